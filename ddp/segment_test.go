@@ -1,0 +1,251 @@
+package ddp
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// parseTests name a vector and what is in it.
+var parseTests = []struct {
+	file, vector string
+	want         Header
+	payload      int
+}{
+	{"segments", "rtr-write", Header{Tagged: true, Last: true, Version: 1, RsvdULP: 0x40, STag: 1}, 0},
+	{"segments", "rtr-read-response", Header{Tagged: true, Last: true, Version: 1, RsvdULP: 0x42}, 0},
+	{"segments", "write-not-last", Header{Tagged: true, Version: 1, RsvdULP: 0x40, STag: 0x060ff400, TO: 0x555ea09de6c0}, 8},
+	{"segments", "write-last", Header{Tagged: true, Last: true, Version: 1, RsvdULP: 0x40, STag: 0x060ff400, TO: 0x555ea09ee1c4}, 8},
+	{"segments", "read-request", Header{Last: true, Version: 1, RsvdULP: 0x41, QN: 1, MSN: 1}, 28},
+	{"segments", "send", Header{Last: true, Version: 1, RsvdULP: 0x43, MSN: 1}, 16},
+	{"fields", "tagged-all-fields", Header{Tagged: true, Last: true, Rsvd: 15, Version: 3, RsvdULP: 0xa5, STag: 0x01020304, TO: 0x1112131415161718}, 2},
+	{"fields", "untagged-all-fields", Header{Rsvd: 15, Version: 2, RsvdULP: 0xa5, ULP: 0x01020304, QN: 0x11121314, MSN: 0x21222324, MO: 0x31323334}, 2},
+	{"fields", "tagged-version-0", Header{Tagged: true, Last: true, STag: 2, TO: 1<<64 - 1}, 0},
+	{"fields", "untagged-version-0", Header{Last: true, RsvdULP: 3, MSN: 1<<32 - 1}, 0},
+}
+
+// Every vector is read field by field and written back octet by octet.
+//
+// Proves D09, D10, D14, D15, D16: both headers, big endian, and the ULP's fields
+// come through as they are.
+func TestParseAndAppend(t *testing.T) {
+	for _, tt := range parseTests {
+		t.Run(tt.vector, func(t *testing.T) {
+			b := vectors(t, tt.file)[tt.vector]
+			s, err := Parse(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, s.Header); diff != "" {
+				t.Errorf("header (-want +got):\n%s", diff)
+			}
+			if len(s.Payload) != tt.payload || s.Length() != len(b) {
+				t.Errorf("payload %d, length %d; want %d, %d", len(s.Payload), s.Length(), tt.payload, len(b))
+			}
+			if got := append(s.Header.Append(nil), s.Payload...); !bytes.Equal(got, b) {
+				t.Errorf("written back\n% x\nwant\n% x", got, b)
+			}
+		})
+	}
+}
+
+// The views say the same as Parse.
+//
+// Proves D09, D10: the offsets of every field.
+func TestViews(t *testing.T) {
+	for _, tt := range parseTests {
+		t.Run(tt.vector, func(t *testing.T) {
+			b := vectors(t, tt.file)[tt.vector]
+			if diff := cmp.Diff(tt.want, viewed(t, b)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// viewed reads a header through the view of its model.
+func viewed(t *testing.T, b []byte) Header {
+	t.Helper()
+	if TaggedHeader(b).Tagged() {
+		v, err := ParseTagged(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Header{Tagged: v.Tagged(), Last: v.Last(), Rsvd: v.Rsvd(), Version: v.Version(), RsvdULP: v.RsvdULP(), STag: v.STag(), TO: v.TO()}
+	}
+	v, err := ParseUntagged(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Header{Tagged: v.Tagged(), Last: v.Last(), Rsvd: v.Rsvd(), Version: v.Version(), RsvdULP: v.RsvdULP(), ULP: v.ULP(), QN: v.QN(), MSN: v.MSN(), MO: v.MO()}
+}
+
+// Every prefix of a header is too short, and says so; the whole header is not.
+//
+// Proves D09, D10: 14 octets tagged, 18 untagged, by the T bit.
+func TestParseTooShort(t *testing.T) {
+	for _, tt := range []struct {
+		vector string
+		length int
+	}{{"write-last", TaggedHeaderLen}, {"send", UntaggedHeaderLen}} {
+		b := vectors(t, "segments")[tt.vector]
+		for n := range tt.length {
+			_, err := Parse(b[:n])
+			if !errors.Is(err, &Error{Code: CodeLocalCatastrophic}) {
+				t.Errorf("%s, %d octets: %v", tt.vector, n, err)
+			}
+		}
+		if _, err := Parse(b[:tt.length]); err != nil {
+			t.Errorf("%s, %d octets: %v", tt.vector, tt.length, err)
+		}
+	}
+	if _, err := ParseTagged(make([]byte, 13)); err == nil {
+		t.Error("tagged header of 13 octets was taken")
+	}
+	if _, err := ParseUntagged(make([]byte, 17)); err == nil {
+		t.Error("untagged header of 17 octets was taken")
+	}
+}
+
+// The reserved bits are zero in what is sent by the rules, and whatever they
+// are on receipt nothing else changes and no check minds.
+//
+// Proves D12: zero when sent, not checked on receipt.
+func TestReservedBits(t *testing.T) {
+	for _, tagged := range []bool{true, false} {
+		first := Header{Tagged: tagged, Version: 1}
+		if !tagged {
+			first.MSN = FirstMSN
+		}
+		g := NewSegmenter(first, 1)
+		h, _, _ := g.Next(128)
+		if b := h.Append(nil); b[0]&0x3c != 0 {
+			t.Errorf("sent with control field %#02x", b[0])
+		}
+		for rsvd := range uint8(16) {
+			in := h
+			in.Rsvd = rsvd
+			s, err := Parse(append(in.Append(nil), 'x'))
+			if err != nil || s.Header != in {
+				t.Errorf("sent %v, got %v, %v", in, s.Header, err)
+			}
+			if err := checkAll(&s); err != nil {
+				t.Errorf("Rsvd %d: %v", rsvd, err)
+			}
+		}
+	}
+}
+
+// checkAll holds a segment against version 1, an octet of Tagged Buffer or an
+// octet of buffer on a new queue 0.
+func checkAll(s *Segment) *Error {
+	if err := CheckVersion(&s.Header, 1); err != nil {
+		return err
+	}
+	if s.Tagged {
+		return CheckTagged(s, 0, 1)
+	}
+	q := NewUntaggedQueue(0)
+	return q.Check(s, 1, 1)
+}
+
+// Only the low bits of Version and Rsvd reach the wire: they cannot spoil T and L.
+func TestAppendMasks(t *testing.T) {
+	h := Header{Version: 0xff, Rsvd: 0xff}
+	if got := h.Append(nil)[0]; got != 0x3f {
+		t.Errorf("control field %#02x, want 0x3f", got)
+	}
+}
+
+func headers() *rapid.Generator[Header] {
+	return rapid.Custom(func(t *rapid.T) Header {
+		h := Header{
+			Tagged: rapid.Bool().Draw(t, "T"), Last: rapid.Bool().Draw(t, "L"),
+			Rsvd: rapid.Uint8Max(15).Draw(t, "Rsvd"), Version: rapid.Uint8Max(3).Draw(t, "DV"),
+			RsvdULP: rapid.Uint8().Draw(t, "RsvdULP"),
+		}
+		if h.Tagged {
+			h.STag, h.TO = rapid.Uint32().Draw(t, "STag"), rapid.Uint64().Draw(t, "TO")
+			return h
+		}
+		h.ULP, h.QN = rapid.Uint32().Draw(t, "ULP"), rapid.Uint32().Draw(t, "QN")
+		h.MSN, h.MO = rapid.Uint32().Draw(t, "MSN"), rapid.Uint32().Draw(t, "MO")
+		return h
+	})
+}
+
+// Any header that is written is read back as it was.
+func TestAppendAndParse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := headers().Draw(t, "header")
+		s, err := Parse(h.Append(nil))
+		if err != nil || s.Header != h {
+			t.Fatalf("wrote %v, read %v, %v", h, s.Header, err)
+		}
+		if len(s.Raw) != h.Len() {
+			t.Fatalf("Raw is %d octets, Len says %d", len(s.Raw), h.Len())
+		}
+	})
+}
+
+// FuzzParse: nothing panics, and what is read is written back octet by octet.
+func FuzzParse(f *testing.F) {
+	for _, tt := range parseTests {
+		f.Add(vectors(f, tt.file)[tt.vector])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Parse(b)
+		_, taggedErr := ParseTagged(b)
+		_, untaggedErr := ParseUntagged(b)
+		if taggedErr != nil != (len(b) < 14) || untaggedErr != nil != (len(b) < 18) {
+			t.Fatalf("%d octets: %v, %v", len(b), taggedErr, untaggedErr)
+		}
+		if err != nil {
+			return
+		}
+		if h := viewed(t, b); h != s.Header {
+			t.Fatalf("parsed %v, viewed %v", s.Header, h)
+		}
+		if got := append(s.Header.Append(nil), s.Payload...); !bytes.Equal(got, b) {
+			t.Fatalf("read % x, wrote % x", b, got)
+		}
+		if !bytes.Equal(s.Raw, b[:len(s.Raw)]) {
+			t.Fatalf("Raw % x of % x", s.Raw, b)
+		}
+		_ = s.Header.String()
+		_ = checkAll(&s)
+	})
+}
+
+// Reading, checking and writing a good segment allocate nothing.
+func TestAllocations(t *testing.T) {
+	tagged, untagged := vectors(t, "segments")["write-last"], vectors(t, "segments")["send"]
+	out := make([]byte, 0, 64)
+	allocs := testing.AllocsPerRun(100, func() {
+		q := NewUntaggedQueue(0)
+		for _, b := range [][]byte{tagged, untagged} {
+			s, err := Parse(b)
+			if err != nil || CheckVersion(&s.Header, 1) != nil {
+				t.Fatal("not taken")
+			}
+			out = s.Header.Append(out[:0])
+			if s.Tagged && CheckTagged(&s, s.TO, 8) != nil {
+				t.Fatal("not placed")
+			}
+			if !s.Tagged && q.Check(&s, 1, 16) != nil {
+				t.Fatal("not placed")
+			}
+		}
+		g := NewSegmenter(Header{}, 4096)
+		for !g.Done() {
+			h, _, _ := g.Next(1450)
+			out = h.Append(out[:0])
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

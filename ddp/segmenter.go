@@ -1,0 +1,89 @@
+package ddp
+
+// SegmentPayload returns how many octets of payload fit in one segment when
+// the LLP takes mulpdu octets; 0 when there is room for none.
+//
+// RFC 5041, Section 5.2: "1482 = 1500 (MULPDU) - 18 (for the DDP Header)",
+// "1486 = 1500 (MULPDU) - 14 (for the DDP Header)".
+func SegmentPayload(mulpdu int, tagged bool) int {
+	if tagged {
+		return max(0, mulpdu-TaggedHeaderLen)
+	}
+	return max(0, mulpdu-UntaggedHeaderLen)
+}
+
+// A Segmenter cuts one message into segments, in the order in which they are
+// to be sent, which is that of increasing MO or TO. It handles lengths and
+// offsets only; the payload stays with the caller.
+type Segmenter struct {
+	h      Header
+	length uint32
+	offset uint32
+	done   bool
+}
+
+// NewSegmenter returns a Segmenter for a message of length octets. The fields
+// of h are those of every segment: the model, DV, RsvdULP and, by model, the
+// STag and the message's first TO, or RsvdULP[8:39], QN and MSN. h.Last and
+// h.MO are not looked at.
+//
+// RFC 5041, Section 5.2: "The ULP Message Length MUST be less than 2^32." The
+// type of length sees to it. [D21]
+func NewSegmenter(h Header, length uint32) Segmenter {
+	return Segmenter{h: h, length: length}
+}
+
+// Offset returns how many octets of the message have been handed out: the
+// offset in the message of the next segment's payload.
+func (s *Segmenter) Offset() uint32 { return s.offset }
+
+// Done reports whether the last segment has been handed out.
+func (s *Segmenter) Done() bool { return s.done }
+
+// Next returns the header of the next segment, which carries the message's
+// next n octets. mulpdu is the largest ULPDU that the LLP takes now and may
+// differ from call to call. ok is false when the message is done, and also
+// when octets are left and mulpdu has no room for one: then nothing has
+// changed, and [Segmenter.Done] tells the two apart.
+func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
+	// RFC 5041, Section 5.2: a segment "MUST be no larger than the MULPDU value
+	// Advertised by the LLP"; "the DDP layer MUST send all the data contained
+	// in the ULP message". [D20]
+	left := s.length - s.offset
+	n = s.fit(mulpdu, left)
+	if s.done || n == 0 && left > 0 || mulpdu < s.h.Len() {
+		return Header{}, 0, false
+	}
+	h = s.at(s.offset)
+	// RFC 5041, Section 4.1: L "MUST be set to one on the last DDP Segment of
+	// every DDP Message. It MUST NOT be set to one on any other". Section 5.2:
+	// "A zero-length DDP Message [...] MUST consume exactly one DDP Segment." [D11] [D22]
+	h.Last = uint32(n) == left
+	s.offset += uint32(n)
+	s.done = h.Last
+	return h, n, true
+}
+
+// fit returns how many of left octets go into the next segment.
+func (s *Segmenter) fit(mulpdu int, left uint32) int {
+	room := SegmentPayload(mulpdu, s.h.Tagged)
+	if uint64(room) > uint64(left) {
+		return int(left)
+	}
+	return room
+}
+
+// at returns the header for the payload at an offset of the message.
+func (s *Segmenter) at(offset uint32) Header {
+	h := s.h
+	if h.Tagged {
+		// RFC 5041, Section 5.2: the TO is the offset in the ULP Message "plus the
+		// TO assigned to the first octet in the associated ULP Message". [D19]
+		h.TO += uint64(offset)
+		return h
+	}
+	// RFC 5041, Section 5.2: "the MO MUST be set to the octet offset from the
+	// first octet in the associated ULP Message (which is defined to be zero)". [D18]
+	h.MO = offset
+	return h
+}

@@ -1,0 +1,158 @@
+package ddp
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// part is one segment as a Segmenter hands it out.
+type part struct {
+	Header
+	N int
+}
+
+// cut hands out a whole message.
+func cut(h Header, length uint32, mulpdu int) (parts []part) {
+	g := NewSegmenter(h, length)
+	for h, n, ok := g.Next(mulpdu); ok; h, n, ok = g.Next(mulpdu) {
+		parts = append(parts, part{h, n})
+	}
+	return parts
+}
+
+// Proves D18: 2048 octets over a MULPDU of 1500 are the RFC's two untagged segments.
+// Proves D19: and, from TO 16384 on, its two tagged ones.
+// Proves D11: only the second has the L bit.
+func TestSegmenterRFCExamples(t *testing.T) {
+	untagged := Header{Version: 1, RsvdULP: 0x44, ULP: 7, QN: 3, MSN: 9}
+	want := []part{
+		{Header{Version: 1, RsvdULP: 0x44, ULP: 7, QN: 3, MSN: 9, MO: 0}, 1482},
+		{Header{Version: 1, RsvdULP: 0x44, ULP: 7, QN: 3, MSN: 9, MO: 1482, Last: true}, 566},
+	}
+	if diff := cmp.Diff(want, cut(untagged, 2048, 1500)); diff != "" {
+		t.Errorf("untagged (-want +got):\n%s", diff)
+	}
+	tagged := Header{Tagged: true, Version: 1, RsvdULP: 0x40, STag: 5, TO: 16384}
+	want = []part{
+		{Header{Tagged: true, Version: 1, RsvdULP: 0x40, STag: 5, TO: 16384}, 1486},
+		{Header{Tagged: true, Version: 1, RsvdULP: 0x40, STag: 5, TO: 17870, Last: true}, 562},
+	}
+	if diff := cmp.Diff(want, cut(tagged, 2048, 1500)); diff != "" {
+		t.Errorf("tagged (-want +got):\n%s", diff)
+	}
+}
+
+// Proves D22: a zero-length message of either model is one segment with L=1.
+func TestSegmenterZeroLength(t *testing.T) {
+	for _, h := range []Header{{Tagged: true, STag: 1, TO: 77}, {QN: 0, MSN: 4}} {
+		want := h
+		want.Last = true
+		if diff := cmp.Diff([]part{{want, 0}}, cut(h, 0, 128)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// The MULPDU shrinks and grows while a message is cut.
+//
+// Proves D01: segments cut after a change keep to the new value.
+// Proves D02: those handed out before stay as they were; the next goes on behind them.
+func TestSegmenterMULPDUChanges(t *testing.T) {
+	g := NewSegmenter(Header{MSN: 1}, 3000)
+	var got []part
+	for _, mulpdu := range []int{1018, 518, 2018, 2018} {
+		h, n, ok := g.Next(mulpdu)
+		if !ok {
+			break
+		}
+		got = append(got, part{h, n})
+	}
+	want := []part{
+		{Header{MSN: 1, MO: 0}, 1000},
+		{Header{MSN: 1, MO: 1000}, 500},
+		{Header{MSN: 1, MO: 1500, Last: true}, 1500},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !g.Done() || g.Offset() != 3000 {
+		t.Errorf("done %t at %d", g.Done(), g.Offset())
+	}
+}
+
+// A MULPDU without room for an octet makes no segment and loses none.
+func TestSegmenterNoRoom(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		tagged bool
+		length uint32
+		mulpdu int
+		ok     bool
+	}{
+		{"untagged, header only", false, 10, 18, false},
+		{"untagged, one octet", false, 10, 19, true},
+		{"tagged, header only", true, 10, 14, false},
+		{"tagged, one octet", true, 10, 15, true},
+		{"untagged, nothing", false, 10, -1, false},
+		{"zero-length, header", false, 0, 18, true},
+		{"zero-length, less than the header", false, 0, 17, false},
+	} {
+		g := NewSegmenter(Header{Tagged: tt.tagged}, tt.length)
+		if _, _, ok := g.Next(tt.mulpdu); ok != tt.ok {
+			t.Errorf("%s: ok is %t", tt.name, ok)
+		}
+		if !tt.ok && (g.Done() || g.Offset() != 0) {
+			t.Errorf("%s: done %t at %d", tt.name, g.Done(), g.Offset())
+		}
+	}
+}
+
+// Proves D21: the longest message has 2^32-1 octets, and its offsets do not wrap.
+func TestSegmenterLongestMessage(t *testing.T) {
+	parts := cut(Header{}, math.MaxUint32, 1<<30)
+	last := parts[len(parts)-1]
+	if got := uint64(last.MO) + uint64(last.N); got != math.MaxUint32 || !last.Last {
+		t.Errorf("ends at %d, L %t", got, last.Last)
+	}
+}
+
+// Any message over any MULPDUs.
+//
+// Proves D20: no segment is larger than the MULPDU, and together they hold the message once.
+// Proves D11: L is on the last segment, which has the highest MO, and on no other.
+// Proves D18, D19: MO and TO are the offset in the message, TO from the first TO on.
+// Proves D14, D15, D16, D17: RsvdULP, STag, QN and MSN are the same in all segments.
+// Proves D25: the segments of a message come in increasing MO or TO.
+// Proves D13: DV is too.
+func TestSegmenterAnyMessage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := headers().Draw(t, "header")
+		length := rapid.Uint32Range(0, 5000).Draw(t, "length")
+		g := NewSegmenter(first, length)
+		var sum uint32
+		for !g.Done() {
+			mulpdu := rapid.IntRange(20, 700).Draw(t, "mulpdu")
+			h, n, ok := g.Next(mulpdu)
+			if !ok || h.Len()+n > mulpdu || n == 0 && length > 0 {
+				t.Fatalf("ok %t, %d octets for a MULPDU of %d", ok, h.Len()+n, mulpdu)
+			}
+			sum += uint32(n)
+			want := first
+			want.Last = sum == length
+			if want.Tagged {
+				want.TO += uint64(sum) - uint64(n)
+			} else {
+				want.MO = sum - uint32(n)
+			}
+			if h != want {
+				t.Fatalf("got %v, want %v", h, want)
+			}
+		}
+		if _, _, ok := g.Next(700); ok || sum != length {
+			t.Fatalf("%d of %d octets, more %t", sum, length, ok)
+		}
+	})
+}

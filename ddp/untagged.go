@@ -1,0 +1,140 @@
+package ddp
+
+import "fmt"
+
+// FirstMSN is the MSN of the first message of every queue of a stream.
+//
+// RFC 5041, Section 4.3: "The initial value for MSN MUST be one." [D17]
+const FirstMSN = 1
+
+// maxMessage is the length of the longest message. RFC 5041, Section 5.2:
+// "The ULP Message Length MUST be less than 2^32." [D21]
+const maxMessage = 1<<32 - 1
+
+// An UntaggedQueue is the receiving side of one queue of Untagged Buffers over
+// an LLP which delivers in order. It knows which message is expected and how
+// much of it is placed; the buffers themselves are the caller's.
+//
+// A source may send the segments of one message in any order of MO, only the
+// one with the L bit last (RFC 5041, Sections 4.1 and 5.3). Messages of a queue
+// come one after the other, those of different queues may interleave.
+type UntaggedQueue struct {
+	qn     uint32
+	msn    uint32 // of the message expected or under way
+	placed uint64 // octets of it that are placed
+	high   uint64 // end of the placed payload which lies highest in it
+}
+
+// NewUntaggedQueue returns queue qn of a new stream: it expects [FirstMSN].
+func NewUntaggedQueue(qn uint32) UntaggedQueue {
+	return UntaggedQueue{qn: qn, msn: FirstMSN}
+}
+
+// QN returns the Queue Number.
+func (q *UntaggedQueue) QN() uint32 { return q.qn }
+
+// MSN returns the Message Sequence Number of the message which is expected or under way.
+func (q *UntaggedQueue) MSN() uint32 { return q.msn }
+
+// Placed returns how many octets of the message under way are placed.
+func (q *UntaggedQueue) Placed() uint64 { return q.placed }
+
+// Check says whether an untagged segment may be placed now. buffers is how
+// many messages can be received, the expected one and the one under way being
+// the first of them; size is the length of that one's buffer in octets.
+//
+// The error is, in the order of the checks, [CodeInvalidQN],
+// [CodeInvalidMSNRange] or [CodeInvalidMSNNoBuffer], [CodeInvalidMO] or
+// [CodeMessageTooLong]. Zero-length segments are checked too: an empty message
+// consumes a buffer like any other.
+//
+// Whether the segments of a message overlap and leave a gap of the same size is
+// not found out. RFC 5041, Section 5.2: "the Data Sink is not required to verify
+// that the entire ULP Message has been received."
+func (q *UntaggedQueue) Check(s *Segment, buffers int, size uint64) *Error {
+	// RFC 5041, Section 7.1: "The QN is valid for this stream." [D36]
+	if s.QN != q.qn {
+		return &Error{CodeInvalidQN, "QN", fmt.Sprintf("expected %d, got %d", q.qn, s.QN)}
+	}
+	if err := q.checkMSN(s, buffers); err != nil {
+		return err
+	}
+	if err := q.checkRange(s, size); err != nil {
+		return err
+	}
+	return q.checkLast(s)
+}
+
+func (q *UntaggedQueue) checkMSN(s *Segment, buffers int) *Error {
+	// RFC 5041, Section 7.1: "The Message Sequence Number falls in the range of
+	// legal Message Sequence Numbers, for the queue defined by the QN." In order
+	// the range is the expected one. [D37]
+	if s.MSN != q.msn {
+		return &Error{CodeInvalidMSNRange, "MSN", fmt.Sprintf("expected %d on queue %d, got %d", q.msn, q.qn, s.MSN)}
+	}
+	// RFC 5041, Section 7.1: "The QN and MSN have an associated buffer that
+	// allows Placement of the payload." [D37]
+	if buffers <= 0 {
+		return &Error{CodeInvalidMSNNoBuffer, "MSN", fmt.Sprintf("no buffer on queue %d for message %d", q.qn, s.MSN)}
+	}
+	return nil
+}
+
+func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
+	size = min(size, maxMessage)
+	mo, n := uint64(s.MO), uint64(len(s.Payload))
+	// RFC 5041, Section 7.1: "The MO falls in the range of legal offsets
+	// associated with the Untagged Buffer." The octet behind the last is in it
+	// here, so that a message which goes on where the buffer ends is told by its
+	// length and not by its MO. [D38]
+	if mo > size {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("expected 0 to %d, got %d", size, mo)}
+	}
+	// RFC 5041, Section 7.1: "The sum of the DDP Segment payload length and the
+	// MO falls in the range of legal offsets associated with the Untagged Buffer." [D38]
+	if n > size-mo {
+		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("%d octets at MO %d do not fit the buffer's %d", n, mo, size)}
+	}
+	if q.placed+n > size {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("segments overlap: %d octets at MO %d after %d placed exceed the buffer's %d", n, mo, q.placed, size)}
+	}
+	return nil
+}
+
+// checkLast holds a segment with the L bit against what was placed before.
+func (q *UntaggedQueue) checkLast(s *Segment) *Error {
+	if !s.Last {
+		return nil
+	}
+	mo := uint64(s.MO)
+	// RFC 5041, Section 4.1: "For an Untagged DDP Message, the DDP Segment with
+	// the L bit set to 1 MUST carry the highest MO." [D11]
+	if q.high > mo {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, octets up to %d came before", mo, q.high)}
+	}
+	// RFC 5041, Section 5.4: "DDP MUST Deliver a DDP Message if and only if [...]
+	// all of the DDP Segments of the DDP Message have been Placed". [D27]
+	if q.placed != mo {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, but %d octets came before", mo, q.placed)}
+	}
+	return nil
+}
+
+// Place notes that a checked segment's payload is in its buffer. With the
+// segment that has the L bit the message is delivered: msgLen is its length,
+// and the queue goes on to the next MSN.
+func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
+	end := uint64(s.MO) + uint64(len(s.Payload))
+	q.placed += uint64(len(s.Payload))
+	q.high = max(q.high, end)
+	if !s.Last {
+		return 0, false
+	}
+	// RFC 5041, Section 4.3: the MSN "MUST be increased by one (modulo 2^32)",
+	// it "MUST wrap to 0 after a value of 0xFFFFFFFF". [D17]
+	q.msn++
+	q.placed, q.high = 0, 0
+	// RFC 5041, Section 5.4: the length "may be calculated by adding the MO and
+	// the ULP Payload length in the last DDP Segment". [D28]
+	return uint32(end), true
+}
