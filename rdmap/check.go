@@ -1,0 +1,97 @@
+package rdmap
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// CheckSegment says whether a segment can be part of a message of RFC 5040 on
+// a stream of the version, 0 or 1: its queue exists, and version, opcode, T
+// bit, Queue Number, L bit and length agree. The opcodes and the queue of RFC
+// 7306 are not known to it: see [CheckExtendedSegment].
+//
+// The DDP layer's checks come beside it, [ddp.CheckVersion] before, placement
+// after. Whether a message is expected now is not judged: that a Read Response
+// was asked for is [ORQ.Check]'s, that there is room for a Read Request
+// [IRRQ.Check]'s.
+//
+// The error is, in the order of the checks, [CodeDDPInvalidQN],
+// [CodeInvalidVersion], [CodeUnexpectedOpcode] or [CodeCatastrophicStream].
+func CheckSegment(s *ddp.Segment, version uint8) *Error {
+	return checkSegment(s, version, false)
+}
+
+// CheckExtendedSegment is [CheckSegment] for a stream which takes the messages
+// of RFC 7306 too. They need version 1: on a stream of version 0 it is the same.
+//
+// RFC 7306, Section 4.1: "All RDMA Messages defined in this specification MUST
+// have: The RDMA Version (RV) field: 01b."
+func CheckExtendedSegment(s *ddp.Segment, version uint8) *Error {
+	return checkSegment(s, version, version == 1)
+}
+
+func checkSegment(s *ddp.Segment, version uint8, extended bool) *Error {
+	v, op := ParseControl(s.RsvdULP)
+	if err := checkQueue(s, op, extended); err != nil {
+		return err
+	}
+	// RFC 5040, Section 7.2: "The RDMA Version MUST be valid." [P05] [P56]
+	if v != version {
+		return &Error{CodeInvalidVersion, op, "RV", fmt.Sprintf("expected version %d, got %d", version, v)}
+	}
+	// RFC 5040, Section 7.2: "The RDMA OpCode MUST be valid." [P07] [P56]
+	info, known := op.Info()
+	if !known || info.Extension && !extended {
+		return &Error{CodeUnexpectedOpcode, op, "Opcode", fmt.Sprintf("%d is not one of the stream's", op)}
+	}
+	if err := checkModel(s, op, &info); err != nil {
+		return err
+	}
+	return checkForm(s, op, &info)
+}
+
+// checkQueue finds queues which RDMAP has not. RFC 5041, Section 7.1: "The QN
+// is valid for this stream." RFC 5040, Section 3.1: "RDMAP uses three queues for
+// Untagged Buffers"; RFC 7306, Section 4.1, has a fourth. [P01]
+func checkQueue(s *ddp.Segment, op Opcode, extended bool) *Error {
+	highest := uint32(QNTerminate)
+	if extended {
+		highest = QNAtomic
+	}
+	if s.Tagged || s.QN <= highest {
+		return nil
+	}
+	return &Error{CodeDDPInvalidQN, op, "QN", fmt.Sprintf("expected 0 to %d, got %d", highest, s.QN)}
+}
+
+// checkModel holds T bit and queue against the opcode. RFC 5040, Section 4.1:
+// "Figure 4 [...] MUST be used to define the value of the Tagged flag". [P01]
+func checkModel(s *ddp.Segment, op Opcode, info *Info) *Error {
+	if s.Tagged != info.Tagged {
+		return &Error{CodeUnexpectedOpcode, op, "T", fmt.Sprintf("expected tagged %t, got %t", info.Tagged, s.Tagged)}
+	}
+	if !s.Tagged && s.QN != info.QN {
+		return &Error{CodeUnexpectedOpcode, op, "QN", fmt.Sprintf("expected %d, got %d", info.QN, s.QN)}
+	}
+	return nil
+}
+
+// checkForm holds a message without ULP payload to being one segment of the
+// right length. RFC 5040, Section 4.2: "which RDMA Messages are allowed to carry
+// ULP Payload". Its header fits the smallest segment that any LLP allows; no
+// RFC gives codes for these errors, that of the RDMAC verbs for a missing L bit
+// is taken. [P09] [P10] [P36]
+func checkForm(s *ddp.Segment, op Opcode, info *Info) *Error {
+	if info.Payload {
+		return nil
+	}
+	if !s.Last {
+		return &Error{CodeCatastrophicStream, op, "L", "expected the only segment of the message, got one without the L bit"}
+	}
+	n := len(s.Payload)
+	if n < info.HeaderLen || n > info.HeaderLen && op != OpTerminate {
+		return &Error{CodeCatastrophicStream, op, "RDMAP header", fmt.Sprintf("expected %d octets, got %d", info.HeaderLen, n)}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package rdmap
+
+import (
+	"strconv"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// A Code is what a Terminate reports: the layer which found the error
+// (4 bits), the error type (4 bits) and the error code (8 bits).
+type Code uint16
+
+// The layers of RFC 5040, Figure 9.
+const (
+	LayerRDMAP = 0
+	LayerDDP   = 1
+	LayerLLP   = 2
+)
+
+// The error types of the RDMAP layer. RFC 5040, Figure 9.
+const (
+	ETypeLocalCatastrophic = 0
+	ETypeRemoteProtection  = 1
+	ETypeRemoteOperation   = 2
+)
+
+// The codes of the RDMAP layer. RFC 5040, Figure 9. [P14]
+const (
+	CodeLocalCatastrophic Code = 0x0000 // any error code in the low octet is as good
+
+	CodeInvalidSTag                 Code = 0x0100
+	CodeBaseOrBounds                Code = 0x0101
+	CodeAccessRights                Code = 0x0102
+	CodeSTagNotAssociated           Code = 0x0103
+	CodeTOWrap                      Code = 0x0104
+	CodeProtectionCannotInvalidate  Code = 0x0109
+	CodeRemoteProtectionUnspecified Code = 0x01ff
+
+	CodeInvalidVersion             Code = 0x0205
+	CodeUnexpectedOpcode           Code = 0x0206
+	CodeCatastrophicStream         Code = 0x0207
+	CodeCatastrophicGlobal         Code = 0x0208
+	CodeOperationCannotInvalidate  Code = 0x0209
+	CodeRemoteOperationUnspecified Code = 0x02ff
+)
+
+// The codes of the DDP layer. RFC 5041, Section 7.2.
+const (
+	CodeDDPLocalCatastrophic Code = Code(ddp.CodeLocalCatastrophic)
+
+	CodeDDPInvalidSTag          Code = Code(ddp.CodeInvalidSTag)
+	CodeDDPBaseOrBounds         Code = Code(ddp.CodeBaseOrBounds)
+	CodeDDPSTagNotAssociated    Code = Code(ddp.CodeSTagNotAssociated)
+	CodeDDPTOWrap               Code = Code(ddp.CodeTOWrap)
+	CodeDDPTaggedInvalidVersion Code = Code(ddp.CodeTaggedInvalidVersion)
+
+	CodeDDPInvalidQN              Code = Code(ddp.CodeInvalidQN)
+	CodeDDPInvalidMSNNoBuffer     Code = Code(ddp.CodeInvalidMSNNoBuffer)
+	CodeDDPInvalidMSNRange        Code = Code(ddp.CodeInvalidMSNRange)
+	CodeDDPInvalidMO              Code = Code(ddp.CodeInvalidMO)
+	CodeDDPMessageTooLong         Code = Code(ddp.CodeMessageTooLong)
+	CodeDDPUntaggedInvalidVersion Code = Code(ddp.CodeUntaggedInvalidVersion)
+)
+
+// The codes of MPA, the LLP over TCP: RFC 5044, Section 8, RFC 6581, Section 8.
+const (
+	CodeMPAClosed            Code = 0x2001
+	CodeMPACRC               Code = 0x2002
+	CodeMPAMarker            Code = 0x2003
+	CodeMPAStartup           Code = 0x2004
+	CodeMPALocalCatastrophic Code = 0x2005
+	CodeMPAInsufficientIRD   Code = 0x2006
+	CodeMPANoMatchingRTR     Code = 0x2007
+)
+
+var codeNames = map[Code]string{
+	CodeInvalidSTag:                 "RDMAP/Remote Protection/invalid STag",
+	CodeBaseOrBounds:                "RDMAP/Remote Protection/base or bounds violation",
+	CodeAccessRights:                "RDMAP/Remote Protection/access rights violation",
+	CodeSTagNotAssociated:           "RDMAP/Remote Protection/STag not associated with RDMAP Stream",
+	CodeTOWrap:                      "RDMAP/Remote Protection/TO wrap",
+	CodeProtectionCannotInvalidate:  "RDMAP/Remote Protection/STag cannot be invalidated",
+	CodeRemoteProtectionUnspecified: "RDMAP/Remote Protection/unspecified error",
+
+	CodeInvalidVersion:             "RDMAP/Remote Operation/invalid RDMAP version",
+	CodeUnexpectedOpcode:           "RDMAP/Remote Operation/unexpected opcode",
+	CodeCatastrophicStream:         "RDMAP/Remote Operation/catastrophic error, localized to RDMAP Stream",
+	CodeCatastrophicGlobal:         "RDMAP/Remote Operation/catastrophic error, global",
+	CodeOperationCannotInvalidate:  "RDMAP/Remote Operation/STag cannot be invalidated",
+	CodeRemoteOperationUnspecified: "RDMAP/Remote Operation/unspecified error",
+
+	CodeMPAClosed:            "LLP/MPA/TCP connection closed, terminated or lost",
+	CodeMPACRC:               "LLP/MPA/CRC mismatch",
+	CodeMPAMarker:            "LLP/MPA/marker and ULPDU Length field mismatch",
+	CodeMPAStartup:           "LLP/MPA/invalid MPA Request Frame or MPA Reply Frame",
+	CodeMPALocalCatastrophic: "LLP/MPA/local catastrophic",
+	CodeMPAInsufficientIRD:   "LLP/MPA/insufficient IRD resources",
+	CodeMPANoMatchingRTR:     "LLP/MPA/no matching RTR option",
+}
+
+// Layer returns the layer, 0 to 15: see [LayerRDMAP].
+func (c Code) Layer() uint8 { return uint8(c >> 12) }
+
+// EType returns the error type, 0 to 15. Its meaning depends on the layer.
+func (c Code) EType() uint8 { return uint8(c>>8) & 0xf }
+
+// ErrorCode returns the error code, 0 to 255. Its meaning depends on layer and error type.
+func (c Code) ErrorCode() uint8 { return uint8(c) }
+
+// localCatastrophic tells RDMAP's Local Catastrophic Error. RFC 5040, Figure 9:
+// it "does not have an error code. Any value in this field is acceptable." [P14]
+func (c Code) localCatastrophic() bool {
+	return c.Layer() == LayerRDMAP && c.EType() == ETypeLocalCatastrophic
+}
+
+// Known reports whether a document gives the code a meaning: RFC 5040, 5041, 5044 or 6581.
+func (c Code) Known() bool {
+	_, ok := codeNames[c]
+	return ok || c.localCatastrophic() || ddp.Code(c).Known()
+}
+
+// String gives the code's name and value, as in
+// "RDMAP/Remote Protection/invalid STag (0x0100)".
+func (c Code) String() string {
+	if c.Layer() == LayerDDP {
+		return ddp.Code(c).String()
+	}
+	name, ok := codeNames[c]
+	if !ok {
+		name = c.unnamed()
+	}
+	return name + " (0x" + strconv.FormatUint(0x10000|uint64(c), 16)[1:] + ")"
+}
+
+func (c Code) unnamed() string {
+	switch {
+	case c.localCatastrophic():
+		return "RDMAP/Local Catastrophic"
+	case c.Layer() == LayerRDMAP && c.EType() == ETypeRemoteProtection:
+		return "RDMAP/Remote Protection/unknown"
+	case c.Layer() == LayerRDMAP && c.EType() == ETypeRemoteOperation:
+		return "RDMAP/Remote Operation/unknown"
+	case c.Layer() == LayerRDMAP:
+		return "RDMAP/unknown"
+	case c.Layer() == LayerLLP:
+		return "LLP/unknown"
+	}
+	return "unknown layer"
+}

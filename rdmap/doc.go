@@ -1,0 +1,19 @@
+// Package rdmap is the Remote Direct Memory Access Protocol, RFC 5040, with the
+// opcodes of its extensions, RFC 7306: the control field, the headers, the
+// Terminate and the rules of a stream which need no memory and no connection.
+//
+// The package does no I/O, keeps no clock and starts nothing. It stands on
+// [github.com/goiwarp/iwarp/ddp]: a message is one DDP message, its opcode tells
+// by [Opcode.Header] what DDP is asked for, and a received segment is judged by
+// [CheckSegment] besides DDP's own checks. [ORQ] keeps the Reads that this side
+// has asked for, [IRRQ] those that the peer has.
+//
+// Append functions write any field values, legal or not, and Parse functions
+// check lengths only.
+//
+// The RDMAP version is a parameter wherever it matters: 1 is RFC 5040, 0 is the
+// RDMA Consortium's earlier version of the same protocol.
+//
+// All lengths and offsets are in octets. Codes in square brackets, such as
+// [P07], are the project's requirement IDs.
+package rdmap

@@ -1,0 +1,115 @@
+package rdmap
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// An IRRQ holds the RDMA Reads which the peer has asked for and which are not
+// yet answered, the oldest first, up to the IRD. They are answered in that
+// order.
+type IRRQ struct {
+	reads ring[inboundRead]
+}
+
+// inboundRead is a Read Request and what a Terminate has to tell of its segment.
+type inboundRead struct {
+	ReadRequest
+	known  bool // the segment, by what follows
+	header [ddp.UntaggedHeaderLen]byte
+	length uint16
+	hasLen bool
+}
+
+// NewIRRQ returns an empty queue for at most ird Reads.
+func NewIRRQ(ird int) IRRQ { return IRRQ{reads: ring[inboundRead]{limit: ird}} }
+
+// Limit returns the IRD in force. [P45]
+func (q *IRRQ) Limit() int { return q.reads.limit }
+
+// SetLimit changes the IRD. Requests beyond a lower one stay.
+func (q *IRRQ) SetLimit(ird int) { q.reads.limit = ird }
+
+// Len returns how many requests wait.
+func (q *IRRQ) Len() int { return q.reads.n }
+
+// Full reports whether as many requests wait as are allowed.
+//
+// RFC 5040, Section 6.1: "For inbound RDMA Read Requests, the RDMAP layer MUST
+// NOT exceed the maximum number of outstanding, inbound RDMA Read Requests". [P47]
+func (q *IRRQ) Full() bool { return q.reads.full() }
+
+// Check says whether there is room for the Read Request of a segment. One too
+// many is [CodeDDPInvalidMSNRange]: the MSN lies behind that of the last
+// buffer of queue 1. Ask it before the [ddp.UntaggedQueue], which has another
+// code for a queue without a buffer.
+func (q *IRRQ) Check(s *ddp.Segment) *Error {
+	if !q.Full() {
+		return nil
+	}
+	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads", s.MSN, q.Limit())}
+}
+
+// Push adds a request. It reports false, and adds nothing, when the queue is
+// full. Nothing is known of the request's segment then: see [IRRQ.PushSegment].
+func (q *IRRQ) Push(r ReadRequest) bool { return q.reads.push(inboundRead{ReadRequest: r}) }
+
+// PushSegment adds the request in a delivered segment that [CheckSegment] has
+// passed, and keeps the segment's DDP header and length for [IRRQ.Terminate].
+// It fails, and adds nothing, as [IRRQ.Check] or [ParseReadRequest] do.
+func (q *IRRQ) PushSegment(s *ddp.Segment) *Error {
+	if err := q.Check(s); err != nil {
+		return err
+	}
+	r, err := parseReadRequest(s.Payload)
+	if err != nil {
+		return err
+	}
+	in := inboundRead{ReadRequest: r, known: true}
+	in.length, in.hasLen = segmentLength(s)
+	copy(in.header[:], s.Raw)
+	q.reads.push(in)
+	return nil
+}
+
+// Front returns the oldest request, nil if there is none. It is the queue's
+// own and valid until the next Push or Pop: [ReadRequest.Advance] on it keeps
+// account of what has been answered.
+func (q *IRRQ) Front() *ReadRequest {
+	if q.reads.n == 0 {
+		return nil
+	}
+	return &q.reads.at(0).ReadRequest
+}
+
+// Pop takes the oldest request out, if there is one.
+func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
+	if q.reads.n == 0 {
+		return ReadRequest{}, false
+	}
+	return q.reads.pop().ReadRequest, true
+}
+
+// Terminate returns the Terminate for an error found while answering the oldest
+// request, with the request as far as it is not answered.
+//
+// RFC 5040, Section 4.8: "If the terminate occurs after the first RDMA Read
+// Request byte is processed, the RDMA Read Request Header is updated to reflect
+// the current location of the RDMA Read operation that is in process". [P17] [P54]
+func (q *IRRQ) Terminate(code Code) Terminate {
+	t := Terminate{Code: code}
+	if q.reads.n == 0 || !code.includesDDPHeader() {
+		return t
+	}
+	in := q.reads.at(0)
+	if in.known {
+		t.DDPHeader = bytes.Clone(in.header[:])
+		t.SegmentLength, t.HasLength = in.length, in.hasLen
+	}
+	if code.includesRDMAPHeader() {
+		t.RDMAPHeader = in.ReadRequest.Append(nil)
+	}
+	return t
+}

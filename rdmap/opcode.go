@@ -1,0 +1,146 @@
+package rdmap
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// The RDMAP Control Field, the first octet of DDP's RsvdULP. RFC 5040, Section 4.1.
+//
+//	 0 1 2 3 4 5 6 7
+//	+-+-+-+-+-+-+-+-+
+//	| RV|Rsv| Opcode|
+//	+-+-+-+-+-+-+-+-+
+const (
+	controlVersionShift = 6
+	controlOpcode       = 0x0f
+)
+
+// An Opcode says which of RDMAP's messages a segment belongs to, 0 to 15.
+type Opcode uint8
+
+// The opcodes of RFC 5040, Figure 4, and of RFC 7306, Figure 2. [P06]
+const (
+	OpWrite            Opcode = 0x0
+	OpReadRequest      Opcode = 0x1
+	OpReadResponse     Opcode = 0x2
+	OpSend             Opcode = 0x3
+	OpSendInvalidate   Opcode = 0x4
+	OpSendSE           Opcode = 0x5
+	OpSendSEInvalidate Opcode = 0x6
+	OpTerminate        Opcode = 0x7
+	OpImmediateData    Opcode = 0x8
+	OpImmediateDataSE  Opcode = 0x9
+	OpAtomicRequest    Opcode = 0xa
+	OpAtomicResponse   Opcode = 0xb
+)
+
+// The Queue Numbers of RFC 5040, Section 3.1, and of RFC 7306, Section 4.1. [P01]
+const (
+	QNSend      = 0 // the four Sends, Immediate Data
+	QNRead      = 1 // Read Requests, Atomic Requests
+	QNTerminate = 2
+	QNAtomic    = 3 // Atomic Responses
+)
+
+// Lengths in octets of the headers which follow the DDP header.
+const (
+	ReadRequestLen    = 28 // RFC 5040, Section 4.4
+	ImmediateDataLen  = 8  // RFC 7306, Section 6
+	AtomicRequestLen  = 52 // RFC 7306, Section 5.2.1
+	AtomicResponseLen = 12 // RFC 7306, Section 5.2.2; its Section 4 says 32, against its figure
+)
+
+// Info is what RFC 5040, Figures 4 and 5, and RFC 7306, Figures 2 and 3, lay
+// down for an opcode.
+type Info struct {
+	Name         string
+	Tagged       bool   // the DDP model; tagged messages have no queue
+	QN           uint32 // Queue Number of an untagged message
+	HeaderLen    int    // octets of the RDMAP header; of a Terminate the least
+	MaxHeaderLen int    // differs from HeaderLen for a Terminate only
+	Payload      bool   // ULP payload is allowed
+	Invalidate   bool   // RsvdULP[8:39] is an Invalidate STag
+	Solicited    bool   // with Solicited Event
+	Extension    bool   // of RFC 7306, known to version 1 only
+}
+
+var infos = [...]Info{
+	OpWrite:            {Name: "RDMA Write", Tagged: true, Payload: true},
+	OpReadRequest:      {Name: "RDMA Read Request", QN: QNRead, HeaderLen: ReadRequestLen, MaxHeaderLen: ReadRequestLen},
+	OpReadResponse:     {Name: "RDMA Read Response", Tagged: true, Payload: true},
+	OpSend:             {Name: "Send", QN: QNSend, Payload: true},
+	OpSendInvalidate:   {Name: "Send with Invalidate", QN: QNSend, Payload: true, Invalidate: true},
+	OpSendSE:           {Name: "Send with SE", QN: QNSend, Payload: true, Solicited: true},
+	OpSendSEInvalidate: {Name: "Send with SE and Invalidate", QN: QNSend, Payload: true, Invalidate: true, Solicited: true},
+	OpTerminate:        {Name: "Terminate", QN: QNTerminate, HeaderLen: TerminateMinLen, MaxHeaderLen: TerminateMaxLen},
+	OpImmediateData:    {Name: "Immediate Data", QN: QNSend, HeaderLen: ImmediateDataLen, MaxHeaderLen: ImmediateDataLen, Extension: true},
+	OpImmediateDataSE:  {Name: "Immediate Data with SE", QN: QNSend, HeaderLen: ImmediateDataLen, MaxHeaderLen: ImmediateDataLen, Solicited: true, Extension: true},
+	OpAtomicRequest:    {Name: "Atomic Request", QN: QNRead, HeaderLen: AtomicRequestLen, MaxHeaderLen: AtomicRequestLen, Extension: true},
+	OpAtomicResponse:   {Name: "Atomic Response", QN: QNAtomic, HeaderLen: AtomicResponseLen, MaxHeaderLen: AtomicResponseLen, Extension: true},
+}
+
+// Info returns what is laid down for the opcode, and whether it is known.
+func (o Opcode) Info() (Info, bool) {
+	if int(o) >= len(infos) {
+		return Info{}, false
+	}
+	return infos[o], true
+}
+
+// String gives the message type's name in the RFC, as in "Send with SE".
+func (o Opcode) String() string {
+	if int(o) >= len(infos) {
+		return fmt.Sprintf("opcode %d", uint8(o))
+	}
+	return infos[o].Name
+}
+
+// IsSend reports whether the opcode is one of the four Send Message Types.
+func (o Opcode) IsSend() bool { return o >= OpSend && o <= OpSendSEInvalidate }
+
+// Control returns the RDMAP Control Field for a version, 0 to 3, and an
+// opcode, 0 to 15; higher bits of either are dropped.
+//
+// RFC 5040, Section 4.1: "Bits 26-27; Reserved. MUST be set to zero by sender". [P04]
+func Control(version uint8, op Opcode) uint8 {
+	return version<<controlVersionShift | uint8(op)&controlOpcode
+}
+
+// ParseControl takes an RDMAP Control Field apart.
+//
+// RFC 5040, Section 4.1: the reserved bits are "ignored by the receiver". [P04]
+func ParseControl(c uint8) (version uint8, op Opcode) {
+	return c >> controlVersionShift, Opcode(c & controlOpcode)
+}
+
+// Header returns the DDP header which messages of the opcode ask DDP for: the
+// model, the queue, both versions and the control field. What differs from
+// message to message is zero: STag and TO, or MSN and the Invalidate STag. An
+// opcode which is not known gives an untagged header for queue 0.
+//
+// RFC 5040, Section 4.1: "Figure 4 [...] MUST be used to define the value of the
+// Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
+// MUST be set to zero on transmit". [P01] [P02] [P08]
+func (o Opcode) Header(version uint8) ddp.Header {
+	info, _ := o.Info()
+	return ddp.Header{Tagged: info.Tagged, Version: version, RsvdULP: Control(version, o), QN: info.QN}
+}
+
+// OpcodeOf returns the opcode of a segment. It may not be a known one.
+func OpcodeOf(h *ddp.Header) Opcode {
+	_, op := ParseControl(h.RsvdULP)
+	return op
+}
+
+// InvalidateSTag returns the STag which a segment asks to invalidate. In
+// messages other than the Sends with Invalidate there is none.
+//
+// RFC 5040, Section 4.1: for them the field is to be "ignored by the receiver". [P08]
+func InvalidateSTag(h *ddp.Header) (stag uint32, ok bool) {
+	if info, known := OpcodeOf(h).Info(); !known || !info.Invalidate || h.Tagged {
+		return 0, false
+	}
+	return h.ULP, true
+}

@@ -1,0 +1,116 @@
+package rdmap
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// A Read is one RDMA Read which this side has asked for.
+type Read struct {
+	SinkSTag uint32
+	SinkTO   uint64
+	Size     uint32 // octets asked for
+	ID       uint64 // the caller's
+}
+
+// An ORQ holds the outstanding RDMA Reads of a stream, the oldest first, up to
+// the ORD. Read Responses come in the order of the requests, so the oldest is
+// always the one that a response belongs to.
+type ORQ struct {
+	reads ring[Read]
+	got   uint32 // octets of the oldest which have come
+}
+
+// NewORQ returns an empty queue for at most ord Reads.
+func NewORQ(ord int) ORQ { return ORQ{reads: ring[Read]{limit: ord}} }
+
+// Limit returns the ORD in force. [P45]
+func (q *ORQ) Limit() int { return q.reads.limit }
+
+// SetLimit changes the ORD. Reads beyond a lower one stay.
+func (q *ORQ) SetLimit(ord int) { q.reads.limit = ord }
+
+// Len returns how many Reads are outstanding.
+func (q *ORQ) Len() int { return q.reads.n }
+
+// Full reports whether another Read has to wait.
+//
+// RFC 5040, Section 6.1: "For outbound RDMA Read Requests, the RDMAP layer MUST
+// NOT exceed the maximum number of outstanding, outbound RDMA Read Requests". [P46]
+func (q *ORQ) Full() bool { return q.reads.full() }
+
+// Push adds a Read whose request is sent. It reports false, and adds nothing,
+// when the queue is full.
+func (q *ORQ) Push(r Read) bool { return q.reads.push(r) }
+
+// Front returns the oldest Read and how many octets of it have come.
+func (q *ORQ) Front() (r Read, got uint32, ok bool) {
+	if q.reads.n == 0 {
+		return Read{}, 0, false
+	}
+	return *q.reads.at(0), q.got, true
+}
+
+// Pop takes the oldest Read out, answered or not: to flush the queue.
+func (q *ORQ) Pop() (r Read, ok bool) {
+	if q.reads.n == 0 {
+		return Read{}, false
+	}
+	q.got = 0
+	return q.reads.pop(), true
+}
+
+// Check says whether a Read Response segment is the next part of the answer to
+// the oldest Read. The error is [CodeUnexpectedOpcode] where no Read is
+// outstanding, [CodeDDPInvalidSTag] for another STag, [CodeDDPBaseOrBounds] for
+// another TO and for more octets than asked for, and [CodeCatastrophicStream]
+// for an L bit before the end or none at it.
+//
+// RFC 5040, Section 5.2.2: "The Data Sink MAY validate that the STag, Tagged
+// Offset, and length of the RDMA Read Response Message are the same as [...] in
+// the corresponding RDMA Read Request Message." [P28]
+func (q *ORQ) Check(resp *ddp.Segment) *Error {
+	if q.reads.n == 0 {
+		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "no RDMA Read is outstanding"}
+	}
+	r := q.reads.at(0)
+	if err := q.checkSink(r, resp); err != nil {
+		return err
+	}
+	left := uint64(r.Size - q.got)
+	n := uint64(len(resp.Payload))
+	if n > left {
+		return &Error{CodeDDPBaseOrBounds, OpReadResponse, "length", fmt.Sprintf("expected at most %d octets more of %d, got %d", left, r.Size, n)}
+	}
+	if resp.Last != (n == left) {
+		return &Error{CodeCatastrophicStream, OpReadResponse, "L", fmt.Sprintf("L is %t with %d of %d octets received", resp.Last, uint64(q.got)+n, r.Size)}
+	}
+	return nil
+}
+
+// checkSink compares STag and TO. RFC 5041, Section 5.2: they "MUST NOT be
+// checked for a zero-length Tagged DDP Message". [D23]
+func (q *ORQ) checkSink(r *Read, resp *ddp.Segment) *Error {
+	if len(resp.Payload) == 0 {
+		return nil
+	}
+	if resp.STag != r.SinkSTag {
+		return &Error{CodeDDPInvalidSTag, OpReadResponse, "STag", fmt.Sprintf("expected %#08x, got %#08x", r.SinkSTag, resp.STag)}
+	}
+	if to := r.SinkTO + uint64(q.got); resp.TO != to {
+		return &Error{CodeDDPBaseOrBounds, OpReadResponse, "TO", fmt.Sprintf("expected %#x, got %#x", to, resp.TO)}
+	}
+	return nil
+}
+
+// Advance notes that a checked segment is placed, and returns the Read it
+// belongs to. With the last segment the Read is done and leaves the queue.
+func (q *ORQ) Advance(resp *ddp.Segment) (read Read, done bool) {
+	if !resp.Last {
+		q.got += uint32(len(resp.Payload))
+		return *q.reads.at(0), false
+	}
+	q.got = 0
+	return q.reads.pop(), true
+}

@@ -1,0 +1,162 @@
+package rdmap
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// response is a Read Response segment of n octets.
+func response(stag uint32, to uint64, n int, last bool) *ddp.Segment {
+	h := OpReadResponse.Header(1)
+	h.STag, h.TO, h.Last = stag, to, last
+	return &ddp.Segment{Header: h, Raw: h.Append(nil), Payload: make([]byte, n)}
+}
+
+// Proves P28: a Read is done with its response's last segment, in the order of
+// the requests, and STag, TO and length have to be those asked for.
+func TestORQ(t *testing.T) {
+	q := NewORQ(2)
+	wantCode(t, "unasked", q.Check(response(1, 0, 10, true)), CodeUnexpectedOpcode)
+	wantCode(t, "unasked, zero-length", q.Check(response(0, 0, 0, true)), CodeUnexpectedOpcode)
+	q.Push(Read{SinkSTag: 7, SinkTO: 1000, Size: 100, ID: 1})
+	q.Push(Read{SinkSTag: 8, SinkTO: 0, Size: 50, ID: 2})
+
+	wantCode(t, "another STag", q.Check(response(8, 1000, 60, false)), CodeDDPInvalidSTag)
+	wantCode(t, "another TO", q.Check(response(7, 1001, 60, false)), CodeDDPBaseOrBounds)
+	wantCode(t, "too long", q.Check(response(7, 1000, 101, true)), CodeDDPBaseOrBounds)
+	wantCode(t, "too long, not last", q.Check(response(7, 1000, 101, false)), CodeDDPBaseOrBounds)
+	wantCode(t, "L too early", q.Check(response(7, 1000, 99, true)), CodeCatastrophicStream)
+	wantCode(t, "no L at the end", q.Check(response(7, 1000, 100, false)), CodeCatastrophicStream)
+	advance(t, &q, response(7, 1000, 60, false), 1, false)
+	wantCode(t, "the same again", q.Check(response(7, 1000, 40, true)), CodeDDPBaseOrBounds)
+	wantCode(t, "too long by what came", q.Check(response(7, 1060, 41, true)), CodeDDPBaseOrBounds)
+	if r, got, ok := q.Front(); !ok || r.ID != 1 || got != 60 {
+		t.Errorf("front %+v, %d octets, %t", r, got, ok)
+	}
+	advance(t, &q, response(7, 1060, 40, true), 1, true)
+	advance(t, &q, response(8, 0, 50, true), 2, true)
+	wantCode(t, "one more", q.Check(response(8, 0, 50, true)), CodeUnexpectedOpcode)
+}
+
+// advance wants a segment taken for a Read.
+func advance(t *testing.T, q *ORQ, s *ddp.Segment, id uint64, done bool) {
+	t.Helper()
+	if err := q.Check(s); err != nil {
+		t.Fatal(err)
+	}
+	if r, d := q.Advance(s); r.ID != id || d != done {
+		t.Fatalf("%v: Read %d done %t, want %d, %t", s.Header, r.ID, d, id, done)
+	}
+}
+
+// Proves P28: a zero-length Read too is done with its response and not before.
+// Proves D23: whose STag and TO are not checked.
+func TestORQZeroLength(t *testing.T) {
+	q := NewORQ(2)
+	q.Push(Read{SinkSTag: 1, SinkTO: 5, Size: 0, ID: 1})
+	q.Push(Read{SinkSTag: 7, SinkTO: 0, Size: 10, ID: 2})
+	wantCode(t, "with an octet", q.Check(response(1, 5, 1, true)), CodeDDPBaseOrBounds)
+	wantCode(t, "without L", q.Check(response(1, 5, 0, false)), CodeCatastrophicStream)
+	advance(t, &q, response(99, 99, 0, true), 1, true)
+	wantCode(t, "zero-length for ten octets", q.Check(response(7, 0, 0, true)), CodeCatastrophicStream)
+	advance(t, &q, response(99, 99, 0, false), 2, false) // an empty segment changes nothing
+	advance(t, &q, response(7, 0, 10, true), 2, true)
+}
+
+// A sink may end where 64 bits do.
+func TestORQTopOfTO(t *testing.T) {
+	q := NewORQ(1)
+	q.Push(Read{SinkSTag: 7, SinkTO: 1<<64 - 10, Size: 9, ID: 1})
+	advance(t, &q, response(7, 1<<64-10, 5, false), 1, false)
+	advance(t, &q, response(7, 1<<64-5, 4, true), 1, true)
+}
+
+// Proves P46: no more Reads than the ORD; a lower one waits for those that are under way.
+// Proves P45: the queue tells the limit in force.
+func TestORQLimit(t *testing.T) {
+	q := NewORQ(2)
+	if q.Limit() != 2 || !q.Push(Read{ID: 1}) || q.Full() || !q.Push(Read{ID: 2}) || !q.Full() || q.Push(Read{ID: 3}) {
+		t.Error("takes other than two")
+	}
+	q.SetLimit(1)
+	advance(t, &q, response(0, 0, 0, true), 1, true)
+	if q.Limit() != 1 || !q.Full() || q.Push(Read{ID: 3}) || q.Len() != 1 {
+		t.Error("takes other than one")
+	}
+	if r, ok := q.Pop(); !ok || r.ID != 2 || q.Full() {
+		t.Error(r, ok)
+	}
+	if _, ok := q.Pop(); ok {
+		t.Error("popped from an empty queue")
+	}
+	if _, _, ok := q.Front(); ok {
+		t.Error("front of an empty queue")
+	}
+	none := NewORQ(0)
+	if !none.Full() || none.Push(Read{}) {
+		t.Error("an ORD of zero takes a Read")
+	}
+}
+
+// Flushing in the middle of a response leaves nothing of it behind.
+func TestORQPopMidway(t *testing.T) {
+	q := NewORQ(2)
+	q.Push(Read{SinkSTag: 7, Size: 10, ID: 1})
+	q.Push(Read{SinkSTag: 8, Size: 10, ID: 2})
+	advance(t, &q, response(7, 0, 5, false), 1, false)
+	if r, ok := q.Pop(); !ok || r.ID != 1 {
+		t.Fatal(r, ok)
+	}
+	advance(t, &q, response(8, 0, 10, true), 2, true)
+}
+
+// Any Reads, answered in any cut, against a plain slice.
+//
+// Proves P28, P46: whatever the order of requests and responses.
+func TestORQAny(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ord := rapid.IntRange(1, 9).Draw(t, "ORD")
+		q := NewORQ(ord)
+		var model []Read
+		for id := range uint64(rapid.IntRange(1, 60).Draw(t, "steps")) {
+			if rapid.Bool().Draw(t, "push") {
+				r := Read{SinkSTag: 7, SinkTO: rapid.Uint64().Draw(t, "TO"), Size: rapid.Uint32Max(40).Draw(t, "size"), ID: id}
+				if q.Push(r) != (len(model) < ord) {
+					t.Fatalf("push with %d of %d", len(model), ord)
+				}
+				if len(model) < ord {
+					model = append(model, r)
+				}
+				continue
+			}
+			if len(model) == 0 {
+				continue
+			}
+			answer(t, &q, model[0], rapid.IntRange(15, 30).Draw(t, "mulpdu"))
+			model = model[1:]
+		}
+		if q.Len() != len(model) {
+			t.Fatalf("%d Reads, want %d", q.Len(), len(model))
+		}
+	})
+}
+
+// answer gives the whole response to a Read.
+func answer(t *rapid.T, q *ORQ, r Read, mulpdu int) {
+	h := OpReadResponse.Header(1)
+	h.STag, h.TO = r.SinkSTag, r.SinkTO
+	g := ddp.NewSegmenter(h, r.Size)
+	for !g.Done() {
+		h, n, _ := g.Next(mulpdu)
+		s := &ddp.Segment{Header: h, Payload: make([]byte, n)}
+		if err := q.Check(s); err != nil {
+			t.Fatal(err)
+		}
+		if got, done := q.Advance(s); got != r || done != h.Last {
+			t.Fatalf("%+v done %t, want %+v", got, done, r)
+		}
+	}
+}
