@@ -1,0 +1,15 @@
+//go:build !unix
+
+package tcp
+
+import "net"
+
+// rawConn does not exist here: the net package's calls are used.
+type rawConn struct{}
+
+func newRaw(net.Conn) *rawConn { return nil }
+
+func (*rawConn) recv(*rx) error                      { panic("unreachable") }
+func (*rawConn) trySend([][]byte) (int, bool, error) { panic("unreachable") }
+func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
+func (*rawConn) emss() int                           { return 0 }

@@ -1,0 +1,136 @@
+//go:build unix
+
+package tcp
+
+import (
+	"io"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// rawConn uses the descriptor of a socket that Go's poller watches: calls that
+// do not wait, and waiting without a buffer.
+type rawConn struct {
+	rc syscall.RawConn
+
+	// The receiving goroutine's.
+	rx      *rx
+	readFn  func(fd uintptr) bool
+	readN   int
+	readErr error
+
+	// The sending goroutine's.
+	vec     [][]byte
+	tryFn   func(fd uintptr) bool
+	sendFn  func(fd uintptr) bool
+	sendN   int
+	sendErr error
+	iov     iovecs
+}
+
+func newRaw(c net.Conn) *rawConn {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	rc, err := t.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	r := &rawConn{rc: rc}
+	// Made once: a closure for every call would be an allocation for every call.
+	r.readFn, r.tryFn, r.sendFn = r.readReady, r.writeOnce, r.writeReady
+	return r
+}
+
+func (r *rawConn) recv(x *rx) error {
+	r.rx, r.readN, r.readErr = x, 0, nil
+	if err := r.rc.Read(r.readFn); err != nil {
+		return err
+	}
+	x.w += max(r.readN, 0)
+	if r.readErr != nil {
+		return wrapErrno("read", r.readErr)
+	}
+	if r.readN == 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+// readReady reads without waiting; false has the poller wait and call again.
+func (r *rawConn) readReady(fd uintptr) bool {
+	for {
+		r.readN, r.readErr = syscall.Read(int(fd), r.rx.room())
+		switch r.readErr {
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			r.rx.idle()
+			return false
+		default:
+			return true
+		}
+	}
+}
+
+func (r *rawConn) trySend(v [][]byte) (n int, wait bool, err error) {
+	n, err = r.write(v, r.tryFn)
+	if err == syscall.EAGAIN {
+		return 0, true, nil
+	}
+	if err != nil {
+		return n, false, wrapErrno("write", err)
+	}
+	return n, n < total(v), nil
+}
+
+func (r *rawConn) send(v [][]byte) (n int, err error) {
+	n, err = r.write(v, r.sendFn)
+	return n, wrapErrno("write", err)
+}
+
+func (r *rawConn) write(v [][]byte, f func(uintptr) bool) (int, error) {
+	r.vec, r.sendN, r.sendErr = v, 0, nil
+	err := r.rc.Write(f)
+	r.vec = nil
+	if err != nil {
+		return 0, err
+	}
+	return max(r.sendN, 0), r.sendErr
+}
+
+func (r *rawConn) writeOnce(fd uintptr) bool {
+	for {
+		r.sendN, r.sendErr = r.iov.writev(int(fd), r.vec)
+		if r.sendErr != syscall.EINTR {
+			return true
+		}
+	}
+}
+
+func (r *rawConn) writeReady(fd uintptr) bool {
+	return r.writeOnce(fd) && r.sendErr != syscall.EAGAIN
+}
+
+func (r *rawConn) emss() (n int) {
+	_ = r.rc.Control(func(fd uintptr) {
+		n, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+	})
+	return n
+}
+
+func wrapErrno(call string, err error) error {
+	if e, ok := err.(syscall.Errno); ok {
+		return &net.OpError{Op: call, Net: "tcp", Err: e}
+	}
+	return err
+}
+
+func total(v [][]byte) (n int) {
+	for _, b := range v {
+		n += len(b)
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+package tcp
+
+// hold is how many octets of an unfinished FPDU an idle connection keeps beside
+// the pool. More than that and it keeps the pooled buffer: a peer has to send
+// that much to make us hold one.
+const hold = 8 << 10
+
+// rx is the receive buffer: from r to w of big, or, while the connection waits
+// with little unread, a copy of that in view.
+type rx struct {
+	big   *[BufferSize]byte
+	r, w  int
+	need  int
+	view  []byte // unread octets while big is nil
+	kept  []byte // memory behind view, grown on demand, at most hold
+	small [256]byte
+}
+
+func (x *rx) unread() int { return len(x.bytes()) }
+
+func (x *rx) bytes() []byte {
+	if x.big == nil {
+		return x.view
+	}
+	return x.big[x.r:x.w]
+}
+
+func (x *rx) consume(n, need int) {
+	x.need = need
+	if x.big == nil {
+		x.view = x.view[n:]
+		return
+	}
+	if x.r += n; x.r == x.w {
+		x.r, x.w = 0, 0
+	}
+}
+
+// room returns where to read to: behind what is unread, with space for the rest
+// of the FPDU under way at least.
+func (x *rx) room() []byte {
+	if x.big == nil {
+		x.big = buffers.Get().(*[BufferSize]byte)
+		x.r, x.w = 0, copy(x.big[:], x.view)
+		x.view = nil
+	}
+	if x.r > 0 && BufferSize-x.r < max(x.need, BufferSize/2) || x.w == BufferSize {
+		x.w = copy(x.big[:], x.big[x.r:x.w])
+		x.r = 0
+	}
+	return x.big[x.w:]
+}
+
+// idle is called before waiting: it gives the buffer back if little is in it.
+func (x *rx) idle() {
+	n := x.w - x.r
+	if x.big == nil || n > hold {
+		return
+	}
+	if n > cap(x.kept) {
+		x.kept = make([]byte, n, min(max(x.need, n, 2*cap(x.kept)), hold))
+	}
+	x.view = x.kept[:copy(x.kept[:n], x.big[x.r:x.w])]
+	x.put()
+}
+
+func (x *rx) put() {
+	buffers.Put(x.big)
+	x.big, x.r, x.w = nil, 0, 0
+}
+
+func (x *rx) release() {
+	if x.big != nil {
+		x.put()
+	}
+	x.view, x.kept = nil, nil
+}

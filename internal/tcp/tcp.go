@@ -1,0 +1,118 @@
+// Package tcp moves octets between an engine and a socket. It knows what the
+// operating system offers: reading and writing without waiting, gathered
+// writes, the effective MSS.
+//
+// Where the connection is not a TCP socket of a Unix system, the plain net.Conn
+// calls do the same work: TrySend then never takes anything, and Recv reads
+// through a small buffer of the connection's own.
+package tcp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+)
+
+// BufferSize is the size of a pooled receive buffer in octets. Larger ones did
+// not pay on loopback, smaller ones cost a read more per FPDU there.
+const BufferSize = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
+
+// Conn is the socket of one connection. One goroutine may Recv while another
+// sends; Close may be called by any.
+type Conn struct {
+	net.Conn
+	raw *rawConn // nil: not a socket that can be used directly
+	rx  rx
+}
+
+// New wraps a connection in which the startup phase is over.
+func New(c net.Conn) *Conn {
+	return &Conn{Conn: c, raw: newRaw(c)}
+}
+
+// Recv waits for octets and reads as many as there are; Unread has them. An
+// error of io.EOF is the peer's FIN.
+func (c *Conn) Recv() error {
+	if c.raw != nil {
+		return c.raw.recv(&c.rx)
+	}
+	return c.recvPlain()
+}
+
+// recvPlain reads into a few octets of its own until there are more.
+func (c *Conn) recvPlain() error {
+	if c.rx.big == nil && c.rx.unread() == 0 {
+		n, err := c.Conn.Read(c.rx.small[:])
+		c.rx.view = c.rx.small[:n]
+		return noProgress(n, err)
+	}
+	n, err := c.Conn.Read(c.rx.room())
+	c.rx.w += n
+	return noProgress(n, err)
+}
+
+// noProgress drops an error that came with octets: it will come again.
+func noProgress(n int, err error) error {
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		return io.ErrNoProgress
+	}
+	return err
+}
+
+// Unread returns the octets that were read and not yet consumed.
+func (c *Conn) Unread() []byte { return c.rx.bytes() }
+
+// Consume drops n octets from the front of Unread. need is how many octets the
+// consumer wants to see at once next time.
+func (c *Conn) Consume(n, need int) { c.rx.consume(n, need) }
+
+// Release gives the buffers back; nothing more is received.
+func (c *Conn) Release() { c.rx.release() }
+
+// TrySend sends as much of v as the socket takes without waiting. wait reports
+// that it took less than all.
+func (c *Conn) TrySend(v [][]byte) (n int, wait bool, err error) {
+	if c.raw == nil {
+		return 0, true, nil
+	}
+	return c.raw.trySend(v)
+}
+
+// Send sends at least one octet of v, waiting for the socket to take it.
+func (c *Conn) Send(v [][]byte) (n int, err error) {
+	if c.raw == nil {
+		return c.Write(v[0])
+	}
+	return c.raw.send(v)
+}
+
+// CloseWrite sends a FIN, where the connection can be closed by halves.
+func (c *Conn) CloseWrite() error {
+	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Reset closes at once with a RST, where there is such a thing.
+func (c *Conn) Reset() error {
+	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+		_ = l.SetLinger(0)
+	}
+	return c.Close()
+}
+
+// EMSS returns the effective maximum segment size in octets, and 0 when the
+// system does not tell.
+func (c *Conn) EMSS() int {
+	if c.raw == nil {
+		return 0
+	}
+	return c.raw.emss()
+}
