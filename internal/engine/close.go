@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// ErrLost reports a connection that ended without an orderly close.
+var ErrLost = errors.New("TCP connection lost")
+
+// BeginClose asks for an orderly close: no more work is taken, what is there is
+// carried out, then the connection is closed.
+func (q *QP) BeginClose(now time.Time) {
+	q.draining = true
+	q.settle(now)
+}
+
+// BeginHalfClose asks for a FIN once all work is carried out. Receiving goes on
+// until the peer closes its half too.
+//
+// RFC 5041, section 6.2.1: when the ULP closes its half only, DDP goes on
+// receiving. [D33]
+func (q *QP) BeginHalfClose(now time.Time) {
+	q.halving = true
+	q.settle(now)
+}
+
+// Abort ends the connection at once, with a reset.
+func (q *QP) Abort(cause error) {
+	q.abort(cause)
+}
+
+// Modify carries out a transition that the consumer asks for: from RTS to
+// Closing, Terminate or Error, from Error to Idle, from Idle to Error.
+func (q *QP) Modify(now time.Time, to State) error {
+	if !Legal(q.state, to) || q.state == to && to != Idle {
+		return fmt.Errorf("from %v to %v: %w", q.state, to, ErrBadState)
+	}
+	switch to {
+	case Closing:
+		q.beginClosing()
+	case Terminate:
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Reason: "the consumer asked for it"}, nil)
+	case Error:
+		q.abort(errors.New("aborted by the consumer"))
+	case Idle, RTS:
+		return q.toIdle(to)
+	}
+	q.settle(now)
+	return nil
+}
+
+// toIdle leaves Error; "refused while flushing" (RDMA verbs 6.2).
+func (q *QP) toIdle(to State) error {
+	if to == RTS || q.inFlight {
+		return fmt.Errorf("from %v to %v: %w", q.state, to, ErrBadState)
+	}
+	q.stream = stream{}
+	q.setState(Idle)
+	return nil
+}
+
+// beginClosing enters Closing. Work or Reads under way make it a bad close.
+func (q *QP) beginClosing() {
+	busy := !q.sq.empty() || q.irrq.Len() > 0
+	q.setState(Closing)
+	if busy {
+		q.badClose()
+	}
+}
+
+// badClose resets a connection on which there was work, or octets still came,
+// when it was being closed (RDMA verbs 6.2, Closing).
+func (q *QP) badClose() {
+	q.notice(Notice{Kind: NoticeBadClose})
+	q.abort(fmt.Errorf("closed while work was under way: %w", ErrLost))
+}
+
+// PeerClosed reports the peer's FIN.
+//
+// RFC 5041, section 6.2.1: after a half-close "outbound data goes on"; what is
+// queued, the peer's Reads included, is finished before this half is closed.
+// [D32] What can no longer come is an error: the rest of an FPDU, and the
+// responses to our Reads.
+func (q *QP) PeerClosed(now time.Time, unread int) {
+	q.peerClosed = true
+	if q.state == RTS {
+		switch {
+		case unread > 0:
+			q.abort(fmt.Errorf("peer closed in the middle of an FPDU, %d octets into it: %w", unread, ErrLost))
+		case q.orq.Len() > 0:
+			q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed while RDMA Reads were outstanding"}, nil)
+		case !q.mayTransmit():
+			q.abort(fmt.Errorf("peer closed before it sent an FPDU: %w", ErrLost))
+		default:
+			q.notice(Notice{Kind: NoticeHalfClosed})
+			q.draining = q.draining || q.halving || !q.cfg.HalfClose
+		}
+	}
+	q.settle(now)
+}
+
+// Failed reports that the connection is lost: a reset, a time-out. If octets
+// are in flight, Abandon is to be called too.
+func (q *QP) Failed(now time.Time, err error) {
+	switch q.state {
+	case RTS, Closing:
+		q.abort(fmt.Errorf("%w: %w", ErrLost, err))
+	case Terminate:
+		q.end(Drop)
+	}
+	q.settle(now)
+}
+
+// abort goes to Error at once; the connection is reset.
+func (q *QP) abort(cause error) {
+	if q.state == Error {
+		return
+	}
+	if q.cause == nil {
+		q.cause = cause
+	}
+	if errors.Is(cause, ErrLost) {
+		q.notice(Notice{Kind: NoticeConnectionLost, Err: cause})
+	}
+	connected := q.state != Idle
+	q.setState(Error)
+	q.flush()
+	q.closeBy, q.nudgeAt = time.Time{}, time.Time{}
+	if connected {
+		q.llp = Reset
+	}
+}
+
+// settle moves on whatever waits for octets to be gone.
+func (q *QP) settle(now time.Time) {
+	if q.state == RTS && q.idle() {
+		q.drained()
+	}
+	if q.state != Terminate && q.state != Closing {
+		return
+	}
+	if q.closeBy.IsZero() {
+		q.closeBy = now.Add(q.cfg.CloseTimeout)
+	}
+	if q.inFlight || q.term != nil && !q.termSent {
+		return
+	}
+	q.flush()
+	if !q.finished {
+		q.finished, q.llp = true, Finish
+	}
+	if q.peerClosed {
+		q.end(Drop)
+	}
+}
+
+// drained goes on with a close that waited for the work to be finished.
+func (q *QP) drained() {
+	switch {
+	case q.draining:
+		q.setState(Closing)
+	case q.halving && !q.finished:
+		q.finished, q.llp = true, Finish
+	}
+}
+
+// idle reports that nothing is left to send or to wait for.
+func (q *QP) idle() bool {
+	return q.sq.empty() && q.irrq.Len() == 0 && !q.inFlight && q.rtr == 0
+}
+
+// end leaves Terminate or Closing: the connection is gone.
+func (q *QP) end(how LLP) {
+	q.llp, q.closeBy, q.nudgeAt = how, time.Time{}, time.Time{}
+	if q.state == Closing {
+		q.notice(Notice{Kind: NoticeCloseComplete})
+		q.setState(Idle)
+		return
+	}
+	q.setState(Error)
+	q.flush()
+}
+
+// closeTimedOut gives up on a peer that does not close its half.
+func (q *QP) closeTimedOut() {
+	switch q.state {
+	case Closing:
+		q.abort(fmt.Errorf("peer did not close its half within %v: %w", q.cfg.CloseTimeout, ErrLost))
+	case Terminate:
+		q.end(Reset)
+	}
+}
+
+// LLP returns what is to become of the connection, once for each change.
+func (q *QP) LLP() LLP {
+	l := q.llp
+	q.llp = Keep
+	return l
+}

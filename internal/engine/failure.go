@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A Failure ends a connection: an error found here, or one that the peer
+// reported with a Terminate.
+type Failure struct {
+	Code   rdmap.Code
+	Peer   bool         // the peer found it
+	Op     rdmap.Opcode // of the message in error, if HasOp
+	HasOp  bool
+	Offset uint64 // of the FPDU in error in its half connection, octets
+	Reason string
+	Layout rdmap.Layout // of a received Terminate
+	Err    error        // the layer's own error
+}
+
+// Error says who found what, where.
+func (f *Failure) Error() string {
+	who := "found here"
+	if f.Peer {
+		who = "reported by the peer"
+	}
+	s := fmt.Sprintf("%v, %s", f.Code, who)
+	if f.HasOp {
+		s += fmt.Sprintf(", in a %v", f.Op)
+	}
+	if !f.Peer {
+		s += fmt.Sprintf(" at stream offset %d", f.Offset)
+	}
+	if f.Reason != "" {
+		s += ": " + f.Reason
+	}
+	return s
+}
+
+// Unwrap returns the layer's own error.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Codes for a refused access, by what was attempted.
+var (
+	placeCodes = [...]rdmap.Code{
+		memory.InvalidSTag:  rdmap.Code(ddp.CodeInvalidSTag),
+		memory.Bounds:       rdmap.Code(ddp.CodeBaseOrBounds),
+		memory.AccessRights: rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.Association:  rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.Wrap:         rdmap.Code(ddp.CodeTOWrap),
+	}
+	readCodes = [...]rdmap.Code{
+		memory.InvalidSTag:      rdmap.CodeInvalidSTag,
+		memory.Bounds:           rdmap.CodeBaseOrBounds,
+		memory.AccessRights:     rdmap.CodeAccessRights,
+		memory.Association:      rdmap.CodeSTagNotAssociated,
+		memory.Wrap:             rdmap.CodeTOWrap,
+		memory.NotInvalidatable: rdmap.CodeProtectionCannotInvalidate,
+	}
+)
+
+// fail acts on an error found here: the QP goes to Terminate and the Terminate
+// is the last thing sent (RFC 5040, section 7.1). seg is the segment in error,
+// or nil when there is none.
+func (q *QP) fail(f *Failure, seg *ddp.Segment) {
+	if q.state != RTS {
+		return
+	}
+	if seg != nil {
+		_, f.Op = rdmap.ParseControl(seg.RsvdULP)
+		f.HasOp = true
+	}
+	t := rdmap.TerminateFor(f.Code, seg)
+	q.terminate(f, &t)
+}
+
+func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
+	q.cause = f
+	q.nudgeAt = time.Time{}
+	// RFC 5044, section 7.1.2: the Responder sends nothing before it "received
+	// and validated" an FPDU, not even a Terminate. [Q11]
+	if q.mayTransmit() {
+		q.term = t
+		count(&q.stats.TerminatesSent, f.Code)
+		q.notice(Notice{Kind: NoticeTerminateSent, Err: f})
+	}
+	q.setState(Terminate)
+}
+
+// mpaCode is an MPA error as a Terminate names it: layer 2, type 0.
+func mpaCode(c mpa.Code) rdmap.Code { return rdmap.Code(0x2000 | uint16(c)) }
+
+// mpaError acts on an error that the MPA reader reported.
+//
+// RFC 5044, section 8: "For Error codes 2 and 3, MPA MUST NOT close the TCP
+// connection"; the other half connection carries the Terminate. [Q16]
+func (q *QP) mpaError(err *mpa.Error) {
+	q.fail(&Failure{Code: mpaCode(err.Code), Offset: err.Offset, Reason: err.Reason, Err: err}, nil)
+}
+
+// workError completes a Send Queue entry in error and ends the connection:
+// "errors creating Writes/Sends/Reads: Terminate 0x0000, no headers" (RDMA
+// verbs 6.4).
+func (q *QP) workError(e *sendEntry, s Status, reason string) {
+	e.status, e.phase = s, phaseDone
+	q.busy = sourceNone
+	q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: q.tx.Offset(), Reason: reason}, nil)
+}
+
+// localStatus is what the consumer's own work completes with when its memory
+// does not allow it.
+func localStatus(f memory.Fault) Status {
+	if f == memory.AccessRights {
+		return StatusLocalAccess
+	}
+	return StatusLocalProtection
+}
+
+func writeReason(s *ddp.Segment, f memory.Fault) string {
+	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, len(s.Payload), s.TO, s.STag)
+}
+
+func invalidateReason(stag uint32, f memory.Fault) string {
+	return fmt.Sprintf("%v: STag %#08x", f, stag)
+}

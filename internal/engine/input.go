@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Input takes octets of the stream, from the first that was not yet consumed,
+// and returns how many it consumed; the rest is to be given again with more
+// behind it. b is scratch space: markers are taken out of it in place.
+func (q *QP) Input(now time.Time, b []byte) int {
+	n := q.input(b)
+	q.stats.RecvStream += uint64(n)
+	q.settle(now)
+	return n
+}
+
+func (q *QP) input(b []byte) int {
+	used := 0
+	for used < len(b) && q.receiving() {
+		f, n, err := q.rx.Next(b[used:])
+		if err != nil {
+			q.readerError(err)
+			break
+		}
+		if n == 0 {
+			return used
+		}
+		used += n
+		q.stats.RecvFPDUs++
+		q.onFPDU(&f)
+	}
+	// RFC 5044, section 8: after an error MPA "MUST NOT pass or deliver any
+	// additional FPDUs on that half connection". [Q16]
+	return len(b)
+}
+
+// receiving reports whether arriving octets still mean anything. What comes
+// while the QP is Closing does not belong there: see settle.
+func (q *QP) receiving() bool {
+	if q.state == Closing {
+		q.badClose()
+	}
+	return q.state == RTS
+}
+
+// Need returns how many octets Input wants to see at once before it can go on.
+func (q *QP) Need() int { return q.rx.Need() }
+
+func (q *QP) readerError(err error) {
+	var e *mpa.Error
+	if errors.As(err, &e) {
+		q.mpaError(e)
+	}
+}
+
+// onFPDU takes one verified FPDU through DDP and RDMAP.
+func (q *QP) onFPDU(f *mpa.FPDU) {
+	first := !q.heard
+	q.heard = true
+	q.nudgeAt = time.Time{}
+	s, err := ddp.Parse(f.ULPDU)
+	if err != nil {
+		q.fail(&Failure{Code: rdmap.CodeDDPLocalCatastrophic, Offset: f.Offset, Reason: err.Error(), Err: err}, nil)
+		return
+	}
+	q.traceReceived(*f, &s)
+	if err := ddp.CheckVersion(&s.Header, q.DDPVersion); err != nil {
+		q.segmentError(f, &s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
+		return
+	}
+	if err := rdmap.CheckSegment(&s, q.DDPVersion); err != nil {
+		q.segmentError(f, &s, err)
+		return
+	}
+	if first && q.firstSegment(f, &s) {
+		return
+	}
+	q.dispatch(f, &s)
+}
+
+// segmentError ends the connection over a received segment.
+func (q *QP) segmentError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+	q.fail(&Failure{Code: err.Code, Offset: f.Offset, Reason: err.Field + ": " + err.Reason, Err: err}, s)
+}
+
+func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
+	switch op := rdmap.OpcodeOf(&s.Header); op {
+	case rdmap.OpWrite:
+		q.onWrite(f, s)
+	case rdmap.OpReadRequest:
+		q.onReadRequest(f, s)
+	case rdmap.OpReadResponse:
+		q.onReadResponse(f, s)
+	case rdmap.OpTerminate:
+		q.onTerminate(s)
+	default: // CheckSegment lets nothing else but the four Sends pass
+		q.onSend(f, s)
+	}
+}
+
+// firstSegment judges the first segment of a peer-to-peer Initiator, its
+// Ready-to-Receive indication, and reports whether nothing is left to do. A
+// Write or Read takes the usual way and is invisible by itself; a Send must not
+// use a receive buffer. [E09]
+func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
+	if q.Role != mpa.RoleResponder || !q.PeerToPeer {
+		return false
+	}
+	kind := rtrKind(s)
+	if kind&q.RTR == 0 {
+		if q.cfg.StrictRTR {
+			q.fail(&Failure{Code: rdmap.CodeMPANoMatchingRTR, Offset: f.Offset, Reason: "the first message is not the RTR indication agreed on"}, nil)
+		}
+		return q.cfg.StrictRTR
+	}
+	if kind != mpa.RTRSend {
+		return false
+	}
+	queue := &q.queues[rdmap.QNSend]
+	if err := queue.Check(s, 1, 0); err != nil {
+		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpSend))
+		return true
+	}
+	queue.Place(s)
+	return true
+}
+
+// rtrKind tells which RTR indication a segment can be: none for most.
+func rtrKind(s *ddp.Segment) mpa.RTR {
+	switch op := rdmap.OpcodeOf(&s.Header); {
+	case op == rdmap.OpReadRequest:
+		if r, err := rdmap.ParseReadRequest(s.Payload); err == nil && r.Size == 0 {
+			return mpa.RTRRead
+		}
+	case !s.Last || len(s.Payload) > 0:
+	case op == rdmap.OpSend:
+		return mpa.RTRSend
+	case op == rdmap.OpWrite:
+		return mpa.RTRWrite
+	}
+	return 0
+}
+
+// onWrite places a segment of an RDMA Write. It is never delivered: nothing
+// tells the consumer (RFC 5040, section 5.1).
+func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
+	if fault := q.cfg.Memory.Place(s.STag, s.TO, s.Payload); fault != memory.None {
+		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: writeReason(s, fault)}, s)
+	}
+}
+
+// onSend places a segment of a Send and completes the receive with the last.
+func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
+	queue := &q.queues[rdmap.QNSend]
+	buffers := q.ensureReceive()
+	if err := queue.Check(s, buffers, q.capacity); err != nil {
+		q.receiveError(f, s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
+		return
+	}
+	if fault := q.scatter(uint64(s.MO), s.Payload); fault != memory.None {
+		q.completeReceive(Completion{Status: localStatus(fault)})
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of a receive: " + fault.String()}, nil)
+		return
+	}
+	if length, delivered := queue.Place(s); delivered {
+		q.delivered(f, s, length)
+	}
+}
+
+// ensureReceive takes a receive for the message under way and returns how many
+// there are: one or none.
+func (q *QP) ensureReceive() int {
+	if !q.taken {
+		q.taken = q.recv.Take(&q.current)
+		q.capacity = sglLength(q.current.SGL[:q.current.NumSGE])
+	}
+	if q.taken {
+		return 1
+	}
+	return 0
+}
+
+// receiveError ends the connection over a Send that cannot be received. One
+// that is too long takes its receive with it.
+func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+	if err.Code == rdmap.CodeDDPMessageTooLong {
+		q.completeReceive(Completion{Status: StatusLocalLength})
+	}
+	q.segmentError(f, s, err)
+}
+
+// scatter copies payload to the octets of the receive from offset mo on.
+func (q *QP) scatter(mo uint64, p []byte) memory.Fault {
+	for i := range q.current.SGL[:q.current.NumSGE] {
+		s := &q.current.SGL[i]
+		if mo >= uint64(s.Length) {
+			mo -= uint64(s.Length)
+			continue
+		}
+		n := min(len(p), s.Length-int(mo))
+		if f := s.Region.LocalPlace(q.cfg.Memory.PD, s.Offset+int(mo), p[:n]); f != memory.None {
+			return f
+		}
+		p, mo = p[n:], 0
+	}
+	return memory.None
+}
+
+// delivered completes the receive of a Send. An STag to be invalidated is,
+// before the consumer hears of the message.
+func (q *QP) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
+	c := Completion{Length: length}
+	if info, ok := rdmap.OpcodeOf(&s.Header).Info(); ok {
+		c.Solicited = info.Solicited
+	}
+	if stag, ok := rdmap.InvalidateSTag(&s.Header); ok {
+		if fault := q.cfg.Memory.Invalidate(stag); fault != memory.None {
+			q.completeReceive(Completion{Status: StatusRemoteInvalidate, Invalidated: stag})
+			q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: invalidateReason(stag, fault)}, s)
+			return
+		}
+		c.Invalidated, c.HasInvalid = stag, true
+	}
+	q.completeReceive(c)
+}

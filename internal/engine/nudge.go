@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// maxNudges bounds how often a silent peer is nudged on one connection.
+const maxNudges = 6
+
+// armNudge starts the clock when the Initiator's first FPDU has left.
+//
+// Linux's siw, as a Responder, sends its Reply before it hooks the socket to
+// the QP: FPDUs that arrive in between lie unread until another segment comes.
+// So an Initiator that has heard nothing shortly after its first FPDU sends a
+// zero-length RDMA Write, which any peer has to accept and none is told of, and
+// a few more at growing distances. A peer that answers is never nudged.
+func (q *QP) armNudge(now time.Time) {
+	if q.cfg.Nudge <= 0 || q.Role != mpa.RoleInitiator || q.heard || q.state != RTS {
+		return
+	}
+	if q.nudgeAt.IsZero() && q.nudged == 0 && q.sent > 0 {
+		q.nudgeAt = now.Add(q.cfg.Nudge)
+	}
+}
+
+// nudge asks for a zero-length Write and quadruples the distance to the next.
+func (q *QP) nudge(now time.Time) {
+	q.nudgeAt = time.Time{}
+	if q.state != RTS || q.nudged == maxNudges {
+		return
+	}
+	q.nudges++
+	q.nudged++
+	q.stats.Nudges++
+	q.notice(Notice{Kind: NoticeNudge})
+	if q.nudged < maxNudges {
+		q.nudgeAt = now.Add(q.cfg.Nudge << (2 * q.nudged))
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import "github.com/goiwarp/iwarp/internal/memory"
+
+// Op is what a work request asks for, or what a completion is of.
+type Op uint8
+
+const (
+	OpSend Op = iota
+	OpWrite
+	OpRead
+	OpLocalInvalidate
+	OpReceive
+)
+
+// MaxSGE is how many scatter/gather elements one work request may have.
+const MaxSGE = 4
+
+// MaxMessage is the longest message, in octets: DDP lengths have 32 bits
+// (RFC 5041, section 3).
+const MaxMessage = 1<<32 - 1
+
+// An SGE is a range of registered memory.
+type SGE struct {
+	Region *memory.Region
+	Offset int // octets from the region's start
+	Length int // octets
+}
+
+// SendWork is one entry of a Send Queue.
+type SendWork struct {
+	ID            uint64
+	Op            Op
+	SGL           [MaxSGE]SGE
+	NumSGE        int
+	Inline        []byte // copied when posted; instead of the SGL
+	RemoteSTag    uint32
+	RemoteTO      uint64
+	HasInvalidate bool
+	Invalidate    uint32 // Send with Invalidate: the peer's STag; OpLocalInvalidate: ours
+	// InvalidateLocal makes a Read invalidate the STag of its sink before it completes.
+	InvalidateLocal bool
+	Target          *memory.Region // OpLocalInvalidate
+	Unsignaled      bool
+	Solicited       bool
+	Fence           bool // waits for all earlier Reads
+	Cookie          any  // handed back in the completion
+}
+
+// RecvWork is one entry of a Receive Queue.
+type RecvWork struct {
+	ID     uint64
+	SGL    [MaxSGE]SGE
+	NumSGE int
+	Cookie any
+}
+
+// length adds up the scatter list, in octets.
+func sglLength(sgl []SGE) uint64 {
+	var n uint64
+	for i := range sgl {
+		n += uint64(sgl[i].Length)
+	}
+	return n
+}
+
+// A ReceiveSource hands out receive work: a Shared Receive Queue.
+type ReceiveSource interface {
+	// Take moves the next entry to dst and reports whether there was one.
+	Take(dst *RecvWork) bool
+}
+
+// A Completion ends one work request.
+type Completion struct {
+	ID          uint64
+	Op          Op
+	Status      Status
+	Length      uint32 // octets received or read
+	Invalidated uint32 // STag invalidated by the peer's Send
+	HasInvalid  bool
+	Solicited   bool
+	Cookie      any
+}
+
+// Status is the outcome of a work request.
+type Status uint8
+
+const (
+	StatusSuccess Status = iota
+	StatusFlushed
+	StatusLocalLength
+	StatusLocalProtection
+	StatusLocalAccess
+	StatusRemoteAccess
+	StatusRemoteOperation
+	StatusRemoteInvalidate
+	StatusNoReadResources
+	StatusInvalidateFailed
+	StatusFatal
+)
+
+var statusNames = [...]string{
+	"success", "flushed", "local length error", "local protection error", "local access error",
+	"remote access error", "remote operation error", "remote invalidation error",
+	"zero RDMA Read resources", "local invalidation failed", "fatal error",
+}
+
+// String names the status.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return "unknown status"
+}
