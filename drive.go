@@ -1,0 +1,284 @@
+package iwarp
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// The driver of a QP: it carries octets between the engine and the socket. One
+// goroutine receives as long as there is a connection. Who posts work sends it,
+// as far as the socket takes it without waiting; only if it does not, a second
+// goroutine runs until all that is queued has gone. The receiving goroutine never
+// waits for a sender.
+
+var gathers = sync.Pool{New: func() any { return engine.NewGather() }}
+
+// The EMSS is asked for again after refreshFirst octets, as TCP raises it when it
+// has come to know the path, and then at growing distances up to refreshEvery.
+const (
+	refreshFirst = 64 << 10
+	refreshEvery = 8 << 20
+)
+
+// start puts the QP into RTS on a connection whose startup phase is over.
+func (qp *QP) start(c *tcp.Conn, n Negotiated) error {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.destroyed {
+		return ErrClosed
+	}
+	qp.measure(c, &n)
+	p := engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, ORD: int(n.ORD), IRD: int(n.IRD)}
+	if err := qp.eng.Connect(p); err != nil {
+		return err
+	}
+	qp.conn, qp.neg, qp.closedLLP = c, n, false
+	qp.logStart(&n)
+	select {
+	case <-qp.done: // of an earlier connection
+		qp.done = make(chan struct{})
+	default:
+	}
+	go qp.receive(c)
+	qp.push()
+	return nil
+}
+
+func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
+	if n.EMSS = c.EMSS(); n.EMSS <= 0 {
+		n.EMSS = mpa.DefaultEMSS
+	}
+	n.MULPDU = mpa.MULPDU(n.EMSS, n.MarkersSend)
+	qp.refresh = refreshFirst
+}
+
+// receive is the receiving goroutine.
+func (qp *QP) receive(c *tcp.Conn) {
+	for {
+		err := c.Recv()
+		if !qp.received(c, err) {
+			return
+		}
+	}
+}
+
+// received takes in what Recv brought and reports whether to go on.
+func (qp *QP) received(c *tcp.Conn, err error) bool {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.conn != c { // of an earlier connection
+		c.Release()
+		return false
+	}
+	now := time.Now()
+	b := c.Unread()
+	n := 0
+	if err == nil {
+		n = qp.eng.Input(now, b)
+		c.Consume(n, qp.eng.Need())
+	}
+	switch {
+	case err == io.EOF:
+		qp.eng.PeerClosed(now, len(b))
+	case err != nil:
+		qp.eng.Failed(now, err)
+	}
+	qp.push()
+	if err == nil && !qp.closedLLP {
+		return true
+	}
+	c.Release()
+	return false
+}
+
+// push sends what the engine has to send, as far as that needs no waiting, and
+// hands out whatever happened. The caller holds qp.mu, which is released while
+// the socket is written to.
+func (qp *QP) push() {
+	for !qp.writing && qp.conn != nil && qp.eng.Pending() && qp.sendSome() {
+	}
+	qp.settle()
+}
+
+// sendSome builds and sends one gathered write. It reports false if there was
+// nothing to send after all, or if the socket would not take it all: then a
+// goroutine has taken over.
+func (qp *QP) sendSome() bool {
+	if qp.gather == nil {
+		qp.gather = gathers.Get().(*engine.Gather)
+	}
+	v := qp.eng.Output(time.Now(), qp.gather)
+	if len(v) == 0 {
+		qp.putGather()
+		return false
+	}
+	c := qp.conn
+	qp.writing = true
+	qp.mu.Unlock()
+	n, wait, err := c.TrySend(v)
+	qp.mu.Lock()
+	qp.sent(n, err)
+	if err == nil && wait {
+		go qp.sendRest(c)
+		return false
+	}
+	qp.writing = false
+	qp.putGather()
+	return true
+}
+
+// sendRest is the sending goroutine: it waits for the socket and ends when
+// nothing is left to send.
+func (qp *QP) sendRest(c *tcp.Conn) {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	for {
+		v := qp.eng.Output(time.Now(), qp.gather)
+		if len(v) == 0 {
+			break
+		}
+		qp.mu.Unlock()
+		n, err := c.Send(v)
+		qp.mu.Lock()
+		qp.sent(n, err)
+		qp.settle()
+	}
+	qp.putGather()
+	qp.writing = false
+	qp.push()
+}
+
+// sent tells the engine how a write went.
+func (qp *QP) sent(n int, err error) {
+	now := time.Now()
+	if err != nil {
+		qp.eng.Abandon(now, qp.gather)
+		qp.eng.Failed(now, err)
+		return
+	}
+	qp.eng.Sent(now, qp.gather, n)
+	if s := qp.eng.StreamSent(); s >= qp.refresh {
+		qp.refresh = s + min(s, refreshEvery)
+		if emss := qp.conn.EMSS(); emss > 0 {
+			qp.eng.SetMULPDU(mpa.MULPDU(emss, qp.neg.MarkersSend))
+		}
+	}
+}
+
+func (qp *QP) putGather() {
+	if qp.gather != nil {
+		gathers.Put(qp.gather)
+		qp.gather = nil
+	}
+}
+
+// settle hands out completions and notices and does what the engine wants done
+// to the connection and the timer.
+func (qp *QP) settle() {
+	qp.deliver()
+	switch qp.eng.LLP() {
+	case engine.Finish:
+		_ = qp.conn.CloseWrite()
+	case engine.Drop:
+		qp.closeLLP(qp.conn.Close)
+	case engine.Reset:
+		qp.closeLLP(qp.conn.Reset)
+	}
+	if qp.closedLLP {
+		qp.finish()
+	}
+	qp.setTimer(qp.eng.Deadline())
+}
+
+func (qp *QP) closeLLP(closeConn func() error) {
+	_ = closeConn()
+	qp.closedLLP = true
+}
+
+// finish closes Done, the socket being closed, when all work is flushed.
+func (qp *QP) finish() {
+	if qp.eng.InFlight() {
+		return
+	}
+	select {
+	case <-qp.done:
+	default:
+		close(qp.done)
+		qp.logEnd()
+	}
+}
+
+// setTimer has onTimer called at the engine's deadline.
+func (qp *QP) setTimer(at time.Time) {
+	if at.Equal(qp.timerAt) {
+		return
+	}
+	qp.timerAt = at
+	switch {
+	case at.IsZero():
+		qp.timer.Stop()
+	case qp.timer == nil:
+		qp.timer = time.AfterFunc(time.Until(at), qp.onTimer)
+	default:
+		qp.timer.Reset(time.Until(at))
+	}
+}
+
+func (qp *QP) onTimer() {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.timerAt.IsZero() {
+		return
+	}
+	qp.timerAt = time.Time{}
+	qp.eng.HandleTimeout(time.Now())
+	qp.push()
+}
+
+// deliver hands completions to the CQs, or to the one-call form that waits for
+// one, and notices to the RNIC.
+func (qp *QP) deliver() {
+	done, notices := qp.eng.Drain()
+	for i := range done {
+		qp.complete(&done[i])
+		done[i] = engine.Completion{}
+	}
+	for i := range notices {
+		qp.notice(&notices[i])
+		notices[i] = engine.Notice{}
+	}
+}
+
+func (qp *QP) complete(c *engine.Completion) {
+	wc := WC{ID: c.ID, Status: Status(c.Status), Op: Op(c.Op), Length: int(c.Length), Invalidated: c.Invalidated, Solicited: c.Solicited, QP: qp}
+	switch {
+	case c.Cookie != nil:
+		c.Cookie.(*call).done <- wc
+	case wc.Op == OpRecv:
+		qp.recvCQ.push(&wc)
+	default:
+		qp.sendCQ.push(&wc)
+	}
+}
+
+var noticeEvents = [...]EventKind{
+	engine.NoticeTerminateReceived: EventTerminateReceived,
+	engine.NoticeTerminateSent:     EventTerminateSent,
+	engine.NoticeConnectionLost:    EventConnectionLost,
+	engine.NoticeBadClose:          EventBadClose,
+	engine.NoticeHalfClosed:        EventHalfClosed,
+	engine.NoticeCloseComplete:     EventCloseComplete,
+	engine.NoticeNudge:             0,
+}
+
+func (qp *QP) notice(n *engine.Notice) {
+	qp.logNotice(n)
+	if k := noticeEvents[n.Kind]; k != 0 {
+		qp.rnic.event(Event{Kind: k, QP: qp, Err: publicError(n.Err)})
+	}
+}

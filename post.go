@@ -1,0 +1,108 @@
+package iwarp
+
+import (
+	"context"
+	"sync"
+)
+
+// PostSend appends a request to the Send Queue and, if nothing is in its way,
+// sends it at once, in the calling goroutine. It does not wait: what the socket
+// does not take is sent later. In StateIdle requests wait for the connection.
+func (qp *QP) PostSend(wr *SendWR) error {
+	return qp.postSend(wr, nil)
+}
+
+func (qp *QP) postSend(wr *SendWR, cookie any) error {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if err := wr.engine(&qp.sendWork); err != nil {
+		return &OpError{Op: "post send", Err: err}
+	}
+	qp.sendWork.Cookie = cookie
+	if err := qp.eng.PostSend(&qp.sendWork); err != nil {
+		return &OpError{Op: "post send", Err: publicPostError(err)}
+	}
+	qp.push()
+	return nil
+}
+
+// PostRecv appends a receive to the Receive Queue. Post them before the peer
+// sends: a Send that finds none ends the connection, as the RFCs want it.
+func (qp *QP) PostRecv(wr *RecvWR) error {
+	return qp.postRecv(wr, nil)
+}
+
+func (qp *QP) postRecv(wr *RecvWR, cookie any) error {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if err := wr.engine(&qp.recvWork); err != nil {
+		return &OpError{Op: "post receive", Err: err}
+	}
+	qp.recvWork.Cookie = cookie
+	if err := qp.eng.PostReceive(&qp.recvWork); err != nil {
+		return &OpError{Op: "post receive", Err: publicPostError(err)}
+	}
+	return nil
+}
+
+// publicPostError keeps the sentinels bare, so that a full queue costs nothing
+// to tell.
+func publicPostError(err error) error { return err }
+
+// call is a one-call form that waits for its completion.
+type call struct{ done chan WC }
+
+var calls = sync.Pool{New: func() any { return &call{done: make(chan WC, 1)} }}
+
+// await waits for the completion. If the context ends first, the request is
+// still carried out and its memory still belongs to the QP.
+func (c *call) await(ctx context.Context) (WC, error) {
+	select {
+	case wc := <-c.done:
+		calls.Put(c)
+		return wc, wc.Err()
+	case <-ctx.Done():
+		return WC{}, ctx.Err()
+	}
+}
+
+// do posts a request and waits for its completion, which does not go to the CQ.
+func (qp *QP) do(ctx context.Context, wr *SendWR) (WC, error) {
+	c := calls.Get().(*call)
+	if err := qp.postSend(wr, c); err != nil {
+		calls.Put(c)
+		return WC{}, err
+	}
+	return c.await(ctx)
+}
+
+// Send sends one message and returns when TCP has taken it.
+func (qp *QP) Send(ctx context.Context, s SGE) error {
+	_, err := qp.do(ctx, &SendWR{Op: OpSend, SGL: []SGE{s}})
+	return err
+}
+
+// Write places the octets of s in the peer's memory and returns how many when
+// TCP has taken them. The peer is not told; send it a message for that.
+func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
+	wc, err := qp.do(ctx, &SendWR{Op: OpWrite, SGL: []SGE{s}, Remote: to})
+	return wc.Length, err
+}
+
+// Read fetches s.Length octets of the peer's memory into s and returns how many
+// when they are there.
+func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
+	wc, err := qp.do(ctx, &SendWR{Op: OpRead, SGL: []SGE{s}, Remote: from})
+	return wc.Length, err
+}
+
+// Recv posts a receive and waits for the message, whose length is in the WC. A
+// peer may send before this call: then post receives beforehand instead.
+func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
+	c := calls.Get().(*call)
+	if err := qp.postRecv(&RecvWR{SGL: []SGE{s}}, c); err != nil {
+		calls.Put(c)
+		return WC{}, err
+	}
+	return c.await(ctx)
+}
