@@ -1,0 +1,172 @@
+package mpa_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// machine is what both startup machines have.
+type machine interface {
+	Input(now time.Time, b []byte) (int, error)
+	Done() bool
+	Negotiated() mpa.Negotiated
+	Deadline() time.Time
+	HandleTimeout(now time.Time) error
+	PeerClosed(cause error) error
+}
+
+// dialogue plays the peer of a machine, with time of its own. A twin of the machine
+// gets the same octets one by one and must come to the same result.
+type dialogue struct {
+	*testing.T
+	m, twin machine
+	now     time.Time
+	err     error
+}
+
+// input gives octets to the machine and expects it to take all but the last few.
+func (d *dialogue) input(b []byte, left int) {
+	d.Helper()
+	before := bytes.Clone(b)
+	n, err := d.m.Input(d.now, b)
+	d.err = err
+	if err == nil && n != len(b)-left {
+		d.Fatalf("took %d of %d octets, and %d should be left", n, len(b), left)
+	}
+	if !bytes.Equal(b, before) {
+		d.Error("the machine changed its input")
+	}
+	taken, twinErr := drip(d.twin, d.now, b)
+	if taken != n {
+		d.Errorf("took %d octets at once, and %d one by one", n, taken)
+	}
+	if errText(err) != errText(twinErr) {
+		d.Errorf("at once: %v, one by one: %v", err, twinErr)
+	}
+	if diff := cmp.Diff(d.m.Negotiated(), d.twin.Negotiated()); diff != "" {
+		d.Errorf("at once and one by one: %s", diff)
+	}
+}
+
+// drip gives octets to a machine one by one.
+func drip(m machine, now time.Time, b []byte) (taken int, err error) {
+	for i := range b {
+		n, err := m.Input(now, b[i:i+1])
+		taken += n
+		if err != nil || n == 0 {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// advance lets time pass, up to the machine's deadline if that comes first.
+func (d *dialogue) advance(by time.Duration) {
+	d.now = d.now.Add(by)
+	d.err = d.m.HandleTimeout(d.now)
+}
+
+func (d *dialogue) wantOK() {
+	d.Helper()
+	if d.err != nil {
+		d.Fatal(d.err)
+	}
+}
+
+func (d *dialogue) wantDeadline(in time.Duration) {
+	d.Helper()
+	var want time.Time
+	if in > 0 {
+		want = epoch.Add(in)
+	}
+	if got := d.m.Deadline(); !got.Equal(want) {
+		d.Errorf("deadline %v want %v", got, want)
+	}
+}
+
+// wantError expects the last step to have failed, for good.
+func (d *dialogue) wantError(f mpa.Failure, code mpa.Code, text string) *mpa.StartupError {
+	d.Helper()
+	var e *mpa.StartupError
+	if !errors.As(d.err, &e) {
+		d.Fatalf("got %v want %v", d.err, f)
+	}
+	if e.Failure != f || e.Err.Code != code || !strings.Contains(e.Error(), text) {
+		d.Errorf("got %v, code %d: %v\nwant %v, code %d: %q", e.Failure, e.Err.Code, e, f, code, text)
+	}
+	if e.Err.Hint == "" && f != mpa.FailureClosed {
+		d.Errorf("no hint: %v", e)
+	}
+	if n, err := d.m.Input(d.now, []byte("more")); n != 0 || err != error(e) {
+		d.Errorf("the error is not sticky: %d, %v", n, err)
+	}
+	if d.m.Done() || !d.m.Deadline().IsZero() {
+		d.Errorf("after %v: done %v, deadline %v", e, d.m.Done(), d.m.Deadline())
+	}
+	return e
+}
+
+func (d *dialogue) wantNegotiated(want mpa.Negotiated) {
+	d.Helper()
+	d.wantOK()
+	if !d.m.Done() || !d.m.Deadline().IsZero() {
+		d.Errorf("done %v, deadline %v", d.m.Done(), d.m.Deadline())
+	}
+	if diff := cmp.Diff(want, d.m.Negotiated(), cmpopts.EquateEmpty()); diff != "" {
+		d.Error(diff)
+	}
+}
+
+// initiator begins a dialogue with an Initiator and expects its Request.
+func initiator(t *testing.T, o mpa.Offer, want mpa.StartupFields) (*dialogue, *mpa.Initiator) {
+	t.Helper()
+	a, err := mpa.NewInitiator(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, _ := mpa.NewInitiator(o)
+	twin.Start(epoch)
+	if got := a.Start(epoch); !bytes.Equal(got, frame(want)) {
+		t.Fatalf("Request\n% x want\n% x", got, frame(want))
+	}
+	return &dialogue{T: t, m: a, twin: twin, now: epoch}, a
+}
+
+// responder begins a dialogue with a Responder.
+func responder(t *testing.T) (*dialogue, *mpa.Responder) {
+	t.Helper()
+	a, twin := mpa.NewResponder(mpa.Limits{}), mpa.NewResponder(mpa.Limits{})
+	a.Start(epoch)
+	twin.Start(epoch)
+	return &dialogue{T: t, m: a, twin: twin, now: epoch}, a
+}
+
+// wantReply accepts the Request and expects a Reply.
+func (d *dialogue) wantReply(o mpa.Offer, want mpa.StartupFields) {
+	d.Helper()
+	d.wantOK()
+	got, err := d.m.(*mpa.Responder).Accept(o)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if !bytes.Equal(got, frame(want)) {
+		d.Fatalf("Reply\n% x want\n% x", got, frame(want))
+	}
+}

@@ -1,0 +1,41 @@
+// Package mpa is Marker PDU Aligned framing for TCP: RFC 5044, with the
+// enhanced connection establishment of RFC 6581.
+//
+// It is pure protocol. Nothing in it touches a socket, a goroutine, a lock or a
+// clock: octets come in, octets come out, and time is a value that the caller
+// passes in. It allocates only for errors and startup machines, never per FPDU.
+//
+// # Full Operation
+//
+// A [Writer] frames one direction and a [Reader] finds the frames again:
+//
+//	w := mpa.NewWriter(markers, crc)
+//	out = w.Append(out, header, payload) // one FPDU around one ULPDU
+//
+//	r := mpa.NewReader(markers, crc)
+//	f, n, err := r.Next(in) // f.ULPDU is verified before it is handed out
+//
+// [MULPDU] says how large a ULPDU may be for a given effective MSS.
+//
+// # Startup
+//
+// An [Initiator] sends the MPA Request Frame and reads the Reply; a [Responder]
+// reads the Request and answers with [Responder.Accept] or [Responder.Reject].
+// Both take octets in any split and never one beyond their frame, so that
+// whatever follows it belongs to the first FPDU, or to the consumer after a
+// rejection. What the two agreed on is a [Negotiated] value.
+//
+// The codecs ([ParseStartup], [AppendStartup], [ParseEnhanced], [AppendEnhanced])
+// check lengths only and write any value, legal or not; what is legal is the
+// business of the two machines.
+//
+// # Errors
+//
+// Everything that MPA detects is an [*Error] with the RFC's code, the offset at
+// which it was found and a hint at what to do about it. Startup failures are a
+// [*StartupError] around one. RFC 5044, Section 8: "Once MPA delivers an error of
+// any type, it MUST NOT pass or deliver any additional FPDUs on that half
+// connection": errors are sticky.
+//
+// Codes in square brackets, such as [F07], are the project's requirement IDs.
+package mpa

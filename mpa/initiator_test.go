@@ -1,0 +1,447 @@
+package mpa_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// Proves Q01, Q09, Q13, E01, E04, E07: a peer-to-peer startup with siw, its Reply and
+// the first FPDU in one segment.
+func TestInitiatorEnhanced(t *testing.T) {
+	d, i := initiator(t, mpa.Offer{NoCRC: true, IRD: 1, ORD: 16}, request(2, "80 01 c0 10"))
+	if i.Done() || i.Dialect() != mpa.DialectRFC6581 {
+		t.Errorf("done %v, %v", i.Done(), i.Dialect())
+	}
+	d.wantDeadline(10 * time.Second)
+	d.input(append(vector(t, "siw-reply-p2p"), "first FPDU"...), len("first FPDU"))
+	d.wantNegotiated(mpa.Negotiated{
+		Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC6581, Revision: 2, PeerRevision: 2,
+		DDPVersion: 1, RDMAPVersion: 1,
+		Enhanced: true, IRD: 1, ORD: 1, PeerIRD: 1, PeerORD: 1,
+		PeerToPeer: true, RTR: mpa.RTRWrite, OfferedRTR: mpa.RTRWrite | mpa.RTRRead, SendFirst: true,
+	})
+	if i.Rejected() != nil {
+		t.Error("rejected")
+	}
+	if n, err := i.Input(d.now, []byte("first FPDU")); n != 0 || err != nil {
+		t.Errorf("took %d octets of the FPDU, %v", n, err)
+	}
+}
+
+// Proves Q01, E02, Q09: revision 1 has no enhanced data, and all the private data is the
+// ULP's.
+func TestInitiatorRevision1(t *testing.T) {
+	d, i := initiator(t, mpa.Offer{Revision: 1, IRD: 3, ORD: 4, PrivateData: []byte("hello")},
+		withC(request(1, "68 65 6c 6c 6f")))
+	if i.Dialect() != mpa.DialectRFC5044 {
+		t.Errorf("%v", i.Dialect())
+	}
+	f := reply(1, "77 65 6c 63 6f 6d 65")
+	f.Res, f.S = 0xf, true // reserved bits, not checked in revision 1 [Q06]
+	d.input(frame(f), 0)
+	d.wantNegotiated(mpa.Negotiated{
+		Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC5044, Revision: 1, PeerRevision: 1,
+		DDPVersion: 1, RDMAPVersion: 1, CRC: true,
+		IRD: 3, ORD: 4, PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation,
+		PrivateData: []byte("welcome"), SendFirst: true,
+	})
+}
+
+// Proves E02, E06: a Request for nothing enhanced is an unenhanced one.
+func TestInitiatorNothingEnhanced(t *testing.T) {
+	o := mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, NoCRC: true}
+	d, _ := initiator(t, o, request(1, ""))
+	d.input(vector(t, "siw-reply-v1"), 0)
+	d.wantOK()
+	o.ORD = 1
+	initiator(t, o, request(2, "3f ff 00 01"))
+}
+
+// Proves Q04, F11, F14, F13: M goes by direction, C is for both.
+func TestInitiatorMarkersAndCRC(t *testing.T) {
+	for _, c := range []struct {
+		ourM, ourNoCRC, peerM, peerC bool
+		crc                          bool
+	}{
+		{false, false, false, false, true},
+		{false, true, false, false, false},
+		{false, true, false, true, true},
+		{true, false, false, true, true},
+		{false, true, true, false, false},
+		{true, true, true, false, false},
+	} {
+		want := request(1, "")
+		want.M, want.C = c.ourM, !c.ourNoCRC
+		d, i := initiator(t, mpa.Offer{Revision: 1, Markers: c.ourM, NoCRC: c.ourNoCRC}, want)
+		f := reply(1, "")
+		f.M, f.C = c.peerM, c.peerC
+		d.input(frame(f), 0)
+		d.wantOK()
+		n := i.Negotiated()
+		if n.MarkersReceive != c.ourM || n.MarkersSend != c.peerM || n.CRC != c.crc {
+			t.Errorf("%+v: %+v", c, n)
+		}
+	}
+}
+
+// Proves E03, E04, E05, E06: what an initiator makes of the Reply's IRD and ORD.
+func TestInitiatorDepths(t *testing.T) {
+	const none = mpa.NoNegotiation
+	for _, c := range []struct {
+		name             string
+		ird, ord, most   uint16
+		peerIRD, peerORD uint16
+		wantIRD, wantORD uint16
+		code             mpa.Code
+	}{
+		{"as asked", 4, 4, 0, 4, 4, 4, 4, 0},
+		{"the responder has more", 4, 4, 0, 128, 4, 4, 4, 0},
+		{"ORD is lowered", 4, 16, 0, 2, 4, 4, 2, 0},
+		{"ORD is lowered to nothing", 4, 16, 0, 0, 4, 4, 0, 0},
+		{"the responder needs less", 4, 4, 0, 4, 1, 4, 4, 0},
+		{"IRD is raised", 4, 4, 8, 4, 8, 8, 4, 0},
+		{"IRD is raised as far as needed", 4, 4, 99, 4, 8, 8, 4, 0},
+		{"IRD cannot be raised enough", 4, 4, 8, 4, 9, 4, 4, mpa.CodeInsufficientIRD},
+		{"IRD may not be raised", 4, 4, 0, 4, 5, 4, 4, mpa.CodeInsufficientIRD},
+		{"the responder's ORD is left to the ULP", 4, 4, 0, 4, none, 4, 4, 0},
+		{"the responder's IRD is left to the ULP", 4, 4, 0, none, 4, 4, 4, 0},
+		{"our IRD is left to the ULP", none, 4, 0, 4, 9, none, 4, 0},
+		{"our ORD is left to the ULP", 4, none, 0, none, 4, 4, none, 0},
+		{"our ORD is left to the ULP, and answered", 4, none, 0, 7, 4, 4, 7, 0},
+		{"the largest values", 0x3ffe, 0x3ffe, 0, 0x3ffe, 0x3ffe, 0x3ffe, 0x3ffe, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i, err := mpa.NewInitiator(mpa.Offer{IRD: c.ird, ORD: c.ord, MaxIRD: c.most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			i.Start(epoch)
+			d := &dialogue{T: t, m: i, twin: clone(t, mpa.Offer{IRD: c.ird, ORD: c.ord, MaxIRD: c.most}), now: epoch}
+			e := mpa.Enhanced{A: true, C: true, IRD: c.peerIRD, ORD: c.peerORD}
+			d.input(frame(enhancedReply(e)), 0)
+			d.wantOK()
+			n := i.Negotiated()
+			if n.IRD != c.wantIRD || n.ORD != c.wantORD || n.TerminateCode != c.code {
+				t.Errorf("IRD %d ORD %d code %d", n.IRD, n.ORD, n.TerminateCode)
+			}
+			if n.PeerIRD != c.peerIRD || n.PeerORD != c.peerORD {
+				t.Errorf("peer's IRD %d ORD %d", n.PeerIRD, n.PeerORD)
+			}
+		})
+	}
+}
+
+func clone(t *testing.T, o mpa.Offer) *mpa.Initiator {
+	t.Helper()
+	i, err := mpa.NewInitiator(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Start(epoch)
+	return i
+}
+
+func enhancedReply(e mpa.Enhanced) mpa.StartupFields {
+	f := reply(2, "")
+	f.PrivateData = mpa.AppendEnhanced(nil, &e)
+	return f
+}
+
+// Proves E07, E08, E09, E10, E12: which RTR indication an initiator sends, by the choice of
+// its consumer.
+func TestInitiatorRTR(t *testing.T) {
+	const write, read, send = mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend
+	one := func(rtr mpa.RTR) mpa.Enhanced {
+		return mpa.Enhanced{A: true, B: rtr&send != 0, C: rtr&write != 0, D: rtr&read != 0, IRD: 1, ORD: 1}
+	}
+	noIRD := func(rtr mpa.RTR) mpa.Enhanced { e := one(rtr); e.IRD = 0; return e }
+	for _, c := range []struct {
+		name    string
+		offer   mpa.Offer
+		reply   mpa.Enhanced
+		offered mpa.RTR
+		want    mpa.RTR
+		p2p     bool
+		code    mpa.Code
+	}{
+		{"write of both", mpa.Offer{}, one(write | read), write | read, write, true, 0},
+		{"read of both", mpa.Offer{}, one(read), write | read, read, true, 0},
+		{"several bits", mpa.Offer{}, one(send | write | read), write | read, write, true, 0},
+		{"send was not offered", mpa.Offer{}, one(send), write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"none named", mpa.Offer{}, one(0), write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"write to a read", mpa.Offer{RTR: write}, one(read), write, 0, true, mpa.CodeNoMatchingRTR},
+		{"send alone", mpa.Offer{RTR: send}, one(send | write), send, send, true, 0},
+		{"read before send", mpa.Offer{RTR: send | read}, one(send | read), send | read, read, true, 0},
+		{"send before read without IRD", mpa.Offer{RTR: send | read}, noIRD(send | read), send | read, send, true, 0},
+		{"read without IRD", mpa.Offer{RTR: read}, noIRD(read), read, read, true, 0},
+		{"A was cleared", mpa.Offer{}, mpa.Enhanced{IRD: 1, ORD: 1}, write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"A was cleared, C left", mpa.Offer{}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"client-server", mpa.Offer{ClientServer: true}, mpa.Enhanced{IRD: 1, ORD: 1}, 0, 0, false, 0},
+		{"client-server, C left", mpa.Offer{ClientServer: true}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, 0, 0, false, 0},
+		{"client-server, A was set", mpa.Offer{ClientServer: true}, one(read | send), 0, read, true, 0},
+		{"client-server, A was set, send", mpa.Offer{ClientServer: true}, one(send), 0, 0, true, mpa.CodeNoMatchingRTR},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.offer.IRD, c.offer.ORD = 1, 1
+			i := clone(t, c.offer)
+			d := &dialogue{T: t, m: i, twin: clone(t, c.offer), now: epoch}
+			d.input(frame(enhancedReply(c.reply)), 0)
+			d.wantOK()
+			n := i.Negotiated()
+			if n.OfferedRTR != c.offered || n.RTR != c.want || n.PeerToPeer != c.p2p || n.TerminateCode != c.code {
+				t.Errorf("offered %v, chosen %v, peer-to-peer %v, code %d", n.OfferedRTR, n.RTR, n.PeerToPeer, n.TerminateCode)
+			}
+		})
+	}
+}
+
+// Proves Q05, Q10, Q13, E03, E05: a rejection leaves MPA with the peer's private data, IRD
+// and ORD, and what is behind it to the ULP.
+func TestInitiatorRejected(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		offer mpa.Offer
+		reply mpa.StartupFields
+		want  mpa.RejectError
+	}{
+		{
+			"plain", mpa.Offer{Revision: 1}, withR(reply(1, "6e 6f")),
+			mpa.RejectError{Dialect: mpa.DialectRFC5044, Revision: 1, PrivateData: []byte("no")},
+		},
+		{
+			"enhanced", mpa.Offer{IRD: 1}, withR(reply(2, "00 02 00 09 6e 6f")),
+			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
+		},
+		{
+			"unenhanced to enhanced", mpa.Offer{}, withR(reply(1, "6e 6f")),
+			mpa.RejectError{Dialect: mpa.DialectRFC5044, Revision: 1, PrivateData: []byte("no"), Fallback: true},
+		},
+		{
+			"enhanced to unenhanced", mpa.Offer{Revision: 1}, withR(reply(2, "00 02 00 09 6e 6f")),
+			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i := clone(t, c.offer)
+			d := &dialogue{T: t, m: i, twin: clone(t, c.offer), now: epoch}
+			d.input(append(frame(c.reply), "ULP's own"...), 9)
+			d.wantOK()
+			if !i.Done() || !i.Deadline().IsZero() {
+				t.Errorf("done %v, deadline %v", i.Done(), i.Deadline())
+			}
+			if diff := cmp.Diff(&c.want, i.Rejected(), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if n, err := i.Input(d.now, []byte("ULP's own")); n != 0 || err != nil {
+				t.Errorf("took %d octets of the ULP's, %v", n, err)
+			}
+		})
+	}
+	e := &mpa.RejectError{Revision: 2, Enhanced: true, PeerORD: 9, PeerIRD: mpa.NoNegotiation, Fallback: true}
+	if want := "mpa: the responder rejected the connection (R=1, revision 2, 0 octets of private data, IRD not negotiated, ORD 9); TCP is still open; retry with revision 1"; e.Error() != want {
+		t.Errorf("%v", e)
+	}
+}
+
+// Proves Q02, Q03, Q07, Q08, E01, E02, E14, Q16: Replies that are no Replies.
+func TestInitiatorBadReply(t *testing.T) {
+	long := reply(1, "")
+	long.PDLength = 513
+	for _, c := range []struct {
+		name     string
+		revision uint8
+		reply    []byte
+		failure  mpa.Failure
+		text     string
+		fallback bool
+	}{
+		{"Request", 0, vector(t, "siw-request"), mpa.FailureInitiatorInitiator, "Initiator/Initiator startup: the peer sent an MPA Request Frame too; both ends were started as Initiator", false},
+		{"lower case", 0, frame(mpa.StartupFields{Key: "mpa id rep frame"}), mpa.FailureKey, `bad Key at octet 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
+		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey, "1 octets differ, the first is octet 15", false},
+		{"HTTP", 0, []byte("HTTP/1.1 400 Bad Request\r\n"), mpa.FailureKey, "got an HTTP response", false},
+		{"TLS", 0, append([]byte{0x15, 3, 3, 0, 2, 2, 50}, make([]byte, 20)...), mpa.FailureKey, "the peer expects TLS on this port", false},
+		{"SSH", 0, []byte("SSH-2.0-OpenSSH_9.2p1"), mpa.FailureKey, "an SSH banner", false},
+		{"revision 0", 0, frame(reply(0, "")), mpa.FailureRevision, "bad Rev at octet 17 of the startup frame: revision 0 is not served; revision 0 is the RDMA Consortium's MPA", false},
+		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision, "revision 3 is not served", false},
+		{"PD_Length 513", 1, frame(long), mpa.FailurePrivateData, "bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
+		{"PD_Length 65535", 1, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}), mpa.FailurePrivateData, "65535 octets", false},
+		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData, "3 octets of Private Data in a frame with S=1", false},
+		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch, "unenhanced Reply, revision 1, to an enhanced Request; the responder does not know RFC 6581; retry with revision 1", true},
+		{"2 without S to 2", 0, append(frame(reply(1, ""))[:17], 2, 0, 0), mpa.FailureMismatch, "unenhanced Reply, revision 2", true},
+		{"revision 1 with S to 2", 0, append(frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 1}), "x"...), mpa.FailureMismatch, "unenhanced Reply", true},
+		{"2 with S to 1", 1, vector(t, "siw-reply"), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := mpa.Offer{Revision: c.revision}
+			d := &dialogue{T: t, m: clone(t, o), twin: clone(t, o), now: epoch}
+			d.input(c.reply, 0)
+			e := d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
+			if e.Fallback != c.fallback || e.Role != mpa.RoleInitiator || e.Timeout() || e.Temporary() {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// Proves Q07, E01: "two or higher": an enhanced Reply of a higher revision is taken, and
+// its revision reported.
+func TestInitiatorHigherRevision(t *testing.T) {
+	i := clone(t, mpa.Offer{})
+	if _, err := i.Input(epoch, frame(reply(9, "80 00 80 00"))); err != nil || i.Negotiated().PeerRevision != 9 {
+		t.Errorf("%+v, %v", i.Negotiated(), err)
+	}
+	i = clone(t, mpa.Offer{Revision: 1})
+	if _, err := i.Input(epoch, append(frame(reply(1, ""))[:17], 2, 0, 0)); err != nil || i.Negotiated().PeerRevision != 2 {
+		t.Errorf("%+v, %v", i.Negotiated(), err)
+	}
+}
+
+// Proves Q12, Q16: no Reply in time.
+func TestInitiatorTimeout(t *testing.T) {
+	d, i := initiator(t, mpa.Offer{Revision: 1}, withC(request(1, "")))
+	d.input(vector(t, "siw-reply-v1")[:5], 0)
+	d.advance(10*time.Second - 1)
+	d.wantOK()
+	d.advance(1)
+	e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, `mpa: startup as Initiator: no MPA Reply Frame within 10s: 5 octets of a key arrived: "MPA I"`)
+	if !e.Timeout() || e.Fallback {
+		t.Errorf("%+v", e)
+	}
+	if err := i.HandleTimeout(d.now.Add(time.Hour)); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+
+	i = clone(t, mpa.Offer{Timeout: time.Second})
+	if got := i.Deadline(); !got.Equal(epoch.Add(time.Second)) {
+		t.Errorf("deadline %v", got)
+	}
+	i = clone(t, mpa.Offer{Timeout: -1})
+	if !i.Deadline().IsZero() || i.HandleTimeout(epoch.Add(time.Hour)) != nil {
+		t.Errorf("deadline %v without a timeout", i.Deadline())
+	}
+}
+
+// Proves E13, Q16: a close on a revision 2 Request advises revision 1.
+func TestInitiatorPeerClosed(t *testing.T) {
+	reset := errors.New("connection reset by peer")
+	for _, c := range []struct {
+		name     string
+		offer    mpa.Offer
+		arrived  []byte
+		text     string
+		fallback bool
+	}{
+		{"revision 2", mpa.Offer{}, nil, "nothing arrived: connection reset by peer; responder closed the connection on a revision 2 request; retry with revision 1", true},
+		{"revision 1", mpa.Offer{Revision: 1}, nil, "the responder refused the Request", false},
+		{"in the key", mpa.Offer{}, vector(t, "siw-reply")[:9], "9 octets of a key arrived", false},
+		{"in the header", mpa.Offer{}, vector(t, "siw-reply")[:17], "17 of 20 octets of its header arrived", false},
+		{"in the private data", mpa.Offer{}, vector(t, "siw-reply")[:22], "PD_Length is 4 and 2 octets of Private Data arrived", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i := clone(t, c.offer)
+			d := &dialogue{T: t, m: i, twin: clone(t, c.offer), now: epoch}
+			d.input(c.arrived, 0)
+			d.err = i.PeerClosed(reset)
+			if e := d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, c.text); e.Fallback != c.fallback {
+				t.Errorf("Fallback %v", e.Fallback)
+			}
+			if !errors.Is(d.err, reset) {
+				t.Errorf("%v is not the socket's error", d.err)
+			}
+			if again := i.PeerClosed(io.EOF); again != d.err {
+				t.Errorf("a second time: %v", again)
+			}
+		})
+	}
+	i := clone(t, mpa.Offer{Revision: 1})
+	i.Input(epoch, vector(t, "siw-reply-v1"))
+	if err := i.PeerClosed(io.EOF); err == nil || !strings.Contains(err.Error(), "after the startup") {
+		t.Errorf("after the startup: %v", err)
+	}
+}
+
+// Proves Q08, E01, E14: offers that do not fit a frame.
+func TestInitiatorBadOffer(t *testing.T) {
+	for name, o := range map[string]mpa.Offer{
+		"revision":                   {Revision: 3},
+		"IRD":                        {IRD: 0x4000},
+		"ORD":                        {ORD: 0xffff},
+		"RTR":                        {RTR: 8},
+		"private data, enhanced":     {PrivateData: make([]byte, 509)},
+		"private data, not enhanced": {Revision: 1, PrivateData: make([]byte, 513)},
+	} {
+		if _, err := mpa.NewInitiator(o); !errors.Is(err, mpa.ErrOffer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, o := range []mpa.Offer{
+		{PrivateData: make([]byte, 508)}, {Revision: 1, PrivateData: make([]byte, 512)},
+	} {
+		i, err := mpa.NewInitiator(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := i.Start(epoch); len(b) != mpa.StartupHeaderLen+mpa.MaxPrivateData {
+			t.Errorf("%d octets", len(b))
+		}
+	}
+	i, _ := mpa.NewInitiator(mpa.Offer{})
+	if _, err := i.Input(epoch, []byte("x")); err != mpa.ErrState {
+		t.Errorf("Input before Start: %v", err)
+	}
+}
+
+// Proves Q08, Q13: the largest Reply, and the private data belongs to the machine.
+func TestInitiatorLargestReply(t *testing.T) {
+	i := clone(t, mpa.Offer{Revision: 1})
+	f := reply(1, "")
+	f.PrivateData = bytes.Repeat([]byte{'p'}, 512)
+	b := append(frame(f), 0, 0)
+	if n, err := i.Input(epoch, b); n != 532 || err != nil {
+		t.Fatal(n, err)
+	}
+	clear(b)
+	if got := i.Negotiated().PrivateData; !bytes.Equal(got, f.PrivateData) {
+		t.Errorf("% x", got)
+	}
+}
+
+// Proves Q13: a reader that asks for what a machine wants never reads beyond the frame.
+func TestWant(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		m     interface{ Want() int }
+		frame []byte
+	}{
+		{"Initiator", clone(t, mpa.Offer{}), frame(reply(2, "80 00 80 00 61 62"))},
+		{"Initiator, no private data", clone(t, mpa.Offer{Revision: 1}), frame(reply(1, ""))},
+		{"Responder", newResponder(), frame(request(2, "80 00 80 00"))},
+	} {
+		stream := append(bytes.Clone(c.frame), "first FPDU"...)
+		for c.m.Want() > 0 {
+			n, err := c.m.(machine).Input(epoch, stream[:c.m.Want()])
+			if err != nil || n == 0 {
+				t.Fatalf("%s: %d, %v", c.name, n, err)
+			}
+			stream = stream[n:]
+		}
+		if string(stream) != "first FPDU" {
+			t.Errorf("%s: %q is left", c.name, stream)
+		}
+	}
+}
+
+func newResponder() *mpa.Responder {
+	r := mpa.NewResponder(mpa.Limits{})
+	r.Start(epoch)
+	return r
+}

@@ -1,0 +1,130 @@
+package mpa
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The keys of startup frames, as on the wire. [Q01]
+const (
+	KeyRequest = "MPA ID Req Frame"
+	KeyReply   = "MPA ID Rep Frame"
+	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose octets spell
+	// it so and whose text spells it "MPA ID Rtr Frame".
+	KeyRtr = "MPA ID RtR Frame"
+	// KeyStart is the 15 octets of the Start Key of the first MPA drafts.
+	KeyStart = "MPA ident frame"
+)
+
+// greeting is how another protocol, or another frame of MPA, begins.
+type greeting struct {
+	prefix string
+	name   string
+	hint   string
+}
+
+const plainTCPHint = "the peer does not speak MPA on this port; check address and port"
+
+// greetings names what arrives in place of a startup frame. The first match
+// decides.
+var greetings = [...]greeting{
+	{KeyRequest, "an MPA Request Frame", ""},
+	{KeyReply, "an MPA Reply Frame", ""},
+	{KeyRtr, "the Rtr frame of the 2007 proposal", "have the peer use revision 2 for peer-to-peer connections"},
+	{"MPA ID Rtr Frame", "the Rtr frame of the 2007 proposal", "have the peer use revision 2 for peer-to-peer connections"},
+	{KeyStart, "the Start Key of the first MPA drafts", "have the peer use the Request and Reply Frames of RFC 5044"},
+	{"\x16\x03", "a TLS ClientHello", "MPA runs over plain TCP: have the peer switch TLS off"},
+	{"\x15\x03", "a TLS alert", "MPA runs over plain TCP: the peer expects TLS on this port"},
+	{"HTTP/", "an HTTP response", plainTCPHint},
+	{"GET ", "an HTTP request", plainTCPHint},
+	{"HEAD ", "an HTTP request", plainTCPHint},
+	{"POST ", "an HTTP request", plainTCPHint},
+	{"PUT ", "an HTTP request", plainTCPHint},
+	{"OPTIONS ", "an HTTP request", plainTCPHint},
+	{"CONNECT ", "an HTTP request", plainTCPHint},
+	{"PRI * HTTP/2", "an HTTP/2 preface", plainTCPHint},
+	{"SSH-", "an SSH banner", plainTCPHint},
+	{"\x00\x00\x00\x00\x00\x2a\x41", "an FPDU behind a marker", fpduHint},
+}
+
+const fpduHint = "the peer is in Full Operation already, without a startup; both ends must start MPA"
+
+// keyError says what came in place of the key that a role waits for.
+//
+// RFC 5044, Section 7.1.1: "Responder mode receivers MUST check this field for the
+// same value, and close the connection and report an error locally if any other
+// value is detected", and the same for "Initiator mode receivers". [Q02]
+func keyError(role Role, got string) *StartupError {
+	e := &StartupError{Role: role, Failure: FailureKey, Err: &Error{
+		Code:   CodeStartupFrame,
+		Offset: uint64(difference(got, role.peerKey())),
+		Field:  "Key",
+		Reason: fmt.Sprintf("got %s want %q", describeKey(got), role.peerKey()),
+		Hint:   keyHint(role, got),
+	}}
+	switch {
+	case role == RoleInitiator && strings.HasPrefix(got, KeyRequest):
+		// Section 7.1.2: "MPA implementations MUST use the difference between
+		// the MPA Request Frame and the MPA Reply Frame to check for incorrect
+		// 'Initiator/Initiator' startups." [Q03]
+		e.Failure = FailureInitiatorInitiator
+		e.Err.Reason = "Initiator/Initiator startup: the peer sent an MPA Request Frame too"
+		e.Err.Hint = "both ends were started as Initiator: start one of them as Responder"
+	case role == RoleResponder && strings.HasPrefix(got, KeyReply):
+		e.Failure = FailureResponderResponder
+		e.Err.Reason = "Responder/Responder startup: the peer sent an MPA Reply Frame without a Request"
+		e.Err.Hint = "both ends were started as Responder: start one of them as Initiator"
+	}
+	return e
+}
+
+func describeKey(got string) string {
+	if g, ok := greet(got); ok {
+		return fmt.Sprintf("%s (%q)", g.name, got)
+	}
+	return fmt.Sprintf("%q", got)
+}
+
+func keyHint(role Role, got string) string {
+	if g, ok := greet(got); ok {
+		return g.hint
+	}
+	want := role.peerKey()
+	if strings.EqualFold(got, want) {
+		return "only upper and lower case differ: the peer spells the key wrongly"
+	}
+	if n := differences(got, want); n <= 4 {
+		return fmt.Sprintf("%d octets differ, the first is octet %d: the peer has a wrong key, or the octets were damaged", n, difference(got, want))
+	}
+	return "the peer does not speak MPA, or streaming-mode data precedes its startup frame"
+}
+
+func greet(got string) (greeting, bool) {
+	for _, g := range greetings {
+		if strings.HasPrefix(got, g.prefix) {
+			return g, true
+		}
+	}
+	return greeting{}, false
+}
+
+// difference returns the first octet in which a and b differ.
+func difference(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// differences returns in how many octets a and b differ.
+func differences(a, b string) (n int) {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n + max(len(a), len(b)) - min(len(a), len(b))
+}

@@ -1,0 +1,163 @@
+package mpa
+
+// Negotiated is what the two ends agreed on.
+type Negotiated struct {
+	// Role is ours.
+	Role    Role
+	Dialect Dialect
+	// Revision is the one that we sent, PeerRevision the one that we received,
+	// which is to be reported to the ULP [Q07].
+	Revision, PeerRevision uint8
+	// DDPVersion and RDMAPVersion are for DDP and RDMAP to put into their headers.
+	DDPVersion, RDMAPVersion uint8
+
+	// MarkersReceive is whether the peer inserts markers, MarkersSend whether we
+	// must, and CRC whether both ends generate and check CRCs. [F11] [F14]
+	MarkersReceive, MarkersSend, CRC bool
+
+	// Enhanced is whether IRD and ORD were exchanged.
+	Enhanced bool
+	// IRD and ORD are ours, to be put into effect: those of the Offer where the
+	// dialect negotiates nothing. NoNegotiation leaves them to the ULP.
+	IRD, ORD uint16
+	// PeerIRD and PeerORD are the peer's as sent, for the ULP [E03]. They are
+	// NoNegotiation if none were.
+	PeerIRD, PeerORD uint16
+
+	// PeerToPeer is whether an RTR indication opens the connection. [E07]
+	PeerToPeer bool
+	// RTR is, for an initiator, the one kind that it must send before any other
+	// FPDU (with ORD 0, too, if it is Read) [E09], and for a responder the set
+	// that it answered with, any of which may arrive.
+	RTR RTR
+	// OfferedRTR is the set that the Request named.
+	OfferedRTR RTR
+
+	// PrivateData is the peer's, without the enhanced data.
+	PrivateData []byte
+
+	// SendFirst is whether we may send an FPDU before we have received one.
+	//
+	// RFC 5044, Section 7.1.2: "MPA Responder mode implementations MUST receive and
+	// validate at least one FPDU before sending any FPDUs or Markers." [Q11]
+	SendFirst bool
+
+	// TerminateCode is not zero if Full Operation begins only to send a Terminate
+	// of Layer 2, Error Type 0 and this code, after which the connection is
+	// closed: 6 or 7. For other local errors of establishment the engine chooses
+	// code 5 itself [E11].
+	TerminateCode Code
+}
+
+// agree fills in what the two startup frames say in every dialect.
+func agree(role Role, d Dialect, ours StartupFields, peer StartupFrame) Negotiated {
+	version := d.row().version
+	return Negotiated{
+		Role: role, Dialect: d, Revision: ours.Rev, PeerRevision: peer.Rev(),
+		DDPVersion: version, RDMAPVersion: version,
+		// RFC 5044, Section 7.1.1: "When in a received MPA Request Frame or MPA
+		// Reply Frame and the value is '0', Markers MUST NOT be added to the data
+		// stream by that endpoint. When '1' Markers MUST be added". [Q04] [F11]
+		MarkersReceive: ours.M, MarkersSend: peer.M(),
+		// "When this bit is '1' in either the MPA Request Frame or MPA Reply Frame,
+		// CRCs MUST be generated and checked by both endpoints." [F14]
+		CRC:       ours.C || peer.C(),
+		PeerIRD:   NoNegotiation,
+		PeerORD:   NoNegotiation,
+		SendFirst: role == RoleInitiator,
+	}
+}
+
+// responderIRD returns the responder's IRD, and what its Reply says of it.
+//
+// RFC 6581, Section 9.1: "This value is greater than or equal to the initiator ORD
+// for successful negotiations." It grows up to a bound of ours [E14]; above that
+// the initiator "MUST set [...] its ORD at most to the responder IRD". "The
+// responder MUST respond to an initiator ORD value of 0x3FFF by leaving its local
+// endpoint IRD value unchanged and setting the IRD to 0x3FFF in its reply message."
+// [E03] [E04] [E06]
+func responderIRD(own, most, initiatorORD uint16) (effective, sent uint16) {
+	if initiatorORD == NoNegotiation {
+		return own, NoNegotiation
+	}
+	effective = max(own, min(initiatorORD, most))
+	return effective, effective
+}
+
+// responderORD returns the responder's ORD, and what its Reply says of it.
+//
+// RFC 6581, Section 9.1: "The responder MUST set its ORD at most to the initiator
+// IRD." "The responder MUST respond to an initiator IRD value of 0x3FFF by leaving
+// its local endpoint ORD value unchanged, and setting ORD to 0x3FFF in its reply
+// message." [E04] [E06]
+func responderORD(own, initiatorIRD uint16) (effective, sent uint16) {
+	if initiatorIRD == NoNegotiation || own == NoNegotiation {
+		return own, NoNegotiation
+	}
+	effective = min(own, initiatorIRD)
+	return effective, effective
+}
+
+// initiatorORD returns the initiator's ORD after the Reply.
+//
+// RFC 6581, Section 9.1: "the initiator MUST set [...] its ORD at most to the
+// responder IRD", and "MUST leave its local endpoint ORD value unchanged upon
+// receiving a responder IRD value of 0x3FFF", which is above any of ours. [E04]
+// [E06]
+func initiatorORD(own, responderIRD uint16) uint16 { return min(own, responderIRD) }
+
+// initiatorIRD returns the initiator's IRD after the Reply, and false if we do not
+// have the resources.
+//
+// RFC 6581, Section 9.1: "the initiator MUST set its IRD at least to the responder
+// ORD", and "MUST leave its local endpoint IRD value unchanged upon receiving a
+// responder ORD value of 0x3FFF." [E04] [E06]
+func initiatorIRD(own, most, responderORD uint16) (effective uint16, ok bool) {
+	if responderORD == NoNegotiation || responderORD <= own {
+		return own, true
+	}
+	if responderORD <= most {
+		return responderORD, true
+	}
+	// "If the initiator does not have sufficient resources for the required IRD,
+	// it MUST send a TERM message to the responder". [E05]
+	return own, false
+}
+
+// answerRTR returns the kinds that a responder's Reply names.
+//
+// RFC 6581, Section 9.2: "The responder is not required to specify all RTR
+// indication options it supports", but "If the responder does not support any of
+// the initiator-specified RTR indication options, then the responder MUST set at
+// least one RTR indication type option it supports." [E08]
+func answerRTR(offered, supported RTR, all bool) RTR {
+	common := offered & supported
+	if all || common == 0 {
+		return supported
+	}
+	// A Send is the one kind that shows on a queue that consumers use.
+	if other := common &^ RTRSend; other != 0 {
+		return other
+	}
+	return common
+}
+
+// chooseRTR returns the kind that an initiator sends, or none.
+//
+// RFC 6581, Section 9.2: "Upon receiving the MPA Accept Frame with Control Flag A
+// set to 1, the initiator MUST generate one of the negotiated RTR indications." A
+// Write is first choice, as it takes nothing of the responder. A Read to a
+// responder that grants no IRD comes last, but before giving up: it did name it.
+// [E09]
+func chooseRTR(able, answered RTR, responderIRD uint16) RTR {
+	order := [...]RTR{RTRWrite, RTRRead, RTRSend}
+	if responderIRD == 0 {
+		order = [...]RTR{RTRWrite, RTRSend, RTRRead}
+	}
+	for _, kind := range order {
+		if able&answered&kind != 0 {
+			return kind
+		}
+	}
+	return 0
+}

@@ -1,0 +1,116 @@
+package mpa
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Mistakes of the caller of a startup machine.
+var (
+	// ErrState is a call that does not fit the machine's state, such as Accept
+	// before a Request has arrived.
+	ErrState = errors.New("mpa: call does not fit the state of the startup")
+	// ErrOffer is an [Offer] with a value out of range; the error that wraps it
+	// says which.
+	ErrOffer = errors.New("mpa: bad offer")
+)
+
+// Failure is a kind of startup failure.
+type Failure uint8
+
+// The kinds of startup failures.
+const (
+	FailureTimeout            Failure = iota + 1 // the peer's frame did not arrive in time
+	FailureClosed                                // the peer closed or reset the connection
+	FailureKey                                   // what arrived does not begin with the key
+	FailureInitiatorInitiator                    // both ends are Initiator
+	FailureResponderResponder                    // both ends are Responder, by what the peer sent
+	FailureRevision                              // a revision that is not served
+	FailurePrivateData                           // PD_Length out of bounds
+	FailureMismatch                              // the Reply is not of the Request's kind
+)
+
+// String names the failure.
+func (f Failure) String() string {
+	switch f {
+	case FailureTimeout:
+		return "timeout"
+	case FailureClosed:
+		return "connection closed"
+	case FailureKey:
+		return "wrong key"
+	case FailureInitiatorInitiator:
+		return "Initiator/Initiator startup"
+	case FailureResponderResponder:
+		return "Responder/Responder startup"
+	case FailureRevision:
+		return "revision not served"
+	case FailurePrivateData:
+		return "bad PD_Length"
+	case FailureMismatch:
+		return "Reply does not fit the Request"
+	}
+	return fmt.Sprintf("failure %d", uint8(f))
+}
+
+// StartupError is a startup that failed. The TCP connection is to be closed: RFC
+// 5044, Section 8, for code 4: "the TCP connection MUST be immediately closed."
+// A rejection is not a failure; see [RejectError]. [Q16]
+type StartupError struct {
+	// Role is ours.
+	Role Role
+	// Failure is what happened, for a program to tell.
+	Failure Failure
+	// Fallback advises to try again on a new connection with a revision 1
+	// Request, as the peer seems not to know RFC 6581. The consumer has to agree:
+	// there are no IRD and ORD, and no RTR indication, in revision 1. [E13]
+	Fallback bool
+	// Err has the code, the place, and the hint.
+	Err *Error
+}
+
+// Error returns, for instance, "mpa: startup as Responder: bad Key at octet 0 of
+// the startup frame: got a TLS ClientHello ...".
+func (e *StartupError) Error() string {
+	return "mpa: startup as " + e.Role.String() + ": " + strings.TrimPrefix(e.Err.Error(), "mpa: ")
+}
+
+// Unwrap returns the [*Error].
+func (e *StartupError) Unwrap() error { return e.Err }
+
+// Timeout reports whether the failure is a timeout, as net.Error has it.
+func (e *StartupError) Timeout() bool { return e.Failure == FailureTimeout }
+
+// Temporary is there for net.Error. It reports false.
+func (e *StartupError) Temporary() bool { return false }
+
+// RejectError is a Reply with R=1: the responder's consumer rejected the
+// connection. MPA is over, and TCP stays open: RFC 5044, Section 7.1.2: "The ULP may
+// close TCP or use the connection for other purposes." [Q10]
+type RejectError struct {
+	Dialect  Dialect
+	Revision uint8 // of the Reply
+	// PrivateData is what the responder's consumer has to say about it.
+	PrivateData []byte
+	// Enhanced says that the Reply has IRD and ORD. The responder may give in
+	// PeerORD the depth that it needs the initiator's IRD to have. [E03] [E05]
+	Enhanced         bool
+	PeerIRD, PeerORD uint16
+	// Fallback advises to try again with a revision 1 Request: an enhanced
+	// Request was rejected by an unenhanced Reply.
+	Fallback bool
+}
+
+// Error names the revision and the private data that came with the rejection.
+func (e *RejectError) Error() string {
+	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %d octets of private data", e.Revision, len(e.PrivateData))
+	if e.Enhanced {
+		s += fmt.Sprintf(", IRD %s, ORD %s", depthString(e.PeerIRD), depthString(e.PeerORD))
+	}
+	s += "); TCP is still open"
+	if e.Fallback {
+		s += "; retry with revision 1"
+	}
+	return s
+}
