@@ -20,7 +20,7 @@ func (qp *QP) postSend(wr *SendWR, cookie any) error {
 	}
 	qp.sendWork.Cookie = cookie
 	if err := qp.eng.PostSend(&qp.sendWork); err != nil {
-		return &OpError{Op: "post send", Err: publicPostError(err)}
+		return &OpError{Op: "post send", Err: err}
 	}
 	qp.push()
 	return nil
@@ -40,26 +40,39 @@ func (qp *QP) postRecv(wr *RecvWR, cookie any) error {
 	}
 	qp.recvWork.Cookie = cookie
 	if err := qp.eng.PostReceive(&qp.recvWork); err != nil {
-		return &OpError{Op: "post receive", Err: publicPostError(err)}
+		return &OpError{Op: "post receive", Err: err}
 	}
 	return nil
 }
 
-// publicPostError keeps the sentinels bare, so that a full queue costs nothing
-// to tell.
-func publicPostError(err error) error { return err }
-
-// call is a one-call form that waits for its completion.
-type call struct{ done chan WC }
+// call is a one-call form that waits for its completion, with the memory of its
+// request: nothing is allocated for a call.
+type call struct {
+	done chan WC
+	sgl  [1]SGE
+	send SendWR
+	recv RecvWR
+}
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan WC, 1)} }}
+
+func newCall(s SGE) *call {
+	c := calls.Get().(*call)
+	c.sgl[0] = s
+	return c
+}
+
+func (c *call) free() {
+	c.sgl[0], c.send, c.recv = SGE{}, SendWR{}, RecvWR{}
+	calls.Put(c)
+}
 
 // await waits for the completion. If the context ends first, the request is
 // still carried out and its memory still belongs to the QP.
 func (c *call) await(ctx context.Context) (WC, error) {
 	select {
 	case wc := <-c.done:
-		calls.Put(c)
+		c.free()
 		return wc, wc.Err()
 	case <-ctx.Done():
 		return WC{}, ctx.Err()
@@ -67,10 +80,11 @@ func (c *call) await(ctx context.Context) (WC, error) {
 }
 
 // do posts a request and waits for its completion, which does not go to the CQ.
-func (qp *QP) do(ctx context.Context, wr *SendWR) (WC, error) {
-	c := calls.Get().(*call)
-	if err := qp.postSend(wr, c); err != nil {
-		calls.Put(c)
+func (qp *QP) do(ctx context.Context, op Op, s SGE, r Remote) (WC, error) {
+	c := newCall(s)
+	c.send = SendWR{Op: op, SGL: c.sgl[:], Remote: r}
+	if err := qp.postSend(&c.send, c); err != nil {
+		c.free()
 		return WC{}, err
 	}
 	return c.await(ctx)
@@ -78,30 +92,31 @@ func (qp *QP) do(ctx context.Context, wr *SendWR) (WC, error) {
 
 // Send sends one message and returns when TCP has taken it.
 func (qp *QP) Send(ctx context.Context, s SGE) error {
-	_, err := qp.do(ctx, &SendWR{Op: OpSend, SGL: []SGE{s}})
+	_, err := qp.do(ctx, OpSend, s, Remote{})
 	return err
 }
 
 // Write places the octets of s in the peer's memory and returns how many when
 // TCP has taken them. The peer is not told; send it a message for that.
 func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
-	wc, err := qp.do(ctx, &SendWR{Op: OpWrite, SGL: []SGE{s}, Remote: to})
+	wc, err := qp.do(ctx, OpWrite, s, to)
 	return wc.Length, err
 }
 
 // Read fetches s.Length octets of the peer's memory into s and returns how many
 // when they are there.
 func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
-	wc, err := qp.do(ctx, &SendWR{Op: OpRead, SGL: []SGE{s}, Remote: from})
+	wc, err := qp.do(ctx, OpRead, s, from)
 	return wc.Length, err
 }
 
 // Recv posts a receive and waits for the message, whose length is in the WC. A
 // peer may send before this call: then post receives beforehand instead.
 func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
-	c := calls.Get().(*call)
-	if err := qp.postRecv(&RecvWR{SGL: []SGE{s}}, c); err != nil {
-		calls.Put(c)
+	c := newCall(s)
+	c.recv = RecvWR{SGL: c.sgl[:]}
+	if err := qp.postRecv(&c.recv, c); err != nil {
+		c.free()
 		return WC{}, err
 	}
 	return c.await(ctx)
