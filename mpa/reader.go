@@ -65,7 +65,7 @@ func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
 		r.need = size
 		return FPDU{}, 0, nil
 	}
-	if r.err = r.verify(b, size, length); r.err != nil {
+	if r.err = r.verify(b, size); r.err != nil {
 		return FPDU{}, 0, r.err
 	}
 	f = FPDU{ULPDU: r.ulpdu(b, length), Offset: r.offset, Size: size}

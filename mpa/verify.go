@@ -8,7 +8,7 @@ import (
 
 // verify checks one whole FPDU at the start of b, whose size and ULPDU_Length are
 // given. b is not changed.
-func (r *Reader) verify(b []byte, size, length int) *Error {
+func (r *Reader) verify(b []byte, size int) *Error {
 	if r.crc {
 		if err := r.verifyCRC(b, size); err != nil {
 			return err

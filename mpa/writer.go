@@ -36,7 +36,6 @@ type Writer struct {
 	crc     bool
 
 	offset uint64 // octets of Full Operation written
-	header uint64 // stream offset of the current FPDU's ULPDU_Length
 
 	// between Begin and End
 	sum  uint32
