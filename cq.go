@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A CQ, Completion Queue, collects the completions of any number of QPs, in
+// A CQ is a Completion Queue. It collects the completions of any number of QPs, in
 // order for each of their queues. Its methods may be called by any goroutine.
 //
 // It is the consumer's duty that completions find room: a CQ that overflows
@@ -72,15 +72,19 @@ func (cq *CQ) Poll(wc []WC) int {
 // Wait returns when there is a completion to poll. Its error is the context's,
 // or ErrClosed.
 func (cq *CQ) Wait(ctx context.Context) error {
+	cancel := ctx.Done()
 	for {
 		ready, err := cq.enter()
 		if ready || err != nil {
 			return err
 		}
+		if cancel == nil {
+			<-cq.gate
+			continue
+		}
 		select {
 		case <-cq.gate:
-			cq.leave()
-		case <-ctx.Done():
+		case <-cancel:
 			cq.leave()
 			return ctx.Err()
 		}
@@ -103,16 +107,27 @@ func (cq *CQ) enter() (ready bool, err error) {
 	return false, nil
 }
 
+// leave takes back a waiter that gives up.
 func (cq *CQ) leave() {
 	cq.mu.Lock()
-	cq.waiters--
-	cq.mu.Unlock()
+	defer cq.mu.Unlock()
+	if cq.waiters > 0 {
+		cq.waiters-- // a token that was meant for it wakes another
+		return
+	}
+	<-cq.gate
 }
 
-// passOn wakes the next waiter, if there is one.
+// passOn wakes the next waiter, if there is one: a token is a waiter that counts
+// no more.
 func (cq *CQ) passOn() {
-	if cq.waiters > 0 {
-		wake(cq.gate)
+	if cq.waiters == 0 {
+		return
+	}
+	select {
+	case cq.gate <- struct{}{}:
+		cq.waiters--
+	default: // who takes the token that is there passes it on
 	}
 }
 
