@@ -111,7 +111,7 @@ func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, off
 	offer.Revision = 1
 	err := d.attempt(ctx, qp, network, addr, offer, first)
 	if err != nil {
-		return fmt.Errorf("responder at %s refused a revision 2 request (%v); retried with revision 1: %w", addr, first, err)
+		return fmt.Errorf("responder at %s refused a revision 2 request (%w); retried with revision 1: %w", addr, first, err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ const (
 	RemoteRead = Access(memory.RemoteRead)
 )
 
-// A PD, Protection Domain, ties Queue Pairs to the memory that they, and their
+// A PD is a Protection Domain. It ties Queue Pairs to the memory that they, and their
 // peers, may use: nothing of one domain is reached through a QP of another
 // (RFC 5042, section 6.1.1).
 type PD struct {
@@ -32,7 +32,7 @@ type PD struct {
 // RNIC returns the RNIC that the domain belongs to.
 func (pd *PD) RNIC() *RNIC { return pd.rnic }
 
-// An MR, Memory Region, is memory registered for RDMA. Its tagged offsets
+// An MR is a Memory Region: memory registered for RDMA. Its tagged offsets
 // begin at the offset that it was registered with, usually zero.
 type MR struct {
 	pd     *PD
@@ -123,7 +123,7 @@ func (r Remote) Add(n int) Remote { return Remote{STag: r.STag, TO: r.TO + uint6
 // String gives STag and tagged offset in hexadecimal.
 func (r Remote) String() string { return fmt.Sprintf("STag %#08x TO %#x", r.STag, r.TO) }
 
-// SGE, scatter/gather element, is a range of a region.
+// An SGE is a scatter/gather element: a range of a region.
 type SGE struct {
 	MR     *MR
 	Offset int // octets from the region's start

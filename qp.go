@@ -104,7 +104,7 @@ type Negotiated struct {
 	FallbackReason error
 }
 
-// A QP, Queue Pair, is one end of a connection, and its queues: the Send Queue,
+// A QP is a Queue Pair: one end of a connection, and its queues: the Send Queue,
 // to which Sends, Writes and Reads are posted, and the Receive Queue. It is
 // created by a PD, or on the way by a Dialer or a Request.
 type QP struct {

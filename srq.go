@@ -17,7 +17,7 @@ type SRQConfig struct {
 	Limit int
 }
 
-// An SRQ, Shared Receive Queue, serves the receives of several QPs of one
+// An SRQ is a Shared Receive Queue. It serves the receives of several QPs of one
 // Protection Domain, which take its entries in the order of arrival.
 type SRQ struct {
 	pd *PD
