@@ -139,8 +139,17 @@ func (i *Initiator) reject(f StartupFrame) {
 		Dialect: i.in.dialect, Revision: f.Rev(), PrivateData: f.ULPData(),
 		Enhanced: enhanced, PeerIRD: e.IRD, PeerORD: e.ORD,
 		Fallback: i.dialect.row().enhanced && !enhanced,
+		Hint:     i.rejectHint(f),
 	}
 	i.done = true
+}
+
+// rejectHint guesses at a rejection for which the responder gives no reason.
+func (i *Initiator) rejectHint(f StartupFrame) string {
+	if i.request.M && len(f.ULPData()) == 0 {
+		return "the Request asked for markers (M=1), which some responders cannot send, Linux's siw for one: do without"
+	}
+	return ""
 }
 
 // enhance puts the Reply's enhanced data into effect.

@@ -252,6 +252,28 @@ func TestInitiatorRejected(t *testing.T) {
 	}
 }
 
+// Proves Q04: what a rejection without a reason may be about, when the Request
+// asked for markers. Linux's siw answers one so.
+func TestInitiatorRejectedMarkers(t *testing.T) {
+	for _, c := range []struct {
+		offer mpa.Offer
+		reply string
+		hint  bool
+	}{
+		{mpa.Offer{Markers: true}, "00 00 00 00", true},
+		{mpa.Offer{Markers: true}, "00 00 00 00 6e 6f", false},
+		{mpa.Offer{}, "00 00 00 00", false},
+	} {
+		i := clone(t, c.offer)
+		if _, err := i.Input(epoch, frame(withR(reply(2, c.reply)))); err != nil || i.Rejected() == nil {
+			t.Fatalf("%v, %v", i.Rejected(), err)
+		}
+		if got := strings.Contains(i.Rejected().Error(), "markers"); got != c.hint {
+			t.Errorf("asked %v, private data %s: %v", c.offer.Markers, c.reply, i.Rejected())
+		}
+	}
+}
+
 // Proves Q02, Q03, Q07, Q08, E01, E02, E14, Q16: Replies that are no Replies.
 func TestInitiatorBadReply(t *testing.T) {
 	long := reply(1, "")

@@ -100,6 +100,8 @@ type RejectError struct {
 	// Fallback advises to try again with a revision 1 Request: an enhanced
 	// Request was rejected by an unenhanced Reply.
 	Fallback bool
+	// Hint says what about our Request may have been the reason; it may be empty.
+	Hint string
 }
 
 // Error names the revision and the private data that came with the rejection.
@@ -111,6 +113,9 @@ func (e *RejectError) Error() string {
 	s += "); TCP is still open"
 	if e.Fallback {
 		s += "; retry with revision 1"
+	}
+	if e.Hint != "" {
+		s += "; " + e.Hint
 	}
 	return s
 }
