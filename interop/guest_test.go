@@ -1,0 +1,202 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	rpingPort   = 7174 // the port of rping, in the guest
+	commandPort = 99   // where the guest's rig-serve listens
+
+	bootTime  = 60 * time.Second  // a boot takes 3 s where nothing else runs
+	guestLife = 600 * time.Second // the rig ends a guest that a killed test left behind
+)
+
+// slots bounds the guests that run at the same time: each keeps a CPU busy.
+var slots = make(chan struct{}, 2)
+
+// Options say what guest to boot.
+type Options struct {
+	SIW  string // the driver's parameters, "K=V,..."; "" is the unchanged driver
+	CPUs int    // 0 means 1
+	Pcap string // file for what passes the guest's network card
+	Tap  string // boot on the tap, with this as the only command: no Start
+}
+
+// A Guest is a booted Linux with siw. It lives as long as the test that booted it.
+type Guest struct {
+	*Proc
+	command string // host address behind which the guest's rig-serve is
+	port    string // host port behind which the guest's rpingPort is
+}
+
+// Boot boots a guest and waits until it takes commands.
+func Boot(t testing.TB, o Options) *Guest {
+	t.Helper()
+	slots <- struct{}{}
+	t.Cleanup(func() { <-slots })
+	g := &Guest{command: "127.0.0.1:" + freePort(t), port: freePort(t)}
+	g.Proc = startHost(t, "siw-vm/siw-vm", g.args(o)...)
+	t.Cleanup(func() { g.wantSane(t) })
+	if !poll(bootTime, func() bool { return g.ready() || g.ended() }) || g.ended() {
+		t.Fatalf("the guest did not boot (see README.md)")
+	}
+	if o.Tap == "" {
+		g.Start(t, "true").WantSuccess(t, bootTime)
+	}
+	return g
+}
+
+func (g *Guest) args(o Options) []string {
+	args := []string{"run", "--timeout", strconv.Itoa(int(guestLife.Seconds())), "--smp", strconv.Itoa(max(o.CPUs, 1))}
+	if o.SIW != "" {
+		args = append(args, "--siw", o.SIW)
+	}
+	if o.Pcap != "" {
+		args = append(args, "--pcap", o.Pcap)
+	}
+	if o.Tap != "" {
+		return append(args, "--net", "tap", "--", o.Tap)
+	}
+	_, command, _ := net.SplitHostPort(g.command)
+	return append(args, "--fwd", fmt.Sprintf("%s:%d", command, commandPort),
+		"--fwd", fmt.Sprintf("%s:%d", g.port, rpingPort), "--", fmt.Sprintf("echo RIG-READY; rig-serve %d", commandPort))
+}
+
+func (g *Guest) ready() bool { return strings.Contains(g.Output(), "RIG-READY") }
+
+// wantSane: whatever iwarp sends, a peer's kernel must not be hurt by it.
+func (g *Guest) wantSane(t testing.TB) {
+	for _, sign := range []string{"BUG:", "kernel BUG", "Oops:", "WARNING: CPU", "Kernel panic"} {
+		if strings.Contains(g.Output(), sign) {
+			t.Errorf("the guest's kernel reports %q", sign)
+		}
+	}
+}
+
+// Start starts a shell script in the guest. $GUEST_IP is the guest's address
+// and $PEER_IP the one under which it sees the host's 127.0.0.1.
+func (g *Guest) Start(t testing.TB, script string) *Proc {
+	t.Helper()
+	p := newProc(t, "guest: "+script)
+	conn, first, err := g.shell(script)
+	if err != nil {
+		close(p.done)
+		t.Fatalf("%s: %v", p.name, err)
+	}
+	pid := strings.TrimPrefix(strings.TrimSpace(first), "RIG-PID ")
+	p.stop = func() { g.kill(pid); conn.Close() }
+	go func() {
+		defer close(p.done)
+		io.Copy(&p.out, conn)
+		p.status = guestStatus(p.Output())
+		conn.Close()
+	}()
+	return p
+}
+
+// guestConn is a connection of which a line has been read through r.
+type guestConn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c guestConn) Read(b []byte) (int, error) { return c.r.Read(b) }
+
+// shell hands a script to a new shell in the guest and returns its first line,
+// which tells the shell's process id. QEMU accepts a connection before the
+// guest does, so that an early one is cut off, and tried again.
+func (g *Guest) shell(script string) (conn net.Conn, first string, err error) {
+	poll(10*time.Second, func() bool {
+		conn, first, err = g.tryShell(script)
+		return err == nil || g.ended()
+	})
+	return conn, first, err
+}
+
+func (g *Guest) tryShell(script string) (net.Conn, string, error) {
+	raw, err := net.DialTimeout("tcp", g.command, 5*time.Second)
+	if err != nil {
+		return nil, "", err
+	}
+	fmt.Fprintf(raw, "echo RIG-PID $$\n(\n%s\n) </dev/null 2>&1; s=$?; echo; echo RIG-STATUS $s; exit\n", script)
+	c := guestConn{raw, bufio.NewReader(raw)}
+	raw.SetReadDeadline(time.Now().Add(5 * time.Second))
+	first, err := c.r.ReadString('\n')
+	if err != nil {
+		raw.Close()
+		return nil, "", err
+	}
+	raw.SetReadDeadline(time.Time{})
+	return c, first, nil
+}
+
+// kill ends a shell and all that it started, and returns when they are gone.
+func (g *Guest) kill(pid string) {
+	script := fmt.Sprintf("kill -KILL -%s; while kill -0 -%[1]s; do usleep 20000; done", pid)
+	conn, _, err := g.shell(script)
+	if err != nil {
+		return // the guest is gone, and the shell with it
+	}
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	io.Copy(io.Discard, conn)
+}
+
+// guestStatus reads the status from the last line of a script's output.
+func guestStatus(out string) int {
+	i := strings.LastIndex(out, "RIG-STATUS ")
+	if i < 0 {
+		return unknownStatus
+	}
+	status, err := strconv.Atoi(strings.TrimSpace(out[i+len("RIG-STATUS "):]))
+	if err != nil {
+		return unknownStatus
+	}
+	return status
+}
+
+// Serve starts a server in the guest and waits until it listens on rpingPort.
+func (g *Guest) Serve(t testing.TB, script string) *Proc {
+	t.Helper()
+	p := g.Start(t, script)
+	g.Start(t, untilListening).WantSuccess(t, 20*time.Second)
+	return p
+}
+
+// untilListening ends when something listens on rpingPort (in hexadecimal, as
+// the kernel shows it), which siw does through a socket of its own.
+const untilListening = "timeout 15 sh -c 'until grep -q \":1C06 00000000:0000 0A\" /proc/net/tcp; do usleep 50000; done'"
+
+// Set changes parameters ("K=V,...") of a driver that was booted with some.
+func (g *Guest) Set(t testing.TB, params string) {
+	t.Helper()
+	var script strings.Builder
+	script.WriteString("cd /sys/module/siw/parameters || exit 1\n")
+	for p := range strings.SplitSeq(params, ",") {
+		name, value, _ := strings.Cut(p, "=")
+		fmt.Fprintf(&script, "echo %s >%s || exit 1\n", value, name)
+	}
+	g.Start(t, script.String()).WantSuccess(t, 10*time.Second)
+}
+
+// freePort returns a port of the host's 127.0.0.1 that nothing listens on.
+func freePort(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	return port
+}
