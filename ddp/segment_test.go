@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // parseTests name a vector and what is in it.
@@ -34,7 +36,7 @@ var parseTests = []struct {
 func TestParseAndAppend(t *testing.T) {
 	for _, tt := range parseTests {
 		t.Run(tt.vector, func(t *testing.T) {
-			b := vectors(t, tt.file)[tt.vector]
+			b := testrig.Vectors(t, tt.file)[tt.vector]
 			s, err := Parse(b)
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +60,7 @@ func TestParseAndAppend(t *testing.T) {
 func TestViews(t *testing.T) {
 	for _, tt := range parseTests {
 		t.Run(tt.vector, func(t *testing.T) {
-			b := vectors(t, tt.file)[tt.vector]
+			b := testrig.Vectors(t, tt.file)[tt.vector]
 			if diff := cmp.Diff(tt.want, viewed(t, b)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -91,7 +93,7 @@ func TestParseTooShort(t *testing.T) {
 		vector string
 		length int
 	}{{"write-last", TaggedHeaderLen}, {"send", UntaggedHeaderLen}} {
-		b := vectors(t, "segments")[tt.vector]
+		b := testrig.Vectors(t, "segments")[tt.vector]
 		for n := range tt.length {
 			_, err := Parse(b[:n])
 			if !errors.Is(err, &Error{Code: CodeLocalCatastrophic}) {
@@ -194,7 +196,7 @@ func TestAppendAndParse(t *testing.T) {
 // FuzzParse: nothing panics, and what is read is written back octet by octet.
 func FuzzParse(f *testing.F) {
 	for _, tt := range parseTests {
-		f.Add(vectors(f, tt.file)[tt.vector])
+		f.Add(testrig.Vectors(f, tt.file)[tt.vector])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := Parse(b)
@@ -222,7 +224,7 @@ func FuzzParse(f *testing.F) {
 
 // Reading, checking and writing a good segment allocate nothing.
 func TestAllocations(t *testing.T) {
-	tagged, untagged := vectors(t, "segments")["write-last"], vectors(t, "segments")["send"]
+	tagged, untagged := testrig.Vectors(t, "segments")["write-last"], testrig.Vectors(t, "segments")["send"]
 	out := make([]byte, 0, 64)
 	allocs := testing.AllocsPerRun(100, func() {
 		q := NewUntaggedQueue(0)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -26,7 +27,7 @@ func TestCRC32C(t *testing.T) {
 		{"123456789", []byte("123456789"), "83 92 06 e3"},
 	} {
 		got := mpa.AppendCRC(nil, mpa.CRC32C(0, c.data))
-		if want := unhex(t, c.want); !bytes.Equal(got, want) {
+		if want := testrig.Octets(t, c.want); !bytes.Equal(got, want) {
 			t.Errorf("%s: got % x, want % x", c.name, got, want)
 		}
 		if parts := mpa.CRC32C(mpa.CRC32C(0, c.data[:3]), c.data[3:]); parts != mpa.CRC32C(0, c.data) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -34,7 +35,7 @@ var startupFrames = []struct {
 
 // request and reply return a plain frame's fields; S is set from revision 2 on.
 func request(rev uint8, privateData string) mpa.StartupFields {
-	pd := unhex(panicky{}, privateData)
+	pd := testrig.Octets(panicky{}, privateData)
 	return mpa.StartupFields{Key: mpa.KeyRequest, S: rev >= 2, Rev: rev, PrivateData: pd}
 }
 
@@ -95,7 +96,7 @@ func TestStartupBits(t *testing.T) {
 		{mpa.StartupFields{PDLength: -1, PrivateData: []byte("x")}, "00 00 00 00"},
 		{mpa.StartupFields{PrivateData: make([]byte, 513)}, "00 00 02 01"},
 	} {
-		if got := mpa.AppendStartup(nil, &c.f)[16:20]; !bytes.Equal(got, unhex(t, c.want)) {
+		if got := mpa.AppendStartup(nil, &c.f)[16:20]; !bytes.Equal(got, testrig.Octets(t, c.want)) {
 			t.Errorf("%+v: % x want %s", c.f, got, c.want)
 		}
 	}
@@ -144,18 +145,18 @@ func TestEnhanced(t *testing.T) {
 		{"3f ff 00 80", mpa.Enhanced{IRD: mpa.NoNegotiation, ORD: 128}, 0, "ird not negotiated ord 128"},
 		{"d2 34 ff fe", mpa.Enhanced{A: true, B: true, C: true, D: true, IRD: 0x1234, ORD: 0x3ffe}, mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead, "A ird 4660 ord 16382 rtr send|write|read"},
 	} {
-		got, err := mpa.ParseEnhanced(append(unhex(t, c.hex), "ULP data"...))
+		got, err := mpa.ParseEnhanced(append(testrig.Octets(t, c.hex), "ULP data"...))
 		if err != nil || got != c.e || got.RTR() != c.rtr || got.String() != c.s {
 			t.Errorf("%s: %+v, %v, %v", c.hex, got, got.RTR(), err)
 		}
-		if b := mpa.AppendEnhanced(nil, &c.e); !bytes.Equal(b, unhex(t, c.hex)) {
+		if b := mpa.AppendEnhanced(nil, &c.e); !bytes.Equal(b, testrig.Octets(t, c.hex)) {
 			t.Errorf("%+v: % x", c.e, b)
 		}
 	}
 	if _, err := mpa.ParseEnhanced([]byte{1, 2, 3}); err == nil {
 		t.Error("3 octets: no error")
 	}
-	if b := mpa.AppendEnhanced(nil, &mpa.Enhanced{IRD: 0xffff, ORD: 0xc000}); !bytes.Equal(b, unhex(t, "3f ff 00 00")) {
+	if b := mpa.AppendEnhanced(nil, &mpa.Enhanced{IRD: 0xffff, ORD: 0xc000}); !bytes.Equal(b, testrig.Octets(t, "3f ff 00 00")) {
 		t.Errorf("more than 14 bits: % x", b)
 	}
 }

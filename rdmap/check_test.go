@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // good is a segment of the opcode with which nothing is wrong.
@@ -124,7 +125,7 @@ func TestCheckForm(t *testing.T) {
 // Proves P04: whatever the reserved bits are.
 // Proves P08: and whatever the Invalidate STag field holds in a message which has none.
 func TestCheckCaptured(t *testing.T) {
-	for name := range vectors(t, "messages") {
+	for name := range testrig.Vectors(t, "messages") {
 		s := message(t, name)
 		wantCode(t, name, CheckSegment(s, 1), accepted)
 		s.RsvdULP |= 0x30
@@ -165,7 +166,7 @@ func TestCheckAnySegment(t *testing.T) {
 
 // FuzzCheckSegment: a ULPDU of any octets goes through all checks without a panic.
 func FuzzCheckSegment(f *testing.F) {
-	for _, b := range vectors(f, "messages") {
+	for _, b := range testrig.Vectors(f, "messages") {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -200,10 +201,10 @@ func FuzzCheckSegment(f *testing.F) {
 // Checking and reading good messages allocates nothing.
 func TestAllocations(t *testing.T) {
 	var all [][]byte
-	for _, b := range vectors(t, "messages") {
+	for _, b := range testrig.Vectors(t, "messages") {
 		all = append(all, b)
 	}
-	term := vectors(t, "terminates")["read-request"]
+	term := testrig.Vectors(t, "terminates")["read-request"]
 	out := make([]byte, 0, 64)
 	orq, irrq := NewORQ(4), NewIRRQ(4)
 	allocs := testing.AllocsPerRun(100, func() {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // opcodeTests are the rows of RFC 5040, Figures 4 and 5, and of RFC 7306, Figures 2 and 3.
@@ -68,7 +69,7 @@ func TestOpcodeHeader(t *testing.T) {
 		h := tt.op.Header(1)
 		h.Last = true
 		got := h.Append(nil)
-		if diff := cmp.Diff(octets(t, tt.first2), got[:2]); diff != "" {
+		if diff := cmp.Diff(testrig.Octets(t, tt.first2), got[:2]); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.op, diff)
 		}
 		if h.QN != tt.qn || h.ULP != 0 || h.STag != 0 || h.TO != 0 || OpcodeOf(&h) != tt.op {

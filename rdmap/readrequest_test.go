@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // message parses a vector of messages.hex.
 func message(t testing.TB, name string) *ddp.Segment {
 	t.Helper()
-	s, err := ddp.Parse(vectors(t, "messages")[name])
+	s, err := ddp.Parse(testrig.Vectors(t, "messages")[name])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestReadRequest(t *testing.T) {
 	}{
 		{"siw's", message(t, "read-request").Payload, captured},
 		{"siw's, zero-length", message(t, "rtr-read-request").Payload, ReadRequest{SrcSTag: 1}},
-		{"every octet another", octets(t, "01020304 11121314 15161718 21222324 31323334 41424344 45464748"), ReadRequest{0x01020304, 0x1112131415161718, 0x21222324, 0x31323334, 0x4142434445464748}},
+		{"every octet another", testrig.Octets(t, "01020304 11121314 15161718 21222324 31323334 41424344 45464748"), ReadRequest{0x01020304, 0x1112131415161718, 0x21222324, 0x31323334, 0x4142434445464748}},
 		{"largest", bytes.Repeat([]byte{0xff}, 28), ReadRequest{math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxUint64}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

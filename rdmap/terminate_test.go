@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // terminateTests name a vector of terminates.hex and what is in it.
@@ -43,7 +44,7 @@ var terminateTests = []struct {
 func TestParseTerminate(t *testing.T) {
 	for _, tt := range terminateTests {
 		t.Run(tt.vector, func(t *testing.T) {
-			got, err := ParseTerminate(vectors(t, "terminates")[tt.vector])
+			got, err := ParseTerminate(testrig.Vectors(t, "terminates")[tt.vector])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func TestParseTerminate(t *testing.T) {
 // Proves P13, P15: what the RFC lays down is written just so, with zeros in the reserved bits.
 func TestAppendTerminate(t *testing.T) {
 	for _, name := range []string{"none", "tagged", "untagged", "read-request", "crc", "length-only", "header-only"} {
-		b := vectors(t, "terminates")[name]
+		b := testrig.Vectors(t, "terminates")[name]
 		term, err := ParseTerminate(b)
 		if err != nil {
 			t.Fatal(err)
@@ -75,11 +76,11 @@ func TestAppendTerminate(t *testing.T) {
 			t.Errorf("%s: wrote\n% x\nwant\n% x", name, got, b)
 		}
 	}
-	term, _ := ParseTerminate(vectors(t, "terminates")["reserved"])
+	term, _ := ParseTerminate(testrig.Vectors(t, "terminates")["reserved"])
 	if got := term.Append(nil); got[2] != 0xc0 || got[3] != 0 {
 		t.Errorf("reserved bits: % x", got[:4])
 	}
-	term, _ = ParseTerminate(vectors(t, "terminates")["siw-write-stag"])
+	term, _ = ParseTerminate(testrig.Vectors(t, "terminates")["siw-write-stag"])
 	if got := term.Append(nil)[:4]; !bytes.Equal(got, []byte{0x11, 0x00, 0xc0, 0x00}) {
 		t.Errorf("what siw sent, laid out as the RFC has it: % x", got)
 	}
@@ -103,7 +104,7 @@ func TestTerminateLayoutByCode(t *testing.T) {
 		{"0f 42 00 00", 0x0f42, LayoutRFC}, // neither
 		{"0f 42 08 ff", 0x0f42, LayoutRFC}, // reserved bits, none of them siw's
 	} {
-		got, err := ParseTerminate(octets(t, tt.control))
+		got, err := ParseTerminate(testrig.Octets(t, tt.control))
 		if err != nil || got.Code != tt.code || got.Layout != tt.layout {
 			t.Errorf("%s: %v, %v, %v; want %v, %v", tt.control, got.Code, got.Layout, err, tt.code, tt.layout)
 		}
@@ -116,7 +117,7 @@ func TestTerminateLayoutByCode(t *testing.T) {
 // Proves P15: a part which is announced has to be there.
 // Proves P36: a Terminate which is not valid is an error.
 func TestParseTerminateTooShort(t *testing.T) {
-	b := vectors(t, "terminates")["read-request"]
+	b := testrig.Vectors(t, "terminates")["read-request"]
 	for n := range b {
 		got, err := ParseTerminate(b[:n])
 		noRDMAHeader := n == 4+2+18
@@ -165,7 +166,7 @@ func TestTerminateFor(t *testing.T) {
 	} {
 		term := TerminateFor(tt.code, tt.seg)
 		b := term.Append(nil)
-		if !bytes.Equal(b[:4], octets(t, tt.control)) || len(b) != tt.total || term.SegmentLength != tt.length {
+		if !bytes.Equal(b[:4], testrig.Octets(t, tt.control)) || len(b) != tt.total || term.SegmentLength != tt.length {
 			t.Errorf("%v: length %d, % x", tt.code, term.SegmentLength, b)
 		}
 		back, err := ParseTerminate(b)
@@ -177,7 +178,7 @@ func TestTerminateFor(t *testing.T) {
 
 // The Terminate outlives the memory of the segment that it tells of.
 func TestTerminateForCopies(t *testing.T) {
-	b := vectors(t, "messages")["read-request"]
+	b := testrig.Vectors(t, "messages")["read-request"]
 	s, _ := ddp.Parse(b)
 	term := TerminateFor(CodeAccessRights, &s)
 	want := term.Append(nil)
@@ -221,7 +222,7 @@ func TestTerminateString(t *testing.T) {
 			"DDP untagged L=1 Rsvd=0 DV=1 RsvdULP=0x41:00000000 QN=1 MSN=1 MO=0, " +
 			"65000 octets from STag 0x79ca8f00 TO 0x555ea09ee4f0 to STag 0x846f3200 TO 0x55f07ce59610",
 	} {
-		term, _ := ParseTerminate(vectors(t, "terminates")[vector])
+		term, _ := ParseTerminate(testrig.Vectors(t, "terminates")[vector])
 		if got := term.String(); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", vector, got, want)
 		}
@@ -262,7 +263,7 @@ func TestTerminateRoundTrip(t *testing.T) {
 // FuzzTerminate: nothing panics, and what is read in the RFC's layout is read
 // again from what is written.
 func FuzzTerminate(f *testing.F) {
-	for _, b := range vectors(f, "terminates") {
+	for _, b := range testrig.Vectors(f, "terminates") {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
