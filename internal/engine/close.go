@@ -5,16 +5,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // ErrLost reports a connection that ended without an orderly close.
 var ErrLost = errors.New("TCP connection lost")
 
+// ErrTimeout reports a peer that did not play its part in time.
+var ErrTimeout = errors.New("timed out")
+
 // BeginClose asks for an orderly close: no more work is taken, what is there is
 // carried out, then the connection is closed.
 func (q *QP) BeginClose(now time.Time) {
-	q.draining = true
+	q.draining = q.draining || q.state == RTS
 	q.settle(now)
 }
 
@@ -24,7 +28,7 @@ func (q *QP) BeginClose(now time.Time) {
 // RFC 5041, section 6.2.1: when the ULP closes its half only, DDP goes on
 // receiving. [D33]
 func (q *QP) BeginHalfClose(now time.Time) {
-	q.halving = true
+	q.halving = q.halving || q.state == RTS
 	q.settle(now)
 }
 
@@ -34,9 +38,11 @@ func (q *QP) Abort(cause error) {
 }
 
 // Modify carries out a transition that the consumer asks for: from RTS to
-// Closing, Terminate or Error, from Error to Idle, from Idle to Error.
+// Closing, Terminate or Error, from Error to Idle, from Idle to Error. To RTS
+// goes Connect.
 func (q *QP) Modify(now time.Time, to State) error {
-	if !Legal(q.state, to) || q.state == to && to != Idle {
+	// "refused while flushing" (RDMA verbs 6.2, Error).
+	if !MayAsk(q.state, to) || to == Idle && q.inFlight {
 		return fmt.Errorf("from %v to %v: %w", q.state, to, ErrBadState)
 	}
 	switch to {
@@ -46,29 +52,25 @@ func (q *QP) Modify(now time.Time, to State) error {
 		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Reason: "the consumer asked for it"}, nil)
 	case Error:
 		q.abort(errors.New("aborted by the consumer"))
-	case Idle, RTS:
-		return q.toIdle(to)
+	case Idle:
+		q.stream = stream{llp: q.llp}
+		q.setState(Idle)
 	}
 	q.settle(now)
 	return nil
 }
 
-// toIdle leaves Error; "refused while flushing" (RDMA verbs 6.2).
-func (q *QP) toIdle(to State) error {
-	if to == RTS || q.inFlight {
-		return fmt.Errorf("from %v to %v: %w", q.state, to, ErrBadState)
-	}
-	q.stream = stream{}
-	q.setState(Idle)
-	return nil
-}
-
-// beginClosing enters Closing. Work or Reads under way make it a bad close.
+// beginClosing enters Closing. Work or Reads under way make it a bad close; a
+// Ready-to-Receive indication, of which the consumer knows nothing, is waited for.
 func (q *QP) beginClosing() {
-	busy := !q.sq.empty() || q.irrq.Len() > 0
-	q.setState(Closing)
-	if busy {
+	switch {
+	case !q.sq.empty() || q.irrq.Len() > 0:
+		q.setState(Closing)
 		q.badClose()
+	case q.idle():
+		q.setState(Closing)
+	default:
+		q.draining = true
 	}
 }
 
@@ -87,20 +89,32 @@ func (q *QP) badClose() {
 // responses to our Reads.
 func (q *QP) PeerClosed(now time.Time, unread int) {
 	q.peerClosed = true
-	if q.state == RTS {
-		switch {
-		case unread > 0:
-			q.abort(fmt.Errorf("peer closed in the middle of an FPDU, %d octets into it: %w", unread, ErrLost))
-		case q.orq.Len() > 0:
-			q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed while RDMA Reads were outstanding"}, nil)
-		case !q.mayTransmit():
-			q.abort(fmt.Errorf("peer closed before it sent an FPDU: %w", ErrLost))
-		default:
-			q.notice(Notice{Kind: NoticeHalfClosed})
-			q.draining = q.draining || q.halving || !q.cfg.HalfClose
-		}
+	switch {
+	case q.state == RTS:
+		q.halfClosed(unread)
+	case q.state == Closing && unread > 0:
+		q.badClose()
 	}
 	q.settle(now)
+}
+
+// halfClosed judges a FIN in RTS. A Responder that has heard nothing can never
+// send: with work posted the connection has failed, without it is just over.
+func (q *QP) halfClosed(unread int) {
+	mute := !q.SendFirst && !q.heard
+	switch {
+	case unread > 0:
+		q.abort(fmt.Errorf("peer closed in the middle of an FPDU, %d octets into it: %w", unread, ErrLost))
+	case q.orq.Len() > 0:
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed while RDMA Reads were outstanding"}, nil)
+	case q.partial != [2]bool{}:
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed in the middle of a message"}, nil)
+	case mute && !q.sq.empty():
+		q.abort(fmt.Errorf("peer closed before it sent an FPDU: %w", ErrLost))
+	default:
+		q.notice(Notice{Kind: NoticeHalfClosed})
+		q.draining = q.draining || q.halving || mute || !q.cfg.HalfClose
+	}
 }
 
 // Failed reports that the connection is lost: a reset, a time-out. If octets
@@ -137,8 +151,11 @@ func (q *QP) abort(cause error) {
 
 // settle moves on whatever waits for octets to be gone.
 func (q *QP) settle(now time.Time) {
-	if q.state == RTS && q.idle() {
+	switch {
+	case q.state == RTS && q.idle():
 		q.drained()
+	case q.state == Error:
+		q.flush() // what was in flight when the connection ended
 	}
 	if q.state != Terminate && q.state != Closing {
 		return
@@ -168,19 +185,24 @@ func (q *QP) drained() {
 	}
 }
 
-// idle reports that nothing is left to send or to wait for.
+// idle reports that nothing is left to send or to wait for: neither work nor
+// Reads of either side, the Ready-to-Receive indication included. That of the
+// peer would be taken for a bad close if it came behind our FIN.
 func (q *QP) idle() bool {
-	return q.sq.empty() && q.irrq.Len() == 0 && !q.inFlight && q.rtr == 0
+	owed := q.Role == mpa.RoleResponder && q.PeerToPeer && !q.heard && !q.peerClosed
+	return q.sq.empty() && q.irrq.Len() == 0 && q.orq.Len() == 0 && !q.inFlight && q.rtr == 0 && !owed
 }
 
-// end leaves Terminate or Closing: the connection is gone.
+// end leaves Terminate or Closing: the connection is gone. In Idle all is as
+// before it, and work can be posted for the next.
 func (q *QP) end(how LLP) {
-	q.llp, q.closeBy, q.nudgeAt = how, time.Time{}, time.Time{}
 	if q.state == Closing {
 		q.notice(Notice{Kind: NoticeCloseComplete})
+		q.stream = stream{Params: q.Params, llp: how}
 		q.setState(Idle)
 		return
 	}
+	q.llp, q.closeBy, q.nudgeAt = how, time.Time{}, time.Time{}
 	q.setState(Error)
 	q.flush()
 }
@@ -189,7 +211,7 @@ func (q *QP) end(how LLP) {
 func (q *QP) closeTimedOut() {
 	switch q.state {
 	case Closing:
-		q.abort(fmt.Errorf("peer did not close its half within %v: %w", q.cfg.CloseTimeout, ErrLost))
+		q.abort(fmt.Errorf("peer did not close its half within %v: %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	case Terminate:
 		q.end(Reset)
 	}

@@ -62,6 +62,17 @@ type Stats struct {
 	TerminatesSent map[rdmap.Code]uint64
 	TerminatesRecv map[rdmap.Code]uint64
 	Nudges         uint64
+	Odd            Oddities
+}
+
+// Oddities count what a peer did that is unusual but leaves the connection up,
+// so that a consumer can tell a peer that makes a habit of it (RFC 5042,
+// section 6.4.4). [Z30]
+type Oddities struct {
+	NotRTR   uint64 // first messages that were not the RTR indication agreed on
+	Early    uint64 // first messages of a Responder that had not received one
+	Empty    uint64 // segments that carry nothing: of Writes, or in the middle of Sends
+	Disorder uint64 // segments of Sends that did not go on where the last one ended
 }
 
 // Stats returns a copy of the counters.

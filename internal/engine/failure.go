@@ -82,6 +82,12 @@ func (q *QP) fail(f *Failure, seg *ddp.Segment) {
 func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
 	q.cause = f
 	q.nudgeAt = time.Time{}
+	// RDMA verbs 6.2: when "the Terminate cannot be sent", as our half is closed,
+	// the connection is reset.
+	if q.finished {
+		q.abort(f)
+		return
+	}
 	// RFC 5044, section 7.1.2: the Responder sends nothing before it "received
 	// and validated" an FPDU, not even a Terminate. [Q11]
 	if q.mayTransmit() {

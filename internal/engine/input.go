@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
@@ -43,8 +44,14 @@ func (q *QP) input(b []byte) int {
 // receiving reports whether arriving octets still mean anything. What comes
 // while the QP is Closing does not belong there: see settle.
 func (q *QP) receiving() bool {
-	if q.state == Closing {
+	switch {
+	case q.state == Closing:
 		q.badClose()
+	case q.state == RTS && q.peerClosed:
+		// RFC 5041, section 6.2.1: "any further data received after the request is
+		// considered an error and MUST cause the DDP Stream to be abortively torn
+		// down." [D31]
+		q.abort(fmt.Errorf("octets came behind the peer's FIN: %w", ErrLost))
 	}
 	return q.state == RTS
 }
@@ -75,7 +82,7 @@ func (q *QP) onFPDU(f *mpa.FPDU) {
 		return
 	}
 	if err := rdmap.CheckSegment(&s, q.DDPVersion); err != nil {
-		q.segmentError(f, &s, err)
+		q.refused(f, &s, err)
 		return
 	}
 	if first && q.firstSegment(f, &s) {
@@ -87,6 +94,17 @@ func (q *QP) onFPDU(f *mpa.FPDU) {
 // segmentError ends the connection over a received segment.
 func (q *QP) segmentError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	q.fail(&Failure{Code: err.Code, Offset: f.Offset, Reason: err.Field + ": " + err.Reason, Err: err}, s)
+}
+
+// refused ends the connection over a segment that no message of RDMAP has. A
+// Terminate of the wrong form is a Terminate all the same: it is surfaced as
+// invalid (RFC 5040, section 5.4) and not answered with another. [P36]
+func (q *QP) refused(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+	if err.Op == rdmap.OpTerminate && err.Code == rdmap.CodeCatastrophicStream {
+		q.onTerminate(s)
+		return
+	}
+	q.segmentError(f, s, err)
 }
 
 func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
@@ -104,31 +122,62 @@ func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
 	}
 }
 
-// firstSegment judges the first segment of a peer-to-peer Initiator, its
-// Ready-to-Receive indication, and reports whether nothing is left to do. A
-// Write or Read takes the usual way and is invisible by itself; a Send must not
-// use a receive buffer. [E09]
+// firstSegment judges the first segment of a connection and reports whether
+// nothing is left to do. A peer-to-peer Initiator's is its Ready-to-Receive
+// indication. A Write or Read takes the usual way and is invisible by itself; a
+// Send must not use a receive buffer. [E09]
 func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
-	if q.Role != mpa.RoleResponder || !q.PeerToPeer {
-		return false
+	if q.Role != mpa.RoleResponder {
+		return q.tooEarly(f, s)
 	}
 	kind := rtrKind(s)
-	if kind&q.RTR == 0 {
+	if q.PeerToPeer && kind&q.RTR == 0 {
+		q.stats.Odd.NotRTR++
 		if q.cfg.StrictRTR {
 			q.fail(&Failure{Code: rdmap.CodeMPANoMatchingRTR, Offset: f.Offset, Reason: "the first message is not the RTR indication agreed on"}, nil)
+			return true
 		}
-		return q.cfg.StrictRTR
 	}
-	if kind != mpa.RTRSend {
+	switch {
+	case kind == mpa.RTRRead && q.IRD == 0:
+		q.readWithoutIRD(f, s)
+		return true
+	case q.PeerToPeer && kind&q.RTR == mpa.RTRSend:
+		q.hiddenSend(f, s)
+		return true
+	}
+	return false
+}
+
+// tooEarly judges a Responder that sends before it can have received anything.
+// siw does, and it does no harm; the consumer may want to know it all the same.
+func (q *QP) tooEarly(f *mpa.FPDU, s *ddp.Segment) bool {
+	if q.tx.Offset() > 0 {
 		return false
 	}
+	q.stats.Odd.Early++
+	if q.cfg.StrictRTR {
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: f.Offset, Reason: "the Responder sent before it received an FPDU"}, s)
+	}
+	return q.cfg.StrictRTR
+}
+
+// readWithoutIRD takes a zero-length Read as first message although no Reads
+// were agreed on: it is an RTR indication, which some RNICs send even unagreed.
+func (q *QP) readWithoutIRD(f *mpa.FPDU, s *ddp.Segment) {
+	q.irrq.SetLimit(1)
+	q.onReadRequest(f, s)
+	q.irrq.SetLimit(0)
+}
+
+// hiddenSend takes a zero-length Send that is an RTR indication.
+func (q *QP) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
 	queue := &q.queues[rdmap.QNSend]
 	if err := queue.Check(s, 1, 0); err != nil {
 		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpSend))
-		return true
+		return
 	}
 	queue.Place(s)
-	return true
 }
 
 // rtrKind tells which RTR indication a segment can be: none for most.
@@ -152,13 +201,24 @@ func rtrKind(s *ddp.Segment) mpa.RTR {
 func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	if fault := q.cfg.Memory.Place(s.STag, s.TO, s.Payload); fault != memory.None {
 		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: writeReason(s, fault)}, s)
+		return
+	}
+	q.partial[partialWrite] = !s.Last
+	if len(s.Payload) == 0 {
+		q.stats.Odd.Empty++
 	}
 }
+
+// Indices of partial.
+const (
+	partialSend = iota
+	partialWrite
+)
 
 // onSend places a segment of a Send and completes the receive with the last.
 func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	queue := &q.queues[rdmap.QNSend]
-	buffers := q.ensureReceive()
+	buffers := q.ensureReceive(s)
 	if err := queue.Check(s, buffers, q.capacity); err != nil {
 		q.receiveError(f, s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
 		return
@@ -168,15 +228,28 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of a receive: " + fault.String()}, nil)
 		return
 	}
+	q.partial[partialSend] = !s.Last
+	q.countOdd(s, uint64(s.MO) != queue.Placed())
 	if length, delivered := queue.Place(s); delivered {
 		q.delivered(f, s, length)
 	}
 }
 
+// countOdd counts segments of a Send that are legal and yet unusual. [Z30]
+func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
+	if disorder {
+		q.stats.Odd.Disorder++
+	}
+	if len(s.Payload) == 0 && !s.Last {
+		q.stats.Odd.Empty++
+	}
+}
+
 // ensureReceive takes a receive for the message under way and returns how many
-// there are: one or none.
-func (q *QP) ensureReceive() int {
-	if !q.taken {
+// there are: one or none. A segment that is not of the message expected takes
+// none, as other QPs may want the receives of a shared queue.
+func (q *QP) ensureReceive(s *ddp.Segment) int {
+	if !q.taken && s.MSN == q.queues[rdmap.QNSend].MSN() {
 		q.taken = q.recv.Take(&q.current)
 		q.capacity = sglLength(q.current.SGL[:q.current.NumSGE])
 	}

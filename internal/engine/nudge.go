@@ -28,7 +28,7 @@ func (q *QP) armNudge(now time.Time) {
 // nudge asks for a zero-length Write and quadruples the distance to the next.
 func (q *QP) nudge(now time.Time) {
 	q.nudgeAt = time.Time{}
-	if q.state != RTS || q.nudged == maxNudges {
+	if q.state != RTS || !q.mayTransmit() || q.nudged == maxNudges {
 		return
 	}
 	q.nudges++
@@ -38,4 +38,14 @@ func (q *QP) nudge(now time.Time) {
 	if q.nudged < maxNudges {
 		q.nudgeAt = now.Add(q.cfg.Nudge << (2 * q.nudged))
 	}
+}
+
+// sendNudge builds the zero-length Write that was asked for.
+func (q *QP) sendNudge(g *Gather) bool {
+	if !fits(g, 0, 1) {
+		return false
+	}
+	q.nudges--
+	q.sendEmptyWrite(g)
+	return true
 }

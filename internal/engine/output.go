@@ -40,7 +40,7 @@ func (q *QP) Pending() bool {
 	switch {
 	case q.state == Idle || q.state == Error || !q.mayTransmit():
 		return false
-	case q.inFlight, q.term != nil && !q.termSent:
+	case q.inFlight || q.term != nil && !q.termSent:
 		return true
 	}
 	return q.state == RTS && (q.rtr != 0 || q.nudges > 0 || q.busy != sourceNone ||
@@ -65,14 +65,12 @@ func (q *QP) Sent(now time.Time, g *Gather, n int) {
 func (q *QP) Abandon(now time.Time, g *Gather) {
 	q.inFlight = false
 	g.reset()
-	if q.state == Error {
-		q.flush()
-	}
 	q.settle(now)
 }
 
-// nextFPDU builds one FPDU, or completes work that needs none, and reports
-// whether it did.
+// nextFPDU builds one FPDU, or moves on without one: local work completes, and
+// work that fails calls for a Terminate. It reports whether it did either;
+// otherwise nothing may be sent now, or g has no room for it.
 func (q *QP) nextFPDU(g *Gather) bool {
 	if q.state == Idle || q.state == Error || !q.mayTransmit() {
 		return false
@@ -89,8 +87,7 @@ func (q *QP) nextFPDU(g *Gather) bool {
 		return q.sendRTR(g)
 	}
 	if q.busy == sourceNone && q.nudges > 0 {
-		q.nudges--
-		return q.sendEmptyWrite(g)
+		return q.sendNudge(g)
 	}
 	return q.nextSegment(g)
 }
@@ -191,10 +188,10 @@ const rtrSTag = 1
 // consumers. [E09]
 func (q *QP) sendRTR(g *Gather) bool {
 	kind := q.rtr
-	q.rtr = 0
+	q.rtr = 0 // it is the first FPDU: there is room for it
 	switch kind {
 	case mpa.RTRWrite:
-		return q.sendEmptyWrite(g)
+		q.sendEmptyWrite(g)
 	case mpa.RTRSend:
 		h := q.header(rdmap.OpSend)
 		h.Last, h.MSN = true, q.sendMSN
@@ -208,11 +205,10 @@ func (q *QP) sendRTR(g *Gather) bool {
 
 // sendEmptyWrite builds a zero-length RDMA Write, which places nothing and is
 // checked for nothing.
-func (q *QP) sendEmptyWrite(g *Gather) bool {
+func (q *QP) sendEmptyWrite(g *Gather) {
 	h := q.header(rdmap.OpWrite)
 	h.Last, h.STag = true, rtrSTag
 	q.frame(g, &h, nil, 0)
-	return true
 }
 
 // header returns what all DDP headers of an opcode have in common on this
@@ -234,8 +230,8 @@ func (q *QP) beginSend(g *Gather) bool {
 	case OpRead:
 		return q.beginRead(g, e)
 	}
+	// Begun it is with its first segment: there may be no room for that now.
 	e.seg = ddp.NewSegmenter(q.messageHeader(e), e.length)
-	e.phase, q.busy = phaseSending, sourceSend
 	return q.sendSegment(g)
 }
 
@@ -247,8 +243,10 @@ func (q *QP) messageHeader(e *sendEntry) ddp.Header {
 		return h
 	}
 	h := q.header(sendOpcode(e))
-	h.ULP, h.MSN = e.Invalidate, q.sendMSN
-	q.sendMSN++
+	h.MSN = q.sendMSN
+	if e.HasInvalidate {
+		h.ULP = e.Invalidate
+	}
 	return h
 }
 
@@ -264,7 +262,8 @@ func sendOpcode(e *sendEntry) rdmap.Opcode {
 	return rdmap.OpSend
 }
 
-// sendSegment builds the next segment of the Send or Write under way.
+// sendSegment builds the next, or first, segment of the Send or Write that is
+// next in the queue.
 func (q *QP) sendSegment(g *Gather) bool {
 	e := q.sq.at(q.sq.next)
 	seg := e.seg
@@ -280,10 +279,10 @@ func (q *QP) sendSegment(g *Gather) bool {
 	k, fault := e.take(&pieces, n, q.cfg.Memory.PD)
 	if fault != memory.None {
 		q.sq.next++
-		q.workError(e, localStatus(fault), "the memory of work request: "+fault.String())
-		return false
+		q.workError(e, localStatus(fault), "the memory of a work request: "+fault.String())
+		return true
 	}
-	e.seg = seg
+	e.seg, e.phase, q.busy = seg, phaseSending, sourceSend
 	q.frame(g, &h, pieces[:k], n)
 	if h.Last {
 		q.built(e)
@@ -293,6 +292,9 @@ func (q *QP) sendSegment(g *Gather) bool {
 
 func (q *QP) built(e *sendEntry) {
 	e.phase, e.end = phaseBuilt, q.tx.Offset()
+	if e.Op == OpSend {
+		q.sendMSN++
+	}
 	q.sq.next++
 	q.busy, q.turn = sourceNone, sourceRead
 }
@@ -327,7 +329,7 @@ func (q *QP) invalidateLocal(e *sendEntry) bool {
 	q.sq.next++
 	if f := e.Target.LocalInvalidate(q.cfg.Memory.PD); f != memory.None {
 		q.workError(e, StatusInvalidateFailed, "local invalidation: "+f.String())
-		return false
+		return true
 	}
 	e.phase = phaseDone
 	q.retire()

@@ -17,6 +17,8 @@ func (q *QP) PostSend(w *SendWork) error {
 		return ErrInline
 	case sglLength(w.SGL[:w.NumSGE]) > MaxMessage:
 		return ErrTooLong
+	case w.Op == OpRead && w.NumSGE > 1:
+		return ErrManySinks
 	}
 	q.sq.push(w)
 	return nil
@@ -46,6 +48,16 @@ func (q *QP) postable() error {
 		return fmt.Errorf("QP in state %v: %w (%w)", q.state, ErrBadState, q.cause)
 	}
 	return fmt.Errorf("QP in state %v: %w", q.state, ErrBadState)
+}
+
+// Outstanding returns how many requests of the Send Queue, and of the QP's own
+// Receive Queue, are not complete.
+func (q *QP) Outstanding() (sends, receives int) {
+	sends, receives = int(q.sq.tail-q.sq.head), int(q.rq.tail-q.rq.head)
+	if q.taken && q.cfg.Source == nil {
+		receives++
+	}
+	return sends, receives
 }
 
 // complete reports the end of a Send Queue entry. Successful unsignaled work

@@ -76,6 +76,7 @@ type stream struct {
 	capacity uint64               // its octets
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
+	partial  [2]bool       // a Send, or a Write, of the peer's is under way
 
 	// Sending.
 	orq      rdmap.ORQ
@@ -171,10 +172,11 @@ func (q *QP) setState(s State) {
 	q.state = s
 }
 
-// mayTransmit reports whether FPDUs may be sent at all yet.
+// mayTransmit reports whether FPDUs may be sent at all: not yet, while a
+// Responder has heard nothing, and no more behind a FIN.
 //
 // RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
 // validate at least one FPDU before sending any FPDUs or Markers." [Q11]
 func (q *QP) mayTransmit() bool {
-	return q.SendFirst || q.heard
+	return (q.SendFirst || q.heard) && !q.finished
 }

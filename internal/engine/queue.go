@@ -12,6 +12,7 @@ var (
 	ErrBadState  = errors.New("not allowed in this state of the QP")
 	ErrTooLong   = errors.New("message longer than 4294967295 octets")
 	ErrInline    = errors.New("inline data longer than the QP's MaxInline")
+	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
 )
 
 // sendEntry is a slot of the Send Queue: the request and how far it has come.

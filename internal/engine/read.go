@@ -20,7 +20,10 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 	case q.ORD == 0:
 		q.sq.next++
 		q.workError(e, StatusNoReadResources, "RDMA Read with an ORD of zero")
-		return false
+		return true
+	case q.peerClosed:
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, an RDMA Read cannot be answered"}, nil)
+		return true
 	case q.orq.Len() >= q.ORD, !fits(g, rdmap.ReadRequestLen, 1):
 		return false
 	}
@@ -28,7 +31,7 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 	if fault != memory.None {
 		q.sq.next++
 		q.workError(e, localStatus(fault), "the sink of an RDMA Read: "+fault.String())
-		return false
+		return true
 	}
 	e.phase, e.msn = phaseReading, q.readMSN
 	q.requestRead(g, r, q.sq.next)
@@ -71,6 +74,7 @@ func (q *QP) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 	}
 	read, _, _ := q.orq.Front()
 	if fault := q.placeResponse(&read, s); fault != memory.None {
+		q.sq.at(read.ID).status = localStatus(fault)
 		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: "the sink of an RDMA Read: " + fault.String()}, s)
 		return
 	}
@@ -94,10 +98,24 @@ func (q *QP) readDone(pos uint64) {
 	}
 	e := q.sq.at(pos)
 	e.phase = phaseDone
-	if e.InvalidateLocal && e.NumSGE > 0 {
-		e.SGL[0].Region.LocalInvalidate(q.cfg.Memory.PD)
+	if fault := q.invalidateSink(e); fault != memory.None {
+		e.status = StatusInvalidateFailed
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Reason: "the sink of an RDMA Read, local invalidation: " + fault.String()}, nil)
 	}
 	q.retire()
+}
+
+// invalidateSink does what a Read with InvalidateLocal asks for: after the
+// response is delivered and before the Read completes (RDMA verbs 8).
+func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
+	if !e.InvalidateLocal {
+		return memory.None
+	}
+	sink := e.Target
+	if e.NumSGE > 0 {
+		sink = e.SGL[0].Region
+	}
+	return sink.LocalInvalidate(q.cfg.Memory.PD)
 }
 
 // onReadRequest queues a peer's Read. It is checked as a whole now, and again
@@ -140,11 +158,11 @@ func (q *QP) beginResponse(g *Gather) bool {
 	}
 	h := q.header(rdmap.OpReadResponse)
 	h.STag, h.TO = in.SinkSTag, in.SinkTO
-	q.response, q.busy = ddp.NewSegmenter(h, in.Size), sourceRead
+	q.response = ddp.NewSegmenter(h, in.Size)
 	return q.respond(g)
 }
 
-// respond builds the next segment of the response under way. Its payload is
+// respond builds the next segment of the response to the oldest request. Its payload is
 // copied while the region's lock is held: the memory may change or be revoked
 // at any time, and a CRC over octets that change under way would end the
 // connection for no fault of the peer's.
@@ -162,10 +180,10 @@ func (q *QP) respond(g *Gather) bool {
 	p := q.responseRoom(g, n)
 	if fault := q.cfg.Memory.Load(p, req.SrcSTag, req.SrcTO); fault != memory.None {
 		q.failResponse(req, fault)
-		return false
+		return true
 	}
 	req.Advance(uint32(n))
-	q.response = seg
+	q.response, q.busy = seg, sourceRead
 	q.frameResponse(g, &h, p)
 	if h.Last {
 		q.irrq.Pop()

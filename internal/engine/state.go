@@ -41,6 +41,19 @@ func Legal(from, to State) bool {
 	return int(from) < len(legal) && int(to) < len(legal) && legal[from][to]
 }
 
+// byConsumer holds those of them that a consumer may ask for, by [from][to]:
+// the others happen with the connection. To RTS goes Connect.
+var byConsumer = [5][5]bool{
+	Idle:  {Idle: true, Error: true},
+	RTS:   {Terminate: true, Error: true, Closing: true},
+	Error: {Idle: true},
+}
+
+// MayAsk reports whether Modify may be asked for a transition.
+func MayAsk(from, to State) bool {
+	return int(from) < len(byConsumer) && int(to) < len(byConsumer) && byConsumer[from][to]
+}
+
 // LLP is what the driver has to do with the TCP connection.
 type LLP uint8
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
@@ -8,15 +9,22 @@ import (
 )
 
 // onTerminate acts on the peer's Terminate. It is not answered with another:
-// what was queued is dropped, the connection closed.
+// what was queued is dropped, the connection closed. One with faults says at
+// least that the peer has given up, and is surfaced with what is wrong with it.
 func (q *QP) onTerminate(s *ddp.Segment) {
 	t, err := rdmap.ParseTerminate(s.Payload)
 	f := &Failure{Code: t.Code, Peer: true, Layout: t.Layout, Err: err}
-	if err != nil {
-		f.Reason = "and its Terminate cannot be read: " + err.Error()
-	}
-	if t.Layout == rdmap.LayoutSIW {
+	switch {
+	case err != nil:
+		f.Reason = "its Terminate cannot be read: " + err.Error()
+	case t.Layout == rdmap.LayoutSIW:
 		f.Reason = "laid out as Linux's siw does, Layer and EType swapped"
+	}
+	// RFC 5040, section 7.2: "The DDP layer MUST validate all DDP Segment
+	// fields", of Terminates too. [P56]
+	queue := &q.queues[rdmap.QNTerminate]
+	if err := queue.Check(s, 1, math.MaxUint32); err != nil && f.Err == nil {
+		f.Err, f.Reason = err, "its Terminate is not in order: "+err.Error()
 	}
 	if h, ok := terminatedHeader(&t); ok {
 		f.Op, f.HasOp = rdmap.OpcodeOf(&h), true
@@ -41,14 +49,30 @@ func (q *QP) blameRead(t *rdmap.Terminate, h *ddp.Header) {
 	if h.Tagged || h.QN != rdmap.QNRead {
 		return
 	}
+	e := q.readOf(h.MSN)
+	if e == nil {
+		return
+	}
+	e.status = StatusRemoteOperation
+	if t.Code.Layer() == rdmap.LayerRDMAP && t.Code.EType() == rdmap.ETypeRemoteProtection {
+		e.status = StatusRemoteAccess
+	}
+}
+
+// readOf finds the outstanding Read whose request had an MSN. Linux's siw gives
+// back another one, so that failing that it is the oldest.
+func (q *QP) readOf(msn uint32) (oldest *sendEntry) {
 	for pos := q.sq.head; pos < q.sq.next; pos++ {
 		e := q.sq.at(pos)
-		if e.phase == phaseReading && e.msn == h.MSN {
-			e.status = StatusRemoteOperation
-			if t.Code.Layer() == rdmap.LayerRDMAP && t.Code.EType() == rdmap.ETypeRemoteProtection {
-				e.status = StatusRemoteAccess
-			}
-			return
+		if e.phase != phaseReading {
+			continue
+		}
+		if e.msn == msn {
+			return e
+		}
+		if oldest == nil {
+			oldest = e
 		}
 	}
+	return oldest
 }

@@ -131,8 +131,10 @@ func (r *Region) check(d Domain, to uint64, n uint64, want Access) Fault {
 	if r.access&want == 0 {
 		return AccessRights
 	}
-	// The wrap is judged before the bounds: it has a code of its own.
-	if to+n-1 < to {
+	// RFC 5041, section 7.1: "A 64-bit unsigned sum of the DDP Segment payload
+	// length and the TO does not wrap." Judged before the bounds, as it has a
+	// code of its own. [D40] [P25]
+	if to+n < n {
 		return Wrap
 	}
 	off := to - r.base

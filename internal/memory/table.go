@@ -47,13 +47,14 @@ type Options struct {
 	Base   uint64 // tagged offset of the first octet
 }
 
-// ErrWrap reports a region whose tagged offsets would exceed 64 bits.
+// ErrWrap reports a region whose end does not fit the 64 bits of a tagged
+// offset: its last octet could not be reached.
 var ErrWrap = errors.New("tagged offsets of the region exceed 64 bits")
 
 // Register makes buf reachable under a new STag, which peers cannot guess and
 // which has not been in use lately (RFC 5042, section 6.1.1).
 func (t *Table) Register(buf []byte, o Options) (*Region, error) {
-	if n := uint64(len(buf)); n > 0 && o.Base+n-1 < o.Base {
+	if n := uint64(len(buf)); o.Base+n < n {
 		return nil, ErrWrap
 	}
 	if o.Access&RemoteWrite != 0 {

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+)
+
+// carry moves all octets that one host has to another, by way of a buffer.
+func carry(from, to *host, buf []byte) (n int) {
+	for from.Pending() {
+		v := from.Output(epoch, from.g)
+		if len(v) == 0 {
+			break
+		}
+		b := buf[:0]
+		for _, s := range v {
+			b = append(b, s...)
+		}
+		from.Sent(epoch, from.g, len(b))
+		to.Input(epoch, b)
+		n += len(b)
+	}
+	from.Drain()
+	to.Drain()
+	return n
+}
+
+// A QP that runs does not allocate, whatever it does, in either direction.
+func TestAllocations(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		for _, n := range []int{0, 64, 4000, 100000} {
+			for op := OpSend; op <= OpLocalInvalidate; op++ {
+				p := newPair(t, markers(marked, marked))
+				buf := make([]byte, 1<<20)
+				r := p.a.region(make([]byte, n), remoteAll)
+				rd := p.b.region(make([]byte, n), remoteAll)
+				round := func(from, to *host, rf, rt *memory.Region) {
+					if op == OpSend {
+						to.PostReceive(&RecvWork{NumSGE: 1, SGL: [MaxSGE]SGE{all(rt, n)}})
+					}
+					w := SendWork{Op: op, NumSGE: 1, RemoteSTag: rt.STag()}
+					w.SGL[0] = all(rf, n)
+					if op == OpLocalInvalidate {
+						w = SendWork{Op: op, Target: r}
+					}
+					from.PostSend(&w)
+					for carry(from, to, buf)+carry(to, from, buf) > 0 {
+					}
+				}
+				named(t, fmt.Sprintf("op %d, %d octets, markers %t", op, n, marked), func(t *testing.T) {
+					got := testing.AllocsPerRun(20, func() {
+						round(p.a, p.b, r, rd)
+						round(p.b, p.a, rd, r)
+					})
+					if got != 0 || p.a.State() != RTS || p.b.State() != RTS {
+						t.Errorf("%v allocations; %v", got, p.a.Cause())
+					}
+				})
+			}
+		}
+	}
+}

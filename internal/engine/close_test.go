@@ -1,0 +1,393 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Proves D30: an orderly close carries out what was posted before, and refuses
+// what comes after it.
+// Proves P44: nothing but FPDUs is sent until the FIN.
+func TestCloseDrains(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.ORD = 1 })
+	r := p.region(make([]byte, 8), memory.LocalWrite)
+	for id := range uint64(2) {
+		w := work(id, OpRead, all(r, 8))
+		p.post(w)
+	}
+	p.post(work(2, OpSend))
+	p.closeOrderly()
+	w := work(9, OpSend)
+	if err := p.PostSend(&w); !errors.Is(err, ErrBadState) {
+		t.Fatal(err)
+	}
+	read := rdmap.ReadRequest{SinkSTag: r.STag(), Size: 8}
+	p.want(request(1, read))
+	p.wantNothing() // ORD 1: the rest waits
+	p.wantState(RTS)
+	p.send(response(r.STag(), 0, numbered(8)))
+	p.want(request(2, read), send(1, nil))
+	p.wantNothing()
+	p.wantState(RTS) // the second Read is outstanding
+	p.wantLLP()
+	p.send(response(r.STag(), 0, numbered(8)))
+	p.completion(success(0, OpRead, 8), success(1, OpRead, 8), success(2, OpSend, 0))
+	p.wantState(Closing)
+	p.wantLLP(Finish)
+	p.wantNothing()
+	p.fin()
+	p.wantState(Idle)
+	p.wantLLP(Drop)
+	p.wantNotices(NoticeCloseComplete)
+}
+
+// Proves D30: the peer's Reads are answered before the close.
+func TestCloseAnswersReads(t *testing.T) {
+	p := responder(t)
+	r := p.region(numbered(4000), remoteAll)
+	p.send(request(1, rdmap.ReadRequest{SinkSTag: 5, Size: 2000, SrcSTag: r.STag()}))
+	p.closeOrderly()
+	p.wantState(RTS)
+	b := numbered(4000)
+	p.want(response(5, 0, b[:1430]).more(), response(5, 1430, b[1430:2000]))
+	p.wantEnd(Closing, Finish)
+	p.wantState(Idle)
+}
+
+// Octets that the LLP has not taken hold up the FIN.
+func TestCloseWaitsForLLP(t *testing.T) {
+	p := initiator(t)
+	p.window = 10
+	p.post(work(1, OpSend))
+	p.closeOrderly()
+	p.output()
+	p.wantState(RTS)
+	p.wantLLP()
+	p.window = -1
+	p.output()
+	p.completion(success(1, OpSend, 0))
+	p.wantState(Closing)
+	p.wantLLP(Finish)
+}
+
+// RDMA verbs, section 6.2: any segment that arrives in Closing is a bad close.
+//
+// Proves D31: octets behind a graceful close end in an abortive one.
+func TestOctetsInClosing(t *testing.T) {
+	p := initiator(t)
+	p.closeOrderly()
+	p.wantState(Closing)
+	p.wantLLP(Finish)
+	p.input(nil) // nothing is nothing
+	p.wantState(Closing)
+	p.send(send(1, nil))
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantNotices(NoticeBadClose, NoticeConnectionLost)
+	if !errors.Is(p.Cause(), ErrLost) {
+		t.Error(p.Cause())
+	}
+}
+
+// Half an FPDU that came before Closing and was never finished is a bad close too.
+func TestPartOfFPDUInClosing(t *testing.T) {
+	p := initiator(t)
+	p.input([]byte{0, 30, 1})
+	p.closeOrderly()
+	p.wantState(Closing)
+	p.wantLLP(Finish)
+	p.fin()
+	p.wantState(Error)
+	p.wantLLP(Reset)
+}
+
+// Proves D31: octets behind the peer's FIN end the connection abortively.
+func TestOctetsBehindFIN(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.HalfClose = true })
+	p.fin()
+	p.wantState(RTS)
+	p.send(send(1, nil))
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantNotices(NoticeHalfClosed, NoticeConnectionLost)
+}
+
+// Proves D32, Q15, R08: the peer's FIN is reported; what was posted, and what the
+// peer has asked for, still goes out, and then our half is closed.
+func TestPeerCloses(t *testing.T) {
+	p := initiator(t)
+	r := p.region(numbered(10), remoteAll)
+	p.post(work(1, OpSend))
+	p.send(request(1, rdmap.ReadRequest{SinkSTag: 5, Size: 10, SrcSTag: r.STag()}))
+	p.receive(2)
+	p.fin()
+	p.wantState(RTS)
+	p.wantNotices(NoticeHalfClosed)
+	p.want(send(1, nil), response(5, 0, numbered(10)))
+	p.wantNothing()
+	p.completion(success(1, OpSend, 0), flushed(2, OpReceive))
+	p.wantState(Idle)
+	p.wantLLP(Drop)
+	p.wantNotices(NoticeCloseComplete)
+	if p.Cause() != nil {
+		t.Error(p.Cause())
+	}
+}
+
+// Proves D32: with HalfClose our half stays open for as long as the consumer
+// wants, and is closed gracefully when it says so.
+func TestHalfCloseByPeer(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.HalfClose = true })
+	p.fin()
+	p.wantNotices(NoticeHalfClosed)
+	for i := range uint32(3) {
+		p.wantState(RTS)
+		p.post(work(uint64(i), OpSend))
+		p.want(send(i+1, nil))
+		p.advance(time.Hour)
+	}
+	p.closeOrderly()
+	p.wantNothing()
+	p.wantLLP(Drop)
+	p.wantState(Idle)
+}
+
+// A Read that cannot be answered any more must not wait for ever.
+func TestReadBehindFIN(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		p := initiator(t, func(s *setup) { s.HalfClose = half })
+		p.post(work(1, OpRead)) // posted, and not begun when the FIN comes
+		p.fin()
+		p.want(terminate(rdmap.CodeCatastrophicStream))
+		p.wantNothing()
+		p.completion(flushed(1, OpRead))
+		p.wantLLP(Drop)
+		p.wantState(Error)
+	}
+}
+
+// RDMA verbs, section 6.2: a close by the peer with work outstanding is 0x0207.
+func TestPeerClosesOnReads(t *testing.T) {
+	p := initiator(t)
+	p.post(work(1, OpRead))
+	p.post(work(2, OpSend))
+	p.want(request(1, rdmap.ReadRequest{SinkSTag: rtrSTag}), send(1, nil))
+	p.fin()
+	p.want(terminate(rdmap.CodeCatastrophicStream))
+	p.wantNothing()
+	p.completion(flushed(1, OpRead), flushed(2, OpSend))
+	p.wantState(Error)
+	p.wantLLP(Drop)
+}
+
+// Proves R08, Q16, D08: a close in the middle of an FPDU is a loss, told apart from
+// a graceful end, and one in the middle of a message an error.
+func TestPeerClosesInTheMiddle(t *testing.T) {
+	p := responder(t)
+	p.sendOctets(p.w.Append(nil, send(1, nil).ulpdu())[:11])
+	p.fin()
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantNotices(NoticeConnectionLost)
+	if !errors.Is(p.Cause(), ErrLost) {
+		t.Error(p.Cause())
+	}
+
+	p = responder(t)
+	r := p.region(make([]byte, 10), remoteAll)
+	p.receive(1, all(r, 10))
+	p.send(send(1, []byte("abc")).more())
+	p.fin()
+	p.want(terminate(rdmap.CodeCatastrophicStream))
+	p.completion(flushed(1, OpReceive))
+
+	p = responder(t)
+	r = p.region(make([]byte, 10), remoteAll)
+	p.send(write(r.STag(), 0, []byte("abc")).more())
+	p.fin()
+	p.want(terminate(rdmap.CodeCatastrophicStream))
+}
+
+// A Responder that has heard nothing: the peer's close is in order if there was
+// nothing to send, whatever HalfClose says, and a loss otherwise.
+func TestPeerClosesBeforeItSpoke(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		p := responder(t, func(s *setup) { s.HalfClose = half })
+		p.fin()
+		p.wantNothing()
+		p.wantState(Idle)
+		p.wantLLP(Drop)
+	}
+	p := responder(t)
+	p.post(work(1, OpSend))
+	p.fin()
+	p.wantNothing()
+	p.wantState(Error)
+	p.completion(flushed(1, OpSend))
+}
+
+// Proves D33: when we close our half only, receiving goes on.
+func TestHalfCloseByUs(t *testing.T) {
+	p := initiator(t)
+	r := p.region(make([]byte, 10), remoteAll)
+	p.receive(1, all(r, 10))
+	p.post(work(2, OpSend))
+	p.BeginHalfClose(p.clock)
+	w := work(9, OpSend)
+	if err := p.PostSend(&w); !errors.Is(err, ErrBadState) {
+		t.Fatal(err)
+	}
+	p.want(send(1, nil))
+	p.wantNothing()
+	p.wantLLP(Finish)
+	p.wantState(RTS)
+	p.send(write(r.STag(), 0, []byte("abcdef")), send(1, []byte("xyz")))
+	p.completion(success(2, OpSend, 0), success(1, OpReceive, 3))
+	p.wantState(RTS)
+	p.fin()
+	p.wantLLP(Drop)
+	p.wantState(Idle)
+}
+
+// What cannot be answered behind our FIN, an error or a Read, resets the
+// connection, and nothing is sent.
+func TestErrorBehindOurFIN(t *testing.T) {
+	for name, f := range map[string]fpdu{
+		"no receive":   send(1, nil),
+		"Read Request": request(1, rdmap.ReadRequest{}),
+	} {
+		named(t, name, func(t *testing.T) {
+			p := initiator(t)
+			p.BeginHalfClose(p.clock)
+			p.settle()
+			p.wantLLP(Finish)
+			p.send(f)
+			p.wantNothing()
+			p.wantState(Error)
+			p.wantLLP(Reset)
+			var failure *Failure
+			if !errors.As(p.Cause(), &failure) {
+				t.Error(p.Cause())
+			}
+		})
+	}
+}
+
+// Behind our FIN a silent peer is not nudged.
+func TestNoNudgeBehindOurFIN(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
+	p.post(work(1, OpSend))
+	p.BeginHalfClose(p.clock)
+	p.want(send(1, nil))
+	p.wantNothing()
+	p.advance(time.Hour)
+	p.wantNothing()
+}
+
+// A close that is asked for without a connection does nothing to the next one.
+func TestCloseInIdle(t *testing.T) {
+	s := newSetup(mpa.RoleInitiator)
+	p := &peer{clock: epoch}
+	p.host = newHost(t, &p.clock, s)
+	p.closeOrderly()
+	p.BeginHalfClose(p.clock)
+	p.fin()
+	p.post(work(1, OpSend))
+	p.start(s)
+	p.want(send(1, nil))
+	p.wantState(RTS)
+}
+
+// Closing and Terminate do not last longer than CloseTimeout.
+func TestCloseTimeout(t *testing.T) {
+	p := initiator(t)
+	p.closeOrderly()
+	p.wantLLP(Finish)
+	p.advance(closeTime - 1)
+	p.wantState(Closing)
+	p.advance(1)
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	if !errors.Is(p.Cause(), ErrLost) {
+		t.Error(p.Cause())
+	}
+
+	p = initiator(t)
+	p.modify(Terminate)
+	p.want(terminate(0))
+	p.wantNothing()
+	p.wantLLP(Finish)
+	p.advance(closeTime)
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantCause(0, false)
+}
+
+// A Terminate that the LLP does not take is given up in the same time, and work
+// whose octets are in flight is flushed when they are not any more.
+func TestTerminateNotTaken(t *testing.T) {
+	p := initiator(t)
+	p.window = 5
+	p.post(work(1, OpSend))
+	p.output()
+	p.modify(Terminate)
+	p.noCompletion()
+	p.advance(closeTime)
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.noCompletion()
+	p.Abandon(p.clock, p.g)
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.completion(flushed(1, OpSend))
+}
+
+// Proves D34, D08, D35, Q16, R08: a lost connection is told as such, in every
+// state, and all work ends in error.
+func TestLost(t *testing.T) {
+	for s, reach := range inState {
+		p := reach(t)
+		p.output()
+		p.llp, p.notices, p.done = nil, nil, nil
+		p.QP.Failed(p.clock, errReset)
+		p.settle()
+		switch s {
+		case RTS, Closing:
+			p.wantState(Error)
+			p.wantNotices(NoticeConnectionLost)
+			p.wantLLP(Reset)
+			if !errors.Is(p.Cause(), ErrLost) || !errors.Is(p.Cause(), errReset) {
+				t.Error(p.Cause())
+			}
+		case Terminate:
+			p.wantState(Error)
+			p.wantLLP(Drop)
+			p.wantCause(0, false)
+		default:
+			p.wantState(s)
+			p.wantLLP()
+		}
+	}
+}
+
+// Proves D03, S05: a segment that was handed to the LLP and not taken by it leaves
+// its work failed, not done.
+func TestLostInFlight(t *testing.T) {
+	p := initiator(t)
+	p.window = 30 // one FPDU of 24 octets and a part of the next
+	p.post(work(1, OpSend))
+	p.post(work(2, OpSend))
+	p.output()
+	p.completion(success(1, OpSend, 0))
+	p.noCompletion()
+	p.Abandon(p.clock, p.g)
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.completion(flushed(2, OpSend))
+	p.wantState(Error)
+}

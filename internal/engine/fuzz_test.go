@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A fort is a QP whose memory is known octet by octet.
+type fort struct {
+	*peer
+	buf      []byte // secrets everywhere but in the regions
+	readable *memory.Region
+	writable *memory.Region
+	receives *memory.Region
+}
+
+const secret, public = 0xee, 0x11
+
+// The regions of a fort: 100 octets each, and 100 of secrets around them.
+func newFort(t *testing.T, s *setup) *fort {
+	f := &fort{peer: &peer{clock: epoch}, buf: bytes.Repeat([]byte{secret}, 700)}
+	copy(f.buf[100:200], bytes.Repeat([]byte{public}, 100))
+	f.host = newHost(t, &f.clock, s)
+	f.readable = f.region(f.buf[100:200], memory.RemoteRead)
+	f.writable = f.region(f.buf[300:400], memory.RemoteWrite)
+	f.receives = f.region(f.buf[500:600], memory.LocalWrite)
+	f.start(s)
+	for id := range uint64(4) {
+		f.receive(id, SGE{f.receives, int(id) * 25, 25})
+	}
+	f.post(work(9, OpRead, SGE{f.receives, 90, 10}))
+	return f
+}
+
+// check expects secrets to be where they were, and none of them sent.
+func (f *fort) check() {
+	f.Helper()
+	for i, b := range f.buf {
+		outside := i < 300 || i >= 400 && i < 500 || i >= 600
+		if want := byte(secret); outside {
+			if i >= 100 && i < 200 {
+				want = public
+			}
+			if b != want {
+				f.Fatalf("octet %d has changed", i)
+			}
+		}
+	}
+	for s, ok := f.next(); ok; s, ok = f.next() {
+		if rdmap.OpcodeOf(&s.H) == rdmap.OpReadResponse && bytes.Count(s.Payload, []byte{public}) != len(s.Payload) {
+			f.Fatalf("sent % x", s.Payload)
+		}
+	}
+	if f.irrq.Len() > 4 || len(f.notices) > 8 || len(f.done) > 5 || len(f.unread) > mpa.MaxFPDU {
+		f.Fatalf("keeps %d Reads, %d notices, %d completions, %d octets", f.irrq.Len(), len(f.notices), len(f.done), len(f.unread))
+	}
+}
+
+// aim puts the STags of the fort where an input has small numbers, so that it gets
+// past the first check.
+func (f *fort) aim(ulpdu []byte) {
+	regions := []*memory.Region{f.readable, f.writable, f.receives}
+	replace := func(b []byte) {
+		if len(b) >= 4 && b[0] == 0 && b[1] == 0 && b[2] == 0 && int(b[3]) < len(regions) {
+			stag := regions[b[3]].STag()
+			copy(b, []byte{byte(stag >> 24), byte(stag >> 16), byte(stag >> 8), byte(stag)})
+		}
+	}
+	if len(ulpdu) > 2 {
+		replace(ulpdu[2:]) // of a tagged header, or the Invalidate STag
+	}
+	if len(ulpdu) >= ddp.UntaggedHeaderLen+rdmap.ReadRequestLen {
+		replace(ulpdu[ddp.UntaggedHeaderLen+16:]) // SrcSTag
+	}
+}
+
+// Octets as they come, and ULPDUs in valid FPDUs: no panic, bounded memory, and
+// nothing outside the regions that the peer was offered changes or is sent.
+//
+// Proves Z12, Z31, D42.
+func FuzzInput(f *testing.F) {
+	for _, s := range fuzzSeeds() {
+		for mode := range byte(16) {
+			f.Add(mode, s)
+		}
+	}
+	f.Fuzz(func(t *testing.T, mode byte, data []byte) {
+		s := newSetup(mpa.RoleResponder)
+		s.MarkersReceive, s.CRC = mode&1 != 0, mode&2 != 0
+		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
+		x := newFort(t, s)
+		if mode&4 == 0 {
+			for ; len(data) > 0 && x.State() == RTS; data = data[min(37, len(data)):] {
+				x.input(data[:min(37, len(data))])
+				x.check()
+			}
+		}
+		for len(data) > 1 && x.State() == RTS {
+			n := min(1+int(data[0]), len(data))
+			ulpdu := bytes.Clone(data[1:n])
+			data = data[n:]
+			x.aim(ulpdu)
+			x.sendRaw(ulpdu)
+			x.check()
+		}
+		x.fin()
+		x.check()
+	})
+}
+
+// fuzzSeeds are legal and illegal segments, each behind its length.
+func fuzzSeeds() [][]byte {
+	read := request(1, rdmap.ReadRequest{SinkSTag: 5, Size: 100})
+	fs := []fpdu{
+		write(1, 0, []byte("abc")), write(1, 99, []byte("ab")), write(0, 0, []byte("abc")), write(1, 0, nil),
+		send(1, []byte("abc")), send(1, numbered(26)), sendAs(rdmap.OpSendInvalidate, 1, 1, nil), send(2, nil),
+		read, request(1, rdmap.ReadRequest{Size: 101}), request(1, rdmap.ReadRequest{}),
+		response(2, 90, numbered(10)), terminate(0x0100), terminateFor(0x0101, read),
+	}
+	var seeds [][]byte
+	var every []byte
+	for _, f := range fs {
+		u := f.ulpdu()
+		one := append([]byte{byte(len(u))}, u...)
+		seeds, every = append(seeds, one), append(every, one...)
+	}
+	return append(seeds, every, mpaStream(fs))
+}
+
+func mpaStream(fs []fpdu) (b []byte) {
+	w := mpa.NewWriter(false, true)
+	for _, f := range fs {
+		b = w.Append(b, f.ulpdu())
+	}
+	return b
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+func noticeText(n Notice) string { return fmt.Sprintf("%d %v %v %v", n.Kind, n.From, n.To, n.Err) }
+
+// readOf is a Read Request for the first octets of a region.
+func readOf(stag, size uint32) rdmap.ReadRequest {
+	return rdmap.ReadRequest{SinkSTag: 5, Size: size, SrcSTag: stag}
+}
+
+// readThenSend has the Initiator read and then send.
+func readThenSend(t *testing.T) (p *pair, sink []byte) {
+	p = newPair(t, markers(true, true), both(func(s *setup) { s.MULPDU = mpa.MinMULPDU }))
+	sink = make([]byte, 600)
+	rd, rs := p.a.region(sink[100:500], memory.LocalWrite), p.b.region(numbered(400), memory.RemoteRead)
+	p.b.receive(3, all(p.b.region(make([]byte, 10), memory.LocalWrite), 10))
+	w := work(1, OpRead, all(rd, 400))
+	w.RemoteSTag = rs.STag()
+	p.a.post(w)
+	p.a.post(work(2, OpSend))
+	return p, sink
+}
+
+// checkSink expects octets of the source up to somewhere and zeros behind.
+func checkSink(t *testing.T, sink []byte) {
+	t.Helper()
+	n := len(slices.Collect(func(yield func(int) bool) {
+		for i, b := range sink[100:500] {
+			if b != numbered(400)[i] || !yield(i) {
+				return
+			}
+		}
+	}))
+	for i, b := range sink {
+		if (i < 100 || i >= 100+n) && b != 0 {
+			t.Fatalf("octet %d has changed, %d were read", i, n)
+		}
+	}
+}
+
+// A peer that disappears after any octet, of either direction, in the middle of a Read.
+//
+// Proves D08, D34, D35, P38, P28, R08: all work ends, in order, nothing succeeds that
+// has not, and what has come of the response is the beginning of it.
+func TestPeerDisappears(t *testing.T) {
+	p, _ := readThenSend(t)
+	p.run()
+	forth, back := p.ab.passed, p.ba.passed
+	for cut := range forth + back {
+		p, sink := readThenSend(t)
+		if cut < forth {
+			p.ab.cut = cut
+		} else {
+			p.ba.cut = cut - forth
+		}
+		p.run()
+		p.cutOff()
+		p.a.wantState(Error)
+		p.b.wantState(Error)
+		p.a.completion(flushed(1, OpRead), flushed(2, OpSend))
+		p.a.noCompletion()
+		if len(p.b.done) != 1 || p.b.done[0].Status == StatusSuccess && cut < forth {
+			t.Fatalf("cut at %d: %+v", cut, p.b.done)
+		}
+		if !errors.Is(p.a.Cause(), ErrLost) {
+			t.Fatal(p.a.Cause())
+		}
+		checkSink(t, sink)
+	}
+}
+
+// The same with a FIN after any octet of the response: never a success, never in
+// order.
+func TestPeerClosesDuringResponse(t *testing.T) {
+	p, _ := readThenSend(t)
+	p.run()
+	for cut := range p.ba.passed {
+		p, sink := readThenSend(t)
+		p.ba.cut = cut
+		p.run()
+		p.a.fin()
+		p.a.output()
+		p.a.completion(flushed(1, OpRead), flushed(2, OpSend))
+		p.a.wantState(Error)
+		if p.a.Cause() == nil {
+			t.Fatal("no cause")
+		}
+		checkSink(t, sink)
+	}
+}
+
+// A connection that is lost while one of several Sends is half taken: those taken
+// whole have succeeded, the others have not.
+//
+// Proves D03, S05.
+func TestLostAfterAnyOctet(t *testing.T) {
+	for n := range 24*3 + 1 {
+		p := initiator(t)
+		for id := range uint64(3) {
+			p.post(work(id, OpSend))
+		}
+		p.window = n
+		p.output()
+		p.Abandon(p.clock, p.g)
+		p.QP.Failed(p.clock, errReset)
+		p.settle()
+		for id := range uint64(3) {
+			want := StatusFlushed
+			if 24*(int(id)+1) <= n {
+				want = StatusSuccess
+			}
+			p.completion(failed(id, OpSend, want))
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// What every QP of these tests has, unless a test says otherwise.
+const (
+	testPD     = 7
+	testStream = 70
+	testMULPDU = 1444 // Ethernet's EMSS of 1450 octets, say
+	closeTime  = 5 * time.Second
+)
+
+// remoteAll is every right a peer can have.
+const remoteAll = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// A setup is what a QP is created and connected with; tests change what matters
+// to them.
+type setup struct {
+	Config
+	Params
+	table *memory.Table
+}
+
+func newSetup(role mpa.Role) *setup {
+	s := &setup{table: memory.NewTable()}
+	s.Config = Config{
+		SendDepth: 16, RecvDepth: 16, MaxInline: 2048, CloseTimeout: closeTime,
+		Memory: memory.Domain{Table: s.table, PD: testPD, Stream: testStream},
+	}
+	s.Negotiated = mpa.Negotiated{Role: role, DDPVersion: 1, RDMAPVersion: 1, CRC: true, SendFirst: role == mpa.RoleInitiator}
+	s.MULPDU, s.ORD, s.IRD = testMULPDU, 4, 4
+	return s
+}
+
+// A host is a QP with its memory, driven as the driver does it but without
+// goroutines, and what it has told its consumer.
+type host struct {
+	rapid.TB
+	*QP
+	now   *time.Time
+	table *memory.Table
+	g     *Gather
+
+	unread  []byte           // octets received that Input did not take
+	chunk   func(n int) int  // how many of n octets the LLP takes at once; nil: all
+	window  int              // octets that the LLP still takes; negative: any number
+	done    []Completion     // in order
+	notices []Notice         // in order
+	llp     []LLP            // in order
+}
+
+func newHost(t rapid.TB, now *time.Time, s *setup) *host {
+	h := &host{TB: t, now: now, table: s.table, g: NewGather(), window: -1}
+	h.QP = New(s.Config)
+	s.table.AddStream(s.Memory.PD)
+	return h
+}
+
+// connect puts the QP into RTS.
+func (h *host) connect(s *setup) {
+	h.Helper()
+	if err := h.Connect(s.Params); err != nil {
+		h.Fatal(err)
+	}
+	h.settle()
+}
+
+// region registers n octets, zero or numbered, for the QP's Protection Domain.
+func (h *host) region(buf []byte, a memory.Access) *memory.Region {
+	return h.regionOf(buf, memory.Options{Access: a, PD: testPD})
+}
+
+func (h *host) regionOf(buf []byte, o memory.Options) *memory.Region {
+	h.Helper()
+	r, err := h.table.Register(buf, o)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return r
+}
+
+// numbered returns n octets, none of them zero, which differ from their neighbours.
+func numbered(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i%251) + 1
+	}
+	return b
+}
+
+// post posts to the Send Queue and expects no objection.
+func (h *host) post(w SendWork) {
+	h.Helper()
+	if err := h.PostSend(&w); err != nil {
+		h.Fatalf("post %d: %v", w.ID, err)
+	}
+	h.settle()
+}
+
+// receive posts a receive into the elements.
+func (h *host) receive(id uint64, sgl ...SGE) {
+	h.Helper()
+	w := RecvWork{ID: id, NumSGE: len(sgl)}
+	copy(w.SGL[:], sgl)
+	if err := h.PostReceive(&w); err != nil {
+		h.Fatalf("post receive %d: %v", id, err)
+	}
+	h.settle()
+}
+
+// work is a request with the elements as its memory.
+func work(id uint64, op Op, sgl ...SGE) SendWork {
+	w := SendWork{ID: id, Op: op, NumSGE: len(sgl)}
+	copy(w.SGL[:], sgl)
+	return w
+}
+
+// all is the whole of a region of n octets.
+func all(r *memory.Region, n int) SGE { return SGE{Region: r, Length: n} }
+
+// output has the LLP take what the QP has to send, as the driver does, and
+// returns it.
+func (h *host) output() []byte {
+	h.Helper()
+	var out []byte
+	for h.Pending() && h.window != 0 {
+		v := h.Output(*h.now, h.g)
+		if len(v) == 0 {
+			break
+		}
+		b := slices.Concat(v...)
+		n := h.takes(len(b))
+		out = append(out, b[:n]...)
+		h.Sent(*h.now, h.g, n)
+	}
+	h.checkQuiet()
+	h.settle()
+	return out
+}
+
+func (h *host) takes(n int) int {
+	if h.chunk != nil {
+		n = min(max(h.chunk(n), 1), n)
+	}
+	if h.window >= 0 {
+		n = min(n, h.window)
+		h.window -= n
+	}
+	return n
+}
+
+// checkQuiet finds output that the driver would not have known of: Output gave
+// nothing, or Pending said that it would not.
+func (h *host) checkQuiet() {
+	h.Helper()
+	if h.window == 0 || h.InFlight() {
+		return
+	}
+	if v := h.Output(*h.now, h.g); len(v) > 0 {
+		h.Fatalf("%d octets to be sent that nobody was told of", len(slices.Concat(v...)))
+	}
+}
+
+// settle takes over what happened, as the driver does after every call.
+func (h *host) settle() {
+	done, notices := h.Drain()
+	h.done = append(h.done, done...)
+	h.notices = append(h.notices, notices...)
+	if l := h.LLP(); l != Keep {
+		h.llp = append(h.llp, l)
+	}
+}
+
+// input hands octets in, behind those not taken before. Input may write to what
+// it is given, and must not once it has returned, nor look at it.
+func (h *host) input(b []byte) {
+	h.unread = append(h.unread, b...)
+	work := bytes.Clone(h.unread)
+	n := h.Input(*h.now, work)
+	if n < len(work) && !bytes.Equal(work[n:], h.unread[n:]) {
+		h.Fatal("octets that were not taken have changed")
+	}
+	clear(work)
+	h.unread = h.unread[n:]
+	h.settle()
+}
+
+// fin reports the peer's FIN.
+func (h *host) fin() {
+	h.PeerClosed(*h.now, len(h.unread))
+	h.settle()
+}
+
+// modify asks for a transition and expects no objection.
+func (h *host) modify(to State) {
+	h.Helper()
+	if err := h.Modify(*h.now, to); err != nil {
+		h.Fatalf("modify to %v: %v", to, err)
+	}
+	h.settle()
+}
+
+// closeOrderly is BeginClose.
+func (h *host) closeOrderly() {
+	h.BeginClose(*h.now)
+	h.settle()
+}
+
+// wantState expects the QP to be in a state.
+func (h *host) wantState(s State) {
+	h.Helper()
+	if h.State() != s {
+		h.Fatalf("in state %v, want %v; cause: %v", h.State(), s, h.Cause())
+	}
+}
+
+// completion expects the next completions, in order.
+func (h *host) completion(want ...Completion) {
+	h.Helper()
+	n := min(len(want), len(h.done))
+	if diff := cmp.Diff(want, h.done[:n], cmpopts.EquateEmpty()); diff != "" {
+		h.Fatalf("completions (-want +got):\n%s", diff)
+	}
+	h.done = h.done[n:]
+}
+
+// noCompletion expects that no completion is left.
+func (h *host) noCompletion() {
+	h.Helper()
+	if len(h.done) > 0 {
+		h.Fatalf("completions left: %+v", h.done)
+	}
+}
+
+// wantLLP expects what was to become of the connection since the last call.
+func (h *host) wantLLP(want ...LLP) {
+	h.Helper()
+	if !slices.Equal(h.llp, want) {
+		h.Fatalf("the connection was to be %v, want %v", h.llp, want)
+	}
+	h.llp = nil
+}
+
+// wantNotices expects the kinds of the notices since the last call, state
+// changes left out.
+func (h *host) wantNotices(want ...NoticeKind) {
+	h.Helper()
+	var got []NoticeKind
+	for _, n := range h.notices {
+		if n.Kind != NoticeState {
+			got = append(got, n.Kind)
+		}
+	}
+	if !slices.Equal(got, want) {
+		h.Fatalf("notices %v, want %v; cause: %v", got, want, h.Cause())
+	}
+	h.notices = nil
+}
+
+// success is the completion of a request that was carried out.
+func success(id uint64, op Op, length int) Completion {
+	return Completion{ID: id, Op: op, Length: uint32(length)}
+}
+
+// failed is the completion of one that was not.
+func failed(id uint64, op Op, s Status) Completion { return Completion{ID: id, Op: op, Status: s} }
+
+func flushed(id uint64, op Op) Completion { return failed(id, op, StatusFlushed) }

@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// set changes one field of a segment's header.
+func qn(n uint32) func(*ddp.Header)      { return func(h *ddp.Header) { h.QN = n } }
+func msn(n uint32) func(*ddp.Header)     { return func(h *ddp.Header) { h.MSN = n } }
+func version(n uint8) func(*ddp.Header)  { return func(h *ddp.Header) { h.Version = n } }
+func control(n uint8) func(*ddp.Header)  { return func(h *ddp.Header) { h.RsvdULP = n } }
+func tagged(yes bool) func(*ddp.Header)  { return func(h *ddp.Header) { h.Tagged = yes } }
+func opcode(n uint8) func(*ddp.Header)   { return control(1<<6 | n) }
+func rdmapVer(n uint8) func(*ddp.Header) { return control(n<<6 | uint8(rdmap.OpSend)) }
+
+// Proves D36, D37, D38, D41, D43, P01, P05, P07, P10, P47, P48, P49, P53, P55, P56: the
+// first segment that no rule allows ends the connection with its code.
+// Proves D29: the connection is kept for the Terminate.
+func TestSegmentErrors(t *testing.T) {
+	ten := numbered(10)
+	read := rdmap.ReadRequest{}
+	for _, tt := range []struct {
+		name string
+		good []fpdu // taken
+		bad  fpdu
+		code rdmap.Code
+	}{
+		{"queue 3", nil, send(1, ten).with(qn(3)), 0x1201},
+		{"queue 2^32-1", nil, send(1, ten).with(qn(math.MaxUint32)), 0x1201},
+		{"Send on queue 1", nil, send(1, ten).with(qn(1)), 0x0206},
+		{"Send on queue 2", nil, send(1, ten).with(qn(2)), 0x0206},
+		{"Read Request on queue 0", nil, request(1, read).with(qn(0)), 0x0206},
+		{"Terminate on queue 0", nil, terminate(0).with(qn(0)), 0x0206},
+
+		{"MSN 0", nil, send(0, ten), 0x1203},
+		{"MSN skipped", []fpdu{send(1, ten)}, send(3, ten), 0x1203},
+		{"MSN repeated", []fpdu{send(1, ten)}, send(1, ten), 0x1203},
+		{"first MSN skipped", nil, send(2, nil), 0x1203},
+		{"MSN of a Read skipped", []fpdu{request(1, read)}, request(3, read), 0x1203},
+		{"MSN of a Read repeated", []fpdu{request(1, read)}, request(1, read), 0x1203},
+		{"no receive", []fpdu{send(1, ten), send(2, ten)}, send(3, nil), 0x1202},
+
+		{"MO of a first segment", nil, send(1, ten).at(1), 0x1204},
+		{"gap", []fpdu{send(1, ten).more()}, send(1, ten[:5]).at(11), 0x1204},
+		{"MO behind the receive", nil, send(1, ten).at(21), 0x1204},
+		{"MO 2^32-1", nil, send(1, ten).at(math.MaxUint32), 0x1204},
+		{"MO of a Read Request", nil, request(1, read).at(28), 0x1205},
+		{"one octet too long", nil, send(1, numbered(21)), 0x1205},
+		{"one octet too long in the second segment", []fpdu{send(1, ten).more()}, send(1, numbered(11)).at(10), 0x1205},
+		{"two Sends interleaved", []fpdu{send(1, ten).more()}, send(2, ten), 0x1203},
+		{"last flag missing", []fpdu{send(1, ten).more(), send(1, ten).at(10).more()}, send(2, nil), 0x1203},
+		{"last flag missing in a Read Request", nil, request(1, read).more(), 0x0207},
+
+		{"DDP version 0, untagged", nil, send(1, ten).with(version(0)), 0x1206},
+		{"DDP version 3, untagged", nil, send(1, ten).with(version(3)), 0x1206},
+		{"DDP version 2, tagged", nil, write(1, 0, nil).with(version(2)), 0x1104},
+		{"RDMAP version 0", nil, send(1, ten).with(rdmapVer(0)), 0x0205},
+		{"RDMAP version 2", nil, send(1, ten).with(rdmapVer(2)), 0x0205},
+		{"RDMAP version 3", nil, send(1, ten).with(rdmapVer(3)), 0x0205},
+		{"RDMAP version 3 in a Terminate", nil, terminate(0).with(control(3<<6 | 7)), 0x0205},
+
+		{"Send, tagged", nil, send(1, ten).with(tagged(true)), 0x0206},
+		{"Write, untagged", nil, write(1, 0, nil).with(tagged(false)), 0x0206},
+		{"Read Request, tagged", nil, request(1, read).with(tagged(true)), 0x0206},
+		{"Terminate, tagged", nil, terminate(0).with(tagged(true)), 0x0206},
+		{"Read Request one octet short", nil, message(rdmap.OpReadRequest, numbered(27)), 0x0207},
+		{"Read Request one octet long", nil, message(rdmap.OpReadRequest, numbered(29)), 0x0207},
+		{"Read Response, unasked", nil, response(1, 0, ten), 0x0206},
+		{"Read Response without octets, unasked", nil, response(1, 0, nil), 0x0206},
+	} {
+		named(t, tt.name, func(t *testing.T) {
+			p := responder(t)
+			r := p.region(make([]byte, 40), memory.LocalWrite)
+			p.receive(1, SGE{r, 0, 15}, SGE{r, 15, 5})
+			p.receive(2, SGE{r, 20, 20})
+			p.send(tt.good...)
+			for range tt.good {
+				if f, ok := p.next(); ok && rdmap.OpcodeOf(&f.H) == rdmap.OpTerminate {
+					t.Fatalf("refused too early: %v", p.Cause())
+				}
+			}
+			p.send(tt.bad)
+			p.wantTerminate(terminateFor(tt.code, tt.bad))
+			p.wantCause(tt.code, false)
+			p.wantState(Error)
+		})
+	}
+}
+
+// Proves P07: opcodes 8 to 15 are not known here, on any queue and tagged.
+func TestUnknownOpcodes(t *testing.T) {
+	for op := uint8(8); op < 16; op++ {
+		for _, f := range []fpdu{send(1, nil), send(1, nil).with(qn(1)), send(1, nil).with(qn(2)), write(1, 0, nil)} {
+			f = f.with(opcode(op))
+			p := responder(t)
+			p.receive(1)
+			p.send(f)
+			p.wantTerminate(terminateFor(0x0206, f))
+			p.completion(flushed(1, OpReceive))
+		}
+	}
+}
+
+// Proves P30, D38: a message longer than its receive completes that in error,
+// surfaces, and leaves the memory behind it alone.
+func TestSendTooLong(t *testing.T) {
+	p := responder(t)
+	buf := make([]byte, 12)
+	r := p.region(buf, memory.LocalWrite)
+	p.receive(1, SGE{r, 0, 10})
+	p.receive(2)
+	bad := send(1, numbered(2)).at(9)
+	p.send(send(1, numbered(9)).more(), bad)
+	p.wantTerminate(terminateFor(0x1205, bad))
+	p.completion(failed(1, OpReceive, StatusLocalLength), flushed(2, OpReceive))
+	if buf[9] != 0 || buf[10] != 0 || buf[11] != 0 {
+		t.Errorf("%v", buf)
+	}
+}
+
+// Proves P29: an empty receive takes an empty Send; a Send without a receive is
+// refused even if it is empty.
+func TestEmptySend(t *testing.T) {
+	p := responder(t)
+	p.receive(1)
+	p.send(send(1, nil))
+	p.completion(success(1, OpReceive, 0))
+	p.send(send(2, nil))
+	p.wantTerminate(terminateFor(0x1202, send(2, nil)))
+}
+
+// Proves D24, D27, D28: a Send's segments come in any order but for the last, and are
+// scattered over the elements of its receive, empty ones too.
+// Proves Z30: what is unusual about it is counted.
+func TestScatter(t *testing.T) {
+	p := responder(t)
+	buf := make([]byte, 20)
+	r := p.region(buf, memory.LocalWrite)
+	p.receive(1, SGE{r, 15, 5}, SGE{}, SGE{r, 10, 1}, SGE{r, 0, 6})
+	b := []byte("abcdefghijk")
+	p.send(send(1, b[4:8]).at(4).more(), send(1, b[0:4]).more(), send(1, nil).at(3).more(), send(1, b[8:]).at(8))
+	p.completion(success(1, OpReceive, 11))
+	if want := "ghijk\x00\x00\x00\x00\x00f\x00\x00\x00\x00abcde"; string(buf) != want {
+		t.Errorf("%q, want %q", buf, want)
+	}
+	if got := p.Stats().Odd; got.Disorder != 3 || got.Empty != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Tagged and untagged messages may interleave.
+//
+// Proves D24, D26, P43: a Send and a Write under way at the same time, and a Read
+// Request between.
+func TestInterleaved(t *testing.T) {
+	p := responder(t)
+	buf := make([]byte, 20)
+	r := p.region(buf, remoteAll)
+	p.receive(1, SGE{r, 0, 10})
+	p.send(send(1, []byte("ab")).more(), write(r.STag(), 10, []byte("AB")).more(), request(1, rdmap.ReadRequest{SinkSTag: 5}),
+		send(1, []byte("cd")).at(2).more(), write(r.STag(), 12, []byte("CD")), send(1, []byte("ef")).at(4))
+	p.want(response(5, 0, nil))
+	p.completion(success(1, OpReceive, 6))
+	if !bytes.Equal(buf, []byte("abcdef\x00\x00\x00\x00ABCD\x00\x00\x00\x00\x00\x00")) {
+		t.Errorf("%q", buf)
+	}
+}
+
+// The memory of a receive is judged when octets come: 0x0000 without headers, as
+// the fault is the consumer's.
+func TestReceiveMemory(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		sge  func(c *court) SGE
+		want Status
+	}{
+		{"no local write", func(c *court) SGE { return all(c.read, 10) }, StatusLocalAccess},
+		{"another Protection Domain", func(c *court) SGE { return all(c.other, 10) }, StatusLocalProtection},
+		{"revoked", func(c *court) SGE { return all(c.gone, 10) }, StatusLocalProtection},
+		{"invalidated", func(c *court) SGE { return all(c.void, 10) }, StatusLocalProtection},
+		{"no region", func(*court) SGE { return SGE{Length: 10} }, StatusLocalProtection},
+		{"behind the region", func(c *court) SGE { return SGE{c.r, 30, 10} }, StatusLocalProtection},
+		{"before the region", func(c *court) SGE { return SGE{c.r, -1, 10} }, StatusLocalProtection},
+	} {
+		named(t, tt.name, func(t *testing.T) {
+			c := newCourt(responder(t))
+			c.receive(1, SGE{Region: c.r, Length: 0}, tt.sge(c))
+			c.receive(2)
+			c.send(send(1, []byte("abc")))
+			c.wantTerminate(terminate(0x0000))
+			c.completion(failed(1, OpReceive, tt.want), flushed(2, OpReceive))
+			c.untouched()
+		})
+	}
+}
+
+// A source is a Shared Receive Queue.
+type shared struct{ work []RecvWork }
+
+func (s *shared) Take(dst *RecvWork) bool {
+	if len(s.work) == 0 {
+		return false
+	}
+	*dst, s.work = s.work[0], s.work[1:]
+	return true
+}
+
+// Receives of a Shared Receive Queue: one taken for a message under way is flushed
+// with the connection, those not taken stay, and a segment of another message
+// takes none.
+func TestSharedReceives(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		bad  fpdu
+		code rdmap.Code
+		left int
+		done []Completion
+	}{
+		{"in the middle of a message", send(2, nil).at(7), 0x1204, 1, []Completion{flushed(2, OpReceive)}},
+		{"another message", send(3, nil), 0x1203, 2, nil},
+		{"too long", send(2, numbered(5)), 0x1205, 1, []Completion{failed(2, OpReceive, StatusLocalLength)}},
+	} {
+		named(t, tt.name, func(t *testing.T) {
+			srq := &shared{}
+			p := responder(t, func(s *setup) { s.Source = srq })
+			r := p.region(make([]byte, 4), memory.LocalWrite)
+			for id := range uint64(3) {
+				srq.work = append(srq.work, RecvWork{ID: id + 1, NumSGE: 1, SGL: [MaxSGE]SGE{all(r, 4)}})
+			}
+			if err := p.PostReceive(&RecvWork{}); err == nil {
+				t.Error("posted beside the Shared Receive Queue")
+			}
+			p.send(send(1, numbered(4)))
+			p.completion(success(1, OpReceive, 4))
+			p.send(tt.bad)
+			p.wantTerminate(terminateFor(tt.code, tt.bad))
+			p.completion(tt.done...)
+			p.noCompletion()
+			if len(srq.work) != tt.left {
+				t.Errorf("%d receives are left, want %d", len(srq.work), tt.left)
+			}
+		})
+	}
+}
