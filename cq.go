@@ -3,14 +3,18 @@ package iwarp
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 )
 
 // A CQ is a Completion Queue. It collects the completions of any number of QPs, in
 // order for each of their queues. Its methods may be called by any goroutine.
 //
-// It is the consumer's duty that completions find room: a CQ that overflows
-// loses its QPs, which go to Error, and no others (RFC 5042, section 6.4.6).
+// It is the consumer's duty that completions find room. A request keeps its place
+// in its queue until its completion is polled, so that a CQ as deep as Committed
+// says cannot overflow. One that does loses its QPs, which go to Error, and no
+// others (RFC 5042, section 6.4.6).
 type CQ struct {
 	rnic *RNIC
 
@@ -22,6 +26,8 @@ type CQ struct {
 	overflow bool
 	closed   bool
 	qps      map[*QP]int // how often a QP uses the CQ: as its one or both queues'
+	only     *QP         // the one in qps, if there is just one
+	empty    bool        // the last Poll found nothing
 
 	gate   chan struct{} // a token wakes one of Wait
 	events chan struct{}
@@ -41,36 +47,86 @@ const MaxCQDepth = 1 << 22
 // CreateCQ returns a CQ with room for depth completions, 1 to MaxCQDepth.
 func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > MaxCQDepth {
-		return nil, fmt.Errorf("iwarp: create CQ: %w: depth %d", ErrInvalid, depth)
+		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: depth %d", ErrInvalid, depth)}
 	}
-	return &CQ{
+	cq := &CQ{
 		rnic: r, ring: make([]WC, depth), qps: make(map[*QP]int),
 		gate: make(chan struct{}, 1), events: make(chan struct{}, 1),
-	}, nil
+	}
+	if err := r.ledger.take(cq.shares()...); err != nil {
+		return nil, &OpError{Op: "create CQ", Err: err}
+	}
+	return cq, nil
 }
+
+func (cq *CQ) shares() []share { return []share{{resCQ, 1}, {resCQEntry, len(cq.ring)}} }
 
 // Depth returns how many completions the CQ has room for.
 func (cq *CQ) Depth() int { return len(cq.ring) }
 
-// Poll moves completions to wc, the oldest first, and returns how many. It
-// does not wait and does not allocate.
-func (cq *CQ) Poll(wc []WC) int {
+// Committed returns how many completions the queues tied to the CQ can have
+// outstanding: the sum of their depths, a Shared Receive Queue counted once. A
+// CQ of that depth cannot overflow. [Z24]
+func (cq *CQ) Committed() (n int) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	n := min(len(wc), cq.n)
+	srqs := make(map[*SRQ]struct{})
+	for qp := range cq.qps {
+		if qp.sendCQ == cq {
+			n += qp.cfg.SendDepth
+		}
+		switch srq := qp.cfg.SRQ; {
+		case qp.recvCQ != cq:
+		case srq == nil:
+			n += qp.cfg.RecvDepth
+		default:
+			srqs[srq] = struct{}{}
+		}
+	}
+	for srq := range srqs {
+		n += len(srq.slots)
+	}
+	return n
+}
+
+// Poll moves completions to wc, the oldest first, and returns how many. It
+// does not wait and does not allocate. Called again and again on an empty CQ of a
+// single QP, it also receives for that QP: who polls busily has the shortest
+// latency.
+func (cq *CQ) Poll(wc []WC) int {
+	n, drive := cq.take(wc)
+	if drive != nil {
+		drive.tryReceive()
+		n, _ = cq.take(wc)
+	}
+	return n
+}
+
+// take is Poll without receiving; drive is the QP that the poller should
+// receive for.
+func (cq *CQ) take(wc []WC) (n int, drive *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	n = min(len(wc), cq.n)
 	for i := range n {
 		e := &cq.ring[cq.head]
 		wc[i], *e = *e, WC{}
+		wc[i].QP.polled(wc[i].Op)
 		if cq.head++; cq.head == len(cq.ring) {
 			cq.head = 0
 		}
 	}
 	cq.n -= n
-	return n
+	// The first Poll in vain may just be the end of draining the CQ.
+	if n == 0 && cq.empty {
+		drive = cq.only
+	}
+	cq.empty = n == 0
+	return n, drive
 }
 
-// Wait returns when there is a completion to poll. Its error is the context's,
-// or ErrClosed.
+// Wait returns when there is a completion to poll. Its error is the context's;
+// ErrClosed or ErrCQOverflow if no completion is left and none will come.
 func (cq *CQ) Wait(ctx context.Context) error {
 	cancel := ctx.Done()
 	for {
@@ -102,6 +158,9 @@ func (cq *CQ) enter() (ready bool, err error) {
 	case cq.closed:
 		cq.passOn()
 		return false, ErrClosed
+	case cq.overflow:
+		cq.passOn()
+		return false, ErrCQOverflow
 	}
 	cq.waiters++
 	return false, nil
@@ -159,11 +218,8 @@ func (cq *CQ) Events() <-chan struct{} { return cq.events }
 func (cq *CQ) push(wc *WC) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.closed {
-		return
-	}
-	if cq.n == len(cq.ring) {
-		cq.overflowed()
+	if cq.closed || cq.overflow || cq.n == len(cq.ring) {
+		cq.dropped(wc)
 		return
 	}
 	i := cq.head + cq.n
@@ -183,41 +239,67 @@ func (cq *CQ) notify(wc *WC) {
 	}
 }
 
-// overflowed gives up the CQ and its QPs. A QP's lock may be held by who pushed,
-// so that the QPs are failed by a goroutine of its own.
-func (cq *CQ) overflowed() {
-	if cq.overflow {
+// dropped gives up the CQ and its QPs over a completion that finds no room. A
+// QP's lock may be held by who pushed, so that the QPs are failed by a goroutine of
+// its own.
+func (cq *CQ) dropped(wc *WC) {
+	wc.QP.polled(wc.Op)
+	if cq.overflow || cq.closed {
 		return
 	}
 	cq.overflow = true
-	cq.rnic.event(Event{Kind: EventCQOverflow, CQ: cq})
-	victims := make([]*QP, 0, len(cq.qps))
-	for qp := range cq.qps {
-		victims = append(victims, qp)
-	}
+	cq.passOn()
+	cq.rnic.event(Event{Kind: EventCQOverflow, CQ: cq, Err: ErrCQOverflow})
+	victims := slices.Collect(maps.Keys(cq.qps))
 	go func() {
 		for _, qp := range victims {
-			qp.fail(ErrCQOverflow)
+			_ = qp.abort(ErrCQOverflow)
 		}
 	}()
 }
 
 // Close ends the CQ; who waits is woken. It is refused while a QP uses it.
+// Completions that are there can still be polled.
 func (cq *CQ) Close() error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if len(cq.qps) > 0 {
-		return fmt.Errorf("iwarp: close CQ: %w: %d QPs use it", ErrBadState, len(cq.qps))
+		return &OpError{Op: "close CQ", Err: fmt.Errorf("%w: %d QPs use it", ErrBadState, len(cq.qps))}
 	}
-	cq.closed = true
+	if !cq.closed {
+		cq.closed = true
+		cq.rnic.ledger.give(cq.shares()...)
+	}
 	cq.passOn()
 	return nil
 }
 
-func (cq *CQ) attach(qp *QP) {
+// attach ties a queue of a QP to the CQ. Only the owner of both can: they are of
+// one RNIC.
+func (cq *CQ) attach(qp *QP) error {
 	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	switch {
+	case cq.rnic != qp.rnic:
+		return fmt.Errorf("%w: CQ of another RNIC", ErrInvalid)
+	case cq.closed:
+		return fmt.Errorf("the CQ: %w", ErrClosed)
+	case cq.overflow:
+		return ErrCQOverflow
+	}
 	cq.qps[qp]++
-	cq.mu.Unlock()
+	cq.findOnly()
+	return nil
+}
+
+// findOnly settles which QP a poller receives for.
+func (cq *CQ) findOnly() {
+	cq.only = nil
+	if len(cq.qps) == 1 {
+		for qp := range cq.qps {
+			cq.only = qp
+		}
+	}
 }
 
 func (cq *CQ) detach(qp *QP) {
@@ -225,5 +307,6 @@ func (cq *CQ) detach(qp *QP) {
 	if cq.qps[qp]--; cq.qps[qp] <= 0 {
 		delete(cq.qps, qp)
 	}
+	cq.findOnly()
 	cq.mu.Unlock()
 }

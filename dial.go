@@ -3,7 +3,6 @@ package iwarp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -44,17 +43,20 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 }
 
 // Initiate makes a QP of a TCP connection on which the two sides have agreed to
-// start MPA, this side as Initiator (RFC 5044, section 7.1.3). There must be
-// nothing unread on it. After a failure the connection is closed, but for a
+// start MPA, this side as Initiator (RFC 5044, section 7.1.3). Of the streaming
+// mode nothing may be unread. After a failure the connection is closed, but for a
 // rejection.
 func (d *Dialer) Initiate(ctx context.Context, conn net.Conn) (*QP, error) {
 	return d.dial(conn.RemoteAddr().String(), func(qp *QP) error { return d.Upgrade(ctx, qp, conn) })
 }
 
 func (d *Dialer) dial(to string, connect func(*QP) error) (*QP, error) {
-	pd := d.PD
+	pd, err := d.PD, error(nil)
 	if pd == nil {
-		pd = NewRNIC(RNICConfig{}).AllocPD()
+		pd, err = NewRNIC(RNICConfig{}).allocPD(true)
+	}
+	if err != nil {
+		return nil, err
 	}
 	qp, err := pd.CreateQP(d.QP)
 	if err != nil {
@@ -80,15 +82,30 @@ func (d *Dialer) Connect(ctx context.Context, qp *QP, network, addr string) erro
 		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
 		defer cancel()
 	}
-	offer := withDefaults(d.MPA, d.NoReads)
-	err := d.attempt(ctx, qp, network, addr, offer, nil)
-	if err != nil && !d.NoFallback && fallbackAdvised(err) && ctx.Err() == nil {
-		err = d.fallBack(ctx, qp, network, addr, offer, err)
-	}
+	err := d.with(qp, func(offer mpa.Offer) error {
+		err := d.attempt(ctx, qp, network, addr, offer, nil)
+		if err != nil && !d.NoFallback && fallbackAdvised(err) && ctx.Err() == nil {
+			err = d.fallBack(ctx, qp, network, addr, offer, err)
+		}
+		return err
+	})
 	if err != nil {
 		return &OpError{Op: "dial", To: network + " " + addr, Err: err}
 	}
 	return nil
+}
+
+// with claims the QP and settles the offer for one or two attempts.
+func (d *Dialer) with(qp *QP, connect func(mpa.Offer) error) error {
+	offer, err := qp.rnic.depths(d.MPA, d.NoReads)
+	if err != nil {
+		return err
+	}
+	if err := qp.claim(); err != nil {
+		return err
+	}
+	defer qp.unclaim()
+	return connect(offer)
 }
 
 // attempt is one TCP connection and one startup.
@@ -105,13 +122,12 @@ func (d *Dialer) attempt(ctx context.Context, qp *QP, network, addr string, offe
 // RFC 6581, section 10: "the initiator MAY attempt to establish an RDMA
 // connection using the unenhanced MPA protocol". [E13]
 func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, offer mpa.Offer, first error) error {
-	qp.rnic.countStartup(func(s *StartupStats) { s.Fallbacks++ })
+	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
 	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with revision 1", "peer", addr, "cause", first.Error())
 	closeRejected(first)
 	offer.Revision = 1
-	err := d.attempt(ctx, qp, network, addr, offer, first)
-	if err != nil {
-		return fmt.Errorf("responder at %s refused a revision 2 request (%w); retried with revision 1: %w", addr, first, err)
+	if err := d.attempt(ctx, qp, network, addr, offer, first); err != nil {
+		return &fallbackError{addr: addr, first: first, second: err}
 	}
 	return nil
 }
@@ -133,47 +149,67 @@ func closeRejected(err error) {
 
 // Upgrade is Initiate for a QP in StateIdle.
 func (d *Dialer) Upgrade(ctx context.Context, qp *QP, conn net.Conn) error {
-	if err := d.initiate(ctx, qp, conn, withDefaults(d.MPA, d.NoReads), nil); err != nil {
+	if d.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+	}
+	err := d.with(qp, func(offer mpa.Offer) error { return d.initiate(ctx, qp, conn, offer, nil) })
+	if err != nil {
 		return &OpError{Op: "initiate", Addr: conn.RemoteAddr(), Err: err}
 	}
 	return nil
 }
 
-// initiate runs the startup as Initiator and starts the QP.
+// initiate runs the startup as Initiator and starts the QP. If it fails the
+// connection is closed, unless the peer rejected it.
 func (d *Dialer) initiate(ctx context.Context, qp *QP, c net.Conn, offer mpa.Offer, first error) error {
-	qp.rnic.countStartup(func(s *StartupStats) { s.Started++ })
-	n, err := initiate(ctx, c, offer)
+	counts := tally{&qp.rnic.startup}
+	counts.count(func(s *StartupStats) { s.Started++ })
+	n, err := initiate(ctx, qp.rnic, c, offer)
 	if err == nil {
-		resolveDepths(&n)
-		err = qp.start(tcp.New(c), Negotiated{Negotiated: n, FellBack: first != nil, FallbackReason: first})
+		err = enter(ctx, qp, c, Negotiated{Negotiated: n, FellBack: first != nil, FallbackReason: first})
+	}
+	if err == nil {
+		counts.count(func(s *StartupStats) { s.Established++ })
+		return nil
 	}
 	var rejected *RejectError
-	switch {
-	case err == nil:
-		qp.rnic.countStartup(func(s *StartupStats) { s.Established++ })
-		return nil
-	case !errors.As(err, &rejected):
+	if !errors.As(err, &rejected) {
 		_ = c.Close()
 	}
-	qp.rnic.countFailure(err)
+	counts.failed(err)
 	return err
 }
 
 // initiate sends the Request and reads the Reply.
-func initiate(ctx context.Context, c net.Conn, offer mpa.Offer) (n mpa.Negotiated, err error) {
+func initiate(ctx context.Context, r *RNIC, c net.Conn, offer mpa.Offer) (n mpa.Negotiated, err error) {
 	m, err := mpa.NewInitiator(offer)
 	if err != nil {
 		return n, err
 	}
-	// The frame leaves in one write: some RNICs want it in one segment.
-	if _, err := c.Write(m.Start(time.Now())); err != nil {
-		return n, m.PeerClosed(err)
-	}
-	if err := exchange(ctx, c, m); err != nil {
+	if err := exchange(ctx, r.log, c, m, m.Start(time.Now())); err != nil {
 		return n, err
 	}
 	if r := m.Rejected(); r != nil {
 		return n, &RejectError{RejectError: r, Conn: c}
 	}
 	return m.Negotiated(), nil
+}
+
+// enter starts the QP, or tells the peer why that cannot be.
+//
+// RFC 6581, section 9.3: other local errors of the establishment are told to the
+// peer with "local catastrophic", code 5. [E11]
+func enter(ctx context.Context, qp *QP, c net.Conn, n Negotiated) error {
+	if n.TerminateCode != 0 {
+		return turnDown(ctx, c, n.Negotiated)
+	}
+	qp.rnic.resolve(&n.Negotiated)
+	err := qp.start(tcp.New(c), n)
+	if err != nil {
+		n.TerminateCode = mpa.CodeLocalCatastrophic
+		_ = turnDown(ctx, c, n.Negotiated)
+	}
+	return err
 }

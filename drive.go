@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -26,6 +27,29 @@ const (
 	refreshFirst = 64 << 10
 	refreshEvery = 8 << 20
 )
+
+// claim reserves the QP, in StateIdle, for one attempt to connect it.
+func (qp *QP) claim() error {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	switch s := qp.eng.State(); {
+	case qp.destroyed:
+		return ErrClosed
+	case s != engine.Idle:
+		return fmt.Errorf("connect in state %v: %w", s, ErrBadState)
+	case qp.connecting:
+		return fmt.Errorf("the QP is being connected already: %w", ErrBadState)
+	}
+	qp.connecting = true
+	return nil
+}
+
+// unclaim ends the attempt, whatever came of it.
+func (qp *QP) unclaim() {
+	qp.mu.Lock()
+	qp.connecting = false
+	qp.mu.Unlock()
+}
 
 // start puts the QP into RTS on a connection whose startup phase is over.
 func (qp *QP) start(c *tcp.Conn, n Negotiated) error {
@@ -63,7 +87,12 @@ func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
 func (qp *QP) receive(c *tcp.Conn) {
 	for {
 		err := c.Recv()
-		if !qp.received(c, err) {
+		more := qp.received(c, err)
+		if !more {
+			c.Release()
+		}
+		c.Done()
+		if !more {
 			return
 		}
 		// Whoever was woken by what came goes first: to find the socket empty and
@@ -72,12 +101,27 @@ func (qp *QP) receive(c *tcp.Conn) {
 	}
 }
 
+// tryReceive takes in what has come, if anything has and nobody else is at it: a
+// consumer that polls drives its own connection, and is spared the way through
+// another goroutine.
+func (qp *QP) tryReceive() {
+	qp.mu.Lock()
+	c := qp.conn
+	qp.mu.Unlock()
+	if c == nil {
+		return
+	}
+	if ok, err := c.TryRecv(); ok {
+		qp.received(c, err)
+		c.Done()
+	}
+}
+
 // received takes in what Recv brought and reports whether to go on.
 func (qp *QP) received(c *tcp.Conn, err error) bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if qp.conn != c { // of an earlier connection
-		c.Release()
+	if qp.conn != c || qp.closedLLP { // of an earlier connection, or at its end
 		return false
 	}
 	now := time.Now()
@@ -94,11 +138,7 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 		qp.eng.Failed(now, err)
 	}
 	qp.push()
-	if err == nil && !qp.closedLLP {
-		return true
-	}
-	c.Release()
-	return false
+	return err == nil && !qp.closedLLP
 }
 
 // push sends what the engine has to send, as far as that needs no waiting, and
@@ -186,35 +226,48 @@ func (qp *QP) putGather() {
 // to the connection and the timer.
 func (qp *QP) settle() {
 	qp.deliver()
-	switch qp.eng.LLP() {
-	case engine.Finish:
-		_ = qp.conn.CloseWrite()
-	case engine.Drop:
-		qp.closeLLP(qp.conn.Close)
-	case engine.Reset:
-		qp.closeLLP(qp.conn.Reset)
+	for how := qp.eng.LLP(); how != engine.Keep; how = qp.eng.LLP() {
+		qp.endLLP(how)
+		qp.deliver()
 	}
-	if qp.closedLLP {
-		qp.finish()
+	if qp.closedLLP && !qp.eng.InFlight() {
+		qp.end()
 	}
 	qp.setTimer(qp.eng.Deadline())
 }
 
-func (qp *QP) closeLLP(closeConn func() error) {
-	_ = closeConn()
-	qp.closedLLP = true
+func (qp *QP) endLLP(how engine.LLP) {
+	switch how {
+	case engine.Finish:
+		qp.sendFIN()
+	case engine.Drop:
+		_ = qp.conn.Close()
+		qp.closedLLP = true
+	case engine.Reset:
+		_ = qp.conn.Reset()
+		qp.closedLLP = true
+	}
 }
 
-// finish closes Done, the socket being closed, when all work is flushed.
-func (qp *QP) finish() {
-	if qp.eng.InFlight() {
+// sendFIN closes our half. Where a connection has no halves all of it is closed:
+// nothing that the peer might still send would be of use.
+func (qp *QP) sendFIN() {
+	if qp.conn.HasHalves() {
+		_ = qp.conn.CloseWrite()
 		return
 	}
+	qp.eng.PeerClosed(time.Now(), 0)
+}
+
+// end closes Done: the socket, if there was one, is closed and all work flushed.
+func (qp *QP) end() {
 	select {
 	case <-qp.done:
 	default:
 		close(qp.done)
-		qp.logEnd()
+		if qp.conn != nil {
+			qp.logEnd()
+		}
 	}
 }
 
@@ -264,10 +317,14 @@ func (qp *QP) complete(c *engine.Completion) {
 	switch {
 	case c.Cookie != nil:
 		c.Cookie.(*call).done <- wc
-	case wc.Op == OpRecv:
-		qp.recvCQ.push(&wc)
-	default:
+	case wc.Op != OpRecv:
+		qp.unpolledSends.Add(1)
 		qp.sendCQ.push(&wc)
+	default:
+		if qp.cfg.SRQ == nil { // an SRQ has counted it already
+			qp.unpolledRecvs.Add(1)
+		}
+		qp.recvCQ.push(&wc)
 	}
 }
 

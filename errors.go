@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
@@ -29,6 +31,12 @@ var ErrConnectionLost = engine.ErrLost
 // ErrCQOverflow ends the QPs of a Completion Queue that had no room left.
 var ErrCQOverflow = errors.New("completion queue overflow: poll it, or create it deeper")
 
+// Causes of an end that the consumer wanted.
+var (
+	errAborted  = errors.New("aborted by the consumer")
+	errReleased = errors.New("the QP was closed")
+)
+
 // An OpError says which call failed, and on what.
 type OpError struct {
 	Op   string   // "dial", "listen", "accept", ...
@@ -39,24 +47,47 @@ type OpError struct {
 
 // Error begins with the package's name and the call's.
 func (e *OpError) Error() string {
-	s := "iwarp: " + e.Op
+	var second *fallbackError
+	if errors.As(e.Err, &second) {
+		return "iwarp: " + second.Error() // which names peer and call
+	}
+	s := e.Op
 	switch {
 	case e.Addr != nil:
 		s += " " + e.Addr.String()
 	case e.To != "":
 		s += " " + e.To
 	}
-	return s + ": " + e.Err.Error()
+	cause := bare(e.Err)
+	if strings.HasPrefix(cause, s) { // the net package has said so too
+		return "iwarp: " + cause
+	}
+	return "iwarp: " + s + ": " + cause
 }
 
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
 // Timeout reports whether the cause was a timeout.
-func (e *OpError) Timeout() bool {
-	var t interface{ Timeout() bool }
-	return errors.As(e.Err, &t) && t.Timeout()
+func (e *OpError) Timeout() bool { return isTimeout(e.Err) }
+
+// Temporary is there for net.Error. It reports false.
+func (e *OpError) Temporary() bool { return false }
+
+// Is reports a timeout as os.ErrDeadlineExceeded.
+func (e *OpError) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded && e.Timeout()
 }
+
+var _ net.Error = (*OpError)(nil)
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// bare is an error's text within that of another error of this package.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "iwarp: ") }
 
 // A TerminateError ends a connection because of an error that this side found
 // or that the peer reported, with the codes of RFC 5040, section 4.8.
@@ -86,13 +117,69 @@ func (e *TerminateError) Unwrap() []error {
 	return []error{net.ErrClosed, e.err}
 }
 
-// publicError turns the engine's failures into TerminateErrors.
+// A ConnectionError ends a connection without a Terminate: TCP was lost, the
+// peer did not play its part in a close, or this side gave it up.
+type ConnectionError struct {
+	// Err wraps ErrConnectionLost if the connection was lost.
+	Err error
+}
+
+// Error says what happened.
+func (e *ConnectionError) Error() string { return "iwarp: " + e.Err.Error() }
+
+// Unwrap returns net.ErrClosed and the cause.
+func (e *ConnectionError) Unwrap() []error { return []error{net.ErrClosed, e.Err} }
+
+// Timeout reports whether the cause was a timeout.
+func (e *ConnectionError) Timeout() bool {
+	return errors.Is(e.Err, engine.ErrTimeout) || isTimeout(e.Err)
+}
+
+// Temporary is there for net.Error. It reports false.
+func (e *ConnectionError) Temporary() bool { return false }
+
+// Is reports a timeout as os.ErrDeadlineExceeded.
+func (e *ConnectionError) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded && e.Timeout()
+}
+
+// publicError gives the engine's causes their public types.
 func publicError(err error) error {
 	var f *engine.Failure
-	if !errors.As(err, &f) {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &f):
+		return &TerminateError{Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, text: f.Error(), err: f.Err}
 	}
-	return &TerminateError{Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, text: f.Error(), err: f.Err}
+	return &ConnectionError{Err: err}
+}
+
+// A fallbackError is a second attempt, with revision 1, that failed too.
+type fallbackError struct {
+	addr          string
+	first, second error
+}
+
+// Error says how the peer refused revision 2, and what became of revision 1.
+func (e *fallbackError) Error() string {
+	return fmt.Sprintf("responder at %s %s; retried with revision 1: %s", e.addr, refusal(e.first), bare(e.second))
+}
+
+// Unwrap returns both causes, the later one first.
+func (e *fallbackError) Unwrap() []error { return []error{e.second, e.first} }
+
+// refusal says how a responder refused a revision 2 Request.
+func refusal(err error) string {
+	var s *mpa.StartupError
+	var r *mpa.RejectError
+	switch {
+	case errors.As(err, &r):
+		return "rejected a revision 2 request with an unenhanced reply"
+	case errors.As(err, &s) && s.Failure == mpa.FailureMismatch:
+		return "answered a revision 2 request with an unenhanced reply"
+	}
+	return "closed the connection on a revision 2 request"
 }
 
 // A RejectError is a peer's refusal (an MPA Reply with R=1). TCP is still open
@@ -118,7 +205,7 @@ type WCError struct {
 func (e *WCError) Error() string {
 	s := fmt.Sprintf("iwarp: %v (work request %d): %v", e.Op, e.ID, e.Status)
 	if e.Cause != nil {
-		s += ": " + e.Cause.Error()
+		s += ": " + bare(e.Cause)
 	}
 	return s
 }

@@ -7,8 +7,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/goiwarp/iwarp/mpa"
 )
 
 // ListenConfig configures a Listener. The zero value will do.
@@ -22,8 +20,9 @@ type ListenConfig struct {
 	// if negative, there is none.
 	RequestTimeout time.Duration
 	// MaxHalfOpen bounds the connections that have not been accepted yet: whose
-	// Request has not arrived, or waits for Accept. For one more, the oldest
-	// whose Request has not arrived is closed. If zero, 1024.
+	// Request has not arrived, or waits for Accept. For one more, the oldest whose
+	// Request has not arrived is closed; if there is none, the new one. If zero,
+	// 1024.
 	MaxHalfOpen int
 	// Net listens on TCP. The zero value will do.
 	Net net.ListenConfig
@@ -40,16 +39,19 @@ type Listener struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	ready  chan *Request
+	tasks  sync.WaitGroup
+	counts startupCounts
 
-	mu       sync.Mutex
-	halfOpen *list.List // of *halfOpen, the oldest first
-	err      error      // why the TCP listener ended
+	mu      sync.Mutex
+	silent  *list.List // of *halfOpen: their Requests have not arrived; the oldest first
+	waiting int        // Requests that wait for Accept
+	err     error      // why the TCP listener ended
 }
 
-// halfOpen is a connection that is not accepted yet.
+// halfOpen is a connection whose Request has not arrived.
 type halfOpen struct {
 	conn    net.Conn
-	waiting bool // its Request has arrived
+	evicted bool // guarded by Listener.mu
 }
 
 // Listen waits for connections on a TCP address.
@@ -66,7 +68,7 @@ func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	if cfg.MaxHalfOpen <= 0 {
 		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
-	l := &Listener{rnic: cfg.RNIC, cfg: cfg, ln: ln, ready: make(chan *Request), halfOpen: list.New()}
+	l := &Listener{rnic: cfg.RNIC, cfg: cfg, ln: ln, ready: make(chan *Request), silent: list.New()}
 	switch {
 	case l.rnic != nil:
 	case cfg.PD != nil:
@@ -75,7 +77,7 @@ func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 		l.rnic = NewRNIC(RNICConfig{})
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	go l.acceptTCP()
+	l.tasks.Go(l.acceptTCP)
 	return l
 }
 
@@ -89,21 +91,36 @@ func (l *Listener) RNIC() *RNIC { return l.rnic }
 func (l *Listener) acceptTCP() {
 	for {
 		c, err := l.ln.Accept()
-		if err != nil {
-			if isTemporary(err) {
-				time.Sleep(5 * time.Millisecond) // out of descriptors: they may come back
-				continue
-			}
+		switch {
+		case err == nil:
+			l.admit(c)
+		case isTemporary(err):
+			l.outOfDescriptors(err)
+		default:
 			l.stop(err)
 			return
 		}
-		go l.respond(c, l.admit(c))
 	}
 }
 
 func isTemporary(err error) bool {
 	var t interface{ Temporary() bool }
 	return errors.As(err, &t) && t.Temporary()
+}
+
+// outOfDescriptors gives one back, or waits for somebody else to.
+func (l *Listener) outOfDescriptors(err error) {
+	l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: cannot accept a TCP connection now", "cause", err.Error())
+	l.mu.Lock()
+	evicted := l.evict()
+	l.mu.Unlock()
+	if evicted {
+		return
+	}
+	select {
+	case <-time.After(5 * time.Millisecond):
+	case <-l.ctx.Done():
+	}
 }
 
 func (l *Listener) stop(err error) {
@@ -115,58 +132,70 @@ func (l *Listener) stop(err error) {
 	l.cancel()
 }
 
-// admit enters a connection among the half-open ones, and makes room for it.
-func (l *Listener) admit(c net.Conn) *list.Element {
+// admit begins the startup phase of a connection, if there is room for it. [Z04]
+func (l *Listener) admit(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.halfOpen.Len() >= l.cfg.MaxHalfOpen {
-		l.evict()
+	if l.silent.Len()+l.waiting >= l.cfg.MaxHalfOpen && !l.evict() || l.ctx.Err() != nil {
+		l.tally().count(func(s *StartupStats) { s.Evicted++ })
+		_ = c.Close()
+		return
 	}
-	return l.halfOpen.PushBack(&halfOpen{conn: c})
+	h := &halfOpen{conn: c}
+	e := l.silent.PushBack(h)
+	l.tasks.Go(func() { l.respond(h, e) })
 }
 
-// evict closes the oldest connection whose Request has not arrived, or the
-// oldest of all.
-func (l *Listener) evict() {
-	victim := l.halfOpen.Front()
-	for e := victim; e != nil; e = e.Next() {
-		if !e.Value.(*halfOpen).waiting {
-			victim = e
-			break
-		}
+func (l *Listener) tally() tally { return tally{&l.rnic.startup, &l.counts} }
+
+// evict closes the oldest connection whose Request has not arrived, and reports
+// whether there was one.
+func (l *Listener) evict() bool {
+	e := l.silent.Front()
+	if e == nil {
+		return false
 	}
-	_ = victim.Value.(*halfOpen).conn.Close()
-	l.halfOpen.Remove(victim)
-	l.rnic.countStartup(func(s *StartupStats) { s.Evicted++ })
-}
-
-func (l *Listener) leave(e *list.Element) {
-	l.mu.Lock()
-	l.halfOpen.Remove(e)
-	l.mu.Unlock()
-}
-
-func (l *Listener) arrived(e *list.Element) {
-	l.mu.Lock()
-	e.Value.(*halfOpen).waiting = true
-	l.mu.Unlock()
+	h := l.silent.Remove(e).(*halfOpen)
+	h.evicted = true
+	_ = h.conn.Close()
+	l.tally().count(func(s *StartupStats) { s.Evicted++ })
+	return true
 }
 
 // respond reads the Request of one connection and offers it to Accept.
-func (l *Listener) respond(c net.Conn, e *list.Element) {
-	defer l.leave(e)
-	req, err := respond(l.ctx, c, l.rnic, l.cfg.PD, mpa.Limits{Timeout: l.cfg.RequestTimeout})
-	if err != nil {
-		_ = c.Close()
-		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", "peer", c.RemoteAddr().String(), "cause", err.Error())
+func (l *Listener) respond(h *halfOpen, e *list.Element) {
+	req := &Request{rnic: l.rnic, pd: l.cfg.PD, conn: h.conn, counts: l.tally()}
+	err := req.read(l.ctx, l.cfg.RequestTimeout)
+	if !l.arrived(h, e, err) {
+		_ = h.conn.Close()
 		return
 	}
-	l.arrived(e)
 	select {
 	case l.ready <- req:
 	case <-l.ctx.Done():
-		_ = c.Close()
+		_ = h.conn.Close()
 	}
+	l.mu.Lock()
+	l.waiting--
+	l.mu.Unlock()
+}
+
+// arrived takes a connection off the silent ones. It reports whether its Request
+// is there to be answered.
+func (l *Listener) arrived(h *halfOpen, e *list.Element, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.evicted {
+		return false
+	}
+	l.silent.Remove(e)
+	if err != nil {
+		l.tally().failed(err)
+		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", "peer", h.conn.RemoteAddr().String(), "cause", err.Error())
+		return false
+	}
+	l.waiting++
+	return true
 }
 
 // Accept returns the next connection request, to be accepted or rejected. Its
@@ -184,15 +213,12 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	}
 }
 
-// Close ends the Listener. Half-open connections are closed; QPs are not.
+// Close ends the Listener. Half-open connections are closed; QPs, and Requests
+// that Accept has returned, are not.
 func (l *Listener) Close() error {
 	l.stop(net.ErrClosed)
 	err := l.ln.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for e := l.halfOpen.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(*halfOpen).conn.Close()
-	}
+	l.tasks.Wait()
 	return err
 }
 
@@ -202,11 +228,12 @@ type ListenerStats struct {
 	StartupStats
 }
 
-// Stats returns the Listener's counters; those of the startup are its RNIC's.
+// Stats returns the Listener's own counters. Its RNIC counts the same, and those
+// of its other Listeners and Dialers with them.
 func (l *Listener) Stats() ListenerStats {
-	s := ListenerStats{StartupStats: l.rnic.Stats().Startup}
+	s := ListenerStats{StartupStats: l.counts.stats()}
 	l.mu.Lock()
-	s.HalfOpen = l.halfOpen.Len()
+	s.HalfOpen = l.silent.Len() + l.waiting
 	l.mu.Unlock()
 	return s
 }

@@ -3,8 +3,10 @@ package iwarp
 import (
 	"context"
 	"log/slog"
+	"net"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // logStart records what was agreed on.
@@ -23,6 +25,17 @@ func (qp *QP) logEnd() {
 		attrs = append(attrs, slog.String("cause", err.Error()))
 	}
 	qp.rnic.log.LogAttrs(context.Background(), LevelConnection, "iwarp: connection ended", attrs...)
+}
+
+// logFrame records a startup frame.
+func logFrame(log *slog.Logger, c net.Conn, dir string, frame []byte) {
+	if !log.Enabled(context.Background(), LevelPacket) {
+		return
+	}
+	if f, err := mpa.ParseStartup(frame); err == nil {
+		log.LogAttrs(context.Background(), LevelPacket, "iwarp: startup frame "+dir,
+			slog.String("peer", c.RemoteAddr().String()), slog.String("frame", f.String()))
+	}
 }
 
 func (qp *QP) logNotice(n *engine.Notice) {

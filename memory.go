@@ -21,17 +21,6 @@ const (
 	RemoteRead = Access(memory.RemoteRead)
 )
 
-// A PD is a Protection Domain. It ties Queue Pairs to the memory that they, and their
-// peers, may use: nothing of one domain is reached through a QP of another
-// (RFC 5042, section 6.1.1).
-type PD struct {
-	rnic *RNIC
-	num  uint32
-}
-
-// RNIC returns the RNIC that the domain belongs to.
-func (pd *PD) RNIC() *RNIC { return pd.rnic }
-
 // An MR is a Memory Region: memory registered for RDMA. Its tagged offsets
 // begin at the offset that it was registered with, usually zero.
 type MR struct {
@@ -61,19 +50,38 @@ func (pd *PD) Register(buf []byte, a Access) (*MR, error) {
 
 // RegisterOptions is Register with all that can be said about a region.
 func (pd *PD) RegisterOptions(buf []byte, o MROptions) (*MR, error) {
+	mr, err := pd.register(buf, o)
+	if err != nil {
+		return nil, &OpError{Op: "register memory", Err: err}
+	}
+	return mr, nil
+}
+
+func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	mo := memory.Options{Access: memory.Access(o.Access), PD: pd.num, Base: o.Base}
 	if o.QP != nil {
 		if o.QP.pd != pd {
-			return nil, fmt.Errorf("iwarp: register memory for a QP of another Protection Domain: %w", ErrInvalid)
+			return nil, fmt.Errorf("%w: for a QP of another Protection Domain", ErrInvalid)
 		}
 		mo.Stream = o.QP.num
 	}
-	r, err := pd.rnic.table.Register(buf, mo)
-	if err != nil {
-		return nil, fmt.Errorf("iwarp: register memory: %w", err)
+	if err := pd.attach(); err != nil {
+		return nil, err
 	}
-	return &MR{pd: pd, region: r, buf: buf}, nil
+	mr := &MR{pd: pd, buf: buf}
+	err := pd.rnic.ledger.take(mr.shares()...)
+	if err == nil {
+		mr.region, err = pd.rnic.table.Register(buf, mo)
+		if err == nil {
+			return mr, nil
+		}
+		pd.rnic.ledger.give(mr.shares()...)
+	}
+	pd.detach()
+	return nil, err
 }
+
+func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, len(m.buf)}} }
 
 // STag returns the Steering Tag by which peers name the region. It is drawn at
 // random and not used again soon after Deregister.
@@ -105,8 +113,10 @@ func (m *MR) Remote(off int) Remote {
 // read the memory any more; requests that still name it end in error.
 func (m *MR) Deregister() error {
 	if !m.pd.rnic.table.Revoke(m.region) {
-		return fmt.Errorf("iwarp: deregister STag %#08x: %w", m.STag(), ErrInvalid)
+		return &OpError{Op: "deregister memory", Err: fmt.Errorf("%w: STag %#08x is not registered", ErrInvalid, m.STag())}
 	}
+	m.pd.rnic.ledger.give(m.shares()...)
+	m.pd.detach()
 	return nil
 }
 

@@ -2,7 +2,10 @@ package iwarp
 
 import (
 	"context"
+	"fmt"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/engine"
 )
 
 // PostSend appends a request to the Send Queue and, if nothing is in its way,
@@ -15,15 +18,46 @@ func (qp *QP) PostSend(wr *SendWR) error {
 func (qp *QP) postSend(wr *SendWR, cookie any) error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if err := wr.engine(&qp.sendWork); err != nil {
-		return &OpError{Op: "post send", Err: err}
-	}
-	qp.sendWork.Cookie = cookie
-	if err := qp.eng.PostSend(&qp.sendWork); err != nil {
+	if err := qp.queueSend(wr, cookie); err != nil {
 		return &OpError{Op: "post send", Err: err}
 	}
 	qp.push()
 	return nil
+}
+
+func (qp *QP) queueSend(wr *SendWR, cookie any) error {
+	if err := qp.open(); err != nil {
+		return err
+	}
+	if len(wr.Inline) > qp.cfg.MaxInline {
+		return engine.ErrInline
+	}
+	// The copy is for the compiler: nothing that wr refers to escapes, so that a
+	// request written out in the call costs no allocation.
+	qp.inline = append(qp.inline[:0], wr.Inline...)
+	if err := wr.engine(&qp.sendWork, qp.inline); err != nil {
+		return err
+	}
+	if n, _ := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledSends.Load()) >= qp.cfg.SendDepth {
+		return ErrQueueFull
+	}
+	qp.sendWork.Cookie = cookie
+	return qp.eng.PostSend(&qp.sendWork)
+}
+
+// open refuses work for a QP whose connection has ended in order: it would wait
+// for ever.
+func (qp *QP) open() error {
+	if qp.closedLLP && qp.eng.State() == engine.Idle {
+		return fmt.Errorf("the connection is over, after Modify(StateIdle) the QP can have another: %w", ErrClosed)
+	}
+	return nil
+}
+
+// alive reports whether the engine would take work: otherwise it says why not.
+func (qp *QP) alive() bool {
+	s := qp.eng.State()
+	return s == engine.Idle || s == engine.RTS
 }
 
 // PostRecv appends a receive to the Receive Queue. Post them before the peer
@@ -35,14 +69,24 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 func (qp *QP) postRecv(wr *RecvWR, cookie any) error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if err := wr.engine(&qp.recvWork); err != nil {
-		return &OpError{Op: "post receive", Err: err}
-	}
-	qp.recvWork.Cookie = cookie
-	if err := qp.eng.PostReceive(&qp.recvWork); err != nil {
+	if err := qp.queueRecv(wr, cookie); err != nil {
 		return &OpError{Op: "post receive", Err: err}
 	}
 	return nil
+}
+
+func (qp *QP) queueRecv(wr *RecvWR, cookie any) error {
+	if err := qp.open(); err != nil {
+		return err
+	}
+	if err := wr.engine(&qp.recvWork); err != nil {
+		return err
+	}
+	if _, n := qp.eng.Outstanding(); qp.cfg.SRQ == nil && qp.alive() && n+int(qp.unpolledRecvs.Load()) >= qp.cfg.RecvDepth {
+		return ErrQueueFull
+	}
+	qp.recvWork.Cookie = cookie
+	return qp.eng.PostReceive(&qp.recvWork)
 }
 
 // call is a one-call form that waits for its completion, with the memory of its
@@ -75,7 +119,7 @@ func (c *call) await(ctx context.Context) (WC, error) {
 		c.free()
 		return wc, wc.Err()
 	case <-ctx.Done():
-		return WC{}, ctx.Err()
+		return WC{}, ctx.Err() // c is the completion's for ever
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -114,45 +116,150 @@ type QP struct {
 	cfg    QPConfig
 	sendCQ *CQ
 	recvCQ *CQ
-	ownCQ  *CQ
+	held   []func() // give back what the QP holds of others, in reverse order
 
-	mu        sync.Mutex // guards what follows
-	eng       *engine.QP
-	conn      *tcp.Conn // nil when there is none
-	writing   bool      // someone is sending: what is queued goes along
-	gather    *engine.Gather
-	timer     *time.Timer
-	timerAt   time.Time
-	refresh   uint64 // octets sent at which to ask for the EMSS again
-	neg       Negotiated
-	done      chan struct{} // closed when the connection has ended
-	destroyed bool
-	closedLLP bool // the socket is closed
+	// Completions of the two queues that were not polled yet: their requests
+	// still keep their places.
+	unpolledSends, unpolledRecvs atomic.Int64
+
+	mu         sync.Mutex // guards what follows
+	eng        *engine.QP
+	conn       *tcp.Conn // nil when there is none
+	connecting bool      // by a Dialer or a Request
+	writing    bool      // someone is sending: what is queued goes along
+	gather     *engine.Gather
+	timer      *time.Timer
+	timerAt    time.Time
+	refresh    uint64 // octets sent at which to ask for the EMSS again
+	neg        Negotiated
+	done       chan struct{} // closed when the connection has ended
+	destroyed  bool
+	closedLLP  bool // the socket is closed
 
 	sendWork engine.SendWork // scratch of PostSend
+	inline   []byte
 	recvWork engine.RecvWork
 }
 
 // CreateQP returns a QP in state Idle. Receives may be posted to it before it
 // is connected, and must be if the peer sends first.
 func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
-	if err := cfg.fill(); err != nil {
-		return nil, &OpError{Op: "create QP", Err: err}
-	}
-	if cfg.SRQ != nil && cfg.SRQ.pd != pd {
-		return nil, &OpError{Op: "create QP", Err: fmt.Errorf("%w: SRQ of another Protection Domain", ErrInvalid)}
-	}
 	qp := &QP{rnic: pd.rnic, pd: pd, cfg: cfg, done: make(chan struct{})}
-	if err := pd.rnic.add(qp); err != nil {
+	if err := qp.acquire(); err != nil {
 		return nil, &OpError{Op: "create QP", Err: err}
 	}
-	if err := qp.takeCQs(); err != nil {
-		pd.rnic.remove(qp)
-		return nil, &OpError{Op: "create QP", Err: err}
-	}
-	qp.eng = engine.New(qp.engineConfig())
-	pd.rnic.table.AddStream(pd.num)
 	return qp, nil
+}
+
+// acquire takes all that a QP needs of others, or nothing.
+func (qp *QP) acquire() error {
+	if err := qp.cfg.fill(); err != nil {
+		return err
+	}
+	for _, take := range []func() error{qp.enterPD, qp.takeShares, qp.takeCQs, qp.takeSRQ, qp.enroll} {
+		if err := take(); err != nil {
+			qp.release()
+			return err
+		}
+	}
+	return nil
+}
+
+func (qp *QP) hold(giveBack func()) { qp.held = append(qp.held, giveBack) }
+
+func (qp *QP) release() {
+	for _, giveBack := range slices.Backward(qp.held) {
+		giveBack()
+	}
+	qp.held = nil
+}
+
+func (qp *QP) enterPD() error {
+	if err := qp.pd.attach(); err != nil {
+		return err
+	}
+	qp.hold(qp.pd.detach)
+	qp.num = qp.rnic.number()
+	qp.rnic.table.AddStream(qp.pd.num)
+	qp.hold(func() { qp.rnic.table.RemoveStream(qp.pd.num) })
+	return nil
+}
+
+func (qp *QP) takeShares() error {
+	entries := qp.cfg.SendDepth
+	if qp.cfg.SRQ == nil {
+		entries += qp.cfg.RecvDepth
+	}
+	shares := []share{{resQP, 1}, {resWR, entries}}
+	if err := qp.rnic.ledger.take(shares...); err != nil {
+		return err
+	}
+	qp.hold(func() { qp.rnic.ledger.give(shares...) })
+	return nil
+}
+
+// takeCQs settles which CQs the QP uses.
+func (qp *QP) takeCQs() (err error) {
+	qp.sendCQ, qp.recvCQ = qp.cfg.SendCQ, qp.cfg.RecvCQ
+	switch {
+	case qp.sendCQ == nil && qp.recvCQ == nil:
+		if qp.sendCQ, err = qp.ownCQ(); err != nil {
+			return err
+		}
+		qp.recvCQ = qp.sendCQ
+	case qp.sendCQ == nil:
+		qp.sendCQ = qp.recvCQ
+	case qp.recvCQ == nil:
+		qp.recvCQ = qp.sendCQ
+	}
+	if err := qp.tie(qp.sendCQ); err != nil {
+		return err
+	}
+	return qp.tie(qp.recvCQ)
+}
+
+// ownCQ creates a CQ for one that was not given any. It ends with the QP, unless
+// the consumer has given it to others.
+func (qp *QP) ownCQ() (*CQ, error) {
+	depth := qp.cfg.SendDepth + qp.cfg.RecvDepth
+	if qp.cfg.SRQ != nil {
+		depth = qp.cfg.SendDepth + len(qp.cfg.SRQ.slots)
+	}
+	cq, err := qp.rnic.CreateCQ(depth)
+	if err == nil {
+		qp.hold(func() { _ = cq.Close() })
+	}
+	return cq, err
+}
+
+func (qp *QP) tie(cq *CQ) error {
+	if err := cq.attach(qp); err != nil {
+		return err
+	}
+	qp.hold(func() { cq.detach(qp) })
+	return nil
+}
+
+func (qp *QP) takeSRQ() error {
+	srq := qp.cfg.SRQ
+	if srq == nil {
+		return nil
+	}
+	if err := srq.attach(qp); err != nil {
+		return err
+	}
+	qp.hold(func() { srq.detach(qp) })
+	return nil
+}
+
+// enroll makes the QP known.
+func (qp *QP) enroll() error {
+	qp.eng = engine.New(qp.engineConfig())
+	if err := qp.rnic.enroll(qp); err != nil {
+		return err
+	}
+	qp.hold(func() { qp.rnic.remove(qp) })
+	return nil
 }
 
 func (qp *QP) engineConfig() engine.Config {
@@ -164,32 +271,20 @@ func (qp *QP) engineConfig() engine.Config {
 	}
 	if qp.cfg.SRQ != nil {
 		c.Source = srqSource{qp.cfg.SRQ, qp}
-		qp.cfg.SRQ.attach()
 	}
 	return c
 }
 
-// takeCQs settles which CQs the QP uses.
-func (qp *QP) takeCQs() (err error) {
-	qp.sendCQ, qp.recvCQ = qp.cfg.SendCQ, qp.cfg.RecvCQ
+// polled says that a completion has left its CQ.
+func (qp *QP) polled(op Op) {
 	switch {
-	case qp.sendCQ == nil && qp.recvCQ == nil:
-		qp.ownCQ, err = qp.rnic.CreateCQ(qp.cfg.SendDepth + qp.cfg.RecvDepth)
-		qp.sendCQ, qp.recvCQ = qp.ownCQ, qp.ownCQ
-	case qp.sendCQ == nil:
-		qp.sendCQ = qp.recvCQ
-	case qp.recvCQ == nil:
-		qp.recvCQ = qp.sendCQ
+	case op != OpRecv:
+		qp.unpolledSends.Add(-1)
+	case qp.cfg.SRQ != nil:
+		qp.cfg.SRQ.out.Add(-1)
+	default:
+		qp.unpolledRecvs.Add(-1)
 	}
-	if err != nil {
-		return err
-	}
-	if qp.sendCQ.rnic != qp.rnic || qp.recvCQ.rnic != qp.rnic {
-		return fmt.Errorf("%w: CQ of another RNIC", ErrInvalid)
-	}
-	qp.sendCQ.attach(qp)
-	qp.recvCQ.attach(qp)
-	return nil
 }
 
 // Num returns the QP's number, unique in its RNIC.
@@ -218,15 +313,51 @@ func (qp *QP) Negotiated() Negotiated {
 	return qp.neg
 }
 
-// Err says why the connection ended: nil if it has not, or ended in order.
+// Err says why the connection ended: nil if it has not, or ended in order. It is
+// a *TerminateError or a *ConnectionError, and wraps net.ErrClosed.
 func (qp *QP) Err() error {
+	err := qp.cause()
+	if errors.Is(err, errReleased) {
+		return nil
+	}
+	return err
+}
+
+// cause is why work is flushed or refused.
+func (qp *QP) cause() error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return publicError(qp.eng.Cause())
 }
 
-// Done is closed when the connection has ended and all work is flushed. After a
-// later Connect, Done returns another channel.
+// A QPAttr is what QP.Query returns.
+type QPAttr struct {
+	State State
+	// IRD and ORD are in force: how many RDMA Reads may be outstanding inbound and
+	// outbound. They are 0 before there is a connection. [P45]
+	IRD, ORD int
+	// MULPDU is the largest ULPDU sent, in octets: it follows TCP's EMSS.
+	MULPDU int
+	// Sends and Receives are the requests that are not complete.
+	Sends, Receives int
+	// Terminate is what was sent to the peer or received from it; nil if neither.
+	Terminate *TerminateError
+}
+
+// Query returns the QP's present attributes.
+func (qp *QP) Query() QPAttr {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	p := qp.eng.Negotiated()
+	a := QPAttr{State: State(qp.eng.State()), IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU}
+	a.Sends, a.Receives = qp.eng.Outstanding()
+	_ = errors.As(publicError(qp.eng.Cause()), &a.Terminate)
+	return a
+}
+
+// Done is closed when the connection has ended and all work is flushed, and when
+// the QP is closed without having had one. After a later Connect, Done returns
+// another channel.
 func (qp *QP) Done() <-chan struct{} {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
@@ -251,102 +382,4 @@ func (qp *QP) RemoteAddr() net.Addr {
 		return nil
 	}
 	return qp.conn.RemoteAddr()
-}
-
-// Modify carries out a transition of the RDMA verbs (section 6.2) that the
-// consumer may ask for: RTS to Closing (without draining: work under way makes
-// it a bad close), RTS to Terminate, RTS or Idle to Error, Error to Idle.
-func (qp *QP) Modify(to State) error {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if err := qp.eng.Modify(time.Now(), engine.State(to)); err != nil {
-		return &OpError{Op: "modify QP", Err: err}
-	}
-	qp.push()
-	return nil
-}
-
-// CloseWrite closes our half of the connection: no more work is taken, what was
-// posted is carried out, then a FIN is sent. Receiving goes on until the peer
-// closes its half. A Read that the peer asks for after that is an error.
-func (qp *QP) CloseWrite() error {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.eng.State() != engine.RTS {
-		return &OpError{Op: "close write", Err: ErrBadState}
-	}
-	qp.eng.BeginHalfClose(time.Now())
-	qp.push()
-	return nil
-}
-
-// Close ends the connection in order: no more work is taken, what was posted is
-// carried out, the peer's Reads are answered, then both halves are closed. It
-// returns when that is done, or when the peer has not played its part for
-// CloseTimeout, and releases the QP.
-func (qp *QP) Close() error {
-	qp.mu.Lock()
-	connected := qp.conn != nil
-	qp.eng.BeginClose(time.Now())
-	qp.push()
-	done := qp.done
-	qp.mu.Unlock()
-	if connected {
-		qp.awaitEnd(done)
-	}
-	qp.destroy()
-	if err := qp.Err(); errors.Is(err, ErrConnectionLost) {
-		return &OpError{Op: "close", Addr: qp.RemoteAddr(), Err: err}
-	}
-	return nil
-}
-
-func (qp *QP) awaitEnd(done <-chan struct{}) {
-	t := time.NewTimer(2 * qp.cfg.CloseTimeout)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-		_ = qp.abort(fmt.Errorf("work was not finished within %v: %w", 2*qp.cfg.CloseTimeout, ErrConnectionLost))
-	}
-}
-
-// Abort ends the connection at once (RST), flushes all work and releases the QP.
-func (qp *QP) Abort() error {
-	err := qp.abort(errors.New("aborted by the consumer"))
-	qp.destroy()
-	return err
-}
-
-// fail ends the connection because of something outside it.
-func (qp *QP) fail(cause error) { _ = qp.abort(cause) }
-
-func (qp *QP) abort(cause error) error {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	qp.eng.Abort(cause)
-	qp.push()
-	return nil
-}
-
-// destroy releases what the QP holds of others.
-func (qp *QP) destroy() {
-	qp.mu.Lock()
-	if qp.destroyed {
-		qp.mu.Unlock()
-		return
-	}
-	qp.destroyed = true
-	if qp.eng.State() == engine.Idle {
-		qp.eng.Abort(ErrClosed)
-		qp.deliver()
-	}
-	qp.mu.Unlock()
-	qp.rnic.table.RemoveStream(qp.pd.num)
-	qp.rnic.remove(qp)
-	qp.sendCQ.detach(qp)
-	qp.recvCQ.detach(qp)
-	if qp.cfg.SRQ != nil {
-		qp.cfg.SRQ.detach(qp)
-	}
 }

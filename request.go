@@ -1,9 +1,12 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -13,10 +16,11 @@ import (
 
 // A Request is a peer's wish for a connection: accept or reject it, or Close.
 type Request struct {
-	rnic *RNIC
-	pd   *PD
-	conn net.Conn
-	m    *mpa.Responder
+	rnic   *RNIC
+	pd     *PD
+	conn   net.Conn
+	m      *mpa.Responder
+	counts tally
 
 	mu       sync.Mutex
 	answered bool
@@ -40,8 +44,8 @@ type AcceptConfig struct {
 // Respond waits for the MPA Request on a TCP connection on which the two sides
 // have agreed to start MPA, this side as Responder (RFC 5044, section 7.1.3).
 // lastMessage, if there is one, is the last of the streaming mode: it is sent
-// first. There must be nothing unread on the connection. After an error it is
-// closed.
+// first. Of the streaming mode nothing may be unread. After an error the
+// connection is closed.
 func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenConfig) (*Request, error) {
 	rnic := cfg.RNIC
 	if rnic == nil && cfg.PD != nil {
@@ -50,13 +54,7 @@ func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenC
 	if rnic == nil {
 		rnic = NewRNIC(RNICConfig{})
 	}
-	if len(lastMessage) > 0 {
-		if _, err := conn.Write(lastMessage); err != nil {
-			_ = conn.Close()
-			return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
-		}
-	}
-	r, err := respond(ctx, conn, rnic, cfg.PD, mpa.Limits{Timeout: cfg.RequestTimeout})
+	r, err := respondLater(ctx, conn, rnic, lastMessage, cfg)
 	if err != nil {
 		_ = conn.Close()
 		return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
@@ -64,16 +62,27 @@ func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenC
 	return r, nil
 }
 
-// respond reads the Request.
-func respond(ctx context.Context, c net.Conn, rnic *RNIC, pd *PD, limits mpa.Limits) (*Request, error) {
-	rnic.countStartup(func(s *StartupStats) { s.Started++ })
-	m := mpa.NewResponder(limits)
-	m.Start(time.Now())
-	if err := exchange(ctx, c, m); err != nil {
-		rnic.countFailure(err)
-		return nil, err
+// respondLater ends the streaming mode and reads the Request.
+func respondLater(ctx context.Context, conn net.Conn, rnic *RNIC, lastMessage []byte, cfg ListenConfig) (*Request, error) {
+	if len(lastMessage) > 0 {
+		if err := answer(ctx, conn, lastMessage); err != nil {
+			return nil, err
+		}
 	}
-	return &Request{rnic: rnic, pd: pd, conn: c, m: m}, nil
+	r := &Request{rnic: rnic, pd: cfg.PD, conn: conn, counts: tally{&rnic.startup}}
+	err := r.read(ctx, cfg.RequestTimeout)
+	if err != nil {
+		r.counts.failed(err)
+	}
+	return r, err
+}
+
+// read reads the peer's MPA Request.
+func (r *Request) read(ctx context.Context, timeout time.Duration) error {
+	r.counts.count(func(s *StartupStats) { s.Started++ })
+	r.m = mpa.NewResponder(mpa.Limits{Timeout: timeout})
+	r.m.Start(time.Now())
+	return exchange(ctx, r.rnic.log, r.conn, r.m, nil)
 }
 
 // MPA returns the peer's MPA Request: private data, IRD and ORD, revision,
@@ -105,57 +114,98 @@ func (r *Request) RemoteAddr() net.Addr { return r.conn.RemoteAddr() }
 // LocalAddr returns our address.
 func (r *Request) LocalAddr() net.Addr { return r.conn.LocalAddr() }
 
-// Accept creates a QP and brings up the connection.
+// Accept creates a QP and brings up the connection. If the error wraps ErrLimit,
+// ErrInvalid or mpa.ErrOffer the Request can still be answered.
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
-	pd := cfg.PD
-	if pd == nil {
-		pd = r.pd
-	}
-	if pd == nil {
-		pd = r.rnic.AllocPD()
-	}
-	qp, err := pd.CreateQP(cfg.QP)
-	if err == nil && cfg.Prepare != nil {
-		err = cfg.Prepare(qp)
-	}
-	if err == nil {
-		err = r.AcceptQP(ctx, qp, cfg)
-	}
+	qp, err := r.accept(ctx, cfg)
 	if err != nil {
-		if qp != nil {
-			qp.destroy()
-		}
 		return nil, &OpError{Op: "accept", Addr: r.RemoteAddr(), Err: err}
 	}
 	return qp, nil
 }
 
+func (r *Request) accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
+	qp, err := r.createQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Prepare != nil {
+		err = cfg.Prepare(qp)
+	}
+	if err == nil {
+		err = r.bringUp(ctx, qp, cfg)
+	}
+	if err != nil {
+		qp.destroy()
+		return nil, err
+	}
+	return qp, nil
+}
+
+func (r *Request) createQP(cfg AcceptConfig) (*QP, error) {
+	pd := cmp.Or(cfg.PD, r.pd)
+	if pd != nil {
+		return pd.CreateQP(cfg.QP)
+	}
+	pd, err := r.rnic.allocPD(true)
+	if err != nil {
+		return nil, err
+	}
+	qp, err := pd.CreateQP(cfg.QP)
+	if err != nil {
+		_ = pd.Close()
+	}
+	return qp, err
+}
+
 // AcceptQP brings up the connection on a QP in StateIdle; PD, QP and Prepare of
 // the AcceptConfig are not used. If it fails the connection is closed, unless
-// the offer was at fault: then the Request can still be answered.
+// the QP or the offer was at fault: then the Request can still be answered.
 func (r *Request) AcceptQP(ctx context.Context, qp *QP, cfg AcceptConfig) error {
+	if err := r.bringUp(ctx, qp, cfg); err != nil {
+		return &OpError{Op: "accept", Addr: r.RemoteAddr(), Err: err}
+	}
+	return nil
+}
+
+func (r *Request) bringUp(ctx context.Context, qp *QP, cfg AcceptConfig) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answered {
-		return fmt.Errorf("%w: the request was answered before", ErrBadState)
+		return errAnswered
 	}
-	reply, err := r.m.Accept(withDefaults(cfg.MPA, cfg.NoReads))
+	offer, err := qp.rnic.depths(cfg.MPA, cfg.NoReads)
+	if err != nil {
+		return err
+	}
+	if err := qp.claim(); err != nil {
+		return err
+	}
+	defer qp.unclaim()
+	reply, err := r.m.Accept(offer)
 	if err != nil {
 		return err
 	}
 	r.answered = true
+	if err := r.start(ctx, qp, reply); err != nil {
+		_ = r.conn.Close()
+		r.counts.failed(err)
+		return err
+	}
+	r.counts.count(func(s *StartupStats) { s.Established++ })
+	return nil
+}
+
+func (r *Request) start(ctx context.Context, qp *QP, reply []byte) error {
 	if err := r.send(ctx, reply); err != nil {
 		return err
 	}
 	n := r.m.Negotiated()
-	resolveDepths(&n)
-	if err := qp.start(tcp.New(r.conn), Negotiated{Negotiated: n}); err != nil {
-		_ = r.conn.Close()
-		return err
-	}
-	r.rnic.countStartup(func(s *StartupStats) { s.Established++ })
-	return nil
+	qp.rnic.resolve(&n)
+	return qp.start(tcp.New(r.conn), Negotiated{Negotiated: n})
 }
+
+var errAnswered = fmt.Errorf("%w: the request was answered before", ErrBadState)
 
 // Reject refuses the connection, with private data for the peer's consumer. TCP
 // stays open and belongs to the caller: use it as a byte stream, or close it.
@@ -166,42 +216,51 @@ func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 // RejectDepths is Reject with the IRD and ORD that would have been acceptable:
 // the peer's IRD must be at least ord (RFC 6581, section 9.1).
 func (r *Request) RejectDepths(privateData []byte, ird, ord uint16) (net.Conn, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.answered {
-		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: ErrBadState}
-	}
-	reply, err := r.m.Reject(privateData, ird, ord)
-	if err != nil {
+	if err := r.reject(privateData, ird, ord); err != nil {
 		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
 	}
-	r.answered = true
-	if err := r.send(context.Background(), reply); err != nil {
-		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
-	}
-	r.rnic.countStartup(func(s *StartupStats) { s.Rejected++ })
 	return r.conn, nil
 }
 
-// send sends the Reply in one write; an error closes the connection.
-func (r *Request) send(ctx context.Context, reply []byte) error {
-	if t, ok := ctx.Deadline(); ok {
-		_ = r.conn.SetWriteDeadline(t)
-		defer func() { _ = r.conn.SetWriteDeadline(time.Time{}) }()
+func (r *Request) reject(privateData []byte, ird, ord uint16) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answered {
+		return errAnswered
 	}
-	if _, err := r.conn.Write(reply); err != nil {
-		_ = r.conn.Close()
+	reply, err := r.m.Reject(privateData, ird, ord)
+	if err != nil {
 		return err
 	}
+	r.answered = true
+	if err := r.send(context.Background(), reply); err != nil {
+		_ = r.conn.Close()
+		r.counts.failed(err)
+		return err
+	}
+	r.counts.count(func(s *StartupStats) { s.Rejected++ })
 	return nil
 }
 
-// Close drops the request without an answer.
+// send sends the Reply.
+func (r *Request) send(ctx context.Context, reply []byte) error {
+	if err := answer(ctx, r.conn, reply); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
+		return r.m.PeerClosed(err)
+	}
+	logFrame(r.rnic.log, r.conn, "sent", reply)
+	return nil
+}
+
+// Close drops the request without an answer: the connection is closed. An
+// Initiator may take that for a peer that does not know revision 2, and try again.
 func (r *Request) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answered {
-		return &OpError{Op: "close request", Err: ErrBadState}
+		return &OpError{Op: "close request", Addr: r.RemoteAddr(), Err: errAnswered}
 	}
 	r.answered = true
 	return r.conn.Close()

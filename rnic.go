@@ -3,6 +3,7 @@ package iwarp
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -16,6 +17,8 @@ type RNICConfig struct {
 	// EventDepth is how many asynchronous events are kept for NextEvent; older
 	// ones are dropped, and counted. If zero, 1024.
 	EventDepth int
+	// Limits bounds what can be taken of the RNIC. If zero, nothing is bounded.
+	Limits Limits
 }
 
 // Levels of what is logged: connections and how they end; startup frames and
@@ -29,82 +32,93 @@ const (
 // An RNIC is an iWARP endpoint: the registered memory, the QPs and CQs of one
 // program, or of one part of it that is to be kept apart. Its methods, and those
 // of the objects made from it, may be called by any goroutine.
+//
+// It hands out all that its users share, within its Limits, and to nobody but
+// them: a peer can neither make nor reserve anything of it (RFC 5042, section 3).
 type RNIC struct {
-	log   *slog.Logger
-	table *memory.Table
+	log    *slog.Logger
+	table  *memory.Table
+	maxIRD int // Limits.IRD
+	ledger ledger
 
-	mu      sync.Mutex
-	closed  bool
-	nextPD  uint32
-	nextQP  uint32
-	qps     map[*QP]struct{}
-	past    Stats // of QPs that are no more
-	startup StartupStats
+	mu     sync.Mutex
+	closed bool
+	nextPD uint32
+	nextQP uint32
+	qps    map[*QP]struct{}
+	past   Stats // of QPs that are no more
 
-	events eventQueue
+	startup startupCounts
+	events  eventQueue
 }
 
 // NewRNIC returns an RNIC.
 func NewRNIC(cfg RNICConfig) *RNIC {
-	r := &RNIC{log: cfg.Logger, table: memory.NewTable(), qps: make(map[*QP]struct{})}
+	r := &RNIC{log: cfg.Logger, table: memory.NewTable(), maxIRD: cfg.Limits.IRD, qps: make(map[*QP]struct{})}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
+	r.ledger.init(cfg.Limits)
 	r.events.init(cfg.EventDepth)
 	return r
-}
-
-// AllocPD returns a new Protection Domain.
-func (r *RNIC) AllocPD() *PD {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.nextPD++
-	return &PD{rnic: r, num: r.nextPD}
 }
 
 // Close aborts the connections that are left and ends NextEvent.
 func (r *RNIC) Close() error {
 	r.mu.Lock()
 	r.closed = true
-	left := make([]*QP, 0, len(r.qps))
-	for qp := range r.qps {
-		left = append(left, qp)
-	}
 	r.mu.Unlock()
-	for _, qp := range left {
+	for _, qp := range r.QPs() {
 		_ = qp.Abort()
 	}
 	r.events.close()
 	return nil
 }
 
-// add registers a QP and gives it its number.
-func (r *RNIC) add(qp *QP) error {
+// QPs returns the QPs that exist, by their numbers. Whoever wants to end idle
+// connections compares the counters of their Stats from time to time.
+func (r *RNIC) QPs() []*QP {
+	r.mu.Lock()
+	qps := make([]*QP, 0, len(r.qps))
+	for qp := range r.qps {
+		qps = append(qps, qp)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(qps, func(a, b *QP) int { return int(a.num) - int(b.num) })
+	return qps
+}
+
+// number gives a new QP its number.
+func (r *RNIC) number() uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.nextQP++
+	return r.nextQP
+}
+
+// enroll enters a QP that is ready to be used.
+func (r *RNIC) enroll(qp *QP) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return ErrClosed
 	}
-	r.nextQP++
-	qp.num = r.nextQP
 	r.qps[qp] = struct{}{}
 	return nil
 }
 
+// remove keeps the counters of a QP that is no more.
 func (r *RNIC) remove(qp *QP) {
 	s := qp.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.qps[qp]; ok {
-		delete(r.qps, qp)
-		r.past.add(&s)
-	}
+	delete(r.qps, qp)
+	r.past.add(&s)
 }
 
 // NextEvent waits for an asynchronous event: something that happened to a QP or
-// CQ as a whole and is not the outcome of one work request.
+// CQ as a whole and is not the outcome of one work request. Its error is the
+// context's, or ErrClosed when the RNIC is closed and no event is left.
 func (r *RNIC) NextEvent(ctx context.Context) (Event, error) { return r.events.next(ctx) }
 
-func (r *RNIC) event(e Event) {
-	r.events.push(e)
-}
+func (r *RNIC) event(e Event) { r.events.push(e) }

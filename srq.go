@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 )
@@ -29,33 +30,54 @@ type SRQ struct {
 	limit int
 	users int
 	taken map[*QP]uint64
+	ended bool
+
+	out atomic.Int64 // receives taken whose completions were not polled yet
 }
 
 const defaultSRQDepth = 512
 
 // CreateSRQ returns an empty Shared Receive Queue.
 func (pd *PD) CreateSRQ(cfg SRQConfig) (*SRQ, error) {
-	if cfg.Depth == 0 {
-		cfg.Depth = defaultSRQDepth
-	}
+	cfg.Depth = orDefault(cfg.Depth, defaultSRQDepth)
 	if cfg.Depth < 0 || cfg.Depth > MaxQueueDepth || cfg.Limit < 0 || cfg.Limit > cfg.Depth {
-		return nil, fmt.Errorf("iwarp: create SRQ: %w: depth %d, limit %d", ErrInvalid, cfg.Depth, cfg.Limit)
+		return nil, &OpError{Op: "create SRQ", Err: fmt.Errorf("%w: depth %d, limit %d", ErrInvalid, cfg.Depth, cfg.Limit)}
 	}
-	return &SRQ{pd: pd, slots: make([]engine.RecvWork, cfg.Depth), limit: cfg.Limit, taken: make(map[*QP]uint64)}, nil
+	if err := pd.attach(); err != nil {
+		return nil, &OpError{Op: "create SRQ", Err: err}
+	}
+	s := &SRQ{pd: pd, slots: make([]engine.RecvWork, cfg.Depth), limit: cfg.Limit, taken: make(map[*QP]uint64)}
+	if err := pd.rnic.ledger.take(s.shares()...); err != nil {
+		pd.detach()
+		return nil, &OpError{Op: "create SRQ", Err: err}
+	}
+	return s, nil
 }
+
+func (s *SRQ) shares() []share { return []share{{resSRQ, 1}, {resWR, len(s.slots)}} }
 
 // PostRecv adds a receive for whichever QP needs one next.
 func (s *SRQ) PostRecv(wr *RecvWR) error {
-	var w engine.RecvWork
-	if err := wr.engine(&w); err != nil {
-		return err
+	if err := s.post(wr); err != nil {
+		return &OpError{Op: "post receive", Err: err}
 	}
+	return nil
+}
+
+func (s *SRQ) post(wr *RecvWR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tail-s.head == uint64(len(s.slots)) {
+	switch {
+	case s.ended:
+		return ErrClosed
+	case int64(s.tail-s.head)+s.out.Load() >= int64(len(s.slots)):
 		return ErrQueueFull
 	}
-	s.slots[s.tail%uint64(len(s.slots))] = w
+	slot := &s.slots[s.tail%uint64(len(s.slots))]
+	if err := wr.engine(slot); err != nil {
+		*slot = engine.RecvWork{}
+		return err
+	}
 	s.tail++
 	return nil
 }
@@ -93,6 +115,7 @@ func (s *SRQ) take(qp *QP, dst *engine.RecvWork) bool {
 	e := &s.slots[s.head%uint64(len(s.slots))]
 	*dst, *e = *e, engine.RecvWork{}
 	s.head++
+	s.out.Add(1)
 	s.taken[qp]++
 	if left := int(s.tail - s.head); s.limit > left {
 		s.limit = 0 // one shot
@@ -110,10 +133,17 @@ type srqSource struct {
 // Take moves the oldest receive to dst.
 func (s srqSource) Take(dst *engine.RecvWork) bool { return s.srq.take(s.qp, dst) }
 
-func (s *SRQ) attach() {
+func (s *SRQ) attach(qp *QP) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.pd != qp.pd:
+		return fmt.Errorf("%w: SRQ of another Protection Domain", ErrInvalid)
+	case s.ended:
+		return fmt.Errorf("the SRQ: %w", ErrClosed)
+	}
 	s.users++
-	s.mu.Unlock()
+	return nil
 }
 
 func (s *SRQ) detach(qp *QP) {
@@ -123,12 +153,18 @@ func (s *SRQ) detach(qp *QP) {
 	s.mu.Unlock()
 }
 
-// Close ends the queue. It is refused while a QP uses it.
+// Close ends the queue and drops the receives in it. It is refused while a QP
+// uses it.
 func (s *SRQ) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users > 0 {
-		return fmt.Errorf("iwarp: close SRQ: %w: %d QPs use it", ErrBadState, s.users)
+		return &OpError{Op: "close SRQ", Err: fmt.Errorf("%w: %d QPs use it", ErrBadState, s.users)}
+	}
+	if !s.ended {
+		s.ended = true
+		s.pd.rnic.ledger.give(s.shares()...)
+		s.pd.detach()
 	}
 	clear(s.slots)
 	s.head = s.tail

@@ -3,10 +3,13 @@ package iwarp
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
 	"os"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -26,39 +29,87 @@ type startupMachine interface {
 	PeerClosed(cause error) error
 }
 
-// exchange feeds a machine from the connection until it wants no more. Not one
-// octet beyond the startup frame is read: what follows is the first FPDU's, or
-// the consumer's.
-func exchange(ctx context.Context, c net.Conn, m startupMachine) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+// A guard ends reads and writes on a connection with a context.
+type guard struct {
+	ctx  context.Context
+	conn net.Conn
+	stop func() bool
+}
+
+func watch(ctx context.Context, c net.Conn) guard {
+	return guard{ctx, c, context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })}
+}
+
+// until sets the deadline of what follows; zero is none. The context is looked
+// at last: what it has set may just have been overwritten.
+func (g guard) until(t time.Time) error {
+	if err := g.conn.SetDeadline(t); err != nil {
+		return err
+	}
+	return g.ctx.Err()
+}
+
+// lift takes the guard off. It fails if the context has ended: then the deadline
+// may still be set.
+func (g guard) lift() error {
+	if !g.stop() {
+		return g.ctx.Err()
+	}
+	return g.conn.SetDeadline(time.Time{})
+}
+
+// cause is the context's error, if it has ended, or that of a read or write.
+func (g guard) cause(err error) error {
+	if g.ctx.Err() != nil {
+		return g.ctx.Err()
+	}
+	return err
+}
+
+// exchange sends frame, if there is one, and feeds a machine from the connection
+// until it wants no more. Not one octet beyond the startup frame is read: what
+// follows is the first FPDU's, or the consumer's. [Q13]
+func exchange(ctx context.Context, log *slog.Logger, c net.Conn, m startupMachine, frame []byte) error {
+	g := watch(ctx, c)
+	defer g.stop()
+	if err := g.until(m.Deadline()); err != nil {
+		return g.cause(m.PeerClosed(err))
+	}
+	if len(frame) > 0 {
+		// It leaves in one write: some RNICs want it in one segment.
+		if _, err := c.Write(frame); err != nil {
+			return g.cause(startupError(m, err))
+		}
+		logFrame(log, c, "sent", frame)
+	}
+	if err := readFrame(log, c, m); err != nil {
+		return g.cause(err)
+	}
+	return g.lift()
+}
+
+func readFrame(log *slog.Logger, c net.Conn, m startupMachine) error {
 	var buf [mpa.StartupHeaderLen + mpa.MaxPrivateData]byte
+	have := 0
 	for m.Want() > 0 {
-		if err := c.SetReadDeadline(m.Deadline()); err != nil {
-			return m.PeerClosed(err)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := c.Read(buf[:m.Want()])
+		n, err := c.Read(buf[have : have+m.Want()])
 		if n > 0 {
-			_, err = m.Input(time.Now(), buf[:n])
+			_, err = m.Input(time.Now(), buf[have:have+n])
+			have += n
 		} else if err != nil {
-			err = startupReadError(ctx, m, err)
+			err = startupError(m, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return c.SetReadDeadline(time.Time{})
+	logFrame(log, c, "received", buf[:have])
+	return nil
 }
 
-// startupReadError says what a failed read means to the startup.
-func startupReadError(ctx context.Context, m startupMachine, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+// startupError says what a failed read or write means to the startup.
+func startupError(m startupMachine, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !m.Deadline().IsZero() {
 		// The system's clock for deadlines may be a little ahead of ours.
 		return m.HandleTimeout(maxTime(time.Now(), m.Deadline()))
 	}
@@ -72,44 +123,79 @@ func maxTime(a, b time.Time) time.Time {
 	return a
 }
 
-// withDefaults gives depths to an offer that has none. To offer no Reads at
-// all, set NoReads.
-func withDefaults(o mpa.Offer, noReads bool) mpa.Offer {
+// answer sends a Reply, or the last message of the streaming mode, in one write.
+func answer(ctx context.Context, c net.Conn, b []byte) error {
+	g := watch(ctx, c)
+	defer g.stop()
+	if err := g.until(time.Now().Add(mpa.DefaultRequestTimeout)); err != nil {
+		return err
+	}
+	if _, err := c.Write(b); err != nil {
+		return g.cause(err)
+	}
+	return g.lift()
+}
+
+// depths gives depths to an offer that has none, and keeps them within the RNIC's
+// limit. [Z29]
+func (r *RNIC) depths(o mpa.Offer, noReads bool) (mpa.Offer, error) {
+	most := mpa.NoNegotiation
+	if r.maxIRD > 0 {
+		most = min(r.maxIRD, most)
+	}
+	if int(o.IRD) > most && o.IRD != mpa.NoNegotiation {
+		return o, &LimitError{Resource: "IRD of a connection", Limit: int64(most), Wanted: int64(o.IRD)}
+	}
 	if o.IRD == 0 && o.ORD == 0 && !noReads {
-		o.IRD, o.ORD = DefaultReadDepth, DefaultReadDepth
+		o.IRD, o.ORD = uint16(min(DefaultReadDepth, most)), DefaultReadDepth
 	}
 	if o.MaxIRD == 0 && !noReads {
 		o.MaxIRD = DefaultMaxIRD
 	}
-	return o
+	o.MaxIRD = uint16(min(int(o.MaxIRD), most))
+	return o, nil
 }
 
-// resolveDepths puts numbers where 0x3FFF left the depths to the ULP.
-func resolveDepths(n *mpa.Negotiated) {
+// resolve puts numbers where 0x3FFF left the depths to the ULP: the default, or
+// what is known of the peer.
+func (r *RNIC) resolve(n *mpa.Negotiated) {
+	if n.ORD == mpa.NoNegotiation {
+		n.ORD = min(DefaultReadDepth, n.PeerIRD)
+	}
 	if n.IRD == mpa.NoNegotiation {
 		n.IRD = DefaultReadDepth
+		if n.PeerORD != mpa.NoNegotiation {
+			n.IRD = max(n.IRD, min(n.PeerORD, DefaultMaxIRD))
+		}
 	}
-	if n.ORD == mpa.NoNegotiation {
-		n.ORD = DefaultReadDepth
+	if r.maxIRD > 0 {
+		n.IRD = uint16(min(int(n.IRD), r.maxIRD))
 	}
 }
 
-// countFailure counts a startup that did not end in a connection.
-func (r *RNIC) countFailure(err error) {
-	var s *mpa.StartupError
-	var j *mpa.RejectError
-	r.countStartup(func(t *StartupStats) {
-		if errors.As(err, &j) {
-			t.Rejected++
-			return
-		}
-		if t.Failed == nil {
-			t.Failed = make(map[string]uint64)
-		}
-		if errors.As(err, &s) {
-			t.Failed[s.Failure.String()]++
-		} else {
-			t.Failed["other"]++
-		}
-	})
+// turnDown ends a connection that the startup frames have brought up and that
+// cannot be used: the peer learns why by a Terminate, which is given the time to
+// arrive. A Responder may not send one. [E05] [E10] [E11]
+func turnDown(ctx context.Context, c net.Conn, n mpa.Negotiated) error {
+	defer func() { _ = c.Close() }()
+	qp := engine.New(engine.Config{})
+	if err := qp.Connect(engine.Params{Negotiated: n, MULPDU: mpa.MinMULPDU}); err != nil {
+		return err
+	}
+	err := publicError(qp.Cause())
+	v := qp.Output(time.Now(), engine.NewGather())
+	h, ok := c.(interface{ CloseWrite() error })
+	if len(v) == 0 {
+		return err
+	}
+	g := watch(ctx, c)
+	defer g.stop()
+	if g.until(time.Now().Add(mpa.DefaultRequestTimeout)) != nil {
+		return err
+	}
+	bufs := net.Buffers(v)
+	if _, failed := bufs.WriteTo(c); failed == nil && ok && h.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, c)
+	}
+	return err
 }

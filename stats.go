@@ -1,9 +1,14 @@
 package iwarp
 
 import (
+	"context"
+	"errors"
 	"maps"
+	"slices"
+	"sync"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -24,11 +29,13 @@ type Stats struct {
 	// Nudges counts zero-length RDMA Writes to silent peers.
 	Nudges uint64
 
-	// Of an RNIC only.
-	QPs           int    // that exist
-	MRs           int    // that are registered
-	EventsDropped uint64 // that nobody fetched in time
-	Startup       StartupStats
+	// Of an RNIC only: what exists of each kind of object, the entries of all CQs and
+	// of all other queues, and the octets that are registered. See Limits.
+	PDs, QPs, CQs, SRQs, MRs int
+	CQEntries, WorkRequests  int
+	RegisteredOctets         int
+	EventsDropped            uint64 // that nobody fetched in time
+	Startup                  StartupStats
 }
 
 // StartupStats counts attempts to bring up connections.
@@ -37,9 +44,69 @@ type StartupStats struct {
 	Established uint64
 	Rejected    uint64 // by either side
 	Fallbacks   uint64 // second attempts with revision 1
-	Evicted     uint64 // half-open connections closed to make room
+	Evicted     uint64 // half-open connections closed, or turned away, for want of room
 	// Failed counts the rest by what went wrong.
 	Failed map[string]uint64
+}
+
+type startupCounts struct {
+	mu sync.Mutex
+	s  StartupStats
+}
+
+func (c *startupCounts) count(f func(*StartupStats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.s)
+}
+
+func (c *startupCounts) stats() StartupStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.s
+	s.Failed = maps.Clone(s.Failed)
+	return s
+}
+
+// A tally counts in several places at once: an RNIC's and a Listener's.
+type tally []*startupCounts
+
+func (t tally) count(f func(*StartupStats)) {
+	for _, c := range t {
+		c.count(f)
+	}
+}
+
+// failed counts a startup that did not end in a connection.
+func (t tally) failed(err error) {
+	kind := failureKind(err)
+	t.count(func(s *StartupStats) {
+		if kind == "" {
+			s.Rejected++
+			return
+		}
+		if s.Failed == nil {
+			s.Failed = make(map[string]uint64)
+		}
+		s.Failed[kind]++
+	})
+}
+
+// failureKind names a failed startup; a rejection has no name.
+func failureKind(err error) string {
+	var s *mpa.StartupError
+	var t *TerminateError
+	switch {
+	case errors.As(err, new(*mpa.RejectError)):
+		return ""
+	case errors.As(err, &s):
+		return s.Failure.String()
+	case errors.As(err, &t):
+		return t.Code.String()
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "given up"
+	}
+	return "other"
 }
 
 func newStats(e engine.Stats) Stats {
@@ -105,19 +172,17 @@ func (r *RNIC) Stats() Stats {
 	r.mu.Lock()
 	var total Stats
 	total.add(&r.past)
-	total.Startup = r.startup
-	total.Startup.Failed = maps.Clone(r.startup.Failed)
-	qps := make([]*QP, 0, len(r.qps))
-	for qp := range r.qps {
-		qps = append(qps, qp)
-	}
+	qps := slices.Collect(maps.Keys(r.qps))
 	r.mu.Unlock()
 	for _, qp := range qps {
 		s := qp.Stats()
 		total.add(&s)
 	}
-	total.QPs, total.MRs = len(qps), r.table.Len()
-	total.EventsDropped = r.events.lost()
+	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)
+	total.SRQs, total.MRs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR)
+	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)
+	total.RegisteredOctets = r.ledger.inUse(resOctet)
+	total.EventsDropped, total.Startup = r.events.lost(), r.startup.stats()
 	return total
 }
 
@@ -125,10 +190,4 @@ func (q *eventQueue) lost() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dropped
-}
-
-func (r *RNIC) countStartup(f func(*StartupStats)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.startup)
 }

@@ -107,7 +107,7 @@ type WC struct {
 	ID     uint64
 	Status Status
 	Op     Op
-	// Length is, of a successful OpRecv or OpRead, the octets received.
+	// Length is the octets that a successful request has moved.
 	Length int
 	// Invalidated is the STag of ours that the peer's Send has invalidated; 0 if
 	// none.
@@ -124,12 +124,13 @@ func (w *WC) Err() error {
 	}
 	e := &WCError{Status: w.Status, Op: w.Op, ID: w.ID}
 	if w.QP != nil {
-		e.Cause = w.QP.Err()
+		e.Cause = w.QP.cause()
 	}
 	return e
 }
 
-func (w *SendWR) engine(dst *engine.SendWork) error {
+// engine translates the request; inline is a copy of w.Inline.
+func (w *SendWR) engine(dst *engine.SendWork, inline []byte) error {
 	switch {
 	case len(w.SGL) > MaxSGE || w.Op == OpRead && len(w.SGL) > 1:
 		return fmt.Errorf("%w: %d scatter/gather elements", ErrInvalid, len(w.SGL))
@@ -141,7 +142,7 @@ func (w *SendWR) engine(dst *engine.SendWork) error {
 		return fmt.Errorf("%w: no region to invalidate", ErrInvalid)
 	}
 	*dst = engine.SendWork{
-		ID: w.ID, Op: engine.Op(w.Op), NumSGE: len(w.SGL), Inline: w.Inline,
+		ID: w.ID, Op: engine.Op(w.Op), NumSGE: len(w.SGL), Inline: inline,
 		RemoteSTag: w.Remote.STag, RemoteTO: w.Remote.TO,
 		HasInvalidate: w.Op == OpSend && w.Invalidate != 0, Invalidate: w.Invalidate,
 		InvalidateLocal: w.Op == OpRead && w.Target != nil,

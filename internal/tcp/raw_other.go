@@ -5,11 +5,12 @@ package tcp
 import "net"
 
 // rawConn does not exist here: the net package's calls are used.
-type rawConn struct{}
+type rawConn struct{ rx *rx }
 
 func newRaw(net.Conn) *rawConn { return nil }
 
-func (*rawConn) recv(*rx) error                      { panic("unreachable") }
+func (*rawConn) recv() error                         { panic("unreachable") }
+func (*rawConn) tryRecv() (bool, error)              { panic("unreachable") }
 func (*rawConn) trySend([][]byte) (int, bool, error) { panic("unreachable") }
 func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
 func (*rawConn) emss() int                           { return 0 }

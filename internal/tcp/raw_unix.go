@@ -15,9 +15,10 @@ import (
 type rawConn struct {
 	rc syscall.RawConn
 
-	// The receiving goroutine's.
+	// Guarded by rx.mu.
 	rx      *rx
 	readFn  func(fd uintptr) bool
+	pollFn  func(fd uintptr)
 	readN   int
 	readErr error
 
@@ -41,20 +42,43 @@ func newRaw(c net.Conn) *rawConn {
 	}
 	r := &rawConn{rc: rc}
 	// Made once: a closure for every call would be an allocation for every call.
-	r.readFn, r.tryFn, r.sendFn = r.readReady, r.writeOnce, r.writeReady
+	r.readFn, r.pollFn, r.tryFn, r.sendFn = r.readReady, r.readOnce, r.writeOnce, r.writeReady
 	return r
 }
 
-func (r *rawConn) recv(x *rx) error {
-	r.rx, r.readN, r.readErr = x, 0, nil
+// recv waits until something was read; the receive buffer is then locked.
+func (r *rawConn) recv() error {
 	if err := r.rc.Read(r.readFn); err != nil {
+		r.rx.mu.Lock()
 		return err
 	}
-	x.w += max(r.readN, 0)
+	return r.outcome()
+}
+
+// tryRecv is recv without waiting. It does not take part in the poller's order
+// of readers, so that it can be called while recv waits.
+func (r *rawConn) tryRecv() (ok bool, err error) {
+	if !r.rx.mu.TryLock() {
+		return false, nil
+	}
+	if r.rx.released || r.rc.Control(r.pollFn) != nil || r.readErr == syscall.EAGAIN || r.atEnd() {
+		r.rx.idle()
+		r.rx.mu.Unlock()
+		return false, nil
+	}
+	return true, r.outcome()
+}
+
+// atEnd reports a FIN, which whoever waits in recv sees too.
+func (r *rawConn) atEnd() bool { return r.readErr == nil && r.readN == 0 }
+
+// outcome says what the last read has brought.
+func (r *rawConn) outcome() error {
+	r.rx.w += max(r.readN, 0)
 	if r.readErr != nil {
 		return wrapErrno("read", r.readErr)
 	}
-	if r.readN == 0 {
+	if r.atEnd() {
 		return io.EOF
 	}
 	return nil
@@ -62,15 +86,21 @@ func (r *rawConn) recv(x *rx) error {
 
 // readReady reads without waiting; false has the poller wait and call again.
 func (r *rawConn) readReady(fd uintptr) bool {
+	r.rx.mu.Lock()
+	r.readOnce(fd)
+	if r.readErr != syscall.EAGAIN {
+		return true
+	}
+	r.rx.idle()
+	r.rx.mu.Unlock()
+	return false
+}
+
+func (r *rawConn) readOnce(fd uintptr) {
 	for {
 		r.readN, r.readErr = syscall.Read(int(fd), r.rx.room())
-		switch r.readErr {
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			r.rx.idle()
-			return false
-		default:
-			return true
+		if r.readErr != syscall.EINTR {
+			return
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package tcp
 
+import "sync"
+
 // hold is how many octets of an unfinished FPDU an idle connection keeps beside
 // the pool. More than that and it keeps the pooled buffer: a peer has to send
 // that much to make us hold one.
@@ -8,6 +10,9 @@ const hold = 8 << 10
 // rx is the receive buffer: from r to w of big, or, while the connection waits
 // with little unread, a copy of that in view.
 type rx struct {
+	mu       sync.Mutex // held by who reads, until what came is consumed
+	released bool
+
 	big   *[BufferSize]byte
 	r, w  int
 	need  int
@@ -51,6 +56,24 @@ func (x *rx) room() []byte {
 	return x.big[x.w:]
 }
 
+// settle is called before a read that may wait: little that is unread goes to
+// kept, so that small is free and big given back.
+func (x *rx) settle() {
+	if x.big == nil && len(x.view) > 0 {
+		x.room()
+	}
+	x.idle()
+}
+
+// add takes in n octets that were read to small.
+func (x *rx) add(n int) {
+	if len(x.view) == 0 {
+		x.view = x.small[:n]
+		return
+	}
+	x.w += copy(x.room(), x.small[:n])
+}
+
 // idle is called before waiting: it gives the buffer back if little is in it.
 func (x *rx) idle() {
 	n := x.w - x.r
@@ -70,6 +93,7 @@ func (x *rx) put() {
 }
 
 func (x *rx) release() {
+	x.released = true
 	if x.big != nil {
 		x.put()
 	}

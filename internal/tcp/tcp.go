@@ -24,29 +24,51 @@ var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 // sends; Close may be called by any.
 type Conn struct {
 	net.Conn
-	raw *rawConn // nil: not a socket that can be used directly
-	rx  rx
+	raw  *rawConn // nil: not a socket that can be used directly
+	rx   rx
+	bufs net.Buffers // of Send, where there is no raw
 }
 
 // New wraps a connection in which the startup phase is over.
 func New(c net.Conn) *Conn {
-	return &Conn{Conn: c, raw: newRaw(c)}
+	t := &Conn{Conn: c, raw: newRaw(c)}
+	if t.raw != nil {
+		t.raw.rx = &t.rx
+	}
+	return t
 }
 
-// Recv waits for octets and reads as many as there are; Unread has them. An
-// error of io.EOF is the peer's FIN.
+// Recv waits for octets and reads as many as there are; Unread has them, until
+// Done. An error of io.EOF is the peer's FIN.
 func (c *Conn) Recv() error {
 	if c.raw != nil {
-		return c.raw.recv(&c.rx)
+		return c.raw.recv()
 	}
-	return c.recvPlain()
+	err := c.recvPlain()
+	c.rx.mu.Lock()
+	return err
 }
 
-// recvPlain reads into a few octets of its own until there are more.
+// TryRecv is Recv without waiting, for another goroutine than the one in Recv. It
+// reports false, and leaves the receive buffer alone, if there is nothing to read
+// or someone else is reading.
+func (c *Conn) TryRecv() (ok bool, err error) {
+	if c.raw == nil {
+		return false, nil
+	}
+	return c.raw.tryRecv()
+}
+
+// Done gives back the receive buffer, after Recv or a TryRecv that read.
+func (c *Conn) Done() { c.rx.mu.Unlock() }
+
+// recvPlain waits with a few octets of its own, and reads into a pooled buffer
+// only while much of an unfinished FPDU is there.
 func (c *Conn) recvPlain() error {
-	if c.rx.big == nil && c.rx.unread() == 0 {
+	c.rx.settle()
+	if c.rx.big == nil {
 		n, err := c.Conn.Read(c.rx.small[:])
-		c.rx.view = c.rx.small[:n]
+		c.rx.add(n)
 		return noProgress(n, err)
 	}
 	n, err := c.Conn.Read(c.rx.room())
@@ -84,12 +106,22 @@ func (c *Conn) TrySend(v [][]byte) (n int, wait bool, err error) {
 	return c.raw.trySend(v)
 }
 
-// Send sends at least one octet of v, waiting for the socket to take it.
+// Send sends at least one octet of v, waiting for the connection to take it.
 func (c *Conn) Send(v [][]byte) (n int, err error) {
-	if c.raw == nil {
-		return c.Write(v[0])
+	if c.raw != nil {
+		return c.raw.send(v)
 	}
-	return c.raw.send(v)
+	c.bufs = append(c.bufs[:0], v...)
+	all := c.bufs // WriteTo moves the slice's start
+	m, err := all.WriteTo(c.Conn)
+	clear(c.bufs)
+	return int(m), err
+}
+
+// HasHalves reports whether the connection can be closed by halves.
+func (c *Conn) HasHalves() bool {
+	_, ok := c.Conn.(interface{ CloseWrite() error })
+	return ok
 }
 
 // CloseWrite sends a FIN, where the connection can be closed by halves.

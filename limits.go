@@ -1,0 +1,112 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Limits bounds what can be taken of an RNIC, by all its users together. Zero
+// means no bound. A request that would exceed one is refused with a *LimitError,
+// and nothing else is touched (RFC 5042, section 6.4.1). [Z01]
+type Limits struct {
+	// PDs, QPs, CQs, SRQs and MRs bound how many of each exist.
+	PDs, QPs, CQs, SRQs, MRs int
+	// CQEntries bounds the sum of the depths of all CQs.
+	CQEntries int
+	// WorkRequests bounds the sum of the depths of all Send, Receive and Shared
+	// Receive Queues.
+	WorkRequests int
+	// Octets bounds how much memory is registered.
+	Octets int64
+	// IRD bounds the queue of inbound RDMA Reads of each connection: what its
+	// consumer asks for, and what it grows to at a peer's wish. [Z29]
+	IRD int
+}
+
+// ErrLimit is wrapped by every *LimitError.
+var ErrLimit = errors.New("limit of the RNIC reached")
+
+// A LimitError names the limit of an RNIC that a request would have exceeded.
+type LimitError struct {
+	Resource            string
+	Limit, Used, Wanted int64
+}
+
+// Error says what there is, and what was wanted.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%v: %s: %d in use and %d more wanted, the limit is %d", ErrLimit, e.Resource, e.Used, e.Wanted, e.Limit)
+}
+
+// Unwrap returns ErrLimit.
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// resource is a kind of thing that an RNIC hands out.
+type resource uint8
+
+const (
+	resPD resource = iota
+	resQP
+	resCQ
+	resSRQ
+	resMR
+	resCQEntry
+	resWR
+	resOctet
+	numResources
+)
+
+var resourceNames = [numResources]string{
+	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues", "Memory Regions",
+	"Completion Queue entries", "work request entries", "octets of registered memory",
+}
+
+// A share is an amount of a resource.
+type share struct {
+	of resource
+	n  int
+}
+
+// A ledger says how much of each resource is in use, and how much may be.
+type ledger struct {
+	mu          sync.Mutex
+	limit, used [numResources]int64
+}
+
+func (l *ledger) init(m Limits) {
+	l.limit = [numResources]int64{
+		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs), resMR: int64(m.MRs),
+		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets,
+	}
+}
+
+// take enters all shares, or none.
+func (l *ledger) take(shares ...share) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range shares {
+		limit, used := l.limit[s.of], l.used[s.of]
+		if limit > 0 && int64(s.n) > limit-used {
+			return &LimitError{Resource: resourceNames[s.of], Limit: limit, Used: used, Wanted: int64(s.n)}
+		}
+	}
+	for _, s := range shares {
+		l.used[s.of] += int64(s.n)
+	}
+	return nil
+}
+
+// give takes shares back.
+func (l *ledger) give(shares ...share) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range shares {
+		l.used[s.of] -= int64(s.n)
+	}
+}
+
+func (l *ledger) inUse(of resource) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.used[of])
+}
