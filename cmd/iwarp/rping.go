@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// rpingCmd has the flags of rdma-core's rping, and such for the MPA startup.
+type rpingCmd struct {
+	Server     bool   `short:"s" xor:"role" required:"" help:"Be the server."`
+	Client     bool   `short:"c" xor:"role" required:"" help:"Be the client."`
+	Addr       string `short:"a" placeholder:"ADDR" help:"Server: address to listen on (default: all). Client: the server's address."`
+	Port       uint16 `short:"p" default:"${rping_port}" help:"Port. With 0 the server takes a free one and prints it."`
+	Count      int    `short:"C" default:"0" help:"Pings to make. 0: until interrupted."`
+	Size       int    `short:"S" default:"${rping_size}" help:"Client: octets of each ping, 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
+	Verbose    bool   `short:"v" help:"Print the data of the pings."`
+	Validate   bool   `short:"V" help:"Compare the data of the pings."`
+	Debug      bool   `short:"d" help:"Print what was negotiated and what happens, on stderr."`
+	Persistent bool   `short:"P" help:"Server: serve many clients, at the same time, until interrupted."`
+
+	CRC         string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
+	Markers     bool          `help:"Ask the peer for markers."`
+	MPARev      uint8         `name:"mpa-rev" enum:"1,2" default:"2" help:"Client: MPA revision to ask for (${enum})."`
+	P2P         bool          `name:"p2p" default:"true" negatable:"" help:"Client: ask for the peer-to-peer model of RFC 6581."`
+	RTR         []string      `name:"rtr" enum:"write,read,send" help:"Ready-to-Receive indications to offer, or as server to support (${enum})."`
+	PrivateData string        `placeholder:"TEXT" help:"Private data of the Request or Reply."`
+	Reject      *string       `placeholder:"TEXT" help:"Server: reject requests, with this private data."`
+	NoFallback  bool          `help:"Client: do not try revision 1 when the peer does not take revision 2."`
+	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
+}
+
+// Run is either role.
+func (c *rpingCmd) Run(ctx context.Context, std streams) error {
+	cfg := rping.Config{
+		Verbose: c.Verbose, Validate: c.Validate, Debug: c.Debug, MPA: c.offer(),
+		Out: log.New(std.out, "", 0), Err: log.New(std.err, "", 0),
+	}
+	if c.Server {
+		return c.serve(ctx, cfg)
+	}
+	if c.Addr == "" {
+		return errors.New("rping: -a: the client needs the server's address")
+	}
+	return rping.Client(ctx, c.hostPort(), rping.ClientConfig{
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout,
+	})
+}
+
+func (c *rpingCmd) hostPort() string {
+	return net.JoinHostPort(c.Addr, strconv.Itoa(int(c.Port)))
+}
+
+func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config) error {
+	ln, err := iwarp.Listen(ctx, "tcp", c.hostPort(), iwarp.ListenConfig{})
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	if c.Port == 0 || c.Debug {
+		cfg.Out.Printf("listening on %v", ln.Addr())
+	}
+	return rping.Serve(ctx, ln, rping.ServerConfig{Config: cfg, Persistent: c.Persistent, Reject: c.Reject})
+}
+
+func (c *rpingCmd) offer() mpa.Offer {
+	o := mpa.Offer{
+		Revision: c.MPARev, Markers: c.Markers, NoCRC: c.CRC == "off",
+		ClientServer: !c.P2P, PrivateData: []byte(c.PrivateData),
+	}
+	for _, kind := range c.RTR {
+		o.RTR |= map[string]mpa.RTR{"write": mpa.RTRWrite, "read": mpa.RTRRead, "send": mpa.RTRSend}[kind]
+	}
+	return o
+}

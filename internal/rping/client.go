@@ -1,0 +1,118 @@
+package rping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// Client connects to the server at addr, host:port, and pings it. When the
+// context ends, so do the pings: that is an error only if there was a number of
+// them to make.
+func Client(ctx context.Context, addr string, cfg ClientConfig) error {
+	if cfg.Size == 0 {
+		cfg.Size = DefaultSize
+	}
+	if cfg.Size < 1 || cfg.Size > MaxSize {
+		return fmt.Errorf("rping: invalid size %d (valid range is 1 to %d)", cfg.Size, MaxSize)
+	}
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	e, err := newEndpoint(&cfg.Config, rnic, cfg.Size)
+	if err != nil {
+		return err
+	}
+	c := &client{endpoint: e, cfg: cfg}
+	if c.source, err = e.register(cfg.Size); err != nil {
+		return err
+	}
+	if err := c.connect(ctx, addr); err != nil {
+		return err
+	}
+	defer c.qp.Close()
+	ctx, cancel := c.whileConnected(ctx)
+	defer cancel()
+	return c.outcome(c.run(ctx))
+}
+
+type client struct {
+	*endpoint
+	cfg    ClientConfig
+	source *iwarp.MR
+	pings  int // done
+}
+
+func (c *client) connect(ctx context.Context, addr string) error {
+	d := iwarp.Dialer{PD: c.pd, QP: c.qpConfig(), MPA: c.offer(), NoFallback: c.cfg.NoFallback, Timeout: c.cfg.Timeout, Prepare: c.prepare}
+	qp, err := d.Dial(ctx, "tcp", addr)
+	var rejected *iwarp.RejectError
+	if errors.As(err, &rejected) {
+		c.privateData(rejected.PrivateData)
+		rejected.Conn.Close()
+	}
+	if err != nil {
+		return err
+	}
+	c.qp = qp
+	c.connected(qp)
+	c.privateData(qp.Negotiated().PrivateData)
+	return nil
+}
+
+func (c *client) run(ctx context.Context) error {
+	for c.cfg.Count == 0 || c.pings < c.cfg.Count {
+		if err := c.ping(ctx); err != nil {
+			return err
+		}
+		c.pings++
+	}
+	return nil
+}
+
+func (c *client) ping(ctx context.Context) error {
+	fill(c.source.Bytes(), c.pings)
+	if err := c.exchange(ctx, c.source); err != nil { // the server reads
+		return err
+	}
+	if err := c.exchange(ctx, c.data); err != nil { // the server writes
+		return err
+	}
+	if c.Validate {
+		if err := compare(c.pings, c.data.Bytes(), c.source.Bytes()); err != nil {
+			return err
+		}
+	}
+	if c.Verbose {
+		c.Out.Printf("ping data: %s", text(c.data.Bytes()))
+	}
+	return nil
+}
+
+// exchange tells the server of a buffer and waits for its "go ahead".
+func (c *client) exchange(ctx context.Context, mr *iwarp.MR) error {
+	if err := c.advertise(ctx, Advert{Remote: mr.Remote(0), Length: uint32(mr.Len())}); err != nil {
+		return err
+	}
+	_, err := c.receive(ctx)
+	return err
+}
+
+// outcome judges why the pings ended.
+func (c *client) outcome(err error) error {
+	endless := c.cfg.Count == 0 && c.pings > 0
+	switch {
+	case errors.Is(err, errDisconnected):
+		c.Err.Print("client DISCONNECT EVENT...")
+		if endless {
+			return nil
+		}
+	case errors.Is(err, context.Canceled) && endless:
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("rping: ping %d: %w", c.pings, err)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package rping
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// attend accepts one connection as a server does and leaves its serving to the
+// test, which has the client misled.
+func attend(t *testing.T, serve func(ctx context.Context, a *attendant) error) (addr string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // the client's end ends it, in the cleanup
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, _ := config()
+	s := &server{cfg: ServerConfig{Config: cfg}, rnic: iwarp.NewRNIC(iwarp.RNICConfig{})}
+	done := make(chan error, 1)
+	go func() {
+		defer ln.Close()
+		req, err := ln.Accept(ctx)
+		if err != nil {
+			done <- err
+			return
+		}
+		a, err := s.accept(ctx, req)
+		if err != nil {
+			done <- err
+			return
+		}
+		defer a.qp.Close()
+		done <- serve(ctx, a)
+	}()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Errorf("the misleading server: %v", err)
+		}
+		s.rnic.Close()
+	})
+	return ln.Addr().String()
+}
+
+func TestClientFindsOneWrongOctet(t *testing.T) {
+	addr := attend(t, func(ctx context.Context, a *attendant) error {
+		source, err := a.receive(ctx)
+		if err != nil {
+			return err
+		}
+		data, err := a.read(ctx, 0, source)
+		if err != nil {
+			return err
+		}
+		data[40] ^= 1
+		if err := a.advertise(ctx, Advert{}); err != nil {
+			return err
+		}
+		sink, err := a.receive(ctx)
+		if err != nil {
+			return err
+		}
+		if err := a.write(ctx, data, sink); err != nil {
+			return err
+		}
+		if err := a.advertise(ctx, Advert{}); err != nil {
+			return err
+		}
+		_, err = a.receive(ctx) // the client leaves
+		if !errors.Is(err, errDisconnected) {
+			return err
+		}
+		return nil
+	})
+	cfg, _, _ := config()
+	err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
+	var wrong *MismatchError
+	if !errors.As(err, &wrong) || wrong.Offset != 40 {
+		t.Errorf("got %v, want a mismatch at offset 40", err)
+	}
+	if !strings.Contains(err.Error(), "data mismatch!") {
+		t.Errorf("%v: not what rdma-core prints", err)
+	}
+}
+
+func TestClientIsSentSomethingElse(t *testing.T) {
+	addr := attend(t, func(ctx context.Context, a *attendant) error {
+		if _, err := a.receive(ctx); err != nil {
+			return err
+		}
+		return a.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("HTTP/1.1")})
+	})
+	cfg, _, _ := config()
+	err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
+	if err == nil || !strings.Contains(err.Error(), "the peer sent 8 octets") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// aClient is a client whose adverts are the test's.
+func aClient(t *testing.T, addr string) *client {
+	t.Helper()
+	cfg, _, _ := config()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	t.Cleanup(func() { rnic.Close() })
+	e, err := newEndpoint(&cfg, rnic, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{endpoint: e}
+	if err := c.connect(t.Context(), addr); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestServerRefusesAdverts(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		advert func(*client) Advert
+		want   string
+	}{
+		{"empty", func(c *client) Advert { return Advert{Remote: c.data.Remote(0)} }, "has 0 octets"},
+		{"too long", func(c *client) Advert { return Advert{Remote: c.data.Remote(0), Length: MaxSize + 1} }, "has 65536 octets"},
+		{"beyond its region", func(c *client) Advert { return Advert{Remote: c.data.Remote(0), Length: 65} }, ""},
+		{"a text that is not a ping's", func(c *client) Advert { return Advert{Remote: c.data.Remote(0), Length: 64} }, "data mismatch!"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t, nil)
+			c := aClient(t, s.addr)
+			defer c.qp.Abort()
+			if err := c.advertise(t.Context(), test.advert(c)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.wait(t); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the server: got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestClientLeavesWithinAPing(t *testing.T) {
+	s := start(t, nil)
+	c := aClient(t, s.addr)
+	fill(c.data.Bytes(), 0)
+	if err := c.exchange(t.Context(), c.data); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.qp.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.wait(t); !errors.Is(err, errWithinPing) {
+		t.Errorf("the server: got %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package rping
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestText(t *testing.T) {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz"
+	for _, test := range []struct {
+		size, ping int
+		want       string // without the octet of zero
+	}{
+		{1, 0, ""},
+		{3, 0, "rd"},
+		{14, 0, "rdma-ping-0: "},
+		{15, 7, "rdma-ping-7: H"},
+		{64, 0, "rdma-ping-0: " + letters[:50]},
+		{64, 1, "rdma-ping-1: " + letters[1:51]},
+		{100, 57, "rdma-ping-57: z" + letters + letters[:26]},
+		{100, 58, "rdma-ping-58: " + letters + letters[:27]},
+		{20, 2000000000, "rdma-ping-200000000"},
+	} {
+		buf := bytes.Repeat([]byte{'?'}, test.size)
+		fill(buf, test.ping)
+		if want := test.want + "\x00"; string(buf) != want {
+			t.Errorf("%d octets, ping %d:\ngot  %q\nwant %q", test.size, test.ping, buf, want)
+		}
+		if got := string(text(buf)); got != test.want {
+			t.Errorf("%d octets, ping %d: text %q", test.size, test.ping, got)
+		}
+	}
+}
+
+func TestTextWithoutEnd(t *testing.T) {
+	if got := string(text([]byte("abc"))); got != "abc" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestCompareFindsEveryWrongOctet(t *testing.T) {
+	want := make([]byte, 100)
+	fill(want, 3)
+	got := bytes.Clone(want)
+	if err := compare(3, got, want); err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		got[i] ^= 0x20
+		var wrong *MismatchError
+		if err := compare(3, got, want); !errors.As(err, &wrong) || wrong.Offset != i || wrong.Ping != 3 {
+			t.Errorf("octet %d is wrong: got %v", i, err)
+		}
+		got[i] ^= 0x20
+	}
+}
+
+func TestAdvert(t *testing.T) {
+	sent := []byte{
+		0x55, 0x79, 0xa6, 0xef, 0x6f, 0x30, 0x11, 0x22, // address
+		0xae, 0x4c, 0xa1, 0x00, // rkey
+		0x00, 0x00, 0x00, 0x40, // length
+	}
+	a, err := ParseAdvert(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Remote.TO != 0x5579a6ef6f301122 || a.Remote.STag != 0xae4ca100 || a.Length != 64 {
+		t.Errorf("got %+v", a)
+	}
+	if again := a.Append(nil); !bytes.Equal(again, sent) {
+		t.Errorf("appended as % x", again)
+	}
+	for _, n := range []int{0, 15, 17} {
+		if _, err := ParseAdvert(make([]byte, n)); err == nil || !strings.Contains(err.Error(), "16") {
+			t.Errorf("%d octets: got %v", n, err)
+		}
+	}
+}

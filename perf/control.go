@@ -1,0 +1,133 @@
+package perf
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// controlSize is how many octets a control message has at most.
+const controlSize = 64 << 10
+
+// A request is what the initiator sends on the control connection; each is
+// answered before the next.
+type request struct {
+	Open  *Options `json:"open,omitempty"`  // what is going to be measured
+	Lanes []region `json:"lanes,omitempty"` // all connections are up: where the initiator's memory is
+	Slice *job     `json:"slice,omitempty"` // get ready for a slice
+	Check bool     `json:"check,omitempty"` // the slice is over: is the data right?
+}
+
+// An answer is what the responder sends.
+type answer struct {
+	Error   string   `json:"error,omitempty"`
+	TCPPort int      `json:"tcp_port,omitempty"` // to Open
+	Lanes   []region `json:"lanes,omitempty"`    // to Lanes
+}
+
+// A PeerError is what the other end says is wrong.
+type PeerError struct{ Text string }
+
+func (e *PeerError) Error() string { return "perf: the responder says: " + e.Text }
+
+// control is the connection on which the two ends agree on what to do.
+type control struct {
+	qp      *iwarp.QP
+	cq      *iwarp.CQ
+	in, out *iwarp.MR
+	wc      [2]iwarp.WC
+}
+
+func newControl(rnic *iwarp.RNIC, pd *iwarp.PD) (*control, error) {
+	c := new(control)
+	var err error
+	if c.cq, err = rnic.CreateCQ(16); err != nil {
+		return nil, err
+	}
+	if c.in, err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite); err != nil {
+		return nil, err
+	}
+	c.out, err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite)
+	return c, err
+}
+
+func (c *control) config() iwarp.QPConfig {
+	return iwarp.QPConfig{SendCQ: c.cq, RecvCQ: c.cq, SendDepth: 4, RecvDepth: 4}
+}
+
+// prepare posts the receive for the other end's first message.
+func (c *control) prepare(qp *iwarp.QP) error {
+	c.qp = qp
+	return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{c.in.Slice(0, controlSize)}})
+}
+
+// call sends a request and returns its answer.
+func (c *control) call(ctx context.Context, req request) (answer, error) {
+	var a answer
+	if err := c.send(ctx, req); err != nil {
+		return a, err
+	}
+	if err := c.receive(ctx, &a); err != nil {
+		return a, err
+	}
+	if a.Error != "" {
+		return a, &PeerError{a.Error}
+	}
+	return a, c.ended(ctx, c.prepare(c.qp))
+}
+
+// next waits for a request.
+func (c *control) next(ctx context.Context) (request, error) {
+	var req request
+	err := c.receive(ctx, &req)
+	return req, err
+}
+
+// answer answers a request; the next may then come at any time.
+func (c *control) answer(ctx context.Context, a answer) error {
+	if err := c.prepare(c.qp); err != nil {
+		return c.ended(ctx, err)
+	}
+	return c.send(ctx, a)
+}
+
+func (c *control) send(ctx context.Context, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(text) > controlSize {
+		return fmt.Errorf("perf: a control message of %d octets: %d is the limit", len(text), controlSize)
+	}
+	n := copy(c.out.Bytes(), text)
+	return c.ended(ctx, c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{c.out.Slice(0, n)}}))
+}
+
+// receive waits for a message. It passes over the completion of our own Send,
+// which must be in before out is used again: the other end answers, so it is.
+func (c *control) receive(ctx context.Context, v any) error {
+	for {
+		for i := range c.wc[:c.cq.Poll(c.wc[:1])] {
+			wc := &c.wc[i]
+			if wc.Err() != nil {
+				return c.ended(ctx, wc.Err())
+			}
+			if wc.Op == iwarp.OpRecv {
+				return json.Unmarshal(c.in.Bytes()[:wc.Length], v)
+			}
+		}
+		if err := c.cq.Wait(ctx); err != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ended tells what an error on the connection means for it.
+func (c *control) ended(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("perf: control connection: %w", endReason(ctx, c.qp, err))
+}

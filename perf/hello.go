@@ -1,0 +1,72 @@
+package perf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// helloVersion changes whenever the two ends would misunderstand each other.
+const helloVersion = 1
+
+// A hello is the private data of a connection request: who it is from, and
+// what must be known before the connection is up.
+//
+//	0       4        5       6       8          16      18
+//	+-------+--------+-------+-------+----------+-------+
+//	| magic | vers.  | flags | index | session  | reads |
+//	+-------+--------+-------+-------+----------+-------+
+//
+// The same octets, without flags and reads, open a plain TCP connection.
+type hello struct {
+	control bool
+	markers bool
+	noCRC   bool
+	index   uint16 // of the connection
+	session uint64
+	reads   uint16 // IRD and ORD
+}
+
+const (
+	helloMagic = "iwpf"
+	helloLen   = 18
+
+	flagControl = 1 << 0
+	flagMarkers = 1 << 1
+	flagNoCRC   = 1 << 2
+)
+
+// errNotPerf is what private data that is not a hello parses to.
+var errNotPerf = errors.New("perf: the connection request is not one of iwarp perf")
+
+func (h hello) octets() []byte {
+	b := append(make([]byte, 0, helloLen), helloMagic...)
+	b = append(b, helloVersion, flag(h.control, flagControl)|flag(h.markers, flagMarkers)|flag(h.noCRC, flagNoCRC))
+	b = binary.BigEndian.AppendUint16(b, h.index)
+	b = binary.BigEndian.AppendUint64(b, h.session)
+	return binary.BigEndian.AppendUint16(b, h.reads)
+}
+
+func flag(set bool, bit byte) byte {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+func parseHello(b []byte) (hello, error) {
+	if len(b) < 5 || string(b[:4]) != helloMagic {
+		return hello{}, errNotPerf
+	}
+	if b[4] != helloVersion || len(b) < helloLen {
+		return hello{}, fmt.Errorf("perf: the other end speaks version %d of the measurement protocol, this one version %d", b[4], helloVersion)
+	}
+	return hello{
+		control: b[5]&flagControl != 0,
+		markers: b[5]&flagMarkers != 0,
+		noCRC:   b[5]&flagNoCRC != 0,
+		index:   binary.BigEndian.Uint16(b[6:]),
+		session: binary.BigEndian.Uint64(b[8:]),
+		reads:   binary.BigEndian.Uint16(b[16:]),
+	}, nil
+}

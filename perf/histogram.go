@@ -1,0 +1,68 @@
+package perf
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// longest is the longest round trip that the histograms tell from longer ones.
+const longest = time.Minute
+
+// newHistogram returns a histogram of nanoseconds, exact to three digits.
+func newHistogram() *hdr.Histogram { return hdr.New(1, longest.Nanoseconds(), 3) }
+
+// record adds a round trip.
+func record(h *hdr.Histogram, d time.Duration) {
+	// Within these bounds recording cannot fail.
+	_ = h.RecordValue(min(max(d.Nanoseconds(), 1), longest.Nanoseconds()))
+}
+
+// Latencies are what perftest prints of latencies, in microseconds.
+type Latencies struct {
+	LatencyIterations int64 `json:"n_iterations_lat"`
+
+	Min     float64 `json:"t_min"`
+	Max     float64 `json:"t_max"`
+	Typical float64 `json:"t_typical"` // the median
+	Average float64 `json:"t_avg"`
+	Stdev   float64 `json:"t_stdev"`
+	P99     float64 `json:"percentile_99"`
+	P999    float64 `json:"percentile_99.9"`
+}
+
+// latencies tells what a histogram of round trips says of latencies, which
+// are so many-th parts of one.
+func latencies(rtt *hdr.Histogram, parts float64) Latencies {
+	if rtt.TotalCount() == 0 {
+		return Latencies{}
+	}
+	us := func(ns float64) float64 { return ns / parts / 1e3 }
+	return Latencies{
+		LatencyIterations: rtt.TotalCount(),
+
+		Min:     us(float64(rtt.Min())),
+		Max:     us(float64(rtt.Max())),
+		Typical: us(float64(rtt.ValueAtQuantile(50))),
+		Average: us(rtt.Mean()),
+		Stdev:   us(rtt.StdDev()),
+		P99:     us(float64(rtt.ValueAtQuantile(99))),
+		P999:    us(float64(rtt.ValueAtQuantile(99.9))),
+	}
+}
+
+// median returns the middle of the values, the mean of the two middle ones of
+// an even number, and NaN of none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	s := slices.Sorted(slices.Values(values))
+	mid := len(s) / 2
+	if len(s)%2 == 1 {
+		return s[mid]
+	}
+	return (s[mid-1] + s[mid]) / 2
+}

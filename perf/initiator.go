@@ -1,0 +1,172 @@
+package perf
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// dialTimeout is how long a connection may take to come up.
+const dialTimeout = 10 * time.Second
+
+// An Observer is told how a measurement goes. Functions that are nil are not
+// called; none is called while something is timed.
+type Observer struct {
+	Connected func(Negotiated)
+	Progress  func(Progress)
+	Result    func(Result)
+}
+
+// Connect measures what the options ask for against the responder at addr,
+// host:port.
+func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	s, err := newSession(initiator, rnic)
+	if err != nil {
+		return nil, err
+	}
+	report, err := s.measure(ctx, addr, opts, watch)
+	s.close(err == nil)
+	if err != nil && ctx.Err() != nil { // what that did to the connections is of no interest
+		err = context.Cause(ctx)
+	}
+	return report, err
+}
+
+// measure connects to the responder and does all that the options ask for.
+func (s *session) measure(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
+	d := &dialing{session: s, addr: addr, id: newSessionID()}
+	if err := d.connectControl(ctx, opts); err != nil {
+		return nil, err
+	}
+	ctx, cancel := whileConnected(ctx, s.ctl.qp)
+	defer cancel()
+	if err := d.connect(ctx, opts); err != nil {
+		return nil, err
+	}
+	m := &measurement{session: s, watch: watch}
+	if err := m.run(ctx); err != nil {
+		return nil, err
+	}
+	return &m.report, nil
+}
+
+func newSessionID() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// dialing brings the initiator's connections up.
+type dialing struct {
+	*session
+	addr string
+	id   uint64
+}
+
+// connect brings up all but the control connection.
+func (d *dialing) connect(ctx context.Context, opts Options) error {
+	opened, err := d.ctl.call(ctx, request{Open: &opts})
+	if err != nil {
+		return err
+	}
+	if err := d.allocate(opts); err != nil {
+		return err
+	}
+	for i := range d.qps {
+		if err := d.connectLane(ctx, i, opened.TCPPort); err != nil {
+			return err
+		}
+	}
+	up, err := d.ctl.call(ctx, request{Lanes: d.regions()})
+	if err != nil {
+		return err
+	}
+	return d.meet(up.Lanes)
+}
+
+// connectControl brings up the control connection, whose MPA options are
+// those that always work.
+func (d *dialing) connectControl(ctx context.Context, opts Options) error {
+	dialer := iwarp.Dialer{
+		PD:      d.pd,
+		QP:      d.ctl.config(),
+		MPA:     mpa.Offer{Revision: opts.Revision, PrivateData: hello{control: true, session: d.id}.octets()},
+		Timeout: dialTimeout,
+		Prepare: d.ctl.prepare,
+	}
+	_, err := dialer.Dial(ctx, "tcp", d.addr)
+	if err != nil {
+		d.ctl.qp = nil
+	}
+	return refusal(err)
+}
+
+func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
+	if d.qps[i].qp, err = d.dialQP(ctx, i); err != nil {
+		return err
+	}
+	if d.opts.NoBaseline {
+		return nil
+	}
+	d.tcps[i].conn, err = d.dialTCP(ctx, i, tcpPort)
+	return err
+}
+
+func (d *dialing) dialQP(ctx context.Context, i int) (*iwarp.QP, error) {
+	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC, reads: uint16(d.opts.reads())}
+	offer := h.offer()
+	offer.Revision, offer.PrivateData = d.opts.Revision, h.octets()
+	dialer := iwarp.Dialer{PD: d.pd, QP: d.qps[i].config(d.opts.maxSlots()), MPA: offer, Timeout: dialTimeout}
+	qp, err := dialer.Dial(ctx, "tcp", d.addr)
+	return qp, refusal(err)
+}
+
+// refusal adds to a rejection what the responder says about it.
+func refusal(err error) error {
+	var rejected *iwarp.RejectError
+	if !errors.As(err, &rejected) {
+		return err
+	}
+	if rejected.Conn != nil {
+		rejected.Conn.Close()
+	}
+	return fmt.Errorf("%w: %w", err, &PeerError{string(rejected.PrivateData)})
+}
+
+// offer returns what both ends bring to the MPA startup of such a connection.
+func (h hello) offer() mpa.Offer {
+	return mpa.Offer{Markers: h.markers, NoCRC: h.noCRC, IRD: h.reads, ORD: h.reads}
+}
+
+// dialTCP opens the plain TCP connection beside a QP. It is accepted when the
+// responder sends the hello back.
+func (d *dialing) dialTCP(ctx context.Context, i, port int) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(d.ctl.qp.RemoteAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("perf: plain TCP beside the QP (it can be left out): %w", err)
+	}
+	text := hello{session: d.id, index: uint16(i)}.octets()
+	if _, err := conn.Write(text); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}

@@ -1,0 +1,47 @@
+package perf
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// Negotiated is what the MPA startup of the measured connections came to.
+type Negotiated struct {
+	Dialect         string `json:"dialect"`
+	Revision        int    `json:"revision"`
+	MarkersReceived bool   `json:"markers_received"`
+	MarkersSent     bool   `json:"markers_sent"`
+	CRC             bool   `json:"crc"`
+	IRD             int    `json:"ird"` // Reads the other end may have under way
+	ORD             int    `json:"ord"` // Reads this end may have under way
+	PeerToPeer      bool   `json:"peer_to_peer"`
+	RTR             string `json:"rtr"`
+	EMSS            int    `json:"emss"`   // octets
+	MULPDU          int    `json:"mulpdu"` // octets
+	FellBack        string `json:"fell_back,omitempty"`
+}
+
+func negotiated(qp *iwarp.QP) Negotiated {
+	n := qp.Negotiated()
+	out := Negotiated{
+		Dialect:         n.Dialect.String(),
+		Revision:        int(n.Revision),
+		MarkersReceived: n.MarkersReceive,
+		MarkersSent:     n.MarkersSend,
+		CRC:             n.CRC,
+		IRD:             int(n.IRD),
+		ORD:             int(n.ORD),
+		PeerToPeer:      n.PeerToPeer,
+		RTR:             "none",
+		EMSS:            n.EMSS,
+		MULPDU:          n.MULPDU,
+	}
+	if n.RTR != 0 {
+		out.RTR = n.RTR.String()
+	}
+	if n.FellBack {
+		out.FellBack = fmt.Sprint(n.FallbackReason)
+	}
+	return out
+}

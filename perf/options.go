@@ -1,0 +1,174 @@
+package perf
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Defaults and limits of Options. The limits bound what an initiator can make
+// a responder allocate.
+const (
+	DefaultDepth    = 128
+	DefaultDuration = 300 * time.Millisecond
+	DefaultPort     = 18515 // perftest's
+
+	MaxDepth  = 8192
+	MaxSize   = 64 << 20
+	MaxQPs    = 64
+	MaxMemory = 1 << 30 // octets of buffers on each side
+
+	// softRing is how many octets of buffer a QP gets in each direction when
+	// no depth is stated: large messages then have fewer under way.
+	softRing = 4 << 20
+	minSlots = 4
+	maxReads = 128 // IRD and ORD at most asked for: what siw has
+)
+
+// Options state a measurement. The zero value is the default run.
+type Options struct {
+	// Ops are the operations to measure. If empty, all of them.
+	Ops []Op `json:"ops,omitempty"`
+
+	// Sizes are the message lengths in octets, 1 to MaxSize. If empty, 64,
+	// 4096, 65536 and 1048576.
+	Sizes []int `json:"sizes,omitempty"`
+
+	// Depth is how many messages may be under way, on each QP, when bandwidth
+	// is measured. If zero, DefaultDepth, or fewer for large messages so that a
+	// QP's buffers stay within 4 MiB in each direction (but 4 messages at least).
+	Depth int `json:"tx_depth,omitempty"`
+
+	// Duration is the time measured for each operation, size, quantity and
+	// transport, over all rounds. If zero, DefaultDuration.
+	Duration time.Duration `json:"duration_ns,omitempty"`
+
+	// QPs is the number of connections bandwidth is measured over; latency
+	// is always measured over one. If zero, 1.
+	QPs int `json:"qps,omitempty"`
+
+	// Markers asks for markers in both directions.
+	Markers bool `json:"markers,omitempty"`
+
+	// NoCRC turns CRCs off, in both directions.
+	NoCRC bool `json:"no_crc,omitempty"`
+
+	// Revision is the MPA revision to ask for, 1 or 2. If zero, 2.
+	Revision uint8 `json:"mpa_revision,omitempty"`
+
+	// NoBaseline leaves the measurement of plain TCP out.
+	NoBaseline bool `json:"no_baseline,omitempty"`
+
+	// Corrupt makes both ends spoil one octet of what they send over iWARP,
+	// so that one can see the verification fail.
+	Corrupt bool `json:"corrupt,omitempty"`
+}
+
+// resolved returns the options with defaults in the place of zeros, or why
+// they cannot be met.
+func (o Options) resolved() (Options, error) {
+	if len(o.Ops) == 0 {
+		o.Ops = AllOps()
+	}
+	if len(o.Sizes) == 0 {
+		o.Sizes = []int{64, 4 << 10, 64 << 10, 1 << 20}
+	}
+	if o.Duration == 0 {
+		o.Duration = DefaultDuration
+	}
+	if o.QPs == 0 {
+		o.QPs = 1
+	}
+	if o.Revision == 0 {
+		o.Revision = 2
+	}
+	return o, o.validate()
+}
+
+// An OptionError says which option cannot be met, and why.
+type OptionError struct {
+	Option string // as on the command line, without dashes
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("perf: option %s: %s", e.Option, e.Reason)
+}
+
+// validate checks resolved options.
+func (o Options) validate() error {
+	for _, op := range o.Ops {
+		if op < Send || op > Read {
+			return &OptionError{"op", fmt.Sprintf("no operation %v", op)}
+		}
+	}
+	for _, size := range o.Sizes {
+		if size < 1 || size > MaxSize {
+			return &OptionError{"size", fmt.Sprintf("%d octets is not between 1 and %d", size, MaxSize)}
+		}
+	}
+	switch {
+	case o.Depth < 0 || o.Depth == 1 || o.Depth > MaxDepth:
+		return &OptionError{"depth", fmt.Sprintf("%d is not between 2 and %d", o.Depth, MaxDepth)}
+	case o.QPs < 0 || o.QPs > MaxQPs:
+		return &OptionError{"qps", fmt.Sprintf("%d is not between 1 and %d", o.QPs, MaxQPs)}
+	case o.Duration < 0:
+		return &OptionError{"duration", "is negative"}
+	case o.Revision != 1 && o.Revision != 2:
+		return &OptionError{"mpa-rev", fmt.Sprintf("there is no revision %d to ask for: 1 or 2", o.Revision)}
+	case o.memory() > MaxMemory:
+		return &OptionError{"depth", fmt.Sprintf("depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit",
+			o.memory()>>20, MaxMemory>>20)}
+	}
+	return nil
+}
+
+// slots returns how many messages of that size a QP has buffers for, in each
+// direction: that is how many may be under way.
+func (o Options) slots(size int) int {
+	if o.Depth != 0 {
+		return o.Depth
+	}
+	return min(DefaultDepth, max(minSlots, softRing/size))
+}
+
+// maxSlots returns the most slots that any of the sizes has.
+func (o Options) maxSlots() int {
+	most := 0
+	for _, size := range o.Sizes {
+		most = max(most, o.slots(size))
+	}
+	return most
+}
+
+// ring returns the octets of buffer that a QP needs in each direction.
+func (o Options) ring() int64 {
+	most := int64(0)
+	for _, size := range o.Sizes {
+		most = max(most, int64(size)*int64(o.slots(size)))
+	}
+	return most
+}
+
+// memory returns the octets of buffer that one side needs in all.
+func (o Options) memory() int64 { return 2 * o.ring() * int64(o.QPs) }
+
+// reads returns the IRD and ORD to ask for.
+func (o Options) reads() int { return min(o.maxSlots(), maxReads) }
+
+// ParseSize reads a number of octets; a K or M behind it means 2^10 or 2^20.
+func ParseSize(text string) (int, error) {
+	digits, shift := text, 0
+	switch {
+	case strings.HasSuffix(text, "K"), strings.HasSuffix(text, "k"):
+		digits, shift = text[:len(text)-1], 10
+	case strings.HasSuffix(text, "M"), strings.HasSuffix(text, "m"):
+		digits, shift = text[:len(text)-1], 20
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || n > MaxSize>>shift {
+		return 0, &OptionError{"size", fmt.Sprintf("%q is not a number of octets between 1 and 64M", text)}
+	}
+	return n << shift, nil
+}

@@ -1,0 +1,46 @@
+package perf
+
+import (
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// ping times message by message: each goes out when the answer to the one
+// before has come, or for Reads when the one before is complete.
+func (r *qpRun) ping(rtt *hdr.Histogram) error {
+	last := time.Now()
+	for i := range r.Count {
+		if err := r.post(i); err != nil {
+			return r.lost(err)
+		}
+		if err := r.answered(i + 1); err != nil {
+			return err
+		}
+		now := time.Now()
+		record(rtt, now.Sub(last))
+		last = now
+	}
+	return r.finish(r.Count, r.recvs.total)
+}
+
+// answered waits for the answers to n messages.
+func (r *qpRun) answered(n int) error {
+	if r.Op == Read {
+		return r.finish(n, 0)
+	}
+	return r.finish(0, n)
+}
+
+// pong is the responder's part.
+func (r *qpRun) pong() error {
+	for i := range r.Count {
+		if err := r.finish(0, i+1); err != nil {
+			return err
+		}
+		if err := r.post(i); err != nil {
+			return r.lost(err)
+		}
+	}
+	return r.finish(r.Count, r.Count)
+}

@@ -1,0 +1,73 @@
+package perf
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// receives are the receives of one slice: exactly as many as there will be
+// messages, so that none is left over for the next.
+type receives struct {
+	size  int // octets each message must have; 0 for credits and signals
+	total int
+	ahead int // posted at most before they are used
+	wrs   []iwarp.RecvWR
+
+	posted, done int
+}
+
+// plan says what this side of the lane will receive in a slice.
+func (l *qpLane) plan(j job) receives {
+	switch {
+	case j.Op == Read:
+		return receives{}
+	case j.Quantity == Latency && j.Op == Write: // a signal for each Write
+		return signals(j.Count, j.Slots)
+	case j.receives(l.side) && j.Op == Send:
+		return l.messages(j)
+	case j.Op == Send: // credits
+		return signals(j.credits(), j.Slots/j.creditGrain()+2)
+	default: // one signal behind the last Write, or the answer to it
+		return signals(1, 1)
+	}
+}
+
+// signals are receives of zero-length Sends, which need no buffer.
+func signals(total, ahead int) receives {
+	return receives{total: total, ahead: ahead, wrs: make([]iwarp.RecvWR, 1)}
+}
+
+// messages are receives into the slots of the sink.
+func (l *qpLane) messages(j job) receives {
+	sgl := make([]iwarp.SGE, j.Slots)
+	wrs := make([]iwarp.RecvWR, j.Slots)
+	for slot := range wrs {
+		sgl[slot] = l.rx.Slice(slot*j.Size, j.Size)
+		wrs[slot].SGL = sgl[slot : slot+1 : slot+1]
+	}
+	return receives{size: j.Size, total: j.Count, ahead: j.Slots, wrs: wrs}
+}
+
+// post posts as many receives as may be ahead.
+func (r *receives) post(qp *iwarp.QP) error {
+	for r.posted < min(r.total, r.done+r.ahead) {
+		wr := &r.wrs[r.posted%len(r.wrs)]
+		wr.ID = uint64(r.posted)
+		if err := qp.PostRecv(wr); err != nil {
+			return fmt.Errorf("perf: posting a receive: %w", err)
+		}
+		r.posted++
+	}
+	return nil
+}
+
+// received takes account of a message and posts a receive in its place.
+func (r *receives) received(qp *iwarp.QP, wc *iwarp.WC) error {
+	if wc.ID != uint64(r.done) || wc.Length != r.size {
+		return fmt.Errorf("perf: received message %d of %d octets, expected message %d of %d octets",
+			wc.ID, wc.Length, r.done, r.size)
+	}
+	r.done++
+	return r.post(qp)
+}

@@ -1,0 +1,102 @@
+package perf
+
+import "fmt"
+
+// A ring is a buffer cut into slots of one message each. Message i of a slice
+// leaves from slot i modulo the number of slots, and arrives there.
+type ring struct {
+	mem         []byte
+	size, slots int
+}
+
+func newRing(mem []byte, size, slots int) ring {
+	return ring{mem[:size*slots], size, slots}
+}
+
+// offset returns where the slot of message i begins.
+func (r ring) offset(i int) int { return i % r.slots * r.size }
+
+// message returns the slot of message i.
+func (r ring) message(i int) []byte {
+	off := r.offset(i)
+	return r.mem[off : off+r.size]
+}
+
+// stamped returns the slot of message i with its sequence number in it.
+func (r ring) stamped(j *job, i int) []byte {
+	msg := r.message(i)
+	stamp(msg, uint64(i))
+	if j.Corrupt && i+1 == j.Count {
+		spoil(msg)
+	}
+	return msg
+}
+
+// spoil changes one bit of a message.
+func spoil(msg []byte) { msg[len(msg)-1] ^= 0x01 }
+
+// source returns which slot Read i takes its octets from. It moves on by one
+// in each lap, so that what an earlier lap left in a sink is not mistaken for
+// what the last one should have.
+func (r ring) source(i int) int { return (i + i/r.slots) % r.slots }
+
+// A CorruptionError is an octet that is not what was sent.
+type CorruptionError struct {
+	Transport Transport
+	Op        Op
+	Quantity  Quantity
+	Side      string // whose memory it was found in: "initiator" or "responder"
+	QP        int    // index of the connection
+	Size      int    // message length in octets
+	Message   int    // sequence number, -1 if no message was sent to this place
+	Offset    int    // within the message, in octets
+	Got, Want byte
+}
+
+func (e *CorruptionError) Error() string {
+	msg := fmt.Sprintf("message %d", e.Message)
+	if e.Message < 0 {
+		msg = "a slot that nothing was sent to"
+	}
+	return fmt.Sprintf("perf: wrong data: %s %v of %d octets (%s), connection %d, %s's memory: %s, offset %d: got 0x%02x, want 0x%02x",
+		e.Transport, e.Op, e.Size, e.Quantity, e.QP, e.Side, msg, e.Offset, e.Got, e.Want)
+}
+
+// check compares a sink with what the last messages of the slice must have
+// left in each slot, and unused slots with what was there before.
+func (r ring) check(j job) *CorruptionError {
+	want := make([]byte, r.size)
+	for slot := range r.slots {
+		last := lastMessage(slot, r.slots, j.Count)
+		r.expect(want, j, slot, last)
+		got := r.message(slot)
+		if at := firstDifference(got, want); at >= 0 {
+			return &CorruptionError{Transport: j.Transport, Op: j.Op, Quantity: j.Quantity,
+				Size: r.size, Message: last, Offset: at, Got: got[at], Want: want[at]}
+		}
+	}
+	return nil
+}
+
+// expect writes what slot must hold after message last, or none if negative.
+func (r ring) expect(want []byte, j job, slot, last int) {
+	p := pattern{j.Salt}
+	switch {
+	case last < 0:
+		p.poison(want, slot*r.size)
+	case j.Op == Read:
+		p.fill(want, r.source(last)*r.size)
+	default:
+		p.fill(want, slot*r.size)
+		stamp(want, uint64(last))
+	}
+}
+
+// lastMessage returns the highest sequence number below count that falls into
+// the slot, -1 if there is none.
+func lastMessage(slot, slots, count int) int {
+	if slot >= count {
+		return -1
+	}
+	return slot + (count-1-slot)/slots*slots
+}

@@ -1,0 +1,131 @@
+package perf_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// serve runs a responder for the length of the test and returns its address
+// and what it reports.
+func serve(t *testing.T) (addr string, visits <-chan perf.Visit) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, done := make(chan perf.Visit, 16), make(chan error, 1)
+	go func() { done <- perf.Serve(ctx, ln, func(v perf.Visit) { ended <- v }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the responder ended with %v", err)
+		}
+		ln.Close()
+	})
+	return ln.Addr().String(), ended
+}
+
+func TestOnlyTheInitiatorStatesOptions(t *testing.T) {
+	addr, visits := serve(t)
+	opts := perf.Options{
+		Ops: []perf.Op{perf.Write}, Sizes: []int{300}, Depth: 9, Duration: time.Millisecond, QPs: 2,
+		Markers: true, NoCRC: true, Revision: 2,
+	}
+	report, err := perf.Connect(t.Context(), addr, opts, perf.Observer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := report.Negotiated
+	if !n.MarkersReceived || !n.MarkersSent || n.CRC || n.ORD != 9 || n.IRD != 9 {
+		t.Errorf("markers both ways, no CRC, and a depth of 9 were asked for: got %+v", n)
+	}
+	if got := report.Results[0].TXDepth; got != 9 {
+		t.Errorf("depth %d", got)
+	}
+	visit := <-visits
+	if diff := cmp.Diff(opts, visit.Options); diff != "" || visit.Err != nil {
+		t.Errorf("the responder: %v (-stated +arrived):\n%s", visit.Err, diff)
+	}
+}
+
+func TestServeOneAfterTheOther(t *testing.T) {
+	addr, visits := serve(t)
+	for range 3 {
+		if _, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{}); err != nil {
+			t.Fatal(err)
+		}
+		if v := <-visits; v.Err != nil {
+			t.Fatal(v.Err)
+		}
+	}
+}
+
+func TestServeRejectsASecondMeasurement(t *testing.T) {
+	addr, _ := serve(t)
+	var second error
+	_, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{Connected: func(perf.Negotiated) {
+		_, second = perf.Connect(t.Context(), addr, quick(64), perf.Observer{})
+	}})
+	if err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	var told *perf.PeerError
+	if !errors.As(second, &told) || !strings.Contains(told.Text, "under way") {
+		t.Errorf("the second: got %v, want to be told that one is under way", second)
+	}
+}
+
+func TestServeRejectsOthers(t *testing.T) {
+	addr, _ := serve(t)
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	pd, err := rnic.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := iwarp.Dialer{PD: pd, MPA: mpa.Offer{PrivateData: []byte("not a hello")}}
+	_, err = d.Dial(t.Context(), "tcp", addr)
+	var rejected *iwarp.RejectError
+	if !errors.As(err, &rejected) {
+		t.Fatalf("got %v, want a rejection", err)
+	}
+	rejected.Conn.Close()
+	if !strings.Contains(string(rejected.PrivateData), "not one of iwarp perf") {
+		t.Errorf("private data %q", rejected.PrivateData)
+	}
+	if _, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{}); err != nil {
+		t.Errorf("a measurement after that: %v", err)
+	}
+}
+
+func TestConnectCanceled(t *testing.T) {
+	addr, visits := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	opts := perf.Options{Duration: time.Hour} // a slice would take minutes
+	_, err := perf.Connect(ctx, addr, opts, perf.Observer{Progress: func(perf.Progress) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if v := <-visits; v.Err == nil {
+		t.Error("the responder did not notice")
+	}
+	if _, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{}); err != nil {
+		t.Errorf("a measurement after that: %v", err)
+	}
+}
+
+func TestConnectToNobody(t *testing.T) {
+	if _, err := perf.Connect(t.Context(), "127.0.0.1:1", quick(64), perf.Observer{}); err == nil {
+		t.Error("connected to port 1")
+	}
+}

@@ -1,0 +1,165 @@
+package perf
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A session is one end of a measurement: its memory and its connections.
+type session struct {
+	side side
+	opts Options // resolved
+	rnic *iwarp.RNIC
+	pd   *iwarp.PD
+	ctl  *control
+
+	bufs []buffers
+	qps  []*qpLane
+	tcps []*tcpLane
+}
+
+// newSession makes an end that has a control connection to come, and nothing else.
+func newSession(s side, rnic *iwarp.RNIC) (*session, error) {
+	pd, err := rnic.AllocPD()
+	if err != nil {
+		return nil, err
+	}
+	ctl, err := newControl(rnic, pd)
+	return &session{side: s, rnic: rnic, pd: pd, ctl: ctl}, err
+}
+
+// allocate makes the buffers and the lanes for the options.
+func (s *session) allocate(opts Options) error {
+	s.opts = opts
+	s.tcps = make([]*tcpLane, opts.QPs)
+	for i := range opts.QPs {
+		bufs := newBuffers(int(opts.ring()))
+		l, err := newQPLane(s.side, s.rnic, s.pd, bufs, opts.maxSlots())
+		if err != nil {
+			return err
+		}
+		s.bufs = append(s.bufs, bufs)
+		s.qps = append(s.qps, l)
+		s.tcps[i] = &tcpLane{bufs: bufs}
+	}
+	return nil
+}
+
+// regions returns where this end's memory is, lane by lane.
+func (s *session) regions() []region {
+	all := make([]region, len(s.qps))
+	for i, l := range s.qps {
+		all[i] = l.region()
+	}
+	return all
+}
+
+// meet takes note of where the other end's memory is.
+func (s *session) meet(peer []region) error {
+	if len(peer) != len(s.qps) {
+		return &OptionError{"qps", "the two ends disagree on how many there are"}
+	}
+	for i, r := range peer {
+		s.qps[i].peer = r
+	}
+	return nil
+}
+
+func (s *session) lane(j job, i int) lane {
+	if j.Transport == TCP {
+		return s.tcps[i]
+	}
+	return s.qps[i]
+}
+
+// prepare readies buffers and receives for a slice.
+func (s *session) prepare(j job) error {
+	for i := range j.lanes(s.opts.QPs) {
+		s.bufs[i].fill(j.onLane(i))
+		if err := s.lane(j, i).prepare(j.onLane(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// initiate drives a prepared slice on all its lanes and says how long it took.
+func (s *session) initiate(ctx context.Context, j job, rtt *hdr.Histogram) (time.Duration, error) {
+	start := time.Now()
+	err := concurrently(ctx, j.lanes(s.opts.QPs), func(ctx context.Context, i int) error {
+		return s.lane(j, i).initiate(ctx, j.onLane(i), rtt)
+	})
+	return time.Since(start), err
+}
+
+// respond answers a prepared slice on all its lanes.
+func (s *session) respond(ctx context.Context, j job) error {
+	return concurrently(ctx, j.lanes(s.opts.QPs), func(ctx context.Context, i int) error {
+		return s.lane(j, i).respond(ctx, j.onLane(i))
+	})
+}
+
+// check verifies what the slice left in this end's memory.
+func (s *session) check(j job) error {
+	for i := range j.lanes(s.opts.QPs) {
+		if err := s.bufs[i].check(j.onLane(i), s.side, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abort ends the connections that carry data at once.
+func (s *session) abort() {
+	for i, l := range s.qps {
+		if l.qp != nil {
+			l.qp.Abort()
+		}
+		if c := s.tcps[i].conn; c != nil {
+			c.Close()
+		}
+	}
+}
+
+// close ends all connections: gracefully after success, at once otherwise.
+func (s *session) close(ok bool) {
+	if !ok {
+		s.abort()
+	}
+	for i, l := range s.qps {
+		if l.qp != nil {
+			l.qp.Close()
+		}
+		if c := s.tcps[i].conn; c != nil {
+			c.Close()
+		}
+	}
+	if s.ctl.qp != nil {
+		s.ctl.qp.Close()
+	}
+}
+
+// concurrently runs f for 0 to n-1 and returns the first error there was;
+// it cancels the others' context.
+func concurrently(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	if n == 1 { // no hand-over between goroutines inside the timed part
+		return f(ctx, 0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if err := f(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}

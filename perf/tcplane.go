@@ -1,0 +1,209 @@
+package perf
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// requestLen is the length in octets of what asks for a message, in the
+// counterpart of a Read: its sequence number, and eight octets for what else
+// such a request would hold.
+const requestLen = 16
+
+// readChunk is how many octets a read takes at most; more leaves the cache.
+const readChunk = 256 << 10
+
+// A tcpLane is a lane over plain TCP.
+type tcpLane struct {
+	conn net.Conn
+	bufs buffers
+}
+
+func (l *tcpLane) prepare(job) error { return nil }
+
+func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error {
+	r := l.begin(j)
+	defer l.closeWith(ctx)()
+	switch {
+	case j.Op == Read:
+		return r.wrap(r.fetch(rtt))
+	case j.Quantity == Latency:
+		return r.wrap(r.ping(rtt))
+	default:
+		return r.wrap(r.stream())
+	}
+}
+
+func (l *tcpLane) respond(ctx context.Context, j job) error {
+	r := l.begin(j)
+	defer l.closeWith(ctx)()
+	switch {
+	case j.Op == Read:
+		return r.wrap(r.serve())
+	case j.Quantity == Latency:
+		return r.wrap(r.pong())
+	default:
+		return r.wrap(r.absorb())
+	}
+}
+
+// closeWith closes the connection when the context ends, until the function
+// it returns is called.
+func (l *tcpLane) closeWith(ctx context.Context) func() {
+	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
+	return func() { stop() }
+}
+
+// A tcpRun is one slice on a TCP connection as one side sees it.
+type tcpRun struct {
+	*tcpLane
+	job
+	out, in  ring
+	received int64 // octets
+}
+
+func (l *tcpLane) begin(j job) *tcpRun {
+	return &tcpRun{tcpLane: l, job: j, out: newRing(l.bufs.tx, j.Size, j.Slots), in: newRing(l.bufs.rx, j.Size, j.Slots)}
+}
+
+func (r *tcpRun) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("perf: plain TCP beside %v of %d octets (%s): %w", r.Op, r.Size, r.Quantity, err)
+}
+
+// receive reads until n messages have come in. What is read goes straight
+// into the slots, which lie behind each other as the messages do.
+func (r *tcpRun) receive(n int) error {
+	need, all := int64(n)*int64(r.Size), int64(r.Count)*int64(r.Size)
+	for r.received < need {
+		at := int(r.received % int64(len(r.in.mem)))
+		most := min(len(r.in.mem)-at, readChunk)
+		got, err := r.conn.Read(r.in.mem[at : at+int(min(int64(most), all-r.received))])
+		r.received += int64(got)
+		if err != nil && r.received < need {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole returns how many messages have come in as a whole.
+func (r *tcpRun) whole() int { return int(r.received / int64(r.Size)) }
+
+// send writes message i.
+func (r *tcpRun) send(i int) error {
+	_, err := r.conn.Write(r.out.stamped(&r.job, i))
+	return err
+}
+
+// stream sends all messages and waits for the octet that says they are there.
+func (r *tcpRun) stream() error {
+	for i := range r.Count {
+		if err := r.send(i); err != nil {
+			return err
+		}
+	}
+	_, err := io.ReadFull(r.conn, make([]byte, 1))
+	return err
+}
+
+func (r *tcpRun) absorb() error {
+	if err := r.receive(r.Count); err != nil {
+		return err
+	}
+	_, err := r.conn.Write([]byte{1})
+	return err
+}
+
+func (r *tcpRun) ping(rtt *hdr.Histogram) error {
+	last := time.Now()
+	for i := range r.Count {
+		if err := r.send(i); err != nil {
+			return err
+		}
+		if err := r.receive(i + 1); err != nil {
+			return err
+		}
+		now := time.Now()
+		record(rtt, now.Sub(last))
+		last = now
+	}
+	return nil
+}
+
+func (r *tcpRun) pong() error {
+	for i := range r.Count {
+		if err := r.receive(i + 1); err != nil {
+			return err
+		}
+		if err := r.send(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch asks for messages, as many under way as the job's depth allows (one,
+// when latency is measured), and reads them.
+func (r *tcpRun) fetch(rtt *hdr.Histogram) error {
+	depth := r.Depth
+	if r.Quantity == Latency {
+		depth = 1
+	}
+	requests := make([]byte, 0, depth*requestLen)
+	last := time.Now()
+	for asked, done := 0, 0; done < r.Count; done = r.whole() {
+		requests = requests[:0]
+		for ; asked < min(r.Count, done+depth); asked++ {
+			requests = appendRequest(requests, asked)
+		}
+		if _, err := r.conn.Write(requests); err != nil {
+			return err
+		}
+		if err := r.receive(done + 1); err != nil {
+			return err
+		}
+		if r.Quantity == Latency {
+			now := time.Now()
+			record(rtt, now.Sub(last))
+			last = now
+		}
+	}
+	return nil
+}
+
+func appendRequest(b []byte, i int) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(i))
+	return append(b, make([]byte, requestLen-8)...)
+}
+
+// serve answers each request with the message asked for.
+func (r *tcpRun) serve() error {
+	requests := make([]byte, r.Depth*requestLen)
+	for have, done := 0, 0; done < r.Count; {
+		n, err := r.conn.Read(requests[have:])
+		if err != nil {
+			return err
+		}
+		have += n
+		used := 0
+		for ; have-used >= requestLen; used += requestLen {
+			i := binary.BigEndian.Uint64(requests[used:])
+			slot := r.out.source(int(i % uint64(r.Count)))
+			if _, err := r.conn.Write(r.out.message(slot)); err != nil {
+				return err
+			}
+			done++
+		}
+		have = copy(requests, requests[used:have])
+	}
+	return nil
+}
