@@ -1,0 +1,137 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A talk is a connection of which both ends are made up.
+type talk struct {
+	pieces  []piece
+	writers [2]mpa.Writer
+}
+
+// newTalk begins with a Request and a Reply. M is what an end wants to receive.
+func newTalk(markers [2]bool, crc bool) *talk {
+	k := &talk{}
+	for dir, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
+		frame := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, Rev: 1, M: markers[1-dir], C: crc})
+		k.pieces = append(k.pieces, piece{direction(dir), frame})
+		k.writers[dir] = mpa.NewWriter(markers[dir], crc)
+	}
+	return k
+}
+
+// send has one end send a segment around a payload.
+func (k *talk) send(dir direction, h ddp.Header, payload []byte) {
+	h.Last = true
+	k.pieces = append(k.pieces, piece{dir, k.writers[dir].Append(nil, h.Append(nil), payload)})
+}
+
+// ping has both ends send Sends and Writes of n octets.
+func (k *talk) ping(n int) {
+	for msn := range uint32(4) {
+		for _, dir := range []direction{fromInitiator, fromResponder} {
+			h := rdmap.OpSend.Header(1)
+			h.MSN = msn + 1
+			k.send(dir, h, bytes.Repeat([]byte{'s'}, n))
+			w := rdmap.OpWrite.Header(1)
+			w.STag, w.TO = 0x12345678+msn, 1<<40+uint64(msn)
+			k.send(dir, w, bytes.Repeat([]byte{'w'}, n+1))
+		}
+	}
+}
+
+// TestTsharkMessages has tshark read what rping never sends: every message of
+// RFC 5040, and Immediate Data, in both directions.
+func TestTsharkMessages(t *testing.T) {
+	k := newTalk([2]bool{}, true)
+	for op := rdmap.OpWrite; op <= rdmap.OpImmediateDataSE; op++ {
+		for _, dir := range []direction{fromInitiator, fromResponder} {
+			h := op.Header(1)
+			info, _ := op.Info()
+			if info.Invalidate {
+				h.ULP = 0xcafe0000 + uint32(op)
+			}
+			if h.Tagged {
+				h.STag, h.TO = 0x01020304, 0xfffffffffffffff0
+			} else {
+				h.MSN = 0xfffffff0 + uint32(op)
+			}
+			k.send(dir, h, payloadOf(op))
+		}
+	}
+	wantAgreement(t, record(t, k.pieces))
+}
+
+// payloadOf returns what a message of the opcode may hold.
+func payloadOf(op rdmap.Opcode) []byte {
+	switch op {
+	case rdmap.OpReadRequest:
+		r := rdmap.ReadRequest{SinkSTag: 1 << 31, SinkTO: 1 << 63, Size: 1<<32 - 1, SrcSTag: 0x11223344, SrcTO: 0x5566778899aabbcc}
+		return r.Append(nil)
+	case rdmap.OpTerminate:
+		t := rdmap.Terminate{Code: rdmap.CodeMPACRC}
+		return t.Append(nil)
+	case rdmap.OpImmediateData, rdmap.OpImmediateDataSE:
+		return []byte("immediat")
+	}
+	return []byte("some octets")
+}
+
+// terminated are the messages that a Terminate can be about.
+func terminated(op rdmap.Opcode) *ddp.Segment {
+	h := op.Header(1)
+	h.Last, h.MSN = true, 7
+	s, err := ddp.Parse(append(h.Append(nil), payloadOf(op)...))
+	if err != nil {
+		panic(err) // made just now
+	}
+	return &s
+}
+
+// TestTsharkTerminate has tshark read a Terminate with every code.
+func TestTsharkTerminate(t *testing.T) {
+	for _, op := range []rdmap.Opcode{rdmap.OpWrite, rdmap.OpSend, rdmap.OpReadRequest} {
+		t.Run(op.String(), func(t *testing.T) {
+			k := newTalk([2]bool{}, true)
+			for code := range rdmap.Code(0x3000) {
+				if code.Known() {
+					term := rdmap.TerminateFor(code, terminated(op))
+					h := rdmap.OpTerminate.Header(1)
+					h.MSN = 1
+					k.send(fromInitiator, h, term.Append(nil))
+				}
+			}
+			wantAgreement(t, record(t, k.pieces))
+		})
+	}
+}
+
+// TestTsharkSegments has tshark read FPDUs that do not begin or end with a
+// segment, with markers and without.
+func TestTsharkSegments(t *testing.T) {
+	for _, markers := range [][2]bool{{false, false}, {true, true}} {
+		for _, size := range []int{1, 100, 500, 1001, 4096} {
+			for _, cutAt := range []int{0, 3, 24, 100, 536, 1460} {
+				t.Run(fmt.Sprintf("markers %t, size %d, segments of %d", markers[0], size, cutAt), func(t *testing.T) {
+					k := newTalk(markers, true)
+					k.ping(size)
+					pieces := k.pieces
+					if cutAt != 0 {
+						pieces = slices.Concat(pieces[:2], cut(merge(pieces[2:]), cutAt))
+					}
+					wantAgreement(t, record(t, pieces))
+				})
+			}
+		}
+	}
+}
