@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -32,8 +33,6 @@ func Client(ctx context.Context, addr string, cfg ClientConfig) error {
 		return err
 	}
 	defer c.qp.Close()
-	ctx, cancel := c.whileConnected(ctx)
-	defer cancel()
 	return c.outcome(c.run(ctx))
 }
 
@@ -61,15 +60,26 @@ func (c *client) connect(ctx context.Context, addr string) error {
 	return nil
 }
 
+// run makes the pings. When ctx ends, the ping under way is still finished, if
+// the server plays its part soon, so that the connection ends in order.
 func (c *client) run(ctx context.Context) error {
+	grace, cancel := c.whileConnected(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(graceTime, cancel) })()
 	for c.cfg.Count == 0 || c.pings < c.cfg.Count {
-		if err := c.ping(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := c.ping(grace); err != nil {
 			return err
 		}
 		c.pings++
 	}
 	return nil
 }
+
+// graceTime is how long a ping may still take when the context has ended.
+const graceTime = time.Second
 
 func (c *client) ping(ctx context.Context) error {
 	fill(c.source.Bytes(), c.pings)
@@ -110,6 +120,8 @@ func (c *client) outcome(err error) error {
 		}
 	case errors.Is(err, context.Canceled) && endless:
 		return nil
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("rping: interrupted after %d of %d pings", c.pings, c.cfg.Count)
 	}
 	if err != nil {
 		return fmt.Errorf("rping: ping %d: %w", c.pings, err)

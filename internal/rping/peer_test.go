@@ -142,6 +142,21 @@ func TestServerRefusesAdverts(t *testing.T) {
 	}
 }
 
+// A client that does not take our Reply, as siw does not one that asks for markers.
+func TestClientLeavesBeforeItsFirstPing(t *testing.T) {
+	for _, markers := range []bool{false, true} {
+		s := start(t, func(c *ServerConfig) { c.MPA.Markers = markers })
+		c := aClient(t, s.addr)
+		if err := c.qp.Close(); err != nil {
+			t.Error(err)
+		}
+		err := s.wait(t)
+		if err == nil || !strings.Contains(err.Error(), "before its first ping") || strings.Contains(err.Error(), "markers") != markers {
+			t.Errorf("markers asked for: %v; the server: got %v", markers, err)
+		}
+	}
+}
+
 func TestClientLeavesWithinAPing(t *testing.T) {
 	s := start(t, nil)
 	c := aClient(t, s.addr)

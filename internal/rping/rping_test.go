@@ -230,7 +230,9 @@ func TestClientInterrupted(t *testing.T) {
 		if err := <-ended; (err != nil) != (count > 0) {
 			t.Errorf("client of %d pings: %v", count, err)
 		}
-		_ = s.wait(t) // whatever state the ping was in
+		if err := s.wait(t); err != nil {
+			t.Errorf("the ping under way was not finished: %v", err)
+		}
 	}
 }
 

@@ -98,11 +98,22 @@ func (s *server) serve(ctx context.Context, req *iwarp.Request) error {
 		switch {
 		case errors.Is(err, errDisconnected):
 			s.cfg.Err.Print("server DISCONNECT EVENT...")
-			return nil
+			return left(c.qp, ping)
 		case err != nil:
 			return fmt.Errorf("rping: serving ping %d: %w", ping, err)
 		}
 	}
+}
+
+// left judges a client's orderly close after so many pings.
+func left(qp *iwarp.QP, pings int) error {
+	switch {
+	case pings > 0:
+		return nil
+	case qp.Negotiated().MarkersReceive:
+		return errors.New("rping: the client closed the connection before its first ping; we asked it for markers, which not every peer has: Linux's siw refuses them")
+	}
+	return errors.New("rping: the client closed the connection before its first ping")
 }
 
 func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, error) {
