@@ -60,6 +60,22 @@ func (qp *QP) alive() bool {
 	return s == engine.Idle || s == engine.RTS
 }
 
+// PostSends appends requests in order and sends them together: in one system call
+// where they fit. It stops at the first that cannot be posted, and returns how
+// many were; the error is about wrs[n].
+func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	defer qp.push()
+	for n < len(wrs) {
+		if err := qp.queueSend(&wrs[n], nil); err != nil {
+			return n, &OpError{Op: "post send", Err: err}
+		}
+		n++
+	}
+	return n, nil
+}
+
 // PostRecv appends a receive to the Receive Queue. Post them before the peer
 // sends: a Send that finds none ends the connection, as the RFCs want it.
 func (qp *QP) PostRecv(wr *RecvWR) error {

@@ -7,11 +7,12 @@ type job struct {
 	Transport Transport `json:"transport"`
 	Op        Op        `json:"op"`
 	Quantity  Quantity  `json:"quantity"`
-	Size      int       `json:"size"`  // octets a message
-	Count     int       `json:"count"` // messages on each lane
-	Slots     int       `json:"slots"` // buffers in each direction
-	Depth     int       `json:"depth"` // messages under way at most
-	Salt      int       `json:"salt"`  // of the pattern
+	Size      int       `json:"size"`           // octets a message
+	Count     int       `json:"count"`          // messages on each lane
+	Slots     int       `json:"slots"`          // buffers in each direction
+	Depth     int       `json:"depth"`          // messages under way at most
+	Salt      int       `json:"salt"`           // of the pattern
+	Poll      bool      `json:"poll,omitempty"` // completions busily rather than sleep until one comes
 	Corrupt   bool      `json:"corrupt,omitempty"`
 }
 

@@ -57,6 +57,11 @@ type Options struct {
 	// Revision is the MPA revision to ask for, 1 or 2. If zero, 2.
 	Revision uint8 `json:"mpa_revision,omitempty"`
 
+	// Events has the consumers sleep until a completion comes when the latency
+	// of Sends and Writes is measured, as perftest's -e. By default they poll, as
+	// perftest's do.
+	Events bool `json:"events,omitempty"`
+
 	// NoBaseline leaves the measurement of plain TCP out.
 	NoBaseline bool `json:"no_baseline,omitempty"`
 

@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
@@ -110,7 +111,7 @@ type qpRun struct {
 	out    ring // where messages leave from
 	posted int  // messages handed to the send queue
 	done   int  // messages of which the send queue says that they are done
-	wr     iwarp.SendWR
+	wrs    [2]iwarp.SendWR
 }
 
 func (l *qpLane) begin(ctx context.Context, j job) *qpRun {
@@ -119,12 +120,9 @@ func (l *qpLane) begin(ctx context.Context, j job) *qpRun {
 
 // wait returns after at least one completion has been taken account of.
 func (r *qpRun) wait() error {
-	n := r.cq.Poll(r.wc[:])
-	for n == 0 {
-		if err := r.cq.Wait(r.ctx); err != nil {
-			return r.lost(err)
-		}
-		n = r.cq.Poll(r.wc[:])
+	n, err := r.poll()
+	if err != nil {
+		return r.lost(err)
 	}
 	for i := range r.wc[:n] {
 		if err := r.completed(&r.wc[i]); err != nil {
@@ -132,6 +130,27 @@ func (r *qpRun) wait() error {
 		}
 	}
 	return nil
+}
+
+// pollsPerBreath is how often one polls in vain before others get a turn.
+const pollsPerBreath = 256
+
+// poll waits for completions, busily or asleep, and polls them.
+func (r *qpRun) poll() (n int, err error) {
+	n = r.cq.Poll(r.wc[:])
+	for polls := 1; n == 0; polls++ {
+		if !r.Poll {
+			err = r.cq.Wait(r.ctx)
+		} else if polls%pollsPerBreath == 0 {
+			runtime.Gosched()
+			err = r.ctx.Err()
+		}
+		if err != nil {
+			return 0, err
+		}
+		n = r.cq.Poll(r.wc[:])
+	}
+	return n, nil
 }
 
 func (r *qpRun) completed(wc *iwarp.WC) error {

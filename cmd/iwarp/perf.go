@@ -24,6 +24,7 @@ type perfCmd struct {
 	Markers  bool          `help:"Ask for markers, in both directions."`
 	CRC      string        `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
 	MPARev   uint8         `name:"mpa-rev" enum:"1,2" default:"2" help:"MPA revision to ask for (${enum})."`
+	Events   bool          `help:"Latency: sleep until a completion comes, instead of polling."`
 	TCP      string        `name:"tcp" enum:"on,off" default:"on" help:"off: do not measure plain TCP beside."`
 	JSON     bool          `name:"json" help:"Print one JSON object."`
 	Corrupt  bool          `help:"Spoil one octet of what is sent, to see the verification fail."`
@@ -76,7 +77,7 @@ func (c *perfCmd) respond(ctx context.Context, std streams) error {
 func (c *perfCmd) options() (perf.Options, error) {
 	o := perf.Options{
 		Depth: c.Depth, Duration: c.Duration, QPs: c.QPs, Markers: c.Markers, NoCRC: c.CRC == "off",
-		Revision: c.MPARev, NoBaseline: c.TCP == "off", Corrupt: c.Corrupt,
+		Revision: c.MPARev, NoBaseline: c.TCP == "off", Events: c.Events, Corrupt: c.Corrupt,
 	}
 	for _, name := range c.Op {
 		op, err := perf.ParseOp(name)
