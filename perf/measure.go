@@ -84,7 +84,7 @@ func (m *measurement) series(ctx context.Context, op Op, size int, q Quantity) (
 	transports := m.transports()
 	jobs := make([]job, len(transports))
 	for i, t := range transports {
-		jobs[i] = job{Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size), Poll: m.polls(op, q), Corrupt: m.opts.Corrupt}
+		jobs[i] = job{Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size), Poll: m.polls(op, q, size), Corrupt: m.opts.Corrupt}
 		m.progress(jobs[i], 0)
 		if err := m.calibrate(ctx, &jobs[i]); err != nil {
 			return s, err
@@ -109,10 +109,14 @@ func (m *measurement) series(ctx context.Context, op Op, size int, q Quantity) (
 // target is how long a slice is to take.
 func (m *measurement) target() time.Duration { return m.opts.Duration / Rounds }
 
+// pollBelow is up to which size it pays to poll, in octets: larger messages take
+// longer than one would care to poll for.
+const pollBelow = 16 << 10
+
 // polls says whether the ends poll for completions. For Reads they do not: their
 // source has no consumer that could, and spinning would only take a CPU from its QP.
-func (m *measurement) polls(op Op, q Quantity) bool {
-	return q == Latency && op != Read && !m.opts.Events
+func (m *measurement) polls(op Op, q Quantity, size int) bool {
+	return q == Latency && op != Read && size <= pollBelow && !m.opts.Events
 }
 
 // calibrate finds out how many messages a slice has time for. It warms caches

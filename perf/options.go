@@ -58,8 +58,8 @@ type Options struct {
 	Revision uint8 `json:"mpa_revision,omitempty"`
 
 	// Events has the consumers sleep until a completion comes when the latency
-	// of Sends and Writes is measured, as perftest's -e. By default they poll, as
-	// perftest's do.
+	// of Sends and Writes is measured, as perftest's -e. By default they poll for a
+	// while first if the messages are short.
 	Events bool `json:"events,omitempty"`
 
 	// NoBaseline leaves the measurement of plain TCP out.

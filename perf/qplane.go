@@ -3,7 +3,6 @@ package perf
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
@@ -132,21 +131,19 @@ func (r *qpRun) wait() error {
 	return nil
 }
 
-// pollsPerBreath is how often one polls in vain before others get a turn.
-const pollsPerBreath = 256
+// maxPolls is how often one polls in vain before one sleeps after all: some 40 us,
+// several times what an answer takes. If none has come then, the other end waits
+// for a processor, perhaps for this one.
+const maxPolls = 64
 
-// poll waits for completions, busily or asleep, and polls them.
+// poll waits for completions, busily at first or asleep, and polls them.
 func (r *qpRun) poll() (n int, err error) {
 	n = r.cq.Poll(r.wc[:])
 	for polls := 1; n == 0; polls++ {
-		if !r.Poll {
-			err = r.cq.Wait(r.ctx)
-		} else if polls%pollsPerBreath == 0 {
-			runtime.Gosched()
-			err = r.ctx.Err()
-		}
-		if err != nil {
-			return 0, err
+		if !r.Poll || polls%maxPolls == 0 {
+			if err := r.cq.Wait(r.ctx); err != nil {
+				return 0, err
+			}
 		}
 		n = r.cq.Poll(r.wc[:])
 	}

@@ -64,7 +64,7 @@ func (p *perfPrinter) result(r perf.Result) {
 
 const perfFooting = `
  Latency is half a round trip for Send and Write (a Write with a zero-length Send behind it), a whole one for Read.
- Consumers poll for it unless --events is given (for Reads they sleep); plain TCP sleeps in its reads.
+ For Sends and Writes of up to 16 KiB consumers poll before they sleep, unless --events is given; plain TCP sleeps.
  Ratios are iWARP / plain TCP in the same run, the median of %d rounds. All data was verified.
 `
 
