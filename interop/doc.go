@@ -1,8 +1,10 @@
-// Package interop holds the tests against another implementation: Linux's
-// software iWARP driver, siw, in a throw-away guest under QEMU.
+// Package interop holds the tests against other implementations: Linux's
+// software iWARP driver, siw, in a throw-away guest under QEMU, and tshark.
 //
-// The tests are behind the build tag "interop" and need the guest, a built
-// iwarp command (IWARP_BIN) and a few of Debian's packages; the script
-// interop/run brings all of it together and is the way to start them. README.md
-// says what is covered, how to look into a failure and what was learnt of siw.
+// The tests that need the guest, tshark or a built iwarp command (IWARP_BIN) are
+// behind the build tag "interop"; the script interop/run brings all of it
+// together and is the way to start them. Those without the tag decode stored
+// captures of siw's and iwarp's own traffic and need nothing. README.md says
+// what is covered, how to look into a failure and what was learnt of siw and
+// tshark.
 package interop

@@ -43,10 +43,10 @@ func record(t testing.TB, pieces []piece) (pcap string) {
 
 // A recorder knows what either end has to put into its next segment.
 type recorder struct {
-	t    testing.TB
-	w    *pcapgo.Writer
-	seq  [2]uint32
-	time time.Time
+	t       testing.TB
+	w       *pcapgo.Writer
+	seq     [2]uint32
+	elapsed time.Duration
 }
 
 var (
@@ -77,9 +77,9 @@ func (r *recorder) frame(above ...gopacket.SerializableLayer) {
 	if err := gopacket.SerializeLayers(buf, how, slices.Insert(above, 0, gopacket.SerializableLayer(&eth))...); err != nil {
 		r.t.Fatal(err)
 	}
-	r.time = r.time.Add(time.Millisecond)
+	r.elapsed += time.Millisecond
 	n := len(buf.Bytes())
-	info := gopacket.CaptureInfo{Timestamp: time.Unix(0, 0).Add(time.Duration(r.time.Nanosecond())), CaptureLength: n, Length: n}
+	info := gopacket.CaptureInfo{Timestamp: time.Unix(0, 0).Add(r.elapsed), CaptureLength: n, Length: n}
 	if err := r.w.WritePacket(info, buf.Bytes()); err != nil {
 		r.t.Fatal(err)
 	}
