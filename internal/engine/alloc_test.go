@@ -49,7 +49,7 @@ func TestAllocations(t *testing.T) {
 					for carry(from, to, buf)+carry(to, from, buf) > 0 {
 					}
 				}
-				named(t, fmt.Sprintf("op %d, %d octets, markers %t", op, n, marked), func(t *testing.T) {
+				t.Run(fmt.Sprintf("op %d, %d octets, markers %t", op, n, marked), func(t *testing.T) {
 					got := testing.AllocsPerRun(20, func() {
 						round(p.a, p.b, r, rd)
 						round(p.b, p.a, rd, r)

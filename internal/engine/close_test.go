@@ -261,7 +261,7 @@ func TestErrorBehindOurFIN(t *testing.T) {
 		"no receive":   send(1, nil),
 		"Read Request": request(1, rdmap.ReadRequest{}),
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			p := initiator(t)
 			p.BeginHalfClose(p.clock)
 			p.settle()
@@ -347,47 +347,31 @@ func TestTerminateNotTaken(t *testing.T) {
 	p.completion(flushed(1, OpSend))
 }
 
-// Proves D34, D08, D35, Q16, R08: a lost connection is told as such, in every
-// state, and all work ends in error.
-func TestLost(t *testing.T) {
-	for s, reach := range inState {
-		p := reach(t)
-		p.output()
-		p.llp, p.notices, p.done = nil, nil, nil
-		p.QP.Failed(p.clock, errReset)
-		p.settle()
-		switch s {
-		case RTS, Closing:
-			p.wantState(Error)
-			p.wantNotices(NoticeConnectionLost)
-			p.wantLLP(Reset)
-			if !errors.Is(p.Cause(), ErrLost) || !errors.Is(p.Cause(), errReset) {
-				t.Error(p.Cause())
-			}
-		case Terminate:
-			p.wantState(Error)
-			p.wantLLP(Drop)
-			p.wantCause(0, false)
-		default:
-			p.wantState(s)
-			p.wantLLP()
-		}
-	}
+// Nor is it sent when the connection is gone.
+func TestTerminateTooLate(t *testing.T) {
+	p := initiator(t)
+	p.modify(Terminate)
+	p.HandleTimeout(p.Deadline())
+	p.settle()
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantNothing()
+	p.Abort(errReset) // once more does no harm
+	p.settle()
+	p.wantLLP()
+	p.wantCause(0, false)
 }
 
-// Proves D03, S05: a segment that was handed to the LLP and not taken by it leaves
-// its work failed, not done.
-func TestLostInFlight(t *testing.T) {
+// Abort resets the connection and tells why.
+func TestAbort(t *testing.T) {
 	p := initiator(t)
-	p.window = 30 // one FPDU of 24 octets and a part of the next
 	p.post(work(1, OpSend))
-	p.post(work(2, OpSend))
-	p.output()
-	p.completion(success(1, OpSend, 0))
-	p.noCompletion()
-	p.Abandon(p.clock, p.g)
-	p.QP.Failed(p.clock, errReset)
+	p.Abort(errReset)
 	p.settle()
-	p.completion(flushed(2, OpSend))
 	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.completion(flushed(1, OpSend))
+	if p.Cause() != errReset {
+		t.Error(p.Cause())
+	}
 }

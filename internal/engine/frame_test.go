@@ -67,7 +67,7 @@ var damages = []damage{
 // reported upward with MPA's own code, 2; TCP stays for the Terminate.
 func TestDamage(t *testing.T) {
 	for _, d := range damages {
-		named(t, d.name, func(t *testing.T) {
+		t.Run(d.name, func(t *testing.T) {
 			p := responder(t, func(s *setup) { s.CRC = d.crc })
 			buf := make([]byte, 8)
 			r := p.region(buf, remoteAll)
@@ -153,7 +153,7 @@ func TestResponderIsSilent(t *testing.T) {
 		"half close":  func(p *peer) { p.BeginHalfClose(p.clock); p.settle() },
 		"time passes": func(p *peer) { p.advance(1 << 40) },
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			p := responder(t, func(s *setup) { s.Nudge = 1 })
 			f(p)
 			if p.Pending() {

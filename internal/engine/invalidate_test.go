@@ -102,7 +102,7 @@ func TestInvalidateRefused(t *testing.T) {
 		{"the domain's only stream", func(c *court) *memory.Region { return c.r }, 0, 0},
 		{"this stream alone, among others", func(c *court) *memory.Region { return c.ours }, 3, 0},
 	} {
-		named(t, tt.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			c := newCourt(responder(t))
 			for range tt.streams {
 				c.table.AddStream(testPD)

@@ -27,7 +27,7 @@ func TestNeighbours(t *testing.T) {
 		"Read":                 func(stag uint32) fpdu { return request(1, readOf(stag, 8)) },
 		"Send with Invalidate": func(stag uint32) fpdu { return sendAs(rdmap.OpSendInvalidate, 1, stag, nil) },
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			one, two := neighbours(t)
 			buf := numbered(8)
 			r := two.regionOf(buf, memory.Options{Access: remoteAll, PD: testPD + 1})
@@ -67,7 +67,7 @@ func TestFloodOfReads(t *testing.T) {
 	two.wantState(RTS)
 }
 
-// Proves Z31, Z30, E14: however much a peer sends of what costs it little, what is kept
+// Proves Z31, Z30: however much a peer sends of what costs it little, what is kept
 // of it is bounded; it is counted.
 func TestFloods(t *testing.T) {
 	const many = 10000
@@ -78,7 +78,7 @@ func TestFloods(t *testing.T) {
 			return send(1, nil).more()
 		},
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			p := responder(t)
 			p.receive(1)
 			for i := range uint32(many) {

@@ -48,6 +48,9 @@ func checkSink(t *testing.T, sink []byte) {
 	}
 }
 
+// requestSize is the FPDU of a Read Request, with the marker in front.
+const requestSize = 4 + 2 + 18 + 28 + 4
+
 // A peer that disappears after any octet, of either direction, in the middle of a Read.
 //
 // Proves D08, D34, D35, P38, P28, R08: all work ends, in order, nothing succeeds that
@@ -67,7 +70,11 @@ func TestPeerDisappears(t *testing.T) {
 		p.cutOff()
 		p.a.wantState(Error)
 		p.b.wantState(Error)
-		p.a.completion(flushed(1, OpRead), flushed(2, OpSend))
+		if cut >= requestSize && cut < forth { // answered, before the Send was cut off
+			p.a.completion(success(1, OpRead, 400), success(2, OpSend, 0))
+		} else {
+			p.a.completion(flushed(1, OpRead), flushed(2, OpSend))
+		}
 		p.a.noCompletion()
 		if len(p.b.done) != 1 || p.b.done[0].Status == StatusSuccess && cut < forth {
 			t.Fatalf("cut at %d: %+v", cut, p.b.done)
@@ -122,4 +129,49 @@ func TestLostAfterAnyOctet(t *testing.T) {
 			p.completion(failed(id, OpSend, want))
 		}
 	}
+}
+
+// Proves D34, D08, D35, Q16, R08: a lost connection is told as such, in every
+// state, and all work ends in error.
+func TestLost(t *testing.T) {
+	for s, reach := range inState {
+		p := reach(t)
+		p.output()
+		p.llp, p.notices, p.done = nil, nil, nil
+		p.QP.Failed(p.clock, errReset)
+		p.settle()
+		switch s {
+		case RTS, Closing:
+			p.wantState(Error)
+			p.wantNotices(NoticeConnectionLost)
+			p.wantLLP(Reset)
+			if !errors.Is(p.Cause(), ErrLost) || !errors.Is(p.Cause(), errReset) {
+				t.Error(p.Cause())
+			}
+		case Terminate:
+			p.wantState(Error)
+			p.wantLLP(Drop)
+			p.wantCause(0, false)
+		default:
+			p.wantState(s)
+			p.wantLLP()
+		}
+	}
+}
+
+// Proves D03, S05: a segment that was handed to the LLP and not taken by it leaves
+// its work failed, not done.
+func TestLostInFlight(t *testing.T) {
+	p := initiator(t)
+	p.window = 30 // one FPDU of 24 octets and a part of the next
+	p.post(work(1, OpSend))
+	p.post(work(2, OpSend))
+	p.output()
+	p.completion(success(1, OpSend, 0))
+	p.noCompletion()
+	p.Abandon(p.clock, p.g)
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.completion(flushed(2, OpSend))
+	p.wantState(Error)
 }

@@ -70,19 +70,19 @@ func (v variant) pair(t *testing.T) *pair {
 // everyVariant runs a test of one message of every size, in every variant.
 func everyVariant(t *testing.T, f func(t *testing.T, p *pair, from, to *host, n int)) {
 	for _, v := range variants {
-		named(t, v.String(), func(t *testing.T) {
+		t.Run(v.String(), func(t *testing.T) {
+			p := v.pair(t)
+			p.run()
 			for _, n := range messageSizes(v.mulpdu) {
-				if v.oneByOne && n > 3*testMULPDU {
+				if v.oneByOne && n > testMULPDU {
 					continue
 				}
-				p := v.pair(t)
-				p.run()
 				f(t, p, p.a, p.b, n)
 				f(t, p, p.b, p.a, n)
-				p.closeBoth()
-				p.a.noCompletion()
-				p.b.noCompletion()
 			}
+			p.closeBoth()
+			p.a.noCompletion()
+			p.b.noCompletion()
 		})
 	}
 }

@@ -37,7 +37,7 @@ type side struct {
 
 const (
 	sideSource = 20000
-	sideMemory = 400000
+	sideMemory = 150000
 )
 
 func newSide(h *host, seed uint64) *side {

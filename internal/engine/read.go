@@ -84,7 +84,7 @@ func (q *QP) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 }
 
 func (q *QP) placeResponse(read *rdmap.Read, s *ddp.Segment) memory.Fault {
-	if len(s.Payload) == 0 || read.ID == hiddenRead {
+	if len(s.Payload) == 0 { // as a hidden Read's always is
 		return memory.None
 	}
 	sink := &q.sq.at(read.ID).SGL[0]

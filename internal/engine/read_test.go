@@ -202,7 +202,7 @@ func TestResponseErrors(t *testing.T) {
 		{"all octets and not last", nil, func(rd *reader) fpdu { return rd.answer(8, "12345678").more() }, 0x0207},
 		{"wrap", nil, func(rd *reader) fpdu { return rd.answer(-1, "12") }, 0x1101},
 	} {
-		named(t, tt.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			rd := newReader(t)
 			rd.post(rd.read(1, 8, 8))
 			rd.post(rd.read(2, 24, 8))

@@ -54,16 +54,32 @@ type host struct {
 	table *memory.Table
 	g     *Gather
 
-	unread  []byte           // octets received that Input did not take
-	chunk   func(n int) int  // how many of n octets the LLP takes at once; nil: all
-	window  int              // octets that the LLP still takes; negative: any number
-	done    []Completion     // in order
-	notices []Notice         // in order
-	llp     []LLP            // in order
+	unread  []byte          // octets received that Input did not take
+	chunk   func(n int) int // how many of n octets the LLP takes at once; nil: all
+	window  int             // octets that the LLP still takes; negative: any number
+	done    []Completion    // in order
+	notices []Notice        // in order
+	llp     []LLP           // in order
+}
+
+// gathers are used in turn, as they are large: no test has so many QPs at once,
+// and none runs beside another.
+var gathers struct {
+	all  [8]*Gather
+	next int
+}
+
+func nextGather() *Gather {
+	g := &gathers.all[gathers.next%len(gathers.all)]
+	gathers.next++
+	if *g == nil {
+		*g = NewGather()
+	}
+	return *g
 }
 
 func newHost(t rapid.TB, now *time.Time, s *setup) *host {
-	h := &host{TB: t, now: now, table: s.table, g: NewGather(), window: -1}
+	h := &host{TB: t, now: now, table: s.table, g: nextGather(), window: -1}
 	h.QP = New(s.Config)
 	s.table.AddStream(s.Memory.PD)
 	return h
@@ -147,6 +163,9 @@ func (h *host) output() []byte {
 		h.Sent(*h.now, h.g, n)
 	}
 	h.checkQuiet()
+	if cap(h.g.arena) != GatherArena {
+		h.Fatal("more was built than there was room for")
+	}
 	h.settle()
 	return out
 }
@@ -231,8 +250,8 @@ func (h *host) wantState(s State) {
 func (h *host) completion(want ...Completion) {
 	h.Helper()
 	n := min(len(want), len(h.done))
-	if diff := cmp.Diff(want, h.done[:n], cmpopts.EquateEmpty()); diff != "" {
-		h.Fatalf("completions (-want +got):\n%s", diff)
+	if !slices.Equal(want, h.done[:n]) {
+		h.Fatalf("completions (-want +got):\n%s", cmp.Diff(want, h.done[:n], cmpopts.EquateEmpty()))
 	}
 	h.done = h.done[n:]
 }

@@ -194,7 +194,7 @@ func TestNotTheRTR(t *testing.T) {
 		"Read, not agreed on":       request(1, rdmap.ReadRequest{}),
 		"Write with octets":         write(1, 0, []byte("a")),
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			tolerant := responder(t, p2p(mpa.RTRWrite))
 			r := tolerant.region(make([]byte, 8), memory.RemoteWrite)
 			if name == "Write with octets" {

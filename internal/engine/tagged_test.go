@@ -101,7 +101,7 @@ var accesses = []access{
 // Proves Z05, Z06, Z08, Z10, Z12, Z15, Z16, Z18, Z19, Z20: not an octet of memory changes.
 func TestWriteAccess(t *testing.T) {
 	for _, a := range accesses {
-		named(t, a.name, func(t *testing.T) {
+		t.Run(a.name, func(t *testing.T) {
 			c := newCourt(responder(t))
 			f := write(a.stag(c), courtBase+a.to, bytes.Repeat([]byte{0xff}, a.n))
 			c.send(f)
@@ -157,7 +157,7 @@ func TestZeroLengthAccess(t *testing.T) {
 // Proves Z05, Z06, Z08, Z11, Z12, Z16, Z18, Z19: not an octet of other memory is sent.
 func TestReadAccess(t *testing.T) {
 	for _, a := range accesses {
-		named(t, a.name, func(t *testing.T) {
+		t.Run(a.name, func(t *testing.T) {
 			c := newCourt(responder(t))
 			f := request(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 8, Size: uint32(a.n), SrcSTag: a.stag(c), SrcTO: courtBase + a.to})
 			c.send(f)
@@ -189,7 +189,7 @@ func TestRevokeDuringWrite(t *testing.T) {
 		"revoked":     func(c *court) { c.table.Revoke(c.r) },
 		"invalidated": func(c *court) { c.r.LocalInvalidate(testPD) },
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			c := newCourt(responder(t))
 			c.send(write(c.r.STag(), courtBase, numbered(64)[16:20]).more())
 			revoke(c)
@@ -205,7 +205,7 @@ func TestRevokeDuringWrite(t *testing.T) {
 // ends there; the Terminate tells how far it came.
 func TestRevokeDuringRead(t *testing.T) {
 	for name, marked := range map[string]bool{"plain": false, "markers": true} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			p := responder(t, func(s *setup) { s.MarkersSend = marked })
 			b := numbered(1 << 20) // more than the LLP is offered at once
 			r := p.region(b, memory.RemoteRead)
@@ -281,7 +281,21 @@ func TestSilenceInOneDelivery(t *testing.T) {
 	}
 }
 
-// Proves D15, P08: reserved bits and unused fields are not looked at.
+// Proves D15, D19, D11: all segments of a tagged message of ours have its STag, and
+// the TO that it began with plus their offset, which may wrap for all we know.
+func TestTaggedOnTheWire(t *testing.T) {
+	p := initiator(t)
+	b := numbered(3000)
+	const to = math.MaxUint64 - 1999
+	w := work(1, OpWrite, all(p.region(b, 0), 3000))
+	w.RemoteSTag, w.RemoteTO = 0x12345678, to
+	p.post(w)
+	second := uint64(to)
+	p.want(write(0x12345678, to, b[:1430]).more(), write(0x12345678, second+1430, b[1430:2860]).more(), write(0x12345678, second+2860, b[2860:]))
+	p.wantNothing()
+}
+
+// Proves D12, P04, P08: reserved bits and unused fields are not looked at.
 func TestIgnoredFields(t *testing.T) {
 	p := responder(t)
 	p.receive(1)

@@ -77,7 +77,7 @@ func TestInvalidTerminate(t *testing.T) {
 		"MSN 2":                  message(rdmap.OpTerminate, whole).with(msn(2)),
 		"MO 4":                   message(rdmap.OpTerminate, whole).at(4),
 	} {
-		named(t, name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			p := initiator(t)
 			p.receive(1)
 			p.send(f)
@@ -235,7 +235,7 @@ func TestErrorInOurOwnWork(t *testing.T) {
 		{"invalidation of revoked memory", func(c *court) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate, Target: c.gone} }, StatusInvalidateFailed},
 	} {
 		for _, unsignaled := range []bool{false, true} {
-			named(t, tt.name, func(t *testing.T) {
+			t.Run(tt.name, func(t *testing.T) {
 				c := newCourt(initiator(t))
 				c.post(work(1, OpSend))
 				w := tt.work(c)

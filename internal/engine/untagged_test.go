@@ -49,7 +49,7 @@ func TestSegmentErrors(t *testing.T) {
 		{"MO of a first segment", nil, send(1, ten).at(1), 0x1204},
 		{"gap", []fpdu{send(1, ten).more()}, send(1, ten[:5]).at(11), 0x1204},
 		{"MO behind the receive", nil, send(1, ten).at(21), 0x1204},
-		{"MO 2^32-1", nil, send(1, ten).at(math.MaxUint32), 0x1204},
+		{"MO 2^32-1", nil, send(1, ten).with(func(h *ddp.Header) { h.MO = math.MaxUint32 }), 0x1204},
 		{"MO of a Read Request", nil, request(1, read).at(28), 0x1205},
 		{"one octet too long", nil, send(1, numbered(21)), 0x1205},
 		{"one octet too long in the second segment", []fpdu{send(1, ten).more()}, send(1, numbered(11)).at(10), 0x1205},
@@ -74,7 +74,7 @@ func TestSegmentErrors(t *testing.T) {
 		{"Read Response, unasked", nil, response(1, 0, ten), 0x0206},
 		{"Read Response without octets, unasked", nil, response(1, 0, nil), 0x0206},
 	} {
-		named(t, tt.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			p := responder(t)
 			r := p.region(make([]byte, 40), memory.LocalWrite)
 			p.receive(1, SGE{r, 0, 15}, SGE{r, 15, 5})
@@ -188,7 +188,7 @@ func TestReceiveMemory(t *testing.T) {
 		{"behind the region", func(c *court) SGE { return SGE{c.r, 30, 10} }, StatusLocalProtection},
 		{"before the region", func(c *court) SGE { return SGE{c.r, -1, 10} }, StatusLocalProtection},
 	} {
-		named(t, tt.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			c := newCourt(responder(t))
 			c.receive(1, SGE{Region: c.r, Length: 0}, tt.sge(c))
 			c.receive(2)
@@ -226,7 +226,7 @@ func TestSharedReceives(t *testing.T) {
 		{"another message", send(3, nil), 0x1203, 2, nil},
 		{"too long", send(2, numbered(5)), 0x1205, 1, []Completion{failed(2, OpReceive, StatusLocalLength)}},
 	} {
-		named(t, tt.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			srq := &shared{}
 			p := responder(t, func(s *setup) { s.Source = srq })
 			r := p.region(make([]byte, 4), memory.LocalWrite)

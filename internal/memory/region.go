@@ -20,6 +20,10 @@ const (
 // region's lock for as long as it copies: once Revoke or an invalidation has
 // returned, no packet changes or reads the buffer any more (RFC 5042,
 // section 6.2.2).
+//
+// Accesses at the same time, of several streams, are not kept apart from each
+// other: of octets that one writes while another reads them some are new and
+// some old, as with any RNIC.
 type Region struct {
 	stag   uint32 // immutable
 	base   uint64 // immutable: tagged offset of the first octet

@@ -1,0 +1,250 @@
+package memory
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+)
+
+// Proves D45, Z13, Z14, Z15: revoked memory is neither written nor read, by a peer or its
+// owner, and the region's second revocation says so.
+func TestRevoke(t *testing.T) {
+	table := NewTable()
+	r, buf := register(t, table, Options{Access: allRemote, PD: pd})
+	d := Domain{table, pd, stream}
+	if table.Len() != 1 || !table.Revoke(r) || table.Revoke(r) || table.Len() != 0 || r.Valid() {
+		t.Error("not revoked once")
+	}
+	if f := d.Place(r.STag(), 0, []byte("x")); f != InvalidSTag || buf[16] == 'x' {
+		t.Error(f)
+	}
+	if f := d.Load(make([]byte, 1), r.STag(), 0); f != InvalidSTag {
+		t.Error(f)
+	}
+	if f := r.LocalPlace(pd, 0, []byte("x")); f != InvalidSTag || buf[16] == 'x' {
+		t.Error(f)
+	}
+	if f := r.LocalInvalidate(pd); f != InvalidSTag {
+		t.Error(f)
+	}
+}
+
+// Once Revoke has returned, nothing is written or read any more, whoever was at it
+// at the time: the race detector watches the buffer.
+//
+// Proves Z13, Z14.
+func TestRevokeRace(t *testing.T) {
+	for name, end := range map[string]func(*Table, *Region){
+		"revoked":     func(table *Table, r *Region) { table.Revoke(r) },
+		"invalidated": func(_ *Table, r *Region) { r.LocalInvalidate(pd) },
+		"by the peer": func(table *Table, r *Region) { Domain{table, pd, stream}.Invalidate(r.STag()) },
+	} {
+		table := NewTable()
+		r, buf := register(t, table, Options{Access: allRemote, PD: pd})
+		d := Domain{table, pd, stream}
+		var wg sync.WaitGroup
+		var began sync.WaitGroup
+		for i := range 3 {
+			began.Add(1)
+			wg.Go(func() {
+				began.Done()
+				b := numbered(16)
+				for f := None; f == None; {
+					switch i {
+					case 0:
+						f = d.Place(r.STag(), 0, b[:8])
+					case 1:
+						f = d.Place(r.STag(), 8, b[:8])
+					case 2:
+						f = d.Load(b, r.STag(), 16)
+					}
+				}
+			})
+		}
+		began.Wait()
+		end(table, r)
+		for i := range buf { // the consumer's again
+			buf[i] = byte(i)
+		}
+		wg.Wait()
+		for i := range buf {
+			if buf[i] != byte(i) {
+				t.Errorf("%s: octet %d has changed", name, i)
+			}
+		}
+	}
+}
+
+// Proves P34, P35, P51, Z05, Z06: which STags a peer may invalidate.
+func TestInvalidate(t *testing.T) {
+	table := NewTable()
+	table.AddStream(pd)
+	free, _ := register(t, table, Options{Access: RemoteRead, PD: pd})
+	bound, _ := register(t, table, Options{Access: RemoteWrite, PD: pd, Stream: stream})
+	local, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
+	other, _ := register(t, table, Options{Access: allRemote, PD: pd + 1})
+	d := Domain{table, pd, stream}
+	refuse := func(d Domain, r *Region, want Fault) {
+		t.Helper()
+		if f := d.Invalidate(r.STag()); f != want || !r.Valid() {
+			t.Errorf("%v, want %v; valid: %t", f, want, r.Valid())
+		}
+	}
+	refuse(d, other, NotInvalidatable)
+	refuse(d, local, AccessRights)
+	refuse(Domain{table, pd, stream + 1}, bound, NotInvalidatable)
+	table.AddStream(pd) // now free is shared
+	refuse(d, free, NotInvalidatable)
+	table.RemoveStream(pd)
+	for _, r := range []*Region{free, bound} {
+		for range 2 { // a second time does no harm
+			if f := d.Invalidate(r.STag()); f != None || r.Valid() {
+				t.Errorf("%v; valid: %t", f, r.Valid())
+			}
+		}
+	}
+	table.RemoveStream(pd)
+	if len(table.streams) > 0 {
+		t.Error("streams are left")
+	}
+	if f := d.Invalidate(0); f != InvalidSTag {
+		t.Error(f)
+	}
+}
+
+// A local invalidation asks for the region's Protection Domain; nothing more.
+func TestLocalInvalidate(t *testing.T) {
+	table := NewTable()
+	r, _ := register(t, table, Options{PD: pd})
+	if f := r.LocalInvalidate(pd + 1); f != Association || !r.Valid() {
+		t.Error(f)
+	}
+	for range 2 {
+		if f := r.LocalInvalidate(pd); f != None || r.Valid() {
+			t.Error(f)
+		}
+	}
+	if f := (*Region)(nil).LocalInvalidate(pd); f != InvalidSTag {
+		t.Error(f)
+	}
+}
+
+// Proves Z09, P52: STags come from the system's source of random numbers, spread over the
+// whole range: none is next to another, none comes twice.
+func TestSTagsAreRandom(t *testing.T) {
+	table := NewTable()
+	const n = 4096
+	seen, top := map[uint32]bool{}, map[uint32]int{}
+	neighbours := 0
+	for range n {
+		r, err := table.Register(nil, Options{PD: pd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.STag()
+		if seen[s] || s < reservedSTags {
+			t.Fatalf("STag %#x", s)
+		}
+		if seen[s-1] || seen[s+1] {
+			neighbours++
+		}
+		seen[s] = true
+		top[s>>28]++
+	}
+	if neighbours > 2 || len(top) != 16 { // expected: 0.004 neighbours, 256 in each sixteenth
+		t.Errorf("%d neighbours, %d sixteenths of the range", neighbours, len(top))
+	}
+	for k, v := range top {
+		if v < n/32 || v > n/8 {
+			t.Errorf("%d of %d in sixteenth %d", v, n, k)
+		}
+	}
+}
+
+// dice gives the numbers in turn.
+func dice(numbers ...uint32) func([]byte) (int, error) {
+	return func(b []byte) (int, error) {
+		if len(numbers) == 0 {
+			return 0, errors.New("no numbers left")
+		}
+		binary.BigEndian.PutUint32(b, numbers[0])
+		numbers = numbers[1:]
+		return len(b), nil
+	}
+}
+
+// Proves Z09: neither reserved STags nor those in use nor those given back lately are given out.
+func TestSTagsInUse(t *testing.T) {
+	table := NewTable()
+	table.random = dice(0, 1, 5, 5, 6, 5, 6, 7)
+	a, _ := register(t, table, Options{}) // 0 and 1 are reserved
+	b, _ := register(t, table, Options{}) // 5 is in use
+	table.Revoke(a)
+	c, _ := register(t, table, Options{}) // 5 was given back, 6 is in use
+	if a.STag() != 5 || b.STag() != 6 || c.STag() != 7 {
+		t.Errorf("%d %d %d", a.STag(), b.STag(), c.STag())
+	}
+	if _, err := table.Register(nil, Options{}); err == nil || table.Len() != 2 {
+		t.Errorf("without a random number: %v", err)
+	}
+}
+
+// Proves Z09: an STag given back may be used again after Quarantine others, not before.
+// What is kept for that is bounded.
+func TestQuarantine(t *testing.T) {
+	table := NewTable()
+	next := uint32(2)
+	table.random = func(b []byte) (int, error) {
+		binary.BigEndian.PutUint32(b, next)
+		next++
+		return 4, nil
+	}
+	turn := func() uint32 {
+		r, err := table.Register(nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.Revoke(r)
+		return r.STag()
+	}
+	for i := range uint32(Quarantine) {
+		if s := turn(); s != i+2 {
+			t.Fatalf("STag %d", s)
+		}
+	}
+	next = 2
+	if s := turn(); s != Quarantine+2 {
+		t.Errorf("STag %d again too early", s)
+	}
+	next = 2
+	if s := turn(); s != 2 {
+		t.Errorf("STag %d, and 2 is free", s)
+	}
+	if len(table.order) != Quarantine || len(table.retired) != Quarantine {
+		t.Errorf("%d and %d kept", len(table.order), len(table.retired))
+	}
+}
+
+// A region whose end has no tagged offset cannot be registered; nor does a buffer
+// lend more than its length.
+//
+// Proves Z20.
+func TestRegister(t *testing.T) {
+	table := NewTable()
+	for base, ok := range map[uint64]bool{
+		0: true, math.MaxUint64 - 10: true, math.MaxUint64 - 9: false, math.MaxUint64: false,
+	} {
+		if _, err := table.Register(make([]byte, 10), Options{Base: base}); (err == nil) != ok || !ok && !errors.Is(err, ErrWrap) {
+			t.Errorf("base %#x: %v", base, err)
+		}
+	}
+	if _, err := table.Register(nil, Options{Base: math.MaxUint64}); err != nil {
+		t.Error(err)
+	}
+	r, _ := table.Register(make([]byte, 4, 100), Options{})
+	if _, f := r.Local(0, 0, 5, false); f != Bounds {
+		t.Error(f)
+	}
+}
