@@ -10,6 +10,12 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
+// Dial connects to a Responder with the defaults of a [Dialer], in a Protection
+// Domain of its own: memory is registered with qp.PD().
+func Dial(ctx context.Context, network, addr string) (*QP, error) {
+	return new(Dialer).Dial(ctx, network, addr)
+}
+
 // A Dialer connects QPs as the Initiator of the MPA startup.
 type Dialer struct {
 	// PD is where Dial creates the QP. If nil, an RNIC and a PD are made for it;

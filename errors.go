@@ -31,11 +31,19 @@ var ErrConnectionLost = engine.ErrLost
 // ErrCQOverflow ends the QPs of a Completion Queue that had no room left.
 var ErrCQOverflow = errors.New("completion queue overflow: poll it, or create it deeper")
 
-// Causes of an end that the consumer wanted.
-var (
-	errAborted  = errors.New("aborted by the consumer")
-	errReleased = errors.New("the QP was closed")
+// ended is an end that the consumer wanted.
+type ended string
+
+const (
+	errAborted  = ended("aborted by the consumer")
+	errReleased = ended("the QP was closed")
 )
+
+// Error says who wanted it.
+func (e ended) Error() string { return string(e) }
+
+// Is makes it a net.ErrClosed.
+func (e ended) Is(target error) bool { return target == net.ErrClosed }
 
 // An OpError says which call failed, and on what.
 type OpError struct {

@@ -225,6 +225,7 @@ func (l *Listener) Close() error {
 // ListenerStats counts what a Listener sees.
 type ListenerStats struct {
 	HalfOpen int // connections not accepted yet
+	Waiting  int // of these, such whose Request is there for Accept
 	StartupStats
 }
 
@@ -233,7 +234,7 @@ type ListenerStats struct {
 func (l *Listener) Stats() ListenerStats {
 	s := ListenerStats{StartupStats: l.counts.stats()}
 	l.mu.Lock()
-	s.HalfOpen = l.silent.Len() + l.waiting
+	s.HalfOpen, s.Waiting = l.silent.Len()+l.waiting, l.waiting
 	l.mu.Unlock()
 	return s
 }

@@ -15,6 +15,8 @@ import (
 type rawConn struct {
 	rc syscall.RawConn
 
+	taken bool // the receiving goroutine's: another one was reading
+
 	// Guarded by rx.mu.
 	rx      *rx
 	readFn  func(fd uintptr) bool
@@ -47,12 +49,23 @@ func newRaw(c net.Conn) *rawConn {
 }
 
 // recv waits until something was read; the receive buffer is then locked.
+//
+// It does not wait for that lock within the poller's call: whoever has it may be
+// about to close the socket, which waits for such calls to end.
 func (r *rawConn) recv() error {
-	if err := r.rc.Read(r.readFn); err != nil {
-		r.rx.mu.Lock()
-		return err
+	for {
+		r.taken = false
+		err := r.rc.Read(r.readFn)
+		if err != nil {
+			r.rx.mu.Lock()
+			return err
+		}
+		if !r.taken {
+			return r.outcome()
+		}
+		r.rx.mu.Lock() // until the other reader is done
+		r.rx.mu.Unlock()
 	}
-	return r.outcome()
 }
 
 // tryRecv is recv without waiting. It does not take part in the poller's order
@@ -86,7 +99,9 @@ func (r *rawConn) outcome() error {
 
 // readReady reads without waiting; false has the poller wait and call again.
 func (r *rawConn) readReady(fd uintptr) bool {
-	r.rx.mu.Lock()
+	if r.taken = !r.rx.mu.TryLock(); r.taken {
+		return true
+	}
 	r.readOnce(fd)
 	if r.readErr != syscall.EAGAIN {
 		return true

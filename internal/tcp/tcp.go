@@ -65,26 +65,29 @@ func (c *Conn) Done() { c.rx.mu.Unlock() }
 // recvPlain waits with a few octets of its own, and reads into a pooled buffer
 // only while much of an unfinished FPDU is there.
 func (c *Conn) recvPlain() error {
-	c.rx.settle()
-	if c.rx.big == nil {
-		n, err := c.Conn.Read(c.rx.small[:])
-		c.rx.add(n)
-		return noProgress(n, err)
+	for range maxEmptyReads {
+		if n, err := c.readPlain(); n > 0 {
+			return nil // an error that came with octets will come again
+		} else if err != nil {
+			return err
+		}
 	}
-	n, err := c.Conn.Read(c.rx.room())
-	c.rx.w += n
-	return noProgress(n, err)
+	return io.ErrNoProgress
 }
 
-// noProgress drops an error that came with octets: it will come again.
-func noProgress(n int, err error) error {
-	if n > 0 {
-		return nil
+// maxEmptyReads bounds reads that bring neither octets nor an error.
+const maxEmptyReads = 100
+
+func (c *Conn) readPlain() (n int, err error) {
+	c.rx.settle()
+	if c.rx.big == nil {
+		n, err = c.Conn.Read(c.rx.small[:])
+		c.rx.add(n)
+		return n, err
 	}
-	if err == nil {
-		return io.ErrNoProgress
-	}
-	return err
+	n, err = c.Conn.Read(c.rx.room())
+	c.rx.w += n
+	return n, err
 }
 
 // Unread returns the octets that were read and not yet consumed.

@@ -1,0 +1,80 @@
+package iwarp_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestNoAllocations runs each operation in its steady state, over TCP, with both
+// ends in this process: neither allocates.
+func TestNoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	ini, res := connect(t)
+	const n = 4096
+	local, remote := ini.mr(n, iwarp.LocalWrite), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
+	var wc [1]iwarp.WC
+	ctx := t.Context()
+	poll := func(cq *iwarp.CQ) {
+		for cq.Poll(wc[:]) == 0 {
+			if err := cq.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if wc[0].Status != iwarp.StatusSuccess {
+			t.Fatal(wc[0].Err())
+		}
+	}
+	posted := func(op iwarp.Op) func() {
+		return func() {
+			ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{local.Slice(0, n)}, Remote: remote.Remote(0)})
+			poll(ini.SendCQ())
+		}
+	}
+	send := posted(iwarp.OpSend)
+	for _, c := range []struct {
+		name string
+		run  func()
+	}{
+		{"posted Write", posted(iwarp.OpWrite)},
+		{"posted Read", posted(iwarp.OpRead)},
+		{"posted Send", func() {
+			res.postRecv(1, remote.Slice(0, n))
+			send()
+			poll(res.RecvCQ())
+		}},
+		{"inline Send", func() {
+			res.postRecv(1, remote.Slice(0, n))
+			ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: local.Bytes()[:64], Unsignaled: true})
+			poll(res.RecvCQ())
+		}},
+		{"Write", func() {
+			if _, err := ini.Write(ctx, local.Slice(0, n), remote.Remote(0)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"Read", func() {
+			if _, err := ini.Read(ctx, local.Slice(0, n), remote.Remote(0)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"Send", func() {
+			res.postRecv(1, remote.Slice(0, n))
+			if err := ini.Send(ctx, local.Slice(0, n)); err != nil {
+				t.Fatal(err)
+			}
+			poll(res.RecvCQ())
+		}},
+	} {
+		for range 200 { // to the steady state
+			c.run()
+		}
+		runtime.GC()
+		if got := testing.AllocsPerRun(500, c.run); got != 0 {
+			t.Errorf("%s: %v allocations", c.name, got)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// receiver is a connection whose Responder's completions go to a CQ.
+func receiver(t testing.TB, rnic *iwarp.RNIC, cq *iwarp.CQ, depth int) (ini, res *end) {
+	t.Helper()
+	return setup{accept: iwarp.AcceptConfig{
+		PD: newPD(t, rnic), QP: iwarp.QPConfig{RecvCQ: cq, SendCQ: cq, SendDepth: depth, RecvDepth: depth},
+	}}.connect(t)
+}
+
+func newCQ(t testing.TB, r *iwarp.RNIC, depth int) *iwarp.CQ {
+	t.Helper()
+	cq, err := r.CreateCQ(depth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cq
+}
+
+// receives has empty Sends complete n receives.
+func receives(ini, res *end, n int, solicited bool) {
+	ini.t.Helper()
+	for range n {
+		res.postRecv(1)
+		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true, Solicited: solicited})
+	}
+}
+
+// TestCQWaiters has several goroutines wait for one CQ, each of which polls one
+// completion: all are woken.
+func TestCQWaiters(t *testing.T) {
+	const waiters, each = 8, 50
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	cq := newCQ(t, rnic, 64)
+	ini, res := receiver(t, rnic, cq, 32)
+	ctx := within(t)
+	var all sync.WaitGroup
+	for range waiters {
+		all.Go(func() {
+			var wc [1]iwarp.WC
+			for got := 0; got < each; {
+				if err := cq.Wait(ctx); err != nil {
+					t.Error(err)
+					return
+				}
+				got += cq.Poll(wc[:])
+			}
+		})
+	}
+	for range waiters * each {
+		until(t, func() bool { return res.PostRecv(&iwarp.RecvWR{}) == nil }, "room for a receive")
+		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true})
+	}
+	all.Wait()
+}
+
+// TestCQWaitEnds ends waiting by the context and by closing the CQ.
+func TestCQWaitEnds(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	cq := newCQ(t, rnic, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	given := dialInBackground(t, func() error { return cq.Wait(ctx) })
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	waiting := make([]<-chan error, 3)
+	for i := range waiting {
+		waiting[i] = dialInBackground(t, func() error { return cq.Wait(within(t)) })
+	}
+	if err := cq.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, w := range waiting {
+		if err := <-w; !errors.Is(err, iwarp.ErrClosed) {
+			t.Error(err)
+		}
+	}
+	if _, err := newPD(t, rnic).CreateQP(iwarp.QPConfig{SendCQ: cq}); !errors.Is(err, iwarp.ErrClosed) {
+		t.Errorf("a QP with a closed CQ: %v", err)
+	}
+}
+
+// TestArm asks for a notice of the next completion, and of the next that the peer
+// solicits. Each request gives one.
+//
+// Proves P33.
+func TestArm(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	cq := newCQ(t, rnic, 64)
+	ini, res := receiver(t, rnic, cq, 16)
+	polled := func(n int) {
+		t.Helper()
+		for range n {
+			next(t, cq)
+		}
+	}
+	noticed := func(want bool, what string) {
+		t.Helper()
+		select {
+		case <-cq.Events():
+			if !want {
+				t.Errorf("a notice of %s", what)
+			}
+		default:
+			if want {
+				t.Errorf("no notice of %s", what)
+			}
+		}
+	}
+	receives(ini, res, 1, true)
+	polled(1)
+	noticed(false, "a completion that nobody asked for")
+
+	cq.Arm(false)
+	receives(ini, res, 2, false)
+	polled(2)
+	noticed(true, "the next completion")
+	noticed(false, "the one after it")
+
+	cq.Arm(true)
+	receives(ini, res, 3, false)
+	polled(3)
+	noticed(false, "completions that were not solicited")
+	receives(ini, res, 1, true)
+	polled(1)
+	noticed(true, "a solicited completion")
+
+	cq.Arm(false)
+	cq.Arm(true) // does not weaken the first
+	receives(ini, res, 1, false)
+	polled(1)
+	noticed(true, "the next completion")
+
+	cq.Arm(true)
+	res.postRecv(1)
+	_ = res.Abort()
+	polled(1)
+	noticed(true, "an error")
+}
+
+// TestCQOverflow overflows a CQ: the QPs that use it are lost, and told why; all
+// others go on.
+//
+// Proves Z25, Z24, Z23.
+func TestCQOverflow(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	small := newCQ(t, rnic, 2)
+	ini, victim := receiver(t, rnic, small, 8)
+	_, other := receiver(t, rnic, small, 8)
+	good, bystander := receiver(t, rnic, newCQ(t, rnic, 16), 8)
+	if small.Committed() <= small.Depth() {
+		t.Errorf("%d completions committed to a CQ of %d", small.Committed(), small.Depth())
+	}
+	receives(ini, victim, 3, false)
+	for _, lost := range []*end{victim, other} {
+		if err := lost.wantEnd(); !errors.Is(err, iwarp.ErrCQOverflow) {
+			t.Errorf("a QP of the CQ ended with %v", err)
+		}
+		if s := lost.State(); s != iwarp.StateError {
+			t.Errorf("state %v", s)
+		}
+	}
+	if ev := victim.wantEvent(iwarp.EventCQOverflow); ev.CQ != small || !errors.Is(ev.Err, iwarp.ErrCQOverflow) {
+		t.Errorf("event %+v", ev)
+	}
+	var wc [4]iwarp.WC
+	if n := small.Poll(wc[:]); n != 2 {
+		t.Errorf("%d completions are left", n)
+	}
+	if err := small.Wait(within(t)); !errors.Is(err, iwarp.ErrCQOverflow) {
+		t.Errorf("Wait: %v", err)
+	}
+	if _, err := victim.pd.CreateQP(iwarp.QPConfig{SendCQ: small}); !errors.Is(err, iwarp.ErrCQOverflow) {
+		t.Errorf("another QP with the CQ: %v", err)
+	}
+	works(t, good, bystander)
+}
+
+// TestCommitted sizes a shared CQ by what is tied to it: then whatever the peers
+// and the consumer do, it does not overflow.
+//
+// Proves Z24, Z23.
+func TestCommitted(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	const depth = 4
+	cq := newCQ(t, rnic, 2*2*depth)
+	ini1, res1 := receiver(t, rnic, cq, depth)
+	ini2, res2 := receiver(t, rnic, cq, depth)
+	if cq.Committed() != cq.Depth() {
+		t.Fatalf("%d committed, depth %d", cq.Committed(), cq.Depth())
+	}
+	for _, pair := range [][2]*end{{ini1, res1}, {ini2, res2}} {
+		receives(pair[0], pair[1], depth, true)
+		for pair[1].PostSend(&iwarp.SendWR{Op: iwarp.OpWrite}) == nil {
+		}
+		if err := pair[1].PostRecv(&iwarp.RecvWR{}); err == nil {
+			until(t, func() bool { return pair[1].PostRecv(&iwarp.RecvWR{}) != nil }, "a full queue")
+		}
+	}
+	until(t, func() bool {
+		return res1.Query().Receives+res1.Query().Sends+res2.Query().Receives+res2.Query().Sends == 0
+	}, "all completions")
+	wc := make([]iwarp.WC, 100)
+	if n := cq.Poll(wc); n != cq.Depth() {
+		t.Errorf("%d completions, want %d", n, cq.Depth())
+	}
+	if res1.State() != iwarp.StateRTS || res2.State() != iwarp.StateRTS {
+		t.Errorf("%v, %v", res1.Err(), res2.Err())
+	}
+}
+
+// TestCQOwner ties QPs only to CQs of their own RNIC.
+//
+// Proves Z26, Z02.
+func TestCQOwner(t *testing.T) {
+	mine, theirs := newRNIC(t, iwarp.RNICConfig{}), newRNIC(t, iwarp.RNICConfig{})
+	cq := newCQ(t, theirs, 4)
+	pd := newPD(t, mine)
+	for _, cfg := range []iwarp.QPConfig{{SendCQ: cq}, {RecvCQ: cq}, {SendCQ: newCQ(t, mine, 4), RecvCQ: cq}} {
+		if _, err := pd.CreateQP(cfg); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if s := mine.Stats(); s.QPs != 0 || s.WorkRequests != 0 {
+		t.Errorf("left behind: %+v", s)
+	}
+	qp, err := pd.CreateQP(iwarp.QPConfig{SendCQ: newCQ(t, mine, 4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := qp.SendCQ().Close(); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("Close of a CQ in use: %v", err)
+	}
+	if err := qp.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := qp.SendCQ().Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCQDepth refuses depths that make no sense.
+func TestCQDepth(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	for _, depth := range []int{-1, 0, iwarp.MaxCQDepth + 1} {
+		if _, err := rnic.CreateCQ(depth); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package iwarp
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// loopback returns the Initiator's QP of a connection over TCP.
+func loopback(t *testing.T) *QP {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	ln, err := Listen(ctx, "tcp", "127.0.0.1:0", ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close(); ln.RNIC().Close() })
+	go func() {
+		if req, err := ln.Accept(ctx); err == nil {
+			_, _ = req.Accept(ctx, AcceptConfig{})
+		}
+	}()
+	qp, err := Dial(ctx, "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { qp.Abort() })
+	return qp
+}
+
+// Proves S03: the EMSS is what TCP says, and the MULPDU follows from it.
+func TestEMSSOfTCP(t *testing.T) {
+	qp := loopback(t)
+	n := qp.Negotiated()
+	emss := qp.conn.EMSS()
+	if emss == 0 {
+		t.Skip("this system does not tell the EMSS")
+	}
+	if n.EMSS <= 0 || n.MULPDU != mpa.MULPDU(n.EMSS, false) {
+		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
+	}
+	if n.EMSS < mpa.DefaultEMSS || emss < n.EMSS {
+		t.Errorf("EMSS on loopback %d, then %d", n.EMSS, emss)
+	}
+}
+
+// Proves S03: a change of the EMSS takes effect while the connection is up. The
+// QP is made to believe that it was small before.
+func TestEMSSFollowed(t *testing.T) {
+	qp := loopback(t)
+	if qp.conn.EMSS() == 0 {
+		t.Skip("this system does not tell the EMSS")
+	}
+	qp.mu.Lock()
+	qp.eng.SetMULPDU(mpa.MinMULPDU)
+	qp.refresh = 0
+	qp.mu.Unlock()
+	if err := qp.PostSend(&SendWR{Op: OpWrite}); err != nil {
+		t.Fatal(err)
+	}
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if got, want := qp.eng.Negotiated().MULPDU, mpa.MULPDU(qp.conn.EMSS(), false); got != want {
+		t.Errorf("MULPDU %d, want %d", got, want)
+	}
+}
+
+// Proves S03: where TCP does not report it, 1460 octets are assumed.
+func TestEMSSUnknown(t *testing.T) {
+	a, b := net.Pipe()
+	t.Cleanup(func() { a.Close(); b.Close() })
+	var n Negotiated
+	qp := new(QP)
+	qp.measure(tcp.New(a), &n)
+	if n.EMSS != 1460 || n.MULPDU != 1454 {
+		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
+	}
+}

@@ -1,0 +1,151 @@
+package iwarp_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// greeter accepts one connection and sends it a message.
+func greeter(ctx context.Context) *iwarp.Listener {
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		req, err := ln.Accept(ctx)
+		if err != nil {
+			return
+		}
+		qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hello, " + string(req.PrivateData()))})
+		_ = qp.Close()
+	}()
+	return ln
+}
+
+// A client connects and receives a message. Its receive is posted before the
+// connection comes up, as the peer may send at once.
+func ExampleDialer_Dial() {
+	ctx := context.Background()
+	ln := greeter(ctx)
+	defer ln.Close()
+
+	buf := make([]byte, 64)
+	d := iwarp.Dialer{
+		MPA: mpa.Offer{PrivateData: []byte("world")},
+		Prepare: func(qp *iwarp.QP) error {
+			mr, err := qp.PD().Register(buf, iwarp.LocalWrite)
+			if err != nil {
+				return err
+			}
+			return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, len(buf))}})
+		},
+	}
+	qp, err := d.Dial(ctx, "tcp", ln.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer qp.Close()
+
+	var wc [1]iwarp.WC
+	for qp.RecvCQ().Poll(wc[:]) == 0 {
+		if err := qp.RecvCQ().Wait(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := wc[0].Err(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", buf[:wc[0].Length])
+	// Output: hello, world
+}
+
+// A server looks at what a client says of itself before it decides.
+func ExampleListen() {
+	ctx := context.Background()
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ln.Close()
+
+	go func() {
+		d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte("a friend")}}
+		qp, err := d.Dial(ctx, "tcp", ln.Addr().String())
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = qp.Close()
+	}()
+
+	req, err := ln.Accept(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if string(req.PrivateData()) != "a friend" {
+		conn, _ := req.Reject([]byte("friends only"))
+		_ = conn.Close()
+		return
+	}
+	qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("accepted", string(req.PrivateData()), "with", req.Dialect())
+	<-qp.Done()
+	fmt.Println("the client has closed:", qp.Err())
+	// Output:
+	// accepted a friend with RFC 6581
+	// the client has closed: <nil>
+}
+
+// One side registers memory and tells the other where it is; the other reads it
+// without any further help.
+func ExampleQP_Read() {
+	ctx := context.Background()
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ln.Close()
+
+	remote := make(chan iwarp.Remote, 1) // stands for a message
+	go func() {
+		req, err := ln.Accept(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		mr, err := qp.PD().Register([]byte("what you see is mine"), iwarp.RemoteRead)
+		if err != nil {
+			log.Fatal(err)
+		}
+		remote <- mr.Remote(0)
+	}()
+
+	qp, err := new(iwarp.Dialer).Dial(ctx, "tcp", ln.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer qp.Close()
+	mr, err := qp.PD().Register(make([]byte, 20), iwarp.LocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	n, err := qp.Read(ctx, mr.Slice(0, 20), <-remote)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", mr.Bytes()[:n])
+	// Output: what you see is mine
+}

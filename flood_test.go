@@ -1,0 +1,181 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestFlood opens thousands of connections that say nothing. The Listener holds
+// on to a bounded number of them, and serves who does say something.
+//
+// Proves Z04.
+func TestFlood(t *testing.T) {
+	const silent, bound = 10000, 64
+	n := silent
+	if room := descriptors(); room < 2*silent+500 {
+		n = max(min(n, room/2-250), bound+1)
+		t.Logf("%d silent connections instead of %d: the system allows %d open descriptors", n, silent, room)
+	}
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	ln := listen(t, iwarp.ListenConfig{RNIC: rnic, MaxHalfOpen: bound, RequestTimeout: -1})
+	conns := make([]net.Conn, 0, n)
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	for i := range n {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+		if i%1000 == 0 {
+			if half := ln.Stats().HalfOpen; half > bound {
+				t.Fatalf("%d half-open connections, the bound is %d", half, bound)
+			}
+		}
+	}
+	served := serveOne(t, ln)
+	qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	s := ln.Stats()
+	if s.HalfOpen > bound || s.Evicted < uint64(n-bound) || s.Established != 1 || len(s.Failed) > 0 {
+		t.Errorf("counted %+v", s)
+	}
+	_ = qp.Abort()
+}
+
+// serveOne accepts one connection.
+func serveOne(t testing.TB, ln *iwarp.Listener) <-chan error {
+	return dialInBackground(t, func() error {
+		req, err := ln.Accept(within(t))
+		if err == nil {
+			_, err = req.Accept(within(t), iwarp.AcceptConfig{})
+		}
+		return err
+	})
+}
+
+// TestFloodOfRequests has nobody fetch the Requests that come: the first ones keep
+// their places, and the next are turned away.
+//
+// Proves Z04, Z03.
+func TestFloodOfRequests(t *testing.T) {
+	const bound = 8
+	ln := listen(t, iwarp.ListenConfig{MaxHalfOpen: bound})
+	peers := make([]*peer, bound)
+	for i := range peers {
+		peers[i] = dialPeer(t, ln.Addr())
+		peers[i].send(frame(request(2, byte(i))))
+	}
+	until(t, func() bool { return ln.Stats().Waiting == bound }, "the Requests")
+	for range 3 {
+		p := dialPeer(t, ln.Addr())
+		p.wantClosed()
+	}
+	if s := ln.Stats(); s.Evicted != 3 || s.HalfOpen != bound {
+		t.Errorf("counted %+v", s)
+	}
+	for range bound {
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := req.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestListenerClose closes a Listener with connections at every step of their
+// startup. All of them end, but for the Request that was handed out.
+func TestListenerClose(t *testing.T) {
+	ln := listen(t, iwarp.ListenConfig{RequestTimeout: -1})
+	mine := dialPeer(t, ln.Addr())
+	mine.send(frame(request(2)))
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, half, waiting := dialPeer(t, ln.Addr()), dialPeer(t, ln.Addr()), dialPeer(t, ln.Addr())
+	half.send(frame(request(2))[:10])
+	waiting.send(frame(request(2)))
+	blocked := dialInBackground(t, func() error {
+		_, err := ln.Accept(context.WithoutCancel(t.Context()))
+		for err == nil {
+			_, err = ln.Accept(context.WithoutCancel(t.Context()))
+		}
+		return err
+	})
+	if err := ln.Close(); err != nil {
+		t.Error(err)
+	}
+	err = <-blocked
+	if op := (*iwarp.OpError)(nil); !errors.Is(err, net.ErrClosed) || !errors.As(err, &op) || op.Op != "accept" {
+		t.Errorf("Accept: %v", err)
+	}
+	silent.wantClosed()
+	half.wantClosed()
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{}); err != nil {
+		t.Errorf("a Request from before: %v", err)
+	}
+	if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed again: %v", err)
+	}
+	if s := ln.Stats(); s.HalfOpen != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+// brokenListener is a TCP listener whose Accept fails in ways that it can recover
+// from, and then for good.
+type brokenListener struct {
+	net.Listener
+	errs []error
+}
+
+type temporaryError struct{ error }
+
+func (temporaryError) Temporary() bool { return true }
+
+func (l *brokenListener) Accept() (net.Conn, error) {
+	if len(l.errs) == 0 {
+		return l.Listener.Accept()
+	}
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, err
+}
+
+// TestAcceptErrors goes on after errors that pass, and ends with one that does not.
+func TestAcceptErrors(t *testing.T) {
+	passing := temporaryError{errors.New("too many open files")}
+	ln := iwarp.NewListener(&brokenListener{Listener: listenTCP(t), errs: []error{passing, passing}}, iwarp.ListenConfig{})
+	defer ln.Close()
+	served := serveOne(t, ln)
+	qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	_ = qp.Abort()
+
+	broken := errors.New("the interface is gone")
+	ln = iwarp.NewListener(&brokenListener{Listener: listenTCP(t), errs: []error{broken}}, iwarp.ListenConfig{})
+	defer ln.Close()
+	if _, err := ln.Accept(within(t)); !errors.Is(err, broken) {
+		t.Errorf("Accept: %v", err)
+	}
+}

@@ -1,0 +1,214 @@
+package iwarp_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// TestReuse connects the same two QPs again and again, after orderly closes and
+// after errors.
+func TestReuse(t *testing.T) {
+	ini, res := connect(t)
+	ln := listen(t, iwarp.ListenConfig{})
+	for round := range 6 {
+		works(t, ini, res)
+		if round%2 == 0 {
+			endInOrder(t, ini, res)
+		} else {
+			endInError(t, ini, res)
+		}
+		for _, e := range []*end{ini, res} {
+			if err := e.Modify(iwarp.StateIdle); err != nil {
+				t.Fatal(err)
+			}
+			e.postRecv(50, e.mr(8, iwarp.LocalWrite).Slice(0, 8))
+		}
+		accepted := dialInBackground(t, func() error {
+			req, err := ln.Accept(within(t))
+			if err == nil {
+				err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
+			}
+			return err
+		})
+		d := iwarp.Dialer{MPA: mpa.Offer{Markers: round%3 == 0}}
+		if err := d.Connect(within(t), ini.QP, "tcp", ln.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-accepted; err != nil {
+			t.Fatal(err)
+		}
+		sends(ini, 1)
+		res.wantReceived(50, iwarp.StatusSuccess)
+		sends(res, 1)
+		ini.wantReceived(50, iwarp.StatusSuccess)
+	}
+	finish(t, ini, res)
+}
+
+// endInOrder closes from one side by a transition, which leaves the QPs Idle. No
+// work is taken before they are made ready for another connection.
+func endInOrder(t *testing.T, ini, res *end) {
+	t.Helper()
+	if err := ini.Modify(iwarp.StateClosing); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*end{ini, res} {
+		if err := e.wantEnd(); err != nil {
+			t.Fatal(err)
+		}
+		if s := e.State(); s != iwarp.StateIdle {
+			t.Errorf("state %v after an orderly close", s)
+		}
+		if err := e.PostSend(&iwarp.SendWR{}); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a Send: %v", err)
+		}
+		if _, err := e.Recv(t.Context(), iwarp.SGE{}); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Recv: %v", err)
+		}
+	}
+}
+
+// endInError writes to an STag that there is not.
+func endInError(t *testing.T, ini, res *end) {
+	t.Helper()
+	ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("x"), Remote: iwarp.Remote{STag: 7}, Unsignaled: true})
+	for _, e := range []*end{ini, res} {
+		var term *iwarp.TerminateError
+		if err := e.wantEnd(); !errors.As(err, &term) || term.Code != rdmap.CodeDDPInvalidSTag || term.Remote != (e == ini) {
+			t.Fatalf("ended with %v", err)
+		}
+		if a := e.Query(); a.State != iwarp.StateError || a.Terminate == nil || a.Terminate.Code != rdmap.CodeDDPInvalidSTag {
+			t.Errorf("attributes %+v", a)
+		}
+	}
+}
+
+// TestModify asks for transitions that are not the consumer's to ask for.
+func TestModify(t *testing.T) {
+	ini, res := connect(t)
+	for _, s := range []iwarp.State{iwarp.StateIdle, iwarp.StateRTS, iwarp.State(77)} {
+		if err := ini.Modify(s); !errors.Is(err, iwarp.ErrBadState) {
+			t.Errorf("RTS to %v: %v", s, err)
+		}
+	}
+	if err := ini.Modify(iwarp.StateTerminate); err != nil {
+		t.Error(err)
+	}
+	var term *iwarp.TerminateError
+	if err := res.wantEnd(); !errors.As(err, &term) || !term.Remote || term.Code != rdmap.CodeLocalCatastrophic {
+		t.Errorf("the peer: %v", err)
+	}
+	_ = ini.wantEnd()
+	qp, err := ini.pd.CreateQP(iwarp.QPConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []iwarp.State{iwarp.StateRTS, iwarp.StateClosing, iwarp.StateTerminate} {
+		if err := qp.Modify(s); !errors.Is(err, iwarp.ErrBadState) {
+			t.Errorf("Idle to %v: %v", s, err)
+		}
+	}
+	for _, s := range []iwarp.State{iwarp.StateIdle, iwarp.StateError, iwarp.StateIdle} {
+		if err := qp.Modify(s); err != nil || qp.State() != s {
+			t.Errorf("to %v: %v, in state %v", s, err, qp.State())
+		}
+	}
+	if err := qp.CloseWrite(); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("CloseWrite without a connection: %v", err)
+	}
+	_ = qp.Close()
+	if err := qp.Modify(iwarp.StateIdle); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := new(iwarp.Dialer).Connect(within(t), qp, "tcp", "127.0.0.1:1"); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Connect after Close: %v", err)
+	}
+}
+
+// TestRNICClose ends what is left on an RNIC, and refuses anything new.
+func TestRNICClose(t *testing.T) {
+	ini, res := connect(t)
+	events := dialInBackground(t, func() error {
+		_, err := res.rnic.NextEvent(within(t))
+		for err == nil {
+			_, err = res.rnic.NextEvent(within(t))
+		}
+		return err
+	})
+	if err := res.rnic.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-events; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("NextEvent: %v", err)
+	}
+	if err := ini.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) {
+		t.Errorf("the peer: %v", err)
+	}
+	if _, err := res.pd.CreateQP(iwarp.QPConfig{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("CreateQP: %v", err)
+	}
+	if _, err := res.rnic.AllocPD(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("AllocPD: %v", err)
+	}
+	if qps := res.rnic.QPs(); len(qps) != 0 {
+		t.Errorf("%d QPs are left", len(qps))
+	}
+}
+
+// TestPrepareFails has the consumer change its mind.
+func TestPrepareFails(t *testing.T) {
+	changed := errors.New("changed my mind")
+	no := func(*iwarp.QP) error { return changed }
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	ln := listen(t, iwarp.ListenConfig{RNIC: rnic})
+	d := iwarp.Dialer{PD: newPD(t, rnic), Prepare: no}
+	if _, err := d.Dial(within(t), "tcp", ln.Addr().String()); !errors.Is(err, changed) {
+		t.Errorf("Dial: %v", err)
+	}
+	p := dialPeer(t, ln.Addr())
+	p.send(frame(request(2)))
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{Prepare: no}); !errors.Is(err, changed) {
+		t.Errorf("Accept: %v", err)
+	}
+	if s := rnic.Stats(); s.QPs != 0 || s.PDs != 1 {
+		t.Errorf("left behind: %+v", s)
+	}
+	qp, err := req.Accept(within(t), iwarp.AcceptConfig{}) // it can still be answered
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = qp.Abort()
+}
+
+// TestQPConfig refuses configurations that make no sense.
+func TestQPConfig(t *testing.T) {
+	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))
+	for _, cfg := range []iwarp.QPConfig{
+		{SendDepth: -1}, {RecvDepth: -1}, {SendDepth: iwarp.MaxQueueDepth + 1}, {RecvDepth: iwarp.MaxQueueDepth + 1},
+		{MaxInline: iwarp.MaxInline + 1},
+	} {
+		if _, err := pd.CreateQP(cfg); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	qp, err := pd.CreateQP(iwarp.QPConfig{MaxInline: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("x")}); err == nil {
+		t.Error("inline data on a QP without any")
+	}
+	if a := qp.Query(); a.State != iwarp.StateIdle || a.IRD != 0 || a.Terminate != nil {
+		t.Errorf("attributes %+v", a)
+	}
+	_ = qp.Close()
+}

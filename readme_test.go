@@ -1,0 +1,66 @@
+package iwarp_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// Both ends in one program: the server offers memory, the client writes to it
+// and reads it back.
+func ExampleDial() {
+	ctx := context.Background()
+	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
+	check(err)
+	offered, err := pd.Register(make([]byte, 5), iwarp.RemoteRead|iwarp.RemoteWrite)
+	check(err)
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: pd})
+	check(err)
+	defer ln.Close()
+	go func() {
+		req, err := ln.Accept(ctx)
+		check(err)
+		_, err = req.Accept(ctx, iwarp.AcceptConfig{})
+		check(err)
+	}()
+
+	qp, err := iwarp.Dial(ctx, "tcp", ln.Addr().String())
+	check(err)
+	defer qp.Close()
+	mine, err := qp.PD().Register([]byte("hello....."), iwarp.LocalWrite)
+	check(err)
+	_, err = qp.Write(ctx, mine.Slice(0, 5), offered.Remote(0))
+	check(err)
+	_, err = qp.Read(ctx, mine.Slice(5, 5), offered.Remote(0))
+	check(err)
+	fmt.Printf("%s\n", mine.Bytes())
+	// Output: hellohello
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The program in README.md is the one above, which compiles and runs.
+func TestReadmeProgram(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("readme_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(source), "func ExampleDial() {\n")
+	body, _, _ = strings.Cut(body, "\t// Output:")
+	if !strings.Contains(string(readme), "func main() {\n"+body+"}\n") {
+		t.Errorf("README.md shows another program than ExampleDial, which is\n%s", body)
+	}
+}

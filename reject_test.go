@@ -1,0 +1,136 @@
+package iwarp_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// TestReject rejects a connection with data, after which both sides use TCP as a
+// stream of octets: those that followed the Reply at once too.
+//
+// Proves Q10, Q13, E03, E05.
+func TestReject(t *testing.T) {
+	for _, revision := range []uint8{1, 2} {
+		ln := listen(t, iwarp.ListenConfig{})
+		served := make(chan error, 1)
+		go func() { served <- rejectAndTalk(t, ln) }()
+		d := iwarp.Dialer{MPA: mpa.Offer{Revision: revision, IRD: 3, ORD: 9, PrivateData: []byte("let me in")}}
+		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
+		var rejected *iwarp.RejectError
+		if !errors.As(err, &rejected) {
+			t.Fatalf("revision %d: %v", revision, err)
+		}
+		if string(rejected.PrivateData) != "not you" || rejected.Enhanced != (revision == 2) {
+			t.Errorf("revision %d: %v", revision, rejected)
+		}
+		if revision == 2 && (rejected.PeerIRD != 5 || rejected.PeerORD != 6) {
+			t.Errorf("told IRD %d and ORD %d", rejected.PeerIRD, rejected.PeerORD)
+		}
+		talk(t, rejected.Conn, "the client", "the server")
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if s := ln.Stats(); s.Rejected != 1 || s.Established != 0 || len(s.Failed) != 0 {
+			t.Errorf("counted %+v", s)
+		}
+	}
+}
+
+func rejectAndTalk(t testing.TB, ln *iwarp.Listener) error {
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		return err
+	}
+	if string(req.PrivateData()) != "let me in" {
+		return errors.New("other private data")
+	}
+	c, err := req.RejectDepths([]byte("not you"), 5, 6)
+	if err != nil {
+		return err
+	}
+	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
+		return errors.New("rejected twice")
+	}
+	talk(t, c, "the server", "the client")
+	return nil
+}
+
+// talk sends a line over TCP, reads one, and closes.
+func talk(t testing.TB, c net.Conn, say, hear string) {
+	t.Helper()
+	defer c.Close()
+	if _, err := io.WriteString(c, say); err != nil {
+		t.Error(err)
+	}
+	b := make([]byte, len(hear))
+	if _, err := io.ReadFull(c, b); err != nil || string(b) != hear {
+		t.Errorf("heard %q (%v), want %q", b, err, hear)
+	}
+}
+
+// TestRejectThenClose has a peer reject and close, by FIN or by RST, with data
+// behind its Reply: the rejection and the data are there all the same.
+//
+// Proves Q10, Q13.
+func TestRejectThenClose(t *testing.T) {
+	for _, reset := range []bool{false, true} {
+		ln := listenTCP(t)
+		dialed := dialInBackground(t, func() error {
+			_, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
+			return err
+		})
+		p := acceptPeer(t, ln)
+		p.wantFrame(mpa.KeyRequest)
+		f := reply(2, 'n', 'o')
+		f.R = true
+		p.send(append(frame(f), "and more"...))
+		if !reset {
+			p.conn.Close()
+		}
+		var rejected *iwarp.RejectError
+		if err := <-dialed; !errors.As(err, &rejected) || string(rejected.PrivateData) != "no" {
+			t.Fatal(err)
+		}
+		more := make([]byte, 8)
+		if _, err := io.ReadFull(rejected.Conn, more); err != nil || string(more) != "and more" {
+			t.Errorf("read %q (%v)", more, err)
+		}
+		if reset {
+			_ = p.conn.(*net.TCPConn).SetLinger(0)
+			p.conn.Close()
+			if _, err := rejected.Conn.Read(more); err == nil {
+				t.Error("no error after a RST")
+			}
+		}
+		rejected.Conn.Close()
+	}
+}
+
+// TestRequestAnsweredOnce lets one of several answers through.
+func TestRequestAnsweredOnce(t *testing.T) {
+	ln := listen(t, iwarp.ListenConfig{})
+	p := dialPeer(t, ln.Addr())
+	p.send(frame(request(2)))
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	qp, err := req.Accept(within(t), iwarp.AcceptConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("Reject: %v", err)
+	}
+	if err := req.Close(); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("Close: %v", err)
+	}
+	if err := qp.Abort(); err != nil {
+		t.Error(err)
+	}
+}

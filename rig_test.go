@@ -1,0 +1,326 @@
+package iwarp_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// soon bounds what must not take long on a loaded machine; no test waits for it
+// unless it fails.
+const soon = 20 * time.Second
+
+// within returns a context that ends the test's waiting.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newRNIC(t testing.TB, cfg iwarp.RNICConfig) *iwarp.RNIC {
+	r := iwarp.NewRNIC(cfg)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func newPD(t testing.TB, r *iwarp.RNIC) *iwarp.PD {
+	t.Helper()
+	pd, err := r.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pd
+}
+
+// An end is one end of a connection, on an RNIC of its own.
+type end struct {
+	t    testing.TB
+	rnic *iwarp.RNIC
+	pd   *iwarp.PD
+	*iwarp.QP
+}
+
+// A setup says how two ends get connected. The zero value is the default in all
+// respects, over TCP on the loopback interface.
+type setup struct {
+	iwarp.Dialer
+	accept iwarp.AcceptConfig
+	listen iwarp.ListenConfig
+	pipe   bool // connect the two by a pipe, for virtual time
+}
+
+// connect brings up a connection and returns its Initiator and its Responder.
+func (s setup) connect(t testing.TB) (ini, res *end) {
+	t.Helper()
+	ini, res, err := s.try(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ini, res
+}
+
+// try is connect where the connection may not come up.
+func (s setup) try(t testing.TB) (ini, res *end, err error) {
+	t.Helper()
+	if s.PD == nil {
+		s.PD = newPD(t, newRNIC(t, iwarp.RNICConfig{}))
+	}
+	if s.accept.PD == nil {
+		s.accept.PD = newPD(t, newRNIC(t, iwarp.RNICConfig{}))
+	}
+	ini, res = &end{t: t, rnic: s.PD.RNIC(), pd: s.PD}, &end{t: t, rnic: s.accept.PD.RNIC(), pd: s.accept.PD}
+	s.listen.PD = s.accept.PD
+	both := s.overTCP
+	if s.pipe {
+		both = s.overPipe
+	}
+	dial, request := both(t)
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := request()
+		if err == nil {
+			res.QP, err = req.Accept(within(t), s.accept)
+		}
+		accepted <- err
+	}()
+	ini.QP, err = dial()
+	if other := <-accepted; err == nil {
+		err = other
+	}
+	return ini, res, err
+}
+
+func (s *setup) overTCP(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
+	ln := listen(t, s.listen)
+	ctx := within(t)
+	return func() (*iwarp.QP, error) { return s.Dial(ctx, "tcp", ln.Addr().String()) },
+		func() (*iwarp.Request, error) { return ln.Accept(ctx) }
+}
+
+func (s *setup) overPipe(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
+	a, b := newPipe(t)
+	ctx := t.Context()
+	return func() (*iwarp.QP, error) { return s.Initiate(ctx, a) },
+		func() (*iwarp.Request, error) { return iwarp.Respond(ctx, b, nil, s.listen) }
+}
+
+// connect is the default setup.
+func connect(t testing.TB) (ini, res *end) {
+	t.Helper()
+	return setup{}.connect(t)
+}
+
+func listen(t testing.TB, cfg iwarp.ListenConfig) *iwarp.Listener {
+	t.Helper()
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// mr registers n octets.
+func (e *end) mr(n int, a iwarp.Access) *iwarp.MR {
+	e.t.Helper()
+	mr, err := e.pd.Register(make([]byte, n), a)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return mr
+}
+
+// filled registers n octets of a pattern.
+func (e *end) filled(n int, seed byte, a iwarp.Access) *iwarp.MR {
+	e.t.Helper()
+	mr := e.mr(n, a)
+	copy(mr.Bytes(), pattern(n, seed))
+	return mr
+}
+
+func pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7) + byte(i>>8) + seed
+	}
+	return b
+}
+
+// post is a step of a dialogue that must succeed.
+func (e *end) post(wr *iwarp.SendWR) {
+	e.t.Helper()
+	if err := e.PostSend(wr); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *end) postRecv(id uint64, s ...iwarp.SGE) {
+	e.t.Helper()
+	if err := e.PostRecv(&iwarp.RecvWR{ID: id, SGL: s}); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// next waits for one completion of a CQ.
+func next(t testing.TB, cq *iwarp.CQ) iwarp.WC {
+	t.Helper()
+	var wc [1]iwarp.WC
+	for cq.Poll(wc[:]) == 0 {
+		if err := cq.Wait(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return wc[0]
+}
+
+// want waits for one completion and compares it.
+func (e *end) want(cq *iwarp.CQ, op iwarp.Op, id uint64, status iwarp.Status) iwarp.WC {
+	e.t.Helper()
+	wc := next(e.t, cq)
+	if wc.Op != op || wc.ID != id || wc.Status != status {
+		e.t.Fatalf("completion of %v %d: %v, want %v %d: %v", wc.Op, wc.ID, wc.Err(), op, id, status)
+	}
+	return wc
+}
+
+func (e *end) wantSent(op iwarp.Op, id uint64, status iwarp.Status) iwarp.WC {
+	e.t.Helper()
+	return e.want(e.SendCQ(), op, id, status)
+}
+
+func (e *end) wantReceived(id uint64, status iwarp.Status) iwarp.WC {
+	e.t.Helper()
+	return e.want(e.RecvCQ(), iwarp.OpRecv, id, status)
+}
+
+// wantEvent waits for an event of a kind, and passes over others.
+func (e *end) wantEvent(kind iwarp.EventKind) iwarp.Event {
+	e.t.Helper()
+	for {
+		ev, err := e.rnic.NextEvent(within(e.t))
+		if err != nil {
+			e.t.Fatalf("waiting for event %q: %v", kind, err)
+		}
+		if ev.Kind == kind {
+			return ev
+		}
+	}
+}
+
+// wantEnd waits for the end of the connection.
+func (e *end) wantEnd() error {
+	e.t.Helper()
+	wait(e.t, e.Done(), "the end of the connection")
+	return e.Err()
+}
+
+func wait(t testing.TB, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-within(t).Done():
+		t.Fatalf("waited for %s in vain", what)
+	}
+}
+
+// finish closes both ends in order.
+func finish(t testing.TB, a, b *end) {
+	t.Helper()
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// works has a Send go each way, and a Write and a Read from the Initiator if it
+// may read, and compares every octet.
+func works(t testing.TB, ini, res *end) {
+	t.Helper()
+	const n = 3000
+	ctx := within(t)
+	src, dst := ini.filled(n, 1, iwarp.LocalWrite|iwarp.RemoteRead), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
+	res.postRecv(7, dst.Slice(0, n))
+	if err := ini.Send(ctx, src.Slice(0, n)); err != nil {
+		t.Fatal(err)
+	}
+	if wc := res.wantReceived(7, iwarp.StatusSuccess); wc.Length != n {
+		t.Fatalf("received %d octets, want %d", wc.Length, n)
+	}
+	same(t, "Send", dst, src)
+	back, away := ini.mr(n, iwarp.LocalWrite), res.filled(n, 99, 0)
+	ini.postRecv(8, back.Slice(0, n))
+	if err := res.Send(ctx, away.Slice(0, n)); err != nil {
+		t.Fatal(err)
+	}
+	ini.wantReceived(8, iwarp.StatusSuccess)
+	same(t, "Send back", back, away)
+	if ini.Query().ORD > 0 {
+		writeAndRead(t, ini, src, back, res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead))
+	}
+}
+
+// writeAndRead writes src to away, which is remote, and reads it back.
+func writeAndRead(t testing.TB, e *end, src, back, away *iwarp.MR) {
+	t.Helper()
+	ctx := within(t)
+	if _, err := e.Write(ctx, src.Slice(0, src.Len()), away.Remote(0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Read(ctx, back.Slice(0, back.Len()), away.Remote(0)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "Write and Read", back, src)
+}
+
+// look is called before a test looks at memory that a peer has written to: the two
+// ends share a process here, and the race detector wants to see a lock taken.
+func (e *end) look() { e.Query() }
+
+func same(t testing.TB, what string, got, want *iwarp.MR) {
+	t.Helper()
+	if !bytes.Equal(got.Bytes(), want.Bytes()) {
+		t.Fatalf("%s: the octets differ", what)
+	}
+}
+
+// dialTCP opens a plain TCP connection.
+func dialTCP(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(soon))
+	return c
+}
+
+// listenTCP listens without knowing anything of MPA.
+func listenTCP(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// until waits for something that gives no notice of itself.
+func until(t testing.TB, there func() bool, what string) {
+	t.Helper()
+	for ctx := within(t); !there(); runtime.Gosched() {
+		if ctx.Err() != nil {
+			t.Fatalf("waited for %s in vain", what)
+		}
+	}
+}

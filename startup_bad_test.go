@@ -1,0 +1,217 @@
+package iwarp_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// wantFailure checks a startup that failed, and that it was counted.
+func wantFailure(t *testing.T, name string, err error, want mpa.Failure) {
+	t.Helper()
+	var s *mpa.StartupError
+	if !errors.As(err, &s) || s.Failure != want {
+		t.Errorf("%s: got %v, want %v", name, err, want)
+	}
+}
+
+func bits(f mpa.StartupFields, change func(*mpa.StartupFields)) []byte {
+	change(&f)
+	return frame(f)
+}
+
+// TestBadRequests sends a Responder what is no Request. It closes without a word
+// and names what it got.
+//
+// Proves Q02, Q03, Q07, Q08, E14.
+func TestBadRequests(t *testing.T) {
+	key := func(k string) []byte {
+		return bits(request(2), func(f *mpa.StartupFields) { f.Key = k })
+	}
+	for _, c := range []struct {
+		name string
+		sent []byte
+		want mpa.Failure
+		text string
+	}{
+		{"a Reply", frame(reply(2)), mpa.FailureResponderResponder, "both ends were started as Responder"},
+		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "1 octets differ, the first is octet 15"},
+		{"lower case", key("mpa id req frame"), mpa.FailureKey, "only upper and lower case differ"},
+		{"the Start Key", append([]byte(mpa.KeyStart), 0), mpa.FailureKey, "Start Key of the first MPA drafts"},
+		{"TLS", append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 99)...), mpa.FailureKey, "TLS ClientHello"},
+		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: here\r\n\r\n"), mpa.FailureKey, "HTTP request"},
+		{"an FPDU", newPeer(t, nil).write(1, 0, make([]byte, 64)), mpa.FailureKey, "bad Key"},
+		{"zeros", make([]byte, 64), mpa.FailureKey, "does not speak MPA"},
+		{"revision 0", bits(request(1), func(f *mpa.StartupFields) { f.Rev = 0 }), mpa.FailureRevision, "revision 0"},
+		{"revision 3 without S", bits(request(1), func(f *mpa.StartupFields) { f.Rev = 3 }), mpa.FailureRevision, "revision 3"},
+		{"revision 255 without S", bits(request(1), func(f *mpa.StartupFields) { f.Rev = 255 }), mpa.FailureRevision, "revision 255"},
+		{"PD_Length 513", bits(request(1), func(f *mpa.StartupFields) { f.PrivateData = make([]byte, 513) }), mpa.FailurePrivateData, "513 octets"},
+		{"PD_Length 65535", bits(request(1), func(f *mpa.StartupFields) { f.PDLength = 65535 }), mpa.FailurePrivateData, "65535 octets"},
+		{"enhanced, PD_Length 0", bits(request(2), func(f *mpa.StartupFields) { f.PrivateData = nil }), mpa.FailurePrivateData, "S=1"},
+		{"enhanced, PD_Length 3", bits(request(2), func(f *mpa.StartupFields) { f.PrivateData = []byte("abc") }), mpa.FailurePrivateData, "S=1"},
+	} {
+		ln := listen(t, iwarp.ListenConfig{})
+		p := dialPeer(t, ln.Addr())
+		p.send(c.sent)
+		p.wantClosed()
+		if s := waitFailed(t, ln); s.Failed[c.want.String()] != 1 {
+			t.Errorf("%s: counted %+v", c.name, s)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+			go func() { _, _ = p.conn.Write(c.sent) }()
+			err := <-outcome
+			wantFailure(t, c.name, err, c.want)
+			if err != nil && !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%s: got %q, want %q in it", c.name, err, c.text)
+			}
+		})
+	}
+}
+
+// waitFailed returns the Listener's counters when it has seen a startup fail. Its
+// Close waits for all that is under way.
+func waitFailed(t *testing.T, ln *iwarp.Listener) iwarp.ListenerStats {
+	t.Helper()
+	if err := ln.Close(); err != nil {
+		t.Error(err)
+	}
+	return ln.Stats()
+}
+
+// TestGoodRequests sends Requests that look wrong and are not: what is reserved
+// is not looked at, and a length is what it says.
+//
+// Proves Q08.
+func TestGoodRequests(t *testing.T) {
+	var all []mpa.StartupFields
+	for bit := range 4 {
+		f := request(2)
+		f.Res = 1 << bit
+		all = append(all, f)
+	}
+	r := request(2)
+	r.R = true
+	all = append(all, r)
+	for _, n := range []int{1, 3, 4, 5, 251, 252, 253, 254, 255, 256, 257, 508, 511, 512} {
+		all = append(all, request(1, pattern(n, 0)...))
+		if n <= mpa.MaxEnhancedPrivateData {
+			all = append(all, request(2, pattern(n, 0)...))
+		}
+	}
+	ln := listen(t, iwarp.ListenConfig{})
+	for _, f := range all {
+		p := dialPeer(t, ln.Addr())
+		p.send(frame(f))
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		qp, err := req.Accept(within(t), iwarp.AcceptConfig{})
+		if err != nil {
+			t.Fatalf("%v: %v", req.MPA().Frame, err)
+		}
+		if got := p.wantFrame(mpa.KeyReply); got.R() || got.Res() != 0 {
+			t.Errorf("answered %v to %v", got, req.MPA().Frame)
+		}
+		_ = qp.Abort()
+	}
+}
+
+// TestBadReplies sends an Initiator what is no Reply to its Request.
+//
+// Proves Q02, Q03, Q07, Q08.
+func TestBadReplies(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		revision uint8
+		sent     []byte
+		want     mpa.Failure
+		text     string
+	}{
+		{"a Request", 2, frame(request(2)), mpa.FailureInitiatorInitiator, "both ends were started as Initiator"},
+		{"one bit off", 2, bits(reply(2), func(f *mpa.StartupFields) { f.Key = "MPA ID Rep Framg" }), mpa.FailureKey, "octet 15"},
+		{"the Start Key", 2, append([]byte(mpa.KeyStart), 0), mpa.FailureKey, "Start Key"},
+		{"HTTP", 2, []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), mpa.FailureKey, "HTTP response"},
+		{"a TLS alert", 2, []byte("\x15\x03\x01\x00\x02\x02\x46 and so on and on"), mpa.FailureKey, "expects TLS"},
+		{"revision 0", 1, bits(reply(1), func(f *mpa.StartupFields) { f.Rev = 0 }), mpa.FailureRevision, "revision 0"},
+		{"revision 3 without S", 1, bits(reply(1), func(f *mpa.StartupFields) { f.Rev = 3 }), mpa.FailureRevision, "revision 3"},
+		{"enhanced to an unenhanced Request", 1, frame(reply(2)), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request"},
+		{"unenhanced to an enhanced Request", 2, frame(reply(1)), mpa.FailureMismatch, "unenhanced Reply"},
+		{"PD_Length 513", 1, bits(reply(1), func(f *mpa.StartupFields) { f.PrivateData = make([]byte, 513) }), mpa.FailurePrivateData, "513"},
+		{"enhanced, PD_Length 0", 2, bits(reply(2), func(f *mpa.StartupFields) { f.PrivateData = nil }), mpa.FailurePrivateData, "S=1"},
+		{"enhanced, PD_Length 3", 2, bits(reply(2), func(f *mpa.StartupFields) { f.PrivateData = []byte("abc") }), mpa.FailurePrivateData, "S=1"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{MPA: mpa.Offer{Revision: c.revision}})
+			p.wantFrame(mpa.KeyRequest)
+			go func() { _, _ = p.conn.Write(c.sent) }()
+			err := <-outcome
+			wantFailure(t, c.name, err, c.want)
+			if err != nil && !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%s: got %q, want %q in it", c.name, err, c.text)
+			}
+			p.wantClosed()
+		})
+	}
+}
+
+// TestPeerStops has the peer close the connection behind every octet of its
+// startup frame.
+//
+// Proves Q08, R08.
+func TestPeerStops(t *testing.T) {
+	req, rep := frame(request(2, 'u', 'l', 'p')), frame(reply(2, 'u', 'l', 'p'))
+	for cut := range len(req) {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+			p.sendInTwo(req[:cut], 0)
+			p.conn.Close()
+			wantFailure(t, "Request cut off", <-outcome, mpa.FailureClosed)
+		})
+	}
+	for cut := range len(rep) {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{})
+			p.wantFrame(mpa.KeyRequest)
+			p.sendInTwo(rep[:cut], 0)
+			p.conn.Close()
+			wantFailure(t, "Reply cut off", <-outcome, mpa.FailureClosed)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // before the Request could be sent
+		p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{})
+		p.conn.Close()
+		wantFailure(t, "closed at once", <-outcome, mpa.FailureClosed)
+	})
+}
+
+// TestSplitFrames sends startup frames in single octets and in two pieces cut at
+// every octet.
+//
+// Proves Q13, Q14.
+func TestSplitFrames(t *testing.T) {
+	req := frame(request(2, 'u', 'l', 'p'))
+	for cut := range len(req) + 1 {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+			p.sendInTwo(req, cut)
+			if err := <-outcome; err != nil {
+				t.Errorf("cut at %d: %v", cut, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+		for i := range req {
+			p.send(req[i : i+1])
+		}
+		if err := <-outcome; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package iwarp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// TestIdle tells an idle connection from one that is in use, by the counters of
+// two moments, and ends it: what it held can be taken by another.
+//
+// Proves Z32, Z01.
+func TestIdle(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{QPs: 2}})
+	pd := newPD(t, rnic)
+	busy, a := setup{accept: iwarp.AcceptConfig{PD: pd}}.connect(t)
+	idle, b := setup{accept: iwarp.AcceptConfig{PD: pd}}.connect(t)
+	works(t, idle, b)
+	activity := func() map[*iwarp.QP]uint64 {
+		m := make(map[*iwarp.QP]uint64)
+		for _, qp := range rnic.QPs() {
+			s := qp.Stats()
+			m[qp] = s.SentStream + s.ReceivedStream
+		}
+		return m
+	}
+	before := activity()
+	works(t, busy, a)
+	for qp, n := range activity() {
+		if n != before[qp] {
+			continue
+		}
+		if qp != b.QP {
+			t.Errorf("QP %d counts as idle", qp.Num())
+		}
+		if err := qp.Abort(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := idle.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) {
+		t.Errorf("the idle one ended with %v", err)
+	}
+	third, c := setup{accept: iwarp.AcceptConfig{PD: pd}}.connect(t)
+	works(t, third, c)
+	works(t, busy, a)
+}
+
+// TestStats counts a known conversation.
+func TestStats(t *testing.T) {
+	ini, res := connect(t)
+	src, dst := ini.filled(10000, 1, iwarp.LocalWrite), res.mr(10000, iwarp.RemoteWrite|iwarp.RemoteRead)
+	ctx := within(t)
+	for range 3 {
+		if _, err := ini.Write(ctx, src.Slice(0, 10000), dst.Remote(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ini.Read(ctx, src.Slice(0, 500), dst.Remote(0)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return res.Stats().SentStream == ini.Stats().ReceivedStream }, "the last count")
+	i, r := ini.Stats(), res.Stats()
+	for _, c := range []struct {
+		op   rdmap.Opcode
+		want iwarp.Traffic
+		at   iwarp.Stats
+	}{
+		{rdmap.OpWrite, iwarp.Traffic{Messages: 4, Octets: 30000}, i}, // with the RTR indication
+		{rdmap.OpReadRequest, iwarp.Traffic{Messages: 1, Octets: 28}, i},
+		{rdmap.OpReadResponse, iwarp.Traffic{Messages: 1, Octets: 500}, r},
+	} {
+		if got := c.at.Sent[c.op]; got != c.want {
+			t.Errorf("%v sent: %+v, want %+v", c.op, got, c.want)
+		}
+	}
+	if r.Received[rdmap.OpWrite] != i.Sent[rdmap.OpWrite] || i.Received[rdmap.OpReadResponse] != r.Sent[rdmap.OpReadResponse] {
+		t.Errorf("sent %+v, received %+v", i.Sent, r.Received)
+	}
+	if i.SentStream != r.ReceivedStream || r.SentStream != i.ReceivedStream || i.SentFPDUs != r.ReceivedFPDUs || i.SentStream < 30000 {
+		t.Errorf("the Initiator has %+v, the Responder %+v", i, r)
+	}
+	finish(t, ini, res)
+	if s := ini.rnic.Stats(); s.Sent[rdmap.OpWrite].Messages != 4 || s.QPs != 0 || s.Startup.Established != 1 {
+		t.Errorf("the RNIC has %+v", s)
+	}
+}
+
+// TestListenerStats counts apart what two Listeners of an RNIC see.
+func TestListenerStats(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	quiet, busy := listen(t, iwarp.ListenConfig{RNIC: rnic}), listen(t, iwarp.ListenConfig{RNIC: rnic})
+	for _, b := range [][]byte{frame(reply(2)), frame(reply(1)), make([]byte, 20)} {
+		p := dialPeer(t, busy.Addr())
+		p.send(b)
+		p.wantClosed()
+	}
+	served := serveOne(t, busy)
+	qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", busy.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	s := waitFailed(t, busy)
+	if s.Started != 4 || s.Established != 1 || s.Failed[mpa.FailureResponderResponder.String()] != 2 || s.Failed[mpa.FailureKey.String()] != 1 {
+		t.Errorf("counted %+v", s)
+	}
+	if q := quiet.Stats(); q.Started != 0 {
+		t.Errorf("the other Listener counted %+v", q)
+	}
+	if all := rnic.Stats().Startup; all.Started != 4 {
+		t.Errorf("the RNIC counted %+v", all)
+	}
+	_ = qp.Abort()
+}
+
+// TestEventsDropped keeps the newest events when nobody fetches them.
+//
+// Proves Z31.
+func TestEventsDropped(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{EventDepth: 2})
+	pd := newPD(t, rnic)
+	var last *iwarp.QP
+	for range 5 {
+		ini, res := setup{accept: iwarp.AcceptConfig{PD: pd}}.connect(t)
+		_ = ini.Abort()
+		_ = res.wantEnd()
+		last = res.QP
+	}
+	if s := rnic.Stats(); s.EventsDropped != 3 {
+		t.Errorf("%d events dropped", s.EventsDropped)
+	}
+	e := &end{t: t, rnic: rnic}
+	e.wantEvent(iwarp.EventConnectionLost)
+	if ev := e.wantEvent(iwarp.EventConnectionLost); ev.QP != last {
+		t.Errorf("the newest event is %v", ev)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := rnic.NextEvent(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("NextEvent: %v", err)
+	}
+}
+
+// syncBuffer is a buffer for several goroutines.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// TestLog logs at each level what belongs there.
+func TestLog(t *testing.T) {
+	for _, c := range []struct {
+		level    slog.Level
+		want     []string
+		unwanted string
+	}{
+		{iwarp.LevelConnection, []string{"connection established", "connection ended", "startup failed"}, "startup frame sent"},
+		{iwarp.LevelPacket, []string{"startup frame received", "MPA ID Req Frame C S rev 2", "startup frame sent", "state", "connection ended"}, "FPDU sent"},
+		{iwarp.LevelFrame, []string{"FPDU sent", "FPDU received", "RDMA Write"}, "nothing"},
+	} {
+		var out syncBuffer
+		rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: c.level}))})
+		ln := listen(t, iwarp.ListenConfig{RNIC: rnic})
+		p := dialPeer(t, ln.Addr())
+		p.send(make([]byte, 20))
+		p.wantClosed()
+		ini, res := setup{accept: iwarp.AcceptConfig{PD: newPD(t, rnic)}}.connect(t)
+		works(t, ini, res)
+		finish(t, ini, res)
+		_ = ln.Close()
+		for _, text := range c.want {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("level %v: no %q in\n%s", c.level, text, out.String())
+			}
+		}
+		if strings.Contains(out.String(), c.unwanted) {
+			t.Errorf("level %v: %q in\n%s", c.level, c.unwanted, out.String())
+		}
+	}
+}

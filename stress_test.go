@@ -1,0 +1,213 @@
+package iwarp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// TestBothWays has two ends Send, Write and Read large amounts at once, in both
+// directions, with more posted than sockets hold: a reader that waited for a
+// writer would bring both to a standstill.
+//
+// Proves S05.
+func TestBothWays(t *testing.T) {
+	const size, rounds = 1 << 20, 12
+	for _, offer := range []mpa.Offer{{}, {Markers: true}} {
+		ini, res := setup{Dialer: iwarp.Dialer{MPA: offer}, accept: iwarp.AcceptConfig{MPA: offer}}.connect(t)
+		var both sync.WaitGroup
+		load := func(e, other *end, seed byte) {
+			src, sink := e.filled(size, seed, 0), e.mr(size, iwarp.LocalWrite)
+			away := other.filled(size, seed+1, iwarp.RemoteRead)
+			target, inbox := other.mr(size, iwarp.RemoteWrite), e.mr(size, iwarp.LocalWrite)
+			for range rounds {
+				e.postRecv(1, inbox.Slice(0, size))
+			}
+			both.Go(func() {
+				for range rounds {
+					e.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)}, Remote: target.Remote(0), Unsignaled: true})
+					e.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, size)}, Remote: away.Remote(0), Unsignaled: true})
+				}
+				if err := e.Send(within(t), src.Slice(0, size)); err != nil {
+					t.Error(err)
+				}
+				for range rounds - 1 {
+					e.post(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, size)}, Unsignaled: true})
+				}
+				for range rounds {
+					e.wantReceived(1, iwarp.StatusSuccess)
+				}
+				other.look()
+				if !bytes.Equal(sink.Bytes(), away.Bytes()) || !bytes.Equal(target.Bytes(), src.Bytes()) {
+					t.Error("the octets differ")
+				}
+			})
+		}
+		load(ini, res, 1)
+		load(res, ini, 50)
+		both.Wait()
+		finish(t, ini, res)
+	}
+}
+
+// TestSlowReader has a peer that reads nothing for a while. What is posted waits,
+// and what the peer sends is taken in all the same.
+func TestSlowReader(t *testing.T) {
+	res, p := respondToPeer(t, iwarp.QPConfig{})
+	const size, n = 1 << 20, 40 // more than sockets hold
+	src := res.filled(size, 1, 0)
+	for range n {
+		res.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)}, Remote: iwarp.Remote{STag: 5}})
+	}
+	dst := res.mr(8, iwarp.LocalWrite)
+	res.postRecv(7, dst.Slice(0, 8))
+	p.send(p.message(rdmap.OpSend, 1, []byte("in time")))
+	for {
+		wc := next(t, res.SendCQ())
+		if wc.Op == iwarp.OpRecv {
+			break
+		}
+	}
+	if q := res.Query(); q.Sends == 0 {
+		t.Error("the sockets have taken it all: nothing was tested")
+	}
+	var got uint64
+	for got < n*size {
+		s := p.want(rdmap.OpWrite)
+		if !bytes.Equal(s.Payload, src.Bytes()[s.TO:int(s.TO)+len(s.Payload)]) {
+			t.Fatal("the octets differ")
+		}
+		got += uint64(len(s.Payload))
+	}
+	until(t, func() bool { return res.Query().Sends == 0 }, "the Writes")
+}
+
+// TestManyPosters has many goroutines use one connection by all means that there
+// are, while others look at it, and ends it at a random moment.
+func TestManyPosters(t *testing.T) {
+	const posters = 8
+	for round := range 4 {
+		ini, res := setup{
+			Dialer: iwarp.Dialer{QP: iwarp.QPConfig{SendDepth: 32}},
+			accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: 64}},
+		}.connect(t)
+		local, remote := ini.mr(10000, iwarp.LocalWrite), res.mr(10000, iwarp.RemoteWrite|iwarp.RemoteRead)
+		ctx, cancel := context.WithCancel(within(t))
+		busy := make(chan struct{}, posters) // a poster has gone through its steps many times
+		var all sync.WaitGroup
+		all.Go(func() { consume(ctx, res, remote) })
+		for i := range posters {
+			all.Go(func() { produce(ctx, t, ini, local.Slice(i*1000, 1000), remote.Remote(i*1000), busy) })
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				var wc [8]iwarp.WC
+				for range 100 {
+					ini.SendCQ().Poll(wc[:])
+				}
+				_, _, _ = ini.Stats(), ini.rnic.Stats(), ini.Query()
+			}
+		})
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			t.Fatal("the posters stand still")
+		}
+		switch round {
+		case 0:
+			_ = ini.Abort()
+		case 1:
+			_ = res.Abort()
+		case 2:
+			_ = ini.Close()
+		case 3:
+			_ = res.Close()
+		}
+		cancel()
+		all.Wait()
+		for _, e := range []*end{ini, res} {
+			if err := e.wantEnd(); err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+			_ = e.Abort()
+		}
+	}
+}
+
+// consume receives until the connection or the context ends.
+func consume(ctx context.Context, e *end, mr *iwarp.MR) {
+	var wc [16]iwarp.WC
+	for e.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(9000, 1000)}}) == nil {
+	}
+	for e.RecvCQ().Wait(ctx) == nil {
+		for range e.RecvCQ().Poll(wc[:]) {
+			_ = e.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(9000, 1000)}})
+		}
+	}
+}
+
+// produce uses the connection until it ends.
+func produce(ctx context.Context, t *testing.T, e *end, s iwarp.SGE, r iwarp.Remote, busy chan<- struct{}) {
+	for i := 0; ctx.Err() == nil; i++ {
+		if i == 200 {
+			busy <- struct{}{}
+		}
+		var err error
+		switch i % 4 {
+		case 0:
+			_, err = e.Write(ctx, s, r)
+		case 1:
+			_, err = e.Read(ctx, s, r)
+		case 2:
+			err = e.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{s}, Remote: r})
+		case 3:
+			err = e.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("inline"), Remote: r, Unsignaled: true})
+		}
+		var wc *iwarp.WCError
+		switch {
+		case err == nil || errors.Is(err, iwarp.ErrQueueFull):
+		case errors.As(err, &wc), errors.Is(err, iwarp.ErrBadState), errors.Is(err, net.ErrClosed), ctx.Err() != nil:
+			return
+		default:
+			t.Errorf("step %d: %v", i, err)
+			return
+		}
+	}
+}
+
+// TestCloseRaces ends connections from several sides at once, at any moment.
+func TestCloseRaces(t *testing.T) {
+	for i := range 30 {
+		ini, res := connect(t)
+		mr, src := res.mr(1<<16, iwarp.RemoteWrite|iwarp.RemoteRead), ini.mr(1<<16, iwarp.LocalWrite)
+		for range 10 {
+			ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, 1<<16)}, Remote: mr.Remote(0)})
+			ini.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{src.Slice(0, 1<<16)}, Remote: mr.Remote(0)})
+		}
+		var all sync.WaitGroup
+		all.Go(func() { _ = ini.Close() })
+		switch i % 3 {
+		case 0:
+			all.Go(func() { _ = ini.Abort() })
+		case 1:
+			all.Go(func() { _ = res.Abort() })
+		case 2:
+			all.Go(func() { _ = mr.Deregister() })
+			all.Go(func() { _ = ini.Modify(iwarp.StateTerminate) })
+		}
+		all.Wait()
+		_ = res.wantEnd()
+		_ = res.Close()
+		var wc [32]iwarp.WC
+		if n := ini.SendCQ().Poll(wc[:]); n != 20 {
+			t.Fatalf("%d of 20 requests have completed", n)
+		}
+	}
+}
