@@ -3,7 +3,6 @@ package iwarp
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 )
@@ -108,23 +107,27 @@ func (qp *QP) queueRecv(wr *RecvWR, cookie any) error {
 // call is a one-call form that waits for its completion, with the memory of its
 // request: nothing is allocated for a call.
 type call struct {
+	qp   *QP
 	done chan WC
 	sgl  [1]SGE
 	send SendWR
 	recv RecvWR
 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan WC, 1)} }}
-
-func newCall(s SGE) *call {
-	c := calls.Get().(*call)
+// newCall takes a call from the QP's own pool: in a testing/synctest bubble a
+// channel must not be one from outside.
+func (qp *QP) newCall(s SGE) *call {
+	c, ok := qp.calls.Get().(*call)
+	if !ok {
+		c = &call{qp: qp, done: make(chan WC, 1)}
+	}
 	c.sgl[0] = s
 	return c
 }
 
 func (c *call) free() {
 	c.sgl[0], c.send, c.recv = SGE{}, SendWR{}, RecvWR{}
-	calls.Put(c)
+	c.qp.calls.Put(c)
 }
 
 // await waits for the completion. If the context ends first, the request is
@@ -132,16 +135,25 @@ func (c *call) free() {
 func (c *call) await(ctx context.Context) (WC, error) {
 	select {
 	case wc := <-c.done:
-		c.free()
-		return wc, wc.Err()
+		return c.completed(wc)
 	case <-ctx.Done():
+	}
+	select {
+	case wc := <-c.done: // both at once
+		return c.completed(wc)
+	default:
 		return WC{}, ctx.Err() // c is the completion's for ever
 	}
 }
 
+func (c *call) completed(wc WC) (WC, error) {
+	c.free()
+	return wc, wc.Err()
+}
+
 // do posts a request and waits for its completion, which does not go to the CQ.
 func (qp *QP) do(ctx context.Context, op Op, s SGE, r Remote) (WC, error) {
-	c := newCall(s)
+	c := qp.newCall(s)
 	c.send = SendWR{Op: op, SGL: c.sgl[:], Remote: r}
 	if err := qp.postSend(&c.send, c); err != nil {
 		c.free()
@@ -173,7 +185,7 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 // Recv posts a receive and waits for the message, whose length is in the WC. A
 // peer may send before this call: then post receives beforehand instead.
 func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
-	c := newCall(s)
+	c := qp.newCall(s)
 	c.recv = RecvWR{SGL: c.sgl[:]}
 	if err := qp.postRecv(&c.recv, c); err != nil {
 		c.free()

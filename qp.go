@@ -122,6 +122,8 @@ type QP struct {
 	// still keep their places.
 	unpolledSends, unpolledRecvs atomic.Int64
 
+	calls sync.Pool // of *call
+
 	mu         sync.Mutex // guards what follows
 	eng        *engine.QP
 	conn       *tcp.Conn // nil when there is none

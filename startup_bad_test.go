@@ -62,7 +62,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: counted %+v", c.name, s)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+			p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
 			go func() { _, _ = p.conn.Write(c.sent) }()
 			err := <-outcome
 			wantFailure(t, c.name, err, c.want)
@@ -147,7 +147,7 @@ func TestBadReplies(t *testing.T) {
 		{"enhanced, PD_Length 3", 2, bits(reply(2), func(f *mpa.StartupFields) { f.PrivateData = []byte("abc") }), mpa.FailurePrivateData, "S=1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{MPA: mpa.Offer{Revision: c.revision}})
+			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Revision: c.revision}})
 			p.wantFrame(mpa.KeyRequest)
 			go func() { _, _ = p.conn.Write(c.sent) }()
 			err := <-outcome
@@ -168,7 +168,7 @@ func TestPeerStops(t *testing.T) {
 	req, rep := frame(request(2, 'u', 'l', 'p')), frame(reply(2, 'u', 'l', 'p'))
 	for cut := range len(req) {
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+			p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
 			p.sendInTwo(req[:cut], 0)
 			p.conn.Close()
 			wantFailure(t, "Request cut off", <-outcome, mpa.FailureClosed)
@@ -176,7 +176,7 @@ func TestPeerStops(t *testing.T) {
 	}
 	for cut := range len(rep) {
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{})
+			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{})
 			p.wantFrame(mpa.KeyRequest)
 			p.sendInTwo(rep[:cut], 0)
 			p.conn.Close()
@@ -184,7 +184,7 @@ func TestPeerStops(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // before the Request could be sent
-		p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{})
+		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{})
 		p.conn.Close()
 		wantFailure(t, "closed at once", <-outcome, mpa.FailureClosed)
 	})
@@ -198,7 +198,7 @@ func TestSplitFrames(t *testing.T) {
 	req := frame(request(2, 'u', 'l', 'p'))
 	for cut := range len(req) + 1 {
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+			p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
 			p.sendInTwo(req, cut)
 			if err := <-outcome; err != nil {
 				t.Errorf("cut at %d: %v", cut, err)
@@ -206,7 +206,7 @@ func TestSplitFrames(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+		p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
 		for i := range req {
 			p.send(req[i : i+1])
 		}

@@ -17,7 +17,7 @@ import (
 
 // respondTo starts a Responder on one end of a pipe and returns the other, and
 // where its outcome will be.
-func respondTo(t *testing.T, ctx context.Context, cfg iwarp.ListenConfig) (*peer, <-chan error) {
+func respondTo(ctx context.Context, t *testing.T, cfg iwarp.ListenConfig) (*peer, <-chan error) {
 	a, b := newPipe(t)
 	return newPeer(t, a), dialInBackground(t, func() error {
 		_, err := iwarp.Respond(ctx, b, nil, cfg)
@@ -26,7 +26,7 @@ func respondTo(t *testing.T, ctx context.Context, cfg iwarp.ListenConfig) (*peer
 }
 
 // initiateTo does the same with an Initiator.
-func initiateTo(t *testing.T, ctx context.Context, d iwarp.Dialer) (*peer, <-chan error) {
+func initiateTo(ctx context.Context, t *testing.T, d iwarp.Dialer) (*peer, <-chan error) {
 	a, b := newPipe(t)
 	return newPeer(t, a), dialInBackground(t, func() error {
 		_, err := d.Initiate(ctx, b)
@@ -66,7 +66,7 @@ func TestRequestTimeout(t *testing.T) {
 		{0, time.Minute, time.Minute, "Responder/Responder startup"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{RequestTimeout: c.limit})
+			p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{RequestTimeout: c.limit})
 			began := time.Now()
 			if c.sent > 0 {
 				p.send(whole[:c.sent])
@@ -95,7 +95,7 @@ func TestReplyTimeout(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			p, outcome := initiateTo(t, t.Context(), c.dialer)
+			p, outcome := initiateTo(t.Context(), t, c.dialer)
 			if c.reads {
 				p.wantFrame(mpa.KeyRequest)
 			}
@@ -114,7 +114,7 @@ func TestReplyTimeout(t *testing.T) {
 func TestDialerTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{Timeout: 3 * time.Second})
+		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{Timeout: 3 * time.Second})
 		p.wantFrame(mpa.KeyRequest)
 		if err := <-outcome; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("got %v", err)
@@ -140,20 +140,20 @@ func TestOneOctetASecond(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{})
+		p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
 		trickling.Go(func() { trickle(p, frame(request(2))) })
 		wantTimeout(t, <-outcome, "octets of a key")
 		trickling.Wait()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p, outcome := initiateTo(t, t.Context(), iwarp.Dialer{})
+		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{})
 		p.wantFrame(mpa.KeyRequest)
 		trickling.Go(func() { trickle(p, frame(reply(2))) })
 		wantTimeout(t, <-outcome, "octets of a key")
 		trickling.Wait()
 	})
 	synctest.Test(t, func(t *testing.T) { // and with all the time it takes
-		p, outcome := respondTo(t, t.Context(), iwarp.ListenConfig{RequestTimeout: -1})
+		p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{RequestTimeout: -1})
 		trickling.Go(func() { trickle(p, frame(request(2))) })
 		if err := <-outcome; err != nil {
 			t.Error(err)
@@ -169,7 +169,7 @@ func TestCancel(t *testing.T) {
 	for cut := range len(req) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			p, outcome := respondTo(t, ctx, iwarp.ListenConfig{})
+			p, outcome := respondTo(ctx, t, iwarp.ListenConfig{})
 			if cut > 0 {
 				p.send(req[:cut])
 			}
@@ -184,7 +184,7 @@ func TestCancel(t *testing.T) {
 	for cut := -1; cut < len(rep); cut++ {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			p, outcome := initiateTo(t, ctx, iwarp.Dialer{})
+			p, outcome := initiateTo(ctx, t, iwarp.Dialer{})
 			if cut >= 0 {
 				p.wantFrame(mpa.KeyRequest)
 			}

@@ -28,6 +28,8 @@ type Stats struct {
 	TerminatesSent, TerminatesReceived map[rdmap.Code]uint64
 	// Nudges counts zero-length RDMA Writes to silent peers.
 	Nudges uint64
+	// Odd counts what peers did that is unusual.
+	Odd Oddities
 
 	// Of an RNIC only: what exists of each kind of object, the entries of all CQs and
 	// of all other queues, and the octets that are registered. See Limits.
@@ -36,6 +38,23 @@ type Stats struct {
 	RegisteredOctets         int
 	EventsDropped            uint64 // that nobody fetched in time
 	Startup                  StartupStats
+}
+
+// Oddities count what a peer did that is unusual but leaves the connection up: a
+// peer that makes a habit of it costs more than it should, and may mean it (RFC
+// 5042, section 6.4.4). [Z30]
+type Oddities struct {
+	NotRTR   uint64 // first messages that were not the RTR indication agreed on
+	Early    uint64 // first messages of a Responder that had not received one
+	Empty    uint64 // segments that carry nothing: of Writes, or in the middle of Sends
+	Disorder uint64 // segments of Sends that did not go on where the last one ended
+}
+
+func (o *Oddities) add(p Oddities) {
+	o.NotRTR += p.NotRTR
+	o.Early += p.Early
+	o.Empty += p.Empty
+	o.Disorder += p.Disorder
 }
 
 // StartupStats counts attempts to bring up connections.
@@ -113,7 +132,7 @@ func newStats(e engine.Stats) Stats {
 	s := Stats{
 		Sent: traffic(&e.SentMessages, &e.SentOctets), Received: traffic(&e.RecvMessages, &e.RecvOctets),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
-		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges,
+		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Odd: Oddities(e.Odd),
 	}
 	return s
 }
@@ -139,6 +158,7 @@ func (s *Stats) add(o *Stats) {
 	addCounts(&s.TerminatesSent, o.TerminatesSent)
 	addCounts(&s.TerminatesReceived, o.TerminatesReceived)
 	s.Nudges += o.Nudges
+	s.Odd.add(o.Odd)
 }
 
 func addTraffic(dst *map[rdmap.Opcode]Traffic, src map[rdmap.Opcode]Traffic) {

@@ -123,6 +123,41 @@ func TestListenerStats(t *testing.T) {
 	_ = qp.Abort()
 }
 
+// TestOddities counts what a peer does that is legal and yet unusual, on its
+// connection and on the RNIC.
+//
+// Proves Z30.
+func TestOddities(t *testing.T) {
+	res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
+	res.pd = newPD(t, res.rnic)
+	ln := listen(t, iwarp.ListenConfig{PD: res.pd})
+	p := dialPeer(t, ln.Addr())
+	p.send(frame(request(2)))
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{Prepare: res.twoReceives}); err != nil {
+		t.Fatal(err)
+	}
+	p.wantFrame(mpa.KeyReply)
+	p.send(p.message(rdmap.OpSend, 1, []byte("no RTR indication")))
+	for range 3 {
+		p.send(p.write(1, 0, nil))
+	}
+	p.send(p.message(rdmap.OpSend, 2, nil))
+	res.wantReceived(0, iwarp.StatusSuccess)
+	res.wantReceived(1, iwarp.StatusSuccess)
+	want := iwarp.Oddities{NotRTR: 1, Empty: 3}
+	if got := res.Stats().Odd; got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	_ = res.Abort()
+	if got := res.rnic.Stats().Odd; got != want {
+		t.Errorf("the RNIC counted %+v, want %+v", got, want)
+	}
+}
+
 // TestEventsDropped keeps the newest events when nobody fetches them.
 //
 // Proves Z31.

@@ -63,8 +63,7 @@ func (r *rawConn) recv() error {
 		if !r.taken {
 			return r.outcome()
 		}
-		r.rx.mu.Lock() // until the other reader is done
-		r.rx.mu.Unlock()
+		r.rx.wait()
 	}
 }
 

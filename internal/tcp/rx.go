@@ -21,7 +21,11 @@ type rx struct {
 	small [256]byte
 }
 
-func (x *rx) unread() int { return len(x.bytes()) }
+// wait waits until whoever reads is done.
+func (x *rx) wait() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+}
 
 func (x *rx) bytes() []byte {
 	if x.big == nil {
