@@ -15,7 +15,7 @@ const (
 	// GatherArena is the arena of a Gather in octets: enough for any FPDU to be
 	// copied, with its payload loaded beside it.
 	GatherArena  = 256 << 10
-	gatherOctets = 256 << 10 // a Gather is full at this many octets
+	gatherOctets = 128 << 10 // a Gather is full at this many octets
 	gatherVecs   = 256       // or at this many slices
 	copyBelow    = 1 << 10   // shorter payload is copied rather than referenced
 )
