@@ -237,6 +237,7 @@ func TestOneCallGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	until(t, func() bool { return res.Query().Receives == 0 }, "the ten messages")
 	wc, err := recvAndSend(t, res, ini, dst.Slice(10, 2), src.Slice(10, 2))
 	if err != nil || wc.Length != 2 {
 		t.Errorf("the next call: %+v (%v)", wc, err)
