@@ -26,10 +26,7 @@ func TestBothWays(t *testing.T) {
 		load := func(e, other *end, seed byte) {
 			src, sink := e.filled(size, seed, 0), e.mr(size, iwarp.LocalWrite)
 			away := other.filled(size, seed+1, iwarp.RemoteRead)
-			target, inbox := other.mr(size, iwarp.RemoteWrite), e.mr(size, iwarp.LocalWrite)
-			for range rounds {
-				e.postRecv(1, inbox.Slice(0, size))
-			}
+			target := other.mr(size, iwarp.RemoteWrite)
 			both.Go(func() {
 				for range rounds {
 					e.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)}, Remote: target.Remote(0), Unsignaled: true})
@@ -49,6 +46,12 @@ func TestBothWays(t *testing.T) {
 					t.Error("the octets differ")
 				}
 			})
+		}
+		for _, e := range []*end{ini, res} { // before either sends
+			inbox := e.mr(size, iwarp.LocalWrite)
+			for range rounds {
+				e.postRecv(1, inbox.Slice(0, size))
+			}
 		}
 		load(ini, res, 1)
 		load(res, ini, 50)
