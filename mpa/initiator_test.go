@@ -252,6 +252,22 @@ func TestInitiatorRejected(t *testing.T) {
 	}
 }
 
+// Proves Q08, Q10: the error shows what the responder's consumer has to say, within
+// bounds.
+func TestRejectErrorPrivateData(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), 65)
+	for data, want := range map[string]string{
+		"":            "(R=1, revision 1, 0 octets of private data); TCP",
+		"not today\n": `(R=1, revision 1, 10 octets of private data "not today\n"); TCP`,
+		string(long):  `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
+	} {
+		e := &mpa.RejectError{Revision: 1, PrivateData: []byte(data)}
+		if !strings.Contains(e.Error(), want) {
+			t.Errorf("%v, want %s", e, want)
+		}
+	}
+}
+
 // Proves Q04: what a rejection without a reason may be about, when the Request
 // asked for markers. Linux's siw answers one so.
 func TestInitiatorRejectedMarkers(t *testing.T) {

@@ -106,7 +106,7 @@ type RejectError struct {
 
 // Error names the revision and the private data that came with the rejection.
 func (e *RejectError) Error() string {
-	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %d octets of private data", e.Revision, len(e.PrivateData))
+	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %s", e.Revision, shownData(e.PrivateData))
 	if e.Enhanced {
 		s += fmt.Sprintf(", IRD %s, ORD %s", depthString(e.PeerIRD), depthString(e.PeerORD))
 	}
@@ -116,6 +116,22 @@ func (e *RejectError) Error() string {
 	}
 	if e.Hint != "" {
 		s += "; " + e.Hint
+	}
+	return s
+}
+
+// shownOctets is how much of private data an error text shows.
+const shownOctets = 64
+
+// shownData says how much private data there is, and what, as far as it fits.
+func shownData(b []byte) string {
+	s := fmt.Sprintf("%d octets of private data", len(b))
+	if len(b) == 0 {
+		return s
+	}
+	s += fmt.Sprintf(" %q", b[:min(len(b), shownOctets)])
+	if len(b) > shownOctets {
+		s += " ..."
 	}
 	return s
 }
