@@ -9,6 +9,22 @@ type Domain struct {
 	Stream uint32 // never 0
 }
 
+// open finds the region named stag and judges an access of n octets, n > 0, at
+// tagged offset to. If it is allowed the region is locked for reading: the caller
+// unlocks it when it has copied.
+func (d Domain) open(stag uint32, to, n uint64, want Access) (*Region, Fault) {
+	r := d.Table.lookup(stag)
+	if r == nil {
+		return nil, InvalidSTag
+	}
+	r.mu.RLock()
+	if f := r.check(d, to, n, want); f != None {
+		r.mu.RUnlock()
+		return nil, f
+	}
+	return r, None
+}
+
 // Place copies p to tagged offset to of the region named stag, as the payload
 // of the peer's RDMA Write. No payload: nothing is checked (RFC 5041,
 // section 5.2).
@@ -16,17 +32,12 @@ func (d Domain) Place(stag uint32, to uint64, p []byte) Fault {
 	if len(p) == 0 {
 		return None
 	}
-	r := d.Table.lookup(stag)
-	if r == nil {
-		return InvalidSTag
+	r, f := d.open(stag, to, uint64(len(p)), RemoteWrite)
+	if f == None {
+		copy(r.buf[to-r.base:], p)
+		r.mu.RUnlock()
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if f := r.check(d, to, uint64(len(p)), RemoteWrite); f != None {
-		return f
-	}
-	copy(r.buf[to-r.base:], p)
-	return None
+	return f
 }
 
 // CheckRead judges the whole range of a peer's RDMA Read Request. Size 0 is
@@ -35,13 +46,11 @@ func (d Domain) CheckRead(stag uint32, to uint64, size uint32) Fault {
 	if size == 0 {
 		return None
 	}
-	r := d.Table.lookup(stag)
-	if r == nil {
-		return InvalidSTag
+	r, f := d.open(stag, to, uint64(size), RemoteRead)
+	if f == None {
+		r.mu.RUnlock()
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.check(d, to, uint64(size), RemoteRead)
+	return f
 }
 
 // Load copies len(dst) octets from tagged offset to, for the response to the
@@ -51,17 +60,12 @@ func (d Domain) Load(dst []byte, stag uint32, to uint64) Fault {
 	if len(dst) == 0 {
 		return None
 	}
-	r := d.Table.lookup(stag)
-	if r == nil {
-		return InvalidSTag
+	r, f := d.open(stag, to, uint64(len(dst)), RemoteRead)
+	if f == None {
+		copy(dst, r.buf[to-r.base:])
+		r.mu.RUnlock()
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if f := r.check(d, to, uint64(len(dst)), RemoteRead); f != None {
-		return f
-	}
-	copy(dst, r.buf[to-r.base:])
-	return None
+	return f
 }
 
 // Invalidate makes stag unusable on the peer's request (Send with Invalidate).

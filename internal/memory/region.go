@@ -68,15 +68,8 @@ func (r *Region) Local(pd uint32, off, n int, write bool) ([]byte, Fault) {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	switch {
-	case !r.valid:
-		return nil, InvalidSTag
-	case r.pd != pd:
-		return nil, Association
-	case write && r.access&LocalWrite == 0:
-		return nil, AccessRights
-	case off < 0 || n < 0 || off > len(r.buf) || n > len(r.buf)-off:
-		return nil, Bounds
+	if f := r.checkLocal(pd, off, n, write); f != None {
+		return nil, f
 	}
 	return r.buf[off : off+n : off+n], None
 }
@@ -92,17 +85,26 @@ func (r *Region) LocalPlace(pd uint32, off int, p []byte) Fault {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	if f := r.checkLocal(pd, off, len(p), true); f != None {
+		return f
+	}
+	copy(r.buf[off:], p)
+	return None
+}
+
+// checkLocal judges the owner's access of n octets at offset off. The caller
+// holds r.mu.
+func (r *Region) checkLocal(pd uint32, off, n int, write bool) Fault {
 	switch {
 	case !r.valid:
 		return InvalidSTag
 	case r.pd != pd:
 		return Association
-	case r.access&LocalWrite == 0:
+	case write && r.access&LocalWrite == 0:
 		return AccessRights
-	case off < 0 || off > len(r.buf) || len(p) > len(r.buf)-off:
+	case off < 0 || n < 0 || off > len(r.buf) || n > len(r.buf)-off:
 		return Bounds
 	}
-	copy(r.buf[off:], p)
 	return None
 }
 
