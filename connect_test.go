@@ -31,7 +31,7 @@ func TestOptions(t *testing.T) {
 		want     want
 	}{
 		{"nothing asked for", mpa.Offer{}, mpa.Offer{}, usual},
-		{"revision 1", mpa.Offer{Revision: 1}, mpa.Offer{}, want{revision: 1, crc: true}},
+		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, mpa.Offer{}, want{revision: 1, crc: true}},
 		{"client-server", mpa.Offer{ClientServer: true}, mpa.Offer{}, want{revision: 2, crc: true}},
 		{"nothing enhanced", mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}, mpa.Offer{}, want{revision: 1, crc: true}},
 		{"RTR Write", mpa.Offer{RTR: mpa.RTRWrite}, mpa.Offer{}, usual},
@@ -41,7 +41,7 @@ func TestOptions(t *testing.T) {
 		{"markers to the Initiator", mpa.Offer{Markers: true}, mpa.Offer{}, want{2, true, mpa.RTRWrite, true, false, true}},
 		{"markers to the Responder", mpa.Offer{}, mpa.Offer{Markers: true}, want{2, true, mpa.RTRWrite, false, true, true}},
 		{"markers both ways", mpa.Offer{Markers: true}, mpa.Offer{Markers: true}, want{2, true, mpa.RTRWrite, true, true, true}},
-		{"markers in revision 1", mpa.Offer{Markers: true, Revision: 1}, mpa.Offer{Markers: true}, want{revision: 1, toIni: true, toRes: true, crc: true}},
+		{"markers in revision 1", mpa.Offer{Markers: true, Dialect: mpa.DialectRFC5044}, mpa.Offer{Markers: true}, want{revision: 1, toIni: true, toRes: true, crc: true}},
 		{"no CRC", mpa.Offer{NoCRC: true}, mpa.Offer{NoCRC: true}, want{2, true, mpa.RTRWrite, false, false, false}},
 		{"CRC by the Responder", mpa.Offer{NoCRC: true}, mpa.Offer{}, usual},
 		{"CRC by the Initiator", mpa.Offer{}, mpa.Offer{NoCRC: true}, usual},
@@ -88,7 +88,7 @@ func TestDepths(t *testing.T) {
 		{"the largest", mpa.Offer{IRD: none - 1, ORD: none - 1}, mpa.Offer{IRD: none - 1, ORD: none - 1}, depths{none - 1, none - 1}, depths{none - 1, none - 1}},
 		{"no negotiation", mpa.Offer{IRD: none, ORD: none}, mpa.Offer{}, depths{32, 32}, depths{32, 32}},
 		{"no negotiation by the Responder", mpa.Offer{IRD: 5, ORD: 5}, mpa.Offer{IRD: none, ORD: none}, depths{5, 5}, depths{32, 5}},
-		{"revision 1", mpa.Offer{Revision: 1, IRD: 3, ORD: 6}, mpa.Offer{IRD: 7, ORD: 2}, depths{3, 6}, depths{7, 2}},
+		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044, IRD: 3, ORD: 6}, mpa.Offer{IRD: 7, ORD: 2}, depths{3, 6}, depths{7, 2}},
 		{"one way only", mpa.Offer{IRD: 6}, mpa.Offer{ORD: 6}, depths{6, 0}, depths{1, 6}}, // 1 for an RTR Read
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestPrivateData(t *testing.T) {
 	}{{1, 0}, {1, 1}, {1, 512}, {2, 0}, {2, 3}, {2, 4}, {2, 252}, {2, 508}} {
 		there, back := pattern(c.n, 3), pattern(c.n, 5)
 		ini, res := setup{
-			Dialer: iwarp.Dialer{MPA: mpa.Offer{Revision: c.revision, PrivateData: there}},
+			Dialer: iwarp.Dialer{MPA: mpa.Offer{Dialect: dialectOf(t, c.revision), PrivateData: there}},
 			accept: iwarp.AcceptConfig{MPA: mpa.Offer{PrivateData: back}},
 		}.connect(t)
 		if got := res.Negotiated().PrivateData; !bytes.Equal(got, there) {

@@ -51,7 +51,7 @@ func TestDelayedStartup(t *testing.T) {
 			t.Fatalf("heard %q (%v)", b, err)
 		}
 		ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-		d := iwarp.Dialer{PD: ini.pd, MPA: mpa.Offer{Revision: revision}}
+		d := iwarp.Dialer{PD: ini.pd, MPA: mpa.Offer{Dialect: dialectOf(t, revision)}}
 		qp, err := d.Initiate(within(t), c)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -23,7 +24,7 @@ type Dialer struct {
 	PD *PD
 	// QP configures the QP that Dial creates.
 	QP QPConfig
-	// MPA is what is offered to the peer. If IRD and ORD are zero they become
+	// MPA is what is offered to the peer. If Kind is zero, the RNIC's; if IRD and ORD are zero they become
 	// DefaultReadDepth.
 	MPA mpa.Offer
 	// NoReads leaves an IRD and ORD of zero as they are: no RDMA Reads.
@@ -104,6 +105,7 @@ func (d *Dialer) Connect(ctx context.Context, qp *QP, network, addr string) erro
 // with claims the QP and settles the offer for one or two attempts.
 func (d *Dialer) with(qp *QP, connect func(mpa.Offer) error) error {
 	offer, err := qp.rnic.depths(d.MPA, d.NoReads)
+	offer.Kind = cmp.Or(offer.Kind, qp.rnic.kind)
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, off
 	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
 	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with revision 1", "peer", addr, "cause", first.Error())
 	closeRejected(first)
-	offer.Revision = 1
+	offer.Dialect = mpa.DialectRFC5044
 	if err := d.attempt(ctx, qp, network, addr, offer, first); err != nil {
 		return &fallbackError{addr: addr, first: first, second: err}
 	}

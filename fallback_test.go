@@ -113,7 +113,7 @@ func TestNoFallback(t *testing.T) {
 		want   mpa.Failure
 	}{
 		{"switched off", iwarp.Dialer{NoFallback: true}, func(p *peer) { p.conn.Close() }, mpa.FailureClosed},
-		{"revision 1 already", iwarp.Dialer{MPA: mpa.Offer{Revision: 1}}, func(p *peer) { p.conn.Close() }, mpa.FailureClosed},
+		{"revision 1 already", iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}}, func(p *peer) { p.conn.Close() }, mpa.FailureClosed},
 		{"cut off in its Reply", iwarp.Dialer{}, func(p *peer) { p.send([]byte(mpa.KeyReply)); p.conn.Close() }, mpa.FailureClosed},
 		{"no MPA", iwarp.Dialer{}, func(p *peer) { p.send([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, mpa.FailureKey},
 	} {

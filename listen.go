@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // ListenConfig configures a Listener. The zero value will do.
@@ -19,6 +21,15 @@ type ListenConfig struct {
 	// RequestTimeout bounds the wait for a peer's whole MPA Request. If zero, 5 s;
 	// if negative, there is none.
 	RequestTimeout time.Duration
+	// Dialects are the startup dialects served, as far as the RNIC's Kind has them.
+	// If empty, all but mpa.DialectRtr: see mpa.ResponderConfig.
+	Dialects []mpa.Dialect
+	// Messages takes a private data message in place of a Start Key or Request: see
+	// mpa.ResponderConfig.
+	Messages bool
+	// Markers and NoCRC are what a non-permissive RNIC says of itself when it turns
+	// down a revision 0 Request.
+	Markers, NoCRC bool
 	// MaxHalfOpen bounds the connections that have not been accepted yet: whose
 	// Request has not arrived, or waits for Accept. For one more, the oldest whose
 	// Request has not arrived is closed; if there is none, the new one. If zero,
@@ -165,7 +176,7 @@ func (l *Listener) evict() bool {
 // respond reads the Request of one connection and offers it to Accept.
 func (l *Listener) respond(h *halfOpen, e *list.Element) {
 	req := &Request{rnic: l.rnic, pd: l.cfg.PD, conn: h.conn, counts: l.tally()}
-	err := req.read(l.ctx, l.cfg.RequestTimeout)
+	err := req.read(l.ctx, &l.cfg)
 	if !l.arrived(h, e, err) {
 		_ = h.conn.Close()
 		return

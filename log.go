@@ -32,9 +32,9 @@ func logFrame(log *slog.Logger, c net.Conn, dir string, frame []byte) {
 	if !log.Enabled(context.Background(), LevelPacket) {
 		return
 	}
-	if f, err := mpa.ParseStartup(frame); err == nil {
+	if len(frame) > 0 {
 		log.LogAttrs(context.Background(), LevelPacket, "iwarp: startup frame "+dir,
-			slog.String("peer", c.RemoteAddr().String()), slog.String("frame", f.String()))
+			slog.String("peer", c.RemoteAddr().String()), slog.String("frame", mpa.DescribeStartup(frame)))
 	}
 }
 

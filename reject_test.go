@@ -19,7 +19,7 @@ func TestReject(t *testing.T) {
 		ln := listen(t, iwarp.ListenConfig{})
 		served := make(chan error, 1)
 		go func() { served <- rejectAndTalk(t, ln) }()
-		d := iwarp.Dialer{MPA: mpa.Offer{Revision: revision, IRD: 3, ORD: 9, PrivateData: []byte("let me in")}}
+		d := iwarp.Dialer{MPA: mpa.Offer{Dialect: dialectOf(t, revision), IRD: 3, ORD: 9, PrivateData: []byte("let me in")}}
 		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
 		var rejected *iwarp.RejectError
 		if !errors.As(err, &rejected) {

@@ -70,7 +70,7 @@ func respondLater(ctx context.Context, conn net.Conn, rnic *RNIC, lastMessage []
 		}
 	}
 	r := &Request{rnic: rnic, pd: cfg.PD, conn: conn, counts: tally{&rnic.startup}}
-	err := r.read(ctx, cfg.RequestTimeout)
+	err := r.read(ctx, &cfg)
 	if err != nil {
 		r.counts.failed(err)
 	}
@@ -78,9 +78,12 @@ func respondLater(ctx context.Context, conn net.Conn, rnic *RNIC, lastMessage []
 }
 
 // read reads the peer's MPA Request.
-func (r *Request) read(ctx context.Context, timeout time.Duration) error {
+func (r *Request) read(ctx context.Context, cfg *ListenConfig) error {
 	r.counts.count(func(s *StartupStats) { s.Started++ })
-	r.m = mpa.NewResponder(mpa.Limits{Timeout: timeout})
+	r.m = mpa.NewResponder(mpa.ResponderConfig{
+		Timeout: cfg.RequestTimeout, Kind: r.rnic.kind, Dialects: cfg.Dialects, Messages: cfg.Messages,
+		Markers: cfg.Markers, NoCRC: cfg.NoCRC,
+	})
 	r.m.Start(time.Now())
 	return exchange(ctx, r.rnic.log, r.conn, r.m, nil)
 }
@@ -182,7 +185,7 @@ func (r *Request) bringUp(ctx context.Context, qp *QP, cfg AcceptConfig) error {
 		return err
 	}
 	defer qp.unclaim()
-	reply, err := r.m.Accept(offer)
+	reply, err := r.m.Accept(time.Now(), offer)
 	if err != nil {
 		return err
 	}
@@ -200,6 +203,11 @@ func (r *Request) start(ctx context.Context, qp *QP, reply []byte) error {
 	if err := r.send(ctx, reply); err != nil {
 		return err
 	}
+	if !r.m.Done() { // the dialect has one more frame
+		if err := exchange(ctx, r.rnic.log, r.conn, r.m, nil); err != nil {
+			return err
+		}
+	}
 	n := r.m.Negotiated()
 	qp.rnic.resolve(&n)
 	return qp.start(tcp.New(r.conn), Negotiated{Negotiated: n})
@@ -208,7 +216,8 @@ func (r *Request) start(ctx context.Context, qp *QP, reply []byte) error {
 var errAnswered = fmt.Errorf("%w: the request was answered before", ErrBadState)
 
 // Reject refuses the connection, with private data for the peer's consumer. TCP
-// stays open and belongs to the caller: use it as a byte stream, or close it.
+// stays open and belongs to the caller: use it as a byte stream, or close it. With
+// mpa.DialectStartKey there is no Conn: closing TCP is the rejection.
 func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 	return r.RejectDepths(privateData, 0, 0)
 }
@@ -218,6 +227,9 @@ func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 func (r *Request) RejectDepths(privateData []byte, ird, ord uint16) (net.Conn, error) {
 	if err := r.reject(privateData, ird, ord); err != nil {
 		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
+	}
+	if !r.m.KeepsTCP() {
+		return nil, nil
 	}
 	return r.conn, nil
 }
@@ -239,11 +251,17 @@ func (r *Request) reject(privateData []byte, ird, ord uint16) error {
 		return err
 	}
 	r.counts.count(func(s *StartupStats) { s.Rejected++ })
+	if !r.m.KeepsTCP() {
+		return r.conn.Close()
+	}
 	return nil
 }
 
-// send sends the Reply.
+// send sends the Reply, if there is one.
 func (r *Request) send(ctx context.Context, reply []byte) error {
+	if len(reply) == 0 {
+		return nil
+	}
 	if err := answer(ctx, r.conn, reply); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
 			return err

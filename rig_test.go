@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // soon bounds what must not take long on a loaded machine; no test waits for it
@@ -323,4 +324,17 @@ func until(t testing.TB, there func() bool, what string) {
 			t.Fatalf("waited for %s in vain", what)
 		}
 	}
+}
+
+// dialectOf returns the dialect of a revision, and the default one for 0.
+func dialectOf(t *testing.T, revision uint8) mpa.Dialect {
+	t.Helper()
+	if revision == 0 {
+		return 0
+	}
+	d, err := mpa.OfRevision(revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

@@ -1,12 +1,14 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
 	"sync"
 
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // RNICConfig configures an RNIC. The zero value is what most programs want.
@@ -17,6 +19,10 @@ type RNICConfig struct {
 	// EventDepth is how many asynchronous events are kept for NextEvent; older
 	// ones are dropped, and counted. If zero, 1024.
 	EventDepth int
+	// Kind is the kind of RNIC to be, which decides on the versions of DDP and RDMAP
+	// it can use and on the revisions of MPA it takes. If zero, mpa.KindPermissive:
+	// any. [N01]
+	Kind mpa.Kind
 	// Limits bounds what can be taken of the RNIC. If zero, nothing is bounded.
 	Limits Limits
 }
@@ -37,6 +43,7 @@ const (
 // them: a peer can neither make nor reserve anything of it (RFC 5042, section 3).
 type RNIC struct {
 	log    *slog.Logger
+	kind   mpa.Kind
 	table  *memory.Table
 	maxIRD int // Limits.IRD
 	ledger ledger
@@ -54,7 +61,7 @@ type RNIC struct {
 
 // NewRNIC returns an RNIC.
 func NewRNIC(cfg RNICConfig) *RNIC {
-	r := &RNIC{log: cfg.Logger, table: memory.NewTable(), maxIRD: cfg.Limits.IRD, qps: make(map[*QP]struct{})}
+	r := &RNIC{log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), table: memory.NewTable(), maxIRD: cfg.Limits.IRD, qps: make(map[*QP]struct{})}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

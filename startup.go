@@ -22,6 +22,7 @@ const (
 
 // startupMachine is an mpa.Initiator or mpa.Responder.
 type startupMachine interface {
+	Output() []byte
 	Input(now time.Time, b []byte) (n int, err error)
 	Want() int
 	Deadline() time.Time
@@ -67,7 +68,7 @@ func (g guard) cause(err error) error {
 }
 
 // exchange sends frame, if there is one, and feeds a machine from the connection
-// until it wants no more. Not one octet beyond the startup frame is read: what
+// until it wants no more. Not one octet beyond the startup frames is read: what
 // follows is the first FPDU's, or the consumer's. [Q13]
 func exchange(ctx context.Context, log *slog.Logger, c net.Conn, m startupMachine, frame []byte) error {
 	g := watch(ctx, c)
@@ -75,23 +76,38 @@ func exchange(ctx context.Context, log *slog.Logger, c net.Conn, m startupMachin
 	if err := g.until(m.Deadline()); err != nil {
 		return g.cause(m.PeerClosed(err))
 	}
-	if len(frame) > 0 {
-		// It leaves in one write: some RNICs want it in one segment.
-		if _, err := c.Write(frame); err != nil {
-			return g.cause(startupError(m, err))
+	for len(frame) > 0 || m.Want() > 0 {
+		err := writeFrame(log, c, m, frame)
+		if err == nil {
+			frame, err = readFrame(log, c, m)
 		}
-		logFrame(log, c, "sent", frame)
-	}
-	if err := readFrame(log, c, m); err != nil {
-		return g.cause(err)
+		if err != nil {
+			// What there may be is a last word before the connection is closed. [N04]
+			_ = writeFrame(log, c, m, m.Output())
+			return g.cause(err)
+		}
 	}
 	return g.lift()
 }
 
-func readFrame(log *slog.Logger, c net.Conn, m startupMachine) error {
+// writeFrame sends a frame in one write: some RNICs want it in one segment.
+func writeFrame(log *slog.Logger, c net.Conn, m startupMachine, frame []byte) error {
+	if len(frame) == 0 {
+		return nil
+	}
+	if _, err := c.Write(frame); err != nil {
+		return startupError(m, err)
+	}
+	logFrame(log, c, "sent", frame)
+	return nil
+}
+
+// readFrame reads until the machine has something to send, which it returns, or
+// wants no more.
+func readFrame(log *slog.Logger, c net.Conn, m startupMachine) (next []byte, err error) {
 	var buf [mpa.StartupHeaderLen + mpa.MaxPrivateData]byte
 	have := 0
-	for m.Want() > 0 {
+	for m.Want() > 0 && len(next) == 0 {
 		n, err := c.Read(buf[have : have+m.Want()])
 		if n > 0 {
 			_, err = m.Input(time.Now(), buf[have:have+n])
@@ -100,11 +116,12 @@ func readFrame(log *slog.Logger, c net.Conn, m startupMachine) error {
 			err = startupError(m, err)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
+		next = m.Output()
 	}
 	logFrame(log, c, "received", buf[:have])
-	return nil
+	return next, nil
 }
 
 // startupError says what a failed read or write means to the startup.

@@ -41,12 +41,11 @@ func TestBadRequests(t *testing.T) {
 		{"a Reply", frame(reply(2)), mpa.FailureResponderResponder, "both ends were started as Responder"},
 		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "1 octets differ, the first is octet 15"},
 		{"lower case", key("mpa id req frame"), mpa.FailureKey, "only upper and lower case differ"},
-		{"the Start Key", append([]byte(mpa.KeyStart), 0), mpa.FailureKey, "Start Key of the first MPA drafts"},
+		{"the Start Key", append([]byte(mpa.KeyStart), 0), mpa.FailureDialect, "Start Key of the first MPA drafts"},
 		{"TLS", append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 99)...), mpa.FailureKey, "TLS ClientHello"},
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: here\r\n\r\n"), mpa.FailureKey, "HTTP request"},
 		{"an FPDU", newPeer(t, nil).write(1, 0, make([]byte, 64)), mpa.FailureKey, "bad Key"},
 		{"zeros", make([]byte, 64), mpa.FailureKey, "does not speak MPA"},
-		{"revision 0", bits(request(1), func(f *mpa.StartupFields) { f.Rev = 0 }), mpa.FailureRevision, "revision 0"},
 		{"revision 3 without S", bits(request(1), func(f *mpa.StartupFields) { f.Rev = 3 }), mpa.FailureRevision, "revision 3"},
 		{"revision 255 without S", bits(request(1), func(f *mpa.StartupFields) { f.Rev = 255 }), mpa.FailureRevision, "revision 255"},
 		{"PD_Length 513", bits(request(1), func(f *mpa.StartupFields) { f.PrivateData = make([]byte, 513) }), mpa.FailurePrivateData, "513 octets"},
@@ -54,7 +53,7 @@ func TestBadRequests(t *testing.T) {
 		{"enhanced, PD_Length 0", bits(request(2), func(f *mpa.StartupFields) { f.PrivateData = nil }), mpa.FailurePrivateData, "S=1"},
 		{"enhanced, PD_Length 3", bits(request(2), func(f *mpa.StartupFields) { f.PrivateData = []byte("abc") }), mpa.FailurePrivateData, "S=1"},
 	} {
-		ln := listen(t, iwarp.ListenConfig{})
+		ln := listen(t, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: mpa.KindNonPermissive})})
 		p := dialPeer(t, ln.Addr())
 		p.send(c.sent)
 		p.wantClosed()
@@ -62,7 +61,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: counted %+v", c.name, s)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
+			p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: mpa.KindNonPermissive})})
 			go func() { _, _ = p.conn.Write(c.sent) }()
 			err := <-outcome
 			wantFailure(t, c.name, err, c.want)
@@ -147,7 +146,7 @@ func TestBadReplies(t *testing.T) {
 		{"enhanced, PD_Length 3", 2, bits(reply(2), func(f *mpa.StartupFields) { f.PrivateData = []byte("abc") }), mpa.FailurePrivateData, "S=1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Revision: c.revision}})
+			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: dialectOf(t, c.revision), Kind: mpa.KindNonPermissive}})
 			p.wantFrame(mpa.KeyRequest)
 			go func() { _, _ = p.conn.Write(c.sent) }()
 			err := <-outcome

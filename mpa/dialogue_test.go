@@ -149,10 +149,12 @@ func initiator(t *testing.T, o mpa.Offer, want mpa.StartupFields) (*dialogue, *m
 	return &dialogue{T: t, m: a, twin: twin, now: epoch}, a
 }
 
-// responder begins a dialogue with a Responder.
-func responder(t *testing.T) (*dialogue, *mpa.Responder) {
+// responder begins a dialogue with a Responder, of the default configuration if there
+// is no other.
+func responder(t *testing.T, cfg ...mpa.ResponderConfig) (*dialogue, *mpa.Responder) {
 	t.Helper()
-	a, twin := mpa.NewResponder(mpa.Limits{}), mpa.NewResponder(mpa.Limits{})
+	cfg = append(cfg, mpa.ResponderConfig{})
+	a, twin := mpa.NewResponder(cfg[0]), mpa.NewResponder(cfg[0])
 	a.Start(epoch)
 	twin.Start(epoch)
 	return &dialogue{T: t, m: a, twin: twin, now: epoch}, a
@@ -162,11 +164,24 @@ func responder(t *testing.T) (*dialogue, *mpa.Responder) {
 func (d *dialogue) wantReply(o mpa.Offer, want mpa.StartupFields) {
 	d.Helper()
 	d.wantOK()
-	got, err := d.m.(*mpa.Responder).Accept(o)
+	got, err := d.m.(*mpa.Responder).Accept(epoch, o)
 	if err != nil {
 		d.Fatal(err)
 	}
 	if !bytes.Equal(got, frame(want)) {
 		d.Fatalf("Reply\n% x want\n% x", got, frame(want))
 	}
+}
+
+// dialectOf returns the dialect of a revision, and the default one for 0.
+func dialectOf(t *testing.T, revision uint8) mpa.Dialect {
+	t.Helper()
+	if revision == 0 {
+		return 0
+	}
+	d, err := mpa.OfRevision(revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

@@ -32,12 +32,12 @@ func Example() {
 func ExampleInitiator() {
 	now := time.Unix(0, 0)
 	i, _ := mpa.NewInitiator(mpa.Offer{IRD: 4, ORD: 16, PrivateData: []byte("hello")})
-	r := mpa.NewResponder(mpa.Limits{})
+	r := mpa.NewResponder(mpa.ResponderConfig{})
 	r.Start(now)
 
 	r.Input(now, i.Start(now))
 	fmt.Printf("%v\n%q\n", r.Request().Frame, r.Request().PrivateData)
-	reply, _ := r.Accept(mpa.Offer{IRD: 8, ORD: 8})
+	reply, _ := r.Accept(now, mpa.Offer{IRD: 8, ORD: 8})
 	i.Input(now, reply)
 
 	n := i.Negotiated()

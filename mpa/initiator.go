@@ -6,35 +6,49 @@ import (
 	"time"
 )
 
-// Initiator is the machine of the end that sends the MPA Request Frame: RFC 5044,
-// Section 7.1.2, and RFC 6581, Section 9.3. Send what Start returns, give Input
-// what arrives, and look at Done. It is not safe for concurrent use.
+// Initiator is the machine of the end that sends the first frame: the MPA Request
+// Frame of RFC 5044, Section 7.1.2, and RFC 6581, Section 9.3, or the Start Key,
+// where CULLEY calls it Passive. Send what Start returns, give Input what arrives,
+// send what Output returns then, and look at Done. It is not safe for concurrent use.
 type Initiator struct {
 	in       intake
 	offer    Offer
-	dialect  Dialect // of our Request
+	dialect  Dialect // of our first frame
 	request  StartupFields
+	out      []byte
 	neg      Negotiated
+	answer   []byte // private data of the responder's message [K07]
 	rejected *RejectError
 	done     bool
 }
 
 // NewInitiator returns the machine for one connection. The error wraps [ErrOffer].
 func NewInitiator(o Offer) (*Initiator, error) {
-	d, err := o.dialect()
-	if err != nil {
+	if err := o.resolve(); err != nil {
 		return nil, err
 	}
-	if err := o.check(d); err != nil {
+	if err := o.check(o.Dialect); err != nil {
 		return nil, err
 	}
 	o.PrivateData = slices.Clone(o.PrivateData)
-	i := &Initiator{in: intake{role: RoleInitiator}, offer: o, dialect: d}
+	row := o.Dialect.row()
+	i := &Initiator{offer: o, dialect: o.Dialect}
 	i.request = StartupFields{
-		Key: KeyRequest, M: o.Markers, C: !o.NoCRC, S: d.row().enhanced, Rev: d.row().revision,
+		Key: KeyRequest, M: o.Markers || row.always, C: !o.NoCRC || row.always, S: row.sBit, Rev: row.revision,
 		PrivateData: i.privateData(),
 	}
+	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.takes, asked: row.revision}
 	return i, nil
+}
+
+// takes says which dialects a Reply may be of. An unfit one is refused by
+// mismatch, which knows what to do about it.
+func (i *Initiator) takes(d Dialect) bool {
+	switch {
+	case i.dialect == DialectRevision0, d == DialectRtr:
+		return d == i.dialect
+	}
+	return i.offer.Kind.speaks(d)
 }
 
 // privateData returns the Private Data of the Request: behind the enhanced data, if
@@ -55,56 +69,124 @@ func (i *Initiator) privateData() []byte {
 	return append(AppendEnhanced(nil, &e), i.offer.PrivateData...)
 }
 
-// Start begins the startup and returns the Request, which is to leave in one write.
+// Start begins the startup and returns the first frame, which is to leave in one
+// write.
 //
 // RFC 5044, Section 7.1.2: "When MPA is started in the Initiator mode, the MPA
-// implementation MUST send a valid MPA Request Frame." [Q09]
+// implementation MUST send a valid MPA Request Frame." [Q09] CULLEY, Section 8.1:
+// "When MPA is started in the "Passive" mode, the MPA implementation MUST send a
+// valid "Start Key"." [K02]
 func (i *Initiator) Start(now time.Time) []byte {
-	i.in.start(now, timeout(i.offer.Timeout, DefaultReplyTimeout))
-	return AppendStartup(nil, &i.request)
+	i.in.arm(now, timeout(i.offer.Timeout, DefaultReplyTimeout))
+	switch {
+	case i.dialect != DialectStartKey:
+		i.in.begin(awaitReply)
+		return AppendStartup(nil, &i.request)
+	case i.offer.Messages:
+		i.in.begin(awaitMessage)
+		return AppendPrivateDataMessage(nil, i.offer.PrivateData, -1)
+	}
+	i.in.begin(awaitStartKey)
+	return i.startKey()
 }
 
-// Dialect returns the dialect of the Request.
+func (i *Initiator) startKey() []byte {
+	return AppendStartKey(nil, &StartKeyFields{M: i.request.M, C: i.request.C})
+}
+
+// Output returns what is to be sent now, in one write, and nil if there is nothing:
+// the Rtr frame, or the Start Key behind a private data message. It is returned
+// once; nothing else may be sent before it.
+func (i *Initiator) Output() []byte {
+	b := i.out
+	i.out = nil
+	return b
+}
+
+// Dialect returns the dialect of the first frame.
 func (i *Initiator) Dialect() Dialect { return i.dialect }
 
-// Input takes octets of the Reply, in any split, and returns how many it took:
-// never one beyond the Reply, and none once it is Done. What is left belongs to
-// the first FPDU, or to the consumer after a rejection [Q13]. An error is a
-// [*StartupError] and sticky: the connection is to be closed.
+// Input takes octets of what is awaited, in any split, and returns how many it
+// took: never one beyond the startup frames, and none once it is Done. What is left
+// belongs to the first FPDU, or to the consumer after a rejection [Q13]. An error
+// is a [*StartupError] and sticky: the connection is to be closed.
 func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
-	switch {
-	case i.in.err != nil:
-		return 0, i.in.err
-	case !i.in.started():
+	if !i.in.started() {
 		return 0, ErrState
-	case i.done:
-		return 0, nil
 	}
-	n, err = i.in.take(b)
-	if err != nil || !i.in.whole() {
-		return n, err
+	for err == nil && !i.done && n < len(b) {
+		if i.in.err != nil {
+			return n, i.in.err
+		}
+		var k int
+		k, err = i.in.take(b[n:])
+		n += k
+		if err == nil && i.in.whole() {
+			err = i.arrive()
+		}
 	}
-	return n, i.reply(i.in.frame())
+	if err == nil && i.in.err != nil {
+		err = i.in.err
+	}
+	return n, err
+}
+
+// arrive goes on with a whole frame.
+func (i *Initiator) arrive() error {
+	switch i.in.arrived {
+	case arrivedMessage:
+		// CULLEY, Section 13.3.1: the "Initiating Consumer" gets the response, and
+		// "would enable MPA/DDP/RDMA in passive mode". [K07]
+		i.answer = PrivateDataMessage(i.in.buf).PrivateData()
+		i.out = i.startKey()
+		i.in.begin(awaitStartKey)
+		return nil
+	case arrivedStartKey:
+		i.agree(DialectStartKey, StartKey(i.in.buf).terms())
+		i.neg.PrivateData = i.answer
+		return nil
+	}
+	return i.reply(i.in.frame())
+}
+
+// agree enters Full Operation.
+func (i *Initiator) agree(d Dialect, peer terms) {
+	i.neg = agree(RoleInitiator, d, i.request.terms(), peer)
+	i.neg.IRD, i.neg.ORD = i.offer.IRD, i.offer.ORD
+	i.done, i.in.deadline = true, time.Time{}
 }
 
 // reply judges the whole Reply.
 func (i *Initiator) reply(f StartupFrame) error {
+	d := i.in.dialect
 	if f.R() {
 		i.reject(f)
 		return nil
 	}
-	if i.in.dialect != i.dialect {
-		i.in.err = i.mismatch(f)
+	if !i.dialect.answeredBy(d) {
+		i.in.err, i.in.deadline = i.mismatch(f), time.Time{}
 		return i.in.err
 	}
-	i.neg = agree(RoleInitiator, i.dialect, i.request, f)
-	i.neg.PrivateData = f.ULPData()
-	i.neg.IRD, i.neg.ORD = i.offer.IRD, i.offer.ORD
-	if e, ok := f.Enhanced(); ok {
+	i.agree(d, f.terms())
+	i.neg.PrivateData = f.PrivateData()
+	switch {
+	case d == DialectRFC6581:
+		e, _ := f.Enhanced()
+		i.neg.PrivateData = f.ULPData()
 		i.enhance(e)
+	case d == DialectRtr:
+		i.out = i.rtrFrame(f)
 	}
-	i.done = true
 	return nil
+}
+
+// rtrFrame returns the Rtr frame that a Reply with S=1 waits for.
+//
+// The 2007 proposal: S is "Unused by Rtr frame. That is set to 0 in Rtr frame", "No
+// private data format is defined for Rtr", and "Rtr frame adhere to C bit as
+// specified in Rep frame". [T02] [T05]
+func (i *Initiator) rtrFrame(reply StartupFrame) []byte {
+	return AppendStartup(nil, &StartupFields{Key: KeyRtr, M: i.request.M, C: reply.C(), Rev: i.request.Rev})
 }
 
 // mismatch is the error of an accepting Reply of another dialect than the Request.
@@ -135,6 +217,7 @@ func (i *Initiator) mismatch(f StartupFrame) *StartupError {
 // ORD to the ULP for both MPA Accept and Reject messages." [Q05] [Q10] [E03]
 func (i *Initiator) reject(f StartupFrame) {
 	e, enhanced := f.Enhanced()
+	i.in.deadline = time.Time{}
 	i.rejected = &RejectError{
 		Dialect: i.in.dialect, Revision: f.Rev(), PrivateData: f.ULPData(),
 		Enhanced: enhanced, PeerIRD: e.IRD, PeerORD: e.ORD,
@@ -180,8 +263,8 @@ func (i *Initiator) enhance(e Enhanced) {
 	}
 }
 
-// Done reports whether the Reply has been received: see Rejected first, then
-// Negotiated.
+// Done reports whether the startup is over, once what Output returns is sent: see
+// Rejected first, then Negotiated.
 func (i *Initiator) Done() bool { return i.done }
 
 // Negotiated returns what was agreed on, once Done and not Rejected.
@@ -195,26 +278,46 @@ func (i *Initiator) Deadline() time.Time { return i.in.deadline }
 
 // HandleTimeout returns a [*StartupError] if the deadline has passed. [Q12]
 func (i *Initiator) HandleTimeout(now time.Time) error {
-	return i.in.timedOut(now, "the responder has not decided yet, or does not speak MPA on this port")
+	return i.in.timedOut(now, "the responder has not decided yet, or does not speak MPA, or not this dialect of it, on this port")
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and
-// returns a [*StartupError] with code 1. It advises a Fallback if the peer closed
-// it on a revision 2 Request without a word.
+// returns a [*StartupError] with code 1, or a [*RejectError] where closing is the
+// way to reject. It advises a Fallback if the peer closed the connection on a
+// revision 2 Request without a word.
 //
 // RFC 6581, Section 10: "an unenhanced responder treats the enhanced request as
 // incorrectly formatted and closes the TCP connection. [...] the initiator MAY
 // attempt to establish an RDMA connection using the unenhanced MPA protocol". [E13]
 func (i *Initiator) PeerClosed(cause error) error {
+	silent := len(i.in.buf) == 0
 	switch {
 	case i.in.err != nil:
 		return i.in.err
 	case i.done:
 		return i.in.lost(cause, "the peer closed the connection after the startup", "")
-	case !i.dialect.row().enhanced || i.in.have > 0:
-		return i.in.cut(cause, "the responder refused the Request, or is not an MPA responder")
+	case i.in.await == awaitStartKey && i.offer.Messages && silent:
+		// CULLEY, Section 13.3.1: "To reject the connection request, the Responding
+		// Consumer would send any ULP supplied "Private Data Response" (with reason
+		// for rejection) and close the TCP connection." [K07]
+		i.in.lost(cause, "the peer rejected the connection", "")
+		i.rejected = &RejectError{Dialect: i.dialect, PrivateData: i.answer, Closed: true}
+		return i.rejected
+	case !silent || !i.dialect.row().enhanced:
+		return i.in.cut(cause, refusedHint(i.dialect))
 	}
 	e := i.in.cut(cause, "responder closed the connection on a revision 2 request; retry with revision 1 on a new connection")
 	e.Fallback = true
 	return e
+}
+
+// refusedHint guesses why a responder closes the connection on a first frame.
+func refusedHint(d Dialect) string {
+	switch d {
+	case DialectRevision0:
+		return "the responder refused revision 0, as those do that have no DDP and RDMAP version 0, or is not an MPA responder"
+	case DialectStartKey:
+		return "the responder does not know the Start Key, or is not an MPA responder: try a Request Frame of revision 1"
+	}
+	return "the responder refused the Request, or is not an MPA responder"
 }

@@ -40,7 +40,7 @@ func TestInitiatorEnhanced(t *testing.T) {
 // Proves Q01, E02, Q09: revision 1 has no enhanced data, and all the private data is the
 // ULP's.
 func TestInitiatorRevision1(t *testing.T) {
-	d, i := initiator(t, mpa.Offer{Revision: 1, IRD: 3, ORD: 4, PrivateData: []byte("hello")},
+	d, i := initiator(t, mpa.Offer{Dialect: mpa.DialectRFC5044, IRD: 3, ORD: 4, PrivateData: []byte("hello")},
 		withC(request(1, "68 65 6c 6c 6f")))
 	if i.Dialect() != mpa.DialectRFC5044 {
 		t.Errorf("%v", i.Dialect())
@@ -81,7 +81,7 @@ func TestInitiatorMarkersAndCRC(t *testing.T) {
 	} {
 		want := request(1, "")
 		want.M, want.C = c.ourM, !c.ourNoCRC
-		d, i := initiator(t, mpa.Offer{Revision: 1, Markers: c.ourM, NoCRC: c.ourNoCRC}, want)
+		d, i := initiator(t, mpa.Offer{Dialect: mpa.DialectRFC5044, Markers: c.ourM, NoCRC: c.ourNoCRC}, want)
 		f := reply(1, "")
 		f.M, f.C = c.peerM, c.peerC
 		d.input(frame(f), 0)
@@ -214,7 +214,7 @@ func TestInitiatorRejected(t *testing.T) {
 		want  mpa.RejectError
 	}{
 		{
-			"plain", mpa.Offer{Revision: 1}, withR(reply(1, "6e 6f")),
+			"plain", mpa.Offer{Dialect: mpa.DialectRFC5044}, withR(reply(1, "6e 6f")),
 			mpa.RejectError{Dialect: mpa.DialectRFC5044, Revision: 1, PrivateData: []byte("no")},
 		},
 		{
@@ -226,7 +226,7 @@ func TestInitiatorRejected(t *testing.T) {
 			mpa.RejectError{Dialect: mpa.DialectRFC5044, Revision: 1, PrivateData: []byte("no"), Fallback: true},
 		},
 		{
-			"enhanced to unenhanced", mpa.Offer{Revision: 1}, withR(reply(2, "00 02 00 09 6e 6f")),
+			"enhanced to unenhanced", mpa.Offer{Dialect: mpa.DialectRFC5044}, withR(reply(2, "00 02 00 09 6e 6f")),
 			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
 		},
 	} {
@@ -308,8 +308,8 @@ func TestInitiatorBadReply(t *testing.T) {
 		{"HTTP", 0, []byte("HTTP/1.1 400 Bad Request\r\n"), mpa.FailureKey, "got an HTTP response", false},
 		{"TLS", 0, append([]byte{0x15, 3, 3, 0, 2, 2, 50}, make([]byte, 20)...), mpa.FailureKey, "the peer expects TLS on this port", false},
 		{"SSH", 0, []byte("SSH-2.0-OpenSSH_9.2p1"), mpa.FailureKey, "an SSH banner", false},
-		{"revision 0", 0, frame(reply(0, "")), mpa.FailureRevision, "bad Rev at octet 17 of the startup frame: revision 0 is not served; revision 0 is the RDMA Consortium's MPA", false},
-		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision, "revision 3 is not served", false},
+		{"revision 0", 0, frame(reply(0, "")), mpa.FailureMismatch, "unenhanced Reply, revision 0, to an enhanced Request", true},
+		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision, "bad Rev at octet 17 of the startup frame: Reply of revision 3 to our Request of revision 2", false},
 		{"PD_Length 513", 1, frame(long), mpa.FailurePrivateData, "bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
 		{"PD_Length 65535", 1, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}), mpa.FailurePrivateData, "65535 octets", false},
 		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData, "3 octets of Private Data in a frame with S=1", false},
@@ -319,7 +319,7 @@ func TestInitiatorBadReply(t *testing.T) {
 		{"2 with S to 1", 1, vector(t, "siw-reply"), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := mpa.Offer{Revision: c.revision}
+			o := mpa.Offer{Dialect: dialectOf(t, c.revision)}
 			d := &dialogue{T: t, m: clone(t, o), twin: clone(t, o), now: epoch}
 			d.input(c.reply, 0)
 			e := d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
@@ -337,7 +337,7 @@ func TestInitiatorHigherRevision(t *testing.T) {
 	if _, err := i.Input(epoch, frame(reply(9, "80 00 80 00"))); err != nil || i.Negotiated().PeerRevision != 9 {
 		t.Errorf("%+v, %v", i.Negotiated(), err)
 	}
-	i = clone(t, mpa.Offer{Revision: 1})
+	i = clone(t, mpa.Offer{Dialect: mpa.DialectRFC5044})
 	if _, err := i.Input(epoch, append(frame(reply(1, ""))[:17], 2, 0, 0)); err != nil || i.Negotiated().PeerRevision != 2 {
 		t.Errorf("%+v, %v", i.Negotiated(), err)
 	}
@@ -345,7 +345,7 @@ func TestInitiatorHigherRevision(t *testing.T) {
 
 // Proves Q12, Q16: no Reply in time.
 func TestInitiatorTimeout(t *testing.T) {
-	d, i := initiator(t, mpa.Offer{Revision: 1}, withC(request(1, "")))
+	d, i := initiator(t, mpa.Offer{Dialect: mpa.DialectRFC5044}, withC(request(1, "")))
 	d.input(vector(t, "siw-reply-v1")[:5], 0)
 	d.advance(10*time.Second - 1)
 	d.wantOK()
@@ -379,7 +379,7 @@ func TestInitiatorPeerClosed(t *testing.T) {
 		fallback bool
 	}{
 		{"revision 2", mpa.Offer{}, nil, "nothing arrived: connection reset by peer; responder closed the connection on a revision 2 request; retry with revision 1", true},
-		{"revision 1", mpa.Offer{Revision: 1}, nil, "the responder refused the Request", false},
+		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, nil, "the responder refused the Request", false},
 		{"in the key", mpa.Offer{}, vector(t, "siw-reply")[:9], "9 octets of a key arrived", false},
 		{"in the header", mpa.Offer{}, vector(t, "siw-reply")[:17], "17 of 20 octets of its header arrived", false},
 		{"in the private data", mpa.Offer{}, vector(t, "siw-reply")[:22], "PD_Length is 4 and 2 octets of Private Data arrived", false},
@@ -400,7 +400,7 @@ func TestInitiatorPeerClosed(t *testing.T) {
 			}
 		})
 	}
-	i := clone(t, mpa.Offer{Revision: 1})
+	i := clone(t, mpa.Offer{Dialect: mpa.DialectRFC5044})
 	i.Input(epoch, vector(t, "siw-reply-v1"))
 	if err := i.PeerClosed(io.EOF); err == nil || !strings.Contains(err.Error(), "after the startup") {
 		t.Errorf("after the startup: %v", err)
@@ -410,19 +410,19 @@ func TestInitiatorPeerClosed(t *testing.T) {
 // Proves Q08, E01, E14: offers that do not fit a frame.
 func TestInitiatorBadOffer(t *testing.T) {
 	for name, o := range map[string]mpa.Offer{
-		"revision":                   {Revision: 3},
+		"dialect":                    {Dialect: 99},
 		"IRD":                        {IRD: 0x4000},
 		"ORD":                        {ORD: 0xffff},
 		"RTR":                        {RTR: 8},
 		"private data, enhanced":     {PrivateData: make([]byte, 509)},
-		"private data, not enhanced": {Revision: 1, PrivateData: make([]byte, 513)},
+		"private data, not enhanced": {Dialect: mpa.DialectRFC5044, PrivateData: make([]byte, 513)},
 	} {
 		if _, err := mpa.NewInitiator(o); !errors.Is(err, mpa.ErrOffer) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, o := range []mpa.Offer{
-		{PrivateData: make([]byte, 508)}, {Revision: 1, PrivateData: make([]byte, 512)},
+		{PrivateData: make([]byte, 508)}, {Dialect: mpa.DialectRFC5044, PrivateData: make([]byte, 512)},
 	} {
 		i, err := mpa.NewInitiator(o)
 		if err != nil {
@@ -440,7 +440,7 @@ func TestInitiatorBadOffer(t *testing.T) {
 
 // Proves Q08, Q13: the largest Reply, and the private data belongs to the machine.
 func TestInitiatorLargestReply(t *testing.T) {
-	i := clone(t, mpa.Offer{Revision: 1})
+	i := clone(t, mpa.Offer{Dialect: mpa.DialectRFC5044})
 	f := reply(1, "")
 	f.PrivateData = bytes.Repeat([]byte{'p'}, 512)
 	b := append(frame(f), 0, 0)
@@ -461,7 +461,7 @@ func TestWant(t *testing.T) {
 		frame []byte
 	}{
 		{"Initiator", clone(t, mpa.Offer{}), frame(reply(2, "80 00 80 00 61 62"))},
-		{"Initiator, no private data", clone(t, mpa.Offer{Revision: 1}), frame(reply(1, ""))},
+		{"Initiator, no private data", clone(t, mpa.Offer{Dialect: mpa.DialectRFC5044}), frame(reply(1, ""))},
 		{"Responder", newResponder(), frame(request(2, "80 00 80 00"))},
 	} {
 		stream := append(bytes.Clone(c.frame), "first FPDU"...)
@@ -479,7 +479,7 @@ func TestWant(t *testing.T) {
 }
 
 func newResponder() *mpa.Responder {
-	r := mpa.NewResponder(mpa.Limits{})
+	r := mpa.NewResponder(mpa.ResponderConfig{})
 	r.Start(epoch)
 	return r
 }

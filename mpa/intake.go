@@ -1,60 +1,103 @@
 package mpa
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 )
 
-// intake gathers the one startup frame that a machine waits for, in a buffer of
-// its own that holds the largest legal frame. It is the part that initiator and
-// responder have in common.
+// intake gathers the one frame that a machine waits for, in a buffer of its own. It
+// is the part that initiator and responder have in common; judge.go has what it
+// asks of a frame.
 //
 // RFC 5044, Section 7.1.2: "the amount of Private Data MUST not exceed the
 // PD_Length or the application buffer." It takes no octet beyond the frame, and
 // judges each part as soon as it is whole, and not before, so that the outcome
 // does not depend on how the octets were split. [Q13]
 type intake struct {
-	role     Role
-	buf      [StartupHeaderLen + MaxPrivateData]byte
-	have     int
-	want     int // octets after which the next part is whole
+	role  Role
+	await awaited
+	// kind is our RNIC's, and served says which dialects a Request or Reply may
+	// have.
+	kind   Kind
+	served func(Dialect) bool
+	// messages: a private data message may stand in place of a Request.
+	messages bool
+	// asked is the revision of the Request that a Reply answers, and settled is
+	// whether CRCs are used, which an Rtr frame repeats.
+	asked   uint8
+	settled bool
+
+	buf      []byte
+	part     part
+	want     int // octets after which the part is whole
 	dialect  Dialect
+	arrived  arrival
+	refusal  *StartupError // to be reported when the frame is whole
 	deadline time.Time
 	limit    time.Duration
 	err      *StartupError // sticky
 }
 
-// start arms the timeout for the frame.
+// part is a part of a frame.
+type part uint8
+
+const (
+	partNone   part = iota
+	partLength      // of a private data message
+	partKey
+	partHeader
+	partData
+)
+
+// begin waits for a frame. What was taken before stays with whoever has it.
+func (in *intake) begin(a awaited) {
+	in.await, in.arrived, in.buf = a, arrivedNothing, make([]byte, 0, StartupHeaderLen)
+	in.part, in.want = partKey, KeyLen
+	if a == awaitMessage || a == awaitRequest && in.messages {
+		in.part, in.want = partLength, messageLenLen
+	}
+}
+
+// arm sets the timeout for what is awaited.
 //
 // RFC 5044, Section 7.1.2: "MPA implementations SHOULD implement a reasonable
 // timeout while waiting for the entire set of startup frames". [Q12]
-func (in *intake) start(now time.Time, limit time.Duration) {
-	in.want, in.limit = KeyLen, limit
+func (in *intake) arm(now time.Time, limit time.Duration) {
+	in.limit = limit
 	if limit > 0 {
 		in.deadline = now.Add(limit)
 	}
 }
 
-func (in *intake) started() bool { return in.want > 0 }
+func (in *intake) started() bool { return in.part != partNone }
 
 // whole reports whether the frame has arrived.
-func (in *intake) whole() bool { return in.dialect != 0 && in.have == in.want }
+func (in *intake) whole() bool { return in.arrived != arrivedNothing && len(in.buf) == in.want }
 
-func (in *intake) frame() StartupFrame { return StartupFrame(in.buf[:in.have:in.have]) }
+// pending reports whether more octets are awaited.
+func (in *intake) pending() bool { return in.started() && in.err == nil && !in.whole() }
 
-// take takes octets and returns how many; whole says whether that was all.
+func (in *intake) missing() int { return in.want - len(in.buf) }
+
+func (in *intake) frame() StartupFrame { return StartupFrame(in.buf[:len(in.buf):len(in.buf)]) }
+
+// take takes octets and returns how many.
 func (in *intake) take(b []byte) (n int, err error) {
 	for {
-		k := copy(in.buf[in.have:in.want], b[n:])
-		n, in.have = n+k, in.have+k
-		if in.have < in.want {
+		k := min(in.missing(), len(b)-n)
+		in.buf = append(in.buf, b[n:n+k]...)
+		if n += k; in.missing() > 0 {
 			return n, nil
 		}
-		if in.whole() {
-			in.deadline = time.Time{}
+		if !in.whole() {
+			in.err = in.judge()
+		} else if in.refusal != nil {
+			in.err = in.refusal
+		} else {
 			return n, nil
 		}
-		if in.err = in.judge(); in.err != nil {
+		if in.err != nil {
 			in.deadline = time.Time{}
 			return n, in.err
 		}
@@ -63,39 +106,19 @@ func (in *intake) take(b []byte) (n int, err error) {
 
 // judge judges the part that has just become whole, and sets what to wait for next.
 func (in *intake) judge() *StartupError {
-	if in.have == KeyLen {
-		if got := string(in.buf[:KeyLen]); got != in.role.peerKey() {
-			return keyError(in.role, got) // [Q02]
-		}
-		in.want = StartupHeaderLen
-		return nil
+	switch in.part {
+	case partLength:
+		return in.judgeLength(int(binary.BigEndian.Uint16(in.buf)))
+	case partKey:
+		return in.judgeKey(string(in.buf))
 	}
 	return in.judgeHeader(in.frame())
 }
 
-func (in *intake) judgeHeader(f StartupFrame) *StartupError {
-	// RFC 5044, Section 7.1.1: "MPA receivers compliant with this version of the
-	// specification MUST check this field." [Q07]
-	d, err := dialectOf(f.Rev(), f.S())
-	if err != nil {
-		return in.fail(FailureRevision, err)
-	}
-	// "if the length of the Private Data field exceeds 512 octets, the receiver MUST
-	// close the connection and report an error locally." [Q08]
-	if f.PDLength() > MaxPrivateData {
-		return in.fail(FailurePrivateData, &Error{
-			Code: CodeStartupFrame, Offset: startupPDLength, Field: "PD_Length",
-			Reason: fmt.Sprintf("%d octets, and at most %d are allowed", f.PDLength(), MaxPrivateData),
-			Hint:   "the peer's private data is too long: send the rest as messages",
-		})
-	}
-	// RFC 6581, Section 6: "if the 'S' flag is set, Private Data MUST begin with
-	// enhanced RDMA connection establishment data". [E01]
-	if d.row().enhanced && f.PDLength() < EnhancedLen {
-		return in.fail(FailurePrivateData, shortEnhanced(int(f.PDLength())))
-	}
-	in.dialect, in.want = d, StartupHeaderLen+int(f.PDLength())
-	return nil
+// lastPart says how many octets of Private Data are left, with which the frame will
+// be whole.
+func (in *intake) lastPart(a arrival, n int) {
+	in.arrived, in.part, in.want = a, partData, len(in.buf)+n
 }
 
 func (in *intake) fail(kind Failure, err *Error) *StartupError {
@@ -109,8 +132,8 @@ func (in *intake) timedOut(now time.Time, hint string) error {
 	}
 	in.deadline = time.Time{}
 	in.err = in.fail(FailureTimeout, &Error{
-		Code: CodeConnectionLost, Offset: uint64(in.have),
-		Reason: fmt.Sprintf("no %s within %v: %s", in.awaited(), in.limit, in.progress()),
+		Code: CodeConnectionLost, Offset: uint64(len(in.buf)),
+		Reason: fmt.Sprintf("no %s within %v: %s", in.await, in.limit, in.progress()),
 		Hint:   hint,
 	})
 	return in.err
@@ -118,7 +141,7 @@ func (in *intake) timedOut(now time.Time, hint string) error {
 
 // cut returns the error of a connection that ended before the frame was whole.
 func (in *intake) cut(cause error, hint string) *StartupError {
-	return in.lost(cause, fmt.Sprintf("the peer closed the connection before its %s was whole: %s", in.awaited(), in.progress()), hint)
+	return in.lost(cause, fmt.Sprintf("the peer closed the connection before its %s was whole: %s", in.await, in.progress()), hint)
 }
 
 // lost returns the error of a connection that ended.
@@ -128,27 +151,27 @@ func (in *intake) cut(cause error, hint string) *StartupError {
 func (in *intake) lost(cause error, reason, hint string) *StartupError {
 	in.deadline = time.Time{}
 	in.err = in.fail(FailureClosed, &Error{
-		Code: CodeConnectionLost, Offset: uint64(in.have), Reason: reason, Hint: hint, Err: cause,
+		Code: CodeConnectionLost, Offset: uint64(len(in.buf)), Reason: reason, Hint: hint, Err: cause,
 	})
 	return in.err
 }
 
-func (in *intake) awaited() string {
-	if in.role == RoleInitiator {
-		return "MPA Reply Frame"
-	}
-	return "MPA Request Frame"
-}
-
 // progress says how far the frame had come.
 func (in *intake) progress() string {
+	have := len(in.buf)
 	switch {
-	case in.have == 0:
+	case have == 0:
 		return "nothing arrived"
-	case in.have < KeyLen:
-		return fmt.Sprintf("%d octets of a key arrived: %s", in.have, describeKey(string(in.buf[:in.have])))
-	case in.have < StartupHeaderLen:
-		return fmt.Sprintf("%d of %d octets of its header arrived", in.have, StartupHeaderLen)
+	case in.part == partLength:
+		return "one octet of its length arrived"
+	case in.part == partKey:
+		return fmt.Sprintf("%d octets of a key arrived: %s", have, describeKey(string(in.buf)))
+	case in.part == partHeader:
+		return fmt.Sprintf("%d of %d octets of its header arrived", have, StartupHeaderLen)
 	}
-	return fmt.Sprintf("PD_Length is %d and %d octets of Private Data arrived", in.want-StartupHeaderLen, in.have-StartupHeaderLen)
+	header := StartupHeaderLen
+	if in.arrived == arrivedMessage {
+		header = messageLenLen
+	}
+	return fmt.Sprintf("PD_Length is %d and %d octets of Private Data arrived", in.want-header, have-header)
 }

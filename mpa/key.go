@@ -11,7 +11,8 @@ const (
 	KeyReply   = "MPA ID Rep Frame"
 	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose octets spell
 	// it so and whose text spells it "MPA ID Rtr Frame".
-	KeyRtr = "MPA ID RtR Frame"
+	KeyRtr          = "MPA ID RtR Frame"
+	keyRtrInLetters = "MPA ID Rtr Frame"
 	// KeyStart is the 15 octets of the Start Key of the first MPA drafts.
 	KeyStart = "MPA ident frame"
 )
@@ -23,16 +24,21 @@ type greeting struct {
 	hint   string
 }
 
+const (
+	rtrName = "the Rtr frame of the 2007 proposal"
+	rtrHint = "an Rtr frame follows only a Reply with S=1: the peer sent it unasked"
+)
+
 const plainTCPHint = "the peer does not speak MPA on this port; check address and port"
 
 // greetings names what arrives in place of a startup frame. The first match
 // decides.
 var greetings = [...]greeting{
-	{KeyRequest, "an MPA Request Frame", ""},
-	{KeyReply, "an MPA Reply Frame", ""},
-	{KeyRtr, "the Rtr frame of the 2007 proposal", "have the peer use revision 2 for peer-to-peer connections"},
-	{"MPA ID Rtr Frame", "the Rtr frame of the 2007 proposal", "have the peer use revision 2 for peer-to-peer connections"},
-	{KeyStart, "the Start Key of the first MPA drafts", "have the peer use the Request and Reply Frames of RFC 5044"},
+	{KeyRequest, "an MPA Request Frame", "the peer uses Request and Reply Frames: both ends must use the same dialect"},
+	{KeyReply, "an MPA Reply Frame", "the peer uses Request and Reply Frames: both ends must use the same dialect"},
+	{KeyRtr, rtrName, rtrHint},
+	{keyRtrInLetters, rtrName, rtrHint},
+	{KeyStart, "the Start Key of the first MPA drafts", "the peer uses Start Keys: both ends must use the same dialect"},
 	{"\x16\x03", "a TLS ClientHello", "MPA runs over plain TCP: have the peer switch TLS off"},
 	{"\x15\x03", "a TLS alert", "MPA runs over plain TCP: the peer expects TLS on this port"},
 	{"HTTP/", "an HTTP response", plainTCPHint},
@@ -49,31 +55,37 @@ var greetings = [...]greeting{
 
 const fpduHint = "the peer is in Full Operation already, without a startup; both ends must start MPA"
 
-// keyError says what came in place of the key that a role waits for.
+// keyError says what came in place of the key that is waited for.
 //
 // RFC 5044, Section 7.1.1: "Responder mode receivers MUST check this field for the
 // same value, and close the connection and report an error locally if any other
-// value is detected", and the same for "Initiator mode receivers". [Q02]
-func keyError(role Role, got string) *StartupError {
-	e := &StartupError{Role: role, Failure: FailureKey, Err: &Error{
+// value is detected", and the same for "Initiator mode receivers". [Q02] CULLEY,
+// Section 8.1: "If a received "Start Key" does not match the expected value, the
+// TCP/DDP connection MUST be closed, and an error returned to the ULP." [K04]
+func keyError(in *intake, got string) *StartupError {
+	want := in.await.key()
+	e := in.fail(FailureKey, &Error{
 		Code:   CodeStartupFrame,
-		Offset: uint64(difference(got, role.peerKey())),
+		Offset: uint64(difference(got, want)),
 		Field:  "Key",
-		Reason: fmt.Sprintf("got %s want %q", describeKey(got), role.peerKey()),
-		Hint:   keyHint(role, got),
-	}}
+		Reason: fmt.Sprintf("got %s want %q", describeKey(got), want),
+		Hint:   keyHint(want, got),
+	})
 	switch {
-	case role == RoleInitiator && strings.HasPrefix(got, KeyRequest):
+	case in.await == awaitReply && got == KeyRequest:
 		// Section 7.1.2: "MPA implementations MUST use the difference between
 		// the MPA Request Frame and the MPA Reply Frame to check for incorrect
 		// 'Initiator/Initiator' startups." [Q03]
 		e.Failure = FailureInitiatorInitiator
 		e.Err.Reason = "Initiator/Initiator startup: the peer sent an MPA Request Frame too"
 		e.Err.Hint = "both ends were started as Initiator: start one of them as Responder"
-	case role == RoleResponder && strings.HasPrefix(got, KeyReply):
+	case in.await == awaitRequest && got == KeyReply:
 		e.Failure = FailureResponderResponder
 		e.Err.Reason = "Responder/Responder startup: the peer sent an MPA Reply Frame without a Request"
 		e.Err.Hint = "both ends were started as Responder: start one of them as Initiator"
+	case in.await == awaitRequest && isStartKey(got):
+		e.Failure = FailureDialect
+		e.Err.Hint = "the Start Key is not served here, as it takes DDP and RDMAP version 0 and a dialect that is switched on; or have the peer use the Request and Reply Frames of RFC 5044"
 	}
 	return e
 }
@@ -85,11 +97,10 @@ func describeKey(got string) string {
 	return fmt.Sprintf("%q", got)
 }
 
-func keyHint(role Role, got string) string {
-	if g, ok := greet(got); ok {
+func keyHint(want, got string) string {
+	if g, ok := greet(got); ok && g.hint != "" {
 		return g.hint
 	}
-	want := role.peerKey()
 	if strings.EqualFold(got, want) {
 		return "only upper and lower case differ: the peer spells the key wrongly"
 	}

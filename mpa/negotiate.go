@@ -36,7 +36,8 @@ type Negotiated struct {
 	// PrivateData is the peer's, without the enhanced data.
 	PrivateData []byte
 
-	// SendFirst is whether we may send an FPDU before we have received one.
+	// SendFirst is whether we may send an FPDU before we have received one: as an
+	// Initiator, and as a Responder that has received an Rtr frame [T03].
 	//
 	// RFC 5044, Section 7.1.2: "MPA Responder mode implementations MUST receive and
 	// validate at least one FPDU before sending any FPDUs or Markers." [Q11]
@@ -49,22 +50,38 @@ type Negotiated struct {
 	TerminateCode Code
 }
 
+// terms is what every startup frame says.
+type terms struct {
+	rev  uint8
+	m, c bool
+}
+
+func (f *StartupFields) terms() terms { return terms{f.Rev, f.M, f.C} }
+func (f StartupFrame) terms() terms   { return terms{f.Rev(), f.M(), f.C()} }
+func (k StartKey) terms() terms       { return terms{k.Rev(), k.M(), k.C()} }
+
 // agree fills in what the two startup frames say in every dialect.
-func agree(role Role, d Dialect, ours StartupFields, peer StartupFrame) Negotiated {
-	version := d.row().version
+func agree(role Role, d Dialect, ours, peer terms) Negotiated {
+	row := d.row()
 	return Negotiated{
-		Role: role, Dialect: d, Revision: ours.Rev, PeerRevision: peer.Rev(),
-		DDPVersion: version, RDMAPVersion: version,
+		Role: role, Dialect: d, Revision: ours.rev, PeerRevision: peer.rev,
+		// CARRIER, Section 5.1: "Between DDP and RDMAP, no mixing of versions is
+		// allowed. Moreover, the DDP and RDMAP version MUST be identical in the two
+		// directions." [N02] [N06]
+		DDPVersion: row.version, RDMAPVersion: row.version,
 		// RFC 5044, Section 7.1.1: "When in a received MPA Request Frame or MPA
 		// Reply Frame and the value is '0', Markers MUST NOT be added to the data
 		// stream by that endpoint. When '1' Markers MUST be added". [Q04] [F11]
-		MarkersReceive: ours.M, MarkersSend: peer.M(),
+		// With RDMAC RNICs they are "regardless of the value of the M bit":
+		// CARRIER, Section 5.3.2. [N05]
+		MarkersReceive: ours.m || row.always, MarkersSend: peer.m || row.always,
 		// "When this bit is '1' in either the MPA Request Frame or MPA Reply Frame,
 		// CRCs MUST be generated and checked by both endpoints." [F14]
-		CRC:       ours.C || peer.C(),
-		PeerIRD:   NoNegotiation,
-		PeerORD:   NoNegotiation,
-		SendFirst: role == RoleInitiator,
+		CRC:     ours.c || peer.c || row.always,
+		PeerIRD: NoNegotiation,
+		PeerORD: NoNegotiation,
+		// The 2007 proposal: the Rtr frame lets the Responder send. [T03]
+		SendFirst: role == RoleInitiator || row.free,
 	}
 }
 

@@ -32,22 +32,24 @@ func (r Role) String() string {
 	return fmt.Sprintf("role %d", uint8(r))
 }
 
-// peerKey returns the key of the frame that the role waits for. [Q02]
-func (r Role) peerKey() string {
-	if r == RoleInitiator {
-		return KeyReply
-	}
-	return KeyRequest
-}
-
 // Offer is what one end wants of a connection. The zero value is what interoperates
 // best with RFC 6581 peers, with no RDMA Reads: set IRD and ORD.
 type Offer struct {
-	// Revision of the initiator's Request: 1 (RFC 5044) or 2 (RFC 6581). If
-	// zero, 2. A revision 2 Request is sent as revision 1 if nothing of RFC 6581
-	// is wanted: ClientServer, and IRD and ORD both NoNegotiation [E02]. A
-	// responder answers in the Request's dialect and does not look at it.
-	Revision uint8
+	// Dialect of the initiator's Request. If zero, DialectRFC6581, or
+	// DialectRevision0 of a KindRDMAC; DialectRFC6581 becomes DialectRFC5044 if
+	// nothing of RFC 6581 is wanted: ClientServer, and IRD and ORD both
+	// NoNegotiation [E02]. A responder answers in the Request's dialect and does
+	// not look at it.
+	Dialect Dialect
+
+	// Kind of RNIC that we are. If zero, an initiator is a KindPermissive, and a
+	// responder what its ResponderConfig says. [N01]
+	Kind Kind
+
+	// Messages, of a DialectStartKey initiator, sends PrivateData in a message of
+	// the streaming mode, before the Start Keys, and waits for the responder's.
+	// Without it there is no private data in that dialect. [K07]
+	Messages bool
 
 	// Markers asks the peer to insert markers into what it sends us. [Q04]
 	Markers bool
@@ -93,20 +95,28 @@ type Offer struct {
 	Timeout time.Duration
 }
 
-// dialect returns the dialect of an initiator's Request.
-//
-// RFC 6581, Section 10: "The initiator MUST NOT use the enhanced RDMA connection
-// establishment formats or function codes when no enhanced functionality is
-// desired." [E02]
-func (o *Offer) dialect() (Dialect, error) {
-	nothing := o.ClientServer && o.IRD == NoNegotiation && o.ORD == NoNegotiation
-	switch {
-	case o.Revision > revision2:
-		return 0, fmt.Errorf("%w: revision %d: 1 and 2 can be requested", ErrOffer, o.Revision)
-	case o.Revision == revision1 || nothing:
-		return DialectRFC5044, nil
+// resolve settles the kind and the dialect of an initiator's Request.
+func (o *Offer) resolve() error {
+	o.Kind = o.Kind.or(KindPermissive)
+	if o.Dialect == 0 {
+		o.Dialect = DialectRFC6581
+		if o.Kind == KindRDMAC {
+			o.Dialect = DialectRevision0
+		}
 	}
-	return DialectRFC6581, nil
+	// RFC 6581, Section 10: "The initiator MUST NOT use the enhanced RDMA connection
+	// establishment formats or function codes when no enhanced functionality is
+	// desired." [E02]
+	if o.Dialect == DialectRFC6581 && o.ClientServer && o.IRD == NoNegotiation && o.ORD == NoNegotiation {
+		o.Dialect = DialectRFC5044
+	}
+	switch {
+	case !o.Dialect.known():
+		return fmt.Errorf("%w: there is no %v", ErrOffer, o.Dialect)
+	case !o.Kind.speaks(o.Dialect):
+		return fmt.Errorf("%w: %v takes DDP and RDMAP version %d, which an RNIC of kind %v does not have", ErrOffer, o.Dialect, o.Dialect.row().version, o.Kind)
+	}
+	return nil
 }
 
 // check reports values that have no place in a frame of the dialect.
@@ -116,6 +126,9 @@ func (o *Offer) check(d Dialect) error {
 	}
 	if o.RTR&^rtrAll != 0 {
 		return fmt.Errorf("%w: unknown RTR kinds 0x%02x", ErrOffer, uint8(o.RTR))
+	}
+	if d == DialectStartKey && !o.Messages && len(o.PrivateData) > 0 {
+		return fmt.Errorf("%w: %d octets of private data: the Start Key has no room for any; use Messages", ErrOffer, len(o.PrivateData))
 	}
 	return checkPrivateData(len(o.PrivateData), d)
 }

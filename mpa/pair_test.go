@@ -16,10 +16,10 @@ func anyDepth() *rapid.Generator[uint16] {
 	return rapid.OneOf(rapid.Uint16Range(0, 5), rapid.Uint16Range(0, 0x3ffe), rapid.Just[uint16](mpa.NoNegotiation))
 }
 
-func anyOffer(revision uint8) *rapid.Generator[mpa.Offer] {
+func anyOffer(dialect mpa.Dialect) *rapid.Generator[mpa.Offer] {
 	return rapid.Custom(func(t *rapid.T) mpa.Offer {
 		return mpa.Offer{
-			Revision:     revision,
+			Dialect:      dialect,
 			Markers:      rapid.Bool().Draw(t, "M"),
 			NoCRC:        rapid.Bool().Draw(t, "no CRC"),
 			IRD:          anyDepth().Draw(t, "IRD"),
@@ -37,18 +37,18 @@ func anyOffer(revision uint8) *rapid.Generator[mpa.Offer] {
 // they come to the same connection, and its read depths hold.
 func TestPair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ours := anyOffer(rapid.Uint8Range(0, 2).Draw(t, "revision")).Draw(t, "initiator")
+		ours := anyOffer(rapid.SampledFrom([]mpa.Dialect{0, mpa.DialectRFC5044, mpa.DialectRFC6581}).Draw(t, "dialect")).Draw(t, "initiator")
 		theirs := anyOffer(0).Draw(t, "responder")
 		i, err := mpa.NewInitiator(ours)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := mpa.NewResponder(mpa.Limits{})
+		r := mpa.NewResponder(mpa.ResponderConfig{})
 		r.Start(epoch)
 		if _, err := r.Input(epoch, i.Start(epoch)); err != nil {
 			t.Fatal(err)
 		}
-		reply, err := r.Accept(theirs)
+		reply, err := r.Accept(epoch, theirs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func FuzzResponder(f *testing.F) {
 	}
 	f.Add(append(frame(request(2, "ff ff ff ff")), make([]byte, 600)...), byte(100))
 	f.Fuzz(func(t *testing.T, b []byte, step byte) {
-		one, parts := mpa.NewResponder(mpa.Limits{}), mpa.NewResponder(mpa.Limits{})
+		one, parts := mpa.NewResponder(mpa.ResponderConfig{}), mpa.NewResponder(mpa.ResponderConfig{})
 		one.Start(epoch)
 		parts.Start(epoch)
 		sameInput(t, one, parts, b, int(step))
@@ -118,7 +118,7 @@ func FuzzResponder(f *testing.F) {
 		if got := frame(q.Frame.Fields()); !bytes.HasPrefix(b, got) {
 			t.Errorf("Request % x of % x", got, b)
 		}
-		reply, err := one.Accept(mpa.Offer{IRD: 3, ORD: 4, MaxIRD: 9, PrivateData: []byte("x")})
+		reply, err := one.Accept(epoch, mpa.Offer{IRD: 3, ORD: 4, MaxIRD: 9, PrivateData: []byte("x")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func FuzzResponder(f *testing.F) {
 
 func readsReply(t *testing.T, q *mpa.Request, reply []byte) {
 	t.Helper()
-	o := mpa.Offer{Revision: 1}
+	o := mpa.Offer{Dialect: mpa.DialectRFC5044}
 	if q.Enhanced {
 		o = mpa.Offer{ClientServer: !q.PeerToPeer}
 	}
@@ -152,7 +152,7 @@ func FuzzInitiator(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, step byte, plain bool) {
 		o := mpa.Offer{IRD: 2, ORD: 2, MaxIRD: 4}
 		if plain {
-			o.Revision = 1
+			o.Dialect = mpa.DialectRFC5044
 		}
 		one, parts := clone(t, o), clone(t, o)
 		sameInput(t, one, parts, b, int(step))
@@ -220,7 +220,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	for f := mpa.FailureTimeout; f <= mpa.FailureMismatch; f++ {
+	for f := mpa.FailureTimeout; f <= mpa.FailureDialect; f++ {
 		if seen[f.String()] || f.String() == fmt.Sprintf("failure %d", uint8(f)) {
 			t.Errorf("failure %d: %q", uint8(f), f)
 		}

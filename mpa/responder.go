@@ -1,123 +1,198 @@
 package mpa
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
 
-// Limits bounds what a responder takes before its consumer has seen a Request.
-type Limits struct {
-	// Timeout bounds the wait for the whole Request. If zero,
-	// [DefaultRequestTimeout]; if negative, there is none. [Q12]
-	Timeout time.Duration
-}
-
-// Request is an MPA Request Frame as received, for the consumer to decide on.
-type Request struct {
-	Dialect  Dialect
-	Revision uint8 // [Q07]
-	// Markers and CRC are the initiator's M and C. [Q04] [F14]
-	Markers, CRC bool
-	// Enhanced says that there is enhanced data, and so IRD, ORD, PeerToPeer and
-	// RTR. IRD and ORD are NoNegotiation otherwise. [E03]
-	Enhanced   bool
-	IRD, ORD   uint16
-	PeerToPeer bool
-	RTR        RTR
-	// PrivateData is the ULP's. [Q08]
-	PrivateData []byte
-	// Frame is the whole frame, for whoever wants its other bits.
-	Frame StartupFrame
-}
-
-// Responder is the machine of the end that waits for the MPA Request Frame: RFC
-// 5044, Section 7.1.2, and RFC 6581, Section 9.3. Give Input what arrives until
-// there is a Request, then Accept or Reject. It is not safe for concurrent use.
+// Responder is the machine of the end that waits for the first frame: the MPA
+// Request Frame of RFC 5044, Section 7.1.2, and RFC 6581, Section 9.3, or the Start
+// Key, where CULLEY calls it Active. Give Input what arrives until there is a
+// Request, then Accept or Reject; in some dialects another frame follows. It is not
+// safe for concurrent use.
 type Responder struct {
-	in      intake
-	limits  Limits
-	request *Request
-	neg     Negotiated
-	done    bool
+	in       intake
+	cfg      ResponderConfig
+	request  *Request
+	offer    Offer // accepted
+	out      []byte
+	neg      Negotiated
+	answered bool
+	done     bool
 }
 
 // NewResponder returns the machine for one connection.
-func NewResponder(l Limits) *Responder {
-	return &Responder{in: intake{role: RoleResponder}, limits: l}
+func NewResponder(c ResponderConfig) *Responder {
+	c.Kind = c.Kind.or(KindPermissive)
+	r := &Responder{cfg: c}
+	r.in = intake{role: RoleResponder, kind: c.Kind, served: r.cfg.serves, messages: c.Messages && c.serves(DialectStartKey)}
+	return r
 }
 
 // Start begins the wait for the Request.
 //
 // RFC 5044, Section 7.1.2: "When MPA is started in the Responder mode, the MPA
 // implementation MUST wait until an MPA Request Frame is received and validated
-// before entering Full MPA/DDP Operation." [Q09]
+// before entering Full MPA/DDP Operation." [Q09] CULLEY, Section 8.1: "When MPA is
+// started in the "Active" mode, the MPA implementation MUST wait until a "Start
+// Key" is received." [K02]
 func (r *Responder) Start(now time.Time) {
-	r.in.start(now, timeout(r.limits.Timeout, DefaultRequestTimeout))
+	r.in.begin(awaitRequest)
+	r.in.arm(now, r.timeout())
 }
 
-// Input takes octets of the Request, in any split, and returns how many it took:
-// never one beyond the Request, and none once there is one. What is left belongs
-// to the first FPDU, or to the consumer after a rejection [Q13]. An error is a
-// [*StartupError] and sticky: the connection is to be closed without an answer.
+func (r *Responder) timeout() time.Duration { return timeout(r.cfg.Timeout, DefaultRequestTimeout) }
+
+// Input takes octets of what is awaited, in any split, and returns how many it
+// took: never one beyond the startup frames, and none between a Request and its
+// answer. What is left belongs to the first FPDU, or to the consumer after a
+// rejection [Q13]. An error is a [*StartupError] and sticky: the connection is to
+// be closed, behind what Output returns.
 func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
 	switch {
 	case r.in.err != nil:
 		return 0, r.in.err
 	case !r.in.started():
 		return 0, ErrState
-	case r.request != nil:
+	case !r.in.pending():
 		return 0, nil
 	}
 	n, err = r.in.take(b)
-	if err == nil && r.in.whole() {
-		r.request = newRequest(r.in.dialect, r.in.frame())
+	if err != nil {
+		r.farewell()
+	} else if r.in.whole() {
+		r.arrive()
 	}
 	return n, err
 }
 
-func newRequest(d Dialect, f StartupFrame) *Request {
-	// R "is set to zero, and not checked on reception in the MPA Request Frame",
-	// and Res is "not checked on reception": RFC 5044, Section 7.1.1. [Q05] [Q06]
-	q := &Request{
-		Dialect: d, Revision: f.Rev(), Markers: f.M(), CRC: f.C(),
-		IRD: NoNegotiation, ORD: NoNegotiation,
-		PrivateData: f.ULPData(), Frame: f,
+// farewell answers a revision 0 Request that is not served.
+//
+// CARRIER, Section 5.2.1: "Because the Non-permissive IETF RNIC cannot dynamically
+// downgrade the version number it uses for DDP and RDMAP, it would send an MPA Reply
+// Frame with the Rev field equal to one and then gracefully close the connection."
+// [N04]
+func (r *Responder) farewell() {
+	if r.in.refusal != nil {
+		r.out = AppendStartup(nil, &StartupFields{Key: KeyReply, M: r.cfg.Markers, C: !r.cfg.NoCRC, Rev: revision1})
 	}
-	if e, ok := f.Enhanced(); ok {
-		q.Enhanced, q.IRD, q.ORD, q.PeerToPeer, q.RTR = true, e.IRD, e.ORD, e.A, e.RTR()
+}
+
+// Output returns what is to be sent now, in one write, and nil if there is nothing:
+// our Start Key behind a private data message, or a last Reply before the
+// connection is closed on an error. It is returned once.
+func (r *Responder) Output() []byte {
+	b := r.out
+	r.out = nil
+	return b
+}
+
+// arrive goes on with a whole frame.
+func (r *Responder) arrive() {
+	r.in.deadline = time.Time{}
+	switch {
+	case r.request == nil:
+		r.request = r.in.request()
+	case r.in.arrived == arrivedStartKey: // behind our private data message
+		r.out = r.startKey(StartKey(r.in.buf))
+	default: // the Rtr frame
+		r.done = true
 	}
-	return q
 }
 
 // Request returns the Request, or nil if it has not arrived yet.
 func (r *Responder) Request() *Request { return r.request }
 
-// Accept returns the accepting Reply, which is to leave in one write, and enters
-// Full Operation with what Negotiated returns. The error is [ErrState], or wraps
-// [ErrOffer]; Accept or Reject may be called again then.
-func (r *Responder) Accept(o Offer) (reply []byte, err error) {
-	if r.request == nil || r.done {
+// Accept returns the accepting Reply, which is to leave in one write. If that makes
+// it Done, Full Operation begins, with what Negotiated returns; otherwise another
+// frame is awaited. The error is [ErrState], or wraps [ErrOffer]; Accept or Reject
+// may be called again then.
+//
+// An Offer.Kind of KindRDMAC answers for an RDMAC RNIC, whatever the Request's
+// revision, and one of KindNonPermissive refuses revision 0. [N03]
+func (r *Responder) Accept(now time.Time, o Offer) (reply []byte, err error) {
+	if r.request == nil || r.answered {
 		return nil, ErrState
 	}
-	d := r.request.Dialect
+	d, err := r.accepted(o.Kind)
+	if err != nil {
+		return nil, err
+	}
+	o.Messages = r.in.arrived == arrivedMessage
 	if err := o.check(d); err != nil {
 		return nil, err
 	}
-	f := r.reply()
-	f.M = o.Markers
+	r.offer, r.answered = o, true
+	if d == DialectStartKey {
+		return r.acceptStartKey(now), nil
+	}
+	return r.acceptFrame(now, d), nil
+}
+
+// accepted returns the dialect of the answer.
+func (r *Responder) accepted(kind Kind) (Dialect, error) {
+	d := r.request.Dialect
+	kind = kind.or(r.cfg.Kind)
+	if kind == KindRDMAC && d != DialectStartKey {
+		d = DialectRevision0
+	}
+	if !kind.speaks(d) || !r.cfg.Kind.speaks(d) {
+		return 0, fmt.Errorf("%w: the Request is of %v, which takes DDP and RDMAP version %d: not of an RNIC of kind %v", ErrOffer, d, d.row().version, kind)
+	}
+	return d, nil
+}
+
+// acceptStartKey answers a Start Key with ours, and a private data message with
+// ours, which the Start Keys follow.
+//
+// CULLEY, Section 8.1: "After the received "Start Key" is validated, the MPA
+// implementation MUST send a valid "Start Key"." [K02]
+func (r *Responder) acceptStartKey(now time.Time) []byte {
+	if r.in.arrived == arrivedStartKey {
+		return r.startKey(StartKey(r.in.buf))
+	}
+	r.await(now, awaitStartKey)
+	return AppendPrivateDataMessage(nil, r.offer.PrivateData, -1)
+}
+
+func (r *Responder) startKey(peer StartKey) []byte {
+	f := StartKeyFields{M: r.offer.Markers, C: !r.offer.NoCRC || peer.C()}
+	n := agree(RoleResponder, DialectStartKey, terms{revision0, f.M, f.C}, peer.terms())
+	n.IRD, n.ORD, n.PrivateData = r.offer.IRD, r.offer.ORD, r.request.PrivateData
+	r.neg, r.done = n, true
+	return AppendStartKey(nil, &f)
+}
+
+func (r *Responder) await(now time.Time, a awaited) {
+	r.in.begin(a)
+	r.in.arm(now, r.timeout())
+}
+
+// acceptFrame answers a Request Frame.
+func (r *Responder) acceptFrame(now time.Time, d Dialect) []byte {
+	o, row := &r.offer, d.row()
+	f := r.reply(d)
+	f.M = o.Markers || row.always
 	// The Reply's C says whether CRCs will be used, so a peer that looks at the
 	// Reply alone comes to the same result. [F14]
-	f.C = !o.NoCRC || r.request.CRC
-	n := agree(RoleResponder, d, f, r.request.Frame)
+	f.C = !o.NoCRC || r.request.CRC || row.always
+	n := agree(RoleResponder, d, f.terms(), r.request.Frame.terms())
 	n.IRD, n.ORD = o.IRD, o.ORD
-	if d.row().enhanced {
-		e := r.enhance(&n, &o)
+	if row.enhanced {
+		e := r.enhance(&n, o)
 		f.PrivateData = AppendEnhanced(nil, &e)
 	}
 	f.PrivateData = slices.Concat(f.PrivateData, o.PrivateData)
 	n.PrivateData = r.request.PrivateData
 	r.neg, r.done = n, true
-	return AppendStartup(nil, &f), nil
+	if d == DialectRtr {
+		// The 2007 proposal: S=1 in the Reply says that the Responder supports the
+		// Rtr frame "and is waiting for it". [T01]
+		r.done, r.in.settled = false, f.C
+		r.await(now, awaitRtr)
+	}
+	return AppendStartup(nil, &f)
 }
 
 // enhance negotiates, and returns the enhanced data of the Reply.
@@ -145,71 +220,26 @@ func (r *Responder) enhance(n *Negotiated, o *Offer) (e Enhanced) {
 	return e.peerToPeer(n.RTR)
 }
 
-// Reject returns the rejecting Reply, which is to leave in one write, with private
-// data of the ULP. MPA is over then, and TCP stays open for the ULP to close it or
-// to use it. ird and ord go to an enhanced initiator only; ord may be the depth
-// that its IRD should have had. The error is as with Accept.
-//
-// RFC 5044, Section 7.1.2: "the implementation SHOULD return an MPA Reply Frame with
-// the Rejected Connection bit set to '1'; the MPA Reply Frame MAY include
-// ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
-// connection open." [Q10] [E05]
-func (r *Responder) Reject(privateData []byte, ird, ord uint16) (reply []byte, err error) {
-	if r.request == nil || r.done {
-		return nil, ErrState
-	}
-	if err := checkDepths(ird, ord); err != nil {
-		return nil, err
-	}
-	if err := checkPrivateData(len(privateData), r.request.Dialect); err != nil {
-		return nil, err
-	}
-	f := r.reply()
-	f.R, f.C = true, r.request.CRC
-	if f.S {
-		e := r.rejection(ird, ord)
-		f.PrivateData = AppendEnhanced(nil, &e)
-	}
-	f.PrivateData = slices.Concat(f.PrivateData, privateData)
-	r.done = true
-	return AppendStartup(nil, &f), nil
-}
-
-// rejection returns the enhanced data of a rejecting Reply. The rules for 0x3FFF
-// and for A hold for every "reply message". [E06] [E08]
-func (r *Responder) rejection(ird, ord uint16) Enhanced {
-	e := Enhanced{IRD: ird, ORD: ord}
-	if r.request.ORD == NoNegotiation {
-		e.IRD = NoNegotiation
-	}
-	if r.request.IRD == NoNegotiation {
-		e.ORD = NoNegotiation
-	}
-	if r.request.PeerToPeer {
-		e = e.peerToPeer(answerRTR(r.request.RTR, rtrAll, false))
-	}
-	return e
-}
-
-// reply returns the fields that every Reply to the Request has.
+// reply returns the fields that every Reply of a dialect has.
 //
 // RFC 6581, Section 10: "If the responder receives an enhanced MPA message, it MUST
 // respond with an enhanced MPA message", and with an unenhanced one to an
 // unenhanced one. A revision above 2 is answered with ours; revision 2 without S is
 // served as RFC 5044 with its revision repeated. [E02]
-func (r *Responder) reply() StartupFields {
-	row := r.request.Dialect.row()
-	f := StartupFields{Key: KeyReply, S: row.enhanced, Rev: row.revision}
+func (r *Responder) reply(d Dialect) StartupFields {
+	row := d.row()
+	f := StartupFields{Key: KeyReply, S: row.sBit, Rev: row.revision}
 	if row.echo {
 		f.Rev = r.request.Revision
 	}
 	return f
 }
 
-// Done reports whether the Request has been answered.
+// Done reports whether the Request has been answered, and the frame received that
+// follows the answer in some dialects.
 func (r *Responder) Done() bool { return r.done }
 
-// Negotiated returns what was agreed on, once Accept has succeeded.
+// Negotiated returns what was agreed on, once Accept has succeeded and it is Done.
 func (r *Responder) Negotiated() Negotiated { return r.neg }
 
 // Deadline returns when HandleTimeout is to be called; the zero time is never, as
@@ -222,9 +252,15 @@ func (r *Responder) Deadline() time.Time { return r.in.deadline }
 // MPA Request Frame when started in Responder mode, to detect incorrect
 // 'Responder/Responder' startups." [Q03] [Q12]
 func (r *Responder) HandleTimeout(now time.Time) error {
-	hint := "the peer stopped in the middle of its Request"
-	if r.in.have == 0 {
+	hint := "the peer stopped in the middle of its " + r.in.await.String()
+	switch {
+	case len(r.in.buf) > 0:
+	case r.request == nil:
 		hint = "the peer may be a Responder too (Responder/Responder startup): one end must be started as Initiator"
+	case r.in.await == awaitRtr:
+		hint = "the peer set S in its Request without knowing the Rtr frame of the 2007 proposal: switch that dialect off"
+	default:
+		hint = "the peer did not go on behind our private data message: it may have rejected the connection"
 	}
 	return r.in.timedOut(now, hint)
 }
@@ -238,8 +274,18 @@ func (r *Responder) PeerClosed(cause error) error {
 	case r.request == nil:
 		return r.in.cut(cause, "the initiator gave up, or its PD_Length is larger than its Private Data")
 	case r.done:
-		return r.in.lost(cause, "the peer closed the connection after the startup", "")
+		return r.in.lost(cause, "the peer closed the connection after the startup", r.refusedHint())
+	case r.answered:
+		return r.in.cut(cause, "the initiator did not want the connection after our answer")
 	}
 	return r.in.lost(cause, "the peer closed the connection before its Request was answered",
 		"the initiator's timeout is shorter than the time taken to decide")
+}
+
+// refusedHint says why an initiator may have closed the connection on our Reply.
+func (r *Responder) refusedHint() string {
+	if r.neg.Dialect == DialectRevision0 && r.neg.PeerRevision != revision0 {
+		return fmt.Sprintf("its Request was of revision %d and our Reply of revision 0: a non-permissive IETF RNIC does not use DDP and RDMAP version 0", r.neg.PeerRevision)
+	}
+	return ""
 }

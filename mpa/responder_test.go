@@ -196,7 +196,7 @@ func TestResponderReject(t *testing.T) {
 			if err != nil || !bytes.Equal(got, frame(c.reply)) || !r.Done() {
 				t.Errorf("% x want % x: %v", got, frame(c.reply), err)
 			}
-			if _, err := r.Accept(mpa.Offer{}); err != mpa.ErrState {
+			if _, err := r.Accept(epoch, mpa.Offer{}); err != mpa.ErrState {
 				t.Errorf("Accept after Reject: %v", err)
 			}
 		})
@@ -214,26 +214,26 @@ func TestResponderBadRequest(t *testing.T) {
 		{"Reply", vector(t, "siw-reply"), mpa.FailureResponderResponder, "Responder/Responder startup: the peer sent an MPA Reply Frame without a Request; both ends were started as Responder"},
 		{"Rtr frame", frame(mpa.StartupFields{Key: mpa.KeyRtr, Rev: 1}), mpa.FailureKey, `got the Rtr frame of the 2007 proposal ("MPA ID RtR Frame") want "MPA ID Req Frame"`},
 		{"Rtr frame as in the text", frame(mpa.StartupFields{Key: "MPA ID Rtr Frame", Rev: 1}), mpa.FailureKey, "got the Rtr frame of the 2007 proposal"},
-		{"Start Key", append([]byte(mpa.KeyStart), 0xc0), mpa.FailureKey, "got the Start Key of the first MPA drafts"},
+		{"Start Key", append([]byte(mpa.KeyStart), 0xc0), mpa.FailureDialect, "got the Start Key of the first MPA drafts"},
 		{"TLS", append([]byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc}, make([]byte, 20)...), mpa.FailureKey, "got a TLS ClientHello"},
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n"), mpa.FailureKey, `got an HTTP request ("GET / HTTP/1.1\r\n")`},
 		{"HTTP/2", []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), mpa.FailureKey, "got an HTTP/2 preface"},
 		{"FPDU behind a marker", vector(t, "rfc5044-fig5"), mpa.FailureKey, "got an FPDU behind a marker"},
 		{"something else", make([]byte, 16), mpa.FailureKey, "the peer does not speak MPA, or streaming-mode data precedes its startup frame"},
-		{"revision 0", vector(t, "siw-request-v0"), mpa.FailureRevision, "revision 0 is not served"},
+		{"revision 0", vector(t, "siw-request-v0"), mpa.FailureRevision, "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"},
 		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision, "revision 3 is not served; revisions 1 and 2 are"},
 		{"PD_Length 513", frame(mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PDLength: 513}), mpa.FailurePrivateData, "513 octets"},
 		{"S, PD_Length 0", frame(request(2, "")), mpa.FailurePrivateData, "0 octets of Private Data in a frame with S=1, which must begin with 4 octets of enhanced data"},
 		{"S, PD_Length 3", frame(request(2, "00 00 00")), mpa.FailurePrivateData, "3 octets of Private Data"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, r := responder(t)
+			d, r := responder(t, mpa.ResponderConfig{Kind: mpa.KindNonPermissive})
 			d.input(c.request, 0)
 			e := d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
 			if e.Role != mpa.RoleResponder || e.Fallback || r.Request() != nil {
 				t.Errorf("%+v", e)
 			}
-			if _, err := r.Accept(mpa.Offer{}); err != mpa.ErrState {
+			if _, err := r.Accept(epoch, mpa.Offer{}); err != mpa.ErrState {
 				t.Errorf("Accept: %v", err)
 			}
 			if _, err := r.Reject(nil, 0, 0); err != mpa.ErrState {
@@ -257,17 +257,17 @@ func TestResponderTimeout(t *testing.T) {
 	d, _ = responder(t)
 	d.input(vector(t, "siw-request")[:21], 0)
 	d.advance(5 * time.Second)
-	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "PD_Length is 4 and 1 octets of Private Data arrived; the peer stopped in the middle of its Request")
+	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "PD_Length is 4 and 1 octets of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
 
 	d, r := responder(t)
 	d.input(vector(t, "siw-request"), 0)
 	d.advance(time.Hour) // the consumer thinks about it
 	d.wantOK()
-	if _, err := r.Accept(mpa.Offer{}); err != nil {
+	if _, err := r.Accept(epoch, mpa.Offer{}); err != nil {
 		t.Error(err)
 	}
 
-	r = mpa.NewResponder(mpa.Limits{Timeout: -1})
+	r = mpa.NewResponder(mpa.ResponderConfig{Timeout: -1})
 	r.Start(epoch)
 	if !r.Deadline().IsZero() {
 		t.Errorf("deadline %v without a timeout", r.Deadline())
@@ -294,7 +294,7 @@ func TestResponderPeerClosed(t *testing.T) {
 
 	d, r = responder(t)
 	d.input(vector(t, "siw-request"), 0)
-	if _, err := r.Accept(mpa.Offer{}); err != nil {
+	if _, err := r.Accept(epoch, mpa.Offer{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.PeerClosed(io.EOF); err == nil || !bytes.Contains([]byte(err.Error()), []byte("after the startup")) {
@@ -307,7 +307,7 @@ func TestResponderBadOffer(t *testing.T) {
 	d, r := responder(t)
 	d.input(vector(t, "siw-request"), 0)
 	for _, o := range []mpa.Offer{{PrivateData: make([]byte, 509)}, {IRD: 0x4000}, {RTR: 0x80}} {
-		if _, err := r.Accept(o); !errors.Is(err, mpa.ErrOffer) {
+		if _, err := r.Accept(epoch, o); !errors.Is(err, mpa.ErrOffer) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -317,10 +317,10 @@ func TestResponderBadOffer(t *testing.T) {
 	if _, err := r.Reject(nil, 0, 0x4000); !errors.Is(err, mpa.ErrOffer) {
 		t.Error(err)
 	}
-	if b, err := r.Accept(mpa.Offer{PrivateData: make([]byte, 508)}); err != nil || len(b) != 532 {
+	if b, err := r.Accept(epoch, mpa.Offer{PrivateData: make([]byte, 508)}); err != nil || len(b) != 532 {
 		t.Errorf("%d octets, %v", len(b), err)
 	}
-	r = mpa.NewResponder(mpa.Limits{})
+	r = mpa.NewResponder(mpa.ResponderConfig{})
 	if _, err := r.Input(epoch, []byte("x")); err != mpa.ErrState {
 		t.Errorf("Input before Start: %v", err)
 	}

@@ -28,7 +28,8 @@ const (
 	FailureResponderResponder                    // both ends are Responder, by what the peer sent
 	FailureRevision                              // a revision that is not served
 	FailurePrivateData                           // PD_Length out of bounds
-	FailureMismatch                              // the Reply is not of the Request's kind
+	FailureMismatch                              // frames of the two ends that do not fit
+	FailureDialect                               // a dialect that is not served here
 )
 
 // String names the failure.
@@ -49,7 +50,9 @@ func (f Failure) String() string {
 	case FailurePrivateData:
 		return "bad PD_Length"
 	case FailureMismatch:
-		return "Reply does not fit the Request"
+		return "frames do not fit each other"
+	case FailureDialect:
+		return "dialect not served"
 	}
 	return fmt.Sprintf("failure %d", uint8(f))
 }
@@ -85,8 +88,8 @@ func (e *StartupError) Timeout() bool { return e.Failure == FailureTimeout }
 // Temporary is there for net.Error. It reports false.
 func (e *StartupError) Temporary() bool { return false }
 
-// RejectError is a Reply with R=1: the responder's consumer rejected the
-// connection. MPA is over, and TCP stays open: RFC 5044, Section 7.1.2: "The ULP may
+// RejectError is a Reply with R=1, or what stands for it in other dialects: the
+// responder's consumer rejected the connection. MPA is over, and TCP stays open: RFC 5044, Section 7.1.2: "The ULP may
 // close TCP or use the connection for other purposes." [Q10]
 type RejectError struct {
 	Dialect  Dialect
@@ -100,12 +103,18 @@ type RejectError struct {
 	// Fallback advises to try again with a revision 1 Request: an enhanced
 	// Request was rejected by an unenhanced Reply.
 	Fallback bool
+	// Closed says that the responder has closed TCP, which is how a rejection is
+	// told where there is no R: behind a private data message. [K07]
+	Closed bool
 	// Hint says what about our Request may have been the reason; it may be empty.
 	Hint string
 }
 
 // Error names the revision and the private data that came with the rejection.
 func (e *RejectError) Error() string {
+	if e.Closed {
+		return "mpa: the responder closed the connection behind its private data message, which is a rejection: " + shownData(e.PrivateData)
+	}
 	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %s", e.Revision, shownData(e.PrivateData))
 	if e.Enhanced {
 		s += fmt.Sprintf(", IRD %s, ORD %s", depthString(e.PeerIRD), depthString(e.PeerORD))

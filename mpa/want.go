@@ -1,14 +1,12 @@
 package mpa
 
-// Want returns how many octets of the Reply may be read next without reading one
-// beyond it: those missing of the key, of the header, or of the Private Data. It is
-// 0 when the Reply is whole. A reader that asks the socket for no more leaves what
-// follows the startup where the first FPDU, or the consumer after a rejection,
-// will read it. [Q13]
+// Want returns how many octets may be read next without reading one beyond the
+// frame that is awaited: those missing of the key, of the header, or of the Private
+// Data. It is 0 when none is awaited. A reader that asks the socket for no more
+// leaves what follows the startup where the first FPDU, or the consumer after a
+// rejection, will read it. [Q13]
 func (i *Initiator) Want() int { return i.in.missing() }
 
-// Want returns how many octets of the Request may be read next without reading one
-// beyond it, as with [Initiator.Want].
+// Want returns how many octets may be read next, as with [Initiator.Want]: none
+// between a Request and its answer.
 func (r *Responder) Want() int { return r.in.missing() }
-
-func (in *intake) missing() int { return in.want - in.have }

@@ -104,7 +104,7 @@ func (d *dialing) connectControl(ctx context.Context, opts Options) error {
 	dialer := iwarp.Dialer{
 		PD:      d.pd,
 		QP:      d.ctl.config(),
-		MPA:     mpa.Offer{Revision: opts.Revision, PrivateData: hello{control: true, session: d.id}.octets()},
+		MPA:     mpa.Offer{Dialect: opts.dialect(), PrivateData: hello{control: true, session: d.id}.octets()},
 		Timeout: dialTimeout,
 		Prepare: d.ctl.prepare,
 	}
@@ -129,7 +129,7 @@ func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
 func (d *dialing) dialQP(ctx context.Context, i int) (*iwarp.QP, error) {
 	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC, reads: uint16(d.opts.reads())}
 	offer := h.offer()
-	offer.Revision, offer.PrivateData = d.opts.Revision, h.octets()
+	offer.Dialect, offer.PrivateData = d.opts.dialect(), h.octets()
 	dialer := iwarp.Dialer{PD: d.pd, QP: d.qps[i].config(d.opts.maxSlots()), MPA: offer, Timeout: dialTimeout}
 	qp, err := dialer.Dial(ctx, "tcp", d.addr)
 	return qp, refusal(err)

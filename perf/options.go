@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Defaults and limits of Options. The limits bound what an initiator can make
@@ -89,6 +91,12 @@ func (o Options) resolved() (Options, error) {
 		o.Revision = 2
 	}
 	return o, o.validate()
+}
+
+// dialect is the startup dialect of the Revision.
+func (o Options) dialect() mpa.Dialect {
+	d, _ := mpa.OfRevision(o.Revision) // validated
+	return d
 }
 
 // An OptionError says which option cannot be met, and why.

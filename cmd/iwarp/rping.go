@@ -71,8 +71,9 @@ func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config) error {
 }
 
 func (c *rpingCmd) offer() mpa.Offer {
+	dialect, _ := mpa.OfRevision(c.MPARev) // one of the flag's
 	o := mpa.Offer{
-		Revision: c.MPARev, Markers: c.Markers, NoCRC: c.CRC == "off",
+		Dialect: dialect, Markers: c.Markers, NoCRC: c.CRC == "off",
 		ClientServer: !c.P2P, PrivateData: []byte(c.PrivateData),
 	}
 	for _, kind := range c.RTR {

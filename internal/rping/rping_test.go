@@ -116,7 +116,7 @@ func TestStartups(t *testing.T) {
 		name           string
 		client, server mpa.Offer
 	}{
-		{"revision 1", mpa.Offer{Revision: 1}, mpa.Offer{}},
+		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, mpa.Offer{}},
 		{"client-server", mpa.Offer{ClientServer: true}, mpa.Offer{}},
 		{"no CRC", mpa.Offer{NoCRC: true}, mpa.Offer{NoCRC: true}},
 		{"markers wanted by the client", mpa.Offer{Markers: true}, mpa.Offer{}},

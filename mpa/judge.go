@@ -1,0 +1,167 @@
+package mpa
+
+import "fmt"
+
+// judgeLength judges the length of a private data message. In place of a Request,
+// the beginning of another frame's key is none.
+func (in *intake) judgeLength(n int) *StartupError {
+	if n <= MaxPrivateData {
+		in.lastPart(arrivedMessage, n)
+		return nil
+	}
+	if in.await == awaitRequest {
+		in.part, in.want = partKey, KeyLen
+		return nil
+	}
+	return in.fail(FailurePrivateData, &Error{
+		Code: CodeStartupFrame, Field: "Private Data Length",
+		Reason: fmt.Sprintf("%d octets, and at most %d are taken", n, MaxPrivateData),
+		Hint:   "the peer sends no private data message here, or a longer one than is served",
+	})
+}
+
+// judgeKey judges the key, which decides what kind of frame it is.
+func (in *intake) judgeKey(got string) *StartupError {
+	switch {
+	case in.await == awaitRequest && isStartKey(got) && in.served(DialectStartKey), in.await == awaitStartKey && isStartKey(got):
+		in.dialect = DialectStartKey
+		in.lastPart(arrivedStartKey, 0)
+		return in.judgeStartKey(StartKey(got))
+	case in.await == awaitRtr && isRtr(got), in.await != awaitStartKey && got == in.await.key():
+		in.part, in.want = partHeader, StartupHeaderLen
+		return nil
+	}
+	return keyError(in, got) // [Q02] [K04]
+}
+
+// judgeStartKey judges the Start Key's last octet.
+//
+// CULLEY, Section 8.1.1: "Res: [...] not checked on reception", and of Rev: "MPA
+// receivers compliant with this version of the specification MUST check this field
+// for zero, and close the connection if any other value is detected." [K05]
+func (in *intake) judgeStartKey(k StartKey) *StartupError {
+	if k.Rev() == revision0 {
+		return nil
+	}
+	return in.fail(FailureRevision, &Error{
+		Code: CodeStartupFrame, Offset: startKeyBits, Field: "Rev",
+		Reason: fmt.Sprintf("Start Key of revision %d, and there is none but 0", k.Rev()),
+		Hint:   "the peer must send 0; revisions 1 and 2 begin with a Request Frame",
+	})
+}
+
+func (in *intake) judgeHeader(f StartupFrame) *StartupError {
+	// "if the length of the Private Data field exceeds 512 octets, the receiver MUST
+	// close the connection and report an error locally." [Q08]
+	tooLong := f.PDLength() > MaxPrivateData
+	if err := in.judgeRevision(f, tooLong); err != nil {
+		return err
+	}
+	if tooLong {
+		return in.fail(FailurePrivateData, &Error{
+			Code: CodeStartupFrame, Offset: startupPDLength, Field: "PD_Length",
+			Reason: fmt.Sprintf("%d octets, and at most %d are allowed", f.PDLength(), MaxPrivateData),
+			Hint:   "the peer's private data is too long: send the rest as messages",
+		})
+	}
+	// RFC 6581, Section 6: "if the 'S' flag is set, Private Data MUST begin with
+	// enhanced RDMA connection establishment data". [E01]
+	if in.dialect.row().enhanced && f.PDLength() < EnhancedLen {
+		return in.fail(FailurePrivateData, shortEnhanced(int(f.PDLength())))
+	}
+	in.lastPart(arrivedFrame, int(f.PDLength()))
+	return nil
+}
+
+// judgeRevision settles the frame's dialect.
+//
+// RFC 5044, Section 7.1.1: "MPA receivers compliant with this version of the
+// specification MUST check this field. If the MPA receiver cannot interoperate with
+// the received version, then it MUST close the connection and report an error
+// locally." [Q07]
+func (in *intake) judgeRevision(f StartupFrame, tooLong bool) *StartupError {
+	if in.await == awaitRtr {
+		return in.judgeRtr(f)
+	}
+	if in.dialect = in.recognize(f); in.dialect != 0 {
+		return nil
+	}
+	err := in.fail(FailureRevision, in.revisionError(f.Rev()))
+	// A revision 0 Request gets an answer before the connection is closed: it is
+	// taken to its end first. [N04]
+	if in.await == awaitRequest && f.Rev() == revision0 && !tooLong {
+		in.refusal = err
+		return nil
+	}
+	return err
+}
+
+// recognize returns the frame's dialect, or 0.
+func (in *intake) recognize(f StartupFrame) Dialect {
+	// CARRIER, Sections 5.2.2 and 5.3.2: whatever the Request's revision, "the ULP
+	// or supporting entity for the RDMAC RNIC responds with an MPA Reply Frame that
+	// has the Rev field equal to zero". [N03]
+	if in.await == awaitRequest && in.kind == KindRDMAC {
+		return DialectRevision0
+	}
+	d := recognize(f.Rev(), f.S(), in.served)
+	if d == 0 && in.await == awaitReply && f.R() {
+		d = DialectRFC5044 // a rejection in any revision is one
+	}
+	return d
+}
+
+// judgeRtr judges an Rtr frame's header. M, R, S and Private Data mean nothing in
+// it. [T02]
+func (in *intake) judgeRtr(f StartupFrame) *StartupError {
+	if f.Rev() != revision1 {
+		return in.fail(FailureRevision, &Error{
+			Code: CodeStartupFrame, Offset: startupRev, Field: "Rev",
+			Reason: fmt.Sprintf("Rtr frame of revision %d, and there is none but 1", f.Rev()),
+			Hint:   "the peer must send the Rtr frame in the revision of its Request",
+		})
+	}
+	// The 2007 proposal: "Rtr frame adhere to C bit as specified in Rep frame". [T05]
+	if f.C() != in.settled {
+		return in.fail(FailureMismatch, &Error{
+			Code: CodeStartupFrame, Offset: startupFlags, Field: "C",
+			Reason: fmt.Sprintf("the Rtr frame has C=%d, and our Reply had C=%d", bit(f.C()), bit(in.settled)),
+			Hint:   "the two ends do not agree on CRCs: the peer must repeat the Reply's C",
+		})
+	}
+	return nil
+}
+
+func bit(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// revisionError names the revisions of both sides, and what to do. [N04]
+func (in *intake) revisionError(rev uint8) *Error {
+	e := &Error{Code: CodeStartupFrame, Offset: startupRev, Field: "Rev"}
+	switch {
+	case in.await == awaitReply:
+		e.Reason = fmt.Sprintf("Reply of revision %d to our Request of revision %d", rev, in.asked)
+		e.Hint = replyHint(rev, in.asked)
+	case rev == revision0:
+		e.Reason = "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"
+		e.Hint = "revision 0 is the RDMA Consortium's MPA, with DDP and RDMAP version 0: make this RNIC permissive, or have the peer use revision 1 or 2"
+	default:
+		e.Reason = fmt.Sprintf("revision %d is not served", rev)
+		e.Hint = "revisions 1 and 2 are, if they are not switched off, and higher ones with S=1; have the peer use one of them"
+	}
+	return e
+}
+
+func replyHint(rev, asked uint8) string {
+	switch {
+	case rev == revision0:
+		return "the responder is an RDMAC RNIC, with DDP and RDMAP version 0: make this RNIC permissive"
+	case asked == revision0:
+		return "the responder is a non-permissive IETF RNIC, with DDP and RDMAP version 1: only permissive RNICs take revision 0"
+	}
+	return "the responder must answer with a revision of 1 or 2"
+}

@@ -1,0 +1,89 @@
+package mpa
+
+import (
+	"slices"
+	"time"
+)
+
+// ResponderConfig is what a responder goes by before its consumer has seen a
+// Request. The zero value will do.
+type ResponderConfig struct {
+	// Timeout bounds the wait for the whole Request, and that for the frame that
+	// follows our answer in some dialects. If zero, [DefaultRequestTimeout]; if
+	// negative, there is none. [Q12]
+	Timeout time.Duration
+	// Kind of RNIC that we are. If zero, KindPermissive. [N01]
+	Kind Kind
+	// Dialects are those served, as far as the Kind has them. If empty, all but
+	// DialectRtr: its S is a reserved bit of revision 1, which peers that know
+	// nothing of it may have set, and a responder would wait for their Rtr frame.
+	Dialects []Dialect
+	// Messages takes a private data message in place of the Start Key, or of a
+	// Request. It is a setting of its own as such a message begins with any
+	// octets. [K07]
+	Messages bool
+	// Markers and NoCRC are what a KindNonPermissive says of itself in answer to a
+	// revision 0 Request, before it closes the connection [N04]. In other answers
+	// those of the Offer count.
+	Markers, NoCRC bool
+}
+
+func (c *ResponderConfig) serves(d Dialect) bool {
+	if !c.Kind.speaks(d) {
+		return false
+	}
+	if len(c.Dialects) == 0 {
+		return d != DialectRtr
+	}
+	return slices.Contains(c.Dialects, d)
+}
+
+// Request is an MPA Request Frame as received, or what stands for it in another
+// dialect, for the consumer to decide on.
+type Request struct {
+	Dialect  Dialect
+	Revision uint8 // [Q07]
+	// Markers and CRC are the initiator's M and C. They are not known yet behind a
+	// private data message. [Q04] [F14]
+	Markers, CRC bool
+	// Enhanced says that there is enhanced data, and so IRD, ORD, PeerToPeer and
+	// RTR. IRD and ORD are NoNegotiation otherwise. [E03]
+	Enhanced   bool
+	IRD, ORD   uint16
+	PeerToPeer bool
+	RTR        RTR
+	// PrivateData is the ULP's. [Q08]
+	PrivateData []byte
+	// Frame is the whole frame, for whoever wants its other bits; nil if it is not
+	// a Request Frame.
+	Frame StartupFrame
+}
+
+// request returns what has arrived as a Request.
+func (in *intake) request() *Request {
+	q := &Request{Dialect: in.dialect, IRD: NoNegotiation, ORD: NoNegotiation}
+	switch in.arrived {
+	case arrivedMessage:
+		q.Dialect, q.PrivateData = DialectStartKey, PrivateDataMessage(in.buf).PrivateData()
+	case arrivedStartKey:
+		k := StartKey(in.buf)
+		q.Markers, q.CRC = k.M(), k.C()
+	default:
+		q.fill(in.frame())
+	}
+	return q
+}
+
+// fill fills in what a Request Frame says.
+//
+// R "is set to zero, and not checked on reception in the MPA Request Frame", and Res
+// is "not checked on reception": RFC 5044, Section 7.1.1. [Q05] [Q06]
+func (q *Request) fill(f StartupFrame) {
+	q.Revision, q.Markers, q.CRC, q.PrivateData, q.Frame = f.Rev(), f.M(), f.C(), f.PrivateData(), f
+	if !q.Dialect.row().enhanced {
+		return
+	}
+	e, _ := f.Enhanced()
+	q.Enhanced, q.IRD, q.ORD, q.PeerToPeer, q.RTR = true, e.IRD, e.ORD, e.A, e.RTR()
+	q.PrivateData = f.ULPData()
+}

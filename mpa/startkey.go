@@ -1,0 +1,157 @@
+package mpa
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// StartKey is the frame of the Start Key startup, the same in both directions:
+// draft-culley-iwarp-mpa-03, section 8.1.1. It is a view of the octets received; one
+// that came from [ParseStartKey] has all its octets. [K01]
+//
+//	   0                   1                   2                   3
+//	   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	  +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	0 |                                                               |
+//	  +             Key (15 octets): "MPA ident frame"                +
+//	4 |                                                               |
+//	  +                                                               +
+//	8 |                                                               |
+//	  +                                               +-+-+-+-+-+-+-+-+
+//	12|                                               |M|C|Res|  Rev  |
+//	  +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+type StartKey []byte
+
+const (
+	// StartKeyLen is the size of a Start Key, in octets.
+	StartKeyLen = 16
+
+	startKeyBits = 15
+	startKeyRes  = 0x30
+	startKeyRev  = 0x0f
+)
+
+// ParseStartKey returns the Start Key at the beginning of b, which may hold more.
+// It checks that the octets are there and nothing else. The error is an [*Error]
+// with code 4.
+func ParseStartKey(b []byte) (StartKey, error) {
+	if len(b) < StartKeyLen {
+		return nil, shortStartup(len(b), StartKeyLen, "Start Key")
+	}
+	return StartKey(b[:StartKeyLen:StartKeyLen]), nil
+}
+
+// Key returns the 15 octets of the key.
+func (k StartKey) Key() string { return string(k[:startKeyBits]) }
+
+// M reports whether the sender requires markers in what it receives.
+func (k StartKey) M() bool { return k[startKeyBits]&flagM != 0 }
+
+// C reports whether the sender wants CRCs.
+func (k StartKey) C() bool { return k[startKeyBits]&flagC != 0 }
+
+// Res returns the two reserved bits.
+func (k StartKey) Res() uint8 { return k[startKeyBits] & startKeyRes >> 4 }
+
+// Rev returns the revision of MPA, of 4 bits: 0.
+func (k StartKey) Rev() uint8 { return k[startKeyBits] & startKeyRev }
+
+// String returns one line, such as "MPA ident frame M C rev 0".
+func (k StartKey) String() string {
+	s := strings.Trim(strconv.Quote(k.Key()), `"`)
+	if k.M() {
+		s += " M"
+	}
+	if k.C() {
+		s += " C"
+	}
+	if k.Res() != 0 {
+		s += fmt.Sprintf(" res 0x%x", k.Res())
+	}
+	return s + fmt.Sprintf(" rev %d", k.Rev())
+}
+
+// StartKeyFields is what [AppendStartKey] writes: any values, legal or not.
+type StartKeyFields struct {
+	Key  string // cut or filled up with zero octets to 15; KeyStart if empty
+	M, C bool
+	Res  uint8 // 2 bits
+	Rev  uint8 // 4 bits
+}
+
+// AppendStartKey appends a Start Key with any field values.
+func AppendStartKey(dst []byte, f *StartKeyFields) []byte {
+	var key [startKeyBits]byte
+	copy(key[:], KeyStart)
+	if f.Key != "" {
+		clear(key[:])
+		copy(key[:], f.Key)
+	}
+	bits := f.Res<<4&startKeyRes | f.Rev&startKeyRev
+	if f.M {
+		bits |= flagM
+	}
+	if f.C {
+		bits |= flagC
+	}
+	return append(append(dst, key[:]...), bits)
+}
+
+// PrivateDataMessage is a streaming-mode message with the ULP's private data, by
+// which an Initiator may ask for a connection before the Start Keys, and a
+// Responder may answer: draft-culley-iwarp-mpa-03, section 13.3.2. [K07]
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|      Private Data Length      |                               |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+                               +
+//	~                         Private Data                          ~
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+type PrivateDataMessage []byte
+
+// messageLenLen is the size of the length in front of the data, in octets.
+const messageLenLen = 2
+
+// ParsePrivateDataMessage returns the message at the beginning of b, which may hold
+// more. The error is an [*Error] with code 4 and says that b is too short.
+func ParsePrivateDataMessage(b []byte) (PrivateDataMessage, error) {
+	if len(b) < messageLenLen {
+		return nil, shortStartup(len(b), messageLenLen, "Private Data Length")
+	}
+	n := messageLenLen + int(binary.BigEndian.Uint16(b))
+	if len(b) < n {
+		return nil, shortStartup(len(b), n, "Private Data")
+	}
+	return PrivateDataMessage(b[:n:n]), nil
+}
+
+// PrivateData returns the data behind the length.
+func (m PrivateDataMessage) PrivateData() []byte { return m[messageLenLen:] }
+
+// AppendPrivateDataMessage appends a message. A length is the field's value where
+// it shall not be that of the data; a negative one is not used.
+func AppendPrivateDataMessage(dst, data []byte, length int) []byte {
+	if length < 0 {
+		length = len(data)
+	}
+	dst = binary.BigEndian.AppendUint16(dst, uint16(length))
+	return append(dst, data...)
+}
+
+// DescribeStartup returns one line on what an endpoint sends or receives in a
+// startup: a Request, Reply or Rtr frame, a Start Key, or a private data message.
+func DescribeStartup(b []byte) string {
+	if isStartKey(string(b)) && len(b) == StartKeyLen {
+		return StartKey(b).String()
+	}
+	if f, err := ParseStartup(b); err == nil && len(f) == len(b) && strings.HasPrefix(f.Key(), "MPA ID ") {
+		return f.String()
+	}
+	if m, err := ParsePrivateDataMessage(b); err == nil && len(m) == len(b) {
+		return fmt.Sprintf("private data message pd %d", len(m.PrivateData()))
+	}
+	return fmt.Sprintf("%d octets that are no startup frame", len(b))
+}
