@@ -26,9 +26,10 @@ var mayImport = map[string][]string{
 	"":                 {"mpa", "ddp", "rdmap", "internal/memory", "internal/tcp", "internal/engine"},
 	"perf":             {"", "mpa", "ddp", "rdmap"},
 	"internal/rping":   {"", "mpa", "ddp", "rdmap"},
+	"internal/probe":   {"mpa", "ddp", "rdmap"},
 	"internal/testrig": {},
 	"*":                {"", "mpa", "ddp", "rdmap", "perf", "internal/rping", "internal/testrig"},
-	"cmd/iwarp":        {"", "mpa", "ddp", "rdmap", "perf", "internal/rping"},
+	"cmd/iwarp":        {"", "mpa", "ddp", "rdmap", "perf", "internal/probe", "internal/rping"},
 }
 
 // pure are the packages that hold protocol and do nothing else.

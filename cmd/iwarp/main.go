@@ -13,12 +13,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 type cli struct {
 	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
+	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
 	Rping   rpingCmd   `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
 	Version versionCmd `cmd:"" help:"Print the version, and what is spoken."`
 }
@@ -56,6 +58,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 			"rping_port":    strconv.Itoa(rping.DefaultPort),
 			"rping_size":    strconv.Itoa(rping.DefaultSize),
 			"perf_duration": perf.DefaultDuration.String(),
+			"probe_timeout": probe.DefaultTimeout.String(),
 		},
 	)
 	if err != nil {

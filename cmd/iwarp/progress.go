@@ -32,10 +32,14 @@ func newProgressLine(w io.Writer) *progressLine {
 }
 
 func (p *progressLine) show(s perf.Progress) {
+	p.text(fmt.Sprintf("%3.0f%%%s  %v of %d octets: %s, %s", 100*s.Done, remaining(s), s.Op, s.Size, s.Quantity, s.Transport))
+}
+
+// text shows a line in place of the last one.
+func (p *progressLine) text(line string) {
 	if p.w == nil {
 		return
 	}
-	line := fmt.Sprintf("%3.0f%%%s  %v of %d octets: %s, %s", 100*s.Done, remaining(s), s.Op, s.Size, s.Quantity, s.Transport)
 	fmt.Fprint(p.w, "\r\x1b[K"+line[:min(len(line), p.width-1)])
 	p.shown = true
 }

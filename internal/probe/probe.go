@@ -1,0 +1,117 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// DefaultTimeout is how long an answer is waited for.
+const DefaultTimeout = 3 * time.Second
+
+// SlowTimeout is how long a peer may take to lose its patience.
+const SlowTimeout = 90 * time.Second
+
+// Config says whom to ask, and how.
+type Config struct {
+	// Addr is the responder's host and port.
+	Addr string
+	// Dial opens a TCP connection to it. If nil, a net.Dialer does.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
+	Timeout time.Duration
+	// Slow also finds out how long the peer waits for a Request, by sending none:
+	// that may take SlowTimeout.
+	Slow bool
+	// PrivateData goes into every Request, for applications that want some. At
+	// most 508 octets.
+	PrivateData []byte
+	// Progress, if it is set, is told of each question before it is asked.
+	Progress func(name string)
+}
+
+// ErrUnreachable is wrapped by the error of a peer to which no TCP connection can be
+// made.
+var ErrUnreachable = errors.New("no TCP connection")
+
+// Run asks all questions, one after another, and draws conclusions. Its error is of
+// the context, of the Config, or wraps ErrUnreachable.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if len(cfg.PrivateData) > mpa.MaxEnhancedPrivateData {
+		return nil, fmt.Errorf("probe: %d octets of private data: at most %d", len(cfg.PrivateData), mpa.MaxEnhancedPrivateData)
+	}
+	p := &prober{cfg: cfg, ctx: ctx, report: &Report{Peer: cfg.Addr}}
+	if p.cfg.Dial == nil {
+		p.cfg.Dial = func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{Timeout: cfg.Timeout}).DialContext(ctx, "tcp", cfg.Addr)
+		}
+	}
+	for _, stage := range stages {
+		if err := stage(p); err != nil {
+			return nil, err
+		}
+	}
+	p.conclude()
+	return p.report, nil
+}
+
+// stages are asked in this order, as later ones build on what earlier ones found.
+var stages = [...]func(*prober) error{
+	(*prober).askRevisions, (*prober).askDialects, (*prober).askRTR, (*prober).askDepths,
+	(*prober).askBits, (*prober).askPrivateData, (*prober).askFPDU, (*prober).askPatience,
+}
+
+// A prober asks one peer.
+type prober struct {
+	cfg    Config
+	ctx    context.Context
+	report *Report
+}
+
+// ask asks one question on a connection of its own.
+func (p *prober) ask(name string, frame []byte) (*Question, error) {
+	return p.converse(name, frame, nil)
+}
+
+// converse asks a question and, if the Request is accepted, goes on with the
+// connection.
+func (p *prober) converse(name string, frame []byte, further func(*line, *Question)) (*Question, error) {
+	if p.cfg.Progress != nil {
+		p.cfg.Progress(name)
+	}
+	c, err := p.cfg.Dial(p.ctx)
+	if err != nil {
+		if p.ctx.Err() != nil {
+			return nil, p.ctx.Err()
+		}
+		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrUnreachable, err)
+	}
+	defer c.Close()
+	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	q := &Question{Name: name}
+	l := &line{conn: c, timeout: p.cfg.Timeout}
+	l.ask(q, frame)
+	if further != nil && q.Outcome == Accepted {
+		further(l, q)
+	}
+	p.report.Questions = append(p.report.Questions, q)
+	return q, p.ctx.Err()
+}
+
+// request returns a Request Frame with the application's private data.
+func (p *prober) request(f mpa.StartupFields, e *mpa.Enhanced) []byte {
+	f.Key = mpa.KeyRequest
+	if e != nil {
+		f.S = true
+		f.PrivateData = mpa.AppendEnhanced(nil, e)
+	}
+	f.PrivateData = append(f.PrivateData, p.cfg.PrivateData...)
+	return mpa.AppendStartup(nil, &f)
+}

@@ -1,0 +1,254 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// responder is one of our endpoints, configured in some way.
+type responder struct {
+	kind     mpa.Kind
+	dialects []mpa.Dialect
+	offer    mpa.Offer
+	reject   bool
+	patience time.Duration
+}
+
+// listen serves on loopback until the test ends, and returns the address.
+func (r responder) listen(t *testing.T) string {
+	t.Helper()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: r.kind})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{
+		RNIC: rnic, Dialects: r.dialects, Markers: r.offer.Markers, NoCRC: r.offer.NoCRC, RequestTimeout: r.patience,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.serve(ln)
+	}()
+	t.Cleanup(func() {
+		_ = ln.Close()
+		<-done
+		_ = rnic.Close()
+	})
+	return ln.Addr().String()
+}
+
+func (r responder) serve(ln *iwarp.Listener) {
+	for {
+		req, err := ln.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		if r.reject {
+			if c, err := req.Reject([]byte("not today")); err != nil { // a Start Key has no room for it
+				_ = req.Close()
+			} else if c != nil {
+				_ = c.Close()
+			}
+			continue
+		}
+		_, _ = req.Accept(context.Background(), iwarp.AcceptConfig{MPA: r.offer})
+	}
+}
+
+func ask(t *testing.T, addr string, cfg probe.Config) *probe.Report {
+	t.Helper()
+	cfg.Addr, cfg.Timeout = addr, 20*time.Second
+	r, err := probe.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// findings is what a report says that was configured.
+type findings struct {
+	Dialects     []mpa.Dialect
+	Kind         mpa.Kind
+	Markers, CRC string
+	RTR          []string // answers to write, read, send, all, none
+	Depths       []string // answers to 0, 1, 16, 16382, not negotiated
+	PrivateData  probe.PrivateData
+	Preset       string
+}
+
+func found(r *probe.Report) findings {
+	f := findings{Dialects: r.Dialects, Kind: r.Kind, Markers: r.Markers, CRC: r.CRC, PrivateData: r.PrivateData, Preset: r.Preset}
+	for _, a := range r.RTR {
+		f.RTR = append(f.RTR, a.Answered)
+	}
+	for _, d := range r.Depths {
+		f.Depths = append(f.Depths, d.IRD+"/"+d.ORD)
+	}
+	return f
+}
+
+const none = "not negotiated"
+
+// usual is what a responder with its defaults is found to be.
+func usual() findings {
+	return findings{
+		Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRevision0, mpa.DialectStartKey},
+		Kind:     mpa.KindPermissive,
+		Markers:  "asks for none, sends them if asked", CRC: "wants them (C=1) even if the Request does not",
+		RTR:         []string{"write", "read", "send", "write|read", "send|write|read"},
+		Depths:      []string{"32/0", "32/1", "32/16", "128/32", none + "/" + none},
+		PrivateData: probe.PrivateData{Most: 508, Allowed: 508},
+	}
+}
+
+// TestOurs asks our own endpoint, in each kind and dialect, and finds just what was
+// configured.
+func TestOurs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		responder
+		want func(*findings)
+	}{
+		{"defaults", responder{}, func(*findings) {}},
+		{"all dialects", responder{dialects: mpa.Dialects()}, func(f *findings) {
+			f.Dialects = []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr, mpa.DialectRevision0, mpa.DialectStartKey}
+		}},
+		{"non-permissive", responder{kind: mpa.KindNonPermissive}, func(f *findings) {
+			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044}, mpa.KindNonPermissive
+		}},
+		{"RFC 6581 only", responder{dialects: []mpa.Dialect{mpa.DialectRFC6581}}, func(f *findings) {
+			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRFC6581}, mpa.KindNonPermissive
+		}},
+		{"revision 1 only", responder{kind: mpa.KindNonPermissive, dialects: []mpa.Dialect{mpa.DialectRFC5044}}, func(f *findings) {
+			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRFC5044}, mpa.KindNonPermissive
+			f.RTR, f.Depths, f.PrivateData = nil, nil, probe.PrivateData{Most: 512, Allowed: 512}
+		}},
+		{"RDMAC", responder{kind: mpa.KindRDMAC}, func(f *findings) {
+			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRevision0, mpa.DialectStartKey}, mpa.KindRDMAC
+			f.RTR, f.Depths, f.PrivateData = nil, nil, probe.PrivateData{Most: 512, Allowed: 512}
+			f.Markers = "asks for them, sends them if asked"
+		}},
+		{"markers", responder{offer: mpa.Offer{Markers: true}}, func(f *findings) { f.Markers = "asks for them, sends them if asked" }},
+		{"no CRC", responder{offer: mpa.Offer{NoCRC: true}}, func(f *findings) { f.CRC = "does without if the Request wants none (C=0)" }},
+		{"RTR Read", responder{offer: mpa.Offer{RTR: mpa.RTRRead}}, func(f *findings) {
+			f.RTR = []string{"read", "read", "read", "read", "read"}
+		}},
+		{"all RTR, always", responder{offer: mpa.Offer{AllRTR: true}}, func(f *findings) {
+			const all = "send|write|read"
+			f.RTR = []string{all, all, all, all, all}
+		}},
+		{"depths", responder{offer: mpa.Offer{IRD: 2, ORD: 3, MaxIRD: 4}}, func(f *findings) {
+			f.Depths = []string{"2/0", "2/1", "4/3", "4/3", none + "/" + none}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := usual()
+			c.want(&want)
+			r := ask(t, c.listen(t), probe.Config{})
+			if diff := cmp.Diff(want, found(r)); diff != "" {
+				t.Errorf("%s\n%s", diff, text(t, r))
+			}
+		})
+	}
+}
+
+func text(t *testing.T, r *probe.Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestResembles: our endpoint is like itself.
+func TestResembles(t *testing.T) {
+	r := ask(t, responder{}.listen(t), probe.Config{PrivateData: []byte("let me in")})
+	if m := r.Resembles[0]; m.Name != "iwarp" || m.Same != m.Compared || m.Compared < 10 {
+		t.Errorf("%+v", r.Resembles)
+	}
+	if s := text(t, r); !strings.Contains(s, "No preset is needed") || !strings.Contains(s, "iwarp                  15 of 15 known features") {
+		t.Error(s)
+	}
+}
+
+// TestRejected: a responder that rejects shows its dialects all the same.
+func TestRejected(t *testing.T) {
+	r := ask(t, responder{reject: true}.listen(t), probe.Config{})
+	if r.Revisions.One.Outcome != probe.Rejected || r.FirstFPDUs.Plain != nil || len(r.Dialects) < 2 || r.Dialects[0] != mpa.DialectRFC6581 {
+		t.Error(text(t, r))
+	}
+}
+
+// TestNotMPA asks ports on which something else listens, or nothing.
+func TestNotMPA(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("SSH-2.0-something\r\n"))
+			_ = c.Close()
+		}
+	}()
+	r := ask(t, ln.Addr().String(), probe.Config{})
+	// The end of such a connection may overtake the banner.
+	if q := r.Revisions.One; q.Outcome != probe.Foreign && q.Outcome != probe.Reset || len(r.Dialects) != 0 || r.Preset != "" {
+		t.Error(text(t, r))
+	}
+	_ = ln.Close()
+	if _, err := probe.Run(t.Context(), probe.Config{Addr: ln.Addr().String()}); !errors.Is(err, probe.ErrUnreachable) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := probe.Run(t.Context(), probe.Config{PrivateData: make([]byte, 509)}); err == nil {
+		t.Error("509 octets of private data")
+	}
+}
+
+// TestPatience finds out when a responder gives up.
+func TestPatience(t *testing.T) {
+	r := ask(t, responder{patience: time.Second}.listen(t), probe.Config{Slow: true})
+	if q := r.NoRequest; q == nil || q.Outcome != probe.Closed || q.Milliseconds < 999 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestJSON: the report survives a round trip, with names that say what they are.
+func TestJSON(t *testing.T) {
+	r := ask(t, responder{}.listen(t), probe.Config{})
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Dialects  []string
+		Kind      string
+		Revisions map[string]struct{ Outcome, Answer string }
+		Questions []json.RawMessage
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"rfc6581", "rfc5044", "revision0", "startkey"}, m.Dialects); diff != "" || m.Kind != "permissive" {
+		t.Error(m.Kind, diff)
+	}
+	if a := m.Revisions["2_peer_to_peer"]; a.Outcome != "accepted" || !strings.HasPrefix(a.Answer, "MPA ID Rep Frame C S rev 2") || len(m.Questions) != len(r.Questions) {
+		t.Errorf("%+v", m)
+	}
+}

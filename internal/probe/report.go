@@ -1,0 +1,199 @@
+package probe
+
+import "github.com/goiwarp/iwarp/mpa"
+
+// A Report is what was asked, and what follows from the answers.
+type Report struct {
+	Peer string `json:"peer"`
+
+	// Dialects are those that the peer speaks as a responder.
+	Dialects []mpa.Dialect `json:"dialects"`
+	// Kind is the kind of RNIC that its answers to revision 0 and 1 are those of,
+	// and KindReason says why.
+	Kind       mpa.Kind `json:"kind"`
+	KindReason string   `json:"kind_reason"`
+
+	// Markers and CRC say in words what the peer does about them.
+	Markers string `json:"markers"`
+	CRC     string `json:"crc"`
+
+	Revisions   Revisions     `json:"revisions"`
+	RTR         []RTRAnswer   `json:"rtr,omitempty"`
+	Depths      []DepthAnswer `json:"depths,omitempty"`
+	Bits        Bits          `json:"bits"`
+	PrivateData PrivateData   `json:"private_data"`
+	FirstFPDUs  FirstFPDUs    `json:"first_fpdus"`
+	// Glued is an FPDU in one segment with the Request.
+	Glued *Question `json:"glued,omitempty"`
+	// NoRequest is a connection on which nothing is sent, if that was asked for.
+	NoRequest *Question `json:"no_request,omitempty"`
+
+	// EchoesReserved: reserved bits of a Request come back in the Reply.
+	EchoesReserved bool `json:"echoes_reserved"`
+	// Resembles are the known implementations, the most similar first, and Preset
+	// is the name of the preset to use with the first one. It is empty if none is
+	// similar enough.
+	Resembles []Match `json:"resembles"`
+	Preset    string  `json:"preset,omitempty"`
+
+	// Questions are all that was asked, in order.
+	Questions []*Question `json:"questions"`
+}
+
+// Revisions are the answers by revision and dialect.
+type Revisions struct {
+	Zero            *Question `json:"0"`
+	One             *Question `json:"1"`
+	TwoPeerToPeer   *Question `json:"2_peer_to_peer"`
+	TwoClientServer *Question `json:"2_client_server"`
+	TwoPlain        *Question `json:"2_without_s"`
+	ThreeEnhanced   *Question `json:"3"`
+	ThreePlain      *Question `json:"3_without_s"`
+	RtrFrame        *Question `json:"1_with_s"`
+	StartKey        *Question `json:"start_key"`
+}
+
+// Bits are the answers to a Request that differs in some bits.
+type Bits struct {
+	Markers  *Question `json:"markers,omitempty"`
+	NoCRC    *Question `json:"no_crc,omitempty"`
+	Reserved *Question `json:"reserved,omitempty"`
+	R        *Question `json:"r,omitempty"`
+}
+
+// RTRAnswer is the answer to a peer-to-peer Request with some kinds of RTR.
+type RTRAnswer struct {
+	Offered  string  `json:"offered"`
+	Outcome  Outcome `json:"outcome"`
+	FlagA    bool    `json:"flag_a"`
+	Answered string  `json:"answered,omitempty"`
+}
+
+// DepthAnswer is the answer to a Request with the same IRD and ORD.
+type DepthAnswer struct {
+	Asked   string  `json:"asked"`
+	Outcome Outcome `json:"outcome"`
+	IRD     string  `json:"ird,omitempty"`
+	ORD     string  `json:"ord,omitempty"`
+}
+
+// PrivateData is how many octets of the ULP's private data are answered, in the
+// dialect that was used: Allowed are what its document allows, and Over is what
+// becomes of a Request with one more than Most.
+type PrivateData struct {
+	Most    int     `json:"most"`
+	Allowed int     `json:"allowed"`
+	Over    Outcome `json:"over,omitempty"`
+}
+
+// FirstFPDUs are the answers to a zero-length Read as the first FPDU.
+type FirstFPDUs struct {
+	Plain   *FPDUAnswer `json:"plain,omitempty"`
+	Markers *FPDUAnswer `json:"markers,omitempty"`
+}
+
+// conclude draws the conclusions.
+func (p *prober) conclude() {
+	r := p.report
+	if q := r.Bits.Reserved; q.replied() {
+		r.EchoesReserved = q.reply.Res() != 0
+	}
+	r.Dialects = r.dialects()
+	r.Kind, r.KindReason = r.kind()
+	r.Markers, r.CRC = r.markers(), r.crc()
+	r.Resembles = resemblance(r.features())
+	if len(r.Resembles) > 0 && r.Resembles[0].near() {
+		r.Preset = r.Resembles[0].Preset
+	}
+}
+
+func (r *Report) dialects() (spoken []mpa.Dialect) {
+	v := &r.Revisions
+	for _, d := range []struct {
+		dialect mpa.Dialect
+		spoken  bool
+	}{
+		{mpa.DialectRFC6581, isEnhanced(v.TwoPeerToPeer) || isEnhanced(v.TwoClientServer)},
+		{mpa.DialectRFC5044, v.One.replied() && v.One.reply.Rev() == 1},
+		// A peer that repeats reserved bits shows nothing by S=1.
+		{mpa.DialectRtr, v.RtrFrame.replied() && v.RtrFrame.reply.S() && !r.EchoesReserved},
+		{mpa.DialectRevision0, v.Zero.replied() && v.Zero.reply.Rev() == 0 && v.Zero.Outcome == Accepted},
+		{mpa.DialectStartKey, v.StartKey != nil && v.StartKey.key != nil},
+	} {
+		if d.spoken {
+			spoken = append(spoken, d.dialect)
+		}
+	}
+	return spoken
+}
+
+// markers says whether the peer asks for markers, and sends them if it is asked.
+func (r *Report) markers() string {
+	asks := "asks for none"
+	if q := r.usual(); q.replied() && q.reply.M() {
+		asks = "asks for them"
+	}
+	switch q, a := r.Bits.Markers, r.FirstFPDUs.Markers; {
+	case q == nil:
+		return asks
+	case q.Outcome == Rejected:
+		return asks + ", rejects a Request that does (M=1)"
+	case q.Outcome.Refused():
+		return asks + ", ends the connection on a Request that does (M=1)"
+	case a != nil && a.Outcome == "response":
+		return asks + ", sends them if asked"
+	case a != nil:
+		return asks + ", agrees to send them; asked for an FPDU: " + a.Outcome
+	}
+	return asks + ", agrees to send them"
+}
+
+// crc says whether the peer insists on CRCs.
+func (r *Report) crc() string {
+	q := r.Bits.NoCRC
+	switch {
+	case !q.replied():
+		return "not known"
+	case q.Outcome == Rejected:
+		return "rejects a Request that wants none (C=0)"
+	case q.reply.C():
+		return "wants them (C=1) even if the Request does not"
+	}
+	return "does without if the Request wants none (C=0)"
+}
+
+// usual is the answer to the most usual Request that was answered.
+func (r *Report) usual() *Question {
+	for _, q := range []*Question{r.Revisions.TwoPeerToPeer, r.Revisions.TwoClientServer, r.Revisions.One} {
+		if q.replied() {
+			return q
+		}
+	}
+	return nil
+}
+
+func isEnhanced(q *Question) bool {
+	_, ok := q.enhanced()
+	return ok
+}
+
+// kind tells the kind of RNIC by its answers to revision 0 and 1: CARRIER, section
+// 5. [N03] [N04]
+func (r *Report) kind() (mpa.Kind, string) {
+	zero, one := r.Revisions.Zero, r.Revisions.One
+	switch {
+	case one.replied() && one.reply.Rev() == 0:
+		return mpa.KindRDMAC, "it answers revision 1 with revision 0"
+	case zero.replied() && zero.reply.Rev() == 0 && zero.Outcome == Accepted && zero.reply.M() && zero.reply.C():
+		return mpa.KindPermissive, "it answers revision 0 with revision 0, markers and CRCs"
+	case zero.replied() && zero.reply.Rev() != 0:
+		return mpa.KindNonPermissive, "it answers revision 0 with another revision"
+	case zero != nil && zero.Outcome == Rejected:
+		return mpa.KindNonPermissive, "it rejects revision 0 with markers"
+	case zero != nil && zero.Outcome.Refused():
+		return mpa.KindNonPermissive, "it closes the connection on revision 0"
+	case zero.replied():
+		return mpa.KindNonPermissive, "it takes revision 0, but not with markers and CRCs in both directions"
+	}
+	return 0, "its answer to revision 0 says nothing"
+}
