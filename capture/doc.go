@@ -1,0 +1,53 @@
+// Package capture reads packet captures as the octets that the ends of TCP
+// connections sent each other, and writes captures of connections whose octets
+// are known.
+//
+// [Open] finds out what a file is, and its [Reader] gives the packets, each as
+// soon as it is there: standard input may be a capture that is still growing. A
+// [Tracker] takes packets, and tells a [Sink] of each connection: every segment as
+// it was captured, and beside it the octets of each direction in order, with the
+// packet that each came in, and with what is missing.
+//
+// # What is read
+//
+// Files are pcap (microseconds or nanoseconds) and pcapng, of either octet order.
+// Link layers are Ethernet with any number of VLAN tags (IEEE 802.1Q, 802.1ad),
+// BSD loopback, raw IP and both of Linux's cooked ones. Above them is IPv4, or IPv6
+// with its extension headers. IP fragments are not put together: they are reported
+// ([SkipFragment]). Checksums of IP and TCP are not looked at, since captures are
+// full of packets whose checksums a network card has still to fill in.
+//
+// # Octets and offsets
+//
+// A stream offset is 64 bits wide and counts from the octet behind SYN, or from the
+// first octet seen where the capture begins later ([Half.Midstream]). Sequence
+// numbers wrap around as often as they like.
+//
+// Where octets were captured twice, the first ones count. Later ones are compared
+// with them by a hash ([Segment.Match]) as far as the segments agree in their
+// boundaries.
+//
+// # What is missing
+//
+// A hole in the octets of a direction may yet be filled, by a segment that was
+// reordered or sent again. It becomes a [Gap] when waiting has no more sense: the
+// receiver has acknowledged the octets and they did not turn up within
+// [Config.GapPackets] or [Config.GapTime]; or too much is held back by it
+// ([Config.MaxBuffered], [Config.MaxBufferedTotal]); or the direction ends. What
+// the snap length cut off a packet is a Gap at once.
+//
+// # Memory
+//
+// Octets in order are handed on where the file was read to: nothing is copied, and
+// nothing allocated for a packet. What comes ahead of a hole is copied, within
+// the limits of [Config]. A Tracker holds at most [Config.MaxConnections]
+// connections and then forgets one: one that is over, or else the one that was
+// silent for the longest.
+//
+// # Writing
+//
+// A [Writer] makes a capture of what was written to a socket and read from it: a
+// [Flow] for each connection, by hand or by [Tap]. What is below the octets (the
+// handshake, sequence numbers, acknowledgments, how segments are cut) is made up,
+// and says nothing about the network.
+package capture

@@ -1,0 +1,78 @@
+package capture
+
+import "encoding/binary"
+
+// Lengths in octets of link layer headers.
+const (
+	ethernetLen = 14
+	vlanLen     = 4
+	loopbackLen = 4
+	sllLen      = 16
+	sll2Len     = 20
+)
+
+// EtherTypes.
+const (
+	etherIPv4 = 0x0800
+	etherVLAN = 0x8100 // IEEE 802.1Q
+	etherIPv6 = 0x86dd
+	etherQinQ = 0x88a8 // IEEE 802.1ad
+	etherOld  = 0x9100 // an outer tag before 802.1ad
+)
+
+// afINET is the address family of IPv4 everywhere; that of IPv6 is another one on
+// each system.
+const afINET = 2
+
+// network returns the IP packet in a frame, which is told from its first octet.
+func network(link LinkType, b []byte) (ip []byte, why Skip) {
+	switch link {
+	case LinkEthernet:
+		return ethernet(b, ethernetLen-2, ethernetLen)
+	case LinkSLL:
+		return ethernet(b, sllLen-2, sllLen)
+	case LinkSLL2:
+		return ethernet(b, 0, sll2Len)
+	case LinkNull, LinkLoop:
+		return loopback(b)
+	case LinkRaw, LinkRawBSD, LinkRawOpen, LinkIPv4, LinkIPv6:
+		return b, 0
+	}
+	return nil, SkipLink
+}
+
+// ethernet looks behind a header of n octets with an EtherType in it at a given
+// place, and behind any VLAN tags that follow.
+func ethernet(b []byte, at, n int) (ip []byte, why Skip) {
+	if len(b) < n {
+		return nil, SkipShort
+	}
+	kind := binary.BigEndian.Uint16(b[at:])
+	for b = b[n:]; kind == etherVLAN || kind == etherQinQ || kind == etherOld; b = b[vlanLen:] {
+		if len(b) < vlanLen {
+			return nil, SkipShort
+		}
+		kind = binary.BigEndian.Uint16(b[2:])
+	}
+	if kind != etherIPv4 && kind != etherIPv6 {
+		return nil, SkipNotIP
+	}
+	return b, 0
+}
+
+// loopback looks behind an address family. Which octet order the host has that
+// wrote it is told by where its zeros are.
+func loopback(b []byte) (ip []byte, why Skip) {
+	if len(b) < loopbackLen {
+		return nil, SkipShort
+	}
+	family := binary.LittleEndian.Uint32(b)
+	if family > 0xffff {
+		family = binary.BigEndian.Uint32(b)
+	}
+	switch family {
+	case afINET, 10, 24, 28, 30: // the rest is IPv6 on Linux, NetBSD and OpenBSD, FreeBSD, Darwin
+		return b[loopbackLen:], 0
+	}
+	return nil, SkipNotIP
+}

@@ -1,0 +1,187 @@
+package capture
+
+// A Sink is told what a Tracker finds, in the order of the capture. Octets are
+// valid during the call only, as is what a pointer points to but a Connection. A
+// Sink does not call the Tracker.
+//
+// Of one packet comes first what Segment says of it as it is, and then what
+// follows from it for the order of octets.
+type Sink interface {
+	// Opened is the first call for a connection.
+	Opened(c *Connection)
+	// Segment is called for every packet of a connection in the order of the capture,
+	// whatever is in it. A sink that finds its way by itself needs no more.
+	Segment(c *Connection, s *Segment)
+	// Data and Gap give the octets of a direction without overlap: each call's offset
+	// is where the one before it has ended.
+	Data(c *Connection, d Data)
+	Gap(c *Connection, g Gap)
+	// Ended is called once for each direction, and then no Data or Gap for it.
+	// Segments may still come.
+	Ended(c *Connection, e End)
+	// Forgotten is the last call for a connection.
+	Forgotten(c *Connection)
+	// Skipped is called for a packet that is not of a TCP connection.
+	Skipped(p *Packet, why Skip)
+}
+
+// A Segment is a TCP segment as it was captured.
+type Segment struct {
+	Packet *Packet
+	Dir    Dir
+	Flags  Flags
+	Seq    uint32
+	Ack    uint32 // if Flags has ACK
+	Window uint16 // not scaled
+	// Offset is the stream offset of its first octet; of the next one to be sent if it
+	// has none.
+	Offset uint64
+	// Length is the octets that were sent, Data the captured ones at their front. With
+	// RST there are none that count, whatever was sent.
+	Length int
+	Data   []byte
+	// Early is how many octets at its front lie before stream offset 0; they are
+	// neither in Length nor in Data.
+	Early int
+	// Order says how it lies to those before it.
+	Order Order
+	// Repeated is how many of its octets were not new: captured before, or given up in
+	// a Gap.
+	Repeated int
+	// Match compares those with what was captured first.
+	Match Match
+	// First is the number of the packet that Repeated octets were in before: the first
+	// octet's, or one whose octets differ. It is 0 if that was too long ago.
+	First uint64
+	// KeepAlive is a segment of at most one octet which comes once more: a probe, and
+	// the octet may differ.
+	KeepAlive bool
+}
+
+// Order is how a segment lies to those captured before it.
+type Order uint8
+
+// The orders of a segment.
+const (
+	OrderEmpty  Order = iota // no octets
+	OrderNext                // it goes on where the octets seen so far end, maybe after some once more
+	OrderAhead               // there are octets missing in front of it, and none behind it was seen
+	OrderFills               // new octets, and some behind them were seen: reordered, or lost on the way and sent again
+	OrderRepeat              // all octets once more: sent again
+)
+
+var orderNames = [...]string{"empty", "next", "ahead", "fills", "repeat"}
+
+func (o Order) String() string {
+	if int(o) < len(orderNames) {
+		return orderNames[o]
+	}
+	return "unknown order"
+}
+
+// Match is how octets that were captured twice compare.
+type Match uint8
+
+// The outcomes of a comparison.
+const (
+	MatchUnknown Match = iota // nothing to compare, or cut otherwise than the first time
+	MatchSame                 // all that were captured twice are the same
+	MatchDiffers              // some are not
+)
+
+var matchNames = [...]string{"unknown", "same", "differs"}
+
+func (m Match) String() string {
+	if int(m) < len(matchNames) {
+		return matchNames[m]
+	}
+	return "unknown match"
+}
+
+// Data is octets of a direction in order. All of them were in one packet.
+type Data struct {
+	Dir    Dir
+	Offset uint64 // stream offset of the first one
+	Octets []byte
+	Packet Stamp // that brought them, maybe some time ago
+	// Segment is where the packet's TCP segment lies: Octets is a part of it, and
+	// mostly all.
+	Segment Span
+}
+
+// A Span is a run of octets in a stream.
+type Span struct {
+	Offset uint64
+	Length int
+}
+
+// end returns the offset behind the last octet.
+func (s Span) end() uint64 { return s.Offset + uint64(s.Length) }
+
+// A Gap is octets of a direction that the capture does not have.
+type Gap struct {
+	Dir    Dir
+	Offset uint64 // stream offset of the first one
+	Length uint64 // in octets
+	Cause  Cause
+	// Packet is the one that is cut for CauseSnap, and otherwise the one at which
+	// waiting has ended.
+	Packet Stamp
+}
+
+// Cause is why octets are missing.
+type Cause uint8
+
+// The causes of a Gap.
+const (
+	// CauseSnap is the snap length: the packet is there, its end is not.
+	CauseSnap Cause = iota
+	// CauseLost is octets that the receiver has acknowledged: they were sent, and the
+	// capture lacks the packet. At the end of a direction whose FIN was not captured,
+	// the last octet may be that FIN.
+	CauseLost
+	// CauseLimit is octets that had to be given up because too much was waiting for
+	// them; they were not acknowledged.
+	CauseLimit
+	// CauseEnd is octets that had not come, and were not acknowledged, when the
+	// direction ended.
+	CauseEnd
+)
+
+var causeNames = [...]string{"cut off by the snap length", "lost by the capture", "given up", "never came"}
+
+func (c Cause) String() string {
+	if int(c) < len(causeNames) {
+		return causeNames[c]
+	}
+	return "unknown cause"
+}
+
+// An End is the end of a direction.
+type End struct {
+	Dir    Dir
+	Offset uint64 // behind the last octet
+	Reason EndReason
+	Packet Stamp // that has ended it
+}
+
+// EndReason is why a direction has ended.
+type EndReason uint8
+
+// The reasons for an End.
+const (
+	EndFIN      EndReason = iota // its sender closed it
+	EndRST                       // one of the ends has reset the connection
+	EndReplaced                  // a SYN began another connection between the same ends
+	EndEvicted                   // there were too many connections
+	EndCapture                   // the capture is over
+)
+
+var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture"}
+
+func (e EndReason) String() string {
+	if int(e) < len(endNames) {
+		return endNames[e]
+	}
+	return "unknown reason"
+}

@@ -1,0 +1,162 @@
+package capture
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+)
+
+const (
+	// maxWindow is the largest window that TCP has (RFC 7323, section 2.3): what is
+	// further away is no acknowledgment or reset of this connection.
+	maxWindow = 1 << 30
+
+	// maxPieces bounds the pieces of a direction that are held back, as keeping them
+	// in order costs time.
+	maxPieces = 16384
+
+	// pieceCost is what a piece takes in memory beside its octets, about.
+	pieceCost = 128
+)
+
+// A stream is one direction's octets as far as they were seen.
+type stream struct {
+	started bool
+	start   uint32 // sequence number of stream offset 0
+
+	next  uint64 // all octets before were given out
+	end   uint64 // behind the last octet that was seen
+	fin   uint64 // where the FIN is, if there is one
+	isFin bool
+	ended bool
+
+	acked   uint64 // by the receiver
+	marked  uint64 // acked, as it was a while ago
+	settled uint64 // acked, as it was for long enough: see Config.GapPackets
+
+	pieces []piece // ahead of next, in order, without overlap
+	held   int     // memory of pieces in octets
+	latest uint64  // record in the history
+}
+
+// A piece is octets of a segment.
+type piece struct {
+	Span
+	data    []byte // fewer than Length if the snap length cut them
+	packet  Stamp
+	segment Span
+}
+
+// begin sets the sequence number of stream offset 0.
+func (s *stream) begin(seq uint32) {
+	if !s.started {
+		s.started, s.start = true, seq
+	}
+}
+
+// offset returns the stream offset that a sequence number stands for: of the
+// possible ones that which is nearest. It is negative ahead of the start.
+func (s *stream) offset(seq uint32) int64 {
+	near := max(s.next, s.acked)
+	return int64(near) + int64(int32(seq-s.start-uint32(near)))
+}
+
+// vacant returns the first run of octets in [from, to) that is new: neither given
+// out nor held back. It is empty, at to, if there is none.
+func (s *stream) vacant(from, to uint64) (uint64, uint64) {
+	from = max(from, s.next)
+	if len(s.pieces) == 0 {
+		return min(from, to), to
+	}
+	i := s.search(from)
+	for ; i < len(s.pieces) && s.pieces[i].Offset <= from; i++ {
+		from = s.pieces[i].end()
+	}
+	if from >= to {
+		return to, to
+	}
+	if i < len(s.pieces) {
+		to = min(to, s.pieces[i].Offset)
+	}
+	return from, to
+}
+
+// search returns the index of the first piece that ends behind an offset. Mostly
+// that is none of them, or the last.
+func (s *stream) search(offset uint64) int {
+	n := len(s.pieces)
+	if n > 0 && s.pieces[n-1].end() <= offset {
+		return n
+	}
+	return sort.Search(n, func(i int) bool { return s.pieces[i].end() > offset })
+}
+
+// hold keeps a piece, of octets that are vacant, and returns what memory it takes.
+func (s *stream) hold(p piece) int {
+	p.data = bytes.Clone(p.data)
+	s.pieces = slices.Insert(s.pieces, s.search(p.Offset), p)
+	cost := p.cost()
+	s.held += cost
+	return cost
+}
+
+func (p *piece) cost() int { return pieceCost + cap(p.data) }
+
+// pop takes out the first piece.
+func (s *stream) pop() piece {
+	p := s.pieces[0]
+	s.pieces[0] = piece{}
+	if s.pieces = s.pieces[1:]; len(s.pieces) == 0 {
+		s.pieces = nil
+	}
+	s.held -= p.cost()
+	return p
+}
+
+// hole returns where the octets go on behind a hole at next.
+func (s *stream) hole() (to uint64, ok bool) {
+	if len(s.pieces) > 0 {
+		to, ok = s.pieces[0].Offset, true
+	}
+	if s.isFin && (!ok || s.fin < to) {
+		to, ok = s.fin, true
+	}
+	return to, ok && to > s.next
+}
+
+// finishAt notes a FIN behind the last octet.
+func (s *stream) finishAt(offset int64) {
+	if !s.isFin && offset >= int64(s.next) {
+		s.isFin, s.fin = true, uint64(offset)
+		s.acked = min(s.acked, s.fin)
+	}
+}
+
+// acknowledge notes what the receiver has acknowledged; the FIN does not count.
+func (s *stream) acknowledge(ack uint32) {
+	if !s.started {
+		return
+	}
+	to := s.offset(ack)
+	if to > int64(s.acked) && to <= int64(max(s.acked, s.end)+maxWindow) {
+		s.acked = uint64(to)
+	}
+	if s.isFin {
+		s.acked = min(s.acked, s.fin)
+	}
+}
+
+// reset reports whether a RST with this sequence number is of the connection.
+func (s *stream) reset(seq uint32) bool {
+	at := s.offset(seq)
+	return !s.started || at >= int64(s.acked) && at <= int64(max(s.acked, s.end)+maxWindow)
+}
+
+// settle lets time pass for acknowledgments: all of it if nothing was seen for
+// long.
+func (s *stream) settle(all bool) {
+	if all {
+		s.marked = s.acked
+	}
+	s.settled, s.marked = s.marked, s.acked
+}

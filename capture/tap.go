@@ -1,0 +1,179 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Tap opens a Flow for a TCP connection, and returns a connection that does the
+// same and records what it reads and writes: octets before they are written, so
+// that no answer comes ahead of them, and after they are read; a FIN when its own
+// end is closed or an end of file was read; a RST when the connection breaks. ours is
+// Forward if this end has opened the connection.
+//
+// When a write takes fewer octets than it was given, the next one is expected to
+// begin with the rest. That w fails is no matter to the connection: w.Flush tells.
+//
+// The result has CloseWrite if conn has, SetLinger, and WriteBuffers, which keeps
+// several slices together as net.Buffers does on a TCP connection. It has no
+// SyscallConn, since octets would pass it by.
+//
+// The error is about the addresses of conn, which is as it was then.
+func Tap(conn net.Conn, w *Writer, ours Dir) (net.Conn, error) {
+	var ends [2]netip.AddrPort
+	for d, a := range map[Dir]net.Addr{ours: conn.LocalAddr(), ours.Peer(): conn.RemoteAddr()} {
+		tcp, ok := a.(*net.TCPAddr)
+		if !ok {
+			return nil, fmt.Errorf("capture: %v is not an address of TCP", a)
+		}
+		ends[d] = tcp.AddrPort()
+	}
+	f, err := w.Open(ends[Forward], ends[Backward], w.cfg.Now())
+	if f == nil {
+		return nil, err
+	}
+	t := &tap{Conn: conn, flow: f, ours: ours}
+	if h, ok := conn.(halfCloser); ok {
+		return &tapHalves{t, h}, nil
+	}
+	return t, nil
+}
+
+// TapListener returns a listener whose connections are tapped.
+func TapListener(l net.Listener, w *Writer) net.Listener { return &tapListener{l, w} }
+
+type tapListener struct {
+	net.Listener
+	w *Writer
+}
+
+func (l *tapListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	tapped, err := Tap(conn, l.w, Backward)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return tapped, err
+}
+
+// A halfCloser can be closed by halves.
+type halfCloser interface{ CloseWrite() error }
+
+// A tap is a connection that is recorded. Errors of the record stay in its Writer.
+type tap struct {
+	net.Conn
+	flow *Flow
+	ours Dir
+
+	mu    sync.Mutex // of a Write
+	ahead int        // octets that are recorded and not written
+	fresh [][]byte   // of record
+
+	lingerMu sync.Mutex
+	abort    bool // Close sends a RST
+}
+
+func (t *tap) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	if n > 0 {
+		_ = t.flow.Send(t.ours.Peer(), t.now(), b[:n])
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		_ = t.flow.Close(t.ours.Peer(), t.now())
+	case isReset(err):
+		_ = t.flow.Reset(t.ours.Peer(), t.now())
+	}
+	return n, err
+}
+
+func (t *tap) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	size := t.record([][]byte{b})
+	n, err := t.Conn.Write(b)
+	t.wrote(size, int64(n), err)
+	return n, err
+}
+
+// WriteBuffers writes all of v as one, and consumes what was written.
+func (t *tap) WriteBuffers(v *net.Buffers) (int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	size := t.record(*v)
+	n, err := v.WriteTo(t.Conn)
+	t.wrote(size, n, err)
+	return n, err
+}
+
+// record adds what is about to be written, but for what was recorded before, and
+// returns how many octets there are in all.
+func (t *tap) record(v [][]byte) (size int) {
+	known := t.ahead
+	t.fresh = t.fresh[:0]
+	for _, b := range v {
+		size += len(b)
+		n := min(known, len(b))
+		known -= n
+		t.fresh = append(t.fresh, b[n:])
+	}
+	_ = t.flow.Send(t.ours, t.now(), t.fresh...)
+	clear(t.fresh)
+	return size
+}
+
+// wrote notes how many octets of those recorded were written.
+func (t *tap) wrote(size int, n int64, err error) {
+	t.ahead = max(t.ahead, size) - int(n)
+	if isReset(err) {
+		_ = t.flow.Reset(t.ours.Peer(), t.now())
+	}
+}
+
+// SetLinger is that of a TCP connection, if conn has it: with 0, Close sends a RST.
+func (t *tap) SetLinger(sec int) error {
+	l, ok := t.Conn.(interface{ SetLinger(int) error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	err := l.SetLinger(sec)
+	if err == nil {
+		t.lingerMu.Lock()
+		t.abort = sec == 0
+		t.lingerMu.Unlock()
+	}
+	return err
+}
+
+func (t *tap) Close() error {
+	t.lingerMu.Lock()
+	end := t.flow.Close
+	if t.abort {
+		end = t.flow.Reset
+	}
+	t.lingerMu.Unlock()
+	_ = end(t.ours, t.now())
+	return t.Conn.Close()
+}
+
+func (t *tap) now() time.Time { return t.flow.w.cfg.Now() }
+
+// A tapHalves is a tap of a connection that can be closed by halves.
+type tapHalves struct {
+	*tap
+	conn halfCloser
+}
+
+// CloseWrite sends a FIN.
+func (t *tapHalves) CloseWrite() error {
+	_ = t.flow.Close(t.ours, t.now())
+	return t.conn.CloseWrite()
+}
