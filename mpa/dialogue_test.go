@@ -3,6 +3,8 @@ package mpa_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -18,6 +21,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // machine is what both startup machines have.
 type machine interface {
 	Input(now time.Time, b []byte) (int, error)
+	Output() []byte
+	Want() int
 	Done() bool
 	Negotiated() mpa.Negotiated
 	Deadline() time.Time
@@ -56,13 +61,20 @@ func (d *dialogue) input(b []byte, left int) {
 	if diff := cmp.Diff(d.m.Negotiated(), d.twin.Negotiated()); diff != "" {
 		d.Errorf("at once and one by one: %s", diff)
 	}
+	if d.m.Done() && d.m.Want() > 0 || d.m.Done() != d.twin.Done() || d.m.Want() != d.twin.Want() {
+		d.Errorf("done %v, wants %d; the twin %v, %d", d.m.Done(), d.m.Want(), d.twin.Done(), d.twin.Want())
+	}
 }
 
 // drip gives octets to a machine one by one.
 func drip(m machine, now time.Time, b []byte) (taken int, err error) {
 	for i := range b {
+		wanted := m.Want()
 		n, err := m.Input(now, b[i:i+1])
 		taken += n
+		if n > wanted {
+			return taken, fmt.Errorf("took an octet and wanted %d", wanted)
+		}
 		if err != nil || n == 0 {
 			return taken, err
 		}
@@ -79,8 +91,34 @@ func errText(err error) string {
 
 // advance lets time pass, up to the machine's deadline if that comes first.
 func (d *dialogue) advance(by time.Duration) {
+	d.Helper()
 	d.now = d.now.Add(by)
 	d.err = d.m.HandleTimeout(d.now)
+	if twin := d.twin.HandleTimeout(d.now); errText(twin) != errText(d.err) {
+		d.Errorf("%v, and the twin: %v", d.err, twin)
+	}
+}
+
+// closed tells the machine that the peer has closed the connection.
+func (d *dialogue) closed() {
+	d.Helper()
+	d.err = d.m.PeerClosed(io.EOF)
+	if twin := d.twin.PeerClosed(io.EOF); errText(twin) != errText(d.err) {
+		d.Errorf("%v, and the twin: %v", d.err, twin)
+	}
+}
+
+// output expects the machine to have something to send, once, or nothing.
+func (d *dialogue) output(want []byte) {
+	d.Helper()
+	for _, m := range []machine{d.m, d.twin} {
+		if got := m.Output(); !bytes.Equal(got, want) {
+			d.Errorf("output\n% x want\n% x", got, want)
+		}
+		if again := m.Output(); len(again) > 0 {
+			d.Errorf("output again: % x", again)
+		}
+	}
 }
 
 func (d *dialogue) wantOK() {
@@ -94,10 +132,12 @@ func (d *dialogue) wantDeadline(in time.Duration) {
 	d.Helper()
 	var want time.Time
 	if in > 0 {
-		want = epoch.Add(in)
+		want = d.now.Add(in)
 	}
-	if got := d.m.Deadline(); !got.Equal(want) {
-		d.Errorf("deadline %v want %v", got, want)
+	for _, m := range []machine{d.m, d.twin} {
+		if got := m.Deadline(); !got.Equal(want) {
+			d.Errorf("deadline %v want %v", got, want)
+		}
 	}
 }
 
@@ -117,8 +157,8 @@ func (d *dialogue) wantError(f mpa.Failure, code mpa.Code, text string) *mpa.Sta
 	if n, err := d.m.Input(d.now, []byte("more")); n != 0 || err != error(e) {
 		d.Errorf("the error is not sticky: %d, %v", n, err)
 	}
-	if d.m.Done() || !d.m.Deadline().IsZero() {
-		d.Errorf("after %v: done %v, deadline %v", e, d.m.Done(), d.m.Deadline())
+	if d.m.Done() || !d.m.Deadline().IsZero() || d.m.Want() != 0 {
+		d.Errorf("after %v: done %v, deadline %v, wants %d", e, d.m.Done(), d.m.Deadline(), d.m.Want())
 	}
 	return e
 }
@@ -126,8 +166,8 @@ func (d *dialogue) wantError(f mpa.Failure, code mpa.Code, text string) *mpa.Sta
 func (d *dialogue) wantNegotiated(want mpa.Negotiated) {
 	d.Helper()
 	d.wantOK()
-	if !d.m.Done() || !d.m.Deadline().IsZero() {
-		d.Errorf("done %v, deadline %v", d.m.Done(), d.m.Deadline())
+	if !d.m.Done() || !d.m.Deadline().IsZero() || d.m.Want() != 0 {
+		d.Errorf("done %v, deadline %v, wants %d", d.m.Done(), d.m.Deadline(), d.m.Want())
 	}
 	if diff := cmp.Diff(want, d.m.Negotiated(), cmpopts.EquateEmpty()); diff != "" {
 		d.Error(diff)
@@ -137,14 +177,20 @@ func (d *dialogue) wantNegotiated(want mpa.Negotiated) {
 // initiator begins a dialogue with an Initiator and expects its Request.
 func initiator(t *testing.T, o mpa.Offer, want mpa.StartupFields) (*dialogue, *mpa.Initiator) {
 	t.Helper()
+	return starting(t, o, frame(want))
+}
+
+// starting begins a dialogue with an Initiator and expects its first frame.
+func starting(t *testing.T, o mpa.Offer, want []byte) (*dialogue, *mpa.Initiator) {
+	t.Helper()
 	a, err := mpa.NewInitiator(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	twin, _ := mpa.NewInitiator(o)
 	twin.Start(epoch)
-	if got := a.Start(epoch); !bytes.Equal(got, frame(want)) {
-		t.Fatalf("Request\n% x want\n% x", got, frame(want))
+	if got := a.Start(epoch); !bytes.Equal(got, want) {
+		t.Fatalf("first frame\n% x want\n% x", got, want)
 	}
 	return &dialogue{T: t, m: a, twin: twin, now: epoch}, a
 }
@@ -163,14 +209,43 @@ func responder(t *testing.T, cfg ...mpa.ResponderConfig) (*dialogue, *mpa.Respon
 // wantReply accepts the Request and expects a Reply.
 func (d *dialogue) wantReply(o mpa.Offer, want mpa.StartupFields) {
 	d.Helper()
+	d.wantAnswer(o, frame(want))
+}
+
+// wantAnswer accepts the Request and expects octets.
+func (d *dialogue) wantAnswer(o mpa.Offer, want []byte) {
+	d.Helper()
 	d.wantOK()
-	got, err := d.m.(*mpa.Responder).Accept(epoch, o)
-	if err != nil {
-		d.Fatal(err)
+	for _, m := range []machine{d.m, d.twin} {
+		got, err := m.(*mpa.Responder).Accept(d.now, o)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			d.Fatalf("answer\n% x want\n% x", got, want)
+		}
 	}
-	if !bytes.Equal(got, frame(want)) {
-		d.Fatalf("Reply\n% x want\n% x", got, frame(want))
+}
+
+// wantReject rejects the Request and expects octets.
+func (d *dialogue) wantReject(privateData string, want []byte) {
+	d.Helper()
+	d.wantOK()
+	for _, m := range []machine{d.m, d.twin} {
+		got, err := m.(*mpa.Responder).Reject([]byte(privateData), 0, 0)
+		if err != nil || !bytes.Equal(got, want) {
+			d.Fatalf("rejection\n% x want\n% x: %v", got, want, err)
+		}
+		if _, err := m.(*mpa.Responder).Accept(d.now, mpa.Offer{}); err != mpa.ErrState {
+			d.Errorf("Accept after Reject: %v", err)
+		}
 	}
+}
+
+// octets reads annotated hex.
+func octets(t *testing.T, text string) []byte {
+	t.Helper()
+	return testrig.Octets(t, text)
 }
 
 // dialectOf returns the dialect of a revision, and the default one for 0.

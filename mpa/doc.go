@@ -20,14 +20,18 @@
 // # Startup
 //
 // An [Initiator] sends the MPA Request Frame and reads the Reply; a [Responder]
-// reads the Request and answers with [Responder.Accept] or [Responder.Reject].
-// Both take octets in any split and never one beyond their frame, so that
-// whatever follows it belongs to the first FPDU, or to the consumer after a
-// rejection. What the two agreed on is a [Negotiated] value.
+// reads the Request and answers with [Responder.Accept] or [Responder.Reject]. In
+// other dialects (see [Dialect]) it is a Start Key, or another frame follows, which
+// Output returns. Both machines take octets in any split and never one beyond the
+// frame that they await, so that whatever follows it belongs to the first FPDU, or to
+// the consumer after a rejection. What the two agreed on is a [Negotiated] value.
 //
-// The codecs ([ParseStartup], [AppendStartup], [ParseEnhanced], [AppendEnhanced])
-// check lengths only and write any value, legal or not; what is legal is the
-// business of the two machines.
+// The codecs ([ParseStartup], [AppendStartup], [ParseEnhanced], [AppendEnhanced],
+// [ParseStartKey], [AppendStartKey]) check lengths only and write any value, legal or
+// not; what is legal is the business of the two machines.
+//
+// Private data is the ULP's. What some ULPs are known to put there has codecs too:
+// [SMBDirect], [RPCOverRDMA], [NVMeRequest]; [DescribePrivateData] makes a guess.
 //
 // # Errors
 //

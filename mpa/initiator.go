@@ -34,7 +34,7 @@ func NewInitiator(o Offer) (*Initiator, error) {
 	row := o.Dialect.row()
 	i := &Initiator{offer: o, dialect: o.Dialect}
 	i.request = StartupFields{
-		Key: KeyRequest, M: o.Markers || row.always, C: !o.NoCRC || row.always, S: row.sBit, Rev: row.revision,
+		Key: KeyRequest, M: o.Markers || o.Kind.always(o.Dialect), C: !o.NoCRC || o.Kind.always(o.Dialect), S: row.sBit, Rev: row.revision,
 		PrivateData: i.privateData(),
 	}
 	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.takes, asked: row.revision}
@@ -111,24 +111,23 @@ func (i *Initiator) Dialect() Dialect { return i.dialect }
 // belongs to the first FPDU, or to the consumer after a rejection [Q13]. An error
 // is a [*StartupError] and sticky: the connection is to be closed.
 func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
-	if !i.in.started() {
+	switch {
+	case i.in.err != nil:
+		return 0, i.in.err
+	case !i.in.started():
 		return 0, ErrState
 	}
-	for err == nil && !i.done && n < len(b) {
-		if i.in.err != nil {
-			return n, i.in.err
-		}
-		var k int
-		k, err = i.in.take(b[n:])
+	for !i.done && n < len(b) {
+		k, err := i.in.take(b[n:])
 		n += k
 		if err == nil && i.in.whole() {
 			err = i.arrive()
 		}
+		if err != nil {
+			return n, err
+		}
 	}
-	if err == nil && i.in.err != nil {
-		err = i.in.err
-	}
-	return n, err
+	return n, nil
 }
 
 // arrive goes on with a whole frame.
@@ -206,8 +205,11 @@ func (i *Initiator) mismatch(f StartupFrame) *StartupError {
 		return e
 	}
 	e.Fallback = true
-	err.Reason = fmt.Sprintf("unenhanced Reply, revision %d, to an enhanced Request", f.Rev())
+	err.Reason = fmt.Sprintf("unenhanced Reply, revision %d, to an enhanced Request of revision %d", f.Rev(), i.in.asked)
 	err.Hint = "the responder does not know RFC 6581; retry with revision 1 on a new connection"
+	if f.Rev() == revision0 {
+		err.Hint = "the responder is an RDMAC RNIC; retry with revision 1 on a new connection, which it answers with revision 0 too"
+	}
 	return e
 }
 
@@ -229,8 +231,17 @@ func (i *Initiator) reject(f StartupFrame) {
 
 // rejectHint guesses at a rejection for which the responder gives no reason.
 func (i *Initiator) rejectHint(f StartupFrame) string {
-	if i.request.M && len(f.ULPData()) == 0 {
+	switch {
+	case len(f.ULPData()) > 0:
+		return "" // that is the reason
+	case i.offer.Kind.always(i.dialect):
+		return "RDMAC RNICs always use markers, which some responders cannot send, Linux's siw for one"
+	case f.Rev() == revision0:
+		return "" // of an RDMAC RNIC, which has markers and CRCs
+	case i.request.M:
 		return "the Request asked for markers (M=1), which some responders cannot send, Linux's siw for one: do without"
+	case i.request.C && !f.C():
+		return "the Request asked for CRCs (C=1) and the rejection has C=0: the responder may have been told to refuse them, as Linux's siw can be (mpa_crc_strict): do without"
 	}
 	return ""
 }
@@ -278,7 +289,7 @@ func (i *Initiator) Deadline() time.Time { return i.in.deadline }
 
 // HandleTimeout returns a [*StartupError] if the deadline has passed. [Q12]
 func (i *Initiator) HandleTimeout(now time.Time) error {
-	return i.in.timedOut(now, "the responder has not decided yet, or does not speak MPA, or not this dialect of it, on this port")
+	return i.in.timedOut(now, i.noReplyHint())
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and
@@ -292,32 +303,23 @@ func (i *Initiator) HandleTimeout(now time.Time) error {
 func (i *Initiator) PeerClosed(cause error) error {
 	silent := len(i.in.buf) == 0
 	switch {
+	case i.rejected != nil && i.rejected.Closed:
+		return i.rejected
 	case i.in.err != nil:
 		return i.in.err
 	case i.done:
-		return i.in.lost(cause, "the peer closed the connection after the startup", "")
+		return i.in.lost(cause, "the peer closed the connection after the startup", i.goneAfterHint())
 	case i.in.await == awaitStartKey && i.offer.Messages && silent:
 		// CULLEY, Section 13.3.1: "To reject the connection request, the Responding
 		// Consumer would send any ULP supplied "Private Data Response" (with reason
 		// for rejection) and close the TCP connection." [K07]
-		i.in.lost(cause, "the peer rejected the connection", "")
 		i.rejected = &RejectError{Dialect: i.dialect, PrivateData: i.answer, Closed: true}
+		i.done, i.in.deadline = true, time.Time{}
 		return i.rejected
 	case !silent || !i.dialect.row().enhanced:
-		return i.in.cut(cause, refusedHint(i.dialect))
+		return i.in.cut(cause, i.refusedHint())
 	}
 	e := i.in.cut(cause, "responder closed the connection on a revision 2 request; retry with revision 1 on a new connection")
 	e.Fallback = true
 	return e
-}
-
-// refusedHint guesses why a responder closes the connection on a first frame.
-func refusedHint(d Dialect) string {
-	switch d {
-	case DialectRevision0:
-		return "the responder refused revision 0, as those do that have no DDP and RDMAP version 0, or is not an MPA responder"
-	case DialectStartKey:
-		return "the responder does not know the Start Key, or is not an MPA responder: try a Request Frame of revision 1"
-	}
-	return "the responder refused the Request, or is not an MPA responder"
 }

@@ -93,53 +93,6 @@ func TestInitiatorMarkersAndCRC(t *testing.T) {
 	}
 }
 
-// Proves E03, E04, E05, E06: what an initiator makes of the Reply's IRD and ORD.
-func TestInitiatorDepths(t *testing.T) {
-	const none = mpa.NoNegotiation
-	for _, c := range []struct {
-		name             string
-		ird, ord, most   uint16
-		peerIRD, peerORD uint16
-		wantIRD, wantORD uint16
-		code             mpa.Code
-	}{
-		{"as asked", 4, 4, 0, 4, 4, 4, 4, 0},
-		{"the responder has more", 4, 4, 0, 128, 4, 4, 4, 0},
-		{"ORD is lowered", 4, 16, 0, 2, 4, 4, 2, 0},
-		{"ORD is lowered to nothing", 4, 16, 0, 0, 4, 4, 0, 0},
-		{"the responder needs less", 4, 4, 0, 4, 1, 4, 4, 0},
-		{"IRD is raised", 4, 4, 8, 4, 8, 8, 4, 0},
-		{"IRD is raised as far as needed", 4, 4, 99, 4, 8, 8, 4, 0},
-		{"IRD cannot be raised enough", 4, 4, 8, 4, 9, 4, 4, mpa.CodeInsufficientIRD},
-		{"IRD may not be raised", 4, 4, 0, 4, 5, 4, 4, mpa.CodeInsufficientIRD},
-		{"the responder's ORD is left to the ULP", 4, 4, 0, 4, none, 4, 4, 0},
-		{"the responder's IRD is left to the ULP", 4, 4, 0, none, 4, 4, 4, 0},
-		{"our IRD is left to the ULP", none, 4, 0, 4, 9, none, 4, 0},
-		{"our ORD is left to the ULP", 4, none, 0, none, 4, 4, none, 0},
-		{"our ORD is left to the ULP, and answered", 4, none, 0, 7, 4, 4, 7, 0},
-		{"the largest values", 0x3ffe, 0x3ffe, 0, 0x3ffe, 0x3ffe, 0x3ffe, 0x3ffe, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			i, err := mpa.NewInitiator(mpa.Offer{IRD: c.ird, ORD: c.ord, MaxIRD: c.most})
-			if err != nil {
-				t.Fatal(err)
-			}
-			i.Start(epoch)
-			d := &dialogue{T: t, m: i, twin: clone(t, mpa.Offer{IRD: c.ird, ORD: c.ord, MaxIRD: c.most}), now: epoch}
-			e := mpa.Enhanced{A: true, C: true, IRD: c.peerIRD, ORD: c.peerORD}
-			d.input(frame(enhancedReply(e)), 0)
-			d.wantOK()
-			n := i.Negotiated()
-			if n.IRD != c.wantIRD || n.ORD != c.wantORD || n.TerminateCode != c.code {
-				t.Errorf("IRD %d ORD %d code %d", n.IRD, n.ORD, n.TerminateCode)
-			}
-			if n.PeerIRD != c.peerIRD || n.PeerORD != c.peerORD {
-				t.Errorf("peer's IRD %d ORD %d", n.PeerIRD, n.PeerORD)
-			}
-		})
-	}
-}
-
 func clone(t *testing.T, o mpa.Offer) *mpa.Initiator {
 	t.Helper()
 	i, err := mpa.NewInitiator(o)
@@ -148,60 +101,6 @@ func clone(t *testing.T, o mpa.Offer) *mpa.Initiator {
 	}
 	i.Start(epoch)
 	return i
-}
-
-func enhancedReply(e mpa.Enhanced) mpa.StartupFields {
-	f := reply(2, "")
-	f.PrivateData = mpa.AppendEnhanced(nil, &e)
-	return f
-}
-
-// Proves E07, E08, E09, E10, E12: which RTR indication an initiator sends, by the choice of
-// its consumer.
-func TestInitiatorRTR(t *testing.T) {
-	const write, read, send = mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend
-	one := func(rtr mpa.RTR) mpa.Enhanced {
-		return mpa.Enhanced{A: true, B: rtr&send != 0, C: rtr&write != 0, D: rtr&read != 0, IRD: 1, ORD: 1}
-	}
-	noIRD := func(rtr mpa.RTR) mpa.Enhanced { e := one(rtr); e.IRD = 0; return e }
-	for _, c := range []struct {
-		name    string
-		offer   mpa.Offer
-		reply   mpa.Enhanced
-		offered mpa.RTR
-		want    mpa.RTR
-		p2p     bool
-		code    mpa.Code
-	}{
-		{"write of both", mpa.Offer{}, one(write | read), write | read, write, true, 0},
-		{"read of both", mpa.Offer{}, one(read), write | read, read, true, 0},
-		{"several bits", mpa.Offer{}, one(send | write | read), write | read, write, true, 0},
-		{"send was not offered", mpa.Offer{}, one(send), write | read, 0, true, mpa.CodeNoMatchingRTR},
-		{"none named", mpa.Offer{}, one(0), write | read, 0, true, mpa.CodeNoMatchingRTR},
-		{"write to a read", mpa.Offer{RTR: write}, one(read), write, 0, true, mpa.CodeNoMatchingRTR},
-		{"send alone", mpa.Offer{RTR: send}, one(send | write), send, send, true, 0},
-		{"read before send", mpa.Offer{RTR: send | read}, one(send | read), send | read, read, true, 0},
-		{"send before read without IRD", mpa.Offer{RTR: send | read}, noIRD(send | read), send | read, send, true, 0},
-		{"read without IRD", mpa.Offer{RTR: read}, noIRD(read), read, read, true, 0},
-		{"A was cleared", mpa.Offer{}, mpa.Enhanced{IRD: 1, ORD: 1}, write | read, 0, true, mpa.CodeNoMatchingRTR},
-		{"A was cleared, C left", mpa.Offer{}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, write | read, 0, true, mpa.CodeNoMatchingRTR},
-		{"client-server", mpa.Offer{ClientServer: true}, mpa.Enhanced{IRD: 1, ORD: 1}, 0, 0, false, 0},
-		{"client-server, C left", mpa.Offer{ClientServer: true}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, 0, 0, false, 0},
-		{"client-server, A was set", mpa.Offer{ClientServer: true}, one(read | send), 0, read, true, 0},
-		{"client-server, A was set, send", mpa.Offer{ClientServer: true}, one(send), 0, 0, true, mpa.CodeNoMatchingRTR},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.offer.IRD, c.offer.ORD = 1, 1
-			i := clone(t, c.offer)
-			d := &dialogue{T: t, m: i, twin: clone(t, c.offer), now: epoch}
-			d.input(frame(enhancedReply(c.reply)), 0)
-			d.wantOK()
-			n := i.Negotiated()
-			if n.OfferedRTR != c.offered || n.RTR != c.want || n.PeerToPeer != c.p2p || n.TerminateCode != c.code {
-				t.Errorf("offered %v, chosen %v, peer-to-peer %v, code %d", n.OfferedRTR, n.RTR, n.PeerToPeer, n.TerminateCode)
-			}
-		})
-	}
 }
 
 // Proves Q05, Q10, Q13, E03, E05: a rejection leaves MPA with the peer's private data, IRD
@@ -269,24 +168,37 @@ func TestRejectErrorPrivateData(t *testing.T) {
 }
 
 // Proves Q04: what a rejection without a reason may be about, when the Request
-// asked for markers. Linux's siw answers one so.
+// asked for markers, or for CRCs and the rejection does not. Linux's siw answers so.
 func TestInitiatorRejectedMarkers(t *testing.T) {
+	const markers, crc = "asked for markers (M=1)", "asked for CRCs (C=1)"
 	for _, c := range []struct {
 		offer mpa.Offer
+		crc   bool // of the Reply
 		reply string
-		hint  bool
+		hint  string
 	}{
-		{mpa.Offer{Markers: true}, "00 00 00 00", true},
-		{mpa.Offer{Markers: true}, "00 00 00 00 6e 6f", false},
-		{mpa.Offer{}, "00 00 00 00", false},
+		{mpa.Offer{Markers: true}, true, "00 00 00 00", markers},
+		{mpa.Offer{Markers: true, NoCRC: true}, false, "00 00 00 00", markers},
+		{mpa.Offer{Markers: true}, true, "00 00 00 00 6e 6f", ""},
+		{mpa.Offer{}, false, "00 00 00 00", crc},
+		{mpa.Offer{}, false, "00 00 00 00 6e 6f", ""},
+		{mpa.Offer{}, true, "00 00 00 00", ""},
+		{mpa.Offer{NoCRC: true}, false, "00 00 00 00", ""},
 	} {
 		i := clone(t, c.offer)
-		if _, err := i.Input(epoch, frame(withR(reply(2, c.reply)))); err != nil || i.Rejected() == nil {
+		answer := withR(reply(2, c.reply))
+		answer.C = c.crc
+		if _, err := i.Input(epoch, frame(answer)); err != nil || i.Rejected() == nil {
 			t.Fatalf("%v, %v", i.Rejected(), err)
 		}
-		if got := strings.Contains(i.Rejected().Error(), "markers"); got != c.hint {
-			t.Errorf("asked %v, private data %s: %v", c.offer.Markers, c.reply, i.Rejected())
+		got := i.Rejected().Error()
+		if (c.hint == markers) != strings.Contains(got, markers) || (c.hint == crc) != strings.Contains(got, crc) {
+			t.Errorf("asked %+v, private data %s: got %q, want a hint with %q", c.offer, c.reply, got, c.hint)
 		}
+	}
+	i := clone(t, mpa.Offer{Dialect: mpa.DialectRevision0})
+	if _, err := i.Input(epoch, frame(withR(reply(0, "")))); err != nil || !strings.Contains(i.Rejected().Error(), "RDMAC RNICs always use markers") {
+		t.Errorf("revision 0: %v, %v", i.Rejected(), err)
 	}
 }
 
@@ -313,7 +225,7 @@ func TestInitiatorBadReply(t *testing.T) {
 		{"PD_Length 513", 1, frame(long), mpa.FailurePrivateData, "bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
 		{"PD_Length 65535", 1, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}), mpa.FailurePrivateData, "65535 octets", false},
 		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData, "3 octets of Private Data in a frame with S=1", false},
-		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch, "unenhanced Reply, revision 1, to an enhanced Request; the responder does not know RFC 6581; retry with revision 1", true},
+		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch, "unenhanced Reply, revision 1, to an enhanced Request of revision 2; the responder does not know RFC 6581; retry with revision 1", true},
 		{"2 without S to 2", 0, append(frame(reply(1, ""))[:17], 2, 0, 0), mpa.FailureMismatch, "unenhanced Reply, revision 2", true},
 		{"revision 1 with S to 2", 0, append(frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 1}), "x"...), mpa.FailureMismatch, "unenhanced Reply", true},
 		{"2 with S to 1", 1, vector(t, "siw-reply"), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request", false},

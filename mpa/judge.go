@@ -15,9 +15,16 @@ func (in *intake) judgeLength(n int) *StartupError {
 	}
 	return in.fail(FailurePrivateData, &Error{
 		Code: CodeStartupFrame, Field: "Private Data Length",
-		Reason: fmt.Sprintf("%d octets, and at most %d are taken", n, MaxPrivateData),
-		Hint:   "the peer sends no private data message here, or a longer one than is served",
+		Reason: fmt.Sprintf("%d octets (%q), and at most %d are taken", n, in.buf, MaxPrivateData),
+		Hint:   longMessageHint(in.buf),
 	})
+}
+
+func longMessageHint(length []byte) string {
+	if string(length) == KeyReply[:messageLenLen] {
+		return "these are the first octets of an MPA frame's key: the peer sends no private data messages; leave Messages off"
+	}
+	return "the peer sends no private data message here, or a longer one than is served"
 }
 
 // judgeKey judges the key, which decides what kind of frame it is.
@@ -86,10 +93,10 @@ func (in *intake) judgeRevision(f StartupFrame, tooLong bool) *StartupError {
 	if in.dialect = in.recognize(f); in.dialect != 0 {
 		return nil
 	}
-	err := in.fail(FailureRevision, in.revisionError(f.Rev()))
+	err := in.fail(FailureRevision, in.revisionError(f))
 	// A revision 0 Request gets an answer before the connection is closed: it is
 	// taken to its end first. [N04]
-	if in.await == awaitRequest && f.Rev() == revision0 && !tooLong {
+	if in.await == awaitRequest && f.Rev() == revision0 && !tooLong && in.kind.Version(DialectRFC5044.row().version) {
 		in.refusal = err
 		return nil
 	}
@@ -101,7 +108,7 @@ func (in *intake) recognize(f StartupFrame) Dialect {
 	// CARRIER, Sections 5.2.2 and 5.3.2: whatever the Request's revision, "the ULP
 	// or supporting entity for the RDMAC RNIC responds with an MPA Reply Frame that
 	// has the Rev field equal to zero". [N03]
-	if in.await == awaitRequest && in.kind == KindRDMAC {
+	if in.await == awaitRequest && in.kind == KindRDMAC && in.served(DialectRevision0) {
 		return DialectRevision0
 	}
 	d := recognize(f.Rev(), f.S(), in.served)
@@ -137,31 +144,4 @@ func bit(set bool) int {
 		return 1
 	}
 	return 0
-}
-
-// revisionError names the revisions of both sides, and what to do. [N04]
-func (in *intake) revisionError(rev uint8) *Error {
-	e := &Error{Code: CodeStartupFrame, Offset: startupRev, Field: "Rev"}
-	switch {
-	case in.await == awaitReply:
-		e.Reason = fmt.Sprintf("Reply of revision %d to our Request of revision %d", rev, in.asked)
-		e.Hint = replyHint(rev, in.asked)
-	case rev == revision0:
-		e.Reason = "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"
-		e.Hint = "revision 0 is the RDMA Consortium's MPA, with DDP and RDMAP version 0: make this RNIC permissive, or have the peer use revision 1 or 2"
-	default:
-		e.Reason = fmt.Sprintf("revision %d is not served", rev)
-		e.Hint = "revisions 1 and 2 are, if they are not switched off, and higher ones with S=1; have the peer use one of them"
-	}
-	return e
-}
-
-func replyHint(rev, asked uint8) string {
-	switch {
-	case rev == revision0:
-		return "the responder is an RDMAC RNIC, with DDP and RDMAP version 0: make this RNIC permissive"
-	case asked == revision0:
-		return "the responder is a non-permissive IETF RNIC, with DDP and RDMAP version 1: only permissive RNICs take revision 0"
-	}
-	return "the responder must answer with a revision of 1 or 2"
 }

@@ -50,7 +50,6 @@ var greetings = [...]greeting{
 	{"CONNECT ", "an HTTP request", plainTCPHint},
 	{"PRI * HTTP/2", "an HTTP/2 preface", plainTCPHint},
 	{"SSH-", "an SSH banner", plainTCPHint},
-	{"\x00\x00\x00\x00\x00\x2a\x41", "an FPDU behind a marker", fpduHint},
 }
 
 const fpduHint = "the peer is in Full Operation already, without a startup; both ends must start MPA"
@@ -69,10 +68,10 @@ func keyError(in *intake, got string) *StartupError {
 		Offset: uint64(difference(got, want)),
 		Field:  "Key",
 		Reason: fmt.Sprintf("got %s want %q", describeKey(got), want),
-		Hint:   keyHint(want, got),
+		Hint:   in.keyHint(want, got),
 	})
 	switch {
-	case in.await == awaitReply && got == KeyRequest:
+	case in.role == RoleInitiator && got == KeyRequest:
 		// Section 7.1.2: "MPA implementations MUST use the difference between
 		// the MPA Request Frame and the MPA Reply Frame to check for incorrect
 		// 'Initiator/Initiator' startups." [Q03]
@@ -85,7 +84,7 @@ func keyError(in *intake, got string) *StartupError {
 		e.Err.Hint = "both ends were started as Responder: start one of them as Initiator"
 	case in.await == awaitRequest && isStartKey(got):
 		e.Failure = FailureDialect
-		e.Err.Hint = "the Start Key is not served here, as it takes DDP and RDMAP version 0 and a dialect that is switched on; or have the peer use the Request and Reply Frames of RFC 5044"
+		e.Err.Hint = "the Start Key is not served here: it takes an RNIC that has DDP and RDMAP version 0, and its dialect switched on; or have the peer send a Request Frame"
 	}
 	return e
 }
@@ -97,17 +96,37 @@ func describeKey(got string) string {
 	return fmt.Sprintf("%q", got)
 }
 
-func keyHint(want, got string) string {
+func (in *intake) keyHint(want, got string) string {
+	if in.await == awaitRtr {
+		return strayHint
+	}
 	if g, ok := greet(got); ok && g.hint != "" {
 		return g.hint
 	}
+	if hint := resembles(got, want); hint != "" {
+		return hint
+	}
+	if in.await == awaitRequest && in.served(DialectStartKey) {
+		if hint := resembles(got, KeyStart); hint != "" {
+			return "of the Start Key " + hint
+		}
+	}
+	if in.role == RoleResponder && in.maybeMessage() {
+		return messageHint
+	}
+	return "the peer does not speak MPA, or streaming-mode data precedes its startup frame"
+}
+
+// resembles says how a key that is nearly right differs.
+func resembles(got, want string) string {
+	got = got[:min(len(got), len(want))] // a Start Key's bits are no part of it
 	if strings.EqualFold(got, want) {
 		return "only upper and lower case differ: the peer spells the key wrongly"
 	}
 	if n := differences(got, want); n <= 4 {
 		return fmt.Sprintf("%d octets differ, the first is octet %d: the peer has a wrong key, or the octets were damaged", n, difference(got, want))
 	}
-	return "the peer does not speak MPA, or streaming-mode data precedes its startup frame"
+	return ""
 }
 
 func greet(got string) (greeting, bool) {
@@ -116,7 +135,21 @@ func greet(got string) (greeting, bool) {
 			return g, true
 		}
 	}
-	return greeting{}, false
+	if marker := strings.HasPrefix(got, "\x00\x00\x00\x00"); marker && beginsFPDU(got[markerLen:]) {
+		return greeting{name: "an FPDU behind a marker", hint: fpduHint}, true
+	}
+	return greeting{name: "an FPDU", hint: fpduHint}, beginsFPDU(got)
+}
+
+// beginsFPDU guesses whether octets begin an FPDU: a length that is not text, and
+// the control octets of DDP and RDMAP version 1.
+func beginsFPDU(octets string) bool {
+	const longest, ddp, rdmap = 0x3fff, 2, 3
+	if len(octets) <= rdmap {
+		return false
+	}
+	length := int(octets[0])<<8 | int(octets[1])
+	return length > rdmap && length <= longest && octets[ddp]&0x3f == 1 && octets[rdmap]&0xf0 == 0x40
 }
 
 // difference returns the first octet in which a and b differ.

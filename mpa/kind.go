@@ -53,16 +53,22 @@ func (k *Kind) UnmarshalText(b []byte) error {
 }
 
 // Version reports whether RNICs of the kind can use a version of DDP and RDMAP:
-// 0 or 1. The zero Kind counts as KindPermissive.
+// 0 or 1. The zero Kind counts as KindPermissive, and there is no version for a
+// Kind that is none.
 func (k Kind) Version(version uint8) bool {
 	switch k {
 	case KindRDMAC:
 		return version == 0
 	case KindNonPermissive:
 		return version == 1
+	case 0, KindPermissive:
+		return version <= 1
 	}
-	return version <= 1
+	return false
 }
+
+// known reports whether k is one of the constants.
+func (k Kind) known() bool { return k > 0 && int(k) < len(kindNames) }
 
 // or returns k, or another where k is not set.
 func (k Kind) or(other Kind) Kind {
@@ -71,6 +77,10 @@ func (k Kind) or(other Kind) Kind {
 	}
 	return k
 }
+
+// always reports whether markers and CRCs are used in any case, in what RNICs of the
+// kind receive.
+func (k Kind) always(d Dialect) bool { return k == KindRDMAC || d.row().always }
 
 // speaks reports whether RNICs of the kind can use a dialect at all.
 func (k Kind) speaks(d Dialect) bool { return d != 0 && k.Version(d.row().version) }

@@ -90,8 +90,8 @@ type Offer struct {
 	PrivateData []byte
 
 	// Timeout bounds an initiator's wait for the whole Reply. If zero,
-	// [DefaultReplyTimeout]; if negative, there is none. A responder has it in
-	// [Limits]. [Q12]
+	// [DefaultReplyTimeout]; if negative, there is none. Of a responder
+	// it is in [ResponderConfig]. [Q12]
 	Timeout time.Duration
 }
 
@@ -111,6 +111,8 @@ func (o *Offer) resolve() error {
 		o.Dialect = DialectRFC5044
 	}
 	switch {
+	case !o.Kind.known():
+		return fmt.Errorf("%w: there is no %v", ErrOffer, o.Kind)
 	case !o.Dialect.known():
 		return fmt.Errorf("%w: there is no %v", ErrOffer, o.Dialect)
 	case !o.Kind.speaks(o.Dialect):
@@ -128,7 +130,7 @@ func (o *Offer) check(d Dialect) error {
 		return fmt.Errorf("%w: unknown RTR kinds 0x%02x", ErrOffer, uint8(o.RTR))
 	}
 	if d == DialectStartKey && !o.Messages && len(o.PrivateData) > 0 {
-		return fmt.Errorf("%w: %d octets of private data: the Start Key has no room for any; use Messages", ErrOffer, len(o.PrivateData))
+		return fmt.Errorf("%w: %d octets of private data: the Start Key has no room for any, only private data messages before it have (Messages)", ErrOffer, len(o.PrivateData))
 	}
 	return checkPrivateData(len(o.PrivateData), d)
 }

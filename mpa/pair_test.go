@@ -2,7 +2,6 @@ package mpa_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -94,103 +93,6 @@ func checkPair(t *rapid.T, i, r mpa.Negotiated) {
 	}
 	if i.PeerToPeer && (i.RTR == 0) != (i.TerminateCode == mpa.CodeNoMatchingRTR) || i.RTR&^r.RTR != 0 {
 		t.Errorf("RTR %v of %v, code %d", i.RTR, r.RTR, i.TerminateCode)
-	}
-}
-
-// FuzzResponder gives any octets to a Responder, whole and in steps, and answers.
-//
-// Proves Q13, E14: any split gives the same result, no octet beyond the Request is taken,
-// and every Request that is taken can be answered in a frame that an Initiator reads.
-func FuzzResponder(f *testing.F) {
-	for _, name := range vectors(f, "siw-re") {
-		f.Add(vector(f, name), byte(1))
-	}
-	f.Add(append(frame(request(2, "ff ff ff ff")), make([]byte, 600)...), byte(100))
-	f.Fuzz(func(t *testing.T, b []byte, step byte) {
-		one, parts := mpa.NewResponder(mpa.ResponderConfig{}), mpa.NewResponder(mpa.ResponderConfig{})
-		one.Start(epoch)
-		parts.Start(epoch)
-		sameInput(t, one, parts, b, int(step))
-		q := one.Request()
-		if q == nil {
-			return
-		}
-		if got := frame(q.Frame.Fields()); !bytes.HasPrefix(b, got) {
-			t.Errorf("Request % x of % x", got, b)
-		}
-		reply, err := one.Accept(epoch, mpa.Offer{IRD: 3, ORD: 4, MaxIRD: 9, PrivateData: []byte("x")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := one.Negotiated(); n.Enhanced && n.IRD > 9 || n.ORD > 4 {
-			t.Errorf("IRD %d, ORD %d", n.IRD, n.ORD)
-		}
-		readsReply(t, q, reply)
-	})
-}
-
-func readsReply(t *testing.T, q *mpa.Request, reply []byte) {
-	t.Helper()
-	o := mpa.Offer{Dialect: mpa.DialectRFC5044}
-	if q.Enhanced {
-		o = mpa.Offer{ClientServer: !q.PeerToPeer}
-	}
-	i := clone(t, o)
-	if n, err := i.Input(epoch, reply); n != len(reply) || err != nil || !i.Done() {
-		t.Errorf("Reply % x: %d, %v", reply, n, err)
-	}
-}
-
-// FuzzInitiator gives any octets to an Initiator, whole and in steps.
-//
-// Proves Q13: any split gives the same result, and no octet beyond the Reply is taken.
-func FuzzInitiator(f *testing.F) {
-	for _, name := range vectors(f, "siw-re") {
-		f.Add(vector(f, name), byte(1), false)
-		f.Add(vector(f, name), byte(7), true)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, step byte, plain bool) {
-		o := mpa.Offer{IRD: 2, ORD: 2, MaxIRD: 4}
-		if plain {
-			o.Dialect = mpa.DialectRFC5044
-		}
-		one, parts := clone(t, o), clone(t, o)
-		sameInput(t, one, parts, b, int(step))
-		if diff := cmp.Diff(one.Rejected(), parts.Rejected()); diff != "" {
-			t.Error(diff)
-		}
-		if n := one.Negotiated(); one.Done() && (n.IRD > 4 || n.ORD > 2) {
-			t.Errorf("IRD %d, ORD %d", n.IRD, n.ORD)
-		}
-	})
-}
-
-// sameInput gives the octets to two machines, to the second one in steps, and
-// compares what comes of it.
-func sameInput(t *testing.T, one, parts machine, b []byte, step int) {
-	t.Helper()
-	n, err := one.Input(epoch, b)
-	taken, partsErr := 0, error(nil)
-	for rest := b; len(rest) > 0 && partsErr == nil; {
-		var k int
-		k, partsErr = parts.Input(epoch, rest[:min(max(step, 1), len(rest))])
-		if k == 0 {
-			break
-		}
-		taken, rest = taken+k, rest[k:]
-	}
-	if n != taken || errText(err) != errText(partsErr) {
-		t.Errorf("whole: %d, %v; in steps: %d, %v", n, err, taken, partsErr)
-	}
-	if n > mpa.StartupHeaderLen+mpa.MaxPrivateData {
-		t.Errorf("took %d octets", n)
-	}
-	var e *mpa.StartupError
-	if err != nil && (!errors.As(err, &e) || e.Err.Hint == "" || e.Err.Code != mpa.CodeStartupFrame) {
-		t.Errorf("%v", err)
-	}
-	if diff := cmp.Diff(one.Negotiated(), parts.Negotiated()); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -12,8 +12,8 @@ import "slices"
 // ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
 // connection open." [Q10] [E05]
 func (r *Responder) Reject(privateData []byte, ird, ord uint16) (reply []byte, err error) {
-	if r.request == nil || r.answered {
-		return nil, ErrState
+	if err := r.answerable(); err != nil {
+		return nil, err
 	}
 	if err := checkDepths(ird, ord); err != nil {
 		return nil, err

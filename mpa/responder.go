@@ -106,14 +106,14 @@ func (r *Responder) Request() *Request { return r.request }
 
 // Accept returns the accepting Reply, which is to leave in one write. If that makes
 // it Done, Full Operation begins, with what Negotiated returns; otherwise another
-// frame is awaited. The error is [ErrState], or wraps [ErrOffer]; Accept or Reject
-// may be called again then.
+// frame is awaited. The error is [ErrState], wraps [ErrOffer], and Accept or Reject
+// may be called again then, or is what PeerClosed has returned.
 //
 // An Offer.Kind of KindRDMAC answers for an RDMAC RNIC, whatever the Request's
 // revision, and one of KindNonPermissive refuses revision 0. [N03]
 func (r *Responder) Accept(now time.Time, o Offer) (reply []byte, err error) {
-	if r.request == nil || r.answered {
-		return nil, ErrState
+	if err := r.answerable(); err != nil {
+		return nil, err
 	}
 	d, err := r.accepted(o.Kind)
 	if err != nil {
@@ -128,6 +128,17 @@ func (r *Responder) Accept(now time.Time, o Offer) (reply []byte, err error) {
 		return r.acceptStartKey(now), nil
 	}
 	return r.acceptFrame(now, d), nil
+}
+
+// answerable returns what keeps the Request from being answered now.
+func (r *Responder) answerable() error {
+	switch {
+	case r.request == nil || r.answered:
+		return ErrState
+	case r.in.err != nil:
+		return r.in.err
+	}
+	return nil
 }
 
 // accepted returns the dialect of the answer.
@@ -157,7 +168,8 @@ func (r *Responder) acceptStartKey(now time.Time) []byte {
 }
 
 func (r *Responder) startKey(peer StartKey) []byte {
-	f := StartKeyFields{M: r.offer.Markers, C: !r.offer.NoCRC || peer.C()}
+	always := r.offer.Kind.or(r.cfg.Kind).always(DialectStartKey)
+	f := StartKeyFields{M: r.offer.Markers || always, C: !r.offer.NoCRC || peer.C() || always}
 	n := agree(RoleResponder, DialectStartKey, terms{revision0, f.M, f.C}, peer.terms())
 	n.IRD, n.ORD, n.PrivateData = r.offer.IRD, r.offer.ORD, r.request.PrivateData
 	r.neg, r.done = n, true
@@ -213,9 +225,9 @@ func (r *Responder) enhance(n *Negotiated, o *Offer) (e Enhanced) {
 	n.RTR = answerRTR(q.RTR, o.rtr(RoleResponder), o.AllRTR)
 	// Section 9.1: "if the initiator ORD is 0 [...] and the responder supports use
 	// of a zero-length RDMA Read RTR indication, then the responder IRD can be set
-	// to 1." [E04]
-	if n.RTR&RTRRead != 0 {
-		n.IRD, e.IRD = max(n.IRD, 1), max(e.IRD, 1)
+	// to 1." [E04] It stays as it is where e.IRD is NoNegotiation. [E06]
+	if n.RTR&RTRRead != 0 && e.IRD == 0 {
+		n.IRD, e.IRD = 1, 1
 	}
 	return e.peerToPeer(n.RTR)
 }
@@ -252,17 +264,7 @@ func (r *Responder) Deadline() time.Time { return r.in.deadline }
 // MPA Request Frame when started in Responder mode, to detect incorrect
 // 'Responder/Responder' startups." [Q03] [Q12]
 func (r *Responder) HandleTimeout(now time.Time) error {
-	hint := "the peer stopped in the middle of its " + r.in.await.String()
-	switch {
-	case len(r.in.buf) > 0:
-	case r.request == nil:
-		hint = "the peer may be a Responder too (Responder/Responder startup): one end must be started as Initiator"
-	case r.in.await == awaitRtr:
-		hint = "the peer set S in its Request without knowing the Rtr frame of the 2007 proposal: switch that dialect off"
-	default:
-		hint = "the peer did not go on behind our private data message: it may have rejected the connection"
-	}
-	return r.in.timedOut(now, hint)
+	return r.in.timedOut(now, r.noRequestHint())
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and
@@ -272,20 +274,12 @@ func (r *Responder) PeerClosed(cause error) error {
 	case r.in.err != nil:
 		return r.in.err
 	case r.request == nil:
-		return r.in.cut(cause, "the initiator gave up, or its PD_Length is larger than its Private Data")
+		return r.in.cut(cause, r.goneHint())
 	case r.done:
-		return r.in.lost(cause, "the peer closed the connection after the startup", r.refusedHint())
+		return r.in.lost(cause, "the peer closed the connection after the startup", r.goneAfterHint())
 	case r.answered:
 		return r.in.cut(cause, "the initiator did not want the connection after our answer")
 	}
 	return r.in.lost(cause, "the peer closed the connection before its Request was answered",
 		"the initiator's timeout is shorter than the time taken to decide")
-}
-
-// refusedHint says why an initiator may have closed the connection on our Reply.
-func (r *Responder) refusedHint() string {
-	if r.neg.Dialect == DialectRevision0 && r.neg.PeerRevision != revision0 {
-		return fmt.Sprintf("its Request was of revision %d and our Reply of revision 0: a non-permissive IETF RNIC does not use DDP and RDMAP version 0", r.neg.PeerRevision)
-	}
-	return ""
 }

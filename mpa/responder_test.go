@@ -221,7 +221,7 @@ func TestResponderBadRequest(t *testing.T) {
 		{"FPDU behind a marker", vector(t, "rfc5044-fig5"), mpa.FailureKey, "got an FPDU behind a marker"},
 		{"something else", make([]byte, 16), mpa.FailureKey, "the peer does not speak MPA, or streaming-mode data precedes its startup frame"},
 		{"revision 0", vector(t, "siw-request-v0"), mpa.FailureRevision, "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"},
-		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision, "revision 3 is not served; revisions 1 and 2 are"},
+		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision, "revision 3 is not served with S=0; served are revision 1 (and 2 with S=0), revision 2 or higher with S=1: have the peer use that"},
 		{"PD_Length 513", frame(mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PDLength: 513}), mpa.FailurePrivateData, "513 octets"},
 		{"S, PD_Length 0", frame(request(2, "")), mpa.FailurePrivateData, "0 octets of Private Data in a frame with S=1, which must begin with 4 octets of enhanced data"},
 		{"S, PD_Length 3", frame(request(2, "00 00 00")), mpa.FailurePrivateData, "3 octets of Private Data"},
@@ -290,6 +290,10 @@ func TestResponderPeerClosed(t *testing.T) {
 	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, "before its Request was answered")
 	if again := r.PeerClosed(io.EOF); again != d.err {
 		t.Errorf("a second time: %v", again)
+	}
+	_, accept := r.Accept(epoch, mpa.Offer{})
+	if _, reject := r.Reject(nil, 0, 0); accept != d.err || reject != d.err || r.Done() {
+		t.Errorf("answers to nobody: %v, %v", accept, reject)
 	}
 
 	d, r = responder(t)

@@ -89,8 +89,9 @@ func (e *StartupError) Timeout() bool { return e.Failure == FailureTimeout }
 func (e *StartupError) Temporary() bool { return false }
 
 // RejectError is a Reply with R=1, or what stands for it in other dialects: the
-// responder's consumer rejected the connection. MPA is over, and TCP stays open: RFC 5044, Section 7.1.2: "The ULP may
-// close TCP or use the connection for other purposes." [Q10]
+// responder's consumer rejected the connection. MPA is over, and TCP stays open:
+// RFC 5044, Section 7.1.2: "The ULP may close TCP or use the connection for other
+// purposes." [Q10]
 type RejectError struct {
 	Dialect  Dialect
 	Revision uint8 // of the Reply
