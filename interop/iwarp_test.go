@@ -29,8 +29,8 @@ func skip(t testing.TB, why string) {
 	t.Skip(why)
 }
 
-// iwarp starts the iwarp command on the host.
-func iwarp(t testing.TB, args ...string) *Proc {
+// iwarpCommand starts the iwarp command on the host.
+func iwarpCommand(t testing.TB, args ...string) *Proc {
 	t.Helper()
 	return startHost(t, os.Getenv("IWARP_BIN"), args...)
 }
@@ -39,7 +39,7 @@ func iwarp(t testing.TB, args ...string) *Proc {
 func rpingTo(t testing.TB, g *Guest, flags string) *Proc {
 	t.Helper()
 	args := []string{"rping", "-c", "-a", "127.0.0.1", "-p", g.port}
-	return iwarp(t, append(args, strings.Fields(flags)...)...)
+	return iwarpCommand(t, append(args, strings.Fields(flags)...)...)
 }
 
 // rpingServer starts iwarp's rping as a server on a free port of the host's
@@ -48,7 +48,7 @@ func rpingServer(t testing.TB, flags string) (p *Proc, port string) {
 	t.Helper()
 	port = freePort(t)
 	args := []string{"rping", "-s", "-a", "127.0.0.1", "-p", port}
-	p = iwarp(t, append(args, strings.Fields(flags)...)...)
+	p = iwarpCommand(t, append(args, strings.Fields(flags)...)...)
 	if !poll(10*time.Second, func() bool { return listening(port) || p.ended() }) || p.ended() {
 		t.Fatalf("%s: does not listen", p.name)
 	}

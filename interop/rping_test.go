@@ -79,28 +79,6 @@ func TestRpingFromGuest(t *testing.T) {
 	})
 }
 
-// TestRevision1: siw as an initiator of revision 1, which it is only if asked,
-// and iwarp as one. In this direction siw's responder can accept, but not post
-// a Read, since it was told no ORD; so only the startup is looked at.
-func TestRevision1(t *testing.T) {
-	needIwarp(t)
-	t.Parallel()
-	g := Boot(t, Options{SIW: "mpa_version=1"})
-	t.Run("from the guest", func(t *testing.T) {
-		server, port := rpingServer(t, "-v -d -C 3")
-		client := g.Start(t, rpingFrom(port, "-C 3 -v -V"))
-		client.WantSuccess(t, 20*time.Second)
-		server.WantSuccess(t, 10*time.Second)
-		wantNegotiated(t, server, "revision=1")
-	})
-	t.Run("to the guest", func(t *testing.T) {
-		server := g.Serve(t, "cmpd -s 7174")
-		client := rpingTo(t, g, "-C 1 -d --mpa-rev 1")
-		server.WantOutput(t, "ESTABLISHED")
-		wantNegotiated(t, client, "revision=1")
-	})
-}
-
 // together runs three clients at the same time.
 func together(t *testing.T, start func() *Proc) {
 	t.Helper()

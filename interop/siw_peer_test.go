@@ -1,0 +1,185 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rping"
+)
+
+// inProcess runs one end of a connection in this process, with settings for
+// which the iwarp command has no flags. As from that, the last line of output is
+// the error.
+func inProcess(t testing.TB, name string, run func(ctx context.Context, p *Proc) error) *Proc {
+	t.Helper()
+	p := newProc(t, "iwarp: "+name)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	go func() {
+		defer close(p.done)
+		p.status = 0
+		if err := run(ctx, p); err != nil {
+			fmt.Fprintf(&p.out, "iwarp: %v\n", err)
+			p.status = 1
+		}
+	}()
+	return p
+}
+
+// connect starts iwarp as Initiator.
+func (c *siwCase) connect(t testing.TB, addr string) *Proc {
+	t.Helper()
+	return inProcess(t, c.iwarp, func(ctx context.Context, p *Proc) error {
+		if c.echo {
+			return c.sayTo(ctx, p, addr)
+		}
+		return rping.Client(ctx, addr, rping.ClientConfig{Config: c.rping(p), Count: pingCount})
+	})
+}
+
+// serve starts iwarp as Responder.
+func (c *siwCase) serve(t testing.TB) (p *Proc, port string) {
+	t.Helper()
+	ready := make(chan string, 1)
+	p = inProcess(t, c.iwarp, func(ctx context.Context, p *Proc) error {
+		ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: c.rnic(p), Dialects: c.dialects})
+		if err != nil {
+			return err
+		}
+		defer ln.Close()
+		ready <- ln.Addr().String()
+		if c.echo {
+			return c.answer(ctx, p, ln)
+		}
+		return rping.Serve(ctx, ln, rping.ServerConfig{Config: c.rping(p)})
+	})
+	select {
+	case addr := <-ready:
+		return p, addr[strings.LastIndexByte(addr, ':')+1:]
+	case <-p.done:
+		t.Fatalf("%s: does not listen", p.name)
+	}
+	return nil, ""
+}
+
+// rnic returns an RNIC whose log is part of the output: a Listener says there
+// why a startup failed.
+func (c *siwCase) rnic(p *Proc) *iwarp.RNIC {
+	return iwarp.NewRNIC(iwarp.RNICConfig{Kind: c.kind, Logger: slog.New(slog.NewTextHandler(&p.out, nil))})
+}
+
+func (c *siwCase) rping(p *Proc) rping.Config {
+	out := log.New(&p.out, "", 0)
+	return rping.Config{Verbose: true, Validate: true, Debug: true, MPA: c.offer, Out: out, Err: out}
+}
+
+// hello is what iwarp's client sends in an echo.
+const hello = "hello from iwarp"
+
+// sayTo sends a message and awaits it back.
+func (c *siwCase) sayTo(ctx context.Context, p *Proc, addr string) error {
+	e := echo{p: p}
+	d := iwarp.Dialer{MPA: c.offer, NoReads: c.noReads, Prepare: e.prepare}
+	qp, err := d.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer qp.Close()
+	e.agreed(qp)
+	if err := e.send(qp, hello); err != nil {
+		return err
+	}
+	_, err = e.receive(ctx, qp)
+	return err
+}
+
+// answer sends a message back.
+func (c *siwCase) answer(ctx context.Context, p *Proc, ln *iwarp.Listener) error {
+	req, err := ln.Accept(ctx)
+	if err != nil {
+		return err
+	}
+	e := echo{p: p}
+	qp, err := req.Accept(ctx, iwarp.AcceptConfig{MPA: c.offer, NoReads: c.noReads, Prepare: e.prepare})
+	if err != nil {
+		return err
+	}
+	defer qp.Close()
+	e.agreed(qp)
+	message, err := e.receive(ctx, qp)
+	if err == nil {
+		err = e.send(qp, message)
+	}
+	if err != nil {
+		return err
+	}
+	<-qp.Done()
+	return qp.Err()
+}
+
+// An echo is a connection for one message.
+type echo struct {
+	p   *Proc
+	buf [64]byte
+}
+
+func (e *echo) prepare(qp *iwarp.QP) error {
+	mr, err := qp.PD().Register(e.buf[:], iwarp.LocalWrite)
+	if err != nil {
+		return err
+	}
+	return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, mr.Len())}})
+}
+
+func (e *echo) send(qp *iwarp.QP, message string) error {
+	return ended(qp, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte(message), Unsignaled: true}))
+}
+
+// receive waits for the message, and prints it as the guest's cmpd does.
+func (e *echo) receive(ctx context.Context, qp *iwarp.QP) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		<-qp.Done()
+		cancel()
+	}()
+	_ = qp.RecvCQ().Wait(ctx) // an orderly close leaves the receive where it is
+	var wc [1]iwarp.WC
+	if qp.RecvCQ().Poll(wc[:]) == 0 {
+		return "", ended(qp, errors.New("the peer closed the connection without a message"))
+	}
+	if err := wc[0].Err(); err != nil {
+		return "", ended(qp, err)
+	}
+	message := string(e.buf[:wc[0].Length])
+	fmt.Fprintf(&e.p.out, "RECEIVED %d:%s\n", len(message), message)
+	return message, nil
+}
+
+// ended prefers the reason why a connection has ended to what it did to a request.
+func ended(qp *iwarp.QP, err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-qp.Done():
+		return cmp.Or(qp.Err(), err)
+	case <-time.After(time.Second): // the connection is alive, only the request failed
+		return err
+	}
+}
+
+// agreed prints what was negotiated, as rping does.
+func (e *echo) agreed(qp *iwarp.QP) {
+	n := qp.Negotiated()
+	fmt.Fprintf(&e.p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n", n.Revision, onOff(n.CRC), n.RTR, n.IRD, n.ORD)
+}
