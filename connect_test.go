@@ -305,6 +305,42 @@ func TestFailedEstablishment(t *testing.T) {
 	}
 }
 
+// TestFailedAccept has the Responder's QP go away while a frame is awaited behind the
+// answer. After an Rtr frame it may tell the peer why; after a Start Key it has to wait
+// for an FPDU that does not come, and closes in order.
+//
+// Proves E11, Q11, T03, K03.
+func TestFailedAccept(t *testing.T) {
+	for _, c := range owings() {
+		qp := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{})
+		ln := listen(t, c.cfg)
+		p := dialPeer(t, ln.Addr())
+		p.send(c.first)
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted := dialInBackground(t, func() error { return req.AcceptQP(within(t), qp, iwarp.AcceptConfig{}) })
+		c.answer(p)
+		if err := qp.Close(); err != nil {
+			t.Error(err)
+		}
+		p.send(c.owed)
+		if c.name == "Rtr frame" {
+			p.wantTerminate(rdmap.CodeMPALocalCatastrophic)
+		} else {
+			p.wantOctets(startKey(false))
+		}
+		if b := p.wantFIN(); len(b) > 0 {
+			t.Errorf("%s: sent %x", c.name, b)
+		}
+		p.conn.Close()
+		if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // TestConnectTwice refuses to connect a QP that is connected or being connected.
 func TestConnectTwice(t *testing.T) {
 	ini, _ := connect(t)

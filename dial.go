@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -24,8 +23,12 @@ type Dialer struct {
 	PD *PD
 	// QP configures the QP that Dial creates.
 	QP QPConfig
-	// MPA is what is offered to the peer. If Kind is zero, the RNIC's; if IRD and ORD are zero they become
-	// DefaultReadDepth.
+	// Preset, if there is one, has what the peer needs where the settings here are
+	// zero.
+	Preset *Preset
+	// MPA is what is offered to the peer. Kind may narrow that of the QP, which it is
+	// if zero; Markers adds to what QP and RNIC ask for. If IRD and ORD are zero they
+	// become DefaultReadDepth.
 	MPA mpa.Offer
 	// NoReads leaves an IRD and ORD of zero as they are: no RDMA Reads.
 	NoReads bool
@@ -38,6 +41,11 @@ type Dialer struct {
 	// Prepare, if it is set, gets the QP that Dial has created before the
 	// connection comes up: the place to post receives.
 	Prepare func(*QP) error
+	// Wrap, if it is set, gets every TCP connection that Dial and Connect open, before
+	// the startup, and returns what to use in its place: one that records or encrypts
+	// what passes, or spoils it for a test. Unless that is the connection itself it is
+	// used by the calls of a net.Conn. Where Wrap fails the connection is closed.
+	Wrap func(net.Conn) (net.Conn, error)
 	// Net dials TCP. The zero value will do.
 	Net net.Dialer
 }
@@ -49,12 +57,10 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.dial(addr, func(qp *QP) error { return d.Connect(ctx, qp, network, addr) })
 }
 
-// Initiate makes a QP of a TCP connection on which the two sides have agreed to
-// start MPA, this side as Initiator (RFC 5044, section 7.1.3). Of the streaming
-// mode nothing may be unread. After a failure the connection is closed, but for a
-// rejection.
+// Initiate is the function Initiate with the Dialer's settings, and without a last
+// message.
 func (d *Dialer) Initiate(ctx context.Context, conn net.Conn) (*QP, error) {
-	return d.dial(conn.RemoteAddr().String(), func(qp *QP) error { return d.Upgrade(ctx, qp, conn) })
+	return d.startMPA(ctx, conn, nil)
 }
 
 func (d *Dialer) dial(to string, connect func(*QP) error) (*QP, error) {
@@ -65,7 +71,7 @@ func (d *Dialer) dial(to string, connect func(*QP) error) (*QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	qp, err := pd.CreateQP(d.QP)
+	qp, err := pd.CreateQP(d.Preset.qp(d.QP))
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +90,11 @@ func (d *Dialer) dial(to string, connect func(*QP) error) (*QP, error) {
 
 // Connect connects a QP in StateIdle, which stays Idle if that fails.
 func (d *Dialer) Connect(ctx context.Context, qp *QP, network, addr string) error {
-	if d.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
-		defer cancel()
-	}
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
 	err := d.with(qp, func(offer mpa.Offer) error {
 		err := d.attempt(ctx, qp, network, addr, offer, nil)
-		if err != nil && !d.NoFallback && fallbackAdvised(err) && ctx.Err() == nil {
+		if err != nil && !d.NoFallback && d.Preset.fallsBack() && fallbackAdvised(err) && ctx.Err() == nil {
 			err = d.fallBack(ctx, qp, network, addr, offer, err)
 		}
 		return err
@@ -102,27 +105,51 @@ func (d *Dialer) Connect(ctx context.Context, qp *QP, network, addr string) erro
 	return nil
 }
 
+// bound puts the Timeout on a context.
+func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.Timeout > 0 {
+		return context.WithTimeout(ctx, d.Timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
 // with claims the QP and settles the offer for one or two attempts.
 func (d *Dialer) with(qp *QP, connect func(mpa.Offer) error) error {
-	offer, err := qp.rnic.depths(d.MPA, d.NoReads)
-	offer.Kind = cmp.Or(offer.Kind, qp.rnic.kind)
-	if err != nil {
-		return err
-	}
 	if err := qp.claim(); err != nil {
 		return err
 	}
 	defer qp.unclaim()
+	offer, err := d.Preset.settle(qp.rnic, nil, d.MPA, d.NoReads)
+	if err == nil {
+		offer, err = qp.narrow(offer)
+	}
+	if err != nil {
+		return err
+	}
 	return connect(offer)
 }
 
 // attempt is one TCP connection and one startup.
 func (d *Dialer) attempt(ctx context.Context, qp *QP, network, addr string, offer mpa.Offer, first error) error {
-	c, err := d.Net.DialContext(ctx, network, addr)
+	c, err := d.open(ctx, network, addr)
 	if err != nil {
 		return err
 	}
 	return d.initiate(ctx, qp, c, offer, first)
+}
+
+// open opens a TCP connection, and has it wrapped.
+func (d *Dialer) open(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := d.Net.DialContext(ctx, network, addr)
+	if err != nil || d.Wrap == nil {
+		return c, err
+	}
+	wrapped, err := d.Wrap(c)
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return wrapped, nil
 }
 
 // fallBack tries again with revision 1.
@@ -134,6 +161,7 @@ func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, off
 	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with revision 1", "peer", addr, "cause", first.Error())
 	closeRejected(first)
 	offer.Dialect = mpa.DialectRFC5044
+	offer = d.Preset.sayDepths(offer, offer.Dialect, nil)
 	if err := d.attempt(ctx, qp, network, addr, offer, first); err != nil {
 		return &fallbackError{addr: addr, first: first, second: err}
 	}
@@ -155,20 +183,6 @@ func closeRejected(err error) {
 	}
 }
 
-// Upgrade is Initiate for a QP in StateIdle.
-func (d *Dialer) Upgrade(ctx context.Context, qp *QP, conn net.Conn) error {
-	if d.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
-		defer cancel()
-	}
-	err := d.with(qp, func(offer mpa.Offer) error { return d.initiate(ctx, qp, conn, offer, nil) })
-	if err != nil {
-		return &OpError{Op: "initiate", Addr: conn.RemoteAddr(), Err: err}
-	}
-	return nil
-}
-
 // initiate runs the startup as Initiator and starts the QP. If it fails the
 // connection is closed, unless the peer rejected it.
 func (d *Dialer) initiate(ctx context.Context, qp *QP, c net.Conn, offer mpa.Offer, first error) error {
@@ -176,7 +190,7 @@ func (d *Dialer) initiate(ctx context.Context, qp *QP, c net.Conn, offer mpa.Off
 	counts.count(func(s *StartupStats) { s.Started++ })
 	n, err := initiate(ctx, qp.rnic, c, offer)
 	if err == nil {
-		err = enter(ctx, qp, c, Negotiated{Negotiated: n, FellBack: first != nil, FallbackReason: first})
+		err = enter(ctx, qp, c, Negotiated{Negotiated: d.Preset.heed(n), FellBack: first != nil, FallbackReason: first})
 	}
 	if err == nil {
 		counts.count(func(s *StartupStats) { s.Established++ })
@@ -196,13 +210,18 @@ func initiate(ctx context.Context, r *RNIC, c net.Conn, offer mpa.Offer) (n mpa.
 	if err != nil {
 		return n, err
 	}
-	if err := exchange(ctx, r.log, c, m, m.Start(time.Now())); err != nil {
+	err = exchange(ctx, r.log, c, m, m.Start(time.Now()))
+	rejected := m.Rejected()
+	if err != nil && !errors.As(err, &rejected) {
 		return n, err
 	}
-	if r := m.Rejected(); r != nil {
-		return n, &RejectError{RejectError: r, Conn: c}
+	if rejected == nil {
+		return m.Negotiated(), nil
 	}
-	return m.Negotiated(), nil
+	if rejected.Closed {
+		_ = c.Close() // as the peer has
+	}
+	return n, &RejectError{RejectError: rejected, Conn: c}
 }
 
 // enter starts the QP, or tells the peer why that cannot be.
@@ -214,7 +233,7 @@ func enter(ctx context.Context, qp *QP, c net.Conn, n Negotiated) error {
 		return turnDown(ctx, c, n.Negotiated)
 	}
 	qp.rnic.resolve(&n.Negotiated)
-	err := qp.start(tcp.New(c), n)
+	err := qp.start(tcp.New(c), n, qp.stream())
 	if err != nil {
 		n.TerminateCode = mpa.CodeLocalCatastrophic
 		_ = turnDown(ctx, c, n.Negotiated)

@@ -32,15 +32,20 @@ const (
 func (qp *QP) claim() error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
+	err := qp.connectable()
+	qp.connecting = qp.connecting || err == nil
+	return err
+}
+
+func (qp *QP) connectable() error {
 	switch s := qp.eng.State(); {
 	case qp.destroyed:
 		return ErrClosed
 	case s != engine.Idle:
-		return fmt.Errorf("connect in state %v: %w", s, ErrBadState)
+		return fmt.Errorf("in state %v: %w", s, ErrBadState)
 	case qp.connecting:
 		return fmt.Errorf("the QP is being connected already: %w", ErrBadState)
 	}
-	qp.connecting = true
 	return nil
 }
 
@@ -51,19 +56,29 @@ func (qp *QP) unclaim() {
 	qp.mu.Unlock()
 }
 
+// stream returns the attributes for the next connection.
+func (qp *QP) stream() StreamAttr {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	return qp.attr
+}
+
 // start puts the QP into RTS on a connection whose startup phase is over.
-func (qp *QP) start(c *tcp.Conn, n Negotiated) error {
+func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr) error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	if qp.destroyed {
 		return ErrClosed
+	}
+	if err := a.checkNegotiated(qp.rnic.kind, &n.Negotiated); err != nil {
+		return err
 	}
 	qp.measure(c, &n)
 	p := engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, ORD: int(n.ORD), IRD: int(n.IRD)}
 	if err := qp.eng.Connect(p); err != nil {
 		return err
 	}
-	qp.conn, qp.neg, qp.closedLLP = c, n, false
+	qp.conn, qp.neg, qp.closedLLP, qp.attr = c, n, false, a
 	qp.logStart(&n)
 	select {
 	case <-qp.done: // of an earlier connection

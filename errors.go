@@ -22,6 +22,9 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 	// ErrClosed: the object was closed.
 	ErrClosed = net.ErrClosed
+	// ErrEvicted: a Listener has closed the connection, which owed a frame behind our
+	// answer, to make room for a new one; see ListenConfig.MaxHalfOpen.
+	ErrEvicted = errors.New("closed half-open to make room for another connection")
 )
 
 // ErrConnectionLost is wrapped by the error of a connection that ended without
@@ -194,6 +197,9 @@ func refusal(err error) string {
 // and belongs to whoever gets the error: use Conn as a byte stream, or close it.
 type RejectError struct {
 	*mpa.RejectError
+	// Conn is never nil. Where closing TCP is the rejection (Closed, with
+	// mpa.DialectStartKey) it is closed here too: reading and writing fail with
+	// net.ErrClosed.
 	Conn net.Conn
 }
 

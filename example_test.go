@@ -1,9 +1,12 @@
 package iwarp_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"net"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -148,4 +151,85 @@ func ExampleQP_Read() {
 	}
 	fmt.Printf("%s\n", mr.Bytes()[:n])
 	// Output: what you see is mine
+}
+
+// shop talks in lines of text to whoever connects, and changes over to RDMA where that is
+// wanted.
+func shop(ctx context.Context, conn net.Conn) {
+	r := bufio.NewReader(conn)
+	wanted, err := r.ReadString('\n')
+	if err != nil || wanted != "RDMA, please\n" {
+		_ = conn.Close()
+		return
+	}
+	// "OK" is the last line. What r may have read beyond the client's is not lost.
+	req, err := iwarp.Respond(ctx, iwarp.Buffered(conn, r), []byte("OK\n"), iwarp.ListenConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("this is a Send")})
+	_ = qp.Close()
+}
+
+// MPA can begin on a TCP connection that has been used otherwise.
+func ExampleInitiate() {
+	ctx := context.Background()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		shop(ctx, conn)
+	}()
+
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprint(conn, "RDMA, please\n")
+	r := bufio.NewReader(conn)
+	answer, err := r.ReadString('\n')
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(answer)
+
+	buf := make([]byte, 64)
+	d := iwarp.Dialer{Prepare: func(qp *iwarp.QP) error {
+		mr, err := qp.PD().Register(buf, iwarp.LocalWrite)
+		if err != nil {
+			return err
+		}
+		return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, len(buf))}})
+	}}
+	qp, err := iwarp.Initiate(ctx, iwarp.Buffered(conn, r), nil, d)
+	var rejected *iwarp.RejectError
+	switch {
+	case errors.As(err, &rejected):
+		fmt.Fprint(rejected.Conn, "then in plain text, please\n") // TCP is still there
+		return
+	case err != nil:
+		log.Fatal(err)
+	}
+	defer qp.Close()
+
+	var wc [1]iwarp.WC
+	for qp.RecvCQ().Poll(wc[:]) == 0 {
+		if err := qp.RecvCQ().Wait(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Printf("%s\n", buf[:wc[0].Length])
+	// Output:
+	// OK
+	// this is a Send
 }

@@ -18,6 +18,9 @@ type ListenConfig struct {
 	// PD is where Accept creates QPs, unless it is told otherwise. If nil, each
 	// connection gets a Protection Domain of its own.
 	PD *PD
+	// Preset, if there is one, has what the peers need where the settings here, and
+	// those of an AcceptConfig, are zero.
+	Preset *Preset
 	// RequestTimeout bounds the wait for a peer's whole MPA Request. If zero, 5 s;
 	// if negative, there is none.
 	RequestTimeout time.Duration
@@ -28,12 +31,12 @@ type ListenConfig struct {
 	// mpa.ResponderConfig.
 	Messages bool
 	// Markers and NoCRC are what a non-permissive RNIC says of itself when it turns
-	// down a revision 0 Request.
+	// down a revision 0 Request; Markers also if it is the RNIC's preference.
 	Markers, NoCRC bool
-	// MaxHalfOpen bounds the connections that have not been accepted yet: whose
-	// Request has not arrived, or waits for Accept. For one more, the oldest whose
-	// Request has not arrived is closed; if there is none, the new one. If zero,
-	// 1024.
+	// MaxHalfOpen bounds the connections that are not up yet: whose Request has not
+	// arrived, or waits for Accept, or which owe a frame behind our answer, as they do
+	// in some dialects. For one more, the oldest that owes us anything is closed; if
+	// there is none, the new one. If zero, 1024.
 	MaxHalfOpen int
 	// Net listens on TCP. The zero value will do.
 	Net net.ListenConfig
@@ -54,12 +57,12 @@ type Listener struct {
 	counts startupCounts
 
 	mu      sync.Mutex
-	silent  *list.List // of *halfOpen: their Requests have not arrived; the oldest first
+	silent  *list.List // of *halfOpen: they owe us a Request, or another frame; the oldest first
 	waiting int        // Requests that wait for Accept
 	err     error      // why the TCP listener ended
 }
 
-// halfOpen is a connection whose Request has not arrived.
+// halfOpen is a connection on which a frame of the startup is awaited.
 type halfOpen struct {
 	conn    net.Conn
 	evicted bool // guarded by Listener.mu
@@ -159,7 +162,29 @@ func (l *Listener) admit(c net.Conn) {
 
 func (l *Listener) tally() tally { return tally{&l.rnic.startup, &l.counts} }
 
-// evict closes the oldest connection whose Request has not arrived, and reports
+// hold counts a connection as half-open, whose Request has been answered and which
+// owes another frame. If there is no room, an older one is closed for it; it is never
+// refused, as the consumer has taken it. release ends that, and reports whether the
+// connection was closed meanwhile to make room.
+func (l *Listener) hold(c net.Conn) (release func() (evicted bool)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.silent.Len()+l.waiting >= l.cfg.MaxHalfOpen {
+		l.evict()
+	}
+	h := &halfOpen{conn: c}
+	e := l.silent.PushBack(h)
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !h.evicted {
+			l.silent.Remove(e)
+		}
+		return h.evicted
+	}
+}
+
+// evict closes the oldest connection on which a frame is awaited, and reports
 // whether there was one.
 func (l *Listener) evict() bool {
 	e := l.silent.Front()
@@ -175,7 +200,7 @@ func (l *Listener) evict() bool {
 
 // respond reads the Request of one connection and offers it to Accept.
 func (l *Listener) respond(h *halfOpen, e *list.Element) {
-	req := &Request{rnic: l.rnic, pd: l.cfg.PD, conn: h.conn, counts: l.tally()}
+	req := &Request{ln: l, rnic: l.rnic, pd: l.cfg.PD, conn: h.conn, counts: l.tally()}
 	err := req.read(l.ctx, &l.cfg)
 	if !l.arrived(h, e, err) {
 		_ = h.conn.Close()
@@ -185,7 +210,12 @@ func (l *Listener) respond(h *halfOpen, e *list.Element) {
 	case l.ready <- req:
 	case <-l.ctx.Done():
 		_ = h.conn.Close()
+		l.handedOver()
 	}
+}
+
+// handedOver takes off a connection whose Request has waited for Accept.
+func (l *Listener) handedOver() {
 	l.mu.Lock()
 	l.waiting--
 	l.mu.Unlock()
@@ -214,6 +244,7 @@ func (l *Listener) arrived(h *halfOpen, e *list.Element, err error) bool {
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	select {
 	case r := <-l.ready:
+		l.handedOver()
 		return r, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -235,7 +266,7 @@ func (l *Listener) Close() error {
 
 // ListenerStats counts what a Listener sees.
 type ListenerStats struct {
-	HalfOpen int // connections not accepted yet
+	HalfOpen int // connections that are not up yet
 	Waiting  int // of these, such whose Request is there for Accept
 	StartupStats
 }

@@ -13,6 +13,7 @@ import (
 func (qp *QP) logStart(n *Negotiated) {
 	qp.rnic.log.Log(context.Background(), LevelConnection, "iwarp: connection established",
 		"qp", qp.num, "role", n.Role.String(), "dialect", n.Dialect.String(), "revision", n.Revision,
+		"ddp_version", n.DDPVersion,
 		"crc", n.CRC, "markers_send", n.MarkersSend, "markers_receive", n.MarkersReceive,
 		"ird", n.IRD, "ord", n.ORD, "peer_to_peer", n.PeerToPeer, "rtr", n.RTR.String(),
 		"emss", n.EMSS, "mulpdu", n.MULPDU, "fell_back", n.FellBack)

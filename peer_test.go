@@ -15,15 +15,22 @@ import (
 // A peer is the other end of a connection, played by the test octet by octet with
 // the product's own codecs, which write illegal values too.
 type peer struct {
-	t    testing.TB
-	conn net.Conn
-	tx   mpa.Writer
-	rx   mpa.Reader
-	in   []byte // read and not looked at
+	t       testing.TB
+	conn    net.Conn
+	version uint8 // of DDP and RDMAP
+	tx      mpa.Writer
+	rx      mpa.Reader
+	in      []byte // read and not looked at
 }
 
 func newPeer(t testing.TB, c net.Conn) *peer {
-	return &peer{t: t, conn: c, tx: mpa.NewWriter(false, true), rx: mpa.NewReader(false, true)}
+	return &peer{t: t, conn: c, version: 1, tx: mpa.NewWriter(false, true), rx: mpa.NewReader(false, true)}
+}
+
+// becomeRDMAC has the peer speak as an RDMAC RNIC from now on: version 0, with markers
+// both ways.
+func (p *peer) becomeRDMAC() {
+	p.version, p.tx, p.rx = 0, mpa.NewWriter(true, true), mpa.NewReader(true, true)
 }
 
 // dialPeer is a peer that connects.
@@ -106,14 +113,14 @@ func (p *peer) fpdu(h ddp.Header, payload []byte) []byte {
 
 // message frames an untagged message of one segment.
 func (p *peer) message(op rdmap.Opcode, msn uint32, payload []byte) []byte {
-	h := op.Header(1)
+	h := op.Header(p.version)
 	h.Last, h.MSN = true, msn
 	return p.fpdu(h, payload)
 }
 
 // write frames an RDMA Write of one segment.
 func (p *peer) write(stag uint32, to uint64, payload []byte) []byte {
-	h := rdmap.OpWrite.Header(1)
+	h := rdmap.OpWrite.Header(p.version)
 	h.Last, h.STag, h.TO = true, stag, to
 	return p.fpdu(h, payload)
 }
@@ -137,8 +144,9 @@ func (p *peer) want(op rdmap.Opcode) ddp.Segment {
 		}
 		s, err := ddp.Parse(bytes.Clone(f.ULPDU))
 		p.in = p.in[n:]
-		if err != nil || rdmap.OpcodeOf(&s.Header) != op {
-			p.t.Fatalf("peer: got %v (%v), want a %v", s.Header, err, op)
+		v, _ := rdmap.ParseControl(s.RsvdULP)
+		if err != nil || rdmap.OpcodeOf(&s.Header) != op || s.Version != p.version || v != p.version {
+			p.t.Fatalf("peer: got %v (%v), RDMAP version %d, want a %v of version %d", s.Header, err, v, op, p.version)
 		}
 		return s
 	}
@@ -162,6 +170,16 @@ func (p *peer) wantTerminate(code rdmap.Code) {
 	if err != nil || got.Code != code {
 		p.t.Fatalf("peer: got a Terminate with %v (%v), want %v", got.Code, err, code)
 	}
+}
+
+// wantFIN waits for the other end to close in order, and returns what came before.
+func (p *peer) wantFIN() []byte {
+	p.t.Helper()
+	left, err := io.ReadAll(p.conn)
+	if err != nil {
+		p.t.Fatalf("peer: %q, then %v, want a FIN", left, err)
+	}
+	return left
 }
 
 // wantClosed waits for the other end to close: a FIN, or a RST if octets were in

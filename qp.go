@@ -70,6 +70,10 @@ type QPConfig struct {
 	// Close. By default, as with the RDMA verbs, the connection closes when what
 	// was posted is finished.
 	HalfClose bool
+	// Stream is what is asked of markers and of the DDP and RDMAP version. CreateQP
+	// returns ErrVersion or ErrMarkersRequired for what the RNIC cannot do. It takes
+	// effect when the QP is connected; until then QP.ModifyStream changes it. [V02]
+	Stream StreamAttr
 }
 
 func (c *QPConfig) fill() error {
@@ -126,9 +130,10 @@ type QP struct {
 
 	mu         sync.Mutex // guards what follows
 	eng        *engine.QP
-	conn       *tcp.Conn // nil when there is none
-	connecting bool      // by a Dialer or a Request
-	writing    bool      // someone is sending: what is queued goes along
+	attr       StreamAttr // for the next connection
+	conn       *tcp.Conn  // nil when there is none
+	connecting bool       // by a Dialer or a Request
+	writing    bool       // someone is sending: what is queued goes along
 	gather     *engine.Gather
 	timer      *time.Timer
 	timerAt    time.Time
@@ -146,7 +151,7 @@ type QP struct {
 // CreateQP returns a QP in state Idle. Receives may be posted to it before it
 // is connected, and must be if the peer sends first.
 func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
-	qp := &QP{rnic: pd.rnic, pd: pd, cfg: cfg, done: make(chan struct{})}
+	qp := &QP{rnic: pd.rnic, pd: pd, cfg: cfg, attr: cfg.Stream, done: make(chan struct{})}
 	if err := qp.acquire(); err != nil {
 		return nil, &OpError{Op: "create QP", Err: err}
 	}
@@ -156,6 +161,9 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 // acquire takes all that a QP needs of others, or nothing.
 func (qp *QP) acquire() error {
 	if err := qp.cfg.fill(); err != nil {
+		return err
+	}
+	if err := qp.attr.check(qp.rnic.kind); err != nil {
 		return err
 	}
 	for _, take := range []func() error{qp.enterPD, qp.takeShares, qp.takeCQs, qp.takeSRQ, qp.enroll} {
@@ -330,31 +338,6 @@ func (qp *QP) cause() error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return publicError(qp.eng.Cause())
-}
-
-// A QPAttr is what QP.Query returns.
-type QPAttr struct {
-	State State
-	// IRD and ORD are in force: how many RDMA Reads may be outstanding inbound and
-	// outbound. They are 0 before there is a connection. [P45]
-	IRD, ORD int
-	// MULPDU is the largest ULPDU sent, in octets: it follows TCP's EMSS.
-	MULPDU int
-	// Sends and Receives are the requests that are not complete.
-	Sends, Receives int
-	// Terminate is what was sent to the peer or received from it; nil if neither.
-	Terminate *TerminateError
-}
-
-// Query returns the QP's present attributes.
-func (qp *QP) Query() QPAttr {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	p := qp.eng.Negotiated()
-	a := QPAttr{State: State(qp.eng.State()), IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU}
-	a.Sends, a.Receives = qp.eng.Outstanding()
-	_ = errors.As(publicError(qp.eng.Cause()), &a.Terminate)
-	return a
 }
 
 // Done is closed when the connection has ended and all work is flushed, and when

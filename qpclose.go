@@ -8,36 +8,6 @@ import (
 	"github.com/goiwarp/iwarp/internal/engine"
 )
 
-// Modify carries out a transition of the RDMA verbs (section 6.2) that the
-// consumer may ask for: RTS to Closing (without draining: work under way makes
-// it a bad close), RTS to Terminate, RTS or Idle to Error, Error to Idle.
-//
-// To Idle is also how a QP whose connection has ended is made ready for another:
-// before that, and before the next Connect, it takes no work, in StateIdle too,
-// so that nobody waits for a connection that is over.
-func (qp *QP) Modify(to State) error {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if err := qp.modify(engine.State(to)); err != nil {
-		return &OpError{Op: "modify QP", Err: err}
-	}
-	qp.push()
-	return nil
-}
-
-func (qp *QP) modify(to engine.State) error {
-	if qp.destroyed {
-		return ErrClosed
-	}
-	if err := qp.eng.Modify(time.Now(), to); err != nil {
-		return err
-	}
-	if to == engine.Idle && qp.closedLLP {
-		qp.conn, qp.closedLLP = nil, false
-	}
-	return nil
-}
-
 // CloseWrite closes our half of the connection: no more work is taken, what was
 // posted is carried out, then a FIN is sent. Receiving goes on until the peer
 // closes its half. A Read that the peer asks for after that is an error.

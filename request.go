@@ -10,17 +10,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Request is a peer's wish for a connection: accept or reject it, or Close.
 type Request struct {
+	ln     *Listener // nil: of Respond
 	rnic   *RNIC
 	pd     *PD
 	conn   net.Conn
 	m      *mpa.Responder
 	counts tally
+	preset *Preset // the Listener's, or that of the last Accept
 
 	mu       sync.Mutex
 	answered bool
@@ -32,7 +33,12 @@ type AcceptConfig struct {
 	PD *PD
 	// QP configures the QP that Accept creates.
 	QP QPConfig
-	// MPA is what we answer. If IRD and ORD are zero they become DefaultReadDepth.
+	// Preset, if there is one, has what the peer needs where the settings here are
+	// zero. If nil, the Listener's.
+	Preset *Preset
+	// MPA is what we answer. Kind may narrow that of the QP, which it is if zero;
+	// Markers adds to what QP and RNIC ask for. If IRD and ORD are zero they become
+	// DefaultReadDepth.
 	MPA mpa.Offer
 	// NoReads leaves an IRD and ORD of zero as they are: no RDMA Reads.
 	NoReads bool
@@ -41,48 +47,13 @@ type AcceptConfig struct {
 	Prepare func(*QP) error
 }
 
-// Respond waits for the MPA Request on a TCP connection on which the two sides
-// have agreed to start MPA, this side as Responder (RFC 5044, section 7.1.3).
-// lastMessage, if there is one, is the last of the streaming mode: it is sent
-// first. Of the streaming mode nothing may be unread. After an error the
-// connection is closed.
-func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenConfig) (*Request, error) {
-	rnic := cfg.RNIC
-	if rnic == nil && cfg.PD != nil {
-		rnic = cfg.PD.rnic
-	}
-	if rnic == nil {
-		rnic = NewRNIC(RNICConfig{})
-	}
-	r, err := respondLater(ctx, conn, rnic, lastMessage, cfg)
-	if err != nil {
-		_ = conn.Close()
-		return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
-	}
-	return r, nil
-}
-
-// respondLater ends the streaming mode and reads the Request.
-func respondLater(ctx context.Context, conn net.Conn, rnic *RNIC, lastMessage []byte, cfg ListenConfig) (*Request, error) {
-	if len(lastMessage) > 0 {
-		if err := answer(ctx, conn, lastMessage); err != nil {
-			return nil, err
-		}
-	}
-	r := &Request{rnic: rnic, pd: cfg.PD, conn: conn, counts: tally{&rnic.startup}}
-	err := r.read(ctx, &cfg)
-	if err != nil {
-		r.counts.failed(err)
-	}
-	return r, err
-}
-
 // read reads the peer's MPA Request.
 func (r *Request) read(ctx context.Context, cfg *ListenConfig) error {
 	r.counts.count(func(s *StartupStats) { s.Started++ })
+	r.preset = cfg.Preset
 	r.m = mpa.NewResponder(mpa.ResponderConfig{
-		Timeout: cfg.RequestTimeout, Kind: r.rnic.kind, Dialects: cfg.Dialects, Messages: cfg.Messages,
-		Markers: cfg.Markers, NoCRC: cfg.NoCRC,
+		Timeout: cfg.RequestTimeout, Kind: r.rnic.kind, Dialects: cfg.Preset.serves(cfg.Dialects), Messages: cfg.Messages,
+		Markers: cfg.Markers || r.rnic.markers, NoCRC: cfg.NoCRC,
 	})
 	r.m.Start(time.Now())
 	return exchange(ctx, r.rnic.log, r.conn, r.m, nil)
@@ -117,8 +88,11 @@ func (r *Request) RemoteAddr() net.Addr { return r.conn.RemoteAddr() }
 // LocalAddr returns our address.
 func (r *Request) LocalAddr() net.Addr { return r.conn.LocalAddr() }
 
-// Accept creates a QP and brings up the connection. If the error wraps ErrLimit,
-// ErrInvalid or mpa.ErrOffer the Request can still be answered.
+// Accept creates a QP and brings up the connection. In some dialects the peer owes a
+// frame behind our answer, which Accept waits for. If the error wraps ErrLimit,
+// ErrInvalid, ErrVersion, ErrMarkersRequired or mpa.ErrOffer the Request can still be
+// answered. (Behind a private data message the peer's wish for markers comes with its
+// Start Key: then our answer is out, and another is ErrBadState.)
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 	qp, err := r.accept(ctx, cfg)
 	if err != nil {
@@ -177,47 +151,74 @@ func (r *Request) bringUp(ctx context.Context, qp *QP, cfg AcceptConfig) error {
 	if r.answered {
 		return errAnswered
 	}
-	offer, err := qp.rnic.depths(cfg.MPA, cfg.NoReads)
-	if err != nil {
-		return err
-	}
 	if err := qp.claim(); err != nil {
 		return err
 	}
 	defer qp.unclaim()
-	reply, err := r.m.Accept(time.Now(), offer)
+	reply, err := r.reply(qp, &cfg)
 	if err != nil {
 		return err
 	}
 	r.answered = true
 	if err := r.start(ctx, qp, reply); err != nil {
 		_ = r.conn.Close()
-		r.counts.failed(err)
+		if !errors.Is(err, ErrEvicted) { // which was counted
+			r.counts.failed(err)
+		}
 		return err
 	}
 	r.counts.count(func(s *StartupStats) { s.Established++ })
 	return nil
 }
 
+// reply returns the accepting answer, if the QP can have the connection at all.
+func (r *Request) reply(qp *QP, cfg *AcceptConfig) ([]byte, error) {
+	r.preset = cmp.Or(cfg.Preset, r.preset)
+	offer, err := r.preset.settle(qp.rnic, r.m.Request(), cfg.MPA, cfg.NoReads)
+	if err == nil {
+		offer.Dialect = r.Dialect()
+		offer, err = qp.narrow(offer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := qp.stream().answerable(r.m.Request(), offer.Kind); err != nil {
+		return nil, err
+	}
+	return r.m.Accept(time.Now(), offer)
+}
+
 func (r *Request) start(ctx context.Context, qp *QP, reply []byte) error {
 	if err := r.send(ctx, reply); err != nil {
 		return err
 	}
-	if !r.m.Done() { // the dialect has one more frame
-		if err := exchange(ctx, r.rnic.log, r.conn, r.m, nil); err != nil {
+	if !r.m.Done() {
+		if err := r.await(ctx); err != nil {
 			return err
 		}
 	}
-	n := r.m.Negotiated()
-	qp.rnic.resolve(&n)
-	return qp.start(tcp.New(r.conn), Negotiated{Negotiated: n})
+	return enter(ctx, qp, r.conn, Negotiated{Negotiated: r.preset.heed(r.m.Negotiated())})
+}
+
+// await waits for the frame that the peer owes behind our answer: an Rtr frame or a
+// Start Key. Until then the connection is half-open again. [Z04]
+func (r *Request) await(ctx context.Context) error {
+	if r.ln == nil {
+		return exchange(ctx, r.rnic.log, r.conn, r.m, nil)
+	}
+	release := r.ln.hold(r.conn)
+	err := exchange(ctx, r.rnic.log, r.conn, r.m, nil)
+	if evicted := release(); evicted {
+		return ErrEvicted
+	}
+	return err
 }
 
 var errAnswered = fmt.Errorf("%w: the request was answered before", ErrBadState)
 
 // Reject refuses the connection, with private data for the peer's consumer. TCP
 // stays open and belongs to the caller: use it as a byte stream, or close it. With
-// mpa.DialectStartKey there is no Conn: closing TCP is the rejection.
+// mpa.DialectStartKey closing TCP is the rejection: the Conn is closed already.
 func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 	return r.RejectDepths(privateData, 0, 0)
 }
@@ -228,9 +229,6 @@ func (r *Request) RejectDepths(privateData []byte, ird, ord uint16) (net.Conn, e
 	if err := r.reject(privateData, ird, ord); err != nil {
 		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
 	}
-	if !r.m.KeepsTCP() {
-		return nil, nil
-	}
 	return r.conn, nil
 }
 
@@ -239,6 +237,9 @@ func (r *Request) reject(privateData []byte, ird, ord uint16) error {
 	defer r.mu.Unlock()
 	if r.answered {
 		return errAnswered
+	}
+	if err := r.preset.checkPrivateData(r.m.Request().Dialect, len(privateData)); err != nil {
+		return err
 	}
 	reply, err := r.m.Reject(privateData, ird, ord)
 	if err != nil {

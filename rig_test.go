@@ -2,9 +2,11 @@ package iwarp_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +55,7 @@ type setup struct {
 	accept iwarp.AcceptConfig
 	listen iwarp.ListenConfig
 	pipe   bool // connect the two by a pipe, for virtual time
+	delay  bool // start MPA on a TCP connection that is there already
 }
 
 // connect brings up a connection and returns its Initiator and its Responder.
@@ -68,6 +71,13 @@ func (s setup) connect(t testing.TB) (ini, res *end) {
 // try is connect where the connection may not come up.
 func (s setup) try(t testing.TB) (ini, res *end, err error) {
 	t.Helper()
+	ini, res, iniErr, resErr := s.meet(t)
+	return ini, res, cmp.Or(iniErr, resErr)
+}
+
+// meet has both sides start at once, and returns what came of it on either.
+func (s setup) meet(t testing.TB) (ini, res *end, iniErr, resErr error) {
+	t.Helper()
 	if s.PD == nil {
 		s.PD = newPD(t, newRNIC(t, iwarp.RNICConfig{}))
 	}
@@ -76,36 +86,34 @@ func (s setup) try(t testing.TB) (ini, res *end, err error) {
 	}
 	ini, res = &end{t: t, rnic: s.PD.RNIC(), pd: s.PD}, &end{t: t, rnic: s.accept.PD.RNIC(), pd: s.accept.PD}
 	s.listen.PD = s.accept.PD
-	both := s.overTCP
-	if s.pipe {
-		both = s.overPipe
-	}
-	dial, request := both(t)
-	accepted := make(chan error, 1)
-	go func() {
+	dial, request := s.ways(t)
+	accepted := dialInBackground(t, func() error {
 		req, err := request()
 		if err == nil {
 			res.QP, err = req.Accept(within(t), s.accept)
 		}
-		accepted <- err
-	}()
-	ini.QP, err = dial()
-	if other := <-accepted; err == nil {
-		err = other
-	}
-	return ini, res, err
+		return err
+	})
+	ini.QP, iniErr = dial()
+	resErr = <-accepted
+	return ini, res, iniErr, resErr
 }
 
-func (s *setup) overTCP(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
-	ln := listen(t, s.listen)
+// ways returns how the two sides start.
+func (s *setup) ways(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
 	ctx := within(t)
-	return func() (*iwarp.QP, error) { return s.Dial(ctx, "tcp", ln.Addr().String()) },
-		func() (*iwarp.Request, error) { return ln.Accept(ctx) }
-}
-
-func (s *setup) overPipe(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
-	a, b := newPipe(t)
-	ctx := t.Context()
+	var a, b net.Conn
+	switch {
+	case s.pipe:
+		ctx = t.Context()
+		a, b = newPipe(t)
+	case s.delay:
+		a, b = tcpPair(t)
+	default:
+		ln := listen(t, s.listen)
+		return func() (*iwarp.QP, error) { return s.Dial(ctx, "tcp", ln.Addr().String()) },
+			func() (*iwarp.Request, error) { return ln.Accept(ctx) }
+	}
 	return func() (*iwarp.QP, error) { return s.Initiate(ctx, a) },
 		func() (*iwarp.Request, error) { return iwarp.Respond(ctx, b, nil, s.listen) }
 }
@@ -316,6 +324,20 @@ func listenTCP(t testing.TB) net.Listener {
 	return ln
 }
 
+// tcpPair returns both ends of a TCP connection.
+func tcpPair(t testing.TB) (a, b net.Conn) {
+	t.Helper()
+	ln := listenTCP(t)
+	a = dialTCP(t, ln.Addr().String())
+	b, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	_ = b.SetDeadline(time.Now().Add(soon))
+	return a, b
+}
+
 // until waits for something that gives no notice of itself.
 func until(t testing.TB, there func() bool, what string) {
 	t.Helper()
@@ -338,3 +360,6 @@ func dialectOf(t *testing.T, revision uint8) mpa.Dialect {
 	}
 	return d
 }
+
+// contains reports whether an error says something.
+func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }

@@ -23,6 +23,11 @@ type RNICConfig struct {
 	// it can use and on the revisions of MPA it takes. If zero, mpa.KindPermissive:
 	// any. [N01]
 	Kind mpa.Kind
+	// Markers is the marker receive preference: connections ask for markers in what
+	// they receive (M=1) even where neither the QP nor the offer does. An RDMAC RNIC
+	// always has them. By default connections do without: not every peer can send
+	// them. [V01]
+	Markers bool
 	// Limits bounds what can be taken of the RNIC. If zero, nothing is bounded.
 	Limits Limits
 }
@@ -42,11 +47,12 @@ const (
 // It hands out all that its users share, within its Limits, and to nobody but
 // them: a peer can neither make nor reserve anything of it (RFC 5042, section 3).
 type RNIC struct {
-	log    *slog.Logger
-	kind   mpa.Kind
-	table  *memory.Table
-	maxIRD int // Limits.IRD
-	ledger ledger
+	log     *slog.Logger
+	kind    mpa.Kind
+	markers bool // the marker receive preference
+	limits  Limits
+	table   *memory.Table
+	ledger  ledger
 
 	mu     sync.Mutex
 	closed bool
@@ -61,13 +67,61 @@ type RNIC struct {
 
 // NewRNIC returns an RNIC.
 func NewRNIC(cfg RNICConfig) *RNIC {
-	r := &RNIC{log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), table: memory.NewTable(), maxIRD: cfg.Limits.IRD, qps: make(map[*QP]struct{})}
+	r := &RNIC{
+		log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), limits: cfg.Limits,
+		table: memory.NewTable(), qps: make(map[*QP]struct{}),
+	}
+	r.markers = cfg.Markers || r.kind == mpa.KindRDMAC
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.ledger.init(cfg.Limits)
 	r.events.init(cfg.EventDepth)
 	return r
+}
+
+// An RNICAttr is what RNIC.Query returns.
+type RNICAttr struct {
+	// Kind is the kind of RNIC. [N01]
+	Kind mpa.Kind
+	// MarkersReceive is whether connections ask for markers in what they receive, if
+	// neither the QP nor the offer says otherwise.
+	MarkersReceive bool
+	// Versions are those of DDP and RDMAP that the RNIC has, and VersionSelectable is
+	// whether a QP can be set to one of several. [V01]
+	Versions          []Version
+	VersionSelectable bool
+	// Limits are those that the RNIC was configured with. Zero means no bound.
+	Limits Limits
+	// MaxQueueDepth bounds each Send, Receive and Shared Receive Queue, and MaxCQDepth
+	// each Completion Queue, in entries; MaxSGE the elements of a request, and
+	// MaxInline its inline data, in octets.
+	MaxQueueDepth, MaxCQDepth, MaxSGE, MaxInline int
+	// MaxIRD and MaxORD bound the RDMA Reads outstanding on one connection. [P45]
+	MaxIRD, MaxORD int
+}
+
+// Query returns the RNIC's attributes. They do not change.
+func (r *RNIC) Query() RNICAttr {
+	a := RNICAttr{
+		Kind: r.kind, MarkersReceive: r.markers, Versions: r.versions(), Limits: r.limits,
+		MaxQueueDepth: MaxQueueDepth, MaxCQDepth: MaxCQDepth, MaxSGE: MaxSGE, MaxInline: MaxInline,
+		MaxIRD: mpa.NoNegotiation - 1, MaxORD: mpa.NoNegotiation - 1,
+	}
+	a.VersionSelectable = len(a.Versions) > 1
+	if r.limits.IRD > 0 {
+		a.MaxIRD = min(a.MaxIRD, r.limits.IRD)
+	}
+	return a
+}
+
+func (r *RNIC) versions() (v []Version) {
+	for _, version := range []Version{Version0, Version1} {
+		if hasVersion(r.kind, version) {
+			v = append(v, version)
+		}
+	}
+	return v
 }
 
 // Close aborts the connections that are left and ends NextEvent.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -82,12 +83,37 @@ func exchange(ctx context.Context, log *slog.Logger, c net.Conn, m startupMachin
 			frame, err = readFrame(log, c, m)
 		}
 		if err != nil {
-			// What there may be is a last word before the connection is closed. [N04]
-			_ = writeFrame(log, c, m, m.Output())
-			return g.cause(err)
+			err = g.cause(err)
+			g.part(log, m, err)
+			return err
 		}
 	}
 	return g.lift()
+}
+
+// part closes a connection in order if the two ends differ in the revision, behind
+// the last word that there may be. The caller closes it in any case.
+//
+// draft-carrier-rddp-rnic-interop-00, section 5.2.1: it "would send an MPA Reply
+// Frame with the Rev field equal to one and then gracefully close the connection",
+// and section 5.2.2: "will gracefully close the connection after it reads the
+// incompatible Rev field". Where there is a second attempt, that does not wait. [N04]
+func (g guard) part(log *slog.Logger, m startupMachine, err error) {
+	var s *mpa.StartupError
+	if !errors.As(err, &s) || s.Failure != mpa.FailureRevision {
+		return
+	}
+	if g.until(time.Now().Add(mpa.DefaultRequestTimeout)) == nil && writeFrame(log, g.conn, m, m.Output()) == nil {
+		g.linger()
+	}
+}
+
+// linger sends a FIN and waits for the peer's, until the deadline: what it sends
+// meanwhile must not meet with a RST, which might overtake our last words.
+func (g guard) linger() {
+	if tcp.CloseWrite(g.conn) == nil {
+		_, _ = io.Copy(io.Discard, g.conn)
+	}
 }
 
 // writeFrame sends a frame in one write: some RNICs want it in one segment.
@@ -157,8 +183,8 @@ func answer(ctx context.Context, c net.Conn, b []byte) error {
 // limit. [Z29]
 func (r *RNIC) depths(o mpa.Offer, noReads bool) (mpa.Offer, error) {
 	most := mpa.NoNegotiation
-	if r.maxIRD > 0 {
-		most = min(r.maxIRD, most)
+	if r.limits.IRD > 0 {
+		most = min(r.limits.IRD, most)
 	}
 	if int(o.IRD) > most && o.IRD != mpa.NoNegotiation {
 		return o, &LimitError{Resource: "IRD of a connection", Limit: int64(most), Wanted: int64(o.IRD)}
@@ -185,14 +211,15 @@ func (r *RNIC) resolve(n *mpa.Negotiated) {
 			n.IRD = max(n.IRD, min(n.PeerORD, DefaultMaxIRD))
 		}
 	}
-	if r.maxIRD > 0 {
-		n.IRD = uint16(min(int(n.IRD), r.maxIRD))
+	if r.limits.IRD > 0 {
+		n.IRD = uint16(min(int(n.IRD), r.limits.IRD))
 	}
 }
 
 // turnDown ends a connection that the startup frames have brought up and that
 // cannot be used: the peer learns why by a Terminate, which is given the time to
-// arrive. A Responder may not send one. [E05] [E10] [E11]
+// arrive. A Responder that must wait for an FPDU sends none: it closes in order.
+// [E05] [E10] [E11] [Q11]
 func turnDown(ctx context.Context, c net.Conn, n mpa.Negotiated) error {
 	defer func() { _ = c.Close() }()
 	qp := engine.New(engine.Config{})
@@ -200,19 +227,14 @@ func turnDown(ctx context.Context, c net.Conn, n mpa.Negotiated) error {
 		return err
 	}
 	err := publicError(qp.Cause())
-	v := qp.Output(time.Now(), engine.NewGather())
-	h, ok := c.(interface{ CloseWrite() error })
-	if len(v) == 0 {
-		return err
-	}
 	g := watch(ctx, c)
 	defer g.stop()
 	if g.until(time.Now().Add(mpa.DefaultRequestTimeout)) != nil {
 		return err
 	}
-	bufs := net.Buffers(v)
-	if _, failed := bufs.WriteTo(c); failed == nil && ok && h.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, c)
+	bufs := net.Buffers(qp.Output(time.Now(), engine.NewGather()))
+	if _, failed := tcp.WriteBuffers(c, &bufs); failed == nil {
+		g.linger()
 	}
 	return err
 }

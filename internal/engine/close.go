@@ -12,6 +12,10 @@ import (
 // ErrLost reports a connection that ended without an orderly close.
 var ErrLost = errors.New("TCP connection lost")
 
+// ErrVersions reports a connection whose DDP and RDMAP are not of the same version, or
+// not of a known one.
+var ErrVersions = errors.New("versions of DDP and RDMAP that do not go together")
+
 // ErrTimeout reports a peer that did not play its part in time.
 var ErrTimeout = errors.New("timed out")
 
@@ -99,7 +103,8 @@ func (q *QP) PeerClosed(now time.Time, unread int) {
 }
 
 // halfClosed judges a FIN in RTS. A Responder that has heard nothing can never
-// send: with work posted the connection has failed, without it is just over.
+// send: with work posted the connection has failed, without it is just over, unless
+// the peer has left because of our answer.
 func (q *QP) halfClosed(unread int) {
 	mute := !q.SendFirst && !q.heard
 	switch {
@@ -109,6 +114,8 @@ func (q *QP) halfClosed(unread int) {
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed while RDMA Reads were outstanding"}, nil)
 	case q.partial != [2]bool{}:
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed in the middle of a message"}, nil)
+	case mute && q.unlike():
+		q.deserted()
 	case mute && !q.sq.empty():
 		q.abort(fmt.Errorf("peer closed before it sent an FPDU: %w", ErrLost))
 	default:
@@ -117,12 +124,41 @@ func (q *QP) halfClosed(unread int) {
 	}
 }
 
+// unlike reports startup frames of different revisions: whoever got the later one may
+// not have liked it.
+func (q *QP) unlike() bool { return !q.heard && q.Revision != q.PeerRevision }
+
+// deserted ends a connection that the peer has closed in order before its first FPDU,
+// by all appearance on our answer. There is nobody to send a Terminate to, nor may we
+// send one: our half is closed as the peer's was.
+//
+// CARRIER, Section 5.2.2: "The Non-permissive IETF RNIC will gracefully close the
+// connection after it reads the incompatible Rev field in the MPA Reply Frame." [N03]
+func (q *QP) deserted() {
+	q.cause = fmt.Errorf("the peer closed the connection before its first FPDU: %w: %s", ErrLost, q.difference())
+	q.notice(Notice{Kind: NoticeConnectionLost, Err: q.cause})
+	q.setState(Terminate)
+}
+
+// difference names the revisions of both sides.
+func (q *QP) difference() string {
+	s := fmt.Sprintf("its startup frame was of revision %d and ours of revision %d", q.PeerRevision, q.Revision)
+	if q.DDPVersion == 0 {
+		s += ", with DDP and RDMAP version 0, which a non-permissive IETF RNIC does not have"
+	}
+	return s
+}
+
 // Failed reports that the connection is lost: a reset, a time-out. If octets
 // are in flight, Abandon is to be called too.
 func (q *QP) Failed(now time.Time, err error) {
 	switch q.state {
 	case RTS, Closing:
-		q.abort(fmt.Errorf("%w: %w", ErrLost, err))
+		cause := fmt.Errorf("%w: %w", ErrLost, err)
+		if q.state == RTS && q.unlike() {
+			cause = fmt.Errorf("%w (before the peer's first FPDU; %s)", cause, q.difference())
+		}
+		q.abort(cause)
 	case Terminate:
 		q.end(Drop)
 	}

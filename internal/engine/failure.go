@@ -106,7 +106,23 @@ func mpaCode(c mpa.Code) rdmap.Code { return rdmap.Code(0x2000 | uint16(c)) }
 // RFC 5044, section 8: "For Error codes 2 and 3, MPA MUST NOT close the TCP
 // connection"; the other half connection carries the Terminate. [Q16]
 func (q *QP) mpaError(err *mpa.Error) {
-	q.fail(&Failure{Code: mpaCode(err.Code), Offset: err.Offset, Reason: err.Reason, Err: err}, nil)
+	reason := err.Reason
+	if dislike := q.dislike(); dislike != "" && !q.heard && err.Code == mpa.CodeCRC {
+		reason += "; it may be a Terminate without a CRC, as Linux's siw sends it: " + dislike
+	}
+	q.fail(&Failure{Code: mpaCode(err.Code), Offset: err.Offset, Reason: reason, Err: err}, nil)
+}
+
+// dislike says what about our Reply may be the reason of an Initiator that ends the
+// connection in place of a first message, or is empty.
+func (q *QP) dislike() string {
+	switch {
+	case q.Role != mpa.RoleResponder || !q.Enhanced:
+		return ""
+	case q.PeerToPeer && q.OfferedRTR&q.RTR == 0:
+		return fmt.Sprintf("the peer offers RTR by %v and we have %v", q.OfferedRTR, q.RTR)
+	}
+	return fmt.Sprintf("the peer asked for IRD %d and ORD %d and may not take our Reply's", q.PeerIRD, q.PeerORD)
 }
 
 // workError completes a Send Queue entry in error and ends the connection:

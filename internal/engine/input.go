@@ -150,9 +150,10 @@ func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 }
 
 // tooEarly judges a Responder that sends before it can have received anything.
-// siw does, and it does no harm; the consumer may want to know it all the same.
+// siw does, and it does no harm; the consumer may want to know it all the same. A
+// Responder that got an Rtr frame may. [T03]
 func (q *QP) tooEarly(f *mpa.FPDU, s *ddp.Segment) bool {
-	if q.tx.Offset() > 0 {
+	if q.tx.Offset() > 0 || q.Dialect == mpa.DialectRtr {
 		return false
 	}
 	q.stats.Odd.Early++

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -19,6 +20,8 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 		f.Reason = "its Terminate cannot be read: " + err.Error()
 	case t.Layout == rdmap.LayoutSIW:
 		f.Reason = "laid out as Linux's siw does, Layer and EType swapped"
+	case q.stats.RecvFPDUs == 1:
+		f.Reason = q.firstTerminate()
 	}
 	// RFC 5040, section 7.2: "The DDP layer MUST validate all DDP Segment
 	// fields", of Terminates too. [P56]
@@ -35,6 +38,16 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 	q.nudgeAt = time.Time{}
 	q.notice(Notice{Kind: NoticeTerminateReceived, Err: f})
 	q.setState(Terminate)
+}
+
+// firstTerminate says what about the startup may be the reason of a Terminate that
+// comes in place of a first message. That siw swaps Layer and EType does not show in
+// those that it sends then.
+func (q *QP) firstTerminate() string {
+	if q.Dialect == mpa.DialectRtr && q.Role == mpa.RoleInitiator {
+		return "it may be about our Rtr frame, as some responders repeat the Request's S=1 without knowing that frame, Linux's siw for one: use another dialect"
+	}
+	return q.dislike()
 }
 
 // terminatedHeader reads the DDP header that a Terminate gives back.

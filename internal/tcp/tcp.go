@@ -8,10 +8,11 @@
 package tcp
 
 import (
-	"errors"
+	"bufio"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // BufferSize is the size of a pooled receive buffer in octets: room for the
@@ -26,22 +27,47 @@ var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 type Conn struct {
 	net.Conn
 	raw  *rawConn // nil: not a socket that can be used directly
+	base *rawConn // whose EMSS it is; nil: not known
 	rx   rx
 	bufs net.Buffers // of Send, where there is no raw
+	// ahead have octets that come before those of the connection: see Buffered. Only
+	// Recv reads them, as long as isAhead says that there may be some.
+	ahead   []*bufio.Reader
+	isAhead atomic.Bool
 }
 
-// New wraps a connection in which the startup phase is over.
+// New wraps a connection in which the startup phase is over. Of one that is Buffered
+// the octets buffered come first, and then the socket is used directly.
 func New(c net.Conn) *Conn {
-	t := &Conn{Conn: c, raw: newRaw(c)}
-	if t.raw != nil {
-		t.raw.rx = &t.rx
+	c, ahead := unwrap(c)
+	t := &Conn{Conn: c, raw: newRaw(c), ahead: ahead}
+	t.isAhead.Store(len(ahead) > 0)
+	if t.base = t.raw; t.raw == nil {
+		t.base = newRaw(basis(c))
+		return t
 	}
+	t.raw.rx = &t.rx
 	return t
+}
+
+// basis returns the connection that a recording or encrypting one is built on, which
+// the method tells that tls.Conn has too.
+func basis(c net.Conn) net.Conn {
+	for {
+		on, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = on.NetConn()
+	}
 }
 
 // Recv waits for octets and reads as many as there are; Unread has them, until
 // Done. An error of io.EOF is the peer's FIN.
 func (c *Conn) Recv() error {
+	if c.isAhead.Load() && c.recvAhead() {
+		return nil
+	}
 	if c.raw != nil {
 		return c.raw.recv()
 	}
@@ -54,7 +80,7 @@ func (c *Conn) Recv() error {
 // reports false, and leaves the receive buffer alone, if there is nothing to read
 // or someone else is reading.
 func (c *Conn) TryRecv() (ok bool, err error) {
-	if c.raw == nil {
+	if c.raw == nil || c.isAhead.Load() {
 		return false, nil
 	}
 	return c.raw.tryRecv()
@@ -116,8 +142,8 @@ func (c *Conn) Send(v [][]byte) (n int, err error) {
 		return c.raw.send(v)
 	}
 	c.bufs = append(c.bufs[:0], v...)
-	all := c.bufs // WriteTo moves the slice's start
-	m, err := all.WriteTo(c.Conn)
+	all := c.bufs // of which WriteBuffers moves the start
+	m, err := WriteBuffers(c.Conn, &all)
 	clear(c.bufs)
 	return int(m), err
 }
@@ -129,12 +155,7 @@ func (c *Conn) HasHalves() bool {
 }
 
 // CloseWrite sends a FIN, where the connection can be closed by halves.
-func (c *Conn) CloseWrite() error {
-	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return h.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
+func (c *Conn) CloseWrite() error { return CloseWrite(c.Conn) }
 
 // Reset closes at once with a RST, where there is such a thing.
 func (c *Conn) Reset() error {
@@ -144,11 +165,12 @@ func (c *Conn) Reset() error {
 	return c.Close()
 }
 
-// EMSS returns the effective maximum segment size in octets, and 0 when the
-// system does not tell.
+// EMSS returns the effective maximum segment size in octets, and 0 when the system does
+// not tell. Of a connection with a method NetConn, as tls.Conn has, it is that of the
+// one below.
 func (c *Conn) EMSS() int {
-	if c.raw == nil {
+	if c.base == nil {
 		return 0
 	}
-	return c.raw.emss()
+	return c.base.emss()
 }

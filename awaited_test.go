@@ -1,0 +1,255 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// An owing peer is the Initiator of a dialect in which another frame follows our
+// answer, which it does not send.
+type owing struct {
+	name   string
+	cfg    iwarp.ListenConfig
+	first  []byte
+	answer func(p *peer) // read it
+	owed   []byte
+}
+
+func owings() []owing {
+	rtr := request(1)
+	rtr.S = true
+	return []owing{
+		{
+			"Rtr frame", iwarp.ListenConfig{Dialects: mpa.Dialects()}, frame(rtr),
+			func(p *peer) { p.wantFrame(mpa.KeyReply) }, frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 1}),
+		},
+		{
+			"Start Key", iwarp.ListenConfig{Messages: true}, []byte{0, 2, 'h', 'i'},
+			func(p *peer) { p.wantOctets([]byte{0, 0}) }, startKey(false),
+		},
+	}
+}
+
+// TestOwedTimeout has a peer owe the frame behind our answer, or the rest of it.
+//
+// Proves Q12, T01, K07.
+func TestOwedTimeout(t *testing.T) {
+	for _, c := range owings() {
+		for _, sent := range []int{0, 1, len(c.owed) - 1} {
+			for limit, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: time.Minute} {
+				synctest.Test(t, func(t *testing.T) {
+					p, accepted := acceptOwing(t.Context(), t, c, limit)
+					began := time.Now()
+					if sent > 0 {
+						p.send(c.owed[:sent])
+					}
+					wantTimeout(t, <-accepted, "no "+c.name)
+					if took := time.Since(began); took != want {
+						t.Errorf("%s, %d octets: took %v, want %v", c.name, sent, took, want)
+					}
+					p.wantClosed()
+				})
+			}
+		}
+	}
+}
+
+// acceptOwing accepts the Request of a peer, which has read the answer.
+func acceptOwing(ctx context.Context, t *testing.T, c owing, limit time.Duration) (*peer, <-chan error) {
+	t.Helper()
+	a, b := newPipe(t)
+	p := newPeer(t, a)
+	go p.send(c.first)
+	c.cfg.RequestTimeout = limit
+	req, err := iwarp.Respond(ctx, b, nil, c.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := dialInBackground(t, func() error {
+		_, err := req.Accept(ctx, iwarp.AcceptConfig{})
+		return err
+	})
+	c.answer(p)
+	return p, accepted
+}
+
+// TestOwedEnd has the peer leave instead, or the context end.
+//
+// Proves Q16, R08.
+func TestOwedEnd(t *testing.T) {
+	for _, c := range owings() {
+		synctest.Test(t, func(t *testing.T) {
+			p, accepted := acceptOwing(t.Context(), t, c, 0)
+			p.send(c.owed[:3])
+			p.conn.Close()
+			wantFailure(t, c.name, <-accepted, mpa.FailureClosed)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p, accepted := acceptOwing(ctx, t, c, 0)
+			cancel()
+			if err := <-accepted; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			p.wantClosed()
+		})
+	}
+}
+
+// TestAnswerTimeout keeps an Initiator waiting at each step of a Start Key.
+//
+// Proves Q12, K02, K07.
+func TestAnswerTimeout(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		messages bool
+		said     []byte // by the peer, before it falls silent
+		want     string
+	}{
+		{"no Start Key", false, nil, "no Start Key within"},
+		{"half a Start Key", false, startKey(false)[:9], "no Start Key within"},
+		{"no message", true, nil, "no private data message within"},
+		{"half a message", true, []byte{0, 9, 'n'}, "no private data message within"},
+		{"no Start Key behind the message", true, []byte{0, 0}, "no Start Key within"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: c.messages, Timeout: 7 * time.Second}})
+			began := time.Now()
+			if c.messages {
+				p.wantOctets([]byte{0, 0})
+			} else {
+				p.wantOctets(startKey(false))
+			}
+			if len(c.said) > 0 {
+				p.send(c.said)
+			}
+			if c.messages && len(c.said) == 2 {
+				p.wantOctets(startKey(false))
+			}
+			wantTimeout(t, <-outcome, c.want)
+			if took := time.Since(began); took != 7*time.Second {
+				t.Errorf("%s: took %v", c.name, took)
+			}
+			p.wantClosed()
+		})
+	}
+}
+
+// TestOwedHalfOpen counts a connection that owes a frame behind our answer as half-open:
+// it takes part in the bound, in both directions.
+//
+// Proves Z04.
+func TestOwedHalfOpen(t *testing.T) {
+	for _, c := range owings() {
+		c.cfg.MaxHalfOpen, c.cfg.RequestTimeout = 2, -1
+		ln := listen(t, c.cfg)
+		halfOpen := func(n int) {
+			t.Helper()
+			until(t, func() bool { return ln.Stats().HalfOpen == n }, "half-open connections")
+		}
+		silent := dialPeer(t, ln.Addr())
+		halfOpen(1)
+		owes := func() (*peer, <-chan error) {
+			t.Helper()
+			p := dialPeer(t, ln.Addr())
+			p.send(c.first)
+			req, err := ln.Accept(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted := dialInBackground(t, func() error {
+				_, err := req.Accept(within(t), iwarp.AcceptConfig{})
+				return err
+			})
+			c.answer(p)
+			return p, accepted
+		}
+		first, firstAccepted := owes()
+		halfOpen(2)
+		_, secondAccepted := owes() // which closes the oldest, silent one
+		silent.wantClosed()
+		halfOpen(2)
+		_ = dialPeer(t, ln.Addr()) // which closes the next
+		if err := <-firstAccepted; !errors.Is(err, iwarp.ErrEvicted) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		first.wantClosed()
+		halfOpen(2)
+		if s := ln.Stats(); s.Evicted != 2 || len(s.Failed) != 0 {
+			t.Errorf("%s: counted %+v", c.name, s)
+		}
+		_ = ln.Close()
+		select {
+		case err := <-secondAccepted:
+			t.Errorf("%s: Close has ended what was accepted: %v", c.name, err)
+		default:
+		}
+	}
+}
+
+// TestOwedMakesRoom accepts a Request when there is no room: an older connection that
+// has not said anything goes.
+//
+// Proves Z04.
+func TestOwedMakesRoom(t *testing.T) {
+	for _, c := range owings() {
+		c.cfg.MaxHalfOpen, c.cfg.RequestTimeout = 1, -1
+		ln := listen(t, c.cfg)
+		p := dialPeer(t, ln.Addr())
+		p.send(c.first)
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := dialPeer(t, ln.Addr())
+		until(t, func() bool { return ln.Stats().HalfOpen == 1 }, "the silent one")
+		accepted := dialInBackground(t, func() error {
+			_, err := req.Accept(within(t), iwarp.AcceptConfig{})
+			return err
+		})
+		silent.wantClosed()
+		c.answer(p)
+		p.send(c.owed)
+		if err := <-accepted; err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if s := ln.Stats(); s.Evicted != 1 || s.Established != 1 {
+			t.Errorf("%s: counted %+v", c.name, s)
+		}
+	}
+}
+
+// TestOwedArrives has the owed frame come after all, and the connection is no longer
+// half-open.
+//
+// Proves T03, K03, Z04.
+func TestOwedArrives(t *testing.T) {
+	for _, c := range owings() {
+		c.cfg.MaxHalfOpen, c.cfg.RequestTimeout = 1, -1
+		ln := listen(t, c.cfg)
+		p := dialPeer(t, ln.Addr())
+		p.send(c.first)
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted := dialInBackground(t, func() error {
+			_, err := req.Accept(within(t), iwarp.AcceptConfig{})
+			return err
+		})
+		c.answer(p)
+		p.send(c.owed)
+		if err := <-accepted; err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if s := ln.Stats(); s.HalfOpen != 0 || s.Established != 1 {
+			t.Errorf("%s: counted %+v", c.name, s)
+		}
+	}
+}

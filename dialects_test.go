@@ -1,0 +1,384 @@
+package iwarp_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// meetings are pairs of an Initiator's offer and what a Listener serves, with the dialect
+// that they come to. Private data goes both ways where there is room for it.
+var meetings = []struct {
+	name   string
+	offer  mpa.Offer
+	listen iwarp.ListenConfig
+	want   mpa.Dialect
+}{
+	{"enhanced", mpa.Offer{}, iwarp.ListenConfig{}, mpa.DialectRFC6581},
+	{"enhanced, all served", mpa.Offer{}, iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}, mpa.DialectRFC6581},
+	{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, iwarp.ListenConfig{}, mpa.DialectRFC5044},
+	{"revision 1, all served", mpa.Offer{Dialect: mpa.DialectRFC5044}, iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}, mpa.DialectRFC5044},
+	{"Rtr frame, all served", mpa.Offer{Dialect: mpa.DialectRtr}, iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}, mpa.DialectRtr},
+	{"Rtr frame, alone", mpa.Offer{Dialect: mpa.DialectRtr}, iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRtr}}, mpa.DialectRtr},
+	{"Rtr frame, not known there", mpa.Offer{Dialect: mpa.DialectRtr}, iwarp.ListenConfig{}, mpa.DialectRFC5044},
+	{"revision 0", mpa.Offer{Dialect: mpa.DialectRevision0}, iwarp.ListenConfig{}, mpa.DialectRevision0},
+	{"revision 0, all served", mpa.Offer{Kind: mpa.KindRDMAC}, iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}, mpa.DialectRevision0},
+	{"Start Key", mpa.Offer{Dialect: mpa.DialectStartKey}, iwarp.ListenConfig{}, mpa.DialectStartKey},
+	{"Start Key, all served", mpa.Offer{Dialect: mpa.DialectStartKey}, iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}, mpa.DialectStartKey},
+	{"Start Key with messages", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}, iwarp.ListenConfig{Messages: true}, mpa.DialectStartKey},
+}
+
+// TestDialects brings up connections in every dialect, with markers or without, and has
+// Sends, Writes and Reads go both ways: of a Dialer and a Listener, on a TCP connection
+// that is there already, and over a pipe.
+//
+// Proves T03, T04, K03, K07, N05, N06, Q08, Q14.
+func TestDialects(t *testing.T) {
+	for _, c := range meetings {
+		for _, markers := range []bool{false, true} {
+			s := setup{listen: c.listen}
+			s.MPA, s.MPA.Markers, s.accept.MPA.Markers = c.offer, markers, markers
+			there, back := "from the Initiator", "from the Responder"
+			if c.want == mpa.DialectStartKey && !c.offer.Messages {
+				there, back = "", "" // the Start Key has no room
+			}
+			s.MPA.PrivateData, s.accept.MPA.PrivateData = []byte(there), []byte(back)
+			run := func(t *testing.T) {
+				ini, res := s.connect(t)
+				i, r := ini.Negotiated(), res.Negotiated()
+				if i.Dialect != c.want || r.Dialect != c.want || i.FellBack {
+					t.Errorf("came to %v and %v, want %v", i.Dialect, r.Dialect, c.want)
+				}
+				if string(i.PrivateData) != back || string(r.PrivateData) != there {
+					t.Errorf("private data %q and %q", r.PrivateData, i.PrivateData)
+				}
+				version := uint8(1)
+				if c.want == mpa.DialectRevision0 || c.want == mpa.DialectStartKey {
+					version = 0
+				}
+				if i.DDPVersion != version || r.DDPVersion != version || i.MarkersSend != (markers || c.want == mpa.DialectRevision0) {
+					t.Errorf("the Initiator has %+v, the Responder %+v", i, r)
+				}
+				worksBothWays(t, ini, res)
+				finish(t, ini, res)
+			}
+			name := fmt.Sprintf("%s, markers %t", c.name, markers)
+			t.Run(name, run)
+			s.delay = true
+			t.Run(name+", TCP there already", run)
+			s.pipe = true
+			t.Run(name+", pipe", func(t *testing.T) { synctest.Test(t, run) })
+		}
+	}
+}
+
+// worksBothWays is works, with a Write and a Read from the Responder too.
+func worksBothWays(t testing.TB, ini, res *end) {
+	t.Helper()
+	works(t, ini, res)
+	const n = 5000
+	src, back := res.filled(n, 7, 0), res.mr(n, iwarp.LocalWrite)
+	writeAndRead(t, res, src, back, ini.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead))
+}
+
+// TestRtrFrame has the consumer of a Responder post a Send at once: it leaves when the
+// Rtr frame has arrived, and no FPDU is waited for. In an Initiator such a Send is
+// nothing unusual.
+//
+// Proves T03, T01, T02, T05.
+func TestRtrFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPipe(t)
+		p := newPeer(t, a)
+		f := request(1)
+		f.S = true
+		go p.send(frame(f))
+		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{Dialects: mpa.Dialects()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := &end{t: t}
+		accepted := dialInBackground(t, func() error {
+			qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{Prepare: postHello})
+			res.QP = qp
+			return err
+		})
+		if f := p.wantFrame(mpa.KeyReply); !f.S() || f.Rev() != 1 {
+			t.Errorf("answered %v", f)
+		}
+		p.wantSilence()
+		p.send(frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 1}))
+		if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
+			t.Errorf("got %q", s.Payload)
+		}
+		if err := <-accepted; err != nil {
+			t.Error(err)
+		}
+		_ = res.Abort()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{
+			PD: ini.pd, MPA: mpa.Offer{Dialect: mpa.DialectRtr}, QP: iwarp.QPConfig{StrictRTR: true}, Prepare: ini.twoReceives,
+		})
+		if f := p.wantFrame(mpa.KeyRequest); !f.S() || f.Rev() != 1 {
+			t.Errorf("asked %v", f)
+		}
+		f := reply(1)
+		f.S = true
+		p.send(frame(f))
+		if f := p.wantFrame(mpa.KeyRtr); f.S() || f.R() || !f.C() || f.PDLength() != 0 {
+			t.Errorf("sent %v", f)
+		}
+		p.send(p.message(rdmap.OpSend, 1, []byte("first")))
+		if err := <-outcome; err != nil {
+			t.Error(err)
+		}
+		ini.wantReceived(0, iwarp.StatusSuccess)
+		if odd := ini.Stats().Odd; odd != (iwarp.Oddities{}) {
+			t.Errorf("counted %+v", odd)
+		}
+		_ = ini.Abort()
+	})
+}
+
+// postHello is a Prepare.
+func postHello(qp *iwarp.QP) error {
+	return qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hello")})
+}
+
+// wantSilence expects nothing for a second of virtual time, less than any timeout.
+func (p *peer) wantSilence() {
+	p.t.Helper()
+	_ = p.conn.SetReadDeadline(time.Now().Add(time.Second))
+	var b [1]byte
+	if n, err := p.conn.Read(b[:]); n != 0 || !isTimeout(err) {
+		p.t.Fatalf("peer: got %x (%v), want nothing", b[:n], err)
+	}
+	_ = p.conn.SetReadDeadline(time.Time{})
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func startKey(m bool) []byte { return mpa.AppendStartKey(nil, &mpa.StartKeyFields{M: m, C: true}) }
+
+// TestStartKeyOrder plays the peer of both roles of a Start Key: the Initiator sends no
+// FPDU before it has the peer's key, the Responder none before it has received one.
+//
+// Proves K03, K02.
+func TestStartKeyOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Markers: true}, Prepare: postHello})
+		p.wantOctets(startKey(true))
+		p.wantSilence()
+		p.send(startKey(true))
+		p.becomeRDMAC()
+		if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
+			t.Errorf("got %q", s.Payload)
+		}
+		if err := <-outcome; err != nil {
+			t.Error(err)
+		}
+		p.conn.Close()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPipe(t)
+		p := newPeer(t, a)
+		go p.send(startKey(true))
+		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.wantSilence() // until it is accepted
+		res := &end{t: t}
+		accepted := dialInBackground(t, func() error {
+			qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{MPA: mpa.Offer{Markers: true}, Prepare: postHello})
+			res.QP = qp
+			return err
+		})
+		p.wantOctets(startKey(true))
+		if err := <-accepted; err != nil {
+			t.Fatal(err)
+		}
+		p.wantSilence()
+		p.becomeRDMAC()
+		p.send(p.write(1, 0, nil))
+		if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
+			t.Errorf("got %q", s.Payload)
+		}
+		_ = res.Abort()
+	})
+}
+
+// wantOctets reads exactly these.
+func (p *peer) wantOctets(want []byte) {
+	p.t.Helper()
+	got := make([]byte, len(want))
+	if p.read(got); string(got) != string(want) {
+		p.t.Fatalf("peer: got %x, want %x", got, want)
+	}
+}
+
+// TestNoStartKey sends FPDUs, or another key, where a Start Key belongs: nothing of it
+// is taken for an FPDU, and the connection is closed with an error.
+//
+// Proves K03, K04, K05.
+func TestNoStartKey(t *testing.T) {
+	fpdu := newPeer(t, nil).write(1, 0, make([]byte, 64))
+	otherRevision := startKey(false)
+	otherRevision[15] |= 1
+	for _, c := range []struct {
+		name string
+		sent []byte
+		want mpa.Failure
+	}{
+		{"an FPDU", fpdu, mpa.FailureKey},
+		{"a Reply", frame(reply(1)), mpa.FailureKey},
+		{"one octet wrong", append([]byte("MPA ident frams"), 0x40), mpa.FailureKey},
+		{"another revision", otherRevision, mpa.FailureRevision},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey}})
+			p.wantOctets(startKey(false))
+			go func() { _, _ = p.conn.Write(append(c.sent, fpdu...)) }()
+			wantFailure(t, c.name, <-outcome, c.want)
+			p.wantClosed()
+		})
+		synctest.Test(t, func(t *testing.T) { // behind private data messages
+			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}})
+			p.wantOctets([]byte{0, 0})
+			p.send([]byte{0, 0})
+			p.wantOctets(startKey(false))
+			go func() { _, _ = p.conn.Write(append(c.sent, fpdu...)) }()
+			wantFailure(t, c.name, <-outcome, c.want)
+			p.wantClosed()
+		})
+	}
+	only := iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectStartKey}}
+	for _, sent := range [][]byte{fpdu, frame(request(1)), append([]byte("MPA ident frams"), 0x40)} {
+		synctest.Test(t, func(t *testing.T) {
+			p, outcome := respondTo(t.Context(), t, only)
+			go func() { _, _ = p.conn.Write(sent) }()
+			if err := <-outcome; err == nil {
+				t.Errorf("took %x", sent)
+			}
+			p.wantClosed()
+		})
+	}
+}
+
+// TestStartKeyReject rejects behind a private data message: with data, by closing TCP.
+//
+// Proves K07, Q10.
+func TestStartKeyReject(t *testing.T) {
+	for _, data := range []string{"", "not you"} {
+		ln := listen(t, iwarp.ListenConfig{Messages: true})
+		served := dialInBackground(t, func() error {
+			req, err := ln.Accept(within(t))
+			if err != nil {
+				return err
+			}
+			if req.Dialect() != mpa.DialectStartKey || string(req.PrivateData()) != "let me in" {
+				t.Errorf("the Request is %+v", req.MPA())
+			}
+			c, err := req.Reject([]byte(data))
+			if err != nil {
+				return err
+			}
+			wantGone(t, c)
+			return nil
+		})
+		d := iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("let me in")}}
+		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
+		var rejected *iwarp.RejectError
+		if !errors.As(err, &rejected) {
+			t.Fatal(err)
+		}
+		if !rejected.Closed || string(rejected.PrivateData) != data || rejected.Dialect != mpa.DialectStartKey {
+			t.Errorf("rejected: %+v", rejected.RejectError)
+		}
+		wantGone(t, rejected.Conn)
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if s := ln.Stats(); s.Rejected != 1 || len(s.Failed) != 0 {
+			t.Errorf("counted %+v", s)
+		}
+	}
+	// Without messages there is no way to say why.
+	ln := listen(t, iwarp.ListenConfig{})
+	p := dialPeer(t, ln.Addr())
+	p.send(startKey(false))
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := req.Reject([]byte("why")); !errors.Is(err, mpa.ErrOffer) {
+		t.Errorf("Reject with private data: %v", err)
+	}
+	c, err := req.Reject(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, c)
+	if b := p.wantFIN(); len(b) > 0 {
+		t.Errorf("got %q", b)
+	}
+}
+
+// wantGone expects a connection that is closed here, and no trap for who closes it again.
+func wantGone(t *testing.T, c net.Conn) {
+	t.Helper()
+	if c == nil {
+		t.Fatal("no connection")
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Read: %v", err)
+	}
+	if _, err := io.WriteString(c, "x"); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Write: %v", err)
+	}
+	_ = c.Close()
+}
+
+// TestLateMarkers has a peer ask for markers only in the Start Key behind its private data
+// message, when the QP that is to send none has been accepted with.
+//
+// Proves V02.
+func TestLateMarkers(t *testing.T) {
+	ln := listen(t, iwarp.ListenConfig{Messages: true})
+	p := dialPeer(t, ln.Addr())
+	p.send([]byte{0, 0})
+	req, err := ln.Accept(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := dialInBackground(t, func() error {
+		_, err := req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{Stream: iwarp.StreamAttr{MarkersSend: off}}})
+		return err
+	})
+	p.wantOctets([]byte{0, 0})
+	p.send(startKey(true))
+	p.wantOctets(startKey(false))
+	if b := p.wantFIN(); len(b) > 0 {
+		t.Errorf("sent %q", b)
+	}
+	p.conn.Close()
+	if err := <-accepted; !errors.Is(err, iwarp.ErrMarkersRequired) {
+		t.Error(err)
+	}
+	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("Reject: %v", err)
+	}
+}

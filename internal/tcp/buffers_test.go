@@ -1,0 +1,74 @@
+package tcp
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+)
+
+// A recorder notes what is written by one call.
+type recorder struct {
+	net.Conn
+	calls []string
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.calls = append(r.calls, string(b))
+	return len(b), nil
+}
+
+// A joiner takes several slices by one call, too.
+type joiner struct{ recorder }
+
+func (j *joiner) WriteBuffers(v *net.Buffers) (n int64, err error) {
+	var all strings.Builder
+	for _, b := range *v {
+		all.Write(b)
+	}
+	*v = nil
+	_, err = j.Write([]byte(all.String()))
+	return int64(all.Len()), err
+}
+
+// TestWriteBuffers: slices stay together on a connection that can keep them so, also
+// where octets of it were read ahead.
+func TestWriteBuffers(t *testing.T) {
+	plain, joins := &recorder{}, &joiner{}
+	for _, c := range []struct {
+		name string
+		conn net.Conn
+		to   *recorder
+		want string
+	}{
+		{"slice by slice", plain, plain, "one|two|three"},
+		{"joined", joins, &joins.recorder, "onetwothree"},
+		{"joined, behind what was read ahead", NewBuffered(joins, bufio.NewReader(joins)), &joins.recorder, "onetwothree"},
+	} {
+		c.to.calls = nil
+		v := net.Buffers{[]byte("one"), []byte("two"), []byte("three")}
+		n, err := WriteBuffers(c.conn, &v)
+		if got := strings.Join(c.to.calls, "|"); got != c.want || n != 11 || err != nil || len(v) != 0 {
+			t.Errorf("%s: wrote %q, %d octets (%v), %d slices left", c.name, got, n, err, len(v))
+		}
+		c.to.calls = nil
+		if n, err := New(c.conn).Send([][]byte{[]byte("one"), []byte("two"), []byte("three")}); n != 11 || err != nil || strings.Join(c.to.calls, "|") != c.want {
+			t.Errorf("%s: Send wrote %q, %d octets (%v)", c.name, c.to.calls, n, err)
+		}
+	}
+}
+
+// TestEMSSBelow asks the socket that a connection is built on.
+func TestEMSSBelow(t *testing.T) {
+	a, _ := pair(t)
+	if got := New(&onSocket{Conn: a.Conn}).EMSS(); got != a.EMSS() {
+		t.Errorf("EMSS %d, the socket's is %d", got, a.EMSS())
+	}
+	if c := New(&recorder{}); c.EMSS() != 0 {
+		t.Errorf("EMSS %d of no socket", c.EMSS())
+	}
+}
+
+type onSocket struct{ net.Conn }
+
+func (c *onSocket) NetConn() net.Conn { return c.Conn }

@@ -1,0 +1,293 @@
+package iwarp_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// rnics are the columns and rows of the figures of CARRIER: kinds of RNIC with their
+// marker receive preferences.
+var rnics = []iwarp.RNICConfig{
+	{Kind: rdmac},
+	{Kind: nonPermissive},
+	{Kind: nonPermissive, Markers: true},
+	{Kind: permissive},
+	{Kind: permissive, Markers: true},
+}
+
+// cells are figures 2, 3 and 4 of CARRIER, by [initiator][responder]: the version, and
+// the markers in the receive direction of initiator/responder, or how they part. A
+// permissive responder always answers an RDMAC initiator with M=1.
+var cells = [][]string{
+	{"V0 1/1", "close", "close", "V0 1/1", "V0 1/1"},
+	{"close", "V1 0/0", "V1 0/1", "V1 0/0", "V1 0/1"},
+	{"close", "V1 1/0", "V1 1/1", "V1 1/0", "V1 1/1"},
+	{"V0 1/1", "V1 0/0", "V1 0/1", "V1 0/0", "V1 0/1"},
+	{"V0 1/1", "V1 1/0", "V1 1/1", "V1 1/0", "V1 1/1"},
+}
+
+// TestKinds has RNICs of all kinds meet, as Dialer and Listener or on a connection that
+// is there already, by revision 1 and by revision 2 with the fallback.
+//
+// Proves N01, N02, N03, N05, N06: what comes of it on both sides, with octets that go
+// over it, or the errors on both sides, which name the revisions.
+func TestKinds(t *testing.T) {
+	for i, ini := range rnics {
+		for r, res := range rnics {
+			for _, dialect := range []mpa.Dialect{mpa.DialectRFC5044, mpa.DialectRFC6581} {
+				if ini.Kind == rdmac {
+					dialect = 0
+				}
+				want := cells[i][r]
+				t.Run(fmt.Sprintf("%v %t to %v %t, %v", ini.Kind, ini.Markers, res.Kind, res.Markers, dialect), func(t *testing.T) {
+					of := func(t *testing.T) setup {
+						return setup{
+							Dialer: iwarp.Dialer{PD: newPD(t, newRNIC(t, ini)), MPA: mpa.Offer{Dialect: dialect}},
+							accept: iwarp.AcceptConfig{PD: newPD(t, newRNIC(t, res))},
+						}
+					}
+					switch {
+					case want == "close":
+						wantClose(t, of)
+					case ini.Kind == permissive && res.Kind == rdmac && dialect == mpa.DialectRFC6581:
+						of(t).fallBack(t)
+					default:
+						a, b := of(t).connect(t)
+						wantCell(t, a, b, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// wantCell compares a connection with a cell.
+func wantCell(t *testing.T, ini, res *end, want string) {
+	t.Helper()
+	works(t, ini, res)
+	i, r := ini.Negotiated(), res.Negotiated()
+	bit := map[bool]int{true: 1}
+	for _, v := range []uint8{i.DDPVersion, i.RDMAPVersion, r.DDPVersion, r.RDMAPVersion} {
+		if got := fmt.Sprintf("V%d %d/%d", v, bit[i.MarkersReceive], bit[r.MarkersReceive]); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if i.MarkersReceive != r.MarkersSend || i.MarkersSend != r.MarkersReceive || i.CRC != r.CRC {
+		t.Errorf("the Initiator has %+v, the Responder %+v", i, r)
+	}
+	if v := ini.Query().Stream.Version; v != res.Query().Stream.Version || v.String() != want[1:2] {
+		t.Errorf("the consumers are told of versions %v and %v, want %s", v, res.Query().Stream.Version, want)
+	}
+	finish(t, ini, res)
+}
+
+// wantClose has two meet that cannot have a connection, over TCP and over a pipe.
+func wantClose(t *testing.T, of func(*testing.T) setup) {
+	t.Helper()
+	s := of(t)
+	s.delay = true
+	s.part(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := of(t)
+		s.pipe = true
+		s.part(t)
+	})
+}
+
+// part checks both sides of it.
+func (s setup) part(t *testing.T) {
+	t.Helper()
+	ini, res, iniErr, resErr := s.meet(t)
+	if res.QP != nil { // an RDMAC Responder does not know before its peer has left
+		resErr = res.wantEnd()
+		if ev := res.wantEvent(iwarp.EventConnectionLost); ev.Err == nil || ev.Err.Error() != resErr.Error() {
+			t.Errorf("event %v", ev)
+		}
+	}
+	for _, err := range []error{iniErr, resErr} {
+		other := contains(err, "revision 1") || contains(err, "revision 2") || contains(err, "revisions 1 and 2")
+		if !contains(err, "revision 0") || !other || !contains(err, "permissive") {
+			t.Errorf("the revisions are not named: %v", err)
+		}
+	}
+	if ini.QP != nil {
+		t.Error("the Initiator has a QP")
+	}
+}
+
+// fallBack dials an RDMAC RNIC with revision 2: its Listener sees two connections.
+func (s setup) fallBack(t *testing.T) {
+	t.Helper()
+	ln := listen(t, iwarp.ListenConfig{PD: s.accept.PD})
+	res := &end{t: t, rnic: s.accept.PD.RNIC(), pd: s.accept.PD}
+	served := dialInBackground(t, func() error {
+		for range 2 {
+			req, err := ln.Accept(within(t))
+			if err == nil {
+				res.QP, err = req.Accept(within(t), s.accept)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	ini := &end{t: t, rnic: s.PD.RNIC(), pd: s.PD}
+	var err error
+	if ini.QP, err = s.Dial(within(t), "tcp", ln.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	n := ini.Negotiated()
+	if !n.FellBack || n.Revision != 1 || n.PeerRevision != 0 || n.Dialect != mpa.DialectRevision0 || !contains(n.FallbackReason, "revision 0") {
+		t.Errorf("negotiated %+v", n)
+	}
+	wantCell(t, ini, res, "V0 1/1")
+}
+
+// TestRDMACDeserted has the peer of an RDMAC Responder leave on its Reply, in order or
+// not. The error names the revisions; a peer of the same revision may leave without one.
+//
+// Proves N03, N04, Q16.
+func TestRDMACDeserted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		request mpa.StartupFields
+		reset   bool
+		work    bool
+		want    []string // in the error
+	}{
+		{"FIN", request(1), false, false, []string{"before its first FPDU", "of revision 1 and ours of revision 0", "non-permissive"}},
+		{"FIN, with work posted", request(1), false, true, []string{"before its first FPDU", "of revision 1 and ours of revision 0"}},
+		{"RST", request(1), true, false, []string{"of revision 1 and ours of revision 0"}},
+		{"revision 2", request(2), false, false, []string{"of revision 2 and ours of revision 0"}},
+		{"an RDMAC RNIC", revision0(mpa.KeyRequest), false, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{Kind: rdmac})}
+			res.pd = newPD(t, res.rnic)
+			p := res.accepts(t, c.request, iwarp.AcceptConfig{})
+			if c.work {
+				res.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("never sent")})
+			}
+			if c.reset {
+				_ = p.conn.(*net.TCPConn).SetLinger(0)
+				p.conn.Close()
+			} else {
+				_ = p.conn.(*net.TCPConn).CloseWrite()
+				if b := p.wantFIN(); len(b) > 0 {
+					t.Errorf("sent %q", b)
+				}
+			}
+			err := res.wantEnd()
+			if len(c.want) == 0 {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, iwarp.ErrConnectionLost) || res.State() != iwarp.StateError {
+				t.Errorf("%v, in state %v", err, res.State())
+			}
+			for _, text := range c.want {
+				if !contains(err, text) {
+					t.Errorf("got %q, want %q in it", err, text)
+				}
+			}
+			if ev := res.wantEvent(iwarp.EventConnectionLost); ev.QP != res.QP || ev.Err.Error() != err.Error() {
+				t.Errorf("event %v", ev)
+			}
+		})
+	}
+}
+
+// accepts has a Listener accept a peer's Request, and returns the peer, which has read
+// the Reply.
+func (e *end) accepts(t *testing.T, f mpa.StartupFields, cfg iwarp.AcceptConfig) *peer {
+	t.Helper()
+	ln := listen(t, iwarp.ListenConfig{PD: e.pd})
+	p := dialPeer(t, ln.Addr())
+	p.send(frame(f))
+	req, err := ln.Accept(within(t))
+	if err == nil {
+		e.QP, err = req.Accept(within(t), cfg)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wantFrame(mpa.KeyReply)
+	return p
+}
+
+// TestPermissiveToRDMAC plays an RDMAC RNIC to a permissive one, in both roles: headers
+// of version 0, with markers and CRCs both ways, whatever its bits say.
+//
+// Proves N05, N06, N02.
+func TestPermissiveToRDMAC(t *testing.T) {
+	for _, bits := range []bool{true, false} {
+		f := revision0(mpa.KeyRequest, 'p', 'd')
+		f.M, f.C = bits, bits
+		res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
+		res.pd = newPD(t, res.rnic)
+		ln := listen(t, iwarp.ListenConfig{PD: res.pd})
+		p := dialPeer(t, ln.Addr())
+		p.send(frame(f))
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if req.Revision() != 0 || req.Dialect() != mpa.DialectRevision0 || string(req.PrivateData()) != "pd" {
+			t.Errorf("the Request is %+v", req.MPA())
+		}
+		if _, err = req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Offer{NoCRC: true}, Prepare: res.twoReceives}); err != nil {
+			t.Fatal(err)
+		}
+		if g := p.wantFrame(mpa.KeyReply); g.Rev() != 0 || !g.M() || !g.C() {
+			t.Errorf("answered %v", g)
+		}
+		p.becomeRDMAC()
+		p.send(p.message(rdmap.OpSend, 1, pattern(60, 0)))
+		res.wantReceived(0, iwarp.StatusSuccess)
+		res.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hello"), Unsignaled: true})
+		if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
+			t.Errorf("got %q", s.Payload)
+		}
+		p.version = 1 // and now it mixes them
+		p.send(p.message(rdmap.OpSend, 2, nil))
+		p.version = 0
+		p.wantTerminate(rdmap.Code(0x1206))
+	}
+	ln := listenTCP(t)
+	ini := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
+	ini.pd = newPD(t, ini.rnic)
+	d := iwarp.Dialer{PD: ini.pd, MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}, Prepare: ini.twoReceives}
+	dialed := dialInBackground(t, func() error {
+		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
+		return err
+	})
+	p := acceptPeer(t, ln)
+	p.wantFrame(mpa.KeyRequest)
+	p.send(frame(mpa.StartupFields{Key: mpa.KeyReply})) // without M and C
+	if err := <-dialed; err != nil {
+		t.Fatal(err)
+	}
+	p.becomeRDMAC()
+	ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hello"), Unsignaled: true})
+	if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
+		t.Errorf("got %q", s.Payload)
+	}
+	p.send(p.message(rdmap.OpSend, 1, pattern(60, 0)))
+	ini.wantReceived(0, iwarp.StatusSuccess)
+	if ini.Query().Stream.Version != iwarp.Version0 {
+		t.Errorf("attributes %+v", ini.Query())
+	}
+}

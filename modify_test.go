@@ -1,0 +1,282 @@
+package iwarp_test
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// startup is what an mpa.Initiator and an mpa.Responder have in common.
+type startup interface {
+	Input(now time.Time, b []byte) (int, error)
+	Output() []byte
+	Want() int
+}
+
+// exchange plays the part of a consumer that runs the MPA startup itself.
+func exchange(c net.Conn, m startup, frame []byte) error {
+	for {
+		if _, err := c.Write(frame); err != nil {
+			return err
+		}
+		frame = nil
+		for m.Want() > 0 && len(frame) == 0 {
+			b := make([]byte, m.Want())
+			n, err := c.Read(b)
+			if err != nil {
+				return err
+			}
+			if _, err := m.Input(time.Now(), b[:n]); err != nil {
+				return err
+			}
+			frame = m.Output()
+		}
+		if len(frame) == 0 {
+			return nil
+		}
+	}
+}
+
+// initiateByHand returns what an Initiator has negotiated.
+func initiateByHand(c net.Conn, o mpa.Offer) (mpa.Negotiated, error) {
+	m, err := mpa.NewInitiator(o)
+	if err != nil {
+		return mpa.Negotiated{}, err
+	}
+	err = exchange(c, m, m.Start(time.Now()))
+	return m.Negotiated(), err
+}
+
+// respondByHand returns what a Responder has negotiated.
+func respondByHand(c net.Conn, cfg mpa.ResponderConfig, o mpa.Offer) (mpa.Negotiated, error) {
+	m := mpa.NewResponder(cfg)
+	m.Start(time.Now())
+	if err := exchange(c, m, nil); err != nil {
+		return mpa.Negotiated{}, err
+	}
+	reply, err := m.Accept(time.Now(), o)
+	if err == nil {
+		err = exchange(c, m, reply)
+	}
+	return m.Negotiated(), err
+}
+
+// TestModifyRTS has consumers run the startup themselves, in every dialect and on either
+// side, and only then give the connection to a QP.
+//
+// Proves V04, V03, N06: the transition from Idle to RTS, on what was negotiated.
+func TestModifyRTS(t *testing.T) {
+	for _, c := range meetings {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := tcpPair(t)
+			ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+			res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+			ini.QP, res.QP = create(t, ini.pd, iwarp.QPConfig{}), create(t, res.pd, iwarp.QPConfig{})
+			cfg := mpa.ResponderConfig{Dialects: c.listen.Dialects, Messages: c.listen.Messages}
+			c.offer.IRD, c.offer.ORD, c.offer.Markers = 4, 4, true
+			responded := dialInBackground(t, func() error {
+				n, err := respondByHand(b, cfg, mpa.Offer{IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, Markers: true})
+				if err != nil {
+					return err
+				}
+				return res.ModifyRTS(b, n, nil)
+			})
+			n, err := initiateByHand(a, c.offer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := ini.ModifyRTS(a, n, &iwarp.StreamAttr{MarkersReceive: on, MarkersSend: on}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-responded; err != nil {
+				t.Fatal(err)
+			}
+			worksBothWays(t, ini, res)
+			q := ini.Query()
+			if q.State != iwarp.StateRTS || q.Stream.Version != iwarp.Version0+iwarp.Version(n.DDPVersion) || q.Stream.MarkersSend != on || q.ORD != 4 {
+				t.Errorf("attributes %+v", q)
+			}
+			if d := ini.Negotiated(); d.Dialect != c.want || d.MULPDU == 0 {
+				t.Errorf("negotiated %+v", d)
+			}
+			finish(t, ini, res)
+		})
+	}
+}
+
+// TestModifyRTSToDialer has only one side do so: the other one does not know. What is set
+// with the transition stays set.
+//
+// Proves V03, V04.
+func TestModifyRTSToDialer(t *testing.T) {
+	a, b := tcpPair(t)
+	res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+	res.QP = create(t, res.pd, iwarp.QPConfig{})
+	set := iwarp.StreamAttr{MarkersReceive: off, MarkersSend: on, Version: iwarp.Version1}
+	responded := dialInBackground(t, func() error {
+		n, err := respondByHand(b, mpa.ResponderConfig{}, mpa.Offer{IRD: 8, ORD: 8})
+		if err != nil {
+			return err
+		}
+		return res.ModifyRTS(b, n, &set)
+	})
+	ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+	d := iwarp.Dialer{PD: ini.pd}
+	var err error
+	if ini.QP, err = d.Initiate(within(t), a); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-responded; err != nil {
+		t.Fatal(err)
+	}
+	worksBothWays(t, ini, res)
+	if a := res.Query().Stream; a.MarkersSend != off {
+		t.Errorf("markers are sent that the peer has not asked for: %+v", a)
+	}
+	endInOrder(t, ini, res)
+	if err := res.Modify(iwarp.StateIdle); err != nil {
+		t.Fatal(err)
+	}
+	if a := res.Query().Stream; a != set {
+		t.Errorf("for the next connection: %+v, want %+v", a, set)
+	}
+}
+
+// TestModifyRTSLater runs the startup through a bufio.Reader, with a deadline, which is
+// long past when octets come.
+//
+// Proves V04, Q13.
+func TestModifyRTSLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPipe(t)
+		p := newPeer(t, a)
+		_ = b.SetDeadline(time.Now().Add(time.Second))
+		octets := append(frame(request(1)), p.message(rdmap.OpSend, 1, []byte("one"))...)
+		go p.send(octets)
+		r := bufio.NewReader(b)
+		c := iwarp.Buffered(b, r)
+		go p.wantFrame(mpa.KeyReply)
+		n, err := respondByHand(c, mpa.ResponderConfig{}, mpa.Offer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+		if err := res.twoReceives(create(t, res.pd, iwarp.QPConfig{})); err != nil {
+			t.Fatal(err)
+		}
+		if err := res.ModifyRTS(c, n, nil); err != nil {
+			t.Fatal(err)
+		}
+		res.wantReceived(0, iwarp.StatusSuccess)
+		time.Sleep(time.Hour) // of virtual time
+		p.send(p.message(rdmap.OpSend, 2, []byte("two")))
+		res.wantReceived(1, iwarp.StatusSuccess)
+		_ = res.Abort()
+	})
+}
+
+// TestModifyRTSRefused gives QPs what no startup comes to, or what they must not have.
+// The connection stays with the caller, the QP as it was.
+//
+// Proves V04, N01, N02, N05.
+func TestModifyRTSRefused(t *testing.T) {
+	good := mpa.Negotiated{
+		Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC6581, Revision: 2, PeerRevision: 2, DDPVersion: 1, RDMAPVersion: 1,
+		CRC: true, IRD: 4, ORD: 4, SendFirst: true, PeerToPeer: true, RTR: mpa.RTRWrite,
+	}
+	old := good
+	old.Dialect, old.Revision, old.PeerRevision, old.PeerToPeer = mpa.DialectRevision0, 0, 0, false
+	old.DDPVersion, old.RDMAPVersion, old.MarkersReceive, old.MarkersSend = 0, 0, true, true
+	change := func(n mpa.Negotiated, f func(*mpa.Negotiated)) mpa.Negotiated {
+		f(&n)
+		return n
+	}
+	attr := func(a iwarp.StreamAttr) *iwarp.StreamAttr { return &a }
+	for _, c := range []struct {
+		name string
+		kind mpa.Kind
+		n    mpa.Negotiated
+		attr *iwarp.StreamAttr
+		err  error
+	}{
+		{"nothing wrong", permissive, good, nil, nil},
+		{"nothing wrong, version 0", permissive, old, attr(iwarp.StreamAttr{Version: iwarp.Version0}), nil},
+		{"Start Key without markers", permissive, change(old, func(n *mpa.Negotiated) { n.Dialect, n.MarkersSend = mpa.DialectStartKey, false }), nil, nil},
+		{"mixed versions", permissive, change(good, func(n *mpa.Negotiated) { n.RDMAPVersion = 0 }), nil, iwarp.ErrVersion},
+		{"no such version", permissive, change(good, func(n *mpa.Negotiated) { n.DDPVersion, n.RDMAPVersion = 2, 2 }), nil, iwarp.ErrVersion},
+		{"version 0, non-permissive", nonPermissive, old, nil, iwarp.ErrVersion},
+		{"version 1, RDMAC", rdmac, good, nil, iwarp.ErrVersion},
+		{"version 0, set to 1", permissive, old, attr(iwarp.StreamAttr{Version: iwarp.Version1}), iwarp.ErrVersion},
+		{"version 1, set to 0", permissive, good, attr(iwarp.StreamAttr{Version: iwarp.Version0}), iwarp.ErrVersion},
+		{"set to what the RNIC has not", nonPermissive, good, attr(iwarp.StreamAttr{Version: iwarp.Version0}), iwarp.ErrVersion},
+		{"version 0 without markers received", permissive, change(old, func(n *mpa.Negotiated) { n.MarkersReceive = false }), nil, iwarp.ErrMarkersRequired},
+		{"version 0 without markers sent", permissive, change(old, func(n *mpa.Negotiated) { n.MarkersSend = false }), nil, iwarp.ErrMarkersRequired},
+		{"version 0 without CRC", permissive, change(old, func(n *mpa.Negotiated) { n.CRC = false }), nil, iwarp.ErrMarkersRequired},
+		{"version 0, set without markers", permissive, old, attr(iwarp.StreamAttr{Version: iwarp.Version0, MarkersSend: off}), iwarp.ErrMarkersRequired},
+		{"markers, set without", permissive, old, attr(iwarp.StreamAttr{MarkersReceive: off}), iwarp.ErrMarkersRequired},
+		{"no role", permissive, change(good, func(n *mpa.Negotiated) { n.Role = 0 }), nil, iwarp.ErrInvalid},
+		{"an Initiator that waits", permissive, change(good, func(n *mpa.Negotiated) { n.SendFirst = false }), nil, iwarp.ErrInvalid},
+		{"no RTR indication", permissive, change(good, func(n *mpa.Negotiated) { n.RTR = 0 }), nil, iwarp.ErrInvalid},
+		{"two RTR indications", permissive, change(good, func(n *mpa.Negotiated) { n.RTR = mpa.RTRRead | mpa.RTRWrite }), nil, iwarp.ErrInvalid},
+		{"too large an IRD", permissive, change(good, func(n *mpa.Negotiated) { n.IRD = 0x4000 }), nil, iwarp.ErrInvalid},
+		{"above the RNIC's IRD", permissive, change(good, func(n *mpa.Negotiated) { n.IRD = 9 }), nil, iwarp.ErrLimit},
+	} {
+		pd := newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: c.kind, Limits: iwarp.Limits{IRD: 8}}))
+		qp := create(t, pd, iwarp.QPConfig{})
+		before := qp.Query()
+		a, b := tcpPair(t)
+		err := qp.ModifyRTS(a, c.n, c.attr)
+		wantAttrError(t, c.name, err, c.err, "modify QP")
+		if err == nil {
+			if err := qp.ModifyRTS(a, c.n, nil); !errors.Is(err, iwarp.ErrBadState) {
+				t.Errorf("%s: from RTS to RTS: %v", c.name, err)
+			}
+			_ = qp.Abort()
+			continue
+		}
+		if qp.Query() != before {
+			t.Errorf("%s: %+v has become %+v", c.name, before, qp.Query())
+		}
+		talks := dialInBackground(t, func() error { talk(t, a, "still", "here"); return nil })
+		talk(t, b, "here", "still")
+		<-talks
+	}
+}
+
+// TestModifyRTSToTerminate gives a QP a connection that was negotiated in vain: the peer
+// is told why.
+//
+// Proves E05, E10, V04.
+func TestModifyRTSToTerminate(t *testing.T) {
+	qp := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{})
+	a, b := tcpPair(t)
+	p := newPeer(t, b)
+	negotiated := make(chan mpa.Negotiated, 1)
+	go func() {
+		n, err := initiateByHand(a, mpa.Offer{RTR: mpa.RTRWrite})
+		if err != nil {
+			t.Error(err)
+		}
+		negotiated <- n
+	}()
+	p.wantFrame(mpa.KeyRequest)
+	f := reply(2)
+	f.PrivateData = enhanced(mpa.Enhanced{A: true, D: true})
+	p.send(frame(f))
+	if err := qp.ModifyRTS(a, <-negotiated, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.wantTerminate(rdmap.CodeMPANoMatchingRTR)
+	p.conn.Close()
+	var term *iwarp.TerminateError
+	if err := (&end{t: t, QP: qp}).wantEnd(); !errors.As(err, &term) || term.Code != rdmap.CodeMPANoMatchingRTR {
+		t.Error(err)
+	}
+}
