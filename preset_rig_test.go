@@ -1,0 +1,215 @@
+package iwarp_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peersim"
+)
+
+// said is what a scripted peer and a QP say to each other: some FPDUs.
+var said = bytes.Repeat([]byte("what is said "), 300)
+
+func lookup(t testing.TB, name string) *iwarp.Preset {
+	t.Helper()
+	p, err := iwarp.LookupPreset(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+func peerRow(t testing.TB, name string) peersim.Behaviour {
+	t.Helper()
+	b, ok := peersim.Row(name)
+	if !ok {
+		t.Fatalf("no scripted peer %q", name)
+	}
+	return b
+}
+
+// A scripted is a peer that responds on the loopback interface.
+type scripted struct {
+	addr  string
+	ended chan error // one for each connection
+}
+
+// respondAs has a scripted peer respond to every connection that comes, and send
+// back what it is sent.
+func respondAs(t testing.TB, b peersim.Behaviour) *scripted {
+	ln := listenTCP(t)
+	s := &scripted{addr: ln.Addr().String(), ended: make(chan error, 4)}
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.ended <- echoAs(b, c)
+			c.Close()
+		}
+	}()
+	return s
+}
+
+// echoAs plays a Responder.
+func echoAs(b peersim.Behaviour, c net.Conn) error {
+	s, err := b.Respond(c, peersim.Consumer{})
+	if err != nil {
+		return err
+	}
+	text, err := s.Receive()
+	if err == nil {
+		err = s.Send(text)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.Receive(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	return nil
+}
+
+// dial dials the scripted peer.
+func (s *scripted) dial(t testing.TB, d iwarp.Dialer) (*end, error) {
+	t.Helper()
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	e := &end{t: t, rnic: rnic, pd: newPD(t, rnic)}
+	d.PD = e.pd
+	var err error
+	e.QP, err = d.Dial(within(t), "tcp", s.addr)
+	var rejected *iwarp.RejectError
+	if errors.As(err, &rejected) {
+		rejected.Conn.Close()
+	}
+	return e, err
+}
+
+// talks dials, and has a message echoed and the connection closed.
+func (s *scripted) talks(t testing.TB, d iwarp.Dialer) iwarp.Negotiated {
+	t.Helper()
+	e, err := s.dial(t, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := e.Negotiated()
+	if n.FellBack {
+		<-s.ended // of the first connection
+	}
+	asks(t, e)
+	if err := <-s.ended; err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// asks has a message echoed by the other end, and closes.
+func asks(t testing.TB, e *end) {
+	t.Helper()
+	mr := e.mr(2*len(said), iwarp.LocalWrite)
+	copy(mr.Bytes(), said)
+	e.postRecv(1, mr.Slice(len(said), len(said)))
+	if err := e.Send(within(t), mr.Slice(0, len(said))); err != nil {
+		t.Fatal(err)
+	}
+	e.wantReceived(1, iwarp.StatusSuccess)
+	e.look()
+	if !bytes.Equal(mr.Bytes()[len(said):], said) {
+		t.Error("another message came back")
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An accepting is a Listener and how it takes one connection.
+type accepting struct {
+	listen iwarp.ListenConfig
+	accept iwarp.AcceptConfig
+	// play, if it is set, takes the peer's session once it is up.
+	play func(*peersim.Session) error
+}
+
+// from has a scripted peer dial, and a message of its echoed by the QP. It returns
+// what was negotiated, if the QP came up, and how the peer saw it.
+func (a accepting) from(t testing.TB, b peersim.Behaviour, c peersim.Consumer) (n iwarp.Negotiated, peer error) {
+	t.Helper()
+	ln := listen(t, a.listen)
+	echoed := make(chan iwarp.Negotiated, 1)
+	go func() { echoed <- a.echo(t, ln) }()
+	s, _, err := b.Dial(func() (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(within(t), "tcp", ln.Addr().String())
+	}, c)
+	if err == nil {
+		err = a.talk(s)
+		s.Close()
+	}
+	ln.Close()
+	return <-echoed, err
+}
+
+// talk is the scripted peer's part.
+func (a accepting) talk(s *peersim.Session) error {
+	if a.play != nil {
+		return a.play(s)
+	}
+	if err := s.Send(said); err != nil {
+		return err
+	}
+	got, err := s.Receive()
+	if err == nil && !bytes.Equal(got, said) {
+		err = errors.New("another message came back")
+	}
+	return err
+}
+
+// echo accepts what comes, and has one QP send a message back.
+func (a accepting) echo(t testing.TB, ln *iwarp.Listener) (n iwarp.Negotiated) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	e := &end{t: t, rnic: rnic, pd: newPD(t, rnic)}
+	mr, err := e.pd.Register(make([]byte, len(said)), iwarp.LocalWrite)
+	if err != nil {
+		t.Error(err)
+		return n
+	}
+	a.accept.PD = e.pd
+	a.accept.Prepare = func(qp *iwarp.QP) error {
+		return qp.PostRecv(&iwarp.RecvWR{ID: 1, SGL: []iwarp.SGE{mr.Slice(0, len(said))}})
+	}
+	for {
+		req, err := ln.Accept(within(t))
+		if err != nil {
+			return n
+		}
+		if e.QP, err = req.Accept(within(t), a.accept); err != nil {
+			t.Error(err)
+			return n
+		}
+		n = e.Negotiated()
+		var wc [1]iwarp.WC
+		for e.RecvCQ().Poll(wc[:]) == 0 {
+			if e.RecvCQ().Wait(within(t)) != nil {
+				return n
+			}
+		}
+		if wc[0].Op == iwarp.OpRecv && wc[0].Status == iwarp.StatusSuccess {
+			_ = e.Send(within(t), mr.Slice(0, wc[0].Length))
+		}
+		_ = e.Close()
+	}
+}
+
+// wantRefused wants a scripted peer not to have liked something.
+func wantRefused(t testing.TB, err error, end peersim.End, why string) {
+	t.Helper()
+	var r *peersim.Refusal
+	if !errors.As(err, &r) || r.End != end || !contains(err, why) {
+		t.Errorf("the peer: got %v, want one that %v: %s", err, end, why)
+	}
+}

@@ -1,0 +1,197 @@
+package iwarp_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peersim"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// TestPresetDials has us, as Initiator with its preset, connect to each peer: it
+// comes up at once, as the preset has it, and a message goes both ways.
+//
+// Proves E02, E07, E09, E12.
+func TestPresetDials(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		dialect  mpa.Dialect
+		rtr      mpa.RTR
+		ird, ord uint16
+	}{
+		{"siw", mpa.DialectRFC6581, mpa.RTRWrite, 32, 32},
+		{"cxgb4", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
+		{"freebsd", mpa.DialectRFC5044, 0, 8, 8},
+		{"irdma", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
+		{"qedr", mpa.DialectRFC6581, mpa.RTRWrite, 32, 32},
+		{"windows-v1", mpa.DialectRFC5044, 0, 32, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := respondAs(t, peerRow(t, c.name)).talks(t, iwarp.Dialer{Preset: lookup(t, c.name)})
+			if n.Dialect != c.dialect || n.RTR != c.rtr || n.IRD != c.ird || n.ORD != c.ord || n.FellBack || !n.CRC {
+				t.Errorf("negotiated %+v", n)
+			}
+		})
+	}
+}
+
+// TestPresetAccepts has each peer connect to us as it does, and a message go both ways.
+//
+// Proves E02, E08, E09, E12.
+func TestPresetAccepts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		dialect  mpa.Dialect
+		rtr      mpa.RTR
+		ird, ord uint16
+	}{
+		{"siw", mpa.DialectRFC6581, 0, 128, 32},
+		{"cxgb4", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
+		{"freebsd", mpa.DialectRFC5044, 0, 8, 8},
+		{"irdma", mpa.DialectRFC6581, mpa.RTRWrite | mpa.RTRRead, 32, 32},
+		{"qedr", mpa.DialectRFC6581, mpa.RTRWrite | mpa.RTRRead, 32, 32},
+		{"windows-v1", mpa.DialectRFC5044, 0, 32, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := accepting{listen: iwarp.ListenConfig{Preset: lookup(t, c.name)}}
+			n, err := a.from(t, peerRow(t, c.name), peersim.Consumer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Dialect != c.dialect || n.RTR != c.rtr || n.IRD != c.ird || n.ORD != c.ord || !n.CRC {
+				t.Errorf("negotiated %+v", n)
+			}
+		})
+	}
+}
+
+// TestPresetDepths has depths in private data, in both roles: the consumers' own comes
+// through beside them.
+func TestPresetDepths(t *testing.T) {
+	p, c := lookup(t, "windows-v1"), peersim.Consumer{IRD: 3, ORD: 5, PrivateData: []byte("theirs")}
+	ours := mpa.Offer{IRD: 6, ORD: 4, PrivateData: []byte("ours")}
+	check := func(n iwarp.Negotiated, err error) {
+		t.Helper()
+		if err != nil || n.PeerIRD != 3 || n.IRD != 6 || n.ORD != 3 || string(n.PrivateData) != "theirs" {
+			t.Errorf("negotiated %+v (%v)", n, err)
+		}
+	}
+	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: ours}}
+	check(a.from(t, peerRow(t, "windows-v1"), c))
+
+	x, y := newPipe(t)
+	requests := make(chan mpa.StartupFrame, 1)
+	go func() {
+		b := peerRow(t, "windows-v1")
+		s, err := b.Respond(y, c)
+		if err != nil {
+			t.Error(err)
+			close(requests)
+			return
+		}
+		requests <- s.Request
+	}()
+	qp, err := (&iwarp.Dialer{Preset: p, MPA: ours}).Initiate(within(t), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(qp.Negotiated(), nil)
+	if got := string((<-requests).PrivateData()); got != "\x00\x00\x00\x06\x00\x00\x00\x04ours" {
+		t.Errorf("the Request has %q", got)
+	}
+	_ = qp.Abort()
+}
+
+// TestPresetNoReads has consumers that want no RDMA Reads: peers whose RTR
+// indication is a Read get along with that.
+//
+// Proves E04.
+func TestPresetNoReads(t *testing.T) {
+	for _, p := range iwarp.Presets() {
+		respondAs(t, peerRow(t, p.Name)).talks(t, iwarp.Dialer{Preset: &p, NoReads: true})
+		a := accepting{listen: iwarp.ListenConfig{Preset: &p}, accept: iwarp.AcceptConfig{NoReads: true}}
+		if _, err := a.from(t, peerRow(t, p.Name), peersim.Consumer{}); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+}
+
+// TestPresetOverruled has settings of the consumer's own.
+func TestPresetOverruled(t *testing.T) {
+	d := iwarp.Dialer{Preset: lookup(t, "siw"), MPA: mpa.Offer{RTR: mpa.RTRRead, IRD: 3, ORD: 5, NoCRC: true}}
+	n := respondAs(t, peerRow(t, "siw")).talks(t, d)
+	if n.RTR != mpa.RTRRead || n.IRD != 3 || n.ORD != 5 || n.CRC {
+		t.Errorf("negotiated %+v", n)
+	}
+	a := accepting{
+		listen: iwarp.ListenConfig{Preset: lookup(t, "windows-v1"), Dialects: []mpa.Dialect{mpa.DialectRFC6581}},
+		accept: iwarp.AcceptConfig{Preset: lookup(t, "irdma"), MPA: mpa.Offer{IRD: 40, ORD: 7, RTR: mpa.RTRWrite}},
+	}
+	n, err := a.from(t, peerRow(t, "irdma"), peersim.Consumer{})
+	if err != nil || n.RTR != mpa.RTRWrite || n.IRD != 40 || n.ORD != 7 {
+		t.Errorf("negotiated %+v (%v)", n, err)
+	}
+}
+
+// TestLookupPreset finds each preset by its name, and nothing else.
+func TestLookupPreset(t *testing.T) {
+	for _, p := range iwarp.Presets() {
+		got, err := iwarp.LookupPreset(strings.ToUpper(p.Name))
+		if err != nil || !reflect.DeepEqual(got, p) {
+			t.Errorf("%s: got %+v (%v)", p.Name, got, err)
+		}
+	}
+	_, err := iwarp.LookupPreset("mlx5")
+	if !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "siw, cxgb4, freebsd, irdma, qedr, windows-v1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPresetsAreCopies changes what Presets returned.
+func TestPresetsAreCopies(t *testing.T) {
+	for _, p := range iwarp.Presets() {
+		p.Dialects[0], p.Reasons[0].Why, p.Initiate.Dialect = 0, "", 0
+	}
+	if p := lookup(t, "siw"); p.Dialects[0] == 0 || p.Why("Initiate.Dialect") == "" || p.Initiate.Dialect == 0 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestReasons finds a reason for every setting, and a setting for every reason.
+func TestReasons(t *testing.T) {
+	for _, p := range iwarp.Presets() {
+		known := settings("", reflect.ValueOf(p))
+		for name, set := range known {
+			if set && p.Why(name) == "" {
+				t.Errorf("%s: %s has no reason", p.Name, name)
+			}
+		}
+		for _, r := range p.Reasons {
+			if _, ok := known[r.Setting]; !ok || r.Why == "" {
+				t.Errorf("%s: there is no setting %q", p.Name, r.Setting)
+			}
+		}
+	}
+}
+
+// settings returns the names of the fields that are settings, and whether they are
+// not zero.
+func settings(prefix string, v reflect.Value) map[string]bool {
+	set := map[string]bool{}
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		switch {
+		case name == "Name", name == "Peer", name == "Reasons":
+		case v.Field(i).Kind() == reflect.Struct:
+			for inner, is := range settings(name+".", v.Field(i)) {
+				set[inner] = is
+			}
+		default:
+			set[prefix+name] = !v.Field(i).IsZero()
+		}
+	}
+	return set
+}
