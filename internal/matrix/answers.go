@@ -1,0 +1,112 @@
+package matrix
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// room is how much private data of the ULP a dialect has room for.
+var room = []struct {
+	dialect     mpa.Dialect
+	messages    bool
+	most        int
+	requirement string
+}{
+	{mpa.DialectRFC6581, false, 508, "RFC 6581 9 [E01]"},
+	{mpa.DialectRFC5044, false, 512, "RFC 5044 7.1.1 [Q08]"},
+	{mpa.DialectRtr, false, 512, "RFC 5044 7.1.1 [Q08]"},
+	{mpa.DialectRevision0, false, 512, "RFC 5044 7.1.1 [Q08]"},
+	{mpa.DialectStartKey, true, 512, "CULLEY 13.3 [K07]"},
+	{mpa.DialectStartKey, false, 0, "CULLEY 8.1.1 [K01]"},
+}
+
+// privateDataRows have none, the most, and one octet too many, of each side.
+func privateDataRows() (rows []Row) {
+	for _, d := range room {
+		name := short(d.dialect) + word(d.messages, "+messages", "")
+		add := func(what string, toR, toI int, demanded string) {
+			rows = append(rows, Row{
+				Name: name + ": " + what, Requirement: d.requirement, Demanded: demanded,
+				Initiator: Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(toR)}},
+				Responder: Responder{
+					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages, Answer: mpa.Offer{PrivateData: privateData(toI)},
+				},
+			})
+		}
+		add("none", 0, 0, "up pd=0/0")
+		if d.most > 0 {
+			add("the most", d.most, d.most, fmt.Sprintf("up pd=%d/%[1]d", d.most))
+		}
+		add("one octet too many in the Request", d.most+1, 0, "invalid")
+		add("one octet too many in the Reply", 0, d.most+1, "close")
+	}
+	return rows
+}
+
+// rejectRows are rejections with and without private data: "the MPA Reply Frame MAY
+// include ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
+// connection open." RFC 5044, 7.1.2. With Start Keys closing TCP is the rejection, and
+// the initiator's, sent behind a private data message, may find it closed.
+func rejectRows() (rows []Row) {
+	for _, d := range room {
+		for _, n := range []int{0, d.most} {
+			row := Row{
+				Name:        fmt.Sprintf("%s%s, %d octets of private data", short(d.dialect), word(d.messages, "+messages", ""), n),
+				Requirement: "RFC 5044 7.1.2 [Q10]",
+				Initiator:   Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(n)}},
+				Responder: Responder{
+					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages, Reject: &Rejection{PrivateData: privateData(n)},
+				},
+				Demanded: fmt.Sprintf("reject pd=%d/%[1]d stream=open closed=fin", n),
+			}
+			if d.dialect == mpa.DialectStartKey {
+				row.Requirement = "CULLEY 13.3.1 [K07]"
+				row.Demanded = word(d.messages, fmt.Sprintf("reject pd=%d/%[1]d stream=closed", n), "close closed=fin")
+			}
+			rows = append(rows, row)
+			if d.most == 0 {
+				break
+			}
+		}
+	}
+	return append(rows, depthRejectRows...)
+}
+
+// depthRejectRows are rejections for the depths: "The responder MAY reject the
+// connection request if the initiator IRD is not sufficient for the ULP-required ORD
+// and specify the required ORD in the MPA Reject Frame responder ORD." RFC 6581, 9.1.
+var depthRejectRows = []Row{
+	{
+		Name: "the responder says which ORD it needs", Requirement: "RFC 6581 9.1 [E03] [E05]",
+		Initiator: Initiator{Offer: mpa.Offer{IRD: 4, ORD: 2}},
+		Responder: Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
+		Demanded:  "reject request=4/2 reply=5/9 asked=CS/CRS stream=open closed=fin",
+	},
+	{
+		Name: "rejection of an IRD of 0x3FFF", Requirement: "RFC 6581 9.1 [E06]",
+		Initiator: Initiator{Offer: mpa.Offer{IRD: off, ORD: 2}},
+		Responder: Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
+		Demanded:  "reject request=16383/2 reply=5/16383 stream=open closed=fin",
+	},
+	{
+		Name: "rejection of an ORD of 0x3FFF", Requirement: "RFC 6581 9.1 [E06]",
+		Initiator: Initiator{Offer: mpa.Offer{IRD: 4, ORD: off}},
+		Responder: Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
+		Demanded:  "reject request=4/16383 reply=16383/9 stream=open closed=fin",
+	},
+}
+
+// Groups returns the wider matrix.
+func Groups() []Group {
+	return []Group{
+		{"dialects", dialectRows()},
+		{"kinds", kindRows},
+		{"markers and CRC", markerAndCRCRows()},
+		{"RTR indications", rtrRows()},
+		{"IRD and ORD", allDepthRows()},
+		{"private data", privateDataRows()},
+		{"rejections", rejectRows()},
+		{"frames by hand", framesByHand()},
+	}
+}

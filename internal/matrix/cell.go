@@ -1,0 +1,206 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A cell is one row while it is run.
+type cell struct {
+	row   *Row
+	facts facts
+	i     *endpoint
+	r     *responder     // or
+	hand  *handResponder // this
+	relay *relay
+	lines []string // startup frames
+
+	failed  error // of the initiator
+	closing sync.WaitGroup
+}
+
+// run brings the two ends together and finds out what becomes of them. An error is
+// one of the row's running; what the ends have against each other are facts.
+func (c *cell) run(ctx context.Context) error {
+	defer c.shut()
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	err := c.connect(ctx)
+	if err == nil {
+		err = c.relay.drain(ctx)
+	}
+	if err == nil && c.r != nil {
+		err = c.r.finish(ctx)
+	}
+	if err != nil {
+		c.transcribe()
+		return err
+	}
+	c.closing.Wait()
+	c.tellEnd()
+	c.tellWires()
+	return nil
+}
+
+// open makes the two ends and what is between them.
+func (c *cell) open(ctx context.Context) (err error) {
+	var to string
+	if replies := c.row.Responder.Replies; replies != nil {
+		if c.hand, err = listenByHand(replies); err != nil {
+			return err
+		}
+		to = c.hand.ln.Addr().String()
+	} else {
+		if c.r, err = listen(ctx, &c.row.Responder); err != nil {
+			return err
+		}
+		to = c.r.ln.Addr().String()
+	}
+	if c.relay, err = newRelay(to); err != nil {
+		return err
+	}
+	c.i, err = newEndpoint(byInitiator, c.row.Initiator.Offer.Kind, 0xcc)
+	return err
+}
+
+// shut ends what is left. It is nothing, unless the row hangs.
+func (c *cell) shut() {
+	if c.relay != nil {
+		c.relay.close()
+	}
+	if c.i != nil {
+		_ = c.i.rnic.Close()
+	}
+	if c.r != nil {
+		_ = c.r.ln.Close()
+		_ = c.r.rnic.Close()
+		c.r.loop.Wait()
+	}
+	if c.hand != nil {
+		c.hand.close()
+	}
+	c.closing.Wait()
+}
+
+// connect is the initiator's part, up to the end of the connection.
+func (c *cell) connect(ctx context.Context) error {
+	in := &c.row.Initiator
+	if in.Request != nil {
+		return askByHand(ctx, c.relay.addr(), in.Request)
+	}
+	d := iwarp.Dialer{
+		PD: c.i.pd, QP: c.i.qpConfig(), MPA: in.Offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
+	}
+	c.i.qp, c.failed = d.Dial(ctx, "tcp", c.relay.addr())
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), c.failed)
+	}
+	if c.failed == nil {
+		return c.up(ctx)
+	}
+	c.i.causes.add(c.failed.Error())
+	return c.refused(ctx)
+}
+
+// up is a connection that has come up, for the initiator.
+func (c *cell) up(ctx context.Context) error {
+	c.facts.say(byInitiator, outcome, "up")
+	var r *iwarp.QP
+	if c.r != nil {
+		a, err := c.r.answerTo(ctx, c.peer())
+		if err != nil {
+			return err
+		}
+		r, c.r.qp = a.qp, a.qp
+		if r == nil {
+			return errors.New("the connection is up for the initiator, and the responder has rejected it")
+		}
+		c.tellBoth(&a)
+		verified, err := exchange(ctx, c.i, c.r.endpoint, c.row.ResponderFirst)
+		if err != nil {
+			verified = err.Error()
+		}
+		c.facts.say("exchange", "data", verified)
+	} else {
+		c.tellInitiator()
+	}
+	for _, qp := range []*iwarp.QP{c.i.qp, r} {
+		if qp != nil {
+			c.closing.Go(func() { _ = qp.Close() })
+		}
+	}
+	return nil
+}
+
+// peer is the address that the responder knows the initiator by.
+func (c *cell) peer() string {
+	wires := c.relay.all()
+	if len(wires) == 0 {
+		return ""
+	}
+	return wires[len(wires)-1].ends[1].LocalAddr().String()
+}
+
+// refused is a connection that has not come up.
+func (c *cell) refused(ctx context.Context) error {
+	var (
+		startup    *mpa.StartupError
+		terminated *iwarp.TerminateError
+		rejected   *mpa.RejectError
+	)
+	switch err := c.failed; {
+	case errors.As(err, &rejected):
+		c.facts.say(byInitiator, outcome, "reject")
+		c.tellRejected(rejected)
+		return c.rejected(ctx)
+	case errors.As(err, &terminated):
+		c.facts.say(byInitiator, outcome, "terminate")
+		c.facts.sayf(byInitiator, "code", "0x%04x", uint16(terminated.Code))
+	case errors.Is(err, mpa.ErrOffer):
+		c.facts.say(byInitiator, outcome, "invalid")
+	case errors.As(err, &startup):
+		c.facts.say(byInitiator, outcome, "close")
+		c.facts.say(byInitiator, "failure", startup.Failure.String())
+	default:
+		return fmt.Errorf("the initiator's error is none of a startup: %w", err)
+	}
+	return nil
+}
+
+// rejected uses TCP as a byte stream, where it is left.
+func (c *cell) rejected(ctx context.Context) error {
+	var open *iwarp.RejectError
+	var conns []net.Conn
+	if errors.As(c.failed, &open) {
+		conns = append(conns, open.Conn)
+	}
+	if c.r != nil {
+		a, err := c.r.answerTo(ctx, c.peer())
+		if err != nil {
+			return err
+		}
+		c.tellRequest(&a)
+		if a.conn != nil {
+			conns = append(conns, a.conn)
+		}
+		c.facts.say("exchange", "stream", word(len(conns) == 2 && converse(ctx, conns[0], conns[1]), "open", "closed"))
+	}
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	return nil
+}
+
+func word(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
+}

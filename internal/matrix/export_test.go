@@ -1,0 +1,95 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+)
+
+// RunData is Run with other data.
+func RunData(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Report, error) {
+	return run(ctx, cfg, figures, groups)
+}
+
+// Demands returns a row's demands, each as a text, with those that go without saying.
+func Demands(r *Row) (texts []string) {
+	for _, d := range r.demands() {
+		texts = append(texts, d.String())
+	}
+	return texts
+}
+
+// Row returns a cell of a figure as a row.
+func (f *Figure) Row(line, column int) *Row { return f.row(line, column) }
+
+// Judge compares what is said, as who, key and value, with demands.
+func Judge(demands string, said ...[3]string) (got string, differences []string) {
+	var f facts
+	for _, s := range said {
+		f.say(s[0], s[1], s[2])
+	}
+	return judge(parseDemands(demands), &f)
+}
+
+// ReadFPDUs tells what one direction says by itself.
+func ReadFPDUs(b []byte) string {
+	s := readFPDUs(b)
+	return fmt.Sprintf("markers=%v crc=%v versions=%v rtr=%v err=%v", s.markers, s.crc, s.versions, s.rtr, s.err)
+}
+
+// Wire returns the frames that a direction begins with, and how many octets follow.
+func Wire(b []byte, message bool) (lines []string, rest int) {
+	frames, left := splitStartup(b, message)
+	t := transcript{frames: [2][][]byte{frames}}
+	return t.describe(), len(left)
+}
+
+// First says who sent the first FPDU where the direction of each of so many octets is
+// the one of so many turns, behind startup frames of 20 octets each.
+func First(end int, turns ...[2]int) string {
+	frame := [][]byte{make([]byte, 20)}
+	t := transcript{frames: [2][][]byte{frame, frame}}
+	for _, sent := range turns {
+		t.turns = append(t.turns, turn{sent: sent})
+	}
+	return t.first(end)
+}
+
+// Names reports whether a text speaks of a revision.
+func Names(text string, rev uint8) bool { return names(text, rev) }
+
+// Relayed has two functions play the ends of a connection with a relay between them,
+// and returns how it says that they closed, and what it kept.
+func Relayed(ctx context.Context, initiator, responder func(*net.TCPConn) error) (ending string, kept [2]string, err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", kept, err
+	}
+	defer ln.Close()
+	r, err := newRelay(ln.Addr().String())
+	if err != nil {
+		return "", kept, err
+	}
+	defer r.close()
+	near, err := net.Dial("tcp", r.addr())
+	if err != nil {
+		return "", kept, err
+	}
+	far, err := ln.Accept()
+	if err != nil {
+		return "", kept, err
+	}
+	errs := make(chan error, 1)
+	go func() { errs <- responder(far.(*net.TCPConn)) }()
+	err = errors.Join(initiator(near.(*net.TCPConn)), <-errs, r.drain(ctx))
+	w := r.all()[0]
+	return w.ending(), [2]string{string(w.octets[0]), string(w.octets[1])}, err
+}
+
+// ReadAll reads a connection to its end.
+func ReadAll(c net.Conn) error {
+	_, err := io.Copy(io.Discard, c)
+	return err
+}

@@ -1,0 +1,173 @@
+package matrix
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Who says what a fact is.
+const (
+	byInitiator = "initiator"
+	byResponder = "responder"
+	onWire      = "wire"
+)
+
+// facts are what was found of a row: by key, what each who knows says.
+type facts struct {
+	keys []string // in the order in which they came
+	said map[string][]saying
+}
+
+type saying struct{ who, value string }
+
+// outcome is the key of how it ended for the initiator.
+const outcome = "outcome"
+
+// say notes what one says.
+func (f *facts) say(who, key, value string) {
+	if f.said == nil {
+		f.said = map[string][]saying{}
+	}
+	if _, known := f.said[key]; !known {
+		f.keys = append(f.keys, key)
+	}
+	f.said[key] = append(f.said[key], saying{who, value})
+}
+
+func (f *facts) sayf(who, key, format string, args ...any) {
+	f.say(who, key, fmt.Sprintf(format, args...))
+}
+
+// agreed reports whether all who know say the same.
+func (f *facts) agreed(key string) bool {
+	for _, s := range f.said[key] {
+		if s.value != f.said[key][0].value {
+			return false
+		}
+	}
+	return true
+}
+
+// value returns what all say, or what each says, or "unknown".
+func (f *facts) value(key string) string {
+	switch said := f.said[key]; {
+	case len(said) == 0:
+		return "unknown"
+	case f.agreed(key):
+		return said[0].value
+	default:
+		var each []string
+		for _, s := range said {
+			each = append(each, s.value+"@"+s.who)
+		}
+		return strings.Join(each, "+")
+	}
+}
+
+// is reports whether someone knows a fact to have a value.
+func (f *facts) is(key, value string) bool {
+	return slices.ContainsFunc(f.said[key], func(s saying) bool { return s.value == value })
+}
+
+// cell returns what was found in the words of a figure's cell.
+func (f *facts) cell() string {
+	if end := f.value(outcome); end != "up" {
+		return end
+	}
+	return "V=" + f.value("V") + " M=" + f.value("M")
+}
+
+// A demand is one fact that is demanded.
+type demand struct {
+	key    string
+	values []string // of which one
+}
+
+// parseDemands takes a text of demands apart.
+func parseDemands(text string) []demand {
+	var all []demand
+	for _, word := range strings.Fields(text) {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			key, value = outcome, word
+		}
+		all = append(all, demand{key, strings.Split(value, ",")})
+	}
+	return all
+}
+
+func (d demand) String() string {
+	if d.key == outcome {
+		return strings.Join(d.values, ",")
+	}
+	return d.key + "=" + strings.Join(d.values, ",")
+}
+
+// met reports whether a value is one of those demanded.
+func (d demand) met(value string) bool {
+	return slices.ContainsFunc(d.values, func(want string) bool { return matches(want, value) })
+}
+
+// matches compares two values, part by part; "*" is any.
+func matches(want, got string) bool {
+	if want == "*" {
+		return got != "unknown"
+	}
+	wants, gots := strings.Split(want, "/"), strings.Split(got, "/")
+	if len(wants) != len(gots) {
+		return false
+	}
+	for i := range wants {
+		if wants[i] != "*" && wants[i] != gots[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// judge compares facts with demands. It returns the facts that are demanded, and
+// what is wrong with them or with others.
+func judge(demands []demand, f *facts) (got string, differences []string) {
+	var words []string
+	for _, d := range demands {
+		value := f.value(d.key)
+		words = append(words, demand{d.key, []string{value}}.String())
+		if !d.met(value) {
+			differences = append(differences, fmt.Sprintf("demanded %v, got %s", d, words[len(words)-1]))
+		}
+	}
+	for _, key := range f.keys {
+		if !f.agreed(key) && !slices.ContainsFunc(demands, func(d demand) bool { return d.key == key }) {
+			differences = append(differences, "not the same everywhere: "+key+"="+f.value(key))
+		}
+	}
+	return strings.Join(words, " "), differences
+}
+
+// text puts demands together again.
+func text(demands []demand) string {
+	words := make([]string, len(demands))
+	for i, d := range demands {
+		words[i] = d.String()
+	}
+	return strings.Join(words, " ")
+}
+
+// demands returns the demands of a row with those that go without saying.
+func (r *Row) demands() []demand {
+	all := parseDemands(r.Demanded)
+	add := func(key, value string) {
+		if !slices.ContainsFunc(all, func(d demand) bool { return d.key == key }) {
+			all = append(all, demand{key, []string{value}})
+		}
+	}
+	if up := (demand{outcome, []string{"up"}}); len(all) == 0 || all[0].String() != up.String() {
+		return all
+	}
+	if r.Initiator.Request == nil && r.Responder.Replies == nil {
+		add("data", "swr/swr")
+	}
+	add("closed", "fin")
+	return all
+}

@@ -1,0 +1,113 @@
+package matrix
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// fpdus is what the FPDUs of one direction say by themselves.
+type fpdus struct {
+	found        bool
+	markers, crc bool
+	versions     []uint8 // of DDP and of RDMAP, each that occurs once
+	firstEnd     int     // where the first FPDU ends
+	rtr          mpa.RTR // what the first is, if it is zero-length
+	terminate    *rdmap.Terminate
+	err          error
+}
+
+// readFPDUs reads a direction behind its startup frames. With markers, the first
+// four octets are one, and zero; without, the first two are a ULPDU_Length, which
+// holds a DDP header at least.
+func readFPDUs(b []byte) (s fpdus) {
+	if len(b) == 0 {
+		return s
+	}
+	s.markers = len(b) >= 4 && bytes.Equal(b[:4], make([]byte, 4))
+	s.crc = true
+	s.walk(slices.Clone(b))
+	if e := new(mpa.Error); errors.As(s.err, &e) && e.Code == mpa.CodeCRC && !s.found {
+		s.crc, s.err = false, nil
+		s.walk(slices.Clone(b))
+	}
+	return s
+}
+
+// walk goes from FPDU to FPDU.
+func (s *fpdus) walk(b []byte) {
+	r := mpa.NewReader(s.markers, s.crc)
+	for {
+		f, n, err := r.Next(b)
+		if err != nil {
+			s.err = err
+			return
+		}
+		if n == 0 {
+			if len(b) > 0 {
+				s.err = fmt.Errorf("%d octets behind the last FPDU", len(b))
+			}
+			return
+		}
+		seg, err := ddp.Parse(f.ULPDU)
+		if err != nil {
+			s.err = err
+			return
+		}
+		if !s.found {
+			s.found, s.firstEnd, s.rtr = true, n, zeroLength(&seg)
+		}
+		s.note(&seg)
+		b = b[n:]
+	}
+}
+
+func (s *fpdus) note(seg *ddp.Segment) {
+	version, op := rdmap.ParseControl(seg.RsvdULP)
+	for _, v := range []uint8{seg.Version, version} {
+		if !slices.Contains(s.versions, v) {
+			s.versions = append(s.versions, v)
+		}
+	}
+	if op == rdmap.OpTerminate {
+		t, err := rdmap.ParseTerminate(seg.Payload)
+		s.terminate, s.err = &t, err
+	}
+}
+
+// zeroLength returns the RTR indication that a message without data can be.
+func zeroLength(seg *ddp.Segment) mpa.RTR {
+	switch op := rdmap.OpcodeOf(&seg.Header); {
+	case op == rdmap.OpReadRequest:
+		if q, err := rdmap.ParseReadRequest(seg.Payload); err == nil && q.Size == 0 {
+			return mpa.RTRRead
+		}
+	case len(seg.Payload) > 0:
+	case op == rdmap.OpWrite:
+		return mpa.RTRWrite
+	case op.IsSend():
+		return mpa.RTRSend
+	}
+	return 0
+}
+
+// tell says what holds for each direction.
+func (s *fpdus) tell(f *facts) {
+	for _, v := range s.versions {
+		f.sayf(onWire, "V", "%d", v)
+	}
+	if s.found {
+		f.sayf(onWire, "CRC", "%d", bit(s.crc))
+	}
+	if s.terminate != nil {
+		f.sayf(onWire, "code", "0x%04x", uint16(s.terminate.Code))
+	}
+	if s.err != nil {
+		f.sayf(onWire, "data", "%v", s.err)
+	}
+}

@@ -1,0 +1,195 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+)
+
+// direction of octets.
+type direction uint8
+
+const (
+	toResponder direction = iota
+	toInitiator
+)
+
+func (d direction) String() string { return [...]string{"->", "<-"}[d] }
+
+// A relay stands between two ends and keeps what they send each other.
+type relay struct {
+	ln    *net.TCPListener
+	to    string
+	tasks sync.WaitGroup
+
+	mu    sync.Mutex
+	wires []*wire
+	ended bool
+}
+
+// newRelay passes connections on to an address.
+func newRelay(to string) (*relay, error) {
+	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, err
+	}
+	r := &relay{ln: ln, to: to}
+	r.tasks.Go(r.accept)
+	return r, nil
+}
+
+func (r *relay) addr() string { return r.ln.Addr().String() }
+
+func (r *relay) accept() {
+	for {
+		near, err := r.ln.AcceptTCP()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", r.to)
+		if err != nil {
+			reset(near)
+			continue
+		}
+		r.connect(&wire{ends: [2]*net.TCPConn{near, far.(*net.TCPConn)}})
+	}
+}
+
+// connect begins to pass octets on.
+func (r *relay) connect(w *wire) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		w.cut()
+		return
+	}
+	r.wires = append(r.wires, w)
+	r.tasks.Go(w.run)
+}
+
+// drain waits for the connections to end. There will be no further ones.
+func (r *relay) drain(ctx context.Context) error {
+	_ = r.ln.Close()
+	done := make(chan struct{})
+	go func() {
+		r.tasks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close ends the connections that are left, and waits.
+func (r *relay) close() {
+	_ = r.ln.Close()
+	r.mu.Lock()
+	r.ended = true
+	for _, w := range r.wires {
+		w.cut()
+	}
+	r.mu.Unlock()
+	r.tasks.Wait()
+}
+
+// all returns the connections so far.
+func (r *relay) all() []*wire {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wires
+}
+
+// A wire is one connection and what has gone over it.
+type wire struct {
+	ends [2]*net.TCPConn // initiator's, responder's
+
+	mu     sync.Mutex
+	octets [2][]byte // by direction
+	turns  []turn
+	closed [2]error // how each direction ended: io.EOF is a FIN
+}
+
+// A turn is how much had been sent in both directions when octets arrived in one.
+type turn struct {
+	dir  direction
+	sent [2]int
+}
+
+func (w *wire) run() {
+	var pumps sync.WaitGroup
+	pumps.Go(func() { w.pump(toResponder) })
+	pumps.Go(func() { w.pump(toInitiator) })
+	pumps.Wait()
+	w.cut()
+}
+
+// pump passes one direction on. Octets are kept before they are passed on, so that
+// what they cause is found behind them.
+func (w *wire) pump(dir direction) {
+	from, to := w.ends[dir], w.ends[1-dir]
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			w.keep(dir, buf[:n])
+			if _, failed := to.Write(buf[:n]); failed != nil {
+				reset(from)
+			}
+		}
+		if err == nil {
+			continue
+		}
+		w.mu.Lock()
+		w.closed[dir] = err
+		w.mu.Unlock()
+		if !errors.Is(err, io.EOF) {
+			reset(to)
+			return
+		}
+		_ = to.CloseWrite()
+		return
+	}
+}
+
+func (w *wire) keep(dir direction, b []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.octets[dir] = append(w.octets[dir], b...)
+	w.turns = append(w.turns, turn{dir, [2]int{len(w.octets[0]), len(w.octets[1])}})
+}
+
+// cut ends the connection, if it has not.
+func (w *wire) cut() {
+	for _, c := range w.ends {
+		_ = c.Close()
+	}
+}
+
+// reset ends a connection as a RST does that is passed on.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}
+
+// ending says how the two ends closed: "fin" if both did so in order. A direction that
+// the relay itself has cut off ends with net.ErrClosed: the other end wanted no more.
+func (w *wire) ending() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	who := [2]string{byInitiator, byResponder}
+	for dir, err := range w.closed {
+		switch {
+		case errors.Is(err, io.EOF):
+		case errors.Is(err, net.ErrClosed):
+			return "rst-by-" + who[1-dir]
+		default:
+			return "rst-by-" + who[dir]
+		}
+	}
+	return "fin"
+}

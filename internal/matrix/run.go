@@ -1,0 +1,222 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultTimeout is the time that a row has.
+const DefaultTimeout = 5 * time.Second
+
+// parallel is how many rows are run at a time: they wait for each other's octets
+// most of it.
+const parallel = 8
+
+// A Config says which rows to run.
+type Config struct {
+	// Figures picks figures by their numbers; nothing else is run then. If empty, all
+	// rows are.
+	Figures []int
+	// Match picks rows by "group/name", such as "figure 2/RDMAC M=1 -> RDMAC M=1". If
+	// nil, all.
+	Match *regexp.Regexp
+	// Timeout is the time that a row has. If zero, DefaultTimeout.
+	Timeout time.Duration
+}
+
+// A Report is what came of the rows. The package's documentation has it as JSON.
+type Report struct {
+	Cells      int            `json:"cells"`
+	AsDemanded int            `json:"as_demanded"`
+	MS         float64        `json:"ms"`
+	Figures    []FigureReport `json:"figures"`
+	Wider      []Result       `json:"wider"`
+}
+
+// A FigureReport is what came of one figure.
+type FigureReport struct {
+	Number int    `json:"figure"`
+	Title  string `json:"title"`
+	Cells  []Cell `json:"cells"`
+}
+
+// A Cell is what came of one cell of a figure.
+type Cell struct {
+	Initiator        string `json:"initiator"` // kind
+	InitiatorMarkers bool   `json:"initiator_markers"`
+	Responder        string `json:"responder"`
+	ResponderMarkers bool   `json:"responder_markers"`
+	Printed          string `json:"printed"` // in the document
+	Result
+
+	line, column int
+}
+
+// A Result is what came of one row.
+type Result struct {
+	Group          string   `json:"group"`
+	Name           string   `json:"name"`
+	Requirement    string   `json:"requirement"`
+	Demanded       string   `json:"demanded"`
+	Got            string   `json:"got"`
+	OK             bool     `json:"ok"`
+	Differences    []string `json:"differences"`
+	InitiatorError string   `json:"initiator_error"`
+	ResponderError string   `json:"responder_error"`
+	Wire           []string `json:"wire"`
+	MS             float64  `json:"ms"`
+
+	found string // in the words of a figure's cell
+}
+
+// Run runs all rows that a Config picks. The error is the context's, or says that
+// there are none; a row that is not as demanded is none.
+func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, Figures, Groups()) }
+
+func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Report, error) {
+	began := time.Now()
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	report, tasks := plan(&cfg, figures, groups)
+	if len(tasks) == 0 {
+		return nil, errors.New("matrix: no row is picked")
+	}
+	runAll(ctx, cfg.Timeout, tasks)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("matrix: %w", ctx.Err())
+	}
+	report.Cells = len(tasks)
+	for _, t := range tasks {
+		report.AsDemanded += bit(t.result.OK)
+	}
+	report.MS = milliseconds(began)
+	return report, nil
+}
+
+// A task is a row to be run, and where its result goes.
+type task struct {
+	row    *Row
+	result *Result
+}
+
+// plan lays out the report, with a task for each row that is picked.
+func plan(cfg *Config, figures []Figure, groups []Group) (*Report, []task) {
+	r := &Report{Figures: []FigureReport{}, Wider: []Result{}}
+	var rows, cells []*Row
+	for _, f := range figures {
+		if len(cfg.Figures) > 0 && !slices.Contains(cfg.Figures, f.Number) {
+			continue
+		}
+		figure, picked := f.plan(cfg)
+		if len(picked) > 0 {
+			r.Figures = append(r.Figures, figure)
+			cells = append(cells, picked...)
+		}
+	}
+	for _, g := range groups {
+		for n := range g.Rows {
+			if len(cfg.Figures) == 0 && cfg.picks(g.Name, &g.Rows[n]) {
+				r.Wider = append(r.Wider, Result{Group: g.Name})
+				rows = append(rows, &g.Rows[n])
+			}
+		}
+	}
+	return r, r.tasks(cells, rows)
+}
+
+// tasks gives rows their places in a report that is laid out.
+func (r *Report) tasks(cells, rows []*Row) (tasks []task) {
+	for f := range r.Figures {
+		for c := range r.Figures[f].Cells {
+			tasks = append(tasks, task{cells[len(tasks)], &r.Figures[f].Cells[c].Result})
+		}
+	}
+	for n, row := range rows {
+		tasks = append(tasks, task{row, &r.Wider[n]})
+	}
+	return tasks
+}
+
+func (f *Figure) plan(cfg *Config) (r FigureReport, rows []*Row) {
+	r = FigureReport{Number: f.Number, Title: f.Title}
+	group := fmt.Sprintf("figure %d", f.Number)
+	for line, i := range f.Rows {
+		for column, re := range f.Columns {
+			row := f.row(line, column)
+			if !cfg.picks(group, row) {
+				continue
+			}
+			rows = append(rows, row)
+			r.Cells = append(r.Cells, Cell{
+				Initiator: i.Kind.String(), InitiatorMarkers: i.Markers,
+				Responder: re.Kind.String(), ResponderMarkers: re.Markers,
+				Printed: i.Cells[column], Result: Result{Group: group}, line: line, column: column,
+			})
+		}
+	}
+	return r, rows
+}
+
+func (c *Config) picks(group string, r *Row) bool {
+	return c.Match == nil || c.Match.MatchString(group+"/"+r.Name)
+}
+
+// runAll runs rows side by side.
+func runAll(ctx context.Context, limit time.Duration, tasks []task) {
+	queue := make(chan task)
+	var workers sync.WaitGroup
+	for range parallel {
+		workers.Go(func() {
+			for t := range queue {
+				t.run(ctx, limit)
+			}
+		})
+	}
+	for _, t := range tasks {
+		queue <- t
+	}
+	close(queue)
+	workers.Wait()
+}
+
+// run runs one row.
+func (t task) run(ctx context.Context, limit time.Duration) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c := &cell{row: t.row}
+	err := c.run(ctx)
+	demands := t.row.demands()
+	r := t.result
+	r.Name, r.Requirement, r.Demanded = t.row.Name, t.row.Requirement, text(demands)
+	r.Got, r.Differences = judge(demands, &c.facts)
+	r.found = c.facts.cell()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it hangs: it is not over after %v", limit)
+	}
+	if err != nil {
+		r.Differences = append([]string{err.Error()}, r.Differences...)
+	}
+	if r.Differences == nil {
+		r.Differences = []string{}
+	}
+	r.OK, r.Wire = len(r.Differences) == 0, append([]string{}, c.lines...)
+	if c.i != nil {
+		r.InitiatorError = c.i.causes.String()
+	}
+	if c.r != nil {
+		r.ResponderError = c.r.causes.String()
+	}
+	r.MS = milliseconds(began)
+}
+
+// milliseconds since a time, to the microsecond.
+func milliseconds(began time.Time) float64 {
+	return float64(time.Since(began).Microseconds()) / 1000
+}

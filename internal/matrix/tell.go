@@ -1,0 +1,212 @@
+package matrix
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// tellNegotiated says what a QP knows of its connection.
+func (c *cell) tellNegotiated(who string, n *iwarp.Negotiated) {
+	f := &c.facts
+	toI, toR := n.MarkersReceive, n.MarkersSend
+	request, reply := n.Revision, n.PeerRevision
+	peers := "reply"
+	if n.Role == mpa.RoleResponder {
+		toI, toR, request, reply = toR, toI, reply, request
+		peers = "request"
+	}
+	f.sayf(who, "V", "%d", n.DDPVersion)
+	f.sayf(who, "V", "%d", n.RDMAPVersion)
+	f.sayf(who, "M", "%d/%d", bit(toI), bit(toR))
+	f.sayf(who, "CRC", "%d", bit(n.CRC))
+	f.say(who, "dialect", short(n.Dialect))
+	f.sayf(who, "rev", "%d/%d", request, reply)
+	f.sayf(who, "p2p", "%d", bit(n.PeerToPeer))
+	if n.Enhanced {
+		f.sayf(who, peers, "%d/%d", n.PeerIRD, n.PeerORD)
+	}
+}
+
+// tellInitiator says what the initiator's QP knows, where there is none at the other
+// end.
+func (c *cell) tellInitiator() {
+	n := c.i.qp.Negotiated()
+	c.tellNegotiated(byInitiator, &n)
+	c.facts.say(byInitiator, "rtr", n.RTR.String())
+	c.facts.say(byInitiator, "fellback", bits(n.FellBack))
+	ird, ord := inForce(c.i.qp, &n)
+	c.facts.say(byInitiator, "ird", ird+"/unknown")
+	c.facts.say(byInitiator, "ord", ord+"/unknown")
+	c.facts.say(byInitiator, "pd", "unknown/"+received(n.PrivateData))
+}
+
+// tellBoth says what the QPs of both ends know.
+func (c *cell) tellBoth(a *answer) {
+	i, r := c.i.qp.Negotiated(), a.qp.Negotiated()
+	c.tellNegotiated(byInitiator, &i)
+	c.tellNegotiated(byResponder, &r)
+	f := &c.facts
+	f.say(byInitiator, "fellback", bits(i.FellBack))
+	f.say(byInitiator, "rtr", i.RTR.String())
+	if i.RTR&r.RTR != i.RTR { // what is sent must be one of what was answered
+		f.say(byResponder, "rtr", r.RTR.String())
+	}
+	f.say(byResponder, "answer", r.RTR.String())
+	irdI, ordI := inForce(c.i.qp, &i)
+	irdR, ordR := inForce(a.qp, &r)
+	f.say("both", "ird", irdI+"/"+irdR)
+	f.say("both", "ord", ordI+"/"+ordR)
+	f.say("both", "pd", received(a.request.PrivateData)+"/"+received(i.PrivateData))
+}
+
+// inForce returns a QP's depths: negotiated, and in use.
+func inForce(qp *iwarp.QP, n *iwarp.Negotiated) (ird, ord string) {
+	attr := qp.Query()
+	return depth(int(n.IRD), attr.IRD), depth(int(n.ORD), attr.ORD)
+}
+
+func depth(negotiated, used int) string {
+	if negotiated != used {
+		return fmt.Sprintf("%d(used:%d)", negotiated, used)
+	}
+	return strconv.Itoa(used)
+}
+
+// received returns how many octets of private data are there as they were sent.
+func received(pd []byte) string {
+	if !bytes.Equal(pd, privateData(len(pd))) {
+		return fmt.Sprintf("%d(wrong)", len(pd))
+	}
+	return strconv.Itoa(len(pd))
+}
+
+func bits(set bool) string { return strconv.Itoa(bit(set)) }
+
+// tellRejected says what the initiator knows of a rejection.
+func (c *cell) tellRejected(e *mpa.RejectError) {
+	if e.Enhanced {
+		c.facts.sayf(byInitiator, "reply", "%d/%d", e.PeerIRD, e.PeerORD)
+	}
+	if c.r == nil {
+		c.facts.say(byInitiator, "pd", "unknown/"+received(e.PrivateData))
+	}
+}
+
+// tellRequest says what the responder knows of a Request that it rejects.
+func (c *cell) tellRequest(a *answer) {
+	var e *mpa.RejectError
+	if errors.As(c.failed, &e) {
+		c.facts.say("both", "pd", received(a.request.PrivateData)+"/"+received(e.PrivateData))
+	}
+	if a.request.Enhanced {
+		c.facts.sayf(byResponder, "request", "%d/%d", a.request.IRD, a.request.ORD)
+	}
+}
+
+// tellEnd says what the responder knows when all is over, and how it ended for an
+// initiator by hand.
+func (c *cell) tellEnd() {
+	if c.r == nil {
+		return
+	}
+	if c.r.qp != nil {
+		c.tellOrder(c.i)
+		c.tellOrder(c.r.endpoint)
+	}
+	end := "close"
+	for _, a := range c.r.seen {
+		switch {
+		case a.qp != nil:
+			end = "up"
+			c.tellTerminated(a.qp)
+			if c.row.Initiator.Request != nil {
+				n := a.qp.Negotiated()
+				c.tellNegotiated(byResponder, &n)
+				c.facts.say(byResponder, "answer", n.RTR.String())
+			}
+		case a.conn != nil:
+			end = "reject"
+		}
+	}
+	if c.row.Initiator.Request != nil {
+		c.facts.say(byResponder, outcome, end)
+	}
+}
+
+// tellOrder says if a connection that was closed in order has ended otherwise.
+func (c *cell) tellOrder(e *endpoint) {
+	if err := e.qp.Err(); err != nil {
+		c.facts.say(e.who, "data", err.Error())
+	}
+}
+
+func (c *cell) tellTerminated(qp *iwarp.QP) {
+	var e *iwarp.TerminateError
+	if errors.As(qp.Err(), &e) {
+		c.facts.sayf(byResponder, "code", "0x%04x", uint16(e.Code))
+	}
+}
+
+// tellWires says what the wire knows: of the connections' ends, and of what was
+// sent on the last.
+func (c *cell) tellWires() {
+	wires := c.relay.all()
+	closed := "fin"
+	for _, w := range wires {
+		if end := w.ending(); end != "fin" {
+			closed = end
+		}
+	}
+	last := c.transcribe()
+	c.facts.say(onWire, "closed", closed)
+	if c.row.Initiator.Request == nil && c.facts.is(outcome, "up") {
+		c.facts.say(onWire, "fellback", bits(len(wires) > 1))
+	}
+	last.tell(&c.facts)
+	c.tellNamed(&last)
+}
+
+// transcribe notes the startup frames, and returns the last connection's octets.
+func (c *cell) transcribe() (last transcript) {
+	for _, w := range c.relay.all() {
+		last = w.read(c.row.Initiator.Offer.Messages)
+		c.lines = append(c.lines, last.describe()...)
+	}
+	return last
+}
+
+// tellNamed says whether the error texts of a refused startup name the revisions of
+// the Request and of the Reply, where that is demanded.
+func (c *cell) tellNamed(t *transcript) {
+	q, p := t.terms(toResponder), t.terms(toInitiator)
+	if !strings.Contains(c.row.Demanded, "named=") || !q.found || !p.found {
+		return
+	}
+	tell := func(who, text string) {
+		c.facts.say(who, "named", word(names(text, q.rev) && names(text, p.rev), "yes", "no"))
+	}
+	tell(byInitiator, c.i.causes.String())
+	if c.r != nil && len(c.r.seen) == 0 { // it refused the Request
+		tell(byResponder, c.r.causes.String())
+	}
+}
+
+var revisions = regexp.MustCompile(`[Rr]evisions?((?:,| and| or| \d+)+)`)
+
+// names reports whether a text speaks of a revision.
+func names(text string, rev uint8) bool {
+	number := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, rev))
+	for _, m := range revisions.FindAllStringSubmatch(text, -1) {
+		if number.MatchString(m[1]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package matrix
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A transcript is the octets of one connection, taken apart by nothing but
+// themselves.
+type transcript struct {
+	frames [2][][]byte // startup frames, by direction
+	rest   [2][]byte   // what follows them
+	turns  []turn
+}
+
+// read takes apart what went over a wire. messages: each side begins with a private
+// data message, which has no key.
+func (w *wire) read(messages bool) transcript {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := transcript{turns: w.turns}
+	for dir, b := range w.octets {
+		t.frames[dir], t.rest[dir] = splitStartup(b, messages)
+	}
+	return t
+}
+
+// splitStartup separates the startup frames at the head of a direction.
+func splitStartup(b []byte, message bool) (frames [][]byte, rest []byte) {
+	for {
+		n := startupLen(b, message && len(frames) == 0)
+		if n == 0 {
+			return frames, b
+		}
+		frames = append(frames, b[:n])
+		b = b[n:]
+	}
+}
+
+// startupLen returns the size of the startup frame at the head of b, or 0.
+func startupLen(b []byte, message bool) int {
+	if bytes.HasPrefix(b, []byte(mpa.KeyStart)) {
+		k, _ := mpa.ParseStartKey(b)
+		return len(k)
+	}
+	if bytes.HasPrefix(b, []byte("MPA ID ")) {
+		f, _ := mpa.ParseStartup(b)
+		return len(f)
+	}
+	if message {
+		m, _ := mpa.ParsePrivateDataMessage(b)
+		return len(m)
+	}
+	return 0
+}
+
+// describe returns a line for each startup frame, those of the initiator first.
+func (t *transcript) describe() (lines []string) {
+	for dir, frames := range t.frames {
+		for _, f := range frames {
+			lines = append(lines, direction(dir).String()+" "+mpa.DescribeStartup(f))
+		}
+	}
+	return lines
+}
+
+// terms is what a startup frame says of how to go on.
+type terms struct {
+	dialect mpa.Dialect
+	rev     uint8
+	asked   string
+	e       *mpa.Enhanced
+	found   bool
+}
+
+// terms returns what the one frame of a direction says that is a Request, Reply or
+// Start Key.
+func (t *transcript) terms(dir direction) (found terms) {
+	for _, b := range t.frames[dir] {
+		if bytes.HasPrefix(b, []byte(mpa.KeyStart)) {
+			k := mpa.StartKey(b)
+			return terms{mpa.DialectStartKey, k.Rev(), letters("MC", k.M(), k.C()), nil, true}
+		}
+		if f := mpa.StartupFrame(b); bytes.HasPrefix(b, []byte("MPA ID Re")) {
+			return frameTerms(f)
+		}
+	}
+	return found
+}
+
+func frameTerms(f mpa.StartupFrame) terms {
+	t := terms{rev: f.Rev(), asked: letters("MCRS", f.M(), f.C(), f.R(), f.S()), found: true}
+	if e, ok := f.Enhanced(); ok {
+		t.e = &e
+	}
+	switch {
+	case f.Rev() == 0:
+		t.dialect = mpa.DialectRevision0
+	case f.Rev() == 1 && f.S():
+		t.dialect = mpa.DialectRtr
+	case f.S():
+		t.dialect = mpa.DialectRFC6581
+	default:
+		t.dialect = mpa.DialectRFC5044
+	}
+	return t
+}
+
+// letters returns those letters that are set, or "-".
+func letters(names string, set ...bool) string {
+	var s strings.Builder
+	for i, is := range set {
+		if is {
+			s.WriteByte(names[i])
+		}
+	}
+	if s.Len() == 0 {
+		return "-"
+	}
+	return s.String()
+}
+
+func (t *terms) flags() string {
+	if t.e == nil {
+		return "-"
+	}
+	return letters("ABCD", t.e.A, t.e.B, t.e.C, t.e.D)
+}
+
+// tell says what the wire knows of an accepting startup, and what was sent behind
+// it.
+func (t *transcript) tell(f *facts) {
+	q, p := t.terms(toResponder), t.terms(toInitiator)
+	if q.found && p.found {
+		f.sayf(onWire, "rev", "%d/%d", q.rev, p.rev)
+		f.sayf(onWire, "asked", "%s/%s", q.asked, p.asked)
+	}
+	if q.e != nil {
+		f.sayf(onWire, "request", "%d/%d", q.e.IRD, q.e.ORD)
+	}
+	if p.e != nil {
+		f.sayf(onWire, "reply", "%d/%d", p.e.IRD, p.e.ORD)
+		f.sayf(onWire, "flags", "%s/%s", q.flags(), p.flags())
+	}
+	if n := len(t.frames[toResponder]); n > 1 && bytes.HasPrefix(t.frames[toResponder][n-1], []byte(mpa.KeyRtr)) {
+		r := mpa.StartupFrame(t.frames[toResponder][n-1])
+		f.say(onWire, "rtrframe", letters("CRS", r.C(), r.R(), r.S()))
+	}
+	// S alone in a Reply is a reserved bit that was echoed.
+	if p.dialect == mpa.DialectRtr && q.dialect != mpa.DialectRtr {
+		p.dialect = mpa.DialectRFC5044
+	}
+	if p.found && !strings.Contains(p.asked, "R") {
+		t.tellAccepted(f, p)
+	}
+}
+
+// tellAccepted says what an accepting Reply and the FPDUs behind it say.
+func (t *transcript) tellAccepted(f *facts, reply terms) {
+	up, down := readFPDUs(t.rest[toResponder]), readFPDUs(t.rest[toInitiator])
+	for _, s := range []fpdus{up, down} {
+		s.tell(f)
+	}
+	if up.found && down.found {
+		f.sayf(onWire, "M", "%d/%d", bit(down.markers), bit(up.markers))
+		f.say(onWire, "first", t.first(up.firstEnd))
+	} else if len(f.said["data"]) > 0 {
+		f.say(onWire, "data", "not on the wire")
+	}
+	if !f.is(outcome, "up") {
+		return
+	}
+	f.say(onWire, "dialect", short(reply.dialect))
+	if reply.e != nil {
+		f.sayf(onWire, "p2p", "%d", bit(reply.e.A))
+		f.say(onWire, "answer", reply.e.RTR().String())
+	}
+	if up.found {
+		f.say(onWire, "rtr", up.rtr.String())
+	}
+}
+
+// first says who sent the first FPDU: the responder did, if its own came when the
+// initiator's first, which ends at the given octet, was not whole.
+func (t *transcript) first(end int) string {
+	up := len(bytes.Join(t.frames[toResponder], nil)) + end
+	down := len(bytes.Join(t.frames[toInitiator], nil))
+	for _, turn := range t.turns {
+		if turn.sent[toInitiator] > down {
+			if turn.sent[toResponder] < up {
+				return byResponder
+			}
+			break
+		}
+	}
+	return byInitiator
+}
+
+func bit(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func short(d mpa.Dialect) string {
+	b, _ := d.MarshalText() // fails for none
+	return string(b)
+}
