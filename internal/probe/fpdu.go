@@ -47,7 +47,7 @@ func (p *prober) askFPDU() error {
 func (p *prober) askGlued(frame []byte) (err error) {
 	frame = append(frame, firstFPDU(mpa.NewWriter(false, true), 1)...)
 	p.report.Glued, err = p.converse("an FPDU glued to the Request", frame, func(l *line, q *Question) {
-		q.Then = "answered"
+		q.Then, l.spoke = "answered", true
 		if len(l.buf) == 0 && l.fate(l.timeout) != sentFirst {
 			q.Then = l.fate(l.timeout)
 		}
@@ -55,8 +55,30 @@ func (p *prober) askGlued(frame []byte) (err error) {
 	return err
 }
 
+// ready returns an RTR indication of one of the kinds, and an empty Write. A peer that
+// names none gets the Write.
+func ready(q *Question, kinds mpa.RTR) []byte {
+	w := mpa.NewWriter(q.reply.M(), q.asked.C() || q.reply.C())
+	write := rdmap.OpWrite.Header(1)
+	write.Last, write.STag = true, stag
+	var b []byte
+	switch {
+	case kinds&mpa.RTRWrite != 0 || kinds == 0:
+		b = w.Append(b, write.Append(nil))
+	case kinds&mpa.RTRRead != 0:
+		b = append(b, readRequest(&w, 1)...)
+	default:
+		h := rdmap.OpSend.Header(1)
+		h.Last, h.MSN = true, ddp.FirstMSN
+		b = w.Append(b, h.Append(nil))
+	}
+	return w.Append(b, write.Append(nil))
+}
+
 // firstFPDU returns a Read Request of zero octets.
-func firstFPDU(w mpa.Writer, version uint8) []byte {
+func firstFPDU(w mpa.Writer, version uint8) []byte { return readRequest(&w, version) }
+
+func readRequest(w *mpa.Writer, version uint8) []byte {
 	h := rdmap.OpReadRequest.Header(version)
 	h.Last, h.MSN = true, ddp.FirstMSN
 	req := rdmap.ReadRequest{SinkSTag: stag, SrcSTag: stag}
@@ -76,7 +98,8 @@ type FPDUAnswer struct {
 // readNothing sends the Read Request and looks at the first FPDU that comes back.
 func (l *line) readNothing(q *Question, ours mpa.StartupFields) *FPDUAnswer {
 	a := &FPDUAnswer{}
-	a.First = len(l.buf) > 0 || l.fate(50*time.Millisecond) == sentFirst
+	l.spoke = true
+	a.First = len(l.buf) > 0 || l.fate(settle) == sentFirst
 	version := uint8(1)
 	if q.reply.Rev() == 0 {
 		version = 0

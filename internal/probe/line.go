@@ -40,6 +40,7 @@ type Question struct {
 	// question goes on: "closed", "reset", "open", or a description.
 	Then string `json:"then,omitempty"`
 
+	asked mpa.StartupFrame // if it is a Request
 	reply mpa.StartupFrame // if the answer is a Reply
 	key   mpa.StartKey     // if it is a Start Key
 }
@@ -60,6 +61,7 @@ type line struct {
 	conn    net.Conn
 	timeout time.Duration
 	buf     []byte // received and not used
+	spoke   bool   // an FPDU was sent
 }
 
 // ask sends a frame in one write and takes the answer.
@@ -69,6 +71,9 @@ func (l *line) ask(q *Question, frame []byte) {
 	_ = l.conn.SetDeadline(start.Add(l.timeout))
 	if len(frame) > 0 {
 		q.Sent = describe(frame)
+		if f, err := mpa.ParseStartup(frame); err == nil && f.Key() == mpa.KeyRequest {
+			q.asked = f
+		}
 		if _, err := l.conn.Write(frame); err != nil {
 			q.Outcome = outcomeOf(err)
 			return
@@ -124,6 +129,27 @@ func (l *line) parse(q *Question) (Outcome, bool) {
 	}
 	q.Answer = mpa.DescribeStartup(l.buf)
 	return Foreign, true
+}
+
+// settle is how long a peer is given to finish with a startup before the first FPDU:
+// Linux's siw crashes its kernel if that, or the end of the connection, comes while
+// it is still at its Reply in the peer-to-peer model.
+const settle = 50 * time.Millisecond
+
+// leave ends the connection so that no peer comes to harm: one that waits for an RTR
+// indication gets it, and one more FPDU; then goes our FIN, and the peer's is waited
+// for, as octets that nobody has read would make a RST of a close.
+func (l *line) leave(q *Question) {
+	if e, ok := q.enhanced(); ok && e.A && q.Outcome == Accepted && !l.spoke {
+		_ = l.fate(settle)
+		_ = l.conn.SetDeadline(time.Now().Add(l.timeout))
+		_, _ = l.conn.Write(ready(q, e.RTR()))
+	}
+	if h, ok := l.conn.(interface{ CloseWrite() error }); ok && h.CloseWrite() == nil {
+		_ = l.conn.SetReadDeadline(time.Now().Add(min(l.timeout, time.Second)))
+		_, _ = io.Copy(io.Discard, l.conn)
+	}
+	_ = l.conn.Close()
 }
 
 // more reads what has come.

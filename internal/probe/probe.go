@@ -93,7 +93,6 @@ func (p *prober) converse(name string, frame []byte, further func(*line, *Questi
 		}
 		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrUnreachable, err)
 	}
-	defer c.Close()
 	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	q := &Question{Name: name}
 	l := &line{conn: c, timeout: p.cfg.Timeout}
@@ -101,6 +100,7 @@ func (p *prober) converse(name string, frame []byte, further func(*line, *Questi
 	if further != nil && q.Outcome == Accepted {
 		further(l, q)
 	}
+	l.leave(q)
 	p.report.Questions = append(p.report.Questions, q)
 	return q, p.ctx.Err()
 }

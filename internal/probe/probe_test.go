@@ -115,6 +115,7 @@ func usual() findings {
 // TestOurs asks our own endpoint, in each kind and dialect, and finds just what was
 // configured.
 func TestOurs(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		responder
@@ -153,6 +154,7 @@ func TestOurs(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // a probe waits more than it does
 			want := usual()
 			c.want(&want)
 			r := ask(t, c.listen(t), probe.Config{})
@@ -174,6 +176,7 @@ func text(t *testing.T, r *probe.Report) string {
 
 // TestResembles: our endpoint is like itself.
 func TestResembles(t *testing.T) {
+	t.Parallel()
 	r := ask(t, responder{}.listen(t), probe.Config{PrivateData: []byte("let me in")})
 	if m := r.Resembles[0]; m.Name != "iwarp" || m.Same != m.Compared || m.Compared < 10 {
 		t.Errorf("%+v", r.Resembles)
@@ -185,6 +188,7 @@ func TestResembles(t *testing.T) {
 
 // TestRejected: a responder that rejects shows its dialects all the same.
 func TestRejected(t *testing.T) {
+	t.Parallel()
 	r := ask(t, responder{reject: true}.listen(t), probe.Config{})
 	if r.Revisions.One.Outcome != probe.Rejected || r.FirstFPDUs.Plain != nil || len(r.Dialects) < 2 || r.Dialects[0] != mpa.DialectRFC6581 {
 		t.Error(text(t, r))
@@ -193,6 +197,7 @@ func TestRejected(t *testing.T) {
 
 // TestNotMPA asks ports on which something else listens, or nothing.
 func TestNotMPA(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -223,6 +228,7 @@ func TestNotMPA(t *testing.T) {
 
 // TestPatience finds out when a responder gives up.
 func TestPatience(t *testing.T) {
+	t.Parallel()
 	r := ask(t, responder{patience: time.Second}.listen(t), probe.Config{Slow: true})
 	if q := r.NoRequest; q == nil || q.Outcome != probe.Closed || q.Milliseconds < 999 {
 		t.Errorf("%+v", q)
@@ -231,6 +237,7 @@ func TestPatience(t *testing.T) {
 
 // TestJSON: the report survives a round trip, with names that say what they are.
 func TestJSON(t *testing.T) {
+	t.Parallel()
 	r := ask(t, responder{}.listen(t), probe.Config{})
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -11,11 +11,10 @@ const usualDepth = 16
 
 var everyRTR = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
 
-// enhanced returns enhanced data: peer-to-peer if there are kinds of RTR, or with
-// flag A alone.
-func enhanced(ird, ord uint16, a bool, kinds mpa.RTR) *mpa.Enhanced {
+// enhanced returns enhanced data of the usual depths, with flag A and kinds of RTR.
+func enhanced(a bool, kinds mpa.RTR) *mpa.Enhanced {
 	return &mpa.Enhanced{
-		A: a, B: kinds&mpa.RTRSend != 0, C: kinds&mpa.RTRWrite != 0, D: kinds&mpa.RTRRead != 0, IRD: ird, ORD: ord,
+		A: a, B: kinds&mpa.RTRSend != 0, C: kinds&mpa.RTRWrite != 0, D: kinds&mpa.RTRRead != 0, IRD: usualDepth, ORD: usualDepth,
 	}
 }
 
@@ -23,7 +22,7 @@ func enhanced(ird, ord uint16, a bool, kinds mpa.RTR) *mpa.Enhanced {
 func (p *prober) askRevisions() error {
 	r := &p.report.Revisions
 	usual := func(a bool) *mpa.Enhanced {
-		return enhanced(usualDepth, usualDepth, a, rtrIf(a, mpa.RTRWrite|mpa.RTRRead))
+		return enhanced(a, rtrIf(a, mpa.RTRWrite|mpa.RTRRead))
 	}
 	for _, c := range []struct {
 		name string
@@ -81,9 +80,9 @@ func (p *prober) base() (f mpa.StartupFields, e *mpa.Enhanced, ok bool) {
 	r := &p.report.Revisions
 	switch {
 	case isEnhanced(r.TwoPeerToPeer):
-		return mpa.StartupFields{C: true, Rev: 2}, enhanced(usualDepth, usualDepth, true, mpa.RTRWrite|mpa.RTRRead), true
+		return mpa.StartupFields{C: true, Rev: 2}, enhanced(true, mpa.RTRWrite|mpa.RTRRead), true
 	case isEnhanced(r.TwoClientServer):
-		return mpa.StartupFields{C: true, Rev: 2}, enhanced(usualDepth, usualDepth, false, 0), true
+		return mpa.StartupFields{C: true, Rev: 2}, enhanced(false, 0), true
 	}
 	return mpa.StartupFields{C: true, Rev: 1}, nil, r.One.replied()
 }
@@ -94,7 +93,7 @@ func (p *prober) askRTR() error {
 		return nil
 	}
 	for _, kinds := range []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend, everyRTR, 0} {
-		q, err := p.ask("RTR "+kinds.String(), p.request(mpa.StartupFields{C: true, Rev: 2}, enhanced(usualDepth, usualDepth, true, kinds)))
+		q, err := p.ask("RTR "+kinds.String(), p.request(mpa.StartupFields{C: true, Rev: 2}, enhanced(true, kinds)))
 		if err != nil {
 			return err
 		}
