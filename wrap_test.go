@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -127,6 +128,7 @@ func TestWrapFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p := acceptPeer(t, ln)
+	_ = p.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if b, err := io.ReadAll(p.conn); len(b) > 0 || err != nil {
 		t.Errorf("the peer got % x (%v)", b, err)
 	}

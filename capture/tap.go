@@ -16,12 +16,15 @@ import (
 // end is closed or an end of file was read; a RST when the connection breaks. ours is
 // Forward if this end has opened the connection.
 //
+// It reads as much as there is, ahead of who reads from it: a frame that comes in one
+// piece is one in the record, however it is picked up.
+//
 // When a write takes fewer octets than it was given, the next one is expected to
 // begin with the rest. That w fails is no matter to the connection: w.Flush tells.
 //
 // The result has CloseWrite if conn has, SetLinger, and WriteBuffers, which keeps
 // several slices together as net.Buffers does on a TCP connection. It has no
-// SyscallConn, since octets would pass it by.
+// SyscallConn, since octets would pass it by; NetConn returns conn, to ask it things.
 //
 // The error is about the addresses of conn, which is as it was then.
 func Tap(conn net.Conn, w *Writer, ours Dir) (net.Conn, error) {
@@ -73,6 +76,10 @@ type tap struct {
 	flow *Flow
 	ours Dir
 
+	readMu sync.Mutex // of a Read
+	unread []byte     // recorded, and not yet picked up
+	buf    []byte     // that unread is in
+
 	mu    sync.Mutex // of a Write
 	ahead int        // octets that are recorded and not written
 	fresh [][]byte   // of record
@@ -81,7 +88,31 @@ type tap struct {
 	abort    bool // Close sends a RST
 }
 
+// readAhead is how many octets are read at once, at most, for one who wants fewer.
+const readAhead = 64 << 10
+
 func (t *tap) Read(b []byte) (int, error) {
+	t.readMu.Lock()
+	defer t.readMu.Unlock()
+	if len(b) == 0 || len(b) >= readAhead && len(t.unread) == 0 {
+		return t.read(b)
+	}
+	if len(t.unread) == 0 {
+		if t.buf == nil {
+			t.buf = make([]byte, readAhead)
+		}
+		n, err := t.read(t.buf)
+		if t.unread = t.buf[:n]; n == 0 {
+			return 0, err
+		} // or the error will come again
+	}
+	n := copy(b, t.unread)
+	t.unread = t.unread[n:]
+	return n, nil
+}
+
+// read reads from the connection, and records that.
+func (t *tap) read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	if n > 0 {
 		_ = t.flow.Send(t.ours.Peer(), t.now(), b[:n])
@@ -163,6 +194,9 @@ func (t *tap) Close() error {
 	_ = end(t.ours, t.now())
 	return t.Conn.Close()
 }
+
+// NetConn returns the connection that is recorded. What was read ahead is not there.
+func (t *tap) NetConn() net.Conn { return t.Conn }
 
 func (t *tap) now() time.Time { return t.flow.w.cfg.Now() }
 

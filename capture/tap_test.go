@@ -112,6 +112,30 @@ func TestTap(t *testing.T) {
 		0 forgotten`)
 }
 
+// TestTapReadsAhead picks a frame up in pieces that came in one, and reads much at once.
+func TestTapReadsAhead(t *testing.T) {
+	p := newTapped(t)
+	write(t, p.peer, "head and tail")
+	wantRead(t, p.ours, "head")
+	write(t, p.ours, "answer")
+	wantRead(t, p.ours, " and ")
+	if n, err := p.ours.Read(make([]byte, 100_000)); n != len("tail") || err != nil {
+		t.Errorf("read %d (%v)", n, err)
+	}
+	write(t, p.peer, "more")
+	if n, err := p.ours.Read(make([]byte, 100_000)); n != len("more") || err != nil {
+		t.Errorf("read %d (%v)", n, err)
+	}
+	_ = p.ours.Close()
+	p.wantRecord(t, `
+		0 #4 <- data 0 "head and tail"
+		0 #5 -> data 0 "answer"
+		0 #6 <- data 13 "more"
+		0 #7 -> end 6 FIN
+		0 #8 <- end 17 end of capture
+		0 forgotten`)
+}
+
 // TestTapReset records a RST, by either end.
 func TestTapReset(t *testing.T) {
 	const want = `

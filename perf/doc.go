@@ -34,6 +34,10 @@
 // Ratios are the median over the rounds of the ratio within a round;
 // averages and percentiles are over all rounds, the peak is the best round's.
 //
+// Observer.Wrap and NewListener put something between QPs and their TCP connections,
+// such as what records them, at either end. That costs time, and the connections of
+// plain TCP do not have it: the ratios then say little.
+//
 // # What is verified
 //
 // Before a slice every source buffer is filled with octets that depend on the

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // helloVersion changes whenever the two ends would misunderstand each other.
@@ -52,6 +55,17 @@ func flag(set bool, bit byte) byte {
 		return bit
 	}
 	return 0
+}
+
+// helloOf finds the hello in a request, behind the depths of an initiator that
+// connects as to a peer which wants such.
+func helloOf(req *iwarp.Request) (hello, error) {
+	b := req.PrivateData()
+	h, err := parseHello(b)
+	if errors.Is(err, errNotPerf) && req.Dialect() == mpa.DialectRFC5044 && len(b) > mpa.SMBDirectLen {
+		return parseHello(b[mpa.SMBDirectLen:])
+	}
+	return h, err
 }
 
 func parseHello(b []byte) (hello, error) {

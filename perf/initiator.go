@@ -23,6 +23,10 @@ type Observer struct {
 	Connected func(Negotiated)
 	Progress  func(Progress)
 	Result    func(Result)
+	// Wrap gets every TCP connection that the initiator opens for a QP, before the
+	// startup, and returns what to use in its place: see iwarp.Dialer. The connections
+	// of plain TCP are left alone.
+	Wrap func(net.Conn) (net.Conn, error)
 }
 
 // Connect measures what the options ask for against the responder at addr,
@@ -32,7 +36,7 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 	if err != nil {
 		return nil, err
 	}
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: opts.Kind})
 	defer rnic.Close()
 	s, err := newSession(initiator, rnic)
 	if err != nil {
@@ -48,7 +52,7 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 
 // measure connects to the responder and does all that the options ask for.
 func (s *session) measure(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
-	d := &dialing{session: s, addr: addr, id: newSessionID()}
+	d := &dialing{session: s, addr: addr, id: newSessionID(), wrap: watch.Wrap}
 	if err := d.connectControl(ctx, opts); err != nil {
 		return nil, err
 	}
@@ -75,6 +79,7 @@ type dialing struct {
 	*session
 	addr string
 	id   uint64
+	wrap func(net.Conn) (net.Conn, error)
 }
 
 // connect brings up all but the control connection.
@@ -101,14 +106,12 @@ func (d *dialing) connect(ctx context.Context, opts Options) error {
 // connectControl brings up the control connection, whose MPA options are
 // those that always work.
 func (d *dialing) connectControl(ctx context.Context, opts Options) error {
-	dialer := iwarp.Dialer{
-		PD:      d.pd,
-		QP:      d.ctl.config(),
-		MPA:     mpa.Offer{Dialect: opts.dialect(), PrivateData: hello{control: true, session: d.id}.octets()},
-		Timeout: dialTimeout,
-		Prepare: d.ctl.prepare,
+	dialer, err := opts.dialer(mpa.Offer{}, hello{control: true, session: d.id})
+	if err != nil {
+		return err
 	}
-	_, err := dialer.Dial(ctx, "tcp", d.addr)
+	dialer.PD, dialer.QP, dialer.Prepare, dialer.Wrap = d.pd, d.ctl.config(), d.ctl.prepare, d.wrap
+	_, err = dialer.Dial(ctx, "tcp", d.addr)
 	if err != nil {
 		d.ctl.qp = nil
 	}
@@ -128,11 +131,22 @@ func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
 
 func (d *dialing) dialQP(ctx context.Context, i int) (*iwarp.QP, error) {
 	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC, reads: uint16(d.opts.reads())}
-	offer := h.offer()
-	offer.Dialect, offer.PrivateData = d.opts.dialect(), h.octets()
-	dialer := iwarp.Dialer{PD: d.pd, QP: d.qps[i].config(d.opts.maxSlots()), MPA: offer, Timeout: dialTimeout}
+	dialer, err := d.opts.dialer(h.offer(), h)
+	if err != nil {
+		return nil, err
+	}
+	dialer.PD, dialer.QP, dialer.Wrap = d.pd, d.qps[i].config(d.opts.maxSlots()), d.wrap
 	qp, err := dialer.Dial(ctx, "tcp", d.addr)
 	return qp, refusal(err)
+}
+
+// dialer returns what all connections are dialed with. A Start Key has no room for a
+// hello: a message in front of it has.
+func (o Options) dialer(offer mpa.Offer, h hello) (iwarp.Dialer, error) {
+	preset, err := o.preset()
+	offer.Dialect, offer.PrivateData = o.Dialect, h.octets()
+	offer.Messages = o.Dialect == mpa.DialectStartKey
+	return iwarp.Dialer{Preset: preset, MPA: offer, Timeout: dialTimeout}, err
 }
 
 // refusal adds to a rejection what the responder says about it.

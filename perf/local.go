@@ -1,15 +1,11 @@
 package perf
 
-import (
-	"context"
-
-	"github.com/goiwarp/iwarp"
-)
+import "context"
 
 // Run measures with both ends in this process, over loopback TCP.
 func Run(ctx context.Context, opts Options, watch Observer) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := Listen(ctx, "127.0.0.1:0")
 	if err != nil {
 		cancel()
 		return nil, err

@@ -2,10 +2,12 @@ package perf
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -56,8 +58,16 @@ type Options struct {
 	// NoCRC turns CRCs off, in both directions.
 	NoCRC bool `json:"no_crc,omitempty"`
 
-	// Revision is the MPA revision to ask for, 1 or 2. If zero, 2.
-	Revision uint8 `json:"mpa_revision,omitempty"`
+	// Dialect is the MPA startup dialect to ask for. If zero, that of the Peer, or
+	// else mpa.DialectRFC6581, or mpa.DialectRevision0 of a Kind that needs it.
+	Dialect mpa.Dialect `json:"dialect,omitempty"`
+
+	// Kind is the kind of RNIC that the initiator is. If zero, mpa.KindPermissive.
+	Kind mpa.Kind `json:"kind,omitempty"`
+
+	// Peer is the name of the preset to connect with, as it would be to such a peer.
+	// If empty, none. See iwarp.Presets.
+	Peer string `json:"peer,omitempty"`
 
 	// Events has the consumers sleep until a completion comes when the latency
 	// of Sends and Writes is measured, as perftest's -e. By default they poll for a
@@ -87,16 +97,19 @@ func (o Options) resolved() (Options, error) {
 	if o.QPs == 0 {
 		o.QPs = 1
 	}
-	if o.Revision == 0 {
-		o.Revision = 2
-	}
 	return o, o.validate()
 }
 
-// dialect is the startup dialect of the Revision.
-func (o Options) dialect() mpa.Dialect {
-	d, _ := mpa.OfRevision(o.Revision) // validated
-	return d
+// preset is that of the Peer, or nil.
+func (o Options) preset() (*iwarp.Preset, error) {
+	if o.Peer == "" {
+		return nil, nil
+	}
+	p, err := iwarp.LookupPreset(o.Peer)
+	if err != nil {
+		return nil, &OptionError{"peer", err.Error()}
+	}
+	return &p, nil
 }
 
 // An OptionError says which option cannot be met, and why.
@@ -128,13 +141,14 @@ func (o Options) validate() error {
 		return &OptionError{"qps", fmt.Sprintf("%d is not between 1 and %d", o.QPs, MaxQPs)}
 	case o.Duration < 0:
 		return &OptionError{"duration", "is negative"}
-	case o.Revision != 1 && o.Revision != 2:
-		return &OptionError{"mpa-rev", fmt.Sprintf("there is no revision %d to ask for: 1 or 2", o.Revision)}
+	case o.Dialect != 0 && !slices.Contains(mpa.Dialects(), o.Dialect):
+		return &OptionError{"dialect", fmt.Sprintf("there is no %v", o.Dialect)}
 	case o.memory() > MaxMemory:
 		return &OptionError{"depth", fmt.Sprintf("depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit",
 			o.memory()>>20, MaxMemory>>20)}
 	}
-	return nil
+	_, err := o.preset()
+	return err
 }
 
 // slots returns how many messages of that size a QP has buffers for, in each
@@ -167,8 +181,14 @@ func (o Options) ring() int64 {
 // memory returns the octets of buffer that one side needs in all.
 func (o Options) memory() int64 { return 2 * o.ring() * int64(o.QPs) }
 
-// reads returns the IRD and ORD to ask for.
-func (o Options) reads() int { return min(o.maxSlots(), maxReads) }
+// reads returns the IRD and ORD to ask for: the Peer may have no more.
+func (o Options) reads() int {
+	most := maxReads
+	if p, err := o.preset(); err == nil && p != nil && p.Initiate.ORD > 0 {
+		most = int(p.Initiate.ORD)
+	}
+	return min(o.maxSlots(), most)
+}
 
 // ParseSize reads a number of octets; a K or M behind it means 2^10 or 2^20.
 func ParseSize(text string) (int, error) {

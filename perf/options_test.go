@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 func TestOptionsDefaults(t *testing.T) {
@@ -16,7 +18,7 @@ func TestOptionsDefaults(t *testing.T) {
 	}
 	want := Options{
 		Ops: []Op{Send, Write, Read}, Sizes: []int{64, 4096, 65536, 1048576},
-		Duration: DefaultDuration, QPs: 1, Revision: 2,
+		Duration: DefaultDuration, QPs: 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -42,7 +44,8 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{QPs: MaxQPs + 1}, "qps"},
 		{Options{QPs: -1}, "qps"},
 		{Options{Duration: -time.Second}, "duration"},
-		{Options{Revision: 3}, "mpa-rev"},
+		{Options{Dialect: 99}, "dialect"},
+		{Options{Peer: "nobody"}, "peer"},
 	} {
 		_, err := test.opts.resolved()
 		var refused *OptionError
@@ -55,7 +58,8 @@ func TestOptionsRefused(t *testing.T) {
 func TestOptionsTravel(t *testing.T) {
 	want := Options{
 		Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
-		Markers: true, NoCRC: true, Revision: 1, NoBaseline: true, Corrupt: true,
+		Markers: true, NoCRC: true, Dialect: mpa.DialectRtr, Kind: mpa.KindNonPermissive, Peer: "siw",
+		NoBaseline: true, Corrupt: true,
 	}
 	text, err := json.Marshal(want)
 	if err != nil {

@@ -15,6 +15,19 @@ type Visit struct {
 	Err     error // nil if the initiator was served to the end
 }
 
+// Listen listens for initiators, of any startup dialect.
+func Listen(ctx context.Context, addr string) (*iwarp.Listener, error) {
+	return iwarp.Listen(ctx, "tcp", addr, listenConfig())
+}
+
+// NewListener is Listen on ln, which may record what passes. The connections of plain
+// TCP do not come by it.
+func NewListener(ln net.Listener) *iwarp.Listener { return iwarp.NewListener(ln, listenConfig()) }
+
+func listenConfig() iwarp.ListenConfig {
+	return iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}
+}
+
 // Serve is the responder of measurements until the context ends; it then
 // returns nil. One initiator is served at a time, so that measurements do not
 // disturb each other; others are rejected. Each that has gone is reported to
@@ -46,7 +59,7 @@ type reception struct {
 }
 
 func (r *reception) receive(ctx context.Context, req *iwarp.Request) {
-	h, err := parseHello(req.PrivateData())
+	h, err := helloOf(req)
 	switch {
 	case err != nil:
 		reject(req, err.Error())

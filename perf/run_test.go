@@ -2,12 +2,16 @@ package perf_test
 
 import (
 	"errors"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -28,7 +32,7 @@ func TestRunMovesAndVerifies(t *testing.T) {
 		{"depth that credits do not divide", perf.Options{Sizes: []int{1000}, Depth: 7, Duration: time.Millisecond}},
 		{"many connections", perf.Options{Sizes: []int{100}, QPs: 4, Duration: time.Millisecond}},
 		{"without TCP", perf.Options{Sizes: []int{64}, NoBaseline: true, Duration: time.Millisecond}},
-		{"revision 1", perf.Options{Sizes: []int{64}, Revision: 1, Duration: time.Millisecond}},
+		{"revision 1", perf.Options{Sizes: []int{64}, Dialect: mpa.DialectRFC5044, Duration: time.Millisecond}},
 		{"markers without CRC", perf.Options{Sizes: []int{64, 100000}, Markers: true, NoCRC: true, Duration: time.Millisecond}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -44,6 +48,88 @@ func TestRunMovesAndVerifies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunStartups measures over connections of every dialect and kind of RNIC, and of
+// every preset.
+func TestRunStartups(t *testing.T) {
+	runs := map[string]perf.Options{
+		"kind rdmac":          {Kind: mpa.KindRDMAC},
+		"kind non-permissive": {Kind: mpa.KindNonPermissive},
+	}
+	for _, d := range mpa.Dialects() {
+		runs["dialect "+d.String()] = perf.Options{Dialect: d}
+	}
+	for _, p := range iwarp.Presets() {
+		runs["peer "+p.Name] = perf.Options{Peer: p.Name}
+	}
+	for name, opts := range runs {
+		t.Run(name, func(t *testing.T) {
+			opts.Sizes, opts.Duration, opts.NoBaseline = []int{64}, time.Millisecond, true
+			report, err := perf.Run(t.Context(), opts, perf.Observer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := opts.Dialect
+			switch {
+			case opts.Kind == mpa.KindRDMAC:
+				want = mpa.DialectRevision0
+			case opts.Peer == "freebsd", opts.Peer == "windows-v1":
+				want = mpa.DialectRFC5044
+			case want == 0:
+				want = mpa.DialectRFC6581
+			}
+			n := report.Negotiated
+			if n.Dialect != want.String() || opts.Peer == "freebsd" && n.ORD != 8 {
+				t.Errorf("negotiated %+v, want %v", n, want)
+			}
+		})
+	}
+}
+
+// TestRunWraps has the initiator's QPs, with the control connection, on what Wrap
+// returns, and plain TCP not.
+func TestRunWraps(t *testing.T) {
+	var wrapped []*counted
+	opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{1000}, QPs: 3, Duration: time.Millisecond}
+	_, err := perf.Run(t.Context(), opts, perf.Observer{Wrap: func(c net.Conn) (net.Conn, error) {
+		wrapped = append(wrapped, &counted{Conn: c})
+		return wrapped[len(wrapped)-1], nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(wrapped) != 1+opts.QPs {
+		t.Errorf("wrapped %d connections", len(wrapped))
+	}
+	for i, c := range wrapped {
+		if r, w := c.read.Load(), c.wrote.Load(); i > 0 && w < 1000 || r == 0 {
+			t.Errorf("connection %d: read %d octets, wrote %d", i, r, w)
+		}
+	}
+	broken := errors.New("no tap today")
+	_, err = perf.Run(t.Context(), opts, perf.Observer{Wrap: func(net.Conn) (net.Conn, error) { return nil, broken }})
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A counted is a connection whose octets are counted.
+type counted struct {
+	net.Conn
+	read, wrote atomic.Int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.wrote.Add(int64(n))
+	return n, err
 }
 
 // wantSane checks figures for what must be true on any machine.

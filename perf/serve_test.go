@@ -39,7 +39,7 @@ func TestOnlyTheInitiatorStatesOptions(t *testing.T) {
 	addr, visits := serve(t)
 	opts := perf.Options{
 		Ops: []perf.Op{perf.Write}, Sizes: []int{300}, Depth: 9, Duration: time.Millisecond, QPs: 2,
-		Markers: true, NoCRC: true, Revision: 2,
+		Markers: true, NoCRC: true, Dialect: mpa.DialectRFC6581,
 	}
 	report, err := perf.Connect(t.Context(), addr, opts, perf.Observer{})
 	if err != nil {

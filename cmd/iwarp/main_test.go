@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 //	                       and $NAME_PORT to the address that it says it listens on
 //	await NAME             wait until it ends by itself; with ! it must end in failure
 //	interrupt NAME         send it an interrupt, and wait
+//	captured FILE [OTHER]  print what a capture has, of which nothing is missing; OTHER,
+//	                       of the other end, must have the same
 //
 // What the server has printed is then in the files NAME.stdout and NAME.stderr.
 func TestScripts(t *testing.T) {
@@ -45,6 +47,7 @@ func TestScripts(t *testing.T) {
 			"serve":     serveCmd,
 			"await":     awaitCmd,
 			"interrupt": interruptCmd,
+			"captured":  capturedCmd,
 		},
 	})
 }
@@ -66,7 +69,7 @@ func serveCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serve NAME command...")
 	}
 	s := &backgroundServer{cmd: exec.Command(findCommand(ts, args[1]), args[2:]...), read: make(chan struct{})}
-	s.cmd.Stderr = &s.stderr
+	s.cmd.Dir, s.cmd.Stderr = ts.MkAbs("."), &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(s.cmd.Start())

@@ -23,24 +23,38 @@ type perfCmd struct {
 	QPs      int           `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers  bool          `help:"Ask for markers, in both directions."`
 	CRC      string        `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
-	MPARev   uint8         `name:"mpa-rev" enum:"1,2" default:"2" help:"MPA revision to ask for (${enum})."`
+	Dialect  *string       `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
 	Events   bool          `help:"Latency: sleep until a completion comes, instead of polling."`
 	TCP      string        `name:"tcp" enum:"on,off" default:"on" help:"off: do not measure plain TCP beside."`
 	JSON     bool          `name:"json" help:"Print one JSON object."`
 	Corrupt  bool          `help:"Spoil one octet of what is sent, to see the verification fail."`
+
+	startupFlags
+	pcapFlags
 }
 
 // Run is any of the three forms.
 func (c *perfCmd) Run(ctx context.Context, std streams) error {
-	if c.Listen != "" {
-		return c.respond(ctx, std)
-	}
+	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
+		if r != nil {
+			fmt.Fprintf(std.err, "what passes goes to %s, too: everything is slower than without\n", r.path)
+		}
+		if c.Listen != "" {
+			return c.respond(ctx, std, r)
+		}
+		return c.initiate(ctx, std, r)
+	})
+}
+
+func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error {
 	opts, err := c.options()
 	if err != nil {
 		return err
 	}
 	p := newPerfPrinter(std, c.JSON)
-	report, err := c.measure(ctx, opts, p.observer())
+	watch := p.observer()
+	watch.Wrap = r.wrap()
+	report, err := c.measure(ctx, opts, watch)
 	p.progress.clear()
 	if ctx.Err() != nil {
 		return errors.New("perf: interrupted")
@@ -58,8 +72,8 @@ func (c *perfCmd) measure(ctx context.Context, opts perf.Options, watch perf.Obs
 	return perf.Connect(ctx, withPort(c.Connect), opts, watch)
 }
 
-func (c *perfCmd) respond(ctx context.Context, std streams) error {
-	ln, err := iwarp.Listen(ctx, "tcp", withPort(c.Listen), iwarp.ListenConfig{})
+func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error {
+	ln, err := c.listen(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -74,10 +88,27 @@ func (c *perfCmd) respond(ctx context.Context, std streams) error {
 	})
 }
 
+func (c *perfCmd) listen(ctx context.Context, r *recording) (*iwarp.Listener, error) {
+	if r == nil {
+		return perf.Listen(ctx, withPort(c.Listen))
+	}
+	ln, err := r.listen(ctx, withPort(c.Listen))
+	if err != nil {
+		return nil, err
+	}
+	return perf.NewListener(ln), nil
+}
+
 func (c *perfCmd) options() (perf.Options, error) {
 	o := perf.Options{
 		Depth: c.Depth, Duration: c.Duration, QPs: c.QPs, Markers: c.Markers, NoCRC: c.CRC == "off",
-		Revision: c.MPARev, NoBaseline: c.TCP == "off", Events: c.Events, Corrupt: c.Corrupt,
+		Kind: c.kind(), NoBaseline: c.TCP == "off", Events: c.Events, Corrupt: c.Corrupt,
+	}
+	if c.Peer != nil {
+		o.Peer = *c.Peer
+	}
+	if err := c.startIn(&o); err != nil {
+		return o, err
 	}
 	for _, name := range c.Op {
 		op, err := perf.ParseOp(name)
@@ -94,6 +125,18 @@ func (c *perfCmd) options() (perf.Options, error) {
 		o.Sizes = append(o.Sizes, size)
 	}
 	return o, nil
+}
+
+// startIn sets the dialect.
+func (c *perfCmd) startIn(o *perf.Options) (err error) {
+	name := ""
+	if c.Dialect != nil {
+		name = *c.Dialect
+	}
+	if o.Dialect, err = c.dialect(name); err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	return nil
 }
 
 // withPort adds the default port to an address without one.

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,29 +30,44 @@ type rpingCmd struct {
 
 	CRC         string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
 	Markers     bool          `help:"Ask the peer for markers."`
-	MPARev      uint8         `name:"mpa-rev" enum:"1,2" default:"2" help:"Client: MPA revision to ask for (${enum})."`
+	Dialect     []string      `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Client: startup dialect to start in (${enum}). Server: those to serve (default: all but rtr2007); startkey, if named, with private data messages too."`
 	P2P         bool          `name:"p2p" default:"true" negatable:"" help:"Client: ask for the peer-to-peer model of RFC 6581."`
 	RTR         []string      `name:"rtr" enum:"write,read,send" help:"Ready-to-Receive indications to offer, or as server to support (${enum})."`
-	PrivateData string        `placeholder:"TEXT" help:"Private data of the Request or Reply."`
+	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Request or Reply: text, or octets in hex behind 0x."`
 	Reject      *string       `placeholder:"TEXT" help:"Server: reject requests, with this private data."`
 	NoFallback  bool          `help:"Client: do not try revision 1 when the peer does not take revision 2."`
 	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
+
+	startupFlags
+	pcapFlags
 }
 
 // Run is either role.
 func (c *rpingCmd) Run(ctx context.Context, std streams) error {
+	return c.record(ctx, std, func(ctx context.Context, r *recording) error { return c.run(ctx, std, r) })
+}
+
+func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
+	preset, err := c.preset()
+	if err != nil {
+		return err
+	}
 	cfg := rping.Config{
-		Verbose: c.Verbose, Validate: c.Validate, Debug: c.Debug, MPA: c.offer(),
+		Verbose: c.Verbose, Validate: c.Validate, Debug: c.Debug, MPA: c.offer(), Preset: preset, Kind: c.kind(),
 		Out: log.New(std.out, "", 0), Err: log.New(std.err, "", 0),
 	}
 	if c.Server {
-		return c.serve(ctx, cfg)
+		return c.serve(ctx, cfg, r)
 	}
 	if c.Addr == "" {
 		return errors.New("rping: -a: the client needs the server's address")
 	}
+	if cfg.MPA.Dialect, err = c.start(); err != nil {
+		return fmt.Errorf("rping: %w", err)
+	}
+	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
 	return rping.Client(ctx, c.hostPort(), rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout,
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(),
 	})
 }
 
@@ -58,8 +75,8 @@ func (c *rpingCmd) hostPort() string {
 	return net.JoinHostPort(c.Addr, strconv.Itoa(int(c.Port)))
 }
 
-func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config) error {
-	ln, err := iwarp.Listen(ctx, "tcp", c.hostPort(), iwarp.ListenConfig{})
+func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config, r *recording) error {
+	ln, err := c.listen(ctx, cfg, r)
 	if err != nil {
 		return err
 	}
@@ -70,11 +87,55 @@ func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config) error {
 	return rping.Serve(ctx, ln, rping.ServerConfig{Config: cfg, Persistent: c.Persistent, Reject: c.Reject})
 }
 
+func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (*iwarp.Listener, error) {
+	served, err := c.served()
+	if err != nil {
+		return nil, fmt.Errorf("rping: %w", err)
+	}
+	lc := iwarp.ListenConfig{
+		RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: cfg.Kind}), Preset: cfg.Preset,
+		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
+		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
+	}
+	if r == nil {
+		return iwarp.Listen(ctx, "tcp", c.hostPort(), lc)
+	}
+	ln, err := r.listen(ctx, c.hostPort())
+	if err != nil {
+		return nil, err
+	}
+	return iwarp.NewListener(ln, lc), nil
+}
+
+// start is the dialect of the client; 0 is the default.
+func (c *rpingCmd) start() (mpa.Dialect, error) {
+	switch len(c.Dialect) {
+	case 0:
+		return c.dialect("")
+	case 1:
+		return c.dialect(c.Dialect[0])
+	}
+	return 0, errors.New("--dialect: the client starts in one")
+}
+
+// served are the dialects of the server; none is the default.
+func (c *rpingCmd) served() (all []mpa.Dialect, err error) {
+	if c.MPARev != nil {
+		return nil, errors.New("--mpa-rev is the client's; --dialect says what is served")
+	}
+	for _, name := range c.Dialect {
+		d, err := c.dialect(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
 func (c *rpingCmd) offer() mpa.Offer {
-	dialect, _ := mpa.OfRevision(c.MPARev) // one of the flag's
 	o := mpa.Offer{
-		Dialect: dialect, Markers: c.Markers, NoCRC: c.CRC == "off",
-		ClientServer: !c.P2P, PrivateData: []byte(c.PrivateData),
+		Markers: c.Markers, NoCRC: c.CRC == "off", ClientServer: !c.P2P, PrivateData: []byte(c.PrivateData),
 	}
 	for _, kind := range c.RTR {
 		o.RTR |= map[string]mpa.RTR{"write": mpa.RTRWrite, "read": mpa.RTRRead, "send": mpa.RTRSend}[kind]

@@ -5,20 +5,25 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 type versionCmd struct{}
 
-// Run prints what the binary was built from, and the MPA dialects that it speaks.
+// Run prints what the binary was built from, the MPA dialects that it speaks, and the
+// peers that it has presets for.
 func (versionCmd) Run(std streams) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{Main: debug.Module{Version: "(unknown)"}}
 	}
 	text := fmt.Sprintf("iwarp    %s\ngo       %s\nrevision %s\n", info.Main.Version, info.GoVersion, revision(info.Settings))
-	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
-		text += fmt.Sprintf("dialect  %v\n", d)
+	for _, d := range mpa.Dialects() {
+		text += fmt.Sprintf("dialect  %-10s %v\n", dialectName(d), d)
+	}
+	for _, p := range iwarp.Presets() {
+		text += fmt.Sprintf("peer     %-10s %s\n", p.Name, p.Peer)
 	}
 	_, err := fmt.Fprint(std.out, text)
 	return err

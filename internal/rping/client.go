@@ -19,7 +19,7 @@ func Client(ctx context.Context, addr string, cfg ClientConfig) error {
 	if cfg.Size < 1 || cfg.Size > MaxSize {
 		return fmt.Errorf("rping: invalid size %d (valid range is 1 to %d)", cfg.Size, MaxSize)
 	}
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	rnic := cfg.rnic()
 	defer rnic.Close()
 	e, err := newEndpoint(&cfg.Config, rnic, cfg.Size)
 	if err != nil {
@@ -44,7 +44,10 @@ type client struct {
 }
 
 func (c *client) connect(ctx context.Context, addr string) error {
-	d := iwarp.Dialer{PD: c.pd, QP: c.qpConfig(), MPA: c.offer(), NoFallback: c.cfg.NoFallback, Timeout: c.cfg.Timeout, Prepare: c.prepare}
+	d := iwarp.Dialer{
+		PD: c.pd, QP: c.qpConfig(), Preset: c.Preset, MPA: c.offer(),
+		NoFallback: c.cfg.NoFallback, Timeout: c.cfg.Timeout, Prepare: c.prepare, Wrap: c.cfg.Wrap,
+	}
 	qp, err := d.Dial(ctx, "tcp", addr)
 	var rejected *iwarp.RejectError
 	if errors.As(err, &rejected) {
@@ -118,6 +121,7 @@ func (c *client) outcome(err error) error {
 		if endless {
 			return nil
 		}
+		err = c.left()
 	case errors.Is(err, context.Canceled) && endless:
 		return nil
 	case errors.Is(err, context.Canceled):
@@ -127,4 +131,12 @@ func (c *client) outcome(err error) error {
 		return fmt.Errorf("rping: ping %d: %w", c.pings, err)
 	}
 	return nil
+}
+
+// left says why a server may have closed the connection.
+func (c *client) left() error {
+	if c.pings == 0 && !c.qp.Negotiated().Enhanced {
+		return fmt.Errorf("%w before it read anything: this startup tells it no IRD and ORD, and rdma-core's rping then has no ORD to Read with: use revision 2", errDisconnected)
+	}
+	return errDisconnected
 }

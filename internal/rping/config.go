@@ -2,8 +2,10 @@ package rping
 
 import (
 	"log"
+	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -29,6 +31,10 @@ type Config struct {
 	// MPA is our side of the startup; with an IRD or ORD of 0, 1 is asked for,
 	// as rdma-core does.
 	MPA mpa.Offer
+	// Preset, if there is one, has what the peer needs beside; Kind is the kind of
+	// RNIC to be.
+	Preset *iwarp.Preset
+	Kind   mpa.Kind
 
 	Out *log.Logger // the texts
 	Err *log.Logger // everything else
@@ -40,8 +46,9 @@ type ClientConfig struct {
 	Size  int // octets, 1 to MaxSize; if zero, DefaultSize
 	Count int // pings; if zero, until the context ends
 
-	NoFallback bool          // do not retry with revision 1
-	Timeout    time.Duration // for the connection to come up; if zero, the Dialer's
+	NoFallback bool                             // do not retry with revision 1
+	Timeout    time.Duration                    // for the connection to come up; if zero, the Dialer's
+	Wrap       func(net.Conn) (net.Conn, error) // of the TCP connection: see iwarp.Dialer
 }
 
 // ServerConfig configures a server.
@@ -61,6 +68,9 @@ func (c *Config) offer() mpa.Offer {
 	}
 	return o
 }
+
+// rnic makes the RNIC of a role.
+func (c *Config) rnic() *iwarp.RNIC { return iwarp.NewRNIC(iwarp.RNICConfig{Kind: c.Kind}) }
 
 func (c *Config) debugf(format string, args ...any) {
 	if c.Debug {

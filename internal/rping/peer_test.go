@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // attend accepts one connection as a server does and leaves its serving to the
@@ -101,9 +102,12 @@ func TestClientIsSentSomethingElse(t *testing.T) {
 }
 
 // aClient is a client whose adverts are the test's.
-func aClient(t *testing.T, addr string) *client {
+func aClient(t *testing.T, addr string, change ...func(*Config)) *client {
 	t.Helper()
 	cfg, _, _ := config()
+	for _, c := range change {
+		c(&cfg)
+	}
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	t.Cleanup(func() { rnic.Close() })
 	e, err := newEndpoint(&cfg, rnic, 64)
@@ -144,15 +148,40 @@ func TestServerRefusesAdverts(t *testing.T) {
 
 // A client that does not take our Reply, as siw does not one that asks for markers.
 func TestClientLeavesBeforeItsFirstPing(t *testing.T) {
-	for _, markers := range []bool{false, true} {
-		s := start(t, func(c *ServerConfig) { c.MPA.Markers = markers })
-		c := aClient(t, s.addr)
-		if err := c.qp.Close(); err != nil {
+	for _, c := range []struct {
+		server, client mpa.Offer
+		want           string
+	}{
+		{mpa.Offer{}, mpa.Offer{}, ""},
+		{mpa.Offer{Markers: true}, mpa.Offer{}, "; we asked it for markers"},
+		{mpa.Offer{}, mpa.Offer{NoCRC: true}, "; we asked it for CRCs and it did not"},
+		{mpa.Offer{NoCRC: true}, mpa.Offer{NoCRC: true}, ""},
+	} {
+		s := start(t, func(cfg *ServerConfig) { cfg.MPA = c.server })
+		client := aClient(t, s.addr, func(cfg *Config) { cfg.MPA = c.client })
+		if err := client.qp.Close(); err != nil {
 			t.Error(err)
 		}
-		err := s.wait(t)
-		if err == nil || !strings.Contains(err.Error(), "before its first ping") || strings.Contains(err.Error(), "markers") != markers {
-			t.Errorf("markers asked for: %v; the server: got %v", markers, err)
+		const left = "rping: the client closed the connection before its first ping"
+		if err := s.wait(t); err == nil || !strings.HasPrefix(err.Error(), left+c.want) || c.want == "" && err.Error() != left {
+			t.Errorf("%+v: the server: got %v, want %q", c, err, left+c.want)
+		}
+	}
+}
+
+// A server that leaves at once, as rdma-core's does in revision 1, which tells it no
+// depth for its Read.
+func TestServerLeavesBeforeTheFirstPing(t *testing.T) {
+	for dialect, hint := range map[mpa.Dialect]bool{mpa.DialectRFC5044: true, mpa.DialectRFC6581: false} {
+		addr := attend(t, func(ctx context.Context, a *attendant) error {
+			_, err := a.receive(ctx)
+			return err
+		})
+		cfg, _, _ := config()
+		cfg.MPA.Dialect = dialect
+		err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
+		if !errors.Is(err, errDisconnected) || strings.Contains(err.Error(), "use revision 2") != hint {
+			t.Errorf("%v: %v", dialect, err)
 		}
 	}
 }

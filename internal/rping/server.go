@@ -16,7 +16,7 @@ const maxClients = 256
 // Serve serves one client, or with Persistent as many as come until the context
 // ends. What ails one of many clients is printed, and does not end the server.
 func Serve(ctx context.Context, ln *iwarp.Listener, cfg ServerConfig) error {
-	s := &server{cfg: cfg, rnic: iwarp.NewRNIC(iwarp.RNICConfig{}), places: make(chan struct{}, maxClients)}
+	s := &server{cfg: cfg, rnic: cfg.rnic(), places: make(chan struct{}, maxClients)}
 	defer s.rnic.Close()
 	if cfg.Persistent {
 		return s.serveAll(ctx, ln)
@@ -98,7 +98,7 @@ func (s *server) serve(ctx context.Context, req *iwarp.Request) error {
 		switch {
 		case errors.Is(err, errDisconnected):
 			s.cfg.Err.Print("server DISCONNECT EVENT...")
-			return left(c.qp, ping)
+			return left(c.qp, req, ping)
 		case err != nil:
 			return fmt.Errorf("rping: serving ping %d: %w", ping, err)
 		}
@@ -106,12 +106,15 @@ func (s *server) serve(ctx context.Context, req *iwarp.Request) error {
 }
 
 // left judges a client's orderly close after so many pings.
-func left(qp *iwarp.QP, pings int) error {
+func left(qp *iwarp.QP, req *iwarp.Request, pings int) error {
+	n := qp.Negotiated()
 	switch {
 	case pings > 0:
 		return nil
-	case qp.Negotiated().MarkersReceive:
+	case n.MarkersReceive:
 		return errors.New("rping: the client closed the connection before its first ping; we asked it for markers, which not every peer has: Linux's siw refuses them")
+	case n.CRC && !req.MPA().CRC:
+		return errors.New("rping: the client closed the connection before its first ping; we asked it for CRCs and it did not, which Linux's siw refuses if told so (mpa_crc_strict): do without")
 	}
 	return errors.New("rping: the client closed the connection before its first ping")
 }
@@ -121,7 +124,7 @@ func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, er
 	if err != nil {
 		return nil, errors.Join(err, reject(req, "no memory"))
 	}
-	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), MPA: e.offer(), Prepare: e.prepare}
+	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset, MPA: e.offer(), Prepare: e.prepare}
 	if e.qp, err = req.Accept(ctx, cfg); err != nil {
 		return nil, err
 	}

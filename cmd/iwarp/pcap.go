@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/goiwarp/iwarp/capture"
+)
+
+// pcapFlags have an endpoint write down what it sends and receives.
+type pcapFlags struct {
+	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng) of made-up TCP segments. Plain TCP is not in it."`
+	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: octets, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
+}
+
+// record runs an endpoint with the recording that the flags ask for, or nil, and
+// finishes the file however the run ends. A file that cannot be written ends it.
+func (f *pcapFlags) record(ctx context.Context, std streams, run func(context.Context, *recording) error) error {
+	if f.Pcap == "" {
+		return run(ctx, nil)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r, err := newRecording(f.Pcap, f.PcapLimit, cancel)
+	if err != nil {
+		return err
+	}
+	err = run(ctx, r)
+	if errors.Is(context.Cause(ctx), errRecording) {
+		err = nil // it says no more than that it was ended
+	}
+	return errors.Join(err, r.finish(std))
+}
+
+// A recording is a capture that is being written. A nil one is none.
+type recording struct {
+	path  string
+	limit octets
+	w     *capture.Writer
+	end   context.CancelCauseFunc // of the run
+
+	mu   sync.Mutex
+	file *os.File
+	size octets // of the file
+	left octets // left out: once there are some, all that come
+}
+
+// errRecording is why a run is ended whose recording fails.
+var errRecording = errors.New("the capture cannot be written")
+
+func newRecording(path string, limit octets, end context.CancelCauseFunc) (*recording, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &recording{path: path, limit: limit, end: end, file: file}
+	// Whatever the MSS of TCP was: then an FPDU is cut no more often than by that.
+	r.w, err = capture.NewWriter(r, capture.WriterConfig{MSS: capture.MaxMSS, Application: "iwarp"})
+	if err == nil {
+		err = r.w.Flush() // its head is there whatever the limit
+	}
+	if err != nil {
+		_ = file.Close()
+	}
+	return r, err
+}
+
+// Write takes whole packets, which is how a capture.Writer writes, and leaves out all
+// that come when the limit is reached.
+func (r *recording) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := octets(len(b)); r.left > 0 || r.limit > 0 && r.size > 0 && r.size+n > r.limit {
+		r.left += n
+		return len(b), nil
+	}
+	n, err := r.file.Write(b)
+	r.size += octets(n)
+	if err != nil {
+		r.end(errRecording)
+	}
+	return n, err
+}
+
+// wrap returns what taps a connection that this end has opened.
+func (r *recording) wrap() func(net.Conn) (net.Conn, error) {
+	if r == nil {
+		return nil
+	}
+	return func(c net.Conn) (net.Conn, error) { return capture.Tap(c, r.w, capture.Forward) }
+}
+
+// listen listens for connections, and taps them.
+func (r *recording) listen(ctx context.Context, addr string) (net.Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return capture.TapListener(ln, r.w), nil
+}
+
+// finish writes what is left and closes the file.
+func (r *recording) finish(std streams) error {
+	err := r.w.Flush()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if closed := r.file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRecording, err)
+	}
+	if r.left > 0 {
+		fmt.Fprintf(std.err, "%s ends at %d octets, and %d more were left out: see --pcap-limit\n", r.path, r.size, r.left)
+	}
+	return nil
+}
+
+// octets is a number of them, on the command line with K, M or G for 2^10, 2^20, 2^30.
+type octets int64
+
+// UnmarshalText reads a number.
+func (o *octets) UnmarshalText(text []byte) error {
+	digits, shift := string(text), 0
+	if n := len(digits); n > 0 {
+		if i := strings.IndexByte("KMG", digits[n-1]&^0x20); i >= 0 {
+			digits, shift = digits[:n-1], 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 63-shift)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of octets", text)
+	}
+	*o = octets(n) << shift
+	return nil
+}
