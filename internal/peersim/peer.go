@@ -156,13 +156,13 @@ func (p *peer) read(key string, long End) (mpa.StartupFrame, error) {
 	}
 }
 
-// judge judges as much of a frame as there is.
+// judge judges the head of a frame, as soon as that is whole.
 func (p *peer) judge(b []byte, key string, long End) error {
-	if n := min(len(b), len(key)); string(b[:n]) != key[:n] {
-		return p.refuse(Closes, "key %q", b[:n])
-	}
 	if len(b) < mpa.StartupHeaderLen {
 		return nil
+	}
+	if n := len(key); string(b[:n]) != key {
+		return p.refuse(Closes, "key %q", b[:n])
 	}
 	if n := int(mpa.StartupFrame(b).PDLength()); n > p.MaxPDLength {
 		return p.refuse(long, "PD_Length %d over %d", n, p.MaxPDLength)

@@ -2,6 +2,7 @@ package peersim_test
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"slices"
 	"testing"
@@ -160,6 +161,21 @@ func TestSplit(t *testing.T) {
 		if !bytes.HasPrefix(got, []byte(mpa.KeyReply)) {
 			t.Errorf("siw, cut at %d: got %q", cut, got)
 		}
+	}
+}
+
+// TestShortKey sends what may be a wrong key, but is no whole head of a frame: the peer
+// waits for the rest.
+func TestShortKey(t *testing.T) {
+	key := mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true})
+	for _, b := range peersim.Rows() {
+		got, err := respond(t, b, 0, key)
+		var r *peersim.Refusal
+		if split := b.Split == peersim.Resets; len(got) > 0 || !errors.As(err, &r) || split != (r.End == peersim.Resets) {
+			t.Errorf("%s: got % x, and %v", b.Name, got, err)
+		}
+		_, err = respond(t, b, -1, append(key, 0, 0, 0, 0))
+		wantRefusal(t, b.Name, err, peersim.Closes, "key")
 	}
 }
 

@@ -27,16 +27,16 @@ func (p *prober) askFPDU() error {
 	}
 	r := p.report
 	if f.M = r.Bits.Markers != nil && r.Bits.Markers.Outcome == Accepted; f.M {
-		if _, err := p.converse("a zero-length Read, with markers", p.request(f, e), func(l *line, q *Question) {
+		if _, err := p.converse("a zero-length Read, with markers", func(l *line, q *Question) {
 			r.FirstFPDUs.Markers = l.readNothing(q, f)
-		}); err != nil {
+		}, p.request(f, e)); err != nil {
 			return err
 		}
 	}
 	f.M = false
-	plain, err := p.converse("a zero-length Read", p.request(f, e), func(l *line, q *Question) {
+	plain, err := p.converse("a zero-length Read", func(l *line, q *Question) {
 		r.FirstFPDUs.Plain = l.readNothing(q, f)
-	})
+	}, p.request(f, e))
 	if err != nil || !plain.replied() || plain.reply.M() || plain.reply.Rev() == 0 {
 		return err // whose FPDU would have to look different, which only the Reply tells
 	}
@@ -46,12 +46,15 @@ func (p *prober) askFPDU() error {
 // askGlued sends an FPDU together with the Request, before there is a Reply.
 func (p *prober) askGlued(frame []byte) (err error) {
 	frame = append(frame, firstFPDU(mpa.NewWriter(false, true), 1)...)
-	p.report.Glued, err = p.converse("an FPDU glued to the Request", frame, func(l *line, q *Question) {
+	p.report.Glued, err = p.converse("an FPDU glued to the Request", func(l *line, q *Question) {
 		q.Then, l.spoke = "answered", true
-		if len(l.buf) == 0 && l.fate(l.timeout) != sentFirst {
-			q.Then = l.fate(l.timeout)
+		if len(l.buf) > 0 {
+			return
 		}
-	})
+		if fate := l.fate(l.timeout); fate != sentFirst {
+			q.Then = fate
+		}
+	}, frame)
 	return err
 }
 
@@ -185,7 +188,7 @@ func (p *prober) askPatience() error {
 	}
 	patient := *p
 	patient.cfg.Timeout = max(SlowTimeout, p.cfg.Timeout)
-	q, err := patient.ask("no Request", nil)
+	q, err := patient.converse("no Request", nil)
 	if err == nil {
 		p.report.NoRequest = q
 	}

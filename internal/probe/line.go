@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -64,22 +65,35 @@ type line struct {
 	spoke   bool   // an FPDU was sent
 }
 
-// ask sends a frame in one write and takes the answer.
-func (l *line) ask(q *Question, frame []byte) {
+// ask sends a frame, each piece of it in one write, and takes the answer.
+func (l *line) ask(q *Question, pieces [][]byte) {
 	start := time.Now()
 	defer func() { q.Milliseconds = float64(time.Since(start).Microseconds()) / 1e3 }()
 	_ = l.conn.SetDeadline(start.Add(l.timeout))
-	if len(frame) > 0 {
-		q.Sent = describe(frame)
-		if f, err := mpa.ParseStartup(frame); err == nil && f.Key() == mpa.KeyRequest {
-			q.asked = f
+	q.states(slices.Concat(pieces...))
+	for i, piece := range pieces {
+		if i > 0 {
+			time.Sleep(min(pause, l.timeout/2))
 		}
-		if _, err := l.conn.Write(frame); err != nil {
+		if _, err := l.conn.Write(piece); err != nil {
 			q.Outcome = outcomeOf(err)
 			return
 		}
 	}
 	q.Outcome = l.answer(q)
+}
+
+// pause is between the pieces of a frame, to have them in segments of their own.
+const pause = 100 * time.Millisecond
+
+// states notes what is asked.
+func (q *Question) states(frame []byte) {
+	if len(frame) > 0 {
+		q.Sent = describe(frame)
+	}
+	if f, err := mpa.ParseStartup(frame); err == nil && f.Key() == mpa.KeyRequest {
+		q.asked = f
+	}
 }
 
 // describe leaves out FPDUs behind the frame.
@@ -136,18 +150,21 @@ func (l *line) parse(q *Question) (Outcome, bool) {
 // it is still at its Reply in the peer-to-peer model.
 const settle = 50 * time.Millisecond
 
+// lastWords is how many octets a peer may still send behind our FIN.
+const lastWords = 1 << 20
+
 // leave ends the connection so that no peer comes to harm: one that waits for an RTR
 // indication gets it, and one more FPDU; then goes our FIN, and the peer's is waited
-// for, as octets that nobody has read would make a RST of a close.
+// for, as octets that nobody has read would make a RST of a close. A Reply with R=1
+// may be such a one, too: siw repeats the R of a Request that it has accepted.
 func (l *line) leave(q *Question) {
-	if e, ok := q.enhanced(); ok && e.A && q.Outcome == Accepted && !l.spoke {
-		_ = l.fate(settle)
+	if e, ok := q.enhanced(); ok && e.A && q.asked != nil && !l.spoke && l.fate(settle) == "open" {
 		_ = l.conn.SetDeadline(time.Now().Add(l.timeout))
 		_, _ = l.conn.Write(ready(q, e.RTR()))
 	}
 	if h, ok := l.conn.(interface{ CloseWrite() error }); ok && h.CloseWrite() == nil {
 		_ = l.conn.SetReadDeadline(time.Now().Add(min(l.timeout, time.Second)))
-		_, _ = io.Copy(io.Discard, l.conn)
+		_, _ = io.CopyN(io.Discard, l.conn, lastWords)
 	}
 	_ = l.conn.Close()
 }

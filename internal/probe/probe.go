@@ -39,7 +39,8 @@ type Config struct {
 var ErrUnreachable = errors.New("no TCP connection")
 
 // Run asks all questions, one after another, and draws conclusions. Its error is of
-// the context, of the Config, or wraps ErrUnreachable.
+// the context, of the Config, or wraps ErrUnreachable. If the peer was there for some
+// of the questions, and then was not, there is a Report beside the error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
@@ -53,19 +54,28 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return (&net.Dialer{Timeout: cfg.Timeout}).DialContext(ctx, "tcp", cfg.Addr)
 		}
 	}
+	err := p.askAll()
+	if err != nil && (len(p.report.Questions) == 0 || !errors.Is(err, ErrUnreachable)) {
+		return nil, err
+	}
+	p.report.Incomplete = err != nil
+	p.conclude()
+	return p.report, err
+}
+
+func (p *prober) askAll() error {
 	for _, stage := range stages {
 		if err := stage(p); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	p.conclude()
-	return p.report, nil
+	return nil
 }
 
 // stages are asked in this order, as later ones build on what earlier ones found.
 var stages = [...]func(*prober) error{
-	(*prober).askRevisions, (*prober).askDialects, (*prober).askRTR, (*prober).askDepths,
-	(*prober).askBits, (*prober).askPrivateData, (*prober).askFPDU, (*prober).askPatience,
+	(*prober).askRevisions, (*prober).askSMBDirect, (*prober).askDialects, (*prober).askRTR, (*prober).askDepths,
+	(*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo, (*prober).askFPDU, (*prober).askPatience,
 }
 
 // A prober asks one peer.
@@ -73,16 +83,17 @@ type prober struct {
 	cfg    Config
 	ctx    context.Context
 	report *Report
+	smb    bool // it wants the depths of MS-SMBD in revision 1
 }
 
 // ask asks one question on a connection of its own.
 func (p *prober) ask(name string, frame []byte) (*Question, error) {
-	return p.converse(name, frame, nil)
+	return p.converse(name, nil, frame)
 }
 
-// converse asks a question and, if the Request is accepted, goes on with the
-// connection.
-func (p *prober) converse(name string, frame []byte, further func(*line, *Question)) (*Question, error) {
+// converse asks a question, in so many segments, and, if the Request is accepted, goes
+// on with the connection.
+func (p *prober) converse(name string, further func(*line, *Question), pieces ...[]byte) (*Question, error) {
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
 	}
@@ -96,7 +107,7 @@ func (p *prober) converse(name string, frame []byte, further func(*line, *Questi
 	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	q := &Question{Name: name}
 	l := &line{conn: c, timeout: p.cfg.Timeout}
-	l.ask(q, frame)
+	l.ask(q, pieces)
 	if further != nil && q.Outcome == Accepted {
 		further(l, q)
 	}
@@ -111,6 +122,8 @@ func (p *prober) request(f mpa.StartupFields, e *mpa.Enhanced) []byte {
 	if e != nil {
 		f.S = true
 		f.PrivateData = mpa.AppendEnhanced(nil, e)
+	} else if p.smb && f.Rev == 1 {
+		f.PrivateData = mpa.SMBDirect{IRD: usualDepth, ORD: usualDepth}.Append(nil)
 	}
 	f.PrivateData = append(f.PrivateData, p.cfg.PrivateData...)
 	return mpa.AppendStartup(nil, &f)

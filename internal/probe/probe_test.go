@@ -181,7 +181,7 @@ func TestResembles(t *testing.T) {
 	if m := r.Resembles[0]; m.Name != "iwarp" || m.Same != m.Compared || m.Compared < 10 {
 		t.Errorf("%+v", r.Resembles)
 	}
-	if s := text(t, r); !strings.Contains(s, "No preset is needed") || !strings.Contains(s, "iwarp                  15 of 15 known features") {
+	if s := text(t, r); !strings.Contains(s, "No preset is needed") || !strings.Contains(s, "iwarp                  17 of 17 known features") {
 		t.Error(s)
 	}
 }

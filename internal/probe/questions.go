@@ -46,6 +46,22 @@ func (p *prober) askRevisions() error {
 	return nil
 }
 
+// askSMBDirect asks a peer that does not take a plain Request of revision 1 with the
+// depths of MS-SMBD, section 6.1, in front of the private data.
+func (p *prober) askSMBDirect() (err error) {
+	r := &p.report.Revisions
+	if r.One.replied() || len(p.cfg.PrivateData) > maxBehindSMB {
+		return nil
+	}
+	p.smb = true
+	r.OneSMBDirect, err = p.ask("revision 1, SMB Direct", p.request(mpa.StartupFields{C: true, Rev: 1}, nil))
+	p.smb = r.OneSMBDirect.replied()
+	return err
+}
+
+// maxBehindSMB is the most private data that there is room for behind those depths.
+const maxBehindSMB = mpa.MaxPrivateData - mpa.SMBDirectLen
+
 func rtrIf(set bool, kinds mpa.RTR) mpa.RTR {
 	if set {
 		return kinds
@@ -57,7 +73,7 @@ func rtrIf(set bool, kinds mpa.RTR) mpa.RTR {
 func (p *prober) askDialects() (err error) {
 	r := &p.report.Revisions
 	// An RDMAC RNIC's Request: markers and CRCs. [N01]
-	if r.Zero, err = p.converse("revision 0, markers", p.request(mpa.StartupFields{M: true, C: true}, nil), leaves); err != nil {
+	if r.Zero, err = p.converse("revision 0, markers", leaves, p.request(mpa.StartupFields{M: true, C: true}, nil)); err != nil {
 		return err
 	}
 	if r.RtrFrame, err = p.ask("revision 1 with S: the Rtr frame", p.request(mpa.StartupFields{C: true, S: true, Rev: 1}, nil)); err != nil {
@@ -84,7 +100,7 @@ func (p *prober) base() (f mpa.StartupFields, e *mpa.Enhanced, ok bool) {
 	case isEnhanced(r.TwoClientServer):
 		return mpa.StartupFields{C: true, Rev: 2}, enhanced(false, 0), true
 	}
-	return mpa.StartupFields{C: true, Rev: 1}, nil, r.One.replied()
+	return mpa.StartupFields{C: true, Rev: 1}, nil, r.One.replied() || r.OneSMBDirect.replied()
 }
 
 // askRTR asks for each kind of RTR indication alone, for all, and for none.
@@ -104,36 +120,6 @@ func (p *prober) askRTR() error {
 		p.report.RTR = append(p.report.RTR, a)
 	}
 	return nil
-}
-
-// askDepths asks for read depths: none, one, more than anybody has, and not
-// negotiated.
-func (p *prober) askDepths() error {
-	f, e, ok := p.base()
-	if !ok || e == nil {
-		return nil
-	}
-	for _, depth := range []uint16{0, 1, usualDepth, mpa.NoNegotiation - 1, mpa.NoNegotiation} {
-		asked := *e
-		asked.IRD, asked.ORD = depth, depth
-		q, err := p.ask("IRD and ORD "+depthName(depth), p.request(f, &asked))
-		if err != nil {
-			return err
-		}
-		d := DepthAnswer{Asked: depthName(depth), Outcome: q.Outcome}
-		if e, ok := q.enhanced(); ok {
-			d.IRD, d.ORD = depthName(e.IRD), depthName(e.ORD)
-		}
-		p.report.Depths = append(p.report.Depths, d)
-	}
-	return nil
-}
-
-func depthName(n uint16) string {
-	if n == mpa.NoNegotiation {
-		return "not negotiated"
-	}
-	return fmt.Sprint(n)
 }
 
 // askBits asks for markers, without CRCs, and with all reserved bits.
@@ -172,8 +158,11 @@ func (p *prober) askPrivateData() error {
 	}
 	d := &p.report.PrivateData
 	limit := mpa.MaxPrivateData
-	if e != nil {
+	switch {
+	case e != nil:
 		limit = mpa.MaxEnhancedPrivateData
+	case p.smb:
+		limit = maxBehindSMB
 	}
 	taken, refused := len(p.cfg.PrivateData), limit+1
 	for n := limit; refused-taken > 1; n = (taken + refused) / 2 {
@@ -191,6 +180,17 @@ func (p *prober) askPrivateData() error {
 	}
 	d.Most, d.Allowed = taken, limit
 	return nil
+}
+
+// askInTwo sends the key of a Request, and a little later what is behind it.
+func (p *prober) askInTwo() (err error) {
+	f, e, ok := p.base()
+	if !ok {
+		return nil
+	}
+	frame := p.request(f, e)
+	p.report.InTwo, err = p.converse("a Request in two parts", nil, frame[:mpa.KeyLen], frame[mpa.KeyLen:])
+	return err
 }
 
 // padded makes a Request's private data longer.

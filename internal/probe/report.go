@@ -5,6 +5,9 @@ import "github.com/goiwarp/iwarp/mpa"
 // A Report is what was asked, and what follows from the answers.
 type Report struct {
 	Peer string `json:"peer"`
+	// Incomplete: the peer was gone before the last question, and what is missing here
+	// was not asked.
+	Incomplete bool `json:"incomplete,omitempty"`
 
 	// Dialects are those that the peer speaks as a responder.
 	Dialects []mpa.Dialect `json:"dialects"`
@@ -20,10 +23,12 @@ type Report struct {
 	Revisions   Revisions     `json:"revisions"`
 	RTR         []RTRAnswer   `json:"rtr,omitempty"`
 	Depths      []DepthAnswer `json:"depths,omitempty"`
+	Limits      *Limits       `json:"limits,omitempty"`
 	Bits        Bits          `json:"bits"`
 	PrivateData PrivateData   `json:"private_data"`
 	FirstFPDUs  FirstFPDUs    `json:"first_fpdus"`
-	// Glued is an FPDU in one segment with the Request.
+	// InTwo is a Request in two segments, and Glued an FPDU in one segment with it.
+	InTwo *Question `json:"in_two,omitempty"`
 	Glued *Question `json:"glued,omitempty"`
 	// NoRequest is a connection on which nothing is sent, if that was asked for.
 	NoRequest *Question `json:"no_request,omitempty"`
@@ -44,6 +49,7 @@ type Report struct {
 type Revisions struct {
 	Zero            *Question `json:"0"`
 	One             *Question `json:"1"`
+	OneSMBDirect    *Question `json:"1_smb_direct,omitempty"` // if the plain one is not answered
 	TwoPeerToPeer   *Question `json:"2_peer_to_peer"`
 	TwoClientServer *Question `json:"2_client_server"`
 	TwoPlain        *Question `json:"2_without_s"`
@@ -75,6 +81,8 @@ type DepthAnswer struct {
 	Outcome Outcome `json:"outcome"`
 	IRD     string  `json:"ird,omitempty"`
 	ORD     string  `json:"ord,omitempty"`
+
+	depths *depths // if it was answered
 }
 
 // PrivateData is how many octets of the ULP's private data are answered, in the
@@ -100,12 +108,16 @@ func (p *prober) conclude() {
 	}
 	r.Dialects = r.dialects()
 	r.Kind, r.KindReason = r.kind()
-	r.Markers, r.CRC = r.markers(), r.crc()
+	r.Markers, r.CRC, r.Limits = r.markers(), r.crc(), r.limits()
 	r.Resembles = resemblance(r.features())
-	if len(r.Resembles) > 0 && r.Resembles[0].near() {
+	if r.recognized() {
 		r.Preset = r.Resembles[0].Preset
 	}
 }
+
+// recognized reports whether the first of those that it resembles will do. A port that
+// closes every connection is not even an iWARP peer.
+func (r *Report) recognized() bool { return len(r.Dialects) > 0 && r.Resembles[0].near() }
 
 func (r *Report) dialects() (spoken []mpa.Dialect) {
 	v := &r.Revisions
@@ -114,10 +126,10 @@ func (r *Report) dialects() (spoken []mpa.Dialect) {
 		spoken  bool
 	}{
 		{mpa.DialectRFC6581, isEnhanced(v.TwoPeerToPeer) || isEnhanced(v.TwoClientServer)},
-		{mpa.DialectRFC5044, v.One.replied() && v.One.reply.Rev() == 1},
+		{mpa.DialectRFC5044, speaksOne(v.One) || speaksOne(v.OneSMBDirect)},
 		// A peer that repeats reserved bits shows nothing by S=1.
 		{mpa.DialectRtr, v.RtrFrame.replied() && v.RtrFrame.reply.S() && !r.EchoesReserved},
-		{mpa.DialectRevision0, v.Zero.replied() && v.Zero.reply.Rev() == 0 && v.Zero.Outcome == Accepted},
+		{mpa.DialectRevision0, isRDMAC(v.Zero)},
 		{mpa.DialectStartKey, v.StartKey != nil && v.StartKey.key != nil},
 	} {
 		if d.spoken {
@@ -152,6 +164,10 @@ func (r *Report) markers() string {
 func (r *Report) crc() string {
 	q := r.Bits.NoCRC
 	switch {
+	case q == nil:
+		return "not known"
+	case q.Outcome.Refused():
+		return "ends the connection on a Request that wants none (C=0)"
 	case !q.replied():
 		return "not known"
 	case q.Outcome == Rejected:
@@ -164,12 +180,21 @@ func (r *Report) crc() string {
 
 // usual is the answer to the most usual Request that was answered.
 func (r *Report) usual() *Question {
-	for _, q := range []*Question{r.Revisions.TwoPeerToPeer, r.Revisions.TwoClientServer, r.Revisions.One} {
+	v := &r.Revisions
+	for _, q := range []*Question{v.TwoPeerToPeer, v.TwoClientServer, v.One, v.OneSMBDirect} {
 		if q.replied() {
 			return q
 		}
 	}
 	return nil
+}
+
+func speaksOne(q *Question) bool { return q.replied() && q.reply.Rev() == 1 }
+
+// isRDMAC reports whether revision 0 was accepted as RDMAC RNICs have it: markers and
+// CRCs in both directions. [N01]
+func isRDMAC(q *Question) bool {
+	return q.replied() && q.Outcome == Accepted && q.reply.Rev() == 0 && q.reply.M() && q.reply.C()
 }
 
 func isEnhanced(q *Question) bool {
@@ -184,7 +209,7 @@ func (r *Report) kind() (mpa.Kind, string) {
 	switch {
 	case one.replied() && one.reply.Rev() == 0:
 		return mpa.KindRDMAC, "it answers revision 1 with revision 0"
-	case zero.replied() && zero.reply.Rev() == 0 && zero.Outcome == Accepted && zero.reply.M() && zero.reply.C():
+	case isRDMAC(zero):
 		return mpa.KindPermissive, "it answers revision 0 with revision 0, markers and CRCs"
 	case zero.replied() && zero.reply.Rev() != 0:
 		return mpa.KindNonPermissive, "it answers revision 0 with another revision"

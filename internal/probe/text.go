@@ -28,7 +28,11 @@ func (r *Report) Print(w io.Writer) error {
 }
 
 func (r *Report) printSummary(p *page) {
-	p.head("%s: %d questions asked", r.Peer, len(r.Questions))
+	gone := ""
+	if r.Incomplete {
+		gone = ", and then nobody was there"
+	}
+	p.head("%s: %d questions asked%s", r.Peer, len(r.Questions), gone)
 	names := make([]string, len(r.Dialects))
 	for i, d := range r.Dialects {
 		names[i] = d.String()
@@ -50,7 +54,7 @@ func (r *Report) printRevisions(p *page) {
 	p.head("How Requests are answered")
 	v := &r.Revisions
 	for _, q := range []*Question{
-		v.One, v.TwoPeerToPeer, v.TwoClientServer, v.TwoPlain, v.ThreeEnhanced, v.ThreePlain, v.Zero, v.RtrFrame, v.StartKey,
+		v.One, v.OneSMBDirect, v.TwoPeerToPeer, v.TwoClientServer, v.TwoPlain, v.ThreeEnhanced, v.ThreePlain, v.Zero, v.RtrFrame, v.StartKey,
 	} {
 		p.question(q)
 	}
@@ -92,8 +96,15 @@ func (r *Report) printNegotiation(p *page) {
 		}
 		p.line(a.Offered, "%s", answer)
 	}
-	if len(r.Depths) > 0 {
+	r.printDepths(p)
+}
+
+func (r *Report) printDepths(p *page) {
+	switch {
+	case len(r.Depths) > 0:
 		p.head("IRD and ORD: asked for both, answered")
+	case r.Limits != nil:
+		p.head("IRD and ORD")
 	}
 	for _, d := range r.Depths {
 		answer := string(d.Outcome)
@@ -101,6 +112,13 @@ func (r *Report) printNegotiation(p *page) {
 			answer = fmt.Sprintf("IRD %s, ORD %s", d.IRD, d.ORD)
 		}
 		p.line(d.Asked, "%s", answer)
+	}
+	if l := r.Limits; l != nil {
+		p.line("its IRD", "%s", l.IRD)
+		p.line("its ORD", "%s", l.ORD)
+		if l.Unnegotiated != "" {
+			p.line("", "%s", l.Unnegotiated)
+		}
 	}
 }
 
@@ -118,6 +136,7 @@ func (r *Report) printBits(p *page) {
 	}
 	r.printFPDU(p, "Zero-length Read", r.FirstFPDUs.Plain)
 	r.printFPDU(p, "same, with markers", r.FirstFPDUs.Markers)
+	p.question(r.InTwo)
 	p.question(r.Glued)
 	if q := r.NoRequest; q != nil {
 		p.line("No Request", "%s after %.1f s", q.Outcome, q.Milliseconds/1e3)
@@ -142,7 +161,7 @@ func (r *Report) printResemblance(p *page) {
 	p.head("Resembles")
 	for i, m := range r.Resembles {
 		p.line(m.Name, "%d of %d known features", m.Same, m.Compared)
-		if i > 0 && (i > 1 || r.Resembles[0].near()) {
+		if i > 0 && (i > 1 || r.recognized()) {
 			continue
 		}
 		for _, d := range m.Differences {
@@ -152,7 +171,7 @@ func (r *Report) printResemblance(p *page) {
 	switch {
 	case r.Preset != "":
 		p.head("Use --peer %s", r.Preset)
-	case len(r.Resembles) > 0 && r.Resembles[0].near():
+	case r.recognized():
 		p.head("No preset is needed")
 	default:
 		p.head("It is like none of the peers known here")

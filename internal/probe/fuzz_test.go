@@ -1,0 +1,156 @@
+package probe_test
+
+import (
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// How a peer goes on behind its octets.
+const (
+	hangsUp = iota
+	resets
+	holds
+	repeats // its octets, for as long as they are taken
+	drips   // one octet a second
+	manners
+)
+
+// answering is a peer that says the same whatever it is asked, and even if it is not.
+func answering(octets []byte, manner uint8, unasked bool) func(net.Conn) {
+	return func(c net.Conn) {
+		if !unasked {
+			_, _ = c.Read(make([]byte, 4096))
+		}
+		for i := 0; manner%manners == drips && i < len(octets); i++ {
+			if _, err := c.Write(octets[i : i+1]); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		for first := true; len(octets) > 0 && (first || manner%manners == repeats); first = false {
+			if _, err := c.Write(octets); err != nil {
+				return
+			}
+		}
+		switch manner % manners {
+		case hangsUp:
+			return
+		case resets:
+			_ = c.(*wire).Reset()
+		default:
+			for {
+				if _, err := c.Read(make([]byte, 4096)); err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// wantReport holds what is true of every report.
+func wantReport(t *testing.T, r *probe.Report) {
+	t.Helper()
+	if n := len(r.Questions); n < 9 || n > 60 {
+		t.Errorf("%d questions", n)
+	}
+	for _, q := range r.Questions {
+		if q.Outcome == "" || q.Milliseconds < 0 || q.Milliseconds > 1e3*probe.DefaultTimeout.Seconds()+1 {
+			t.Errorf("%+v", q)
+		}
+	}
+	if r.Preset != "" {
+		if _, err := iwarp.LookupPreset(r.Preset); err != nil || len(r.Dialects) == 0 {
+			t.Errorf("preset %q, dialects %v (%v)", r.Preset, r.Dialects, err)
+		}
+	}
+	if s := text(t, r); !strings.HasPrefix(s, "peer:1: ") || len(s) > 20_000 {
+		t.Errorf("%d octets of text: %.200s", len(s), s)
+	}
+	if b, err := json.Marshal(r); err != nil || len(b) > 100_000 {
+		t.Errorf("%d octets of JSON (%v)", len(b), err)
+	}
+}
+
+func startup(f mpa.StartupFields) []byte { return mpa.AppendStartup(nil, &f) }
+
+// accepting is a Reply with enhanced data, and FPDUs behind it.
+func accepting(behind ...[]byte) []byte {
+	e := mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1}
+	f := startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, S: true, Rev: 2, PrivateData: mpa.AppendEnhanced(nil, &e)})
+	return append(f, slices.Concat(behind...)...)
+}
+
+func fpdu(op rdmap.Opcode, markers bool) []byte {
+	h := op.Header(1)
+	if h.Last = true; !h.Tagged {
+		h.MSN = ddp.FirstMSN
+	}
+	w := mpa.NewWriter(markers, true)
+	return w.Append(nil, h.Append(nil))
+}
+
+// FuzzPeer has a peer answer anything, by three texts in turns: the probe ends, without
+// a panic, and says something.
+func FuzzPeer(f *testing.F) {
+	garbage := []byte("SSH-2.0-something\r\n")
+	ones := slices.Repeat([]byte{0xff}, 70_000)
+	long := startup(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PrivateData: make([]byte, 512)})
+	huge := append([]byte(mpa.KeyReply), 0x40, 2, 0xff, 0xff)
+	plain := startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1})
+	markers := startup(mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true, Rev: 1})
+	rdmac := startup(mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true})
+	rejecting := startup(mpa.StartupFields{Key: mpa.KeyReply, R: true, S: true, Rev: 2})
+	key := mpa.AppendStartKey(nil, &mpa.StartKeyFields{})
+	response, terminate := fpdu(rdmap.OpReadResponse, false), fpdu(rdmap.OpTerminate, false)
+	for manner := range uint8(manners) {
+		f.Add([]byte(nil), []byte(nil), []byte(nil), manner, false)
+		f.Add(garbage, ones, long, manner, true)
+		f.Add(huge, append(huge, ones...), plain, manner, false)
+		f.Add(accepting(), accepting(response), accepting(terminate), manner, false)
+		f.Add(accepting(ones), accepting(fpdu(rdmap.OpSend, true)), accepting([]byte{0, 0}), manner, false)
+		f.Add(markers, slices.Concat(markers, fpdu(rdmap.OpReadResponse, true)), rdmac, manner, true)
+		f.Add(rejecting, key, slices.Concat(key, response), manner, false)
+		f.Add(startup(mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1}), plain[:19], accepting()[:23], manner, false)
+	}
+	f.Fuzz(func(t *testing.T, a, b, c []byte, manner uint8, unasked bool) {
+		texts := [][]byte{a, b, c}
+		wantReport(t, probing(t, probe.Config{}, func(conn net.Conn) {
+			answering(texts[conn.(*wire).number%len(texts)], manner, unasked)(conn)
+		}))
+	})
+}
+
+// TestUncivilPeers meets ends that no seed has to stand for: nothing is ever heard.
+func TestUncivilPeers(t *testing.T) {
+	for name, c := range map[string]struct {
+		play func(net.Conn)
+		want probe.Outcome
+	}{
+		"hangs up at once":   {func(net.Conn) {}, probe.Closed},
+		"resets at once":     {func(c net.Conn) { _ = c.(*wire).Reset() }, probe.Reset},
+		"never says a word":  {answering(nil, holds, false), probe.Silent},
+		"talks without end":  {answering([]byte("HTTP/1.1 200 OK\r\n"), repeats, false), probe.Foreign},
+		"one octet a second": {answering([]byte("MPA ID Rep Frame"), drips, false), probe.Foreign},
+	} {
+		r := probing(t, probe.Config{}, c.play)
+		wantReport(t, r)
+		for _, q := range r.Questions {
+			if q.Outcome != c.want {
+				t.Errorf("%s: %+v", name, q)
+			}
+		}
+		if len(r.Dialects) != 0 || r.Preset != "" || r.FirstFPDUs.Plain != nil {
+			t.Errorf("%s: %s", name, text(t, r))
+		}
+	}
+}
