@@ -1,0 +1,137 @@
+package decode
+
+import (
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A Connection is an iWARP connection, and what is known of it so far.
+type Connection struct {
+	// TCP is the connection below: its number, its ends, its counts.
+	TCP *capture.Connection
+	// Midstream tells that the startup was not captured: what follows was found out
+	// from the FPDUs, as sure as Confidence says.
+	Midstream  bool
+	Confidence mpa.Confidence
+
+	// Initiator is the direction of the one that sends the first frame. With Midstream
+	// it is not known, and Forward.
+	Initiator capture.Dir
+	// Dialect is that of the first frame until the answer is there, and that agreed on
+	// then; 0 if not known.
+	Dialect mpa.Dialect
+	// Revisions are the Rev of each end's frame, by direction; -1 if there was none.
+	Revisions [2]int
+	// Agreed tells that the startup is complete, and FPDUs follow.
+	Agreed bool
+	// Rejected tells that the last startup ended in a Reply with R=1.
+	Rejected bool
+	// Startups is how many startups began on the connection.
+	Startups int
+	// Version is DDP's and RDMAP's.
+	Version uint8
+	CRC     bool
+	// Markers tells for each direction whether there are markers in it.
+	Markers [2]bool
+	// Enhanced is what each end's frame says of IRD, ORD and RTR, nil if it has no
+	// enhanced data.
+	Enhanced [2]*mpa.Enhanced
+	// PrivateData is what each end's ULP has sent at startup, nil if nothing.
+	PrivateData [2][]byte
+	// RTR is what opened the connection.
+	RTR RTR
+
+	// Halves are the two directions, by capture.Dir.
+	Halves [2]Half
+	// Findings counts by severity, with those that were not told of.
+	Findings [3]uint64
+	// Suppressed counts findings by name that were not told of, as there were too many
+	// like them on the connection. It is nil if there were none.
+	Suppressed map[string]uint64
+
+	// State is the consumer's.
+	State any
+}
+
+// Responder is the direction of the one that answers.
+func (c *Connection) Responder() capture.Dir { return c.Initiator.Peer() }
+
+// An RTR says which indications were asked for, and which was sent.
+type RTR struct {
+	PeerToPeer        bool    // one was agreed on
+	Offered, Answered mpa.RTR // by the Request and the Reply
+	Sent              mpa.RTR // 0 if none was seen
+}
+
+// A Half is one direction of a connection in Full Operation.
+type Half struct {
+	Start uint64 // stream offset at which Full Operation begins
+	FPDUs uint64 // whole and valid
+	// Octets is what these take on the stream, and Content what their ULPDUs come to.
+	Octets, Content uint64
+	Bad             uint64 // FPDUs in error
+	Cut             uint64 // FPDUs of which octets are missing
+	Lost            uint64 // octets that are missing, or in which no FPDU was found
+	MarkerCount     uint64
+
+	// Segments is the TCP segments with octets of Full Operation, and Aligned those of
+	// them that begin with an FPDU and hold whole ones. [S04]
+	Segments, Aligned uint64
+	LargestSegment    int
+	// Sizes are those of FPDUs in octets, and Reads the latencies of the Reads that
+	// this end has asked for, in nanoseconds.
+	Sizes, Reads Distribution
+
+	// Ops counts messages and payload by opcode.
+	Ops [16]OpCount
+	// STags is how many different STags were written to or read into, as far as was
+	// counted: see MaxSTags.
+	STags int
+
+	// OutstandingReads is the most Read Requests of this end that were unanswered at
+	// one time.
+	OutstandingReads int
+
+	// Memory is what a receiver of this direction needs.
+	Memory Memory
+
+	// End is how the direction ended; Ended tells that it did.
+	Ended bool
+	End   capture.End
+}
+
+// An OpCount counts the messages of an opcode.
+type OpCount struct {
+	Messages uint64 // complete ones
+	Segments uint64
+	Octets   uint64 // of payload
+	Empty    uint64 // messages without payload
+}
+
+// Memory is the reassembly memory in octets that the receiver of this direction would
+// have needed, by how it works, for what came in the order in which it came: the
+// figures of draft-culley-iwarp-mpa-03, section 13.1.2.
+type Memory struct {
+	// TCP is what a receiver holds that hands octets on in order only: all octets behind
+	// a hole, and the FPDU that is not whole yet.
+	TCP int
+	// MPA is what one holds that places each FPDU as soon as it can locate it, as the
+	// stream is, by the order, by lengths and by the markers there are.
+	MPA int
+	// Located is what one holds that can locate every FPDU as soon as it is whole, as
+	// markers let it.
+	Located int
+	// Aligned is the largest segment: what it takes if each segment holds whole FPDUs.
+	// BufferSizeAF for an EMSS of that size.
+	Aligned int
+}
+
+// Totals is what was in a capture.
+type Totals struct {
+	Packets     uint64
+	Octets      uint64 // captured, of all packets
+	Connections uint64 // of TCP
+	IWARP       uint64 // of them
+	Skipped     uint64 // packets that are not of TCP
+	Findings    [3]uint64
+}

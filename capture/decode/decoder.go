@@ -1,0 +1,189 @@
+package decode
+
+import (
+	"errors"
+	"io"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// Run reads a capture to its end, and tells a consumer of the iWARP connections in it.
+// The error is that of the capture: io.EOF is none. What came before an error is told
+// of, and is in the Totals.
+func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
+	d := New(cfg, to)
+	file, err := capture.Open(r)
+	if err != nil {
+		return d.Totals(), err
+	}
+	tracker := capture.NewTracker(cfg.Capture, d)
+	for {
+		var p *capture.Packet
+		if p, err = file.Next(); err != nil {
+			break
+		}
+		d.Packet(p)
+		tracker.Packet(p)
+	}
+	tracker.Flush()
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return d.Totals(), err
+}
+
+// A Decoder is a [capture.Sink] that finds iWARP connections and tells a [Consumer] of
+// them. It is not safe for concurrent use.
+type Decoder struct {
+	cfg    Config
+	to     Consumer
+	totals Totals
+
+	segment Segment
+	fpdu    FPDU
+	finding Finding
+}
+
+var _ capture.Sink = (*Decoder)(nil)
+
+// New returns a Decoder.
+func New(cfg Config, to Consumer) *Decoder { return &Decoder{cfg: cfg, to: to} }
+
+// Packet counts a packet for [Totals].
+func (d *Decoder) Packet(p *capture.Packet) {
+	d.totals.Packets++
+	d.totals.Octets += uint64(len(p.Data))
+}
+
+// Totals returns the counts so far.
+func (d *Decoder) Totals() Totals { return d.totals }
+
+// conn is a TCP connection, be it iWARP or not.
+type conn struct {
+	d      *Decoder
+	tcp    *capture.Connection
+	pub    *Connection // nil until it is known to be iWARP
+	kept   []Segment
+	halves [2]half
+	start  startup
+	told   map[string]int // findings by name
+
+	lenient bool // a startup has failed by what is known here: FPDUs may follow all the same
+}
+
+// Opened is part of [capture.Sink].
+func (d *Decoder) Opened(tc *capture.Connection) {
+	d.totals.Connections++
+	if d.cfg.Want != nil && !d.cfg.Want(tc) {
+		return
+	}
+	c := &conn{d: d, tcp: tc}
+	for i := range c.halves {
+		h := &c.halves[i]
+		h.c, h.dir = c, capture.Dir(i)
+	}
+	tc.State = c
+}
+
+// of returns what is known of a connection, nil if it is not looked at.
+func of(tc *capture.Connection) *conn {
+	c, _ := tc.State.(*conn)
+	return c
+}
+
+// Segment is part of [capture.Sink].
+func (d *Decoder) Segment(tc *capture.Connection, s *capture.Segment) {
+	c := of(tc)
+	if c == nil {
+		return
+	}
+	out := Segment{
+		Packet: capture.Stamp{Number: s.Packet.Number, Time: s.Packet.Time}, Dir: s.Dir, Flags: s.Flags, Seq: s.Seq, Ack: s.Ack,
+		Window: s.Window, Offset: s.Offset, Length: s.Length, Captured: len(s.Data), Order: s.Order,
+		Repeated: s.Repeated, Match: s.Match, First: s.First, KeepAlive: s.KeepAlive,
+	}
+	c.halves[s.Dir].acknowledges(s)
+	if c.pub == nil {
+		c.keep(&out)
+		return
+	}
+	c.halves[s.Dir].arrived(&out, s.Data)
+	d.tell(c, &out)
+}
+
+// keep keeps a segment until it is known whether the connection is iWARP.
+func (c *conn) keep(s *Segment) {
+	if len(c.kept) >= maxKept {
+		c.kept = c.kept[:copy(c.kept, c.kept[1:])]
+	}
+	c.kept = append(c.kept, *s)
+}
+
+// tell reports a segment.
+func (d *Decoder) tell(c *conn, s *Segment) {
+	d.segment = *s
+	d.to.Segment(c.pub, &d.segment)
+	if s.Match == capture.MatchDiffers && !s.KeepAlive {
+		c.differs(s)
+	}
+}
+
+// found reports that the connection is iWARP, with what was kept of it.
+func (c *conn) found() {
+	if c.pub != nil {
+		return
+	}
+	c.pub = &Connection{TCP: c.tcp, Revisions: [2]int{-1, -1}}
+	c.d.totals.IWARP++
+	c.d.to.Found(c.pub)
+	for i := range c.kept {
+		c.d.tell(c, &c.kept[i])
+	}
+	c.kept = nil
+}
+
+// Data is part of [capture.Sink].
+func (d *Decoder) Data(tc *capture.Connection, b capture.Data) {
+	if c := of(tc); c != nil {
+		c.halves[b.Dir].data(&b)
+	}
+}
+
+// Gap is part of [capture.Sink].
+func (d *Decoder) Gap(tc *capture.Connection, g capture.Gap) {
+	if c := of(tc); c != nil {
+		c.halves[g.Dir].gap(&g)
+	}
+}
+
+// Ended is part of [capture.Sink].
+func (d *Decoder) Ended(tc *capture.Connection, e capture.End) {
+	if c := of(tc); c != nil {
+		c.halves[e.Dir].finish(&e)
+	}
+}
+
+// Forgotten is part of [capture.Sink].
+func (d *Decoder) Forgotten(tc *capture.Connection) {
+	c := of(tc)
+	tc.State = nil
+	if c == nil || c.pub == nil {
+		return
+	}
+	c.summarize()
+	d.to.Ended(c.pub)
+}
+
+// Skipped is part of [capture.Sink].
+func (d *Decoder) Skipped(*capture.Packet, capture.Skip) { d.totals.Skipped++ }
+
+// isDialect reports whether what was agreed on is one of the given dialects.
+func (c *conn) isDialect(of ...mpa.Dialect) bool {
+	for _, d := range of {
+		if c.pub.Dialect == d {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,229 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A Consumer is told of iWARP connections. Events are valid during the call only; a
+// Connection may be kept.
+type Consumer interface {
+	// Found is the first call for a connection, as soon as it is known to be iWARP.
+	Found(c *Connection)
+	Segment(c *Connection, s *Segment)
+	Startup(c *Connection, s *Startup)
+	FPDU(c *Connection, f *FPDU)
+	Missing(c *Connection, m *Missing)
+	Read(c *Connection, r *Read)
+	Finding(c *Connection, f *Finding)
+	// Ended is the last call for a connection. What is known of it is complete.
+	Ended(c *Connection)
+}
+
+// Ignore is a Consumer that does nothing, for others to embed.
+type Ignore struct{}
+
+// Found does nothing.
+func (Ignore) Found(*Connection) {}
+
+// Segment does nothing.
+func (Ignore) Segment(*Connection, *Segment) {}
+
+// Startup does nothing.
+func (Ignore) Startup(*Connection, *Startup) {}
+
+// FPDU does nothing.
+func (Ignore) FPDU(*Connection, *FPDU) {}
+
+// Missing does nothing.
+func (Ignore) Missing(*Connection, *Missing) {}
+
+// Read does nothing.
+func (Ignore) Read(*Connection, *Read) {}
+
+// Finding does nothing.
+func (Ignore) Finding(*Connection, *Finding) {}
+
+// Ended does nothing.
+func (Ignore) Ended(*Connection) {}
+
+// A Segment is a TCP segment as it was captured, or a packet without octets: see
+// [capture.Segment] for the fields.
+type Segment struct {
+	Packet    capture.Stamp
+	Dir       capture.Dir
+	Flags     capture.Flags
+	Seq, Ack  uint32
+	Window    uint16
+	Offset    uint64 // stream offset of the first octet
+	Length    int    // octets
+	Captured  int    // of them, at the front
+	Order     capture.Order
+	Repeated  int // octets that were captured before
+	Match     capture.Match
+	First     uint64 // number of the packet that had the Repeated octets first; 0 if not known
+	KeepAlive bool
+}
+
+// End returns the stream offset behind the last octet.
+func (s *Segment) End() uint64 { return s.Offset + uint64(s.Length) }
+
+// Frame is a kind of [Startup].
+type Frame uint8
+
+// The frames of a startup, and what may come in front of them.
+const (
+	FrameRequest   Frame = iota + 1 // MPA Request Frame
+	FrameReply                      // MPA Reply Frame
+	FrameRtr                        // the Rtr frame of the 2007 proposal
+	FrameStartKey                   // Start Key
+	FrameMessage                    // private data message in front of a Start Key
+	FrameStreaming                  // streaming data in front of a delayed startup: Offset and Size only
+)
+
+var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data", "streaming"}
+
+func (f Frame) String() string { return nameOf(frameNames[:], int(f)) }
+
+// A Startup is one frame of MPA's startup.
+type Startup struct {
+	Frame  Frame
+	Dir    capture.Dir
+	Offset uint64 // stream offset of its first octet
+	Size   int    // octets
+	// First and Last are the packets with its first octet, and the one that
+	// completed it.
+	First, Last capture.Stamp
+	Octets      []byte // as sent; nil for FrameStreaming
+	// Fields is the frame by the RFC's fields, of a Request, a Reply or an Rtr frame.
+	Fields mpa.StartupFrame
+	// PrivateData is the ULP's, without the enhanced data.
+	PrivateData []byte
+}
+
+// CRCState is what is known of an FPDU's CRC.
+type CRCState uint8
+
+// The states of a CRC.
+const (
+	CRCUnknown CRCState = iota // the FPDU is not whole
+	CRCOff                     // none was agreed on: not checked
+	CRCRight
+	CRCWrong
+)
+
+var crcNames = [...]string{"unknown", "off", "right", "wrong"}
+
+func (s CRCState) String() string { return nameOf(crcNames[:], int(s)) }
+
+// An FPDU is one FPDU in the order of the stream, and what is in it.
+type FPDU struct {
+	Dir    capture.Dir
+	Number uint64 // of its direction, from 1
+	// Offset and End are stream offsets, of the first octet (a marker in front is part
+	// of the FPDU) and behind the last one.
+	Offset, End uint64
+	First, Last capture.Stamp // the packets with its first octet, and that completed it
+	// Begins and Ends tell whether a TCP segment begins and ends where it does.
+	Begins, Ends bool
+	Length       int // ULPDU_Length, in octets
+	Markers      []Marker
+	CRC          CRCState
+	Located      mpa.Location
+	// Cut is how many octets of it are missing: 0 if it is whole.
+	Cut int
+	// Err is what MPA finds wrong with it; a Finding says so too.
+	Err *mpa.Error
+	// Octets is the FPDU as on the stream, if [Config.Octets] asks for it and it is
+	// whole or in error.
+	Octets []byte
+	// ULPDU is what goes to DDP. It is nil if the FPDU is in error, and of a cut one it
+	// is the beginning.
+	ULPDU []byte
+
+	// HasSegment tells whether a DDP header was found; Segment is then that of the
+	// ULPDU, and Op, from its control octet, the RDMAP message.
+	HasSegment bool
+	Segment    ddp.Segment
+	Op         rdmap.Opcode
+	// ReadRequest and Terminate are there if Op is one and its header is whole.
+	ReadRequest *rdmap.ReadRequest
+	Terminate   *rdmap.Terminate
+	// RTR is the kind of RTR indication if it is one: an empty FPDU of the Initiator,
+	// the first of the connection.
+	RTR mpa.RTR
+}
+
+// Size returns the octets that it takes on the stream.
+func (f *FPDU) Size() int { return int(f.End - f.Offset) }
+
+// A Marker is a marker in an FPDU.
+type Marker struct {
+	Offset  uint64 // stream offset
+	FPDUPTR uint16
+	Valid   bool // it points to the ULPDU_Length of its FPDU
+}
+
+// Missing is octets of a stream in which no FPDU was found.
+type Missing struct {
+	Dir         capture.Dir
+	Offset, End uint64 // stream offsets
+	// Captured tells that the octets are there, and only no FPDU was found in them.
+	Captured bool
+	// Cause says why they are not, if they are not Captured.
+	Cause  capture.Cause
+	Packet capture.Stamp // at which it was known
+}
+
+// A Read is an RDMA Read whose Response is complete.
+type Read struct {
+	Dir     capture.Dir   // of the Request
+	Request capture.Stamp // the packet that completed the Request
+	First   capture.Stamp // and the first segment of the Response
+	Last    capture.Stamp // and all of it
+	rdmap.ReadRequest
+}
+
+// Latency is the time from the Request to the last octet of the Response, as the
+// place of the capture sees it.
+func (r *Read) Latency() time.Duration { return r.Last.Time.Sub(r.Request.Time) }
+
+// Severity is how bad a [Finding] is.
+type Severity uint8
+
+// The severities.
+const (
+	Note    Severity = iota // worth knowing, and allowed or harmless
+	Warning                 // may be the cause of trouble, or the sign of it
+	Error                   // breaks a rule of the documents
+)
+
+var severityNames = [...]string{"note", "warning", "error"}
+
+func (s Severity) String() string { return nameOf(severityNames[:], int(s)) }
+
+// A Finding is something that is wrong or remarkable.
+type Finding struct {
+	Severity Severity
+	// Name is a stable name of the kind, such as "crc-wrong".
+	Name string
+	// ID is the requirement at stake, such as "F04"; empty if there is none.
+	ID     string
+	Dir    capture.Dir
+	Offset uint64        // stream offset
+	Packet capture.Stamp // that shows it
+	// Text says what is found, and Advice what to do about it; Advice may be empty.
+	Text, Advice string
+}
+
+// nameOf returns a name by its number.
+func nameOf(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "unknown"
+}

@@ -1,0 +1,127 @@
+package decode
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/capture"
+)
+
+// A finding is a kind of [Finding].
+type finding struct {
+	name     string
+	id       string
+	severity Severity
+}
+
+// The kinds of findings. docs/decode-json.md lists the names.
+var (
+	// Startup
+	findReplyFirst  = finding{"reply-without-request", "Q03", Error}
+	findWrongKey    = finding{"wrong-key", "Q02", Error}
+	findReply       = finding{"bad-answer", "Q16", Error}
+	findRequest     = finding{"bad-request", "Q16", Error}
+	findRevisions   = finding{"revisions-do-not-fit", "N04", Warning}
+	findRejected    = finding{"rejected", "Q10", Note}
+	findClosed      = finding{"closed-at-startup", "Q16", Warning}
+	findOpen        = finding{"startup-open", "", Note}
+	findEarly       = finding{"octets-before-the-answer", "Q09", Error}
+	findNoRtrFrame  = finding{"no-rtr-frame", "T01", Warning}
+	findRtrFrame    = finding{"bad-rtr-frame", "T05", Error}
+	findStartKey    = finding{"bad-start-key", "K05", Error}
+	findPlain0      = finding{"revision-0-plain", "N05", Note}
+	findEcho        = finding{"reserved-echoed", "Q06", Note}
+	findStartupBits = finding{"startup-reserved", "Q06", Note}
+	findORDAbove    = finding{"reply-ord-above-ird", "E04", Error}
+	findIRDBelow    = finding{"reply-ird-below-ord", "E03", Note}
+	findNoNego      = finding{"reply-without-0x3fff", "E06", Error}
+	findNegoAlone   = finding{"reply-0x3fff-unasked", "E06", Note}
+	findModel       = finding{"reply-model", "E08", Error}
+	findNoKinds     = finding{"no-rtr-kind", "E07", Warning}
+	findAnswerKinds = finding{"reply-no-rtr-kind", "E08", Error}
+	findKindFlags   = finding{"rtr-flags-without-a", "E07", Warning}
+	findNoMatch     = finding{"no-common-rtr", "E10", Warning}
+
+	// FPDUs
+	findCRC       = finding{"crc-wrong", "F04", Error}
+	findMarker    = finding{"marker-wrong", "F08", Error}
+	findCutOff    = finding{"fpdu-cut-off", "Q15", Warning}
+	findResynced  = finding{"found-again", "", Note}
+	findOtherMode = finding{"not-as-agreed", "F14", Warning}
+	findCRCField  = finding{"crc-field-unused", "F05", Note}
+	findGap       = finding{"capture-gap", "", Note}
+	findDiffers   = finding{"retransmission-differs", "R06", Warning}
+
+	findMidstream = finding{"midstream", "", Note}
+
+	// Order of the ends
+	findSpokeFirst = finding{"responder-first", "Q11", Error}
+	findNoRTR      = finding{"no-rtr", "E09", Error}
+	findRTRKind    = finding{"rtr-kind", "E09", Error}
+	findRTRPlain   = finding{"rtr-not-negotiated", "E09", Note}
+	findRTRSTag    = finding{"rtr-stag-0", "", Note}
+
+	// DDP and RDMAP
+	findShort          = finding{"ddp-too-short", "D36", Error}
+	findVersion        = finding{"version", "N02", Error}
+	findQueue          = finding{"queue", "P01", Error}
+	findOpcode         = finding{"opcode", "P07", Error}
+	findForm           = finding{"message-form", "P09", Error}
+	findReserved       = finding{"reserved-bits", "P04", Note}
+	findTagged         = finding{"tagged-message-mixed", "P18", Error}
+	findMSN            = finding{"msn", "D17", Error}
+	findMO             = finding{"mo", "D27", Error}
+	findDepth          = finding{"too-many-reads", "P47", Error}
+	findResponse       = finding{"read-response", "P28", Error}
+	findAfterTerminate = finding{"after-terminate", "P39", Error}
+	findTerminate      = finding{"terminate", "P13", Warning}
+	findTerminateForm  = finding{"terminate-form", "P15", Error}
+	findTerminateSIW   = finding{"terminate-swapped", "P13", Note}
+)
+
+// report tells of a finding, up to a bound for each kind.
+func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp, text, advice string) {
+	c.pub.Findings[k.severity]++
+	c.d.totals.Findings[k.severity]++
+	if c.told == nil {
+		c.told = map[string]int{}
+	}
+	if c.told[k.name]++; c.told[k.name] > maxFindings {
+		if c.pub.Suppressed == nil {
+			c.pub.Suppressed = map[string]uint64{}
+		}
+		c.pub.Suppressed[k.name]++
+		return
+	}
+	c.d.finding = Finding{
+		Severity: k.severity, Name: k.name, ID: k.id, Dir: dir, Offset: offset, Packet: p, Text: text, Advice: advice,
+	}
+	c.d.to.Finding(c.pub, &c.d.finding)
+}
+
+// differs reports octets that were sent twice and are not the same.
+func (c *conn) differs(s *Segment) {
+	text := fmt.Sprintf("%s sent again differ from those sent first", octets(uint64(s.Repeated)))
+	if s.First > 0 {
+		text += fmt.Sprintf(", in packet %d", s.First)
+	}
+	c.report(findDiffers, s.Dir, s.Offset, s.Packet, text,
+		"a sender without a copy sends a buffer again that its consumer has changed meanwhile; the receiver may see a wrong CRC, or wrong data")
+}
+
+// failed reports an FPDU in error.
+func (h *half) failed(f *FPDU) {
+	h.full.bad = true
+	kind := findCRC
+	if f.Err.Field != "CRC" {
+		kind = findMarker
+	}
+	h.c.report(kind, h.dir, f.Offset, f.Last, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
+}
+
+// octets returns a count of octets in words.
+func octets(n uint64) string {
+	if n == 1 {
+		return "1 octet"
+	}
+	return fmt.Sprintf("%d octets", n)
+}

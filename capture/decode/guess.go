@@ -1,0 +1,211 @@
+package decode
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// blind reports whether the startup of a direction may lie where the capture has
+// nothing, so that FPDUs are searched for without it.
+func (h *half) blind() bool {
+	return h.broken || h.peer().broken || h.c.lenient || h.c.tcp.Halves[h.dir].Midstream || h.c.pub != nil && h.c.pub.Midstream
+}
+
+// plausible tells whether a ULPDU may be one: by the control octets of DDP and RDMAP,
+// and what has to agree with them.
+func plausible(ulpdu []byte) bool {
+	s, err := ddp.Parse(ulpdu)
+	if err != nil || s.Version > 1 || s.Rsvd != 0 || s.RsvdULP&0x30 != 0 {
+		return false
+	}
+	if rdmap.CheckExtendedSegment(&s, s.Version) != nil {
+		return false
+	}
+	return s.Tagged || s.MO == 0 || !s.Last || s.MSN != 0
+}
+
+// hinted reports whether octets look as if FPDUs could be found there, so that the search
+// is worth its while, which takes long: a TCP segment begins with what may be one, or
+// holds two in a row. Neither is a great wonder, and is believed some times only.
+func (h *half) hinted(d *capture.Data) bool {
+	if d.Offset == d.Segment.Offset && (mayBegin(d.Octets) > 0 || zeroes(d.Octets) && mayBegin(d.Octets[markerSize:]) > 0) {
+		return true
+	}
+	if h.combed > maxGuess {
+		return false
+	}
+	h.combed += len(d.Octets)
+	for i := range d.Octets {
+		if n := mayBegin(d.Octets[i:]); n > 0 && i+n < len(d.Octets) && mayBegin(d.Octets[i+n:]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// markerSize is the octets of a marker.
+const markerSize = 4
+
+// zeroes reports whether octets begin with the marker in front of an FPDU.
+func zeroes(b []byte) bool { return len(b) > markerSize && [markerSize]byte(b) == [markerSize]byte{} }
+
+// mayBegin returns how many octets an FPDU takes that may begin here, if there are no
+// markers in it, and 0 if none may.
+func mayBegin(b []byte) int {
+	const control, least, most = 2, 14, 18
+	if len(b) < control+least || b[control]&0x3e != 0 || b[control+1]&0xb0 != 0 {
+		return 0
+	}
+	r := mpa.NewReader(false, false)
+	length, _ := r.Peek(b)
+	if length < least || !plausibleHeader(b[control:min(len(b), control+most)]) {
+		return 0
+	}
+	size, _ := r.Skip(length)
+	return size
+}
+
+// plausibleHeader is plausible for the headers alone.
+func plausibleHeader(b []byte) bool {
+	s, err := ddp.Parse(b)
+	if err != nil || s.Version > 1 || s.Rsvd != 0 || s.RsvdULP&0x30 != 0 {
+		return false
+	}
+	version, op := rdmap.ParseControl(s.RsvdULP)
+	info, known := op.Info()
+	return known && version == s.Version && info.Tagged == s.Tagged && (s.Tagged || s.QN == info.QN)
+}
+
+// guessAt searches for FPDUs, once there is a hint that there are any.
+func (h *half) guessAt(d *capture.Data) {
+	if h.guess == nil && (h.hints >= maxHints || !h.hinted(d)) {
+		return
+	}
+	at, b := d.Offset, d.Octets
+	if h.guess == nil {
+		h.guess = mpa.NewRecovery(mpa.RecoveryConfig{
+			MidStream: true, Guess: true, Resync: true, Plausible: plausible, Buffer: maxGuess,
+		})
+		h.guessed = 0
+		h.hints++
+	}
+	h.guess.Segment(at, b)
+	h.guessed += len(b)
+	h.guesses()
+	if h.guess != nil && h.guessed > maxGuess {
+		h.guess = nil // until the next hint
+		h.in.drop(h.at)
+	}
+}
+
+// guesses looks at what the search has found.
+func (h *half) guesses() {
+	for ev, ok := h.guess.Next(); ok; ev, ok = h.guess.Next() {
+		switch {
+		case ev.Event != mpa.EventResynced:
+		case convincing(&ev.Sync):
+			h.foundMidstream(&ev.Sync)
+			h.recovered(&ev)
+			h.drain()
+			return
+		default:
+			h.guess = nil
+			return
+		}
+	}
+}
+
+// convincing reports whether a boundary is enough to take a stream for FPDUs.
+func convincing(s *mpa.Sync) bool {
+	return s.Confidence >= mpa.ConfidenceCertain || s.Plausible > 0 && s.Confidence >= mpa.ConfidenceFair
+}
+
+// foundMidstream begins Full Operation where FPDUs were found without a startup, or
+// otherwise than the startup says.
+func (h *half) foundMidstream(s *mpa.Sync) {
+	c := h.c
+	c.found()
+	p, end := c.pub, h.at+uint64(len(h.buf))
+	first, agreed := !p.Midstream, p.Agreed
+	asAgreed := p.Markers[h.dir] == s.Markers && p.CRC == s.CRC
+	h.full = full{rec: h.guess, guessed: true, edge: s.Offset, rawAt: end}
+	p.Markers[h.dir] = s.Markers
+	if !agreed {
+		p.Midstream, p.Confidence, p.CRC = true, max(p.Confidence, s.Confidence), s.CRC
+	}
+	h.enter(s.Offset)
+	h.at, h.buf = end, nil // the search has them
+	h.uncertain()
+	h.hints = 0
+	h.confirm(s)
+	_, last := h.in.stamps(s.Offset, s.Offset+1)
+	switch {
+	case agreed && asAgreed:
+		c.report(findResynced, h.dir, s.Offset, last, "FPDUs are found again from here on: "+s.Confidence.String()+" confidence", "")
+	case agreed:
+		c.report(findOtherMode, h.dir, s.Offset, last,
+			fmt.Sprintf("read with CRC %s and markers %s from here on, which is not what was agreed on", onOff(s.CRC), onOff(s.Markers)),
+			"the sender does not keep to the startup, or has another view of it: look at M and C of both frames")
+	case first:
+		p.Version = versionUnknown
+		c.report(findMidstream, h.dir, s.Offset, last,
+			"the startup is not in the capture: FPDUs were found by their form, "+s.Confidence.String()+" confidence",
+			"begin the capture before the connection is opened, to see what was agreed on")
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// reconsider begins to search for FPDUs in any mode, as the first one is not valid in the
+// mode that was agreed on.
+func (h *half) reconsider() {
+	h.mode, h.from, h.head, h.frame = modeSearch, h.at, nil, nil
+	h.c.lenient = true
+}
+
+// markersShow is how many octets in FPDUs that follow each other cannot be without a
+// marker, if there are any.
+const markersShow = 512 + 4
+
+// doubtful is an FPDU in error, unless it was a wrong guess that there are no markers.
+type doubtful struct {
+	offset       uint64
+	packet       capture.Stamp
+	text, advice string
+}
+
+// suspect begins to search anew behind an FPDU in error: a stream whose markers were not
+// in what the guess rests on is like one without, up to the first marker.
+func (h *half) suspect(ev *mpa.Recovered) {
+	d := doubtful{offset: h.full.base + ev.Offset, text: fmt.Sprintf("FPDU: bad %s: %s", ev.Err.Field, ev.Err.Reason), advice: ev.Err.Hint}
+	_, d.packet = h.in.stamps(d.offset, h.full.base+ev.End)
+	h.doubtful = &d
+	h.mode, h.from, h.head, h.frame = modeSearch, h.at, nil, nil
+	h.uncertain()
+}
+
+// confirm reports the FPDU in error, if there are no markers all the same.
+func (h *half) confirm(s *mpa.Sync) {
+	d := h.doubtful
+	h.full.plain = !s.Markers && s.Octets >= markersShow
+	if d == nil || !s.Markers && !h.full.plain {
+		return
+	}
+	if h.doubtful = nil; s.Markers {
+		return
+	}
+	h.out().Bad++
+	h.c.report(findCRC, h.dir, d.offset, d.packet, d.text, d.advice)
+}
+
+// versionUnknown stands for a version of DDP and RDMAP that no FPDU has told yet.
+const versionUnknown = 0xff

@@ -1,0 +1,322 @@
+package decode
+
+import (
+	"bytes"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A mode is what the next octets of a direction are taken for.
+type mode uint8
+
+const (
+	modeSearch mode = iota // anything: a startup frame is searched for
+	modeAnswer             // the frame that answers the Initiator's, right here
+	modeHold               // not known yet: kept
+	modeRtr                // an Rtr frame
+	modeFull               // FPDUs
+	modeDead               // of no interest
+)
+
+// A half is one direction of a connection.
+type half struct {
+	c    *conn
+	dir  capture.Dir
+	mode mode
+	at   uint64 // stream offset up to which octets are worked off
+	buf  []byte // those behind, but in modeFull
+	in   chunks // where they, and those of FPDUs that are not whole, came from
+
+	from   uint64 // where searching began
+	head   []byte // the first octets from there on
+	frame  *Startup
+	broken bool           // octets are missing since then
+	gaps   []capture.Span // that are not yet behind
+
+	guess    *mpa.Recovery // searches for FPDUs without a startup
+	guessed  int           // octets it was given
+	hints    int           // how often it was begun for a segment that may begin with an FPDU
+	combed   int           // octets that were looked at for hints
+	doubtful *doubtful
+	full     full
+	messages messages
+
+	origin   uint32 // sequence number of stream offset 0, if originOK
+	originOK bool
+	acked    uint64 // offset of the other direction up to which this one has received
+}
+
+// acknowledges takes note of what a segment says that its sender has received.
+func (h *half) acknowledges(s *capture.Segment) {
+	if s.Length > 0 && s.Early == 0 {
+		h.origin, h.originOK = s.Seq-uint32(s.Offset), true
+	}
+	p := h.peer()
+	if t := &h.c.tcp.Halves[p.dir]; !p.originOK && t.SYN != 0 {
+		p.origin, p.originOK = t.ISN+1, true
+	}
+	if !s.Flags.Has(capture.ACK) || !p.originOK {
+		return
+	}
+	next := h.c.tcp.Halves[p.dir].Next()
+	if at := int64(next) + int64(int32(s.Ack-p.origin-uint32(next))); at > int64(h.acked) {
+		h.acked = uint64(at)
+	}
+}
+
+// unsure reports whether the sender has received octets that are not, or not yet, in the
+// capture, so that what it does may be an answer to these.
+func (h *half) unsure() bool {
+	p := h.peer()
+	return h.broken || p.broken || !p.originOK || h.missed()
+}
+
+// missed reports whether the sender has received octets that did not come up until now.
+func (h *half) missed() bool {
+	t := &h.c.tcp.Halves[h.dir.Peer()]
+	fin := uint64(0)
+	if t.Ended() {
+		fin = 1 // which takes one number
+	}
+	return h.acked > t.Next()+fin
+}
+
+// out is the direction's part of what consumers see.
+func (h *half) out() *Half { return &h.c.pub.Halves[h.dir] }
+
+// peer is the other direction.
+func (h *half) peer() *half { return &h.c.halves[h.dir.Peer()] }
+
+// data takes the next octets.
+func (h *half) data(d *capture.Data) {
+	if h.mode == modeDead {
+		h.at = d.Offset + uint64(len(d.Octets))
+		return
+	}
+	h.in.push(d)
+	h.take(d.Octets)
+	if h.mode == modeSearch && h.blind() {
+		h.guessAt(d)
+	}
+	if h.mode != modeFull && h.guess == nil {
+		h.in.drop(h.at)
+	}
+}
+
+// take works off octets in the direction's mode, and keeps those that need more behind
+// them.
+func (h *half) take(b []byte) {
+	if len(h.buf) > 0 {
+		h.buf = append(h.buf, b...)
+		b = h.buf
+	}
+	for len(b) > 0 {
+		before := h.mode
+		n := h.step(b)
+		b = b[n:]
+		if before != modeFull && h.mode != modeFull {
+			h.at += uint64(n)
+		}
+		if n == 0 && h.mode == before {
+			break
+		}
+	}
+	if len(b) == 0 {
+		h.buf = h.buf[:0]
+		return
+	}
+	if len(b) > maxHeld {
+		h.at += uint64(len(b))
+		h.buf, h.mode = nil, modeDead
+		return
+	}
+	h.buf = append(h.buf[:0], b...)
+}
+
+// step works off the first octets, and returns how many.
+func (h *half) step(b []byte) int {
+	switch h.mode {
+	case modeSearch:
+		return h.search(b)
+	case modeAnswer:
+		return h.answer(b)
+	case modeRtr:
+		return h.rtr(b)
+	case modeFull:
+		h.feed(h.at, b)
+		return len(b)
+	case modeDead:
+		return len(b)
+	}
+	return 0
+}
+
+// gap takes note of octets that are missing.
+func (h *half) gap(g *capture.Gap) {
+	end := g.Offset + g.Length
+	h.broken = true
+	h.noteGap(g)
+	if h.c.pub != nil {
+		h.missing(g)
+	}
+	switch h.mode {
+	case modeFull:
+		h.skip(end)
+		return
+	case modeAnswer, modeHold, modeRtr:
+		h.lost()
+	}
+	h.buf, h.frame = nil, nil
+	h.at, h.from, h.head = end, end, nil
+	if h.guess != nil {
+		h.guess.SkipTo(end)
+		h.guesses()
+	} else {
+		h.in.drop(end)
+	}
+}
+
+// finish takes note of the end of a direction.
+func (h *half) finish(e *capture.End) {
+	if h.mode == modeSearch && h.guess != nil {
+		h.guess.SkipTo(1 << 62)
+		h.guesses()
+	}
+	if h.c.pub == nil {
+		return
+	}
+	o := h.out()
+	o.Ended, o.End = true, *e
+	switch h.mode {
+	case modeFull:
+		h.flush(e)
+	case modeSearch, modeAnswer, modeHold, modeRtr:
+		h.c.unfinished(h, e)
+	}
+}
+
+// keyStart is what all keys begin with.
+var keyStart = []byte("MPA ")
+
+// keyAt returns the index at which a key may begin, len(b) if there is none.
+func keyAt(b []byte) int {
+	if i := bytes.Index(b, keyStart); i >= 0 {
+		return i
+	}
+	for n := min(len(keyStart)-1, len(b)); n > 0; n-- {
+		if bytes.HasPrefix(keyStart, b[len(b)-n:]) {
+			return len(b) - n
+		}
+	}
+	return len(b)
+}
+
+// search searches for a startup frame.
+func (h *half) search(b []byte) int {
+	if i := keyAt(b); i > 0 {
+		h.stream(b[:i])
+		return i
+	}
+	f, more := h.parse(b)
+	switch {
+	case more:
+		return 0
+	case f == nil:
+		h.stream(b[:1])
+		return 1
+	}
+	if !h.c.meet(h, f) {
+		candidate := h.frame
+		h.stream(b[:f.Size])
+		h.frame = candidate
+	}
+	return f.Size
+}
+
+// stream passes over streaming data. The beginning is kept: it may turn out to be a
+// private data message.
+func (h *half) stream(b []byte) {
+	h.frame = nil
+	const most = 2 + mpa.MaxPrivateData
+	if h.at == h.from {
+		h.head = nil
+		if len(b) > 0 && b[0] > mpa.MaxPrivateData>>8 {
+			return // no length of one
+		}
+	} else if h.head == nil {
+		return
+	}
+	h.head = append(h.head, b[:min(len(b), most+1-len(h.head))]...)
+}
+
+// parse returns the startup frame at the beginning of b; more tells that there may be
+// one when more octets are there.
+func (h *half) parse(b []byte) (f *Startup, more bool) {
+	kind, more := frameKind(b)
+	if kind == 0 {
+		return nil, more
+	}
+	size := mpa.StartKeyLen
+	var fields mpa.StartupFrame
+	if kind != FrameStartKey {
+		var err error
+		if fields, err = mpa.ParseStartup(b); err != nil {
+			if len(b) < mpa.StartupHeaderLen {
+				return nil, true
+			}
+			if mpa.StartupFrame(b).PDLength() <= mpa.MaxPrivateData {
+				return nil, true
+			}
+			fields = mpa.StartupFrame(b[:mpa.StartupHeaderLen])
+		}
+		size = len(fields)
+	}
+	f = &Startup{Frame: kind, Dir: h.dir, Offset: h.at, Size: size, Octets: bytes.Clone(b[:size])}
+	f.First, f.Last = h.in.stamps(h.at, h.at+uint64(size))
+	if fields != nil {
+		f.Fields = mpa.StartupFrame(f.Octets)
+		f.PrivateData = privateData(f)
+	}
+	return f, false
+}
+
+// privateData returns the ULP's private data of a frame.
+func privateData(f *Startup) []byte {
+	if len(f.Fields) == mpa.StartupHeaderLen {
+		return nil
+	}
+	return f.Fields.ULPData()
+}
+
+// keyRtrInLetters is how the text of the 2007 proposal spells the key of the Rtr frame.
+const keyRtrInLetters = "MPA ID Rtr Frame"
+
+var keys = [...]struct {
+	key  string
+	kind Frame
+}{
+	{mpa.KeyRequest, FrameRequest}, {mpa.KeyReply, FrameReply}, {mpa.KeyRtr, FrameRtr},
+	{keyRtrInLetters, FrameRtr}, {mpa.KeyStart, FrameStartKey},
+}
+
+// frameKind tells a frame by its key.
+func frameKind(b []byte) (kind Frame, more bool) {
+	for _, k := range keys {
+		n := min(len(b), len(k.key))
+		if string(b[:n]) != k.key[:n] {
+			continue
+		}
+		if len(b) < mpa.KeyLen {
+			return 0, true
+		}
+		return k.kind, false
+	}
+	return 0, false
+}
+
+// wholeSegment reports whether a frame is all that its TCP segment holds.
+func (h *half) wholeSegment(f *Startup) bool {
+	c := h.in.at(f.Offset)
+	return c != nil && c.segment.Offset == f.Offset && c.segment.Length == f.Size
+}

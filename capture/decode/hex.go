@@ -1,0 +1,207 @@
+package decode
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A field is a part of a frame.
+type field struct {
+	octets []byte
+	name   string
+	value  string
+}
+
+// Octets of a line, and of payload that is shown.
+const (
+	hexLine    = 16
+	hexPayload = 4 * hexLine
+)
+
+// annotate prints fields with their offsets, octets, names and values.
+func annotate(w io.Writer, fields []field, at uint64) {
+	for _, f := range fields {
+		shown := f.octets
+		if len(shown) > hexPayload {
+			shown = shown[:hexPayload]
+		}
+		for i := 0; i < len(shown) || i == 0; i += hexLine {
+			line := shown[min(i, len(shown)):min(i+hexLine, len(shown))]
+			text := ""
+			if i == 0 {
+				text = strings.TrimRight(f.name+"  "+f.value, " ")
+			}
+			row := fmt.Sprintf("      %8d  %-48s %s", at+uint64(i), fmt.Sprintf("% x", line), text)
+			fmt.Fprintln(w, strings.TrimRight(row, " "))
+		}
+		if n := len(f.octets) - len(shown); n > 0 {
+			fmt.Fprintf(w, "      %8s  and %s more\n", "", octets(uint64(n)))
+		}
+		at += uint64(len(f.octets))
+	}
+}
+
+// cutter takes octets off a frame, one field after the other.
+type cutter struct {
+	b    []byte
+	list []field
+}
+
+func (c *cutter) take(n int, name, format string, args ...any) {
+	n = min(n, len(c.b))
+	if n == 0 {
+		return
+	}
+	c.list = append(c.list, field{c.b[:n], name, fmt.Sprintf(format, args...)})
+	c.b = c.b[n:]
+}
+
+// startupFields returns the fields of a startup frame.
+func startupFields(s *Startup) []field {
+	c := cutter{b: s.Octets}
+	switch s.Frame {
+	case FrameStreaming:
+		return nil
+	case FrameMessage:
+		c.take(2, "Private Data Length", "%d", len(s.PrivateData))
+	case FrameStartKey:
+		k := mpa.StartKey(s.Octets)
+		c.take(15, "Key", "%q", k.Key())
+		c.take(1, "M C Res Rev", "M=%d C=%d Res=%d Rev=%d", bit(k.M()), bit(k.C()), k.Res(), k.Rev())
+	default:
+		f := s.Fields
+		c.take(mpa.KeyLen, "Key", "%q", f.Key())
+		c.take(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d", bit(f.M()), bit(f.C()), bit(f.R()), bit(f.S()), f.Res())
+		c.take(1, "Rev", "%d", f.Rev())
+		c.take(2, "PD_Length", "%d", f.PDLength())
+		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
+			c.take(2, "A B IRD", "A=%d B=%d IRD=%s", bit(e.A), bit(e.B), depthText(e.IRD))
+			c.take(2, "C D ORD", "C=%d D=%d ORD=%s", bit(e.C), bit(e.D), depthText(e.ORD))
+		}
+	}
+	c.take(len(c.b), "Private Data", "%s", mpa.DescribePrivateData(s.PrivateData))
+	return c.list
+}
+
+func bit(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// fpduFields returns the fields of an FPDU: as on the stream, or those of the ULPDU
+// where the octets are not there.
+func fpduFields(f *FPDU) []field {
+	if f.Octets == nil {
+		c := cutter{b: f.ULPDU}
+		c.ulpdu(f)
+		return c.list
+	}
+	// Markers stand anywhere: the fields are found in what is left without them.
+	inner := cutter{b: withoutMarkers(f)}
+	inner.take(2, "ULPDU_Length", "%d", f.Length)
+	if f.HasSegment {
+		inner.ulpdu(f)
+	}
+	if left := len(inner.b); left > 4 {
+		inner.take(left-4, map[bool]string{true: "PAD", false: "not decoded"}[f.HasSegment], "")
+	}
+	inner.take(4, "CRC", "%v", f.CRC)
+	return withMarkers(f, inner.list)
+}
+
+// withoutMarkers returns the octets of an FPDU that are no markers.
+func withoutMarkers(f *FPDU) []byte {
+	if len(f.Markers) == 0 {
+		return f.Octets
+	}
+	var b []byte
+	at := f.Offset
+	for _, m := range f.Markers {
+		b = append(b, f.Octets[at-f.Offset:m.Offset-f.Offset]...)
+		at = min(m.Offset+4, f.End)
+	}
+	return append(b, f.Octets[at-f.Offset:]...)
+}
+
+// withMarkers puts the markers of an FPDU between its fields, and into them.
+func withMarkers(f *FPDU, fields []field) (list []field) {
+	marks, at := f.Markers, f.Offset
+	for _, x := range fields {
+		for len(marks) > 0 && marks[0].Offset < at+uint64(len(x.octets)) {
+			m := marks[0]
+			marks = marks[1:]
+			if n := m.Offset - at; n > 0 {
+				list = append(list, field{x.octets[:n], x.name, x.value})
+				x = field{x.octets[n:], x.name, "(goes on)"}
+			}
+			b := f.Octets[m.Offset-f.Offset : m.Offset-f.Offset+4]
+			list = append(list, field{b, "marker", fmt.Sprintf("FPDUPTR %d, %s", m.FPDUPTR, map[bool]string{true: "right", false: "wrong"}[m.Valid])})
+			at = m.Offset + 4
+		}
+		list = append(list, x)
+		at += uint64(len(x.octets))
+	}
+	return list
+}
+
+// ulpdu takes the fields of a ULPDU.
+func (c *cutter) ulpdu(f *FPDU) {
+	s := &f.Segment
+	if !f.HasSegment {
+		c.take(f.Length, "ULPDU", "no DDP header")
+		return
+	}
+	c.take(1, "DDP control", "T=%d L=%d Rsvd=%d DV=%d", bit(s.Tagged), bit(s.Last), s.Rsvd, s.Version)
+	version, op := rdmap.ParseControl(s.RsvdULP)
+	c.take(1, "RDMAP control", "RV=%d Opcode=%d %v", version, op, op)
+	if s.Tagged {
+		c.take(4, "STag", "%#08x", s.STag)
+		c.take(8, "TO", "%#x", s.TO)
+	} else {
+		c.take(4, map[bool]string{true: "Invalidate STag", false: "RsvdULP[8:39]"}[f.invalidates()], "%#08x", s.ULP)
+		c.take(4, "QN", "%d", s.QN)
+		c.take(4, "MSN", "%d", s.MSN)
+		c.take(4, "MO", "%d", s.MO)
+	}
+	n := len(s.Payload)
+	switch {
+	case f.ReadRequest != nil:
+		c.readRequest(f.ReadRequest)
+		n -= rdmap.ReadRequestLen
+	case f.Terminate != nil:
+		before := len(c.b)
+		c.terminate(f.Terminate)
+		n -= before - len(c.b)
+	}
+	c.take(max(n, 0), "payload", "%s", octets(uint64(max(n, 0))))
+}
+
+func (c *cutter) readRequest(r *rdmap.ReadRequest) {
+	c.take(4, "SinkSTag", "%#08x", r.SinkSTag)
+	c.take(8, "SinkTO", "%#x", r.SinkTO)
+	c.take(4, "RDMARDSZ", "%d", r.Size)
+	c.take(4, "SrcSTag", "%#08x", r.SrcSTag)
+	c.take(8, "SrcTO", "%#x", r.SrcTO)
+}
+
+func (c *cutter) terminate(t *rdmap.Terminate) {
+	c.take(2, "Layer EType Code", "%v (%v layout)", t.Code, t.Layout)
+	c.take(2, "HdrCt Reserved", "M=%d D=%d R=%d", bit(t.HasLength), bit(t.DDPHeader != nil), bit(t.RDMAPHeader != nil))
+	if t.HasLength || t.DDPHeader != nil {
+		c.take(2, "DDP Segment Length", "%d", t.SegmentLength)
+	}
+	if t.DDPHeader != nil {
+		h, _ := t.Header()
+		c.take(len(t.DDPHeader), "Terminated DDP Header", "%v", h)
+	}
+	if t.RDMAPHeader != nil {
+		r, _ := t.ReadRequest()
+		c.take(len(t.RDMAPHeader), "Terminated RDMA Header", "%v", r)
+	}
+}

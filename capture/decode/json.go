@@ -1,0 +1,293 @@
+package decode
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// JSONConfig says what a [JSON] prints beside startup frames, findings and summaries.
+type JSONConfig struct {
+	FPDUs  bool // FPDUs, missing octets and Reads
+	Octets bool // FPDUs too, and the octets of these and of startup frames
+}
+
+// A JSON is a [Consumer] that prints one JSON object for each event, each on a line of
+// its own: docs/decode-json.md.
+type JSON struct {
+	cfg JSONConfig
+	w   *bufio.Writer
+	enc *json.Encoder
+}
+
+var _ Consumer = (*JSON)(nil)
+
+// NewJSON returns a JSON that prints to w. Call Flush at the end.
+func NewJSON(w io.Writer, cfg JSONConfig) *JSON {
+	b := bufio.NewWriter(w)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	return &JSON{cfg, b, enc}
+}
+
+// Flush writes what was kept back, and returns the first error of the writer below.
+func (j *JSON) Flush() error { return j.w.Flush() }
+
+// put prints an object. An error of the writer stays in it, for Flush.
+func (j *JSON) put(v any) { _ = j.enc.Encode(v) }
+
+// jsonAt is what most events begin with.
+type jsonAt struct {
+	Event      string     `json:"event"`
+	Connection int        `json:"connection"`
+	Dir        string     `json:"dir,omitempty"`
+	Offset     *uint64    `json:"offset,omitempty"`
+	Packet     uint64     `json:"packet,omitempty"`
+	Time       *time.Time `json:"time,omitempty"`
+}
+
+func at(event string, c *Connection, d capture.Dir, offset uint64, p capture.Stamp) jsonAt {
+	a := jsonAt{Event: event, Connection: c.TCP.Number, Dir: dirName(d), Offset: &offset, Packet: p.Number}
+	if !p.Time.IsZero() {
+		t := p.Time.UTC()
+		a.Time = &t
+	}
+	return a
+}
+
+// dirName names a direction.
+func dirName(d capture.Dir) string {
+	if d == capture.Forward {
+		return "forward"
+	}
+	return "backward"
+}
+
+// Found is part of Consumer.
+func (j *JSON) Found(c *Connection) {
+	j.put(struct {
+		Event      string `json:"event"`
+		Connection int    `json:"connection"`
+		Forward    string `json:"forward"`
+		Backward   string `json:"backward"`
+		Packet     uint64 `json:"packet"`
+	}{"connection", c.TCP.Number, c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
+}
+
+// Segment is part of Consumer.
+func (j *JSON) Segment(*Connection, *Segment) {}
+
+type jsonStartup struct {
+	jsonAt
+	Frame       string        `json:"frame"`
+	Size        int           `json:"size"`
+	Text        string        `json:"text"`
+	M           *bool         `json:"m,omitempty"`
+	C           *bool         `json:"c,omitempty"`
+	R           *bool         `json:"r,omitempty"`
+	S           *bool         `json:"s,omitempty"`
+	Rev         *int          `json:"rev,omitempty"`
+	PDLength    *int          `json:"pd_length,omitempty"`
+	Enhanced    *jsonEnhanced `json:"enhanced,omitempty"`
+	PrivateData string        `json:"private_data,omitempty"`
+	Looks       string        `json:"private_data_looks,omitempty"`
+	Octets      string        `json:"octets,omitempty"`
+}
+
+type jsonEnhanced struct {
+	A   bool   `json:"a"`
+	B   bool   `json:"b"`
+	C   bool   `json:"c"`
+	D   bool   `json:"d"`
+	IRD uint16 `json:"ird"`
+	ORD uint16 `json:"ord"`
+}
+
+func enhancedOf(e *mpa.Enhanced) *jsonEnhanced {
+	if e == nil {
+		return nil
+	}
+	return &jsonEnhanced{e.A, e.B, e.C, e.D, e.IRD, e.ORD}
+}
+
+// Startup is part of Consumer.
+func (j *JSON) Startup(c *Connection, s *Startup) {
+	o := jsonStartup{jsonAt: at("startup", c, s.Dir, s.Offset, s.Last), Frame: s.Frame.String(), Size: s.Size, Text: s.String()}
+	if j.cfg.Octets {
+		o.Octets = hex.EncodeToString(s.Octets)
+	}
+	if len(s.PrivateData) > 0 {
+		o.PrivateData, o.Looks = hex.EncodeToString(s.PrivateData), mpa.DescribePrivateData(s.PrivateData)
+	}
+	switch {
+	case s.Fields != nil:
+		f := s.Fields
+		m, cc, r, ss, rev, pd := f.M(), f.C(), f.R(), f.S(), int(f.Rev()), int(f.PDLength())
+		o.M, o.C, o.R, o.S, o.Rev, o.PDLength = &m, &cc, &r, &ss, &rev, &pd
+		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
+			o.Enhanced = enhancedOf(&e)
+		}
+	case s.Frame == FrameStartKey:
+		k := mpa.StartKey(s.Octets)
+		m, cc, rev := k.M(), k.C(), int(k.Rev())
+		o.M, o.C, o.Rev = &m, &cc, &rev
+	}
+	j.put(o)
+}
+
+type jsonFPDU struct {
+	jsonAt
+	Number      uint64           `json:"number"`
+	Size        int              `json:"size"`
+	FirstPacket uint64           `json:"first_packet"`
+	Begins      bool             `json:"begins_segment"`
+	Ends        bool             `json:"ends_segment"`
+	Length      int              `json:"ulpdu_length"`
+	CRC         string           `json:"crc"`
+	Cut         int              `json:"missing,omitempty"`
+	Error       string           `json:"error,omitempty"`
+	Markers     []jsonMarker     `json:"markers,omitempty"`
+	DDP         *jsonDDP         `json:"ddp,omitempty"`
+	Opcode      *int             `json:"opcode,omitempty"`
+	Message     string           `json:"message,omitempty"`
+	RTR         string           `json:"rtr,omitempty"`
+	ReadRequest *jsonReadRequest `json:"read_request,omitempty"`
+	Terminate   *jsonTerminate   `json:"terminate,omitempty"`
+	Octets      string           `json:"octets,omitempty"`
+}
+
+type jsonMarker struct {
+	Offset  uint64 `json:"offset"`
+	FPDUPTR uint16 `json:"fpduptr"`
+	Valid   bool   `json:"valid"`
+}
+
+type jsonDDP struct {
+	Tagged  bool    `json:"tagged"`
+	Last    bool    `json:"last"`
+	Version uint8   `json:"version"`
+	STag    *uint32 `json:"stag,omitempty"`
+	TO      *uint64 `json:"to,omitempty"`
+	ULP     *uint32 `json:"invalidate_stag,omitempty"`
+	QN      *uint32 `json:"qn,omitempty"`
+	MSN     *uint32 `json:"msn,omitempty"`
+	MO      *uint32 `json:"mo,omitempty"`
+	Payload int     `json:"payload"`
+}
+
+type jsonReadRequest struct {
+	SinkSTag uint32 `json:"sink_stag"`
+	SinkTO   uint64 `json:"sink_to"`
+	Size     uint32 `json:"size"`
+	SrcSTag  uint32 `json:"source_stag"`
+	SrcTO    uint64 `json:"source_to"`
+}
+
+func readRequestOf(r *rdmap.ReadRequest) *jsonReadRequest {
+	if r == nil {
+		return nil
+	}
+	return &jsonReadRequest{r.SinkSTag, r.SinkTO, r.Size, r.SrcSTag, r.SrcTO}
+}
+
+type jsonTerminate struct {
+	Code   uint16 `json:"code"`
+	Text   string `json:"text"`
+	Layout string `json:"layout"`
+}
+
+// FPDU is part of Consumer.
+func (j *JSON) FPDU(c *Connection, f *FPDU) {
+	if !j.cfg.FPDUs && !j.cfg.Octets {
+		return
+	}
+	o := jsonFPDU{
+		jsonAt: at("fpdu", c, f.Dir, f.Offset, f.Last), Number: f.Number, Size: f.Size(), FirstPacket: f.First.Number,
+		Begins: f.Begins, Ends: f.Ends, Length: f.Length, CRC: f.CRC.String(), Cut: f.Cut, ReadRequest: readRequestOf(f.ReadRequest),
+	}
+	for _, m := range f.Markers {
+		o.Markers = append(o.Markers, jsonMarker(m))
+	}
+	if f.Err != nil {
+		o.Error = f.Err.Error()
+	}
+	if j.cfg.Octets {
+		o.Octets = hex.EncodeToString(f.Octets)
+	}
+	if f.RTR != 0 {
+		o.RTR = f.RTR.String()
+	}
+	if f.HasSegment {
+		op := int(f.Op)
+		o.DDP, o.Opcode, o.Message = ddpOf(f), &op, f.Op.String()
+	}
+	if t := f.Terminate; t != nil {
+		o.Terminate = &jsonTerminate{uint16(t.Code), t.String(), t.Layout.String()}
+	}
+	j.put(o)
+}
+
+func ddpOf(f *FPDU) *jsonDDP {
+	s := &f.Segment
+	d := &jsonDDP{Tagged: s.Tagged, Last: s.Last, Version: s.Version, Payload: len(s.Payload)}
+	if s.Tagged {
+		d.STag, d.TO = &s.STag, &s.TO
+		return d
+	}
+	d.QN, d.MSN, d.MO = &s.QN, &s.MSN, &s.MO
+	if f.invalidates() {
+		d.ULP = &s.ULP
+	}
+	return d
+}
+
+// Missing is part of Consumer.
+func (j *JSON) Missing(c *Connection, m *Missing) {
+	if !j.cfg.FPDUs && !j.cfg.Octets {
+		return
+	}
+	cause := "no FPDU found"
+	if !m.Captured {
+		cause = m.Cause.String()
+	}
+	j.put(struct {
+		jsonAt
+		Size     uint64 `json:"size"`
+		Captured bool   `json:"captured"`
+		Cause    string `json:"cause"`
+	}{at("missing", c, m.Dir, m.Offset, m.Packet), m.End - m.Offset, m.Captured, cause})
+}
+
+// Read is part of Consumer.
+func (j *JSON) Read(c *Connection, r *Read) {
+	if !j.cfg.FPDUs && !j.cfg.Octets {
+		return
+	}
+	a := at("read", c, r.Dir, 0, r.Last)
+	a.Offset = nil
+	j.put(struct {
+		jsonAt
+		Request uint64 `json:"request_packet"`
+		First   uint64 `json:"first_packet"`
+		Latency int64  `json:"latency_ns"`
+		*jsonReadRequest
+	}{a, r.Request.Number, r.First.Number, r.Latency().Nanoseconds(), readRequestOf(&r.ReadRequest)})
+}
+
+// Finding is part of Consumer.
+func (j *JSON) Finding(c *Connection, f *Finding) {
+	j.put(struct {
+		jsonAt
+		Severity string `json:"severity"`
+		Name     string `json:"name"`
+		ID       string `json:"id,omitempty"`
+		Text     string `json:"text"`
+		Advice   string `json:"advice,omitempty"`
+	}{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), f.Name, f.ID, f.Text, f.Advice})
+}

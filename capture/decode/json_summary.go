@@ -1,0 +1,175 @@
+package decode
+
+import (
+	"encoding/hex"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+type jsonSummary struct {
+	Event      string            `json:"event"`
+	Connection int               `json:"connection"`
+	Midstream  bool              `json:"midstream,omitempty"`
+	Confidence string            `json:"confidence,omitempty"`
+	Initiator  string            `json:"initiator,omitempty"`
+	Dialect    string            `json:"dialect,omitempty"`
+	Agreed     bool              `json:"agreed"`
+	Rejected   bool              `json:"rejected"`
+	Startups   int               `json:"startups"`
+	Version    *uint8            `json:"version,omitempty"`
+	CRC        bool              `json:"crc"`
+	RTR        *jsonRTR          `json:"rtr,omitempty"`
+	Forward    jsonHalf          `json:"forward"`
+	Backward   jsonHalf          `json:"backward"`
+	Findings   jsonCounts        `json:"findings"`
+	Suppressed map[string]uint64 `json:"suppressed,omitempty"`
+}
+
+type jsonCounts struct {
+	Errors   uint64 `json:"errors"`
+	Warnings uint64 `json:"warnings"`
+	Notes    uint64 `json:"notes"`
+}
+
+func countsOf(n [3]uint64) jsonCounts { return jsonCounts{n[Error], n[Warning], n[Note]} }
+
+type jsonRTR struct {
+	PeerToPeer bool   `json:"peer_to_peer"`
+	Offered    string `json:"offered"`
+	Answered   string `json:"answered"`
+	Sent       string `json:"sent"`
+}
+
+type jsonHalf struct {
+	Addr        string            `json:"addr"`
+	Revision    *int              `json:"revision,omitempty"`
+	Markers     bool              `json:"markers"`
+	Enhanced    *jsonEnhanced     `json:"enhanced,omitempty"`
+	PrivateData string            `json:"private_data,omitempty"`
+	TCP         jsonTCP           `json:"tcp"`
+	FPDUs       uint64            `json:"fpdus"`
+	Octets      uint64            `json:"octets"`
+	Content     uint64            `json:"ulpdu_octets"`
+	Bad         uint64            `json:"bad"`
+	Cut         uint64            `json:"cut"`
+	Lost        uint64            `json:"lost"`
+	Markered    uint64            `json:"marker_count"`
+	Ops         map[string]jsonOp `json:"messages"`
+	Sizes       *jsonDistribution `json:"fpdu_sizes,omitempty"`
+	Segments    uint64            `json:"segments"`
+	Aligned     uint64            `json:"aligned"`
+	Largest     int               `json:"largest_segment"`
+	Memory      jsonMemory        `json:"memory"`
+	Reads       *jsonDistribution `json:"read_latency_ns,omitempty"`
+	Outstanding int               `json:"outstanding_reads"`
+	STags       int               `json:"stags_written"`
+	End         *jsonEnd          `json:"end,omitempty"`
+}
+
+type jsonTCP struct {
+	Packets  uint64 `json:"packets"`
+	Segments uint64 `json:"segments"`
+	Octets   uint64 `json:"octets"`
+	Repeated uint64 `json:"repeated"`
+	Missing  uint64 `json:"missing"`
+	Gaps     uint64 `json:"gaps"`
+}
+
+type jsonOp struct {
+	Messages uint64 `json:"messages"`
+	Segments uint64 `json:"segments"`
+	Octets   uint64 `json:"octets"`
+	Empty    uint64 `json:"empty"`
+}
+
+type jsonMemory struct {
+	TCP     int `json:"in_order_only"`
+	MPA     int `json:"by_mpa"`
+	Located int `json:"located"`
+	Aligned int `json:"aligned"`
+}
+
+type jsonDistribution struct {
+	Count  uint64  `json:"count"`
+	Min    uint64  `json:"min"`
+	Median uint64  `json:"median"`
+	P99    uint64  `json:"p99"`
+	Max    uint64  `json:"max"`
+	Mean   float64 `json:"mean"`
+}
+
+func distributionOf(d *Distribution) *jsonDistribution {
+	if d.Count == 0 {
+		return nil
+	}
+	return &jsonDistribution{d.Count, d.Min, d.Percentile(50), d.Percentile(99), d.Max, d.Mean()}
+}
+
+type jsonEnd struct {
+	Reason string `json:"reason"`
+	Offset uint64 `json:"offset"`
+	Packet uint64 `json:"packet"`
+}
+
+// Ended is part of Consumer.
+func (j *JSON) Ended(c *Connection) {
+	s := jsonSummary{
+		Event: "summary", Connection: c.TCP.Number, Midstream: c.Midstream, Agreed: c.Agreed, Rejected: c.Rejected, Startups: c.Startups,
+		CRC: c.CRC, Forward: halfOf(c, capture.Forward), Backward: halfOf(c, capture.Backward),
+		Findings: countsOf(c.Findings), Suppressed: c.Suppressed,
+	}
+	if c.Midstream {
+		s.Confidence = c.Confidence.String()
+	} else {
+		s.Initiator = dirName(c.Initiator)
+	}
+	if c.Dialect != 0 {
+		name, _ := c.Dialect.MarshalText()
+		s.Dialect = string(name)
+	}
+	if (c.Agreed || c.Midstream) && c.Version != versionUnknown {
+		s.Version = &c.Version
+	}
+	if r := &c.RTR; r.PeerToPeer || r.Sent != 0 {
+		s.RTR = &jsonRTR{r.PeerToPeer, r.Offered.String(), r.Answered.String(), r.Sent.String()}
+	}
+	j.put(s)
+}
+
+func halfOf(c *Connection, d capture.Dir) jsonHalf {
+	h := &c.Halves[d]
+	o := jsonHalf{
+		Addr: c.TCP.Halves[d].Addr.String(), Markers: c.Markers[d], Enhanced: enhancedOf(c.Enhanced[d]),
+		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Octets: h.Octets, Content: h.Content, Bad: h.Bad, Cut: h.Cut,
+		Lost: h.Lost, Markered: h.MarkerCount, Ops: map[string]jsonOp{}, Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
+		Aligned: h.Aligned, Largest: h.LargestSegment, Memory: jsonMemory(h.Memory), Reads: distributionOf(&h.Reads),
+		Outstanding: h.OutstandingReads, STags: h.STags,
+	}
+	o.TCP = jsonTCP(c.TCP.Halves[d].Count)
+	if c.Revisions[d] >= 0 {
+		o.Revision = &c.Revisions[d]
+	}
+	for op, n := range h.Ops {
+		if n.Segments > 0 {
+			o.Ops[rdmap.Opcode(op).String()] = jsonOp(n)
+		}
+	}
+	if h.Ended {
+		o.End = &jsonEnd{h.End.Reason.String(), h.End.Offset, h.End.Packet.Number}
+	}
+	return o
+}
+
+// Totals prints the last object.
+func (j *JSON) Totals(n Totals) {
+	j.put(struct {
+		Event       string     `json:"event"`
+		Packets     uint64     `json:"packets"`
+		Octets      uint64     `json:"octets"`
+		Connections uint64     `json:"connections"`
+		IWARP       uint64     `json:"iwarp"`
+		Skipped     uint64     `json:"skipped"`
+		Findings    jsonCounts `json:"findings"`
+	}{"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Skipped, countsOf(n.Findings)})
+}

@@ -1,0 +1,226 @@
+package decode
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// messages is what is known of a direction's DDP and RDMAP messages.
+type messages struct {
+	queues  [rdmap.QNAtomic + 1]queue
+	orq     rdmap.ORQ // Read Requests of this direction without a whole Response
+	asked   map[uint64]*asked
+	sinks   map[uint32]int // how many of them go to an STag
+	nextID  uint64
+	stags   map[uint32]struct{}
+	lenient bool   // there may be Reads without a known Request
+	sure    uint64 // the Requests from this one on are all known, if lenient
+	ended   bool   // by a Terminate
+	tagged  struct {
+		open bool
+		stag uint32
+		op   rdmap.Opcode
+	}
+}
+
+// asked is a Read Request without a whole Response.
+type asked struct {
+	request     rdmap.ReadRequest
+	sent, first capture.Stamp
+}
+
+// queue is the sequence of an untagged queue.
+type queue struct {
+	seen, unknown bool
+	msn           uint32
+	mo            uint64
+}
+
+// uncertain forgets what has to come next, as octets are missing. Among them may have
+// been Read Requests, and Responses to those of the other end.
+func (h *half) uncertain() {
+	m := &h.messages
+	for i := range m.queues {
+		m.queues[i].unknown = true
+	}
+	m.tagged.open = false
+	m.doubt()
+	h.peer().messages.doubt()
+}
+
+// doubt takes note that Requests, or Responses to them, may be missing.
+func (m *messages) doubt() { m.lenient, m.sure = true, m.nextID }
+
+// message looks at an FPDU before consumers see it: it fills in what depends on those
+// before.
+func (h *half) message(f *FPDU) {
+	p := h.c.pub
+	if !f.HasSegment {
+		return
+	}
+	if p.Version == versionUnknown && f.Err == nil {
+		p.Version = f.Segment.Version
+	}
+	if h.rtrPlace() && f.Length == f.Segment.Len()+len(f.Segment.Payload) {
+		f.RTR = rtrKind(f)
+	}
+}
+
+// rtrPlace reports whether the next FPDU is the first one of the Initiator.
+func (h *half) rtrPlace() bool {
+	o := h.out()
+	return !h.c.pub.Midstream && h.dir == h.c.pub.Initiator && o.FPDUs == 1 && o.Bad+o.Cut == 0 && !h.broken
+}
+
+// rtrKind returns the kind of RTR indication that an FPDU can be.
+func rtrKind(f *FPDU) mpa.RTR {
+	switch {
+	case f.Op == rdmap.OpSend && len(f.Segment.Payload) == 0 && f.Segment.Last && f.Segment.MO == 0:
+		return mpa.RTRSend
+	case f.Op == rdmap.OpWrite && len(f.Segment.Payload) == 0 && f.Segment.Last:
+		return mpa.RTRWrite
+	case f.ReadRequest != nil && f.ReadRequest.Size == 0:
+		return mpa.RTRRead
+	}
+	return 0
+}
+
+// judge judges an FPDU's contents, and keeps account of them.
+func (h *half) judge(f *FPDU) {
+	h.openers(f)
+	if f.Cut > 0 || f.ULPDU == nil && !f.HasSegment {
+		h.uncertain()
+		return
+	}
+	if !f.HasSegment {
+		h.at1(findShort, f, fmt.Sprintf("a ULPDU of %d octets holds no DDP header", f.Length),
+			"the sender's MPA and DDP do not agree on what a ULPDU is, or the stream is not iWARP from here on")
+		return
+	}
+	if !h.form(f) {
+		h.uncertain()
+		return
+	}
+	if h.messages.ended {
+		h.at1(findAfterTerminate, f, fmt.Sprintf("%v behind the Terminate of the same sender", f.Op),
+			"nothing may follow a Terminate: the sender's stack goes on after an error")
+	}
+	h.count(f)
+	if f.Segment.Tagged {
+		h.taggedMessage(f)
+	} else {
+		h.sequence(f)
+	}
+	switch {
+	case f.ReadRequest != nil:
+		h.readRequest(f)
+	case f.Op == rdmap.OpReadResponse:
+		h.readResponse(f)
+	case f.Op == rdmap.OpTerminate:
+		h.messages.ended = true
+		h.terminate(f)
+	}
+}
+
+// at1 reports a finding at an FPDU.
+func (h *half) at1(k finding, f *FPDU, text, advice string) {
+	h.c.report(k, h.dir, f.Offset, f.Last, text, advice)
+}
+
+// form judges version, opcode and what has to agree with it.
+func (h *half) form(f *FPDU) bool {
+	s, version := &f.Segment, h.c.pub.Version
+	if err := ddp.CheckVersion(&s.Header, version); err != nil {
+		h.at1(findVersion, f, "DDP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
+		return false
+	}
+	err := rdmap.CheckExtendedSegment(s, version)
+	if err == nil {
+		h.reserved(f)
+		return true
+	}
+	switch err.Code {
+	case rdmap.CodeInvalidVersion:
+		h.at1(findVersion, f, "RDMAP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
+	case rdmap.CodeDDPInvalidQN:
+		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), "queues are 0 for Sends, 1 for Read Requests, 2 for Terminates, 3 for atomic responses")
+	case rdmap.CodeUnexpectedOpcode:
+		h.at1(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the receiver ends the stream with Terminate 0x0206")
+	default:
+		h.at1(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the sender makes no whole message of it")
+	}
+	return false
+}
+
+// reserved looks at bits that are sent as zero.
+func (h *half) reserved(f *FPDU) {
+	if f.Segment.Rsvd != 0 || f.Segment.RsvdULP&0x30 != 0 {
+		h.at1(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control octet, %#x in RDMAP's", f.Segment.Rsvd, f.Segment.RsvdULP>>4&3),
+			"they are sent as zero, and ignored on receipt")
+	}
+}
+
+// count counts messages and payload.
+func (h *half) count(f *FPDU) {
+	o := &h.out().Ops[f.Op&0xf]
+	o.Segments++
+	n := uint64(len(f.Segment.Payload))
+	if f.Op == rdmap.OpReadRequest || f.Op == rdmap.OpTerminate {
+		n = 0
+	}
+	o.Octets += n
+	if f.Segment.Last {
+		o.Messages++
+		if n == 0 && (f.Segment.Tagged || f.Segment.MO == 0) {
+			o.Empty++
+		}
+	}
+}
+
+// taggedMessage judges a Write or a Read Response among its segments.
+func (h *half) taggedMessage(f *FPDU) {
+	m, s := &h.messages, &f.Segment
+	if t := &m.tagged; t.open && (t.op != f.Op || t.stag != s.STag) {
+		// RFC 5040, Section 5.1: a Write names "exactly one" Tagged Buffer. [P18]
+		h.at1(findTagged, f, fmt.Sprintf("%v to STag %#08x in the middle of a %v to STag %#08x", f.Op, s.STag, t.op, t.stag),
+			"a message goes to one STag, and ends with the L bit before the next tagged one")
+	}
+	m.tagged.open, m.tagged.stag, m.tagged.op = !s.Last, s.STag, f.Op
+	if f.Op != rdmap.OpWrite || len(s.Payload) == 0 || len(m.stags) >= MaxSTags {
+		return
+	}
+	if m.stags == nil {
+		m.stags = map[uint32]struct{}{}
+	}
+	m.stags[s.STag] = struct{}{}
+}
+
+// sequence judges MSN and MO.
+func (h *half) sequence(f *FPDU) {
+	s := &f.Segment
+	q := &h.messages.queues[s.QN]
+	if !q.seen && !q.unknown {
+		q.msn = ddp.FirstMSN
+	}
+	switch {
+	case q.unknown:
+		q.msn, q.mo = s.MSN, uint64(s.MO)
+	case s.MSN != q.msn:
+		h.at1(findMSN, f, fmt.Sprintf("%v: MSN %d on queue %d, where %d is due", f.Op, s.MSN, s.QN, q.msn),
+			"messages of a queue are numbered one by one from 1: the sender has left one out, or numbers otherwise")
+		q.msn, q.mo = s.MSN, uint64(s.MO)
+	case uint64(s.MO) != q.mo:
+		h.at1(findMO, f, fmt.Sprintf("%v: MO %d on queue %d in message %d, where %d is due", f.Op, s.MO, s.QN, s.MSN, q.mo),
+			"a segment of the message is left out, or sent in another order")
+		q.mo = uint64(s.MO)
+	}
+	q.seen, q.unknown = true, false
+	q.mo += uint64(len(s.Payload))
+	if s.Last {
+		q.msn, q.mo = q.msn+1, 0
+	}
+}

@@ -1,0 +1,111 @@
+package decode
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// readRequest takes note of a Read Request.
+func (h *half) readRequest(f *FPDU) {
+	m := &h.messages
+	if m.asked == nil {
+		m.asked, m.sinks, m.orq = map[uint64]*asked{}, map[uint32]int{}, rdmap.NewORQ(maxReads)
+	}
+	r := rdmap.Read{SinkSTag: f.ReadRequest.SinkSTag, SinkTO: f.ReadRequest.SinkTO, Size: f.ReadRequest.Size, ID: m.nextID}
+	if !m.orq.Push(r) {
+		m.doubt()
+		return
+	}
+	m.asked[m.nextID] = &asked{request: *f.ReadRequest, sent: f.Last}
+	m.sinks[r.SinkSTag]++
+	m.nextID++
+	o := h.out()
+	o.OutstandingReads = max(o.OutstandingReads, m.orq.Len())
+	h.depth(f)
+}
+
+// depth holds the Reads that are outstanding against what was agreed on. An RTR
+// indication does not count: it is answered whatever the IRD.
+func (h *half) depth(f *FPDU) {
+	if h.missed() {
+		h.messages.doubt()
+	}
+	limit, of, ok := h.depthLimit()
+	if n := h.messages.orq.Len(); ok && n > limit && f.RTR == 0 && !h.messages.lenient {
+		h.at1(findDepth, f, fmt.Sprintf("%d Read Requests are outstanding, and the other end takes %d (%s)", n, limit, of),
+			"the receiver may end the stream: lower the depth of Reads (max_rd_atomic, initiator_depth) of the one who asks")
+	}
+}
+
+// depthLimit returns how many Reads of this direction the other end takes.
+func (h *half) depthLimit() (limit int, of string, ok bool) {
+	e := h.c.pub.Enhanced[h.dir.Peer()]
+	if e == nil || h.c.pub.Dialect != mpa.DialectRFC6581 || e.IRD == mpa.NoNegotiation {
+		return 0, "", false
+	}
+	return int(e.IRD), fmt.Sprintf("its frame has IRD %d", e.IRD), true
+}
+
+// readResponse takes a segment of a Read Response.
+func (h *half) readResponse(f *FPDU) {
+	m := &h.peer().messages
+	if h.missed() {
+		m.doubt()
+	}
+	if !m.catchUp(f) {
+		return
+	}
+	if err := m.orq.Check(&f.Segment); err != nil {
+		h.at1(findResponse, f, "RDMA Read Response: "+err.Field+": "+err.Reason,
+			"Responses come in the order of the Requests, whole, to the sink STag and TO that were asked for")
+		if m.orq.Len() > 0 && f.Segment.Last {
+			r, _ := m.orq.Pop()
+			m.forget(r)
+		}
+		m.doubt()
+		return
+	}
+	r, done := m.orq.Advance(&f.Segment)
+	a := m.asked[r.ID]
+	if a.first.Number == 0 {
+		a.first = f.First
+	}
+	if done {
+		h.complete(f, r, a)
+	}
+}
+
+// catchUp passes over Requests whose Response is not in the capture. It reports false if
+// the Request of this one is not.
+func (m *messages) catchUp(f *FPDU) bool {
+	for m.lenient && (m.orq.Len() == 0 || m.orq.Check(&f.Segment) != nil) {
+		if m.sinks[f.Segment.STag] == 0 {
+			return false // nor is it one of those behind the oldest
+		}
+		r, _ := m.orq.Pop()
+		m.forget(r)
+	}
+	return true
+}
+
+// complete reports a Read whose Response is complete.
+func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
+	m := &h.peer().messages
+	m.forget(r)
+	m.lenient = m.lenient && r.ID < m.sure // Responses come in order
+	read := Read{Dir: h.dir.Peer(), Request: a.sent, First: a.first, Last: f.Last, ReadRequest: a.request}
+	if l := read.Latency(); l >= 0 {
+		h.peer().out().Reads.Add(uint64(l))
+	}
+	h.c.d.to.Read(h.c.pub, &read)
+}
+
+// forget drops what is known of a Read.
+func (m *messages) forget(r rdmap.Read) {
+	delete(m.asked, r.ID)
+	if m.sinks[r.SinkSTag]--; m.sinks[r.SinkSTag] == 0 {
+		delete(m.sinks, r.SinkSTag)
+	}
+}

@@ -1,0 +1,192 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// startup is a startup under way. It runs the Initiator's machine on what the
+// Responder has sent.
+type startup struct {
+	pending bool // the Initiator's frame was there, the answer was not
+	request *Startup
+	reply   *Startup
+	machine *mpa.Initiator // nil if the Request is of no dialect
+	neg     mpa.Negotiated
+	time    time.Time
+}
+
+// meet takes a startup frame that was found where anything may be, and reports whether
+// it is one: a key may stand in any text.
+func (c *conn) meet(h *half, f *Startup) bool {
+	immediate := f.Offset == h.from && (f.Offset > 0 || !c.tcp.Halves[h.dir].Midstream)
+	sure := immediate || h.wholeSegment(f)
+	switch {
+	case c.start.pending:
+		return c.meetAnswer(h, f)
+	case f.Frame == FrameStartKey:
+		return c.meetStartKey(h, f, sure)
+	case f.Frame == FrameRequest && sure:
+		c.begin(h, f)
+		return true
+	case f.Frame == FrameRequest:
+		h.frame = f // and an answer makes it one
+	case f.Frame == FrameReply:
+		return c.meetReply(h, f, immediate)
+	}
+	return false
+}
+
+// meetAnswer takes a frame in place of the answer.
+func (c *conn) meetAnswer(h *half, f *Startup) bool {
+	if h.dir == c.pub.Initiator {
+		return false
+	}
+	want := FrameReply
+	if c.start.request.Frame == FrameStartKey {
+		want = FrameStartKey
+	}
+	if f.Frame != want {
+		return false
+	}
+	c.answered(h, f)
+	return true
+}
+
+// meetStartKey takes a Start Key. One behind a private data message is one.
+func (c *conn) meetStartKey(h *half, f *Startup, sure bool) bool {
+	m := h.opening(f)
+	if sure || m != nil {
+		c.messages(h, m)
+		c.begin(h, f)
+		return true
+	}
+	if p := h.peer(); p.frame != nil && p.frame.Frame == FrameStartKey && p.at == p.frame.Offset+uint64(p.frame.Size) {
+		c.begin(p, p.frame)
+		c.answered(h, f)
+		return true
+	}
+	h.frame = f
+	return false
+}
+
+// meetReply takes a Reply to a Request that could have been any text until now, or to
+// none.
+func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
+	p := h.peer()
+	if q := p.frame; q != nil && q.Frame == FrameRequest && p.at == q.Offset+uint64(q.Size) {
+		c.begin(p, q)
+		c.answered(h, f)
+		return true
+	}
+	if !immediate || c.pub != nil {
+		return false
+	}
+	c.found()
+	c.pub.Initiator, c.pub.Midstream = h.dir.Peer(), p.broken || c.tcp.Halves[p.dir].Midstream
+	c.d.to.Startup(c.pub, f)
+	c.note(f)
+	if p.at == 0 && !c.pub.Midstream && !h.unsure() {
+		c.report(findReplyFirst, h.dir, f.Offset, f.Last, "an MPA Reply Frame, and nothing was sent to the one who sends it",
+			"both ends were started as Responder: start one of them as Initiator")
+	}
+	return true
+}
+
+// opening returns the private data message in front of a Start Key, if all that was
+// sent before is one.
+func (h *half) opening(f *Startup) *Startup {
+	m, err := mpa.ParsePrivateDataMessage(h.head)
+	if err != nil || uint64(len(m)) != f.Offset-h.from || len(m) != len(h.head) {
+		return nil
+	}
+	s := &Startup{Frame: FrameMessage, Dir: h.dir, Offset: h.from, Size: len(m), Octets: m, PrivateData: m.PrivateData()}
+	s.First, s.Last = f.First, f.First // the message's own packets are not kept
+	return s
+}
+
+// messages reports the private data messages of both ends: the Responder's comes before
+// the Initiator's Start Key.
+func (c *conn) messages(h *half, m *Startup) {
+	if m == nil {
+		return
+	}
+	c.found()
+	c.d.to.Startup(c.pub, m)
+	c.pub.PrivateData[h.dir] = m.PrivateData
+	p := h.peer()
+	if answer, err := mpa.ParsePrivateDataMessage(p.head); err == nil && uint64(len(answer)) == p.at-p.from {
+		s := &Startup{
+			Frame: FrameMessage, Dir: p.dir, Offset: p.from, Size: len(answer), First: m.First, Last: m.Last,
+			Octets: answer, PrivateData: answer.PrivateData(),
+		}
+		c.d.to.Startup(c.pub, s)
+		c.pub.PrivateData[p.dir] = s.PrivateData
+		p.from = p.at
+	}
+	h.from = h.at
+}
+
+// begin begins a startup with the Initiator's frame.
+func (c *conn) begin(h *half, f *Startup) {
+	c.found()
+	p := h.peer()
+	c.streaming(h, f)
+	c.pub.Initiator, c.pub.Rejected, c.pub.Agreed = h.dir, false, false
+	c.pub.Startups++
+	c.start = startup{pending: true, request: f, time: f.Last.Time}
+	c.d.to.Startup(c.pub, f)
+	c.note(f)
+	var offer mpa.Offer
+	if f.Frame == FrameStartKey {
+		k := mpa.StartKey(f.Octets)
+		c.pub.Dialect, c.pub.Revisions[h.dir] = mpa.DialectStartKey, int(k.Rev())
+		offer = mpa.Offer{Dialect: mpa.DialectStartKey, Markers: k.M(), NoCRC: !k.C(), Timeout: -1}
+		c.judgeStartKey(f)
+	} else {
+		offer = c.judgeRequest(f)
+	}
+	if offer.Dialect != 0 {
+		if m, err := mpa.NewInitiator(offer); err == nil {
+			m.Start(c.start.time)
+			c.start.machine = m
+		}
+	}
+	h.mode = modeHold
+	if p.mode = modeSearch; p.at == p.from && !p.broken {
+		p.mode = modeAnswer
+	}
+	h.guess, p.guess = nil, nil
+}
+
+// streaming reports what each end has sent before the startup.
+func (c *conn) streaming(h *half, f *Startup) {
+	for _, x := range []*half{h, h.peer()} {
+		end := x.at
+		if x == h {
+			end = f.Offset
+		}
+		if end > x.from {
+			c.d.to.Startup(c.pub, &Startup{
+				Frame: FrameStreaming, Dir: x.dir, Offset: x.from, Size: int(end - x.from), First: f.First, Last: f.Last,
+			})
+		}
+	}
+}
+
+// note keeps what a frame says for the summary.
+func (c *conn) note(f *Startup) {
+	if len(f.PrivateData) > 0 {
+		c.pub.PrivateData[f.Dir] = f.PrivateData
+	}
+	if f.Fields == nil {
+		return
+	}
+	c.pub.Revisions[f.Dir] = int(f.Fields.Rev())
+	if len(f.Fields) >= mpa.StartupHeaderLen+mpa.EnhancedLen {
+		if e, ok := f.Fields.Enhanced(); ok {
+			c.pub.Enhanced[f.Dir] = &e
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package decode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Summary returns what is known of a connection as [Text] prints it: rows of a name and
+// a text. A row without a name goes on with the one before.
+func (c *Connection) Summary() [][2]string { return summary(c)[1:] }
+
+// summary returns what is known of a connection, as names and texts.
+func summary(c *Connection) (rows [][2]string) {
+	add := func(name, text string) { rows = append(rows, [2]string{name, text}) }
+	add("", fmt.Sprintf("summary of #%d %v", c.TCP.Number, c.TCP))
+	add("startup", c.startupText())
+	if c.Agreed || c.Midstream {
+		add("mode", c.modeText())
+	}
+	if e := c.depthsText(); e != "" {
+		add("IRD/ORD", e)
+	}
+	if r := c.rtrText(); r != "" {
+		add("RTR", r)
+	}
+	for d, pd := range c.PrivateData {
+		if len(pd) > 0 {
+			add("private data "+capture.Dir(d).String(), mpa.DescribePrivateData(pd))
+		}
+	}
+	for d := range c.Halves {
+		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 {
+			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %d segments, %s once more, %s missing", octets(n.Octets), n.Segments, octets(n.Repeated), octets(n.Missing)))
+		}
+		rows = append(rows, c.Halves[d].rows(capture.Dir(d).String(), c.TCP.Halves[capture.Dir(d).Peer()].MSS)...)
+	}
+	add("ended", c.endText())
+	add("findings", severities(c.Findings)+c.suppressedText())
+	return rows
+}
+
+func (c *Connection) startupText() string {
+	switch {
+	case c.Midstream:
+		return fmt.Sprintf("not in the capture; %v confidence", c.Confidence)
+	case c.Rejected:
+		return fmt.Sprintf("%v, rejected", c.Dialect)
+	case !c.Agreed:
+		return fmt.Sprintf("%v, not completed", c.Dialect)
+	}
+	return fmt.Sprintf("%v, revision %d from the Initiator (%v), %d from the Responder",
+		c.Dialect, c.Revisions[c.Initiator], c.TCP.Halves[c.Initiator].Addr, c.Revisions[c.Responder()])
+}
+
+func (c *Connection) modeText() string {
+	s := "CRC " + onOff(c.CRC)
+	for d, on := range c.Markers {
+		s += fmt.Sprintf(", markers %v %s", capture.Dir(d), onOff(on))
+	}
+	if c.Version == versionUnknown {
+		return s
+	}
+	return s + fmt.Sprintf(", DDP and RDMAP version %d", c.Version)
+}
+
+func (c *Connection) depthsText() string {
+	var parts []string
+	for _, d := range []capture.Dir{c.Initiator, c.Responder()} {
+		if e := c.Enhanced[d]; e != nil {
+			parts = append(parts, fmt.Sprintf("%s IRD %s ORD %s", map[bool]string{true: "asked", false: "got"}[d == c.Initiator], depthText(e.IRD), depthText(e.ORD)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *Connection) rtrText() string {
+	r := &c.RTR
+	switch {
+	case !r.PeerToPeer && r.Sent == 0:
+		return ""
+	case !r.PeerToPeer:
+		return fmt.Sprintf("not negotiated, sent %v", r.Sent)
+	}
+	return fmt.Sprintf("asked %v, answered %v, sent %v", r.Offered, r.Answered, r.Sent)
+}
+
+func (c *Connection) endText() string {
+	var parts []string
+	for d := range c.Halves {
+		h := &c.Halves[d]
+		if !h.Ended {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%v %v in packet %d at %d", capture.Dir(d), h.End.Reason, h.End.Packet.Number, h.End.Offset))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *Connection) suppressedText() string {
+	var parts []string
+	for name, n := range c.Suppressed {
+		parts = append(parts, fmt.Sprintf("%d more %s", n, name))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; not shown: " + strings.Join(parts, ", ")
+}
+
+// rows returns what is known of a direction, whose receiver has declared an MSS, or 0.
+func (h *Half) rows(dir string, mss int) (rows [][2]string) {
+	add := func(name, text string) { rows = append(rows, [2]string{name, text}) }
+	if h.FPDUs+h.Bad+h.Cut+h.Lost == 0 {
+		return nil
+	}
+	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, octets(h.Octets), octets(h.Content))
+	if h.MarkerCount > 0 {
+		s += fmt.Sprintf(", %d markers", h.MarkerCount)
+	}
+	if h.Bad+h.Cut+h.Lost > 0 {
+		s += fmt.Sprintf("; %d in error, %d cut, %s in none", h.Bad, h.Cut, octets(h.Lost))
+	}
+	add(dir+" FPDUs", s)
+	for op := range h.Ops {
+		if n := &h.Ops[op]; n.Segments > 0 {
+			add("", fmt.Sprintf("  %-26s %8d messages %8d segments %12d octets", rdmap.Opcode(op), n.Messages, n.Segments, n.Octets))
+		}
+	}
+	if h.Sizes.Count > 0 {
+		add(dir+" FPDU sizes", fmt.Sprintf("least %d, median %d, most %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
+	}
+	if h.Segments > 0 {
+		add(dir+" alignment", fmt.Sprintf("%.1f%% of %d data segments begin with an FPDU and hold whole ones; the largest has %s",
+			100*float64(h.Aligned)/float64(h.Segments), h.Segments, octets(uint64(h.LargestSegment))))
+		if mss > 0 && h.LargestSegment > mss {
+			add("", fmt.Sprintf("  segments above the MSS of %d were captured before a network card cut them, or after it joined them", mss))
+		}
+		add(dir+" memory", fmt.Sprintf("to reassemble: in order only %d, as the stream is %d, with markers %d, with Header Alignment %d octets", h.Memory.TCP, h.Memory.MPA, h.Memory.Located, h.Memory.Aligned))
+	}
+	if r := &h.Reads; r.Count > 0 {
+		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency least %s, median %s, 99%% %s, most %s", r.Count, h.OutstandingReads,
+			duration(r.Min), duration(r.Percentile(50)), duration(r.Percentile(99)), duration(r.Max)))
+	}
+	return rows
+}

@@ -1,0 +1,247 @@
+package decode
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// TextConfig says what a [Text] prints beside startup frames, findings and summaries.
+type TextConfig struct {
+	FPDUs bool // one line for each FPDU
+	Hex   bool // startup frames and FPDUs, field by field; [Config.Octets] is needed for these
+}
+
+// A Text is a [Consumer] that prints what it is told, a line or a few for each event. A
+// line begins with the connection's number, the packet's, the time in seconds since the
+// connection's first packet, and the direction.
+type Text struct {
+	cfg TextConfig
+	w   *bufio.Writer
+}
+
+var _ Consumer = (*Text)(nil)
+
+// NewText returns a Text that prints to w. Call Flush at the end.
+func NewText(w io.Writer, cfg TextConfig) *Text { return &Text{cfg, bufio.NewWriter(w)} }
+
+// Flush writes what was kept back, and returns the first error of the writer below.
+func (t *Text) Flush() error { return t.w.Flush() }
+
+// line prints one line on a packet.
+func (t *Text) line(c *Connection, p capture.Stamp, d capture.Dir, text string) {
+	if p.Number == 0 { // its packet is not known any more
+		p = c.TCP.Last
+	}
+	fmt.Fprintf(t.w, "#%-4d %8d %11.6f %v %s\n", c.TCP.Number, p.Number, since(c, p), d, text)
+}
+
+// since returns the seconds since the connection's first packet.
+func since(c *Connection, p capture.Stamp) float64 {
+	return p.Time.Sub(c.TCP.First.Time).Seconds()
+}
+
+// Found is part of Consumer.
+func (t *Text) Found(c *Connection) {
+	fmt.Fprintf(t.w, "#%-4d %v\n", c.TCP.Number, c.TCP)
+}
+
+// Segment is part of Consumer.
+func (t *Text) Segment(*Connection, *Segment) {}
+
+// Startup is part of Consumer.
+func (t *Text) Startup(c *Connection, s *Startup) {
+	t.line(c, s.Last, s.Dir, s.String())
+	if t.cfg.Hex {
+		annotate(t.w, startupFields(s), s.Offset)
+	}
+}
+
+// FPDU is part of Consumer.
+func (t *Text) FPDU(c *Connection, f *FPDU) {
+	if !t.cfg.FPDUs && !t.cfg.Hex {
+		return
+	}
+	t.line(c, f.Last, f.Dir, f.String())
+	if t.cfg.Hex {
+		annotate(t.w, fpduFields(f), f.Offset)
+	}
+}
+
+// Missing is part of Consumer.
+func (t *Text) Missing(c *Connection, m *Missing) {
+	if !t.cfg.FPDUs && !t.cfg.Hex {
+		return
+	}
+	why := "in which no FPDU was found"
+	if !m.Captured {
+		why = m.Cause.String()
+	}
+	t.line(c, m.Packet, m.Dir, fmt.Sprintf("%s at %d %s", octets(m.End-m.Offset), m.Offset, why))
+}
+
+// Read is part of Consumer.
+func (t *Text) Read(c *Connection, r *Read) {
+	if t.cfg.FPDUs {
+		t.line(c, r.Last, r.Dir, fmt.Sprintf("Read of packet %d is complete: %s after %v", r.Request.Number, octets(uint64(r.Size)), r.Latency()))
+	}
+}
+
+// Finding is part of Consumer.
+func (t *Text) Finding(c *Connection, f *Finding) {
+	id := ""
+	if f.ID != "" {
+		id = " [" + f.ID + "]"
+	}
+	t.line(c, f.Packet, f.Dir, fmt.Sprintf("%s %s%s at %d: %s", strings.ToUpper(f.Severity.String()), f.Name, id, f.Offset, f.Text))
+	if f.Advice != "" {
+		fmt.Fprintf(t.w, "%30s %s\n", "", f.Advice)
+	}
+}
+
+// Ended is part of Consumer.
+func (t *Text) Ended(c *Connection) {
+	for _, row := range summary(c) {
+		if row[0] == "" {
+			fmt.Fprintf(t.w, "      %s\n", row[1])
+			continue
+		}
+		fmt.Fprintf(t.w, "      %-16s %s\n", row[0], row[1])
+	}
+}
+
+// Totals prints the last lines.
+func (t *Text) Totals(n Totals) {
+	fmt.Fprintf(t.w, "%d packets, %d octets; %d TCP connections, %d of them iWARP; %s\n",
+		n.Packets, n.Octets, n.Connections, n.IWARP, severities(n.Findings))
+}
+
+// severities counts findings in words.
+func severities(n [3]uint64) string {
+	return fmt.Sprintf("%s, %s, %s", counted(n[Error], "error"), counted(n[Warning], "warning"), counted(n[Note], "note"))
+}
+
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// String returns one line, such as
+// "mpa: start-req C pdlen 36 mpav2: enhanced - ird 32 ord 1 peer2peer read RTR".
+func (s *Startup) String() string {
+	switch s.Frame {
+	case FrameStreaming:
+		return fmt.Sprintf("mpa: %s of streaming data in front", octets(uint64(s.Size)))
+	case FrameMessage:
+		return fmt.Sprintf("mpa: private-data pdlen %d: %s", len(s.PrivateData), mpa.DescribePrivateData(s.PrivateData))
+	case FrameStartKey:
+		k := mpa.StartKey(s.Octets)
+		return fmt.Sprintf("mpa: start-key%s rev %d", flags(k.M(), k.C(), false), k.Rev())
+	}
+	f := s.Fields
+	line := fmt.Sprintf("mpa: %v%s pdlen %d mpav%d", s.Frame, flags(f.M(), f.C(), f.R()), f.PDLength(), f.Rev())
+	if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
+		line += ": enhanced - " + enhancedText(e)
+	} else if f.S() {
+		line += " S"
+	}
+	if f.Res() != 0 {
+		line += fmt.Sprintf(" res 0x%x", f.Res())
+	}
+	if len(s.PrivateData) > 0 {
+		line += ", private data " + mpa.DescribePrivateData(s.PrivateData)
+	}
+	return line
+}
+
+func flags(m, c, r bool) (s string) {
+	for _, f := range [...]struct {
+		set  bool
+		name string
+	}{{m, " M"}, {c, " C"}, {r, " R"}} {
+		if f.set {
+			s += f.name
+		}
+	}
+	return s
+}
+
+func enhancedText(e mpa.Enhanced) string {
+	s := fmt.Sprintf("ird %s ord %s", depthText(e.IRD), depthText(e.ORD))
+	if e.A {
+		s += fmt.Sprintf(" peer2peer %s RTR", strings.ReplaceAll(e.RTR().String(), "|", " "))
+	}
+	return s
+}
+
+func depthText(n uint16) string {
+	if n == mpa.NoNegotiation {
+		return "0x3fff"
+	}
+	return fmt.Sprint(n)
+}
+
+// String returns one line.
+func (f *FPDU) String() string {
+	s := fmt.Sprintf("fpdu %d at %d size %d", f.Number, f.Offset, f.Size())
+	if n := len(f.Markers); n > 0 {
+		s += fmt.Sprintf(" markers %d", n)
+	}
+	s += " crc " + f.CRC.String()
+	if f.Cut > 0 {
+		s += fmt.Sprintf(" cut by %d", f.Cut)
+	}
+	if f.First.Number != f.Last.Number {
+		s += fmt.Sprintf(" since packet %d", f.First.Number)
+	}
+	if f.HasSegment {
+		s += ": " + f.contents()
+	}
+	return s
+}
+
+// contents describes the message in an FPDU.
+func (f *FPDU) contents() string {
+	s := f.Op.String()
+	if f.RTR != 0 {
+		s += " (RTR)"
+	}
+	g := &f.Segment
+	if g.Tagged {
+		s += fmt.Sprintf(" stag %#08x to %#x", g.STag, g.TO)
+	} else {
+		s += fmt.Sprintf(" qn %d msn %d mo %d", g.QN, g.MSN, g.MO)
+	}
+	if f.invalidates() {
+		s += fmt.Sprintf(" invalidate %#08x", g.ULP)
+	}
+	switch {
+	case f.ReadRequest != nil:
+		r := f.ReadRequest
+		s += fmt.Sprintf(" size %d source %#08x %#x sink %#08x %#x", r.Size, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+	case f.Terminate != nil:
+		s += " " + f.Terminate.String()
+	default:
+		s += fmt.Sprintf(" payload %d", len(g.Payload))
+	}
+	if g.Last {
+		s += " last"
+	}
+	return s
+}
+
+// invalidates reports whether the message carries an Invalidate STag.
+func (f *FPDU) invalidates() bool {
+	info, _ := f.Op.Info()
+	return info.Invalidate
+}
+
+// duration rounds a time for reading.
+func duration(ns uint64) string { return time.Duration(ns).Round(time.Microsecond / 10).String() }
