@@ -1,0 +1,329 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/goiwarp/iwarp/capture/page"
+)
+
+// chromium returns the browser to test with. Without one the test is skipped, but not
+// where CI=true.
+func chromium(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
+	if path := os.Getenv("IWARP_CHROMIUM"); path != "" {
+		names = []string{path}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	missing := fmt.Sprintf("none of %s is here: install Chromium, or name it in IWARP_CHROMIUM", strings.Join(names, ", "))
+	if os.Getenv("CI") == "true" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+	return ""
+}
+
+// A browser is a running one.
+type browser struct{ ctx context.Context }
+
+// newBrowser starts a browser for the test.
+func newBrowser(t *testing.T) browser {
+	t.Helper()
+	// The sandbox does not work for root, nor in many containers; the pages are ours.
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.WindowSize(1400, 1200))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	t.Cleanup(stop)
+	ctx, stop := chromedp.NewContext(alloc)
+	t.Cleanup(stop)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("the browser does not start: %v", err)
+	}
+	return browser{ctx}
+}
+
+// A tab shows a page, and has heard what it said.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+
+	mu       sync.Mutex
+	console  []string
+	requests []string
+}
+
+// open shows a page in a new tab. At the test's end it must have said nothing on the
+// console, and asked for nothing but itself.
+func (w browser) open(t *testing.T, p *page.Page, address string) *tab {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, written(t, p), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := chromedp.NewContext(w.ctx)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx, url: (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()}
+	if err := chromedp.Listen(ctx, b.heard); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(b.url + address))
+	t.Cleanup(b.quiet)
+	b.want(`document.documentElement.dataset.ready`, "true")
+	b.frames()
+	return b
+}
+
+func (b *tab) heard(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		b.console = append(b.console, fmt.Sprintf("%s %v", e.Type, e.Args))
+	case *runtime.EventExceptionThrown:
+		b.console = append(b.console, fmt.Sprintf("%s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *log.EventEntryAdded:
+		b.console = append(b.console, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+// quiet checks what was heard.
+func (b *tab) quiet() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.console {
+		b.t.Errorf("on the console: %s", line)
+	}
+	if want := []string{b.url}; !slices.Equal(b.requests, want) {
+		b.t.Errorf("requests: %q, want %q", b.requests, want)
+	}
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// frames waits until what was done is drawn.
+func (b *tab) frames() {
+	b.t.Helper()
+	const twice = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(1)))))`
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](twice, chromedp.EvalAwaitPromise)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval returns what an expression comes to, as text.
+func (b *tab) eval(expression string) string {
+	b.t.Helper()
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return got
+}
+
+func (b *tab) want(expression, want string) {
+	b.t.Helper()
+	if got := b.eval(expression); got != want {
+		b.t.Errorf("%s is %q, want %q", expression, got, want)
+	}
+}
+
+// click clicks on an element, wherever it is on the page.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(selector)))
+	b.frames()
+}
+
+// press presses keys where the focus is.
+func (b *tab) press(selector, keys string) {
+	b.t.Helper()
+	b.do(chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent(keys))
+	b.frames()
+}
+
+// selected is the row of the FPDU that is chosen, by all that shows it.
+const selected = `[document.querySelector('article:not([hidden]) [role=row][aria-selected=true]')?.dataset.fpdu,
+	document.querySelector('article:not([hidden]) .detail').dataset.fpdu]`
+
+func TestBrowserParts(t *testing.T) {
+	b := newBrowser(t).open(t, small(), "")
+	for selector, want := range map[string]string{
+		"#connections tr[data-connection]":                 "2",
+		"article:not([hidden])":                            "1",
+		"#c0 canvas[role=application]":                     "2",
+		"#c0 [role=grid] [role=row]":                       "2",
+		"#c0 .legend li":                                   "13",
+		"#c0 .ladder svg .step.startup":                    "2",
+		"#c0 .ladder svg .step.fpdu":                       "2",
+		"#c0 .summary table":                               "1",
+		"#c0 .detail, #c0 .filters, #c0 .findings":         "3",
+		"button:not([aria-label]), canvas:not([tabindex])": "0",
+	} {
+		b.want(fmt.Sprintf("document.querySelectorAll(%q).length", selector), want)
+	}
+	b.click("#connections a[href='#c5']")
+	b.want(`document.querySelector("article:not([hidden])").id`, "c5")
+	b.want(`document.querySelector("#connections tr[aria-current=true]").dataset.connection`, "5")
+
+	b.click("#c5-f1 a") // in a frame of the startup
+	b.want(`document.querySelector("#c5 .step.current").dataset.dir`, "1")
+	b.want(`document.querySelector("#c5 .step.current text").textContent.startsWith("mpa: start-rep")`, "true")
+	b.want(selected, ",")
+	b.click("#c5-f0 a") // in an FPDU
+	b.want(selected, "0,0")
+	b.want(`document.querySelector("#c5-f0").getAttribute("aria-current")`, "true")
+	b.want(`document.querySelector("#c5-f1").getAttribute("aria-current")`, "null")
+
+	b.click("#c5 [role=row][data-fpdu='1']")
+	b.want(selected, "1,1")
+	b.want("location.hash", "#c5-p1")
+	b.want(`document.querySelector("#c5 .detail").textContent.includes(
+		"RDMA Read Request qn 0 msn 1 mo 0 size 4096 source 0x00000009 0x8000000000000005 sink 0x00000007 0x10000000000 last")`, "true")
+}
+
+// TestBrowserLong shows 100,000 FPDUs, and goes to the places of findings.
+func TestBrowserLong(t *testing.T) {
+	chrome := newBrowser(t)
+	p := page.New(page.Config{Name: "long"})
+	rows := newScript(p, 0).long(100_000)
+	b := chrome.open(t, p, "")
+	b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "100000")
+	b.want(`document.querySelectorAll("[role=row]").length < 100`, "true")
+	b.want(painted, "true,true")
+	for i, row := range rows {
+		b.click(fmt.Sprintf("#c0-f%d a", i))
+		b.want(selected, fmt.Sprintf("%d,%d", row, row))
+		b.want("location.hash", fmt.Sprintf("#c0-f%d", i))
+		b.want(fmt.Sprintf(`document.querySelector("#c0-f%d").getAttribute("aria-current")`, i), "true")
+		b.want(fmt.Sprintf(inWindow, i), "true")
+		b.want(`document.querySelector(".detail").textContent.includes("WRONG")`, "true")
+		b.want(seen, "true")
+	}
+
+	t.Run("address", func(t *testing.T) {
+		b := chrome.open(t, p, "#c0-f2")
+		b.want(selected, fmt.Sprintf("%d,%d", rows[2], rows[2]))
+		b.want(fmt.Sprintf(inWindow, 2), "true")
+		b = chrome.open(t, p, "#c0-p77777")
+		b.want(selected, "77777,77777")
+		b.want(seen, "true")
+	})
+	t.Run("bounded", func(t *testing.T) {
+		p := page.New(page.Config{Name: "bounded", FPDUs: 3000})
+		rows := newScript(p, 0).long(10_000)
+		b := chrome.open(t, p, "")
+		b.click("#c0-f0 a")
+		b.want(selected, fmt.Sprintf("%d,%d", rows[0], rows[0]))
+		b.click("#c0-f3 a")
+		b.want(selected, ",")
+		b.want(`document.querySelector(".detail").textContent.includes("behind the last one")`, "true")
+		b.want(fmt.Sprintf(inWindow, 3), "true")
+	})
+	t.Run("filter", func(t *testing.T) {
+		b := chrome.open(t, p, "#c0-p50000")
+		choose := `((s, v) => { s.value = v; s.dispatchEvent(new Event("change")); })(document.querySelectorAll(".filters select")[%d], "%d")`
+		b.eval(fmt.Sprintf(choose, 1, 1))
+		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "10000")
+		b.eval(fmt.Sprintf(choose, 0, 0))
+		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "0")
+		b.click("#c0-f0 a") // lifts the filter
+		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "100000")
+		b.want(selected, fmt.Sprintf("%d,%d", rows[0], rows[0]))
+		b.click(".filters input[type=checkbox]")
+		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, fmt.Sprint(len(rows)))
+	})
+}
+
+// inWindow tells whether a finding's place is in the window of its map.
+const inWindow = `((d) => {
+	const c = document.querySelector("canvas[data-dir='" + d.dir + "']");
+	return +c.dataset.from <= +d.offset && +d.offset < +c.dataset.to && c.dataset.to - c.dataset.from < 100000;
+})(document.querySelector("#c0-f%d").dataset)`
+
+// seen tells whether the chosen row is in the visible part of the table.
+const seen = `((row, rows) => row.top >= rows.top - 1 && row.bottom <= rows.bottom + 1)(
+	document.querySelector("[role=row][aria-selected=true]").getBoundingClientRect(),
+	document.querySelector("[role=grid]").getBoundingClientRect())`
+
+// painted tells for each map whether its row of FPDUs is painted from end to end, but for
+// lines between them.
+const painted = `[...document.querySelectorAll("article:not([hidden]) canvas")].map((c) => {
+	const ratio = c.width / c.clientWidth, from = Math.ceil(100 * ratio), width = c.width - from;
+	const line = c.getContext("2d").getImageData(from, Math.round(84 * ratio), width, 1).data;
+	let filled = 0;
+	for (let i = 3; i < line.length; i += 4) if (line[i] === 255) filled++;
+	return filled / width > 0.9;
+})`
+
+// TestBrowserKeys goes through map and table by keys and with the mouse.
+func TestBrowserKeys(t *testing.T) {
+	p := page.New(page.Config{Name: "keys"})
+	newScript(p, 0).long(2000)
+	b := newBrowser(t).open(t, p, "")
+	const canvas, grid = "canvas[data-dir='0']", "[role=grid]"
+	window := fmt.Sprintf(`((d) => d.to - d.from)(document.querySelector(%q).dataset)`, canvas)
+	all := b.eval(window)
+	b.press(canvas, "+")
+	if got := b.eval(window); got >= all && len(got) >= len(all) {
+		t.Errorf("zoomed in from %s octets to %s", all, got)
+	}
+	b.press(canvas, "0")
+	b.want(window, all)
+
+	b.press(canvas, ".")
+	b.want(selected, "0,0")
+	b.press(canvas, "....")
+	b.want(selected, "4,4")
+	b.press(canvas, ",")
+	b.want(selected, "3,3")
+	b.press(grid, "\u0301") // ArrowDown
+	b.want(selected, "4,4")
+
+	b.click("button[aria-label='Show the whole stream']")
+	b.click(canvas) // in its middle
+	row := b.eval(`document.querySelector("[role=row][aria-selected=true]").dataset.fpdu`)
+	if row == "4" {
+		t.Error("a click on the map chose nothing")
+	}
+	b.want(seen, "true")
+}
+
+// TestBrowserDark asks for dark colours.
+func TestBrowserDark(t *testing.T) {
+	b := newBrowser(t).open(t, small(), "")
+	const ground = `getComputedStyle(document.body).backgroundColor`
+	b.want(ground, "rgb(255, 255, 255)")
+	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, dark); err != nil {
+		t.Fatal(err)
+	}
+	b.frames()
+	b.want(ground, "rgb(20, 23, 26)")
+	b.want(painted, "true,true")
+}

@@ -1,0 +1,30 @@
+// Package page makes one HTML page of the iWARP connections in a capture: a ladder of
+// each startup, a map of the streams with TCP segments, FPDUs and markers, a table of
+// the FPDUs, and the findings, each linked to its place.
+//
+// A [Page] is a consumer of what package decode finds:
+//
+//	p := page.New(page.Config{Name: "siw.pcap"})
+//	totals, err := decode.Run(file, decode.Config{}, p)
+//	p.Totals(totals)
+//	err = p.Write(out)
+//
+// # The page
+//
+// It is one file, and opens without a network: styles, scripts and data are in it, and
+// its Content-Security-Policy forbids all else. Without JavaScript there are still the
+// ladders, the summaries and the findings.
+//
+// Each part has an address, to link to: #c3 is connection 3, #c3-f12 its finding 12,
+// #c3-p4711 the FPDU in row 4711 of its table.
+//
+// # The data
+//
+// Numbers are kept and written by column: each as its difference from the one before it
+// in the same lane (mostly the direction), zigzag-coded as a varint of seven bits an
+// octet, least significant first, and the column in base64. An FPDU takes about 20
+// octets of memory and 25 on the page. js/data.js reads them.
+//
+// Memory is bounded by [Config]: what comes behind the bounds is counted, and the page
+// says so.
+package page

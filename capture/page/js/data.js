@@ -1,0 +1,207 @@
+// data.js: the data of a connection, from the columns on the page.
+
+// octetsOf decodes base64.
+function octetsOf(text) {
+  const chars = atob(text);
+  const octets = new Uint8Array(chars.length);
+  for (let i = 0; i < chars.length; i++) octets[i] = chars.charCodeAt(i);
+  return octets;
+}
+
+// A Column gives the numbers of a column in their order.
+class Column {
+  constructor(text) {
+    this.octets = octetsOf(text);
+    this.at = 0;
+    this.last = [0, 0, 0, 0];
+  }
+  // plain returns a number that was written as it is.
+  plain() {
+    let v = 0, scale = 1, octet;
+    do {
+      octet = this.octets[this.at++];
+      v += (octet & 127) * scale;
+      scale *= 128;
+    } while (octet & 128);
+    return v % 2 ? -(v + 1) / 2 : v / 2;
+  }
+  // next returns a number that was written as its difference from the last of its lane.
+  next(lane) { return this.last[lane] += this.plain(); }
+  // next32 is next of differences in 32 bits.
+  next32(lane) { return this.last[lane] = (this.last[lane] + this.plain()) >>> 0; }
+}
+
+// columnsOf makes readers of those members of an object that are columns.
+function columnsOf(of) {
+  const columns = {};
+  for (const [name, value] of Object.entries(of)) {
+    if (typeof value === "string") columns[name] = new Column(value);
+  }
+  return columns;
+}
+
+// lowerBound returns the first of n indices for which key is at least value.
+function lowerBound(n, value, key) {
+  let low = 0, high = n;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (key(middle) < value) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// rowsByDir sorts rows by their direction.
+function rowsByDir(n, dirOf) {
+  const all = [[], []];
+  for (let i = 0; i < n; i++) all[dirOf(i)].push(i);
+  return all.map((rows) => Uint32Array.from(rows));
+}
+
+// The flags of an FPDU, behind direction (1 bit), opcode (4) and state of the CRC (2).
+const HAS_SEGMENT = 1 << 7, TAGGED = 1 << 8, LAST = 1 << 9, BEGINS = 1 << 10, ENDS = 1 << 11,
+  IN_ERROR = 1 << 12, IS_RTR = 1 << 13, IS_REQUEST = 1 << 14;
+
+// Fpdus are those of a connection by row: each column is an array.
+class Fpdus {
+  constructor(json) {
+    const n = this.count = json.count, c = columnsOf(json);
+    this.omitted = json.omitted;
+    this.texts = json.texts || {};
+    this.flags = new Uint16Array(n);
+    this.offset = new Float64Array(n);
+    this.time = new Float64Array(n);
+    const names = ["size", "packet", "later", "length", "header", "cut", "a", "b", "c", "ulp"];
+    for (const name of names) this[name] = new Uint32Array(n);
+    const ends = [0, 0];
+    for (let i = 0; i < n; i++) {
+      const flags = this.flags[i] = c.flags.next(0), dir = flags & 1;
+      const lane = flags & TAGGED ? dir + 2 : dir;
+      this.offset[i] = ends[dir] + c.gap.plain();
+      this.size[i] = c.size.next(dir);
+      ends[dir] = this.offset[i] + this.size[i];
+      this.packet[i] = c.packet.next(dir);
+      this.later[i] = c.later.plain();
+      this.time[i] = c.time.next(0);
+      this.length[i] = c.length.next(dir);
+      this.cut[i] = c.cut.plain();
+      this.header[i] = c.header.next(lane);
+      for (const name of ["a", "b", "c", "ulp"]) this[name][i] = c[name].next32(lane);
+    }
+    this.byDir = rowsByDir(n, (i) => this.dir(i));
+    this.bad = this.byDir.map((rows) => rows.filter((i) => this.isBad(i)));
+    this.readRequests(json.requests);
+  }
+  readRequests(json) {
+    const c = columnsOf(json), names = ["size", "sinkSTag", "sinkHigh", "sinkLow", "srcSTag", "srcHigh", "srcLow"];
+    this.requests = new Map();
+    for (let i = 0; i < this.count; i++) {
+      if (!(this.flags[i] & IS_REQUEST)) continue;
+      const dir = this.dir(i);
+      this.requests.set(i, names.map((name) => c[name].next32(dir)));
+    }
+  }
+  dir(i) { return this.flags[i] & 1; }
+  end(i) { return this.offset[i] + this.size[i]; }
+  opcode(i) { return this.flags[i] & HAS_SEGMENT ? (this.flags[i] >> 1) & 15 : -1; }
+  crc(i) { return (this.flags[i] >> 5) & 3; }
+  has(i, flag) { return (this.flags[i] & flag) !== 0; }
+  isBad(i) { return this.has(i, IN_ERROR) || this.cut[i] > 0; }
+  // at returns the row with an octet of a direction, -1 if there is none.
+  at(dir, offset) {
+    const rows = this.byDir[dir];
+    const i = lowerBound(rows.length, offset + 1, (k) => this.offset[rows[k]]) - 1;
+    return i >= 0 && offset < this.end(rows[i]) ? rows[i] : -1;
+  }
+  // isBehind tells whether an octet may be in an FPDU that the page does not have.
+  isBehind(dir, offset) {
+    const rows = this.byDir[dir];
+    return this.omitted > 0 && (rows.length === 0 || offset >= this.end(rows[rows.length - 1]));
+  }
+  // near returns the row that begins at an octet, or before, or is the first one.
+  near(dir, offset) {
+    const rows = this.byDir[dir];
+    if (rows.length === 0) return -1;
+    return rows[Math.max(0, lowerBound(rows.length, offset + 1, (k) => this.offset[rows[k]]) - 1)];
+  }
+}
+
+// The orders of a TCP segment, as package capture numbers them.
+const ORDER_AHEAD = 2, ORDER_FILLS = 3, ORDER_REPEAT = 4, MATCH_DIFFERS = 2;
+
+// Segments are the TCP segments with octets.
+class Segments {
+  constructor(json) {
+    const n = this.count = json.count, c = columnsOf(json);
+    this.flags = new Uint8Array(n);
+    this.offset = new Float64Array(n);
+    this.time = new Float64Array(n);
+    for (const name of ["length", "packet", "repeated"]) this[name] = new Uint32Array(n);
+    const ends = [0, 0];
+    for (let i = 0; i < n; i++) {
+      const dir = (this.flags[i] = c.flags.next(0)) & 1;
+      this.offset[i] = ends[dir] + c.gap.plain();
+      this.length[i] = c.length.next(dir);
+      ends[dir] = this.offset[i] + this.length[i];
+      this.packet[i] = c.packet.next(dir);
+      this.time[i] = c.time.next(0);
+      this.repeated[i] = c.repeated.plain();
+    }
+    const sorted = (rows) => rows.sort((i, k) => this.offset[i] - this.offset[k] || i - k);
+    this.byDir = rowsByDir(n, (i) => this.flags[i] & 1).map(sorted);
+    this.odd = this.byDir.map((rows) => rows.filter((i) => this.isOdd(i)));
+    this.longest = this.byDir.map((rows) => rows.reduce((most, i) => Math.max(most, this.length[i]), 0));
+  }
+  end(i) { return this.offset[i] + this.length[i]; }
+  order(i) { return (this.flags[i] >> 1) & 7; }
+  match(i) { return (this.flags[i] >> 4) & 3; }
+  isOdd(i) { return this.order(i) > 1 || this.repeated[i] > 0; }
+  // over returns the rows that lie over a range of octets.
+  over(dir, from, to) {
+    const rows = this.byDir[dir], found = [];
+    let k = lowerBound(rows.length, from - this.longest[dir], (i) => this.offset[rows[i]]);
+    for (; k < rows.length && this.offset[rows[k]] < to; k++) {
+      if (this.end(rows[k]) > from) found.push(rows[k]);
+    }
+    return found;
+  }
+}
+
+// Markers are those of all FPDUs.
+class Markers {
+  constructor(json) {
+    const n = this.count = json.count, c = columnsOf(json);
+    this.flags = new Uint8Array(n);
+    this.offset = new Float64Array(n);
+    this.fpduptr = new Uint16Array(n);
+    for (let i = 0; i < n; i++) {
+      const dir = (this.flags[i] = c.flags.next(0)) & 1;
+      this.offset[i] = c.offset.next(dir);
+      this.fpduptr[i] = c.fpduptr.next(dir);
+    }
+    this.byDir = rowsByDir(n, (i) => this.flags[i] & 1);
+  }
+  isValid(i) { return !(this.flags[i] & 2); }
+  // within returns the rows of the markers in a range of octets.
+  within(dir, from, to) {
+    const rows = this.byDir[dir], key = (i) => this.offset[rows[i]];
+    return rows.slice(lowerBound(rows.length, from, key), lowerBound(rows.length, to, key));
+  }
+}
+
+// load reads the data of a connection, and its findings from the page's text.
+function load(article) {
+  const json = JSON.parse(document.getElementById(article.id + "-data").textContent);
+  const findings = [...article.querySelectorAll("li[data-finding]")].map((item) => ({
+    item,
+    number: Number(item.dataset.finding),
+    dir: Number(item.dataset.dir),
+    offset: Number(item.dataset.offset),
+    severity: item.dataset.severity,
+    text: item.querySelector("a").textContent.trim(),
+  }));
+  return {
+    article, findings,
+    number: json.number, ends: json.ends, end: json.end, spans: json.spans || [],
+    fpdus: new Fpdus(json.fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
+  };
+}

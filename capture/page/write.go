@@ -1,0 +1,251 @@
+package page
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Write writes the page. Call it once the capture is at its end.
+func (p *Page) Write(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 64<<10)
+	if err := head.ExecuteTemplate(b, "head", p.header()); err != nil {
+		return err
+	}
+	for _, c := range p.connections {
+		if err := p.writeConnection(b, c); err != nil {
+			return err
+		}
+	}
+	if err := head.ExecuteTemplate(b, "foot", p.foot()); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// header is what the page begins with.
+type header struct {
+	Name    string
+	Policy  string
+	Style   template.CSS
+	Totals  decode.Totals
+	Unshown int
+	Rows    []row
+}
+
+// A row is a connection in the list of them.
+type row struct {
+	Number  int
+	Ends    [2]string
+	Dialect string
+	Outcome string
+	Mode    string
+	FPDUs   uint64
+	counts
+}
+
+func (p *Page) header() header {
+	h := header{Name: p.cfg.Name, Policy: policy, Style: style, Totals: p.totals, Unshown: p.unshown}
+	for _, c := range p.connections {
+		h.Rows = append(h.Rows, rowOf(c.of))
+	}
+	return h
+}
+
+func rowOf(c *decode.Connection) row {
+	r := row{
+		Number: c.TCP.Number, Ends: ends(c), Dialect: dialect(c), Outcome: outcome(c), Mode: mode(c),
+		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs,
+		counts: counts{
+			Errors: c.Findings[decode.Error], Warnings: c.Findings[decode.Warning], Notes: c.Findings[decode.Note],
+		},
+	}
+	return r
+}
+
+// counts are those of findings.
+type counts struct{ Errors, Warnings, Notes uint64 }
+
+// Verdict is the counts in words.
+func (c counts) Verdict() string {
+	switch {
+	case c.Errors > 0:
+		return plural(c.Errors, "error")
+	case c.Warnings > 0:
+		return plural(c.Warnings, "warning")
+	}
+	return "good"
+}
+
+// Worst names the worst severity, for the style.
+func (c counts) Worst() string {
+	switch {
+	case c.Errors > 0:
+		return "error"
+	case c.Warnings > 0:
+		return "warning"
+	}
+	return "good"
+}
+
+func plural(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// article is a connection on the page, without its data.
+type article struct {
+	row
+	Summary  [][2]string
+	Ladder   drawing
+	Findings []found
+	Remarks  []string
+}
+
+// found is a finding on the page.
+type found struct {
+	decode.Finding
+	Number int
+	Time   string
+}
+
+// Arrow shows the direction.
+func (f found) Arrow() string { return arrow(f.Dir) }
+
+func (p *Page) writeConnection(w io.Writer, c *connection) error {
+	a := article{row: rowOf(c.of), Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
+	for i, f := range c.findings {
+		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: seconds(c.of, f.Packet)})
+	}
+	if err := head.ExecuteTemplate(w, "connection", a); err != nil {
+		return err
+	}
+	return writeData(w, fmt.Sprintf("c%d-data", c.of.TCP.Number), c.data())
+}
+
+// remarks says what is not shown.
+func (c *connection) remarks() (all []string) {
+	for _, l := range [...]struct {
+		shown   int
+		omitted uint64
+		what    string
+	}{
+		{c.fpdus.Count, c.fpdus.Omitted, "FPDUs"}, {c.segments.Count, c.segments.Omitted, "TCP segments"},
+		{c.markers.Count, c.markers.Omitted, "markers"}, {len(c.findings), c.omitted, "findings"},
+		{len(c.spans), c.spanned, "stretches of the streams that are no FPDUs"},
+	} {
+		if l.omitted > 0 {
+			all = append(all, fmt.Sprintf("Showing the first %d of %d %s. A page of this connection alone "+
+				"(--filter) has room for more.", l.shown, uint64(l.shown)+l.omitted, l.what))
+		}
+	}
+	return all
+}
+
+// data is what the scripts read of a connection.
+type data struct {
+	Number   int       `json:"number"`
+	Ends     [2]string `json:"ends"`
+	Start    [2]uint64 `json:"start"`
+	End      [2]uint64 `json:"end"` // of the streams
+	FPDUs    *fpdus    `json:"fpdus"`
+	Segments *segments `json:"segments"`
+	Markers  *markers  `json:"markers"`
+	Spans    []span    `json:"spans"`
+}
+
+func (c *connection) data() data {
+	return data{
+		Number: c.of.TCP.Number, Ends: ends(c.of),
+		Start: [2]uint64{c.of.Halves[0].Start, c.of.Halves[1].Start}, End: c.end,
+		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Spans: c.spans,
+	}
+}
+
+// writeData writes a block of data. JSON of Go has no "<" in strings, and so nothing in
+// it ends the element, or begins a comment.
+func writeData(w io.Writer, id string, v any) error {
+	if _, err := fmt.Fprintf(w, "<script type=\"application/json\" id=%q>", id); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "</script>\n")
+	return err
+}
+
+// foot is what the page ends with.
+type foot struct {
+	Opcodes [16]string
+	Script  template.JS
+}
+
+func (p *Page) foot() foot { return foot{Opcodes: opcodes(), Script: script} }
+
+// opcodes is the names of opcodes.
+func opcodes() (names [16]string) {
+	for i := range names {
+		names[i] = rdmap.Opcode(i).String()
+	}
+	return names
+}
+
+func ends(c *decode.Connection) [2]string {
+	return [2]string{c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String()}
+}
+
+func dialect(c *decode.Connection) string {
+	if c.Dialect == 0 {
+		return "not known"
+	}
+	return c.Dialect.String()
+}
+
+// outcome says what became of a startup.
+func outcome(c *decode.Connection) string {
+	switch {
+	case c.Midstream:
+		return fmt.Sprintf("startup not captured, %v confidence", c.Confidence)
+	case c.Rejected:
+		return "rejected"
+	case !c.Agreed:
+		return "startup not completed"
+	}
+	return fmt.Sprintf("agreed, revisions %d and %d", c.Revisions[c.Initiator], c.Revisions[c.Responder()])
+}
+
+// mode says what FPDUs have.
+func mode(c *decode.Connection) string {
+	if !c.Agreed && !c.Midstream {
+		return ""
+	}
+	s := "CRC off"
+	if c.CRC {
+		s = "CRC on"
+	}
+	switch c.Markers {
+	case [2]bool{true, true}:
+		return s + ", markers both ways"
+	case [2]bool{true, false}:
+		return s + ", markers " + arrow(capture.Forward)
+	case [2]bool{false, true}:
+		return s + ", markers " + arrow(capture.Backward)
+	}
+	return s + ", no markers"
+}
+
+func arrow(d capture.Dir) string { return [...]string{"→", "←"}[d&1] }
+
+// seconds is the time since the connection's first packet.
+func seconds(c *decode.Connection, p capture.Stamp) string {
+	return fmt.Sprintf("%.6f s", p.Time.Sub(c.TCP.First.Time).Seconds())
+}
