@@ -26,10 +26,14 @@ var mayImport = map[string][]string{
 	"":                 {"mpa", "ddp", "rdmap", "internal/memory", "internal/tcp", "internal/engine"},
 	"perf":             {"", "mpa", "ddp", "rdmap"},
 	"internal/rping":   {"", "mpa", "ddp", "rdmap"},
+	"internal/matrix":  {"", "mpa", "ddp", "rdmap"},
 	"internal/probe":   {"mpa", "ddp", "rdmap"},
+	"conform":          {"mpa", "ddp", "rdmap"},
+	"capture/decode":   {"mpa", "ddp", "rdmap", "capture"},
+	"capture/page":     {"rdmap", "capture", "capture/decode"},
 	"internal/testrig": {},
 	"*":                {"", "mpa", "ddp", "rdmap", "perf", "internal/rping", "internal/testrig"},
-	"cmd/iwarp":        {"", "mpa", "ddp", "rdmap", "perf", "internal/probe", "internal/rping"},
+	"cmd/iwarp":        {"", "mpa", "ddp", "rdmap", "capture", "capture/decode", "capture/page", "conform", "perf", "internal/matrix", "internal/probe", "internal/rping"},
 }
 
 // pure are the packages that hold protocol and do nothing else.

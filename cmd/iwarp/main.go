@@ -13,12 +13,16 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goiwarp/iwarp/internal/matrix"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 type cli struct {
+	Conform conformCmd `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
+	Decode  decodeCmd  `cmd:"" help:"Read a capture, and judge what is in it."`
+	Matrix  matrixCmd  `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
 	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
 	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
 	Rping   rpingCmd   `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
@@ -54,11 +58,13 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.Exit(func(int) { panic(helped{}) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
+		kong.Vars(startupVars()),
 		kong.Vars{
-			"rping_port":    strconv.Itoa(rping.DefaultPort),
-			"rping_size":    strconv.Itoa(rping.DefaultSize),
-			"perf_duration": perf.DefaultDuration.String(),
-			"probe_timeout": probe.DefaultTimeout.String(),
+			"matrix_timeout": matrix.DefaultTimeout.String(),
+			"rping_port":     strconv.Itoa(rping.DefaultPort),
+			"rping_size":     strconv.Itoa(rping.DefaultSize),
+			"perf_duration":  perf.DefaultDuration.String(),
+			"probe_timeout":  probe.DefaultTimeout.String(),
 		},
 	)
 	if err != nil {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
+)
+
+// decodeCmd tells what is said on the iWARP connections of a capture.
+type decodeCmd struct {
+	File    string `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -w - -s 0 tcp | iwarp decode -"`
+	Verbose bool   `short:"v" help:"One line for each FPDU."`
+	Hex     bool   `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
+	Filter  string `placeholder:"WHICH" help:"Only the connection of this number, or those of this host, or host:port."`
+	JSON    bool   `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
+	HTML    string `name:"html" placeholder:"FILE" help:"Write a page with ladders, a map of the streams, and the findings, too."`
+}
+
+// errFindings is a capture with findings of severity error.
+var errFindings = errors.New("findings of severity error")
+
+// Run decodes the capture.
+func (c *decodeCmd) Run(ctx context.Context, std streams) error {
+	want, err := filterOf(c.Filter)
+	if err != nil {
+		return err
+	}
+	in := io.Reader(os.Stdin)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it was read only
+		in = f
+	}
+	return c.decode(ctx, in, std, want)
+}
+
+// printer is a consumer that prints.
+type printer interface {
+	decode.Consumer
+	Flush() error
+	Totals(decode.Totals)
+}
+
+// decode decodes what is read, until its end or an interrupt.
+func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want func(*capture.Connection) bool) error {
+	var out printer = decode.NewText(std.out, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex})
+	if c.JSON {
+		out = decode.NewJSON(std.out, decode.JSONConfig{FPDUs: c.Verbose, Octets: c.Hex})
+	}
+	html, err := c.openHTML()
+	if err != nil {
+		return err
+	}
+	source := newLiveReader(ctx, in, out.Flush)
+	totals, err := decode.Run(source, decode.Config{Octets: c.Hex, Want: want}, html.with(out))
+	out.Totals(totals)
+	if failed := cmp.Or(out.Flush(), html.write(totals)); failed != nil {
+		return failed
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if n := totals.Findings[decode.Error]; n > 0 {
+		return fmt.Errorf("%w: %d", errFindings, n)
+	}
+	return nil
+}

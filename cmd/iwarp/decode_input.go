@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+
+	"github.com/goiwarp/iwarp/capture"
+)
+
+// liveBuffer is the octets that are read at once.
+const liveBuffer = 1 << 20
+
+// A liveReader reads from a source that may be slow, as standard input is: what was
+// found is printed before it waits, and an interrupt ends it.
+type liveReader struct {
+	ctx   context.Context
+	flush func() error
+	full  chan []byte // what was read
+	empty chan []byte // buffers to read into
+	err   error       // of the source, once full is closed
+	rest  []byte
+	last  []byte
+}
+
+// newLiveReader begins to read. After an interrupt the reading ends with the next octets
+// of the source, or with the program.
+func newLiveReader(ctx context.Context, from io.Reader, flush func() error) *liveReader {
+	r := &liveReader{ctx: ctx, flush: flush, full: make(chan []byte, 1), empty: make(chan []byte, 2)}
+	r.empty <- make([]byte, liveBuffer)
+	r.empty <- make([]byte, liveBuffer)
+	go r.pump(from)
+	return r
+}
+
+func (r *liveReader) pump(from io.Reader) {
+	defer close(r.full)
+	for {
+		b := <-r.empty
+		n, err := from.Read(b[:liveBuffer])
+		r.err = err
+		select {
+		case r.full <- b[:n]:
+		case <-r.ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read returns what was read of the source. The error after an interrupt is
+// context.Canceled.
+func (r *liveReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.last != nil {
+			r.empty <- r.last
+			r.last = nil
+		}
+		if err := r.wait(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func (r *liveReader) wait() error {
+	select {
+	case b, ok := <-r.full:
+		return r.got(b, ok)
+	case <-r.ctx.Done():
+		return context.Canceled
+	default:
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	select {
+	case b, ok := <-r.full:
+		return r.got(b, ok)
+	case <-r.ctx.Done():
+		return context.Canceled
+	}
+}
+
+func (r *liveReader) got(b []byte, ok bool) error {
+	switch {
+	case !ok && r.err != nil:
+		return r.err
+	case !ok:
+		return context.Canceled
+	}
+	r.rest, r.last = b, b
+	return nil
+}
+
+// filterOf returns what --filter lets through: a number, a host, or host:port.
+func filterOf(which string) (func(*capture.Connection) bool, error) {
+	if which == "" {
+		return nil, nil
+	}
+	if n, err := strconv.Atoi(which); err == nil {
+		return func(c *capture.Connection) bool { return c.Number == n }, nil
+	}
+	if host, err := netip.ParseAddr(which); err == nil {
+		return func(c *capture.Connection) bool {
+			return c.Halves[0].Addr.Addr() == host || c.Halves[1].Addr.Addr() == host
+		}, nil
+	}
+	end, err := netip.ParseAddrPort(which)
+	if err != nil {
+		return nil, fmt.Errorf("--filter %q: want the number of a connection, an IP address, or address:port", which)
+	}
+	return func(c *capture.Connection) bool { return c.Halves[0].Addr == end || c.Halves[1].Addr == end }, nil
+}

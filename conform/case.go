@@ -1,0 +1,124 @@
+package conform
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A Case is one dialogue with the peer under test, and what the peer must do in it.
+type Case struct {
+	// ID is "group/name", in lower case. It is unique, and stays what it is.
+	ID string
+	// Requirements are the project's IDs of what is tested, such as "Q13".
+	Requirements []string
+	// Section is where the document says so, such as "RFC 5044 7.1.2".
+	Section string
+	// Role is that of the peer under test: where it is the Responder we connect,
+	// where it is the Initiator we listen.
+	Role mpa.Role
+	// Dialects are those that the case can be run in. If empty, all.
+	Dialects []mpa.Dialect
+	// App is what the peer's application must be.
+	App App
+	// Slow: the case waits for the peer's own timeouts.
+	Slow bool
+	// Unsafe says how the case may harm a peer that is not up to it, beyond the
+	// connection; empty if it cannot.
+	Unsafe string
+	// Text is one sentence: what we do and what the peer must do.
+	Text string
+	// Run is the dialogue. It returns if the peer passes, and leaves by one of the
+	// Session's verdicts otherwise.
+	Run func(*Session)
+}
+
+// speaks reports whether the case can be run in a dialect.
+func (c *Case) speaks(d mpa.Dialect) bool {
+	return len(c.Dialects) == 0 || slices.Contains(c.Dialects, d)
+}
+
+// App is the application on the peer's side, which carries a dialogue beyond the
+// startup.
+type App uint8
+
+// The applications.
+const (
+	// AppNone is any, or none that we know: startup only.
+	AppNone App = iota
+	// AppRping is rdma-core's rping, or the command iwarp rping: rping -s where
+	// the peer is the Responder, rping -c where it is the Initiator.
+	AppRping
+)
+
+var appNames = [...]string{"none", "rping"}
+
+// String returns "none" or "rping".
+func (a App) String() string {
+	if int(a) < len(appNames) {
+		return appNames[a]
+	}
+	return fmt.Sprintf("app %d", uint8(a))
+}
+
+// MarshalText returns what String does.
+func (a App) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText takes what String returns.
+func (a *App) UnmarshalText(b []byte) error {
+	i := slices.Index(appNames[:], strings.ToLower(string(b)))
+	if i < 0 {
+		return fmt.Errorf("conform: no application %q: one of %s", b, strings.Join(appNames[:], ", "))
+	}
+	*a = App(i)
+	return nil
+}
+
+// Verdict is how a case ended.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Pass          Verdict = iota + 1
+	Fail                  // the peer breaks the rule
+	NotApplicable         // the case does not fit the peer, or was not asked for
+	Inconclusive          // the dialogue did not get as far as the rule
+)
+
+var verdictNames = [...]string{"none", "pass", "fail", "not applicable", "inconclusive"}
+
+// String returns, for instance, "not applicable".
+func (v Verdict) String() string {
+	if int(v) < len(verdictNames) {
+		return verdictNames[v]
+	}
+	return fmt.Sprintf("verdict %d", uint8(v))
+}
+
+// MarshalText returns what String does.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// operation reports whether the case is about what comes behind the startup.
+func (c *Case) operation() bool {
+	group, _, _ := strings.Cut(c.ID, "/")
+	switch group {
+	case "fpdu", "ddp", "rdmap", "terminate":
+		return true
+	}
+	return false
+}
+
+// Cases returns all cases, in the order in which they are run.
+func Cases() []Case {
+	return slices.Concat(
+		requestFraming(), requestKeys(), requestRevisions(), requestFlags(), requestPrivateData(), requestEnds(),
+		requestDepths(), requestModels(), requestReady(), requestData(),
+		rtrRequests(), revision0Requests(), startKeyRequests(),
+		replyFraming(), replyKeys(), replyRevisions(), replyFlags(), replyPrivateData(), replyRejects(), replyEnds(),
+		replyDepths(), replyModels(), replyData(),
+		rtrReplies(), revision0Replies(), startKeyReplies(),
+		operationCases(),
+	)
+}

@@ -1,0 +1,214 @@
+package conform_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A setup is our endpoint as the peer under test.
+type setup struct {
+	role    mpa.Role
+	dialect mpa.Dialect
+	offer   mpa.Offer
+	// between, if it is set, is put between the suite and the endpoint.
+	between func(suite, endpoint net.Conn)
+}
+
+// peer starts the endpoint and returns it, and what stops it.
+func (c setup) peer(t *testing.T) (conform.Peer, func()) {
+	if c.role == mpa.RoleResponder {
+		return c.responder(t)
+	}
+	p := &client{setup: c}
+	return p, p.Release
+}
+
+// connect returns the suite's end of a connection and the endpoint's.
+func (c *setup) connect(tasks *sync.WaitGroup) (suite, endpoint net.Conn) {
+	near, far := newConns()
+	if c.between == nil {
+		return near, far
+	}
+	inner, own := newConns()
+	tasks.Go(func() { c.between(far, inner) })
+	return near, own
+}
+
+// server is rping -s of ours.
+type server struct {
+	setup
+	ln    *memListener
+	tasks sync.WaitGroup
+}
+
+func (c setup) responder(t *testing.T) (conform.Peer, func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &server{setup: c, ln: newMemListener()}
+	ln := iwarp.NewListener(s.ln, iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044, mpa.DialectRFC6581, mpa.DialectRevision0}})
+	quiet := log.New(io.Discard, "", 0)
+	s.tasks.Go(func() {
+		cfg := rping.ServerConfig{Config: rping.Config{MPA: c.offer, Out: quiet, Err: quiet}, Persistent: true}
+		if err := rping.Serve(ctx, ln, cfg); err != nil {
+			t.Errorf("rping: %v", err)
+		}
+	})
+	return s, func() {
+		cancel()
+		ln.Close()
+		s.tasks.Wait()
+	}
+}
+
+func (s *server) Connect(ctx context.Context) (net.Conn, error) {
+	suite, endpoint := s.connect(&s.tasks)
+	return suite, s.ln.offer(ctx, endpoint)
+}
+
+func (s *server) Again(context.Context) (net.Conn, error) {
+	return nil, errors.New("a Responder does not connect")
+}
+
+func (s *server) Release() {}
+
+// client is rping -c of ours, once for each connection.
+type client struct {
+	setup
+	cancel context.CancelFunc
+	again  chan net.Conn
+	tasks  sync.WaitGroup
+}
+
+func (p *client) Connect(ctx context.Context) (net.Conn, error) {
+	p.Release()
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.again = make(chan net.Conn)
+	suite, endpoint := p.connect(&p.tasks)
+	p.tasks.Go(func() { p.run(ctx, endpoint) })
+	return suite, nil
+}
+
+func (p *client) Again(ctx context.Context) (net.Conn, error) {
+	select {
+	case c := <-p.again:
+		return c, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *client) Release() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.tasks.Wait()
+}
+
+// run pings once, and tries again with revision 1 as a Dialer does.
+func (p *client) run(ctx context.Context, c net.Conn) {
+	offer := p.offer
+	offer.Dialect = p.dialect
+	err := ping(ctx, c, offer)
+	var failed *mpa.StartupError
+	var rejected *iwarp.RejectError
+	if errors.As(err, &rejected) {
+		rejected.Conn.Close()
+	}
+	if errors.As(err, &failed) && failed.Fallback || rejected != nil && rejected.Fallback {
+		suite, endpoint := p.connect(&p.tasks)
+		select {
+		case p.again <- suite:
+			offer.Dialect = mpa.DialectRFC5044
+			_ = ping(ctx, endpoint, offer)
+		case <-ctx.Done():
+			suite.Close()
+			endpoint.Close()
+		}
+	}
+}
+
+// ping is one ping of rping as client, over a connection that is there already.
+func ping(ctx context.Context, c net.Conn, offer mpa.Offer) error {
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	pd, err := rnic.AllocPD()
+	if err != nil {
+		return err
+	}
+	const access = iwarp.LocalWrite | iwarp.RemoteRead | iwarp.RemoteWrite
+	text := conform.PingText()
+	source, err := pd.Register(text, access)
+	if err != nil {
+		return err
+	}
+	sink, err := pd.Register(make([]byte, len(text)), access)
+	if err != nil {
+		return err
+	}
+	in, err := pd.Register(make([]byte, rping.AdvertLen), access)
+	if err != nil {
+		return err
+	}
+	offer.IRD, offer.ORD = 1, 1
+	d := iwarp.Dialer{PD: pd, MPA: offer, QP: iwarp.QPConfig{RecvDepth: 2}}
+	d.Prepare = func(qp *iwarp.QP) error {
+		for range 2 {
+			if err := qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{in.Slice(0, in.Len())}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	qp, err := d.Initiate(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer qp.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-qp.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for _, mr := range []*iwarp.MR{source, sink} {
+		if err := exchange(ctx, qp, pd, mr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exchange tells the server of a buffer and waits for its go ahead.
+func exchange(ctx context.Context, qp *iwarp.QP, pd *iwarp.PD, mr *iwarp.MR) error {
+	advert := rping.Advert{Remote: mr.Remote(0), Length: uint32(mr.Len())}
+	out, err := pd.Register(advert.Append(nil), iwarp.LocalWrite)
+	if err != nil {
+		return err
+	}
+	if err := qp.Send(ctx, out.Slice(0, out.Len())); err != nil {
+		return err
+	}
+	var wc [1]iwarp.WC
+	for qp.RecvCQ().Poll(wc[:]) == 0 {
+		if err := qp.RecvCQ().Wait(ctx); err != nil {
+			return err
+		}
+	}
+	if wc[0].Err() != nil {
+		return fmt.Errorf("receive: %w", wc[0].Err())
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package conform
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// emptyWriteLen is the length of an FPDU with an empty Write in it, without markers.
+const emptyWriteLen = 20
+
+const alignment = "RFC 5044 5.1, 6"
+
+// fpduStream cuts the stream of FPDUs into TCP segments in other ways.
+func fpduStream() []Case {
+	return slices.Concat(
+		either("fpdu", "split-each", "R02 R04", alignment,
+			"An FPDU may be split between TCP segments behind each octet in front of its CRC.", func(d *dialogue) {
+				for at := 1; at <= emptyWriteLen-crcLen; at++ {
+					b := d.FrameULPDU(d.emptyWrite())
+					d.use().fpdus++
+					d.SendSplit("empty Write", b[:at], b[at:])
+				}
+				d.works()
+			}),
+		eitherRping("fpdu", "split-pad", "R04 F01", alignment,
+			"An FPDU that is split before, within and behind its pad of three octets is taken.", func(d *dialogue) { d.splitEnd(13, 8, crcLen) }),
+		eitherRping("fpdu", "split-crc", "R04 F04", alignment,
+			"An FPDU that is split before and within its CRC is taken.", func(d *dialogue) { d.splitEnd(16, 5, 0) }),
+		eitherRping("fpdu", "octets", "R02 R04", alignment,
+			"FPDUs that come octet by octet are taken.", func(d *dialogue) {
+				d.exchange(13, func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte) {
+					h := d.Header(op)
+					h.STag, h.TO = stag, to
+					d.use().fpdus++
+					d.SendOctets(text, d.FrameULPDU(append(h.Append(nil), payload...)))
+				})
+			}),
+		either("fpdu", "packed", "R02 R04 F02", alignment,
+			"Several FPDUs in one TCP segment are taken, each by itself.", func(d *dialogue) {
+				d.sendOctets("an empty Write, a zero-length Read Request, an empty Write",
+					d.FrameULPDU(d.emptyWrite()), d.FrameULPDU(d.emptyRead()), d.FrameULPDU(d.emptyWrite()))
+				d.answersRead()
+				d.works()
+			}),
+		either("fpdu", "packed-unaligned", "R04", alignment,
+			"TCP segments that hold the end of one FPDU and the beginning of another are taken.", func(d *dialogue) {
+				var all []byte
+				for range 8 {
+					all = append(all, d.FrameULPDU(d.emptyWrite())...)
+				}
+				d.use().fpdus++
+				d.SendSplit("eight FPDUs, in segments of 27 octets", slices.Collect(slicesOf(all, 27))...)
+				d.works()
+			}),
+	)
+}
+
+// splitEnd splits a tagged segment of n octets of payload behind each octet from its
+// last but so many on, up to another.
+func (d *dialogue) splitEnd(n, first, last int) {
+	d.exchange(n, func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte) {
+		h := d.Header(op)
+		h.STag, h.TO = stag, to
+		b := d.FrameULPDU(append(h.Append(nil), payload...))
+		from, behind := len(b)-first, len(b)-last
+		pieces := slices.Concat([][]byte{b[:from]}, slices.Collect(slicesOf(b[from:behind], 1)), slices.Collect(slicesOf(b[behind:], crcLen)))
+		d.use().fpdus++
+		d.SendSplit(text, pieces...)
+	})
+}
+
+// fpduSizes sends large FPDUs, with what the peer must refuse once it has understood
+// it: that it has, is in its Terminate.
+func fpduSizes() []Case {
+	var cases []Case
+	for _, n := range []int{128, 516, 1442} {
+		cases = append(cases, either("fpdu", fmt.Sprintf("size-%d", n), "F01 F12 R07", fpduFormat,
+			fmt.Sprintf("A ULPDU of %d octets is understood: as a Write to an unknown STag it is refused for that.", n), func(d *dialogue) {
+				d.sendLarge(n)
+				r := d.refuses("the FPDU is in order, and its STag is not", badSTag...)
+				d.Want(!r.HasLength || r.Layout != rdmap.LayoutRFC || int(r.SegmentLength) == n, fmt.Sprintf("DDP Segment Length %d", n), r)
+			})...)
+	}
+	for _, n := range []int{4114, 16 << 10, mpa.MaxMULPDU} {
+		cases = append(cases, either("fpdu", fmt.Sprintf("size-%d", n), "F01 F12 S02", "RFC 5044 4.1, 4.5",
+			fmt.Sprintf("A ULPDU of %d octets, which may be larger than any of this path, is understood, or ends the connection in order.", n), func(d *dialogue) {
+				d.sendLarge(n)
+				d.refused(orCloses, "the FPDU is in order but for its size, and its STag is not", slices.Concat(badSTag, []rdmap.Code{
+					rdmap.CodeMPACRC, rdmap.CodeMPAMarker, rdmap.CodeMPALocalCatastrophic, rdmap.CodeDDPLocalCatastrophic,
+				})...)
+			})...)
+	}
+	return cases
+}
+
+func (d *dialogue) sendLarge(n int) {
+	d.SendTagged("Write to an unknown STag", rdmap.OpWrite, d.strangeSTag(), 0, make([]byte, n-14))
+}
+
+// strangeSTag is an STag that the peer has not told us of.
+func (d *dialogue) strangeSTag() uint32 { return d.source.STag ^ 0x5bad5bad }
+
+const fpduClose = "RFC 5044 7.2, 8"
+
+// fpduEnds ends the connection in the middle of something.
+func fpduEnds() []Case {
+	half := func(d *dialogue) {
+		b := d.FrameULPDU(d.emptyRead())
+		d.sendOctets("half an FPDU", b[:len(b)/2])
+	}
+	return slices.Concat(
+		either("fpdu", "fin-within", "Q15 Q16 R08", fpduClose,
+			"A FIN in the middle of an FPDU ends the connection, and the FPDU is not taken.", func(d *dialogue) {
+				half(d)
+				d.CloseWrite()
+				d.refused(orCloses, "the FPDU cannot become whole")
+			}),
+		either("fpdu", "fin-behind-crc", "Q15 Q16 R01", fpduClose,
+			"A FIN behind an FPDU without its CRC ends the connection, and the FPDU is not taken.", func(d *dialogue) {
+				b := d.FrameULPDU(d.emptyRead())
+				d.sendOctets("FPDU without its CRC", b[:len(b)-crcLen])
+				d.CloseWrite()
+				d.refused(orCloses, "the FPDU cannot become whole")
+			}),
+		either("fpdu", "reset-within", "Q16 Z08", fpduClose,
+			"A RST in the middle of an FPDU ends this connection, and no other.", func(d *dialogue) {
+				half(d)
+				d.Reset()
+				d.afresh()
+			}),
+		either("fpdu", "fin", "Q15 R08 D32", fpduClose,
+			"A FIN between FPDUs is answered by a FIN, and not by a Terminate.", func(d *dialogue) {
+				d.works()
+				d.CloseWrite()
+				d.gracefully()
+			}),
+	)
+}
+
+// gracefully sees that the peer closes its half, and has no error to tell of.
+func (d *dialogue) gracefully() {
+	const expected = "a FIN: half connections close as TCP does"
+	for d.look(d.opts.Timeout) == sightOctets {
+		if seg := d.Segment(expected); rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate {
+			d.Failf(expected, "%s", describeSegment(&seg))
+		}
+	}
+	d.Want(d.link.end == endFIN, expected, d.link.end)
+}
+
+// afresh sees that another connection works.
+func (d *dialogue) afresh() {
+	d.Reconnect()
+	d.begin().works()
+}

@@ -1,0 +1,190 @@
+package conform
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+var errNoInitiator = errors.New("conform: a Responder does not connect by itself")
+
+// A ListenPeer is an Initiator that connects to us. With a Command it is started for
+// each connection that a case needs and ended behind the case; without, it has to
+// come again by itself.
+type ListenPeer struct {
+	ln      *net.TCPListener
+	command []string
+	wait    time.Duration
+
+	running *process
+}
+
+// DefaultWait is how long a ListenPeer waits for the peer to connect.
+const DefaultWait = time.Minute
+
+// Listen listens on a TCP address for a peer. In the words of command, {host} and
+// {port} stand for the address. wait bounds the wait for a connection; if zero,
+// DefaultWait.
+func Listen(ctx context.Context, addr string, command []string, wait time.Duration) (*ListenPeer, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	p := &ListenPeer{ln: ln.(*net.TCPListener), wait: cmp.Or(wait, DefaultWait)}
+	host, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	for _, word := range command {
+		p.command = append(p.command, strings.NewReplacer("{host}", host, "{port}", port).Replace(word))
+	}
+	return p, nil
+}
+
+// Addr returns the address listened on.
+func (p *ListenPeer) Addr() net.Addr { return p.ln.Addr() }
+
+// Close ends listening.
+func (p *ListenPeer) Close() error {
+	p.Release()
+	return p.ln.Close()
+}
+
+// Connect starts the command, if there is one, and waits for the peer. Connections
+// that came before are closed: they belong to a case that is over.
+func (p *ListenPeer) Connect(ctx context.Context) (net.Conn, error) {
+	p.Release()
+	p.drain()
+	if len(p.command) > 0 {
+		var err error
+		if p.running, err = start(p.command); err != nil {
+			return nil, err
+		}
+		// Nobody will come when the command has ended.
+		defer p.running.afterEnd(func() { _ = p.ln.SetDeadline(time.Now().Add(lastCall)) })()
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	c, err := p.accept(ctx)
+	if err != nil && p.running != nil {
+		err = fmt.Errorf("%w; the command %q: %s", err, strings.Join(p.command, " "), p.running.outcome())
+	}
+	return c, err
+}
+
+// lastCall is how much later than its end a command's connection may be accepted.
+const lastCall = 100 * time.Millisecond
+
+// Again waits for another connection of the same peer.
+func (p *ListenPeer) Again(ctx context.Context) (net.Conn, error) { return p.accept(ctx) }
+
+func (p *ListenPeer) accept(ctx context.Context) (net.Conn, error) {
+	if err := p.ln.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = p.ln.SetDeadline(time.Unix(1, 0)) })()
+	return p.ln.Accept()
+}
+
+// drain closes connections that nobody has waited for.
+func (p *ListenPeer) drain() {
+	for {
+		_ = p.ln.SetDeadline(time.Now().Add(segmentGap))
+		c, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		_ = c.Close()
+	}
+}
+
+// Release ends the command.
+func (p *ListenPeer) Release() {
+	if p.running != nil {
+		p.running.kill()
+		p.running = nil
+	}
+}
+
+// process is a command that plays the peer.
+type process struct {
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	output lockedBuffer
+	err    error // once ended is closed
+}
+
+func start(command []string) (*process, error) {
+	p := &process{cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// afterEnd calls f when the process ends; stop says that it need not any more.
+func (p *process) afterEnd(f func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-p.ended:
+			f()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// outcome says how the process ended, and what it printed last.
+func (p *process) outcome() string {
+	select {
+	case <-p.ended:
+	default:
+		return "still running"
+	}
+	text := "ended"
+	if p.err != nil {
+		text = p.err.Error()
+	}
+	if last := p.output.lastLine(); last != "" {
+		text += ": " + last
+	}
+	return text
+}
+
+// lockedBuffer keeps what a process prints.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) lastLine() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(b.buf.String()), "\n")
+	return lines[len(lines)-1]
+}

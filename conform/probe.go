@@ -1,0 +1,61 @@
+package conform
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// probe returns why a Responder's cases do not fit it: that it does not know the
+// dialect; empty if it does. An Initiator says so itself, in every case.
+func (o *Options) probe(ctx context.Context) string {
+	if o.Role == mpa.RoleInitiator {
+		return ""
+	}
+	c := Case{ID: "probe", Role: o.Role, Run: probe}
+	res := o.run(ctx, c)
+	if res.Verdict == Pass {
+		return ""
+	}
+	if o.Dialect == mpa.DialectRFC5044 || o.Dialect == mpa.DialectRFC6581 && !o.plain(ctx) {
+		return "" // the cases will tell
+	}
+	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(&res))
+}
+
+func cause(res *Result) string {
+	if res.Verdict == Fail {
+		return "expected " + res.Expected + ", got " + res.Got
+	}
+	return res.Why
+}
+
+// plain reports whether the peer takes a Request of RFC 5044.
+func (o *Options) plain(ctx context.Context) bool {
+	simple := *o
+	simple.Dialect = mpa.DialectRFC5044
+	res := simple.run(ctx, Case{ID: "probe", Role: o.Role, Run: probe})
+	return res.Verdict == Pass
+}
+
+// probe looks for an answer in the dialect, however faulty.
+func probe(s *Session) {
+	if s.Dialect() == mpa.DialectStartKey {
+		s.SendKey("Start Key", mpa.StartKeyFields{C: true})
+		s.PeerKey("a Start Key")
+		return
+	}
+	q := s.Request()
+	if s.Dialect() == mpa.DialectRtr {
+		q.Res = 1 // some peers repeat all bits that they do not know, S among them
+	}
+	s.Send("Request", q.Octets())
+	r := s.PeerReply("a Reply")
+	switch s.Dialect() {
+	case mpa.DialectRtr:
+		s.Want(r.Rev() == 1 && r.S() && r.Res() == 0, "a Reply of revision 1 with S=1 and reserved bits zero", r)
+	case mpa.DialectRevision0:
+		s.Want(r.Rev() == 0 && !r.R(), "an accepting Reply of revision 0", r)
+	}
+}

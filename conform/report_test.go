@@ -1,0 +1,180 @@
+package conform_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// results are one of each verdict.
+func results() []conform.Result {
+	c := conform.Case{
+		ID: "startup/req-r", Requirements: []string{"Q05", "Q06"}, Section: "RFC 5044 7.1.1",
+		Role: mpa.RoleResponder, Text: "R is not checked.",
+	}
+	other := c
+	other.ID, other.Requirements = "rtr/req-write", []string{"E09"}
+	return []conform.Result{
+		{Case: c, Verdict: conform.Pass, Took: 1500 * time.Microsecond},
+		{
+			Case: c, Verdict: conform.Fail, Expected: "a Reply", Got: "a | FIN", Took: time.Second,
+			Dialogue: []conform.Entry{
+				{At: time.Millisecond, Kind: conform.Sent, Text: "Request", Octets: []byte("MPA ID Req Frame\x00")},
+				{At: 2 * time.Millisecond, Kind: conform.Saw, Text: "the connection is closed by FIN"},
+			},
+		},
+		{Case: other, Verdict: conform.NotApplicable, Why: "no such thing"},
+		{Case: other, Verdict: conform.Inconclusive, Why: "did not get that far"},
+	}
+}
+
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestPrinter(t *testing.T) {
+	var b bytes.Buffer
+	p := conform.NewPrinter(&b, false)
+	var sum conform.Summary
+	for _, r := range results() {
+		p.Result(&r)
+		sum.Add(r.Verdict)
+	}
+	p.Summary(&sum)
+	same(t, b.String(), `
+pass           startup/req-r                      Q05 Q06
+fail           startup/req-r                      Q05 Q06
+    R is not checked. (RFC 5044 7.1.1)
+        1.000 ms -> Request
+                   4d 50 41 20 49 44 20 52 65 71 20 46 72 61 6d 65
+                   00
+        2.000 ms .. the connection is closed by FIN
+    expected: a Reply
+    got:      a | FIN
+not applicable rtr/req-write                      E09  (no such thing)
+inconclusive   rtr/req-write                      E09  (did not get that far)
+1 passed, 1 failed, 1 not applicable, 1 inconclusive
+`)
+}
+
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	for _, r := range results()[1:3] {
+		if err := conform.WriteJSON(&b, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, b.String(), `
+{"id":"startup/req-r","requirements":["Q05","Q06"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"fail","expected":"a Reply","got":"a | FIN","took_ms":1000,"dialogue":[{"at_ms":1,"kind":"sent","text":"Request","octets":"4d504120494420526571204672616d6500"},{"at_ms":2,"kind":"saw","text":"the connection is closed by FIN"}]}
+{"id":"rtr/req-write","requirements":["E09"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"not applicable","why":"no such thing","took_ms":0,"dialogue":[]}
+`)
+	for line := range bytes.Lines(b.Bytes()) {
+		if !json.Valid(line) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	var b bytes.Buffer
+	if err := conform.WriteJUnit(&b, "iwarp conform", results()); err != nil {
+		t.Fatal(err)
+	}
+	var suite struct {
+		Name     string `xml:"name,attr"`
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Skipped  int    `xml:"skipped,attr"`
+		Time     string `xml:"time,attr"`
+		Cases    []struct {
+			Class   string `xml:"classname,attr"`
+			Name    string `xml:"name,attr"`
+			Failure *struct {
+				Message string `xml:"message,attr"`
+				Text    string `xml:",chardata"`
+			} `xml:"failure"`
+			Skipped *struct {
+				Message string `xml:"message,attr"`
+			} `xml:"skipped"`
+		} `xml:"testcase"`
+	}
+	if err := xml.Unmarshal(b.Bytes(), &suite); err != nil {
+		t.Fatal(err)
+	}
+	if suite.Name != "iwarp conform" || suite.Tests != 4 || suite.Failures != 1 || suite.Skipped != 2 || suite.Time != "1.002" {
+		t.Errorf("suite: %+v", suite)
+	}
+	c := suite.Cases
+	if len(c) != 4 || c[1].Class != "conform.startup" || c[1].Name != "req-r" || c[0].Failure != nil || c[0].Skipped != nil {
+		t.Fatalf("cases: %+v", c)
+	}
+	if c[1].Failure == nil || c[1].Failure.Message != "expected a Reply, got a | FIN" || !strings.Contains(c[1].Failure.Text, "-> Request") {
+		t.Errorf("failure: %+v", c[1].Failure)
+	}
+	if c[3].Skipped == nil || c[3].Skipped.Message != "inconclusive: did not get that far" {
+		t.Errorf("skipped: %+v", c[3].Skipped)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	var b bytes.Buffer
+	report := conform.Report{Title: "Responder", Results: results()}
+	if err := report.WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	same(t, b.String(), `
+## Responder
+
+1 passed, 1 failed, 1 not applicable, 1 inconclusive.
+
+| case | requirement | document | verdict | why |
+|---|---|---|---|---|
+| `+"`startup/req-r`"+` | Q05 Q06 | RFC 5044 7.1.1 | pass |  |
+| `+"`startup/req-r`"+` | Q05 Q06 | RFC 5044 7.1.1 | fail | expected a Reply; got a \| FIN |
+| `+"`rtr/req-write`"+` | E09 | RFC 5044 7.1.1 | not applicable | no such thing |
+| `+"`rtr/req-write`"+` | E09 | RFC 5044 7.1.1 | inconclusive | did not get that far |
+`)
+}
+
+func TestList(t *testing.T) {
+	var b bytes.Buffer
+	conform.List(&b, []conform.Case{
+		{ID: "a/b", Requirements: []string{"Q01"}, Section: "RFC 5044 7", Role: mpa.RoleResponder, Text: "One."},
+		{
+			ID: "c/d", Requirements: []string{"E01"}, Section: "RFC 6581 9", Role: mpa.RoleInitiator, Text: "Two.",
+			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRtr}, App: conform.AppRping, Slow: true, Unsafe: "it may crash",
+		},
+	})
+	same(t, b.String(), `
+a/b  (peer responder)
+    Q01  RFC 5044 7
+    One.
+c/d  (peer initiator, rfc6581, rtr2007, application rping, slow, unsafe)
+    E01  RFC 6581 9
+    Two.
+    unsafe: it may crash
+`)
+}
+
+// TestLongOctets shows that a long entry is cut in text, and whole in JSON.
+func TestLongOctets(t *testing.T) {
+	e := conform.Entry{Kind: conform.Received, Text: "much", Octets: make([]byte, 1000)}
+	if s := e.String(); !strings.Contains(s, "... and 904 more") || strings.Count(s, "\n") != 7 {
+		t.Errorf("got %s", s)
+	}
+	b, err := json.Marshal(e)
+	if err != nil || len(b) < 2000 {
+		t.Errorf("%d octets of JSON, %v", len(b), err)
+	}
+}

@@ -1,0 +1,178 @@
+package conform
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// open begins Full Operation behind Request and Reply, opens it with the RTR
+// indication or the Rtr frame, and sees that the connection stays open.
+func (s *Session) open(q Startup, r mpa.StartupFrame) {
+	s.Enter(q.Octets(), r)
+	s.ready(r)
+	s.ExpectNothing("the connection is established, and nothing was asked of the peer")
+}
+
+// accept sends a Request that must be accepted, and opens the connection.
+func (s *Session) accept(q Startup, because string) mpa.StartupFrame {
+	s.Send("Request", q.Octets())
+	r := s.PeerAccepts(because)
+	s.open(q, r)
+	return r
+}
+
+// again sees that the peer still takes connections.
+func (s *Session) again() {
+	s.Reconnect()
+	s.accept(s.Request(), "the peer still takes ordinary Requests")
+}
+
+const framing = "RFC 5044 7.1.2"
+
+func requestFraming() []Case {
+	cases := []Case{
+		toResponder("startup/req-whole", "Q01 Q09", framing,
+			"A Request in one write is answered by a well-formed Reply.", requestWhole),
+		toResponder("startup/req-waits", "Q09", framing,
+			"The Responder sends nothing before it has a Request.", func(s *Session) {
+				s.ExpectNothing("it MUST wait until a Request is received")
+				s.accept(s.Request(), "the Request is an ordinary one")
+			}),
+		toResponder("startup/req-octets", "Q13 Q14", framing,
+			"A Request that comes octet by octet is accepted.", func(s *Session) {
+				q := s.withText(3)
+				s.SendOctets("Request", q.Octets())
+				s.open(q, s.PeerAccepts("segmentation has no meaning"))
+			}),
+		toResponder("startup/req-pd-waits", "Q08 Q13", framing,
+			"The Reply waits for the last octet of Private Data.", requestLate),
+		toResponder("startup/req-pipelined", "Q13", framing,
+			"An FPDU in one segment with the Request, which is not allowed, is taken as such or closes the connection.", requestPipelined).in(rfcs()...),
+	}
+	for _, at := range []struct {
+		name  string
+		octet int
+		text  string
+	}{
+		{"key", 8, "within its key"}, {"after-key", 16, "behind its key"}, {"header", 19, "within PD_Length"},
+		{"after-header", 20, "behind its header"}, {"pd", 26, "within its Private Data"},
+	} {
+		cases = append(cases, toResponder("startup/req-split-"+at.name, "Q13 Q14", framing,
+			fmt.Sprintf("A Request that is split %s is accepted.", at.text), func(s *Session) {
+				q := s.withText(8)
+				b := q.Octets()
+				s.SendSplit("Request", b[:at.octet], b[at.octet:])
+				s.open(q, s.PeerAccepts("segmentation has no meaning"))
+			}))
+	}
+	return all(frames(), cases...)
+}
+
+// withText returns a Request with n octets of private data of the ULP.
+func (s *Session) withText(n int) Startup {
+	q := s.Request()
+	q.ULP = text(n)
+	return q
+}
+
+func requestWhole(s *Session) {
+	q := s.Request()
+	s.Send("Request", q.Octets())
+	r := s.PeerAccepts("the Request is an ordinary one")
+	s.Want(r.Res() == 0, "a Reply whose reserved bits are zero", r)
+	want := []uint8{q.Rev}
+	if s.Dialect() == mpa.DialectRFC5044 {
+		want = append(want, 0) // of an RDMAC RNIC, which answers so
+	}
+	s.Want(slices.Contains(want, r.Rev()), "a Reply of the Request's revision", r)
+	s.open(q, r)
+}
+
+func requestLate(s *Session) {
+	q := s.withText(8)
+	b := q.Octets()
+	s.Send("Request without its last octet", b[:len(b)-1])
+	s.ExpectNothing("the Private Data is not whole")
+	s.Send("its last octet", b[len(b)-1:])
+	s.open(q, s.PeerAccepts("the Request is whole now"))
+}
+
+func requestPipelined(s *Session) {
+	q := s.Request()
+	w := mpa.NewWriter(false, true)
+	s.Send("Request and FPDU", q.Octets(), w.Append(nil, zeroWrite()))
+	if s.look(s.opts.Timeout) == sightEnd {
+		return
+	}
+	r := s.PeerReply("a Reply, or the connection closed")
+	if r.M() {
+		s.NotApplicable("the Reply asks for markers, and the FPDU was sent without")
+	}
+	if !r.R() {
+		s.Enter(q.Octets(), r)
+		s.ExpectNothing("the FPDU was a zero-length Write")
+	}
+}
+
+// requestKeys are first frames that are no Request.
+func requestKeys() []Case {
+	var cases []Case
+	for _, k := range wrongKeys(mpa.KeyRequest, mpa.KeyReply) {
+		cases = append(cases, toResponder("startup/req-key-"+k.name, "Q02", "RFC 5044 7.1.1",
+			"A first frame with "+k.text+" in place of the Request's key closes the connection.", func(s *Session) {
+				q := s.Request()
+				q.Key = k.key
+				s.Send("first frame", q.Octets())
+				s.ExpectClosed("it MUST close the connection if any other value is detected")
+			}))
+	}
+	cases = append(cases,
+		toResponder("startup/req-key-start", "Q02 K02", "RFC 5044 7.1.1",
+			"A Start Key closes the connection, or is answered by one.", requestStartKey),
+		notMPA("tls", "a TLS ClientHello", "\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03"+string(text(40))),
+		notMPA("http", "an HTTP request", "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
+		notMPA("zeros", "octets of zero", string(make([]byte, 64))),
+	)
+	return all(frames(), cases...)
+}
+
+func notMPA(name, what, octets string) Case {
+	return toResponder("startup/req-key-"+name, "Q02", "RFC 5044 7.1.1",
+		"In place of a Request, "+what+" closes the connection.", func(s *Session) {
+			s.Send(what, []byte(octets))
+			s.ExpectClosed("it MUST close the connection if any other value is detected")
+		})
+}
+
+// wrongKey is a key that differs from the one that is due.
+type wrongKey struct{ name, key, text string }
+
+func wrongKeys(due, other string) []wrongKey {
+	swap := func(i int, bit byte) string {
+		b := []byte(due)
+		b[i] ^= bit
+		return string(b)
+	}
+	return []wrongKey{
+		{"other", other, "the key of the other role"},
+		{"first", swap(0, 0x01), "one wrong bit in the first octet"},
+		{"bit", swap(7, 0x04), "one wrong bit"},
+		{"last", swap(15, 0x80), "one wrong bit in the last octet"},
+		{"case", swap(7, 0x20), "one lower-case letter"},
+		{"rtr", mpa.KeyRtr, "the key of the Rtr frame of 2007"},
+	}
+}
+
+func requestStartKey(s *Session) {
+	s.SendKey("Start Key", mpa.StartKeyFields{C: true})
+	if s.look(s.opts.Quiet) == sightNothing {
+		s.Send("more, for a peer that waits for a Request's whole header", make([]byte, 8))
+	}
+	if s.look(s.opts.Timeout) == sightOctets {
+		s.PeerKey("a Start Key, or the connection closed")
+		return
+	}
+	s.ExpectClosed("the peer does not know the Start Key")
+}

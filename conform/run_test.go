@@ -1,0 +1,213 @@
+package conform_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// collect runs the selected cases and returns their results by ID.
+func collect(t *testing.T, o conform.Options) (map[string]conform.Result, conform.Summary) {
+	t.Helper()
+	all := map[string]conform.Result{}
+	sum, err := conform.Run(t.Context(), o, func(r *conform.Result) { all[r.Case.ID] = *r })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, sum
+}
+
+// TestCases holds the catalogue to its own rules.
+func TestCases(t *testing.T) {
+	id := regexp.MustCompile(`^[a-z0-9]+/[a-z0-9-]+$`)
+	requirement := regexp.MustCompile(`^[A-Z][0-9]{2}$`)
+	seen := map[string]bool{}
+	for _, c := range conform.Cases() {
+		switch {
+		case !id.MatchString(c.ID):
+			t.Errorf("ID %q", c.ID)
+		case seen[c.ID]:
+			t.Errorf("two cases %s", c.ID)
+		case len(c.Requirements) == 0 || slices.ContainsFunc(c.Requirements, func(r string) bool { return !requirement.MatchString(r) }):
+			t.Errorf("%s: requirements %v", c.ID, c.Requirements)
+		case c.Section == "" || c.Run == nil:
+			t.Errorf("%s: no section, or nothing to run", c.ID)
+		case !strings.HasSuffix(c.Text, ".") || strings.Contains(c.Text, "\n"):
+			t.Errorf("%s: text %q", c.ID, c.Text)
+		case c.Role != mpa.RoleInitiator && c.Role != mpa.RoleResponder:
+			t.Errorf("%s: %v", c.ID, c.Role)
+		}
+		seen[c.ID] = true
+	}
+	if len(seen) < 150 {
+		t.Errorf("%d cases", len(seen))
+	}
+}
+
+// TestHeld leaves out what was not asked for, and says so.
+func TestHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}
+		p, stop := s.peer(t)
+		defer stop()
+		all, sum := collect(t, conform.Options{Role: s.role, Peer: p})
+		for id, why := range map[string]string{
+			"startup/req-silent": "slow, not asked for",
+			"startup/req-fin":    "unsafe, not asked for: it closes the connection",
+			"rtr/req-message":    "application has to be rping",
+		} {
+			if r := all[id]; r.Verdict != conform.NotApplicable || !strings.Contains(r.Why, why) || len(r.Dialogue) > 0 {
+				t.Errorf("%s: %v (%s)", id, r.Verdict, r.Why)
+			}
+		}
+		if sum.Failed+sum.Inconclusive > 0 || sum.Passed < 80 {
+			t.Errorf("%v", &sum)
+		}
+	})
+}
+
+// TestFilter runs what an expression selects.
+func TestFilter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}
+		p, stop := s.peer(t)
+		defer stop()
+		o := s.options(p)
+		o.Filter = regexp.MustCompile("^startup/req-res-[1-8]$")
+		if all, sum := collect(t, o); len(all) != 4 || sum.Passed != 4 {
+			t.Errorf("%d cases, %v", len(all), &sum)
+		}
+	})
+}
+
+// TestUnknownDialect has a Responder that closes on anything but revision 1.
+func TestUnknownDialect(t *testing.T) {
+	old := closeIf(func(f mpa.StartupFrame) bool { return f.Rev() != 1 || f.S() })
+	for _, dialect := range mpa.Dialects() {
+		synctest.Test(t, func(t *testing.T) {
+			s := setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC5044, between: between(old, pass)}
+			if dialect == mpa.DialectStartKey {
+				s.between = between(shut, pass)
+			}
+			p, stop := s.peer(t)
+			defer stop()
+			s.dialect = dialect
+			all, sum := collect(t, s.options(p))
+			r := all["startup/req-whole"]
+			switch {
+			case dialect == mpa.DialectRFC5044:
+				if r.Verdict != conform.Pass {
+					t.Errorf("%v: %v (%s)", dialect, r.Verdict, r.Why)
+				}
+			case sum.NotApplicable != len(all):
+				t.Errorf("%v: %v", dialect, &sum)
+			}
+			for id, r := range all {
+				if dialect != mpa.DialectRFC5044 && !strings.Contains(r.Why, "does not know the dialect") {
+					t.Errorf("%s: %v (%s)", id, r.Verdict, r.Why)
+				}
+			}
+		})
+	}
+}
+
+// TestOtherInitiator has an Initiator of another dialect than is tested.
+func TestOtherInitiator(t *testing.T) {
+	for _, dialect := range mpa.Dialects() {
+		synctest.Test(t, func(t *testing.T) {
+			s := setup{role: mpa.RoleInitiator, dialect: mpa.DialectRFC5044}
+			if dialect == mpa.DialectRFC5044 {
+				s.dialect = mpa.DialectStartKey
+			}
+			p, stop := s.peer(t)
+			defer stop()
+			s.dialect = dialect
+			if all, sum := collect(t, s.options(p)); sum.NotApplicable != len(all) || len(all) == 0 {
+				t.Errorf("%v: %v", dialect, &sum)
+			}
+		})
+	}
+}
+
+// nobody is a peer that is not there.
+type nobody struct{ asked int }
+
+func (n *nobody) Connect(context.Context) (net.Conn, error) {
+	n.asked++
+	return nil, errors.New("refused")
+}
+func (*nobody) Again(context.Context) (net.Conn, error) { return nil, errors.New("refused") }
+func (*nobody) Release()                                {}
+
+// TestNobody stops when the peer cannot be connected.
+func TestNobody(t *testing.T) {
+	for _, role := range roles {
+		n := new(nobody)
+		all, sum := collect(t, conform.Options{Role: role, Peer: n, App: conform.AppRping})
+		if sum.OK() || sum.Stopped == "" || sum.Inconclusive != 3 {
+			t.Errorf("%v: %v, stopped: %q", role, &sum, sum.Stopped)
+		}
+		for id, r := range all {
+			if r.Verdict == conform.Inconclusive && !strings.Contains(r.Why, "refused") {
+				t.Errorf("%s: %s", id, r.Why)
+			}
+		}
+	}
+}
+
+// TestInterrupted ends a run with its context.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}
+		p, stop := s.peer(t)
+		defer stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := 0
+		sum, err := conform.Run(ctx, s.options(p), func(*conform.Result) {
+			if done++; done == 5 {
+				cancel()
+			}
+		})
+		if err != nil || done != 5 || sum.Stopped != "interrupted" || sum.OK() {
+			t.Errorf("%d results, %v, %v", done, &sum, err)
+		}
+	})
+}
+
+// TestOptions refuses what cannot be run.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		o    conform.Options
+		text string
+	}{
+		{conform.Options{Role: mpa.RoleResponder}, "no peer"},
+		{conform.Options{Peer: new(nobody)}, "role"},
+		{conform.Options{Role: mpa.RoleResponder, Peer: new(nobody), Quiet: -1}, "negative"},
+	} {
+		if _, err := conform.Run(t.Context(), c.o, nil); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("got %v, want %q", err, c.text)
+		}
+	}
+}
+
+// TestSetupIsInconclusive tells a rule that is broken from one that was not come to.
+func TestSetupIsInconclusive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581, between: between(shut, pass)}
+		p, stop := s.peer(t)
+		defer stop()
+		c := conform.Case{ID: "x/y", Role: s.role, Run: func(s *conform.Session) { s.Establish() }}
+		r, err := conform.RunCase(t.Context(), s.options(p), c)
+		if err != nil || r.Verdict != conform.Inconclusive || !strings.Contains(r.Why, "expected an accepting Reply") {
+			t.Errorf("%v (%s), %v", r.Verdict, r.Why, err)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package conform
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind is what an Entry of a dialogue tells of.
+type Kind uint8
+
+// The kinds of entries.
+const (
+	Sent     Kind = iota + 1 // octets that we sent
+	Received                 // octets that the peer sent
+	Did                      // something else that we did, such as closing
+	Saw                      // something else that the peer did
+	Checked                  // what was looked at, and was as it must be
+)
+
+var kindNames = [...]string{"", "sent", "received", "did", "saw", "checked"}
+
+// String returns "sent", "received", "did", "saw" or "checked".
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// MarshalText returns what String does.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Octets are printed in hexadecimal digits.
+type Octets []byte
+
+// MarshalText returns hexadecimal digits without blanks.
+func (o Octets) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(o)), nil }
+
+// An Entry is one step of a dialogue.
+type Entry struct {
+	At     time.Duration // since the case began
+	Kind   Kind
+	Text   string // what it is, with the fields of what was sent or received
+	Octets Octets // of Sent and Received
+}
+
+// entryJSON is the form of an Entry in JSON.
+type entryJSON struct {
+	At     float64 `json:"at_ms"`
+	Kind   Kind    `json:"kind"`
+	Text   string  `json:"text"`
+	Octets Octets  `json:"octets,omitempty"`
+}
+
+// MarshalJSON returns at_ms, kind, text and octets.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	return json.Marshal(entryJSON{milliseconds(e.At), e.Kind, e.Text, e.Octets})
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+var kindMarks = [...]string{Sent: "->", Received: "<-", Did: "--", Saw: "..", Checked: "ok"}
+
+// maxShown bounds the octets of an entry that are printed as text.
+const maxShown = 96
+
+// String returns one or more lines: when, which way, what, and the octets.
+func (e Entry) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%9.3f ms %s %s", milliseconds(e.At), kindMarks[e.Kind], e.Text)
+	shown := e.Octets[:min(len(e.Octets), maxShown)]
+	for line := range slicesOf(shown, 16) {
+		fmt.Fprintf(&b, "\n%15s% x", "", line)
+	}
+	if more := len(e.Octets) - len(shown); more > 0 {
+		fmt.Fprintf(&b, "\n%15s... and %d more", "", more)
+	}
+	return b.String()
+}
+
+// slicesOf cuts b into pieces of n octets.
+func slicesOf(b []byte, n int) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			k := min(n, len(b))
+			if !yield(b[:k]) {
+				return
+			}
+			b = b[k:]
+		}
+	}
+}

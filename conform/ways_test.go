@@ -1,0 +1,182 @@
+package conform_test
+
+import (
+	"encoding/binary"
+	"io"
+
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// oneRead closes the connection unless the first read has all of the Request.
+func oneRead(w *wire, src, dst *memConn) {
+	var b [1024]byte
+	n, err := src.Read(b[:])
+	if _, short := mpa.ParseStartup(b[:n]); err == nil && short != nil {
+		shut(w, src, dst)
+		return
+	}
+	_, _ = dst.Write(b[:n])
+	pass(w, src, dst)
+}
+
+// cutPrivateData cuts Private Data down to 512 octets.
+func cutPrivateData(f *mpa.StartupFields) {
+	f.PrivateData = f.PrivateData[:min(len(f.PrivateData), mpa.MaxPrivateData)]
+}
+
+// fillPrivateData gives enhanced data to a frame that has none.
+func fillPrivateData(f *mpa.StartupFields) {
+	for len(f.PrivateData) < mpa.EnhancedLen {
+		f.PrivateData = append(f.PrivateData, 0)
+	}
+}
+
+// deaf carries octets and no FIN, up to the end of the connection.
+func deaf(w *wire, src, dst *memConn) {
+	var b [4096]byte
+	for {
+		n, err := src.Read(b[:])
+		if err != nil {
+			break
+		}
+		_, _ = dst.Write(b[:n])
+	}
+	src.gone()
+	w.hangUp()
+}
+
+// undying carries octets and not the end of the connection, until the suite gives up.
+func undying(w *wire, src, _ *memConn) {
+	var b [4096]byte
+	for {
+		n, err := src.Read(b[:])
+		if err != nil {
+			break
+		}
+		_, _ = w.suite.Write(b[:n])
+	}
+	w.suite.gone()
+	w.hangUp()
+}
+
+// swapCRC turns the CRC field around.
+func swapCRC(_ uint64, octets, _ []byte) []byte {
+	crc := octets[len(octets)-4:]
+	binary.BigEndian.PutUint32(crc, binary.LittleEndian.Uint32(crc))
+	return octets
+}
+
+// dropCRC leaves zeros in the CRC field.
+func dropCRC(_ uint64, octets, _ []byte) []byte {
+	clear(octets[len(octets)-4:])
+	return octets
+}
+
+// shiftMarkers has markers point to four octets behind the FPDU's beginning.
+func shiftMarkers(offset uint64, octets, _ []byte) []byte {
+	for at := range octets[:len(octets)-4] {
+		if (offset+uint64(at))%512 == 0 {
+			pointer := octets[at+2:]
+			binary.BigEndian.PutUint16(pointer, binary.BigEndian.Uint16(pointer)+4)
+		}
+	}
+	return seal(octets)
+}
+
+// seal computes the CRC anew.
+func seal(octets []byte) []byte {
+	end := len(octets) - 4
+	return mpa.AppendCRC(octets[:end], mpa.CRC32C(0, octets[:end]))
+}
+
+// toSend makes a Send of an empty Write.
+func toSend(_ uint64, octets, ulpdu []byte) []byte {
+	if len(ulpdu) != 14 {
+		return octets
+	}
+	h := rdmap.OpSend.Header(1)
+	h.Last, h.MSN = true, 1
+	w := mpa.NewWriter(false, true)
+	return w.Append(nil, h.Append(nil))
+}
+
+// onlyFirst drops all FPDUs but the first, and allButFirst the first.
+func onlyFirst(offset uint64, octets, _ []byte) []byte {
+	if offset > 0 {
+		return nil
+	}
+	return octets
+}
+
+func allButFirst(offset uint64, octets, _ []byte) []byte {
+	if offset == 0 {
+		return nil
+	}
+	return octets
+}
+
+// longer adds four octets of payload to the first FPDU.
+func longer(offset uint64, octets, ulpdu []byte) []byte {
+	if offset > 0 {
+		return octets
+	}
+	w := mpa.NewWriter(false, true)
+	return w.Append(nil, ulpdu, make([]byte, 4))
+}
+
+// noMarkers takes the markers out.
+func noMarkers(_ uint64, _, ulpdu []byte) []byte {
+	w := mpa.NewWriter(false, true)
+	return w.Append(nil, ulpdu)
+}
+
+// version1 turns DDP version 0 into 1.
+func version1(offset uint64, octets, _ []byte) []byte {
+	at := 2
+	if offset%512 == 0 {
+		at += 4
+	}
+	octets[at] |= 1
+	return seal(octets)
+}
+
+// code5 turns the code of a Terminate of MPA's into 5.
+func code5(_ uint64, octets, ulpdu []byte) []byte {
+	const code = 18 + 1 // behind the DDP header, layer and error type
+	if ulpdu[1]&0x0f != byte(rdmap.OpTerminate) {
+		return octets
+	}
+	ulpdu[code] = byte(mpa.CodeLocalCatastrophic)
+	return noMarkers(0, nil, ulpdu)
+}
+
+// closeOnSTag0 closes the connection if the first FPDU's STag is 0.
+func closeOnSTag0(w *wire, src, dst *memConn) {
+	var b [2 + 14]byte
+	if n, err := io.ReadFull(src, b[:]); err == nil && binary.BigEndian.Uint32(b[4:]) == 0 {
+		shut(w, src, dst)
+	} else {
+		_, _ = dst.Write(b[:n])
+		pass(w, src, dst)
+	}
+}
+
+// impatient does not wait for Private Data.
+func impatient(w *wire, src, dst *memConn) {
+	var b [mpa.StartupHeaderLen]byte
+	if _, err := io.ReadFull(src, b[:]); err == nil {
+		n := int(mpa.StartupFrame(b[:]).PDLength())
+		f := mpa.StartupFrame(b[:]).Fields()
+		f.PrivateData = make([]byte, n)
+		for i := range min(n, len(goodEnhanced)) {
+			f.PrivateData[i] = goodEnhanced[i]
+		}
+		_, _ = dst.Write(mpa.AppendStartup(nil, &f))
+		_, _ = io.CopyN(io.Discard, src, int64(n))
+	}
+	pass(w, src, dst)
+}
+
+// goodEnhanced is enhanced data of a Reply: A, IRD 1, C, ORD 1.
+var goodEnhanced = [...]byte{0x80, 1, 0x80, 1}
