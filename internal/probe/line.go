@@ -120,11 +120,12 @@ func (l *line) answer(q *Question) Outcome {
 	}
 }
 
-// parse looks for a whole frame at the beginning of what was received.
+// parse looks for a whole frame at the beginning of what was received: a Reply to a
+// Request, and a Start Key to a Start Key.
 func (l *line) parse(q *Question) (Outcome, bool) {
 	n := min(len(l.buf), mpa.KeyLen)
 	switch got := string(l.buf[:n]); {
-	case strings.HasPrefix(mpa.KeyReply, got):
+	case q.asked != nil && strings.HasPrefix(mpa.KeyReply, got):
 		f, err := mpa.ParseStartup(l.buf)
 		if err != nil {
 			return "", false
@@ -134,11 +135,11 @@ func (l *line) parse(q *Question) (Outcome, bool) {
 			return Rejected, true
 		}
 		return Accepted, true
-	case strings.HasPrefix(got, mpa.KeyStart) && n == mpa.StartKeyLen:
+	case q.asked == nil && strings.HasPrefix(got, mpa.KeyStart) && n == mpa.StartKeyLen:
 		q.key = mpa.StartKey(l.buf[:n])
 		q.Answer, l.buf = q.key.String(), l.buf[n:]
 		return Accepted, true
-	case strings.HasPrefix(mpa.KeyStart, got):
+	case q.asked == nil && strings.HasPrefix(mpa.KeyStart, got):
 		return "", false
 	}
 	q.Answer = mpa.DescribeStartup(l.buf)
