@@ -43,6 +43,9 @@ func requestFraming() []Case {
 		toResponder("startup/req-octets", "Q13 Q14", framing,
 			"A Request that comes octet by octet is accepted.", func(s *Session) {
 				q := s.withText(3)
+				if e := q.Enhanced; e != nil { // siw may never answer, and not survive that where A=1
+					e.A, e.B, e.C, e.D = false, false, false, false
+				}
 				s.SendOctets("Request", q.Octets())
 				s.open(q, s.PeerAccepts("segmentation has no meaning"))
 			}),

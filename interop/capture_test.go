@@ -41,7 +41,16 @@ type conversation struct {
 	name   string
 	pieces []piece
 	lost   int // octets that the capture lacks
+	ended  [2]ending
 }
+
+// An ending is how a direction's sender has ended it first.
+type ending string
+
+const (
+	byFIN ending = "FIN"
+	byRST ending = "RST"
+)
 
 // readCapture returns the TCP connections in a capture.
 func readCapture(t testing.TB, path string) []*conversation {
@@ -98,12 +107,27 @@ func (all *conversations) New(ip, tcp gopacket.Flow, _ *layers.TCP, _ reassembly
 	return c
 }
 
-func (c *conversation) Accept(*layers.TCP, gopacket.CaptureInfo, reassembly.TCPFlowDirection, reassembly.Sequence, *bool, reassembly.AssemblerContext) bool {
+func (c *conversation) Accept(tcp *layers.TCP, _ gopacket.CaptureInfo, way reassembly.TCPFlowDirection, _ reassembly.Sequence, _ *bool, _ reassembly.AssemblerContext) bool {
+	dir := directionOf(way)
+	switch {
+	case c.ended[dir] != "":
+	case tcp.RST:
+		c.ended[dir] = byRST
+	case tcp.FIN:
+		c.ended[dir] = byFIN
+	}
 	return true
 }
 
+func directionOf(way reassembly.TCPFlowDirection) direction {
+	if way == reassembly.TCPDirServerToClient {
+		return fromResponder
+	}
+	return fromInitiator
+}
+
 func (c *conversation) ReassembledSG(sg reassembly.ScatterGather, _ reassembly.AssemblerContext) {
-	dir, _, _, skipped := sg.Info()
+	way, _, _, skipped := sg.Info()
 	if skipped != 0 {
 		c.lost++
 	}
@@ -111,11 +135,7 @@ func (c *conversation) ReassembledSG(sg reassembly.ScatterGather, _ reassembly.A
 	if n == 0 {
 		return
 	}
-	p := piece{fromInitiator, slices.Clone(sg.Fetch(n))}
-	if dir == reassembly.TCPDirServerToClient {
-		p.dir = fromResponder
-	}
-	c.pieces = append(c.pieces, p)
+	c.pieces = append(c.pieces, piece{directionOf(way), slices.Clone(sg.Fetch(n))})
 }
 
 // ReassemblyComplete keeps the connection, since the other end may still send.

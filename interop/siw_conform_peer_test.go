@@ -1,0 +1,136 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A guestInitiator is rping -c in the guest, started for each connection.
+type guestInitiator struct {
+	*Guest
+	ln      *net.TCPListener
+	script  string
+	running *guestShell
+}
+
+// A guestShell is a script that runs in the guest.
+type guestShell struct {
+	conn net.Conn
+	pid  string
+	done chan struct{}
+}
+
+func listenForGuest(t *testing.T, g *Guest) *guestInitiator {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &guestInitiator{Guest: g, ln: ln.(*net.TCPListener)}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	p.script = rpingFrom(port, "-C 1")
+	t.Cleanup(func() {
+		p.Release()
+		ln.Close()
+	})
+	return p
+}
+
+// Connect starts rping anew and waits for its connection. Those of the last one are
+// closed. Now and then rping hangs before it connects, and is started once more.
+func (p *guestInitiator) Connect(ctx context.Context) (conn net.Conn, err error) {
+	for range 3 {
+		if conn, err = p.tryConnect(ctx); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+func (p *guestInitiator) tryConnect(ctx context.Context) (net.Conn, error) {
+	p.Release()
+	p.drain()
+	conn, first, err := p.shell(p.script)
+	if err != nil {
+		return nil, err
+	}
+	p.running = &guestShell{conn, strings.TrimPrefix(strings.TrimSpace(first), "RIG-PID "), make(chan struct{})}
+	go p.running.run()
+	ctx, cancel := context.WithTimeout(ctx, 7*time.Second)
+	defer cancel()
+	return p.Again(ctx)
+}
+
+// A patientConn waits a moment between what it has received and what it sends: siw
+// answers a zero-length Read by the octets of a Send that it has not completed yet, or
+// not, as it happens.
+type patientConn struct {
+	*net.TCPConn
+	received bool
+}
+
+const patience = 30 * time.Millisecond
+
+func (c *patientConn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	c.received = c.received || n > 0
+	return n, err
+}
+
+func (c *patientConn) Write(b []byte) (int, error) {
+	if c.received {
+		time.Sleep(patience)
+	}
+	c.received = false
+	return c.TCPConn.Write(b)
+}
+
+func (s *guestShell) run() {
+	defer close(s.done)
+	io.Copy(io.Discard, s.conn)
+}
+
+// Again waits for another connection.
+func (p *guestInitiator) Again(ctx context.Context) (net.Conn, error) {
+	if err := p.ln.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { p.ln.SetDeadline(time.Unix(1, 0)) })()
+	c, err := p.ln.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	return &patientConn{TCPConn: c}, nil
+}
+
+func (p *guestInitiator) drain() {
+	for {
+		p.ln.SetDeadline(time.Now().Add(10 * time.Millisecond))
+		c, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
+// Release ends rping.
+func (p *guestInitiator) Release() {
+	if p.running == nil {
+		return
+	}
+	select {
+	case <-p.running.done:
+	default:
+		p.kill(p.running.pid)
+		p.running.conn.Close()
+		<-p.running.done
+	}
+	p.running = nil
+}
