@@ -2,6 +2,7 @@ package mpa
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -122,15 +123,7 @@ func OfRevision(rev uint8) (Dialect, error) {
 
 // answeredBy reports whether the Reply to a Request of d may be in dialect r.
 func (d Dialect) answeredBy(r Dialect) bool {
-	if r == d {
-		return true
-	}
-	for _, a := range d.row().answers {
-		if a == r {
-			return true
-		}
-	}
-	return false
+	return r == d || slices.Contains(d.row().answers, r)
 }
 
 // sBit is what a row of recognized asks of the S bit.
