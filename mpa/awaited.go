@@ -8,7 +8,7 @@ type awaited uint8
 const (
 	awaitRequest  awaited = iota + 1 // or what is served in place of it
 	awaitReply                       // of a Request
-	awaitRtr                         // behind an accepting Reply [T02]
+	awaitRtr                         // after an accepting Reply [T02]
 	awaitStartKey                    // [K02]
 	awaitMessage                     // a private data message of the streaming mode [K07]
 )

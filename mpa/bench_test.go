@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 func BenchmarkAppend(b *testing.B) {
 	eachMode(b, func(b *testing.B, markers, crc bool, payload []byte) {
 		w := mpa.NewWriter(markers, crc)
-		out := make([]byte, 0, mpa.MaxFPDU)
+		out := make([]byte, 0, layout.MaxFPDU)
 		for b.Loop() {
 			out = w.Append(out[:0], payload)
 		}
@@ -21,7 +22,7 @@ func BenchmarkAppend(b *testing.B) {
 // changed.
 func BenchmarkNext(b *testing.B) {
 	eachMode(b, func(b *testing.B, markers, crc bool, payload []byte) {
-		in := make([]byte, mpa.MaxFPDU)
+		in := make([]byte, layout.MaxFPDU)
 		w := mpa.NewWriter(markers, crc)
 		fpdu := w.Append(nil, payload)
 		for b.Loop() {
@@ -33,9 +34,26 @@ func BenchmarkNext(b *testing.B) {
 	})
 }
 
+// BenchmarkNextContent verifies an FPDU and copies its ULPDU to a place of its own, from
+// between the markers.
+func BenchmarkNextContent(b *testing.B) {
+	eachMode(b, func(b *testing.B, markers, crc bool, payload []byte) {
+		w := mpa.NewWriter(markers, crc)
+		fpdu, place := w.Append(nil, payload), make([]byte, len(payload))
+		for b.Loop() {
+			r := mpa.NewReader(markers, crc)
+			f, n, err := r.NextContent(fpdu)
+			if n == 0 {
+				b.Fatal(err)
+			}
+			f.Content.CopyTo(place)
+		}
+	})
+}
+
 func eachMode(b *testing.B, f func(b *testing.B, markers, crc bool, payload []byte)) {
 	for _, size := range []int{64, 1442, 64768} {
-		for _, mode := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, true}} {
+		for _, mode := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
 			b.Run(fmt.Sprintf("markers=%v/crc=%v/size=%d", mode.markers, mode.crc, size), func(b *testing.B) {
 				b.SetBytes(int64(size))
 				b.ReportAllocs()

@@ -16,14 +16,14 @@ const (
 	// DialectRFC6581 is the enhanced startup of RFC 6581, revision 2.
 	DialectRFC6581
 	// DialectRtr is revision 1 with the Rtr frame of the 2007 proposal: the
-	// Initiator sends it behind an accepting Reply, and either side may send the
-	// first FPDU then. [T01]
+	// Initiator sends it after an accepting Reply, and either side may send the
+	// first FPDU then.
 	DialectRtr
 	// DialectRevision0 is the Request/Reply startup with revision 0, on behalf of
-	// an RNIC of the RDMA Consortium: draft-carrier-rddp-rnic-interop-00. [N01]
+	// an RNIC of the RDMA Consortium: draft-carrier-rddp-rnic-interop-00.
 	DialectRevision0
 	// DialectStartKey is the Start Key of draft-culley-iwarp-mpa-03. The Initiator
-	// is what it calls Passive and the Responder what it calls Active. [K02]
+	// is what it calls Passive and the Responder what it calls Active.
 	DialectStartKey
 )
 
@@ -87,11 +87,11 @@ func (d Dialect) row() dialect {
 	return dialect{name: fmt.Sprintf("dialect %d", uint8(d)), short: fmt.Sprintf("dialect%d", uint8(d))}
 }
 
-// known reports whether d is one of the constants.
-func (d Dialect) known() bool { return d > 0 && int(d) < len(dialects) }
+// known reports whether d, which is set, is one of the constants.
+func (d Dialect) known() bool { return int(d) < len(dialects) }
 
-// String returns the name of the document, or of the frame, that is the mark of
-// the dialect.
+// String returns the name of the document, or of the frame, by which the dialect is
+// known: "RFC 6581", "Start Key".
 func (d Dialect) String() string { return d.row().name }
 
 // MarshalText returns a name without blanks: "rfc6581", "rfc5044", "rtr2007",

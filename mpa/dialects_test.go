@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -113,7 +114,7 @@ func (p *play) send(d *dialogue, n int) {
 	d.Helper()
 	d.wantOK()
 	if want := octets(d.T, p.acts[n].sends); n == 0 && !p.initiates() {
-		d.wantAnswer(p.offer, want)
+		d.wantAnswer(p.offer.Answer(), want)
 	} else {
 		d.output(want)
 	}
@@ -128,7 +129,7 @@ func each(t *testing.T, f func(t *testing.T, p *play, n int)) {
 	}
 }
 
-// Proves Q01, Q09, Q11, Q13, K02, K03, T03, E01: under every dialect a frame may be split anywhere, what is behind it is left
+// Proves Q01, Q09, Q11, Q13, K02, K03, T03, E01: under every dialect a frame may be split anywhere, what is after it is left
 // alone, and only an Initiator, or a Responder with an Rtr frame, may send the first FPDU.
 func TestEveryDialectSplit(t *testing.T) {
 	const behind = "first FPDU"
@@ -305,7 +306,7 @@ func TestEveryDialectPrivateData(t *testing.T) {
 }
 
 // Proves Q05, Q10, Q13, E03: under every dialect a Responder rejects, with private data and without, and the Initiator of that dialect
-// is told; where there are Request Frames the connection stays open, with what is behind the Reply in it.
+// is told; where there are Request Frames the connection stays open, with what is after the Reply in it.
 func TestEveryDialectReject(t *testing.T) {
 	for _, p := range plays {
 		if p.initiates() {
@@ -387,9 +388,7 @@ func TestRequestPrivateDataAlone(t *testing.T) {
 	}
 	o := mpa.Offer{Dialect: mpa.DialectRFC5044, PrivateData: []byte("hello")}
 	i, err := mpa.NewInitiator(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	clear(o.PrivateData)
 	if b := i.Start(epoch); !bytes.HasSuffix(b, []byte("hello")) {
 		t.Errorf("% x", b)

@@ -184,9 +184,7 @@ func initiator(t *testing.T, o mpa.Offer, want mpa.StartupFields) (*dialogue, *m
 func starting(t *testing.T, o mpa.Offer, want []byte) (*dialogue, *mpa.Initiator) {
 	t.Helper()
 	a, err := mpa.NewInitiator(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	twin, _ := mpa.NewInitiator(o)
 	twin.Start(epoch)
 	if got := a.Start(epoch); !bytes.Equal(got, want) {
@@ -207,13 +205,13 @@ func responder(t *testing.T, cfg ...mpa.ResponderConfig) (*dialogue, *mpa.Respon
 }
 
 // wantReply accepts the Request and expects a Reply.
-func (d *dialogue) wantReply(o mpa.Offer, want mpa.StartupFields) {
+func (d *dialogue) wantReply(o mpa.Answer, want mpa.StartupFields) {
 	d.Helper()
 	d.wantAnswer(o, frame(want))
 }
 
 // wantAnswer accepts the Request and expects octets.
-func (d *dialogue) wantAnswer(o mpa.Offer, want []byte) {
+func (d *dialogue) wantAnswer(o mpa.Answer, want []byte) {
 	d.Helper()
 	d.wantOK()
 	for _, m := range []machine{d.m, d.twin} {
@@ -236,7 +234,7 @@ func (d *dialogue) wantReject(privateData string, want []byte) {
 		if err != nil || !bytes.Equal(got, want) {
 			d.Fatalf("rejection\n% x want\n% x: %v", got, want, err)
 		}
-		if _, err := m.(*mpa.Responder).Accept(d.now, mpa.Offer{}); err != mpa.ErrState {
+		if _, err := m.(*mpa.Responder).Accept(d.now, mpa.Answer{}); err != mpa.ErrState {
 			d.Errorf("Accept after Reject: %v", err)
 		}
 	}
@@ -255,8 +253,6 @@ func dialectOf(t *testing.T, revision uint8) mpa.Dialect {
 		return 0
 	}
 	d, err := mpa.OfRevision(revision)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	return d
 }

@@ -3,7 +3,7 @@
 //
 // It is pure protocol. Nothing in it touches a socket, a goroutine, a lock or a
 // clock: octets come in, octets come out, and time is a value that the caller
-// passes in. It allocates only for errors and startup machines, never per FPDU.
+// passes in. It allocates memory for errors and startup machines only, never per FPDU.
 //
 // # Full Operation
 //
@@ -15,23 +15,23 @@
 //	r := mpa.NewReader(markers, crc)
 //	f, n, err := r.Next(in) // f.ULPDU is verified before it is handed out
 //
-// [MULPDU] says how large a ULPDU may be for a given effective MSS.
+// layout.MULPDU, in package mpa/layout, says how large a ULPDU may be for a given effective MSS.
 //
 // # Startup
 //
 // An [Initiator] sends the MPA Request Frame and reads the Reply; a [Responder]
-// reads the Request and answers with [Responder.Accept] or [Responder.Reject]. In
-// other dialects (see [Dialect]) it is a Start Key, or another frame follows, which
-// Output returns. Both machines take octets in any split and never one beyond the
-// frame that they await, so that whatever follows it belongs to the first FPDU, or to
-// the consumer after a rejection. What the two agreed on is a [Negotiated] value.
+// reads the Request and answers with [Responder.Accept] or [Responder.Reject]. Other
+// dialects (see [Dialect]) use a Start Key instead, or add another frame, which Output
+// returns. Both machines take octets in any split and never one beyond the frame that
+// they wait for: whatever follows belongs to the first FPDU, or to the consumer after a
+// rejection. What the two ends agreed on is a [Negotiated] value.
 //
 // The codecs ([ParseStartup], [AppendStartup], [ParseEnhanced], [AppendEnhanced],
 // [ParseStartKey], [AppendStartKey]) check lengths only and write any value, legal or
-// not; what is legal is the business of the two machines.
+// not. The two machines judge what is legal.
 //
-// Private data is the ULP's. What some ULPs are known to put there has codecs too:
-// [SMBDirect], [RPCOverRDMA], [NVMeRequest]; [DescribePrivateData] makes a guess.
+// Private data is the ULP's. Package mpa/ulpdata has codecs for what some ULPs are known
+// to put there.
 //
 // # Errors
 //
@@ -40,6 +40,4 @@
 // [*StartupError] around one. RFC 5044, Section 8: "Once MPA delivers an error of
 // any type, it MUST NOT pass or deliver any additional FPDUs on that half
 // connection": errors are sticky.
-//
-// Codes in square brackets, such as [F07], are the project's requirement IDs.
 package mpa

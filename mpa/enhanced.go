@@ -7,7 +7,7 @@ import (
 )
 
 // Enhanced is the Enhanced RDMA Connection Establishment Data at the head of the
-// Private Data: RFC 6581, Section 9. [E01]
+// Private Data: RFC 6581, Section 9.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -21,26 +21,22 @@ type Enhanced struct {
 	D bool // RTR indication by a zero-length RDMA Read
 	// IRD and ORD are the sender's depths of inbound and outbound RDMA Reads, 0
 	// to 0x3FFE, or NoNegotiation. Only 14 bits are written.
-	IRD, ORD uint16
+	IRD, ORD Depth
 }
 
 // Sizes and values of the enhanced data.
 const (
-	// EnhancedLen is its size in octets.
+	// EnhancedLen is the size of the enhanced data in octets.
 	EnhancedLen = 4
-	// MaxEnhancedPrivateData is the most Private Data of the ULP behind it. [E01]
+	// MaxEnhancedPrivateData is the most Private Data, in octets, that a ULP can add to
+	// the enhanced data.
 	MaxEnhancedPrivateData = MaxPrivateData - EnhancedLen
-	// NoNegotiation as an IRD or ORD means that "automatic negotiation of the
-	// IRD or ORD is not desired, and that the ULP will be responsible for it":
-	// RFC 6581, Section 9.1. [E06]
-	NoNegotiation = 0x3fff
 )
 
 const (
-	flagAC    = 0x8000     // A before IRD, C before ORD
-	flagBD    = 0x4000     // B before IRD, D before ORD
-	depthMask = 0x3fff     // 14 bits
-	maxDepth  = 0x3fff - 1 // the largest that is not NoNegotiation
+	flagAC    = 0x8000 // A before IRD, C before ORD
+	flagBD    = 0x4000 // B before IRD, D before ORD
+	depthMask = 0x3fff // 14 bits
 )
 
 // ParseEnhanced returns the enhanced data at the head of b. The error is an
@@ -51,8 +47,8 @@ func ParseEnhanced(b []byte) (Enhanced, error) {
 	}
 	ird, ord := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	return Enhanced{
-		A: ird&flagAC != 0, B: ird&flagBD != 0, IRD: ird & depthMask,
-		C: ord&flagAC != 0, D: ord&flagBD != 0, ORD: ord & depthMask,
+		A: ird&flagAC != 0, B: ird&flagBD != 0, IRD: Depth(ird & depthMask),
+		C: ord&flagAC != 0, D: ord&flagBD != 0, ORD: Depth(ord & depthMask),
 	}, nil
 }
 
@@ -72,23 +68,24 @@ func AppendEnhanced(dst []byte, e *Enhanced) []byte {
 	return binary.BigEndian.AppendUint16(dst, depthWord(e.ORD, e.C, e.D))
 }
 
-func depthWord(depth uint16, ac, bd bool) uint16 {
-	depth &= depthMask
+func depthWord(depth Depth, ac, bd bool) uint16 {
+	word := uint16(depth) & depthMask
 	if ac {
-		depth |= flagAC
+		word |= flagAC
 	}
 	if bd {
-		depth |= flagBD
+		word |= flagBD
 	}
-	return depth
+	return word
 }
 
 // RTR returns the kinds of RTR indication that B, C and D name, and none if A is
 // not set.
 //
 // RFC 6581, Section 9.2: "On reception, if Control Flag A is set to 0, then Control
-// Flags B, C, and D MUST be ignored." [E07]
+// Flags B, C, and D MUST be ignored."
 func (e Enhanced) RTR() (kinds RTR) {
+	// [E07]
 	if !e.A {
 		return 0
 	}
@@ -102,30 +99,36 @@ func rtrIf(set bool, kind RTR) RTR {
 	return 0
 }
 
-// peerToPeer returns e with A set, and B, C and D set for the kinds given. [E07]
-func (e Enhanced) peerToPeer(kinds RTR) Enhanced {
+// WithRTR returns e with A set, and of B, C and D those that name the kinds: the
+// peer-to-peer model of RFC 6581, Section 9.2.
+func (e Enhanced) WithRTR(kinds RTR) Enhanced {
 	e.A, e.B, e.C, e.D = true, kinds&RTRSend != 0, kinds&RTRWrite != 0, kinds&RTRRead != 0
 	return e
 }
 
+// Flags returns the letters of the Control Flags that are set, for instance "ACD",
+// whether or not A gives B, C and D a meaning.
+func (e Enhanced) Flags() string {
+	var letters []byte
+	for i, set := range [...]bool{e.A, e.B, e.C, e.D} {
+		if set {
+			letters = append(letters, "ABCD"[i])
+		}
+	}
+	return string(letters)
+}
+
 // String returns, for instance, "A ird 32 ord 1 rtr write|read".
 func (e Enhanced) String() string {
-	s := fmt.Sprintf("ird %s ord %s", depthString(e.IRD), depthString(e.ORD))
+	s := fmt.Sprintf("ird %v ord %v", e.IRD, e.ORD)
 	if !e.A {
 		return s
 	}
 	return "A " + s + " rtr " + e.RTR().String()
 }
 
-func depthString(n uint16) string {
-	if n == NoNegotiation {
-		return "not negotiated"
-	}
-	return fmt.Sprint(n)
-}
-
 // RTR is a set of kinds of the Ready to Receive indication, the FPDU by which an
-// initiator opens a peer-to-peer connection: RFC 6581, Section 9.2. [E07]
+// initiator opens a peer-to-peer connection: RFC 6581, Section 9.2.
 type RTR uint8
 
 // The kinds of RTR indication.
@@ -136,6 +139,36 @@ const (
 )
 
 const rtrAll = RTRSend | RTRWrite | RTRRead
+
+// The opcodes of RFC 5040, Figure 4, by whose messages RFC 6581 has the connection
+// opened.
+const (
+	opcodeWrite       = 0x0
+	opcodeReadRequest = 0x1
+	opcodeSend        = 0x3
+)
+
+// RTROf returns the kind of RTR indication that a zero-length message of an RDMAP
+// opcode is. It is none, 0, for other opcodes, and for a message that is not of zero
+// length.
+//
+// RFC 6581, Section 9.2, has the flags stand for "a zero-length FULPDU (Send) RTR
+// indication", "a zero-length RDMA Write" and "a zero-length RDMA Read": the other
+// three kinds of Send have an effect at the receiver, and are none.
+func RTROf[Opcode ~uint8](op Opcode, zeroLength bool) RTR {
+	if !zeroLength {
+		return 0
+	}
+	switch op {
+	case opcodeSend:
+		return RTRSend
+	case opcodeWrite:
+		return RTRWrite
+	case opcodeReadRequest:
+		return RTRRead
+	}
+	return 0
+}
 
 // String returns, for instance, "write|read", and "none" for the empty set.
 func (r RTR) String() string {

@@ -3,6 +3,7 @@ package mpa_test
 import (
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -28,22 +29,35 @@ func TestEnhancedRequest(t *testing.T) {
 	}
 }
 
+// Proves E06: the zero-length messages that are RTR indications are those of three opcodes.
+func TestRTROf(t *testing.T) {
+	for op := range uint8(16) {
+		want := map[uint8]mpa.RTR{0: mpa.RTRWrite, 1: mpa.RTRRead, 3: mpa.RTRSend}[op]
+		if got := mpa.RTROf(op, true); got != want {
+			t.Errorf("opcode %d: %v, want %v", op, got, want)
+		}
+		if got := mpa.RTROf(op, false); got != 0 {
+			t.Errorf("opcode %d with octets: %v", op, got)
+		}
+	}
+}
+
 // Proves E04, E06: a responder that names the Read raises its IRD to 1, but not if the initiator's ORD is
 // 0x3FFF: then it "MUST" leave it "unchanged".
 func TestReadRaisesIRD(t *testing.T) {
 	for _, c := range []struct {
 		request       string
-		offer         mpa.Offer
+		offer         mpa.Answer
 		reply         string
-		wantEffective uint16
+		wantEffective mpa.Depth
 	}{
-		{"80 00 40 00", mpa.Offer{}, "80 01 40 00", 1},
-		{"80 00 40 00", mpa.Offer{IRD: 7}, "80 07 40 00", 7},
-		{"80 00 c0 02", mpa.Offer{MaxIRD: 9}, "80 02 c0 00", 2},
-		{"80 00 7f ff", mpa.Offer{}, "bf ff 40 00", 0},
-		{"80 00 7f ff", mpa.Offer{IRD: 7, MaxIRD: 9}, "bf ff 40 00", 7},
-		{"80 00 40 00", mpa.Offer{IRD: mpa.NoNegotiation}, "bf ff 40 00", mpa.NoNegotiation},
-		{"80 00 80 00", mpa.Offer{}, "80 00 80 00", 0}, // a Write needs none
+		{"80 00 40 00", mpa.Answer{}, "80 01 40 00", 1},
+		{"80 00 40 00", mpa.Answer{IRD: 7}, "80 07 40 00", 7},
+		{"80 00 c0 02", mpa.Answer{MaxIRD: 9}, "80 02 c0 00", 2},
+		{"80 00 7f ff", mpa.Answer{}, "bf ff 40 00", 0},
+		{"80 00 7f ff", mpa.Answer{IRD: 7, MaxIRD: 9}, "bf ff 40 00", 7},
+		{"80 00 40 00", mpa.Answer{IRD: mpa.NoNegotiation}, "bf ff 40 00", mpa.NoNegotiation},
+		{"80 00 80 00", mpa.Answer{}, "80 00 80 00", 0}, // a Write needs none
 	} {
 		d, r := responder(t)
 		d.input(frame(request(2, c.request)), 0)
@@ -83,11 +97,9 @@ func TestEveryDialectMarkersAndCRC(t *testing.T) {
 	for _, d := range mpa.Dialects() {
 		for n := range 16 {
 			ours := mpa.Offer{Dialect: d, Markers: n&1 != 0, NoCRC: n&2 != 0}
-			theirs := mpa.Offer{Markers: n&4 != 0, NoCRC: n&8 != 0}
+			theirs := mpa.Answer{Markers: n&4 != 0, NoCRC: n&8 != 0}
 			i, err := mpa.NewInitiator(ours)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, err)
 			v := newVirtual(i, mpa.NewResponder(rtrServed), theirs, accepts)
 			v.runWhole()
 			a, b := i.Negotiated(), v.r.m.Negotiated()
@@ -107,9 +119,9 @@ func TestInitiatorDepths(t *testing.T) {
 	const none = mpa.NoNegotiation
 	for _, c := range []struct {
 		name             string
-		ird, ord, most   uint16
-		peerIRD, peerORD uint16
-		wantIRD, wantORD uint16
+		ird, ord, most   mpa.Depth
+		peerIRD, peerORD mpa.Depth
+		wantIRD, wantORD mpa.Depth
 		code             mpa.Code
 	}{
 		{"as asked", 4, 4, 0, 4, 4, 4, 4, 0},
@@ -130,9 +142,7 @@ func TestInitiatorDepths(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i, err := mpa.NewInitiator(mpa.Offer{IRD: c.ird, ORD: c.ord, MaxIRD: c.most})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, err)
 			i.Start(epoch)
 			d := &dialogue{T: t, m: i, twin: clone(t, mpa.Offer{IRD: c.ird, ORD: c.ord, MaxIRD: c.most}), now: epoch}
 			e := mpa.Enhanced{A: true, C: true, IRD: c.peerIRD, ORD: c.peerORD}

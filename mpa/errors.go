@@ -10,7 +10,7 @@ import (
 // (MPA). It is not an error by itself; see [Error].
 type Code uint8
 
-// The MPA error codes. [Q16]
+// The MPA error codes.
 const (
 	CodeConnectionLost    Code = 1 // TCP connection closed, terminated, or lost
 	CodeCRC               Code = 2 // received MPA CRC does not match the calculated value
@@ -62,9 +62,11 @@ type Error struct {
 
 // Error returns, for instance,
 // "mpa: bad CRC at stream offset 1432: got 0x00000000 want 0x52239983; ...".
-func (e *Error) Error() string {
+func (e *Error) Error() string { return "mpa: " + e.text() }
+
+// text returns the error without the name of the layer.
+func (e *Error) text() string {
 	var b strings.Builder
-	b.WriteString("mpa: ")
 	e.describe(&b)
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)

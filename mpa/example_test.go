@@ -37,7 +37,7 @@ func ExampleInitiator() {
 
 	r.Input(now, i.Start(now))
 	fmt.Printf("%v\n%q\n", r.Request().Frame, r.Request().PrivateData)
-	reply, _ := r.Accept(now, mpa.Offer{IRD: 8, ORD: 8})
+	reply, _ := r.Accept(now, mpa.Answer{IRD: 8, ORD: 8})
 	i.Input(now, reply)
 
 	n := i.Negotiated()

@@ -9,7 +9,7 @@ import (
 
 // StartupFrame is an MPA Request or Reply Frame: RFC 5044, Section 7.1.1, with the
 // S bit of RFC 6581, Section 6. It is a view of the octets received; a frame that
-// came from [ParseStartup] has all its octets, and no accessor can panic. [Q01]
+// came from [ParseStartup] has all its octets, and no accessor can panic.
 //
 //	   0                   1                   2                   3
 //	   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -99,6 +99,11 @@ func (f StartupFrame) Res() uint8 { return f[startupFlags] & flagRes }
 
 // Rev returns the revision of MPA.
 func (f StartupFrame) Rev() uint8 { return f[startupRev] }
+
+// Dialect returns the dialect that a Request or Reply is of by its Rev and S, and 0
+// if it is of none: of revision 3 or higher with S=0. A Reply of revision 1 with S=1
+// is of [DialectRtr] only if its Request was; S is a reserved bit in it otherwise.
+func (f StartupFrame) Dialect() Dialect { return recognize(f.Rev(), f.S(), Dialect.known) }
 
 // PDLength returns the number of octets of Private Data, 0 to 65535 on the wire.
 func (f StartupFrame) PDLength() uint16 { return binary.BigEndian.Uint16(f[startupPDLength:]) }

@@ -198,3 +198,45 @@ func FuzzParseEnhanced(f *testing.F) {
 		}
 	})
 }
+
+// Proves E02, T01, T04: a frame's dialect follows from Rev and S.
+func TestFrameDialect(t *testing.T) {
+	for _, c := range []struct {
+		rev  uint8
+		s    bool
+		want mpa.Dialect
+	}{
+		{0, false, mpa.DialectRevision0},
+		{0, true, mpa.DialectRevision0},
+		{1, false, mpa.DialectRFC5044},
+		{1, true, mpa.DialectRtr},
+		{2, false, mpa.DialectRFC5044},
+		{2, true, mpa.DialectRFC6581},
+		{3, false, 0},
+		{255, true, mpa.DialectRFC6581},
+	} {
+		f := mpa.StartupFrame(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Rev: c.rev, S: c.s}))
+		if got := f.Dialect(); got != c.want {
+			t.Errorf("revision %d, S=%v: %v, want %v", c.rev, c.s, got, c.want)
+		}
+		f = mpa.StartupFrame(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Rev: c.rev, S: c.s, PrivateData: []byte("data")}))
+		if _, ok := f.Enhanced(); ok != (c.want == mpa.DialectRFC6581) {
+			t.Errorf("revision %d, S=%v: enhanced data %v", c.rev, c.s, ok)
+		}
+	}
+}
+
+// Proves E07: the kinds of RTR indication are the Control Flags B, C and D, beside A.
+func TestFlags(t *testing.T) {
+	for kinds, want := range map[mpa.RTR]string{
+		0: "A", mpa.RTRSend: "AB", mpa.RTRWrite: "AC", mpa.RTRRead: "AD", mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead: "ABCD",
+	} {
+		e := mpa.Enhanced{IRD: 3, ORD: 4}.WithRTR(kinds)
+		if e.Flags() != want || e.RTR() != kinds || e.IRD != 3 || e.ORD != 4 {
+			t.Errorf("%v: flags %q of %v", kinds, e.Flags(), e)
+		}
+	}
+	if e := (mpa.Enhanced{B: true}); e.Flags() != "B" || e.RTR() != 0 {
+		t.Errorf("without A: %q, %v", e.Flags(), e.RTR())
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// seeds are what both ends of every dialect send, one behind the other.
+// seeds are what both ends of every dialect send, one after the other.
 func seeds(f *testing.F, role mpa.Role) (all [][]byte) {
 	f.Helper()
 	for _, p := range plays {
@@ -118,7 +118,7 @@ func feed(m machine, b []byte, step int) (taken int, sent []byte, err error) {
 	answered := false
 	for err == nil {
 		if r != nil && r.Request() != nil && !answered {
-			answer, failed := r.Accept(epoch, mpa.Offer{IRD: 3, ORD: 4, MaxIRD: 9})
+			answer, failed := r.Accept(epoch, mpa.Answer{IRD: 3, ORD: 4, MaxIRD: 9})
 			answered, sent, err = true, append(sent, answer...), failed
 			continue
 		}
@@ -207,15 +207,17 @@ func FuzzDescribeStartup(f *testing.F) {
 // Proves K01, T02, Q01: what an endpoint says of its startup frames.
 func TestDescribeStartup(t *testing.T) {
 	for hex, want := range map[string]string{
-		startKeyMC:        "MPA ident frame M C rev 0",
-		rtrFrame:          "MPA ID RtR Frame C rev 1 pd 0",
-		rtrRequest:        "MPA ID Req Frame C S rev 1 pd 2",
-		revision0Reply:    "MPA ID Rep Frame M C rev 0 pd 2",
-		helloMessage:      "private data message pd 5",
-		emptyMessage:      "private data message pd 0",
-		"":                "0 octets that are no startup frame",
-		"00 05 61":        "3 octets that are no startup frame",
-		rtrFrame + "\n00": "21 octets that are no startup frame",
+		startKeyMC:                "MPA ident frame M C rev 0",
+		rtrFrame:                  "MPA ID RtR Frame C rev 1 pd 0",
+		rtrRequest:                "MPA ID Req Frame C S rev 1 pd 2",
+		revision0Reply:            "MPA ID Rep Frame M C rev 0 pd 2",
+		helloMessage:              "private data message pd 5",
+		emptyMessage:              "private data message pd 0",
+		"":                        "0 octets that are no startup frame",
+		"00 05 61":                "3 octets that are no startup frame",
+		rtrFrame + "\n00":         "21 octets that are no startup frame",
+		startKeyMC + "\n00":       "17 octets that are no startup frame",
+		strings.Repeat("aa ", 16): "16 octets that are no startup frame",
 	} {
 		hex = strings.TrimSpace(hex)
 		if got := mpa.DescribeStartup(octets(t, hex)); got != want {

@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -8,6 +9,8 @@ import (
 // noReplyHint guesses why an Initiator's deadline has passed.
 func (i *Initiator) noReplyHint() string {
 	switch {
+	case i.in.maybeMessage():
+		return maybeTwoInitiatorsHint
 	case len(i.in.buf) > 0:
 		return "the responder stopped in the middle of its " + i.in.await.String()
 	case i.in.await == awaitMessage:
@@ -24,14 +27,31 @@ func (i *Initiator) noReplyHint() string {
 // sent.
 func (i *Initiator) refusedHint() string {
 	switch {
+	case i.in.maybeMessage():
+		return maybeTwoInitiatorsHint
+	case i.in.part == partData:
+		return "the responder gave up in the middle of its " + i.in.await.String() + ", or announces more Private Data than it sends"
+	case i.in.begun():
+		return "the responder gave up in the middle of its " + i.in.await.String()
 	case i.in.await == awaitMessage:
 		return "the responder refused the connection, or takes no private data messages: leave Messages off"
+	case i.in.await == awaitStartKey && i.offer.Messages:
+		return "the responder sent something else after its private data message, or more data than the length of that says"
 	case i.dialect == DialectRevision0:
 		return "the responder refused revision 0, as those do that have no DDP and RDMAP version 0, or is not an MPA responder"
 	case i.dialect == DialectStartKey:
 		return "the responder does not know the Start Key, or is not an MPA responder: try a Request Frame of revision 1"
 	}
 	return "the responder refused the Request, or is not an MPA responder"
+}
+
+// begun reports whether what has arrived is a key, or a part of one, of the frame that is
+// awaited.
+func (in *intake) begun() bool {
+	if in.part == partKey {
+		return len(in.buf) > 0 && strings.HasPrefix(in.await.key(), string(in.buf))
+	}
+	return in.part == partHeader
 }
 
 // noRequestHint guesses why a Responder's deadline has passed. [Q03]
@@ -46,7 +66,7 @@ func (r *Responder) noRequestHint() string {
 	case r.in.await == awaitRtr:
 		return strayHint
 	}
-	return "the peer did not go on behind our private data message: it may have rejected the connection"
+	return "the peer did not go on after our private data message: it may have rejected the connection"
 }
 
 // goneHint guesses why an initiator closes the connection before its Request is
@@ -57,8 +77,10 @@ func (r *Responder) goneHint() string {
 		return "the initiator gave up, or looked only whether the port is open"
 	case r.in.maybeMessage():
 		return messageHint
+	case r.in.part == partData:
+		return "the initiator gave up, or announces more Private Data than it sends"
 	}
-	return "the initiator gave up, or its PD_Length is larger than its Private Data"
+	return "the initiator gave up in the middle of its first frame"
 }
 
 const (
@@ -66,14 +88,15 @@ const (
 	messageHint = "what arrived may be a private data message, which goes before Start Keys: take such, or have the peer leave it out"
 )
 
-// maybeMessage reports whether what arrived in place of a key has the length of a
-// private data message in front, and nobody looks for such.
+// maybeMessage reports whether what arrived in place of a key may be a private data
+// message, and nobody looks for one: it is as long as its first two octets say, or fills
+// the room of a key and would be longer.
 func (in *intake) maybeMessage() bool {
-	if in.messages || in.part != partKey {
+	if in.messages || in.part != partKey || len(in.buf) < messageLenLen {
 		return false
 	}
-	m, err := ParsePrivateDataMessage(in.buf)
-	return err == nil && len(m) == len(in.buf)
+	n := messageLenLen + int(binary.BigEndian.Uint16(in.buf))
+	return n == len(in.buf) || len(in.buf) == KeyLen && n > KeyLen && n <= messageLenLen+MaxPrivateData
 }
 
 // goneAfterHint says why an initiator may have closed the connection on our Reply.

@@ -3,6 +3,7 @@ package mpa
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func (i *Initiator) takes(d Dialect) bool {
 	return i.offer.Kind.speaks(d)
 }
 
-// privateData returns the Private Data of the Request: behind the enhanced data, if
+// privateData returns the Private Data of the Request: after the enhanced data, if
 // there is such.
 func (i *Initiator) privateData() []byte {
 	if !i.dialect.row().enhanced {
@@ -64,7 +65,7 @@ func (i *Initiator) privateData() []byte {
 	// Control Flag A is set to 0, then Control Flags B, C, and D MUST also be set
 	// to 0." [E07]
 	if !i.offer.ClientServer {
-		e = e.peerToPeer(i.offer.rtr(RoleInitiator))
+		e = e.WithRTR(i.offer.rtr())
 	}
 	return append(AppendEnhanced(nil, &e), i.offer.PrivateData...)
 }
@@ -73,10 +74,11 @@ func (i *Initiator) privateData() []byte {
 // write.
 //
 // RFC 5044, Section 7.1.2: "When MPA is started in the Initiator mode, the MPA
-// implementation MUST send a valid MPA Request Frame." [Q09] CULLEY, Section 8.1:
+// implementation MUST send a valid MPA Request Frame." CULLEY, Section 8.1:
 // "When MPA is started in the "Passive" mode, the MPA implementation MUST send a
-// valid "Start Key"." [K02]
+// valid "Start Key"."
 func (i *Initiator) Start(now time.Time) []byte {
+	// [Q09] [K02]
 	i.in.arm(now, timeout(i.offer.Timeout, DefaultReplyTimeout))
 	switch {
 	case i.dialect != DialectStartKey:
@@ -95,7 +97,7 @@ func (i *Initiator) startKey() []byte {
 }
 
 // Output returns what is to be sent now, in one write, and nil if there is nothing:
-// the Rtr frame, or the Start Key behind a private data message. It is returned
+// the Rtr frame, or the Start Key after a private data message. It is returned
 // once; nothing else may be sent before it.
 func (i *Initiator) Output() []byte {
 	b := i.out
@@ -106,11 +108,12 @@ func (i *Initiator) Output() []byte {
 // Dialect returns the dialect of the first frame.
 func (i *Initiator) Dialect() Dialect { return i.dialect }
 
-// Input takes octets of what is awaited, in any split, and returns how many it
-// took: never one beyond the startup frames, and none once it is Done. What is left
-// belongs to the first FPDU, or to the consumer after a rejection [Q13]. An error
-// is a [*StartupError] and sticky: the connection is to be closed.
+// Input takes octets of the frame that the machine waits for, in any split, and returns
+// how many it took: never one beyond the startup frames, and none once it is Done. What is
+// left belongs to the first FPDU, or to the consumer after a rejection. An error is a
+// [*StartupError] and sticky. The caller closes the connection then.
 func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
+	// [Q13]
 	switch {
 	case i.in.err != nil:
 		return 0, i.in.err
@@ -166,6 +169,10 @@ func (i *Initiator) reply(f StartupFrame) error {
 		i.in.err, i.in.deadline = i.mismatch(f), time.Time{}
 		return i.in.err
 	}
+	if err := i.halfway(d, f); err != nil {
+		i.in.err, i.in.deadline = err, time.Time{}
+		return err
+	}
 	i.agree(d, f.terms())
 	i.neg.PrivateData = f.PrivateData()
 	switch {
@@ -177,6 +184,27 @@ func (i *Initiator) reply(f StartupFrame) error {
 		i.out = i.rtrFrame(f)
 	}
 	return nil
+}
+
+// halfway returns the error of an accepting Reply of revision 0 that does without markers
+// or CRCs. Both ends would use them all the same, so its sender has to be out of step.
+//
+// CARRIER, Section 5.3.2: "the ULP or other supporting entity for the RDMAC RNIC will
+// create an MPA Reply Frame with Rev equal to zero and the M bit set to one"; 5.3.1: "with
+// revision set to zero and the M and C bits set to one". [N03] [N05]
+func (i *Initiator) halfway(d Dialect, f StartupFrame) *StartupError {
+	field := "M"
+	switch {
+	case !d.row().always || f.M() && f.C():
+		return nil
+	case f.M():
+		field = "C"
+	}
+	return i.in.fail(FailureMismatch, &Error{
+		Code: CodeStartupFrame, Offset: startupFlags, Field: field,
+		Reason: "a Reply of revision 0 with M=" + strconv.Itoa(bit(f.M())) + " C=" + strconv.Itoa(bit(f.C())),
+		Hint:   "RNICs of revision 0 always use markers and CRCs and say so: the responder must set M=1 and C=1, or answer in revision 1",
+	})
 }
 
 // rtrFrame returns the Rtr frame that a Reply with S=1 waits for.
@@ -248,10 +276,10 @@ func (i *Initiator) rejectHint(f StartupFrame) string {
 
 // enhance puts the Reply's enhanced data into effect.
 func (i *Initiator) enhance(e Enhanced) {
-	n, able := &i.neg, i.offer.rtr(RoleInitiator)
-	n.Enhanced, n.PeerIRD, n.PeerORD = true, e.IRD, e.ORD
+	n, able := &i.neg, i.offer.rtr()
+	n.Enhanced, n.PeerIRD, n.PeerORD, n.AnsweredRTR = true, e.IRD, e.ORD, e.RTR()
 	n.ORD = initiatorORD(i.offer.ORD, e.IRD)
-	ird, enough := initiatorIRD(i.offer.IRD, i.offer.maxIRD(), e.ORD)
+	ird, enough := initiatorIRD(i.offer.IRD, maxIRD(i.offer.IRD, i.offer.MaxIRD), e.ORD)
 	n.IRD = ird
 	if !i.offer.ClientServer {
 		n.OfferedRTR = able
@@ -274,8 +302,8 @@ func (i *Initiator) enhance(e Enhanced) {
 	}
 }
 
-// Done reports whether the startup is over, once what Output returns is sent: see
-// Rejected first, then Negotiated.
+// Done reports whether the startup is over. The caller sends what Output returns, and
+// then looks at Rejected first, and at Negotiated if that is nil.
 func (i *Initiator) Done() bool { return i.done }
 
 // Negotiated returns what was agreed on, once Done and not Rejected.
@@ -284,12 +312,21 @@ func (i *Initiator) Negotiated() Negotiated { return i.neg }
 // Rejected returns the rejection if the Reply has R=1, and nil otherwise.
 func (i *Initiator) Rejected() *RejectError { return i.rejected }
 
-// Deadline returns when HandleTimeout is to be called; the zero time is never.
+// Deadline returns when to call HandleTimeout; the zero time means never.
 func (i *Initiator) Deadline() time.Time { return i.in.deadline }
 
-// HandleTimeout returns a [*StartupError] if the deadline has passed. [Q12]
+// HandleTimeout returns a [*StartupError] if the deadline has passed.
 func (i *Initiator) HandleTimeout(now time.Time) error {
+	// [Q12]
 	return i.in.timedOut(now, i.noReplyHint())
+}
+
+// GiveUp ends the wait before the deadline, as the caller has no more time: cause says
+// why, such as context.DeadlineExceeded. It returns a [*StartupError] that says what was
+// awaited, and wraps cause.
+func (i *Initiator) GiveUp(now time.Time, cause error) error {
+	// [Q12]
+	return i.in.givenUp(now, cause, i.noReplyHint())
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and
@@ -299,8 +336,9 @@ func (i *Initiator) HandleTimeout(now time.Time) error {
 //
 // RFC 6581, Section 10: "an unenhanced responder treats the enhanced request as
 // incorrectly formatted and closes the TCP connection. [...] the initiator MAY
-// attempt to establish an RDMA connection using the unenhanced MPA protocol". [E13]
+// attempt to establish an RDMA connection using the unenhanced MPA protocol".
 func (i *Initiator) PeerClosed(cause error) error {
+	// [E13]
 	silent := len(i.in.buf) == 0
 	switch {
 	case i.rejected != nil && i.rejected.Closed:

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -27,7 +28,7 @@ func TestInitiatorEnhanced(t *testing.T) {
 		Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC6581, Revision: 2, PeerRevision: 2,
 		DDPVersion: 1, RDMAPVersion: 1,
 		Enhanced: true, IRD: 1, ORD: 1, PeerIRD: 1, PeerORD: 1,
-		PeerToPeer: true, RTR: mpa.RTRWrite, OfferedRTR: mpa.RTRWrite | mpa.RTRRead, SendFirst: true,
+		PeerToPeer: true, RTR: mpa.RTRWrite, OfferedRTR: mpa.RTRWrite | mpa.RTRRead, AnsweredRTR: mpa.RTRWrite, SendFirst: true,
 	})
 	if i.Rejected() != nil {
 		t.Error("rejected")
@@ -96,15 +97,13 @@ func TestInitiatorMarkersAndCRC(t *testing.T) {
 func clone(t *testing.T, o mpa.Offer) *mpa.Initiator {
 	t.Helper()
 	i, err := mpa.NewInitiator(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	i.Start(epoch)
 	return i
 }
 
 // Proves Q05, Q10, Q13, E03, E05: a rejection leaves MPA with the peer's private data, IRD
-// and ORD, and what is behind it to the ULP.
+// and ORD, and what is after it to the ULP.
 func TestInitiatorRejected(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -156,9 +155,10 @@ func TestInitiatorRejected(t *testing.T) {
 func TestRejectErrorPrivateData(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 65)
 	for data, want := range map[string]string{
-		"":            "(R=1, revision 1, 0 octets of private data); TCP",
-		"not today\n": `(R=1, revision 1, 10 octets of private data "not today\n"); TCP`,
-		string(long):  `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
+		"":                "(R=1, revision 1, 0 octets of private data); TCP",
+		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n"); TCP`,
+		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `"); TCP`,
+		string(long):      `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
 	} {
 		e := &mpa.RejectError{Revision: 1, PrivateData: []byte(data)}
 		if !strings.Contains(e.Error(), want) {
@@ -216,7 +216,7 @@ func TestInitiatorBadReply(t *testing.T) {
 	}{
 		{"Request", 0, vector(t, "siw-request"), mpa.FailureInitiatorInitiator, "Initiator/Initiator startup: the peer sent an MPA Request Frame too; both ends were started as Initiator", false},
 		{"lower case", 0, frame(mpa.StartupFields{Key: "mpa id rep frame"}), mpa.FailureKey, `bad Key at octet 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
-		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey, "1 octets differ, the first is octet 15", false},
+		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey, "octet 15 differs", false},
 		{"HTTP", 0, []byte("HTTP/1.1 400 Bad Request\r\n"), mpa.FailureKey, "got an HTTP response", false},
 		{"TLS", 0, append([]byte{0x15, 3, 3, 0, 2, 2, 50}, make([]byte, 20)...), mpa.FailureKey, "the peer expects TLS on this port", false},
 		{"SSH", 0, []byte("SSH-2.0-OpenSSH_9.2p1"), mpa.FailureKey, "an SSH banner", false},
@@ -280,6 +280,36 @@ func TestInitiatorTimeout(t *testing.T) {
 	}
 }
 
+// Proves Q12: a caller that has no more time learns what was awaited, and its own cause is wrapped.
+func TestGiveUp(t *testing.T) {
+	cause := errors.New("no more time")
+	i := clone(t, mpa.Offer{Timeout: -1})
+	r := mpa.NewResponder(mpa.ResponderConfig{})
+	r.Start(epoch)
+	for _, c := range []struct {
+		m interface {
+			GiveUp(time.Time, error) error
+			HandleTimeout(time.Time) error
+		}
+		want string
+	}{
+		{i, "mpa: startup as Initiator: no MPA Reply Frame within 3s: nothing arrived: no more time; "},
+		{r, "mpa: startup as Responder: no MPA Request Frame within 3s: nothing arrived: no more time; "},
+	} {
+		err := c.m.GiveUp(epoch.Add(3*time.Second), cause)
+		var s *mpa.StartupError
+		if !errors.As(err, &s) || s.Failure != mpa.FailureTimeout || !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("got %v, want %s...", err, c.want)
+		}
+		if again := c.m.GiveUp(epoch.Add(time.Hour), nil); again != err {
+			t.Errorf("a second time: %v", again)
+		}
+		if late := c.m.HandleTimeout(epoch.Add(time.Hour)); late != nil {
+			t.Errorf("the timeout after that: %v", late)
+		}
+	}
+}
+
 // Proves E13, Q16: a close on a revision 2 Request advises revision 1.
 func TestInitiatorPeerClosed(t *testing.T) {
 	reset := errors.New("connection reset by peer")
@@ -337,9 +367,7 @@ func TestInitiatorBadOffer(t *testing.T) {
 		{PrivateData: make([]byte, 508)}, {Dialect: mpa.DialectRFC5044, PrivateData: make([]byte, 512)},
 	} {
 		i, err := mpa.NewInitiator(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		if b := i.Start(epoch); len(b) != mpa.StartupHeaderLen+mpa.MaxPrivateData {
 			t.Errorf("%d octets", len(b))
 		}

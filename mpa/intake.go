@@ -3,6 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type intake struct {
 	dialect  Dialect
 	arrived  arrival
 	refusal  *StartupError // to be reported when the frame is whole
+	since    time.Time     // when the wait began
 	deadline time.Time
 	limit    time.Duration
 	err      *StartupError // sticky
@@ -64,7 +66,7 @@ func (in *intake) begin(a awaited) {
 // RFC 5044, Section 7.1.2: "MPA implementations SHOULD implement a reasonable
 // timeout while waiting for the entire set of startup frames". [Q12]
 func (in *intake) arm(now time.Time, limit time.Duration) {
-	in.limit = limit
+	in.since, in.limit = now, limit
 	if limit > 0 {
 		in.deadline = now.Add(limit)
 	}
@@ -130,11 +132,24 @@ func (in *intake) timedOut(now time.Time, hint string) error {
 	if in.deadline.IsZero() || now.Before(in.deadline) {
 		return nil
 	}
+	return in.late(in.limit, nil, hint)
+}
+
+// givenUp returns the error of a wait that the caller has ended, for a cause of its own.
+func (in *intake) givenUp(now time.Time, cause error, hint string) error {
+	if in.err != nil {
+		return in.err
+	}
+	return in.late(now.Sub(in.since), cause, hint)
+}
+
+// late returns the error of a wait that was in vain.
+func (in *intake) late(waited time.Duration, cause error, hint string) error {
 	in.deadline = time.Time{}
 	in.err = in.fail(FailureTimeout, &Error{
 		Code: CodeConnectionLost, Offset: uint64(len(in.buf)),
-		Reason: fmt.Sprintf("no %s within %v: %s", in.await, in.limit, in.progress()),
-		Hint:   hint,
+		Reason: fmt.Sprintf("no %s within %v: %s", in.await, waited.Round(time.Millisecond), in.progress()),
+		Hint:   hint, Err: cause,
 	})
 	return in.err
 }
@@ -165,13 +180,21 @@ func (in *intake) progress() string {
 	case in.part == partLength:
 		return "one octet of its length arrived"
 	case in.part == partKey:
-		return fmt.Sprintf("%d octets of a key arrived: %s", have, describeKey(string(in.buf)))
+		return fmt.Sprintf("%s of a key arrived: %s", octets(have), describeKey(string(in.buf)))
 	case in.part == partHeader:
 		return fmt.Sprintf("%d of %d octets of its header arrived", have, StartupHeaderLen)
 	}
-	header := StartupHeaderLen
+	header, field := StartupHeaderLen, "PD_Length"
 	if in.arrived == arrivedMessage {
-		header = messageLenLen
+		header, field = messageLenLen, "its length"
 	}
-	return fmt.Sprintf("PD_Length is %d and %d octets of Private Data arrived", in.want-header, have-header)
+	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, octets(have-header))
+}
+
+// octets says how many octets.
+func octets(n int) string {
+	if n == 1 {
+		return "1 octet"
+	}
+	return strconv.Itoa(n) + " octets"
 }

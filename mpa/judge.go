@@ -9,32 +9,27 @@ func (in *intake) judgeLength(n int) *StartupError {
 		in.lastPart(arrivedMessage, n)
 		return nil
 	}
-	if in.await == awaitRequest {
+	// The keys of all frames begin alike. Which one it is tells whether the peer is an
+	// Initiator too. [Q03]
+	if in.await == awaitRequest || string(in.buf) == KeyRequest[:messageLenLen] {
 		in.part, in.want = partKey, KeyLen
 		return nil
 	}
 	return in.fail(FailurePrivateData, &Error{
 		Code: CodeStartupFrame, Field: "Private Data Length",
 		Reason: fmt.Sprintf("%d octets (%q), and at most %d are taken", n, in.buf, MaxPrivateData),
-		Hint:   longMessageHint(in.buf),
+		Hint:   "the peer sends no private data message here, or a longer one than is served",
 	})
 }
 
-func longMessageHint(length []byte) string {
-	if string(length) == KeyReply[:messageLenLen] {
-		return "these are the first octets of an MPA frame's key: the peer sends no private data messages; leave Messages off"
-	}
-	return "the peer sends no private data message here, or a longer one than is served"
-}
-
-// judgeKey judges the key, which decides what kind of frame it is.
+// judgeKey judges the key, 16 octets, which decides what kind of frame it is.
 func (in *intake) judgeKey(got string) *StartupError {
 	switch {
 	case in.await == awaitRequest && isStartKey(got) && in.served(DialectStartKey), in.await == awaitStartKey && isStartKey(got):
 		in.dialect = DialectStartKey
 		in.lastPart(arrivedStartKey, 0)
 		return in.judgeStartKey(StartKey(got))
-	case in.await == awaitRtr && isRtr(got), in.await != awaitStartKey && got == in.await.key():
+	case in.await == awaitRtr && isRtr(got), got == in.await.key():
 		in.part, in.want = partHeader, StartupHeaderLen
 		return nil
 	}

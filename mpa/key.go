@@ -3,9 +3,11 @@ package mpa
 import (
 	"fmt"
 	"strings"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
-// The keys of startup frames, as on the wire. [Q01]
+// The keys of startup frames, as on the wire.
 const (
 	KeyRequest = "MPA ID Req Frame"
 	KeyReply   = "MPA ID Rep Frame"
@@ -52,6 +54,11 @@ var greetings = [...]greeting{
 	{"SSH-", "an SSH banner", plainTCPHint},
 }
 
+const (
+	twoInitiatorsHint      = "both ends were started as Initiator: start one of them as Responder"
+	maybeTwoInitiatorsHint = "what arrived may be the private data message of another Initiator: if both ends were started as Initiator, start one of them as Responder"
+)
+
 const fpduHint = "the peer is in Full Operation already, without a startup; both ends must start MPA"
 
 // keyError says what came in place of the key that is waited for.
@@ -70,6 +77,9 @@ func keyError(in *intake, got string) *StartupError {
 		Reason: fmt.Sprintf("got %s want %q", describeKey(got), want),
 		Hint:   in.keyHint(want, got),
 	})
+	if in.await == awaitMessage {
+		e.Err.Reason = fmt.Sprintf("got %s, and a private data message was to come", describeKey(got))
+	}
 	switch {
 	case in.role == RoleInitiator && got == KeyRequest:
 		// Section 7.1.2: "MPA implementations MUST use the difference between
@@ -77,7 +87,13 @@ func keyError(in *intake, got string) *StartupError {
 		// 'Initiator/Initiator' startups." [Q03]
 		e.Failure = FailureInitiatorInitiator
 		e.Err.Reason = "Initiator/Initiator startup: the peer sent an MPA Request Frame too"
-		e.Err.Hint = "both ends were started as Initiator: start one of them as Responder"
+		e.Err.Hint = twoInitiatorsHint
+	case in.role == RoleInitiator && isStartKey(got):
+		// A Responder sends a Start Key in answer to one only, or after its private
+		// data message. [Q03] [K02]
+		e.Failure = FailureInitiatorInitiator
+		e.Err.Reason = "Initiator/Initiator startup: the peer sent a Start Key of its own accord"
+		e.Err.Hint = twoInitiatorsHint
 	case in.await == awaitRequest && got == KeyReply:
 		e.Failure = FailureResponderResponder
 		e.Err.Reason = "Responder/Responder startup: the peer sent an MPA Reply Frame without a Request"
@@ -97,21 +113,24 @@ func describeKey(got string) string {
 }
 
 func (in *intake) keyHint(want, got string) string {
-	if in.await == awaitRtr {
+	g, known := greet(got)
+	switch near := resembles(got, want); {
+	case in.await == awaitRtr && (known || near == ""):
 		return strayHint
-	}
-	if g, ok := greet(got); ok && g.hint != "" {
+	case known && g.hint != "":
 		return g.hint
-	}
-	if hint := resembles(got, want); hint != "" {
-		return hint
+	case near != "":
+		return near
 	}
 	if in.await == awaitRequest && in.served(DialectStartKey) {
 		if hint := resembles(got, KeyStart); hint != "" {
-			return "of the Start Key " + hint
+			return "compared with the Start Key, " + hint
 		}
 	}
-	if in.role == RoleResponder && in.maybeMessage() {
+	switch maybe := in.maybeMessage(); {
+	case maybe && in.role == RoleInitiator:
+		return maybeTwoInitiatorsHint
+	case maybe:
 		return messageHint
 	}
 	return "the peer does not speak MPA, or streaming-mode data precedes its startup frame"
@@ -119,11 +138,17 @@ func (in *intake) keyHint(want, got string) string {
 
 // resembles says how a key that is nearly right differs.
 func resembles(got, want string) string {
+	if want == "" {
+		return "" // a private data message has no key
+	}
 	got = got[:min(len(got), len(want))] // a Start Key's bits are no part of it
 	if strings.EqualFold(got, want) {
 		return "only upper and lower case differ: the peer spells the key wrongly"
 	}
-	if n := differences(got, want); n <= 4 {
+	switch n := differences(got, want); {
+	case n == 1:
+		return fmt.Sprintf("octet %d differs: the peer has a wrong key, or the octet was damaged", difference(got, want))
+	case n <= 4:
 		return fmt.Sprintf("%d octets differ, the first is octet %d: the peer has a wrong key, or the octets were damaged", n, difference(got, want))
 	}
 	return ""
@@ -135,8 +160,8 @@ func greet(got string) (greeting, bool) {
 			return g, true
 		}
 	}
-	if marker := strings.HasPrefix(got, "\x00\x00\x00\x00"); marker && beginsFPDU(got[markerLen:]) {
-		return greeting{name: "an FPDU behind a marker", hint: fpduHint}, true
+	if marker := strings.HasPrefix(got, "\x00\x00\x00\x00"); marker && beginsFPDU(got[layout.MarkerLen:]) {
+		return greeting{name: "an FPDU after a marker", hint: fpduHint}, true
 	}
 	return greeting{name: "an FPDU", hint: fpduHint}, beginsFPDU(got)
 }

@@ -7,17 +7,17 @@ import (
 
 // Kind is one of the three kinds of RNIC of draft-carrier-rddp-rnic-interop-00,
 // section 5.1, by the versions of DDP and RDMAP that it can use. The zero value
-// leaves the choice to where the Kind is used. [N01]
+// leaves the choice to where the Kind is used.
 //
-//	kind             DDP/RDMAP  MPA revision  markers  CRC
-//	KindRDMAC        0          0             1        1
-//	KindNonPermissive  1        1, 2          0 or 1   0 or 1
-//	KindPermissive   0 or 1     0, 1, 2       0 or 1   0 or 1
+//	kind               DDP/RDMAP  MPA revision  markers  CRC
+//	KindRDMAC          0          0             1        1
+//	KindNonPermissive  1          1, 2          0 or 1   0 or 1
+//	KindPermissive     0 or 1     0, 1, 2       0 or 1   0 or 1
 type Kind uint8
 
 // The kinds of RNIC.
 const (
-	// KindPermissive is an IETF RNIC that speaks as RDMAC RNICs do to such.
+	// KindPermissive is an IETF RNIC that speaks to RDMAC RNICs as they do.
 	KindPermissive Kind = iota + 1
 	// KindNonPermissive is an IETF RNIC that only knows version 1.
 	KindNonPermissive
@@ -53,8 +53,8 @@ func (k *Kind) UnmarshalText(b []byte) error {
 }
 
 // Version reports whether RNICs of the kind can use a version of DDP and RDMAP:
-// 0 or 1. The zero Kind counts as KindPermissive, and there is no version for a
-// Kind that is none.
+// 0 or 1. The zero Kind counts as KindPermissive, and a value that is no Kind has no
+// version.
 func (k Kind) Version(version uint8) bool {
 	switch k {
 	case KindRDMAC:
@@ -67,8 +67,8 @@ func (k Kind) Version(version uint8) bool {
 	return false
 }
 
-// known reports whether k is one of the constants.
-func (k Kind) known() bool { return k > 0 && int(k) < len(kindNames) }
+// known reports whether k, which is set, is one of the constants.
+func (k Kind) known() bool { return int(k) < len(kindNames) }
 
 // or returns k, or another where k is not set.
 func (k Kind) or(other Kind) Kind {

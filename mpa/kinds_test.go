@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -87,11 +88,9 @@ func (c *cell) run(t *testing.T) *virtual {
 		o.Dialect = mpa.DialectRFC5044 // the draft knows revisions 0 and 1
 	}
 	i, err := mpa.NewInitiator(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	r := mpa.NewResponder(mpa.ResponderConfig{Kind: c.responder, Markers: c.responderM, NoCRC: true})
-	v := newVirtual(i, r, mpa.Offer{Markers: c.responderM, NoCRC: true}, accepts)
+	v := newVirtual(i, r, mpa.Answer{Markers: c.responderM, NoCRC: true}, accepts)
 	v.runWhole()
 	if v.wrong != nil {
 		t.Error(v.wrong)
@@ -193,7 +192,7 @@ func TestRevision0Responder(t *testing.T) {
 		if diff := cmp.Diff(want, r.Request()); diff != "" {
 			t.Error(diff)
 		}
-		d.wantAnswer(mpa.Offer{NoCRC: true, PrivateData: []byte("yo")}, octets(t, revision0Reply))
+		d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("yo")}, octets(t, revision0Reply))
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
 			Role: mpa.RoleResponder, Dialect: mpa.DialectRevision0, MarkersReceive: true, MarkersSend: true, CRC: true,
@@ -274,14 +273,14 @@ func TestRevision2ToRDMAC(t *testing.T) {
 	if q := r.Request(); q.Enhanced || q.Revision != 2 || !bytes.Equal(q.PrivateData, octets(t, "80 00 c0 00")) {
 		t.Errorf("an RDMAC RNIC's consumer gets %+v", q)
 	}
-	d.wantReply(mpa.Offer{}, withM(withC(reply(0, ""))))
+	d.wantReply(mpa.Answer{}, withM(withC(reply(0, ""))))
 	d.closed()
 	if !strings.Contains(d.err.Error(), "its Request was of revision 2 and our Reply of revision 0: a permissive IETF RNIC may try again with revision 1") {
 		t.Error(d.err)
 	}
 }
 
-// Proves N01, N03: the consumer narrows the kind for one connection.
+// Proves N01, N03, N05: the consumer narrows the kind for one connection.
 func TestOfferKind(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -303,7 +302,7 @@ func TestOfferKind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d, r := responder(t, mpa.ResponderConfig{Kind: c.cfg})
 			d.input(frame(c.request), 0)
-			o := mpa.Offer{Kind: c.offer, NoCRC: true}
+			o := mpa.Answer{Kind: c.offer, NoCRC: true}
 			if c.bad == "" {
 				d.wantReply(o, c.reply)
 				if n := r.Negotiated(); n.MarkersSend != c.wantMarkersI || n.MarkersReceive != c.wantMarkersI {
@@ -316,6 +315,9 @@ func TestOfferKind(t *testing.T) {
 			}
 			f := withR(c.request)
 			f.Key, f.S, f.PrivateData = mpa.KeyReply, false, []byte("no")
+			if f.Rev == 0 {
+				f = withM(withC(f)) // in a rejection, too
+			}
 			d.wantReject("no", frame(f))
 		})
 	}
@@ -372,6 +374,14 @@ func TestKindText(t *testing.T) {
 	var d mpa.Dialect
 	if err := d.UnmarshalText([]byte("none")); err == nil || !strings.Contains(err.Error(), "rfc5044, rfc6581, rtr2007, revision0, startkey") {
 		t.Error(err)
+	}
+	if k, d := mpa.Kind(4), mpa.Dialect(6); k.String() != "kind 4" || d.String() != "dialect 6" {
+		t.Error(k, d)
+	}
+	for _, o := range []mpa.Offer{{Kind: 4}, {Dialect: 6}} {
+		if _, err := mpa.NewInitiator(o); !errors.Is(err, mpa.ErrOffer) || !strings.Contains(err.Error(), "there is no ") {
+			t.Errorf("%+v: %v", o, err)
+		}
 	}
 	if _, err := mpa.OfRevision(3); !errors.Is(err, mpa.ErrOffer) {
 		t.Error(err)

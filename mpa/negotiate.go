@@ -2,51 +2,51 @@ package mpa
 
 // Negotiated is what the two ends agreed on.
 type Negotiated struct {
-	// Role is ours.
+	// Role is the one of this end.
 	Role    Role
 	Dialect Dialect
-	// Revision is the one that we sent, PeerRevision the one that we received,
-	// which is to be reported to the ULP [Q07].
+	// Revision is the one that we sent, and PeerRevision the one that we received. The
+	// ULP is to be told of the latter: RFC 5044, Section 7.1.1.
 	Revision, PeerRevision uint8
 	// DDPVersion and RDMAPVersion are for DDP and RDMAP to put into their headers.
 	DDPVersion, RDMAPVersion uint8
 
 	// MarkersReceive is whether the peer inserts markers, MarkersSend whether we
-	// must, and CRC whether both ends generate and check CRCs. [F11] [F14]
+	// must, and CRC whether both ends generate and check CRCs.
 	MarkersReceive, MarkersSend, CRC bool
 
 	// Enhanced is whether IRD and ORD were exchanged.
 	Enhanced bool
-	// IRD and ORD are ours, to be put into effect: those of the Offer where the
-	// dialect negotiates nothing. NoNegotiation leaves them to the ULP.
-	IRD, ORD uint16
-	// PeerIRD and PeerORD are the peer's as sent, for the ULP [E03]. They are
-	// NoNegotiation if none were.
-	PeerIRD, PeerORD uint16
+	// IRD and ORD are the depths that this end has to use. Where the dialect negotiates
+	// nothing they are those of the Offer or Answer. NoNegotiation leaves them to the
+	// ULP.
+	IRD, ORD Depth
+	// PeerIRD and PeerORD are what the peer sent, for the ULP. They are NoNegotiation if
+	// it sent none.
+	PeerIRD, PeerORD Depth
 
-	// PeerToPeer is whether an RTR indication opens the connection. [E07]
+	// PeerToPeer is whether an RTR indication opens the connection.
 	PeerToPeer bool
-	// RTR is, for an initiator, the one kind that it must send before any other
-	// FPDU (with ORD 0, too, if it is Read) [E09], and for a responder the set
-	// that it answered with, any of which may arrive.
+	// RTR is, for an initiator, the one kind that it must send before any other FPDU,
+	// even a Read if its ORD is 0. For a responder it is the set that the Reply named,
+	// any of which may arrive.
 	RTR RTR
-	// OfferedRTR is the set that the Request named.
-	OfferedRTR RTR
+	// OfferedRTR is the set that the Request named, and AnsweredRTR that of the Reply.
+	OfferedRTR, AnsweredRTR RTR
 
 	// PrivateData is the peer's, without the enhanced data.
 	PrivateData []byte
 
 	// SendFirst is whether we may send an FPDU before we have received one: as an
-	// Initiator, and as a Responder that has received an Rtr frame [T03].
+	// Initiator, and as a Responder that has received an Rtr frame.
 	//
 	// RFC 5044, Section 7.1.2: "MPA Responder mode implementations MUST receive and
-	// validate at least one FPDU before sending any FPDUs or Markers." [Q11]
+	// validate at least one FPDU before sending any FPDUs or Markers."
 	SendFirst bool
 
-	// TerminateCode is not zero if Full Operation begins only to send a Terminate
-	// of Layer 2, Error Type 0 and this code, after which the connection is
-	// closed: 6 or 7. For other local errors of establishment the engine chooses
-	// code 5 itself [E11].
+	// TerminateCode is 6 or 7 if the negotiation failed: Full Operation then begins only
+	// to send a Terminate of Layer 2, Error Type 0 and this code, and the connection is
+	// closed after that. Otherwise it is 0.
 	TerminateCode Code
 }
 
@@ -93,7 +93,7 @@ func agree(role Role, d Dialect, ours, peer terms) Negotiated {
 // responder MUST respond to an initiator ORD value of 0x3FFF by leaving its local
 // endpoint IRD value unchanged and setting the IRD to 0x3FFF in its reply message."
 // [E03] [E04] [E06]
-func responderIRD(own, most, initiatorORD uint16) (effective, sent uint16) {
+func responderIRD(own, most, initiatorORD Depth) (effective, sent Depth) {
 	if initiatorORD == NoNegotiation {
 		return own, NoNegotiation
 	}
@@ -107,7 +107,7 @@ func responderIRD(own, most, initiatorORD uint16) (effective, sent uint16) {
 // IRD." "The responder MUST respond to an initiator IRD value of 0x3FFF by leaving
 // its local endpoint ORD value unchanged, and setting ORD to 0x3FFF in its reply
 // message." [E04] [E06]
-func responderORD(own, initiatorIRD uint16) (effective, sent uint16) {
+func responderORD(own, initiatorIRD Depth) (effective, sent Depth) {
 	if initiatorIRD == NoNegotiation || own == NoNegotiation {
 		return own, NoNegotiation
 	}
@@ -121,7 +121,7 @@ func responderORD(own, initiatorIRD uint16) (effective, sent uint16) {
 // responder IRD", and "MUST leave its local endpoint ORD value unchanged upon
 // receiving a responder IRD value of 0x3FFF", which is above any of ours. [E04]
 // [E06]
-func initiatorORD(own, responderIRD uint16) uint16 { return min(own, responderIRD) }
+func initiatorORD(own, responderIRD Depth) Depth { return min(own, responderIRD) }
 
 // initiatorIRD returns the initiator's IRD after the Reply, and false if we do not
 // have the resources.
@@ -129,7 +129,7 @@ func initiatorORD(own, responderIRD uint16) uint16 { return min(own, responderIR
 // RFC 6581, Section 9.1: "the initiator MUST set its IRD at least to the responder
 // ORD", and "MUST leave its local endpoint IRD value unchanged upon receiving a
 // responder ORD value of 0x3FFF." [E04] [E06]
-func initiatorIRD(own, most, responderORD uint16) (effective uint16, ok bool) {
+func initiatorIRD(own, most, responderORD Depth) (effective Depth, ok bool) {
 	if responderORD == NoNegotiation || responderORD <= own {
 		return own, true
 	}
@@ -166,7 +166,7 @@ func answerRTR(offered, supported RTR, all bool) RTR {
 // Write is first choice, as it takes nothing of the responder. A Read to a
 // responder that grants no IRD comes last, but before giving up: it did name it.
 // [E09]
-func chooseRTR(able, answered RTR, responderIRD uint16) RTR {
+func chooseRTR(able, answered RTR, responderIRD Depth) RTR {
 	order := [...]RTR{RTRWrite, RTRRead, RTRSend}
 	if responderIRD == 0 {
 		order = [...]RTR{RTRWrite, RTRSend, RTRRead}

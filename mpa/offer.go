@@ -6,7 +6,7 @@ import (
 )
 
 // Default startup timeouts. The initiator's includes the time that the responder's
-// consumer takes to decide, so it is the longer one. [Q12]
+// consumer takes to decide, so it is the longer one.
 const (
 	DefaultRequestTimeout = 5 * time.Second  // a responder's wait for a whole Request
 	DefaultReplyTimeout   = 10 * time.Second // an initiator's wait for a whole Reply
@@ -32,67 +32,96 @@ func (r Role) String() string {
 	return fmt.Sprintf("role %d", uint8(r))
 }
 
-// Offer is what one end wants of a connection. The zero value is what interoperates
+// Offer is what an initiator wants of a connection. The zero value is what interoperates
 // best with RFC 6581 peers, with no RDMA Reads: set IRD and ORD.
 type Offer struct {
-	// Dialect of the initiator's Request. If zero, DialectRFC6581, or
-	// DialectRevision0 of a KindRDMAC; DialectRFC6581 becomes DialectRFC5044 if
-	// nothing of RFC 6581 is wanted: ClientServer, and IRD and ORD both
-	// NoNegotiation [E02]. A responder answers in the Request's dialect and does
-	// not look at it.
+	// Dialect of the Request. If zero, DialectRFC6581, or DialectRevision0 of a
+	// KindRDMAC. DialectRFC6581 becomes DialectRFC5044 if nothing of RFC 6581 is
+	// wanted: ClientServer, and IRD and ORD both NoNegotiation.
 	Dialect Dialect
 
-	// Kind of RNIC that we are. If zero, an initiator is a KindPermissive, and a
-	// responder what its ResponderConfig says. [N01]
+	// Kind of RNIC that we are. If zero, KindPermissive.
 	Kind Kind
 
-	// Messages, of a DialectStartKey initiator, sends PrivateData in a message of
-	// the streaming mode, before the Start Keys, and waits for the responder's.
-	// Without it there is no private data in that dialect. [K07]
+	// Messages has a DialectStartKey initiator send PrivateData in a message of the
+	// streaming mode, before the Start Keys, and wait for the responder's. Without it
+	// there is no private data in that dialect.
 	Messages bool
 
-	// Markers asks the peer to insert markers into what it sends us. [Q04]
+	// Markers asks the peer to insert markers into what it sends us.
 	Markers bool
 
-	// NoCRC is the system administrator's wish to do without CRCs; it must never
-	// be the ULP's. CRCs are used all the same if the peer wants them. [F13]
+	// NoCRC is the system administrator's wish to do without CRCs; it must never be the
+	// ULP's: RFC 5044, Section 4.4. CRCs are used all the same if the peer wants them.
 	NoCRC bool
 
-	// IRD and ORD are our depths of inbound and outbound RDMA Reads, 0 to 0x3FFE,
-	// or NoNegotiation, which leaves them to the ULP. [E06]
-	IRD, ORD uint16
+	// IRD and ORD are our depths of inbound and outbound RDMA Reads. NoNegotiation
+	// leaves them to the ULP.
+	IRD, ORD Depth
 
-	// MaxIRD bounds by how much IRD may grow to meet the peer's ORD. If it is not
-	// above IRD, IRD does not grow: a responder then answers with its IRD and
-	// leaves it to the initiator to lower its ORD, and an initiator whose
-	// responder insists on more ends with code 6. [E05] [E14]
-	MaxIRD uint16
+	// MaxIRD bounds by how much IRD may grow to meet the peer's ORD. If it is not above
+	// IRD, IRD does not grow. An initiator whose responder insists on more than that
+	// ends the connection with code 6.
+	MaxIRD Depth
 
-	// ClientServer, of an initiator, sets A=0: the initiator's first message
-	// serves as RTR indication, and the responder must not send before it has
-	// arrived. The default is peer-to-peer, where an RTR indication that the
-	// consumers do not see opens the responder's direction. A responder follows
-	// the Request and does not look at it. [E07] [E12]
+	// ClientServer sets A=0: our first message serves as RTR indication, and the
+	// responder must not send before it has arrived. The default is peer-to-peer, where
+	// an RTR indication that the consumers do not see opens the responder's direction.
 	ClientServer bool
 
-	// RTR is the set of RTR indications that an initiator offers to send and that
-	// a responder supports. If zero, an initiator offers Write and Read, and a
-	// responder supports all three kinds. [E07] [E08]
+	// RTR is the set of RTR indications that we offer to send. If zero, Write and Read.
 	RTR RTR
 
-	// AllRTR has a responder answer with every kind that it supports. By default it
-	// answers with those that were offered too, and does not name Send beside
-	// another kind. [E08]
-	AllRTR bool
-
-	// PrivateData is the ULP's, at most 512 octets without, and 508 with the
-	// enhanced data of RFC 6581. [E01]
+	// PrivateData is the ULP's, at most 512 octets without, and 508 with the enhanced
+	// data of RFC 6581.
 	PrivateData []byte
 
-	// Timeout bounds an initiator's wait for the whole Reply. If zero,
-	// [DefaultReplyTimeout]; if negative, there is none. Of a responder
-	// it is in [ResponderConfig]. [Q12]
+	// Timeout bounds the wait for the whole Reply. If zero, [DefaultReplyTimeout]; if
+	// negative, there is none.
 	Timeout time.Duration
+}
+
+// Answer is what a responder wants of a connection that it accepts. The dialect is the
+// Request's, and whether the connection is peer-to-peer is in the Request. The zero value
+// suits any Request, with no RDMA Reads: set IRD and ORD.
+type Answer struct {
+	// Kind of RNIC that we are for this connection. If zero, that of the
+	// ResponderConfig.
+	Kind Kind
+
+	// Markers and NoCRC are as in an Offer.
+	Markers, NoCRC bool
+
+	// IRD, ORD and MaxIRD are as in an Offer. If the IRD may not grow to the
+	// initiator's ORD, the initiator has to lower its ORD.
+	IRD, ORD, MaxIRD Depth
+
+	// RTR is the set of RTR indications that we take. If zero, all three kinds.
+	RTR RTR
+
+	// AllRTR names every kind of RTR in the Reply. By default the Reply names those that
+	// the initiator offered too, and not Send beside another kind.
+	AllRTR bool
+
+	// PrivateData is as in an Offer.
+	PrivateData []byte
+}
+
+// Offer returns the same as an initiator's Offer, for code that serves both roles. An
+// Offer has no AllRTR.
+func (a Answer) Offer() Offer {
+	return Offer{
+		Kind: a.Kind, Markers: a.Markers, NoCRC: a.NoCRC, IRD: a.IRD, ORD: a.ORD, MaxIRD: a.MaxIRD,
+		RTR: a.RTR, PrivateData: a.PrivateData,
+	}
+}
+
+// Answer returns what an Offer and an Answer have in common.
+func (o Offer) Answer() Answer {
+	return Answer{
+		Kind: o.Kind, Markers: o.Markers, NoCRC: o.NoCRC, IRD: o.IRD, ORD: o.ORD, MaxIRD: o.MaxIRD,
+		RTR: o.RTR, PrivateData: o.PrivateData,
+	}
 }
 
 // resolve settles the kind and the dialect of an initiator's Request.
@@ -135,9 +164,9 @@ func (o *Offer) check(d Dialect) error {
 	return checkPrivateData(len(o.PrivateData), d)
 }
 
-func checkDepths(ird, ord uint16) error {
+func checkDepths(ird, ord Depth) error {
 	if ird > NoNegotiation || ord > NoNegotiation {
-		return fmt.Errorf("%w: IRD %d, ORD %d: at most %d each", ErrOffer, ird, ord, maxDepth)
+		return fmt.Errorf("%w: IRD %d, ORD %d: at most %d each", ErrOffer, ird, ord, MaxDepth)
 	}
 	return nil
 }
@@ -149,17 +178,22 @@ func checkPrivateData(n int, d Dialect) error {
 	return nil
 }
 
-func (o *Offer) maxIRD() uint16 { return min(max(o.IRD, o.MaxIRD), NoNegotiation) }
+func maxIRD(ird, most Depth) Depth { return min(max(ird, most), NoNegotiation) }
 
-// rtr returns the kinds that a role can do.
-func (o *Offer) rtr(role Role) RTR {
-	switch {
-	case o.RTR != 0:
-		return o.RTR
-	case role == RoleInitiator:
+// rtr returns the kinds that an initiator can send.
+func (o *Offer) rtr() RTR {
+	if o.RTR == 0 {
 		return RTRWrite | RTRRead
 	}
-	return rtrAll
+	return o.RTR
+}
+
+// rtr returns the kinds that a responder takes.
+func (a *Answer) rtr() RTR {
+	if a.RTR == 0 {
+		return rtrAll
+	}
+	return a.RTR
 }
 
 // timeout resolves a Timeout setting; zero is none.

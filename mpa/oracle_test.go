@@ -10,16 +10,16 @@ import (
 type scenario struct {
 	offer    mpa.Offer
 	cfg      mpa.ResponderConfig
-	answer   mpa.Offer
+	answer   mpa.Answer
 	decision decision
-	insist   uint16 // see virtual
+	insist   mpa.Depth // see virtual
 }
 
 // want is what the documents say comes of a scenario.
 type want struct {
 	up      bool
 	dialect mpa.Dialect
-	// rejected: the Initiator is told so, by R=1 or by a close behind a message.
+	// rejected: the Initiator is told so, by R=1 or by a close after a message.
 	rejected bool
 	// initiator and responder are the failures that there may be at the two ends.
 	initiator, responder []mpa.Failure
@@ -193,11 +193,11 @@ func (s *scenario) accepted(d mpa.Dialect) want {
 // and the side that sends them have to come out of it: what both wanted, what the
 // Reply said, and what is in effect.
 type depth struct {
-	ird, ord         uint16 // wanted
-	sent             uint16 // by the responder
-	effIRD, effORD   uint16
-	most             uint16 // the IRD may grow to this
-	responderAnswers bool   // the responder's IRD, and the initiator's ORD
+	ird, ord         mpa.Depth // wanted
+	sent             mpa.Depth // by the responder
+	effIRD, effORD   mpa.Depth
+	most             mpa.Depth // the IRD may grow to this
+	responderAnswers bool      // the responder's IRD, and the initiator's ORD
 }
 
 const ulp = 0x3fff // "the ULP will be responsible for it"

@@ -8,11 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-func anyDepth() *rapid.Generator[uint16] {
-	return rapid.OneOf(rapid.Uint16Range(0, 5), rapid.Uint16Range(0, 0x3ffe), rapid.Just[uint16](mpa.NoNegotiation))
+func anyDepth() *rapid.Generator[mpa.Depth] {
+	n := rapid.OneOf(rapid.Uint16Range(0, 5), rapid.Uint16Range(0, 0x3ffe), rapid.Just[uint16](0x3fff))
+	return rapid.Map(n, func(n uint16) mpa.Depth { return mpa.Depth(n) })
 }
 
 func anyOffer(dialect mpa.Dialect) *rapid.Generator[mpa.Offer] {
@@ -26,9 +28,16 @@ func anyOffer(dialect mpa.Dialect) *rapid.Generator[mpa.Offer] {
 			MaxIRD:       anyDepth().Draw(t, "max IRD"),
 			ClientServer: rapid.Bool().Draw(t, "client-server"),
 			RTR:          mpa.RTR(rapid.IntRange(0, 7).Draw(t, "RTR")),
-			AllRTR:       rapid.Bool().Draw(t, "all RTR"),
 			PrivateData:  rapid.SliceOfN(rapid.Byte(), 0, 508).Draw(t, "private data"),
 		}
+	})
+}
+
+func anyAnswer() *rapid.Generator[mpa.Answer] {
+	return rapid.Custom(func(t *rapid.T) mpa.Answer {
+		a := anyOffer(0).Draw(t, "answer").Answer()
+		a.AllRTR = rapid.Bool().Draw(t, "all RTR")
+		return a
 	})
 }
 
@@ -37,20 +46,16 @@ func anyOffer(dialect mpa.Dialect) *rapid.Generator[mpa.Offer] {
 func TestPair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours := anyOffer(rapid.SampledFrom([]mpa.Dialect{0, mpa.DialectRFC5044, mpa.DialectRFC6581}).Draw(t, "dialect")).Draw(t, "initiator")
-		theirs := anyOffer(0).Draw(t, "responder")
+		theirs := anyAnswer().Draw(t, "responder")
 		i, err := mpa.NewInitiator(ours)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		r := mpa.NewResponder(mpa.ResponderConfig{})
 		r.Start(epoch)
 		if _, err := r.Input(epoch, i.Start(epoch)); err != nil {
 			t.Fatal(err)
 		}
 		reply, err := r.Accept(epoch, theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		if n, err := i.Input(epoch, append(reply, 0)); err != nil || n != len(reply) {
 			t.Fatal(n, err)
 		}

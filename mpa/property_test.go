@@ -39,7 +39,7 @@ func anyScenario() *rapid.Generator[scenario] {
 	return rapid.Custom(func(t *rapid.T) scenario {
 		s := scenario{
 			offer:  anyOffer(rapid.SampledFrom(append(mpa.Dialects(), 0)).Draw(t, "dialect")).Draw(t, "initiator"),
-			answer: anyOffer(0).Draw(t, "responder"),
+			answer: anyAnswer().Draw(t, "responder"),
 			cfg: mpa.ResponderConfig{
 				Timeout: anyTimeout(t, "responder"), Kind: anyKind(t, "responder"), Dialects: anyDialects(t),
 				Messages: rapid.Bool().Draw(t, "takes messages"), Markers: rapid.Bool().Draw(t, "farewell M"), NoCRC: rapid.Bool().Draw(t, "farewell C"),
@@ -122,7 +122,7 @@ func (s *scenario) play(t *rapid.T, pick func(can []string) (string, int, time.D
 }
 
 // judge compares what came of it with what the documents say.
-func (s *scenario) judge(t *rapid.T, v *virtual, w want) {
+func (s *scenario) judge(t rapid.TB, v *virtual, w want) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -153,7 +153,7 @@ func (s *scenario) judge(t *rapid.T, v *virtual, w want) {
 
 // judgeLate is for a deadline that passed: nobody is left behind who waits or does
 // not know.
-func (s *scenario) judgeLate(t *rapid.T, v *virtual) {
+func (s *scenario) judgeLate(t rapid.TB, v *virtual) {
 	t.Helper()
 	var closed *mpa.RejectError
 	for name, e := range map[string]*end{"Initiator": v.i, "Responder": v.r} {
@@ -172,7 +172,7 @@ func (s *scenario) judgeLate(t *rapid.T, v *virtual) {
 
 // wantFailure expects a failure of a kind, or none if there are none, with a cause
 // and a remedy.
-func wantFailure(t *rapid.T, name string, err error, of failures) {
+func wantFailure(t rapid.TB, name string, err error, of failures) {
 	t.Helper()
 	var e *mpa.StartupError
 	switch {
@@ -189,7 +189,7 @@ func wantFailure(t *rapid.T, name string, err error, of failures) {
 	}
 }
 
-func (s *scenario) judgeRejected(t *rapid.T, v *virtual) {
+func (s *scenario) judgeRejected(t rapid.TB, v *virtual) {
 	t.Helper()
 	var e *mpa.RejectError
 	if !errors.As(v.i.err, &e) || v.r.err != nil {
@@ -208,7 +208,7 @@ func (s *scenario) judgeRejected(t *rapid.T, v *virtual) {
 }
 
 // judgeUp compares what both ends negotiated.
-func (s *scenario) judgeUp(t *rapid.T, v *virtual, w want) {
+func (s *scenario) judgeUp(t rapid.TB, v *virtual, w want) {
 	t.Helper()
 	i, r := v.i.m.Negotiated(), v.r.m.Negotiated()
 	if code := i.TerminateCode; code != 0 {
@@ -257,7 +257,7 @@ var replyRevision = map[mpa.Dialect]uint8{mpa.DialectRFC5044: 1, mpa.DialectRFC6
 
 // judgeEnhanced holds depths, connection model and RTR indication against RFC 6581, by
 // what the Reply said.
-func (s *scenario) judgeEnhanced(t *rapid.T, v *virtual, i, r *mpa.Negotiated) {
+func (s *scenario) judgeEnhanced(t rapid.TB, v *virtual, i, r *mpa.Negotiated) {
 	t.Helper()
 	if i.Dialect != mpa.DialectRFC6581 {
 		if i.IRD != s.offer.IRD || i.ORD != s.offer.ORD || r.IRD != s.answer.IRD || r.ORD != s.answer.ORD || i.Enhanced || r.Enhanced ||
@@ -286,7 +286,7 @@ func (s *scenario) judgeEnhanced(t *rapid.T, v *virtual, i, r *mpa.Negotiated) {
 	s.judgeRTR(t, said, i, r)
 }
 
-func (s *scenario) judgeRTR(t *rapid.T, said mpa.Enhanced, i, r *mpa.Negotiated) {
+func (s *scenario) judgeRTR(t rapid.TB, said mpa.Enhanced, i, r *mpa.Negotiated) {
 	t.Helper()
 	a := !s.offer.ClientServer
 	offered, supported := s.offer.RTR, s.answer.RTR

@@ -1,16 +1,20 @@
 package mpa
 
-import "encoding/binary"
+import "github.com/goiwarp/iwarp/mpa/layout"
 
 // FPDU is one frame found on the stream.
 type FPDU struct {
 	// ULPDU is what goes to DDP: no length, marker, pad or CRC is in it. It
-	// aliases the octets given to [Reader.Next]. [F12]
+	// aliases the octets given to [Reader.Next]. It is nil if the FPDU is from
+	// [Reader.NextContent].
 	ULPDU []byte
+	// Content is the same octets. If the FPDU is from [Reader.NextContent], markers may
+	// stand between them.
+	Content layout.Content
 	// Offset is the stream offset of the FPDU's first octet since Full Operation
 	// began; with a marker in front, of that marker.
 	Offset uint64
-	// Size is the octets that the FPDU takes on the stream, with its markers.
+	// Size is how many octets the FPDU takes on the stream, with its markers.
 	Size int
 }
 
@@ -20,7 +24,7 @@ type FPDU struct {
 //
 // RFC 5044, Section 6: "In an ordered TCP stream, the ULPDU Length field in the
 // current FPDU when FPDU has a valid CRC, can be used to identify the beginning of
-// the next FPDU." How TCP segments fall does not matter. [R01] [R02] [R04]
+// the next FPDU." How TCP segments fall does not matter.
 type Reader struct {
 	markers bool
 	crc     bool
@@ -31,51 +35,66 @@ type Reader struct {
 }
 
 // NewReader returns a Reader at the beginning of Full Operation. Markers are
-// expected if we declared M=1 [F11], and CRCs checked if either side declared C=1
-// [F14].
+// expected if we declared M=1, and CRCs checked if either side declared C=1.
 func NewReader(markers, crc bool) Reader {
+	// [F11] [F14]
 	r := Reader{markers: markers, crc: crc}
 	r.advance(0)
 	return r
 }
 
-// Next looks at b, which begins at the first octet not yet consumed, for a whole
-// FPDU, and returns it with the octets that it takes. n == 0 without an error
-// means that more octets are needed, [Reader.Need] of them; b is unchanged then,
-// and is to be given again with more behind it.
+// Next looks for a whole FPDU at the start of b, which begins at the first octet not yet
+// consumed, and returns it with the number of octets that it takes. If n is 0 without an
+// error, b must hold [Reader.Need] octets before there can be an FPDU: b is unchanged
+// then, and the caller gives it again with more octets at its end.
 //
 // With markers, the ULPDU is compacted in place: b is scratch space of the
 // receiver. An error is always an [*Error], with code 2 or 3, and sticky.
+func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
+	f, n, err = r.NextContent(b)
+	if n > 0 {
+		// RFC 5044, Section 4.3: "MPA Receivers MUST pass the ULPDU data and the ULPDU
+		// Length to DDP and not the Markers, headers, and CRC." [F12]
+		f.ULPDU = f.Content.Squeeze()
+		f.Content = layout.Plain(f.ULPDU)
+	}
+	return f, n, err
+}
+
+// NextContent is Next for a receiver that copies the ULPDU from between the markers to its
+// place, which spares a copy: the FPDU has a Content and no ULPDU, and b is unchanged.
 //
 // RFC 5044, Section 6: "An MPA receiver MUST first verify the FPDU before passing
 // the ULPDU to DDP." The CRC is verified first and the markers then, as Section 8
 // has code 3 only "In the event that the CRC is valid": damage on the way is
 // reported as code 2 whatever it hit, and code 3 means that the sender placed a
 // marker wrongly (or that CRC is off). Nothing is judged before the FPDU is whole.
-func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
+func (r *Reader) NextContent(b []byte) (f FPDU, n int, err error) {
 	if r.err != nil {
 		return FPDU{}, 0, r.err
 	}
-	length, ok := r.Peek(b)
+	length, size, ok := layout.Measure(r.offset, b, r.markers)
 	if !ok {
 		return FPDU{}, 0, nil
 	}
-	size := fpduSize(r.offset, length, r.markers)
 	if len(b) < size {
 		r.need = size
 		return FPDU{}, 0, nil
 	}
-	if r.err = r.verify(b, size); r.err != nil {
+	framing := Framing{Markers: r.markers, CRC: r.crc}
+	if r.err = framing.Verify(r.offset, b, size); r.err != nil {
 		return FPDU{}, 0, r.err
 	}
-	f = FPDU{ULPDU: r.ulpdu(b, length), Offset: r.offset, Size: size}
+	start := layout.LeadLen(r.offset, r.markers) + layout.LengthLen
+	content := layout.ContentAt(b[start:], length, r.offset+uint64(start), r.markers)
+	f = FPDU{Content: content, Offset: r.offset, Size: size}
 	r.advance(size)
 	return f, size, nil
 }
 
 // Need returns, after Next asked for more, how many octets b must hold in all
 // before Next can find an FPDU: the whole of it where its ULPDU_Length is known,
-// and the least that any FPDU takes where it is not. It is at most [MaxFPDU].
+// and the least that any FPDU takes where it is not. It is at most [layout.MaxFPDU].
 func (r *Reader) Need() int { return r.need }
 
 // Offset returns the stream offset of the first octet not yet consumed.
@@ -84,23 +103,21 @@ func (r *Reader) Offset() uint64 { return r.offset }
 // Peek returns the ULPDU_Length of the FPDU that begins at b, 0 to 65535, once it
 // is there. Nothing is verified yet. ok is false if b is too short.
 func (r *Reader) Peek(b []byte) (length int, ok bool) {
-	lead := leadLen(r.offset, r.markers)
-	if len(b) < lead+lengthLen {
-		return 0, false
-	}
-	return int(binary.BigEndian.Uint16(b[lead:])), true
+	length, _, ok = layout.Measure(r.offset, b, r.markers)
+	return length, ok
 }
 
 // Skip moves past an FPDU around a ULPDU of the given length without looking at
 // it, and returns its size. It is for a receiver that reads a large payload
 // straight into its place, and so takes ULPDU_Length, ULPDU, PAD and CRC from the
-// stream itself. It reports false, and does nothing, where that is not allowed:
-// with CRC on an FPDU is verified first [R01], with markers on they are in the way.
+// stream itself. Where that is not possible it does nothing and reports false: with CRC,
+// an FPDU must be verified first, and with markers there are markers in the payload.
 func (r *Reader) Skip(length int) (size int, ok bool) {
-	if r.markers || r.crc || r.err != nil || length < 0 || length > MaxULPDULength {
+	// [R01]
+	if r.markers || r.crc || r.err != nil || length < 0 || length > layout.MaxULPDULength {
 		return 0, false
 	}
-	size = contentLen(length)
+	size = layout.ContentLen(length)
 	r.advance(size)
 	return size, true
 }
@@ -108,29 +125,5 @@ func (r *Reader) Skip(length int) (size int, ok bool) {
 // advance moves on to the next FPDU.
 func (r *Reader) advance(size int) {
 	r.offset += uint64(size)
-	r.need = fpduSize(r.offset, 0, r.markers)
-}
-
-// ulpdu returns the ULPDU of a verified FPDU, moved together over its markers.
-//
-// RFC 5044, Section 4.3: "MPA Receivers MUST pass the ULPDU data and the ULPDU
-// Length to DDP and not the Markers, headers, and CRC." [F12]
-func (r *Reader) ulpdu(b []byte, length int) []byte {
-	start := leadLen(r.offset, r.markers) + lengthLen
-	if !r.markers {
-		return b[start : start+length : start+length]
-	}
-	from, to := start, start
-	for end := start + length; to < end; {
-		run, here := toMarker(r.offset + uint64(from))
-		if here {
-			from += markerLen
-		}
-		run = min(run, end-to)
-		if from != to {
-			copy(b[to:], b[from:from+run])
-		}
-		from, to = from+run, to+run
-	}
-	return b[start:to:to]
+	r.need = layout.Size(r.offset, 0, r.markers)
 }

@@ -10,16 +10,16 @@ import "slices"
 // RFC 5044, Section 7.1.2: "the implementation SHOULD return an MPA Reply Frame with
 // the Rejected Connection bit set to '1'; the MPA Reply Frame MAY include
 // ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
-// connection open." [Q10] [E05]
-func (r *Responder) Reject(privateData []byte, ird, ord uint16) (reply []byte, err error) {
+// connection open."
+func (r *Responder) Reject(privateData []byte, ird, ord Depth) (reply []byte, err error) {
+	// [Q10] [E05]
 	if err := r.answerable(); err != nil {
 		return nil, err
 	}
 	if err := checkDepths(ird, ord); err != nil {
 		return nil, err
 	}
-	o := Offer{PrivateData: privateData, Messages: r.in.arrived == arrivedMessage}
-	if err := o.check(r.request.Dialect); err != nil {
+	if err := r.check(Answer{PrivateData: privateData}, r.request.Dialect); err != nil {
 		return nil, err
 	}
 	r.answered, r.done = true, true
@@ -28,6 +28,11 @@ func (r *Responder) Reject(privateData []byte, ird, ord uint16) (reply []byte, e
 	}
 	f := r.reply(r.request.Dialect)
 	f.R, f.S, f.C = true, r.request.Enhanced, r.request.CRC
+	if r.request.Dialect.row().always {
+		// CARRIER, Section 5.3.1: the Responder "sets the revision to zero and the M bit
+		// and C bit to one". [N05]
+		f.M, f.C = true, true
+	}
 	if r.request.Enhanced {
 		e := r.rejection(ird, ord)
 		f.PrivateData = AppendEnhanced(nil, &e)
@@ -55,7 +60,7 @@ func (r *Responder) KeepsTCP() bool { return r.request == nil || r.request.Diale
 
 // rejection returns the enhanced data of a rejecting Reply. The rules for 0x3FFF
 // and for A hold for every "reply message". [E06] [E08]
-func (r *Responder) rejection(ird, ord uint16) Enhanced {
+func (r *Responder) rejection(ird, ord Depth) Enhanced {
 	e := Enhanced{IRD: ird, ORD: ord}
 	if r.request.ORD == NoNegotiation {
 		e.IRD = NoNegotiation
@@ -64,7 +69,7 @@ func (r *Responder) rejection(ird, ord uint16) Enhanced {
 		e.ORD = NoNegotiation
 	}
 	if r.request.PeerToPeer {
-		e = e.peerToPeer(answerRTR(r.request.RTR, rtrAll, false))
+		e = e.WithRTR(answerRTR(r.request.RTR, rtrAll, false))
 	}
 	return e
 }

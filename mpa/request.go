@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// ResponderConfig is what a responder goes by before its consumer has seen a
-// Request. The zero value will do.
+// ResponderConfig says what a responder does before its consumer has seen a Request. The
+// zero value is usable.
 type ResponderConfig struct {
 	// Timeout bounds the wait for the whole Request, and that for the frame that
 	// follows our answer in some dialects. If zero, [DefaultRequestTimeout]; if
-	// negative, there is none. [Q12]
+	// negative, there is none.
 	Timeout time.Duration
-	// Kind of RNIC that we are. If zero, KindPermissive. [N01]
+	// Kind of RNIC that we are. If zero, KindPermissive.
 	Kind Kind
 	// Dialects are those served, as far as the Kind has them. If empty, all but
 	// DialectRtr: its S is a reserved bit of revision 1, which peers that know
@@ -20,10 +20,10 @@ type ResponderConfig struct {
 	Dialects []Dialect
 	// Messages takes a private data message in place of the Start Key, or of a
 	// Request. It is a setting of its own as such a message begins with any
-	// octets. [K07]
+	// octets.
 	Messages bool
 	// Markers and NoCRC are what a KindNonPermissive says of itself in answer to a
-	// revision 0 Request, before it closes the connection [N04]. In other answers
+	// revision 0 Request, before it closes the connection. In other answers
 	// those of the Offer count.
 	Markers, NoCRC bool
 }
@@ -38,24 +38,24 @@ func (c *ResponderConfig) serves(d Dialect) bool {
 	return slices.Contains(c.Dialects, d)
 }
 
-// Request is an MPA Request Frame as received, or what stands for it in another
-// dialect, for the consumer to decide on.
+// Request is an MPA Request Frame that has arrived, or what stands for it in another
+// dialect. The consumer decides whether to accept it.
 type Request struct {
 	Dialect  Dialect
-	Revision uint8 // [Q07]
-	// Markers and CRC are the initiator's M and C. They are not known yet behind a
-	// private data message. [Q04] [F14]
+	Revision uint8
+	// Markers and CRC are the initiator's M and C. They are not known yet after a
+	// private data message.
 	Markers, CRC bool
 	// Enhanced says that there is enhanced data, and so IRD, ORD, PeerToPeer and
-	// RTR. IRD and ORD are NoNegotiation otherwise. [E03]
+	// RTR. IRD and ORD are NoNegotiation otherwise.
 	Enhanced   bool
-	IRD, ORD   uint16
+	IRD, ORD   Depth
 	PeerToPeer bool
 	RTR        RTR
-	// PrivateData is the ULP's. [Q08]
+	// PrivateData is the ULP's.
 	PrivateData []byte
-	// Frame is the whole frame, for whoever wants its other bits; nil if it is not
-	// a Request Frame.
+	// Frame is the whole Request Frame, with its other bits. It is nil where a Start Key
+	// or a private data message stands for it.
 	Frame StartupFrame
 }
 

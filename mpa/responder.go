@@ -15,7 +15,7 @@ type Responder struct {
 	in       intake
 	cfg      ResponderConfig
 	request  *Request
-	offer    Offer // accepted
+	answer   Answer // accepted
 	out      []byte
 	neg      Negotiated
 	answered bool
@@ -34,22 +34,24 @@ func NewResponder(c ResponderConfig) *Responder {
 //
 // RFC 5044, Section 7.1.2: "When MPA is started in the Responder mode, the MPA
 // implementation MUST wait until an MPA Request Frame is received and validated
-// before entering Full MPA/DDP Operation." [Q09] CULLEY, Section 8.1: "When MPA is
+// before entering Full MPA/DDP Operation." CULLEY, Section 8.1: "When MPA is
 // started in the "Active" mode, the MPA implementation MUST wait until a "Start
-// Key" is received." [K02]
+// Key" is received."
 func (r *Responder) Start(now time.Time) {
+	// [Q09] [K02]
 	r.in.begin(awaitRequest)
 	r.in.arm(now, r.timeout())
 }
 
 func (r *Responder) timeout() time.Duration { return timeout(r.cfg.Timeout, DefaultRequestTimeout) }
 
-// Input takes octets of what is awaited, in any split, and returns how many it
-// took: never one beyond the startup frames, and none between a Request and its
-// answer. What is left belongs to the first FPDU, or to the consumer after a
-// rejection [Q13]. An error is a [*StartupError] and sticky: the connection is to
-// be closed, behind what Output returns.
+// Input takes octets of the frame that the machine waits for, in any split, and returns
+// how many it took: never one beyond the startup frames, and none between a Request and
+// its answer. What is left belongs to the first FPDU, or to the consumer after a
+// rejection. An error is a [*StartupError] and sticky. The caller sends what Output
+// returns then, and closes the connection.
 func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
+	// [Q13]
 	switch {
 	case r.in.err != nil:
 		return 0, r.in.err
@@ -80,7 +82,7 @@ func (r *Responder) farewell() {
 }
 
 // Output returns what is to be sent now, in one write, and nil if there is nothing:
-// our Start Key behind a private data message, or a last Reply before the
+// our Start Key after a private data message, or a last Reply before the
 // connection is closed on an error. It is returned once.
 func (r *Responder) Output() []byte {
 	b := r.out
@@ -94,7 +96,7 @@ func (r *Responder) arrive() {
 	switch {
 	case r.request == nil:
 		r.request = r.in.request()
-	case r.in.arrived == arrivedStartKey: // behind our private data message
+	case r.in.arrived == arrivedStartKey: // after our private data message
 		r.out = r.startKey(StartKey(r.in.buf))
 	default: // the Rtr frame
 		r.done = true
@@ -104,30 +106,37 @@ func (r *Responder) arrive() {
 // Request returns the Request, or nil if it has not arrived yet.
 func (r *Responder) Request() *Request { return r.request }
 
-// Accept returns the accepting Reply, which is to leave in one write. If that makes
-// it Done, Full Operation begins, with what Negotiated returns; otherwise another
-// frame is awaited. The error is [ErrState], wraps [ErrOffer], and Accept or Reject
-// may be called again then, or is what PeerClosed has returned.
+// Accept returns the accepting Reply, which the caller sends in one write. If the machine
+// is Done then, Full Operation begins, with what Negotiated returns; otherwise it waits
+// for another frame. The error is [ErrState], or what PeerClosed has returned, or wraps
+// [ErrOffer]: after that one the caller may call Accept or Reject again.
 //
-// An Offer.Kind of KindRDMAC answers for an RDMAC RNIC, whatever the Request's
-// revision, and one of KindNonPermissive refuses revision 0. [N03]
-func (r *Responder) Accept(now time.Time, o Offer) (reply []byte, err error) {
+// An Answer.Kind of KindRDMAC answers for an RDMAC RNIC, whatever the Request's
+// revision, and one of KindNonPermissive refuses revision 0.
+func (r *Responder) Accept(now time.Time, a Answer) (reply []byte, err error) {
+	// [N03]
 	if err := r.answerable(); err != nil {
 		return nil, err
 	}
-	d, err := r.accepted(o.Kind)
+	d, err := r.accepted(a.Kind)
 	if err != nil {
 		return nil, err
 	}
-	o.Messages = r.in.arrived == arrivedMessage
-	if err := o.check(d); err != nil {
+	if err := r.check(a, d); err != nil {
 		return nil, err
 	}
-	r.offer, r.answered = o, true
+	r.answer, r.answered = a, true
 	if d == DialectStartKey {
 		return r.acceptStartKey(now), nil
 	}
 	return r.acceptFrame(now, d), nil
+}
+
+// check reports values of an answer that have no place in a frame of the dialect.
+func (r *Responder) check(a Answer, d Dialect) error {
+	o := a.Offer()
+	o.Messages = r.in.arrived == arrivedMessage
+	return o.check(d)
 }
 
 // answerable returns what keeps the Request from being answered now.
@@ -164,14 +173,14 @@ func (r *Responder) acceptStartKey(now time.Time) []byte {
 		return r.startKey(StartKey(r.in.buf))
 	}
 	r.await(now, awaitStartKey)
-	return AppendPrivateDataMessage(nil, r.offer.PrivateData, -1)
+	return AppendPrivateDataMessage(nil, r.answer.PrivateData, -1)
 }
 
 func (r *Responder) startKey(peer StartKey) []byte {
-	always := r.offer.Kind.or(r.cfg.Kind).always(DialectStartKey)
-	f := StartKeyFields{M: r.offer.Markers || always, C: !r.offer.NoCRC || peer.C() || always}
+	always := r.answer.Kind.or(r.cfg.Kind).always(DialectStartKey)
+	f := StartKeyFields{M: r.answer.Markers || always, C: !r.answer.NoCRC || peer.C() || always}
 	n := agree(RoleResponder, DialectStartKey, terms{revision0, f.M, f.C}, peer.terms())
-	n.IRD, n.ORD, n.PrivateData = r.offer.IRD, r.offer.ORD, r.request.PrivateData
+	n.IRD, n.ORD, n.PrivateData = r.answer.IRD, r.answer.ORD, r.request.PrivateData
 	r.neg, r.done = n, true
 	return AppendStartKey(nil, &f)
 }
@@ -183,19 +192,19 @@ func (r *Responder) await(now time.Time, a awaited) {
 
 // acceptFrame answers a Request Frame.
 func (r *Responder) acceptFrame(now time.Time, d Dialect) []byte {
-	o, row := &r.offer, d.row()
+	a, row := &r.answer, d.row()
 	f := r.reply(d)
-	f.M = o.Markers || row.always
+	f.M = a.Markers || row.always
 	// The Reply's C says whether CRCs will be used, so a peer that looks at the
 	// Reply alone comes to the same result. [F14]
-	f.C = !o.NoCRC || r.request.CRC || row.always
+	f.C = !a.NoCRC || r.request.CRC || row.always
 	n := agree(RoleResponder, d, f.terms(), r.request.Frame.terms())
-	n.IRD, n.ORD = o.IRD, o.ORD
+	n.IRD, n.ORD = a.IRD, a.ORD
 	if row.enhanced {
-		e := r.enhance(&n, o)
+		e := r.enhance(&n, a)
 		f.PrivateData = AppendEnhanced(nil, &e)
 	}
-	f.PrivateData = slices.Concat(f.PrivateData, o.PrivateData)
+	f.PrivateData = slices.Concat(f.PrivateData, a.PrivateData)
 	n.PrivateData = r.request.PrivateData
 	r.neg, r.done = n, true
 	if d == DialectRtr {
@@ -208,11 +217,11 @@ func (r *Responder) acceptFrame(now time.Time, d Dialect) []byte {
 }
 
 // enhance negotiates, and returns the enhanced data of the Reply.
-func (r *Responder) enhance(n *Negotiated, o *Offer) (e Enhanced) {
+func (r *Responder) enhance(n *Negotiated, a *Answer) (e Enhanced) {
 	q := r.request
 	n.Enhanced, n.PeerIRD, n.PeerORD = true, q.IRD, q.ORD
-	n.IRD, e.IRD = responderIRD(o.IRD, o.maxIRD(), q.ORD)
-	n.ORD, e.ORD = responderORD(o.ORD, q.IRD)
+	n.IRD, e.IRD = responderIRD(a.IRD, maxIRD(a.IRD, a.MaxIRD), q.ORD)
+	n.ORD, e.ORD = responderORD(a.ORD, q.IRD)
 	// RFC 6581, Section 9.2: "The responder MUST set Control Flag A to 0 if Control
 	// Flag A is 0 in the request. If Control Flag A is set to 0, then Control Flags
 	// B, C, and D MUST also be set to 0." [E07]
@@ -222,14 +231,15 @@ func (r *Responder) enhance(n *Negotiated, o *Offer) (e Enhanced) {
 	// "If Control Flag A is 1 in the MPA Request message, then the responder MUST
 	// set Control Flag A to 1 in the MPA reply message." [E08]
 	n.PeerToPeer, n.OfferedRTR = true, q.RTR
-	n.RTR = answerRTR(q.RTR, o.rtr(RoleResponder), o.AllRTR)
+	n.RTR = answerRTR(q.RTR, a.rtr(), a.AllRTR)
+	n.AnsweredRTR = n.RTR
 	// Section 9.1: "if the initiator ORD is 0 [...] and the responder supports use
 	// of a zero-length RDMA Read RTR indication, then the responder IRD can be set
 	// to 1." [E04] It stays as it is where e.IRD is NoNegotiation. [E06]
 	if n.RTR&RTRRead != 0 && e.IRD == 0 {
 		n.IRD, e.IRD = 1, 1
 	}
-	return e.peerToPeer(n.RTR)
+	return e.WithRTR(n.RTR)
 }
 
 // reply returns the fields that every Reply of a dialect has.
@@ -247,24 +257,33 @@ func (r *Responder) reply(d Dialect) StartupFields {
 	return f
 }
 
-// Done reports whether the Request has been answered, and the frame received that
+// Done reports whether the Request has been answered, and the frame has arrived that
 // follows the answer in some dialects.
 func (r *Responder) Done() bool { return r.done }
 
 // Negotiated returns what was agreed on, once Accept has succeeded and it is Done.
 func (r *Responder) Negotiated() Negotiated { return r.neg }
 
-// Deadline returns when HandleTimeout is to be called; the zero time is never, as
-// when the Request has arrived: how long the consumer may take is its own business.
+// Deadline returns when to call HandleTimeout; the zero time means never. There is none
+// between a Request and its answer: how long the consumer may take is its own business.
 func (r *Responder) Deadline() time.Time { return r.in.deadline }
 
 // HandleTimeout returns a [*StartupError] if the deadline has passed.
 //
 // RFC 5044, Section 7.1.2: "Implementations SHOULD put a timeout on waiting for the
 // MPA Request Frame when started in Responder mode, to detect incorrect
-// 'Responder/Responder' startups." [Q03] [Q12]
+// 'Responder/Responder' startups."
 func (r *Responder) HandleTimeout(now time.Time) error {
+	// [Q03] [Q12]
 	return r.in.timedOut(now, r.noRequestHint())
+}
+
+// GiveUp ends the wait before the deadline, as the caller has no more time: cause says
+// why, such as context.DeadlineExceeded. It returns a [*StartupError] that says what was
+// awaited, and wraps cause.
+func (r *Responder) GiveUp(now time.Time, cause error) error {
+	// [Q12]
+	return r.in.givenUp(now, cause, r.noRequestHint())
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and

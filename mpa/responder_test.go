@@ -33,12 +33,12 @@ func TestResponderEnhanced(t *testing.T) {
 	if r.Done() {
 		t.Error("done before it was answered")
 	}
-	d.wantReply(mpa.Offer{NoCRC: true, IRD: 16, ORD: 16, PrivateData: []byte("hi")}, reply(2, "80 10 c0 01 68 69"))
+	d.wantReply(mpa.Answer{NoCRC: true, IRD: 16, ORD: 16, PrivateData: []byte("hi")}, reply(2, "80 10 c0 01 68 69"))
 	d.wantNegotiated(mpa.Negotiated{
 		Role: mpa.RoleResponder, Dialect: mpa.DialectRFC6581, Revision: 2, PeerRevision: 2,
 		DDPVersion: 1, RDMAPVersion: 1,
 		Enhanced: true, IRD: 16, ORD: 1, PeerIRD: 1, PeerORD: 1,
-		PeerToPeer: true, RTR: mpa.RTRWrite | mpa.RTRRead, OfferedRTR: mpa.RTRWrite | mpa.RTRRead,
+		PeerToPeer: true, RTR: mpa.RTRWrite | mpa.RTRRead, OfferedRTR: mpa.RTRWrite | mpa.RTRRead, AnsweredRTR: mpa.RTRWrite | mpa.RTRRead,
 	})
 	if n, err := r.Input(d.now, []byte("what follows")); n != 0 || err != nil {
 		t.Errorf("took %d octets of what follows, %v", n, err)
@@ -67,7 +67,7 @@ func TestResponderDialects(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d, r := responder(t)
 			d.input(frame(c.request), 0)
-			d.wantReply(mpa.Offer{NoCRC: true}, c.reply)
+			d.wantReply(mpa.Answer{NoCRC: true}, c.reply)
 			n := r.Negotiated()
 			if n.Dialect != c.dialect || n.PeerRevision != c.request.Rev || n.Revision != c.reply.Rev ||
 				n.Enhanced != c.reply.S || n.SendFirst || n.MarkersSend != c.request.M || n.CRC != c.request.C {
@@ -93,7 +93,7 @@ func TestResponderMarkersAndCRC(t *testing.T) {
 		d.input(frame(f), 0)
 		want := withM(reply(1, ""))
 		want.C = c.crc
-		d.wantReply(mpa.Offer{Markers: true, NoCRC: c.noCRC}, want)
+		d.wantReply(mpa.Answer{Markers: true, NoCRC: c.noCRC}, want)
 		if n := r.Negotiated(); n.CRC != c.crc || !n.MarkersReceive || n.MarkersSend {
 			t.Errorf("%+v: %+v", c, n)
 		}
@@ -105,10 +105,10 @@ func TestResponderDepths(t *testing.T) {
 	const none = mpa.NoNegotiation
 	for _, c := range []struct {
 		name             string
-		peerIRD, peerORD uint16
-		ird, ord, most   uint16
-		wantIRD, wantORD uint16 // in effect
-		sentIRD, sentORD uint16
+		peerIRD, peerORD mpa.Depth
+		ird, ord, most   mpa.Depth
+		wantIRD, wantORD mpa.Depth // in effect
+		sentIRD, sentORD mpa.Depth
 	}{
 		{"enough of both", 8, 8, 8, 8, 0, 8, 8, 8, 8},
 		{"ORD is lowered", 2, 8, 8, 8, 0, 8, 2, 8, 2},
@@ -129,7 +129,7 @@ func TestResponderDepths(t *testing.T) {
 			q.PrivateData = mpa.AppendEnhanced(nil, &e)
 			d.input(frame(q), 0)
 			want := mpa.Enhanced{IRD: c.sentIRD, ORD: c.sentORD}
-			d.wantReply(mpa.Offer{NoCRC: true, IRD: c.ird, ORD: c.ord, MaxIRD: c.most}, enhancedReply(want))
+			d.wantReply(mpa.Answer{NoCRC: true, IRD: c.ird, ORD: c.ord, MaxIRD: c.most}, enhancedReply(want))
 			n := r.Negotiated()
 			if n.IRD != c.wantIRD || n.ORD != c.wantORD || n.PeerIRD != c.peerIRD || n.PeerORD != c.peerORD {
 				t.Errorf("IRD %d ORD %d, peer's %d %d", n.IRD, n.ORD, n.PeerIRD, n.PeerORD)
@@ -144,23 +144,22 @@ func TestResponderRTR(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		request  string
-		offer    mpa.Offer
+		offer    mpa.Answer
 		reply    string
 		answered mpa.RTR
 	}{
-		{"write and read", "80 00 c0 00", mpa.Offer{}, "80 01 c0 00", write | read},
-		{"write", "80 00 80 00", mpa.Offer{}, "80 00 80 00", write},
-		{"read, IRD raised to 1", "80 00 40 00", mpa.Offer{}, "80 01 40 00", read},
-		{"read, IRD left to the ULP", "80 00 7f ff", mpa.Offer{}, "bf ff 40 00", read},
-		{"send", "c0 00 00 00", mpa.Offer{}, "c0 00 00 00", send},
-		{"send is not named beside another", "c0 00 80 00", mpa.Offer{}, "80 00 80 00", write},
-		{"none: all that we support", "80 00 00 00", mpa.Offer{}, "c0 01 c0 00", send | write | read},
-		{"no match: all that we support", "c0 00 00 00", mpa.Offer{RTR: write}, "80 00 80 00", write},
-		{"all that we support", "80 00 80 00", mpa.Offer{AllRTR: true}, "c0 01 c0 00", send | write | read},
-		{"a choice of ours", "c0 00 c0 00", mpa.Offer{RTR: send | read}, "80 01 40 00", read},
-		{"client-server", "00 00 00 00", mpa.Offer{}, "00 00 00 00", 0},
-		{"client-server, B C D to be ignored", "40 00 c0 00", mpa.Offer{}, "00 00 00 00", 0},
-		{"A=1 to one that would be client-server", "80 00 80 00", mpa.Offer{ClientServer: true}, "80 00 80 00", write},
+		{"write and read", "80 00 c0 00", mpa.Answer{}, "80 01 c0 00", write | read},
+		{"write", "80 00 80 00", mpa.Answer{}, "80 00 80 00", write},
+		{"read, IRD raised to 1", "80 00 40 00", mpa.Answer{}, "80 01 40 00", read},
+		{"read, IRD left to the ULP", "80 00 7f ff", mpa.Answer{}, "bf ff 40 00", read},
+		{"send", "c0 00 00 00", mpa.Answer{}, "c0 00 00 00", send},
+		{"send is not named beside another", "c0 00 80 00", mpa.Answer{}, "80 00 80 00", write},
+		{"none: all that we support", "80 00 00 00", mpa.Answer{}, "c0 01 c0 00", send | write | read},
+		{"no match: all that we support", "c0 00 00 00", mpa.Answer{RTR: write}, "80 00 80 00", write},
+		{"all that we support", "80 00 80 00", mpa.Answer{AllRTR: true}, "c0 01 c0 00", send | write | read},
+		{"a choice of ours", "c0 00 c0 00", mpa.Answer{RTR: send | read}, "80 01 40 00", read},
+		{"client-server", "00 00 00 00", mpa.Answer{}, "00 00 00 00", 0},
+		{"client-server, B C D to be ignored", "40 00 c0 00", mpa.Answer{}, "00 00 00 00", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, r := responder(t)
@@ -196,7 +195,7 @@ func TestResponderReject(t *testing.T) {
 			if err != nil || !bytes.Equal(got, frame(c.reply)) || !r.Done() {
 				t.Errorf("% x want % x: %v", got, frame(c.reply), err)
 			}
-			if _, err := r.Accept(epoch, mpa.Offer{}); err != mpa.ErrState {
+			if _, err := r.Accept(epoch, mpa.Answer{}); err != mpa.ErrState {
 				t.Errorf("Accept after Reject: %v", err)
 			}
 		})
@@ -218,7 +217,7 @@ func TestResponderBadRequest(t *testing.T) {
 		{"TLS", append([]byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc}, make([]byte, 20)...), mpa.FailureKey, "got a TLS ClientHello"},
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n"), mpa.FailureKey, `got an HTTP request ("GET / HTTP/1.1\r\n")`},
 		{"HTTP/2", []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), mpa.FailureKey, "got an HTTP/2 preface"},
-		{"FPDU behind a marker", vector(t, "rfc5044-fig5"), mpa.FailureKey, "got an FPDU behind a marker"},
+		{"FPDU after a marker", vector(t, "rfc5044-fig5"), mpa.FailureKey, "got an FPDU after a marker"},
 		{"something else", make([]byte, 16), mpa.FailureKey, "the peer does not speak MPA, or streaming-mode data precedes its startup frame"},
 		{"revision 0", vector(t, "siw-request-v0"), mpa.FailureRevision, "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"},
 		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision, "revision 3 is not served with S=0; served are revision 1 (and 2 with S=0), revision 2 or higher with S=1: have the peer use that"},
@@ -233,7 +232,7 @@ func TestResponderBadRequest(t *testing.T) {
 			if e.Role != mpa.RoleResponder || e.Fallback || r.Request() != nil {
 				t.Errorf("%+v", e)
 			}
-			if _, err := r.Accept(epoch, mpa.Offer{}); err != mpa.ErrState {
+			if _, err := r.Accept(epoch, mpa.Answer{}); err != mpa.ErrState {
 				t.Errorf("Accept: %v", err)
 			}
 			if _, err := r.Reject(nil, 0, 0); err != mpa.ErrState {
@@ -257,13 +256,13 @@ func TestResponderTimeout(t *testing.T) {
 	d, _ = responder(t)
 	d.input(vector(t, "siw-request")[:21], 0)
 	d.advance(5 * time.Second)
-	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "PD_Length is 4 and 1 octets of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
+	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "PD_Length is 4 and 1 octet of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
 
 	d, r := responder(t)
 	d.input(vector(t, "siw-request"), 0)
 	d.advance(time.Hour) // the consumer thinks about it
 	d.wantOK()
-	if _, err := r.Accept(epoch, mpa.Offer{}); err != nil {
+	if _, err := r.Accept(epoch, mpa.Answer{}); err != nil {
 		t.Error(err)
 	}
 
@@ -279,7 +278,7 @@ func TestResponderPeerClosed(t *testing.T) {
 	d, r := responder(t)
 	d.input(vector(t, "siw-request")[:20], 0)
 	d.err = r.PeerClosed(io.EOF)
-	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, "PD_Length is 4 and 0 octets of Private Data arrived: EOF; the initiator gave up, or its PD_Length is larger than its Private Data")
+	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, "PD_Length is 4 and 0 octets of Private Data arrived: EOF; the initiator gave up, or announces more Private Data than it sends")
 	if !errors.Is(d.err, io.EOF) {
 		t.Errorf("%v is not EOF", d.err)
 	}
@@ -291,14 +290,14 @@ func TestResponderPeerClosed(t *testing.T) {
 	if again := r.PeerClosed(io.EOF); again != d.err {
 		t.Errorf("a second time: %v", again)
 	}
-	_, accept := r.Accept(epoch, mpa.Offer{})
+	_, accept := r.Accept(epoch, mpa.Answer{})
 	if _, reject := r.Reject(nil, 0, 0); accept != d.err || reject != d.err || r.Done() {
 		t.Errorf("answers to nobody: %v, %v", accept, reject)
 	}
 
 	d, r = responder(t)
 	d.input(vector(t, "siw-request"), 0)
-	if _, err := r.Accept(epoch, mpa.Offer{}); err != nil {
+	if _, err := r.Accept(epoch, mpa.Answer{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.PeerClosed(io.EOF); err == nil || !bytes.Contains([]byte(err.Error()), []byte("after the startup")) {
@@ -310,7 +309,7 @@ func TestResponderPeerClosed(t *testing.T) {
 func TestResponderBadOffer(t *testing.T) {
 	d, r := responder(t)
 	d.input(vector(t, "siw-request"), 0)
-	for _, o := range []mpa.Offer{{PrivateData: make([]byte, 509)}, {IRD: 0x4000}, {RTR: 0x80}} {
+	for _, o := range []mpa.Answer{{PrivateData: make([]byte, 509)}, {IRD: 0x4000}, {RTR: 0x80}} {
 		if _, err := r.Accept(epoch, o); !errors.Is(err, mpa.ErrOffer) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -321,7 +320,7 @@ func TestResponderBadOffer(t *testing.T) {
 	if _, err := r.Reject(nil, 0, 0x4000); !errors.Is(err, mpa.ErrOffer) {
 		t.Error(err)
 	}
-	if b, err := r.Accept(epoch, mpa.Offer{PrivateData: make([]byte, 508)}); err != nil || len(b) != 532 {
+	if b, err := r.Accept(epoch, mpa.Answer{PrivateData: make([]byte, 508)}); err != nil || len(b) != 532 {
 		t.Errorf("%d octets, %v", len(b), err)
 	}
 	r = mpa.NewResponder(mpa.ResponderConfig{})

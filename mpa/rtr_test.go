@@ -72,7 +72,7 @@ func TestRtrResponder(t *testing.T) {
 			t.Error(diff)
 		}
 		d.advance(time.Minute)
-		d.wantAnswer(mpa.Offer{NoCRC: true, PrivateData: []byte("yo")}, octets(t, rtrReply))
+		d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("yo")}, octets(t, rtrReply))
 		d.wantDeadline(5 * time.Second)
 		if r.Done() {
 			t.Error("done without the Rtr frame")
@@ -103,7 +103,7 @@ func TestRtrFrameIgnored(t *testing.T) {
 		change(&odd)
 		d, r := responder(t, rtrServed)
 		d.input(octets(t, rtrRequest), 0)
-		d.wantAnswer(mpa.Offer{PrivateData: []byte("yo")}, octets(t, rtrReply))
+		d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, octets(t, rtrReply))
 		d.input(append(frame(odd), "FPDU"...), 4)
 		if n := r.Negotiated(); !r.Done() || n.MarkersSend || string(n.PrivateData) != "hi" {
 			t.Errorf("%s: done %v, %+v", name, r.Done(), n)
@@ -130,7 +130,7 @@ func TestRtrFrameBad(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d, _ := responder(t, rtrServed)
 			d.input(octets(t, rtrRequest), 0)
-			d.wantAnswer(mpa.Offer{PrivateData: []byte("yo")}, octets(t, rtrReply))
+			d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, octets(t, rtrReply))
 			d.input(c.octets, 0)
 			d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
 			d.output(nil)
@@ -153,7 +153,7 @@ func TestRtrCRC(t *testing.T) {
 		d, r := responder(t, rtrServed)
 		d.input(frame(q), 0)
 		p.C = c.ours || c.theirs // ours says what will be
-		d.wantReply(mpa.Offer{NoCRC: !c.theirs}, p)
+		d.wantReply(mpa.Answer{NoCRC: !c.theirs}, p)
 		d.input(frame(mpa.StartupFields{Key: mpa.KeyRtr, C: p.C, Rev: 1}), 0)
 		if r.Negotiated().CRC != p.C || !r.Done() {
 			t.Errorf("%+v: %+v", c, r.Negotiated())
@@ -168,7 +168,7 @@ func TestRtrUnawareResponder(t *testing.T) {
 	for _, cfg := range []mpa.ResponderConfig{{}, {Dialects: []mpa.Dialect{mpa.DialectRFC5044}}} {
 		d, r := responder(t, cfg)
 		d.input(octets(t, rtrRequest), 0)
-		d.wantReply(mpa.Offer{PrivateData: []byte("yo")}, plain)
+		d.wantReply(mpa.Answer{PrivateData: []byte("yo")}, plain)
 		if n := r.Negotiated(); n.SendFirst || n.Dialect != mpa.DialectRFC5044 || !r.Done() {
 			t.Errorf("%+v", n)
 		}
@@ -195,7 +195,7 @@ func TestRtrUnawareResponder(t *testing.T) {
 func TestRtrUnawareInitiator(t *testing.T) {
 	d, r := responder(t, rtrServed)
 	d.input(append(frame(request(1, "")), "first FPDU"...), 10)
-	d.wantReply(mpa.Offer{NoCRC: true}, reply(1, ""))
+	d.wantReply(mpa.Answer{NoCRC: true}, reply(1, ""))
 	if n := r.Negotiated(); n.SendFirst || n.Dialect != mpa.DialectRFC5044 || !r.Done() {
 		t.Errorf("%+v", n)
 	}
@@ -222,7 +222,7 @@ func TestRtrReject(t *testing.T) {
 func TestRtrTimeout(t *testing.T) {
 	d, _ := responder(t, mpa.ResponderConfig{Dialects: mpa.Dialects(), Timeout: time.Second})
 	d.input(octets(t, rtrRequest), 0)
-	d.wantAnswer(mpa.Offer{PrivateData: []byte("yo")}, octets(t, rtrReply))
+	d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, octets(t, rtrReply))
 	d.advance(time.Second - 1)
 	d.wantOK()
 	d.advance(1)

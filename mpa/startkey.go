@@ -9,7 +9,7 @@ import (
 
 // StartKey is the frame of the Start Key startup, the same in both directions:
 // draft-culley-iwarp-mpa-03, section 8.1.1. It is a view of the octets received; one
-// that came from [ParseStartKey] has all its octets. [K01]
+// that came from [ParseStartKey] has all its octets.
 //
 //	   0                   1                   2                   3
 //	   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -101,7 +101,7 @@ func AppendStartKey(dst []byte, f *StartKeyFields) []byte {
 
 // PrivateDataMessage is a streaming-mode message with the ULP's private data, by
 // which an Initiator may ask for a connection before the Start Keys, and a
-// Responder may answer: draft-culley-iwarp-mpa-03, section 13.3.2. [K07]
+// Responder may answer: draft-culley-iwarp-mpa-03, section 13.3.2.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -128,11 +128,11 @@ func ParsePrivateDataMessage(b []byte) (PrivateDataMessage, error) {
 	return PrivateDataMessage(b[:n:n]), nil
 }
 
-// PrivateData returns the data behind the length.
+// PrivateData returns the data after the length.
 func (m PrivateDataMessage) PrivateData() []byte { return m[messageLenLen:] }
 
-// AppendPrivateDataMessage appends a message. A length is the field's value where
-// it shall not be that of the data; a negative one is not used.
+// AppendPrivateDataMessage appends a message with the given value of the length field.
+// If length is negative, the field holds the length of the data.
 func AppendPrivateDataMessage(dst, data []byte, length int) []byte {
 	if length < 0 {
 		length = len(data)

@@ -61,16 +61,16 @@ func TestStartKeyFrames(t *testing.T) {
 var startKeyStates = []struct {
 	passive, active string // Start Keys
 	own             mpa.Offer
-	peer            mpa.Offer
+	peer            mpa.Answer
 	crc             bool
 }{
-	{startKeyC, startKeyC, mpa.Offer{}, mpa.Offer{}, true},
-	{startKeyPlain, startKeyPlain, mpa.Offer{NoCRC: true}, mpa.Offer{NoCRC: true}, false},
-	{startKeyM, startKeyPlain, mpa.Offer{NoCRC: true, Markers: true}, mpa.Offer{NoCRC: true}, false},
-	{startKeyPlain, startKeyM, mpa.Offer{NoCRC: true}, mpa.Offer{NoCRC: true, Markers: true}, false},
-	{startKeyM, startKeyMC, mpa.Offer{NoCRC: true, Markers: true}, mpa.Offer{Markers: true}, true},
+	{startKeyC, startKeyC, mpa.Offer{}, mpa.Answer{}, true},
+	{startKeyPlain, startKeyPlain, mpa.Offer{NoCRC: true}, mpa.Answer{NoCRC: true}, false},
+	{startKeyM, startKeyPlain, mpa.Offer{NoCRC: true, Markers: true}, mpa.Answer{NoCRC: true}, false},
+	{startKeyPlain, startKeyM, mpa.Offer{NoCRC: true}, mpa.Answer{NoCRC: true, Markers: true}, false},
+	{startKeyM, startKeyMC, mpa.Offer{NoCRC: true, Markers: true}, mpa.Answer{Markers: true}, true},
 	// The Active side's C says what will be, as the Passive side asked for CRCs.
-	{startKeyMC, startKeyC, mpa.Offer{Markers: true}, mpa.Offer{NoCRC: true}, true},
+	{startKeyMC, startKeyC, mpa.Offer{Markers: true}, mpa.Answer{NoCRC: true}, true},
 }
 
 // Proves K02, K03, Q04, F11, F14: the Passive side sends its Start Key first, and may send an
@@ -125,13 +125,13 @@ func TestStartKeyWrongKey(t *testing.T) {
 		bad[at] ^= 4
 		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, octets(t, startKeyC))
 		d.input(bad, 0)
-		e := d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "1 octets differ, the first is octet")
+		e := d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, " differs: the peer has a wrong key")
 		if e.Err.Offset != uint64(at) {
 			t.Errorf("octet %d: %v", at, e)
 		}
 		d, _ = responder(t)
 		d.input(bad, 0)
-		d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "of the Start Key 1 octets differ")
+		d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "compared with the Start Key, octet")
 	}
 	for _, c := range []struct {
 		name, text string
@@ -165,7 +165,7 @@ func TestStartKeyRevision(t *testing.T) {
 				d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, "bad Rev at octet 15 of the startup frame: Start Key of revision")
 			}
 			if rev == 0 {
-				active.wantAnswer(mpa.Offer{}, octets(t, startKeyC))
+				active.wantAnswer(mpa.Answer{}, octets(t, startKeyC))
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func TestStartKeyRDMAC(t *testing.T) {
 	}
 	d, _ = responder(t, mpa.ResponderConfig{Kind: mpa.KindRDMAC})
 	d.input(octets(t, startKeyPlain), 0)
-	d.wantAnswer(mpa.Offer{NoCRC: true}, octets(t, startKeyMC))
+	d.wantAnswer(mpa.Answer{NoCRC: true}, octets(t, startKeyMC))
 }
 
 // Private data messages.
@@ -208,6 +208,9 @@ func TestPrivateDataMessage(t *testing.T) {
 		t.Errorf("% x", got)
 	}
 	if got := mpa.AppendPrivateDataMessage([]byte("x"), []byte("no"), 0xfffe); !bytes.Equal(got, octets(t, "78 ff fe 6e 6f")) {
+		t.Errorf("% x", got)
+	}
+	if got := mpa.AppendPrivateDataMessage(nil, []byte("no"), 0); !bytes.Equal(got, octets(t, "00 00 6e 6f")) {
 		t.Errorf("% x", got)
 	}
 	m, err := mpa.ParsePrivateDataMessage(append(octets(t, helloMessage), "Start Key"...))
@@ -258,7 +261,7 @@ func TestMessagesActive(t *testing.T) {
 		t.Error(diff)
 	}
 	d.advance(time.Hour) // the consumer thinks about it
-	d.wantAnswer(mpa.Offer{NoCRC: true, PrivateData: []byte("no")}, octets(t, noMessage))
+	d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("no")}, octets(t, noMessage))
 	d.wantDeadline(3 * time.Second)
 	if r.Done() {
 		t.Error("done without a Start Key")
@@ -276,10 +279,10 @@ func TestMessagesOrFrames(t *testing.T) {
 	cfg := mpa.ResponderConfig{Messages: true}
 	d, _ := responder(t, cfg)
 	d.input(octets(t, startKeyC), 0)
-	d.wantAnswer(mpa.Offer{}, octets(t, startKeyC))
+	d.wantAnswer(mpa.Answer{}, octets(t, startKeyC))
 	d, _ = responder(t, cfg)
 	d.input(frame(request(1, "61")), 0)
-	d.wantReply(mpa.Offer{}, withC(reply(1, "")))
+	d.wantReply(mpa.Answer{}, withC(reply(1, "")))
 }
 
 // Proves K07: the Responder rejects with data, or without a word where there was a bare Start Key, and
@@ -296,7 +299,7 @@ func TestMessagesReject(t *testing.T) {
 	if _, err := r.Reject([]byte("no"), 0, 0); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("private data for a Start Key: %v", err)
 	}
-	if _, err := r.Accept(epoch, mpa.Offer{PrivateData: []byte("yes")}); !errors.Is(err, mpa.ErrOffer) {
+	if _, err := r.Accept(epoch, mpa.Answer{PrivateData: []byte("yes")}); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("private data for a Start Key: %v", err)
 	}
 	d.wantReject("", nil)
@@ -305,7 +308,7 @@ func TestMessagesReject(t *testing.T) {
 	}
 }
 
-// Proves K07, Q16: a close behind the answer is a rejection, and its data reaches the consumer.
+// Proves K07, Q16: a close after the answer is a rejection, and its data reaches the consumer.
 func TestMessagesRejected(t *testing.T) {
 	o := mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}
 	d, i := starting(t, o, octets(t, emptyMessage))
@@ -316,7 +319,7 @@ func TestMessagesRejected(t *testing.T) {
 	if diff := cmp.Diff(want, i.Rejected(), cmpopts.EquateEmpty()); diff != "" || d.err != error(i.Rejected()) {
 		t.Errorf("%v: %s", d.err, diff)
 	}
-	if !strings.Contains(d.err.Error(), `closed the connection behind its private data message, which is a rejection: 2 octets of private data "no"`) {
+	if !strings.Contains(d.err.Error(), `closed the connection after its private data message, to reject it, or because our Start Key came too late for it: 2 octets of private data "no"`) {
 		t.Error(d.err)
 	}
 	if !i.Done() || i.Want() != 0 || !i.Deadline().IsZero() || i.PeerClosed(nil) != d.err {
@@ -346,7 +349,6 @@ func TestMessagesLength(t *testing.T) {
 	}
 	for octets, text := range map[string]string{
 		"\x02\x01": "513 octets",
-		"MPA ID":   "these are the first octets of an MPA frame's key",
 		"HTTP/1":   `18516 octets ("HT"), and at most 512`,
 	} {
 		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}, []byte{0, 0})

@@ -3,16 +3,15 @@ package mpa
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // Mistakes of the caller of a startup machine.
 var (
-	// ErrState is a call that does not fit the machine's state, such as Accept
+	// ErrState means that a call does not fit the machine's state, such as Accept
 	// before a Request has arrived.
 	ErrState = errors.New("mpa: call does not fit the state of the startup")
-	// ErrOffer is an [Offer] with a value out of range; the error that wraps it
-	// says which.
+	// ErrOffer means that an [Offer] or [Answer] has a value out of range. The error
+	// that wraps it says which.
 	ErrOffer = errors.New("mpa: bad offer")
 )
 
@@ -59,15 +58,15 @@ func (f Failure) String() string {
 
 // StartupError is a startup that failed. The TCP connection is to be closed: RFC
 // 5044, Section 8, for code 4: "the TCP connection MUST be immediately closed."
-// A rejection is not a failure; see [RejectError]. [Q16]
+// A rejection is not a failure; see [RejectError].
 type StartupError struct {
-	// Role is ours.
+	// Role is the one of this end.
 	Role Role
 	// Failure is what happened, for a program to tell.
 	Failure Failure
 	// Fallback advises to try again on a new connection with a revision 1
 	// Request, as the peer seems not to know RFC 6581. The consumer has to agree:
-	// there are no IRD and ORD, and no RTR indication, in revision 1. [E13]
+	// there are no IRD and ORD, and no RTR indication, in revision 1.
 	Fallback bool
 	// Err has the code, the place, and the hint.
 	Err *Error
@@ -76,7 +75,7 @@ type StartupError struct {
 // Error returns, for instance, "mpa: startup as Responder: bad Key at octet 0 of
 // the startup frame: got a TLS ClientHello ...".
 func (e *StartupError) Error() string {
-	return "mpa: startup as " + e.Role.String() + ": " + strings.TrimPrefix(e.Err.Error(), "mpa: ")
+	return "mpa: startup as " + e.Role.String() + ": " + e.Err.text()
 }
 
 // Unwrap returns the [*Error].
@@ -88,24 +87,25 @@ func (e *StartupError) Timeout() bool { return e.Failure == FailureTimeout }
 // Temporary is there for net.Error. It reports false.
 func (e *StartupError) Temporary() bool { return false }
 
-// RejectError is a Reply with R=1, or what stands for it in other dialects: the
-// responder's consumer rejected the connection. MPA is over, and TCP stays open:
-// RFC 5044, Section 7.1.2: "The ULP may close TCP or use the connection for other
-// purposes." [Q10]
+// RejectError tells that the responder's consumer rejected the connection: by a Reply
+// with R=1, or by what stands for that in other dialects. MPA has ended. TCP stays open
+// unless Closed is set. RFC 5044, Section 7.1.2: "The ULP may close TCP or use the
+// connection for other purposes."
 type RejectError struct {
 	Dialect  Dialect
 	Revision uint8 // of the Reply
-	// PrivateData is what the responder's consumer has to say about it.
+	// PrivateData comes from the responder's consumer.
 	PrivateData []byte
 	// Enhanced says that the Reply has IRD and ORD. The responder may give in
-	// PeerORD the depth that it needs the initiator's IRD to have. [E03] [E05]
+	// PeerORD the depth that it needs the initiator's IRD to have.
 	Enhanced         bool
-	PeerIRD, PeerORD uint16
+	PeerIRD, PeerORD Depth
 	// Fallback advises to try again with a revision 1 Request: an enhanced
 	// Request was rejected by an unenhanced Reply.
 	Fallback bool
-	// Closed says that the responder has closed TCP, which is how a rejection is
-	// told where there is no R: behind a private data message. [K07]
+	// Closed says that the responder has closed TCP after its private data message. No
+	// frame has R there, so that this is how it rejects a connection; but a responder
+	// that no longer waits for our Start Key does the same.
 	Closed bool
 	// Hint says what about our Request may have been the reason; it may be empty.
 	Hint string
@@ -114,11 +114,11 @@ type RejectError struct {
 // Error names the revision and the private data that came with the rejection.
 func (e *RejectError) Error() string {
 	if e.Closed {
-		return "mpa: the responder closed the connection behind its private data message, which is a rejection: " + shownData(e.PrivateData)
+		return "mpa: the responder closed the connection after its private data message, to reject it, or because our Start Key came too late for it: " + shownData(e.PrivateData)
 	}
 	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %s", e.Revision, shownData(e.PrivateData))
 	if e.Enhanced {
-		s += fmt.Sprintf(", IRD %s, ORD %s", depthString(e.PeerIRD), depthString(e.PeerORD))
+		s += fmt.Sprintf(", IRD %v, ORD %v", e.PeerIRD, e.PeerORD)
 	}
 	s += "); TCP is still open"
 	if e.Fallback {
@@ -135,7 +135,7 @@ const shownOctets = 64
 
 // shownData says how much private data there is, and what, as far as it fits.
 func shownData(b []byte) string {
-	s := fmt.Sprintf("%d octets of private data", len(b))
+	s := octets(len(b)) + " of private data"
 	if len(b) == 0 {
 		return s
 	}

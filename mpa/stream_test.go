@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // received is what a receiver made of a stream: its ULPDUs with their offsets, and
@@ -54,7 +55,7 @@ func TestRoundTrip(t *testing.T) {
 		var stream []byte
 		var want received
 		for _, u := range ulpdus {
-			at, size := w.Offset(), w.Size(len(u))
+			at, size := w.Offset(), layout.Size(w.Offset(), len(u), markers)
 			cut := rapid.IntRange(0, len(u)).Draw(t, "cut")
 			stream = w.Append(stream, u[:cut], u[cut:])
 			want.FPDUs = append(want.FPDUs, fmt.Sprintf("%d+%d %x", at, size, u))
@@ -70,7 +71,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // Proves R01, Q16: of a stream with one damaged octet, CRC on, nothing that was not
-// sent is ever handed out, and nothing behind the damage.
+// sent is ever handed out, and nothing after the damage.
 func TestDamageIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		markers := rapid.Bool().Draw(t, "markers")
@@ -139,7 +140,7 @@ func FuzzReader(f *testing.F) {
 		if diff := cmp.Diff(one.FPDUs, parts.FPDUs); diff != "" {
 			t.Error(diff)
 		}
-		// A hint may look at octets behind the FPDU; everything else is equal.
+		// A hint may look at octets after the FPDU; everything else is equal.
 		if (one.Err == "") != (parts.Err == "") {
 			t.Errorf("whole: %q, in parts: %q", one.Err, parts.Err)
 		}
@@ -156,10 +157,10 @@ func FuzzRoundTrip(f *testing.F) {
 		var stream []byte
 		var want received
 		for _, u := range [][]byte{a, b, c} {
-			if len(u) > mpa.MaxULPDULength {
+			if len(u) > layout.MaxULPDULength {
 				return
 			}
-			want.FPDUs = append(want.FPDUs, fmt.Sprintf("%d+%d %x", w.Offset(), w.Size(len(u)), u))
+			want.FPDUs = append(want.FPDUs, fmt.Sprintf("%d+%d %x", w.Offset(), layout.Size(w.Offset(), len(u), markers), u))
 			stream = w.Append(stream, u)
 		}
 		got := receive(mpa.NewReader(markers, crc), stream, func() int { return int(step) })

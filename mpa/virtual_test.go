@@ -20,7 +20,7 @@ const (
 	ignores // it never decides
 )
 
-// What the ends of a virtual connection send behind the startup.
+// What the ends of a virtual connection send after the startup.
 const (
 	fpduOfInitiator = "FPDU of the Initiator"
 	fpduOfResponder = "FPDU of the Responder"
@@ -47,18 +47,18 @@ type end struct {
 type virtual struct {
 	i, r     *end
 	now      time.Time
-	answer   mpa.Offer
+	answer   mpa.Answer
 	decision decision
 	decided  bool
 	rejected bool   // by the responder's consumer
 	reply    []byte // as sent
 	// insist, if not zero, is the ORD that the Reply says, whatever the responder
 	// wants: other peers may do so.
-	insist uint16
+	insist mpa.Depth
 	wrong  error // something that machines must not do
 }
 
-func newVirtual(i *mpa.Initiator, r *mpa.Responder, answer mpa.Offer, d decision) *virtual {
+func newVirtual(i *mpa.Initiator, r *mpa.Responder, answer mpa.Answer, d decision) *virtual {
 	v := &virtual{
 		i: &end{m: i, first: fpduOfInitiator}, r: &end{m: r, first: fpduOfResponder},
 		now: epoch, answer: answer, decision: d,
@@ -68,7 +68,11 @@ func newVirtual(i *mpa.Initiator, r *mpa.Responder, answer mpa.Offer, d decision
 	return v
 }
 
-func (v *virtual) responder() *mpa.Responder { return v.r.m.(*mpa.Responder) }
+// responder returns the Responder, or nil if there are two Initiators.
+func (v *virtual) responder() *mpa.Responder {
+	r, _ := v.r.m.(*mpa.Responder)
+	return r
+}
 
 func (v *virtual) blame(format string, args ...any) {
 	if v.wrong == nil {
@@ -85,7 +89,7 @@ func (v *virtual) steps() (can []string) {
 		{"to initiator", len(v.r.sent) > 0}, {"to responder", len(v.i.sent) > 0},
 		{"FIN to initiator", len(v.r.sent) == 0 && v.r.fin && !v.i.finSeen},
 		{"FIN to responder", len(v.i.sent) == 0 && v.i.fin && !v.r.finSeen},
-		{"decision", v.responder().Request() != nil && !v.decided && v.decision != ignores && !v.r.over},
+		{"decision", v.responder() != nil && v.responder().Request() != nil && !v.decided && v.decision != ignores && !v.r.over},
 	} {
 		if s.ok {
 			can = append(can, s.name)

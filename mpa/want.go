@@ -1,10 +1,10 @@
 package mpa
 
 // Want returns how many octets may be read next without reading one beyond the
-// frame that is awaited: those missing of the key, of the header, or of the Private
-// Data. It is 0 when none is awaited, as after an error. A reader that asks the socket for no more
-// leaves what follows the startup where the first FPDU, or the consumer after a
-// rejection, will read it. [Q13]
+// frame that the machine waits for: the octets that are missing of the key, of the header,
+// or of the Private Data. It is 0 when the machine waits for none, as after an error. A
+// reader that asks the socket for no more than that leaves what follows the startup where
+// the first FPDU, or the consumer after a rejection, will find it.
 func (i *Initiator) Want() int { return i.in.wanted(i.done) }
 
 // Want returns how many octets may be read next, as with [Initiator.Want]: none

@@ -1,0 +1,52 @@
+package crc32c
+
+import "hash/crc32"
+
+// The polynomial's table, which package hash/crc32 knows to have instructions for.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// host is what this machine can do.
+var host = method{folds: detect()}
+
+// Update adds p to a CRC that began as 0, and returns the new value.
+func Update(crc uint32, p []byte) uint32 { return host.update(crc, p) }
+
+// Copy copies src to the front of dst, adds the octets copied to a CRC that began as 0, and
+// returns the new value. Each octet of src is read once: if src changes meanwhile, the CRC
+// still is that of what is in dst. No octet of dst after len(src) is written to.
+//
+// It panics if dst is shorter than src. The two must not overlap.
+func Copy(dst, src []byte, crc uint32) uint32 { return host.copy(dst, src, crc) }
+
+// A method is a way to compute the CRC.
+type method struct {
+	folds bool // by fold and foldCopy
+}
+
+// minFold is the length in octets from which folding pays: putting the parts together at
+// the end costs as much for few octets as for many. fold needs 64.
+const minFold = 128
+
+func (m method) update(crc uint32, p []byte) uint32 {
+	if m.folds && len(p) >= minFold {
+		return ^fold(^crc, p)
+	}
+	return crc32.Update(crc, castagnoli, p)
+}
+
+// piece is how many octets are copied before they are summed, where that takes two steps:
+// few enough to be still in the first-level cache.
+const piece = 16 << 10
+
+func (m method) copy(dst, src []byte, crc uint32) uint32 {
+	dst = dst[:len(src)]
+	if m.folds && len(src) >= minFold {
+		return ^foldCopy(dst, src, ^crc)
+	}
+	for len(src) > 0 {
+		n := copy(dst[:min(piece, len(dst))], src)
+		crc = m.update(crc, dst[:n])
+		dst, src = dst[n:], src[n:]
+	}
+	return crc
+}

@@ -1,0 +1,55 @@
+//go:build !purego && !race && !msan && !asan
+
+package crc32c
+
+// fold adds p, of at least 64 octets, to a CRC register, which is the complement of a CRC.
+//
+//go:noescape
+func fold(state uint32, p []byte) uint32
+
+// foldCopy is fold of src, which it stores to dst as well: what it sums is what it stores.
+// dst is as long as src.
+//
+//go:noescape
+func foldCopy(dst, src []byte, state uint32) uint32
+
+// powers are what fold multiplies by: for each distance of d bits, x^(d+31) mod P(x) and
+// x^(d-33) mod P(x) in the reflected order. See fold_amd64.s; TestPowers computes them.
+var powers = [...]uint64{
+	0xdcb17aa4, 0xb9e02b86, // 256 octets: a turn of the loop
+	0xa87ab8a8, 0xab7aff2a, // 192, 128 and 64 octets: from one register to the last
+	0x6992cea2, 0x0d3b6092,
+	0x740eef02, 0x9e4addf8,
+	0x1c291d04, 0xddc0152b, // 48, 32 and 16 octets: from one lane to the last
+	0x3da6d0cb, 0xba4fc28e,
+	0xf20c0dfe, 0x493c7d27,
+	0, 0, // the last lane is not multiplied
+}
+
+// cpuid returns what the instruction CPUID tells under a leaf and subleaf.
+func cpuid(leaf, subleaf uint32) (eax, ebx, ecx, edx uint32)
+
+// xgetbv returns the low half of XCR0: the registers that the operating system saves when
+// it switches threads.
+func xgetbv() uint32
+
+// What fold needs: bits of CPUID's leaves 1 and 7, and of XCR0.
+const (
+	leaf1ECX = 1<<1 | 1<<20 | 1<<27             // PCLMULQDQ, SSE4.2 (CRC32), OSXSAVE
+	leaf7EBX = 1 << 16                          // AVX512F
+	leaf7ECX = 1 << 10                          // VPCLMULQDQ
+	zmmState = 1<<1 | 1<<2 | 1<<5 | 1<<6 | 1<<7 // XMM, YMM, mask registers, ZMM0-15, ZMM16-31
+)
+
+// detect reports whether fold and foldCopy can be used here.
+func detect() bool {
+	if most, _, _, _ := cpuid(0, 0); most < 7 {
+		return false
+	}
+	_, _, c, _ := cpuid(1, 0)
+	if c&leaf1ECX != leaf1ECX || xgetbv()&zmmState != zmmState {
+		return false
+	}
+	_, b, c, _ := cpuid(7, 0)
+	return b&leaf7EBX == leaf7EBX && c&leaf7ECX == leaf7ECX
+}

@@ -1,0 +1,72 @@
+//go:build !purego && !race && !msan && !asan
+
+package crc32c
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// The constants are powers of x, in the reflected order, modulo the polynomial.
+func TestPowers(t *testing.T) {
+	power := func(n int) (p uint64) { // x^n: a register that begins as 1 is shifted n times
+		p = 1 << 31
+		for range n {
+			p = p>>1 ^ (p&1)*0x82f63b78
+		}
+		return p
+	}
+	var want []uint64
+	for _, octets := range []int{256, 192, 128, 64, 48, 32, 16} {
+		want = append(want, power(8*octets+31), power(8*octets-33))
+	}
+	if want = append(want, 0, 0); !slices.Equal(powers[:], want) {
+		t.Errorf("got %#x, want %#x", powers, want)
+	}
+}
+
+// The kernel lists a processor's features if it keeps the registers that they need.
+func TestDetect(t *testing.T) {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Skipf("no other source to ask: %v", err)
+	}
+	flags := strings.Fields(string(info))
+	want := true
+	for _, name := range []string{"pclmulqdq", "sse4_2", "avx512f", "vpclmulqdq"} {
+		want = want && slices.Contains(flags, name)
+	}
+	if detect() != want {
+		t.Errorf("detected: %v; by /proc/cpuinfo: %v", detect(), want)
+	}
+}
+
+// The CRC is that of what was copied, whatever becomes of the source meanwhile. This is a
+// data race, and allowed: a consumer may write to the memory of a Send that is under way,
+// and is then to get one octet or the other, and a CRC that is right.
+func TestCopyOfWhatChanges(t *testing.T) {
+	eachMethod(t, func(t *testing.T, m method) {
+		src, dst := make([]byte, 5000), make([]byte, 5000)
+		var stop atomic.Bool
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for !stop.Load() {
+				for i := range src {
+					src[i]++
+				}
+			}
+		}()
+		for n := range 3000 {
+			if crc := m.copy(dst, src[:n], 0); crc != want(0, dst[:n]) {
+				t.Errorf("%d octets: %#08x, those copied have %#08x", n, crc, want(0, dst[:n]))
+				break
+			}
+		}
+		stop.Store(true)
+		<-done
+	})
+}

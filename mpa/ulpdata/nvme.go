@@ -1,0 +1,153 @@
+package ulpdata
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Sizes of the private data of NVMe, in octets.
+const (
+	nvmeLen       = 32
+	nvmeRejectLen = 4
+)
+
+// NVMeRequest is what a host has in the private data of a request for an NVMe queue:
+// NVM Express RDMA Transport Specification, record format 0. All fields are
+// little-endian, and it has 32 octets.
+//
+//	octet 0      2     4         6         8        10
+//	      +------+-----+---------+---------+--------+----------+
+//	      |RECFMT| QID | HRQSIZE | HSQSIZE | CNTLID | reserved |
+//	      +------+-----+---------+---------+--------+----------+
+type NVMeRequest struct {
+	QID     uint16 // 0 for the Admin Queue
+	HRQSize uint16 // entries of the host's receive queue
+	HSQSize uint16 // entries of the host's send queue, less one
+	CntlID  uint16 // of the controller; 0 of hosts that are older than the field
+}
+
+// NVMeReply is what a controller has in an accepting Reply: record format and the
+// size of its receive queue, in 32 octets.
+type NVMeReply struct {
+	CRQSize uint16 // entries of the controller's receive queue
+}
+
+// NVMeReject is what a controller has in a rejecting Reply: record format and
+// status, in 4 octets.
+type NVMeReject struct {
+	Status uint16
+}
+
+var nvmeStatus = [...]string{
+	1: "invalid length of private data",
+	2: "invalid record format",
+	3: "invalid queue ID",
+	4: "invalid size of the host's send queue",
+	5: "invalid size of the host's receive queue",
+	6: "no resources",
+	7: "invalid IRD",
+	8: "invalid ORD",
+	9: "invalid controller ID",
+}
+
+// Append appends the private data.
+func (q NVMeRequest) Append(dst []byte) []byte {
+	return appendNVMe(dst, nvmeLen, q.QID, q.HRQSize, q.HSQSize, q.CntlID)
+}
+
+// Append appends the private data.
+func (p NVMeReply) Append(dst []byte) []byte { return appendNVMe(dst, nvmeLen, p.CRQSize) }
+
+// Append appends the private data.
+func (p NVMeReject) Append(dst []byte) []byte { return appendNVMe(dst, nvmeRejectLen, p.Status) }
+
+// appendNVMe appends the record format 0, fields, and zero octets up to a length.
+func appendNVMe(dst []byte, length int, fields ...uint16) []byte {
+	end := len(dst) + length
+	dst = append(dst, 0, 0)
+	for _, f := range fields {
+		dst = binary.LittleEndian.AppendUint16(dst, f)
+	}
+	return append(dst, make([]byte, end-len(dst))...)
+}
+
+// ParseNVMeRequest returns a host's private data. Reserved octets are not looked at.
+// The error wraps [ErrConvention].
+func ParseNVMeRequest(b []byte) (q NVMeRequest, err error) {
+	if err := checkNVMe(b, nvmeLen); err != nil {
+		return q, err
+	}
+	u16 := binary.LittleEndian.Uint16
+	return NVMeRequest{u16(b[2:]), u16(b[4:]), u16(b[6:]), u16(b[8:])}, nil
+}
+
+// ParseNVMeReply returns a controller's private data in an accepting Reply, as
+// [ParseNVMeRequest] does.
+func ParseNVMeReply(b []byte) (p NVMeReply, err error) {
+	if err := checkNVMe(b, nvmeLen); err != nil {
+		return p, err
+	}
+	return NVMeReply{binary.LittleEndian.Uint16(b[2:])}, nil
+}
+
+// ParseNVMeReject returns a controller's private data in a rejecting Reply, as
+// [ParseNVMeRequest] does.
+func ParseNVMeReject(b []byte) (p NVMeReject, err error) {
+	if err := checkNVMe(b, nvmeRejectLen); err != nil {
+		return p, err
+	}
+	return NVMeReject{binary.LittleEndian.Uint16(b[2:])}, nil
+}
+
+func checkNVMe(b []byte, length int) error {
+	if len(b) < length {
+		return tooShort("NVMe", len(b), length)
+	}
+	if format := binary.LittleEndian.Uint16(b); format != 0 {
+		return fmt.Errorf("%w: NVMe's record format is 0, and this is %d", ErrConvention, format)
+	}
+	return nil
+}
+
+// recognizeNVMe tells a request from a reply: a host has queues of some size, and
+// what a reply leaves zero has nothing but zeros.
+func recognizeNVMe(b []byte) fmt.Stringer {
+	q, err := ParseNVMeRequest(b)
+	switch {
+	case err != nil:
+	case allZero(b[10:]) && q.HRQSize > 0 && q.HSQSize > 0:
+		return q
+	case allZero(b[4:]):
+		if p, err := ParseNVMeReply(b); err == nil && p.CRQSize > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+func allZero(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (p NVMeReject) known() bool { return p.Status > 0 && int(p.Status) < len(nvmeStatus) }
+
+// String returns, for instance, "NVMe request qid 0 hrqsize 32 hsqsize 31 cntlid 0".
+func (q NVMeRequest) String() string {
+	return fmt.Sprintf("NVMe request qid %d hrqsize %d hsqsize %d cntlid %d", q.QID, q.HRQSize, q.HSQSize, q.CntlID)
+}
+
+// String returns, for instance, "NVMe reply crqsize 32".
+func (p NVMeReply) String() string { return fmt.Sprintf("NVMe reply crqsize %d", p.CRQSize) }
+
+// String returns, for instance, "NVMe rejection, status 6: no resources".
+func (p NVMeReject) String() string {
+	if !p.known() {
+		return fmt.Sprintf("NVMe rejection, status %d", p.Status)
+	}
+	return fmt.Sprintf("NVMe rejection, status %d: %s", p.Status, nvmeStatus[p.Status])
+}
