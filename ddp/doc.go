@@ -4,12 +4,12 @@
 // The package does no I/O, keeps no clock and starts nothing. A sender asks a
 // [Segmenter] for one header after the other and writes it with [Header.Append].
 // A receiver hands every ULPDU to [Parse], judges it with [CheckVersion] and
-// then, by its T bit, with [CheckTagged] or [UntaggedQueue.Check], copies the
+// then, by its T bit, with [CheckBounds] or [UntaggedQueue.Check], copies the
 // payload, and tells an untagged queue so with [UntaggedQueue.Place].
 //
 // Reading and writing do not judge: Append writes any field values, legal or
-// not, and Parse rejects nothing but a segment which is too short for its
-// header. What is legal is said by the Check functions, each of which reports
+// not, and Parse rejects only a segment that is too short for its header. The
+// Check functions say what is legal; each reports
 // an [Error] with the error number of RFC 5041, Section 7.2.
 //
 // The DDP version is a parameter wherever it matters: 1 is RFC 5041, 0 is the

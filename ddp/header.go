@@ -46,8 +46,10 @@ const (
 	offMO  = 14
 )
 
-// A TaggedHeader is a view of the header of a segment for a Tagged Buffer,
-// T = 1. RFC 5041, Section 4.2. The octets are those of the segment; nothing is copied.
+// A Header holds the fields of a DDP header of either model. The fields of the
+// other model are zero after [Parse] and are not looked at by [Header.Append].
+//
+// Of a segment for a Tagged Buffer, T = 1 (RFC 5041, Section 4.2):
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -61,42 +63,7 @@ const (
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
-// The accessors of a header which did not come from [ParseTagged] panic if it is too short.
-type TaggedHeader []byte
-
-// ParseTagged returns the first [TaggedHeaderLen] octets of b as a tagged
-// header. It checks the length and nothing else, not even the T bit. The error
-// is an [*Error] with [CodeLocalCatastrophic].
-func ParseTagged(b []byte) (TaggedHeader, error) {
-	if len(b) < TaggedHeaderLen {
-		return nil, tooShort("tagged", len(b), TaggedHeaderLen)
-	}
-	return TaggedHeader(b[:TaggedHeaderLen:TaggedHeaderLen]), nil
-}
-
-// Tagged reports the T bit.
-func (h TaggedHeader) Tagged() bool { return h[offControl]&controlT != 0 }
-
-// Last reports the L bit: whether the segment is the last one of its message.
-func (h TaggedHeader) Last() bool { return h[offControl]&controlL != 0 }
-
-// Rsvd returns the four reserved bits of the DDP Control Field, 0 to 15.
-func (h TaggedHeader) Rsvd() uint8 { return h[offControl] & controlRsvd >> controlRsvdShift }
-
-// Version returns DV, 0 to 3.
-func (h TaggedHeader) Version() uint8 { return h[offControl] & controlVersion }
-
-// RsvdULP returns the octet which is the ULP's, RDMAP's control field.
-func (h TaggedHeader) RsvdULP() uint8 { return h[offRsvdULP] }
-
-// STag returns the Steering Tag of the Data Sink's Tagged Buffer.
-func (h TaggedHeader) STag() uint32 { return binary.BigEndian.Uint32(h[offSTag:]) }
-
-// TO returns the Tagged Offset of the payload's first octet.
-func (h TaggedHeader) TO() uint64 { return binary.BigEndian.Uint64(h[offTO:]) }
-
-// An UntaggedHeader is a view of the header of a segment for an Untagged
-// Buffer, T = 0. RFC 5041, Section 4.3. The octets are those of the segment; nothing is copied.
+// Of a segment for an Untagged Buffer, T = 0 (RFC 5041, Section 4.3):
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -111,46 +78,103 @@ func (h TaggedHeader) TO() uint64 { return binary.BigEndian.Uint64(h[offTO:]) }
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|                              MO                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//
-// The accessors of a header which did not come from [ParseUntagged] panic if it is too short.
-type UntaggedHeader []byte
+type Header struct {
+	Tagged  bool  // T
+	Last    bool  // L
+	Rsvd    uint8 // four reserved bits of the DDP Control Field, 0 when sent by the rules
+	Version uint8 // DV, two bits
+	RsvdULP uint8 // second octet: RsvdULP, or RsvdULP[0:7]; RDMAP's control field
 
-// ParseUntagged returns the first [UntaggedHeaderLen] octets of b as an
-// untagged header. It checks the length and nothing else, not even the T bit.
-// The error is an [*Error] with [CodeLocalCatastrophic].
-func ParseUntagged(b []byte) (UntaggedHeader, error) {
-	if len(b) < UntaggedHeaderLen {
-		return nil, tooShort("untagged", len(b), UntaggedHeaderLen)
-	}
-	return UntaggedHeader(b[:UntaggedHeaderLen:UntaggedHeaderLen]), nil
+	// Tagged model, RFC 5041, Section 4.2.
+	STag uint32
+	TO   uint64
+
+	// Untagged model, RFC 5041, Section 4.3.
+	ULP uint32 // RsvdULP[8:39]; RDMAP's Invalidate STag
+	QN  uint32
+	MSN uint32
+	MO  uint32
 }
 
-// Tagged reports the T bit.
-func (h UntaggedHeader) Tagged() bool { return h[offControl]&controlT != 0 }
+// readTagged reads the fields of a tagged header that is whole.
+func readTagged(b []byte) Header {
+	h := readControl(b)
+	h.STag, h.TO = binary.BigEndian.Uint32(b[offSTag:]), binary.BigEndian.Uint64(b[offTO:])
+	return h
+}
 
-// Last reports the L bit: whether the segment is the last one of its message.
-func (h UntaggedHeader) Last() bool { return h[offControl]&controlL != 0 }
+// readUntagged reads the fields of an untagged header that is whole.
+func readUntagged(b []byte) Header {
+	h := readControl(b)
+	h.ULP, h.QN = binary.BigEndian.Uint32(b[offULP:]), binary.BigEndian.Uint32(b[offQN:])
+	h.MSN, h.MO = binary.BigEndian.Uint32(b[offMSN:]), binary.BigEndian.Uint32(b[offMO:])
+	return h
+}
 
-// Rsvd returns the four reserved bits of the DDP Control Field, 0 to 15.
-func (h UntaggedHeader) Rsvd() uint8 { return h[offControl] & controlRsvd >> controlRsvdShift }
+// readControl reads the two octets with which both headers begin.
+func readControl(b []byte) Header {
+	c := b[offControl]
+	return Header{
+		Tagged: c&controlT != 0, Last: c&controlL != 0,
+		Rsvd: c & controlRsvd >> controlRsvdShift, Version: c & controlVersion,
+		RsvdULP: b[offRsvdULP],
+	}
+}
 
-// Version returns DV, 0 to 3.
-func (h UntaggedHeader) Version() uint8 { return h[offControl] & controlVersion }
+// HeaderLen returns the length of the header that begins with b, by its T bit: 14 or
+// 18 octets. Of an empty b it is that of the longer one.
+func HeaderLen(b []byte) int {
+	if len(b) > 0 && b[offControl]&controlT != 0 {
+		return TaggedHeaderLen
+	}
+	return UntaggedHeaderLen
+}
 
-// RsvdULP returns RsvdULP[0:7], the first of five octets which are the ULP's, RDMAP's control field.
-func (h UntaggedHeader) RsvdULP() uint8 { return h[offRsvdULP] }
+// Len returns the length of the header which Append writes, 14 or 18.
+func (h *Header) Len() int {
+	if h.Tagged {
+		return TaggedHeaderLen
+	}
+	return UntaggedHeaderLen
+}
 
-// ULP returns RsvdULP[8:39], the other four octets which are the ULP's.
-func (h UntaggedHeader) ULP() uint32 { return binary.BigEndian.Uint32(h[offULP:]) }
+// Append appends the header's octets to dst. Any field values are written,
+// legal or not; of Version the low two bits are taken, of Rsvd the low four.
+func (h *Header) Append(dst []byte) []byte {
+	dst = append(dst, h.control(), h.RsvdULP)
+	if h.Tagged {
+		dst = binary.BigEndian.AppendUint32(dst, h.STag)
+		return binary.BigEndian.AppendUint64(dst, h.TO)
+	}
+	dst = binary.BigEndian.AppendUint32(dst, h.ULP)
+	dst = binary.BigEndian.AppendUint32(dst, h.QN)
+	dst = binary.BigEndian.AppendUint32(dst, h.MSN)
+	return binary.BigEndian.AppendUint32(dst, h.MO)
+}
 
-// QN returns the Queue Number.
-func (h UntaggedHeader) QN() uint32 { return binary.BigEndian.Uint32(h[offQN:]) }
+func (h *Header) control() byte {
+	c := h.Rsvd<<controlRsvdShift&controlRsvd | h.Version&controlVersion
+	if h.Tagged {
+		c |= controlT
+	}
+	if h.Last {
+		c |= controlL
+	}
+	return c
+}
 
-// MSN returns the Message Sequence Number.
-func (h UntaggedHeader) MSN() uint32 { return binary.BigEndian.Uint32(h[offMSN:]) }
-
-// MO returns the Message Offset of the payload's first octet.
-func (h UntaggedHeader) MO() uint32 { return binary.BigEndian.Uint32(h[offMO:]) }
+// String describes the header in the RFC's field names.
+func (h Header) String() string {
+	l := 0
+	if h.Last {
+		l = 1
+	}
+	if h.Tagged {
+		return fmt.Sprintf("DDP tagged L=%d Rsvd=%d DV=%d RsvdULP=%#02x STag=%#08x TO=%#x", l, h.Rsvd, h.Version, h.RsvdULP, h.STag, h.TO)
+	}
+	return fmt.Sprintf("DDP untagged L=%d Rsvd=%d DV=%d RsvdULP=%#02x:%08x QN=%d MSN=%d MO=%d",
+		l, h.Rsvd, h.Version, h.RsvdULP, h.ULP, h.QN, h.MSN, h.MO)
+}
 
 func tooShort(model string, got, want int) *Error {
 	return &Error{

@@ -13,7 +13,7 @@ func SegmentPayload(mulpdu int, tagged bool) int {
 }
 
 // A Segmenter cuts one message into segments, in the order in which they are
-// to be sent, which is that of increasing MO or TO. It handles lengths and
+// sent: that of increasing MO or TO. It handles lengths and
 // offsets only; the payload stays with the caller.
 type Segmenter struct {
 	h      Header
@@ -28,23 +28,16 @@ type Segmenter struct {
 // h.MO are not looked at.
 //
 // RFC 5041, Section 5.2: "The ULP Message Length MUST be less than 2^32." The
-// type of length sees to it. [D21]
+// type of length ensures that.
 func NewSegmenter(h Header, length uint32) Segmenter {
-	return Segmenter{h: h, length: length}
+	return Segmenter{h: h, length: length} // [D21]
 }
-
-// Offset returns how many octets of the message have been handed out: the
-// offset in the message of the next segment's payload.
-func (s *Segmenter) Offset() uint32 { return s.offset }
-
-// Done reports whether the last segment has been handed out.
-func (s *Segmenter) Done() bool { return s.done }
 
 // Next returns the header of the next segment, which carries the message's
 // next n octets. mulpdu is the largest ULPDU that the LLP takes now and may
-// differ from call to call. ok is false when the message is done, and also
-// when octets are left and mulpdu has no room for one: then nothing has
-// changed, and [Segmenter.Done] tells the two apart.
+// differ from call to call. ok is false when the last segment, which has the L bit,
+// was handed out before, and also when octets are left and mulpdu has no room for
+// one: then nothing has changed.
 func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
 	// RFC 5041, Section 5.2: a segment "MUST be no larger than the MULPDU value
 	// Advertised by the LLP"; "the DDP layer MUST send all the data contained

@@ -1,32 +1,28 @@
 package ddp
 
-import "fmt"
-
-// CheckTagged says whether a tagged segment lies within the buffer which its
-// STag names: length octets from the Tagged Offset base on. That there is such
-// a buffer, that it belongs to the stream and may be written is the caller's to
-// find out before ([CodeInvalidSTag], [CodeSTagNotAssociated]), and not for a
-// segment without payload, which always passes here.
+// CheckBounds says whether n octets at Tagged Offset to lie within the length octets
+// of a Tagged Buffer from its first Tagged Offset, base, on. It returns 0,
+// [CodeTOWrap] or [CodeBaseOrBounds]. It looks for a wrap first, as every wrap is out
+// of bounds too. Nothing (n = 0) lies in every buffer.
 //
-// The error is [CodeTOWrap] or [CodeBaseOrBounds]. A wrap is looked for first, as
-// every wrap is out of bounds too.
-func CheckTagged(s *Segment, base uint64, length uint64) *Error {
+// That there is such a buffer, that it belongs to the stream and may be written is the
+// caller's to find out before ([CodeInvalidSTag], [CodeSTagNotAssociated]).
+func CheckBounds(to, n, base, length uint64) Code {
 	// RFC 5041, Section 5.2: "The STag and TO fields MUST NOT be checked for a
 	// zero-length Tagged DDP Message." [D23]
-	n := uint64(len(s.Payload))
 	if n == 0 {
-		return nil
+		return 0
 	}
 	// RFC 5041, Section 7.1: "A 64-bit unsigned sum of the DDP Segment payload
 	// length and the TO does not wrap." [D40]
-	if s.TO+n < n {
-		return &Error{CodeTOWrap, "TO", fmt.Sprintf("%d octets at TO %#x wrap", n, s.TO)}
+	if to+n < n {
+		return CodeTOWrap
 	}
 	// RFC 5041, Section 7.1: "The TO falls in the range of legal offsets
 	// registered for the STag." "The sum of the DDP Segment payload length and
 	// the TO falls in the range of legal offsets registered for the STag." [D40]
-	if s.TO < base || s.TO-base > length || n > length-(s.TO-base) {
-		return &Error{CodeBaseOrBounds, "TO", fmt.Sprintf("%d octets at TO %#x, STag %#08x has %d octets from %#x", n, s.TO, s.STag, length, base)}
+	if to < base || to-base > length || n > length-(to-base) {
+		return CodeBaseOrBounds
 	}
-	return nil
+	return 0
 }

@@ -12,7 +12,7 @@ const FirstMSN = 1
 const maxMessage = 1<<32 - 1
 
 // An UntaggedQueue is the receiving side of one queue of Untagged Buffers over
-// an LLP which delivers in order. It knows which message is expected and how
+// an LLP that delivers in order. It knows which message is expected and how
 // much of it is placed; the buffers themselves are the caller's.
 //
 // A source may send the segments of one message in any order of MO, only the
@@ -22,7 +22,7 @@ type UntaggedQueue struct {
 	qn     uint32
 	msn    uint32 // of the message expected or under way
 	placed uint64 // octets of it that are placed
-	high   uint64 // end of the placed payload which lies highest in it
+	cover  coverage
 }
 
 // NewUntaggedQueue returns queue qn of a new stream: it expects [FirstMSN].
@@ -30,10 +30,7 @@ func NewUntaggedQueue(qn uint32) UntaggedQueue {
 	return UntaggedQueue{qn: qn, msn: FirstMSN}
 }
 
-// QN returns the Queue Number.
-func (q *UntaggedQueue) QN() uint32 { return q.qn }
-
-// MSN returns the Message Sequence Number of the message which is expected or under way.
+// MSN returns the Message Sequence Number of the message that is expected or under way.
 func (q *UntaggedQueue) MSN() uint32 { return q.msn }
 
 // Placed returns how many octets of the message under way are placed.
@@ -48,9 +45,10 @@ func (q *UntaggedQueue) Placed() uint64 { return q.placed }
 // [CodeMessageTooLong]. Zero-length segments are checked too: an empty message
 // consumes a buffer like any other.
 //
-// Whether the segments of a message overlap and leave a gap of the same size is
-// not found out. RFC 5041, Section 5.2: "the Data Sink is not required to verify
-// that the entire ULP Message has been received."
+// A message is delivered if every octet of it was placed, and each once: what was in
+// the buffer before, for another message or another peer, is no part of any. RFC 5041,
+// Section 5.2, leaves it open ("the Data Sink is not required to verify that the entire
+// ULP Message has been received"), and Section 5.4 demands it.
 func (q *UntaggedQueue) Check(s *Segment, buffers int, size uint64) *Error {
 	// RFC 5041, Section 7.1: "The QN is valid for this stream." [D36]
 	if s.QN != q.qn {
@@ -82,9 +80,9 @@ func (q *UntaggedQueue) checkMSN(s *Segment, buffers int) *Error {
 
 func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
 	size = min(size, maxMessage)
-	mo, n := uint64(s.MO), uint64(len(s.Payload))
+	mo, n := uint64(s.MO), uint64(s.PayloadLen())
 	// RFC 5041, Section 7.1: "The MO falls in the range of legal offsets
-	// associated with the Untagged Buffer." The octet behind the last is in it
+	// associated with the Untagged Buffer." The octet after the last is in it
 	// here, so that a message which goes on where the buffer ends is told by its
 	// length and not by its MO. [D38]
 	if mo > size {
@@ -93,10 +91,15 @@ func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
 	// RFC 5041, Section 7.1: "The sum of the DDP Segment payload length and the
 	// MO falls in the range of legal offsets associated with the Untagged Buffer." [D38]
 	if n > size-mo {
-		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("%d octets at MO %d do not fit the buffer's %d", n, mo, size)}
+		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("%d octets at MO %d do not fit the buffer of %d octets", n, mo, size)}
 	}
-	if q.placed+n > size {
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("segments overlap: %d octets at MO %d after %d placed exceed the buffer's %d", n, mo, q.placed, size)}
+	// RFC 5041, Section 5.2: a source sends the octets of a message in segments, each
+	// octet in one, and an LLP which delivers in order delivers each once.
+	switch part := (span{mo, mo + n}); {
+	case q.cover.overlaps(part):
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("%d octets at MO %d overlap a segment placed before", n, mo)}
+	case q.cover.full(part):
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("%d octets at MO %d make more than %d parts of one message with gaps between them", n, mo, maxIslands)}
 	}
 	return nil
 }
@@ -109,13 +112,13 @@ func (q *UntaggedQueue) checkLast(s *Segment) *Error {
 	mo := uint64(s.MO)
 	// RFC 5041, Section 4.1: "For an Untagged DDP Message, the DDP Segment with
 	// the L bit set to 1 MUST carry the highest MO." [D11]
-	if q.high > mo {
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, octets up to %d came before", mo, q.high)}
+	if end := q.cover.end(); end > mo {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, octets up to %d came before", mo, end)}
 	}
 	// RFC 5041, Section 5.4: "DDP MUST Deliver a DDP Message if and only if [...]
 	// all of the DDP Segments of the DDP Message have been Placed". [D27]
-	if q.placed != mo {
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, but %d octets came before", mo, q.placed)}
+	if q.cover.low != mo {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, and octet %d has not come before it", mo, q.cover.low)}
 	}
 	return nil
 }
@@ -124,16 +127,17 @@ func (q *UntaggedQueue) checkLast(s *Segment) *Error {
 // segment that has the L bit the message is delivered: msgLen is its length,
 // and the queue goes on to the next MSN.
 func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
-	end := uint64(s.MO) + uint64(len(s.Payload))
-	q.placed += uint64(len(s.Payload))
-	q.high = max(q.high, end)
+	end := uint64(s.MO) + uint64(s.PayloadLen())
+	q.placed += uint64(s.PayloadLen())
+	q.cover.add(span{uint64(s.MO), end})
 	if !s.Last {
 		return 0, false
 	}
 	// RFC 5041, Section 4.3: the MSN "MUST be increased by one (modulo 2^32)",
 	// it "MUST wrap to 0 after a value of 0xFFFFFFFF". [D17]
 	q.msn++
-	q.placed, q.high = 0, 0
+	q.placed = 0
+	q.cover.clear()
 	// RFC 5041, Section 5.4: the length "may be calculated by adding the MO and
 	// the ULP Payload length in the last DDP Segment". [D28]
 	return uint32(end), true

@@ -3,6 +3,8 @@ package ddp
 import (
 	"bytes"
 	"math"
+	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -53,11 +55,12 @@ func (k *sink) deliver(s *Segment, length uint32) {
 func (k *sink) refuse(s *Segment, code Code) {
 	k.t.Helper()
 	before := k.q
+	before.cover.islands = slices.Clone(before.cover.islands)
 	err := k.q.Check(s, k.buffers, k.size)
 	if err == nil || err.Code != code {
 		k.t.Fatalf("%v: got %v, want %v", s.Header, err, code)
 	}
-	if k.q != before {
+	if !reflect.DeepEqual(k.q, before) {
 		k.t.Fatalf("%v: refused, and the queue changed", s.Header)
 	}
 }
@@ -95,7 +98,7 @@ func TestQueueNumber(t *testing.T) {
 	k.refuse(s, CodeInvalidQN)
 	q := NewUntaggedQueue(math.MaxUint32)
 	s.QN, s.MSN, s.MO = math.MaxUint32, 1, 0
-	if err := q.Check(s, 1, 99); err != nil || q.QN() != math.MaxUint32 {
+	if err := q.Check(s, 1, 99); err != nil {
 		t.Error(err)
 	}
 }
@@ -142,8 +145,8 @@ func TestQueueBounds(t *testing.T) {
 		{"one octet at its end", 100, 1, false, CodeMessageTooLong},
 		{"one octet more than it has", 0, 101, true, CodeMessageTooLong},
 		{"one octet beyond its end", 99, 2, false, CodeMessageTooLong},
-		{"behind its end", 101, 1, false, CodeInvalidMO},
-		{"nothing, behind its end", 101, 0, false, CodeInvalidMO},
+		{"after its end", 101, 1, false, CodeInvalidMO},
+		{"nothing, after its end", 101, 0, false, CodeInvalidMO},
 		{"highest MO", math.MaxUint32, 1, false, CodeInvalidMO},
 		{"sum of 2^32", math.MaxUint32 - 49, 50, false, CodeInvalidMO},
 		{"sum of 2^32+50", math.MaxUint32 - 49, 100, false, CodeInvalidMO},
@@ -176,7 +179,7 @@ func TestQueueTooLong(t *testing.T) {
 // Proves D21: however large the buffer, octets from 2^32 on are in no message.
 func TestQueueLongestMessage(t *testing.T) {
 	k := newSink(t, 2, math.MaxUint64)
-	k.q.placed, k.q.high = math.MaxUint32-10, math.MaxUint32-10
+	k.q.placed, k.q.cover.low = math.MaxUint32-10, math.MaxUint32-10
 	k.refuse(seg(1, math.MaxUint32-10, 11, true), CodeMessageTooLong)
 	k.deliver(seg(1, math.MaxUint32-10, 10, true), math.MaxUint32)
 }
@@ -205,13 +208,96 @@ func TestQueueLastSegment(t *testing.T) {
 	k.refuse(seg(4, 20, 10, true), CodeInvalidMO) // as many octets as it takes, not the right ones
 }
 
-// Segments that overlap cannot fill a message, and cannot go on for ever.
+// Segments that overlap are refused, as no source sends an octet twice: they would
+// fill a message by their number and leave a gap.
+//
+// Proves D27: two segments at MO 0 and a last at MO 64 are 128 octets, of which 64 are
+// those that were in the buffer before.
 func TestQueueOverlap(t *testing.T) {
-	k := newSink(t, 1, 100)
-	k.place(seg(1, 0, 50, false))
-	k.place(seg(1, 0, 50, false))
-	k.refuse(seg(1, 0, 50, false), CodeInvalidMO)
-	k.refuse(seg(1, 50, 50, true), CodeInvalidMO)
+	k := newSink(t, 2, 128)
+	k.place(seg(1, 0, 32, false))
+	k.refuse(seg(1, 0, 32, false), CodeInvalidMO)
+	k.refuse(seg(1, 31, 1, false), CodeInvalidMO)
+	k.refuse(seg(1, 64, 64, true), CodeInvalidMO)
+	k.place(seg(1, 64, 10, false))
+	k.refuse(seg(1, 40, 25, false), CodeInvalidMO) // over the beginning
+	k.refuse(seg(1, 73, 5, false), CodeInvalidMO)  // over the end
+	k.refuse(seg(1, 66, 2, false), CodeInvalidMO)  // inside
+	k.refuse(seg(1, 50, 50, false), CodeInvalidMO) // around
+	k.place(seg(1, 66, 0, false))                  // nothing overlaps nothing
+	k.place(seg(1, 32, 32, false))
+	k.refuse(seg(1, 73, 55, true), CodeInvalidMO)
+	k.deliver(seg(1, 74, 54, true), 128)
+	k.deliver(seg(2, 0, 128, true), 128)
+}
+
+// What a queue remembers of segments out of order is bounded; those in order are none
+// of it.
+//
+// Proves Z31.
+func TestQueueIslands(t *testing.T) {
+	k := newSink(t, 2, 1<<20)
+	for i := range uint32(maxIslands) {
+		k.place(seg(1, 2*i+1, 1, false))
+	}
+	k.refuse(seg(1, 2*maxIslands+1, 1, false), CodeInvalidMO)
+	k.place(seg(1, 2*maxIslands, 5, false)) // goes on with the last one
+	for i := range uint32(maxIslands) {     // fills the gaps
+		k.place(seg(1, 2*i, 1, false))
+	}
+	k.deliver(seg(1, 2*maxIslands+5, 1, true), 2*maxIslands+6)
+	if n := len(k.q.cover.islands); n != 0 {
+		t.Errorf("%d islands are left", n)
+	}
+}
+
+// A segment that goes on with the beginning is no part of its own, however many there
+// are after a gap.
+//
+// Proves Z31.
+func TestQueueIslandsAndBeginning(t *testing.T) {
+	k := newSink(t, 1, 1<<20)
+	for i := range uint32(maxIslands) {
+		k.place(seg(1, 2*i+10, 1, false))
+	}
+	k.refuse(seg(1, 1, 1, false), CodeInvalidMO)
+	k.place(seg(1, 5, 0, false)) // without octets it is no part either
+	k.place(seg(1, 0, 1, false))
+	k.place(seg(1, 1, 1, false))
+	if n := k.q.Placed(); n != maxIslands+2 {
+		t.Errorf("%d octets are placed", n)
+	}
+}
+
+// Against a map of the octets: what overlaps is refused, nothing else is, and a
+// message is delivered if and only if all its octets have come.
+func TestQueueCoverage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const size = 24
+		q := NewUntaggedQueue(0)
+		var placed [size]bool
+		for range rapid.IntRange(1, 30).Draw(t, "segments") {
+			mo := rapid.IntRange(0, size).Draw(t, "MO")
+			s := seg(q.MSN(), uint32(mo), rapid.IntRange(0, size-mo).Draw(t, "n"), rapid.IntRange(0, 5).Draw(t, "L") == 0)
+			end := mo + len(s.Payload)
+			legal := !slices.Contains(placed[mo:end], true)
+			if s.Last {
+				legal = legal && !slices.Contains(placed[:mo], false) && !slices.Contains(placed[mo:], true)
+			}
+			if err := q.Check(s, 1, size); (err == nil) != legal {
+				t.Fatalf("%v with %d octets: %v; placed %v", s.Header, len(s.Payload), err, placed)
+			}
+			if !legal {
+				continue
+			}
+			for i := range s.Payload {
+				placed[mo+i] = true
+			}
+			if _, delivered := q.Place(s); delivered {
+				placed = [size]bool{}
+			}
+		}
+	})
 }
 
 // Any message, cut anyhow and sent in any order with the L segment last, is

@@ -51,7 +51,7 @@ func checkSegment(s *ddp.Segment, version uint8, extended bool) *Error {
 	return checkForm(s, op, &info)
 }
 
-// checkQueue finds queues which RDMAP has not. RFC 5041, Section 7.1: "The QN
+// checkQueue refuses queues that RDMAP does not have. RFC 5041, Section 7.1: "The QN
 // is valid for this stream." RFC 5040, Section 3.1: "RDMAP uses three queues for
 // Untagged Buffers"; RFC 7306, Section 4.1, has a fourth. [P01]
 func checkQueue(s *ddp.Segment, op Opcode, extended bool) *Error {
@@ -89,7 +89,7 @@ func checkForm(s *ddp.Segment, op Opcode, info *Info) *Error {
 	if !s.Last {
 		return &Error{CodeCatastrophicStream, op, "L", "expected the only segment of the message, got one without the L bit"}
 	}
-	n := len(s.Payload)
+	n := s.PayloadLen()
 	if n < info.HeaderLen || n > info.HeaderLen && op != OpTerminate {
 		return &Error{CodeCatastrophicStream, op, "RDMAP header", fmt.Sprintf("expected %d octets, got %d", info.HeaderLen, n)}
 	}

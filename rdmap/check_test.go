@@ -189,7 +189,7 @@ func FuzzCheckSegment(f *testing.F) {
 				orq.Advance(&s)
 			}
 		case OpReadRequest:
-			if err := irrq.PushSegment(&s); err != nil {
+			if err := irrq.Push(&s); err != nil {
 				t.Fatal(err)
 			}
 		case OpTerminate:
@@ -217,7 +217,7 @@ func TestAllocations(t *testing.T) {
 			case OpReadRequest:
 				r, _ := ParseReadRequest(s.Payload)
 				out = r.Append(out[:0])
-				_ = irrq.PushSegment(&s)
+				_ = irrq.Push(&s)
 				irrq.Pop()
 			case OpReadResponse:
 				orq.Push(Read{SinkSTag: s.STag, SinkTO: s.TO, Size: uint32(len(s.Payload))})

@@ -1,6 +1,6 @@
 // Package rdmap is the Remote Direct Memory Access Protocol, RFC 5040, with the
 // opcodes of its extensions, RFC 7306: the control field, the headers, the
-// Terminate and the rules of a stream which need no memory and no connection.
+// Terminate, and the rules of a stream that need neither memory nor a connection.
 //
 // The package does no I/O, keeps no clock and starts nothing. It stands on
 // [github.com/goiwarp/iwarp/ddp]: a message is one DDP message, its opcode tells
@@ -15,5 +15,5 @@
 // RDMA Consortium's earlier version of the same protocol.
 //
 // All lengths and offsets are in octets. Codes in square brackets, such as
-// [P07], are the project's requirement IDs.
+// [P07], are requirements listed in docs/requirements.md.
 package rdmap

@@ -5,61 +5,53 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
-// An IRRQ holds the RDMA Reads which the peer has asked for and which are not
+// An IRRQ holds the RDMA Reads that the peer has asked for and that are not
 // yet answered, the oldest first, up to the IRD. They are answered in that
 // order.
 type IRRQ struct {
-	reads ring[inboundRead]
+	reads ring.Ring[inboundRead]
 }
 
 // inboundRead is a Read Request and what a Terminate has to tell of its segment.
 type inboundRead struct {
 	ReadRequest
-	known  bool // the segment, by what follows
 	header [ddp.UntaggedHeaderLen]byte
 	length uint16
 	hasLen bool
 }
 
 // NewIRRQ returns an empty queue for at most ird Reads.
-func NewIRRQ(ird int) IRRQ { return IRRQ{reads: ring[inboundRead]{limit: ird}} }
+func NewIRRQ(ird int) IRRQ { return IRRQ{reads: ring.New[inboundRead](ird)} }
 
 // Limit returns the IRD in force. [P45]
-func (q *IRRQ) Limit() int { return q.reads.limit }
+func (q *IRRQ) Limit() int { return q.reads.Limit() }
 
 // SetLimit changes the IRD. Requests beyond a lower one stay.
-func (q *IRRQ) SetLimit(ird int) { q.reads.limit = ird }
+func (q *IRRQ) SetLimit(ird int) { q.reads.SetLimit(ird) }
 
 // Len returns how many requests wait.
-func (q *IRRQ) Len() int { return q.reads.n }
-
-// Full reports whether as many requests wait as are allowed.
-//
-// RFC 5040, Section 6.1: "For inbound RDMA Read Requests, the RDMAP layer MUST
-// NOT exceed the maximum number of outstanding, inbound RDMA Read Requests". [P47]
-func (q *IRRQ) Full() bool { return q.reads.full() }
+func (q *IRRQ) Len() int { return q.reads.Len() }
 
 // Check says whether there is room for the Read Request of a segment. One too
-// many is [CodeDDPInvalidMSNRange]: the MSN lies behind that of the last
+// many is [CodeDDPInvalidMSNRange]: the MSN lies beyond that of the last
 // buffer of queue 1. Ask it before the [ddp.UntaggedQueue], which has another
 // code for a queue without a buffer.
 func (q *IRRQ) Check(s *ddp.Segment) *Error {
-	if !q.Full() {
+	// RFC 5040, Section 6.1: "For inbound RDMA Read Requests, the RDMAP layer MUST
+	// NOT exceed the maximum number of outstanding, inbound RDMA Read Requests". [P47]
+	if !q.reads.Full() {
 		return nil
 	}
 	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads", s.MSN, q.Limit())}
 }
 
-// Push adds a request. It reports false, and adds nothing, when the queue is
-// full. Nothing is known of the request's segment then: see [IRRQ.PushSegment].
-func (q *IRRQ) Push(r ReadRequest) bool { return q.reads.push(inboundRead{ReadRequest: r}) }
-
-// PushSegment adds the request in a delivered segment that [CheckSegment] has
+// Push adds the request in a delivered segment that [CheckSegment] has
 // passed, and keeps the segment's DDP header and length for [IRRQ.Terminate].
 // It fails, and adds nothing, as [IRRQ.Check] or [ParseReadRequest] do.
-func (q *IRRQ) PushSegment(s *ddp.Segment) *Error {
+func (q *IRRQ) Push(s *ddp.Segment) *Error {
 	if err := q.Check(s); err != nil {
 		return err
 	}
@@ -67,10 +59,10 @@ func (q *IRRQ) PushSegment(s *ddp.Segment) *Error {
 	if err != nil {
 		return err
 	}
-	in := inboundRead{ReadRequest: r, known: true}
+	in := inboundRead{ReadRequest: r}
 	in.length, in.hasLen = segmentLength(s)
 	copy(in.header[:], s.Raw)
-	q.reads.push(in)
+	*q.reads.Add() = in
 	return nil
 }
 
@@ -78,18 +70,18 @@ func (q *IRRQ) PushSegment(s *ddp.Segment) *Error {
 // own and valid until the next Push or Pop: [ReadRequest.Advance] on it keeps
 // account of what has been answered.
 func (q *IRRQ) Front() *ReadRequest {
-	if q.reads.n == 0 {
+	if q.reads.Len() == 0 {
 		return nil
 	}
-	return &q.reads.at(0).ReadRequest
+	return &q.reads.Front().ReadRequest
 }
 
 // Pop takes the oldest request out, if there is one.
 func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
-	if q.reads.n == 0 {
+	if q.reads.Len() == 0 {
 		return ReadRequest{}, false
 	}
-	return q.reads.pop().ReadRequest, true
+	return q.reads.Pop().ReadRequest, true
 }
 
 // Terminate returns the Terminate for an error found while answering the oldest
@@ -100,16 +92,20 @@ func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 // the current location of the RDMA Read operation that is in process". [P17] [P54]
 func (q *IRRQ) Terminate(code Code) Terminate {
 	t := Terminate{Code: code}
-	if q.reads.n == 0 || !code.includesDDPHeader() {
+	if q.reads.Len() == 0 || !code.includesDDPHeader() {
 		return t
 	}
-	in := q.reads.at(0)
-	if in.known {
-		t.DDPHeader = bytes.Clone(in.header[:])
-		t.SegmentLength, t.HasLength = in.length, in.hasLen
-	}
+	in := q.reads.Front()
+	t.DDPHeader = bytes.Clone(in.header[:])
+	t.SegmentLength, t.HasLength = in.length, in.hasLen
 	if code.includesRDMAPHeader() {
 		t.RDMAPHeader = in.ReadRequest.Append(nil)
 	}
 	return t
 }
+
+// Slack reports whether the queue has much more memory than what is in it takes.
+func (q *IRRQ) Slack() bool { return q.reads.Slack() }
+
+// Trim gives back memory that was not needed since the Trim before.
+func (q *IRRQ) Trim() { q.reads.Trim() }

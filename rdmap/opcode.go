@@ -97,9 +97,6 @@ func (o Opcode) String() string {
 	return infos[o].Name
 }
 
-// IsSend reports whether the opcode is one of the four Send Message Types.
-func (o Opcode) IsSend() bool { return o >= OpSend && o <= OpSendSEInvalidate }
-
 // Control returns the RDMAP Control Field for a version, 0 to 3, and an
 // opcode, 0 to 15; higher bits of either are dropped.
 //

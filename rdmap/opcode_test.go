@@ -47,9 +47,6 @@ func TestOpcodes(t *testing.T) {
 		if info.Tagged != tt.tagged || info.QN != tt.qn || info.HeaderLen != tt.header || info.Payload != tt.ulp {
 			t.Errorf("%v: %+v", tt.op, info)
 		}
-		if tt.op.IsSend() != (tt.value >= 3 && tt.value <= 6) {
-			t.Errorf("%v: IsSend is %t", tt.op, tt.op.IsSend())
-		}
 	}
 	for _, op := range []Opcode{12, 15, 255} {
 		if info, ok := op.Info(); ok || info != (Info{}) {

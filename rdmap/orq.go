@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
-// A Read is one RDMA Read which this side has asked for.
+// A Read is one RDMA Read that this side has asked for.
 type Read struct {
 	SinkSTag uint32
 	SinkTO   uint64
@@ -18,47 +19,47 @@ type Read struct {
 // the ORD. Read Responses come in the order of the requests, so the oldest is
 // always the one that a response belongs to.
 type ORQ struct {
-	reads ring[Read]
+	reads ring.Ring[Read]
 	got   uint32 // octets of the oldest which have come
 }
 
 // NewORQ returns an empty queue for at most ord Reads.
-func NewORQ(ord int) ORQ { return ORQ{reads: ring[Read]{limit: ord}} }
-
-// Limit returns the ORD in force. [P45]
-func (q *ORQ) Limit() int { return q.reads.limit }
-
-// SetLimit changes the ORD. Reads beyond a lower one stay.
-func (q *ORQ) SetLimit(ord int) { q.reads.limit = ord }
+func NewORQ(ord int) ORQ { return ORQ{reads: ring.New[Read](ord)} }
 
 // Len returns how many Reads are outstanding.
-func (q *ORQ) Len() int { return q.reads.n }
+func (q *ORQ) Len() int { return q.reads.Len() }
 
 // Full reports whether another Read has to wait.
 //
 // RFC 5040, Section 6.1: "For outbound RDMA Read Requests, the RDMAP layer MUST
 // NOT exceed the maximum number of outstanding, outbound RDMA Read Requests". [P46]
-func (q *ORQ) Full() bool { return q.reads.full() }
+func (q *ORQ) Full() bool { return q.reads.Full() }
 
 // Push adds a Read whose request is sent. It reports false, and adds nothing,
 // when the queue is full.
-func (q *ORQ) Push(r Read) bool { return q.reads.push(r) }
+func (q *ORQ) Push(r Read) bool {
+	if q.Full() {
+		return false
+	}
+	*q.reads.Add() = r
+	return true
+}
 
 // Front returns the oldest Read and how many octets of it have come.
 func (q *ORQ) Front() (r Read, got uint32, ok bool) {
-	if q.reads.n == 0 {
+	if q.reads.Len() == 0 {
 		return Read{}, 0, false
 	}
-	return *q.reads.at(0), q.got, true
+	return *q.reads.Front(), q.got, true
 }
 
 // Pop takes the oldest Read out, answered or not: to flush the queue.
 func (q *ORQ) Pop() (r Read, ok bool) {
-	if q.reads.n == 0 {
+	if q.reads.Len() == 0 {
 		return Read{}, false
 	}
 	q.got = 0
-	return q.reads.pop(), true
+	return q.reads.Pop(), true
 }
 
 // Check says whether a Read Response segment is the next part of the answer to
@@ -71,15 +72,15 @@ func (q *ORQ) Pop() (r Read, ok bool) {
 // Offset, and length of the RDMA Read Response Message are the same as [...] in
 // the corresponding RDMA Read Request Message." [P28]
 func (q *ORQ) Check(resp *ddp.Segment) *Error {
-	if q.reads.n == 0 {
+	if q.reads.Len() == 0 {
 		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "no RDMA Read is outstanding"}
 	}
-	r := q.reads.at(0)
+	r := q.reads.Front()
 	if err := q.checkSink(r, resp); err != nil {
 		return err
 	}
 	left := uint64(r.Size - q.got)
-	n := uint64(len(resp.Payload))
+	n := uint64(resp.PayloadLen())
 	if n > left {
 		return &Error{CodeDDPBaseOrBounds, OpReadResponse, "length", fmt.Sprintf("expected at most %d octets more of %d, got %d", left, r.Size, n)}
 	}
@@ -92,7 +93,7 @@ func (q *ORQ) Check(resp *ddp.Segment) *Error {
 // checkSink compares STag and TO. RFC 5041, Section 5.2: they "MUST NOT be
 // checked for a zero-length Tagged DDP Message". [D23]
 func (q *ORQ) checkSink(r *Read, resp *ddp.Segment) *Error {
-	if len(resp.Payload) == 0 {
+	if resp.PayloadLen() == 0 {
 		return nil
 	}
 	if resp.STag != r.SinkSTag {
@@ -108,9 +109,15 @@ func (q *ORQ) checkSink(r *Read, resp *ddp.Segment) *Error {
 // belongs to. With the last segment the Read is done and leaves the queue.
 func (q *ORQ) Advance(resp *ddp.Segment) (read Read, done bool) {
 	if !resp.Last {
-		q.got += uint32(len(resp.Payload))
-		return *q.reads.at(0), false
+		q.got += uint32(resp.PayloadLen())
+		return *q.reads.Front(), false
 	}
 	q.got = 0
-	return q.reads.pop(), true
+	return q.reads.Pop(), true
 }
+
+// Slack reports whether the queue has much more memory than what is in it takes.
+func (q *ORQ) Slack() bool { return q.reads.Slack() }
+
+// Trim gives back memory that was not needed since the Trim before.
+func (q *ORQ) Trim() { q.reads.Trim() }

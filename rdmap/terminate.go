@@ -9,7 +9,7 @@ import (
 )
 
 // Lengths of a Terminate Header in octets: of the control field alone, and with
-// segment length, untagged DDP header and Read Request header behind it.
+// segment length, untagged DDP header and Read Request header after it.
 const (
 	TerminateMinLen = 4
 	TerminateMaxLen = terminateParts + 2 + ddp.UntaggedHeaderLen + ReadRequestLen
@@ -49,7 +49,7 @@ func (l Layout) String() string {
 	return "RFC 5040"
 }
 
-// A Terminate is the Terminate Header, the whole of a Terminate Message behind
+// A Terminate is the Terminate Header, the whole of a Terminate Message after
 // its DDP header. RFC 5040, Section 4.8. [P13]
 //
 //	 0                   1                   2                   3
@@ -132,15 +132,6 @@ func TerminateFor(code Code, seg *ddp.Segment) Terminate {
 		t.RDMAPHeader = bytes.Clone(seg.Payload[:ReadRequestLen])
 	}
 	return t
-}
-
-// Clone returns a copy which shares no memory with t: what [ParseTerminate]
-// returned, to be kept when the segment's memory is used again.
-func (t *Terminate) Clone() Terminate {
-	c := *t
-	c.DDPHeader = bytes.Clone(t.DDPHeader)
-	c.RDMAPHeader = bytes.Clone(t.RDMAPHeader)
-	return c
 }
 
 // segmentLength returns the DDP Segment Length, and whether its field holds it.

@@ -18,9 +18,9 @@ const (
 // segment. The headers in the result are parts of b.
 //
 // The control field is read as RFC 5040 has it or as siw sends it, see
-// [Layout]. Octets behind the parts which HdrCt announces are not looked at:
+// [Layout]. Octets after the parts that HdrCt announces are ignored:
 // RFC 5040, Section 7.1, lets absent parts be sent as zeros. An R bit with
-// nothing at all behind it counts as not set, as siw sets it for Sends too.
+// nothing at all after it counts as not set, as siw sets it for Sends too.
 //
 // A header which is announced and cut short is an error, an [*Error] with
 // [CodeCatastrophicStream]. Code and Layout, and all parts before the one at
@@ -50,29 +50,50 @@ func ParseTerminate(b []byte) (Terminate, error) {
 
 // parseTerminateControl reads the first four octets and returns HdrCt in the RFC's places.
 //
-// RFC 5040, Section 4.8: Reserved is "ignored on receive" [P13]. A sender leaves
-// it zero, though, so that bits where siw has HdrCt, and none where the RFC has
-// it, tell siw's layout. Without either, it is the reading which makes a known
-// code, the RFC's if both do: siw's 0x2005 to 0x2007, which come without
-// parts, are then taken for the RFC's 0x0205 to 0x0207.
+// RFC 5040, Section 4.8: Reserved is "ignored on receive", so that a bit where siw has
+// HdrCt tells nothing by itself [P13]. Where the RFC has no HdrCt, it is siw's layout if
+// the parts that it would announce are there. Otherwise it is the reading which makes a
+// known code, the RFC's if both do: siw's 0x2005 to 0x2007, which come without parts, are
+// then taken for the RFC's 0x0205 to 0x0207.
 func parseTerminateControl(b []byte) (t Terminate, ct byte) {
 	t.Code = Code(binary.BigEndian.Uint16(b[offLayerEType:]))
 	ct = b[offHdrCt] & (hdrCtM | hdrCtD | hdrCtR)
-	siw := siwHdrCt(b[offHdrCt])
+	if ct != 0 {
+		return t, ct
+	}
 	swapped := swapLayerEType(t.Code)
-	if ct == 0 && (siw != 0 || !t.Code.Known() && swapped.Known()) {
-		t.Code, t.Layout, ct = swapped, LayoutSIW, siw
+	switch parts := siwParts(b); {
+	case parts:
+		t.Code, t.Layout, ct = swapped, LayoutSIW, hdrCtD|siwHdrCt(b[offHdrCt])
+	case !t.Code.Known() && swapped.Known():
+		t.Code, t.Layout = swapped, LayoutSIW
 	}
 	return t, ct
 }
 
-// siwHdrCt moves siw's HdrCt bits to the RFC's places.
+// siwParts reports whether HdrCt as siw has it announces a Terminated DDP Header, and one
+// follows. siw announces no other part without one. Zeros are none: they stand for absent
+// parts (RFC 5040, Section 7.1), and no DDP header is all zeros, as queue 0 has no RDMA
+// Write.
+func siwParts(b []byte) bool {
+	header := b[min(terminateParts+2, len(b)):]
+	n := ddp.HeaderLen(header)
+	return b[offHdrCt]&siwHdrCtD != 0 && len(header) >= n && !zeros(header[:n])
+}
+
+func zeros(b []byte) bool {
+	for _, octet := range b {
+		if octet != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// siwHdrCt moves siw's M and R bits to the RFC's places.
 func siwHdrCt(b byte) (ct byte) {
 	if b&siwHdrCtM != 0 {
 		ct |= hdrCtM
-	}
-	if b&siwHdrCtD != 0 {
-		ct |= hdrCtD
 	}
 	if b&siwHdrCtR != 0 {
 		ct |= hdrCtR
@@ -97,10 +118,7 @@ func (t *Terminate) takeLength(b []byte, ct byte) (rest []byte, err error) {
 // takeDDPHeader takes the Terminated DDP Header: "112 bits for Tagged Messages
 // and 144 bits for Untagged Messages", by its own T bit. [P15]
 func (t *Terminate) takeDDPHeader(b []byte) (rest []byte, err error) {
-	n := ddp.UntaggedHeaderLen
-	if len(b) > 0 && ddp.TaggedHeader(b).Tagged() {
-		n = ddp.TaggedHeaderLen
-	}
+	n := ddp.HeaderLen(b)
 	if len(b) < n {
 		return nil, cutShort("Terminated DDP Header", len(b), n)
 	}
