@@ -6,12 +6,20 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 const (
 	pd, stream = 7, 70
 	base       = 0x10000
 )
+
+// into takes octets to where it is.
+type into []byte
+
+func (b into) Take(p []byte) { copy(b, p) }
 
 // numbered returns n octets, none of them zero.
 func numbered(n int) []byte {
@@ -27,13 +35,14 @@ func register(t rapid.TB, table *Table, o Options) (*Region, []byte) {
 	t.Helper()
 	buf := numbered(64)
 	r, err := table.Register(buf[16:48], o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	return r, buf
 }
 
 const allRemote = LocalWrite | RemoteWrite | RemoteRead
+
+// local is the domain of the tests' stream.
+func local(table *Table) Domain { return Domain{table, pd, stream} }
 
 // Proves D39, D40, D44, P24, P25, Z05, Z06, Z10, Z11, Z16, Z18: which accesses of a peer are
 // refused, and why; the checks come in this order.
@@ -43,12 +52,12 @@ func TestRemoteAccess(t *testing.T) {
 	bound, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base, Stream: stream})
 	readable, _ := register(t, table, Options{Access: RemoteRead, PD: pd, Base: base})
 	writable, _ := register(t, table, Options{Access: RemoteWrite, PD: pd, Base: base})
-	local, _ := register(t, table, Options{Access: LocalWrite, PD: pd, Base: base})
+	own, _ := register(t, table, Options{Access: LocalWrite, PD: pd, Base: base})
 	none, _ := register(t, table, Options{PD: pd, Base: base})
 	gone, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})
 	void, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})
 	table.Revoke(gone)
-	void.LocalInvalidate(pd)
+	local(table).LocalInvalidate(void)
 	ours := Domain{table, pd, stream}
 	for _, tt := range []struct {
 		name        string
@@ -62,35 +71,35 @@ func TestRemoteAccess(t *testing.T) {
 		{"first octet", ours, region, base, 1, None, None},
 		{"last octet", ours, region, base + 31, 1, None, None},
 		{"one before", ours, region, base - 1, 1, Bounds, Bounds},
-		{"one behind", ours, region, base + 32, 1, Bounds, Bounds},
+		{"one octet too far", ours, region, base + 32, 1, Bounds, Bounds},
 		{"one too long", ours, region, base, 33, Bounds, Bounds},
 		{"over the end", ours, region, base + 31, 2, Bounds, Bounds},
 		{"TO 0", ours, region, 0, 1, Bounds, Bounds},
 		{"last TO", ours, region, math.MaxUint64, 1, Wrap, Wrap},
 		{"wrap into the region", ours, region, math.MaxUint64 - 1, 64, Wrap, Wrap},
 		{"bound to this stream", ours, bound, base, 1, None, None},
-		{"bound to another stream", Domain{table, pd, stream + 1}, bound, base, 1, Association, Association},
-		{"another Protection Domain", Domain{table, pd + 1, stream}, region, base, 1, Association, Association},
-		{"another Protection Domain, same stream", Domain{table, pd + 1, stream}, bound, base, 1, Association, Association},
+		{"bound to another stream", Domain{table, pd, stream + 1}, bound, base, 1, OtherStream, OtherStream},
+		{"another Protection Domain", Domain{table, pd + 1, stream}, region, base, 1, OtherDomain, OtherDomain},
+		{"another Protection Domain, same stream", Domain{table, pd + 1, stream}, bound, base, 1, OtherDomain, OtherDomain},
 		{"revoked", ours, gone, base, 1, InvalidSTag, InvalidSTag},
-		{"invalidated", ours, void, base, 1, InvalidSTag, InvalidSTag},
-		{"read only", ours, readable, base, 1, AccessRights, None},
-		{"write only", ours, writable, base, 1, None, AccessRights},
-		{"local only", ours, local, base, 1, AccessRights, AccessRights},
-		{"no rights", ours, none, base, 1, AccessRights, AccessRights},
-		{"association before rights", Domain{table, pd + 1, stream}, local, base, 1, Association, Association},
-		{"rights before bounds", ours, local, 0, 1, AccessRights, AccessRights},
+		{"invalidated", ours, void, base, 1, Invalidated, Invalidated},
+		{"read only", ours, readable, base, 1, NoRemoteWrite, None},
+		{"write only", ours, writable, base, 1, None, NoRemoteRead},
+		{"local only", ours, own, base, 1, NoRemoteWrite, NoRemoteRead},
+		{"no rights", ours, none, base, 1, NoRemoteWrite, NoRemoteRead},
+		{"association before rights", Domain{table, pd + 1, stream}, own, base, 1, OtherDomain, OtherDomain},
+		{"rights before bounds", ours, own, 0, 1, NoRemoteWrite, NoRemoteRead},
 		{"another table", Domain{NewTable(), pd, stream}, region, base, 1, InvalidSTag, InvalidSTag},
 		{"nothing, of nothing", Domain{table, pd + 1, stream}, gone, math.MaxUint64, 0, None, None},
 	} {
 		p := make([]byte, tt.n)
-		if f := tt.d.Place(tt.r.STag(), tt.to, p); f != tt.write {
+		if f := tt.d.Place(tt.r.STag(), tt.to, layout.Plain(p)); f != tt.write {
 			t.Errorf("%s: write: %v, want %v", tt.name, f, tt.write)
 		}
 		if f := tt.d.CheckRead(tt.r.STag(), tt.to, uint32(tt.n)); f != tt.read {
 			t.Errorf("%s: request to read: %v, want %v", tt.name, f, tt.read)
 		}
-		if f := tt.d.Load(p, tt.r.STag(), tt.to); f != tt.read {
+		if f := tt.d.Load(into(p), tt.n, tt.r.STag(), tt.to); f != tt.read {
 			t.Errorf("%s: read: %v, want %v", tt.name, f, tt.read)
 		}
 	}
@@ -114,7 +123,7 @@ func TestAnyRemoteAccess(t *testing.T) {
 		inside := off >= 0 && off+n <= 32
 		to := at + uint64(off)
 		got := make([]byte, n)
-		if f := d.Load(got, r.STag(), to); (f == None) != inside {
+		if f := d.Load(into(got), n, r.STag(), to); (f == None) != inside {
 			t.Fatalf("read: %v", f)
 		}
 		want := numbered(64)
@@ -124,7 +133,7 @@ func TestAnyRemoteAccess(t *testing.T) {
 		if inside {
 			clear(want[16+off : 16+off+n])
 		}
-		if f := d.Place(r.STag(), to, make([]byte, n)); (f == None) != inside {
+		if f := d.Place(r.STag(), to, layout.Plain(make([]byte, n))); (f == None) != inside {
 			t.Fatalf("write: %v", f)
 		}
 		if !bytes.Equal(buf, want) {
@@ -141,44 +150,71 @@ func TestLocalAccess(t *testing.T) {
 	r, buf := register(t, table, Options{Access: LocalWrite, PD: pd, Base: base})
 	none, _ := register(t, table, Options{PD: pd})
 	void, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
-	void.LocalInvalidate(pd)
+	local(table).LocalInvalidate(void)
+	gone, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
+	table.Revoke(gone)
+	ours := local(table)
 	for _, tt := range []struct {
 		name        string
+		d           Domain
 		r           *Region
-		pd          uint32
 		off, n      int
 		read, write Fault
 	}{
-		{"all", r, pd, 0, 32, None, None},
-		{"last octet", r, pd, 31, 1, None, None},
-		{"one behind", r, pd, 32, 1, Bounds, Bounds},
-		{"one before", r, pd, -1, 1, Bounds, Bounds},
-		{"one too long", r, pd, 0, 33, Bounds, Bounds},
-		{"highest offset", r, pd, math.MaxInt, 1, Bounds, Bounds},
-		{"lowest offset", r, pd, math.MinInt, 1, Bounds, Bounds},
-		{"negative length", r, pd, 0, -1, Bounds, Bounds},
-		{"another Protection Domain", r, pd + 1, 0, 1, Association, Association},
-		{"no rights", none, pd, 0, 1, None, AccessRights},
-		{"invalidated", void, pd, 0, 1, InvalidSTag, InvalidSTag},
-		{"no region", nil, pd, 0, 1, InvalidSTag, InvalidSTag},
-		{"nothing, of nothing", nil, pd, -5, 0, None, None},
+		{"all", ours, r, 0, 32, None, None},
+		{"last octet", ours, r, 31, 1, None, None},
+		{"one octet too far", ours, r, 32, 1, Bounds, Bounds},
+		{"one before", ours, r, -1, 1, Bounds, Bounds},
+		{"one too long", ours, r, 0, 33, Bounds, Bounds},
+		{"highest offset", ours, r, math.MaxInt, 1, Bounds, Bounds},
+		{"lowest offset", ours, r, math.MinInt, 1, Bounds, Bounds},
+		{"negative length", ours, r, 0, -1, Bounds, Bounds},
+		{"another Protection Domain", Domain{table, pd + 1, stream}, r, 0, 1, OtherDomain, OtherDomain},
+		{"another table, the same number", Domain{NewTable(), pd, stream}, r, 0, 1, OtherDomain, OtherDomain},
+		{"no rights", ours, none, 0, 1, None, NoLocalWrite},
+		{"invalidated", ours, void, 0, 1, Invalidated, Invalidated},
+		{"revoked", ours, gone, 0, 1, InvalidSTag, InvalidSTag},
+		{"no region", ours, nil, 0, 1, InvalidSTag, InvalidSTag},
+		{"nothing, of nothing", ours, nil, -5, 0, None, None},
 	} {
-		b, f := tt.r.Local(tt.pd, tt.off, tt.n, false)
-		if f != tt.read || f == None && (len(b) != tt.n || cap(b) != tt.n) {
-			t.Errorf("%s: read: %v, %d octets", tt.name, f, len(b))
+		if f := tt.d.LocalCheck(tt.r, tt.off, tt.n, false); f != tt.read {
+			t.Errorf("%s: check to read: %v, want %v", tt.name, f, tt.read)
 		}
-		if _, f := tt.r.Local(tt.pd, tt.off, tt.n, true); f != tt.write {
-			t.Errorf("%s: write: %v, want %v", tt.name, f, tt.write)
+		if f := tt.d.LocalCheck(tt.r, tt.off, tt.n, true); f != tt.write {
+			t.Errorf("%s: check to write: %v, want %v", tt.name, f, tt.write)
 		}
 		if tt.n < 0 {
 			continue
 		}
-		if f := tt.r.LocalPlace(tt.pd, tt.off, make([]byte, tt.n)); f != tt.write {
-			t.Errorf("%s: place: %v, want %v", tt.name, f, tt.write)
+		p := make([]byte, tt.n)
+		f := tt.d.LocalLoad(into(p), tt.r, tt.off, tt.n)
+		if f != tt.read || f == None && tt.r == r && !bytes.Equal(p, buf[16+tt.off:16+tt.off+tt.n]) {
+			t.Errorf("%s: load: %v, want %v; % x", tt.name, f, tt.read, p)
+		}
+		p = bytes.Repeat([]byte{0xee}, tt.n)
+		f = tt.d.LocalPlace(tt.r, tt.off, layout.Plain(p))
+		if f != tt.write || f == None && tt.r == r && !bytes.Equal(p, buf[16+tt.off:16+tt.off+tt.n]) {
+			t.Errorf("%s: place: %v, want %v; % x", tt.name, f, tt.write, buf)
 		}
 	}
 	if want := numbered(64); !bytes.Equal(buf[:16], want[:16]) || !bytes.Equal(buf[48:], want[48:]) {
 		t.Error("octets outside have changed")
+	}
+}
+
+// A range of no octets lies in a region up to its end, and not after it.
+func TestHolds(t *testing.T) {
+	r := &Region{size: 32}
+	for _, tt := range []struct {
+		off, n int
+		want   bool
+	}{
+		{0, 32, true}, {32, 0, true}, {0, 0, true}, {31, 1, true},
+		{33, 0, false}, {32, 1, false}, {0, 33, false}, {-1, 1, false}, {-1, 0, false}, {0, -1, false},
+	} {
+		if got := r.holds(tt.off, tt.n); got != tt.want {
+			t.Errorf("%d octets at %d: %t", tt.n, tt.off, got)
+		}
 	}
 }
 
@@ -191,7 +227,7 @@ func TestRights(t *testing.T) {
 		RemoteWrite: RemoteWrite | LocalWrite, RemoteRead | RemoteWrite: allRemote,
 	} {
 		r, _ := register(t, table, Options{Access: given, PD: pd, Base: base})
-		if r.Access() != got || r.PD() != pd || r.Base() != base || !r.Valid() {
+		if r.Access() != got || r.pd != pd || r.Base() != base || !r.Valid() {
 			t.Errorf("%v gives %v", given, r.Access())
 		}
 	}
@@ -204,30 +240,32 @@ func TestAliases(t *testing.T) {
 	whole, _ := table.Register(buf, Options{Access: RemoteRead, PD: pd})
 	part, _ := table.Register(buf[2:4], Options{Access: RemoteWrite, PD: pd, Stream: stream})
 	d, other := Domain{table, pd, stream}, Domain{table, pd, stream + 1}
-	if f := d.Place(whole.STag(), 2, []byte("x")); f != AccessRights {
+	if f := d.Place(whole.STag(), 2, layout.Plain([]byte("x"))); f != NoRemoteWrite {
 		t.Error(f)
 	}
-	if f := d.Place(part.STag(), 0, []byte("xyz")); f != Bounds {
+	if f := d.Place(part.STag(), 0, layout.Plain([]byte("xyz"))); f != Bounds {
 		t.Error(f)
 	}
-	if f := other.Place(part.STag(), 0, []byte("x")); f != Association {
+	if f := other.Place(part.STag(), 0, layout.Plain([]byte("x"))); f != OtherStream {
 		t.Error(f)
 	}
-	if f := d.Place(part.STag(), 1, []byte("x")); f != None || buf[3] != 'x' {
+	if f := d.Place(part.STag(), 1, layout.Plain([]byte("x"))); f != None || buf[3] != 'x' {
 		t.Error(f)
 	}
 	table.Revoke(part)
 	var got [1]byte
-	if f := other.Load(got[:], whole.STag(), 3); f != None || got[0] != 'x' {
+	if f := other.Load(into(got[:]), 1, whole.STag(), 3); f != None || got[0] != 'x' {
 		t.Error(f)
 	}
 }
 
-// Faults have names.
+// Faults have names, each its own.
 func TestFaultNames(t *testing.T) {
-	for f := None; f <= NotInvalidatable; f++ {
-		if f.String() == "" || f.String() == Fault(99).String() {
+	seen := map[string]bool{}
+	for f := None; f < numFaults; f++ {
+		if s := f.String(); s == "" || s == numFaults.String() || seen[s] {
 			t.Errorf("%d: %v", f, f)
 		}
+		seen[f.String()] = true
 	}
 }

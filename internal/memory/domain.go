@@ -1,41 +1,48 @@
 package memory
 
+import (
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
 // A Domain is the table as one stream sees it: the regions of its Protection
 // Domain, less those bound to another stream (RFC 5041, section 8.2: both
 // associations are to be supported).
 type Domain struct {
 	Table  *Table
 	PD     uint32
-	Stream uint32 // never 0
+	Stream uint32 // never 0; another one for each connection of a QP
 }
 
-// open finds the region named stag and judges an access of n octets, n > 0, at
-// tagged offset to. If it is allowed the region is locked for reading: the caller
-// unlocks it when it has copied.
-func (d Domain) open(stag uint32, to, n uint64, want Access) (*Region, Fault) {
-	r := d.Table.lookup(stag)
+// find returns the region named stag, and where in it an access of n octets at
+// tagged offset to begins: at 0 if it leaves the region, which check finds out.
+func (d Domain) find(stag uint32, to, n uint64) (r *Region, off, size int) {
+	r = d.Table.lookup(stag)
 	if r == nil {
-		return nil, InvalidSTag
+		return nil, 0, 0
 	}
-	r.mu.RLock()
-	if f := r.check(d, to, n, want); f != None {
-		r.mu.RUnlock()
-		return nil, f
+	if ddp.CheckBounds(to, n, r.base, uint64(r.size)) != 0 {
+		return r, 0, 0
 	}
-	return r, None
+	return r, int(to - r.base), int(n)
 }
 
 // Place copies p to tagged offset to of the region named stag, as the payload
 // of the peer's RDMA Write. No payload: nothing is checked (RFC 5041,
 // section 5.2).
-func (d Domain) Place(stag uint32, to uint64, p []byte) Fault {
-	if len(p) == 0 {
+func (d Domain) Place(stag uint32, to uint64, p layout.Content) Fault {
+	if p.Len() == 0 {
 		return None
 	}
-	r, f := d.open(stag, to, uint64(len(p)), RemoteWrite)
+	r, off, n := d.find(stag, to, uint64(p.Len()))
+	if r == nil {
+		return InvalidSTag
+	}
+	r.locks.lock(off, n)
+	defer r.locks.unlock(off, n)
+	f := r.check(d, to, uint64(p.Len()), RemoteWrite)
 	if f == None {
-		copy(r.buf[to-r.base:], p)
-		r.mu.RUnlock()
+		place(r.buf[off:off+n], p)
 	}
 	return f
 }
@@ -46,52 +53,157 @@ func (d Domain) CheckRead(stag uint32, to uint64, size uint32) Fault {
 	if size == 0 {
 		return None
 	}
-	r, f := d.open(stag, to, uint64(size), RemoteRead)
-	if f == None {
-		r.mu.RUnlock()
+	r := d.Table.lookup(stag)
+	if r == nil {
+		return InvalidSTag
 	}
-	return f
+	return r.check(d, to, uint64(size), RemoteRead)
 }
 
-// Load copies len(dst) octets from tagged offset to, for the response to the
+// A Taker takes octets of registered memory in.
+type Taker interface {
+	// Take copies the next octets that were asked for. They are locked until it returns,
+	// against all that comes from outside the consumer's program, and are not to be
+	// referred to afterwards. The program itself may change them at any time, so that what
+	// is made of them must be made of the copy.
+	Take(p []byte)
+}
+
+// Load has t take n octets from tagged offset to on, for the response to the
 // peer's RDMA Read. It checks again: the region may have been revoked since
 // the request was accepted.
-func (d Domain) Load(dst []byte, stag uint32, to uint64) Fault {
-	if len(dst) == 0 {
+func (d Domain) Load(t Taker, n int, stag uint32, to uint64) Fault {
+	if n == 0 {
 		return None
 	}
-	r, f := d.open(stag, to, uint64(len(dst)), RemoteRead)
+	r, off, size := d.find(stag, to, uint64(n))
+	if r == nil {
+		return InvalidSTag
+	}
+	r.locks.rlock(off, size)
+	defer r.locks.runlock(off, size)
+	f := r.check(d, to, uint64(n), RemoteRead)
 	if f == None {
-		copy(dst, r.buf[to-r.base:])
-		r.mu.RUnlock()
+		t.Take(r.buf[off : off+n])
 	}
 	return f
 }
 
 // Invalidate makes stag unusable on the peer's request (Send with Invalidate).
-// An STag that is already invalid may be invalidated again.
 func (d Domain) Invalidate(stag uint32) Fault {
 	r := d.Table.lookup(stag)
 	if r == nil {
 		return InvalidSTag
 	}
-	// RFC 5040, section 5.3: an STag "not associated with the RDMAP Stream" is
-	// not invalidated, and reported as one that cannot be. [P35]
-	if r.associated(d) != None {
-		return NotInvalidatable
+	if f := d.mayInvalidate(r); f != None {
+		return f
 	}
-	// RFC 5040, section 8.1.1: an STag shared on several streams cannot be
-	// invalidated by one of the peers. [P51]
-	if d.Table.shared(r) {
-		return NotInvalidatable
+	r.locks.lock(0, r.size)
+	defer r.locks.unlock(0, r.size)
+	// RFC 5040, section 7.2: "The Invalidate STag MUST be valid." [P35]
+	if !r.Valid() {
+		return Invalidated
 	}
+	r.state.Store(invalidated)
+	return None
+}
+
+// mayInvalidate judges whether the stream's peer has a say over a region. It has
+// over one that is bound to the stream: then "the only side effect is that the
+// Remote Peer can no longer use the STag; thus, there are no security issues"
+// (RFC 5042, section 6.4.5). Over any other it has only by the owner's leave, and
+// not while others share it.
+func (d Domain) mayInvalidate(r *Region) Fault {
+	// RFC 5040, section 7.2: "The STag MUST be associated to this RDMAP Stream." [P35]
+	if f := r.associated(d); f != None {
+		return f
+	}
+	switch {
 	// As in the RDMA verbs: a peer has no say over memory that was never offered
 	// to any.
-	if r.access&(RemoteRead|RemoteWrite) == 0 {
-		return AccessRights
+	case r.access&(RemoteRead|RemoteWrite|RemoteInvalidate) == 0:
+		return NeverOffered
+	case r.stream != 0:
+		return None
+	case r.access&RemoteInvalidate == 0:
+		return NotOffered
+	// RFC 5040, section 8.1.1: "An RNIC MUST ensure that a Remote Peer is not able
+	// to invalidate an STag enabled for remote access, if the STag is shared on
+	// multiple streams." [P51]
+	case d.Table.shared(r):
+		return Shared
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.valid = false
+	return None
+}
+
+// LocalCheck judges the owner's access of n octets at offset off of a region, to
+// write them or to read. A zero length is never judged (RDMA verbs 7, "zero
+// length: no checks at all").
+func (d Domain) LocalCheck(r *Region, off, n int, write bool) Fault {
+	switch {
+	case n == 0:
+		return None
+	case r == nil:
+		return InvalidSTag
+	}
+	return r.checkLocal(d, off, n, write)
+}
+
+// LocalLoad has t take n octets from offset off on of a region that the consumer
+// named in its own Send or RDMA Write.
+func (d Domain) LocalLoad(t Taker, r *Region, off, n int) Fault {
+	switch {
+	case n == 0:
+		return None
+	case r == nil:
+		return InvalidSTag
+	case !r.holds(off, n):
+		return d.LocalCheck(r, off, n, false)
+	}
+	r.locks.rlock(off, n)
+	defer r.locks.runlock(off, n)
+	f := r.checkLocal(d, off, n, false)
+	if f == None {
+		t.Take(r.buf[off : off+n])
+	}
+	return f
+}
+
+// LocalPlace copies p to offset off for the consumer's own operation: a
+// received Send or the response to its own RDMA Read.
+func (d Domain) LocalPlace(r *Region, off int, p layout.Content) Fault {
+	n := p.Len()
+	switch {
+	case n == 0:
+		return None
+	case r == nil:
+		return InvalidSTag
+	case !r.holds(off, n):
+		return d.LocalCheck(r, off, n, true)
+	}
+	r.locks.lock(off, n)
+	defer r.locks.unlock(off, n)
+	f := r.checkLocal(d, off, n, true)
+	if f == None {
+		place(r.buf[off:off+n], p)
+	}
+	return f
+}
+
+// LocalInvalidate makes the STag unusable on the consumer's own request. One that
+// is invalid already may be invalidated again (RDMA verbs 7).
+func (d Domain) LocalInvalidate(r *Region) Fault {
+	if r == nil {
+		return InvalidSTag
+	}
+	if r.table != d.Table || r.pd != d.PD {
+		return OtherDomain
+	}
+	r.locks.lock(0, r.size)
+	defer r.locks.unlock(0, r.size)
+	if r.buf == nil {
+		return InvalidSTag
+	}
+	r.state.Store(invalidated)
 	return None
 }

@@ -1,36 +1,64 @@
 package memory
 
-// A Fault says why an access was refused. The zero value means that it was
-// not. Which error code a fault becomes depends on what was attempted: DDP has
-// its codes for tagged placement, RDMAP others for Read Requests and
-// invalidation, and the consumer a completion status for its own mistakes.
+// A Fault says why an access was refused, and which mistake that is. The zero
+// value means that it was not refused. Which error code a fault becomes depends
+// on what was attempted: DDP has its codes for tagged placement, RDMAP others for
+// Read Requests and invalidation, and the consumer a completion status for its
+// own mistakes.
 type Fault uint8
 
 const (
 	// None: the access is allowed.
 	None Fault = iota
-	// InvalidSTag: no region has this STag, or it was invalidated.
+	// InvalidSTag: no region has this STag, or its region has been revoked.
 	InvalidSTag
+	// Invalidated: the region is there, and its STag was invalidated.
+	Invalidated
 	// Bounds: the access leaves the region by at least one octet.
 	Bounds
-	// AccessRights: the region does not grant this kind of access.
-	AccessRights
-	// Association: the STag belongs to another Protection Domain or stream.
-	Association
+	// NoRemoteWrite: a peer's RDMA Write, and the region lacks that right.
+	NoRemoteWrite
+	// NoRemoteRead: a peer's RDMA Read, and the region lacks that right.
+	NoRemoteRead
+	// NoLocalWrite: the owner's receive, or the sink of the owner's RDMA Read, and
+	// the region lacks that right.
+	NoLocalWrite
+	// OtherDomain: the region belongs to another Protection Domain, or RNIC.
+	OtherDomain
+	// OtherStream: the region is bound to another stream.
+	OtherStream
 	// Wrap: tagged offset plus length exceeds 64 bits.
 	Wrap
-	// NotInvalidatable: the peer may not invalidate this STag.
-	NotInvalidatable
+	// NeverOffered: an invalidation by a peer of memory without any remote right.
+	NeverOffered
+	// NotOffered: an invalidation by a peer of memory that is neither bound to the
+	// stream nor registered with RemoteInvalidate.
+	NotOffered
+	// Shared: an invalidation by a peer of memory that several streams may use.
+	Shared
+
+	numFaults
 )
 
-var faultNames = [...]string{
-	"none", "invalid STag", "base or bounds violation", "access rights violation",
-	"STag not associated with the stream", "tagged offset wrap", "STag cannot be invalidated",
+var faultNames = [numFaults]string{
+	None:          "none",
+	InvalidSTag:   "invalid STag: nothing is registered under it (any more)",
+	Invalidated:   "invalid STag: it has been invalidated",
+	Bounds:        "base or bounds violation: the access leaves the registered memory",
+	NoRemoteWrite: "access rights violation: the memory was registered without RemoteWrite, which a peer's Writes need",
+	NoRemoteRead:  "access rights violation: the memory was registered without RemoteRead, which a peer's Reads need",
+	NoLocalWrite:  "access rights violation: the memory was registered without LocalWrite, which receives and the sinks of Reads need",
+	OtherDomain:   "STag not associated with the stream: the memory belongs to another Protection Domain than the QP: register it with that of the QP",
+	OtherStream:   "STag not associated with the stream: the memory is bound to another QP, or to an earlier connection of this one",
+	Wrap:          "tagged offset wrap: tagged offset and length exceed 64 bits",
+	NeverOffered:  "access rights violation: the memory was registered without any remote right: a peer has no say over it",
+	NotOffered:    "STag cannot be invalidated: the memory is neither bound to the QP nor registered with RemoteInvalidate",
+	Shared:        "STag cannot be invalidated: several QPs of the Protection Domain share the memory",
 }
 
-// String names the fault as the RFCs do.
+// String begins with the RFCs' name of the fault, and goes on with the mistake.
 func (f Fault) String() string {
-	if int(f) < len(faultNames) {
+	if f < numFaults {
 		return faultNames[f]
 	}
 	return "unknown fault"

@@ -1,6 +1,11 @@
 package memory
 
-import "sync"
+import (
+	"sync/atomic"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
 
 // Access is a set of rights. Local read needs none.
 type Access uint8
@@ -13,28 +18,44 @@ const (
 	RemoteWrite
 	// RemoteRead lets the peer's RDMA Reads fetch octets from here.
 	RemoteRead
+	// RemoteInvalidate lets a peer invalidate the STag, as long as it is not
+	// shared by several streams. The peer of the stream that the region is bound
+	// to does not need this right.
+	RemoteInvalidate
+
+	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate
 )
 
 // A Region is registered memory. Its octets are reached from outside the
-// consumer's program only through the methods here, each of which holds the
-// region's lock for as long as it copies: once Revoke or an invalidation has
-// returned, no packet changes or reads the buffer any more (RFC 5042,
-// section 6.2.2).
+// consumer's program only through this package, which holds the region's locks
+// for as long as it copies: once Revoke or an invalidation has returned, no packet
+// changes or reads the buffer any more (RFC 5042, section 6.2.2).
 //
-// Accesses at the same time, of several streams, are not kept apart from each
-// other: of octets that one writes while another reads them some are new and
-// some old, as with any RNIC.
+// Accesses at the same time, of any number of streams, exclude each other where
+// they overlap: see stripes.
 type Region struct {
+	table  *Table // immutable
 	stag   uint32 // immutable
 	base   uint64 // immutable: tagged offset of the first octet
+	size   int    // immutable
 	access Access // immutable
 	pd     uint32 // immutable
 	stream uint32 // immutable: the one stream that may use it; 0 is any of the PD
 
-	mu    sync.RWMutex
-	buf   []byte // nil once revoked
-	valid bool
+	locks stripes
+	buf   []byte // guarded by locks; nil once revoked
+	// state changes with all locks held. Who looks at octets as well holds the locks of
+	// these; others, such as the check of a request that is posted, do not wait
+	// for a copy that is under way.
+	state atomic.Uint32
 }
+
+// The states of a region, in the order in which it goes through them.
+const (
+	usable      = iota
+	invalidated // its STag
+	revoked
+)
 
 // STag returns the Steering Tag under which peers name the region.
 func (r *Region) STag() uint32 { return r.stag }
@@ -42,123 +63,125 @@ func (r *Region) STag() uint32 { return r.stag }
 // Base returns the tagged offset of the first octet.
 func (r *Region) Base() uint64 { return r.base }
 
-// PD returns the number of the Protection Domain that the region belongs to.
-func (r *Region) PD() uint32 { return r.pd }
-
 // Access returns the rights granted when the region was registered.
 func (r *Region) Access() Access { return r.access }
 
 // Valid reports whether the STag can be used: it was neither invalidated nor
 // revoked.
-func (r *Region) Valid() bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.valid
+func (r *Region) Valid() bool { return r.state.Load() == usable }
+
+// ReadAt copies n = len(dst) octets from offset off on. They lie within the
+// region, or it panics; it reports false, and copies nothing, if the region has
+// been revoked. Copying no octets always succeeds.
+func (r *Region) ReadAt(dst []byte, off int) bool {
+	if len(dst) == 0 {
+		return true
+	}
+	r.locks.rlock(off, len(dst))
+	defer r.locks.runlock(off, len(dst))
+	if r.buf == nil {
+		return false
+	}
+	copy(dst, r.buf[off:off+len(dst)])
+	return true
 }
 
-// Local returns n octets at offset off of a region that the consumer named in
-// its own work request on a stream of Protection Domain pd. A zero length is
-// never judged (RDMA verbs 7, "zero length: no checks at all").
-func (r *Region) Local(pd uint32, off, n int, write bool) ([]byte, Fault) {
-	if n == 0 {
-		return nil, None
+// WriteAt copies src to offset off, as ReadAt does the other way.
+func (r *Region) WriteAt(src []byte, off int) bool {
+	if len(src) == 0 {
+		return true
 	}
-	if r == nil {
-		return nil, InvalidSTag
+	r.locks.lock(off, len(src))
+	defer r.locks.unlock(off, len(src))
+	if r.buf == nil {
+		return false
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if f := r.checkLocal(pd, off, n, write); f != None {
-		return nil, f
-	}
-	return r.buf[off : off+n : off+n], None
+	place(r.buf[off:off+len(src)], layout.Plain(src))
+	return true
 }
 
-// LocalPlace copies p to offset off for the consumer's own operation: a
-// received Send or the response to its own RDMA Read.
-func (r *Region) LocalPlace(pd uint32, off int, p []byte) Fault {
-	if len(p) == 0 {
-		return None
+// Update calls f with the region's octets while nobody else reaches any of them.
+// It reports false, without a call, if the region has been revoked.
+func (r *Region) Update(f func([]byte)) bool {
+	r.locks.lock(0, r.size)
+	defer r.locks.unlock(0, r.size)
+	if r.buf == nil {
+		return false
 	}
-	if r == nil {
-		return InvalidSTag
-	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if f := r.checkLocal(pd, off, len(p), true); f != None {
-		return f
-	}
-	copy(r.buf[off:], p)
-	return None
+	f(r.buf)
+	return true
 }
 
 // checkLocal judges the owner's access of n octets at offset off. The caller
-// holds r.mu.
-func (r *Region) checkLocal(pd uint32, off, n int, write bool) Fault {
+// holds a lock if it reaches them then.
+func (r *Region) checkLocal(d Domain, off, n int, write bool) Fault {
+	state := r.state.Load()
 	switch {
-	case !r.valid:
+	case r.table != d.Table || r.pd != d.PD:
+		return OtherDomain
+	case state == revoked:
 		return InvalidSTag
-	case r.pd != pd:
-		return Association
+	case state == invalidated:
+		return Invalidated
 	case write && r.access&LocalWrite == 0:
-		return AccessRights
-	case off < 0 || n < 0 || off > len(r.buf) || n > len(r.buf)-off:
+		return NoLocalWrite
+	case !r.holds(off, n):
 		return Bounds
 	}
 	return None
 }
 
-// LocalInvalidate makes the STag unusable on the consumer's own request.
-func (r *Region) LocalInvalidate(pd uint32) Fault {
-	if r == nil {
-		return InvalidSTag
-	}
-	if r.pd != pd {
-		return Association
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.buf == nil {
-		return InvalidSTag
-	}
-	r.valid = false
-	return None
-}
-
 // check judges a peer's access of n octets, n > 0, at tagged offset to. The
-// caller holds r.mu.
+// caller holds a lock if it reaches them then.
 func (r *Region) check(d Domain, to uint64, n uint64, want Access) Fault {
-	if !r.valid {
+	switch r.state.Load() {
+	case revoked:
 		return InvalidSTag
+	case invalidated:
+		return Invalidated
 	}
 	if f := r.associated(d); f != None {
 		return f
 	}
 	if r.access&want == 0 {
-		return AccessRights
+		return missing(want)
 	}
-	// RFC 5041, section 7.1: "A 64-bit unsigned sum of the DDP Segment payload
-	// length and the TO does not wrap." Judged before the bounds, as it has a
-	// code of its own. [D40] [P25]
-	if to+n < n {
+	// The rule of Writes is that of Reads too, under codes of their own. [D40] [P25]
+	switch ddp.CheckBounds(to, n, r.base, uint64(r.size)) {
+	case 0:
+		return None
+	case ddp.CodeTOWrap:
 		return Wrap
 	}
-	off := to - r.base
-	if to < r.base || off > uint64(len(r.buf)) || n > uint64(len(r.buf))-off {
-		return Bounds
+	return Bounds
+}
+
+// holds reports whether n octets at offset off are all in the region.
+func (r *Region) holds(off, n int) bool {
+	return off >= 0 && n >= 0 && off <= r.size && n <= r.size-off
+}
+
+// missing is the fault of a region without a right.
+func missing(want Access) Fault {
+	if want == RemoteWrite {
+		return NoRemoteWrite
 	}
-	return None
+	return NoRemoteRead
 }
 
 func (r *Region) associated(d Domain) Fault {
-	if r.pd != d.PD || (r.stream != 0 && r.stream != d.Stream) {
-		return Association
+	switch {
+	case r.table != d.Table || r.pd != d.PD:
+		return OtherDomain
+	case r.stream != 0 && r.stream != d.Stream:
+		return OtherStream
 	}
 	return None
 }
 
 func (r *Region) revoke() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.valid, r.buf = false, nil
+	r.locks.lock(0, r.size)
+	defer r.locks.unlock(0, r.size)
+	r.buf = nil
+	r.state.Store(revoked)
 }

@@ -23,6 +23,7 @@ type Table struct {
 	mu      sync.RWMutex
 	regions map[uint32]*Region
 	streams map[uint32]int // by PD: how many streams may use its regions
+	stream  uint32         // the last number that was given to a stream
 	retired map[uint32]struct{}
 	order   []uint32 // ring of retired STags, oldest at next
 	next    int
@@ -47,6 +48,9 @@ type Options struct {
 	Base   uint64 // tagged offset of the first octet
 }
 
+// ErrAccess reports rights that do not exist.
+var ErrAccess = errors.New("access rights that do not exist")
+
 // ErrWrap reports a region whose end does not fit the 64 bits of a tagged
 // offset: its last octet could not be reached.
 var ErrWrap = errors.New("tagged offsets of the region exceed 64 bits")
@@ -57,6 +61,9 @@ func (t *Table) Register(buf []byte, o Options) (*Region, error) {
 	if n := uint64(len(buf)); o.Base+n < n {
 		return nil, ErrWrap
 	}
+	if o.Access&^allAccess != 0 {
+		return nil, fmt.Errorf("%w: %#x", ErrAccess, uint8(o.Access&^allAccess))
+	}
 	if o.Access&RemoteWrite != 0 {
 		o.Access |= LocalWrite // what a peer may write, its owner may too
 	}
@@ -66,7 +73,10 @@ func (t *Table) Register(buf []byte, o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{stag: stag, base: o.Base, access: o.Access, pd: o.PD, stream: o.Stream, buf: buf[:len(buf):len(buf)], valid: true}
+	r := &Region{
+		table: t, stag: stag, base: o.Base, size: len(buf), access: o.Access, pd: o.PD, stream: o.Stream,
+		locks: newStripes(len(buf)), buf: buf[:len(buf):len(buf)],
+	}
 	if r.buf == nil {
 		r.buf = []byte{}
 	}
@@ -116,14 +126,7 @@ func (t *Table) retire(stag uint32) {
 	t.retired[stag] = struct{}{}
 }
 
-// Len returns how many regions are registered.
-func (t *Table) Len() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.regions)
-}
-
-// AddStream and RemoveStream count the streams of a Protection Domain.
+// AddStream counts a stream of a Protection Domain, until RemoveStream.
 func (t *Table) AddStream(pd uint32) {
 	t.mu.Lock()
 	t.streams[pd]++
@@ -137,6 +140,19 @@ func (t *Table) RemoveStream(pd uint32) {
 		delete(t.streams, pd)
 	}
 	t.mu.Unlock()
+}
+
+// NewStream returns a number for a connection, never 0, that regions can be bound
+// to. Each connection has one of its own: what was bound to an earlier one of the
+// same QP does not serve it (RFC 5040, section 8.1.1: "if an STag is limited in
+// scope to a single Stream, no other Stream can use the STag").
+func (t *Table) NewStream() uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stream++; t.stream == 0 {
+		t.stream++
+	}
+	return t.stream
 }
 
 // shared reports whether more than one stream may use the region.

@@ -6,6 +6,9 @@ import (
 	"math"
 	"sync"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Proves D45, Z13, Z14, Z15: revoked memory is neither written nor read, by a peer or its
@@ -14,20 +17,26 @@ func TestRevoke(t *testing.T) {
 	table := NewTable()
 	r, buf := register(t, table, Options{Access: allRemote, PD: pd})
 	d := Domain{table, pd, stream}
-	if table.Len() != 1 || !table.Revoke(r) || table.Revoke(r) || table.Len() != 0 || r.Valid() {
+	if len(table.regions) != 1 || !table.Revoke(r) || table.Revoke(r) || len(table.regions) != 0 || r.Valid() {
 		t.Error("not revoked once")
 	}
-	if f := d.Place(r.STag(), 0, []byte("x")); f != InvalidSTag || buf[16] == 'x' {
+	if f := d.Place(r.STag(), 0, layout.Plain([]byte("x"))); f != InvalidSTag || buf[16] == 'x' {
 		t.Error(f)
 	}
-	if f := d.Load(make([]byte, 1), r.STag(), 0); f != InvalidSTag {
+	if f := d.Load(into(make([]byte, 1)), 1, r.STag(), 0); f != InvalidSTag {
 		t.Error(f)
 	}
-	if f := r.LocalPlace(pd, 0, []byte("x")); f != InvalidSTag || buf[16] == 'x' {
+	if f := d.LocalPlace(r, 0, layout.Plain([]byte("x"))); f != InvalidSTag || buf[16] == 'x' {
 		t.Error(f)
 	}
-	if f := r.LocalInvalidate(pd); f != InvalidSTag {
+	if f := d.LocalLoad(into(make([]byte, 1)), r, 0, 1); f != InvalidSTag {
 		t.Error(f)
+	}
+	if f := d.LocalInvalidate(r); f != InvalidSTag {
+		t.Error(f)
+	}
+	if f := r.check(d, 0, 1, RemoteWrite); f != InvalidSTag {
+		t.Errorf("found by its STag before, and judged after: %v", f)
 	}
 }
 
@@ -38,11 +47,11 @@ func TestRevoke(t *testing.T) {
 func TestRevokeRace(t *testing.T) {
 	for name, end := range map[string]func(*Table, *Region){
 		"revoked":     func(table *Table, r *Region) { table.Revoke(r) },
-		"invalidated": func(_ *Table, r *Region) { r.LocalInvalidate(pd) },
-		"by the peer": func(table *Table, r *Region) { Domain{table, pd, stream}.Invalidate(r.STag()) },
+		"invalidated": func(table *Table, r *Region) { local(table).LocalInvalidate(r) },
+		"by the peer": func(table *Table, r *Region) { local(table).Invalidate(r.STag()) },
 	} {
 		table := NewTable()
-		r, buf := register(t, table, Options{Access: allRemote, PD: pd})
+		r, buf := register(t, table, Options{Access: allAccess, PD: pd})
 		d := Domain{table, pd, stream}
 		var wg sync.WaitGroup
 		var began sync.WaitGroup
@@ -54,11 +63,11 @@ func TestRevokeRace(t *testing.T) {
 				for f := None; f == None; {
 					switch i {
 					case 0:
-						f = d.Place(r.STag(), 0, b[:8])
+						f = d.Place(r.STag(), 0, layout.Plain(b[:8]))
 					case 1:
-						f = d.Place(r.STag(), 8, b[:8])
+						f = d.Place(r.STag(), 8, layout.Plain(b[:8]))
 					case 2:
-						f = d.Load(b, r.STag(), 16)
+						f = d.Load(into(b), len(b), r.STag(), 16)
 					}
 				}
 			})
@@ -77,33 +86,38 @@ func TestRevokeRace(t *testing.T) {
 	}
 }
 
+// A peer may invalidate what is bound to its stream, and what was offered for it and
+// is not shared; each once.
+//
 // Proves P34, P35, P51, Z05, Z06: which STags a peer may invalidate.
 func TestInvalidate(t *testing.T) {
 	table := NewTable()
 	table.AddStream(pd)
 	free, _ := register(t, table, Options{Access: RemoteRead, PD: pd})
+	offered, _ := register(t, table, Options{Access: RemoteRead | RemoteInvalidate, PD: pd})
 	bound, _ := register(t, table, Options{Access: RemoteWrite, PD: pd, Stream: stream})
-	local, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
-	other, _ := register(t, table, Options{Access: allRemote, PD: pd + 1})
-	d := Domain{table, pd, stream}
+	own, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
+	other, _ := register(t, table, Options{Access: allAccess, PD: pd + 1})
+	d := local(table)
 	refuse := func(d Domain, r *Region, want Fault) {
 		t.Helper()
-		if f := d.Invalidate(r.STag()); f != want || !r.Valid() {
+		before := r.Valid()
+		if f := d.Invalidate(r.STag()); f != want || r.Valid() != before {
 			t.Errorf("%v, want %v; valid: %t", f, want, r.Valid())
 		}
 	}
-	refuse(d, other, NotInvalidatable)
-	refuse(d, local, AccessRights)
-	refuse(Domain{table, pd, stream + 1}, bound, NotInvalidatable)
-	table.AddStream(pd) // now free is shared
-	refuse(d, free, NotInvalidatable)
+	refuse(d, other, OtherDomain)
+	refuse(d, own, NeverOffered)
+	refuse(d, free, NotOffered) // although no other stream is there yet
+	refuse(Domain{table, pd, stream + 1}, bound, OtherStream)
+	table.AddStream(pd) // now offered is shared
+	refuse(d, offered, Shared)
 	table.RemoveStream(pd)
-	for _, r := range []*Region{free, bound} {
-		for range 2 { // a second time does no harm
-			if f := d.Invalidate(r.STag()); f != None || r.Valid() {
-				t.Errorf("%v; valid: %t", f, r.Valid())
-			}
+	for _, r := range []*Region{offered, bound} {
+		if f := d.Invalidate(r.STag()); f != None || r.Valid() {
+			t.Errorf("%v; valid: %t", f, r.Valid())
 		}
+		refuse(d, r, Invalidated)
 	}
 	table.RemoveStream(pd)
 	if len(table.streams) > 0 {
@@ -114,19 +128,33 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
+// Numbers of streams differ, and 0 is none of them: after the highest comes 1.
+//
+// Proves Z06.
+func TestNewStream(t *testing.T) {
+	table := NewTable()
+	a, b := table.NewStream(), table.NewStream()
+	table.stream = math.MaxUint32
+	if c := table.NewStream(); a == 0 || b == 0 || c != 1 || a == b {
+		t.Error(a, b, c)
+	}
+}
+
 // A local invalidation asks for the region's Protection Domain; nothing more.
 func TestLocalInvalidate(t *testing.T) {
 	table := NewTable()
 	r, _ := register(t, table, Options{PD: pd})
-	if f := r.LocalInvalidate(pd + 1); f != Association || !r.Valid() {
-		t.Error(f)
-	}
-	for range 2 {
-		if f := r.LocalInvalidate(pd); f != None || r.Valid() {
+	for _, d := range []Domain{{table, pd + 1, stream}, {NewTable(), pd, stream}} {
+		if f := d.LocalInvalidate(r); f != OtherDomain || !r.Valid() {
 			t.Error(f)
 		}
 	}
-	if f := (*Region)(nil).LocalInvalidate(pd); f != InvalidSTag {
+	for range 2 {
+		if f := local(table).LocalInvalidate(r); f != None || r.Valid() {
+			t.Error(f)
+		}
+	}
+	if f := local(table).LocalInvalidate(nil); f != InvalidSTag {
 		t.Error(f)
 	}
 }
@@ -140,9 +168,7 @@ func TestSTagsAreRandom(t *testing.T) {
 	neighbours := 0
 	for range n {
 		r, err := table.Register(nil, Options{PD: pd})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		s := r.STag()
 		if seen[s] || s < reservedSTags {
 			t.Fatalf("STag %#x", s)
@@ -186,7 +212,7 @@ func TestSTagsInUse(t *testing.T) {
 	if a.STag() != 5 || b.STag() != 6 || c.STag() != 7 {
 		t.Errorf("%d %d %d", a.STag(), b.STag(), c.STag())
 	}
-	if _, err := table.Register(nil, Options{}); err == nil || table.Len() != 2 {
+	if _, err := table.Register(nil, Options{}); err == nil || len(table.regions) != 2 {
 		t.Errorf("without a random number: %v", err)
 	}
 }
@@ -203,9 +229,7 @@ func TestQuarantine(t *testing.T) {
 	}
 	turn := func() uint32 {
 		r, err := table.Register(nil, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		table.Revoke(r)
 		return r.STag()
 	}
@@ -244,7 +268,10 @@ func TestRegister(t *testing.T) {
 		t.Error(err)
 	}
 	r, _ := table.Register(make([]byte, 4, 100), Options{})
-	if _, f := r.Local(0, 0, 5, false); f != Bounds {
+	if f := (Domain{Table: table}).LocalCheck(r, 0, 5, false); f != Bounds {
 		t.Error(f)
+	}
+	if _, err := table.Register(nil, Options{Access: allAccess + 1}); !errors.Is(err, ErrAccess) {
+		t.Errorf("a right that does not exist: %v", err)
 	}
 }

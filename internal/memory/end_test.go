@@ -1,0 +1,66 @@
+package memory
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// A region's end, of each kind, waits for an access that is under way in any part of
+// it, the last one too: nothing is read or written any more when it has returned.
+func TestEndWaitsForEveryPart(t *testing.T) {
+	const size = 3 << minStripeShift
+	for name, end := range map[string]func(Domain, *Region){
+		"Revoke":          func(d Domain, r *Region) { d.Table.Revoke(r) },
+		"Invalidate":      func(d Domain, r *Region) { d.Invalidate(r.STag()) },
+		"LocalInvalidate": func(d Domain, r *Region) { d.LocalInvalidate(r) },
+	} {
+		for part := range 3 {
+			table := NewTable()
+			r, err := table.Register(make([]byte, size), Options{PD: pd, Stream: stream, Access: allRemote})
+			testrig.Must(t, err)
+			at := part << minStripeShift
+			r.locks.rlock(at, 1) // an access
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				end(local(table), r)
+			}()
+			for waits := false; !waits; runtime.Gosched() {
+				select {
+				case <-done:
+					t.Fatalf("%s returned while part %d was read", name, part)
+				default:
+				}
+				if waits = !r.locks.mu[part].TryRLock(); !waits {
+					r.locks.mu[part].RUnlock()
+				}
+			}
+			r.locks.runlock(at, 1)
+			<-done
+			if r.Valid() {
+				t.Errorf("%s: still valid", name)
+			}
+		}
+	}
+}
+
+// Judging an access does not wait for a copy: a request can be posted, and a peer's Read
+// accepted, while other octets of the region are placed.
+func TestChecksDoNotWait(t *testing.T) {
+	table := NewTable()
+	r, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})
+	r.locks.lock(0, 32) // a copy
+	defer r.locks.unlock(0, 32)
+	d := local(table)
+	if f := d.LocalCheck(r, 0, 32, true); f != None {
+		t.Error(f)
+	}
+	if f := d.CheckRead(r.STag(), base, 32); f != None {
+		t.Error(f)
+	}
+	if !r.Valid() {
+		t.Error("not valid")
+	}
+}

@@ -1,0 +1,37 @@
+package memory
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
+// place copies src to dst, which is as long. A consumer may wait for a peer's Write
+// by loading its last octets atomically, so that these are stored as one word after
+// all others: the last eight where they end at an address that is a multiple of
+// eight, or else the last four at a multiple of four.
+func place(dst []byte, src layout.Content) {
+	last := len(dst) - lastWord(dst)
+	front, end := src.Cut(last)
+	front.CopyTo(dst[:last])
+	switch word := end.Squeeze(); len(word) {
+	case 8:
+		atomic.StoreUint64((*uint64)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint64(word))
+	case 4:
+		atomic.StoreUint32((*uint32)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint32(word))
+	}
+}
+
+// lastWord returns how many of the last octets of b are stored as one word: 8, 4 or 0.
+func lastWord(b []byte) int {
+	end := uintptr(unsafe.Pointer(unsafe.SliceData(b))) + uintptr(len(b))
+	switch {
+	case len(b) >= 8 && end%8 == 0:
+		return 8
+	case len(b) >= 4 && end%4 == 0:
+		return 4
+	}
+	return 0
+}
