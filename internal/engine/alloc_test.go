@@ -30,9 +30,9 @@ func carry(from, to *host, buf []byte) (n int) {
 // A QP that runs does not allocate, whatever it does, in either direction.
 func TestAllocations(t *testing.T) {
 	for _, marked := range []bool{false, true} {
-		for _, n := range []int{0, 64, 4000, 100000} {
+		for i, n := range []int{0, 64, 4000, 100000} {
 			for op := OpSend; op <= OpLocalInvalidate; op++ {
-				p := newPair(t, markers(marked, marked))
+				p := newPair(t, markers(marked, marked), both(aligned([]int{0, 1448}[i%2], marked)))
 				buf := make([]byte, 1<<20)
 				r := p.a.region(make([]byte, n), remoteAll)
 				rd := p.b.region(make([]byte, n), remoteAll)

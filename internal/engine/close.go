@@ -19,21 +19,58 @@ var ErrVersions = errors.New("versions of DDP and RDMAP that do not go together"
 // ErrTimeout reports a peer that did not play its part in time.
 var ErrTimeout = errors.New("timed out")
 
-// BeginClose asks for an orderly close: no more work is taken, what is there is
-// carried out, then the connection is closed.
-func (q *QP) BeginClose(now time.Time) {
-	q.draining = q.draining || q.state == RTS
+// ErrAborted is the cause of an end that Modify to Error has brought about.
+var ErrAborted = errors.New("aborted by the consumer")
+
+// Orderly ends, by the side that was the first to close. They are a Cause, but nothing
+// went wrong.
+var (
+	ErrClosedHere = errors.New("the connection was closed in order")
+	ErrPeerClosed = errors.New("the peer closed the connection in order")
+)
+
+// BeginClose asks for a graceful close. No more work is taken. What was posted is
+// carried out and what the peer has asked to read is answered; then a FIN is sent, when
+// the peer has asked for nothing more during rtt, a round trip (zero: not known, there is
+// no wait): see quiet.go. Until the peer's FIN, what it sends is received, placed and
+// delivered, and a Terminate surfaced. After that the connection is over.
+//
+// The close is bounded by Config.CloseTimeout without progress, and by
+// Config.CloseLimit: see drain.go.
+//
+// RFC 5041, Section 6.2.1: on a graceful teardown by the ULP, DDP "SHOULD ensure that
+// all ULP data would be transferred before the underlying LLP Stream and Connection are
+// torn down, and any further data transfer requests by the Local Peer ULP MUST return
+// an error". [D30]
+func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
+	if q.state == RTS && !q.closing {
+		q.closing = true
+		q.endedBy(ErrClosedHere)
+		q.beginDrain(now, rtt)
+		q.abandonMute()
+	}
 	q.settle(now)
 }
 
 // BeginHalfClose asks for a FIN once all work is carried out. Receiving goes on
 // until the peer closes its half too.
 //
-// RFC 5041, section 6.2.1: when the ULP closes its half only, DDP goes on
-// receiving. [D33]
+// RFC 5041, Section 6.2.1: "on the receipt of a ULP graceful half-closed teardown
+// request of the DDP Stream, DDP SHOULD keep data reception enabled on the other half
+// of the LLP Stream." [D33]
 func (q *QP) BeginHalfClose(now time.Time) {
-	q.halving = q.halving || q.state == RTS
+	if q.state == RTS {
+		q.halving = true
+		q.endedBy(ErrClosedHere)
+	}
 	q.settle(now)
+}
+
+// endedBy notes which side was the first to close in order.
+func (q *QP) endedBy(side error) {
+	if q.orderly == nil {
+		q.orderly = side
+	}
 }
 
 // Abort ends the connection at once, with a reset.
@@ -42,8 +79,8 @@ func (q *QP) Abort(cause error) {
 }
 
 // Modify carries out a transition that the consumer asks for: from RTS to
-// Closing, Terminate or Error, from Error to Idle, from Idle to Error. To RTS
-// goes Connect.
+// Closing, Terminate or Error, from Error to Idle, from Idle to Error. Connect is what
+// leads to RTS.
 func (q *QP) Modify(now time.Time, to State) error {
 	// "refused while flushing" (RDMA verbs 6.2, Error).
 	if !MayAsk(q.state, to) || to == Idle && q.inFlight {
@@ -55,42 +92,45 @@ func (q *QP) Modify(now time.Time, to State) error {
 	case Terminate:
 		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Reason: "the consumer asked for it"}, nil)
 	case Error:
-		q.abort(errors.New("aborted by the consumer"))
+		q.abort(ErrAborted)
 	case Idle:
-		q.stream = stream{llp: q.llp}
+		q.stream, q.orderly = stream{llp: q.llp}, nil
 		q.setState(Idle)
 	}
 	q.settle(now)
 	return nil
 }
 
-// beginClosing enters Closing. Work or Reads under way make it a bad close; a
-// Ready-to-Receive indication, of which the consumer knows nothing, is waited for.
+// beginClosing enters Closing as the RDMA verbs have it, without draining. Work or
+// Reads under way make it a bad close; a Ready-to-Receive indication, of which the
+// consumer knows nothing, is waited for.
 func (q *QP) beginClosing() {
+	q.endedBy(ErrClosedHere)
 	switch {
-	case !q.sq.empty() || q.irrq.Len() > 0:
+	case q.sq.Len() > 0 || q.irrq.Len() > 0:
 		q.setState(Closing)
 		q.badClose()
 	case q.idle():
 		q.setState(Closing)
 	default:
-		q.draining = true
+		q.strict = true
 	}
 }
 
 // badClose resets a connection on which there was work, or octets still came,
-// when it was being closed (RDMA verbs 6.2, Closing).
+// after Modify to Closing (RDMA verbs 6.2, Closing).
 func (q *QP) badClose() {
 	q.notice(Notice{Kind: NoticeBadClose})
 	q.abort(fmt.Errorf("closed while work was under way: %w", ErrLost))
 }
 
-// PeerClosed reports the peer's FIN.
+// PeerClosed reports the peer's FIN; unread is how many octets came before it that
+// Input did not take.
 //
-// RFC 5041, section 6.2.1: after a half-close "outbound data goes on"; what is
-// queued, the peer's Reads included, is finished before this half is closed.
-// [D32] What can no longer come is an error: the rest of an FPDU, and the
-// responses to our Reads.
+// RFC 5041, Section 6.2.1: "on the receipt of an LLP graceful teardown request of the
+// DDP Stream, DDP SHOULD indicate the half-closed state to the ULP, and continue to
+// process outbound data transfer requests normally." [D32] What can no longer come is
+// an error: the rest of an FPDU or message, and the responses to our Reads.
 func (q *QP) PeerClosed(now time.Time, unread int) {
 	q.peerClosed = true
 	switch {
@@ -102,40 +142,65 @@ func (q *QP) PeerClosed(now time.Time, unread int) {
 	q.settle(now)
 }
 
+// WholeClosed reports that both halves were closed, where the LLP has no others: what
+// the peer may have under way is lost.
+func (q *QP) WholeClosed(now time.Time) {
+	q.peerClosed = true
+	if q.state == RTS {
+		q.setState(Closing)
+	}
+	q.settle(now)
+}
+
 // halfClosed judges a FIN in RTS. A Responder that has heard nothing can never
 // send: with work posted the connection has failed, without it is just over, unless
 // the peer has left because of our answer.
 func (q *QP) halfClosed(unread int) {
-	mute := !q.SendFirst && !q.heard
+	mute := q.awaiting()
 	switch {
 	case unread > 0:
-		q.abort(fmt.Errorf("peer closed in the middle of an FPDU, %d octets into it: %w", unread, ErrLost))
+		q.cutOff(unread)
 	case q.orq.Len() > 0:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed while RDMA Reads were outstanding"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rx.Offset(), Reason: "peer closed while RDMA Reads were outstanding: have both programs agree on the end before either closes"}, nil)
 	case q.partial != [2]bool{}:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "peer closed in the middle of a message"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rx.Offset(), Reason: "peer closed in the middle of a message"}, nil)
 	case mute && q.unlike():
-		q.deserted()
-	case mute && !q.sq.empty():
-		q.abort(fmt.Errorf("peer closed before it sent an FPDU: %w", ErrLost))
+		q.deserted(errors.New(q.difference()))
+	case mute && q.sq.Len() > 0:
+		q.deserted(q.neverSent())
 	default:
+		q.endedBy(ErrPeerClosed)
 		q.notice(Notice{Kind: NoticeHalfClosed})
-		q.draining = q.draining || q.halving || mute || !q.cfg.HalfClose
+		q.flushReceives() // nothing more can come
 	}
+}
+
+// cutOff acts on a FIN inside of an FPDU: the peer is told on our half, if that is open.
+//
+// RFC 5044, Section 8: error code 1, "TCP connection closed, terminated, or lost",
+// which RFC 5040, Section 4.8 has as layer 2, type 0. [Q16] [R08]
+func (q *QP) cutOff(unread int) {
+	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %d octets into it", unread)
+	if !q.mayTransmit() {
+		q.abort(fmt.Errorf("%s: %w", reason, ErrLost))
+		return
+	}
+	q.fail(&Failure{Code: rdmap.CodeMPAClosed, Offset: q.rx.Offset(), Reason: reason, Err: ErrLost}, nil)
 }
 
 // unlike reports startup frames of different revisions: whoever got the later one may
 // not have liked it.
 func (q *QP) unlike() bool { return !q.heard && q.Revision != q.PeerRevision }
 
-// deserted ends a connection that the peer has closed in order before its first FPDU,
-// by all appearance on our answer. There is nobody to send a Terminate to, nor may we
+// deserted ends a connection that the peer has closed in order before its first FPDU:
+// with revisions that differ by all appearance on our answer, and otherwise while work
+// of ours waited for that FPDU. There is nobody to send a Terminate to, nor may we
 // send one: our half is closed as the peer's was.
 //
 // CARRIER, Section 5.2.2: "The Non-permissive IETF RNIC will gracefully close the
 // connection after it reads the incompatible Rev field in the MPA Reply Frame." [N03]
-func (q *QP) deserted() {
-	q.cause = fmt.Errorf("the peer closed the connection before its first FPDU: %w: %s", ErrLost, q.difference())
+func (q *QP) deserted(why error) {
+	q.cause = fmt.Errorf("the peer closed the connection before its first FPDU: %w: %w", ErrLost, why)
 	q.notice(Notice{Kind: NoticeConnectionLost, Err: q.cause})
 	q.setState(Terminate)
 }
@@ -179,18 +244,17 @@ func (q *QP) abort(cause error) {
 	connected := q.state != Idle
 	q.setState(Error)
 	q.flush()
-	q.closeBy, q.nudgeAt = time.Time{}, time.Time{}
 	if connected {
 		q.llp = Reset
 	}
 }
 
-// settle moves on whatever waits for octets to be gone.
+// settle moves on whatever waits for octets to be gone, or for the peer.
 func (q *QP) settle(now time.Time) {
-	switch {
-	case q.state == RTS && q.idle():
-		q.drained()
-	case q.state == Error:
+	switch q.state {
+	case RTS:
+		q.settleRTS(now)
+	case Error:
 		q.flush() // what was in flight when the connection ended
 	}
 	if q.state != Terminate && q.state != Closing {
@@ -203,49 +267,82 @@ func (q *QP) settle(now time.Time) {
 		return
 	}
 	q.flush()
-	if !q.finished {
-		q.finished, q.llp = true, Finish
-	}
+	q.finish()
 	if q.peerClosed {
 		q.end(Drop)
 	}
 }
 
-// drained goes on with a close that waited for the work to be finished.
-func (q *QP) drained() {
+// settleRTS goes on with a close: a FIN when all work is finished, and the end with
+// the peer's.
+func (q *QP) settleRTS(now time.Time) {
+	q.renewDrain(now)
+	q.readsBy = time.Time{}
 	switch {
-	case q.draining:
+	case !q.idle():
+		q.lingerBy, q.quietBy, q.drain.heldBy = time.Time{}, time.Time{}, time.Time{}
+		q.limitReads(now)
+	case q.strict:
 		q.setState(Closing)
-	case q.halving && !q.finished:
+	case q.closing && q.holds(now):
+	case q.closing || q.halving || q.peerClosed && !q.lingers(now):
+		q.finish()
+		q.renewDrain(now)
+	}
+	if q.finished && q.peerClosed {
+		q.setState(Closing)
+	}
+}
+
+// lingers reports whether our half stays open with nothing to send after the peer has
+// closed its own, and starts the time for that.
+func (q *QP) lingers(now time.Time) bool {
+	mute := q.awaiting()
+	switch {
+	case mute || q.cfg.Linger <= 0 && !q.cfg.HalfClose:
+		return false
+	case q.cfg.HalfClose:
+		return true
+	case q.lingerBy.IsZero():
+		q.lingerBy = now.Add(q.cfg.Linger)
+	}
+	return now.Before(q.lingerBy)
+}
+
+// finish has the driver send a FIN, once.
+func (q *QP) finish() {
+	if !q.finished {
 		q.finished, q.llp = true, Finish
+		q.drain.progress()
 	}
 }
 
 // idle reports that nothing is left to send or to wait for: neither work nor
 // Reads of either side, the Ready-to-Receive indication included. That of the
-// peer would be taken for a bad close if it came behind our FIN.
+// peer is waited for: some kernels break where a FIN meets it.
 func (q *QP) idle() bool {
 	owed := q.Role == mpa.RoleResponder && q.PeerToPeer && !q.heard && !q.peerClosed
-	return q.sq.empty() && q.irrq.Len() == 0 && q.orq.Len() == 0 && !q.inFlight && q.rtr == 0 && !owed
+	return q.sq.Len() == 0 && q.irrq.Len() == 0 && q.orq.Len() == 0 && !q.inFlight && q.rtr == 0 && !owed
 }
 
-// end leaves Terminate or Closing: the connection is gone. In Idle all is as
-// before it, and work can be posted for the next.
+// end leaves Terminate or Closing: the connection is gone, and settle flushes what is left.
+// In Idle all is as before it, and work can be posted for the next; but not if requests were given up.
 func (q *QP) end(how LLP) {
-	if q.state == Closing {
+	if q.state == Closing && q.cause == nil {
 		q.notice(Notice{Kind: NoticeCloseComplete})
 		q.stream = stream{Params: q.Params, llp: how}
 		q.setState(Idle)
 		return
 	}
-	q.llp, q.closeBy, q.nudgeAt = how, time.Time{}, time.Time{}
+	q.llp = how
 	q.setState(Error)
-	q.flush()
 }
 
 // closeTimedOut gives up on a peer that does not close its half.
 func (q *QP) closeTimedOut() {
 	switch q.state {
+	case RTS:
+		q.drainTimedOut()
 	case Closing:
 		q.abort(fmt.Errorf("peer did not close its half within %v: %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	case Terminate:

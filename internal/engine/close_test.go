@@ -37,13 +37,16 @@ func TestCloseDrains(t *testing.T) {
 	p.wantLLP()
 	p.send(response(r.STag(), 0, numbered(8)))
 	p.completion(success(0, OpRead, 8), success(1, OpRead, 8), success(2, OpSend, 0))
-	p.wantState(Closing)
+	p.wantState(RTS)
 	p.wantLLP(Finish)
 	p.wantNothing()
 	p.fin()
 	p.wantState(Idle)
 	p.wantLLP(Drop)
-	p.wantNotices(NoticeCloseComplete)
+	p.wantNotices(NoticeHalfClosed, NoticeCloseComplete)
+	if p.Cause() != ErrClosedHere {
+		t.Error(p.Cause())
+	}
 }
 
 // Proves D30: the peer's Reads are answered before the close.
@@ -55,7 +58,7 @@ func TestCloseAnswersReads(t *testing.T) {
 	p.wantState(RTS)
 	b := numbered(4000)
 	p.want(response(5, 0, b[:1430]).more(), response(5, 1430, b[1430:2000]))
-	p.wantEnd(Closing, Finish)
+	p.wantEnd(RTS, Finish)
 	p.wantState(Idle)
 }
 
@@ -71,16 +74,14 @@ func TestCloseWaitsForLLP(t *testing.T) {
 	p.window = -1
 	p.output()
 	p.completion(success(1, OpSend, 0))
-	p.wantState(Closing)
 	p.wantLLP(Finish)
 }
 
-// RDMA verbs, section 6.2: any segment that arrives in Closing is a bad close.
-//
-// Proves D31: octets behind a graceful close end in an abortive one.
+// RDMA verbs, section 6.2: any segment that arrives in Closing, to which Modify leads,
+// is a bad close.
 func TestOctetsInClosing(t *testing.T) {
 	p := initiator(t)
-	p.closeOrderly()
+	p.modify(Closing)
 	p.wantState(Closing)
 	p.wantLLP(Finish)
 	p.input(nil) // nothing is nothing
@@ -98,7 +99,7 @@ func TestOctetsInClosing(t *testing.T) {
 func TestPartOfFPDUInClosing(t *testing.T) {
 	p := initiator(t)
 	p.input([]byte{0, 30, 1})
-	p.closeOrderly()
+	p.modify(Closing)
 	p.wantState(Closing)
 	p.wantLLP(Finish)
 	p.fin()
@@ -106,8 +107,8 @@ func TestPartOfFPDUInClosing(t *testing.T) {
 	p.wantLLP(Reset)
 }
 
-// Proves D31: octets behind the peer's FIN end the connection abortively.
-func TestOctetsBehindFIN(t *testing.T) {
+// Proves D31: octets after the peer's FIN end the connection abortively.
+func TestOctetsAfterFIN(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.HalfClose = true })
 	p.fin()
 	p.wantState(RTS)
@@ -128,13 +129,14 @@ func TestPeerCloses(t *testing.T) {
 	p.fin()
 	p.wantState(RTS)
 	p.wantNotices(NoticeHalfClosed)
+	p.completion(flushed(2, OpReceive)) // which nothing can fill any more
 	p.want(send(1, nil), response(5, 0, numbered(10)))
 	p.wantNothing()
-	p.completion(success(1, OpSend, 0), flushed(2, OpReceive))
+	p.completion(success(1, OpSend, 0))
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	p.wantNotices(NoticeCloseComplete)
-	if p.Cause() != nil {
+	if p.Cause() != ErrPeerClosed {
 		t.Error(p.Cause())
 	}
 }
@@ -158,7 +160,7 @@ func TestHalfCloseByPeer(t *testing.T) {
 }
 
 // A Read that cannot be answered any more must not wait for ever.
-func TestReadBehindFIN(t *testing.T) {
+func TestReadAfterFIN(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		p := initiator(t, func(s *setup) { s.HalfClose = half })
 		p.post(work(1, OpRead)) // posted, and not begun when the FIN comes
@@ -186,7 +188,8 @@ func TestPeerClosesOnReads(t *testing.T) {
 }
 
 // Proves R08, Q16, D08: a close in the middle of an FPDU is a loss, told apart from
-// a graceful end, and one in the middle of a message an error.
+// a graceful end, and the peer is told on our half; a Responder that has heard nothing
+// may not tell it. One in the middle of a message is an error.
 func TestPeerClosesInTheMiddle(t *testing.T) {
 	p := responder(t)
 	p.sendOctets(p.w.Append(nil, send(1, nil).ulpdu())[:11])
@@ -196,6 +199,19 @@ func TestPeerClosesInTheMiddle(t *testing.T) {
 	p.wantNotices(NoticeConnectionLost)
 	if !errors.Is(p.Cause(), ErrLost) {
 		t.Error(p.Cause())
+	}
+
+	p = responder(t)
+	p.send(write(1, 0, nil))
+	p.sendOctets(p.w.Append(nil, send(1, nil).ulpdu())[:11])
+	p.fin()
+	p.want(terminate(rdmap.CodeMPAClosed))
+	p.wantNothing()
+	p.wantState(Error)
+	p.wantLLP(Drop)
+	p.wantNotices(NoticeTerminateSent)
+	if f := p.wantCause(0x2001, false); f.Offset != 20 || !errors.Is(f, ErrLost) {
+		t.Error(f, f.Offset)
 	}
 
 	p = responder(t)
@@ -249,37 +265,30 @@ func TestHalfCloseByUs(t *testing.T) {
 	p.send(write(r.STag(), 0, []byte("abcdef")), send(1, []byte("xyz")))
 	p.completion(success(2, OpSend, 0), success(1, OpReceive, 3))
 	p.wantState(RTS)
+	if p.Cause() != ErrClosedHere {
+		t.Error(p.Cause())
+	}
 	p.fin()
 	p.wantLLP(Drop)
 	p.wantState(Idle)
 }
 
-// What cannot be answered behind our FIN, an error or a Read, resets the
-// connection, and nothing is sent.
-func TestErrorBehindOurFIN(t *testing.T) {
-	for name, f := range map[string]fpdu{
-		"no receive":   send(1, nil),
-		"Read Request": request(1, rdmap.ReadRequest{}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := initiator(t)
-			p.BeginHalfClose(p.clock)
-			p.settle()
-			p.wantLLP(Finish)
-			p.send(f)
-			p.wantNothing()
-			p.wantState(Error)
-			p.wantLLP(Reset)
-			var failure *Failure
-			if !errors.As(p.Cause(), &failure) {
-				t.Error(p.Cause())
-			}
-		})
-	}
+// An error that cannot be answered after our FIN resets the connection, and nothing is
+// sent.
+func TestErrorAfterOurFIN(t *testing.T) {
+	p := initiator(t)
+	p.BeginHalfClose(p.clock)
+	p.settle()
+	p.wantLLP(Finish)
+	p.send(send(1, nil)) // for which there is no receive
+	p.wantNothing()
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantCause(rdmap.Code(0x1202), false)
 }
 
-// Behind our FIN a silent peer is not nudged.
-func TestNoNudgeBehindOurFIN(t *testing.T) {
+// After our FIN a silent peer is not nudged.
+func TestNoNudgeAfterOurFIN(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
 	p.post(work(1, OpSend))
 	p.BeginHalfClose(p.clock)
@@ -287,6 +296,9 @@ func TestNoNudgeBehindOurFIN(t *testing.T) {
 	p.wantNothing()
 	p.advance(time.Hour)
 	p.wantNothing()
+	if got := p.Stats().Nudges; got > 0 {
+		t.Errorf("%d nudges", got)
+	}
 }
 
 // A close that is asked for without a connection does nothing to the next one.
@@ -306,7 +318,7 @@ func TestCloseInIdle(t *testing.T) {
 // Closing and Terminate do not last longer than CloseTimeout.
 func TestCloseTimeout(t *testing.T) {
 	p := initiator(t)
-	p.closeOrderly()
+	p.modify(Closing)
 	p.wantLLP(Finish)
 	p.advance(closeTime - 1)
 	p.wantState(Closing)
@@ -350,9 +362,12 @@ func TestTerminateNotTaken(t *testing.T) {
 // Nor is it sent when the connection is gone.
 func TestTerminateTooLate(t *testing.T) {
 	p := initiator(t)
+	p.receive(1)
 	p.modify(Terminate)
+	p.noCompletion()
 	p.HandleTimeout(p.Deadline())
 	p.settle()
+	p.completion(flushed(1, OpReceive))
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.wantNothing()
@@ -360,6 +375,20 @@ func TestTerminateTooLate(t *testing.T) {
 	p.settle()
 	p.wantLLP()
 	p.wantCause(0, false)
+}
+
+// A connection that is lost before the Terminate was sent leaves no work behind.
+func TestLostBeforeTerminate(t *testing.T) {
+	p := initiator(t)
+	p.receive(1)
+	p.post(work(2, OpSend))
+	p.modify(Terminate)
+	p.noCompletion()
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.wantState(Error)
+	p.wantLLP(Drop)
+	p.completion(flushed(2, OpSend), flushed(1, OpReceive))
 }
 
 // Abort resets the connection and tells why.

@@ -77,8 +77,8 @@ func (s *side) ended() {
 	}
 	s.inOrder("Receive", s.wantRecv, receives)
 	s.inOrder("Send", s.wantSend, withoutUnsignaled(sends, s.wantSend))
-	if bad > 2 || !s.sq.empty() || s.InFlight() {
-		s.Fatalf("%d errors, %d requests left, in flight: %t", bad, s.sq.tail-s.sq.head, s.InFlight())
+	if bad > 2 || s.sq.Len() > 0 || s.InFlight() {
+		s.Fatalf("%d errors, %d requests left, in flight: %t", bad, s.sq.Len(), s.InFlight())
 	}
 }
 
@@ -106,9 +106,9 @@ func (s *side) inOrder(queue string, want, got []Completion) {
 		if c.ID != want[i].ID || c.Op != want[i].Op {
 			s.Fatalf("%s Queue: completion %d is of %d, want %d", queue, i, c.ID, want[i].ID)
 		}
-		// A local invalidation may be done before what it waited behind is flushed.
+		// A local invalidation may be done before what it waited for is flushed.
 		if failed && c.Status == StatusSuccess && c.Op != OpLocalInvalidate {
-			s.Fatalf("%s Queue: %d succeeds behind a failure", queue, c.ID)
+			s.Fatalf("%s Queue: %d succeeds after a failure", queue, c.ID)
 		}
 		failed = failed || c.Status != StatusSuccess
 	}
@@ -149,7 +149,7 @@ func TestAnyEnd(t *testing.T) {
 		for _, s := range []*side{a, b} {
 			if s.State() == RTS { // only a peer that says nothing holds up an orderly close
 				if !p.ab.lost {
-					t.Fatalf("stands still: %d requests, %d and %d Reads, in flight: %t", s.sq.tail-s.sq.head, s.orq.Len(), s.irrq.Len(), s.InFlight())
+					t.Fatalf("stands still: %d requests, %d and %d Reads, in flight: %t", s.sq.Len(), s.orq.Len(), s.irrq.Len(), s.InFlight())
 				}
 				s.Abort(errReset)
 				s.settle()
@@ -163,7 +163,7 @@ func TestAnyEnd(t *testing.T) {
 	})
 }
 
-// flushIdle ends what was posted in Idle, behind a close.
+// flushIdle ends what was posted in Idle, after a close.
 func (s *side) flushIdle(p *pair) {
 	if s.State() == Idle {
 		s.ask(p, Error)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
@@ -16,8 +17,8 @@ const (
 	NoticeTerminateReceived                   // Err is a *Failure
 	NoticeTerminateSent                       // Err is a *Failure
 	NoticeConnectionLost                      // Err
-	NoticeBadClose                            // work was under way when the connection closed
-	NoticeHalfClosed                          // the peer has closed its half; what is queued is finished
+	NoticeBadClose                            // work was under way, or came, after Modify to Closing
+	NoticeHalfClosed                          // the peer has closed its half; ours goes on
 	NoticeCloseComplete
 	NoticeNudge // a zero-length RDMA Write was sent to wake up the peer
 )
@@ -29,14 +30,17 @@ type Notice struct {
 	Err      error
 }
 
-func (q *QP) notice(n Notice) { q.notices = append(q.notices, n) }
+func (q *QP) notice(n Notice) {
+	if q.notices.items == nil {
+		q.notices.items = make([]Notice, 0, leastBatch) // as many as a connection mostly has
+	}
+	q.notices.add(n)
+}
 
 // Drain hands over the completions and notices since the last call, in order.
 // The slices are valid until the next call of any method.
 func (q *QP) Drain() ([]Completion, []Notice) {
-	d, n := q.done, q.notices
-	q.done, q.notices = q.done[:0], q.notices[:0]
-	return d, n
+	return q.done.drain(), q.notices.drain()
 }
 
 // A Trace describes one FPDU that was sent or received.
@@ -51,17 +55,20 @@ type Trace struct {
 
 // Stats counts what the QP did. Octets are those of ULP payload.
 type Stats struct {
-	SentMessages   [16]uint64 // by RDMAP opcode
-	SentOctets     [16]uint64
-	RecvMessages   [16]uint64
+	SentMessages   [8]uint64 // by RDMAP opcode, of which RFC 5040 has eight
+	SentOctets     [8]uint64
+	RecvMessages   [16]uint64 // and the peer may try others
 	RecvOctets     [16]uint64
 	SentFPDUs      uint64
 	RecvFPDUs      uint64
 	SentStream     uint64 // octets of TCP payload in Full Operation
 	RecvStream     uint64
+	Writes         uint64 // to the LLP
+	AlignedWrites  uint64 // of them, those whose FPDUs lie within TCP segments
 	TerminatesSent map[rdmap.Code]uint64
 	TerminatesRecv map[rdmap.Code]uint64
 	Nudges         uint64
+	Held           uint64 // requests posted while the Initiator's first FPDU was awaited
 	Odd            Oddities
 }
 
@@ -73,22 +80,55 @@ type Oddities struct {
 	Early    uint64 // first messages of a Responder that had not received one
 	Empty    uint64 // segments that carry nothing: of Writes, or in the middle of Sends
 	Disorder uint64 // segments of Sends that did not go on where the last one ended
+	Late     uint64 // Read Requests that came too late in a close to be answered
+}
+
+// Add adds the counters of another QP.
+func (s *Stats) Add(o *Stats) {
+	for op := range o.SentMessages {
+		s.SentMessages[op] += o.SentMessages[op]
+		s.SentOctets[op] += o.SentOctets[op]
+	}
+	for op := range o.RecvMessages {
+		s.RecvMessages[op] += o.RecvMessages[op]
+		s.RecvOctets[op] += o.RecvOctets[op]
+	}
+	s.SentFPDUs += o.SentFPDUs
+	s.RecvFPDUs += o.RecvFPDUs
+	s.SentStream += o.SentStream
+	s.RecvStream += o.RecvStream
+	s.Writes += o.Writes
+	s.AlignedWrites += o.AlignedWrites
+	addCounts(&s.TerminatesSent, o.TerminatesSent)
+	addCounts(&s.TerminatesRecv, o.TerminatesRecv)
+	s.Nudges += o.Nudges
+	s.Held += o.Held
+	s.Odd.add(&o.Odd)
+}
+
+func (o *Oddities) add(p *Oddities) {
+	o.NotRTR += p.NotRTR
+	o.Early += p.Early
+	o.Empty += p.Empty
+	o.Disorder += p.Disorder
+	o.Late += p.Late
+}
+
+func addCounts(dst *map[rdmap.Code]uint64, src map[rdmap.Code]uint64) {
+	for c, n := range src {
+		if *dst == nil {
+			*dst = make(map[rdmap.Code]uint64)
+		}
+		(*dst)[c] += n
+	}
 }
 
 // Stats returns a copy of the counters.
 func (q *QP) Stats() Stats {
 	s := q.stats
-	s.TerminatesSent = copyCounts(s.TerminatesSent)
-	s.TerminatesRecv = copyCounts(s.TerminatesRecv)
+	s.TerminatesSent = maps.Clone(s.TerminatesSent)
+	s.TerminatesRecv = maps.Clone(s.TerminatesRecv)
 	return s
-}
-
-func copyCounts(m map[rdmap.Code]uint64) map[rdmap.Code]uint64 {
-	c := make(map[rdmap.Code]uint64, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
 }
 
 func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
@@ -98,23 +138,23 @@ func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
 	(*m)[c]++
 }
 
-func (q *QP) traceReceived(f mpa.FPDU, s *ddp.Segment) {
+func (q *QP) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 	_, op := rdmap.ParseControl(s.RsvdULP)
-	q.stats.RecvOctets[op&15] += uint64(len(s.Payload))
+	q.stats.RecvOctets[op&15] += uint64(s.PayloadLen())
 	if s.Last {
 		q.stats.RecvMessages[op&15]++
 	}
 	if q.cfg.Trace != nil {
-		q.cfg.Trace(Trace{Offset: f.Offset, Size: f.Size, Header: s.Header, Op: op, Payload: len(s.Payload)})
+		q.cfg.Trace(Trace{Offset: f.Offset, Size: f.Size, Header: s.Header, Op: op, Payload: s.PayloadLen()})
 	}
 }
 
 func (q *QP) traceSent(offset uint64, h *ddp.Header, payload int) {
 	_, op := rdmap.ParseControl(h.RsvdULP)
 	q.stats.SentFPDUs++
-	q.stats.SentOctets[op&15] += uint64(payload)
+	q.stats.SentOctets[op&7] += uint64(payload)
 	if h.Last {
-		q.stats.SentMessages[op&15]++
+		q.stats.SentMessages[op&7]++
 	}
 	if q.cfg.Trace != nil {
 		q.cfg.Trace(Trace{Sent: true, Offset: offset, Size: int(q.tx.Offset() - offset), Header: *h, Op: op, Payload: payload})
@@ -123,21 +163,23 @@ func (q *QP) traceSent(offset uint64, h *ddp.Header, payload int) {
 
 // Deadline returns when HandleTimeout wants to be called; zero: never.
 func (q *QP) Deadline() time.Time {
-	switch {
-	case q.closeBy.IsZero():
-		return q.nudgeAt
-	case q.nudgeAt.IsZero() || q.closeBy.Before(q.nudgeAt):
-		return q.closeBy
-	}
-	return q.nudgeAt
+	at := earlier(earlier(earlier(q.closeBy, q.nudgeAt), q.lingerBy), q.sendBy)
+	return earlier(earlier(earlier(at, q.quietBy), q.readsBy), q.SendFrom)
 }
 
 // HandleTimeout acts on deadlines that have passed.
 func (q *QP) HandleTimeout(now time.Time) {
+	if !q.SendFrom.IsZero() && !now.Before(q.SendFrom) {
+		q.sendEarly()
+	}
 	if !q.nudgeAt.IsZero() && !now.Before(q.nudgeAt) {
 		q.nudge(now)
 	}
 	if !q.closeBy.IsZero() && !now.Before(q.closeBy) {
 		q.closeTimedOut()
 	}
+	if !q.sendBy.IsZero() && !now.Before(q.sendBy) {
+		q.sendTimedOut()
+	}
+	q.settle(now) // which looks at the other times itself
 }

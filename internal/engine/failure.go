@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -23,7 +22,7 @@ type Failure struct {
 	Err    error        // the layer's own error
 }
 
-// Error says who found what, where.
+// Error says what was found, by whom and where.
 func (f *Failure) Error() string {
 	who := "found here"
 	if f.Peer {
@@ -31,7 +30,7 @@ func (f *Failure) Error() string {
 	}
 	s := fmt.Sprintf("%v, %s", f.Code, who)
 	if f.HasOp {
-		s += fmt.Sprintf(", in a %v", f.Op)
+		s += ", in " + withArticle(f.Op)
 	}
 	if !f.Peer {
 		s += fmt.Sprintf(" at stream offset %d", f.Offset)
@@ -42,25 +41,50 @@ func (f *Failure) Error() string {
 	return s
 }
 
+// withArticle names the message as in "a Send" and "an RDMA Write".
+func withArticle(o rdmap.Opcode) string {
+	switch o {
+	case rdmap.OpSend, rdmap.OpSendInvalidate, rdmap.OpSendSE, rdmap.OpSendSEInvalidate, rdmap.OpTerminate:
+		return "a " + o.String()
+	}
+	return "an " + o.String()
+}
+
 // Unwrap returns the layer's own error.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Codes for a refused access, by what was attempted.
+// Codes for a refused access, by what was attempted. DDP has one code for an STag
+// of another Protection Domain and for missing rights.
 var (
 	placeCodes = [...]rdmap.Code{
-		memory.InvalidSTag:  rdmap.Code(ddp.CodeInvalidSTag),
-		memory.Bounds:       rdmap.Code(ddp.CodeBaseOrBounds),
-		memory.AccessRights: rdmap.Code(ddp.CodeSTagNotAssociated),
-		memory.Association:  rdmap.Code(ddp.CodeSTagNotAssociated),
-		memory.Wrap:         rdmap.Code(ddp.CodeTOWrap),
+		memory.InvalidSTag:   rdmap.Code(ddp.CodeInvalidSTag),
+		memory.Invalidated:   rdmap.Code(ddp.CodeInvalidSTag),
+		memory.Bounds:        rdmap.Code(ddp.CodeBaseOrBounds),
+		memory.NoRemoteWrite: rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.NoLocalWrite:  rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.OtherDomain:   rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.OtherStream:   rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.Wrap:          rdmap.Code(ddp.CodeTOWrap),
 	}
 	readCodes = [...]rdmap.Code{
-		memory.InvalidSTag:      rdmap.CodeInvalidSTag,
-		memory.Bounds:           rdmap.CodeBaseOrBounds,
-		memory.AccessRights:     rdmap.CodeAccessRights,
-		memory.Association:      rdmap.CodeSTagNotAssociated,
-		memory.Wrap:             rdmap.CodeTOWrap,
-		memory.NotInvalidatable: rdmap.CodeProtectionCannotInvalidate,
+		memory.InvalidSTag:  rdmap.CodeInvalidSTag,
+		memory.Invalidated:  rdmap.CodeInvalidSTag,
+		memory.Bounds:       rdmap.CodeBaseOrBounds,
+		memory.NoRemoteRead: rdmap.CodeAccessRights,
+		memory.OtherDomain:  rdmap.CodeSTagNotAssociated,
+		memory.OtherStream:  rdmap.CodeSTagNotAssociated,
+		memory.Wrap:         rdmap.CodeTOWrap,
+	}
+	// RFC 5040, section 5.3: an STag "not associated with the RDMAP Stream" is
+	// reported as one that cannot be invalidated. [P35]
+	invalidateCodes = [...]rdmap.Code{
+		memory.InvalidSTag:  rdmap.CodeInvalidSTag,
+		memory.Invalidated:  rdmap.CodeInvalidSTag,
+		memory.OtherDomain:  rdmap.CodeProtectionCannotInvalidate,
+		memory.OtherStream:  rdmap.CodeProtectionCannotInvalidate,
+		memory.NeverOffered: rdmap.CodeAccessRights,
+		memory.NotOffered:   rdmap.CodeProtectionCannotInvalidate,
+		memory.Shared:       rdmap.CodeProtectionCannotInvalidate,
 	}
 )
 
@@ -81,15 +105,14 @@ func (q *QP) fail(f *Failure, seg *ddp.Segment) {
 
 func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
 	q.cause = f
-	q.nudgeAt = time.Time{}
 	// RDMA verbs 6.2: when "the Terminate cannot be sent", as our half is closed,
 	// the connection is reset.
 	if q.finished {
 		q.abort(f)
 		return
 	}
-	// RFC 5044, section 7.1.2: the Responder sends nothing before it "received
-	// and validated" an FPDU, not even a Terminate. [Q11]
+	// RFC 5044, section 7.1.2: the Responder MUST "receive and validate at least one
+	// FPDU" before it sends any, be it a Terminate. [Q11]
 	if q.mayTransmit() {
 		q.term = t
 		count(&q.stats.TerminatesSent, f.Code)
@@ -137,14 +160,14 @@ func (q *QP) workError(e *sendEntry, s Status, reason string) {
 // localStatus is what the consumer's own work completes with when its memory
 // does not allow it.
 func localStatus(f memory.Fault) Status {
-	if f == memory.AccessRights {
+	if f == memory.NoLocalWrite {
 		return StatusLocalAccess
 	}
 	return StatusLocalProtection
 }
 
 func writeReason(s *ddp.Segment, f memory.Fault) string {
-	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, len(s.Payload), s.TO, s.STag)
+	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, s.PayloadLen(), s.TO, s.STag)
 }
 
 func invalidateReason(stag uint32, f memory.Fault) string {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -57,7 +57,7 @@ var damages = []damage{
 	{"pad not zero, CRC as for zeros", true, func(b []byte) { b[len(b)-5] = 1 }, false},
 	{"pad not zero, CRC right", true, func(b []byte) {
 		b[len(b)-5] = 1
-		copy(b[len(b)-4:], mpa.AppendCRC(nil, mpa.CRC32C(0, b[:len(b)-4])))
+		copy(b[len(b)-4:], layout.AppendCRC(nil, layout.CRC32C(0, b[:len(b)-4])))
 	}, true},
 	{"CRC not zero, and not in use", false, func(b []byte) { b[len(b)-1] = 1 }, true},
 	{"pad not zero, CRC not in use", false, func(b []byte) { b[len(b)-5] = 1 }, true},
@@ -123,7 +123,7 @@ func TestMarkerError(t *testing.T) {
 	b = p.w.Append(nil, send(2, numbered(600)).ulpdu())
 	at := 512 - 28 // the first FPDU has a marker in front
 	b[at+3] ^= 8
-	copy(b[len(b)-4:], mpa.AppendCRC(nil, mpa.CRC32C(0, b[:len(b)-4])))
+	copy(b[len(b)-4:], layout.AppendCRC(nil, layout.CRC32C(0, b[:len(b)-4])))
 	p.sendOctets(b)
 	p.wantTerminate(terminate(rdmap.CodeMPAMarker))
 }
@@ -184,7 +184,7 @@ func TestResponderMaySend(t *testing.T) {
 
 // Proves D04, R06: FPDUs of any size, one or several in a delivery, each once.
 func TestFPDUSizes(t *testing.T) {
-	for _, n := range []int{1, 1426, 1430, 4100, 4101, 4102, 4103, 4120, 16 << 10, mpa.MaxMULPDU - 14, mpa.MaxULPDULength - 14} {
+	for _, n := range []int{1, 1426, 1430, 4100, 4101, 4102, 4103, 4120, 16 << 10, layout.MaxMULPDU - 14, layout.MaxULPDULength - 14} {
 		for _, marked := range []bool{false, true} {
 			p := responder(t, func(s *setup) { s.MarkersReceive = marked })
 			buf := make([]byte, 2*n)

@@ -7,11 +7,12 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A fort is a QP whose memory is known octet by octet.
-type fort struct {
+// A secretive peer has a QP whose memory is known octet by octet.
+type secretive struct {
 	*peer
 	buf      []byte // secrets everywhere but in the regions
 	readable *memory.Region
@@ -21,9 +22,9 @@ type fort struct {
 
 const secret, public = 0xee, 0x11
 
-// The regions of a fort: 100 octets each, and 100 of secrets around them.
-func newFort(t *testing.T, s *setup) *fort {
-	f := &fort{peer: &peer{clock: epoch}, buf: bytes.Repeat([]byte{secret}, 700)}
+// newSecretive registers regions of 100 octets, with 100 octets of secrets around each.
+func newSecretive(t *testing.T, s *setup) *secretive {
+	f := &secretive{peer: &peer{clock: epoch}, buf: bytes.Repeat([]byte{secret}, 700)}
 	copy(f.buf[100:200], bytes.Repeat([]byte{public}, 100))
 	f.host = newHost(t, &f.clock, s)
 	f.readable = f.region(f.buf[100:200], memory.RemoteRead)
@@ -38,7 +39,7 @@ func newFort(t *testing.T, s *setup) *fort {
 }
 
 // check expects secrets to be where they were, and none of them sent.
-func (f *fort) check() {
+func (f *secretive) check() {
 	f.Helper()
 	for i, b := range f.buf {
 		outside := i < 300 || i >= 400 && i < 500 || i >= 600
@@ -56,14 +57,14 @@ func (f *fort) check() {
 			f.Fatalf("sent % x", s.Payload)
 		}
 	}
-	if f.irrq.Len() > 4 || len(f.notices) > 8 || len(f.done) > 5 || len(f.unread) > mpa.MaxFPDU {
+	if f.irrq.Len() > 4 || len(f.notices) > 8 || len(f.done) > 5 || len(f.unread) > layout.MaxFPDU {
 		f.Fatalf("keeps %d Reads, %d notices, %d completions, %d octets", f.irrq.Len(), len(f.notices), len(f.done), len(f.unread))
 	}
 }
 
-// aim puts the STags of the fort where an input has small numbers, so that it gets
+// aim puts the STags of the regions where an input has small numbers, so that it gets
 // past the first check.
-func (f *fort) aim(ulpdu []byte) {
+func (f *secretive) aim(ulpdu []byte) {
 	regions := []*memory.Region{f.readable, f.writable, f.receives}
 	replace := func(b []byte) {
 		if len(b) >= 4 && b[0] == 0 && b[1] == 0 && b[2] == 0 && int(b[3]) < len(regions) {
@@ -93,7 +94,7 @@ func FuzzInput(f *testing.F) {
 		s := newSetup(mpa.RoleResponder)
 		s.MarkersReceive, s.CRC = mode&1 != 0, mode&2 != 0
 		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
-		x := newFort(t, s)
+		x := newSecretive(t, s)
 		if mode&4 == 0 {
 			for ; len(data) > 0 && x.State() == RTS; data = data[min(37, len(data)):] {
 				x.input(data[:min(37, len(data))])
@@ -113,7 +114,7 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// fuzzSeeds are legal and illegal segments, each behind its length.
+// fuzzSeeds are legal and illegal segments, each after its length.
 func fuzzSeeds() [][]byte {
 	read := request(1, rdmap.ReadRequest{SinkSTag: 5, Size: 100})
 	fs := []fpdu{

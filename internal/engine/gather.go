@@ -1,23 +1,35 @@
 package engine
 
-// A Gather is the scratch memory of one gathered write: headers, pads, CRCs
-// and copied payload stand in its arena, other payload stays where it is.
+import (
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
+// A Gather holds the octets of one write to the LLP: whole FPDUs, one after the
+// other. Payload is copied into it from the memory that a request names, and what is summed
+// is the copy: whatever becomes of that memory meanwhile, what is sent is what was read,
+// and its CRC is right.
+//
+// A QP uses one at a time, as long as the LLP has not taken all of it: that is what
+// a peer that does not read can make us hold, GatherArena octets.
 type Gather struct {
 	arena []byte
+	tx    *mpa.Writer // of the FPDU that is being built
+	sent  int         // octets of the arena that the LLP has taken
 	vec   [][]byte
-	first int // slices before first have been sent
-	mark  int // arena octets before mark are in vec already
-	total int // octets in all
+	drain bool // some of it is what a close waits for
+
+	segments // which TCP is to cut it into
 }
 
-// Sizes of a Gather.
+// Sizes of a Gather, in octets.
 const (
-	// GatherArena is the arena of a Gather in octets: enough for any FPDU to be
-	// copied, with its payload loaded beside it.
-	GatherArena  = 256 << 10
-	gatherOctets = 128 << 10 // a Gather is full at this many octets
-	gatherVecs   = 256       // or at this many slices
-	copyBelow    = 1 << 10   // shorter payload is copied rather than referenced
+	// GatherArena is the arena of a Gather: enough for the largest FPDU after
+	// gatherOctets.
+	GatherArena  = 136 << 10
+	gatherOctets = 64 << 10 // a Gather is full at this many octets: they are in the processor's cache when they are sent
+
+	_ = uint(GatherArena - gatherOctets - layout.MaxFPDU) // one that is not full has room for any FPDU
 )
 
 // NewGather returns an empty Gather.
@@ -25,39 +37,37 @@ func NewGather() *Gather {
 	return &Gather{arena: make([]byte, 0, GatherArena)}
 }
 
-func (g *Gather) reset() {
-	clear(g.vec)
-	g.arena, g.vec, g.first, g.mark, g.total = g.arena[:0], g.vec[:0], 0, 0, 0
+func (g *Gather) reset(emss, record int) {
+	g.arena, g.sent, g.drain = g.arena[:0], 0, false
+	g.segments = segments{emss: emss, record: record, ends: g.ends[:0]}
 }
 
-func (g *Gather) room() int { return cap(g.arena) - len(g.arena) }
-
-func (g *Gather) full() bool { return g.total >= gatherOctets || len(g.vec) >= gatherVecs }
-
-// refer adds p where it stands, behind what the arena holds so far.
-func (g *Gather) refer(p []byte) {
-	g.seal()
-	g.vec = append(g.vec, p)
+func (g *Gather) full() bool {
+	return len(g.arena) >= gatherOctets || g.segments.full(len(g.arena))
 }
 
-// seal makes the arena's new octets a part of the vector.
-func (g *Gather) seal() {
-	if g.mark < len(g.arena) {
-		g.vec = append(g.vec, g.arena[g.mark:])
-		g.mark = len(g.arena)
+// Take appends octets of a ULPDU to the FPDU that is being built: they are copied and
+// summed, in one pass where there are no markers.
+func (g *Gather) Take(p []byte) { g.arena = g.tx.Payload(g.arena, p) }
+
+// left returns what is still to be sent: a slice for each record, none if it is all sent.
+func (g *Gather) left() [][]byte {
+	g.vec = g.vec[:0]
+	from := g.sent
+	for _, end := range g.ends {
+		if end > from {
+			g.vec = append(g.vec, g.arena[from:end])
+			from = end
+		}
 	}
+	if from < len(g.arena) {
+		g.vec = append(g.vec, g.arena[from:])
+	}
+	return g.vec
 }
 
-// left returns what is still to be sent.
-func (g *Gather) left() [][]byte { return g.vec[g.first:] }
+// empty reports whether nothing is left to be sent.
+func (g *Gather) empty() bool { return g.sent == len(g.arena) }
 
 // advance drops n octets from the front of what is left.
-func (g *Gather) advance(n int) {
-	for g.first < len(g.vec) && n >= len(g.vec[g.first]) {
-		n -= len(g.vec[g.first])
-		g.first++
-	}
-	if n > 0 {
-		g.vec[g.first] = g.vec[g.first][n:]
-	}
-}
+func (g *Gather) advance(n int) { g.sent += n }

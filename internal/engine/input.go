@@ -8,15 +8,19 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // Input takes octets of the stream, from the first that was not yet consumed,
 // and returns how many it consumed; the rest is to be given again with more
-// behind it. b is scratch space: markers are taken out of it in place.
+// after it. b is scratch space: markers are taken out of it in place.
 func (q *QP) Input(now time.Time, b []byte) int {
+	q.drain.early = q.closing && now.Before(q.drain.earlyBy)
+	q.stirred()
 	n := q.input(b)
 	q.stats.RecvStream += uint64(n)
+	q.watchSend(now)
 	q.settle(now)
 	return n
 }
@@ -24,7 +28,7 @@ func (q *QP) Input(now time.Time, b []byte) int {
 func (q *QP) input(b []byte) int {
 	used := 0
 	for used < len(b) && q.receiving() {
-		f, n, err := q.rx.Next(b[used:])
+		f, n, err := q.rx.NextContent(b[used:])
 		if err != nil {
 			q.readerError(err)
 			break
@@ -41,8 +45,8 @@ func (q *QP) input(b []byte) int {
 	return len(b)
 }
 
-// receiving reports whether arriving octets still mean anything. What comes
-// while the QP is Closing does not belong there: see settle.
+// receiving reports whether arriving octets still mean anything. In Closing, which
+// Modify leads to, there must be none.
 func (q *QP) receiving() bool {
 	switch {
 	case q.state == Closing:
@@ -51,7 +55,7 @@ func (q *QP) receiving() bool {
 		// RFC 5041, section 6.2.1: "any further data received after the request is
 		// considered an error and MUST cause the DDP Stream to be abortively torn
 		// down." [D31]
-		q.abort(fmt.Errorf("octets came behind the peer's FIN: %w", ErrLost))
+		q.abort(fmt.Errorf("octets came after the peer's FIN: %w", ErrLost))
 	}
 	return q.state == RTS
 }
@@ -70,13 +74,17 @@ func (q *QP) readerError(err error) {
 func (q *QP) onFPDU(f *mpa.FPDU) {
 	first := !q.heard
 	q.heard = true
-	q.nudgeAt = time.Time{}
-	s, err := ddp.Parse(f.ULPDU)
+	q.nudgeAt, q.SendFrom = time.Time{}, time.Time{}
+	b, apart := q.ulpdu(f)
+	s, err := ddp.Parse(b)
 	if err != nil {
 		q.fail(&Failure{Code: rdmap.CodeDDPLocalCatastrophic, Offset: f.Offset, Reason: err.Error(), Err: err}, nil)
 		return
 	}
-	q.traceReceived(*f, &s)
+	if apart {
+		s.Payload, s.Apart = nil, f.Content.Len()-len(s.Raw)
+	}
+	q.traceReceived(f, &s)
 	if err := ddp.CheckVersion(&s.Header, q.DDPVersion); err != nil {
 		q.segmentError(f, &s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
 		return
@@ -91,13 +99,43 @@ func (q *QP) onFPDU(f *mpa.FPDU) {
 	q.dispatch(f, &s)
 }
 
+// apartFrom is the length in octets from which a ULPDU whose payload is to be placed stays
+// apart: between the markers, from where it is placed at once. Others are moved together.
+const apartFrom = 4096
+
+// ulpdu returns the ULPDU of an FPDU, or only its header if its payload stays apart.
+func (q *QP) ulpdu(f *mpa.FPDU) (b []byte, apart bool) {
+	if !f.Content.Whole() && f.Content.Len() >= apartFrom && q.placeable(f) {
+		return q.rxHeader[:], true
+	}
+	return f.Content.Squeeze(), false
+}
+
+// placeable reads the header of a segment to rxHeader, and reports whether the segment is
+// of a message that has payload to be placed.
+func (q *QP) placeable(f *mpa.FPDU) bool {
+	f.Content.CopyTo(q.rxHeader[:])
+	s, err := ddp.Parse(q.rxHeader[:])
+	info, known := rdmap.OpcodeOf(&s.Header).Info()
+	return err == nil && known && info.Payload
+}
+
+// payload is what of a segment is to be placed.
+func payload(f *mpa.FPDU, s *ddp.Segment) layout.Content {
+	if s.Apart == 0 {
+		return layout.Plain(s.Payload)
+	}
+	_, p := f.Content.Cut(len(s.Raw))
+	return p
+}
+
 // segmentError ends the connection over a received segment.
 func (q *QP) segmentError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	q.fail(&Failure{Code: err.Code, Offset: f.Offset, Reason: err.Field + ": " + err.Reason, Err: err}, s)
 }
 
 // refused ends the connection over a segment that no message of RDMAP has. A
-// Terminate of the wrong form is a Terminate all the same: it is surfaced as
+// Terminate of the wrong form still is a Terminate: it is surfaced as
 // invalid (RFC 5040, section 5.4) and not answered with another. [P36]
 func (q *QP) refused(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	if err.Op == rdmap.OpTerminate && err.Code == rdmap.CodeCatastrophicStream {
@@ -130,7 +168,12 @@ func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 	if q.Role != mpa.RoleResponder {
 		return q.tooEarly(f, s)
 	}
-	kind := rtrKind(s)
+	// RFC 6581, section 9.2: an Initiator that cannot use the connection sends a
+	// Terminate in place of its RTR indication. [E10]
+	if rdmap.OpcodeOf(&s.Header) == rdmap.OpTerminate {
+		return false
+	}
+	kind := mpa.RTROf(rdmap.ZeroLength(s))
 	if q.PeerToPeer && kind&q.RTR == 0 {
 		q.stats.Odd.NotRTR++
 		if q.cfg.StrictRTR {
@@ -150,7 +193,7 @@ func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 }
 
 // tooEarly judges a Responder that sends before it can have received anything.
-// siw does, and it does no harm; the consumer may want to know it all the same. A
+// siw does, and it does no harm, but the consumer may want to know. A
 // Responder that got an Rtr frame may. [T03]
 func (q *QP) tooEarly(f *mpa.FPDU, s *ddp.Segment) bool {
 	if q.tx.Offset() > 0 || q.Dialect == mpa.DialectRtr {
@@ -164,7 +207,7 @@ func (q *QP) tooEarly(f *mpa.FPDU, s *ddp.Segment) bool {
 }
 
 // readWithoutIRD takes a zero-length Read as first message although no Reads
-// were agreed on: it is an RTR indication, which some RNICs send even unagreed.
+// were agreed on: it is an RTR indication, which some RNICs send without agreement.
 func (q *QP) readWithoutIRD(f *mpa.FPDU, s *ddp.Segment) {
 	q.irrq.SetLimit(1)
 	q.onReadRequest(f, s)
@@ -181,31 +224,16 @@ func (q *QP) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
 	queue.Place(s)
 }
 
-// rtrKind tells which RTR indication a segment can be: none for most.
-func rtrKind(s *ddp.Segment) mpa.RTR {
-	switch op := rdmap.OpcodeOf(&s.Header); {
-	case op == rdmap.OpReadRequest:
-		if r, err := rdmap.ParseReadRequest(s.Payload); err == nil && r.Size == 0 {
-			return mpa.RTRRead
-		}
-	case !s.Last || len(s.Payload) > 0:
-	case op == rdmap.OpSend:
-		return mpa.RTRSend
-	case op == rdmap.OpWrite:
-		return mpa.RTRWrite
-	}
-	return 0
-}
-
 // onWrite places a segment of an RDMA Write. It is never delivered: nothing
 // tells the consumer (RFC 5040, section 5.1).
 func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
-	if fault := q.cfg.Memory.Place(s.STag, s.TO, s.Payload); fault != memory.None {
+	if fault := q.cfg.Memory.Place(s.STag, s.TO, payload(f, s)); fault != memory.None {
 		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: writeReason(s, fault)}, s)
 		return
 	}
 	q.partial[partialWrite] = !s.Last
-	if len(s.Payload) == 0 {
+	q.drain.drained(s.PayloadLen())
+	if s.PayloadLen() == 0 {
 		q.stats.Odd.Empty++
 	}
 }
@@ -224,12 +252,13 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 		q.receiveError(f, s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
 		return
 	}
-	if fault := q.scatter(uint64(s.MO), s.Payload); fault != memory.None {
+	if fault := q.scatter(uint64(s.MO), payload(f, s)); fault != memory.None {
 		q.completeReceive(Completion{Status: localStatus(fault)})
-		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of a receive: " + fault.String()}, nil)
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String()}, nil)
 		return
 	}
 	q.partial[partialSend] = !s.Last
+	q.drain.drained(s.PayloadLen())
 	q.countOdd(s, uint64(s.MO) != queue.Placed())
 	if length, delivered := queue.Place(s); delivered {
 		q.delivered(f, s, length)
@@ -241,7 +270,7 @@ func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
 	if disorder {
 		q.stats.Odd.Disorder++
 	}
-	if len(s.Payload) == 0 && !s.Last {
+	if s.PayloadLen() == 0 && !s.Last {
 		q.stats.Odd.Empty++
 	}
 }
@@ -266,22 +295,25 @@ func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	if err.Code == rdmap.CodeDDPMessageTooLong {
 		q.completeReceive(Completion{Status: StatusLocalLength})
 	}
+	if err.Code == rdmap.CodeDDPInvalidMSNNoBuffer {
+		err.Reason += ": " + q.recv.Refusal()
+	}
 	q.segmentError(f, s, err)
 }
 
 // scatter copies payload to the octets of the receive from offset mo on.
-func (q *QP) scatter(mo uint64, p []byte) memory.Fault {
+func (q *QP) scatter(mo uint64, p layout.Content) memory.Fault {
 	for i := range q.current.SGL[:q.current.NumSGE] {
 		s := &q.current.SGL[i]
 		if mo >= uint64(s.Length) {
 			mo -= uint64(s.Length)
 			continue
 		}
-		n := min(len(p), s.Length-int(mo))
-		if f := s.Region.LocalPlace(q.cfg.Memory.PD, s.Offset+int(mo), p[:n]); f != memory.None {
+		front, rest := p.Cut(min(p.Len(), s.Length-int(mo)))
+		if f := q.cfg.Memory.LocalPlace(s.Region, s.Offset+int(mo), front); f != memory.None {
 			return f
 		}
-		p, mo = p[n:], 0
+		p, mo = rest, 0
 	}
 	return memory.None
 }
@@ -296,10 +328,11 @@ func (q *QP) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
 	if stag, ok := rdmap.InvalidateSTag(&s.Header); ok {
 		if fault := q.cfg.Memory.Invalidate(stag); fault != memory.None {
 			q.completeReceive(Completion{Status: StatusRemoteInvalidate, Invalidated: stag})
-			q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: invalidateReason(stag, fault)}, s)
+			q.fail(&Failure{Code: invalidateCodes[fault], Offset: f.Offset, Reason: invalidateReason(stag, fault)}, s)
 			return
 		}
 		c.Invalidated, c.HasInvalid = stag, true
 	}
+	q.drain.progress()
 	q.completeReceive(c)
 }

@@ -23,7 +23,7 @@ func TestFourSends(t *testing.T) {
 		for _, n := range []int{0, 1, 3000} {
 			p := newPair(t)
 			rd := p.b.region(make([]byte, n), memory.LocalWrite)
-			target := p.b.region(make([]byte, 8), remoteAll)
+			target := p.b.region(make([]byte, 8), remoteAll|memory.RemoteInvalidate)
 			p.b.receive(1, all(rd, n))
 			w := work(2, OpSend, all(p.a.region(numbered(n), 0), n))
 			w.Solicited, w.HasInvalidate, w.Invalidate = tt.solicited, tt.invalidate, target.STag()
@@ -67,7 +67,7 @@ func TestInvalidateOnTheWire(t *testing.T) {
 func TestInvalidateOnDelivery(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 8)
-	target := p.region(buf, remoteAll)
+	target := p.region(buf, remoteAll|memory.RemoteInvalidate)
 	p.receive(1, all(p.region(make([]byte, 8), memory.LocalWrite), 8))
 	first := sendAs(rdmap.OpSendInvalidate, 1, target.STag(), []byte("ab"))
 	p.send(first.more(), write(target.STag(), 0, []byte("x")))
@@ -89,21 +89,22 @@ func TestInvalidateOnDelivery(t *testing.T) {
 func TestInvalidateRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		target  func(c *court) *memory.Region
+		target  func(c *regions) *memory.Region
 		streams int // of the Protection Domain, beside this one
 		code    rdmap.Code
 	}{
-		{"another Protection Domain", func(c *court) *memory.Region { return c.other }, 0, 0x0109},
-		{"another stream", func(c *court) *memory.Region { return c.bound }, 0, 0x0109},
-		{"shared with another stream", func(c *court) *memory.Region { return c.r }, 1, 0x0109},
-		{"never offered", func(c *court) *memory.Region { return c.local }, 0, 0x0102},
-		{"revoked", func(c *court) *memory.Region { return c.gone }, 0, 0x0100},
-		{"already invalid", func(c *court) *memory.Region { return c.void }, 0, 0},
-		{"the domain's only stream", func(c *court) *memory.Region { return c.r }, 0, 0},
-		{"this stream alone, among others", func(c *court) *memory.Region { return c.ours }, 3, 0},
+		{"another Protection Domain", func(c *regions) *memory.Region { return c.other }, 0, 0x0109},
+		{"another stream", func(c *regions) *memory.Region { return c.bound }, 0, 0x0109},
+		{"not offered for it, and no other stream there yet", func(c *regions) *memory.Region { return c.r }, 0, 0x0109},
+		{"shared with another stream", func(c *regions) *memory.Region { return c.offered }, 1, 0x0109},
+		{"never offered", func(c *regions) *memory.Region { return c.local }, 0, 0x0102},
+		{"revoked", func(c *regions) *memory.Region { return c.gone }, 0, 0x0100},
+		{"already invalid", func(c *regions) *memory.Region { return c.void }, 0, 0x0100},
+		{"offered for it, to the domain's only stream", func(c *regions) *memory.Region { return c.offered }, 0, 0},
+		{"this stream alone, among others", func(c *regions) *memory.Region { return c.ours }, 3, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCourt(responder(t))
+			c := newRegions(responder(t))
 			for range tt.streams {
 				c.table.AddStream(testPD)
 			}

@@ -87,8 +87,8 @@ func TestFloods(t *testing.T) {
 			}
 			p.wantState(RTS)
 			q := p.QP
-			if len(p.notices) > 4 || len(p.done) > 0 || cap(q.notices) > 16 || cap(q.done) > 64 || len(p.unread) > 0 {
-				t.Errorf("%d notices, %d completions", cap(q.notices), cap(q.done))
+			if len(p.notices) > 4 || len(p.done) > 0 || cap(q.notices.items) > 16 || cap(q.done.items) > 64 || len(p.unread) > 0 {
+				t.Errorf("%d notices, %d completions", cap(q.notices.items), cap(q.done.items))
 			}
 			s := p.Stats()
 			if s.RecvFPDUs != many || s.Odd.Empty+s.RecvMessages[rdmap.OpReadRequest] != many {

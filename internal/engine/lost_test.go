@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -20,7 +20,7 @@ func readOf(stag, size uint32) rdmap.ReadRequest {
 
 // readThenSend has the Initiator read and then send.
 func readThenSend(t *testing.T) (p *pair, sink []byte) {
-	p = newPair(t, markers(true, true), both(func(s *setup) { s.MULPDU = mpa.MinMULPDU }))
+	p = newPair(t, markers(true, true), both(func(s *setup) { s.MULPDU = layout.MinMULPDU }))
 	sink = make([]byte, 600)
 	rd, rs := p.a.region(sink[100:500], memory.LocalWrite), p.b.region(numbered(400), memory.RemoteRead)
 	p.b.receive(3, all(p.b.region(make([]byte, 10), memory.LocalWrite), 10))
@@ -31,7 +31,7 @@ func readThenSend(t *testing.T) (p *pair, sink []byte) {
 	return p, sink
 }
 
-// checkSink expects octets of the source up to somewhere and zeros behind.
+// checkSink expects octets of the source up to somewhere and zeros after.
 func checkSink(t *testing.T, sink []byte) {
 	t.Helper()
 	n := len(slices.Collect(func(yield func(int) bool) {

@@ -9,26 +9,34 @@ import (
 // maxNudges bounds how often a silent peer is nudged on one connection.
 const maxNudges = 6
 
+// maxNudgeDelay bounds what a long path adds to the first delay.
+const maxNudgeDelay = time.Second
+
 // armNudge starts the clock when the Initiator's first FPDU has left.
 //
 // Linux's siw, as a Responder, sends its Reply before it hooks the socket to
 // the QP: FPDUs that arrive in between lie unread until another segment comes.
 // So an Initiator that has heard nothing shortly after its first FPDU sends a
-// zero-length RDMA Write, which any peer has to accept and none is told of, and
+// zero-length RDMA Write, which every peer has to accept and no consumer hears of, and
 // a few more at growing distances. A peer that answers is never nudged.
 func (q *QP) armNudge(now time.Time) {
 	if q.cfg.Nudge <= 0 || q.Role != mpa.RoleInitiator || q.heard || q.state != RTS {
 		return
 	}
 	if q.nudgeAt.IsZero() && q.nudged == 0 && q.sent > 0 {
-		q.nudgeAt = now.Add(q.cfg.Nudge)
+		q.nudgeAt = now.Add(q.nudgeDelay())
 	}
 }
+
+// nudgeDelay is how long a silent peer is given: time for an answer at least, or a
+// nudge is on its way to a peer that is not silent at all. What is known of the path
+// may include the time that the peer's consumer took, so that there is a bound.
+func (q *QP) nudgeDelay() time.Duration { return max(q.cfg.Nudge, min(2*q.RTT, maxNudgeDelay)) }
 
 // nudge asks for a zero-length Write and quadruples the distance to the next.
 func (q *QP) nudge(now time.Time) {
 	q.nudgeAt = time.Time{}
-	if q.state != RTS || !q.mayTransmit() || q.nudged == maxNudges {
+	if q.state != RTS || !q.mayTransmit() || q.peerClosed || q.nudged == maxNudges {
 		return
 	}
 	q.nudges++
@@ -36,15 +44,12 @@ func (q *QP) nudge(now time.Time) {
 	q.stats.Nudges++
 	q.notice(Notice{Kind: NoticeNudge})
 	if q.nudged < maxNudges {
-		q.nudgeAt = now.Add(q.cfg.Nudge << (2 * q.nudged))
+		q.nudgeAt = now.Add(q.nudgeDelay() << (2 * q.nudged))
 	}
 }
 
 // sendNudge builds the zero-length Write that was asked for.
 func (q *QP) sendNudge(g *Gather) bool {
-	if !fits(g, 0, 1) {
-		return false
-	}
 	q.nudges--
 	q.sendEmptyWrite(g)
 	return true

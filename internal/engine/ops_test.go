@@ -8,18 +8,18 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 var errReset = errors.New("connection reset by peer")
 
 // messageSizes are the lengths at which a cut may go wrong: around one segment of
-// an untagged (MULPDU less 18) and a tagged message (less 14), and around the
-// length up to which payload is copied.
+// an untagged (MULPDU less 18) and a tagged message (less 14), and around a power of two.
 func messageSizes(mulpdu int) []int {
 	return []int{
 		0, 1, 2, 3, 4, 5,
-		copyBelow - 1, copyBelow, copyBelow + 1,
+		1023, 1024, 1025,
 		mulpdu - 19, mulpdu - 18, mulpdu - 17,
 		mulpdu - 15, mulpdu - 14, mulpdu - 13,
 		2*(mulpdu-18) - 1, 2 * (mulpdu - 18), 2*(mulpdu-18) + 1,
@@ -46,10 +46,10 @@ var variants = []variant{
 	{fromB: true, crc: true, version: 1, mulpdu: testMULPDU},
 	{fromA: true, fromB: true, crc: false, version: 1, mulpdu: testMULPDU},
 	{fromA: true, fromB: true, crc: true, version: 0, mulpdu: testMULPDU},
-	{crc: true, version: 1, mulpdu: mpa.MinMULPDU},
-	{fromA: true, fromB: true, crc: true, version: 1, mulpdu: mpa.MinMULPDU},
-	{crc: true, version: 1, mulpdu: mpa.MaxMULPDU},
-	{fromA: true, fromB: true, crc: true, version: 1, mulpdu: mpa.MaxMULPDU},
+	{crc: true, version: 1, mulpdu: layout.MinMULPDU},
+	{fromA: true, fromB: true, crc: true, version: 1, mulpdu: layout.MinMULPDU},
+	{crc: true, version: 1, mulpdu: layout.MaxMULPDU},
+	{fromA: true, fromB: true, crc: true, version: 1, mulpdu: layout.MaxMULPDU},
 	{crc: true, version: 1, mulpdu: testMULPDU, oneByOne: true},
 	{fromA: true, fromB: true, crc: true, version: 1, mulpdu: testMULPDU, oneByOne: true},
 }

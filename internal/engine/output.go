@@ -24,18 +24,17 @@ const (
 // not all reported to Sent, it returns the rest of those.
 func (q *QP) Output(now time.Time, g *Gather) [][]byte {
 	if !q.inFlight {
-		g.reset()
+		g.reset(q.EMSS, q.Record)
 		for !g.full() && q.nextFPDU(g) {
 		}
-		g.seal()
-		q.inFlight = len(g.vec) > 0
+		q.inFlight = len(g.arena) > 0
 	}
 	q.settle(now)
 	return g.left()
 }
 
 // Pending reports whether Output would give octets now, without building them.
-// It errs on the side of yes.
+// If in doubt it says yes.
 func (q *QP) Pending() bool {
 	switch {
 	case q.state == Idle || q.state == Error || !q.mayTransmit():
@@ -44,17 +43,21 @@ func (q *QP) Pending() bool {
 		return true
 	}
 	return q.state == RTS && (q.rtr != 0 || q.nudges > 0 || q.busy != sourceNone ||
-		q.sq.next != q.sq.tail || q.irrq.Len() > 0)
+		q.sq.next != q.sq.Tail() || q.irrq.Len() > 0)
 }
 
 // Sent reports that the LLP has taken n octets more of what Output gave.
 func (q *QP) Sent(now time.Time, g *Gather, n int) {
+	if g.drain {
+		q.drain.drained(n)
+	}
 	g.advance(n)
 	q.sent += uint64(n)
 	q.stats.SentStream += uint64(n)
-	if len(g.left()) == 0 {
+	if g.empty() {
 		q.inFlight = false
-		g.reset()
+		q.countWrite(g)
+		g.reset(q.EMSS, q.Record)
 	}
 	q.retire()
 	q.armNudge(now)
@@ -64,13 +67,13 @@ func (q *QP) Sent(now time.Time, g *Gather, n int) {
 // Abandon says that what Output gave will never be sent.
 func (q *QP) Abandon(now time.Time, g *Gather) {
 	q.inFlight = false
-	g.reset()
+	g.reset(q.EMSS, q.Record)
 	q.settle(now)
 }
 
 // nextFPDU builds one FPDU, or moves on without one: local work completes, and
 // work that fails calls for a Terminate. It reports whether it did either;
-// otherwise nothing may be sent now, or g has no room for it.
+// otherwise nothing may be sent now. g is not full, and so has room for any FPDU.
 func (q *QP) nextFPDU(g *Gather) bool {
 	if q.state == Idle || q.state == Error || !q.mayTransmit() {
 		return false
@@ -107,76 +110,57 @@ func (q *QP) nextSegment(g *Gather) bool {
 	return q.beginSend(g) || q.beginResponse(g)
 }
 
-// fits reports whether an FPDU with n octets of payload can still be built into
-// the arena; copies is how often the payload stands there.
-func fits(g *Gather, n, copies int) bool {
-	overhead := 64 + 4*(n/508+2)
-	return g.room() >= copies*n+overhead
+// An FPDU is built in three steps: beginFPDU writes all that stands before its payload, the
+// payload is taken in from where it lies, in any number of pieces (Gather.Take), and endFPDU
+// writes the rest. Each octet of the payload is read once, to be copied, summed and
+// distributed between markers.
+
+// A draft is an FPDU that is begun: what it takes to end it, and to give it up.
+type draft struct {
+	tx mpa.Writer // as it was
+	at int        // where the FPDU begins in the arena
 }
 
-// frame builds one FPDU around header and pieces, n octets in all.
-func (q *QP) frame(g *Gather, h *ddp.Header, pieces [][]byte, n int) {
-	offset := q.tx.Offset()
-	switch {
-	case q.MarkersSend:
-		q.frameMarked(g, h, pieces)
-	case n <= copyBelow:
-		q.frameCopied(g, h, pieces)
-	default:
-		q.frameInPlace(g, h, pieces, n)
-	}
-	g.total += int(q.tx.Offset() - offset)
-	q.traceSent(offset, h, n)
-}
-
-// frameMarked copies all octets, as markers come between them.
-func (q *QP) frameMarked(g *Gather, h *ddp.Header, pieces [][]byte) {
-	var ulpdu [1 + MaxSGE][]byte
-	ulpdu[0] = h.Append(q.ddpHeader[:0])
-	k := 1 + copy(ulpdu[1:], pieces)
-	g.arena = q.tx.Append(g.arena, ulpdu[:k]...)
-}
-
-// frameCopied copies a short payload: one slice less costs more than the copy.
-func (q *QP) frameCopied(g *Gather, h *ddp.Header, pieces [][]byte) {
-	n := 0
-	for _, p := range pieces {
-		n += len(p)
-	}
+// beginFPDU begins the FPDU of a segment with n octets of payload.
+func (q *QP) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
+	d := draft{tx: q.tx, at: len(g.arena)}
+	g.tx = &q.tx
 	g.arena = q.tx.Begin(g.arena, h.Len()+n)
-	start := len(g.arena)
-	g.arena = h.Append(g.arena)
-	for _, p := range pieces {
-		g.arena = append(g.arena, p...)
-	}
-	q.tx.Payload(g.arena[start:])
-	g.arena = q.tx.End(g.arena)
+	g.Take(h.Append(q.ddpHeader[:0]))
+	return d
 }
 
-// frameInPlace leaves the payload where it is.
-func (q *QP) frameInPlace(g *Gather, h *ddp.Header, pieces [][]byte, n int) {
-	g.arena = q.tx.Begin(g.arena, h.Len()+n)
-	start := len(g.arena)
-	g.arena = h.Append(g.arena)
-	q.tx.Payload(g.arena[start:])
-	for _, p := range pieces {
-		g.refer(p)
-		q.tx.Payload(p)
-	}
+// endFPDU ends the FPDU.
+func (q *QP) endFPDU(g *Gather, d draft, h *ddp.Header, n int) {
 	g.arena = q.tx.End(g.arena)
+	g.tx = nil
+	g.framed(len(g.arena))
+	q.traceSent(d.tx.Offset(), h, n)
+}
+
+// dropFPDU drops an FPDU whose payload cannot be had.
+func (q *QP) dropFPDU(g *Gather, d draft) {
+	q.tx, g.arena, g.tx = d.tx, g.arena[:d.at], nil
+}
+
+// frameOwn builds one FPDU around octets that are not the consumer's.
+func (q *QP) frameOwn(g *Gather, h *ddp.Header, p []byte) {
+	q.makeRoom(g, h.Len()+len(p))
+	d := q.beginFPDU(g, h, len(p))
+	g.Take(p)
+	q.endFPDU(g, d, h, len(p))
 }
 
 // sendTerminate builds the Terminate, the last FPDU of this half connection.
 //
-// RFC 5040, section 5.4: after a Terminate "no more" messages are sent.
+// RFC 5040, section 5.4: the local peer "MUST NOT send any more Messages" after it.
 func (q *QP) sendTerminate(g *Gather) bool {
-	if q.termSent || !fits(g, 128, 1) {
+	if q.termSent {
 		return false
 	}
 	h := q.header(rdmap.OpTerminate)
 	h.Last, h.MSN = true, ddp.FirstMSN
-	q.onePiece[0] = q.term.Append(q.scratch[:0])
-	q.frame(g, &h, q.onePiece[:], len(q.onePiece[0]))
+	q.frameOwn(g, &h, q.term.Append(q.scratch[:0]))
 	q.termSent = true
 	return true
 }
@@ -196,7 +180,7 @@ func (q *QP) sendRTR(g *Gather) bool {
 		h := q.header(rdmap.OpSend)
 		h.Last, h.MSN = true, q.sendMSN
 		q.sendMSN++
-		q.frame(g, &h, nil, 0)
+		q.frameOwn(g, &h, nil)
 	default:
 		q.requestRead(g, rdmap.ReadRequest{SinkSTag: rtrSTag, SrcSTag: rtrSTag}, hiddenRead)
 	}
@@ -208,7 +192,7 @@ func (q *QP) sendRTR(g *Gather) bool {
 func (q *QP) sendEmptyWrite(g *Gather) {
 	h := q.header(rdmap.OpWrite)
 	h.Last, h.STag = true, rtrSTag
-	q.frame(g, &h, nil, 0)
+	q.frameOwn(g, &h, nil)
 }
 
 // header returns what all DDP headers of an opcode have in common on this
@@ -217,10 +201,10 @@ func (q *QP) header(op rdmap.Opcode) ddp.Header { return op.Header(q.DDPVersion)
 
 // beginSend begins the next entry of the Send Queue if it may start.
 func (q *QP) beginSend(g *Gather) bool {
-	if q.sq.next == q.sq.tail {
+	if q.sq.next == q.sq.Tail() {
 		return false
 	}
-	e := q.sq.at(q.sq.next)
+	e := q.sq.At(q.sq.next)
 	if e.Fence && q.orq.Len() > 0 {
 		return false
 	}
@@ -230,7 +214,7 @@ func (q *QP) beginSend(g *Gather) bool {
 	case OpRead:
 		return q.beginRead(g, e)
 	}
-	// Begun it is with its first segment: there may be no room for that now.
+	// The message begins with its first segment, for which there may be no room now.
 	e.seg = ddp.NewSegmenter(q.messageHeader(e), e.length)
 	return q.sendSegment(g)
 }
@@ -265,25 +249,21 @@ func sendOpcode(e *sendEntry) rdmap.Opcode {
 // sendSegment builds the next, or first, segment of the Send or Write that is
 // next in the queue.
 func (q *QP) sendSegment(g *Gather) bool {
-	e := q.sq.at(q.sq.next)
+	e := q.sq.At(q.sq.next)
 	seg := e.seg
-	h, n, ok := seg.Next(q.MULPDU)
-	copies := 0
-	if q.MarkersSend || n <= copyBelow {
-		copies = 1
-	}
-	if !ok || !fits(g, n, copies) {
+	h, n, ok := q.nextOf(&seg, g)
+	if !ok {
 		return false
 	}
-	var pieces [MaxSGE][]byte
-	k, fault := e.take(&pieces, n, q.cfg.Memory.PD)
-	if fault != memory.None {
+	d := q.beginFPDU(g, &h, n)
+	if fault := e.load(g, n, q.cfg.Memory); fault != memory.None {
+		q.dropFPDU(g, d)
 		q.sq.next++
 		q.workError(e, localStatus(fault), "the memory of a work request: "+fault.String())
 		return true
 	}
-	e.seg, e.phase, q.busy = seg, phaseSending, sourceSend
-	q.frame(g, &h, pieces[:k], n)
+	e.seg, e.phase, q.busy, g.drain = seg, phaseSending, sourceSend, true
+	q.endFPDU(g, d, &h, n)
 	if h.Last {
 		q.built(e)
 	}
@@ -299,35 +279,32 @@ func (q *QP) built(e *sendEntry) {
 	q.busy, q.turn = sourceNone, sourceRead
 }
 
-// take collects the next n octets of the request's memory and moves on.
-func (e *sendEntry) take(pieces *[MaxSGE][]byte, n int, pd uint32) (k int, f memory.Fault) {
+// load has g take the next n octets of the request's memory, and moves on. Each octet is
+// read once, under the lock of its region.
+func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
 	if e.NumSGE == 0 {
-		pieces[0] = e.inline[e.off : e.off+n]
+		g.Take(e.inline[e.off : e.off+n])
 		e.off += n
-		return 1, memory.None
+		return memory.None
 	}
 	for n > 0 {
 		s := &e.SGL[e.sge]
-		m := min(n, s.Length-e.off)
-		if m > 0 {
-			pieces[k], f = s.Region.Local(pd, s.Offset+e.off, m, false)
-			if f != memory.None {
-				return 0, f
-			}
-			k++
+		part := min(n, s.Length-e.off)
+		if f := d.LocalLoad(g, s.Region, s.Offset+e.off, part); f != memory.None {
+			return f
 		}
-		n -= m
-		if e.off += m; e.off == s.Length {
+		n -= part
+		if e.off += part; e.off == s.Length {
 			e.sge, e.off = e.sge+1, 0
 		}
 	}
-	return k, memory.None
+	return memory.None
 }
 
 // invalidateLocal carries out a local invalidation, which sends nothing.
 func (q *QP) invalidateLocal(e *sendEntry) bool {
 	q.sq.next++
-	if f := e.Target.LocalInvalidate(q.cfg.Memory.PD); f != memory.None {
+	if f := q.cfg.Memory.LocalInvalidate(e.Target); f != memory.None {
 		q.workError(e, StatusInvalidateFailed, "local invalidation: "+f.String())
 		return true
 	}
@@ -341,7 +318,3 @@ func (q *QP) InFlight() bool { return q.inFlight }
 
 // StreamSent returns how many octets the LLP has taken in Full Operation.
 func (q *QP) StreamSent() uint64 { return q.sent }
-
-// SetMULPDU follows a change of the EMSS. Segments that are built stay as they
-// are. [S03] [D01] [D02]
-func (q *QP) SetMULPDU(n int) { q.MULPDU = n }

@@ -110,7 +110,7 @@ func (p *pair) move(from *host, way *pipe, to *host) bool {
 func (p *pair) collect(from *host, way *pipe) {
 	b := from.output()
 	if way.fin && len(b) > 0 {
-		p.Fatalf("%d octets behind the FIN", len(b))
+		p.Fatalf("%d octets after the FIN", len(b))
 	}
 	way.octets = append(way.octets, b...)
 	for _, l := range from.llp {
@@ -160,7 +160,7 @@ func (p *pair) closeBoth() {
 	p.run()
 	p.a.wantState(Idle)
 	p.b.wantState(Idle)
-	if p.a.Cause() != nil || p.b.Cause() != nil {
+	if p.a.Cause() != ErrClosedHere || p.b.Cause() != ErrPeerClosed {
 		p.Fatalf("causes %v and %v", p.a.Cause(), p.b.Cause())
 	}
 }

@@ -194,7 +194,7 @@ func (p *peer) wantNothing() {
 	}
 }
 
-// wantTerminate expects the connection to end with a Terminate, a FIN behind it
+// wantTerminate expects the connection to end with a Terminate, a FIN after it
 // and nothing more, once the peer has closed too.
 func (p *peer) wantTerminate(want fpdu) {
 	p.Helper()
@@ -202,7 +202,7 @@ func (p *peer) wantTerminate(want fpdu) {
 	p.wantEnd(Terminate, Finish)
 }
 
-// wantEnd expects a state, a FIN and nothing behind it, and the end.
+// wantEnd expects a state, a FIN and nothing after it, and the end.
 func (p *peer) wantEnd(s State, how LLP) {
 	p.Helper()
 	p.wantNothing()

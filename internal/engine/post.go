@@ -7,11 +7,13 @@ func (q *QP) PostSend(w *SendWork) error {
 	if err := q.postable(); err != nil {
 		return err
 	}
-	if q.draining || q.halving {
+	if q.closing || q.halving || q.strict {
 		return fmt.Errorf("the connection is being closed: %w", ErrBadState)
 	}
 	switch {
-	case q.sq.full():
+	case q.peerClosed && w.Op == OpRead:
+		return fmt.Errorf("an RDMA Read that cannot be answered: %w", ErrPeerClosed)
+	case q.sq.Full():
 		return ErrQueueFull
 	case len(w.Inline) > q.cfg.MaxInline:
 		return ErrInline
@@ -19,6 +21,9 @@ func (q *QP) PostSend(w *SendWork) error {
 		return ErrTooLong
 	case w.Op == OpRead && w.NumSGE > 1:
 		return ErrManySinks
+	}
+	if q.Mute() {
+		q.stats.Held++
 	}
 	q.sq.push(w)
 	return nil
@@ -31,14 +36,28 @@ func (q *QP) PostReceive(w *RecvWork) error {
 		return err
 	}
 	if q.cfg.Source != nil {
-		return fmt.Errorf("the QP receives from a Shared Receive Queue: %w", ErrBadState)
+		return fmt.Errorf("the QP receives from a Shared Receive Queue, post to that: %w", ErrBadState)
 	}
-	if q.rq.full() {
+	if q.peerClosed {
+		return fmt.Errorf("nothing more can be received: %w", ErrPeerClosed)
+	}
+	if q.rq.Full() {
 		return ErrQueueFull
 	}
-	q.rq.push(w)
+	*q.rq.Add() = *w
 	return nil
 }
+
+// TakeBackReceive takes a receive out of the QP's own Receive Queue, whose cookie it
+// is, unless a message has begun to fill it.
+func (q *QP) TakeBackReceive(cookie any) bool { return q.rq.remove(cookie) }
+
+// Posted returns the position after the last request of the Send Queue, and Begun
+// whether all requests before a position have been built or are complete.
+func (q *QP) Posted() uint64 { return q.sq.Tail() }
+
+// Begun is described with Posted.
+func (q *QP) Begun(pos uint64) bool { return q.sq.next >= pos }
 
 func (q *QP) postable() error {
 	if q.state == Idle || q.state == RTS {
@@ -53,15 +72,15 @@ func (q *QP) postable() error {
 // Outstanding returns how many requests of the Send Queue, and of the QP's own
 // Receive Queue, are not complete.
 func (q *QP) Outstanding() (sends, receives int) {
-	sends, receives = int(q.sq.tail-q.sq.head), int(q.rq.tail-q.rq.head)
+	sends, receives = q.sq.Len(), q.rq.Len()
 	if q.taken && q.cfg.Source == nil {
 		receives++
 	}
 	return sends, receives
 }
 
-// complete reports the end of a Send Queue entry. Successful unsignaled work
-// ends in silence.
+// completeSend reports the end of a Send Queue entry. Successful unsignaled work
+// is not reported.
 func (q *QP) completeSend(e *sendEntry) {
 	if e.Unsignaled && e.status == StatusSuccess {
 		return
@@ -70,14 +89,14 @@ func (q *QP) completeSend(e *sendEntry) {
 	if e.status == StatusSuccess {
 		c.Length = e.length
 	}
-	q.done = append(q.done, c)
+	q.done.add(c)
 }
 
 // retire completes, in the order of posting, all entries that are done
 // (RFC 5040, section 5.5: operations complete locally in ULP order).
 func (q *QP) retire() {
-	for !q.sq.empty() && q.sq.head < q.sq.next {
-		e := q.sq.at(q.sq.head)
+	for q.sq.Head() < q.sq.next {
+		e := q.sq.Front()
 		if e.phase == phaseBuilt && e.end <= q.sent {
 			e.phase = phaseDone
 		}
@@ -86,7 +105,8 @@ func (q *QP) retire() {
 		}
 		q.completeSend(e)
 		q.release(e)
-		q.sq.head++
+		q.sq.Drop()
+		q.drain.progress()
 	}
 }
 
@@ -102,17 +122,21 @@ func (q *QP) flush() {
 	if q.inFlight {
 		return
 	}
-	for !q.sq.empty() {
-		e := q.sq.at(q.sq.head)
+	q.flushSends()
+	q.flushReceives()
+}
+
+func (q *QP) flushSends() {
+	for q.sq.Len() > 0 {
+		e := q.sq.Front()
 		if e.status == StatusSuccess && e.phase != phaseDone {
 			e.status = StatusFlushed
 		}
 		q.completeSend(e)
 		q.release(e)
-		q.sq.head++
+		q.sq.Drop()
 	}
-	q.sq.next = q.sq.head
-	q.flushReceives()
+	q.sq.next = q.sq.Head()
 }
 
 func (q *QP) flushReceives() {
@@ -127,6 +151,6 @@ func (q *QP) flushReceives() {
 // completeReceive ends the receive in use; c says how.
 func (q *QP) completeReceive(c Completion) {
 	c.ID, c.Op, c.Cookie = q.current.ID, OpReceive, q.current.Cookie
-	q.done = append(q.done, c)
+	q.done.add(c)
 	q.current, q.taken = RecvWork{}, false
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -78,14 +78,13 @@ func TestLongestRead(t *testing.T) {
 }
 
 // Inline data are copied when they are posted, into the slot's own memory, which is
-// not used again before the LLP has taken them: short ones stand in the arena, long
-// ones are sent from there.
+// not used again before all of them are copied to the arena.
 func TestInline(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.SendDepth = 3 })
 	scratch := make([]byte, 2048)
 	fill := func(i, n int) []byte { return bytes.Repeat([]byte{byte(i)}, n) }
 	for i := range 100 {
-		n := []int{0, 1, copyBelow, copyBelow + 1, 1400}[i%5]
+		n := []int{0, 1, 1024, 1025, 1400}[i%5]
 		for j := range 3 {
 			copy(scratch, fill(i+j, n))
 			p.post(SendWork{ID: uint64(j), Op: Op(j % 2), Inline: scratch[:n]})
@@ -93,7 +92,11 @@ func TestInline(t *testing.T) {
 		}
 		p.want(send(uint32(2*i)+1, fill(i, n)), write(0, 0, fill(i+1, n)), send(uint32(2*i)+2, fill(i+2, n)))
 	}
-	w := SendWork{Op: OpSend, Inline: make([]byte, 2049)}
+	w := SendWork{Op: OpSend, Inline: make([]byte, 2048)}
+	if err := p.PostSend(&w); err != nil {
+		t.Error(err)
+	}
+	w.Inline = make([]byte, 2049)
 	if err := p.PostSend(&w); !errors.Is(err, ErrInline) {
 		t.Error(err)
 	}
@@ -158,17 +161,17 @@ func TestScatterGather(t *testing.T) {
 	}
 }
 
-// Proves S07, D01, D02, D20: segments are as large as the MULPDU allows and no larger, and
+// Proves S02, S07, D01, D02, D20: segments are as large as the MULPDU allows and no larger, and
 // follow its changes in the middle of a message; what is built is not cut again.
 func TestMULPDUChanges(t *testing.T) {
 	p := initiator(t)
 	b := numbered(2000)
 	r := p.region(b, remoteAll)
 	p.post(work(1, OpSend, all(r, 2000)))
-	p.SetMULPDU(518)
+	p.SetMULPDU(518, 0, 0)
 	p.window = 1 // builds all FPDUs of the first message
 	p.sent = append(p.sent, p.output()...)
-	p.SetMULPDU(218)
+	p.SetMULPDU(218, 0, 0)
 	p.post(work(2, OpSend, all(r, 300)))
 	p.window = -1
 	for at := 0; at < 2000; at += 500 {
@@ -190,9 +193,9 @@ func TestMULPDUChangesInTheMiddle(t *testing.T) {
 	p.post(work(1, OpSend, all(r, n)))
 	p.send(request(1, rdmap.ReadRequest{SinkSTag: 5, Size: uint32(n), SrcSTag: r.STag()}))
 	at, sizes := 0, map[int]bool{}
-	for _, mulpdu := range []int{1018, mpa.MaxMULPDU, mpa.MinMULPDU, 1444} {
+	for _, mulpdu := range []int{1018, layout.MaxMULPDU, layout.MinMULPDU, 1444} {
 		p.window = 100 << 10
-		p.SetMULPDU(mulpdu)
+		p.SetMULPDU(mulpdu, 0, 0)
 		p.sent = append(p.sent, p.output()...)
 	}
 	p.window = -1
@@ -207,7 +210,7 @@ func TestMULPDUChangesInTheMiddle(t *testing.T) {
 			break
 		}
 	}
-	if at != n || !sizes[1000] || !sizes[mpa.MaxMULPDU-18] && !sizes[mpa.MinMULPDU-18] {
+	if at != n || !sizes[1000] || !sizes[layout.MaxMULPDU-18] && !sizes[layout.MinMULPDU-18] {
 		t.Errorf("%d octets in segments of %v", at, sizes)
 	}
 }
@@ -230,8 +233,8 @@ func TestMSNWraps(t *testing.T) {
 // its MSN neither, by waiting, although Read Responses that are shorter go first.
 func TestNoRoom(t *testing.T) {
 	for _, marked := range []bool{false, true} {
-		p := initiator(t, func(s *setup) { s.MarkersSend, s.MULPDU, s.IRD = marked, mpa.MaxMULPDU, 8 })
-		const n = mpa.MaxMULPDU - 18
+		p := initiator(t, func(s *setup) { s.MarkersSend, s.MULPDU, s.IRD = marked, layout.MaxMULPDU, 8 })
+		const n = layout.MaxMULPDU - 18
 		b := numbered(n)
 		r := p.region(b, remoteAll)
 		// With markers all is copied. Three large messages and one of 4000 octets leave
@@ -378,5 +381,19 @@ func TestNames(t *testing.T) {
 	}
 	if !Legal(RTS, Closing) || Legal(Idle, Closing) {
 		t.Error("transitions")
+	}
+}
+
+// Every status has a name of its own, and no other has one.
+func TestStatusNames(t *testing.T) {
+	seen := map[string]bool{}
+	for s := StatusSuccess; s <= StatusFatal; s++ {
+		if name := s.String(); name == "" || name == "unknown status" || seen[name] {
+			t.Errorf("status %d: %q", s, name)
+		}
+		seen[s.String()] = true
+	}
+	if got := (StatusFatal + 1).String(); got != "unknown status" {
+		t.Error(got)
 	}
 }

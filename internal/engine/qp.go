@@ -18,11 +18,20 @@ type Config struct {
 
 	// Source is the Shared Receive Queue, or nil for the QP's own queue.
 	Source ReceiveSource
+	// SendTimeout, with a Source, bounds how long a Send of the peer's may hold a receive
+	// before it is complete: see watchSend. Zero: there is no bound.
+	SendTimeout time.Duration
 	// Memory is what the peer, and the QP's own requests, may reach.
 	Memory memory.Domain
 
-	// CloseTimeout bounds the states Terminate and Closing.
+	// CloseTimeout bounds the states Terminate and Closing, and a graceful close that
+	// makes no progress.
 	CloseTimeout time.Duration
+	// CloseLimit bounds a graceful close as a whole; zero or less: not.
+	CloseLimit time.Duration
+	// Linger is how long our half stays open with nothing to send when the peer has
+	// closed its own, for work that may still be posted. Zero or less: not at all.
+	Linger time.Duration
 	// Nudge is how long after the first FPDU an Initiator that has heard nothing
 	// sends a zero-length RDMA Write; see nudge.go. Zero or less: never.
 	Nudge time.Duration
@@ -30,7 +39,7 @@ type Config struct {
 	// one that sends before it may.
 	StrictRTR bool
 	// HalfClose leaves our half open when the peer closes its own, until the
-	// consumer closes it. Otherwise it is closed when what is queued is finished.
+	// consumer closes it, whatever Linger is.
 	HalfClose bool
 	// Trace is called for every FPDU, if it is set.
 	Trace func(Trace)
@@ -40,22 +49,37 @@ type Config struct {
 type Params struct {
 	mpa.Negotiated
 	MULPDU int // octets
+	// EMSS, in octets, is that of TCP where FPDUs are to be aligned with its segments;
+	// zero: they are not. MULPDU is then that of the EMSS. Record is how many octets a
+	// record may have, which is one slice of what Output returns.
+	EMSS, Record int
+	// RTT is how long the path takes there and back, as far as it is known.
+	RTT time.Duration
 	// ORD and IRD are in force: with 0x3FFF negotiated, the consumer's own.
 	ORD, IRD int
+	// Opener is an RTR indication to be sent first by an Initiator although none was
+	// negotiated, so that the Responder may send.
+	Opener mpa.RTR
+	// SendFrom is when a Responder begins to send although it has heard nothing; zero:
+	// never.
+	SendFrom time.Time
 }
 
 // A QP is the protocol side of a Queue Pair.
 type QP struct {
 	cfg   Config
 	state State
-	cause error // why the connection ended, nil after an orderly close
+	cause error // what ended the connection, nil if nothing was wrong
+
+	// orderly says which side has closed in order, or was the first to.
+	orderly error
 
 	sq   sendQueue
 	rq   recvQueue
 	recv ReceiveSource
 
-	done    []Completion
-	notices []Notice
+	done    batch[Completion]
+	notices batch[Notice]
 	stats   Stats
 
 	stream
@@ -74,6 +98,9 @@ type stream struct {
 	current  RecvWork             // the receive that the Send under way fills
 	taken    bool                 // current is in use
 	capacity uint64               // its octets
+	sendBy   time.Time            // when the Send under way is to be complete; zero: never
+	sendFrom time.Time            // when it began
+	sendOf   uint32               // its MSN
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
 	partial  [2]bool       // a Send, or a Write, of the peer's is under way
@@ -94,24 +121,29 @@ type stream struct {
 	// Ending.
 	term       *rdmap.Terminate // to be sent
 	termSent   bool
-	draining   bool // an orderly close was asked for
-	halving    bool // of our half only
+	closing    bool // BeginClose was called
+	halving    bool // BeginHalfClose was called
+	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN
+	drain      drain
+	lingerBy   time.Time // zero: our half is not open just for more work to come
+	quietBy    time.Time // zero: no FIN is held back for Reads to come
+	readsBy    time.Time // zero: it is not Reads alone that keep a close from its FIN
 	closeBy    time.Time
 	llp        LLP
 
 	scratch   [rdmap.TerminateMaxLen]byte // an RDMAP header being built
 	ddpHeader [ddp.UntaggedHeaderLen]byte
-	onePiece  [1][]byte
+	rxHeader  [ddp.UntaggedHeaderLen]byte // of the segment that is being received
 }
 
 // New returns a QP in state Idle.
 func New(cfg Config) *QP {
 	q := &QP{cfg: cfg}
-	q.sq.slots = make([]sendEntry, cfg.SendDepth)
+	q.sq.SetLimit(cfg.SendDepth)
 	if q.recv = cfg.Source; q.recv == nil {
-		q.rq.slots = make([]RecvWork, cfg.RecvDepth)
+		q.rq.SetLimit(cfg.RecvDepth)
 		q.recv = &q.rq
 	}
 	return q
@@ -120,12 +152,24 @@ func New(cfg Config) *QP {
 // State returns the QP's state.
 func (q *QP) State() State { return q.state }
 
-// Cause says why the connection ended: nil while it has not, and after an
-// orderly close.
-func (q *QP) Cause() error { return q.cause }
+// Cause says why the connection ended, or is about to: nil while nothing has
+// happened, ErrClosedHere or ErrPeerClosed after an orderly close, or half of one.
+func (q *QP) Cause() error {
+	if q.cause != nil {
+		return q.cause
+	}
+	return q.orderly
+}
+
+// Heard reports whether the peer's first FPDU was received and validated.
+func (q *QP) Heard() bool { return q.heard }
 
 // Negotiated returns what the connection runs with.
 func (q *QP) Negotiated() Params { return q.Params }
+
+// SetStream numbers the next connection, for regions that are bound to one. It is
+// called while there is none.
+func (q *QP) SetStream(n uint32) { q.cfg.Memory.Stream = n }
 
 // Connect puts the QP into RTS on a connection whose startup phase is over.
 // All state of RDMAP, DDP and MPA begins anew.
@@ -149,7 +193,7 @@ func (q *QP) Connect(p Params) error {
 	for qn := range q.queues {
 		q.queues[qn] = ddp.NewUntaggedQueue(uint32(qn))
 	}
-	q.cause = nil
+	q.cause, q.orderly = nil, nil
 	q.setState(RTS)
 	q.begin()
 	return nil
@@ -160,11 +204,15 @@ func (q *QP) Connect(p Params) error {
 // says why the connection cannot be (RFC 6581, sections 9.1 and 9.2).
 func (q *QP) begin() {
 	if q.TerminateCode != 0 {
-		q.fail(&Failure{Code: mpaCode(q.TerminateCode), Reason: "the startup frames do not allow the connection"}, nil)
+		q.fail(startupFailure(q.TerminateCode), nil)
 		return
 	}
-	if q.Role == mpa.RoleInitiator && q.PeerToPeer {
+	switch {
+	case q.Role != mpa.RoleInitiator:
+	case q.PeerToPeer:
 		q.rtr = q.RTR
+	default:
+		q.rtr = q.Opener
 	}
 }
 
@@ -174,10 +222,12 @@ func (q *QP) setState(s State) {
 	}
 	q.notice(Notice{Kind: NoticeState, From: q.state, To: s})
 	q.state = s
+	q.closeBy, q.lingerBy, q.nudgeAt = time.Time{}, time.Time{}, time.Time{} // of the one before
+	q.quietBy, q.readsBy = time.Time{}, time.Time{}
 }
 
 // mayTransmit reports whether FPDUs may be sent at all: not yet, while a
-// Responder has heard nothing, and no more behind a FIN.
+// Responder has heard nothing, and no more after a FIN.
 //
 // RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
 // validate at least one FPDU before sending any FPDUs or Markers." [Q11]

@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
 // Errors of a post; the queue is as it was before.
 var (
-	ErrQueueFull = errors.New("queue is full")
-	ErrBadState  = errors.New("not allowed in this state of the QP")
+	ErrQueueFull = errors.New("queue is full: poll its completions, or create it deeper")
+	ErrBadState  = errors.New("not allowed in this state")
 	ErrTooLong   = errors.New("message longer than 4294967295 octets")
 	ErrInline    = errors.New("inline data longer than the QP's MaxInline")
 	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
@@ -23,7 +24,7 @@ type sendEntry struct {
 	seg    ddp.Segmenter
 	sge    int    // the element that the next segment begins in
 	off    int    // and the offset there
-	end    uint64 // stream offset behind its last FPDU, once built
+	end    uint64 // stream offset after its last FPDU, once built
 	msn    uint32 // of a Read's request
 	phase  sendPhase
 	status Status
@@ -39,22 +40,15 @@ const (
 	phaseDone                     // complete; waits for the ones before it
 )
 
-// sendQueue is a ring of slots. Positions count up for ever; slot i of the
-// ring holds the positions congruent to i.
+// sendQueue holds the requests of the Send Queue that are not complete.
 type sendQueue struct {
-	slots []sendEntry
-	head  uint64 // oldest not completed
-	next  uint64 // next to be begun
-	tail  uint64 // next free
+	ring.Ring[sendEntry]
+	next uint64 // position of the next to be begun
 }
-
-func (s *sendQueue) at(pos uint64) *sendEntry { return &s.slots[pos%uint64(len(s.slots))] }
-func (s *sendQueue) full() bool               { return s.tail-s.head == uint64(len(s.slots)) }
-func (s *sendQueue) empty() bool              { return s.tail == s.head }
 
 // push copies the work, inline data included, into the next slot.
 func (s *sendQueue) push(w *SendWork) {
-	e := s.at(s.tail)
+	e := s.Add()
 	inline := append(e.inline[:0], w.Inline...)
 	*e = sendEntry{SendWork: *w, inline: inline}
 	e.Inline = nil
@@ -62,30 +56,30 @@ func (s *sendQueue) push(w *SendWork) {
 	if w.NumSGE == 0 {
 		e.length = uint32(len(inline))
 	}
-	s.tail++
 }
 
-// recvQueue is the ring of a QP's own Receive Queue.
-type recvQueue struct {
-	slots []RecvWork
-	head  uint64
-	tail  uint64
-}
+// recvQueue is a QP's own Receive Queue.
+type recvQueue struct{ ring.Ring[RecvWork] }
 
-func (r *recvQueue) full() bool { return r.tail-r.head == uint64(len(r.slots)) }
+// Refusal says why Take found none.
+func (r *recvQueue) Refusal() string { return "no receive is posted" }
 
-func (r *recvQueue) push(w *RecvWork) {
-	r.slots[r.tail%uint64(len(r.slots))] = *w
-	r.tail++
+// remove takes out the entry with a cookie, and closes the gap.
+func (r *recvQueue) remove(cookie any) bool {
+	for pos := r.Head(); pos != r.Tail(); pos++ {
+		if r.At(pos).Cookie == cookie {
+			r.Remove(pos)
+			return true
+		}
+	}
+	return false
 }
 
 // Take moves the oldest entry to dst.
 func (r *recvQueue) Take(dst *RecvWork) bool {
-	if r.head == r.tail {
+	if r.Len() == 0 {
 		return false
 	}
-	e := &r.slots[r.head%uint64(len(r.slots))]
-	*dst, *e = *e, RecvWork{}
-	r.head++
+	*dst = r.Pop()
 	return true
 }

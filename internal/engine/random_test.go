@@ -11,6 +11,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // A side is one host of a random exchange, with what the model expects of it. All
@@ -151,7 +152,7 @@ func (s *side) read(w *SendWork) int {
 
 // room reports whether another request can be posted.
 func (s *side) room() bool {
-	return !s.sq.full() && !s.peer.rq.full() && s.usedSink < sideMemory-10000 && s.peer.usedSink < sideMemory-10000 && s.peer.usedWindow < sideMemory-10000
+	return !s.sq.Full() && !s.peer.rq.Full() && s.usedSink < sideMemory-10000 && s.peer.usedSink < sideMemory-10000 && s.peer.usedWindow < sideMemory-10000
 }
 
 // check compares with the model.
@@ -212,7 +213,10 @@ func randomPair(t *rapid.T, r *rand.Rand) *pair {
 	p := newPair(t, markers(r.IntN(2) == 0, r.IntN(2) == 0), both(func(s *setup) {
 		s.CRC, s.DDPVersion, s.RDMAPVersion = crc, ver, ver
 		s.PeerToPeer, s.Negotiated.RTR = true, kind
-		s.MULPDU = []int{mpa.MinMULPDU, 1000, testMULPDU, 8938, mpa.MaxMULPDU}[r.IntN(5)]
+		s.MULPDU = []int{layout.MinMULPDU, 1000, testMULPDU, 8938, layout.MaxMULPDU}[r.IntN(5)]
+		if r.IntN(2) == 0 {
+			aligned([]int{200, 1398, 1448, 8948, 65483}[r.IntN(5)], s.MarkersSend)(s)
+		}
 		s.IRD, s.ORD = 4, 1+r.IntN(4)
 	}))
 	upTo := []int{50, 1500, 1 << 20}[r.IntN(3)]

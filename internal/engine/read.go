@@ -19,15 +19,15 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 	switch {
 	case q.ORD == 0:
 		q.sq.next++
-		q.workError(e, StatusNoReadResources, "RDMA Read with an ORD of zero")
+		q.workError(e, StatusNoReadResources, "RDMA Read with an ORD of zero: this side has offered no Reads, or the peer takes none")
 		return true
 	case q.peerClosed:
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, an RDMA Read cannot be answered"}, nil)
 		return true
-	case q.orq.Len() >= q.ORD, !fits(g, rdmap.ReadRequestLen, 1):
+	case q.orq.Full():
 		return false
 	}
-	r, fault := e.readRequest(q.cfg.Memory.PD)
+	r, fault := e.readRequest(q.cfg.Memory)
 	if fault != memory.None {
 		q.sq.next++
 		q.workError(e, localStatus(fault), "the sink of an RDMA Read: "+fault.String())
@@ -35,6 +35,7 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 	}
 	e.phase, e.msn = phaseReading, q.readMSN
 	q.requestRead(g, r, q.sq.next)
+	g.drain = true
 	q.sq.next++
 	q.turn = sourceRead
 	return true
@@ -43,13 +44,13 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 // readRequest names the sink by the STag of its region. Of the region, local
 // write is asked, here and again when the response arrives; the response is
 // held against the request octet by octet, so the peer gains no right to it.
-func (e *sendEntry) readRequest(pd uint32) (rdmap.ReadRequest, memory.Fault) {
+func (e *sendEntry) readRequest(d memory.Domain) (rdmap.ReadRequest, memory.Fault) {
 	r := rdmap.ReadRequest{SinkSTag: rtrSTag, Size: e.length, SrcSTag: e.RemoteSTag, SrcTO: e.RemoteTO}
 	if e.length == 0 {
 		return r, memory.None
 	}
 	s := &e.SGL[0]
-	if _, f := s.Region.Local(pd, s.Offset, s.Length, true); f != memory.None {
+	if f := d.LocalCheck(s.Region, s.Offset, s.Length, true); f != memory.None {
 		return r, f
 	}
 	r.SinkSTag, r.SinkTO = s.Region.STag(), s.Region.Base()+uint64(s.Offset)
@@ -61,9 +62,7 @@ func (q *QP) requestRead(g *Gather, r rdmap.ReadRequest, pos uint64) {
 	h.Last, h.MSN = true, q.readMSN
 	q.readMSN++
 	q.orq.Push(rdmap.Read{SinkSTag: r.SinkSTag, SinkTO: r.SinkTO, Size: r.Size, ID: pos})
-	body := r.Append(q.scratch[:0])
-	q.onePiece[0] = body
-	q.frame(g, &h, q.onePiece[:], len(body))
+	q.frameOwn(g, &h, r.Append(q.scratch[:0]))
 }
 
 // onReadResponse places a segment of the response to the oldest Read.
@@ -73,22 +72,23 @@ func (q *QP) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	read, _, _ := q.orq.Front()
-	if fault := q.placeResponse(&read, s); fault != memory.None {
-		q.sq.at(read.ID).status = localStatus(fault)
+	if fault := q.placeResponse(f, &read, s); fault != memory.None {
+		q.sq.At(read.ID).status = localStatus(fault)
 		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: "the sink of an RDMA Read: " + fault.String()}, s)
 		return
 	}
+	q.drain.drained(s.PayloadLen())
 	if _, done := q.orq.Advance(s); done {
 		q.readDone(read.ID)
 	}
 }
 
-func (q *QP) placeResponse(read *rdmap.Read, s *ddp.Segment) memory.Fault {
-	if len(s.Payload) == 0 { // as a hidden Read's always is
+func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory.Fault {
+	if s.PayloadLen() == 0 { // as a hidden Read's always is
 		return memory.None
 	}
-	sink := &q.sq.at(read.ID).SGL[0]
-	return sink.Region.LocalPlace(q.cfg.Memory.PD, sink.Offset+int(s.TO-read.SinkTO), s.Payload)
+	sink := &q.sq.At(read.ID).SGL[0]
+	return q.cfg.Memory.LocalPlace(sink.Region, sink.Offset+int(s.TO-read.SinkTO), payload(f, s))
 }
 
 // readDone completes a Read: its response has been delivered.
@@ -96,7 +96,7 @@ func (q *QP) readDone(pos uint64) {
 	if pos == hiddenRead {
 		return
 	}
-	e := q.sq.at(pos)
+	e := q.sq.At(pos)
 	e.phase = phaseDone
 	if fault := q.invalidateSink(e); fault != memory.None {
 		e.status = StatusInvalidateFailed
@@ -115,16 +115,12 @@ func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
 	if e.NumSGE > 0 {
 		sink = e.SGL[0].Region
 	}
-	return sink.LocalInvalidate(q.cfg.Memory.PD)
+	return q.cfg.Memory.LocalInvalidate(sink)
 }
 
 // onReadRequest queues a peer's Read. It is checked as a whole now, and again
 // as each segment of its response is made.
 func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
-	if q.finished {
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: f.Offset, Reason: "our half of the connection is closed, the Read cannot be answered"}, s)
-		return
-	}
 	if err := q.irrq.Check(s); err != nil {
 		q.segmentError(f, s, err)
 		return
@@ -140,7 +136,17 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	queue.Place(s)
-	q.irrq.PushSegment(s)
+	// Our FIN, sent or soon to be, tells the peer that this Read will not be answered. RFC 5040, Section 6.2
+	// leaves it to the ULP to end its operations before a graceful termination; what
+	// else the peer has sent is still good.
+	if q.finished || q.drain.shut {
+		q.stats.Odd.Late++
+		return
+	}
+	_ = q.irrq.Push(s) // Check has found room for it
+	if q.drain.early {
+		q.drain.reads++
+	}
 }
 
 func readReason(r *rdmap.ReadRequest, f memory.Fault) string {
@@ -162,61 +168,30 @@ func (q *QP) beginResponse(g *Gather) bool {
 	return q.respond(g)
 }
 
-// respond builds the next segment of the response to the oldest request. Its payload is
-// copied while the region's lock is held: the memory may change or be revoked
-// at any time, and a CRC over octets that change under way would end the
-// connection for no fault of the peer's.
+// respond builds the next segment of the response to the oldest request.
 func (q *QP) respond(g *Gather) bool {
 	seg := q.response
-	h, n, ok := seg.Next(q.MULPDU)
-	copies := 1
-	if q.MarkersSend {
-		copies = 2
-	}
-	if !ok || !fits(g, n, copies) {
+	h, n, ok := q.nextOf(&seg, g)
+	if !ok {
 		return false
 	}
 	req := q.irrq.Front()
-	p := q.responseRoom(g, n)
-	if fault := q.cfg.Memory.Load(p, req.SrcSTag, req.SrcTO); fault != memory.None {
+	d := q.beginFPDU(g, &h, n)
+	if fault := q.cfg.Memory.Load(g, n, req.SrcSTag, req.SrcTO); fault != memory.None {
+		q.dropFPDU(g, d)
 		q.failResponse(req, fault)
 		return true
 	}
 	req.Advance(uint32(n))
 	q.response, q.busy = seg, sourceRead
-	q.frameResponse(g, &h, p)
+	g.drain = g.drain || q.drain.reads > 0
+	q.endFPDU(g, d, &h, n)
 	if h.Last {
 		q.irrq.Pop()
+		q.drain.reads = max(q.drain.reads-1, 0)
 		q.busy, q.turn = sourceNone, sourceSend
 	}
 	return true
-}
-
-// responseRoom is where the payload is loaded to: its final place in the
-// arena or, when markers will be woven in, the arena's end.
-func (q *QP) responseRoom(g *Gather, n int) []byte {
-	if q.MarkersSend {
-		return g.arena[cap(g.arena)-n : cap(g.arena)]
-	}
-	at := len(g.arena) + 2 + ddp.TaggedHeaderLen
-	return g.arena[at : at+n]
-}
-
-func (q *QP) frameResponse(g *Gather, h *ddp.Header, p []byte) {
-	if q.MarkersSend {
-		q.onePiece[0] = p
-		q.frame(g, h, q.onePiece[:], len(p))
-		return
-	}
-	offset := q.tx.Offset()
-	g.arena = q.tx.Begin(g.arena, h.Len()+len(p))
-	start := len(g.arena)
-	g.arena = h.Append(g.arena)
-	g.arena = g.arena[:len(g.arena)+len(p)] // loaded already
-	q.tx.Payload(g.arena[start:])
-	g.arena = q.tx.End(g.arena)
-	g.total += int(q.tx.Offset() - offset)
-	q.traceSent(offset, h, len(p))
 }
 
 // failResponse ends the connection because a Read that was accepted can no

@@ -41,7 +41,7 @@ func (rd *reader) answer(off int, b string) fpdu {
 func ord(n int) func(*setup) { return func(s *setup) { s.ORD = n } }
 
 // Proves P45, P46, P20: with ORD Reads outstanding the next waits, and what was
-// posted behind it does, so that the order is kept.
+// posted after it does, so that the order is kept.
 func TestORD(t *testing.T) {
 	rd := newReader(t, ord(2))
 	if rd.Negotiated().ORD != 2 {
@@ -65,7 +65,7 @@ func TestORD(t *testing.T) {
 	rd.noCompletion()
 }
 
-// Proves P41, P42: a Send behind a Read completes behind it, although it is sent.
+// Proves P41, P42: a Send after a Read completes after it, although it is sent.
 // Proves P28: a Read completes with the last segment of its response, and not before.
 func TestCompletionOrder(t *testing.T) {
 	rd := newReader(t)
@@ -112,7 +112,7 @@ func TestCompletionNeedsLLP(t *testing.T) {
 	p.completion(success(2, OpSend, 0))
 }
 
-// A fence holds back its request, and all behind it, until the Reads before it are complete.
+// A fence holds back its request, and all after it, until the Reads before it are complete.
 func TestFence(t *testing.T) {
 	for _, op := range []Op{OpSend, OpWrite, OpRead, OpLocalInvalidate} {
 		rd := newReader(t)
@@ -285,6 +285,15 @@ func TestReadInvalidates(t *testing.T) {
 	rd := newReader(t)
 	w := work(1, OpRead)
 	w.InvalidateLocal, w.Target = true, rd.r
+	rd.post(w)
+	rd.want(request(1, rdmap.ReadRequest{SinkSTag: rtrSTag}))
+	rd.send(response(1, 0, nil))
+	rd.completion(success(1, OpRead, 0))
+	if rd.r.Valid() {
+		t.Error("still valid")
+	}
+	rd = newReader(t)
+	w.Target = rd.r
 	rd.post(w)
 	rd.want(request(1, rdmap.ReadRequest{SinkSTag: rtrSTag}))
 	rd.table.Revoke(rd.r)

@@ -10,7 +10,7 @@ import (
 
 // An Initiator that does not take our Reply sends a Terminate in place of a first
 // message: what it may not have liked is part of the error, also where siw sends it
-// without a CRC. Behind a first FPDU nothing is guessed.
+// without a CRC. After a first FPDU nothing is guessed.
 func TestReplyDisliked(t *testing.T) {
 	enhanced := func(s *setup) { s.CRC, s.Enhanced, s.PeerIRD, s.PeerORD = true, true, 3, 4 }
 	offered := func(kinds mpa.RTR) func(*setup) { return func(s *setup) { s.OfferedRTR = kinds } }
@@ -48,6 +48,68 @@ func TestReplyDisliked(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A Terminate that nobody knows the reason of comes with what its code may mean, with the
+// memory that it names. One that cannot be read says only that.
+func TestTerminateAdvice(t *testing.T) {
+	bad := write(0x77, 0x1234, []byte("abc"))
+	siw := message(rdmap.OpTerminate, append([]byte{0x11, 0x01, 0x03, 0, 0, 3}, bad.H.Append(nil)...))
+	const leaves = "the Write leaves the memory that the peer has registered (STag 0x00000077, TO 0x1234)"
+	for _, c := range []struct {
+		got  fpdu
+		code rdmap.Code
+		want string
+	}{
+		{terminateFor(rdmap.CodeDDPBaseOrBounds, bad), rdmap.CodeDDPBaseOrBounds, leaves},
+		{siw, rdmap.CodeDDPBaseOrBounds, "laid out as Linux's siw does, Layer and EType swapped; " + leaves},
+		{terminateFor(rdmap.CodeDDPMessageTooLong, send(1, nil)), rdmap.CodeDDPMessageTooLong, "the Send is longer than the receive that the peer has posted for it"},
+		{terminateFor(rdmap.CodeUnexpectedOpcode, bad), rdmap.CodeUnexpectedOpcode, ""},
+	} {
+		p := initiator(t)
+		p.send(c.got)
+		if f := p.wantCause(c.code, true); f.Reason != c.want {
+			t.Errorf("got %q, want %q", f.Reason, c.want)
+		}
+		if n := p.Stats().TerminatesRecv[c.code]; n != 1 {
+			t.Errorf("%v: %d Terminates received", c.code, n)
+		}
+	}
+
+	p := initiator(t)
+	cut := terminateFor(rdmap.CodeDDPBaseOrBounds, write(0x77, 0x1234, []byte("abc")))
+	cut.Payload = cut.Payload[:8]
+	p.send(cut)
+	if f := p.wantCause(rdmap.CodeDDPBaseOrBounds, true); !strings.HasPrefix(f.Reason, "its Terminate cannot be read") || strings.Contains(f.Reason, "leaves the memory") {
+		t.Error(f.Reason)
+	}
+
+	p = initiator(t)
+	p.send(send(1, []byte("abc"))) // for which there is no receive
+	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.HasSuffix(f.Reason, ": no receive is posted") {
+		t.Error(f.Reason)
+	}
+	if n := p.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {
+		t.Errorf("%d Terminates sent", n)
+	}
+
+	p = initiator(t)
+	p.receive(1)
+	p.send(send(1, []byte("abc")))
+	if f := p.wantCause(rdmap.CodeDDPMessageTooLong, false); strings.Contains(f.Reason, "no receive") {
+		t.Error(f.Reason)
+	}
+}
+
+// A Terminate is read whole, however long it is and wherever markers stand in it.
+func TestLongTerminate(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.MarkersReceive = true })
+	long := terminateFor(rdmap.CodeDDPBaseOrBounds, write(0x77, 0x1234, []byte("abc")))
+	long.Payload = append(long.Payload, make([]byte, 5000)...)
+	p.send(long)
+	if f := p.wantCause(rdmap.CodeDDPBaseOrBounds, true); !strings.Contains(f.Reason, "STag 0x00000077") {
+		t.Error(f.Reason)
 	}
 }
 

@@ -59,6 +59,7 @@ type host struct {
 	window  int             // octets that the LLP still takes; negative: any number
 	done    []Completion    // in order
 	notices []Notice        // in order
+	states  []State         // that it was told of, in order
 	llp     []LLP           // in order
 }
 
@@ -157,6 +158,9 @@ func (h *host) output() []byte {
 		if len(v) == 0 {
 			break
 		}
+		if slices.ContainsFunc(v, func(b []byte) bool { return len(b) == 0 }) {
+			h.Fatal("a record without octets")
+		}
 		b := slices.Concat(v...)
 		n := h.takes(len(b))
 		out = append(out, b[:n]...)
@@ -198,12 +202,46 @@ func (h *host) settle() {
 	done, notices := h.Drain()
 	h.done = append(h.done, done...)
 	h.notices = append(h.notices, notices...)
+	h.follow(notices)
 	if l := h.LLP(); l != Keep {
 		h.llp = append(h.llp, l)
 	}
 }
 
-// input hands octets in, behind those not taken before. Input may write to what
+// follow expects the notices to tell of every change of state, and of none that must not be.
+func (h *host) follow(notices []Notice) {
+	h.Helper()
+	for _, n := range notices {
+		if n.Kind != NoticeState {
+			continue
+		}
+		if n.From != h.told() || !Legal(n.From, n.To) {
+			h.Fatalf("told of a change from %v to %v in state %v", n.From, n.To, h.told())
+		}
+		h.states = append(h.states, n.To)
+	}
+	if h.told() != h.State() {
+		h.Fatalf("nobody was told of a change from %v to %v", h.told(), h.State())
+	}
+}
+
+// told is the state that the QP is in by what it has told.
+func (h *host) told() State {
+	if len(h.states) == 0 {
+		return Idle
+	}
+	return h.states[len(h.states)-1]
+}
+
+// wantStates expects the states that the QP has been in, but for Idle at first.
+func (h *host) wantStates(want ...State) {
+	h.Helper()
+	if !slices.Equal(h.states, want) {
+		h.Fatalf("was in states %v, want %v", h.states, want)
+	}
+}
+
+// input hands octets in, after those not taken before. Input may write to what
 // it is given, and must not once it has returned, nor look at it.
 func (h *host) input(b []byte) {
 	h.unread = append(h.unread, b...)
@@ -234,7 +272,7 @@ func (h *host) modify(to State) {
 
 // closeOrderly is BeginClose.
 func (h *host) closeOrderly() {
-	h.BeginClose(*h.now)
+	h.BeginClose(*h.now, 0)
 	h.settle()
 }
 

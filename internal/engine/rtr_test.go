@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"errors"
 	"testing"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
@@ -107,7 +105,7 @@ func TestResponderTakesRTR(t *testing.T) {
 }
 
 // The RTR Read stands at the front of the outstanding Reads: the consumer's wait
-// behind it for their turn and their responses.
+// after it for their turn and their responses.
 func TestHiddenReadInFront(t *testing.T) {
 	p := initiator(t, p2p(mpa.RTRRead), depths(1, 1))
 	buf := make([]byte, 8)
@@ -140,12 +138,12 @@ func TestHiddenReadWithoutORD(t *testing.T) {
 	p.completion(failed(1, OpRead, StatusNoReadResources))
 }
 
-// A close waits for the response to the RTR Read, which would be taken for a bad
-// close behind our FIN; and if the peer closes without it, that is an error.
+// A close waits for the response to the RTR Read; and if the peer closes without it,
+// that is an error.
 func TestCloseWaitsForHiddenRead(t *testing.T) {
-	for _, begin := range []func(p *peer){
-		func(p *peer) { p.closeOrderly() },
-		func(p *peer) { p.modify(Closing) },
+	for state, begin := range map[State]func(p *peer){
+		RTS:     func(p *peer) { p.closeOrderly() },
+		Closing: func(p *peer) { p.modify(Closing) },
 	} {
 		p := initiator(t, p2p(mpa.RTRRead))
 		begin(p)
@@ -153,7 +151,7 @@ func TestCloseWaitsForHiddenRead(t *testing.T) {
 		p.wantNothing()
 		p.wantState(RTS)
 		p.send(response(1, 0, nil))
-		p.wantEnd(Closing, Finish)
+		p.wantEnd(state, Finish)
 		p.wantState(Idle)
 
 		p = initiator(t, p2p(mpa.RTRRead))
@@ -175,7 +173,7 @@ func TestCloseWaitsForRTR(t *testing.T) {
 		if kind == mpa.RTRRead {
 			p.want(response(rtrSTag, 0, nil))
 		}
-		p.wantEnd(Closing, Finish)
+		p.wantEnd(RTS, Finish)
 		p.wantState(Idle)
 	}
 	p := responder(t, p2p(mpa.RTRWrite))
@@ -215,6 +213,29 @@ func TestNotTheRTR(t *testing.T) {
 			strict.wantTerminate(terminate(rdmap.CodeMPANoMatchingRTR))
 			strict.completion(flushed(1, OpReceive))
 		})
+	}
+}
+
+// An Initiator that cannot use the connection sends a Terminate in place of its RTR
+// indication. That is surfaced, and not answered with another, however strict the
+// Responder is.
+//
+// Proves E10, P36.
+func TestTerminateForRTR(t *testing.T) {
+	for _, code := range []rdmap.Code{rdmap.CodeMPANoMatchingRTR, 0x2006, 0x0000} {
+		for _, strict := range []bool{false, true} {
+			p := responder(t, p2p(mpa.RTRWrite), func(s *setup) { s.StrictRTR = strict })
+			p.receive(1)
+			p.send(terminate(code))
+			p.wantState(Terminate)
+			p.wantNotices(NoticeTerminateReceived)
+			p.wantCause(code, true)
+			p.completion(flushed(1, OpReceive))
+			p.wantEndSilently()
+			if p.Stats().Odd.NotRTR != 0 {
+				t.Error("counted as another message than the RTR indication")
+			}
+		}
 	}
 }
 
@@ -281,89 +302,5 @@ func TestFailedEstablishment(t *testing.T) {
 		p.completion(flushed(1, OpSend), flushed(2, OpReceive))
 		p.wantCause(rdmap.Code(0x2000+uint16(code)), false)
 		p.wantState(Error)
-	}
-}
-
-// A silent peer is nudged: after Nudge, and then at four times the distance each.
-func TestNudge(t *testing.T) {
-	const nudge = 10 * time.Millisecond
-	p := initiator(t, func(s *setup) { s.Nudge = nudge })
-	p.advance(time.Hour)
-	p.wantNothing() // nothing of ours has left yet
-	p.post(work(1, OpSend))
-	p.want(send(1, nil))
-	wait := nudge
-	for range maxNudges {
-		p.advance(wait - 1)
-		p.wantNothing()
-		p.advance(1)
-		p.want(indications[mpa.RTRWrite])
-		wait *= 4
-	}
-	p.advance(1000 * time.Hour)
-	p.wantNothing()
-	if got := p.Stats().Nudges; got != maxNudges {
-		t.Errorf("%d nudges", got)
-	}
-	p.done = nil
-	p.noCompletion()
-}
-
-// A peer that has answered is not nudged, nor is one by a Responder, or without the setting.
-func TestNoNudge(t *testing.T) {
-	nudge := func(s *setup) { s.Nudge = time.Millisecond }
-	p := initiator(t, nudge)
-	p.receive(1)
-	p.post(work(1, OpSend))
-	p.output()
-	p.send(send(1, nil))
-	if !p.Deadline().IsZero() {
-		t.Error("a deadline")
-	}
-	p.post(work(2, OpSend))
-	p.output()
-	if !p.Deadline().IsZero() {
-		t.Error("a deadline again")
-	}
-	p = responder(t, nudge)
-	p.receive(1)
-	p.send(send(1, nil))
-	p.post(work(2, OpSend))
-	p.output()
-	if !p.Deadline().IsZero() {
-		t.Error("a deadline for the Responder")
-	}
-	p = initiator(t)
-	p.post(work(1, OpSend))
-	p.output()
-	if !p.Deadline().IsZero() {
-		t.Error("a deadline without Nudge")
-	}
-}
-
-// A nudge waits for the end of a message; one that comes late is not sent at all.
-func TestNudgeBetweenMessages(t *testing.T) {
-	p := initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
-	b := numbered(1 << 20)
-	p.post(work(1, OpSend, all(p.region(b, 0), len(b))))
-	p.post(work(2, OpSend))
-	p.window = 100
-	p.sent = append(p.sent, p.output()...)
-	p.advance(time.Millisecond)
-	p.window = -1
-	p.segmentsBefore(indications[mpa.RTRWrite])
-	p.want(send(2, nil))
-	if len(p.done) != 2 {
-		t.Errorf("%v", p.done)
-	}
-
-	p = initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
-	p.post(work(1, OpSend))
-	p.output()
-	p.modify(Error)
-	p.HandleTimeout(p.clock.Add(time.Hour))
-	p.wantLLP(Reset)
-	if p.Pending() || !p.Deadline().IsZero() || !errors.Is(p.PostSend(&SendWork{}), ErrBadState) {
-		t.Error("goes on")
 	}
 }

@@ -42,7 +42,7 @@ func Legal(from, to State) bool {
 }
 
 // byConsumer holds those of them that a consumer may ask for, by [from][to]:
-// the others happen with the connection. To RTS goes Connect.
+// the others happen with the connection. Connect leads to RTS.
 var byConsumer = [5][5]bool{
 	Idle:  {Idle: true, Error: true},
 	RTS:   {Terminate: true, Error: true, Closing: true},

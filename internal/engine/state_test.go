@@ -61,8 +61,13 @@ func TestModify(t *testing.T) {
 			}
 		}
 	}
-	if MayAsk(Closing+1, Idle) || Legal(Closing+1, Idle) {
-		t.Error("a state that there is not")
+	for s := range Closing + 1 {
+		if MayAsk(Closing+1, s) || Legal(Closing+1, s) || MayAsk(s, Closing+1) || Legal(s, Closing+1) {
+			t.Error("a state that there is not")
+		}
+	}
+	if got := (Closing + 1).String(); got != "unknown state" {
+		t.Error(got)
 	}
 }
 
@@ -192,6 +197,9 @@ func TestErrorWhileInFlight(t *testing.T) {
 	p.output()
 	p.modify(Error)
 	p.noCompletion()
+	if p.Pending() {
+		t.Error("there is something to be sent on a connection that has ended")
+	}
 	v := p.Output(p.clock, p.g)
 	n := 0
 	for _, b := range v {
@@ -216,11 +224,14 @@ func TestModifyClosing(t *testing.T) {
 	p.wantLLP(Drop)
 	p.wantState(Idle)
 	p.wantNotices(NoticeCloseComplete)
+	if p.Cause() != ErrClosedHere {
+		t.Error(p.Cause())
+	}
 
 	p = initiator(t)
 	p.post(work(1, OpSend))
 	p.modify(Closing)
-	p.wantState(Error)
+	p.wantStates(RTS, Closing, Error)
 	p.wantLLP(Reset)
 	p.wantNotices(NoticeBadClose, NoticeConnectionLost)
 	p.completion(flushed(1, OpSend))

@@ -10,9 +10,9 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A court is a QP and the memory around what its peer may reach: none of that
-// outside may change or be sent.
-type court struct {
+// regions are those that a QP's peer may reach, or not, in each way: none of the memory
+// around them may change or be sent.
+type regions struct {
 	*peer
 	buf   []byte // 64 octets of which a region has the middle 32
 	r     *memory.Region
@@ -23,31 +23,34 @@ type court struct {
 	write *memory.Region // no remote read
 	local *memory.Region // no remote rights
 	gone  *memory.Region // revoked
-	void  *memory.Region // invalidated
+	void  *memory.Region // invalidated, otherwise as offered
+
+	offered *memory.Region // for invalidation
 }
 
 const (
-	courtBase = 0x10000 // tagged offset of the regions' first octet
-	courtLen  = 32
+	regionBase = 0x10000 // tagged offset of the regions' first octet
+	regionLen  = 32
 )
 
-func newCourt(p *peer) *court {
-	c := &court{peer: p, buf: numbered(64)}
+func newRegions(p *peer) *regions {
+	c := &regions{peer: p, buf: numbered(64)}
 	reg := func(pd, stream uint32, a memory.Access) *memory.Region {
-		return p.regionOf(c.buf[16:48], memory.Options{Access: a, PD: pd, Stream: stream, Base: courtBase})
+		return p.regionOf(c.buf[16:48], memory.Options{Access: a, PD: pd, Stream: stream, Base: regionBase})
 	}
 	c.r = reg(testPD, 0, remoteAll)
 	c.other, c.bound, c.ours = reg(testPD+1, 0, remoteAll), reg(testPD, testStream+1, remoteAll), reg(testPD, testStream, remoteAll)
 	c.read, c.write = reg(testPD, 0, memory.RemoteRead), reg(testPD, 0, memory.RemoteWrite)
 	c.local = reg(testPD, 0, memory.LocalWrite)
-	c.gone, c.void = reg(testPD, 0, remoteAll), reg(testPD, 0, remoteAll)
+	c.offered, c.void = reg(testPD, 0, remoteAll|memory.RemoteInvalidate), reg(testPD, 0, remoteAll|memory.RemoteInvalidate)
+	c.gone = reg(testPD, 0, remoteAll)
 	p.table.Revoke(c.gone)
-	c.void.LocalInvalidate(testPD)
+	p.cfg.Memory.LocalInvalidate(c.void)
 	return c
 }
 
 // untouched expects that no octet has changed.
-func (c *court) untouched() {
+func (c *regions) untouched() {
 	c.Helper()
 	if !bytes.Equal(c.buf, numbered(64)) {
 		c.Fatal("memory has changed")
@@ -57,18 +60,18 @@ func (c *court) untouched() {
 // An access is one by a peer, and what is to come of it.
 type access struct {
 	name  string
-	stag  func(c *court) uint32
-	to    uint64 // offset in the region, from courtBase
+	stag  func(c *regions) uint32
+	to    uint64 // offset in the region, from regionBase
 	n     int    // octets
 	write rdmap.Code
 	read  rdmap.Code // 0: allowed
 }
 
-func tag(f func(c *court) *memory.Region) func(c *court) uint32 {
-	return func(c *court) uint32 { return f(c).STag() }
+func tag(f func(c *regions) *memory.Region) func(c *regions) uint32 {
+	return func(c *regions) uint32 { return f(c).STag() }
 }
 
-func theRegion(c *court) uint32 { return c.r.STag() }
+func theRegion(c *regions) uint32 { return c.r.STag() }
 
 var accesses = []access{
 	{"all of it", theRegion, 0, 32, 0, 0},
@@ -76,24 +79,24 @@ var accesses = []access{
 	{"last octet", theRegion, 31, 1, 0, 0},
 	{"one octet before", theRegion, math.MaxUint64, 1, 0x1101, 0x0101},
 	{"from one octet before", theRegion, math.MaxUint64, 32, 0x1101, 0x0101},
-	{"one octet behind", theRegion, 32, 1, 0x1101, 0x0101},
+	{"one octet after", theRegion, 32, 1, 0x1101, 0x0101},
 	{"one octet too long", theRegion, 0, 33, 0x1101, 0x0101},
 	{"from the last octet, one too long", theRegion, 31, 2, 0x1101, 0x0101},
-	{"far behind", theRegion, 1 << 40, 1, 0x1101, 0x0101},
-	{"up to the last tagged offset", theRegion, math.MaxUint64 - courtBase - 8, 8, 0x1101, 0x0101},
-	{"sum of 2^64", theRegion, math.MaxUint64 - courtBase - 7, 8, 0x1103, 0x0104},
-	{"sum beyond 2^64", theRegion, math.MaxUint64 - courtBase - 7, 9, 0x1103, 0x0104},
-	{"unknown STag", func(c *court) uint32 { return c.r.STag() ^ 1<<31 }, 0, 1, 0x1100, 0x0100},
-	{"STag 0", func(*court) uint32 { return 0 }, 0, 1, 0x1100, 0x0100},
-	{"STag 1", func(*court) uint32 { return 1 }, 0, 1, 0x1100, 0x0100},
-	{"revoked", tag(func(c *court) *memory.Region { return c.gone }), 0, 1, 0x1100, 0x0100},
-	{"invalidated", tag(func(c *court) *memory.Region { return c.void }), 0, 1, 0x1100, 0x0100},
-	{"another Protection Domain", tag(func(c *court) *memory.Region { return c.other }), 0, 1, 0x1102, 0x0103},
-	{"another stream", tag(func(c *court) *memory.Region { return c.bound }), 0, 1, 0x1102, 0x0103},
-	{"this stream alone", tag(func(c *court) *memory.Region { return c.ours }), 0, 32, 0, 0},
-	{"no remote write", tag(func(c *court) *memory.Region { return c.read }), 0, 1, 0x1102, 0},
-	{"no remote read", tag(func(c *court) *memory.Region { return c.write }), 0, 1, 0, 0x0102},
-	{"no remote rights", tag(func(c *court) *memory.Region { return c.local }), 0, 1, 0x1102, 0x0102},
+	{"far after", theRegion, 1 << 40, 1, 0x1101, 0x0101},
+	{"up to the last tagged offset", theRegion, math.MaxUint64 - regionBase - 8, 8, 0x1101, 0x0101},
+	{"sum of 2^64", theRegion, math.MaxUint64 - regionBase - 7, 8, 0x1103, 0x0104},
+	{"sum beyond 2^64", theRegion, math.MaxUint64 - regionBase - 7, 9, 0x1103, 0x0104},
+	{"unknown STag", func(c *regions) uint32 { return c.r.STag() ^ 1<<31 }, 0, 1, 0x1100, 0x0100},
+	{"STag 0", func(*regions) uint32 { return 0 }, 0, 1, 0x1100, 0x0100},
+	{"STag 1", func(*regions) uint32 { return 1 }, 0, 1, 0x1100, 0x0100},
+	{"revoked", tag(func(c *regions) *memory.Region { return c.gone }), 0, 1, 0x1100, 0x0100},
+	{"invalidated", tag(func(c *regions) *memory.Region { return c.void }), 0, 1, 0x1100, 0x0100},
+	{"another Protection Domain", tag(func(c *regions) *memory.Region { return c.other }), 0, 1, 0x1102, 0x0103},
+	{"another stream", tag(func(c *regions) *memory.Region { return c.bound }), 0, 1, 0x1102, 0x0103},
+	{"this stream alone", tag(func(c *regions) *memory.Region { return c.ours }), 0, 32, 0, 0},
+	{"no remote write", tag(func(c *regions) *memory.Region { return c.read }), 0, 1, 0x1102, 0},
+	{"no remote read", tag(func(c *regions) *memory.Region { return c.write }), 0, 1, 0, 0x0102},
+	{"no remote rights", tag(func(c *regions) *memory.Region { return c.local }), 0, 1, 0x1102, 0x0102},
 }
 
 // Proves D39, D40, D41, D44, D45, P53: what a Write may reach and with which code
@@ -102,8 +105,8 @@ var accesses = []access{
 func TestWriteAccess(t *testing.T) {
 	for _, a := range accesses {
 		t.Run(a.name, func(t *testing.T) {
-			c := newCourt(responder(t))
-			f := write(a.stag(c), courtBase+a.to, bytes.Repeat([]byte{0xff}, a.n))
+			c := newRegions(responder(t))
+			f := write(a.stag(c), regionBase+a.to, bytes.Repeat([]byte{0xff}, a.n))
 			c.send(f)
 			if a.write != 0 {
 				c.wantTerminate(terminateFor(a.write, f))
@@ -126,9 +129,9 @@ func TestWriteAccess(t *testing.T) {
 // Proves D41, Z10: of a segment that leaves the region nothing is placed, and what
 // was placed before stays.
 func TestWriteSegments(t *testing.T) {
-	c := newCourt(responder(t))
-	c.send(write(c.r.STag(), courtBase+4, []byte("efgh")).more(), write(c.r.STag(), courtBase, []byte("abcdE")).more())
-	bad := write(c.r.STag(), courtBase+30, []byte("xyz"))
+	c := newRegions(responder(t))
+	c.send(write(c.r.STag(), regionBase+4, []byte("efgh")).more(), write(c.r.STag(), regionBase, []byte("abcdE")).more())
+	bad := write(c.r.STag(), regionBase+30, []byte("xyz"))
 	c.send(bad)
 	c.wantTerminate(terminateFor(0x1101, bad))
 	want := numbered(64)
@@ -141,8 +144,8 @@ func TestWriteSegments(t *testing.T) {
 // Proves D23, P19, P26, Z17: of a message without octets neither STag nor TO is looked at.
 func TestZeroLengthAccess(t *testing.T) {
 	for _, a := range accesses {
-		c := newCourt(responder(t))
-		stag, to := a.stag(c), courtBase+a.to
+		c := newRegions(responder(t))
+		stag, to := a.stag(c), regionBase+a.to
 		c.send(write(stag, to, nil), request(1, rdmap.ReadRequest{SinkSTag: 3, SinkTO: 4, SrcSTag: stag, SrcTO: to}))
 		c.want(response(3, 4, nil))
 		c.wantNothing()
@@ -158,8 +161,8 @@ func TestZeroLengthAccess(t *testing.T) {
 func TestReadAccess(t *testing.T) {
 	for _, a := range accesses {
 		t.Run(a.name, func(t *testing.T) {
-			c := newCourt(responder(t))
-			f := request(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 8, Size: uint32(a.n), SrcSTag: a.stag(c), SrcTO: courtBase + a.to})
+			c := newRegions(responder(t))
+			f := request(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 8, Size: uint32(a.n), SrcSTag: a.stag(c), SrcTO: regionBase + a.to})
 			c.send(f)
 			if a.read != 0 {
 				c.wantTerminate(terminateFor(a.read, f))
@@ -176,8 +179,8 @@ func TestReadAccess(t *testing.T) {
 // A Read of as many octets as there can be is out of bounds, and its sum does not
 // overflow.
 func TestReadAccessLongest(t *testing.T) {
-	c := newCourt(responder(t))
-	f := request(1, rdmap.ReadRequest{Size: math.MaxUint32, SrcSTag: c.r.STag(), SrcTO: courtBase})
+	c := newRegions(responder(t))
+	f := request(1, rdmap.ReadRequest{Size: math.MaxUint32, SrcSTag: c.r.STag(), SrcTO: regionBase})
 	c.send(f)
 	c.wantTerminate(terminateFor(0x0101, f))
 }
@@ -185,15 +188,15 @@ func TestReadAccessLongest(t *testing.T) {
 // Proves Z13, D45: no segment of a Write changes memory that was revoked, or
 // invalidated, when it had begun already.
 func TestRevokeDuringWrite(t *testing.T) {
-	for name, revoke := range map[string]func(*court){
-		"revoked":     func(c *court) { c.table.Revoke(c.r) },
-		"invalidated": func(c *court) { c.r.LocalInvalidate(testPD) },
+	for name, revoke := range map[string]func(*regions){
+		"revoked":     func(c *regions) { c.table.Revoke(c.r) },
+		"invalidated": func(c *regions) { c.cfg.Memory.LocalInvalidate(c.r) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCourt(responder(t))
-			c.send(write(c.r.STag(), courtBase, numbered(64)[16:20]).more())
+			c := newRegions(responder(t))
+			c.send(write(c.r.STag(), regionBase, numbered(64)[16:20]).more())
 			revoke(c)
-			bad := write(c.r.STag(), courtBase+4, []byte("xyz"))
+			bad := write(c.r.STag(), regionBase+4, []byte("xyz"))
 			c.send(bad)
 			c.wantTerminate(terminateFor(0x1100, bad))
 			c.untouched()
@@ -250,11 +253,11 @@ func checkMidway(p *peer, f fpdu, read rdmap.ReadRequest, done int) {
 // Proves D42, D07, P55: after the first error all that arrives is dropped: not placed,
 // not delivered, not reported.
 func TestSilenceAfterError(t *testing.T) {
-	c := newCourt(responder(t))
+	c := newRegions(responder(t))
 	sink := make([]byte, 8)
 	c.receive(1, all(c.region(sink, memory.LocalWrite), 8))
 	bad := write(99, 0, []byte("abc"))
-	c.send(bad, write(c.r.STag(), courtBase, []byte("abc")), send(1, []byte("abc")), write(98, 0, []byte("abc")),
+	c.send(bad, write(c.r.STag(), regionBase, []byte("abc")), send(1, []byte("abc")), write(98, 0, []byte("abc")),
 		request(1, rdmap.ReadRequest{}), terminate(0x0100))
 	c.wantTerminate(terminateFor(0x1100, bad))
 	c.completion(flushed(1, OpReceive))
@@ -269,9 +272,9 @@ func TestSilenceAfterError(t *testing.T) {
 // Proves D42: nor in octets of the same delivery, and nor do they turn up on a
 // later connection.
 func TestSilenceInOneDelivery(t *testing.T) {
-	c := newCourt(responder(t))
+	c := newRegions(responder(t))
 	var b []byte
-	for _, f := range []fpdu{write(99, 0, []byte("abc")), write(c.r.STag(), courtBase, []byte("abc")), send(1, nil)} {
+	for _, f := range []fpdu{write(99, 0, []byte("abc")), write(c.r.STag(), regionBase, []byte("abc")), send(1, nil)} {
 		b = c.w.Append(b, f.ulpdu())
 	}
 	c.input(b)

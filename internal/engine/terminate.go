@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -23,6 +22,9 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 	case q.stats.RecvFPDUs == 1:
 		f.Reason = q.firstTerminate()
 	}
+	if err == nil {
+		f.Reason = advised(f.Reason, hint(&t))
+	}
 	// RFC 5040, section 7.2: "The DDP layer MUST validate all DDP Segment
 	// fields", of Terminates too. [P56]
 	queue := &q.queues[rdmap.QNTerminate]
@@ -35,7 +37,6 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 	}
 	count(&q.stats.TerminatesRecv, t.Code)
 	q.cause = f
-	q.nudgeAt = time.Time{}
 	q.notice(Notice{Kind: NoticeTerminateReceived, Err: f})
 	q.setState(Terminate)
 }
@@ -73,10 +74,10 @@ func (q *QP) blameRead(t *rdmap.Terminate, h *ddp.Header) {
 }
 
 // readOf finds the outstanding Read whose request had an MSN. Linux's siw gives
-// back another one, so that failing that it is the oldest.
+// back another MSN; if no Read has it, the oldest is meant.
 func (q *QP) readOf(msn uint32) (oldest *sendEntry) {
-	for pos := q.sq.head; pos < q.sq.next; pos++ {
-		e := q.sq.at(pos)
+	for pos := q.sq.Head(); pos < q.sq.next; pos++ {
+		e := q.sq.At(pos)
 		if e.phase != phaseReading {
 			continue
 		}

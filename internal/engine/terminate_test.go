@@ -151,7 +151,7 @@ func TestTerminateBlamesNobody(t *testing.T) {
 }
 
 // Proves P39, P48, P53: an error found while a large message of ours is under way: the
-// Terminate goes out behind the segment that was begun, with the headers of the
+// Terminate goes out after the segment that was begun, with the headers of the
 // segment in error, and nothing of the message follows it.
 func TestTerminateInTheMiddle(t *testing.T) {
 	for _, op := range []Op{OpSend, OpWrite} {
@@ -220,23 +220,23 @@ func TestTerminateReceivedInTheMiddle(t *testing.T) {
 func TestErrorInOurOwnWork(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		work func(c *court) SendWork
+		work func(c *regions) SendWork
 		want Status
 	}{
-		{"Send from another Protection Domain", func(c *court) SendWork { return work(2, OpSend, all(c.other, 4)) }, StatusLocalProtection},
-		{"Send from revoked memory", func(c *court) SendWork { return work(2, OpSend, all(c.gone, 4)) }, StatusLocalProtection},
-		{"Send from nowhere", func(*court) SendWork { return work(2, OpSend, SGE{Length: 4}) }, StatusLocalProtection},
-		{"Send out of bounds", func(c *court) SendWork { return work(2, OpSend, SGE{c.r, 30, 3}) }, StatusLocalProtection},
-		{"Write from invalidated memory", func(c *court) SendWork { return work(2, OpWrite, all(c.void, 4)) }, StatusLocalProtection},
-		{"Read into memory without local write", func(c *court) SendWork { return work(2, OpRead, all(c.read, 4)) }, StatusLocalAccess},
-		{"Read out of bounds", func(c *court) SendWork { return work(2, OpRead, SGE{c.r, -1, 4}) }, StatusLocalProtection},
-		{"invalidation in another Protection Domain", func(c *court) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate, Target: c.other} }, StatusInvalidateFailed},
-		{"invalidation of nothing", func(*court) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate} }, StatusInvalidateFailed},
-		{"invalidation of revoked memory", func(c *court) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate, Target: c.gone} }, StatusInvalidateFailed},
+		{"Send from another Protection Domain", func(c *regions) SendWork { return work(2, OpSend, all(c.other, 4)) }, StatusLocalProtection},
+		{"Send from revoked memory", func(c *regions) SendWork { return work(2, OpSend, all(c.gone, 4)) }, StatusLocalProtection},
+		{"Send from nowhere", func(*regions) SendWork { return work(2, OpSend, SGE{Length: 4}) }, StatusLocalProtection},
+		{"Send out of bounds", func(c *regions) SendWork { return work(2, OpSend, SGE{c.r, 30, 3}) }, StatusLocalProtection},
+		{"Write from invalidated memory", func(c *regions) SendWork { return work(2, OpWrite, all(c.void, 4)) }, StatusLocalProtection},
+		{"Read into memory without local write", func(c *regions) SendWork { return work(2, OpRead, all(c.read, 4)) }, StatusLocalAccess},
+		{"Read out of bounds", func(c *regions) SendWork { return work(2, OpRead, SGE{c.r, -1, 4}) }, StatusLocalProtection},
+		{"invalidation in another Protection Domain", func(c *regions) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate, Target: c.other} }, StatusInvalidateFailed},
+		{"invalidation of nothing", func(*regions) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate} }, StatusInvalidateFailed},
+		{"invalidation of revoked memory", func(c *regions) SendWork { return SendWork{ID: 2, Op: OpLocalInvalidate, Target: c.gone} }, StatusInvalidateFailed},
 	} {
 		for _, unsignaled := range []bool{false, true} {
 			t.Run(tt.name, func(t *testing.T) {
-				c := newCourt(initiator(t))
+				c := newRegions(initiator(t))
 				c.post(work(1, OpSend))
 				w := tt.work(c)
 				w.Unsignaled = unsignaled
@@ -286,7 +286,7 @@ func TestFailureText(t *testing.T) {
 		want string
 	}{
 		{Failure{Code: 0x1101, Op: rdmap.OpWrite, HasOp: true, Offset: 77, Reason: "why", Err: inner},
-			"DDP/Tagged Buffer/base or bounds violation (0x1101), found here, in a RDMA Write at stream offset 77: why"},
+			"DDP/Tagged Buffer/base or bounds violation (0x1101), found here, in an RDMA Write at stream offset 77: why"},
 		{Failure{Code: 0x0206, Peer: true, Err: inner},
 			"RDMAP/Remote Operation/unexpected opcode (0x0206), reported by the peer"},
 	} {

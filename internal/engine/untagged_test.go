@@ -2,8 +2,11 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -48,7 +51,7 @@ func TestSegmentErrors(t *testing.T) {
 
 		{"MO of a first segment", nil, send(1, ten).at(1), 0x1204},
 		{"gap", []fpdu{send(1, ten).more()}, send(1, ten[:5]).at(11), 0x1204},
-		{"MO behind the receive", nil, send(1, ten).at(21), 0x1204},
+		{"MO after the receive", nil, send(1, ten).at(21), 0x1204},
 		{"MO 2^32-1", nil, send(1, ten).with(func(h *ddp.Header) { h.MO = math.MaxUint32 }), 0x1204},
 		{"MO of a Read Request", nil, request(1, read).at(28), 0x1205},
 		{"one octet too long", nil, send(1, numbered(21)), 0x1205},
@@ -108,7 +111,7 @@ func TestUnknownOpcodes(t *testing.T) {
 }
 
 // Proves P30, D38: a message longer than its receive completes that in error,
-// surfaces, and leaves the memory behind it alone.
+// surfaces, and leaves the memory after it alone.
 func TestSendTooLong(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 12)
@@ -177,19 +180,19 @@ func TestInterleaved(t *testing.T) {
 func TestReceiveMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		sge  func(c *court) SGE
+		sge  func(c *regions) SGE
 		want Status
 	}{
-		{"no local write", func(c *court) SGE { return all(c.read, 10) }, StatusLocalAccess},
-		{"another Protection Domain", func(c *court) SGE { return all(c.other, 10) }, StatusLocalProtection},
-		{"revoked", func(c *court) SGE { return all(c.gone, 10) }, StatusLocalProtection},
-		{"invalidated", func(c *court) SGE { return all(c.void, 10) }, StatusLocalProtection},
-		{"no region", func(*court) SGE { return SGE{Length: 10} }, StatusLocalProtection},
-		{"behind the region", func(c *court) SGE { return SGE{c.r, 30, 10} }, StatusLocalProtection},
-		{"before the region", func(c *court) SGE { return SGE{c.r, -1, 10} }, StatusLocalProtection},
+		{"no local write", func(c *regions) SGE { return all(c.read, 10) }, StatusLocalAccess},
+		{"another Protection Domain", func(c *regions) SGE { return all(c.other, 10) }, StatusLocalProtection},
+		{"revoked", func(c *regions) SGE { return all(c.gone, 10) }, StatusLocalProtection},
+		{"invalidated", func(c *regions) SGE { return all(c.void, 10) }, StatusLocalProtection},
+		{"no region", func(*regions) SGE { return SGE{Length: 10} }, StatusLocalProtection},
+		{"after the region", func(c *regions) SGE { return SGE{c.r, 30, 10} }, StatusLocalProtection},
+		{"before the region", func(c *regions) SGE { return SGE{c.r, -1, 10} }, StatusLocalProtection},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCourt(responder(t))
+			c := newRegions(responder(t))
 			c.receive(1, SGE{Region: c.r, Length: 0}, tt.sge(c))
 			c.receive(2)
 			c.send(send(1, []byte("abc")))
@@ -209,6 +212,85 @@ func (s *shared) Take(dst *RecvWork) bool {
 	}
 	*dst, s.work = s.work[0], s.work[1:]
 	return true
+}
+
+func (s *shared) Refusal() string { return "none is left" }
+
+// Without SendTimeout a Send may hold a shared receive for ever.
+func TestNoSendTimeout(t *testing.T) {
+	source := &shared{}
+	p := responder(t, func(s *setup) { s.Source = source })
+	r := p.region(make([]byte, 10), remoteAll)
+	source.work = []RecvWork{{ID: 1, SGL: [MaxSGE]SGE{all(r, 10)}, NumSGE: 1}}
+	p.send(send(1, []byte("abc")).more())
+	if at := p.Deadline(); !at.IsZero() {
+		t.Errorf("a deadline in %v", at.Sub(p.clock))
+	}
+	p.send(send(1, []byte("de")).at(3))
+	p.completion(success(1, OpReceive, 5))
+}
+
+// A Send that holds a shared receive has to be complete in time: SendTimeout, and a
+// second for each 64 KiB of it. Where the QP has receives of its own it may take as long
+// as it likes.
+//
+// Proves Z21, Z32.
+func TestSendTimeout(t *testing.T) {
+	const timeout = 10 * time.Second
+	begin := func(own bool) *peer {
+		srq := &shared{}
+		p := responder(t, func(s *setup) {
+			s.SendTimeout = timeout
+			if !own {
+				s.Source = srq
+			}
+		})
+		r := p.region(make([]byte, 256<<10), memory.LocalWrite)
+		for id := range uint64(2) {
+			w := RecvWork{ID: id + 1, NumSGE: 1, SGL: [MaxSGE]SGE{all(r, 256<<10)}}
+			if srq.work = append(srq.work, w); own {
+				p.receive(w.ID, w.SGL[0])
+			}
+		}
+		p.send(send(1, []byte("a")).more())
+		return p
+	}
+	p := begin(false)
+	p.advance(timeout - 1)
+	p.send(send(1, []byte("b")).at(1).more()) // an octet in time does not help
+	p.advance(time.Millisecond)
+	p.wantTerminate(terminate(rdmap.CodeCatastrophicStream))
+	p.completion(flushed(1, OpReceive))
+	if !errors.Is(p.Cause(), ErrTimeout) || !strings.Contains(p.Cause().Error(), "2 octets") {
+		t.Error(p.Cause())
+	}
+
+	p = begin(false)
+	p.send(send(1, make([]byte, 64000)).at(1).more(), send(1, make([]byte, 64000)).at(64001).more(), send(1, make([]byte, 3071)).at(128001).more())
+	p.advance(timeout + 2*time.Second - 1)
+	p.wantState(RTS)
+	p.send(send(1, nil).at(131072))
+	p.completion(success(1, OpReceive, 131072))
+	p.advance(time.Hour)
+	p.send(send(2, []byte("a")).more()) // the next has its own time
+	p.advance(timeout - 1)
+	p.wantState(RTS)
+	p.advance(time.Millisecond)
+	p.wantState(Terminate)
+
+	p = begin(false)
+	p.advance(timeout - 1)
+	ends := p.w.Append(nil, send(1, nil).at(1).ulpdu())
+	p.sendOctets(append(ends, p.w.Append(nil, send(2, []byte("a")).more().ulpdu())...)) // the next begins at once
+	p.completion(success(1, OpReceive, 1))
+	p.advance(timeout - 1)
+	p.wantState(RTS)
+	p.advance(time.Millisecond)
+	p.wantState(Terminate)
+
+	p = begin(true)
+	p.advance(time.Hour)
+	p.wantState(RTS)
 }
 
 // Receives of a Shared Receive Queue: one taken for a message under way is flushed
@@ -247,4 +329,19 @@ func TestSharedReceives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message whose segments overlap, and leave a gap as long as that, is not delivered:
+// in the gap there is still what another peer has sent to that memory.
+//
+// Proves D27, Z12.
+func TestSendWithGap(t *testing.T) {
+	p := responder(t)
+	buf := numbered(128)
+	p.receive(1, all(p.region(buf, memory.LocalWrite), 128))
+	again := send(1, make([]byte, 32)).more()
+	p.send(again, again)
+	p.wantTerminate(terminateFor(0x1204, again))
+	p.completion(flushed(1, OpReceive))
+	p.noCompletion()
 }

@@ -171,14 +171,16 @@ func TestEstablishmentTerminates(t *testing.T) {
 	}
 }
 
+// revisions has the startup frames of the two sides be of these.
+func revisions(ours, peer uint8) func(*setup) {
+	return func(s *setup) { s.Revision, s.PeerRevision = ours, peer }
+}
+
 // A peer that leaves before its first FPDU, on an answer of another revision than its
 // own, has not ended the connection as if nothing were amiss.
 //
 // Proves N03.
 func TestDeserted(t *testing.T) {
-	revisions := func(ours, peer uint8) func(*setup) {
-		return func(s *setup) { s.Revision, s.PeerRevision = ours, peer }
-	}
 	p := responder(t, version0, revisions(0, 1))
 	p.receive(1)
 	p.fin()
@@ -197,14 +199,14 @@ func TestDeserted(t *testing.T) {
 	p.send(write(1, 0, nil).ofVersion(0, 0))
 	p.fin()
 	p.wantState(Idle)
-	if p.Cause() != nil {
+	if p.Cause() != ErrPeerClosed {
 		t.Error(p.Cause())
 	}
 
 	p = responder(t, version0) // as with equal revisions
 	p.fin()
 	p.wantState(Idle)
-	if p.Cause() != nil {
+	if p.Cause() != ErrPeerClosed {
 		t.Error(p.Cause())
 	}
 

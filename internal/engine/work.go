@@ -68,6 +68,8 @@ func sglLength(sgl []SGE) uint64 {
 type ReceiveSource interface {
 	// Take moves the next entry to dst and reports whether there was one.
 	Take(dst *RecvWork) bool
+	// Refusal says, after Take found none, why.
+	Refusal() string
 }
 
 // A Completion ends one work request.

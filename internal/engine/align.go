@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
+// Header Alignment: each TCP segment begins with an FPDU and holds whole ones.
+//
+// TCP cuts what it is given at the EMSS, from where a record of it ends: the LLP ends one
+// after each slice that Output gives. So the octets of a Gather are counted in TCP
+// segments. An FPDU that fills the rest of one exactly lets the next begin with the next
+// FPDU. Where no FPDU fits into what is left, a record ends, and the segment stays short.
+//
+// RFC 5044, Section 5.1: "MPA transmitters SHOULD also use whatever facilities the TCP
+// stack presents to cause the TCP transmitter to start TCP segments at FPDU boundaries.
+// Multiple FPDUs MAY be packed into a single TCP segment as determined by the EMSS
+// calculation as long as they are entirely contained in the TCP segment." [S04]
+
+// segments are the TCP segments that a Gather's octets will be cut into.
+type segments struct {
+	emss   int   // zero: it does not matter where they are cut
+	record int   // octets that a record may have; it has a segment in any case
+	begin  int   // octet of the arena with which the record under way begins
+	from   int   // and the segment under way
+	ends   []int // of records within the arena
+	long   bool  // an FPDU is longer than a segment
+}
+
+// A Gather with maxRecords is full. One FPDU may add two: it ends the segment before it, and
+// is longer than one itself.
+const maxRecords = 64
+
+// full reports whether a Gather of so many octets ends here: at the end of the last
+// segment that it has room for.
+func (s *segments) full(octets int) bool {
+	return s.emss > 0 && (len(s.ends) >= maxRecords || octets == s.from && octets > 0 && octets+s.emss > gatherOctets)
+}
+
+// framed takes note of an FPDU that ends at an octet of the arena.
+func (s *segments) framed(at int) {
+	switch n := at - s.from; {
+	case s.emss == 0:
+	case n == s.emss:
+		s.from = at
+		if at+s.emss > s.begin+s.record {
+			s.endRecord(at)
+		}
+	case n > s.emss:
+		s.long = true
+		s.end(at)
+	}
+}
+
+// end ends the segment under way at an octet of the arena, and a record with it.
+func (s *segments) end(at int) {
+	if at > s.from {
+		s.from = at
+		s.endRecord(at)
+	}
+}
+
+func (s *segments) endRecord(at int) {
+	if at > s.begin {
+		s.ends = append(s.ends, at)
+		s.begin = at
+	}
+}
+
+// room returns the largest ULPDU whose FPDU fits into the segment under way.
+func (q *QP) room(g *Gather) int {
+	return layout.Room(q.tx.Offset(), g.emss-(len(g.arena)-g.from), q.MarkersSend)
+}
+
+// nextOf is Segmenter.Next for what is left of the TCP segment under way or, if that is
+// too little, for the one after it.
+//
+// RFC 5044, Section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
+// that the remaining room is less than 128 octets, MPA MUST NOT provide a MULPDU smaller
+// than 128. In this case, MPA would typically provide a MULPDU for the next full sized
+// segment, but may still pack the next FPDU into the small remaining room, provide that
+// the next FPDU is small enough to fit."
+func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather) (h ddp.Header, n int, ok bool) {
+	if g.emss == 0 {
+		return seg.Next(q.MULPDU)
+	}
+	room := q.room(g)
+	whole := *seg
+	if h, n, ok = whole.Next(min(room, q.MULPDU)); ok && h.Last {
+		*seg = whole
+		return h, n, ok
+	}
+	if room < layout.MinMULPDU { // [S06]
+		g.end(len(g.arena))
+		room = q.room(g)
+	}
+	return seg.Next(q.share(room))
+}
+
+// share is how much of the room for one ULPDU is taken by the next one of a message: all of
+// it, unless that is a little more than the MULPDU, which reckons with as many markers as
+// there can be. Then enough is left for a second one to fill the segment.
+func (q *QP) share(room int) int {
+	const second = layout.MinMULPDU + 12 // and the frame of an FPDU, and its pad
+	if room < q.MULPDU {
+		return max(room, layout.MinMULPDU)
+	}
+	if room == q.MULPDU || room-q.MULPDU >= second || room < 2*second {
+		return q.MULPDU
+	}
+	return room - second
+}
+
+// makeRoom ends the TCP segment under way if it has no room for an FPDU around n octets.
+func (q *QP) makeRoom(g *Gather, n int) {
+	if g.emss > 0 && q.room(g) < n {
+		g.end(len(g.arena))
+	}
+}
+
+// countWrite counts what was written to the LLP. Where the EMSS has changed meanwhile, TCP
+// may have cut it elsewhere.
+func (q *QP) countWrite(g *Gather) {
+	q.stats.Writes++
+	if g.emss > 0 && g.emss == q.EMSS && !g.long {
+		q.stats.AlignedWrites++
+	}
+}
+
+// SetMULPDU follows a change of the EMSS. Segments that are built stay as they are. The
+// last two are as in Params. [S03] [D01] [D02]
+func (q *QP) SetMULPDU(n, emss, record int) { q.MULPDU, q.EMSS, q.Record = n, emss, record }

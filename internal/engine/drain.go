@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// drainOctets is how many octets count as progress of a close: fewer of them, within a
+// CloseTimeout, and the close is given up. Requests that complete are progress too, as
+// there are no more of them than were posted.
+const drainOctets = 16 << 10
+
+// drain is how far a graceful close has come. It goes on while there is progress: our
+// own work goes out or completes, Reads that were asked for before the close are
+// answered, the peer's messages arrive, the FIN is sent. Empty messages, and Reads that
+// the peer asks for after the close has begun, are none.
+type drain struct {
+	octets  int       // since the last progress
+	moved   bool      // there was progress since the time was set
+	reads   int       // the peer's Reads to be answered that were there before the close
+	limitBy time.Time // zero: none
+
+	wait    time.Duration // a FIN is held back until the peer was quiet for so long
+	active  bool          // the peer has sent something since the close began
+	heldBy  time.Time     // when the FIN is sent although the peer goes on sending; zero: it is not held back
+	earlyBy time.Time     // a Read that has arrived by then may have been posted before the close
+	early   bool          // what arrives now has
+	readsBy time.Time     // without progress, no more Reads are taken then
+	shut    bool          // no more Reads are taken
+}
+
+func (q *QP) beginDrain(now time.Time, rtt time.Duration) {
+	q.drain = drain{reads: q.irrq.Len()}
+	if q.IRD > 0 {
+		q.drain.wait, q.drain.earlyBy = rtt, now.Add(rtt)
+	}
+	if q.cfg.CloseLimit > 0 {
+		q.drain.limitBy = now.Add(q.cfg.CloseLimit)
+	}
+	q.limitDrain(now)
+}
+
+// limitDrain sets the times for a close that has just come on, or begun.
+func (q *QP) limitDrain(now time.Time) {
+	q.closeBy = earlier(now.Add(q.cfg.CloseTimeout), q.drain.limitBy)
+	q.drain.readsBy = earlier(now.Add(q.cfg.CloseTimeout/2), q.drain.limitBy)
+}
+
+// drained counts octets that the drain has moved.
+func (d *drain) drained(n int) {
+	if d.octets += n; d.octets >= drainOctets {
+		d.progress()
+	}
+}
+
+func (d *drain) progress() { d.octets, d.moved = 0, true }
+
+// renewDrain gives a close that has come on another CloseTimeout.
+func (q *QP) renewDrain(now time.Time) {
+	if q.closing && q.drain.moved {
+		q.drain.moved = false
+		q.limitDrain(now)
+	}
+}
+
+// drainTimedOut gives up a close.
+func (q *QP) drainTimedOut() {
+	why := "the peer did not close its half"
+	switch {
+	case !q.mayTransmit() && !q.finished:
+		why = "the Initiator did not send its first FPDU, before which a Responder may send nothing"
+	case q.orq.Len() > 0:
+		why = "the peer did not answer RDMA Reads"
+	case !q.finished:
+		why = "the peer did not take what was to be sent"
+	}
+	if q.closeBy.Equal(q.drain.limitBy) {
+		q.abort(fmt.Errorf("the close took more than %v, and %s: %w: %w", q.cfg.CloseLimit, why, ErrLost, ErrTimeout))
+		return
+	}
+	q.abort(fmt.Errorf("%s within %v: %w: %w", why, q.cfg.CloseTimeout, ErrLost, ErrTimeout))
+}
+
+// earlier returns the earlier of two times, of which the second may be zero: never.
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The limit of a close as a whole holds where it is shorter than the time without
+// progress too.
+func TestDrainLimitIsShorter(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.CloseLimit = closeTime / 2 })
+	p.closeOrderly()
+	p.advance(closeTime/2 - 1)
+	p.wantState(RTS)
+	p.advance(time.Millisecond)
+	p.wantState(Error)
+	if err := p.Cause(); !strings.Contains(err.Error(), "took more than") {
+		t.Error(err)
+	}
+}
+
+// Who closes once more gains no time.
+func TestDrainAgain(t *testing.T) {
+	p := closing(t)
+	p.advance(closeTime - time.Second)
+	p.closeOrderly()
+	p.advance(time.Second)
+	p.wantState(Error)
+}
+
+// A Read that was there when the close began counts until it is answered. Those after
+// it, which the peer has asked for meanwhile, do not keep the close alive.
+func TestDrainOldReadIsAnswered(t *testing.T) {
+	const old, limit, rate = 64 << 10, time.Minute, 4 << 10
+	p := initiator(t, func(s *setup) { s.CloseLimit = limit })
+	r := p.region(make([]byte, 4<<20), remoteAll)
+	p.window = 0
+	p.send(request(1, readOf(r.STag(), old)))
+	p.closeOrderly()
+	p.send(request(2, readOf(r.STag(), 4<<20)))
+	got := keeps(p, func(int) { p.window = rate })
+	// One gathered write may hold the end of the old response and the beginning of the next.
+	if most := 2*old/rate*time.Second + 2*closeTime; got > most || got < old/rate*time.Second {
+		t.Errorf("waited for %v, want no more than %v: %v", got, most, p.Cause())
+	}
+}

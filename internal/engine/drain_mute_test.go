@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A Responder that has received nothing may send nothing. If the Initiator owes it an
+// FPDU, a close waits for that, and says so.
+//
+// Proves Q11.
+func TestDrainMute(t *testing.T) {
+	p := responder(t, func(s *setup) { s.PeerToPeer, s.RTR = true, mpa.RTRWrite })
+	p.post(work(1, OpSend))
+	p.closeOrderly()
+	p.wantState(RTS)
+	p.advance(closeTime)
+	p.wantNothing()
+	p.wantState(Error)
+	if err := p.Cause(); !strings.Contains(err.Error(), "the Initiator did not send its first FPDU") {
+		t.Error(err)
+	}
+}
+
+// If the Initiator does not owe it one, both may wait for ever: a close does not wait,
+// flushes what was posted, says why, and closes the connection by FIN.
+//
+// Proves Q11.
+func TestCloseMute(t *testing.T) {
+	p := responder(t)
+	p.post(work(1, OpSend))
+	p.post(work(2, OpWrite))
+	p.closeOrderly()
+	p.completion(flushed(1, OpSend), flushed(2, OpWrite))
+	if err := p.Cause(); !errors.Is(err, ErrMute) || !strings.Contains(err.Error(), "never sent: 2") || p.Stats().Held != 2 {
+		t.Error(err, p.Stats().Held)
+	}
+	p.wantNothing()
+	p.wantLLP(Finish)
+	p.fin()
+	p.wantLLP(Drop)
+	p.wantState(Error)
+
+	p = responder(t) // what the Initiator has under way is delivered all the same
+	p.post(work(1, OpSend))
+	p.receive(2, all(p.region(make([]byte, 4), memory.LocalWrite), 4))
+	p.closeOrderly()
+	p.completion(flushed(1, OpSend))
+	p.wantLLP(Finish)
+	p.send(send(1, []byte("late")))
+	p.completion(success(2, OpReceive, 4))
+	p.wantState(RTS)
+	p.fin()
+	p.wantLLP(Drop)
+	p.wantState(Error)
+
+	p = responder(t) // the Initiator has nothing to say: it may close in order
+	p.post(work(1, OpSend))
+	p.fin()
+	p.completion(flushed(1, OpSend))
+	if err := p.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrMute) {
+		t.Error(err)
+	}
+	p.wantLLP(Drop)
+	p.wantState(Error)
+
+	p = responder(t) // with nothing posted there is nothing to be lost
+	p.closeOrderly()
+	p.fin()
+	p.wantState(Idle)
+}

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// hints say what mistake of ours a peer's Terminate may be about, as far as its code
+// tells, and what the peer's side can do about it.
+var hints = map[rdmap.Code]string{
+	rdmap.CodeDDPInvalidSTag:             "the peer has no memory of that STag, or no longer: it was deregistered or invalidated, or the STag is not the one that it told us",
+	rdmap.CodeDDPBaseOrBounds:            "the Write leaves the memory that the peer has registered",
+	rdmap.CodeDDPSTagNotAssociated:       "the peer's memory is registered without the right to be written by us (RemoteWrite), or for another Protection Domain or QP than that of this connection",
+	rdmap.CodeDDPTOWrap:                  "the tagged offset and the length of the Write exceed 64 bits",
+	rdmap.CodeInvalidSTag:                "the peer has no memory of that STag, or no longer: it was deregistered or invalidated, or the STag is not the one that it told us",
+	rdmap.CodeBaseOrBounds:               "the Read leaves the memory that the peer has registered",
+	rdmap.CodeAccessRights:               "the peer's memory is registered without the right to be read by us (RemoteRead)",
+	rdmap.CodeSTagNotAssociated:          "the peer's memory is registered for another Protection Domain or QP than that of this connection",
+	rdmap.CodeTOWrap:                     "the tagged offset and the length of the Read exceed 64 bits",
+	rdmap.CodeProtectionCannotInvalidate: "the peer's memory is neither bound to its QP nor offered for invalidation (RemoteInvalidate), or several QPs share it",
+	rdmap.CodeDDPInvalidMSNNoBuffer:      "the peer had no receive posted for the Send: let it post them earlier, or more of them",
+	rdmap.CodeDDPMessageTooLong:          "the Send is longer than the receive that the peer has posted for it",
+	rdmap.CodeLocalCatastrophic:          "the peer ended the connection for a reason of its own, such as a receive whose memory it had deregistered: its errors tell which",
+}
+
+// hint says what a peer's Terminate may be about, and names the memory if the Terminate
+// does.
+func hint(t *rdmap.Terminate) string {
+	s := hints[t.Code]
+	if h, ok := terminatedHeader(t); ok && h.Tagged && s != "" {
+		s += fmt.Sprintf(" (STag %#08x, TO %#x)", h.STag, h.TO)
+	}
+	return s
+}
+
+// advised is a reason with advice after it, either of which may be missing.
+func advised(reason, advice string) string {
+	if reason == "" || advice == "" {
+		return reason + advice
+	}
+	return reason + "; " + advice
+}

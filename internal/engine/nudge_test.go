@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A silent peer is nudged: after Nudge, and then at four times the distance each.
+func TestNudge(t *testing.T) {
+	const nudge = 10 * time.Millisecond
+	p := initiator(t, func(s *setup) { s.Nudge = nudge })
+	p.advance(time.Hour)
+	p.wantNothing() // nothing of ours has left yet
+	p.post(work(1, OpSend))
+	p.want(send(1, nil))
+	wait := nudge
+	for range maxNudges {
+		p.advance(wait - 1)
+		p.wantNothing()
+		p.advance(1)
+		p.want(indications[mpa.RTRWrite])
+		wait *= 4
+	}
+	p.wantNotices(slices.Repeat([]NoticeKind{NoticeNudge}, maxNudges)...)
+	if at := p.Deadline(); !at.IsZero() {
+		t.Errorf("a deadline in %v, and no more nudges", at.Sub(p.clock))
+	}
+	p.advance(1000 * time.Hour)
+	p.wantNothing()
+	if got := p.Stats().Nudges; got != maxNudges {
+		t.Errorf("%d nudges", got)
+	}
+	p.done = nil
+	p.noCompletion()
+}
+
+// The time begins when the first octets have left, and more of them do not put it off.
+func TestNudgeCountsFromTheFirst(t *testing.T) {
+	const nudge = 10 * time.Millisecond
+	p := initiator(t, func(s *setup) { s.Nudge = nudge })
+	p.post(work(1, OpSend))
+	p.Output(p.clock, p.g)
+	p.Sent(p.clock, p.g, 0)
+	if !p.Deadline().IsZero() {
+		t.Error("a deadline before an octet has left")
+	}
+	p.want(send(1, nil))
+	p.advance(nudge / 2)
+	p.post(work(2, OpSend))
+	p.want(send(2, nil))
+	p.advance(nudge/2 - 1)
+	p.wantNothing()
+	p.advance(1)
+	p.want(indications[mpa.RTRWrite])
+}
+
+// A nudge follows the round-trip time: nobody is silent before there was time for an
+// answer.
+func TestNudgeFollowsPath(t *testing.T) {
+	const rtt = 40 * time.Millisecond
+	for nudge, want := range map[time.Duration]time.Duration{10 * time.Millisecond: 2 * rtt, 3 * rtt: 3 * rtt} {
+		p := initiator(t, func(s *setup) { s.Nudge, s.RTT = nudge, rtt })
+		p.post(work(1, OpSend))
+		p.want(send(1, nil))
+		for range 2 {
+			p.advance(want - 1)
+			p.wantNothing()
+			p.advance(1)
+			p.want(indications[mpa.RTRWrite])
+			want *= 4
+		}
+	}
+	p := initiator(t, func(s *setup) { s.Nudge, s.Linger = time.Millisecond, time.Hour })
+	p.post(work(1, OpSend))
+	p.want(send(1, nil))
+	p.fin() // it is not silent but gone
+	p.advance(time.Minute)
+	p.wantNothing()
+}
+
+// A peer that has answered is not nudged, nor is one by a Responder, or without the setting.
+func TestNoNudge(t *testing.T) {
+	nudge := func(s *setup) { s.Nudge = time.Millisecond }
+	p := initiator(t, nudge)
+	p.receive(1)
+	p.post(work(1, OpSend))
+	p.output()
+	p.send(send(1, nil))
+	if !p.Deadline().IsZero() {
+		t.Error("a deadline")
+	}
+	p.post(work(2, OpSend))
+	p.output()
+	if !p.Deadline().IsZero() {
+		t.Error("a deadline again")
+	}
+	p = responder(t, nudge)
+	p.receive(1)
+	p.send(send(1, nil))
+	p.post(work(2, OpSend))
+	p.output()
+	if !p.Deadline().IsZero() {
+		t.Error("a deadline for the Responder")
+	}
+	p = initiator(t)
+	p.post(work(1, OpSend))
+	p.output()
+	if !p.Deadline().IsZero() {
+		t.Error("a deadline without Nudge")
+	}
+}
+
+// A nudge waits for the end of a message; one that comes late is not sent at all.
+func TestNudgeBetweenMessages(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
+	b := numbered(1 << 20)
+	p.post(work(1, OpSend, all(p.region(b, 0), len(b))))
+	p.post(work(2, OpSend))
+	p.window = 100
+	p.sent = append(p.sent, p.output()...)
+	p.advance(time.Millisecond)
+	p.window = -1
+	p.segmentsBefore(indications[mpa.RTRWrite])
+	p.want(send(2, nil))
+	if len(p.done) != 2 {
+		t.Errorf("%v", p.done)
+	}
+
+	p = initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
+	p.post(work(1, OpSend))
+	p.output()
+	p.modify(Error)
+	p.HandleTimeout(p.clock.Add(time.Hour))
+	p.wantLLP(Reset)
+	if p.Pending() || !p.Deadline().IsZero() || !errors.Is(p.PostSend(&SendWork{}), ErrBadState) {
+		t.Error("goes on")
+	}
+}

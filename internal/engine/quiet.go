@@ -1,0 +1,80 @@
+package engine
+
+import "time"
+
+// An RDMA Read that the peer had posted before it could know of our close deserves its
+// answer, and after our FIN there is none. So a graceful close that has finished its own
+// work holds the FIN back until nothing has come from the peer during one round trip: a
+// Read Request that was on its way has arrived by then, also one behind messages that
+// are still arriving, and so has the next one of a peer that waits for a response first.
+// RFC 5040, Section 6.2 has the ULPs agree on the end; this is for those that do not.
+//
+// A peer that sends without end holds the FIN back for half of CloseTimeout.
+//
+// A peer that reads without end gains little: Reads that come after the first round trip
+// are no progress of the close, and when there was none for half of CloseTimeout no more
+// of them are taken. Those that were taken are answered, and the FIN follows.
+
+// holds reports whether the FIN of a close is held back, all our work being done.
+func (q *QP) holds(now time.Time) bool {
+	if q.drain.shut || q.finished || q.peerClosed {
+		q.quietBy = time.Time{}
+		return false
+	}
+	if q.quietBy.IsZero() {
+		q.hold(now)
+	}
+	if now.Before(q.quietBy) {
+		return true
+	}
+	q.quietBy = time.Time{}
+	return false
+}
+
+// activeWait is how long a peer that has sent something since the close began is waited for
+// at least: on a short path, its program and its system may pause for longer than a round trip.
+const activeWait = 20 * time.Millisecond
+
+// hold sets the time at which a FIN that is held back is sent, if nothing comes until then.
+func (q *QP) hold(now time.Time) {
+	d := &q.drain
+	wait := d.wait
+	if d.active && wait > 0 {
+		wait = max(wait, activeWait)
+	}
+	if d.heldBy.IsZero() {
+		d.heldBy = now.Add(q.cfg.CloseTimeout / 2)
+	}
+	q.quietBy = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
+}
+
+// stirred takes note that octets have come from the peer.
+func (q *QP) stirred() {
+	q.drain.active = q.closing
+	q.quietBy = time.Time{}
+}
+
+// Quiet returns when a FIN that is held back is sent, if the peer asks for nothing until
+// then; zero if none is.
+func (q *QP) Quiet() time.Time { return q.quietBy }
+
+// Unsent reports that the LLP has octets of ours that it has not sent: the peer's next
+// Read may wait for them, so that a FIN that is held back waits for another round trip.
+func (q *QP) Unsent(now time.Time) {
+	if !q.quietBy.IsZero() {
+		q.hold(now)
+	}
+}
+
+// limitReads takes no more Reads when they alone have kept a close from its FIN for long
+// enough.
+func (q *QP) limitReads(now time.Time) {
+	d := &q.drain
+	ours := q.sq.Len() > 0 || q.orq.Len() > 0 || q.rtr != 0
+	if !q.closing || d.shut || ours || q.irrq.Len() == 0 {
+		return
+	}
+	if d.shut = !now.Before(d.readsBy); !d.shut {
+		q.readsBy = d.readsBy
+	}
+}

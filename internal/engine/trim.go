@@ -1,0 +1,47 @@
+package engine
+
+// leastBatch is the most entries of a batch whose memory is not given back.
+const leastBatch = 4
+
+// A batch is what has happened since it was last drained. Its memory is used again.
+type batch[T any] struct {
+	items []T
+	most  int // entries drained at once since the last trim
+}
+
+func (b *batch[T]) add(v T) { b.items = append(b.items, v) }
+
+// drain hands over the entries, which are valid until the next is added.
+func (b *batch[T]) drain() []T {
+	v := b.items
+	b.items, b.most = b.items[:0], max(b.most, len(v))
+	return v
+}
+
+func (b *batch[T]) slack() bool { return cap(b.items) > leastBatch }
+
+// trim gives the memory back if much less of it was used since the trim before.
+func (b *batch[T]) trim() {
+	if b.slack() && len(b.items) == 0 && b.most <= cap(b.items)/4 {
+		b.items = nil
+	}
+	b.most = 0
+}
+
+// Slack reports whether the QP has much more memory than its work takes, so that a Trim
+// after some time may be worth it.
+func (q *QP) Slack() bool {
+	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack() || q.notices.slack()
+}
+
+// Trim gives back memory that was not needed since the Trim before. Called at a distance
+// that is long against the time that work takes, it does not take away what will be wanted
+// again at once.
+func (q *QP) Trim() {
+	q.sq.Trim()
+	q.rq.Trim()
+	q.orq.Trim()
+	q.irrq.Trim()
+	q.done.trim()
+	q.notices.trim()
+}

@@ -1,0 +1,27 @@
+package engine
+
+import (
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// TurnDown is for a connection that the startup frames have brought up and that
+// cannot be used: n.TerminateCode says why. It returns the reason, and the FPDU of the
+// Terminate that tells the peer: the only one that is sent. A Responder that has to
+// wait for an FPDU sends none. [Q11]
+func TurnDown(n mpa.Negotiated) (fpdu []byte, f *Failure) {
+	f = startupFailure(n.TerminateCode)
+	if !n.SendFirst {
+		return nil, f
+	}
+	h := rdmap.OpTerminate.Header(n.DDPVersion)
+	h.Last, h.MSN = true, ddp.FirstMSN
+	t := rdmap.TerminateFor(f.Code, nil)
+	w := mpa.NewWriter(n.MarkersSend, n.CRC)
+	return w.Append(nil, h.Append(nil), t.Append(nil)), f
+}
+
+func startupFailure(c mpa.Code) *Failure {
+	return &Failure{Code: mpaCode(c), Reason: "the startup frames do not allow the connection"}
+}
