@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // ahead returns a connection of which a reader has read n octets of sent ahead, and the
@@ -46,9 +48,7 @@ func TestBuffered(t *testing.T) {
 			got := bytes.Clone(sent[:min(n, 7)])
 			c := New(b)
 			for i := 0; len(got) < len(sent); i++ {
-				if err := c.Recv(); err != nil {
-					t.Fatal(err)
-				}
+				testrig.Must(t, c.Recv())
 				u := c.Unread()
 				keep := min(len(u), i%7*1000)
 				if len(got)+len(u) == len(sent) {
@@ -101,9 +101,7 @@ func TestBufferedShared(t *testing.T) {
 	if b.NetConn() != b.Conn {
 		t.Error("another connection")
 	}
-	if err := b.CloseWrite(); err != nil {
-		t.Error(err)
-	}
+	testrig.Should(t, b.CloseWrite())
 	c, _ := net.Pipe()
 	if err := NewBuffered(c, r).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("CloseWrite of a connection without halves: %v", err)

@@ -9,8 +9,8 @@ type buffersWriter interface {
 }
 
 // WriteBuffers writes all of v, and consumes what was written: in one go on a TCP
-// connection, or one that has such a method, and slice by slice on others. What was
-// read ahead is no matter to it.
+// connection, or one that has such a method, and slice by slice on others. Octets that were
+// read ahead do not affect it.
 func WriteBuffers(c net.Conn, v *net.Buffers) (int64, error) {
 	c, _ = unwrap(c)
 	if w, ok := c.(buffersWriter); ok {

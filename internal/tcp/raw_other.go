@@ -13,4 +13,5 @@ func (*rawConn) recv() error                         { panic("unreachable") }
 func (*rawConn) tryRecv() (bool, error)              { panic("unreachable") }
 func (*rawConn) trySend([][]byte) (int, bool, error) { panic("unreachable") }
 func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
-func (*rawConn) emss() int                           { return 0 }
+func (*rawConn) limits() (int, int)                  { return 0, 0 }
+func (*rawConn) endRecords(bool) bool                { return false }

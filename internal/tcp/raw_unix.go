@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // rawConn uses the descriptor of a socket that Go's poller watches: calls that
@@ -31,6 +29,10 @@ type rawConn struct {
 	sendN   int
 	sendErr error
 	iov     iovecs
+	records records
+
+	limitsFn func(fd uintptr)
+	segments limits
 }
 
 func newRaw(c net.Conn) *rawConn {
@@ -43,8 +45,9 @@ func newRaw(c net.Conn) *rawConn {
 		return nil
 	}
 	r := &rawConn{rc: rc}
-	// Made once: a closure for every call would be an allocation for every call.
-	r.readFn, r.pollFn, r.tryFn, r.sendFn = r.readReady, r.readOnce, r.writeOnce, r.writeReady
+	// Made once: a closure for every call would be an allocation for every call. Not all
+	// connections need the others.
+	r.readFn, r.tryFn, r.limitsFn = r.readReady, r.writeOnce, r.askLimits
 	return r
 }
 
@@ -72,6 +75,9 @@ func (r *rawConn) recv() error {
 func (r *rawConn) tryRecv() (ok bool, err error) {
 	if !r.rx.mu.TryLock() {
 		return false, nil
+	}
+	if r.pollFn == nil {
+		r.pollFn = r.readOnce
 	}
 	if r.rx.released || r.rc.Control(r.pollFn) != nil || r.readErr == syscall.EAGAIN || r.atEnd() {
 		r.rx.idle()
@@ -131,6 +137,9 @@ func (r *rawConn) trySend(v [][]byte) (n int, wait bool, err error) {
 }
 
 func (r *rawConn) send(v [][]byte) (n int, err error) {
+	if r.sendFn == nil {
+		r.sendFn = r.writeReady
+	}
 	n, err = r.write(v, r.sendFn)
 	return n, wrapErrno("write", err)
 }
@@ -147,7 +156,7 @@ func (r *rawConn) write(v [][]byte, f func(uintptr) bool) (int, error) {
 
 func (r *rawConn) writeOnce(fd uintptr) bool {
 	for {
-		r.sendN, r.sendErr = r.iov.writev(int(fd), r.vec)
+		r.sendN, r.sendErr = r.writeVec(int(fd), r.vec)
 		if r.sendErr != syscall.EINTR {
 			return true
 		}
@@ -156,13 +165,6 @@ func (r *rawConn) writeOnce(fd uintptr) bool {
 
 func (r *rawConn) writeReady(fd uintptr) bool {
 	return r.writeOnce(fd) && r.sendErr != syscall.EAGAIN
-}
-
-func (r *rawConn) emss() (n int) {
-	_ = r.rc.Control(func(fd uintptr) {
-		n, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG)
-	})
-	return n
 }
 
 func wrapErrno(call string, err error) error {

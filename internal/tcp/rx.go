@@ -7,6 +7,11 @@ import "sync"
 // that much to make us hold one.
 const hold = 8 << 10
 
+var keeps = sync.Pool{New: func() any { return new([hold]byte) }}
+
+// smallSize is how many octets a connection that is no socket waits with a buffer for.
+const smallSize = 256
+
 // rx is the receive buffer: from r to w of big, or, while the connection waits
 // with little unread, a copy of that in view.
 type rx struct {
@@ -16,9 +21,9 @@ type rx struct {
 	big   *[BufferSize]byte
 	r, w  int
 	need  int
-	view  []byte // unread octets while big is nil
-	kept  []byte // memory behind view, grown on demand, at most hold
-	small [256]byte
+	view  []byte      // unread octets while big is nil
+	kept  *[hold]byte // memory behind view, from a pool too
+	small []byte      // where there is no socket
 }
 
 // wait waits until whoever reads is done.
@@ -45,13 +50,13 @@ func (x *rx) consume(n, need int) {
 	}
 }
 
-// room returns where to read to: behind what is unread, with space for the rest
+// room returns where to read to: after what is unread, with space for the rest
 // of the FPDU under way at least.
 func (x *rx) room() []byte {
 	if x.big == nil {
 		x.big = buffers.Get().(*[BufferSize]byte)
 		x.r, x.w = 0, copy(x.big[:], x.view)
-		x.view = nil
+		x.drop()
 	}
 	if x.r > 0 && BufferSize-x.r < max(x.need, BufferSize/2) || x.w == BufferSize {
 		x.w = copy(x.big[:], x.big[x.r:x.w])
@@ -84,10 +89,10 @@ func (x *rx) idle() {
 	if x.big == nil || n > hold {
 		return
 	}
-	if n > cap(x.kept) {
-		x.kept = make([]byte, n, min(max(x.need, n, 2*cap(x.kept)), hold))
+	if n > 0 {
+		x.kept = keeps.Get().(*[hold]byte)
+		x.view = x.kept[:copy(x.kept[:], x.big[x.r:x.w])]
 	}
-	x.view = x.kept[:copy(x.kept[:n], x.big[x.r:x.w])]
 	x.put()
 }
 
@@ -100,6 +105,14 @@ func (x *rx) release() {
 	x.released = true
 	if x.big != nil {
 		x.put()
+	}
+	x.drop()
+}
+
+// drop empties view.
+func (x *rx) drop() {
+	if x.kept != nil {
+		keeps.Put(x.kept)
 	}
 	x.view, x.kept = nil, nil
 }

@@ -29,6 +29,7 @@ type Conn struct {
 	raw  *rawConn // nil: not a socket that can be used directly
 	base *rawConn // whose EMSS it is; nil: not known
 	rx   rx
+	role role
 	bufs net.Buffers // of Send, where there is no raw
 	// ahead have octets that come before those of the connection: see Buffered. Only
 	// Recv reads them, as long as isAhead says that there may be some.
@@ -44,6 +45,7 @@ func New(c net.Conn) *Conn {
 	t.isAhead.Store(len(ahead) > 0)
 	if t.base = t.raw; t.raw == nil {
 		t.base = newRaw(basis(c))
+		t.rx.small = make([]byte, smallSize)
 		return t
 	}
 	t.raw.rx = &t.rx
@@ -108,7 +110,7 @@ const maxEmptyReads = 100
 func (c *Conn) readPlain() (n int, err error) {
 	c.rx.settle()
 	if c.rx.big == nil {
-		n, err = c.Conn.Read(c.rx.small[:])
+		n, err = c.Conn.Read(c.rx.small)
 		c.rx.add(n)
 		return n, err
 	}
@@ -148,6 +150,10 @@ func (c *Conn) Send(v [][]byte) (n int, err error) {
 	return int(m), err
 }
 
+// EndRecords has each slice that is sent from now on end a record: TCP begins a new
+// segment after it. It reports whether the system can do that.
+func (c *Conn) EndRecords(on bool) bool { return c.raw != nil && c.raw.endRecords(on) }
+
 // HasHalves reports whether the connection can be closed by halves.
 func (c *Conn) HasHalves() bool {
 	_, ok := c.Conn.(interface{ CloseWrite() error })
@@ -157,6 +163,16 @@ func (c *Conn) HasHalves() bool {
 // CloseWrite sends a FIN, where the connection can be closed by halves.
 func (c *Conn) CloseWrite() error { return CloseWrite(c.Conn) }
 
+// Foreign reports whether the connection is none of the standard library's sockets: then
+// its methods are the consumer's code, or may wait for the peer as those of tls.Conn.
+func (c *Conn) Foreign() bool {
+	switch c.Conn.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return false
+	}
+	return true
+}
+
 // Reset closes at once with a RST, where there is such a thing.
 func (c *Conn) Reset() error {
 	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
@@ -165,12 +181,14 @@ func (c *Conn) Reset() error {
 	return c.Close()
 }
 
-// EMSS returns the effective maximum segment size in octets, and 0 when the system does
-// not tell. Of a connection with a method NetConn, as tls.Conn has, it is that of the
-// one below.
-func (c *Conn) EMSS() int {
+// Limits returns the effective maximum segment size and how many octets a record may have,
+// and 0 where the system does not tell. TCP takes a record of so many octets as one
+// piece, which it cuts at the EMSS only; it is no less than the EMSS. Of a connection with
+// a method NetConn, as tls.Conn has, they are those of the one below. Calls must not
+// overlap.
+func (c *Conn) Limits() (emss, record int) {
 	if c.base == nil {
-		return 0
+		return 0, 0
 	}
-	return c.base.emss()
+	return c.base.limits()
 }

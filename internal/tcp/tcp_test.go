@@ -8,24 +8,20 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // pair returns both ends of a TCP connection.
 func pair(t *testing.T) (a, b *Conn) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	defer ln.Close()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	d, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	return own(t, c), own(t, d)
 }
 
@@ -102,9 +98,7 @@ func TestStream(t *testing.T) {
 		}()
 		var got []byte
 		for i := 0; len(got) < len(sent); i++ {
-			if err := b.Recv(); err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, b.Recv())
 			u := b.Unread()
 			keep := min(len(u), i%7*1000) // as of an FPDU that is not whole
 			if len(got)+len(u) == len(sent) {
@@ -145,9 +139,7 @@ func TestIdle(t *testing.T) {
 			// A second piece is seen together with what was left of the first.
 			sender.Wait()
 			sender.Go(func() { sendAll(t, a, []byte("more")) })
-			if err := <-waiting; err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, <-waiting)
 			b.rx.mu.Lock()
 			if n := len(b.Unread()); n != c.sent-c.taken+4 {
 				t.Errorf("%d octets are unread, want %d", n, c.sent-c.taken+4)
@@ -181,9 +173,7 @@ func TestTrySend(t *testing.T) {
 	sent := 0
 	for {
 		n, wait, err := a.TrySend([][]byte{chunk[:10], chunk[10:]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		sent += n
 		if wait {
 			break
@@ -296,9 +286,7 @@ func TestCloseWhileReading(t *testing.T) {
 		}()
 		b.rx.mu.Lock() // as after a TryRecv
 		sendAll(t, a, []byte("wake up the one in Recv"))
-		if err := b.Reset(); err != nil {
-			t.Error(err)
-		}
+		testrig.Should(t, b.Reset())
 		b.rx.mu.Unlock()
 		<-ended
 	}
@@ -350,7 +338,7 @@ func TestHalves(t *testing.T) {
 	if p.HasHalves() || !errors.Is(p.CloseWrite(), errors.ErrUnsupported) {
 		t.Error("a pipe has no halves")
 	}
-	if p.EMSS() != 0 {
+	if emssOf(p) != 0 {
 		t.Error("a pipe has no EMSS")
 	}
 }

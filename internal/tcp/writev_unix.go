@@ -2,7 +2,11 @@
 
 package tcp
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // iovecs needs no memory here: the slices are written one by one.
 type iovecs struct{}
@@ -23,3 +27,23 @@ func (iovecs) writev(fd int, v [][]byte) (n int, err error) {
 	}
 	return n, nil
 }
+
+// records does not exist here: TCP does not tell records apart.
+type records struct{}
+
+func (*rawConn) endRecords(bool) bool { return false }
+
+// limits has what the system says of segments: their size.
+type limits struct{ emss int }
+
+func (r *rawConn) limits() (emss, record int) {
+	r.segments.emss = 0
+	_ = r.rc.Control(r.limitsFn)
+	return r.segments.emss, 0
+}
+
+func (r *rawConn) askLimits(fd uintptr) {
+	r.segments.emss, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+}
+
+func (r *rawConn) writeVec(fd int, v [][]byte) (int, error) { return r.iov.writev(fd, v) }

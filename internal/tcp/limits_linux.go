@@ -1,0 +1,47 @@
+package tcp
+
+import (
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPiece is what Linux builds at a time, to be cut into segments by the network card or
+// shortly before: 64 KiB with the headers of the packet.
+const maxPiece = 64<<10 - 512
+
+// limits has what the system says of segments.
+type limits struct {
+	info   *unix.TCPInfo // while it is asked
+	window int           // largest that the peer was seen to have
+}
+
+var infos = sync.Pool{New: func() any { return new(unix.TCPInfo) }}
+
+// limits asks for the EMSS, and for the peer's window: a piece has no more octets than half
+// of the largest window that there was. A write of more than one piece would send
+// what fits into the window after each of them, in the middle of a segment.
+func (r *rawConn) limits() (emss, record int) {
+	info, s := infos.Get().(*unix.TCPInfo), &r.segments
+	info.Snd_mss, info.Snd_wnd = 0, 0
+	s.info = info
+	_ = r.rc.Control(r.limitsFn)
+	s.info = nil
+	emss, s.window = int(info.Snd_mss), max(s.window, int(info.Snd_wnd))
+	infos.Put(info)
+	if emss == 0 {
+		return 0, 0
+	}
+	return emss, max(min(maxPiece, s.window/2)/emss, 1) * emss
+}
+
+func (r *rawConn) askLimits(fd uintptr) {
+	info := r.segments.info
+	size := uint32(unsafe.Sizeof(*info))
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
+		uintptr(unsafe.Pointer(info)), uintptr(unsafe.Pointer(&size)), 0)
+	if e != 0 {
+		info.Snd_mss = 0
+	}
+}

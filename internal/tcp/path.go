@@ -1,0 +1,23 @@
+package tcp
+
+import "time"
+
+// A Path is what TCP has learned of the way to the peer.
+type Path struct {
+	RTT    time.Duration // smoothed, of the way there and back
+	Var    time.Duration // by how much it varies
+	Unsent bool          // octets that were written are not all sent
+}
+
+// Longest returns how long the way there and back may take. The variation counts as it does for
+// a retransmission timeout (RFC 6298, section 2).
+func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
+
+// Path asks the system; ok is false where it does not tell. Of a connection with a method
+// NetConn, as tls.Conn has, it is the path of the one below.
+func (c *Conn) Path() (p Path, ok bool) {
+	if c.base == nil {
+		return Path{}, false
+	}
+	return c.base.path()
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package tcp
+
+func (*rawConn) path() (Path, bool) { return Path{}, false }

@@ -1,0 +1,305 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// A role says which goroutine receives on a connection. There is one at most, but for a
+// TryRecv that takes what is there:
+//
+//	state     who reads                  ends by
+//	receiver  the receiving goroutine    StandBack: to free. End: to over.
+//	free      nobody; the bell is armed  The bell rings: to receiver. Take: to taken.
+//	taken     a consumer                 Leave: to free. End: to over.
+//	over      nobody, for good           -
+//
+// In free, octets, a FIN and a RST do not wait for a consumer that may not come: they ring the
+// bell, at once if they were there when it was armed, and the receiving goroutine, which waits
+// for that, goes on. While a consumer reads, the bell is not armed, so that what arrives wakes
+// the consumer alone.
+//
+// To arm and to disarm the bell for every message is a tenth of the time of a short one. Where
+// consumers have come back often enough (steady), Leave therefore does not arm it, but starts the
+// bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So what
+// arrives after a consumer has left for good waits for no longer than that (lazy), once; before
+// the next time, the receiving goroutine has had the role, and consumers have been steady again.
+//
+// A consumer waits in Recv, as the receiving goroutine does. What else it waits for, its
+// completion from elsewhere or the end of its context, comes with an Interrupt: a read
+// deadline in the past, which Recv returns for. The consumer calls Announce, looks whether there
+// is something already, and reads; an Interrupt after Announce is not lost. The deadline is
+// taken back before anybody else has the role.
+//
+// Close takes the bell down, which wakes the receiving goroutine. If a consumer has the role
+// then, that finds the connection closed as it reads, and the receiving goroutine waits until the
+// consumer has said what came of it, by End or Leave.
+//
+// Where there is no bell, the receiving goroutine always reads.
+type role struct {
+	mu          sync.Mutex
+	moved       sync.Cond // Leave or End was called, and there is no bell to tell of it
+	state       roleState
+	bell        *bell // nil: not made yet
+	deaf        bool  // there is no bell, or it is closed
+	armed       bool  // the bell is
+	withheld    bool  // the role is free, and only for the receiving goroutine
+	leads       int   // how often it was taken since it became free
+	timed       bool  // the bell rings in a while in any case
+	before      int   // leads when that was arranged
+	awaits      bool  // the consumer reads, or is about to
+	interrupted bool  // a read deadline is set
+
+	// The consumer's that has the role.
+	watched <-chan struct{} // of the context that interrupts
+	stop    func() bool     // ends that
+	last    <-chan struct{} // of the context watched last
+	once    bool            // it was another one the time before
+}
+
+type roleState uint8
+
+const (
+	receiver roleState = iota
+	free
+	taken
+	over
+)
+
+// CanStandBack reports whether StandBack would do anything.
+func (c *Conn) CanStandBack() bool {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return c.raw != nil && canRing && !r.deaf && !c.isAhead.Load()
+}
+
+// StandBack is called by the receiving goroutine, which lets consumers receive for
+// themselves. It returns when something has come and none of them is there to receive it; leads
+// is how often one was. If a consumer has found the end of the connection, again is false.
+func (c *Conn) StandBack() (leads int, again bool) {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !c.hang() {
+		return 0, true
+	}
+	r.state, r.leads, r.withheld = free, 0, false
+	c.guard()
+	for r.state != over {
+		r.mu.Unlock()
+		timeout := r.bell.wait()
+		r.mu.Lock()
+		for r.state == taken && r.deaf {
+			r.moved.Wait()
+		}
+		switch {
+		case timeout && !r.deaf:
+			c.timeout()
+		case r.state == free:
+			r.takeBack()
+			return r.leads, true
+		}
+	}
+	return r.leads, false
+}
+
+// takeBack gives the role to the receiving goroutine.
+func (r *role) takeBack() {
+	r.state, r.armed = receiver, false
+	if r.timed && !r.deaf {
+		r.timed = !r.bell.ringAfter(0)
+	}
+}
+
+// hang makes the bell, the first time. The caller holds the role's lock.
+func (c *Conn) hang() bool {
+	r := &c.role
+	if r.bell == nil && !r.deaf {
+		r.moved.L = &r.mu
+		if c.raw != nil {
+			r.bell = c.raw.newBell()
+		}
+		r.deaf = r.bell == nil
+	}
+	return !r.deaf
+}
+
+const (
+	steady = 64                   // leads without an end of them
+	lazy   = 4 * time.Millisecond // how long nobody may keep watch
+)
+
+// arm has what arrives ring the bell, or not. A bell that cannot be armed is taken down,
+// which wakes the receiving goroutine.
+func (r *role) arm(on bool) {
+	if r.armed == on {
+		return
+	}
+	r.armed = on
+	if !r.deaf && !r.bell.arm(on) {
+		r.silence()
+	}
+}
+
+// guard arms the bell while nobody reads, and gives back the receive buffer.
+func (c *Conn) guard() {
+	c.role.arm(true)
+	if c.rx.mu.TryLock() {
+		c.rx.idle()
+		c.rx.mu.Unlock()
+	}
+}
+
+// guardSoon has that done by the bell's timer, unless somebody has the role at that moment.
+func (c *Conn) guardSoon() {
+	r := &c.role
+	if !r.timed {
+		r.timed, r.before = r.bell.ringAfter(lazy), r.leads
+	}
+	if !r.timed {
+		c.guard()
+	}
+}
+
+// timeout is called when the timer has rung the bell. It goes on as long as consumers come.
+func (c *Conn) timeout() {
+	r := &c.role
+	r.timed = false
+	switch {
+	case r.state == free:
+		c.guard()
+	case r.leads != r.before:
+		c.guardSoon()
+	}
+}
+
+// silence takes the bell down, and no other is made.
+func (r *role) silence() {
+	if r.bell != nil && !r.deaf {
+		r.bell.close()
+	}
+	r.deaf = true
+	r.moved.Broadcast()
+}
+
+// Take makes the caller the one who receives, if nobody does. It then calls InterruptWith, and Announce
+// and RecvTaken by turns, and last Leave or End.
+func (c *Conn) Take() bool {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != free || r.deaf || r.withheld {
+		return false
+	}
+	r.state = taken
+	r.leads++
+	r.arm(false)
+	return true
+}
+
+// Leave gives the role up. With withhold, no consumer gets it before the receiving goroutine
+// has had it.
+func (c *Conn) Leave(withhold bool) {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.calm()
+	if r.once {
+		r.unwatch()
+	}
+	r.state, r.withheld = free, withhold
+	if r.leads > steady && !withhold {
+		c.guardSoon()
+	} else {
+		c.guard()
+	}
+	if r.deaf {
+		r.moved.Broadcast()
+	}
+}
+
+// End says that there is nothing more to be received. Whoever has the role calls it.
+func (c *Conn) End() {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = over
+	r.unwatch()
+	r.last = nil
+	r.silence()
+}
+
+// Close closes the connection, from whichever goroutine.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.role.mu.Lock()
+	defer c.role.mu.Unlock()
+	c.role.silence()
+	return err
+}
+
+// InterruptWith has the end of a context interrupt the consumer that has the role. A context that was
+// watched the time before too stays so until there is another: it then costs nothing.
+func (c *Conn) InterruptWith(ctx context.Context) {
+	r := &c.role
+	done := ctx.Done()
+	if done == nil || done == r.watched {
+		return
+	}
+	r.unwatch()
+	r.watched, r.stop = done, context.AfterFunc(ctx, c.Interrupt)
+	r.once, r.last = done != r.last, done
+}
+
+func (r *role) unwatch() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.watched, r.stop = nil, nil
+}
+
+// Announce says that the consumer is going to read: an Interrupt from now on ends that.
+func (c *Conn) Announce() {
+	c.role.mu.Lock()
+	c.role.awaits = true
+	c.role.mu.Unlock()
+}
+
+// Interrupt wakes the consumer that receives, if there is one.
+func (c *Conn) Interrupt() {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.awaits && !r.interrupted {
+		r.interrupted = true
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// calm ends what Announce began. The caller holds the role's lock.
+func (c *Conn) calm() {
+	r := &c.role
+	r.awaits = false
+	if r.interrupted {
+		r.interrupted = false
+		_ = c.SetReadDeadline(time.Time{})
+	}
+}
+
+// RecvTaken is Recv for the consumer that has the role. If it was interrupted, the receive
+// buffer is not the caller's, and there is nothing in it.
+func (c *Conn) RecvTaken() (interrupted bool, err error) {
+	err = c.Recv()
+	c.role.mu.Lock()
+	c.calm()
+	c.role.mu.Unlock()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Done()
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,413 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// A standby is a connection whose receiving goroutine stands back.
+type standby struct {
+	t       *testing.T
+	c, peer *Conn
+	back    chan int // how often consumers had the role, when it is the receiving goroutine's again; negative: it is over
+}
+
+func standBack(t *testing.T) *standby {
+	t.Helper()
+	if !canRing {
+		t.Skip("the receiving goroutine always reads here")
+	}
+	c, peer := pair(t)
+	s := &standby{t: t, c: c, peer: peer}
+	s.again()
+	return s
+}
+
+// again has the receiving goroutine stand back.
+func (s *standby) again() {
+	s.back = make(chan int, 1)
+	go func() {
+		leads, again := s.c.StandBack()
+		if !again {
+			leads = -1
+		}
+		s.back <- leads
+	}()
+}
+
+// take is a consumer's Take, as soon as the receiving goroutine has stood back.
+func (s *standby) take() {
+	s.t.Helper()
+	for ctx := testrig.Within(s.t); !s.c.Take(); runtime.Gosched() {
+		if ctx.Err() != nil {
+			s.t.Fatal("the role does not become free")
+		}
+	}
+}
+
+func (s *standby) write(b string) { sendAll(s.t, s.peer, []byte(b)) }
+
+// wantBack waits until the receiving goroutine has the role again.
+func (s *standby) wantBack(leads int) {
+	s.t.Helper()
+	select {
+	case got := <-s.back:
+		if got != leads {
+			s.t.Errorf("back after %d leads, want %d", got, leads)
+		}
+	case <-testrig.Within(s.t).Done():
+		s.t.Fatal("the receiving goroutine does not get its role back")
+	}
+}
+
+// wantAway looks whether it has not.
+func (s *standby) wantAway() {
+	s.t.Helper()
+	select {
+	case got := <-s.back:
+		s.t.Fatalf("the receiving goroutine is back, after %d leads", got)
+	default:
+	}
+}
+
+// wantRead has the consumer receive.
+func (s *standby) wantRead(want string) {
+	s.t.Helper()
+	s.c.Announce()
+	interrupted, err := s.c.RecvTaken()
+	if interrupted || err != nil {
+		s.t.Fatal(interrupted, err)
+	}
+	if b := s.c.Unread(); string(b) != want {
+		s.t.Errorf("received %q, want %q", b, want)
+	}
+	s.c.Consume(len(s.c.Unread()), 0)
+	s.c.Done()
+}
+
+func (s *standby) wantInterrupted() {
+	s.t.Helper()
+	if interrupted, err := s.c.RecvTaken(); !interrupted || err != nil {
+		s.t.Fatalf("interrupted: %v, %v", interrupted, err)
+	}
+}
+
+// TestBell has whatever comes while nobody reads give the role back to the receiving goroutine,
+// also if it was there before.
+func TestBell(t *testing.T) {
+	for name, come := range map[string]func(*standby){
+		"octets": func(s *standby) { s.write("x") },
+		"FIN":    func(s *standby) { testrig.Must(s.t, s.peer.CloseWrite()) },
+		"RST":    func(s *standby) { testrig.Must(s.t, s.peer.Reset()) },
+		"Close":  func(s *standby) { testrig.Must(s.t, s.c.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := standBack(t)
+			s.wantAway()
+			come(s)
+			s.wantBack(0)
+			s.again()
+			s.wantBack(0)
+			if s.c.Take() {
+				t.Error("a consumer took what the receiving goroutine has")
+			}
+			err := s.c.Recv()
+			s.c.Done()
+			if name == "octets" && err != nil || name == "FIN" && !errors.Is(err, io.EOF) || name == "Close" && !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTake has consumers receive in turns, and octets that come between two of them go to
+// whoever is first.
+func TestTake(t *testing.T) {
+	s := standBack(t)
+	for range 3 {
+		s.take()
+		if s.c.Take() {
+			t.Fatal("two consumers have the role")
+		}
+		s.write("hello")
+		s.wantRead("hello")
+		s.wantAway()
+		s.c.Leave(false)
+	}
+	s.write("bye")
+	s.wantBack(3)
+	if got := recv(t, s.c, 3, 0); string(got) != "bye" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// TestTakeSteadily has consumers come so often that the bell stays disarmed between them. When
+// none comes any more, octets reach the receiving goroutine all the same, and so does what the
+// consumers left.
+func TestTakeSteadily(t *testing.T) {
+	s := standBack(t)
+	for range 3 {
+		s.take()
+		for range 2 * steady {
+			s.c.Leave(false)
+			s.take()
+		}
+		s.wantTimed(true)
+		s.write("x")
+		s.wantRead("x")
+		s.c.Leave(false)
+		s.write("y")
+		s.wantBack(2*steady + 1)
+		s.wantTimed(false)
+		recv(t, s.c, 1, 0)
+		s.again()
+	}
+}
+
+func (s *standby) wantTimed(want bool) {
+	s.t.Helper()
+	s.c.role.mu.Lock()
+	defer s.c.role.mu.Unlock()
+	if s.c.role.timed != want {
+		s.t.Errorf("the bell's timer runs: %v", !want)
+	}
+}
+
+// TestInterrupt ends what a consumer waits for: before it reads, while it reads, or when there
+// are octets already, which are not lost.
+func TestInterrupt(t *testing.T) {
+	s := standBack(t)
+	s.take()
+	s.c.Interrupt() // nobody is going to read
+	s.write("a")
+	s.wantRead("a")
+
+	s.c.Announce()
+	s.c.Interrupt()
+	s.c.Interrupt()
+	s.wantInterrupted()
+
+	for range 100 { // before it, in it, or after it
+		s.c.Announce()
+		var done sync.WaitGroup
+		done.Go(s.c.Interrupt)
+		s.wantInterrupted()
+		done.Wait()
+		s.write("b")
+		s.wantRead("b")
+	}
+	s.c.Announce()
+	s.c.Interrupt()
+	s.c.Leave(false) // without reading
+	s.write("c")
+	s.wantBack(1)
+	if got := recv(t, s.c, 1, 0); string(got) != "c" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// TestWithheld has a consumer leave the role to the receiving goroutine alone, which has it
+// when something comes.
+func TestWithheld(t *testing.T) {
+	s := standBack(t)
+	s.take()
+	s.c.Leave(true)
+	if s.c.Take() {
+		t.Error("taken")
+	}
+	s.wantAway()
+	s.write("x")
+	s.wantBack(1)
+	recv(t, s.c, 1, 0)
+	s.again()
+	s.take()
+}
+
+// TestInterruptWith has contexts interrupt: the one watched last, and it for as long as it is the same.
+func TestInterruptWith(t *testing.T) {
+	s := standBack(t)
+	first, endFirst := context.WithCancel(t.Context())
+	second, endSecond := context.WithCancel(t.Context())
+	defer endFirst()
+	lead := func(ctx context.Context) {
+		s.take()
+		s.c.InterruptWith(ctx)
+		s.c.Announce()
+	}
+	lead(first)
+	endFirst()
+	s.wantInterrupted()
+	s.c.Leave(false)
+	for range 3 {
+		lead(second)
+		s.c.Leave(false)
+	}
+	lead(context.Background())
+	endSecond()
+	s.wantInterrupted()
+	s.c.Leave(false)
+	s.c.End()
+	s.wantBack(-1)
+}
+
+// TestInterruptWithOnce: a context that ends after its consumer has left interrupts nobody, and costs
+// nothing when it was watched again and again.
+func TestInterruptWithOnce(t *testing.T) {
+	s := standBack(t)
+	ctx, end := context.WithCancel(t.Context())
+	s.take()
+	s.c.InterruptWith(ctx)
+	s.c.Leave(false)
+	end()
+	s.take()
+	s.write("x")
+	s.wantRead("x")
+	again, end := context.WithCancel(t.Context())
+	defer end()
+	turn := func() {
+		s.c.InterruptWith(again)
+		s.c.Leave(false)
+		for !s.c.Take() {
+			runtime.Gosched()
+		}
+	}
+	turn()
+	turn()
+	if n := testing.AllocsPerRun(100, turn); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	s.c.End()
+}
+
+// TestEndTaken ends the connection while a consumer has the role: the receiving goroutine waits
+// for what the consumer says of it.
+func TestEndTaken(t *testing.T) {
+	for name, say := range map[string]struct {
+		do   func(*Conn)
+		want int
+	}{
+		"found": {func(c *Conn) {
+			c.Announce()
+			if _, err := c.RecvTaken(); !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+			c.Release()
+			c.End()
+			c.Done()
+		}, -1},
+		"not found": {func(c *Conn) { c.Leave(false) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := standBack(t)
+			s.take()
+			testrig.Must(t, s.c.Close())
+			for range 100 {
+				s.wantAway()
+				runtime.Gosched()
+			}
+			say.do(s.c)
+			s.wantBack(say.want)
+			if s.c.Take() {
+				t.Error("taken after the end")
+			}
+			if s.c.CanStandBack() {
+				t.Error("there is a bell after the end")
+			}
+		})
+	}
+}
+
+// TestNoBell: without a socket the receiving goroutine always reads.
+func TestNoBell(t *testing.T) {
+	c, _ := piped(t)
+	if c.CanStandBack() || c.Take() {
+		t.Error("a bell on a connection that is no socket")
+	}
+	if leads, again := c.StandBack(); leads != 0 || !again {
+		t.Error(leads, again)
+	}
+}
+
+// TestRole has consumers and the receiving goroutine hand the role to each other while a
+// stream comes, with interruptions: not an octet is lost or comes twice.
+func TestRole(t *testing.T) {
+	s := standBack(t)
+	const size = 200_000
+	var sum, got int
+	var mu sync.Mutex
+	count := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, b := range s.c.Unread() {
+			if b != byte(got) {
+				t.Errorf("octet %d is %d", got, b)
+			}
+			got++
+		}
+		s.c.Consume(len(s.c.Unread()), 0)
+	}
+	ended := func() bool { mu.Lock(); defer mu.Unlock(); return got >= size }
+	var all sync.WaitGroup
+	all.Go(func() {
+		for !ended() {
+			<-s.back
+			for n := 0; n < 3 && !ended(); n++ {
+				if err := s.c.Recv(); err != nil {
+					s.c.Done()
+					return
+				}
+				count()
+				s.c.Done()
+			}
+			s.again()
+		}
+	})
+	for range 3 {
+		all.Go(func() {
+			for n := 0; !ended(); n++ {
+				if !s.c.Take() {
+					runtime.Gosched()
+					continue
+				}
+				s.c.Announce()
+				interrupted, err := s.c.RecvTaken()
+				if err != nil && !ended() { // when all has come, the connection is closed
+					t.Error(err)
+				}
+				if !interrupted {
+					count()
+					s.c.Done()
+				}
+				s.c.Leave(n%2 == 0)
+			}
+		})
+	}
+	all.Go(func() {
+		for !ended() {
+			s.c.Interrupt()
+			runtime.Gosched()
+		}
+	})
+	b := make([]byte, 1000)
+	for sum < size {
+		for i := range b {
+			b[i] = byte(sum)
+			sum++
+		}
+		sendAll(t, s.peer, b)
+	}
+	for ctx := testrig.Within(t); !ended(); runtime.Gosched() {
+		if ctx.Err() != nil {
+			t.Fatalf("%d octets of %d", got, size)
+		}
+	}
+	_ = s.c.Close()
+	all.Wait()
+}

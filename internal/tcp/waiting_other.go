@@ -1,0 +1,7 @@
+//go:build !unix
+
+package tcp
+
+import "syscall"
+
+func peek(syscall.Conn) bool { return false }

@@ -1,0 +1,53 @@
+package tcp
+
+import (
+	"bufio"
+	"net"
+	"testing"
+)
+
+// TestWaiting: octets that nobody has read are seen, and on a socket or in front of one they stay.
+func TestWaiting(t *testing.T) {
+	x, y := pair(t)
+	a, b := x.Conn, y.Conn
+	if Waiting(b) {
+		t.Error("octets before any were sent")
+	}
+	write(t, a, "xy")
+	var first [1]byte
+	if _, err := b.Read(first[:]); err != nil { // until they have arrived
+		t.Fatal(err)
+	}
+	if !Waiting(b) {
+		t.Error("none seen")
+	}
+	r := bufio.NewReader(b)
+	if y, err := r.ReadByte(); err != nil || y != 'y' {
+		t.Errorf("read %q, %v", y, err)
+	}
+	if Waiting(b) {
+		t.Error("octets after all were read")
+	}
+	write(t, a, "z")
+	if _, err := r.Peek(1); err != nil {
+		t.Fatal(err)
+	}
+	if c := NewBuffered(b, r); !Waiting(c) || !Waiting(NewBuffered(c, bufio.NewReader(c))) {
+		t.Error("what was read ahead is not seen")
+	}
+}
+
+// TestWaitingWithoutSocket: of a connection of another kind nothing can be told.
+func TestWaitingWithoutSocket(t *testing.T) {
+	_, b := piped(t)
+	if Waiting(b.Conn) {
+		t.Error("octets where nobody can tell")
+	}
+}
+
+func write(t *testing.T, c net.Conn, s string) {
+	t.Helper()
+	if _, err := c.Write([]byte(s)); err != nil {
+		t.Error(err)
+	}
+}
