@@ -3,6 +3,7 @@ package peersim
 import (
 	"net"
 
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -10,8 +11,8 @@ import (
 // Initiate plays the Initiator on a connection that it has opened. It returns when
 // the connection is up: its RTR indication sent, and answered if it is a Read. The
 // error is a *Refusal.
-func (b *Behaviour) Initiate(conn net.Conn, c Consumer) (*Session, error) {
-	p := b.start(conn, c, mpa.RoleInitiator)
+func Initiate(b *peers.Peer, conn net.Conn, c Consumer) (*Session, error) {
+	p := start(b, conn, c, mpa.RoleInitiator)
 	q := p.request()
 	if err := p.send(&q); err != nil {
 		return nil, err
@@ -23,20 +24,19 @@ func (b *Behaviour) Initiate(conn net.Conn, c Consumer) (*Session, error) {
 	if err := p.judgeReply(&q, &f); err != nil {
 		return nil, err
 	}
-	s := p.session(f.StartupFrame, q.C, f.M())
-	s.Request, s.Reply = mpa.AppendStartup(nil, &q), f.StartupFrame
+	s := p.session(mpa.AppendStartup(nil, &q), f.StartupFrame)
 	s.maySend = true
 	return s, p.open(s, &f)
 }
 
 // Dial is Initiate on a connection that dial opens, and on a second one where the
 // peer falls back to revision 1. fellBack reports whether it did.
-func (b *Behaviour) Dial(dial func() (net.Conn, error), c Consumer) (s *Session, fellBack bool, err error) {
+func Dial(b *peers.Peer, dial func() (net.Conn, error), c Consumer) (s *Session, fellBack bool, err error) {
 	conn, err := dial()
 	if err != nil {
 		return nil, false, err
 	}
-	s, err = b.Initiate(conn, c)
+	s, err = Initiate(b, conn, c)
 	if err == nil || !b.FallsBack || b.Revision < 2 || !isReset(err) {
 		return s, false, err
 	}
@@ -45,7 +45,7 @@ func (b *Behaviour) Dial(dial func() (net.Conn, error), c Consumer) (s *Session,
 	}
 	again := *b
 	again.Revision = 1
-	s, err = again.Initiate(conn, c)
+	s, err = Initiate(&again, conn, c)
 	return s, true, err
 }
 
@@ -57,13 +57,13 @@ func (p *peer) request() mpa.StartupFields {
 	}
 	e := mpa.Enhanced{IRD: p.ird, ORD: p.ord}
 	if p.PeerToPeer {
-		e.A, e.B, e.C, e.D = true, p.OfferRTR&mpa.RTRSend != 0, p.OfferRTR&mpa.RTRWrite != 0, p.OfferRTR&mpa.RTRRead != 0
+		e = e.WithRTR(p.OfferRTR)
 	}
 	f.PrivateData = append(mpa.AppendEnhanced(nil, &e), p.privateData(false)...)
 	return f
 }
 
-// judgeReply finds what is not to this peer's liking, and adopts the depths.
+// judgeReply refuses what this peer refuses, and adopts the depths.
 func (p *peer) judgeReply(q *mpa.StartupFields, f *received) error {
 	if f.M() {
 		if err := p.refuse(p.Markers, "a Reply with M=1: it has no markers"); err != nil {
@@ -71,7 +71,7 @@ func (p *peer) judgeReply(q *mpa.StartupFields, f *received) error {
 		}
 	}
 	if f.R() {
-		return p.refuse(Closes, "a Reply with R=1 and private data %q", f.ULPData())
+		return p.refuse(peers.Closes, "a Reply with R=1 and private data %q", f.ULPData())
 	}
 	if f.Rev() > q.Rev {
 		return p.refuse(p.BadRevision, "a Reply of revision %d", f.Rev())
@@ -93,7 +93,7 @@ func (p *peer) judgeReply(q *mpa.StartupFields, f *received) error {
 		p.ird = min(f.ORD, p.MaxIRD)
 	}
 	if p.ReadNeedsIRD && f.D && f.IRD == 0 {
-		return p.refuse(Resets, "a Read as RTR indication, and IRD 0")
+		return p.refuse(peers.Resets, "a Read as RTR indication, and IRD 0")
 	}
 	return nil
 }
@@ -122,5 +122,5 @@ func (p *peer) open(s *Session, f *received) error {
 // turnDown ends a connection with a Terminate of the LLP.
 func (p *peer) turnDown(s *Session, code rdmap.Code) error {
 	_ = s.Terminate(code)
-	return &Refusal{Peer: p.Name, Role: p.role, End: Closes, Why: "sent a Terminate, " + code.String()}
+	return &Refusal{Peer: p.Name, Role: p.role, End: peers.Closes, Why: "sent a Terminate, " + code.String()}
 }

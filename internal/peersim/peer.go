@@ -4,98 +4,75 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/peers"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // peer is one startup.
 type peer struct {
-	Behaviour
+	peers.Peer
+	*script.Link
 	consumer Consumer
 	role     mpa.Role
-	conn     net.Conn
-	ird, ord uint16
-	behind   []byte // what arrived with the startup frame
+	ird, ord mpa.Depth
+	limit    time.Time // of the waits; zero is none
 }
 
-func (b *Behaviour) start(conn net.Conn, c Consumer, role mpa.Role) *peer {
-	p := &peer{Behaviour: *b, consumer: c, role: role, conn: conn}
-	p.ird, p.ord = b.depths(&c)
+func start(b *peers.Peer, conn net.Conn, c Consumer, role mpa.Role) *peer {
+	p := &peer{Peer: *b, Link: script.NewLink(conn), consumer: c, role: role}
+	p.ird, p.ord = c.depths(&b.Behaviour)
 	return p
 }
 
-// refuse ends the startup. What the peer tolerates is no reason to.
-func (p *peer) refuse(end End, format string, args ...any) error {
-	if end == Tolerates {
+// refuse ends the startup, unless the peer tolerates the reason.
+func (p *peer) refuse(end peers.End, format string, args ...any) error {
+	switch end {
+	case peers.Tolerates:
 		return nil
+	case peers.Resets, peers.Crashes:
+		_ = p.Reset()
+	default:
+		p.Leave(patience)
 	}
-	finish(p.conn, end)
 	return &Refusal{Peer: p.Name, Role: p.role, End: end, Why: fmt.Sprintf(format, args...)}
 }
 
-// lost is a connection that ended, or a wait that did.
+// lost returns the Refusal of a connection that ended, or on which a wait was over.
 func (p *peer) lost(err error, what string) error {
-	r := &Refusal{Peer: p.Name, Role: p.role, End: Closes, Why: "waiting for " + what, Err: err}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		finish(p.conn, Closes)
+		p.Leave(patience)
 	} else {
-		_ = p.conn.Close()
+		_ = p.Close()
 	}
-	return r
+	return &Refusal{Peer: p.Name, Role: p.role, End: peers.Closes, Why: "waiting for " + what, Err: err}
 }
 
 // isReset tells a RST from an orderly end and from a timeout.
 func isReset(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && !op.Timeout()
-}
-
-// finish ends a connection.
-func finish(c net.Conn, end End) {
-	if end == Resets || end == Crashes {
-		reset(c)
-		return
-	}
-	closeInOrder(c)
-}
-
-func reset(c net.Conn) {
-	switch c := c.(type) {
-	case interface{ SetLinger(sec int) error }:
-		_ = c.SetLinger(0)
-	case interface{ Reset() error }:
-		_ = c.Reset()
-	}
-	_ = c.Close()
+	var r *Refusal
+	return errors.As(err, &r) && r.Err != nil && script.EndOf(r.Err) == script.RST
 }
 
 // patience is how long the other end may take to close.
 const patience = 5 * time.Second
 
-// closeInOrder sends a FIN, and takes what comes so that no RST follows.
-func closeInOrder(c net.Conn) {
-	if h, ok := c.(interface{ CloseWrite() error }); ok && h.CloseWrite() == nil {
-		_ = c.SetReadDeadline(time.Now().Add(patience))
-		_, _ = io.Copy(io.Discard, c)
-	}
-	_ = c.Close()
-}
-
 // wait bounds the reads that follow; 0 is no bound.
 func (p *peer) wait(d time.Duration) error {
-	if d == 0 {
-		return p.conn.SetReadDeadline(time.Time{})
+	if p.limit = (time.Time{}); d > 0 {
+		p.limit = time.Now().Add(d)
 	}
-	return p.conn.SetReadDeadline(time.Now().Add(d))
+	return p.Conn().SetReadDeadline(p.limit)
 }
 
 // send sends a startup frame in one write.
 func (p *peer) send(f *mpa.StartupFields) error {
-	if _, err := p.conn.Write(mpa.AppendStartup(nil, f)); err != nil {
+	if err := p.Send(mpa.AppendStartup(nil, f)); err != nil {
 		return p.lost(err, "the peer to take a startup frame")
 	}
 	return nil
@@ -109,17 +86,15 @@ type received struct {
 }
 
 // receive reads a startup frame with the given key, and judges what both roles judge.
-func (p *peer) receive(key string, limit time.Duration, long End) (f received, err error) {
+func (p *peer) receive(key string, limit time.Duration, long peers.End) (f received, err error) {
 	if err := p.wait(limit); err != nil {
 		return f, p.lost(err, key)
 	}
-	b, err := p.read(key, long)
-	if err != nil {
+	if f.StartupFrame, err = p.read(key, long); err != nil {
 		return f, err
 	}
-	f.StartupFrame = b
-	if len(p.behind) > 0 {
-		if err := p.refuse(p.Glued, "%d octets behind the startup frame", len(p.behind)); err != nil {
+	if n := len(p.Received()); n > 0 {
+		if err := p.refuse(p.Glued, "%d octets after the startup frame", n); err != nil {
 			return f, err
 		}
 	}
@@ -132,37 +107,33 @@ func (p *peer) receive(key string, limit time.Duration, long End) (f received, e
 	return f, err
 }
 
-// read reads a frame, and what else comes in its last segment.
-func (p *peer) read(key string, long End) (mpa.StartupFrame, error) {
-	var b []byte
+// read reads a frame. What is received at a time counts as a segment.
+func (p *peer) read(key string, long peers.End) (mpa.StartupFrame, error) {
 	for {
-		segment := make([]byte, 64<<10)
-		n, err := p.conn.Read(segment)
-		if err != nil {
+		had := len(p.Received())
+		if err := p.Need(had+1, p.limit); err != nil {
 			return nil, p.lost(err, key)
 		}
-		b = append(b, segment[:n]...)
+		b := p.Received()
 		if err := p.judge(b, key, long); err != nil {
 			return nil, err
 		}
-		f, err := mpa.ParseStartup(b)
-		if err == nil {
-			p.behind = b[len(f):]
-			return f, nil
+		if f, err := mpa.ParseStartup(b); err == nil {
+			return mpa.StartupFrame(p.Take(len(f))), nil
 		}
-		if err := p.refuse(p.Split, "%d octets of a startup frame in a segment of its own", n); err != nil {
+		if err := p.refuse(p.Split, "%d octets of a startup frame in a segment of its own", len(b)-had); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // judge judges the head of a frame, as soon as that is whole.
-func (p *peer) judge(b []byte, key string, long End) error {
+func (p *peer) judge(b []byte, key string, long peers.End) error {
 	if len(b) < mpa.StartupHeaderLen {
 		return nil
 	}
 	if n := len(key); string(b[:n]) != key {
-		return p.refuse(Closes, "key %q", b[:n])
+		return p.refuse(peers.Closes, "key %q", b[:n])
 	}
 	if n := int(mpa.StartupFrame(b).PDLength()); n > p.MaxPDLength {
 		return p.refuse(long, "PD_Length %d over %d", n, p.MaxPDLength)
@@ -170,8 +141,8 @@ func (p *peer) judge(b []byte, key string, long End) error {
 	return nil
 }
 
-// judgeEnhanced looks at the enhanced data of a frame, where there is such.
-func (p *peer) judgeEnhanced(f *received, short End) error {
+// judgeEnhanced judges the enhanced data of a frame, if it has any.
+func (p *peer) judgeEnhanced(f *received, short peers.End) error {
 	f.enhanced = f.Rev() >= 2 && (f.S() || p.IgnoresS)
 	if !f.enhanced {
 		return nil
@@ -187,32 +158,28 @@ func (p *peer) judgeEnhanced(f *received, short End) error {
 	return nil
 }
 
-// smbLen is the size of what MS-SMBD has in front of the private data, in octets.
-const smbLen = 8
-
-// smbDepths judges private data of revision 1 that should begin with depths, and
-// adopts them: our ORD is at most the other's IRD.
+// smbDepths judges private data of revision 1 that should begin with depths, and adopts
+// them: the ORD is at most the IRD of the other end.
 func (p *peer) smbDepths(data []byte) error {
 	if !p.SMBDirect {
 		return nil
 	}
-	if len(data) < smbLen {
-		return p.refuse(Resets, "%d octets of private data: no room for the depths of MS-SMBD", len(data))
+	if len(data) < ulpdata.SMBDirectLen {
+		return p.refuse(peers.Resets, "%d octets of private data: no room for the depths of MS-SMBD", len(data))
 	}
 	ird, ord := binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[4:])
 	if ird == 0 || ord == 0 || ird > 0xffff || ord > 0xffff {
-		return p.refuse(Resets, "depths %d and %d of MS-SMBD", ird, ord)
+		return p.refuse(peers.Resets, "depths %d and %d of MS-SMBD", ird, ord)
 	}
-	p.ord = min(p.ord, uint16(ird))
+	p.ord = min(p.ord, mpa.Depth(ird))
 	return nil
 }
 
-// privateData returns the consumer's, behind the depths where they go there.
+// privateData returns that of the consumer, after the depths if those go there.
 func (p *peer) privateData(plain bool) []byte {
 	var b []byte
 	if p.SMBDirect && plain {
-		b = binary.BigEndian.AppendUint32(b, uint32(p.ird))
-		b = binary.BigEndian.AppendUint32(b, uint32(p.ord))
+		b = ulpdata.SMBDirect{IRD: uint32(p.ird), ORD: uint32(p.ord)}.Append(b)
 	}
 	return append(b, p.consumer.PrivateData...)
 }

@@ -4,14 +4,15 @@ import (
 	"net"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Respond plays the Responder on a connection that the other end has opened. It
-// returns when the connection is up: with A=1, behind the RTR indication. The error
+// returns when the connection is up: with A=1, after the RTR indication. The error
 // is a *Refusal, or a *Terminated that came in its place.
-func (b *Behaviour) Respond(conn net.Conn, c Consumer) (*Session, error) {
-	p := b.start(conn, c, mpa.RoleResponder)
+func Respond(b *peers.Peer, conn net.Conn, c Consumer) (*Session, error) {
+	p := start(b, conn, c, mpa.RoleResponder)
 	q, err := p.receive(mpa.KeyRequest, b.RequestTimeout, b.LongRequest)
 	if err != nil {
 		return nil, err
@@ -26,8 +27,7 @@ func (b *Behaviour) Respond(conn net.Conn, c Consumer) (*Session, error) {
 	if err := p.send(&f); err != nil {
 		return nil, err
 	}
-	s := p.session(q.StartupFrame, f.C, q.M())
-	s.Request, s.Reply = q.StartupFrame, mpa.AppendStartup(nil, &f)
+	s := p.session(q.StartupFrame, mpa.AppendStartup(nil, &f))
 	s.maySend = p.SendsEarly && !e.A
 	if e.A {
 		err = s.awaitRTR(e.RTR())
@@ -35,15 +35,15 @@ func (b *Behaviour) Respond(conn net.Conn, c Consumer) (*Session, error) {
 	return s, err
 }
 
-// judgeRequest finds what is not to this peer's liking.
+// judgeRequest refuses what this peer refuses.
 func (p *peer) judgeRequest(q *received) error {
 	if rev := q.Rev(); rev < p.Lowest || rev > p.Highest {
 		return p.refuse(p.BadRevision, "revision %d", rev)
 	}
-	if q.M() && p.Markers != Tolerates {
+	if q.M() && p.Markers != peers.Tolerates {
 		return p.reject(q, p.Markers, "M=1: it has no markers")
 	}
-	if err := p.judgeEnhanced(q, Tolerates); err != nil {
+	if err := p.judgeEnhanced(q, peers.Tolerates); err != nil {
 		return err
 	}
 	if q.enhanced && len(q.PrivateData()) < mpa.EnhancedLen {
@@ -55,9 +55,9 @@ func (p *peer) judgeRequest(q *received) error {
 	return nil
 }
 
-// reject sends a Reply with R=1 before the end, where that is how it ends.
-func (p *peer) reject(q *received, end End, why string) error {
-	if end == Rejects {
+// reject sends a Reply with R=1 before the end, if the peer rejects.
+func (p *peer) reject(q *received, end peers.End, why string) error {
+	if end == peers.Rejects {
 		f := p.replyTo(q.StartupFrame)
 		f.R, f.M = true, false
 		if f.S {
@@ -71,13 +71,13 @@ func (p *peer) reject(q *received, end End, why string) error {
 }
 
 // rejectByConsumer turns an accepting Reply into a rejecting one. All these peers
-// close the connection behind it.
+// close the connection after it.
 func (p *peer) rejectByConsumer(f *mpa.StartupFields) error {
 	f.R = true
 	if err := p.send(f); err != nil {
 		return err
 	}
-	return p.refuse(Rejects, "its consumer rejects the connection")
+	return p.refuse(peers.Rejects, "its consumer rejects the connection")
 }
 
 // replyTo is the head of a Reply.
@@ -101,41 +101,17 @@ func (p *peer) reply(q *received) (mpa.StartupFields, mpa.Enhanced) {
 	return f, e
 }
 
-// enhanced negotiates.
+// enhanced returns the enhanced data of the Reply, and adopts its depths.
 func (p *peer) enhanced(q *received) (e mpa.Enhanced) {
-	p.ird = min(max(p.ird, q.ORD), p.MaxIRD)
-	p.ord = min(p.ord, q.IRD)
-	e.IRD, e.ORD = p.ird, p.ord
-	if p.NoNegotiation && q.ORD == mpa.NoNegotiation {
-		e.IRD = mpa.NoNegotiation
-	}
-	if p.NoNegotiation && q.IRD == mpa.NoNegotiation {
-		e.ORD = mpa.NoNegotiation
-	}
+	e.IRD, e.ORD = p.AnswerDepths(p.ird, p.ord, q.IRD, q.ORD)
 	if q.A {
-		kinds := p.answerRTR(q.RTR())
-		e.A, e.B, e.C, e.D = true, kinds&mpa.RTRSend != 0, kinds&mpa.RTRWrite != 0, kinds&mpa.RTRRead != 0
+		e = e.WithRTR(p.AnswerRTR(q.RTR()))
 		if e.D && e.IRD == 0 {
-			p.ird, e.IRD = 1, 1
+			e.IRD = 1
 		}
 	}
+	p.ird, p.ord = min(e.IRD, p.MaxIRD), min(e.ORD, p.ord)
 	return e
-}
-
-// answerRTR returns the kinds that the Reply names.
-func (p *peer) answerRTR(offered mpa.RTR) (kinds mpa.RTR) {
-	for _, kind := range p.AnswersRTR {
-		if offered&kind != 0 {
-			kinds |= kind
-			if !p.AnswersAll {
-				break
-			}
-		}
-	}
-	if kinds == 0 {
-		return p.OtherwiseRTR
-	}
-	return kinds
 }
 
 // chosen returns the first of some kinds that is in a set, or none.

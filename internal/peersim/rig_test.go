@@ -7,46 +7,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-func row(t *testing.T, name string) peersim.Behaviour {
+func row(t *testing.T, name string) peers.Peer {
 	t.Helper()
-	b, ok := peersim.Row(name)
+	b, ok := peers.Lookup(name)
 	if !ok {
 		t.Fatalf("no row %q", name)
 	}
 	return b
 }
 
-// tcpPair returns the two ends of a connection on the loopback interface.
-func tcpPair(t *testing.T) (a, b net.Conn) {
-	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	if a, err = (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = ln.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close(); b.Close() })
-	return a, b
-}
-
-// A script is the other end of a peer: what it sends and takes, in turns.
-type script struct {
+// Turns are the other end of a peer: what it sends and takes, in turns.
+type turns struct {
 	first int      // octets to take first: an Initiator's Request
 	sends [][]byte // each a segment of its own
 	takes int      // octets to take then; -1 is all, up to the end
 }
 
-// run plays a peer against a script, and returns what it sent last, and its error.
-func (s script) run(t *testing.T, play func(net.Conn) error) (got []byte, peer error) {
+// run plays a peer against them, and returns what it sent last, and its error.
+func (s turns) run(t *testing.T, play func(net.Conn) error) (got []byte, peer error) {
 	t.Helper()
 	a, b := net.Pipe()
 	done := make(chan error, 1)
@@ -74,16 +57,16 @@ func (s script) run(t *testing.T, play func(net.Conn) error) (got []byte, peer e
 }
 
 // respond plays a Responder that has got a Request.
-func respond(t *testing.T, b peersim.Behaviour, takes int, sends ...[]byte) (got []byte, peer error) {
+func respond(t *testing.T, b peers.Peer, takes int, sends ...[]byte) (got []byte, peer error) {
 	t.Helper()
-	return script{sends: sends, takes: takes}.run(t, func(conn net.Conn) error {
-		_, err := b.Respond(conn, peersim.Consumer{})
+	return turns{sends: sends, takes: takes}.run(t, func(conn net.Conn) error {
+		_, err := peersim.Respond(&b, conn, peersim.Consumer{})
 		return err
 	})
 }
 
 // initiate plays an Initiator that has got a Reply.
-func initiate(t *testing.T, b peersim.Behaviour, c peersim.Consumer, takes int, sends ...[]byte) (got []byte, peer error) {
+func initiate(t *testing.T, b peers.Peer, c peersim.Consumer, takes int, sends ...[]byte) (got []byte, peer error) {
 	t.Helper()
 	first := mpa.StartupHeaderLen + len(c.PrivateData)
 	switch {
@@ -92,14 +75,14 @@ func initiate(t *testing.T, b peersim.Behaviour, c peersim.Consumer, takes int, 
 	case b.SMBDirect:
 		first += 8
 	}
-	return script{first: first, sends: sends, takes: takes}.run(t, func(conn net.Conn) error {
-		_, err := b.Initiate(conn, c)
+	return turns{first: first, sends: sends, takes: takes}.run(t, func(conn net.Conn) error {
+		_, err := peersim.Initiate(&b, conn, c)
 		return err
 	})
 }
 
 // wantRefusal says what a peer should have done.
-func wantRefusal(t *testing.T, what string, err error, end peersim.End, why string) {
+func wantRefusal(t *testing.T, what string, err error, end peers.End, why string) {
 	t.Helper()
 	var r *peersim.Refusal
 	if !errors.As(err, &r) || r.End != end || !strings.Contains(r.Why, why) {

@@ -1,7 +1,11 @@
 package peersim
 
 import (
+	"bytes"
+
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/peers"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -31,11 +35,11 @@ func (s *Session) dispatch(seg *ddp.Segment) error {
 	case rdmap.OpReadResponse:
 		return s.takeResponse(seg)
 	case rdmap.OpTerminate:
-		t, err := rdmap.ParseTerminate(seg.Payload)
+		t, err := rdmap.ParseTerminate(bytes.Clone(seg.Payload)) // it is kept
 		if err != nil {
 			return err
 		}
-		return &Terminated{t.Clone()}
+		return &Terminated{t}
 	default:
 		return s.refuse(rdmap.CodeUnexpectedOpcode, "%v", op)
 	}
@@ -52,11 +56,11 @@ func (s *Session) check(seg *ddp.Segment) error {
 	return nil
 }
 
-// takeSend puts a Send together.
+// takeSend reassembles a Send.
 func (s *Session) takeSend(seg *ddp.Segment) error {
 	switch {
-	case seg.MSN != s.msn.recv:
-		return s.refuse(rdmap.CodeDDPInvalidMSNRange, "a Send with MSN %d, not %d", seg.MSN, s.msn.recv)
+	case seg.MSN != s.msn.send:
+		return s.refuse(rdmap.CodeDDPInvalidMSNRange, "a Send with MSN %d, not %d", seg.MSN, s.msn.send)
 	case int(seg.MO) != len(s.part):
 		return s.refuse(rdmap.CodeDDPInvalidMO, "a Send with MO %d, not %d", seg.MO, len(s.part))
 	}
@@ -64,12 +68,12 @@ func (s *Session) takeSend(seg *ddp.Segment) error {
 	if seg.Last {
 		s.inbox = append(s.inbox, s.part)
 		s.part = nil
-		s.msn.recv++
+		s.msn.send++
 	}
 	return nil
 }
 
-// takeWrite takes zero-length Writes. There is no memory here to be written to.
+// takeWrite takes zero-length Writes. The peer has no memory to be written to.
 func (s *Session) takeWrite(seg *ddp.Segment) error {
 	if len(seg.Payload) > 0 {
 		return s.refuse(rdmap.CodeDDPInvalidSTag, "a Write of %d octets", len(seg.Payload))
@@ -107,9 +111,6 @@ func (s *Session) takeResponse(seg *ddp.Segment) error {
 	return nil
 }
 
-// rtrSTag names nothing.
-const rtrSTag = 1
-
 // sendRTR sends an RTR indication, and waits for the answer if it is a Read.
 func (s *Session) sendRTR(kind mpa.RTR) error {
 	if kind == mpa.RTRRead {
@@ -118,35 +119,9 @@ func (s *Session) sendRTR(kind mpa.RTR) error {
 		}
 		return nil
 	}
-	h := rdmap.OpWrite.Header(version)
-	h.STag = rtrSTag
-	if kind == mpa.RTRSend {
-		h = rdmap.OpSend.Header(version)
-		h.MSN = s.msn.send
-		s.msn.send++
-	}
-	h.Last = true
-	if err := s.write(s.tx.Append(nil, h.Append(nil))); err != nil {
+	ready, _ := s.peer.Ready(kind)
+	if err := s.peer.Send(ready); err != nil {
 		return s.peer.lost(err, "the peer to take the RTR indication")
-	}
-	return nil
-}
-
-// readRequest frames a zero-length Read.
-func (s *Session) readRequest() []byte {
-	h := rdmap.OpReadRequest.Header(version)
-	h.Last, h.MSN = true, s.msn.ask
-	s.msn.ask++
-	s.reads++
-	r := rdmap.ReadRequest{SrcSTag: rtrSTag}
-	return s.tx.Append(nil, h.Append(nil), r.Append(nil))
-}
-
-func (s *Session) awaitResponses() error {
-	for s.reads > 0 {
-		if err := s.step(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -157,11 +132,11 @@ func (s *Session) awaitRTR(named mpa.RTR) error {
 	if err != nil {
 		return s.peer.lost(err, "the RTR indication")
 	}
-	kind, stag := indication(&seg)
+	kind := mpa.RTROf(rdmap.ZeroLength(&seg))
 	switch {
 	case kind&named == 0 && !s.peer.AnyFirst:
-		return s.peer.refuse(Resets, "a first FPDU with %v where the RTR indication was to be %v", seg.Header, named)
-	case kind != 0 && kind != mpa.RTRSend && stag == 0:
+		return s.peer.refuse(peers.Resets, "a first FPDU with %v where the RTR indication was to be %v", seg.Header, named)
+	case kind != 0 && stagOf(&seg) == 0:
 		if err := s.peer.refuse(s.peer.STag0, "STag 0 in the RTR indication"); err != nil {
 			return err
 		}
@@ -170,31 +145,23 @@ func (s *Session) awaitRTR(named mpa.RTR) error {
 	return s.takeRTR(&seg, kind&named)
 }
 
-// indication returns the kind of RTR indication that a segment is, if it is one, and
-// the STag in it.
-func indication(seg *ddp.Segment) (kind mpa.RTR, stag uint32) {
+// stagOf returns the STag of an RTR indication, and that of ours for a Send, which has
+// none.
+func stagOf(seg *ddp.Segment) uint32 {
 	switch rdmap.OpcodeOf(&seg.Header) {
 	case rdmap.OpSend:
-		if len(seg.Payload) == 0 && seg.Last {
-			return mpa.RTRSend, 0
-		}
-	case rdmap.OpWrite:
-		if len(seg.Payload) == 0 {
-			return mpa.RTRWrite, seg.STag
-		}
+		return script.RTRSTag
 	case rdmap.OpReadRequest:
-		if r, err := rdmap.ParseReadRequest(seg.Payload); err == nil && r.Size == 0 {
-			return mpa.RTRRead, r.SrcSTag
-		}
+		r, _ := rdmap.ParseReadRequest(seg.Payload)
+		return r.SrcSTag
 	}
-	return 0, 0
+	return seg.STag
 }
 
-// takeRTR does with the first FPDU what is to be done with its kind: a Send as RTR
-// indication is not the consumer's.
+// takeRTR handles the first FPDU. A Send as RTR indication does not reach the consumer.
 func (s *Session) takeRTR(seg *ddp.Segment, kind mpa.RTR) error {
 	if kind == mpa.RTRSend {
-		s.msn.recv++
+		s.msn.send++
 		return s.check(seg)
 	}
 	return s.dispatch(seg)

@@ -1,18 +1,20 @@
 package peersim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/peers"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// version is that of DDP and RDMAP: all peers here are of the IETF's kind.
+// version is that of DDP and RDMAP: all peers here are IETF RNICs.
 const version = 1
 
 // maxPayload is what a peer puts into one FPDU, in octets: it fits an Ethernet's.
@@ -27,58 +29,56 @@ type Session struct {
 	// end the connection.
 	HoldReads bool
 
-	conn    net.Conn
 	peer    *peer
-	tx      mpa.Writer
-	rx      mpa.Reader
-	in      []byte // read and not looked at
 	inbox   [][]byte
 	part    []byte // of a Send that is not whole
 	held    []rdmap.ReadRequest
 	reads   int // ours that wait for their Response
 	maySend bool
-	msn     struct{ send, recv, read, ask uint32 }
+	msn     struct{ send, read uint32 } // to be received
 }
 
-// session begins Full Operation: ours and the peer's C decide on CRCs, the peer's M
-// on markers.
-func (p *peer) session(peer mpa.StartupFrame, c, markers bool) *Session {
-	crc := c || peer.C()
-	s := &Session{conn: p.conn, peer: p, tx: mpa.NewWriter(markers, crc), rx: mpa.NewReader(false, crc), in: p.behind}
-	s.msn.send, s.msn.recv, s.msn.read, s.msn.ask = ddp.FirstMSN, ddp.FirstMSN, ddp.FirstMSN, ddp.FirstMSN
+// session begins Full Operation: the C of both frames decides on CRCs, and the M of
+// the other end's on markers.
+func (p *peer) session(request, reply mpa.StartupFrame) *Session {
+	theirs := reply
+	if p.role == mpa.RoleResponder {
+		theirs = request
+	}
+	p.Operate(script.Terms{MarkersSend: theirs.M(), CRC: request.C() || reply.C(), Version: version})
+	s := &Session{Request: request, Reply: reply, peer: p}
+	s.msn.send, s.msn.read = ddp.FirstMSN, ddp.FirstMSN
 	return s
 }
 
 // IRD and ORD return the depths in effect.
-func (s *Session) IRD() uint16 { return s.peer.ird }
+func (s *Session) IRD() mpa.Depth { return s.peer.ird }
 
 // ORD is described with IRD.
-func (s *Session) ORD() uint16 { return s.peer.ord }
+func (s *Session) ORD() mpa.Depth { return s.peer.ord }
 
-// Send sends a message. A Responder waits for the first FPDU before it sends one
-// itself, unless the peer is one that does not.
+// Send sends a message. A Responder first waits for the FPDU that lets it send, unless
+// the peer sends early.
 func (s *Session) Send(b []byte) error {
 	for !s.maySend {
 		if err := s.step(); err != nil {
 			return err
 		}
 	}
-	h := rdmap.OpSend.Header(version)
-	h.MSN = s.msn.send
-	s.msn.send++
+	h := s.peer.Header(rdmap.OpSend)
 	var out []byte
 	for {
 		n := min(len(b)-int(h.MO), maxPayload)
 		h.Last = int(h.MO)+n == len(b)
-		out = s.tx.Append(out, h.Append(nil), b[h.MO:int(h.MO)+n])
+		out = append(out, s.peer.Segment(h, b[h.MO:int(h.MO)+n])...)
 		if h.MO += uint32(n); h.Last {
-			return s.write(out)
+			return s.peer.Send(out)
 		}
 	}
 }
 
-// Receive returns the next message. The error is io.EOF when the other end has
-// closed, and a *Terminated when it has sent a Terminate.
+// Receive returns the next message. The error is io.EOF after the other end has closed,
+// and a *Terminated after it has sent a Terminate.
 func (s *Session) Receive() ([]byte, error) {
 	for len(s.inbox) == 0 {
 		if err := s.step(); err != nil {
@@ -88,6 +88,33 @@ func (s *Session) Receive() ([]byte, error) {
 	b := s.inbox[0]
 	s.inbox = s.inbox[1:]
 	return b, nil
+}
+
+// Echo sends one message back, and waits for the other end to close.
+func (s *Session) Echo() error {
+	text, err := s.Receive()
+	if err == nil {
+		err = s.Send(text)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.Receive(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	return nil
+}
+
+// Ask sends a message, and wants it to come back.
+func (s *Session) Ask(message []byte) error {
+	if err := s.Send(message); err != nil {
+		return err
+	}
+	got, err := s.Receive()
+	if err == nil && !bytes.Equal(got, message) {
+		err = errors.New("another message came back")
+	}
+	return err
 }
 
 // AwaitReads waits until n Read Requests are held.
@@ -104,28 +131,32 @@ func (s *Session) AwaitReads(n int) error {
 func (s *Session) AnswerReads() error {
 	var out []byte
 	for _, r := range s.held {
-		h := rdmap.OpReadResponse.Header(version)
-		h.Last, h.STag, h.TO = true, r.SinkSTag, r.SinkTO
-		out = s.tx.Append(out, h.Append(nil))
+		out = append(out, s.peer.Tagged(rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, nil)...)
 	}
 	s.held = nil
-	return s.write(out)
+	return s.peer.Send(out)
 }
 
 // Read sends n zero-length Reads at once, and waits for their Responses.
 func (s *Session) Read(n int) error {
 	var out []byte
 	for range n {
-		out = append(out, s.readRequest()...)
+		out = append(out, s.peer.EmptyRead()...)
+		s.reads++
 	}
-	if err := s.write(out); err != nil {
+	if err := s.peer.Send(out); err != nil {
 		return err
 	}
-	return s.awaitResponses()
+	for s.reads > 0 {
+		if err := s.step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetReadDeadline bounds the waits of the session.
-func (s *Session) SetReadDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
+func (s *Session) SetReadDeadline(t time.Time) error { return s.peer.Conn().SetReadDeadline(t) }
 
 // Terminate sends a Terminate without headers and closes the connection.
 func (s *Session) Terminate(code rdmap.Code) error {
@@ -134,16 +165,14 @@ func (s *Session) Terminate(code rdmap.Code) error {
 	if s.peer.SwapsTerminate {
 		b[0] = b[0]<<4 | b[0]>>4
 	}
-	h := rdmap.OpTerminate.Header(version)
-	h.Last, h.MSN = true, ddp.FirstMSN
-	err := s.write(s.tx.Append(nil, h.Append(nil), b))
-	closeInOrder(s.conn)
+	err := s.peer.Send(s.peer.Message(rdmap.OpTerminate, b))
+	s.peer.Leave(patience)
 	return err
 }
 
-// Close closes the connection by FIN, and waits for the other end's.
+// Close closes the connection by FIN, and waits for that of the other end.
 func (s *Session) Close() error {
-	closeInOrder(s.conn)
+	s.peer.Leave(patience)
 	return nil
 }
 
@@ -153,41 +182,19 @@ type Terminated struct{ rdmap.Terminate }
 // Error gives the Terminate as it reads.
 func (t *Terminated) Error() string { return "peersim: got " + t.Terminate.String() }
 
-func (s *Session) write(b []byte) error {
-	_, err := s.conn.Write(b)
-	return err
-}
-
-// next reads one segment.
-func (s *Session) next() (seg ddp.Segment, err error) {
-	for {
-		f, n, err := s.rx.Next(s.in)
-		if err != nil {
-			return seg, err
-		}
-		if n > 0 {
-			s.in = s.in[n:]
-			return ddp.Parse(f.ULPDU)
-		}
-		b := make([]byte, 64<<10)
-		k, err := s.conn.Read(b)
-		if k == 0 && err != nil {
-			return seg, s.ended(err)
-		}
-		s.in = append(s.in[:len(s.in):len(s.in)], b[:k]...)
+// next waits for a segment. The error is io.EOF at an end between FPDUs, and
+// io.ErrUnexpectedEOF at one within an FPDU.
+func (s *Session) next() (ddp.Segment, error) {
+	seg, err := s.peer.NextSegment(time.Time{})
+	var missing *script.MissingError
+	if errors.As(err, &missing) && missing.End == script.FIN && missing.Got > 0 {
+		err = io.ErrUnexpectedEOF
 	}
-}
-
-// ended tells an end between FPDUs from one within.
-func (s *Session) ended(err error) error {
-	if errors.Is(err, io.EOF) && len(s.in) > 0 {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return seg, err
 }
 
 // refuse ends the connection because of something received.
 func (s *Session) refuse(code rdmap.Code, format string, args ...any) error {
 	err := s.Terminate(code)
-	return &Refusal{Peer: s.peer.Name, Role: s.peer.role, End: Closes, Why: fmt.Sprintf(format, args...), Err: err}
+	return &Refusal{Peer: s.peer.Name, Role: s.peer.role, End: peers.Closes, Why: fmt.Sprintf(format, args...), Err: err}
 }

@@ -3,7 +3,6 @@ package peersim_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -21,63 +21,31 @@ import (
 var message = bytes.Repeat([]byte("what is said "), 300)
 
 // echo is a Responder that sends one message back.
-func echo(b peersim.Behaviour, conn net.Conn) error {
+func echo(b peers.Peer, conn net.Conn) error {
 	defer conn.Close()
-	s, err := b.Respond(conn, peersim.Consumer{})
+	s, err := peersim.Respond(&b, conn, peersim.Consumer{})
 	if err != nil {
 		return err
 	}
-	text, err := s.Receive()
-	if err == nil {
-		err = s.Send(text)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err = s.Receive(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("at the end: %w", err)
-	}
-	return nil
+	return s.Echo()
 }
 
-// ask has a message echoed.
-func ask(s *peersim.Session) error {
-	if err := s.Send(message); err != nil {
-		return err
-	}
-	got, err := s.Receive()
-	if err == nil && !bytes.Equal(got, message) {
-		err = errors.New("another message came back")
-	}
-	return errors.Join(err, s.Close())
-}
-
-// fpdu frames one segment, with a CRC.
-func fpdu(h ddp.Header, payload []byte) []byte {
-	w := mpa.NewWriter(false, true)
-	return w.Append(nil, h.Append(nil), payload)
+// first frames the first FPDU of a connection, with a CRC.
+func first() *script.Link {
+	l := script.NewLink(nil)
+	l.Operate(script.Terms{CRC: true, Version: 1})
+	return l
 }
 
 // firstWrite is a zero-length Write, firstRead a zero-length Read Request, firstSend
 // a Send.
-func firstWrite(stag uint32) []byte {
-	h := rdmap.OpWrite.Header(1)
-	h.Last, h.STag = true, stag
-	return fpdu(h, nil)
-}
+func firstWrite(stag uint32) []byte { return first().Tagged(rdmap.OpWrite, stag, 0, nil) }
 
 func firstRead(stag uint32) []byte {
-	h := rdmap.OpReadRequest.Header(1)
-	h.Last, h.MSN = true, 1
-	r := rdmap.ReadRequest{SinkSTag: 5, SrcSTag: stag}
-	return fpdu(h, r.Append(nil))
+	return first().ReadRequest(rdmap.ReadRequest{SinkSTag: 5, SrcSTag: stag})
 }
 
-func firstSend(text string) []byte {
-	h := rdmap.OpSend.Header(1)
-	h.Last, h.MSN = true, 1
-	return fpdu(h, []byte(text))
-}
+func firstSend(text string) []byte { return first().Message(rdmap.OpSend, []byte(text)) }
 
 // TestFirstFPDU sends each peer, as Responder, something where it awaits an RTR
 // indication.
@@ -99,7 +67,7 @@ func TestFirstFPDU(t *testing.T) {
 		a, b := net.Pipe()
 		up := make(chan error, 1)
 		go func() {
-			_, err := play(t, c.row).Respond(b, peersim.Consumer{})
+			_, err := peersim.Respond(play(t, c.row), b, peersim.Consumer{})
 			b.Close()
 			up <- err
 		}()
@@ -119,12 +87,12 @@ func TestFirstFPDU(t *testing.T) {
 		case c.up && (len(answer) > 0) != bytes.Equal(c.first[:3], firstRead(1)[:3]):
 			t.Errorf("%s, %s: answered with % x", c.row, c.name, answer)
 		case !c.up:
-			wantRefusal(t, c.row+", "+c.name, err, peersim.Resets, c.why)
+			wantRefusal(t, c.row+", "+c.name, err, peers.Resets, c.why)
 		}
 	}
 }
 
-func play(t *testing.T, name string) *peersim.Behaviour {
+func play(t *testing.T, name string) *peers.Peer {
 	b := row(t, name)
 	return &b
 }
@@ -145,7 +113,7 @@ func TestTurnedDown(t *testing.T) {
 		{"irdma", "RTR by Send", send, []byte{0x20, 0x07, 0, 0}},
 	} {
 		got, err := initiate(t, row(t, c.row), peersim.Consumer{}, -1, c.reply)
-		wantRefusal(t, c.row+", "+c.name, err, peersim.Closes, "")
+		wantRefusal(t, c.row+", "+c.name, err, peers.Closes, "")
 		// Length, DDP header with MSN 1 of queue 2, Terminate, CRC.
 		want := append([]byte{0, 22, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0}, c.code...)
 		if len(got) != len(want)+4 || !bytes.HasPrefix(got, want) {
@@ -177,7 +145,7 @@ func TestReadUnagreed(t *testing.T) {
 
 // TestTimers has each peer wait in vain, in virtual time, and close the connection.
 func TestTimers(t *testing.T) {
-	for _, b := range peersim.Rows() {
+	for _, b := range peers.All() {
 		for role, limit := range map[mpa.Role]time.Duration{mpa.RoleResponder: b.RequestTimeout, mpa.RoleInitiator: b.ReplyTimeout} {
 			if limit == 0 {
 				continue
@@ -189,9 +157,9 @@ func TestTimers(t *testing.T) {
 				go func() {
 					var err error
 					if role == mpa.RoleInitiator {
-						_, err = b.Initiate(c, peersim.Consumer{})
+						_, err = peersim.Initiate(&b, c, peersim.Consumer{})
 					} else {
-						_, err = b.Respond(c, peersim.Consumer{})
+						_, err = peersim.Respond(&b, c, peersim.Consumer{})
 					}
 					played <- err
 				}()

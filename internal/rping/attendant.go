@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rping/message"
 )
 
 // An attendant is the server's end of one connection.
@@ -23,7 +24,7 @@ func (a *attendant) serve(ctx context.Context, ping int) error {
 		return err
 	}
 	err = a.pong(ctx, ping, source)
-	if errors.Is(err, errDisconnected) {
+	if errors.Is(err, iwarp.ErrPeerClosed) {
 		return errWithinPing
 	}
 	return err
@@ -31,43 +32,37 @@ func (a *attendant) serve(ctx context.Context, ping int) error {
 
 var errWithinPing = errors.New("the client closed the connection in the middle of it")
 
-func (a *attendant) pong(ctx context.Context, ping int, source Advert) error {
-	a.received(source)
+func (a *attendant) pong(ctx context.Context, ping int, source message.Advert) error {
+	a.tell(Received(source))
 	data, err := a.read(ctx, ping, source)
 	if err != nil {
 		return err
 	}
-	if err := a.advertise(ctx, Advert{}); err != nil { // go ahead
+	if err := a.advertise(message.Advert{}); err != nil { // go ahead
 		return err
 	}
 	sink, err := a.receive(ctx)
 	if err != nil {
 		return err
 	}
-	a.received(sink)
+	a.tell(Received(sink))
 	if err := a.write(ctx, data, sink); err != nil {
 		return err
 	}
-	return a.advertise(ctx, Advert{})
-}
-
-func (a *attendant) received(ad Advert) {
-	a.debugf("Received rkey %x addr %x len %d from peer", ad.Remote.STag, ad.Remote.TO, ad.Length)
+	return a.advertise(message.Advert{})
 }
 
 // read fetches the client's text.
-func (a *attendant) read(ctx context.Context, ping int, source Advert) ([]byte, error) {
+func (a *attendant) read(ctx context.Context, ping int, source message.Advert) ([]byte, error) {
 	if source.Length == 0 || source.Length > MaxSize {
 		return nil, fmt.Errorf("rping: the client's buffer has %d octets (valid range is 1 to %d)", source.Length, MaxSize)
 	}
 	n := int(source.Length)
-	if err := a.perform(ctx, iwarp.OpRead, n, source.Remote); err != nil {
+	if err := a.perform(ctx, iwarp.OpRead, n, remote(source)); err != nil {
 		return nil, err
 	}
 	data := a.data.Bytes()[:n]
-	if a.Verbose {
-		a.Out.Printf("server ping data: %s", text(data))
-	}
+	a.tell(Pinged{Server: true, Text: text(data)})
 	if a.Validate {
 		fill(a.want[:n], ping)
 		return data, compare(ping, data, a.want[:n])
@@ -76,7 +71,7 @@ func (a *attendant) read(ctx context.Context, ping int, source Advert) ([]byte, 
 }
 
 // write echoes the text, with the octet of zero at its end.
-func (a *attendant) write(ctx context.Context, data []byte, sink Advert) error {
+func (a *attendant) write(ctx context.Context, data []byte, sink message.Advert) error {
 	n := len(data)
 	if end := bytes.IndexByte(data, 0); end >= 0 {
 		n = end + 1
@@ -84,5 +79,5 @@ func (a *attendant) write(ctx context.Context, data []byte, sink Advert) error {
 	if n > int(sink.Length) {
 		return fmt.Errorf("rping: the client's sink has %d octets, its text %d", sink.Length, n)
 	}
-	return a.perform(ctx, iwarp.OpWrite, n, sink.Remote)
+	return a.perform(ctx, iwarp.OpWrite, n, remote(sink))
 }

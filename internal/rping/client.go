@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -16,8 +17,8 @@ func Client(ctx context.Context, addr string, cfg ClientConfig) error {
 	if cfg.Size == 0 {
 		cfg.Size = DefaultSize
 	}
-	if cfg.Size < 1 || cfg.Size > MaxSize {
-		return fmt.Errorf("rping: invalid size %d (valid range is 1 to %d)", cfg.Size, MaxSize)
+	if err := CheckSize(cfg.Size); err != nil {
+		return err
 	}
 	rnic := cfg.rnic()
 	defer rnic.Close()
@@ -25,14 +26,14 @@ func Client(ctx context.Context, addr string, cfg ClientConfig) error {
 	if err != nil {
 		return err
 	}
+	defer e.close()
 	c := &client{endpoint: e, cfg: cfg}
-	if c.source, err = e.register(cfg.Size); err != nil {
+	if c.source, err = e.register(cfg.Size, offered); err != nil {
 		return err
 	}
 	if err := c.connect(ctx, addr); err != nil {
 		return err
 	}
-	defer c.qp.Close()
 	return c.outcome(c.run(ctx))
 }
 
@@ -47,6 +48,7 @@ func (c *client) connect(ctx context.Context, addr string) error {
 	d := iwarp.Dialer{
 		PD: c.pd, QP: c.qpConfig(), Preset: c.Preset, MPA: c.offer(),
 		NoFallback: c.cfg.NoFallback, Timeout: c.cfg.Timeout, Prepare: c.prepare, Wrap: c.cfg.Wrap,
+		Net: net.Dialer{LocalAddr: c.cfg.Source},
 	}
 	qp, err := d.Dial(ctx, "tcp", addr)
 	var rejected *iwarp.RejectError
@@ -55,10 +57,11 @@ func (c *client) connect(ctx context.Context, addr string) error {
 		rejected.Conn.Close()
 	}
 	if err != nil {
+		c.qp = nil // that prepare has seen
 		return err
 	}
 	c.qp = qp
-	c.connected(qp)
+	c.tell(Connected{qp.RemoteAddr(), qp.Negotiated()})
 	c.privateData(qp.Negotiated().PrivateData)
 	return nil
 }
@@ -66,7 +69,7 @@ func (c *client) connect(ctx context.Context, addr string) error {
 // run makes the pings. When ctx ends, the ping under way is still finished, if
 // the server plays its part soon, so that the connection ends in order.
 func (c *client) run(ctx context.Context) error {
-	grace, cancel := c.whileConnected(context.WithoutCancel(ctx))
+	grace, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(graceTime, cancel) })()
 	for c.cfg.Count == 0 || c.pings < c.cfg.Count {
@@ -97,15 +100,13 @@ func (c *client) ping(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.Verbose {
-		c.Out.Printf("ping data: %s", text(c.data.Bytes()))
-	}
+	c.tell(Pinged{Text: text(c.data.Bytes())})
 	return nil
 }
 
 // exchange tells the server of a buffer and waits for its "go ahead".
 func (c *client) exchange(ctx context.Context, mr *iwarp.MR) error {
-	if err := c.advertise(ctx, Advert{Remote: mr.Remote(0), Length: uint32(mr.Len())}); err != nil {
+	if err := c.advertise(advertOf(mr, mr.Len())); err != nil {
 		return err
 	}
 	_, err := c.receive(ctx)
@@ -116,8 +117,8 @@ func (c *client) exchange(ctx context.Context, mr *iwarp.MR) error {
 func (c *client) outcome(err error) error {
 	endless := c.cfg.Count == 0 && c.pings > 0
 	switch {
-	case errors.Is(err, errDisconnected):
-		c.Err.Print("client DISCONNECT EVENT...")
+	case errors.Is(err, iwarp.ErrPeerClosed):
+		c.tell(Disconnected{})
 		if endless {
 			return nil
 		}
@@ -136,7 +137,7 @@ func (c *client) outcome(err error) error {
 // left says why a server may have closed the connection.
 func (c *client) left() error {
 	if c.pings == 0 && !c.qp.Negotiated().Enhanced {
-		return fmt.Errorf("%w before it read anything: this startup tells it no IRD and ORD, and rdma-core's rping then has no ORD to Read with: use revision 2", errDisconnected)
+		return fmt.Errorf("%w before it read anything: this startup tells it no IRD and ORD, and rdma-core's rping then has no ORD to Read with: use revision 2", iwarp.ErrPeerClosed)
 	}
-	return errDisconnected
+	return iwarp.ErrPeerClosed
 }

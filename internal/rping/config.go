@@ -1,7 +1,8 @@
 package rping
 
 import (
-	"log"
+	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -22,22 +23,36 @@ const (
 	MaxSize = 64<<10 - 1
 )
 
+// ErrSize is wrapped by what CheckSize returns.
+var ErrSize = errors.New("rping: invalid size")
+
+// CheckSize returns an error for a number of octets that no ping can have.
+func CheckSize(octets int) error {
+	if octets < 1 || octets > MaxSize {
+		return fmt.Errorf("%w %d (valid range is 1 to %d)", ErrSize, octets, MaxSize)
+	}
+	return nil
+}
+
 // Config is what both roles need to know.
 type Config struct {
-	Verbose  bool // print the texts
-	Validate bool // compare them
-	Debug    bool // say on Err what happens
+	Validate bool // compare the texts with what they must be
 
-	// MPA is our side of the startup; with an IRD or ORD of 0, 1 is asked for,
-	// as rdma-core does.
+	// MPA is our side of the startup; with an IRD or ORD of 0, 1 is asked for, as
+	// rdma-core does.
 	MPA mpa.Offer
-	// Preset, if there is one, has what the peer needs beside; Kind is the kind of
-	// RNIC to be.
+	// Preset, if there is one, has what else the peer needs; Kind is the kind of RNIC
+	// to be.
 	Preset *iwarp.Preset
 	Kind   mpa.Kind
 
-	Out *log.Logger // the texts
-	Err *log.Logger // everything else
+	// Watch, if it is set, is told what happens. A server of many clients calls it from
+	// several goroutines, though never from two at a time.
+	Watch func(Event)
+
+	// closeTime is how long an orderly close may take, whatever the peer does meanwhile.
+	// If zero, 5 s.
+	closeTime time.Duration
 }
 
 // ClientConfig configures a client.
@@ -49,6 +64,7 @@ type ClientConfig struct {
 	NoFallback bool                             // do not retry with revision 1
 	Timeout    time.Duration                    // for the connection to come up; if zero, the Dialer's
 	Wrap       func(net.Conn) (net.Conn, error) // of the TCP connection: see iwarp.Dialer
+	Source     net.Addr                         // of the TCP connection; if nil, the system chooses
 }
 
 // ServerConfig configures a server.
@@ -72,15 +88,16 @@ func (c *Config) offer() mpa.Offer {
 // rnic makes the RNIC of a role.
 func (c *Config) rnic() *iwarp.RNIC { return iwarp.NewRNIC(iwarp.RNICConfig{Kind: c.Kind}) }
 
-func (c *Config) debugf(format string, args ...any) {
-	if c.Debug {
-		c.Err.Printf(format, args...)
+// tell tells the watcher.
+func (c *Config) tell(e Event) {
+	if c.Watch != nil {
+		c.Watch(e)
 	}
 }
 
-// privateData prints what the peer's startup frame brought along.
+// privateData tells what private data the peer's startup frame brought along.
 func (c *Config) privateData(data []byte) {
-	if len(data) > 0 && (c.Debug || c.Verbose) {
-		c.Out.Printf("private data received: %q", data)
+	if len(data) > 0 {
+		c.tell(PrivateData(data))
 	}
 }

@@ -1,5 +1,5 @@
-// Package rping is the ping-pong of rdma-core's rping, both roles: the first
-// thing that is run over a new RDMA connection. Either end can be rdma-core's.
+// Package rping is the ping-pong of rdma-core's rping in both roles: the first
+// program that people run over a new RDMA connection. Either end can be rdma-core's.
 //
 // # Protocol
 //
@@ -13,7 +13,7 @@
 //	                                    <---- RDMA Write of the text into the sink
 //	                                    <---- Send "go ahead"
 //
-// Every Send has 16 octets, see [Advert]; what is in a "go ahead" does not
+// Every Send has 16 octets, see [message.Advert]; what is in a "go ahead" does not
 // matter. The text ends with an octet of zero, and the server writes as much
 // as it finds up to that.
 package rping

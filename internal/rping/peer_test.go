@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -16,11 +18,9 @@ func attend(t *testing.T, serve func(ctx context.Context, a *attendant) error) (
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // the client's end ends it, in the cleanup
 	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, _, _ := config()
-	s := &server{cfg: ServerConfig{Config: cfg}, rnic: iwarp.NewRNIC(iwarp.RNICConfig{})}
+	testrig.Must(t, err)
+	cfg, _ := config()
+	s := newServer(ServerConfig{Config: cfg})
 	done := make(chan error, 1)
 	go func() {
 		defer ln.Close()
@@ -57,7 +57,7 @@ func TestClientFindsOneWrongOctet(t *testing.T) {
 			return err
 		}
 		data[40] ^= 1
-		if err := a.advertise(ctx, Advert{}); err != nil {
+		if err := a.advertise(message.Advert{}); err != nil {
 			return err
 		}
 		sink, err := a.receive(ctx)
@@ -67,16 +67,16 @@ func TestClientFindsOneWrongOctet(t *testing.T) {
 		if err := a.write(ctx, data, sink); err != nil {
 			return err
 		}
-		if err := a.advertise(ctx, Advert{}); err != nil {
+		if err := a.advertise(message.Advert{}); err != nil {
 			return err
 		}
 		_, err = a.receive(ctx) // the client leaves
-		if !errors.Is(err, errDisconnected) {
+		if !errors.Is(err, iwarp.ErrPeerClosed) {
 			return err
 		}
 		return nil
 	})
-	cfg, _, _ := config()
+	cfg, _ := config()
 	err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
 	var wrong *MismatchError
 	if !errors.As(err, &wrong) || wrong.Offset != 40 {
@@ -94,7 +94,7 @@ func TestClientIsSentSomethingElse(t *testing.T) {
 		}
 		return a.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("HTTP/1.1")})
 	})
-	cfg, _, _ := config()
+	cfg, _ := config()
 	err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
 	if err == nil || !strings.Contains(err.Error(), "the peer sent 8 octets") {
 		t.Errorf("got %v", err)
@@ -104,41 +104,35 @@ func TestClientIsSentSomethingElse(t *testing.T) {
 // aClient is a client whose adverts are the test's.
 func aClient(t *testing.T, addr string, change ...func(*Config)) *client {
 	t.Helper()
-	cfg, _, _ := config()
+	cfg, _ := config()
 	for _, c := range change {
 		c(&cfg)
 	}
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	t.Cleanup(func() { rnic.Close() })
 	e, err := newEndpoint(&cfg, rnic, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	c := &client{endpoint: e}
-	if err := c.connect(t.Context(), addr); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, c.connect(t.Context(), addr))
 	return c
 }
 
 func TestServerRefusesAdverts(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		advert func(*client) Advert
+		advert func(*client) message.Advert
 		want   string
 	}{
-		{"empty", func(c *client) Advert { return Advert{Remote: c.data.Remote(0)} }, "has 0 octets"},
-		{"too long", func(c *client) Advert { return Advert{Remote: c.data.Remote(0), Length: MaxSize + 1} }, "has 65536 octets"},
-		{"beyond its region", func(c *client) Advert { return Advert{Remote: c.data.Remote(0), Length: 65} }, ""},
-		{"a text that is not a ping's", func(c *client) Advert { return Advert{Remote: c.data.Remote(0), Length: 64} }, "data mismatch!"},
+		{"empty", func(c *client) message.Advert { return advertOf(c.data, 0) }, "has 0 octets"},
+		{"too long", func(c *client) message.Advert { return advertOf(c.data, MaxSize+1) }, "has 65536 octets"},
+		{"beyond its region", func(c *client) message.Advert { return advertOf(c.data, 65) }, ""},
+		{"a text that is not a ping's", func(c *client) message.Advert { return advertOf(c.data, 64) }, "data mismatch!"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, nil)
 			c := aClient(t, s.addr)
 			defer c.qp.Abort()
-			if err := c.advertise(t.Context(), test.advert(c)); err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, c.advertise(test.advert(c)))
 			if err := s.wait(t); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the server: got %v, want an error with %q", err, test.want)
 			}
@@ -159,9 +153,7 @@ func TestClientLeavesBeforeItsFirstPing(t *testing.T) {
 	} {
 		s := start(t, func(cfg *ServerConfig) { cfg.MPA = c.server })
 		client := aClient(t, s.addr, func(cfg *Config) { cfg.MPA = c.client })
-		if err := client.qp.Close(); err != nil {
-			t.Error(err)
-		}
+		testrig.Should(t, client.qp.Close())
 		const left = "rping: the client closed the connection before its first ping"
 		if err := s.wait(t); err == nil || !strings.HasPrefix(err.Error(), left+c.want) || c.want == "" && err.Error() != left {
 			t.Errorf("%+v: the server: got %v, want %q", c, err, left+c.want)
@@ -177,10 +169,10 @@ func TestServerLeavesBeforeTheFirstPing(t *testing.T) {
 			_, err := a.receive(ctx)
 			return err
 		})
-		cfg, _, _ := config()
+		cfg, _ := config()
 		cfg.MPA.Dialect = dialect
 		err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
-		if !errors.Is(err, errDisconnected) || strings.Contains(err.Error(), "use revision 2") != hint {
+		if !errors.Is(err, iwarp.ErrPeerClosed) || strings.Contains(err.Error(), "use revision 2") != hint {
 			t.Errorf("%v: %v", dialect, err)
 		}
 	}
@@ -190,12 +182,8 @@ func TestClientLeavesWithinAPing(t *testing.T) {
 	s := start(t, nil)
 	c := aClient(t, s.addr)
 	fill(c.data.Bytes(), 0)
-	if err := c.exchange(t.Context(), c.data); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.qp.Close(); err != nil {
-		t.Error(err)
-	}
+	testrig.Must(t, c.exchange(t.Context(), c.data))
+	testrig.Should(t, c.qp.Close())
 	if err := s.wait(t); !errors.Is(err, errWithinPing) {
 		t.Errorf("the server: got %v", err)
 	}

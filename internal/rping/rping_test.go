@@ -5,64 +5,92 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// printed collects what a role prints.
-type printed struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+// told collects what a watcher is told.
+type told struct {
+	mu     sync.Mutex
+	events []Event
+	more   chan struct{} // closed, and made anew, with each event
 }
 
-func (p *printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.buf.Write(b)
+func (w *told) watch(e Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := e.(Pinged); ok {
+		p.Text = bytes.Clone(p.Text)
+		e = p
+	}
+	w.events = append(w.events, e)
+	close(w.more)
+	w.more = make(chan struct{})
 }
 
-func (p *printed) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.buf.String()
+// of returns the events of one type, in order.
+func of[E Event](w *told) (all []E) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e, ok := e.(E); ok {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
-// config returns a configuration whose prints are collected.
-func config() (cfg Config, out, err *printed) {
-	out, err = new(printed), new(printed)
-	return Config{Verbose: true, Validate: true, Out: log.New(out, "", 0), Err: log.New(err, "", 0)}, out, err
+// pinged waits until a text with so many pings before it has come.
+func (w *told) pinged(n int) {
+	for {
+		w.mu.Lock()
+		more := w.more
+		w.mu.Unlock()
+		if len(of[Pinged](w)) > n {
+			return
+		}
+		<-more
+	}
+}
+
+// config returns a configuration whose events are collected.
+func config() (Config, *told) {
+	w := &told{more: make(chan struct{})}
+	return Config{Validate: true, Watch: w.watch}, w
 }
 
 // A testServer is a server that runs for the length of a test.
 type testServer struct {
-	addr     string
-	out, err *printed
-	stop     context.CancelFunc
-	ended    chan error
+	addr  string
+	told  *told
+	stop  context.CancelFunc
+	ended chan error
 }
 
-func start(t *testing.T, adjust func(*ServerConfig)) *testServer {
+func start(t *testing.T, adjust func(*ServerConfig), change ...func(*server)) *testServer {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	s := &testServer{addr: ln.Addr().String(), stop: stop, ended: make(chan error, 1)}
 	var cfg ServerConfig
-	cfg.Config, s.out, s.err = config()
+	cfg.Config, s.told = config()
 	if adjust != nil {
 		adjust(&cfg)
 	}
+	made := newServer(cfg)
+	for _, c := range change {
+		c(made)
+	}
 	go func() {
 		defer ln.Close()
-		s.ended <- Serve(ctx, ln, cfg)
+		s.ended <- made.run(ctx, ln)
 	}()
 	t.Cleanup(stop)
 	return s
@@ -84,28 +112,18 @@ func TestPings(t *testing.T) {
 	for _, size := range []int{1, 3, 64, 100, 1001, 4096, 65000, MaxSize} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			s := start(t, nil)
-			cfg, out, _ := config()
-			if err := Client(t.Context(), s.addr, ClientConfig{Config: cfg, Size: size, Count: 3}); err != nil {
-				t.Fatal(err)
+			cfg, client := config()
+			testrig.Must(t, Client(t.Context(), s.addr, ClientConfig{Config: cfg, Size: size, Count: 3}))
+			testrig.Must(t, s.wait(t))
+			for i, p := range append(of[Pinged](client), of[Pinged](s.told)...) {
+				want := make([]byte, size)
+				fill(want, i%3)
+				if p.Server != (i >= 3) || !bytes.Equal(p.Text, text(want)) {
+					t.Errorf("ping %d: server %v, text %q", i%3, p.Server, p.Text)
+				}
 			}
-			if err := s.wait(t); err != nil {
-				t.Fatal(err)
-			}
-			var client, server strings.Builder
-			for ping := range 3 {
-				buf := make([]byte, size)
-				fill(buf, ping)
-				fmt.Fprintf(&client, "ping data: %s\n", text(buf))
-				fmt.Fprintf(&server, "server ping data: %s\n", text(buf))
-			}
-			if got := out.String(); got != client.String() {
-				t.Errorf("the client printed:\n%s", got)
-			}
-			if got := s.out.String(); got != server.String() {
-				t.Errorf("the server printed:\n%s", got)
-			}
-			if got := s.err.String(); got != "server DISCONNECT EVENT...\n" {
-				t.Errorf("the server printed on stderr:\n%s", got)
+			if got := of[Disconnected](s.told); len(got) != 1 || !got[0].Server {
+				t.Errorf("the server was told of ends: %v", got)
 			}
 		})
 	}
@@ -126,63 +144,52 @@ func TestStartups(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, func(c *ServerConfig) { c.MPA = test.server })
-			cfg, _, _ := config()
+			cfg, _ := config()
 			cfg.MPA = test.client
-			if err := Client(t.Context(), s.addr, ClientConfig{Config: cfg, Size: 1001, Count: 5}); err != nil {
-				t.Error(err)
-			}
-			if err := s.wait(t); err != nil {
-				t.Error(err)
-			}
+			testrig.Should(t, Client(t.Context(), s.addr, ClientConfig{Config: cfg, Size: 1001, Count: 5}))
+			testrig.Should(t, s.wait(t))
 		})
 	}
 }
 
 func TestPrivateDataBothWays(t *testing.T) {
 	s := start(t, func(c *ServerConfig) { c.MPA.PrivateData = []byte("from the server") })
-	cfg, out, err := config()
-	cfg.MPA.PrivateData, cfg.Debug = []byte("from the client"), true
-	if err := Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: 1}); err != nil {
-		t.Fatal(err)
+	cfg, client := config()
+	cfg.MPA.PrivateData = []byte("from the client")
+	testrig.Must(t, Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: 1}))
+	testrig.Must(t, s.wait(t))
+	if got := of[Connected](client); len(got) != 1 || got[0].Negotiated.IRD != 1 || string(got[0].Negotiated.PrivateData) != "from the server" {
+		t.Errorf("the client was told what was negotiated: %+v", got)
 	}
-	if err := s.wait(t); err != nil {
-		t.Fatal(err)
+	if got := of[PrivateData](client); len(got) != 1 || string(got[0]) != "from the server" {
+		t.Errorf("the client was told: %q", got)
 	}
-	const negotiated = `negotiated: revision=2 dialect="RFC 6581" crc=on markers=none/none ird=1 ord=1 rtr=write private-data="from the server"`
-	if got := err.String(); !strings.Contains(got, negotiated) {
-		t.Errorf("the client did not print what was negotiated:\n%s", got)
-	}
-	if got := out.String(); !strings.Contains(got, `private data received: "from the server"`) {
-		t.Errorf("the client printed:\n%s", got)
-	}
-	if got := s.out.String(); !strings.Contains(got, `private data received: "from the client"`) {
-		t.Errorf("the server printed:\n%s", got)
+	if got := of[PrivateData](s.told); len(got) != 1 || string(got[0]) != "from the client" {
+		t.Errorf("the server was told: %q", got)
 	}
 }
 
 func TestReject(t *testing.T) {
 	reason := "not today"
 	s := start(t, func(c *ServerConfig) { c.Reject = &reason })
-	cfg, out, _ := config()
+	cfg, client := config()
 	err := Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: 1})
 	var rejected *iwarp.RejectError
 	if !errors.As(err, &rejected) || string(rejected.PrivateData) != reason {
 		t.Errorf("got %v, want a rejection that says %q", err, reason)
 	}
-	if got := out.String(); got != "private data received: \"not today\"\n" {
-		t.Errorf("the client printed:\n%s", got)
+	if got := of[PrivateData](client); len(got) != 1 || string(got[0]) != reason {
+		t.Errorf("the client was told: %q", got)
 	}
-	if err := s.wait(t); err != nil {
-		t.Error(err)
-	}
+	testrig.Should(t, s.wait(t))
 }
 
 func TestPersistentServer(t *testing.T) {
-	s := start(t, func(c *ServerConfig) { c.Persistent, c.Verbose = true, false })
+	s := start(t, func(c *ServerConfig) { c.Persistent = true })
 	var clients sync.WaitGroup
 	for i := range 8 {
 		clients.Go(func() {
-			cfg, _, _ := config()
+			cfg, _ := config()
 			if err := Client(t.Context(), s.addr, ClientConfig{Config: cfg, Size: 100 + i, Count: 20}); err != nil {
 				t.Errorf("client %d: %v", i, err)
 			}
@@ -190,9 +197,7 @@ func TestPersistentServer(t *testing.T) {
 	}
 	clients.Wait()
 	s.stop()
-	if err := s.wait(t); err != nil {
-		t.Error(err)
-	}
+	testrig.Should(t, s.wait(t))
 }
 
 // A server that stops ends an endless client in order, and one that has pings
@@ -200,12 +205,10 @@ func TestPersistentServer(t *testing.T) {
 func TestServerStops(t *testing.T) {
 	for _, count := range []int{0, 1 << 30} {
 		s := start(t, func(c *ServerConfig) { c.Persistent = true })
-		cfg, _, _ := config()
+		cfg, _ := config()
 		ended := make(chan error, 1)
 		go func() { ended <- Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: count}) }()
-		for !strings.Contains(s.out.String(), "rdma-ping-3") {
-			time.Sleep(time.Millisecond)
-		}
+		s.told.pinged(3)
 		s.stop()
 		if err := <-ended; (err != nil) != (count > 0) {
 			t.Errorf("client of %d pings: %v", count, err)
@@ -220,12 +223,10 @@ func TestClientInterrupted(t *testing.T) {
 	for _, count := range []int{0, 1 << 30} {
 		s := start(t, nil)
 		ctx, interrupt := context.WithCancel(t.Context())
-		cfg, out, _ := config()
+		cfg, client := config()
 		ended := make(chan error, 1)
 		go func() { ended <- Client(ctx, s.addr, ClientConfig{Config: cfg, Count: count}) }()
-		for !strings.Contains(out.String(), "rdma-ping-3") {
-			time.Sleep(time.Millisecond)
-		}
+		client.pinged(3)
 		interrupt()
 		if err := <-ended; (err != nil) != (count > 0) {
 			t.Errorf("client of %d pings: %v", count, err)

@@ -4,34 +4,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 )
 
-// maxClients is how many clients a persistent server serves at a time.
-const maxClients = 256
+// maxClients is how many clients a persistent server serves at a time. One more takes the
+// place of the one that has been silent longest, if that has been for minSilence.
+const (
+	maxClients = 256
+	minSilence = time.Second
+)
+
+// errSilent is why a client had to go.
+var errSilent = errors.New("rping: the client was silent, and another needed its place")
 
 // Serve serves one client, or with Persistent as many as come until the context
-// ends. What ails one of many clients is printed, and does not end the server.
+// ends. What goes wrong with one of many clients is told to the watcher, and does not end the server. A client that
+// has gone leaves nothing.
 func Serve(ctx context.Context, ln *iwarp.Listener, cfg ServerConfig) error {
-	s := &server{cfg: cfg, rnic: cfg.rnic(), places: make(chan struct{}, maxClients)}
+	return newServer(cfg).run(ctx, ln)
+}
+
+func (s *server) run(ctx context.Context, ln *iwarp.Listener) error {
 	defer s.rnic.Close()
-	if cfg.Persistent {
+	if s.cfg.Persistent {
 		return s.serveAll(ctx, ln)
 	}
 	req, err := ln.Accept(ctx)
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, req)
+	return s.serve(ctx, req, new(guest))
 }
 
 type server struct {
-	cfg    ServerConfig
-	rnic   *iwarp.RNIC
-	places chan struct{}
+	cfg     ServerConfig
+	rnic    *iwarp.RNIC
+	silence time.Duration // how long a client is silent that may lose its place
+	places  int
+
+	watching sync.Mutex
+
+	mu     sync.Mutex
+	guests []*guest
+}
+
+func newServer(cfg ServerConfig) *server {
+	s := &server{cfg: cfg, rnic: cfg.rnic(), silence: minSilence, places: maxClients}
+	if watch := cfg.Watch; watch != nil {
+		s.cfg.Watch = func(e Event) {
+			s.watching.Lock()
+			defer s.watching.Unlock()
+			watch(e)
+		}
+	}
+	return s
+}
+
+// A guest is a client that has a place.
+type guest struct {
+	came  time.Time
+	heard atomic.Pointer[atomic.Int64] // of its endpoint, once there is one
+	leave context.CancelCauseFunc
+}
+
+// last is when the guest was heard of last.
+func (g *guest) last() time.Time {
+	if heard := g.heard.Load(); heard != nil && heard.Load() != 0 {
+		return time.Unix(0, heard.Load())
+	}
+	return g.came
 }
 
 func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
@@ -45,28 +91,54 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case s.places <- struct{}{}:
-		default:
-			if conn, err := req.Reject([]byte("too many clients")); err == nil {
-				conn.Close()
-			}
+		client, leave := context.WithCancelCause(ctx)
+		g := &guest{came: time.Now(), leave: leave}
+		if !s.enter(g) {
+			leave(nil)
+			clients.Go(func() { _ = reject(req, "too many clients") })
 			continue
 		}
 		clients.Go(func() {
-			defer func() { <-s.places }()
-			if err := s.serve(ctx, req); err != nil && ctx.Err() == nil {
-				s.cfg.Err.Printf("%v: %v", req.RemoteAddr(), err)
+			defer s.left(g)
+			if err := s.serve(client, req, g); err != nil && ctx.Err() == nil {
+				s.cfg.tell(ClientFailed{req.RemoteAddr(), err})
 			}
 		})
 	}
+}
+
+// enter gives a guest a place, if need be that of the most silent one.
+func (s *server) enter(g *guest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.guests) == s.places {
+		most := slices.MinFunc(s.guests, func(a, b *guest) int { return a.last().Compare(b.last()) })
+		if time.Since(most.last()) < s.silence {
+			return false
+		}
+		most.leave(errSilent)
+		s.forget(most)
+	}
+	s.guests = append(s.guests, g)
+	return true
+}
+
+func (s *server) left(g *guest) {
+	g.leave(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(g)
+}
+
+func (s *server) forget(g *guest) {
+	s.guests = slices.DeleteFunc(s.guests, func(h *guest) bool { return h == g })
 }
 
 // rejectWait is how long a rejected client has to close first.
 const rejectWait = time.Second
 
 // reject rejects a client and leaves it to the client to close: Linux's siw
-// now and then loses the private data of a Reply behind which the stream ends.
+// now and then loses the private data of a Reply after which the stream ends.
 func reject(req *iwarp.Request, reason string) error {
 	conn, err := req.Reject([]byte(reason))
 	if err != nil {
@@ -81,23 +153,25 @@ func reject(req *iwarp.Request, reason string) error {
 }
 
 // serve serves the client of one request until it disconnects.
-func (s *server) serve(ctx context.Context, req *iwarp.Request) error {
+func (s *server) serve(ctx context.Context, req *iwarp.Request, g *guest) error {
 	s.cfg.privateData(req.PrivateData())
 	if s.cfg.Reject != nil {
 		return reject(req, *s.cfg.Reject)
 	}
 	c, err := s.accept(ctx, req)
 	if err != nil {
-		return err
+		return errors.Join(err, context.Cause(ctx))
 	}
-	defer c.qp.Close()
-	ctx, cancel := c.whileConnected(ctx)
-	defer cancel()
+	defer c.close()
+	g.heard.Store(&c.heard)
 	for ping := 0; ; ping++ {
 		err := c.serve(ctx, ping)
 		switch {
-		case errors.Is(err, errDisconnected):
-			s.cfg.Err.Print("server DISCONNECT EVENT...")
+		case errors.Is(context.Cause(ctx), errSilent):
+			_ = c.qp.Abort()
+			return errSilent
+		case errors.Is(err, iwarp.ErrPeerClosed):
+			s.cfg.tell(Disconnected{Server: true})
 			return left(c.qp, req, ping)
 		case err != nil:
 			return fmt.Errorf("rping: serving ping %d: %w", ping, err)
@@ -124,10 +198,12 @@ func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, er
 	if err != nil {
 		return nil, errors.Join(err, reject(req, "no memory"))
 	}
-	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset, MPA: e.offer(), Prepare: e.prepare}
+	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset, MPA: e.offer().Answer(), Prepare: e.prepare}
 	if e.qp, err = req.Accept(ctx, cfg); err != nil {
+		e.qp = nil
+		e.close()
 		return nil, err
 	}
-	e.connected(e.qp)
+	e.tell(Connected{e.qp.RemoteAddr(), e.qp.Negotiated()})
 	return &attendant{endpoint: e, want: make([]byte, MaxSize)}, nil
 }

@@ -3,8 +3,9 @@ package rping
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 func TestText(t *testing.T) {
@@ -44,9 +45,7 @@ func TestCompareFindsEveryWrongOctet(t *testing.T) {
 	want := make([]byte, 100)
 	fill(want, 3)
 	got := bytes.Clone(want)
-	if err := compare(3, got, want); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, compare(3, got, want))
 	for i := range got {
 		got[i] ^= 0x20
 		var wrong *MismatchError
@@ -54,28 +53,5 @@ func TestCompareFindsEveryWrongOctet(t *testing.T) {
 			t.Errorf("octet %d is wrong: got %v", i, err)
 		}
 		got[i] ^= 0x20
-	}
-}
-
-func TestAdvert(t *testing.T) {
-	sent := []byte{
-		0x55, 0x79, 0xa6, 0xef, 0x6f, 0x30, 0x11, 0x22, // address
-		0xae, 0x4c, 0xa1, 0x00, // rkey
-		0x00, 0x00, 0x00, 0x40, // length
-	}
-	a, err := ParseAdvert(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Remote.TO != 0x5579a6ef6f301122 || a.Remote.STag != 0xae4ca100 || a.Length != 64 {
-		t.Errorf("got %+v", a)
-	}
-	if again := a.Append(nil); !bytes.Equal(again, sent) {
-		t.Errorf("appended as % x", again)
-	}
-	for _, n := range []int{0, 15, 17} {
-		if _, err := ParseAdvert(make([]byte, n)); err == nil || !strings.Contains(err.Error(), "16") {
-			t.Errorf("%d octets: got %v", n, err)
-		}
 	}
 }

@@ -1,0 +1,53 @@
+package peers
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+func siw() Peer {
+	const maxPDLength = 256
+	return Peer{
+		Name: "siw", Title: "siw (Linux)", Product: "Linux siw (software, kernel)",
+		Source: "the driver of Linux 6.1, measured; the crashes as read in its source",
+		Behaviour: Behaviour{
+			Revision: 2, PlainReply: Closes,
+			TakesRTR: []mpa.RTR{mpa.RTRWrite, mpa.RTRRead},
+			// Relaxed: it sends a Terminate only above 128.
+			HigherORD: Tolerates,
+
+			Lowest: 0, Highest: 2, BadRevision: Closes,
+			AnswersRTR: []mpa.RTR{mpa.RTRWrite, mpa.RTRRead}, OtherwiseRTR: mpa.RTRWrite,
+			EchoesBits: true, AnyFirst: true, SendsEarly: true,
+
+			Markers: Rejects,
+			MaxIRD:  128, MaxORD: 128,
+			MaxPDLength: maxPDLength, LongRequest: Resets, LongReply: Crashes,
+			ShortRequest: Rejects, ShortReply: Crashes,
+			Glued:          Resets,
+			SwapsTerminate: true,
+			RequestTimeout: 5 * time.Second, ReplyTimeout: 10 * time.Second,
+		},
+		Advice: Advice{
+			Initiate:   mpa.Offer{Dialect: mpa.DialectRFC6581, RTR: mpa.RTRWrite | mpa.RTRRead},
+			Dialects:   []mpa.Dialect{mpa.DialectRFC6581},
+			NoFallback: true,
+			SendEarly:  100 * time.Millisecond,
+			Reasons: []Reason{
+				{"Initiate.Dialect", "siw takes revision 1 too, but then no IRD and ORD are exchanged, and servers such as rping's fail to post their Reads"},
+				{"Initiate.RTR", "siw answers Write if that is offered, or else Read, and Write even if neither is: offering Send alone ends in a Terminate"},
+				{"Initiate.Markers", "siw has no markers: it rejects a Request with M=1"},
+				{"Accept.Markers", "siw has no markers: it closes the connection after a Reply with M=1"},
+				{"Initiate.ClientServer", "both models work; with A=0 siw may send before our first FPDU"},
+				{"Dialects", "siw starts with revision 2 only; and it echoes reserved bits, so its S=1 in revision 1 does not announce an Rtr frame"},
+				{"NoFallback", "siw takes revision 2: if it closes or resets the connection, that has another cause"},
+				{"SendEarly", "siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; what comes together with the Reply siw takes for an error"},
+				{"Nudge", "the default: siw may miss the first FPDU if it arrives soon after siw's Reply"},
+				{"MaxPDLength", fmt.Sprintf("siw resets a connection with a PD_Length over %d, and crashes on such a Reply: revision 2 leaves %d octets",
+					maxPDLength, maxPDLength-mpa.EnhancedLen)},
+			},
+		},
+	}
+}

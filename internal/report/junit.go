@@ -1,0 +1,75 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A suite in the form that CI systems read.
+type junitSuite struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"` // tool and group
+	Name    string        `xml:"name,attr"`
+	Time    string        `xml:"time,attr"`
+	Failure *junitMessage `xml:"failure,omitempty"`
+	Skipped *junitMessage `xml:"skipped,omitempty"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// WriteJUnit writes the checks as one JUnit suite.
+func (d *Document) WriteJUnit(w io.Writer) error {
+	checks := d.checks()
+	suite := junitSuite{Name: "iwarp " + d.Tool + ": " + strings.ToLower(d.Title), Tests: len(checks)}
+	var took time.Duration
+	for i := range checks {
+		c := checks[i].junit(d.Tool)
+		if c.Failure != nil {
+			suite.Failures++
+		}
+		if c.Skipped != nil {
+			suite.Skipped++
+		}
+		took += checks[i].Took
+		suite.Cases = append(suite.Cases, c)
+	}
+	suite.Time = seconds(took)
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	}
+	return err
+}
+
+func (c *Check) junit(tool string) junitCase {
+	j := junitCase{Class: tool, Name: c.Name, Time: seconds(c.Took)}
+	if c.Group != "" {
+		j.Class += "." + c.Group
+	}
+	switch c.Status {
+	case Failed:
+		var text strings.Builder
+		c.write(&text, false)
+		j.Failure = &junitMessage{Message: "expected " + c.Expected + ", got " + c.Got, Text: text.String()}
+	case Skipped:
+		j.Skipped = &junitMessage{Message: c.Verdict + ": " + c.Why}
+	}
+	return j
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -1,0 +1,103 @@
+// Package report writes what a tool has found: as text for people, as JSON for
+// programs, as JUnit for CI systems, and as Markdown for documents.
+//
+// A tool says what it has found by a Document, which is data. How that looks is
+// decided here, and nowhere else.
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// A Report is what a run of a tool came to.
+type Report interface {
+	// WriteText writes the report for people to read. verbose also has the details
+	// of what was right.
+	WriteText(w io.Writer, verbose bool) error
+	// WriteJSON writes JSON, whose keys the tool documents.
+	WriteJSON(w io.Writer) error
+	// WriteJUnit writes one suite, with a case for each check.
+	WriteJUnit(w io.Writer) error
+	// WriteMarkdown writes a chapter, with a table of the checks.
+	WriteMarkdown(w io.Writer) error
+}
+
+// Of returns the Report of a tool: a document, and the same as data for JSON.
+func Of(d *Document, data any) Report { return documented{d, data} }
+
+type documented struct {
+	*Document
+	data any
+}
+
+// WriteJSON writes the data as one indented object.
+func (d documented) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d.data)
+}
+
+// A Document is a report in parts.
+type Document struct {
+	Tool     string // the command
+	Title    string // what was looked at, in a line
+	Sections []Section
+	// Judged has the checks that no section has. They come first.
+	Judged []Check
+}
+
+// A Section is part of a report. Each of its fields may be empty.
+type Section struct {
+	Head   string
+	Lines  []Line
+	Table  [][]string // the first row and the first column are headings
+	Checks []Check    // what was judged here
+}
+
+// A Line is a text with a label.
+type Line struct{ Label, Text string }
+
+// A Check is one thing that was judged.
+type Check struct {
+	Group, Name  string
+	Requirements string // the project's IDs
+	Document     string // where it says so
+	Text         string // a sentence about it
+	Status       Status
+	Verdict      string // a word for the status
+	Why          string // the reason of what was skipped
+	// Expected and Got tell of a failure.
+	Expected, Got string
+	// Details are printed of what failed. A line without a label stays as it is.
+	Details []Line
+	Took    time.Duration
+}
+
+// Status is what a check came to, as CI systems know it.
+type Status uint8
+
+// The statuses.
+const (
+	Passed Status = iota
+	Failed
+	Skipped
+)
+
+// checks returns all checks, in order.
+func (d *Document) checks() []Check {
+	all := append([]Check(nil), d.Judged...)
+	for _, s := range d.Sections {
+		all = append(all, s.Checks...)
+	}
+	return all
+}
+
+// ID is the name of a check within the tool.
+func (c *Check) ID() string {
+	if c.Group == "" {
+		return c.Name
+	}
+	return c.Group + "/" + c.Name
+}

@@ -1,0 +1,106 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// document has one of everything.
+func document() *report.Document {
+	words := strings.Repeat("word ", 30)
+	return &report.Document{
+		Tool: "matrix", Title: "All of it",
+		Sections: []report.Section{
+			{
+				Head:  "Two by one.",
+				Table: [][]string{{"", "a|b", "c"}, {"row", "wide cell", "x"}, {"short"}},
+				Checks: []report.Check{
+					{Group: "g", Name: "right", Document: "RFC 5044 7", Verdict: "pass", Took: time.Second},
+					{
+						Group: "g", Name: "wrong", Document: "RFC 5044 8", Verdict: "fail", Status: report.Failed, Expected: "up", Got: "close",
+						Details: []report.Line{{Label: "got", Text: words}, {Text: "as\nit is"}, {Label: "nothing"}},
+					},
+				},
+			},
+			{Lines: []report.Line{{"label", "text"}, {"a label of more than twenty-two", "text"}}},
+		},
+	}
+}
+
+func same(t *testing.T, write func(*strings.Builder) error, want string) {
+	t.Helper()
+	var b strings.Builder
+	testrig.Must(t, write(&b))
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), b.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestText(t *testing.T) {
+	same(t, func(b *strings.Builder) error { return document().WriteText(b, false) }, `
+Two by one.
++-------+-----------+---+
+|       | a|b       | c |
++-------+-----------+---+
+| row   | wide cell | x |
+| short |           |   |
++-------+-----------+---+
+
+fail           g/wrong
+    RFC 5044 8
+    got     word word word word word word word word word word word word word word word word word
+            word word word word word word word word word word word word word
+    as
+    it is
+  label                  text
+  a label of more than twenty-two
+                         text
+`)
+}
+
+func TestMarkdown(t *testing.T) {
+	same(t, func(b *strings.Builder) error { return document().WriteMarkdown(b) }, `
+## All of it
+
+Two by one.
+
+|  | a\|b | c |
+|---|---|---|
+| row | wide cell | x |
+| short |
+
+|  |  |
+|---|---|
+| label | text |
+| a label of more than twenty-two | text |
+
+| case | requirement | document | verdict | why |
+|---|---|---|---|---|
+| `+"`g/right`"+` |  | RFC 5044 7 | pass |  |
+| `+"`g/wrong`"+` |  | RFC 5044 8 | fail | expected up; got close |
+`)
+}
+
+func TestJUnit(t *testing.T) {
+	d := document()
+	d.Sections[0].Checks[1].Details = nil
+	d.Judged = []report.Check{{Name: "alone", Verdict: "inconclusive", Status: report.Skipped, Why: "too late"}}
+	same(t, func(b *strings.Builder) error { return d.WriteJUnit(b) }, `
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="iwarp matrix: all of it" tests="3" failures="1" skipped="1" time="1.000">
+  <testcase classname="matrix" name="alone" time="0.000">
+    <skipped message="inconclusive: too late"></skipped>
+  </testcase>
+  <testcase classname="matrix.g" name="right" time="1.000"></testcase>
+  <testcase classname="matrix.g" name="wrong" time="0.000">
+    <failure message="expected up, got close">fail           g/wrong&#xA;    RFC 5044 8&#xA;</failure>
+  </testcase>
+</testsuite>
+`)
+}

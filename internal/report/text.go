@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/goiwarp/iwarp/internal/wording"
+)
+
+const (
+	// columns that a text fits in, where it can be wrapped.
+	columns = 100
+	// labelColumns is the room for a label.
+	labelColumns = 22
+)
+
+// WriteText writes the document as text.
+func (d *Document) WriteText(w io.Writer, verbose bool) error {
+	var b strings.Builder
+	writeChecks(&b, d.Judged, verbose)
+	for i := range d.Sections {
+		d.Sections[i].write(&b, verbose)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Section) write(b *strings.Builder, verbose bool) {
+	if s.Head != "" {
+		fmt.Fprintf(b, "%s\n", s.Head)
+	}
+	for _, l := range s.Lines {
+		l.write(b)
+	}
+	writeTable(b, s.Table)
+	writeChecks(b, s.Checks, verbose)
+}
+
+// write prints a label that is too long on a line of its own.
+func (l Line) write(b *strings.Builder) {
+	if len(l.Label) > labelColumns {
+		fmt.Fprintf(b, "  %s\n", l.Label)
+		l.Label = ""
+	}
+	fmt.Fprintf(b, "  %-*s %s\n", labelColumns, l.Label, l.Text)
+}
+
+// writeTable draws a table, with a rule below its first row.
+func writeTable(b *strings.Builder, table [][]string) {
+	if len(table) == 0 {
+		return
+	}
+	widths := make([]int, len(table[0]))
+	for _, row := range table {
+		for n, cell := range row {
+			widths[n] = max(widths[n], len(cell))
+		}
+	}
+	rule := "+"
+	for _, n := range widths {
+		rule += strings.Repeat("-", n+2) + "+"
+	}
+	fmt.Fprintln(b, rule)
+	for i, row := range table {
+		b.WriteString("|")
+		for n := range widths {
+			cell := ""
+			if n < len(row) { // a row may lack cells at its end
+				cell = row[n]
+			}
+			fmt.Fprintf(b, " %-*s |", widths[n], cell)
+		}
+		b.WriteString("\n")
+		if i == 0 {
+			fmt.Fprintln(b, rule)
+		}
+	}
+	fmt.Fprintf(b, "%s\n\n", rule)
+}
+
+func writeChecks(b *strings.Builder, checks []Check, verbose bool) {
+	for i := range checks {
+		if verbose || checks[i].Status == Failed {
+			checks[i].write(b, verbose)
+		}
+	}
+}
+
+// WriteText writes a check: a line, and the details if it failed or all are wanted.
+func (c *Check) WriteText(w io.Writer, verbose bool) error {
+	var b strings.Builder
+	c.write(&b, verbose)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c *Check) write(b *strings.Builder, verbose bool) {
+	line := fmt.Sprintf("%-14s %-34s %s", c.Verdict, c.ID(), c.Requirements)
+	if c.Why != "" {
+		line += "  (" + c.Why + ")"
+	}
+	fmt.Fprintln(b, strings.TrimRight(line, " "))
+	if verbose || c.Status == Failed {
+		c.writeDetails(b)
+	}
+}
+
+const indent = "    "
+
+func (c *Check) writeDetails(b *strings.Builder) {
+	about := c.Document
+	if c.Text != "" {
+		about = fmt.Sprintf("%s (%s)", c.Text, c.Document)
+	}
+	if about != "" {
+		fmt.Fprintf(b, "%s%s\n", indent, about)
+	}
+	width := 0
+	for _, l := range c.Details {
+		width = max(width, len(l.Label))
+	}
+	for _, l := range c.Details {
+		if l.Label == "" {
+			fmt.Fprintf(b, "%s%s\n", indent, strings.ReplaceAll(l.Text, "\n", "\n"+indent))
+			continue
+		}
+		head := fmt.Sprintf("%s%-*s ", indent, width, l.Label)
+		for line := range wording.Lines(l.Text, max(columns-len(head), 1)) {
+			fmt.Fprintf(b, "%s%s\n", head, line)
+			head = strings.Repeat(" ", len(head))
+		}
+	}
+}

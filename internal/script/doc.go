@@ -1,0 +1,20 @@
+// Package script is the plumbing of a peer that is played by hand: what conformance
+// cases, probes, simulated implementations and tests share when they speak to an
+// endpoint octet by octet.
+//
+// [Pipe] connects two ends in memory, and [TCPPair] over TCP. A [Link] is one end of
+// such a connection, or of any net.Conn:
+//
+//	l := script.NewLink(conn)
+//	q := script.Request(mpa.DialectRFC6581, 4).Octets()
+//	err := l.Send(q)
+//	r, err := l.Frame(deadline)
+//	l.Operate(script.TermsOf(mpa.RoleInitiator, q, r))
+//	err = l.Send(l.Ready(mpa.RTRWrite))
+//	seg, err := l.Segment(deadline)
+//
+// The package frames, sends, waits and takes apart. What is right and what is wrong
+// is for its users to say, each by a judgement of its own: nothing is refused here
+// that has its octets, and whatever is framed can be changed before it is sent. It
+// knows nothing of the startup machines and of the engine that it is used against.
+package script

@@ -1,0 +1,126 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A Startup is a Request, Reply or Rtr Frame to be sent, with any values. PrivateData
+// of the fields, if it is set, goes before Enhanced and ULP.
+type Startup struct {
+	mpa.StartupFields
+	Enhanced *mpa.Enhanced // of RFC 6581; nil: none
+	ULP      []byte        // private data after it
+}
+
+// Octets returns the frame as it is sent.
+func (f Startup) Octets() []byte {
+	fields := f.StartupFields
+	if fields.PrivateData == nil {
+		if f.Enhanced != nil {
+			fields.PrivateData = mpa.AppendEnhanced(nil, f.Enhanced)
+		}
+		fields.PrivateData = append(fields.PrivateData, f.ULP...)
+	}
+	return mpa.AppendStartup(nil, &fields)
+}
+
+// Request returns a Request of a dialect with frames that any peer takes: CRCs, no
+// markers but in revision 0; in RFC 6581 peer-to-peer, with Write and Read as RTR
+// indications, and with depth as IRD and ORD.
+func Request(d mpa.Dialect, depth mpa.Depth) Startup {
+	f := Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1}}
+	switch d {
+	case mpa.DialectRFC6581:
+		f.Rev, f.S = 2, true
+		f.Enhanced = &mpa.Enhanced{A: true, C: true, D: true, IRD: depth, ORD: depth}
+	case mpa.DialectRtr:
+		f.S = true
+	case mpa.DialectRevision0:
+		f.Rev, f.M = 0, true
+	}
+	return f
+}
+
+// Reply returns an accepting Reply that answers a Request in a dialect: no more than
+// the Request asks for, with depth as the highest ORD.
+func Reply(d mpa.Dialect, q mpa.StartupFrame, depth mpa.Depth) Startup {
+	f := Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: q.Rev()}}
+	switch d {
+	case mpa.DialectRFC6581:
+		e, _ := q.Enhanced()
+		f.S, f.Enhanced = true, answer(e, depth)
+	case mpa.DialectRtr:
+		f.S = true
+	case mpa.DialectRevision0:
+		f.M = true
+	}
+	return f
+}
+
+// answer returns enhanced data that fits a Request's, with one of the RTR indications
+// that it offers.
+func answer(q mpa.Enhanced, depth mpa.Depth) *mpa.Enhanced {
+	e := mpa.Enhanced{IRD: q.ORD, ORD: min(q.IRD, depth)}
+	if q.IRD == mpa.NoNegotiation {
+		e.ORD = mpa.NoNegotiation
+	}
+	switch kinds := q.RTR(); {
+	case !q.A:
+	case kinds&mpa.RTRWrite != 0:
+		e = e.WithRTR(mpa.RTRWrite)
+	case kinds&mpa.RTRRead != 0:
+		e = e.WithRTR(mpa.RTRRead)
+		e.IRD = max(e.IRD, 1)
+	default:
+		e = e.WithRTR(mpa.RTRSend)
+	}
+	return &e
+}
+
+// RtrFrame returns the Rtr Frame of the 2007 proposal that follows a Reply.
+func RtrFrame(r mpa.StartupFrame) Startup {
+	return Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRtr, C: r.C(), Rev: 1}}
+}
+
+// Terms are what the startup settles for Full Operation.
+type Terms struct {
+	MarkersSend    bool  // we insert markers
+	MarkersReceive bool  // the other end does
+	CRC            bool  // CRCs are generated and checked
+	Version        uint8 // of DDP and RDMAP
+}
+
+// TermsOf returns what a Request and its Reply have settled for the end that plays a
+// role. In revision 0 there are markers and CRCs whatever they say.
+func TermsOf(role mpa.Role, q, r mpa.StartupFrame) Terms {
+	if q.Rev() == 0 || r.Rev() == 0 {
+		return Terms{true, true, true, 0}
+	}
+	ours, theirs := q, r
+	if role == mpa.RoleResponder {
+		ours, theirs = r, q
+	}
+	return Terms{MarkersSend: theirs.M(), MarkersReceive: ours.M(), CRC: q.C() || r.C(), Version: 1}
+}
+
+// TermsOfKeys returns what two Start Keys have settled.
+func TermsOfKeys(ours, theirs mpa.StartKey) Terms {
+	return Terms{MarkersSend: theirs.M(), MarkersReceive: ours.M(), CRC: ours.C() || theirs.C()}
+}
+
+// String returns, for instance, "version 1, CRC, markers sent".
+func (t Terms) String() string {
+	parts := []string{fmt.Sprintf("version %d", t.Version)}
+	for _, p := range []struct {
+		set  bool
+		text string
+	}{{t.CRC, "CRC"}, {t.MarkersSend, "markers sent"}, {t.MarkersReceive, "markers received"}} {
+		if p.set {
+			parts = append(parts, p.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

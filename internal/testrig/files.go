@@ -1,0 +1,41 @@
+package testrig
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Stored is where the captures of real connections lie, as seen from a package two levels
+// below the module.
+const Stored = "../../interop/testdata/captures/"
+
+// Captures returns the paths of all captures of real connections in a directory.
+func Captures(tb testing.TB, dir string) []string {
+	tb.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.pcap"))
+	if err != nil || len(paths) < 20 {
+		tb.Fatalf("%d captures in %s (%v)", len(paths), dir, err)
+	}
+	return paths
+}
+
+// Golden compares what a test has made with a file, or with update makes the file so.
+func Golden(tb testing.TB, path string, got []byte, update bool) {
+	tb.Helper()
+	if update {
+		Must(tb, os.WriteFile(path, got, 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	Must(tb, err)
+	want = bytes.ReplaceAll(want, []byte("\r\n"), []byte("\n"))
+	if !bytes.Equal(want, got) {
+		tb.Errorf("%s: if what has changed is right, -update writes it (-want +got):\n%s", path,
+			cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
+	}
+}

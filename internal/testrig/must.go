@@ -1,0 +1,24 @@
+package testrig
+
+// A Test is what testing.TB and the tests of package rapid have in common.
+type Test interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
+// Must ends the test if one of its steps has failed.
+func Must(t Test, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Should reports a step that has failed, and lets the test go on.
+func Should(t Test, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,98 @@
+package wording
+
+import (
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Escape makes what a peer has said fit to be printed in a line on a terminal: characters
+// that a terminal would obey rather than show, line ends among them, become \u and four or
+// \U and eight hexadecimal digits, and octets that are not UTF-8 become \x and two. All
+// else stays as it is.
+func Escape(s string) string { return string(appendEscaped(nil, []byte(s), false)) }
+
+// appendEscaped appends what Escape makes of b. With lines, line ends and tabs stay.
+func appendEscaped(dst, b []byte, lines bool) []byte {
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, b[0])
+		case unicode.IsPrint(r), lines && (r == '\n' || r == '\t'):
+			dst = append(dst, b[:n]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, high, low)
+		default:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		}
+		b = b[n:]
+	}
+	return dst
+}
+
+// A Guard passes text on to a terminal, or to whatever is in its place, and escapes in it
+// as [Escape] does, but for line ends and tabs. JSON stays JSON.
+type Guard struct {
+	to   io.Writer
+	rest []byte // the beginning of a character whose end has not come
+}
+
+// NewGuard returns a Guard in front of to.
+func NewGuard(to io.Writer) *Guard { return &Guard{to: to} }
+
+// To is what the Guard is in front of.
+func (g *Guard) To() io.Writer { return g.to }
+
+// Write escapes b and writes it. A character may be divided between two calls.
+func (g *Guard) Write(b []byte) (int, error) {
+	whole := b
+	if len(g.rest) > 0 {
+		whole = append(g.rest, b...)
+	}
+	whole, rest := divided(whole)
+	g.rest = append([]byte(nil), rest...)
+	if !plain(whole) {
+		whole = appendEscaped(nil, whole, true)
+	}
+	if _, err := g.to.Write(whole); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Flush writes what is left of a character that was never ended.
+func (g *Guard) Flush() error {
+	if len(g.rest) == 0 {
+		return nil
+	}
+	_, err := g.to.Write(appendEscaped(nil, g.rest, true))
+	g.rest = nil
+	return err
+}
+
+// divided cuts off the beginning of a character at the end of b.
+func divided(b []byte) (whole, rest []byte) {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if at := len(b) - n; utf8.RuneStart(b[at]) {
+			if !utf8.FullRune(b[at:]) {
+				return b[:at], b[at:]
+			}
+			break
+		}
+	}
+	return b, nil
+}
+
+// plain reports whether b is ASCII of which nothing is escaped.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if (c < ' ' && c != '\n' && c != '\t') || c > '~' {
+			return false
+		}
+	}
+	return true
+}

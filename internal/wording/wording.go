@@ -1,0 +1,61 @@
+// Package wording has the few ways in which the tools put numbers into words, fill lines,
+// and print what a peer has said.
+package wording
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// Count is a number of things in words, such as "1 octet" or "3 octets". The plural of
+// what is formed with an s.
+func Count[N ~int | ~int64 | ~uint32 | ~uint64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Octets is a number of octets in words.
+func Octets[N ~int | ~int64 | ~uint32 | ~uint64](n N) string { return Count(n, "octet") }
+
+// If chooses one of two words.
+func If(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// OnOff is "on" or "off".
+func OnOff(on bool) string { return If(on, "on", "off") }
+
+// Lines fills lines of at most so many characters with the words of a text. A word that
+// is longer than a line is cut.
+func Lines(text string, columns int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var line []rune
+		for _, word := range strings.Fields(text) {
+			next := []rune(word)
+			switch {
+			case len(line) == 0:
+				line = next
+			case len(line)+1+len(next) <= columns:
+				line = append(append(line, ' '), next...)
+			case !yield(string(line)):
+				return
+			default:
+				line = next
+			}
+			for ; len(line) > columns; line = line[columns:] {
+				if !yield(string(line[:columns])) {
+					return
+				}
+			}
+		}
+		if len(line) > 0 {
+			yield(string(line))
+		}
+	}
+}
