@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// libraries are the public packages whose exported functions are roots, by their
+// paths within the module. The protocol layers (mpa, ddp, rdmap) are not: they are
+// there for what the others do with them.
+var libraries = []string{"", "stream", "perf", "capture", "capture/decode", "capture/page", "conform", "mpa/recovery"}
+
+// forTests are packages that only tests use, all of them or the most part.
+var forTests = []string{"internal/testrig", "internal/peersim", "internal/script"}
+
+const (
+	byConsumers = "for consumers that carry out the startup themselves, with iwarp.QP.ModifyRTS"
+	byUpper     = "for consumers that write such private data"
+	byTemplate  = "called by a template"
+	byNoName    = "asked for by an interface that has no name"
+)
+
+// excused are functions that nothing refers to, and why they are there.
+var excused = map[node]string{
+	"capture.tap.NetConn":            byNoName,
+	"capture.tap.SetLinger":          byNoName,
+	"capture/page.drawn.Head":        byTemplate,
+	"capture/page.drawn.Label":       byTemplate,
+	"capture/page.found.Arrow":       byTemplate,
+	"capture/page.row.Verdict":       byTemplate,
+	"capture/page.row.Worst":         byTemplate,
+	"internal/tcp.Buffered.NetConn":  byNoName,
+	"mpa.Initiator.Dialect":          byConsumers,
+	"mpa.Initiator.Done":             byConsumers,
+	"mpa/ulpdata.NVMeReject.Append":  byUpper,
+	"mpa/ulpdata.NVMeReply.Append":   byUpper,
+	"mpa/ulpdata.NVMeRequest.Append": byUpper,
+	"mpa/ulpdata.RPCOverRDMA.Append": byUpper,
+}
+
+func main() {
+	g, err := load(".")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reach:", err)
+		os.Exit(2)
+	}
+	findings := g.check(libraries, forTests, excused)
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	if len(findings) > 0 {
+		os.Exit(1)
+	}
+}
+
+// check returns a line for each function that is not reached, and for each excuse that is
+// not needed.
+func (g *graph) check(libraries, forTests []string, excused map[node]string) (found []string) {
+	reached := g.reached(libraries, nil)
+	for n := range excused {
+		if _, ok := g.functions[n]; !ok || reached[n] {
+			found = append(found, fmt.Sprintf("%s needs no excuse", n))
+		}
+	}
+	reached = g.reached(libraries, excused)
+	for n, f := range g.functions {
+		if !reached[n] && !slices.Contains(forTests, f.pkg) {
+			found = append(found, fmt.Sprintf("%s: nothing in the product calls it", n))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
