@@ -14,18 +14,13 @@ func TestNoAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	ini, res := connect(t)
-	const n = 4096
+	const n, burst = 4096, 50
 	local, remote := ini.mr(n, iwarp.LocalWrite), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
-	var wc [1]iwarp.WC
 	ctx := t.Context()
 	poll := func(cq *iwarp.CQ) {
-		for cq.Poll(wc[:]) == 0 {
-			if err := cq.Wait(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if wc[0].Status != iwarp.StatusSuccess {
-			t.Fatal(wc[0].Err())
+		wc, err := cq.Next(ctx)
+		if err != nil || wc.Status != iwarp.StatusSuccess {
+			t.Fatal(err, wc.Err())
 		}
 	}
 	posted := func(op iwarp.Op) func() {
@@ -51,6 +46,17 @@ func TestNoAllocations(t *testing.T) {
 			ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: local.Bytes()[:64], Unsignaled: true})
 			poll(res.RecvCQ())
 		}},
+		{"burst of inline Sends", func() {
+			for range burst {
+				res.postRecv(1, remote.Slice(0, n))
+			}
+			for range burst {
+				ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: local.Bytes()[:64], Unsignaled: true})
+			}
+			for range burst {
+				poll(res.RecvCQ())
+			}
+		}},
 		{"Write", func() {
 			if _, err := ini.Write(ctx, local.Slice(0, n), remote.Remote(0)); err != nil {
 				t.Fatal(err)
@@ -63,9 +69,7 @@ func TestNoAllocations(t *testing.T) {
 		}},
 		{"Send", func() {
 			res.postRecv(1, remote.Slice(0, n))
-			if err := ini.Send(ctx, local.Slice(0, n)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ini.Send(ctx, local.Slice(0, n)))
 			poll(res.RecvCQ())
 		}},
 	} {

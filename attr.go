@@ -7,30 +7,30 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Errors of attributes that an RNIC or a connection does not have, as
+// Errors for attributes that an RNIC or a connection does not have.
 // draft-carrier-rddp-rnic-interop-00, section 6.2, adds them to the RDMA verbs.
 var (
-	// ErrVersion: DDP/RDMAP version not supported, by the kind of the RNIC or as the
-	// QP was set.
+	// ErrVersion: the kind of the RNIC, or the QP's attributes, do not allow this
+	// version of DDP and RDMAP.
 	ErrVersion = errors.New("DDP/RDMAP version not supported")
-	// ErrMarkersRequired: disabling markers not supported, as RDMAC RNICs cannot do
-	// without, or as the peer asks for them.
+	// ErrMarkersRequired: markers cannot be disabled, as an RDMAC RNIC always uses
+	// them or the peer asks for them.
 	ErrMarkersRequired = errors.New("disabling markers not supported")
 )
 
 // Version is the version of DDP and of RDMAP, which is the same for both and in
-// both directions. [N02]
+// both directions (draft-carrier-rddp-rnic-interop-00, section 5.1).
 type Version uint8
 
 // The versions of DDP and RDMAP.
 const (
-	// VersionAny is the one that the startup negotiates, of those that the RNIC has.
+	// VersionAny leaves the choice to the startup, among those that the RNIC has.
 	VersionAny Version = iota
-	// Version0 is the RDMA Consortium's. Set for a QP, it speaks as that of an RDMAC
-	// RNIC: with markers and CRCs in both directions.
+	// Version0 is the RDMA Consortium's. A QP that is set to it behaves as that of an
+	// RDMAC RNIC, with markers and CRCs in both directions.
 	Version0
-	// Version1 is that of RFC 5040 and RFC 5041. Set for a QP, it does not come up
-	// with an RDMAC RNIC.
+	// Version1 is that of RFC 5040 and RFC 5041. A QP that is set to it does not
+	// connect with an RDMAC RNIC.
 	Version1
 )
 
@@ -38,25 +38,19 @@ const (
 func versionOf(onWire uint8) Version { return Version0 + Version(onWire) }
 
 // String returns "any", "0" or "1".
-func (v Version) String() string {
-	names := [...]string{"any", "0", "1"}
-	if int(v) < len(names) {
-		return names[v]
-	}
-	return fmt.Sprintf("version value %d", uint8(v))
-}
+func (v Version) String() string { return nameOf(v, "version value", "any", "0", "1") }
 
 // Markers says whether there are MPA markers in one direction of a connection.
 type Markers uint8
 
-// What can be said of markers.
+// The settings for markers.
 const (
-	// MarkersDefault leaves it to others: of what is received to the offer and to
-	// the RNIC's preference, of what is sent to the peer.
+	// MarkersDefault leaves the decision on what we receive to the offer and the
+	// RNIC's preference, and that on what we send to the peer.
 	MarkersDefault Markers = iota
-	// MarkersOff is without.
+	// MarkersOff means no markers.
 	MarkersOff
-	// MarkersOn is with.
+	// MarkersOn means markers.
 	MarkersOn
 )
 
@@ -68,26 +62,59 @@ func markersOf(on bool) Markers {
 }
 
 // String returns "default", "off" or "on".
-func (m Markers) String() string {
-	names := [...]string{"default", "off", "on"}
-	if int(m) < len(names) {
-		return names[m]
-	}
-	return fmt.Sprintf("markers value %d", uint8(m))
+func (m Markers) String() string { return nameOf(m, "markers value", "default", "off", "on") }
+
+// CRCPolicy says who decides whether connections use CRCs. Whatever it is, a connection uses
+// them if the peer wants them, and version 0 always does.
+type CRCPolicy uint8
+
+// The policies on CRCs.
+const (
+	// CRCByOffer leaves the decision to the NoCRC of each connection's offer, which is
+	// then the administrator's interface.
+	CRCByOffer CRCPolicy = iota
+	// CRCAlways uses CRCs on all connections, also where an offer has NoCRC.
+	CRCAlways
+	// CRCUnwanted tells all peers that we prefer to do without CRCs. Choose it only
+	// where something as strong protects the TCP connections, such as IPsec between
+	// the ends.
+	CRCUnwanted
+)
+
+// String returns "by offer", "always" or "unwanted".
+func (p CRCPolicy) String() string {
+	return nameOf(p, "CRC policy value", "by offer", "always", "unwanted")
 }
 
-// StreamAttr is what a QP can ask of MPA, DDP and RDMAP for its connection:
-// draft-carrier-rddp-rnic-interop-00, sections 6.2.2, 6.2.4 and 6.2.5. The zero
-// value leaves all to the startup.
+// nameOf returns the name of a value, and the value itself if it has none.
+func nameOf[T ~uint8](v T, what string, names ...string) string {
+	if int(v) < len(names) && names[v] != "" {
+		return names[v]
+	}
+	return fmt.Sprintf("%s %d", what, uint8(v))
+}
+
+// noCRC applies the policy to what an offer says.
+//
+// RFC 5044, section 4.4: an implementation may "only indicate a preference not to use CRCs on
+// the explicit request of the system administrator". [F13]
+func (p CRCPolicy) noCRC(offered bool) bool {
+	return p == CRCUnwanted || p == CRCByOffer && offered
+}
+
+// StreamAttr is what a QP can ask of MPA, DDP and RDMAP for its connection
+// (draft-carrier-rddp-rnic-interop-00, sections 6.2.2, 6.2.4 and 6.2.5). The zero
+// value leaves everything to the startup.
 type StreamAttr struct {
-	// MarkersReceive is our M: whether the peer has to insert markers into what it
+	// MarkersReceive is our M: whether the peer must insert markers into what it
 	// sends us.
 	MarkersReceive Markers
-	// MarkersSend is whether we insert them into what we send. The peer decides: with
-	// MarkersOff there is no connection with one that asks for them, and with
-	// MarkersOn there are none all the same if it does not ask. [Q04] [F11]
+	// MarkersSend is whether we insert markers into what we send. The peer decides
+	// this (RFC 5044, section 7.1.1): with MarkersOff a QP does not connect with a
+	// peer that asks for markers, and even with MarkersOn it sends none to a peer that
+	// does not ask.
 	MarkersSend Markers
-	// Version is that of DDP and RDMAP.
+	// Version is the version of DDP and RDMAP.
 	Version Version
 }
 
@@ -105,7 +132,7 @@ func (a StreamAttr) kind(rnic mpa.Kind) mpa.Kind {
 // off reports whether markers are ruled out in a direction.
 func (a StreamAttr) off() bool { return a.MarkersReceive == MarkersOff || a.MarkersSend == MarkersOff }
 
-// check judges the attributes for an RNIC of a kind. [V02] [V04]
+// check returns why an RNIC of a kind cannot have the attributes. [V02] [V04]
 func (a StreamAttr) check(rnic mpa.Kind) error {
 	switch {
 	case a.Version > Version1:
@@ -113,37 +140,37 @@ func (a StreamAttr) check(rnic mpa.Kind) error {
 	case a.Version != VersionAny && !hasVersion(rnic, a.Version):
 		return fmt.Errorf("%w: version %v by an RNIC of kind %v", ErrVersion, a.Version, rnic)
 	case a.MarkersReceive > MarkersOn || a.MarkersSend > MarkersOn:
-		return fmt.Errorf("%w: there is no %v, or no %v", ErrInvalid, a.MarkersReceive, a.MarkersSend)
+		return fmt.Errorf("%w: markers to be received %v, to be sent %v", ErrInvalid, a.MarkersReceive, a.MarkersSend)
 	case a.kind(rnic) == mpa.KindRDMAC && a.off():
-		return fmt.Errorf("%w: version 0 is that of RDMAC RNICs, which always have them", ErrMarkersRequired)
+		return fmt.Errorf("%w: version 0 is that of RDMAC RNICs, which always use markers", ErrMarkersRequired)
 	}
 	return nil
 }
 
 func hasVersion(k mpa.Kind, v Version) bool { return k.Version(uint8(v - Version0)) }
 
-// checkNegotiated judges whether a connection is one that the attributes allow, on
-// an RNIC of a kind.
+// checkNegotiated returns why the attributes do not allow a connection, on an RNIC of a
+// kind.
 func (a StreamAttr) checkNegotiated(rnic mpa.Kind, n *mpa.Negotiated) error {
 	switch {
 	case n.DDPVersion > 1 || !a.kind(rnic).Version(n.DDPVersion):
 		return fmt.Errorf("%w: version %d was negotiated (revision %d sent, %d received), the RNIC is of kind %v and the QP is set to version %v",
 			ErrVersion, n.DDPVersion, n.Revision, n.PeerRevision, rnic, a.Version)
 	case a.MarkersReceive == MarkersOff && n.MarkersReceive, a.MarkersSend == MarkersOff && n.MarkersSend:
-		return fmt.Errorf("%w: they were negotiated (to be received %t, to be sent %t), and the QP is set to %v and %v",
+		return fmt.Errorf("%w: markers were negotiated (to be received %t, to be sent %t), and the QP is set to %v and %v",
 			ErrMarkersRequired, n.MarkersReceive, n.MarkersSend, a.MarkersReceive, a.MarkersSend)
 	}
 	return nil
 }
 
-// negotiatedAttr is what a connection has.
+// negotiatedAttr returns the attributes of a connection.
 func negotiatedAttr(n *mpa.Negotiated) StreamAttr {
 	return StreamAttr{
 		MarkersReceive: markersOf(n.MarkersReceive), MarkersSend: markersOf(n.MarkersSend), Version: versionOf(n.DDPVersion),
 	}
 }
 
-// chosen fills in what is certain of a QP's attributes before it is connected.
+// chosen fills in what is certain of a QP's attributes before the QP is connected.
 func (r *RNIC) chosen(a StreamAttr) StreamAttr {
 	rdmac := a.kind(r.kind) == mpa.KindRDMAC
 	if a.MarkersReceive == MarkersDefault {
@@ -158,7 +185,7 @@ func (r *RNIC) chosen(a StreamAttr) StreamAttr {
 	return a
 }
 
-// narrow puts the QP's attributes and the RNIC's preference into an offer, which may
+// narrow puts the QP's attributes and the RNIC's preferences into an offer, which may
 // narrow the kind further. [N01]
 func (qp *QP) narrow(o mpa.Offer) (mpa.Offer, error) {
 	a := qp.stream()
@@ -169,27 +196,28 @@ func (qp *QP) narrow(o mpa.Offer) (mpa.Offer, error) {
 	case o.Kind != kind && kind != mpa.KindPermissive:
 		return o, fmt.Errorf("%w: a connection of kind %v by a QP of kind %v", ErrVersion, o.Kind, kind)
 	}
+	o.NoCRC = qp.rnic.crc.noCRC(o.NoCRC)
 	rdmac := o.Kind == mpa.KindRDMAC
 	switch {
 	case a.MarkersReceive == MarkersOff && o.Markers:
 		return o, fmt.Errorf("%w: the offer asks for markers, and the QP is set to receive none", ErrInvalid)
 	case a.off() && (rdmac || o.Dialect == mpa.DialectRevision0):
-		return o, fmt.Errorf("%w: revision 0 is that of RDMAC RNICs, which always have them", ErrMarkersRequired)
+		return o, fmt.Errorf("%w: revision 0 is that of RDMAC RNICs, which always use markers", ErrMarkersRequired)
 	case a.MarkersReceive != MarkersOff:
 		o.Markers = o.Markers || a.MarkersReceive == MarkersOn || qp.rnic.markers || rdmac
 	}
 	return o, nil
 }
 
-// answerable reports why a QP of the attributes cannot take a Request at all, as one
-// of a kind. The Request can still be answered in another way.
+// answerable returns why a QP with these attributes, on an RNIC of a kind, cannot accept a
+// Request at all. The Request can still be answered in another way.
 func (a StreamAttr) answerable(q *mpa.Request, kind mpa.Kind) error {
 	version0 := q.Dialect == mpa.DialectRevision0 || q.Dialect == mpa.DialectStartKey
 	switch {
 	case version0 && !kind.Version(0):
-		return fmt.Errorf("%w: the peer starts with %v, which takes version 0: not of a QP of kind %v", ErrVersion, q.Dialect, kind)
+		return fmt.Errorf("%w: the peer starts with %v, which needs version 0, and a QP of kind %v does not have that", ErrVersion, q.Dialect, kind)
 	case a.MarkersSend == MarkersOff && q.Markers:
-		return fmt.Errorf("%w: the peer asks for them (M=1), and the QP is set to send none", ErrMarkersRequired)
+		return fmt.Errorf("%w: the peer asks for markers (M=1), and the QP is set to send none", ErrMarkersRequired)
 	}
 	return nil
 }
@@ -197,19 +225,19 @@ func (a StreamAttr) answerable(q *mpa.Request, kind mpa.Kind) error {
 // A QPAttr is what QP.Query returns.
 type QPAttr struct {
 	State State
-	// IRD and ORD are in force: how many RDMA Reads may be outstanding inbound and
-	// outbound. They are 0 before there is a connection. [P45]
+	// IRD and ORD are how many RDMA Reads may be outstanding inbound and outbound.
+	// They are 0 before there is a connection.
 	IRD, ORD int
-	// Stream is what the connection has; before there is one, what was chosen, by
-	// the QP or the RNIC. [V03]
+	// Stream has the attributes of the connection or, before there is one, those that
+	// QP and RNIC have settled.
 	Stream StreamAttr
-	// Kind is the RNIC's, narrowed by the version that the QP is set to. [N01]
+	// Kind is the RNIC's, narrowed by the version that the QP is set to.
 	Kind mpa.Kind
-	// MULPDU is the largest ULPDU sent, in octets: it follows TCP's EMSS.
+	// MULPDU is the largest ULPDU that is sent, in octets. It follows TCP's EMSS.
 	MULPDU int
-	// Sends and Receives are the requests that are not complete.
+	// Sends and Receives count the requests that are not complete.
 	Sends, Receives int
-	// Terminate is what was sent to the peer or received from it; nil if neither.
+	// Terminate was sent to the peer or received from it; it is nil if there was none.
 	Terminate *TerminateError
 }
 
@@ -218,7 +246,7 @@ func (qp *QP) Query() QPAttr {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	p := qp.eng.Negotiated()
-	a := QPAttr{State: State(qp.eng.State()), IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU, Kind: qp.attr.kind(qp.rnic.kind)}
+	a := QPAttr{State: qp.state(), IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU, Kind: qp.attr.kind(qp.rnic.kind)}
 	a.Stream = qp.rnic.chosen(qp.attr)
 	if qp.conn != nil {
 		a.Stream = negotiatedAttr(&qp.neg.Negotiated)

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -41,6 +43,7 @@ func TestQueryRNIC(t *testing.T) {
 	} {
 		c.want.MaxQueueDepth, c.want.MaxCQDepth = iwarp.MaxQueueDepth, iwarp.MaxCQDepth
 		c.want.MaxSGE, c.want.MaxInline, c.want.MaxORD = iwarp.MaxSGE, iwarp.MaxInline, 0x3ffe
+		c.want.MaxHeld = (136 + 128) << 10
 		if c.want.MaxIRD == 0 {
 			c.want.MaxIRD = 0x3ffe
 		}
@@ -127,9 +130,7 @@ func TestChosenAttr(t *testing.T) {
 	} {
 		pd := newPD(t, newRNIC(t, c.rnic))
 		created, modified := create(t, pd, iwarp.QPConfig{Stream: c.set}), create(t, pd, iwarp.QPConfig{})
-		if err := modified.ModifyStream(c.set); err != nil {
-			t.Error(err)
-		}
+		should(t, modified.ModifyStream(c.set))
 		for _, qp := range []*iwarp.QP{created, modified} {
 			if a := qp.Query(); a.Stream != c.want || a.Kind != c.kind {
 				t.Errorf("%+v set on %+v: %+v, %v", c.set, c.rnic, a.Stream, a.Kind)
@@ -151,24 +152,18 @@ func TestModifyStreamStates(t *testing.T) {
 	}
 	ini, p := initiateToPeer(t)
 	refuses("RTS", ini.QP)
-	if err := ini.Modify(iwarp.StateTerminate); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Modify(iwarp.StateTerminate))
 	refuses("Terminate", ini.QP)
 	p.conn.Close()
 	_ = ini.wantEnd()
 	refuses("Error", ini.QP)
-	if err := ini.Modify(iwarp.StateIdle); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Modify(iwarp.StateIdle))
 	if err := ini.ModifyStream(iwarp.StreamAttr{}); err != nil {
 		t.Errorf("Idle again: %v", err)
 	}
 	ini, p = initiateToPeer(t)
 	p.want(rdmap.OpWrite) // RTR
-	if err := ini.Modify(iwarp.StateClosing); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Modify(iwarp.StateClosing))
 	refuses("Closing", ini.QP)
 	p.conn.Close()
 	_ = ini.wantEnd()
@@ -178,9 +173,8 @@ func TestModifyStreamStates(t *testing.T) {
 	ini.postRecv(1) // it can have another connection
 
 	ln := listenTCP(t)
-	dialed := dialInBackground(t, func() error { return new(iwarp.Dialer).Connect(within(t), ini.QP, "tcp", ln.Addr().String()) })
-	p = acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
+	dialed := dialInBackground(t, func() error { return new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()) })
+	p = acceptRequest(t, ln)
 	refuses("being connected", ini.QP)
 	p.conn.Close()
 	acceptPeer(t, ln).conn.Close()
@@ -223,8 +217,9 @@ func TestStreamInForce(t *testing.T) {
 		{"version 0 by Start Keys", attr(0, 0, any0), attr(0, 0, any0), mpa.Offer{Dialect: mpa.DialectStartKey}, false, attr(off, off, v0)},
 		{"version 0 and its markers by Start Keys", attr(0, on, v0), attr(0, 0, any0), mpa.Offer{Dialect: mpa.DialectStartKey}, false, attr(on, off, v0)},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		run := func(t *testing.T) {
 			ini, res := setup{
+				pipe:   true,
 				Dialer: iwarp.Dialer{PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Markers: c.prefers})), QP: iwarp.QPConfig{Stream: c.ini}, MPA: c.offer},
 				accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Stream: c.res}},
 			}.connect(t)
@@ -240,13 +235,12 @@ func TestStreamInForce(t *testing.T) {
 				t.Errorf("negotiated %+v", n)
 			}
 			endInOrder(t, ini, res)
-			if err := ini.Modify(iwarp.StateIdle); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ini.Modify(iwarp.StateIdle))
 			if got, set := ini.Query().Stream, create(t, ini.pd, iwarp.QPConfig{Stream: c.ini}).Query().Stream; got != set {
 				t.Errorf("Idle again it has %+v, want %+v", got, set)
 			}
-		})
+		}
+		t.Run(c.name, func(t *testing.T) { synctest.Test(t, run) })
 	}
 }
 
@@ -277,29 +271,24 @@ func TestStreamConflicts(t *testing.T) {
 	} {
 		d := iwarp.Dialer{PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: c.kind})), QP: iwarp.QPConfig{Stream: c.attr}, MPA: c.offer}
 		a, _ := newPipe(t)
-		if _, err := d.Initiate(t.Context(), a); !errors.Is(err, c.err) {
+		if _, err := d.Initiate(t.Context(), a, nil); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.err)
 		}
 	}
 	for _, c := range []struct {
 		name    string
 		attr    iwarp.StreamAttr
-		accept  mpa.Offer
+		accept  mpa.Answer
 		request mpa.StartupFields
 		err     error
 	}{
-		{"markers that it does not send", iwarp.StreamAttr{MarkersSend: off}, mpa.Offer{}, mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, M: true}, iwarp.ErrMarkersRequired},
-		{"an RDMAC RNIC without markers", iwarp.StreamAttr{MarkersReceive: off}, mpa.Offer{}, mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true}, iwarp.ErrMarkersRequired},
-		{"an RDMAC RNIC with version 1", version(iwarp.Version1), mpa.Offer{}, mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true}, iwarp.ErrVersion},
-		{"an RDMAC RNIC with a non-permissive offer", version(0), mpa.Offer{Kind: nonPermissive}, mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true}, iwarp.ErrVersion},
+		{"markers that it does not send", iwarp.StreamAttr{MarkersSend: off}, mpa.Answer{}, mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, M: true}, iwarp.ErrMarkersRequired},
+		{"an RDMAC RNIC without markers", iwarp.StreamAttr{MarkersReceive: off}, mpa.Answer{}, mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true}, iwarp.ErrMarkersRequired},
+		{"an RDMAC RNIC with version 1", version(iwarp.Version1), mpa.Answer{}, mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true}, iwarp.ErrVersion},
+		{"an RDMAC RNIC with a non-permissive offer", version(0), mpa.Answer{Kind: nonPermissive}, mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true}, iwarp.ErrVersion},
 	} {
 		ln := listen(t, iwarp.ListenConfig{})
-		p := dialPeer(t, ln.Addr())
-		p.send(frame(c.request))
-		req, err := ln.Accept(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := ask(t, ln, frame(c.request))
 		if _, err := req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{Stream: c.attr}, MPA: c.accept}); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.err)
 		}
@@ -332,11 +321,10 @@ func TestStreamConflictsLate(t *testing.T) {
 		qp := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{Stream: c.attr})
 		ln := listenTCP(t)
 		d := iwarp.Dialer{MPA: mpa.Offer{Dialect: c.dialect}}
-		dialed := dialInBackground(t, func() error { return d.Connect(within(t), qp, "tcp", ln.Addr().String()) })
-		p := acceptPeer(t, ln)
-		p.wantFrame(mpa.KeyRequest)
+		dialed := dialInBackground(t, func() error { return d.DialQP(within(t), qp, "tcp", ln.Addr().String()) })
+		p := acceptRequest(t, ln)
 		p.send(frame(c.reply))
-		p.version, p.rx = c.version, mpa.NewReader(true, true)
+		p.operate(script.Terms{MarkersReceive: true, CRC: true, Version: c.version})
 		p.wantTerminate(0x2005)
 		p.wantClosed()
 		p.conn.Close()

@@ -36,7 +36,7 @@ func owings() []owing {
 	}
 }
 
-// TestOwedTimeout has a peer owe the frame behind our answer, or the rest of it.
+// TestOwedTimeout has a peer owe the frame after our answer, or the rest of it.
 //
 // Proves Q12, T01, K07.
 func TestOwedTimeout(t *testing.T) {
@@ -63,14 +63,8 @@ func TestOwedTimeout(t *testing.T) {
 // acceptOwing accepts the Request of a peer, which has read the answer.
 func acceptOwing(ctx context.Context, t *testing.T, c owing, limit time.Duration) (*peer, <-chan error) {
 	t.Helper()
-	a, b := newPipe(t)
-	p := newPeer(t, a)
-	go p.send(c.first)
 	c.cfg.RequestTimeout = limit
-	req, err := iwarp.Respond(ctx, b, nil, c.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, req := askOverPipe(ctx, t, c.cfg, c.first)
 	accepted := dialInBackground(t, func() error {
 		_, err := req.Accept(ctx, iwarp.AcceptConfig{})
 		return err
@@ -116,7 +110,7 @@ func TestAnswerTimeout(t *testing.T) {
 		{"half a Start Key", false, startKey(false)[:9], "no Start Key within"},
 		{"no message", true, nil, "no private data message within"},
 		{"half a message", true, []byte{0, 9, 'n'}, "no private data message within"},
-		{"no Start Key behind the message", true, []byte{0, 0}, "no Start Key within"},
+		{"no Start Key after the message", true, []byte{0, 0}, "no Start Key within"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: c.messages, Timeout: 7 * time.Second}})
@@ -141,7 +135,7 @@ func TestAnswerTimeout(t *testing.T) {
 	}
 }
 
-// TestOwedHalfOpen counts a connection that owes a frame behind our answer as half-open:
+// TestOwedHalfOpen counts a connection that owes a frame after our answer as half-open:
 // it takes part in the bound, in both directions.
 //
 // Proves Z04.
@@ -157,16 +151,8 @@ func TestOwedHalfOpen(t *testing.T) {
 		halfOpen(1)
 		owes := func() (*peer, <-chan error) {
 			t.Helper()
-			p := dialPeer(t, ln.Addr())
-			p.send(c.first)
-			req, err := ln.Accept(within(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			accepted := dialInBackground(t, func() error {
-				_, err := req.Accept(within(t), iwarp.AcceptConfig{})
-				return err
-			})
+			p, req := ask(t, ln, c.first)
+			accepted := acceptInBackground(t, req)
 			c.answer(p)
 			return p, accepted
 		}
@@ -201,18 +187,10 @@ func TestOwedMakesRoom(t *testing.T) {
 	for _, c := range owings() {
 		c.cfg.MaxHalfOpen, c.cfg.RequestTimeout = 1, -1
 		ln := listen(t, c.cfg)
-		p := dialPeer(t, ln.Addr())
-		p.send(c.first)
-		req, err := ln.Accept(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := ask(t, ln, c.first)
 		silent := dialPeer(t, ln.Addr())
 		until(t, func() bool { return ln.Stats().HalfOpen == 1 }, "the silent one")
-		accepted := dialInBackground(t, func() error {
-			_, err := req.Accept(within(t), iwarp.AcceptConfig{})
-			return err
-		})
+		accepted := acceptInBackground(t, req)
 		silent.wantClosed()
 		c.answer(p)
 		p.send(c.owed)
@@ -233,16 +211,8 @@ func TestOwedArrives(t *testing.T) {
 	for _, c := range owings() {
 		c.cfg.MaxHalfOpen, c.cfg.RequestTimeout = 1, -1
 		ln := listen(t, c.cfg)
-		p := dialPeer(t, ln.Addr())
-		p.send(c.first)
-		req, err := ln.Accept(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		accepted := dialInBackground(t, func() error {
-			_, err := req.Accept(within(t), iwarp.AcceptConfig{})
-			return err
-		})
+		p, req := ask(t, ln, c.first)
+		accepted := acceptInBackground(t, req)
 		c.answer(p)
 		p.send(c.owed)
 		if err := <-accepted; err != nil {

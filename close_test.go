@@ -24,9 +24,7 @@ func TestClose(t *testing.T) {
 	for i := range n {
 		ini.post(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, 1<<20)}, Remote: dst.Remote(0)})
 	}
-	if err := ini.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Close())
 	for i := range n {
 		ini.wantSent(iwarp.OpWrite, uint64(i), iwarp.StatusSuccess)
 	}
@@ -36,7 +34,7 @@ func TestClose(t *testing.T) {
 	same(t, "Write", dst, src)
 	res.wantEvent(iwarp.EventHalfClosed)
 	res.wantEvent(iwarp.EventCloseComplete)
-	if ini.Err() != nil || ini.wantEvent(iwarp.EventCloseComplete).QP != ini.QP {
+	if ini.State() != iwarp.StateClosed || ini.wantEvent(iwarp.EventCloseComplete).QP != ini.QP {
 		t.Errorf("the closer: %v", ini.Err())
 	}
 	if err := ini.PostSend(&iwarp.SendWR{}); !errors.Is(err, net.ErrClosed) {
@@ -53,9 +51,7 @@ func TestHalfClose(t *testing.T) {
 	for i := range 3 {
 		ini.postRecv(uint64(i), dst.Slice(0, 8))
 	}
-	if err := ini.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.CloseWrite())
 	if err := ini.PostSend(&iwarp.SendWR{Op: iwarp.OpSend}); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("a Send after CloseWrite: %v", err)
 	}
@@ -71,12 +67,45 @@ func TestHalfClose(t *testing.T) {
 	if string(dst.Bytes()[8:]) != string(src.Bytes()[8:]) {
 		t.Error("the octets differ")
 	}
-	if err := res.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := ini.wantEnd(); err != nil {
-		t.Error(err)
-	}
+	should(t, res.Close())
+	should(t, ini.wantEnd())
+}
+
+// TestHalfCloseQuiet closes one direction of a connection over which nothing else passes: the peer learns
+// of it at once.
+func TestHalfCloseQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ini, res := setup{pipe: true, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{HalfClose: true}}}.connect(t)
+		synctest.Wait()
+		began := time.Now()
+		must(t, ini.CloseWrite())
+		res.wantEvent(iwarp.EventHalfClosed)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("took %v", took)
+		}
+		finish(t, ini, res)
+	})
+}
+
+// TestWhileClosing uses a QP while its Close waits for the peer: it is told that the QP was closed, and
+// after a second Close too.
+func TestWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ini, res := setup{pipe: true, Dialer: iwarp.Dialer{QP: iwarp.QPConfig{Linger: time.Minute}},
+			accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{HalfClose: true}}}.connect(t)
+		var closing sync.WaitGroup
+		for range 2 {
+			closing.Go(func() { should(t, ini.Close()) })
+			synctest.Wait()
+			for _, err := range []error{ini.PostSend(&iwarp.SendWR{}), ini.PostRecv(&iwarp.RecvWR{}), ini.CloseWrite()} {
+				if !errors.Is(err, net.ErrClosed) || !contains(err, "the QP was closed") {
+					t.Errorf("while Close waits: %v", err)
+				}
+			}
+		}
+		should(t, res.Close())
+		closing.Wait()
+	})
 }
 
 // TestPeerCloses has a peer send its FIN after whole messages, and in the middle
@@ -93,18 +122,20 @@ func TestPeerCloses(t *testing.T) {
 		} else {
 			p.send(octets[:len(octets)-1])
 		}
-		_ = p.conn.(*net.TCPConn).CloseWrite()
+		_ = p.link.CloseWrite()
 		err := res.wantEnd()
-		var lost *iwarp.ConnectionError
+		var told *iwarp.TerminateError
 		switch {
 		case orderly && err != nil:
 			t.Error(err)
-		case !orderly && (!errors.As(err, &lost) || !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, net.ErrClosed)):
+		case !orderly && (!errors.As(err, &told) || told.Code != rdmap.CodeMPAClosed || !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, net.ErrClosed)):
 			t.Errorf("cut off: %v", err)
+		case !orderly:
+			p.wantTerminate(rdmap.CodeMPAClosed)
 		}
 		status := map[bool]iwarp.Status{true: iwarp.StatusSuccess, false: iwarp.StatusFlushed}[orderly]
 		res.wantReceived(1, status)
-		if kind := map[bool]iwarp.EventKind{true: iwarp.EventCloseComplete, false: iwarp.EventConnectionLost}[orderly]; res.wantEvent(kind).QP != res.QP {
+		if kind := map[bool]iwarp.EventKind{true: iwarp.EventCloseComplete, false: iwarp.EventTerminateSent}[orderly]; res.wantEvent(kind).QP != res.QP {
 			t.Error("event of another QP")
 		}
 	}
@@ -113,21 +144,12 @@ func TestPeerCloses(t *testing.T) {
 // respondToPeer is a Responder of revision 2 whose Initiator the test plays.
 func respondToPeer(t testing.TB, cfg iwarp.QPConfig) (*end, *peer) {
 	t.Helper()
-	res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
-	res.pd = newPD(t, res.rnic)
+	res := newEnd(t, iwarp.RNICConfig{})
 	ln := listen(t, iwarp.ListenConfig{PD: res.pd})
 	p := dialPeer(t, ln.Addr())
-	started := dialInBackground(t, func() error {
-		req, err := ln.Accept(within(t))
-		if err == nil {
-			res.QP, err = req.Accept(within(t), iwarp.AcceptConfig{QP: cfg})
-		}
-		return err
-	})
+	started := res.takes(ln, iwarp.AcceptConfig{QP: cfg})
 	p.start(2)
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-started)
 	return res, p
 }
 
@@ -138,9 +160,7 @@ func TestBadClose(t *testing.T) {
 	ini.post(&iwarp.SendWR{ID: 1, Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, 8)}, Remote: iwarp.Remote{STag: 5}})
 	p.want(rdmap.OpWrite) // RTR
 	p.want(rdmap.OpReadRequest)
-	if err := ini.Modify(iwarp.StateClosing); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Modify(iwarp.StateClosing))
 	if err := ini.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) {
 		t.Errorf("ended with %v", err)
 	}
@@ -152,17 +172,9 @@ func TestBadClose(t *testing.T) {
 // TestCloseTimeout has a peer that does not play its part in a close.
 func TestCloseTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newPipe(t)
-		p := newPeer(t, a)
-		go p.start(2)
-		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, req := respondOverPipe(t.Context(), t, iwarp.ListenConfig{}, func(p *peer) { p.start(2) })
 		qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{QP: iwarp.QPConfig{CloseTimeout: 3 * time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		synctest.Wait()
 		began := time.Now()
 		err = qp.Close()
@@ -176,41 +188,33 @@ func TestCloseTimeout(t *testing.T) {
 	})
 }
 
-// TestCloseStuck has a peer stop reading while work is queued: Close gives up when
-// nothing has moved for long, and the work is flushed. While something moves it
-// waits.
+// TestCloseStuck has a peer stop reading while work is queued, and keep on sending
+// messages that are none: Close gives up when nothing of the work has moved for
+// CloseTimeout, and the work is flushed.
 func TestCloseStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newPipe(t)
-		p := newPeer(t, a)
-		go p.start(2)
-		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := respondOverPipe(t.Context(), t, iwarp.ListenConfig{}, func(p *peer) { p.start(2) })
 		res := &end{t: t}
-		res.QP, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: iwarp.QPConfig{CloseTimeout: time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var err error
+		res.QP, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: iwarp.QPConfig{CloseTimeout: 3 * time.Second}})
+		must(t, err)
 		synctest.Wait()
-		const writes, busy = 4, 30 * time.Second
+		const writes = 4
 		for i := range writes {
 			res.post(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpWrite, Remote: iwarp.Remote{STag: 5}})
 		}
 		began := time.Now()
 		var sending sync.WaitGroup
-		sending.Go(func() {
-			for time.Since(began) < busy {
-				time.Sleep(1500 * time.Millisecond)
-				p.send(p.write(1, 0, nil))
+		defer sending.Wait()
+		sending.Go(func() { // it has nothing to say, once a second, for as long as it can
+			for err := error(nil); err == nil; _, err = p.conn.Write(p.write(1, 0, nil)) {
+				time.Sleep(time.Second)
 			}
 		})
 		err = res.Close()
-		if took := time.Since(began); !errors.Is(err, iwarp.ErrConnectionLost) || took < busy || took > busy+10*time.Second {
+		if took := time.Since(began); !errors.Is(err, iwarp.ErrConnectionLost) || took != 3*time.Second {
 			t.Errorf("Close after %v: %v", took, err)
 		}
-		sending.Wait()
 		for i := range writes {
 			if wc := next(t, res.SendCQ()); wc.ID != uint64(i) {
 				t.Errorf("completed %+v", wc)
@@ -225,9 +229,7 @@ func TestAbort(t *testing.T) {
 	ini, res := connect(t)
 	res.postRecv(1)
 	ini.postRecv(2)
-	if err := ini.Abort(); err != nil {
-		t.Error(err)
-	}
+	should(t, ini.Abort())
 	var wc [1]iwarp.WC
 	if ini.RecvCQ().Poll(wc[:]) != 1 || wc[0].Status != iwarp.StatusFlushed || wc[0].ID != 2 {
 		t.Errorf("completed %+v", wc[0])
@@ -250,18 +252,10 @@ func TestCloseUnconnected(t *testing.T) {
 	pd := newPD(t, rnic)
 	for _, end := range []func(*iwarp.QP) error{(*iwarp.QP).Close, (*iwarp.QP).Abort} {
 		qp, err := pd.CreateQP(iwarp.QPConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := qp.PostRecv(&iwarp.RecvWR{ID: 1}); err != nil {
-			t.Error(err)
-		}
-		if err := qp.PostSend(&iwarp.SendWR{ID: 2}); err != nil {
-			t.Error(err)
-		}
-		if err := end(qp); err != nil {
-			t.Error(err)
-		}
+		must(t, err)
+		should(t, qp.PostRecv(&iwarp.RecvWR{ID: 1}))
+		should(t, qp.PostSend(&iwarp.SendWR{ID: 2}))
+		should(t, end(qp))
 		wait(t, qp.Done(), "Done")
 		var wc [4]iwarp.WC
 		if n := qp.RecvCQ().Poll(wc[:]); n != 2 || wc[0].Status != iwarp.StatusFlushed || wc[1].Status != iwarp.StatusFlushed {
@@ -276,12 +270,10 @@ func TestCloseUnconnected(t *testing.T) {
 		if qp.LocalAddr() != nil || qp.RemoteAddr() != nil {
 			t.Error("an address without a connection")
 		}
-		if err := qp.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, qp.Close())
 	}
 	if s := rnic.Stats(); s.QPs != 0 || s.CQs != 0 || s.WorkRequests != 0 {
-		t.Errorf("left behind: %+v", s)
+		t.Errorf("left over: %+v", s)
 	}
 }
 
@@ -290,7 +282,7 @@ func TestCloseBothAtOnce(t *testing.T) {
 	for range 20 {
 		ini, res := connect(t)
 		finish(t, ini, res)
-		if ini.Err() != nil || res.Err() != nil {
+		if ini.State() != iwarp.StateClosed || res.State() != iwarp.StateClosed {
 			t.Fatalf("%v, %v", ini.Err(), res.Err())
 		}
 	}

@@ -26,26 +26,27 @@ func TestOptions(t *testing.T) {
 	}
 	usual := want{revision: 2, peerToPeer: true, rtr: mpa.RTRWrite, crc: true}
 	for _, c := range []struct {
-		name     string
-		ini, res mpa.Offer
-		want     want
+		name string
+		ini  mpa.Offer
+		res  mpa.Answer
+		want want
 	}{
-		{"nothing asked for", mpa.Offer{}, mpa.Offer{}, usual},
-		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, mpa.Offer{}, want{revision: 1, crc: true}},
-		{"client-server", mpa.Offer{ClientServer: true}, mpa.Offer{}, want{revision: 2, crc: true}},
-		{"nothing enhanced", mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}, mpa.Offer{}, want{revision: 1, crc: true}},
-		{"RTR Write", mpa.Offer{RTR: mpa.RTRWrite}, mpa.Offer{}, usual},
-		{"RTR Read", mpa.Offer{RTR: mpa.RTRRead}, mpa.Offer{}, want{2, true, mpa.RTRRead, false, false, true}},
-		{"RTR Send", mpa.Offer{RTR: mpa.RTRSend}, mpa.Offer{}, want{2, true, mpa.RTRSend, false, false, true}},
-		{"RTR as the Responder will", mpa.Offer{}, mpa.Offer{RTR: mpa.RTRRead}, want{2, true, mpa.RTRRead, false, false, true}},
-		{"markers to the Initiator", mpa.Offer{Markers: true}, mpa.Offer{}, want{2, true, mpa.RTRWrite, true, false, true}},
-		{"markers to the Responder", mpa.Offer{}, mpa.Offer{Markers: true}, want{2, true, mpa.RTRWrite, false, true, true}},
-		{"markers both ways", mpa.Offer{Markers: true}, mpa.Offer{Markers: true}, want{2, true, mpa.RTRWrite, true, true, true}},
-		{"markers in revision 1", mpa.Offer{Markers: true, Dialect: mpa.DialectRFC5044}, mpa.Offer{Markers: true}, want{revision: 1, toIni: true, toRes: true, crc: true}},
-		{"no CRC", mpa.Offer{NoCRC: true}, mpa.Offer{NoCRC: true}, want{2, true, mpa.RTRWrite, false, false, false}},
-		{"CRC by the Responder", mpa.Offer{NoCRC: true}, mpa.Offer{}, usual},
-		{"CRC by the Initiator", mpa.Offer{}, mpa.Offer{NoCRC: true}, usual},
-		{"markers without CRC", mpa.Offer{NoCRC: true, Markers: true}, mpa.Offer{NoCRC: true, Markers: true}, want{2, true, mpa.RTRWrite, true, true, false}},
+		{"nothing asked for", mpa.Offer{}, mpa.Answer{}, usual},
+		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, mpa.Answer{}, want{revision: 1, crc: true}},
+		{"client-server", mpa.Offer{ClientServer: true}, mpa.Answer{}, want{revision: 2, crc: true}},
+		{"nothing enhanced", mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}, mpa.Answer{}, want{revision: 1, crc: true}},
+		{"RTR Write", mpa.Offer{RTR: mpa.RTRWrite}, mpa.Answer{}, usual},
+		{"RTR Read", mpa.Offer{RTR: mpa.RTRRead}, mpa.Answer{}, want{2, true, mpa.RTRRead, false, false, true}},
+		{"RTR Send", mpa.Offer{RTR: mpa.RTRSend}, mpa.Answer{}, want{2, true, mpa.RTRSend, false, false, true}},
+		{"RTR as the Responder will", mpa.Offer{}, mpa.Answer{RTR: mpa.RTRRead}, want{2, true, mpa.RTRRead, false, false, true}},
+		{"markers to the Initiator", mpa.Offer{Markers: true}, mpa.Answer{}, want{2, true, mpa.RTRWrite, true, false, true}},
+		{"markers to the Responder", mpa.Offer{}, mpa.Answer{Markers: true}, want{2, true, mpa.RTRWrite, false, true, true}},
+		{"markers both ways", mpa.Offer{Markers: true}, mpa.Answer{Markers: true}, want{2, true, mpa.RTRWrite, true, true, true}},
+		{"markers in revision 1", mpa.Offer{Markers: true, Dialect: mpa.DialectRFC5044}, mpa.Answer{Markers: true}, want{revision: 1, toIni: true, toRes: true, crc: true}},
+		{"no CRC", mpa.Offer{NoCRC: true}, mpa.Answer{NoCRC: true}, want{2, true, mpa.RTRWrite, false, false, false}},
+		{"CRC by the Responder", mpa.Offer{NoCRC: true}, mpa.Answer{}, usual},
+		{"CRC by the Initiator", mpa.Offer{}, mpa.Answer{NoCRC: true}, usual},
+		{"markers without CRC", mpa.Offer{NoCRC: true, Markers: true}, mpa.Answer{NoCRC: true, Markers: true}, want{2, true, mpa.RTRWrite, true, true, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ini, res := setup{Dialer: iwarp.Dialer{MPA: c.ini}, accept: iwarp.AcceptConfig{MPA: c.res}}.connect(t)
@@ -76,20 +77,21 @@ func TestDepths(t *testing.T) {
 	type depths struct{ ird, ord int }
 	for _, c := range []struct {
 		name             string
-		ini, res         mpa.Offer
+		ini              mpa.Offer
+		res              mpa.Answer
 		wantIni, wantRes depths
 	}{
-		{"default", mpa.Offer{}, mpa.Offer{}, depths{32, 32}, depths{32, 32}},
-		{"equal", mpa.Offer{IRD: 4, ORD: 4}, mpa.Offer{IRD: 4, ORD: 4}, depths{4, 4}, depths{4, 4}},
-		{"the Initiator wants more and gets it", mpa.Offer{IRD: 8, ORD: 100}, mpa.Offer{IRD: 4, ORD: 4}, depths{8, 100}, depths{100, 4}},
-		{"the Initiator wants more than there is", mpa.Offer{IRD: 8, ORD: 200}, mpa.Offer{IRD: 4, ORD: 4}, depths{8, 128}, depths{128, 4}},
-		{"the Responder lowers its ORD", mpa.Offer{IRD: 2, ORD: 2}, mpa.Offer{IRD: 16, ORD: 16}, depths{2, 2}, depths{16, 2}},
-		{"the Responder's IRD does not grow", mpa.Offer{IRD: 1, ORD: 50}, mpa.Offer{IRD: 9, ORD: 1, MaxIRD: 9}, depths{1, 9}, depths{9, 1}},
-		{"the largest", mpa.Offer{IRD: none - 1, ORD: none - 1}, mpa.Offer{IRD: none - 1, ORD: none - 1}, depths{none - 1, none - 1}, depths{none - 1, none - 1}},
-		{"no negotiation", mpa.Offer{IRD: none, ORD: none}, mpa.Offer{}, depths{32, 32}, depths{32, 32}},
-		{"no negotiation by the Responder", mpa.Offer{IRD: 5, ORD: 5}, mpa.Offer{IRD: none, ORD: none}, depths{5, 5}, depths{32, 5}},
-		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044, IRD: 3, ORD: 6}, mpa.Offer{IRD: 7, ORD: 2}, depths{3, 6}, depths{7, 2}},
-		{"one way only", mpa.Offer{IRD: 6}, mpa.Offer{ORD: 6}, depths{6, 0}, depths{1, 6}}, // 1 for an RTR Read
+		{"default", mpa.Offer{}, mpa.Answer{}, depths{32, 32}, depths{32, 32}},
+		{"equal", mpa.Offer{IRD: 4, ORD: 4}, mpa.Answer{IRD: 4, ORD: 4}, depths{4, 4}, depths{4, 4}},
+		{"the Initiator wants more and gets it", mpa.Offer{IRD: 8, ORD: 100}, mpa.Answer{IRD: 4, ORD: 4}, depths{8, 100}, depths{100, 4}},
+		{"the Initiator wants more than there is", mpa.Offer{IRD: 8, ORD: 200}, mpa.Answer{IRD: 4, ORD: 4}, depths{8, 128}, depths{128, 4}},
+		{"the Responder lowers its ORD", mpa.Offer{IRD: 2, ORD: 2}, mpa.Answer{IRD: 16, ORD: 16}, depths{2, 2}, depths{16, 2}},
+		{"the Responder's IRD does not grow", mpa.Offer{IRD: 1, ORD: 50}, mpa.Answer{IRD: 9, ORD: 1, MaxIRD: 9}, depths{1, 9}, depths{9, 1}},
+		{"the largest", mpa.Offer{IRD: mpa.MaxDepth, ORD: mpa.MaxDepth}, mpa.Answer{IRD: mpa.MaxDepth, ORD: mpa.MaxDepth}, depths{int(mpa.MaxDepth), int(mpa.MaxDepth)}, depths{int(mpa.MaxDepth), int(mpa.MaxDepth)}},
+		{"no negotiation", mpa.Offer{IRD: none, ORD: none}, mpa.Answer{}, depths{32, 32}, depths{32, 32}},
+		{"no negotiation by the Responder", mpa.Offer{IRD: 5, ORD: 5}, mpa.Answer{IRD: none, ORD: none}, depths{5, 5}, depths{32, 5}},
+		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044, IRD: 3, ORD: 6}, mpa.Answer{IRD: 7, ORD: 2}, depths{3, 6}, depths{7, 2}},
+		{"one way only", mpa.Offer{IRD: 6}, mpa.Answer{ORD: 6}, depths{6, 0}, depths{1, 6}}, // 1 for an RTR Read
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ini, res := setup{Dialer: iwarp.Dialer{MPA: c.ini}, accept: iwarp.AcceptConfig{MPA: c.res}}.connect(t)
@@ -137,7 +139,7 @@ func TestPrivateData(t *testing.T) {
 		there, back := pattern(c.n, 3), pattern(c.n, 5)
 		ini, res := setup{
 			Dialer: iwarp.Dialer{MPA: mpa.Offer{Dialect: dialectOf(t, c.revision), PrivateData: there}},
-			accept: iwarp.AcceptConfig{MPA: mpa.Offer{PrivateData: back}},
+			accept: iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: back}},
 		}.connect(t)
 		if got := res.Negotiated().PrivateData; !bytes.Equal(got, there) {
 			t.Errorf("revision %d, %d octets: the Responder got %d", c.revision, c.n, len(got))
@@ -159,13 +161,8 @@ func TestTooMuchPrivateData(t *testing.T) {
 	if _, err := d.Dial(within(t), "tcp", ln.Addr().String()); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("509 octets in revision 2: %v", err)
 	}
-	p := dialPeer(t, ln.Addr())
-	p.send(frame(request(1)))
-	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Offer{PrivateData: make([]byte, 513)}}); !errors.Is(err, mpa.ErrOffer) {
+	p, req := ask(t, ln, frame(request(1)))
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: make([]byte, 513)}}); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("513 octets in revision 1: %v", err)
 	}
 	if _, err := req.Reject(make([]byte, 512)); err != nil {
@@ -173,6 +170,32 @@ func TestTooMuchPrivateData(t *testing.T) {
 	}
 	if f := p.wantFrame(mpa.KeyReply); !f.R() || len(f.ULPData()) != 512 {
 		t.Errorf("got %v", f)
+	}
+}
+
+// TestAllRTR has a peer offer an RTR indication by a Write: our Reply names that alone, or every kind where the
+// AcceptConfig or its preset wants it so.
+//
+// Proves E08.
+func TestAllRTR(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  iwarp.AcceptConfig
+		want []byte // bits A and B, C and D
+	}{
+		"default":    {iwarp.AcceptConfig{}, []byte{0x80, 0x80}},
+		"config":     {iwarp.AcceptConfig{MPA: mpa.Answer{AllRTR: true}}, []byte{0xc0, 0xc0}},
+		"preset":     {iwarp.AcceptConfig{Preset: &iwarp.Preset{Accept: mpa.Answer{AllRTR: true}}}, []byte{0xc0, 0xc0}},
+		"preset, no": {iwarp.AcceptConfig{Preset: &iwarp.Preset{}}, []byte{0x80, 0x80}},
+	} {
+		first := mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 2, S: true, PrivateData: []byte{0x80, 8, 0x80, 8}}
+		p, req := ask(t, listen(t, iwarp.ListenConfig{}), frame(first))
+		qp, err := req.Accept(within(t), c.cfg)
+		must(t, err)
+		data := p.wantFrame(mpa.KeyReply).Fields().PrivateData
+		if got := []byte{data[0] & 0xc0, data[2] & 0xc0}; !bytes.Equal(got, c.want) {
+			t.Errorf("%s: % x, want % x", name, got, c.want)
+		}
+		_ = qp.Abort()
 	}
 }
 
@@ -186,7 +209,7 @@ func TestRequest(t *testing.T) {
 		f        mpa.StartupFields
 		revision uint8
 		dialect  mpa.Dialect
-		ird, ord uint16
+		ird, ord mpa.Depth
 		p2p      bool
 		ulp      string
 	}{
@@ -211,9 +234,7 @@ func TestRequest(t *testing.T) {
 		if r.RemoteAddr().String() != p.conn.LocalAddr().String() || r.LocalAddr().String() != ln.Addr().String() {
 			t.Errorf("%s: addresses %v and %v", c.name, r.RemoteAddr(), r.LocalAddr())
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, r.Close())
 		p.wantClosed()
 		if _, err := r.Accept(within(t), iwarp.AcceptConfig{}); !errors.Is(err, iwarp.ErrBadState) {
 			t.Errorf("%s: Accept after Close: %v", c.name, err)
@@ -247,31 +268,32 @@ func TestUnusable(t *testing.T) {
 		offer mpa.Offer
 		reply mpa.Enhanced
 		code  rdmap.Code
+
+		advice string
 	}{
-		{"no common RTR", mpa.Offer{RTR: mpa.RTRWrite}, mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1}, rdmap.CodeMPANoMatchingRTR},
-		{"no RTR at all", mpa.Offer{}, mpa.Enhanced{A: true, IRD: 1, ORD: 1}, rdmap.CodeMPANoMatchingRTR},
-		{"A cleared", mpa.Offer{}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, rdmap.CodeMPANoMatchingRTR},
-		{"too large an ORD", mpa.Offer{IRD: 4, ORD: 4}, mpa.Enhanced{A: true, C: true, IRD: 4, ORD: 200}, rdmap.CodeMPAInsufficientIRD},
+		{"no common RTR", mpa.Offer{RTR: mpa.RTRWrite}, mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 2}, rdmap.CodeMPANoMatchingRTR, "we offered RTR write"},
+		{"no RTR at all", mpa.Offer{}, mpa.Enhanced{A: true, IRD: 1, ORD: 2}, rdmap.CodeMPANoMatchingRTR, "ClientServer"},
+		{"A cleared", mpa.Offer{}, mpa.Enhanced{IRD: 1, ORD: 1}, rdmap.CodeMPANoMatchingRTR, "ClientServer"},
+		{"too large an ORD", mpa.Offer{IRD: 4, ORD: 4}, mpa.Enhanced{A: true, C: true, IRD: 4, ORD: 200}, rdmap.CodeMPAInsufficientIRD, "raise IRD or MaxIRD"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))
 			qp, err := pd.CreateQP(iwarp.QPConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ln := listenTCP(t)
 			d := iwarp.Dialer{MPA: c.offer}
-			dialed := dialInBackground(t, func() error { return d.Connect(within(t), qp, "tcp", ln.Addr().String()) })
-			p := acceptPeer(t, ln)
-			p.wantFrame(mpa.KeyRequest)
-			p.send(frame(mpa.StartupFields{Key: mpa.KeyReply, C: true, S: true, Rev: 2, PrivateData: enhanced(c.reply)}))
+			dialed := dialInBackground(t, func() error { return d.DialQP(within(t), qp, "tcp", ln.Addr().String()) })
+			p := acceptRequest(t, ln)
+			p.send(frame(mpa.StartupFields{Key: mpa.KeyReply, C: true, S: true, Rev: 2, PrivateData: append(enhanced(c.reply), "why"...)}))
 			p.wantTerminate(c.code)
 			p.wantClosed()
 			p.conn.Close()
+			err = <-dialed
 			var term *iwarp.TerminateError
-			if err := <-dialed; !errors.As(err, &term) || term.Code != c.code || term.Remote {
-				t.Errorf("Connect: %v", err)
+			if !errors.As(err, &term) || term.Code != c.code || term.Remote {
+				t.Errorf("DialQP: %v", err)
 			}
+			wantReply(t, err, c.reply, "why", c.advice)
 			if s := pd.RNIC().Stats().Startup; s.Failed[c.code.String()] != 1 || s.Established != 0 {
 				t.Errorf("counted %+v", s)
 			}
@@ -282,21 +304,28 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
+// wantReply looks for what a Reply said in the error that it led to.
+func wantReply(t *testing.T, err error, reply mpa.Enhanced, ulp, advice string) {
+	t.Helper()
+	var n *iwarp.NegotiationError
+	if !errors.As(err, &n) {
+		t.Errorf("got %v, want a NegotiationError", err)
+		return
+	}
+	got := n.Negotiated
+	if got.PeerIRD != reply.IRD || got.PeerORD != reply.ORD || got.AnsweredRTR != reply.RTR() || string(got.PrivateData) != ulp || !contains(err, advice) {
+		t.Errorf("the error has %+v: %v\nof the Reply %+v with %q; want %q in it", got, err, reply, ulp, advice)
+	}
+}
+
 // TestFailedEstablishment has the Initiator's QP go away during the startup.
 //
 // Proves E11.
 func TestFailedEstablishment(t *testing.T) {
 	qp, err := newPD(t, newRNIC(t, iwarp.RNICConfig{})).CreateQP(iwarp.QPConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln := listenTCP(t)
-	dialed := dialInBackground(t, func() error { return new(iwarp.Dialer).Connect(within(t), qp, "tcp", ln.Addr().String()) })
-	p := acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
-	if err := qp.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	p, _, dialed := dialPeerInBackground(t, qp)
+	should(t, qp.Close())
 	p.send(frame(reply(2)))
 	p.wantTerminate(rdmap.CodeMPALocalCatastrophic)
 	p.conn.Close()
@@ -305,7 +334,7 @@ func TestFailedEstablishment(t *testing.T) {
 	}
 }
 
-// TestFailedAccept has the Responder's QP go away while a frame is awaited behind the
+// TestFailedAccept has the Responder's QP go away while a frame is awaited after the
 // answer. After an Rtr frame it may tell the peer why; after a Start Key it has to wait
 // for an FPDU that does not come, and closes in order.
 //
@@ -314,17 +343,10 @@ func TestFailedAccept(t *testing.T) {
 	for _, c := range owings() {
 		qp := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{})
 		ln := listen(t, c.cfg)
-		p := dialPeer(t, ln.Addr())
-		p.send(c.first)
-		req, err := ln.Accept(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := ask(t, ln, c.first)
 		accepted := dialInBackground(t, func() error { return req.AcceptQP(within(t), qp, iwarp.AcceptConfig{}) })
 		c.answer(p)
-		if err := qp.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, qp.Close())
 		p.send(c.owed)
 		if c.name == "Rtr frame" {
 			p.wantTerminate(rdmap.CodeMPALocalCatastrophic)
@@ -344,24 +366,17 @@ func TestFailedAccept(t *testing.T) {
 // TestConnectTwice refuses to connect a QP that is connected or being connected.
 func TestConnectTwice(t *testing.T) {
 	ini, _ := connect(t)
-	if err := new(iwarp.Dialer).Connect(within(t), ini.QP, "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrBadState) {
+	if err := new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("a connected QP: %v", err)
 	}
 	qp, err := ini.pd.CreateQP(iwarp.QPConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln := listenTCP(t)
-	dialed := dialInBackground(t, func() error { return new(iwarp.Dialer).Connect(within(t), qp, "tcp", ln.Addr().String()) })
-	p := acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
-	if err := new(iwarp.Dialer).Connect(within(t), qp, "tcp", ln.Addr().String()); !errors.Is(err, iwarp.ErrBadState) {
+	must(t, err)
+	p, addr, dialed := dialPeerInBackground(t, qp)
+	if err := new(iwarp.Dialer).DialQP(within(t), qp, "tcp", addr); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("a QP that is being connected: %v", err)
 	}
 	p.send(frame(reply(2)))
-	if err := <-dialed; err != nil {
-		t.Error(err)
-	}
+	should(t, <-dialed)
 	p.want(rdmap.OpWrite)
 }
 
@@ -372,13 +387,47 @@ func dialInBackground(t testing.TB, dial func() error) <-chan error {
 	return done
 }
 
+// acceptInBackground accepts while the test plays the Initiator.
+func acceptInBackground(t testing.TB, req *iwarp.Request) <-chan error {
+	return dialInBackground(t, func() error {
+		_, err := req.Accept(within(t), iwarp.AcceptConfig{})
+		return err
+	})
+}
+
+// ask is a peer that connects and sends its first frame, and the Request that comes of it.
+func ask(t testing.TB, ln *iwarp.Listener, first []byte) (*peer, *iwarp.Request) {
+	t.Helper()
+	p := dialPeer(t, ln.Addr())
+	p.send(first)
+	req, err := ln.Accept(within(t))
+	must(t, err)
+	return p, req
+}
+
+// dialPeerInBackground has a Dialer connect a QP to a peer, whose turn it is after the Request.
+func dialPeerInBackground(t testing.TB, qp *iwarp.QP) (*peer, string, <-chan error) {
+	t.Helper()
+	ln := listenTCP(t)
+	addr := ln.Addr().String()
+	dialed := dialInBackground(t, func() error { return new(iwarp.Dialer).DialQP(within(t), qp, "tcp", addr) })
+	p := acceptRequest(t, ln)
+	return p, addr, dialed
+}
+
 // acceptPeer plays a Responder for one connection.
 func acceptPeer(t testing.TB, ln net.Listener) *peer {
 	t.Helper()
 	c, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return newPeer(t, c)
+}
+
+// acceptRequest plays a Responder for one connection, of which the Request has arrived.
+func acceptRequest(t testing.TB, ln net.Listener) *peer {
+	t.Helper()
+	p := acceptPeer(t, ln)
+	p.wantFrame(mpa.KeyRequest)
+	return p
 }

@@ -1,36 +1,49 @@
 package iwarp
 
 import (
-	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
 // A CQ is a Completion Queue. It collects the completions of any number of QPs, in
 // order for each of their queues. Its methods may be called by any goroutine.
 //
-// It is the consumer's duty that completions find room. A request keeps its place
-// in its queue until its completion is polled, so that a CQ as deep as Committed
-// says cannot overflow. One that does loses its QPs, which go to Error, and no
-// others (RFC 5042, section 6.4.6).
+// The consumer must see to it that completions find room. A request keeps its entry
+// in its queue until its completion is polled, so that a CQ as deep as Committed says
+// cannot overflow. If a CQ does overflow, its QPs go to StateError, and no others
+// (RFC 5042, section 6.4.6).
 type CQ struct {
 	rnic *RNIC
 
 	mu       sync.Mutex
-	ring     []WC
-	head, n  int
+	ring     ring.Ring[WC]
 	arm      armState
 	waiters  int
 	overflow bool
 	closed   bool
-	qps      map[*QP]int // how often a QP uses the CQ: as its one or both queues'
-	only     *QP         // the one in qps, if there is just one
-	empty    bool        // the last Poll found nothing
+	qps      map[*QP]cqUse
+	ended    int       // QPs whose connection has ended
+	had      bool      // there was a QP
+	only     *QP       // the one in qps, if there is just one
+	empty    bool      // the last Poll found nothing
+	leader   *tcp.Conn // that one of Wait receives on; nil: none does
+	slack    bool      // the RNIC's trimmer has the CQ
 
 	gate   chan struct{} // a token wakes one of Wait
-	events chan struct{}
+	events chan struct{} // nil until it is wanted
+}
+
+// A cqUse is what a QP has to do with a CQ.
+type cqUse struct {
+	queues uint8 // whose completions go there: one or two
+	ended  bool  // its connection has ended
 }
 
 type armState uint8
@@ -47,11 +60,10 @@ const MaxCQDepth = 1 << 22
 // CreateCQ returns a CQ with room for depth completions, 1 to MaxCQDepth.
 func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > MaxCQDepth {
-		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: depth %d", ErrInvalid, depth)}
+		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: depth %d is to be 1 to %d", ErrInvalid, depth, MaxCQDepth)}
 	}
 	cq := &CQ{
-		rnic: r, ring: make([]WC, depth), qps: make(map[*QP]int),
-		gate: make(chan struct{}, 1), events: make(chan struct{}, 1),
+		rnic: r, ring: ring.New[WC](depth), qps: make(map[*QP]cqUse), gate: make(chan struct{}, 1),
 	}
 	if err := r.ledger.take(cq.shares()...); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
@@ -59,15 +71,21 @@ func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 	return cq, nil
 }
 
-func (cq *CQ) shares() []share { return []share{{resCQ, 1}, {resCQEntry, len(cq.ring)}} }
+func (cq *CQ) shares() []share { return []share{{resCQ, 1}, {resCQEntry, cq.ring.Limit()}} }
 
 // Depth returns how many completions the CQ has room for.
-func (cq *CQ) Depth() int { return len(cq.ring) }
+func (cq *CQ) Depth() int {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.ring.Limit()
+}
 
 // Committed returns how many completions the queues tied to the CQ can have
 // outstanding: the sum of their depths, a Shared Receive Queue counted once. A
-// CQ of that depth cannot overflow. [Z24]
-func (cq *CQ) Committed() (n int) {
+// CQ of that depth cannot overflow, as long as completions of QPs that have ended with
+// receives of a Shared Receive Queue are polled: the places of those receives come back
+// before.
+func (cq *CQ) Committed() (n int) { // [Z24]
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	srqs := make(map[*SRQ]struct{})
@@ -84,123 +102,50 @@ func (cq *CQ) Committed() (n int) {
 		}
 	}
 	for srq := range srqs {
-		n += len(srq.slots)
+		n += srq.Depth()
 	}
 	return n
 }
 
 // Poll moves completions to wc, the oldest first, and returns how many. It
 // does not wait and does not allocate. Called again and again on an empty CQ of a
-// single QP, it also receives for that QP: who polls busily has the shortest
-// latency.
+// single QP, it also receives for that QP: a program that polls without waiting
+// has the shortest latency.
 func (cq *CQ) Poll(wc []WC) int {
-	n, drive := cq.take(wc)
-	if drive != nil {
-		drive.tryReceive()
-		n, _ = cq.take(wc)
+	n, vain, only := cq.take(wc)
+	if !vain {
+		return n
 	}
+	if only != nil {
+		only.tryReceive()
+	} else {
+		runtime.Gosched() // whoever receives or sends for the QPs may need this processor
+	}
+	n, _, _ = cq.take(wc)
 	return n
 }
 
-// take is Poll without receiving; drive is the QP that the poller should
-// receive for.
-func (cq *CQ) take(wc []WC) (n int, drive *QP) {
+// take is Poll without receiving. It tells whether that was in vain again, and which is the
+// CQ's only QP.
+func (cq *CQ) take(wc []WC) (n int, vain bool, only *QP) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	n = min(len(wc), cq.n)
+	n = min(len(wc), cq.ring.Len())
 	for i := range n {
-		e := &cq.ring[cq.head]
-		wc[i], *e = *e, WC{}
-		wc[i].QP.polled(wc[i].Op)
-		if cq.head++; cq.head == len(cq.ring) {
-			cq.head = 0
-		}
+		wc[i] = cq.ring.Pop()
 	}
-	cq.n -= n
+	polled(wc[:n])
 	// The first Poll in vain may just be the end of draining the CQ.
-	if n == 0 && cq.empty {
-		drive = cq.only
-	}
+	vain = n == 0 && cq.empty
 	cq.empty = n == 0
-	return n, drive
-}
-
-// Wait returns when there is a completion to poll. Its error is the context's;
-// ErrClosed or ErrCQOverflow if no completion is left and none will come.
-func (cq *CQ) Wait(ctx context.Context) error {
-	cancel := ctx.Done()
-	for {
-		ready, err := cq.enter()
-		if ready || err != nil {
-			return err
-		}
-		if cancel == nil {
-			<-cq.gate
-			continue
-		}
-		select {
-		case <-cq.gate:
-		case <-cancel:
-			cq.leave()
-			return ctx.Err()
-		}
-	}
-}
-
-// enter registers a waiter unless there is nothing to wait for.
-func (cq *CQ) enter() (ready bool, err error) {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	switch {
-	case cq.n > 0:
-		cq.passOn()
-		return true, nil
-	case cq.closed:
-		cq.passOn()
-		return false, ErrClosed
-	case cq.overflow:
-		cq.passOn()
-		return false, ErrCQOverflow
-	}
-	cq.waiters++
-	return false, nil
-}
-
-// leave takes back a waiter that gives up.
-func (cq *CQ) leave() {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	if cq.waiters > 0 {
-		cq.waiters-- // a token that was meant for it wakes another
-		return
-	}
-	<-cq.gate
-}
-
-// passOn wakes the next waiter, if there is one: a token is a waiter that counts
-// no more.
-func (cq *CQ) passOn() {
-	if cq.waiters == 0 {
-		return
-	}
-	select {
-	case cq.gate <- struct{}{}:
-		cq.waiters--
-	default: // who takes the token that is there passes it on
-	}
-}
-
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	cq.slacken()
+	return n, vain, cq.only
 }
 
 // Arm asks for one notice on Events: for the next completion or, with
 // solicitedOnly, for the next that the peer solicited or that is an error.
-// Completions that are there already give none: poll, arm, and poll again. A
-// request for the next is not weakened by a later one for solicited ones.
+// Completions that are there already cause no notice: poll, arm, and poll again. A later
+// Arm for solicited completions does not weaken one for the next.
 func (cq *CQ) Arm(solicitedOnly bool) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -212,38 +157,50 @@ func (cq *CQ) Arm(solicitedOnly bool) {
 }
 
 // Events returns the channel of the notices that Arm asks for.
-func (cq *CQ) Events() <-chan struct{} { return cq.events }
-
-// push adds a completion.
-func (cq *CQ) push(wc *WC) {
+func (cq *CQ) Events() <-chan struct{} {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.closed || cq.overflow || cq.n == len(cq.ring) {
-		cq.dropped(wc)
-		return
+	return cq.noticed()
+}
+
+func (cq *CQ) noticed() chan struct{} {
+	if cq.events == nil {
+		cq.events = make(chan struct{}, 1)
 	}
-	i := cq.head + cq.n
-	if i >= len(cq.ring) {
-		i -= len(cq.ring)
+	return cq.events
+}
+
+// push adds completions of a QP. Of those who wait it wakes one, who wakes the next.
+func (cq *CQ) push(qp *QP, done []engine.Completion) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	qp.unpolled(done)
+	for i := range done {
+		wc := qp.wc(&done[i])
+		if cq.closed || cq.overflow || cq.ring.Full() {
+			cq.dropped(wc)
+			continue
+		}
+		*cq.ring.Add() = wc
+		cq.notify(&wc)
 	}
-	cq.ring[i] = *wc
-	cq.n++
+	if cq.only == qp && cq.waiters > 0 {
+		qp.lead.offer = true
+	}
 	cq.passOn()
-	cq.notify(wc)
 }
 
 func (cq *CQ) notify(wc *WC) {
 	if cq.arm == armedNext || cq.arm == armedSolicited && (wc.Solicited || wc.Status != StatusSuccess) {
 		cq.arm = armedNot
-		wake(cq.events)
+		wake(cq.noticed())
 	}
 }
 
-// dropped gives up the CQ and its QPs over a completion that finds no room. A
-// QP's lock may be held by who pushed, so that the QPs are failed by a goroutine of
-// its own.
-func (cq *CQ) dropped(wc *WC) {
-	wc.QP.polled(wc.Op)
+// dropped gives up the CQ and its QPs because a completion found no room. The caller may
+// hold the lock of a QP, so a goroutine of its own fails the QPs.
+func (cq *CQ) dropped(wc WC) {
+	polled([]WC{wc})
 	if cq.overflow || cq.closed {
 		return
 	}
@@ -258,55 +215,19 @@ func (cq *CQ) dropped(wc *WC) {
 	}()
 }
 
-// Close ends the CQ; who waits is woken. It is refused while a QP uses it.
-// Completions that are there can still be polled.
+// Close ends the CQ and wakes those who wait for it. It fails with ErrBadState while a QP
+// uses the CQ. Completions that are there can still be polled.
 func (cq *CQ) Close() error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if len(cq.qps) > 0 {
-		return &OpError{Op: "close CQ", Err: fmt.Errorf("%w: %d QPs use it", ErrBadState, len(cq.qps))}
+		return &OpError{Op: "close CQ", Err: inUse(len(cq.qps))}
 	}
 	if !cq.closed {
 		cq.closed = true
+		cq.rnic.trimmer.drop(cq)
 		cq.rnic.ledger.give(cq.shares()...)
 	}
 	cq.passOn()
 	return nil
-}
-
-// attach ties a queue of a QP to the CQ. Only the owner of both can: they are of
-// one RNIC.
-func (cq *CQ) attach(qp *QP) error {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	switch {
-	case cq.rnic != qp.rnic:
-		return fmt.Errorf("%w: CQ of another RNIC", ErrInvalid)
-	case cq.closed:
-		return fmt.Errorf("the CQ: %w", ErrClosed)
-	case cq.overflow:
-		return ErrCQOverflow
-	}
-	cq.qps[qp]++
-	cq.findOnly()
-	return nil
-}
-
-// findOnly settles which QP a poller receives for.
-func (cq *CQ) findOnly() {
-	cq.only = nil
-	if len(cq.qps) == 1 {
-		for qp := range cq.qps {
-			cq.only = qp
-		}
-	}
-}
-
-func (cq *CQ) detach(qp *QP) {
-	cq.mu.Lock()
-	if cq.qps[qp]--; cq.qps[qp] <= 0 {
-		delete(cq.qps, qp)
-	}
-	cq.findOnly()
-	cq.mu.Unlock()
 }

@@ -20,9 +20,7 @@ func receiver(t testing.TB, rnic *iwarp.RNIC, cq *iwarp.CQ, depth int) (ini, res
 func newCQ(t testing.TB, r *iwarp.RNIC, depth int) *iwarp.CQ {
 	t.Helper()
 	cq, err := r.CreateCQ(depth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cq
 }
 
@@ -77,9 +75,7 @@ func TestCQWaitEnds(t *testing.T) {
 	for i := range waiting {
 		waiting[i] = dialInBackground(t, func() error { return cq.Wait(within(t)) })
 	}
-	if err := cq.Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, cq.Close())
 	for _, w := range waiting {
 		if err := <-w; !errors.Is(err, iwarp.ErrClosed) {
 			t.Error(err)
@@ -232,21 +228,15 @@ func TestCQOwner(t *testing.T) {
 		}
 	}
 	if s := mine.Stats(); s.QPs != 0 || s.WorkRequests != 0 {
-		t.Errorf("left behind: %+v", s)
+		t.Errorf("left over: %+v", s)
 	}
 	qp, err := pd.CreateQP(iwarp.QPConfig{SendCQ: newCQ(t, mine, 4)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := qp.SendCQ().Close(); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("Close of a CQ in use: %v", err)
 	}
-	if err := qp.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := qp.SendCQ().Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, qp.Close())
+	should(t, qp.SendCQ().Close())
 }
 
 // TestCQDepth refuses depths that make no sense.
@@ -257,4 +247,75 @@ func TestCQDepth(t *testing.T) {
 			t.Errorf("depth %d: %v", depth, err)
 		}
 	}
+}
+
+// TestNext takes completions one by one, and waits for one where there is none. What
+// is there is given even if the context is over.
+func TestNext(t *testing.T) {
+	ini, res := connect(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if wc, err := res.RecvCQ().Next(gone); !errors.Is(err, context.Canceled) || wc.QP != nil {
+		t.Errorf("%+v, %v", wc, err)
+	}
+	res.postRecv(1)
+	res.postRecv(2)
+	for range 2 {
+		ini.post(&iwarp.SendWR{Unsignaled: true})
+	}
+	for id := range uint64(2) {
+		if wc, err := res.RecvCQ().Next(within(t)); err != nil || wc.ID != id+1 {
+			t.Fatalf("%+v, %v", wc, err)
+		}
+	}
+	res.postRecv(3)
+	ini.post(&iwarp.SendWR{})
+	must(t, res.RecvCQ().Wait(within(t)))
+	if wc, err := res.RecvCQ().Next(gone); err != nil || wc.ID != 3 {
+		t.Errorf("%+v, %v", wc, err)
+	}
+}
+
+// TestWaitForDeadQPs waits on a CQ as its QPs end one by one: as long as one of them can
+// still bring a completion, there is something to wait for, and not after that.
+func TestWaitForDeadQPs(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	cq := newCQ(t, rnic, 1024)
+	shared := setup{Dialer: iwarp.Dialer{PD: newPD(t, rnic), QP: iwarp.QPConfig{SendCQ: cq, RecvCQ: cq}}}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantWait := func(want error) {
+		t.Helper()
+		if err := cq.Wait(over); !errors.Is(err, want) {
+			t.Errorf("Wait: %v, want %v", err, want)
+		}
+	}
+	wantWait(context.Canceled) // QPs may come
+	a, _ := shared.connect(t)
+	b, peer := shared.connect(t)
+	_ = a.Abort()
+	wantWait(context.Canceled)
+	waiting := make(chan error, 3)
+	for range cap(waiting) {
+		go func() { waiting <- cq.Wait(within(t)) }()
+	}
+	_ = peer.Abort()
+	for range cap(waiting) {
+		if err := <-waiting; !errors.Is(err, iwarp.ErrNoQP) || !errors.Is(err, iwarp.ErrClosed) {
+			t.Errorf("waited for %v", err)
+		}
+	}
+	wantWait(iwarp.ErrNoQP)
+	must(t, b.Modify(iwarp.StateIdle))
+	wantWait(context.Canceled)
+	b.postRecv(1)
+	_ = b.Close()
+	if err := cq.Wait(over); err != nil {
+		t.Errorf("with a completion to poll: %v", err)
+	}
+	var wc [2]iwarp.WC
+	if n := cq.Poll(wc[:]); n != 1 || !errors.Is(wc[0].Err(), iwarp.ErrClosed) {
+		t.Errorf("%d completions: %v", n, wc[0].Err())
+	}
+	wantWait(iwarp.ErrNoQP)
 }

@@ -3,240 +3,170 @@ package iwarp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Dial connects to a Responder with the defaults of a [Dialer], in a Protection
-// Domain of its own: memory is registered with qp.PD().
+// Dial connects to a Responder with the defaults of a [Dialer], in a Protection Domain of its own:
+// register memory with qp.PD().
 func Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return new(Dialer).Dial(ctx, network, addr)
 }
 
-// A Dialer connects QPs as the Initiator of the MPA startup.
+// A Dialer connects QPs as the Initiator of the MPA startup: Dial and DialQP open a TCP connection,
+// Initiate and InitiateQP take one that is open already.
 type Dialer struct {
-	// PD is where Dial creates the QP. If nil, an RNIC and a PD are made for it;
-	// memory is then registered with qp.PD().
+	// PD is where Dial and Initiate create the QP. If nil, they make an RNIC and a PD for it; register
+	// memory with qp.PD() then.
 	PD *PD
-	// QP configures the QP that Dial creates.
+	// QP configures the QP that Dial and Initiate create.
 	QP QPConfig
-	// Preset, if there is one, has what the peer needs where the settings here are
-	// zero.
+	// Preset, if it is set, supplies what the peer needs wherever the settings here are zero.
 	Preset *Preset
-	// MPA is what is offered to the peer. Kind may narrow that of the QP, which it is
-	// if zero; Markers adds to what QP and RNIC ask for. If IRD and ORD are zero they
-	// become DefaultReadDepth.
+	// MPA is what we offer to the peer. Kind may narrow the QP's kind, which is the default; Markers
+	// adds to what QP and RNIC ask for. If IRD and ORD are both zero, each becomes DefaultReadDepth.
 	MPA mpa.Offer
-	// NoReads leaves an IRD and ORD of zero as they are: no RDMA Reads.
+	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA Reads.
 	NoReads bool
-	// NoFallback keeps from trying again with revision 1, on a new connection, when
-	// the peer refuses revision 2 by closing the first.
+	// NoFallback turns off the second attempt, with revision 1 and on a new connection, that Dial
+	// makes when the peer refuses revision 2. That connection is peer-to-peer too, unless
+	// MPA.ClientServer is set: an empty Write of ours opens the peer's direction. IRD and ORD stay as
+	// offered, but revision 1 does not tell them to the peer; the two consumers must agree on them.
 	NoFallback bool
-	// Timeout bounds a whole Dial, beside the context. If zero, there is no other
-	// bound than those of TCP and of MPA.Timeout.
+	// Timeout bounds a whole call, in addition to the context. If zero, only TCP's own timeouts and
+	// MPA.Timeout bound it.
 	Timeout time.Duration
-	// Prepare, if it is set, gets the QP that Dial has created before the
-	// connection comes up: the place to post receives.
+	// Prepare, if it is set, gets the QP that Dial or Initiate has created before the connection
+	// comes up: it is the place to post receives.
 	Prepare func(*QP) error
-	// Wrap, if it is set, gets every TCP connection that Dial and Connect open, before
-	// the startup, and returns what to use in its place: one that records or encrypts
-	// what passes, or spoils it for a test. Unless that is the connection itself it is
-	// used by the calls of a net.Conn. Where Wrap fails the connection is closed.
+	// Verify, if it is set, gets what the peer's accepting Reply says and what follows from it, before
+	// anything more is sent: private data, depths, dialect. If it returns an error the connection does
+	// not come up, and the error is a *VerifyError, which hands over the TCP connection (RFC 5044,
+	// section 7.1.2, rule 3).
+	Verify func(mpa.Negotiated) error
+	// Wrap, if it is set, gets each TCP connection that Dial and DialQP open, before the startup, and
+	// returns the connection to use in its place: one that records or encrypts what passes, or spoils
+	// it for a test. Unless Wrap returns the TCP connection itself, the QP uses the methods of
+	// net.Conn only; those that close may call the QP, but for Close, Abort and Shutdown, which
+	// wait for them. If Wrap fails, Dial closes the TCP connection.
 	Wrap func(net.Conn) (net.Conn, error)
-	// Net dials TCP. The zero value will do.
+	// Net dials TCP. The zero value is usable.
 	Net net.Dialer
 }
 
-// Dial connects to a Responder at addr. network is "tcp", "tcp4" or "tcp6". The
-// error is an *OpError; a rejection is a *RejectError in it, which hands over
-// the TCP connection.
+// Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6". The
+// error is an *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP
+// connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
-	return d.dial(addr, func(qp *QP) error { return d.Connect(ctx, qp, network, addr) })
+	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
 }
 
-// Initiate is the function Initiate with the Dialer's settings, and without a last
-// message.
-func (d *Dialer) Initiate(ctx context.Context, conn net.Conn) (*QP, error) {
-	return d.startMPA(ctx, conn, nil)
+// DialQP is Dial for a QP in StateIdle. If it fails, the QP stays in StateIdle.
+func (d *Dialer) DialQP(ctx context.Context, qp *QP, network, addr string) error {
+	return (&OpError{Op: "dial", To: network + " " + addr}).with(d.dial(ctx, qp, network, addr))
 }
 
-func (d *Dialer) dial(to string, connect func(*QP) error) (*QP, error) {
-	pd, err := d.PD, error(nil)
-	if pd == nil {
-		pd, err = NewRNIC(RNICConfig{}).allocPD(true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	qp, err := pd.CreateQP(d.Preset.qp(d.QP))
-	if err != nil {
-		return nil, err
-	}
-	if d.Prepare != nil {
-		if err := d.Prepare(qp); err != nil {
-			qp.destroy()
-			return nil, &OpError{Op: "dial", To: to, Err: err}
-		}
-	}
-	if err := connect(qp); err != nil {
-		qp.destroy()
-		return nil, err
-	}
-	return qp, nil
-}
-
-// Connect connects a QP in StateIdle, which stays Idle if that fails.
-func (d *Dialer) Connect(ctx context.Context, qp *QP, network, addr string) error {
+// dial opens a TCP connection and connects the QP over it. If the peer turns out not to know revision 2,
+// it does so once more with revision 1.
+func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
-	err := d.with(qp, func(offer mpa.Offer) error {
-		err := d.attempt(ctx, qp, network, addr, offer, nil)
-		if err != nil && !d.NoFallback && d.Preset.fallsBack() && fallbackAdvised(err) && ctx.Err() == nil {
-			err = d.fallBack(ctx, qp, network, addr, offer, err)
+	return d.claimed(qp, func(offer mpa.Offer) error {
+		err := d.dialOnce(ctx, qp, network, addr, attempt{offer: offer})
+		if err == nil || d.NoFallback || !d.Preset.fallsBack() || !advisesFallback(err) || ctx.Err() != nil {
+			return err
 		}
-		return err
+		return d.fallBack(ctx, qp, network, addr, offer, err)
 	})
-	if err != nil {
-		return &OpError{Op: "dial", To: network + " " + addr, Err: err}
-	}
-	return nil
 }
 
-// bound puts the Timeout on a context.
-func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.Timeout > 0 {
-		return context.WithTimeout(ctx, d.Timeout)
-	}
-	return context.WithCancel(ctx)
-}
-
-// with claims the QP and settles the offer for one or two attempts.
-func (d *Dialer) with(qp *QP, connect func(mpa.Offer) error) error {
-	if err := qp.claim(); err != nil {
-		return err
-	}
-	defer qp.unclaim()
-	offer, err := d.Preset.settle(qp.rnic, nil, d.MPA, d.NoReads)
-	if err == nil {
-		offer, err = qp.narrow(offer)
-	}
+// dialOnce is one TCP connection and one startup.
+func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a attempt) error {
+	conn, err := d.openTCP(ctx, network, addr)
 	if err != nil {
 		return err
 	}
-	return connect(offer)
+	return d.connect(ctx, qp, conn, nil, a)
 }
 
-// attempt is one TCP connection and one startup.
-func (d *Dialer) attempt(ctx context.Context, qp *QP, network, addr string, offer mpa.Offer, first error) error {
-	c, err := d.open(ctx, network, addr)
-	if err != nil {
-		return err
+// openTCP opens a TCP connection and passes it through Wrap.
+func (d *Dialer) openTCP(ctx context.Context, network, addr string) (net.Conn, error) {
+	if err := checkNetwork(network); err != nil {
+		return nil, err
 	}
-	return d.initiate(ctx, qp, c, offer, first)
-}
-
-// open opens a TCP connection, and has it wrapped.
-func (d *Dialer) open(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := d.Net.DialContext(ctx, network, addr)
 	if err != nil || d.Wrap == nil {
 		return c, err
 	}
-	wrapped, err := d.Wrap(c)
+	return d.wrap(c)
+}
+
+// wrap passes a TCP connection through Wrap.
+func (d *Dialer) wrap(c net.Conn) (wrapped net.Conn, err error) {
+	drop := func() { _ = c.Close() }
+	err = unlessPanic(drop, func() (err error) {
+		wrapped, err = d.Wrap(c)
+		return err
+	})
+	if err == nil && wrapped == nil {
+		err = fmt.Errorf("%w: Wrap returned neither a connection nor an error", ErrInvalid)
+	}
 	if err != nil {
-		_ = c.Close()
+		drop()
 		return nil, err
 	}
 	return wrapped, nil
 }
 
-// fallBack tries again with revision 1.
+// fallBack makes the second attempt, with revision 1. What was offered holds there too, although revision 1 has
+// no words for all of it: if the connection was to be peer-to-peer, an empty Write or Read of ours opens the
+// peer's direction.
 //
-// RFC 6581, section 10: "the initiator MAY attempt to establish an RDMA
-// connection using the unenhanced MPA protocol". [E13]
+// RFC 6581, section 10: "the initiator MAY attempt to establish an RDMA connection using the unenhanced
+// MPA protocol". [E13]
 func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, offer mpa.Offer, first error) error {
+	a := attempt{offer: offer, after: first}
+	if !offer.ClientServer {
+		if a.opener = opener(offer.RTR); a.opener == 0 {
+			return &fallbackError{first: first, second: errSendOpener}
+		}
+	}
 	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
 	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with revision 1", "peer", addr, "cause", first.Error())
 	closeRejected(first)
-	offer.Dialect = mpa.DialectRFC5044
-	offer = d.Preset.sayDepths(offer, offer.Dialect, nil)
-	if err := d.attempt(ctx, qp, network, addr, offer, first); err != nil {
-		return &fallbackError{addr: addr, first: first, second: err}
+	a.offer.Dialect = mpa.DialectRFC5044
+	a.offer = d.Preset.addDepths(a.offer, a.offer.Dialect, nil)
+	if err := d.dialOnce(ctx, qp, network, addr, a); err != nil {
+		return &fallbackError{first: first, second: err}
 	}
 	return nil
 }
 
-func fallbackAdvised(err error) bool {
+var errSendOpener = fmt.Errorf("%w: only a Send is offered as RTR indication, and in revision 1 it would take a receive of the peer's consumer", errors.ErrUnsupported)
+
+// opener returns the kind of RTR indication to send where none is negotiated, of those that are offered: one
+// that the peer's consumer does not see, or none.
+func opener(offered mpa.RTR) mpa.RTR {
+	switch {
+	case offered == 0, offered&mpa.RTRWrite != 0:
+		return mpa.RTRWrite
+	}
+	return offered & mpa.RTRRead
+}
+
+// advisesFallback reports whether the peer seems not to know RFC 6581.
+func advisesFallback(err error) bool {
 	var s *mpa.StartupError
 	var r *mpa.RejectError
 	return errors.As(err, &s) && s.Fallback || errors.As(err, &r) && r.Fallback
 }
 
-// closeRejected closes the connection that a rejection has left open and that
-// nobody will get.
+// closeRejected closes the connection that a rejection has left open, and that nobody will get.
 func closeRejected(err error) {
-	var r *RejectError
-	if errors.As(err, &r) {
-		_ = r.Conn.Close()
-	}
-}
-
-// initiate runs the startup as Initiator and starts the QP. If it fails the
-// connection is closed, unless the peer rejected it.
-func (d *Dialer) initiate(ctx context.Context, qp *QP, c net.Conn, offer mpa.Offer, first error) error {
-	counts := tally{&qp.rnic.startup}
-	counts.count(func(s *StartupStats) { s.Started++ })
-	n, err := initiate(ctx, qp.rnic, c, offer)
-	if err == nil {
-		err = enter(ctx, qp, c, Negotiated{Negotiated: d.Preset.heed(n), FellBack: first != nil, FallbackReason: first})
-	}
-	if err == nil {
-		counts.count(func(s *StartupStats) { s.Established++ })
-		return nil
-	}
-	var rejected *RejectError
-	if !errors.As(err, &rejected) {
+	if c := connOf(err); c != nil {
 		_ = c.Close()
 	}
-	counts.failed(err)
-	return err
-}
-
-// initiate sends the Request and reads the Reply.
-func initiate(ctx context.Context, r *RNIC, c net.Conn, offer mpa.Offer) (n mpa.Negotiated, err error) {
-	m, err := mpa.NewInitiator(offer)
-	if err != nil {
-		return n, err
-	}
-	err = exchange(ctx, r.log, c, m, m.Start(time.Now()))
-	rejected := m.Rejected()
-	if err != nil && !errors.As(err, &rejected) {
-		return n, err
-	}
-	if rejected == nil {
-		return m.Negotiated(), nil
-	}
-	if rejected.Closed {
-		_ = c.Close() // as the peer has
-	}
-	return n, &RejectError{RejectError: rejected, Conn: c}
-}
-
-// enter starts the QP, or tells the peer why that cannot be.
-//
-// RFC 6581, section 9.3: other local errors of the establishment are told to the
-// peer with "local catastrophic", code 5. [E11]
-func enter(ctx context.Context, qp *QP, c net.Conn, n Negotiated) error {
-	if n.TerminateCode != 0 {
-		return turnDown(ctx, c, n.Negotiated)
-	}
-	qp.rnic.resolve(&n.Negotiated)
-	err := qp.start(tcp.New(c), n, qp.stream())
-	if err != nil {
-		n.TerminateCode = mpa.CodeLocalCatastrophic
-		_ = turnDown(ctx, c, n.Negotiated)
-	}
-	return err
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -96,15 +95,9 @@ func worksBothWays(t testing.TB, ini, res *end) {
 // Proves T03, T01, T02, T05.
 func TestRtrFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newPipe(t)
-		p := newPeer(t, a)
 		f := request(1)
 		f.S = true
-		go p.send(frame(f))
-		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{Dialects: mpa.Dialects()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := askOverPipe(t.Context(), t, iwarp.ListenConfig{Dialects: mpa.Dialects()}, frame(f))
 		res := &end{t: t}
 		accepted := dialInBackground(t, func() error {
 			qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{Prepare: postHello})
@@ -119,13 +112,11 @@ func TestRtrFrame(t *testing.T) {
 		if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
 			t.Errorf("got %q", s.Payload)
 		}
-		if err := <-accepted; err != nil {
-			t.Error(err)
-		}
+		should(t, <-accepted)
 		_ = res.Abort()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+		ini := newEnd(t, iwarp.RNICConfig{})
 		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{
 			PD: ini.pd, MPA: mpa.Offer{Dialect: mpa.DialectRtr}, QP: iwarp.QPConfig{StrictRTR: true}, Prepare: ini.twoReceives,
 		})
@@ -139,9 +130,7 @@ func TestRtrFrame(t *testing.T) {
 			t.Errorf("sent %v", f)
 		}
 		p.send(p.message(rdmap.OpSend, 1, []byte("first")))
-		if err := <-outcome; err != nil {
-			t.Error(err)
-		}
+		should(t, <-outcome)
 		ini.wantReceived(0, iwarp.StatusSuccess)
 		if odd := ini.Stats().Odd; odd != (iwarp.Oddities{}) {
 			t.Errorf("counted %+v", odd)
@@ -153,17 +142,6 @@ func TestRtrFrame(t *testing.T) {
 // postHello is a Prepare.
 func postHello(qp *iwarp.QP) error {
 	return qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hello")})
-}
-
-// wantSilence expects nothing for a second of virtual time, less than any timeout.
-func (p *peer) wantSilence() {
-	p.t.Helper()
-	_ = p.conn.SetReadDeadline(time.Now().Add(time.Second))
-	var b [1]byte
-	if n, err := p.conn.Read(b[:]); n != 0 || !isTimeout(err) {
-		p.t.Fatalf("peer: got %x (%v), want nothing", b[:n], err)
-	}
-	_ = p.conn.SetReadDeadline(time.Time{})
 }
 
 func isTimeout(err error) bool {
@@ -187,30 +165,20 @@ func TestStartKeyOrder(t *testing.T) {
 		if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {
 			t.Errorf("got %q", s.Payload)
 		}
-		if err := <-outcome; err != nil {
-			t.Error(err)
-		}
+		should(t, <-outcome)
 		p.conn.Close()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newPipe(t)
-		p := newPeer(t, a)
-		go p.send(startKey(true))
-		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := askOverPipe(t.Context(), t, iwarp.ListenConfig{}, startKey(true))
 		p.wantSilence() // until it is accepted
 		res := &end{t: t}
 		accepted := dialInBackground(t, func() error {
-			qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{MPA: mpa.Offer{Markers: true}, Prepare: postHello})
+			qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{MPA: mpa.Answer{Markers: true}, Prepare: postHello})
 			res.QP = qp
 			return err
 		})
 		p.wantOctets(startKey(true))
-		if err := <-accepted; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-accepted)
 		p.wantSilence()
 		p.becomeRDMAC()
 		p.send(p.write(1, 0, nil))
@@ -219,15 +187,6 @@ func TestStartKeyOrder(t *testing.T) {
 		}
 		_ = res.Abort()
 	})
-}
-
-// wantOctets reads exactly these.
-func (p *peer) wantOctets(want []byte) {
-	p.t.Helper()
-	got := make([]byte, len(want))
-	if p.read(got); string(got) != string(want) {
-		p.t.Fatalf("peer: got %x, want %x", got, want)
-	}
 }
 
 // TestNoStartKey sends FPDUs, or another key, where a Start Key belongs: nothing of it
@@ -255,7 +214,7 @@ func TestNoStartKey(t *testing.T) {
 			wantFailure(t, c.name, <-outcome, c.want)
 			p.wantClosed()
 		})
-		synctest.Test(t, func(t *testing.T) { // behind private data messages
+		synctest.Test(t, func(t *testing.T) { // after private data messages
 			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}})
 			p.wantOctets([]byte{0, 0})
 			p.send([]byte{0, 0})
@@ -278,7 +237,7 @@ func TestNoStartKey(t *testing.T) {
 	}
 }
 
-// TestStartKeyReject rejects behind a private data message: with data, by closing TCP.
+// TestStartKeyReject rejects after a private data message: with data, by closing TCP.
 //
 // Proves K07, Q10.
 func TestStartKeyReject(t *testing.T) {
@@ -309,28 +268,19 @@ func TestStartKeyReject(t *testing.T) {
 			t.Errorf("rejected: %+v", rejected.RejectError)
 		}
 		wantGone(t, rejected.Conn)
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		should(t, <-served)
 		if s := ln.Stats(); s.Rejected != 1 || len(s.Failed) != 0 {
 			t.Errorf("counted %+v", s)
 		}
 	}
 	// Without messages there is no way to say why.
 	ln := listen(t, iwarp.ListenConfig{})
-	p := dialPeer(t, ln.Addr())
-	p.send(startKey(false))
-	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, req := ask(t, ln, startKey(false))
 	if _, err := req.Reject([]byte("why")); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("Reject with private data: %v", err)
 	}
 	c, err := req.Reject(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantGone(t, c)
 	if b := p.wantFIN(); len(b) > 0 {
 		t.Errorf("got %q", b)
@@ -352,18 +302,13 @@ func wantGone(t *testing.T, c net.Conn) {
 	_ = c.Close()
 }
 
-// TestLateMarkers has a peer ask for markers only in the Start Key behind its private data
+// TestLateMarkers has a peer ask for markers only in the Start Key after its private data
 // message, when the QP that is to send none has been accepted with.
 //
 // Proves V02.
 func TestLateMarkers(t *testing.T) {
 	ln := listen(t, iwarp.ListenConfig{Messages: true})
-	p := dialPeer(t, ln.Addr())
-	p.send([]byte{0, 0})
-	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, req := ask(t, ln, []byte{0, 0})
 	accepted := dialInBackground(t, func() error {
 		_, err := req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{Stream: iwarp.StreamAttr{MarkersSend: off}}})
 		return err

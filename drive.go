@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,28 +11,21 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/tcp"
-	"github.com/goiwarp/iwarp/mpa"
 )
 
-// The driver of a QP: it carries octets between the engine and the socket. One
-// goroutine receives as long as there is a connection. Who posts work sends it,
-// as far as the socket takes it without waiting; only if it does not, a second
-// goroutine runs until all that is queued has gone. The receiving goroutine never
-// waits for a sender.
+// The driver of a QP carries octets between the engine and the socket. One goroutine
+// receives as long as there is a connection, or lets a consumer do so (lead.go). The
+// goroutine that posts work also sends it, as far as the socket takes it without waiting;
+// only if the socket does not, or if posts follow each other so quickly that they are
+// better sent together, a second goroutine runs until everything that is queued has gone:
+// see burst.go. The receiving goroutine never waits for a sender.
 
 var gathers = sync.Pool{New: func() any { return engine.NewGather() }}
-
-// The EMSS is asked for again after refreshFirst octets, as TCP raises it when it
-// has come to know the path, and then at growing distances up to refreshEvery.
-const (
-	refreshFirst = 64 << 10
-	refreshEvery = 8 << 20
-)
 
 // claim reserves the QP, in StateIdle, for one attempt to connect it.
 func (qp *QP) claim() error {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
 	err := qp.connectable()
 	qp.connecting = qp.connecting || err == nil
 	return err
@@ -40,11 +34,13 @@ func (qp *QP) claim() error {
 func (qp *QP) connectable() error {
 	switch s := qp.eng.State(); {
 	case qp.destroyed:
-		return ErrClosed
+		return errReleased
 	case s != engine.Idle:
-		return fmt.Errorf("in state %v: %w", s, ErrBadState)
+		return fmt.Errorf("the QP is in state %v: %w", s, ErrBadState)
 	case qp.connecting:
 		return fmt.Errorf("the QP is being connected already: %w", ErrBadState)
+	case qp.closingLLP:
+		return errStillClosing
 	}
 	return nil
 }
@@ -64,65 +60,91 @@ func (qp *QP) stream() StreamAttr {
 }
 
 // start puts the QP into RTS on a connection whose startup phase is over.
-func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr) error {
+func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
 	if qp.destroyed {
-		return ErrClosed
+		return errReleased
 	}
 	if err := a.checkNegotiated(qp.rnic.kind, &n.Negotiated); err != nil {
 		return err
 	}
 	qp.measure(c, &n)
-	p := engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, ORD: int(n.ORD), IRD: int(n.IRD)}
+	p := engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, RTT: n.RTT, ORD: int(n.ORD), IRD: int(n.IRD), Opener: n.Opener}
+	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
+		p.SendFrom = time.Now().Add(early)
+	}
+	p.EMSS, p.Record = qp.segments.aligned()
 	if err := qp.eng.Connect(p); err != nil {
 		return err
 	}
+	qp.srqHeld.next()
 	qp.conn, qp.neg, qp.closedLLP, qp.attr = c, n, false, a
+	qp.watchOver(l)
 	qp.logStart(&n)
 	select {
 	case <-qp.done: // of an earlier connection
 		qp.done = make(chan struct{})
+		qp.sendCQ.revive(qp)
+		qp.recvCQ.revive(qp)
 	default:
 	}
+	qp.lead = lead{shy: minShy}
 	go qp.receive(c)
-	qp.push()
+	qp.settle()
 	return nil
 }
 
-func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
-	if n.EMSS = c.EMSS(); n.EMSS <= 0 {
-		n.EMSS = mpa.DefaultEMSS
+// begin sends what there is to be sent first, such as an RTR indication. The receiving
+// goroutine does that: until it runs, the consumer that waited for the connection may have
+// posted a request, which then goes in the same write.
+func (qp *QP) begin(c *tcp.Conn) {
+	qp.mu.Lock()
+	defer qp.unlockReceiving()
+	if qp.conn == c {
+		qp.pushUnlocking()
 	}
-	n.MULPDU = mpa.MULPDU(n.EMSS, n.MarkersSend)
-	qp.refresh = refreshFirst
 }
 
 // receive is the receiving goroutine.
 func (qp *QP) receive(c *tcp.Conn) {
+	qp.begin(c)
 	for {
 		err := c.Recv()
-		more := qp.received(c, err)
-		if !more {
-			c.Release()
-		}
-		c.Done()
-		if !more {
+		if !qp.takeIn(c, err) {
 			return
 		}
-		// Whoever was woken by what came goes first: to find the socket empty and
-		// wait for it takes a system call.
-		runtime.Gosched()
+		switch woke, back := qp.standsBack(c); {
+		case back:
+			leads, again := c.StandBack()
+			if !again {
+				return
+			}
+			qp.stoodBack(leads)
+		case woke:
+			// Goroutines that were woken by what came go first: finding the socket empty
+			// and waiting for it takes a system call.
+			runtime.Gosched()
+		}
 	}
 }
 
-// tryReceive takes in what has come, if anything has and nobody else is at it: a
-// consumer that polls drives its own connection, and is spared the way through
-// another goroutine.
+// takeIn takes in what Recv brought, for whoever has the role of the receiver. If it reports
+// false, that has ended.
+func (qp *QP) takeIn(c *tcp.Conn, err error) (more bool) {
+	defer c.Done()
+	if more = qp.received(c, err); !more {
+		c.Release()
+		c.End()
+	}
+	return more
+}
+
+// tryReceive takes in what has come, if anything has and no other goroutine is doing so: a
+// consumer that polls drives its own connection, which spares it the way through another
+// goroutine.
 func (qp *QP) tryReceive() {
-	qp.mu.Lock()
-	c := qp.conn
-	qp.mu.Unlock()
+	c := qp.flush()
 	if c == nil {
 		return
 	}
@@ -135,16 +157,20 @@ func (qp *QP) tryReceive() {
 // received takes in what Recv brought and reports whether to go on.
 func (qp *QP) received(c *tcp.Conn, err error) bool {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.conn != c || qp.closedLLP { // of an earlier connection, or at its end
+	defer qp.unlockReceiving()
+	if qp.conn != c || qp.closingLLP || qp.closedLLP { // of an earlier connection, or at its end
 		return false
 	}
 	now := time.Now()
 	b := c.Unread()
 	n := 0
+	qp.lead.offer = false
 	if err == nil {
+		qp.receiveCalls++
 		n = qp.eng.Input(now, b)
+		qp.lead.quiet = n == len(b)
 		c.Consume(n, qp.eng.Need())
+		qp.watch.note(now, qp.eng.Heard())
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -152,23 +178,52 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 	case err != nil:
 		qp.eng.Failed(now, err)
 	}
-	qp.push()
-	return err == nil && !qp.closedLLP
+	qp.pushUnlocking()
+	return err == nil && !qp.closingLLP && !qp.closedLLP
 }
 
-// push sends what the engine has to send, as far as that needs no waiting, and
+// pushUnlocking sends what the engine has to send, as far as that needs no waiting, and
 // hands out whatever happened. The caller holds qp.mu, which is released while
 // the socket is written to.
-func (qp *QP) push() {
-	for !qp.writing && qp.conn != nil && qp.eng.Pending() && qp.sendSome() {
+func (qp *QP) pushUnlocking() {
+	for !qp.writing && qp.conn != nil && qp.eng.Pending() && qp.sendSomeUnlocking() {
 	}
 	qp.settle()
 }
 
-// sendSome builds and sends one gathered write. It reports false if there was
+// maxShare bounds the gathered writes that a poster does after its own work is on its
+// way, for what others have posted meanwhile.
+const maxShare = 4
+
+// pushOwnUnlocking is pushUnlocking for a poster whose work ends at a position of the
+// Send Queue. It returns how many writes it has done.
+func (qp *QP) pushOwnUnlocking(own uint64) (writes int) {
+	for share := 0; !qp.writing && qp.conn != nil && qp.eng.Pending(); writes++ {
+		if qp.eng.Begun(own) {
+			share++
+		}
+		if share > maxShare {
+			qp.handOver()
+			break
+		}
+		if !qp.sendSomeUnlocking() {
+			break
+		}
+	}
+	qp.settle()
+	return writes
+}
+
+// handOver has the sending goroutine go on, as the only one that may write.
+func (qp *QP) handOver() {
+	qp.writing, qp.handed = true, true
+	qp.startSender()
+}
+
+// sendSomeUnlocking builds and sends one gathered write. It reports false if there was
 // nothing to send after all, or if the socket would not take it all: then a
 // goroutine has taken over.
-func (qp *QP) sendSome() bool {
+func (qp *QP) sendSomeUnlocking() bool {
 	if qp.gather == nil {
 		qp.gather = gathers.Get().(*engine.Gather)
 	}
@@ -184,7 +239,7 @@ func (qp *QP) sendSome() bool {
 	qp.mu.Lock()
 	qp.sent(n, err)
 	if err == nil && wait {
-		go qp.sendRest(c)
+		qp.handOver()
 		return false
 	}
 	qp.writing = false
@@ -192,11 +247,13 @@ func (qp *QP) sendSome() bool {
 	return true
 }
 
-// sendRest is the sending goroutine: it waits for the socket and ends when
-// nothing is left to send.
-func (qp *QP) sendRest(c *tcp.Conn) {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
+// sendRestUnlocking sends what is queued, and waits for the socket, until nothing is left.
+func (qp *QP) sendRestUnlocking() {
+	qp.handed = false
+	if qp.gather == nil {
+		qp.gather = gathers.Get().(*engine.Gather)
+	}
+	c := qp.conn
 	for {
 		v := qp.eng.Output(time.Now(), qp.gather)
 		if len(v) == 0 {
@@ -210,24 +267,20 @@ func (qp *QP) sendRest(c *tcp.Conn) {
 	}
 	qp.putGather()
 	qp.writing = false
-	qp.push()
 }
 
 // sent tells the engine how a write went.
 func (qp *QP) sent(n int, err error) {
 	now := time.Now()
+	qp.sendCalls++
 	if err != nil {
 		qp.eng.Abandon(now, qp.gather)
 		qp.eng.Failed(now, err)
 		return
 	}
 	qp.eng.Sent(now, qp.gather, n)
-	if s := qp.eng.StreamSent(); s >= qp.refresh {
-		qp.refresh = s + min(s, refreshEvery)
-		if emss := qp.conn.EMSS(); emss > 0 {
-			qp.eng.SetMULPDU(mpa.MULPDU(emss, qp.neg.MarkersSend))
-		}
-	}
+	qp.watch.moved = now
+	qp.followEMSS(now)
 }
 
 func (qp *QP) putGather() {
@@ -249,41 +302,7 @@ func (qp *QP) settle() {
 		qp.end()
 	}
 	qp.setTimer(qp.eng.Deadline())
-}
-
-func (qp *QP) endLLP(how engine.LLP) {
-	switch how {
-	case engine.Finish:
-		qp.sendFIN()
-	case engine.Drop:
-		_ = qp.conn.Close()
-		qp.closedLLP = true
-	case engine.Reset:
-		_ = qp.conn.Reset()
-		qp.closedLLP = true
-	}
-}
-
-// sendFIN closes our half. Where a connection has no halves all of it is closed:
-// nothing that the peer might still send would be of use.
-func (qp *QP) sendFIN() {
-	if qp.conn.HasHalves() {
-		_ = qp.conn.CloseWrite()
-		return
-	}
-	qp.eng.PeerClosed(time.Now(), 0)
-}
-
-// end closes Done: the socket, if there was one, is closed and all work flushed.
-func (qp *QP) end() {
-	select {
-	case <-qp.done:
-	default:
-		close(qp.done)
-		if qp.conn != nil {
-			qp.logEnd()
-		}
-	}
+	qp.slacken()
 }
 
 // setTimer has onTimer called at the engine's deadline.
@@ -303,59 +322,20 @@ func (qp *QP) setTimer(at time.Time) {
 }
 
 func (qp *QP) onTimer() {
+	if !qp.quiet().IsZero() {
+		qp.tryReceive() // a Read that is there already is answered before the FIN
+	}
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
 	if qp.timerAt.IsZero() {
 		return
 	}
 	qp.timerAt = time.Time{}
-	qp.eng.HandleTimeout(time.Now())
-	qp.push()
-}
-
-// deliver hands completions to the CQs, or to the one-call form that waits for
-// one, and notices to the RNIC.
-func (qp *QP) deliver() {
-	done, notices := qp.eng.Drain()
-	for i := range done {
-		qp.complete(&done[i])
-		done[i] = engine.Completion{}
-	}
-	for i := range notices {
-		qp.notice(&notices[i])
-		notices[i] = engine.Notice{}
-	}
-}
-
-func (qp *QP) complete(c *engine.Completion) {
-	wc := WC{ID: c.ID, Status: Status(c.Status), Op: Op(c.Op), Length: int(c.Length), Invalidated: c.Invalidated, Solicited: c.Solicited, QP: qp}
-	switch {
-	case c.Cookie != nil:
-		c.Cookie.(*call).done <- wc
-	case wc.Op != OpRecv:
-		qp.unpolledSends.Add(1)
-		qp.sendCQ.push(&wc)
-	default:
-		if qp.cfg.SRQ == nil { // an SRQ has counted it already
-			qp.unpolledRecvs.Add(1)
+	if !qp.eng.Quiet().IsZero() && qp.conn != nil {
+		if p, ok := qp.conn.Path(); ok && p.Unsent {
+			qp.eng.Unsent(time.Now())
 		}
-		qp.recvCQ.push(&wc)
 	}
-}
-
-var noticeEvents = [...]EventKind{
-	engine.NoticeTerminateReceived: EventTerminateReceived,
-	engine.NoticeTerminateSent:     EventTerminateSent,
-	engine.NoticeConnectionLost:    EventConnectionLost,
-	engine.NoticeBadClose:          EventBadClose,
-	engine.NoticeHalfClosed:        EventHalfClosed,
-	engine.NoticeCloseComplete:     EventCloseComplete,
-	engine.NoticeNudge:             0,
-}
-
-func (qp *QP) notice(n *engine.Notice) {
-	qp.logNotice(n)
-	if k := noticeEvents[n.Kind]; k != 0 {
-		qp.rnic.event(Event{Kind: k, QP: qp, Err: publicError(n.Err)})
-	}
+	qp.eng.HandleTimeout(time.Now())
+	qp.pushUnlocking()
 }

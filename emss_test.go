@@ -3,15 +3,22 @@ package iwarp
 import (
 	"context"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/tcp"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // loopback returns the Initiator's QP of a connection over TCP.
 func loopback(t *testing.T) *QP {
+	t.Helper()
+	return dialed(t, Dialer{})
+}
+
+// dialed is loopback with a Dialer of the test's.
+func dialed(t *testing.T, d Dialer) *QP {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -25,26 +32,40 @@ func loopback(t *testing.T) *QP {
 			_, _ = req.Accept(ctx, AcceptConfig{})
 		}
 	}()
-	qp, err := Dial(ctx, "tcp", ln.Addr().String())
+	qp, err := d.Dial(ctx, "tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { qp.Abort() })
+	awaitRTR(qp)
 	return qp
+}
+
+// awaitRTR waits until the RTR indication has gone, which the receiving goroutine sends.
+func awaitRTR(qp *QP) {
+	for {
+		qp.mu.Lock()
+		sent := !qp.eng.Pending() && !qp.writing
+		qp.mu.Unlock()
+		if sent {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // Proves S03: the EMSS is what TCP says, and the MULPDU follows from it.
 func TestEMSSOfTCP(t *testing.T) {
 	qp := loopback(t)
 	n := qp.Negotiated()
-	emss := qp.conn.EMSS()
+	emss := emssOf(qp.conn)
 	if emss == 0 {
 		t.Skip("this system does not tell the EMSS")
 	}
-	if n.EMSS <= 0 || n.MULPDU != mpa.MULPDU(n.EMSS, false) {
+	if n.EMSS <= 0 || n.MULPDU != layout.MULPDU(n.EMSS, false) {
 		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
 	}
-	if n.EMSS < mpa.DefaultEMSS || emss < n.EMSS {
+	if n.EMSS < layout.DefaultEMSS || emss < n.EMSS {
 		t.Errorf("EMSS on loopback %d, then %d", n.EMSS, emss)
 	}
 }
@@ -53,19 +74,19 @@ func TestEMSSOfTCP(t *testing.T) {
 // QP is made to believe that it was small before.
 func TestEMSSFollowed(t *testing.T) {
 	qp := loopback(t)
-	if qp.conn.EMSS() == 0 {
+	if emssOf(qp.conn) == 0 {
 		t.Skip("this system does not tell the EMSS")
 	}
 	qp.mu.Lock()
-	qp.eng.SetMULPDU(mpa.MinMULPDU)
-	qp.refresh = 0
+	qp.eng.SetMULPDU(layout.MinMULPDU, 0, 0)
+	qp.segments.emss, qp.segments.refresh = 0, 0
 	qp.mu.Unlock()
 	if err := qp.PostSend(&SendWR{Op: OpWrite}); err != nil {
 		t.Fatal(err)
 	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if got, want := qp.eng.Negotiated().MULPDU, mpa.MULPDU(qp.conn.EMSS(), false); got != want {
+	if got, want := qp.eng.Negotiated().MULPDU, layout.MULPDU(emssOf(qp.conn), false); got != want {
 		t.Errorf("MULPDU %d, want %d", got, want)
 	}
 }
@@ -80,4 +101,10 @@ func TestEMSSUnknown(t *testing.T) {
 	if n.EMSS != 1460 || n.MULPDU != 1454 {
 		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
 	}
+}
+
+// emssOf asks TCP.
+func emssOf(c *tcp.Conn) int {
+	emss, _ := c.Limits()
+	return emss
 }

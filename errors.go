@@ -5,44 +5,72 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 
 	"github.com/goiwarp/iwarp/internal/engine"
-	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Errors of a call that was not carried out; nothing has changed.
+// Errors of a call that was not carried out and has changed nothing.
 var (
 	// ErrQueueFull: wait for completions, or create the QP with deeper queues.
 	ErrQueueFull = engine.ErrQueueFull
-	// ErrBadState: the QP's state does not allow the call.
+	// ErrBadState: the state of the QP, or of another object, does not allow the call.
 	ErrBadState = engine.ErrBadState
-	// ErrInvalid: an argument makes no sense; the error that wraps it says which.
+	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrClosed: the object was closed.
+	// ErrClosed: the object was closed, or its connection has ended, in whatever way.
 	ErrClosed = net.ErrClosed
-	// ErrEvicted: a Listener has closed the connection, which owed a frame behind our
+	// ErrEarly: the peer sent octets between its Request and our answer; see
+	// ListenConfig.TolerateEarly.
+	ErrEarly = errors.New("the peer sent octets between its Request and our answer")
+	// ErrNoQP: every QP that the Completion Queue had has ended. It wraps ErrClosed.
+	ErrNoQP = error(ended("every QP of the completion queue has ended"))
+	// ErrEvicted: a Listener has closed the connection, which owed a frame after our
 	// answer, to make room for a new one; see ListenConfig.MaxHalfOpen.
 	ErrEvicted = errors.New("closed half-open to make room for another connection")
 )
+
+// ErrPeerClosed is wrapped by the error of a connection that the peer was the first to
+// close in order.
+var ErrPeerClosed = engine.ErrPeerClosed
 
 // ErrConnectionLost is wrapped by the error of a connection that ended without
 // an orderly close and without a Terminate.
 var ErrConnectionLost = engine.ErrLost
 
+// ErrAwaitingInitiator is wrapped by the error of a Send, Write, Read or Close of a
+// Responder whose requests were not sent, as the Initiator has not sent its first FPDU:
+// it chose the client-server model (A=0), or an MPA revision before 2, where it has to
+// send first. Let it, have it ask for peer-to-peer, or see QPConfig.SendEarly.
+var ErrAwaitingInitiator = engine.ErrMute
+
 // ErrCQOverflow ends the QPs of a Completion Queue that had no room left.
 var ErrCQOverflow = errors.New("completion queue overflow: poll it, or create it deeper")
 
-// ended is an end that the consumer wanted.
+// errStillClosing is that of a QP whose last connection is closed by code of the consumer's.
+var errStillClosing = fmt.Errorf("the QP's last connection is still being closed, wait for Done: %w", ErrBadState)
+
+// ended is an end that the consumer asked for, of a connection or of another object.
 type ended string
 
 const (
 	errAborted  = ended("aborted by the consumer")
 	errReleased = ended("the QP was closed")
+
+	errRNICClosed     = ended("the RNIC was closed")
+	errPDClosed       = ended("the Protection Domain was closed")
+	errCQClosed       = ended("the CQ was closed")
+	errSRQClosed      = ended("the SRQ was closed")
+	errListenerClosed = ended("the Listener was closed")
+	errDeregistered   = ended("the memory was deregistered")
 )
 
-// Error says who wanted it.
+// inUse is the error of closing what QPs use.
+func inUse(qps int) error {
+	return fmt.Errorf("%w: QPs that use it: %d; close them first", ErrBadState, qps)
+}
+
+// Error says how the consumer asked for it.
 func (e ended) Error() string { return string(e) }
 
 // Is makes it a net.ErrClosed.
@@ -56,12 +84,19 @@ type OpError struct {
 	Err  error
 }
 
-// Error begins with the package's name and the call's.
-func (e *OpError) Error() string {
-	var second *fallbackError
-	if errors.As(e.Err, &second) {
-		return "iwarp: " + second.Error() // which names peer and call
+// with returns the error of a call that failed with err, and nil if it did not fail.
+func (e *OpError) with(err error) error {
+	if err == nil {
+		return nil
 	}
+	e.Err = err
+	return e
+}
+
+// Error names the package, the call and the peer, and then the cause.
+func (e *OpError) Error() string { return "iwarp: " + e.text() }
+
+func (e *OpError) text() string {
 	s := e.Op
 	switch {
 	case e.Addr != nil:
@@ -69,11 +104,24 @@ func (e *OpError) Error() string {
 	case e.To != "":
 		s += " " + e.To
 	}
-	cause := bare(e.Err)
-	if strings.HasPrefix(cause, s) { // the net package has said so too
-		return "iwarp: " + cause
+	cause := e.Err
+	//nolint:errorlint // One that is wrapped has text around it that would be lost.
+	if n, ok := cause.(*net.OpError); ok && n.Op == e.Op { // which names call and address too
+		cause = n.Err
 	}
-	return "iwarp: " + s + ": " + cause
+	return s + ": " + text(cause)
+}
+
+// A texter is an error of this package. Its text does not name the package: Error does, once and in
+// front.
+type texter interface{ text() string }
+
+// text returns an error's text for use within that of another error of this package.
+func text(err error) string {
+	if t, ok := err.(texter); ok {
+		return t.text()
+	}
+	return err.Error()
 }
 
 // Unwrap returns the cause.
@@ -97,28 +145,27 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// bare is an error's text within that of another error of this package.
-func bare(err error) string { return strings.TrimPrefix(err.Error(), "iwarp: ") }
-
 // A TerminateError ends a connection because of an error that this side found
 // or that the peer reported, with the codes of RFC 5040, section 4.8.
 type TerminateError struct {
 	// Code is Layer, Error Type and Error Code.
 	Code rdmap.Code
-	// Remote: the peer found it and sent the Terminate; otherwise we did.
+	// Remote tells that the peer found the error and sent the Terminate.
 	Remote bool
-	// Op is the RDMAP message in error, if HasOp.
+	// Op is the RDMAP message in error, if HasOp is set.
 	Op    rdmap.Opcode
 	HasOp bool
-	// Offset is where the FPDU in error begins, in octets since Full Operation
-	// began in its direction. Only for errors found here.
+	// Offset is where the FPDU in error begins, in octets since Full Operation began
+	// in its direction. It is set only for errors that were found here.
 	Offset uint64
-	text   string
+	reason string
 	err    error
 }
 
 // Error names layer and code, who found it, where and why.
-func (e *TerminateError) Error() string { return "iwarp: " + e.text }
+func (e *TerminateError) Error() string { return "iwarp: " + e.text() }
+
+func (e *TerminateError) text() string { return e.reason }
 
 // Unwrap returns net.ErrClosed and the layer's own error.
 func (e *TerminateError) Unwrap() []error {
@@ -128,15 +175,18 @@ func (e *TerminateError) Unwrap() []error {
 	return []error{net.ErrClosed, e.err}
 }
 
-// A ConnectionError ends a connection without a Terminate: TCP was lost, the
-// peer did not play its part in a close, or this side gave it up.
+// A ConnectionError ends a connection without a Terminate: it was closed in order, TCP
+// was lost, the peer did not do its part of a close, or this side gave it up.
 type ConnectionError struct {
-	// Err wraps ErrConnectionLost if the connection was lost.
+	// Err wraps ErrConnectionLost if the connection was lost, and ErrPeerClosed if the
+	// peer was the first to close it in order.
 	Err error
 }
 
 // Error says what happened.
-func (e *ConnectionError) Error() string { return "iwarp: " + e.Err.Error() }
+func (e *ConnectionError) Error() string { return "iwarp: " + e.text() }
+
+func (e *ConnectionError) text() string { return e.Err.Error() }
 
 // Unwrap returns net.ErrClosed and the cause.
 func (e *ConnectionError) Unwrap() []error { return []error{net.ErrClosed, e.Err} }
@@ -154,72 +204,35 @@ func (e *ConnectionError) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded && e.Timeout()
 }
 
-// publicError gives the engine's causes their public types.
+// publicError converts the engine's causes to the public types.
 func publicError(err error) error {
 	var f *engine.Failure
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &f):
-		return &TerminateError{Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, text: f.Error(), err: f.Err}
+		return &TerminateError{Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, reason: f.Error(), err: f.Err}
 	}
 	return &ConnectionError{Err: err}
 }
-
-// A fallbackError is a second attempt, with revision 1, that failed too.
-type fallbackError struct {
-	addr          string
-	first, second error
-}
-
-// Error says how the peer refused revision 2, and what became of revision 1.
-func (e *fallbackError) Error() string {
-	return fmt.Sprintf("responder at %s %s; retried with revision 1: %s", e.addr, refusal(e.first), bare(e.second))
-}
-
-// Unwrap returns both causes, the later one first.
-func (e *fallbackError) Unwrap() []error { return []error{e.second, e.first} }
-
-// refusal says how a responder refused a revision 2 Request.
-func refusal(err error) string {
-	var s *mpa.StartupError
-	var r *mpa.RejectError
-	switch {
-	case errors.As(err, &r):
-		return "rejected a revision 2 request with an unenhanced reply"
-	case errors.As(err, &s) && s.Failure == mpa.FailureMismatch:
-		return "answered a revision 2 request with an unenhanced reply"
-	}
-	return "closed the connection on a revision 2 request"
-}
-
-// A RejectError is a peer's refusal (an MPA Reply with R=1). TCP is still open
-// and belongs to whoever gets the error: use Conn as a byte stream, or close it.
-type RejectError struct {
-	*mpa.RejectError
-	// Conn is never nil. Where closing TCP is the rejection (Closed, with
-	// mpa.DialectStartKey) it is closed here too: reading and writing fail with
-	// net.ErrClosed.
-	Conn net.Conn
-}
-
-// Unwrap returns the MPA layer's error.
-func (e *RejectError) Unwrap() error { return e.RejectError }
 
 // A WCError is the error of a work completion.
 type WCError struct {
 	Status Status
 	Op     Op
 	ID     uint64
-	// Cause is why the connection ended, if it did.
+	// Cause is why the connection ended, if it did: see QP.Err. Where the peer has
+	// closed its half only, receives end with ErrPeerClosed while the QP can still send.
 	Cause error
 }
 
 // Error names operation, status and cause.
-func (e *WCError) Error() string {
-	s := fmt.Sprintf("iwarp: %v (work request %d): %v", e.Op, e.ID, e.Status)
+func (e *WCError) Error() string { return "iwarp: " + e.text() }
+
+func (e *WCError) text() string {
+	s := fmt.Sprintf("%v (work request %d): %v", e.Op, e.ID, e.Status)
 	if e.Cause != nil {
-		s += ": " + bare(e.Cause)
+		s += ": " + text(e.Cause)
 	}
 	return s
 }

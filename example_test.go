@@ -57,16 +57,14 @@ func ExampleDialer_Dial() {
 	}
 	defer qp.Close()
 
-	var wc [1]iwarp.WC
-	for qp.RecvCQ().Poll(wc[:]) == 0 {
-		if err := qp.RecvCQ().Wait(ctx); err != nil {
-			log.Fatal(err)
-		}
-	}
-	if err := wc[0].Err(); err != nil {
+	wc, err := qp.RecvCQ().Next(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s\n", buf[:wc[0].Length])
+	if err := wc.Err(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", buf[:wc.Length])
 	// Output: hello, world
 }
 
@@ -103,10 +101,10 @@ func ExampleListen() {
 	}
 	fmt.Println("accepted", string(req.PrivateData()), "with", req.Dialect())
 	<-qp.Done()
-	fmt.Println("the client has closed:", qp.Err())
+	fmt.Println(qp.Err())
 	// Output:
 	// accepted a friend with RFC 6581
-	// the client has closed: <nil>
+	// iwarp: the peer closed the connection in order
 }
 
 // One side registers memory and tells the other where it is; the other reads it
@@ -176,7 +174,7 @@ func shop(ctx context.Context, conn net.Conn) {
 }
 
 // MPA can begin on a TCP connection that has been used otherwise.
-func ExampleInitiate() {
+func ExampleDialer_Initiate() {
 	ctx := context.Background()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -211,7 +209,7 @@ func ExampleInitiate() {
 		}
 		return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, len(buf))}})
 	}}
-	qp, err := iwarp.Initiate(ctx, iwarp.Buffered(conn, r), nil, d)
+	qp, err := d.Initiate(ctx, iwarp.Buffered(conn, r), nil)
 	var rejected *iwarp.RejectError
 	switch {
 	case errors.As(err, &rejected):
@@ -222,13 +220,11 @@ func ExampleInitiate() {
 	}
 	defer qp.Close()
 
-	var wc [1]iwarp.WC
-	for qp.RecvCQ().Poll(wc[:]) == 0 {
-		if err := qp.RecvCQ().Wait(ctx); err != nil {
-			log.Fatal(err)
-		}
+	wc, err := qp.RecvCQ().Next(ctx)
+	if err != nil {
+		log.Fatal(err)
 	}
-	fmt.Printf("%s\n", buf[:wc[0].Length])
+	fmt.Printf("%s\n", buf[:wc.Length])
 	// Output:
 	// OK
 	// this is a Send

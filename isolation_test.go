@@ -28,9 +28,7 @@ func TestIsolation(t *testing.T) {
 		{"a TO that wraps", func(p *peer, mr *iwarp.MR) { p.send(p.write(mr.STag(), ^uint64(0), []byte("xy"))) }, rdmap.CodeDDPTOWrap, iwarp.EventTerminateSent},
 		{"a Read of revoked memory", func(p *peer, mr *iwarp.MR) {
 			stag := mr.STag()
-			if err := mr.Deregister(); err != nil {
-				p.t.Error(err)
-			}
+			should(p.t, mr.Deregister())
 			p.send(p.readRequest(1, rdmap.ReadRequest{SinkSTag: 1, Size: 4, SrcSTag: stag}))
 		}, rdmap.CodeInvalidSTag, iwarp.EventTerminateSent},
 		{"no receive posted", func(p *peer, _ *iwarp.MR) { p.send(p.message(rdmap.OpSend, 1, nil)) }, rdmap.CodeDDPInvalidMSNNoBuffer, iwarp.EventTerminateSent},
@@ -39,19 +37,17 @@ func TestIsolation(t *testing.T) {
 			b[len(b)-1] ^= 1
 			p.send(b)
 		}, rdmap.CodeMPACRC, iwarp.EventTerminateSent},
-		{"a reset", func(p *peer, _ *iwarp.MR) { _ = p.conn.(*net.TCPConn).SetLinger(0); p.conn.Close() }, 0, iwarp.EventConnectionLost},
+		{"a reset", func(p *peer, _ *iwarp.MR) { _ = p.link.Reset() }, 0, iwarp.EventConnectionLost},
 		{"the end in the middle of an FPDU", func(p *peer, mr *iwarp.MR) {
 			p.send(p.write(mr.STag(), base, []byte("cut off"))[:9])
-			p.conn.Close()
-		}, 0, iwarp.EventConnectionLost},
+			_ = p.link.CloseWrite()
+		}, rdmap.CodeMPAClosed, iwarp.EventTerminateSent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad, p := respondToPeer(t, iwarp.QPConfig{})
 			good, other := setup{accept: iwarp.AcceptConfig{PD: bad.pd, QP: iwarp.QPConfig{SendCQ: newCQ(t, bad.rnic, 256)}}}.connect(t)
 			mr, err := bad.pd.RegisterOptions(make([]byte, own), iwarp.MROptions{Access: iwarp.RemoteWrite | iwarp.RemoteRead, Base: base})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.do(p, mr)
 			if c.code != 0 {
 				p.wantTerminate(c.code)
@@ -106,8 +102,7 @@ func TestPeerVanishes(t *testing.T) {
 	h.STag, h.TO = req.SinkSTag, req.SinkTO
 	p.send(p.fpdu(h, make([]byte, 500))) // the first half
 	until(t, func() bool { return ini.Stats().ReceivedFPDUs > 0 && ini.Query().Sends == 3 }, "the response")
-	_ = p.conn.(*net.TCPConn).SetLinger(0)
-	p.conn.Close()
+	_ = p.link.Reset()
 
 	err := ini.wantEnd()
 	if !errors.Is(err, iwarp.ErrConnectionLost) {
@@ -131,20 +126,13 @@ func TestPeerVanishes(t *testing.T) {
 // initiateToPeer is an Initiator of revision 2 whose Responder the test plays.
 func initiateToPeer(t testing.TB) (*end, *peer) {
 	t.Helper()
-	ini := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
-	ini.pd = newPD(t, ini.rnic)
+	ini := newEnd(t, iwarp.RNICConfig{})
 	ln := listenTCP(t)
 	d := iwarp.Dialer{PD: ini.pd, QP: iwarp.QPConfig{Nudge: -1}}
-	dialed := dialInBackground(t, func() (err error) {
-		ini.QP, err = d.Dial(within(t), "tcp", ln.Addr().String())
-		return err
-	})
-	p := acceptPeer(t, ln)
-	p.wantFrame("MPA ID Req Frame")
+	dialed := ini.dials(d, ln)
+	p := acceptRequest(t, ln)
 	p.send(frame(reply(2)))
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-dialed)
 	return ini, p
 }
 
@@ -166,17 +154,13 @@ func TestOwnDomains(t *testing.T) {
 			return err
 		})
 		peers[i].start(2)
-		if err := <-accepted; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-accepted)
 	}
 	if qps[0].PD() == qps[1].PD() {
 		t.Fatal("two connections share a domain that nobody asked for")
 	}
 	mr, err := qps[0].PD().Register(make([]byte, 8), iwarp.RemoteWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	peers[1].send(peers[1].write(mr.STag(), 0, []byte("stolen")))
 	peers[1].wantTerminate(rdmap.CodeDDPSTagNotAssociated)
 	peers[0].send(peers[0].write(mr.STag(), 0, []byte("ok")))
@@ -187,10 +171,8 @@ func TestOwnDomains(t *testing.T) {
 	for _, qp := range qps {
 		_ = qp.Abort()
 	}
-	if err := mr.Deregister(); err != nil {
-		t.Error(err)
-	}
+	should(t, mr.Deregister())
 	if s := ln.RNIC().Stats(); s.PDs != 0 || s.QPs != 0 || s.MRs != 0 {
-		t.Errorf("left behind: %+v", s)
+		t.Errorf("left over: %+v", s)
 	}
 }

@@ -3,11 +3,13 @@ package iwarp_test
 import (
 	"errors"
 	"fmt"
-	"net"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/matrix"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -22,15 +24,19 @@ var rnics = []iwarp.RNICConfig{
 	{Kind: permissive, Markers: true},
 }
 
-// cells are figures 2, 3 and 4 of CARRIER, by [initiator][responder]: the version, and
-// the markers in the receive direction of initiator/responder, or how they part. A
+// cell returns what figures 2, 3 and 4 of CARRIER have for an initiator and a responder:
+// the version, and the markers in the receive direction of each, or "close". A
 // permissive responder always answers an RDMAC initiator with M=1.
-var cells = [][]string{
-	{"V0 1/1", "close", "close", "V0 1/1", "V0 1/1"},
-	{"close", "V1 0/0", "V1 0/1", "V1 0/0", "V1 0/1"},
-	{"close", "V1 1/0", "V1 1/1", "V1 1/0", "V1 1/1"},
-	{"V0 1/1", "V1 0/0", "V1 0/1", "V1 0/0", "V1 0/1"},
-	{"V0 1/1", "V1 1/0", "V1 1/1", "V1 1/0", "V1 1/1"},
+func cell(t *testing.T, ini, res iwarp.RNICConfig) string {
+	i, r := matrix.RNIC{Kind: ini.Kind, Markers: ini.Markers || ini.Kind == rdmac}, matrix.RNIC{Kind: res.Kind, Markers: res.Markers || res.Kind == rdmac}
+	for _, f := range matrix.Figures {
+		line := slices.IndexFunc(f.Rows, func(row matrix.FigureRow) bool { return row.RNIC == i })
+		if column := slices.Index(f.Columns, r); line >= 0 && column >= 0 {
+			return strings.Replace(f.Rows[line].Cells[column], "N/A", "V=0 M=1/1", 1)
+		}
+	}
+	t.Fatalf("no figure has %v and %v", i, r)
+	return ""
 }
 
 // TestKinds has RNICs of all kinds meet, as Dialer and Listener or on a connection that
@@ -39,13 +45,13 @@ var cells = [][]string{
 // Proves N01, N02, N03, N05, N06: what comes of it on both sides, with octets that go
 // over it, or the errors on both sides, which name the revisions.
 func TestKinds(t *testing.T) {
-	for i, ini := range rnics {
-		for r, res := range rnics {
+	for _, ini := range rnics {
+		for _, res := range rnics {
 			for _, dialect := range []mpa.Dialect{mpa.DialectRFC5044, mpa.DialectRFC6581} {
 				if ini.Kind == rdmac {
 					dialect = 0
 				}
-				want := cells[i][r]
+				want := cell(t, ini, res)
 				t.Run(fmt.Sprintf("%v %t to %v %t, %v", ini.Kind, ini.Markers, res.Kind, res.Markers, dialect), func(t *testing.T) {
 					of := func(t *testing.T) setup {
 						return setup{
@@ -75,14 +81,14 @@ func wantCell(t *testing.T, ini, res *end, want string) {
 	i, r := ini.Negotiated(), res.Negotiated()
 	bit := map[bool]int{true: 1}
 	for _, v := range []uint8{i.DDPVersion, i.RDMAPVersion, r.DDPVersion, r.RDMAPVersion} {
-		if got := fmt.Sprintf("V%d %d/%d", v, bit[i.MarkersReceive], bit[r.MarkersReceive]); got != want {
+		if got := fmt.Sprintf("V=%d M=%d/%d", v, bit[i.MarkersReceive], bit[r.MarkersReceive]); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	if i.MarkersReceive != r.MarkersSend || i.MarkersSend != r.MarkersReceive || i.CRC != r.CRC {
 		t.Errorf("the Initiator has %+v, the Responder %+v", i, r)
 	}
-	if v := ini.Query().Stream.Version; v != res.Query().Stream.Version || v.String() != want[1:2] {
+	if v := ini.Query().Stream.Version; v != res.Query().Stream.Version || v.String() != want[len("V="):len("V=")+1] {
 		t.Errorf("the consumers are told of versions %v and %v, want %s", v, res.Query().Stream.Version, want)
 	}
 	finish(t, ini, res)
@@ -140,18 +146,13 @@ func (s setup) fallBack(t *testing.T) {
 		return nil
 	})
 	ini := &end{t: t, rnic: s.PD.RNIC(), pd: s.PD}
-	var err error
-	if ini.QP, err = s.Dial(within(t), "tcp", ln.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-served; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-ini.dials(s.Dialer, ln))
+	must(t, <-served)
 	n := ini.Negotiated()
 	if !n.FellBack || n.Revision != 1 || n.PeerRevision != 0 || n.Dialect != mpa.DialectRevision0 || !contains(n.FallbackReason, "revision 0") {
 		t.Errorf("negotiated %+v", n)
 	}
-	wantCell(t, ini, res, "V0 1/1")
+	wantCell(t, ini, res, "V=0 M=1/1")
 }
 
 // TestRDMACDeserted has the peer of an RDMAC Responder leave on its Reply, in order or
@@ -173,26 +174,22 @@ func TestRDMACDeserted(t *testing.T) {
 		{"an RDMAC RNIC", revision0(mpa.KeyRequest), false, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{Kind: rdmac})}
-			res.pd = newPD(t, res.rnic)
+			res := newEnd(t, iwarp.RNICConfig{Kind: rdmac})
 			p := res.accepts(t, c.request, iwarp.AcceptConfig{})
 			if c.work {
 				res.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("never sent")})
 			}
 			if c.reset {
-				_ = p.conn.(*net.TCPConn).SetLinger(0)
-				p.conn.Close()
+				_ = p.link.Reset()
 			} else {
-				_ = p.conn.(*net.TCPConn).CloseWrite()
+				_ = p.link.CloseWrite()
 				if b := p.wantFIN(); len(b) > 0 {
 					t.Errorf("sent %q", b)
 				}
 			}
 			err := res.wantEnd()
 			if len(c.want) == 0 {
-				if err != nil {
-					t.Error(err)
-				}
+				should(t, err)
 				return
 			}
 			if !errors.Is(err, iwarp.ErrConnectionLost) || res.State() != iwarp.StateError {
@@ -221,9 +218,7 @@ func (e *end) accepts(t *testing.T, f mpa.StartupFields, cfg iwarp.AcceptConfig)
 	if err == nil {
 		e.QP, err = req.Accept(within(t), cfg)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.wantFrame(mpa.KeyReply)
 	return p
 }
@@ -236,19 +231,13 @@ func TestPermissiveToRDMAC(t *testing.T) {
 	for _, bits := range []bool{true, false} {
 		f := revision0(mpa.KeyRequest, 'p', 'd')
 		f.M, f.C = bits, bits
-		res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
-		res.pd = newPD(t, res.rnic)
+		res := newEnd(t, iwarp.RNICConfig{})
 		ln := listen(t, iwarp.ListenConfig{PD: res.pd})
-		p := dialPeer(t, ln.Addr())
-		p.send(frame(f))
-		req, err := ln.Accept(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := ask(t, ln, frame(f))
 		if req.Revision() != 0 || req.Dialect() != mpa.DialectRevision0 || string(req.PrivateData()) != "pd" {
 			t.Errorf("the Request is %+v", req.MPA())
 		}
-		if _, err = req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Offer{NoCRC: true}, Prepare: res.twoReceives}); err != nil {
+		if _, err := req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: true}, Prepare: res.twoReceives}); err != nil {
 			t.Fatal(err)
 		}
 		if g := p.wantFrame(mpa.KeyReply); g.Rev() != 0 || !g.M() || !g.C() {
@@ -267,19 +256,12 @@ func TestPermissiveToRDMAC(t *testing.T) {
 		p.wantTerminate(rdmap.Code(0x1206))
 	}
 	ln := listenTCP(t)
-	ini := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
-	ini.pd = newPD(t, ini.rnic)
+	ini := newEnd(t, iwarp.RNICConfig{})
 	d := iwarp.Dialer{PD: ini.pd, MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}, Prepare: ini.twoReceives}
-	dialed := dialInBackground(t, func() error {
-		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
-		return err
-	})
-	p := acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
-	p.send(frame(mpa.StartupFields{Key: mpa.KeyReply})) // without M and C
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
+	dialed := (&end{t: t}).dials(d, ln)
+	p := acceptRequest(t, ln)
+	p.send(frame(mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true}))
+	must(t, <-dialed)
 	p.becomeRDMAC()
 	ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hello"), Unsignaled: true})
 	if s := p.want(rdmap.OpSend); string(s.Payload) != "hello" {

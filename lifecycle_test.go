@@ -2,7 +2,9 @@ package iwarp_test
 
 import (
 	"errors"
+	"io"
 	"net"
+	"syscall"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -23,9 +25,7 @@ func TestReuse(t *testing.T) {
 			endInError(t, ini, res)
 		}
 		for _, e := range []*end{ini, res} {
-			if err := e.Modify(iwarp.StateIdle); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Modify(iwarp.StateIdle))
 			e.postRecv(50, e.mr(8, iwarp.LocalWrite).Slice(0, 8))
 		}
 		accepted := dialInBackground(t, func() error {
@@ -36,12 +36,8 @@ func TestReuse(t *testing.T) {
 			return err
 		})
 		d := iwarp.Dialer{MPA: mpa.Offer{Markers: round%3 == 0}}
-		if err := d.Connect(within(t), ini.QP, "tcp", ln.Addr().String()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-accepted; err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
+		must(t, <-accepted)
 		sends(ini, 1)
 		res.wantReceived(50, iwarp.StatusSuccess)
 		sends(res, 1)
@@ -50,18 +46,70 @@ func TestReuse(t *testing.T) {
 	finish(t, ini, res)
 }
 
+// A slow is a connection whose Read says only when it is told to that the connection
+// has ended, and how.
+type slow struct {
+	net.Conn
+	last chan error
+}
+
+func (c *slow) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil {
+		return n, nil
+	}
+	if err = <-c.last; err == nil { // with octets that are no FPDU
+		return copy(b, "\xff\xff\xff\xff\xff\xff\xff\xff"), nil
+	}
+	return 0, err
+}
+
+// TestOldReceiver connects a QP again while the goroutine that receives from its first
+// connection is still at it. Whatever that brings in then does not touch the second.
+func TestOldReceiver(t *testing.T) {
+	for _, last := range []error{io.EOF, syscall.ECONNRESET, nil} {
+		old := &slow{last: make(chan error)}
+		ini, res := setup{Dialer: iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
+			old.Conn = c
+			return old, nil
+		}}}.connect(t)
+		works(t, ini, res)
+		must(t, ini.Modify(iwarp.StateError))
+		wait(t, ini.Done(), "the end of the connection")
+		must(t, ini.Modify(iwarp.StateIdle))
+		before := goroutines()
+		again := newEnd(t, iwarp.RNICConfig{})
+		ln := listen(t, iwarp.ListenConfig{PD: again.pd})
+		accepted := dialInBackground(t, func() error {
+			req, err := ln.Accept(within(t))
+			if err == nil {
+				again.QP, err = req.Accept(within(t), iwarp.AcceptConfig{})
+			}
+			return err
+		})
+		must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
+		must(t, <-accepted)
+		works(t, ini, again)
+		old.last <- last
+		until(t, func() bool { return goroutines() <= before+3 }, "the old receiver, while the Listener and two others stay")
+		select {
+		case old.last <- io.EOF:
+			t.Error("the old receiver reads again")
+		default:
+		}
+		works(t, ini, again)
+		finish(t, ini, again)
+	}
+}
+
 // endInOrder closes from one side by a transition, which leaves the QPs Idle. No
 // work is taken before they are made ready for another connection.
 func endInOrder(t *testing.T, ini, res *end) {
 	t.Helper()
-	if err := ini.Modify(iwarp.StateClosing); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Modify(iwarp.StateClosing))
 	for _, e := range []*end{ini, res} {
-		if err := e.wantEnd(); err != nil {
-			t.Fatal(err)
-		}
-		if s := e.State(); s != iwarp.StateIdle {
+		must(t, e.wantEnd())
+		if s := e.State(); s != iwarp.StateClosed {
 			t.Errorf("state %v after an orderly close", s)
 		}
 		if err := e.PostSend(&iwarp.SendWR{}); !errors.Is(err, net.ErrClosed) {
@@ -96,18 +144,14 @@ func TestModify(t *testing.T) {
 			t.Errorf("RTS to %v: %v", s, err)
 		}
 	}
-	if err := ini.Modify(iwarp.StateTerminate); err != nil {
-		t.Error(err)
-	}
+	should(t, ini.Modify(iwarp.StateTerminate))
 	var term *iwarp.TerminateError
 	if err := res.wantEnd(); !errors.As(err, &term) || !term.Remote || term.Code != rdmap.CodeLocalCatastrophic {
 		t.Errorf("the peer: %v", err)
 	}
 	_ = ini.wantEnd()
 	qp, err := ini.pd.CreateQP(iwarp.QPConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range []iwarp.State{iwarp.StateRTS, iwarp.StateClosing, iwarp.StateTerminate} {
 		if err := qp.Modify(s); !errors.Is(err, iwarp.ErrBadState) {
 			t.Errorf("Idle to %v: %v", s, err)
@@ -125,7 +169,7 @@ func TestModify(t *testing.T) {
 	if err := qp.Modify(iwarp.StateIdle); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	if err := new(iwarp.Dialer).Connect(within(t), qp, "tcp", "127.0.0.1:1"); !errors.Is(err, net.ErrClosed) {
+	if err := new(iwarp.Dialer).DialQP(within(t), qp, "tcp", "127.0.0.1:1"); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Connect after Close: %v", err)
 	}
 }
@@ -140,9 +184,7 @@ func TestRNICClose(t *testing.T) {
 		}
 		return err
 	})
-	if err := res.rnic.Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, res.rnic.Close())
 	if err := <-events; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("NextEvent: %v", err)
 	}
@@ -170,22 +212,15 @@ func TestPrepareFails(t *testing.T) {
 	if _, err := d.Dial(within(t), "tcp", ln.Addr().String()); !errors.Is(err, changed) {
 		t.Errorf("Dial: %v", err)
 	}
-	p := dialPeer(t, ln.Addr())
-	p.send(frame(request(2)))
-	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, req := ask(t, ln, frame(request(2)))
 	if _, err := req.Accept(within(t), iwarp.AcceptConfig{Prepare: no}); !errors.Is(err, changed) {
 		t.Errorf("Accept: %v", err)
 	}
 	if s := rnic.Stats(); s.QPs != 0 || s.PDs != 1 {
-		t.Errorf("left behind: %+v", s)
+		t.Errorf("left over: %+v", s)
 	}
 	qp, err := req.Accept(within(t), iwarp.AcceptConfig{}) // it can still be answered
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = qp.Abort()
 }
 
@@ -201,9 +236,7 @@ func TestQPConfig(t *testing.T) {
 		}
 	}
 	qp, err := pd.CreateQP(iwarp.QPConfig{MaxInline: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("x")}); err == nil {
 		t.Error("inline data on a QP without any")
 	}

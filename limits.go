@@ -6,21 +6,22 @@ import (
 	"sync"
 )
 
-// Limits bounds what can be taken of an RNIC, by all its users together. Zero
-// means no bound. A request that would exceed one is refused with a *LimitError,
-// and nothing else is touched (RFC 5042, section 6.4.1). [Z01]
+// Limits bounds what all users of an RNIC together can take from it. Zero means no
+// bound. A request that would exceed a bound fails with a *LimitError and changes
+// nothing (RFC 5042, section 6.4.1).
 type Limits struct {
-	// PDs, QPs, CQs, SRQs and MRs bound how many of each exist.
+	// PDs, QPs, CQs, SRQs and MRs bound how many of each exist. QPs bounds the
+	// buffers that peers can make us hold too: RNICAttr.MaxHeld octets for each.
 	PDs, QPs, CQs, SRQs, MRs int
 	// CQEntries bounds the sum of the depths of all CQs.
 	CQEntries int
 	// WorkRequests bounds the sum of the depths of all Send, Receive and Shared
 	// Receive Queues.
 	WorkRequests int
-	// Octets bounds how much memory is registered.
+	// Octets bounds how much memory can be registered.
 	Octets int64
-	// IRD bounds the queue of inbound RDMA Reads of each connection: what its
-	// consumer asks for, and what it grows to at a peer's wish. [Z29]
+	// IRD bounds the queue of inbound RDMA Reads of each connection: both what the
+	// consumer asks for and what the queue grows to when a peer asks for more.
 	IRD int
 }
 
@@ -33,7 +34,7 @@ type LimitError struct {
 	Limit, Used, Wanted int64
 }
 
-// Error says what there is, and what was wanted.
+// Error says how much is in use, how much more was wanted, and what the limit is.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("%v: %s: %d in use and %d more wanted, the limit is %d", ErrLimit, e.Resource, e.Used, e.Wanted, e.Limit)
 }
@@ -80,7 +81,7 @@ func (l *ledger) init(m Limits) {
 	}
 }
 
-// take enters all shares, or none.
+// take records all shares as in use, or none of them. [Z01]
 func (l *ledger) take(shares ...share) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +97,7 @@ func (l *ledger) take(shares ...share) error {
 	return nil
 }
 
-// give takes shares back.
+// give records shares as free again.
 func (l *ledger) give(shares ...share) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,9 +32,7 @@ func TestLimits(t *testing.T) {
 	wantLimit(t, err, "Protection Domains")
 	for range 2 { // and once more, when all was given back
 		srq, err := pd.CreateSRQ(iwarp.SRQConfig{Depth: 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = pd.CreateSRQ(iwarp.SRQConfig{Depth: 1})
 		wantLimit(t, err, "Shared Receive Queues")
 		shared := newCQ(t, rnic, 60)
@@ -56,15 +54,11 @@ func TestLimits(t *testing.T) {
 		wantLimit(t, err, "Completion Queues")
 
 		mr, err := pd.Register(make([]byte, 600), iwarp.RemoteRead)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = pd.Register(make([]byte, 401), 0)
 		wantLimit(t, err, "octets of registered memory")
 		mr2, err := pd.Register(make([]byte, 400), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = pd.Register(nil, 0)
 		wantLimit(t, err, "Memory Regions")
 
@@ -76,17 +70,13 @@ func TestLimits(t *testing.T) {
 			t.Errorf("Close of a domain in use: %v", err)
 		}
 		for _, giveBack := range []func() error{a.Close, b.Close, srq.Close, shared.Close, third.Close, mr.Deregister, mr2.Deregister} {
-			if err := giveBack(); err != nil {
-				t.Error(err)
-			}
+			should(t, giveBack())
 		}
 		if s := rnic.Stats(); !sameAmounts(s, iwarp.Stats{PDs: 2}) {
-			t.Errorf("left behind: %+v", s)
+			t.Errorf("left over: %+v", s)
 		}
 	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, second.Close())
 	if _, err := second.Register(nil, 0); !errors.Is(err, iwarp.ErrClosed) {
 		t.Errorf("in a closed domain: %v", err)
 	}
@@ -101,9 +91,7 @@ func sameAmounts(a, b iwarp.Stats) bool {
 func create(t testing.TB, pd *iwarp.PD, cfg iwarp.QPConfig) *iwarp.QP {
 	t.Helper()
 	qp, err := pd.CreateQP(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return qp
 }
 
@@ -116,7 +104,7 @@ func TestReadLimit(t *testing.T) {
 	d := iwarp.Dialer{PD: newPD(t, rnic), MPA: mpa.Offer{IRD: 5}}
 	_, err := d.Dial(within(t), "tcp", "127.0.0.1:1")
 	wantLimit(t, err, "IRD of a connection")
-	for _, offer := range []mpa.Offer{{}, {IRD: 4, ORD: 4}, {IRD: 1, MaxIRD: 100, ORD: 4}, {IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}} {
+	for _, offer := range []mpa.Answer{{}, {IRD: 4, ORD: 4}, {IRD: 1, MaxIRD: 100, ORD: 4}, {IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}} {
 		ini, res := setup{
 			Dialer: iwarp.Dialer{MPA: mpa.Offer{IRD: 50, ORD: 50}},
 			accept: iwarp.AcceptConfig{PD: newPD(t, rnic), MPA: offer},
@@ -140,12 +128,8 @@ func TestLimitedAccept(t *testing.T) {
 	ln := listen(t, iwarp.ListenConfig{RNIC: rnic})
 	served := serveOne(t, ln)
 	first, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-served; err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, <-served)
 	refused := dialInBackground(t, func() error {
 		req, err := ln.Accept(within(t))
 		if err != nil {
@@ -164,9 +148,7 @@ func TestLimitedAccept(t *testing.T) {
 	if !errors.As(err, &rejected) || string(rejected.PrivateData) != "full" {
 		t.Errorf("the second connection: %v", err)
 	}
-	if err := <-refused; err != nil {
-		t.Error(err)
-	}
+	should(t, <-refused)
 	if s := rnic.Stats(); s.PDs != 1 || s.QPs != 1 {
 		t.Errorf("in use: %+v", s)
 	}

@@ -1,50 +1,90 @@
 package iwarp
 
 import (
-	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// ListenConfig configures a Listener. The zero value will do.
+// ListenConfig configures a Listener, or Respond. The zero value is usable.
 type ListenConfig struct {
-	// RNIC counts and logs what the Listener does. If nil, one is made.
+	// RNIC counts and logs what the Listener does. If nil, the PD's; if that is nil
+	// too, the Listener makes one.
 	RNIC *RNIC
-	// PD is where Accept creates QPs, unless it is told otherwise. If nil, each
-	// connection gets a Protection Domain of its own.
+	// PD is where Accept creates QPs, unless its AcceptConfig names another. If nil,
+	// each connection gets a Protection Domain of its own.
 	PD *PD
-	// Preset, if there is one, has what the peers need where the settings here, and
-	// those of an AcceptConfig, are zero.
+	// Preset, if it is set, supplies what the peers need wherever the settings here,
+	// and those of an AcceptConfig, are zero.
 	Preset *Preset
 	// RequestTimeout bounds the wait for a peer's whole MPA Request. If zero, 5 s;
-	// if negative, there is none.
+	// if negative, there is no bound.
 	RequestTimeout time.Duration
-	// Dialects are the startup dialects served, as far as the RNIC's Kind has them.
-	// If empty, all but mpa.DialectRtr: see mpa.ResponderConfig.
+	// Dialects are the startup dialects that are served, as far as the RNIC's Kind
+	// has them. If empty, all but mpa.DialectRtr: see mpa.ResponderConfig.
 	Dialects []mpa.Dialect
-	// Messages takes a private data message in place of a Start Key or Request: see
+	// Messages accepts a private data message in place of a Start Key or Request: see
 	// mpa.ResponderConfig.
 	Messages bool
 	// Markers and NoCRC are what a non-permissive RNIC says of itself when it turns
-	// down a revision 0 Request; Markers also if it is the RNIC's preference.
+	// down a revision 0 Request. The RNIC's own preference for markers has the same
+	// effect as Markers.
 	Markers, NoCRC bool
-	// MaxHalfOpen bounds the connections that are not up yet: whose Request has not
-	// arrived, or waits for Accept, or which owe a frame behind our answer, as they do
-	// in some dialects. For one more, the oldest that owes us anything is closed; if
-	// there is none, the new one. If zero, 1024.
+	// TolerateEarly accepts a peer that sends octets after its Request and before our
+	// answer, and takes them for its first FPDU. By default Accept closes the connection
+	// then and returns an error that wraps ErrEarly: such octets cannot be FPDUs by right,
+	// as the peer does not know yet whether we want markers and CRCs. They are found on
+	// sockets of Unix-like systems, and where a bufio.Reader has read ahead; elsewhere
+	// they are tolerated. A rejected connection's octets are the consumer's in any case.
+	TolerateEarly bool
+	// RTRTimeout bounds how long the Initiator of a peer-to-peer connection may owe its
+	// Ready-to-Receive indication after our Reply, which RNICs send by themselves. Then
+	// the QP ends with an error that wraps ErrNoRTR. If zero, 30 s; if negative, there
+	// is no bound. Other Initiators may take their time: see QPConfig.IdleTimeout.
+	RTRTimeout time.Duration
+	// MaxHalfOpen bounds the connections that are not up yet: those whose Request has
+	// not arrived or waits for Accept, and those that owe a frame after our answer, as
+	// they do in some dialects, or the RTR indication of a peer-to-peer connection. To
+	// make room for one more, one that owes us something is closed: the oldest of
+	// those from the address that has most of them. If none owes anything, the new one
+	// is closed. If zero, 1024.
 	MaxHalfOpen int
-	// Net listens on TCP. The zero value will do.
+	// MaxHalfOpenPerSource bounds those of them that come from one address: to make
+	// room for one more, the oldest from the same address is closed. If zero, only
+	// MaxHalfOpen bounds them. All IPv6 addresses with the same first 64 bits count as
+	// one address; networks without IP addresses are not bounded.
+	MaxHalfOpenPerSource int
+	// MaxPerSource bounds the connections from one address altogether: half-open ones,
+	// Requests that were not answered yet, and established ones. One more is closed at
+	// once. If zero, there is no bound.
+	MaxPerSource int
+	// Net listens on TCP. The zero value is usable.
 	Net net.ListenConfig
 }
 
-const defaultMaxHalfOpen = 1024
+const (
+	defaultMaxHalfOpen = 1024
+	defaultRTRTimeout  = 30 * time.Second
+)
 
-// A Listener takes connections as the Responder of the MPA startup.
+// rnic returns the RNIC to count with.
+func (cfg *ListenConfig) rnic() *RNIC {
+	switch {
+	case cfg.RNIC != nil:
+		return cfg.RNIC
+	case cfg.PD != nil:
+		return cfg.PD.rnic
+	}
+	return NewRNIC(RNICConfig{})
+}
+
+// A Listener accepts connections as the Responder of the MPA startup.
 type Listener struct {
 	rnic *RNIC
 	cfg  ListenConfig
@@ -56,41 +96,57 @@ type Listener struct {
 	tasks  sync.WaitGroup
 	counts startupCounts
 
-	mu      sync.Mutex
-	silent  *list.List // of *halfOpen: they owe us a Request, or another frame; the oldest first
-	waiting int        // Requests that wait for Accept
-	err     error      // why the TCP listener ended
+	places places
+
+	mu  sync.Mutex
+	err error // why the TCP listener ended
+	qps map[*QP]struct{}
 }
 
-// halfOpen is a connection on which a frame of the startup is awaited.
-type halfOpen struct {
-	conn    net.Conn
-	evicted bool // guarded by Listener.mu
-}
-
-// Listen waits for connections on a TCP address.
+// Listen listens for connections on a TCP address.
 func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Listener, error) {
-	ln, err := cfg.Net.Listen(ctx, network, addr)
+	ln, err := cfg.listen(ctx, network, addr)
 	if err != nil {
 		return nil, &OpError{Op: "listen", To: network + " " + addr, Err: err}
 	}
 	return NewListener(ln, cfg), nil
 }
 
-// NewListener takes connections from ln, which it owns from then on.
+func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.Listener, error) {
+	if err := checkNetwork(network); err != nil {
+		return nil, err
+	}
+	if cfg.RNIC != nil && cfg.PD != nil && cfg.PD.rnic != cfg.RNIC {
+		return nil, fmt.Errorf("%w: the Protection Domain is of another RNIC", ErrInvalid)
+	}
+	return cfg.Net.Listen(ctx, network, addr)
+}
+
+// checkNetwork refuses networks that are not TCP's: MPA is defined over TCP. Over any
+// other stream of octets there are Dialer.Initiate, and NewListener.
+func checkNetwork(network string) error {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		return nil
+	}
+	return fmt.Errorf("%w: network %q, there are tcp, tcp4 and tcp6", ErrInvalid, network)
+}
+
+// NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	if cfg.MaxHalfOpen <= 0 {
 		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
-	l := &Listener{rnic: cfg.RNIC, cfg: cfg, ln: ln, ready: make(chan *Request), silent: list.New()}
-	switch {
-	case l.rnic != nil:
-	case cfg.PD != nil:
-		l.rnic = cfg.PD.rnic
-	default:
-		l.rnic = NewRNIC(RNICConfig{})
+	if cfg.RTRTimeout == 0 {
+		cfg.RTRTimeout = defaultRTRTimeout
+	}
+	l := &Listener{rnic: cfg.rnic(), cfg: cfg, ln: ln, ready: make(chan *Request), qps: make(map[*QP]struct{})}
+	l.places = places{
+		halfOpen: cfg.MaxHalfOpen, halfOpenPerSource: cfg.MaxHalfOpenPerSource, perSource: cfg.MaxPerSource,
+		sources: make(map[netip.Prefix]*sourcePlaces), onEvict: l.evicted,
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.rnic.addListener(l)
 	l.tasks.Go(l.acceptTCP)
 	return l
 }
@@ -98,10 +154,10 @@ func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 // Addr returns the address listened on.
 func (l *Listener) Addr() net.Addr { return l.ln.Addr() }
 
-// RNIC returns the RNIC that the Listener counts with.
+// RNIC returns the RNIC that counts and logs for the Listener.
 func (l *Listener) RNIC() *RNIC { return l.rnic }
 
-// acceptTCP starts the startup phase of every connection that comes.
+// acceptTCP begins the startup phase of every connection that arrives.
 func (l *Listener) acceptTCP() {
 	for {
 		c, err := l.ln.Accept()
@@ -122,13 +178,10 @@ func isTemporary(err error) bool {
 	return errors.As(err, &t) && t.Temporary()
 }
 
-// outOfDescriptors gives one back, or waits for somebody else to.
+// outOfDescriptors closes a half-open connection, or waits for somebody else to free a descriptor.
 func (l *Listener) outOfDescriptors(err error) {
 	l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: cannot accept a TCP connection now", "cause", err.Error())
-	l.mu.Lock()
-	evicted := l.evict()
-	l.mu.Unlock()
-	if evicted {
+	if l.places.evictOne() {
 		return
 	}
 	select {
@@ -148,95 +201,50 @@ func (l *Listener) stop(err error) {
 
 // admit begins the startup phase of a connection, if there is room for it. [Z04]
 func (l *Listener) admit(c net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.silent.Len()+l.waiting >= l.cfg.MaxHalfOpen && !l.evict() || l.ctx.Err() != nil {
-		l.tally().count(func(s *StartupStats) { s.Evicted++ })
+	p := l.places.enter(c)
+	if p == nil || l.ctx.Err() != nil {
+		l.evicted()
 		_ = c.Close()
+		p.leave()
 		return
 	}
-	h := &halfOpen{conn: c}
-	e := l.silent.PushBack(h)
-	l.tasks.Go(func() { l.respond(h, e) })
+	l.tasks.Go(func() { l.respond(c, p) })
 }
 
 func (l *Listener) tally() tally { return tally{&l.rnic.startup, &l.counts} }
 
-// hold counts a connection as half-open, whose Request has been answered and which
-// owes another frame. If there is no room, an older one is closed for it; it is never
-// refused, as the consumer has taken it. release ends that, and reports whether the
-// connection was closed meanwhile to make room.
-func (l *Listener) hold(c net.Conn) (release func() (evicted bool)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.silent.Len()+l.waiting >= l.cfg.MaxHalfOpen {
-		l.evict()
-	}
-	h := &halfOpen{conn: c}
-	e := l.silent.PushBack(h)
-	return func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if !h.evicted {
-			l.silent.Remove(e)
-		}
-		return h.evicted
-	}
-}
-
-// evict closes the oldest connection on which a frame is awaited, and reports
-// whether there was one.
-func (l *Listener) evict() bool {
-	e := l.silent.Front()
-	if e == nil {
-		return false
-	}
-	h := l.silent.Remove(e).(*halfOpen)
-	h.evicted = true
-	_ = h.conn.Close()
-	l.tally().count(func(s *StartupStats) { s.Evicted++ })
-	return true
-}
+// evicted counts a connection that was closed for want of room.
+func (l *Listener) evicted() { l.tally().count(func(s *StartupStats) { s.Evicted++ }) }
 
 // respond reads the Request of one connection and offers it to Accept.
-func (l *Listener) respond(h *halfOpen, e *list.Element) {
-	req := &Request{ln: l, rnic: l.rnic, pd: l.cfg.PD, conn: h.conn, counts: l.tally()}
+func (l *Listener) respond(c net.Conn, p *place) {
+	req := &Request{ln: l, place: p, rnic: l.rnic, pd: l.cfg.PD, conn: c, counts: l.tally()}
 	err := req.read(l.ctx, &l.cfg)
-	if !l.arrived(h, e, err) {
-		_ = h.conn.Close()
+	failed := func() {
+		if err != nil {
+			l.tally().failed(err)
+		}
+	}
+	switch {
+	case !p.arrived(failed): // it was closed to make room
+	case err != nil:
+		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", "local", c.LocalAddr().String(), "peer", c.RemoteAddr().String(), "cause", err.Error())
+	case l.offer(req):
 		return
 	}
+	_ = c.Close()
+	p.leave()
+}
+
+// offer hands a Request to Accept. It reports false if the Listener has ended before that.
+func (l *Listener) offer(r *Request) bool {
+	r.place.wait()
 	select {
-	case l.ready <- req:
+	case l.ready <- r:
+		return true
 	case <-l.ctx.Done():
-		_ = h.conn.Close()
-		l.handedOver()
-	}
-}
-
-// handedOver takes off a connection whose Request has waited for Accept.
-func (l *Listener) handedOver() {
-	l.mu.Lock()
-	l.waiting--
-	l.mu.Unlock()
-}
-
-// arrived takes a connection off the silent ones. It reports whether its Request
-// is there to be answered.
-func (l *Listener) arrived(h *halfOpen, e *list.Element, err error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h.evicted {
 		return false
 	}
-	l.silent.Remove(e)
-	if err != nil {
-		l.tally().failed(err)
-		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", "peer", h.conn.RemoteAddr().String(), "cause", err.Error())
-		return false
-	}
-	l.waiting++
-	return true
 }
 
 // Accept returns the next connection request, to be accepted or rejected. Its
@@ -244,7 +252,7 @@ func (l *Listener) arrived(h *halfOpen, e *list.Element, err error) bool {
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	select {
 	case r := <-l.ready:
-		l.handedOver()
+		r.place.waited()
 		return r, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -256,27 +264,29 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 }
 
 // Close ends the Listener. Half-open connections are closed; QPs, and Requests
-// that Accept has returned, are not.
+// that Accept has returned, are not. Closing again is ErrClosed.
 func (l *Listener) Close() error {
-	l.stop(net.ErrClosed)
+	l.stop(errListenerClosed)
 	err := l.ln.Close()
 	l.tasks.Wait()
+	l.rnic.removeListener(l)
+	if errors.Is(err, net.ErrClosed) {
+		return &OpError{Op: "close", Addr: l.Addr(), Err: errListenerClosed}
+	}
 	return err
 }
 
-// ListenerStats counts what a Listener sees.
+// ListenerStats counts what a Listener has seen.
 type ListenerStats struct {
 	HalfOpen int // connections that are not up yet
-	Waiting  int // of these, such whose Request is there for Accept
+	Waiting  int // those of them whose Request waits for Accept
 	StartupStats
 }
 
-// Stats returns the Listener's own counters. Its RNIC counts the same, and those
-// of its other Listeners and Dialers with them.
+// Stats returns the Listener's own counters. Its RNIC counts the same, together with
+// those of its other Listeners and Dialers.
 func (l *Listener) Stats() ListenerStats {
 	s := ListenerStats{StartupStats: l.counts.stats()}
-	l.mu.Lock()
-	s.HalfOpen, s.Waiting = l.silent.Len()+l.waiting, l.waiting
-	l.mu.Unlock()
+	s.HalfOpen, s.Waiting = l.places.count()
 	return s
 }

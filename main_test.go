@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // leaked returns the goroutines of the package that do not end in time.
 func leaked(limit time.Duration) (left string) {
-	for end := time.Now().Add(limit); time.Now().Before(end); runtime.Gosched() {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if left = ours(); left == "" {
 			return ""
 		}

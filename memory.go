@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -19,10 +20,23 @@ const (
 	RemoteWrite = Access(memory.RemoteWrite)
 	// RemoteRead lets peers fetch octets with RDMA Reads.
 	RemoteRead = Access(memory.RemoteRead)
+	// RemoteInvalidate lets a peer invalidate the region's STag with a Send with
+	// Invalidate. It is needed only for a region that is not bound to a QP by
+	// MROptions.QP, whose peer may do so anyway: with it whichever peer comes first
+	// can end the region's use for all, so that it is for Protection Domains with one
+	// QP. While the domain has several, no peer may (RFC 5040, section 8.1.1; RFC
+	// 5042, section 6.4.5).
+	RemoteInvalidate = Access(memory.RemoteInvalidate)
+
+	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate
 )
 
 // An MR is a Memory Region: memory registered for RDMA. Its tagged offsets
 // begin at the offset that it was registered with, usually zero.
+//
+// What the program itself reads and writes of the memory, while peers or requests
+// may reach it, it reads and writes with ReadAt, WriteAt and Update; a completion
+// says when a request is done with it. docs/memory.md tells what is seen when.
 type MR struct {
 	pd     *PD
 	region *memory.Region
@@ -33,10 +47,10 @@ type MR struct {
 type MROptions struct {
 	// Access is what may be done with the region.
 	Access Access
-	// QP, if it is set, is the only one through which peers may use the region.
-	// A peer can invalidate an STag (Send with Invalidate) only if no other
-	// stream could have used it: its region is bound to its QP, or that QP is
-	// the only one of the domain (RFC 5040, section 8.1.1).
+	// QP, if it is set, is the only one through which peers may use the region, and
+	// only on its present connection or, before it has one, on its next. That peer may
+	// invalidate the STag (Send with Invalidate); for others there is RemoteInvalidate
+	// (RFC 5040, section 8.1.1).
 	QP *QP
 	// Base is the tagged offset of the first octet.
 	Base uint64
@@ -59,13 +73,16 @@ func (pd *PD) RegisterOptions(buf []byte, o MROptions) (*MR, error) {
 
 func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	mo := memory.Options{Access: memory.Access(o.Access), PD: pd.num, Base: o.Base}
-	if o.QP != nil {
-		if o.QP.pd != pd {
-			return nil, fmt.Errorf("%w: for a QP of another Protection Domain", ErrInvalid)
-		}
-		mo.Stream = o.QP.num
+	if o.Access&^allAccess != 0 {
+		return nil, fmt.Errorf("%w: access rights %#x do not exist", ErrInvalid, uint8(o.Access&^allAccess))
 	}
-	if err := pd.attach(); err != nil {
+	if o.QP != nil {
+		var err error
+		if mo.Stream, err = o.QP.bindable(pd); err != nil {
+			return nil, err
+		}
+	}
+	if err := pd.attach(userMR); err != nil {
 		return nil, err
 	}
 	mr := &MR{pd: pd, buf: buf}
@@ -77,8 +94,22 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 		}
 		pd.rnic.ledger.give(mr.shares()...)
 	}
-	pd.detach()
+	pd.detach(userMR)
 	return nil, err
+}
+
+// bindable returns what a region of a Protection Domain that is bound to the QP is
+// bound to.
+func (qp *QP) bindable(pd *PD) (stream uint32, err error) {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	switch {
+	case qp.pd != pd:
+		return 0, fmt.Errorf("%w: the QP to bind the region to is of another Protection Domain: register the memory with QP.PD()", ErrInvalid)
+	case qp.destroyed:
+		return 0, fmt.Errorf("the QP to bind the region to: %w", errReleased)
+	}
+	return qp.boundTo, nil
 }
 
 func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, len(m.buf)}} }
@@ -90,7 +121,8 @@ func (m *MR) STag() uint32 { return m.region.STag() }
 // Len returns the length in octets.
 func (m *MR) Len() int { return len(m.buf) }
 
-// Bytes returns the memory that was registered.
+// Bytes returns the memory that was registered. While peers or requests may reach
+// it, see ReadAt.
 func (m *MR) Bytes() []byte { return m.buf }
 
 // Access returns the rights that the region was registered with.
@@ -100,8 +132,51 @@ func (m *MR) Access() Access { return Access(m.region.Access()) }
 // deregistered.
 func (m *MR) Valid() bool { return m.region.Valid() }
 
+// ReadAt copies len(p) octets from offset off on to p, under the region's lock: what
+// a peer's segment brings, or another WriteAt or Update, is in it as a whole or not at
+// all. It implements io.ReaderAt: io.EOF is the error of fewer octets than asked for,
+// and ErrClosed that of a region that was deregistered.
+func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
+	}
+	n = int(min(max(int64(len(m.buf))-off, 0), int64(len(p))))
+	if n > 0 && !m.region.ReadAt(p[:n], int(off)) {
+		return 0, &OpError{Op: "read memory", Err: errDeregistered}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt copies p to offset off, under the region's lock: a peer that reads, and a
+// Send or Write of these octets, has them as a whole or not at all, as far as they go
+// in one segment. It implements io.WriterAt: the error is ErrInvalid where p does not
+// fit, and then nothing is copied; ErrClosed after Deregister.
+func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
+	switch {
+	case off < 0 || off > int64(len(m.buf)) || int64(len(p)) > int64(len(m.buf))-off:
+		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %d octets at offset %d of a region of %d", ErrInvalid, len(p), off, len(m.buf))}
+	case !m.region.WriteAt(p, int(off)):
+		return 0, &OpError{Op: "write memory", Err: errDeregistered}
+	}
+	return len(p), nil
+}
+
+// Update calls f with the region's memory, under its lock: no peer and no request
+// reads or writes any octet of it meanwhile. Connections that want to wait for f: it
+// should be short, and must not call anything of this package. The error is ErrClosed
+// after Deregister, and f is not called then.
+func (m *MR) Update(f func([]byte)) error {
+	if !m.region.Update(f) {
+		return &OpError{Op: "update memory", Err: errDeregistered}
+	}
+	return nil
+}
+
 // Slice names n octets from offset off on, for a work request. That they lie
-// within the region is checked when the request is carried out.
+// within the region is checked when the request is posted.
 func (m *MR) Slice(off, n int) SGE { return SGE{MR: m, Offset: off, Length: n} }
 
 // Remote is what a peer needs to name the octets from offset off on.
@@ -109,14 +184,15 @@ func (m *MR) Remote(off int) Remote {
 	return Remote{STag: m.STag(), TO: m.region.Base() + uint64(off)}
 }
 
-// Deregister takes the region back. When it returns no packet will change or
-// read the memory any more; requests that still name it end in error.
+// Deregister takes the region back. When it returns nothing changes or reads the
+// memory any more: what is still on its way was copied before. Requests that name it
+// and are not yet carried out end in error, and the connection with them.
 func (m *MR) Deregister() error {
 	if !m.pd.rnic.table.Revoke(m.region) {
 		return &OpError{Op: "deregister memory", Err: fmt.Errorf("%w: STag %#08x is not registered", ErrInvalid, m.STag())}
 	}
 	m.pd.rnic.ledger.give(m.shares()...)
-	m.pd.detach()
+	m.pd.detach(userMR)
 	return nil
 }
 
@@ -133,11 +209,51 @@ func (r Remote) Add(n int) Remote { return Remote{STag: r.STag, TO: r.TO + uint6
 // String gives STag and tagged offset in hexadecimal.
 func (r Remote) String() string { return fmt.Sprintf("STag %#08x TO %#x", r.STag, r.TO) }
 
-// An SGE is a scatter/gather element: a range of a region.
+// An SGE is a scatter/gather element: a range of a region. Its Length may be 0, and then
+// it needs no MR.
 type SGE struct {
 	MR     *MR
 	Offset int // octets from the region's start
 	Length int // octets
+}
+
+// check judges the element for a queue of a Protection Domain: a request to read its
+// octets, or to write them. No octets are no mistake, whatever they are of, unless
+// the region is another RNIC's (RDMA verbs 8).
+func (s *SGE) check(pd *PD, write bool) error {
+	switch {
+	case s.Length < 0 || s.Offset < 0:
+		return fmt.Errorf("%w: a scatter/gather element of %d octets at offset %d", ErrInvalid, s.Length, s.Offset)
+	case s.MR == nil && s.Length > 0:
+		return fmt.Errorf("%w: a scatter/gather element of %d octets without an MR", ErrInvalid, s.Length)
+	case s.MR == nil:
+		return nil
+	case s.MR.pd.rnic != pd.rnic:
+		return fmt.Errorf("%w: an MR of another RNIC: register the memory with the Protection Domain of the queue", ErrInvalid)
+	}
+	d := memory.Domain{Table: pd.rnic.table, PD: pd.num}
+	f := d.LocalCheck(s.MR.region, s.Offset, s.Length, write)
+	if f == memory.None {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, s.mistake(f))
+}
+
+// mistake says what is wrong with the element, and what to do about it.
+func (s *SGE) mistake(f memory.Fault) string {
+	switch f {
+	case memory.InvalidSTag:
+		return "an MR that was deregistered"
+	case memory.Invalidated:
+		return "an MR whose STag has been invalidated: register the memory again"
+	case memory.Bounds:
+		return fmt.Sprintf("%d octets at offset %d of an MR of %d octets", s.Length, s.Offset, s.MR.Len())
+	case memory.NoLocalWrite:
+		return "an MR without LocalWrite, which receives and Reads write to: register it with LocalWrite"
+	case memory.OtherDomain:
+		return "an MR of another Protection Domain: register the memory with that of the queue"
+	}
+	return f.String()
 }
 
 func (s *SGE) engine() engine.SGE {

@@ -7,58 +7,64 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
-	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Modify carries out a transition of the RDMA verbs (section 6.2) that the
-// consumer may ask for: RTS to Closing (without draining: work under way makes
-// it a bad close), RTS to Terminate, RTS or Idle to Error, Error to Idle. To RTS goes
-// a Dialer, a Request, or ModifyRTS.
+// Modify carries out a state transition of the RDMA verbs (section 6.2) that the consumer
+// may ask for: RTS to Closing (without draining: work under way makes it a bad close), RTS
+// to Terminate, RTS or Idle to Error, and Error to Idle. Dialer, Request and ModifyRTS
+// put a QP into RTS.
 //
-// To Idle is also how a QP whose connection has ended is made ready for another:
-// before that, and before the next Connect, it takes no work, in StateIdle too,
-// so that nobody waits for a connection that is over.
+// The transition to Idle also makes a QP whose connection has ended ready for another
+// one. Until then it takes no work, even in StateIdle, so that nobody waits for a
+// connection that is over.
 func (qp *QP) Modify(to State) error {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
 	if err := qp.modify(engine.State(to)); err != nil {
 		return &OpError{Op: "modify QP", Err: err}
 	}
-	qp.push()
+	qp.pushUnlocking()
 	return nil
 }
 
 func (qp *QP) modify(to engine.State) error {
 	if qp.destroyed {
-		return ErrClosed
+		return qp.ended()
+	}
+	if to == engine.Idle && qp.closingLLP {
+		return errStillClosing
 	}
 	if err := qp.eng.Modify(time.Now(), to); err != nil {
+		if ended := qp.ended(); ended != nil {
+			return ended
+		}
 		return err
 	}
 	if to == engine.Idle && qp.closedLLP {
 		qp.conn, qp.closedLLP = nil, false
+		qp.sendCQ.revive(qp)
+		qp.recvCQ.revive(qp)
 	}
 	return nil
 }
 
-// ModifyStream replaces the attributes for the QP's next connection: the transition
-// from Idle to Idle of the RDMA verbs, which does what Modify(StateIdle) does too. The
-// error wraps ErrVersion or ErrMarkersRequired for what the RNIC cannot do, ErrInvalid
-// for a value that means nothing, and ErrBadState in another state, or while a Dialer
-// or a Request connects the QP.
-//
-// draft-carrier-rddp-rnic-interop-00, section 6.2.5: "Only on transition from Idle to
-// Idle, or Idle to RTS". [V04]
+// ModifyStream replaces the attributes for the QP's next connection. It is the transition
+// from Idle to Idle of the RDMA verbs, and also does what Modify(StateIdle) does (see
+// draft-carrier-rddp-rnic-interop-00, section 6.2.5). The error wraps ErrVersion or
+// ErrMarkersRequired for what the RNIC cannot do, ErrInvalid for an unknown value, and
+// ErrBadState if the QP is in another state or a Dialer or Request is connecting it.
 func (qp *QP) ModifyStream(a StreamAttr) error {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
 	if err := qp.modifyStream(a); err != nil {
 		return &OpError{Op: "modify QP", Err: err}
 	}
 	return nil
 }
 
+// modifyStream holds section 6.2.5 of CARRIER: "Only on transition from Idle to Idle, or
+// Idle to RTS". [V04]
 func (qp *QP) modifyStream(a StreamAttr) error {
 	if err := qp.connectable(); err != nil {
 		return err
@@ -74,23 +80,19 @@ func (qp *QP) modifyStream(a StreamAttr) error {
 }
 
 // ModifyRTS puts a QP in StateIdle into RTS on a connection whose MPA startup the
-// consumer has carried out itself, with an mpa.Initiator or mpa.Responder that is
-// Done; Output must be sent. n is what it says was negotiated, with an IRD and ORD
-// of its own where they are NoNegotiation. attr, if it is not nil, replaces the QP's
+// consumer has carried out itself, with an mpa.Initiator or mpa.Responder that is Done
+// and whose Output was sent. n is the machine's Negotiated; where it leaves IRD and ORD to
+// the ULP, the caller may fill in its own. attr, if it is not nil, replaces the QP's
 // attributes, as ModifyStream does. From then on conn belongs to the QP, and has no
-// deadline. For what was read ahead of it there is Buffered.
+// deadline. If something was read ahead of conn, pass Buffered.
 //
-// After an error, conn is still the caller's and nothing has changed. It wraps
-// ErrVersion, ErrMarkersRequired or ErrBadState as with ModifyStream, also where the
-// negotiated is not what the attributes or the RNIC's kind allow, ErrLimit for an IRD
-// above the RNIC's, and ErrInvalid for what no startup can have come to.
+// After an error, conn still belongs to the caller and nothing has changed. The error
+// wraps ErrVersion, ErrMarkersRequired or ErrBadState as with ModifyStream, also if the
+// attributes or the RNIC's kind do not allow what was negotiated, ErrLimit for an IRD
+// above the RNIC's, and ErrInvalid for a result that no startup can have.
 //
-// With a TerminateCode the connection is up only to tell the peer of it: the QP goes
-// on to StateTerminate at once, and Err has the code.
-//
-// draft-carrier-rddp-rnic-interop-00, section 6.2: "Other implementations will create
-// the QP after the MPA Request/Reply Messages. Thus both CreateQP and ModifyQP need to
-// be changed to enable both approaches." [V04]
+// With a TerminateCode the connection is up only to tell the peer of it: the QP goes on to
+// StateTerminate at once, and Err has the code.
 func (qp *QP) ModifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error {
 	if err := qp.modifyRTS(conn, n, attr); err != nil {
 		return &OpError{Op: "modify QP", Addr: conn.RemoteAddr(), Err: err}
@@ -98,6 +100,9 @@ func (qp *QP) ModifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error
 	return nil
 }
 
+// modifyRTS is the second of two ways to create a QP: CARRIER, section 6.2: "Other
+// implementations will create the QP after the MPA Request/Reply Messages. Thus both
+// CreateQP and ModifyQP need to be changed to enable both approaches." [V04]
 func (qp *QP) modifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error {
 	if err := qp.claim(); err != nil {
 		return err
@@ -120,10 +125,10 @@ func (qp *QP) modifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error
 		return err
 	}
 	qp.rnic.resolve(&n)
-	return qp.start(tcp.New(conn), Negotiated{Negotiated: n}, a)
+	return qp.start(qp.newConn(conn), Negotiated{Negotiated: n}, a, lease{})
 }
 
-// checkStartup judges what a consumer says it has negotiated.
+// checkStartup checks what a consumer says it has negotiated.
 func (r *RNIC) checkStartup(n *mpa.Negotiated) error {
 	switch {
 	// "Between DDP and RDMAP, no mixing of versions is allowed": CARRIER, section 5.1.
@@ -142,6 +147,8 @@ func (r *RNIC) checkStartup(n *mpa.Negotiated) error {
 		return fmt.Errorf("%w: IRD %d and ORD %d", ErrInvalid, n.IRD, n.ORD)
 	case n.Role == mpa.RoleInitiator && n.PeerToPeer && n.TerminateCode == 0 && bits.OnesCount8(uint8(n.RTR)) != 1:
 		return fmt.Errorf("%w: an Initiator with %d RTR indications to send", ErrInvalid, bits.OnesCount8(uint8(n.RTR)))
+	case r.crc == CRCAlways && !n.CRC:
+		return fmt.Errorf("%w: no CRCs, and the RNIC's policy is to use them always", ErrInvalid)
 	case r.limits.IRD > 0 && int(n.IRD) > r.limits.IRD && n.IRD != mpa.NoNegotiation:
 		return &LimitError{Resource: "IRD of a connection", Limit: int64(r.limits.IRD), Wanted: int64(n.IRD)}
 	}

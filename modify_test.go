@@ -61,7 +61,7 @@ func respondByHand(c net.Conn, cfg mpa.ResponderConfig, o mpa.Offer) (mpa.Negoti
 	if err := exchange(c, m, nil); err != nil {
 		return mpa.Negotiated{}, err
 	}
-	reply, err := m.Accept(time.Now(), o)
+	reply, err := m.Accept(time.Now(), o.Answer())
 	if err == nil {
 		err = exchange(c, m, reply)
 	}
@@ -76,8 +76,8 @@ func TestModifyRTS(t *testing.T) {
 	for _, c := range meetings {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := tcpPair(t)
-			ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-			res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+			ini := newEnd(t, iwarp.RNICConfig{})
+			res := newEnd(t, iwarp.RNICConfig{})
 			ini.QP, res.QP = create(t, ini.pd, iwarp.QPConfig{}), create(t, res.pd, iwarp.QPConfig{})
 			cfg := mpa.ResponderConfig{Dialects: c.listen.Dialects, Messages: c.listen.Messages}
 			c.offer.IRD, c.offer.ORD, c.offer.Markers = 4, 4, true
@@ -89,15 +89,9 @@ func TestModifyRTS(t *testing.T) {
 				return res.ModifyRTS(b, n, nil)
 			})
 			n, err := initiateByHand(a, c.offer)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := ini.ModifyRTS(a, n, &iwarp.StreamAttr{MarkersReceive: on, MarkersSend: on}); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-responded; err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, ini.ModifyRTS(a, n, &iwarp.StreamAttr{MarkersReceive: on, MarkersSend: on}))
+			must(t, <-responded)
 			worksBothWays(t, ini, res)
 			q := ini.Query()
 			if q.State != iwarp.StateRTS || q.Stream.Version != iwarp.Version0+iwarp.Version(n.DDPVersion) || q.Stream.MarkersSend != on || q.ORD != 4 {
@@ -117,7 +111,7 @@ func TestModifyRTS(t *testing.T) {
 // Proves V03, V04.
 func TestModifyRTSToDialer(t *testing.T) {
 	a, b := tcpPair(t)
-	res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+	res := newEnd(t, iwarp.RNICConfig{})
 	res.QP = create(t, res.pd, iwarp.QPConfig{})
 	set := iwarp.StreamAttr{MarkersReceive: off, MarkersSend: on, Version: iwarp.Version1}
 	responded := dialInBackground(t, func() error {
@@ -127,23 +121,19 @@ func TestModifyRTSToDialer(t *testing.T) {
 		}
 		return res.ModifyRTS(b, n, &set)
 	})
-	ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+	ini := newEnd(t, iwarp.RNICConfig{})
 	d := iwarp.Dialer{PD: ini.pd}
 	var err error
-	if ini.QP, err = d.Initiate(within(t), a); err != nil {
+	if ini.QP, err = d.Initiate(within(t), a, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-responded; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-responded)
 	worksBothWays(t, ini, res)
 	if a := res.Query().Stream; a.MarkersSend != off {
 		t.Errorf("markers are sent that the peer has not asked for: %+v", a)
 	}
 	endInOrder(t, ini, res)
-	if err := res.Modify(iwarp.StateIdle); err != nil {
-		t.Fatal(err)
-	}
+	must(t, res.Modify(iwarp.StateIdle))
 	if a := res.Query().Stream; a != set {
 		t.Errorf("for the next connection: %+v, want %+v", a, set)
 	}
@@ -159,21 +149,15 @@ func TestModifyRTSLater(t *testing.T) {
 		p := newPeer(t, a)
 		_ = b.SetDeadline(time.Now().Add(time.Second))
 		octets := append(frame(request(1)), p.message(rdmap.OpSend, 1, []byte("one"))...)
-		go p.send(octets)
+		p.meanwhile(func() { p.send(octets) })
 		r := bufio.NewReader(b)
 		c := iwarp.Buffered(b, r)
-		go p.wantFrame(mpa.KeyReply)
+		p.meanwhile(func() { p.wantFrame(mpa.KeyReply) })
 		n, err := respondByHand(c, mpa.ResponderConfig{}, mpa.Offer{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-		if err := res.twoReceives(create(t, res.pd, iwarp.QPConfig{})); err != nil {
-			t.Fatal(err)
-		}
-		if err := res.ModifyRTS(c, n, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		res := newEnd(t, iwarp.RNICConfig{})
+		must(t, res.twoReceives(create(t, res.pd, iwarp.QPConfig{})))
+		must(t, res.ModifyRTS(c, n, nil))
 		res.wantReceived(0, iwarp.StatusSuccess)
 		time.Sleep(time.Hour) // of virtual time
 		p.send(p.message(rdmap.OpSend, 2, []byte("two")))
@@ -261,18 +245,14 @@ func TestModifyRTSToTerminate(t *testing.T) {
 	negotiated := make(chan mpa.Negotiated, 1)
 	go func() {
 		n, err := initiateByHand(a, mpa.Offer{RTR: mpa.RTRWrite})
-		if err != nil {
-			t.Error(err)
-		}
+		should(t, err)
 		negotiated <- n
 	}()
 	p.wantFrame(mpa.KeyRequest)
 	f := reply(2)
 	f.PrivateData = enhanced(mpa.Enhanced{A: true, D: true})
 	p.send(frame(f))
-	if err := qp.ModifyRTS(a, <-negotiated, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, qp.ModifyRTS(a, <-negotiated, nil))
 	p.wantTerminate(rdmap.CodeMPANoMatchingRTR)
 	p.conn.Close()
 	var term *iwarp.TerminateError

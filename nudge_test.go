@@ -21,22 +21,18 @@ func nudged(t *testing.T, cfg iwarp.QPConfig, answer int) (at []time.Duration, s
 		d := iwarp.Dialer{QP: cfg}
 		started := make(chan *iwarp.QP, 1)
 		go func() {
-			qp, err := d.Initiate(t.Context(), b)
-			if err != nil {
-				t.Error(err)
-			}
+			qp, err := d.Initiate(t.Context(), b, nil)
+			should(t, err)
 			started <- qp
 		}()
 		p.wantFrame(mpa.KeyRequest)
 		p.send(frame(reply(2)))
 		qp := <-started
 		began := time.Now()
-		_ = p.conn.SetReadDeadline(began.Add(10 * time.Minute))
 		for len(at) < 100 {
-			if _, err := p.conn.Read(make([]byte, 1)); err != nil {
+			if s, err := p.link.NextSegment(began.Add(10 * time.Minute)); err != nil || len(s.Payload) > 0 {
 				break
 			}
-			p.read(make([]byte, 19)) // the rest of a zero-length Write
 			if at = append(at, time.Since(began)); len(at) == answer {
 				p.send(p.write(1, 0, nil))
 			}

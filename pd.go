@@ -2,21 +2,31 @@ package iwarp
 
 import "fmt"
 
-// A PD is a Protection Domain. It ties Queue Pairs to the memory that they, and their
-// peers, may use: nothing of one domain is reached through a QP of another
-// (RFC 5042, section 6.1.1).
+// A PD is a Protection Domain. It ties Queue Pairs to the memory that they and their
+// peers may use: a QP of one domain cannot reach anything of another (RFC 5042,
+// section 6.1.1).
 type PD struct {
 	rnic *RNIC
 	num  uint32
-	auto bool // it ends with its last user
+	auto bool // it was made for its users, and ends with the last of them
 
 	// guarded by rnic.mu
-	users  int // QPs, SRQs and MRs
+	users  [numUsers]int
 	closed bool
 }
 
-// AllocPD returns a new Protection Domain. It can fail only if the RNIC is closed
-// or has a limit.
+// user is a kind of object that a Protection Domain has.
+type user uint8
+
+const (
+	userQP user = iota
+	userSRQ
+	userMR
+	numUsers
+)
+
+// AllocPD returns a new Protection Domain. It fails only if the RNIC is closed or at
+// its limit.
 func (r *RNIC) AllocPD() (*PD, error) { return r.allocPD(false) }
 
 func (r *RNIC) allocPD(auto bool) (*PD, error) {
@@ -27,7 +37,7 @@ func (r *RNIC) allocPD(auto bool) (*PD, error) {
 	defer r.mu.Unlock()
 	if r.closed {
 		r.ledger.give(share{resPD, 1})
-		return nil, &OpError{Op: "allocate PD", Err: ErrClosed}
+		return nil, &OpError{Op: "allocate PD", Err: errRNICClosed}
 	}
 	r.nextPD++
 	return &PD{rnic: r, num: r.nextPD, auto: auto}, nil
@@ -36,12 +46,13 @@ func (r *RNIC) allocPD(auto bool) (*PD, error) {
 // RNIC returns the RNIC that the domain belongs to.
 func (pd *PD) RNIC() *RNIC { return pd.rnic }
 
-// Close gives the domain back. It is refused while QPs, SRQs or MRs are in it.
+// Close frees the domain. It fails with ErrBadState while QPs, SRQs or MRs are in it.
 func (pd *PD) Close() error {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
-	if pd.users > 0 {
-		return &OpError{Op: "close PD", Err: fmt.Errorf("%w: %d QPs, SRQs and MRs are in it", ErrBadState, pd.users)}
+	if pd.users != [numUsers]int{} {
+		return &OpError{Op: "close PD", Err: fmt.Errorf("%w: the Protection Domain is in use: close its QPs (%d) and SRQs (%d), and deregister its MRs (%d) first",
+			ErrBadState, pd.users[userQP], pd.users[userSRQ], pd.users[userMR])}
 	}
 	pd.close()
 	return nil
@@ -56,21 +67,21 @@ func (pd *PD) close() {
 }
 
 // attach counts a user.
-func (pd *PD) attach() error {
+func (pd *PD) attach(u user) error {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
 	if pd.closed {
-		return fmt.Errorf("the Protection Domain: %w", ErrClosed)
+		return errPDClosed
 	}
-	pd.users++
+	pd.users[u]++
 	return nil
 }
 
-// detach takes a user off. A domain that nobody asked for ends with its last.
-func (pd *PD) detach() {
+// detach counts a user less. A domain that was made for its users ends with the last of them.
+func (pd *PD) detach(u user) {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
-	if pd.users--; pd.users == 0 && pd.auto {
+	if pd.users[u]--; pd.users == [numUsers]int{} && pd.auto {
 		pd.close()
 	}
 }

@@ -2,44 +2,60 @@ package iwarp_test
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A peer is the other end of a connection, played by the test octet by octet with
-// the product's own codecs, which write illegal values too.
+// A peer is the other end of a connection, played by the test octet by octet: the
+// plumbing is package script's, what is wanted is said here.
 type peer struct {
 	t       testing.TB
 	conn    net.Conn
-	version uint8 // of DDP and RDMAP
-	tx      mpa.Writer
-	rx      mpa.Reader
-	in      []byte // read and not looked at
+	link    *script.Link
+	version uint8 // of DDP and RDMAP, which need not be what was agreed on
 }
 
 func newPeer(t testing.TB, c net.Conn) *peer {
-	return &peer{t: t, conn: c, version: 1, tx: mpa.NewWriter(false, true), rx: mpa.NewReader(false, true)}
+	p := &peer{t: t, conn: c, link: script.NewLink(c)}
+	p.operate(script.Terms{CRC: true, Version: 1})
+	return p
+}
+
+// operate has the peer speak and listen on other terms from now on.
+func (p *peer) operate(terms script.Terms) {
+	p.version = terms.Version
+	p.link.Operate(terms)
 }
 
 // becomeRDMAC has the peer speak as an RDMAC RNIC from now on: version 0, with markers
 // both ways.
 func (p *peer) becomeRDMAC() {
-	p.version, p.tx, p.rx = 0, mpa.NewWriter(true, true), mpa.NewReader(true, true)
+	p.operate(script.Terms{MarkersSend: true, MarkersReceive: true, CRC: true})
 }
 
 // dialPeer is a peer that connects.
 func dialPeer(t testing.TB, addr net.Addr) *peer { return newPeer(t, dialTCP(t, addr.String())) }
 
+// meanwhile has the peer do something while the test goes on. The test ends after it.
+func (p *peer) meanwhile(do func()) {
+	done := make(chan struct{})
+	p.t.Cleanup(func() { <-done })
+	go func() {
+		defer close(done)
+		do()
+	}()
+}
+
 // send sends octets in one write.
 func (p *peer) send(b []byte) {
 	p.t.Helper()
-	if _, err := p.conn.Write(b); err != nil {
+	if err := p.link.Send(b); err != nil {
 		p.t.Fatalf("peer: %v", err)
 	}
 }
@@ -56,12 +72,13 @@ func (p *peer) sendInTwo(b []byte, cut int) {
 
 // request is a Request that the Responder has nothing against.
 func request(rev uint8, ulp ...byte) mpa.StartupFields {
-	f := mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: rev, PrivateData: ulp}
+	d := mpa.DialectRFC5044
 	if rev >= 2 {
-		f.S = true
-		f.PrivateData = append(enhanced(mpa.Enhanced{A: true, C: true, D: true, IRD: 8, ORD: 8}), ulp...)
+		d = mpa.DialectRFC6581
 	}
-	return f
+	f := script.Request(d, 8)
+	f.Rev, f.ULP = rev, ulp
+	return mpa.StartupFrame(f.Octets()).Fields()
 }
 
 // reply is a Reply that accepts such a Request.
@@ -75,13 +92,13 @@ func enhanced(e mpa.Enhanced) []byte { return mpa.AppendEnhanced(nil, &e) }
 
 func frame(f mpa.StartupFields) []byte { return mpa.AppendStartup(nil, &f) }
 
-// wantFrame reads one startup frame and no more.
+// wantFrame takes one startup frame.
 func (p *peer) wantFrame(key string) mpa.StartupFrame {
 	p.t.Helper()
-	b := make([]byte, mpa.StartupHeaderLen)
-	p.read(b)
-	b = append(b, make([]byte, mpa.StartupFrame(b).PDLength())...)
-	p.read(b[mpa.StartupHeaderLen:])
+	b, err := p.link.Frame(time.Time{})
+	if err != nil {
+		p.t.Fatalf("peer: waiting for a %q: %v", key, err)
+	}
 	f, err := mpa.ParseStartup(b)
 	if err != nil || f.Key() != key {
 		p.t.Fatalf("peer: got %v (%v), want a %q", f, err, key)
@@ -89,10 +106,11 @@ func (p *peer) wantFrame(key string) mpa.StartupFrame {
 	return f
 }
 
-func (p *peer) read(b []byte) {
+// wantOctets takes octets and compares them.
+func (p *peer) wantOctets(want []byte) {
 	p.t.Helper()
-	if _, err := io.ReadFull(p.conn, b); err != nil {
-		p.t.Fatalf("peer: %v", err)
+	if got, err := p.link.Octets(len(want), time.Time{}); err != nil || !bytes.Equal(got, want) {
+		p.t.Fatalf("peer: got % x (%v), want % x", got, err, want)
 	}
 }
 
@@ -108,7 +126,7 @@ func (p *peer) start(rev uint8) {
 
 // fpdu frames one segment.
 func (p *peer) fpdu(h ddp.Header, payload []byte) []byte {
-	return p.tx.Append(nil, h.Append(nil), payload)
+	return p.link.Segment(h, payload)
 }
 
 // message frames an untagged message of one segment.
@@ -130,36 +148,18 @@ func (p *peer) readRequest(msn uint32, r rdmap.ReadRequest) []byte {
 	return p.message(rdmap.OpReadRequest, msn, r.Append(nil))
 }
 
-// want reads one segment.
+// want takes one segment.
 func (p *peer) want(op rdmap.Opcode) ddp.Segment {
 	p.t.Helper()
-	for {
-		f, n, err := p.rx.Next(p.in)
-		if err != nil {
-			p.t.Fatalf("peer: %v", err)
-		}
-		if n == 0 {
-			p.more(op)
-			continue
-		}
-		s, err := ddp.Parse(bytes.Clone(f.ULPDU))
-		p.in = p.in[n:]
-		v, _ := rdmap.ParseControl(s.RsvdULP)
-		if err != nil || rdmap.OpcodeOf(&s.Header) != op || s.Version != p.version || v != p.version {
-			p.t.Fatalf("peer: got %v (%v), RDMAP version %d, want a %v of version %d", s.Header, err, v, op, p.version)
-		}
-		return s
-	}
-}
-
-func (p *peer) more(op rdmap.Opcode) {
-	p.t.Helper()
-	var b [4096]byte
-	n, err := p.conn.Read(b[:])
+	s, err := p.link.NextSegment(time.Time{})
 	if err != nil {
 		p.t.Fatalf("peer: waiting for a %v: %v", op, err)
 	}
-	p.in = append(p.in, b[:n]...)
+	v, _ := rdmap.ParseControl(s.RsvdULP)
+	if rdmap.OpcodeOf(&s.Header) != op || s.Version != p.version || v != p.version {
+		p.t.Fatalf("peer: got %v, RDMAP version %d, want a %v of version %d", s.Header, v, op, p.version)
+	}
+	return s
 }
 
 // wantTerminate reads a Terminate.
@@ -175,9 +175,9 @@ func (p *peer) wantTerminate(code rdmap.Code) {
 // wantFIN waits for the other end to close in order, and returns what came before.
 func (p *peer) wantFIN() []byte {
 	p.t.Helper()
-	left, err := io.ReadAll(p.conn)
-	if err != nil {
-		p.t.Fatalf("peer: %q, then %v, want a FIN", left, err)
+	left, err := p.link.Rest(time.Time{})
+	if err != nil || p.link.End() != script.FIN {
+		p.t.Fatalf("peer: %q, then %v (%v), want a FIN", left, p.link.End(), err)
 	}
 	return left
 }
@@ -186,14 +186,16 @@ func (p *peer) wantFIN() []byte {
 // the way.
 func (p *peer) wantClosed() {
 	p.t.Helper()
-	if left, ok := p.drain(); !ok || len(left) > 0 {
-		p.t.Fatalf("peer: got %q, want the end of the connection (%v)", left, ok)
+	if left, err := p.link.Rest(time.Time{}); err != nil || len(left) > 0 {
+		p.t.Fatalf("peer: got %q, want the end of the connection (%v)", left, err)
 	}
 }
 
-// drain reads to the end.
-func (p *peer) drain() (left []byte, closed bool) {
-	left, err := io.ReadAll(p.conn)
-	var timeout net.Error
-	return left, err == nil || !(errors.As(err, &timeout) && timeout.Timeout())
+// wantSilence expects nothing for a second of virtual time, less than any timeout.
+func (p *peer) wantSilence() {
+	p.t.Helper()
+	if err := p.link.Need(1, time.Now().Add(time.Second)); !isTimeout(err) {
+		p.t.Fatalf("peer: got % x (%v), want nothing", p.link.Received(), err)
+	}
+	_ = p.conn.SetReadDeadline(time.Time{})
 }

@@ -6,43 +6,47 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Preset is what to offer to one kind of peer so that a connection with it comes
-// up, each setting with its reason. Put it into a Dialer, a ListenConfig or an
-// AcceptConfig: it is used wherever their own settings are zero, and overrules none
-// that the consumer has made. (Of a bool, true is a setting.)
+// up. Each setting has a reason. Put a Preset into a Dialer, a ListenConfig or an
+// AcceptConfig: its settings fill in those that are zero there, and never overrule
+// what the consumer has set. (A bool counts as set if it is true.)
 type Preset struct {
-	// Name is for command lines; Peer says whom it is for.
+	// Name is a word for command lines; Peer says which peer it is for.
 	Name, Peer string
 
-	// Initiate and Accept take the place of zero fields of the MPA offer of a Dialer
-	// and of an AcceptConfig.
-	Initiate, Accept mpa.Offer
+	// Initiate fills in zero fields of the MPA offer of a Dialer, and Accept those of
+	// the MPA answer of an AcceptConfig.
+	Initiate mpa.Offer
+	Accept   mpa.Answer
 	// Dialects are those in which the peer starts as Initiator. A Listener with the
-	// preset serves these, if its own are empty.
+	// preset serves these if its own list is empty.
 	Dialects []mpa.Dialect
 	// NoFallback keeps a Dialer from trying again with revision 1.
 	NoFallback bool
-	// Nudge takes the place of a zero QPConfig.Nudge where a Dialer creates the QP.
+	// Nudge fills in a zero QPConfig.Nudge if a Dialer creates the QP.
 	Nudge time.Duration
-	// MaxPDLength bounds the PD_Length of our startup frames in octets, the 4 of the
-	// enhanced data of RFC 6581 included. More private data is a *PresetError before
-	// anything is sent. If zero, the dialect alone bounds it.
+	// SendEarly fills in a zero QPConfig.SendEarly if a Request is accepted.
+	SendEarly time.Duration
+	// MaxPDLength bounds the PD_Length of our startup frames, in octets. It includes
+	// the 4 octets of the enhanced data of RFC 6581. More private data is a
+	// *PresetError before anything is sent. If zero, only the dialect bounds it.
 	MaxPDLength int
-	// SMBDirect has our startup frames of RFC 5044 begin with IRD and ORD as in MS-SMBD,
-	// in front of the consumer's private data. The peer's IRD bounds our ORD; behind
-	// the startup its depths are Negotiated's, and no longer in its private data. See
-	// mpa.SMBDirect.
+	// SMBDirect has the private data of our RFC 5044 startup frames begin with IRD and
+	// ORD as in MS-SMBD, before the private data of the consumer. The peer's IRD bounds
+	// our ORD. Negotiated has the depths of the peer, and its private data no longer
+	// has them. See ulpdata.SMBDirect.
 	SMBDirect bool
 
-	// Reasons has every setting of the above, and others that are best left as they
-	// are. The order is that of the settings.
+	// Reasons has an entry for every setting above, and for settings that are best
+	// left alone, in the order of the settings.
 	Reasons []Reason
 }
 
-// A Reason is why a Preset does something, or leaves it alone.
+// A Reason says why a Preset sets something, or leaves it alone.
 type Reason struct {
 	Setting string // as in the Preset, like "Initiate.RTR"
 	Why     string
@@ -57,21 +61,24 @@ type Reason struct {
 //	qedr        Marvell: names several RTR indications at once
 //	windows-v1  SMB Direct over RNICs of revision 1: depths in private data
 //
-// They are from what was measured with Linux 6.1 for siw, and from reading the
-// drivers for the others. Preset.Reasons has the details.
+// The preset for siw rests on measurements with Linux 6.1, the others on reading the
+// drivers. Preset.Reasons has the details.
 func Presets() []Preset {
-	return []Preset{presetSIW(), presetCXGB4(), presetFreeBSD(), presetIRDMA(), presetQEDR(), presetWindows()}
+	var all []Preset
+	for _, p := range peers.All() {
+		all = append(all, presetOf(&p))
+	}
+	return all
 }
 
-// LookupPreset returns the preset of a name: "siw", "cxgb4", "freebsd", "irdma",
-// "qedr" or "windows-v1". The error wraps ErrInvalid.
+// LookupPreset returns the preset with a name: "siw", "cxgb4", "freebsd", "irdma",
+// "qedr" or "windows-v1", in upper or lower case. The error wraps ErrInvalid.
 func LookupPreset(name string) (Preset, error) {
-	all := Presets()
+	if p, ok := peers.Lookup(strings.ToLower(name)); ok {
+		return presetOf(&p), nil
+	}
 	var names []string
-	for _, p := range all {
-		if strings.EqualFold(p.Name, name) {
-			return p, nil
-		}
+	for _, p := range peers.All() {
 		names = append(names, p.Name)
 	}
 	return Preset{}, fmt.Errorf("iwarp: %w: no preset %q: one of %s", ErrInvalid, name, strings.Join(names, ", "))
@@ -86,13 +93,13 @@ func (p *Preset) Why(setting string) string {
 	return p.Reasons[i].Why
 }
 
-// A PresetError is private data that the peer of a preset does not take. Nothing was
-// sent.
+// A PresetError says that the peer of a preset does not take so much private data.
+// Nothing was sent.
 type PresetError struct {
 	Preset  string // its name
 	Setting string // of the Preset
 	Given   int    // octets of the consumer's private data
-	Limit   int    // octets that there is room for
+	Limit   int    // octets that the peer has room for
 	Why     string
 }
 

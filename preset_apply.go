@@ -4,28 +4,29 @@ import (
 	"cmp"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// settle returns the offer of an Initiator, or that of a Responder in answer to a
-// Request: the consumer's, with what the preset has for the rest, within the limits
-// of the RNIC. There may be no preset.
+// settle returns the offer of an Initiator, or of a Responder in answer to a Request: the
+// consumer's offer, with the preset's values where it is zero, within the limits of the
+// RNIC. p may be nil.
 func (p *Preset) settle(r *RNIC, q *mpa.Request, o mpa.Offer, noReads bool) (mpa.Offer, error) {
 	if p == nil {
 		return r.depths(o, noReads)
 	}
 	from, dialect := p.Initiate, cmp.Or(o.Dialect, p.Initiate.Dialect)
 	if q != nil {
-		from, dialect = p.Accept, q.Dialect
+		from, dialect = p.Accept.Offer(), q.Dialect
 	}
 	o, err := r.depths(fill(o, from, noReads), noReads)
 	if err != nil {
 		return o, err
 	}
-	return p.sayDepths(o, dialect, q), p.checkPrivateData(dialect, len(o.PrivateData))
+	return p.addDepths(o, dialect, q), p.checkPrivateData(dialect, len(o.PrivateData))
 }
 
-// fill returns o with fields of another offer where its own are zero. Depths of zero
-// are meant where there are no Reads.
+// fill returns o with the fields of another offer where its own are zero. With noReads,
+// depths of zero are kept: they are meant.
 func fill(o, from mpa.Offer, noReads bool) mpa.Offer {
 	o.Dialect = cmp.Or(o.Dialect, from.Dialect)
 	o.Kind = cmp.Or(o.Kind, from.Kind)
@@ -35,7 +36,6 @@ func fill(o, from mpa.Offer, noReads bool) mpa.Offer {
 	o.Markers = o.Markers || from.Markers
 	o.NoCRC = o.NoCRC || from.NoCRC
 	o.ClientServer = o.ClientServer || from.ClientServer
-	o.AllRTR = o.AllRTR || from.AllRTR
 	if o.IRD == 0 && o.ORD == 0 && !noReads {
 		o.IRD, o.ORD = from.IRD, from.ORD
 	}
@@ -48,7 +48,7 @@ func fill(o, from mpa.Offer, noReads bool) mpa.Offer {
 	return o
 }
 
-// checkPrivateData reports n octets of private data for which the peer has no room
+// checkPrivateData returns an error if the peer has no room for n octets of private data
 // in a startup frame of a dialect.
 func (p *Preset) checkPrivateData(d mpa.Dialect, n int) error {
 	if p == nil || p.MaxPDLength == 0 {
@@ -57,7 +57,7 @@ func (p *Preset) checkPrivateData(d mpa.Dialect, n int) error {
 	room := p.MaxPDLength
 	switch {
 	case p.SMBDirect:
-		room -= mpa.SMBDirectLen
+		room -= ulpdata.SMBDirectLen
 	case d == 0 || d == mpa.DialectRFC6581:
 		room -= mpa.EnhancedLen
 	}
@@ -67,7 +67,7 @@ func (p *Preset) checkPrivateData(d mpa.Dialect, n int) error {
 	return &PresetError{Preset: p.Name, Setting: "MaxPDLength", Given: n, Limit: room, Why: p.Why("MaxPDLength")}
 }
 
-// qp returns a QPConfig with what the preset has for it.
+// qp returns a QPConfig with the preset's settings filled in.
 func (p *Preset) qp(c QPConfig) QPConfig {
 	if p != nil {
 		c.Nudge = cmp.Or(c.Nudge, p.Nudge)

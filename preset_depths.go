@@ -4,44 +4,45 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// saysDepths reports whether frames of a dialect have depths in front of the private
-// data.
-func (p *Preset) saysDepths(d mpa.Dialect) bool {
+// depthsInPrivateData reports whether frames of a dialect have IRD and ORD in front of the
+// private data.
+func (p *Preset) depthsInPrivateData(d mpa.Dialect) bool {
 	return p != nil && p.SMBDirect && d == mpa.DialectRFC5044
 }
 
-// sayDepths puts our depths in front of the private data of a frame, in answer to a
-// Request if there is one: our ORD is at most the peer's IRD then.
-func (p *Preset) sayDepths(o mpa.Offer, d mpa.Dialect, q *mpa.Request) mpa.Offer {
-	if !p.saysDepths(d) {
+// addDepths puts our IRD and ORD in front of the private data of a frame. In answer to a
+// Request, our ORD is at most the peer's IRD.
+func (p *Preset) addDepths(o mpa.Offer, d mpa.Dialect, q *mpa.Request) mpa.Offer {
+	if !p.depthsInPrivateData(d) {
 		return o
 	}
-	ours := mpa.SMBDirect{IRD: sayable(o.IRD), ORD: sayable(o.ORD)}
+	ours := ulpdata.SMBDirect{IRD: smbDepth(o.IRD), ORD: smbDepth(o.ORD)}
 	if q != nil {
-		if peer, _, err := mpa.ParseSMBDirect(q.PrivateData); err == nil {
+		if peer, _, err := ulpdata.ParseSMBDirect(q.PrivateData); err == nil {
 			ours = ours.Meet(peer)
-			o.ORD = min(o.ORD, uint16(ours.ORD))
+			o.ORD = min(o.ORD, mpa.Depth(ours.ORD))
 		}
 	}
 	o.PrivateData = slices.Concat(ours.Append(nil), o.PrivateData)
 	return o
 }
 
-// sayable is a depth as MS-SMBD wants it: above 0, and not left to the ULP.
-func sayable(depth uint16) uint32 {
+// smbDepth returns a depth as MS-SMBD wants it: above 0, and not left to the ULP.
+func smbDepth(depth mpa.Depth) uint32 {
 	if depth == mpa.NoNegotiation {
 		depth = DefaultReadDepth
 	}
 	return uint32(max(depth, 1))
 }
 
-// heed has the peer's depths, if there are such, taken from its private data and put
-// into effect. A peer that sends none is taken as it is.
-func (p *Preset) heed(n mpa.Negotiated) mpa.Negotiated {
-	if p.saysDepths(n.Dialect) {
-		n, _ = n.WithSMBDirect()
+// takeDepths takes the peer's IRD and ORD out of its private data and puts them into
+// effect. If the peer sent none, nothing changes.
+func (p *Preset) takeDepths(n mpa.Negotiated) mpa.Negotiated {
+	if p.depthsInPrivateData(n.Dialect) {
+		n, _ = ulpdata.WithSMBDirect(n)
 	}
 	return n
 }

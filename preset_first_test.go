@@ -23,7 +23,7 @@ func siwFirst(t *testing.T, p *iwarp.Preset) {
 			return
 		}
 		b := peerRow(t, p.Name)
-		s, err := b.Respond(c, peersim.Consumer{})
+		s, err := peersim.Respond(&b, c, peersim.Consumer{})
 		if err == nil {
 			err = s.Send([]byte("before you"))
 		}
@@ -35,9 +35,7 @@ func siwFirst(t *testing.T, p *iwarp.Preset) {
 	rnic := newRNIC(t, iwarp.RNICConfig{})
 	pd := newPD(t, rnic)
 	mr, err := pd.Register(make([]byte, 10), iwarp.LocalWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := iwarp.Dialer{PD: pd, Preset: p, MPA: mpa.Offer{ClientServer: true}, Prepare: func(qp *iwarp.QP) error {
 		return qp.PostRecv(&iwarp.RecvWR{ID: 1, SGL: []iwarp.SGE{mr.Slice(0, 10)}})
 	}}
@@ -49,9 +47,7 @@ func siwFirst(t *testing.T, p *iwarp.Preset) {
 	if odd := e.Stats().Odd; odd.Early != 1 || string(mr.Bytes()) != "before you" {
 		t.Errorf("got %q, counted %+v", mr.Bytes(), odd)
 	}
-	if err := errors.Join(e.Close(), <-sent); err != nil {
-		t.Error(err)
-	}
+	should(t, errors.Join(e.Close(), <-sent))
 }
 
 // siwEchoes has siw's echo of S=1 in revision 1 taken for the Rtr frame's: it then
@@ -111,20 +107,16 @@ func nudgedBy(t *testing.T, p *iwarp.Preset) (nudges uint64) {
 		ended := make(chan error, 1)
 		go func() {
 			row := peerRow(t, p.Name)
-			s, err := row.Respond(b, peersim.Consumer{})
+			s, err := peersim.Respond(&row, b, peersim.Consumer{})
 			for err == nil {
 				_, err = s.Receive()
 			}
 			ended <- err
 		}()
 		pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))
-		qp, err := (&iwarp.Dialer{PD: pd, Preset: p}).Initiate(t.Context(), a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("are you there?")}); err != nil {
-			t.Fatal(err)
-		}
+		qp, err := (&iwarp.Dialer{PD: pd, Preset: p}).Initiate(t.Context(), a, nil)
+		must(t, err)
+		must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("are you there?")}))
 		time.Sleep(time.Minute)
 		nudges = qp.Stats().Nudges
 		_ = qp.Abort()

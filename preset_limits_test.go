@@ -2,12 +2,14 @@ package iwarp_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -22,20 +24,21 @@ func without(p *iwarp.Preset) *iwarp.Preset {
 
 // room returns the private data that a preset leaves to the consumer, in octets, in
 // the dialect that we start with.
-func room(p *iwarp.Preset) int {
-	switch {
-	case p.SMBDirect:
-		return p.MaxPDLength - 8
-	case p.Initiate.Dialect == mpa.DialectRFC6581:
-		return p.MaxPDLength - mpa.EnhancedLen
-	}
-	return p.MaxPDLength
+func room(t *testing.T, p *iwarp.Preset) int {
+	b := peerRow(t, p.Name)
+	return b.MaxPrivateData(b.Highest)
+}
+
+// overlong is what a peer says of one octet more of private data than it takes.
+func overlong(t *testing.T, p *iwarp.Preset) string {
+	most := peerRow(t, p.Name).MaxPDLength
+	return fmt.Sprintf("PD_Length %d over %d", most+1, most)
 }
 
 // tooLong gives the peer one octet more than it takes: we refuse that before it is
 // sent. Without the limit the peer resets the connection.
 func tooLong(t *testing.T, p *iwarp.Preset) {
-	fits, long := make([]byte, room(p)), make([]byte, room(p)+1)
+	fits, long := make([]byte, room(t, p)), make([]byte, room(t, p)+1)
 	s := respondAs(t, peerRow(t, p.Name))
 	_, err := s.dial(t, iwarp.Dialer{Preset: p, MPA: mpa.Offer{PrivateData: long}})
 	wantPresetError(t, err, p, len(fits))
@@ -47,7 +50,7 @@ func tooLong(t *testing.T, p *iwarp.Preset) {
 	s.talks(t, iwarp.Dialer{Preset: p, MPA: mpa.Offer{PrivateData: fits}})
 	_, err = s.dial(t, iwarp.Dialer{Preset: without(p), NoFallback: true, MPA: mpa.Offer{PrivateData: long}})
 	wantStartupEnd(t, err)
-	wantRefused(t, <-s.ended, peersim.Resets, "PD_Length 257 over 256")
+	wantRefused(t, <-s.ended, peers.Resets, overlong(t, p))
 }
 
 func wantPresetError(t *testing.T, err error, p *iwarp.Preset, limit int) {
@@ -65,47 +68,43 @@ func wantPresetError(t *testing.T, err error, p *iwarp.Preset, limit int) {
 // keep from that, and the Request can be answered otherwise.
 func longCrashes(t *testing.T, p *iwarp.Preset) {
 	tooLong(t, p)
-	fits, long := make([]byte, 252), make([]byte, 253)
-	a := accepting{listen: iwarp.ListenConfig{Preset: without(p)}, accept: iwarp.AcceptConfig{MPA: mpa.Offer{PrivateData: long}}}
+	fits, long := make([]byte, room(t, p)), make([]byte, room(t, p)+1)
+	a := accepting{listen: iwarp.ListenConfig{Preset: without(p)}, accept: iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: long}}}
 	_, err := a.from(t, peerRow(t, p.Name), peersim.Consumer{})
-	wantRefused(t, err, peersim.Crashes, "PD_Length 257 over 256")
+	wantRefused(t, err, peers.Crashes, overlong(t, p))
 
 	ln := listen(t, iwarp.ListenConfig{Preset: p})
 	refused := make(chan error, 1)
 	go func() {
 		b := peerRow(t, p.Name)
-		_, err := b.Initiate(dialTCP(t, ln.Addr().String()), peersim.Consumer{})
+		_, err := peersim.Initiate(&b, dialTCP(t, ln.Addr().String()), peersim.Consumer{})
 		refused <- err
 	}()
 	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Offer{PrivateData: long}})
-	wantPresetError(t, err, p, 252)
+	must(t, err)
+	_, err = req.Accept(within(t), iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: long}})
+	wantPresetError(t, err, p, len(fits))
 	_, err = req.Reject(long)
-	wantPresetError(t, err, p, 252)
+	wantPresetError(t, err, p, len(fits))
 	c, err := req.Reject(fits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Close()
-	wantRefused(t, <-refused, peersim.Closes, "R=1")
+	wantRefused(t, <-refused, peers.Closes, "R=1")
 }
 
 // longFallsBack sends siw a Request that is too long for revision 2 and not for
 // revision 1: a fallback would take the RST for a peer that has no revision 2.
 func longFallsBack(t *testing.T, p *iwarp.Preset) {
 	s := respondAs(t, peerRow(t, p.Name))
-	n := s.talks(t, iwarp.Dialer{Preset: without(p), MPA: mpa.Offer{PrivateData: make([]byte, 253)}})
+	n := s.talks(t, iwarp.Dialer{Preset: without(p), MPA: mpa.Offer{PrivateData: make([]byte, room(t, p)+1)}})
 	if !n.FellBack || n.Enhanced {
 		t.Errorf("negotiated %+v", n)
 	}
 	only := without(p)
 	only.NoFallback = true
-	_, err := s.dial(t, iwarp.Dialer{Preset: only, MPA: mpa.Offer{PrivateData: make([]byte, 253)}})
+	_, err := s.dial(t, iwarp.Dialer{Preset: only, MPA: mpa.Offer{PrivateData: make([]byte, room(t, p)+1)}})
 	wantStartupEnd(t, err)
-	wantRefused(t, <-s.ended, peersim.Resets, "PD_Length 257")
+	wantRefused(t, <-s.ended, peers.Resets, overlong(t, p))
 }
 
 // splitConn sends every write in two.
@@ -128,29 +127,27 @@ func inTwoSegments(t *testing.T, p *iwarp.Preset) {
 		ended := make(chan error, 1)
 		go func() {
 			row := peerRow(t, p.Name)
-			_, err := row.Respond(b, peersim.Consumer{})
+			_, err := peersim.Respond(&row, b, peersim.Consumer{})
 			ended <- err
 		}()
 		if split {
 			a = splitConn{a}
 		}
 		d := iwarp.Dialer{Preset: p, MPA: mpa.Offer{PrivateData: make([]byte, mpa.MaxEnhancedPrivateData)}}
-		qp, err := d.Initiate(within(t), a)
+		qp, err := d.Initiate(within(t), a, nil)
 		if split {
 			wantStartupEnd(t, err)
-			wantRefused(t, <-ended, peersim.Resets, "segment of its own")
+			wantRefused(t, <-ended, peers.Resets, "segment of its own")
 			continue
 		}
-		if err := errors.Join(err, <-ended); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, <-ended))
 		_ = qp.Abort()
 	}
 }
 
 // revision1 returns a peer that is set to revision 1, where nothing negotiates depths,
 // and the dialect to meet it with.
-func revision1(t *testing.T, p *iwarp.Preset) (b peersim.Behaviour, d mpa.Dialect) {
+func revision1(t *testing.T, p *iwarp.Preset) (b peers.Peer, d mpa.Dialect) {
 	b = peerRow(t, p.Name)
 	b.Revision, b.Highest = 1, 1
 	return b, mpa.DialectRFC5044
@@ -166,25 +163,23 @@ func piped(t *testing.T, dialing bool, p *iwarp.Preset, o mpa.Offer) (qp *iwarp.
 	go func() {
 		var err error
 		if dialing {
-			s, err = b.Respond(y, peersim.Consumer{})
+			s, err = peersim.Respond(&b, y, peersim.Consumer{})
 		} else {
-			s, err = b.Initiate(y, peersim.Consumer{})
+			s, err = peersim.Initiate(&b, y, peersim.Consumer{})
 		}
 		up <- err
 	}()
 	var err error
 	if dialing {
 		o.Dialect = dialect
-		qp, err = (&iwarp.Dialer{Preset: p, MPA: o}).Initiate(t.Context(), x)
+		qp, err = (&iwarp.Dialer{Preset: p, MPA: o}).Initiate(t.Context(), x, nil)
 	} else {
 		var req *iwarp.Request
 		if req, err = iwarp.Respond(t.Context(), x, nil, iwarp.ListenConfig{Preset: p}); err == nil {
-			qp, err = req.Accept(t.Context(), iwarp.AcceptConfig{MPA: o})
+			qp, err = req.Accept(t.Context(), iwarp.AcceptConfig{MPA: o.Answer()})
 		}
 	}
-	if err := errors.Join(err, <-up); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, <-up))
 	t.Cleanup(func() { _ = qp.Abort() })
 	return qp, s
 }
@@ -192,27 +187,23 @@ func piped(t *testing.T, dialing bool, p *iwarp.Preset, o mpa.Offer) (qp *iwarp.
 // reads has us ask the peer for more Reads at once than its IRD.
 func reads(t *testing.T, dialing bool, p *iwarp.Preset) {
 	most := int(peerRow(t, p.Name).MaxIRD)
-	for _, o := range []mpa.Offer{{}, {IRD: 32, ORD: uint16(most) + 1}} {
+	for _, o := range []mpa.Offer{{}, {IRD: 32, ORD: mpa.Depth(most) + 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			qp, s := piped(t, dialing, p, o)
 			s.HoldReads = true
 			if !dialing { // the peer's first FPDU lets us send
-				if err := s.Read(1); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Read(1))
 			}
 			for range most + 1 {
-				if err := qp.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, Remote: iwarp.Remote{STag: 1}}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, Remote: iwarp.Remote{STag: 1}}))
 			}
 			_ = s.SetReadDeadline(time.Now().Add(time.Hour))
 			err := s.AwaitReads(most + 1)
 			var timeout net.Error
 			if exceeds := o.ORD > 0; !exceeds && !(errors.As(err, &timeout) && timeout.Timeout()) {
-				t.Errorf("with the preset: %v, want silence behind %d Reads", err, most)
+				t.Errorf("with the preset: %v, want silence after %d Reads", err, most)
 			} else if exceeds {
-				wantRefused(t, err, peersim.Closes, "Read Request")
+				wantRefused(t, err, peers.Closes, "Read Request")
 			}
 			_ = qp.Abort()
 			_ = s.Close()
@@ -231,9 +222,7 @@ func asked(t *testing.T, dialing bool, p *iwarp.Preset) {
 		synctest.Test(t, func(t *testing.T) {
 			qp, s := piped(t, dialing, p, o)
 			if dialing { // our first FPDU lets the peer send
-				if err := qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("go on")}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("go on")}))
 				if _, err := s.Receive(); err != nil {
 					t.Fatal(err)
 				}

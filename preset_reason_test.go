@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -22,6 +23,7 @@ var reasonTests = map[string]reasonTest{
 	"siw Initiate.ClientServer":   siwFirst,
 	"siw Dialects":                siwEchoes,
 	"siw NoFallback":              longFallsBack,
+	"siw SendEarly":               sendsEarly,
 	"siw Nudge":                   nudges,
 	"siw MaxPDLength":             longCrashes,
 	"cxgb4 Initiate.Dialect":      fallsBack,
@@ -143,14 +145,14 @@ func markersAsked(t *testing.T, p *iwarp.Preset) {
 	if !errors.As(err, &r) || !contains(err, "markers") {
 		t.Errorf("got %v, want a reject that names markers", err)
 	}
-	wantRefused(t, <-s.ended, peersim.Rejects, "markers")
+	wantRefused(t, <-s.ended, peers.Rejects, "markers")
 }
 
 // markersAnswered asks siw for markers in a Reply.
 func markersAnswered(t *testing.T, p *iwarp.Preset) {
-	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: mpa.Offer{Markers: true}}}
+	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: mpa.Answer{Markers: true}}}
 	_, err := a.from(t, peerRow(t, p.Name), peersim.Consumer{})
-	wantRefused(t, err, peersim.Rejects, "markers")
+	wantRefused(t, err, peers.Rejects, "markers")
 }
 
 // fallsBack has a peer that is set to revision 1.
@@ -169,7 +171,7 @@ func resetOnRevision2(t *testing.T, p *iwarp.Preset) {
 	d := iwarp.Dialer{Preset: p, MPA: mpa.Offer{Dialect: mpa.DialectRFC6581}, NoFallback: true}
 	_, err := s.dial(t, d)
 	wantStartupEnd(t, err)
-	wantRefused(t, <-s.ended, peersim.Resets, "revision 2")
+	wantRefused(t, <-s.ended, peers.Resets, "revision 2")
 	d.NoFallback = false
 	if n := s.talks(t, d); !n.FellBack || n.Dialect != mpa.DialectRFC5044 {
 		t.Errorf("negotiated %+v", n)
@@ -181,14 +183,14 @@ func resetOnClientServer(t *testing.T, p *iwarp.Preset) {
 	s := respondAs(t, peerRow(t, p.Name))
 	_, err := s.dial(t, iwarp.Dialer{Preset: p, MPA: mpa.Offer{ClientServer: true}, NoFallback: true})
 	wantStartupEnd(t, err)
-	wantRefused(t, <-s.ended, peersim.Resets, "A=0")
+	wantRefused(t, <-s.ended, peers.Resets, "A=0")
 }
 
 // sendAnswered names in a Reply what irdma has not offered.
 func sendAnswered(t *testing.T, p *iwarp.Preset) {
-	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: mpa.Offer{RTR: mpa.RTRSend}}}
+	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: mpa.Answer{RTR: mpa.RTRSend}}}
 	_, err := a.from(t, peerRow(t, p.Name), peersim.Consumer{})
-	wantRefused(t, err, peersim.Closes, "RTR")
+	wantRefused(t, err, peers.Closes, "RTR")
 }
 
 // firstCommon has qedr answer with all that it has in common with us.
@@ -210,7 +212,7 @@ func resetWithoutCRC(t *testing.T, p *iwarp.Preset) {
 	s := respondAs(t, peerRow(t, p.Name))
 	_, err := s.dial(t, iwarp.Dialer{Preset: p, MPA: mpa.Offer{NoCRC: true}})
 	wantStartupEnd(t, err)
-	wantRefused(t, <-s.ended, peersim.Resets, "C=0")
+	wantRefused(t, <-s.ended, peers.Resets, "C=0")
 }
 
 // noSMBDepths leaves the depths out, in both roles.
@@ -220,7 +222,7 @@ func noSMBDepths(t *testing.T, p *iwarp.Preset) {
 	s := respondAs(t, peerRow(t, p.Name))
 	_, err := s.dial(t, iwarp.Dialer{Preset: &without})
 	wantStartupEnd(t, err)
-	wantRefused(t, <-s.ended, peersim.Resets, "MS-SMBD")
+	wantRefused(t, <-s.ended, peers.Resets, "MS-SMBD")
 	_, err = accepting{listen: iwarp.ListenConfig{Preset: &without}}.from(t, peerRow(t, p.Name), peersim.Consumer{})
-	wantRefused(t, err, peersim.Resets, "MS-SMBD")
+	wantRefused(t, err, peers.Resets, "MS-SMBD")
 }

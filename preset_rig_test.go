@@ -3,12 +3,11 @@ package iwarp_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 )
 
@@ -18,15 +17,13 @@ var said = bytes.Repeat([]byte("what is said "), 300)
 func lookup(t testing.TB, name string) *iwarp.Preset {
 	t.Helper()
 	p, err := iwarp.LookupPreset(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &p
 }
 
-func peerRow(t testing.TB, name string) peersim.Behaviour {
+func peerRow(t testing.TB, name string) peers.Peer {
 	t.Helper()
-	b, ok := peersim.Row(name)
+	b, ok := peers.Lookup(name)
 	if !ok {
 		t.Fatalf("no scripted peer %q", name)
 	}
@@ -41,7 +38,7 @@ type scripted struct {
 
 // respondAs has a scripted peer respond to every connection that comes, and send
 // back what it is sent.
-func respondAs(t testing.TB, b peersim.Behaviour) *scripted {
+func respondAs(t testing.TB, b peers.Peer) *scripted {
 	ln := listenTCP(t)
 	s := &scripted{addr: ln.Addr().String(), ended: make(chan error, 4)}
 	go func() {
@@ -58,22 +55,12 @@ func respondAs(t testing.TB, b peersim.Behaviour) *scripted {
 }
 
 // echoAs plays a Responder.
-func echoAs(b peersim.Behaviour, c net.Conn) error {
-	s, err := b.Respond(c, peersim.Consumer{})
+func echoAs(b peers.Peer, c net.Conn) error {
+	s, err := peersim.Respond(&b, c, peersim.Consumer{})
 	if err != nil {
 		return err
 	}
-	text, err := s.Receive()
-	if err == nil {
-		err = s.Send(text)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := s.Receive(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("at the end: %w", err)
-	}
-	return nil
+	return s.Echo()
 }
 
 // dial dials the scripted peer.
@@ -95,17 +82,13 @@ func (s *scripted) dial(t testing.TB, d iwarp.Dialer) (*end, error) {
 func (s *scripted) talks(t testing.TB, d iwarp.Dialer) iwarp.Negotiated {
 	t.Helper()
 	e, err := s.dial(t, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := e.Negotiated()
 	if n.FellBack {
 		<-s.ended // of the first connection
 	}
 	asks(t, e)
-	if err := <-s.ended; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-s.ended)
 	return n
 }
 
@@ -115,17 +98,13 @@ func asks(t testing.TB, e *end) {
 	mr := e.mr(2*len(said), iwarp.LocalWrite)
 	copy(mr.Bytes(), said)
 	e.postRecv(1, mr.Slice(len(said), len(said)))
-	if err := e.Send(within(t), mr.Slice(0, len(said))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Send(within(t), mr.Slice(0, len(said))))
 	e.wantReceived(1, iwarp.StatusSuccess)
 	e.look()
 	if !bytes.Equal(mr.Bytes()[len(said):], said) {
 		t.Error("another message came back")
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, e.Close())
 }
 
 // An accepting is a Listener and how it takes one connection.
@@ -138,12 +117,12 @@ type accepting struct {
 
 // from has a scripted peer dial, and a message of its echoed by the QP. It returns
 // what was negotiated, if the QP came up, and how the peer saw it.
-func (a accepting) from(t testing.TB, b peersim.Behaviour, c peersim.Consumer) (n iwarp.Negotiated, peer error) {
+func (a accepting) from(t testing.TB, b peers.Peer, c peersim.Consumer) (n iwarp.Negotiated, peer error) {
 	t.Helper()
 	ln := listen(t, a.listen)
 	echoed := make(chan iwarp.Negotiated, 1)
 	go func() { echoed <- a.echo(t, ln) }()
-	s, _, err := b.Dial(func() (net.Conn, error) {
+	s, _, err := peersim.Dial(&b, func() (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(within(t), "tcp", ln.Addr().String())
 	}, c)
 	if err == nil {
@@ -159,14 +138,7 @@ func (a accepting) talk(s *peersim.Session) error {
 	if a.play != nil {
 		return a.play(s)
 	}
-	if err := s.Send(said); err != nil {
-		return err
-	}
-	got, err := s.Receive()
-	if err == nil && !bytes.Equal(got, said) {
-		err = errors.New("another message came back")
-	}
-	return err
+	return s.Ask(said)
 }
 
 // echo accepts what comes, and has one QP send a message back.
@@ -192,21 +164,19 @@ func (a accepting) echo(t testing.TB, ln *iwarp.Listener) (n iwarp.Negotiated) {
 			return n
 		}
 		n = e.Negotiated()
-		var wc [1]iwarp.WC
-		for e.RecvCQ().Poll(wc[:]) == 0 {
-			if e.RecvCQ().Wait(within(t)) != nil {
-				return n
-			}
+		wc, err := e.RecvCQ().Next(within(t))
+		if err != nil {
+			return n
 		}
-		if wc[0].Op == iwarp.OpRecv && wc[0].Status == iwarp.StatusSuccess {
-			_ = e.Send(within(t), mr.Slice(0, wc[0].Length))
+		if wc.Op == iwarp.OpRecv && wc.Status == iwarp.StatusSuccess {
+			_ = e.Send(within(t), mr.Slice(0, wc.Length))
 		}
 		_ = e.Close()
 	}
 }
 
 // wantRefused wants a scripted peer not to have liked something.
-func wantRefused(t testing.TB, err error, end peersim.End, why string) {
+func wantRefused(t testing.TB, err error, end peers.End, why string) {
 	t.Helper()
 	var r *peersim.Refusal
 	if !errors.As(err, &r) || r.End != end || !contains(err, why) {

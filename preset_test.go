@@ -11,17 +11,27 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
+// agreed is what comes of a connection with a peer.
+type agreed struct {
+	name     string
+	dialect  mpa.Dialect
+	rtr      mpa.RTR
+	ird, ord mpa.Depth
+}
+
+func (a agreed) want(t *testing.T, n iwarp.Negotiated) {
+	t.Helper()
+	if n.Dialect != a.dialect || n.RTR != a.rtr || n.IRD != a.ird || n.ORD != a.ord || n.FellBack || !n.CRC {
+		t.Errorf("negotiated %+v", n)
+	}
+}
+
 // TestPresetDials has us, as Initiator with its preset, connect to each peer: it
 // comes up at once, as the preset has it, and a message goes both ways.
 //
 // Proves E02, E07, E09, E12.
 func TestPresetDials(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		dialect  mpa.Dialect
-		rtr      mpa.RTR
-		ird, ord uint16
-	}{
+	for _, c := range []agreed{
 		{"siw", mpa.DialectRFC6581, mpa.RTRWrite, 32, 32},
 		{"cxgb4", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
 		{"freebsd", mpa.DialectRFC5044, 0, 8, 8},
@@ -31,9 +41,7 @@ func TestPresetDials(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := respondAs(t, peerRow(t, c.name)).talks(t, iwarp.Dialer{Preset: lookup(t, c.name)})
-			if n.Dialect != c.dialect || n.RTR != c.rtr || n.IRD != c.ird || n.ORD != c.ord || n.FellBack || !n.CRC {
-				t.Errorf("negotiated %+v", n)
-			}
+			c.want(t, n)
 		})
 	}
 }
@@ -42,12 +50,7 @@ func TestPresetDials(t *testing.T) {
 //
 // Proves E02, E08, E09, E12.
 func TestPresetAccepts(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		dialect  mpa.Dialect
-		rtr      mpa.RTR
-		ird, ord uint16
-	}{
+	for _, c := range []agreed{
 		{"siw", mpa.DialectRFC6581, 0, 128, 32},
 		{"cxgb4", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
 		{"freebsd", mpa.DialectRFC5044, 0, 8, 8},
@@ -58,12 +61,8 @@ func TestPresetAccepts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := accepting{listen: iwarp.ListenConfig{Preset: lookup(t, c.name)}}
 			n, err := a.from(t, peerRow(t, c.name), peersim.Consumer{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n.Dialect != c.dialect || n.RTR != c.rtr || n.IRD != c.ird || n.ORD != c.ord || !n.CRC {
-				t.Errorf("negotiated %+v", n)
-			}
+			must(t, err)
+			c.want(t, n)
 		})
 	}
 }
@@ -79,14 +78,14 @@ func TestPresetDepths(t *testing.T) {
 			t.Errorf("negotiated %+v (%v)", n, err)
 		}
 	}
-	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: ours}}
+	a := accepting{listen: iwarp.ListenConfig{Preset: p}, accept: iwarp.AcceptConfig{MPA: ours.Answer()}}
 	check(a.from(t, peerRow(t, "windows-v1"), c))
 
 	x, y := newPipe(t)
 	requests := make(chan mpa.StartupFrame, 1)
 	go func() {
 		b := peerRow(t, "windows-v1")
-		s, err := b.Respond(y, c)
+		s, err := peersim.Respond(&b, y, c)
 		if err != nil {
 			t.Error(err)
 			close(requests)
@@ -94,10 +93,8 @@ func TestPresetDepths(t *testing.T) {
 		}
 		requests <- s.Request
 	}()
-	qp, err := (&iwarp.Dialer{Preset: p, MPA: ours}).Initiate(within(t), x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	qp, err := (&iwarp.Dialer{Preset: p, MPA: ours}).Initiate(within(t), x, nil)
+	must(t, err)
 	check(qp.Negotiated(), nil)
 	if got := string((<-requests).PrivateData()); got != "\x00\x00\x00\x06\x00\x00\x00\x04ours" {
 		t.Errorf("the Request has %q", got)
@@ -128,7 +125,7 @@ func TestPresetOverruled(t *testing.T) {
 	}
 	a := accepting{
 		listen: iwarp.ListenConfig{Preset: lookup(t, "windows-v1"), Dialects: []mpa.Dialect{mpa.DialectRFC6581}},
-		accept: iwarp.AcceptConfig{Preset: lookup(t, "irdma"), MPA: mpa.Offer{IRD: 40, ORD: 7, RTR: mpa.RTRWrite}},
+		accept: iwarp.AcceptConfig{Preset: lookup(t, "irdma"), MPA: mpa.Answer{IRD: 40, ORD: 7, RTR: mpa.RTRWrite}},
 	}
 	n, err := a.from(t, peerRow(t, "irdma"), peersim.Consumer{})
 	if err != nil || n.RTR != mpa.RTRWrite || n.IRD != 40 || n.ORD != 7 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,12 +26,20 @@ const (
 	StateTerminate = State(engine.Terminate)
 	// StateError: the connection is gone and all work flushed.
 	StateError = State(engine.Error)
-	// StateClosing: the connection is being closed in order.
+	// StateClosing: Modify closes the connection, without draining it.
 	StateClosing = State(engine.Closing)
+	// StateClosed: the connection has ended in order; Modify(StateIdle) makes the QP
+	// ready for another. To the RDMA verbs this is Idle.
+	StateClosed = StateClosing + 1
 )
 
 // String names the state as the RDMA verbs do.
-func (s State) String() string { return engine.State(s).String() }
+func (s State) String() string {
+	if s == StateClosed {
+		return "Closed"
+	}
+	return engine.State(s).String()
+}
 
 // Bounds and defaults of queues.
 const (
@@ -44,36 +51,75 @@ const (
 
 // QPConfig configures a Queue Pair. The zero value will do.
 type QPConfig struct {
-	// SendCQ and RecvCQ get the completions. If both are nil the QP gets one CQ of
-	// its own for both, large enough for all that can be outstanding; if one is
-	// nil, the other serves both queues.
+	// SendCQ and RecvCQ get the completions. If one is nil, the other serves both
+	// queues. If both are nil, the QP gets one CQ of its own, large enough for all
+	// that can be outstanding.
 	SendCQ, RecvCQ *CQ
-	// SRQ serves the receives instead of a queue of the QP's own.
+	// SRQ, if it is set, supplies the receives in place of a queue of the QP's own.
 	SRQ *SRQ
 	// SendDepth and RecvDepth are the entries of the queues, at most
 	// MaxQueueDepth. If zero, 128.
 	SendDepth, RecvDepth int
-	// MaxInline bounds inline data, in octets, at most the constant MaxInline. If
-	// zero, 256; if negative, none.
+	// MaxInline bounds inline data, in octets; it is at most the constant MaxInline.
+	// If zero, 256; if negative, no inline data is allowed.
 	MaxInline int
-	// CloseTimeout bounds the wait for the peer's side of a close. If zero, 5 s.
+	// CloseTimeout bounds how long a close goes on without progress, and how long the
+	// peer may take to close its half after a Terminate. If zero, 5 s. Progress is work
+	// of ours that goes out or completes, Reads of the peer's that were there when the
+	// close began, and messages and octets that arrive; less than 16 KiB in all of that
+	// time are none. After half of it, no more Reads of the peer's are taken.
 	CloseTimeout time.Duration
+	// CloseLimit bounds a Close as a whole, whatever its progress. If zero, 1 min; if
+	// negative, there is no limit.
+	CloseLimit time.Duration
+	// IdleTimeout ends a connection over which nothing was sent or received for that
+	// long, with an error that wraps ErrIdle: a peer that does nothing costs as much as
+	// one that works (RFC 5042, section 6.4.2). If zero, a connection may be idle.
+	IdleTimeout time.Duration
+	// KeepAlive, if it is enabled, has TCP probe a peer that says nothing, in place of
+	// what Dialer.Net or ListenConfig.Net have set. UserTimeout, if it is not zero,
+	// bounds how long octets may stay unacknowledged before TCP gives the connection
+	// up: TCP_USER_TIMEOUT of Linux. Neither has an effect on systems and connections
+	// that do not have it.
+	KeepAlive   net.KeepAliveConfig
+	UserTimeout time.Duration
 	// Nudge is how long an Initiator that has heard nothing after its first FPDU
 	// waits before it sends a zero-length RDMA Write to wake up a peer that may
 	// have missed it: Linux's siw does, now and then. If zero, 10 ms; if negative,
-	// never. No peer's consumer notices.
+	// never. It is never sooner than after twice the time that the startup frames took
+	// (counted up to 1 s). No peer's consumer notices.
 	Nudge time.Duration
 	// StrictRTR refuses a peer-to-peer Initiator whose first message is not the
 	// Ready-to-Receive indication that was agreed on. By default that is tolerated.
 	StrictRTR bool
+	// Linger is how long our direction stays open with nothing to send when the peer
+	// has closed its own (EventHalfClosed), so that more work can be posted. If zero,
+	// 100 ms; if negative, the connection ends when what was posted is finished, as
+	// with the RDMA verbs.
+	Linger time.Duration
+	// SendEarly is how long after its Reply a Responder sends although the Initiator's
+	// first FPDU has not come, where that chose the client-server model (A=0) or a
+	// revision before 2. RFC 5044, section 7.1.2, forbids it, and an RNIC that is not yet
+	// in Full Operation may end the connection over it: Linux's siw does so itself, and
+	// takes it from others unless it comes together with the Reply. If zero (and no
+	// Preset knows better) or negative, such a Responder's requests wait: see
+	// ErrAwaitingInitiator.
+	SendEarly time.Duration
 	// HalfClose leaves our direction open when the peer has closed its own, until
-	// Close. By default, as with the RDMA verbs, the connection closes when what
-	// was posted is finished.
+	// Close, whatever Linger is. The peer's Close does not wait for longer than its
+	// CloseTimeout.
 	HalfClose bool
-	// Stream is what is asked of markers and of the DDP and RDMAP version. CreateQP
-	// returns ErrVersion or ErrMarkersRequired for what the RNIC cannot do. It takes
-	// effect when the QP is connected; until then QP.ModifyStream changes it. [V02]
+	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, except
+	// on loopback.
+	FPDUs FPDUs
+	// Stream says what to ask for in markers and in the version of DDP and RDMAP.
+	// CreateQP returns ErrVersion or ErrMarkersRequired for what the RNIC cannot do.
+	// It takes effect when the QP is connected; until then QP.ModifyStream can change
+	// it.
 	Stream StreamAttr
+	// Context is the program's own: QP.Context and WC.Context return it, and nothing else
+	// looks at it.
+	Context any
 }
 
 func (c *QPConfig) fill() error {
@@ -81,12 +127,22 @@ func (c *QPConfig) fill() error {
 	c.RecvDepth = orDefault(c.RecvDepth, defaultDepth)
 	c.MaxInline = max(orDefault(c.MaxInline, defaultMaxInline), 0)
 	c.CloseTimeout = orDefault(c.CloseTimeout, 5*time.Second)
+	c.CloseLimit = orDefault(c.CloseLimit, time.Minute)
+	c.Linger = orDefault(c.Linger, 100*time.Millisecond)
 	c.Nudge = orDefault(c.Nudge, 10*time.Millisecond)
 	switch {
 	case c.SendDepth < 0 || c.SendDepth > MaxQueueDepth || c.RecvDepth < 0 || c.RecvDepth > MaxQueueDepth:
-		return fmt.Errorf("%w: queue depths %d and %d", ErrInvalid, c.SendDepth, c.RecvDepth)
+		return fmt.Errorf("%w: SendDepth %d and RecvDepth %d are to be 1 to %d", ErrInvalid, c.SendDepth, c.RecvDepth, MaxQueueDepth)
+	case c.CloseTimeout < 0:
+		return fmt.Errorf("%w: a CloseTimeout of %v", ErrInvalid, c.CloseTimeout)
+	case c.IdleTimeout < 0:
+		return fmt.Errorf("%w: an IdleTimeout of %v", ErrInvalid, c.IdleTimeout)
+	case c.UserTimeout < 0:
+		return fmt.Errorf("%w: a UserTimeout of %v", ErrInvalid, c.UserTimeout)
 	case c.MaxInline > MaxInline:
-		return fmt.Errorf("%w: %d octets of inline data", ErrInvalid, c.MaxInline)
+		return fmt.Errorf("%w: a MaxInline of %d octets; %d at most", ErrInvalid, c.MaxInline, MaxInline)
+	case c.FPDUs > FPDUsLarge:
+		return fmt.Errorf("%w: FPDUs of %d", ErrInvalid, c.FPDUs)
 	}
 	return nil
 }
@@ -98,202 +154,124 @@ func orDefault[T int | time.Duration](v, d T) T {
 	return v
 }
 
-// Negotiated is what a connection runs with.
+// Negotiated is what the startup agreed on for a connection.
 type Negotiated struct {
 	mpa.Negotiated
-	// EMSS is TCP's effective maximum segment size and MULPDU the largest ULPDU
-	// sent, in octets, at the start.
+	// EMSS is TCP's effective maximum segment size, and MULPDU the largest ULPDU that
+	// is sent, both in octets and as they were at the start.
 	EMSS, MULPDU int
-	// FellBack: the peer did not answer a revision 2 Request, and this is the
-	// second connection, with revision 1. FallbackReason is how the first failed.
+	// RTT is how long an Initiator waited for the answer to its startup frame: no less
+	// than a round trip on the path. It is 0 where that is not known.
+	RTT time.Duration
+	// FellBack tells that the peer refused a revision 2 Request, and that this is a
+	// second connection, with revision 1. FallbackReason is how the first one failed.
 	FellBack       bool
 	FallbackReason error
+	// Opener is the kind of empty message that we sent first after a fallback, although
+	// revision 1 negotiates none: it lets the peer send before our consumer does.
+	Opener mpa.RTR
 }
 
-// A QP is a Queue Pair: one end of a connection, and its queues: the Send Queue,
-// to which Sends, Writes and Reads are posted, and the Receive Queue. It is
-// created by a PD, or on the way by a Dialer or a Request.
+// A QP is a Queue Pair: one end of a connection, with a Send Queue for Sends, Writes and
+// Reads, and a Receive Queue. PD.CreateQP makes one; Dialer and Request also make one
+// while they connect.
+//
+// A QP exists until its program calls Close or Abort, also when its connection has ended by
+// itself: Done tells of that.
 type QP struct {
 	rnic   *RNIC
 	pd     *PD
 	num    uint32
+	holds  holding
 	cfg    QPConfig
 	sendCQ *CQ
 	recvCQ *CQ
-	held   []func() // give back what the QP holds of others, in reverse order
 
-	// Completions of the two queues that were not polled yet: their requests
-	// still keep their places.
+	// Completions of the two queues that were not polled yet: their requests still
+	// occupy entries.
 	unpolledSends, unpolledRecvs atomic.Int64
+	srqHeld                      srqHeld // with an SRQ, in place of unpolledRecvs
 
-	calls sync.Pool // of *call
+	mu                      sync.Mutex // guards what follows
+	eng                     *engine.QP
+	attr                    StreamAttr // for the next connection
+	conn                    *tcp.Conn  // nil when there is none
+	listener                *Listener  // that the connection came by, if it did
+	connecting              bool       // by a Dialer or a Request
+	closing                 bool       // Close was called
+	writing                 bool       // someone is sending, and sends what is queued too
+	handed                  bool       // that is to be the sending goroutine
+	sender                  bool       // there is a sending goroutine
+	destroyed               bool
+	closingLLP              bool      // it is being closed
+	closedLLP               bool      // the socket is closed
+	slack                   bool      // the RNIC's trimmer has the QP
+	boundTo                 uint32    // what regions bound to the QP are bound to: this connection, or the next
+	sendFn                  func()    // that is it: send
+	pushed                  time.Time // when the last post was sent
+	streak                  int       // posts that followed each other quickly
+	batch                   int       // posts that are queued until there are more
+	batched                 int       // octets of them
+	sendCalls, receiveCalls uint64
+	gather                  *engine.Gather
+	timer                   *time.Timer
+	timerAt                 time.Time
+	segments                segments
+	neg                     Negotiated
+	done                    chan struct{} // closed when the connection has ended
+	journal                 journal       // what is to be logged
+	watch                   watch
+	lead                    lead
 
-	mu         sync.Mutex // guards what follows
-	eng        *engine.QP
-	attr       StreamAttr // for the next connection
-	conn       *tcp.Conn  // nil when there is none
-	connecting bool       // by a Dialer or a Request
-	writing    bool       // someone is sending: what is queued goes along
-	gather     *engine.Gather
-	timer      *time.Timer
-	timerAt    time.Time
-	refresh    uint64 // octets sent at which to ask for the EMSS again
-	neg        Negotiated
-	done       chan struct{} // closed when the connection has ended
-	destroyed  bool
-	closedLLP  bool // the socket is closed
-
+	orphans  []*call         // receives that were given up with a message in them
 	sendWork engine.SendWork // scratch of PostSend
 	inline   []byte
 	recvWork engine.RecvWork
 }
 
-// CreateQP returns a QP in state Idle. Receives may be posted to it before it
-// is connected, and must be if the peer sends first.
-func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
-	qp := &QP{rnic: pd.rnic, pd: pd, cfg: cfg, attr: cfg.Stream, done: make(chan struct{})}
-	if err := qp.acquire(); err != nil {
-		return nil, &OpError{Op: "create QP", Err: err}
-	}
-	return qp, nil
-}
-
-// acquire takes all that a QP needs of others, or nothing.
-func (qp *QP) acquire() error {
-	if err := qp.cfg.fill(); err != nil {
-		return err
-	}
-	if err := qp.attr.check(qp.rnic.kind); err != nil {
-		return err
-	}
-	for _, take := range []func() error{qp.enterPD, qp.takeShares, qp.takeCQs, qp.takeSRQ, qp.enroll} {
-		if err := take(); err != nil {
-			qp.release()
-			return err
-		}
-	}
-	return nil
-}
-
-func (qp *QP) hold(giveBack func()) { qp.held = append(qp.held, giveBack) }
-
-func (qp *QP) release() {
-	for _, giveBack := range slices.Backward(qp.held) {
-		giveBack()
-	}
-	qp.held = nil
-}
-
-func (qp *QP) enterPD() error {
-	if err := qp.pd.attach(); err != nil {
-		return err
-	}
-	qp.hold(qp.pd.detach)
-	qp.num = qp.rnic.number()
-	qp.rnic.table.AddStream(qp.pd.num)
-	qp.hold(func() { qp.rnic.table.RemoveStream(qp.pd.num) })
-	return nil
-}
-
-func (qp *QP) takeShares() error {
-	entries := qp.cfg.SendDepth
-	if qp.cfg.SRQ == nil {
-		entries += qp.cfg.RecvDepth
-	}
-	shares := []share{{resQP, 1}, {resWR, entries}}
-	if err := qp.rnic.ledger.take(shares...); err != nil {
-		return err
-	}
-	qp.hold(func() { qp.rnic.ledger.give(shares...) })
-	return nil
-}
-
-// takeCQs settles which CQs the QP uses.
-func (qp *QP) takeCQs() (err error) {
-	qp.sendCQ, qp.recvCQ = qp.cfg.SendCQ, qp.cfg.RecvCQ
-	switch {
-	case qp.sendCQ == nil && qp.recvCQ == nil:
-		if qp.sendCQ, err = qp.ownCQ(); err != nil {
-			return err
-		}
-		qp.recvCQ = qp.sendCQ
-	case qp.sendCQ == nil:
-		qp.sendCQ = qp.recvCQ
-	case qp.recvCQ == nil:
-		qp.recvCQ = qp.sendCQ
-	}
-	if err := qp.tie(qp.sendCQ); err != nil {
-		return err
-	}
-	return qp.tie(qp.recvCQ)
-}
-
-// ownCQ creates a CQ for one that was not given any. It ends with the QP, unless
-// the consumer has given it to others.
-func (qp *QP) ownCQ() (*CQ, error) {
-	depth := qp.cfg.SendDepth + qp.cfg.RecvDepth
-	if qp.cfg.SRQ != nil {
-		depth = qp.cfg.SendDepth + len(qp.cfg.SRQ.slots)
-	}
-	cq, err := qp.rnic.CreateCQ(depth)
-	if err == nil {
-		qp.hold(func() { _ = cq.Close() })
-	}
-	return cq, err
-}
-
-func (qp *QP) tie(cq *CQ) error {
-	if err := cq.attach(qp); err != nil {
-		return err
-	}
-	qp.hold(func() { cq.detach(qp) })
-	return nil
-}
-
-func (qp *QP) takeSRQ() error {
-	srq := qp.cfg.SRQ
-	if srq == nil {
-		return nil
-	}
-	if err := srq.attach(qp); err != nil {
-		return err
-	}
-	qp.hold(func() { srq.detach(qp) })
-	return nil
-}
-
-// enroll makes the QP known.
-func (qp *QP) enroll() error {
-	qp.eng = engine.New(qp.engineConfig())
-	if err := qp.rnic.enroll(qp); err != nil {
-		return err
-	}
-	qp.hold(func() { qp.rnic.remove(qp) })
-	return nil
-}
-
 func (qp *QP) engineConfig() engine.Config {
 	c := engine.Config{
 		SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, MaxInline: qp.cfg.MaxInline,
-		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.num},
-		CloseTimeout: qp.cfg.CloseTimeout, Nudge: qp.cfg.Nudge, StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose,
+		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.boundTo},
+		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger, Nudge: qp.cfg.Nudge, StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose,
 		Trace: qp.tracer(),
 	}
 	if qp.cfg.SRQ != nil {
-		c.Source = srqSource{qp.cfg.SRQ, qp}
+		c.Source, c.SendTimeout = srqSource{qp.cfg.SRQ, qp}, max(qp.cfg.SRQ.sendTimeout, 0)
 	}
 	return c
 }
 
-// polled says that a completion has left its CQ.
-func (qp *QP) polled(op Op) {
-	switch {
-	case op != OpRecv:
-		qp.unpolledSends.Add(-1)
-	case qp.cfg.SRQ != nil:
-		qp.cfg.SRQ.out.Add(-1)
-	default:
-		qp.unpolledRecvs.Add(-1)
+// polled takes note that completions have left their CQ: their requests give up their
+// entries. Those of one QP are counted together, as the other goroutines that count share the counters.
+func polled(wc []WC) {
+	for len(wc) > 0 {
+		qp, n := wc[0].QP, 1
+		for n < len(wc) && wc[n].QP == qp {
+			n++
+		}
+		qp.polled(wc[:n])
+		wc = wc[n:]
+	}
+}
+
+func (qp *QP) polled(wc []WC) {
+	var sends, recvs int64
+	for i := range wc {
+		switch {
+		case wc[i].Op != OpRecv:
+			sends++
+		case qp.cfg.SRQ == nil:
+			recvs++
+		case qp.srqHeld.giveBack(wc[i].connection):
+			qp.cfg.SRQ.out.Add(-1)
+		}
+	}
+	if sends > 0 {
+		qp.unpolledSends.Add(-sends)
+	}
+	if recvs > 0 {
+		qp.unpolledRecvs.Add(-recvs)
 	}
 }
 
@@ -313,35 +291,43 @@ func (qp *QP) RecvCQ() *CQ { return qp.recvCQ }
 func (qp *QP) State() State {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	return State(qp.eng.State())
+	return qp.state()
 }
 
-// Negotiated returns what the connection runs, or ran, with.
+// state is the engine's, but for the end of a connection: to the RDMA verbs that is
+// Idle, like a QP that never had one. The caller holds qp.mu.
+func (qp *QP) state() State {
+	s := State(qp.eng.State())
+	if s == StateIdle && (qp.closingLLP || qp.closedLLP) {
+		return StateClosed
+	}
+	return s
+}
+
+// Negotiated returns what was agreed on for the present or last connection.
 func (qp *QP) Negotiated() Negotiated {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return qp.neg
 }
 
-// Err says why the connection ended: nil if it has not, or ended in order. It is
-// a *TerminateError or a *ConnectionError, and wraps net.ErrClosed.
+// Err says why the connection ended, or is about to end in error: nil if it has not. It
+// is a *TerminateError or a *ConnectionError and wraps ErrClosed. After an orderly end it
+// wraps ErrPeerClosed if the peer was the first to close.
 func (qp *QP) Err() error {
-	err := qp.cause()
-	if errors.Is(err, errReleased) {
-		return nil
-	}
-	return err
-}
-
-// cause is why work is flushed or refused.
-func (qp *QP) cause() error {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
+	switch s := qp.state(); {
+	case s == StateIdle || s == StateRTS || s == StateClosing:
+		return nil
+	case qp.conn == nil && errors.Is(qp.eng.Cause(), errReleased):
+		return nil // there was none
+	}
 	return publicError(qp.eng.Cause())
 }
 
 // Done is closed when the connection has ended and all work is flushed, and when
-// the QP is closed without having had one. After a later Connect, Done returns
+// the QP is closed without having had one. When it is connected again, Done returns
 // another channel.
 func (qp *QP) Done() <-chan struct{} {
 	qp.mu.Lock()

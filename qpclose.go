@@ -1,8 +1,9 @@
 package iwarp
 
 import (
+	"context"
 	"errors"
-	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -10,10 +11,13 @@ import (
 
 // CloseWrite closes our half of the connection: no more work is taken, what was
 // posted is carried out, then a FIN is sent. Receiving goes on until the peer
-// closes its half. A Read that the peer asks for after that is an error.
+// closes its half. A Read that the peer asks for after the FIN is not answered.
 func (qp *QP) CloseWrite() error {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
+	if err := qp.ended(); err != nil {
+		return &OpError{Op: "close write", Err: err}
+	}
 	switch {
 	case qp.eng.State() != engine.RTS:
 		return &OpError{Op: "close write", Err: ErrBadState}
@@ -21,58 +25,126 @@ func (qp *QP) CloseWrite() error {
 		return &OpError{Op: "close write", Addr: qp.conn.RemoteAddr(), Err: errors.ErrUnsupported}
 	}
 	qp.eng.BeginHalfClose(time.Now())
-	qp.push()
+	qp.pushUnlocking()
 	return nil
 }
 
-// Close ends the connection in order: no more work is taken, what was posted is
-// carried out, the peer's Reads are answered, then both halves are closed. It
-// returns when that is done, or has not gone on for twice CloseTimeout, and
-// releases the QP. Its error is one of a connection that was lost.
-func (qp *QP) Close() error {
-	qp.mu.Lock()
-	connected := qp.conn != nil
-	qp.eng.BeginClose(time.Now())
-	qp.push()
-	done := qp.done
-	qp.mu.Unlock()
-	if connected {
-		qp.awaitEnd(done)
+// Close ends the connection in order and releases the QP. No more work is taken, what
+// was posted is carried out and what the peer has asked to read is answered; then, when
+// nothing more has come from the peer during one round trip, a FIN is sent. So a Read that the
+// peer posted before Close began is answered. Until the peer closes its half, what it sends
+// is received, placed and delivered: completions go to the CQs, where they can be polled
+// after Close too.
+//
+// Close returns when that is done: where the peer's program does not close as well, that
+// takes its QPConfig.Linger, 100 ms by default. It gives up, with a reset, when there was no progress
+// for CloseTimeout, or after CloseLimit. Its error is that of a connection that did not
+// end in order, before or now, such as a *TerminateError for a message that was posted
+// before, which the peer did not like.
+//
+// The round trip is TCP's own estimate on Linux, and elsewhere what the startup took, up to
+// a second; there is no wait if neither is known, if the peer may not read (an IRD of 0),
+// or if it has closed its half. Reads that go on do not hold the FIN back for longer than
+// half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
+// on how two ends agree that they are done.
+//
+// Where the connection has no halves (a net.Conn without CloseWrite), what the peer has
+// under way when our work is finished is lost.
+func (qp *QP) Close() error { return qp.closeWithin(context.Background()) }
+
+// closeWithin is Close, or Abort when the context ends first.
+func (qp *QP) closeWithin(ctx context.Context) error {
+	if done := qp.beginClose(); done != nil {
+		qp.pollQuiet()
+		qp.awaitEnd(ctx, done)
 	}
 	qp.destroy()
-	if err := qp.Err(); errors.Is(err, ErrConnectionLost) {
+	if err := qp.Err(); !orderly(err) {
 		return &OpError{Op: "close", Addr: qp.RemoteAddr(), Err: err}
 	}
 	return nil
 }
 
-// awaitEnd waits for the end of the connection as long as octets move.
-func (qp *QP) awaitEnd(done <-chan struct{}) {
-	patience := 2 * qp.cfg.CloseTimeout
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	for moved := qp.moved(); ; {
-		select {
-		case <-done:
+// beginClose returns what is closed at the end of the connection, or nil if there was
+// none.
+func (qp *QP) beginClose() <-chan struct{} {
+	qp.mu.Lock()
+	defer qp.unlock()
+	qp.eng.BeginClose(time.Now(), qp.roundTrip())
+	qp.closing = qp.conn != nil
+	qp.pushUnlocking()
+	if qp.conn == nil {
+		return nil
+	}
+	return qp.done
+}
+
+// maxMeasured bounds a round trip that the startup measured: it may include the time that
+// the peer's consumer took.
+const maxMeasured = time.Second
+
+// roundTrip returns how long the path takes there and back, and zero if that is not known:
+// what TCP says, or else what the startup took.
+func (qp *QP) roundTrip() time.Duration {
+	if qp.conn == nil {
+		return 0
+	}
+	if p, ok := qp.conn.Path(); ok {
+		return p.Longest()
+	}
+	return min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
+}
+
+// A wait of no more than pollTime is not left to a timer, which may be a millisecond late:
+// on a short path that is longer than all of a connection. maxPolls bounds it where the
+// time stands still.
+const (
+	pollTime = 200 * time.Microsecond
+	maxPolls = 1000
+)
+
+// polledFor reports whether the time until something is due is too short for a timer; the zero
+// time is never.
+func polledFor(at, now time.Time) bool { return !at.IsZero() && at.Sub(now) <= pollTime }
+
+// pollQuiet receives until a FIN that is held back for a short time is sent.
+func (qp *QP) pollQuiet() {
+	for range maxPolls {
+		at, now := qp.quiet(), time.Now()
+		if !polledFor(at, now) {
 			return
-		case <-t.C:
 		}
-		now := qp.moved()
-		if now == moved {
-			qp.abortAndWait(fmt.Errorf("nothing has moved for %v in the course of a close: %w: %w", patience, ErrConnectionLost, engine.ErrTimeout))
-			return
+		if !now.Before(at) {
+			qp.onTimer()
 		}
-		moved = now
-		t.Reset(patience)
+		qp.tryReceive()
+		runtime.Gosched()
 	}
 }
 
-// moved returns how many octets have gone either way.
-func (qp *QP) moved() uint64 {
+func (qp *QP) quiet() time.Time {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	s := qp.eng.Stats()
-	return s.SentStream + s.RecvStream
+	return qp.eng.Quiet()
+}
+
+// orderly reports whether an end is as some consumer wanted it.
+func orderly(err error) bool {
+	for _, wanted := range []error{ErrPeerClosed, engine.ErrClosedHere, engine.ErrAborted, errAborted} {
+		if errors.Is(err, wanted) {
+			return true
+		}
+	}
+	return err == nil
+}
+
+// awaitEnd waits for the end of the connection, which the engine bounds.
+func (qp *QP) awaitEnd(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+		qp.abortAndWait(ctx.Err())
+	}
 }
 
 // Abort ends the connection at once (RST), flushes all work and releases the QP.
@@ -90,12 +162,14 @@ func (qp *QP) abortAndWait(cause error) {
 }
 
 // abort ends the connection. It returns what is closed when all work is flushed,
-// or nil if there is nothing to wait for.
+// or nil if there is nothing to wait for. What has ended already stays as it is.
 func (qp *QP) abort(cause error) <-chan struct{} {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	qp.eng.Abort(cause)
-	qp.push()
+	defer qp.unlock()
+	if qp.state() != StateClosed {
+		qp.eng.Abort(cause)
+	}
+	qp.pushUnlocking()
 	if qp.conn == nil {
 		return nil
 	}
@@ -104,19 +178,27 @@ func (qp *QP) abort(cause error) <-chan struct{} {
 
 // destroy releases what the QP holds of others. Its connection has ended.
 func (qp *QP) destroy() {
+	if qp.discard() {
+		qp.adoptedBy(nil)
+		qp.release()
+	}
+}
+
+// discard reports whether there is something to be released.
+func (qp *QP) discard() bool {
 	qp.mu.Lock()
+	defer qp.unlock()
 	if qp.destroyed {
-		qp.mu.Unlock()
-		return
+		return false
 	}
 	qp.destroyed = true
-	if qp.eng.State() == engine.Idle {
+	qp.rnic.trimmer.drop(qp)
+	if qp.state() == StateIdle {
 		qp.eng.Abort(errReleased)
 		qp.settle()
 	}
 	if qp.conn == nil {
 		qp.end()
 	}
-	qp.mu.Unlock()
-	qp.release()
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,16 +52,27 @@ func check(err error) {
 // The program in README.md is the one above, which compiles and runs.
 func TestReadmeProgram(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	source, err := os.ReadFile("readme_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, body, _ := strings.Cut(string(source), "func ExampleDial() {\n")
 	body, _, _ = strings.Cut(body, "\t// Output:")
 	if !strings.Contains(string(readme), "func main() {\n"+body+"}\n") {
 		t.Errorf("README.md shows another program than ExampleDial, which is\n%s", body)
+	}
+}
+
+// TestReadmeLinks looks for what README.md refers to.
+func TestReadmeLinks(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	links := regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(string(readme), -1)
+	if len(links) < 20 {
+		t.Errorf("only %d links", len(links))
+	}
+	for _, link := range links {
+		if _, err := os.Stat(link[1]); err != nil {
+			t.Errorf("README.md refers to %s: %v", link[1], err)
+		}
 	}
 }

@@ -32,9 +32,7 @@ func TestReject(t *testing.T) {
 			t.Errorf("told IRD %d and ORD %d", rejected.PeerIRD, rejected.PeerORD)
 		}
 		talk(t, rejected.Conn, "the client", "the server")
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		should(t, <-served)
 		if s := ln.Stats(); s.Rejected != 1 || s.Established != 0 || len(s.Failed) != 0 {
 			t.Errorf("counted %+v", s)
 		}
@@ -74,18 +72,14 @@ func talk(t testing.TB, c net.Conn, say, hear string) {
 }
 
 // TestRejectThenClose has a peer reject and close, by FIN or by RST, with data
-// behind its Reply: the rejection and the data are there all the same.
+// after its Reply: the rejection and the data are there all the same.
 //
 // Proves Q10, Q13.
 func TestRejectThenClose(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		ln := listenTCP(t)
-		dialed := dialInBackground(t, func() error {
-			_, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
-			return err
-		})
-		p := acceptPeer(t, ln)
-		p.wantFrame(mpa.KeyRequest)
+		dialed := (&end{t: t}).dials(iwarp.Dialer{}, ln)
+		p := acceptRequest(t, ln)
 		f := reply(2, 'n', 'o')
 		f.R = true
 		p.send(append(frame(f), "and more"...))
@@ -101,8 +95,7 @@ func TestRejectThenClose(t *testing.T) {
 			t.Errorf("read %q (%v)", more, err)
 		}
 		if reset {
-			_ = p.conn.(*net.TCPConn).SetLinger(0)
-			p.conn.Close()
+			_ = p.link.Reset()
 			if _, err := rejected.Conn.Read(more); err == nil {
 				t.Error("no error after a RST")
 			}
@@ -114,23 +107,14 @@ func TestRejectThenClose(t *testing.T) {
 // TestRequestAnsweredOnce lets one of several answers through.
 func TestRequestAnsweredOnce(t *testing.T) {
 	ln := listen(t, iwarp.ListenConfig{})
-	p := dialPeer(t, ln.Addr())
-	p.send(frame(request(2)))
-	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, req := ask(t, ln, frame(request(2)))
 	qp, err := req.Accept(within(t), iwarp.AcceptConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("Reject: %v", err)
 	}
 	if err := req.Close(); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("Close: %v", err)
 	}
-	if err := qp.Abort(); err != nil {
-		t.Error(err)
-	}
+	should(t, qp.Abort())
 }

@@ -3,46 +3,57 @@ package iwarp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A Request is a peer's wish for a connection: accept or reject it, or Close.
+// A Request is a peer's request for a connection. Accept or reject it, or close it.
+//
+// In the client-server model (PeerToPeer is false), and before revision 2, the Initiator
+// has to send first: what the accepting side posts waits until then. If both
+// applications wait for the other to begin, nothing happens; the errors of the
+// calls that give up wrap ErrAwaitingInitiator. Linux's programs over siw are like that
+// (rdma-core's ucmatose -s, ib_write_lat): for them there is QPConfig.SendEarly.
 type Request struct {
 	ln     *Listener // nil: of Respond
+	place  *place    // at the Listener
 	rnic   *RNIC
 	pd     *PD
 	conn   net.Conn
 	m      *mpa.Responder
 	counts tally
-	preset *Preset // the Listener's, or that of the last Accept
+	preset *Preset // the Listener's, or the last Accept's
+
+	tolerateEarly bool
+	rtrTimeout    time.Duration
 
 	mu       sync.Mutex
 	answered bool
 }
 
-// AcceptConfig says how to accept a Request. The zero value will do.
+// AcceptConfig says how to accept a Request. The zero value is usable.
 type AcceptConfig struct {
 	// PD is where the QP is created; the Listener's, if nil.
 	PD *PD
 	// QP configures the QP that Accept creates.
 	QP QPConfig
-	// Preset, if there is one, has what the peer needs where the settings here are
-	// zero. If nil, the Listener's.
+	// Preset, if it is set, supplies what the peer needs wherever the settings here
+	// are zero. If nil, the Listener's.
 	Preset *Preset
-	// MPA is what we answer. Kind may narrow that of the QP, which it is if zero;
-	// Markers adds to what QP and RNIC ask for. If IRD and ORD are zero they become
-	// DefaultReadDepth.
-	MPA mpa.Offer
-	// NoReads leaves an IRD and ORD of zero as they are: no RDMA Reads.
+	// MPA is what we answer. Kind may narrow the QP's kind, which is the default;
+	// Markers adds to what QP and RNIC ask for. If IRD and ORD are both zero, each
+	// becomes DefaultReadDepth.
+	MPA mpa.Answer
+	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA
+	// Reads, but for the one that an Initiator sends as its RTR indication if that was
+	// agreed on, for which the IRD is 1. Set MPA.RTR to another kind to have none at all.
 	NoReads bool
-	// Prepare, if it is set, gets the QP before the connection comes up: the
+	// Prepare, if it is set, gets the QP before the connection comes up: it is the
 	// place to post receives.
 	Prepare func(*QP) error
 }
@@ -50,28 +61,33 @@ type AcceptConfig struct {
 // read reads the peer's MPA Request.
 func (r *Request) read(ctx context.Context, cfg *ListenConfig) error {
 	r.counts.count(func(s *StartupStats) { s.Started++ })
-	r.preset = cfg.Preset
+	r.preset, r.tolerateEarly, r.rtrTimeout = cfg.Preset, cfg.TolerateEarly, cmp.Or(cfg.RTRTimeout, defaultRTRTimeout)
 	r.m = mpa.NewResponder(mpa.ResponderConfig{
 		Timeout: cfg.RequestTimeout, Kind: r.rnic.kind, Dialects: cfg.Preset.serves(cfg.Dialects), Messages: cfg.Messages,
-		Markers: cfg.Markers || r.rnic.markers, NoCRC: cfg.NoCRC,
+		Markers: cfg.Markers || r.rnic.markers, NoCRC: r.rnic.crc.noCRC(cfg.NoCRC),
 	})
 	r.m.Start(time.Now())
-	return exchange(ctx, r.rnic.log, r.conn, r.m, nil)
+	return r.exchange(ctx, nil)
+}
+
+// exchange sends a frame of ours, if there is one, and takes those that the peer owes.
+func (r *Request) exchange(ctx context.Context, frame []byte) error {
+	return r.rnic.phase(r.conn).Exchange(ctx, r.m, frame)
 }
 
 // MPA returns the peer's MPA Request: private data, IRD and ORD, revision,
 // dialect, and the rest.
 func (r *Request) MPA() *mpa.Request { return r.m.Request() }
 
-// PrivateData returns what the peer's consumer has to say.
+// PrivateData returns the private data of the peer's consumer.
 func (r *Request) PrivateData() []byte { return r.m.Request().PrivateData }
 
 // IRD and ORD return the peer's depths of RDMA Reads as sent; 0x3FFF where it
 // negotiates none.
-func (r *Request) IRD() uint16 { return r.m.Request().IRD }
+func (r *Request) IRD() mpa.Depth { return r.m.Request().IRD }
 
 // ORD is described with IRD.
-func (r *Request) ORD() uint16 { return r.m.Request().ORD }
+func (r *Request) ORD() mpa.Depth { return r.m.Request().ORD }
 
 // Revision returns the revision of the peer's MPA Request.
 func (r *Request) Revision() uint8 { return r.m.Request().Revision }
@@ -79,7 +95,7 @@ func (r *Request) Revision() uint8 { return r.m.Request().Revision }
 // Dialect returns the startup dialect.
 func (r *Request) Dialect() mpa.Dialect { return r.m.Request().Dialect }
 
-// PeerToPeer reports whether either side may send first.
+// PeerToPeer reports whether either side may send first (RFC 6581, section 9.2).
 func (r *Request) PeerToPeer() bool { return r.m.Request().PeerToPeer }
 
 // RemoteAddr returns the peer's address.
@@ -88,64 +104,29 @@ func (r *Request) RemoteAddr() net.Addr { return r.conn.RemoteAddr() }
 // LocalAddr returns our address.
 func (r *Request) LocalAddr() net.Addr { return r.conn.LocalAddr() }
 
-// Accept creates a QP and brings up the connection. In some dialects the peer owes a
-// frame behind our answer, which Accept waits for. If the error wraps ErrLimit,
-// ErrInvalid, ErrVersion, ErrMarkersRequired or mpa.ErrOffer the Request can still be
-// answered. (Behind a private data message the peer's wish for markers comes with its
-// Start Key: then our answer is out, and another is ErrBadState.)
+// Accept creates a QP and brings up the connection. In some dialects the peer owes a frame after our
+// answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid, ErrVersion,
+// ErrMarkersRequired or mpa.ErrOffer, or is that of Prepare, the Request can still be answered: the peer
+// waits for that until the Request is accepted, rejected or closed. (After a private data message,
+// the peer's wish for markers comes with its Start Key, when our answer is already out: then another
+// answer is ErrBadState.)
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
-	qp, err := r.accept(ctx, cfg)
-	if err != nil {
-		return nil, &OpError{Op: "accept", Addr: r.RemoteAddr(), Err: err}
+	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
+	if cfg.PD != nil && r.pd != nil && cfg.PD.rnic != r.pd.rnic {
+		return nil, op.with(fmt.Errorf("%w: the Protection Domain is of another RNIC than the Listener's", ErrInvalid))
 	}
-	return qp, nil
+	return connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
 }
 
-func (r *Request) accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
-	qp, err := r.createQP(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.Prepare != nil {
-		err = cfg.Prepare(qp)
-	}
-	if err == nil {
-		err = r.bringUp(ctx, qp, cfg)
-	}
-	if err != nil {
-		qp.destroy()
-		return nil, err
-	}
-	return qp, nil
-}
-
-func (r *Request) createQP(cfg AcceptConfig) (*QP, error) {
-	pd := cmp.Or(cfg.PD, r.pd)
-	if pd != nil {
-		return pd.CreateQP(cfg.QP)
-	}
-	pd, err := r.rnic.allocPD(true)
-	if err != nil {
-		return nil, err
-	}
-	qp, err := pd.CreateQP(cfg.QP)
-	if err != nil {
-		_ = pd.Close()
-	}
-	return qp, err
-}
-
-// AcceptQP brings up the connection on a QP in StateIdle; PD, QP and Prepare of
-// the AcceptConfig are not used. If it fails the connection is closed, unless
-// the QP or the offer was at fault: then the Request can still be answered.
+// AcceptQP brings up the connection on a QP in StateIdle; PD, QP and Prepare of the AcceptConfig are not
+// used. If AcceptQP fails it closes the connection, unless the QP or the offer was at fault: then the
+// Request can still be answered.
 func (r *Request) AcceptQP(ctx context.Context, qp *QP, cfg AcceptConfig) error {
-	if err := r.bringUp(ctx, qp, cfg); err != nil {
-		return &OpError{Op: "accept", Addr: r.RemoteAddr(), Err: err}
-	}
-	return nil
+	return (&OpError{Op: "accept", Addr: r.RemoteAddr()}).with(r.connect(ctx, qp, &cfg))
 }
 
-func (r *Request) bringUp(ctx context.Context, qp *QP, cfg AcceptConfig) error {
+// connect brings up the connection as Responder.
+func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answered {
@@ -155,26 +136,62 @@ func (r *Request) bringUp(ctx context.Context, qp *QP, cfg AcceptConfig) error {
 		return err
 	}
 	defer qp.unclaim()
-	reply, err := r.reply(qp, &cfg)
+	reply, err := r.reply(qp, cfg)
 	if err != nil {
 		return err
 	}
 	r.answered = true
-	if err := r.start(ctx, qp, reply); err != nil {
-		_ = r.conn.Close()
-		if !errors.Is(err, ErrEvicted) { // which was counted
-			r.counts.failed(err)
-		}
-		return err
+	err = r.unheard()
+	if err == nil {
+		err = r.answer(ctx, reply)
 	}
-	r.counts.count(func(s *StartupStats) { s.Established++ })
+	if err == nil {
+		n := r.preset.takeDepths(r.m.Negotiated())
+		err = qp.enterRTS(ctx, r.conn, Negotiated{Negotiated: n}, r.lease())
+	}
+	if err == nil && !r.place.up(qp) {
+		qp.abortAndWait(ErrEvicted)
+		err = ErrEvicted
+	}
+	switch {
+	case err != nil:
+		r.place.leave()
+	case r.ln != nil:
+		r.ln.adopt(qp)
+	}
+	return r.counts.settle(r.conn, err)
+}
+
+// lease is what the QP has to keep and to tell of the connection.
+func (r *Request) lease() lease {
+	l := lease{heard: func() { r.place.heard() }, gone: r.place.leave}
+	if r.preset != nil {
+		l.sendEarly = r.preset.SendEarly
+	}
+	if r.owesRTR() {
+		l.rtr = max(r.rtrTimeout, 0)
+	}
+	return l
+}
+
+// owesRTR reports whether the peer has to send an RTR indication that its consumer does not see.
+func (r *Request) owesRTR() bool { return r.m.Done() && r.m.Negotiated().PeerToPeer }
+
+// unheard returns an error if the peer has sent anything after its Request, unless the Listener
+// tolerates that. RFC 5044, section 7.1.2: "Since the receiver's ability to deal with Markers is
+// unknown until the Request and Reply Frames have been received, sending FPDUs before this
+// occurs is not possible."
+func (r *Request) unheard() error {
+	if !r.tolerateEarly && tcp.Waiting(r.conn) {
+		return ErrEarly
+	}
 	return nil
 }
 
 // reply returns the accepting answer, if the QP can have the connection at all.
 func (r *Request) reply(qp *QP, cfg *AcceptConfig) ([]byte, error) {
 	r.preset = cmp.Or(cfg.Preset, r.preset)
-	offer, err := r.preset.settle(qp.rnic, r.m.Request(), cfg.MPA, cfg.NoReads)
+	offer, err := r.preset.settle(qp.rnic, r.m.Request(), cfg.MPA.Offer(), cfg.NoReads)
 	if err == nil {
 		offer.Dialect = r.Dialect()
 		offer, err = qp.narrow(offer)
@@ -185,54 +202,44 @@ func (r *Request) reply(qp *QP, cfg *AcceptConfig) ([]byte, error) {
 	if err := qp.stream().answerable(r.m.Request(), offer.Kind); err != nil {
 		return nil, err
 	}
-	return r.m.Accept(time.Now(), offer)
+	answer := offer.Answer()
+	answer.AllRTR = cfg.MPA.AllRTR || r.preset != nil && r.preset.Accept.AllRTR
+	return r.m.Accept(time.Now(), answer)
 }
 
-func (r *Request) start(ctx context.Context, qp *QP, reply []byte) error {
-	if err := r.send(ctx, reply); err != nil {
-		return err
+// answer sends the accepting answer, and waits for the Rtr frame or Start Key that the peer may owe after
+// it. Until that is here, or the RTR indication of a peer-to-peer connection, the connection is half-open
+// again. [Z04]
+func (r *Request) answer(ctx context.Context, reply []byte) error {
+	if !r.m.Done() || r.owesRTR() {
+		r.place.hold()
 	}
-	if !r.m.Done() {
-		if err := r.await(ctx); err != nil {
-			return err
-		}
-	}
-	return enter(ctx, qp, r.conn, Negotiated{Negotiated: r.preset.heed(r.m.Negotiated())})
-}
-
-// await waits for the frame that the peer owes behind our answer: an Rtr frame or a
-// Start Key. Until then the connection is half-open again. [Z04]
-func (r *Request) await(ctx context.Context) error {
-	if r.ln == nil {
-		return exchange(ctx, r.rnic.log, r.conn, r.m, nil)
-	}
-	release := r.ln.hold(r.conn)
-	err := exchange(ctx, r.rnic.log, r.conn, r.m, nil)
-	if evicted := release(); evicted {
+	err := r.exchange(ctx, reply)
+	if !r.owesRTR() && !r.place.heard() {
 		return ErrEvicted
 	}
 	return err
 }
 
-var errAnswered = fmt.Errorf("%w: the request was answered before", ErrBadState)
+var errAnswered = fmt.Errorf("%w: the Request has been answered already", ErrBadState)
 
-// Reject refuses the connection, with private data for the peer's consumer. TCP
-// stays open and belongs to the caller: use it as a byte stream, or close it. With
-// mpa.DialectStartKey closing TCP is the rejection: the Conn is closed already.
+// Reject refuses the connection, with private data for the peer's consumer. TCP stays open
+// and belongs to the caller: use it as a byte stream, or close it. With mpa.DialectStartKey
+// closing TCP is the rejection, so the Conn is closed already.
 func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 	return r.RejectDepths(privateData, 0, 0)
 }
 
 // RejectDepths is Reject with the IRD and ORD that would have been acceptable:
 // the peer's IRD must be at least ord (RFC 6581, section 9.1).
-func (r *Request) RejectDepths(privateData []byte, ird, ord uint16) (net.Conn, error) {
+func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) (net.Conn, error) {
 	if err := r.reject(privateData, ird, ord); err != nil {
 		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
 	}
 	return r.conn, nil
 }
 
-func (r *Request) reject(privateData []byte, ird, ord uint16) error {
+func (r *Request) reject(privateData []byte, ird, ord mpa.Depth) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answered {
@@ -246,7 +253,8 @@ func (r *Request) reject(privateData []byte, ird, ord uint16) error {
 		return err
 	}
 	r.answered = true
-	if err := r.send(context.Background(), reply); err != nil {
+	r.place.leave()
+	if err := r.exchange(context.Background(), reply); err != nil {
 		_ = r.conn.Close()
 		r.counts.failed(err)
 		return err
@@ -258,23 +266,8 @@ func (r *Request) reject(privateData []byte, ird, ord uint16) error {
 	return nil
 }
 
-// send sends the Reply, if there is one.
-func (r *Request) send(ctx context.Context, reply []byte) error {
-	if len(reply) == 0 {
-		return nil
-	}
-	if err := answer(ctx, r.conn, reply); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
-			return err
-		}
-		return r.m.PeerClosed(err)
-	}
-	logFrame(r.rnic.log, r.conn, "sent", reply)
-	return nil
-}
-
-// Close drops the request without an answer: the connection is closed. An
-// Initiator may take that for a peer that does not know revision 2, and try again.
+// Close closes the connection without an answer. An Initiator may take that for a peer that
+// does not know revision 2, and try again.
 func (r *Request) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,5 +275,6 @@ func (r *Request) Close() error {
 		return &OpError{Op: "close request", Addr: r.RemoteAddr(), Err: errAnswered}
 	}
 	r.answered = true
+	r.place.leave()
 	return r.conn.Close()
 }

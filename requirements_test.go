@@ -79,9 +79,7 @@ func TestRequirements(t *testing.T) {
 func loadRows(t *testing.T) ([]string, []row) {
 	t.Helper()
 	text, err := os.ReadFile(requirementsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.Split(string(text), "\n")
 	rows, err := parseRows(lines)
 	if err != nil {
@@ -135,20 +133,13 @@ func parseRow(index int, line string) (row, error) {
 func loadProofs(t *testing.T) proofs {
 	t.Helper()
 	claims := proofs{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			return skipDir(path, d.Name())
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
+	eachTest(t, func(name string, fn *ast.FuncDecl) error {
+		ids, err := provenIDs(fn.Doc.Text())
+		for _, id := range ids {
+			claims[id] = append(claims[id], name)
 		}
-		return addFile(claims, path)
+		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for id, names := range claims {
 		slices.Sort(names)
 		claims[id] = slices.Compact(names)
@@ -171,28 +162,32 @@ func skipDir(path, name string) error {
 	return nil
 }
 
-// addFile adds the claims of one test file, whatever its build constraints.
-func addFile(claims proofs, path string) error {
-	mode := parser.ParseComments | parser.SkipObjectResolution
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, mode)
-	if err != nil {
-		return err
-	}
-	pkg := strings.TrimSuffix(file.Name.Name, "_test")
-	for _, decl := range file.Decls {
-		fn, ok := decl.(*ast.FuncDecl)
-		if !ok || !isTest(fn) {
-			continue
+// eachTest gives all tests, fuzz targets and examples of the module as package.Name,
+// whatever the build constraints of their files.
+func eachTest(t *testing.T, give func(name string, fn *ast.FuncDecl) error) {
+	t.Helper()
+	must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return skipDir(path, d.Name())
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
 		}
-		ids, err := provenIDs(fn.Doc.Text())
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", path, fn.Name.Name, err)
+			return err
 		}
-		for _, id := range ids {
-			claims[id] = append(claims[id], pkg+"."+fn.Name.Name)
+		for _, decl := range file.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && isTest(fn) {
+				if err := give(strings.TrimSuffix(file.Name.Name, "_test")+"."+fn.Name.Name, fn); err != nil {
+					return fmt.Errorf("%s: %s: %w", path, fn.Name.Name, err)
+				}
+			}
 		}
-	}
-	return nil
+		return nil
+	}))
 }
 
 // isTest reports whether fn is a top-level test, fuzz target or example.
@@ -348,9 +343,7 @@ func writeColumn(t *testing.T, lines []string, rows []row, claims proofs) {
 		lines[r.line] = "| " + strings.Join(cells, " | ") + " |"
 	}
 	text := strings.Join(lines, "\n")
-	if err := os.WriteFile(requirementsFile, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(requirementsFile, []byte(text), 0o644))
 }
 
 // TestProvenIDs checks how the IDs are read out of a doc comment.

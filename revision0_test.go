@@ -17,7 +17,7 @@ func revision0(key string, ulp ...byte) mpa.StartupFields {
 }
 
 // TestRevision0Refused sends a non-permissive Listener a Request of revision 0, with
-// octets behind it. It answers with a Reply of revision 1, and then closes in order:
+// octets after it. It answers with a Reply of revision 1, and then closes in order:
 // a RST would take the Reply with it.
 //
 // Proves N04, N03, Q07.
@@ -25,7 +25,7 @@ func TestRevision0Refused(t *testing.T) {
 	for _, c := range []struct {
 		cfg     iwarp.ListenConfig
 		markers bool // the RNIC's preference
-		behind  int
+		after   int
 		m, c    bool // of the Reply
 	}{
 		{iwarp.ListenConfig{}, false, 0, false, true},
@@ -36,12 +36,12 @@ func TestRevision0Refused(t *testing.T) {
 		c.cfg.RNIC = newRNIC(t, iwarp.RNICConfig{Kind: nonPermissive, Markers: c.markers})
 		ln := listen(t, c.cfg)
 		p := dialPeer(t, ln.Addr())
-		p.send(append(frame(revision0(mpa.KeyRequest, 'h', 'i')), make([]byte, c.behind)...))
+		p.send(append(frame(revision0(mpa.KeyRequest, 'h', 'i')), make([]byte, c.after)...))
 		if f := p.wantFrame(mpa.KeyReply); f.Rev() != 1 || f.R() || f.M() != c.m || f.C() != c.c || f.PDLength() != 0 {
 			t.Errorf("%+v: answered %v", c.cfg, f)
 		}
 		if b := p.wantFIN(); len(b) > 0 {
-			t.Errorf("%+v: %q behind the Reply", c.cfg, b)
+			t.Errorf("%+v: %q after the Reply", c.cfg, b)
 		}
 		p.conn.Close()
 		until(t, func() bool { return ln.Stats().HalfOpen == 0 }, "the end")
@@ -72,10 +72,10 @@ func TestRevision0Lingers(t *testing.T) {
 		p := newPeer(t, a)
 		ln := iwarp.NewListener(&oneConn{conn: b, closed: make(chan struct{})}, iwarp.ListenConfig{RNIC: newRNIC(t, iwarp.RNICConfig{Kind: nonPermissive})})
 		began := time.Now()
-		go p.send(frame(revision0(mpa.KeyRequest)))
+		p.meanwhile(func() { p.send(frame(revision0(mpa.KeyRequest))) })
 		p.wantFrame(mpa.KeyReply)
 		if b := p.wantFIN(); len(b) > 0 {
-			t.Errorf("%q behind the Reply", b)
+			t.Errorf("%q after the Reply", b)
 		}
 		for range 4 {
 			p.send(make([]byte, 100))
@@ -119,17 +119,14 @@ func (l *oneConn) Close() error   { close(l.closed); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestRevision0Reply answers a non-permissive Dialer with revision 0, with octets
-// behind it: it closes in order and does not try again.
+// after it: it closes in order and does not try again.
 //
 // Proves N04, N03, Q07.
 func TestRevision0Reply(t *testing.T) {
 	for _, dialect := range []mpa.Dialect{mpa.DialectRFC5044, mpa.DialectRFC6581} {
 		ln := listenTCP(t)
 		d := iwarp.Dialer{PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: nonPermissive})), MPA: mpa.Offer{Dialect: dialect}}
-		dialed := dialInBackground(t, func() error {
-			_, err := d.Dial(within(t), "tcp", ln.Addr().String())
-			return err
-		})
+		dialed := (&end{t: t}).dials(d, ln)
 		p := acceptPeer(t, ln)
 		asked := p.wantFrame(mpa.KeyRequest).Rev()
 		p.send(append(frame(revision0(mpa.KeyReply)), make([]byte, 3000)...))

@@ -4,26 +4,27 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // soon bounds what must not take long on a loaded machine; no test waits for it
 // unless it fails.
-const soon = 20 * time.Second
+const soon = testrig.Soon
 
 // within returns a context that ends the test's waiting.
-func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
+func within(t testing.TB) context.Context { return testrig.Within(t) }
+
+// must ends the test, and should reports, if a step of the test has failed.
+var must, should = testrig.Must, testrig.Should
 
 func newRNIC(t testing.TB, cfg iwarp.RNICConfig) *iwarp.RNIC {
 	r := iwarp.NewRNIC(cfg)
@@ -34,9 +35,7 @@ func newRNIC(t testing.TB, cfg iwarp.RNICConfig) *iwarp.RNIC {
 func newPD(t testing.TB, r *iwarp.RNIC) *iwarp.PD {
 	t.Helper()
 	pd, err := r.AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pd
 }
 
@@ -48,23 +47,50 @@ type end struct {
 	*iwarp.QP
 }
 
+// newEnd is an end without a QP.
+func newEnd(t testing.TB, cfg iwarp.RNICConfig) *end {
+	t.Helper()
+	e := &end{t: t, rnic: newRNIC(t, cfg)}
+	e.pd = newPD(t, e.rnic)
+	return e
+}
+
+// takes accepts a connection while the test goes on. Its QP is the end's.
+func (e *end) takes(ln *iwarp.Listener, cfg iwarp.AcceptConfig) <-chan error {
+	return dialInBackground(e.t, func() error {
+		req, err := ln.Accept(within(e.t))
+		if err == nil {
+			e.QP, err = req.Accept(within(e.t), cfg)
+		}
+		return err
+	})
+}
+
+// dials connects to a listener while the test goes on. The QP is the end's.
+func (e *end) dials(d iwarp.Dialer, ln interface{ Addr() net.Addr }) <-chan error {
+	return dialInBackground(e.t, func() (err error) {
+		e.QP, err = d.Dial(within(e.t), "tcp", ln.Addr().String())
+		return err
+	})
+}
+
 // A setup says how two ends get connected. The zero value is the default in all
 // respects, over TCP on the loopback interface.
 type setup struct {
 	iwarp.Dialer
 	accept iwarp.AcceptConfig
 	listen iwarp.ListenConfig
-	pipe   bool // connect the two by a pipe, for virtual time
-	delay  bool // start MPA on a TCP connection that is there already
+	pipe   bool          // connect the two by a pipe, for virtual time
+	path   time.Duration // and have octets take so long on it
+	delay  bool          // start MPA on a TCP connection that is there already
+	over   *transport    // if it is not TCP over IPv4
 }
 
 // connect brings up a connection and returns its Initiator and its Responder.
 func (s setup) connect(t testing.TB) (ini, res *end) {
 	t.Helper()
 	ini, res, err := s.try(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ini, res
 }
 
@@ -106,15 +132,17 @@ func (s *setup) ways(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Re
 	switch {
 	case s.pipe:
 		ctx = t.Context()
-		a, b = newPipe(t)
+		a, b = newPath(t, s.path)
 	case s.delay:
 		a, b = tcpPair(t)
+	case s.over != nil:
+		return s.over.ways(t, s)
 	default:
 		ln := listen(t, s.listen)
 		return func() (*iwarp.QP, error) { return s.Dial(ctx, "tcp", ln.Addr().String()) },
 			func() (*iwarp.Request, error) { return ln.Accept(ctx) }
 	}
-	return func() (*iwarp.QP, error) { return s.Initiate(ctx, a) },
+	return func() (*iwarp.QP, error) { return s.Initiate(ctx, a, nil) },
 		func() (*iwarp.Request, error) { return iwarp.Respond(ctx, b, nil, s.listen) }
 }
 
@@ -127,9 +155,7 @@ func connect(t testing.TB) (ini, res *end) {
 func listen(t testing.TB, cfg iwarp.ListenConfig) *iwarp.Listener {
 	t.Helper()
 	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
@@ -138,9 +164,7 @@ func listen(t testing.TB, cfg iwarp.ListenConfig) *iwarp.Listener {
 func (e *end) mr(n int, a iwarp.Access) *iwarp.MR {
 	e.t.Helper()
 	mr, err := e.pd.Register(make([]byte, n), a)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	return mr
 }
 
@@ -163,28 +187,20 @@ func pattern(n int, seed byte) []byte {
 // post is a step of a dialogue that must succeed.
 func (e *end) post(wr *iwarp.SendWR) {
 	e.t.Helper()
-	if err := e.PostSend(wr); err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, e.PostSend(wr))
 }
 
 func (e *end) postRecv(id uint64, s ...iwarp.SGE) {
 	e.t.Helper()
-	if err := e.PostRecv(&iwarp.RecvWR{ID: id, SGL: s}); err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, e.PostRecv(&iwarp.RecvWR{ID: id, SGL: s}))
 }
 
 // next waits for one completion of a CQ.
 func next(t testing.TB, cq *iwarp.CQ) iwarp.WC {
 	t.Helper()
-	var wc [1]iwarp.WC
-	for cq.Poll(wc[:]) == 0 {
-		if err := cq.Wait(within(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return wc[0]
+	wc, err := cq.Next(within(t))
+	must(t, err)
+	return wc
 }
 
 // want waits for one completion and compares it.
@@ -221,11 +237,19 @@ func (e *end) wantEvent(kind iwarp.EventKind) iwarp.Event {
 	}
 }
 
-// wantEnd waits for the end of the connection.
+// wantEnd waits for the end of the connection, and returns how it ended unless that was
+// in order.
 func (e *end) wantEnd() error {
 	e.t.Helper()
 	wait(e.t, e.Done(), "the end of the connection")
-	return e.Err()
+	err := e.Err()
+	if !errors.Is(err, iwarp.ErrClosed) {
+		e.t.Errorf("ended, and the error is %v", err)
+	}
+	if e.State() == iwarp.StateClosed {
+		return nil
+	}
+	return err
 }
 
 func wait(t testing.TB, done <-chan struct{}, what string) {
@@ -242,12 +266,8 @@ func finish(t testing.TB, a, b *end) {
 	t.Helper()
 	closed := make(chan error, 1)
 	go func() { closed <- b.Close() }()
-	if err := a.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	should(t, a.Close())
+	should(t, <-closed)
 }
 
 // works has a Send go each way, and a Write and a Read from the Initiator if it
@@ -258,18 +278,14 @@ func works(t testing.TB, ini, res *end) {
 	ctx := within(t)
 	src, dst := ini.filled(n, 1, iwarp.LocalWrite|iwarp.RemoteRead), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
 	res.postRecv(7, dst.Slice(0, n))
-	if err := ini.Send(ctx, src.Slice(0, n)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ini.Send(ctx, src.Slice(0, n)))
 	if wc := res.wantReceived(7, iwarp.StatusSuccess); wc.Length != n {
 		t.Fatalf("received %d octets, want %d", wc.Length, n)
 	}
 	same(t, "Send", dst, src)
 	back, away := ini.mr(n, iwarp.LocalWrite), res.filled(n, 99, 0)
 	ini.postRecv(8, back.Slice(0, n))
-	if err := res.Send(ctx, away.Slice(0, n)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, res.Send(ctx, away.Slice(0, n)))
 	ini.wantReceived(8, iwarp.StatusSuccess)
 	same(t, "Send back", back, away)
 	if ini.Query().ORD > 0 {
@@ -305,21 +321,26 @@ func same(t testing.TB, what string, got, want *iwarp.MR) {
 func dialTCP(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(soon))
 	return c
 }
 
+// newPipe returns the two ends of a connection in memory, for virtual time. It holds no
+// octets: a write waits for its reader.
+func newPipe(t testing.TB) (a, b net.Conn) {
+	x, y := script.Pipe("x", "y")
+	_, _ = x.SetWriteBuffer(-1), y.SetWriteBuffer(-1)
+	t.Cleanup(func() { _ = x.Close(); _ = y.Close() })
+	return x, y
+}
+
 // listenTCP listens without knowing anything of MPA.
 func listenTCP(t testing.TB) net.Listener {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln, err := script.ListenTCP(t.Context())
+	must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
@@ -327,21 +348,17 @@ func listenTCP(t testing.TB) net.Listener {
 // tcpPair returns both ends of a TCP connection.
 func tcpPair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
-	ln := listenTCP(t)
-	a = dialTCP(t, ln.Addr().String())
-	b, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	_ = b.SetDeadline(time.Now().Add(soon))
+	a, b, err := script.TCPPair(t.Context())
+	must(t, err)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	_, _ = a.SetDeadline(time.Now().Add(soon)), b.SetDeadline(time.Now().Add(soon))
 	return a, b
 }
 
 // until waits for something that gives no notice of itself.
 func until(t testing.TB, there func() bool, what string) {
 	t.Helper()
-	for ctx := within(t); !there(); runtime.Gosched() {
+	for ctx := within(t); !there(); time.Sleep(100 * time.Microsecond) { // who yields only keeps a core busy
 		if ctx.Err() != nil {
 			t.Fatalf("waited for %s in vain", what)
 		}
@@ -355,9 +372,7 @@ func dialectOf(t *testing.T, revision uint8) mpa.Dialect {
 		return 0
 	}
 	d, err := mpa.OfRevision(revision)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 

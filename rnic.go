@@ -7,49 +7,58 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // RNICConfig configures an RNIC. The zero value is what most programs want.
 type RNICConfig struct {
 	// Logger gets records at LevelConnection, LevelPacket and LevelFrame. If nil,
-	// nothing is logged.
+	// nothing is logged. Its handler runs without a lock and may call everything,
+	// Close of the QP that a record is about included. The records of a QP are in order.
+	// At most 8256 of them wait for a handler that is busy; more, of which those about
+	// FPDUs are the first, are dropped, and a record tells how many.
 	Logger *slog.Logger
 	// EventDepth is how many asynchronous events are kept for NextEvent; older
 	// ones are dropped, and counted. If zero, 1024.
 	EventDepth int
-	// Kind is the kind of RNIC to be, which decides on the versions of DDP and RDMAP
-	// it can use and on the revisions of MPA it takes. If zero, mpa.KindPermissive:
-	// any. [N01]
+	// Kind decides which versions of DDP and RDMAP the RNIC can use, and which
+	// revisions of MPA it accepts. If zero, mpa.KindPermissive: all of them.
 	Kind mpa.Kind
 	// Markers is the marker receive preference: connections ask for markers in what
 	// they receive (M=1) even where neither the QP nor the offer does. An RDMAC RNIC
-	// always has them. By default connections do without: not every peer can send
-	// them. [V01]
+	// always does. By default connections do without markers, as not every peer can
+	// send them.
 	Markers bool
-	// Limits bounds what can be taken of the RNIC. If zero, nothing is bounded.
+	// CRC is the administrator's policy on CRCs. RFC 5044, section 4.4, makes it the
+	// administrator's business, not the ULP's, to do without them.
+	CRC CRCPolicy
+	// Limits bounds what can be taken from the RNIC. If zero, nothing is bounded.
 	Limits Limits
 }
 
-// Levels of what is logged: connections and how they end; startup frames and
-// messages about a connection as a whole; every FPDU.
+// Levels of log records: LevelConnection for connections and how they end, LevelPacket
+// for startup frames and messages about a connection as a whole, LevelFrame for every
+// FPDU.
 const (
 	LevelConnection = slog.LevelInfo
 	LevelPacket     = slog.LevelDebug
 	LevelFrame      = slog.LevelDebug - 4
 )
 
-// An RNIC is an iWARP endpoint: the registered memory, the QPs and CQs of one
-// program, or of one part of it that is to be kept apart. Its methods, and those
-// of the objects made from it, may be called by any goroutine.
+// An RNIC is an iWARP endpoint: the registered memory, the QPs and the CQs of one
+// program, or of a part of a program that is to be kept apart from the rest. Any
+// goroutine may call its methods and those of the objects made from it.
 //
-// It hands out all that its users share, within its Limits, and to nobody but
-// them: a peer can neither make nor reserve anything of it (RFC 5042, section 3).
+// Only its users can take anything from an RNIC, within its Limits: a peer can neither
+// create nor reserve anything in it (RFC 5042, section 3).
 type RNIC struct {
 	log     *slog.Logger
 	kind    mpa.Kind
 	markers bool // the marker receive preference
+	crc     CRCPolicy
 	limits  Limits
 	table   *memory.Table
 	ledger  ledger
@@ -59,17 +68,20 @@ type RNIC struct {
 	nextPD uint32
 	nextQP uint32
 	qps    map[*QP]struct{}
-	past   Stats // of QPs that are no more
+	lns    map[*Listener]struct{}
+	past   counters // of QPs that no longer exist
 
 	startup startupCounts
 	events  eventQueue
+	trimmer trimmer
+	calls   sync.Pool // of *call
 }
 
 // NewRNIC returns an RNIC.
 func NewRNIC(cfg RNICConfig) *RNIC {
 	r := &RNIC{
-		log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), limits: cfg.Limits,
-		table: memory.NewTable(), qps: make(map[*QP]struct{}),
+		log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), crc: cfg.CRC, limits: cfg.Limits,
+		table: memory.NewTable(), qps: make(map[*QP]struct{}), lns: make(map[*Listener]struct{}),
 	}
 	r.markers = cfg.Markers || r.kind == mpa.KindRDMAC
 	if r.log == nil {
@@ -82,13 +94,15 @@ func NewRNIC(cfg RNICConfig) *RNIC {
 
 // An RNICAttr is what RNIC.Query returns.
 type RNICAttr struct {
-	// Kind is the kind of RNIC. [N01]
+	// Kind is the kind of RNIC.
 	Kind mpa.Kind
-	// MarkersReceive is whether connections ask for markers in what they receive, if
-	// neither the QP nor the offer says otherwise.
+	// MarkersReceive tells whether connections ask for markers in what they receive
+	// when neither the QP nor the offer says otherwise.
 	MarkersReceive bool
-	// Versions are those of DDP and RDMAP that the RNIC has, and VersionSelectable is
-	// whether a QP can be set to one of several. [V01]
+	// CRC is the policy on CRCs.
+	CRC CRCPolicy
+	// Versions are those of DDP and RDMAP that the RNIC has. VersionSelectable tells
+	// whether there are several, of which a QP can be set to one.
 	Versions          []Version
 	VersionSelectable bool
 	// Limits are those that the RNIC was configured with. Zero means no bound.
@@ -97,16 +111,21 @@ type RNICAttr struct {
 	// each Completion Queue, in entries; MaxSGE the elements of a request, and
 	// MaxInline its inline data, in octets.
 	MaxQueueDepth, MaxCQDepth, MaxSGE, MaxInline int
-	// MaxIRD and MaxORD bound the RDMA Reads outstanding on one connection. [P45]
+	// MaxIRD and MaxORD bound the RDMA Reads outstanding on one connection.
 	MaxIRD, MaxORD int
+	// MaxHeld is how many octets of buffers one connection can hold because of its
+	// peer: what has been built for a peer that does not read, and what it has sent of
+	// an FPDU that it does not finish. Times Limits.QPs it bounds all of them.
+	MaxHeld int
 }
 
-// Query returns the RNIC's attributes. They do not change.
+// Query returns the RNIC's attributes, which do not change.
 func (r *RNIC) Query() RNICAttr {
 	a := RNICAttr{
-		Kind: r.kind, MarkersReceive: r.markers, Versions: r.versions(), Limits: r.limits,
+		Kind: r.kind, MarkersReceive: r.markers, CRC: r.crc, Versions: r.versions(), Limits: r.limits,
 		MaxQueueDepth: MaxQueueDepth, MaxCQDepth: MaxCQDepth, MaxSGE: MaxSGE, MaxInline: MaxInline,
-		MaxIRD: mpa.NoNegotiation - 1, MaxORD: mpa.NoNegotiation - 1,
+		MaxIRD: int(mpa.MaxDepth), MaxORD: int(mpa.MaxDepth),
+		MaxHeld: engine.GatherArena + tcp.BufferSize,
 	}
 	a.VersionSelectable = len(a.Versions) > 1
 	if r.limits.IRD > 0 {
@@ -124,7 +143,8 @@ func (r *RNIC) versions() (v []Version) {
 	return v
 }
 
-// Close aborts the connections that are left and ends NextEvent.
+// Close aborts the connections that are left and ends NextEvent. Shutdown closes them in
+// order.
 func (r *RNIC) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -136,8 +156,7 @@ func (r *RNIC) Close() error {
 	return nil
 }
 
-// QPs returns the QPs that exist, by their numbers. Whoever wants to end idle
-// connections compares the counters of their Stats from time to time.
+// QPs returns the QPs that exist, in the order of their numbers.
 func (r *RNIC) QPs() []*QP {
 	r.mu.Lock()
 	qps := make([]*QP, 0, len(r.qps))
@@ -162,24 +181,24 @@ func (r *RNIC) enroll(qp *QP) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return ErrClosed
+		return errRNICClosed
 	}
 	r.qps[qp] = struct{}{}
 	return nil
 }
 
-// remove keeps the counters of a QP that is no more.
+// remove forgets a QP, but keeps its counters.
 func (r *RNIC) remove(qp *QP) {
-	s := qp.Stats()
+	c := qp.lockedCounters()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.qps, qp)
-	r.past.add(&s)
+	r.past.add(&c)
 }
 
-// NextEvent waits for an asynchronous event: something that happened to a QP or
-// CQ as a whole and is not the outcome of one work request. Its error is the
-// context's, or ErrClosed when the RNIC is closed and no event is left.
+// NextEvent waits for an asynchronous event: something that happened to a QP, CQ or SRQ
+// as a whole and is not the outcome of one work request. Its error is the context's, or
+// ErrClosed when the RNIC is closed and no event is left.
 func (r *RNIC) NextEvent(ctx context.Context) (Event, error) { return r.events.next(ctx) }
 
 func (r *RNIC) event(e Event) { r.events.push(e) }

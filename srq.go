@@ -5,56 +5,75 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
 // SRQConfig configures a Shared Receive Queue.
 type SRQConfig struct {
 	// Depth is how many receives it holds. If zero, 512.
 	Depth int
-	// Limit, if it is not zero, has an EventSRQLimit sent, once, when fewer
-	// receives are left; Arm asks for the next.
+	// Limit, if it is not zero, asks for one EventSRQLimit when fewer receives than
+	// that are left; Arm asks for another.
 	Limit int
+	// PerQP, if it is not zero, bounds how many receives one QP may hold at a time: those
+	// that it has taken and whose completions were not polled. A peer that sends more
+	// loses its connection, as one that finds no receive does; the others keep theirs
+	// (RFC 5042, section 6.4.3.1).
+	PerQP int
+	// SendTimeout bounds how long a peer may take to finish a Send that it has begun,
+	// and that holds a receive meanwhile: so long, and a second more for each 64 KiB
+	// that have come. After that its connection ends. If zero, 10 s; if negative, there
+	// is no bound.
+	SendTimeout time.Duration
 }
 
-// An SRQ is a Shared Receive Queue. It serves the receives of several QPs of one
-// Protection Domain, which take its entries in the order of arrival.
+// An SRQ is a Shared Receive Queue. Several QPs of one Protection Domain take their
+// receives from it, in the order in which messages arrive.
 type SRQ struct {
-	pd *PD
+	pd          *PD
+	perQP       int
+	sendTimeout time.Duration
 
 	mu    sync.Mutex
-	slots []engine.RecvWork
-	head  uint64
-	tail  uint64
+	work  ring.Ring[engine.RecvWork]
 	limit int
 	users int
 	taken map[*QP]uint64
 	ended bool
+	slack bool // the RNIC's trimmer has the queue
 
 	out atomic.Int64 // receives taken whose completions were not polled yet
 }
 
-const defaultSRQDepth = 512
+const (
+	defaultSRQDepth    = 512
+	defaultSendTimeout = 10 * time.Second
+)
 
 // CreateSRQ returns an empty Shared Receive Queue.
 func (pd *PD) CreateSRQ(cfg SRQConfig) (*SRQ, error) {
 	cfg.Depth = orDefault(cfg.Depth, defaultSRQDepth)
-	if cfg.Depth < 0 || cfg.Depth > MaxQueueDepth || cfg.Limit < 0 || cfg.Limit > cfg.Depth {
-		return nil, &OpError{Op: "create SRQ", Err: fmt.Errorf("%w: depth %d, limit %d", ErrInvalid, cfg.Depth, cfg.Limit)}
+	if cfg.Depth < 0 || cfg.Depth > MaxQueueDepth || cfg.Limit < 0 || cfg.Limit > cfg.Depth || cfg.PerQP < 0 {
+		return nil, &OpError{Op: "create SRQ", Err: fmt.Errorf("%w: depth %d, limit %d, per QP %d", ErrInvalid, cfg.Depth, cfg.Limit, cfg.PerQP)}
 	}
-	if err := pd.attach(); err != nil {
+	if err := pd.attach(userSRQ); err != nil {
 		return nil, &OpError{Op: "create SRQ", Err: err}
 	}
-	s := &SRQ{pd: pd, slots: make([]engine.RecvWork, cfg.Depth), limit: cfg.Limit, taken: make(map[*QP]uint64)}
+	s := &SRQ{
+		pd: pd, perQP: cfg.PerQP, sendTimeout: orDefault(cfg.SendTimeout, defaultSendTimeout),
+		work: ring.New[engine.RecvWork](cfg.Depth), limit: cfg.Limit, taken: make(map[*QP]uint64),
+	}
 	if err := pd.rnic.ledger.take(s.shares()...); err != nil {
-		pd.detach()
+		pd.detach(userSRQ)
 		return nil, &OpError{Op: "create SRQ", Err: err}
 	}
 	return s, nil
 }
 
-func (s *SRQ) shares() []share { return []share{{resSRQ, 1}, {resWR, len(s.slots)}} }
+func (s *SRQ) shares() []share { return []share{{resSRQ, 1}, {resWR, s.work.Limit()}} }
 
 // PostRecv adds a receive for whichever QP needs one next.
 func (s *SRQ) PostRecv(wr *RecvWR) error {
@@ -69,16 +88,15 @@ func (s *SRQ) post(wr *RecvWR) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
-		return ErrClosed
-	case int64(s.tail-s.head)+s.out.Load() >= int64(len(s.slots)):
+		return errSRQClosed
+	case int64(s.work.Len())+s.out.Load() >= int64(s.work.Limit()):
 		return ErrQueueFull
 	}
-	slot := &s.slots[s.tail%uint64(len(s.slots))]
-	if err := wr.engine(slot); err != nil {
-		*slot = engine.RecvWork{}
+	var w engine.RecvWork
+	if err := wr.engine(&w, s.pd); err != nil {
 		return err
 	}
-	s.tail++
+	*s.work.Add() = w
 	return nil
 }
 
@@ -93,12 +111,12 @@ func (s *SRQ) Arm(limit int) {
 func (s *SRQ) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(s.tail - s.head)
+	return s.work.Len()
 }
 
 // Taken returns how many receives each QP has taken since it was created. An
-// EventSRQLimit names the QP that took the one too many: together they tell
-// which peer takes more than its share (RFC 5042, section 6.4.3.1).
+// EventSRQLimit names the QP that took the last receive above the limit: together they
+// show which peer takes more than its share (RFC 5042, section 6.4.3.1).
 func (s *SRQ) Taken() map[*QP]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,15 +127,15 @@ func (s *SRQ) Taken() map[*QP]uint64 {
 func (s *SRQ) take(qp *QP, dst *engine.RecvWork) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head == s.tail {
+	if s.work.Len() == 0 || s.perQP > 0 && qp.srqHeld.count() >= int64(s.perQP) {
 		return false
 	}
-	e := &s.slots[s.head%uint64(len(s.slots))]
-	*dst, *e = *e, engine.RecvWork{}
-	s.head++
+	*dst = s.work.Pop()
+	s.slacken()
 	s.out.Add(1)
+	qp.srqHeld.take()
 	s.taken[qp]++
-	if left := int(s.tail - s.head); s.limit > left {
+	if left := s.work.Len(); s.limit > left {
 		s.limit = 0 // one shot
 		s.pd.rnic.event(Event{Kind: EventSRQLimit, SRQ: s, QP: qp})
 	}
@@ -133,6 +151,23 @@ type srqSource struct {
 // Take moves the oldest receive to dst.
 func (s srqSource) Take(dst *engine.RecvWork) bool { return s.srq.take(s.qp, dst) }
 
+// Refusal says why Take found no receive.
+func (s srqSource) Refusal() string {
+	n := s.qp.srqHeld.count()
+	if s.srq.perQP > 0 && n >= int64(s.srq.perQP) {
+		return fmt.Sprintf("the QP holds its share of the Shared Receive Queue, %d receives", n)
+	}
+	return "the Shared Receive Queue is empty"
+}
+
+// returnSlots gives the SRQ back the places of receives that the QP, whose connection has
+// ended, holds. Their completions stay in the CQ.
+func (qp *QP) returnSlots() {
+	if srq := qp.cfg.SRQ; srq != nil {
+		srq.out.Add(-qp.srqHeld.giveAllBack())
+	}
+}
+
 func (s *SRQ) attach(qp *QP) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +175,7 @@ func (s *SRQ) attach(qp *QP) error {
 	case s.pd != qp.pd:
 		return fmt.Errorf("%w: SRQ of another Protection Domain", ErrInvalid)
 	case s.ended:
-		return fmt.Errorf("the SRQ: %w", ErrClosed)
+		return errSRQClosed
 	}
 	s.users++
 	return nil
@@ -153,20 +188,20 @@ func (s *SRQ) detach(qp *QP) {
 	s.mu.Unlock()
 }
 
-// Close ends the queue and drops the receives in it. It is refused while a QP
-// uses it.
+// Close ends the queue and drops the receives in it. It fails with ErrBadState while a
+// QP uses the queue.
 func (s *SRQ) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users > 0 {
-		return &OpError{Op: "close SRQ", Err: fmt.Errorf("%w: %d QPs use it", ErrBadState, s.users)}
+		return &OpError{Op: "close SRQ", Err: inUse(s.users)}
 	}
 	if !s.ended {
 		s.ended = true
+		s.pd.rnic.trimmer.drop(s)
 		s.pd.rnic.ledger.give(s.shares()...)
-		s.pd.detach()
+		s.pd.detach(userSRQ)
 	}
-	clear(s.slots)
-	s.head = s.tail
+	s.work = ring.New[engine.RecvWork](s.work.Limit())
 	return nil
 }

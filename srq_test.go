@@ -1,10 +1,14 @@
 package iwarp_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // shared is a Responder's RNIC with a Shared Receive Queue, and connections that
@@ -19,7 +23,12 @@ type shared struct {
 
 func newShared(t testing.TB, cfg iwarp.SRQConfig) *shared {
 	t.Helper()
-	s := &shared{rnic: newRNIC(t, iwarp.RNICConfig{})}
+	return newSharedOn(t, newRNIC(t, iwarp.RNICConfig{}), cfg)
+}
+
+func newSharedOn(t testing.TB, rnic *iwarp.RNIC, cfg iwarp.SRQConfig) *shared {
+	t.Helper()
+	s := &shared{rnic: rnic}
 	s.pd = newPD(t, s.rnic)
 	s.cq = newCQ(t, s.rnic, 256)
 	var err error
@@ -40,9 +49,7 @@ func (s *shared) connect(t testing.TB) (ini, res *end) {
 func (s *shared) post(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
-		if err := s.srq.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{s.mr.Slice(0, 8)}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.srq.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{s.mr.Slice(0, 8)}}))
 	}
 }
 
@@ -94,6 +101,38 @@ func TestSRQ(t *testing.T) {
 	a.wantEvent(iwarp.EventSRQLimit)
 }
 
+// TestSRQLimit takes one receive after the other: the notice comes with the first that
+// leaves fewer than the limit, not before, and once.
+//
+// Proves Z22.
+func TestSRQLimit(t *testing.T) {
+	const depth = 4
+	for limit := range depth + 1 {
+		s := newShared(t, iwarp.SRQConfig{Depth: depth, Limit: limit})
+		ini, _ := s.connect(t)
+		s.post(t, depth)
+		for left := depth - 1; left >= 0; left-- {
+			sends(ini, 1)
+			next(t, s.cq)
+			if got, want := noticed(s.rnic), left == limit-1; got != want {
+				t.Errorf("limit %d, %d left: a notice: %t", limit, left, got)
+			}
+		}
+	}
+}
+
+// noticed reports whether there is an event.
+func noticed(r *iwarp.RNIC) bool {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	for {
+		ev, err := r.NextEvent(over)
+		if err != nil || ev.Kind == iwarp.EventSRQLimit {
+			return err == nil
+		}
+	}
+}
+
 // TestSRQEmpty lets a Send find no receive: that connection ends, and the other
 // goes on when there are receives again.
 //
@@ -119,6 +158,9 @@ func TestSRQRules(t *testing.T) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
+	deepest, err := s.pd.CreateSRQ(iwarp.SRQConfig{Depth: iwarp.MaxQueueDepth})
+	must(t, err)
+	must(t, deepest.Close())
 	if _, err := newPD(t, s.rnic).CreateQP(iwarp.QPConfig{SRQ: s.srq}); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("a QP of another PD: %v", err)
 	}
@@ -144,10 +186,152 @@ func TestSRQRules(t *testing.T) {
 		t.Errorf("Close while a QP uses it: %v", err)
 	}
 	_ = res.Abort()
-	if err := s.srq.Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, s.srq.Close())
 	if err := s.srq.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrClosed) {
 		t.Errorf("a receive after Close: %v", err)
 	}
+}
+
+// half has a peer begin a Send on a QP with the SRQ, and returns both. The QP does not
+// wait long for a peer that never closes.
+func (s *shared) half(t testing.TB) (*iwarp.QP, *peer) {
+	t.Helper()
+	ln := listen(t, iwarp.ListenConfig{PD: s.pd})
+	p := dialPeer(t, ln.Addr())
+	var qp *iwarp.QP
+	started := dialInBackground(t, func() error {
+		req, err := ln.Accept(within(t))
+		if err == nil {
+			qp, err = req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{SRQ: s.srq, CloseTimeout: 50 * time.Millisecond}})
+		}
+		return err
+	})
+	p.start(2)
+	must(t, <-started)
+	left := s.srq.Len()
+	h := rdmap.OpSend.Header(1)
+	h.MSN = 1
+	p.send(p.fpdu(h, []byte("h")))
+	until(t, func() bool { return s.srq.Len() == left-1 }, "the half Send")
+	return qp, p
+}
+
+// TestSRQComesBack has peers begin Sends and vanish: the places of the receives that they
+// held come back, although nobody polls their completions, which tell of each.
+func TestSRQComesBack(t *testing.T) {
+	const depth = 8
+	s := newShared(t, iwarp.SRQConfig{Depth: depth})
+	var dead []*iwarp.QP
+	for range 2 {
+		s.post(t, depth)
+		for range depth {
+			qp, p := s.half(t)
+			_ = p.conn.(*net.TCPConn).SetLinger(0)
+			p.conn.Close()
+			wait(t, qp.Done(), "the end of the connection")
+			dead = append(dead, qp)
+		}
+	}
+	s.post(t, depth)
+	if err := s.srq.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrQueueFull) {
+		t.Errorf("one more than there is room for: %v", err)
+	}
+	for _, qp := range dead { // too late to count
+		if wc := next(t, qp.RecvCQ()); wc.Status != iwarp.StatusFlushed {
+			t.Errorf("completed: %+v", wc)
+		}
+	}
+	if err := s.srq.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrQueueFull) {
+		t.Errorf("one more after the completions were polled: %v", err)
+	}
+	ini, _ := s.connect(t)
+	sends(ini, 1)
+	if wc := next(t, s.cq); wc.Status != iwarp.StatusSuccess {
+		t.Errorf("completed: %+v", wc)
+	}
+}
+
+// TestSRQShare lets a peer take no more receives than its share; the others keep theirs.
+//
+// Proves Z02, Z21.
+func TestSRQShare(t *testing.T) {
+	s := newShared(t, iwarp.SRQConfig{Depth: 16, PerQP: 3})
+	s.post(t, 16)
+	greedy, a := s.connect(t)
+	modest, _ := s.connect(t)
+	sends(greedy, 3)
+	for range 3 {
+		next(t, s.cq) // polled: they do not count any more
+	}
+	sends(greedy, 3)
+	until(t, func() bool { return s.srq.Len() == 10 }, "three Sends more")
+	sends(greedy, 1)
+	wait(t, a.Done(), "the end of the connection")
+	if err := a.Err(); !contains(err, "its share") {
+		t.Error(err)
+	}
+	sends(modest, 3)
+	for range 6 {
+		if wc := next(t, s.cq); wc.Status != iwarp.StatusSuccess {
+			t.Errorf("completed: %+v", wc)
+		}
+	}
+}
+
+// TestSRQSlowSends empties an SRQ with Sends that are begun and not ended: each ends its
+// connection in time, and others can receive again.
+//
+// Proves Z21, Z32.
+func TestSRQSlowSends(t *testing.T) {
+	const depth = 4
+	s := newShared(t, iwarp.SRQConfig{Depth: depth, SendTimeout: 50 * time.Millisecond})
+	s.post(t, depth)
+	for range depth {
+		_, p := s.half(t)
+		p.wantTerminate(rdmap.CodeCatastrophicStream)
+	}
+	until(t, func() bool { return s.srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{s.mr.Slice(0, 8)}}) == nil }, "a place")
+	ini, _ := s.connect(t)
+	sends(ini, 1)
+	if wc := next(t, s.cq); wc.Status != iwarp.StatusSuccess {
+		t.Errorf("completed: %+v", wc)
+	}
+}
+
+// TestSRQReconnect has a connection end with completions that nobody has polled: the places of their
+// receives come back at its end, and once. When they are polled in the time of the QP's next connection
+// they do not count for that one.
+func TestSRQReconnect(t *testing.T) {
+	s := newShared(t, iwarp.SRQConfig{Depth: 4})
+	ini, res := s.connect(t)
+	s.post(t, 4)
+	sends(ini, 2)
+	until(t, func() bool { return s.srq.Len() == 2 }, "two Sends")
+	endInOrder(t, ini, res)
+	s.post(t, 2) // in the places that came back
+	must(t, ini.Modify(iwarp.StateIdle))
+	must(t, res.Modify(iwarp.StateIdle))
+
+	ln := listen(t, iwarp.ListenConfig{})
+	accepted := dialInBackground(t, func() error {
+		req, err := ln.Accept(within(t))
+		if err == nil {
+			err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
+		}
+		return err
+	})
+	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
+	must(t, <-accepted)
+	sends(ini, 2)
+	until(t, func() bool { return s.srq.Len() == 2 }, "two Sends of the next connection")
+	for range 2 {
+		next(t, s.cq) // of the earlier connection
+	}
+	if err := s.srq.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrQueueFull) {
+		t.Errorf("two are posted and two are taken, and one more is: %v", err)
+	}
+	for range 2 {
+		next(t, s.cq)
+	}
+	s.post(t, 2)
 }

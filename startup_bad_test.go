@@ -39,7 +39,7 @@ func TestBadRequests(t *testing.T) {
 		text string
 	}{
 		{"a Reply", frame(reply(2)), mpa.FailureResponderResponder, "both ends were started as Responder"},
-		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "1 octets differ, the first is octet 15"},
+		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "octet 15 differs"},
 		{"lower case", key("mpa id req frame"), mpa.FailureKey, "only upper and lower case differ"},
 		{"the Start Key", append([]byte(mpa.KeyStart), 0), mpa.FailureDialect, "Start Key of the first MPA drafts"},
 		{"TLS", append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 99)...), mpa.FailureKey, "TLS ClientHello"},
@@ -76,9 +76,7 @@ func TestBadRequests(t *testing.T) {
 // Close waits for all that is under way.
 func waitFailed(t *testing.T, ln *iwarp.Listener) iwarp.ListenerStats {
 	t.Helper()
-	if err := ln.Close(); err != nil {
-		t.Error(err)
-	}
+	should(t, ln.Close())
 	return ln.Stats()
 }
 
@@ -104,12 +102,7 @@ func TestGoodRequests(t *testing.T) {
 	}
 	ln := listen(t, iwarp.ListenConfig{})
 	for _, f := range all {
-		p := dialPeer(t, ln.Addr())
-		p.send(frame(f))
-		req, err := ln.Accept(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := ask(t, ln, frame(f))
 		qp, err := req.Accept(within(t), iwarp.AcceptConfig{})
 		if err != nil {
 			t.Fatalf("%v: %v", req.MPA().Frame, err)
@@ -134,7 +127,7 @@ func TestBadReplies(t *testing.T) {
 	}{
 		{"a Request", 2, frame(request(2)), mpa.FailureInitiatorInitiator, "both ends were started as Initiator"},
 		{"one bit off", 2, bits(reply(2), func(f *mpa.StartupFields) { f.Key = "MPA ID Rep Framg" }), mpa.FailureKey, "octet 15"},
-		{"the Start Key", 2, append([]byte(mpa.KeyStart), 0), mpa.FailureKey, "Start Key"},
+		{"the Start Key", 2, append([]byte(mpa.KeyStart), 0), mpa.FailureInitiatorInitiator, "both ends were started as Initiator"},
 		{"HTTP", 2, []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), mpa.FailureKey, "HTTP response"},
 		{"a TLS alert", 2, []byte("\x15\x03\x01\x00\x02\x02\x46 and so on and on"), mpa.FailureKey, "expects TLS"},
 		{"revision 0", 1, bits(reply(1), func(f *mpa.StartupFields) { f.Rev = 0 }), mpa.FailureRevision, "revision 0"},
@@ -159,7 +152,7 @@ func TestBadReplies(t *testing.T) {
 	}
 }
 
-// TestPeerStops has the peer close the connection behind every octet of its
+// TestPeerStops has the peer close the connection after every octet of its
 // startup frame.
 //
 // Proves Q08, R08.
@@ -209,8 +202,6 @@ func TestSplitFrames(t *testing.T) {
 		for i := range req {
 			p.send(req[i : i+1])
 		}
-		if err := <-outcome; err != nil {
-			t.Error(err)
-		}
+		should(t, <-outcome)
 	})
 }

@@ -25,11 +25,29 @@ func respondTo(ctx context.Context, t *testing.T, cfg iwarp.ListenConfig) (*peer
 	})
 }
 
-// initiateTo does the same with an Initiator.
+// respondOverPipe is a Responder that has the Request of a peer, and the peer, which does
+// its part in the background.
+func respondOverPipe(ctx context.Context, t *testing.T, cfg iwarp.ListenConfig, part func(*peer)) (*peer, *iwarp.Request) {
+	t.Helper()
+	a, b := newPipe(t)
+	p := newPeer(t, a)
+	p.meanwhile(func() { part(p) })
+	req, err := iwarp.Respond(ctx, b, nil, cfg)
+	must(t, err)
+	return p, req
+}
+
+// askOverPipe is respondOverPipe with a peer that sends its first frame.
+func askOverPipe(ctx context.Context, t *testing.T, cfg iwarp.ListenConfig, first []byte) (*peer, *iwarp.Request) {
+	t.Helper()
+	return respondOverPipe(ctx, t, cfg, func(p *peer) { p.send(first) })
+}
+
+// initiateTo does the same as respondTo with an Initiator.
 func initiateTo(ctx context.Context, t *testing.T, d iwarp.Dialer) (*peer, <-chan error) {
 	a, b := newPipe(t)
 	return newPeer(t, a), dialInBackground(t, func() error {
-		_, err := d.Initiate(ctx, b)
+		_, err := d.Initiate(ctx, b, nil)
 		return err
 	})
 }
@@ -108,21 +126,37 @@ func TestReplyTimeout(t *testing.T) {
 	}
 }
 
-// TestDialerTimeout bounds the whole attempt.
+// TestDialerTimeout bounds the whole attempt by Timeout or by the context. The error tells what was
+// awaited, and is a timeout of the startup and of the context in one.
 //
 // Proves Q12.
 func TestDialerTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{Timeout: 3 * time.Second})
-		p.wantFrame(mpa.KeyRequest)
-		if err := <-outcome; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("took %v", took)
-		}
-	})
+	for _, c := range []struct {
+		name    string
+		dialer  iwarp.Dialer
+		context time.Duration
+		want    time.Duration
+	}{
+		{"Timeout", iwarp.Dialer{Timeout: 3 * time.Second}, time.Hour, 3 * time.Second},
+		{"context", iwarp.Dialer{}, 4 * time.Second, 4 * time.Second},
+		{"context, without a timeout of MPA's", iwarp.Dialer{MPA: mpa.Offer{Timeout: -1}}, time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), c.context)
+			defer cancel()
+			began := time.Now()
+			p, outcome := initiateTo(ctx, t, c.dialer)
+			p.wantFrame(mpa.KeyRequest)
+			err := <-outcome
+			wantTimeout(t, err, "no MPA Reply Frame within "+c.want.String()+": nothing arrived")
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: got %v, which is not of the context", c.name, err)
+			}
+			if took := time.Since(began); took != c.want {
+				t.Errorf("%s: took %v", c.name, took)
+			}
+		})
+	}
 }
 
 // TestOneOctetASecond has a peer send its startup frame one octet a second: it is
@@ -155,9 +189,7 @@ func TestOneOctetASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // and with all the time it takes
 		p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{RequestTimeout: -1})
 		trickling.Go(func() { trickle(p, frame(request(2))) })
-		if err := <-outcome; err != nil {
-			t.Error(err)
-		}
+		should(t, <-outcome)
 		trickling.Wait()
 	})
 }
@@ -165,52 +197,45 @@ func TestOneOctetASecond(t *testing.T) {
 // TestCancel ends the context at each step of both roles: the call returns at
 // once, the connection is closed and no more is heard of it.
 func TestCancel(t *testing.T) {
-	req, rep := frame(request(2)), frame(reply(2))
-	for cut := range len(req) {
+	cancelAfter := func(sent []byte, start func(context.Context, *testing.T) (*peer, <-chan error)) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			p, outcome := respondTo(ctx, t, iwarp.ListenConfig{})
-			if cut > 0 {
-				p.send(req[:cut])
+			p, outcome := start(ctx, t)
+			if len(sent) > 0 {
+				p.send(sent)
 			}
 			synctest.Wait()
 			cancel()
 			if err := <-outcome; !errors.Is(err, context.Canceled) {
-				t.Errorf("Responder, after %d octets: %v", cut, err)
+				t.Errorf("after %d octets: %v", len(sent), err)
 			}
 			p.wantClosed()
 		})
 	}
-	for cut := -1; cut < len(rep); cut++ {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			p, outcome := initiateTo(ctx, t, iwarp.Dialer{})
-			if cut >= 0 {
-				p.wantFrame(mpa.KeyRequest)
-			}
-			if cut > 0 {
-				p.send(rep[:cut])
-			}
-			synctest.Wait()
-			cancel()
-			if err := <-outcome; !errors.Is(err, context.Canceled) {
-				t.Errorf("Initiator, after %d octets: %v", cut, err)
-			}
-			p.wantClosed()
-		})
+	responder := func(ctx context.Context, t *testing.T) (*peer, <-chan error) {
+		return respondTo(ctx, t, iwarp.ListenConfig{})
+	}
+	unheard := func(ctx context.Context, t *testing.T) (*peer, <-chan error) {
+		return initiateTo(ctx, t, iwarp.Dialer{})
+	}
+	initiator := func(ctx context.Context, t *testing.T) (*peer, <-chan error) {
+		p, outcome := unheard(ctx, t)
+		p.wantFrame(mpa.KeyRequest)
+		return p, outcome
+	}
+	cancelAfter(nil, unheard) // the peer does not even read the Request
+	for cut := range frame(request(2)) {
+		cancelAfter(frame(request(2))[:cut], responder)
+	}
+	for cut := range frame(reply(2)) {
+		cancelAfter(frame(reply(2))[:cut], initiator)
 	}
 }
 
 // TestCancelAccept ends the context while the Reply finds no reader.
 func TestCancelAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newPipe(t)
-		p := newPeer(t, a)
-		go p.send(frame(request(2)))
-		req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, req := askOverPipe(t.Context(), t, iwarp.ListenConfig{}, frame(request(2)))
 		ctx, cancel := context.WithCancel(t.Context())
 		outcome := dialInBackground(t, func() error {
 			_, err := req.Accept(ctx, iwarp.AcceptConfig{})
@@ -232,13 +257,8 @@ func TestCancelAccept(t *testing.T) {
 func TestReplyUnread(t *testing.T) {
 	for _, reject := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := newPipe(t)
-			p := newPeer(t, a)
-			go p.send(frame(request(2)))
-			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, req := askOverPipe(t.Context(), t, iwarp.ListenConfig{}, frame(request(2)))
+			var err error
 			if reject {
 				_, err = req.Reject(nil)
 			} else {

@@ -24,47 +24,54 @@ type Stats struct {
 	// FPDUs, and octets of the TCP stream in Full Operation.
 	SentFPDUs, ReceivedFPDUs   uint64
 	SentStream, ReceivedStream uint64
+	// SendCalls and ReceiveCalls count the calls that have sent those octets to the
+	// connection, and that have brought them: a system call each, where it is TCP.
+	SendCalls, ReceiveCalls uint64
+	// SocketWrites counts writes to TCP, and AlignedWrites those of them whose FPDUs were
+	// made to lie within TCP segments of the EMSS that was in force: see FPDUsAligned.
+	SocketWrites, AlignedWrites uint64
+	// EMSS is TCP's effective maximum segment size, and MULPDU the largest ULPDU that is
+	// sent, in octets and as of the latest connection. They are set for a QP only.
+	EMSS, MULPDU int
 	// TerminatesSent and TerminatesReceived count errors by their code.
 	TerminatesSent, TerminatesReceived map[rdmap.Code]uint64
 	// Nudges counts zero-length RDMA Writes to silent peers.
 	Nudges uint64
+	// Held counts requests that were posted to a Responder's Send Queue before the
+	// Initiator's first FPDU, and had to wait for it: see ErrAwaitingInitiator.
+	Held uint64
 	// Odd counts what peers did that is unusual.
 	Odd Oddities
 
-	// Of an RNIC only: what exists of each kind of object, the entries of all CQs and
-	// of all other queues, and the octets that are registered. See Limits.
+	// These are set for an RNIC only: how many objects of each kind exist, the entries
+	// of all CQs and of all other queues, and the octets of registered memory. See
+	// Limits.
 	PDs, QPs, CQs, SRQs, MRs int
 	CQEntries, WorkRequests  int
 	RegisteredOctets         int
-	EventsDropped            uint64 // that nobody fetched in time
+	EventsDropped            uint64 // events that were dropped before NextEvent fetched them
 	Startup                  StartupStats
 }
 
-// Oddities count what a peer did that is unusual but leaves the connection up: a
-// peer that makes a habit of it costs more than it should, and may mean it (RFC
-// 5042, section 6.4.4). [Z30]
+// Oddities count unusual things that a peer did and that leave the connection up. A
+// peer that makes a habit of them costs more than it should, perhaps on purpose (RFC
+// 5042, section 6.4.4).
 type Oddities struct {
 	NotRTR   uint64 // first messages that were not the RTR indication agreed on
-	Early    uint64 // first messages of a Responder that had not received one
-	Empty    uint64 // segments that carry nothing: of Writes, or in the middle of Sends
-	Disorder uint64 // segments of Sends that did not go on where the last one ended
-}
-
-func (o *Oddities) add(p Oddities) {
-	o.NotRTR += p.NotRTR
-	o.Early += p.Early
-	o.Empty += p.Empty
-	o.Disorder += p.Disorder
+	Early    uint64 // first messages that a Responder sent before it had received one
+	Empty    uint64 // segments without payload, of Writes or in the middle of Sends
+	Disorder uint64 // segments of Sends that did not begin where the previous one ended
+	Late     uint64 // Read Requests that came too late in a close of ours to be answered
 }
 
 // StartupStats counts attempts to bring up connections.
 type StartupStats struct {
-	Started     uint64 // startup phases begun, both roles
+	Started     uint64 // startup phases begun, in both roles
 	Established uint64
-	Rejected    uint64 // by either side
+	Rejected    uint64 // connections rejected by either side
 	Fallbacks   uint64 // second attempts with revision 1
-	Evicted     uint64 // half-open connections closed, or turned away, for want of room
-	// Failed counts the rest by what went wrong.
+	Evicted     uint64 // half-open connections closed or turned away because there was no room
+	// Failed counts all other failures by what went wrong.
 	Failed map[string]uint64
 }
 
@@ -111,12 +118,12 @@ func (t tally) failed(err error) {
 	})
 }
 
-// failureKind names a failed startup; a rejection has no name.
+// failureKind names what made a startup fail; it is empty for a rejection.
 func failureKind(err error) string {
 	var s *mpa.StartupError
 	var t *TerminateError
 	switch {
-	case errors.As(err, new(*mpa.RejectError)):
+	case errors.As(err, new(*mpa.RejectError)), errors.As(err, new(*VerifyError)):
 		return ""
 	case errors.As(err, &s):
 		return s.Failure.String()
@@ -128,16 +135,41 @@ func failureKind(err error) string {
 	return "other"
 }
 
-func newStats(e engine.Stats) Stats {
-	s := Stats{
-		Sent: traffic(&e.SentMessages, &e.SentOctets), Received: traffic(&e.RecvMessages, &e.RecvOctets),
-		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
-		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Odd: Oddities(e.Odd),
-	}
-	return s
+// counters are what a QP counts, or several.
+type counters struct {
+	engine.Stats
+	sendCalls, receiveCalls uint64
 }
 
-func traffic(messages, octets *[16]uint64) map[rdmap.Opcode]Traffic {
+func (c *counters) add(o *counters) {
+	c.Stats.Add(&o.Stats)
+	c.sendCalls += o.sendCalls
+	c.receiveCalls += o.receiveCalls
+}
+
+// counters are the QP's. The caller holds qp.mu.
+func (qp *QP) counters() counters {
+	return counters{qp.eng.Stats(), qp.sendCalls, qp.receiveCalls}
+}
+
+func (qp *QP) lockedCounters() counters {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	return qp.counters()
+}
+
+// stats is the public form.
+func (c *counters) stats() Stats {
+	e := &c.Stats
+	return Stats{
+		Sent: traffic(e.SentMessages[:], e.SentOctets[:]), Received: traffic(e.RecvMessages[:], e.RecvOctets[:]),
+		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
+		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Odd: Oddities(e.Odd),
+		SocketWrites: e.Writes, AlignedWrites: e.AlignedWrites, SendCalls: c.sendCalls, ReceiveCalls: c.receiveCalls,
+	}
+}
+
+func traffic(messages, octets []uint64) map[rdmap.Opcode]Traffic {
 	m := make(map[rdmap.Opcode]Traffic)
 	for op := range messages {
 		if messages[op] > 0 || octets[op] > 0 {
@@ -147,57 +179,28 @@ func traffic(messages, octets *[16]uint64) map[rdmap.Opcode]Traffic {
 	return m
 }
 
-// add adds the counters of a QP.
-func (s *Stats) add(o *Stats) {
-	addTraffic(&s.Sent, o.Sent)
-	addTraffic(&s.Received, o.Received)
-	s.SentFPDUs += o.SentFPDUs
-	s.ReceivedFPDUs += o.ReceivedFPDUs
-	s.SentStream += o.SentStream
-	s.ReceivedStream += o.ReceivedStream
-	addCounts(&s.TerminatesSent, o.TerminatesSent)
-	addCounts(&s.TerminatesReceived, o.TerminatesReceived)
-	s.Nudges += o.Nudges
-	s.Odd.add(o.Odd)
-}
-
-func addTraffic(dst *map[rdmap.Opcode]Traffic, src map[rdmap.Opcode]Traffic) {
-	if *dst == nil {
-		*dst = make(map[rdmap.Opcode]Traffic)
-	}
-	for op, t := range src {
-		d := (*dst)[op]
-		(*dst)[op] = Traffic{d.Messages + t.Messages, d.Octets + t.Octets}
-	}
-}
-
-func addCounts(dst *map[rdmap.Code]uint64, src map[rdmap.Code]uint64) {
-	if *dst == nil {
-		*dst = make(map[rdmap.Code]uint64)
-	}
-	for c, n := range src {
-		(*dst)[c] += n
-	}
-}
-
 // Stats returns the QP's counters.
 func (qp *QP) Stats() Stats {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	return newStats(qp.eng.Stats())
+	c := qp.counters()
+	s := c.stats()
+	s.EMSS, s.MULPDU = qp.segments.emss, qp.eng.Negotiated().MULPDU
+	return s
 }
 
-// Stats returns the sum over all QPs, those included that are no more.
+// Stats returns the sum over all QPs, including those that no longer exist.
 func (r *RNIC) Stats() Stats {
 	r.mu.Lock()
-	var total Stats
-	total.add(&r.past)
+	var sum counters
+	sum.add(&r.past)
 	qps := slices.Collect(maps.Keys(r.qps))
 	r.mu.Unlock()
 	for _, qp := range qps {
-		s := qp.Stats()
-		total.add(&s)
+		c := qp.lockedCounters()
+		sum.add(&c)
 	}
+	total := sum.stats()
 	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)
 	total.SRQs, total.MRs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR)
 	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)

@@ -1,15 +1,15 @@
 package iwarp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -44,9 +44,7 @@ func TestIdle(t *testing.T) {
 			if aborted = true; qp != b.QP {
 				t.Errorf("QP %d counts as idle", qp.Num())
 			}
-			if err := qp.Abort(); err != nil {
-				t.Error(err)
-			}
+			should(t, qp.Abort())
 		}
 	}
 	if err := idle.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) {
@@ -59,7 +57,8 @@ func TestIdle(t *testing.T) {
 
 // TestStats counts a known conversation.
 func TestStats(t *testing.T) {
-	ini, res := connect(t)
+	s := setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{Nudge: -1}}} // a nudge is a Write too
+	ini, res := s.connect(t)
 	src, dst := ini.filled(10000, 1, iwarp.LocalWrite), res.mr(10000, iwarp.RemoteWrite|iwarp.RemoteRead)
 	ctx := within(t)
 	for range 3 {
@@ -108,12 +107,8 @@ func TestListenerStats(t *testing.T) {
 	}
 	served := serveOne(t, busy)
 	qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", busy.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-served; err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, <-served)
 	s := waitFailed(t, busy)
 	if s.Started != 4 || s.Established != 1 || s.Failed[mpa.FailureResponderResponder.String()] != 2 || s.Failed[mpa.FailureKey.String()] != 1 {
 		t.Errorf("counted %+v", s)
@@ -132,15 +127,9 @@ func TestListenerStats(t *testing.T) {
 //
 // Proves Z30.
 func TestOddities(t *testing.T) {
-	res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
-	res.pd = newPD(t, res.rnic)
+	res := newEnd(t, iwarp.RNICConfig{})
 	ln := listen(t, iwarp.ListenConfig{PD: res.pd})
-	p := dialPeer(t, ln.Addr())
-	p.send(frame(request(2)))
-	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, req := ask(t, ln, frame(request(2)))
 	if _, err := req.Accept(within(t), iwarp.AcceptConfig{Prepare: res.twoReceives}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,24 +179,6 @@ func TestEventsDropped(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer for several goroutines.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // TestLog logs at each level what belongs there.
 func TestLog(t *testing.T) {
 	for _, c := range []struct {
@@ -219,7 +190,7 @@ func TestLog(t *testing.T) {
 		{iwarp.LevelPacket, []string{"startup frame received", "MPA ID Req Frame C S rev 2", "startup frame sent", "state", "connection ended"}, "FPDU sent"},
 		{iwarp.LevelFrame, []string{"FPDU sent", "FPDU received", "RDMA Write"}, "nothing"},
 	} {
-		var out syncBuffer
+		var out testrig.Buffer
 		rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: c.level}))})
 		ln := listen(t, iwarp.ListenConfig{RNIC: rnic})
 		p := dialPeer(t, ln.Addr())
@@ -229,9 +200,13 @@ func TestLog(t *testing.T) {
 		works(t, ini, res)
 		finish(t, ini, res)
 		_ = ln.Close()
+		// What is logged is logged a little later, when no lock is held.
 		for _, text := range c.want {
-			if !strings.Contains(out.String(), text) {
-				t.Errorf("level %v: no %q in\n%s", c.level, text, out.String())
+			until(t, func() bool { return strings.Contains(out.String(), text) }, fmt.Sprintf("level %v: %q", c.level, text))
+		}
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, "iwarp: connection ") && (!strings.Contains(line, " local=127.0.0.1:") || !strings.Contains(line, " peer=127.0.0.1:")) {
+				t.Errorf("level %v: addresses are missing: %s", c.level, line)
 			}
 		}
 		if strings.Contains(out.String(), c.unwanted) {

@@ -21,7 +21,7 @@ import (
 func TestBothWays(t *testing.T) {
 	const size, rounds = 1 << 20, 12
 	for _, offer := range []mpa.Offer{{}, {Markers: true}} {
-		ini, res := setup{Dialer: iwarp.Dialer{MPA: offer}, accept: iwarp.AcceptConfig{MPA: offer}}.connect(t)
+		ini, res := setup{Dialer: iwarp.Dialer{MPA: offer}, accept: iwarp.AcceptConfig{MPA: offer.Answer()}}.connect(t)
 		var both sync.WaitGroup
 		load := func(e, other *end, seed byte) {
 			src, sink := e.filled(size, seed, 0), e.mr(size, iwarp.LocalWrite)
@@ -32,9 +32,7 @@ func TestBothWays(t *testing.T) {
 					e.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)}, Remote: target.Remote(0), Unsignaled: true})
 					e.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, size)}, Remote: away.Remote(0), Unsignaled: true})
 				}
-				if err := e.Send(within(t), src.Slice(0, size)); err != nil {
-					t.Error(err)
-				}
+				should(t, e.Send(within(t), src.Slice(0, size)))
 				for range rounds - 1 {
 					e.post(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, size)}, Unsignaled: true})
 				}

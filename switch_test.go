@@ -75,7 +75,7 @@ func TestReadAhead(t *testing.T) {
 					a, b := how.make(t)
 					p := newPeer(t, a)
 					octets := append([]byte(hello), o.first...)
-					go p.sendInTwo(octets, cut)
+					p.meanwhile(func() { p.sendInTwo(octets, cut) })
 					r := bufio.NewReaderSize(b, 4096)
 					if s, err := r.ReadString('\n'); s != hello {
 						t.Fatalf("streamed %q (%v)", s, err)
@@ -90,8 +90,7 @@ func TestReadAhead(t *testing.T) {
 // carryOn responds, and has octets go both ways.
 func (o *opening) carryOn(t *testing.T, p *peer, c net.Conn, cut int) {
 	t.Helper()
-	res := &end{t: t, rnic: newRNIC(t, iwarp.RNICConfig{})}
-	res.pd = newPD(t, res.rnic)
+	res := newEnd(t, iwarp.RNICConfig{})
 	o.cfg.PD = res.pd
 	const last = "yes, go on\n"
 	said := make(chan struct{})
@@ -128,9 +127,7 @@ func (o *opening) carryOn(t *testing.T, p *peer, c net.Conn, cut int) {
 	if s := p.want(rdmap.OpSend); string(s.Payload) != "back" {
 		t.Errorf("%s, cut at %d: got %q", o.name, cut, s.Payload)
 	}
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
+	should(t, <-answered)
 	_ = res.Abort()
 }
 
@@ -152,11 +149,9 @@ func TestReadAheadFPDUs(t *testing.T) {
 		if s, err := r.ReadString('\n'); s != hello {
 			t.Fatalf("streamed %q (%v)", s, err)
 		}
-		res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-		req, err := iwarp.Respond(within(t), iwarp.Buffered(b, r), nil, iwarp.ListenConfig{PD: res.pd})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := newEnd(t, iwarp.RNICConfig{})
+		req, err := iwarp.Respond(within(t), iwarp.Buffered(b, r), nil, iwarp.ListenConfig{PD: res.pd, TolerateEarly: true})
+		must(t, err)
 		mr := res.mr(100*sends, iwarp.LocalWrite)
 		_, err = req.Accept(within(t), iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error {
 			res.QP = qp
@@ -165,9 +160,7 @@ func TestReadAheadFPDUs(t *testing.T) {
 			}
 			return nil
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.send(octets[len(octets)/2:])
 		for i := range sends {
 			res.wantReceived(uint64(i), iwarp.StatusSuccess)
@@ -193,8 +186,8 @@ func TestDelayedDialects(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, by the Initiator %t", how.name, c.name, byInitiator), func(t *testing.T) {
 					how.run(t, func(t *testing.T) {
 						a, b := how.make(t)
-						ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-						res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+						ini := newEnd(t, iwarp.RNICConfig{})
+						res := newEnd(t, iwarp.RNICConfig{})
 						c.listen.PD = res.pd
 						responded := dialInBackground(t, func() (err error) {
 							res.QP, err = respondAfterLines(t, b, byInitiator, c.listen)
@@ -202,12 +195,8 @@ func TestDelayedDialects(t *testing.T) {
 						})
 						var err error
 						ini.QP, err = initiateAfterLines(t, a, byInitiator, iwarp.Dialer{PD: ini.pd, MPA: c.offer})
-						if err != nil {
-							t.Fatal(err)
-						}
-						if err := <-responded; err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
+						must(t, <-responded)
 						if d := res.Negotiated().Dialect; d != c.want {
 							t.Errorf("came to %v, want %v", d, c.want)
 						}
@@ -244,7 +233,7 @@ func initiateAfterLines(t *testing.T, c net.Conn, sayNow bool, d iwarp.Dialer) (
 	if sayNow {
 		last = []byte(now)
 	}
-	return iwarp.Initiate(within(t), iwarp.Buffered(c, r), last, d)
+	return d.Initiate(within(t), iwarp.Buffered(c, r), last)
 }
 
 // respondAfterLines is the other side. It hears now before it responds, or its yes is the
@@ -287,23 +276,19 @@ func TestRejectAfterStream(t *testing.T) {
 				how.run(t, func(t *testing.T) {
 					a, b := how.make(t)
 					p := newPeer(t, a)
-					go p.send(append(append([]byte(hello), o.first...), more...))
+					p.meanwhile(func() { p.send(append(append([]byte(hello), o.first...), more...)) })
 					r := bufio.NewReader(b)
 					lines(t, r, hello)
 					req, err := iwarp.Respond(within(t), iwarp.Buffered(b, r), nil, o.cfg)
-					if err != nil {
-						t.Fatal(err)
-					}
-					go p.wantFrame(mpa.KeyReply)
+					must(t, err)
+					p.meanwhile(func() { p.wantFrame(mpa.KeyReply) })
 					c, err := req.Reject([]byte("no"))
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if !old {
 						r = bufio.NewReader(c)
 					}
 					lines(t, r, more)
-					go p.send([]byte(hello))
+					p.meanwhile(func() { p.send([]byte(hello)) })
 					lines(t, r, hello)
 				})
 			}
@@ -323,22 +308,22 @@ func (o *opening) rejected(t *testing.T, conns func(testing.TB) (a, b net.Conn),
 		d.MPA.Dialect = mpa.DialectRevision0
 	}
 	r := bufio.NewReader(b)
-	go p.send([]byte(hello))
+	p.meanwhile(func() { p.send([]byte(hello)) })
 	lines(t, r, hello)
 	outcome := dialInBackground(t, func() error {
-		_, err := iwarp.Initiate(within(t), iwarp.Buffered(b, r), []byte(now), d)
+		_, err := d.Initiate(within(t), iwarp.Buffered(b, r), []byte(now))
 		return err
 	})
 	p.wantOctets([]byte(now))
 	rep := p.wantFrame(mpa.KeyRequest).Fields()
 	rep.Key, rep.R = mpa.KeyReply, true
-	go p.send(append(frame(rep), more...))
+	p.meanwhile(func() { p.send(append(frame(rep), more...)) })
 	var rejected *iwarp.RejectError
 	if err := <-outcome; !errors.As(err, &rejected) {
 		t.Fatalf("%s: %v", o.name, err)
 	}
 	lines(t, bufio.NewReader(rejected.Conn), more)
-	go p.wantOctets([]byte(yes))
+	p.meanwhile(func() { p.wantOctets([]byte(yes)) })
 	if _, err := io.WriteString(rejected.Conn, yes); err != nil {
 		t.Error(err)
 	}
@@ -350,9 +335,7 @@ func (o *opening) rejected(t *testing.T, conns func(testing.TB) (a, b net.Conn),
 func TestInitiateFails(t *testing.T) {
 	rnic := newRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{QPs: 1, IRD: 4}})
 	qp := create(t, newPD(t, rnic), iwarp.QPConfig{})
-	if err := qp.Modify(iwarp.StateError); err != nil {
-		t.Fatal(err)
-	}
+	must(t, qp.Modify(iwarp.StateError))
 	last := []byte(now)
 	for _, c := range []struct {
 		name string
@@ -360,18 +343,18 @@ func TestInitiateFails(t *testing.T) {
 		want error
 	}{
 		{"a last message before a Start Key", func(c net.Conn) error {
-			_, err := iwarp.Initiate(t.Context(), c, last, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey}})
+			_, err := (&iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey}}).Initiate(t.Context(), c, last)
 			return err
 		}, iwarp.ErrInvalid},
 		{"no room for a QP", func(c net.Conn) error {
-			_, err := iwarp.Initiate(t.Context(), c, last, iwarp.Dialer{PD: qp.PD()})
+			_, err := (&iwarp.Dialer{PD: qp.PD()}).Initiate(t.Context(), c, last)
 			return err
 		}, iwarp.ErrLimit},
 		{"a bad offer", func(c net.Conn) error {
-			_, err := iwarp.Initiate(t.Context(), c, nil, iwarp.Dialer{MPA: mpa.Offer{Dialect: 77}})
+			_, err := (&iwarp.Dialer{MPA: mpa.Offer{Dialect: 77}}).Initiate(t.Context(), c, nil)
 			return err
 		}, mpa.ErrOffer},
-		{"the wrong state", func(c net.Conn) error { return new(iwarp.Dialer).Upgrade(t.Context(), qp, c) }, iwarp.ErrBadState},
+		{"the wrong state", func(c net.Conn) error { return new(iwarp.Dialer).InitiateQP(t.Context(), qp, c, nil) }, iwarp.ErrBadState},
 	} {
 		a, b := tcpPair(t)
 		if err := c.do(b); !errors.Is(err, c.want) {

@@ -5,12 +5,16 @@ package iwarp_test
 import (
 	"net"
 	"testing"
+	"time"
 
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // descriptors has no limit to ask for here.
 func descriptors() int { return 1 << 30 }
 
 // maxSegment is what is assumed where TCP cannot be asked.
-func maxSegment(testing.TB, net.Conn) int { return mpa.DefaultEMSS }
+func maxSegment(testing.TB, net.Conn) int { return layout.DefaultEMSS }
+
+// cpuTime is not known here.
+func cpuTime(testing.TB) time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // TestLargeSegments looks at the segments of a long transfer: they are as large as
@@ -16,32 +16,20 @@ import (
 // Proves S03.
 func TestLargeSegments(t *testing.T) {
 	ln := listen(t, iwarp.ListenConfig{})
-	served := make(chan *end, 1)
-	go func() {
-		res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-		req, err := ln.Accept(within(t))
-		if err == nil {
-			res.QP, err = req.Accept(within(t), iwarp.AcceptConfig{PD: res.pd})
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		served <- res
-	}()
+	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
+	accepted := res.takes(ln, iwarp.AcceptConfig{PD: res.pd})
 	c := dialTCP(t, ln.Addr().String())
-	ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
 	d := iwarp.Dialer{PD: ini.pd}
 	var err error
-	if ini.QP, err = d.Initiate(within(t), c); err != nil {
-		t.Fatal(err)
-	}
-	res := <-served
+	ini.QP, err = d.Initiate(within(t), c, nil)
+	must(t, err)
+	must(t, <-accepted)
 	n := ini.Negotiated()
-	if n.EMSS < 536 || n.MULPDU != mpa.MULPDU(n.EMSS, false) {
+	if n.EMSS < 536 || n.MULPDU != layout.MULPDU(n.EMSS, false) {
 		t.Errorf("EMSS %d and MULPDU %d, TCP now says %d", n.EMSS, n.MULPDU, maxSegment(t, c))
 	}
 	src, dst := ini.mr(1<<20, 0), res.mr(1<<20, iwarp.RemoteWrite)
-	for round := 0; round < 4 || ini.Query().MULPDU != mpa.MULPDU(maxSegment(t, c), false); round++ {
+	for round := 0; round < 4 || ini.Query().MULPDU != layout.MULPDU(maxSegment(t, c), false); round++ {
 		if round == 100 {
 			t.Fatalf("MULPDU %d, TCP's EMSS is %d", ini.Query().MULPDU, maxSegment(t, c))
 		}
@@ -60,7 +48,7 @@ func TestLargeSegments(t *testing.T) {
 func TestPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ini, res := setup{pipe: true}.connect(t)
-		if n := ini.Negotiated(); n.EMSS != 1460 || n.MULPDU != mpa.MULPDU(1460, false) {
+		if n := ini.Negotiated(); n.EMSS != 1460 || n.MULPDU != layout.MULPDU(1460, false) {
 			t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
 		}
 		works(t, ini, res)
@@ -73,8 +61,8 @@ func TestPipe(t *testing.T) {
 func TestNoHalves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
-		ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
-		res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+		ini := newEnd(t, iwarp.RNICConfig{})
+		res := newEnd(t, iwarp.RNICConfig{})
 		accepted := dialInBackground(t, func() error {
 			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{PD: res.pd})
 			if err == nil {
@@ -84,12 +72,10 @@ func TestNoHalves(t *testing.T) {
 		})
 		d := iwarp.Dialer{PD: ini.pd}
 		var err error
-		if ini.QP, err = d.Initiate(t.Context(), a); err != nil {
+		if ini.QP, err = d.Initiate(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-accepted; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-accepted)
 		works(t, ini, res)
 		if err := ini.CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("CloseWrite: %v", err)

@@ -29,25 +29,23 @@ var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv"}
 
 // String names the operation.
 func (o Op) String() string {
-	if int(o) < len(opNames) {
-		return opNames[o]
-	}
-	return fmt.Sprintf("operation %d", uint8(o))
+	return nameOf(o, "operation", opNames[:]...)
 }
 
 // Status is the outcome of a work request.
 type Status uint8
 
 const (
-	// StatusSuccess: done. For a Send or Write that the local TCP has taken it;
-	// for a Read that the octets are here.
+	// StatusSuccess: done. For a Send or Write this means that the local TCP has
+	// accepted it; for a Read, that the octets are here.
 	StatusSuccess = Status(engine.StatusSuccess)
-	// StatusFlushed: not carried out, or not known to be, as the connection ended.
+	// StatusFlushed: the connection ended before the request was carried out, or was
+	// known to be.
 	StatusFlushed = Status(engine.StatusFlushed)
 	// StatusLocalLength: the message was longer than the receive.
 	StatusLocalLength = Status(engine.StatusLocalLength)
-	// StatusLocalProtection: an SGE is out of bounds, or its region is not valid
-	// or of another Protection Domain.
+	// StatusLocalProtection: an SGE is out of bounds, or its region is invalid or
+	// belongs to another Protection Domain.
 	StatusLocalProtection = Status(engine.StatusLocalProtection)
 	// StatusLocalAccess: an SGE's region lacks LocalWrite.
 	StatusLocalAccess = Status(engine.StatusLocalAccess)
@@ -72,25 +70,26 @@ type SendWR struct {
 	// ID comes back in the completion.
 	ID uint64
 	Op Op
-	// SGL is the memory to send from, or of an OpRead the one place to read to.
-	// It is copied; at most MaxSGE elements.
+	// SGL is the memory to send from: at most MaxSGE elements. For an OpRead it is
+	// the one element to read into. The slice itself is copied.
 	SGL []SGE
-	// Inline is sent instead of an SGL. It is copied: the slice may be used again
-	// when PostSend returns. At most the QP's MaxInline octets.
+	// Inline is sent instead of an SGL: at most the QP's MaxInline octets. It is
+	// copied, so the slice may be reused when PostSend returns.
 	Inline []byte
 	// Remote is the peer's memory, for OpWrite and OpRead.
 	Remote Remote
 	// Invalidate, if it is not 0, is an STag of the peer that an OpSend
-	// invalidates when it is delivered; for OpLocalInvalidate see Target.
+	// invalidates when it is delivered, if the peer has offered it for that; for
+	// OpLocalInvalidate see Target.
 	Invalidate uint32
 	// Target is the region that an OpLocalInvalidate invalidates, or an OpRead when
 	// it is complete: then it must be its sink.
 	Target *MR
-	// Unsignaled: no completion if it succeeds.
+	// Unsignaled asks for no completion if the request succeeds.
 	Unsignaled bool
-	// Solicited: the peer's completion wakes up who waits for solicited ones.
+	// Solicited has the peer's completion wake up those who wait for solicited ones.
 	Solicited bool
-	// Fence: not begun before all earlier Reads are complete.
+	// Fence holds the request back until all earlier Reads are complete.
 	Fence bool
 }
 
@@ -107,40 +106,86 @@ type WC struct {
 	ID     uint64
 	Status Status
 	Op     Op
-	// Length is the octets that a successful request has moved.
+	// Length is how many octets a successful request has moved.
 	Length int
-	// Invalidated is the STag of ours that the peer's Send has invalidated; 0 if
-	// none.
+	// Invalidated is our STag that the peer's Send has invalidated, or 0.
 	Invalidated uint32
-	// Solicited: the peer's Send asked for attention.
+	// Solicited tells that the peer's Send asked for attention.
 	Solicited bool
 	QP        *QP
+
+	cause      error  // why the connection ended, of a request that did not succeed
+	connection uint32 // of the QP's, by number, of a receive of an SRQ
 }
 
-// Err returns nil for StatusSuccess, and a *WCError otherwise.
+// Err returns nil for StatusSuccess, and a *WCError otherwise, which says why the
+// connection ended if it did.
 func (w *WC) Err() error {
 	if w.Status == StatusSuccess {
 		return nil
 	}
-	e := &WCError{Status: w.Status, Op: w.Op, ID: w.ID}
-	if w.QP != nil {
-		e.Cause = w.QP.cause()
-	}
-	return e
+	return &WCError{Status: w.Status, Op: w.Op, ID: w.ID, Cause: w.cause}
 }
 
-// engine translates the request; inline is a copy of w.Inline.
-func (w *SendWR) engine(dst *engine.SendWork, inline []byte) error {
+// check judges a request as it is written, before anything is done about it.
+func (w *SendWR) check(pd *PD) error {
 	switch {
-	case len(w.SGL) > MaxSGE || w.Op == OpRead && len(w.SGL) > 1:
-		return fmt.Errorf("%w: %d scatter/gather elements", ErrInvalid, len(w.SGL))
-	case len(w.SGL) > 0 && w.Inline != nil || w.Op == OpRead && w.Inline != nil:
-		return fmt.Errorf("%w: inline data and scatter/gather elements, or a Read into inline data", ErrInvalid)
+	case w == nil:
+		return errNoRequest
 	case w.Op > OpLocalInvalidate:
 		return fmt.Errorf("%w: %v cannot be posted to a Send Queue", ErrInvalid, w.Op)
-	case w.Op == OpLocalInvalidate && w.Target == nil:
-		return fmt.Errorf("%w: no region to invalidate", ErrInvalid)
+	case len(w.SGL) > MaxSGE || w.Op == OpRead && len(w.SGL) > 1:
+		return fmt.Errorf("%w: %d scatter/gather elements, of which %v takes %d at most", ErrInvalid, len(w.SGL), w.Op, mostSGE(w.Op))
+	case len(w.SGL) > 0 && w.Inline != nil || w.Op == OpRead && w.Inline != nil:
+		return fmt.Errorf("%w: inline data and scatter/gather elements, or a Read into inline data", ErrInvalid)
 	}
+	if err := w.checkFlags(); err != nil {
+		return err
+	}
+	if w.Target != nil && w.Target.pd.rnic != pd.rnic {
+		return fmt.Errorf("%w: the region to invalidate is of another RNIC", ErrInvalid)
+	}
+	return checkSGL(w.SGL, pd, w.Op == OpRead)
+}
+
+// errNoRequest is the error of a nil request.
+var errNoRequest = fmt.Errorf("%w: no request (nil)", ErrInvalid)
+
+func mostSGE(o Op) int {
+	if o == OpRead {
+		return 1
+	}
+	return MaxSGE
+}
+
+// checkFlags refuses what the operation has not.
+func (w *SendWR) checkFlags() error {
+	switch {
+	case w.Op != OpSend && w.Solicited:
+		return fmt.Errorf("%w: Solicited, which only an OpSend can be, on %v", ErrInvalid, w.Op)
+	case w.Op != OpSend && w.Invalidate != 0:
+		return fmt.Errorf("%w: Invalidate, which is for OpSend, on %v", ErrInvalid, w.Op)
+	case w.Op == OpLocalInvalidate && w.Target == nil:
+		return fmt.Errorf("%w: a Local Invalidate without a Target: name the region", ErrInvalid)
+	case w.Op != OpLocalInvalidate && w.Op != OpRead && w.Target != nil:
+		return fmt.Errorf("%w: Target, which is for OpLocalInvalidate and OpRead, on %v", ErrInvalid, w.Op)
+	case w.Op == OpRead && w.Target != nil && len(w.SGL) > 0 && w.SGL[0].MR != w.Target:
+		return fmt.Errorf("%w: Target of an OpRead that is not its sink", ErrInvalid)
+	}
+	return nil
+}
+
+// size is how many octets of the consumer's the request sends.
+func (w *SendWR) size() int {
+	n := len(w.Inline)
+	for i := 0; i < len(w.SGL) && w.Op != OpRead; i++ {
+		n += w.SGL[i].Length
+	}
+	return n
+}
+
+// engine translates the request, which was checked; inline is a copy of w.Inline.
+func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 	*dst = engine.SendWork{
 		ID: w.ID, Op: engine.Op(w.Op), NumSGE: len(w.SGL), Inline: inline,
 		RemoteSTag: w.Remote.STag, RemoteTO: w.Remote.TO,
@@ -151,23 +196,36 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) error {
 	if w.Target != nil {
 		dst.Target = w.Target.region
 	}
-	return fillSGL(&dst.SGL, w.SGL)
+	fillSGL(&dst.SGL, w.SGL)
 }
 
-func (w *RecvWR) engine(dst *engine.RecvWork) error {
-	if len(w.SGL) > MaxSGE {
-		return fmt.Errorf("%w: %d scatter/gather elements", ErrInvalid, len(w.SGL))
+// engine checks and translates the request, for a queue of a Protection Domain.
+func (w *RecvWR) engine(dst *engine.RecvWork, pd *PD) error {
+	switch {
+	case w == nil:
+		return errNoRequest
+	case len(w.SGL) > MaxSGE:
+		return fmt.Errorf("%w: %d scatter/gather elements, at most %d can be given", ErrInvalid, len(w.SGL), MaxSGE)
+	}
+	if err := checkSGL(w.SGL, pd, true); err != nil {
+		return err
 	}
 	*dst = engine.RecvWork{ID: w.ID, NumSGE: len(w.SGL)}
-	return fillSGL(&dst.SGL, w.SGL)
+	fillSGL(&dst.SGL, w.SGL)
+	return nil
 }
 
-func fillSGL(dst *[MaxSGE]engine.SGE, sgl []SGE) error {
+func checkSGL(sgl []SGE, pd *PD, write bool) error {
 	for i := range sgl {
-		if sgl[i].Length < 0 || sgl[i].Offset < 0 {
-			return fmt.Errorf("%w: a scatter/gather element of %d octets at offset %d", ErrInvalid, sgl[i].Length, sgl[i].Offset)
+		if err := sgl[i].check(pd, write); err != nil {
+			return err
 		}
-		dst[i] = sgl[i].engine()
 	}
 	return nil
+}
+
+func fillSGL(dst *[MaxSGE]engine.SGE, sgl []SGE) {
+	for i := range sgl {
+		dst[i] = sgl[i].engine()
+	}
 }

@@ -7,11 +7,13 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // A tapped is a connection whose writes are counted.
@@ -73,14 +75,14 @@ func TestWrap(t *testing.T) {
 	}
 	works(t, ini, res)
 	_, before := tap.seen()
-	big := ini.filled(100_000, 1, iwarp.LocalWrite)
-	sink := res.mr(100_000, iwarp.LocalWrite|iwarp.RemoteWrite)
+	big := ini.filled(64_000, 1, iwarp.LocalWrite)
+	sink := res.mr(64_000, iwarp.LocalWrite|iwarp.RemoteWrite)
 	ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, ID: 77, SGL: []iwarp.SGE{big.Slice(0, big.Len())}, Remote: sink.Remote(0)})
 	ini.wantSent(iwarp.OpWrite, 77, iwarp.StatusSuccess)
 	if _, after := tap.seen(); after != before+1 {
 		t.Errorf("a Write of %d octets took %d writes", big.Len(), after-before)
 	}
-	if n := ini.Negotiated(); runtime.GOOS == "linux" && n.EMSS == mpa.DefaultEMSS {
+	if n := ini.Negotiated(); runtime.GOOS == "linux" && n.EMSS == layout.DefaultEMSS {
 		t.Errorf("the EMSS is not that of the socket below: %d", n.EMSS)
 	}
 }
@@ -93,19 +95,12 @@ func TestWrapFallback(t *testing.T) {
 		taps = append(taps, &tapped{Conn: c})
 		return taps[len(taps)-1], nil
 	}}
-	dialed := dialInBackground(t, func() error {
-		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
-		return err
-	})
-	p := acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
+	dialed := (&end{t: t}).dials(d, ln)
+	p := acceptRequest(t, ln)
 	p.conn.Close()
-	p = acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
+	p = acceptRequest(t, ln)
 	p.send(frame(reply(1)))
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-dialed)
 	if len(taps) != 2 || !taps[0].closed {
 		t.Fatalf("wrapped %d connections", len(taps))
 	}
@@ -132,4 +127,98 @@ func TestWrapFails(t *testing.T) {
 	if b, err := io.ReadAll(p.conn); len(b) > 0 || err != nil {
 		t.Errorf("the peer got % x (%v)", b, err)
 	}
+}
+
+// A callback is a connection whose Close and CloseWrite call the QP that uses it.
+type callback struct {
+	net.Conn
+	qp    atomic.Pointer[iwarp.QP]
+	calls atomic.Int32
+}
+
+func (c *callback) call() {
+	if qp := c.qp.Load(); qp != nil {
+		_, _, _ = qp.State(), qp.Stats(), qp.Err()
+		c.calls.Add(1)
+	}
+}
+
+func (c *callback) CloseWrite() error {
+	c.call()
+	return c.Conn.(*net.TCPConn).CloseWrite()
+}
+
+func (c *callback) Close() error {
+	c.call()
+	return c.Conn.Close()
+}
+
+// TestWrapCallsQP: what Wrap has returned may call the QP when it is closed, however that
+// comes about: none of the consumer's code runs with a lock held.
+func TestWrapCallsQP(t *testing.T) {
+	for name, end := range map[string]func(ini, res *iwarp.QP) error{
+		"close":          func(ini, _ *iwarp.QP) error { return ini.Close() },
+		"peer's close":   func(ini, res *iwarp.QP) error { return errors.Join(res.Close(), ini.Close()) },
+		"abort":          func(ini, _ *iwarp.QP) error { return ini.Abort() },
+		"peer's abort":   func(ini, res *iwarp.QP) error { err := res.Abort(); <-ini.Done(); return err },
+		"modify":         func(ini, _ *iwarp.QP) error { return ini.Modify(iwarp.StateClosing) },
+		"modify, error":  func(ini, _ *iwarp.QP) error { return ini.Modify(iwarp.StateError) },
+		"close of write": func(ini, _ *iwarp.QP) error { return errors.Join(ini.CloseWrite(), ini.Close()) },
+	} {
+		var wrapped *callback
+		ini, res := setup{Dialer: iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
+			wrapped = &callback{Conn: c}
+			return wrapped, nil
+		}}}.connect(t)
+		wrapped.qp.Store(ini.QP)
+		if err := end(ini.QP, res.QP); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		<-ini.Done()
+		if wrapped.calls.Load() == 0 {
+			t.Errorf("%s: the connection was not closed when Done was", name)
+		}
+	}
+}
+
+// TestReconnectWhileClosing: a QP whose last connection is still being closed by its own
+// Close takes no other one before that has returned.
+func TestReconnectWhileClosing(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	slow := func(c net.Conn) (net.Conn, error) { return &slowClose{Conn: c, began: began, goOn: goOn}, nil }
+	ini, res := setup{Dialer: iwarp.Dialer{Wrap: slow}}.connect(t)
+	closed := make(chan error, 1)
+	go func() { closed <- res.Close() }()
+	<-began
+	d := iwarp.Dialer{}
+	if err := d.DialQP(t.Context(), ini.QP, "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrBadState) || !contains(err, "wait for Done") {
+		t.Errorf("DialQP: %v", err)
+	}
+	if err := ini.Modify(iwarp.StateIdle); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("Modify: %v", err)
+	}
+	select {
+	case <-ini.Done():
+		t.Error("Done is closed before the connection is")
+	default:
+	}
+	close(goOn)
+	<-ini.Done()
+	should(t, ini.Modify(iwarp.StateIdle))
+	<-closed
+}
+
+// A slowClose waits in Close until it may go on.
+type slowClose struct {
+	net.Conn
+	began, goOn chan struct{}
+	once        sync.Once
+}
+
+func (c *slowClose) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
+
+func (c *slowClose) Close() error {
+	c.once.Do(func() { close(c.began) })
+	<-c.goOn
+	return c.Conn.Close()
 }

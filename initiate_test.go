@@ -22,7 +22,7 @@ func TestDelayedStartup(t *testing.T) {
 		responded := make(chan *end, 1)
 		go func() {
 			defer close(responded)
-			res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+			res := newEnd(t, iwarp.RNICConfig{})
 			c, err := ln.Accept()
 			if err != nil {
 				t.Error(err)
@@ -50,12 +50,10 @@ func TestDelayedStartup(t *testing.T) {
 		if _, err := io.ReadFull(c, b); err != nil || string(b) != last {
 			t.Fatalf("heard %q (%v)", b, err)
 		}
-		ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+		ini := newEnd(t, iwarp.RNICConfig{})
 		d := iwarp.Dialer{PD: ini.pd, MPA: mpa.Offer{Dialect: dialectOf(t, revision)}}
-		qp, err := d.Initiate(within(t), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		qp, err := d.Initiate(within(t), c, nil)
+		must(t, err)
 		ini.QP = qp
 		if res := <-responded; res != nil {
 			works(t, ini, res)
@@ -76,7 +74,7 @@ func TestSwitchSplits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := newPipe(t)
 			p := newPeer(t, a)
-			go p.sendInTwo(first, cut)
+			p.meanwhile(func() { p.sendInTwo(first, cut) })
 			streamed := make([]byte, len(hello))
 			if _, err := io.ReadFull(b, streamed); err != nil || string(streamed) != hello {
 				t.Fatalf("cut at %d: streamed %q (%v)", cut, streamed, err)
@@ -93,16 +91,14 @@ func TestSwitchSplits(t *testing.T) {
 // receiveSplit accepts the request and has the peer send an RTR and a Send that
 // are cut in two.
 func receiveSplit(t *testing.T, p *peer, req *iwarp.Request, cut int) {
-	go p.wantFrame(mpa.KeyReply)
+	p.meanwhile(func() { p.wantFrame(mpa.KeyReply) })
 	res := &end{t: t}
 	qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error {
 		res.QP, res.pd = qp, qp.PD()
 		res.postRecv(1, res.mr(64, iwarp.LocalWrite).Slice(0, 64))
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	synctest.Wait()
 	octets := append(p.write(1, 0, nil), p.message(rdmap.OpSend, 1, []byte("first"))...)
 	p.sendInTwo(octets, min(cut, len(octets)))
@@ -116,20 +112,18 @@ func receiveSplit(t *testing.T, p *peer, req *iwarp.Request, cut int) {
 	_ = qp.Close()
 }
 
-// TestPipelined has a peer send FPDUs right behind its Request, before it can
-// know that it is accepted, or behind its Reply: not one is lost.
+// TestPipelined has a peer send FPDUs right after its Request, before it can
+// know that it is accepted: where that is tolerated, not one is lost.
 //
 // Proves Q13.
 func TestPipelined(t *testing.T) {
-	ln := listen(t, iwarp.ListenConfig{})
+	ln := listen(t, iwarp.ListenConfig{TolerateEarly: true})
 	p := dialPeer(t, ln.Addr())
 	octets := append(frame(request(1)), p.message(rdmap.OpSend, 1, []byte("one"))...)
 	p.send(append(octets, p.message(rdmap.OpSend, 2, []byte("two"))...))
 	req, err := ln.Accept(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+	must(t, err)
+	res := newEnd(t, iwarp.RNICConfig{})
 	if _, err := req.Accept(within(t), iwarp.AcceptConfig{PD: res.pd, Prepare: res.twoReceives}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,20 +135,14 @@ func TestPipelined(t *testing.T) {
 //
 // Proves Q13.
 func TestPipelinedReply(t *testing.T) {
-	ini := &end{t: t, pd: newPD(t, newRNIC(t, iwarp.RNICConfig{}))}
+	ini := newEnd(t, iwarp.RNICConfig{})
 	ln := listenTCP(t)
 	d := iwarp.Dialer{PD: ini.pd, Prepare: ini.twoReceives}
-	dialed := dialInBackground(t, func() error {
-		_, err := d.Dial(within(t), "tcp", ln.Addr().String())
-		return err
-	})
-	p := acceptPeer(t, ln)
-	p.wantFrame(mpa.KeyRequest)
+	dialed := (&end{t: t}).dials(d, ln)
+	p := acceptRequest(t, ln)
 	octets := append(frame(reply(2)), p.message(rdmap.OpSend, 1, []byte("one"))...)
 	p.send(append(octets, p.message(rdmap.OpSend, 2, []byte("two"))...))
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-dialed)
 	ini.wantReceived(0, iwarp.StatusSuccess)
 	ini.wantReceived(1, iwarp.StatusSuccess)
 }

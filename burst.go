@@ -1,0 +1,122 @@
+package iwarp
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/tcp"
+)
+
+// A post on an idle connection is sent at once, in the poster's goroutine: that has the
+// shortest latency, and costs one system call, which is most of what a short message costs.
+// Posts in quick succession are sent together instead: they are queued, and whoever comes
+// first sends all that is there: the poster itself, when the batch is worth a system call
+// or when it polls for completions in vain; or the sending goroutine, which is started with
+// the first post that is queued, and sends what it finds when it comes to run. So nothing
+// that was posted depends on what its poster does next.
+//
+// What tells a burst is the time from the end of one write to the next post. In a burst
+// it is that of the poster's loop, a tenth of a microsecond. A program that waits for an
+// answer before it posts again cannot see that sooner than after a way through the
+// kernel there and back, which takes several microseconds.
+//
+// A program with many messages under way waits too, for some of them to complete, and goes
+// on with the next burst, whose first posts need not be sent one by one again. So a short
+// pause halves what counts as the burst so far: after a long burst the next one
+// is taken for its continuation, and after a few posts with a pause before each of them
+// every post is sent at once again.
+const (
+	burstGap   = 2 * time.Microsecond
+	burstPause = 100 * time.Microsecond // it is over
+	burstFirst = 3                      // posts that are sent one by one before a burst is one
+	burstMost  = 32                     // posts of a burst that count
+	batchPosts = 256                    // queued posts that are worth a system call
+	batchSize  = 32 << 10               // octets of them that are
+)
+
+// pushPostedUnlocking sends what was just posted, size octets of it, or sees to it
+// that it will be.
+func (qp *QP) pushPostedUnlocking(size int) {
+	if !qp.queues(size) {
+		qp.batch, qp.batched = 0, 0
+		qp.pushOwnUnlocking(qp.eng.Posted())
+		qp.pushed = time.Now()
+	}
+}
+
+// queues reports whether what was just posted goes along with what others send, or waits
+// for the rest of its batch.
+func (qp *QP) queues(size int) bool {
+	switch {
+	case qp.writing: // who writes goes on with what is queued
+		qp.followed()
+		return true
+	case qp.sender:
+		qp.followed()
+		qp.batch++
+		qp.batched += size
+		return qp.batch < min(batchPosts, qp.cfg.SendDepth/2) && qp.batched < batchSize
+	case !qp.burst(time.Since(qp.pushed)) || qp.conn == nil || !qp.eng.Pending():
+		return false
+	}
+	qp.batch, qp.batched = 1, size
+	qp.startSender()
+	return true
+}
+
+// followed counts a post that belongs to the burst.
+func (qp *QP) followed() { qp.streak = min(qp.streak+1, burstMost) }
+
+// burst reports whether a post belongs to a burst of them, so long after the last write.
+func (qp *QP) burst(pause time.Duration) bool {
+	switch {
+	case pause < burstGap:
+		qp.followed()
+	case pause < burstPause:
+		qp.streak /= 2
+	default:
+		qp.streak = 0
+	}
+	return qp.streak >= burstFirst
+}
+
+// flush sends what is queued for a batch, on behalf of a consumer that waits and so adds
+// nothing to it. It returns the connection, if there is one.
+func (qp *QP) flush() *tcp.Conn {
+	qp.mu.Lock()
+	defer qp.unlock()
+	qp.flushUnlocking()
+	return qp.conn
+}
+
+func (qp *QP) flushUnlocking() {
+	if qp.sender && !qp.writing {
+		qp.pushUnlocking()
+		qp.batch, qp.batched = 0, 0
+	}
+}
+
+// startSender sees to it that there is a sending goroutine. It takes whatever is queued
+// when it comes to run, and is never more than one.
+func (qp *QP) startSender() {
+	if !qp.sender {
+		qp.sender = true
+		if qp.sendFn == nil { // made once: `go qp.send()` allocates each time
+			qp.sendFn = qp.send
+		}
+		go qp.sendFn()
+	}
+}
+
+// send is the sending goroutine. It ends when nothing is left to send.
+func (qp *QP) send() {
+	qp.mu.Lock()
+	defer qp.unlock()
+	for again := true; again; again = qp.handed {
+		if qp.handed {
+			qp.sendRestUnlocking()
+		}
+		qp.pushUnlocking()
+	}
+	qp.sender = false
+	qp.pushed = time.Now()
+}

@@ -1,0 +1,175 @@
+package iwarp
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// A burster posts requests on a connection over TCP, and tells how they were sent.
+type burster struct {
+	*testing.T
+	qp           *QP
+	fpdus, calls uint64 // before the first post
+}
+
+func newBurster(t *testing.T) *burster {
+	t.Helper()
+	// A nudge would count as well.
+	b := &burster{T: t, qp: dialed(t, Dialer{QP: QPConfig{SendDepth: 4 * batchPosts, Nudge: -1}})}
+	b.settled()
+	b.fpdus, b.calls = b.sent()
+	return b
+}
+
+// sent counts FPDUs, and the calls that sent them.
+func (b *burster) sent() (fpdus, calls uint64) {
+	s := b.qp.Stats()
+	return s.SentFPDUs - b.fpdus, s.SendCalls - b.calls
+}
+
+// wantSent holds the counts against what is expected.
+func (b *burster) wantSent(fpdus, calls uint64) {
+	b.Helper()
+	if f, c := b.sent(); f != fpdus || c != calls {
+		b.Fatalf("%d FPDUs in %d calls, want %d in %d", f, c, fpdus, calls)
+	}
+}
+
+// post posts n Writes of nothing: long after what was before, the first of them, and then
+// as soon after one another as those of a burst. The lock is held as long as nothing is
+// sent, so that the sending goroutine does not come between.
+func (b *burster) post(n int) {
+	b.Helper()
+	b.qp.mu.Lock()
+	defer b.qp.mu.Unlock()
+	b.postUnlocking(n)
+}
+
+func (b *burster) postUnlocking(n int) {
+	b.Helper()
+	b.qp.pushed = time.Time{}
+	for range n {
+		if err := b.qp.queueSend(&SendWR{Op: OpWrite, Unsignaled: true}, nil); err != nil {
+			b.Fatal(err)
+		}
+		b.qp.pushPostedUnlocking(0)
+		b.qp.pushed = time.Now().Add(time.Hour) // however long this takes, the next is soon enough
+	}
+}
+
+// settled waits until nothing is left to send, and no goroutine that would send it.
+func (b *burster) settled() {
+	for {
+		b.qp.mu.Lock()
+		n, _ := b.qp.eng.Outstanding()
+		idle := n == 0 && !b.qp.sender && !b.qp.writing
+		b.qp.mu.Unlock()
+		if idle {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// A post that does not follow closely on another is sent when PostSend returns.
+func TestPostAtOnce(t *testing.T) {
+	b := newBurster(t)
+	for i := range uint64(20) {
+		b.post(1)
+		b.wantSent(i+1, i+1)
+	}
+}
+
+// The first posts of a burst are sent one by one. The next are queued, and all go in one
+// call when the sending goroutine comes to run, though nobody posts or polls any more.
+func TestBurst(t *testing.T) {
+	b := newBurster(t)
+	b.post(burstFirst)
+	b.wantSent(burstFirst, burstFirst)
+	b.post(burstFirst + 20)
+	b.settled()
+	b.wantSent(2*burstFirst+20, 2*burstFirst+1)
+}
+
+// A batch that is worth a call does not wait for the sending goroutine.
+func TestBatch(t *testing.T) {
+	b := newBurster(t)
+	b.post(burstFirst + batchPosts)
+	b.wantSent(burstFirst+batchPosts, burstFirst+1)
+}
+
+// A consumer that polls in vain sends what is queued: it need not wait for the sending
+// goroutine, which finds nothing left.
+func TestPollSendsBatch(t *testing.T) {
+	b := newBurster(t)
+	b.qp.mu.Lock()
+	b.postUnlocking(burstFirst + 20)
+	b.qp.flushUnlocking()
+	if n, _ := b.qp.eng.Outstanding(); n != 0 {
+		t.Errorf("%d requests are left", n)
+	}
+	b.qp.mu.Unlock()
+	b.settled()
+	b.wantSent(burstFirst+20, burstFirst+1)
+}
+
+// A consumer that polls a CQ of several QPs leaves the processor to the sending goroutine,
+// even where there is no other.
+func TestPollSharesProcessor(t *testing.T) {
+	b := newBurster(t)
+	other, err := b.qp.pd.CreateQP(QPConfig{SendCQ: b.qp.sendCQ, RecvCQ: b.qp.recvCQ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b.post(burstFirst + 20)
+	var wc [1]WC
+	for range 1000 { // less than the time after which the scheduler takes the processor away
+		b.qp.sendCQ.Poll(wc[:])
+		if f, _ := b.sent(); f == burstFirst+20 {
+			return
+		}
+	}
+	t.Error("the burst was not sent")
+}
+
+// A short pause does not end a burst: the posts after it are queued like those before. A
+// long one does, and so do several short ones.
+func TestBurstGoesOn(t *testing.T) {
+	const gap, pause, long = burstGap - 1, burstPause - 1, burstPause
+	var qp QP
+	for i, step := range []struct {
+		after time.Duration
+		posts int // that follow closely, after the first
+		burst bool
+	}{
+		{long, 0, false},
+		{long, burstFirst - 1, false},
+		{gap, 0, true},
+		{gap, burstFirst, true},
+		{pause, burstFirst, true},
+		{pause, 0, true},
+		{pause, 0, false},
+		{pause, 0, false},
+		{gap, 20, true},
+		{pause, 0, true},
+		{gap, 1000, true},
+		{pause, 0, true},
+		{pause, 0, true},
+		{pause, 0, true},
+		{pause, 0, false},
+		{gap, 20, true},
+		{long, 0, false},
+		{gap, 0, false},
+	} {
+		got := qp.burst(step.after)
+		for range step.posts {
+			got = qp.burst(gap)
+		}
+		if got != step.burst {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package iwarp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
+)
+
+// Send sends one message and returns when TCP has taken it.
+//
+// If the context ends before that, the error of this and the other calls here is a
+// *PendingError. If it is over beforehand, nothing is posted.
+func (qp *QP) Send(ctx context.Context, s SGE) error {
+	_, err := qp.do(ctx, OpSend, s, Remote{})
+	return err
+}
+
+// Write places the octets of s in the peer's memory and returns how many when
+// TCP has taken them. The peer is not told; send it a message for that.
+func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
+	wc, err := qp.do(ctx, OpWrite, s, to)
+	return wc.Length, err
+}
+
+// Read fetches s.Length octets of the peer's memory into s and returns how many
+// when they are there.
+func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
+	wc, err := qp.do(ctx, OpRead, s, from)
+	return wc.Length, err
+}
+
+// Recv posts a receive and waits for the message, whose length is in the WC. A
+// peer may send before this call: then post receives beforehand instead.
+//
+// If the context ends first, the receive is taken back. If a message has begun to fill it
+// by then, the error is a *PendingError, and the message is kept for the next Recv, which
+// returns it before any later one.
+func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
+	if err := ctx.Err(); err != nil {
+		return WC{}, &OpError{Op: "receive", Err: err}
+	}
+	if c := qp.takeOrphan(); c != nil {
+		return c.adopt(ctx, s)
+	}
+	c := qp.newCall(s)
+	c.recv = RecvWR{SGL: c.sgl[:]}
+	if err := qp.postRecv(&c.recv, c); err != nil {
+		c.free()
+		return WC{}, err
+	}
+	return c.await(ctx, OpRecv)
+}
+
+// A PendingError is the error of a Send, Write, Read or Recv whose context has ended
+// while its request was under way. The request is still carried out, and its memory
+// belongs to the QP until then.
+type PendingError struct {
+	Op Op
+	// Free is closed when the request is complete, one way or the other: the memory is
+	// the caller's again.
+	Free <-chan struct{}
+	// Err is the context's error. It wraps ErrAwaitingInitiator too if nothing of the
+	// request was sent because of that.
+	Err error
+}
+
+// Error says what was given up, and why.
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("iwarp: %v given up, and still under way: %v", e.Op, e.Err)
+}
+
+// Unwrap returns the context's error.
+func (e *PendingError) Unwrap() error { return e.Err }
+
+// Timeout reports whether the context's deadline has passed.
+func (e *PendingError) Timeout() bool { return isTimeout(e.Err) }
+
+// do posts a request and waits for its completion, which does not go to the CQ.
+func (qp *QP) do(ctx context.Context, op Op, s SGE, r Remote) (WC, error) {
+	if err := ctx.Err(); err != nil {
+		return WC{}, &OpError{Op: "post send", Err: err}
+	}
+	c := qp.newCall(s)
+	c.send = SendWR{Op: op, SGL: c.sgl[:], Remote: r}
+	if err := qp.postSend(&c.send, c); err != nil {
+		c.free()
+		return WC{}, err
+	}
+	return c.await(ctx, op)
+}
+
+// call is a one-call form that waits for its completion, with the memory of its
+// request: nothing is allocated for a call.
+type call struct {
+	qp   *QP
+	done chan WC
+	sgl  [1]SGE
+	send SendWR
+	recv RecvWR
+
+	leader *tcp.Conn // that the caller receives on; nil: it does not. Guarded by qp.mu
+
+	// Of a call that was given up, guarded by qp.mu.
+	given   chan struct{} // closed when the request is complete; nil: not given up
+	wc      WC            // its completion
+	message []byte        // of a receive
+}
+
+// newCall takes a call from the pool of the RNIC. It is not one for all: in a
+// testing/synctest bubble a channel must not be one from another.
+func (qp *QP) newCall(s SGE) *call {
+	c, ok := qp.rnic.calls.Get().(*call)
+	if !ok {
+		c = &call{done: make(chan WC, 1)}
+	}
+	c.qp, c.sgl[0] = qp, s
+	return c
+}
+
+func (c *call) free() {
+	pool := &c.qp.rnic.calls
+	c.qp, c.sgl[0], c.send, c.recv = nil, SGE{}, SendWR{}, RecvWR{}
+	pool.Put(c)
+}
+
+// await waits for the completion, or gives up with the context.
+func (c *call) await(ctx context.Context, op Op) (WC, error) {
+	if len(c.done) == 0 {
+		c.qp.leadFor(ctx, c)
+	}
+	select {
+	case wc := <-c.done:
+		return c.completed(wc)
+	case <-ctx.Done():
+	}
+	if err := c.giveUp(op, ctx.Err()); err != nil {
+		return WC{}, err
+	}
+	return c.completed(<-c.done)
+}
+
+func (c *call) completed(wc WC) (WC, error) {
+	c.free()
+	return wc, wc.Err()
+}
+
+// giveUp takes back the receive, or says that the request goes on. It returns nil if the
+// completion is there.
+func (c *call) giveUp(op Op, err error) error {
+	qp := c.qp
+	qp.mu.Lock()
+	defer qp.unlock()
+	switch {
+	case len(c.done) > 0:
+		return nil
+	case op == OpRecv && qp.eng.TakeBackReceive(c):
+		c.free()
+		return &OpError{Op: "receive", Err: err}
+	case op == OpRecv:
+		qp.orphans = append(qp.orphans, c)
+	case qp.eng.Mute():
+		err = fmt.Errorf("%w: %w", engine.ErrMute, err)
+	case qp.eng.State() == engine.Idle:
+		err = fmt.Errorf("the QP waits for a connection: %w", err)
+	}
+	c.given = make(chan struct{})
+	return &PendingError{Op: op, Free: c.given, Err: err}
+}
+
+// complete takes the completion. The caller holds qp.mu.
+func (c *call) complete(wc WC) {
+	if c.given == nil {
+		qp, leader := c.qp, c.leader
+		c.done <- wc // and c is its caller's
+		qp.lead.offer = true
+		if leader != nil {
+			leader.Interrupt()
+		}
+		return
+	}
+	switch c.wc = wc; {
+	case wc.Op != OpRecv:
+	case wc.Status == StatusSuccess:
+		c.keep()
+	default: // there is no message to be kept
+		c.qp.orphans = slices.DeleteFunc(c.qp.orphans, func(o *call) bool { return o == c })
+	}
+	close(c.given)
+}
+
+// keep copies the message of a receive that was given up, whose memory is the caller's
+// from now on.
+func (c *call) keep() {
+	s := &c.sgl[0]
+	if s.MR != nil {
+		c.message = make([]byte, c.wc.Length)
+		_ = s.MR.region.ReadAt(c.message, s.Offset)
+	}
+}
+
+// takeOrphan returns the oldest receive that was given up with a message in it.
+func (qp *QP) takeOrphan() *call {
+	qp.mu.Lock()
+	defer qp.unlock()
+	if len(qp.orphans) == 0 {
+		return nil
+	}
+	c := qp.orphans[0]
+	qp.orphans = slices.Delete(qp.orphans, 0, 1)
+	return c
+}
+
+// returnOrphan puts a receive back that still waits to be taken.
+func (qp *QP) returnOrphan(c *call) {
+	qp.mu.Lock()
+	defer qp.unlock()
+	qp.orphans = slices.Insert(qp.orphans, 0, c)
+}
+
+// adopt waits for the message of a receive that was given up, and copies it to s.
+func (c *call) adopt(ctx context.Context, s SGE) (WC, error) {
+	select {
+	case <-c.given:
+	case <-ctx.Done():
+		c.qp.returnOrphan(c)
+		return WC{}, &OpError{Op: "receive", Err: ctx.Err()}
+	}
+	if err := c.wc.Err(); err != nil {
+		return c.wc, err
+	}
+	if err := c.copyTo(s); err != nil {
+		c.qp.returnOrphan(c)
+		return WC{}, &OpError{Op: "receive", Err: err}
+	}
+	return c.wc, nil
+}
+
+func (c *call) copyTo(s SGE) error {
+	if len(c.message) > s.Length {
+		return fmt.Errorf("%w: the message kept has %d octets and does not fit %d: give it more", ErrInvalid, len(c.message), s.Length)
+	}
+	if err := s.check(c.qp.pd, true); err != nil {
+		return err
+	}
+	if len(c.message) > 0 && !s.MR.region.WriteAt(c.message, s.Offset) {
+		return errDeregistered
+	}
+	return nil
+}

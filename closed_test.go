@@ -1,0 +1,167 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestUseAfterClose uses each kind of object after it was closed: the error says what was
+// closed, in words that are not those of a socket, and is ErrClosed.
+func TestUseAfterClose(t *testing.T) {
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	pd, other := newPD(t, rnic), newPD(t, rnic)
+	cq, err := rnic.CreateCQ(8)
+	must(t, err)
+	srq, err := other.CreateSRQ(iwarp.SRQConfig{})
+	must(t, err)
+	mr, err := pd.Register(make([]byte, 8), iwarp.LocalWrite)
+	must(t, err)
+	ln, err := iwarp.Listen(within(t), "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: other})
+	must(t, err)
+	must(t, ln.Close())
+	must(t, ln.Shutdown(within(t)))
+	must(t, mr.Deregister())
+	must(t, cq.Close())
+	must(t, srq.Close())
+	must(t, pd.Close())
+	for _, c := range []struct {
+		call func() error
+		want string
+	}{
+		{ln.Close, "the Listener was closed"},
+		{func() error { _, err := ln.Accept(within(t)); return err }, "the Listener was closed"},
+		{func() error { _, err := mr.ReadAt(make([]byte, 1), 0); return err }, "the memory was deregistered"},
+		{func() error { return mr.Update(func([]byte) {}) }, "the memory was deregistered"},
+		{func() error { _, err := cq.Next(within(t)); return err }, "the CQ was closed"},
+		{func() error { return cq.Resize(3) }, "the CQ was closed"},
+		{func() error { _, err := other.CreateQP(iwarp.QPConfig{SendCQ: cq}); return err }, "the CQ was closed"},
+		{func() error { return srq.PostRecv(&iwarp.RecvWR{}) }, "the SRQ was closed"},
+		{func() error { _, err := pd.CreateQP(iwarp.QPConfig{}); return err }, "the Protection Domain was closed"},
+		{func() error { must(t, rnic.Close()); _, err := rnic.AllocPD(); return err }, "the RNIC was closed"},
+		{func() error { _, err := rnic.NextEvent(within(t)); return err }, "the RNIC was closed"},
+	} {
+		err := c.call()
+		if !errors.Is(err, iwarp.ErrClosed) || !contains(err, c.want) || contains(err, "network connection") {
+			t.Errorf("%v; want one that says %q", err, c.want)
+		}
+	}
+}
+
+// TestCloseInUse closes what is in use: the error speaks of the object and its users.
+func TestCloseInUse(t *testing.T) {
+	pd := newPD(t, iwarp.NewRNIC(iwarp.RNICConfig{}))
+	srq, err := pd.CreateSRQ(iwarp.SRQConfig{})
+	must(t, err)
+	qp := create(t, pd, iwarp.QPConfig{SRQ: srq})
+	for _, err := range []error{srq.Close(), qp.SendCQ().Close(), pd.Close()} {
+		if !errors.Is(err, iwarp.ErrBadState) || contains(err, "state of the QP") || !contains(err, "use") {
+			t.Error(err)
+		}
+	}
+	if err := qp.PostRecv(&iwarp.RecvWR{}); !contains(err, "Shared Receive Queue, post to that") {
+		t.Error(err)
+	}
+}
+
+// TestNumbersRefused refuses numbers that make no sense, and says which are good.
+func TestNumbersRefused(t *testing.T) {
+	pd := newPD(t, iwarp.NewRNIC(iwarp.RNICConfig{}))
+	for want, cfg := range map[string]iwarp.QPConfig{
+		"SendDepth -3":          {SendDepth: -3},
+		"1 to 65536":            {RecvDepth: iwarp.MaxQueueDepth + 1},
+		"4096 at most":          {MaxInline: iwarp.MaxInline + 1},
+		"an IdleTimeout of -1":  {IdleTimeout: -1},
+		"a UserTimeout of -1":   {UserTimeout: -1},
+		"a CloseTimeout of -1n": {CloseTimeout: -1},
+	} {
+		if _, err := pd.CreateQP(cfg); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, want) {
+			t.Errorf("%v; want one that says %q", err, want)
+		}
+	}
+	err := create(t, pd, iwarp.QPConfig{}).PostSend(&iwarp.SendWR{Inline: make([]byte, 257)})
+	if !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "257 octets") || !contains(err, "256 at most") {
+		t.Error(err)
+	}
+}
+
+// TestClosedInWords: a QP prints the state that State returns.
+func TestClosedInWords(t *testing.T) {
+	ini, res := setup{}.connect(t)
+	_ = ini.Close()
+	_ = res.Close()
+	for _, e := range []*end{ini, res} {
+		if s := fmt.Sprint(e.QP); e.State() != iwarp.StateClosed || !strings.Contains(s, "(Closed") {
+			t.Errorf("%v: %s", e.State(), s)
+		}
+	}
+}
+
+// TestCQOfComingAndGoing: a QP that is never connected keeps a CQ waiting while the QPs
+// of clients come and go.
+func TestCQOfComingAndGoing(t *testing.T) {
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	pd := newPD(t, rnic)
+	cq, err := rnic.CreateCQ(1024)
+	must(t, err)
+	keeper, client := create(t, pd, iwarp.QPConfig{SendCQ: cq}), create(t, pd, iwarp.QPConfig{SendCQ: cq})
+	must(t, client.Close())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := cq.Wait(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a QP to come: %v", err)
+	}
+	must(t, keeper.Close())
+	if err := cq.Wait(over); !errors.Is(err, iwarp.ErrNoQP) {
+		t.Errorf("without one: %v", err)
+	}
+}
+
+// TestReasonsOfWaiting: who waits for what cannot come is told of it.
+func TestReasonsOfWaiting(t *testing.T) {
+	pd := newPD(t, iwarp.NewRNIC(iwarp.RNICConfig{}))
+	qp := create(t, pd, iwarp.QPConfig{SendDepth: 2})
+	mr, err := pd.Register(make([]byte, 8), iwarp.LocalWrite)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	sent := dialInBackground(t, func() error { return qp.Send(ctx, mr.Slice(0, 8)) })
+	until(t, func() bool { return qp.Query().Sends == 1 }, "the request")
+	cancel()
+	err = <-sent
+	if pending := (*iwarp.PendingError)(nil); !errors.As(err, &pending) || !errors.Is(err, context.Canceled) ||
+		!contains(err, "waits for a connection") {
+		t.Errorf("a Send without a connection: %v", err)
+	}
+	must(t, qp.PostSend(&iwarp.SendWR{}))
+	if err := qp.PostSend(&iwarp.SendWR{}); !errors.Is(err, iwarp.ErrQueueFull) || !contains(err, "poll its completions") {
+		t.Errorf("a third request in a queue of two: %v", err)
+	}
+	_ = qp.Close()
+}
+
+// TestAcceptAfterPrepare: a Request whose Prepare has failed waits for another answer.
+func TestAcceptAfterPrepare(t *testing.T) {
+	ln := listen(t, iwarp.ListenConfig{})
+	dialed := dialInBackground(t, func() error {
+		qp, err := iwarp.Dial(within(t), "tcp", ln.Addr().String())
+		if err == nil {
+			_ = qp.Abort()
+		}
+		return err
+	})
+	req, err := ln.Accept(within(t))
+	must(t, err)
+	failed := errors.New("no memory for receives")
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{Prepare: func(*iwarp.QP) error { return failed }}); !errors.Is(err, failed) {
+		t.Errorf("accepted: %v", err)
+	}
+	qp, err := req.Accept(within(t), iwarp.AcceptConfig{})
+	must(t, err)
+	must(t, <-dialed)
+	_ = qp.Abort()
+}

@@ -1,0 +1,125 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/startup"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// What both roles have in common on the way of a connection to RTS:
+//
+//	Dial, DialQP ──────── openTCP ──┐
+//	Initiate, InitiateQP ───────────┴─> Dialer.connect: negotiate ───┐
+//	                                                                 ├─> QP.enterRTS ─> QP.start
+//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: answer ─┘
+//
+// The functions that return a new QP create it by connectNew. ModifyRTS, where the consumer has done the
+// startup itself, goes straight to QP.start.
+
+// connectNew creates a QP in pd, or if that is nil in a Protection Domain of its own on rnic, has it
+// prepared, and connects it. If that fails, nothing is left of the QP, and the error is op's. A panic
+// of prepare, or of what connect calls, leaves nothing of the QP either.
+func connectNew(pd *PD, rnic *RNIC, cfg QPConfig, prepare func(*QP) error, op *OpError, connect func(*QP) error) (*QP, error) {
+	qp, err := createQP(pd, rnic, cfg)
+	if err != nil {
+		return nil, op.with(err)
+	}
+	err = unlessPanic(qp.destroy, func() error {
+		if prepare != nil {
+			if err := prepare(qp); err != nil {
+				return err
+			}
+		}
+		return connect(qp)
+	})
+	if err != nil {
+		qp.destroy()
+		return nil, op.with(err)
+	}
+	return qp, nil
+}
+
+// unlessPanic calls f, in which the consumer's code runs. If that panics, or ends the goroutine, undo
+// gives back what would be lost: a server may recover from the panics of one connection and go on with
+// the others.
+func unlessPanic(undo func(), f func() error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			undo()
+		}
+	}()
+	err := f()
+	returned = true
+	return err
+}
+
+func createQP(pd *PD, rnic *RNIC, cfg QPConfig) (*QP, error) {
+	if pd != nil {
+		return pd.CreateQP(cfg)
+	}
+	pd, err := rnic.allocPD(true)
+	if err != nil {
+		return nil, err
+	}
+	qp, err := pd.CreateQP(cfg)
+	if err != nil {
+		_ = pd.Close()
+	}
+	return qp, err
+}
+
+// phase returns the startup phase of a connection, whose frames are logged.
+func (r *RNIC) phase(c net.Conn) startup.Phase {
+	return startup.Phase{Conn: c, Trace: func(sent bool, frame []byte) { logFrame(r.log, c, sent, frame) }}
+}
+
+// enterRTS starts the QP on a connection whose startup is over, or tells the peer why that cannot be.
+//
+// RFC 6581, section 9.3: other local errors of the establishment are told to the peer with "local
+// catastrophic", code 5. [E11]
+func (qp *QP) enterRTS(ctx context.Context, c net.Conn, n Negotiated, l lease) error {
+	if n.TerminateCode != 0 {
+		return qp.turnDown(ctx, c, n.Negotiated)
+	}
+	qp.rnic.resolve(&n.Negotiated)
+	err := qp.start(qp.newConn(c), n, qp.stream(), l)
+	if err != nil {
+		n.TerminateCode = mpa.CodeLocalCatastrophic
+		_ = qp.turnDown(ctx, c, n.Negotiated)
+	}
+	return err
+}
+
+// turnDown ends a connection that the startup frames have brought up and that cannot be used: the peer
+// learns why by a Terminate, which is given the time to arrive. A Responder that must wait for an FPDU
+// sends none: it closes in order. [E05] [E10] [E11] [Q11]
+func (qp *QP) turnDown(ctx context.Context, c net.Conn, n mpa.Negotiated) error {
+	fpdu, why := engine.TurnDown(n)
+	qp.rnic.phase(c).TurnDown(ctx, fpdu)
+	err := publicError(why)
+	if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
+		return &NegotiationError{TerminateError: t, Negotiated: n}
+	}
+	return err
+}
+
+// settle counts what became of a startup, and closes the connection if nothing did, unless the error hands it
+// over to the consumer.
+func (t tally) settle(c net.Conn, err error) error {
+	if err == nil {
+		t.count(func(s *StartupStats) { s.Established++ })
+		return nil
+	}
+	if connOf(err) == nil {
+		_ = c.Close()
+	}
+	if !errors.Is(err, ErrEvicted) { // which the Listener has counted
+		t.failed(err)
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package iwarp
+
+import "context"
+
+// Next takes the oldest completion, and waits for one if there is none. A completion
+// that is there is returned whatever ctx says. The error is that of Wait.
+func (cq *CQ) Next(ctx context.Context) (WC, error) {
+	var wc [1]WC
+	for cq.Poll(wc[:]) == 0 {
+		if err := cq.Wait(ctx); err != nil {
+			return WC{}, err
+		}
+	}
+	return wc[0], nil
+}
+
+// Wait returns when there is a completion to poll. Its error is the context's or, if no
+// completion is left and none will come, ErrClosed, ErrCQOverflow or ErrNoQP: every QP
+// that used the CQ was closed, or its connection has ended. Where QPs are still to come,
+// call Wait again when the next one is there; or create a QP on the CQ that is never
+// connected, and Wait goes on waiting until that is closed.
+//
+// On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a
+// message the way through another goroutine. That is cheapest with the same context each time.
+func (cq *CQ) Wait(ctx context.Context) error {
+	cancel := ctx.Done()
+	for {
+		if qp := cq.leads(); qp != nil {
+			qp.leadFor(ctx, cq)
+		}
+		ready, err := cq.enter()
+		if ready || err != nil {
+			return err
+		}
+		if cancel == nil {
+			<-cq.gate
+			continue
+		}
+		select {
+		case <-cq.gate:
+		case <-cancel:
+			cq.leave()
+			return ctx.Err()
+		}
+	}
+}
+
+// enter registers a waiter unless there is nothing to wait for.
+func (cq *CQ) enter() (ready bool, err error) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if ready, err = cq.outcome(); ready || err != nil {
+		cq.passOn()
+		return ready, err
+	}
+	cq.waiters++
+	return false, nil
+}
+
+// outcome is what Wait returns, if it need not wait. The caller holds the lock.
+func (cq *CQ) outcome() (ready bool, err error) {
+	switch {
+	case cq.ring.Len() > 0:
+		return true, nil
+	case cq.closed:
+		return false, errCQClosed
+	case cq.overflow:
+		return false, ErrCQOverflow
+	case cq.had && cq.ended == len(cq.qps):
+		return false, ErrNoQP
+	}
+	return false, nil
+}
+
+// leave removes a waiter that gives up.
+func (cq *CQ) leave() {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.waiters > 0 {
+		cq.waiters-- // a token that was meant for it wakes another
+		return
+	}
+	<-cq.gate
+	cq.passOn() // the one that receives for itself, which has no token
+}
+
+// passOn wakes the next waiter, if there is one: a token stands for a waiter that is no
+// longer counted. The one that receives for itself is the last.
+func (cq *CQ) passOn() {
+	if cq.waiters == 0 {
+		if cq.leader != nil {
+			cq.leader.Interrupt()
+		}
+		return
+	}
+	select {
+	case cq.gate <- struct{}{}:
+		cq.waiters--
+	default: // who takes the token that is there passes it on
+	}
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

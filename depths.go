@@ -1,0 +1,46 @@
+package iwarp
+
+import "github.com/goiwarp/iwarp/mpa"
+
+// Default depths of RDMA Reads, where the consumer does not say: what RNICs commonly offer, and how far
+// our IRD may grow at a peer's wish.
+const (
+	DefaultReadDepth = 32
+	DefaultMaxIRD    = 128
+)
+
+// depths gives depths to an offer that has none, and keeps them within the RNIC's limit. [Z29]
+func (r *RNIC) depths(o mpa.Offer, noReads bool) (mpa.Offer, error) {
+	most := mpa.NoNegotiation
+	if r.limits.IRD > 0 {
+		most = mpa.Depth(min(r.limits.IRD, int(most)))
+	}
+	if o.IRD > most && o.IRD != mpa.NoNegotiation {
+		return o, &LimitError{Resource: "IRD of a connection", Limit: int64(most), Wanted: int64(o.IRD)}
+	}
+	if o.IRD == 0 && o.ORD == 0 && !noReads {
+		o.IRD, o.ORD = min(DefaultReadDepth, most), DefaultReadDepth
+	}
+	if o.MaxIRD == 0 && !noReads {
+		o.MaxIRD = DefaultMaxIRD
+	}
+	o.MaxIRD = min(o.MaxIRD, most)
+	return o, nil
+}
+
+// resolve puts numbers where 0x3FFF left the depths to the ULP: the default, or what is known of the
+// peer.
+func (r *RNIC) resolve(n *mpa.Negotiated) {
+	if n.ORD == mpa.NoNegotiation {
+		n.ORD = min(DefaultReadDepth, n.PeerIRD)
+	}
+	if n.IRD == mpa.NoNegotiation {
+		n.IRD = DefaultReadDepth
+		if n.PeerORD != mpa.NoNegotiation {
+			n.IRD = max(n.IRD, min(n.PeerORD, DefaultMaxIRD))
+		}
+	}
+	if r.limits.IRD > 0 {
+		n.IRD = mpa.Depth(min(int(n.IRD), r.limits.IRD))
+	}
+}

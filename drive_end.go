@@ -1,0 +1,68 @@
+package iwarp
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+)
+
+func (qp *QP) endLLP(how engine.LLP) {
+	switch how {
+	case engine.Finish:
+		qp.sendFIN()
+	case engine.Drop:
+		qp.closeLLP(qp.conn.Close)
+	case engine.Reset:
+		qp.closeLLP(qp.conn.Reset)
+	}
+}
+
+// closeLLP closes the connection. The Close of one that is not a plain socket runs without
+// a lock, as it is the consumer's code and may call the QP, or wait for the peer.
+func (qp *QP) closeLLP(closeConn func() error) {
+	qp.watch.stop()
+	if !qp.conn.Foreign() {
+		_ = closeConn()
+		qp.closedLLP = true
+		return
+	}
+	qp.closingLLP = true
+	go func() {
+		_ = closeConn()
+		qp.mu.Lock()
+		defer qp.unlock()
+		qp.closingLLP, qp.closedLLP = false, true
+		qp.settle()
+	}()
+}
+
+// sendFIN closes our half. If the connection has no halves, all of it is closed: what the
+// peer might still send would be of no use.
+func (qp *QP) sendFIN() {
+	switch {
+	case !qp.conn.HasHalves():
+		qp.eng.WholeClosed(time.Now())
+	case qp.conn.Foreign(): // see closeLLP
+		go qp.conn.CloseWrite()
+	default:
+		_ = qp.conn.CloseWrite()
+	}
+}
+
+// end closes Done: the socket, if there was one, is closed and all work flushed.
+func (qp *QP) end() {
+	select {
+	case <-qp.done:
+	default:
+		qp.returnSlots()
+		qp.boundTo = qp.rnic.table.NewStream()
+		qp.eng.SetStream(qp.boundTo)
+		close(qp.done)
+		qp.watch.end()
+		qp.sendCQ.end(qp)
+		qp.recvCQ.end(qp)
+		if qp.conn != nil {
+			qp.logEnd()
+		}
+	}
+}

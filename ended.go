@@ -1,0 +1,71 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+)
+
+// An endedError is that of a call on a QP whose connection has ended, or is being closed
+// by Close. It wraps ErrClosed, ErrBadState, and the reason.
+type endedError struct {
+	state    State
+	cause    error // nil: there was no connection
+	released bool  // the QP itself was closed
+}
+
+// Error says what has ended, and why.
+func (e *endedError) Error() string {
+	switch {
+	case e.cause == nil:
+		return "the QP was closed"
+	case e.released || e.state == StateRTS:
+		return "the QP was closed: " + text(e.cause)
+	case e.state == StateClosed:
+		return text(e.cause) + "; after Modify(StateIdle) the QP can have another"
+	}
+	return fmt.Sprintf("the QP is in state %v: %s", e.state, text(e.cause))
+}
+
+// Unwrap returns what the error is.
+func (e *endedError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{net.ErrClosed, ErrBadState}
+	}
+	return []error{net.ErrClosed, ErrBadState, e.cause}
+}
+
+// ended is the error of a call that needs a connection, or one to come, where there is
+// none any more; nil otherwise. The caller holds qp.mu.
+func (qp *QP) ended() error {
+	switch s := qp.state(); {
+	case qp.closing, s == StateTerminate, s == StateError, s == StateClosing, s == StateClosed:
+		return &endedError{s, publicError(qp.eng.Cause()), qp.destroyed}
+	case qp.destroyed:
+		return &endedError{s, nil, true}
+	}
+	return nil
+}
+
+// Cause returns why the connection ended, where err tells of that: err is the error of a
+// completion of the QP, or of a wait for its completions. It returns any other err as it is.
+func (qp *QP) Cause(err error) error {
+	var wc *WCError
+	switch {
+	case errors.As(err, &wc) && wc.Cause != nil:
+		return wc.Cause
+	case errors.Is(err, ErrNoQP):
+		return qp.Err()
+	}
+	return err
+}
+
+// refused turns the engine's error of a post into ours.
+func refused(err error) error {
+	if errors.Is(err, engine.ErrPeerClosed) {
+		return publicError(err)
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A fallbackError is a second attempt, with revision 1, that failed too.
+type fallbackError struct {
+	first, second error
+}
+
+// Error says how the peer refused revision 2, and what became of revision 1.
+func (e *fallbackError) Error() string {
+	return fmt.Sprintf("the responder %s; retried with revision 1: %s", refusal(e.first), text(e.second))
+}
+
+// Unwrap returns both causes, the later one first.
+func (e *fallbackError) Unwrap() []error { return []error{e.second, e.first} }
+
+// refusal says how a responder refused a revision 2 Request.
+func refusal(err error) string {
+	var s *mpa.StartupError
+	var r *mpa.RejectError
+	switch {
+	case errors.As(err, &r):
+		return "rejected a revision 2 Request with an unenhanced Reply"
+	case errors.As(err, &s) && s.Failure == mpa.FailureMismatch:
+		return "answered a revision 2 Request with an unenhanced Reply"
+	}
+	return "closed the connection on a revision 2 Request"
+}
+
+// A RejectError is a peer's refusal (an MPA Reply with R=1). TCP is still open
+// and belongs to whoever gets the error: use Conn as a byte stream, or close it.
+type RejectError struct {
+	*mpa.RejectError
+	// Conn is never nil. Where closing TCP is the rejection (Closed, with
+	// mpa.DialectStartKey) it is closed at this end too, and reading and writing fail
+	// with net.ErrClosed.
+	Conn net.Conn
+}
+
+// Unwrap returns the MPA layer's error.
+func (e *RejectError) Unwrap() error { return e.RejectError }
+
+// A NegotiationError is a peer's Reply that accepts the connection on conditions that we cannot meet: it
+// wants more inbound RDMA Reads than we allow, or supports no Ready-to-Receive indication that we have.
+// The peer was told by a Terminate with code 6 or 7 of RFC 6581, section 8, and the connection is closed.
+type NegotiationError struct {
+	// TerminateError has the code that the peer was told.
+	*TerminateError
+	// Negotiated has the Reply: PeerIRD, PeerORD, AnsweredRTR and PrivateData, and what we offered.
+	Negotiated mpa.Negotiated
+}
+
+// Error says what the peer wants, and what can be done.
+func (e *NegotiationError) Error() string { return "iwarp: " + e.text() }
+
+func (e *NegotiationError) text() string {
+	n := &e.Negotiated
+	s := e.TerminateError.text() + fmt.Sprintf(": the Reply has IRD %v, ORD %v, RTR %v and %d octets of private data; ",
+		n.PeerIRD, n.PeerORD, n.AnsweredRTR, len(n.PrivateData))
+	switch {
+	case n.TerminateCode == mpa.CodeInsufficientIRD:
+		return s + fmt.Sprintf("our IRD would have to be %v: raise IRD or MaxIRD of the offer, and the RNIC's limit if it has one", n.PeerORD)
+	case n.AnsweredRTR == 0:
+		return s + "the peer does not follow the peer-to-peer model (A=1) that we asked for: offer ClientServer"
+	}
+	return s + fmt.Sprintf("we offered RTR %v: add one of the peer's", n.OfferedRTR)
+}
+
+// Unwrap returns the *TerminateError.
+func (e *NegotiationError) Unwrap() error { return e.TerminateError }
+
+// A VerifyError is an accepting Reply that Dialer.Verify has refused. MPA is over and TCP is still open:
+// RFC 5044, section 7.1.2: "The ULP may close TCP or use the connection for other purposes." The peer, which
+// has accepted, expects FPDUs on it.
+type VerifyError struct {
+	// Err is what Verify returned.
+	Err error
+	// Conn is the connection. It belongs to whoever gets the error.
+	Conn net.Conn
+}
+
+// Error says that this side refused, and why.
+func (e *VerifyError) Error() string { return "iwarp: " + e.text() }
+
+func (e *VerifyError) text() string {
+	return "Verify refused the peer's Reply; TCP is still open: " + text(e.Err)
+}
+
+// Unwrap returns what Verify returned.
+func (e *VerifyError) Unwrap() error { return e.Err }
+
+// connOf returns the connection that an error of a startup hands over, or nil.
+func connOf(err error) net.Conn {
+	var rejected *RejectError
+	var refused *VerifyError
+	switch {
+	case errors.As(err, &rejected):
+		return rejected.Conn
+	case errors.As(err, &refused):
+		return refused.Conn
+	}
+	return nil
+}

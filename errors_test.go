@@ -1,0 +1,36 @@
+package iwarp_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestOpErrorText composes the texts of errors in errors: each names its part once.
+func TestOpErrorText(t *testing.T) {
+	addr := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4791}
+	refused := os.NewSyscallError("connect", errors.New("connection refused"))
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&iwarp.OpError{Op: "dial", To: "tcp 192.0.2.1:4791", Err: &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: refused}},
+			"iwarp: dial tcp 192.0.2.1:4791: connect: connection refused"},
+		{&iwarp.OpError{Op: "dial", To: "tcp host:1", Err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "host"}}},
+			"iwarp: dial tcp host:1: lookup host: no such host"},
+		{&iwarp.OpError{Op: "accept", Addr: addr, Err: &net.OpError{Op: "read", Net: "tcp", Addr: addr, Err: refused}},
+			"iwarp: accept 192.0.2.1:4791: read tcp 192.0.2.1:4791: connect: connection refused"},
+		{&iwarp.OpError{Op: "dial", To: "tcp host:1", Err: &iwarp.OpError{Op: "create QP", Err: iwarp.ErrInvalid}},
+			"iwarp: dial tcp host:1: create QP: invalid argument"},
+		{&iwarp.OpError{Op: "send", Err: &iwarp.WCError{Op: iwarp.OpSend, ID: 7, Status: iwarp.StatusFlushed, Cause: &iwarp.ConnectionError{Err: refused}}},
+			"iwarp: send: Send (work request 7): " + iwarp.StatusFlushed.String() + ": connect: connection refused"},
+		{&iwarp.OpError{Op: "dial", Err: errors.New("dial is part of this text")}, "iwarp: dial: dial is part of this text"},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

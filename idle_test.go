@@ -1,0 +1,241 @@
+package iwarp_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A many is a number of connections between two RNICs over the loopback interface.
+type many struct {
+	t        testing.TB
+	ini, res *end
+	ln       *iwarp.Listener
+	qps      []*iwarp.QP // Initiator and Responder of each connection in turn
+}
+
+func newMany(t testing.TB) *many {
+	c := &many{t: t, ini: newEnd(t, iwarp.RNICConfig{}), res: newEnd(t, iwarp.RNICConfig{})}
+	c.ln = listen(t, iwarp.ListenConfig{PD: c.res.pd})
+	return c
+}
+
+// grow adds n connections.
+func (c *many) grow(n int) {
+	c.t.Helper()
+	ctx := context.Background()
+	d := iwarp.Dialer{PD: c.ini.pd}
+	for range n {
+		accepted := make(chan *iwarp.QP, 1)
+		go func() {
+			defer close(accepted)
+			req, err := c.ln.Accept(ctx)
+			if err == nil {
+				var qp *iwarp.QP
+				qp, err = req.Accept(ctx, iwarp.AcceptConfig{})
+				accepted <- qp
+			}
+			should(c.t, err)
+		}()
+		qp, err := d.Dial(ctx, "tcp", c.ln.Addr().String())
+		must(c.t, err)
+		c.qps = append(c.qps, qp, <-accepted)
+	}
+}
+
+// held returns how many octets the program has: in its heap, and in stacks.
+func held() (heap, stacks uint64) {
+	for range 3 { // what is in pools goes at the second; stacks shrink by half each time
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc, m.StackInuse
+}
+
+// use has each connection carry a Write, a Read and a Send.
+func (c *many) use() {
+	c.t.Helper()
+	ctx := context.Background()
+	from, to := c.ini.mr(64, iwarp.LocalWrite), c.res.mr(64, iwarp.LocalWrite|iwarp.RemoteWrite|iwarp.RemoteRead)
+	for i := 0; i < len(c.qps); i += 2 {
+		ini, res := c.qps[i], c.qps[i+1]
+		must(c.t, res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{to.Slice(0, 64)}}))
+		_, err := ini.Write(ctx, from.Slice(0, 64), to.Remote(0))
+		must(c.t, err)
+		_, err = ini.Read(ctx, from.Slice(0, 64), to.Remote(0))
+		must(c.t, err)
+		must(c.t, ini.Send(ctx, from.Slice(0, 64)))
+		_, err = res.RecvCQ().Next(ctx)
+		must(c.t, err)
+	}
+}
+
+// idleOctets is the most that one end of an idle connection may take, of heap and stacks, after it
+// was used.
+const idleOctets = 10 << 10
+
+// TestIdleMemory holds what an idle connection takes, with room of a half: Go's runtime has its own
+// ideas of when a stack shrinks.
+func TestIdleMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes memory too")
+	}
+	c := newMany(t)
+	c.grow(20)
+	c.use()
+	heap, stacks := held()
+	const n = 250
+	c.grow(n)
+	c.use()
+	var perEnd uint64
+	for deadline := time.Now().Add(soon); time.Now().Before(deadline); { // until all goroutines wait again
+		h, s := held()
+		if perEnd = (h + s - heap - stacks) / (2 * n); perEnd < idleOctets*3/2 {
+			return
+		}
+	}
+	t.Errorf("an end of an idle connection takes %d octets, want about %d", perEnd, idleOctets)
+}
+
+// TestBurstMemory: what a burst of work took is given back when it is over.
+func TestBurstMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes memory too")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const ends, depth = 10, 128
+		var pairs [ends / 2][2]*end
+		for i := range pairs {
+			pairs[i][0], pairs[i][1] = setup{pipe: true}.connect(t)
+		}
+		burst := func(n int) {
+			for _, p := range pairs {
+				p[0].exchange(p[1], n)
+			}
+		}
+		burst(1)
+		perEnd := func(before uint64) int {
+			heap, _ := held()
+			return (int(heap) - int(before)) / ends
+		}
+		before, _ := held()
+		burst(depth)
+		if got := perEnd(before); got < 20<<10 {
+			t.Errorf("a burst has left only %d octets at an end: what is there to give back?", got)
+		}
+		time.Sleep(3 * time.Second)
+		if got := perEnd(before); got > 2<<10 {
+			t.Errorf("%d octets are left of a burst at an end", got)
+		}
+		burst(depth) // it is all there again
+	})
+}
+
+// exchange has n Sends posted and delivered. What helps other tests takes memory for each call.
+func (e *end) exchange(to *end, n int) {
+	e.t.Helper()
+	for range n {
+		must(e.t, to.PostRecv(&iwarp.RecvWR{}))
+	}
+	for range n {
+		must(e.t, e.PostSend(&iwarp.SendWR{Op: iwarp.OpSend}))
+	}
+	for _, cq := range []*iwarp.CQ{e.SendCQ(), to.RecvCQ()} {
+		for range n {
+			wc, err := cq.Next(e.t.Context())
+			must(e.t, err)
+			must(e.t, wc.Err())
+		}
+	}
+}
+
+// BenchmarkIdleConnection tells what one end of an idle connection takes.
+func BenchmarkIdleConnection(b *testing.B) {
+	c := newMany(b)
+	c.grow(50)
+	c.use()
+	heap, stacks := held()
+	b.ResetTimer()
+	c.grow(b.N)
+	c.use()
+	b.StopTimer()
+	time.Sleep(100 * time.Millisecond) // for the last goroutines to wait again
+	h, s := held()
+	b.ReportMetric(float64(h-heap)/float64(2*b.N), "heap-octets/end")
+	b.ReportMetric(float64(s-stacks)/float64(2*b.N), "stack-octets/end")
+}
+
+// busy is how many connections of the crowd work in BenchmarkBusyAmongIdle.
+const busy = 100
+
+// work has the first connections read 64 octets of their peers, again and again, for some slices of
+// time. It returns the Reads per second, and the CPU that each took, in microseconds: of the slice that
+// was disturbed least, as the machine has other work too.
+func (c *many) work() (rate, cpu float64) {
+	c.t.Helper()
+	const slices, length = 16, 50 * time.Millisecond
+	for range slices {
+		r, u := c.workFor(length)
+		if rate = max(rate, r); cpu == 0 || u < cpu {
+			cpu = u
+		}
+	}
+	return rate, cpu
+}
+
+func (c *many) workFor(length time.Duration) (rate, cpu float64) {
+	from, to := c.res.mr(64, iwarp.RemoteRead), c.ini.mr(64*busy, iwarp.LocalWrite)
+	defer func() { should(c.t, from.Deregister()); should(c.t, to.Deregister()) }()
+	var done atomic.Int64
+	var all sync.WaitGroup
+	used, began := cpuTime(c.t), time.Now()
+	for i := range busy {
+		all.Go(func() {
+			for time.Since(began) < length {
+				if _, err := c.qps[2*i].Read(context.Background(), to.Slice(64*i, 64), from.Remote(0)); err != nil {
+					c.t.Error(err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	n := float64(done.Load())
+	return n / time.Since(began).Seconds(), float64(cpuTime(c.t)-used) / n / 1e3
+}
+
+// BenchmarkBusyAmongIdle tells how connections that work fare among many that do not, with what they
+// do alone before and after: the ratio of the rates, and of the CPU for each Read.
+func BenchmarkBusyAmongIdle(b *testing.B) {
+	idle := min(10000, (descriptors()-200)/2) - busy
+	if idle < 4000 {
+		b.Skipf("descriptors for %d idle connections only (ulimit -n)", idle)
+	}
+	c := newMany(b)
+	c.grow(busy)
+	for b.Loop() {
+		aloneRate, aloneCPU := c.work()
+		c.grow(idle)
+		c.use()
+		runtime.GC()
+		rate, cpu := c.work()
+		for _, qp := range c.qps[2*busy:] {
+			_ = qp.Abort()
+		}
+		c.qps = c.qps[:2*busy]
+		runtime.GC()
+		again, againCPU := c.work()
+		b.ReportMetric(float64(idle), "idle")
+		b.ReportMetric(2*rate/(aloneRate+again), "rate-ratio")
+		b.ReportMetric(2*cpu/(aloneCPU+againCPU), "cpu-ratio")
+		b.ReportMetric(cpu, "us-cpu/read")
+	}
+}

@@ -1,0 +1,409 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// stacks returns the stacks of all goroutines.
+func stacks() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
+// reading reports whether a consumer is in the middle of receiving for itself.
+func reading() bool {
+	for stack := range strings.SplitSeq(stacks(), "\n\n") {
+		if strings.Contains(stack, ".leadFor(") && strings.Contains(stack, "[IO wait") {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether a consumer waits, one way or the other.
+func waits() bool {
+	for stack := range strings.SplitSeq(stacks(), "\n\n") {
+		if (strings.Contains(stack, ".(*CQ).Wait(") || strings.Contains(stack, ".(*call).await(")) &&
+			(strings.Contains(stack, "[IO wait") || strings.Contains(stack, "[select") || strings.Contains(stack, "[chan receive")) {
+			return true
+		}
+	}
+	return false
+}
+
+// queued reports whether a consumer waits that does not receive for itself.
+func queued() bool {
+	for stack := range strings.SplitSeq(stacks(), "\n\n") {
+		if strings.Contains(stack, ".(*CQ).Wait(") && strings.Contains(stack, "[select") {
+			return true
+		}
+	}
+	return false
+}
+
+// led has a consumer wait for messages, which feed has the peer send, until it receives for
+// itself. It returns what the last wait, which goes on, comes to.
+func led(t *testing.T, feed, wait func() error, check func(error)) <-chan error {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the receiving goroutine always reads here")
+	}
+	for range 200 {
+		waiting := dialInBackground(t, wait)
+		until(t, waits, "a consumer that waits")
+		if reading() {
+			return waiting
+		}
+		check(feed())
+		check(over(t, waiting))
+	}
+	t.Fatal("no consumer receives for itself")
+	return nil
+}
+
+// over returns what a wait comes to.
+func over(t *testing.T, waiting <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-waiting:
+		return err
+	case <-within(t).Done():
+		t.Fatalf("the wait does not end\n%s", stacks())
+		return nil
+	}
+}
+
+// ledEnd is a connection at whose Responder a consumer receives for itself.
+func ledEnd(ctx context.Context, t *testing.T, cfg iwarp.QPConfig) (ini, res *end, waiting <-chan error) {
+	t.Helper()
+	ini, res = setup{accept: iwarp.AcceptConfig{QP: cfg}}.connect(t)
+	waiting = led(t, func() error { return deliver(ini, res) }, func() error {
+		_, err := res.RecvCQ().Next(ctx)
+		return err
+	}, func(err error) {
+		if err != nil && cfg.IdleTimeout > 0 {
+			t.Skip("too slow: the connection was idle before a consumer received for itself")
+		}
+		must(t, err)
+	})
+	return ini, res, waiting
+}
+
+// deliver has an empty message go from one end to the other.
+func deliver(from, to *end) error {
+	return errors.Join(to.PostRecv(&iwarp.RecvWR{ID: 1}), from.PostSend(&iwarp.SendWR{Unsignaled: true}))
+}
+
+// TestLeadEnds ends the wait of a consumer that receives for itself, in each way there is.
+func TestLeadEnds(t *testing.T) {
+	type scene struct {
+		*testing.T
+		ini, res *end // res waits
+		cancel   func()
+	}
+	for _, c := range []struct {
+		name string
+		end  func(scene)
+		want error
+		cfg  iwarp.QPConfig
+		live bool // the connection goes on
+	}{
+		{name: "a message", live: true, end: func(s scene) { must(s, deliver(s.ini, s.res)) }},
+		{name: "the context", live: true, want: context.Canceled, end: func(s scene) { s.cancel() }},
+		{name: "a completion of what another goroutine posts", live: true, end: func(s scene) { s.res.post(&iwarp.SendWR{Op: iwarp.OpWrite}) }},
+		{name: "a completion of another QP", live: true, end: func(s scene) {
+			qp, err := s.res.pd.CreateQP(iwarp.QPConfig{SendCQ: s.res.RecvCQ()})
+			must(s, err)
+			must(s, qp.PostRecv(&iwarp.RecvWR{ID: 1}))
+			should(s, qp.Close())
+		}},
+		{name: "Abort", want: iwarp.ErrClosed, end: func(s scene) { _ = s.res.Abort() }},
+		{name: "Close", want: iwarp.ErrClosed, end: func(s scene) { go s.ini.Close(); should(s, s.res.Close()) }},
+		{name: "Close by the peer", want: iwarp.ErrClosed, end: func(s scene) { should(s, s.ini.Close()) }},
+		{name: "Abort by the peer", want: iwarp.ErrClosed, end: func(s scene) { _ = s.ini.Abort() }},
+		{name: "Modify", want: iwarp.ErrClosed, end: func(s scene) { must(s, s.res.Modify(iwarp.StateError)) }},
+		{name: "an error of the peer's", want: iwarp.ErrClosed, end: func(s scene) {
+			s.ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte{1}, Remote: iwarp.Remote{STag: 12345}})
+		}},
+		{name: "a Terminate", want: iwarp.ErrClosed, end: func(s scene) { must(s, s.ini.Modify(iwarp.StateTerminate)) }},
+		{name: "IdleTimeout", want: iwarp.ErrClosed, cfg: iwarp.QPConfig{IdleTimeout: 500 * time.Millisecond}, end: func(scene) {}},
+		{name: "Shutdown", want: iwarp.ErrClosed, end: func(s scene) { should(s, s.res.rnic.Shutdown(within(s))) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ini, res, waiting := ledEnd(ctx, t, c.cfg)
+			c.end(scene{t, ini, res, cancel})
+			if err := over(t, waiting); !errors.Is(err, c.want) {
+				t.Errorf("the wait ended with %v, want %v", err, c.want)
+			}
+			if !c.live {
+				wait(t, res.Done(), "the end of the connection")
+				return
+			}
+			works(t, ini, res)
+			finish(t, ini, res)
+		})
+	}
+}
+
+// TestLeadServes has a consumer that receives for itself carry out what comes for others: Writes,
+// Reads of the peer's, and completions for another CQ. Memory is deregistered meanwhile.
+func TestLeadServes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ini, res, waiting := ledEnd(ctx, t, iwarp.QPConfig{})
+	const n = 300_000
+	src, back, away := ini.filled(n, 3, iwarp.LocalWrite), ini.mr(n, iwarp.LocalWrite), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
+	for range 3 {
+		writeAndRead(t, ini, src, back, away)
+	}
+	gone := res.mr(8, iwarp.RemoteWrite)
+	must(t, gone.Deregister())
+	// The Responder reads, and the Response reaches its caller by way of the consumer.
+	sink, far := res.mr(n, iwarp.LocalWrite), ini.filled(n, 9, iwarp.RemoteRead)
+	if _, err := res.Read(within(t), sink.Slice(0, n), far.Remote(0)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "Read", sink, far)
+	until(t, reading, "the consumer to go on receiving")
+	cancel()
+	if err := over(t, waiting); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	finish(t, ini, res)
+}
+
+// TestLeadCalls has the one-call forms receive for themselves, and give up with their context.
+func TestLeadCalls(t *testing.T) {
+	res, p := respondToPeer(t, iwarp.QPConfig{})
+	dst := res.mr(8, iwarp.LocalWrite)
+	ctx, cancel := context.WithCancel(t.Context())
+	msn := uint32(1)
+	waiting := led(t, func() error {
+		p.send(p.message(rdmap.OpSend, msn, []byte("hello")))
+		msn++
+		return nil
+	}, func() error {
+		wc, err := res.Recv(ctx, dst.Slice(0, 8))
+		if err == nil && wc.Length != 5 {
+			t.Errorf("received %d octets", wc.Length)
+		}
+		return err
+	}, func(err error) { must(t, err) })
+	cancel()
+	if err := over(t, waiting); !errors.Is(err, context.Canceled) || errors.As(err, new(*iwarp.PendingError)) {
+		t.Error(err)
+	}
+	// Nobody is there now: the receiving goroutine finds what is wrong with the next one.
+	p.send(p.message(rdmap.OpSend, msn, []byte("hello")))
+	p.wantTerminate(rdmap.CodeDDPInvalidMSNNoBuffer)
+	_ = res.Abort()
+}
+
+// TestLeadLeaves has a consumer come back so steadily that nothing keeps watch between its waits,
+// and then stay away: the peer's Reads are answered all the same.
+func TestLeadLeaves(t *testing.T) {
+	ini, res := connect(t)
+	src := res.filled(8, 5, iwarp.RemoteRead)
+	sink := ini.mr(8, iwarp.LocalWrite)
+	for range 3 {
+		var echo sync.WaitGroup
+		const n = 500
+		for range 2 {
+			res.postRecv(1)
+		}
+		ini.postRecv(1)
+		echo.Go(func() {
+			for range n {
+				res.wantReceived(1, iwarp.StatusSuccess)
+				res.postRecv(1)
+				res.post(&iwarp.SendWR{Unsignaled: true})
+			}
+		})
+		for range n {
+			ini.post(&iwarp.SendWR{Unsignaled: true})
+			ini.wantReceived(1, iwarp.StatusSuccess)
+			ini.postRecv(1)
+		}
+		echo.Wait()
+		for range 3 {
+			_, err := ini.Read(within(t), sink.Slice(0, 8), src.Remote(0))
+			must(t, err)
+		}
+	}
+	same(t, "Read", sink, src)
+	finish(t, ini, res)
+}
+
+// TestLeadWaiters has several goroutines wait for the two CQs of a QP, some of them with
+// contexts that end all the time, while messages, Writes and Reads go both ways; then one end is
+// closed in the middle. Each message completes once, and every wait ends.
+func TestLeadWaiters(t *testing.T) {
+	const messages, depth = 2000, 16
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	sends, recvs := newCQ(t, rnic, 256), newCQ(t, rnic, 256)
+	cfg := iwarp.QPConfig{SendCQ: sends, RecvCQ: recvs, SendDepth: 64, RecvDepth: 64, IdleTimeout: soon, CloseTimeout: soon}
+	ini, res := setup{accept: iwarp.AcceptConfig{PD: newPD(t, rnic), QP: cfg}}.connect(t)
+	mem := res.mr(4096, iwarp.RemoteWrite|iwarp.RemoteRead)
+	var got, sent atomic.Int64
+	var all sync.WaitGroup
+	consume := func(cq *iwarp.CQ, count *atomic.Int64, impatient bool, then func(iwarp.WC)) {
+		all.Go(func() {
+			var wc [4]iwarp.WC
+			for {
+				ctx, cancel := t.Context(), func() {}
+				if impatient {
+					ctx, cancel = context.WithTimeout(ctx, time.Millisecond)
+				}
+				err := cq.Wait(ctx)
+				cancel()
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					if !errors.Is(err, iwarp.ErrNoQP) {
+						t.Error(err)
+					}
+					return
+				}
+				for i := range cq.Poll(wc[:]) {
+					if wc[i].Status == iwarp.StatusSuccess {
+						count.Add(1)
+						then(wc[i])
+					}
+				}
+			}
+		})
+	}
+	for range depth {
+		res.postRecv(0)
+	}
+	credits := make(chan struct{}, depth)
+	for range depth {
+		credits <- struct{}{}
+	}
+	for i := range 3 {
+		consume(recvs, &got, i == 2, func(iwarp.WC) {
+			_ = res.PostRecv(&iwarp.RecvWR{})
+			credits <- struct{}{}
+		})
+		consume(sends, &sent, i == 2, func(iwarp.WC) {})
+	}
+	all.Go(func() {
+		for n := range messages {
+			if n%10 == 0 {
+				for res.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite}) != nil && res.State() == iwarp.StateRTS {
+					runtime.Gosched()
+				}
+			}
+			<-credits
+			should(t, ini.Send(within(t), iwarp.SGE{}))
+		}
+	})
+	all.Go(func() {
+		buf := ini.mr(4096, iwarp.LocalWrite)
+		for range messages / 10 {
+			_, err := ini.Write(within(t), buf.Slice(0, 4096), mem.Remote(0))
+			should(t, err)
+			_, err = ini.Read(within(t), buf.Slice(0, 4096), mem.Remote(0))
+			should(t, err)
+		}
+	})
+	until(t, func() bool { return got.Load() == messages && sent.Load() == messages/10 }, "all completions")
+	_ = res.Close()
+	_ = ini.Close()
+	must(t, over(t, dialInBackground(t, func() error { all.Wait(); return nil })))
+}
+
+// TestLeadAllocations: waiting allocates nothing, whoever receives.
+func TestLeadAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	ini, res := connect(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	res.postRecv(1)
+	res.postRecv(1)
+	go pong(ctx, res)
+	ini.postRecv(1)
+	turn := func() {
+		ini.post(&iwarp.SendWR{Unsignaled: true})
+		if _, err := ini.RecvCQ().Next(ctx); err != nil {
+			t.Error(err)
+		}
+		ini.postRecv(1)
+	}
+	for range 500 {
+		turn()
+	}
+	runtime.GC()
+	if n := testing.AllocsPerRun(1000, turn); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// pong answers every message with an empty one.
+func pong(ctx context.Context, e *end) {
+	for {
+		if _, err := e.RecvCQ().Next(ctx); err != nil {
+			return
+		}
+		_ = e.PostRecv(&iwarp.RecvWR{})
+		_ = e.PostSend(&iwarp.SendWR{Unsignaled: true})
+	}
+}
+
+// BenchmarkPingPong: a message there and back, by consumers that wait for it.
+func BenchmarkPingPong(b *testing.B) {
+	ini, res := connect(b)
+	ctx := b.Context()
+	res.postRecv(1)
+	res.postRecv(1)
+	go pong(ctx, res)
+	ini.postRecv(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		ini.post(&iwarp.SendWR{Unsignaled: true})
+		if _, err := ini.RecvCQ().Next(ctx); err != nil {
+			b.Fatal(err)
+		}
+		ini.postRecv(1)
+	}
+}
+
+// TestLeadAndAnother has one consumer receive for itself, and another wait for the same CQ with a
+// context that ends just as a message comes: one of the two gets the message.
+func TestLeadAndAnother(t *testing.T) {
+	ini, res, leader := ledEnd(t.Context(), t, iwarp.QPConfig{})
+	next := func(ctx context.Context) <-chan error {
+		return dialInBackground(t, func() error { _, err := res.RecvCQ().Next(ctx); return err })
+	}
+	for i := range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		other := next(ctx)
+		until(t, queued, "the other consumer")
+		go func() {
+			for range i % 25 {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		must(t, deliver(ini, res))
+		if err := over(t, other); err != nil {
+			must(t, over(t, leader))
+			leader = next(t.Context())
+		}
+	}
+	must(t, deliver(ini, res))
+	must(t, over(t, leader))
+	finish(t, ini, res)
+}

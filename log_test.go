@@ -1,0 +1,216 @@
+package iwarp_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A prober is a log handler that uses the QPs that it is told of, as it may: it runs
+// without a lock.
+type prober struct {
+	rnic  atomic.Pointer[iwarp.RNIC]
+	calls atomic.Int64
+	end   bool // close a QP whose connection has ended
+
+	mu   sync.Mutex
+	said []string
+}
+
+func (p *prober) Enabled(context.Context, slog.Level) bool { p.use(); return true }
+func (p *prober) WithAttrs([]slog.Attr) slog.Handler       { return p }
+func (p *prober) WithGroup(string) slog.Handler            { return p }
+
+func (p *prober) Handle(_ context.Context, r slog.Record) error {
+	p.use()
+	p.mu.Lock()
+	p.said = append(p.said, r.Message)
+	p.mu.Unlock()
+	if p.end && r.Message == "iwarp: connection ended" {
+		for _, qp := range p.rnic.Load().QPs() {
+			_ = qp.Close()
+		}
+	}
+	return nil
+}
+
+// use calls whatever takes a QP's lock.
+func (p *prober) use() {
+	rnic := p.rnic.Load()
+	if rnic == nil {
+		return
+	}
+	rnic.Stats()
+	for _, qp := range rnic.QPs() {
+		p.calls.Add(1)
+		_, _, _, _ = qp.State(), qp.Err(), qp.Stats(), qp.Query()
+		_ = qp.PostRecv(nil)
+		qp.SendCQ().Poll(make([]iwarp.WC, 1)[:0])
+	}
+}
+
+// TestLogHandlerUsesQP has a log handler call the QP that a record is about: at every
+// level, at every moment of a connection, and for its Close too. What was logged stays
+// in order.
+func TestLogHandlerUsesQP(t *testing.T) {
+	for _, end := range []bool{false, true} {
+		p := &prober{end: end}
+		rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(p)})
+		p.rnic.Store(rnic)
+		ini, res := setup{
+			Dialer: iwarp.Dialer{PD: newPD(t, rnic)},
+			accept: iwarp.AcceptConfig{PD: newPD(t, rnic)},
+		}.connect(t)
+		works(t, ini, res)
+		finish(t, ini, res)
+		ended := func() (n int) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, s := range p.said {
+				if s == "iwarp: connection ended" {
+					n++
+				}
+			}
+			return n
+		}
+		until(t, func() bool { return ended() == 2 }, "both ends to be logged")
+		if p.calls.Load() == 0 {
+			t.Error("the handler has called nothing")
+		}
+	}
+}
+
+// A handler is a log handler that is a function.
+type handler func(r slog.Record)
+
+func (h handler) Enabled(context.Context, slog.Level) bool      { return true }
+func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
+func (h handler) WithGroup(string) slog.Handler                 { return h }
+func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return nil }
+
+// TestLogHandlerCloses has a log handler close the QP that a record is about, whatever
+// goroutine it is that logs: Close drains, and does not wait for its timeout.
+func TestLogHandlerCloses(t *testing.T) {
+	for _, msg := range []string{
+		"iwarp: connection established", "iwarp: state", "iwarp: FPDU sent", "iwarp: FPDU received",
+		"iwarp: " + iwarp.EventHalfClosed.String(), "iwarp: connection ended",
+	} {
+		var rnic atomic.Pointer[iwarp.RNIC]
+		closed := make(chan error, 1)
+		var once sync.Once
+		h := handler(func(r slog.Record) {
+			if r.Message == msg {
+				once.Do(func() {
+					for _, qp := range rnic.Load().QPs() {
+						closed <- qp.Close()
+					}
+				})
+			}
+		})
+		rnic.Store(newRNIC(t, iwarp.RNICConfig{Logger: slog.New(h)}))
+		patient := iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: -1}
+		ini, res := setup{accept: iwarp.AcceptConfig{PD: newPD(t, rnic.Load()), QP: patient}}.connect(t)
+		_ = res.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Remote: iwarp.Remote{STag: 1}}) // if it is still up
+		var wc [1]iwarp.WC
+		for range 100 {
+			res.SendCQ().Poll(wc[:]) // it receives by itself
+		}
+		if err := ini.Close(); err != nil {
+			t.Errorf("%s: the peer: %v", msg, err)
+		}
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Errorf("%s: %v", msg, err)
+			}
+		case <-within(t).Done():
+			t.Fatalf("%s: Close waits", msg)
+		}
+	}
+}
+
+// TestLogBounded has a log handler that does not come back, while many FPDUs are received:
+// a bounded number of records waits for it, it is told how many do not, and the end of the
+// connection is not among them.
+func TestLogBounded(t *testing.T) {
+	release := make(chan struct{})
+	var up atomic.Bool // before that, who sets up the connection may be the one that logs
+	var mu sync.Mutex
+	said := map[string]int{}
+	dropped := int64(0)
+	ended := make(chan struct{})
+	h := handler(func(r slog.Record) {
+		if r.Message == "iwarp: FPDU received" && up.Load() {
+			<-release
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		said[r.Message]++
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "records" {
+				dropped += a.Value.Int64()
+			}
+			return true
+		})
+		if r.Message == "iwarp: connection ended" {
+			close(ended)
+		}
+	})
+	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{Logger: slog.New(h)}))
+	ini, res := setup{accept: iwarp.AcceptConfig{PD: pd}}.connect(t)
+	up.Store(true)
+	const writes = 12000
+	for range writes {
+		if _, err := ini.Write(within(t), iwarp.SGE{}, iwarp.Remote{STag: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, ini, res)
+	received := int(res.Stats().ReceivedFPDUs)
+	close(release)
+	wait(t, ended, "the last record")
+	until(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return said["iwarp: FPDU received"]+int(dropped) == received
+	}, "all records to be written or counted")
+	mu.Lock()
+	defer mu.Unlock()
+	if waited := said["iwarp: FPDU received"]; waited < 8<<10 || dropped == 0 {
+		t.Errorf("%d FPDUs were logged and %d records dropped", waited, dropped)
+	}
+}
+
+// TestLogTellsCause: the record of the end of a connection has its cause.
+func TestLogTellsCause(t *testing.T) {
+	causes := make(chan string, 2)
+	rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(handler(func(r slog.Record) {
+		if r.Message != "iwarp: connection ended" {
+			return
+		}
+		told := map[string]string{}
+		r.Attrs(func(a slog.Attr) bool { told[a.Key] = a.Value.String(); return true })
+		if told["qp"] == "" || told["local"] == "" || told["peer"] == "" {
+			t.Errorf("the record has %v", told)
+		}
+		causes <- told["cause"]
+	}))})
+	ini, res := setup{Dialer: iwarp.Dialer{PD: newPD(t, rnic)}, accept: iwarp.AcceptConfig{PD: newPD(t, rnic)}}.connect(t)
+	works(t, ini, res)
+	_ = ini.Abort()
+	for range 2 {
+		select {
+		case cause := <-causes:
+			if cause == "" {
+				t.Error("no cause")
+			}
+		case <-within(t).Done():
+			t.Fatal("the end is not logged")
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package iwarp_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A peer that reads slowly gets what the memory held before Deregister, and not an
+// octet of what the program has put there afterwards; the connection ends over what
+// was not yet built.
+//
+// Proves Z13, Z14.
+func TestDeregisterWhileSending(t *testing.T) {
+	for _, op := range []iwarp.Op{iwarp.OpSend, iwarp.OpWrite} {
+		ini, p := initiateToPeer(t)
+		p.want(rdmap.OpWrite) // RTR
+		const n = 16 << 20    // more than the sockets hold
+		mr := ini.mr(n, 0)
+		for i := range mr.Bytes() {
+			mr.Bytes()[i] = 1
+		}
+		ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{mr.Slice(0, n)}, Remote: iwarp.Remote{STag: 7}})
+		must(t, mr.Deregister())
+		for i := range mr.Bytes() { // the program's own again
+			mr.Bytes()[i] = 2
+		}
+		got := 0
+		for {
+			f, err := p.link.NextSegment(time.Time{})
+			if err != nil {
+				t.Fatalf("peer: %v", err)
+			}
+			if rdmap.OpcodeOf(&f.Header) == rdmap.OpTerminate {
+				break
+			}
+			got += len(f.Payload)
+			if i := bytes.IndexByte(f.Payload, 2); i >= 0 {
+				t.Fatalf("%v: octet %d is one written after Deregister", op, got-len(f.Payload)+i)
+			}
+		}
+		if wc := next(t, ini.SendCQ()); got == 0 || got >= n || wc.Status != iwarp.StatusLocalProtection {
+			t.Errorf("%v: %d octets of %d sent, completed with %v", op, got, n, wc.Status)
+		}
+	}
+}
+
+// One peer Writes into the memory that others read and are sent from: none of them
+// notices, and what they get are whole segments.
+//
+// Proves F04, Z02.
+func TestSharedMemory(t *testing.T) {
+	const n, rounds = 64 << 10, 40
+	ln := listen(t, iwarp.ListenConfig{RNIC: newRNIC(t, iwarp.RNICConfig{})})
+	pd := newPD(t, ln.RNIC())
+	shared, err := pd.Register(make([]byte, n), iwarp.RemoteWrite|iwarp.RemoteRead)
+	must(t, err)
+	pair := func() (there, here *end) {
+		here = &end{t: t, rnic: ln.RNIC(), pd: pd}
+		accepted := here.takes(ln, iwarp.AcceptConfig{PD: pd})
+		there = newEnd(t, iwarp.RNICConfig{})
+		must(t, <-there.dials(iwarp.Dialer{PD: there.pd}, ln))
+		must(t, <-accepted)
+		return there, here
+	}
+	writer, _ := pair()
+	reader, sender := pair()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		src := writer.mr(n, 0)
+		for i := range rounds * 4 {
+			should(t, src.Update(func(b []byte) { fill(b, byte(i)) }))
+			if _, err := writer.Write(within(t), src.Slice(0, n), shared.Remote(0)); err != nil {
+				t.Error("Write:", err)
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		sink := reader.mr(n, iwarp.LocalWrite)
+		for range rounds {
+			if _, err := reader.Read(within(t), sink.Slice(0, n), shared.Remote(0)); err != nil {
+				t.Error("Read:", err)
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		sink := reader.mr(n, iwarp.LocalWrite)
+		for range rounds {
+			reader.postRecv(1, sink.Slice(0, n))
+			if err := sender.Send(within(t), shared.Slice(0, n)); err != nil {
+				t.Error("Send:", err)
+				return
+			}
+			reader.wantReceived(1, iwarp.StatusSuccess)
+		}
+	})
+	wg.Wait()
+}
+
+func fill(b []byte, v byte) {
+	for i := range b {
+		b[i] = v
+	}
+}
+
+// A program polls the last word of what its peer Writes, with an atomic load: it then
+// sees the whole Write, and what the peer wrote before. The race detector agrees,
+// with both ends in one process.
+func TestPolledMemory(t *testing.T) {
+	ini, res := connect(t)
+	const n = 40000
+	src, dst := ini.filled(n, 1, 0), res.mr(2*n, iwarp.RemoteWrite)
+	for off := range 2 {
+		ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, n)}, Remote: dst.Remote(off * n), Unsignaled: true})
+	}
+	want := *(*uint64)(unsafe.Pointer(&src.Bytes()[n-8]))
+	word := (*uint64)(unsafe.Pointer(&dst.Bytes()[2*n-8]))
+	until(t, func() bool { return atomic.LoadUint64(word) == want }, "the Write")
+	if !bytes.Equal(dst.Bytes(), append(pattern(n, 1), pattern(n, 1)...)) {
+		t.Error("the last word was there, and not all of the Writes")
+	}
+	got := make([]byte, n)
+	if m, err := dst.ReadAt(got, n); m != n || err != nil || !bytes.Equal(got, pattern(n, 1)) {
+		t.Error(m, err)
+	}
+}
+
+// ReadAt and WriteAt keep to the region, as io's interfaces want it, and end with it.
+func TestMemoryAccess(t *testing.T) {
+	var mr *iwarp.MR
+	mr, err := newPD(t, newRNIC(t, iwarp.RNICConfig{})).Register(make([]byte, 8), 0)
+	must(t, err)
+	if n, err := mr.WriteAt([]byte("abcd"), 4); n != 4 || err != nil {
+		t.Error(n, err)
+	}
+	if b, err := io.ReadAll(io.NewSectionReader(mr, 2, 100)); string(b) != "\x00\x00abcd" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, off := range []int64{5, 8, 9, -1} {
+		if n, err := mr.WriteAt([]byte("abcd"), off); n != 0 || !errors.Is(err, iwarp.ErrInvalid) {
+			t.Error(off, n, err)
+		}
+	}
+	if n, err := mr.ReadAt(make([]byte, 4), 6); n != 2 || err != io.EOF {
+		t.Error(n, err)
+	}
+	if _, err := mr.ReadAt(nil, -1); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Error(err)
+	}
+	if err := mr.Update(func(b []byte) { b[0] = 'x' }); err != nil || mr.Bytes()[0] != 'x' {
+		t.Error(err)
+	}
+	should(t, mr.Deregister())
+	_, read := mr.ReadAt(make([]byte, 1), 0)
+	_, write := mr.WriteAt(make([]byte, 1), 0)
+	for _, err := range []error{read, write, mr.Update(func([]byte) { t.Error("called") })} {
+		if !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	}
+}

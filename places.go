@@ -1,0 +1,288 @@
+package iwarp
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// places are the connections of a Listener, by the address that they come from. They bound how many there are,
+// so that what one address does costs others nothing (RFC 5042, section 6.4). [Z04]
+//
+// A half-open connection is silent as long as the peer owes us something: its Request, a frame after our answer,
+// or its RTR indication. Then it may be closed to make room. It waits while its Request waits for Accept.
+type places struct {
+	halfOpen, halfOpenPerSource, perSource int // the bounds; 0 is none
+
+	onEvict func() // is called for each connection that was closed to make room
+
+	mu      sync.Mutex
+	sources map[netip.Prefix]*sourcePlaces
+	silent  int // connections of all sources
+	waiting int
+	entered uint64 // how many times a connection became silent
+}
+
+// sourcePlaces are the connections from one address.
+type sourcePlaces struct {
+	silent  list.List // of *place, the oldest first
+	waiting int
+	all     int
+}
+
+// A place is that of one connection; nil, where no Listener counts it.
+type place struct {
+	in   *places
+	from netip.Prefix
+
+	// Guarded by in.mu.
+	conn    net.Conn      // what to close to make room
+	qp      *QP           // or to abort, if it has come up
+	silent  *list.Element // nil when the peer owes nothing
+	order   uint64
+	waiting bool
+	evicted bool
+	left    bool
+}
+
+// source returns the part of an address that counts as one source: an IPv4 address, or the 64 bits of an IPv6
+// address that one host has for itself. Other networks have no addresses to tell sources by.
+func source(a net.Addr) netip.Prefix {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	bits := 64
+	ip := ap.Addr().Unmap().WithZone("")
+	if ip.Is4() {
+		bits = 32
+	}
+	p, _ := ip.Prefix(bits)
+	return p
+}
+
+// enter gives a connection a place, silent. If there is none, even after closing another that is silent, it
+// returns nil.
+func (ps *places) enter(c net.Conn) *place {
+	p := &place{in: ps, from: source(c.RemoteAddr()), conn: c}
+	ps.mu.Lock()
+	s := ps.sources[p.from]
+	if s == nil {
+		s = new(sourcePlaces)
+		ps.sources[p.from] = s
+	}
+	if p.from.IsValid() && ps.perSource > 0 && s.all >= ps.perSource {
+		ps.mu.Unlock()
+		return nil
+	}
+	victim, ok := ps.room(p.from, s)
+	if ok {
+		s.all++
+		p.fallSilent(s)
+	}
+	ps.forget(p.from, s)
+	ps.mu.Unlock()
+	victim.end()
+	if !ok {
+		return nil
+	}
+	return p
+}
+
+// room makes room for one more half-open connection from a source, if it must by taking a place away from a
+// victim, which the caller ends. It reports whether there is room then.
+func (ps *places) room(from netip.Prefix, s *sourcePlaces) (victim *place, ok bool) {
+	switch {
+	case from.IsValid() && ps.halfOpenPerSource > 0 && s.silent.Len()+s.waiting >= ps.halfOpenPerSource:
+		victim = s.oldest()
+	case ps.halfOpen > 0 && ps.silent+ps.waiting >= ps.halfOpen:
+		victim = ps.victim()
+	default:
+		return nil, true
+	}
+	if victim == nil {
+		return nil, false
+	}
+	victim.takeAway()
+	return victim, true
+}
+
+// takeAway takes the place away. The caller holds the lock, and ends the connection after that.
+func (p *place) takeAway() {
+	p.evicted = true
+	p.speak()
+}
+
+// victim returns the oldest silent connection of the source that has the most of them: where one source opens many,
+// those that have opened few are spared, however long their octets take.
+func (ps *places) victim() (victim *place) {
+	most := 0
+	for _, s := range ps.sources {
+		n, oldest := s.silent.Len(), s.oldest()
+		if n > most || n == most && n > 0 && oldest.order < victim.order {
+			most, victim = n, oldest
+		}
+	}
+	return victim
+}
+
+func (s *sourcePlaces) oldest() *place {
+	if e := s.silent.Front(); e != nil {
+		return e.Value.(*place)
+	}
+	return nil
+}
+
+// forget drops a source that has no connections.
+func (ps *places) forget(from netip.Prefix, s *sourcePlaces) {
+	if s.all == 0 {
+		delete(ps.sources, from)
+	}
+}
+
+func (p *place) source() *sourcePlaces { return p.in.sources[p.from] }
+
+// fallSilent has the peer owe us something. The caller holds the lock.
+func (p *place) fallSilent(s *sourcePlaces) {
+	p.in.entered++
+	p.order = p.in.entered
+	p.silent = s.silent.PushBack(p)
+	p.in.silent++
+}
+
+// speak has the peer owe nothing any more. The caller holds the lock.
+func (p *place) speak() {
+	if p.silent != nil {
+		p.source().silent.Remove(p.silent)
+		p.silent = nil
+		p.in.silent--
+	}
+}
+
+// end closes the connection of a victim, if there is one.
+func (p *place) end() {
+	if p == nil {
+		return
+	}
+	p.in.onEvict()
+	p.in.mu.Lock()
+	qp := p.qp
+	p.in.mu.Unlock()
+	if qp != nil {
+		qp.abort(ErrEvicted)
+		return
+	}
+	_ = p.conn.Close()
+}
+
+// evictOne closes a silent connection to free what it holds, and reports whether there was one.
+func (ps *places) evictOne() bool {
+	ps.mu.Lock()
+	victim := ps.victim()
+	if victim != nil {
+		victim.takeAway()
+	}
+	ps.mu.Unlock()
+	victim.end()
+	return victim != nil
+}
+
+// arrived says that the Request is here, or that it will not come: then it calls failed. It reports false,
+// and calls nothing, if the connection was closed to make room.
+func (p *place) arrived(failed func()) bool {
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	if p.evicted {
+		return false
+	}
+	failed()
+	p.speak()
+	return true
+}
+
+// wait has the Request wait for Accept.
+func (p *place) wait() {
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	p.waiting = true
+	p.source().waiting++
+	p.in.waiting++
+}
+
+// waited ends that.
+func (p *place) waited() {
+	if p == nil {
+		return
+	}
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	if p.waiting {
+		p.waiting = false
+		p.source().waiting--
+		p.in.waiting--
+	}
+}
+
+// hold counts the connection as half-open again, after its Request was answered, while the peer owes something
+// else. If there is no room, another is closed for it; the connection itself is never refused, as the consumer
+// has accepted it.
+func (p *place) hold() {
+	if p == nil {
+		return
+	}
+	p.in.mu.Lock()
+	victim, _ := p.in.room(p.from, p.source())
+	p.fallSilent(p.source())
+	p.in.mu.Unlock()
+	victim.end()
+}
+
+// up says which QP has the connection. It reports false if the connection was closed to make room.
+func (p *place) up(qp *QP) bool {
+	if p == nil {
+		return true
+	}
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	p.qp = qp
+	return !p.evicted
+}
+
+// heard says that the peer has sent what it owed. It reports false if the connection was closed to make room.
+func (p *place) heard() bool {
+	if p == nil {
+		return true
+	}
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	if !p.left {
+		p.speak()
+	}
+	return !p.evicted
+}
+
+// leave gives the place back.
+func (p *place) leave() {
+	if p == nil {
+		return
+	}
+	p.waited()
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left, p.qp = true, nil
+	s := p.source()
+	p.speak()
+	s.all--
+	p.in.forget(p.from, s)
+}
+
+// count returns how many connections are half-open, and how many of them wait for Accept.
+func (ps *places) count() (halfOpen, waiting int) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.silent + ps.waiting, ps.waiting
+}

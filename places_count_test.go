@@ -1,0 +1,101 @@
+package iwarp
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// A seat is a connection with nothing but an address.
+type seat struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (s *seat) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(s.from), 1))
+}
+
+func (s *seat) Close() error { s.closed = true; return nil }
+
+// TestPlacesCount: what waits for Accept counts as half-open, of its source and of all, and is not closed to make room;
+// and a source without connections is forgotten.
+func TestPlacesCount(t *testing.T) {
+	evicted := 0
+	listener := func(halfOpen, perSource int) *places {
+		return &places{
+			halfOpen: halfOpen, halfOpenPerSource: perSource, onEvict: func() { evicted++ }, sources: map[netip.Prefix]*sourcePlaces{},
+		}
+	}
+	waiting := func(ps *places, from string) *place {
+		p := ps.enter(&seat{from: from})
+		p.arrived(func() {})
+		p.wait()
+		return p
+	}
+	for _, c := range []struct {
+		what string
+		ps   *places
+		from string // of the one too many
+	}{
+		{"all sources", listener(2, 0), "192.0.2.9"},
+		{"one source", listener(0, 2), "192.0.2.1"},
+	} {
+		evicted = 0
+		a, b := waiting(c.ps, "192.0.2.1"), waiting(c.ps, "192.0.2.1")
+		before := len(c.ps.sources)
+		if p := c.ps.enter(&seat{from: c.from}); p != nil || evicted > 0 {
+			t.Errorf("%s: a third place, with %d closed", c.what, evicted)
+		}
+		if len(c.ps.sources) != before {
+			t.Errorf("%s: %d sources are kept", c.what, len(c.ps.sources))
+		}
+		a.waited() // accepted
+		silent := c.ps.enter(&seat{from: c.from})
+		if silent == nil || evicted > 0 {
+			t.Fatalf("%s: no place after an Accept, %d closed", c.what, evicted)
+		}
+		last := c.ps.enter(&seat{from: c.from})
+		if last == nil || evicted != 1 || !silent.conn.(*seat).closed {
+			t.Errorf("%s: the silent one was not closed for another", c.what)
+		}
+		if halfOpen, accepts := c.ps.count(); halfOpen != 2 || accepts != 1 {
+			t.Errorf("%s: %d half-open, %d wait for Accept", c.what, halfOpen, accepts)
+		}
+		for _, p := range []*place{a, b, silent, last} {
+			p.leave()
+		}
+		if halfOpen, _ := c.ps.count(); halfOpen != 0 || len(c.ps.sources) != 0 {
+			t.Errorf("%s: %d half-open, %d sources in the end", c.what, halfOpen, len(c.ps.sources))
+		}
+	}
+}
+
+// TestPlacesWithoutBounds: without bounds nobody is closed to make room.
+func TestPlacesWithoutBounds(t *testing.T) {
+	ps := &places{onEvict: func() { t.Error("one was closed to make room") }, sources: map[netip.Prefix]*sourcePlaces{}}
+	for range 100 {
+		if ps.enter(&seat{from: "192.0.2.1"}) == nil {
+			t.Fatal("no place")
+		}
+	}
+}
+
+// TestEvictOne: the oldest silent connection is closed, each once.
+func TestEvictOne(t *testing.T) {
+	evicted := 0
+	ps := &places{onEvict: func() { evicted++ }, sources: map[netip.Prefix]*sourcePlaces{}}
+	a, b := &seat{from: "192.0.2.1"}, &seat{from: "192.0.2.1"}
+	ps.enter(a)
+	ps.enter(b)
+	for i, want := range []struct{ one, a, b bool }{{true, true, false}, {true, true, true}, {false, true, true}} {
+		one := ps.evictOne()
+		if halfOpen, _ := ps.count(); one != want.one || a.closed != want.a || b.closed != want.b || halfOpen != max(1-i, 0) {
+			t.Errorf("call %d: %t, closed %t and %t, %d half-open", i, one, a.closed, b.closed, halfOpen)
+		}
+	}
+	if evicted != 2 {
+		t.Errorf("%d closed", evicted)
+	}
+}

@@ -1,0 +1,104 @@
+package iwarp
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// inMemory returns the Initiator of a connection in memory, for virtual time.
+func inMemory(t *testing.T) *QP {
+	t.Helper()
+	a, b := script.Pipe("ini", "res")
+	_, _ = a.SetWriteBuffer(-1), b.SetWriteBuffer(-1)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go func() {
+		if req, err := Respond(ctx, b, nil, ListenConfig{}); err == nil {
+			_, _ = req.Accept(ctx, AcceptConfig{})
+		}
+	}()
+	qp, err := new(Dialer).Initiate(ctx, a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait() // the RTR indication has gone
+	return qp
+}
+
+// TestPolledFor: a closer polls for up to 200 µs, and not if there is nothing to wait for.
+func TestPolledFor(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		at   time.Time
+		want bool
+	}{
+		{time.Time{}, false}, {now.Add(-time.Hour), true}, {now, true}, {now.Add(pollTime), true}, {now.Add(pollTime + 1), false},
+	} {
+		if got := polledFor(c.at, now); got != c.want {
+			t.Errorf("%v from now: %t", c.at.Sub(now), got)
+		}
+	}
+}
+
+// TestPollQuiet has a FIN held back while the timer that would send it is late: who polls sends it when its
+// time has come, and not before.
+func TestPollQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qp := inMemory(t)
+		qp.mu.Lock()
+		qp.eng.BeginClose(time.Now(), pollTime)
+		qp.settle()
+		qp.mu.Unlock()
+		if qp.pollQuiet(); qp.quiet().IsZero() { // while the time stands still
+			t.Error("the FIN is sent before its time")
+		}
+		qp.timer.Stop()
+		time.Sleep(pollTime) // of virtual time
+		if qp.pollQuiet(); !qp.quiet().IsZero() {
+			t.Error("the FIN is still held back")
+		}
+		_ = qp.Abort()
+	})
+}
+
+// TestAnswerMeasured: an Initiator's RTR indication, which we wait for, tells how long the path is. No other
+// first FPDU does: it comes when the peer's consumer has something to say.
+func TestAnswerMeasured(t *testing.T) {
+	for _, c := range []struct {
+		role       mpa.Role
+		peerToPeer bool
+		want       time.Duration
+	}{
+		{mpa.RoleResponder, true, time.Second},
+		{mpa.RoleResponder, false, 0},
+		{mpa.RoleInitiator, true, 0},
+		{mpa.RoleInitiator, false, 0},
+	} {
+		var qp QP
+		qp.neg.Role, qp.neg.PeerToPeer = c.role, c.peerToPeer
+		qp.watchOver(lease{})
+		for _, after := range []time.Duration{time.Second, time.Minute} {
+			qp.watch.note(qp.watch.began.Add(after), true)
+		}
+		if got := qp.watch.answer; got != c.want {
+			t.Errorf("%v, peer-to-peer %t: %v, want %v", c.role, c.peerToPeer, got, c.want)
+		}
+	}
+}
+
+// TestNothingToWatch: a timer that fires when there is nothing more to watch over ends nothing.
+func TestNothingToWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qp := inMemory(t)
+		qp.onWatch()
+		if s := qp.State(); s != StateRTS {
+			t.Errorf("state %v", s)
+		}
+		_ = qp.Abort()
+	})
+}

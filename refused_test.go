@@ -1,0 +1,342 @@
+package iwarp_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// What is of one RNIC is of no use with another, although their Protection Domains
+// have the same numbers.
+//
+// Proves Z02, Z05.
+func TestAnotherRNIC(t *testing.T) {
+	ini, res := connect(t) // each has an RNIC of its own, and is in its first domain
+	strange := res.filled(8, 1, iwarp.RemoteWrite)
+	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{})
+	must(t, err)
+	for what, do := range map[string]func() error{
+		"Send": func() error { return ini.PostSend(&iwarp.SendWR{SGL: []iwarp.SGE{strange.Slice(0, 8)}}) },
+		"Send of nothing": func() error {
+			return ini.PostSend(&iwarp.SendWR{SGL: []iwarp.SGE{strange.Slice(0, 0)}})
+		},
+		"Read": func() error {
+			return ini.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{strange.Slice(0, 8)}})
+		},
+		"Local Invalidate": func() error { return ini.PostSend(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Target: strange}) },
+		"receive":          func() error { return ini.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{strange.Slice(0, 8)}}) },
+		"receive of an SRQ": func() error {
+			return srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{ini.mr(8, iwarp.LocalWrite).Slice(0, 8)}})
+		},
+		"SRQ of a QP": func() error { _, err := ini.pd.CreateQP(iwarp.QPConfig{SRQ: srq}); return err },
+		"CQ of a QP":  func() error { _, err := ini.pd.CreateQP(iwarp.QPConfig{SendCQ: res.SendCQ()}); return err },
+		"QP of an MR": func() error {
+			_, err := ini.pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: res.QP})
+			return err
+		},
+		"PD of a Listener": func() error {
+			_, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: ini.rnic, PD: res.pd})
+			return err
+		},
+	} {
+		if err := do(); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "another") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	ln := listen(t, iwarp.ListenConfig{PD: res.pd})
+	dialed := dialInBackground(t, func() error {
+		qp, err := (&iwarp.Dialer{PD: ini.pd}).Dial(within(t), "tcp", ln.Addr().String())
+		if err == nil {
+			err = qp.Abort()
+		}
+		return err
+	})
+	req, err := ln.Accept(within(t))
+	must(t, err)
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{PD: ini.pd}); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "another RNIC") {
+		t.Errorf("PD of Accept: %v", err)
+	}
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{}); err != nil { // it can still be answered
+		t.Error(err)
+	}
+	should(t, <-dialed)
+	works(t, ini, res)
+}
+
+// A mistake in a request is refused when the request is posted, in words of its own;
+// the connection goes on.
+func TestMistakes(t *testing.T) {
+	ini, res := connect(t)
+	mr, own, other := ini.mr(10, 0), ini.mr(10, iwarp.LocalWrite), newPD(t, ini.rnic)
+	gone := ini.mr(10, 0)
+	must(t, gone.Deregister())
+	apart, err := other.Register(make([]byte, 10), iwarp.LocalWrite)
+	must(t, err)
+	void := ini.mr(10, iwarp.LocalWrite)
+	ini.post(&iwarp.SendWR{ID: 1, Op: iwarp.OpLocalInvalidate, Target: void})
+	ini.wantSent(iwarp.OpLocalInvalidate, 1, iwarp.StatusSuccess)
+	one := func(op iwarp.Op, s iwarp.SGE) *iwarp.SendWR { return &iwarp.SendWR{Op: op, SGL: []iwarp.SGE{s}} }
+	for _, c := range []struct {
+		text string
+		wr   *iwarp.SendWR
+	}{
+		{"no request", nil},
+		{"without an MR", one(iwarp.OpSend, iwarp.SGE{Length: 1})},
+		{"2 octets at offset 9 of an MR of 10 octets", one(iwarp.OpSend, mr.Slice(9, 2))},
+		{"1 octets at offset 10 of an MR of 10 octets", one(iwarp.OpWrite, mr.Slice(10, 1))},
+		{"without LocalWrite", one(iwarp.OpRead, mr.Slice(0, 1))},
+		{"another Protection Domain", one(iwarp.OpSend, apart.Slice(0, 1))},
+		{"was deregistered", one(iwarp.OpSend, gone.Slice(0, 1))},
+		{"has been invalidated", one(iwarp.OpSend, void.Slice(0, 1))},
+		{"Invalidate, which is for OpSend", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
+		{"Solicited, which only an OpSend can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
+		{"Target, which is for OpLocalInvalidate and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
+		{"not its sink", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1)}, Target: mr}},
+		{"operation 99", &iwarp.SendWR{Op: 99}},
+	} {
+		if err := ini.PostSend(c.wr); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, c.text) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+	for text, wr := range map[string]*iwarp.RecvWR{
+		"no request":           nil,
+		"without an MR":        {SGL: []iwarp.SGE{{Length: 1}}},
+		"without LocalWrite":   {SGL: []iwarp.SGE{mr.Slice(0, 1)}},
+		"of an MR of 10":       {SGL: []iwarp.SGE{own.Slice(0, 11)}},
+		"another Protection D": {SGL: []iwarp.SGE{apart.Slice(0, 1)}},
+	} {
+		if err := ini.PostRecv(wr); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, text) {
+			t.Errorf("receive: %s: %v", text, err)
+		}
+	}
+	for text, o := range map[string]iwarp.MROptions{
+		"rights 0x80 do not exist":  {Access: 0x80 | iwarp.RemoteRead},
+		"another Protection Domain": {QP: create(t, other, iwarp.QPConfig{})},
+	} {
+		if _, err := ini.pd.RegisterOptions(make([]byte, 8), o); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, text) {
+			t.Errorf("register: %s: %v", text, err)
+		}
+	}
+	if _, err := ini.pd.CreateQP(iwarp.QPConfig{CloseTimeout: -1}); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("a negative CloseTimeout: %v", err)
+	}
+	if _, err := (&iwarp.Dialer{Timeout: -time.Second}).Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("a negative Timeout: %v", err)
+	}
+	for _, network := range []string{"udp", "unix", "unixgram", "ip", ""} {
+		if _, err := iwarp.Dial(t.Context(), network, "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("dial %q: %v", network, err)
+		}
+		if _, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", iwarp.ListenConfig{}); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("listen %q: %v", network, err)
+		}
+	}
+	works(t, ini, res)
+}
+
+// A lone client cannot end the use of what the server has registered for all that
+// come later, unless the server has offered that; what is bound to its QP it can, once.
+//
+// Proves P35, P51, Z06.
+func TestInvalidateByPeer(t *testing.T) {
+	for name, c := range map[string]struct {
+		access iwarp.Access
+		bound  bool
+		code   rdmap.Code // 0: it may
+	}{
+		"the server's":          {iwarp.RemoteRead, false, rdmap.CodeProtectionCannotInvalidate},
+		"offered":               {iwarp.RemoteRead | iwarp.RemoteInvalidate, false, 0},
+		"bound":                 {iwarp.RemoteRead, true, 0},
+		"bound, for itself":     {iwarp.LocalWrite, true, rdmap.CodeAccessRights},
+		"offered, not for data": {iwarp.RemoteInvalidate, false, 0},
+	} {
+		res, p := respondToPeer(t, iwarp.QPConfig{})
+		o := iwarp.MROptions{Access: c.access}
+		if c.bound {
+			o.QP = res.QP
+		}
+		mr, err := res.pd.RegisterOptions(make([]byte, 8), o)
+		must(t, err)
+		res.postRecv(1)
+		res.postRecv(2)
+		invalidate := func(msn uint32) {
+			h := rdmap.OpSendInvalidate.Header(1)
+			h.Last, h.MSN, h.ULP = true, msn, mr.STag()
+			p.send(p.fpdu(h, nil))
+		}
+		invalidate(1)
+		if c.code != 0 {
+			p.wantTerminate(c.code)
+			if !mr.Valid() {
+				t.Errorf("%s: invalidated", name)
+			}
+			continue
+		}
+		if wc := res.wantReceived(1, iwarp.StatusSuccess); wc.Invalidated != mr.STag() || mr.Valid() {
+			t.Errorf("%s: %+v", name, wc)
+		}
+		invalidate(2)
+		p.wantTerminate(rdmap.CodeInvalidSTag)
+	}
+}
+
+// A region that is bound to a QP serves the connection that the QP has, or is to
+// have, and none after that.
+//
+// Proves Z06.
+func TestBoundToConnection(t *testing.T) {
+	ln := listenTCP(t)
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	e := &end{t: t, rnic: rnic, pd: newPD(t, rnic)}
+	e.QP = create(t, e.pd, iwarp.QPConfig{Nudge: -1})
+	bound := func() *iwarp.MR {
+		mr, err := e.pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: e.QP, Access: iwarp.RemoteWrite})
+		must(t, err)
+		return mr
+	}
+	dial := func() *peer {
+		dialed := dialInBackground(t, func() error {
+			return (&iwarp.Dialer{}).DialQP(within(t), e.QP, "tcp", ln.Addr().String())
+		})
+		p := acceptRequest(t, ln)
+		p.send(frame(reply(2)))
+		must(t, <-dialed)
+		p.want(rdmap.OpWrite) // RTR
+		return p
+	}
+	before := bound()
+	p := dial()
+	during := bound()
+	for _, mr := range []*iwarp.MR{before, during} {
+		p.send(p.write(mr.STag(), 0, []byte("x")))
+	}
+	until(t, func() bool { return e.Stats().Received[rdmap.OpWrite].Messages == 2 }, "two Writes")
+	_ = p.link.Reset()
+	_ = e.wantEnd()
+	after := bound()
+	must(t, e.Modify(iwarp.StateIdle))
+	p = dial()
+	p.send(p.write(after.STag(), 0, []byte("x")))
+	p.send(p.write(during.STag(), 0, []byte("y")))
+	p.wantTerminate(rdmap.CodeDDPSTagNotAssociated)
+	if after.Bytes()[0] != 'x' || during.Bytes()[0] != 'x' {
+		t.Error("not written as it should be")
+	}
+}
+
+// A mistake with a peer's memory is named at both ends: by whoever refuses the access in
+// full, and by whoever is told of it as far as a Terminate can say it.
+func TestMistakesAtBothEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		do         func(t *testing.T, ini, res *end)
+		here, away []string // what the errors say of it where it is found, and at the other end
+	}{
+		"no RemoteWrite": {
+			func(t *testing.T, ini, res *end) { writeTo(t, ini, res.mr(8, iwarp.RemoteRead).Remote(0)) },
+			[]string{"registered without RemoteWrite"}, []string{"RemoteWrite", "TO 0x0"},
+		},
+		"no RemoteRead": {
+			func(t *testing.T, ini, res *end) { readFrom(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0)) },
+			[]string{"registered without RemoteRead"}, []string{"RemoteRead"},
+		},
+		"another Protection Domain": {
+			func(t *testing.T, ini, res *end) {
+				mr, err := newPD(t, res.rnic).Register(make([]byte, 8), iwarp.RemoteWrite)
+				must(t, err)
+				writeTo(t, ini, mr.Remote(0))
+			},
+			[]string{"another Protection Domain", "register it"}, []string{"another Protection Domain"},
+		},
+		"another QP": {
+			func(t *testing.T, ini, res *end) {
+				mr, err := res.pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: create(t, res.pd, iwarp.QPConfig{}), Access: iwarp.RemoteRead})
+				must(t, err)
+				readFrom(t, ini, mr.Remote(0))
+			},
+			[]string{"bound to another QP"}, []string{"another Protection Domain or QP"},
+		},
+		"too far": {
+			func(t *testing.T, ini, res *end) { writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(1)) },
+			[]string{"leaves the registered memory", "8 octets at 0x1"}, []string{"leaves the memory that the peer has registered", "TO 0x1"},
+		},
+		"deregistered": {
+			func(t *testing.T, ini, res *end) {
+				mr := res.mr(8, iwarp.RemoteWrite)
+				to := mr.Remote(0)
+				must(t, mr.Deregister())
+				writeTo(t, ini, to)
+			},
+			[]string{"nothing is registered under it"}, []string{"deregistered or invalidated"},
+		},
+		"no receive": {
+			func(t *testing.T, ini, res *end) { ini.post(&iwarp.SendWR{Inline: []byte("x")}) },
+			[]string{"no receive is posted"}, []string{"no receive posted", "earlier"},
+		},
+		"too long": {
+			func(t *testing.T, ini, res *end) {
+				res.postRecv(1, res.mr(1, iwarp.LocalWrite).Slice(0, 1))
+				ini.post(&iwarp.SendWR{Inline: []byte("xy")})
+			},
+			[]string{"2 octets", "1"}, []string{"longer than the receive"},
+		},
+		"not offered for invalidation": {
+			func(t *testing.T, ini, res *end) {
+				res.postRecv(1)
+				ini.post(&iwarp.SendWR{Invalidate: res.mr(8, iwarp.RemoteRead).STag()})
+			},
+			[]string{"RemoteInvalidate"}, []string{"RemoteInvalidate"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ini, res := connect(t)
+			c.do(t, ini, res)
+			for _, text := range c.here {
+				if err := res.wantEnd(); !contains(err, text) || !contains(err, "found here") {
+					t.Errorf("where it is found: no %q in %v", text, err)
+				}
+			}
+			for _, text := range c.away {
+				if err := ini.wantEnd(); !contains(err, text) || !contains(err, "reported by the peer") {
+					t.Errorf("at the other end: no %q in %v", text, err)
+				}
+			}
+		})
+	}
+}
+
+func writeTo(t *testing.T, e *end, to iwarp.Remote) {
+	t.Helper()
+	e.post(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("01234567"), Remote: to})
+}
+
+func readFrom(t *testing.T, e *end, from iwarp.Remote) {
+	t.Helper()
+	e.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{e.mr(8, iwarp.LocalWrite).Slice(0, 8)}, Remote: from})
+}
+
+// A Protection Domain that is in use says what by, and goes when that is gone.
+func TestPDInUse(t *testing.T) {
+	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))
+	qp := create(t, pd, iwarp.QPConfig{})
+	srq, err := pd.CreateSRQ(iwarp.SRQConfig{})
+	must(t, err)
+	mr, err := pd.Register(make([]byte, 1), 0)
+	must(t, err)
+	for _, c := range []struct {
+		text string
+		end  func() error
+	}{
+		{"QPs (1) and SRQs (1), and deregister its MRs (1)", qp.Close},
+		{"QPs (0) and SRQs (1), and deregister its MRs (1)", srq.Close},
+		{"QPs (0) and SRQs (0), and deregister its MRs (1)", mr.Deregister},
+	} {
+		if err := pd.Close(); !errors.Is(err, iwarp.ErrBadState) || !contains(err, "in use") || !contains(err, c.text) {
+			t.Error(err)
+		}
+		must(t, c.end())
+	}
+	should(t, pd.Close())
+}

@@ -1,0 +1,74 @@
+package iwarp
+
+import "fmt"
+
+// Resize changes how many completions the CQ has room for, 1 to MaxCQDepth. Completions
+// that wait in it stay, in order: fewer than these is ErrInvalid. Give a CQ that more QPs
+// are going to use the depth that Committed will say, before they are created.
+func (cq *CQ) Resize(depth int) error {
+	if err := cq.resize(depth); err != nil {
+		return &OpError{Op: "resize CQ", Err: err}
+	}
+	return nil
+}
+
+func (cq *CQ) resize(depth int) error {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	switch {
+	case cq.closed:
+		return errCQClosed
+	case cq.overflow:
+		return ErrCQOverflow
+	case depth < max(1, cq.ring.Len()) || depth > MaxCQDepth:
+		return fmt.Errorf("%w: depth %d, with %d completions in the CQ; the most is %d", ErrInvalid, depth, cq.ring.Len(), MaxCQDepth)
+	}
+	if err := cq.rnic.ledger.change(resCQEntry, depth-cq.ring.Limit()); err != nil {
+		return err
+	}
+	cq.ring.SetLimit(depth)
+	return nil
+}
+
+// Resize changes how many receives the queue holds, 1 to MaxQueueDepth. The receives in
+// it stay, in order; for fewer than these, and those whose completions were not polled
+// yet, it is ErrInvalid. The CQs of its QPs need room for the new depth: see CQ.Resize.
+func (s *SRQ) Resize(depth int) error {
+	if err := s.resize(depth); err != nil {
+		return &OpError{Op: "resize SRQ", Err: err}
+	}
+	return nil
+}
+
+func (s *SRQ) resize(depth int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := int64(s.work.Len()) + s.out.Load()
+	switch {
+	case s.ended:
+		return errSRQClosed
+	case depth < 1 || int64(depth) < used || depth > MaxQueueDepth:
+		return fmt.Errorf("%w: depth %d, with %d receives outstanding; the most is %d", ErrInvalid, depth, used, MaxQueueDepth)
+	}
+	if err := s.pd.rnic.ledger.change(resWR, depth-s.work.Limit()); err != nil {
+		return err
+	}
+	s.work.SetLimit(depth)
+	return nil
+}
+
+// Depth returns how many receives the queue holds.
+func (s *SRQ) Depth() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.work.Limit()
+}
+
+// change takes more of a resource, or gives some back.
+func (l *ledger) change(of resource, by int) error {
+	if by > 0 {
+		return l.take(share{of, by})
+	}
+	l.give(share{of, -by})
+	return nil
+}

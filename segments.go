@@ -1,0 +1,129 @@
+package iwarp
+
+import (
+	"net"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
+// FPDUs says how the FPDUs that a QP sends are placed in the segments of TCP. Receivers
+// take them either way.
+type FPDUs uint8
+
+const (
+	// FPDUsDefault is FPDUsAligned, and on loopback FPDUsUnaligned: there no network cuts
+	// anything, and segments are as large as the largest FPDUs.
+	FPDUsDefault FPDUs = iota
+	// FPDUsAligned has each TCP segment begin with an FPDU and hold whole ones: Header
+	// Alignment, which lets an RNIC place each segment by itself, whatever became of those
+	// before it (RFC 5044, section 5.1 and Appendix A). It takes Linux and a TCP socket of
+	// ours, not one under TLS; where that is missing, it is FPDUsUnaligned. It is also lost
+	// where TCP sends less than it could to fill the peer's window, and when the path
+	// MTU shrinks, for what TCP has in its buffer then.
+	FPDUsAligned
+	// FPDUsUnaligned has FPDUs that fit into a TCP segment and follow each other wherever
+	// TCP cuts them. With many small messages TCP can send fewer segments.
+	FPDUsUnaligned
+	// FPDUsLarge has FPDUs of up to 64 KiB, whatever the size of TCP's segments: less
+	// work for two ends in software. An RNIC at the other end has to hold what it
+	// receives of an FPDU until that is whole.
+	FPDUsLarge
+)
+
+// String names the choice, such as "aligned".
+func (f FPDUs) String() string {
+	switch f {
+	case FPDUsDefault:
+		return "default"
+	case FPDUsAligned:
+		return "aligned"
+	case FPDUsUnaligned:
+		return "unaligned"
+	case FPDUsLarge:
+		return "large"
+	}
+	return "unknown"
+}
+
+// settled is the choice for a connection.
+func (f FPDUs) settled(c *tcp.Conn) FPDUs {
+	if f == FPDUsDefault {
+		f = FPDUsAligned
+		if isLoopback(c.RemoteAddr()) {
+			f = FPDUsUnaligned
+		}
+	}
+	if f == FPDUsAligned && !c.EndRecords(true) {
+		f = FPDUsUnaligned
+	}
+	return f
+}
+
+func isLoopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
+// mulpdu returns the MULPDU for an EMSS, both in octets.
+func (f FPDUs) mulpdu(emss int, markers bool) int {
+	if f == FPDUsLarge {
+		return layout.MaxMULPDU
+	}
+	return layout.MULPDU(emss, markers)
+}
+
+// TCP is asked for the EMSS again after refreshFirst octets, as it raises it when it has
+// come to know the path, and then at growing distances of up to refreshEvery octets; at the
+// next write that is refreshAfter later, too, as the path may have changed.
+const (
+	refreshFirst = 64 << 10
+	refreshEvery = 1 << 20
+	refreshAfter = 100 * time.Millisecond
+)
+
+// segments is what a QP knows of the segments that TCP sends on its connection.
+type segments struct {
+	fpdus   FPDUs     // settled
+	emss    int       // octets
+	record  int       // octets of a record of TCP
+	refresh uint64    // octets sent at which to ask for the EMSS again
+	asked   time.Time // when it was last asked for
+}
+
+// measure sets the EMSS and the MULPDU of a new connection.
+func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
+	s := &qp.segments
+	*s = segments{fpdus: qp.cfg.FPDUs.settled(c), refresh: refreshFirst}
+	if n.EMSS, s.record = c.Limits(); n.EMSS <= 0 {
+		n.EMSS = layout.DefaultEMSS
+	}
+	s.emss, n.MULPDU = n.EMSS, s.fpdus.mulpdu(n.EMSS, n.MarkersSend)
+}
+
+// aligned returns the EMSS and the octets of a record, if FPDUs are to be aligned.
+func (s *segments) aligned() (emss, record int) {
+	if s.fpdus != FPDUsAligned {
+		return 0, 0
+	}
+	return s.emss, s.record
+}
+
+// followEMSS asks TCP for the EMSS, now and then: it changes with the path.
+//
+// RFC 5044, Section 4.5: "If the TCP implementation needs to adjust EMSS to support MTU
+// changes or changing TCP options, the MULPDU value is changed accordingly." [S03]
+func (qp *QP) followEMSS(now time.Time) {
+	s := &qp.segments
+	sent := qp.eng.StreamSent()
+	if sent < s.refresh && now.Sub(s.asked) < refreshAfter {
+		return
+	}
+	s.refresh, s.asked = sent+min(max(sent, refreshFirst), refreshEvery), now
+	if emss, record := qp.conn.Limits(); emss > 0 && (emss != s.emss || record != s.record) {
+		s.emss, s.record = emss, record
+		align, record := s.aligned()
+		qp.eng.SetMULPDU(s.fpdus.mulpdu(emss, qp.neg.MarkersSend), align, record)
+	}
+}

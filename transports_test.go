@@ -1,0 +1,173 @@
+package iwarp_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A transport is what a connection runs over.
+type transport struct {
+	name          string
+	network, host string // of TCP; or
+	unix          bool
+	tls           bool
+}
+
+// transports are those that dialogues are led over. A zone belongs to link-local
+// addresses; that of the loopback interface is ignored by the system, and must not be in
+// anybody's way.
+func transports() []*transport {
+	all := []*transport{
+		{name: "IPv4", network: "tcp4", host: "127.0.0.1"},
+		{name: "IPv6", network: "tcp6", host: "::1"},
+		{name: "TLS", network: "tcp", host: "127.0.0.1", tls: true},
+		{name: "Unix socket", unix: true},
+	}
+	if name := loopback(); name != "" {
+		all = append(all, &transport{name: "IPv6 with a zone", network: "tcp", host: "::1%" + name})
+	}
+	return all
+}
+
+// loopback returns the name of the loopback interface.
+func loopback() string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 && i.Flags&net.FlagUp != 0 {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+// overAll leads a dialogue over each transport that the system has.
+func overAll(t *testing.T, dialogue func(t *testing.T, s setup)) {
+	t.Helper()
+	for _, over := range transports() {
+		t.Run(over.name, func(t *testing.T) {
+			over.listen(t).Close() // skips what is not there
+			dialogue(t, setup{over: over})
+		})
+	}
+}
+
+// listen listens without knowing anything of MPA.
+func (o *transport) listen(t testing.TB) net.Listener {
+	t.Helper()
+	network, addr := o.network, net.JoinHostPort(o.host, "0")
+	if o.unix {
+		network, addr = "unix", filepath.Join(t.TempDir(), "iwarp")
+	}
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), network, addr)
+	if err != nil {
+		t.Skipf("not on this system: %v", err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// ways returns how the two sides start.
+func (o *transport) ways(t testing.TB, s *setup) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
+	t.Helper()
+	ctx, tcp := within(t), o.listen(t)
+	var server *tls.Config
+	if o.tls {
+		server = o.encrypt(t, s)
+		tcp = tls.NewListener(tcp, server)
+	}
+	ln := iwarp.NewListener(tcp, s.listen)
+	t.Cleanup(func() { ln.Close() })
+	return func() (*iwarp.QP, error) { return o.dial(ctx, s, ln.Addr()) },
+		func() (*iwarp.Request, error) { return ln.Accept(ctx) }
+}
+
+func (o *transport) dial(ctx context.Context, s *setup, addr net.Addr) (*iwarp.QP, error) {
+	if !o.unix {
+		return s.Dial(ctx, o.network, addr.String())
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", addr.String())
+	if err != nil {
+		return nil, err
+	}
+	return s.Initiate(ctx, c, nil)
+}
+
+// encrypt has the Dialer do the client's part of TLS, and returns the server's.
+func (o *transport) encrypt(t testing.TB, s *setup) *tls.Config {
+	t.Helper()
+	web := httptest.NewTLSServer(nil) // it has a certificate that its client knows
+	t.Cleanup(web.Close)
+	client := web.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	client.ServerName = "example.com"
+	s.Wrap = func(c net.Conn) (net.Conn, error) { return tls.Client(c, client), nil }
+	return &tls.Config{Certificates: web.TLS.Certificates}
+}
+
+// TestTransports leads the dialogues about the end of a connection over each transport;
+// those of verbs_test.go are led over each, too.
+//
+// Proves S03.
+func TestTransports(t *testing.T) {
+	overAll(t, func(t *testing.T, s setup) {
+		ini, res := s.connect(t)
+		works(t, ini, res)
+		finish(t, ini, res)
+		if res.State() != iwarp.StateClosed || ini.State() != iwarp.StateClosed {
+			t.Errorf("states %v and %v", ini.State(), res.State())
+		}
+	})
+}
+
+// TestTransportsLoseNothing has two ends post Sends and close at once over each transport.
+//
+// Proves D30, D33.
+func TestTransportsLoseNothing(t *testing.T) {
+	overAll(t, func(t *testing.T, s setup) {
+		s.Dialer, s.accept = iwarp.Dialer{QP: deep()}, iwarp.AcceptConfig{QP: deep()}
+		ini, res := s.connect(t)
+		postAll(ini, res)
+		finish(t, ini, res)
+		wantAll(t, ini, res)
+	})
+}
+
+// TestTransportsTerminate has a Write refused right before a close over each transport.
+//
+// Proves P38.
+func TestTransportsTerminate(t *testing.T) {
+	overAll(t, func(t *testing.T, s setup) {
+		ini, res := s.connect(t)
+		writeNowhere(ini)
+		var told *iwarp.TerminateError
+		if err := ini.Close(); !errors.As(err, &told) || !told.Remote || told.Code != rdmap.CodeDDPInvalidSTag {
+			t.Errorf("Close: %v", err)
+		}
+		_ = res.Close()
+	})
+}
+
+// TestTransportsAbort ends connections at once over each transport.
+func TestTransportsAbort(t *testing.T) {
+	overAll(t, func(t *testing.T, s setup) {
+		ini, res := s.connect(t)
+		res.postRecv(1)
+		if err := ini.Abort(); err != nil {
+			t.Error(err)
+		}
+		if wc := res.wantReceived(1, iwarp.StatusFlushed); !errors.Is(wc.Err(), iwarp.ErrClosed) {
+			t.Errorf("flushed: %v", wc.Err())
+		}
+		if err := res.wantEnd(); err != nil && !errors.Is(err, iwarp.ErrConnectionLost) {
+			t.Errorf("ended: %v", err)
+		}
+	})
+}

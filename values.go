@@ -1,0 +1,112 @@
+package iwarp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// String returns number, state and addresses, such as
+// "QP 3 (RTS, 10.0.0.1:4711 with 10.0.0.2:7174)". It never has to do with memory or work.
+func (qp *QP) String() string {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.conn == nil {
+		return fmt.Sprintf("QP %d (%v)", qp.num, qp.state())
+	}
+	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, qp.state(), qp.conn.LocalAddr(), qp.conn.RemoteAddr())
+}
+
+// String returns depth and use, such as "CQ (3 of 256 completions, 2 QPs)".
+func (cq *CQ) String() string {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return fmt.Sprintf("CQ (%d of %d completions, %d QPs)", cq.ring.Len(), cq.ring.Limit(), len(cq.qps))
+}
+
+// String returns depth and use, such as "SRQ (12 of 512 receives, 2 QPs)".
+func (s *SRQ) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("SRQ (%d of %d receives, %d QPs)", s.work.Len(), s.work.Limit(), s.users)
+}
+
+// String returns what a log may have: STag, length and rights, such as
+// "MR (STag 0x5f31c200, 4096 octets, RemoteRead|RemoteWrite)", and never the memory.
+func (m *MR) String() string {
+	valid := ""
+	if !m.Valid() {
+		valid = ", invalid"
+	}
+	return fmt.Sprintf("MR (STag %#08x, %d octets, %v%s)", m.STag(), m.Len(), m.Access(), valid)
+}
+
+var accessNames = []struct {
+	right Access
+	name  string
+}{
+	{LocalWrite, "LocalWrite"}, {RemoteWrite, "RemoteWrite"}, {RemoteRead, "RemoteRead"}, {RemoteInvalidate, "RemoteInvalidate"},
+}
+
+// String names the rights, joined by "|", or is "none".
+func (a Access) String() string {
+	var names []string
+	for _, n := range accessNames {
+		if a&n.right != 0 {
+			names, a = append(names, n.name), a&^n.right
+		}
+	}
+	if a != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint8(a)))
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, "|")
+}
+
+// RemoteLen is the length of a Remote's wire form, in octets.
+const RemoteLen = 16
+
+// MarshalBinary returns the RemoteLen octets by which a program may tell its peer of
+// memory: an advertisement is the business of the applications (RFC 5040, section 1.2),
+// and this is one form of it. Numbers are in network order, and Reserved is zero.
+//
+//	 0                               8               12              16
+//	+-------------------------------+---------------+---------------+
+//	|              TO               |     STag      |   Reserved    |
+//	+-------------------------------+---------------+---------------+
+func (r Remote) MarshalBinary() ([]byte, error) {
+	return r.AppendBinary(make([]byte, 0, RemoteLen))
+}
+
+// AppendBinary appends what MarshalBinary returns. Its error is nil.
+func (r Remote) AppendBinary(b []byte) ([]byte, error) {
+	b = binary.BigEndian.AppendUint64(b, r.TO)
+	b = binary.BigEndian.AppendUint32(b, r.STag)
+	return binary.BigEndian.AppendUint32(b, 0), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary has written. Anything but RemoteLen octets, or a
+// Reserved field that is not zero, is ErrInvalid.
+func (r *Remote) UnmarshalBinary(b []byte) error {
+	if len(b) != RemoteLen {
+		return &OpError{Op: "read a Remote", Err: fmt.Errorf("%w: %d octets: there must be %d", ErrInvalid, len(b), RemoteLen)}
+	}
+	if reserved := binary.BigEndian.Uint32(b[12:]); reserved != 0 {
+		return &OpError{Op: "read a Remote", Err: fmt.Errorf("%w: the reserved field, at offset 12, is %#08x instead of zero", ErrInvalid, reserved)}
+	}
+	r.TO, r.STag = binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])
+	return nil
+}
+
+// Context returns the value that the QP was created with, see QPConfig.
+func (qp *QP) Context() any { return qp.cfg.Context }
+
+// Context returns the Context of the QP that the completion is of.
+func (w *WC) Context() any {
+	if w.QP == nil {
+		return nil
+	}
+	return w.QP.Context()
+}

@@ -1,0 +1,204 @@
+package iwarp_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestStrings prints what programs print in passing: numbers, states and addresses, and
+// never an octet of memory.
+func TestStrings(t *testing.T) {
+	ini, res := setup{}.connect(t)
+	secret := []byte("the secret of the house")
+	mr, err := res.pd.Register(secret, iwarp.RemoteRead|iwarp.LocalWrite)
+	must(t, err)
+	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{Depth: 7})
+	must(t, err)
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{res.QP, fmt.Sprintf("QP %d (RTS, %v with %v)", res.Num(), res.LocalAddr(), ini.LocalAddr())},
+		{res.RecvCQ(), "CQ (0 of 256 completions, 1 QPs)"},
+		{srq, "SRQ (0 of 7 receives, 0 QPs)"},
+		{mr, fmt.Sprintf("MR (STag %#08x, 23 octets, LocalWrite|RemoteRead)", mr.STag())},
+		{iwarp.Access(0), "none"},
+		{iwarp.RemoteWrite | iwarp.RemoteInvalidate | 0x80, "RemoteWrite|RemoteInvalidate|0x80"},
+	} {
+		if got := fmt.Sprint(c.value); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if got := fmt.Sprintf("%v %+v", mr, mr.Slice(0, 4)); strings.Contains(got, "secret") {
+		t.Errorf("the memory is in %q", got)
+	}
+	if err := mr.Deregister(); err != nil || !strings.HasSuffix(mr.String(), ", invalid)") {
+		t.Errorf("%v (%v)", mr, err)
+	}
+	_ = ini.Close()
+	_ = res.Close()
+}
+
+func TestRemoteOnTheWire(t *testing.T) {
+	r := iwarp.Remote{TO: 0x0102030405060708, STag: 0x090a0b0c}
+	want := []byte{
+		1, 2, 3, 4, 5, 6, 7, 8, // TO
+		9, 10, 11, 12, // STag
+		0, 0, 0, 0, // reserved
+	}
+	b, err := r.MarshalBinary()
+	if err != nil || !bytes.Equal(b, want) || len(b) != iwarp.RemoteLen {
+		t.Fatalf("% x (%v)", b, err)
+	}
+	var again iwarp.Remote
+	if err := again.UnmarshalBinary(b); err != nil || again != r {
+		t.Errorf("%v (%v)", again, err)
+	}
+	want[15] = 1
+	for _, bad := range [][]byte{nil, b[:15], append(b, 0), want} {
+		if err := again.UnmarshalBinary(bad); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("% x: %v", bad, err)
+		}
+	}
+}
+
+func FuzzRemote(f *testing.F) {
+	f.Add(make([]byte, 16))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r iwarp.Remote
+		if r.UnmarshalBinary(b) != nil {
+			return
+		}
+		if again, err := r.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("% x became % x (%v)", b, again, err)
+		}
+	})
+}
+
+func TestContext(t *testing.T) {
+	type session struct{ name string }
+	mine := &session{"mine"}
+	ini, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Context: mine}}}.connect(t)
+	mr, err := res.PD().Register(make([]byte, 8), iwarp.LocalWrite)
+	must(t, err)
+	n, err := res.PostRecvs([]iwarp.RecvWR{{ID: 1, SGL: []iwarp.SGE{mr.Slice(0, 8)}}, {ID: 2}, {ID: 3, SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}, {ID: 4}})
+	if n != 2 || !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("posted %d (%v)", n, err)
+	}
+	sends(ini, 1)
+	if wc := res.wantReceived(1, iwarp.StatusSuccess); wc.Context() != mine || res.Context() != mine {
+		t.Errorf("context %v", wc.Context())
+	}
+	if got := new(iwarp.WC).Context(); got != nil {
+		t.Errorf("context %v of no QP", got)
+	}
+}
+
+func TestStatsAsJSON(t *testing.T) {
+	ini, res := setup{}.connect(t)
+	mr, err := res.PD().Register(make([]byte, 8), iwarp.LocalWrite)
+	must(t, err)
+	must(t, res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, 8)}}))
+	sends(ini, 1)
+	res.wantReceived(0, iwarp.StatusSuccess)
+	sends(ini, 1) // finds no receive
+	_ = res.wantEnd()
+	b, err := json.Marshal(res.Stats())
+	must(t, err)
+	var got struct {
+		Received       map[string]iwarp.Traffic
+		TerminatesSent map[string]uint64
+		SentFPDUs      *uint64
+	}
+	must(t, json.Unmarshal(b, &got))
+	if got.Received["Send"].Messages < 1 || len(got.TerminatesSent) != 1 || got.SentFPDUs == nil {
+		t.Errorf("%s", b)
+	}
+	for code := range got.TerminatesSent {
+		if !strings.Contains(code, "(0x") {
+			t.Errorf("code %q", code)
+		}
+	}
+}
+
+// TestResizeCQ makes a CQ smaller and larger while completions wait in it, on every place
+// in its ring.
+func TestResizeCQ(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{CQEntries: 300}})
+	cq := newCQ(t, rnic, 4)
+	ini, _ := setup{Dialer: iwarp.Dialer{PD: newPD(t, rnic), QP: iwarp.QPConfig{SendCQ: cq, RecvCQ: newCQ(t, rnic, 128)}}}.connect(t)
+	next := uint64(0)
+	post := func(n int) {
+		for range n {
+			ini.post(&iwarp.SendWR{ID: next, Op: iwarp.OpWrite})
+			next++
+		}
+	}
+	polled := uint64(0)
+	poll := func(n int) {
+		t.Helper()
+		for range n {
+			ini.wantSent(iwarp.OpWrite, polled, iwarp.StatusSuccess)
+			polled++
+		}
+	}
+	for _, depth := range []int{4, 7, 3, 3, 9, 2} {
+		post(2)
+		if err := cq.Resize(depth); err != nil || cq.Depth() != depth {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+		poll(1)
+		if depth > 2 {
+			post(1)
+			poll(1)
+		}
+		poll(1)
+	}
+	post(2)
+	if err := cq.Resize(1); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("below what waits: %v", err)
+	}
+	if err := cq.Resize(1000); !errors.Is(err, iwarp.ErrLimit) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if n := rnic.Stats().CQEntries; n != 128+2 {
+		t.Errorf("%d entries are counted", n)
+	}
+}
+
+// TestResizeSRQ does the same to a Shared Receive Queue.
+func TestResizeSRQ(t *testing.T) {
+	s := newShared(t, iwarp.SRQConfig{Depth: 4})
+	ini, _ := s.connect(t)
+	id := uint64(0)
+	for _, depth := range []int{5, 3, 3, 8, 2} {
+		for range 2 {
+			if _, err := s.srq.PostRecvs([]iwarp.RecvWR{{ID: id, SGL: []iwarp.SGE{s.mr.Slice(0, 8)}}}); err != nil {
+				t.Fatal(err)
+			}
+			id++
+		}
+		if err := s.srq.Resize(depth); err != nil || s.srq.Depth() != depth || s.srq.Len() != 2 {
+			t.Fatalf("depth %d: %v, %d receives", depth, err, s.srq.Len())
+		}
+		sends(ini, 2)
+		for i := range uint64(2) {
+			if wc := next(t, s.cq); wc.ID != id-2+i || wc.Status != iwarp.StatusSuccess {
+				t.Errorf("depth %d: %+v", depth, wc)
+			}
+		}
+	}
+	s.post(t, 2)
+	if err := s.srq.Resize(1); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("below what is in it: %v", err)
+	}
+	if n := s.rnic.Stats().WorkRequests; n != 2+128 {
+		t.Errorf("%d entries are counted", n)
+	}
+}

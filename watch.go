@@ -1,0 +1,145 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// Errors of a connection that a timeout of ours has ended, as its peer did nothing.
+var (
+	// ErrNoRTR: the peer did not send its Ready-to-Receive indication; see
+	// ListenConfig.RTRTimeout.
+	ErrNoRTR = errors.New("the peer did not send its RTR indication")
+	// ErrIdle: nothing was sent or received; see QPConfig.IdleTimeout.
+	ErrIdle = errors.New("nothing was sent or received")
+)
+
+// A lease is what a Listener has to do with a connection that has come up.
+type lease struct {
+	rtr   time.Duration // how long the peer may owe its RTR indication; 0: it owes none
+	heard func()        // is called when the peer's first FPDU is here
+	gone  func()        // is called when the connection is over
+	// sendEarly is the preset's QPConfig.SendEarly, for a QP that has none.
+	sendEarly time.Duration
+}
+
+// A watch ends a connection whose peer does nothing (RFC 5042, section 6.4.2). It is guarded by the QP's lock.
+type watch struct {
+	lease
+	idle  time.Duration // 0: it may be idle
+	began time.Time
+	moved time.Time // when octets were sent or received last
+	// answer is how long a peer that owed us an FPDU took for it: an Initiator sends its
+	// RTR indication as soon as it has our Reply.
+	answer time.Duration
+	owed   bool
+	timer  *time.Timer
+	// target points to the QP until the connection has ended: the runtime may keep a stopped timer
+	// for a while, and that must not keep the QP.
+	target *atomic.Pointer[QP]
+}
+
+// watchOver begins the watch over a connection that has just come up.
+func (qp *QP) watchOver(l lease) {
+	now := time.Now()
+	owed := qp.neg.Role == mpa.RoleResponder && qp.neg.PeerToPeer
+	qp.watch = watch{lease: l, idle: qp.cfg.IdleTimeout, began: now, moved: now, owed: owed}
+	if at, _ := qp.watch.next(); !at.IsZero() {
+		target := new(atomic.Pointer[QP])
+		target.Store(qp)
+		qp.watch.target = target
+		qp.watch.timer = time.AfterFunc(time.Until(at), func() {
+			if qp := target.Load(); qp != nil {
+				qp.onWatch()
+			}
+		})
+	}
+}
+
+// newConn returns a connection for the QP to use, and sets what TCP itself watches over.
+func (qp *QP) newConn(nc net.Conn) *tcp.Conn {
+	c := tcp.New(nc)
+	var keepAlive, userTimeout error
+	if qp.cfg.KeepAlive.Enable {
+		keepAlive = c.SetKeepAlive(qp.cfg.KeepAlive)
+	}
+	if qp.cfg.UserTimeout > 0 {
+		userTimeout = c.SetUserTimeout(qp.cfg.UserTimeout)
+	}
+	if err := errors.Join(keepAlive, userTimeout); err != nil {
+		qp.rnic.log.Log(context.Background(), LevelConnection, "iwarp: timeouts of TCP were not set", "qp", qp.num, "cause", err.Error())
+	}
+	return c
+}
+
+// next returns when the connection is to be ended if nothing happens until then, and why.
+func (w *watch) next() (at time.Time, why error) {
+	if w.idle > 0 {
+		at, why = w.moved.Add(w.idle), fmt.Errorf("%w for %v: %w", ErrIdle, w.idle, engine.ErrTimeout)
+	}
+	if by := w.began.Add(w.rtr); w.rtr > 0 && (at.IsZero() || by.Before(at)) {
+		at, why = by, fmt.Errorf("%w within %v: %w", ErrNoRTR, w.rtr, engine.ErrTimeout)
+	}
+	return at, why
+}
+
+// note takes note that octets were sent or received, and whether the peer's first FPDU is here.
+func (w *watch) note(now time.Time, heard bool) {
+	w.moved = now
+	if heard {
+		if w.owed {
+			w.owed, w.answer = false, now.Sub(w.began)
+		}
+		w.rtr = 0
+		if w.idle == 0 { // there is nothing more to watch over
+			w.stop()
+		}
+		once(&w.heard)
+	}
+}
+
+// end ends the watch with the connection.
+func (w *watch) end() {
+	w.stop()
+	once(&w.heard)
+	once(&w.gone)
+}
+
+func (w *watch) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+		w.target.Store(nil)
+		w.timer, w.target = nil, nil
+	}
+}
+
+// once calls a function, and only once.
+func once(f *func()) {
+	if *f != nil {
+		(*f)()
+		*f = nil
+	}
+}
+
+// onWatch ends the connection if its time is over, and looks again later if not.
+func (qp *QP) onWatch() {
+	qp.mu.Lock()
+	defer qp.unlock()
+	at, why := qp.watch.next()
+	switch {
+	case qp.watch.timer == nil: // it was stopped meanwhile
+	case time.Now().Before(at):
+		qp.watch.timer.Reset(time.Until(at))
+	default:
+		qp.eng.Abort(why)
+		qp.pushUnlocking()
+	}
+}
