@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // idle is a sink that does nothing but count.
@@ -44,13 +45,9 @@ func writeBulk(tb testing.TB, to io.Writer, cfg capture.WriterConfig, connection
 	write := bytes.Repeat([]byte("0123456789abcdef"), 4096)
 	for sent := 0; sent < octets; sent += len(write) {
 		i := sent / len(write)
-		if err := flows[i%connections].Send(capture.Forward, epoch.Add(time.Duration(i)*time.Microsecond), write); err != nil {
-			tb.Fatal(err)
-		}
+		testrig.Must(tb, flows[i%connections].Send(capture.Forward, epoch.Add(time.Duration(i)*time.Microsecond), write))
 	}
-	if err := w.Flush(); err != nil {
-		tb.Fatal(err)
-	}
+	testrig.Must(tb, w.Flush())
 }
 
 // BenchmarkTrack reads a capture of segments in order and tracks it.
@@ -96,9 +93,7 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		r := openBytes(b, file)
 		for _, err := r.Next(); err != io.EOF; _, err = r.Next() {
-			if err != nil {
-				b.Fatal(err)
-			}
+			testrig.Must(b, err)
 		}
 	}
 }
@@ -111,8 +106,6 @@ func BenchmarkWrite(b *testing.B) {
 	b.SetBytes(int64(len(octets)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := f.Send(capture.Forward, epoch, octets); err != nil {
-			b.Fatal(err)
-		}
+		testrig.Must(b, f.Send(capture.Forward, epoch, octets))
 	}
 }

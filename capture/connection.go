@@ -99,12 +99,12 @@ type Half struct {
 
 // Count is what was captured of a direction.
 type Count struct {
-	Packets  uint64 // of any kind
-	Segments uint64 // with octets
-	Octets   uint64 // in order, as given to Sink.Data
-	Repeated uint64 // octets that had been there before
-	Missing  uint64 // octets in Gaps
-	Gaps     uint64
+	Packets  uint64 `json:"packets"`  // of any kind
+	Segments uint64 `json:"segments"` // with octets
+	Octets   uint64 `json:"octets"`   // in order, as given to Sink.Data
+	Repeated uint64 `json:"repeated"` // octets that had been there before
+	Missing  uint64 `json:"missing"`  // octets in Gaps
+	Gaps     uint64 `json:"gaps"`
 }
 
 // Next returns the stream offset of the next octet to come in order: all before it

@@ -2,11 +2,11 @@
 // connections sent each other, and writes captures of connections whose octets
 // are known.
 //
-// [Open] finds out what a file is, and its [Reader] gives the packets, each as
-// soon as it is there: standard input may be a capture that is still growing. A
-// [Tracker] takes packets, and tells a [Sink] of each connection: every segment as
-// it was captured, and beside it the octets of each direction in order, with the
-// packet that each came in, and with what is missing.
+// [Open] recognizes the format of a file, and its [Reader] returns each packet as soon
+// as it is there: standard input may be a capture that is still growing. A [Tracker]
+// takes packets and tells a [Sink] about each connection: every segment as it was
+// captured, and also the octets of each direction in order, with the packet that each
+// octet came in, and with what is missing.
 //
 // # What is read
 //
@@ -14,12 +14,12 @@
 // Link layers are Ethernet with any number of VLAN tags (IEEE 802.1Q, 802.1ad),
 // BSD loopback, raw IP and both of Linux's cooked ones. Above them is IPv4, or IPv6
 // with its extension headers. IP fragments are not put together: they are reported
-// ([SkipFragment]). Checksums of IP and TCP are not looked at, since captures are
-// full of packets whose checksums a network card has still to fill in.
+// ([SkipFragment]). Checksums of IP and TCP are not checked, since captures are
+// full of packets whose checksums a network card still has to fill in.
 //
 // # Octets and offsets
 //
-// A stream offset is 64 bits wide and counts from the octet behind SYN, or from the
+// A stream offset is 64 bits wide and counts from the octet after SYN, or from the
 // first octet seen where the capture begins later ([Half.Midstream]). Sequence
 // numbers wrap around as often as they like.
 //
@@ -30,8 +30,8 @@
 // # What is missing
 //
 // A hole in the octets of a direction may yet be filled, by a segment that was
-// reordered or sent again. It becomes a [Gap] when waiting has no more sense: the
-// receiver has acknowledged the octets and they did not turn up within
+// reordered or sent again. It becomes a [Gap] when there is no sense in waiting any longer:
+// the receiver has acknowledged the octets and they did not turn up within
 // [Config.GapPackets] or [Config.GapTime]; or too much is held back by it
 // ([Config.MaxBuffered], [Config.MaxBufferedTotal]); or the direction ends. What
 // the snap length cut off a packet is a Gap at once.
@@ -47,7 +47,7 @@
 // # Writing
 //
 // A [Writer] makes a capture of what was written to a socket and read from it: a
-// [Flow] for each connection, by hand or by [Tap]. What is below the octets (the
-// handshake, sequence numbers, acknowledgments, how segments are cut) is made up,
+// [Flow] for each connection, by hand or by [Tap]. What lies below the octets (the
+// handshake, sequence numbers, acknowledgments, how segments are cut) is made up
 // and says nothing about the network.
 package capture

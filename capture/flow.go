@@ -16,8 +16,8 @@ const (
 	ackEvery = 64 << 10
 )
 
-// ErrFlowEnded is what a Flow says of octets behind a FIN or RST.
-var ErrFlowEnded = errors.New("capture: octets behind the end of a flow")
+// ErrFlowEnded is what a Flow says of octets after a FIN or RST.
+var ErrFlowEnded = errors.New("capture: octets after the end of a flow")
 
 // A Flow is one connection in the file of a Writer. Forward is from the client.
 // It may be used concurrently.
@@ -104,7 +104,7 @@ func (f *Flow) handshake(at time.Time) {
 	f.segment(Forward, at, ACK, nil, 0)
 }
 
-// segment adds a packet with the first n octets, and returns the octets behind
+// segment adds a packet with the first n octets, and returns the octets after
 // them. The slices are shortened in place.
 func (f *Flow) segment(d Dir, at time.Time, flags Flags, octets [][]byte, n int) [][]byte {
 	rest := f.frame(d, flags, octets, n)

@@ -3,7 +3,7 @@ package capture
 import "encoding/binary"
 
 // frame makes a packet with the first n octets in f.w.frame, and returns the octets
-// behind them.
+// after them.
 func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte) {
 	b := f.w.frame[:0]
 	if f.w.cfg.Ethernet {
@@ -20,8 +20,8 @@ func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte)
 	return rest
 }
 
-// appendFirst appends the first n octets of several slices, and returns what is
-// behind them. It uses the slice of slices.
+// appendFirst appends the first n octets of several slices, and returns what
+// comes after them. It uses the slice of slices.
 func appendFirst(b []byte, octets [][]byte, n int) (all []byte, rest [][]byte) {
 	for n > 0 {
 		m := min(n, len(octets[0]))

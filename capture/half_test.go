@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // trackPackets gives packets to a Tracker, and returns it with its book.
@@ -170,16 +171,10 @@ func TestAllocs(t *testing.T) {
 // TestCaptures tracks captures of siw and iwarp, which have all octets of
 // connections from SYN to FIN.
 func TestCaptures(t *testing.T) {
-	paths, err := filepath.Glob("../interop/testdata/captures/*.pcap")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no captures: %v", err)
-	}
-	for _, path := range paths {
+	for _, path := range testrig.Captures(t, "../interop/testdata/captures") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			file, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, err)
 			defer file.Close()
 			b := newBook(t)
 			track(t, file, b)

@@ -32,7 +32,7 @@ type record struct {
 
 func newHistory() history { return history{seed: maphash.MakeSeed()} }
 
-// add remembers a piece, behind the direction's latest record, and returns the
+// add remembers a piece, after the direction's latest record, and returns the
 // index of the new one.
 func (h *history) add(p *piece, latest uint64) uint64 {
 	h.last++

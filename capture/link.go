@@ -41,8 +41,8 @@ func network(link LinkType, b []byte) (ip []byte, why Skip) {
 	return nil, SkipLink
 }
 
-// ethernet looks behind a header of n octets with an EtherType in it at a given
-// place, and behind any VLAN tags that follow.
+// ethernet looks past a header of n octets with an EtherType in it at a given
+// place, and past any VLAN tags that follow.
 func ethernet(b []byte, at, n int) (ip []byte, why Skip) {
 	if len(b) < n {
 		return nil, SkipShort
@@ -60,7 +60,7 @@ func ethernet(b []byte, at, n int) (ip []byte, why Skip) {
 	return b, 0
 }
 
-// loopback looks behind an address family. Which octet order the host has that
+// loopback looks past an address family. Which octet order the host has that
 // wrote it is told by where its zeros are.
 func loopback(b []byte) (ip []byte, why Skip) {
 	if len(b) < loopbackLen {

@@ -176,7 +176,7 @@ func TestDamage(t *testing.T) {
 		{`0a0d0d0a 1b000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a Section Header Block of 27 octets, want 28 at least"},
 		{pcapngLittle + `0b000000 08000000`, "packet 3, file offset 120: a block of type 0xb and 8 octets"},
 		{pcapngLittle + `06000000 ffffffff`, "packet 3, file offset 120: a block of type 0x6 and 4294967295 octets, want 12 to 1114112"},
-		{pcapngLittle + `06000000 10000000 00000000 14000000`, "packet 3, file offset 120: a block of 16 octets in front and 20 at its end"},
+		{pcapngLittle + `06000000 10000000 00000000 14000000`, "packet 3, file offset 120: a block whose length is 16 at its beginning and 20 at its end"},
 		{pcapngLittle + `06000000 10000000 00000000 10000000`, "packet 3, file offset 120: a packet's block of 4 octets, want 20 at least"},
 		{pcapngLittle + `06000000 20000000 01000000 00000000 00000000 00000000 00000000 20000000`, "packet 3, file offset 120: a packet of interface 1 of 1"},
 		{pcapngLittle + `06000000 20000000 00000000 00000000 00000000 01000000 01000000 20000000`, "packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
@@ -230,9 +230,7 @@ func TestGrowing(t *testing.T) {
 	}()
 	part <- file[:24+16+3] // all of the first packet, nothing of the second
 	r, err := capture.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	if p, err := r.Next(); err != nil || string(p.Data) != "abc" {
 		t.Fatalf("got %v (%v), want the first packet", p, err)
 	}

@@ -27,7 +27,7 @@ func newPcap(w *window, order binary.ByteOrder, tick time.Duration) (format, err
 	if major := order.Uint16(b[4:]); major != 2 {
 		return nil, damagef("pcap of version %d.%d, want 2.4", major, order.Uint16(b[6:]))
 	}
-	// The upper half of the field is about a frame check sequence behind the packet,
+	// The upper half of the field is about a frame check sequence after the packet,
 	// which is past what IP says is its length.
 	f := &pcap{order: order, tick: tick, link: LinkType(order.Uint32(b[20:]))}
 	w.consume(pcapHeaderLen)

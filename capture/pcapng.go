@@ -101,7 +101,7 @@ func (f *pcapng) known(w *window, p *Packet, kind, size uint32) (found bool, err
 		return false, unexpected(err)
 	}
 	if again := f.order.Uint32(b[n-blockTail:]); again != size {
-		return false, damagef("a block of %d octets in front and %d at its end", size, again)
+		return false, damagef("a block whose length is %d at its beginning and %d at its end", size, again)
 	}
 	if body := b[blockLead : n-blockTail]; kind == blockInterface {
 		err = f.describe(body)
@@ -148,7 +148,7 @@ func (f *pcapng) packet(p *Packet, kind uint32, b []byte) error {
 	}
 	id := f.order.Uint32(b)
 	if kind == blockPacket {
-		id = uint32(f.order.Uint16(b)) // a count of dropped packets is behind it
+		id = uint32(f.order.Uint16(b)) // a count of dropped packets follows it
 	}
 	i, err := f.ifDesc(id)
 	if err != nil {

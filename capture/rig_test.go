@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
@@ -24,27 +25,21 @@ func client(port uint16) netip.AddrPort {
 func newWriter(tb rapid.TB, to io.Writer, cfg capture.WriterConfig) *capture.Writer {
 	tb.Helper()
 	w, err := capture.NewWriter(to, cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testrig.Must(tb, err)
 	return w
 }
 
 func openFlow(tb rapid.TB, w *capture.Writer, port uint16) *capture.Flow {
 	tb.Helper()
 	f, err := w.Open(client(port), server, epoch)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testrig.Must(tb, err)
 	return f
 }
 
 func openBytes(tb rapid.TB, file []byte) *capture.Reader {
 	tb.Helper()
 	r, err := capture.Open(bytes.NewReader(file))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testrig.Must(tb, err)
 	return r
 }
 
@@ -52,18 +47,14 @@ func openBytes(tb rapid.TB, file []byte) *capture.Reader {
 func track(tb rapid.TB, file io.Reader, sink capture.Sink) {
 	tb.Helper()
 	r, err := capture.Open(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testrig.Must(tb, err)
 	t := capture.NewTracker(capture.Config{}, sink)
 	for {
 		p, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+		testrig.Must(tb, err)
 		t.Packet(p)
 	}
 	t.Flush()

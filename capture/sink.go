@@ -65,8 +65,8 @@ type Order uint8
 const (
 	OrderEmpty  Order = iota // no octets
 	OrderNext                // it goes on where the octets seen so far end, maybe after some once more
-	OrderAhead               // there are octets missing in front of it, and none behind it was seen
-	OrderFills               // new octets, and some behind them were seen: reordered, or lost on the way and sent again
+	OrderAhead               // octets are missing in front of it, and none after it was seen
+	OrderFills               // new octets, and some after them were seen: reordered, or lost on the way and sent again
 	OrderRepeat              // all octets once more: sent again
 )
 
@@ -115,7 +115,7 @@ type Span struct {
 	Length int
 }
 
-// end returns the offset behind the last octet.
+// end returns the offset after the last octet.
 func (s Span) end() uint64 { return s.Offset + uint64(s.Length) }
 
 // A Gap is octets of a direction that the capture does not have.
@@ -160,7 +160,7 @@ func (c Cause) String() string {
 // An End is the end of a direction.
 type End struct {
 	Dir    Dir
-	Offset uint64 // behind the last octet
+	Offset uint64 // after the last octet
 	Reason EndReason
 	Packet Stamp // that has ended it
 }

@@ -25,7 +25,7 @@ type stream struct {
 	start   uint32 // sequence number of stream offset 0
 
 	next  uint64 // all octets before were given out
-	end   uint64 // behind the last octet that was seen
+	end   uint64 // after the last octet that was seen
 	fin   uint64 // where the FIN is, if there is one
 	isFin bool
 	ended bool
@@ -81,7 +81,7 @@ func (s *stream) vacant(from, to uint64) (uint64, uint64) {
 	return from, to
 }
 
-// search returns the index of the first piece that ends behind an offset. Mostly
+// search returns the index of the first piece that ends after an offset. Mostly
 // that is none of them, or the last.
 func (s *stream) search(offset uint64) int {
 	n := len(s.pieces)
@@ -113,7 +113,7 @@ func (s *stream) pop() piece {
 	return p
 }
 
-// hole returns where the octets go on behind a hole at next.
+// hole returns where the octets go on after a hole at next.
 func (s *stream) hole() (to uint64, ok bool) {
 	if len(s.pieces) > 0 {
 		to, ok = s.pieces[0].Offset, true
@@ -124,7 +124,7 @@ func (s *stream) hole() (to uint64, ok bool) {
 	return to, ok && to > s.next
 }
 
-// finishAt notes a FIN behind the last octet.
+// finishAt notes a FIN after the last octet.
 func (s *stream) finishAt(offset int64) {
 	if !s.isFin && offset >= int64(s.next) {
 		s.isFin, s.fin = true, uint64(offset)

@@ -16,11 +16,11 @@ import (
 // end is closed or an end of file was read; a RST when the connection breaks. ours is
 // Forward if this end has opened the connection.
 //
-// It reads as much as there is, ahead of who reads from it: a frame that comes in one
+// It reads as much as there is, ahead of its reader: a frame that comes in one
 // piece is one in the record, however it is picked up.
 //
 // When a write takes fewer octets than it was given, the next one is expected to
-// begin with the rest. That w fails is no matter to the connection: w.Flush tells.
+// begin with the rest. An error of w does not affect the connection: w.Flush returns it.
 //
 // The result has CloseWrite if conn has, SetLinger, and WriteBuffers, which keeps
 // several slices together as net.Buffers does on a TCP connection. It has no
@@ -88,7 +88,7 @@ type tap struct {
 	abort    bool // Close sends a RST
 }
 
-// readAhead is how many octets are read at once, at most, for one who wants fewer.
+// readAhead is how many octets are read at once, at most, for a reader that wants fewer.
 const readAhead = 64 << 10
 
 func (t *tap) Read(b []byte) (int, error) {

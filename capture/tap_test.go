@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A tapped is a connection between two sockets, one of which is tapped.
@@ -24,13 +25,9 @@ func newTapped(t *testing.T) *tapped {
 	t.Helper()
 	ln := listen(t)
 	conn, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	peer, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	p := &tapped{file: new(bytes.Buffer), peer: peer}
 	p.w = newWriter(t, p.file, capture.WriterConfig{Now: func() time.Time { return epoch }})
 	if p.ours, err = capture.Tap(conn, p.w, forth); err != nil {
@@ -43,9 +40,7 @@ func newTapped(t *testing.T) *tapped {
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	return ln
 }
@@ -53,9 +48,7 @@ func listen(t *testing.T) net.Listener {
 // wantRecord checks what was recorded, but for the first line with the addresses.
 func (p *tapped) wantRecord(t *testing.T, want string) {
 	t.Helper()
-	if err := p.w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, p.w.Flush())
 	b := newBook(t)
 	track(t, bytes.NewReader(p.file.Bytes()), b)
 	if got, want := strings.Join(b.lines[1:], "\n"), strings.Join(unindent(want), "\n"); got != want {
@@ -92,9 +85,7 @@ func TestTap(t *testing.T) {
 		t.Fatalf("wrote %d (%v), and left %q", n, err, v)
 	}
 	wantRead(t, p.peer, "one two three")
-	if err := p.ours.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, p.ours.(interface{ CloseWrite() error }).CloseWrite())
 	if n, err := p.peer.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("after CloseWrite the peer reads %d (%v)", n, err)
 	}
@@ -145,18 +136,14 @@ func TestTapReset(t *testing.T) {
 		0 forgotten`
 	p := newTapped(t)
 	write(t, p.ours, "ask")
-	if err := p.ours.(interface{ SetLinger(int) error }).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, p.ours.(interface{ SetLinger(int) error }).SetLinger(0))
 	_ = p.ours.Close()
 	p.wantRecord(t, want)
 
 	p = newTapped(t)
 	write(t, p.ours, "ask")
 	wantRead(t, p.peer, "ask")
-	if err := p.peer.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, p.peer.(*net.TCPConn).SetLinger(0))
 	_ = p.peer.Close()
 	if _, err := p.ours.Read(make([]byte, 1)); err == nil {
 		t.Error("no error after a RST")
@@ -170,14 +157,10 @@ func TestTapListener(t *testing.T) {
 	w := newWriter(t, &file, capture.WriterConfig{})
 	ln := capture.TapListener(listen(t), w)
 	conn, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	defer conn.Close()
 	accepted, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	write(t, conn, "ask")
 	wantRead(t, accepted, "ask")
 	_, _ = accepted.Close(), w.Flush()
@@ -218,9 +201,7 @@ func TestTapShortWrite(t *testing.T) {
 	p := &tapped{file: new(bytes.Buffer)}
 	p.w = newWriter(t, p.file, capture.WriterConfig{})
 	conn, err := capture.Tap(&meager{}, p.w, forth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	if _, ok := conn.(interface{ CloseWrite() error }); ok {
 		t.Error("there is a CloseWrite that the connection does not have")
 	}

@@ -112,7 +112,7 @@ func (t *Tracker) open() *Connection {
 	c := &Connection{Number: t.opened, First: t.now, Last: t.now, tuple: t.head.tuple, swapped: t.head.swapped}
 	t.opened++
 	if t.head.flags.Has(SYN | ACK) {
-		c.swapped = !c.swapped // the answer to the one who opened it
+		c.swapped = !c.swapped // the answer to the end that opened it
 	}
 	for d := range c.Halves {
 		c.Halves[d].WindowScale = -1

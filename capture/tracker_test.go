@@ -1,6 +1,7 @@
 package capture_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +21,26 @@ const (
 // impatient gives up what was acknowledged as soon as can be.
 var impatient = capture.Config{GapPackets: 1}
 
-// A scenario is the packets of a capture, and what a book has of them.
+// A scenario is the packets of a capture, and what a book has of them: all from the
+// opening of a connection by the client on, unless another opening is named, up to where
+// the connection is forgotten.
 type scenario struct {
 	name     string
 	cfg      capture.Config
 	segments bool
 	packets  func(w *wire) []*capture.Packet
 	want     string
+}
+
+const opened, forgotten = "0 open 10.0.0.1:40000 -> 10.0.0.2:4791", "0 forgotten"
+
+// lines returns what the book must have.
+func (s scenario) lines() []string {
+	lines := unindent(s.want)
+	if !strings.HasPrefix(lines[0], "0 open") {
+		lines = slices.Concat([]string{opened}, lines, []string{forgotten})
+	}
+	return lines
 }
 
 func (s scenario) run(t *testing.T) {
@@ -37,7 +51,7 @@ func (s scenario) run(t *testing.T) {
 		tracker.Packet(p)
 	}
 	tracker.Flush()
-	if d := cmp.Diff(unindent(s.want), b.lines); d != "" {
+	if d := cmp.Diff(s.lines(), b.lines); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -64,17 +78,14 @@ func TestOrder(t *testing.T) {
 				w.data(forth, 0, 0, "ask"), w.data(back, 0, 3, "answer"),
 				w.packet(forth, fin, 3, 6, ""), w.packet(back, fin, 6, 4, ""), w.ack(back, 4, 7))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #4 -> data 0 "ask"
 			0 #5 <- data 0 "answer"
 			0 #6 -> end 3 FIN
-			0 #7 <- end 6 FIN
-			0 forgotten`},
+			0 #7 <- end 6 FIN`},
 		{name: "reordered", segments: true, packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake()[:2],
 				w.data(forth, 3, 0, "def"), w.data(forth, 9, 0, "jkl"), w.data(forth, 0, 0, "abc"), w.data(forth, 6, 0, "ghi"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #1 -> SYN 0+0 empty
 			0 #2 <- SYN,ACK 0+0 empty
 			0 #4 -> PSH,ACK 3+3 ahead
@@ -86,15 +97,13 @@ func TestOrder(t *testing.T) {
 			0 #7 -> data 6 "ghi"
 			0 #5 -> data 9 "jkl"
 			0 #7 -> end 12 end of capture
-			0 #7 <- end 0 end of capture
-			0 forgotten`},
+			0 #7 <- end 0 end of capture`},
 		{name: "overlap ahead of a hole", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(),
 				w.data(forth, 4, 0, "EF"), w.data(forth, 8, 0, "IJ"),
 				w.data(forth, 3, 0, "defghijkl"), // the first ones count
 				w.data(forth, 0, 0, "abcd"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #7 -> data 0 "abc"
 			0 #6 -> data 3 "d"
 			0 #4 -> data 4 "EF"
@@ -102,8 +111,7 @@ func TestOrder(t *testing.T) {
 			0 #5 -> data 8 "IJ"
 			0 #6 -> data 10 "kl"
 			0 #7 -> end 12 end of capture
-			0 #7 <- end 0 end of capture
-			0 forgotten`},
+			0 #7 <- end 0 end of capture`},
 	})
 }
 
@@ -121,7 +129,6 @@ func TestRepeats(t *testing.T) {
 				w.packet(forth, capture.ACK, 7, 0, ""), w.data(forth, 7, 0, "\x00"),
 			}
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #1 -> SYN 0+0 empty
 			0 #2 -> SYN 0+0 empty
 			0 #3 <- SYN,ACK 0+0 empty
@@ -137,8 +144,7 @@ func TestRepeats(t *testing.T) {
 			0 #10 -> ACK 7+0 empty keep-alive
 			0 #11 -> PSH,ACK 7+1 repeat repeated 1 unknown of #9 keep-alive
 			0 #11 -> end 8 end of capture
-			0 #11 <- end 0 end of capture
-			0 forgotten`},
+			0 #11 <- end 0 end of capture`},
 	})
 }
 
@@ -165,33 +171,27 @@ func TestBegin(t *testing.T) {
 		{name: "without the first SYN", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake()[1:], w.data(back, 0, 0, "abc"), w.data(forth, 1, 3, "yz"), w.data(forth, 0, 0, "x"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #4 <- data 0 "abc"
 			0 #6 -> data 0 "x"
 			0 #5 -> data 1 "yz"
 			0 #6 -> end 3 end of capture
-			0 #6 <- end 3 end of capture
-			0 forgotten`},
+			0 #6 <- end 3 end of capture`},
 		{name: "octets in SYN", packets: func(w *wire) []*capture.Packet {
 			return []*capture.Packet{w.packet(forth, syn, -1, 0, "fast"), w.packet(back, synack, -1, 4, ""), w.data(forth, 4, 0, "er")}
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #1 -> data 0 "fast"
 			0 #3 -> data 4 "er"
 			0 #3 -> end 6 end of capture
-			0 #3 <- end 0 end of capture
-			0 forgotten`},
+			0 #3 <- end 0 end of capture`},
 		{name: "sequence numbers wrap around", packets: func(w *wire) []*capture.Packet {
 			w.isn[0] = 1<<32 - 3
 			return append(w.handshake(), w.data(forth, 3, 0, "def"), w.data(forth, 0, 0, "abc"), w.data(forth, 6, 0, "ghi"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #5 -> data 0 "abc"
 			0 #4 -> data 3 "def"
 			0 #6 -> data 6 "ghi"
 			0 #6 -> end 9 end of capture
-			0 #6 <- end 0 end of capture
-			0 forgotten`},
+			0 #6 <- end 0 end of capture`},
 	})
 }
 
@@ -204,40 +204,33 @@ func TestGaps(t *testing.T) {
 				w.ack(forth, 0, 9), w.ack(forth, 0, 9), w.ack(forth, 0, 9),
 				w.data(forth, 3, 0, "def")) // too late
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #4 -> data 0 "abc"
 			0 #8 -> gap 3+3 lost by the capture
 			0 #5 -> data 6 "ghi"
 			0 #9 -> end 9 end of capture
-			0 #9 <- end 0 end of capture
-			0 forgotten`},
+			0 #9 <- end 0 end of capture`},
 		{name: "acknowledged before it is captured", cfg: capture.Config{GapPackets: 3}, packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(),
 				w.data(forth, 3, 0, "def"), w.ack(forth, 0, 6), w.data(forth, 0, 0, "abc"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #6 -> data 0 "abc"
 			0 #4 -> data 3 "def"
 			0 #6 -> end 6 end of capture
-			0 #6 <- end 0 end of capture
-			0 forgotten`},
+			0 #6 <- end 0 end of capture`},
 		{name: "acknowledged a long time ago", packets: func(w *wire) []*capture.Packet {
 			packets := append(w.handshake(), w.data(forth, 3, 0, "def"), w.ack(forth, 0, 6))
 			w.at = w.at.Add(time.Hour)
 			return append(packets, w.data(forth, 6, 0, "ghi"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #6 -> gap 0+3 lost by the capture
 			0 #4 -> data 3 "def"
 			0 #6 -> data 6 "ghi"
 			0 #6 -> end 9 end of capture
-			0 #6 <- end 0 end of capture
-			0 forgotten`},
+			0 #6 <- end 0 end of capture`},
 		{name: "too much held back", cfg: capture.Config{MaxBuffered: 300}, packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(),
 				w.data(forth, 3, 0, "d"), w.data(forth, 5, 0, "f"), w.data(forth, 7, 0, "h"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #6 -> gap 0+3 given up
 			0 #4 -> data 3 "d"
 			0 #6 -> gap 4+1 never came
@@ -245,8 +238,7 @@ func TestGaps(t *testing.T) {
 			0 #6 -> gap 6+1 never came
 			0 #6 -> data 7 "h"
 			0 #6 -> end 8 end of capture
-			0 #6 <- end 0 end of capture
-			0 forgotten`},
+			0 #6 <- end 0 end of capture`},
 	})
 }
 
@@ -257,7 +249,6 @@ func TestGapsAtEnd(t *testing.T) {
 			return append(w.handshake(),
 				w.data(forth, 3, 0, "def"), w.data(forth, 8, 0, "ijk"), w.ack(forth, 0, 7), w.ack(back, 0, 5))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #7 -> gap 0+3 lost by the capture
 			0 #4 -> data 3 "def"
 			0 #7 -> gap 6+1 lost by the capture
@@ -265,14 +256,12 @@ func TestGapsAtEnd(t *testing.T) {
 			0 #5 -> data 8 "ijk"
 			0 #7 -> end 11 end of capture
 			0 #7 <- gap 0+5 lost by the capture
-			0 #7 <- end 5 end of capture
-			0 forgotten`},
+			0 #7 <- end 5 end of capture`},
 		{name: "snap length", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(),
 				cut(w.data(forth, 3, 0, "defg"), 2), cut(w.data(forth, 0, 0, "abc"), 2),
 				cut(w.data(forth, 7, 0, "hij"), 3), w.data(forth, 10, 0, "k"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #5 -> data 0 "a"
 			0 #5 -> gap 1+2 cut off by the snap length
 			0 #4 -> data 3 "de"
@@ -280,8 +269,7 @@ func TestGapsAtEnd(t *testing.T) {
 			0 #6 -> gap 7+3 cut off by the snap length
 			0 #7 -> data 10 "k"
 			0 #7 -> end 11 end of capture
-			0 #7 <- end 0 end of capture
-			0 forgotten`},
+			0 #7 <- end 0 end of capture`},
 	})
 }
 
@@ -294,7 +282,6 @@ func TestEnds(t *testing.T) {
 				w.packet(back, rst, 1<<31, 3, ""), // from somewhere else
 				w.packet(back, rst, 0, 3, "why"), w.data(forth, 9, 0, "jkl"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #1 -> SYN 0+0 empty
 			0 #2 <- SYN,ACK 0+0 empty
 			0 #4 -> PSH,ACK 0+3 next
@@ -307,32 +294,25 @@ func TestEnds(t *testing.T) {
 			0 #5 -> data 6 "ghi"
 			0 #8 -> end 9 RST
 			0 #8 <- end 0 RST
-			0 #9 -> PSH,ACK 9+3 next
-			0 forgotten`},
+			0 #9 -> PSH,ACK 9+3 next`},
 		{name: "refused", packets: func(w *wire) []*capture.Packet {
 			return []*capture.Packet{w.packet(forth, syn, -1, 0, ""), w.packet(back, rst, -1, 0, "")}
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #2 -> end 0 RST
-			0 #2 <- end 0 RST
-			0 forgotten`},
+			0 #2 <- end 0 RST`},
 		{name: "FIN acknowledged before it is captured", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(), w.ack(forth, 0, 4), w.packet(forth, fin, 3, 0, ""))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #5 -> gap 0+3 lost by the capture
 			0 #5 -> end 3 FIN
-			0 #5 <- end 0 end of capture
-			0 forgotten`},
+			0 #5 <- end 0 end of capture`},
 		{name: "FIN ahead of octets", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(), w.packet(forth, fin, 3, 0, "def"), w.data(forth, 0, 0, "abc"), w.data(forth, 6, 0, "no"))
 		}, want: `
-			0 open 10.0.0.1:40000 -> 10.0.0.2:4791
 			0 #5 -> data 0 "abc"
 			0 #4 -> data 3 "def"
 			0 #5 -> end 6 FIN
-			0 #6 <- end 0 end of capture
-			0 forgotten`},
+			0 #6 <- end 0 end of capture`},
 	})
 }
 

@@ -143,7 +143,7 @@ func (w *Writer) appendHeader(b []byte) []byte {
 	return le.AppendUint32(b, 32)
 }
 
-// pad appends zeros behind n octets up to a multiple of four.
+// pad appends zeros after n octets up to a multiple of four.
 func pad(b []byte, n int) []byte {
 	for ; n%4 != 0; n++ {
 		b = append(b, 0)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestWriter writes a connection and reads it.
@@ -22,9 +23,7 @@ func TestWriter(t *testing.T) {
 	w := newWriter(t, &file, capture.WriterConfig{MSS: 4, Application: "iwarp"})
 	f := openFlow(t, w, 40000)
 	sayAll(t, f)
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, w.Flush())
 	b := newBook(t)
 	b.segments = true
 	track(t, &file, b)
@@ -67,12 +66,10 @@ func sayAll(t *testing.T, f *capture.Flow) {
 		f.Close(back, epoch.Add(3)),
 		f.Reset(back, epoch.Add(4)),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 	}
 	if err := f.Send(forth, epoch, []byte("x")); !errors.Is(err, capture.ErrFlowEnded) {
-		t.Errorf("octets behind FIN: got %v, want %v", err, capture.ErrFlowEnded)
+		t.Errorf("octets after FIN: got %v, want %v", err, capture.ErrFlowEnded)
 	}
 }
 
@@ -82,12 +79,10 @@ func TestWriterReset(t *testing.T) {
 	w := newWriter(t, &file, capture.WriterConfig{})
 	f := openFlow(t, w, 40000)
 	for _, err := range []error{f.Send(forth, epoch, []byte("abc")), f.Reset(back, epoch), f.Reset(back, epoch), f.Close(forth, epoch), w.Flush()} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 	}
 	if err := f.Send(forth, epoch, []byte("x")); !errors.Is(err, capture.ErrFlowEnded) {
-		t.Errorf("octets behind RST: got %v, want %v", err, capture.ErrFlowEnded)
+		t.Errorf("octets after RST: got %v, want %v", err, capture.ErrFlowEnded)
 	}
 	b := newBook(t)
 	track(t, &file, b)
@@ -105,9 +100,7 @@ func TestWriterAcknowledges(t *testing.T) {
 	for _, err := range []error{
 		f.Send(forth, epoch, make([]byte, 100<<10)), f.Send(back, epoch, []byte("x")), f.Send(forth, epoch, make([]byte, 40<<10)), w.Flush(),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 	}
 	b := newBook(t)
 	track(t, &file, b)
@@ -129,22 +122,16 @@ func TestWriterRoundTrip(t *testing.T) {
 			ends = [2]string{"[2001:db8::1]:1", "[2001:db8::2]:2"}
 		}
 		f, err := w.Open(netip.MustParseAddrPort(ends[0]), netip.MustParseAddrPort(ends[1]), epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		var want dialogue
 		for range rapid.IntRange(0, 20).Draw(t, "writes") {
 			d := capture.Dir(rapid.IntRange(0, 1).Draw(t, "direction"))
 			octets := rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "octets")
 			n := rapid.IntRange(0, len(octets)).Draw(t, "cut")
-			if err := f.Send(d, epoch, octets[:n], octets[n:]); err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, f.Send(d, epoch, octets[:n], octets[n:]))
 			want[d] = append(want[d], octets...)
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, w.Flush())
 		wantChecksums(t, file.Bytes())
 		b := newBook(t)
 		track(t, &file, b)
@@ -160,9 +147,7 @@ func wantChecksums(t rapid.TB, file []byte) {
 	t.Helper()
 	r := openBytes(t, file)
 	for p, err := r.Next(); err != io.EOF; p, err = r.Next() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		ip := p.Data
 		if p.Link == capture.LinkEthernet {
 			ip = ip[14:]
@@ -208,9 +193,7 @@ func TestWriterConcurrent(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, w.Flush())
 	s := &idle{}
 	track(t, &file, s)
 	if want := 8 * 2 * 50 * 5000; s.octets != want || s.gaps != 0 {

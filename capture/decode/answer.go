@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // answer takes the first octets of the direction that has to answer, and has sent
@@ -33,45 +34,45 @@ func (h *half) answer(b []byte) int {
 		return 0
 	}
 	c.wrongAnswer(h, b)
-	c.start.pending = false
-	h.mode, h.peer().mode = modeDead, modeDead // the Initiator has to close it
-	return 0
+	h.mode = modeSearch // the answer may come all the same
+	if f == nil {
+		return 0
+	}
+	c.tell(f)
+	h.from = f.Offset + uint64(f.Size)
+	return f.Size
 }
 
 // wrongAnswer reports octets that are no answer.
 func (c *conn) wrongAnswer(h *half, b []byte) {
+	c.start.wrong = true
+	if c.start.machine == nil {
+		return // the Request was of no dialect, and is reported
+	}
 	_, last := h.in.stamps(h.at, h.at+uint64(min(len(b), mpa.KeyLen)))
-	text, advice := "what comes in place of the answer is none", ""
-	if c.start.machine != nil {
-		_, err := c.start.machine.Input(c.start.time, b[:min(len(b), mpa.KeyLen)])
-		if e := mpaError(err); e != nil {
-			text, advice = "no answer to the "+c.start.request.Frame.String()+": "+neutral(e.Reason, theResponder), neutral(e.Hint, theResponder)
-		}
-	}
-	c.report(findWrongKey, h.dir, h.at, last, text, advice)
+	_, err := c.start.machine.Input(c.start.time, b[:min(len(b), mpa.KeyLen)])
+	c.faulty(findWrongKey, h.dir, h.at, last, fault{request: c.start.request}, err)
+	c.start.run() // for an answer that comes after it
 }
 
-// neutral returns what a machine says of its peer without its point of view.
-func neutral(text, peer string) string {
-	return strings.NewReplacer(" our ", " the ", "the peer", peer).Replace(text)
-}
-
-const theInitiator, theResponder = "the Initiator", "the Responder"
-
-// mpaError returns the error of MPA in err, nil if there is none.
-func mpaError(err error) *mpa.Error {
-	var e *mpa.Error
-	if errors.As(err, &e) {
-		return e
+// faulty reports why a startup fails, as a machine has found.
+func (c *conn) faulty(k finding, dir capture.Dir, at uint64, p capture.Stamp, f fault, err error) {
+	var s *mpa.StartupError
+	if !errors.As(err, &s) {
+		return
 	}
-	return nil
+	f.failure, f.key = s.Failure, s.Err.Reason
+	if f.frame != nil {
+		at += s.Err.Offset
+	}
+	c.report(k, dir, at, p, f.String(), f.advice())
 }
 
 // answered takes the Responder's frame.
 func (c *conn) answered(h *half, f *Startup) {
 	c.early(f)
 	c.start.pending, c.start.reply = false, f
-	c.d.to.Startup(c.pub, f)
+	c.tell(f)
 	c.note(f)
 	if f.Frame == FrameStartKey {
 		c.pub.Revisions[f.Dir] = int(mpa.StartKey(f.Octets).Rev())
@@ -82,7 +83,7 @@ func (c *conn) answered(h *half, f *Startup) {
 		c.leave(f)
 		return
 	}
-	_, err := c.start.machine.Input(f.Last.Time, f.Octets)
+	_, err := c.start.machine.Input(f.Last.Time, c.start.taken(f))
 	switch {
 	case err != nil:
 		c.mismatch(f, err)
@@ -104,7 +105,7 @@ func (c *conn) early(f *Startup) {
 	i := &c.halves[f.Dir.Peer()]
 	first, _ := i.in.stamps(i.at, i.at+uint64(len(i.buf)))
 	if len(i.buf) > 0 && first.Number < f.First.Number && !i.unsure() {
-		c.report(findEarly, i.dir, i.at, first, octets(uint64(len(i.buf)))+" behind the Initiator's frame, before the answer",
+		c.report(findEarly, i.dir, i.at, first, wording.Octets(len(i.buf))+" come after the Initiator's frame and before the answer",
 			"the Initiator must wait for the answer: Linux's siw and Chelsio's cxgb4 end the connection on such octets")
 	}
 }
@@ -113,23 +114,17 @@ func rejectedWith(r *mpa.RejectError) string {
 	if len(r.PrivateData) == 0 {
 		return ", without private data"
 	}
-	return fmt.Sprintf(", with private data: %s", mpa.DescribePrivateData(r.PrivateData))
+	return fmt.Sprintf(", with private data: %s", ulpdata.Describe(r.PrivateData))
 }
 
 // mismatch reports an answer that the Initiator cannot take.
 func (c *conn) mismatch(f *Startup, err error) {
-	e := mpaError(err)
 	kind := findReply
 	var s *mpa.StartupError
-	if errors.As(err, &s) {
-		switch {
-		case s.Failure == mpa.FailureRevision:
-			kind = findRevisions // both may keep to the rules: the kinds of RNIC do not fit [N04]
-		case s.Failure == mpa.FailureMismatch && f.Fields != nil && f.Fields.Rev() == 0:
-			kind = findRevisions
-		}
+	if errors.As(err, &s) && (s.Failure == mpa.FailureRevision || s.Failure == mpa.FailureMismatch && f.Fields != nil && f.Fields.Rev() == 0) {
+		kind = findRevisions // both may keep to the rules: the kinds of RNIC do not fit [N04]
 	}
-	c.report(kind, f.Dir, f.Offset+e.Offset, f.Last, neutral(e.Reason, theResponder), neutral(e.Hint, theResponder))
+	c.faulty(kind, f.Dir, f.Offset, f.Last, fault{frame: f, request: c.start.request}, err)
 }
 
 // leave goes back to streaming mode: the startup has not led to Full Operation.
@@ -161,6 +156,9 @@ func (c *conn) agree(f *Startup) {
 	responder := &c.halves[f.Dir]
 	initiator := responder.peer()
 	responder.operate(f.Offset + uint64(f.Size))
+	if c.start.wrong {
+		responder.uncertain() // it may have sent messages already
+	}
 	if n.Dialect == mpa.DialectRtr {
 		initiator.mode = modeRtr
 	} else {
@@ -169,16 +167,33 @@ func (c *conn) agree(f *Startup) {
 	initiator.take(nil)
 }
 
+// plain reports whether a Request and its Reply are of revision 0 and ask for neither
+// markers nor CRCs.
+func (s *startup) plain(reply *Startup) bool {
+	q, a := s.request.Fields, reply.Fields
+	return q != nil && a != nil && q.Rev() == 0 && a.Rev() == 0 && !q.M() && !q.C() && !a.M() && !a.C()
+}
+
+// taken returns the octets of a Reply for the machine, which holds revision 0 to M=1 and
+// C=1: the sender of a plain Request expects no such Reply.
+func (s *startup) taken(reply *Startup) []byte {
+	if !s.plain(reply) {
+		return reply.Octets
+	}
+	fields := reply.Fields.Fields()
+	fields.M, fields.C = true, true
+	return mpa.AppendStartup(nil, &fields)
+}
+
 // plainRevision0 looks for frames of revision 0 that ask for neither markers nor CRCs,
 // which are from no RNIC of the RDMA Consortium. [N05]
 func (c *conn) plainRevision0(f *Startup) {
-	q := c.start.request.Fields
-	if c.pub.Dialect != mpa.DialectRevision0 || q.M() || q.C() || f.Fields.M() || f.Fields.C() {
+	if !c.start.plain(f) {
 		return
 	}
 	c.pub.CRC, c.pub.Markers, c.pub.Version = false, [2]bool{}, versionUnknown
-	c.report(findPlain0, f.Dir, f.Offset+16, f.Last, "revision 0 with M=0 and C=0 from both ends: read as the bits say",
-		"RNICs of the RDMA Consortium set both; Linux's siw takes revision 0 for revision 1")
+	c.report(findPlain0, f.Dir, f.Offset+16, f.Last, "both ends send revision 0 with M=0 and C=0: the connection is read without markers and CRCs",
+		"RNICs of the RDMA Consortium set both; Linux's siw treats revision 0 like revision 1")
 }
 
 // rtr takes the Rtr frame.
@@ -190,13 +205,13 @@ func (h *half) rtr(b []byte) int {
 	if f == nil || f.Frame != FrameRtr {
 		_, last := h.in.stamps(h.at, h.at+1)
 		h.c.report(findNoRtrFrame, h.dir, h.at, last,
-			"no Rtr frame behind an accepting Reply with S=1: taken for plain revision 1, in which S is a reserved bit",
+			"no Rtr frame follows an accepting Reply with S=1: the connection is read as plain revision 1, in which S is a reserved bit",
 			"a Responder that only echoes reserved bits, as Linux's siw does, gives no sign of the 2007 proposal")
 		h.c.pub.Dialect = mpa.DialectRFC5044
 		h.operate(h.at)
 		return 0
 	}
-	h.c.d.to.Startup(h.c.pub, f)
+	h.c.tell(f)
 	h.c.judgeRtr(f)
 	h.operate(f.Offset + uint64(f.Size))
 	return f.Size
@@ -220,7 +235,7 @@ func (h *half) lost() {
 
 // unfinished reports a startup that the end of a direction leaves open.
 func (c *conn) unfinished(h *half, e *capture.End) {
-	if !c.start.pending || c.start.machine == nil || h.dir == c.pub.Initiator || h.broken {
+	if !c.start.pending || c.start.machine == nil || c.start.wrong || h.dir == c.pub.Initiator || h.broken {
 		return
 	}
 	c.start.pending = false
@@ -230,12 +245,27 @@ func (c *conn) unfinished(h *half, e *capture.End) {
 	}
 	_, _ = c.start.machine.Input(e.Packet.Time, h.buf)
 	err := c.start.machine.PeerClosed(io.EOF)
-	text, advice := "the connection was closed on the Initiator's frame", ""
 	var reject *mpa.RejectError
-	if s := mpaError(err); s != nil {
-		text, advice = neutral(s.Reason, theResponder), neutral(s.Hint, theResponder)
-	} else if errors.As(err, &reject) {
-		text, advice = "the Responder has closed the connection, which is how it rejects", reject.Hint
+	if errors.As(err, &reject) {
+		c.report(findClosed, h.dir, h.at, e.Packet, "the Responder closed the connection, which is how it rejects one", reject.Hint)
+		return
 	}
-	c.report(findClosed, h.dir, h.at, e.Packet, text, advice)
+	c.faulty(findClosed, h.dir, h.at, e.Packet, fault{request: c.start.request, arrived: len(h.buf)}, err)
+}
+
+// unexpected reports what a connection begins with that is expected to be iWARP, and is
+// not.
+func (c *conn) unexpected() {
+	if !c.expected || c.pub.Startups > 0 || c.pub.Midstream || c.pub.startupSeen() > 0 {
+		return
+	}
+	h := &c.halves[capture.Forward]
+	text := fmt.Sprintf("no startup frame, in %s", wording.Octets(h.end.Offset))
+	m := mpa.NewResponder(mpa.ResponderConfig{Timeout: -1, Dialects: dialectsAll})
+	m.Start(c.tcp.First.Time)
+	var s *mpa.StartupError
+	if _, err := m.Input(c.tcp.First.Time, h.first); errors.As(err, &s) {
+		text += ": " + s.Err.Reason
+	}
+	c.report(findWrongKey, h.dir, 0, c.tcp.First, text, "the port serves something else, the two ends speak TLS, or the connection has never come to its startup")
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // expected are the findings in captures of Linux's siw, and of this module, that are no
@@ -17,15 +19,9 @@ var expected = map[string][]string{
 
 // TestCaptures decodes captures of real connections, and finds in them what is there.
 func TestCaptures(t *testing.T) {
-	paths, err := filepath.Glob("../../interop/testdata/captures/*.pcap")
-	if err != nil || len(paths) < 20 {
-		t.Fatalf("%d captures (%v)", len(paths), err)
-	}
-	for _, path := range paths {
+	for _, path := range testrig.Captures(t, testrig.Stored) {
 		file, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		r := run(t, file)
 		if s := r.serious(); !slices.Equal(s, expected[filepath.Base(path)]) {
 			t.Errorf("%s: %q", path, r.texts)
@@ -46,9 +42,7 @@ func TestCaptures(t *testing.T) {
 // TestDocumented holds the names of findings against docs/decode-json.md.
 func TestDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/decode-json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	check := func(findings []string) {
 		for _, f := range findings {
 			if _, name, _ := strings.Cut(f, " "); !strings.Contains(string(doc), "| `"+name+"` |") {

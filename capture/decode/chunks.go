@@ -13,9 +13,10 @@ type chunk struct {
 	segment     capture.Span
 	begins      bool // an FPDU begins where the segment does
 	counted     bool // by another chunk of the segment
+	cutting     cutting
 }
 
-// segmentEnd returns the offset behind the TCP segment.
+// segmentEnd returns the offset after the TCP segment.
 func (c *chunk) segmentEnd() uint64 { return c.segment.Offset + uint64(c.segment.Length) }
 
 // chunks are those of a direction which are not worked off, in order.
@@ -24,7 +25,7 @@ type chunks struct {
 	head int
 }
 
-// push adds octets behind those that are there.
+// push adds octets after those that are there.
 func (q *chunks) push(d *capture.Data) {
 	if q.head > 64 && q.head > len(q.list)/2 {
 		q.list, q.head = q.list[:copy(q.list, q.list[q.head:])], 0
@@ -35,14 +36,14 @@ func (q *chunks) push(d *capture.Data) {
 		last := &q.list[n-1]
 		next.counted = last.segment == d.Segment && last.packet.Number == d.Packet.Number
 		if n-q.head >= maxChunks {
-			last.end, last.packet, last.segment = end, d.Packet, d.Segment
+			last.end, last.packet, last.segment, last.cutting = end, d.Packet, d.Segment, cutting{}
 			return
 		}
 	}
 	q.list = append(q.list, next)
 }
 
-// at returns the chunk with an octet, or the nearest one behind, and nil if there is
+// at returns the chunk with an octet, or the nearest one after it, and nil if there is
 // none.
 func (q *chunks) at(offset uint64) *chunk {
 	list := q.list[q.head:]

@@ -2,15 +2,15 @@ package decode
 
 import "github.com/goiwarp/iwarp/capture"
 
-// Config says how a capture is decoded. The zero value will do.
+// Config says how a capture is decoded. The zero value is good for most purposes.
 type Config struct {
-	// Capture is the limits of the tracker below.
+	// Capture has the limits of the tracker that reads the packets.
 	Capture capture.Config
-	// Octets asks for the octets of FPDUs as on the stream: see [FPDU.Octets]. It costs
-	// a copy.
-	Octets bool
 	// Want, if not nil, tells which connections are looked at.
 	Want func(c *capture.Connection) bool
+	// Expect, if not nil, tells which connections are iWARP whatever they begin with: one
+	// that does not begin as such is told of all the same, with what it begins with.
+	Expect func(c *capture.Connection) bool
 }
 
 // Bounds of what is kept for one connection.

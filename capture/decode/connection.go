@@ -3,22 +3,23 @@ package decode
 import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/recovery"
 )
 
-// A Connection is an iWARP connection, and what is known of it so far.
+// A Connection is an iWARP connection, and what is known about it so far.
 type Connection struct {
 	// TCP is the connection below: its number, its ends, its counts.
 	TCP *capture.Connection
-	// Midstream tells that the startup was not captured: what follows was found out
-	// from the FPDUs, as sure as Confidence says.
+	// Midstream tells that the startup was not captured, or not all of it, or that it
+	// failed: what follows was found out from the FPDUs, as sure as Confidence says.
 	Midstream  bool
-	Confidence mpa.Confidence
+	Confidence recovery.Confidence
 
 	// Initiator is the direction of the one that sends the first frame. With Midstream
 	// it is not known, and Forward.
 	Initiator capture.Dir
-	// Dialect is that of the first frame until the answer is there, and that agreed on
-	// then; 0 if not known.
+	// Dialect is that of the first frame, and from the answer on the one that was agreed
+	// on; 0 if not known.
 	Dialect mpa.Dialect
 	// Revisions are the Rev of each end's frame, by direction; -1 if there was none.
 	Revisions [2]int
@@ -46,7 +47,8 @@ type Connection struct {
 	// Findings counts by severity, with those that were not told of.
 	Findings [3]uint64
 	// Suppressed counts findings by name that were not told of, as there were too many
-	// like them on the connection. It is nil if there were none.
+	// of the name on the connection, or a note that was equal. It is nil if there were
+	// none.
 	Suppressed map[string]uint64
 
 	// State is the consumer's.
@@ -55,6 +57,37 @@ type Connection struct {
 
 // Responder is the direction of the one that answers.
 func (c *Connection) Responder() capture.Dir { return c.Initiator.Peer() }
+
+// A seen is how much of a startup there is in a capture.
+type seen int
+
+// startupSeen tells how many ends have sent a startup frame.
+func (c *Connection) startupSeen() (n seen) {
+	for _, rev := range c.Revisions {
+		if rev >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (n seen) String() string {
+	switch n {
+	case 0:
+		return "the startup is not in the capture"
+	case 1:
+		return "only one end's startup frame is in the capture"
+	}
+	return "the startup is not one that leads to Full Operation"
+}
+
+// advice says what to do about it.
+func (n seen) advice() string {
+	if n > 1 {
+		return "the two ends go on all the same: each may have its own view of CRCs and markers"
+	}
+	return "begin the capture before the connection is opened, to see what was agreed on"
+}
 
 // An RTR says which indications were asked for, and which was sent.
 type RTR struct {
@@ -67,25 +100,29 @@ type RTR struct {
 type Half struct {
 	Start uint64 // stream offset at which Full Operation begins
 	FPDUs uint64 // whole and valid
-	// Octets is what these take on the stream, and Content what their ULPDUs come to.
+	// Octets is what these take on the stream, and Content the octets of their ULPDUs.
 	Octets, Content uint64
 	Bad             uint64 // FPDUs in error
 	Cut             uint64 // FPDUs of which octets are missing
 	Lost            uint64 // octets that are missing, or in which no FPDU was found
-	MarkerCount     uint64
+	// Undecoded is octets that are in the capture, and in no startup frame, no FPDU and
+	// not in streaming data in front of a startup.
+	Undecoded   uint64
+	MarkerCount uint64
 
-	// Segments is the TCP segments with octets of Full Operation, and Aligned those of
-	// them that begin with an FPDU and hold whole ones. [S04]
+	// Segments is the TCP segments with octets of Full Operation, as captured, and
+	// Aligned those of them that begin with an FPDU and hold whole ones.
 	Segments, Aligned uint64
 	LargestSegment    int
+	// Wire counts them as they are on the wire.
+	Wire Alignment
 	// Sizes are those of FPDUs in octets, and Reads the latencies of the Reads that
 	// this end has asked for, in nanoseconds.
 	Sizes, Reads Distribution
 
-	// Ops counts messages and payload by opcode.
+	// Ops counts messages and their payload by opcode.
 	Ops [16]OpCount
-	// STags is how many different STags were written to or read into, as far as was
-	// counted: see MaxSTags.
+	// STags is how many different STags Writes name, up to MaxSTags.
 	STags int
 
 	// OutstandingReads is the most Read Requests of this end that were unanswered at
@@ -102,28 +139,28 @@ type Half struct {
 
 // An OpCount counts the messages of an opcode.
 type OpCount struct {
-	Messages uint64 // complete ones
-	Segments uint64
-	Octets   uint64 // of payload
-	Empty    uint64 // messages without payload
+	Messages uint64 `json:"messages"` // complete ones
+	Segments uint64 `json:"segments"`
+	Octets   uint64 `json:"octets"` // of payload
+	Empty    uint64 `json:"empty"`  // messages without payload
 }
 
 // Memory is the reassembly memory in octets that the receiver of this direction would
 // have needed, by how it works, for what came in the order in which it came: the
 // figures of draft-culley-iwarp-mpa-03, section 13.1.2.
 type Memory struct {
-	// TCP is what a receiver holds that hands octets on in order only: all octets behind
+	// TCP is what a receiver holds that hands octets on in order only: all octets after
 	// a hole, and the FPDU that is not whole yet.
-	TCP int
+	TCP int `json:"in_order_only"`
 	// MPA is what one holds that places each FPDU as soon as it can locate it, as the
 	// stream is, by the order, by lengths and by the markers there are.
-	MPA int
+	MPA int `json:"by_mpa"`
 	// Located is what one holds that can locate every FPDU as soon as it is whole, as
 	// markers let it.
-	Located int
+	Located int `json:"located"`
 	// Aligned is the largest segment: what it takes if each segment holds whole FPDUs.
 	// BufferSizeAF for an EMSS of that size.
-	Aligned int
+	Aligned int `json:"aligned"`
 }
 
 // Totals is what was in a capture.

@@ -8,9 +8,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Run reads a capture to its end, and tells a consumer of the iWARP connections in it.
-// The error is that of the capture: io.EOF is none. What came before an error is told
-// of, and is in the Totals.
+// Run reads a capture to its end and tells a consumer about the iWARP connections in it.
+// The error is one of the capture; io.EOF is not an error. What came before an error is
+// reported, and counted in the Totals.
 func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
 	d := New(cfg, to)
 	file, err := capture.Open(r)
@@ -33,8 +33,8 @@ func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
 	return d.Totals(), err
 }
 
-// A Decoder is a [capture.Sink] that finds iWARP connections and tells a [Consumer] of
-// them. It is not safe for concurrent use.
+// A Decoder is a [capture.Sink] that finds iWARP connections and tells a [Consumer]
+// about them. It is not safe for concurrent use.
 type Decoder struct {
 	cfg    Config
 	to     Consumer
@@ -59,7 +59,7 @@ func (d *Decoder) Packet(p *capture.Packet) {
 // Totals returns the counts so far.
 func (d *Decoder) Totals() Totals { return d.totals }
 
-// conn is a TCP connection, be it iWARP or not.
+// conn is a TCP connection, whether it is iWARP or not.
 type conn struct {
 	d      *Decoder
 	tcp    *capture.Connection
@@ -67,7 +67,10 @@ type conn struct {
 	kept   []Segment
 	halves [2]half
 	start  startup
-	told   map[string]int // findings by name
+	told   map[string]int  // findings by name
+	notes  map[string]bool // that were told of, by direction and text
+
+	expected bool // to be iWARP, whatever it begins with
 
 	lenient bool // a startup has failed by what is known here: FPDUs may follow all the same
 }
@@ -84,6 +87,10 @@ func (d *Decoder) Opened(tc *capture.Connection) {
 		h.c, h.dir = c, capture.Dir(i)
 	}
 	tc.State = c
+	if d.cfg.Expect != nil && d.cfg.Expect(tc) {
+		c.expected, c.lenient = true, true
+		c.found()
+	}
 }
 
 // of returns what is known of a connection, nil if it is not looked at.
@@ -109,7 +116,7 @@ func (d *Decoder) Segment(tc *capture.Connection, s *capture.Segment) {
 		return
 	}
 	c.halves[s.Dir].arrived(&out, s.Data)
-	d.tell(c, &out)
+	d.tellSegment(c, &out)
 }
 
 // keep keeps a segment until it is known whether the connection is iWARP.
@@ -120,8 +127,8 @@ func (c *conn) keep(s *Segment) {
 	c.kept = append(c.kept, *s)
 }
 
-// tell reports a segment.
-func (d *Decoder) tell(c *conn, s *Segment) {
+// tellSegment tells of a segment.
+func (d *Decoder) tellSegment(c *conn, s *Segment) {
 	d.segment = *s
 	d.to.Segment(c.pub, &d.segment)
 	if s.Match == capture.MatchDiffers && !s.KeepAlive {
@@ -138,9 +145,15 @@ func (c *conn) found() {
 	c.d.totals.IWARP++
 	c.d.to.Found(c.pub)
 	for i := range c.kept {
-		c.d.tell(c, &c.kept[i])
+		c.d.tellSegment(c, &c.kept[i])
 	}
 	c.kept = nil
+	for i := range c.halves {
+		h := &c.halves[i]
+		for k := range h.gaps {
+			h.missing(&h.gaps[k])
+		}
+	}
 }
 
 // Data is part of [capture.Sink].
@@ -171,6 +184,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	if c == nil || c.pub == nil {
 		return
 	}
+	c.unexpected()
 	c.summarize()
 	d.to.Ended(c.pub)
 }

@@ -2,37 +2,23 @@ package decode_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
-
-// soon bounds what must not take long on a loaded machine; no test waits for it unless it
-// fails.
-const soon = 20 * time.Second
-
-// within returns a context that ends the test's waiting.
-func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // must returns a value that comes without an error.
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		return v
 	}
 }
@@ -62,9 +48,7 @@ func recorded(t testing.TB, offer mpa.Offer, listen iwarp.ListenConfig, accept i
 		_ = ini.Close()
 		<-closed
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, w.Flush())
 	return file.Bytes()
 }
 
@@ -72,7 +56,7 @@ const hello, answer = "do you speak iWARP?\n", "yes\n"
 
 func initiate(t testing.TB, d *iwarp.Dialer, addr string, streaming bool) (*iwarp.QP, error) {
 	if !streaming {
-		return d.Dial(within(t), "tcp", addr)
+		return d.Dial(testrig.Within(t), "tcp", addr)
 	}
 	c := must[net.Conn](t)(net.Dial("tcp", addr))
 	c = must[net.Conn](t)(d.Wrap(c))
@@ -82,7 +66,7 @@ func initiate(t testing.TB, d *iwarp.Dialer, addr string, streaming bool) (*iwar
 	if _, err := io.ReadFull(c, make([]byte, len(answer))); err != nil {
 		return nil, err
 	}
-	return d.Initiate(within(t), c)
+	return d.Initiate(testrig.Within(t), c, nil)
 }
 
 func respond(t testing.TB, ln net.Listener, listen iwarp.ListenConfig, accept iwarp.AcceptConfig, streaming bool) (*iwarp.QP, error) {
@@ -97,7 +81,7 @@ func respond(t testing.TB, ln net.Listener, listen iwarp.ListenConfig, accept iw
 		}
 		last = []byte(answer)
 	}
-	req, err := iwarp.Respond(within(t), c, last, listen)
+	req, err := iwarp.Respond(testrig.Within(t), c, last, listen)
 	if err != nil {
 		return nil, err
 	}
@@ -105,21 +89,17 @@ func respond(t testing.TB, ln net.Listener, listen iwarp.ListenConfig, accept iw
 		_, _ = req.Reject([]byte("not you"))
 		return nil, io.EOF
 	}
-	return req.Accept(within(t), accept)
+	return req.Accept(testrig.Within(t), accept)
 }
 
 // talk has a Send, a Write and a Read go from the Initiator.
 func talk(t testing.TB, ini, res *iwarp.QP) {
 	const n = 5000
-	ctx := within(t)
+	ctx := testrig.Within(t)
 	src := must[*iwarp.MR](t)(ini.PD().Register(make([]byte, n), iwarp.LocalWrite))
 	dst := must[*iwarp.MR](t)(res.PD().Register(make([]byte, n), iwarp.LocalWrite|iwarp.RemoteWrite|iwarp.RemoteRead))
-	if err := res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{dst.Slice(0, n)}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := ini.Send(ctx, src.Slice(0, n)); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{dst.Slice(0, n)}}))
+	testrig.Must(t, ini.Send(ctx, src.Slice(0, n)))
 	must[int](t)(ini.Write(ctx, src.Slice(0, n), dst.Remote(0)))
 	must[int](t)(ini.Read(ctx, src.Slice(0, n), dst.Remote(0)))
 }
@@ -145,13 +125,13 @@ var meetings = []struct {
 }
 
 // TestEndpoints records connections of this module in every dialect, with markers and
-// without, straight away and behind streaming data, and finds nothing wrong with them.
+// without, straight away and after streaming data, and finds nothing wrong with them.
 func TestEndpoints(t *testing.T) {
 	for _, c := range meetings {
 		for _, markers := range []bool{false, true} {
 			for _, streaming := range []bool{false, true} {
 				c.offer.Markers = markers
-				accept := iwarp.AcceptConfig{MPA: mpa.Offer{IRD: 4, ORD: 4, Markers: markers}}
+				accept := iwarp.AcceptConfig{MPA: mpa.Answer{IRD: 4, ORD: 4, Markers: markers}}
 				file := recorded(t, c.offer, c.listen, accept, streaming, func(ini, res *iwarp.QP) { talk(t, ini, res) })
 				r := run(t, file)
 				name := fmt.Sprintf("%s, markers %t, streaming %t", c.name, markers, streaming)
@@ -185,7 +165,7 @@ func TestEndpointsFail(t *testing.T) {
 	}{
 		{"rejected", mpa.Offer{PrivateData: []byte("no")}, iwarp.ListenConfig{}, iwarp.AcceptConfig{}, []string{"note rejected"}},
 		{"rejected in revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")}, iwarp.ListenConfig{}, iwarp.AcceptConfig{}, []string{"note rejected"}},
-		{"no common RTR", mpa.Offer{RTR: mpa.RTRWrite}, iwarp.ListenConfig{}, iwarp.AcceptConfig{MPA: mpa.Offer{RTR: mpa.RTRRead}}, []string{"warning no-common-rtr", "warning terminate"}},
+		{"no common RTR", mpa.Offer{RTR: mpa.RTRWrite}, iwarp.ListenConfig{}, iwarp.AcceptConfig{MPA: mpa.Answer{RTR: mpa.RTRRead}}, []string{"warning no-common-rtr", "warning terminate"}},
 		{"revision 0 not served", mpa.Offer{Dialect: mpa.DialectRevision0}, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: mpa.KindNonPermissive})}, iwarp.AcceptConfig{}, []string{"warning revisions-do-not-fit"}},
 		{"revision 2 not served", mpa.Offer{}, iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}, iwarp.AcceptConfig{}, []string{"warning closed-at-startup"}},
 		{"Start Key not served", mpa.Offer{Dialect: mpa.DialectStartKey}, iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}, iwarp.AcceptConfig{}, []string{"warning closed-at-startup"}},
@@ -201,7 +181,7 @@ func TestEndpointsFail(t *testing.T) {
 func TestEndpointTerminate(t *testing.T) {
 	file := recorded(t, mpa.Offer{}, iwarp.ListenConfig{}, iwarp.AcceptConfig{}, false, func(ini, res *iwarp.QP) {
 		src := must[*iwarp.MR](t)(ini.PD().Register(make([]byte, 100), iwarp.LocalWrite))
-		_, _ = ini.Write(within(t), src.Slice(0, 100), iwarp.Remote{STag: 0xbad, TO: 5})
+		_, _ = ini.Write(testrig.Within(t), src.Slice(0, 100), iwarp.Remote{STag: 0xbad, TO: 5})
 		<-res.Done()
 		<-ini.Done()
 	})

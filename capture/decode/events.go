@@ -6,10 +6,11 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A Consumer is told of iWARP connections. Events are valid during the call only; a
+// A Consumer is told about iWARP connections. Events are valid during the call only; a
 // Connection may be kept.
 type Consumer interface {
 	// Found is the first call for a connection, as soon as it is known to be iWARP.
@@ -69,20 +70,20 @@ type Segment struct {
 	KeepAlive bool
 }
 
-// End returns the stream offset behind the last octet.
+// End returns the stream offset after the last octet.
 func (s *Segment) End() uint64 { return s.Offset + uint64(s.Length) }
 
 // Frame is a kind of [Startup].
 type Frame uint8
 
-// The frames of a startup, and what may come in front of them.
+// The frames of a startup, and what may come before them.
 const (
 	FrameRequest   Frame = iota + 1 // MPA Request Frame
 	FrameReply                      // MPA Reply Frame
 	FrameRtr                        // the Rtr frame of the 2007 proposal
 	FrameStartKey                   // Start Key
-	FrameMessage                    // private data message in front of a Start Key
-	FrameStreaming                  // streaming data in front of a delayed startup: Offset and Size only
+	FrameMessage                    // private data message before a Start Key
+	FrameStreaming                  // streaming data before a delayed startup: Offset and Size only
 )
 
 var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data", "streaming"}
@@ -125,7 +126,7 @@ type FPDU struct {
 	Dir    capture.Dir
 	Number uint64 // of its direction, from 1
 	// Offset and End are stream offsets, of the first octet (a marker in front is part
-	// of the FPDU) and behind the last one.
+	// of the FPDU) and after the last one.
 	Offset, End uint64
 	First, Last capture.Stamp // the packets with its first octet, and that completed it
 	// Begins and Ends tell whether a TCP segment begins and ends where it does.
@@ -133,20 +134,19 @@ type FPDU struct {
 	Length       int // ULPDU_Length, in octets
 	Markers      []Marker
 	CRC          CRCState
-	Located      mpa.Location
+	Located      recovery.Location
 	// Cut is how many octets of it are missing: 0 if it is whole.
 	Cut int
 	// Err is what MPA finds wrong with it; a Finding says so too.
 	Err *mpa.Error
-	// Octets is the FPDU as on the stream, if [Config.Octets] asks for it and it is
-	// whole or in error.
+	// Octets is the FPDU as on the stream. It is nil if it is not whole.
 	Octets []byte
-	// ULPDU is what goes to DDP. It is nil if the FPDU is in error, and of a cut one it
-	// is the beginning.
+	// ULPDU is what goes to DDP. It is nil if the FPDU is in error, and the beginning of it
+	// if the FPDU is cut.
 	ULPDU []byte
 
-	// HasSegment tells whether a DDP header was found; Segment is then that of the
-	// ULPDU, and Op, from its control octet, the RDMAP message.
+	// HasSegment tells whether a DDP header was found. If so, Segment is the DDP segment in
+	// the ULPDU, and Op the RDMAP message that its control octet names.
 	HasSegment bool
 	Segment    ddp.Segment
 	Op         rdmap.Opcode
@@ -163,12 +163,13 @@ func (f *FPDU) Size() int { return int(f.End - f.Offset) }
 
 // A Marker is a marker in an FPDU.
 type Marker struct {
-	Offset  uint64 // stream offset
-	FPDUPTR uint16
-	Valid   bool // it points to the ULPDU_Length of its FPDU
+	Offset  uint64 `json:"offset"` // stream offset
+	FPDUPTR uint16 `json:"fpduptr"`
+	Valid   bool   `json:"valid"` // it points to the ULPDU_Length of its FPDU
 }
 
-// Missing is octets of a stream in which no FPDU was found.
+// Missing is octets of a stream that are in no FPDU and in no startup frame that was
+// found.
 type Missing struct {
 	Dir         capture.Dir
 	Offset, End uint64 // stream offsets
@@ -216,7 +217,7 @@ type Finding struct {
 	Dir    capture.Dir
 	Offset uint64        // stream offset
 	Packet capture.Stamp // that shows it
-	// Text says what is found, and Advice what to do about it; Advice may be empty.
+	// Text says what was found, and Advice what to do about it. Advice may be empty.
 	Text, Advice string
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // A finding is a kind of [Finding].
@@ -43,6 +44,7 @@ var (
 
 	// FPDUs
 	findCRC       = finding{"crc-wrong", "F04", Error}
+	findPad       = finding{"pad", "F03", Error}
 	findMarker    = finding{"marker-wrong", "F08", Error}
 	findCutOff    = finding{"fpdu-cut-off", "Q15", Warning}
 	findResynced  = finding{"found-again", "", Note}
@@ -51,6 +53,7 @@ var (
 	findGap       = finding{"capture-gap", "", Note}
 	findDiffers   = finding{"retransmission-differs", "R06", Warning}
 
+	findUndecoded = finding{"not-decoded", "", Note}
 	findMidstream = finding{"midstream", "", Note}
 
 	// Order of the ends
@@ -68,6 +71,8 @@ var (
 	findForm           = finding{"message-form", "P09", Error}
 	findReserved       = finding{"reserved-bits", "P04", Note}
 	findTagged         = finding{"tagged-message-mixed", "P18", Error}
+	findRead32         = finding{"read-request-32-octets", "P09", Error}
+	findReadOrder      = finding{"read-request-octet-order", "P09", Warning}
 	findMSN            = finding{"msn", "D17", Error}
 	findMO             = finding{"mo", "D27", Error}
 	findDepth          = finding{"too-many-reads", "P47", Error}
@@ -78,19 +83,28 @@ var (
 	findTerminateSIW   = finding{"terminate-swapped", "P13", Note}
 )
 
-// report tells of a finding, up to a bound for each kind.
+// report tells of a finding, up to a bound for each kind. A note that is equal to an earlier
+// one of the direction is only counted.
 func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp, text, advice string) {
 	c.pub.Findings[k.severity]++
 	c.d.totals.Findings[k.severity]++
+	c.halves[dir].expect(k, offset)
 	if c.told == nil {
-		c.told = map[string]int{}
+		c.told, c.notes = map[string]int{}, map[string]bool{}
 	}
-	if c.told[k.name]++; c.told[k.name] > maxFindings {
+	equal := k.severity == Note && c.notes[dir.String()+text]
+	if !equal {
+		c.told[k.name]++
+	}
+	if equal || c.told[k.name] > maxFindings {
 		if c.pub.Suppressed == nil {
 			c.pub.Suppressed = map[string]uint64{}
 		}
 		c.pub.Suppressed[k.name]++
 		return
+	}
+	if k.severity == Note {
+		c.notes[dir.String()+text] = true
 	}
 	c.d.finding = Finding{
 		Severity: k.severity, Name: k.name, ID: k.id, Dir: dir, Offset: offset, Packet: p, Text: text, Advice: advice,
@@ -100,12 +114,12 @@ func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp
 
 // differs reports octets that were sent twice and are not the same.
 func (c *conn) differs(s *Segment) {
-	text := fmt.Sprintf("%s sent again differ from those sent first", octets(uint64(s.Repeated)))
+	text := fmt.Sprintf("%s sent again differ from those sent first", wording.Octets(uint64(s.Repeated)))
 	if s.First > 0 {
 		text += fmt.Sprintf(", in packet %d", s.First)
 	}
 	c.report(findDiffers, s.Dir, s.Offset, s.Packet, text,
-		"a sender without a copy sends a buffer again that its consumer has changed meanwhile; the receiver may see a wrong CRC, or wrong data")
+		"a sender that keeps no copy retransmits a buffer that its consumer has changed meanwhile; the receiver may see a wrong CRC or wrong data")
 }
 
 // failed reports an FPDU in error.
@@ -115,13 +129,8 @@ func (h *half) failed(f *FPDU) {
 	if f.Err.Field != "CRC" {
 		kind = findMarker
 	}
-	h.c.report(kind, h.dir, f.Offset, f.Last, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
-}
-
-// octets returns a count of octets in words.
-func octets(n uint64) string {
-	if n == 1 {
-		return "1 octet"
+	if kind == findCRC {
+		h.misaligned(f)
 	}
-	return fmt.Sprintf("%d octets", n)
+	h.c.report(kind, h.dir, f.Offset, f.Last, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
 }

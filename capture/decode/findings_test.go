@@ -7,6 +7,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -109,7 +110,7 @@ var fullCases = []struct {
 				b[i] += 8 // FPDUPTR, and the CRC is right for it
 			}
 		}
-		s.send(fw, mpa.AppendCRC(b[:len(b)-4], mpa.CRC32C(0, b[:len(b)-4])))
+		s.send(fw, layout.AppendCRC(b[:len(b)-4], layout.CRC32C(0, b[:len(b)-4])))
 		exchange(s)
 	}, []string{"error marker-wrong"}},
 	{"MSN left out", false, func(s *script) { s.msn[fw][0]++; exchange(s) }, []string{"error msn"}},
@@ -178,7 +179,7 @@ var fullCases = []struct {
 		exchange(s)
 		s.segment(bw, s.untagged(bw, rdmap.OpTerminate), []byte{0x11, 0, 3, 0, 0, 14, 0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	}, []string{"warning terminate", "note terminate-swapped"}},
-	{"behind a Terminate", false, func(s *script) {
+	{"after a Terminate", false, func(s *script) {
 		exchange(s)
 		s.terminate(bw, rdmap.Terminate{Code: rdmap.CodeDDPInvalidSTag})
 		s.message(bw, "and yet")
@@ -252,11 +253,11 @@ var frameCases = []struct {
 	startups int
 	findings []string
 }{
-	{"wrong key", []string{request1, "HTTP/1.1 400 Bad Request\r\n\r\n"}, 1, []string{"error wrong-key"}},
-	{"two Initiators", []string{request1, request1}, 1, []string{"error wrong-key"}},
-	{"two Responders", []string{reply1, reply1}, 1, []string{"error reply-without-request"}},
+	{"wrong key", []string{request1, "HTTP/1.1 400 Bad Request\r\n\r\n"}, 1, []string{"error wrong-key", "note not-decoded"}},
+	{"two Initiators", []string{request1, request1}, 2, []string{"error wrong-key"}},
+	{"two Responders", []string{reply1, reply1}, 2, []string{"error reply-without-request"}},
 	{"unknown revision", []string{string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Rev: 9}))}, 1, []string{"error bad-request"}},
-	{"private data too long", []string{string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PrivateData: make([]byte, 600)}))}, 1, []string{"error bad-request"}},
+	{"private data too long", []string{string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PrivateData: make([]byte, 600)}))}, 1, []string{"error bad-request", "note not-decoded"}},
 	{"revision 0 to a non-permissive RNIC", []string{string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, M: true, C: true})), reply1}, 2, []string{"warning revisions-do-not-fit"}},
 	{"revision 2 to an RDMAC RNIC", []string{string(enhanced(mpa.KeyRequest, mpa.Enhanced{})), string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true}))}, 2, []string{"warning revisions-do-not-fit"}},
 	{"revision 1 to an RDMAC RNIC", []string{request1, string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true}))}, 2, nil},

@@ -5,7 +5,9 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -87,9 +89,7 @@ func (h *half) guessAt(d *capture.Data) {
 	}
 	at, b := d.Offset, d.Octets
 	if h.guess == nil {
-		h.guess = mpa.NewRecovery(mpa.RecoveryConfig{
-			MidStream: true, Guess: true, Resync: true, Plausible: plausible, Buffer: maxGuess,
-		})
+		h.guess = newGuess()
 		h.guessed = 0
 		h.hints++
 	}
@@ -102,11 +102,18 @@ func (h *half) guessAt(d *capture.Data) {
 	}
 }
 
+// newGuess returns a search for FPDUs in any mode.
+func newGuess() *recovery.Receiver {
+	return recovery.New(recovery.Config{
+		MidStream: true, Guess: true, Resync: true, Plausible: plausible, Buffer: maxGuess,
+	})
+}
+
 // guesses looks at what the search has found.
 func (h *half) guesses() {
 	for ev, ok := h.guess.Next(); ok; ev, ok = h.guess.Next() {
 		switch {
-		case ev.Event != mpa.EventResynced:
+		case ev.Kind != recovery.Resynced:
 		case convincing(&ev.Sync):
 			h.foundMidstream(&ev.Sync)
 			h.recovered(&ev)
@@ -120,19 +127,18 @@ func (h *half) guesses() {
 }
 
 // convincing reports whether a boundary is enough to take a stream for FPDUs.
-func convincing(s *mpa.Sync) bool {
-	return s.Confidence >= mpa.ConfidenceCertain || s.Plausible > 0 && s.Confidence >= mpa.ConfidenceFair
+func convincing(s *recovery.Sync) bool {
+	return s.Confidence >= recovery.ConfidenceCertain || s.Plausible > 0 && s.Confidence >= recovery.ConfidenceFair
 }
 
 // foundMidstream begins Full Operation where FPDUs were found without a startup, or
 // otherwise than the startup says.
-func (h *half) foundMidstream(s *mpa.Sync) {
+func (h *half) foundMidstream(s *recovery.Sync) {
 	c := h.c
 	c.found()
 	p, end := c.pub, h.at+uint64(len(h.buf))
 	first, agreed := !p.Midstream, p.Agreed
-	asAgreed := p.Markers[h.dir] == s.Markers && p.CRC == s.CRC
-	h.full = full{rec: h.guess, guessed: true, edge: s.Offset, rawAt: end}
+	h.full = full{rec: h.guess, guessed: true, edge: s.Offset}
 	p.Markers[h.dir] = s.Markers
 	if !agreed {
 		p.Midstream, p.Confidence, p.CRC = true, max(p.Confidence, s.Confidence), s.CRC
@@ -144,32 +150,15 @@ func (h *half) foundMidstream(s *mpa.Sync) {
 	h.confirm(s)
 	_, last := h.in.stamps(s.Offset, s.Offset+1)
 	switch {
-	case agreed && asAgreed:
-		c.report(findResynced, h.dir, s.Offset, last, "FPDUs are found again from here on: "+s.Confidence.String()+" confidence", "")
 	case agreed:
 		c.report(findOtherMode, h.dir, s.Offset, last,
-			fmt.Sprintf("read with CRC %s and markers %s from here on, which is not what was agreed on", onOff(s.CRC), onOff(s.Markers)),
+			fmt.Sprintf("read with CRC %s and markers %s from here on, which is not what was agreed on", wording.OnOff(s.CRC), wording.OnOff(s.Markers)),
 			"the sender does not keep to the startup, or has another view of it: look at M and C of both frames")
 	case first:
 		p.Version = versionUnknown
 		c.report(findMidstream, h.dir, s.Offset, last,
-			"the startup is not in the capture: FPDUs were found by their form, "+s.Confidence.String()+" confidence",
-			"begin the capture before the connection is opened, to see what was agreed on")
+			p.startupSeen().String()+": FPDUs were found by their form, with "+s.Confidence.String()+" confidence", p.startupSeen().advice())
 	}
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
-}
-
-// reconsider begins to search for FPDUs in any mode, as the first one is not valid in the
-// mode that was agreed on.
-func (h *half) reconsider() {
-	h.mode, h.from, h.head, h.frame = modeSearch, h.at, nil, nil
-	h.c.lenient = true
 }
 
 // markersShow is how many octets in FPDUs that follow each other cannot be without a
@@ -183,9 +172,9 @@ type doubtful struct {
 	text, advice string
 }
 
-// suspect begins to search anew behind an FPDU in error: a stream whose markers were not
+// suspect begins to search anew after an FPDU in error: a stream whose markers were not
 // in what the guess rests on is like one without, up to the first marker.
-func (h *half) suspect(ev *mpa.Recovered) {
+func (h *half) suspect(ev *recovery.Event) {
 	d := doubtful{offset: h.full.base + ev.Offset, text: fmt.Sprintf("FPDU: bad %s: %s", ev.Err.Field, ev.Err.Reason), advice: ev.Err.Hint}
 	_, d.packet = h.in.stamps(d.offset, h.full.base+ev.End)
 	h.doubtful = &d
@@ -194,7 +183,7 @@ func (h *half) suspect(ev *mpa.Recovered) {
 }
 
 // confirm reports the FPDU in error, if there are no markers all the same.
-func (h *half) confirm(s *mpa.Sync) {
+func (h *half) confirm(s *recovery.Sync) {
 	d := h.doubtful
 	h.full.plain = !s.Markers && s.Octets >= markersShow
 	if d == nil || !s.Markers && !h.full.plain {

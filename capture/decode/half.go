@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/recovery"
 )
 
 // A mode is what the next octets of a direction are taken for.
@@ -25,22 +26,29 @@ type half struct {
 	dir  capture.Dir
 	mode mode
 	at   uint64 // stream offset up to which octets are worked off
-	buf  []byte // those behind, but in modeFull
-	in   chunks // where they, and those of FPDUs that are not whole, came from
+	told uint64 // and up to which consumers were told of them
+	// inError is the last FPDU in error. It may be found once more, in another mode.
+	inError capture.Span
+	buf     []byte // those after it, except in modeFull
+	in      chunks // where they, and those of FPDUs that are not whole, came from
 
 	from   uint64 // where searching began
 	head   []byte // the first octets from there on
+	first  []byte // those of the direction, as many as a key has, if it is expected to be iWARP
 	frame  *Startup
-	broken bool           // octets are missing since then
-	gaps   []capture.Span // that are not yet behind
+	broken bool // octets are missing since then
+	ended  bool
+	end    capture.End
+	gaps   []capture.Gap // that may matter yet
 
-	guess    *mpa.Recovery // searches for FPDUs without a startup
-	guessed  int           // octets it was given
-	hints    int           // how often it was begun for a segment that may begin with an FPDU
-	combed   int           // octets that were looked at for hints
+	guess    *recovery.Receiver // searches for FPDUs without a startup
+	guessed  int                // octets it was given
+	hints    int                // how often it was begun for a segment that may begin with an FPDU
+	combed   int                // octets that were looked at for hints
 	doubtful *doubtful
 	full     full
 	messages messages
+	due      []due // findings that the peer may answer with a Terminate, the newest last
 
 	origin   uint32 // sequence number of stream offset 0, if originOK
 	originOK bool
@@ -90,6 +98,9 @@ func (h *half) peer() *half { return &h.c.halves[h.dir.Peer()] }
 
 // data takes the next octets.
 func (h *half) data(d *capture.Data) {
+	if n := len(h.first); h.c.expected && n < mpa.KeyLen && d.Offset == uint64(n) {
+		h.first = append(h.first, d.Octets[:min(len(d.Octets), mpa.KeyLen-n)]...)
+	}
 	if h.mode == modeDead {
 		h.at = d.Offset + uint64(len(d.Octets))
 		return
@@ -104,8 +115,8 @@ func (h *half) data(d *capture.Data) {
 	}
 }
 
-// take works off octets in the direction's mode, and keeps those that need more behind
-// them.
+// take works off octets in the direction's mode, and keeps those that need more octets
+// after them.
 func (h *half) take(b []byte) {
 	if len(h.buf) > 0 {
 		h.buf = append(h.buf, b...)
@@ -163,10 +174,12 @@ func (h *half) gap(g *capture.Gap) {
 	switch h.mode {
 	case modeFull:
 		h.skip(end)
+		h.account(g.Offset, end, g.Packet)
 		return
 	case modeAnswer, modeHold, modeRtr:
 		h.lost()
 	}
+	h.account(g.Offset, end, g.Packet)
 	h.buf, h.frame = nil, nil
 	h.at, h.from, h.head = end, end, nil
 	if h.guess != nil {
@@ -183,11 +196,10 @@ func (h *half) finish(e *capture.End) {
 		h.guess.SkipTo(1 << 62)
 		h.guesses()
 	}
+	h.ended, h.end = true, *e
 	if h.c.pub == nil {
 		return
 	}
-	o := h.out()
-	o.Ended, o.End = true, *e
 	switch h.mode {
 	case modeFull:
 		h.flush(e)
@@ -261,14 +273,13 @@ func (h *half) parse(b []byte) (f *Startup, more bool) {
 	var fields mpa.StartupFrame
 	if kind != FrameStartKey {
 		var err error
-		if fields, err = mpa.ParseStartup(b); err != nil {
-			if len(b) < mpa.StartupHeaderLen {
-				return nil, true
-			}
-			if mpa.StartupFrame(b).PDLength() <= mpa.MaxPrivateData {
-				return nil, true
-			}
-			fields = mpa.StartupFrame(b[:mpa.StartupHeaderLen])
+		switch fields, err = mpa.ParseStartup(b); {
+		case len(b) < mpa.StartupHeaderLen:
+			return nil, true
+		case mpa.StartupFrame(b).PDLength() > mpa.MaxPrivateData:
+			fields = mpa.StartupFrame(b[:mpa.StartupHeaderLen]) // nobody takes what follows
+		case err != nil:
+			return nil, true
 		}
 		size = len(fields)
 	}

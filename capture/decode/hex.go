@@ -5,7 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -16,30 +18,20 @@ type field struct {
 	value  string
 }
 
-// Octets of a line, and of payload that is shown.
-const (
-	hexLine    = 16
-	hexPayload = 4 * hexLine
-)
+// hexPayload is the octets of a field that are shown.
+const hexPayload = 64
 
 // annotate prints fields with their offsets, octets, names and values.
 func annotate(w io.Writer, fields []field, at uint64) {
 	for _, f := range fields {
-		shown := f.octets
-		if len(shown) > hexPayload {
-			shown = shown[:hexPayload]
-		}
-		for i := 0; i < len(shown) || i == 0; i += hexLine {
-			line := shown[min(i, len(shown)):min(i+hexLine, len(shown))]
-			text := ""
-			if i == 0 {
-				text = strings.TrimRight(f.name+"  "+f.value, " ")
-			}
-			row := fmt.Sprintf("      %8d  %-48s %s", at+uint64(i), fmt.Sprintf("% x", line), text)
+		text := strings.TrimRight(f.name+"  "+f.value, " ")
+		for i, line := range wording.Hex(f.octets, hexPayload) {
+			row := fmt.Sprintf("      %8d  %-48s %s", at+uint64(i), line, text)
 			fmt.Fprintln(w, strings.TrimRight(row, " "))
+			text = ""
 		}
-		if n := len(f.octets) - len(shown); n > 0 {
-			fmt.Fprintf(w, "      %8s  and %s more\n", "", octets(uint64(n)))
+		if n := len(f.octets) - hexPayload; n > 0 {
+			fmt.Fprintf(w, "      %8s  and %s more\n", "", wording.Octets(n))
 		}
 		at += uint64(len(f.octets))
 	}
@@ -79,11 +71,11 @@ func startupFields(s *Startup) []field {
 		c.take(1, "Rev", "%d", f.Rev())
 		c.take(2, "PD_Length", "%d", f.PDLength())
 		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
-			c.take(2, "A B IRD", "A=%d B=%d IRD=%s", bit(e.A), bit(e.B), depthText(e.IRD))
-			c.take(2, "C D ORD", "C=%d D=%d ORD=%s", bit(e.C), bit(e.D), depthText(e.ORD))
+			c.take(2, "A B IRD", "A=%d B=%d IRD=%v", bit(e.A), bit(e.B), e.IRD)
+			c.take(2, "C D ORD", "C=%d D=%d ORD=%v", bit(e.C), bit(e.D), e.ORD)
 		}
 	}
-	c.take(len(c.b), "Private Data", "%s", mpa.DescribePrivateData(s.PrivateData))
+	c.take(len(c.b), "Private Data", "%s", ulpdata.Describe(s.PrivateData))
 	return c.list
 }
 
@@ -109,7 +101,7 @@ func fpduFields(f *FPDU) []field {
 		inner.ulpdu(f)
 	}
 	if left := len(inner.b); left > 4 {
-		inner.take(left-4, map[bool]string{true: "PAD", false: "not decoded"}[f.HasSegment], "")
+		inner.take(left-4, wording.If(f.HasSegment, "PAD", "not decoded"), "")
 	}
 	inner.take(4, "CRC", "%v", f.CRC)
 	return withMarkers(f, inner.list)
@@ -141,7 +133,7 @@ func withMarkers(f *FPDU, fields []field) (list []field) {
 				x = field{x.octets[n:], x.name, "(goes on)"}
 			}
 			b := f.Octets[m.Offset-f.Offset : m.Offset-f.Offset+4]
-			list = append(list, field{b, "marker", fmt.Sprintf("FPDUPTR %d, %s", m.FPDUPTR, map[bool]string{true: "right", false: "wrong"}[m.Valid])})
+			list = append(list, field{b, "marker", fmt.Sprintf("FPDUPTR %d, %s", m.FPDUPTR, wording.If(m.Valid, "right", "wrong"))})
 			at = m.Offset + 4
 		}
 		list = append(list, x)
@@ -164,7 +156,7 @@ func (c *cutter) ulpdu(f *FPDU) {
 		c.take(4, "STag", "%#08x", s.STag)
 		c.take(8, "TO", "%#x", s.TO)
 	} else {
-		c.take(4, map[bool]string{true: "Invalidate STag", false: "RsvdULP[8:39]"}[f.invalidates()], "%#08x", s.ULP)
+		c.take(4, wording.If(f.invalidates(), "Invalidate STag", "RsvdULP[8:39]"), "%#08x", s.ULP)
 		c.take(4, "QN", "%d", s.QN)
 		c.take(4, "MSN", "%d", s.MSN)
 		c.take(4, "MO", "%d", s.MO)
@@ -179,7 +171,7 @@ func (c *cutter) ulpdu(f *FPDU) {
 		c.terminate(f.Terminate)
 		n -= before - len(c.b)
 	}
-	c.take(max(n, 0), "payload", "%s", octets(uint64(max(n, 0))))
+	c.take(max(n, 0), "payload", "%s", wording.Octets(uint64(max(n, 0))))
 }
 
 func (c *cutter) readRequest(r *rdmap.ReadRequest) {

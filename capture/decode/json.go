@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -21,6 +22,8 @@ type JSONConfig struct {
 // A JSON is a [Consumer] that prints one JSON object for each event, each on a line of
 // its own: docs/decode-json.md.
 type JSON struct {
+	Ignore
+
 	cfg JSONConfig
 	w   *bufio.Writer
 	enc *json.Encoder
@@ -33,7 +36,7 @@ func NewJSON(w io.Writer, cfg JSONConfig) *JSON {
 	b := bufio.NewWriter(w)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	return &JSON{cfg, b, enc}
+	return &JSON{cfg: cfg, w: b, enc: enc}
 }
 
 // Flush writes what was kept back, and returns the first error of the writer below.
@@ -80,9 +83,6 @@ func (j *JSON) Found(c *Connection) {
 	}{"connection", c.TCP.Number, c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
 }
 
-// Segment is part of Consumer.
-func (j *JSON) Segment(*Connection, *Segment) {}
-
 type jsonStartup struct {
 	jsonAt
 	Frame       string        `json:"frame"`
@@ -101,12 +101,12 @@ type jsonStartup struct {
 }
 
 type jsonEnhanced struct {
-	A   bool   `json:"a"`
-	B   bool   `json:"b"`
-	C   bool   `json:"c"`
-	D   bool   `json:"d"`
-	IRD uint16 `json:"ird"`
-	ORD uint16 `json:"ord"`
+	A   bool      `json:"a"`
+	B   bool      `json:"b"`
+	C   bool      `json:"c"`
+	D   bool      `json:"d"`
+	IRD mpa.Depth `json:"ird"`
+	ORD mpa.Depth `json:"ord"`
 }
 
 func enhancedOf(e *mpa.Enhanced) *jsonEnhanced {
@@ -123,7 +123,7 @@ func (j *JSON) Startup(c *Connection, s *Startup) {
 		o.Octets = hex.EncodeToString(s.Octets)
 	}
 	if len(s.PrivateData) > 0 {
-		o.PrivateData, o.Looks = hex.EncodeToString(s.PrivateData), mpa.DescribePrivateData(s.PrivateData)
+		o.PrivateData, o.Looks = hex.EncodeToString(s.PrivateData), ulpdata.Describe(s.PrivateData)
 	}
 	switch {
 	case s.Fields != nil:
@@ -152,7 +152,7 @@ type jsonFPDU struct {
 	CRC         string           `json:"crc"`
 	Cut         int              `json:"missing,omitempty"`
 	Error       string           `json:"error,omitempty"`
-	Markers     []jsonMarker     `json:"markers,omitempty"`
+	Markers     []Marker         `json:"markers,omitempty"`
 	DDP         *jsonDDP         `json:"ddp,omitempty"`
 	Opcode      *int             `json:"opcode,omitempty"`
 	Message     string           `json:"message,omitempty"`
@@ -160,12 +160,6 @@ type jsonFPDU struct {
 	ReadRequest *jsonReadRequest `json:"read_request,omitempty"`
 	Terminate   *jsonTerminate   `json:"terminate,omitempty"`
 	Octets      string           `json:"octets,omitempty"`
-}
-
-type jsonMarker struct {
-	Offset  uint64 `json:"offset"`
-	FPDUPTR uint16 `json:"fpduptr"`
-	Valid   bool   `json:"valid"`
 }
 
 type jsonDDP struct {
@@ -210,9 +204,7 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	o := jsonFPDU{
 		jsonAt: at("fpdu", c, f.Dir, f.Offset, f.Last), Number: f.Number, Size: f.Size(), FirstPacket: f.First.Number,
 		Begins: f.Begins, Ends: f.Ends, Length: f.Length, CRC: f.CRC.String(), Cut: f.Cut, ReadRequest: readRequestOf(f.ReadRequest),
-	}
-	for _, m := range f.Markers {
-		o.Markers = append(o.Markers, jsonMarker(m))
+		Markers: f.Markers,
 	}
 	if f.Err != nil {
 		o.Error = f.Err.Error()

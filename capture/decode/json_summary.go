@@ -42,52 +42,31 @@ type jsonRTR struct {
 }
 
 type jsonHalf struct {
-	Addr        string            `json:"addr"`
-	Revision    *int              `json:"revision,omitempty"`
-	Markers     bool              `json:"markers"`
-	Enhanced    *jsonEnhanced     `json:"enhanced,omitempty"`
-	PrivateData string            `json:"private_data,omitempty"`
-	TCP         jsonTCP           `json:"tcp"`
-	FPDUs       uint64            `json:"fpdus"`
-	Octets      uint64            `json:"octets"`
-	Content     uint64            `json:"ulpdu_octets"`
-	Bad         uint64            `json:"bad"`
-	Cut         uint64            `json:"cut"`
-	Lost        uint64            `json:"lost"`
-	Markered    uint64            `json:"marker_count"`
-	Ops         map[string]jsonOp `json:"messages"`
-	Sizes       *jsonDistribution `json:"fpdu_sizes,omitempty"`
-	Segments    uint64            `json:"segments"`
-	Aligned     uint64            `json:"aligned"`
-	Largest     int               `json:"largest_segment"`
-	Memory      jsonMemory        `json:"memory"`
-	Reads       *jsonDistribution `json:"read_latency_ns,omitempty"`
-	Outstanding int               `json:"outstanding_reads"`
-	STags       int               `json:"stags_written"`
-	End         *jsonEnd          `json:"end,omitempty"`
-}
-
-type jsonTCP struct {
-	Packets  uint64 `json:"packets"`
-	Segments uint64 `json:"segments"`
-	Octets   uint64 `json:"octets"`
-	Repeated uint64 `json:"repeated"`
-	Missing  uint64 `json:"missing"`
-	Gaps     uint64 `json:"gaps"`
-}
-
-type jsonOp struct {
-	Messages uint64 `json:"messages"`
-	Segments uint64 `json:"segments"`
-	Octets   uint64 `json:"octets"`
-	Empty    uint64 `json:"empty"`
-}
-
-type jsonMemory struct {
-	TCP     int `json:"in_order_only"`
-	MPA     int `json:"by_mpa"`
-	Located int `json:"located"`
-	Aligned int `json:"aligned"`
+	Addr        string             `json:"addr"`
+	Revision    *int               `json:"revision,omitempty"`
+	Markers     bool               `json:"markers"`
+	Enhanced    *jsonEnhanced      `json:"enhanced,omitempty"`
+	PrivateData string             `json:"private_data,omitempty"`
+	TCP         capture.Count      `json:"tcp"`
+	FPDUs       uint64             `json:"fpdus"`
+	Octets      uint64             `json:"octets"`
+	Content     uint64             `json:"ulpdu_octets"`
+	Bad         uint64             `json:"bad"`
+	Cut         uint64             `json:"cut"`
+	Lost        uint64             `json:"lost"`
+	Undecoded   uint64             `json:"undecoded"`
+	Markered    uint64             `json:"marker_count"`
+	Ops         map[string]OpCount `json:"messages"`
+	Sizes       *jsonDistribution  `json:"fpdu_sizes,omitempty"`
+	Segments    uint64             `json:"segments"`
+	Aligned     uint64             `json:"aligned"`
+	Largest     int                `json:"largest_segment"`
+	Wire        Alignment          `json:"wire"`
+	Memory      Memory             `json:"memory"`
+	Reads       *jsonDistribution  `json:"read_latency_ns,omitempty"`
+	Outstanding int                `json:"outstanding_reads"`
+	STags       int                `json:"stags_written"`
+	End         *jsonEnd           `json:"end,omitempty"`
 }
 
 type jsonDistribution struct {
@@ -142,17 +121,17 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 	o := jsonHalf{
 		Addr: c.TCP.Halves[d].Addr.String(), Markers: c.Markers[d], Enhanced: enhancedOf(c.Enhanced[d]),
 		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Octets: h.Octets, Content: h.Content, Bad: h.Bad, Cut: h.Cut,
-		Lost: h.Lost, Markered: h.MarkerCount, Ops: map[string]jsonOp{}, Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
-		Aligned: h.Aligned, Largest: h.LargestSegment, Memory: jsonMemory(h.Memory), Reads: distributionOf(&h.Reads),
+		Lost: h.Lost, Undecoded: h.Undecoded, Markered: h.MarkerCount, Ops: map[string]OpCount{}, Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
+		Aligned: h.Aligned, Largest: h.LargestSegment, Wire: h.Wire, Memory: h.Memory, Reads: distributionOf(&h.Reads),
 		Outstanding: h.OutstandingReads, STags: h.STags,
 	}
-	o.TCP = jsonTCP(c.TCP.Halves[d].Count)
+	o.TCP = c.TCP.Halves[d].Count
 	if c.Revisions[d] >= 0 {
 		o.Revision = &c.Revisions[d]
 	}
 	for op, n := range h.Ops {
 		if n.Segments > 0 {
-			o.Ops[rdmap.Opcode(op).String()] = jsonOp(n)
+			o.Ops[rdmap.Opcode(op).String()] = n
 		}
 	}
 	if h.Ended {

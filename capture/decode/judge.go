@@ -15,9 +15,7 @@ func (c *conn) judgeRequest(f *Startup) mpa.Offer {
 	m := mpa.NewResponder(mpa.ResponderConfig{Timeout: -1, Dialects: dialectsAll})
 	m.Start(f.Last.Time)
 	if _, err := m.Input(f.Last.Time, f.Octets); err != nil {
-		if e := mpaError(err); e != nil {
-			c.report(findRequest, f.Dir, f.Offset+e.Offset, f.Last, "Request: "+neutral(e.Reason, theInitiator), neutral(e.Hint, theInitiator))
-		}
+		c.faulty(findRequest, f.Dir, f.Offset, f.Last, fault{frame: f}, err)
 		return mpa.Offer{}
 	}
 	q := m.Request()
@@ -57,10 +55,10 @@ func (c *conn) judgeFlags(f *Startup, request bool) {
 	case !e.A && (e.B || e.C || e.D):
 		c.report(findKindFlags, f.Dir, f.Offset+20, f.Last, "flags B, C or D are set with A=0", "without A they are sent as zero, and ignored on receipt")
 	case e.A && e.RTR() == 0 && request:
-		c.report(findNoKinds, f.Dir, f.Offset+20, f.Last, "A=1, and none of B, C and D: no RTR indication is offered",
-			"a peer-to-peer Initiator names each kind that it can send; Linux's siw names none if it is built without")
+		c.report(findNoKinds, f.Dir, f.Offset+20, f.Last, "A=1, but none of B, C and D: no RTR indication is offered",
+			"a peer-to-peer Initiator names each kind that it can send; Linux's siw names none if it is built without RTR")
 	case e.A && e.RTR() == 0:
-		c.report(findAnswerKinds, f.Dir, f.Offset+20, f.Last, "A=1, and none of B, C and D: no RTR indication is answered",
+		c.report(findAnswerKinds, f.Dir, f.Offset+20, f.Last, "A=1, but none of B, C and D: no RTR indication is answered",
 			"the Responder names at least one kind that it supports, even if none matches")
 	}
 }
@@ -98,9 +96,9 @@ func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
 	case asked.ORD == mpa.NoNegotiation && answer.IRD != mpa.NoNegotiation:
 		say(findNoNego, fmt.Sprintf("the Reply has IRD %d where the Request's ORD of 0x3FFF asks for 0x3FFF", answer.IRD), siwDepths(answer.IRD))
 	case asked.ORD != mpa.NoNegotiation && answer.IRD == mpa.NoNegotiation:
-		say(findNegoAlone, "the Reply has IRD 0x3FFF, and the Request asked for negotiation", "the Initiator leaves its ORD as it is")
+		say(findNegoAlone, "the Reply has IRD 0x3FFF, but the Request asked for negotiation", "the Initiator leaves its ORD as it is")
 	case answer.IRD < asked.ORD:
-		say(findIRDBelow, fmt.Sprintf("the Responder takes %d Reads (IRD), and the Initiator asked for %d (ORD): it has to do with less", answer.IRD, asked.ORD), "")
+		say(findIRDBelow, fmt.Sprintf("the Responder takes %d Reads (IRD), but the Initiator asked for %d (ORD): it must make do with fewer", answer.IRD, asked.ORD), "")
 	}
 	at += 2
 	switch {
@@ -108,7 +106,7 @@ func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
 		say(findNoNego, fmt.Sprintf("the Reply has ORD %d where the Request's IRD of 0x3FFF asks for 0x3FFF", answer.ORD), siwDepths(answer.ORD))
 	case answer.ORD == mpa.NoNegotiation:
 		if asked.IRD != mpa.NoNegotiation {
-			say(findNegoAlone, "the Reply has ORD 0x3FFF, and the Request asked for negotiation", "the Initiator leaves its IRD as it is")
+			say(findNegoAlone, "the Reply has ORD 0x3FFF, but the Request asked for negotiation", "the Initiator leaves its IRD as it is")
 		}
 	case answer.ORD > asked.IRD:
 		// "The responder MUST set its ORD at most to the initiator IRD." [E04]
@@ -125,7 +123,7 @@ func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
 const siwDepth = 128
 
 // siwDepths names a peer that is known for a depth.
-func siwDepths(depth uint16) string {
+func siwDepths(depth mpa.Depth) string {
 	if depth == siwDepth {
 		return "Linux's siw answers 128 whatever it is asked for"
 	}
@@ -137,10 +135,10 @@ func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
 	say := func(k finding, text, advice string) { c.report(k, f.Dir, f.Offset+20, f.Last, text, advice) }
 	switch {
 	case asked.A && !answer.A:
-		say(findModel, "the Reply has A=0, and the Request asked for peer-to-peer (A=1)",
+		say(findModel, "the Reply has A=0, but the Request asked for peer-to-peer (A=1)",
 			"the Initiator ends the connection with code 7: the Responder must answer A=1")
 	case !asked.A && answer.A:
-		say(findModel, "the Reply has A=1, and the Request asked for client-server (A=0)", "the Responder must answer A=0")
+		say(findModel, "the Reply has A=1, but the Request asked for client-server (A=0)", "the Responder must answer A=0")
 	case asked.A && asked.RTR()&answer.RTR() == 0 && answer.RTR() != 0:
 		say(findNoMatch, fmt.Sprintf("no common RTR indication: offered %v, answered %v", asked.RTR(), answer.RTR()),
 			"the Initiator ends the connection with code 7: let one end support a kind of the other")
@@ -151,7 +149,7 @@ func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
 func (c *conn) judgeStartKey(f *Startup) {
 	k := mpa.StartKey(f.Octets)
 	if k.Rev() != 0 {
-		c.report(findStartKey, f.Dir, f.Offset+15, f.Last, fmt.Sprintf("Start Key of revision %d, and there is none but 0", k.Rev()),
+		c.report(findStartKey, f.Dir, f.Offset+15, f.Last, fmt.Sprintf("Start Key of revision %d, but there is only revision 0", k.Rev()),
 			"the receiver closes the connection: revisions 1 and 2 begin with a Request Frame")
 	}
 	if k.Res() != 0 {
@@ -166,7 +164,7 @@ func (c *conn) judgeRtr(f *Startup) {
 	reply := c.start.reply.Fields
 	switch {
 	case f.Fields.Rev() != 1:
-		c.report(findRtrFrame, f.Dir, f.Offset+17, f.Last, fmt.Sprintf("Rtr frame of revision %d, and there is none but 1", f.Fields.Rev()), "")
+		c.report(findRtrFrame, f.Dir, f.Offset+17, f.Last, fmt.Sprintf("Rtr frame of revision %d, but there is only revision 1", f.Fields.Rev()), "")
 	case f.Fields.C() != reply.C():
 		c.report(findRtrFrame, f.Dir, f.Offset+16, f.Last, "the Rtr frame's C differs from the Reply's", "the two ends do not agree on CRCs: the Initiator must repeat the Reply's C")
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp/capture"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/recovery"
 )
 
 // maxPlace bounds what a receiver is imagined to hold, in octets.
@@ -22,7 +22,7 @@ type memory struct {
 	got   uint64 // octets that have arrived, and those that never will
 	whole uint64 // FPDUs before are complete
 	most  int
-	place *mpa.Recovery // a receiver that places by markers, if there are any
+	place *recovery.Receiver // a receiver that places by markers, if there are any
 
 	steps   []step // of a receiver that can locate every FPDU, since the last hole
 	holds   int    // what it held before them
@@ -64,7 +64,7 @@ func (m *memory) replay() {
 	}
 }
 
-// newMemory begins to measure at a stream offset; octets behind may be there already.
+// newMemory begins to measure at a stream offset; octets after it may be there already.
 func newMemory(h *half, at uint64) memory {
 	m := memory{start: at, seen: at, whole: at}
 	if list := h.in.list[h.in.head:]; len(list) > 0 {
@@ -72,7 +72,7 @@ func newMemory(h *half, at uint64) memory {
 		m.got = m.seen - at
 	}
 	if h.c.pub.Markers[h.dir] && !h.c.pub.Midstream {
-		m.place = mpa.NewRecovery(mpa.RecoveryConfig{Markers: true, Buffer: maxPlace})
+		m.place = recovery.New(recovery.Config{Markers: true, Buffer: maxPlace})
 	}
 	return m
 }

@@ -12,6 +12,8 @@ import (
 // messages is what is known of a direction's DDP and RDMAP messages.
 type messages struct {
 	queues  [rdmap.QNAtomic + 1]queue
+	all     uint32    // messages of all queues together
+	someAll bool      // there may have been more
 	orq     rdmap.ORQ // Read Requests of this direction without a whole Response
 	asked   map[uint64]*asked
 	sinks   map[uint32]int // how many of them go to an STag
@@ -47,6 +49,7 @@ func (h *half) uncertain() {
 	for i := range m.queues {
 		m.queues[i].unknown = true
 	}
+	m.someAll = true
 	m.tagged.open = false
 	m.doubt()
 	h.peer().messages.doubt()
@@ -65,8 +68,11 @@ func (h *half) message(f *FPDU) {
 	if p.Version == versionUnknown && f.Err == nil {
 		p.Version = f.Segment.Version
 	}
+	if f.Terminate != nil {
+		h.readTerminate(f.Terminate)
+	}
 	if h.rtrPlace() && f.Length == f.Segment.Len()+len(f.Segment.Payload) {
-		f.RTR = rtrKind(f)
+		f.RTR = mpa.RTROf(rdmap.ZeroLength(&f.Segment))
 	}
 }
 
@@ -74,19 +80,6 @@ func (h *half) message(f *FPDU) {
 func (h *half) rtrPlace() bool {
 	o := h.out()
 	return !h.c.pub.Midstream && h.dir == h.c.pub.Initiator && o.FPDUs == 1 && o.Bad+o.Cut == 0 && !h.broken
-}
-
-// rtrKind returns the kind of RTR indication that an FPDU can be.
-func rtrKind(f *FPDU) mpa.RTR {
-	switch {
-	case f.Op == rdmap.OpSend && len(f.Segment.Payload) == 0 && f.Segment.Last && f.Segment.MO == 0:
-		return mpa.RTRSend
-	case f.Op == rdmap.OpWrite && len(f.Segment.Payload) == 0 && f.Segment.Last:
-		return mpa.RTRWrite
-	case f.ReadRequest != nil && f.ReadRequest.Size == 0:
-		return mpa.RTRRead
-	}
-	return 0
 }
 
 // judge judges an FPDU's contents, and keeps account of them.
@@ -106,8 +99,8 @@ func (h *half) judge(f *FPDU) {
 		return
 	}
 	if h.messages.ended {
-		h.at1(findAfterTerminate, f, fmt.Sprintf("%v behind the Terminate of the same sender", f.Op),
-			"nothing may follow a Terminate: the sender's stack goes on after an error")
+		h.at1(findAfterTerminate, f, fmt.Sprintf("%v after the Terminate of the same sender", f.Op),
+			"nothing may follow a Terminate, but the sender's stack goes on after an error")
 	}
 	h.count(f)
 	if f.Segment.Tagged {
@@ -143,15 +136,18 @@ func (h *half) form(f *FPDU) bool {
 		h.reserved(f)
 		return true
 	}
-	switch err.Code {
-	case rdmap.CodeInvalidVersion:
+	switch {
+	case err.Code == rdmap.CodeInvalidVersion:
 		h.at1(findVersion, f, "RDMAP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
-	case rdmap.CodeDDPInvalidQN:
-		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), "queues are 0 for Sends, 1 for Read Requests, 2 for Terminates, 3 for atomic responses")
-	case rdmap.CodeUnexpectedOpcode:
+	case err.Code == rdmap.CodeDDPInvalidQN:
+		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), "queue 0 is for Sends, 1 for Read Requests, 2 for Terminates, 3 for atomic responses")
+	case err.Code == rdmap.CodeUnexpectedOpcode:
 		h.at1(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the receiver ends the stream with Terminate 0x0206")
+	case f.Op == rdmap.OpReadRequest && len(s.Payload) == alignedReadLen:
+		h.at1(findRead32, f, fmt.Sprintf("RDMA Read Request of %d octets, where it has %d: as many as a C struct takes whose 64-bit fields are aligned", alignedReadLen, rdmap.ReadRequestLen),
+			"the sender must pack the fields: SinkSTag, SinkTO, RDMARDSZ, SrcSTag, SrcTO follow each other without a gap")
 	default:
-		h.at1(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the sender makes no whole message of it")
+		h.at1(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the segment is not a well-formed message")
 	}
 	return false
 }
@@ -186,7 +182,7 @@ func (h *half) taggedMessage(f *FPDU) {
 	m, s := &h.messages, &f.Segment
 	if t := &m.tagged; t.open && (t.op != f.Op || t.stag != s.STag) {
 		// RFC 5040, Section 5.1: a Write names "exactly one" Tagged Buffer. [P18]
-		h.at1(findTagged, f, fmt.Sprintf("%v to STag %#08x in the middle of a %v to STag %#08x", f.Op, s.STag, t.op, t.stag),
+		h.at1(findTagged, f, fmt.Sprintf("%v to STag %#08x interrupts a %v to STag %#08x", f.Op, s.STag, t.op, t.stag),
 			"a message goes to one STag, and ends with the L bit before the next tagged one")
 	}
 	m.tagged.open, m.tagged.stag, m.tagged.op = !s.Last, s.STag, f.Op
@@ -210,8 +206,13 @@ func (h *half) sequence(f *FPDU) {
 	case q.unknown:
 		q.msn, q.mo = s.MSN, uint64(s.MO)
 	case s.MSN != q.msn:
-		h.at1(findMSN, f, fmt.Sprintf("%v: MSN %d on queue %d, where %d is due", f.Op, s.MSN, s.QN, q.msn),
-			"messages of a queue are numbered one by one from 1: the sender has left one out, or numbers otherwise")
+		text := fmt.Sprintf("%v: MSN %d on queue %d, where %d is due", f.Op, s.MSN, s.QN, q.msn)
+		advice := "messages of a queue are numbered one by one from 1: the sender left one out or numbers them differently"
+		if m := &h.messages; !m.someAll && s.MSN == m.all+1 {
+			text += ": it is the number of the message if all queues are counted together"
+			advice = "the sender has one counter for all queues: each queue numbers its messages from 1"
+		}
+		h.at1(findMSN, f, text, advice)
 		q.msn, q.mo = s.MSN, uint64(s.MO)
 	case uint64(s.MO) != q.mo:
 		h.at1(findMO, f, fmt.Sprintf("%v: MO %d on queue %d in message %d, where %d is due", f.Op, s.MO, s.QN, s.MSN, q.mo),
@@ -222,5 +223,6 @@ func (h *half) sequence(f *FPDU) {
 	q.mo += uint64(len(s.Payload))
 	if s.Last {
 		q.msn, q.mo = q.msn+1, 0
+		h.messages.all++
 	}
 }

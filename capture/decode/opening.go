@@ -3,6 +3,7 @@ package decode
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -58,13 +59,13 @@ func (h *half) firstOfInitiator(f *FPDU) {
 		if r.Offered == 0 {
 			k.severity = Warning // it said that it can send none
 		}
-		h.at1(k, f, fmt.Sprintf("the Initiator's first FPDU is %s, and an RTR indication is due: %v", kindOf(f), cmp.Or(common, r.Answered)),
+		h.at1(k, f, fmt.Sprintf("the Initiator's first FPDU is %s, but an RTR indication is due: %v", kindOf(f), cmp.Or(common, r.Answered)),
 			"a Responder that waits for the indication may end the connection")
 		return
 	case common&f.RTR == 0 && f.RTR == mpa.RTRSend:
-		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a Send, and %v was agreed on", common), "it takes a receive buffer of the Responder's consumer; Linux's siw takes it")
+		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a Send, but %v was agreed on", common), "it uses up a receive buffer of the Responder's consumer; Linux's siw accepts it")
 	case common&f.RTR == 0:
-		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a %v, and %v was agreed on", f.RTR, common),
+		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a %v, but %v was agreed on", f.RTR, common),
 			"the Responder may end the connection with code 7; Chelsio's cxgb4 sends a Read whatever was agreed on")
 	}
 	r.Sent = f.RTR
@@ -77,7 +78,7 @@ func (h *half) unasked(f *FPDU) {
 		return
 	}
 	h.c.pub.RTR.Sent = f.RTR
-	h.at1(findRTRPlain, f, fmt.Sprintf("the first FPDU is an empty %v, as an RTR indication is, and none was negotiated", f.RTR),
+	h.at1(findRTRPlain, f, fmt.Sprintf("the first FPDU is an empty %v, like an RTR indication, but none was negotiated", f.RTR),
 		"Chelsio's cxgb4 sends an empty Read in revision 1 when peer2peer is set: the Responder answers it as any other")
 }
 
@@ -88,7 +89,7 @@ func (h *half) rtrSTag(f *FPDU) {
 		stag, is = f.ReadRequest.SrcSTag, true
 	}
 	if is && stag == 0 {
-		h.at1(findRTRSTag, f, "the RTR indication has STag 0", "nobody may look at it, and yet Chelsio's hardware refuses 0: Linux's siw sends 1 for that")
+		h.at1(findRTRSTag, f, "the RTR indication has STag 0", "receivers must not look at it, but Chelsio's hardware refuses 0, which is why Linux's siw sends 1")
 	}
 }
 
@@ -110,19 +111,90 @@ func (h *half) terminate(f *FPDU) {
 	if _, err := rdmap.ParseTerminate(f.Segment.Payload); err != nil {
 		h.at1(findTerminateForm, f, "Terminate: "+err.Error(), "the headers that its HdrCt announces are cut short")
 	}
-	h.at1(findTerminate, f, "Terminate: "+t.String(), terminateAdvice(t.Code))
+	h.at1(findTerminate, f, "Terminate: "+t.String(), h.terminateAdvice(t.Code))
 	if t.Layout == rdmap.LayoutSIW {
-		h.at1(findTerminateSIW, f, "the Terminate has Layer and EType swapped, as Linux's siw sends it: read so", "other receivers take it for another error")
+		h.at1(findTerminateSIW, f, "the Terminate is read with Layer and EType swapped, as Linux's siw sends it", "other receivers take it for a different error")
 	}
 }
 
-// terminateAdvice says what to do about some codes.
-func terminateAdvice(c rdmap.Code) string {
+// A due is a finding that its receiver answers with a Terminate.
+type due struct {
+	code   rdmap.Code
+	name   string
+	offset uint64
+}
+
+// maxDue bounds the findings of a direction that a Terminate may be the answer to.
+const maxDue = 16
+
+// expect takes note of a finding that a Terminate may be the answer to.
+func (h *half) expect(k finding, offset uint64) {
+	for _, code := range terminates[k.name] {
+		if len(h.due) == maxDue {
+			h.due = h.due[:copy(h.due, h.due[1:])]
+		}
+		h.due = append(h.due, due{code, k.name, offset})
+	}
+}
+
+// terminates are the codes by which findings are answered.
+var terminates = map[string][]rdmap.Code{
+	findCRC.name:      {rdmap.CodeMPACRC},
+	findMarker.name:   {rdmap.CodeMPAMarker},
+	findORDAbove.name: {rdmap.CodeMPAInsufficientIRD},
+	findNoMatch.name:  {rdmap.CodeMPANoMatchingRTR},
+	findModel.name:    {rdmap.CodeMPANoMatchingRTR},
+	findRTRKind.name:  {rdmap.CodeMPANoMatchingRTR},
+	findNoRTR.name:    {rdmap.CodeMPANoMatchingRTR},
+	findVersion.name:  {rdmap.CodeInvalidVersion, rdmap.CodeDDPTaggedInvalidVersion, rdmap.CodeDDPUntaggedInvalidVersion},
+	findOpcode.name:   {rdmap.CodeUnexpectedOpcode},
+	findForm.name:     {rdmap.CodeUnexpectedOpcode},
+	findQueue.name:    {rdmap.CodeDDPInvalidQN},
+	findMSN.name:      {rdmap.CodeDDPInvalidMSNRange, rdmap.CodeDDPInvalidMSNNoBuffer},
+	findMO.name:       {rdmap.CodeDDPInvalidMO},
+	findResponse.name: {rdmap.CodeDDPInvalidSTag, rdmap.CodeDDPBaseOrBounds},
+}
+
+// readTerminate decides how a Terminate is laid out whose code there is in both layouts:
+// it means what was just found in the other direction.
+func (h *half) readTerminate(t *rdmap.Terminate) {
+	swapped := t.Code&0xff | t.Code>>4&0x0f00 | t.Code<<4&0xf000
+	if t.Layout != rdmap.LayoutRFC || swapped == t.Code || !swapped.Known() {
+		return
+	}
+	for _, d := range slices.Backward(h.peer().due) {
+		switch d.code {
+		case t.Code:
+			return
+		case swapped:
+			t.Code, t.Layout = swapped, rdmap.LayoutSIW
+			return
+		}
+	}
+}
+
+// terminateAdvice says what a Terminate is about, and what to do about it.
+func (h *half) terminateAdvice(c rdmap.Code) string {
+	advice := codeAdvice(c)
+	i := slices.IndexFunc(h.peer().due, func(d due) bool { return d.code == c })
+	switch {
+	case i < 0 && c == rdmap.CodeMPACRC:
+		return "the sender of the Terminate has received an FPDU with a wrong CRC, and there is none in the capture: it was damaged after the place of the capture"
+	case i < 0 && c == rdmap.CodeMPAMarker:
+		return "the sender of the Terminate has received a wrong marker, and there is none in the capture"
+	case i < 0:
+		return advice
+	}
+	cause := fmt.Sprintf("it is the answer to %s at %d in the other direction", h.peer().due[i].name, h.peer().due[i].offset)
+	if advice == "" {
+		return cause
+	}
+	return cause + ": " + advice
+}
+
+// codeAdvice says what to do about some codes.
+func codeAdvice(c rdmap.Code) string {
 	switch c {
-	case rdmap.CodeMPACRC:
-		return "the sender of the Terminate has received an FPDU with a wrong CRC: look for one in the other direction; if there is none, it was damaged behind the place of the capture"
-	case rdmap.CodeMPAMarker:
-		return "look for a wrong marker in the other direction"
 	case rdmap.CodeMPAInsufficientIRD:
 		return "the Responder's ORD is more than the Initiator can take: lower it, or raise the Initiator's IRD"
 	case rdmap.CodeMPANoMatchingRTR:
@@ -141,30 +213,14 @@ func terminateAdvice(c rdmap.Code) string {
 	return ""
 }
 
-// firstCRC looks at the CRC field of the first FPDU where CRC is off.
-func (h *half) firstCRC(f *FPDU) {
-	if !h.full.empty || f.CRC != CRCOff || f.Err != nil {
-		return
-	}
-	b := h.octets(f.Offset, f.End)
-	if len(b) < 4 {
-		return
-	}
-	field := b[len(b)-4:]
-	switch {
-	case [4]byte(field) == [4]byte{}:
-		h.at1(findCRCField, f, "CRC is off, and the field is zero", "it may hold anything; Linux's siw sends zeros")
-	case [4]byte(mpa.AppendCRC(nil, mpa.CRC32C(0, b[:len(b)-4]))) == [4]byte(field):
-		h.at1(findCRCField, f, "CRC is off, and the field holds the right CRC", "the sender generates CRCs though neither end asked for them")
-	}
-}
-
 // summarize completes what is known of a connection.
 func (c *conn) summarize() {
 	for i := range c.halves {
 		h := &c.halves[i]
 		o := &c.pub.Halves[i]
+		o.Ended, o.End = h.ended, h.end
 		o.STags = len(h.messages.stags)
+		h.account(h.end.Offset, h.end.Offset, h.end.Packet)
 		if h.mode == modeFull {
 			o.Memory = h.full.memory.result(o.LargestSegment)
 		}

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -21,9 +22,33 @@ func (h *half) readRequest(f *FPDU) {
 	m.asked[m.nextID] = &asked{request: *f.ReadRequest, sent: f.Last}
 	m.sinks[r.SinkSTag]++
 	m.nextID++
+	h.octetOrder(f)
 	o := h.out()
 	o.OutstandingReads = max(o.OutstandingReads, m.orq.Len())
 	h.depth(f)
+}
+
+// alignedReadLen is the octets of a Read Request in a C struct whose 64-bit fields are
+// aligned to eight octets.
+const alignedReadLen = 32
+
+// octetOrder looks for a Read Request in the octet order of a little-endian host: every
+// field of it is a small number then if its octets are read backwards.
+func (h *half) octetOrder(f *FPDU) {
+	r := f.ReadRequest
+	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 && r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0
+	if n := bits.ReverseBytes32(r.Size); small && r.Size != 0 && n < 1<<16 {
+		h.at1(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %d octets: it would be %d in the other octet order, and all its fields small numbers", r.Size, n),
+			"the sender writes the fields in its host's octet order: they are big-endian on the wire")
+	}
+}
+
+// answersSwapped looks for a Response to the STag of a Request read backwards.
+func (h *half) answersSwapped(f *FPDU) {
+	if r, _, ok := h.peer().messages.orq.Front(); ok && f.Segment.STag == bits.ReverseBytes32(r.SinkSTag) && r.SinkSTag != f.Segment.STag {
+		h.at1(findReadOrder, f, fmt.Sprintf("the Response goes to STag %#08x, which is the Request's SinkSTag in the other octet order", f.Segment.STag),
+			"the Request's sender writes the fields in its host's octet order, and the Response's reads them so: they are big-endian on the wire")
+	}
 }
 
 // depth holds the Reads that are outstanding against what was agreed on. An RTR
@@ -34,8 +59,8 @@ func (h *half) depth(f *FPDU) {
 	}
 	limit, of, ok := h.depthLimit()
 	if n := h.messages.orq.Len(); ok && n > limit && f.RTR == 0 && !h.messages.lenient {
-		h.at1(findDepth, f, fmt.Sprintf("%d Read Requests are outstanding, and the other end takes %d (%s)", n, limit, of),
-			"the receiver may end the stream: lower the depth of Reads (max_rd_atomic, initiator_depth) of the one who asks")
+		h.at1(findDepth, f, fmt.Sprintf("%d Read Requests are outstanding, but the other end takes %d (%s)", n, limit, of),
+			"the receiver may end the stream: lower the depth of Reads (max_rd_atomic, initiator_depth) of the end that asks")
 	}
 }
 
@@ -58,6 +83,7 @@ func (h *half) readResponse(f *FPDU) {
 		return
 	}
 	if err := m.orq.Check(&f.Segment); err != nil {
+		h.answersSwapped(f)
 		h.at1(findResponse, f, "RDMA Read Response: "+err.Field+": "+err.Reason,
 			"Responses come in the order of the Requests, whole, to the sink STag and TO that were asked for")
 		if m.orq.Len() > 0 && f.Segment.Last {
@@ -82,7 +108,7 @@ func (h *half) readResponse(f *FPDU) {
 func (m *messages) catchUp(f *FPDU) bool {
 	for m.lenient && (m.orq.Len() == 0 || m.orq.Check(&f.Segment) != nil) {
 		if m.sinks[f.Segment.STag] == 0 {
-			return false // nor is it one of those behind the oldest
+			return false // nor is it one of those after the oldest
 		}
 		r, _ := m.orq.Pop()
 		m.forget(r)

@@ -2,8 +2,10 @@ package decode_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -39,18 +42,11 @@ type script struct {
 func newScript(tb testing.TB, mss int) *script {
 	s := &script{tb: tb, now: start}
 	w, err := capture.NewWriter(&s.file, capture.WriterConfig{MSS: mss})
-	s.must(err)
+	testrig.Must(s.tb, err)
 	s.w = w
 	s.flow, err = w.Open(client, server, s.tick())
-	s.must(err)
+	testrig.Must(s.tb, err)
 	return s
-}
-
-func (s *script) must(err error) {
-	s.tb.Helper()
-	if err != nil {
-		s.tb.Fatal(err)
-	}
 }
 
 // tick lets a millisecond pass.
@@ -61,19 +57,19 @@ func (s *script) tick() time.Time {
 
 // send sends octets as they are.
 func (s *script) send(d capture.Dir, b []byte) {
-	s.must(s.flow.Send(d, s.tick(), b))
+	testrig.Must(s.tb, s.flow.Send(d, s.tick(), b))
 	s.sent[d] += len(b)
 }
 
 // close ends both directions, and returns the capture.
 func (s *script) close() []byte {
-	s.must(s.flow.Close(capture.Forward, s.tick()))
-	s.must(s.flow.Close(capture.Backward, s.tick()))
+	testrig.Must(s.tb, s.flow.Close(capture.Forward, s.tick()))
+	testrig.Must(s.tb, s.flow.Close(capture.Backward, s.tick()))
 	return s.end()
 }
 
 func (s *script) end() []byte {
-	s.must(s.w.Flush())
+	testrig.Must(s.tb, s.w.Flush())
 	return s.file.Bytes()
 }
 
@@ -169,15 +165,50 @@ type record struct {
 	startups []string
 	fpdus    []string
 	reads    int
+	told     map[*decode.Connection]*[2][]capture.Span // octets that were told of
+	untold   []string                                  // octets that were not
+}
+
+// tells takes note of octets that an event is about.
+func (r *record) tells(c *decode.Connection, d capture.Dir, from, to uint64) {
+	if r.told == nil {
+		r.told = map[*decode.Connection]*[2][]capture.Span{}
+	}
+	if r.told[c] == nil {
+		r.told[c] = new([2][]capture.Span)
+	}
+	r.told[c][d] = append(r.told[c][d], capture.Span{Offset: from, Length: int(to - from)})
+}
+
+func (r *record) Missing(c *decode.Connection, m *decode.Missing) { r.tells(c, m.Dir, m.Offset, m.End) }
+
+// Ended looks for octets that were not told of, in any event.
+func (r *record) Ended(c *decode.Connection) {
+	for d := range c.Halves {
+		var next uint64
+		all := r.told[c]
+		if all == nil {
+			all = new([2][]capture.Span)
+		}
+		slices.SortFunc(all[d], func(a, b capture.Span) int { return cmp.Compare(a.Offset, b.Offset) })
+		for _, s := range append(all[d], capture.Span{Offset: c.Halves[d].End.Offset}) {
+			if s.Offset > next {
+				r.untold = append(r.untold, fmt.Sprintf("%v %d to %d", capture.Dir(d), next, s.Offset))
+			}
+			next = max(next, s.Offset+uint64(s.Length))
+		}
+	}
 }
 
 func (r *record) Found(c *decode.Connection) { r.conns = append(r.conns, c) }
 
-func (r *record) Startup(_ *decode.Connection, s *decode.Startup) {
+func (r *record) Startup(c *decode.Connection, s *decode.Startup) {
+	r.tells(c, s.Dir, s.Offset, s.Offset+uint64(s.Size))
 	r.startups = append(r.startups, fmt.Sprint(s.Dir, " ", s))
 }
 
-func (r *record) FPDU(_ *decode.Connection, f *decode.FPDU) {
+func (r *record) FPDU(c *decode.Connection, f *decode.FPDU) {
+	r.tells(c, f.Dir, f.Offset, f.End)
 	r.fpdus = append(r.fpdus, fmt.Sprint(f.Dir, " at ", f.Offset, "-", f.End, " crc ", f.CRC, " ", f.Op, " ", f.Segment.Header, " ", len(f.ULPDU), f.Markers))
 }
 
@@ -194,6 +225,9 @@ func run(tb testing.TB, file []byte) *record {
 	r := new(record)
 	if _, err := decode.Run(bytes.NewReader(file), decode.Config{}, r); err != nil {
 		tb.Fatal(err)
+	}
+	if len(r.untold) > 0 {
+		tb.Errorf("nothing is told of octets %q", r.untold)
 	}
 	return r
 }

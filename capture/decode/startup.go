@@ -10,11 +10,30 @@ import (
 // Responder has sent.
 type startup struct {
 	pending bool // the Initiator's frame was there, the answer was not
+	wrong   bool // there was something else in place of the answer
 	request *Startup
 	reply   *Startup
-	machine *mpa.Initiator // nil if the Request is of no dialect
+	offer   mpa.Offer      // of the Request, without a Dialect if it is of none
+	machine *mpa.Initiator // nil then
 	neg     mpa.Negotiated
 	time    time.Time
+}
+
+// run starts the machine.
+func (s *startup) run() {
+	if s.offer.Dialect == 0 {
+		return
+	}
+	if m, err := mpa.NewInitiator(s.offer); err == nil {
+		m.Start(s.time)
+		s.machine = m
+	}
+}
+
+// tell tells of a startup frame, or of streaming data in front of one.
+func (c *conn) tell(s *Startup) {
+	c.halves[s.Dir].account(s.Offset, s.Offset+uint64(s.Size), s.Last)
+	c.d.to.Startup(c.pub, s)
 }
 
 // meet takes a startup frame that was found where anything may be, and reports whether
@@ -54,7 +73,7 @@ func (c *conn) meetAnswer(h *half, f *Startup) bool {
 	return true
 }
 
-// meetStartKey takes a Start Key. One behind a private data message is one.
+// meetStartKey takes a Start Key. One after a private data message is one.
 func (c *conn) meetStartKey(h *half, f *Startup, sure bool) bool {
 	m := h.opening(f)
 	if sure || m != nil {
@@ -80,17 +99,20 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 		c.answered(h, f)
 		return true
 	}
-	if !immediate || c.pub != nil {
+	if !immediate || c.pub != nil && c.pub.Startups > 0 {
 		return false
 	}
-	c.found()
-	c.pub.Initiator, c.pub.Midstream = h.dir.Peer(), p.broken || c.tcp.Halves[p.dir].Midstream
-	c.d.to.Startup(c.pub, f)
-	c.note(f)
-	if p.at == 0 && !c.pub.Midstream && !h.unsure() {
-		c.report(findReplyFirst, h.dir, f.Offset, f.Last, "an MPA Reply Frame, and nothing was sent to the one who sends it",
-			"both ends were started as Responder: start one of them as Initiator")
+	if c.pub == nil || c.pub.startupSeen() == 0 {
+		c.found()
+		c.pub.Initiator, c.pub.Midstream = h.dir.Peer(), p.broken || c.tcp.Halves[p.dir].Midstream
+		c.lenient = true
+		if p.at == 0 && !c.pub.Midstream && !h.unsure() {
+			defer c.report(findReplyFirst, h.dir, f.Offset, f.Last, "an MPA Reply Frame from an end that nothing was sent to",
+				"both ends were started as Responder: start one of them as Initiator")
+		}
 	}
+	c.tell(f)
+	c.note(f)
 	return true
 }
 
@@ -113,7 +135,7 @@ func (c *conn) messages(h *half, m *Startup) {
 		return
 	}
 	c.found()
-	c.d.to.Startup(c.pub, m)
+	c.tell(m)
 	c.pub.PrivateData[h.dir] = m.PrivateData
 	p := h.peer()
 	if answer, err := mpa.ParsePrivateDataMessage(p.head); err == nil && uint64(len(answer)) == p.at-p.from {
@@ -121,7 +143,7 @@ func (c *conn) messages(h *half, m *Startup) {
 			Frame: FrameMessage, Dir: p.dir, Offset: p.from, Size: len(answer), First: m.First, Last: m.Last,
 			Octets: answer, PrivateData: answer.PrivateData(),
 		}
-		c.d.to.Startup(c.pub, s)
+		c.tell(s)
 		c.pub.PrivateData[p.dir] = s.PrivateData
 		p.from = p.at
 	}
@@ -136,7 +158,7 @@ func (c *conn) begin(h *half, f *Startup) {
 	c.pub.Initiator, c.pub.Rejected, c.pub.Agreed = h.dir, false, false
 	c.pub.Startups++
 	c.start = startup{pending: true, request: f, time: f.Last.Time}
-	c.d.to.Startup(c.pub, f)
+	c.tell(f)
 	c.note(f)
 	var offer mpa.Offer
 	if f.Frame == FrameStartKey {
@@ -147,12 +169,8 @@ func (c *conn) begin(h *half, f *Startup) {
 	} else {
 		offer = c.judgeRequest(f)
 	}
-	if offer.Dialect != 0 {
-		if m, err := mpa.NewInitiator(offer); err == nil {
-			m.Start(c.start.time)
-			c.start.machine = m
-		}
-	}
+	c.start.offer = offer
+	c.start.run()
 	h.mode = modeHold
 	if p.mode = modeSearch; p.at == p.from && !p.broken {
 		p.mode = modeAnswer
@@ -168,7 +186,7 @@ func (c *conn) streaming(h *half, f *Startup) {
 			end = f.Offset
 		}
 		if end > x.from {
-			c.d.to.Startup(c.pub, &Startup{
+			c.tell(&Startup{
 				Frame: FrameStreaming, Dir: x.dir, Offset: x.from, Size: int(end - x.from), First: f.First, Last: f.Last,
 			})
 		}

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/capture"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -30,14 +31,14 @@ func summary(c *Connection) (rows [][2]string) {
 	}
 	for d, pd := range c.PrivateData {
 		if len(pd) > 0 {
-			add("private data "+capture.Dir(d).String(), mpa.DescribePrivateData(pd))
+			add("private data "+capture.Dir(d).String(), ulpdata.Describe(pd))
 		}
 	}
 	for d := range c.Halves {
 		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 {
-			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %d segments, %s once more, %s missing", octets(n.Octets), n.Segments, octets(n.Repeated), octets(n.Missing)))
+			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %d segments, %s retransmitted, %s missing", wording.Octets(n.Octets), n.Segments, wording.Octets(n.Repeated), wording.Octets(n.Missing)))
 		}
-		rows = append(rows, c.Halves[d].rows(capture.Dir(d).String(), c.TCP.Halves[capture.Dir(d).Peer()].MSS)...)
+		rows = append(rows, c.Halves[d].rows(capture.Dir(d))...)
 	}
 	add("ended", c.endText())
 	add("findings", severities(c.Findings)+c.suppressedText())
@@ -47,9 +48,11 @@ func summary(c *Connection) (rows [][2]string) {
 func (c *Connection) startupText() string {
 	switch {
 	case c.Midstream:
-		return fmt.Sprintf("not in the capture; %v confidence", c.Confidence)
+		return fmt.Sprintf("%v; FPDUs were found by their form, with %v confidence", c.startupSeen(), c.Confidence)
 	case c.Rejected:
 		return fmt.Sprintf("%v, rejected", c.Dialect)
+	case c.Dialect == 0 && c.startupSeen() == 0:
+		return "none was found"
 	case !c.Agreed:
 		return fmt.Sprintf("%v, not completed", c.Dialect)
 	}
@@ -58,9 +61,9 @@ func (c *Connection) startupText() string {
 }
 
 func (c *Connection) modeText() string {
-	s := "CRC " + onOff(c.CRC)
+	s := "CRC " + wording.OnOff(c.CRC)
 	for d, on := range c.Markers {
-		s += fmt.Sprintf(", markers %v %s", capture.Dir(d), onOff(on))
+		s += fmt.Sprintf(", markers %v %s", capture.Dir(d), wording.OnOff(on))
 	}
 	if c.Version == versionUnknown {
 		return s
@@ -72,7 +75,7 @@ func (c *Connection) depthsText() string {
 	var parts []string
 	for _, d := range []capture.Dir{c.Initiator, c.Responder()} {
 		if e := c.Enhanced[d]; e != nil {
-			parts = append(parts, fmt.Sprintf("%s IRD %s ORD %s", map[bool]string{true: "asked", false: "got"}[d == c.Initiator], depthText(e.IRD), depthText(e.ORD)))
+			parts = append(parts, fmt.Sprintf("%s IRD %v ORD %v", wording.If(d == c.Initiator, "asked", "got"), e.IRD, e.ORD))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -113,18 +116,22 @@ func (c *Connection) suppressedText() string {
 	return "; not shown: " + strings.Join(parts, ", ")
 }
 
-// rows returns what is known of a direction, whose receiver has declared an MSS, or 0.
-func (h *Half) rows(dir string, mss int) (rows [][2]string) {
+// rows returns what is known of a direction.
+func (h *Half) rows(d capture.Dir) (rows [][2]string) {
+	dir := d.String()
 	add := func(name, text string) { rows = append(rows, [2]string{name, text}) }
-	if h.FPDUs+h.Bad+h.Cut+h.Lost == 0 {
-		return nil
+	if h.Undecoded > 0 {
+		add(dir+" not decoded", wording.Octets(h.Undecoded))
 	}
-	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, octets(h.Octets), octets(h.Content))
+	if h.FPDUs+h.Bad+h.Cut+h.Lost == 0 {
+		return rows
+	}
+	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Octets(h.Octets), wording.Octets(h.Content))
 	if h.MarkerCount > 0 {
 		s += fmt.Sprintf(", %d markers", h.MarkerCount)
 	}
 	if h.Bad+h.Cut+h.Lost > 0 {
-		s += fmt.Sprintf("; %d in error, %d cut, %s in none", h.Bad, h.Cut, octets(h.Lost))
+		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Octets(h.Lost))
 	}
 	add(dir+" FPDUs", s)
 	for op := range h.Ops {
@@ -133,18 +140,14 @@ func (h *Half) rows(dir string, mss int) (rows [][2]string) {
 		}
 	}
 	if h.Sizes.Count > 0 {
-		add(dir+" FPDU sizes", fmt.Sprintf("least %d, median %d, most %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
+		add(dir+" FPDU sizes", fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
 	}
+	rows = append(rows, h.alignmentRows(d)...)
 	if h.Segments > 0 {
-		add(dir+" alignment", fmt.Sprintf("%.1f%% of %d data segments begin with an FPDU and hold whole ones; the largest has %s",
-			100*float64(h.Aligned)/float64(h.Segments), h.Segments, octets(uint64(h.LargestSegment))))
-		if mss > 0 && h.LargestSegment > mss {
-			add("", fmt.Sprintf("  segments above the MSS of %d were captured before a network card cut them, or after it joined them", mss))
-		}
-		add(dir+" memory", fmt.Sprintf("to reassemble: in order only %d, as the stream is %d, with markers %d, with Header Alignment %d octets", h.Memory.TCP, h.Memory.MPA, h.Memory.Located, h.Memory.Aligned))
+		add(dir+" memory", fmt.Sprintf("a receiver has to hold %d octets if it takes them in order only, %d as the stream is, %d with markers, %d with Header Alignment", h.Memory.TCP, h.Memory.MPA, h.Memory.Located, h.Memory.Aligned))
 	}
 	if r := &h.Reads; r.Count > 0 {
-		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency least %s, median %s, 99%% %s, most %s", r.Count, h.OutstandingReads,
+		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s", r.Count, h.OutstandingReads,
 			duration(r.Min), duration(r.Percentile(50)), duration(r.Percentile(99)), duration(r.Max)))
 	}
 	return rows

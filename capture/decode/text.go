@@ -8,19 +8,23 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // TextConfig says what a [Text] prints beside startup frames, findings and summaries.
 type TextConfig struct {
 	FPDUs bool // one line for each FPDU
-	Hex   bool // startup frames and FPDUs, field by field; [Config.Octets] is needed for these
+	Hex   bool // startup frames and FPDUs, field by field
 }
 
 // A Text is a [Consumer] that prints what it is told, a line or a few for each event. A
 // line begins with the connection's number, the packet's, the time in seconds since the
 // connection's first packet, and the direction.
 type Text struct {
+	Ignore
+
 	cfg TextConfig
 	w   *bufio.Writer
 }
@@ -28,7 +32,7 @@ type Text struct {
 var _ Consumer = (*Text)(nil)
 
 // NewText returns a Text that prints to w. Call Flush at the end.
-func NewText(w io.Writer, cfg TextConfig) *Text { return &Text{cfg, bufio.NewWriter(w)} }
+func NewText(w io.Writer, cfg TextConfig) *Text { return &Text{cfg: cfg, w: bufio.NewWriter(w)} }
 
 // Flush writes what was kept back, and returns the first error of the writer below.
 func (t *Text) Flush() error { return t.w.Flush() }
@@ -51,25 +55,24 @@ func (t *Text) Found(c *Connection) {
 	fmt.Fprintf(t.w, "#%-4d %v\n", c.TCP.Number, c.TCP)
 }
 
-// Segment is part of Consumer.
-func (t *Text) Segment(*Connection, *Segment) {}
-
 // Startup is part of Consumer.
 func (t *Text) Startup(c *Connection, s *Startup) {
 	t.line(c, s.Last, s.Dir, s.String())
-	if t.cfg.Hex {
-		annotate(t.w, startupFields(s), s.Offset)
-	}
+	t.hex(func() []field { return startupFields(s) }, s.Offset)
 }
 
 // FPDU is part of Consumer.
 func (t *Text) FPDU(c *Connection, f *FPDU) {
-	if !t.cfg.FPDUs && !t.cfg.Hex {
-		return
+	if t.cfg.FPDUs || t.cfg.Hex {
+		t.line(c, f.Last, f.Dir, f.String())
+		t.hex(func() []field { return fpduFields(f) }, f.Offset)
 	}
-	t.line(c, f.Last, f.Dir, f.String())
+}
+
+// hex prints fields, if that is wanted.
+func (t *Text) hex(fields func() []field, at uint64) {
 	if t.cfg.Hex {
-		annotate(t.w, fpduFields(f), f.Offset)
+		annotate(t.w, fields(), at)
 	}
 }
 
@@ -78,17 +81,17 @@ func (t *Text) Missing(c *Connection, m *Missing) {
 	if !t.cfg.FPDUs && !t.cfg.Hex {
 		return
 	}
-	why := "in which no FPDU was found"
+	why := "not decoded"
 	if !m.Captured {
 		why = m.Cause.String()
 	}
-	t.line(c, m.Packet, m.Dir, fmt.Sprintf("%s at %d %s", octets(m.End-m.Offset), m.Offset, why))
+	t.line(c, m.Packet, m.Dir, fmt.Sprintf("%s at %d %s", wording.Octets(m.End-m.Offset), m.Offset, why))
 }
 
 // Read is part of Consumer.
 func (t *Text) Read(c *Connection, r *Read) {
 	if t.cfg.FPDUs {
-		t.line(c, r.Last, r.Dir, fmt.Sprintf("Read of packet %d is complete: %s after %v", r.Request.Number, octets(uint64(r.Size)), r.Latency()))
+		t.line(c, r.Last, r.Dir, fmt.Sprintf("Read of packet %d is complete: %s after %v", r.Request.Number, wording.Octets(uint64(r.Size)), r.Latency()))
 	}
 }
 
@@ -117,20 +120,13 @@ func (t *Text) Ended(c *Connection) {
 
 // Totals prints the last lines.
 func (t *Text) Totals(n Totals) {
-	fmt.Fprintf(t.w, "%d packets, %d octets; %d TCP connections, %d of them iWARP; %s\n",
-		n.Packets, n.Octets, n.Connections, n.IWARP, severities(n.Findings))
+	fmt.Fprintf(t.w, "%s, %s; %s, %d of them iWARP; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets),
+		wording.Count(n.Connections, "TCP connection"), n.IWARP, severities(n.Findings))
 }
 
 // severities counts findings in words.
 func severities(n [3]uint64) string {
-	return fmt.Sprintf("%s, %s, %s", counted(n[Error], "error"), counted(n[Warning], "warning"), counted(n[Note], "note"))
-}
-
-func counted(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s, %s, %s", wording.Count(n[Error], "error"), wording.Count(n[Warning], "warning"), wording.Count(n[Note], "note"))
 }
 
 // String returns one line, such as
@@ -138,9 +134,9 @@ func counted(n uint64, what string) string {
 func (s *Startup) String() string {
 	switch s.Frame {
 	case FrameStreaming:
-		return fmt.Sprintf("mpa: %s of streaming data in front", octets(uint64(s.Size)))
+		return fmt.Sprintf("mpa: %s of streaming data before the startup", wording.Octets(uint64(s.Size)))
 	case FrameMessage:
-		return fmt.Sprintf("mpa: private-data pdlen %d: %s", len(s.PrivateData), mpa.DescribePrivateData(s.PrivateData))
+		return fmt.Sprintf("mpa: private-data pdlen %d: %s", len(s.PrivateData), ulpdata.Describe(s.PrivateData))
 	case FrameStartKey:
 		k := mpa.StartKey(s.Octets)
 		return fmt.Sprintf("mpa: start-key%s rev %d", flags(k.M(), k.C(), false), k.Rev())
@@ -156,7 +152,7 @@ func (s *Startup) String() string {
 		line += fmt.Sprintf(" res 0x%x", f.Res())
 	}
 	if len(s.PrivateData) > 0 {
-		line += ", private data " + mpa.DescribePrivateData(s.PrivateData)
+		line += ", private data " + ulpdata.Describe(s.PrivateData)
 	}
 	return line
 }
@@ -174,18 +170,11 @@ func flags(m, c, r bool) (s string) {
 }
 
 func enhancedText(e mpa.Enhanced) string {
-	s := fmt.Sprintf("ird %s ord %s", depthText(e.IRD), depthText(e.ORD))
+	s := fmt.Sprintf("ird %v ord %v", e.IRD, e.ORD)
 	if e.A {
 		s += fmt.Sprintf(" peer2peer %s RTR", strings.ReplaceAll(e.RTR().String(), "|", " "))
 	}
 	return s
-}
-
-func depthText(n uint16) string {
-	if n == mpa.NoNegotiation {
-		return "0x3fff"
-	}
-	return fmt.Sprint(n)
 }
 
 // String returns one line.
@@ -196,7 +185,7 @@ func (f *FPDU) String() string {
 	}
 	s += " crc " + f.CRC.String()
 	if f.Cut > 0 {
-		s += fmt.Sprintf(" cut by %d", f.Cut)
+		s += fmt.Sprintf(" missing %d", f.Cut)
 	}
 	if f.First.Number != f.Last.Number {
 		s += fmt.Sprintf(" since packet %d", f.First.Number)

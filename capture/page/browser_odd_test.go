@@ -55,11 +55,11 @@ func (b *tab) hover(dir, y int, octet, end float64) string {
 	return b.eval(fmt.Sprintf(`document.querySelectorAll(".under")[%d].textContent`, dir))
 }
 
-// TestBrowserOdd points at what is odd on a map, and asks what it is.
-func TestBrowserOdd(t *testing.T) {
+// odd points at what is odd on a map, and asks what it is.
+func (w browser) odd(t *testing.T) {
 	p := page.New(page.Config{Name: "odd"})
 	odd(p)
-	b := newBrowser(t).open(t, p, "#c4")
+	b := w.open(t, p, "#c4")
 	const segments, fpdus, end = 30, 84, 6120
 	for _, c := range []struct {
 		y     int

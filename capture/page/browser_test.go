@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/goiwarp/iwarp/capture/page"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // chromium returns the browser to test with. Without one the test is skipped, but not
@@ -42,8 +43,22 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// A browser is a running one.
+// A browser is a running one. Its methods that take a test are the subtests of TestBrowser.
 type browser struct{ ctx context.Context }
+
+// TestBrowser looks at pages as a reader sees them. All its parts do so in one browser,
+// because starting one takes longer than most of them.
+func TestBrowser(t *testing.T) {
+	w := newBrowser(t)
+	t.Run("parts", w.parts)
+	t.Run("odd", w.odd)
+	t.Run("long", w.long)
+	t.Run("address", w.address)
+	t.Run("bounded", w.bounded)
+	t.Run("keys", w.keys)
+	t.Run("dark", w.dark)
+	t.Run("captures", w.captures)
+}
 
 // newBrowser starts a browser for the test.
 func newBrowser(t *testing.T) browser {
@@ -61,7 +76,7 @@ func newBrowser(t *testing.T) browser {
 	return browser{ctx}
 }
 
-// A tab shows a page, and has heard what it said.
+// A tab shows a page at a time, for one test at a time, and has heard what the page said.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -72,25 +87,31 @@ type tab struct {
 	requests []string
 }
 
-// open shows a page in a new tab. At the test's end it must have said nothing on the
-// console, and asked for nothing but itself.
+// open shows a page in a new tab.
 func (w browser) open(t *testing.T, p *page.Page, address string) *tab {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, written(t, p), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := chromedp.NewContext(w.ctx)
 	t.Cleanup(stop)
-	b := &tab{t: t, ctx: ctx, url: (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()}
-	if err := chromedp.Listen(ctx, b.heard); err != nil {
-		t.Fatal(err)
-	}
+	b := &tab{ctx: ctx}
+	testrig.Must(t, chromedp.Listen(ctx, b.heard))
+	b.show(t, p, address)
+	return b
+}
+
+// show has the tab show another page. At the test's end it must have said nothing on the
+// console, and asked for nothing but itself.
+func (b *tab) show(t *testing.T, p *page.Page, address string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	testrig.Must(t, os.WriteFile(path, written(t, p), 0o600))
+	b.mu.Lock()
+	b.console, b.requests = nil, nil
+	b.mu.Unlock()
+	b.t, b.url = t, (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 	b.do(chromedp.Navigate(b.url + address))
-	t.Cleanup(b.quiet)
+	t.Cleanup(func() { b.quiet(t) })
 	b.want(`document.documentElement.dataset.ready`, "true")
 	b.frames()
-	return b
 }
 
 func (b *tab) heard(event any) {
@@ -109,22 +130,21 @@ func (b *tab) heard(event any) {
 }
 
 // quiet checks what was heard.
-func (b *tab) quiet() {
+func (b *tab) quiet(t *testing.T) {
+	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, line := range b.console {
-		b.t.Errorf("on the console: %s", line)
+		t.Errorf("on the console: %s", line)
 	}
 	if want := []string{b.url}; !slices.Equal(b.requests, want) {
-		b.t.Errorf("requests: %q, want %q", b.requests, want)
+		t.Errorf("requests: %q, want %q", b.requests, want)
 	}
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
+	testrig.Must(b.t, chromedp.Do(b.ctx, steps...))
 }
 
 // frames waits until what was done is drawn.
@@ -171,8 +191,8 @@ func (b *tab) press(selector, keys string) {
 const selected = `[document.querySelector('article:not([hidden]) [role=row][aria-selected=true]')?.dataset.fpdu,
 	document.querySelector('article:not([hidden]) .detail').dataset.fpdu]`
 
-func TestBrowserParts(t *testing.T) {
-	b := newBrowser(t).open(t, small(), "")
+func (w browser) parts(t *testing.T) {
+	b := w.open(t, small(), "")
 	for selector, want := range map[string]string{
 		"#connections tr[data-connection]":                 "2",
 		"article:not([hidden])":                            "1",
@@ -207,13 +227,12 @@ func TestBrowserParts(t *testing.T) {
 		"RDMA Read Request qn 0 msn 1 mo 0 size 4096 source 0x00000009 0x8000000000000005 sink 0x00000007 0x10000000000 last")`, "true")
 }
 
-// TestBrowserLong shows 100,000 FPDUs, and goes to the places of findings.
-func TestBrowserLong(t *testing.T) {
-	chrome := newBrowser(t)
+// long shows 100,000 FPDUs, and goes to the places of findings.
+func (w browser) long(t *testing.T) {
 	p := page.New(page.Config{Name: "long"})
 	rows := newScript(p, 0).long(100_000)
-	b := chrome.open(t, p, "")
-	b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "100000")
+	b := w.open(t, p, "")
+	b.want(rowCount, "100000")
 	b.want(`document.querySelectorAll("[role=row]").length < 100`, "true")
 	b.want(painted, "true,true")
 	for i, row := range rows {
@@ -226,38 +245,44 @@ func TestBrowserLong(t *testing.T) {
 		b.want(seen, "true")
 	}
 
-	t.Run("address", func(t *testing.T) {
-		b := chrome.open(t, p, "#c0-f2")
-		b.want(selected, fmt.Sprintf("%d,%d", rows[2], rows[2]))
-		b.want(fmt.Sprintf(inWindow, 2), "true")
-		b = chrome.open(t, p, "#c0-p77777")
-		b.want(selected, "77777,77777")
-		b.want(seen, "true")
-	})
-	t.Run("bounded", func(t *testing.T) {
-		p := page.New(page.Config{Name: "bounded", FPDUs: 3000})
-		rows := newScript(p, 0).long(10_000)
-		b := chrome.open(t, p, "")
-		b.click("#c0-f0 a")
-		b.want(selected, fmt.Sprintf("%d,%d", rows[0], rows[0]))
-		b.click("#c0-f3 a")
-		b.want(selected, ",")
-		b.want(`document.querySelector(".detail").textContent.includes("behind the last one")`, "true")
-		b.want(fmt.Sprintf(inWindow, 3), "true")
-	})
-	t.Run("filter", func(t *testing.T) {
-		b := chrome.open(t, p, "#c0-p50000")
-		choose := `((s, v) => { s.value = v; s.dispatchEvent(new Event("change")); })(document.querySelectorAll(".filters select")[%d], "%d")`
-		b.eval(fmt.Sprintf(choose, 1, 1))
-		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "10000")
-		b.eval(fmt.Sprintf(choose, 0, 0))
-		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "0")
-		b.click("#c0-f0 a") // lifts the filter
-		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, "100000")
-		b.want(selected, fmt.Sprintf("%d,%d", rows[0], rows[0]))
-		b.click(".filters input[type=checkbox]")
-		b.want(`document.querySelector("[role=grid]").getAttribute("aria-rowcount")`, fmt.Sprint(len(rows)))
-	})
+	choose := `((s, v) => { s.value = v; s.dispatchEvent(new Event("change")); })(document.querySelectorAll(".filters select")[%d], "%d")`
+	b.eval(fmt.Sprintf(choose, 1, 1))
+	b.want(rowCount, "10000")
+	b.eval(fmt.Sprintf(choose, 0, 0))
+	b.want(rowCount, "0")
+	b.click("#c0-f0 a") // lifts the filter
+	b.want(rowCount, "100000")
+	b.want(selected, fmt.Sprintf("%d,%d", rows[0], rows[0]))
+	b.click(".filters input[type=checkbox]")
+	b.want(rowCount, fmt.Sprint(len(rows)))
+}
+
+// rowCount is how many FPDUs the filters let through.
+const rowCount = `document.querySelector("[role=grid]").getAttribute("aria-rowcount")`
+
+// address opens pages at a place that their address names.
+func (w browser) address(t *testing.T) {
+	p := page.New(page.Config{Name: "address"})
+	rows := newScript(p, 0).long(10_000)
+	b := w.open(t, p, "#c0-f2")
+	b.want(selected, fmt.Sprintf("%d,%d", rows[2], rows[2]))
+	b.want(fmt.Sprintf(inWindow, 2), "true")
+	b.show(t, p, "#c0-p7777")
+	b.want(selected, "7777,7777")
+	b.want(seen, "true")
+}
+
+// bounded goes to findings of a page that does not have all FPDUs.
+func (w browser) bounded(t *testing.T) {
+	p := page.New(page.Config{Name: "bounded", FPDUs: 3000})
+	rows := newScript(p, 0).long(10_000)
+	b := w.open(t, p, "")
+	b.click("#c0-f0 a")
+	b.want(selected, fmt.Sprintf("%d,%d", rows[0], rows[0]))
+	b.click("#c0-f3 a")
+	b.want(selected, ",")
+	b.want(`document.querySelector(".detail").textContent.includes("after the last one")`, "true")
+	b.want(fmt.Sprintf(inWindow, 3), "true")
 }
 
 // inWindow tells whether a finding's place is in the window of its map.
@@ -281,11 +306,11 @@ const painted = `[...document.querySelectorAll("article:not([hidden]) canvas")].
 	return filled / width > 0.9;
 })`
 
-// TestBrowserKeys goes through map and table by keys and with the mouse.
-func TestBrowserKeys(t *testing.T) {
+// keys goes through map and table by keys and with the mouse.
+func (w browser) keys(t *testing.T) {
 	p := page.New(page.Config{Name: "keys"})
 	newScript(p, 0).long(2000)
-	b := newBrowser(t).open(t, p, "")
+	b := w.open(t, p, "")
 	const canvas, grid = "canvas[data-dir='0']", "[role=grid]"
 	window := fmt.Sprintf(`((d) => d.to - d.from)(document.querySelector(%q).dataset)`, canvas)
 	all := b.eval(window)
@@ -314,9 +339,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.want(seen, "true")
 }
 
-// TestBrowserDark asks for dark colours.
-func TestBrowserDark(t *testing.T) {
-	b := newBrowser(t).open(t, small(), "")
+// dark asks for dark colours.
+func (w browser) dark(t *testing.T) {
+	b := w.open(t, small(), "")
 	const ground = `getComputedStyle(document.body).backgroundColor`
 	b.want(ground, "rgb(255, 255, 255)")
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A tally counts what a page is told.
@@ -53,31 +55,18 @@ func (a tally) Missing(c *decode.Connection, m *decode.Missing) {
 func capturePage(t *testing.T, path string) tally {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	defer func() { _ = f.Close() }()
 	a := newTally(page.New(page.Config{Name: filepath.Base(path)}))
 	totals, err := decode.Run(f, decode.Config{}, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	a.Totals(totals)
 	return a
 }
 
-func captures(t *testing.T) []string {
-	t.Helper()
-	paths, err := filepath.Glob("../../interop/testdata/captures/*.pcap")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d captures (%v)", len(paths), err)
-	}
-	return paths
-}
-
 // TestCaptures makes pages of real connections, and looks whether all is there.
 func TestCaptures(t *testing.T) {
-	for _, path := range captures(t) {
+	for _, path := range testrig.Captures(t, testrig.Stored) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			a := capturePage(t, path)
 			doc := document(t, written(t, a.Page))
@@ -95,16 +84,16 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestBrowserCaptures opens the pages of real connections with findings, and goes to each.
-func TestBrowserCaptures(t *testing.T) {
-	chrome := newBrowser(t)
-	for _, path := range captures(t) {
+// captures opens the pages of real connections with findings, and goes to each.
+func (w browser) captures(t *testing.T) {
+	b := w.open(t, small(), "")
+	for _, path := range testrig.Captures(t, testrig.Stored) {
 		a := capturePage(t, path)
 		if len(a.findings) == 0 {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			b := chrome.open(t, a.Page, "")
+			b.show(t, a.Page, "")
 			for n, findings := range a.findings {
 				for i := range findings {
 					b.eval(fmt.Sprintf("location.hash = '#c%d-f%d'", n, i))
@@ -119,3 +108,33 @@ func TestBrowserCaptures(t *testing.T) {
 
 // placed tells whether a place is chosen, be it an FPDU or a step of the ladder.
 const placed = `document.querySelector("article:not([hidden]) [aria-selected=true], article:not([hidden]) .step.current") !== null`
+
+// TestVerdict: a connection that was rejected or terminated is not called good, though
+// nobody has broken a rule.
+func TestVerdict(t *testing.T) {
+	for name, want := range map[string]string{
+		"iwarp-reject": "rejected", "siw-rping-crc-refused": "rejected", "iwarp-terminate": "terminated", "siw-rping-crc": "good",
+	} {
+		doc := document(t, written(t, capturePage(t, testrig.Stored+name+".pcap").Page))
+		for _, badge := range elements(byID(t, doc, "connections"), "span") {
+			class, _ := attribute(badge, "class")
+			if got := text(badge); got != want || (class == "badge good") != (want == "good") {
+				t.Errorf("%s: %q in %q, want %q", name, got, class, want)
+			}
+		}
+	}
+}
+
+// TestLadderGoesOn: a ladder has what a connection ends with, too, and says that there is
+// more between.
+func TestLadderGoesOn(t *testing.T) {
+	got := text(document(t, written(t, capturePage(t, testrig.Stored+"siw-rping-4096.pcap").Page)))
+	at := 0
+	for _, want := range []string{"start-req", "start-rep", "fpdu 1 ", "and so on", "fpdu 17 ", "fpdu 18 ", "TCP FIN"} {
+		i := strings.Index(got[at:], want)
+		if i < 0 {
+			t.Fatalf("no %q after %d octets of %s", want, at, got)
+		}
+		at += i
+	}
+}

@@ -31,7 +31,7 @@ const (
 	maxFindings = 20_000
 	maxSpans    = 100_000 // startup frames, streaming data and missing octets on the map
 	maxTexts    = 20_000  // Terminates and errors of FPDUs in words
-	maxSteps    = 64      // of one ladder
+	maxSteps    = 64      // at the beginning of one ladder, and as many at its end
 )
 
 // A Page is a [decode.Consumer] that collects what a page shows. It is not safe for
@@ -112,6 +112,7 @@ func shown(c *decode.Connection) *connection {
 func (p *Page) Ended(c *decode.Connection) {
 	if own := shown(c); own != nil {
 		own.summary = c.Summary()
+		own.ladder.ended(c)
 	}
 }
 
@@ -151,7 +152,7 @@ func (p *Page) Missing(c *decode.Connection, m *decode.Missing) {
 	}
 	kind, text := "missing", m.Cause.String()
 	if m.Captured {
-		kind, text = "unframed", "no FPDU was found in these octets"
+		kind, text = "unframed", "these octets are not decoded"
 	}
 	p.span(own, span{Dir: m.Dir, Offset: m.Offset, End: m.End, Kind: kind, Text: text, Packet: m.Packet.Number})
 }

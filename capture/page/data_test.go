@@ -14,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -107,9 +108,7 @@ func one(int) int { return 0 }
 // dataOf returns the data of a connection on the page.
 func dataOf(t testing.TB, doc *html.Node, number int) (d onPage) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text(byID(t, doc, fmt.Sprintf("c%d-data", number)))), &d); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, json.Unmarshal([]byte(text(byID(t, doc, fmt.Sprintf("c%d-data", number)))), &d))
 	return d
 }
 
@@ -153,7 +152,7 @@ func asTold(all []decode.FPDU) string {
 	return b.String()
 }
 
-// bits is what js/data.js expects in the flags of an FPDU, behind the direction.
+// bits is what js/data.js expects in the flags of an FPDU, after the direction.
 func bits(f *decode.FPDU) (v int) {
 	v = int(f.Op) | int(f.CRC)<<4
 	for at, set := range map[int]bool{

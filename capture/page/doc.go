@@ -2,7 +2,7 @@
 // each startup, a map of the streams with TCP segments, FPDUs and markers, a table of
 // the FPDUs, and the findings, each linked to its place.
 //
-// A [Page] is a consumer of what package decode finds:
+// A [Page] consumes what package decode finds:
 //
 //	p := page.New(page.Config{Name: "siw.pcap"})
 //	totals, err := decode.Run(file, decode.Config{}, p)
@@ -12,7 +12,7 @@
 // # The page
 //
 // It is one file, and opens without a network: styles, scripts and data are in it, and
-// its Content-Security-Policy forbids all else. Without JavaScript there are still the
+// its Content-Security-Policy forbids everything else. Without JavaScript there are still the
 // ladders, the summaries and the findings.
 //
 // Each part has an address, to link to: #c3 is connection 3, #c3-f12 its finding 12,
@@ -25,6 +25,6 @@
 // octet, least significant first, and the column in base64. An FPDU takes about 20
 // octets of memory and 25 on the page. js/data.js reads them.
 //
-// Memory is bounded by [Config]: what comes behind the bounds is counted, and the page
+// Memory is bounded by [Config]: what comes after the bounds are reached is counted, and the page
 // says so.
 package page

@@ -3,23 +3,27 @@ package page
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// firstFPDUs is how many FPDUs a ladder shows behind a startup, unless both ends have
+// firstFPDUs is how many FPDUs a ladder shows after a startup, unless both ends have
 // sent one before.
 const firstFPDUs = 4
 
-// A ladder is what the two ends sent each other to begin with, and at the end.
+// lastFPDUs is how many FPDUs it shows before the end of the connection.
+const lastFPDUs = 6
+
+// A ladder is what the two ends sent each other at the beginning and at the end.
 type ladder struct {
-	steps   []step
-	omitted bool    // there are more steps, or FPDUs between
-	begun   int     // FPDUs shown since the last frame
-	spoken  [2]bool // an FPDU is shown of the direction
+	first   []step
+	last    []step // the last FPDUs, and what does not fit in first any more
+	dropped step   // the last step that is left out, if there is one
+	begun   int    // FPDUs shown since the last frame
+	spoken  [2]bool
 }
 
 // A step is an arrow of a ladder.
@@ -29,25 +33,42 @@ type step struct {
 	offset, end uint64 // stream offsets
 	packet      capture.Stamp
 	text        string
-	closes      bool // a FIN or RST: it comes behind the octets in its packet
+	closes      bool // a FIN or RST: it comes after the octets in its packet
 }
 
+// add adds a step that is shown, as long as there is room.
 func (l *ladder) add(s step) {
-	if len(l.steps) >= maxSteps {
-		l.omitted = true
+	if len(l.first) >= maxSteps {
+		l.late(s, maxSteps)
 		return
 	}
 	if s.kind == "startup" {
 		l.begun, l.spoken = 0, [2]bool{}
 	}
-	l.steps = append(l.steps, s)
+	l.first = append(l.first, s)
 }
 
-// rest says once that something is left out.
-func (l *ladder) rest(p capture.Stamp) {
-	if n := len(l.steps); n > 0 && l.steps[n-1].kind != "rest" {
-		l.add(step{kind: "rest", packet: p})
+// late adds a step that is shown if it is among the last ones.
+func (l *ladder) late(s step, room int) {
+	l.last = append(l.last, s)
+	if n := len(l.last) - room; n > 0 {
+		l.dropped = l.last[n-1]
+		l.dropped.kind, l.dropped.text = "rest", "and so on"
+		l.last = slices.Delete(l.last, 0, n)
 	}
+}
+
+// steps returns all steps in the order of packets.
+func (l *ladder) steps() []step {
+	steps := slices.Clone(l.first)
+	if l.dropped.kind != "" {
+		steps = append(steps, l.dropped)
+	}
+	steps = append(steps, l.last...)
+	slices.SortStableFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.packet.Number, b.packet.Number), order(a)-order(b))
+	})
+	return steps
 }
 
 // segment adds the packets that open and close a connection.
@@ -63,16 +84,29 @@ func (l *ladder) segment(s *decode.Segment) {
 	l.add(step{dir: s.Dir, kind: "tcp", offset: s.End(), end: s.End(), packet: s.Packet, text: text, closes: closes})
 }
 
-// fpdu adds the first FPDUs behind a startup, and every Terminate.
+// fpdu adds the first FPDUs after a startup, every Terminate, those in error, and the last
+// ones.
 func (l *ladder) fpdu(f *decode.FPDU) {
+	s := step{dir: f.Dir, kind: "fpdu", offset: f.Offset, end: f.End, packet: f.Last, text: f.String()}
 	first := l.begun < firstFPDUs && !(l.spoken[0] && l.spoken[1])
-	if !first && !(f.HasSegment && f.Op == rdmap.OpTerminate) {
-		l.rest(f.First)
+	if !first && f.Err == nil && !(f.HasSegment && f.Op == rdmap.OpTerminate) {
+		l.late(s, lastFPDUs)
 		return
 	}
 	l.begun++
 	l.spoken[f.Dir] = true
-	l.add(step{dir: f.Dir, kind: "fpdu", offset: f.Offset, end: f.End, packet: f.Last, text: f.String()})
+	l.add(s)
+}
+
+// ended adds how each direction has ended, where no packet says so.
+func (l *ladder) ended(c *decode.Connection) {
+	for d := range c.Halves {
+		e := &c.Halves[d].End
+		if c.Halves[d].Ended && e.Reason != capture.EndFIN && e.Reason != capture.EndRST {
+			l.late(step{kind: "rest", packet: e.Packet, text: "this is the end of the connection in the capture: " + e.Reason.String(), closes: true}, maxSteps)
+			return
+		}
+	}
 }
 
 // Measures of the drawing, in CSS pixels.
@@ -127,22 +161,14 @@ type placed struct {
 
 // draw lays a ladder out, in the order of packets.
 func (l *ladder) draw(c *decode.Connection) drawing {
-	steps := slices.Clone(l.steps)
-	slices.SortStableFunc(steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(a.packet.Number, b.packet.Number), order(a)-order(b))
-	})
 	d := drawing{Width: ladderWidth, Left: lifelineLeft, Right: lifelineRght, Middle: (lifelineLeft + lifelineRght) / 2, Top: 24}
 	y := d.Top + 8
-	for i, s := range steps {
+	for i, s := range l.steps() {
 		out := drawn{
 			ID: i, Dir: int(s.dir), Kind: s.kind, Offset: s.offset, End: s.end, Packet: s.packet.Number,
 			Time: seconds(c, s.packet), Top: y,
 		}
-		text := s.text
-		if s.kind == "rest" {
-			text = "and so on"
-		}
-		for _, line := range wrap(text) {
+		for _, line := range wrap(s.text) {
 			y += textLine
 			out.Lines = append(out.Lines, placed{line, y})
 		}
@@ -163,25 +189,14 @@ func order(s step) int {
 	return 0
 }
 
-// wrap cuts a text into lines, at blanks where there are any.
+// wrap cuts a text into the lines that a step has room for.
 func wrap(text string) (lines []string) {
-	for rest := []rune(text); len(rest) > 0; {
+	for line := range wording.Lines(text, textColumns) {
 		if len(lines) == textLines {
 			lines[textLines-1] += " ..."
 			break
 		}
-		n := len(rest)
-		if n > textColumns {
-			n = textColumns
-			for i := n; i > n/2; i-- {
-				if rest[i] == ' ' {
-					n = i
-					break
-				}
-			}
-		}
-		lines = append(lines, strings.TrimSpace(string(rest[:n])))
-		rest = rest[n:]
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -21,9 +22,7 @@ func document(t testing.TB, b []byte) *html.Node {
 	t.Helper()
 	balanced(t, b)
 	doc, err := html.Parse(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	return doc
 }
 
@@ -250,7 +249,7 @@ func shape(doc *html.Node) string {
 	return b.String()
 }
 
-// TestBounds checks that what comes behind the bounds is not kept, and that the page says
+// TestBounds checks that what comes after the bounds are reached is not kept, and that the page says
 // so.
 func TestBounds(t *testing.T) {
 	p := page.New(page.Config{Name: "x", FPDUs: 100, Segments: 50, Markers: 20, Connections: 1})

@@ -11,6 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -170,9 +171,7 @@ func (s *script) long(n int) (rows []int) {
 func written(t testing.TB, p *page.Page) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := p.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, p.Write(&b))
 	return b.Bytes()
 }
 

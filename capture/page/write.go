@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -47,6 +48,7 @@ type row struct {
 	Outcome string
 	Mode    string
 	FPDUs   uint64
+	Failed  string // how, if it has
 	counts
 }
 
@@ -61,7 +63,7 @@ func (p *Page) header() header {
 func rowOf(c *decode.Connection) row {
 	r := row{
 		Number: c.TCP.Number, Ends: ends(c), Dialect: dialect(c), Outcome: outcome(c), Mode: mode(c),
-		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs,
+		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs, Failed: failed(c),
 		counts: counts{
 			Errors: c.Findings[decode.Error], Warnings: c.Findings[decode.Warning], Notes: c.Findings[decode.Note],
 		},
@@ -72,33 +74,44 @@ func rowOf(c *decode.Connection) row {
 // counts are those of findings.
 type counts struct{ Errors, Warnings, Notes uint64 }
 
-// Verdict is the counts in words.
-func (c counts) Verdict() string {
+// Verdict is in a word or two what is to be known of the connection first.
+func (r row) Verdict() string {
 	switch {
-	case c.Errors > 0:
-		return plural(c.Errors, "error")
-	case c.Warnings > 0:
-		return plural(c.Warnings, "warning")
+	case r.Errors > 0:
+		return wording.Count(r.Errors, "error")
+	case r.Failed != "":
+		return r.Failed
+	case r.Warnings > 0:
+		return wording.Count(r.Warnings, "warning")
 	}
 	return "good"
 }
 
 // Worst names the worst severity, for the style.
-func (c counts) Worst() string {
+func (r row) Worst() string {
 	switch {
-	case c.Errors > 0:
+	case r.Errors > 0:
 		return "error"
-	case c.Warnings > 0:
+	case r.Failed != "", r.Warnings > 0:
 		return "warning"
 	}
 	return "good"
 }
 
-func plural(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
+// failed says how a connection has failed, though nobody may have broken a rule; it is
+// empty if it has not.
+func failed(c *decode.Connection) string {
+	switch {
+	case c.Rejected:
+		return "rejected"
+	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
+		return "reset"
+	case !c.Agreed && !c.Midstream:
+		return "startup not completed"
+	case c.Halves[0].Ops[rdmap.OpTerminate].Messages+c.Halves[1].Ops[rdmap.OpTerminate].Messages > 0:
+		return "terminated"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return ""
 }
 
 // article is a connection on the page, without its data.
@@ -214,7 +227,7 @@ func dialect(c *decode.Connection) string {
 func outcome(c *decode.Connection) string {
 	switch {
 	case c.Midstream:
-		return fmt.Sprintf("startup not captured, %v confidence", c.Confidence)
+		return fmt.Sprintf("found by the form of FPDUs, with %v confidence", c.Confidence)
 	case c.Rejected:
 		return "rejected"
 	case !c.Agreed:

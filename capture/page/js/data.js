@@ -57,7 +57,7 @@ function rowsByDir(n, dirOf) {
   return all.map((rows) => Uint32Array.from(rows));
 }
 
-// The flags of an FPDU, behind direction (1 bit), opcode (4) and state of the CRC (2).
+// The flags of an FPDU, after direction (1 bit), opcode (4) and state of the CRC (2).
 const HAS_SEGMENT = 1 << 7, TAGGED = 1 << 8, LAST = 1 << 9, BEGINS = 1 << 10, ENDS = 1 << 11,
   IN_ERROR = 1 << 12, IS_RTR = 1 << 13, IS_REQUEST = 1 << 14;
 

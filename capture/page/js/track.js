@@ -21,7 +21,7 @@ class Track {
     this.range = make("span", { className: "range" });
     this.canvas = make("canvas", {
       tabIndex: 0, role: "application",
-      "aria-label": "Map of the stream " + name + ". Arrow keys move, plus and minus zoom, 0 shows all, comma and full stop go to the FPDU before and behind.",
+      "aria-label": "Map of the stream " + name + ". Arrow keys move, plus and minus zoom, 0 shows all, comma and full stop go to the FPDU before and after.",
     });
     this.canvas.dataset.dir = dir;
     this.under = make("div", { className: "under", role: "status" });
@@ -74,7 +74,7 @@ class Track {
     e.preventDefault();
     acts[e.key]();
   }
-  // step selects the FPDU before or behind the selected one of this direction.
+  // step selects the FPDU before or after the selected one of this direction.
   step(by) {
     const { fpdus } = this.model, rows = fpdus.byDir[this.dir];
     const at = this.selected >= 0 ? lowerBound(rows.length, this.selected, (k) => rows[k]) + by

@@ -1,7 +1,7 @@
 // view.js: all of one connection, and what is chosen in it.
 
 const CHOOSE = "Choose an FPDU on the map or in the table, or a finding.";
-const NOT_SHOWN = "The FPDU is behind the last one that the page has room for.";
+const NOT_SHOWN = "The FPDU comes after the last one that the page has room for.";
 
 // A View is the interactive part of a connection.
 class View {
@@ -54,10 +54,11 @@ class View {
     finding.item.scrollIntoView({ block: "nearest" });
     (row < 0 && step ? step : this.tracks[dir].element).scrollIntoView({ block: "nearest" });
   }
-  // showPlace shows octets that are not in an FPDU, and the FPDU in front of them if they
-  // are not in the startup either.
+  // showPlace shows octets that are not in an FPDU of the table, and the FPDU in front of
+  // them if the ladder does not show them either. The last steps of the ladder are those of
+  // FPDUs that the table may have no room for.
   showPlace(dir, offset, step) {
-    const behind = !step && this.model.fpdus.isBehind(dir, offset);
+    const behind = (!step || step.dataset.kind === "fpdu") && this.model.fpdus.isBehind(dir, offset);
     const near = step || behind ? -1 : this.model.fpdus.near(dir, offset);
     if (near >= 0) this.choose(near); else this.unchoose(behind ? NOT_SHOWN : CHOOSE);
     const span = this.model.spans.find((s) => s.dir === dir && offset >= s.offset && offset < s.end);

@@ -1,0 +1,119 @@
+package decode
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/wording"
+)
+
+// An Alignment counts the TCP segments of a direction as they are on the wire. Where an
+// interface cuts them (segmentation offload), a capture on the sending host has packets
+// larger than the MSS, which are counted here as the segments that they are cut into.
+type Alignment struct {
+	// MSS is at how many octets they are cut: the smaller MSS of the two ends' SYNs, less
+	// TCP's timestamps if there are any. It is 0 if no SYN was captured; then segments
+	// are counted as they were captured.
+	MSS int `json:"mss"`
+	// Segments is those with octets of Full Operation, and Aligned those of them that
+	// begin with an FPDU and hold whole ones, which is called Header Alignment.
+	Segments uint64 `json:"segments"`
+	Aligned  uint64 `json:"aligned"`
+	// Cut is the packets larger than the MSS.
+	Cut uint64 `json:"cut"`
+}
+
+// Share is the share of the segments that are aligned, 1 if there are none.
+func (a *Alignment) Share() float64 {
+	if a.Segments == 0 {
+		return 1
+	}
+	return float64(a.Aligned) / float64(a.Segments)
+}
+
+// timestampsLen is what the timestamps option takes in each segment, with its pad (RFC
+// 7323, Appendix A).
+const timestampsLen = 12
+
+// mss returns at how many octets the direction's segments are cut, 0 if that is not known.
+func (h *half) mss() int {
+	tcp := &h.c.tcp.Halves
+	n := tcp[h.dir.Peer()].MSS
+	if own := tcp[h.dir].MSS; own > 0 && (n == 0 || own < n) {
+		n = own
+	}
+	if n > timestampsLen && tcp[h.dir].Timestamps {
+		n -= timestampsLen
+	}
+	return n
+}
+
+// cutting is how the FPDUs lie to the segments that a packet is cut into.
+type cutting struct {
+	begun   int // number, from 1, of the last segment that an FPDU begins with
+	ended   int // and of the last that ends with one, if it begins with one too
+	aligned int // segments that begin with an FPDU and hold whole ones
+}
+
+// starts takes note of an FPDU that begins at an offset of the packet.
+func (c *cutting) starts(at, mss int) {
+	switch {
+	case at == 0:
+		c.begun = 1
+	case mss > 0 && at%mss == 0:
+		c.begun = at/mss + 1
+	}
+}
+
+// ends takes note of an FPDU that ends at an offset of the packet of some octets.
+func (c *cutting) ends(at, length, mss int) {
+	if mss == 0 {
+		mss = length
+	}
+	number := (at + mss - 1) / mss
+	if (at%mss == 0 || at == length) && c.begun == number && c.ended < number {
+		c.ended = number
+		c.aligned++
+	}
+}
+
+// counted adds a packet whose octets are decided.
+func (a *Alignment) counted(c *chunk, mss int) {
+	a.MSS = mss
+	if mss == 0 || c.segment.Length <= mss {
+		mss = max(c.segment.Length, 1)
+	} else {
+		a.Cut++
+	}
+	a.Segments += uint64((c.segment.Length + mss - 1) / mss)
+	a.Aligned += uint64(c.cutting.aligned)
+}
+
+// boundaries finds out whether TCP segments begin and end with the FPDU.
+func (h *half) boundaries(f *FPDU) {
+	mss := h.mss()
+	if c := h.in.at(f.Offset); c != nil && c.segment.Offset <= f.Offset {
+		f.Begins = c.segment.Offset == f.Offset
+		c.begins = c.begins || f.Begins
+		c.cutting.starts(int(f.Offset-c.segment.Offset), mss)
+	}
+	if c := h.in.at(f.End - 1); c != nil && c.segment.Offset < f.End {
+		f.Ends = c.segmentEnd() == f.End
+		c.cutting.ends(int(f.End-c.segment.Offset), c.segment.Length, mss)
+	}
+}
+
+// alignmentRows say how much of a direction is aligned.
+func (h *Half) alignmentRows(d capture.Dir) (rows [][2]string) {
+	w := &h.Wire
+	if w.Segments == 0 {
+		return nil
+	}
+	rows = append(rows, [2]string{d.String() + " alignment", fmt.Sprintf("%.2f%% of %d TCP data segments begin with an FPDU and hold whole ones; the largest packet has %s",
+		100*w.Share(), w.Segments, wording.Octets(uint64(h.LargestSegment)))})
+	if w.Cut > 0 {
+		rows = append(rows, [2]string{"", fmt.Sprintf("  %s above the MSS of %d counted as the segments that the interface cuts: capture on the sending host, as a receiving one joins segments",
+			wording.Count(w.Cut, "packet"), w.MSS)})
+	}
+	return rows
+}
