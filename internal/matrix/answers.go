@@ -3,10 +3,11 @@ package matrix
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// room is how much private data of the ULP a dialect has room for.
+// room is how much private data of the ULP fits into a startup of each dialect.
 var room = []struct {
 	dialect     mpa.Dialect
 	messages    bool
@@ -21,16 +22,16 @@ var room = []struct {
 	{mpa.DialectStartKey, false, 0, "CULLEY 8.1.1 [K01]"},
 }
 
-// privateDataRows have none, the most, and one octet too many, of each side.
+// privateDataRows have each side send none, the most, and one octet too many.
 func privateDataRows() (rows []Row) {
 	for _, d := range room {
-		name := short(d.dialect) + word(d.messages, "+messages", "")
+		name := short(d.dialect) + wording.If(d.messages, "+messages", "")
 		add := func(what string, toR, toI int, demanded string) {
 			rows = append(rows, Row{
 				Name: name + ": " + what, Requirement: d.requirement, Demanded: demanded,
 				Initiator: Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(toR)}},
 				Responder: Responder{
-					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages, Answer: mpa.Offer{PrivateData: privateData(toI)},
+					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages, Answer: mpa.Answer{PrivateData: privateData(toI)},
 				},
 			})
 		}
@@ -46,13 +47,13 @@ func privateDataRows() (rows []Row) {
 
 // rejectRows are rejections with and without private data: "the MPA Reply Frame MAY
 // include ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
-// connection open." RFC 5044, 7.1.2. With Start Keys closing TCP is the rejection, and
-// the initiator's, sent behind a private data message, may find it closed.
+// connection open." RFC 5044, 7.1.2. With Start Keys the responder rejects by closing
+// TCP; an initiator that sends after its private data message may find TCP closed.
 func rejectRows() (rows []Row) {
 	for _, d := range room {
 		for _, n := range []int{0, d.most} {
 			row := Row{
-				Name:        fmt.Sprintf("%s%s, %d octets of private data", short(d.dialect), word(d.messages, "+messages", ""), n),
+				Name:        fmt.Sprintf("%s%s, %d octets of private data", short(d.dialect), wording.If(d.messages, "+messages", ""), n),
 				Requirement: "RFC 5044 7.1.2 [Q10]",
 				Initiator:   Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(n)}},
 				Responder: Responder{
@@ -62,7 +63,7 @@ func rejectRows() (rows []Row) {
 			}
 			if d.dialect == mpa.DialectStartKey {
 				row.Requirement = "CULLEY 13.3.1 [K07]"
-				row.Demanded = word(d.messages, fmt.Sprintf("reject pd=%d/%[1]d stream=closed", n), "close closed=fin")
+				row.Demanded = wording.If(d.messages, fmt.Sprintf("reject pd=%d/%[1]d stream=closed", n), "close closed=fin")
 			}
 			rows = append(rows, row)
 			if d.most == 0 {

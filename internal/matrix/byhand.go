@@ -6,20 +6,21 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// handResponder answers with frames that are laid down, and reads on to the end of
-// the connection.
+// handResponder answers with given frames, and reads on to the end of the connection.
 type handResponder struct {
 	ln      net.Listener
 	replies []*mpa.StartupFields
 	tasks   sync.WaitGroup
 }
 
-func listenByHand(replies []*mpa.StartupFields) (*handResponder, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+func listenByHand(ctx context.Context, replies []*mpa.StartupFields) (*handResponder, error) {
+	ln, err := script.ListenTCP(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,8 @@ func listenByHand(replies []*mpa.StartupFields) (*handResponder, error) {
 	return h, nil
 }
 
-// serve ends with the listener; there is nothing to do about a connection that fails.
+// serve ends with the listener. A connection that fails needs no treatment: the
+// initiator tells of it.
 func (h *handResponder) serve() {
 	for _, reply := range h.replies {
 		c, err := h.ln.Accept()
@@ -36,12 +38,13 @@ func (h *handResponder) serve() {
 			return
 		}
 		h.tasks.Go(func() {
-			defer c.Close()
-			if readStartup(c) != nil || reply == nil {
+			l := script.NewLink(c)
+			defer l.Close()
+			if _, err := l.Frame(time.Time{}); err != nil || reply == nil {
 				return
 			}
-			if _, err := c.Write(mpa.AppendStartup(nil, reply)); err == nil {
-				_, _ = io.Copy(io.Discard, c)
+			if l.Send(mpa.AppendStartup(nil, reply)) == nil {
+				_, _ = l.Rest(time.Time{})
 			}
 		})
 	}
@@ -53,34 +56,24 @@ func (h *handResponder) close() {
 	h.tasks.Wait()
 }
 
-// readStartup reads one Request or Reply Frame.
-func readStartup(r io.Reader) error {
-	header := make([]byte, mpa.StartupHeaderLen)
-	if _, err := io.ReadFull(r, header); err != nil {
-		return err
-	}
-	f := mpa.StartupFrame(header)
-	_, err := io.CopyN(io.Discard, r, int64(f.PDLength()))
-	return err
-}
-
 // askByHand sends a Request, reads what comes and closes.
 func askByHand(ctx context.Context, addr string, request *mpa.StartupFields) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	l := script.NewLink(c)
+	defer l.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	if _, err := c.Write(mpa.AppendStartup(nil, request)); err != nil {
+	if err := l.Send(mpa.AppendStartup(nil, request)); err != nil {
 		return err
 	}
-	if readStartup(c) != nil { // closed without a Reply
+	if _, err := l.Frame(time.Time{}); err != nil { // closed without a Reply
 		return ctx.Err()
 	}
-	if err := c.(*net.TCPConn).CloseWrite(); err == nil {
-		_, _ = io.Copy(io.Discard, c)
+	if l.CloseWrite() == nil {
+		_, _ = l.Rest(time.Time{})
 	}
 	return ctx.Err()
 }

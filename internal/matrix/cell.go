@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -25,8 +26,8 @@ type cell struct {
 	closing sync.WaitGroup
 }
 
-// run brings the two ends together and finds out what becomes of them. An error is
-// one of the row's running; what the ends have against each other are facts.
+// run brings the two ends together and finds out what becomes of them. Its error says
+// that the row could not be run; errors of the ends are facts.
 func (c *cell) run(ctx context.Context) error {
 	defer c.shut()
 	if err := c.open(ctx); err != nil {
@@ -49,11 +50,11 @@ func (c *cell) run(ctx context.Context) error {
 	return nil
 }
 
-// open makes the two ends and what is between them.
+// open makes the two ends and the relay between them.
 func (c *cell) open(ctx context.Context) (err error) {
 	var to string
 	if replies := c.row.Responder.Replies; replies != nil {
-		if c.hand, err = listenByHand(replies); err != nil {
+		if c.hand, err = listenByHand(ctx, replies); err != nil {
 			return err
 		}
 		to = c.hand.ln.Addr().String()
@@ -63,14 +64,14 @@ func (c *cell) open(ctx context.Context) (err error) {
 		}
 		to = c.r.ln.Addr().String()
 	}
-	if c.relay, err = newRelay(to); err != nil {
+	if c.relay, err = newRelay(ctx, to); err != nil {
 		return err
 	}
 	c.i, err = newEndpoint(byInitiator, c.row.Initiator.Offer.Kind, 0xcc)
 	return err
 }
 
-// shut ends what is left. It is nothing, unless the row hangs.
+// shut ends what is left. Nothing is, unless the row hangs.
 func (c *cell) shut() {
 	if c.relay != nil {
 		c.relay.close()
@@ -139,7 +140,7 @@ func (c *cell) up(ctx context.Context) error {
 	return nil
 }
 
-// peer is the address that the responder knows the initiator by.
+// peer is the address by which the responder knows the initiator.
 func (c *cell) peer() string {
 	wires := c.relay.all()
 	if len(wires) == 0 {
@@ -174,7 +175,7 @@ func (c *cell) refused(ctx context.Context) error {
 	return nil
 }
 
-// rejected uses TCP as a byte stream, where it is left.
+// rejected uses TCP as a byte stream, if it was left open.
 func (c *cell) rejected(ctx context.Context) error {
 	var open *iwarp.RejectError
 	var conns []net.Conn
@@ -190,17 +191,10 @@ func (c *cell) rejected(ctx context.Context) error {
 		if a.conn != nil {
 			conns = append(conns, a.conn)
 		}
-		c.facts.say("exchange", "stream", word(len(conns) == 2 && converse(ctx, conns[0], conns[1]), "open", "closed"))
+		c.facts.say("exchange", "stream", wording.If(len(conns) == 2 && converse(ctx, conns[0], conns[1]), "open", "closed"))
 	}
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
 	return nil
-}
-
-func word(is bool, yes, no string) string {
-	if is {
-		return yes
-	}
-	return no
 }

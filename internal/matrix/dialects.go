@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Private data is sent where a dialect has it.
+// dialectPrivateData is how many octets are sent where a dialect has private data.
 const dialectPrivateData = 20
 
 // initiatorDialects are the rows of the table of dialects.
@@ -23,8 +23,8 @@ var initiatorDialects = []struct {
 }
 
 // responderDialects are its columns: what is served. The other dialects are switched
-// off, which is to be unable to "interoperate with the received version", so that the
-// responder "MUST close the connection and report an error locally": RFC 5044, 7.1.1.
+// off: the responder cannot "interoperate with the received version", and so "MUST close
+// the connection and report an error locally": RFC 5044, 7.1.1.
 var responderDialects = []struct {
 	name     string
 	dialects []mpa.Dialect
@@ -40,10 +40,10 @@ var responderDialects = []struct {
 	{"default", nil, false},
 }
 
-// dialectTable has a word of dialectOutcomes for each pair. A revision 2 Request
-// that is refused is followed by one of revision 1, which is what "6581" comes to
-// where only RFC 5044 is served. The Request of 2007 is one of revision 1 with a
-// reserved bit set, for those who do not know it.
+// dialectTable has a word of dialectOutcomes for each pair. An initiator whose revision
+// 2 Request is refused tries again with revision 1, which succeeds where only RFC 5044
+// is served. To a responder that does not know the dialect of 2007, its Request is one
+// of revision 1 with a reserved bit set.
 //
 //	serving: rfc6581  rfc5044  rtr2007  revision0  startkey  +messages  all  default
 var dialectTable = [][]string{
@@ -57,14 +57,14 @@ var dialectTable = [][]string{
 
 // dialectOutcomes are what the words of dialectTable stand for. In revision 0 and
 // with a Start Key DDP and RDMAP have version 0; the Initiator sends the first FPDU
-// everywhere but behind an Rtr frame.
+// everywhere but after an Rtr frame.
 var dialectOutcomes = map[string]struct{ demanded, requirement string }{
 	"6581": {
 		"up dialect=rfc6581 rev=2/2 asked=CS/CS V=1 M=0/0 CRC=1 p2p=1 pd=20/0 fellback=0 first=initiator",
 		"RFC 6581 6, 10 [E01] [E02] [E09]",
 	},
 	"fell": {
-		"up dialect=rfc5044 rev=1/1 asked=C/C V=1 M=0/0 CRC=1 p2p=0 rtr=none pd=20/0 fellback=1 first=initiator",
+		"up dialect=rfc5044 rev=1/1 asked=C/C V=1 M=0/0 CRC=1 p2p=0 rtr=write pd=20/0 fellback=1 first=initiator",
 		"RFC 6581 10 [E13]",
 	},
 	"5044": {
@@ -94,7 +94,7 @@ var dialectOutcomes = map[string]struct{ demanded, requirement string }{
 	"close": {"close", "RFC 5044 7.1.1, CULLEY 8.1 [Q02] [Q07] [K04]"},
 }
 
-// dialectRows is the table of dialects as rows. Where either side may send first, the
+// dialectRows is the table of dialects as rows. If either side may send first, the
 // responder does.
 func dialectRows() (rows []Row) {
 	for i, in := range initiatorDialects {
@@ -115,110 +115,58 @@ func dialectRows() (rows []Row) {
 
 // kindRows are RNICs of the three kinds that do not start as in the figures.
 var kindRows = []Row{
-	{
-		Name: "permissive, revision 2 -> RDMAC", Requirement: "CARRIER 5.3.2, RFC 6581 10 [N05] [E13]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC6581}},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=revision0 rev=1/0 asked=C/MC fellback=1",
-	},
-	{
-		Name: "permissive, revision 2, no fallback -> RDMAC", Requirement: "RFC 6581 10 [E02] [E13]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC6581}, NoFallback: true},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "close rev=2/0 named=yes closed=fin",
-	},
-	{
-		Name: "non-permissive, revision 2 -> RDMAC", Requirement: "CARRIER 5.2.2 [N04]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRFC6581}},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "close rev=2/0,1/0 named=yes closed=fin",
-	},
-	{
-		Name: "non-permissive, revision 2 -> non-permissive", Requirement: "RFC 6581 10 [E02]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRFC6581}},
-		Responder: Responder{Kind: mpa.KindNonPermissive},
-		Demanded:  "up V=1 M=0/0 CRC=1 dialect=rfc6581 rev=2/2",
-	},
-	{
-		Name: "non-permissive, revision 2, M=1 -> permissive", Requirement: "RFC 6581 10 [E02] [Q04]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRFC6581, Markers: true}},
-		Responder: Responder{},
-		Demanded:  "up V=1 M=1/0 CRC=1 dialect=rfc6581 rev=2/2 asked=MCS/CS",
-	},
-	{
-		Name: "permissive, 2007 Rtr frame -> RDMAC", Requirement: "CARRIER 5.3.2, RTR07 [N05] [T04]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRtr}},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=revision0 rev=1/0 asked=CS/MC",
-	},
-	{
-		Name: "non-permissive, 2007 Rtr frame -> RDMAC", Requirement: "CARRIER 5.2.2 [N04]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRtr}},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "close rev=1/0 named=yes closed=fin",
-	},
-	{
-		Name: "permissive without CRC and markers -> RDMAC", Requirement: "CARRIER 5.3.2 [N05]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC5044, NoCRC: true}},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=revision0 rev=1/0 asked=-/MC",
-	},
-	{
-		Name: "RDMAC -> permissive without CRC and markers", Requirement: "CARRIER 5.3.1 [N05]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC}},
-		Responder: Responder{Answer: mpa.Offer{NoCRC: true}},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=revision0 rev=0/0 asked=MC/MC",
-	},
-	{
-		Name: "RDMAC told to do without -> RDMAC told the same", Requirement: "CARRIER figure 1, 5.2.1 [N01]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, NoCRC: true}},
-		Responder: Responder{Kind: mpa.KindRDMAC, Answer: mpa.Offer{NoCRC: true}},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=revision0 rev=0/0 asked=MC/MC",
-	},
-	{
-		Name: "permissive, revision 0 -> RDMAC", Requirement: "CARRIER 5.1 [N01]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRevision0}},
-		Responder: Responder{Kind: mpa.KindRDMAC},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=revision0 rev=0/0 asked=MC/MC",
-	},
-	{
-		Name: "permissive, revision 0 -> non-permissive without CRC", Requirement: "CARRIER 5.2.1 [N04]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRevision0}},
-		Responder: Responder{Kind: mpa.KindNonPermissive, Answer: mpa.Offer{NoCRC: true}},
-		Demanded:  "close rev=0/1 asked=MC/- named=yes closed=fin",
-	},
-	{
-		Name: "non-permissive asked for revision 0", Requirement: "CARRIER figure 1 [N01]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRevision0}},
-		Demanded:  "invalid",
-	},
-	{
-		Name: "RDMAC asked for revision 1", Requirement: "CARRIER figure 1 [N01]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectRFC5044}},
-		Demanded:  "invalid",
-	},
-	{
-		Name: "RDMAC, Start Key, told to do without -> RDMAC told the same", Requirement: "CARRIER figure 1 [N01]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey, NoCRC: true}},
-		Responder: Responder{Kind: mpa.KindRDMAC, Answer: mpa.Offer{NoCRC: true}},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=startkey rev=0/0 asked=MC/MC",
-	},
-	{
-		Name: "RDMAC, Start Key -> permissive", Requirement: "CULLEY 8.1 [K02] [N02]",
-		Initiator: Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey, Markers: true}},
-		Responder: Responder{Answer: mpa.Offer{Markers: true}},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=startkey rev=0/0 asked=MC/MC",
-	},
-	{
-		Name: "permissive, Start Key -> RDMAC", Requirement: "CULLEY 8.1 [K02] [N02]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectStartKey, Markers: true}},
-		Responder: Responder{Kind: mpa.KindRDMAC, Answer: mpa.Offer{Markers: true}},
-		Demanded:  "up V=0 M=1/1 CRC=1 dialect=startkey rev=0/0 asked=MC/MC",
-	},
-	{
-		Name: "permissive, Start Key -> non-permissive", Requirement: "CARRIER figure 1 [N01] [K04]",
-		Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectStartKey}},
-		Responder: Responder{Kind: mpa.KindNonPermissive},
-		Demanded:  "close",
-	},
+	{"permissive, revision 2 -> RDMAC", "CARRIER 5.3.2, RFC 6581 10 [N05] [E13]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC6581}}, Responder{Kind: mpa.KindRDMAC}, false,
+		"up V=0 M=1/1 CRC=1 dialect=revision0 rev=1/0 asked=C/MC fellback=1"},
+	{"permissive, revision 2, no fallback -> RDMAC", "RFC 6581 10 [E02] [E13]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC6581}, NoFallback: true}, Responder{Kind: mpa.KindRDMAC}, false,
+		"close rev=2/0 named=yes closed=fin"},
+	{"non-permissive, revision 2 -> RDMAC", "CARRIER 5.2.2 [N04]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRFC6581}}, Responder{Kind: mpa.KindRDMAC}, false,
+		"close rev=2/0,1/0 named=yes closed=fin"},
+	{"non-permissive, revision 2 -> non-permissive", "RFC 6581 10 [E02]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRFC6581}}, Responder{Kind: mpa.KindNonPermissive}, false,
+		"up V=1 M=0/0 CRC=1 dialect=rfc6581 rev=2/2"},
+	{"non-permissive, revision 2, M=1 -> permissive", "RFC 6581 10 [E02] [Q04]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRFC6581, Markers: true}}, Responder{}, false,
+		"up V=1 M=1/0 CRC=1 dialect=rfc6581 rev=2/2 asked=MCS/CS"},
+	{"permissive, 2007 Rtr frame -> RDMAC", "CARRIER 5.3.2, RTR07 [N05] [T04]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRtr}}, Responder{Kind: mpa.KindRDMAC}, false,
+		"up V=0 M=1/1 CRC=1 dialect=revision0 rev=1/0 asked=CS/MC"},
+	{"non-permissive, 2007 Rtr frame -> RDMAC", "CARRIER 5.2.2 [N04]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRtr}}, Responder{Kind: mpa.KindRDMAC}, false,
+		"close rev=1/0 named=yes closed=fin"},
+	{"permissive without CRC and markers -> RDMAC", "CARRIER 5.3.2 [N05]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC5044, NoCRC: true}}, Responder{Kind: mpa.KindRDMAC}, false,
+		"up V=0 M=1/1 CRC=1 dialect=revision0 rev=1/0 asked=-/MC"},
+	{"RDMAC -> permissive without CRC and markers", "CARRIER 5.3.1 [N05]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC}}, Responder{Answer: mpa.Answer{NoCRC: true}}, false,
+		"up V=0 M=1/1 CRC=1 dialect=revision0 rev=0/0 asked=MC/MC"},
+	{"RDMAC told to do without -> RDMAC told the same", "CARRIER figure 1, 5.2.1 [N01]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, NoCRC: true}}, Responder{Kind: mpa.KindRDMAC, Answer: mpa.Answer{NoCRC: true}}, false,
+		"up V=0 M=1/1 CRC=1 dialect=revision0 rev=0/0 asked=MC/MC"},
+	{"permissive, revision 0 -> RDMAC", "CARRIER 5.1 [N01]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRevision0}}, Responder{Kind: mpa.KindRDMAC}, false,
+		"up V=0 M=1/1 CRC=1 dialect=revision0 rev=0/0 asked=MC/MC"},
+	{"permissive, revision 0 -> non-permissive without CRC", "CARRIER 5.2.1 [N04]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRevision0}}, Responder{Kind: mpa.KindNonPermissive, Answer: mpa.Answer{NoCRC: true}}, false,
+		"close rev=0/1 asked=MC/- named=yes closed=fin"},
+	{"non-permissive asked for revision 0", "CARRIER figure 1 [N01]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindNonPermissive, Dialect: mpa.DialectRevision0}}, Responder{}, false,
+		"invalid"},
+	{"RDMAC asked for revision 1", "CARRIER figure 1 [N01]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectRFC5044}}, Responder{}, false,
+		"invalid"},
+	{"RDMAC, Start Key, told to do without -> RDMAC told the same", "CARRIER figure 1 [N01]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey, NoCRC: true}}, Responder{Kind: mpa.KindRDMAC, Answer: mpa.Answer{NoCRC: true}}, false,
+		"up V=0 M=1/1 CRC=1 dialect=startkey rev=0/0 asked=MC/MC"},
+	{"RDMAC, Start Key -> permissive", "CULLEY 8.1 [K02] [N02]",
+		Initiator{Offer: mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey, Markers: true}}, Responder{Answer: mpa.Answer{Markers: true}}, false,
+		"up V=0 M=1/1 CRC=1 dialect=startkey rev=0/0 asked=MC/MC"},
+	{"permissive, Start Key -> RDMAC", "CULLEY 8.1 [K02] [N02]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectStartKey, Markers: true}}, Responder{Kind: mpa.KindRDMAC, Answer: mpa.Answer{Markers: true}}, false,
+		"up V=0 M=1/1 CRC=1 dialect=startkey rev=0/0 asked=MC/MC"},
+	{"permissive, Start Key -> non-permissive", "CARRIER figure 1 [N01] [K04]",
+		Initiator{Offer: mpa.Offer{Dialect: mpa.DialectStartKey}}, Responder{Kind: mpa.KindNonPermissive}, false,
+		"close"},
 }

@@ -24,7 +24,7 @@ type endpoint struct {
 	pd     *iwarp.PD
 	causes *causes
 	qp     *iwarp.QP
-	// reads: both ends have room for an RDMA Read of this one's.
+	// reads: both ends have the depths for an RDMA Read by this end.
 	reads bool
 
 	source, inbox, sink, fetched *iwarp.MR
@@ -54,7 +54,7 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 	return e, nil
 }
 
-// qpConfig: nothing is sent because of time that passes.
+// qpConfig turns nudges off: nothing is sent merely because time passes.
 func (e *endpoint) qpConfig() iwarp.QPConfig { return iwarp.QPConfig{Nudge: -1} }
 
 // prepare posts the receive.
@@ -62,8 +62,8 @@ func (e *endpoint) prepare(qp *iwarp.QP) error {
 	return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{e.inbox.Slice(0, transfer)}})
 }
 
-// exchange has both ends send what they can, and returns what has arrived as it
-// should of each.
+// exchange has both ends send what they can, and returns what has arrived intact from
+// each.
 func exchange(ctx context.Context, i, r *endpoint, responderFirst bool) (verified string, err error) {
 	for _, pair := range [][2]*endpoint{{i, r}, {r, i}} {
 		e, peer := pair[0], pair[1]
@@ -82,7 +82,7 @@ func exchange(ctx context.Context, i, r *endpoint, responderFirst bool) (verifie
 	return i.arrived(r) + "/" + r.arrived(i), nil
 }
 
-// play is one end's part: the peer's Send says that its Write is there.
+// play is the part of one end. The peer's Send says that the peer's Write has arrived.
 func (e *endpoint) play(ctx context.Context, peer *endpoint, listenFirst bool) error {
 	if listenFirst {
 		if err := e.receive(ctx); err != nil {
@@ -105,22 +105,20 @@ func (e *endpoint) play(ctx context.Context, peer *endpoint, listenFirst bool) e
 
 // receive waits for the peer's Send.
 func (e *endpoint) receive(ctx context.Context) error {
-	var wc [1]iwarp.WC
-	for e.qp.RecvCQ().Poll(wc[:]) == 0 {
-		if err := e.qp.RecvCQ().Wait(ctx); err != nil {
-			return err
-		}
-	}
-	if err := wc[0].Err(); err != nil {
+	wc, err := e.qp.RecvCQ().Next(ctx)
+	if err != nil {
 		return err
 	}
-	if wc[0].Op != iwarp.OpRecv || wc[0].Length != transfer {
-		return fmt.Errorf("a completion of %v with %d octets in place of the Send's", wc[0].Op, wc[0].Length)
+	if err := wc.Err(); err != nil {
+		return err
+	}
+	if wc.Op != iwarp.OpRecv || wc.Length != transfer {
+		return fmt.Errorf("a completion of %v with %d octets in place of the Send's", wc.Op, wc.Length)
 	}
 	return nil
 }
 
-// arrived returns a letter for each operation of e's that has done what it should.
+// arrived returns a letter for each operation of e that has had its effect.
 func (e *endpoint) arrived(peer *endpoint) string {
 	var s strings.Builder
 	for _, c := range []struct {
@@ -143,7 +141,7 @@ func (e *endpoint) arrived(peer *endpoint) string {
 	return s.String()
 }
 
-// causes is a log of which only the causes of failures are kept.
+// causes is a log that keeps only the causes of failures.
 type causes struct {
 	mu    sync.Mutex
 	texts []string
@@ -171,14 +169,19 @@ func (c *causes) WithAttrs([]slog.Attr) slog.Handler { return c }
 // WithGroup implements slog.Handler.
 func (c *causes) WithGroup(string) slog.Handler { return c }
 
-// add keeps a text that is not there yet, as part of another either.
+// add keeps a text that is not there yet.
 func (c *causes) add(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text = strings.TrimPrefix(text, "iwarp: ")
-	if !slices.ContainsFunc(c.texts, func(s string) bool { return strings.Contains(s, text) || strings.Contains(text, s) }) {
+	if !slices.Contains(c.texts, text) {
 		c.texts = append(c.texts, text)
 	}
+}
+
+func (c *causes) none() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.texts) == 0
 }
 
 func (c *causes) String() string {

@@ -13,7 +13,7 @@ func RunData(ctx context.Context, cfg Config, figures []Figure, groups []Group) 
 	return run(ctx, cfg, figures, groups)
 }
 
-// Demands returns a row's demands, each as a text, with those that go without saying.
+// Demands returns a row's demands, each as a text, with those that every row has.
 func Demands(r *Row) (texts []string) {
 	for _, d := range r.demands() {
 		texts = append(texts, d.String())
@@ -24,7 +24,7 @@ func Demands(r *Row) (texts []string) {
 // Row returns a cell of a figure as a row.
 func (f *Figure) Row(line, column int) *Row { return f.row(line, column) }
 
-// Judge compares what is said, as who, key and value, with demands.
+// Judge compares what is said, as source, key and value, with demands.
 func Judge(demands string, said ...[3]string) (got string, differences []string) {
 	var f facts
 	for _, s := range said {
@@ -46,8 +46,8 @@ func Wire(b []byte, message bool) (lines []string, rest int) {
 	return t.describe(), len(left)
 }
 
-// First says who sent the first FPDU where the direction of each of so many octets is
-// the one of so many turns, behind startup frames of 20 octets each.
+// First says who sent the first FPDU, given the octets sent in both directions at each
+// turn, after startup frames of 20 octets each.
 func First(end int, turns ...[2]int) string {
 	frame := [][]byte{make([]byte, 20)}
 	t := transcript{frames: [2][][]byte{frame, frame}}
@@ -57,7 +57,7 @@ func First(end int, turns ...[2]int) string {
 	return t.first(end)
 }
 
-// Names reports whether a text speaks of a revision.
+// Names reports whether a text names a revision.
 func Names(text string, rev uint8) bool { return names(text, rev) }
 
 // Relayed has two functions play the ends of a connection with a relay between them,
@@ -68,7 +68,7 @@ func Relayed(ctx context.Context, initiator, responder func(*net.TCPConn) error)
 		return "", kept, err
 	}
 	defer ln.Close()
-	r, err := newRelay(ln.Addr().String())
+	r, err := newRelay(ctx, ln.Addr().String())
 	if err != nil {
 		return "", kept, err
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Who says what a fact is.
+// The sources of facts.
 const (
 	byInitiator = "initiator"
 	byResponder = "responder"
 	onWire      = "wire"
 )
 
-// facts are what was found of a row: by key, what each who knows says.
+// facts are what was found in a row: by key, what each source says.
 type facts struct {
 	keys []string // in the order in which they came
 	said map[string][]saying
@@ -21,10 +21,10 @@ type facts struct {
 
 type saying struct{ who, value string }
 
-// outcome is the key of how it ended for the initiator.
+// outcome is the key of the end for the initiator.
 const outcome = "outcome"
 
-// say notes what one says.
+// say notes what a source says.
 func (f *facts) say(who, key, value string) {
 	if f.said == nil {
 		f.said = map[string][]saying{}
@@ -39,7 +39,7 @@ func (f *facts) sayf(who, key, format string, args ...any) {
 	f.say(who, key, fmt.Sprintf(format, args...))
 }
 
-// agreed reports whether all who know say the same.
+// agreed reports whether all sources of a fact say the same.
 func (f *facts) agreed(key string) bool {
 	for _, s := range f.said[key] {
 		if s.value != f.said[key][0].value {
@@ -49,7 +49,7 @@ func (f *facts) agreed(key string) bool {
 	return true
 }
 
-// value returns what all say, or what each says, or "unknown".
+// value returns what all sources say, or what each says if they differ, or "unknown".
 func (f *facts) value(key string) string {
 	switch said := f.said[key]; {
 	case len(said) == 0:
@@ -65,12 +65,12 @@ func (f *facts) value(key string) string {
 	}
 }
 
-// is reports whether someone knows a fact to have a value.
+// is reports whether any source gives a fact the value.
 func (f *facts) is(key, value string) bool {
 	return slices.ContainsFunc(f.said[key], func(s saying) bool { return s.value == value })
 }
 
-// cell returns what was found in the words of a figure's cell.
+// cell returns what was found, written like a cell of a figure.
 func (f *facts) cell() string {
 	if end := f.value(outcome); end != "up" {
 		return end
@@ -84,7 +84,7 @@ type demand struct {
 	values []string // of which one
 }
 
-// parseDemands takes a text of demands apart.
+// parseDemands parses a text of demands.
 func parseDemands(text string) []demand {
 	var all []demand
 	for _, word := range strings.Fields(text) {
@@ -145,7 +145,7 @@ func judge(demands []demand, f *facts) (got string, differences []string) {
 	return strings.Join(words, " "), differences
 }
 
-// text puts demands together again.
+// text joins demands to a text.
 func text(demands []demand) string {
 	words := make([]string, len(demands))
 	for i, d := range demands {
@@ -154,7 +154,12 @@ func text(demands []demand) string {
 	return strings.Join(words, " ")
 }
 
-// demands returns the demands of a row with those that go without saying.
+// demandsFact reports whether a row demands anything of a fact.
+func (r *Row) demandsFact(key string) bool {
+	return slices.ContainsFunc(r.demands(), func(d demand) bool { return d.key == key })
+}
+
+// demands returns the demands of a row, with those that every row has.
 func (r *Row) demands() []demand {
 	all := parseDemands(r.Demanded)
 	add := func(key, value string) {

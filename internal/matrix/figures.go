@@ -3,6 +3,7 @@ package matrix
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -23,7 +24,7 @@ type FigureRow struct {
 	Cells []string
 }
 
-// An RNIC is a heading: a kind and its wish for markers.
+// An RNIC is a heading: a kind of RNIC, and whether it wants markers.
 type RNIC struct {
 	Kind    mpa.Kind
 	Markers bool
@@ -45,7 +46,7 @@ var (
 	permissive1    = RNIC{mpa.KindPermissive, true}
 )
 
-// Figures are those of the draft. [N03]
+// Figures are those of the draft: requirement [N03] of docs/requirements.md.
 var Figures = []Figure{
 	{
 		Number:  2,
@@ -81,21 +82,21 @@ var Figures = []Figure{
 }
 
 // notApplicable is the cell of figure 3 that does not exist: "the Permissive IETF RNIC
-// will never return an MPA Reply Frame with the M bit set to zero." It is run to
-// show that: a permissive responder that wants no markers answers with M=1.
+// will never return an MPA Reply Frame with the M bit set to zero." Running it shows
+// that: a permissive responder that wants no markers answers with M=1.
 const notApplicable = "N/A"
 
 // refuses is the cell of two RNICs without a version in common.
 const refuses = "close"
 
-// row makes a row of a cell.
+// row turns a cell into a row.
 func (f *Figure) row(line, column int) *Row {
 	i, r, cell := f.Rows[line].RNIC, f.Columns[column], f.Rows[line].Cells[column]
 	return &Row{
 		Name:        fmt.Sprintf("%v -> %v", i, r),
 		Requirement: fmt.Sprintf("CARRIER figure %d %s", f.Number, requirements(i, r, cell)),
 		Initiator:   Initiator{Offer: i.offer()},
-		Responder:   Responder{Kind: r.Kind, Answer: mpa.Offer{Markers: r.Markers}},
+		Responder:   Responder{Kind: r.Kind, Answer: mpa.Answer{Markers: r.Markers}},
 		Demanded:    demanded(i, r, cell),
 	}
 }
@@ -122,12 +123,11 @@ func (r RNIC) offer() mpa.Offer {
 	return o
 }
 
-// asked are the bits that an RNIC's frame has: M as in the heading, and C, as nobody
-// asks to do without here.
-func (r RNIC) asked() string { return word(r.Markers, "MC", "C") }
+// asked are the bits in the frame of an RNIC: M as in the heading, and C, as none here
+// asks to do without CRCs.
+func (r RNIC) asked() string { return wording.If(r.Markers, "MC", "C") }
 
-// demanded is what a cell says, and what the sections around the figures say of the
-// frames.
+// demanded is what a cell says, and what the text around the figures says of the frames.
 func demanded(i, r RNIC, cell string) string {
 	switch {
 	case cell == notApplicable:

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// fpdus is what the FPDUs of one direction say by themselves.
+// fpdus is what the FPDUs of one direction show by themselves.
 type fpdus struct {
 	found        bool
 	markers, crc bool
@@ -22,9 +22,9 @@ type fpdus struct {
 	err          error
 }
 
-// readFPDUs reads a direction behind its startup frames. With markers, the first
-// four octets are one, and zero; without, the first two are a ULPDU_Length, which
-// holds a DDP header at least.
+// readFPDUs reads a direction after its startup frames. With markers, the first
+// four octets are a marker, and zero; without, the first two are a ULPDU_Length, which
+// is not zero, as an FPDU holds a DDP header at least.
 func readFPDUs(b []byte) (s fpdus) {
 	if len(b) == 0 {
 		return s
@@ -50,7 +50,7 @@ func (s *fpdus) walk(b []byte) {
 		}
 		if n == 0 {
 			if len(b) > 0 {
-				s.err = fmt.Errorf("%d octets behind the last FPDU", len(b))
+				s.err = fmt.Errorf("%d octets after the last FPDU", len(b))
 			}
 			return
 		}
@@ -60,7 +60,7 @@ func (s *fpdus) walk(b []byte) {
 			return
 		}
 		if !s.found {
-			s.found, s.firstEnd, s.rtr = true, n, zeroLength(&seg)
+			s.found, s.firstEnd, s.rtr = true, n, mpa.RTROf(rdmap.ZeroLength(&seg))
 		}
 		s.note(&seg)
 		b = b[n:]
@@ -80,23 +80,7 @@ func (s *fpdus) note(seg *ddp.Segment) {
 	}
 }
 
-// zeroLength returns the RTR indication that a message without data can be.
-func zeroLength(seg *ddp.Segment) mpa.RTR {
-	switch op := rdmap.OpcodeOf(&seg.Header); {
-	case op == rdmap.OpReadRequest:
-		if q, err := rdmap.ParseReadRequest(seg.Payload); err == nil && q.Size == 0 {
-			return mpa.RTRRead
-		}
-	case len(seg.Payload) > 0:
-	case op == rdmap.OpWrite:
-		return mpa.RTRWrite
-	case op.IsSend():
-		return mpa.RTRSend
-	}
-	return 0
-}
-
-// tell says what holds for each direction.
+// tell notes what holds for each direction.
 func (s *fpdus) tell(f *facts) {
 	for _, v := range s.versions {
 		f.sayf(onWire, "V", "%d", v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/matrix"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -18,14 +19,10 @@ func asDemanded(t *testing.T, cfg matrix.Config) *matrix.Report {
 	t.Helper()
 	cfg.Timeout = patience
 	report, err := matrix.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	if report.AsDemanded != report.Cells {
 		var text strings.Builder
-		if err := report.Print(&text, false); err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, report.Report().WriteText(&text, false))
 		t.Errorf("%d of %d cells are as demanded:\n%s", report.AsDemanded, report.Cells, text.String())
 	}
 	return report

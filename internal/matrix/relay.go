@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/script"
 )
 
 // direction of octets.
@@ -30,8 +32,8 @@ type relay struct {
 }
 
 // newRelay passes connections on to an address.
-func newRelay(to string) (*relay, error) {
-	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+func newRelay(ctx context.Context, to string) (*relay, error) {
+	ln, err := script.ListenTCP(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (r *relay) accept() {
 		}
 		far, err := net.Dial("tcp", r.to)
 		if err != nil {
-			reset(near)
+			_ = script.NewLink(near).Reset()
 			continue
 		}
 		r.connect(&wire{ends: [2]*net.TCPConn{near, far.(*net.TCPConn)}})
@@ -114,7 +116,8 @@ type wire struct {
 	closed [2]error // how each direction ended: io.EOF is a FIN
 }
 
-// A turn is how much had been sent in both directions when octets arrived in one.
+// A turn is how much had been sent in both directions when octets arrived in one of
+// them.
 type turn struct {
 	dir  direction
 	sent [2]int
@@ -129,31 +132,12 @@ func (w *wire) run() {
 }
 
 // pump passes one direction on. Octets are kept before they are passed on, so that
-// what they cause is found behind them.
+// what they cause is found after them.
 func (w *wire) pump(dir direction) {
-	from, to := w.ends[dir], w.ends[1-dir]
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			w.keep(dir, buf[:n])
-			if _, failed := to.Write(buf[:n]); failed != nil {
-				reset(from)
-			}
-		}
-		if err == nil {
-			continue
-		}
-		w.mu.Lock()
-		w.closed[dir] = err
-		w.mu.Unlock()
-		if !errors.Is(err, io.EOF) {
-			reset(to)
-			return
-		}
-		_ = to.CloseWrite()
-		return
-	}
+	err := script.NewLink(w.ends[dir]).CarryTo(w.ends[1-dir], func(b []byte) { w.keep(dir, b) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed[dir] = err
 }
 
 func (w *wire) keep(dir direction, b []byte) {
@@ -163,21 +147,16 @@ func (w *wire) keep(dir direction, b []byte) {
 	w.turns = append(w.turns, turn{dir, [2]int{len(w.octets[0]), len(w.octets[1])}})
 }
 
-// cut ends the connection, if it has not.
+// cut ends the connection, if it has not ended.
 func (w *wire) cut() {
 	for _, c := range w.ends {
 		_ = c.Close()
 	}
 }
 
-// reset ends a connection as a RST does that is passed on.
-func reset(c *net.TCPConn) {
-	_ = c.SetLinger(0)
-	_ = c.Close()
-}
-
-// ending says how the two ends closed: "fin" if both did so in order. A direction that
-// the relay itself has cut off ends with net.ErrClosed: the other end wanted no more.
+// ending says how the two ends closed: "fin" if both closed in order. A direction that
+// the relay itself has cut off ends with net.ErrClosed, because the other end wanted no
+// more.
 func (w *wire) ending() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A responder is the end that is asked, of ours.
+// A responder is our endpoint as the end that is asked.
 type responder struct {
 	*endpoint
 	spec    *Responder
@@ -28,7 +28,7 @@ type answer struct {
 	err     error
 }
 
-// maxConnections of one row: one, and another after a fallback.
+// maxConnections bounds the connections of one row: one, and another after a fallback.
 const maxConnections = 4
 
 func listen(ctx context.Context, spec *Responder) (*responder, error) {
@@ -71,8 +71,7 @@ func (r *responder) serve(ctx context.Context) {
 	}
 }
 
-// answerTo waits for the answer to the connection that a relay made from an
-// address.
+// answerTo waits for the answer to the connection that the relay made from an address.
 func (r *responder) answerTo(ctx context.Context, peer string) (answer, error) {
 	for {
 		select {
@@ -87,7 +86,8 @@ func (r *responder) answerTo(ctx context.Context, peer string) (answer, error) {
 	}
 }
 
-// finish ends the Listener and waits until the QPs have ended by themselves.
+// finish ends the Listener and waits until the QPs have ended by themselves. Mostly the
+// log has their reasons.
 func (r *responder) finish(ctx context.Context) error {
 	_ = r.ln.Close()
 	r.loop.Wait()
@@ -104,7 +104,7 @@ func (r *responder) finish(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := a.qp.Err(); err != nil {
+		if err := a.qp.Err(); a.qp.State() != iwarp.StateClosed && r.causes.none() {
 			r.causes.add(err.Error())
 		}
 	}

@@ -25,7 +25,7 @@ type Initiator struct {
 	Offer      mpa.Offer
 	NoReads    bool
 	NoFallback bool
-	// Request is sent by hand, in place of what a Dialer would.
+	// Request is sent by hand, in place of the Request of a Dialer.
 	Request *mpa.StartupFields
 }
 
@@ -34,27 +34,27 @@ type Responder struct {
 	Kind     mpa.Kind // of its RNIC
 	Dialects []mpa.Dialect
 	Messages bool
-	// Answer is what it accepts with; its Markers and NoCRC are also what a
-	// non-permissive RNIC says of itself when it refuses.
-	Answer  mpa.Offer
+	// Answer is its answer; the Markers and NoCRC of it also stand in the Reply with
+	// which a non-permissive RNIC refuses revision 0.
+	Answer  mpa.Answer
 	NoReads bool
-	// Reject, if it is set, is its answer.
+	// Reject, if it is set, is its answer instead.
 	Reject *Rejection
-	// Replies are sent by hand, one on each connection, in place of what a Listener
-	// would; nil closes it.
+	// Replies are sent by hand, one on each connection, in place of the Reply of a
+	// Listener; nil closes the connection.
 	Replies []*mpa.StartupFields
 }
 
-// A Rejection is what a responder rejects with.
+// A Rejection is what the Reply of a rejecting responder has.
 type Rejection struct {
 	PrivateData []byte
-	IRD, ORD    uint16
+	IRD, ORD    mpa.Depth
 }
 
-// privateData returns n octets that show a wrong order or place.
+// privateData returns n octets of private data; octets out of place are noticed.
 func privateData(n int) []byte { return pattern(n, 0x5a) }
 
-// pattern returns n octets that do not repeat themselves from marker to marker.
+// pattern returns n octets that do not repeat from marker to marker.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

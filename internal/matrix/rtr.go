@@ -11,8 +11,8 @@ const (
 	rtrS, rtrW, rtrR = mpa.RTRSend, mpa.RTRWrite, mpa.RTRRead
 )
 
-// rtrSets are the sets of RTR indications, in the order of rtrTable, and those sets
-// that a responder may answer with which supports them: any that is not empty.
+// rtrSets are the sets of RTR indications, in the order of rtrTable, and the answers
+// that a responder which supports a set may give: any part of it that is not empty.
 // "The responder is not required to specify all RTR indication options it supports",
 // and "MUST set at least one": RFC 6581, 9.2.
 var rtrSets = []struct {
@@ -29,7 +29,7 @@ var rtrSets = []struct {
 }
 
 // rtrTable has, for each set offered (rows) and supported (columns), the indications
-// of which one is to be sent: "the initiator MUST generate one of the negotiated RTR
+// of which the initiator has to send one: "the initiator MUST generate one of the negotiated RTR
 // indications", or "7", the error code of the Terminate: "If the initiator is not able
 // to generate any of the responder-supported RTR indications, then it MUST send a TERM
 // message".
@@ -54,7 +54,7 @@ func rtrRows() (rows []Row) {
 				Name:        fmt.Sprintf("offered %v, supported %v", offered.set, supported.set),
 				Requirement: "RFC 6581 9.2 [E08] [E09]",
 				Initiator:   Initiator{Offer: mpa.Offer{RTR: offered.set}},
-				Responder:   Responder{Answer: mpa.Offer{RTR: supported.set}},
+				Responder:   Responder{Answer: mpa.Answer{RTR: supported.set}},
 				Demanded: fmt.Sprintf("up p2p=1 rtr=%s answer=%s first=initiator",
 					rtrWords.Replace(rtrTable[o][s]), supported.answer),
 			}
@@ -73,12 +73,12 @@ func rtrRows() (rows []Row) {
 var allRTRRows = []Row{
 	{
 		Name: "offered write, all answered", Requirement: "RFC 6581 9.2 [E08]",
-		Initiator: Initiator{Offer: mpa.Offer{RTR: rtrW}}, Responder: Responder{Answer: mpa.Offer{AllRTR: true}},
+		Initiator: Initiator{Offer: mpa.Offer{RTR: rtrW}}, Responder: Responder{Answer: mpa.Answer{AllRTR: true}},
 		Demanded: "up p2p=1 rtr=write answer=send|write|read flags=AC/ABCD",
 	},
 	{
 		Name: "offered send, all answered", Requirement: "RFC 6581 9.2 [E08]",
-		Initiator: Initiator{Offer: mpa.Offer{RTR: rtrS}}, Responder: Responder{Answer: mpa.Offer{AllRTR: true}},
+		Initiator: Initiator{Offer: mpa.Offer{RTR: rtrS}}, Responder: Responder{Answer: mpa.Answer{AllRTR: true}},
 		Demanded: "up p2p=1 rtr=send answer=send|write|read flags=AB/ABCD",
 	},
 }

@@ -13,14 +13,13 @@ import (
 // DefaultTimeout is the time that a row has.
 const DefaultTimeout = 5 * time.Second
 
-// parallel is how many rows are run at a time: they wait for each other's octets
-// most of it.
+// parallel is how many rows are run at a time: most of the time, a row waits.
 const parallel = 8
 
 // A Config says which rows to run.
 type Config struct {
-	// Figures picks figures by their numbers; nothing else is run then. If empty, all
-	// rows are.
+	// Figures picks figures by their numbers; then nothing else is run. If it is empty,
+	// all rows are run.
 	Figures []int
 	// Match picks rows by "group/name", such as "figure 2/RDMAC M=1 -> RDMAC M=1". If
 	// nil, all.
@@ -29,20 +28,21 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// A Report is what came of the rows. The package's documentation has it as JSON.
+// A Report is what came of the rows. The documentation of the package describes its
+// JSON.
 type Report struct {
 	Cells      int            `json:"cells"`
 	AsDemanded int            `json:"as_demanded"`
 	MS         float64        `json:"ms"`
 	Figures    []FigureReport `json:"figures"`
-	Wider      []Result       `json:"wider"`
+	Wider      []*Result      `json:"wider"`
 }
 
 // A FigureReport is what came of one figure.
 type FigureReport struct {
-	Number int    `json:"figure"`
-	Title  string `json:"title"`
-	Cells  []Cell `json:"cells"`
+	Number int     `json:"figure"`
+	Title  string  `json:"title"`
+	Cells  []*Cell `json:"cells"`
 }
 
 // A Cell is what came of one cell of a figure.
@@ -54,7 +54,7 @@ type Cell struct {
 	Printed          string `json:"printed"` // in the document
 	Result
 
-	line, column int
+	initiator, responder RNIC
 }
 
 // A Result is what came of one row.
@@ -74,8 +74,11 @@ type Result struct {
 	found string // in the words of a figure's cell
 }
 
-// Run runs all rows that a Config picks. The error is the context's, or says that
-// there are none; a row that is not as demanded is none.
+// ErrNothingPicked is the error of a Config that picks no row.
+var ErrNothingPicked = errors.New("matrix: no row is picked")
+
+// Run runs all rows that a Config picks. The error is the context's or
+// ErrNothingPicked; a row that is not as demanded is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, Figures, Groups()) }
 
 func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Report, error) {
@@ -85,7 +88,7 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 	}
 	report, tasks := plan(&cfg, figures, groups)
 	if len(tasks) == 0 {
-		return nil, errors.New("matrix: no row is picked")
+		return nil, ErrNothingPicked
 	}
 	runAll(ctx, cfg.Timeout, tasks)
 	if ctx.Err() != nil {
@@ -107,43 +110,30 @@ type task struct {
 
 // plan lays out the report, with a task for each row that is picked.
 func plan(cfg *Config, figures []Figure, groups []Group) (*Report, []task) {
-	r := &Report{Figures: []FigureReport{}, Wider: []Result{}}
-	var rows, cells []*Row
+	r := &Report{Figures: []FigureReport{}, Wider: []*Result{}}
+	var tasks []task
 	for _, f := range figures {
 		if len(cfg.Figures) > 0 && !slices.Contains(cfg.Figures, f.Number) {
 			continue
 		}
-		figure, picked := f.plan(cfg)
-		if len(picked) > 0 {
+		if figure, cells := f.plan(cfg); len(cells) > 0 {
 			r.Figures = append(r.Figures, figure)
-			cells = append(cells, picked...)
+			tasks = append(tasks, cells...)
 		}
 	}
 	for _, g := range groups {
 		for n := range g.Rows {
 			if len(cfg.Figures) == 0 && cfg.picks(g.Name, &g.Rows[n]) {
-				r.Wider = append(r.Wider, Result{Group: g.Name})
-				rows = append(rows, &g.Rows[n])
+				result := &Result{Group: g.Name}
+				r.Wider = append(r.Wider, result)
+				tasks = append(tasks, task{&g.Rows[n], result})
 			}
 		}
 	}
-	return r, r.tasks(cells, rows)
+	return r, tasks
 }
 
-// tasks gives rows their places in a report that is laid out.
-func (r *Report) tasks(cells, rows []*Row) (tasks []task) {
-	for f := range r.Figures {
-		for c := range r.Figures[f].Cells {
-			tasks = append(tasks, task{cells[len(tasks)], &r.Figures[f].Cells[c].Result})
-		}
-	}
-	for n, row := range rows {
-		tasks = append(tasks, task{row, &r.Wider[n]})
-	}
-	return tasks
-}
-
-func (f *Figure) plan(cfg *Config) (r FigureReport, rows []*Row) {
+func (f *Figure) plan(cfg *Config) (r FigureReport, tasks []task) {
 	r = FigureReport{Number: f.Number, Title: f.Title}
 	group := fmt.Sprintf("figure %d", f.Number)
 	for line, i := range f.Rows {
@@ -152,15 +142,16 @@ func (f *Figure) plan(cfg *Config) (r FigureReport, rows []*Row) {
 			if !cfg.picks(group, row) {
 				continue
 			}
-			rows = append(rows, row)
-			r.Cells = append(r.Cells, Cell{
+			cell := &Cell{
 				Initiator: i.Kind.String(), InitiatorMarkers: i.Markers,
 				Responder: re.Kind.String(), ResponderMarkers: re.Markers,
-				Printed: i.Cells[column], Result: Result{Group: group}, line: line, column: column,
-			})
+				Printed: i.Cells[column], Result: Result{Group: group}, initiator: i.RNIC, responder: re,
+			}
+			r.Cells = append(r.Cells, cell)
+			tasks = append(tasks, task{row, &cell.Result})
 		}
 	}
-	return r, rows
+	return r, tasks
 }
 
 func (c *Config) picks(group string, r *Row) bool {

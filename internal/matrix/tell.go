@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -34,12 +34,11 @@ func (c *cell) tellNegotiated(who string, n *iwarp.Negotiated) {
 	}
 }
 
-// tellInitiator says what the initiator's QP knows, where there is none at the other
-// end.
+// tellInitiator says what the initiator's QP knows, if the other end has no QP.
 func (c *cell) tellInitiator() {
 	n := c.i.qp.Negotiated()
 	c.tellNegotiated(byInitiator, &n)
-	c.facts.say(byInitiator, "rtr", n.RTR.String())
+	c.facts.say(byInitiator, "rtr", (n.RTR | n.Opener).String())
 	c.facts.say(byInitiator, "fellback", bits(n.FellBack))
 	ird, ord := inForce(c.i.qp, &n)
 	c.facts.say(byInitiator, "ird", ird+"/unknown")
@@ -54,7 +53,7 @@ func (c *cell) tellBoth(a *answer) {
 	c.tellNegotiated(byResponder, &r)
 	f := &c.facts
 	f.say(byInitiator, "fellback", bits(i.FellBack))
-	f.say(byInitiator, "rtr", i.RTR.String())
+	f.say(byInitiator, "rtr", (i.RTR | i.Opener).String())
 	if i.RTR&r.RTR != i.RTR { // what is sent must be one of what was answered
 		f.say(byResponder, "rtr", r.RTR.String())
 	}
@@ -79,7 +78,8 @@ func depth(negotiated, used int) string {
 	return strconv.Itoa(used)
 }
 
-// received returns how many octets of private data are there as they were sent.
+// received returns how many octets of private data have arrived, and whether they are
+// as they were sent.
 func received(pd []byte) string {
 	if !bytes.Equal(pd, privateData(len(pd))) {
 		return fmt.Sprintf("%d(wrong)", len(pd))
@@ -110,8 +110,8 @@ func (c *cell) tellRequest(a *answer) {
 	}
 }
 
-// tellEnd says what the responder knows when all is over, and how it ended for an
-// initiator by hand.
+// tellEnd says what the responder knows when all is over, and how the connection ended
+// if the initiator is played by hand.
 func (c *cell) tellEnd() {
 	if c.r == nil {
 		return
@@ -140,9 +140,9 @@ func (c *cell) tellEnd() {
 	}
 }
 
-// tellOrder says if a connection that was closed in order has ended otherwise.
+// tellOrder notes an error of a connection that should have closed in order.
 func (c *cell) tellOrder(e *endpoint) {
-	if err := e.qp.Err(); err != nil {
+	if err := e.qp.Err(); e.qp.State() != iwarp.StateClosed {
 		c.facts.say(e.who, "data", err.Error())
 	}
 }
@@ -154,8 +154,8 @@ func (c *cell) tellTerminated(qp *iwarp.QP) {
 	}
 }
 
-// tellWires says what the wire knows: of the connections' ends, and of what was
-// sent on the last.
+// tellWires says what the wires show: how the connections ended, and what was sent on
+// the last one.
 func (c *cell) tellWires() {
 	wires := c.relay.all()
 	closed := "fin"
@@ -182,15 +182,16 @@ func (c *cell) transcribe() (last transcript) {
 	return last
 }
 
-// tellNamed says whether the error texts of a refused startup name the revisions of
-// the Request and of the Reply, where that is demanded.
+// tellNamed says whether the error texts of a refused startup name the revisions of the
+// Request and of the Reply, if the row demands it. It judges the texts themselves: the
+// demand is that a person who reads them learns the revisions.
 func (c *cell) tellNamed(t *transcript) {
 	q, p := t.terms(toResponder), t.terms(toInitiator)
-	if !strings.Contains(c.row.Demanded, "named=") || !q.found || !p.found {
+	if !c.row.demandsFact("named") || !q.found || !p.found {
 		return
 	}
 	tell := func(who, text string) {
-		c.facts.say(who, "named", word(names(text, q.rev) && names(text, p.rev), "yes", "no"))
+		c.facts.say(who, "named", wording.If(names(text, q.rev) && names(text, p.rev), "yes", "no"))
 	}
 	tell(byInitiator, c.i.causes.String())
 	if c.r != nil && len(c.r.seen) == 0 { // it refused the Request
@@ -200,7 +201,7 @@ func (c *cell) tellNamed(t *transcript) {
 
 var revisions = regexp.MustCompile(`[Rr]evisions?((?:,| and| or| \d+)+)`)
 
-// names reports whether a text speaks of a revision.
+// names reports whether a text names a revision.
 func names(text string, rev uint8) bool {
 	number := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, rev))
 	for _, m := range revisions.FindAllStringSubmatch(text, -1) {

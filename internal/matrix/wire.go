@@ -2,13 +2,14 @@ package matrix
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A transcript is the octets of one connection, taken apart by nothing but
-// themselves.
+// A transcript is the octets of one connection, taken apart without any other knowledge
+// of the connection.
 type transcript struct {
 	frames [2][][]byte // startup frames, by direction
 	rest   [2][]byte   // what follows them
@@ -66,22 +67,22 @@ func (t *transcript) describe() (lines []string) {
 	return lines
 }
 
-// terms is what a startup frame says of how to go on.
+// terms is what a startup frame says about the connection.
 type terms struct {
 	dialect mpa.Dialect
 	rev     uint8
 	asked   string
 	e       *mpa.Enhanced
 	found   bool
+	rejects bool // R=1
 }
 
-// terms returns what the one frame of a direction says that is a Request, Reply or
-// Start Key.
+// terms returns what the Request, Reply or Start Key of a direction says.
 func (t *transcript) terms(dir direction) (found terms) {
 	for _, b := range t.frames[dir] {
 		if bytes.HasPrefix(b, []byte(mpa.KeyStart)) {
 			k := mpa.StartKey(b)
-			return terms{mpa.DialectStartKey, k.Rev(), letters("MC", k.M(), k.C()), nil, true}
+			return terms{mpa.DialectStartKey, k.Rev(), letters("MC", k.M(), k.C()), nil, true, false}
 		}
 		if f := mpa.StartupFrame(b); bytes.HasPrefix(b, []byte("MPA ID Re")) {
 			return frameTerms(f)
@@ -91,19 +92,9 @@ func (t *transcript) terms(dir direction) (found terms) {
 }
 
 func frameTerms(f mpa.StartupFrame) terms {
-	t := terms{rev: f.Rev(), asked: letters("MCRS", f.M(), f.C(), f.R(), f.S()), found: true}
+	t := terms{dialect: f.Dialect(), rev: f.Rev(), asked: letters("MCRS", f.M(), f.C(), f.R(), f.S()), found: true, rejects: f.R()}
 	if e, ok := f.Enhanced(); ok {
 		t.e = &e
-	}
-	switch {
-	case f.Rev() == 0:
-		t.dialect = mpa.DialectRevision0
-	case f.Rev() == 1 && f.S():
-		t.dialect = mpa.DialectRtr
-	case f.S():
-		t.dialect = mpa.DialectRFC6581
-	default:
-		t.dialect = mpa.DialectRFC5044
 	}
 	return t
 }
@@ -126,11 +117,10 @@ func (t *terms) flags() string {
 	if t.e == nil {
 		return "-"
 	}
-	return letters("ABCD", t.e.A, t.e.B, t.e.C, t.e.D)
+	return cmp.Or(t.e.Flags(), "-")
 }
 
-// tell says what the wire knows of an accepting startup, and what was sent behind
-// it.
+// tell notes what the wire shows of an accepting startup, and of what was sent after it.
 func (t *transcript) tell(f *facts) {
 	q, p := t.terms(toResponder), t.terms(toInitiator)
 	if q.found && p.found {
@@ -152,12 +142,12 @@ func (t *transcript) tell(f *facts) {
 	if p.dialect == mpa.DialectRtr && q.dialect != mpa.DialectRtr {
 		p.dialect = mpa.DialectRFC5044
 	}
-	if p.found && !strings.Contains(p.asked, "R") {
+	if p.found && !p.rejects {
 		t.tellAccepted(f, p)
 	}
 }
 
-// tellAccepted says what an accepting Reply and the FPDUs behind it say.
+// tellAccepted says what an accepting Reply and the FPDUs after it say.
 func (t *transcript) tellAccepted(f *facts, reply terms) {
 	up, down := readFPDUs(t.rest[toResponder]), readFPDUs(t.rest[toInitiator])
 	for _, s := range []fpdus{up, down} {
@@ -182,8 +172,8 @@ func (t *transcript) tellAccepted(f *facts, reply terms) {
 	}
 }
 
-// first says who sent the first FPDU: the responder did, if its own came when the
-// initiator's first, which ends at the given octet, was not whole.
+// first says who sent the first FPDU. The responder did if its FPDU came before the
+// initiator's first one, which ends at the given octet, was whole.
 func (t *transcript) first(end int) string {
 	up := len(bytes.Join(t.frames[toResponder], nil)) + end
 	down := len(bytes.Join(t.frames[toInitiator], nil))

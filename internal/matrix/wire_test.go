@@ -48,7 +48,7 @@ func TestReadFPDUs(t *testing.T) {
 		},
 		{
 			"half an FPDU more", slices.Concat(fpdu(&plain, rdmap.OpWrite, 1), make([]byte, 7)),
-			"markers=false crc=true versions=[1] rtr=write err=7 octets behind the last FPDU",
+			"markers=false crc=true versions=[1] rtr=write err=7 octets after the last FPDU",
 		},
 	} {
 		if got := matrix.ReadFPDUs(c.octets); got != c.want {

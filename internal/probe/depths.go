@@ -4,25 +4,26 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// askDepths asks for read depths: none, few, more than anybody has, and not
-// negotiated.
+// askDepths asks for depths of RDMA Reads: none, few, more than anybody has, and
+// 0x3FFF.
 func (p *prober) askDepths() error {
 	f, e, ok := p.base()
 	if !ok || e == nil {
 		return nil
 	}
-	for _, depth := range []uint16{0, 1, usualDepth, mpa.NoNegotiation - 1, mpa.NoNegotiation} {
+	for _, depth := range []mpa.Depth{0, 1, usualDepth, mpa.MaxDepth, mpa.NoNegotiation} {
 		asked := *e
 		asked.IRD, asked.ORD = depth, depth
-		q, err := p.ask("IRD and ORD "+depthName(depth), p.request(f, &asked))
+		q, err := p.ask("IRD and ORD "+depth.String(), p.request(f, &asked))
 		if err != nil {
 			return err
 		}
-		d := DepthAnswer{Asked: depthName(depth), Outcome: q.Outcome}
+		d := DepthAnswer{Asked: depth.String(), Outcome: q.Outcome}
 		if e, ok := q.enhanced(); ok {
-			d.IRD, d.ORD = depthName(e.IRD), depthName(e.ORD)
+			d.IRD, d.ORD = e.IRD.String(), e.ORD.String()
 			d.depths = &depths{depth, e.IRD, e.ORD}
 		}
 		p.report.Depths = append(p.report.Depths, d)
@@ -30,30 +31,23 @@ func (p *prober) askDepths() error {
 	return nil
 }
 
-func depthName(n uint16) string {
-	if n == mpa.NoNegotiation {
-		return "not negotiated"
-	}
-	return fmt.Sprint(n)
-}
+// depths are those of a Reply to a Request that asked for the same IRD and ORD.
+type depths struct{ asked, ird, ord mpa.Depth }
 
-// depths are those of a Reply to a Request with the same IRD and ORD.
-type depths struct{ asked, ird, ord uint16 }
-
-// Limits say in words how the peer comes by its depths.
+// Limits say in words how the peer arrives at its depths.
 type Limits struct {
-	// IRD is the Reads that the peer takes from us at once, and ORD those that it may
-	// send.
+	// IRD is about the Reads that the peer takes from us at once, and ORD about those
+	// that it sends at once.
 	IRD string `json:"ird"`
 	ORD string `json:"ord"`
-	// Unnegotiated is what it makes of 0x3FFF.
+	// Unnegotiated says how it answers 0x3FFF.
 	Unnegotiated string `json:"unnegotiated,omitempty"`
 }
 
 // limits finds rules that fit all answers, or returns nil if there are no answers.
 func (r *Report) limits() *Limits {
 	if q := r.Revisions.OneSMBDirect; q.replied() && len(r.Depths) == 0 {
-		d, _, err := mpa.ParseSMBDirect(q.reply.PrivateData())
+		d, _, err := ulpdata.ParseSMBDirect(q.reply.PrivateData())
 		if err != nil {
 			return nil
 		}
@@ -76,15 +70,15 @@ func (r *Report) limits() *Limits {
 	if len(numbers) == 0 {
 		return nil
 	}
-	l.IRD = rule(numbers, func(d depths) uint16 { return d.ird }, "our ORD")
-	l.ORD = rule(numbers, func(d depths) uint16 { return d.ord }, "our IRD")
+	l.IRD = rule(numbers, func(d depths) mpa.Depth { return d.ird }, "our ORD")
+	l.ORD = rule(numbers, func(d depths) mpa.Depth { return d.ord }, "our IRD")
 	return l
 }
 
-// rule says how an answered depth follows from ours: RFC 6581, section 9.1, has the
-// Responder's ORD lowered to the Initiator's IRD, and lets its IRD be raised. all are in
-// the order of what was asked.
-func rule(all []depths, answered func(depths) uint16, ours string) string {
+// rule says how an answered depth follows from ours: by RFC 6581, section 9.1, the
+// Responder lowers its ORD to the Initiator's IRD, and may raise its IRD. all is in the
+// order of what was asked.
+func rule(all []depths, answered func(depths) mpa.Depth, ours string) string {
 	least, most := answered(all[0]), answered(all[len(all)-1])
 	fits := true
 	for _, d := range all {

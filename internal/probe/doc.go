@@ -3,9 +3,9 @@
 // answers and how it refuses the others, how it negotiates, and which known
 // implementation behaves like that.
 //
-// The questions are Requests that are within the rules of some dialect, and sound
-// FPDUs without data: nothing that a sane peer could be harmed by. The peer's
-// application does notice: it sees connections that come up and are closed again at
-// once. A server that takes a single connection and ends, such as rping without -P,
-// ends at the first question, and the report has what was found until then.
+// The questions are Requests that obey the rules of some dialect, and sound FPDUs
+// without data: nothing that could harm a sane peer. The application of the peer does
+// notice them: it sees connections that come up and are closed at once. A server that
+// takes a single connection, such as rping without -P, ends at the first question;
+// the report then has what was found so far.
 package probe

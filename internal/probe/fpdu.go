@@ -1,18 +1,18 @@
 package probe
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
-
-// stag names nothing; some RNICs refuse 0 even where it is not looked at.
-const stag = 1
 
 // askFPDU brings a connection up to its first FPDUs: it reads zero octets, which
 // is an RTR indication in the peer-to-peer model and harmless in every other, and
@@ -28,14 +28,14 @@ func (p *prober) askFPDU() error {
 	r := p.report
 	if f.M = r.Bits.Markers != nil && r.Bits.Markers.Outcome == Accepted; f.M {
 		if _, err := p.converse("a zero-length Read, with markers", func(l *line, q *Question) {
-			r.FirstFPDUs.Markers = l.readNothing(q, f)
+			r.FirstFPDUs.Markers = l.readNothing(q)
 		}, p.request(f, e)); err != nil {
 			return err
 		}
 	}
 	f.M = false
 	plain, err := p.converse("a zero-length Read", func(l *line, q *Question) {
-		r.FirstFPDUs.Plain = l.readNothing(q, f)
+		r.FirstFPDUs.Plain = l.readNothing(q)
 	}, p.request(f, e))
 	if err != nil || !plain.replied() || plain.reply.M() || plain.reply.Rev() == 0 {
 		return err // whose FPDU would have to look different, which only the Reply tells
@@ -45,126 +45,91 @@ func (p *prober) askFPDU() error {
 
 // askGlued sends an FPDU together with the Request, before there is a Reply.
 func (p *prober) askGlued(frame []byte) (err error) {
-	frame = append(frame, firstFPDU(mpa.NewWriter(false, true), 1)...)
+	early := script.NewLink(nil)
+	early.Operate(script.Terms{CRC: true, Version: 1})
+	frame = append(frame, early.EmptyRead()...)
 	p.report.Glued, err = p.converse("an FPDU glued to the Request", func(l *line, q *Question) {
-		q.Then, l.spoke = "answered", true
-		if len(l.buf) > 0 {
-			return
-		}
-		if fate := l.fate(l.timeout); fate != sentFirst {
-			q.Then = fate
+		l.Operate(script.TermsOf(mpa.RoleInitiator, q.asked, q.reply))
+		_ = l.EmptyRead() // whose place in the stream is taken
+		if q.Then = l.fate(l.timeout); q.Then == SentFirst {
+			q.Then = Answered
 		}
 	}, frame)
 	return err
 }
 
-// ready returns an RTR indication of one of the kinds, and an empty Write. A peer that
-// names none gets the Write.
-func ready(q *Question, kinds mpa.RTR) []byte {
-	w := mpa.NewWriter(q.reply.M(), q.asked.C() || q.reply.C())
-	write := rdmap.OpWrite.Header(1)
-	write.Last, write.STag = true, stag
-	var b []byte
-	switch {
-	case kinds&mpa.RTRWrite != 0 || kinds == 0:
-		b = w.Append(b, write.Append(nil))
-	case kinds&mpa.RTRRead != 0:
-		b = append(b, readRequest(&w, 1)...)
-	default:
-		h := rdmap.OpSend.Header(1)
-		h.Last, h.MSN = true, ddp.FirstMSN
-		b = w.Append(b, h.Append(nil))
-	}
-	return w.Append(b, write.Append(nil))
-}
-
-// firstFPDU returns a Read Request of zero octets.
-func firstFPDU(w mpa.Writer, version uint8) []byte { return readRequest(&w, version) }
-
-func readRequest(w *mpa.Writer, version uint8) []byte {
-	h := rdmap.OpReadRequest.Header(version)
-	h.Last, h.MSN = true, ddp.FirstMSN
-	req := rdmap.ReadRequest{SinkSTag: stag, SrcSTag: stag}
-	return w.Append(nil, h.Append(nil), req.Append(nil))
-}
-
 // An FPDUAnswer is what came back for a zero-length Read.
 type FPDUAnswer struct {
-	Outcome string `json:"outcome"` // "response", "terminate", "closed", "reset", "silent", or what is wrong
-	Answer  string `json:"answer,omitempty"`
-	Markers bool   `json:"markers"`         // a marker stood in front
-	CRC     string `json:"crc"`             // "right", "zero" or "wrong"
-	Version uint8  `json:"ddp_version"`     // of DDP
-	First   bool   `json:"peer_sent_first"` // before it got our FPDU
+	Outcome Outcome `json:"outcome"`
+	Answer  string  `json:"answer,omitempty"`
+	Markers bool    `json:"markers"`         // a marker stood in front
+	CRC     string  `json:"crc"`             // "right", "zero" or "wrong"
+	Version uint8   `json:"ddp_version"`     // of DDP
+	First   bool    `json:"peer_sent_first"` // before it got our FPDU
 }
 
 // readNothing sends the Read Request and looks at the first FPDU that comes back.
-func (l *line) readNothing(q *Question, ours mpa.StartupFields) *FPDUAnswer {
-	a := &FPDUAnswer{}
-	l.spoke = true
-	a.First = len(l.buf) > 0 || l.fate(settle) == sentFirst
-	version := uint8(1)
-	if q.reply.Rev() == 0 {
-		version = 0
-	}
-	crc := ours.C || q.reply.C()
-	_ = l.conn.SetDeadline(time.Now().Add(l.timeout))
-	if _, err := l.conn.Write(firstFPDU(mpa.NewWriter(q.reply.M(), crc), version)); err != nil {
-		a.Outcome = string(outcomeOf(err))
+func (l *line) readNothing(q *Question) *FPDUAnswer {
+	terms := script.TermsOf(mpa.RoleInitiator, q.asked, q.reply)
+	l.Operate(terms)
+	a := &FPDUAnswer{First: l.fate(settle) == SentFirst}
+	until := time.Now().Add(l.timeout)
+	_ = l.Conn().SetWriteDeadline(until)
+	if err := l.Send(l.EmptyRead()); err != nil {
+		a.Outcome = ending(script.EndOf(err), Silent)
 	} else {
-		l.readFPDU(a, ours.M)
+		l.readFPDU(a, terms.MarkersReceive, until)
 	}
 	q.Then = a.Outcome
 	return a
 }
 
 // readFPDU reads one FPDU, whose CRC is looked at and not demanded.
-func (l *line) readFPDU(a *FPDUAnswer, markers bool) {
+func (l *line) readFPDU(a *FPDUAnswer, markers bool, until time.Time) {
 	rd := mpa.NewReader(markers, false)
 	for {
-		whole := append([]byte(nil), l.buf...)
-		f, n, err := rd.Next(whole)
+		in := l.Received()
+		f, n, err := rd.Next(bytes.Clone(in))
 		switch {
 		case err != nil:
 			a.fail(err)
 			return
 		case n > 0:
-			a.judge(f, l.buf[:n], markers)
+			a.judge(f, in[:n], markers)
 			return
 		}
-		if err := l.more(); err != nil {
-			a.Outcome = string(outcomeOf(err))
+		if l.Receive(until) != nil || len(l.Received()) == len(in) {
+			a.Outcome = ending(l.End(), Silent)
 			return
 		}
 	}
 }
 
 func (a *FPDUAnswer) fail(err error) {
-	a.Outcome = "broken FPDU"
+	a.Outcome, a.Answer = BrokenFPDU, err.Error()
 	var e *mpa.Error
 	if errors.As(err, &e) && e.Code == mpa.CodeMarker {
-		a.Outcome = "no marker where one was asked for"
+		a.Outcome = NoMarker
 	}
-	a.Answer = err.Error()
 }
 
-// judge says what an FPDU of n octets on the wire is.
+// judge says what an FPDU of some octets on the wire is.
 func (a *FPDUAnswer) judge(f mpa.FPDU, wire []byte, markers bool) {
 	a.Markers = markers
 	a.CRC = crcState(wire)
 	s, err := ddp.Parse(f.ULPDU)
 	if err != nil {
-		a.Outcome, a.Answer = "broken DDP segment", err.Error()
+		a.Outcome, a.Answer = BrokenSegment, err.Error()
 		return
 	}
 	a.Version, a.Answer = s.Version, fmt.Sprintf("%v %v", rdmap.OpcodeOf(&s.Header), s.Header)
 	switch rdmap.OpcodeOf(&s.Header) {
 	case rdmap.OpReadResponse:
-		a.Outcome = "response"
+		a.Outcome = Response
 	case rdmap.OpTerminate:
-		a.Outcome = "terminate"
+		a.Outcome = Terminated
 	default:
-		a.Outcome = "another message"
+		a.Outcome = OtherMessage
 	}
 }
 
@@ -173,7 +138,7 @@ func crcState(wire []byte) string {
 	n := len(wire) - 4
 	field := wire[n:]
 	switch {
-	case string(mpa.AppendCRC(nil, mpa.CRC32C(0, wire[:n]))) == string(field):
+	case string(layout.AppendCRC(nil, layout.CRC32C(0, wire[:n]))) == string(field):
 		return "right"
 	case binary.BigEndian.Uint32(field) == 0:
 		return "zero"

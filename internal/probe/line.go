@@ -1,33 +1,14 @@
 package probe
 
 import (
-	"errors"
-	"io"
-	"net"
-	"os"
+	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
-
-// Outcome is how a peer answers a question.
-type Outcome string
-
-// The outcomes.
-const (
-	Accepted Outcome = "accepted" // a Reply with R=0, or a Start Key
-	Rejected Outcome = "rejected" // a Reply with R=1
-	Closed   Outcome = "closed"   // FIN, without a word
-	Reset    Outcome = "reset"    // RST, without a word
-	Silent   Outcome = "silent"   // nothing within the time
-	Foreign  Outcome = "foreign"  // octets that are no startup frame
-)
-
-// Refused reports whether the peer ended the connection without a word.
-func (o Outcome) Refused() bool { return o == Closed || o == Reset }
 
 // A Question is one connection, and what came of it.
 type Question struct {
@@ -38,15 +19,16 @@ type Question struct {
 	// Milliseconds until the outcome.
 	Milliseconds float64 `json:"ms"`
 	// Then is what became of the connection after the peer's frame, where the
-	// question goes on: "closed", "reset", "open", or a description.
-	Then string `json:"then,omitempty"`
+	// question goes on.
+	Then Outcome `json:"then,omitempty"`
 
 	asked mpa.StartupFrame // if it is a Request
 	reply mpa.StartupFrame // if the answer is a Reply
 	key   mpa.StartKey     // if it is a Start Key
+	other bool             // the answer is none of MPA
 }
 
-// enhanced returns the Reply's enhanced data.
+// enhanced returns the enhanced data of the Reply.
 func (q *Question) enhanced() (mpa.Enhanced, bool) {
 	if q == nil || q.reply == nil {
 		return mpa.Enhanced{}, false
@@ -54,96 +36,111 @@ func (q *Question) enhanced() (mpa.Enhanced, bool) {
 	return q.reply.Enhanced()
 }
 
+// took is the time until the outcome.
+func (q *Question) took() time.Duration {
+	return time.Duration(q.Milliseconds * float64(time.Millisecond))
+}
+
 // replied reports whether there was a Reply of either kind.
 func (q *Question) replied() bool { return q != nil && q.reply != nil }
 
+// heard reports whether the peer has answered an FPDU: it is past its startup.
+func (q *Question) heard() bool { return q.Then == Response || q.Then == Answered }
+
 // A line is the connection of one question.
 type line struct {
-	conn    net.Conn
+	*script.Link
 	timeout time.Duration
-	buf     []byte // received and not used
-	spoke   bool   // an FPDU was sent
-}
-
-// ask sends a frame, each piece of it in one write, and takes the answer.
-func (l *line) ask(q *Question, pieces [][]byte) {
-	start := time.Now()
-	defer func() { q.Milliseconds = float64(time.Since(start).Microseconds()) / 1e3 }()
-	_ = l.conn.SetDeadline(start.Add(l.timeout))
-	q.states(slices.Concat(pieces...))
-	for i, piece := range pieces {
-		if i > 0 {
-			time.Sleep(min(pause, l.timeout/2))
-		}
-		if _, err := l.conn.Write(piece); err != nil {
-			q.Outcome = outcomeOf(err)
-			return
-		}
-	}
-	q.Outcome = l.answer(q)
 }
 
 // pause is between the pieces of a frame, to have them in segments of their own.
 const pause = 100 * time.Millisecond
 
-// states notes what is asked.
+// ask sends a frame, each piece of it in one write, and takes the answer.
+func (l *line) ask(q *Question, pieces [][]byte) {
+	start := time.Now()
+	defer func() { q.Milliseconds = float64(time.Since(start).Microseconds()) / 1e3 }()
+	q.states(slices.Concat(pieces...))
+	_ = l.Conn().SetWriteDeadline(start.Add(l.timeout))
+	if err := l.SendSplit(min(pause, l.timeout/2), pieces...); err != nil {
+		q.Outcome = ending(script.EndOf(err), Silent)
+		return
+	}
+	q.Outcome = l.answer(q, start.Add(l.timeout))
+}
+
+// states notes what is asked. FPDUs that follow the frame are left out.
 func (q *Question) states(frame []byte) {
-	if len(frame) > 0 {
-		q.Sent = describe(frame)
-	}
-	if f, err := mpa.ParseStartup(frame); err == nil && f.Key() == mpa.KeyRequest {
-		q.asked = f
+	f, err := mpa.ParseStartup(frame)
+	switch {
+	case err == nil && f.Key() == mpa.KeyRequest:
+		q.asked, q.Sent = f, f.String()
+	case len(frame) > 0:
+		q.Sent = mpa.DescribeStartup(frame)
 	}
 }
 
-// describe leaves out FPDUs behind the frame.
-func describe(b []byte) string {
-	if f, err := mpa.ParseStartup(b); err == nil && f.Key() == mpa.KeyRequest {
-		return f.String()
-	}
-	return mpa.DescribeStartup(b)
-}
-
-// answer reads until there is a whole frame, something else, or an end.
-func (l *line) answer(q *Question) Outcome {
+// answer waits for a whole frame, something else, or an end.
+func (l *line) answer(q *Question, until time.Time) Outcome {
 	for {
-		if outcome, done := l.parse(q); done {
+		if outcome := l.parse(q); outcome != None {
 			return outcome
 		}
-		if err := l.more(); err != nil {
-			if len(l.buf) > 0 {
-				q.Answer = mpa.DescribeStartup(l.buf)
-				return Foreign
-			}
-			return outcomeOf(err)
+		had := len(l.Received())
+		if l.Receive(until) == nil && len(l.Received()) > had {
+			continue
 		}
+		if had > 0 {
+			return l.foreign(q)
+		}
+		return ending(l.End(), Silent)
 	}
 }
 
 // parse looks for a whole frame at the beginning of what was received: a Reply to a
-// Request, and a Start Key to a Start Key.
-func (l *line) parse(q *Question) (Outcome, bool) {
-	n := min(len(l.buf), mpa.KeyLen)
-	switch got := string(l.buf[:n]); {
+// Request, and a Start Key to a Start Key. It returns None while that may still come.
+func (l *line) parse(q *Question) Outcome {
+	in := l.Received()
+	n := min(len(in), mpa.KeyLen)
+	switch got := string(in[:n]); {
 	case q.asked != nil && strings.HasPrefix(mpa.KeyReply, got):
-		f, err := mpa.ParseStartup(l.buf)
+		f, err := mpa.ParseStartup(in)
 		if err != nil {
-			return "", false
+			return None
 		}
-		q.reply, q.Answer, l.buf = f, f.String(), l.buf[len(f):]
+		q.reply, q.Answer = f, f.String()
+		l.Take(len(f))
 		if f.R() {
-			return Rejected, true
+			return Rejected
 		}
-		return Accepted, true
+		return Accepted
 	case q.asked == nil && strings.HasPrefix(got, mpa.KeyStart) && n == mpa.StartKeyLen:
-		q.key = mpa.StartKey(l.buf[:n])
-		q.Answer, l.buf = q.key.String(), l.buf[n:]
-		return Accepted, true
+		q.key = mpa.StartKey(l.Take(n))
+		q.Answer = q.key.String()
+		return Accepted
 	case q.asked == nil && strings.HasPrefix(mpa.KeyStart, got):
-		return "", false
+		return None
 	}
-	q.Answer = mpa.DescribeStartup(l.buf)
-	return Foreign, true
+	return l.foreign(q)
+}
+
+// shown is how many octets of a foreign answer are printed.
+const shown = 32
+
+// foreign says what was received that is no answer.
+func (l *line) foreign(q *Question) Outcome {
+	b := l.Received()
+	q.Answer = mpa.DescribeStartup(b)
+	if !isMPA(b) {
+		q.other = true
+		q.Answer = fmt.Sprintf("%s: %+q", q.Answer, b[:min(len(b), shown)])
+	}
+	return Foreign
+}
+
+// isMPA reports whether octets begin as all keys of MPA do.
+func isMPA(b []byte) bool {
+	return strings.HasPrefix(string(b), "MPA ") || strings.HasPrefix("MPA ", string(b))
 }
 
 // settle is how long a peer is given to finish with a startup before the first FPDU:
@@ -151,60 +148,35 @@ func (l *line) parse(q *Question) (Outcome, bool) {
 // it is still at its Reply in the peer-to-peer model.
 const settle = 50 * time.Millisecond
 
-// lastWords is how many octets a peer may still send behind our FIN.
-const lastWords = 1 << 20
+// lastWait is how long the FIN of the peer is waited for at most.
+const lastWait = time.Second
 
-// leave ends the connection so that no peer comes to harm: one that waits for an RTR
-// indication gets it, and one more FPDU; then goes our FIN, and the peer's is waited
-// for, as octets that nobody has read would make a RST of a close. A Reply with R=1
-// may be such a one, too: siw repeats the R of a Request that it has accepted.
+// leave ends the connection so that no peer comes to harm, and so that none is told of
+// it by a RST. What a peer says only then may be its answer to a line that it takes for
+// whole now, as a server of HTTP does.
 func (l *line) leave(q *Question) {
-	if e, ok := q.enhanced(); ok && e.A && q.asked != nil && !l.spoke && l.fate(settle) == "open" {
-		_ = l.conn.SetDeadline(time.Now().Add(l.timeout))
-		_, _ = l.conn.Write(ready(q, e.RTR()))
+	if q.replied() && q.asked != nil && !q.heard() {
+		if parting := l.Parting(q.asked, q.reply); len(parting) > 0 && l.fate(settle) == Open {
+			_ = l.Send(parting...)
+		}
 	}
-	if h, ok := l.conn.(interface{ CloseWrite() error }); ok && h.CloseWrite() == nil {
-		_ = l.conn.SetReadDeadline(time.Now().Add(min(l.timeout, time.Second)))
-		_, _ = io.CopyN(io.Discard, l.conn, lastWords)
+	wait := min(l.timeout, lastWait)
+	if q.Outcome == Silent && l.CloseWrite() == nil {
+		_ = l.Receive(time.Now().Add(wait))
+		if len(l.Received()) > 0 && !isMPA(l.Received()) {
+			q.Outcome = l.foreign(q)
+		}
 	}
-	_ = l.conn.Close()
+	l.Leave(wait)
 }
-
-// more reads what has come.
-func (l *line) more() error {
-	var b [4096]byte
-	n, err := l.conn.Read(b[:])
-	l.buf = append(l.buf, b[:n]...)
-	if n > 0 {
-		return nil
-	}
-	return err
-}
-
-// sentFirst is the fate of a connection on which the peer goes on unasked.
-const sentFirst = "the peer sent first"
 
 // fate says what becomes of the connection within a time, if nothing is sent.
-func (l *line) fate(within time.Duration) string {
-	_ = l.conn.SetReadDeadline(time.Now().Add(within))
-	switch err := l.more(); {
-	case err == nil:
-		return sentFirst
-	case outcomeOf(err) == Silent:
-		return "open"
-	default:
-		return string(outcomeOf(err))
+func (l *line) fate(within time.Duration) Outcome {
+	if len(l.Received()) == 0 {
+		_ = l.Receive(time.Now().Add(within))
 	}
-}
-
-func outcomeOf(err error) Outcome {
-	switch {
-	case errors.Is(err, io.EOF):
-		return Closed
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return Silent
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNABORTED):
-		return Reset
+	if len(l.Received()) > 0 {
+		return SentFirst
 	}
-	return Closed
+	return ending(l.End(), Open)
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,61 +16,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
-
-// A wire is one end of a pipe that can be reset. A write of the other end is one
-// segment.
-type wire struct {
-	net.Conn
-	broken *atomic.Bool // of both ends
-	number int          // of the connection, from 0
-}
-
-func newWire() (a, b *wire) {
-	broken := new(atomic.Bool)
-	x, y := net.Pipe()
-	return &wire{Conn: x, broken: broken}, &wire{Conn: y, broken: broken}
-}
-
-func (w *wire) Reset() error {
-	w.broken.Store(true)
-	return w.Close()
-}
-
-func (w *wire) Read(b []byte) (int, error) {
-	n, err := w.Conn.Read(b)
-	return n, w.cause(err)
-}
-
-func (w *wire) Write(b []byte) (int, error) {
-	n, err := w.Conn.Write(b)
-	return n, w.cause(err)
-}
-
-func (w *wire) cause(err error) error {
-	if err != nil && w.broken.Load() {
-		return &net.OpError{Op: "read", Net: "pipe", Err: syscall.ECONNRESET}
-	}
-	return err
-}
 
 // probing asks a peer whose end of each connection is played by a function, in virtual
 // time.
 func probing(t *testing.T, cfg probe.Config, play func(net.Conn)) (r *probe.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var peers sync.WaitGroup
-		defer peers.Wait()
+		var playing sync.WaitGroup
+		defer playing.Wait()
 		cfg.Addr = "peer:1"
 		dialed := 0
 		cfg.Dial = func(context.Context) (net.Conn, error) {
-			ours, theirs := newWire()
-			theirs.number = dialed
+			ours, theirs := script.Pipe("probe", strconv.Itoa(dialed))
+			_ = theirs.SetWriteBuffer(64 << 10)
 			dialed++
-			peers.Go(func() {
+			playing.Go(func() {
 				defer theirs.Close()
 				play(theirs)
 			})
@@ -87,9 +53,9 @@ func probing(t *testing.T, cfg probe.Config, play func(net.Conn)) (r *probe.Repo
 
 // playing is what a peer does on a connection: it accepts what it can, and goes on
 // until the other end has had enough. Each error is told to ended.
-func playing(b peersim.Behaviour, c peersim.Consumer, ended func(error)) func(net.Conn) {
+func playing(b peers.Peer, c peersim.Consumer, ended func(error)) func(net.Conn) {
 	return func(conn net.Conn) {
-		s, err := b.Respond(conn, c)
+		s, err := peersim.Respond(&b, conn, c)
 		for err == nil {
 			_, err = s.Receive()
 		}
@@ -102,107 +68,110 @@ const (
 	insists      = "wants them (C=1) even if the Request does not"
 )
 
-// known is what each peer of peersim must be found to be.
-var known = map[string]struct {
-	findings
-	glued, inTwo, patience string
-	limits                 *probe.Limits
-}{
-	"siw": {
-		findings: findings{
-			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive,
-			Markers: "asks for none, rejects a Request that does (M=1)", CRC: "does without if the Request wants none (C=0)",
-			RTR:         []string{"write", "read", "write", "write", "write"},
-			Depths:      []string{"128/0", "128/1", "128/16", "128/128", "128/128"},
-			PrivateData: probe.PrivateData{Most: 252, Allowed: 508, Over: probe.Reset}, Preset: "siw",
-		},
-		glued: "reset", inTwo: "accepted", patience: "closed after 5s",
-		limits: &probe.Limits{IRD: "128, whatever our ORD is", ORD: "our IRD, 128 at most", Unnegotiated: "0x3FFF is taken for a number"},
-	},
-	"cxgb4": {
-		findings: findings{
-			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers, CRC: insists,
-			RTR:         []string{"read", "read", "read", "read", "read"},
-			Depths:      []string{"32/0", "32/1", "32/16", "32/32", "32/32"},
-			PrivateData: probe.PrivateData{Most: 252, Allowed: 508, Over: probe.Reset}, Preset: "cxgb4",
-		},
-		glued: "reset", inTwo: "accepted", patience: "closed after 1m0s",
-		limits: &probe.Limits{IRD: "32, whatever our ORD is", ORD: "our IRD, 32 at most", Unnegotiated: "0x3FFF is taken for a number"},
-	},
-	"freebsd": {
-		findings: findings{
-			Dialects: []mpa.Dialect{mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers, CRC: insists,
-			PrivateData: probe.PrivateData{Most: 256, Allowed: 512, Over: probe.Reset}, Preset: "freebsd",
-		},
-		glued: "reset", inTwo: "accepted", patience: "closed after 1m0s",
-	},
-	"irdma": {
-		findings: findings{
-			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers, CRC: insists,
-			RTR:         []string{"write", "read", "read", "read", "read"},
-			Depths:      []string{"32/0", "32/1", "32/16", "32/32", none + "/" + none},
-			PrivateData: probe.PrivateData{Most: 508, Allowed: 508}, Preset: "irdma",
-		},
-		glued: "accepted, answered", inTwo: "reset", patience: "silent after 1m30s",
-		limits: &probe.Limits{IRD: "32, whatever our ORD is", ORD: "our IRD, 32 at most", Unnegotiated: "0x3FFF is answered with 0x3FFF"},
-	},
-	"qedr": {
-		findings: findings{
-			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers, CRC: insists,
-			RTR:         []string{"write", "read", "send", "send|write|read", "send|write|read"},
-			Depths:      []string{"32/0", "32/1", "32/16", "32/32", "32/32"},
-			PrivateData: probe.PrivateData{Most: 508, Allowed: 508}, Preset: "qedr",
-		},
-		glued: "accepted, answered", inTwo: "accepted", patience: "closed after 1m0s",
-		limits: &probe.Limits{IRD: "32, whatever our ORD is", ORD: "our IRD, 32 at most", Unnegotiated: "0x3FFF is taken for a number"},
-	},
-	"windows-v1": {
-		findings: findings{
-			Dialects: []mpa.Dialect{mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers,
-			CRC:         "ends the connection on a Request that wants none (C=0)",
-			PrivateData: probe.PrivateData{Most: 248, Allowed: 504, Over: probe.Reset}, Preset: "windows-v1",
-		},
-		glued: "reset", inTwo: "accepted", patience: "closed after 1m0s",
-		limits: &probe.Limits{IRD: "16, by the depths in its private data", ORD: "16, by the depths in its private data"},
-	},
+// toBeFound is what a peer of the table must be found to be.
+func toBeFound(p *peers.Peer) findings {
+	f := findings{
+		Dialects: []mpa.Dialect{mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers, CRC: insists, Preset: p.Name,
+		PrivateData: probe.PrivateData{Most: p.MaxPrivateData(p.Highest), Allowed: mpa.MaxPrivateData},
+	}
+	if p.Markers == peers.Rejects {
+		f.Markers = "asks for none, rejects a Request that does (M=1)"
+	}
+	switch {
+	case p.NoCRC == peers.Resets:
+		f.CRC = "ends the connection on a Request that wants none (C=0)"
+	case !p.AsksCRC:
+		f.CRC = "does without if the Request wants none (C=0)"
+	}
+	switch {
+	case p.Highest >= 2:
+		f.Dialects = append([]mpa.Dialect{mpa.DialectRFC6581}, f.Dialects...)
+		f.PrivateData.Allowed = mpa.MaxEnhancedPrivateData
+		for _, offered := range []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend, allRTR, 0} {
+			f.RTR = append(f.RTR, p.AnswerRTR(offered).String())
+		}
+		for _, ord := range []mpa.Depth{0, 1, 16, p.MaxORD} {
+			f.Depths = append(f.Depths, fmt.Sprintf("%d/%d", p.MaxIRD, ord))
+		}
+		f.Depths = append(f.Depths, map[bool]string{true: none + "/" + none, false: f.Depths[3]}[p.NoNegotiation])
+	case p.SMBDirect:
+		f.PrivateData.Allowed -= ulpdata.SMBDirectLen
+	}
+	if f.PrivateData.Most < f.PrivateData.Allowed {
+		f.PrivateData.Over = probe.Reset
+	}
+	return f
+}
+
+const allRTR = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
+
+// limits are the rules that a peer's depths must be found to follow.
+func limits(p *peers.Peer) *probe.Limits {
+	switch {
+	case p.SMBDirect:
+		by := fmt.Sprintf("%d, by the depths in its private data", p.MaxIRD)
+		return &probe.Limits{IRD: by, ORD: by}
+	case p.Highest < 2:
+		return nil
+	}
+	l := &probe.Limits{
+		IRD: fmt.Sprintf("%d, whatever our ORD is", p.MaxIRD), ORD: fmt.Sprintf("our IRD, %d at most", p.MaxORD),
+		Unnegotiated: "0x3FFF is taken for a number",
+	}
+	if p.NoNegotiation {
+		l.Unnegotiated = "0x3FFF is answered with 0x3FFF"
+	}
+	return l
+}
+
+// patienceOf is how long a peer must be found to wait for a Request.
+func patienceOf(p *peers.Peer) string {
+	if p.RequestTimeout == 0 {
+		return fmt.Sprintf("silent after %v", probe.SlowTimeout)
+	}
+	return fmt.Sprintf("closed after %v", p.RequestTimeout)
 }
 
 // TestPeers asks every peer that is known, and finds what its row says; it is told by
 // name, with all that is known of it, and nobody else comes near that. Slow or not, no
 // peer is left waiting for the RTR indication.
 func TestPeers(t *testing.T) {
-	for _, b := range peersim.Rows() {
-		want, ok := known[b.Name]
-		if !ok {
-			t.Errorf("%s: nobody says what to find", b.Name)
-		}
+	for _, b := range peers.All() {
 		r := probing(t, probe.Config{Slow: true}, playing(b, peersim.Consumer{}, func(err error) {
 			if strings.Contains(err.Error(), "waiting for the RTR indication") {
 				t.Errorf("%s: %v", b.Name, err)
 			}
 		}))
-		if diff := cmp.Diff(want.findings, found(r)) + cmp.Diff(want.limits, r.Limits); diff != "" {
+		if diff := cmp.Diff(toBeFound(&b), found(r)) + cmp.Diff(limits(&b), r.Limits); diff != "" {
 			t.Errorf("%s: %s\n%s", b.Name, diff, text(t, r))
 		}
 		patience := time.Duration(r.NoRequest.Milliseconds * float64(time.Millisecond))
-		if got := fmt.Sprintf("%s after %v", r.NoRequest.Outcome, patience); got != want.patience {
-			t.Errorf("%s: no Request: %s, want %s", b.Name, got, want.patience)
+		if got := fmt.Sprintf("%s after %v", r.NoRequest.Outcome, patience); got != patienceOf(&b) {
+			t.Errorf("%s: no Request: %s, want %s", b.Name, got, patienceOf(&b))
 		}
-		if g := outcome(r.Glued); g != want.glued || outcome(r.InTwo) != want.inTwo {
-			t.Errorf("%s: an FPDU behind the Request: %s, want %s; in two parts: %s, want %s", b.Name, g, want.glued, outcome(r.InTwo), want.inTwo)
-		}
-		if a := r.FirstFPDUs.Plain; a.Outcome != "response" || a.CRC != "right" {
+		wantEnd(t, &b, "an FPDU glued to the Request", r.Glued, b.Glued, "accepted, answered")
+		wantEnd(t, &b, "a Request in two parts", r.InTwo, b.Split, "accepted")
+		if a := r.FirstFPDUs.Plain; a.Outcome != probe.Response || a.CRC != "right" {
 			t.Errorf("%s: %+v", b.Name, a)
 		}
 		wantResembled(t, b.Name, r)
 	}
 }
 
-func outcome(q *probe.Question) string {
-	if q.Then != "" {
-		return fmt.Sprintf("%s, %s", q.Outcome, q.Then)
+// wantEnd wants a question to have ended as a peer's row says.
+func wantEnd(t *testing.T, p *peers.Peer, name string, q *probe.Question, end peers.End, tolerated string) {
+	t.Helper()
+	want := map[peers.End]string{peers.Tolerates: tolerated, peers.Resets: "reset"}[end]
+	if got := outcome(q); got != want {
+		t.Errorf("%s: %s: %s, want %s", p.Name, name, got, want)
 	}
-	return string(q.Outcome)
+}
+
+func outcome(q *probe.Question) string {
+	if q.Then != probe.None {
+		return fmt.Sprintf("%v, %v", q.Outcome, q.Then)
+	}
+	return q.Outcome.String()
 }
 
 // wantResembled looks at what a peer is said to be like.
@@ -219,9 +188,9 @@ func wantResembled(t *testing.T, name string, r *probe.Report) {
 
 // TestPeersReject: a consumer that rejects all Requests does not hide what is below it.
 func TestPeersReject(t *testing.T) {
-	for _, b := range peersim.Rows() {
+	for _, b := range peers.All() {
 		r := probing(t, probe.Config{}, playing(b, peersim.Consumer{Reject: true, PrivateData: []byte("no")}, func(error) {}))
-		if !slices.Equal(r.Dialects, known[b.Name].Dialects) {
+		if !slices.Equal(r.Dialects, toBeFound(&b).Dialects) {
 			t.Errorf("%s: %v", b.Name, r.Dialects)
 		}
 		wantResembled(t, b.Name, r)
@@ -248,7 +217,7 @@ func TestPresetNames(t *testing.T) {
 
 // TestGoneMidway: a peer that takes a few connections only leaves half a report.
 func TestGoneMidway(t *testing.T) {
-	b, _ := peersim.Row("siw")
+	b, _ := peers.Lookup("siw")
 	left := 3
 	gone := errors.New("gone")
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +225,7 @@ func TestGoneMidway(t *testing.T) {
 			if left--; left < 0 {
 				return nil, gone
 			}
-			ours, theirs := newWire()
+			ours, theirs := script.Pipe("probe", "peer")
 			go playing(b, peersim.Consumer{}, func(error) {})(theirs)
 			return ours, nil
 		}})

@@ -7,13 +7,15 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// DefaultTimeout is how long an answer is waited for.
+// DefaultTimeout is how long the probe waits for an answer.
 const DefaultTimeout = 3 * time.Second
 
-// SlowTimeout is how long a peer may take to lose its patience.
+// SlowTimeout is how long the probe waits for a peer to lose its patience.
 const SlowTimeout = 90 * time.Second
 
 // Config says whom to ask, and how.
@@ -24,23 +26,25 @@ type Config struct {
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
 	Timeout time.Duration
-	// Slow also finds out how long the peer waits for a Request, by sending none:
-	// that may take SlowTimeout.
+	// Slow also finds out how long the peer waits for a Request, by sending none. This
+	// may take SlowTimeout.
 	Slow bool
-	// PrivateData goes into every Request, for applications that want some. At
+	// PrivateData goes into every Request, for applications that want some. It has at
 	// most 508 octets.
 	PrivateData []byte
-	// Progress, if it is set, is told of each question before it is asked.
+	// Progress, if it is set, is called with the name of each question before the
+	// question is asked.
 	Progress func(name string)
 }
 
-// ErrUnreachable is wrapped by the error of a peer to which no TCP connection can be
-// made.
+// ErrUnreachable says that no TCP connection can be made to the peer. Other errors wrap
+// it.
 var ErrUnreachable = errors.New("no TCP connection")
 
-// Run asks all questions, one after another, and draws conclusions. Its error is of
-// the context, of the Config, or wraps ErrUnreachable. If the peer was there for some
-// of the questions, and then was not, there is a Report beside the error.
+// Run asks all questions, one after another, and draws conclusions. Its error is that
+// of the context, says what is wrong with the Config, or wraps ErrUnreachable. If the
+// peer answered some questions and then could not be reached, Run returns a Report and
+// an error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
@@ -91,8 +95,8 @@ func (p *prober) ask(name string, frame []byte) (*Question, error) {
 	return p.converse(name, nil, frame)
 }
 
-// converse asks a question, in so many segments, and, if the Request is accepted, goes
-// on with the connection.
+// converse asks a question, each piece of it in a segment of its own. If the Request is
+// accepted, further goes on with the connection.
 func (p *prober) converse(name string, further func(*line, *Question), pieces ...[]byte) (*Question, error) {
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
@@ -106,7 +110,7 @@ func (p *prober) converse(name string, further func(*line, *Question), pieces ..
 	}
 	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	q := &Question{Name: name}
-	l := &line{conn: c, timeout: p.cfg.Timeout}
+	l := &line{script.NewLink(c), p.cfg.Timeout}
 	l.ask(q, pieces)
 	if further != nil && q.Outcome == Accepted {
 		further(l, q)
@@ -123,7 +127,7 @@ func (p *prober) request(f mpa.StartupFields, e *mpa.Enhanced) []byte {
 		f.S = true
 		f.PrivateData = mpa.AppendEnhanced(nil, e)
 	} else if p.smb && f.Rev == 1 {
-		f.PrivateData = mpa.SMBDirect{IRD: usualDepth, ORD: usualDepth}.Append(nil)
+		f.PrivateData = ulpdata.SMBDirect{IRD: usualDepth, ORD: usualDepth}.Append(nil)
 	}
 	f.PrivateData = append(f.PrivateData, p.cfg.PrivateData...)
 	return mpa.AppendStartup(nil, &f)

@@ -4,21 +4,25 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// Depths asked for where they are not what the question is about.
+// usualDepth is asked for where the question is not about depths.
 const usualDepth = 16
 
-var everyRTR = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
+const everyRTR = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
+
+// offers are the RTR indications to ask for: each kind alone, all, and none.
+var offers = [...]mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend, everyRTR, 0}
 
 // enhanced returns enhanced data of the usual depths, with flag A and kinds of RTR.
 func enhanced(a bool, kinds mpa.RTR) *mpa.Enhanced {
-	return &mpa.Enhanced{
-		A: a, B: kinds&mpa.RTRSend != 0, C: kinds&mpa.RTRWrite != 0, D: kinds&mpa.RTRRead != 0, IRD: usualDepth, ORD: usualDepth,
-	}
+	e := mpa.Enhanced{IRD: usualDepth, ORD: usualDepth}.WithRTR(kinds)
+	e.A = a
+	return &e
 }
 
-// askRevisions asks in every revision, with and without S.
+// askRevisions asks in every revision, with and without S, what was not asked before.
 func (p *prober) askRevisions() error {
 	r := &p.report.Revisions
 	usual := func(a bool) *mpa.Enhanced {
@@ -37,20 +41,30 @@ func (p *prober) askRevisions() error {
 		{"revision 3 with S", 3, usual(true), &r.ThreeEnhanced},
 		{"revision 3 without S", 3, nil, &r.ThreePlain},
 	} {
+		if *c.to != nil {
+			continue
+		}
 		q, err := p.ask(c.name, p.request(mpa.StartupFields{C: true, Rev: c.rev}, c.e))
 		if err != nil {
 			return err
 		}
 		*c.to = q
+		if p.hearsOther() {
+			break
+		}
 	}
 	return nil
 }
+
+// hearsOther reports whether the answers so far are in another protocol. Such a peer
+// need not be asked every question, each of which may take a Timeout.
+func (p *prober) hearsOther() bool { return len(p.report.Questions) > 1 && p.report.notMPA() }
 
 // askSMBDirect asks a peer that does not take a plain Request of revision 1 with the
 // depths of MS-SMBD, section 6.1, in front of the private data.
 func (p *prober) askSMBDirect() (err error) {
 	r := &p.report.Revisions
-	if r.One.replied() || len(p.cfg.PrivateData) > maxBehindSMB {
+	if r.One.replied() || p.hearsOther() || len(p.cfg.PrivateData) > maxBesideSMB {
 		return nil
 	}
 	p.smb = true
@@ -59,8 +73,8 @@ func (p *prober) askSMBDirect() (err error) {
 	return err
 }
 
-// maxBehindSMB is the most private data that there is room for behind those depths.
-const maxBehindSMB = mpa.MaxPrivateData - mpa.SMBDirectLen
+// maxBesideSMB is the most private data that there is room for beside those depths.
+const maxBesideSMB = mpa.MaxPrivateData - ulpdata.SMBDirectLen
 
 func rtrIf(set bool, kinds mpa.RTR) mpa.RTR {
 	if set {
@@ -69,22 +83,38 @@ func rtrIf(set bool, kinds mpa.RTR) mpa.RTR {
 	return 0
 }
 
-// askDialects asks in the dialects that are no revision of RFC 5044's frames.
+// askDialects asks in the dialects that are no revision of RFC 5044's frames. A peer that answers
+// Requests in another protocol and yet knows the Start Key is asked the rest after all.
 func (p *prober) askDialects() (err error) {
+	other := p.hearsOther()
+	if !other {
+		err = p.askOlder()
+	}
+	if err == nil {
+		p.report.Revisions.StartKey, err = p.ask("Start Key", mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true}))
+	}
+	if err != nil || !other || p.hearsOther() {
+		return err
+	}
+	if err := p.askRevisions(); err != nil {
+		return err
+	}
+	return p.askOlder()
+}
+
+// askOlder asks in revision 0, and in revision 1 with the Rtr frame.
+func (p *prober) askOlder() (err error) {
 	r := &p.report.Revisions
 	// An RDMAC RNIC's Request: markers and CRCs. [N01]
 	if r.Zero, err = p.converse("revision 0, markers", leaves, p.request(mpa.StartupFields{M: true, C: true}, nil)); err != nil {
 		return err
 	}
-	if r.RtrFrame, err = p.ask("revision 1 with S: the Rtr frame", p.request(mpa.StartupFields{C: true, S: true, Rev: 1}, nil)); err != nil {
-		return err
-	}
-	r.StartKey, err = p.ask("Start Key", mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true}))
+	r.RtrFrame, err = p.ask("revision 1 with S: the Rtr frame", p.request(mpa.StartupFields{C: true, S: true, Rev: 1}, nil))
 	return err
 }
 
-// leaves finds out whether a peer that answers revision 0 with another one closes
-// the connection. [N04]
+// leaves finds out whether a peer that answers revision 0 with another revision then
+// closes the connection. [N04]
 func leaves(l *line, q *Question) {
 	if q.replied() && q.reply.Rev() != 0 {
 		q.Then = l.fate(l.timeout)
@@ -108,7 +138,7 @@ func (p *prober) askRTR() error {
 	if _, ok := p.report.Revisions.TwoPeerToPeer.enhanced(); !ok {
 		return nil
 	}
-	for _, kinds := range []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend, everyRTR, 0} {
+	for _, kinds := range offers {
 		q, err := p.ask("RTR "+kinds.String(), p.request(mpa.StartupFields{C: true, Rev: 2}, enhanced(true, kinds)))
 		if err != nil {
 			return err
@@ -150,7 +180,7 @@ func (p *prober) askBits() error {
 	return nil
 }
 
-// askPrivateData finds the most private data that is answered, by halving.
+// askPrivateData finds by halving how much private data the peer takes.
 func (p *prober) askPrivateData() error {
 	f, e, ok := p.base()
 	if !ok {
@@ -162,7 +192,7 @@ func (p *prober) askPrivateData() error {
 	case e != nil:
 		limit = mpa.MaxEnhancedPrivateData
 	case p.smb:
-		limit = maxBehindSMB
+		limit = maxBesideSMB
 	}
 	taken, refused := len(p.cfg.PrivateData), limit+1
 	for n := limit; refused-taken > 1; n = (taken + refused) / 2 {
@@ -182,7 +212,7 @@ func (p *prober) askPrivateData() error {
 	return nil
 }
 
-// askInTwo sends the key of a Request, and a little later what is behind it.
+// askInTwo sends the key of a Request, and a little later the rest.
 func (p *prober) askInTwo() (err error) {
 	f, e, ok := p.base()
 	if !ok {

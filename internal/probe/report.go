@@ -5,14 +5,17 @@ import "github.com/goiwarp/iwarp/mpa"
 // A Report is what was asked, and what follows from the answers.
 type Report struct {
 	Peer string `json:"peer"`
-	// Incomplete: the peer was gone before the last question, and what is missing here
-	// was not asked.
+	// Incomplete: the peer was gone before the last question. What is missing in the
+	// report was not asked.
 	Incomplete bool `json:"incomplete,omitempty"`
+
+	// NotMPA: the peer answers, but never in frames of MPA.
+	NotMPA bool `json:"not_mpa,omitempty"`
 
 	// Dialects are those that the peer speaks as a responder.
 	Dialects []mpa.Dialect `json:"dialects"`
-	// Kind is the kind of RNIC that its answers to revision 0 and 1 are those of,
-	// and KindReason says why.
+	// Kind is the kind of RNIC that answers revision 0 and 1 as the peer does, and
+	// KindReason says why.
 	Kind       mpa.Kind `json:"kind"`
 	KindReason string   `json:"kind_reason"`
 
@@ -30,10 +33,10 @@ type Report struct {
 	// InTwo is a Request in two segments, and Glued an FPDU in one segment with it.
 	InTwo *Question `json:"in_two,omitempty"`
 	Glued *Question `json:"glued,omitempty"`
-	// NoRequest is a connection on which nothing is sent, if that was asked for.
+	// NoRequest is a connection on which nothing is sent, if Config.Slow asks for it.
 	NoRequest *Question `json:"no_request,omitempty"`
 
-	// EchoesReserved: reserved bits of a Request come back in the Reply.
+	// EchoesReserved: the Reply repeats the reserved bits of the Request.
 	EchoesReserved bool `json:"echoes_reserved"`
 	// Resembles are the known implementations, the most similar first, and Preset
 	// is the name of the preset to use with the first one. It is empty if none is
@@ -85,9 +88,9 @@ type DepthAnswer struct {
 	depths *depths // if it was answered
 }
 
-// PrivateData is how many octets of the ULP's private data are answered, in the
-// dialect that was used: Allowed are what its document allows, and Over is what
-// becomes of a Request with one more than Most.
+// PrivateData is how much private data of the ULP the peer takes, in octets, in the
+// dialect that was used. Allowed is what the document of the dialect allows, and Over
+// is what becomes of a Request with one octet more than Most.
 type PrivateData struct {
 	Most    int     `json:"most"`
 	Allowed int     `json:"allowed"`
@@ -103,6 +106,7 @@ type FirstFPDUs struct {
 // conclude draws the conclusions.
 func (p *prober) conclude() {
 	r := p.report
+	r.NotMPA = r.notMPA()
 	if q := r.Bits.Reserved; q.replied() {
 		r.EchoesReserved = q.reply.Res() != 0
 	}
@@ -115,9 +119,20 @@ func (p *prober) conclude() {
 	}
 }
 
-// recognized reports whether the first of those that it resembles will do. A port that
-// closes every connection is not even an iWARP peer.
+// recognized reports whether the peer is like the most similar implementation. A port
+// that closes every connection is not even an iWARP peer.
 func (r *Report) recognized() bool { return len(r.Dialects) > 0 && r.Resembles[0].near() }
+
+// notMPA reports whether there were answers, and none of them in frames of MPA.
+func (r *Report) notMPA() (other bool) {
+	for _, q := range r.Questions {
+		if q.replied() || q.key != nil {
+			return false
+		}
+		other = other || q.other
+	}
+	return other
+}
 
 func (r *Report) dialects() (spoken []mpa.Dialect) {
 	v := &r.Revisions
@@ -152,10 +167,10 @@ func (r *Report) markers() string {
 		return asks + ", rejects a Request that does (M=1)"
 	case q.Outcome.Refused():
 		return asks + ", ends the connection on a Request that does (M=1)"
-	case a != nil && a.Outcome == "response":
+	case a != nil && a.Outcome == Response:
 		return asks + ", sends them if asked"
 	case a != nil:
-		return asks + ", agrees to send them; asked for an FPDU: " + a.Outcome
+		return asks + ", agrees to send them; asked for an FPDU: " + a.Outcome.String()
 	}
 	return asks + ", agrees to send them"
 }
@@ -191,8 +206,8 @@ func (r *Report) usual() *Question {
 
 func speaksOne(q *Question) bool { return q.replied() && q.reply.Rev() == 1 }
 
-// isRDMAC reports whether revision 0 was accepted as RDMAC RNICs have it: markers and
-// CRCs in both directions. [N01]
+// isRDMAC reports whether revision 0 was accepted as RDMAC RNICs accept it: with
+// markers and CRCs in both directions. [N01]
 func isRDMAC(q *Question) bool {
 	return q.replied() && q.Outcome == Accepted && q.reply.Rev() == 0 && q.reply.M() && q.reply.C()
 }

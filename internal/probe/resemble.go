@@ -2,8 +2,13 @@ package probe
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/peers"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Match is how much a peer behaves like a known implementation.
@@ -13,26 +18,26 @@ type Match struct {
 	// Same and Compared count the features that are known of it.
 	Same     int `json:"same"`
 	Compared int `json:"compared"`
-	// Differences say where it differs.
+	// Differences say what the peer does otherwise.
 	Differences []string `json:"differences,omitempty"`
 }
 
-// near reports whether the likeness is worth a preset: at most one in five features
-// differs, and there is more than a handful of them.
+// near reports whether the likeness is worth a preset: at least four features were
+// compared, and at most one in five differs.
 func (m Match) near() bool { return m.Compared >= 4 && 5*(m.Compared-m.Same) <= m.Compared }
 
-// score weighs a difference as two likenesses: of peers that are alike, the one that
-// more is known of comes first.
+// score weighs a difference as two likenesses. Of two peers that are equally like the
+// one asked, the better known comes first.
 func (m Match) score() int { return m.Same - 2*(m.Compared-m.Same) }
 
-// features are what a peer's answers are boiled down to, by name.
+// features are what a peer's answers come to, by name.
 func (r *Report) features() map[string]string {
 	f := map[string]string{"reserved bits": map[bool]string{true: "echoed", false: "zero"}[r.EchoesReserved]}
 	v := &r.Revisions
 	for name, q := range map[string]*Question{
 		"revision 1": v.One, "SMB Direct": v.OneSMBDirect, "revision 2 A=1": v.TwoPeerToPeer, "revision 2 A=0": v.TwoClientServer,
 		"revision 2 without S": v.TwoPlain, "revision 3": v.ThreeEnhanced, "revision 0 with markers": v.Zero, "Start Key": v.StartKey,
-		"markers": r.Bits.Markers, "in two parts": r.InTwo, "FPDU behind the Request": r.Glued,
+		"markers": r.Bits.Markers, "in two parts": r.InTwo, "FPDU glued to the Request": r.Glued,
 	} {
 		if q != nil {
 			f[name] = r.feature(q)
@@ -43,13 +48,13 @@ func (r *Report) features() map[string]string {
 	}
 	r.negotiated(f)
 	if q := r.Bits.NoCRC; q != nil {
-		f["no CRC"] = string(q.Outcome)
+		f["no CRC"] = q.Outcome.String()
 		if r.takes(q) {
-			f["no CRC"] = map[bool]string{true: "C=1", false: "C=0"}[q.reply.C()]
+			f["no CRC"] = setting("C", q.reply.C())
 		}
 	}
 	if q := r.NoRequest; q != nil {
-		f["no Request"] = fmt.Sprintf("%.0f s", q.Milliseconds/1e3)
+		f["no Request"] = seconds(q.took())
 	}
 	if r.PrivateData.Allowed > 0 {
 		f["private data"] = fmt.Sprint(r.PrivateData.Most)
@@ -65,14 +70,14 @@ func (r *Report) negotiated(f map[string]string) {
 		}
 	}
 	for _, d := range r.Depths {
-		if d.IRD != "" {
-			f["depths "+d.Asked] = d.IRD + "/" + d.ORD
+		if d.depths != nil {
+			f["depths "+d.Asked] = depthValue(d.depths.ird, d.depths.ord)
 		}
 	}
 }
 
-// takes reports whether there is a Reply that the implementation, if not its consumer,
-// means well: one that rejects all Requests shows nothing by that.
+// takes reports whether the implementation took a Request. Where its consumer rejects
+// all Requests, a Reply with R=1 shows nothing.
 func (r *Report) takes(q *Question) bool {
 	return q.replied() && (q.Outcome == Accepted || r.rejectsAll())
 }
@@ -85,99 +90,192 @@ func (r *Report) rejectsAll() bool {
 // feature is a question's outcome, with the revision of a Reply.
 func (r *Report) feature(q *Question) string {
 	switch {
-	case q.replied() && q.Then != "" && Outcome(q.Then).Refused():
+	case q.replied() && q.Then.Refused():
 		return fmt.Sprintf("revision %d, then closed", q.reply.Rev())
 	case r.takes(q):
 		return fmt.Sprintf("revision %d", q.reply.Rev())
 	}
-	return string(q.Outcome)
+	return q.Outcome.String()
 }
 
-// a known implementation, and those of its features that are known. A feature has
-// alternatives, separated by " or ".
+// A known implementation, and the values that each feature of it may have. Features
+// that nobody knows of it are missing.
 type known struct {
 	name, preset string
-	features     map[string]string
+	features     map[string][]string
 }
 
-const (
-	ended = "closed or reset"
-	// waits is for the rest of a frame: the peer may lose its patience first.
-	waits = "silent or closed or reset"
-)
+// everybody returns the implementations that are known: ours, and those of the table
+// of peers.
+func everybody() []known {
+	all := []known{{"iwarp", "", ourFeatures()}}
+	for _, p := range peers.All() {
+		all = append(all, known{p.Title, p.Name, featuresOf(&p)})
+	}
+	return all
+}
 
-// peers are the implementations that are known: iwarp; siw, which was measured; and
-// others by their drivers' sources, where what a driver leaves to firmware is not to be
-// seen, and by MS-SMBD. A feature that a parameter or a consumer changes is not here.
-// Each of them differs from each other in some.
-var peers = []known{
-	{"iwarp", "", map[string]string{
-		"revision 1": "revision 1", "revision 2 A=1": "revision 2", "revision 2 A=0": "revision 2", "revision 3": "revision 2",
-		"revision 0 with markers": "revision 0", "Start Key": "accepted", "markers": "revision 2", "in two parts": "revision 2",
-		"RTR write": "write", "RTR read": "read", "RTR send": "send", "RTR send|write|read": "write|read", "RTR none": "send|write|read",
-		"reserved bits": "zero", "private data": "508", "depths not negotiated": "not negotiated/not negotiated",
-		"FPDU behind the Request": "revision 2",
-	}},
-	{"siw (Linux)", "siw", map[string]string{
-		"revision 1": "revision 1", "revision 2 A=1": "revision 2", "revision 2 A=0": "revision 2", "revision 2 without S": "revision 2",
-		"revision 3": ended, "Start Key": waits, "markers": "rejected", "in two parts": "revision 2", "no CRC": "C=0",
-		"RTR write": "write", "RTR read": "read", "RTR send": "write", "RTR send|write|read": "write", "RTR none": "write",
-		"reserved bits": "echoed", "private data": "252", "FPDU behind the Request": ended,
-		"depths 16382": "128/128", "depths not negotiated": "128/128", "no Request": "5 s",
-	}},
-	{"cxgb4 (Chelsio, Linux)", "cxgb4", map[string]string{
-		"revision 1": "revision 1", "revision 2 A=1": "revision 2", "revision 3": ended, "Start Key": waits, "markers": "revision 2",
-		"in two parts": "revision 2", "no CRC": "C=1", "RTR write": "read", "RTR read": "read", "RTR send": "read", "RTR none": "read",
-		"private data": "252", "FPDU behind the Request": ended, "depths 16382": "32/32", "no Request": "60 s",
-	}},
-	{"iw_cxgbe (Chelsio, FreeBSD)", "freebsd", map[string]string{
-		"revision 1": "revision 1", "revision 2 A=1": ended, "revision 2 A=0": ended, "revision 2 without S": ended,
-		"revision 3": ended, "Start Key": waits, "markers": "revision 1", "in two parts": "revision 1", "no CRC": "C=1",
-		"private data": "256", "FPDU behind the Request": ended, "no Request": "60 s",
-	}},
-	{"irdma (Intel)", "irdma", map[string]string{
-		"revision 1": "revision 1", "revision 2 A=1": "revision 2", "revision 2 A=0": ended, "revision 2 without S": ended,
-		"revision 0 with markers": ended, "in two parts": ended, "no CRC": "C=1", "private data": "508",
-		"RTR write": "write", "RTR read": "read", "RTR send": "read", "RTR send|write|read": "read",
-		"depths not negotiated": "not negotiated/not negotiated",
-	}},
-	{"qedr (Marvell)", "qedr", map[string]string{
-		"revision 1": "revision 1", "revision 2 A=1": "revision 2", "no CRC": "C=1",
-		"RTR send": "send", "RTR send|write|read": "send|write|read", "RTR none": "send|write|read", "depths 16382": "32/32",
-	}},
-	{"SMB Direct, revision 1 (Windows)", "windows-v1", map[string]string{
-		"revision 1": ended, "SMB Direct": "revision 1", "revision 2 A=1": ended, "revision 2 A=0": ended, "revision 2 without S": ended,
-		"revision 3": ended, "no CRC": ended, "private data": "248", "FPDU behind the Request": ended, "no Request": "60 s",
-	}},
+// ourFeatures are those of our endpoint with its defaults.
+func ourFeatures() map[string][]string {
+	f := map[string][]string{"Start Key": {Accepted.String()}, "reserved bits": {"zero"}, "FPDU glued to the Request": ended}
+	for rev, names := range [][]string{
+		{"revision 0 with markers"},
+		{"revision 1"},
+		{"revision 2 A=1", "revision 2 A=0", "revision 3", "markers", "in two parts"},
+	} {
+		for _, name := range names {
+			f[name] = answered(rev)
+		}
+	}
+	for offered, kinds := range map[mpa.RTR]mpa.RTR{
+		mpa.RTRWrite: mpa.RTRWrite, mpa.RTRRead: mpa.RTRRead, mpa.RTRSend: mpa.RTRSend, everyRTR: mpa.RTRWrite | mpa.RTRRead, 0: everyRTR,
+	} {
+		f["RTR "+offered.String()] = []string{kinds.String()}
+	}
+	f["private data"] = []string{fmt.Sprint(mpa.MaxEnhancedPrivateData)}
+	f["depths "+mpa.NoNegotiation.String()] = []string{depthValue(mpa.NoNegotiation, mpa.NoNegotiation)}
+	return f
+}
+
+// setting is the value of a bit, such as "C=1".
+func setting(bit string, set bool) string {
+	return bit + map[bool]string{true: "=1", false: "=0"}[set]
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+
+// ended is the feature of a question after which the peer ends the connection.
+var ended = []string{Closed.String(), Reset.String()}
+
+// waits is that of half a frame: the peer waits for the rest, and may lose its
+// patience first.
+var waits = []string{Silent.String(), Closed.String(), Reset.String()}
+
+// answered is that of a question that is answered in a revision.
+func answered(rev int) []string { return []string{fmt.Sprintf("revision %d", rev)} }
+
+func depthValue(ird, ord mpa.Depth) string { return fmt.Sprintf("%v/%v", ird, ord) }
+
+// A row collects what is known of a peer.
+type row struct {
+	*peers.Peer
+	features map[string][]string
+}
+
+// featuresOf returns what is known of a peer. A feature is left out if a field that it
+// rests on is assumed.
+func featuresOf(p *peers.Peer) map[string][]string {
+	r := row{p, map[string][]string{}}
+	r.addRevisions()
+	r.addFrames()
+	r.addLimits()
+	if p.Highest >= 2 {
+		r.addNegotiated()
+	}
+	return r.features
+}
+
+func (r *row) add(name string, values []string, restsOn ...string) {
+	if r.Knows(restsOn...) {
+		r.features[name] = values
+	}
+}
+
+// unless is the feature of a question that the peer may not like.
+func unless(end peers.End, rev uint8) []string {
+	switch end {
+	case peers.Tolerates:
+		return answered(int(rev))
+	case peers.Rejects:
+		return []string{Rejected.String()}
+	}
+	return ended
+}
+
+// addRevisions adds the answers by revision.
+func (r *row) addRevisions() {
+	r.add("revision 3", ended, "BadRevision")
+	r.add("revision 1", answered(1))
+	if r.SMBDirect {
+		r.add("revision 1", ended)
+		r.add("SMB Direct", answered(1))
+	}
+	if r.Lowest > 0 {
+		r.add("revision 0 with markers", ended, "Lowest", "BadRevision")
+	}
+	switch {
+	case r.Highest < 2:
+		for _, name := range []string{"revision 2 A=1", "revision 2 A=0", "revision 2 without S"} {
+			r.add(name, ended, "BadRevision")
+		}
+		return
+	case r.IgnoresS:
+		r.add("revision 2 without S", unless(r.ShortRequest, 2), "IgnoresS", "ShortRequest")
+	default:
+		r.add("revision 2 without S", answered(2), "IgnoresS")
+	}
+	r.add("revision 2 A=1", answered(2))
+	r.add("revision 2 A=0", unless(r.NotPeerToPeer, 2), "NotPeerToPeer")
+}
+
+// addFrames adds the answers to frames that are out of the ordinary.
+func (r *row) addFrames() {
+	r.add("Start Key", waits, "Split")
+	r.add("markers", unless(r.Markers, r.Highest), "Markers")
+	r.add("in two parts", unless(r.Split, r.Highest), "Split")
+	r.add("no CRC", []string{setting("C", r.AsksCRC)})
+	if r.NoCRC != peers.Tolerates {
+		r.add("no CRC", ended, "NoCRC")
+	}
+	if r.Glued != peers.Tolerates {
+		r.add("FPDU glued to the Request", ended, "Glued")
+	}
+	if r.EchoesBits {
+		r.add("reserved bits", []string{"echoed"}, "EchoesBits")
+	}
+}
+
+// addLimits adds the limits of octets and time.
+func (r *row) addLimits() {
+	r.add("private data", []string{fmt.Sprint(r.MaxPrivateData(r.Highest))}, "MaxPDLength")
+	if r.RequestTimeout > 0 {
+		r.add("no Request", []string{seconds(r.RequestTimeout)}, "RequestTimeout")
+	}
+}
+
+// addNegotiated adds what enhanced Replies say.
+func (r *row) addNegotiated() {
+	for _, offered := range offers {
+		r.add("RTR "+offered.String(), []string{r.AnswerRTR(offered).String()})
+	}
+	for _, asked := range []mpa.Depth{mpa.MaxDepth, mpa.NoNegotiation} {
+		ird, ord := r.AnswerDepths(r.MaxIRD, r.MaxORD, asked, asked)
+		var restsOn []string
+		if ird != mpa.NoNegotiation {
+			restsOn = []string{"MaxIRD", "MaxORD"}
+		}
+		r.add("depths "+asked.String(), []string{depthValue(ird, ord)}, restsOn...)
+	}
 }
 
 // resemblance compares features with those of all known peers.
 func resemblance(f map[string]string) (all []Match) {
-	for _, k := range peers {
+	for _, k := range everybody() {
 		m := Match{Name: k.name, Preset: k.preset}
-		for _, name := range sortedKeys(k.features) {
+		for _, name := range slices.Sorted(maps.Keys(k.features)) {
 			got, ok := f[name]
 			if !ok {
 				continue
 			}
 			m.Compared++
-			if slices.Contains(strings.Split(k.features[name], " or "), got) {
+			if slices.Contains(k.features[name], got) {
 				m.Same++
 				continue
 			}
-			m.Differences = append(m.Differences, fmt.Sprintf("%s: %s, and not %s", name, got, k.features[name]))
+			m.Differences = append(m.Differences, fmt.Sprintf("%s: %s, and not %s", name, got, strings.Join(k.features[name], " or ")))
 		}
 		all = append(all, m)
 	}
 	slices.SortStableFunc(all, func(a, b Match) int { return b.score() - a.score() })
 	return all
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

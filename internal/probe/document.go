@@ -1,0 +1,214 @@
+package probe
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goiwarp/iwarp/internal/report"
+)
+
+// Report returns the report in all its forms. JUnit has a case for whether the peer
+// speaks MPA, and one for each question, none of which has a wrong answer.
+func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
+
+func (r *Report) document() *report.Document {
+	return &report.Document{
+		Tool: "probe", Title: r.Peer,
+		Sections: []report.Section{
+			r.summary(), r.answers(), r.indications(), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
+		},
+	}
+}
+
+// section is one that grows line by line.
+type section struct{ report.Section }
+
+func (s *section) line(label, format string, args ...any) {
+	s.Lines = append(s.Lines, report.Line{Label: label, Text: fmt.Sprintf(format, args...)})
+}
+
+func (s *section) question(q *Question) {
+	if q == nil {
+		return
+	}
+	text := q.Outcome.String()
+	if q.Answer != "" {
+		text += ": " + q.Answer
+	}
+	if q.Then != None {
+		text += ", then " + q.Then.String()
+	}
+	s.line(q.Name, "%s", text)
+}
+
+func (r *Report) summary() report.Section {
+	gone := ""
+	if r.Incomplete {
+		gone = ", and then nobody was there"
+	}
+	var s section
+	s.Head = fmt.Sprintf("%s: %d questions asked%s", r.Peer, len(r.Questions), gone)
+	names := make([]string, len(r.Dialects))
+	for i, d := range r.Dialects {
+		names[i] = d.String()
+	}
+	switch {
+	case r.NotMPA:
+		s.line("Dialects", "none: this is not MPA")
+		return s.Section
+	case len(names) == 0:
+		names = []string{"none that iwarp knows"}
+	}
+	s.line("Dialects", "%s", strings.Join(names, ", "))
+	s.line("Kind of RNIC", "%v: %s", r.Kind, r.KindReason)
+	s.line("Markers", "%s", r.Markers)
+	s.line("CRC", "%s", r.CRC)
+	return s.Section
+}
+
+func (r *Report) answers() report.Section {
+	s := section{report.Section{Head: "How Requests are answered"}}
+	v := &r.Revisions
+	for _, q := range []*Question{
+		v.One, v.OneSMBDirect, v.TwoPeerToPeer, v.TwoClientServer, v.TwoPlain, v.ThreeEnhanced, v.ThreePlain, v.Zero, v.RtrFrame, v.StartKey,
+	} {
+		s.question(q)
+	}
+	if r.EchoesReserved && v.RtrFrame.replied() && v.RtrFrame.reply.S() {
+		s.line("", "(S in revision 1 means nothing here: reserved bits are echoed)")
+	}
+	return s.Section
+}
+
+func (r *Report) indications() report.Section {
+	var s section
+	if len(r.RTR) > 0 {
+		s.Head = "RTR indications: offered, answered"
+	}
+	for _, a := range r.RTR {
+		answer := a.Outcome.String()
+		if a.Answered != "" {
+			answer = a.Answered
+			if !a.FlagA {
+				answer = "A=0"
+			}
+		}
+		s.line(a.Offered, "%s", answer)
+	}
+	return s.Section
+}
+
+func (r *Report) depthAnswers() report.Section {
+	var s section
+	switch {
+	case len(r.Depths) > 0:
+		s.Head = "IRD and ORD: asked for both, answered"
+	case r.Limits != nil:
+		s.Head = "IRD and ORD"
+	}
+	for _, d := range r.Depths {
+		answer := d.Outcome.String()
+		if d.depths != nil {
+			answer = fmt.Sprintf("IRD %s, ORD %s", d.IRD, d.ORD)
+		}
+		s.line(d.Asked, "%s", answer)
+	}
+	if l := r.Limits; l != nil {
+		s.line("its IRD", "%s", l.IRD)
+		s.line("its ORD", "%s", l.ORD)
+		if l.Unnegotiated != "" {
+			s.line("", "%s", l.Unnegotiated)
+		}
+	}
+	return s.Section
+}
+
+// rest is what was found of markers, CRC and limits.
+func (r *Report) rest() report.Section {
+	var s section
+	for _, q := range []*Question{r.Bits.Markers, r.Bits.NoCRC, r.Bits.Reserved, r.Bits.R} {
+		s.question(q)
+	}
+	if d := r.PrivateData; d.Allowed > 0 {
+		over := ""
+		if d.Over != None {
+			over = fmt.Sprintf("; with one more: %v", d.Over)
+		}
+		s.line("Private data", "at most %d octets of %d%s", d.Most, d.Allowed, over)
+	}
+	s.fpdu("Zero-length Read", r.FirstFPDUs.Plain)
+	s.fpdu("same, with markers", r.FirstFPDUs.Markers)
+	s.question(r.InTwo)
+	s.question(r.Glued)
+	if q := r.NoRequest; q != nil {
+		s.line("No Request", "%v after %.1f s", q.Outcome, q.took().Seconds())
+	}
+	if len(s.Lines) > 0 {
+		s.Head = "Markers, CRC and the rest"
+	}
+	return s.Section
+}
+
+func (s *section) fpdu(label string, a *FPDUAnswer) {
+	if a == nil {
+		return
+	}
+	text := a.Outcome.String()
+	if a.Answer != "" {
+		text += fmt.Sprintf(": %s; CRC %s", a.Answer, a.CRC)
+	}
+	if a.First {
+		text += "; the peer had sent before it got an FPDU"
+	}
+	s.line(label, "%s", text)
+}
+
+func (r *Report) resemblances() report.Section {
+	if r.NotMPA {
+		return report.Section{}
+	}
+	s := section{report.Section{Head: "Resembles"}}
+	for i, m := range r.Resembles {
+		s.line(m.Name, "%d of %d known features", m.Same, m.Compared)
+		if i > 0 && (i > 1 || r.recognized()) {
+			continue
+		}
+		for _, d := range m.Differences {
+			s.line("", "- %s", d)
+		}
+	}
+	return s.Section
+}
+
+// advice says what to do about the peer.
+func (r *Report) advice() string {
+	switch {
+	case r.NotMPA:
+		return "Another protocol is spoken there"
+	case r.Preset != "":
+		return "Use --peer " + r.Preset
+	case r.recognized():
+		return "No preset is needed"
+	}
+	return "It is like none of the peers known here"
+}
+
+// checks has the one thing that can be wrong, and all questions.
+func (r *Report) checks() []report.Check {
+	speaks := report.Check{Name: "speaks MPA", Document: "RFC 5044 7.1", Verdict: "pass", Expected: "a startup frame"}
+	if len(r.Dialects) == 0 {
+		speaks.Status, speaks.Verdict, speaks.Got = report.Failed, "fail", "no answer"
+		if r.NotMPA {
+			speaks.Got = "another protocol"
+		}
+	}
+	all := []report.Check{speaks}
+	for _, q := range r.Questions {
+		c := report.Check{
+			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: q.took(),
+			Details: []report.Line{{Label: "sent", Text: q.Sent}, {Label: "then", Text: q.Then.String()}},
+		}
+		all = append(all, c)
+	}
+	return all
+}
