@@ -23,6 +23,9 @@ type Case struct {
 	Dialects []mpa.Dialect
 	// App is what the peer's application must be.
 	App App
+	// Delayed: the case is about what precedes a delayed startup, and needs
+	// Options.Streaming.
+	Delayed bool
 	// Slow: the case waits for the peer's own timeouts.
 	Slow bool
 	// Unsafe says how the case may harm a peer that is not up to it, beyond the
@@ -30,9 +33,9 @@ type Case struct {
 	Unsafe string
 	// Text is one sentence: what we do and what the peer must do.
 	Text string
-	// Run is the dialogue. It returns if the peer passes, and leaves by one of the
-	// Session's verdicts otherwise.
-	Run func(*Session)
+	// run is the dialogue. It returns if the peer passes, and leaves by one of the
+	// session's verdicts otherwise.
+	run func(*session)
 }
 
 // speaks reports whether the case can be run in a dialect.
@@ -51,11 +54,14 @@ const (
 	// AppRping is rdma-core's rping, or the command iwarp rping: rping -s where
 	// the peer is the Responder, rping -c where it is the Initiator.
 	AppRping
+	// AppReject is an application that rejects every Request with R=1, and says
+	// nothing in streaming mode after that: iwarp rping -s -P --reject is one.
+	AppReject
 )
 
-var appNames = [...]string{"none", "rping"}
+var appNames = [...]string{"none", "rping", "reject"}
 
-// String returns "none" or "rping".
+// String returns "none", "rping" or "reject".
 func (a App) String() string {
 	if int(a) < len(appNames) {
 		return appNames[a]
@@ -83,7 +89,7 @@ type Verdict uint8
 const (
 	Pass          Verdict = iota + 1
 	Fail                  // the peer breaks the rule
-	NotApplicable         // the case does not fit the peer, or was not asked for
+	NotApplicable         // the case does not fit the peer, or was not selected
 	Inconclusive          // the dialogue did not get as far as the rule
 )
 
@@ -100,7 +106,7 @@ func (v Verdict) String() string {
 // MarshalText returns what String does.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// operation reports whether the case is about what comes behind the startup.
+// operation reports whether the case is about what follows the startup.
 func (c *Case) operation() bool {
 	group, _, _ := strings.Cut(c.ID, "/")
 	switch group {
@@ -115,9 +121,11 @@ func Cases() []Case {
 	return slices.Concat(
 		requestFraming(), requestKeys(), requestRevisions(), requestFlags(), requestPrivateData(), requestEnds(),
 		requestDepths(), requestModels(), requestReady(), requestData(),
+		rejections(), delayedRequests(),
 		rtrRequests(), revision0Requests(), startKeyRequests(),
 		replyFraming(), replyKeys(), replyRevisions(), replyFlags(), replyPrivateData(), replyRejects(), replyEnds(),
 		replyDepths(), replyModels(), replyData(),
+		delayedReplies(),
 		rtrReplies(), revision0Replies(), startKeyReplies(),
 		operationCases(),
 	)

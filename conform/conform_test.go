@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/mpa"
@@ -16,7 +15,14 @@ var roles = []mpa.Role{mpa.RoleResponder, mpa.RoleInitiator}
 
 // options of a run against our endpoint, with everything switched on.
 func (c setup) options(p conform.Peer) conform.Options {
-	return conform.Options{Role: c.role, Dialect: c.dialect, App: conform.AppRping, Peer: p, Unsafe: true, Slow: true}
+	o := conform.Options{Role: c.role, Dialect: c.dialect, App: conform.AppRping, Peer: p, Unsafe: true, Slow: true}
+	if c.rejects {
+		o.App = conform.AppReject
+	}
+	if c.delayed {
+		o.Streaming = &streaming
+	}
+	return o
 }
 
 // TestEndpoint runs every case of the startup in every dialect against our own
@@ -37,20 +43,44 @@ func TestEndpoint(t *testing.T) {
 		{"RTR Read", mpa.Offer{RTR: mpa.RTRRead}, "^rtr/(rep-a0|req-write|req-write-stag-0|req-at-once|req-send)$|^negotiate/rep-ird-0$"},
 		{"private data", mpa.Offer{PrivateData: []byte("hello"), IRD: 8, ORD: 8}, "^rtr/rep-a0$"},
 	} {
-		excused := regexp.MustCompile(c.excused)
-		for _, role := range roles {
-			for _, dialect := range mpa.Dialects() {
-				if dialect == mpa.DialectStartKey && c.offer.PrivateData != nil {
-					continue // there is no room for it
-				}
-				s := setup{role: role, dialect: dialect, offer: c.offer}
-				t.Run(c.name+"/"+name(s), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { passes(t, s, startupCases, excused) })
-				})
+		everywhere(t, setup{offer: c.offer}, c.name+"/", func(t *testing.T, s setup) {
+			if s.dialect == mpa.DialectStartKey {
+				s.offer.PrivateData = nil // there is no room for it
 			}
-		}
+			s.passes(t, startupCases, regexp.MustCompile(c.excused))
+		})
 	}
 }
+
+// TestRejecting runs the cases of a Responder that rejects every Request, in every
+// dialect with frames.
+//
+// Proves Q05, Q10, E08.
+func TestRejecting(t *testing.T) {
+	for _, dialect := range mpa.Dialects() {
+		if dialect == mpa.DialectStartKey {
+			continue // it has no rejecting Reply
+		}
+		s := setup{role: mpa.RoleResponder, dialect: dialect, rejects: true}
+		t.Run(name(s), func(t *testing.T) {
+			s.passes(t, regexp.MustCompile("^reject/"), none)
+		})
+	}
+}
+
+// TestDelayed runs the cases of a startup that follows streaming data in both roles and
+// every dialect, and all other cases of the startup after such data, too.
+//
+// Proves Q13, Q14, K06.
+func TestDelayed(t *testing.T) {
+	everywhere(t, setup{delayed: true}, "", func(t *testing.T, s setup) {
+		s.passes(t, regexp.MustCompile("^delayed/"), none)
+		s.passes(t, startupCases, regexp.MustCompile("^rtr/rep-a0$|^reject/"))
+	})
+}
+
+// none excuses no case.
+var none = regexp.MustCompile("^$")
 
 func name(c setup) string {
 	d, _ := c.dialect.MarshalText()
@@ -61,20 +91,30 @@ func name(c setup) string {
 var startupCases = regexp.MustCompile("^(startup|negotiate|rtr|fallback|rtr2007|revision0|startkey)/")
 
 // passes runs the cases that the filter takes of a role and dialect.
-func passes(t *testing.T, c setup, filter, excused *regexp.Regexp) {
-	p, stop := c.peer(t)
-	defer stop()
-	o := c.options(p)
-	o.Filter = filter
-	sum, err := conform.Run(t.Context(), o, func(r *conform.Result) {
-		if r.Verdict == conform.Pass || r.Verdict == conform.NotApplicable && excused.MatchString(r.Case.ID) {
-			return
+func (c setup) passes(t *testing.T, filter, excused *regexp.Regexp) {
+	c.against(t, func(t *testing.T, o conform.Options) {
+		o.Filter = filter
+		sum, err := conform.Run(t.Context(), o, func(r *conform.Result) {
+			if r.Verdict == conform.Pass || r.Verdict == conform.NotApplicable && excused.MatchString(r.Case.ID) {
+				return
+			}
+			var text strings.Builder
+			conform.NewPrinter(&text, true).Result(r)
+			t.Error(text.String())
+		})
+		if err != nil || !sum.OK() || sum.Passed == 0 {
+			t.Errorf("%v: %v", &sum, err)
 		}
-		var text strings.Builder
-		conform.NewPrinter(&text, true).Result(r)
-		t.Error(text.String())
 	})
-	if err != nil || !sum.OK() || sum.Passed == 0 {
-		t.Errorf("%v: %v", &sum, err)
+}
+
+// everywhere runs a test of an endpoint of ours in both roles and every dialect.
+func everywhere(t *testing.T, base setup, prefix string, test func(t *testing.T, s setup)) {
+	for _, role := range roles {
+		for _, dialect := range mpa.Dialects() {
+			s := base
+			s.role, s.dialect = role, dialect
+			t.Run(prefix+name(s), func(t *testing.T) { test(t, s) })
+		}
 	}
 }

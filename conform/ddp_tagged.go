@@ -6,27 +6,29 @@ import (
 	"math"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// ddpTagged sends Writes to STags that there are not, and of no octets.
+// ddpTagged sends Writes to STags that do not exist, and of no octets.
 func ddpTagged() []Case {
 	cases := slices.Concat(
 		either("ddp", "stag-unknown", "D39 Z12", ddpChecks,
-			"A Write to an STag that the peer has not told of is refused: Terminate 0x1100, or 0x1102.", func(d *dialogue) {
-				d.SendTagged("Write", rdmap.OpWrite, d.strangeSTag(), 0, []byte("iwrp"))
+			"A Write to an STag that the peer has not advertised is refused: Terminate 0x1100, or 0x1102.", func(d *dialogue) {
+				d.sendTagged("Write", rdmap.OpWrite, d.strangeSTag(), 0, []byte("iwrp"))
 				d.refuses("the STag is not valid for this stream", badSTag...)
 			}),
 		either("ddp", "stag-0", "D39 Z12", ddpChecks,
 			"A Write to STag 0 is refused: Terminate 0x1100, or 0x1102.", func(d *dialogue) {
-				d.SendTagged("Write to STag 0", rdmap.OpWrite, 0, 0, []byte("iwrp"))
+				d.sendTagged("Write to STag 0", rdmap.OpWrite, 0, 0, []byte("iwrp"))
 				d.refuses("the STag is not valid for this stream", badSTag...)
 			}),
 		either("ddp", "stag-no-l", "D39 D42", ddpChecks,
 			"A Write to an unknown STag is refused by its first segment.", func(d *dialogue) {
-				h := d.Header(rdmap.OpWrite)
+				h := d.nextHeader(rdmap.OpWrite)
 				h.STag, h.Last = d.strangeSTag(), false
-				d.SendSegment("first segment of a Write", h, []byte("iwrp"))
+				d.sendSegment("first segment of a Write", h, []byte("iwrp"))
 				d.refuses("the STag is not valid for this stream", badSTag...)
 			}),
 	)
@@ -34,10 +36,10 @@ func ddpTagged() []Case {
 		name string
 		stag uint32
 		to   uint64
-	}{{"stag-0", 0, 0}, {"stag-all-ones", math.MaxUint32, 0}, {"to-all-ones", rtrSTag, math.MaxUint64}} {
+	}{{"stag-0", 0, 0}, {"stag-all-ones", math.MaxUint32, 0}, {"to-all-ones", script.RTRSTag, math.MaxUint64}} {
 		cases = append(cases, either("ddp", "empty-"+c.name, "D22 D23 P19", "RFC 5041 5.2",
 			fmt.Sprintf("STag 0x%x and TO 0x%x of a zero-length Write are not checked.", c.stag, c.to), func(d *dialogue) {
-				d.SendTagged("empty Write", rdmap.OpWrite, c.stag, c.to, nil)
+				d.sendTagged("empty Write", rdmap.OpWrite, c.stag, c.to, nil)
 				d.works()
 			})...)
 	}
@@ -55,18 +57,18 @@ type bound struct {
 
 // bounds are accesses at both ends of a buffer.
 var bounds = [...]bound{
-	{"base-minus-1", "one octet in front of the buffer", false, -1, 1, false},
+	{"base-minus-1", "one octet before the buffer", false, -1, 1, false},
 	{"base-across", "two octets across the beginning of the buffer", false, -1, 2, false},
 	{"base", "the first octet of the buffer", false, 0, 1, true},
 	{"end-minus-1", "the last octet of the buffer", true, -1, 1, true},
 	{"end-across", "two octets across the end of the buffer", true, -1, 2, false},
-	{"end", "one octet behind the buffer", true, 0, 1, false},
+	{"end", "one octet after the buffer", true, 0, 1, false},
 	{"end-empty", "no octets at the end of the buffer", true, 0, 0, true},
-	{"far", "one octet 2^40 octets behind the buffer", false, 1 << 40, 1, false},
+	{"far", "one octet 2^40 octets after the buffer", false, 1 << 40, 1, false},
 }
 
 // at returns the TO of an access.
-func (b *bound) at(a Advert) uint64 {
+func (b *bound) at(a message.Advert) uint64 {
 	to := a.TO + uint64(b.off)
 	if b.end {
 		to += uint64(a.Length)
@@ -83,7 +85,7 @@ func ddpBounds() []Case {
 			cases = append(cases, toClient("ddp/initiator-"+b.name, "D40 Z10 D23", ddpChecks,
 				"A Write of "+b.text+" is taken.", func(d *dialogue) {
 					sink := d.sink()
-					d.SendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.octets))
+					d.sendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.octets))
 					d.finish(sink)
 				}))
 			continue
@@ -91,8 +93,8 @@ func ddpBounds() []Case {
 		cases = append(cases, toClient("ddp/initiator-"+b.name, "D40 Z10 Z12", ddpChecks,
 			"A Write of "+b.text+" is refused: Terminate 0x1101, or 0x1103 where the TO wraps.", func(d *dialogue) {
 				sink := d.sink()
-				d.SendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.octets))
-				d.SendAdvert("go ahead", Advert{})
+				d.sendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.octets))
+				d.sendAdvert("go ahead", message.Advert{})
 				d.refuses("the TO is not in the range of the STag", badBounds...)
 			}))
 		if b.end {
@@ -103,19 +105,19 @@ func ddpBounds() []Case {
 		cases = append(cases, toServer("ddp/responder-"+b.name, "D40 Z10 Z12", ddpChecks,
 			"A Write of "+b.text+" into which the server reads is refused: Terminate 0x1101, or 0x1103 where the TO wraps.", func(d *dialogue) {
 				buffer := d.serverBuffer()
-				d.SendTagged("Write", rdmap.OpWrite, buffer.STag, b.at(buffer), make([]byte, b.octets))
+				d.sendTagged("Write", rdmap.OpWrite, buffer.STag, b.at(buffer), make([]byte, b.octets))
 				d.refuses("the TO is not in the range of the STag", codes...)
 			}))
 	}
 	return append(cases,
 		toClient("ddp/initiator-to-wrap", "D40 Z10", ddpChecks,
 			"A Write whose TO and length add up to 2^64 and more is refused: Terminate 0x1103, or 0x1101.", func(d *dialogue) {
-				d.SendTagged("Write that wraps", rdmap.OpWrite, d.sink().STag, math.MaxUint64-3, make([]byte, 8))
+				d.sendTagged("Write that wraps", rdmap.OpWrite, d.sink().STag, math.MaxUint64-3, make([]byte, 8))
 				d.refuses("the TO is not in the range of the STag", badBounds...)
 			}),
 		toServer("ddp/responder-to-wrap", "D40 Z10", ddpChecks,
 			"A Write whose TO and length add up to 2^64 and more is refused: Terminate 0x1103, or 0x1101.", func(d *dialogue) {
-				d.SendTagged("Write that wraps", rdmap.OpWrite, d.serverBuffer().STag, math.MaxUint64-3, make([]byte, 8))
+				d.sendTagged("Write that wraps", rdmap.OpWrite, d.serverBuffer().STag, math.MaxUint64-3, make([]byte, 8))
 				d.refuses("the TO is not in the range of the STag", slices.Concat(badSTag, badBounds)...)
 			}),
 		toServer("ddp/responder-stag-stale", "D44 Z05 Z08", "RFC 5041 7.1, 8.2",
@@ -123,32 +125,32 @@ func ddpBounds() []Case {
 	)
 }
 
-// sink goes through the first half of a ping, to learn of the client's sink.
-func (d *dialogue) sink() Advert {
-	d.ReadSourceAll()
+// sink goes through the first half of a ping, to learn the client's sink.
+func (d *dialogue) sink() message.Advert {
+	d.readSourceAll()
 	return d.goAhead()
 }
 
 // serverBuffer is where the server wants its Read's data, which is not answered.
-func (d *dialogue) serverBuffer() Advert {
-	d.SendAdvert("source advert", SourceAdvert())
-	r := d.PeerReads()
-	return Advert{r.SinkTO, r.SinkSTag, r.Size}
+func (d *dialogue) serverBuffer() message.Advert {
+	d.sendAdvert("source advert", sourceAdvert())
+	r := d.peerReads()
+	return message.Advert{TO: r.SinkTO, STag: r.SinkSTag, Length: r.Size}
 }
 
 func staleSTag(d *dialogue) {
-	d.SendAdvert("source advert", SourceAdvert())
-	r := d.PeerReads()
-	d.SendResponse(r, PingText())
-	d.PeerAdvert("the server's first go ahead")
-	d.Reconnect()
+	d.sendAdvert("source advert", sourceAdvert())
+	r := d.peerReads()
+	d.sendResponse(r, pingText())
+	d.peerAdvert("the server's first go ahead")
+	d.reconnect()
 	d = d.begin()
-	d.SendAdvert("source advert", SourceAdvert())
-	now := d.PeerReads()
+	d.sendAdvert("source advert", sourceAdvert())
+	now := d.peerReads()
 	if now.SinkSTag == r.SinkSTag {
-		d.NotApplicable("the peer has the same STag on both connections")
+		d.notApplicable("the peer has the same STag on both connections")
 	}
-	d.SendTagged("Write to the STag of the first connection", rdmap.OpWrite, r.SinkSTag, r.SinkTO, []byte("iwrp"))
+	d.sendTagged("Write to the STag of the first connection", rdmap.OpWrite, r.SinkSTag, r.SinkTO, []byte("iwrp"))
 	d.refuses("the STag is not valid for this stream", badSTag...)
 }
 
@@ -163,17 +165,17 @@ func ddpPlacement() []Case {
 		{"write-whole", "A Write of one segment is placed", [][2]int{{0, 13}}, nil},
 		{"write-octets", "A Write of segments of one octet is placed", cutAt(1), nil},
 		{"write-segments", "A Write of segments of several sizes is placed", [][2]int{{0, 1}, {1, 4}, {4, 6}, {6, 13}}, nil},
-		{"write-overlap", "A Write whose segments overlap, as no peer has them, is refused or placed", [][2]int{{0, 8}, {4, 13}}, badBounds},
+		{"write-overlap", "A Write whose segments overlap, which no peer has, is refused or placed", [][2]int{{0, 8}, {4, 13}}, badBounds},
 		{"write-reversed", "A Write whose segments come in the reverse order is placed", [][2]int{{7, 13}, {3, 7}, {0, 3}}, nil},
 	} {
 		cases = append(cases, toClient("ddp/initiator-"+c.name, "D24 P32 P40 D19", "RFC 5041 5.2, 5.3; RFC 5040 5.5",
-			c.text+", and a Read behind it finds it there.", func(d *dialogue) {
+			c.text+", and a Read after it finds it there.", func(d *dialogue) {
 				sink := d.sink()
 				text := []byte("Written here.")
 				for i, cut := range c.cuts {
-					h := d.Header(rdmap.OpWrite)
+					h := d.nextHeader(rdmap.OpWrite)
 					h.STag, h.TO, h.Last = sink.STag, sink.TO+uint64(cut[0]), i == len(c.cuts)-1
-					d.SendSegment(fmt.Sprintf("octets %d to %d of a Write", cut[0], cut[1]), h, text[cut[0]:cut[1]])
+					d.sendSegment(fmt.Sprintf("octets %d to %d of a Write", cut[0], cut[1]), h, text[cut[0]:cut[1]])
 				}
 				if d.findsInSink(sink, text, c.codes) {
 					d.finish(sink)
@@ -193,17 +195,17 @@ func cutAt(n int) (cuts [][2]int) {
 
 // findsInSink reads a client's sink, if it may be read. It reports false if what was
 // written is refused with one of the codes.
-func (d *dialogue) findsInSink(sink Advert, text []byte, codes []rdmap.Code) bool {
+func (d *dialogue) findsInSink(sink message.Advert, text []byte, codes []rdmap.Code) bool {
 	r := rdmap.ReadRequest{SinkSTag: sinkSTag, SinkTO: sinkTO, Size: uint32(len(text)), SrcSTag: sink.STag, SrcTO: sink.TO}
-	d.SendFPDU("Read Request of the sink", d.readULPDU(r))
+	d.sendFPDU("Read Request of the sink", d.readULPDU(r))
 	if d.terminates() {
 		t := d.refuses("the sink may not be there to be read", slices.Concat(codes, []rdmap.Code{rdmap.CodeAccessRights, rdmap.CodeInvalidSTag})...)
 		if t.Code.Layer() == rdmap.LayerRDMAP {
-			d.NotApplicable("the peer's sink may not be read")
+			d.notApplicable("the peer's sink may not be read")
 		}
 		return false
 	}
-	m := d.Message(rdmap.OpReadResponse, "a Read Response with what was written")
-	d.Want(bytes.Equal(m.Payload, text), "a Read Response of "+quote(string(text)), quote(string(m.Payload)))
+	m := d.message(rdmap.OpReadResponse, "a Read Response with what was written")
+	d.want(bytes.Equal(m.Payload, text), "a Read Response of "+quote(string(text)), quote(string(m.Payload)))
 	return true
 }

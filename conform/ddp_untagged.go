@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // isServer reports whether the peer is rping -s.
-func (d *dialogue) isServer() bool { return d.Role() == mpa.RoleResponder }
+func (d *dialogue) isServer() bool { return d.role() == mpa.RoleResponder }
 
 // piece is one segment of an untagged message: octets from to to of it.
 type piece struct {
@@ -20,47 +22,46 @@ type piece struct {
 
 // sendPieces sends an advert in pieces, as one message.
 func (d *dialogue) sendPieces(a []byte, pieces []piece) {
-	h := d.Header(rdmap.OpSend)
+	h := d.nextHeader(rdmap.OpSend)
 	for _, p := range pieces {
 		h.MO, h.Last = p.mo, p.last
-		d.SendSegment(fmt.Sprintf("octets %d to %d of the advert", p.from, p.to), h, a[p.from:p.to])
+		d.sendSegment(fmt.Sprintf("octets %d to %d of the advert", p.from, p.to), h, a[p.from:p.to])
 	}
 }
 
 // advertInPieces makes the first Send of our part of a ping in pieces.
-func (d *dialogue) advertInPieces(pieces ...piece) { d.sendPieces(d.firstAdvert().Octets(), pieces) }
+func (d *dialogue) advertInPieces(pieces ...piece) { d.sendPieces(d.firstAdvert().Append(nil), pieces) }
 
 // firstAdvert is the first that we send in a ping: as client of the source, as
 // server a go ahead.
-func (d *dialogue) firstAdvert() Advert {
+func (d *dialogue) firstAdvert() message.Advert {
 	if d.isServer() {
-		return SourceAdvert()
+		return sourceAdvert()
 	}
-	return Advert{}
+	return message.Advert{}
 }
 
-// restOfPing goes on behind a firstAdvert, which must have been delivered.
+// sendFirst sends that advert with a changed DDP header.
+func (d *dialogue) sendFirst(text string, change func(*ddp.Header)) {
+	h := d.nextHeader(rdmap.OpSend)
+	change(&h)
+	d.sendSegment(text, h, d.firstAdvert().Append(nil))
+}
+
+// restOfPing goes on after a firstAdvert, which must have been delivered.
 func (d *dialogue) restOfPing() {
 	if d.isServer() {
 		d.restOfServerPing()
 		return
 	}
-	d.finish(d.PeerAdvert("the client's sink advert"))
-}
-
-func (d *dialogue) restOfServerPing() {
-	d.SendResponse(d.PeerReads(), PingText())
-	d.PeerAdvert("the server's first go ahead")
-	d.SendAdvert("sink advert", SinkAdvert())
-	d.PeerWrites()
-	d.PeerAdvert("the server's second go ahead")
+	d.finish(d.peerAdvert("the client's sink advert"))
 }
 
 // ddpMO cuts Sends into segments, rightly and wrongly.
 func ddpMO() []Case {
 	var octets []piece
-	for i := range advertLen {
-		octets = append(octets, piece{uint32(i), i, i + 1, i == advertLen-1})
+	for i := range message.Len {
+		octets = append(octets, piece{uint32(i), i, i + 1, i == message.Len-1})
 	}
 	var cases []Case
 	for _, c := range []struct {
@@ -85,7 +86,7 @@ func ddpMO() []Case {
 	} {
 		cases = append(cases, eitherRping("ddp", c.name, "D18 D24 D26", "RFC 5041 5.2, 5.3", c.text, func(d *dialogue) {
 			d.advertInPieces(c.pieces...)
-			d.takenOr("the segments come in another order than they SHOULD", slices.Concat(badMO, badMSN), d.restOfPing)
+			d.mayRefuse("the segments come in another order than they SHOULD", slices.Concat(badMO, badMSN), d.restOfPing)
 		})...)
 	}
 	return append(cases, slices.Concat(ddpTooLong(), ddpMOErrors(), ddpBetween())...)
@@ -97,17 +98,17 @@ func ddpTooLong() []Case {
 	for _, n := range []int{17, 64, 1400} {
 		cases = append(cases, eitherRping("ddp", fmt.Sprintf("too-long-%d", n), "D38 P30", ddpCodes,
 			fmt.Sprintf("A Send of %d octets to a receive of 16 is refused: Terminate 0x1205.", n), func(d *dialogue) {
-				d.SendMessage("Send that is too long", rdmap.OpSend, make([]byte, n))
+				d.sendMessage("Send that is too long", rdmap.OpSend, make([]byte, n))
 				d.refuses("the message is too long for the buffer", rdmap.CodeDDPMessageTooLong)
 			})...)
 	}
 	cases = append(cases, eitherRping("ddp", "too-long-by-segment", "D38 P30", ddpCodes,
 		"A Send whose second segment goes beyond the receive is refused: Terminate 0x1205, or 0x1204 for its MO.", func(d *dialogue) {
-			h := d.Header(rdmap.OpSend)
+			h := d.nextHeader(rdmap.OpSend)
 			h.Last = false
-			d.SendSegment("as many octets as the receive has", h, d.firstAdvert().Octets())
-			h.MO, h.Last = advertLen, true
-			d.SendSegment("one octet more", h, []byte{1})
+			d.sendSegment("as many octets as the receive has", h, d.firstAdvert().Append(nil))
+			h.MO, h.Last = message.Len, true
+			d.sendSegment("one octet more", h, []byte{1})
 			d.refuses("the message is too long for the buffer", badMO...)
 		})...)
 	return cases
@@ -121,29 +122,27 @@ func ddpMOErrors() []Case {
 		mo   uint32
 		text string
 	}{
-		{"mo-behind", 64, "behind the receive"},
+		{"mo-behind", 64, "beyond the receive"},
 		{"mo-half", 0x80000000, "of half their range"},
 		{"mo-last", 0xffffffff, "to which the payload adds up to 2^32 and more"},
 	} {
 		cases = append(cases, eitherRping("ddp", c.name, "D38", ddpChecks,
 			"A Send with an MO "+c.text+" is refused: Terminate 0x1204, or 0x1205 for its end.", func(d *dialogue) {
-				h := d.Header(rdmap.OpSend)
-				h.MO = c.mo
-				d.SendSegment("Send with an MO outside of the receive", h, d.firstAdvert().Octets())
+				d.sendFirst("Send with an MO outside of the receive", func(h *ddp.Header) { h.MO = c.mo })
 				d.refuses("the MO is not in the range of the buffer", badMO...)
 			})...)
 	}
 	return append(cases, eitherRping("ddp", "mo-gap", "D18 D27", "RFC 5041 5.2, 5.4",
-		"A Send with a gap between its segments is not refused but for its MO.", func(d *dialogue) {
-			h := d.Header(rdmap.OpSend)
+		"A Send with a gap between its segments is refused only for its MO.", func(d *dialogue) {
+			h := d.nextHeader(rdmap.OpSend)
 			h.Last = false
-			d.SendSegment("four octets", h, d.firstAdvert().Octets()[:4])
+			d.sendSegment("four octets", h, d.firstAdvert().Append(nil)[:4])
 			h.MO, h.Last = 8, true
-			d.SendSegment("eight octets from MO 8 on", h, d.firstAdvert().Octets()[8:])
+			d.sendSegment("eight octets from MO 8 on", h, d.firstAdvert().Append(nil)[8:])
 			// RFC 5041, Section 5.2: "the Data Sink is not required to verify that
 			// the entire ULP Message has been received".
-			d.takenOr("the message has a gap", badMO, func() {
-				d.Notef("the gap is not noticed, or the message not delivered")
+			d.mayRefuse("the message has a gap", badMO, func() {
+				d.notef("the gap is not noticed, or the message not delivered")
 			})
 		})...)
 }
@@ -151,38 +150,36 @@ func ddpMOErrors() []Case {
 // ddpBetween sends other messages between the segments of a Send.
 func ddpBetween() []Case {
 	half := func(d *dialogue, between func()) {
-		h := d.Header(rdmap.OpSend)
+		h := d.nextHeader(rdmap.OpSend)
 		h.Last = false
-		a := d.firstAdvert().Octets()
-		d.SendSegment("first half of the advert", h, a[:8])
+		a := d.firstAdvert().Append(nil)
+		d.sendSegment("first half of the advert", h, a[:8])
 		between()
 		h.MO, h.Last = 8, true
-		d.SendSegment("second half of the advert", h, a[8:])
+		d.sendSegment("second half of the advert", h, a[8:])
 	}
 	return slices.Concat(
 		eitherRping("ddp", "incomplete", "D27 P31", "RFC 5041 5.4",
 			"A Send is not delivered before its last segment.", func(d *dialogue) {
-				half(d, func() { d.ExpectNothing("the Send has no last segment yet") })
+				half(d, func() { d.expectNothing("the Send has no last segment yet") })
 				d.restOfPing()
 			}),
 		eitherRping("ddp", "between-write", "D05 D27", "RFC 5041 5.3",
 			"An empty Write between the segments of a Send, where no peer needs to send one, is taken or refused.", func(d *dialogue) {
-				half(d, func() { d.SendFPDU("empty Write", d.emptyWrite()) })
-				d.takenOr("a message is not to begin within another", nil, d.restOfPing)
+				half(d, func() { d.sendFPDU("empty Write", d.emptyWrite()) })
+				d.mayRefuse("a message is not to begin within another", nil, d.restOfPing)
 			}),
 		eitherRping("ddp", "last-missing", "D11 D27 D17", "RFC 5041 4.1",
 			"A Send that never has a last segment is not delivered, though another follows it.", func(d *dialogue) {
-				h := d.Header(rdmap.OpSend)
-				h.Last = false
-				d.SendSegment("advert without L", h, d.firstAdvert().Octets())
-				d.SendAdvert("another advert", d.firstAdvert())
+				d.sendFirst("advert without L", func(h *ddp.Header) { h.Last = false })
+				d.sendAdvert("another advert", d.firstAdvert())
 				d.undelivered()
 				d.refused(orDrops, "the first message has no last segment", slices.Concat(badMSN, badMO)...)
 			}),
 		eitherRping("ddp", "no-buffer", "D37 P29", ddpChecks,
 			"More Sends than the peer has receives for are taken in order, or refused: Terminate 0x1202 or 0x1203.", func(d *dialogue) {
 				for range 64 {
-					d.SendAdvert("advert that nobody waits for", d.firstAdvert())
+					d.sendAdvert("advert that nobody waits for", d.firstAdvert())
 				}
 				d.floodEnds()
 			}),
@@ -193,7 +190,7 @@ func ddpBetween() []Case {
 // have had enough of it, or the peer no receives.
 func (d *dialogue) floodEnds() {
 	for d.look(d.opts.Timeout) == sightOctets {
-		seg := d.Segment("a message, Terminate 0x1202 or 0x1203, or the connection closed")
+		seg := d.segment("a message, Terminate 0x1202 or 0x1203, or the connection closed")
 		if rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate {
 			d.refusal(seg, terminateText(badMSN), badMSN)
 			return

@@ -2,14 +2,18 @@ package conform
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// describe returns what octets of the startup say, behind a colon, or nothing.
+func quote(s string) string { return strconv.Quote(s) }
+
+// describe returns what octets of the startup say, after a colon, or nothing.
 func describe(b []byte) string {
 	if !strings.HasPrefix(string(b), "MPA ") {
 		return ""
@@ -23,17 +27,26 @@ func describe(b []byte) string {
 	return ""
 }
 
+// aMessage names a message of an opcode, with the article.
+func aMessage(op rdmap.Opcode) string {
+	name := op.String()
+	if strings.HasPrefix(name, "RDMA ") {
+		return "an " + name
+	}
+	return "a " + name
+}
+
 func describeULPDU(b []byte) string {
 	seg, err := ddp.Parse(b)
 	if err != nil {
-		return fmt.Sprintf("ULPDU of %s", count(len(b)))
+		return fmt.Sprintf("ULPDU of %s", wording.Octets(len(b)))
 	}
 	return describeSegment(&seg)
 }
 
 func describeSegment(seg *ddp.Segment) string {
 	op := rdmap.OpcodeOf(&seg.Header)
-	text := fmt.Sprintf("%v, %v, payload of %s", op, seg.Header, count(len(seg.Payload)))
+	text := fmt.Sprintf("%v, %v, payload of %s", op, seg.Header, wording.Octets(len(seg.Payload)))
 	switch op {
 	case rdmap.OpReadRequest:
 		if r, err := rdmap.ParseReadRequest(seg.Payload); err == nil {

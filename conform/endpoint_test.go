@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"sync"
 	"testing"
@@ -13,6 +12,8 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -21,6 +22,8 @@ type setup struct {
 	role    mpa.Role
 	dialect mpa.Dialect
 	offer   mpa.Offer
+	rejects bool // the Responder rejects every Request
+	delayed bool // MPA is started after streaming data
 	// between, if it is set, is put between the suite and the endpoint.
 	between func(suite, endpoint net.Conn)
 }
@@ -36,11 +39,11 @@ func (c setup) peer(t *testing.T) (conform.Peer, func()) {
 
 // connect returns the suite's end of a connection and the endpoint's.
 func (c *setup) connect(tasks *sync.WaitGroup) (suite, endpoint net.Conn) {
-	near, far := newConns()
+	near, far := script.Pipe("suite", "endpoint")
 	if c.between == nil {
 		return near, far
 	}
-	inner, own := newConns()
+	inner, own := script.Pipe("suite", "endpoint")
 	tasks.Go(func() { c.between(far, inner) })
 	return near, own
 }
@@ -48,17 +51,23 @@ func (c *setup) connect(tasks *sync.WaitGroup) (suite, endpoint net.Conn) {
 // server is rping -s of ours.
 type server struct {
 	setup
-	ln    *memListener
+	ln    *script.Listener
 	tasks sync.WaitGroup
 }
 
 func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &server{setup: c, ln: newMemListener()}
-	ln := iwarp.NewListener(s.ln, iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044, mpa.DialectRFC6581, mpa.DialectRevision0}})
-	quiet := log.New(io.Discard, "", 0)
+	s := &server{setup: c, ln: script.NewListener("endpoint")}
+	var conns net.Listener = s.ln
+	if c.delayed {
+		conns = streamListener{s.ln}
+	}
+	ln := iwarp.NewListener(conns, iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044, mpa.DialectRFC6581, mpa.DialectRevision0}})
 	s.tasks.Go(func() {
-		cfg := rping.ServerConfig{Config: rping.Config{MPA: c.offer, Out: quiet, Err: quiet}, Persistent: true}
+		cfg := rping.ServerConfig{Config: rping.Config{MPA: c.offer}, Persistent: true}
+		if c.rejects {
+			cfg.Reject = new(string)
+		}
 		if err := rping.Serve(ctx, ln, cfg); err != nil {
 			t.Errorf("rping: %v", err)
 		}
@@ -70,9 +79,44 @@ func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 	}
 }
 
+// streaming is what is said before a delayed startup.
+var streaming = conform.Streaming{Initiator: "hello\n", Responder: "go ahead\n"}
+
+// A streamListener has the Responder's part of it said before a connection is accepted.
+type streamListener struct{ *script.Listener }
+
+func (l streamListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || answerStream(c) {
+			return c, err
+		}
+		c.Close()
+	}
+}
+
+func answerStream(c net.Conn) bool {
+	b := make([]byte, len(streaming.Initiator))
+	if _, err := io.ReadFull(c, b); err != nil || string(b) != streaming.Initiator {
+		return false
+	}
+	_, err := io.WriteString(c, streaming.Responder)
+	return err == nil
+}
+
+// askStream says the Initiator's part.
+func askStream(c net.Conn) error {
+	if _, err := io.WriteString(c, streaming.Initiator); err != nil {
+		return err
+	}
+	b := make([]byte, len(streaming.Responder))
+	_, err := io.ReadFull(c, b)
+	return err
+}
+
 func (s *server) Connect(ctx context.Context) (net.Conn, error) {
 	suite, endpoint := s.connect(&s.tasks)
-	return suite, s.ln.offer(ctx, endpoint)
+	return suite, s.ln.Offer(ctx, endpoint)
 }
 
 func (s *server) Again(context.Context) (net.Conn, error) {
@@ -118,7 +162,7 @@ func (p *client) Release() {
 func (p *client) run(ctx context.Context, c net.Conn) {
 	offer := p.offer
 	offer.Dialect = p.dialect
-	err := ping(ctx, c, offer)
+	err := p.ping(ctx, c, offer)
 	var failed *mpa.StartupError
 	var rejected *iwarp.RejectError
 	if errors.As(err, &rejected) {
@@ -129,12 +173,23 @@ func (p *client) run(ctx context.Context, c net.Conn) {
 		select {
 		case p.again <- suite:
 			offer.Dialect = mpa.DialectRFC5044
-			_ = ping(ctx, endpoint, offer)
+			_ = p.ping(ctx, endpoint, offer)
 		case <-ctx.Done():
 			suite.Close()
 			endpoint.Close()
 		}
 	}
+}
+
+// ping is one ping, after what precedes a delayed startup.
+func (p *client) ping(ctx context.Context, c net.Conn, offer mpa.Offer) error {
+	if p.delayed {
+		if err := askStream(c); err != nil {
+			c.Close()
+			return err
+		}
+	}
+	return ping(ctx, c, offer)
 }
 
 // ping is one ping of rping as client, over a connection that is there already.
@@ -155,7 +210,7 @@ func ping(ctx context.Context, c net.Conn, offer mpa.Offer) error {
 	if err != nil {
 		return err
 	}
-	in, err := pd.Register(make([]byte, rping.AdvertLen), access)
+	in, err := pd.Register(make([]byte, message.Len), access)
 	if err != nil {
 		return err
 	}
@@ -169,7 +224,7 @@ func ping(ctx context.Context, c net.Conn, offer mpa.Offer) error {
 		}
 		return nil
 	}
-	qp, err := d.Initiate(ctx, c)
+	qp, err := d.Initiate(ctx, c, nil)
 	if err != nil {
 		return err
 	}
@@ -193,7 +248,8 @@ func ping(ctx context.Context, c net.Conn, offer mpa.Offer) error {
 
 // exchange tells the server of a buffer and waits for its go ahead.
 func exchange(ctx context.Context, qp *iwarp.QP, pd *iwarp.PD, mr *iwarp.MR) error {
-	advert := rping.Advert{Remote: mr.Remote(0), Length: uint32(mr.Len())}
+	r := mr.Remote(0)
+	advert := message.Advert{TO: r.TO, STag: r.STag, Length: uint32(mr.Len())}
 	out, err := pd.Register(advert.Append(nil), iwarp.LocalWrite)
 	if err != nil {
 		return err
@@ -201,14 +257,12 @@ func exchange(ctx context.Context, qp *iwarp.QP, pd *iwarp.PD, mr *iwarp.MR) err
 	if err := qp.Send(ctx, out.Slice(0, out.Len())); err != nil {
 		return err
 	}
-	var wc [1]iwarp.WC
-	for qp.RecvCQ().Poll(wc[:]) == 0 {
-		if err := qp.RecvCQ().Wait(ctx); err != nil {
-			return err
-		}
+	wc, err := qp.RecvCQ().Next(ctx)
+	if err != nil {
+		return err
 	}
-	if wc[0].Err() != nil {
-		return fmt.Errorf("receive: %w", wc[0].Err())
+	if wc.Err() != nil {
+		return fmt.Errorf("receive: %w", wc.Err())
 	}
 	return nil
 }

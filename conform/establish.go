@@ -1,24 +1,22 @@
 package conform
 
 import (
-	"strconv"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-func quote(s string) string { return strconv.Quote(s) }
-
-// Setup runs steps that are not what the case is about: where the peer fails one,
+// setup runs steps that are not what the case is about: where the peer fails one,
 // the case is inconclusive.
-func (s *Session) Setup(steps func()) {
+func (s *session) setup(steps func()) {
 	defer func() {
 		switch o := recover().(type) {
 		case nil:
 		case outcome:
 			if o.verdict == Fail {
-				o = outcome{Inconclusive, "the dialogue did not get that far: expected " + o.expected + ", got " + o.got, "", ""}
+				o = outcome{verdict: Inconclusive, why: "the dialogue did not get that far: expected " + o.expected + ", got " + o.got}
 			}
 			panic(o)
 		default:
@@ -28,53 +26,63 @@ func (s *Session) Setup(steps func()) {
 	steps()
 }
 
-// Establish brings up a connection in the Session's dialect, up to and with the RTR
-// indication, as Setup: what follows are the ULP's messages.
-func (s *Session) Establish() {
-	s.Setup(func() {
-		switch {
-		case s.Dialect() == mpa.DialectStartKey:
-			s.establishKeys(mpa.StartKeyFields{C: true})
-		case s.Role() == mpa.RoleResponder:
-			s.Initiate(s.Request())
-		default:
-			q := s.PeerRequest()
-			s.Respond(q, s.Reply(q))
-		}
-	})
+// establish brings up a connection as setup: what follows are the ULP's messages.
+func (s *session) establish() { s.setup(s.bringUp) }
+
+// bringUp brings up a connection in the session's dialect, up to and with the RTR
+// indication.
+func (s *session) bringUp() {
+	switch {
+	case s.dialect() == mpa.DialectStartKey:
+		s.establishKeys(mpa.StartKeyFields{C: true})
+	case s.role() == mpa.RoleResponder:
+		s.initiate(s.request())
+	default:
+		q := s.peerRequest()
+		s.respond(q, s.replyTo(q))
+	}
 }
 
-func (s *Session) establishKeys(ours mpa.StartKeyFields) {
-	if s.Role() == mpa.RoleInitiator {
-		peer := s.PeerKey("the Initiator's Start Key")
-		s.EnterKeys(s.SendKey("our Start Key", ours), peer)
+func (s *session) establishKeys(ours mpa.StartKeyFields) {
+	if s.role() == mpa.RoleInitiator {
+		peer := s.peerKey("the Initiator's Start Key")
+		s.enterKeys(s.sendKey("our Start Key", ours), peer)
 		return
 	}
-	key := s.SendKey("our Start Key", ours)
-	s.EnterKeys(key, s.PeerKey("the Responder's Start Key"))
+	key := s.sendKey("our Start Key", ours)
+	s.enterKeys(key, s.peerKey("the Responder's Start Key"))
 }
 
-// Initiate sends a Request to a Responder, which must accept it, begins Full
+// initiate sends a Request to a Responder, which must accept it, begins Full
 // Operation, and opens it with the RTR indication or the Rtr frame where the Reply
-// wants one. It returns the Reply.
-func (s *Session) Initiate(q Startup) mpa.StartupFrame {
-	s.Send("Request", q.Octets())
-	r := s.PeerAccepts("the Request is an ordinary one")
-	s.Enter(q.Octets(), r)
-	s.ready(r)
+// wants one.
+func (s *session) initiate(q script.Startup) {
+	s.ready(s.accepted(q))
+}
+
+// asks sends an ordinary Request, which must be accepted.
+func (s *session) asks(q script.Startup) mpa.StartupFrame {
+	s.send("Request", q.Octets())
+	return s.peerAccepts("the Request is an ordinary one")
+}
+
+// accepted is asks, and begins Full Operation.
+func (s *session) accepted(q script.Startup) mpa.StartupFrame {
+	r := s.asks(q)
+	s.enter(q.Octets(), r)
 	return r
 }
 
 // ready sends what a Reply waits for: the RTR indication or the Rtr frame.
-func (s *Session) ready(r mpa.StartupFrame) {
+func (s *session) ready(r mpa.StartupFrame) {
 	switch e, enhanced := r.Enhanced(); {
 	case enhanced && e.A:
-		s.SendReady(e.RTR())
+		s.sendRTR(e.RTR())
 		if !s.sawReady(&e) {
 			s.readyAgain()
 		}
-	case s.Dialect() == mpa.DialectRtr && r.S():
-		s.Send("Rtr frame", rtrFrame(r).Octets())
+	case s.dialect() == mpa.DialectRtr && r.S():
+		s.send("Rtr frame", script.RtrFrame(r).Octets())
 	}
 }
 
@@ -83,7 +91,7 @@ func (s *Session) ready(r mpa.StartupFrame) {
 // indication crashes Linux's siw. A silent peer may have overlooked what came before
 // it had put its Reply into effect, and hears one more. It returns false if the peer
 // does not answer as it should, which is not what the case is about.
-func (s *Session) sawReady(e *mpa.Enhanced) bool {
+func (s *session) sawReady(e *mpa.Enhanced) bool {
 	switch kinds := e.RTR(); {
 	case kinds&mpa.RTRWrite == 0 && kinds&mpa.RTRRead != 0:
 		return true
@@ -92,9 +100,9 @@ func (s *Session) sawReady(e *mpa.Enhanced) bool {
 		return true
 	}
 	return s.succeeds(func() {
-		s.sendReadNothing("zero-length Read Request behind it")
+		s.sendReadNothing("zero-length Read Request after it")
 		for until := time.Now().Add(s.opts.Timeout); s.look(settling) == sightNothing && time.Now().Before(until); {
-			s.SendTagged("empty Write, as nothing comes", rdmap.OpWrite, rtrSTag, 0, nil)
+			s.sendTagged("empty Write, as nothing comes", rdmap.OpWrite, script.RTRSTag, 0, nil)
 		}
 		s.peerReadNothing()
 	})
@@ -102,118 +110,106 @@ func (s *Session) sawReady(e *mpa.Enhanced) bool {
 
 // readyAgain does the startup once more on a new connection, for a peer of which only
 // time can tell that it has seen the RTR indication.
-func (s *Session) readyAgain() {
+func (s *session) readyAgain() {
 	q := s.link.asked
-	s.Reconnect()
-	s.Send("Request again", q)
-	r := s.PeerAccepts("the Request is the same")
-	s.Enter(q, r)
+	s.reconnect()
+	s.send("Request again", q)
+	r := s.peerAccepts("the Request is the same")
+	s.enter(q, r)
 	e, _ := r.Enhanced()
-	s.SendReady(e.RTR())
+	s.sendRTR(e.RTR())
 	time.Sleep(settling)
 }
 
 // succeeds runs steps and reports whether the peer plays its part in them.
-func (s *Session) succeeds(steps func()) (ok bool) {
+func (s *session) succeeds(steps func()) (ok bool) {
 	defer func() {
 		if end := recover(); end != nil {
 			o, left := end.(outcome)
 			if !left {
 				panic(end)
 			}
-			s.Notef("left: expected %s, got %s", o.expected, o.got)
+			s.notef("left: expected %s, got %s", o.expected, o.got)
 		}
 	}()
 	steps()
 	return true
 }
 
-// rtrFrame returns the Rtr frame that follows a Reply. [T02] [T05]
-func rtrFrame(r mpa.StartupFrame) Startup {
-	return Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRtr, C: r.C(), Rev: 1}}
-}
-
-// rtrSTag is the STag of our RTR indications: some RNICs refuse 0.
-const rtrSTag = 1
-
-// SendReady sends an RTR indication, of the first kind in the order Write, Read,
+// sendRTR sends an RTR indication, of the first kind in the order Write, Read,
 // Send of those given, and takes the answer if it has one.
-func (s *Session) SendReady(kinds mpa.RTR) {
-	s.Want(kinds != 0, "a Reply with A=1 that names an RTR indication (B, C or D)", "none")
-	if s.sendReady("RTR indication", kinds) == mpa.RTRRead {
+func (s *session) sendRTR(kinds mpa.RTR) {
+	s.want(kinds != 0, "a Reply with A=1 that names an RTR indication (B, C or D)", "none")
+	if s.sendIndication("RTR indication", kinds) == mpa.RTRRead {
 		s.peerReadNothing()
 	}
 }
 
 // sendReady sends an RTR indication and returns its kind.
-func (s *Session) sendReady(text string, kinds mpa.RTR) mpa.RTR {
+func (s *session) sendIndication(text string, kinds mpa.RTR) mpa.RTR {
 	switch {
 	case kinds&mpa.RTRWrite != 0:
-		s.SendTagged(text, rdmap.OpWrite, rtrSTag, 0, nil)
+		s.sendTagged(text, rdmap.OpWrite, script.RTRSTag, 0, nil)
 		return mpa.RTRWrite
 	case kinds&mpa.RTRRead != 0:
 		s.sendReadNothing(text)
 		return mpa.RTRRead
 	}
-	s.SendMessage(text, rdmap.OpSend, nil)
+	s.sendMessage(text, rdmap.OpSend, nil)
 	return mpa.RTRSend
 }
 
-// ReadNothing sends a zero-length Read Request and waits for its Response.
-func (s *Session) ReadNothing(text string) {
-	s.sendReadNothing(text)
-	s.peerReadNothing()
+func (s *session) sendReadNothing(text string) {
+	r := rdmap.ReadRequest{SinkSTag: script.RTRSTag, SrcSTag: script.RTRSTag}
+	s.sendMessage(text, rdmap.OpReadRequest, r.Append(nil))
 }
 
-func (s *Session) sendReadNothing(text string) {
-	r := rdmap.ReadRequest{SinkSTag: rtrSTag, SrcSTag: rtrSTag}
-	s.SendMessage(text, rdmap.OpReadRequest, r.Append(nil))
+func (s *session) peerReadNothing() {
+	m := s.message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
+	s.want(m.STag == script.RTRSTag && len(m.Payload) == 0, "a Read Response of no octets, for the Request's STag", m.Header)
 }
 
-func (s *Session) peerReadNothing() {
-	m := s.Message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
-	s.Want(m.Header.STag == rtrSTag && len(m.Payload) == 0, "a Read Response of no octets, for the Request's STag", m.Header)
-}
-
-// Respond answers an Initiator's Request, begins Full Operation, and waits for the
+// respond answers an Initiator's Request, begins Full Operation, and waits for the
 // RTR indication or the Rtr frame that the Reply has asked for.
-func (s *Session) Respond(q mpa.StartupFrame, f Startup) {
-	b := f.Octets()
-	s.Send("Reply", b)
-	r := mpa.StartupFrame(b)
-	if s.Dialect() == mpa.DialectRtr && f.S {
-		s.PeerRtrFrame(r)
-	}
-	s.Enter(q, r)
-	if e, enhanced := r.Enhanced(); enhanced && e.A {
-		s.PeerReady(e.RTR())
-	}
+func (s *session) respond(q mpa.StartupFrame, f script.Startup) {
+	s.send("Reply", f.Octets())
+	s.opened(q, f)
 }
 
-// PeerRtrFrame waits for the Rtr frame. [T02] [T05]
-func (s *Session) PeerRtrFrame(r mpa.StartupFrame) mpa.StartupFrame {
-	f := s.Frame("the Rtr frame")
-	s.Want(f.Key() == mpa.KeyRtr, "the key "+quote(mpa.KeyRtr), quote(f.Key()))
-	s.Want(f.C() == r.C(), "an Rtr frame with the Reply's C", f)
+// opened begins Full Operation after our Reply, and waits for what it asks for. It
+// reports whether that was an RTR indication.
+func (s *session) opened(q mpa.StartupFrame, f script.Startup) bool {
+	r := mpa.StartupFrame(f.Octets())
+	if s.dialect() == mpa.DialectRtr && f.S {
+		s.peerRtrFrame(r)
+	}
+	s.enter(q, r)
+	e, enhanced := r.Enhanced()
+	if !enhanced || !e.A {
+		return false
+	}
+	s.peerRTR(e.RTR())
+	return true
+}
+
+// peerRtrFrame waits for the Rtr frame. [T02] [T05]
+func (s *session) peerRtrFrame(r mpa.StartupFrame) mpa.StartupFrame {
+	f := s.frame("the Rtr frame")
+	s.want(f.Key() == mpa.KeyRtr, "the key "+quote(mpa.KeyRtr), quote(f.Key()))
+	s.want(f.C() == r.C(), "an Rtr frame with the Reply's C", f)
 	return f
 }
 
-// PeerReady waits for an RTR indication of one of the kinds, and answers it if it is
-// a Read. It returns the kind.
-func (s *Session) PeerReady(kinds mpa.RTR) mpa.RTR {
+// peerRTR waits for an RTR indication of one of the kinds, and answers it if it is
+// a Read.
+func (s *session) peerRTR(kinds mpa.RTR) {
 	expected := "an RTR indication: " + kinds.String()
-	seg := s.Segment(expected)
-	kind := map[rdmap.Opcode]mpa.RTR{
-		rdmap.OpWrite: mpa.RTRWrite, rdmap.OpReadRequest: mpa.RTRRead, rdmap.OpSend: mpa.RTRSend,
-	}[rdmap.OpcodeOf(&seg.Header)]
-	s.Want(kinds&kind != 0 && seg.Last, expected, describeSegment(&seg))
+	seg := s.segment(expected)
+	kind := mpa.RTROf(rdmap.ZeroLength(&seg))
+	s.want(kinds&kind != 0, expected, describeSegment(&seg))
 	s.checkFirst(&seg, expected)
-	if kind != mpa.RTRRead {
-		s.Want(len(seg.Payload) == 0, "an RTR indication of no octets", describeSegment(&seg))
-		return kind
+	if kind == mpa.RTRRead {
+		r, _ := rdmap.ParseReadRequest(seg.Payload)
+		s.sendTagged("Response to it", rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, nil)
 	}
-	r, err := rdmap.ParseReadRequest(seg.Payload)
-	s.Want(err == nil && r.Size == 0, "a zero-length Read Request", describeSegment(&seg))
-	s.SendTagged("Response to it", rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, nil)
-	return kind
 }

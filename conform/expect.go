@@ -3,73 +3,78 @@ package conform
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-func endingOf(err error) ending {
-	if err == nil || errors.Is(err, io.EOF) {
-		return endFIN
-	}
-	return endReset
-}
-
-func count(octets int) string {
-	if octets == 1 {
-		return "1 octet"
-	}
-	return fmt.Sprintf("%d octets", octets)
-}
-
 // need waits until n octets are there, and fails the case if they do not come.
-func (s *Session) need(n int, expected string) *link {
+func (s *session) need(n int, expected string) *link {
 	l := s.use()
-	until := time.Now().Add(s.opts.Timeout)
-	for len(l.in) < n {
-		if l.end != endNone {
-			s.leftover(l)
-			s.Failf(expected, "the connection %s after %s of it", l.end, count(len(l.in)))
-		}
-		if !s.more(l, until) {
-			s.leftover(l)
-			s.Failf(expected, "%s of it within %v", count(len(l.in)), s.opts.Timeout)
-		}
+	if err := l.Need(n, s.deadline()); err != nil {
+		s.missing(l, err, expected)
 	}
 	return l
 }
 
-// leftover records what was received and nobody took.
-func (s *Session) leftover(l *link) {
-	if len(l.in) > 0 {
-		s.note(Received, count(len(l.in))+describe(l.in), l.in)
+// missing fails the case for something that did not come, or not whole.
+func (s *session) missing(l *link, err error, expected string) {
+	s.noteEnd(l)
+	s.leftover(l)
+	var m *script.MissingError
+	switch {
+	case !errors.As(err, &m):
+		s.failf(expected, "%v", err)
+	case m.End != script.Open:
+		s.failf(expected, "%s of it, and then the connection %v", wording.Octets(m.Got), m.End)
 	}
+	s.failf(expected, "%s of it within %v", wording.Octets(m.Got), s.opts.Timeout)
+}
+
+// noteEnd records that the peer's half of the connection has ended, once.
+func (s *session) noteEnd(l *link) {
+	if l.End() != script.Open && !l.ended {
+		l.ended = true
+		s.note(Saw, "the connection is "+l.End().String(), nil)
+	}
+}
+
+// leftover records what was received and nobody took.
+func (s *session) leftover(l *link) {
+	if in := l.Received(); len(in) > 0 {
+		s.note(Received, wording.Octets(len(in))+describe(in), in)
+	}
+}
+
+// unexpected fails the case for the octets that have come.
+func (s *session) unexpected(l *link, expected string) {
+	s.leftover(l)
+	s.failf(expected, "%s%s", wording.Octets(len(l.Received())), describe(l.Received()))
 }
 
 // take takes n octets and records them.
-func (s *Session) take(l *link, n int, text string) []byte {
-	b := l.in[:n:n]
-	l.in = l.in[n:]
-	s.note(Received, fmt.Sprintf("%s, %s%s", text, count(n), describe(b)), b)
+func (s *session) take(l *link, n int, text string) []byte {
+	b := l.Take(n)
+	s.note(Received, fmt.Sprintf("%s, %s%s", text, wording.Octets(n), describe(b)), b)
 	return b
 }
 
-// Octets waits for n octets.
-func (s *Session) Octets(n int, text string) []byte {
+// octets waits for n octets.
+func (s *session) octets(n int, text string) []byte {
 	return s.take(s.need(n, text), n, text)
 }
 
-// Frame waits for a whole startup frame. It checks nothing but its length.
-func (s *Session) Frame(text string) mpa.StartupFrame {
+// frame waits for a whole startup frame. It checks only its length.
+func (s *session) frame(text string) mpa.StartupFrame {
 	l := s.need(mpa.StartupHeaderLen, text)
-	n := mpa.StartupHeaderLen + int(mpa.StartupFrame(l.in).PDLength())
-	if n > mpa.StartupHeaderLen+mpa.MaxPrivateData {
+	n := int(mpa.StartupFrame(l.Received()).PDLength())
+	if n > mpa.MaxPrivateData {
 		s.leftover(l)
-		s.Failf(text+" with a PD_Length of at most 512", "PD_Length %d", n-mpa.StartupHeaderLen)
+		s.failf(text+" with a PD_Length of at most 512", "PD_Length %d", n)
 	}
-	s.need(n, text+" with as many octets as its PD_Length says")
-	return mpa.StartupFrame(s.take(l, n, text))
+	return mpa.StartupFrame(s.octets(mpa.StartupHeaderLen+n, text))
 }
 
 // sight is what the peer does next.
@@ -82,70 +87,65 @@ const (
 )
 
 // look waits for what the peer does next.
-func (s *Session) look(within time.Duration) sight {
+func (s *session) look(within time.Duration) sight {
 	l := s.use()
-	until := time.Now().Add(within)
-	for len(l.in) == 0 {
-		if l.end != endNone {
-			return sightEnd
-		}
-		if !s.more(l, until) {
-			return sightNothing
-		}
+	switch err := l.Need(1, time.Now().Add(within)); {
+	case err == nil:
+		return sightOctets
+	case l.End() == script.Open:
+		return sightNothing
 	}
-	return sightOctets
+	s.noteEnd(l)
+	return sightEnd
 }
 
-// ExpectNothing waits for the quiet time, and fails the case if the peer sends
+// expectNothing waits for the quiet time, and fails the case if the peer sends
 // anything or ends the connection. because says why it must not.
-func (s *Session) ExpectNothing(because string) {
+func (s *session) expectNothing(because string) {
 	expected := "nothing, and an open connection: " + because
 	switch l := s.use(); s.look(s.opts.Quiet) {
 	case sightOctets:
-		s.leftover(l)
-		s.Failf(expected, "%s%s", count(len(l.in)), describe(l.in))
+		s.unexpected(l, expected)
 	case sightEnd:
-		s.Failf(expected, "the connection %s", l.end)
+		s.failf(expected, "the connection is %v", l.End())
 	}
 	s.note(Checked, expected, nil)
 }
 
-// ExpectClosed fails the case unless the peer closes or resets the connection, and
+// expectClosed fails the case unless the peer closes or resets the connection, and
 // sends nothing before. because says why it must.
-func (s *Session) ExpectClosed(because string) { s.expectClosed(s.opts.Timeout, because) }
+func (s *session) expectClosed(because string) { s.expectEnd(s.opts.Timeout, wordless+because) }
 
-// ExpectTimeout is ExpectClosed after the peer's own timeout.
-func (s *Session) ExpectTimeout(because string) { s.expectClosed(s.opts.SlowTimeout, because) }
+// expectTimeout is expectClosed after the peer's own timeout. [Q12]
+func (s *session) expectTimeout() {
+	s.expectEnd(s.opts.SlowTimeout, wordless+"implementations SHOULD put a timeout on waiting for the startup frames")
+}
 
-func (s *Session) expectClosed(within time.Duration, because string) {
-	expected := "the connection closed without a word: " + because
+const wordless = "the connection closed without a word: "
+
+// expectEnd fails the case unless the peer closes its half and sends no more.
+func (s *session) expectEnd(within time.Duration, expected string) {
 	switch l := s.use(); s.look(within) {
 	case sightOctets:
-		s.leftover(l)
-		s.Failf(expected, "%s%s", count(len(l.in)), describe(l.in))
+		s.unexpected(l, expected)
 	case sightNothing:
-		s.Failf(expected, "still open after %v", within)
+		s.failf(expected, "still open after %v", within)
 	}
 	s.note(Checked, expected, nil)
 }
 
-// ExpectFIN is ExpectClosed for a graceful close.
-func (s *Session) ExpectFIN(because string) {
-	s.ExpectClosed(because)
-	s.Want(s.link.end == endFIN, "a FIN: "+because, s.link.end)
+// expectFIN is expectClosed for a graceful close.
+func (s *session) expectFIN(because string) {
+	s.expectClosed(because)
+	s.want(s.link.End() == script.FIN, "a FIN: "+because, s.link.End())
 }
 
-// Drain takes what the peer sends until it ends the connection or is quiet, and
-// returns it and whether the connection has ended.
-func (s *Session) Drain(text string) (octets []byte, closed bool) {
+// ends expects the end of the connection, whatever comes before it. because says why
+// it must end.
+func (s *session) ends(because string) {
 	l := s.use()
-	for {
-		switch s.look(s.opts.Quiet) {
-		case sightNothing:
-			return octets, false
-		case sightEnd:
-			return octets, true
-		}
-		octets = append(octets, s.take(l, len(l.in), text)...)
-	}
+	err := l.Until(s.deadline())
+	s.leftover(l)
+	s.noteEnd(l)
+	s.want(err == nil, "the connection closed: "+because, "still open")
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -31,20 +34,19 @@ const crcSection = "RFC 5044 4.4, 8"
 // spoiled frames a ULPDU, has edit change what stands before the CRC, without a
 // leading marker, and seals it with a CRC that fits.
 func (d *dialogue) spoiled(ulpdu []byte, edit func(fpdu []byte)) []byte {
-	op := d.operating()
 	leading := 0
-	if op.MarkersSend && op.w.Offset()%markerInterval == 0 {
+	if l := d.operating(); l.Terms().MarkersSend && l.SendOffset()%markerInterval == 0 {
 		leading = markerLen
 	}
-	b := d.FrameULPDU(ulpdu)
+	b := d.framed(ulpdu)
 	edit(b[leading : len(b)-crcLen])
 	return d.sealed(b)
 }
 
 // sealed computes an FPDU's CRC anew.
 func (d *dialogue) sealed(b []byte) []byte {
-	if end := len(b) - crcLen; d.Terms().CRC {
-		return mpa.AppendCRC(b[:end], mpa.CRC32C(0, b[:end]))
+	if d.terms().CRC {
+		return script.Seal(b)
 	}
 	return b
 }
@@ -65,9 +67,9 @@ func fpduCRC() []Case {
 		cases = append(cases, either("fpdu", c.name, "F04 R01 Q16 D06", crcSection,
 			c.text+" is not taken, nor is what follows it: Terminate 0x2002, or the connection closed.", func(d *dialogue) {
 				d.needsCRC()
-				b := d.FrameULPDU(d.emptyRead())
+				b := d.framed(d.emptyRead())
 				c.spoil(b)
-				d.sendOctets("zero-length Read Request, spoiled, and a good one", b, d.FrameULPDU(d.emptyRead()))
+				d.send("zero-length Read Request, spoiled, and a good one", b, d.framed(d.emptyRead()))
 				d.refused(orDrops, "Received MPA CRC does not match the calculated value", rdmap.CodeMPACRC)
 			})...)
 	}
@@ -75,18 +77,18 @@ func fpduCRC() []Case {
 		"A first FPDU with a wrong CRC does not let the Responder send: no Terminate either.", firstCRC).in(mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRevision0).unsafe("kernels that want an RTR indication crash when the connection ends"))
 	for _, role := range []struct {
 		side  string
-		build func(id, requirements, section, text string, run func(*Session)) Case
+		build func(id, requirements, section, text string, run func(*session)) Case
 	}{{"responder", toResponder}, {"initiator", toInitiator}} {
 		c := role.build("fpdu/"+role.side+"-crc-off", "F05 F14", crcSection,
-			"With C=0 from both sides the CRC field is not checked, whatever is in it.", func(s *Session) {
+			"With C=0 from both sides the CRC field is not checked, whatever is in it.", func(s *session) {
 				defer s.excuse()
 				d := s.beginWith(false, false)
-				if d.Terms().CRC {
-					s.NotApplicable("the peer wants CRCs")
+				if d.terms().CRC {
+					s.notApplicable("the peer wants CRCs")
 				}
-				b := d.FrameULPDU(d.emptyWrite())
+				b := d.framed(d.emptyWrite())
 				copy(b[len(b)-crcLen:], "\xde\xad\xbe\xef")
-				d.sendOctets("empty Write with anything as CRC", b)
+				d.send("empty Write with anything as CRC", b)
 				d.works()
 			}).in(mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr, mpa.DialectStartKey)
 		if role.side == "initiator" {
@@ -99,26 +101,19 @@ func fpduCRC() []Case {
 
 // needsCRC leaves the case where CRCs are off.
 func (d *dialogue) needsCRC() {
-	if !d.Terms().CRC {
-		d.NotApplicable("CRCs are off")
+	if !d.terms().CRC {
+		d.notApplicable("CRCs are off")
 	}
 }
 
-func firstCRC(s *Session) {
-	q := s.Request()
-	s.Setup(func() {
-		s.Send("Request", q.Octets())
-		s.Enter(q.Octets(), s.PeerAccepts("the Request is an ordinary one"))
-	})
-	d := &dialogue{Session: s}
-	b := d.FrameULPDU(d.emptyRead())
-	b[len(b)-1] ^= 0x10
-	s.Pause(settling)
-	d.sendOctets("zero-length Read Request with a wrong CRC, as first FPDU", b)
+func firstCRC(s *session) {
+	s.setup(func() { s.accepted(s.request()) })
+	d := &dialogue{session: s}
+	b := script.SpoilCRC(d.framed(d.emptyRead()))
+	s.pause(settling)
+	d.send("zero-length Read Request with a wrong CRC, as first FPDU", b)
 	if s.look(s.opts.Timeout) == sightOctets {
-		s.leftover(s.link)
-		s.Failf("nothing, or the connection closed: Responders MUST receive and validate at least one FPDU before sending any FPDUs or Markers",
-			"%s", count(len(s.link.in)))
+		s.unexpected(s.link, "nothing, or the connection closed: Responders MUST receive and validate at least one FPDU before sending any FPDUs or Markers")
 	}
 }
 
@@ -131,68 +126,68 @@ func fpduPad() []Case {
 		// 14 octets of DDP header and 2 of ULPDU_Length leave the payload to decide.
 		n := 16 - pad
 		cases = append(cases, eitherRping("fpdu", fmt.Sprintf("pad-%d", pad), "F01 F03", fpduFormat,
-			fmt.Sprintf("A pad of %s is taken in, and put out as zeros.", count(pad)), func(d *dialogue) {
+			fmt.Sprintf("A pad of %s is taken, and sent as zeros.", wording.Octets(pad)), func(d *dialogue) {
 				d.looksAtPad = true
-				d.exchange(n, d.SendTagged)
+				d.exchange(n, d.sendTagged)
 			})...)
 	}
 	cases = append(cases, eitherRping("fpdu", "pad-not-zero", "F03", fpduFormat,
-		"The octets of a pad are not looked at but for the CRC.", func(d *dialogue) {
+		"The octets of a pad are not checked, except by the CRC.", func(d *dialogue) {
 			d.exchange(13, func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte) {
-				h := d.Header(op)
+				h := d.nextHeader(op)
 				h.STag, h.TO = stag, to
 				b := d.spoiled(append(h.Append(nil), payload...), func(fpdu []byte) { copy(fpdu[len(fpdu)-3:], "pad") })
-				d.sendOctets(text+" with a pad of other octets than zeros", b)
+				d.send(text+" with a pad of other octets than zeros", b)
 			})
 		})...)
 	return cases
 }
 
-// sendTagged is SendTagged, or a way to spoil it.
-type sendTagged func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte)
+// tagger is SendTagged, or a way to spoil it.
+type tagger func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte)
 
 // shortText is a text of n octets to ping with.
 func shortText(n int) []byte { return append([]byte("rdma-ping-0: ABCDEF")[:n-1], 0) }
 
 // exchange has n octets go either way in one tagged segment, and looks at the peer's
 // pad if it is to.
-func (d *dialogue) exchange(n int, send sendTagged) {
-	if d.Role() == mpa.RoleResponder {
+func (d *dialogue) exchange(n int, send tagger) {
+	if d.role() == mpa.RoleResponder {
 		d.exchangeWithServer(shortText(n), send)
 		return
 	}
-	d.ReadSource(Advert{d.source.TO, d.source.STag, uint32(n)})
+	d.readSource(message.Advert{TO: d.source.TO, STag: d.source.STag, Length: uint32(n)})
 	d.padIsZero(n)
 	sink := d.goAhead()
 	send("Write", rdmap.OpWrite, sink.STag, sink.TO, shortText(n))
-	d.SendAdvert("go ahead", Advert{})
+	d.sendAdvert("go ahead", message.Advert{})
 	d.content()
 }
 
-func (d *dialogue) exchangeWithServer(text []byte, send sendTagged) {
-	d.SendAdvert("source advert", Advert{sourceTO, sourceSTag, uint32(len(text))})
-	m := d.Message(rdmap.OpReadRequest, "a Read Request of the source")
+func (d *dialogue) exchangeWithServer(text []byte, send tagger) {
+	d.sendAdvert("source advert", message.Advert{TO: sourceTO, STag: sourceSTag, Length: uint32(len(text))})
+	m := d.message(rdmap.OpReadRequest, "a Read Request of the source")
 	r, err := rdmap.ParseReadRequest(m.Payload)
-	d.Want(err == nil && int(r.Size) == len(text), fmt.Sprintf("a Read Request of %d octets", len(text)), r)
+	d.want(err == nil && int(r.Size) == len(text), fmt.Sprintf("a Read Request of %d octets", len(text)), r)
 	send("Read Response", rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, text)
-	d.PeerAdvert("the server's first go ahead")
-	d.SendAdvert("sink advert", SinkAdvert())
-	w := d.Message(rdmap.OpWrite, "a Write of the text")
-	d.Want(slices.Equal(w.Payload, text), "a Write of "+quote(string(text)), quote(string(w.Payload)))
+	d.peerAdvert("the server's first go ahead")
+	d.sendAdvert("sink advert", sinkAdvert())
+	w := d.message(rdmap.OpWrite, "a Write of the text")
+	d.want(slices.Equal(w.Payload, text), "a Write of "+quote(string(text)), quote(string(w.Payload)))
 	d.padIsZero(len(text))
-	d.PeerAdvert("the server's second go ahead")
+	d.peerAdvert("the server's second go ahead")
 }
 
 // padIsZero looks at the pad of the tagged segment that came last.
 func (d *dialogue) padIsZero(n int) {
-	b, _ := d.lastFPDU()
+	b := d.link.last.Octets
 	pad := -(2 + 14 + n) & 3
 	if !d.looksAtPad {
 		return
 	}
 	end := len(b) - crcLen
-	d.Want(pad == 0 || binary.BigEndian.Uint32(append(make([]byte, 4-pad), b[end-pad:end]...)) == 0,
-		fmt.Sprintf("a pad of %s of zero", count(pad)), fmt.Sprintf("% x", b[end-pad:end]))
+	d.want(pad == 0 || binary.BigEndian.Uint32(append(make([]byte, 4-pad), b[end-pad:end]...)) == 0,
+		fmt.Sprintf("a pad of %s of zero", wording.Octets(pad)), fmt.Sprintf("% x", b[end-pad:end]))
 }
 
 // fpduLength sends ULPDUs that are shorter than a DDP header.
@@ -211,8 +206,8 @@ func fpduLength() []Case {
 				if c.n > 14 {
 					whole = d.emptyRead()
 				}
-				d.SendFPDU("ULPDU cut short", whole[:c.n])
-				d.SendFPDU("zero-length Read Request", d.emptyRead())
+				d.sendFPDU("ULPDU cut short", whole[:c.n])
+				d.sendFPDU("zero-length Read Request", d.emptyRead())
 				d.refused(orCloses, "there is no DDP Segment without a DDP header")
 			})...)
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -21,12 +23,12 @@ func fpduMarkers() []Case {
 				d.works()
 			}),
 		either("fpdu", "marker-crc", "F04 F09", crcSection,
-			"A marker is part of what the CRC is of: a CRC without it is wrong.", func(d *dialogue) {
+			"The CRC covers the marker: one that is computed without it is wrong.", func(d *dialogue) {
 				d.needsMarkers()
 				d.needsCRC()
 				b, at := d.marked()
-				d.sendOctets("FPDU with a CRC that leaves the marker out", b[:len(b)-crcLen],
-					mpa.AppendCRC(nil, mpa.CRC32C(0, slices.Concat(b[:at], b[at+markerLen:len(b)-crcLen]))))
+				d.send("FPDU with a CRC that leaves the marker out", b[:len(b)-crcLen],
+					layout.AppendCRC(nil, layout.CRC32C(0, slices.Concat(b[:at], b[at+markerLen:len(b)-crcLen]))))
 				d.refused(orDrops, "All MPA Markers are included in the containing FPDU CRC calculation", rdmap.CodeMPACRC)
 			}),
 		either("fpdu", "marker-missing", "F07 R01", markerSection,
@@ -35,7 +37,7 @@ func fpduMarkers() []Case {
 				d.needsCRC()
 				b, at := d.marked()
 				bare := d.sealed(append(slices.Delete(b, at, at+markerLen)[:len(b)-markerLen-crcLen], 0, 0, 0, 0))
-				d.sendOctets("FPDU without its marker, and more", bare, make([]byte, 64))
+				d.send("FPDU without its marker, and more", bare, make([]byte, 64))
 				d.refused(orDrops, "the marker is missing", rdmap.CodeMPACRC, rdmap.CodeMPAMarker)
 			}),
 	)
@@ -43,16 +45,16 @@ func fpduMarkers() []Case {
 		name, requirements, text, sent string
 		edit                           func(marker []byte)
 	}{
-		{"marker-res", "F06", "The reserved bits of a marker are not looked at but for the CRC.", "FPDU whose marker's reserved bits are set",
+		{"marker-res", "F06", "The reserved bits of a marker are not checked, except by the CRC.", "FPDU whose marker's reserved bits are set",
 			func(m []byte) { m[0], m[1] = 0xff, 0xff }},
-		{"marker-low-bits", "F10", "The low two bits of a FPDUPTR are taken for zero.", "FPDU whose marker's FPDUPTR has its low two bits set",
+		{"marker-low-bits", "F10", "The low two bits of an FPDUPTR count as zero.", "FPDU whose marker's FPDUPTR has its low two bits set",
 			func(m []byte) { m[3] |= 3 }},
 	} {
 		cases = append(cases, either("fpdu", c.name, c.requirements, markerSection, c.text, func(d *dialogue) {
 			d.needsMarkers()
 			b, at := d.marked()
 			c.edit(b[at : at+markerLen])
-			d.sendOctets(c.sent, d.sealed(b))
+			d.send(c.sent, d.sealed(b))
 			d.answersRead()
 			d.works()
 		})...)
@@ -60,13 +62,13 @@ func fpduMarkers() []Case {
 	for _, off := range []int{4, -4} {
 		name := map[int]string{4: "marker-ahead", -4: "marker-back"}[off]
 		cases = append(cases, either("fpdu", name, "F08 Q16", "RFC 5044 8",
-			fmt.Sprintf("A FPDUPTR that is wrong by %d octets is not looked at, or Terminate 0x2003.", off), func(d *dialogue) {
+			fmt.Sprintf("An FPDUPTR that is wrong by %d octets is not checked, or refused: Terminate 0x2003.", off), func(d *dialogue) {
 				d.needsMarkers()
 				b, at := d.marked()
 				pointer := b[at+2 : at+markerLen]
 				binary.BigEndian.PutUint16(pointer, uint16(int(binary.BigEndian.Uint16(pointer))+off))
-				d.sendOctets("FPDU with a wrong FPDUPTR", d.sealed(b))
-				d.takenOr("received MPA Marker and ULPDU Length fields do not agree on the start of an FPDU",
+				d.send("FPDU with a wrong FPDUPTR", d.sealed(b))
+				d.mayRefuse("received MPA Marker and ULPDU Length fields do not agree on the start of an FPDU",
 					[]rdmap.Code{rdmap.CodeMPAMarker}, d.answersRead)
 			})...)
 	}
@@ -74,8 +76,8 @@ func fpduMarkers() []Case {
 }
 
 func (d *dialogue) needsMarkers() {
-	if !d.Terms().MarkersSend {
-		d.NotApplicable("the peer asks for no markers")
+	if !d.terms().MarkersSend {
+		d.notApplicable("the peer asks for no markers")
 	}
 }
 
@@ -83,23 +85,22 @@ func (d *dialogue) needsMarkers() {
 // markers to each place that they can have in an FPDU.
 func (d *dialogue) fillTo(offset uint64) {
 	var all []byte
-	for d.operating().w.Offset() < offset {
-		all = append(all, d.FrameULPDU(d.emptyWrite())...)
+	for d.operating().SendOffset() < offset {
+		all = append(all, d.framed(d.emptyWrite())...)
 	}
-	d.sendOctets("empty Writes", all)
+	d.send("empty Writes", all)
 }
 
 // marked returns the FPDU of an emptyRead with a marker in the middle of it, and
 // where that is.
 func (d *dialogue) marked() (b []byte, at int) {
-	// 16 octets or more of the FPDU are to be in front of the marker, and as many
-	// behind it.
+	// 16 octets or more of the FPDU are to be before the marker, and as many after it.
 	for {
-		at := int(markerInterval - d.operating().w.Offset()%markerInterval)
+		at := int(markerInterval - d.operating().SendOffset()%markerInterval)
 		if at >= 16 && at <= 32 {
-			return d.FrameULPDU(d.emptyRead()), at
+			return d.framed(d.emptyRead()), at
 		}
-		d.SendFPDU("empty Write", d.emptyWrite())
+		d.sendFPDU("empty Write", d.emptyWrite())
 	}
 }
 
@@ -118,31 +119,31 @@ func fpduMarked() []Case {
 }
 
 // looksAtMarkers has the peer send more than 1536 octets of FPDUs.
-func looksAtMarkers(s *Session) {
-	d := &dialogue{Session: s}
-	s.Setup(func() { d.establish(true, true) })
+func looksAtMarkers(s *session) {
+	d := &dialogue{session: s}
+	s.setup(func() { d.establishWith(true, true) })
 	var seen int
-	if s.Role() == mpa.RoleInitiator {
+	if s.role() == mpa.RoleInitiator {
 		if s.look(s.opts.Timeout) == sightEnd {
-			s.NotApplicable("the peer ends the connection where it is to send markers: negotiate/rep-m is about that")
+			s.notApplicable("the peer ends the connection where it is to send markers: negotiate/rep-m is about that")
 		}
-		s.PeerAdvert("the client's source advert")
-		seen = d.checkMarkers(d.lastFPDU())
+		s.peerAdvert("the client's source advert")
+		seen = d.checkMarkers(&d.link.last)
 	}
-	for d.operating().r.Offset() < 3*markerInterval+1 {
-		d.SendFPDU("zero-length Read Request", d.emptyRead())
+	for d.operating().ReceiveOffset() < 3*markerInterval+1 {
+		d.sendFPDU("zero-length Read Request", d.emptyRead())
 		if d.terminates() {
-			d.Inconclusive("the peer does not serve a zero-length Read")
+			d.inconclusive("the peer does not serve a zero-length Read")
 		}
 		d.answersRead()
-		b, offset := d.lastFPDU()
-		seen += d.checkMarkers(b, offset)
+		seen += d.checkMarkers(&d.link.last)
 	}
-	d.Want(seen > 0, "markers", "none")
+	d.want(seen > 0, "markers", "none")
 }
 
 // checkMarkers looks at the markers in an FPDU and returns how many there are.
-func (d *dialogue) checkMarkers(b []byte, offset uint64) (n int) {
+func (d *dialogue) checkMarkers(f *script.FPDU) (n int) {
+	b, offset := f.Octets, f.Offset
 	start := 0 // of ULPDU_Length
 	if offset%markerInterval == 0 {
 		start = markerLen
@@ -152,7 +153,7 @@ func (d *dialogue) checkMarkers(b []byte, offset uint64) (n int) {
 			continue
 		}
 		want := []byte{0, 0, 0, byte(max(at-start, 0))}
-		d.Want(slices.Equal(b[at:at+markerLen], want), fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)), fmt.Sprintf("% x", b[at:at+markerLen]))
+		d.want(slices.Equal(b[at:at+markerLen], want), fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)), fmt.Sprintf("% x", b[at:at+markerLen]))
 		n++
 	}
 	return n

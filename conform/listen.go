@@ -15,9 +15,9 @@ import (
 
 var errNoInitiator = errors.New("conform: a Responder does not connect by itself")
 
-// A ListenPeer is an Initiator that connects to us. With a Command it is started for
-// each connection that a case needs and ended behind the case; without, it has to
-// come again by itself.
+// A ListenPeer is an Initiator that connects to us. If it has a command, the command is
+// started for each connection that a case needs and ended after the case; without one,
+// the Initiator has to come again by itself.
 type ListenPeer struct {
 	ln      *net.TCPListener
 	command []string

@@ -4,29 +4,31 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"regexp"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Default times of a Session.
+// Default times of a run.
 const (
 	DefaultTimeout     = 2 * time.Second        // for what the peer must do
 	DefaultQuiet       = 200 * time.Millisecond // for what it must not do
 	DefaultSlowTimeout = 70 * time.Second       // for the peer's own timeouts
 )
 
-// A Peer is the peer under test as a Session gets at it.
+// A Peer is how a run reaches the peer under test.
 type Peer interface {
-	// Connect returns a fresh TCP connection: it connects to a Responder; an
-	// Initiator it has begin anew, or waits until it does.
+	// Connect returns a new TCP connection: it connects to a Responder, and has an
+	// Initiator begin again or waits until it does.
 	Connect(context.Context) (net.Conn, error)
-	// Again returns the next connection that an Initiator opens by itself, behind
-	// one that failed.
+	// Again returns the next connection that an Initiator opens by itself, after one
+	// that failed.
 	Again(context.Context) (net.Conn, error)
-	// Release says that the connections of a case are closed and no other is
+	// Release says that the connections of a case are closed and that no other is
 	// expected.
 	Release()
 }
@@ -40,17 +42,20 @@ type Options struct {
 	Dialect mpa.Dialect
 	// App is the peer's application.
 	App App
+	// Streaming is what the applications say to each other before MPA is started. If
+	// nil, it is started at once.
+	Streaming *Streaming
 	// Peer is the peer under test.
 	Peer Peer
 	// Filter selects cases by their ID; nil selects all.
 	Filter *regexp.Regexp
-	// Unsafe runs such cases as may harm the peer's system, and Slow those that
+	// Unsafe selects the cases that may harm the peer's system, and Slow those that
 	// wait for the peer's own timeouts.
 	Unsafe, Slow bool
 	// Timeout bounds the wait for what the peer must do; if zero, DefaultTimeout.
-	// Quiet is for how long it must not do what it must not; if zero,
-	// DefaultQuiet. SlowTimeout bounds the wait for its own timeouts; if zero,
-	// DefaultSlowTimeout.
+	// Quiet is for how long a case watches that the peer does not do what it must
+	// not; if zero, DefaultQuiet. SlowTimeout bounds the wait for the peer's own
+	// timeouts; if zero, DefaultSlowTimeout.
 	Timeout, Quiet, SlowTimeout time.Duration
 }
 
@@ -71,17 +76,41 @@ func (o Options) resolved() (Options, error) {
 }
 
 // Selected returns the cases whose IDs the filter takes, in the order in which they
-// are run: those of the peer's role and of the dialect, or of all where they are
-// zero.
-func (o Options) Selected() []Case {
+// are run: those of the peer's role and of the dialect, or of all roles and dialects
+// where these are zero. The error is a [*NoCasesError] if there is none.
+func (o Options) Selected() ([]Case, error) {
 	var cases []Case
+	others := 0
 	for _, c := range Cases() {
-		fits := (o.Role == 0 || c.Role == o.Role) && (o.Dialect == 0 || c.speaks(o.Dialect))
-		if fits && (o.Filter == nil || o.Filter.MatchString(c.ID)) {
+		switch {
+		case o.Filter != nil && !o.Filter.MatchString(c.ID):
+		case o.Role != 0 && c.Role != o.Role, o.Dialect != 0 && !c.speaks(o.Dialect):
+			others++
+		default:
 			cases = append(cases, c)
 		}
 	}
-	return cases
+	if len(cases) == 0 {
+		return nil, &NoCasesError{o.Filter, o.Role, o.Dialect, others}
+	}
+	return cases, nil
+}
+
+// A NoCasesError says that a filter takes no case.
+type NoCasesError struct {
+	Filter  *regexp.Regexp
+	Role    mpa.Role    // of the peer; zero: any
+	Dialect mpa.Dialect // zero: any
+	Others  int         // cases of other roles and dialects that the filter takes
+}
+
+// Error says what does not match, and what the user can do.
+func (e *NoCasesError) Error() string {
+	if e.Others == 0 {
+		return fmt.Sprintf("conform: no case has an ID that matches %q: --list shows all IDs", e.Filter)
+	}
+	return fmt.Sprintf("conform: %s with an ID that matches %q, but none for this role and dialect of the peer (%v, %v)",
+		wording.Count(e.Others, "case"), e.Filter, e.Role, e.Dialect)
 }
 
 // held returns why a case is not run; empty if it is.
@@ -89,6 +118,10 @@ func (o *Options) held(c *Case) string {
 	switch {
 	case o.App == AppNone && c.operation():
 		return "beyond the startup, and the peer's application is not known"
+	case c.Delayed && o.Streaming == nil:
+		return "the peer's application has to start MPA after streaming data, and what it says then has to be given"
+	case o.App == AppReject && c.App != AppReject:
+		return "the peer's application rejects every Request"
 	case c.App != AppNone && c.App != o.App:
 		return "the peer's application has to be " + c.App.String()
 	case c.Unsafe != "" && !o.Unsafe:

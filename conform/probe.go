@@ -10,10 +10,10 @@ import (
 // probe returns why a Responder's cases do not fit it: that it does not know the
 // dialect; empty if it does. An Initiator says so itself, in every case.
 func (o *Options) probe(ctx context.Context) string {
-	if o.Role == mpa.RoleInitiator {
+	if o.Role == mpa.RoleInitiator || o.App == AppReject {
 		return ""
 	}
-	c := Case{ID: "probe", Role: o.Role, Run: probe}
+	c := Case{ID: "probe", Role: o.Role, run: probe}
 	res := o.run(ctx, c)
 	if res.Verdict == Pass {
 		return ""
@@ -35,27 +35,27 @@ func cause(res *Result) string {
 func (o *Options) plain(ctx context.Context) bool {
 	simple := *o
 	simple.Dialect = mpa.DialectRFC5044
-	res := simple.run(ctx, Case{ID: "probe", Role: o.Role, Run: probe})
+	res := simple.run(ctx, Case{ID: "probe", Role: o.Role, run: probe})
 	return res.Verdict == Pass
 }
 
 // probe looks for an answer in the dialect, however faulty.
-func probe(s *Session) {
-	if s.Dialect() == mpa.DialectStartKey {
-		s.SendKey("Start Key", mpa.StartKeyFields{C: true})
-		s.PeerKey("a Start Key")
+func probe(s *session) {
+	if s.dialect() == mpa.DialectStartKey {
+		s.sendKey("Start Key", mpa.StartKeyFields{C: true})
+		s.peerKey("a Start Key")
 		return
 	}
-	q := s.Request()
-	if s.Dialect() == mpa.DialectRtr {
+	q := s.request()
+	if s.dialect() == mpa.DialectRtr {
 		q.Res = 1 // some peers repeat all bits that they do not know, S among them
 	}
-	s.Send("Request", q.Octets())
-	r := s.PeerReply("a Reply")
-	switch s.Dialect() {
+	s.send("Request", q.Octets())
+	r := s.peerReply("a Reply")
+	switch s.dialect() {
 	case mpa.DialectRtr:
-		s.Want(r.Rev() == 1 && r.S() && r.Res() == 0, "a Reply of revision 1 with S=1 and reserved bits zero", r)
+		s.want(r.Rev() == 1 && r.S() && r.Res() == 0, "a Reply of revision 1 with S=1 and reserved bits zero", r)
 	case mpa.DialectRevision0:
-		s.Want(r.Rev() == 0 && !r.R(), "an accepting Reply of revision 0", r)
+		s.want(r.Rev() == 0 && !r.R(), "an accepting Reply of revision 0", r)
 	}
 }

@@ -1,21 +1,21 @@
 package conform
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A dialogue is a Session in Full Operation, at the point where a ping of rping
+// A dialogue is a session in Full Operation, at the point where a ping of rping
 // begins: both sides may send.
 type dialogue struct {
-	*Session
-	source     Advert // what an Initiator has told us of first
-	looksAtPad bool   // in exchange
+	*session
+	source     message.Advert // what an Initiator has advertised first
+	looksAtPad bool           // in exchange
 }
 
 // toServer and toClient return a case for rping -s and for rping -c, which begins
@@ -52,8 +52,8 @@ func unsafely(why string, cases []Case) []Case {
 	return cases
 }
 
-func operating(run func(*dialogue)) func(*Session) {
-	return func(s *Session) {
+func operating(run func(*dialogue)) func(*session) {
+	return func(s *session) {
 		defer s.excuse()
 		run(s.begin())
 	}
@@ -61,7 +61,7 @@ func operating(run func(*dialogue)) func(*Session) {
 
 // excuse makes a failure inconclusive where the startup does not agree on Reads, and
 // the peer has none: an ordinary dialogue, which needs them, does not work either.
-func (s *Session) excuse() {
+func (s *session) excuse() {
 	end := recover()
 	if end == nil {
 		return
@@ -73,23 +73,23 @@ func (s *Session) excuse() {
 }
 
 // agreedReads reports whether the startup frames have said that there are Reads.
-func (s *Session) agreedReads() bool {
-	if s.Dialect() != mpa.DialectRFC6581 {
+func (s *session) agreedReads() bool {
+	if s.dialect() != mpa.DialectRFC6581 {
 		return false
 	}
-	if s.link == nil || s.link.reply == nil {
+	if s.link == nil || s.link.answered == nil {
 		return true
 	}
-	e, enhanced := s.link.reply.Enhanced()
+	e, enhanced := s.link.answered.Enhanced()
 	return enhanced && e.IRD > 0
 }
 
 // ordinary is a dialogue with which nothing is wrong.
-func (s *Session) ordinary() {
-	s.Notef("does an ordinary dialogue work?")
-	s.Reconnect()
+func (s *session) ordinary() {
+	s.notef("does an ordinary dialogue work?")
+	s.reconnect()
 	d := s.begin()
-	d.SendFPDU("zero-length Read Request", d.emptyRead())
+	d.sendFPDU("zero-length Read Request", d.emptyRead())
 	d.answersRead()
 	d.works()
 }
@@ -97,76 +97,76 @@ func (s *Session) ordinary() {
 // begin establishes the connection, and has both sides free to send: a Responder by
 // the RTR indication, the Rtr frame or an empty Write, and an Initiator by its first
 // advert.
-func (s *Session) begin() *dialogue { return s.beginWith(s.Dialect() == mpa.DialectRevision0, true) }
+func (s *session) begin() *dialogue { return s.beginWith(s.dialect() == mpa.DialectRevision0, true) }
 
 // beginWith is begin with M and C of our startup frame.
-func (s *Session) beginWith(m, c bool) *dialogue {
-	d := &dialogue{Session: s}
-	s.Setup(func() {
-		d.establish(m, c)
+func (s *session) beginWith(m, c bool) *dialogue {
+	d := &dialogue{session: s}
+	s.setup(func() {
+		d.establishWith(m, c)
 		switch {
-		case s.Role() == mpa.RoleInitiator:
-			d.source = s.PeerAdvert("the client's source advert")
-		case s.Dialect() != mpa.DialectRFC6581 && s.Dialect() != mpa.DialectRtr:
-			s.SendTagged("empty Write", rdmap.OpWrite, rtrSTag, 0, nil)
+		case s.role() == mpa.RoleInitiator:
+			d.source = s.peerAdvert("the client's source advert")
+		case s.dialect() != mpa.DialectRFC6581 && s.dialect() != mpa.DialectRtr:
+			s.sendTagged("empty Write", rdmap.OpWrite, script.RTRSTag, 0, nil)
 		}
 	})
 	return d
 }
 
-func (d *dialogue) establish(m, c bool) {
+func (d *dialogue) establishWith(m, c bool) {
 	switch {
-	case d.Dialect() == mpa.DialectStartKey:
+	case d.dialect() == mpa.DialectStartKey:
 		d.establishKeys(mpa.StartKeyFields{M: m, C: c})
-	case d.Role() == mpa.RoleResponder:
-		q := d.Request()
+	case d.role() == mpa.RoleResponder:
+		q := d.request()
 		q.M, q.C = m, c
-		d.Send("Request", q.Octets())
-		r := d.PeerReply("a Reply")
+		d.send("Request", q.Octets())
+		r := d.peerReply("a Reply")
 		if r.R() {
-			d.NotApplicable("the peer rejects M=%v C=%v", m, c)
+			d.notApplicable("the peer rejects M=%v C=%v", m, c)
 		}
-		d.Enter(q.Octets(), r)
+		d.enter(q.Octets(), r)
 		d.ready(r)
 	default:
-		q := d.PeerRequest()
-		f := d.Reply(q)
+		q := d.peerRequest()
+		f := d.replyTo(q)
 		f.M, f.C = m, c
-		d.Respond(q, f)
+		d.respond(q, f)
 	}
 }
 
 // works proves that the connection works, by what is left of the ping.
 func (d *dialogue) works() {
-	if d.Role() == mpa.RoleResponder {
-		d.Works()
+	if d.role() == mpa.RoleResponder {
+		d.session.works()
 		return
 	}
-	d.ReadSourceAll()
+	d.readSourceAll()
 	d.finish(d.goAhead())
 }
 
-// ReadSourceAll reads what the client's first advert tells of.
-func (d *dialogue) ReadSourceAll() { d.ReadSource(d.source) }
+// readSourceAll reads the buffer of the client's first advert.
+func (d *dialogue) readSourceAll() { d.readSource(d.source) }
 
-// goAhead has a client tell of its sink.
-func (d *dialogue) goAhead() Advert {
-	d.SendAdvert("go ahead", Advert{})
-	return d.PeerAdvert("the client's sink advert")
+// goAhead has a client advertise its sink.
+func (d *dialogue) goAhead() message.Advert {
+	d.sendAdvert("go ahead", message.Advert{})
+	return d.peerAdvert("the client's sink advert")
 }
 
 // finish writes the text into a client's sink, and sees that it is content: it goes
 // on with its next ping, or closes.
-func (d *dialogue) finish(sink Advert) {
-	d.SendTagged("the text back", rdmap.OpWrite, sink.STag, sink.TO, PingText()[:min(len(PingText()), int(sink.Length))])
-	d.SendAdvert("go ahead", Advert{})
+func (d *dialogue) finish(sink message.Advert) {
+	d.sendTagged("the text back", rdmap.OpWrite, sink.STag, sink.TO, pingText()[:min(len(pingText()), int(sink.Length))])
+	d.sendAdvert("go ahead", message.Advert{})
 	d.content()
 }
 
-// content sees that a client goes on behind our last go ahead, or closes.
+// content sees that a client goes on after our last go ahead, or closes.
 func (d *dialogue) content() {
 	if d.look(d.opts.Timeout) == sightOctets {
-		d.PeerAdvert("the advert of its next ping, or the connection closed")
+		d.peerAdvert("the advert of its next ping, or the connection closed")
 	}
 }
 
@@ -175,31 +175,25 @@ const probeSTag = 0x00c0ff03
 
 // emptyRead returns the ULPDU of a zero-length Read Request, with the next MSN.
 func (d *dialogue) emptyRead() []byte {
-	return d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: rtrSTag})
+	return d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: script.RTRSTag})
 }
 
 func (d *dialogue) readULPDU(r rdmap.ReadRequest) []byte {
-	h := d.Header(rdmap.OpReadRequest)
+	h := d.nextHeader(rdmap.OpReadRequest)
 	return append(h.Append(nil), r.Append(nil)...)
 }
 
 // emptyWrite returns the ULPDU of a zero-length Write.
 func (d *dialogue) emptyWrite() []byte {
-	h := d.Header(rdmap.OpWrite)
-	h.STag = rtrSTag
+	h := d.nextHeader(rdmap.OpWrite)
+	h.STag = script.RTRSTag
 	return h.Append(nil)
 }
 
 // answersRead waits for the Response to an emptyRead.
 func (d *dialogue) answersRead() {
-	m := d.Message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
-	d.Want(m.Header.STag == probeSTag && m.Header.TO == 0 && len(m.Payload) == 0, "a Read Response of no octets, for the Request's sink STag and TO", m.Header)
-}
-
-// sendOctets sends octets that were framed before, and perhaps spoiled.
-func (d *dialogue) sendOctets(text string, b ...[]byte) {
-	d.use().fpdus++
-	d.Send(text, b...)
+	m := d.message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
+	d.want(m.STag == probeSTag && m.TO == 0 && len(m.Payload) == 0, "a Read Response of no octets, for the Request's sink STag and TO", m.Header)
 }
 
 // lenience is what a peer may do about an error beside sending a Terminate.
@@ -237,33 +231,26 @@ func (d *dialogue) refused(l lenience, because string, codes ...rdmap.Code) *ref
 	for {
 		switch d.look(time.Until(until)) {
 		case sightEnd:
-			d.Want(l >= orCloses, expected, "the connection "+d.link.end.String())
+			d.want(l >= orCloses, expected, "the connection "+d.link.End().String())
 			return nil
 		case sightNothing:
-			d.Want(l == orDrops, expected, "nothing within "+d.opts.Timeout.String())
+			d.want(l == orDrops, expected, "nothing within "+d.opts.Timeout.String())
 			return nil
 		}
-		seg := d.Segment(expected)
+		seg := d.segment(expected)
 		switch rdmap.OpcodeOf(&seg.Header) {
 		case rdmap.OpTerminate:
 			return d.refusal(seg, expected, codes)
 		case rdmap.OpReadResponse, rdmap.OpReadRequest: // it was taken
-			d.Failf(expected, "%s", describeSegment(&seg))
+			d.failf(expected, "%s", describeSegment(&seg))
 		}
 	}
 }
 
 func (d *dialogue) refusal(seg ddp.Segment, expected string, codes []rdmap.Code) *refusal {
-	t, err := rdmap.ParseTerminate(seg.Payload)
-	if err != nil {
-		d.Failf(expected, "%v", err)
-	}
-	d.Want(len(codes) == 0 || slices.Contains(codes, t.Code), expected, t)
-	if t.Layout != rdmap.LayoutRFC {
-		d.Notef("the Terminate has the layout of %v", t.Layout)
-	}
+	t := d.terminate(&seg, expected, codes)
 	d.isOver("After sending a Terminate Message [...] the Local Peer MUST NOT send any more Messages")
-	return &refusal{t, seg}
+	return &refusal{*t, seg}
 }
 
 // isOver sees that nothing more comes but the end of the connection. A peer may wait
@@ -273,22 +260,21 @@ func (d *dialogue) isOver(because string) {
 	for _, within := range []time.Duration{d.opts.Quiet, d.opts.Timeout} {
 		switch d.look(within) {
 		case sightOctets:
-			d.leftover(d.link)
-			d.Failf(expected, "%s", count(len(d.link.in)))
+			d.unexpected(d.link, expected)
 		case sightEnd:
 			d.note(Checked, expected, nil)
 			return
 		}
 		if within == d.opts.Quiet {
-			d.CloseWrite()
+			d.closeWrite()
 		}
 	}
-	d.Failf(expected, "still open after %v", d.opts.Timeout)
+	d.failf(expected, "still open after %v", d.opts.Timeout)
 }
 
-// takenOr runs steps that go on where the peer takes something that the documents let
+// mayRefuse runs steps that go on where the peer takes something that the documents let
 // it take or refuse; where it sends a Terminate, or closes, that is looked at instead.
-func (d *dialogue) takenOr(because string, codes []rdmap.Code, taken func()) {
+func (d *dialogue) mayRefuse(because string, codes []rdmap.Code, taken func()) {
 	if !d.terminates() {
 		taken()
 		return
@@ -297,37 +283,19 @@ func (d *dialogue) takenOr(because string, codes []rdmap.Code, taken func()) {
 }
 
 // terminates reports whether the peer's next FPDU is a Terminate, or it closes.
-func (d *dialogue) terminates() bool {
-	switch d.look(d.opts.Timeout) {
+func (s *session) terminates() bool {
+	switch s.look(s.opts.Timeout) {
 	case sightNothing:
 		return false
 	case sightEnd:
 		return true
 	}
-	l, op := d.link, d.operating()
-	until := time.Now().Add(d.opts.Timeout)
-	for {
-		r := op.r // looked at, and not taken
-		f, n, err := r.Next(slices.Clone(l.in))
-		if err != nil || n == 0 && (l.end != endNone || !d.more(l, until)) {
-			return false
-		}
-		if n > 0 {
-			seg, err := ddp.Parse(f.ULPDU)
-			return err == nil && rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate
-		}
+	f, err := s.operating().PeekFPDU(s.deadline())
+	if err != nil {
+		return false
 	}
-}
-
-// lastFPDU returns the octets of the FPDU that the peer sent last, and where in the
-// stream it begins.
-func (d *dialogue) lastFPDU() (b []byte, offset uint64) {
-	for _, e := range slices.Backward(d.log) {
-		if e.Kind == Received {
-			return e.Octets, d.operating().r.Offset() - uint64(len(e.Octets))
-		}
-	}
-	panic(fmt.Sprintf("conform: %s: no FPDU received", d.c.ID))
+	seg, err := ddp.Parse(f.ULPDU)
+	return err == nil && rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate
 }
 
 // sets of codes which the documents let a peer choose from.

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -20,18 +23,18 @@ func rdmapReads() []Case {
 					stag uint32
 					to   uint64
 				}{{0, 0}, {1, 1}, {math.MaxUint32, math.MaxUint64}, {0x01020304, 0x0102030405060708}} {
-					d.SendFPDU("zero-length Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: sink.stag, SinkTO: sink.to, SrcSTag: rtrSTag}))
-					m := d.Message(rdmap.OpReadResponse, "a zero-length Read Response")
-					d.Want(m.Header.STag == sink.stag && m.Header.TO == sink.to && len(m.Payload) == 0,
+					d.sendFPDU("zero-length Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: sink.stag, SinkTO: sink.to, SrcSTag: script.RTRSTag}))
+					m := d.message(rdmap.OpReadResponse, "a zero-length Read Response")
+					d.want(m.STag == sink.stag && m.TO == sink.to && len(m.Payload) == 0,
 						fmt.Sprintf("STag 0x%x and TO 0x%x, and no octets", sink.stag, sink.to), m.Header)
 				}
 				d.works()
 			}),
 		either("rdmap", "read-source", "P26", readSection,
 			"The source STag and TO of a zero-length Read Request are not checked.", func(d *dialogue) {
-				for _, r := range []rdmap.ReadRequest{{}, {SrcSTag: math.MaxUint32}, {SrcSTag: rtrSTag, SrcTO: math.MaxUint64}} {
+				for _, r := range []rdmap.ReadRequest{{}, {SrcSTag: math.MaxUint32}, {SrcSTag: script.RTRSTag, SrcTO: math.MaxUint64}} {
 					r.SinkSTag = probeSTag
-					d.SendFPDU("zero-length Read Request", d.readULPDU(r))
+					d.sendFPDU("zero-length Read Request", d.readULPDU(r))
 					d.answersRead()
 				}
 				d.works()
@@ -57,10 +60,10 @@ func rdmapReads() []Case {
 			}),
 		[]Case{toClient("rdmap/initiator-read-parts", "P18 P22 P25", readSection,
 			"Reads of parts of a buffer get those parts.", func(d *dialogue) {
-				whole := d.ReadSource(d.source)
+				whole := d.readSource(d.source)
 				for _, cut := range [][2]int{{0, 1}, {1, 4}, {4, 11}, {len(whole) - 1, len(whole)}} {
-					part := d.ReadSource(Advert{d.source.TO + uint64(cut[0]), d.source.STag, uint32(cut[1] - cut[0])})
-					d.Want(slices.Equal(part, whole[cut[0]:cut[1]]), quote(string(whole[cut[0]:cut[1]])), quote(string(part)))
+					part := d.readSource(message.Advert{TO: d.source.TO + uint64(cut[0]), STag: d.source.STag, Length: uint32(cut[1] - cut[0])})
+					d.want(slices.Equal(part, whole[cut[0]:cut[1]]), quote(string(whole[cut[0]:cut[1]])), quote(string(part)))
 				}
 				d.works()
 			})},
@@ -70,10 +73,10 @@ func rdmapReads() []Case {
 // grantedIRD returns how many Reads the peer takes at a time, as far as its Reply
 // tells.
 func (d *dialogue) grantedIRD() int {
-	if d.link.reply == nil {
+	if d.link.answered == nil {
 		return 1
 	}
-	e, enhanced := d.link.reply.Enhanced()
+	e, enhanced := d.link.answered.Enhanced()
 	if !enhanced || e.IRD == mpa.NoNegotiation {
 		return 1
 	}
@@ -91,14 +94,14 @@ func (d *dialogue) readAtOnce(n int) {
 func (d *dialogue) sendReads(n int) {
 	var all []byte
 	for i := range uint64(n) {
-		all = append(all, d.FrameULPDU(d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: i, SrcSTag: rtrSTag}))...)
+		all = append(all, d.framed(d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: i, SrcSTag: script.RTRSTag}))...)
 	}
-	d.sendOctets(fmt.Sprintf("%d zero-length Read Requests", n), all)
+	d.send(fmt.Sprintf("%d zero-length Read Requests", n), all)
 }
 
 func (d *dialogue) answersNth(i uint64) {
-	m := d.Message(rdmap.OpReadResponse, "the zero-length Response to the next Read Request")
-	d.Want(m.Header.STag == probeSTag && m.Header.TO == i, fmt.Sprintf("STag 0x%x and TO %d", probeSTag, i), m.Header)
+	m := d.message(rdmap.OpReadResponse, "the zero-length Response to the next Read Request")
+	d.want(m.STag == probeSTag && m.TO == i, fmt.Sprintf("STag 0x%x and TO %d", probeSTag, i), m.Header)
 }
 
 // rdmapReadErrors sends Read Requests that must be refused.
@@ -108,20 +111,20 @@ func rdmapReadErrors() []Case {
 		name, text string
 		stag       func(*dialogue) uint32
 	}{
-		{"read-stag-unknown", "an STag that the peer has not told of", (*dialogue).strangeSTag},
+		{"read-stag-unknown", "an STag that the peer has not advertised", (*dialogue).strangeSTag},
 		{"read-stag-0", "STag 0", func(*dialogue) uint32 { return 0 }},
 	} {
 		cases = append(cases, either("rdmap", c.name, "P24 Z11", rdmapChecks,
 			"A Read of "+c.text+" is refused: Terminate 0x0100, or 0x0103.", func(d *dialogue) {
-				d.SendFPDU("Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: 4, SrcSTag: c.stag(d)}))
+				d.sendFPDU("Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: 4, SrcSTag: c.stag(d)}))
 				d.refuses("The Data Source STag MUST be valid", badSource...)
 			})...)
 	}
 	for _, n := range []int{0, 27, 29, 56} {
 		cases = append(cases, either("rdmap", fmt.Sprintf("read-length-%d", n), "P09 P10", "RFC 5040 4.2, 4.4",
 			fmt.Sprintf("A Read Request of %d octets in place of 28 is refused.", n), func(d *dialogue) {
-				r := rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: rtrSTag}
-				d.SendMessage("Read Request of another length", rdmap.OpReadRequest, append(r.Append(nil), make([]byte, 28)...)[:n])
+				r := rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: script.RTRSTag}
+				d.sendMessage("Read Request of another length", rdmap.OpReadRequest, append(r.Append(nil), make([]byte, 28)...)[:n])
 				d.refused(orCloses, "a Read Request has 28 octets, and no payload")
 			})...)
 	}
@@ -135,16 +138,16 @@ func readBounds() []Case {
 	anyCode := slices.Concat(codes, badSource, []rdmap.Code{rdmap.CodeAccessRights})
 	var cases []Case
 	for _, b := range bounds {
-		read := func(d *dialogue, a Advert) {
-			d.SendFPDU("Read Request of "+b.text, d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: uint32(b.octets), SrcSTag: a.STag, SrcTO: b.at(a)}))
+		read := func(d *dialogue, a message.Advert) {
+			d.sendFPDU("Read Request of "+b.text, d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: uint32(b.octets), SrcSTag: a.STag, SrcTO: b.at(a)}))
 		}
 		switch {
 		case b.good:
 			cases = append(cases, toClient("rdmap/initiator-read-"+b.name, "P25 P26", rdmapChecks,
 				"A Read of "+b.text+" is answered.", func(d *dialogue) {
 					read(d, d.source)
-					m := d.Message(rdmap.OpReadResponse, "a Read Response")
-					d.Want(len(m.Payload) == b.octets, count(b.octets), count(len(m.Payload)))
+					m := d.message(rdmap.OpReadResponse, "a Read Response")
+					d.want(len(m.Payload) == b.octets, wording.Octets(b.octets), wording.Octets(len(m.Payload)))
 					d.works()
 				}))
 			continue
@@ -174,7 +177,7 @@ func readBounds() []Case {
 				if r.SinkSTag, r.SrcSTag = probeSTag, d.source.STag; r.SrcTO == 0 {
 					r.SrcTO = d.source.TO
 				}
-				d.SendFPDU("Read Request", d.readULPDU(r))
+				d.sendFPDU("Read Request", d.readULPDU(r))
 				d.refuses("The sum of the Data Source Tagged Offset and the RDMA Read Message Size MUST fall in the range of legal offsets", codes...)
 			}))
 	}

@@ -3,22 +3,22 @@ package conform
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 const (
-	longData  = "kernels take no more than 256 octets, and may write behind them"
-	shortData = "kernels read the four octets of enhanced data without looking whether they are there"
+	longData  = "kernels take no more than 256 octets, and may write beyond them"
+	shortData = "kernels read the four octets of enhanced data without checking that they are there"
 )
 
 // replyPrivateData try lengths of Private Data.
 func replyPrivateData() []Case {
 	var cases []Case
 	for _, n := range lengths {
-		c := toInitiator(fmt.Sprintf("startup/rep-pd-%d", n), "Q08 E01", fields,
-			fmt.Sprintf("A Reply with %d octets of Private Data is taken.", n), func(s *Session) {
-				s.reply(func(_ mpa.StartupFrame, f *Startup) { f.total(n) })
-			})
+		c := takes(fmt.Sprintf("startup/rep-pd-%d", n), "Q08 E01", fields,
+			fmt.Sprintf("A Reply with %s of Private Data is taken.", wording.Octets(n)), func(f *script.Startup) { total(f, n) })
 		if n < mpa.EnhancedLen {
 			c = c.in(plain()...)
 		}
@@ -28,30 +28,22 @@ func replyPrivateData() []Case {
 		cases = append(cases, c)
 	}
 	for _, n := range []int{513, 1024, 65535} {
-		cases = append(cases, toInitiator(fmt.Sprintf("startup/rep-pd-%d", n), "Q08", fields,
-			fmt.Sprintf("A Reply with %d octets of Private Data ends the connection.", n), func(s *Session) {
-				q := s.PeerRequest()
-				f := s.Reply(q)
-				f.total(n)
-				s.Send("Reply", f.Octets())
-				s.givesUp(q, "if the length exceeds 512 octets, the receiver MUST close the connection")
-			}).unsafe(longData))
+		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-pd-%d", n), "Q08", fields,
+			fmt.Sprintf("A Reply with %d octets of Private Data ends the connection.", n),
+			"if the length exceeds 512 octets, the receiver MUST close the connection", func(f *script.Startup) { total(f, n) }).unsafe(longData))
 	}
 	for n := range mpa.EnhancedLen {
-		cases = append(cases, toInitiator(fmt.Sprintf("startup/rep-short-%d", n), "E01", "RFC 6581 6, 9",
-			fmt.Sprintf("An enhanced Reply with %d octets of Private Data ends the connection.", n), func(s *Session) {
-				q := s.PeerRequest()
-				f := s.Reply(q)
+		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-short-%d", n), "E01", "RFC 6581 6, 9",
+			fmt.Sprintf("An enhanced Reply with %s of Private Data ends the connection.", wording.Octets(n)),
+			"with S=1, Private Data MUST begin with enhanced data", func(f *script.Startup) {
 				f.Enhanced, f.ULP = nil, text(n)
-				s.Send("Reply", f.Octets())
-				s.givesUp(q, "with S=1, Private Data MUST begin with enhanced data")
 			}).in(enhanced()...).unsafe(shortData))
 	}
 	return all(frames(), cases...)
 }
 
 // total gives the frame n octets of Private Data in all.
-func (f *Startup) total(n int) {
+func total(f *script.Startup, n int) {
 	if f.Enhanced != nil {
 		n -= mpa.EnhancedLen
 	}
@@ -62,17 +54,17 @@ func (f *Startup) total(n int) {
 func replyRejects() []Case {
 	cases := []Case{
 		toInitiator("startup/rep-reject", "Q05 Q10", framing,
-			"Behind a rejection the Initiator leaves MPA: it sends no FPDU.", func(s *Session) { s.reject(0, nil) }),
+			"After a rejection the Initiator leaves MPA: it sends no FPDU.", func(s *session) { s.reject(0, nil) }),
 		toInitiator("startup/rep-reject-pd", "Q05 Q10", framing,
-			"Behind a rejection with private data the Initiator sends no FPDU.", func(s *Session) { s.reject(40, nil) }),
+			"After a rejection with private data the Initiator sends no FPDU.", func(s *session) { s.reject(40, nil) }),
 		toInitiator("startup/rep-reject-fin", "Q10 Q15", framing,
-			"A FIN behind a rejection ends the connection.", func(s *Session) {
-				s.reject(0, s.CloseWrite)
+			"A FIN after a rejection ends the connection.", func(s *session) {
+				s.reject(0, s.closeWrite)
 				s.ends("we rejected the Request and closed our half")
 			}),
 		toInitiator("startup/rep-reject-data", "Q10", framing,
-			"Streaming data behind a rejection is no FPDU: the Initiator sends none, and no Terminate.", func(s *Session) {
-				s.reject(0, func() { s.Send("streaming data", []byte("not MPA any more\r\n")) })
+			"Streaming data after a rejection is no FPDU: the Initiator sends none, and no Terminate.", func(s *session) {
+				s.reject(0, func() { s.send("streaming data", []byte("not MPA any more\r\n")) })
 			}),
 	}
 	return all(frames(), cases...)
@@ -80,68 +72,46 @@ func replyRejects() []Case {
 
 // reject rejects the Request, with n octets of private data of the ULP, does
 // something more, and sees that the Initiator has left MPA.
-func (s *Session) reject(n int, more func()) {
-	q := s.PeerRequest()
-	f := s.Reply(q)
+func (s *session) reject(n int, more func()) {
+	q := s.peerRequest()
+	f := s.replyTo(q)
 	f.R, f.ULP = true, text(n)
-	s.Send("rejecting Reply", f.Octets())
+	s.send("rejecting Reply", f.Octets())
 	if more != nil {
 		more()
 	}
-	if s.look(s.opts.Quiet) == sightOctets {
-		l := s.use()
-		s.leftover(l)
-		s.Failf("no FPDU: the Request was rejected", "%s", count(len(l.in)))
-	}
-	s.note(Checked, "no FPDU: the Request was rejected", nil)
+	s.leavesMPA()
 }
 
 // replyEnds end the connection in place of the Reply.
 func replyEnds() []Case {
 	cases := []Case{
 		toInitiator("startup/rep-silent", "Q12", framing,
-			"An Initiator that gets no Reply gives up after a time.", func(s *Session) {
-				s.PeerRequest()
-				s.ExpectTimeout("implementations SHOULD put a timeout on the startup frames")
+			"An Initiator that gets no Reply gives up after a time.", func(s *session) {
+				s.peerRequest()
+				s.expectTimeout()
 			}).slow(),
 		toInitiator("startup/rep-stuck", "Q12", framing,
-			"An Initiator whose Reply stops halfway gives up after a time.", func(s *Session) {
-				q := s.PeerRequest()
-				s.Send("half a Reply", s.Reply(q).Octets()[:10])
-				s.ExpectTimeout("implementations SHOULD put a timeout on the startup frames")
+			"An Initiator whose Reply stops halfway gives up after a time.", func(s *session) {
+				q := s.peerRequest()
+				s.send("half a Reply", s.replyTo(q).Octets()[:10])
+				s.expectTimeout()
 			}).slow().unsafe(partial),
-		toInitiator("startup/rep-fin", "Q15 Q16", "RFC 5044 7.2, 8",
-			"A FIN in place of the Reply ends the connection.", func(s *Session) {
-				s.PeerRequest()
-				s.CloseWrite()
-				s.ExpectClosed("no Reply can come any more")
-			}).unsafe(halfway),
-		toInitiator("startup/rep-fin-key", "Q15 Q16", "RFC 5044 7.2, 8",
-			"A FIN within the Reply's key ends the connection.", func(s *Session) {
-				q := s.PeerRequest()
-				s.Send("half a key", s.Reply(q).Octets()[:8])
-				s.CloseWrite()
-				s.ExpectClosed("the Reply cannot become whole")
-			}).unsafe(halfway),
-		toInitiator("startup/rep-fin-pd", "Q08 Q15", framing,
-			"A PD_Length larger than what is sent before the FIN ends the connection.", func(s *Session) {
-				q := s.PeerRequest()
-				f := s.Reply(q)
-				f.ULP = text(8)
-				b := f.Octets()
-				s.Send("Reply without its last octet", b[:len(b)-1])
-				s.CloseWrite()
-				s.ExpectClosed("PD_Length does not match the data")
-			}).unsafe(halfway),
 		toInitiator("startup/rep-close", "Q15", "RFC 5044 7.2",
-			"A FIN on an established connection ends it.", func(s *Session) {
-				s.Establish()
-				s.CloseWrite()
+			"A FIN on an established connection ends it.", func(s *session) {
+				s.establish()
+				s.closeWrite()
 				s.ends("the Responder has closed its half")
 			}),
 	}
-	cases = all(frames(), cases...)
-	return append(cases, fallbacks()...)
+	for _, at := range cuts() {
+		cases = append(cases, toInitiator("startup/rep-"+at.name, at.requirements, at.section,
+			textOf(at.text, "Reply"), func(s *session) {
+				_, f := s.replyWithText(8)
+				s.sendCut(&at, f.Octets())
+			}).unsafe(halfway))
+	}
+	return append(all(frames(), cases...), fallbacks()...)
 }
 
 // fallbacks refuse a Request of revision 2 as peers do that know none.
@@ -149,23 +119,23 @@ func fallbacks() []Case {
 	var cases []Case
 	for _, how := range []struct {
 		name, text string
-		refuse     func(*Session, mpa.StartupFrame)
+		refuse     func(*session, mpa.StartupFrame)
 	}{
-		{"close", "closed", func(s *Session, _ mpa.StartupFrame) { s.CloseWrite() }},
-		{"reset", "reset", func(s *Session, _ mpa.StartupFrame) { s.Reset() }},
-		{"reject", "rejected in revision 1", func(s *Session, _ mpa.StartupFrame) {
-			f := Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply, C: true, R: true, Rev: 1}}
-			s.Send("rejecting Reply of revision 1", f.Octets())
+		{"close", "answered by a FIN", func(s *session, _ mpa.StartupFrame) { s.closeWrite() }},
+		{"reset", "answered by a RST", func(s *session, _ mpa.StartupFrame) { s.reset() }},
+		{"reject", "rejected in revision 1", func(s *session, _ mpa.StartupFrame) {
+			f := script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply, C: true, R: true, Rev: 1}}
+			s.send("rejecting Reply of revision 1", f.Octets())
 		}},
 	} {
 		cases = append(cases, toInitiator("fallback/rep-"+how.name, "E13", "RFC 6581 10",
-			fmt.Sprintf("An Initiator whose enhanced Request is %s, and which tries again, does so with an unenhanced one.", how.text), func(s *Session) {
-				how.refuse(s, s.PeerRequest())
-				if !s.ComesAgain() {
-					s.NotApplicable("the peer does not try again, which it MAY")
+			fmt.Sprintf("An Initiator whose enhanced Request is %s, and which tries again, does so with an unenhanced one.", how.text), func(s *session) {
+				how.refuse(s, s.peerRequest())
+				if !s.comesAgain() {
+					s.notApplicable("the peer does not try again, which it MAY")
 				}
-				q := s.Frame("a Request of revision 1")
-				s.Want(q.Rev() <= 1 && !q.S(), "an unenhanced Request", q)
+				q := s.frame("a Request of revision 1")
+				s.want(q.Rev() <= 1 && !q.S(), "an unenhanced Request", q)
 			}).in(enhanced()...))
 	}
 	return cases

@@ -1,51 +1,122 @@
 package conform
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"time"
+
+	"github.com/goiwarp/iwarp/internal/report"
 )
 
-// A Printer writes results as text, a line for each case.
+// A Report is what a run of the suite came to.
+type Report struct {
+	Title   string // what was tested, and how
+	Results []Result
+	Stopped string // why the run is not complete; empty if it is
+}
+
+// Summary counts the results.
+func (p *Report) Summary() Summary {
+	sum := Summary{Stopped: p.Stopped}
+	for i := range p.Results {
+		sum.Add(p.Results[i].Verdict)
+	}
+	return sum
+}
+
+// WriteText writes a line for each result, and the counts. With verbose it writes the
+// dialogue of every case, and otherwise that of those that failed.
+func (p *Report) WriteText(w io.Writer, verbose bool) error { return p.print(NewPrinter(w, verbose)) }
+
+// WriteJSON writes a line for each result, and one with the Summary.
+func (p *Report) WriteJSON(w io.Writer) error { return p.print(NewJSONPrinter(w)) }
+
+func (p *Report) print(to *Printer) error {
+	for i := range p.Results {
+		to.Result(&p.Results[i])
+	}
+	sum := p.Summary()
+	return to.Summary(&sum)
+}
+
+// WriteJUnit writes one JUnit suite. Cases that are not applicable or inconclusive
+// count as skipped.
+func (p *Report) WriteJUnit(w io.Writer) error { return p.document().WriteJUnit(w) }
+
+// WriteMarkdown writes a table of the results under the title, and before it how many
+// there are of each verdict.
+func (p *Report) WriteMarkdown(w io.Writer) error { return p.document().WriteMarkdown(w) }
+
+func (p *Report) document() *report.Document {
+	sum := p.Summary()
+	d := &report.Document{Tool: "conform", Title: p.Title, Sections: sum.sections()}
+	for i := range p.Results {
+		d.Judged = append(d.Judged, p.Results[i].check())
+	}
+	return d
+}
+
+// A Printer writes results while a run goes on.
 type Printer struct {
-	w       io.Writer
-	verbose bool
+	result  func(*Result) error
+	summary func(*Summary) error
+	err     error
 }
 
-// NewPrinter returns a Printer. With verbose it prints the dialogue of every case,
+// NewPrinter returns a Printer of text. With verbose it prints the dialogue of every case,
 // and otherwise that of those that failed.
-func NewPrinter(w io.Writer, verbose bool) *Printer { return &Printer{w, verbose} }
-
-// Result prints one result.
-func (p *Printer) Result(r *Result) {
-	fmt.Fprintf(p.w, "%-14s %-34s %s", r.Verdict, r.Case.ID, strings.Join(r.Case.Requirements, " "))
-	if r.Why != "" {
-		fmt.Fprintf(p.w, "  (%s)", r.Why)
-	}
-	fmt.Fprintln(p.w)
-	if r.Verdict == Fail || p.verbose {
-		p.dialogue(r)
+func NewPrinter(w io.Writer, verbose bool) *Printer {
+	return &Printer{
+		result: func(r *Result) error {
+			check := r.check()
+			return check.WriteText(w, verbose)
+		},
+		summary: func(t *Summary) error { return (&report.Document{Sections: t.sections()}).WriteText(w, verbose) },
 	}
 }
 
-func (p *Printer) dialogue(r *Result) {
-	fmt.Fprintf(p.w, "    %s (%s)\n", r.Case.Text, r.Case.Section)
-	for _, e := range r.Dialogue {
-		fmt.Fprintf(p.w, "    %s\n", strings.ReplaceAll(e.String(), "\n", "\n    "))
-	}
-	if r.Verdict == Fail {
-		fmt.Fprintf(p.w, "    expected: %s\n    got:      %s\n", r.Expected, r.Got)
+// NewJSONPrinter returns a Printer of JSON, a line for each result and for the counts.
+func NewJSONPrinter(w io.Writer) *Printer {
+	enc := json.NewEncoder(w)
+	return &Printer{
+		result:  func(r *Result) error { return enc.Encode(r) },
+		summary: func(t *Summary) error { return enc.Encode(t) },
 	}
 }
+
+// Result prints one result. Summary returns the first error, if there is one.
+func (p *Printer) Result(r *Result) { p.err = cmp.Or(p.err, p.result(r)) }
 
 // Summary prints the counts.
-func (p *Printer) Summary(t *Summary) {
-	if t.Stopped != "" {
-		fmt.Fprintf(p.w, "stopped: %s\n", t.Stopped)
+func (p *Printer) Summary(t *Summary) error { return cmp.Or(p.err, p.summary(t)) }
+
+// check returns a result as all reports have it.
+func (r *Result) check() report.Check {
+	group, name, _ := strings.Cut(r.Case.ID, "/")
+	c := report.Check{
+		Group: group, Name: name, Requirements: strings.Join(r.Case.Requirements, " "), Document: r.Case.Section, Text: r.Case.Text,
+		Verdict: r.Verdict.String(), Status: report.Skipped, Why: r.Why, Expected: r.Expected, Got: r.Got, Took: r.Took,
 	}
-	fmt.Fprintln(p.w, t)
+	for _, e := range r.Dialogue {
+		c.Details = append(c.Details, report.Line{Text: e.String()})
+	}
+	switch r.Verdict {
+	case Pass:
+		c.Status = report.Passed
+	case Fail:
+		c.Status = report.Failed
+		c.Details = append(c.Details, report.Line{Label: "expected:", Text: r.Expected}, report.Line{Label: "got:", Text: r.Got})
+	}
+	return c
+}
+
+func (t *Summary) sections() (all []report.Section) {
+	if t.Stopped != "" {
+		all = append(all, report.Section{Head: "stopped: " + t.Stopped})
+	}
+	return append(all, report.Section{Head: t.String()})
 }
 
 // String returns, for instance, "120 passed, 0 failed, 10 not applicable, 0 inconclusive".
@@ -78,9 +149,6 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// WriteJSON writes a result as one line.
-func WriteJSON(w io.Writer, r *Result) error { return json.NewEncoder(w).Encode(r) }
-
 // List prints cases, three lines each: the ID with what it takes to be run,
 // requirements and section, and the sentence; and why a case is unsafe, if it is.
 func List(w io.Writer, cases []Case) {
@@ -102,6 +170,9 @@ func traits(c *Case) string {
 	if c.App != AppNone {
 		t = append(t, "application "+c.App.String())
 	}
+	if c.Delayed {
+		t = append(t, "delayed startup")
+	}
 	if c.Slow {
 		t = append(t, "slow")
 	}
@@ -110,6 +181,3 @@ func traits(c *Case) string {
 	}
 	return "  (" + strings.Join(t, ", ") + ")"
 }
-
-// seconds of a duration, for JUnit.
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

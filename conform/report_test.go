@@ -3,7 +3,6 @@ package conform_test
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -43,18 +43,8 @@ func same(t *testing.T, got, want string) {
 	}
 }
 
-func TestPrinter(t *testing.T) {
-	var b bytes.Buffer
-	p := conform.NewPrinter(&b, false)
-	var sum conform.Summary
-	for _, r := range results() {
-		p.Result(&r)
-		sum.Add(r.Verdict)
-	}
-	p.Summary(&sum)
-	same(t, b.String(), `
-pass           startup/req-r                      Q05 Q06
-fail           startup/req-r                      Q05 Q06
+// failure is the text of the second result.
+const failure = `fail           startup/req-r                      Q05 Q06
     R is not checked. (RFC 5044 7.1.1)
         1.000 ms -> Request
                    4d 50 41 20 49 44 20 52 65 71 20 46 72 61 6d 65
@@ -62,7 +52,15 @@ fail           startup/req-r                      Q05 Q06
         2.000 ms .. the connection is closed by FIN
     expected: a Reply
     got:      a | FIN
-not applicable rtr/req-write                      E09  (no such thing)
+`
+
+func TestText(t *testing.T) {
+	var b bytes.Buffer
+	report := conform.Report{Results: results()}
+	testrig.Must(t, report.WriteText(&b, false))
+	same(t, b.String(), `
+pass           startup/req-r                      Q05 Q06
+`+failure+`not applicable rtr/req-write                      E09  (no such thing)
 inconclusive   rtr/req-write                      E09  (did not get that far)
 1 passed, 1 failed, 1 not applicable, 1 inconclusive
 `)
@@ -70,14 +68,12 @@ inconclusive   rtr/req-write                      E09  (did not get that far)
 
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
-	for _, r := range results()[1:3] {
-		if err := conform.WriteJSON(&b, &r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	report := conform.Report{Results: results()[1:3]}
+	testrig.Must(t, report.WriteJSON(&b))
 	same(t, b.String(), `
 {"id":"startup/req-r","requirements":["Q05","Q06"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"fail","expected":"a Reply","got":"a | FIN","took_ms":1000,"dialogue":[{"at_ms":1,"kind":"sent","text":"Request","octets":"4d504120494420526571204672616d6500"},{"at_ms":2,"kind":"saw","text":"the connection is closed by FIN"}]}
 {"id":"rtr/req-write","requirements":["E09"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"not applicable","why":"no such thing","took_ms":0,"dialogue":[]}
+{"passed":0,"failed":1,"not_applicable":1,"inconclusive":0}
 `)
 	for line := range bytes.Lines(b.Bytes()) {
 		if !json.Valid(line) {
@@ -88,51 +84,29 @@ func TestJSON(t *testing.T) {
 
 func TestJUnit(t *testing.T) {
 	var b bytes.Buffer
-	if err := conform.WriteJUnit(&b, "iwarp conform", results()); err != nil {
-		t.Fatal(err)
-	}
-	var suite struct {
-		Name     string `xml:"name,attr"`
-		Tests    int    `xml:"tests,attr"`
-		Failures int    `xml:"failures,attr"`
-		Skipped  int    `xml:"skipped,attr"`
-		Time     string `xml:"time,attr"`
-		Cases    []struct {
-			Class   string `xml:"classname,attr"`
-			Name    string `xml:"name,attr"`
-			Failure *struct {
-				Message string `xml:"message,attr"`
-				Text    string `xml:",chardata"`
-			} `xml:"failure"`
-			Skipped *struct {
-				Message string `xml:"message,attr"`
-			} `xml:"skipped"`
-		} `xml:"testcase"`
-	}
-	if err := xml.Unmarshal(b.Bytes(), &suite); err != nil {
-		t.Fatal(err)
-	}
-	if suite.Name != "iwarp conform" || suite.Tests != 4 || suite.Failures != 1 || suite.Skipped != 2 || suite.Time != "1.002" {
-		t.Errorf("suite: %+v", suite)
-	}
-	c := suite.Cases
-	if len(c) != 4 || c[1].Class != "conform.startup" || c[1].Name != "req-r" || c[0].Failure != nil || c[0].Skipped != nil {
-		t.Fatalf("cases: %+v", c)
-	}
-	if c[1].Failure == nil || c[1].Failure.Message != "expected a Reply, got a | FIN" || !strings.Contains(c[1].Failure.Text, "-> Request") {
-		t.Errorf("failure: %+v", c[1].Failure)
-	}
-	if c[3].Skipped == nil || c[3].Skipped.Message != "inconclusive: did not get that far" {
-		t.Errorf("skipped: %+v", c[3].Skipped)
-	}
+	report := conform.Report{Title: "Responder", Results: results()}
+	testrig.Must(t, report.WriteJUnit(&b))
+	same(t, b.String(), `
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="iwarp conform: responder" tests="4" failures="1" skipped="2" time="1.002">
+  <testcase classname="conform.startup" name="req-r" time="0.002"></testcase>
+  <testcase classname="conform.startup" name="req-r" time="1.000">
+    <failure message="expected a Reply, got a | FIN">`+strings.NewReplacer("\n", "&#xA;", ">", "&gt;").Replace(failure)+`</failure>
+  </testcase>
+  <testcase classname="conform.rtr" name="req-write" time="0.000">
+    <skipped message="not applicable: no such thing"></skipped>
+  </testcase>
+  <testcase classname="conform.rtr" name="req-write" time="0.000">
+    <skipped message="inconclusive: did not get that far"></skipped>
+  </testcase>
+</testsuite>
+`)
 }
 
 func TestMarkdown(t *testing.T) {
 	var b bytes.Buffer
 	report := conform.Report{Title: "Responder", Results: results()}
-	if err := report.WriteMarkdown(&b); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, report.WriteMarkdown(&b))
 	same(t, b.String(), `
 ## Responder
 

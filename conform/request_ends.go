@@ -2,84 +2,91 @@ package conform
 
 const halfway = "it closes the connection in the middle of the startup, where kernels had use-after-free and NULL dereferences"
 
+// A cut is a place in a startup frame of 8 octets of private data at which the sender
+// stops.
+type cut struct {
+	name, requirements, section string
+	text                        string // with the name of the frame
+	keep                        func(frame []byte) []byte
+	because                     string
+}
+
+// cuts are those at which a FIN comes.
+func cuts() []cut {
+	return []cut{
+		{"fin", "Q15 Q16", "RFC 5044 7.2, 8", "A FIN in place of the %s closes the connection.",
+			func([]byte) []byte { return nil }, "no startup frame can come any more"},
+		{"fin-key", "Q15 Q16", "RFC 5044 7.2, 8", "A FIN within the %s's key closes the connection.",
+			func(b []byte) []byte { return b[:8] }, "the frame cannot become whole"},
+		{"fin-pd", "Q08 Q15", framing, "A FIN before the %s has as many octets as its PD_Length says closes the connection.",
+			func(b []byte) []byte { return b[:len(b)-1] }, "PD_Length does not match the data"},
+	}
+}
+
+// sendCut sends what a cut keeps of a frame, and the FIN.
+func (s *session) sendCut(c *cut, frame []byte) {
+	if b := c.keep(frame); len(b) > 0 {
+		s.send("part of the frame", b)
+	}
+	s.closeWrite()
+	s.expectClosed(c.because)
+}
+
 // requestEnds end the connection at every step.
 func requestEnds() []Case {
 	cases := []Case{
 		toResponder("startup/req-silent", "Q12", framing,
-			"A connection on which no Request comes is closed after a time.", func(s *Session) {
-				s.ExpectTimeout("implementations SHOULD put a timeout on waiting for the Request")
+			"A connection on which no Request comes is closed after a time.", func(s *session) {
+				s.expectTimeout()
 			}).slow(),
 		toResponder("startup/req-stuck", "Q12", framing,
-			"A connection on which a Request stops halfway is closed after a time.", func(s *Session) {
-				s.Send("half a Request", s.Request().Octets()[:10])
-				s.ExpectTimeout("implementations SHOULD put a timeout on waiting for the Request")
+			"A connection on which a Request stops halfway is closed after a time.", func(s *session) {
+				s.send("half a Request", s.request().Octets()[:10])
+				s.expectTimeout()
 			}).slow(),
 		toResponder("startup/req-stuck-pd", "Q12 Q08", framing,
-			"A connection on which Private Data is missing is closed after a time.", func(s *Session) {
+			"A connection on which Private Data is missing is closed after a time.", func(s *session) {
 				q := s.withText(8).Octets()
-				s.Send("Request without its last octet", q[:len(q)-1])
-				s.ExpectTimeout("implementations SHOULD put a timeout on waiting for the Request")
+				s.send("Request without its last octet", q[:len(q)-1])
+				s.expectTimeout()
 			}).slow(),
-		toResponder("startup/req-fin", "Q15 Q16", "RFC 5044 7.2, 8",
-			"A FIN in place of the Request is answered by closing the connection.", func(s *Session) {
-				s.CloseWrite()
-				s.ExpectClosed("no Request can come any more")
-				s.again()
-			}).unsafe(halfway),
-		toResponder("startup/req-fin-key", "Q15 Q16", "RFC 5044 7.2, 8",
-			"A FIN within the key is answered by closing the connection.", func(s *Session) {
-				s.Send("half a key", s.Request().Octets()[:8])
-				s.CloseWrite()
-				s.ExpectClosed("the Request cannot become whole")
-				s.again()
-			}).unsafe(halfway),
-		toResponder("startup/req-fin-pd", "Q08 Q15", framing,
-			"A PD_Length larger than what is sent before the FIN closes the connection.", func(s *Session) {
-				q := s.withText(8).Octets()
-				s.Send("Request without its last octet", q[:len(q)-1])
-				s.CloseWrite()
-				s.ExpectClosed("PD_Length does not match the data")
-				s.again()
-			}).unsafe(halfway),
 		toResponder("startup/req-fin-request", "Q15", "RFC 5044 7.2",
-			"A FIN right behind the Request ends the connection.", func(s *Session) {
-				s.Send("Request", s.Request().Octets())
-				s.CloseWrite()
+			"A FIN directly after the Request ends the connection.", func(s *session) {
+				s.send("Request", s.request().Octets())
+				s.closeWrite()
 				s.ends("the Initiator has closed its half")
-				s.again()
+				s.stillAccepts()
 			}).unsafe(halfway),
 		toResponder("startup/req-close", "Q15", "RFC 5044 7.2",
-			"A FIN on an established connection ends it.", func(s *Session) {
-				q := s.Request()
-				s.accept(q, "the Request is an ordinary one")
-				s.CloseWrite()
+			"A FIN on an established connection ends it.", func(s *session) {
+				s.accept(s.request(), "the Request is an ordinary one")
+				s.closeWrite()
 				s.ends("the Initiator has closed its half")
 			}),
+	}
+	for _, at := range cuts() {
+		cases = append(cases, toResponder("startup/req-"+at.name, at.requirements, at.section,
+			textOf(at.text, "Request"), func(s *session) {
+				s.sendCut(&at, s.withText(8).Octets())
+				s.stillAccepts()
+			}).unsafe(halfway))
 	}
 	for _, at := range []struct {
 		name   string
 		octets int
 		text   string
-	}{{"reset", 0, "in place of the Request"}, {"reset-key", 8, "within the key"}, {"reset-pd", 22, "within the Private Data"}, {"reset-request", 28, "behind the Request"}} {
+	}{
+		{"reset", 0, "in place of the Request"}, {"reset-key", 8, "within the key"},
+		{"reset-pd", 22, "within the Private Data"}, {"reset-request", 28, "after the Request"},
+	} {
 		cases = append(cases, toResponder("startup/req-"+at.name, "Q16", "RFC 5044 8",
-			"After a RST "+at.text+" the Responder still takes connections.", func(s *Session) {
-				q := s.withTotal(8).Octets()
-				if at.octets > 0 {
-					s.Send("Request", q[:at.octets])
+			"The Responder still takes connections when a RST comes "+at.text+".", func(s *session) {
+				if b := s.withTotal(8).Octets()[:at.octets]; len(b) > 0 {
+					s.send("Request", b)
 				}
-				s.use()
-				s.Reset()
-				s.again()
+				s.reset()
+				s.stillAccepts()
 			}).unsafe(halfway))
 	}
 	return all(frames(), cases...)
-}
-
-// ends expects the end of the connection, whatever comes before it.
-func (s *Session) ends(because string) {
-	_, closed := s.Drain("on the way")
-	for rest := s.opts.Timeout; !closed && rest > 0; rest -= s.opts.Quiet {
-		_, closed = s.Drain("on the way")
-	}
-	s.Want(closed, "the connection closed: "+because, "still open")
 }

@@ -1,32 +1,32 @@
 package conform
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// open begins Full Operation behind Request and Reply, opens it with the RTR
+// open begins Full Operation after Request and Reply, opens it with the RTR
 // indication or the Rtr frame, and sees that the connection stays open.
-func (s *Session) open(q Startup, r mpa.StartupFrame) {
-	s.Enter(q.Octets(), r)
+func (s *session) open(q script.Startup, r mpa.StartupFrame) {
+	s.enter(q.Octets(), r)
 	s.ready(r)
-	s.ExpectNothing("the connection is established, and nothing was asked of the peer")
+	s.expectNothing("the connection is established, and nothing was asked of the peer")
 }
 
 // accept sends a Request that must be accepted, and opens the connection.
-func (s *Session) accept(q Startup, because string) mpa.StartupFrame {
-	s.Send("Request", q.Octets())
-	r := s.PeerAccepts(because)
+func (s *session) accept(q script.Startup, because string) mpa.StartupFrame {
+	s.send("Request", q.Octets())
+	r := s.peerAccepts(because)
 	s.open(q, r)
 	return r
 }
 
 // again sees that the peer still takes connections.
-func (s *Session) again() {
-	s.Reconnect()
-	s.accept(s.Request(), "the peer still takes ordinary Requests")
+func (s *session) stillAccepts() {
+	s.reconnect()
+	s.accept(s.request(), "the peer still takes ordinary Requests")
 }
 
 const framing = "RFC 5044 7.1.2"
@@ -36,86 +36,97 @@ func requestFraming() []Case {
 		toResponder("startup/req-whole", "Q01 Q09", framing,
 			"A Request in one write is answered by a well-formed Reply.", requestWhole),
 		toResponder("startup/req-waits", "Q09", framing,
-			"The Responder sends nothing before it has a Request.", func(s *Session) {
-				s.ExpectNothing("it MUST wait until a Request is received")
-				s.accept(s.Request(), "the Request is an ordinary one")
+			"The Responder sends nothing before it has a Request.", func(s *session) {
+				s.expectNothing("it MUST wait until a Request is received")
+				s.accept(s.request(), "the Request is an ordinary one")
 			}),
 		toResponder("startup/req-octets", "Q13 Q14", framing,
-			"A Request that comes octet by octet is accepted.", func(s *Session) {
+			"A Request that comes octet by octet is accepted.", func(s *session) {
 				q := s.withText(3)
 				if e := q.Enhanced; e != nil { // siw may never answer, and not survive that where A=1
 					e.A, e.B, e.C, e.D = false, false, false, false
 				}
-				s.SendOctets("Request", q.Octets())
-				s.open(q, s.PeerAccepts("segmentation has no meaning"))
+				s.sendEach("Request", q.Octets())
+				s.open(q, s.peerAccepts("segmentation has no meaning"))
 			}),
 		toResponder("startup/req-pd-waits", "Q08 Q13", framing,
 			"The Reply waits for the last octet of Private Data.", requestLate),
 		toResponder("startup/req-pipelined", "Q13", framing,
 			"An FPDU in one segment with the Request, which is not allowed, is taken as such or closes the connection.", requestPipelined).in(rfcs()...),
 	}
-	for _, at := range []struct {
-		name  string
-		octet int
-		text  string
-	}{
-		{"key", 8, "within its key"}, {"after-key", 16, "behind its key"}, {"header", 19, "within PD_Length"},
-		{"after-header", 20, "behind its header"}, {"pd", 26, "within its Private Data"},
-	} {
+	for _, at := range splits {
 		cases = append(cases, toResponder("startup/req-split-"+at.name, "Q13 Q14", framing,
-			fmt.Sprintf("A Request that is split %s is accepted.", at.text), func(s *Session) {
+			"A Request that is split "+at.text+" is accepted.", func(s *session) {
 				q := s.withText(8)
 				b := q.Octets()
-				s.SendSplit("Request", b[:at.octet], b[at.octet:])
-				s.open(q, s.PeerAccepts("segmentation has no meaning"))
+				s.sendSplit("Request", b[:at.octet], b[at.octet:])
+				s.open(q, s.peerAccepts("segmentation has no meaning"))
 			}))
 	}
 	return all(frames(), cases...)
 }
 
+// splits are the places at which a startup frame is split.
+var splits = [...]struct {
+	name  string
+	octet int
+	text  string
+}{
+	{"key", 8, "within its key"}, {"after-key", 16, "after its key"}, {"header", 19, "within PD_Length"},
+	{"after-header", 20, "after its header"}, {"pd", 26, "within its Private Data"},
+}
+
+// sendLate sends a frame whose last octet comes late: nothing happens before.
+func (s *session) sendLate(text string, b []byte) {
+	s.send(text+" without its last octet", b[:len(b)-1])
+	s.expectNothing("the Private Data is not whole")
+	s.send("its last octet", b[len(b)-1:])
+}
+
 // withText returns a Request with n octets of private data of the ULP.
-func (s *Session) withText(n int) Startup {
-	q := s.Request()
+func (s *session) withText(n int) script.Startup {
+	q := s.request()
 	q.ULP = text(n)
 	return q
 }
 
-func requestWhole(s *Session) {
-	q := s.Request()
-	s.Send("Request", q.Octets())
-	r := s.PeerAccepts("the Request is an ordinary one")
-	s.Want(r.Res() == 0, "a Reply whose reserved bits are zero", r)
-	want := []uint8{q.Rev}
-	if s.Dialect() == mpa.DialectRFC5044 {
-		want = append(want, 0) // of an RDMAC RNIC, which answers so
-	}
-	s.Want(slices.Contains(want, r.Rev()), "a Reply of the Request's revision", r)
+func requestWhole(s *session) {
+	q := s.request()
+	r := s.asks(q)
+	s.wellFormed(q, r)
 	s.open(q, r)
 }
 
-func requestLate(s *Session) {
-	q := s.withText(8)
-	b := q.Octets()
-	s.Send("Request without its last octet", b[:len(b)-1])
-	s.ExpectNothing("the Private Data is not whole")
-	s.Send("its last octet", b[len(b)-1:])
-	s.open(q, s.PeerAccepts("the Request is whole now"))
+// wellFormed looks at what is the same in accepting and rejecting Replies.
+func (s *session) wellFormed(q script.Startup, r mpa.StartupFrame) {
+	s.want(r.Res() == 0, "a Reply whose reserved bits are zero", r)
+	want := []uint8{q.Rev}
+	if s.dialect() == mpa.DialectRFC5044 {
+		want = append(want, 0) // of an RDMAC RNIC, which answers so
+	}
+	s.want(slices.Contains(want, r.Rev()), "a Reply of the Request's revision", r)
 }
 
-func requestPipelined(s *Session) {
-	q := s.Request()
+func requestLate(s *session) {
+	q := s.withText(8)
+	s.sendLate("Request", q.Octets())
+	s.open(q, s.peerAccepts("the Request is whole now"))
+}
+
+func requestPipelined(s *session) {
+	q := s.request()
 	w := mpa.NewWriter(false, true)
-	s.Send("Request and FPDU", q.Octets(), w.Append(nil, zeroWrite()))
+	s.send("Request and FPDU", q.Octets(), w.Append(nil, zeroWrite()))
 	if s.look(s.opts.Timeout) == sightEnd {
 		return
 	}
-	r := s.PeerReply("a Reply, or the connection closed")
+	r := s.peerReply("a Reply, or the connection closed")
 	if r.M() {
-		s.NotApplicable("the Reply asks for markers, and the FPDU was sent without")
+		s.notApplicable("the Reply asks for markers, and the FPDU was sent without")
 	}
 	if !r.R() {
-		s.Enter(q.Octets(), r)
-		s.ExpectNothing("the FPDU was a zero-length Write")
+		s.enter(q.Octets(), r)
+		s.expectNothing("the FPDU was a zero-length Write")
 	}
 }
 
@@ -124,11 +135,11 @@ func requestKeys() []Case {
 	var cases []Case
 	for _, k := range wrongKeys(mpa.KeyRequest, mpa.KeyReply) {
 		cases = append(cases, toResponder("startup/req-key-"+k.name, "Q02", "RFC 5044 7.1.1",
-			"A first frame with "+k.text+" in place of the Request's key closes the connection.", func(s *Session) {
-				q := s.Request()
+			"A first frame with "+k.text+" in place of the Request's key closes the connection.", func(s *session) {
+				q := s.request()
 				q.Key = k.key
-				s.Send("first frame", q.Octets())
-				s.ExpectClosed("it MUST close the connection if any other value is detected")
+				s.send("first frame", q.Octets())
+				s.expectClosed("it MUST close the connection if any other value is detected")
 			}))
 	}
 	cases = append(cases,
@@ -136,16 +147,16 @@ func requestKeys() []Case {
 			"A Start Key closes the connection, or is answered by one.", requestStartKey),
 		notMPA("tls", "a TLS ClientHello", "\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03"+string(text(40))),
 		notMPA("http", "an HTTP request", "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
-		notMPA("zeros", "octets of zero", string(make([]byte, 64))),
+		notMPA("zeros", "a row of zero octets", string(make([]byte, 64))),
 	)
 	return all(frames(), cases...)
 }
 
 func notMPA(name, what, octets string) Case {
 	return toResponder("startup/req-key-"+name, "Q02", "RFC 5044 7.1.1",
-		"In place of a Request, "+what+" closes the connection.", func(s *Session) {
-			s.Send(what, []byte(octets))
-			s.ExpectClosed("it MUST close the connection if any other value is detected")
+		"In place of a Request, "+what+" closes the connection.", func(s *session) {
+			s.send(what, []byte(octets))
+			s.expectClosed("it MUST close the connection if any other value is detected")
 		})
 }
 
@@ -168,14 +179,14 @@ func wrongKeys(due, other string) []wrongKey {
 	}
 }
 
-func requestStartKey(s *Session) {
-	s.SendKey("Start Key", mpa.StartKeyFields{C: true})
+func requestStartKey(s *session) {
+	s.sendKey("Start Key", mpa.StartKeyFields{C: true})
 	if s.look(s.opts.Quiet) == sightNothing {
-		s.Send("more, for a peer that waits for a Request's whole header", make([]byte, 8))
+		s.send("more, for a peer that waits for a Request's whole header", make([]byte, 8))
 	}
 	if s.look(s.opts.Timeout) == sightOctets {
-		s.PeerKey("a Start Key, or the connection closed")
+		s.peerKey("a Start Key, or the connection closed")
 		return
 	}
-	s.ExpectClosed("the peer does not know the Start Key")
+	s.expectClosed("the peer does not know the Start Key")
 }

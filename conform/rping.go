@@ -2,97 +2,79 @@ package conform
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// advertLen is the length of every Send of rping, in octets.
-const advertLen = 16
-
-// An Advert is a Send of rping: it tells the peer of a buffer.
-//
-//	 0                   1                   2                   3
-//	+-------------------------------+---------------+---------------+
-//	|        tagged offset          |      STag     |    length     |
-//	+-------------------------------+---------------+---------------+
-type Advert struct {
-	TO     uint64
-	STag   uint32
-	Length uint32 // octets
-}
-
-// Octets returns the advert as it is sent.
-func (a Advert) Octets() []byte {
-	b := binary.BigEndian.AppendUint64(nil, a.TO)
-	b = binary.BigEndian.AppendUint32(b, a.STag)
-	return binary.BigEndian.AppendUint32(b, a.Length)
-}
-
-// The buffers that we tell a server of. Neither STag is of any use to us.
+// The buffers that we advertise to a server. Their STags and TOs mean nothing to us.
 const (
 	sourceSTag, sourceTO = 0x00c0ff01, 0x1000
 	sinkSTag, sinkTO     = 0x00c0ff02, 0x2000
 )
 
-// PingText is what we ping with, in 32 octets: a server of rdma-core's takes no more
+// pingText is what we ping with, in 32 octets: a server of rdma-core's takes no more
 // than its own buffer has, and writes back up to the first octet of zero.
-func PingText() []byte { return []byte("rdma-ping-0: ABCDEFGHIJKLMNOPQR\x00") }
+func pingText() []byte { return []byte("rdma-ping-0: ABCDEFGHIJKLMNOPQR\x00") }
 
-// SourceAdvert is where the ping's text is for the server to read.
-func SourceAdvert() Advert { return Advert{sourceTO, sourceSTag, uint32(len(PingText()))} }
-
-// SinkAdvert is where the server is to write it.
-func SinkAdvert() Advert { return Advert{sinkTO, sinkSTag, uint32(len(PingText()))} }
-
-// SendAdvert sends an advert, or as server a "go ahead".
-func (s *Session) SendAdvert(text string, a Advert) { s.SendMessage(text, rdmap.OpSend, a.Octets()) }
-
-// PeerAdvert waits for an advert, or from a server for a "go ahead".
-func (s *Session) PeerAdvert(expected string) Advert {
-	m := s.Message(rdmap.OpSend, expected)
-	if len(m.Payload) != advertLen {
-		s.Failf(expected+", of 16 octets", "%s", count(len(m.Payload)))
-	}
-	return parseAdvert(m.Payload)
+// sourceAdvert is where the ping's text is for the server to read.
+func sourceAdvert() message.Advert {
+	return message.Advert{TO: sourceTO, STag: sourceSTag, Length: uint32(len(pingText()))}
 }
 
-func parseAdvert(b []byte) Advert {
-	be := binary.BigEndian
-	return Advert{be.Uint64(b), be.Uint32(b[8:]), be.Uint32(b[12:])}
+// sinkAdvert is where the server is to write it.
+func sinkAdvert() message.Advert {
+	return message.Advert{TO: sinkTO, STag: sinkSTag, Length: uint32(len(pingText()))}
 }
 
-// PeerReads waits for the server's Read Request of the source.
-func (s *Session) PeerReads() rdmap.ReadRequest {
-	expected := fmt.Sprintf("a Read Request of STag 0x%x, TO 0x%x, %d octets", sourceSTag, sourceTO, len(PingText()))
-	m := s.Message(rdmap.OpReadRequest, expected)
+// sendAdvert sends an advert, or as server a "go ahead".
+func (s *session) sendAdvert(text string, a message.Advert) {
+	s.sendMessage(text, rdmap.OpSend, a.Append(nil))
+}
+
+// peerAdvert waits for an advert, or from a server for a "go ahead".
+func (s *session) peerAdvert(expected string) message.Advert {
+	return s.advert(s.message(rdmap.OpSend, expected).Payload, expected)
+}
+
+func (s *session) advert(b []byte, expected string) message.Advert {
+	a, err := message.ParseAdvert(b)
+	s.want(err == nil, expected+", of 16 octets", wording.Octets(len(b)))
+	return a
+}
+
+// peerReads waits for the server's Read Request of the source.
+func (s *session) peerReads() rdmap.ReadRequest {
+	expected := fmt.Sprintf("a Read Request of STag 0x%x, TO 0x%x, %d octets", sourceSTag, sourceTO, len(pingText()))
+	m := s.message(rdmap.OpReadRequest, expected)
 	r, err := rdmap.ParseReadRequest(m.Payload)
 	if err != nil {
-		s.Failf(expected, "%v", err)
+		s.failf(expected, "%v", err)
 	}
-	s.Want(r.SrcSTag == sourceSTag && r.SrcTO == sourceTO && int(r.Size) == len(PingText()), expected, r)
+	s.want(r.SrcSTag == sourceSTag && r.SrcTO == sourceTO && int(r.Size) == len(pingText()), expected, r)
 	return r
 }
 
-// SendResponse answers a Read Request with the whole of the data.
-func (s *Session) SendResponse(r rdmap.ReadRequest, data []byte) {
-	s.SendTagged("Read Response", rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, data)
+// sendResponse answers a Read Request with the whole of the data.
+func (s *session) sendResponse(r rdmap.ReadRequest, data []byte) {
+	s.sendTagged("Read Response", rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, data)
 }
 
-// PeerWrites waits for the server's Write of the text into the sink.
-func (s *Session) PeerWrites() {
+// peerWrites waits for the server's Write of the text into the sink.
+func (s *session) peerWrites() {
 	expected := fmt.Sprintf("an RDMA Write of the text at STag 0x%x, TO 0x%x", sinkSTag, sinkTO)
-	m := s.Message(rdmap.OpWrite, expected)
-	s.Want(m.Header.STag == sinkSTag && m.Header.TO == sinkTO, expected, m.Header)
-	s.Want(bytes.Equal(m.Payload, PingText()), expected, quote(string(m.Payload)))
+	m := s.message(rdmap.OpWrite, expected)
+	s.want(m.STag == sinkSTag && m.TO == sinkTO, expected, m.Header)
+	s.want(bytes.Equal(m.Payload, pingText()), expected, quote(string(m.Payload)))
 }
 
-// Ping is one ping of rping over an established connection, as client where the peer
+// ping is one ping of rping over an established connection, as client where the peer
 // is the Responder, and as server where it is the Initiator.
-func (s *Session) Ping() {
-	if s.Role() == mpa.RoleResponder {
+func (s *session) ping() {
+	if s.role() == mpa.RoleResponder {
 		s.pingServer()
 	} else {
 		s.pingClient()
@@ -100,40 +82,50 @@ func (s *Session) Ping() {
 }
 
 // pingServer pings rping -s.
-func (s *Session) pingServer() {
-	s.SendAdvert("source advert", SourceAdvert())
-	s.SendResponse(s.PeerReads(), PingText())
-	s.PeerAdvert("the server's first go ahead")
-	s.SendAdvert("sink advert", SinkAdvert())
-	s.PeerWrites()
-	s.PeerAdvert("the server's second go ahead")
+func (s *session) pingServer() {
+	s.sendAdvert("source advert", sourceAdvert())
+	s.restOfServerPing()
+}
+
+// restOfServerPing goes on after our source advert.
+func (s *session) restOfServerPing() {
+	s.sendResponse(s.peerReads(), pingText())
+	s.restAfterRead()
+}
+
+// restAfterRead goes on where the server has its text.
+func (s *session) restAfterRead() {
+	s.peerAdvert("the server's first go ahead")
+	s.sendAdvert("sink advert", sinkAdvert())
+	s.peerWrites()
+	s.peerAdvert("the server's second go ahead")
 }
 
 // pingClient serves a ping of rping -c.
-func (s *Session) pingClient() {
-	text := s.ReadSource(s.PeerAdvert("the client's source advert"))
-	s.SendAdvert("go ahead", Advert{})
-	sink := s.PeerAdvert("the client's sink advert")
-	s.SendTagged("the text back", rdmap.OpWrite, sink.STag, sink.TO, text)
-	s.SendAdvert("go ahead", Advert{})
+func (s *session) pingClient() {
+	text := s.readSource(s.peerAdvert("the client's source advert"))
+	s.sendAdvert("go ahead", message.Advert{})
+	sink := s.peerAdvert("the client's sink advert")
+	s.sendTagged("the text back", rdmap.OpWrite, sink.STag, sink.TO, text)
+	s.sendAdvert("go ahead", message.Advert{})
 }
 
-// ReadSource reads what a client's advert tells of.
-func (s *Session) ReadSource(a Advert) []byte {
+// readSource reads the buffer of a client's advert.
+func (s *session) readSource(a message.Advert) []byte {
 	r := rdmap.ReadRequest{SinkSTag: sinkSTag, SinkTO: sinkTO, Size: a.Length, SrcSTag: a.STag, SrcTO: a.TO}
-	s.SendMessage("Read Request of the source", rdmap.OpReadRequest, r.Append(nil))
+	s.sendMessage("Read Request of the source", rdmap.OpReadRequest, r.Append(nil))
 	expected := fmt.Sprintf("a Read Response of %d octets at STag 0x%x, TO 0x%x", a.Length, sinkSTag, sinkTO)
-	m := s.Message(rdmap.OpReadResponse, expected)
-	s.Want(m.Header.STag == sinkSTag && m.Header.TO == sinkTO && len(m.Payload) == int(a.Length), expected, m.Header)
+	m := s.message(rdmap.OpReadResponse, expected)
+	s.want(m.STag == sinkSTag && m.TO == sinkTO && len(m.Payload) == int(a.Length), expected, m.Header)
 	return m.Payload
 }
 
-// Works proves that an established connection works: by a ping if the peer's
+// works proves that an established connection works: by a ping if the peer's
 // application is rping, and by that it stays open otherwise.
-func (s *Session) Works() {
-	if s.App() == AppRping {
-		s.Ping()
+func (s *session) works() {
+	if s.app() == AppRping {
+		s.ping()
 		return
 	}
-	s.ExpectNothing("the connection is established")
+	s.expectNothing("the connection is established")
 }

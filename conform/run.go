@@ -2,7 +2,6 @@ package conform
 
 import (
 	"context"
-	"strings"
 	"time"
 )
 
@@ -10,12 +9,13 @@ import (
 type Result struct {
 	Case    Case
 	Verdict Verdict
-	// Why is the reason of what is neither passed nor failed.
+	// Why says why a case neither passed nor failed.
 	Why string
-	// Expected and Got tell of a failure: what the peer had to do, and what it did.
+	// Expected and Got describe a failure: what the peer had to do, and what it did.
 	Expected, Got string
 	Dialogue      []Entry
 	Took          time.Duration
+	absent        bool // there was no connection with the peer
 }
 
 // A Summary counts the results of a run.
@@ -50,16 +50,20 @@ const patience = 3
 
 // Run runs the selected cases one after the other and hands every result to report.
 // It stops early when the context ends, or when nobody can be connected any more.
-// The error is one of the options.
+// The error is one of the options: a [*NoCasesError] if they select no case.
 func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, error) {
 	var sum Summary
 	o, err := opts.resolved()
 	if err != nil {
 		return sum, err
 	}
+	cases, err := o.Selected()
+	if err != nil {
+		return sum, err
+	}
 	unspoken := o.probe(ctx)
 	absent := 0
-	for _, c := range o.Selected() {
+	for _, c := range cases {
 		res := Result{Case: c, Verdict: NotApplicable, Why: unspoken}
 		if why := o.held(&c); why != "" {
 			res.Why = why
@@ -73,7 +77,7 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		sum.Add(res.Verdict)
 		report(&res)
 		switch {
-		case strings.HasPrefix(res.Why, noConnection):
+		case res.absent:
 			absent++
 		case len(res.Dialogue) > 0:
 			absent = 0
@@ -99,13 +103,13 @@ func RunCase(ctx context.Context, opts Options, c Case) (Result, error) {
 
 // run runs one case.
 func (o *Options) run(ctx context.Context, c Case) (res Result) {
-	s := &Session{ctx: ctx, opts: o, c: &c, begun: time.Now()}
+	s := &session{ctx: ctx, opts: o, c: &c, begun: time.Now()}
 	res = Result{Case: c, Verdict: Pass}
 	defer func() {
 		switch end := recover().(type) {
 		case nil:
 		case outcome:
-			res.Verdict, res.Why, res.Expected, res.Got = end.verdict, end.why, end.expected, end.got
+			res.Verdict, res.Why, res.Expected, res.Got, res.absent = end.verdict, end.why, end.expected, end.got, end.absent
 		default:
 			panic(end)
 		}
@@ -113,6 +117,6 @@ func (o *Options) run(ctx context.Context, c Case) (res Result) {
 		o.Peer.Release()
 		res.Dialogue, res.Took = s.log, time.Since(s.begun)
 	}()
-	c.Run(s)
+	c.run(s)
 	return res
 }

@@ -3,6 +3,7 @@ package conform
 import (
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -13,7 +14,7 @@ const (
 	noAnswer = "a Terminate ceases all further communications, and is not answered by another"
 )
 
-// terminateGroups are the codes that there are, by layer and type.
+// terminateGroups are all the codes, by layer and type.
 var terminateGroups = [...]struct {
 	name, text string
 	codes      []rdmap.Code
@@ -25,7 +26,7 @@ var terminateGroups = [...]struct {
 	{"ddp-tagged", "DDP's tagged buffer errors", []rdmap.Code{0x1100, 0x1101, 0x1102, 0x1103, 0x1104}},
 	{"ddp-untagged", "DDP's untagged buffer errors", []rdmap.Code{0x1201, 0x1202, 0x1203, 0x1204, 0x1205, 0x1206}},
 	{"llp", "MPA's errors", []rdmap.Code{0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007}},
-	{"unknown", "codes that there are not", []rdmap.Code{0x0108, 0x0300, 0x1301, 0x2042, 0x3000, 0xffff}},
+	{"unknown", "codes that do not exist", []rdmap.Code{0x0108, 0x0300, 0x1301, 0x2042, 0x3000, 0xffff}},
 }
 
 // terminateSent sends Terminates with every code.
@@ -35,10 +36,7 @@ func terminateSent() []Case {
 		cases = append(cases, either("terminate", g.name, "P14 P36 P39 D07", terminateSection,
 			"A Terminate with "+g.text+" ends the connection, and is not answered by another.", func(d *dialogue) {
 				for i, code := range g.codes {
-					if i > 0 {
-						d.Reconnect()
-						d = d.begin()
-					}
+					d = d.forNth(i)
 					d.sendTerminate(rdmap.Terminate{Code: code})
 					d.takesTerminate()
 				}
@@ -47,9 +45,19 @@ func terminateSent() []Case {
 	return cases
 }
 
+// forNth returns the dialogue for the first of some Terminates, and one on a connection of
+// its own for each other.
+func (d *dialogue) forNth(i int) *dialogue {
+	if i == 0 {
+		return d
+	}
+	d.reconnect()
+	return d.begin()
+}
+
 // sendTerminate sends a Terminate in the RFC's layout.
 func (d *dialogue) sendTerminate(t rdmap.Terminate) {
-	d.SendMessage("Terminate, "+t.Code.String(), rdmap.OpTerminate, t.Append(nil))
+	d.sendMessage("Terminate, "+t.Code.String(), rdmap.OpTerminate, t.Append(nil))
 }
 
 // takesTerminate sees that the connection ends, with whatever was under way before,
@@ -58,16 +66,16 @@ func (d *dialogue) takesTerminate() {
 	expected := "the connection closed: " + noAnswer
 	for range 2 {
 		for d.look(d.opts.Quiet) == sightOctets {
-			seg := d.Segment(expected)
+			seg := d.segment(expected)
 			if op := rdmap.OpcodeOf(&seg.Header); op == rdmap.OpTerminate || op == rdmap.OpReadResponse {
-				d.Failf(expected, "%s", describeSegment(&seg))
+				d.failf(expected, "%s", describeSegment(&seg))
 			}
 		}
-		if d.link.end != endNone {
+		if d.link.End() != script.Open {
 			d.note(Checked, expected, nil)
 			return
 		}
-		d.CloseWrite() // it may wait for it
+		d.closeWrite() // it may wait for it
 	}
 	d.closes()
 }
@@ -75,7 +83,7 @@ func (d *dialogue) takesTerminate() {
 // closes waits for the end of the connection for longer than takesTerminate does.
 func (d *dialogue) closes() {
 	if d.look(d.opts.Timeout) != sightEnd {
-		d.Failf("the connection closed: "+noAnswer, "still open, or octets, after %v", d.opts.Timeout)
+		d.failf("the connection closed: "+noAnswer, "still open, or octets, after %v", d.opts.Timeout)
 	}
 	d.note(Checked, "the connection is closed", nil)
 }
@@ -91,7 +99,7 @@ func terminateForms() []Case {
 		invalid                  bool
 		payloads                 [][]byte
 	}{
-		{"parts", "P13 P15", "with a DDP header, tagged or untagged, with and without a length, and with a Read Request", false, [][]byte{
+		{"parts", "P13 P15", "with a DDP header, tagged or untagged, with and without a length, and with a Read Request,", false, [][]byte{
 			(&rdmap.Terminate{Code: 0x1100, DDPHeader: tagged.Append(nil), SegmentLength: 18, HasLength: true}).Append(nil),
 			(&rdmap.Terminate{Code: 0x1100, DDPHeader: tagged.Append(nil)}).Append(nil),
 			(&rdmap.Terminate{Code: 0x1202, SegmentLength: 46, HasLength: true}).Append(nil),
@@ -100,7 +108,7 @@ func terminateForms() []Case {
 		}},
 		{"reserved", "P13", "whose reserved bits are set", false, [][]byte{{0x00, 0x00, 0x1f, 0xff}}},
 		{"zeros", "P15", "whose absent parts are sent as zeros", false, [][]byte{make([]byte, 4+2+18+28)}},
-		{"hdrct", "P13 P15 P36", "with M, D and R in any combination, and nothing behind them", true, headerControls()},
+		{"hdrct", "P13 P15 P36", "with M, D and R in any combination, and nothing after them,", true, headerControls()},
 		{"truncated", "P36 P15", "that is cut short", true, [][]byte{
 			{}, {0x10}, {0x11, 0x00, 0xc0}, {0x11, 0x00, 0xc0, 0x00, 0x00},
 			append([]byte{0x11, 0x00, 0xc0, 0x00, 0x00, 18}, tagged.Append(nil)[:13]...),
@@ -114,22 +122,19 @@ func terminateForms() []Case {
 	}
 	// RFC 5040, Section 5.4: of "an invalid Terminate Message [...] an error is
 	// surfaced", and no document says that it is not answered.
-	ending := map[bool]string{false: ", ends the connection, and is not answered by another.", true: ", ends the connection."}
+	ending := map[bool]string{false: " ends the connection, and is not answered by another.", true: " ends the connection."}
 	var cases []Case
 	for _, f := range forms {
 		cases = append(cases, either("terminate", f.name, f.requirements, terminateSection,
 			"A Terminate "+f.text+ending[f.invalid], func(d *dialogue) {
 				for i, p := range f.payloads {
-					if i > 0 {
-						d.Reconnect()
-						d = d.begin()
-					}
-					d.SendMessage("Terminate "+f.text, rdmap.OpTerminate, p)
+					d = d.forNth(i)
+					d.sendMessage("Terminate "+f.text, rdmap.OpTerminate, p)
 					if !f.invalid {
 						d.takesTerminate()
 						continue
 					}
-					d.CloseWrite()
+					d.closeWrite()
 					d.refused(orCloses, "a Terminate, however faulty, is the last that there is")
 				}
 			})...)
@@ -157,10 +162,10 @@ func terminateHeaders() []Case {
 	} {
 		cases = append(cases, either("terminate", c.name, "P36 P56 D37 D38", rdmapChecks,
 			"A Terminate "+c.text+" ends the connection.", func(d *dialogue) {
-				h := d.Header(rdmap.OpTerminate)
+				h := d.nextHeader(rdmap.OpTerminate)
 				h.MSN, h.MO = c.msn, c.mo
-				d.SendSegment("Terminate "+c.text, h, []byte{0x02, 0x07, 0, 0})
-				d.CloseWrite()
+				d.sendSegment("Terminate "+c.text, h, []byte{0x02, 0x07, 0, 0})
+				d.closeWrite()
 				d.refused(orCloses, "a Terminate, however faulty, is the last that there is", slices.Concat(badMSN, badMO)...)
 			})...)
 	}
@@ -173,9 +178,9 @@ func terminateTimes() []Case {
 	cases := slices.Concat(
 		either("terminate", "then-read", "P39 D07", terminateSection,
 			"What follows a Terminate has no effect: a Read Request is not answered.", func(d *dialogue) {
-				h := d.Header(rdmap.OpTerminate)
-				d.sendOctets("Terminate and zero-length Read Request",
-					d.FrameULPDU(append(h.Append(nil), last.Append(nil)...)), d.FrameULPDU(d.emptyRead()))
+				h := d.nextHeader(rdmap.OpTerminate)
+				d.send("Terminate and zero-length Read Request",
+					d.framed(append(h.Append(nil), last.Append(nil)...)), d.framed(d.emptyRead()))
 				d.takesTerminate()
 			}),
 		either("terminate", "twice", "P36 P37", terminateSection,
@@ -186,9 +191,9 @@ func terminateTimes() []Case {
 			}),
 		eitherRping("terminate", "within-send", "P36 P37 D27", terminateSection,
 			"A Terminate between the segments of a Send ends the connection, and the Send is not delivered.", func(d *dialogue) {
-				h := d.Header(rdmap.OpSend)
+				h := d.nextHeader(rdmap.OpSend)
 				h.Last = false
-				d.SendSegment("first half of the advert", h, d.firstAdvert().Octets()[:8])
+				d.sendSegment("first half of the advert", h, d.firstAdvert().Append(nil)[:8])
 				d.sendTerminate(last)
 				d.takesTerminate()
 			}),
@@ -202,28 +207,24 @@ func terminateTimes() []Case {
 	return append(cases,
 		toServer("terminate/responder-within-response", "P36 P38 D27", terminateSection,
 			"A Terminate between the segments of a Read Response ends the connection, and the server does not go on.", func(d *dialogue) {
-				d.respond(d.readOfServer(), 0, 16, false)
+				d.sendPart(d.readOfServer(), 0, 16, false)
 				d.sendTerminate(last)
 				d.takesTerminate()
 			}),
 		toServer("terminate/responder-for-response", "P36 P38 P28", terminateSection,
 			"A Terminate in place of a Read Response ends the connection, and the server does not go on.", func(d *dialogue) {
 				b := d.serverBuffer()
-				h := rdmap.OpReadRequest.Header(d.Terms().Version)
+				h := rdmap.OpReadRequest.Header(d.terms().Version)
 				h.Last, h.MSN = true, d.operating().received[rdmap.QNRead]
 				r := rdmap.ReadRequest{SinkSTag: b.STag, SinkTO: b.TO, Size: b.Length, SrcSTag: sourceSTag, SrcTO: sourceTO}
 				d.sendTerminate(rdmap.Terminate{Code: rdmap.CodeInvalidSTag, DDPHeader: h.Append(nil), SegmentLength: 46, HasLength: true, RDMAPHeader: r.Append(nil)})
 				d.takesTerminate()
 			}),
 		toResponder("terminate/responder-first", "P36 E09", terminateSection,
-			"A Terminate as first FPDU, in place of an RTR indication, ends the connection.", func(s *Session) {
-				s.Setup(func() {
-					q := s.Request()
-					s.Send("Request", q.Octets())
-					s.Enter(q.Octets(), s.PeerAccepts("the Request is an ordinary one"))
-				})
-				d := &dialogue{Session: s}
-				s.Pause(settling)
+			"A Terminate as first FPDU, in place of an RTR indication, ends the connection.", func(s *session) {
+				s.setup(func() { s.accepted(s.request()) })
+				d := &dialogue{session: s}
+				s.pause(settling)
 				d.sendTerminate(rdmap.Terminate{Code: rdmap.CodeMPANoMatchingRTR})
 				d.takesTerminate()
 			}).in(enhanced()...).unsafe("kernels may want an RTR indication before anything else"),

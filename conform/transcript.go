@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// Kind is what an Entry of a dialogue tells of.
+// Kind is what an Entry of a dialogue is about.
 type Kind uint8
 
 // The kinds of entries.
@@ -17,7 +19,7 @@ const (
 	Received                 // octets that the peer sent
 	Did                      // something else that we did, such as closing
 	Saw                      // something else that the peer did
-	Checked                  // what was looked at, and was as it must be
+	Checked                  // what was checked and right
 )
 
 var kindNames = [...]string{"", "sent", "received", "did", "saw", "checked"}
@@ -71,25 +73,11 @@ const maxShown = 96
 func (e Entry) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.3f ms %s %s", milliseconds(e.At), kindMarks[e.Kind], e.Text)
-	shown := e.Octets[:min(len(e.Octets), maxShown)]
-	for line := range slicesOf(shown, 16) {
-		fmt.Fprintf(&b, "\n%15s% x", "", line)
+	for _, line := range wording.Hex(e.Octets, maxShown) {
+		fmt.Fprintf(&b, "\n%15s%s", "", line)
 	}
-	if more := len(e.Octets) - len(shown); more > 0 {
+	if more := len(e.Octets) - maxShown; more > 0 {
 		fmt.Fprintf(&b, "\n%15s... and %d more", "", more)
 	}
 	return b.String()
-}
-
-// slicesOf cuts b into pieces of n octets.
-func slicesOf(b []byte, n int) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(b) > 0 {
-			k := min(n, len(b))
-			if !yield(b[:k]) {
-				return
-			}
-			b = b[k:]
-		}
-	}
 }

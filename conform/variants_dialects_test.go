@@ -1,6 +1,9 @@
 package conform_test
 
-import "github.com/goiwarp/iwarp/mpa"
+import (
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
+)
 
 const (
 	aStartKey = mpa.KeyStart + "\x40"
@@ -20,14 +23,11 @@ func bits(set, clear byte) func([]byte) []byte {
 
 // checkedKey closes the connection on a Start Key of which bad is true.
 func checkedKey(bad func(mpa.StartKey) bool) way {
-	return func(w *wire, src, dst *memConn) {
-		b := make([]byte, mpa.StartKeyLen)
-		n, _ := src.Read(b)
-		if k, err := mpa.ParseStartKey(b[:n]); err == nil && bad(k) {
+	return func(w *wire, src *script.Link, dst *script.Conn) {
+		if src.Need(mpa.StartKeyLen, forever) == nil && bad(mpa.StartKey(src.Received()[:mpa.StartKeyLen])) {
 			shut(w, src, dst)
 			return
 		}
-		_, _ = dst.Write(b[:n])
 		pass(w, src, dst)
 	}
 }
@@ -83,11 +83,12 @@ func initiatorDialects() []variant {
 		{name: "Rtr frame with private data", rule: "T02", caughtBy: "rtr2007/rep", setup: rtr, fromPeer: frame(nil, frame(func(f *mpa.StartupFields) { f.PrivateData = goodEnhanced[:] }))},
 		{name: "no Rtr frame", rule: "T01", caughtBy: "rtr2007/rep", setup: rtr, toPeer: frame(func(f *mpa.StartupFields) { f.S = false })},
 		{name: "C in the Rtr frame against the Reply", rule: "T05", caughtBy: "rtr2007/rep-no-c", setup: rtr, fromPeer: frame(nil, frame(func(f *mpa.StartupFields) { f.C = true }))},
-		{name: "Rtr frame behind a plain Reply", rule: "T04", caughtBy: "rtr2007/rep-plain", setup: rtr, toPeer: frame(func(f *mpa.StartupFields) { f.S = true })},
+		{name: "Rtr frame after a plain Reply", rule: "T04", caughtBy: "rtr2007/rep-plain", setup: rtr, toPeer: frame(func(f *mpa.StartupFields) { f.S = true })},
 
 		{name: "Request of revision 0 without M", rule: "N05", caughtBy: "revision0/rep-request", setup: rdmac, fromPeer: frame(func(f *mpa.StartupFields) { f.M = false })},
-		{name: "Initiator's markers forgotten in revision 0", rule: "N05", caughtBy: "revision0/rep-no-m", setup: rdmac, toPeer: frame(nil), fromPeer: frame(nil, fpdus(noMarkers))},
-		{name: "revision 1 taken for 0", rule: "N04", caughtBy: "revision0/rep-rev-1", setup: rdmac, toPeer: frame(func(f *mpa.StartupFields) { f.Rev = 0 })},
+		{name: "Initiator's markers forgotten in revision 0", rule: "N05", caughtBy: "revision0/rep-works", setup: rdmac, toPeer: frame(nil), fromPeer: frame(nil, fpdus(noMarkers))},
+		{name: "M=0 and C=0 taken in revision 0", rule: "N05", caughtBy: "revision0/rep-no-m", setup: rdmac, toPeer: frame(func(f *mpa.StartupFields) { f.M, f.C = true, true })},
+		{name: "revision 1 taken for 0", rule: "N04", caughtBy: "revision0/rep-rev-1", setup: rdmac, toPeer: frame(func(f *mpa.StartupFields) { f.Rev, f.M = 0, true })},
 		{name: "Initiator's version 1 in revision 0", rule: "N02", caughtBy: "revision0/rep-works", setup: rdmac, toPeer: frame(nil), fromPeer: frame(nil, fpdus(version1))},
 
 		{name: "Passive side's revision 1", rule: "K05", caughtBy: "startkey/passive", setup: passive, fromPeer: key(mpa.StartKeyLen, bits(1, 0))},

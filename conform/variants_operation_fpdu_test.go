@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -85,7 +87,7 @@ func fillPad(_ uint64, octets, ulpdu []byte) []byte {
 	for i := range padOf(octets, ulpdu) {
 		padOf(octets, ulpdu)[i] = 0xaa
 	}
-	return seal(octets)
+	return script.Seal(octets)
 }
 
 func hasPad(_ uint64, octets, ulpdu []byte) bool {
@@ -111,7 +113,7 @@ func crcWithoutMarker(offset uint64, octets, _ []byte) []byte {
 		return octets
 	}
 	end := len(octets) - 4
-	return mpa.AppendCRC(octets[:end], mpa.CRC32C(0, octets[4:end]))
+	return layout.AppendCRC(octets[:end], layout.CRC32C(0, octets[4:end]))
 }
 
 // changeMarkers changes the markers of FPDUs.
@@ -122,6 +124,6 @@ func changeMarkers(change func(marker []byte)) edit {
 				change(octets[at : at+4])
 			}
 		}
-		return seal(octets)
+		return script.Seal(octets)
 	}
 }

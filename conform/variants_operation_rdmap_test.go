@@ -30,7 +30,7 @@ func rdmapVariants() []variant {
 		toEndpoint(dislike(a(rdmap.OpSendSE))).named("Send with Solicited Event refused", "P06", "rdmap/responder-send-se"),
 		invalidate.named("unknown STag to be invalidated passed over", "P35", "rdmap/responder-invalidate-unknown"),
 		invalidate.named("STag not invalidated", "P34", "rdmap/initiator-invalidate").of(anInitiator),
-		fromEndpoint(behind(a(rdmap.OpWrite))).named("Send ahead of the Write before it", "P20", "rdmap/responder-writes"),
+		fromEndpoint(swapped(a(rdmap.OpWrite))).named("Send ahead of the Write before it", "P20", "rdmap/responder-writes"),
 		fromEndpoint(on(rdmap.OpWrite, func(seg *ddp.Segment) { seg.TO = 0 })).
 			named("Write to TO 0", "P18", "rdmap/responder-writes"),
 		fromEndpoint(on(rdmap.OpWrite, func(seg *ddp.Segment) { seg.STag++ })).
@@ -56,7 +56,7 @@ func readVariants() []variant {
 		response(func(seg *ddp.Segment) { seg.Payload = seg.Payload[:max(len(seg.Payload), 1)-1] }).
 			named("Read Response short", "P21", "rdmap/initiator-responses").of(anInitiator),
 		response(func(seg *ddp.Segment) { seg.Last = false }).named("Read Response without L", "P21", "rdmap/initiator-responses").of(anInitiator),
-		fromEndpoint(behind(func(seg *ddp.Segment, op rdmap.Opcode) bool { return op == rdmap.OpReadResponse && seg.STag != 1 })).named("Read Responses out of order", "P23", "rdmap/responder-read-order").of(manyReads),
+		fromEndpoint(swapped(func(seg *ddp.Segment, op rdmap.Opcode) bool { return op == rdmap.OpReadResponse && seg.STag != 1 })).named("Read Responses out of order", "P23", "rdmap/responder-read-order").of(manyReads),
 		variant{toPeer: frame(enhanced(func(e *mpa.Enhanced) { e.IRD = max(e.IRD, 1) }))}.
 			named("more Reads than the IRD", "P46", "rdmap/responder-ord-0"),
 		toEndpoint(request(func(r []byte) { clear(r[12:16]) })).named("source STag of a Read unchecked", "P24", "rdmap/responder-read-stag-0"),
@@ -97,7 +97,7 @@ func terminateVariants() []variant {
 	return []variant{
 		answered.named("Terminate answered by a Terminate", "P36", "terminate/responder-rdmap-operation"),
 		answered.named("Initiator answers a Terminate", "P39", "terminate/initiator-llp").of(anInitiator),
-		toEndpoint(drop(a(rdmap.OpTerminate))).named("goes on behind a Terminate", "P39", "terminate/responder-then-read"),
+		toEndpoint(drop(a(rdmap.OpTerminate))).named("goes on after a Terminate", "P39", "terminate/responder-then-read"),
 		terminate(func(seg *ddp.Segment) { seg.Payload[0] = seg.Payload[0]<<4 | seg.Payload[0]>>4; seg.Payload[2] >>= 5 }).
 			named("Terminate with Layer and EType swapped", "P13", "terminate/responder-for-opcode"),
 		terminate(func(seg *ddp.Segment) { seg.Payload[3] = 1 }).named("reserved bits in a Terminate", "P13", "terminate/responder-for-tagged"),
@@ -110,9 +110,9 @@ func terminateVariants() []variant {
 		terminate(func(seg *ddp.Segment) { seg.MSN = 2 }).named("Terminate with MSN 2", "P36", "terminate/responder-for-tagged"),
 		fromEndpoint(twice).named("two Terminates", "P39", "terminate/responder-first-error"),
 		toEndpoint(drop(isError)).named("second error told of", "P55", "terminate/initiator-first-error").of(anInitiator),
-		toEndpoint(drop(isError)).named("goes on behind an error", "D42", "terminate/responder-then-silence"),
-		variant{fromPeer: frame(nil, undying)}.named("connection left open behind an error", "P48", "terminate/responder-answered"),
-		variant{fromPeer: frame(nil, undying)}.named("connection left open behind a Terminate", "D07", "terminate/responder-rdmap-protection"),
+		toEndpoint(drop(isError)).named("goes on after an error", "D42", "terminate/responder-then-silence"),
+		variant{fromPeer: frame(nil, undying)}.named("connection left open after an error", "P48", "terminate/responder-answered"),
+		variant{fromPeer: frame(nil, undying)}.named("connection left open after a Terminate", "D07", "terminate/responder-rdmap-protection"),
 	}
 }
 

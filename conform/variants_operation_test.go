@@ -87,7 +87,7 @@ func placementVariants() []variant {
 				next = seg.TO
 			}
 			seg.TO, next = next, next+uint64(len(seg.Payload))
-		})).named("segments of a Write placed one behind the other", "D24", "ddp/initiator-write-reversed").of(anInitiator),
+		})).named("segments of a Write placed one after the other", "D24", "ddp/initiator-write-reversed").of(anInitiator),
 		toEndpoint(write(func(seg *ddp.Segment) { seg.Last, seg.Payload = true, seg.Payload[:len(seg.Payload)-1] })).
 			named("last octet of every segment lost", "D24", "ddp/initiator-write-segments").of(anInitiator),
 	}
@@ -103,5 +103,5 @@ func wholeAtOnce(_ uint64, octets, ulpdu []byte) []byte {
 		return nil
 	}
 	seg.Last = true
-	return framed(seg.Header, conform.SourceAdvert().Octets())
+	return framed(seg.Header, conform.SourceAdvert().Append(nil))
 }

@@ -1,14 +1,13 @@
 package conform_test
 
 import (
-	"io"
-
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// toEndpoint and fromEndpoint edit the FPDUs of one direction, behind the startup.
+// toEndpoint and fromEndpoint edit the FPDUs of one direction, after the startup.
 func toEndpoint(e edit) variant   { return variant{toPeer: frame(nil, fpdus(e)), fromPeer: frame(nil)} }
 func fromEndpoint(e edit) variant { return variant{toPeer: frame(nil), fromPeer: frame(nil, fpdus(e))} }
 
@@ -72,7 +71,7 @@ func drop(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 func dislike(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 	return func(_ uint64, octets, ulpdu []byte) []byte {
 		if seg, op := parsed(ulpdu); holds(&seg, op) {
-			octets[len(octets)-1] ^= 1
+			script.SpoilCRC(octets)
 		}
 		return octets
 	}
@@ -82,7 +81,7 @@ func dislike(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 func dislikeFPDU(holds func(offset uint64, octets, ulpdu []byte) bool) edit {
 	return func(offset uint64, octets, ulpdu []byte) []byte {
 		if holds(offset, octets, ulpdu) {
-			octets[len(octets)-1] ^= 1
+			script.SpoilCRC(octets)
 		}
 		return octets
 	}
@@ -98,8 +97,8 @@ func code(c rdmap.Code) edit {
 	return on(rdmap.OpTerminate, func(seg *ddp.Segment) { seg.Payload[0], seg.Payload[1] = byte(c>>8), byte(c) })
 }
 
-// behind swaps the first segment for which a condition holds with the one behind it.
-func behind(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
+// swapped swaps the first segment for which a condition holds with the one after it.
+func swapped(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 	var held []byte
 	done := false
 	return func(_ uint64, octets, ulpdu []byte) []byte {
@@ -117,26 +116,9 @@ func behind(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 
 // repairCRC makes every CRC right on the way to the endpoint: to the suite it is an
 // endpoint that checks none.
-func repairCRC(w *wire, src, dst *memConn) {
-	var r *mpa.Reader
-	var in []byte
-	for {
-		var buf [4096]byte
-		n, err := src.Read(buf[:])
-		if err != nil {
-			pass(w, src, dst)
-			return
-		}
-		if r == nil {
-			markers := mpa.NewReader(w.wantsMarkers(), false)
-			r = &markers
-		}
-		in = append(in, buf[:n]...)
-		mend := func(_ uint64, octets, _ []byte) []byte { return seal(octets) }
-		for k, ok := next(r, in, mend, dst); ok; k, ok = next(r, in, mend, dst) {
-			in = in[k:]
-		}
-	}
+func repairCRC(w *wire, src *script.Link, dst *script.Conn) {
+	unchecked := func(w *wire, _ *script.Link) script.Terms { return script.Terms{MarkersReceive: w.wantsMarkers()} }
+	fpdusIn(unchecked, func(_ uint64, octets, _ []byte) []byte { return script.Seal(octets) })(w, src, dst)
 }
 
 // wantsMarkers reports the endpoint's M.
@@ -146,67 +128,69 @@ func (w *wire) wantsMarkers() bool {
 	return w.said.m
 }
 
-// wholeReads closes the connection unless what arrives in one go are whole FPDUs.
-func wholeReads(w *wire, src, dst *memConn) {
-	for {
-		var buf [4096]byte
-		n, err := src.Read(buf[:])
-		if err != nil {
-			pass(w, src, dst)
-			return
-		}
-		r := mpa.NewReader(false, true)
-		for at := 0; at < n; {
-			_, k, err := r.Next(append([]byte(nil), buf[at:n]...))
-			if k == 0 || err != nil {
+// bySegment hands what arrives in one go to judge, which returns what of it to carry;
+// nil closes the connection.
+func bySegment(judge func(b []byte) []byte) way {
+	return func(w *wire, src *script.Link, dst *script.Conn) {
+		for src.Need(1, forever) == nil {
+			b := judge(src.Take(len(src.Received())))
+			if b == nil {
 				shut(w, src, dst)
 				return
 			}
-			at += k
+			_, _ = dst.Write(b)
 		}
-		_, _ = dst.Write(buf[:n])
+		pass(w, src, dst)
 	}
+}
+
+// wholeReads closes the connection unless what arrives in one go are whole FPDUs.
+func wholeReads(w *wire, src *script.Link, dst *script.Conn) {
+	bySegment(func(b []byte) []byte {
+		if wholeFPDUs(b) < len(b) {
+			return nil
+		}
+		return b
+	})(w, src, dst)
 }
 
 // firstOfEach carries only the first FPDU of what arrives in one go.
-func firstOfEach(w *wire, src, dst *memConn) {
-	for {
-		var buf [4096]byte
-		n, err := src.Read(buf[:])
-		if err != nil {
-			pass(w, src, dst)
-			return
-		}
+func firstOfEach(w *wire, src *script.Link, dst *script.Conn) {
+	bySegment(func(b []byte) []byte {
 		r := mpa.NewReader(false, true)
-		_, k, _ := r.Next(append([]byte(nil), buf[:n]...))
-		_, _ = dst.Write(buf[:k])
+		_, n, _ := r.Next(b)
+		return b[:n]
+	})(w, src, dst)
+}
+
+// wholeFPDUs returns how many octets of b are FPDUs.
+func wholeFPDUs(b []byte) (n int) {
+	r := mpa.NewReader(false, true)
+	for {
+		_, k, err := r.Next(b[n:])
+		if k == 0 || err != nil {
+			return n
+		}
+		n += k
 	}
 }
 
-// completeCRC puts the right CRC behind an FPDU that ends without.
-func completeCRC(w *wire, src, dst *memConn) {
-	r := mpa.NewReader(false, true)
-	var last []byte // FPDU that is not whole
-	var buf [4096]byte
-	for {
-		n, err := src.Read(buf[:])
-		if err != nil {
-			break
-		}
-		_, _ = dst.Write(buf[:n])
-		last = append(last, buf[:n]...)
-		for k := 1; k > 0; last = last[k:] {
-			_, k, _ = r.Next(append([]byte(nil), last...))
-		}
+// completeCRC puts the right CRC after an FPDU that ends without one.
+func completeCRC(w *wire, src *script.Link, dst *script.Conn) {
+	var all []byte
+	for src.Need(1, forever) == nil {
+		b := src.Take(len(src.Received()))
+		_, _ = dst.Write(b)
+		all = append(all, b...)
 	}
-	_, _ = dst.Write(mpa.AppendCRC(nil, mpa.CRC32C(0, last)))
+	last := append(all[wholeFPDUs(all):], 0, 0, 0, 0)
+	_, _ = dst.Write(script.Seal(last)[len(last)-4:])
 	pass(w, src, dst)
 }
 
 // resetAtEnd carries octets, and resets the connection where it would be closed.
-func resetAtEnd(w *wire, src, dst *memConn) {
-	_, _ = io.Copy(plainWriter{dst}, plainReader{src})
-	_ = dst.SetLinger(0)
-	dst.Close()
+func resetAtEnd(w *wire, src *script.Link, dst *script.Conn) {
+	carry(src, dst)
+	_ = script.NewLink(dst).Reset()
 	w.hangUp()
 }

@@ -3,7 +3,6 @@ package conform_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/mpa"
@@ -25,7 +24,7 @@ func variants() []variant {
 	for _, group := range [][]variant{
 		responderVariants(), negotiatingResponders(), responderDialects(),
 		initiatorVariants(), negotiatingInitiators(), initiatorDialects(),
-		operationVariants(),
+		operationVariants(), rejectingVariants(), delayedVariants(),
 	} {
 		all = append(all, group...)
 	}
@@ -74,10 +73,8 @@ func TestVariants(t *testing.T) {
 
 // verdict runs one case and compares the verdict.
 func (v *variant) verdict(t *testing.T, c conform.Case, want conform.Verdict) {
-	synctest.Test(t, func(t *testing.T) {
-		p, stop := v.setup.peer(t)
-		defer stop()
-		r, err := conform.RunCase(t.Context(), v.setup.options(p), c)
+	v.setup.against(t, func(t *testing.T, o conform.Options) {
+		r, err := conform.RunCase(t.Context(), o, c)
 		if err != nil || r.Verdict != want {
 			var text strings.Builder
 			conform.NewPrinter(&text, true).Result(&r)

@@ -2,21 +2,19 @@ package conform_test
 
 import (
 	"encoding/binary"
-	"io"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // oneRead closes the connection unless the first read has all of the Request.
-func oneRead(w *wire, src, dst *memConn) {
-	var b [1024]byte
-	n, err := src.Read(b[:])
-	if _, short := mpa.ParseStartup(b[:n]); err == nil && short != nil {
+func oneRead(w *wire, src *script.Link, dst *script.Conn) {
+	_ = src.Receive(forever)
+	if _, short := mpa.ParseStartup(src.Received()); src.End() == script.Open && short != nil {
 		shut(w, src, dst)
 		return
 	}
-	_, _ = dst.Write(b[:n])
 	pass(w, src, dst)
 }
 
@@ -33,30 +31,16 @@ func fillPrivateData(f *mpa.StartupFields) {
 }
 
 // deaf carries octets and no FIN, up to the end of the connection.
-func deaf(w *wire, src, dst *memConn) {
-	var b [4096]byte
-	for {
-		n, err := src.Read(b[:])
-		if err != nil {
-			break
-		}
-		_, _ = dst.Write(b[:n])
-	}
-	src.gone()
+func deaf(w *wire, src *script.Link, dst *script.Conn) {
+	carry(src, dst)
+	src.Conn().(*script.Conn).Gone()
 	w.hangUp()
 }
 
 // undying carries octets and not the end of the connection, until the suite gives up.
-func undying(w *wire, src, _ *memConn) {
-	var b [4096]byte
-	for {
-		n, err := src.Read(b[:])
-		if err != nil {
-			break
-		}
-		_, _ = w.suite.Write(b[:n])
-	}
-	w.suite.gone()
+func undying(w *wire, src *script.Link, dst *script.Conn) {
+	carry(src, dst)
+	w.suite.Gone()
 	w.hangUp()
 }
 
@@ -73,7 +57,7 @@ func dropCRC(_ uint64, octets, _ []byte) []byte {
 	return octets
 }
 
-// shiftMarkers has markers point to four octets behind the FPDU's beginning.
+// shiftMarkers has markers point four octets beyond the FPDU's beginning.
 func shiftMarkers(offset uint64, octets, _ []byte) []byte {
 	for at := range octets[:len(octets)-4] {
 		if (offset+uint64(at))%512 == 0 {
@@ -81,13 +65,7 @@ func shiftMarkers(offset uint64, octets, _ []byte) []byte {
 			binary.BigEndian.PutUint16(pointer, binary.BigEndian.Uint16(pointer)+4)
 		}
 	}
-	return seal(octets)
-}
-
-// seal computes the CRC anew.
-func seal(octets []byte) []byte {
-	end := len(octets) - 4
-	return mpa.AppendCRC(octets[:end], mpa.CRC32C(0, octets[:end]))
+	return script.Seal(octets)
 }
 
 // toSend makes a Send of an empty Write.
@@ -138,12 +116,12 @@ func version1(offset uint64, octets, _ []byte) []byte {
 		at += 4
 	}
 	octets[at] |= 1
-	return seal(octets)
+	return script.Seal(octets)
 }
 
 // code5 turns the code of a Terminate of MPA's into 5.
 func code5(_ uint64, octets, ulpdu []byte) []byte {
-	const code = 18 + 1 // behind the DDP header, layer and error type
+	const code = 18 + 1 // after the DDP header, layer and error type
 	if ulpdu[1]&0x0f != byte(rdmap.OpTerminate) {
 		return octets
 	}
@@ -152,28 +130,23 @@ func code5(_ uint64, octets, ulpdu []byte) []byte {
 }
 
 // closeOnSTag0 closes the connection if the first FPDU's STag is 0.
-func closeOnSTag0(w *wire, src, dst *memConn) {
-	var b [2 + 14]byte
-	if n, err := io.ReadFull(src, b[:]); err == nil && binary.BigEndian.Uint32(b[4:]) == 0 {
+func closeOnSTag0(w *wire, src *script.Link, dst *script.Conn) {
+	if src.Need(2+14, forever) == nil && binary.BigEndian.Uint32(src.Received()[4:]) == 0 {
 		shut(w, src, dst)
-	} else {
-		_, _ = dst.Write(b[:n])
-		pass(w, src, dst)
+		return
 	}
+	pass(w, src, dst)
 }
 
 // impatient does not wait for Private Data.
-func impatient(w *wire, src, dst *memConn) {
-	var b [mpa.StartupHeaderLen]byte
-	if _, err := io.ReadFull(src, b[:]); err == nil {
-		n := int(mpa.StartupFrame(b[:]).PDLength())
-		f := mpa.StartupFrame(b[:]).Fields()
+func impatient(w *wire, src *script.Link, dst *script.Conn) {
+	if b, err := src.Octets(mpa.StartupHeaderLen, forever); err == nil {
+		n := int(mpa.StartupFrame(b).PDLength())
+		f := mpa.StartupFrame(b).Fields()
 		f.PrivateData = make([]byte, n)
-		for i := range min(n, len(goodEnhanced)) {
-			f.PrivateData[i] = goodEnhanced[i]
-		}
+		copy(f.PrivateData, goodEnhanced[:])
 		_, _ = dst.Write(mpa.AppendStartup(nil, &f))
-		_, _ = io.CopyN(io.Discard, src, int64(n))
+		_, _ = src.Octets(n, forever)
 	}
 	pass(w, src, dst)
 }

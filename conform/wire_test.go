@@ -2,19 +2,19 @@ package conform_test
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"net"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A wire stands between the suite and our endpoint and breaks a rule on the way: what
 // the suite sees is a peer that breaks it.
 type wire struct {
-	suite, endpoint *memConn
+	suite, endpoint *script.Conn
 
 	mu    sync.Mutex
 	asked terms // of the suite's startup frame, as the endpoint knows it
@@ -25,13 +25,16 @@ type wire struct {
 type terms struct{ m, c, rdmac bool }
 
 // A way carries one direction from src to dst, up to its end.
-type way func(w *wire, src, dst *memConn)
+type way func(w *wire, src *script.Link, dst *script.Conn)
+
+// forever is no deadline.
+var forever time.Time
 
 // run carries both directions until both have ended.
 func (w *wire) run(toPeer, fromPeer way) {
 	var both sync.WaitGroup
-	both.Go(func() { toPeer(w, w.suite, w.endpoint) })
-	both.Go(func() { fromPeer(w, w.endpoint, w.suite) })
+	both.Go(func() { toPeer(w, script.NewLink(w.suite), w.endpoint) })
+	both.Go(func() { fromPeer(w, script.NewLink(w.endpoint), w.suite) })
 	both.Wait()
 	w.hangUp()
 }
@@ -44,62 +47,41 @@ func (w *wire) hangUp() {
 // between returns the setup's function of two ways.
 func between(toPeer, fromPeer way) func(suite, endpoint net.Conn) {
 	return func(suite, endpoint net.Conn) {
-		w := &wire{suite: suite.(*memConn), endpoint: endpoint.(*memConn)}
+		w := &wire{suite: suite.(*script.Conn), endpoint: endpoint.(*script.Conn)}
 		w.run(toPeer, fromPeer)
 	}
 }
 
-// pass carries octets as they are.
-func pass(_ *wire, src, dst *memConn) {
-	_, err := io.Copy(plainWriter{dst}, plainReader{src})
-	if errors.Is(err, errReset) {
-		_ = dst.SetLinger(0)
-		dst.Close()
-		_ = src.SetLinger(0)
-		src.Close()
-		return
-	}
-	_ = dst.CloseWrite()
-}
+// pass carries octets and the end of the connection as they are.
+func pass(_ *wire, src *script.Link, dst *script.Conn) { _ = src.CarryTo(dst, nil) }
 
-type (
-	plainReader struct{ io.Reader }
-	plainWriter struct{ io.Writer }
-)
+// carry carries octets, and not the end of the connection, for which it waits.
+func carry(src *script.Link, dst *script.Conn) {
+	for src.End() == script.Open {
+		_ = src.Receive(forever)
+		_, _ = dst.Write(src.Take(len(src.Received())))
+	}
+}
 
 // shut closes the connection on both sides, and carries nothing.
-func shut(w *wire, _, _ *memConn) { w.hangUp() }
-
-// readFrame reads a startup frame. What it read of one that does not come is
-// returned, with ok false.
-func readFrame(src io.Reader) (b []byte, ok bool) {
-	b = make([]byte, mpa.StartupHeaderLen)
-	n, err := io.ReadFull(src, b)
-	if err != nil {
-		return b[:n], false
-	}
-	data := make([]byte, mpa.StartupFrame(b).PDLength())
-	n, err = io.ReadFull(src, data)
-	return append(b, data[:n]...), err == nil
-}
+func shut(w *wire, _ *script.Link, _ *script.Conn) { w.hangUp() }
 
 // frame edits a startup frame as it passes, and carries on with next, or as it is.
 // The frame is kept as the endpoint knows it.
 func frame(edit func(*mpa.StartupFields), next ...way) way {
-	return func(w *wire, src, dst *memConn) {
-		b, ok := readFrame(src)
-		if !ok {
-			_, _ = dst.Write(b)
+	return func(w *wire, src *script.Link, dst *script.Conn) {
+		b, err := src.Frame(forever)
+		if err != nil {
 			pass(w, src, dst)
 			return
 		}
 		after := b
 		if edit != nil {
-			f := mpa.StartupFrame(b).Fields()
+			f := b.Fields()
 			edit(&f)
 			after = mpa.AppendStartup(nil, &f)
 		}
-		if src == w.endpoint {
+		if src.Conn() == w.endpoint {
 			w.note(&w.said, b)
 		} else {
 			w.note(&w.asked, after)
@@ -128,9 +110,9 @@ func enhanced(edit func(*mpa.Enhanced)) func(*mpa.StartupFields) {
 // closeIf closes the connection on a frame of which bad is true, and carries it on
 // otherwise.
 func closeIf(bad func(mpa.StartupFrame) bool) way {
-	return func(w *wire, src, dst *memConn) {
-		b, ok := readFrame(src)
-		if ok && bad(b) {
+	return func(w *wire, src *script.Link, dst *script.Conn) {
+		b, err := src.Frame(forever)
+		if err == nil && bad(b) {
 			shut(w, src, dst)
 			return
 		}
@@ -141,13 +123,11 @@ func closeIf(bad func(mpa.StartupFrame) bool) way {
 
 // key replaces the first octets, which are a frame's key, by what edit makes of them.
 func key(n int, edit func([]byte) []byte, next ...way) way {
-	return func(w *wire, src, dst *memConn) {
-		b := make([]byte, n)
-		n, err := io.ReadFull(src, b)
-		if err == nil {
+	return func(w *wire, src *script.Link, dst *script.Conn) {
+		if b, err := src.Octets(n, forever); err == nil {
 			b = edit(b)
+			_, _ = dst.Write(b[:min(n, len(b))])
 		}
-		_, _ = dst.Write(b[:min(n, len(b))])
 		slices.Concat(next, []way{pass})[0](w, src, dst)
 	}
 }
@@ -164,15 +144,15 @@ func anyKey(right string, good func(key string) bool) way {
 
 // say sends octets before anything that comes from src.
 func say(octets []byte, next way) way {
-	return func(w *wire, src, dst *memConn) {
+	return func(w *wire, src *script.Link, dst *script.Conn) {
 		_, _ = dst.Write(octets)
 		next(w, src, dst)
 	}
 }
 
 // swallow carries nothing, up to the end.
-func swallow(_ *wire, src, dst *memConn) {
-	_, _ = io.Copy(io.Discard, plainReader{src})
+func swallow(_ *wire, src *script.Link, dst *script.Conn) {
+	_ = src.Until(forever)
 	_ = dst.CloseWrite()
 }
 
@@ -180,50 +160,30 @@ func swallow(_ *wire, src, dst *memConn) {
 // may return none, or several.
 type edit func(offset uint64, octets, ulpdu []byte) []byte
 
-// fpdus edits what the endpoint sends in Full Operation. Both startup frames must
-// have passed by frame.
-func fpdus(e edit) way {
-	return func(w *wire, src, dst *memConn) {
-		var r *mpa.Reader
-		var in []byte
-		for {
-			var buf [4096]byte
-			n, err := src.Read(buf[:])
-			if err != nil {
-				_, _ = dst.Write(in)
-				pass(w, src, dst)
-				return
-			}
-			if r == nil { // by now both frames have passed
-				r = w.reader(src)
-			}
-			in = append(in, buf[:n]...)
-			for k, ok := next(r, in, e, dst); ok; k, ok = next(r, in, e, dst) {
-				in = in[k:]
+// fpdus edits what src sends in Full Operation. Both startup frames must have passed
+// by frame.
+func fpdus(e edit) way { return fpdusIn((*wire).terms, e) }
+
+func fpdusIn(terms func(*wire, *script.Link) script.Terms, e edit) way {
+	return func(w *wire, src *script.Link, dst *script.Conn) {
+		if src.Need(1, forever) == nil { // by now both frames have passed
+			src.Operate(terms(w, src))
+			for f, err := src.NextFPDU(forever); err == nil; f, err = src.NextFPDU(forever) {
+				_, _ = dst.Write(e(f.Offset, bytes.Clone(f.Octets), f.ULPDU))
 			}
 		}
+		pass(w, src, dst)
 	}
 }
 
-// next edits one FPDU, if there is a whole one.
-func next(r *mpa.Reader, in []byte, e edit, dst io.Writer) (n int, ok bool) {
-	f, n, err := r.Next(bytes.Clone(in))
-	if err != nil || n == 0 {
-		return 0, false
-	}
-	_, _ = dst.Write(e(f.Offset, bytes.Clone(in[:n]), f.ULPDU))
-	return n, true
-}
-
-// reader returns a Reader of what src sends.
-func (w *wire) reader(src *memConn) *mpa.Reader {
+// terms are those of what src sends.
+func (w *wire) terms(src *script.Link) script.Terms {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wanted := w.said
-	if src == w.endpoint {
+	if src.Conn() == w.endpoint {
 		wanted = w.asked
 	}
 	always := w.asked.rdmac || w.said.rdmac
-	r := mpa.NewReader(wanted.m || always, w.asked.c || w.said.c || always)
-	return &r
+	return script.Terms{MarkersReceive: wanted.m || always, CRC: w.asked.c || w.said.c || always}
 }

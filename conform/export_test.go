@@ -1,0 +1,7 @@
+package conform
+
+// What the suite pings with.
+var (
+	PingText     = pingText
+	SourceAdvert = sourceAdvert
+)
