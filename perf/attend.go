@@ -11,8 +11,12 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// arrivalWait is how long the responder waits for an announced connection.
-const arrivalWait = 15 * time.Second
+const (
+	// arrivalWait is how long the responder waits for all announced connections.
+	arrivalWait = 15 * time.Second
+	// helloWait is how long a plain TCP connection may take to say whose it is.
+	helloWait = 2 * time.Second
+)
 
 // attendance is the responder's way through a measurement: it answers the
 // initiator's requests.
@@ -20,20 +24,25 @@ type attendance struct {
 	*visit
 	*session
 	baseline net.Listener // for plain TCP connections; nil if there are to be none
-	slice    *job         // the last one
-	wrong    error        // why it failed, if it did
+	ccBefore string       // the listener's congestion control; empty if it was left alone
+	meters
+	slice *job // the last one
+	meter *meterage
+	wrong error // why it failed, if it did
+	ready bool  // all connections are there
 }
 
 func (a *attendance) run(ctx context.Context, req *iwarp.Request) error {
 	if err := a.acceptControl(ctx, req); err != nil {
 		return err
 	}
-	defer a.closeBaseline()
+	defer a.closeListening()
 	ctx, cancel := whileConnected(ctx, a.ctl.qp)
 	defer cancel()
+	defer a.watch(ctx)()
 	for {
 		next, err := a.ctl.next(ctx)
-		if errors.Is(err, errClosed) && a.wrong == nil {
+		if errors.Is(err, iwarp.ErrPeerClosed) && a.wrong == nil {
 			return nil
 		}
 		if err != nil {
@@ -53,11 +62,12 @@ func (a *attendance) handle(ctx context.Context, req request) error {
 	case req.Open != nil:
 		return a.open(ctx, *req.Open)
 	case req.Lanes != nil:
-		return a.tell(ctx, answer{Lanes: a.regions()}, a.meet(req.Lanes))
+		return a.tell(ctx, answer{Lanes: a.regions(), CC: a.cc()}, a.meet(req.Lanes))
 	case req.Slice != nil:
 		return a.attend(ctx, *req.Slice)
 	case req.Check:
-		return a.tell(ctx, answer{}, a.verdict())
+		used := a.used()
+		return a.tell(ctx, answer{Usage: used}, a.verdict())
 	default:
 		return a.tell(ctx, answer{}, errors.New("perf: empty request"))
 	}
@@ -66,7 +76,7 @@ func (a *attendance) handle(ctx context.Context, req request) error {
 func (a *attendance) tell(ctx context.Context, ans answer, err error) error {
 	if err != nil {
 		a.wrong = err
-		ans = answer{Error: err.Error()}
+		ans = answer{Error: err.Error(), Corrupt: errors.As(err, new(*CorruptionError))}
 	}
 	return a.ctl.answer(ctx, ans)
 }
@@ -74,34 +84,74 @@ func (a *attendance) tell(ctx context.Context, ans answer, err error) error {
 // open makes room for a measurement, says on which port plain TCP connections
 // are taken, and then takes in what the initiator dials.
 func (a *attendance) open(ctx context.Context, opts Options) error {
-	port, err := a.makeRoom(opts)
-	if err := a.tell(ctx, answer{TCPPort: port}, err); err != nil || a.wrong != nil {
+	port, bad := a.makeRoom(opts)
+	err := a.tell(ctx, answer{TCPPort: port}, bad)
+	if err != nil || bad != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, arrivalWait)
 	defer cancel()
-	return a.gather(ctx)
+	err = a.gather(ctx)
+	a.ready = err == nil
+	return err
 }
 
 // makeRoom returns 0 for the port if there is to be no plain TCP.
 func (a *attendance) makeRoom(opts Options) (port int, err error) {
-	if len(a.qps) > 0 {
-		return 0, errors.New("perf: the measurement has already begun")
-	}
 	if opts, err = opts.resolved(); err != nil {
+		return 0, err
+	}
+	if err := a.reception.begin(a.visit); err != nil {
+		return 0, err
+	}
+	if err := a.useCC(opts.CC); err != nil {
 		return 0, err
 	}
 	if err := a.allocate(opts); err != nil || opts.NoBaseline {
 		return 0, err
 	}
+	return a.listenTCP()
+}
+
+// listenTCP listens for the plain TCP connections and returns the port.
+func (a *attendance) listenTCP() (port int, err error) {
 	host, _, err := net.SplitHostPort(a.ctl.qp.LocalAddr().String())
 	if err != nil {
 		return 0, err
 	}
-	if a.baseline, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+	cfg := net.ListenConfig{Control: a.opts.control(responder)}
+	if a.baseline, err = cfg.Listen(context.Background(), "tcp", net.JoinHostPort(host, "0")); err != nil {
 		return 0, err
 	}
 	return a.baseline.Addr().(*net.TCPAddr).Port, nil
+}
+
+// useCC sets the congestion control of the connections that the initiator opens next.
+func (a *attendance) useCC(name string) error {
+	if name == "" {
+		return nil
+	}
+	before, err := a.reception.ln.congestion(name)
+	if err == nil {
+		a.ccBefore = before
+	}
+	return err
+}
+
+// closeListening undoes what was done to take connections in.
+func (a *attendance) closeListening() {
+	a.closeBaseline()
+	if a.ccBefore != "" {
+		_, _ = a.reception.ln.congestion(a.ccBefore)
+	}
+}
+
+// cc is the congestion control of this end, as far as it is known.
+func (a *attendance) cc() string {
+	if raw := a.reception.ln.raw; raw != nil {
+		return ccOf(raw)
+	}
+	return ""
 }
 
 func (a *attendance) closeBaseline() {
@@ -145,15 +195,19 @@ func (a *attendance) acceptQP(ctx context.Context, in arrival) error {
 		return fmt.Errorf("perf: the initiator opened connection %d of %d", in.index, len(a.qps))
 	}
 	l := a.qps[in.index]
-	var err error
-	l.qp, err = in.req.Accept(ctx, iwarp.AcceptConfig{PD: a.pd, QP: l.config(a.opts.maxSlots()), MPA: in.offer()})
+	in.reads = min(in.reads, maxReads)
+	qp, err := in.req.Accept(ctx, iwarp.AcceptConfig{PD: a.pd, QP: l.config(a.opts), MPA: in.offer().Answer()})
+	if err == nil {
+		l.qp = qp
+		a.join(qp)
+	}
 	return err
 }
 
 // acceptTCP takes a plain TCP connection in, if it is one of this measurement.
 func (a *attendance) acceptTCP(conn net.Conn) bool {
 	text := make([]byte, helloLen)
-	conn.SetDeadline(time.Now().Add(arrivalWait))
+	conn.SetDeadline(time.Now().Add(helloWait))
 	_, err := io.ReadFull(conn, text)
 	h, bad := parseHello(text)
 	if err != nil || bad != nil || h.session != a.id || int(h.index) >= len(a.tcps) || a.tcps[h.index].conn != nil {
@@ -161,7 +215,8 @@ func (a *attendance) acceptTCP(conn net.Conn) bool {
 		return false
 	}
 	conn.SetDeadline(time.Time{})
-	a.tcps[h.index].conn = conn
+	l := a.tcps[h.index]
+	l.conn, l.try = &meter{Conn: conn, moved: &a.octets}, newTryReader(conn)
 	return true
 }
 
@@ -174,6 +229,7 @@ func (a *attendance) attend(ctx context.Context, j job) error {
 		return a.tell(ctx, answer{}, err)
 	}
 	a.slice = &j
+	a.measureUsage(j)
 	if err := a.ctl.answer(ctx, answer{}); err != nil {
 		return err
 	}
@@ -186,14 +242,37 @@ func (a *attendance) attend(ctx context.Context, j job) error {
 // admit refuses slices that the connections and buffers are not made for.
 func (a *attendance) admit(j job) error {
 	switch {
+	case !a.ready:
+		return errors.New("perf: a slice before the connections are up")
 	case j.Transport == TCP && a.opts.NoBaseline:
 		return errors.New("perf: no plain TCP in this measurement")
-	case j.Size < 1 || j.Slots < 1 || j.Count < 1 || j.Depth < 1 || j.Depth > j.Slots || j.Salt < 0:
-		return errors.New("perf: bad slice")
-	case j.Slots > a.opts.maxSlots() || int64(j.Size) > a.opts.ring()/int64(j.Slots):
-		return errors.New("perf: slice larger than what was announced")
 	}
-	return nil
+	return j.validate(a.opts)
+}
+
+// measureUsage begins to measure what this process takes for a slice, if the initiator is
+// not in the same process and does that itself.
+func (a *attendance) measureUsage(j job) {
+	switch {
+	case !j.Calls:
+		a.stopCounting()
+	case a.counter == nil && j.Apart:
+		a.counter = newCallCounter()
+	}
+	if a.meter = nil; j.Apart {
+		a.meter = begin(a.counter)
+	}
+}
+
+// used returns what this process has taken for the last slice, or nil if the initiator is
+// in the same process.
+func (a *attendance) used() *usage {
+	if a.meter == nil {
+		return nil
+	}
+	u := a.meter.end()
+	a.meter = nil
+	return &u
 }
 
 // verdict says what is wrong with the last slice.

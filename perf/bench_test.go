@@ -2,9 +2,11 @@ package perf_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -16,7 +18,6 @@ type benchEnd struct {
 	qp     *iwarp.QP
 	cq     *iwarp.CQ
 	tx, rx *iwarp.MR
-	wc     [16]iwarp.WC
 }
 
 func newBenchEnd(b *testing.B, pd *iwarp.PD, size int) *benchEnd {
@@ -42,38 +43,33 @@ func (e *benchEnd) config() iwarp.QPConfig {
 // wait polls until a completion of op has come in.
 func (e *benchEnd) wait(ctx context.Context, op iwarp.Op) error {
 	for {
-		for e.cq.Poll(e.wc[:1]) == 1 {
-			if err := e.wc[0].Err(); err != nil || e.wc[0].Op == op {
-				return err
-			}
+		wc, err := e.cq.Next(ctx)
+		if err != nil {
+			return err
 		}
-		if err := e.cq.Wait(ctx); err != nil {
+		if err := wc.Err(); err != nil || wc.Op == op {
 			return err
 		}
 	}
 }
 
 // connect returns the two ends of a connection over loopback TCP.
-func connect(b *testing.B, size int) (a, z *benchEnd) {
+func connect(b *testing.B, size int, offer mpa.Offer) (a, z *benchEnd) {
 	b.Helper()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	b.Cleanup(func() { rnic.Close() })
 	pd, err := rnic.AllocPD()
-	if err != nil {
-		b.Fatal(err)
-	}
+	testrig.Must(b, err)
 	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testrig.Must(b, err)
 	defer ln.Close()
 	a, z = newBenchEnd(b, pd, size), newBenchEnd(b, pd, size)
-	offer := mpa.Offer{IRD: benchDepth, ORD: benchDepth}
+	offer.IRD, offer.ORD = benchDepth, benchDepth
 	accepted := make(chan error, 1)
 	go func() {
 		req, err := ln.Accept(b.Context())
 		if err == nil {
-			z.qp, err = req.Accept(b.Context(), iwarp.AcceptConfig{PD: pd, QP: z.config(), MPA: offer})
+			z.qp, err = req.Accept(b.Context(), iwarp.AcceptConfig{PD: pd, QP: z.config(), MPA: offer.Answer()})
 		}
 		accepted <- err
 	}()
@@ -81,9 +77,7 @@ func connect(b *testing.B, size int) (a, z *benchEnd) {
 	if a.qp, err = d.Dial(b.Context(), "tcp", ln.Addr().String()); err != nil {
 		b.Fatal(err)
 	}
-	if err := <-accepted; err != nil {
-		b.Fatal(err)
-	}
+	testrig.Must(b, <-accepted)
 	return a, z
 }
 
@@ -107,27 +101,19 @@ func (e *benchEnd) echo(ctx context.Context, size int) error {
 // BenchmarkSend64 is a ping-pong of 64 octets: one operation is a whole round trip.
 func BenchmarkSend64(b *testing.B) {
 	const size = 64
-	a, z := connect(b, size)
+	a, z := connect(b, size, mpa.Offer{})
 	recv := iwarp.RecvWR{SGL: []iwarp.SGE{a.rx.Slice(0, size)}}
 	send := iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{a.tx.Slice(0, size)}}
 	for _, e := range []*benchEnd{a, z} {
-		if err := e.qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{e.rx.Slice(0, size)}}); err != nil {
-			b.Fatal(err)
-		}
+		testrig.Must(b, e.qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{e.rx.Slice(0, size)}}))
 	}
 	go z.echo(b.Context(), size) // its error is the connection's end
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := a.qp.PostSend(&send); err != nil {
-			b.Fatal(err)
-		}
-		if err := a.wait(b.Context(), iwarp.OpRecv); err != nil {
-			b.Fatal(err)
-		}
-		if err := a.qp.PostRecv(&recv); err != nil {
-			b.Fatal(err)
-		}
+		testrig.Must(b, a.qp.PostSend(&send))
+		testrig.Must(b, a.wait(b.Context(), iwarp.OpRecv))
+		testrig.Must(b, a.qp.PostRecv(&recv))
 	}
 }
 
@@ -138,33 +124,31 @@ func stream(b *testing.B, a *benchEnd, wr iwarp.SendWR, size int) {
 	under := 0
 	for b.Loop() {
 		if under == benchDepth {
-			if err := a.wait(b.Context(), wr.Op); err != nil {
-				b.Fatal(err)
-			}
+			testrig.Must(b, a.wait(b.Context(), wr.Op))
 			under--
 		}
-		if err := a.qp.PostSend(&wr); err != nil {
-			b.Fatal(err)
-		}
+		testrig.Must(b, a.qp.PostSend(&wr))
 		under++
 	}
 	for ; under > 0; under-- {
-		if err := a.wait(b.Context(), wr.Op); err != nil {
-			b.Fatal(err)
-		}
+		testrig.Must(b, a.wait(b.Context(), wr.Op))
 	}
 }
 
-// BenchmarkWrite1M is a stream of Writes of 1 MiB.
+// BenchmarkWrite1M is a stream of Writes of 1 MiB, in each form that FPDUs can have.
 func BenchmarkWrite1M(b *testing.B) {
 	const size = 1 << 20
-	a, z := connect(b, size)
-	stream(b, a, iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.tx.Slice(0, size)}, Remote: z.rx.Remote(0)}, size)
+	for _, offer := range []mpa.Offer{{}, {NoCRC: true}, {Markers: true}, {Markers: true, NoCRC: true}} {
+		b.Run(fmt.Sprintf("markers=%v/crc=%v", offer.Markers, !offer.NoCRC), func(b *testing.B) {
+			a, z := connect(b, size, offer)
+			stream(b, a, iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.tx.Slice(0, size)}, Remote: z.rx.Remote(0)}, size)
+		})
+	}
 }
 
 // BenchmarkRead64K is a stream of Reads of 64 KiB.
 func BenchmarkRead64K(b *testing.B) {
 	const size = 64 << 10
-	a, z := connect(b, size)
+	a, z := connect(b, size, mpa.Offer{})
 	stream(b, a, iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{a.rx.Slice(0, size)}, Remote: z.tx.Remote(0)}, size)
 }

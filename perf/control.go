@@ -23,12 +23,18 @@ type request struct {
 // An answer is what the responder sends.
 type answer struct {
 	Error   string   `json:"error,omitempty"`
+	Corrupt bool     `json:"corrupt,omitempty"`  // the error is about wrong data
 	TCPPort int      `json:"tcp_port,omitempty"` // to Open
 	Lanes   []region `json:"lanes,omitempty"`    // to Lanes
+	CC      string   `json:"cc,omitempty"`       // to Lanes
+	Usage   *usage   `json:"usage,omitempty"`    // to Check, if the ends are apart
 }
 
 // A PeerError is what the other end says is wrong.
-type PeerError struct{ Text string }
+type PeerError struct {
+	Text    string
+	Corrupt bool // it has found wrong data
+}
 
 func (e *PeerError) Error() string { return "perf: the responder says: " + e.Text }
 
@@ -37,7 +43,6 @@ type control struct {
 	qp      *iwarp.QP
 	cq      *iwarp.CQ
 	in, out *iwarp.MR
-	wc      [2]iwarp.WC
 }
 
 func newControl(rnic *iwarp.RNIC, pd *iwarp.PD) (*control, error) {
@@ -73,7 +78,7 @@ func (c *control) call(ctx context.Context, req request) (answer, error) {
 		return a, err
 	}
 	if a.Error != "" {
-		return a, &PeerError{a.Error}
+		return a, &PeerError{a.Error, a.Corrupt}
 	}
 	return a, c.ended(ctx, c.prepare(c.qp))
 }
@@ -109,17 +114,14 @@ func (c *control) send(ctx context.Context, v any) error {
 // which must be in before out is used again: the other end answers, so it is.
 func (c *control) receive(ctx context.Context, v any) error {
 	for {
-		for i := range c.wc[:c.cq.Poll(c.wc[:1])] {
-			wc := &c.wc[i]
-			if wc.Err() != nil {
-				return c.ended(ctx, wc.Err())
-			}
-			if wc.Op == iwarp.OpRecv {
-				return json.Unmarshal(c.in.Bytes()[:wc.Length], v)
-			}
-		}
-		if err := c.cq.Wait(ctx); err != nil {
-			return context.Cause(ctx)
+		wc, err := c.cq.Next(ctx)
+		switch {
+		case err != nil:
+			return c.ended(ctx, err)
+		case wc.Err() != nil:
+			return c.ended(ctx, wc.Err())
+		case wc.Op == iwarp.OpRecv:
+			return json.Unmarshal(c.in.Bytes()[:wc.Length], v)
 		}
 	}
 }

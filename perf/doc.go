@@ -1,11 +1,11 @@
-// Package perf measures what an iWARP connection carries, beside what plain
-// TCP carries between the same two ends in the same run.
+// Package perf measures the bandwidth and latency of an iWARP connection, and next to it
+// those of plain TCP between the same two ends in the same run.
 //
 // A measurement has an initiator, which drives it, and a responder. [Run] has
 // both in one process over loopback; [Serve] and [Connect] are the two ends
-// on two hosts. Only the initiator is told what to measure: what the MPA
-// startup must know (markers, CRC, depths) travels as private data, the rest
-// as the first Send of a control connection.
+// on two hosts. Only the initiator is told what to measure. It sends what the MPA
+// startup must know (markers, CRC, depths) as private data, and the rest in the first
+// Send of a control connection. [RunTwo] is Run with latency measured between two processes.
 //
 // # What is measured
 //
@@ -13,11 +13,11 @@
 //
 //	Send, bandwidth    Depth Sends under way; the responder hands out credits by
 //	                   zero-length Sends, as it has only so many receives posted
-//	Write, bandwidth   Depth Writes under way; a zero-length Send behind the last is answered
+//	Write, bandwidth   Depth Writes under way; the responder answers a zero-length Send after the last
 //	Read, bandwidth    Depth (or ORD) Reads under way
 //	Send, latency      half the time from a Send to the Send that answers it
 //	Write, latency     half the time of a ping-pong whose message is a Write and a zero-length
-//	                   Send behind it. (perftest's receiver watches its memory instead, which
+//	                   Send after it. (perftest's receiver watches its memory instead, which
 //	                   in Go is a data race.)
 //	Read, latency      the whole time from a Read to its completion
 //
@@ -29,22 +29,40 @@
 // messages; and for Read a request of 16 octets, answered with the message,
 // as many requests under way as there are Reads.
 //
-// The time given to a quantity is cut into [Rounds] slices that alternate
-// between iWARP and TCP, so that a change of the machine's mood meets both.
-// Ratios are the median over the rounds of the ratio within a round;
-// averages and percentiles are over all rounds, the peak is the best round's.
+// With Options.Bidirectional both ends send at once, over one connection; for Reads, plain TCP
+// then sends the messages unasked.
 //
-// Observer.Wrap and NewListener put something between QPs and their TCP connections,
-// such as what records them, at either end. That costs time, and the connections of
-// plain TCP do not have it: the ratios then say little.
+// Both sides sleep until something has come, or with Options.Poll both poll for a while
+// first.
+//
+// The time for a quantity is cut into pairs of slices of about 10 ms, one of iWARP and one
+// of TCP, so that a change in the machine's load affects both. Where the system says how
+// long threads that could run have waited for a CPU, and what a hypervisor took away, pairs
+// that were disturbed are dropped, and others are measured in their place. Ratios are the
+// median over the pairs of the ratio within a pair, with the quartiles. A ratio is given as
+// inconclusive, and not as a number, if fewer than half as many pairs as wanted were
+// left, or if the 95 % confidence interval of the median is wide: another run would find
+// something else. (In runs with fewer than 20 pairs none is dropped, and no verdict given.)
+//
+// Averages are over all slices that were kept, the peak is the best slice's. The median
+// latency and the 99th percentile are the medians over the slices of the slice's own.
+//
+// CPU time is that of both ends, divided by the messages, as is the number of context
+// switches, of threads that went to sleep. These count for disturbed slices too: a thread that waits for a CPU takes none.
+// System calls are counted in slices of their own, since counting makes them slower, and
+// only on Linux by root with tracefs mounted.
+//
+// Observer.Wrap and NewListener put something between QPs and their TCP connections, such
+// as a recorder. That costs time, and the plain TCP connections do without it, so that
+// the ratios then say little.
 //
 // # What is verified
 //
-// Before a slice every source buffer is filled with octets that depend on the
-// slice and on their place, and every sink with the complement of them. The
-// first eight octets of a message are its sequence number (not for Reads,
-// where no program acts at the source: there the source of a slot changes
-// from lap to lap). After the slice each sink is compared with what the last
-// messages into it must have left, and places that no message was sent to
-// with the complement. One wrong octet ends the run with a [CorruptionError].
+// Before a slice both ends fill every source buffer with octets that depend on
+// the slice and on their place, and every sink with their complement. A message
+// begins with its sequence number in eight octets (except for Reads, where no
+// program acts at the source: there the source of a slot changes from lap to
+// lap). After the slice each end compares its sinks with what the last messages
+// into them must have left, and places that got no message with the
+// complement. One wrong octet ends the run with a [CorruptionError].
 package perf

@@ -7,10 +7,11 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // helloVersion changes whenever the two ends would misunderstand each other.
-const helloVersion = 1
+const helloVersion = 2
 
 // A hello is the private data of a connection request: who it is from, and
 // what must be known before the connection is up.
@@ -27,7 +28,7 @@ type hello struct {
 	noCRC   bool
 	index   uint16 // of the connection
 	session uint64
-	reads   uint16 // IRD and ORD
+	reads   mpa.Depth // IRD and ORD
 }
 
 const (
@@ -47,7 +48,7 @@ func (h hello) octets() []byte {
 	b = append(b, helloVersion, flag(h.control, flagControl)|flag(h.markers, flagMarkers)|flag(h.noCRC, flagNoCRC))
 	b = binary.BigEndian.AppendUint16(b, h.index)
 	b = binary.BigEndian.AppendUint64(b, h.session)
-	return binary.BigEndian.AppendUint16(b, h.reads)
+	return binary.BigEndian.AppendUint16(b, uint16(h.reads))
 }
 
 func flag(set bool, bit byte) byte {
@@ -57,13 +58,13 @@ func flag(set bool, bit byte) byte {
 	return 0
 }
 
-// helloOf finds the hello in a request, behind the depths of an initiator that
-// connects as to a peer which wants such.
+// helloOf finds the hello in a request. It follows the depths if the initiator
+// connects as it would to a peer that wants them there.
 func helloOf(req *iwarp.Request) (hello, error) {
 	b := req.PrivateData()
 	h, err := parseHello(b)
-	if errors.Is(err, errNotPerf) && req.Dialect() == mpa.DialectRFC5044 && len(b) > mpa.SMBDirectLen {
-		return parseHello(b[mpa.SMBDirectLen:])
+	if errors.Is(err, errNotPerf) && req.Dialect() == mpa.DialectRFC5044 && len(b) > ulpdata.SMBDirectLen {
+		return parseHello(b[ulpdata.SMBDirectLen:])
 	}
 	return h, err
 }
@@ -81,6 +82,6 @@ func parseHello(b []byte) (hello, error) {
 		noCRC:   b[5]&flagNoCRC != 0,
 		index:   binary.BigEndian.Uint16(b[6:]),
 		session: binary.BigEndian.Uint64(b[8:]),
-		reads:   binary.BigEndian.Uint16(b[16:]),
+		reads:   mpa.Depth(binary.BigEndian.Uint16(b[16:])),
 	}, nil
 }

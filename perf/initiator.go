@@ -36,34 +36,61 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 	if err != nil {
 		return nil, err
 	}
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: opts.Kind})
-	defer rnic.Close()
-	s, err := newSession(initiator, rnic)
+	s, err := connect(ctx, addr, opts, watch.Wrap)
 	if err != nil {
 		return nil, err
 	}
-	report, err := s.measure(ctx, addr, opts, watch)
-	s.close(err == nil)
-	if err != nil && ctx.Err() != nil { // what that did to the connections is of no interest
-		err = context.Cause(ctx)
-	}
-	return report, err
+	s.apart = true
+	return s.measure(ctx, s, opts, watch)
 }
 
-// measure connects to the responder and does all that the options ask for.
-func (s *session) measure(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
-	d := &dialing{session: s, addr: addr, id: newSessionID(), wrap: watch.Wrap}
-	if err := d.connectControl(ctx, opts); err != nil {
+// connect brings up the initiator's end of a measurement.
+func connect(ctx context.Context, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: opts.Kind})
+	s, err := newSession(initiator, rnic)
+	if err != nil {
+		rnic.Close()
 		return nil, err
 	}
-	ctx, cancel := whileConnected(ctx, s.ctl.qp)
+	d := &dialing{session: s, addr: addr, id: newSessionID(), wrap: wrap}
+	if err = d.connectControl(ctx, opts); err == nil {
+		within, cancel := whileConnected(ctx, s.ctl.qp)
+		err = d.connect(within, opts)
+		cancel()
+	}
+	if err != nil {
+		s.close(false)
+		rnic.Close()
+		return nil, cause(ctx, err)
+	}
+	return s, nil
+}
+
+// cause is why the context has ended, if it has: what that did to the connections is of no
+// interest.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// measure does all that the options ask for, bandwidth on this session.
+func (s *session) measure(ctx context.Context, latency *session, opts Options, watch Observer) (*Report, error) {
+	m := &measurement{bandwidth: s, latency: latency, opts: opts, watch: watch}
+	within, cancel := whileConnected(ctx, s.ctl.qp)
 	defer cancel()
-	if err := d.connect(ctx, opts); err != nil {
-		return nil, err
+	if latency != s {
+		within, cancel = whileConnected(within, latency.ctl.qp)
+		defer cancel()
 	}
-	m := &measurement{session: s, watch: watch}
-	if err := m.run(ctx); err != nil {
-		return nil, err
+	err := m.run(within)
+	for _, each := range m.sessions() {
+		each.close(err == nil)
+		each.rnic.Close()
+	}
+	if err != nil {
+		return nil, cause(ctx, err)
 	}
 	return &m.report, nil
 }
@@ -100,6 +127,7 @@ func (d *dialing) connect(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	d.ccThere = up.CC
 	return d.meet(up.Lanes)
 }
 
@@ -125,19 +153,32 @@ func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
 	if d.opts.NoBaseline {
 		return nil
 	}
-	d.tcps[i].conn, err = d.dialTCP(ctx, i, tcpPort)
+	l := d.tcps[i]
+	if l.conn, err = d.dialTCP(ctx, i, tcpPort); err == nil {
+		l.try = newTryReader(l.conn)
+	}
 	return err
 }
 
 func (d *dialing) dialQP(ctx context.Context, i int) (*iwarp.QP, error) {
-	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC, reads: uint16(d.opts.reads())}
+	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC, reads: mpa.Depth(d.opts.reads())}
 	dialer, err := d.opts.dialer(h.offer(), h)
 	if err != nil {
 		return nil, err
 	}
-	dialer.PD, dialer.QP, dialer.Wrap = d.pd, d.qps[i].config(d.opts.maxSlots()), d.wrap
+	dialer.PD, dialer.QP, dialer.Wrap = d.pd, d.qps[i].config(d.opts), d.noteCC
+	dialer.Net.Control = d.opts.control(initiator)
 	qp, err := dialer.Dial(ctx, "tcp", d.addr)
 	return qp, refusal(err)
+}
+
+// noteCC takes note of a connection's congestion control, and passes it through wrap.
+func (d *dialing) noteCC(conn net.Conn) (net.Conn, error) {
+	d.ccHere = ccOfConn(conn)
+	if d.wrap == nil {
+		return conn, nil
+	}
+	return d.wrap(conn)
 }
 
 // dialer returns what all connections are dialed with. A Start Key has no room for a
@@ -158,7 +199,7 @@ func refusal(err error) error {
 	if rejected.Conn != nil {
 		rejected.Conn.Close()
 	}
-	return fmt.Errorf("%w: %w", err, &PeerError{string(rejected.PrivateData)})
+	return fmt.Errorf("%w: %w", err, &PeerError{Text: string(rejected.PrivateData)})
 }
 
 // offer returns what both ends bring to the MPA startup of such a connection.
@@ -173,7 +214,7 @@ func (d *dialing) dialTCP(ctx context.Context, i, port int) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: dialTimeout}
+	dialer := net.Dialer{Timeout: dialTimeout, Control: d.opts.control(initiator)}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("perf: plain TCP beside the QP (it can be left out): %w", err)

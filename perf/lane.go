@@ -26,18 +26,22 @@ func newBuffers(octets int) buffers {
 	return buffers{make([]byte, octets), make([]byte, octets)}
 }
 
-// fill readies the buffers for a slice.
-func (b buffers) fill(j job) {
+// fill readies the buffers for a slice, as far as this side uses them.
+func (b buffers) fill(j job, s side) {
 	p := pattern{j.Salt}
-	tx := newRing(b.tx, j.Size, j.Slots)
-	p.fill(tx.mem, 0)
-	p.poison(newRing(b.rx, j.Size, j.Slots).mem, 0)
-	if j.Corrupt && j.Op == Read {
-		spoil(tx.message(tx.source(j.Count - 1)))
+	if j.receives(!s) {
+		tx := newRing(b.tx, j.Size, j.Slots)
+		p.fill(tx.mem, 0)
+		if j.Corrupt && j.Op == Read {
+			spoil(tx.message(tx.source(j.Count - 1)))
+		}
+	}
+	if j.receives(s) {
+		p.poison(newRing(b.rx, j.Size, j.Slots).mem, 0)
 	}
 }
 
-// check verifies what a slice left behind on that side of lane i.
+// check verifies what a slice has left on that side of lane i.
 func (b buffers) check(j job, s side, i int) error {
 	if !j.receives(s) {
 		return nil

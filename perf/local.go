@@ -1,9 +1,29 @@
 package perf
 
-import "context"
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
 
 // Run measures with both ends in this process, over loopback TCP.
 func Run(ctx context.Context, opts Options, watch Observer) (*Report, error) {
+	return run(ctx, "", opts, watch)
+}
+
+// RunTwo measures bandwidth as Run does, and latency against the responder at addr, which
+// is another process on this host. Within one process, goroutines that wait for each other
+// share its threads, and the latency depends on how they are scheduled.
+func RunTwo(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
+	return run(ctx, addr, opts, watch)
+}
+
+func run(ctx context.Context, latency string, opts Options, watch Observer) (*Report, error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	ln, err := Listen(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -13,12 +33,45 @@ func Run(ctx context.Context, opts Options, watch Observer) (*Report, error) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = Serve(ctx, ln, nil) // what ails the responder, the initiator reports
+		_ = Serve(ctx, ln, nil) // the initiator reports what goes wrong at the responder
 	}()
 	defer func() { // the initiator has closed: the responder only has to notice
 		cancel()
 		<-served
 		ln.Close()
 	}()
-	return Connect(ctx, ln.Addr().String(), opts, watch)
+	s, err := connect(ctx, ln.Addr().String(), opts, watch.Wrap)
+	if err != nil {
+		return nil, err
+	}
+	other := s
+	if latency != "" {
+		if other, err = connectSoon(ctx, latency, opts.forLatency(), watch.Wrap); err != nil {
+			s.close(false)
+			s.rnic.Close()
+			return nil, err
+		}
+		other.apart = true
+	}
+	return s.measure(ctx, other, opts, watch)
+}
+
+// freeWithin is how long a responder of our own may take to notice that the last
+// measurement has ended.
+const freeWithin = 2 * time.Second
+
+// connectSoon connects when the responder has no other measurement any more.
+func connectSoon(ctx context.Context, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+	for start := time.Now(); ; {
+		s, err := connect(ctx, addr, opts, wrap)
+		var told *PeerError
+		if !errors.As(err, &told) || told.Text != errUnderWay.Error() || time.Since(start) > freeWithin {
+			return s, err
+		}
+		select {
+		case <-time.After(freeWithin / 100):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }

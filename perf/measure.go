@@ -2,34 +2,33 @@ package perf
 
 import (
 	"context"
-	"errors"
-	"math"
 	"time"
-
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
-
-// Rounds is into how many slices, alternating between iWARP and TCP, the time
-// for a quantity is cut.
-const Rounds = 5
-
-// reasonWait is how long the responder gets to say why a slice failed.
-const reasonWait = 2 * time.Second
 
 // A measurement is the initiator's way through all that is to be measured.
 type measurement struct {
-	*session
-	watch  Observer
-	report Report
-	salt   int // of the last slice
-	step   int // quantities done
-	start  time.Time
+	bandwidth, latency *session // the same, unless latency has a responder of its own
+	opts               Options
+	watch              Observer
+	report             Report
+	salt               int // of the last slice
+	step               int // quantities done
+	start              time.Time
+}
+
+// sessions are those of the measurement, each once.
+func (m *measurement) sessions() []*session {
+	if m.bandwidth == m.latency {
+		return []*session{m.bandwidth}
+	}
+	return []*session{m.bandwidth, m.latency}
 }
 
 func (m *measurement) run(ctx context.Context) error {
 	m.start = time.Now()
 	m.report.Options = m.opts
-	m.report.Negotiated = negotiated(m.qps[0].qp)
+	m.report.Negotiated = negotiated(m.bandwidth.qps[0].qp)
+	m.report.Negotiated.CC, m.report.Negotiated.CCPeer = m.bandwidth.ccHere, m.bandwidth.ccThere
 	if m.watch.Connected != nil {
 		m.watch.Connected(m.report.Negotiated)
 	}
@@ -45,15 +44,18 @@ func (m *measurement) run(ctx context.Context) error {
 
 // result measures one operation at one size.
 func (m *measurement) result(ctx context.Context, op Op, size int) error {
-	bw, err := m.series(ctx, op, size, Bandwidth)
+	bw, err := m.series(ctx, m.bandwidth, op, size, Bandwidth)
 	if err != nil {
 		return err
 	}
-	lat, err := m.series(ctx, op, size, Latency)
+	lat, err := m.series(ctx, m.latency, op, size, Latency)
 	if err != nil {
 		return err
 	}
 	r := newResult(op, size, m.depth(op, size), bw, lat)
+	if err := m.countCalls(ctx, &r, bw, lat); err != nil {
+		return err
+	}
 	m.report.Results = append(m.report.Results, r)
 	if m.watch.Result != nil {
 		m.watch.Result(r)
@@ -77,120 +79,79 @@ func (m *measurement) transports() []Transport {
 	return []Transport{IWARP, TCP}
 }
 
-// series measures one quantity, in rounds that alternate between transports
-// and take turns in who is first.
-func (m *measurement) series(ctx context.Context, op Op, size int, q Quantity) (series, error) {
-	s := series{qps: m.opts.QPs}
+// newJob returns a slice of a series, as yet without a count.
+func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
+	j := job{
+		Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size),
+		Both: m.opts.Bidirectional && q == Bandwidth, Poll: m.opts.Poll, Corrupt: m.opts.Corrupt,
+		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: op != Read && size <= m.opts.Inline,
+	}
+	if q == Latency {
+		j.Slots = min(j.Slots, latencySlots)
+		j.Depth = min(j.Depth, j.Slots)
+	}
+	return j
+}
+
+// series measures one quantity, in pairs of slices which take turns in who is first. It
+// goes on, within limits, until enough pairs were not disturbed.
+func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q Quantity) (series, error) {
+	all := series{streams: s.opts.streams(q), want: m.opts.pairs(), keep: m.opts.KeepDisturbed || m.opts.pairs() < judgedFrom}
 	transports := m.transports()
 	jobs := make([]job, len(transports))
 	for i, t := range transports {
-		jobs[i] = job{Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size), Poll: m.polls(op, q, size), Corrupt: m.opts.Corrupt}
+		jobs[i] = m.newJob(t, op, size, q)
 		m.progress(jobs[i], 0)
-		if err := m.calibrate(ctx, &jobs[i]); err != nil {
-			return s, err
+		if err := m.warmUp(ctx, s, &jobs[i]); err != nil {
+			return all, err
 		}
 	}
-	for round := range Rounds {
+	for round := 0; !all.enough(round); round++ {
 		for turn := range jobs {
 			j := &jobs[(round+turn)%len(jobs)]
 			m.progress(*j, round)
-			sample, err := m.slice(ctx, *j)
+			x, err := m.slice(ctx, s, *j)
 			if err != nil {
-				return s, err
+				return all, err
 			}
-			s.add(*j, sample)
-			j.Count = rescaled(j.Count, sample.elapsed, m.target())
+			all.add(*j, x)
+			m.rescale(j, x.elapsed)
 		}
 	}
 	m.step++
-	return s, nil
+	return all, nil
 }
 
-// target is how long a slice is to take.
-func (m *measurement) target() time.Duration { return m.opts.Duration / Rounds }
-
-// pollBelow is up to which size it pays to poll, in octets: larger messages take
-// longer than one would care to poll for.
-const pollBelow = 16 << 10
-
-// polls says whether the ends poll for completions. For Reads they do not: their
-// source has no consumer that could, and spinning would only take a CPU from its QP.
-func (m *measurement) polls(op Op, q Quantity, size int) bool {
-	return q == Latency && op != Read && size <= pollBelow && !m.opts.Events
-}
-
-// calibrate finds out how many messages a slice has time for. It warms caches
-// and connections up on the way.
-func (m *measurement) calibrate(ctx context.Context, j *job) error {
-	j.Count = firstCount(*j)
-	for {
-		s, err := m.slice(ctx, *j)
-		if err != nil {
+// countCalls adds system calls, which are counted in slices of their own: that makes each
+// call slower. A run too short for a verdict does not take the time.
+func (m *measurement) countCalls(ctx context.Context, r *Result, bw, lat series) error {
+	if m.opts.pairs() < judgedFrom {
+		return nil
+	}
+	defer m.bandwidth.stopCounting()
+	defer m.latency.stopCounting()
+	for _, t := range m.transports() {
+		f := &r.Figures
+		if t == TCP {
+			f = r.TCP
+		}
+		var err error
+		if f.Calls, err = m.calls(ctx, m.bandwidth, m.newJob(t, r.Op, r.Size, Bandwidth), bw.of(t)); err != nil {
 			return err
 		}
-		j.Count = rescaled(j.Count, s.elapsed, m.target())
-		if s.elapsed >= m.target()/4 {
-			return nil
+		if f.CallsLat, err = m.calls(ctx, m.latency, m.newJob(t, r.Op, r.Size, Latency), lat.of(t)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func firstCount(j job) int {
-	if j.Quantity == Latency {
-		return 4
-	}
-	return max(8, min(256, (64<<10)/j.Size))
-}
-
-// rescaled returns how many messages would have taken the target's time: a
-// tenth to ten times as many as before, as a single slice can mislead.
-func rescaled(count int, elapsed, target time.Duration) int {
-	factor := float64(target) / float64(max(elapsed, 1))
-	return max(2, int(math.Round(float64(count)*min(max(factor, 0.1), 10))))
-}
-
-// slice runs one slice, and verifies at both ends what it has moved.
-func (m *measurement) slice(ctx context.Context, j job) (sample, error) {
-	m.salt = (m.salt + 7919) % period
-	j.Salt = m.salt
-	if err := m.prepare(j); err != nil {
-		return sample{}, err
-	}
-	if _, err := m.ctl.call(ctx, request{Slice: &j}); err != nil {
-		return sample{}, err
-	}
-	var rtt *hdr.Histogram
-	if j.Quantity == Latency {
-		rtt = newHistogram()
-	}
-	elapsed, err := m.initiate(ctx, j, rtt)
-	if err != nil {
-		return sample{}, m.reason(ctx, err)
-	}
-	if _, err := m.ctl.call(ctx, request{Check: true}); err != nil {
-		return sample{}, err
-	}
-	return sample{count: j.Count, elapsed: elapsed, rtt: rtt}, m.check(j)
-}
-
-// reason asks the responder what went wrong; it may know better than we, who
-// have perhaps only seen a connection end.
-func (m *measurement) reason(ctx context.Context, err error) error {
-	ctx, cancel := context.WithTimeout(ctx, reasonWait)
-	defer cancel()
-	m.abort()
-	var peer *PeerError
-	if _, answer := m.ctl.call(ctx, request{Check: true}); errors.As(answer, &peer) {
-		return errors.Join(err, peer)
-	}
-	return err
-}
-
-// A sample is what a slice has measured.
-type sample struct {
-	count   int // messages on each connection
-	elapsed time.Duration
-	rtt     *hdr.Histogram // nanoseconds; nil for bandwidth
+// calls runs a slice as long as the last one of the series and returns the system calls for
+// a message.
+func (m *measurement) calls(ctx context.Context, s *session, j job, samples []sample) (float64, error) {
+	j.Count, j.Calls = samples[len(samples)-1].count, true
+	x, err := m.slice(ctx, s, j)
+	return float64(x.usage.Calls) / j.messages(s.opts.QPs), err
 }
 
 // Progress says how far a measurement is.
@@ -199,7 +160,7 @@ type Progress struct {
 	Op        Op
 	Quantity  Quantity
 	Size      int     // octets
-	Round     int     // of Rounds, from 0
+	Round     int     // pairs of slices done, from 0
 	Done      float64 // part of the whole, 0 to 1
 	Elapsed   time.Duration
 }
@@ -209,6 +170,7 @@ func (m *measurement) progress(j job, round int) {
 		return
 	}
 	all := 2 * len(m.opts.Ops) * len(m.opts.Sizes)
+	part := min(float64(round)/float64(m.opts.pairs()), 0.99)
 	m.watch.Progress(Progress{Transport: j.Transport, Op: j.Op, Quantity: j.Quantity, Size: j.Size, Round: round,
-		Done: (float64(m.step) + float64(round)/Rounds) / float64(all), Elapsed: time.Since(m.start)})
+		Done: (float64(m.step) + part) / float64(all), Elapsed: time.Since(m.start)})
 }

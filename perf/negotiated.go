@@ -20,6 +20,11 @@ type Negotiated struct {
 	EMSS            int    `json:"emss"`   // octets
 	MULPDU          int    `json:"mulpdu"` // octets
 	FellBack        string `json:"fell_back,omitempty"`
+
+	// CC is the congestion control of the initiator's sockets, and CCPeer the responder's.
+	// They are empty where the system does not tell.
+	CC     string `json:"congestion_control,omitempty"`
+	CCPeer string `json:"congestion_control_responder,omitempty"`
 }
 
 func negotiated(qp *iwarp.QP) Negotiated {

@@ -3,11 +3,10 @@ package perf
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -15,19 +14,24 @@ import (
 // a responder allocate.
 const (
 	DefaultDepth    = 128
-	DefaultDuration = 300 * time.Millisecond
+	DefaultDuration = 400 * time.Millisecond
 	DefaultPort     = 18515 // perftest's
 
 	MaxDepth  = 8192
 	MaxSize   = 64 << 20
+	MaxInline = iwarp.MaxInline
 	MaxQPs    = 64
 	MaxMemory = 1 << 30 // octets of buffers on each side
 
 	// softRing is how many octets of buffer a QP gets in each direction when
 	// no depth is stated: large messages then have fewer under way.
-	softRing = 4 << 20
+	softRing = 16 << 20
 	minSlots = 4
 	maxReads = 128 // IRD and ORD at most asked for: what siw has
+
+	// latencySlots is how many buffers latency is measured with. One message is under way
+	// at a time.
+	latencySlots = 4
 )
 
 // Options state a measurement. The zero value is the default run.
@@ -44,8 +48,9 @@ type Options struct {
 	// QP's buffers stay within 4 MiB in each direction (but 4 messages at least).
 	Depth int `json:"tx_depth,omitempty"`
 
-	// Duration is the time measured for each operation, size, quantity and
-	// transport, over all rounds. If zero, DefaultDuration.
+	// Duration is the time measured for each operation, size, quantity and transport. It
+	// is cut into 5 to 100 slices of 10 ms, or longer ones if it is longer than 1 s. If
+	// zero, DefaultDuration.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 
 	// QPs is the number of connections bandwidth is measured over; latency
@@ -65,16 +70,42 @@ type Options struct {
 	// Kind is the kind of RNIC that the initiator is. If zero, mpa.KindPermissive.
 	Kind mpa.Kind `json:"kind,omitempty"`
 
-	// Peer is the name of the preset to connect with, as it would be to such a peer.
-	// If empty, none. See iwarp.Presets.
+	// Peer is the name of the preset to connect with. If empty, none. See iwarp.Presets.
 	Peer string `json:"peer,omitempty"`
 
-	// Events has the consumers sleep until a completion comes when the latency
-	// of Sends and Writes is measured, as perftest's -e. By default they poll for a
-	// while first if the messages are short.
-	Events bool `json:"events,omitempty"`
+	// Iters is the number of messages of each operation, size, quantity and transport, on
+	// each connection, in place of a Duration. It is rounded up to a multiple of the number
+	// of slices. If zero, the Duration decides.
+	Iters int `json:"iters,omitempty"`
 
-	// NoBaseline leaves the measurement of plain TCP out.
+	// Bidirectional has bandwidth measured in both directions at once, and summed up.
+	Bidirectional bool `json:"bidirectional,omitempty"`
+
+	// Inline has Sends and Writes of up to so many octets, up to MaxInline, copied with
+	// their work requests.
+	Inline int `json:"inline,omitempty"`
+
+	// PostList is how many messages are posted together while bandwidth is measured, if so
+	// many may go under way. If zero, 1.
+	PostList int `json:"post_list,omitempty"`
+
+	// CQMod is after how many messages one asks for a completion while bandwidth is
+	// measured, but no more than the depth. If zero, a quarter of the depth.
+	CQMod int `json:"cq_mod,omitempty"`
+
+	// CC is the congestion control of all sockets that are measured, at both ends, such as
+	// reno, bbr or cubic. If empty, each system's default stays. Only Linux lets one choose.
+	CC string `json:"cc,omitempty"`
+
+	// Poll has both ends poll for a while before they sleep, over plain TCP too. By
+	// default they sleep until something has come, as perftest's do with -e.
+	Poll bool `json:"poll,omitempty"`
+
+	// KeepDisturbed has pairs of slices count that the rest of the machine disturbed, and no
+	// ratio called inconclusive. The quartiles then say what the ratios are worth.
+	KeepDisturbed bool `json:"keep_disturbed,omitempty"`
+
+	// NoBaseline leaves out the measurement of plain TCP.
 	NoBaseline bool `json:"no_baseline,omitempty"`
 
 	// Corrupt makes both ends spoil one octet of what they send over iWARP,
@@ -141,67 +172,42 @@ func (o Options) validate() error {
 		return &OptionError{"qps", fmt.Sprintf("%d is not between 1 and %d", o.QPs, MaxQPs)}
 	case o.Duration < 0:
 		return &OptionError{"duration", "is negative"}
+	case o.Iters < 0 || o.Iters > maxCount:
+		return &OptionError{"iters", fmt.Sprintf("%d is not between 1 and %d", o.Iters, maxCount)}
+	case o.Inline < 0 || o.Inline > MaxInline:
+		return &OptionError{"inline", fmt.Sprintf("%d octets is not between 0 and %d", o.Inline, MaxInline)}
+	case o.PostList < 0 || o.PostList > MaxDepth:
+		return &OptionError{"post-list", fmt.Sprintf("%d is not between 1 and %d", o.PostList, MaxDepth)}
+	case o.CQMod < 0 || o.CQMod > MaxDepth:
+		return &OptionError{"cq-mod", fmt.Sprintf("%d is not between 1 and %d", o.CQMod, MaxDepth)}
 	case o.Dialect != 0 && !slices.Contains(mpa.Dialects(), o.Dialect):
 		return &OptionError{"dialect", fmt.Sprintf("there is no %v", o.Dialect)}
 	case o.memory() > MaxMemory:
 		return &OptionError{"depth", fmt.Sprintf("depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit",
 			o.memory()>>20, MaxMemory>>20)}
 	}
+	if err := validateCC(o.CC); err != nil {
+		return err
+	}
 	_, err := o.preset()
 	return err
 }
 
-// slots returns how many messages of that size a QP has buffers for, in each
-// direction: that is how many may be under way.
-func (o Options) slots(size int) int {
-	if o.Depth != 0 {
-		return o.Depth
+// AllSizes are the powers of two from 2 to 8 MiB, as perftest's -a has them.
+func AllSizes() []int {
+	var all []int
+	for size := 2; size <= 8<<20; size *= 2 {
+		all = append(all, size)
 	}
-	return min(DefaultDepth, max(minSlots, softRing/size))
+	return all
 }
 
-// maxSlots returns the most slots that any of the sizes has.
-func (o Options) maxSlots() int {
-	most := 0
-	for _, size := range o.Sizes {
-		most = max(most, o.slots(size))
-	}
-	return most
-}
-
-// ring returns the octets of buffer that a QP needs in each direction.
-func (o Options) ring() int64 {
-	most := int64(0)
-	for _, size := range o.Sizes {
-		most = max(most, int64(size)*int64(o.slots(size)))
-	}
-	return most
-}
-
-// memory returns the octets of buffer that one side needs in all.
-func (o Options) memory() int64 { return 2 * o.ring() * int64(o.QPs) }
-
-// reads returns the IRD and ORD to ask for: the Peer may have no more.
-func (o Options) reads() int {
-	most := maxReads
-	if p, err := o.preset(); err == nil && p != nil && p.Initiate.ORD > 0 {
-		most = int(p.Initiate.ORD)
-	}
-	return min(o.maxSlots(), most)
-}
-
-// ParseSize reads a number of octets; a K or M behind it means 2^10 or 2^20.
+// ParseSize reads a message size in octets, 1 to MaxSize, which a K or M at its end
+// multiplies by 2^10 or 2^20.
 func ParseSize(text string) (int, error) {
-	digits, shift := text, 0
-	switch {
-	case strings.HasSuffix(text, "K"), strings.HasSuffix(text, "k"):
-		digits, shift = text[:len(text)-1], 10
-	case strings.HasSuffix(text, "M"), strings.HasSuffix(text, "m"):
-		digits, shift = text[:len(text)-1], 20
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 || n > MaxSize>>shift {
+	n, err := wording.ParseOctets(text)
+	if err != nil || n < 1 || n > MaxSize {
 		return 0, &OptionError{"size", fmt.Sprintf("%q is not a number of octets between 1 and 64M", text)}
 	}
-	return n << shift, nil
+	return int(n), nil
 }

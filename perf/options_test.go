@@ -8,14 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 func TestOptionsDefaults(t *testing.T) {
 	got, err := Options{}.resolved()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	want := Options{
 		Ops: []Op{Send, Write, Read}, Sizes: []int{64, 4096, 65536, 1048576},
 		Duration: DefaultDuration, QPs: 1,
@@ -23,14 +22,36 @@ func TestOptionsDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for size, slots := range map[int]int{64: 128, 32 << 10: 128, 64 << 10: 64, 1 << 20: 4, 16 << 20: 4} {
+	for size, slots := range map[int]int{64: 128, 64 << 10: 128, 256 << 10: 64, 1 << 20: 16, 16 << 20: 4} {
 		if n := got.slots(size); n != slots {
 			t.Errorf("%d octets: %d slots, want %d", size, n, slots)
 		}
 	}
 }
 
+// TestSlices cuts the time for a quantity.
+func TestSlices(t *testing.T) {
+	for _, test := range []struct {
+		duration time.Duration
+		pairs    int
+		slice    time.Duration
+	}{
+		{time.Millisecond, 5, 200 * time.Microsecond},
+		{DefaultDuration, 40, 10 * time.Millisecond},
+		{600 * time.Millisecond, 60, 10 * time.Millisecond},
+		{2 * time.Second, 100, 20 * time.Millisecond},
+		{time.Minute, 100, 600 * time.Millisecond},
+	} {
+		o := Options{Duration: test.duration}
+		if o.pairs() != test.pairs || o.slice() != test.slice {
+			t.Errorf("%v: %d pairs of slices of %v, want %d of %v", test.duration, o.pairs(), o.slice(), test.pairs, test.slice)
+		}
+	}
+}
+
 func TestOptionsRefused(t *testing.T) {
+	tooMany := maxCount
+	tooMany++ // beyond what int holds of 32 bits it is negative, which is refused too
 	for _, test := range []struct {
 		opts Options
 		want string
@@ -44,6 +65,13 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{QPs: MaxQPs + 1}, "qps"},
 		{Options{QPs: -1}, "qps"},
 		{Options{Duration: -time.Second}, "duration"},
+		{Options{Iters: -1}, "iters"},
+		{Options{Iters: tooMany}, "iters"},
+		{Options{CC: "a b"}, "cc"},
+		{Options{Inline: MaxInline + 1}, "inline"},
+		{Options{PostList: -1}, "post-list"},
+		{Options{CQMod: MaxDepth + 1}, "cq-mod"},
+		{Options{CC: "longer-than-16-o"}, "cc"},
 		{Options{Dialect: 99}, "dialect"},
 		{Options{Peer: "nobody"}, "peer"},
 	} {
@@ -59,16 +87,12 @@ func TestOptionsTravel(t *testing.T) {
 	want := Options{
 		Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRtr, Kind: mpa.KindNonPermissive, Peer: "siw",
-		NoBaseline: true, Corrupt: true,
+		NoBaseline: true, Corrupt: true, Poll: true, Iters: 1000, Inline: 64, Bidirectional: true, PostList: 4, CQMod: 8, CC: "reno", KeepDisturbed: true,
 	}
 	text, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	var got Options
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, json.Unmarshal(text, &got))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
 	}

@@ -3,6 +3,8 @@ package perf
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
@@ -12,8 +14,8 @@ import (
 // pollBatch is how many completions are polled at once, as in perftest.
 const pollBatch = 16
 
-// spare is how many work requests and receives a queue has room for beyond
-// the messages under way: for credits, and for signals behind Writes.
+// spare is how many work requests and receives a queue has room for in addition
+// to the messages under way: for credits, and for signals after Writes.
 const spare = 16
 
 // A qpLane is a lane over a QP.
@@ -26,9 +28,10 @@ type qpLane struct {
 	peer   region
 
 	// Of the slice under way:
-	recvs receives
-	local []iwarp.SGE // the slots that this side's work requests name
-	wc    [pollBatch]iwarp.WC
+	recvs  receives
+	local  []iwarp.SGE // the slots that this side's work requests name
+	wc     [pollBatch]iwarp.WC
+	memory []iwarp.SendWR // of a run's list
 }
 
 // A region says where a lane's memory is, to the other end.
@@ -52,9 +55,12 @@ func newQPLane(s side, rnic *iwarp.RNIC, pd *iwarp.PD, bufs buffers, slots int) 
 }
 
 // config returns what the lane's QP needs.
-func (l *qpLane) config(slots int) iwarp.QPConfig {
+func (l *qpLane) config(opts Options) iwarp.QPConfig {
+	slots := opts.maxSlots()
 	// A Write whose arrival is signaled takes two work requests.
-	return iwarp.QPConfig{SendCQ: l.cq, RecvCQ: l.cq, SendDepth: 2*slots + spare, RecvDepth: slots + spare}
+	return iwarp.QPConfig{
+		SendCQ: l.cq, RecvCQ: l.cq, SendDepth: 2*slots + spare, RecvDepth: slots + spare, MaxInline: opts.Inline,
+	}
 }
 
 // region returns what the other end must know of the lane's memory.
@@ -91,6 +97,8 @@ func (l *qpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error 
 func (l *qpLane) respond(ctx context.Context, j job) error {
 	r := l.begin(ctx, j)
 	switch {
+	case j.Both:
+		return r.streamBack()
 	case j.Op == Read:
 		return nil // the QP answers Reads by itself
 	case j.Quantity == Latency:
@@ -107,14 +115,15 @@ type qpRun struct {
 	*qpLane
 	job
 	ctx    context.Context
-	out    ring // where messages leave from
-	posted int  // messages handed to the send queue
-	done   int  // messages of which the send queue says that they are done
-	wrs    [2]iwarp.SendWR
+	out    ring           // where messages leave from
+	posted int            // messages handed to the send queue
+	done   int            // messages of which the send queue says that they are done
+	list   []iwarp.SendWR // to be posted together
 }
 
 func (l *qpLane) begin(ctx context.Context, j job) *qpRun {
-	return &qpRun{qpLane: l, job: j, ctx: ctx, out: newRing(l.bufs.tx, j.Size, j.Slots)}
+	l.memory = slices.Grow(l.memory[:0], j.PostList+2)
+	return &qpRun{qpLane: l, job: j, ctx: ctx, out: newRing(l.bufs.tx, j.Size, j.Slots), list: l.memory}
 }
 
 // wait returns after at least one completion has been taken account of.
@@ -131,19 +140,21 @@ func (r *qpRun) wait() error {
 	return nil
 }
 
-// maxPolls is how often one polls in vain before one sleeps after all: some 40 us,
-// several times what an answer takes. If none has come then, the other end waits
-// for a processor, perhaps for this one.
-const maxPolls = 64
+// pollTime is for how long we poll in vain before we sleep: several times what an answer
+// takes. If none has come by then, the other end waits for a processor, perhaps for this
+// one.
+const pollTime = 100 * time.Microsecond
 
 // poll waits for completions, busily at first or asleep, and polls them.
 func (r *qpRun) poll() (n int, err error) {
-	n = r.cq.Poll(r.wc[:])
-	for polls := 1; n == 0; polls++ {
-		if !r.Poll || polls%maxPolls == 0 {
-			if err := r.cq.Wait(r.ctx); err != nil {
-				return 0, err
-			}
+	if n = r.cq.Poll(r.wc[:]); n == 0 && r.Poll {
+		for start := time.Now(); n == 0 && time.Since(start) < pollTime; {
+			n = r.cq.Poll(r.wc[:])
+		}
+	}
+	for n == 0 {
+		if err := r.cq.Wait(r.ctx); err != nil {
+			return 0, endReason(r.ctx, r.qp, err)
 		}
 		n = r.cq.Poll(r.wc[:])
 	}

@@ -2,62 +2,83 @@ package perf
 
 import "github.com/goiwarp/iwarp"
 
-// post posts message i. The completion's ID is the number of messages that
-// are done with it, so that completions can be left out.
+// post hands message i to the send queue, with others before it once there are as many as
+// the job's PostList says. The completion's ID is the number of messages that are done by
+// then, so that not every message needs a completion.
 func (r *qpRun) post(i int) error {
 	switch r.Op {
 	case Send:
-		return r.postSend(i)
+		r.addSend(i)
 	case Write:
-		return r.postWrite(i)
+		r.addWrite(i)
 	default:
-		return r.postRead(i)
+		r.addRead(i)
 	}
+	if len(r.list) < r.PostList && i+1 < r.Count && r.Quantity == Bandwidth {
+		return nil
+	}
+	return r.flush()
 }
 
-func (r *qpRun) postSend(i int) error {
-	r.out.stamped(&r.job, i)
-	r.wrs[0] = iwarp.SendWR{ID: uint64(i + 1), Op: iwarp.OpSend, SGL: r.slot(i), Unsignaled: !r.signaled(i)}
-	return r.qp.PostSend(&r.wrs[0])
-}
-
-// postWrite posts a Write and, when the other end is to know of it, a signal
-// behind it: always for latency, behind the last for bandwidth.
-func (r *qpRun) postWrite(i int) error {
-	r.out.stamped(&r.job, i)
-	signal := i+1 == r.Count || r.Quantity == Latency
-	r.wrs[0] = iwarp.SendWR{
-		ID: uint64(i + 1), Op: iwarp.OpWrite, SGL: r.slot(i),
-		Remote:     r.peer.RX.Add(r.out.offset(i)),
-		Unsignaled: signal || !r.signaled(i),
+// flush posts what waits for its list to be full.
+func (r *qpRun) flush() (err error) {
+	switch len(r.list) {
+	case 0:
+		return nil
+	case 1:
+		err = r.qp.PostSend(&r.list[0])
+	default:
+		_, err = r.qp.PostSends(r.list)
 	}
-	if !signal {
-		return r.qp.PostSend(&r.wrs[0])
-	}
-	r.wrs[1] = signalWR(i+1, !r.signaled(i))
-	_, err := r.qp.PostSends(r.wrs[:])
+	r.list = r.list[:0]
 	return err
+}
+
+func (r *qpRun) addSend(i int) {
+	r.list = append(r.list, r.outbound(i, iwarp.SendWR{ID: uint64(i + 1), Op: iwarp.OpSend, Unsignaled: !r.signaled(i)}))
+}
+
+// addWrite adds a Write and, if the other end must know of it, a signal after
+// it: always for latency, after the last one for bandwidth.
+func (r *qpRun) addWrite(i int) {
+	signal := i+1 == r.Count && (r.side == initiator || !r.Both) || r.Quantity == Latency
+	r.list = append(r.list, r.outbound(i, iwarp.SendWR{
+		ID: uint64(i + 1), Op: iwarp.OpWrite, Remote: r.peer.RX.Add(r.out.offset(i)),
+		Unsignaled: signal || !r.signaled(i),
+	}))
+	if signal {
+		r.list = append(r.list, signalWR(i+1, !r.signaled(i)))
+	}
+}
+
+// outbound completes a work request that sends message i.
+func (r *qpRun) outbound(i int, wr iwarp.SendWR) iwarp.SendWR {
+	msg := r.out.stamped(&r.job, i)
+	if r.Inline {
+		wr.Inline = msg
+	} else {
+		wr.SGL = r.slot(i)
+	}
+	return wr
+}
+
+// addRead always asks for a completion in latency runs, which wait for it.
+func (r *qpRun) addRead(i int) {
+	r.list = append(r.list, iwarp.SendWR{
+		ID: uint64(i + 1), Op: iwarp.OpRead, SGL: r.slot(i),
+		Remote:     r.peer.TX.Add(r.out.source(i) * r.Size),
+		Unsignaled: r.Quantity == Bandwidth && !r.signaled(i),
+	})
 }
 
 // postSignal posts a zero-length Send: a credit, or "look at your memory".
 func (r *qpRun) postSignal(id int, unsignaled bool) error {
-	r.wrs[0] = signalWR(id, unsignaled)
-	return r.qp.PostSend(&r.wrs[0])
+	r.list = append(r.list, signalWR(id, unsignaled))
+	return r.flush()
 }
 
 func signalWR(id int, unsignaled bool) iwarp.SendWR {
 	return iwarp.SendWR{ID: uint64(id), Op: iwarp.OpSend, Unsignaled: unsignaled}
-}
-
-// postRead asks for a completion in latency runs always, as that is what is
-// waited for.
-func (r *qpRun) postRead(i int) error {
-	r.wrs[0] = iwarp.SendWR{
-		ID: uint64(i + 1), Op: iwarp.OpRead, SGL: r.slot(i),
-		Remote:     r.peer.TX.Add(r.out.source(i) * r.Size),
-		Unsignaled: r.Quantity == Bandwidth && !r.signaled(i),
-	}
-	return r.qp.PostSend(&r.wrs[0])
 }
 
 // slot returns the local memory of message i.

@@ -10,6 +10,7 @@ import (
 // messages, so that none is left over for the next.
 type receives struct {
 	size  int // octets each message must have; 0 for credits and signals
+	sized int // messages that have these; what comes after them is empty
 	total int
 	ahead int // posted at most before they are used
 	wrs   []iwarp.RecvWR
@@ -20,6 +21,8 @@ type receives struct {
 // plan says what this side of the lane will receive in a slice.
 func (l *qpLane) plan(j job) receives {
 	switch {
+	case j.Both:
+		return l.planBoth(j)
 	case j.Op == Read:
 		return receives{}
 	case j.Quantity == Latency && j.Op == Write: // a signal for each Write
@@ -28,9 +31,25 @@ func (l *qpLane) plan(j job) receives {
 		return l.messages(j)
 	case j.Op == Send: // credits
 		return signals(j.credits(), j.Slots/j.creditGrain()+2)
-	default: // one signal behind the last Write, or the answer to it
+	default: // one signal after the last Write, or the answer to it
 		return signals(1, 1)
 	}
+}
+
+// planBoth is plan for both directions: the initiator's last message, or completed Read,
+// makes the responder send a signal when it has done its own part.
+func (l *qpLane) planBoth(j job) receives {
+	r := receives{}
+	switch {
+	case j.Op == Send:
+		r = l.messages(j)
+	case l.side == initiator || j.Op == Write:
+		return signals(1, 1)
+	}
+	if l.side == initiator {
+		r.total++
+	}
+	return r
 }
 
 // signals are receives of zero-length Sends, which need no buffer.
@@ -46,7 +65,7 @@ func (l *qpLane) messages(j job) receives {
 		sgl[slot] = l.rx.Slice(slot*j.Size, j.Size)
 		wrs[slot].SGL = sgl[slot : slot+1 : slot+1]
 	}
-	return receives{size: j.Size, total: j.Count, ahead: j.Slots, wrs: wrs}
+	return receives{size: j.Size, sized: j.Count, total: j.Count, ahead: j.Slots, wrs: wrs}
 }
 
 // post posts as many receives as may be ahead.
@@ -64,9 +83,13 @@ func (r *receives) post(qp *iwarp.QP) error {
 
 // received takes account of a message and posts a receive in its place.
 func (r *receives) received(qp *iwarp.QP, wc *iwarp.WC) error {
-	if wc.ID != uint64(r.done) || wc.Length != r.size {
+	size := 0
+	if r.done < r.sized {
+		size = r.size
+	}
+	if wc.ID != uint64(r.done) || wc.Length != size {
 		return fmt.Errorf("perf: received message %d of %d octets, expected message %d of %d octets",
-			wc.ID, wc.Length, r.done, r.size)
+			wc.ID, wc.Length, r.done, size)
 	}
 	r.done++
 	return r.post(qp)

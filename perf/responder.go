@@ -16,13 +16,17 @@ type Visit struct {
 }
 
 // Listen listens for initiators, of any startup dialect.
-func Listen(ctx context.Context, addr string) (*iwarp.Listener, error) {
-	return iwarp.Listen(ctx, "tcp", addr, listenConfig())
+func Listen(ctx context.Context, addr string) (*Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return newListener(ln), nil
 }
 
 // NewListener is Listen on ln, which may record what passes. The connections of plain
 // TCP do not come by it.
-func NewListener(ln net.Listener) *iwarp.Listener { return iwarp.NewListener(ln, listenConfig()) }
+func NewListener(ln net.Listener) *Listener { return newListener(ln) }
 
 func listenConfig() iwarp.ListenConfig {
 	return iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}
@@ -30,49 +34,12 @@ func listenConfig() iwarp.ListenConfig {
 
 // Serve is the responder of measurements until the context ends; it then
 // returns nil. One initiator is served at a time, so that measurements do not
-// disturb each other; others are rejected. Each that has gone is reported to
-// ended, which may be nil.
-func Serve(ctx context.Context, ln *iwarp.Listener, ended func(Visit)) error {
-	if ended == nil {
-		ended = func(Visit) {}
-	}
-	r := &reception{ended: ended}
-	defer func() { <-r.current.gone() }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for {
-		req, err := ln.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		r.receive(ctx, req)
-	}
-}
-
-// A reception tells connection requests apart.
-type reception struct {
-	current *visit // nil, or the last one
-	ended   func(Visit)
-}
-
-func (r *reception) receive(ctx context.Context, req *iwarp.Request) {
-	h, err := helloOf(req)
-	switch {
-	case err != nil:
-		reject(req, err.Error())
-	case h.control && r.current.busy():
-		reject(req, "perf: another measurement is under way; try again later")
-	case h.control:
-		r.current = newVisit(h.session, r.ended)
-		go r.current.serve(ctx, req)
-	case !r.current.busy() || h.session != r.current.id:
-		reject(req, "perf: no such measurement")
-	default:
-		r.current.deliver(req, h)
-	}
+// disturb each other; others are told to try again. An initiator that asks for
+// nothing keeps nobody out, and one whose measurement stands still for half a minute
+// is given up. Each that has gone is reported to ended, which may be nil and is called
+// by one goroutine at a time.
+func Serve(ctx context.Context, ln *Listener, ended func(Visit)) error {
+	return newReception(ended, idleLimit).serve(ctx, ln)
 }
 
 // reject answers with a reason that the initiator's error message shows.
@@ -84,10 +51,11 @@ func reject(req *iwarp.Request, reason string) {
 
 // A visit is the responder's end of one measurement.
 type visit struct {
-	id    uint64
-	lanes chan arrival // connections to join it
-	done  chan struct{}
-	ended func(Visit)
+	reception *reception
+	id        uint64
+	lanes     chan arrival // connections to join it
+	done      chan struct{}
+	cancel    context.CancelCauseFunc
 }
 
 // An arrival is a connection request and what it says of itself.
@@ -96,26 +64,16 @@ type arrival struct {
 	hello
 }
 
-func newVisit(id uint64, ended func(Visit)) *visit {
-	return &visit{id: id, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), ended: ended}
-}
-
-// gone returns a channel that is closed when the visit, if any, is over.
-func (v *visit) gone() <-chan struct{} {
-	if v != nil {
-		return v.done
-	}
-	none := make(chan struct{})
-	close(none)
-	return none
-}
-
-func (v *visit) busy() bool {
-	select {
-	case <-v.gone():
-		return false
-	default:
+// over reports whether the visit, if any, has ended.
+func (v *visit) over() bool {
+	if v == nil {
 		return true
+	}
+	select {
+	case <-v.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -130,7 +88,6 @@ func (v *visit) deliver(req *iwarp.Request, h hello) {
 }
 
 func (v *visit) serve(ctx context.Context, req *iwarp.Request) {
-	defer close(v.done)
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	defer rnic.Close()
 	report := Visit{Remote: req.RemoteAddr()}
@@ -144,12 +101,12 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) {
 		s.close(err == nil)
 	}
 	report.Err = err
-	v.ended(report)
+	v.reception.leave(v, report)
 }
 
 // acceptControl brings the control connection up.
 func (s *session) acceptControl(ctx context.Context, req *iwarp.Request) error {
-	_, err := req.Accept(ctx, iwarp.AcceptConfig{PD: s.pd, QP: s.ctl.config(), MPA: mpa.Offer{}, Prepare: s.ctl.prepare})
+	_, err := req.Accept(ctx, iwarp.AcceptConfig{PD: s.pd, QP: s.ctl.config(), MPA: mpa.Answer{}, Prepare: s.ctl.prepare})
 	if err != nil {
 		s.ctl.qp = nil
 	}

@@ -1,10 +1,6 @@
 package perf
 
-import (
-	"time"
-
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
-)
+import "math"
 
 // A Report is a whole measurement.
 type Report struct {
@@ -23,10 +19,8 @@ type Result struct {
 
 	TCP *Figures `json:"tcp,omitempty"` // plain TCP's, if it was measured
 
-	// RatioBW is iWARP's bandwidth divided by TCP's, RatioLat iWARP's median
-	// latency divided by TCP's; both the median over the rounds. 0 without TCP.
-	RatioBW  float64 `json:"ratio_bw,omitempty"`
-	RatioLat float64 `json:"ratio_lat,omitempty"`
+	Ratios
+	Pairs
 }
 
 // Figures are what was measured of one transport.
@@ -34,53 +28,81 @@ type Figures struct {
 	MsgSize    int   `json:"MsgSize"`      // octets, as Size
 	Iterations int64 `json:"n_iterations"` // messages of the bandwidth slices
 
-	BWPeak    float64 `json:"BW_peak"`    // MiB/s of the best round
-	BWAverage float64 `json:"BW_average"` // MiB/s over all rounds
-	MsgRate   float64 `json:"MsgRate"`    // million messages a second, over all rounds
+	BWPeak    float64 `json:"BW_peak"`    // MiB/s of the best slice
+	BWAverage float64 `json:"BW_average"` // MiB/s over all slices
+	MsgRate   float64 `json:"MsgRate"`    // million messages a second, over all slices
 
 	Latencies
+
+	// Costs of the bandwidth slices, and of the latency slices: there, a message is one
+	// round trip of a Read, and half of one of the others.
+	Costs
+	LatencyCosts
 }
 
-// A series is the samples of one quantity, by transport in order of rounds.
-type series struct {
-	qps        int
-	iwarp, tcp []sample
+// Costs are what both ends take for a message while bandwidth is measured. What the system
+// does not tell is 0.
+type Costs struct {
+	CPU      float64 `json:"cpu_us_per_msg,omitempty"`   // microseconds
+	CPUOctet float64 `json:"cpu_ns_per_octet,omitempty"` // nanoseconds
+	Switches float64 `json:"switches_per_msg,omitempty"` // context switches of threads that go to sleep
+	Calls    float64 `json:"syscalls_per_msg,omitempty"` // system calls
 }
 
-func (s *series) add(j job, x sample) {
-	if j.Transport == TCP {
-		s.tcp = append(s.tcp, x)
-		return
-	}
-	s.iwarp = append(s.iwarp, x)
+// LatencyCosts are Costs while latency is measured.
+type LatencyCosts struct {
+	CPULat      float64 `json:"cpu_us_per_msg_lat,omitempty"`
+	SwitchesLat float64 `json:"switches_per_msg_lat,omitempty"`
+	CallsLat    float64 `json:"syscalls_per_msg_lat,omitempty"`
 }
 
 // newResult sums up the two quantities.
 func newResult(op Op, size, depth int, bw, lat series) Result {
-	r := Result{Op: op, Size: size, TXDepth: depth, Figures: figures(op, size, bw.qps, bw.iwarp, lat.iwarp)}
+	r := Result{Op: op, Size: size, TXDepth: depth, Pairs: countPairs(bw, lat)}
+	bwKept, latKept := bw.kept(), lat.kept()
+	r.Figures = figures(op, size, bw.streams, bwKept.iwarp, latKept.iwarp)
+	r.costsOf(op, size, bw.streams, bw.iwarp, lat.iwarp)
 	if len(bw.tcp) > 0 {
-		tcp := figures(op, size, bw.qps, bw.tcp, lat.tcp)
+		tcp := figures(op, size, bw.streams, bwKept.tcp, latKept.tcp)
+		tcp.costsOf(op, size, bw.streams, bw.tcp, lat.tcp)
 		r.TCP = &tcp
-		r.RatioBW = ratio(bw, sample.rate)
-		r.RatioLat = ratio(lat, sample.typical)
+		r.Ratios = ratios(bw, lat)
 	}
 	return r
 }
 
-func figures(op Op, size, qps int, bw, lat []sample) Figures {
+func figures(op Op, size, streams int, bw, lat []sample) Figures {
 	f := Figures{MsgSize: size}
-	var elapsed time.Duration
-	for _, s := range bw {
-		f.Iterations += int64(s.count * qps)
-		elapsed += s.elapsed
-		f.BWPeak = max(f.BWPeak, mebibytes(s.rate()*float64(size*qps)))
+	all := total(bw)
+	f.Iterations = int64(all.count * streams)
+	for _, x := range bw {
+		f.BWPeak = max(f.BWPeak, mebibytes(x.rate()*float64(size*streams)))
 	}
-	if elapsed > 0 {
-		rate := float64(f.Iterations) / elapsed.Seconds()
+	if all.elapsed > 0 {
+		rate := all.rate() * float64(streams)
 		f.BWAverage, f.MsgRate = mebibytes(rate*float64(size)), rate/1e6
 	}
-	f.Latencies = latencies(merged(lat), tripParts(op))
+	f.Latencies = latencies(total(lat).rtt, tripParts(op))
+	f.slices(lat, tripParts(op))
 	return f
+}
+
+// costsOf adds what was taken. Disturbed slices count: a thread that waits for a CPU takes
+// none.
+func (f *Figures) costsOf(op Op, size, streams int, bw, lat []sample) {
+	all, trips := total(bw), total(lat)
+	f.Costs = costs(all, float64(all.count*streams), size)
+	c := costs(trips, float64(trips.count)*tripParts(op), size)
+	f.LatencyCosts = LatencyCosts{CPULat: c.CPU, SwitchesLat: c.Switches}
+}
+
+// costs divides what was taken among messages.
+func costs(x sample, messages float64, size int) Costs {
+	if messages == 0 {
+		return Costs{}
+	}
+	cpu := float64(x.usage.CPU) / messages
+	return Costs{CPU: cpu / 1e3, CPUOctet: cpu / float64(size), Switches: float64(x.usage.Switches) / messages}
 }
 
 func mebibytes(octets float64) float64 { return octets / (1 << 20) }
@@ -94,25 +116,13 @@ func tripParts(op Op) float64 {
 	return 2
 }
 
-func merged(samples []sample) *hdr.Histogram {
-	sum := newHistogram()
-	for _, s := range samples {
-		sum.Merge(s.rtt)
+// slices replaces what a disturbance of a single slice would change by the median over the
+// slices.
+func (l *Latencies) slices(lat []sample, parts float64) {
+	if len(lat) == 0 {
+		return
 	}
-	return sum
-}
-
-// rate is messages a second, on each connection.
-func (s sample) rate() float64 { return float64(s.count) / s.elapsed.Seconds() }
-
-// typical is the median round trip in nanoseconds.
-func (s sample) typical() float64 { return float64(s.rtt.ValueAtQuantile(50)) }
-
-// ratio returns the median over the rounds of iWARP's value divided by TCP's.
-func ratio(s series, value func(sample) float64) float64 {
-	var all []float64
-	for i := range min(len(s.iwarp), len(s.tcp)) {
-		all = append(all, value(s.iwarp[i])/value(s.tcp[i]))
-	}
-	return median(all)
+	l.Typical = median(values(lat, sample.typical)) / parts / 1e3
+	l.P99 = median(values(lat, sample.late)) / parts / 1e3
+	l.P999 = math.Max(l.P99, l.P999)
 }

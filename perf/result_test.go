@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // near compares figures that went through a histogram of three digits.
@@ -76,23 +78,30 @@ func samples(elapsed ...time.Duration) []sample {
 
 func TestResult(t *testing.T) {
 	const ms = time.Millisecond
-	bw := series{qps: 2, iwarp: samples(10*ms, 20*ms, 30*ms), tcp: samples(5*ms, 20*ms, 60*ms)}
-	lat := series{qps: 2, iwarp: samples(8*ms, 12*ms), tcp: samples(4*ms, 4*ms)}
+	bw := series{streams: 2, iwarp: samples(10*ms, 20*ms, 30*ms), tcp: samples(5*ms, 20*ms, 60*ms)}
+	lat := series{streams: 2, iwarp: samples(8*ms, 12*ms), tcp: samples(4*ms, 4*ms)}
 	got := newResult(Send, 1<<20, 64, bw, lat)
 	want := Result{
 		Op: Send, Size: 1 << 20, TXDepth: 64,
 		Figures: Figures{
 			MsgSize: 1 << 20, Iterations: 6000,
 			BWPeak: 200000, BWAverage: 100000, MsgRate: 0.1,
-			Latencies: Latencies{LatencyIterations: 2, Min: 4, Max: 6, Typical: 4, Average: 5, Stdev: 1, P99: 6, P999: 6},
+			Latencies: Latencies{LatencyIterations: 2, Min: 4, Max: 6, Typical: 5, Average: 5, Stdev: 1, P99: 5, P999: 6},
 		},
 		TCP: &Figures{
 			MsgSize: 1 << 20, Iterations: 6000,
 			BWPeak: 400000, BWAverage: 6000 / 0.085, MsgRate: 6000 / 0.085 / 1e6,
 			Latencies: Latencies{LatencyIterations: 2, Min: 2, Max: 2, Typical: 2, Average: 2, P99: 2, P999: 2},
 		},
-		RatioBW:  1,   // of 0.5, 1 and 2
-		RatioLat: 2.5, // of 2 and 3
+		Ratios: Ratios{
+			RatioBW:  1,   // of 0.5, 1 and 2
+			RatioLat: 2.5, // of 2 and 3
+			RatioP99: 2.5,
+			Quartiles: map[string][2]float64{
+				"ratio_bw": {0.75, 1.5}, "ratio_lat": {2.25, 2.75}, "ratio_p99": {2.25, 2.75},
+			},
+		},
+		Pairs: Pairs{BWPairs: 3, LatPairs: 2},
 	}
 	if diff := cmp.Diff(want, got, near); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -100,24 +109,26 @@ func TestResult(t *testing.T) {
 }
 
 func TestReportJSON(t *testing.T) {
-	bw := series{qps: 1, iwarp: samples(time.Millisecond), tcp: samples(time.Millisecond)}
+	x := samples(time.Millisecond)
+	x[0].usage = usage{CPU: time.Millisecond, Switches: 5}
+	bw := series{streams: 1, iwarp: x, tcp: x}
 	report := Report{Negotiated: Negotiated{Dialect: "RFC 6581"}, Results: []Result{newResult(Write, 64, 128, bw, bw)}}
 	text, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	var got struct {
 		Negotiated map[string]any
 		Results    []map[string]any
 	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, json.Unmarshal(text, &got))
 	figures := []string{
 		"BW_average", "BW_peak", "MsgRate", "MsgSize", "n_iterations", "n_iterations_lat",
+		"cpu_ns_per_octet", "cpu_us_per_msg", "cpu_us_per_msg_lat", "switches_per_msg", "switches_per_msg_lat",
 		"percentile_99", "percentile_99.9", "t_avg", "t_max", "t_min", "t_stdev", "t_typical",
 	}
-	result := append([]string{"op", "ratio_bw", "ratio_lat", "size", "tcp", "tx_depth"}, figures...)
+	result := append([]string{
+		"op", "size", "tcp", "tx_depth", "pairs_bw", "pairs_lat", "dropped_bw", "dropped_lat",
+		"ratio_bw", "ratio_cpu", "ratio_cpu_lat", "ratio_lat", "ratio_p99", "ratio_quartiles",
+	}, figures...)
 	wantKeys(t, "negotiated", got.Negotiated, []string{
 		"crc", "dialect", "emss", "ird", "markers_received", "markers_sent", "mulpdu", "ord", "peer_to_peer", "revision", "rtr",
 	})

@@ -23,8 +23,9 @@ func TestLastMessage(t *testing.T) {
 // moved returns both ends' buffers as they are after the job, moved by copies.
 func moved(j job) (from, to buffers) {
 	from, to = newBuffers(j.Size*j.Slots), newBuffers(j.Size*j.Slots)
-	from.fill(j)
-	to.fill(j)
+	sink := side(j.Op != Read)
+	from.fill(j, !sink)
+	to.fill(j, sink)
 	out, in := newRing(from.tx, j.Size, j.Slots), newRing(to.rx, j.Size, j.Slots)
 	for i := range j.Count {
 		if j.Op == Read {

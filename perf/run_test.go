@@ -1,16 +1,19 @@
 package perf_test
 
 import (
+	"cmp"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -33,13 +36,19 @@ func TestRunMovesAndVerifies(t *testing.T) {
 		{"many connections", perf.Options{Sizes: []int{100}, QPs: 4, Duration: time.Millisecond}},
 		{"without TCP", perf.Options{Sizes: []int{64}, NoBaseline: true, Duration: time.Millisecond}},
 		{"revision 1", perf.Options{Sizes: []int{64}, Dialect: mpa.DialectRFC5044, Duration: time.Millisecond}},
+		{"both directions", perf.Options{Sizes: []int{1, 64, 100000}, Bidirectional: true, QPs: 2, Duration: time.Millisecond}},
+		{"both directions, depth two", perf.Options{Sizes: []int{64}, Bidirectional: true, Depth: 2, PostList: 3, Duration: time.Millisecond}},
+		{"lists of posts", perf.Options{Sizes: []int{64, 300}, PostList: 7, CQMod: 5, Duration: time.Millisecond}},
+		{"lists longer than the depth", perf.Options{Sizes: []int{64}, Depth: 4, PostList: 100, CQMod: 100, Duration: time.Millisecond}},
+		{"inline", perf.Options{Sizes: []int{64, 1000, 1001}, Inline: 1000, Duration: time.Millisecond}},
+		{"polling", perf.Options{Sizes: []int{64, 9000}, Poll: true, Duration: time.Millisecond}},
+		{"a number of messages", perf.Options{Sizes: []int{64}, Iters: 20, Duration: time.Millisecond}},
 		{"markers without CRC", perf.Options{Sizes: []int{64, 100000}, Markers: true, NoCRC: true, Duration: time.Millisecond}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // a close waits for what may still come
 			report, err := perf.Run(t.Context(), test.opts, perf.Observer{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, err)
 			if want := len(report.Options.Ops) * len(test.opts.Sizes); len(report.Results) != want {
 				t.Fatalf("%d results, want %d", len(report.Results), want)
 			}
@@ -65,11 +74,10 @@ func TestRunStartups(t *testing.T) {
 	}
 	for name, opts := range runs {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			opts.Sizes, opts.Duration, opts.NoBaseline = []int{64}, time.Millisecond, true
 			report, err := perf.Run(t.Context(), opts, perf.Observer{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testrig.Must(t, err)
 			want := opts.Dialect
 			switch {
 			case opts.Kind == mpa.KindRDMAC:
@@ -87,6 +95,49 @@ func TestRunStartups(t *testing.T) {
 	}
 }
 
+// TestRunTwo measures latency against a responder of its own, over one connection.
+func TestRunTwo(t *testing.T) {
+	addr, visits := perf.Responds(t, time.Minute)
+	opts := perf.Options{Sizes: []int{64, 4096}, QPs: 2, Duration: time.Millisecond}
+	report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
+	testrig.Must(t, err)
+	for _, r := range report.Results {
+		wantSane(t, r, true)
+	}
+	if v := <-visits; v.Err != nil || v.Options.QPs != 1 {
+		t.Errorf("the responder of latency: %+v", v)
+	}
+}
+
+// TestRunWithCongestionControl sets it at both ends, and undoes that.
+func TestRunWithCongestionControl(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux can it be chosen")
+	}
+	addr, visits := perf.Responds(t, time.Minute)
+	system := ""
+	for _, cc := range []string{"", "reno", ""} {
+		opts := quick(64)
+		opts.CC = cc
+		report, err := perf.Connect(t.Context(), addr, opts, perf.Observer{})
+		testrig.Must(t, err)
+		<-visits
+		n := report.Negotiated
+		if system == "" {
+			system = n.CC
+		}
+		if want := cmp.Or(cc, system); n.CC != want || n.CCPeer != want {
+			t.Errorf("asked for %q: %q at the initiator and %q at the responder, want %q", cc, n.CC, n.CCPeer, want)
+		}
+	}
+	var refused *perf.PeerError
+	opts := quick(64)
+	opts.CC = "nonesuch"
+	if _, err := perf.Connect(t.Context(), addr, opts, perf.Observer{}); !errors.As(err, &refused) || !strings.Contains(refused.Text, "this system has") {
+		t.Errorf("got %v, want to be told what there is", err)
+	}
+}
+
 // TestRunWraps has the initiator's QPs, with the control connection, on what Wrap
 // returns, and plain TCP not.
 func TestRunWraps(t *testing.T) {
@@ -96,9 +147,7 @@ func TestRunWraps(t *testing.T) {
 		wrapped = append(wrapped, &counted{Conn: c})
 		return wrapped[len(wrapped)-1], nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	if len(wrapped) != 1+opts.QPs {
 		t.Errorf("wrapped %d connections", len(wrapped))
 	}
@@ -182,13 +231,11 @@ func TestObserverSeesTheRun(t *testing.T) {
 		Progress:  func(p perf.Progress) { done = append(done, p.Done) },
 		Result:    func(r perf.Result) { results = append(results, r) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	if connected != 1 {
 		t.Errorf("connected %d times", connected)
 	}
-	if diff := cmp.Diff(report.Results, results); diff != "" {
+	if diff := gocmp.Diff(report.Results, results); diff != "" {
 		t.Errorf("results told one by one differ from the report (-report +told):\n%s", diff)
 	}
 	for i := range done {

@@ -10,41 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// serve runs a responder for the length of the test and returns its address
-// and what it reports.
-func serve(t *testing.T) (addr string, visits <-chan perf.Visit) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, done := make(chan perf.Visit, 16), make(chan error, 1)
-	go func() { done <- perf.Serve(ctx, ln, func(v perf.Visit) { ended <- v }) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the responder ended with %v", err)
-		}
-		ln.Close()
-	})
-	return ln.Addr().String(), ended
-}
-
 func TestOnlyTheInitiatorStatesOptions(t *testing.T) {
-	addr, visits := serve(t)
+	addr, visits := perf.Responds(t, time.Minute)
 	opts := perf.Options{
 		Ops: []perf.Op{perf.Write}, Sizes: []int{300}, Depth: 9, Duration: time.Millisecond, QPs: 2,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRFC6581,
 	}
 	report, err := perf.Connect(t.Context(), addr, opts, perf.Observer{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	n := report.Negotiated
 	if !n.MarkersReceived || !n.MarkersSent || n.CRC || n.ORD != 9 || n.IRD != 9 {
 		t.Errorf("markers both ways, no CRC, and a depth of 9 were asked for: got %+v", n)
@@ -59,7 +37,7 @@ func TestOnlyTheInitiatorStatesOptions(t *testing.T) {
 }
 
 func TestServeOneAfterTheOther(t *testing.T) {
-	addr, visits := serve(t)
+	addr, visits := perf.Responds(t, time.Minute)
 	for range 3 {
 		if _, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{}); err != nil {
 			t.Fatal(err)
@@ -71,7 +49,7 @@ func TestServeOneAfterTheOther(t *testing.T) {
 }
 
 func TestServeRejectsASecondMeasurement(t *testing.T) {
-	addr, _ := serve(t)
+	addr, _ := perf.Responds(t, time.Minute)
 	var second error
 	_, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{Connected: func(perf.Negotiated) {
 		_, second = perf.Connect(t.Context(), addr, quick(64), perf.Observer{})
@@ -86,13 +64,11 @@ func TestServeRejectsASecondMeasurement(t *testing.T) {
 }
 
 func TestServeRejectsOthers(t *testing.T) {
-	addr, _ := serve(t)
+	addr, _ := perf.Responds(t, time.Minute)
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	defer rnic.Close()
 	pd, err := rnic.AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	d := iwarp.Dialer{PD: pd, MPA: mpa.Offer{PrivateData: []byte("not a hello")}}
 	_, err = d.Dial(t.Context(), "tcp", addr)
 	var rejected *iwarp.RejectError
@@ -109,7 +85,7 @@ func TestServeRejectsOthers(t *testing.T) {
 }
 
 func TestConnectCanceled(t *testing.T) {
-	addr, visits := serve(t)
+	addr, visits := perf.Responds(t, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	opts := perf.Options{Duration: time.Hour} // a slice would take minutes
 	_, err := perf.Connect(ctx, addr, opts, perf.Observer{Progress: func(perf.Progress) { cancel() }})

@@ -12,15 +12,19 @@ import (
 
 // A session is one end of a measurement: its memory and its connections.
 type session struct {
-	side side
-	opts Options // resolved
-	rnic *iwarp.RNIC
-	pd   *iwarp.PD
-	ctl  *control
+	side  side
+	opts  Options // resolved
+	apart bool    // the other end is in another process
 
-	bufs []buffers
-	qps  []*qpLane
-	tcps []*tcpLane
+	ccHere, ccThere string // the congestion control of this end and of the other; may be unknown
+	rnic            *iwarp.RNIC
+	pd              *iwarp.PD
+	ctl             *control
+
+	bufs    []buffers
+	counter *callCounter // while slices count system calls, and nil where that is not possible
+	qps     []*qpLane
+	tcps    []*tcpLane
 }
 
 // newSession makes an end that has a control connection to come, and nothing else.
@@ -80,7 +84,7 @@ func (s *session) lane(j job, i int) lane {
 // prepare readies buffers and receives for a slice.
 func (s *session) prepare(j job) error {
 	for i := range j.lanes(s.opts.QPs) {
-		s.bufs[i].fill(j.onLane(i))
+		s.bufs[i].fill(j.onLane(i), s.side)
 		if err := s.lane(j, i).prepare(j.onLane(i)); err != nil {
 			return err
 		}
@@ -114,6 +118,12 @@ func (s *session) check(j job) error {
 	return nil
 }
 
+// stopCounting ends what slices that count system calls have begun.
+func (s *session) stopCounting() {
+	s.counter.close()
+	s.counter = nil
+}
+
 // abort ends the connections that carry data at once.
 func (s *session) abort() {
 	for i, l := range s.qps {
@@ -128,6 +138,7 @@ func (s *session) abort() {
 
 // close ends all connections: gracefully after success, at once otherwise.
 func (s *session) close(ok bool) {
+	s.stopCounting()
 	if !ok {
 		s.abort()
 	}

@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,7 +23,20 @@ const readChunk = 256 << 10
 // A tcpLane is a lane over plain TCP.
 type tcpLane struct {
 	conn net.Conn
+	try  *tryReader // of conn, to poll with
 	bufs buffers
+}
+
+// read reads from the connection, busily at first if the slice polls.
+func (r *tcpRun) read(b []byte) (int, error) {
+	if r.Poll && r.try != nil {
+		for start := time.Now(); time.Since(start) < pollTime; {
+			if n, ok, err := r.try.read(b); ok {
+				return n, err
+			}
+		}
+	}
+	return r.conn.Read(b)
 }
 
 func (l *tcpLane) prepare(job) error { return nil }
@@ -31,6 +45,8 @@ func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error
 	r := l.begin(j)
 	defer l.closeWith(ctx)()
 	switch {
+	case j.Both:
+		return r.wrap(r.both(r.awaitLast))
 	case j.Op == Read:
 		return r.wrap(r.fetch(rtt))
 	case j.Quantity == Latency:
@@ -44,6 +60,8 @@ func (l *tcpLane) respond(ctx context.Context, j job) error {
 	r := l.begin(j)
 	defer l.closeWith(ctx)()
 	switch {
+	case j.Both:
+		return r.wrap(r.both(r.sendLast))
 	case j.Op == Read:
 		return r.wrap(r.serve())
 	case j.Quantity == Latency:
@@ -80,13 +98,13 @@ func (r *tcpRun) wrap(err error) error {
 }
 
 // receive reads until n messages have come in. What is read goes straight
-// into the slots, which lie behind each other as the messages do.
+// into the slots, which follow each other as the messages do.
 func (r *tcpRun) receive(n int) error {
 	need, all := int64(n)*int64(r.Size), int64(r.Count)*int64(r.Size)
 	for r.received < need {
 		at := int(r.received % int64(len(r.in.mem)))
 		most := min(len(r.in.mem)-at, readChunk)
-		got, err := r.conn.Read(r.in.mem[at : at+int(min(int64(most), all-r.received))])
+		got, err := r.read(r.in.mem[at : at+int(min(int64(most), all-r.received))])
 		r.received += int64(got)
 		if err != nil && r.received < need {
 			return err
@@ -98,27 +116,63 @@ func (r *tcpRun) receive(n int) error {
 // whole returns how many messages have come in as a whole.
 func (r *tcpRun) whole() int { return int(r.received / int64(r.Size)) }
 
-// send writes message i.
+// send writes message i. Nobody acts at the source of a Read, so that its messages have no
+// sequence number.
 func (r *tcpRun) send(i int) error {
-	_, err := r.conn.Write(r.out.stamped(&r.job, i))
+	msg := r.out.message(r.out.source(i))
+	if r.Op != Read {
+		msg = r.out.stamped(&r.job, i)
+	}
+	_, err := r.conn.Write(msg)
 	return err
 }
 
 // stream sends all messages and waits for the octet that says they are there.
 func (r *tcpRun) stream() error {
-	for i := range r.Count {
-		if err := r.send(i); err != nil {
-			return err
-		}
+	if err := r.sendAll(); err != nil {
+		return err
 	}
-	_, err := io.ReadFull(r.conn, make([]byte, 1))
-	return err
+	return r.awaitLast()
 }
 
 func (r *tcpRun) absorb() error {
 	if err := r.receive(r.Count); err != nil {
 		return err
 	}
+	return r.sendLast()
+}
+
+// both sends all messages while it receives as many, and then does what ends the slice. For
+// Reads the messages are sent unasked.
+func (r *tcpRun) both(last func() error) error {
+	sent := make(chan error, 1)
+	go func() { sent <- r.sendAll() }()
+	err := r.receive(r.Count)
+	if err != nil {
+		r.conn.Close() // or the other direction might wait for ever
+	}
+	if err = errors.Join(err, <-sent); err != nil {
+		return err
+	}
+	return last()
+}
+
+func (r *tcpRun) sendAll() error {
+	for i := range r.Count {
+		if err := r.send(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitLast waits for the octet that says that all has arrived.
+func (r *tcpRun) awaitLast() error {
+	_, err := io.ReadFull(r.conn, make([]byte, 1))
+	return err
+}
+
+func (r *tcpRun) sendLast() error {
 	_, err := r.conn.Write([]byte{1})
 	return err
 }
@@ -189,7 +243,7 @@ func appendRequest(b []byte, i int) []byte {
 func (r *tcpRun) serve() error {
 	requests := make([]byte, r.Depth*requestLen)
 	for have, done := 0, 0; done < r.Count; {
-		n, err := r.conn.Read(requests[have:])
+		n, err := r.read(requests[have:])
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// plainTCP is the tool that others are compared with.
+const plainTCP = "plain TCP"
+
+// compare gives each tool its turn at each work, round by round.
+func (c *cli) compare(ctx context.Context, own *own, rec *record) error {
+	tools := own.tools()
+	rec.Missing = nil
+	for _, p := range programs(c.Limit) {
+		if err := c.provide(ctx, p); err != nil {
+			rec.Missing = append(rec.Missing, missing{Tool: p.label, Reason: err.Error()})
+			fmt.Fprintf(os.Stderr, "%s is missing: %v\n", p.label, err)
+			continue
+		}
+		tools = append(tools, p)
+	}
+	all := newTurns()
+	for round := range c.Rounds {
+		own.nextRound()
+		for _, w := range works() {
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Rounds, w.title)
+			for _, t := range turned(tools, round) {
+				if err := all.take(ctx, t, w, c.cc()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	rec.CC, rec.Rounds = c.cc(), c.Rounds
+	rec.Values = all.values(tools)
+	rec.Missing = append(rec.Missing, all.missing...)
+	return nil
+}
+
+// cc is the congestion control of the comparison.
+func (c *cli) cc() string {
+	if len(c.CC) == 0 {
+		return ""
+	}
+	return c.CC[0]
+}
+
+// turned has another tool be the first in each round.
+func turned(tools []tool, round int) []tool {
+	at := round % len(tools)
+	return append(append([]tool{}, tools[at:]...), tools[:at]...)
+}
+
+// provide sees to it that a program is installed.
+func (c *cli) provide(ctx context.Context, p *program) error {
+	switch {
+	case p.installed():
+		return nil
+	case !c.Install:
+		return fmt.Errorf("%s is not installed (Debian's package %s)", p.file, p.pkg)
+	case os.Getuid() != 0:
+		return fmt.Errorf("%s is not installed; as root, compare installs Debian's package %s", p.file, p.pkg)
+	}
+	fmt.Fprintf(os.Stderr, "installing %s\n", p.pkg)
+	for _, args := range [][]string{{"-q", "update"}, {"-q", "install", "-y", "--no-install-recommends", p.pkg}} {
+		cmd := exec.CommandContext(ctx, "apt-get", args...)
+		cmd.Env = append(cmd.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get cannot install %s: %w: %.200s", p.pkg, err, out)
+		}
+	}
+	if !p.installed() {
+		return fmt.Errorf("Debian's package %s has no %s", p.pkg, p.file) //nolint:staticcheck // a name
+	}
+	return nil
+}
+
+// turns are the figures of all rounds, by work and tool.
+type turns struct {
+	figures map[[2]string][]float64
+	failed  map[[2]string]int // how often
+	missing []missing
+}
+
+func newTurns() *turns {
+	return &turns{figures: make(map[[2]string][]float64), failed: make(map[[2]string]int)}
+}
+
+// maxFailures is how often a tool may fail at a work before it has no more turns at it.
+const maxFailures = 2
+
+// take measures a work with a tool. One of our own that fails ends the run.
+func (t *turns) take(ctx context.Context, by tool, w work, cc string) error {
+	key := [2]string{w.key, by.name()}
+	if t.failed[key] == maxFailures {
+		return nil
+	}
+	x, err := by.measure(ctx, w, cc)
+	_, ours := by.(ownTool)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		t.figures[key] = append(t.figures[key], x)
+		return nil
+	case ours:
+		return err
+	}
+	if errors.Is(err, errNotMeasured) {
+		t.failed[key] = maxFailures
+		return nil
+	}
+	if t.failed[key]++; t.failed[key] == maxFailures {
+		t.missing = append(t.missing, missing{Tool: by.name(), Work: w.key, Reason: err.Error()})
+	}
+	return nil
+}
+
+// values sums the turns up.
+func (t *turns) values(tools []tool) []value {
+	var all []value
+	for _, w := range works() {
+		base := t.figures[[2]string{w.key, plainTCP}]
+		for _, by := range tools {
+			if own := t.figures[[2]string{w.key, by.name()}]; len(own) > 0 {
+				all = append(all, newValue(w, by.name(), own, base))
+			}
+		}
+	}
+	return all
+}
+
+// runPerf runs iwarp perf's usual measurement once with each congestion control.
+func (c *cli) runPerf(ctx context.Context, own *own, rec *record) error {
+	rec.Perf = nil
+	for _, cc := range c.CC {
+		report, err := perf.RunTwo(ctx, own.addr, perf.Options{CC: cc}, perf.Observer{Result: func(r perf.Result) {
+			fmt.Fprintf(os.Stderr, "%s: %v of %d octets\n", cc, r.Op, r.Size)
+		}})
+		if err != nil {
+			return err
+		}
+		rec.Perf = append(rec.Perf, *report)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+const docs = "../../docs"
+
+// TestDocument holds that every table and chart of the document is what the JSON file says.
+func TestDocument(t *testing.T) {
+	rec, err := readRecord(filepath.Join(docs, "performance", "compare.json"))
+	testrig.Must(t, err)
+	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	testrig.Must(t, err)
+	for name, table := range tables(rec) {
+		same, err := replaced(string(text), name, table)
+		testrig.Must(t, err)
+		if same != string(text) {
+			t.Errorf("table %s is not that of the JSON file: run go run ./perf/compare --render", name)
+		}
+	}
+	for _, w := range works() {
+		want, err := drawn(rec, w)
+		testrig.Must(t, err)
+		got, err := os.ReadFile(filepath.Join(docs, "performance", w.key+".svg"))
+		testrig.Must(t, err)
+		if string(got) != string(want) {
+			t.Errorf("chart %s is not that of the JSON file: run go run ./perf/compare --render", w.key)
+		}
+	}
+}
+
+// TestDocumentHasNoOtherTables looks for markers that nothing fills.
+func TestDocumentHasNoOtherTables(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	testrig.Must(t, err)
+	if got, want := strings.Count(string(text), "<!-- made by perf/compare: "), len(tables(new(record))); got != want {
+		t.Errorf("%d places for tables, and %d tables", got, want)
+	}
+}
+
+func TestReplaced(t *testing.T) {
+	const doc = "a\n<!-- made by perf/compare: x -->\nold\n<!-- end of x -->\nb\n"
+	got, err := replaced(doc, "x", "new\n")
+	if want := strings.Replace(doc, "old", "new", 1); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if _, err := replaced(doc, "y", "new\n"); err == nil {
+		t.Error("a table without a place is no error")
+	}
+}
+
+// TestParse reads what the programs print.
+func TestParse(t *testing.T) {
+	all := programs(time.Second)
+	for _, test := range []struct {
+		tool      *program
+		work, out string
+		want      float64
+	}{
+		{all[0], "bandwidth-1m", `{"end": {"sum_received": {"bits_per_second": 8388608000}}}`, 1000},
+		{all[0], "rate-64", `{"end": {"sum_received": {"bits_per_second": 512000000}}}`, 1},
+		{all[1], "latency-64", "noise\niterations,50.0_percentile_lat,avg_lat\n3000,9.5,517.4\n", 9.5},
+		{all[1], "rate-64", "iterations,overall_bw,overall_mr\n3000,0.03,250000\n", 0.25},
+		{all[1], "bandwidth-1m", "iterations,overall_bw,overall_mr\n300,1.5,1500\n", 1500},
+		{all[2], "latency-64", "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n64      2k      =2k      250k        0.05s      5.00      12.50       0.08\n", 12.5},
+	} {
+		w := workOf(test.work)
+		x, err := test.tool.parse(w, []byte(test.out))
+		if got := w.figure(x); err != nil || math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s, %s: got %v, %v, want %v", test.tool.label, test.work, got, err, test.want)
+		}
+		for _, bad := range []string{"", "{}", "a,b\n", "x\ny\n", `{"error": "no"}`} {
+			if _, err := test.tool.parse(w, []byte(bad)); err == nil {
+				t.Errorf("%s: %q is no error", test.tool.label, bad)
+			}
+		}
+	}
+}
+
+// TestTimeLimit has a program that does not end.
+func TestTimeLimit(t *testing.T) {
+	if _, err := exec.LookPath("sleep"); err != nil {
+		t.Skip(err)
+	}
+	p := &program{file: "sleep", limit: 100 * time.Millisecond, command: func(work, int, string) (server, client []string, ok bool) {
+		return []string{"60"}, []string{"60"}, true
+	}}
+	_, err := p.measure(t.Context(), works()[0], "")
+	if err == nil || err.Error() != "no end within 100ms" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestMissingProgram is not installed unless that is asked for.
+func TestMissingProgram(t *testing.T) {
+	c := &cli{Install: false}
+	err := c.provide(t.Context(), &program{file: "no-such-program", pkg: "nothing"})
+	if err == nil || !strings.Contains(err.Error(), "package nothing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTurns has every tool be the first once, and compares within rounds.
+func TestTurns(t *testing.T) {
+	a, b := ownTool{label: plainTCP}, ownTool{label: "iwarp"}
+	if got := turned([]tool{a, b}, 1); got[0].name() != "iwarp" || got[1].name() != plainTCP {
+		t.Errorf("the second round begins with %s", got[0].name())
+	}
+	all := newTurns()
+	all.figures[[2]string{"latency-64", plainTCP}] = []float64{10, 20, 40}
+	all.figures[[2]string{"latency-64", "iwarp"}] = []float64{20, 30, 40}
+	got := all.values([]tool{a, b})
+	if len(got) != 2 || got[1].Median != 30 || got[1].Ratio != 1.5 || got[1].RatioLower != 1.25 || got[1].Rounds != 3 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestUnmeasured has no turn for a work that a tool does not have.
+func TestUnmeasured(t *testing.T) {
+	for _, p := range programs(time.Second) {
+		for _, w := range works() {
+			_, _, ok := p.command(w, 1, "reno")
+			want := p.label == "UCX" || p.label == "iperf3" && w.quantity == perf.Bandwidth || p.label == "libfabric" && w.quantity == perf.Latency
+			if ok != want {
+				t.Errorf("%s has %s: %v", p.label, w.key, ok)
+			}
+			if ok {
+				continue
+			}
+			if _, err := p.measure(t.Context(), w, ""); !errors.Is(err, errNotMeasured) {
+				t.Errorf("%s, %s: %v", p.label, w.key, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// Growth is how cost grows with connections and round-trip time, as measured.
+type growth struct {
+	Connections []connections `json:"connections"`
+	RoundTrips  []roundTrip   `json:"round_trips"`
+}
+
+// connections is what so many idle ones take, both ends in one process.
+type connections struct {
+	Count      int     `json:"count"`
+	PerEnd     float64 `json:"octets_per_end"` // of heap and stacks
+	SetUps     float64 `json:"set_up_per_second"`
+	CPUSetUpUS float64 `json:"cpu_us_per_set_up"`
+}
+
+// roundTrip is what is left with a delay on the way.
+type roundTrip struct {
+	AddedUS   float64 `json:"added_us"`
+	Latency   float64 `json:"latency_us"`      // half a round trip of a Send of 64 octets
+	Bandwidth float64 `json:"bandwidth_mib_s"` // of Writes of 1 MiB
+}
+
+func (c *cli) measureGrowth(ctx context.Context, rec *record) error {
+	rec.Growth = growth{}
+	for _, n := range []int{100, 1000, 10000} {
+		n = min(n, maxConnections())
+		fmt.Fprintf(os.Stderr, "%d connections\n", n)
+		measured, err := manyConnections(ctx, n)
+		if err != nil {
+			return err
+		}
+		rec.Growth.Connections = append(rec.Growth.Connections, measured)
+	}
+	for _, added := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond} {
+		fmt.Fprintf(os.Stderr, "round trips longer by %v\n", added)
+		measured, err := delayed(ctx, added)
+		if err != nil {
+			return err
+		}
+		rec.Growth.RoundTrips = append(rec.Growth.RoundTrips, measured)
+	}
+	return nil
+}
+
+// manyConnections sets up n connections and looks at what they take.
+func manyConnections(ctx context.Context, n int) (connections, error) {
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	pd, err := rnic.AllocPD()
+	if err != nil {
+		return connections{}, err
+	}
+	ln, err := iwarp.Listen(ctx, "tcp", loopback+":0", iwarp.ListenConfig{PD: pd})
+	if err != nil {
+		return connections{}, err
+	}
+	defer ln.Close()
+	d := iwarp.Dialer{PD: pd}
+	for range 20 { // so that what all connections share is there
+		if err := connectOnce(ctx, ln, &d); err != nil {
+			return connections{}, err
+		}
+	}
+	before, cpu, start := held(), cpuTime(), time.Now()
+	for range n {
+		if err := connectOnce(ctx, ln, &d); err != nil {
+			return connections{}, err
+		}
+	}
+	elapsed, used := time.Since(start), cpuTime()-cpu
+	return connections{
+		Count: n, PerEnd: float64(held()-before) / float64(2*n),
+		SetUps: float64(n) / elapsed.Seconds(), CPUSetUpUS: float64(used.Microseconds()) / float64(n),
+	}, nil
+}
+
+// connectOnce sets up a connection. Its QPs belong to the RNIC, which closes them.
+func connectOnce(ctx context.Context, ln *iwarp.Listener, d *iwarp.Dialer) error {
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := ln.Accept(ctx)
+		if err == nil {
+			_, err = req.Accept(ctx, iwarp.AcceptConfig{})
+		}
+		accepted <- err
+	}()
+	_, err := d.Dial(ctx, "tcp", ln.Addr().String())
+	if err != nil {
+		return err
+	}
+	return <-accepted
+}
+
+// held returns how many octets the program has, in its heap and in stacks.
+func held() int64 {
+	for range 3 { // what is in pools goes at the second; stacks shrink by half each time
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// relayIters is how many messages are measured through the relay.
+const relayIters = 200
+
+// delayed measures through a relay that holds each octet back for half of what is added.
+func delayed(ctx context.Context, added time.Duration) (roundTrip, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ln, err := perf.Listen(ctx, loopback+":0")
+	if err != nil {
+		return roundTrip{}, err
+	}
+	defer ln.Close()
+	go func() { _ = perf.Serve(ctx, ln, nil) }()
+	addr, err := startRelay(ctx, ln.Addr().String(), added/2)
+	if err != nil {
+		return roundTrip{}, err
+	}
+	r := roundTrip{AddedUS: float64(added) / 1e3}
+	for _, w := range []work{workOf("latency-64"), workOf("bandwidth-1m")} {
+		// Five slices, however long: they must be longer than a round trip.
+		opts := perf.Options{Ops: []perf.Op{w.op}, Sizes: []int{w.size}, NoBaseline: true, Duration: time.Millisecond, Iters: relayIters}
+		report, err := perf.Connect(ctx, addr, opts, perf.Observer{})
+		if err != nil {
+			return roundTrip{}, err
+		}
+		if result := report.Results[0]; w.less {
+			r.Latency = result.Typical
+		} else {
+			r.Bandwidth = result.BWAverage
+		}
+		awaitFree()
+	}
+	return r, nil
+}
+
+// awaitFree gives the responder time to notice that a measurement has ended.
+func awaitFree() { time.Sleep(50 * time.Millisecond) }
+
+func connectionsTable(rec *record) string {
+	var b strings.Builder
+	b.WriteString("| idle connections | octets for an end | both ends of all | set up in a second | CPU for setting one up |\n|---|---|---|---|---|\n")
+	for _, c := range rec.Growth.Connections {
+		fmt.Fprintf(&b, "| %d | %.0f | %s MiB | %.0f | %.0f us |\n", c.Count, c.PerEnd, short(c.PerEnd*2*float64(c.Count)/(1<<20)), c.SetUps, c.CPUSetUpUS)
+	}
+	if n := len(rec.Growth.Connections); n > 0 {
+		c := rec.Growth.Connections[n-1]
+		fmt.Fprintf(&b, "| 100000 (computed) | %.0f | %s MiB | %.0f | %.0f us |\n", c.PerEnd, short(c.PerEnd*2e5/(1<<20)), c.SetUps, c.CPUSetUpUS)
+	}
+	return b.String()
+}
+
+func roundTripTable(rec *record) string {
+	var b strings.Builder
+	b.WriteString("| added to the round trip | 64 octets, half a round trip | 1 MiB Writes |\n|---|---|---|\n")
+	for _, r := range rec.Growth.RoundTrips {
+		fmt.Fprintf(&b, "| %s us | %s us | %s MiB/s |\n", short(r.AddedUS), short(r.Latency), short(r.Bandwidth))
+	}
+	return b.String()
+}
+
+// buffersText computes the formulae of draft-culley-iwarp-mpa, Section 13.1.2, beside what
+// connections take here.
+func buffersText(rec *record) string {
+	const emss, rate, delay = 1500.0, 12.5e9, 1e-3 // 100 Gb/s
+	var b strings.Builder
+	b.WriteString("| | 10,000 connections | 100,000 connections |\n|---|---|---|\n")
+	mib := func(x float64) string { return short(x/(1<<20)) + " MiB" }
+	row := func(what string, of func(n float64) float64) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", what, mib(of(1e4)), mib(of(1e5)))
+	}
+	row("BufferSizeTCP = bandwidth * delay, for 100 Gb/s and 1 ms in all", func(float64) float64 { return rate * delay })
+	row("BufferSizeNAF = EMSS * connections + EMSS, for an EMSS of 1500", func(n float64) float64 { return emss*n + emss })
+	row("BufferSizeAF = EMSS", func(float64) float64 { return emss })
+	if n := len(rec.Growth.Connections); n > 0 {
+		per := rec.Growth.Connections[n-1].PerEnd
+		row("iwarp, all of an idle end's memory, as measured", func(n float64) float64 { return per * n })
+	}
+	if octet := cpuPerOctet(rec); octet > 0 {
+		fmt.Fprintf(&b, "\nWrites of 1 MiB take %.2f ns of CPU for an octet at both ends together: 100 Gb/s would take %.0f such CPUs, of which plain TCP's share is %.0f.\n",
+			octet, octet*rate/1e9, tcpPerOctet(rec)*rate/1e9)
+	}
+	return b.String()
+}
+
+// cpuPerOctet is that of Writes of 1 MiB, in nanoseconds, 0 if not measured.
+func cpuPerOctet(rec *record) float64 {
+	return perOctet(rec, func(r perf.Result) float64 { return r.CPUOctet })
+}
+
+func tcpPerOctet(rec *record) float64 {
+	return perOctet(rec, func(r perf.Result) float64 { return r.TCP.CPUOctet })
+}
+
+func perOctet(rec *record, of func(perf.Result) float64) float64 {
+	for _, row := range perfRows(rec) {
+		if row.result.Op == perf.Write && row.result.Size == 1<<20 && row.result.TCP != nil {
+			return of(row.result)
+		}
+	}
+	return 0
+}

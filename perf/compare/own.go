@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// own measures iWARP and plain TCP with package perf, in pairs of slices. The two share a
+// turn: what one run says of both is kept until the next round.
+type own struct {
+	child *exec.Cmd
+	stdin io.Closer
+	addr  string
+
+	turn map[string]perf.Result
+}
+
+// turnTime is how long a quantity is measured in a turn, over each transport.
+const turnTime = 100 * time.Millisecond
+
+// newOwn starts the responder of latency, in a process of its own.
+func newOwn(ctx context.Context) (*own, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	o := &own{child: exec.CommandContext(ctx, self, "--responder"), turn: make(map[string]perf.Result)}
+	o.child.Stderr = os.Stderr
+	if o.stdin, err = o.child.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := o.child.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.child.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	o.addr = strings.TrimSpace(line)
+	if err != nil {
+		o.stop()
+	}
+	return o, err
+}
+
+func (o *own) stop() {
+	o.stdin.Close()
+	_ = o.child.Wait()
+}
+
+// respond is the other process. It ends with its standard input.
+func respond(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	ln, err := perf.Listen(ctx, loopback+":0")
+	if err != nil {
+		cancel()
+		return err
+	}
+	defer ln.Close()
+	fmt.Println(ln.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return perf.Serve(ctx, ln, nil)
+}
+
+// measure returns the result of a work in this round.
+func (o *own) measure(ctx context.Context, w work, cc string) (perf.Result, error) {
+	key := fmt.Sprint(w.op, w.size)
+	if r, ok := o.turn[key]; ok {
+		return r, nil
+	}
+	opts := perf.Options{Ops: []perf.Op{w.op}, Sizes: []int{w.size}, Duration: turnTime, CC: cc}
+	report, err := perf.RunTwo(ctx, o.addr, opts, perf.Observer{})
+	if err != nil {
+		return perf.Result{}, err
+	}
+	o.turn[key] = report.Results[0]
+	return o.turn[key], nil
+}
+
+// nextRound forgets the results of the last.
+func (o *own) nextRound() { clear(o.turn) }
+
+// An ownTool is one of the two transports.
+type ownTool struct {
+	*own
+	label string
+	of    func(perf.Result) *perf.Figures
+}
+
+func (o *own) tools() []tool {
+	return []tool{
+		ownTool{o, plainTCP, func(r perf.Result) *perf.Figures { return r.TCP }},
+		ownTool{o, "iwarp", func(r perf.Result) *perf.Figures { return &r.Figures }},
+	}
+}
+
+func (t ownTool) name() string { return t.label }
+
+func (t ownTool) measure(ctx context.Context, w work, cc string) (float64, error) {
+	r, err := t.own.measure(ctx, w, cc)
+	if err != nil {
+		return 0, err
+	}
+	f := t.of(r)
+	if w.quantity == perf.Latency {
+		return w.figure(f.Typical * 1e3), nil
+	}
+	return w.figure(f.MsgRate * 1e6), nil
+}

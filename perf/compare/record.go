@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// A record is the JSON file: all figures of docs/performance.md.
+type record struct {
+	Machine machine       `json:"machine"`
+	CC      string        `json:"congestion_control"` // of the comparison
+	Rounds  int           `json:"rounds"`
+	Values  []value       `json:"values"`
+	Missing []missing     `json:"missing"`
+	Perf    []perf.Report `json:"perf"` // one for each congestion control
+	Growth  growth        `json:"growth"`
+	Siw     []siwValue    `json:"siw"`
+}
+
+// A machine is where it was measured.
+type machine struct {
+	Date   string `json:"date"`
+	CPU    string `json:"cpu"`
+	CPUs   int    `json:"cpus"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+}
+
+// A value is what one tool makes of one work, over all rounds.
+type value struct {
+	Work   string  `json:"work"`
+	Tool   string  `json:"tool"`
+	Unit   string  `json:"unit"`
+	Rounds int     `json:"rounds"`
+	Median float64 `json:"median"`
+	Lower  float64 `json:"lower_quartile"`
+	Upper  float64 `json:"upper_quartile"`
+
+	// Ratio is the median of the rounds' ratios to plain TCP.
+	Ratio      float64 `json:"ratio"`
+	RatioLower float64 `json:"ratio_lower_quartile"`
+	RatioUpper float64 `json:"ratio_upper_quartile"`
+}
+
+// missing is a tool that is not in the tables, or a work that it did not do.
+type missing struct {
+	Tool   string `json:"tool"`
+	Work   string `json:"work,omitempty"`
+	Reason string `json:"reason"`
+}
+
+func newValue(w work, tool string, figures, base []float64) value {
+	v := value{Work: w.key, Tool: tool, Unit: w.unit, Rounds: len(figures)}
+	v.Median, v.Lower, v.Upper = quartiles(figures)
+	var ratios []float64
+	for i := range min(len(figures), len(base)) {
+		ratios = append(ratios, figures[i]/base[i])
+	}
+	v.Ratio, v.RatioLower, v.RatioUpper = quartiles(ratios)
+	return v
+}
+
+// quartiles returns the median and the quartiles of at least one value.
+func quartiles(values []float64) (median, lower, upper float64) {
+	if len(values) == 0 {
+		return 0, 0, 0
+	}
+	s := slices.Sorted(slices.Values(values))
+	at := func(q float64) float64 {
+		x := q * float64(len(s)-1)
+		low := int(x)
+		return s[low] + (x-float64(low))*(s[min(low+1, len(s)-1)]-s[low])
+	}
+	return at(0.5), at(0.25), at(0.75)
+}
+
+// readRecord returns an empty record if there is no file yet.
+func readRecord(file string) (*record, error) {
+	rec := new(record)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rec, json.Unmarshal(text, rec)
+}
+
+func (r *record) write(file string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func thisMachine() machine {
+	return machine{
+		Date: time.Now().UTC().Format(time.DateOnly), CPUs: runtime.NumCPU(), Go: runtime.Version(),
+		CPU: field("/proc/cpuinfo", "model name"), Kernel: kernel(),
+	}
+}
+
+// kernel is the system's name and version, without what its builder has added.
+func kernel() string {
+	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS
+	}
+	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
+	return runtime.GOOS + " " + version
+}
+
+// field returns what follows a name and a colon in a file of such lines.
+func field(file, name string) string {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// Tables stand in the document between these two lines, which name them.
+const (
+	tableBegin = "<!-- made by perf/compare: %s -->\n"
+	tableEnd   = "<!-- end of %s -->\n"
+)
+
+// tables returns all that the record says, by name.
+func tables(rec *record) map[string]string {
+	return map[string]string{
+		"machine": machineText(rec), "tools": toolsTable(rec), "missing": missingText(rec), "perf": perfTable(rec),
+		"connections": connectionsTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec),
+	}
+}
+
+// updateTables replaces what stands between the markers.
+func updateTables(rec *record, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	doc := string(text)
+	for name, table := range tables(rec) {
+		if doc, err = replaced(doc, name, table); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return os.WriteFile(file, []byte(doc), 0o644)
+}
+
+// replaced puts a table between its markers.
+func replaced(doc, name, table string) (string, error) {
+	before, rest, ok := strings.Cut(doc, fmt.Sprintf(tableBegin, name))
+	_, after, ok2 := strings.Cut(rest, fmt.Sprintf(tableEnd, name))
+	if !ok || !ok2 {
+		return "", fmt.Errorf("there is no place for the table %s", name)
+	}
+	return before + fmt.Sprintf(tableBegin, name) + table + fmt.Sprintf(tableEnd, name) + after, nil
+}
+
+func machineText(rec *record) string {
+	m := rec.Machine
+	return fmt.Sprintf("Measured on %s: %d CPUs, %s; %s; %s.\n", m.Date, m.CPUs, m.CPU, m.Kernel, m.Go)
+}
+
+// toolsTable has a row for each work and tool.
+func toolsTable(rec *record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles; plain TCP, iwarp and iperf3 with %s.\n\n", rec.Rounds, rec.CC)
+	b.WriteString("| work | tool | median | quartiles | ratio to plain TCP | quartiles |\n|---|---|---|---|---|---|\n")
+	for _, v := range rec.Values {
+		w := workOf(v.Work)
+		fmt.Fprintf(&b, "| %s | %s | %s %s | %s - %s | %.2f | %.2f - %.2f |\n",
+			w.title, v.Tool, short(v.Median), v.Unit, short(v.Lower), short(v.Upper), v.Ratio, v.RatioLower, v.RatioUpper)
+	}
+	return b.String()
+}
+
+// short prints three digits, or all that are before the point.
+func short(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	default:
+		return fmt.Sprintf("%.2f", x)
+	}
+}
+
+func missingText(rec *record) string {
+	if len(rec.Missing) == 0 {
+		return "Nothing is missing.\n"
+	}
+	var b strings.Builder
+	for _, m := range rec.Missing {
+		what := "all"
+		if m.Work != "" {
+			what = workOf(m.Work).title
+		}
+		fmt.Fprintf(&b, "- %s, %s: %s\n", m.Tool, what, m.Reason)
+	}
+	return b.String()
+}
+
+// perfTable has a row for each operation, size and congestion control.
+func perfTable(rec *record) string {
+	var b strings.Builder
+	b.WriteString("| op | octets | congestion control | bandwidth | latency | 99 % | CPU | CPU us | switches | calls | switches, latency |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, row := range perfRows(rec) {
+		r := row.result
+		fmt.Fprintf(&b, "| %v | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Op, r.Size, row.cc,
+			ratio(r, "ratio_bw", r.RatioBW), ratio(r, "ratio_lat", r.RatioLat), ratio(r, "ratio_p99", r.RatioP99), ratio(r, "ratio_cpu", r.RatioCPU),
+			short(r.CPU), short(r.Switches), short(r.Calls), short(r.SwitchesLat))
+	}
+	return b.String()
+}
+
+// A perfRow is a result with what it was measured with.
+type perfRow struct {
+	cc     string
+	result perf.Result
+}
+
+// perfRows puts the congestion controls of one operation and size below each other.
+func perfRows(rec *record) (rows []perfRow) {
+	for _, report := range rec.Perf {
+		for _, r := range report.Results {
+			rows = append(rows, perfRow{report.Negotiated.CC, r})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b perfRow) int {
+		if a.result.Op != b.result.Op {
+			return int(a.result.Op) - int(b.result.Op)
+		}
+		return a.result.Size - b.result.Size
+	})
+	return rows
+}
+
+// ratio is a ratio with its quartiles, as iwarp perf prints it.
+func ratio(r perf.Result, key string, x float64) string {
+	switch {
+	case slices.Contains(r.Inconclusive, key):
+		return "busy"
+	case x == 0:
+		return "-"
+	}
+	q := r.Quartiles[key]
+	return fmt.Sprintf("%.2f (%.2f - %.2f)", x, q[0], q[1])
+}

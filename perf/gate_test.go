@@ -1,0 +1,178 @@
+package perf_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// A gate is a figure of iWARP, divided by that of plain TCP in the same run, which a change
+// must not raise by more than a half. Times are none of them: they say more of the machine.
+type gate struct {
+	op    perf.Op
+	size  int
+	name  string
+	usual float64 // what it was when somebody last looked
+	key   string  // of the ratio in Inconclusive; empty for what is counted, and so steady
+	of    func(perf.Result) float64
+}
+
+// room is how much more than usual is let pass.
+const room = 1.5
+
+func gates() []gate {
+	over := func(of func(*perf.Figures) float64) func(perf.Result) float64 {
+		return func(r perf.Result) float64 {
+			if tcp := of(r.TCP); tcp > 0 {
+				return of(&r.Figures) / tcp
+			}
+			return 0
+		}
+	}
+	cpu := func(r perf.Result) float64 { return r.RatioCPU }
+	cpuLat := func(r perf.Result) float64 { return r.RatioCPULat }
+	calls := over(func(f *perf.Figures) float64 { return f.Calls })
+	callsLat := over(func(f *perf.Figures) float64 { return f.CallsLat })
+	switchesLat := over(func(f *perf.Figures) float64 { return f.SwitchesLat })
+	return []gate{
+		{perf.Send, 64, "CPU for a message, bandwidth", 0.6, "ratio_cpu", cpu},
+		{perf.Send, 64, "system calls for a message, bandwidth", 0.15, "", calls},
+		{perf.Send, 64, "CPU for a message, latency", 2.1, "ratio_cpu_lat", cpuLat},
+		{perf.Send, 64, "system calls for a message, latency", 1.8, "", callsLat},
+		{perf.Send, 64, "context switches for a message, latency", 2.3, "", switchesLat},
+		{perf.Write, 64 << 10, "CPU for a message, latency", 2.6, "ratio_cpu_lat", cpuLat},
+		{perf.Write, 64 << 10, "system calls for a message, latency", 3.0, "", callsLat},
+		{perf.Write, 64 << 10, "context switches for a message, latency", 3.5, "", switchesLat},
+		{perf.Write, 1 << 20, "CPU for a message, bandwidth", 1.4, "ratio_cpu", cpu},
+		{perf.Write, 1 << 20, "system calls for a message, bandwidth", 2.6, "", calls},
+		{perf.Read, 1 << 20, "CPU for a message, bandwidth", 1.45, "ratio_cpu", cpu},
+	}
+}
+
+// A verdict is what a result says of a gate.
+type verdict string
+
+const (
+	passes       verdict = "passes"
+	fails        verdict = "fails"
+	inconclusive verdict = "inconclusive: machine busy"
+	untold       verdict = "not told by this system"
+)
+
+func (g gate) judge(r perf.Result) (verdict, float64) {
+	x := g.of(r)
+	switch {
+	case slices.Contains(r.Inconclusive, g.key):
+		return inconclusive, x
+	case x == 0:
+		return untold, x
+	case x > g.usual*room:
+		return fails, x
+	}
+	return passes, x
+}
+
+// attempts is in how many runs in succession a gate must be failed: a busy machine may
+// spoil one.
+const attempts = 3
+
+// TestGate is the gate of .ci/run, which asks for it by IWARP_GATE.
+func TestGate(t *testing.T) {
+	if os.Getenv("IWARP_GATE") == "" {
+		t.Skip("IWARP_GATE is not set: this takes a quarter of a minute, and a machine that does nothing else")
+	}
+	addr := otherProcess(t)
+	failed := gates()
+	for range attempts {
+		failed = try(t, addr, failed)
+	}
+	for _, g := range failed {
+		t.Errorf("%v of %d octets: %s is more than %.1f times what it was, in %d runs", g.op, g.size, g.name, room, attempts)
+	}
+}
+
+// otherProcess runs TestOtherProcess in a process of its own, and returns its address.
+func otherProcess(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	testrig.Must(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestOtherProcess$")
+	cmd.Env = append(cmd.Environ(), "IWARP_GATE=responder")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	testrig.Must(t, err)
+	in, err := cmd.StdinPipe()
+	testrig.Must(t, err)
+	testrig.Must(t, cmd.Start())
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	testrig.Must(t, err)
+	return strings.TrimSpace(line)
+}
+
+// TestOtherProcess is no test, but the responder of one. It ends with its standard input.
+func TestOtherProcess(t *testing.T) {
+	if os.Getenv("IWARP_GATE") != "responder" {
+		t.Skip("this is the responder of TestGate")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ln, err := perf.Listen(ctx, "127.0.0.1:0")
+	testrig.Must(t, err)
+	defer ln.Close()
+	fmt.Println(ln.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	testrig.Must(t, perf.Serve(ctx, ln, nil))
+}
+
+// try measures what the gates need, and returns those that are failed.
+func try(t *testing.T, addr string, all []gate) (failed []gate) {
+	results := make(map[string]perf.Result)
+	for _, g := range all {
+		key := fmt.Sprint(g.op, g.size)
+		if _, ok := results[key]; !ok {
+			report, err := perf.RunTwo(t.Context(), addr, perf.Options{Ops: []perf.Op{g.op}, Sizes: []int{g.size}}, perf.Observer{})
+			testrig.Must(t, err)
+			results[key] = report.Results[0]
+		}
+		v, x := g.judge(results[key])
+		t.Logf("%-5v %7d  %-42s %6.2f of TCP's, usually %.2f: %s", g.op, g.size, g.name, x, g.usual, v)
+		if v == fails {
+			failed = append(failed, g)
+		}
+	}
+	return failed
+}
+
+// TestGateJudges has a gate say each of its verdicts.
+func TestGateJudges(t *testing.T) {
+	g := gate{usual: 2, key: "ratio_cpu", of: func(r perf.Result) float64 { return r.RatioCPU }}
+	for _, test := range []struct {
+		ratios perf.Ratios
+		want   verdict
+	}{
+		{perf.Ratios{RatioCPU: 2.9}, passes},
+		{perf.Ratios{RatioCPU: 3.1}, fails},
+		{perf.Ratios{}, untold},
+		{perf.Ratios{Inconclusive: []string{"ratio_cpu"}}, inconclusive},
+		{perf.Ratios{RatioCPU: 3.1, Inconclusive: []string{"ratio_bw"}}, fails},
+	} {
+		if got, _ := g.judge(perf.Result{Ratios: test.ratios}); got != test.want {
+			t.Errorf("%+v: %s, want %s", test.ratios, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package perf
+
+import "time"
+
+// sliceTime is how long a slice takes, unless the time for all of them is too short or too
+// long for that.
+const (
+	sliceTime = 10 * time.Millisecond
+	minPairs  = 5
+	maxPairs  = 100
+)
+
+// pairs returns into how many slices of each transport the time for a quantity is cut.
+func (o Options) pairs() int {
+	return int(min(maxPairs, max(minPairs, o.Duration/sliceTime)))
+}
+
+// slice is how long one of them is to take.
+func (o Options) slice() time.Duration { return o.Duration / time.Duration(o.pairs()) }
+
+// streams is how many streams of messages there are.
+func (o Options) streams(q Quantity) int {
+	switch {
+	case q == Latency:
+		return 1
+	case o.Bidirectional:
+		return 2 * o.QPs
+	default:
+		return o.QPs
+	}
+}
+
+// forLatency returns the options of connections that only latency is measured on: there is
+// one, with few buffers.
+func (o Options) forLatency() Options {
+	o.QPs = 1
+	if o.Depth == 0 || o.Depth > latencySlots {
+		o.Depth = latencySlots
+	}
+	return o
+}
+
+// slots returns how many messages of that size a QP has buffers for, in each
+// direction: that is how many may be under way.
+func (o Options) slots(size int) int {
+	if o.Depth != 0 {
+		return o.Depth
+	}
+	ring := min(softRing, MaxMemory/2/max(1, o.QPs))
+	return min(DefaultDepth, max(minSlots, ring/size))
+}
+
+// maxSlots returns the most slots that any of the sizes has.
+func (o Options) maxSlots() int {
+	most := 0
+	for _, size := range o.Sizes {
+		most = max(most, o.slots(size))
+	}
+	return most
+}
+
+// ring returns the octets of buffer that a QP needs in each direction.
+func (o Options) ring() int64 {
+	most := int64(0)
+	for _, size := range o.Sizes {
+		most = max(most, int64(size)*int64(o.slots(size)))
+	}
+	return most
+}
+
+// memory returns the octets of buffer that one side needs in all.
+func (o Options) memory() int64 { return 2 * o.ring() * int64(o.QPs) }
+
+// reads returns the IRD and ORD to ask for: the Peer may have no more.
+func (o Options) reads() int {
+	most := maxReads
+	if p, err := o.preset(); err == nil && p != nil && p.Initiate.ORD > 0 {
+		most = int(p.Initiate.ORD)
+	}
+	return min(o.maxSlots(), most)
+}

@@ -1,0 +1,216 @@
+package perf
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A stranger is an initiator whose control messages are the test's.
+type stranger struct {
+	t *testing.T
+	d *dialing
+}
+
+// Responds runs a responder, whose visits may stand still for so long, for the length of
+// the test, and returns its address and what it reports.
+func Responds(t *testing.T, idle time.Duration) (addr string, visits <-chan Visit) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ln, err := Listen(ctx, "127.0.0.1:0")
+	testrig.Must(t, err)
+	ended, done := make(chan Visit, 256), make(chan error, 1)
+	go func() { done <- newReception(func(v Visit) { ended <- v }, idle).serve(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the responder ended with %v", err)
+		}
+		ln.Close()
+	})
+	return ln.Addr().String(), ended
+}
+
+// visits connects as an initiator does.
+func visits(t *testing.T, addr string) *stranger {
+	t.Helper()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	t.Cleanup(func() { rnic.Close() })
+	s, err := newSession(initiator, rnic)
+	testrig.Must(t, err)
+	d := &dialing{session: s, addr: addr, id: newSessionID()}
+	testrig.Must(t, d.connectControl(t.Context(), Options{}))
+	return &stranger{t, d}
+}
+
+// says sends a control message and returns what the responder says is wrong.
+func (s *stranger) says(message string) string {
+	s.t.Helper()
+	testrig.Must(s.t, s.d.ctl.send(s.t.Context(), json.RawMessage(message)))
+	var a answer
+	testrig.Must(s.t, s.d.ctl.receive(s.t.Context(), &a))
+	testrig.Must(s.t, s.d.ctl.prepare(s.d.ctl.qp))
+	return a.Error
+}
+
+// open has the responder get ready for a measurement of one connection.
+func (s *stranger) open() {
+	s.t.Helper()
+	opts, err := Options{Sizes: []int{64}, Depth: 4, NoBaseline: true}.resolved()
+	testrig.Must(s.t, err)
+	testrig.Must(s.t, s.d.connect(s.t.Context(), opts))
+}
+
+// TestHostileSlices has the responder get slices that no initiator sends: each is
+// refused by the name of its field, and the next measurement is as if nothing had been.
+func TestHostileSlices(t *testing.T) {
+	addr, _ := Responds(t, idleLimit)
+	s := visits(t, addr)
+	const good = `"transport":"iwarp","op":"Send","quantity":"bandwidth","size":64,"count":8,"slots":4,"depth":4`
+	if got := s.says(`{"slice":{` + good + `}}`); !strings.Contains(got, "before the connections are up") {
+		t.Errorf("a slice before anything was opened: %q", got)
+	}
+	s.open()
+	for _, field := range []string{
+		`"salt":9223372036854775807`, `"salt":-1`, `"salt":65521`,
+		`"count":9223372036854775807`, `"count":0`, `"count":-9223372036854775808`, `"count":2147483648`,
+		`"size":9223372036854775807`, `"size":0`, `"size":65`, `"size":257`,
+		`"slots":9223372036854775807`, `"slots":0`, `"slots":5`,
+		`"depth":9223372036854775807`, `"depth":0`, `"depth":5`,
+		`"post_list":-1`, `"post_list":8193`, `"cq_mod":-1`, `"inline":true`, `"both":true,"quantity":"latency"`, `"both":true,"slots":1,"depth":1`,
+		`"transport":"sctp"`, `"transport":""`, `"quantity":"mood"`,
+	} {
+		name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
+		got := s.says(`{"slice":{` + good + `,` + field + `}}`)
+		// A size that does not fit into the slots is named by these.
+		if !strings.Contains(got, "bad slice") || !strings.Contains(got, name) && !strings.Contains(got, "slots") {
+			t.Errorf("%s: answered %q", field, got)
+		}
+	}
+	if got := s.says(`{"slice":{"transport":"tcp"}}`); !strings.Contains(got, "no plain TCP") {
+		t.Errorf("TCP without a baseline: %q", got)
+	}
+	if got := s.says(`{"open":{}}`); !strings.Contains(got, "already begun") {
+		t.Errorf("opened twice: %q", got)
+	}
+	if got := s.says(`{}`); !strings.Contains(got, "empty request") {
+		t.Errorf("an empty request: %q", got)
+	}
+	s.d.close(true)
+	measures(t, addr)
+}
+
+// measures measures something small.
+func measures(t *testing.T, addr string) {
+	t.Helper()
+	opts := Options{Sizes: []int{64}, Duration: time.Millisecond, NoBaseline: true}
+	for {
+		_, err := Connect(t.Context(), addr, opts, Observer{})
+		var told *PeerError
+		if errors.As(err, &told) && told.Text == errUnderWay.Error() {
+			continue // the responder has not noticed yet that the last one has gone
+		}
+		if err != nil {
+			t.Errorf("a measurement after that: %v", err)
+		}
+		return
+	}
+}
+
+// TestSilentInitiators leaves more control connections silent than the responder keeps: none
+// is in the way of a measurement.
+func TestSilentInitiators(t *testing.T) {
+	addr, ended := Responds(t, idleLimit)
+	for range maxWaiting + 3 {
+		visits(t, addr)
+	}
+	measures(t, addr)
+	for range 3 {
+		if v := <-ended; !errors.Is(v.Err, errCrowded) && v.Err != nil {
+			t.Errorf("got %v", v.Err)
+		}
+	}
+}
+
+// TestIdleMeasurement gives up an initiator that has opened a measurement and then does
+// nothing.
+func TestIdleMeasurement(t *testing.T) {
+	addr, ended := Responds(t, 50*time.Millisecond)
+	visits(t, addr).open()
+	if v := <-ended; !errors.Is(v.Err, errIdle) {
+		t.Errorf("got %v", v.Err)
+	}
+}
+
+// TestHostileHello asks for more Reads than any initiator.
+func TestHostileHello(t *testing.T) {
+	addr, _ := Responds(t, idleLimit)
+	s := visits(t, addr)
+	opts := Options{Sizes: []int{64}, NoBaseline: true, QPs: 1, Ops: AllOps()}
+	if _, err := s.d.ctl.call(t.Context(), request{Open: &opts}); err != nil {
+		t.Fatal(err)
+	}
+	h := hello{session: s.d.id, reads: math.MaxUint16}
+	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: h.octets(), IRD: 1, ORD: 1}}
+	qp, err := d.Dial(t.Context(), "tcp", addr)
+	testrig.Must(t, err)
+	defer qp.Close()
+	if n := qp.Negotiated(); n.IRD > maxReads || n.ORD > maxReads {
+		t.Errorf("IRD %d, ORD %d", n.IRD, n.ORD)
+	}
+}
+
+// FuzzControl has any octets be a control message. What passes the checks on it can be
+// computed with: nothing overflows, and no buffer is exceeded.
+func FuzzControl(f *testing.F) {
+	for _, seed := range []string{
+		`{"open":{"sizes":[64,4096],"tx_depth":9,"qps":2,"duration_ns":1000000}}`,
+		`{"slice":{"transport":"iwarp","op":"Write","quantity":"latency","size":64,"count":2147483647,"slots":4,"depth":4,"salt":65520}}`,
+		`{"slice":{"transport":"tcp","op":"Read","quantity":"bandwidth","size":256,"count":1,"slots":1,"depth":1,"salt":9223372036854775807}}`,
+		`{"lanes":[{"tx":{"STag":1,"TO":2}}]}`, `{"check":true}`, `[]`, `{"open":{"qps":9223372036854775807,"tx_depth":-1}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	opts, err := Options{Sizes: []int{64}, Depth: 4}.resolved()
+	testrig.Must(f, err)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var req request
+		if json.Unmarshal(b, &req) != nil {
+			return
+		}
+		if req.Open != nil {
+			if o, err := req.Open.resolved(); err == nil && (o.memory() > MaxMemory || o.QPs > MaxQPs || o.maxSlots() > MaxDepth || o.reads() > maxReads) {
+				t.Errorf("%+v is let through", o)
+			}
+		}
+		if req.Slice != nil && req.Slice.validate(opts) == nil {
+			computes(t, opts, *req.Slice)
+		}
+	})
+}
+
+// computes does all the arithmetic that a slice is used in.
+func computes(t *testing.T, opts Options, j job) {
+	bufs := newBuffers(int(opts.ring()))
+	j = j.onLane(MaxQPs - 1)
+	for _, s := range []side{initiator, responder} {
+		bufs.fill(j, s)
+		_ = bufs.check(j, s, 0) // nothing was received: it may find what it likes
+	}
+	r := newRing(bufs.tx, j.Size, j.Slots)
+	for _, i := range []int{0, j.Count / 2, j.Count - 1} {
+		r.stamped(&j, i)
+		r.message(r.source(i))
+	}
+	if j.credits() < 1 || j.credits() > j.Count+1 || j.signalPeriod() < 1 || int64(j.Count)*int64(j.Size) < 1 {
+		t.Errorf("%+v: %d credits, a completion after %d", j, j.credits(), j.signalPeriod())
+	}
+}

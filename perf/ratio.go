@@ -1,0 +1,105 @@
+package perf
+
+import (
+	"math"
+	"slices"
+)
+
+// Ratios are iWARP's figures divided by plain TCP's: the medians over the pairs of slices
+// of the ratio within a pair. A ratio is 0 if plain TCP was not measured, if the system
+// does not tell what it is of, or if it is inconclusive.
+type Ratios struct {
+	RatioBW     float64 `json:"ratio_bw,omitempty"`
+	RatioLat    float64 `json:"ratio_lat,omitempty"`     // of the median latency
+	RatioP99    float64 `json:"ratio_p99,omitempty"`     // of the latency that 1 % exceed
+	RatioCPU    float64 `json:"ratio_cpu,omitempty"`     // of the CPU time for a message, of both ends
+	RatioCPULat float64 `json:"ratio_cpu_lat,omitempty"` // the same while latency is measured
+
+	// Quartiles are the lower and the upper quartile of each, by its key.
+	Quartiles map[string][2]float64 `json:"ratio_quartiles,omitempty"`
+
+	// Inconclusive names the ratios, by their keys, that another run would not repeat: the
+	// machine was too busy with other things.
+	Inconclusive []string `json:"inconclusive,omitempty"`
+}
+
+// ratios compares the undisturbed pairs, and for CPU time all of them: a thread that waits
+// for a CPU takes none.
+func ratios(bw, lat series) Ratios {
+	var r Ratios
+	bwKept, latKept := bw.kept(), lat.kept()
+	r.RatioBW = r.of("ratio_bw", bwKept, sample.rate)
+	r.RatioLat = r.of("ratio_lat", latKept, sample.typical)
+	r.RatioP99 = r.of("ratio_p99", latKept, sample.late)
+	r.RatioCPU = r.of("ratio_cpu", bw, sample.cpu)
+	r.RatioCPULat = r.of("ratio_cpu_lat", lat, sample.cpu)
+	return r
+}
+
+// of returns one ratio, with its quartiles noted.
+func (r *Ratios) of(key string, s series, value func(sample) float64) float64 {
+	var all []float64
+	for i := range min(len(s.iwarp), len(s.tcp)) {
+		x := value(s.iwarp[i]) / value(s.tcp[i])
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return 0
+		}
+		all = append(all, x)
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	if !s.keep && !repeatable(all, s.want) {
+		r.Inconclusive = append(r.Inconclusive, key)
+		return 0
+	}
+	if r.Quartiles == nil {
+		r.Quartiles = make(map[string][2]float64)
+	}
+	r.Quartiles[key] = [2]float64{quantile(all, 0.25), quantile(all, 0.75)}
+	return median(all)
+}
+
+const (
+	// judgedFrom is from how many wanted pairs on a verdict is given: fewer are asked for
+	// by those who do not want to wait.
+	judgedFrom = 20
+	// widest is how far the ends of the confidence interval of a median may be apart, as
+	// their ratio.
+	widest = 1.25
+)
+
+// repeatable reports whether another run would find about the same median: enough pairs
+// were left, and the 95 % confidence interval of their median is narrow.
+func repeatable(pairs []float64, want int) bool {
+	if want < judgedFrom {
+		return true
+	}
+	if len(pairs) < want/2 {
+		return false
+	}
+	low, high := confidence(pairs)
+	return high <= low*widest
+}
+
+// confidence returns the bounds of the median with a confidence of 95 %: the number of
+// values below the median is binomial, with a standard deviation of half the root of n.
+func confidence(all []float64) (low, high float64) {
+	s := slices.Sorted(slices.Values(all))
+	n := float64(len(s))
+	off := 0.98 * math.Sqrt(n)
+	first := max(0, int(math.Floor(n/2-off)))
+	return s[first], s[len(s)-1-first]
+}
+
+// Pairs counts pairs of slices, or slices if plain TCP is not measured.
+type Pairs struct {
+	BWPairs    int `json:"pairs_bw"`
+	LatPairs   int `json:"pairs_lat"`
+	BWDropped  int `json:"dropped_bw"` // those that the rest of the machine disturbed
+	LatDropped int `json:"dropped_lat"`
+}
+
+func countPairs(bw, lat series) Pairs {
+	return Pairs{BWPairs: len(bw.iwarp), LatPairs: len(lat.iwarp), BWDropped: bw.disturbed(), LatDropped: lat.disturbed()}
+}

@@ -1,0 +1,134 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// maxWaiting is how many initiators may be connected without having said what they want
+// to measure. One more takes the place of the oldest.
+const maxWaiting = 64
+
+var (
+	errUnderWay = errors.New("perf: another measurement is under way; try again later")
+	errCrowded  = errors.New("perf: the initiator asked for nothing, and others came")
+)
+
+// A reception tells connection requests apart, and has one measurement go on at a time.
+type reception struct {
+	idle   time.Duration // how long a measurement may stand still
+	visits sync.WaitGroup
+	ln     *Listener
+
+	reporting sync.Mutex
+	ended     func(Visit)
+
+	mu      sync.Mutex
+	current *visit   // the one that measures, or the last that did; nil before
+	waiting []*visit // those that have asked for nothing yet, the oldest first
+}
+
+func newReception(ended func(Visit), idle time.Duration) *reception {
+	if ended == nil {
+		ended = func(Visit) {}
+	}
+	return &reception{ended: ended, idle: idle}
+}
+
+func (r *reception) serve(ctx context.Context, ln *Listener) error {
+	r.ln = ln
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.visits.Wait()
+	defer cancel()
+	for {
+		req, err := ln.Accept(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.receive(ctx, req)
+	}
+}
+
+func (r *reception) receive(ctx context.Context, req *iwarp.Request) {
+	h, err := helloOf(req)
+	if err != nil {
+		reject(req, err.Error())
+		return
+	}
+	v := r.measuring()
+	switch {
+	case h.control && v != nil:
+		reject(req, errUnderWay.Error())
+	case h.control:
+		r.enter(ctx, req, h)
+	case v == nil || v.id != h.session:
+		reject(req, "perf: no such measurement")
+	default:
+		v.deliver(req, h)
+	}
+}
+
+// measuring returns the visit whose measurement goes on, or nil.
+func (r *reception) measuring() *visit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current.over() {
+		return nil
+	}
+	return r.current
+}
+
+// enter takes an initiator in, which is not in anyone's way before it says what it
+// wants.
+func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	v := &visit{reception: r, id: h.session, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
+	r.mu.Lock()
+	if len(r.waiting) == maxWaiting {
+		r.waiting[0].cancel(errCrowded)
+		r.waiting = slices.Delete(r.waiting, 0, 1)
+	}
+	r.waiting = append(r.waiting, v)
+	r.mu.Unlock()
+	r.visits.Go(func() { v.serve(ctx, req) })
+}
+
+// begin has a visit measure, unless another does.
+func (r *reception) begin(v *visit) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v == r.current {
+		return errors.New("perf: the measurement has already begun")
+	}
+	if !r.current.over() {
+		return errUnderWay
+	}
+	r.current = v
+	r.forget(v)
+	return nil
+}
+
+// forget takes a visit off those that wait. The caller holds mu.
+func (r *reception) forget(v *visit) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *visit) bool { return w == v })
+}
+
+// leave reports on a visit that is over.
+func (r *reception) leave(v *visit, report Visit) {
+	r.mu.Lock()
+	r.forget(v)
+	r.mu.Unlock()
+	v.cancel(nil)
+	close(v.done)
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	r.ended(report)
+}

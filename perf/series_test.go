@@ -1,0 +1,85 @@
+package perf
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// waited returns samples of 10 ms whose threads waited for so many per cent of that.
+func waited(percent ...int) []sample {
+	var all []sample
+	for _, p := range percent {
+		all = append(all, sample{count: 100, elapsed: 10 * time.Millisecond, usage: usage{Wait: time.Duration(p) * 100 * time.Microsecond}})
+	}
+	return all
+}
+
+func TestDisturbedPairsAreDropped(t *testing.T) {
+	quiet := []int{2, 2, 3, 3, 2, 2, 3, 2, 3, 2}
+	iwarp := slices.Concat([]int{30}, quiet, []int{16, 19, 100}) // 3 % and 15 % are allowed
+	tcp := slices.Concat([]int{0}, quiet, []int{50, 2, 2})
+	s := series{streams: 1, want: 12, iwarp: waited(iwarp...), tcp: waited(tcp...)}
+	s.tcp[3].usage.Steal = 1
+	k := s.kept()
+	if s.disturbed() != 5 || len(k.iwarp) != 9 || len(k.tcp) != 9 {
+		t.Errorf("%d of %d pairs are disturbed, %d and %d slices kept", s.disturbed(), len(iwarp), len(k.iwarp), len(k.tcp))
+	}
+	for i := range k.iwarp {
+		if k.iwarp[i].waiting() > 0.03 || k.tcp[i].waiting() > 0.03 || k.tcp[i].usage.Steal > 0 {
+			t.Errorf("pair %d is kept: %+v, %+v", i, k.iwarp[i].usage, k.tcp[i].usage)
+		}
+	}
+	if s.keep = true; len(s.kept().iwarp) != len(iwarp) {
+		t.Error("pairs are dropped that were to be kept")
+	}
+}
+
+// TestEnough goes on until as many pairs as wanted are left, or there is no hope.
+func TestEnough(t *testing.T) {
+	repeat := func(n, percent int) []int { return slices.Repeat([]int{percent}, n) }
+	for _, test := range []struct {
+		name    string
+		percent []int
+		want    bool
+	}{
+		{"too few pairs", repeat(39, 0), false},
+		{"none disturbed", repeat(40, 0), true},
+		{"a quarter disturbed", append(repeat(30, 0), repeat(10, 50)...), false},
+		{"a quarter disturbed, and replaced", append(repeat(40, 0), repeat(10, 50)...), true},
+		{"hardly any left", append(repeat(5, 0), repeat(35, 50)...), true},
+		{"twice as many tried", append(repeat(30, 0), repeat(50, 50)...), true},
+	} {
+		s := series{want: 40, iwarp: waited(test.percent...), tcp: waited(test.percent...)}
+		if got := s.enough(len(test.percent)); got != test.want {
+			t.Errorf("%s: enough is %v", test.name, got)
+		}
+	}
+}
+
+func TestInconclusive(t *testing.T) {
+	steady, wild := make([]float64, 40), make([]float64, 40)
+	for i := range steady {
+		steady[i] = 1 + float64(i)/1000
+		wild[i] = 1 + float64(i)/10
+	}
+	for _, test := range []struct {
+		name  string
+		pairs []float64
+		want  int
+		ok    bool
+	}{
+		{"steady", steady, 40, true},
+		{"wild", wild, 40, false},
+		{"too few left", steady[:19], 40, false},
+		{"half is left", steady[:20], 40, true},
+		{"a short run", wild[:5], 5, true},
+	} {
+		if got := repeatable(test.pairs, test.want); got != test.ok {
+			t.Errorf("%s: repeatable is %v", test.name, got)
+		}
+	}
+	if low, high := confidence(steady); low != steady[13] || high != steady[26] {
+		t.Errorf("the median of 40 lies between %v and %v, want the 14th and the 27th: %v, %v", low, high, steady[13], steady[26])
+	}
+}

@@ -1,0 +1,122 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+)
+
+// reasonWait is how long the responder gets to say why a slice failed.
+const reasonWait = 2 * time.Second
+
+// settledAfter is how many slices of about the full length precede those that count: TCP
+// has then come to know the path, and the EMSS no longer changes.
+const (
+	settledAfter = 2
+	maxWarmUp    = 20
+)
+
+// warmUp finds out how many messages a slice has time for, and goes on until the EMSS has
+// settled.
+func (m *measurement) warmUp(ctx context.Context, s *session, j *job) error {
+	j.Count = m.firstCount(*j)
+	full, mulpdu := 0, 0
+	for range maxWarmUp {
+		x, err := m.slice(ctx, s, *j)
+		if err != nil {
+			return err
+		}
+		m.rescale(j, x.elapsed)
+		was := mulpdu
+		mulpdu = s.mulpdu(*j)
+		if m.opts.Iters > 0 || x.elapsed >= m.opts.slice()/4 {
+			full++
+		}
+		if full >= settledAfter && mulpdu == was {
+			break
+		}
+	}
+	return nil
+}
+
+// mulpdu returns the sum of the MULPDUs of the connections that the slice uses.
+func (s *session) mulpdu(j job) (sum int) {
+	for _, l := range s.qps[:j.lanes(s.opts.QPs)] {
+		sum += l.qp.Query().MULPDU
+	}
+	return sum
+}
+
+func (m *measurement) firstCount(j job) int {
+	switch {
+	case m.opts.Iters > 0:
+		return max(2, (m.opts.Iters+m.opts.pairs()-1)/m.opts.pairs())
+	case j.Quantity == Latency:
+		return 4
+	default:
+		return max(8, min(256, (64<<10)/j.Size))
+	}
+}
+
+// rescale sets the count of the next slice by how long the last one took.
+func (m *measurement) rescale(j *job, elapsed time.Duration) {
+	if m.opts.Iters == 0 {
+		j.Count = rescaled(j.Count, elapsed, m.opts.slice())
+	}
+}
+
+// rescaled returns how many messages would have taken the target's time: a
+// tenth to ten times as many as before, as a single slice can mislead.
+func rescaled(count int, elapsed, target time.Duration) int {
+	factor := float64(target) / float64(max(elapsed, 1))
+	return max(2, int(min(math.Round(float64(count)*min(max(factor, 0.1), 10)), maxCount)))
+}
+
+// slice runs one slice, and verifies at both ends what it has moved.
+func (m *measurement) slice(ctx context.Context, s *session, j job) (sample, error) {
+	m.salt = (m.salt + 7919) % period
+	j.Salt = m.salt
+	j.Apart = s.apart
+	if err := s.prepare(j); err != nil {
+		return sample{}, err
+	}
+	if _, err := s.ctl.call(ctx, request{Slice: &j}); err != nil {
+		return sample{}, err
+	}
+	x := sample{count: j.Count}
+	if j.Quantity == Latency {
+		x.rtt = newHistogram()
+	}
+	if s.counter == nil && j.Calls {
+		s.counter = newCallCounter()
+	}
+	meter := begin(s.counter)
+	var err error
+	x.elapsed, err = s.initiate(ctx, j, x.rtt)
+	x.usage = meter.end()
+	if err != nil {
+		return sample{}, s.reason(ctx, err)
+	}
+	checked, err := s.ctl.call(ctx, request{Check: true})
+	if err != nil {
+		return sample{}, err
+	}
+	if checked.Usage != nil {
+		x.usage = x.usage.plus(*checked.Usage)
+	}
+	return x, s.check(j)
+}
+
+// reason asks the responder what went wrong: it may know more than we do, if all
+// that we saw was the end of a connection.
+func (s *session) reason(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, reasonWait)
+	defer cancel()
+	s.abort()
+	var peer *PeerError
+	if _, answer := s.ctl.call(ctx, request{Check: true}); errors.As(answer, &peer) {
+		return errors.Join(err, peer)
+	}
+	return err
+}
