@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,23 +18,27 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	App     string `name:"app" enum:"none,rping" default:"rping" help:"The peer's application (${enum}). With none, what lies beyond the startup is left out."`
+	App     string `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect string `enum:",rfc6581,rfc5044,rtr2007,revision0,startkey" default:"" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
+	Say     string `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
+	Answer  string `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
 	Cases   string `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
 	List    bool   `help:"List the cases: ID, requirements, document, and a sentence."`
-	Unsafe  bool   `help:"Run cases, too, that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
-	Slow    bool   `help:"Run cases, too, that wait for the peer's own timeouts."`
+	Unsafe  bool   `help:"Also run the cases that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
+	Slow    bool   `help:"Also run the cases that wait for the peer's own timeouts."`
 
-	Verbose  bool   `short:"v" help:"Print the dialogue of every case, not only of those that fail."`
-	JSON     bool   `name:"json" help:"Print a JSON object for each case on a line, and a last one with the counts."`
-	JUnit    string `name:"junit" placeholder:"FILE" help:"Write the results for a CI system, too."`
-	Markdown string `placeholder:"FILE" help:"Write a table of the results, too."`
-	Title    string `placeholder:"TEXT" help:"Title of the table."`
+	reportFlags
+	Title string `placeholder:"TEXT" help:"Title of the table."`
 
 	Timeout     time.Duration `default:"2s" help:"How long to wait for what the peer must do."`
 	Quiet       time.Duration `default:"200ms" help:"How long to watch that the peer does not do what it must not."`
 	SlowTimeout time.Duration `default:"70s" help:"How long to wait for the peer's own timeouts."`
 	Wait        time.Duration `default:"1m" help:"With --listen: how long to wait for the peer to connect."`
+}
+
+// Help describes the JSON objects.
+func (conformCmd) Help() string {
+	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end."
 }
 
 // Run tests one peer in one role.
@@ -43,8 +47,12 @@ func (c *conformCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	cases, err := opts.Selected()
+	if err != nil {
+		return usage("%w", err)
+	}
 	if c.List {
-		conform.List(std.out, opts.Selected())
+		conform.List(std.out, cases)
 		return nil
 	}
 	stop, err := c.peer(ctx, std, &opts)
@@ -66,15 +74,18 @@ func (c *conformCmd) options() (conform.Options, error) {
 	}
 	switch {
 	case c.Peer != "" && c.Listen != "":
-		return o, errors.New("conform: either the address of a Responder, or --listen for an Initiator")
+		return o, usage("conform: either the address of a Responder, or --listen for an Initiator")
 	case c.Peer == "" && c.Listen == "" && !c.List:
-		return o, errors.New("conform: the address of a Responder is missing, or --listen for an Initiator")
+		return o, usage("conform: the address of a Responder is missing, or --listen for an Initiator")
 	case c.Exec != "" && c.Listen == "":
-		return o, errors.New("conform: --exec is for Initiators, with --listen")
+		return o, usage("conform: --exec is for Initiators, with --listen")
 	case c.Listen != "":
 		o.Role = mpa.RoleInitiator
 	case c.Peer != "":
 		o.Role = mpa.RoleResponder
+	}
+	if err := c.check(); err != nil {
+		return o, err
 	}
 	if err := o.App.UnmarshalText([]byte(c.App)); err != nil {
 		return o, err
@@ -84,12 +95,42 @@ func (c *conformCmd) options() (conform.Options, error) {
 			return o, err
 		}
 	}
+	var err error
+	if o.Streaming, err = c.streaming(); err != nil {
+		return o, err
+	}
 	filter, err := regexp.Compile(c.Cases)
 	if err != nil {
-		return o, fmt.Errorf("conform: --run: %w", err)
+		return o, usage("conform: --run: %w", err)
 	}
 	o.Filter = filter
 	return o, nil
+}
+
+// check refuses times and addresses that are none.
+func (c *conformCmd) check() error {
+	if min(c.Timeout, c.Quiet, c.SlowTimeout, c.Wait) < 0 {
+		return usage("conform: --timeout, --quiet, --slow-timeout and --wait: none may be negative")
+	}
+	if c.Peer == "" {
+		return nil
+	}
+	return wantHostPort("conform", c.Peer)
+}
+
+// streaming returns what precedes a delayed startup, and nil if nothing does.
+func (c *conformCmd) streaming() (*conform.Streaming, error) {
+	if c.Say == "" && c.Answer == "" {
+		return nil, nil
+	}
+	var texts [2]string
+	for i, text := range []string{c.Say, c.Answer} {
+		var err error
+		if texts[i], err = strconv.Unquote(`"` + text + `"`); err != nil {
+			return nil, usage("conform: %q is not what stands between the quotes of a Go string: %w", text, err)
+		}
+	}
+	return &conform.Streaming{Initiator: texts[0], Responder: texts[1]}, nil
 }
 
 // peer sets the options' peer and returns what ends it.

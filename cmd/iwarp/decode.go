@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
@@ -14,16 +14,14 @@ import (
 
 // decodeCmd tells what is said on the iWARP connections of a capture.
 type decodeCmd struct {
-	File    string `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -w - -s 0 tcp | iwarp decode -"`
-	Verbose bool   `short:"v" help:"One line for each FPDU."`
-	Hex     bool   `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
-	Filter  string `placeholder:"WHICH" help:"Only the connection of this number, or those of this host, or host:port."`
-	JSON    bool   `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
-	HTML    string `name:"html" placeholder:"FILE" help:"Write a page with ladders, a map of the streams, and the findings, too."`
+	File    string   `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 tcp | iwarp decode -"`
+	Verbose bool     `short:"v" help:"One line for each FPDU."`
+	Hex     bool     `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
+	Filter  string   `placeholder:"WHICH" help:"Only the connection of this number, or those of this host, or host:port."`
+	Port    []uint16 `placeholder:"PORT" help:"Connections to these TCP ports are iWARP, whatever they begin with."`
+	JSON    bool     `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
+	HTML    string   `name:"html" placeholder:"FILE" help:"Write a page with ladders, a map of the streams, and the findings, too."`
 }
-
-// errFindings is a capture with findings of severity error.
-var errFindings = errors.New("findings of severity error")
 
 // Run decodes the capture.
 func (c *decodeCmd) Run(ctx context.Context, std streams) error {
@@ -61,7 +59,8 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		return err
 	}
 	source := newLiveReader(ctx, in, out.Flush)
-	totals, err := decode.Run(source, decode.Config{Octets: c.Hex, Want: want}, html.with(out))
+	matched := 0
+	totals, err := decode.Run(source, decode.Config{Want: counting(want, &matched), Expect: c.expected}, html.with(out))
 	out.Totals(totals)
 	if failed := cmp.Or(out.Flush(), html.write(totals)); failed != nil {
 		return failed
@@ -69,8 +68,29 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
+	if matched == 0 && c.Filter != "" && err == nil {
+		return usage("--filter %q: it matches none of the TCP connections in the capture (%d)", c.Filter, totals.Connections)
+	}
 	if n := totals.Findings[decode.Error]; n > 0 {
-		return fmt.Errorf("%w: %d", errFindings, n)
+		return findings("findings of severity error: %d", n)
 	}
 	return nil
+}
+
+// expected reports whether --port says that a connection is iWARP.
+func (c *decodeCmd) expected(tcp *capture.Connection) bool {
+	return slices.ContainsFunc(c.Port, func(port uint16) bool {
+		return tcp.Halves[capture.Forward].Addr.Port() == port || tcp.Halves[capture.Backward].Addr.Port() == port
+	})
+}
+
+// counting counts what a filter lets through.
+func counting(want func(*capture.Connection) bool, n *int) func(*capture.Connection) bool {
+	return func(c *capture.Connection) bool {
+		if want != nil && !want(c) {
+			return false
+		}
+		*n++
+		return true
+	}
 }

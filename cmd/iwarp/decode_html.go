@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 
@@ -44,52 +45,46 @@ func (h *htmlFile) write(totals decode.Totals) error {
 		return nil
 	}
 	h.page.Totals(totals)
-	err := h.page.Write(h.file)
-	if closed := h.file.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return cmp.Or(h.page.Write(h.file), h.file.Close())
 }
 
 // both tells two consumers.
-type both struct{ first, second decode.Consumer }
+type both [2]decode.Consumer
+
+func (b both) each(tell func(decode.Consumer)) {
+	for _, to := range b {
+		tell(to)
+	}
+}
 
 func (b both) Found(c *decode.Connection) {
-	b.first.Found(c)
-	b.second.Found(c)
+	b.each(func(to decode.Consumer) { to.Found(c) })
 }
 
-func (b both) Segment(c *decode.Connection, s *decode.Segment) {
-	b.first.Segment(c, s)
-	b.second.Segment(c, s)
+func (b both) Segment(c *decode.Connection, e *decode.Segment) {
+	b.each(func(to decode.Consumer) { to.Segment(c, e) })
 }
 
-func (b both) Startup(c *decode.Connection, s *decode.Startup) {
-	b.first.Startup(c, s)
-	b.second.Startup(c, s)
+func (b both) Startup(c *decode.Connection, e *decode.Startup) {
+	b.each(func(to decode.Consumer) { to.Startup(c, e) })
 }
 
-func (b both) FPDU(c *decode.Connection, f *decode.FPDU) {
-	b.first.FPDU(c, f)
-	b.second.FPDU(c, f)
+func (b both) FPDU(c *decode.Connection, e *decode.FPDU) {
+	b.each(func(to decode.Consumer) { to.FPDU(c, e) })
 }
 
-func (b both) Missing(c *decode.Connection, m *decode.Missing) {
-	b.first.Missing(c, m)
-	b.second.Missing(c, m)
+func (b both) Missing(c *decode.Connection, e *decode.Missing) {
+	b.each(func(to decode.Consumer) { to.Missing(c, e) })
 }
 
-func (b both) Read(c *decode.Connection, r *decode.Read) {
-	b.first.Read(c, r)
-	b.second.Read(c, r)
+func (b both) Read(c *decode.Connection, e *decode.Read) {
+	b.each(func(to decode.Consumer) { to.Read(c, e) })
 }
 
-func (b both) Finding(c *decode.Connection, f *decode.Finding) {
-	b.first.Finding(c, f)
-	b.second.Finding(c, f)
+func (b both) Finding(c *decode.Connection, e *decode.Finding) {
+	b.each(func(to decode.Consumer) { to.Finding(c, e) })
 }
 
 func (b both) Ended(c *decode.Connection) {
-	b.first.Ended(c)
-	b.second.Ended(c)
+	b.each(func(to decode.Consumer) { to.Ended(c) })
 }

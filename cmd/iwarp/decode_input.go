@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/netip"
 	"strconv"
@@ -114,7 +113,7 @@ func filterOf(which string) (func(*capture.Connection) bool, error) {
 	}
 	end, err := netip.ParseAddrPort(which)
 	if err != nil {
-		return nil, fmt.Errorf("--filter %q: want the number of a connection, an IP address, or address:port", which)
+		return nil, usage("--filter %q: want the number of a connection, an IP address, or address:port", which)
 	}
 	return func(c *capture.Connection) bool { return c.Halves[0].Addr == end || c.Halves[1].Addr == end }, nil
 }

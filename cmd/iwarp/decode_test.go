@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -20,32 +21,22 @@ func greedy(t *testing.T) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	w, err := capture.NewWriter(&file, capture.WriterConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	f, err := w.Open(netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:2"), time.Unix(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	for d, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
-		e := mpa.Enhanced{IRD: 4, ORD: 4 + uint16(d)}
+		e := mpa.Enhanced{IRD: 4, ORD: 4 + mpa.Depth(d)}
 		b := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, S: true, Rev: 2, PrivateData: mpa.AppendEnhanced(nil, &e)})
-		if err := f.Send(capture.Dir(d), time.Unix(0, 0), b); err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, f.Send(capture.Dir(d), time.Unix(0, 0), b))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, w.Flush())
 	return file.Bytes()
 }
 
 // TestDecodeStatus has a finding of severity error be the exit status.
 func TestDecodeStatus(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "greedy.pcapng")
-	if err := os.WriteFile(name, greedy(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, os.WriteFile(name, greedy(t), 0o600))
 	for _, flag := range []string{"-v", "-x", "--json"} {
 		var out, errs bytes.Buffer
 		if status := run([]string{"decode", flag, name}, streams{&out, &errs}); status != 1 {
@@ -56,8 +47,39 @@ func TestDecodeStatus(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if status := run([]string{"decode", "--filter", "10.0.0.3", name}, streams{&out, &errs}); status != 0 {
+	if status := run([]string{"decode", "--filter", "10.0.0.3", name}, streams{&out, &errs}); status != statusUsage {
 		t.Errorf("filtered: status %d, %s%s", status, &out, &errs)
+	}
+}
+
+// TestDecodePort has a connection that is no iWARP, on a port that is said to be: it is
+// told what the port serves, and how many octets of it were not decoded.
+func TestDecodePort(t *testing.T) {
+	var file bytes.Buffer
+	w, err := capture.NewWriter(&file, capture.WriterConfig{})
+	testrig.Must(t, err)
+	f, err := w.Open(netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:4791"), time.Unix(0, 0))
+	testrig.Must(t, err)
+	for d, text := range []string{"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"} {
+		testrig.Must(t, f.Send(capture.Dir(d), time.Unix(0, 0), []byte(text)))
+	}
+	testrig.Must(t, w.Flush())
+	name := filepath.Join(t.TempDir(), "http.pcapng")
+	testrig.Must(t, os.WriteFile(name, file.Bytes(), 0o600))
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{nil, statusFine, "0 of them iWARP"},
+		{[]string{"--port", "4792"}, statusFine, "0 of them iWARP"},
+		{[]string{"--port", "7,4791"}, statusFindings, "ERROR wrong-key [Q02] at 0: no startup frame, in 18 octets: got an HTTP request"},
+		{[]string{"--port", "4791"}, statusFindings, "<- NOTE not-decoded at 0: 19 octets are not decoded"},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%q: status %d, %s%s", c.args, status, &out, &errs)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/matrix"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -26,7 +29,10 @@ type cli struct {
 	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
 	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
 	Rping   rpingCmd   `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
+	Help    helpCmd    `cmd:"" help:"Print help, of all commands or of one."`
 	Version versionCmd `cmd:"" help:"Print the version, and what is spoken."`
+
+	ShowVersion versionFlag `name:"version" help:"Print the version, and what is spoken."`
 }
 
 // streams are where a command prints.
@@ -34,17 +40,33 @@ type streams struct{ out, err io.Writer }
 
 func main() { os.Exit(run(os.Args[1:], streams{os.Stdout, os.Stderr})) }
 
-// run returns the exit status: 0 after success, 1 otherwise.
+// run returns the exit status. What is printed passes a guard, as it may have words of
+// peers.
 func run(args []string, std streams) int {
+	out, errs := wording.NewGuard(std.out), wording.NewGuard(std.err)
+	status := runGuarded(args, streams{out, errs})
+	if err := errors.Join(out.Flush(), errs.Flush()); err != nil && status == statusFine {
+		return statusFailed
+	}
+	return status
+}
+
+func runGuarded(args []string, std streams) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt is not waited for
 	err := execute(ctx, args, std)
-	if err == nil {
-		return 0
+	status := statusOf(ctx, err)
+	switch {
+	case status != statusFine:
+		fmt.Fprintln(std.err, printed(err))
+	case err != nil:
+		fmt.Fprintln(std.err, "interrupted")
 	}
-	fmt.Fprintln(std.err, "iwarp: "+oneLine(err))
-	return 1
+	return status
 }
 
 // helped is the panic that ends a run which was asked for help only.
@@ -53,8 +75,9 @@ type helped struct{}
 func execute(ctx context.Context, args []string, std streams) error {
 	parser, err := kong.New(new(cli),
 		kong.Name("iwarp"),
-		kong.Description("RDMA over plain TCP."),
+		kong.Description("RDMA over plain TCP.\n\n"+exitStatuses),
 		kong.Writers(std.out, std.err),
+		kong.Help(printHelp),
 		kong.Exit(func(int) { panic(helped{}) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
@@ -86,11 +109,35 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return command.Run()
+	return command.Run(parser)
 }
 
-// oneLine drops the name that some errors begin with, as it is printed anyway,
-// and joins what several causes say.
+// printed is an error as a command prints it: after the command's name, which an error of
+// package iwarp has in front already.
+func printed(err error) string {
+	if named(err) {
+		return oneLine(err)
+	}
+	return "iwarp: " + oneLine(err)
+}
+
+// named reports whether an error is of package iwarp, or the first of several that are
+// printed together is.
+func named(err error) bool {
+	for {
+		//nolint:errorlint // One that is wrapped has other text in front of it.
+		switch e := err.(type) {
+		case *iwarp.OpError:
+			return true
+		case interface{ Unwrap() []error }:
+			err = e.Unwrap()[0]
+		default:
+			return false
+		}
+	}
+}
+
+// oneLine is an error's text in one line, with what a peer has said in it escaped.
 func oneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "iwarp: "), "\n", "; ")
+	return wording.Escape(strings.ReplaceAll(err.Error(), "\n", "; "))
 }

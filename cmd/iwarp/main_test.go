@@ -3,16 +3,23 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/perf"
 )
 
 func TestMain(m *testing.M) {
@@ -24,8 +31,11 @@ func TestMain(m *testing.M) {
 //
 //	serve NAME iwarp ...   run a server in the background, and set $NAME, $NAME_HOST
 //	                       and $NAME_PORT to the address that it says it listens on
+//	begin NAME TEXT iwarp ...  run a command in the background until it has printed a line
+//	                       with TEXT in it
 //	await NAME             wait until it ends by itself; with ! it must end in failure
 //	interrupt NAME         send it an interrupt, and wait
+//	status N command...    run a command that must end with this status
 //	captured FILE [OTHER]  print what a capture has, of which nothing is missing; OTHER,
 //	                       of the other end, must have the same
 //
@@ -44,12 +54,50 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"begin":     beginCmd,
 			"serve":     serveCmd,
 			"await":     awaitCmd,
 			"interrupt": interruptCmd,
 			"captured":  capturedCmd,
+			"status":    statusCmd,
 		},
 	})
+}
+
+// TestStatuses has runs for each exit status.
+func TestStatuses(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	for _, c := range []struct {
+		args string
+		want int
+	}{
+		{"version", statusFine},
+		{"matrix --help", statusFine},
+		{"probe --help", statusFine},
+		{"conform --help", statusFine},
+		{"matrix --timeout 1ns --figure 2", statusFindings},
+		{"matrix --figure 5", statusUsage},
+		{"matrix --run nothing-like-it", statusUsage},
+		{"conform", statusUsage},
+		{"conform --no-such-option", statusUsage},
+		{"conform --list --run ^delayed/ --say hello\\n", statusFine},
+		{"conform --list --run nothing-like-it", statusUsage},
+		{"conform 127.0.0.1:1 --run startup/rep-whole", statusUsage},
+		{"conform 127.0.0.1:1 --say \\y", statusUsage},
+		{"conform 127.0.0.1:1 --run startup/req-whole", statusFailed},
+		{"decode no-such-file", statusFailed},
+		{"probe --timeout 50ms " + web.Listener.Addr().String(), statusFindings},
+		{"probe 127.0.0.1:1", statusFailed},
+	} {
+		var out, errs bytes.Buffer
+		if got := run(strings.Fields(c.args), streams{&out, &errs}); got != c.want || (got == statusFine) != (errs.Len() == 0) {
+			t.Errorf("iwarp %s: status %d, want %d: %s", c.args, got, c.want, errs.Bytes())
+		}
+		if strings.Contains(c.args, "--help") && !strings.Contains(out.String(), "Exit status") {
+			t.Errorf("iwarp %s does not tell of exit statuses: %s", c.args, out.Bytes())
+		}
+	}
 }
 
 type serversKey struct{}
@@ -68,32 +116,48 @@ func serveCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME command...")
 	}
-	s := &backgroundServer{cmd: exec.Command(findCommand(ts, args[1]), args[2:]...), read: make(chan struct{})}
+	line := begin(ts, args[0], listening, args[1:])
+	setAddress(ts, args[0], strings.TrimPrefix(line, listening))
+}
+
+func beginCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: begin NAME TEXT command...")
+	}
+	begin(ts, args[0], args[1], args[2:])
+}
+
+// begin runs a command in the background, and returns the first line that it prints with
+// a text in it.
+func begin(ts *testscript.TestScript, name, text string, command []string) string {
+	s := &backgroundServer{cmd: exec.Command(findCommand(ts, command[0]), command[1:]...), read: make(chan struct{})}
 	s.cmd.Dir, s.cmd.Stderr = ts.MkAbs("."), &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(s.cmd.Start())
 	ts.Defer(func() { s.cmd.Process.Kill() })
-	address := make(chan string, 1)
-	go s.collect(out, address)
+	ts.Value(serversKey{}).(map[string]*backgroundServer)[name] = s
+	awaited := make(chan string, 1)
+	go s.collect(out, text, awaited)
 	select {
-	case addr := <-address:
-		setAddress(ts, args[0], addr)
+	case line := <-awaited:
+		return line
 	case <-time.After(20 * time.Second):
-		ts.Fatalf("%s does not say where it listens", args[0])
+		ts.Fatalf("%s does not print %q", name, text)
+		return ""
 	}
-	ts.Value(serversKey{}).(map[string]*backgroundServer)[args[0]] = s
 }
 
-// collect keeps what the server prints, and picks its address out.
-func (s *backgroundServer) collect(out io.Reader, address chan<- string) {
+// collect keeps what the command prints, and picks the first line out that has a text.
+func (s *backgroundServer) collect(out io.Reader, text string, awaited chan<- string) {
 	defer close(s.read)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	for found := false; lines.Scan(); {
 		s.stdout.WriteString(lines.Text() + "\n")
-		if addr, ok := strings.CutPrefix(lines.Text(), listening); ok {
-			address <- addr
+		if !found && strings.Contains(lines.Text(), text) {
+			found = true
+			awaited <- lines.Text()
 		}
 	}
 }
@@ -142,4 +206,40 @@ func interruptCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(s.cmd.Process.Signal(os.Interrupt))
 	}
 	awaitCmd(ts, neg, args)
+}
+
+func statusCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command...")
+	}
+	var exit *exec.ExitError
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if want := args[0]; strconv.Itoa(got) != want {
+		ts.Fatalf("status %d, want %s", got, want)
+	}
+}
+
+// TestPrintedTexts has a peer's text be printed in one line, whatever is in it.
+func TestPrintedTexts(t *testing.T) {
+	const nasty = "\x1b[2Jone\ntwo\u009b"
+	const shown = `\u001b[2Jone\u000atwo\u009b`
+	var out, errs bytes.Buffer
+	p := rpingPrinter{streams{&out, &errs}, true, true}
+	p.event(rping.Pinged{Server: true, Text: []byte(nasty)})
+	if got := out.String(); got != "server ping data: "+shown+"\n" {
+		t.Errorf("ping data: %q", got)
+	}
+	out.Reset()
+	p.event(rping.PrivateData(nasty))
+	if got := out.String(); strings.ContainsAny(got, "\x1b\u009b") || strings.Count(got, "\n") != 1 {
+		t.Errorf("private data: %q", got)
+	}
+	if got := oneLine(&perf.PeerError{Text: "\x1b[2J\u009b"}); !strings.HasSuffix(got, `\u001b[2J\u009b`) {
+		t.Errorf("a responder's words: %q", got)
+	}
 }

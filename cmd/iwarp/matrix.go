@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"time"
 
@@ -16,8 +14,8 @@ type matrixCmd struct {
 	Figure  []int         `enum:"2,3,4" placeholder:"N" help:"Run this figure only: 2, 3 or 4. May be repeated."`
 	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see -v for names)."`
 	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer hangs, and so differs."`
-	Verbose bool          `short:"v" help:"Print every row, with its startup frames and what both ends say."`
-	JSON    bool          `name:"json" help:"Print one JSON object."`
+
+	reportFlags
 }
 
 // Help describes the JSON object.
@@ -26,7 +24,6 @@ func (matrixCmd) Help() string {
 		"dialect of MPA startup against every other, markers and CRC on and off, RTR indications, IRD and ORD, private " +
 		"data, rejections, and frames that break rules. In a cell that comes up a Send, a Write and a Read are verified in " +
 		"both directions. What both ends and the octets on the wire say is compared with what the documents demand.\n\n" +
-		"The exit status is 1 if any cell differs.\n\n" +
 		"JSON: {cells, as_demanded, ms, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
 		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirement, demanded, got, ok, " +
 		"differences, initiator_error, responder_error, wire, ms}."
@@ -38,31 +35,31 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) error {
 	if c.Pattern != "" {
 		pattern, err := regexp.Compile(c.Pattern)
 		if err != nil {
-			return fmt.Errorf("matrix: --run: %w", err)
+			return usage("matrix: --run: %w", err)
 		}
 		cfg.Match = pattern
 	}
-	report, err := matrix.Run(ctx, cfg)
-	if ctx.Err() != nil {
-		return errors.New("matrix: interrupted")
+	if c.Timeout < 0 {
+		return usage("matrix: --timeout: %v is negative", c.Timeout)
 	}
+	files, err := c.open()
 	if err != nil {
 		return err
 	}
-	if err := c.print(std, report); err != nil {
+	report, err := matrix.Run(ctx, cfg)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, matrix.ErrNothingPicked):
+		return usage("%w", err)
+	case err != nil:
+		return err
+	}
+	if err := c.write(std, files, report.Report()); err != nil {
 		return err
 	}
 	if wrong := report.Cells - report.AsDemanded; wrong > 0 {
-		return fmt.Errorf("matrix: %d of %d cells differ from what the documents demand", wrong, report.Cells)
+		return findings("matrix: %d of %d cells differ from what the documents demand", wrong, report.Cells)
 	}
 	return nil
-}
-
-func (c *matrixCmd) print(std streams, report *matrix.Report) error {
-	if !c.JSON {
-		return report.Print(std.out, c.Verbose)
-	}
-	enc := json.NewEncoder(std.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(report)
 }

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // pcapFlags have an endpoint write down what it sends and receives.
@@ -71,8 +71,8 @@ func newRecording(path string, limit octets, end context.CancelCauseFunc) (*reco
 	return r, err
 }
 
-// Write takes whole packets, which is how a capture.Writer writes, and leaves out all
-// that come when the limit is reached.
+// Write takes whole packets, as a capture.Writer writes them, and leaves out all that
+// come after the limit is reached.
 func (r *recording) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,11 +96,11 @@ func (r *recording) wrap() func(net.Conn) (net.Conn, error) {
 	return func(c net.Conn) (net.Conn, error) { return capture.Tap(c, r.w, capture.Forward) }
 }
 
-// listen listens for connections, and taps them.
+// listen listens for connections, and taps them if there is a recording.
 func (r *recording) listen(ctx context.Context, addr string) (net.Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
+	if err != nil || r == nil {
+		return ln, err
 	}
 	return capture.TapListener(ln, r.w), nil
 }
@@ -110,10 +110,7 @@ func (r *recording) finish(std streams) error {
 	err := r.w.Flush()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if closed := r.file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(err, r.file.Close()); err != nil {
 		return fmt.Errorf("%w: %w", errRecording, err)
 	}
 	if r.left > 0 {
@@ -127,16 +124,7 @@ type octets int64
 
 // UnmarshalText reads a number.
 func (o *octets) UnmarshalText(text []byte) error {
-	digits, shift := string(text), 0
-	if n := len(digits); n > 0 {
-		if i := strings.IndexByte("KMG", digits[n-1]&^0x20); i >= 0 {
-			digits, shift = digits[:n-1], 10*(i+1)
-		}
-	}
-	n, err := strconv.ParseUint(digits, 10, 63-shift)
-	if err != nil {
-		return fmt.Errorf("%q is not a number of octets", text)
-	}
-	*o = octets(n) << shift
-	return nil
+	n, err := wording.ParseOctets(string(text))
+	*o = octets(n)
+	return err
 }

@@ -16,118 +16,72 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/goiwarp/iwarp/capture"
-	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// An album is the connections of a capture, octet by octet.
+// An album is the connections of a capture, and all their octets.
 type album struct {
-	conns []*capture.Connection
-	octs  map[*capture.Connection]*[2][]byte
-	ends  map[*capture.Connection]*[2]capture.EndReason
-	bad   error
+	decode.Ignore
+	conns  []*decode.Connection
+	octets map[*decode.Connection]*[2][]byte
+	bad    error
 }
 
-func (a *album) Opened(c *capture.Connection) {
+func (a *album) Found(c *decode.Connection) {
 	a.conns = append(a.conns, c)
-	a.octs[c], a.ends[c] = new([2][]byte), new([2]capture.EndReason)
+	a.octets[c] = new([2][]byte)
 }
 
-func (a *album) Segment(*capture.Connection, *capture.Segment) {}
-func (a *album) Forgotten(*capture.Connection)                 {}
+func (a *album) Startup(c *decode.Connection, s *decode.Startup) { a.add(c, s.Dir, s.Octets) }
 
-func (a *album) Data(c *capture.Connection, d capture.Data) {
-	s := &a.octs[c][d.Dir]
-	*s = append(*s, d.Octets...)
+func (a *album) FPDU(c *decode.Connection, f *decode.FPDU) {
+	a.add(c, f.Dir, f.Octets)
+	if f.Err != nil || f.CRC != decode.CRCRight {
+		a.bad = fmt.Errorf("%v %v: %v", c.TCP, f.Dir, f)
+	}
 }
 
-func (a *album) Ended(c *capture.Connection, e capture.End) { a.ends[c][e.Dir] = e.Reason }
-
-func (a *album) Gap(c *capture.Connection, g capture.Gap) {
-	a.bad = fmt.Errorf("%v %v: %d octets missing at %d: %v", c, g.Dir, g.Length, g.Offset, g.Cause)
+func (a *album) Missing(c *decode.Connection, m *decode.Missing) {
+	a.bad = fmt.Errorf("%v %v: octets %d to %d are missing, or in no FPDU", c.TCP, m.Dir, m.Offset, m.End)
 }
 
-func (a *album) Skipped(p *capture.Packet, why capture.Skip) {
-	a.bad = fmt.Errorf("packet %d is skipped: %v", p.Number, why)
+func (a *album) add(c *decode.Connection, d capture.Dir, octets []byte) {
+	a.octets[c][d] = append(a.octets[c][d], octets...)
 }
 
-// readAlbum reads a whole capture, without a hole.
+// readAlbum reads a whole capture, in which each octet is part of a startup frame or of an
+// FPDU.
 func readAlbum(path string) (*album, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	r, err := capture.Open(file)
-	if err != nil {
-		return nil, err
+	a := &album{octets: map[*decode.Connection]*[2][]byte{}}
+	totals, err := decode.Run(file, decode.Config{Expect: func(*capture.Connection) bool { return true }}, a)
+	if totals.Skipped > 0 {
+		a.bad = fmt.Errorf("%d packets are skipped", totals.Skipped)
 	}
-	a := &album{octs: map[*capture.Connection]*[2][]byte{}, ends: map[*capture.Connection]*[2]capture.EndReason{}}
-	t := capture.NewTracker(capture.Config{}, a)
-	for {
-		p, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.Packet(p)
-	}
-	t.Flush()
-	return a, a.bad
+	return a, errors.Join(err, a.bad)
 }
 
-// describe accounts for every octet of a connection without markers.
-func (a *album) describe(c *capture.Connection) (text string, err error) {
-	if !c.Handshake() {
-		return "", fmt.Errorf("%v: no handshake", c)
+// describe tells what each end of a connection has sent.
+func describe(c *decode.Connection) (text string, err error) {
+	if !c.TCP.Handshake() {
+		return "", fmt.Errorf("%v: no handshake", c.TCP)
 	}
-	for _, d := range []capture.Dir{capture.Forward, capture.Backward} {
-		what, err := inWords(a.octs[c][d], [2]string{mpa.KeyRequest, mpa.KeyReply}[d])
-		if err != nil {
-			return "", fmt.Errorf("%v %v: %w", c, d, err)
+	for d := range c.Halves {
+		h, what := &c.Halves[d], "nothing"
+		if c.Revisions[d] >= 0 {
+			what = fmt.Sprintf("%s Rev %d", [2]string{"Req", "Rep"}[d], c.Revisions[d])
 		}
-		text += fmt.Sprintf("%v %s, %v\n", d, what, a.ends[c][d])
-	}
-	return text, nil
-}
-
-// inWords says what a direction has: a startup frame, and FPDUs with CRCs; or nothing.
-func inWords(b []byte, key string) (string, error) {
-	if len(b) == 0 {
-		return "nothing", nil
-	}
-	f, err := mpa.ParseStartup(b)
-	if err != nil || f.Key() != key {
-		return "", fmt.Errorf("begins with % x (%v)", b[:min(len(b), mpa.StartupHeaderLen)], err)
-	}
-	counts, err := countMessages(b[len(f):])
-	return fmt.Sprintf("%s Rev %d%s", key[7:10], f.Rev(), counts), err
-}
-
-// countMessages takes FPDUs to the last octet, and counts messages by their opcode.
-func countMessages(b []byte) (text string, err error) {
-	rd, n := mpa.NewReader(false, true), map[rdmap.Opcode]int{}
-	for len(b) > 0 {
-		f, used, err := rd.Next(b)
-		if err != nil || used == 0 {
-			return "", fmt.Errorf("%d octets at the end are no FPDU (%v)", len(b), err)
+		for op, n := range h.Ops {
+			if n.Messages > 0 {
+				what += fmt.Sprintf(", %d %v", n.Messages, rdmap.Opcode(op))
+			}
 		}
-		s, err := ddp.Parse(f.ULPDU)
-		if err != nil {
-			return "", err
-		}
-		if s.Last {
-			n[rdmap.OpcodeOf(&s.Header)]++
-		}
-		b = b[used:]
-	}
-	for op := rdmap.Opcode(0); op < 16; op++ {
-		if n[op] > 0 {
-			text += fmt.Sprintf(", %d %v", n[op], op)
-		}
+		text += fmt.Sprintf("%v %s, %v\n", capture.Dir(d), what, h.End.Reason)
 	}
 	return text, nil
 }
@@ -142,7 +96,7 @@ func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 	a, err := readAlbum(ts.MkAbs(args[0]))
 	ts.Check(err)
 	for _, c := range a.conns {
-		text, err := a.describe(c)
+		text, err := describe(c)
 		ts.Check(err)
 		fmt.Fprint(ts.Stdout(), text)
 	}
@@ -155,8 +109,8 @@ func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%d connections, and %d at the other end", len(a.conns), len(b.conns))
 	}
 	for i, c := range a.conns {
-		if d := b.conns[i]; c.String() != d.String() || !bytes.Equal(a.octs[c][0], b.octs[d][0]) || !bytes.Equal(a.octs[c][1], b.octs[d][1]) {
-			ts.Fatalf("%v differs from %v of the other end", c, d)
+		if d := b.conns[i]; c.TCP.String() != d.TCP.String() || !bytes.Equal(a.octets[c][0], b.octets[d][0]) || !bytes.Equal(a.octets[c][1], b.octets[d][1]) {
+			ts.Fatalf("%v differs from %v of the other end", c.TCP, d.TCP)
 		}
 	}
 }
@@ -184,8 +138,8 @@ func TestRecordingFails(t *testing.T) {
 	}
 }
 
-// TestRecordingLimit leaves out all that comes behind what was too much, if there would
-// be room for it or not: a capture has no holes.
+// TestRecordingLimit leaves out everything after the first packet that was too much,
+// whether there would be room for it or not: a capture has no holes.
 func TestRecordingLimit(t *testing.T) {
 	var said bytes.Buffer
 	f := pcapFlags{Pcap: filepath.Join(t.TempDir(), "x.pcapng"), PcapLimit: 200}
@@ -204,18 +158,5 @@ func TestRecordingLimit(t *testing.T) {
 	want := fmt.Sprintf("ends at %d octets, and 210 more were left out", info.Size())
 	if info.Size() < 60 || info.Size() > 200 || !strings.Contains(said.String(), want) {
 		t.Errorf("%d octets; said %q", info.Size(), said.String())
-	}
-}
-
-// TestOctets reads numbers of octets.
-func TestOctets(t *testing.T) {
-	for text, want := range map[string]octets{
-		"0": 0, "1000": 1000, "3K": 3 << 10, "256M": 256 << 20, "2g": 2 << 30, "8589934591G": 8589934591 << 30,
-		"": -1, "K": -1, "-1": -1, "1T": -1, "1.5M": -1, "8589934592G": -1, "9223372036854775808": -1,
-	} {
-		var got octets
-		if err := got.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && got != want {
-			t.Errorf("%q: got %d (%v)", text, got, err)
-		}
 	}
 }

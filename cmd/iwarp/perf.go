@@ -2,32 +2,45 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"time"
 
-	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 type perfCmd struct {
-	Listen  string `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
-	Connect string `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without, both ends are in this process."`
+	Listen    string `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
+	Connect   string `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without, both ends are on this host."`
+	Processes int    `default:"0" enum:"0,1,2" help:"Without --connect: 1: both ends are in this process; 2: latency has a responder of its own process (default: 2, with --pcap 1)."`
+	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
-	Op       []string      `placeholder:"OP" help:"Operations: Send, Write, Read (default: all)."`
-	Size     []string      `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth    int           `placeholder:"N" help:"Messages under way (default: 128, fewer for large ones)."`
-	Duration time.Duration `default:"${perf_duration}" help:"Time measured for each operation, size, quantity and transport."`
-	QPs      int           `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
-	Markers  bool          `help:"Ask for markers, in both directions."`
-	CRC      string        `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
-	Dialect  *string       `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
-	Events   bool          `help:"Latency: sleep until a completion comes, instead of polling."`
-	TCP      string        `name:"tcp" enum:"on,off" default:"on" help:"off: do not measure plain TCP beside."`
-	JSON     bool          `name:"json" help:"Print one JSON object."`
-	Corrupt  bool          `help:"Spoil one octet of what is sent, to see the verification fail."`
+	Op            []string      `placeholder:"OP" help:"Operations: Send, Write, Read (default: all)."`
+	Size          []string      `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
+	Depth         int           `placeholder:"N" help:"Messages under way (default: 128, fewer for large ones)."`
+	Duration      time.Duration `default:"${perf_duration}" help:"Time measured for each operation, size, quantity and transport."`
+	QPs           int           `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
+	Markers       bool          `help:"Ask for markers, in both directions."`
+	CRC           string        `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
+	Dialect       *string       `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
+	Poll          bool          `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
+	Iters         int           `short:"n" placeholder:"N" help:"Messages to measure, in place of a duration."`
+	Congestion    string        `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
+	Bidirectional bool          `short:"b" help:"Measure bandwidth in both directions at once."`
+	Inline        int           `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
+	PostList      int           `placeholder:"N" help:"Messages posted together (default: 1)."`
+	CQMod         int           `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
+	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: do not measure plain TCP beside."`
+	All           bool          `short:"a" help:"All sizes from 2 to 8M."`
+	JSON          bool          `name:"json" help:"Print one JSON object."`
+
+	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed."`
+
+	AllColumns  bool `help:"Print all that --json has in the table."`
+	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON has MiB/s always."`
+
+	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
 
 	startupFlags
 	pcapFlags
@@ -51,34 +64,40 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	if err != nil {
 		return err
 	}
-	p := newPerfPrinter(std, c.JSON)
+	p := c.printer(std)
 	watch := p.observer()
 	watch.Wrap = r.wrap()
-	report, err := c.measure(ctx, opts, watch)
+	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
-	if ctx.Err() != nil {
-		return errors.New("perf: interrupted")
-	}
 	if err != nil {
 		return err
 	}
 	return p.finish(report)
 }
 
-func (c *perfCmd) measure(ctx context.Context, opts perf.Options, watch perf.Observer) (*perf.Report, error) {
+func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, watch perf.Observer) (*perf.Report, error) {
 	if c.Connect == "" {
-		return perf.Run(ctx, opts, watch)
+		return c.measureHere(ctx, std, opts, watch)
 	}
 	return perf.Connect(ctx, withPort(c.Connect), opts, watch)
 }
 
+// perfListening is in front of the address in what a responder prints.
+const perfListening = "listening on "
+
 func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error {
-	ln, err := c.listen(ctx, r)
+	if c.UntilEOF {
+		var cancel context.CancelFunc
+		ctx, cancel = untilEOF(ctx)
+		defer cancel()
+	}
+	conns, err := r.listen(ctx, withPort(c.Listen))
 	if err != nil {
 		return err
 	}
+	ln := perf.NewListener(conns)
 	defer ln.Close()
-	fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
+	fmt.Fprintf(std.out, "%s%v\n", perfListening, ln.Addr())
 	return perf.Serve(ctx, ln, func(v perf.Visit) {
 		if v.Err != nil {
 			fmt.Fprintf(std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
@@ -88,21 +107,10 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 	})
 }
 
-func (c *perfCmd) listen(ctx context.Context, r *recording) (*iwarp.Listener, error) {
-	if r == nil {
-		return perf.Listen(ctx, withPort(c.Listen))
-	}
-	ln, err := r.listen(ctx, withPort(c.Listen))
-	if err != nil {
-		return nil, err
-	}
-	return perf.NewListener(ln), nil
-}
-
 func (c *perfCmd) options() (perf.Options, error) {
 	o := perf.Options{
 		Depth: c.Depth, Duration: c.Duration, QPs: c.QPs, Markers: c.Markers, NoCRC: c.CRC == "off",
-		Kind: c.kind(), NoBaseline: c.TCP == "off", Events: c.Events, Corrupt: c.Corrupt,
+		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: c.PostList, CQMod: c.CQMod, Iters: c.Iters, KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {
 		o.Peer = *c.Peer
@@ -113,7 +121,7 @@ func (c *perfCmd) options() (perf.Options, error) {
 	for _, name := range c.Op {
 		op, err := perf.ParseOp(name)
 		if err != nil {
-			return o, err
+			return o, usage("%w", err)
 		}
 		o.Ops = append(o.Ops, op)
 	}
@@ -123,6 +131,9 @@ func (c *perfCmd) options() (perf.Options, error) {
 			return o, err
 		}
 		o.Sizes = append(o.Sizes, size)
+	}
+	if c.All {
+		o.Sizes = perf.AllSizes()
 	}
 	return o, nil
 }
@@ -134,7 +145,7 @@ func (c *perfCmd) startIn(o *perf.Options) (err error) {
 		name = *c.Dialect
 	}
 	if o.Dialect, err = c.dialect(name); err != nil {
-		return fmt.Errorf("perf: %w", err)
+		return usage("perf: %w", err)
 	}
 	return nil
 }

@@ -6,18 +6,25 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 // A perfPrinter prints a measurement while it goes on, or as JSON when it is over.
 type perfPrinter struct {
-	out      io.Writer
-	json     bool
-	progress *progressLine
+	out       io.Writer
+	json      bool
+	columns   []perfColumn
+	processes string
+	progress  *progressLine
+	busy      bool // a ratio was inconclusive
 }
 
-func newPerfPrinter(std streams, json bool) *perfPrinter {
-	return &perfPrinter{out: std.out, json: json, progress: newProgressLine(std.err)}
+func (c *perfCmd) printer(std streams) *perfPrinter {
+	return &perfPrinter{
+		out: std.out, json: c.JSON, progress: newProgressLine(std.err),
+		columns: perfColumns(c.TCP == "on", c.AllColumns, c.ReportGbits), processes: c.processesText(),
+	}
 }
 
 func (p *perfPrinter) observer() perf.Observer {
@@ -33,45 +40,80 @@ func (p *perfPrinter) connected(n perf.Negotiated) {
 	p.progress.clear()
 	for _, line := range [][2]string{
 		{"Dialect", n.Dialect + ", MPA revision " + strconv.Itoa(n.Revision)},
-		{"Markers", fmt.Sprintf("received %s, sent %s", onOff(n.MarkersReceived), onOff(n.MarkersSent))},
-		{"CRC", fmt.Sprintf("received %s, sent %s", onOff(n.CRC), onOff(n.CRC))},
+		{"Markers", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
+		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
 		{"IRD, ORD", fmt.Sprintf("%d, %d", n.IRD, n.ORD)},
-		{"Peer to peer", onOff(n.PeerToPeer) + ", RTR " + n.RTR},
+		{"Peer to peer", wording.OnOff(n.PeerToPeer) + ", RTR " + n.RTR},
 		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets", n.EMSS, n.MULPDU)},
+		{"Congestion", congestionText(n)},
+		{"Processes", p.processes},
 		{"Fallback", n.FellBack},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(p.out, " %-14s: %s\n", line[0], line[1])
 		}
 	}
-	fmt.Fprint(p.out, perfHeading)
+	fmt.Fprint(p.out, "\n", perfHeading(p.columns))
 }
 
-const perfHeading = `
-              ------------- bandwidth -------------   ---- latency [usec] ----   ------ plain TCP ------   --- ratio ---
- op    #bytes BW average[MiB/sec]    MsgRate[Mpps]    t_typical            99%   MiB/sec       typ       99%      bw     lat
-`
+// congestionText says which congestion control there is.
+func congestionText(n perf.Negotiated) string {
+	if n.CCPeer == "" || n.CC == n.CCPeer {
+		return n.CC
+	}
+	return fmt.Sprintf("%s here, %s at the responder", n.CC, n.CCPeer)
+}
 
 // result prints one row.
 func (p *perfPrinter) result(r perf.Result) {
 	p.progress.clear()
-	fmt.Fprintf(p.out, " %-5v %7d %15.2f %16.6f %12.2f %14.2f", r.Op, r.Size, r.BWAverage, r.MsgRate, r.Typical, r.P99)
-	if t := r.TCP; t != nil {
-		fmt.Fprintf(p.out, " %9.2f %9.2f %9.2f %7.2f %7.2f", t.BWAverage, t.Typical, t.P99, r.RatioBW, r.RatioLat)
+	p.busy = p.busy || len(r.Inconclusive) > 0
+	for _, c := range p.columns {
+		fmt.Fprint(p.out, " "+cell(c, c.text(r)))
 	}
 	fmt.Fprintln(p.out)
 }
 
 const perfFooting = `
- Latency is half a round trip for Send and Write (a Write with a zero-length Send behind it), a whole one for Read.
- For Sends and Writes of up to 16 KiB consumers poll before they sleep, unless --events is given; plain TCP sleeps.
- Ratios are iWARP / plain TCP in the same run, the median of %d rounds. All data was verified.
+ Latency is half a round trip for Send and Write (a Write with a zero-length Send after it), a whole one for Read.
+ Both sides %s, plain TCP too. %s
 `
+
+const perfTCPFooting = ` Ratios are iWARP / plain TCP, the median over pairs of slices (%s), with the quartiles.
+`
+
+const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
+`
+
+// explain prints what the figures are.
+func (p *perfPrinter) explain(report *perf.Report) {
+	waiting := "sleep until something has come"
+	if report.Options.Poll {
+		waiting = "poll for a while before they sleep"
+	}
+	fmt.Fprintf(p.out, perfFooting, waiting, "All data was verified.")
+	if !report.Options.NoBaseline {
+		fmt.Fprintf(p.out, perfTCPFooting, pairsText(report))
+	}
+	if p.busy {
+		fmt.Fprint(p.out, perfBusyFooting)
+	}
+}
+
+// pairsText says how many pairs of slices there were.
+func pairsText(report *perf.Report) string {
+	all, dropped := 0, 0
+	for _, r := range report.Results {
+		all += r.BWPairs + r.LatPairs
+		dropped += r.BWDropped + r.LatDropped
+	}
+	return fmt.Sprintf("%d, of which %d were disturbed and dropped", all, dropped)
+}
 
 func (p *perfPrinter) finish(report *perf.Report) error {
 	if !p.json {
-		_, err := fmt.Fprintf(p.out, perfFooting, perf.Rounds)
-		return err
+		p.explain(report)
+		return nil
 	}
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
@@ -79,11 +121,4 @@ func (p *perfPrinter) finish(report *perf.Report) error {
 	}
 	_, err = fmt.Fprintf(p.out, "%s\n", text)
 	return err
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }

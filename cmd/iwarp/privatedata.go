@@ -7,7 +7,7 @@ import (
 )
 
 // privateData is the private data of a startup frame: text as it stands, or octets in
-// hex behind 0x.
+// hex after 0x.
 type privateData string
 
 // UnmarshalText reads either.

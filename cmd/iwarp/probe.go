@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -14,12 +13,25 @@ type probeCmd struct {
 	Addr        string        `arg:"" name:"host:port" help:"The responder."`
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
-	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex behind 0x."`
-	JSON        bool          `name:"json" help:"Print the report as one JSON object."`
+	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
+
+	reportFlags
+}
+
+// Help says what the exit status is about.
+func (probeCmd) Help() string {
+	return "A responder that does not speak MPA is something wrong; one that is gone before the last question could not be probed."
 }
 
 // Run asks, and prints the report.
 func (c *probeCmd) Run(ctx context.Context, std streams) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	files, err := c.open()
+	if err != nil {
+		return err
+	}
 	progress := newProgressLine(std.err)
 	defer progress.clear()
 	r, err := probe.Run(ctx, probe.Config{
@@ -29,14 +41,24 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 	if r == nil {
 		return err
 	}
-	return errors.Join(err, c.print(r, std))
+	return errors.Join(c.write(std, files, r.Report()), err, c.verdict(r, err))
 }
 
-func (c *probeCmd) print(r *probe.Report, std streams) error {
-	if !c.JSON {
-		return r.Print(std.out)
+// check refuses options that nothing can be asked with.
+func (c *probeCmd) check() error {
+	if c.Timeout < 0 {
+		return usage("probe: --timeout: %v is negative", c.Timeout)
 	}
-	enc := json.NewEncoder(std.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return wantHostPort("probe", c.Addr)
+}
+
+// verdict is the error of a peer that does not speak MPA, as far as it was there.
+func (c *probeCmd) verdict(r *probe.Report, err error) error {
+	switch {
+	case err != nil, len(r.Dialects) > 0:
+		return nil
+	case r.NotMPA:
+		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
+	}
+	return findings("probe: %s answers in no dialect of MPA", c.Addr)
 }

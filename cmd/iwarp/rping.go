@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"slices"
 	"strconv"
@@ -26,6 +25,8 @@ type rpingCmd struct {
 	Verbose    bool   `short:"v" help:"Print the data of the pings."`
 	Validate   bool   `short:"V" help:"Compare the data of the pings."`
 	Debug      bool   `short:"d" help:"Print what was negotiated and what happens, on stderr."`
+	Source     string `short:"I" placeholder:"ADDR" help:"Client: source address of the connection."`
+	OwnQP      bool   `short:"q" help:"For scripts written for rdma-core's: create the QP rather than have it created. It is always so here."`
 	Persistent bool   `short:"P" help:"Server: serve many clients, at the same time, until interrupted."`
 
 	CRC         string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
@@ -33,7 +34,7 @@ type rpingCmd struct {
 	Dialect     []string      `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Client: startup dialect to start in (${enum}). Server: those to serve (default: all but rtr2007); startkey, if named, with private data messages too."`
 	P2P         bool          `name:"p2p" default:"true" negatable:"" help:"Client: ask for the peer-to-peer model of RFC 6581."`
 	RTR         []string      `name:"rtr" enum:"write,read,send" help:"Ready-to-Receive indications to offer, or as server to support (${enum})."`
-	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Request or Reply: text, or octets in hex behind 0x."`
+	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Request or Reply: text, or octets in hex after 0x."`
 	Reject      *string       `placeholder:"TEXT" help:"Server: reject requests, with this private data."`
 	NoFallback  bool          `help:"Client: do not try revision 1 when the peer does not take revision 2."`
 	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
@@ -48,41 +49,77 @@ func (c *rpingCmd) Run(ctx context.Context, std streams) error {
 }
 
 func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
+	if err := c.checkAddr(); err != nil {
+		return err
+	}
 	preset, err := c.preset()
 	if err != nil {
 		return err
 	}
 	cfg := rping.Config{
-		Verbose: c.Verbose, Validate: c.Validate, Debug: c.Debug, MPA: c.offer(), Preset: preset, Kind: c.kind(),
-		Out: log.New(std.out, "", 0), Err: log.New(std.err, "", 0),
+		Validate: c.Validate, MPA: c.offer(), Preset: preset, Kind: c.kind(),
+		Watch: rpingPrinter{std, c.Verbose, c.Debug}.event,
 	}
 	if c.Server {
-		return c.serve(ctx, cfg, r)
+		return c.serve(ctx, std, cfg, r)
 	}
-	if c.Addr == "" {
-		return errors.New("rping: -a: the client needs the server's address")
+	if err := c.checkClient(); err != nil {
+		return err
+	}
+	source, err := c.source()
+	if err != nil {
+		return usage("rping: -I: %w", err)
 	}
 	if cfg.MPA.Dialect, err = c.start(); err != nil {
-		return fmt.Errorf("rping: %w", err)
+		return usage("rping: %w", err)
 	}
 	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
 	return rping.Client(ctx, c.hostPort(), rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(),
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source,
 	})
+}
+
+// checkAddr refuses an address with a port, which has a flag of its own.
+func (c *rpingCmd) checkAddr() error {
+	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
+		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
+	}
+	return nil
+}
+
+// checkClient refuses what no client can do.
+func (c *rpingCmd) checkClient() error {
+	switch {
+	case c.Addr == "":
+		return usage("rping: -a: the client needs the server's address")
+	case c.Count < 0:
+		return usage("rping: -C: %d pings cannot be made", c.Count)
+	case c.Timeout < 0:
+		return usage("rping: --timeout: %v is negative", c.Timeout)
+	}
+	return rping.CheckSize(c.Size)
 }
 
 func (c *rpingCmd) hostPort() string {
 	return net.JoinHostPort(c.Addr, strconv.Itoa(int(c.Port)))
 }
 
-func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config, r *recording) error {
+// source is the address to connect from, with any port, or nil.
+func (c *rpingCmd) source() (net.Addr, error) {
+	if c.Source == "" {
+		return nil, nil
+	}
+	return net.ResolveTCPAddr("tcp", net.JoinHostPort(c.Source, "0"))
+}
+
+func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *recording) error {
 	ln, err := c.listen(ctx, cfg, r)
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
 	if c.Port == 0 || c.Debug {
-		cfg.Out.Printf("listening on %v", ln.Addr())
+		fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
 	}
 	return rping.Serve(ctx, ln, rping.ServerConfig{Config: cfg, Persistent: c.Persistent, Reject: c.Reject})
 }
@@ -90,15 +127,12 @@ func (c *rpingCmd) serve(ctx context.Context, cfg rping.Config, r *recording) er
 func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (*iwarp.Listener, error) {
 	served, err := c.served()
 	if err != nil {
-		return nil, fmt.Errorf("rping: %w", err)
+		return nil, usage("rping: %w", err)
 	}
 	lc := iwarp.ListenConfig{
 		RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: cfg.Kind}), Preset: cfg.Preset,
 		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
 		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
-	}
-	if r == nil {
-		return iwarp.Listen(ctx, "tcp", c.hostPort(), lc)
 	}
 	ln, err := r.listen(ctx, c.hostPort())
 	if err != nil {

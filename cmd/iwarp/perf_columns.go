@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// A perfColumn is one of the table's.
+type perfColumn struct {
+	group, head string
+	width       int
+	text        func(perf.Result) string
+	tcp         bool // it is about plain TCP
+	more        bool // only with --all-columns
+}
+
+// perfColumns returns the table's columns.
+func perfColumns(tcp, all, gbits bool) []perfColumn {
+	columns := slices.Concat(
+		bandwidthColumns(gbits), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(), pairColumns(),
+	)
+	return slices.DeleteFunc(columns, func(c perfColumn) bool { return c.tcp && !tcp || c.more && !all })
+}
+
+// number returns a column's text for a figure with so many decimals, or a dash where the
+// system does not tell it.
+func number(decimals int, of func(perf.Result) float64) func(perf.Result) string {
+	return func(r perf.Result) string {
+		if x := of(r); x != 0 {
+			return fmt.Sprintf("%.*f", decimals, x)
+		}
+		return "-"
+	}
+}
+
+// bandwidth returns a figure in MiB/s as the table has it.
+func bandwidth(gbits bool, mebibytes float64) float64 {
+	if gbits {
+		return mebibytes * (8 << 20) / 1e9
+	}
+	return mebibytes
+}
+
+func bandwidthUnit(gbits bool) string {
+	if gbits {
+		return "[Gb/sec]"
+	}
+	return "[MiB/sec]"
+}
+
+func bandwidthColumns(gbits bool) []perfColumn {
+	const group = "bandwidth"
+	unit := bandwidthUnit(gbits)
+	return []perfColumn{
+		{"", "op", 5, func(r perf.Result) string { return r.Op.String() }, false, false},
+		{"", "#bytes", 8, number(0, func(r perf.Result) float64 { return float64(r.Size) }), false, false},
+		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
+		{group, "peak" + unit, 14, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
+		{group, "avg" + unit, 13, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
+		{group, "[Mpps]", 9, number(5, func(r perf.Result) float64 { return r.MsgRate }), false, false},
+	}
+}
+
+func latencyColumns() []perfColumn {
+	const group = "latency [usec]"
+	return []perfColumn{
+		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.LatencyIterations) }), false, true},
+		{group, "t_min", 9, number(2, func(r perf.Result) float64 { return r.Min }), false, true},
+		{group, "t_max", 10, number(2, func(r perf.Result) float64 { return r.Max }), false, true},
+		{group, "t_typical", 10, number(2, func(r perf.Result) float64 { return r.Typical }), false, false},
+		{group, "t_avg", 9, number(2, func(r perf.Result) float64 { return r.Average }), false, true},
+		{group, "t_stdev", 9, number(2, func(r perf.Result) float64 { return r.Stdev }), false, true},
+		{group, "99%", 9, number(2, func(r perf.Result) float64 { return r.Latencies.P99 }), false, false},
+		{group, "99.9%", 10, number(2, func(r perf.Result) float64 { return r.P999 }), false, true},
+		{group, "CPU[us]", 9, number(2, func(r perf.Result) float64 { return r.CPULat }), false, true},
+		{group, "switches", 9, number(2, func(r perf.Result) float64 { return r.SwitchesLat }), false, false},
+		{group, "calls", 7, number(2, func(r perf.Result) float64 { return r.CallsLat }), false, true},
+	}
+}
+
+func costColumns() []perfColumn {
+	const group = "cost of a message"
+	return []perfColumn{
+		{group, "CPU[us]", 9, number(2, func(r perf.Result) float64 { return r.CPU }), false, false},
+		{group, "[ns/octet]", 11, number(3, func(r perf.Result) float64 { return r.CPUOctet }), false, true},
+		{group, "switches", 9, number(2, func(r perf.Result) float64 { return r.Switches }), false, false},
+		{group, "calls", 7, number(2, func(r perf.Result) float64 { return r.Calls }), false, false},
+	}
+}
+
+func tcpColumns(gbits bool) []perfColumn {
+	const group = "plain TCP"
+	of := func(f func(*perf.Figures) float64) func(perf.Result) float64 {
+		return func(r perf.Result) float64 { return f(r.TCP) }
+	}
+	unit := strings.Trim(bandwidthUnit(gbits), "[]")
+	return []perfColumn{
+		{group, unit, 9, number(2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWAverage) })), true, false},
+		{group, "peak", 9, number(2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWPeak) })), true, true},
+		{group, "[Mpps]", 9, number(5, of(func(f *perf.Figures) float64 { return f.MsgRate })), true, true},
+		{group, "typ", 8, number(2, of(func(f *perf.Figures) float64 { return f.Typical })), true, false},
+		{group, "99%", 8, number(2, of(func(f *perf.Figures) float64 { return f.Latencies.P99 })), true, false},
+		{group, "CPU[us]", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPU })), true, false},
+		{group, "switches", 9, number(2, of(func(f *perf.Figures) float64 { return f.Switches })), true, true},
+		{group, "calls", 7, number(2, of(func(f *perf.Figures) float64 { return f.Calls })), true, true},
+		{group, "CPU lat", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPULat })), true, true},
+		{group, "sw. lat", 9, number(2, of(func(f *perf.Figures) float64 { return f.SwitchesLat })), true, true},
+		{group, "calls lat", 10, number(2, of(func(f *perf.Figures) float64 { return f.CallsLat })), true, true},
+	}
+}
+
+func ratioColumns() []perfColumn {
+	const group = "ratio to plain TCP"
+	column := func(head, key string, more bool, of func(perf.Result) float64) perfColumn {
+		return perfColumn{group, head, 17, func(r perf.Result) string { return ratioText(r, key, of(r)) }, true, more}
+	}
+	return []perfColumn{
+		column("bw", "ratio_bw", false, func(r perf.Result) float64 { return r.RatioBW }),
+		column("lat", "ratio_lat", false, func(r perf.Result) float64 { return r.RatioLat }),
+		column("99%", "ratio_p99", true, func(r perf.Result) float64 { return r.RatioP99 }),
+		column("cpu", "ratio_cpu", false, func(r perf.Result) float64 { return r.RatioCPU }),
+		column("cpu lat", "ratio_cpu_lat", true, func(r perf.Result) float64 { return r.RatioCPULat }),
+	}
+}
+
+// ratioText is a ratio with its quartiles.
+func ratioText(r perf.Result, key string, ratio float64) string {
+	switch {
+	case slices.Contains(r.Inconclusive, key):
+		return "busy"
+	case ratio == 0:
+		return "-"
+	}
+	q := r.Quartiles[key]
+	return fmt.Sprintf("%.2f %.2f-%.2f", ratio, q[0], q[1])
+}
+
+func pairColumns() []perfColumn {
+	const group = "slices, dropped"
+	column := func(head string, all, dropped func(perf.Result) int) perfColumn {
+		return perfColumn{group, head, 9, func(r perf.Result) string { return fmt.Sprintf("%d, %d", all(r), dropped(r)) }, false, true}
+	}
+	return []perfColumn{
+		column("bw", func(r perf.Result) int { return r.BWPairs }, func(r perf.Result) int { return r.BWDropped }),
+		column("lat", func(r perf.Result) int { return r.LatPairs }, func(r perf.Result) int { return r.LatDropped }),
+	}
+}
+
+// perfHeading returns the two lines above the table: each group over its columns.
+func perfHeading(columns []perfColumn) string {
+	var groups, heads strings.Builder
+	for i := 0; i < len(columns); {
+		width, group := 0, columns[i].group
+		for ; i < len(columns) && columns[i].group == group; i++ {
+			heads.WriteString(" " + cell(columns[i], columns[i].head))
+			width += columns[i].width + 1
+		}
+		groups.WriteString(groupHead(group, width))
+	}
+	return strings.TrimRight(groups.String(), " ") + "\n" + heads.String() + "\n"
+}
+
+// groupHead is a group's name in the middle of a line as wide as its columns.
+func groupHead(name string, width int) string {
+	if name == "" {
+		return strings.Repeat(" ", width)
+	}
+	room := max(0, width-2-len(name)-2)
+	return "  " + strings.Repeat("-", room/2) + " " + name + " " + strings.Repeat("-", room-room/2)
+}
+
+// cell is a text within its column: the first column's on the left, the others' on the
+// right.
+func cell(c perfColumn, text string) string {
+	if c.head == "op" {
+		return fmt.Sprintf("%-*s", c.width, text)
+	}
+	return fmt.Sprintf("%*s", c.width, text)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// The exit statuses of every subcommand.
+const (
+	statusFine     = iota // it has done what it should, and nothing is wrong
+	statusFindings        // it has done what it should, and found something wrong
+	statusUsage           // it was called in a way that it does not know
+	statusFailed          // it could not do what it should
+)
+
+// exitStatuses is the same for people.
+const exitStatuses = "Exit status: 0 if all is fine, 1 if something wrong was found, 2 if the options or arguments are wrong, 3 if it could not run. An interrupt (^C) is no error."
+
+// An ending is an error with the exit status that it leads to.
+type ending struct {
+	error
+	status int
+}
+
+// Unwrap returns the error.
+func (e *ending) Unwrap() error { return e.error }
+
+// findings is what to return where something wrong was found.
+func findings(format string, args ...any) error {
+	return &ending{fmt.Errorf(format, args...), statusFindings}
+}
+
+// usage is what to return where an option or argument is wrong.
+func usage(format string, args ...any) error {
+	return &ending{fmt.Errorf(format, args...), statusUsage}
+}
+
+// statusOf returns the exit status of a run that ended with err.
+func statusOf(ctx context.Context, err error) int {
+	var e *ending
+	var told *perf.PeerError
+	switch {
+	case err == nil:
+		return statusFine
+	case errors.As(err, &e):
+		return e.status
+	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize):
+		return statusUsage
+	case errors.As(err, new(*perf.CorruptionError)), errors.As(err, new(*rping.MismatchError)), errors.As(err, &told) && told.Corrupt:
+		return statusFindings
+	case errors.Is(err, errRecording):
+		return statusFailed
+	case ctx.Err() != nil:
+		return statusFine // whatever the interrupt has done to connections
+	}
+	return statusFailed
+}
