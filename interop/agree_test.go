@@ -5,6 +5,7 @@ package interop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -13,9 +14,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/capture"
 )
 
-// tsharkArgs make tshark print all it knows of iWARP as PDML, and behind that a
+// tsharkArgs make tshark print all it knows of iWARP as PDML, and after that a
 // table of its complaints: some of them are nowhere else.
 //
 // nvme-tcp takes FPDUs for its own, rpcordma the message in a Send without
@@ -26,7 +29,7 @@ var tsharkArgs = []string{
 }
 
 // tshark reads a capture, and returns what it found and what it complains of.
-func tshark(t testing.TB, pcap string) (found map[[2]string][]event, complaints []string) {
+func tshark(t testing.TB, pcap string) (found map[[2]string][]reported, complaints []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -56,21 +59,19 @@ func parseExpert(table string) []string {
 	return slices.Compact(complaints)
 }
 
-// wantAgreement checks that tshark finds in a capture what our decoders find,
-// startup frame by startup frame and FPDU by FPDU, and has no complaint but
-// those that are known. What is left out of this is in gaps_test.go.
-func wantAgreement(t testing.TB, pcap string) []event {
+// wantAgreement checks that tshark finds in a capture what our decoder finds,
+// startup frame by startup frame and FPDU by FPDU, with all that it prints of them, and
+// has no complaint but those that are known. What is left out of this is in gaps_test.go.
+func wantAgreement(t testing.TB, pcap string) (all []event) {
 	t.Helper()
 	found, complaints := tshark(t, pcap)
-	var all []event
 	blind := false
 	for _, c := range iwarpIn(t, pcap) {
-		events := decodeAll(t, c.pieces)
-		all = append(all, events...)
-		for _, dir := range []direction{fromInitiator, fromResponder} {
-			ports := [2]string{c.ports[dir], c.ports[dir.peer()]}
-			ours, theirs := only(events, dir), found[ports]
-			if gap := blindSpot(c, events, dir); gap != "" {
+		all = append(all, c.events...)
+		for _, dir := range []capture.Dir{fromInitiator, fromResponder} {
+			ports := [2]string{c.port(dir), c.port(dir.Peer())}
+			ours, theirs := only(c.events, dir), found[ports]
+			if gap := blindSpot(c, dir); gap != "" {
 				t.Logf("%v: only the startup frame is compared: %s", dir, gap)
 				ours, theirs, blind = ours[:1], theirs[:min(1, len(theirs))], true
 			}
@@ -87,26 +88,25 @@ func wantAgreement(t testing.TB, pcap string) []event {
 	return all
 }
 
-func only(events []event, dir direction) []event {
-	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.dir != dir })
-}
-
 // wantSameEvents compares the events of a direction.
-func wantSameEvents(t testing.TB, ours, theirs []event) {
+func wantSameEvents(t testing.TB, ours []event, theirs []reported) {
 	t.Helper()
 	var a, b []string
-	for i, e := range theirs {
-		e.dir = ours[0].dir
+	for i, r := range theirs {
 		if i < len(ours) {
-			e.fpdu.terminate = blur(e.fpdu.terminate, ours[i].fpdu.terminate)
+			r.terminate = blur(r.terminate, ours[i].fpdu.Terminate)
 		}
-		b = append(b, e.String())
+		b = append(b, r.String())
 	}
 	for _, e := range ours {
-		e.fpdu.terminate = blur(e.fpdu.terminate, e.fpdu.terminate)
-		a = append(a, e.String())
+		r := reportOf(e)
+		r.terminate = blur(r.terminate, r.terminate)
+		a = append(a, r.String())
 	}
 	if d := cmp.Diff(a, b); d != "" {
 		t.Errorf("tshark differs (-ours +tshark's):\n%s", d)
 	}
 }
+
+// port returns the port of the end that a direction comes from.
+func (c *connection) port(d capture.Dir) string { return fmt.Sprint(c.tcp.Halves[d].Addr.Port()) }

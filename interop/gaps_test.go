@@ -5,6 +5,7 @@ package interop_test
 import (
 	"slices"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -22,7 +23,7 @@ var known = map[string]func(event) bool{
 		return e.startup != nil && e.startup.R()
 	},
 	"IWARP_DDP_RDMAP: Malformed Packet (Exception occurred)": func(e event) bool {
-		t := e.fpdu.terminate
+		t := e.fpdu.Terminate
 		return t != nil && t.DDPHeader != nil && misreads(t) && taggedHeader(t)
 	},
 }
@@ -40,16 +41,16 @@ func knownComplaints(events []event) []string {
 }
 
 // blindSpot says why tshark 4.0 cannot find a direction's FPDUs, if it cannot.
-func blindSpot(c *conversation, events []event, dir direction) string {
-	own, other := only(events, dir), only(events, dir.peer())
-	markers, back := other[0].startup.M(), own[0].startup.M()
+func blindSpot(c *connection, dir capture.Dir) string {
+	own := only(c.events, dir)
+	markers, back := c.iwarp.Markers[dir], c.iwarp.Markers[dir.Peer()]
 	switch {
 	case back && !markers:
 		return "with markers in the other direction, it looks for them in this one too"
 	case markers && slices.ContainsFunc(own, func(e event) bool { return !c.isSegment(e) }):
 		return "with markers, it takes each segment for one FPDU"
 	case markers && slices.ContainsFunc(own, func(e event) bool { return endsAtMarker(e, own[0]) }):
-		return "it counts a marker due right behind an FPDU as part of that"
+		return "it counts a marker due right after an FPDU as part of that"
 	case !markers && slices.ContainsFunc(own, func(e event) bool { return c.firstPart(e) < smallestFPDU }):
 		return "a segment ends so soon after an FPDU's beginning that it does not take that for one"
 	}
@@ -60,36 +61,22 @@ func blindSpot(c *conversation, events []event, dir direction) string {
 const smallestFPDU = 8
 
 // isSegment says whether an event came as one segment.
-func (c *conversation) isSegment(e event) bool {
-	var offset uint64
-	for _, p := range c.pieces {
-		if p.dir != e.dir {
-			continue
-		}
-		if offset == e.offset {
-			return len(p.bytes) == e.size
-		}
-		offset += uint64(len(p.bytes))
-	}
-	return false
+func (c *connection) isSegment(e event) bool {
+	return slices.Contains(c.segments[e.dir], capture.Span{Offset: e.offset, Length: len(e.octets)})
 }
 
-// endsAtMarker says whether a marker is due right behind an FPDU. It belongs to
+// endsAtMarker says whether a marker is due right after an FPDU. It belongs to
 // the next: RFC 5044, Section 4.3.
 func endsAtMarker(e, startup event) bool {
-	end := e.offset + uint64(e.size) - uint64(startup.size)
+	end := e.offset + uint64(len(e.octets)) - uint64(len(startup.octets))
 	return e.startup == nil && end%512 == 0
 }
 
 // firstPart returns how many octets of an event were in its first segment.
-func (c *conversation) firstPart(e event) int {
-	var offset uint64
-	for _, p := range c.pieces {
-		if p.dir != e.dir {
-			continue
-		}
-		if offset += uint64(len(p.bytes)); offset > e.offset {
-			return min(e.size, int(offset-e.offset))
+func (c *connection) firstPart(e event) int {
+	for _, s := range c.segments[e.dir] {
+		if end := s.Offset + uint64(s.Length); end > e.offset {
+			return min(len(e.octets), int(end-e.offset))
 		}
 	}
 	return 0

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -46,7 +47,8 @@ func Boot(t testing.TB, o Options) *Guest {
 	t.Helper()
 	slots <- struct{}{}
 	t.Cleanup(func() { <-slots })
-	g := &Guest{command: "127.0.0.1:" + freePort(t), port: freePort(t)}
+	command, port := freePorts(t)
+	g := &Guest{command: "127.0.0.1:" + command, port: port}
 	g.Proc = startHost(t, "siw-vm/siw-vm", g.args(o)...)
 	t.Cleanup(func() { g.wantSane(t) })
 	if !poll(bootTime, func() bool { return g.ready() || g.ended() }) || g.ended() {
@@ -199,14 +201,28 @@ func (g *Guest) Set(t testing.TB, params string) {
 	g.Start(t, script.String()).WantSuccess(t, 10*time.Second)
 }
 
-// freePort returns a port of the host's 127.0.0.1 that nothing listens on.
+// freePort returns a port of 127.0.0.1 that nobody had a moment ago.
 func freePort(t testing.TB) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	port, _ := freePorts(t)
 	return port
+}
+
+// freePorts returns two of them. They are below those that the system gives to outgoing
+// connections, of which there may be many while a guest boots.
+func freePorts(t testing.TB) (one, other string) {
+	t.Helper()
+	var ports []string
+	for tries := 0; len(ports) < 2; tries++ {
+		port := strconv.Itoa(10000 + rand.IntN(20000))
+		ln, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			if tries > 100 {
+				t.Fatal(err)
+			}
+			continue
+		}
+		defer ln.Close()
+		ports = append(ports, port)
+	}
+	return ports[0], ports[1]
 }

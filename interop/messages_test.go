@@ -5,10 +5,14 @@ package interop_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -24,14 +28,14 @@ func newTalk(markers [2]bool, crc bool) *talk {
 	k := &talk{}
 	for dir, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
 		frame := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, Rev: 1, M: markers[1-dir], C: crc})
-		k.pieces = append(k.pieces, piece{direction(dir), frame})
+		k.pieces = append(k.pieces, piece{capture.Dir(dir), frame})
 		k.writers[dir] = mpa.NewWriter(markers[dir], crc)
 	}
 	return k
 }
 
 // send has one end send a segment around a payload.
-func (k *talk) send(dir direction, h ddp.Header, payload []byte) {
+func (k *talk) send(dir capture.Dir, h ddp.Header, payload []byte) {
 	h.Last = true
 	k.pieces = append(k.pieces, piece{dir, k.writers[dir].Append(nil, h.Append(nil), payload)})
 }
@@ -39,7 +43,7 @@ func (k *talk) send(dir direction, h ddp.Header, payload []byte) {
 // ping has both ends send Sends and Writes of n octets.
 func (k *talk) ping(n int) {
 	for msn := range uint32(4) {
-		for _, dir := range []direction{fromInitiator, fromResponder} {
+		for _, dir := range []capture.Dir{fromInitiator, fromResponder} {
 			h := rdmap.OpSend.Header(1)
 			h.MSN = msn + 1
 			k.send(dir, h, bytes.Repeat([]byte{'s'}, n))
@@ -57,7 +61,7 @@ func (k *talk) ping(n int) {
 func TestTsharkMessages(t *testing.T) {
 	k := newTalk([2]bool{}, true)
 	for op := rdmap.OpWrite; op <= rdmap.OpImmediateDataSE; op++ {
-		for _, dir := range []direction{fromInitiator, fromResponder} {
+		for _, dir := range []capture.Dir{fromInitiator, fromResponder} {
 			h := op.Header(1)
 			info, _ := op.Info()
 			if info.Invalidate {
@@ -87,6 +91,16 @@ func payloadOf(op rdmap.Opcode) []byte {
 		return []byte("immediat")
 	}
 	return []byte("some octets")
+}
+
+// record writes a capture of a connection in which the two ends sent these
+// pieces, each as one segment: what no program here sends, or not in such
+// segments.
+func record(t testing.TB, pieces []piece) (pcap string) {
+	t.Helper()
+	pcap = filepath.Join(t.TempDir(), "recorded.pcapng")
+	testrig.Must(t, os.WriteFile(pcap, written(t, pieces, capture.MaxMSS), 0o600))
+	return pcap
 }
 
 // terminated are the messages that a Terminate can be about.
@@ -121,7 +135,7 @@ func TestTsharkTerminate(t *testing.T) {
 	}
 }
 
-// TestTsharkSegments has tshark read FPDUs with markers, and such without that
+// TestTsharkSegments has tshark read FPDUs with markers, and FPDUs without them that
 // neither begin nor end with a segment.
 //
 // Proves F04, F07, R04
@@ -165,4 +179,14 @@ func TestTsharkGaps(t *testing.T) {
 		k.send(fromInitiator, rdmap.OpTerminate.Header(1), []byte{0x02, 0x02, 0, 0}) // 0x2002
 		wantAgreement(t, record(t, k.pieces))
 	})
+}
+
+// cut returns the pieces in pieces of at most n octets.
+func cut(pieces []piece, n int) (small []piece) {
+	for _, p := range pieces {
+		for part := range slices.Chunk(p.bytes, n) {
+			small = append(small, piece{p.dir, part})
+		}
+	}
+	return small
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/xml"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -31,26 +33,84 @@ type pdml struct {
 	} `xml:"packet"`
 }
 
+// A reported is a startup frame or an FPDU with all that tshark prints of it.
+type reported struct {
+	packet    uint64           // in which it is complete
+	startup   mpa.StartupFrame // nil for an FPDU
+	length    int              // ULPDU_Length
+	checked   bool             // tshark has checked the CRC
+	right     bool             // and found it right
+	pad       []byte           // nil without one
+	crc       []byte           // the field
+	markers   []uint64         // FPDUPTR of each
+	header    ddp.Header       // of the segment
+	version   uint8            // of RDMAP
+	op        rdmap.Opcode
+	stag      *uint32            // Invalidate STag
+	read      *rdmap.ReadRequest // of a Read Request
+	terminate *rdmap.Terminate   // of a Terminate
+}
+
+// String describes all of it.
+func (r reported) String() string {
+	if r.startup != nil {
+		return fmt.Sprintf("packet %d: %v %x", r.packet, r.startup, r.startup.ULPData())
+	}
+	s := fmt.Sprintf("packet %d: FPDU %d pad %x CRC %x (checked %t, right %t) markers %v, %v, RDMAP v%d %v",
+		r.packet, r.length, r.pad, r.crc, r.checked, r.right, r.markers, r.header, r.version, r.op)
+	if r.stag != nil {
+		s += fmt.Sprintf(" of STag %#08x", *r.stag)
+	}
+	if r.read != nil {
+		s += fmt.Sprintf(", %v", r.read)
+	}
+	if t := r.terminate; t != nil {
+		s += fmt.Sprintf(", %v, M=%t length %d, headers %x %x", t, t.HasLength, t.SegmentLength, t.DDPHeader, t.RDMAPHeader)
+	}
+	return s
+}
+
+// reportOf is what tshark ought to report of an event.
+func reportOf(e event) reported {
+	if e.startup != nil {
+		return reported{packet: e.packet, startup: e.startup}
+	}
+	f := &e.fpdu
+	r := reported{
+		packet: e.packet, length: f.Length, checked: f.CRC == decode.CRCRight || f.CRC == decode.CRCWrong, right: f.CRC == decode.CRCRight,
+		header: f.Segment.Header, op: f.Op, read: f.ReadRequest, terminate: f.Terminate,
+	}
+	r.pad, r.crc = trailer(f)
+	r.version, _ = rdmap.ParseControl(f.Segment.RsvdULP)
+	for _, m := range f.Markers {
+		r.markers = append(r.markers, uint64(m.FPDUPTR))
+	}
+	if stag, ok := rdmap.InvalidateSTag(&f.Segment.Header); ok {
+		r.stag = &stag
+	}
+	return r
+}
+
 // parsePDML finds the events in tshark's output, by the ports from and to which
 // they went: one that came in several segments is in the last one's packet.
-func parsePDML(t testing.TB, text string) map[[2]string][]event {
+func parsePDML(t testing.TB, text string) map[[2]string][]reported {
 	t.Helper()
 	var doc pdml
 	if err := xml.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatalf("tshark's PDML: %v", err)
 	}
-	found := map[[2]string][]event{}
-	for _, packet := range doc.Packets {
+	found := map[[2]string][]reported{}
+	for i, packet := range doc.Packets {
 		var ports [2]string
 		for _, p := range packet.Protos {
 			switch p.Name {
 			case "tcp":
 				ports = [2]string{p.find("tcp.srcport").Show, p.find("tcp.dstport").Show}
 			case "iwarp_mpa":
-				found[ports] = append(found[ports], p.mpa(t))
+				found[ports] = append(found[ports], p.mpa(t, uint64(i+1)))
 			case "iwarp_ddp_rdmap":
 				events := found[ports]
-				p.rdmap(t, &events[len(events)-1].fpdu)
+				p.rdmap(t, &events[len(events)-1])
 			}
 		}
 	}
@@ -76,13 +136,18 @@ func (f *field) has(name string) bool { return f.find(name).Name != "" }
 // model's do in a DDP header.
 func (f *field) num(t testing.TB, name string) uint64 {
 	t.Helper()
-	text := f.find(name).Show
-	if text == "" {
+	return f.find(name).number(t)
+}
+
+// number returns the value of the field itself.
+func (f *field) number(t testing.TB) uint64 {
+	t.Helper()
+	if f.Show == "" {
 		return 0
 	}
-	n, err := strconv.ParseUint(text, 0, 64)
+	n, err := strconv.ParseUint(f.Show, 0, 64)
 	if err != nil {
-		t.Fatalf("tshark's %s: %v", name, err)
+		t.Fatalf("tshark's %s: %v", f.Name, err)
 	}
 	return n
 }
@@ -102,19 +167,22 @@ func (f *field) octets(t testing.TB, name string) []byte {
 	return b
 }
 
-func (f *field) mpa(t testing.TB) event {
+func (f *field) mpa(t testing.TB, packet uint64) reported {
 	t.Helper()
 	if key := f.octets(t, "iwarp_mpa.key."); key != nil {
-		return event{startup: f.startup(t, string(key))}
+		return reported{packet: packet, startup: f.startup(t, string(key))}
 	}
-	e := event{fpdu: fpdu{ulpduLength: int(f.num(t, "iwarp_mpa.ulpdulength")), crc: crcUnchecked}}
-	if check := f.find("iwarp_mpa.crc_check"); check.Name != "" {
-		e.fpdu.crc = crcBad
-		if strings.Contains(check.ShowName, "(Good CRC32)") {
-			e.fpdu.crc = crcGood
+	check := f.find("iwarp_mpa.crc_check")
+	r := reported{
+		packet: packet, length: int(f.num(t, "iwarp_mpa.ulpdulength")), pad: f.octets(t, "iwarp_mpa.pad"),
+		crc: f.octets(t, "iwarp_mpa.crc"), checked: check.Name != "", right: strings.Contains(check.ShowName, "(Good CRC32)"),
+	}
+	for _, m := range f.find("iwarp_mpa.markers").Fields {
+		if m.Name == "iwarp_mpa.marker_fpduptr" {
+			r.markers = append(r.markers, m.number(t))
 		}
 	}
-	return e
+	return r
 }
 
 // startup puts a frame together from its fields. tshark does not know of the S
@@ -132,13 +200,13 @@ func (f *field) startup(t testing.TB, key string) mpa.StartupFrame {
 	return mpa.AppendStartup(nil, &frame)
 }
 
-func (f *field) rdmap(t testing.TB, into *fpdu) {
+func (f *field) rdmap(t testing.TB, into *reported) {
 	t.Helper()
 	into.header = f.ddp(t)
 	into.version, into.op = uint8(f.num(t, "iwarp_rdma.version")), rdmap.Opcode(f.num(t, "iwarp_rdma.opcode"))
 	if f.has("iwarp_rdma.inval_stag") {
 		stag := uint32(f.num(t, "iwarp_rdma.inval_stag"))
-		into.invalidate = &stag
+		into.stag = &stag
 	}
 	if f.has("iwarp_rdma.rr") {
 		into.read = f.readRequest(t)

@@ -3,15 +3,15 @@
 package interop_test
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A Proc is a program that runs on the host or in a guest. Its stdout and
@@ -22,7 +22,7 @@ type Proc struct {
 	stop func()        // ends the program; may be called at any time
 
 	status int
-	out    syncBuffer
+	out    testrig.Buffer
 }
 
 // unknownStatus is the status of a program that was lost, not one that ended.
@@ -175,21 +175,4 @@ func brief(s string) string {
 		lines = append(append(lines[:50:50], "[...]"), lines[n-50:]...)
 	}
 	return strings.Join(lines, "\n")
-}
-
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

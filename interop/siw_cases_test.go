@@ -67,7 +67,7 @@ const (
 	errLeftMarkers   = "we asked it for markers, which not every peer has"
 	errTerminateIRD  = "the peer asked for IRD 1 and ORD 1 and may not take our Reply's"
 	errTerminateRTR  = "the peer offers RTR by "
-	errSilence       = "closed the connection on a revision 2 request; retried with revision 1: "
+	errSilence       = "closed the connection on a revision 2 Request; retried with revision 1: "
 	errNoORD         = "rdma-core's rping then has no ORD to Read with: use revision 2"
 	errRevision0     = "Request of revision 0, and this RNIC is a non-permissive one"
 	errRtrFrame      = "it may be about our Rtr frame, as some responders repeat the Request's S=1 without knowing that frame"

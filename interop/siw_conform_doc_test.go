@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // siwConformDoc has what iwarp conform finds of siw, a table for each run.
@@ -19,9 +20,7 @@ const siwConformDoc = "../docs/conformance-siw.md"
 func conformRows(t testing.TB, title string) map[string]string {
 	t.Helper()
 	doc, err := os.ReadFile(siwConformDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	_, table, _ := strings.Cut(string(doc), "## "+title+"\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := make(map[string]string)
@@ -69,12 +68,8 @@ func verdictOf(row string) string {
 func writeConformTables(t testing.TB, tables []string) {
 	t.Helper()
 	doc, err := os.ReadFile(siwConformDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	head, _, _ := strings.Cut(string(doc), "\n## ")
 	all := head + "\n" + strings.Join(tables, "\n")
-	if err := os.WriteFile(siwConformDoc, []byte(all), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, os.WriteFile(siwConformDoc, []byte(all), 0o644))
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A guestInitiator is rping -c in the guest, started for each connection.
@@ -29,9 +31,7 @@ type guestShell struct {
 func listenForGuest(t *testing.T, g *Guest) *guestInitiator {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	p := &guestInitiator{Guest: g, ln: ln.(*net.TCPListener)}
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	p.script = rpingFrom(port, "-C 1")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -87,9 +88,7 @@ func (c *conformRun) run(t *testing.T, last bool) (table string, survived bool) 
 	k.wantAll(t)
 	var b bytes.Buffer
 	report := conform.Report{Title: c.title, Results: k.results}
-	if err := report.WriteMarkdown(&b); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, report.WriteMarkdown(&b))
 	return b.String(), true
 }
 
@@ -120,7 +119,7 @@ func (k *conformCheck) start(t *testing.T) {
 
 // conformTries is how often a case is run again, by itself, whose result is another than
 // documented: on a busy machine a peer may be late, and rping -s -P may lose a connection
-// that comes close behind another.
+// that follows another closely.
 const conformTries = 3
 
 // conformVaries are cases of which siw passes some runs and fails others, and why. Where
@@ -142,9 +141,7 @@ func (k *conformCheck) take(ctx context.Context, t *testing.T, r *conform.Result
 		t.Logf("differs, and is tried again:\n%s", dialogue(&final))
 		k.start(t)
 		again, err := conform.RunCase(ctx, k.opts, r.Case)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testrig.Must(t, err)
 		final = again
 	}
 	k.results = append(k.results, final)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // siwDoc has the tables of what comes of starting with siw.
@@ -29,9 +31,7 @@ func (c *siwCase) row(wire string) string {
 func siwTable(t testing.TB, name string) (before string, rows []string, after string) {
 	t.Helper()
 	doc, err := os.ReadFile(siwDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	head := fmt.Sprintf("### %s\n\n%s", strings.ToUpper(name[:1])+name[1:], siwTableHead)
 	before, rest, ok := strings.Cut(string(doc), head)
 	table, after, end := strings.Cut(rest, "\n\n")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // inProcess runs one end of a connection in this process, with settings for
@@ -78,9 +78,18 @@ func (c *siwCase) rnic(p *Proc) *iwarp.RNIC {
 	return iwarp.NewRNIC(iwarp.RNICConfig{Kind: c.kind, Logger: slog.New(slog.NewTextHandler(&p.out, nil))})
 }
 
+// rping has everything that happens be part of the output.
 func (c *siwCase) rping(p *Proc) rping.Config {
-	out := log.New(&p.out, "", 0)
-	return rping.Config{Verbose: true, Validate: true, Debug: true, MPA: c.offer, Out: out, Err: out}
+	return rping.Config{Validate: true, MPA: c.offer, Watch: func(e rping.Event) {
+		switch e := e.(type) {
+		case rping.Connected:
+			agreed(p, e.Negotiated)
+		case rping.Pinged:
+			fmt.Fprintf(&p.out, "%sping data: %s\n", wording.If(e.Server, "server ", ""), e.Text)
+		default:
+			fmt.Fprintf(&p.out, "%T: %v\n", e, e)
+		}
+	}}
 }
 
 // hello is what iwarp's client sends in an echo.
@@ -95,7 +104,7 @@ func (c *siwCase) sayTo(ctx context.Context, p *Proc, addr string) error {
 		return err
 	}
 	defer qp.Close()
-	e.agreed(qp)
+	agreed(e.p, qp.Negotiated())
 	if err := e.send(qp, hello); err != nil {
 		return err
 	}
@@ -110,12 +119,12 @@ func (c *siwCase) answer(ctx context.Context, p *Proc, ln *iwarp.Listener) error
 		return err
 	}
 	e := echo{p: p}
-	qp, err := req.Accept(ctx, iwarp.AcceptConfig{MPA: c.offer, NoReads: c.noReads, Prepare: e.prepare})
+	qp, err := req.Accept(ctx, iwarp.AcceptConfig{MPA: c.offer.Answer(), NoReads: c.noReads, Prepare: e.prepare})
 	if err != nil {
 		return err
 	}
 	defer qp.Close()
-	e.agreed(qp)
+	agreed(e.p, qp.Negotiated())
 	message, err := e.receive(ctx, qp)
 	if err == nil {
 		err = e.send(qp, message)
@@ -124,7 +133,10 @@ func (c *siwCase) answer(ctx context.Context, p *Proc, ln *iwarp.Listener) error
 		return err
 	}
 	<-qp.Done()
-	return qp.Err()
+	if err := qp.Err(); !errors.Is(err, iwarp.ErrPeerClosed) {
+		return err
+	}
+	return nil
 }
 
 // An echo is a connection for one message.
@@ -178,8 +190,7 @@ func ended(qp *iwarp.QP, err error) error {
 	}
 }
 
-// agreed prints what was negotiated, as rping does.
-func (e *echo) agreed(qp *iwarp.QP) {
-	n := qp.Negotiated()
-	fmt.Fprintf(&e.p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n", n.Revision, onOff(n.CRC), n.RTR, n.IRD, n.ORD)
+// agreed prints what was negotiated.
+func agreed(p *Proc, n iwarp.Negotiated) {
+	fmt.Fprintf(&p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n", n.Revision, onOff(n.CRC), n.RTR, n.IRD, n.ORD)
 }

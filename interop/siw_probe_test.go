@@ -6,13 +6,14 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestProbeSiw: iwarp probe finds what docs/interop.md says of siw's Responder, which
@@ -44,11 +45,9 @@ func TestProbeSiw(t *testing.T) {
 // wantProbed asks all questions and compares the answers.
 func (r *siwRig) wantProbed(t *testing.T, slow bool) {
 	t.Helper()
-	before := len(r.connections(t))
+	before := len(r.connections(t, fmt.Sprint(rpingPort)))
 	report, err := probe.Run(t.Context(), probe.Config{Addr: "127.0.0.1:" + r.port, Slow: slow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, err)
 	want := siwAnswers
 	if slow {
 		want += siwPatience
@@ -57,7 +56,7 @@ func (r *siwRig) wantProbed(t *testing.T, slow bool) {
 			t.Errorf("without a Request, the connection ends after %v ms, want about 5100", q.Milliseconds)
 		}
 	}
-	if d := gocmp.Diff(want, answers(report, r.connections(t)[before:])); d != "" {
+	if d := gocmp.Diff(want, answers(report, r.connections(t, fmt.Sprint(rpingPort))[before:])); d != "" {
 		t.Errorf("answers (-want +got):\n%s", d)
 	}
 	if d := gocmp.Diff(siwConclusions, conclusions(report)); d != "" {
@@ -65,30 +64,36 @@ func (r *siwRig) wantProbed(t *testing.T, slow bool) {
 	}
 }
 
-// connections are those with rping's server, in the order of their beginnings.
-func (r *siwRig) connections(t testing.TB) conversations {
-	t.Helper()
-	return slices.DeleteFunc(r.capture(t), func(c *conversation) bool { return c.ports[fromResponder] != fmt.Sprint(rpingPort) })
-}
-
 // answers tells of each question what came of it. That the guest has reset a connection,
 // QEMU's user networking does not tell: it is in the capture.
-func answers(r *probe.Report, all conversations) string {
+func answers(r *probe.Report, all []*connection) string {
 	var b strings.Builder
 	for i, q := range r.Questions {
-		fmt.Fprintf(&b, "%s: %s", q.Name, q.Outcome)
+		fmt.Fprintf(&b, "%s: %v", q.Name, q.Outcome)
 		if q.Outcome == probe.Closed && i < len(all) {
-			fmt.Fprintf(&b, " by %s", all[i].ended[fromResponder])
+			fmt.Fprintf(&b, " by %s", all[i].ending(fromResponder))
 		}
 		if q.Answer != "" {
 			fmt.Fprintf(&b, ": %s", frameNoise.ReplaceAllString(q.Answer, "$1$2"))
 		}
-		if q.Then != "" {
-			fmt.Fprintf(&b, "; %s", q.Then)
+		if q.Then != probe.None {
+			fmt.Fprintf(&b, "; %v", q.Then)
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// ending says how the end that a direction comes from has ended it first.
+func (c *connection) ending(d capture.Dir) string {
+	h := &c.tcp.Halves[d]
+	switch {
+	case h.RST != 0 && (h.FIN == 0 || h.RST < h.FIN):
+		return "RST"
+	case h.FIN != 0:
+		return "FIN"
+	}
+	return ""
 }
 
 // conclusions are the rest of a report.
@@ -103,7 +108,7 @@ func conclusions(r *probe.Report) string {
 	}
 	fmt.Fprintf(&b, "private data: %d of %d\n", r.PrivateData.Most, r.PrivateData.Allowed)
 	if a := r.FirstFPDUs.Plain; a != nil {
-		fmt.Fprintf(&b, "zero-length Read: %s, CRC %s, DDP version %d, peer first: %v\n", a.Outcome, a.CRC, a.Version, a.First)
+		fmt.Fprintf(&b, "zero-length Read: %v, CRC %s, DDP version %d, peer first: %v\n", a.Outcome, a.CRC, a.Version, a.First)
 	}
 	first := r.Resembles[0]
 	fmt.Fprintf(&b, "echoes reserved bits: %v\nresembles: %s, %q, preset %q\n",

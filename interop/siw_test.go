@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestSiwParameters sets each of siw's constants, in both roles: the connection
@@ -50,6 +52,11 @@ func trySiw(t *testing.T, table string, try func(r *siwRig, t *testing.T, c *siw
 			t.Run(strings.TrimPrefix(commas(siw)+","+c.iwarp, ","), func(t *testing.T) {
 				r.Set(t, strings.Trim(commas(siwConstants+" "+siw), ","))
 				row := c.row(try(r, t, &c))
+				if !*update && !slices.Contains(documented, row) {
+					// A busy host may keep the guest's program from its part in time: once more, by itself.
+					t.Logf("tried again; at first this came of it:\n%s", row)
+					row = c.row(try(r, t, &c))
+				}
 				if rows = append(rows, row); !*update && !slices.Contains(documented, row) {
 					t.Errorf("%s does not have this row (see -update):\n%s", siwDoc, row)
 				}
@@ -61,7 +68,7 @@ func trySiw(t *testing.T, table string, try func(r *siwRig, t *testing.T, c *siw
 	}
 }
 
-// siwDocLock is for those who write the document.
+// siwDocLock is held while the document is written.
 var siwDocLock sync.Mutex
 
 // writeSiwTable puts rows in place of a table's.
@@ -70,9 +77,7 @@ func writeSiwTable(t testing.TB, name string, rows []string) {
 	siwDocLock.Lock()
 	defer siwDocLock.Unlock()
 	before, _, after := siwTable(t, name)
-	if err := os.WriteFile(siwDoc, []byte(before+strings.Join(rows, "\n")+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testrig.Must(t, os.WriteFile(siwDoc, []byte(before+strings.Join(rows, "\n")+after), 0o644))
 }
 
 func commas(s string) string { return strings.ReplaceAll(s, " ", ",") }

@@ -4,9 +4,7 @@ package interop_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -14,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -22,7 +23,7 @@ import (
 // frames and the first FPDU.
 func (r *siwRig) wire(t testing.TB, port string) string {
 	t.Helper()
-	all := slices.DeleteFunc(r.capture(t), func(c *conversation) bool { return c.ports[fromResponder] != port })
+	all := r.connections(t, port)
 	var each []string
 	for _, c := range all[r.seen[port]:] {
 		each = append(each, strings.Join(c.startup(), "; "))
@@ -31,69 +32,42 @@ func (r *siwRig) wire(t testing.TB, port string) string {
 	return strings.Join(each, " / ")
 }
 
-// capture returns what has passed the guest's network card up to now. QEMU may be in
-// the middle of the last packet.
-func (r *siwRig) capture(t testing.TB) (all conversations) {
+// connections returns those to a port that have passed the guest's network card up to
+// now, in the order of their beginnings. QEMU may be in the middle of the last packet.
+func (r *siwRig) connections(t testing.TB, port string) (all []*connection) {
 	t.Helper()
 	var err error
 	poll(time.Second, func() bool {
-		var octets []byte
-		if octets, err = os.ReadFile(r.pcap); err == nil {
-			all = nil
-			err = assemble(bytes.NewReader(octets), &all)
+		var file []byte
+		if file, err = os.ReadFile(r.pcap); err == nil {
+			all, err = decodeAll(bytes.NewReader(file))
 		}
-		return !errors.Is(err, io.ErrUnexpectedEOF)
+		return err == nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	testrig.Must(t, err)
+	return slices.DeleteFunc(all, func(c *connection) bool { return c.port(fromResponder) != port })
 }
 
-// startup describes how a connection begins.
-func (c *conversation) startup() []string {
-	events, _ := decode(c.pieces)
-	var text []string
-	for len(events) > 0 && events[0].startup != nil {
-		text = append(text, shortFrame(events[0].startup))
-		events = events[1:]
-	}
-	rest := c.behind(len(text))
-	switch {
-	case len(text) == 0:
-		return []string{mpa.DescribeStartup(rest)}
-	case bytes.HasPrefix(rest, []byte(mpa.KeyRtr)):
-		text = append(text, "Rtr frame")
-	case len(events) == 0 && len(rest) > 0:
-		return append(text, withoutCRC(rest))
-	}
-	if len(events) > 0 {
-		text = append(text, events[0].fpdu.kind())
+// startup describes how a connection begins. After an Rtr frame, which siw takes for an
+// FPDU, its first FPDU tells what came of that.
+func (c *connection) startup() (text []string) {
+	rtr := false
+	for _, e := range c.events {
+		if rtr && e.dir == fromInitiator {
+			continue
+		}
+		switch e.kind {
+		case decode.FrameRtr:
+			text, rtr = append(text, "Rtr frame"), true
+		case decode.FrameStartKey:
+			text = append(text, mpa.StartKey(e.octets).String())
+		case 0:
+			return append(text, kind(&e.fpdu))
+		default:
+			text = append(text, shortFrame(e.startup))
+		}
 	}
 	return text
-}
-
-// behind returns what the Initiator has sent behind the startup frames.
-func (c *conversation) behind(frames int) []byte {
-	sent := merge(c.pieces)[fromInitiator].bytes
-	if f, err := mpa.ParseStartup(sent); err == nil && frames > 0 {
-		sent = sent[len(f):]
-	}
-	return sent
-}
-
-// withoutCRC describes an FPDU that no Reader gives out.
-func withoutCRC(b []byte) string {
-	r := mpa.NewReader(false, false)
-	found, _, err := r.Next(bytes.Clone(b))
-	if err != nil {
-		return err.Error()
-	}
-	f, err := parseFPDU(found.ULPDU)
-	if err != nil {
-		return err.Error()
-	}
-	return f.kind() + ", without a CRC"
 }
 
 // frameNoise is what is the same in every frame, and the length of private data.
@@ -104,12 +78,33 @@ func shortFrame(f mpa.StartupFrame) string {
 }
 
 // kind says what an FPDU is, and whether it has a payload.
-func (f fpdu) kind() string {
-	switch {
-	case f.terminate != nil:
-		return fmt.Sprintf("Terminate %#04x", uint16(f.terminate.Code))
-	case f.read != nil && f.read.Size == 0, f.op == rdmap.OpWrite && f.ulpduLength == len(f.header.Append(nil)):
-		return "zero-length " + f.op.String()
+func kind(f *decode.FPDU) string {
+	if f.Err != nil {
+		return withoutCRC(f)
 	}
-	return f.op.String()
+	switch {
+	case f.Terminate != nil:
+		return fmt.Sprintf("Terminate 0x%x", f.Segment.Payload[:2])
+	case f.ReadRequest != nil && f.ReadRequest.Size == 0, f.Op == rdmap.OpWrite && len(f.Segment.Payload) == 0:
+		return "zero-length " + f.Op.String()
+	}
+	return f.Op.String()
+}
+
+// withoutCRC describes an FPDU whose CRC is wrong.
+func withoutCRC(f *decode.FPDU) string {
+	r := mpa.NewReader(false, false)
+	found, _, err := r.Next(bytes.Clone(f.Octets))
+	if err != nil {
+		return err.Error()
+	}
+	s, err := ddp.Parse(found.ULPDU)
+	if err != nil {
+		return err.Error()
+	}
+	held := decode.FPDU{Segment: s, Op: rdmap.OpcodeOf(&s.Header)}
+	if held.Op == rdmap.OpTerminate {
+		held.Terminate = &rdmap.Terminate{}
+	}
+	return kind(&held) + ", without a CRC"
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/capture/decode"
 )
 
 type crcMode bool
@@ -22,17 +24,17 @@ const (
 // that each FPDU has a good CRC where it should have one.
 func wantClean(t testing.TB, pcap string, crc crcMode) {
 	t.Helper()
-	fpdus, want := 0, crcUnchecked
+	fpdus, want := 0, decode.CRCOff
 	if crc == crcOn {
-		want = crcGood
+		want = decode.CRCRight
 	}
 	for _, e := range wantAgreement(t, pcap) {
 		if e.startup != nil {
 			continue
 		}
 		fpdus++
-		if e.fpdu.crc != want {
-			t.Errorf("offset %d: %v, want CRC %s", e.offset, e, want)
+		if e.fpdu.CRC != want {
+			t.Errorf("offset %d: %v, want CRC %v", e.offset, e, want)
 		}
 	}
 	if fpdus == 0 {
@@ -40,8 +42,8 @@ func wantClean(t testing.TB, pcap string, crc crcMode) {
 	}
 }
 
-// capture writes what passes loopback's TCP port to a file until stop is called.
-func capture(t testing.TB, port string) (pcap string, stop func()) {
+// tap writes what passes loopback's TCP port to a file until stop is called.
+func tap(t testing.TB, port string) (pcap string, stop func()) {
 	t.Helper()
 	if _, err := exec.LookPath("tcpdump"); err != nil {
 		skip(t, err.Error())
@@ -95,7 +97,7 @@ func TestTsharkStartup(t *testing.T) {
 func captureRping(t *testing.T, count, size int, serverFlags, clientFlags string) (pcap string) {
 	t.Helper()
 	server, port := rpingServer(t, fmt.Sprintf("-v -C %d %s", count, serverFlags))
-	pcap, stop := capture(t, port)
+	pcap, stop := tap(t, port)
 	args := fmt.Sprintf("rping -c -a 127.0.0.1 -p %s -v -C %d %s", port, count, clientFlags)
 	client := iwarpCommand(t, strings.Fields(args)...)
 	client.WantSuccess(t, 10*time.Second)
@@ -115,7 +117,7 @@ func TestTsharkFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, port := rpingServer(t, "-C 1 "+flags.server)
-			pcap, stop := capture(t, port)
+			pcap, stop := tap(t, port)
 			args := fmt.Sprintf("rping -c -a 127.0.0.1 -p %s -C 1 %s", port, flags.client)
 			iwarpCommand(t, strings.Fields(args)...).WantFailure(t, 10*time.Second)
 			stop()

@@ -7,11 +7,16 @@
  *   cmpd -c ADDR PORT [DATA]    connect, with DATA
  *   cmpd -S PORT                accept one request, and send one message back
  *   cmpd -C ADDR PORT MESSAGE   connect, send MESSAGE and await it back
+ *   cmpd -n PORT COUNT [wait]       accept one request, and send COUNT messages
+ *   cmpd -N ADDR PORT COUNT [wait]  connect, and send COUNT messages
  *
  * It prints one line per event, "EVENT status=N private=LEN:TEXT", and one per
  * message, "RECEIVED LEN:TEXT" (octets that are not printable as \xx), and ends
  * with the connection: a client takes the connection down itself, a server waits
  * for that. Messages go by Sends alone, for connections that allow no Reads.
+ * With -n and -N it takes the connection down when its own messages are sent, or with
+ * "wait" when as many have come, and says how many were sent, how many have come, and how
+ * many of those were as they should be.
  */
 #include <ctype.h>
 #include <netdb.h>
@@ -19,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
@@ -116,6 +122,84 @@ static void send_message(struct rdma_cm_id *id, int n)
 	check(&wc, rdma_get_send_comp(id, &wc), "send");
 }
 
+/* Messages of -n and -N: the n-th is full of octets n. */
+#define SIZE 4096
+#define MOST 256
+
+static char slots[2 * MOST][SIZE];
+static struct ibv_mr *slots_mr;
+static int count;
+
+static void make_many(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = count, .max_recv_wr = count, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	int i;
+
+	if (rdma_create_qp(id, NULL, &attr))
+		die("rdma_create_qp");
+	slots_mr = rdma_reg_msgs(id, slots, sizeof(slots));
+	if (!slots_mr)
+		die("rdma_reg_msgs");
+	for (i = 0; i < count; i++) {
+		memset(slots[MOST + i], i, SIZE);
+		if (rdma_post_recv(id, (void *)(long)i, slots[i], SIZE, slots_mr))
+			die("rdma_post_recv");
+	}
+}
+
+/*
+ * poll_all takes completions until n have succeeded, or one has not, and returns how many.
+ * siw flushes nothing by itself when the peer closes its half: then it gives up, two
+ * seconds after the last completion.
+ */
+static int poll_all(struct ibv_cq *cq, int n)
+{
+	struct ibv_wc wc;
+	time_t last = time(NULL);
+	int done = 0, got;
+
+	while (done < n && time(NULL) - last <= 2) {
+		got = ibv_poll_cq(cq, 1, &wc);
+		if (got < 0 || (got && wc.status != IBV_WC_SUCCESS))
+			break;
+		done += got;
+		if (got)
+			last = time(NULL);
+	}
+	return done;
+}
+
+static int good(int n)
+{
+	int i, j, ok = 0;
+
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < SIZE && slots[i][j] == (char)i; j++)
+			;
+		ok += j == SIZE;
+	}
+	return ok;
+}
+
+static void exchange(struct rdma_cm_id *id, int wait)
+{
+	int i, sent, came = 0;
+
+	for (i = 0; i < count; i++)
+		if (rdma_post_send(id, NULL, slots[MOST + i], SIZE, slots_mr, IBV_SEND_SIGNALED))
+			break;
+	sent = poll_all(id->send_cq, i);
+	if (wait)
+		came = poll_all(id->recv_cq, count);
+	rdma_disconnect(id);
+	sent += poll_all(id->send_cq, i - sent);
+	came += poll_all(id->recv_cq, count - came);
+	printf("SENT %d CAME %d GOOD %d\n", sent, came, good(came));
+}
+
 static struct rdma_conn_param param(const char *data)
 {
 	struct rdma_conn_param p = {.responder_resources = 1, .initiator_depth = 1};
@@ -136,7 +220,7 @@ static struct sockaddr *address(const char *host, const char *port)
 
 static void serve(struct rdma_cm_id *listener, char mode, const char *port, const char *data)
 {
-	struct rdma_conn_param p = param(data);
+	struct rdma_conn_param p = param(mode == 'n' ? "" : data);
 	struct rdma_cm_id *id;
 
 	if (rdma_bind_addr(listener, address(NULL, port)) || rdma_listen(listener, 1))
@@ -147,10 +231,14 @@ static void serve(struct rdma_cm_id *listener, char mode, const char *port, cons
 			die("rdma_reject");
 		return;
 	}
-	make_qp(id);
+	count ? make_many(id) : make_qp(id);
 	if (rdma_accept(id, &p))
 		die("rdma_accept");
 	next(RDMA_CM_EVENT_ESTABLISHED);
+	if (count) {
+		exchange(id, !!strstr(data, "wait"));
+		return;
+	}
 	if (mode == 'S')
 		send_message(id, receive(id));
 	next(RDMA_CM_EVENT_DISCONNECTED);
@@ -166,10 +254,14 @@ static void connect_to(struct rdma_cm_id *id, char mode, const char *host, const
 	if (rdma_resolve_route(id, 2000))
 		die("rdma_resolve_route");
 	next(RDMA_CM_EVENT_ROUTE_RESOLVED);
-	make_qp(id);
+	count ? make_many(id) : make_qp(id);
 	if (rdma_connect(id, &p))
 		die("rdma_connect");
 	next(RDMA_CM_EVENT_ESTABLISHED);
+	if (count) {
+		exchange(id, !!strstr(data, "wait"));
+		return;
+	}
 	if (mode == 'C') {
 		strncpy(buffer, data, sizeof(buffer));
 		send_message(id, strlen(data));
@@ -181,13 +273,20 @@ static void connect_to(struct rdma_cm_id *id, char mode, const char *host, const
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 && strlen(argv[1]) == 2 ? argv[1] : "--";
-	int client = !strcasecmp(mode, "-c"), args = client ? 4 : 3;
+	int client = !strcasecmp(mode, "-c") || !strcmp(mode, "-N"), args = client ? 4 : 3;
 	const char *data = argc > args ? argv[args] : "";
 	struct rdma_cm_id *id;
 
-	if (argc < args || !strchr("srcSC", mode[1])) {
-		fprintf(stderr, "cmpd -s|-r|-S PORT [DATA] | -c|-C ADDR PORT [DATA]\n");
+	if (argc < args || !strchr("srcSCnN", mode[1])) {
+		fprintf(stderr, "cmpd -s|-r|-S|-n PORT [DATA] | -c|-C|-N ADDR PORT [DATA]\n");
 		return 2;
+	}
+	if (strchr("nN", mode[1])) {
+		count = atoi(data);
+		if (count < 1 || count > MOST) {
+			fprintf(stderr, "COUNT: 1 to %d\n", MOST);
+			return 2;
+		}
 	}
 	channel = rdma_create_event_channel();
 	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))

@@ -1,0 +1,98 @@
+//go:build interop && linux
+
+package align_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestShrinkingMTU makes the MTU of the path smaller while a transfer is under way: nothing is
+// lost, the EMSS is followed, and after what TCP had in its buffer then, segments are aligned
+// again.
+//
+// Proves S03, S04.
+func TestShrinkingMTU(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		command func(l *link) []string
+	}{
+		{"of the interface", func(l *link) []string {
+			return []string{"-n", l.a.netns, "link", "set", l.a.device, "mtu", "1400"}
+		}},
+		{"of the route", func(l *link) []string {
+			return []string{"-n", l.a.netns, "route", "replace", addrB + "/32", "dev", l.a.device, "mtu", "1400"}
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			const before, after = 1448, 1348 // EMSS
+			l := newLink(t, 1500, false)
+			r := l.record(t, true)
+			a, b := l.connect(t, false, iwarp.FPDUsDefault, 16<<20)
+			a.fill(1)
+			half := len(a.buf) / 2
+			changed := uint64(0)
+			for at := 0; at < len(a.buf); at += 1 << 20 {
+				testrig.Must(t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.SGE(at, 1<<20)}, Remote: b.mr.Remote(at)}))
+				if at == half-1<<20 {
+					await(t, a.SendCQ(), at>>20) // the last one may be under way
+					ip(t, c.command(l)...)
+					changed = a.Stats().SentStream
+				}
+			}
+			receive(b, b.SGE(0, 0))
+			testrig.Must(t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpSend}))
+			await(t, a.SendCQ(), (len(a.buf)-half)>>20+1+1)
+			await(t, b.RecvCQ(), 1)
+			same(a, b)
+			port, stats := a.port(), a.Stats()
+			closeBoth(a, b)
+			r.stop()
+			if stats.EMSS != after {
+				t.Errorf("an EMSS of %d, want %d", stats.EMSS, after)
+			}
+			wantAlignedAgain(t, r.segments[port], changed, before, after)
+		})
+	}
+}
+
+// wantAlignedAgain looks at segments before and after the change of the EMSS, in what was
+// written up to an offset and after it.
+func wantAlignedAgain(t *testing.T, all []segment, changed uint64, before, after int) {
+	t.Helper()
+	back := changed + 2<<20 // what was asked for the EMSS late
+	early, late := count{}, count{}
+	for _, s := range all {
+		switch {
+		case s.length > before || s.offset > back && s.length > after:
+			t.Fatalf("a segment of %d octets at %d", s.length, s.offset)
+		case s.offset > back:
+			late.add(s)
+		case s.offset < changed && s.length > after:
+			early.add(s)
+		}
+	}
+	t.Logf("an EMSS of %d: %v; of %d: %v", before, early, after, late)
+	if early.share() < least || late.share() < least || early.segments < 1000 || late.segments < 1000 {
+		t.Error("too few are aligned")
+	}
+}
+
+// A count is of segments.
+type count struct{ segments, aligned int }
+
+func (c *count) add(s segment) {
+	c.segments++
+	if s.begins && s.ends {
+		c.aligned++
+	}
+}
+
+func (c count) share() float64 { return float64(c.aligned) / float64(max(c.segments, 1)) }
+
+func (c count) String() string {
+	return fmt.Sprintf("%.3f%% of %d segments aligned", 100*c.share(), c.segments)
+}
