@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A binary is a test binary with all mutants in it.
+type binary struct {
+	path, dir, trace string
+	flags            []string
+	reached          map[int][]string         // the tests that reach a mutant
+	took             map[string]time.Duration // and their times
+}
+
+// build compiles the tests of a directory with the overlay.
+func build(tmp, overlay, dir string) (*binary, error) {
+	b := &binary{filepath.Join(tmp, "tests"), dir, filepath.Join(tmp, "trace"), nil, map[int][]string{}, map[string]time.Duration{}}
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", b.path, "./"+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%v: %w\n%s", cmd, err, out)
+	}
+	// A failing property is not searched for its smallest case, and writes no file.
+	if rapid := []string{"-rapid.nofailfile", "-rapid.shrinktime=0s"}; exec.Command(b.path, append(rapid, "-test.list=^$")...).Run() == nil {
+		b.flags = rapid
+	}
+	return b, nil
+}
+
+// memory bounds a mutant that allocates without end, in KiB of address space.
+const memory = "8000000"
+
+// run runs tests, within limit, with one variable more in the environment.
+func (b *binary) run(tests []string, limit time.Duration, env string) (output string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	args := append([]string{"-c", "ulimit -v " + memory + `; exec "$0" "$@"`, b.path,
+		"-test.failfast", "-test.run=^(" + strings.Join(tests, "|") + ")$"}, b.flags...)
+	cmd := exec.CommandContext(ctx, "bash", args...)
+	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), env)
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return "time is over", err
+	}
+	return string(out), err
+}
+
+// observe runs each test once and notes what it reaches.
+func (b *binary) observe() error {
+	list, err := exec.Command(b.path, "-test.list=.").Output()
+	if err != nil {
+		return err
+	}
+	for _, test := range strings.Fields(string(list)) {
+		if strings.HasPrefix(test, "Benchmark") {
+			continue
+		}
+		begun := time.Now()
+		if err := os.WriteFile(b.trace, nil, 0o600); err != nil {
+			return err
+		}
+		env := "MUTANT_TRACE=" + b.trace
+		out, err := b.run([]string{test}, time.Minute, env)
+		if err != nil { // perhaps because the machine is busy
+			out, err = b.run([]string{test}, time.Minute, env)
+		}
+		if err != nil {
+			return fmt.Errorf("%s fails without a mutant: %w\n%s", test, err, out)
+		}
+		b.took[test] = time.Since(begun)
+		trace, err := os.ReadFile(b.trace)
+		if err != nil {
+			return err
+		}
+		for _, line := range strings.Fields(string(trace)) {
+			id, _ := strconv.Atoi(line)
+			b.reached[id] = append(b.reached[id], test)
+		}
+	}
+	return nil
+}
+
+// kills reports whether a test fails with the mutant, and how. The quickest tests come first,
+// by and by more of them. They have to fail twice: a busy machine kills no mutant.
+func (b *binary) kills(id int) (output string, killed bool) {
+	tests := b.reached[id]
+	slices.SortFunc(tests, func(x, y string) int { return int(b.took[x] - b.took[y]) })
+	for first, n := 0, 4; first < len(tests); first, n = first+n, 2*n {
+		some := tests[first:min(first+n, len(tests))]
+		limit := 5 * time.Second
+		for _, t := range some {
+			limit += 4 * b.took[t]
+		}
+		env := "MUTANT=" + strconv.Itoa(id)
+		if _, err := b.run(some, limit, env); err == nil {
+			continue
+		}
+		if out, err := b.run(some, limit, env); err != nil {
+			return out, true
+		}
+	}
+	return "", false
+}
