@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -85,7 +86,7 @@ func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
 
 // dialOnce is one TCP connection and one startup.
 func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a attempt) error {
-	conn, err := d.openTCP(ctx, network, addr)
+	conn, err := d.openTCP(ctx, network, addr, qp.cfg.FPDUs)
 	if err != nil {
 		return err
 	}
@@ -93,11 +94,15 @@ func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a a
 }
 
 // openTCP opens a TCP connection and passes it through Wrap.
-func (d *Dialer) openTCP(ctx context.Context, network, addr string) (net.Conn, error) {
+func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs) (net.Conn, error) {
 	if err := checkNetwork(network); err != nil {
 		return nil, err
 	}
-	c, err := d.Net.DialContext(ctx, network, addr)
+	dialer := d.Net
+	if fpdus.mayAlign() {
+		dialer = tcp.WholeWords(dialer)
+	}
+	c, err := dialer.DialContext(ctx, network, addr)
 	if err != nil || d.Wrap == nil {
 		return c, err
 	}

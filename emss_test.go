@@ -108,3 +108,31 @@ func emssOf(c *tcp.Conn) int {
 	emss, _ := c.Limits()
 	return emss
 }
+
+// FPDUs are aligned with an EMSS that they can fill, which a multiple of four is; with
+// another one only if that is asked for.
+//
+// Proves S04.
+func TestAlignedEMSS(t *testing.T) {
+	for _, c := range []struct {
+		fpdus FPDUs
+		emss  int
+		want  int
+	}{
+		{FPDUsAligned, 1448, 1448},
+		{FPDUsAligned, 1446, 1446},
+		{FPDUsUnaligned, 1448, 0},
+		{FPDUsLarge, 1448, 0},
+	} {
+		s := segments{fpdus: c.fpdus, always: true, emss: c.emss, record: 10 * c.emss}
+		if emss, record := s.aligned(); emss != c.want || record != 10*c.want {
+			t.Errorf("%v, EMSS %d: aligned with %d, records of %d", c.fpdus, c.emss, emss, record)
+		}
+	}
+	for emss, want := range map[int]int{1448: 1448, 1447: 0, 1446: 0, 1445: 0, 1444: 1444} {
+		s := segments{fpdus: FPDUsAligned, emss: emss}
+		if got, _ := s.aligned(); got != want {
+			t.Errorf("EMSS %d by default: aligned with %d, want %d", emss, got, want)
+		}
+	}
+}

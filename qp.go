@@ -109,8 +109,8 @@ type QPConfig struct {
 	// Close, whatever Linger is. The peer's Close does not wait for longer than its
 	// CloseTimeout.
 	HalfClose bool
-	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, except
-	// on loopback.
+	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, with
+	// the exceptions that FPDUsDefault has.
 	FPDUs FPDUs
 	// Stream says what to ask for in markers and in the version of DDP and RDMAP.
 	// CreateQP returns ErrVersion or ErrMarkersRequired for what the RNIC cannot do.

@@ -13,8 +13,12 @@ import (
 type FPDUs uint8
 
 const (
-	// FPDUsDefault is FPDUsAligned, and on loopback FPDUsUnaligned: there no network cuts
-	// anything, and segments are as large as the largest FPDUs.
+	// FPDUsDefault is FPDUsAligned, with two exceptions. On loopback it is FPDUsUnaligned:
+	// there no network cuts anything, and segments are as large as the largest FPDUs. And so
+	// it is while the EMSS is no multiple of four, as FPDUs are: none fills a segment then,
+	// and TCP would send each as a packet of its own, at a small part of the usual rate.
+	// Dialer.Dial sees to it that the EMSS is a multiple of four, in both directions, unless a
+	// router between has an MTU that makes it none.
 	FPDUsDefault FPDUs = iota
 	// FPDUsAligned has each TCP segment begin with an FPDU and hold whole ones: Header
 	// Alignment, which lets an RNIC place each segment by itself, whatever became of those
@@ -61,6 +65,10 @@ func (f FPDUs) settled(c *tcp.Conn) FPDUs {
 	return f
 }
 
+// mayAlign reports whether the FPDUs of a connection that is not there yet may come to be
+// aligned.
+func (f FPDUs) mayAlign() bool { return f == FPDUsDefault || f == FPDUsAligned }
+
 func isLoopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()
@@ -86,6 +94,7 @@ const (
 // segments is what a QP knows of the segments that TCP sends on its connection.
 type segments struct {
 	fpdus   FPDUs     // settled
+	always  bool      // aligned with any EMSS
 	emss    int       // octets
 	record  int       // octets of a record of TCP
 	refresh uint64    // octets sent at which to ask for the EMSS again
@@ -95,7 +104,7 @@ type segments struct {
 // measure sets the EMSS and the MULPDU of a new connection.
 func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
 	s := &qp.segments
-	*s = segments{fpdus: qp.cfg.FPDUs.settled(c), refresh: refreshFirst}
+	*s = segments{fpdus: qp.cfg.FPDUs.settled(c), always: qp.cfg.FPDUs == FPDUsAligned, refresh: refreshFirst}
 	if n.EMSS, s.record = c.Limits(); n.EMSS <= 0 {
 		n.EMSS = layout.DefaultEMSS
 	}
@@ -104,7 +113,7 @@ func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
 
 // aligned returns the EMSS and the octets of a record, if FPDUs are to be aligned.
 func (s *segments) aligned() (emss, record int) {
-	if s.fpdus != FPDUsAligned {
+	if s.fpdus != FPDUsAligned || s.emss%4 != 0 && !s.always {
 		return 0, 0
 	}
 	return s.emss, s.record

@@ -69,14 +69,12 @@ func (l *link) connect(t testing.TB, markers bool, fpdus iwarp.FPDUs, n int) (a,
 			close(served)
 		}
 	}()
-	var c net.Conn
+	var qp *iwarp.QP
 	testrig.Must(t, l.a.do(func() (err error) {
-		c, err = (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
+		d := iwarp.Dialer{QP: cfg, MPA: mpa.Offer{Markers: markers}}
+		qp, err = d.Dial(t.Context(), "tcp", ln.Addr().String())
 		return err
 	}))
-	d := iwarp.Dialer{QP: cfg, MPA: mpa.Offer{Markers: markers}}
-	qp, err := d.Initiate(t.Context(), c, nil)
-	testrig.Must(t, err)
 	peer := <-served
 	if peer == nil {
 		t.FailNow()

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package tcp
+
+import (
+	"context"
+	"syscall"
+)
+
+func limitSegments(context.Context, string, syscall.RawConn) {}
