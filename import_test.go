@@ -38,8 +38,8 @@ var mayImport = map[string][]string{
 	"":                 {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "internal/memory", "rdmap/ring", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// Programs on the public API.
-	"perf":            {"", "mpa", "mpa/ulpdata", "internal/wording"},
-	"perf/compare":    {"", "perf"},
+	"perf":            {"", "mpa", "mpa/ulpdata", "internal/spread", "internal/wording"},
+	"perf/compare":    {"", "perf", "internal/child", "internal/spread"},
 	"internal/rping":  {"", "mpa", "internal/rping/message"},
 	"internal/matrix": {"", "mpa", "ddp", "rdmap", "internal/report", "internal/wording", "internal/script"},
 
@@ -59,13 +59,15 @@ var mayImport = map[string][]string{
 	// What a tool prints, and tests.
 	"internal/report":  {"internal/wording"},
 	"internal/wording": {},
+	"internal/child":   {},
+	"internal/spread":  {},
 	"internal/testrig": {},
 	"internal/reach":   {},
 	"interop":          {},
 	"interop/align":    {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/matrix", "internal/probe", "internal/report", "internal/rping", "internal/wording",
+		"internal/child", "internal/matrix", "internal/probe", "internal/report", "internal/rping", "internal/wording",
 	},
 }
 

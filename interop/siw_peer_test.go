@@ -192,5 +192,5 @@ func ended(qp *iwarp.QP, err error) error {
 
 // agreed prints what was negotiated.
 func agreed(p *Proc, n iwarp.Negotiated) {
-	fmt.Fprintf(&p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n", n.Revision, onOff(n.CRC), n.RTR, n.IRD, n.ORD)
+	fmt.Fprintf(&p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n", n.Revision, wording.OnOff(n.CRC), n.RTR, n.IRD, n.ORD)
 }

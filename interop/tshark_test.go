@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 type crcMode bool
@@ -64,7 +65,7 @@ func TestTshark(t *testing.T) {
 	needIwarp(t)
 	for _, size := range []int{1, 100, 1001, 65000} {
 		for _, crc := range []crcMode{crcOn, crcOff} {
-			flags := fmt.Sprintf("-S %d --crc %s", size, onOff(bool(crc)))
+			flags := fmt.Sprintf("-S %d --crc %s", size, wording.OnOff(bool(crc)))
 			t.Run(flags, func(t *testing.T) { wantClean(t, captureRping(t, 5, size, flags, flags), crc) })
 		}
 	}
@@ -132,11 +133,4 @@ func TestTsharkFailed(t *testing.T) {
 // Proves F01, F04, F05, F11, F14, Q01, D09, D10, P04, P06, P10
 func TestTsharkCaptures(t *testing.T) {
 	eachCapture(t, func(t *testing.T, path string) { wantAgreement(t, path) })
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }

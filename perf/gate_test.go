@@ -1,16 +1,12 @@
 package perf_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/child"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -103,23 +99,11 @@ func TestGate(t *testing.T) {
 // otherProcess runs TestOtherProcess in a process of its own, and returns its address.
 func otherProcess(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
+	t.Setenv("IWARP_GATE", "responder")
+	p, err := child.Start(t.Context(), os.Stderr, "-test.run=^TestOtherProcess$")
 	testrig.Must(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestOtherProcess$")
-	cmd.Env = append(cmd.Environ(), "IWARP_GATE=responder")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	testrig.Must(t, err)
-	in, err := cmd.StdinPipe()
-	testrig.Must(t, err)
-	testrig.Must(t, cmd.Start())
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	testrig.Must(t, err)
-	return strings.TrimSpace(line)
+	t.Cleanup(p.Stop)
+	return p.Addr
 }
 
 // TestOtherProcess is no test, but the responder of one. It ends with its standard input.
@@ -127,15 +111,12 @@ func TestOtherProcess(t *testing.T) {
 	if os.Getenv("IWARP_GATE") != "responder" {
 		t.Skip("this is the responder of TestGate")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := child.UntilEOF(t.Context())
+	defer cancel()
 	ln, err := perf.Listen(ctx, "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
-	fmt.Println(ln.Addr())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
+	child.Announce(os.Stdout, ln.Addr())
 	testrig.Must(t, perf.Serve(ctx, ln, nil))
 }
 

@@ -1,8 +1,6 @@
 package perf
 
 import (
-	"math"
-	"slices"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -52,22 +50,3 @@ func latencies(rtt *hdr.Histogram, parts float64) Latencies {
 		P999:    us(float64(rtt.ValueAtQuantile(99.9))),
 	}
 }
-
-// quantile returns the value that a part q of the values, 0 to 1, does not exceed, between
-// neighbours in proportion, and NaN of none.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	s := slices.Sorted(slices.Values(values))
-	at := q * float64(len(s)-1)
-	low := int(at)
-	if low+1 == len(s) {
-		return s[low]
-	}
-	return s[low] + (at-float64(low))*(s[low+1]-s[low])
-}
-
-// median returns the middle of the values, the mean of the two middle ones of
-// an even number, and NaN of none.
-func median(values []float64) float64 { return quantile(values, 0.5) }

@@ -1,8 +1,11 @@
 package perf
 
 import (
+	"fmt"
 	"math"
 	"slices"
+
+	"github.com/goiwarp/iwarp/internal/spread"
 )
 
 // Ratios are iWARP's figures divided by plain TCP's: the medians over the pairs of slices
@@ -23,41 +26,81 @@ type Ratios struct {
 	Inconclusive []string `json:"inconclusive,omitempty"`
 }
 
+// Ratio returns the ratio with such a key, and 0 if there is no such key.
+func (r *Ratios) Ratio(key string) float64 {
+	if to := r.ratio(key); to != nil {
+		return *to
+	}
+	return 0
+}
+
+// ratio returns where the ratio with such a key is, or nil.
+func (r *Ratios) ratio(key string) *float64 {
+	switch key {
+	case "ratio_bw":
+		return &r.RatioBW
+	case "ratio_lat":
+		return &r.RatioLat
+	case "ratio_p99":
+		return &r.RatioP99
+	case "ratio_cpu":
+		return &r.RatioCPU
+	case "ratio_cpu_lat":
+		return &r.RatioCPULat
+	}
+	return nil
+}
+
+// Text prints the ratio with such a key and its quartiles in a format of three numbers. It
+// returns "busy" of a ratio that is inconclusive, and "-" where there is none.
+func (r *Ratios) Text(key, format string) string {
+	ratio := r.Ratio(key)
+	switch {
+	case slices.Contains(r.Inconclusive, key):
+		return "busy"
+	case ratio == 0:
+		return "-"
+	}
+	q := r.Quartiles[key]
+	return fmt.Sprintf(format, ratio, q[0], q[1])
+}
+
 // ratios compares the undisturbed pairs, and for CPU time all of them: a thread that waits
 // for a CPU takes none.
 func ratios(bw, lat series) Ratios {
 	var r Ratios
 	bwKept, latKept := bw.kept(), lat.kept()
-	r.RatioBW = r.of("ratio_bw", bwKept, sample.rate)
-	r.RatioLat = r.of("ratio_lat", latKept, sample.typical)
-	r.RatioP99 = r.of("ratio_p99", latKept, sample.late)
-	r.RatioCPU = r.of("ratio_cpu", bw, sample.cpu)
-	r.RatioCPULat = r.of("ratio_cpu_lat", lat, sample.cpu)
+	r.compare("ratio_bw", bwKept, sample.rate)
+	r.compare("ratio_lat", latKept, sample.typical)
+	r.compare("ratio_p99", latKept, sample.late)
+	r.compare("ratio_cpu", bw, sample.cpu)
+	r.compare("ratio_cpu_lat", lat, sample.cpu)
 	return r
 }
 
-// of returns one ratio, with its quartiles noted.
-func (r *Ratios) of(key string, s series, value func(sample) float64) float64 {
+// compare notes one ratio with its quartiles.
+func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 	var all []float64
 	for i := range min(len(s.iwarp), len(s.tcp)) {
 		x := value(s.iwarp[i]) / value(s.tcp[i])
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return 0
+			return
 		}
 		all = append(all, x)
 	}
 	if len(all) == 0 {
-		return 0
+		return
 	}
 	if !s.keep && !repeatable(all, s.want) {
 		r.Inconclusive = append(r.Inconclusive, key)
-		return 0
+		return
 	}
 	if r.Quartiles == nil {
 		r.Quartiles = make(map[string][2]float64)
 	}
-	r.Quartiles[key] = [2]float64{quantile(all, 0.25), quantile(all, 0.75)}
-	return median(all)
+	lower, upper := spread.Quartiles(all)
+	r.Quartiles[key] = [2]float64{lower, upper}
+	*r.ratio(key) = spread.Median(all)
 }
 
 const (

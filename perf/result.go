@@ -1,6 +1,10 @@
 package perf
 
-import "math"
+import (
+	"math"
+
+	"github.com/goiwarp/iwarp/internal/spread"
+)
 
 // A Report is a whole measurement.
 type Report struct {
@@ -122,7 +126,7 @@ func (l *Latencies) slices(lat []sample, parts float64) {
 	if len(lat) == 0 {
 		return
 	}
-	l.Typical = median(values(lat, sample.typical)) / parts / 1e3
-	l.P99 = median(values(lat, sample.late)) / parts / 1e3
+	l.Typical = spread.Median(values(lat, sample.typical)) / parts / 1e3
+	l.P99 = spread.Median(values(lat, sample.late)) / parts / 1e3
 	l.P999 = math.Max(l.P99, l.P999)
 }

@@ -3,7 +3,6 @@ package perf
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -42,25 +41,6 @@ func TestRecordOutOfBounds(t *testing.T) {
 	record(h, time.Hour)
 	if h.TotalCount() != 2 || h.Min() != 1 {
 		t.Errorf("%d recorded, the least %d ns; want 2, and 1 ns", h.TotalCount(), h.Min())
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, test := range []struct {
-		values []float64
-		want   float64
-	}{
-		{[]float64{7}, 7},
-		{[]float64{9, 1, 5}, 5},
-		{[]float64{4, 1, 2, 3}, 2.5},
-	} {
-		given := slices.Clone(test.values)
-		if got := median(given); got != test.want || !slices.Equal(given, test.values) {
-			t.Errorf("median of %v: got %v, values now %v", test.values, got, given)
-		}
-	}
-	if !math.IsNaN(median(nil)) {
-		t.Error("median of nothing is a number")
 	}
 }
 

@@ -3,6 +3,8 @@ package perf
 import (
 	"cmp"
 	"slices"
+
+	"github.com/goiwarp/iwarp/internal/spread"
 )
 
 // A series is the samples of one quantity, by transport in order of rounds. Without plain
@@ -66,7 +68,7 @@ func (s *series) marks() []bool {
 		return marks
 	}
 	for _, samples := range [][]sample{s.iwarp, s.tcp} {
-		usual := quantile(waits(samples), 0.1)
+		usual := spread.Quantile(waits(samples), 0.1)
 		for i, x := range samples {
 			if i < len(marks) && (x.usage.Steal > 0 || x.waiting() > usual+tooLong) {
 				marks[i] = true

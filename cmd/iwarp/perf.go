@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/child"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -82,13 +83,10 @@ func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, w
 	return perf.Connect(ctx, withPort(c.Connect), opts, watch)
 }
 
-// perfListening is in front of the address in what a responder prints.
-const perfListening = "listening on "
-
 func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error {
 	if c.UntilEOF {
 		var cancel context.CancelFunc
-		ctx, cancel = untilEOF(ctx)
+		ctx, cancel = child.UntilEOF(ctx)
 		defer cancel()
 	}
 	conns, err := r.listen(ctx, withPort(c.Listen))
@@ -97,7 +95,7 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 	}
 	ln := perf.NewListener(conns)
 	defer ln.Close()
-	fmt.Fprintf(std.out, "%s%v\n", perfListening, ln.Addr())
+	child.Announce(std.out, ln.Addr())
 	return perf.Serve(ctx, ln, func(v perf.Visit) {
 		if v.Err != nil {
 			fmt.Fprintf(std.err, "%v: %s\n", v.Remote, oneLine(v.Err))

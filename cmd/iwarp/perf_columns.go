@@ -114,28 +114,16 @@ func tcpColumns(gbits bool) []perfColumn {
 
 func ratioColumns() []perfColumn {
 	const group = "ratio to plain TCP"
-	column := func(head, key string, more bool, of func(perf.Result) float64) perfColumn {
-		return perfColumn{group, head, 17, func(r perf.Result) string { return ratioText(r, key, of(r)) }, true, more}
+	column := func(head, key string, more bool) perfColumn {
+		return perfColumn{group, head, 17, func(r perf.Result) string { return r.Text(key, "%.2f %.2f-%.2f") }, true, more}
 	}
 	return []perfColumn{
-		column("bw", "ratio_bw", false, func(r perf.Result) float64 { return r.RatioBW }),
-		column("lat", "ratio_lat", false, func(r perf.Result) float64 { return r.RatioLat }),
-		column("99%", "ratio_p99", true, func(r perf.Result) float64 { return r.RatioP99 }),
-		column("cpu", "ratio_cpu", false, func(r perf.Result) float64 { return r.RatioCPU }),
-		column("cpu lat", "ratio_cpu_lat", true, func(r perf.Result) float64 { return r.RatioCPULat }),
+		column("bw", "ratio_bw", false),
+		column("lat", "ratio_lat", false),
+		column("99%", "ratio_p99", true),
+		column("cpu", "ratio_cpu", false),
+		column("cpu lat", "ratio_cpu_lat", true),
 	}
-}
-
-// ratioText is a ratio with its quartiles.
-func ratioText(r perf.Result, key string, ratio float64) string {
-	switch {
-	case slices.Contains(r.Inconclusive, key):
-		return "busy"
-	case ratio == 0:
-		return "-"
-	}
-	q := r.Quartiles[key]
-	return fmt.Sprintf("%.2f %.2f-%.2f", ratio, q[0], q[1])
 }
 
 func pairColumns() []perfColumn {

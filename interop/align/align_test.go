@@ -9,6 +9,7 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // least is the share of segments that must be aligned.
@@ -24,7 +25,7 @@ func TestWire(t *testing.T) {
 		mtu      int
 		offloads bool
 	}{{1500, true}, {1500, false}, {9000, true}, {9000, false}, {1450, true}} {
-		t.Run(fmt.Sprintf("MTU %d, offloads %s", c.mtu, onOff(c.offloads)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("MTU %d, offloads %s", c.mtu, wording.OnOff(c.offloads)), func(t *testing.T) {
 			l := newLink(t, c.mtu, c.offloads)
 			r := l.record(t, false)
 			var runs []run
@@ -75,7 +76,7 @@ func (r *run) judge(t *testing.T, c *decode.Connection, mtu int, offloads bool) 
 	if r.back {
 		main = &c.Halves[capture.Backward].Wire
 	}
-	t.Logf("%5d %-8s %-7s %-20s %8d %8d %10d %9.3f%%", mtu, onOff(offloads), onOff(r.markers), r.name, main.MSS, r.sent.MULPDU, main.Segments, 100*main.Share())
+	t.Logf("%5d %-8s %-7s %-20s %8d %8d %10d %9.3f%%", mtu, wording.OnOff(offloads), wording.OnOff(r.markers), r.name, main.MSS, r.sent.MULPDU, main.Segments, 100*main.Share())
 	for d := range c.Halves {
 		h, tcp := &c.Halves[d], c.TCP.Halves[d].Count
 		switch {

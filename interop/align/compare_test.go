@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // TestCompare measures what alignment costs: the same work on two connections, of which one
@@ -26,8 +28,8 @@ func TestCompare(t *testing.T) {
 			for _, markers := range []bool{false, true} {
 				for _, w := range workloads {
 					rate, ratios := l.compare(t, markers, w)
-					at := func(part int) float64 { return ratios[len(ratios)*part/4] }
-					t.Logf("%5d %-7s %-20s %10.0f %8.2f (%.2f to %.2f)", mtu, onOff(markers), w.name, rate, at(2), at(1), at(3))
+					lower, upper := spread.Quartiles(ratios)
+					t.Logf("%5d %-7s %-20s %10.0f %8.2f (%.2f to %.2f)", mtu, wording.OnOff(markers), w.name, rate, spread.Median(ratios), lower, upper)
 				}
 			}
 		})
@@ -61,7 +63,6 @@ func (l *link) compare(t *testing.T, markers bool, w workload) (rate float64, ra
 		rates = append(rates, octets/took[0].Seconds()/(1<<20))
 		ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
 	}
-	slices.Sort(ratios)
 	slices.Sort(rates)
 	return rates[pairs/2], ratios
 }

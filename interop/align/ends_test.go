@@ -4,7 +4,6 @@ package align_test
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -191,6 +190,3 @@ func closeBoth(a, b *end) {
 	testrig.Must(a.t, a.Close())
 	testrig.Must(a.t, <-closed)
 }
-
-// onOff names a setting.
-func onOff(on bool) string { return fmt.Sprint(map[bool]string{true: "on", false: "off"}[on]) }

@@ -140,7 +140,7 @@ func (t *turns) values(tools []tool) []value {
 func (c *cli) runPerf(ctx context.Context, own *own, rec *record) error {
 	rec.Perf = nil
 	for _, cc := range c.CC {
-		report, err := perf.RunTwo(ctx, own.addr, perf.Options{CC: cc}, perf.Observer{Result: func(r perf.Result) {
+		report, err := perf.RunTwo(ctx, own.responder.Addr, perf.Options{CC: cc}, perf.Observer{Result: func(r perf.Result) {
 			fmt.Fprintf(os.Stderr, "%s: %v of %d octets\n", cc, r.Op, r.Size)
 		}})
 		if err != nil {

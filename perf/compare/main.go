@@ -75,7 +75,7 @@ func (c *cli) measure(ctx context.Context, rec *record) error {
 	if err != nil {
 		return err
 	}
-	defer own.stop()
+	defer own.responder.Stop()
 	if c.Tools {
 		if err := c.compare(ctx, own, rec); err != nil {
 			return err

@@ -1,26 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/child"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 // own measures iWARP and plain TCP with package perf, in pairs of slices. The two share a
 // turn: what one run says of both is kept until the next round.
 type own struct {
-	child *exec.Cmd
-	stdin io.Closer
-	addr  string
-
-	turn map[string]perf.Result
+	responder *child.Process
+	turn      map[string]perf.Result
 }
 
 // turnTime is how long a quantity is measured in a turn, over each transport.
@@ -28,49 +22,20 @@ const turnTime = 100 * time.Millisecond
 
 // newOwn starts the responder of latency, in a process of its own.
 func newOwn(ctx context.Context) (*own, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	o := &own{child: exec.CommandContext(ctx, self, "--responder"), turn: make(map[string]perf.Result)}
-	o.child.Stderr = os.Stderr
-	if o.stdin, err = o.child.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := o.child.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := o.child.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	o.addr = strings.TrimSpace(line)
-	if err != nil {
-		o.stop()
-	}
-	return o, err
-}
-
-func (o *own) stop() {
-	o.stdin.Close()
-	_ = o.child.Wait()
+	p, err := child.Start(ctx, os.Stderr, "--responder")
+	return &own{responder: p, turn: make(map[string]perf.Result)}, err
 }
 
 // respond is the other process. It ends with its standard input.
 func respond(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := child.UntilEOF(ctx)
+	defer cancel()
 	ln, err := perf.Listen(ctx, loopback+":0")
 	if err != nil {
-		cancel()
 		return err
 	}
 	defer ln.Close()
-	fmt.Println(ln.Addr())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
+	child.Announce(os.Stdout, ln.Addr())
 	return perf.Serve(ctx, ln, nil)
 }
 
@@ -81,7 +46,7 @@ func (o *own) measure(ctx context.Context, w work, cc string) (perf.Result, erro
 		return r, nil
 	}
 	opts := perf.Options{Ops: []perf.Op{w.op}, Sizes: []int{w.size}, Duration: turnTime, CC: cc}
-	report, err := perf.RunTwo(ctx, o.addr, opts, perf.Observer{})
+	report, err := perf.RunTwo(ctx, o.responder.Addr, opts, perf.Observer{})
 	if err != nil {
 		return perf.Result{}, err
 	}

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/spread"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -69,18 +69,13 @@ func newValue(w work, tool string, figures, base []float64) value {
 	return v
 }
 
-// quartiles returns the median and the quartiles of at least one value.
+// quartiles returns the median and the quartiles, and zeros of none.
 func quartiles(values []float64) (median, lower, upper float64) {
 	if len(values) == 0 {
 		return 0, 0, 0
 	}
-	s := slices.Sorted(slices.Values(values))
-	at := func(q float64) float64 {
-		x := q * float64(len(s)-1)
-		low := int(x)
-		return s[low] + (x-float64(low))*(s[min(low+1, len(s)-1)]-s[low])
-	}
-	return at(0.5), at(0.25), at(0.75)
+	lower, upper = spread.Quartiles(values)
+	return spread.Median(values), lower, upper
 }
 
 // readRecord returns an empty record if there is no file yet.

@@ -100,8 +100,9 @@ func perfTable(rec *record) string {
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range perfRows(rec) {
 		r := row.result
+		ratio := func(key string) string { return r.Text(key, "%.2f (%.2f - %.2f)") }
 		fmt.Fprintf(&b, "| %v | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Op, r.Size, row.cc,
-			ratio(r, "ratio_bw", r.RatioBW), ratio(r, "ratio_lat", r.RatioLat), ratio(r, "ratio_p99", r.RatioP99), ratio(r, "ratio_cpu", r.RatioCPU),
+			ratio("ratio_bw"), ratio("ratio_lat"), ratio("ratio_p99"), ratio("ratio_cpu"),
 			short(r.CPU), short(r.Switches), short(r.Calls), short(r.SwitchesLat))
 	}
 	return b.String()
@@ -127,16 +128,4 @@ func perfRows(rec *record) (rows []perfRow) {
 		return a.result.Size - b.result.Size
 	})
 	return rows
-}
-
-// ratio is a ratio with its quartiles, as iwarp perf prints it.
-func ratio(r perf.Result, key string, x float64) string {
-	switch {
-	case slices.Contains(r.Inconclusive, key):
-		return "busy"
-	case x == 0:
-		return "-"
-	}
-	q := r.Quartiles[key]
-	return fmt.Sprintf("%.2f (%.2f - %.2f)", x, q[0], q[1])
 }
