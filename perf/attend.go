@@ -76,7 +76,7 @@ func (a *attendance) handle(ctx context.Context, req request) error {
 func (a *attendance) tell(ctx context.Context, ans answer, err error) error {
 	if err != nil {
 		a.wrong = err
-		ans = answer{Error: err.Error(), Corrupt: errors.As(err, new(*CorruptionError))}
+		ans = failure(err)
 	}
 	return a.ctl.answer(ctx, ans)
 }
@@ -191,7 +191,7 @@ func (a *attendance) gather(ctx context.Context) error {
 // acceptQP brings up the QP of a connection request.
 func (a *attendance) acceptQP(ctx context.Context, in arrival) error {
 	if int(in.index) >= len(a.qps) || a.qps[in.index].qp != nil {
-		reject(in.req, "perf: no such connection in this measurement")
+		reject(in.req, errors.New("perf: no such connection in this measurement"))
 		return fmt.Errorf("perf: the initiator opened connection %d of %d", in.index, len(a.qps))
 	}
 	l := a.qps[in.index]

@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/goiwarp/iwarp"
@@ -20,20 +21,36 @@ type request struct {
 	Check bool     `json:"check,omitempty"` // the slice is over: is the data right?
 }
 
-// An answer is what the responder sends.
+// An answer is what the responder sends, and where it rejects a connection the private
+// data of its rejection.
 type answer struct {
-	Error   string   `json:"error,omitempty"`
-	Corrupt bool     `json:"corrupt,omitempty"`  // the error is about wrong data
-	TCPPort int      `json:"tcp_port,omitempty"` // to Open
-	Lanes   []region `json:"lanes,omitempty"`    // to Lanes
-	CC      string   `json:"cc,omitempty"`       // to Lanes
-	Usage   *usage   `json:"usage,omitempty"`    // to Check, if the ends are apart
+	Error    string   `json:"error,omitempty"`
+	Corrupt  bool     `json:"corrupt,omitempty"`   // the error is about wrong data
+	UnderWay bool     `json:"under_way,omitempty"` // the error is that another measurement goes on
+	TCPPort  int      `json:"tcp_port,omitempty"`  // to Open
+	Lanes    []region `json:"lanes,omitempty"`     // to Lanes
+	CC       string   `json:"cc,omitempty"`        // to Lanes
+	Usage    *usage   `json:"usage,omitempty"`     // to Check, if the ends are apart
 }
 
 // A PeerError is what the other end says is wrong.
 type PeerError struct {
-	Text    string
-	Corrupt bool // it has found wrong data
+	Text     string
+	Corrupt  bool // it has found wrong data
+	UnderWay bool // it takes part in another measurement: a later try may find it free
+}
+
+// failure is the answer that tells an error.
+func failure(err error) answer {
+	return answer{Error: err.Error(), Corrupt: errors.As(err, new(*CorruptionError)), UnderWay: errors.Is(err, errUnderWay)}
+}
+
+// told returns what a failure tells, or nil.
+func (a *answer) told() error {
+	if a.Error == "" {
+		return nil
+	}
+	return &PeerError{Text: a.Error, Corrupt: a.Corrupt, UnderWay: a.UnderWay}
 }
 
 func (e *PeerError) Error() string { return "perf: the responder says: " + e.Text }
@@ -77,8 +94,8 @@ func (c *control) call(ctx context.Context, req request) (answer, error) {
 	if err := c.receive(ctx, &a); err != nil {
 		return a, err
 	}
-	if a.Error != "" {
-		return a, &PeerError{a.Error, a.Corrupt}
+	if err := a.told(); err != nil {
+		return a, err
 	}
 	return a, c.ended(ctx, c.prepare(c.qp))
 }

@@ -115,13 +115,24 @@ func measures(t *testing.T, addr string) {
 	for {
 		_, err := Connect(t.Context(), addr, opts, Observer{})
 		var told *PeerError
-		if errors.As(err, &told) && told.Text == errUnderWay.Error() {
+		if errors.As(err, &told) && told.UnderWay {
 			continue // the responder has not noticed yet that the last one has gone
 		}
 		if err != nil {
 			t.Errorf("a measurement after that: %v", err)
 		}
 		return
+	}
+}
+
+// TestRejectionOfAStranger has a responder that is none of ours reject with a text, or with
+// octets that only look like an answer.
+func TestRejectionOfAStranger(t *testing.T) {
+	for _, text := range []string{"go away", "{", `{"tcp_port":1}`, ""} {
+		var told *PeerError
+		if err := rejection([]byte(text)); !errors.As(err, &told) || told.Text != text || told.UnderWay {
+			t.Errorf("%q: got %v", text, err)
+		}
 	}
 }
 

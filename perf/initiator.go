@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -199,7 +200,17 @@ func refusal(err error) error {
 	if rejected.Conn != nil {
 		rejected.Conn.Close()
 	}
-	return fmt.Errorf("%w: %w", err, &PeerError{Text: string(rejected.PrivateData)})
+	return fmt.Errorf("%w: %w", err, rejection(rejected.PrivateData))
+}
+
+// rejection is what a rejection's private data tells. Who is no responder of this kind may
+// say anything there.
+func rejection(text []byte) error {
+	var a answer
+	if json.Unmarshal(text, &a) == nil && a.Error != "" {
+		return a.told()
+	}
+	return &PeerError{Text: string(text)}
 }
 
 // offer returns what both ends bring to the MPA startup of such a connection.

@@ -65,7 +65,7 @@ func connectSoon(ctx context.Context, addr string, opts Options, wrap func(net.C
 	for start := time.Now(); ; {
 		s, err := connect(ctx, addr, opts, wrap)
 		var told *PeerError
-		if !errors.As(err, &told) || told.Text != errUnderWay.Error() || time.Since(start) > freeWithin {
+		if !errors.As(err, &told) || !told.UnderWay || time.Since(start) > freeWithin {
 			return s, err
 		}
 		select {

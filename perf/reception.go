@@ -16,6 +16,7 @@ const maxWaiting = 64
 
 var (
 	errUnderWay = errors.New("perf: another measurement is under way; try again later")
+	errNoSuch   = errors.New("perf: no such measurement")
 	errCrowded  = errors.New("perf: the initiator asked for nothing, and others came")
 )
 
@@ -60,17 +61,17 @@ func (r *reception) serve(ctx context.Context, ln *Listener) error {
 func (r *reception) receive(ctx context.Context, req *iwarp.Request) {
 	h, err := helloOf(req)
 	if err != nil {
-		reject(req, err.Error())
+		reject(req, err)
 		return
 	}
 	v := r.measuring()
 	switch {
 	case h.control && v != nil:
-		reject(req, errUnderWay.Error())
+		reject(req, errUnderWay)
 	case h.control:
 		r.enter(ctx, req, h)
 	case v == nil || v.id != h.session:
-		reject(req, "perf: no such measurement")
+		reject(req, errNoSuch)
 	default:
 		v.deliver(req, h)
 	}

@@ -2,6 +2,8 @@ package perf
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net"
 
 	"github.com/goiwarp/iwarp"
@@ -42,9 +44,10 @@ func Serve(ctx context.Context, ln *Listener, ended func(Visit)) error {
 	return newReception(ended, idleLimit).serve(ctx, ln)
 }
 
-// reject answers with a reason that the initiator's error message shows.
-func reject(req *iwarp.Request, reason string) {
-	if conn, err := req.Reject([]byte(reason)); err == nil {
+// reject tells the initiator why it is not taken.
+func reject(req *iwarp.Request, reason error) {
+	text, _ := json.Marshal(failure(reason)) // nothing of it cannot be encoded
+	if conn, err := req.Reject(text); err == nil {
 		conn.Close()
 	}
 }
@@ -83,7 +86,7 @@ func (v *visit) deliver(req *iwarp.Request, h hello) {
 	select {
 	case v.lanes <- arrival{req, h}:
 	default:
-		reject(req, "perf: more connections than announced")
+		reject(req, errors.New("perf: more connections than announced"))
 	}
 }
 
@@ -93,7 +96,7 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) {
 	report := Visit{Remote: req.RemoteAddr()}
 	s, err := newSession(responder, rnic)
 	if err != nil {
-		reject(req, err.Error())
+		reject(req, err)
 	} else {
 		a := &attendance{visit: v, session: s}
 		err = a.run(ctx, req)

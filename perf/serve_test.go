@@ -58,7 +58,7 @@ func TestServeRejectsASecondMeasurement(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	var told *perf.PeerError
-	if !errors.As(second, &told) || !strings.Contains(told.Text, "under way") {
+	if !errors.As(second, &told) || !told.UnderWay {
 		t.Errorf("the second: got %v, want to be told that one is under way", second)
 	}
 }
