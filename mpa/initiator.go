@@ -25,10 +25,8 @@ type Initiator struct {
 
 // NewInitiator returns the machine for one connection. The error wraps [ErrOffer].
 func NewInitiator(o Offer) (*Initiator, error) {
-	if err := o.resolve(); err != nil {
-		return nil, err
-	}
-	if err := o.check(o.Dialect); err != nil {
+	o, err := o.Resolved()
+	if err != nil {
 		return nil, err
 	}
 	o.PrivateData = slices.Clone(o.PrivateData)
@@ -36,7 +34,7 @@ func NewInitiator(o Offer) (*Initiator, error) {
 	i := &Initiator{offer: o, dialect: o.Dialect}
 	i.request = StartupFields{
 		Key: KeyRequest, M: o.Markers || o.Kind.always(o.Dialect), C: !o.NoCRC || o.Kind.always(o.Dialect), S: row.sBit, Rev: row.revision,
-		PrivateData: i.privateData(),
+		PrivateData: i.offer.Data(),
 	}
 	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.takes, asked: row.revision}
 	return i, nil
@@ -50,24 +48,6 @@ func (i *Initiator) takes(d Dialect) bool {
 		return d == i.dialect
 	}
 	return i.offer.Kind.speaks(d)
-}
-
-// privateData returns the Private Data of the Request: after the enhanced data, if
-// there is such.
-func (i *Initiator) privateData() []byte {
-	if !i.dialect.row().enhanced {
-		return i.offer.PrivateData
-	}
-	e := Enhanced{IRD: i.offer.IRD, ORD: i.offer.ORD}
-	// RFC 6581, Section 9.2: "The initiator MUST set Control Flag A to 1 for the
-	// peer-to-peer model. The initiator MUST set each Control Flag B, C, and D to 1
-	// for each of the options it supports, if Control Flag A is set to 1." "If
-	// Control Flag A is set to 0, then Control Flags B, C, and D MUST also be set
-	// to 0." [E07]
-	if !i.offer.ClientServer {
-		e = e.WithRTR(i.offer.rtr())
-	}
-	return append(AppendEnhanced(nil, &e), i.offer.PrivateData...)
 }
 
 // Start begins the startup and returns the first frame, which is to leave in one
@@ -179,7 +159,7 @@ func (i *Initiator) reply(f StartupFrame) error {
 	case d == DialectRFC6581:
 		e, _ := f.Enhanced()
 		i.neg.PrivateData = f.ULPData()
-		i.enhance(e)
+		i.offer.Conclude(&i.neg, e)
 	case d == DialectRtr:
 		i.out = i.rtrFrame(f)
 	}
@@ -272,34 +252,6 @@ func (i *Initiator) rejectHint(f StartupFrame) string {
 		return "the Request asked for CRCs (C=1) and the rejection has C=0: the responder may have been told to refuse them, as Linux's siw can be (mpa_crc_strict): do without"
 	}
 	return ""
-}
-
-// enhance puts the Reply's enhanced data into effect.
-func (i *Initiator) enhance(e Enhanced) {
-	n, able := &i.neg, i.offer.rtr()
-	n.Enhanced, n.PeerIRD, n.PeerORD, n.AnsweredRTR = true, e.IRD, e.ORD, e.RTR()
-	n.ORD = initiatorORD(i.offer.ORD, e.IRD)
-	ird, enough := initiatorIRD(i.offer.IRD, maxIRD(i.offer.IRD, i.offer.MaxIRD), e.ORD)
-	n.IRD = ird
-	if !i.offer.ClientServer {
-		n.OfferedRTR = able
-	}
-	// A=1 in the answer to A=0 breaks the rule that the responder follows. It waits
-	// for an RTR indication then, and we can send one, so we do: it serves both
-	// models. A=0 in the answer to A=1 leaves our consumers without the model they
-	// asked for, and no RTR indication that the responder supports (B, C and D do
-	// not count): code 7, the "failure to negotiate a mutually compatible
-	// connection model or RTR option" of RFC 6581, Section 9.2. [E08] [E10]
-	n.PeerToPeer = e.A || !i.offer.ClientServer
-	if n.PeerToPeer {
-		n.RTR = chooseRTR(able, e.RTR(), e.IRD)
-	}
-	switch {
-	case n.PeerToPeer && n.RTR == 0:
-		n.TerminateCode = CodeNoMatchingRTR // [E10]
-	case !enough:
-		n.TerminateCode = CodeInsufficientIRD // [E05]
-	}
 }
 
 // Done reports whether the startup is over. The caller sends what Output returns, and

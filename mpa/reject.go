@@ -34,7 +34,7 @@ func (r *Responder) Reject(privateData []byte, ird, ord Depth) (reply []byte, er
 		f.M, f.C = true, true
 	}
 	if r.request.Enhanced {
-		e := r.rejection(ird, ord)
+		e := r.request.Rejection(ird, ord, rtrAll)
 		f.PrivateData = AppendEnhanced(nil, &e)
 	}
 	f.PrivateData = slices.Concat(f.PrivateData, privateData)
@@ -57,19 +57,3 @@ func (r *Responder) rejectStartKey(privateData []byte) []byte {
 // KeepsTCP reports whether TCP stays open after a rejection: everywhere but with
 // Start Keys, where closing it is the rejection.
 func (r *Responder) KeepsTCP() bool { return r.request == nil || r.request.Dialect != DialectStartKey }
-
-// rejection returns the enhanced data of a rejecting Reply. The rules for 0x3FFF
-// and for A hold for every "reply message". [E06] [E08]
-func (r *Responder) rejection(ird, ord Depth) Enhanced {
-	e := Enhanced{IRD: ird, ORD: ord}
-	if r.request.ORD == NoNegotiation {
-		e.IRD = NoNegotiation
-	}
-	if r.request.IRD == NoNegotiation {
-		e.ORD = NoNegotiation
-	}
-	if r.request.PeerToPeer {
-		e = e.WithRTR(answerRTR(r.request.RTR, rtrAll, false))
-	}
-	return e
-}

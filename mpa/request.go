@@ -84,6 +84,6 @@ func (q *Request) fill(f StartupFrame) {
 		return
 	}
 	e, _ := f.Enhanced()
-	q.Enhanced, q.IRD, q.ORD, q.PeerToPeer, q.RTR = true, e.IRD, e.ORD, e.A, e.RTR()
+	q.Ask(e)
 	q.PrivateData = f.ULPData()
 }

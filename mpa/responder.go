@@ -201,7 +201,7 @@ func (r *Responder) acceptFrame(now time.Time, d Dialect) []byte {
 	n := agree(RoleResponder, d, f.terms(), r.request.Frame.terms())
 	n.IRD, n.ORD = a.IRD, a.ORD
 	if row.enhanced {
-		e := r.enhance(&n, a)
+		e := a.Conclude(&n, r.request)
 		f.PrivateData = AppendEnhanced(nil, &e)
 	}
 	f.PrivateData = slices.Concat(f.PrivateData, a.PrivateData)
@@ -214,32 +214,6 @@ func (r *Responder) acceptFrame(now time.Time, d Dialect) []byte {
 		r.await(now, awaitRtr)
 	}
 	return AppendStartup(nil, &f)
-}
-
-// enhance negotiates, and returns the enhanced data of the Reply.
-func (r *Responder) enhance(n *Negotiated, a *Answer) (e Enhanced) {
-	q := r.request
-	n.Enhanced, n.PeerIRD, n.PeerORD = true, q.IRD, q.ORD
-	n.IRD, e.IRD = responderIRD(a.IRD, maxIRD(a.IRD, a.MaxIRD), q.ORD)
-	n.ORD, e.ORD = responderORD(a.ORD, q.IRD)
-	// RFC 6581, Section 9.2: "The responder MUST set Control Flag A to 0 if Control
-	// Flag A is 0 in the request. If Control Flag A is set to 0, then Control Flags
-	// B, C, and D MUST also be set to 0." [E07]
-	if !q.PeerToPeer {
-		return e
-	}
-	// "If Control Flag A is 1 in the MPA Request message, then the responder MUST
-	// set Control Flag A to 1 in the MPA reply message." [E08]
-	n.PeerToPeer, n.OfferedRTR = true, q.RTR
-	n.RTR = answerRTR(q.RTR, a.rtr(), a.AllRTR)
-	n.AnsweredRTR = n.RTR
-	// Section 9.1: "if the initiator ORD is 0 [...] and the responder supports use
-	// of a zero-length RDMA Read RTR indication, then the responder IRD can be set
-	// to 1." [E04] It stays as it is where e.IRD is NoNegotiation. [E06]
-	if n.RTR&RTRRead != 0 && e.IRD == 0 {
-		n.IRD, e.IRD = 1, 1
-	}
-	return e.WithRTR(n.RTR)
 }
 
 // reply returns the fields that every Reply of a dialect has.
