@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"ddp":          {},
 	"rdmap":        {"ddp", "rdmap/ring"},
 	"rdmap/ring":   {},
+	"sctp":         {"mpa"},
 
 	// What is known of other implementations.
 	"internal/peers": {"mpa", "mpa/ulpdata"},
@@ -72,7 +73,7 @@ var mayImport = map[string][]string{
 }
 
 // pure are the packages that hold protocol and do nothing else, with all below them.
-var pure = []string{"mpa", "ddp", "rdmap"}
+var pure = []string{"mpa", "ddp", "rdmap", "sctp"}
 
 func isPure(pkg string) bool {
 	return slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })

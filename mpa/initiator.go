@@ -34,7 +34,7 @@ func NewInitiator(o Offer) (*Initiator, error) {
 	i := &Initiator{offer: o, dialect: o.Dialect}
 	i.request = StartupFields{
 		Key: KeyRequest, M: o.Markers || o.Kind.always(o.Dialect), C: !o.NoCRC || o.Kind.always(o.Dialect), S: row.sBit, Rev: row.revision,
-		PrivateData: i.offer.Data(),
+		PrivateData: i.privateData(),
 	}
 	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.takes, asked: row.revision}
 	return i, nil
@@ -48,6 +48,16 @@ func (i *Initiator) takes(d Dialect) bool {
 		return d == i.dialect
 	}
 	return i.offer.Kind.speaks(d)
+}
+
+// privateData returns the Private Data of the Request: after the enhanced data, if
+// there is such.
+func (i *Initiator) privateData() []byte {
+	if !i.dialect.row().enhanced {
+		return i.offer.PrivateData
+	}
+	e := i.offer.Enhanced()
+	return append(AppendEnhanced(nil, &e), i.offer.PrivateData...)
 }
 
 // Start begins the startup and returns the first frame, which is to leave in one

@@ -13,12 +13,8 @@ func (o Offer) Resolved() (Offer, error) {
 	return o, o.check(o.Dialect)
 }
 
-// Data returns the private data of an initiator's first frame or message: in DialectRFC6581 the enhanced data
-// in front of the ULP's.
-func (o *Offer) Data() []byte {
-	if !o.Dialect.row().enhanced {
-		return o.PrivateData
-	}
+// Enhanced returns the enhanced data that an Offer makes.
+func (o *Offer) Enhanced() Enhanced {
 	e := Enhanced{IRD: o.IRD, ORD: o.ORD}
 	// RFC 6581, Section 9.2: "The initiator MUST set Control Flag A to 1 for the
 	// peer-to-peer model. The initiator MUST set each Control Flag B, C, and D to 1
@@ -28,7 +24,7 @@ func (o *Offer) Data() []byte {
 	if !o.ClientServer {
 		e = e.WithRTR(o.rtr())
 	}
-	return append(AppendEnhanced(nil, &e), o.PrivateData...)
+	return e
 }
 
 // Conclude puts the enhanced data of an accepting answer into effect for the initiator that made the Offer.

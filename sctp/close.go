@@ -1,0 +1,120 @@
+package sctp
+
+import (
+	"fmt"
+	"time"
+)
+
+// maxUnacked is how many messages of a stream may be under way: more could not be told apart.
+//
+// RFC 5043, Section 10: "the sending DDP must simply refrain from sending more than 32767 Data Chunks for a single
+// stream without acknowledgment. Note that it MUST NOT rely upon ULP flow control for this purpose." The last one is
+// left to a Terminate.
+const maxUnacked = window - 1
+
+// Room returns how many segments Send takes now, on a stream whose session is open.
+func (a *Association) Room(id uint16) int {
+	s := a.at(id, Open)
+	if s == nil {
+		return 0
+	}
+	queued, unacked := int(s.on.sent-s.on.given), int(s.on.sent-s.on.acked)
+	return max(min(a.cfg.MaxQueued-queued, maxUnacked-1-unacked), 0)
+}
+
+// Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.
+//
+// RFC 5043, Section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size
+// specified."
+func (a *Association) Send(id uint16, parts ...[]byte) error {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	s := a.at(id, Open)
+	switch {
+	case s == nil:
+		return ErrState
+	case n > a.MULPDU():
+		return fmt.Errorf("%w: %d octets, %d at most", ErrSize, n, a.MULPDU())
+	case a.Room(id) == 0:
+		return ErrFull
+	}
+	a.number(s, PPIDSegment, AppendSegment(make([]byte, 0, ssnLen+n), 0, parts...))
+	return nil
+}
+
+// Close ends our half of a session, behind all that was sent. What the peer still sends is handed out until its own
+// Terminate. An Initiate of ours is taken back, and the peer's is answered with a Terminate.
+//
+// RFC 5043, Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate. At least one side
+// MUST send a DDP Stream Terminate." RFC 6581, Section 7: it "MUST use the DDP stream session termination function
+// code" for enhanced sessions too. [C03]
+func (a *Association) Close(now time.Time, id uint16) {
+	st := a.streams[id]
+	if st == nil || st.session == nil {
+		return
+	}
+	switch s := st.session; s.state {
+	case InitiateSent:
+		a.cancel(now, s)
+	case InitiateReceived:
+		s.known = false
+		a.terminate(now, s, Draining)
+	case Open:
+		a.terminate(now, s, TerminateSent)
+		if s.next > s.endsAt {
+			a.drain(now, s)
+		}
+	}
+}
+
+// Abort is Close, and what the peer still sends is dropped.
+func (a *Association) Abort(now time.Time, id uint16) {
+	if st := a.streams[id]; st != nil && st.session != nil {
+		st.session.discards = true
+		a.Close(now, id)
+	}
+}
+
+// cancel gives up an Initiate of ours. Our Terminate must not overtake it, and the answer may be under way.
+func (a *Association) cancel(now time.Time, s *session) {
+	s.known, s.cancelled, s.discards = false, true, true
+	a.forget(s)
+	a.terminate(now, s, TerminateSent)
+}
+
+// withdraw ends a session that the consumer has not answered.
+func (a *Association) withdraw(now time.Time, s *session, err error) {
+	a.tell(Event{Kind: EventWithdrawn, Stream: s.on.id, Err: err})
+	s.known = false
+	a.terminate(now, s, Draining)
+}
+
+// violate ends a session over what the peer has done.
+//
+// RFC 5043, Section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the
+// enumerated legal patterns, the DDP Stream Session MUST be terminated." [C04]
+func (a *Association) violate(now time.Time, s *session, v *Violation) {
+	v.Stream = s.on.id
+	switch s.state {
+	case InitiateSent:
+		a.tell(Event{Kind: EventRefused, Stream: v.Stream, Err: v})
+		a.cancel(now, s)
+	case InitiateReceived:
+		a.withdraw(now, s, v)
+	case Open:
+		a.fail(now, s, v)
+	case TerminateSent:
+		a.kill(now, s, v)
+	}
+}
+
+// fail ends an open session: the consumer has its last words, and calls Close, or the time is up.
+func (a *Association) fail(now time.Time, s *session, v *Violation) {
+	if s.discards {
+		return
+	}
+	s.discards, s.deadline = true, now.Add(a.cfg.CloseTimeout)
+	a.tell(Event{Kind: EventFailed, Stream: s.on.id, Number: s.next, Err: v})
+}

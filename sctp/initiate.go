@@ -1,0 +1,122 @@
+package sctp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// Connect asks the peer for a session on a stream that is free, and returns the stream. What comes of it is an
+// EventEstablished or an EventRefused. Of the Offer, what is about MPA has no effect. The error is ErrLimit, or wraps
+// mpa.ErrOffer.
+func (a *Association) Connect(now time.Time, o mpa.Offer) (id uint16, err error) {
+	if o, err = resolved(o); err != nil {
+		return 0, err
+	}
+	id, ok := a.free()
+	if !ok || a.busy >= a.cfg.MaxSessions || a.end.How != NotYet {
+		return 0, ErrLimit
+	}
+	enhanced := o.Dialect == mpa.DialectRFC6581
+	s := a.begin(id, InitiateSent, session{enhanced: enhanced, offer: o, known: true})
+	s.deadline = now.Add(a.cfg.AnswerTimeout)
+	a.say(s, initiate(&o, enhanced))
+	return id, nil
+}
+
+// initiate returns the Initiate that an Offer makes. [C01] [C02]
+func initiate(o *mpa.Offer, enhanced bool) Control {
+	c := Control{Function: FunctionInitiate.as(enhanced), PrivateData: o.PrivateData}
+	if enhanced {
+		c.Enhanced = o.Enhanced()
+	}
+	return c
+}
+
+// resolved settles what of an Offer is open. DDP over SCTP is version 1: RFC 5043, Section 5.2.2.
+//
+// RFC 6581, Section 10: "The initiator MUST NOT use the enhanced RDMA connection establishment formats or function
+// codes when no enhanced functionality is desired."
+func resolved(o mpa.Offer) (mpa.Offer, error) {
+	o, err := o.Resolved()
+	if err == nil && o.Dialect != mpa.DialectRFC6581 && o.Dialect != mpa.DialectRFC5044 {
+		err = fmt.Errorf("%w: %v over SCTP", mpa.ErrOffer, o.Dialect)
+	}
+	return o, err
+}
+
+// free returns the lowest stream that is free and ours to choose.
+func (a *Association) free() (id uint16, ok bool) {
+	for i := one(!a.cfg.Active); i < a.cfg.Streams; i += 2 {
+		if a.State(uint16(i)) == Idle {
+			return uint16(i), true
+		}
+	}
+	return 0, false
+}
+
+// answered acts on the first message of the peer, while ours waits for it.
+func (a *Association) answered(now time.Time, s *session, c Control) {
+	if c.Function.plain() != FunctionInitiate {
+		s.opened()
+	}
+	switch c.Function {
+	case FunctionAccept, FunctionEnhancedAccept:
+		a.accepted(now, s, c)
+	case FunctionReject, FunctionEnhancedReject:
+		a.refused(now, s, &Refusal{
+			PrivateData: clone(c.PrivateData), Enhanced: c.Function.enhanced(),
+			PeerIRD: c.Enhanced.IRD, PeerORD: c.Enhanced.ORD, RTR: c.Enhanced.RTR(),
+		})
+	case FunctionTerminate:
+		a.refused(now, s, &Refusal{Provider: true, Fallback: s.enhanced})
+	default:
+		// RFC 5043, Section 6.2: "one DDP Endpoint assumes the active role". [C04]
+		a.violate(now, s, violation(RuleSequence, "an %v in answer to ours", c.Function))
+	}
+}
+
+// accepted opens the session.
+//
+// RFC 6581, Section 10: an enhanced responder "MUST respond with an enhanced" answer to an enhanced request, and
+// "issue unenhanced RDMA connection establishment responses in response to unenhanced" ones. [C01]
+func (a *Association) accepted(now time.Time, s *session, c Control) {
+	if c.Function.enhanced() != s.enhanced {
+		a.violate(now, s, violation(RuleKind, "%v to %v", c.Function, FunctionInitiate.as(s.enhanced)))
+		return
+	}
+	n := agreed(mpa.RoleInitiator, s.offer.Dialect)
+	n.IRD, n.ORD, n.PrivateData = s.offer.IRD, s.offer.ORD, clone(c.PrivateData)
+	if s.enhanced {
+		s.offer.Conclude(&n, c.Enhanced)
+	}
+	a.enter(s, Open)
+	s.deadline = time.Time{}
+	a.tell(Event{Kind: EventEstablished, Stream: s.on.id, Negotiated: n})
+	a.events = append(a.events, s.early...)
+	a.forget(s)
+	if s.endsAt != noEnd {
+		a.tell(Event{Kind: EventTerminate, Stream: s.on.id, Number: s.endsAt})
+	}
+}
+
+// agreed is what holds for all sessions.
+//
+// RFC 5043, Section 6.2: "Each side may then send zero or more DDP Segments"; RFC 6581, Section 7: RFC 5043 "already
+// supports either side sending the first DDP Message". [C04]
+func agreed(role mpa.Role, d mpa.Dialect) mpa.Negotiated {
+	return mpa.Negotiated{
+		Role: role, Dialect: d, DDPVersion: 1, RDMAPVersion: 1,
+		PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, SendFirst: true,
+	}
+}
+
+// refused ends a session that never was.
+func (a *Association) refused(now time.Time, s *session, r *Refusal) {
+	a.tell(Event{Kind: EventRefused, Stream: s.on.id, Err: r})
+	s.known = false
+	a.over(now, s, nil)
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -1,0 +1,187 @@
+package sctp
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// AdaptationDDP is the Adaptation Indication of DDP: RFC 5043, Section 5.1.
+const AdaptationDDP = 1
+
+// The Payload Protocol Identifiers of RFC 5043, Section 5.2.
+const (
+	PPIDSegment = 16 // DDP Segment Chunk
+	PPIDControl = 17 // DDP Stream Session Control
+)
+
+// Sizes, in octets.
+const (
+	ssnLen     = 2
+	controlLen = 4 // DDP-SSN and Function Code
+
+	// MaxPrivateData is the most private data of a session control message, with the enhanced data of RFC 6581:
+	// RFC 5043, Section 5.2.3.
+	MaxPrivateData = mpa.MaxPrivateData
+	// MinMaxMessage is the largest session control message, and so the least that a carrier has to carry: RFC
+	// 5043, Section 9.
+	MinMaxMessage = controlLen + MaxPrivateData
+)
+
+// A Message is a user message of SCTP: one Payload Data Chunk, or several where SCTP has fragmented it.
+type Message struct {
+	Stream uint16
+	PPID   uint32
+	// Ordered tells that the U flag was 0. Association.Output never sets it.
+	Ordered bool
+	Data    []byte
+}
+
+// Function is the Function Code of a session control message: RFC 5043, Section 5.2.3, and RFC 6581, Section 7.
+type Function uint16
+
+// The Function Codes. [C01]
+const (
+	FunctionInitiate         Function = 1
+	FunctionAccept           Function = 2
+	FunctionReject           Function = 3
+	FunctionTerminate        Function = 4
+	FunctionEnhancedInitiate Function = 5
+	FunctionEnhancedAccept   Function = 6
+	FunctionEnhancedReject   Function = 7
+)
+
+var functionNames = [...]string{
+	FunctionInitiate: "Initiate", FunctionAccept: "Accept", FunctionReject: "Reject", FunctionTerminate: "Terminate",
+	FunctionEnhancedInitiate: "Enhanced Initiate", FunctionEnhancedAccept: "Enhanced Accept", FunctionEnhancedReject: "Enhanced Reject",
+}
+
+// String returns the name without "DDP Stream Session".
+func (f Function) String() string {
+	if f.known() {
+		return functionNames[f]
+	}
+	return fmt.Sprintf("function 0x%04x", uint16(f))
+}
+
+func (f Function) known() bool { return f > 0 && int(f) < len(functionNames) }
+
+// enhanced reports whether the private data begins with enhanced data.
+func (f Function) enhanced() bool {
+	return f >= FunctionEnhancedInitiate && f <= FunctionEnhancedReject
+}
+
+// plain is the function without what RFC 6581 adds to it.
+func (f Function) plain() Function {
+	if f.enhanced() {
+		return f - FunctionEnhancedInitiate + FunctionInitiate
+	}
+	return f
+}
+
+// as is a function of RFC 5043 as the session's kind has it.
+func (f Function) as(enhanced bool) Function {
+	if enhanced {
+		return f + FunctionEnhancedInitiate - FunctionInitiate
+	}
+	return f
+}
+
+// A Control is a DDP Stream Session Control message: RFC 5043, Section 5.2.3.
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|            DDP-SSN            |         Function Code         |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|        Private Data (dependent on the Function Code) ...
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+type Control struct {
+	SSN      uint16
+	Function Function
+	// Enhanced is the enhanced data in front of the ULP's private data, which the three enhanced functions have.
+	Enhanced mpa.Enhanced
+	// PrivateData is the ULP's.
+	PrivateData []byte
+}
+
+// AppendControl appends a session control message, whatever its values.
+func AppendControl(dst []byte, c *Control) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, c.SSN)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(c.Function))
+	if c.Function.enhanced() {
+		// RFC 6581, Section 7: the ULP's private data "MUST follow the enhanced RDMA connection establishment data".
+		// [C02]
+		dst = mpa.AppendEnhanced(dst, &c.Enhanced)
+	}
+	return append(dst, c.PrivateData...)
+}
+
+// ParseControl returns a session control message, whose PrivateData is in b. The error is a [*Violation].
+func ParseControl(b []byte) (c Control, err error) {
+	if len(b) < controlLen {
+		return c, violation(RuleShort, "%d octets, of %d at least", len(b), controlLen)
+	}
+	c = Control{SSN: ssnOf(b), Function: Function(binary.BigEndian.Uint16(b[ssnLen:])), PrivateData: b[controlLen:]}
+	if v := c.check(); v != nil {
+		return c, v
+	}
+	if c.Function.enhanced() {
+		if c.Enhanced, err = mpa.ParseEnhanced(c.PrivateData); err != nil {
+			return c, violation(RuleEnhancedData, "%d octets of private data in an %v", len(c.PrivateData), c.Function)
+		}
+		c.PrivateData = c.PrivateData[mpa.EnhancedLen:]
+	}
+	return c, nil
+}
+
+// check judges the Function Code and the length of the private data, the enhanced data included.
+func (c *Control) check() *Violation {
+	n := len(c.PrivateData)
+	switch {
+	case !c.Function.known():
+		return violation(RuleFunction, "%v", c.Function)
+	case c.Function == FunctionTerminate && n > 0:
+		// RFC 5043, Section 5.2.3: "Private Data MUST NOT be included in the DDP Stream Session Terminate message."
+		// [C02]
+		return violation(RuleTerminateData, "%d octets", n)
+	case n > MaxPrivateData:
+		// "Private Data length MUST NOT exceed 512 bytes in any message." RFC 6581, Section 7: "including enhanced
+		// RDMA connection establishment data." [C02]
+		return violation(RulePrivateData, "%d octets in an %v", n, c.Function)
+	}
+	return nil
+}
+
+// AppendSegment appends a DDP Segment Chunk's user message: RFC 5043, Section 5.2.2. The segment may come in parts.
+func AppendSegment(dst []byte, ssn uint16, parts ...[]byte) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, ssn)
+	for _, p := range parts {
+		dst = append(dst, p...)
+	}
+	return dst
+}
+
+// ParseSegment returns what a DDP Segment Chunk carries. Whether that is a DDP Segment is DDP's business. The error
+// is a [*Violation].
+func ParseSegment(b []byte) (ssn uint16, segment []byte, err error) {
+	if len(b) < ssnLen {
+		return 0, nil, violation(RuleShort, "%d octets, of %d at least", len(b), ssnLen)
+	}
+	return ssnOf(b), b[ssnLen:], nil
+}
+
+func ssnOf(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
+
+// MULPDU returns the largest DDP Segment, in octets, for a carrier that takes messages of max octets without
+// fragmenting them.
+//
+// RFC 5043, Section 9: it "should be the largest value that can be supported without use of IP or SCTP
+// fragmentation, or 516 bytes, whichever is larger", and "SHOULD [be set] below the theoretical maximum in order to
+// allow bundling of Control Chunks in the same SCTP packet": 16 octets are those of a SACK. The 516 octets are those
+// of a session control message, of which the DDP-SSN is a part.
+func MULPDU(maxMessage int) int {
+	const sack = 16
+	return max((maxMessage-sack)&^3, MinMaxMessage) - ssnLen
+}

@@ -1,0 +1,119 @@
+package sctp
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// maxStrays bounds what a peer may send where there is no session. An answer to it might be taken for another such
+// message: two idle ends would go on for ever.
+const maxStrays = 16
+
+// idle acts on a message where there is no session: an Initiate begins one, and nothing else means anything.
+func (a *Association) idle(now time.Time, m Message) {
+	c, err := ParseControl(m.Data)
+	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.plain() != FunctionInitiate {
+		a.stray()
+		return
+	}
+	a.initiated(now, m.Stream, c)
+}
+
+// stray counts a message that belongs to no session.
+func (a *Association) stray() {
+	a.stats.Dropped++
+	if a.strays++; a.strays >= maxStrays {
+		a.abort(violation(RuleStray, "%d messages", a.strays))
+	}
+}
+
+// initiated acts on the peer's request for a session.
+//
+// RFC 5043, Section 6.4: "There MUST be a finite limit on the number of such requests that are pending a ULP
+// decision. When more session requests are received, the passive side MUST respond to the Initiate message with a DDP
+// Stream Terminate Message." [C04]
+func (a *Association) initiated(now time.Time, id uint16, c Control) {
+	q := request(c)
+	if !a.cfg.Listening || a.pending >= a.cfg.MaxPending || a.busy >= a.cfg.MaxSessions {
+		a.terminate(now, a.passive(id, Draining, q), Draining)
+		return
+	}
+	if q.PeerToPeer && q.RTR&a.cfg.RTR == 0 {
+		// RFC 6581, Section 7: the message "is not reported to ULP if none of the requested RTR indication types are
+		// supported by the receiver. In this case, the Provider MAY generate a reject reply message indicating which
+		// RTR indication types it supports." [C01]
+		a.reject(now, a.passive(id, InitiateReceived, q), nil, 0, 0)
+		return
+	}
+	s := a.passive(id, InitiateReceived, q)
+	s.known = true
+	// "Received DDP Stream Session Control messages SHOULD be reported to the ULP. If reported, any supplied Private
+	// Data MUST be available for the ULP to examine." [C03]
+	a.tell(Event{Kind: EventRequest, Stream: id, Request: q})
+}
+
+func (a *Association) passive(id uint16, state State, q *mpa.Request) *session {
+	s := a.begin(id, state, session{enhanced: q.Enhanced, request: q})
+	s.next = 1 // the Initiate
+	return s
+}
+
+// request returns an Initiate as mpa has it.
+func request(c Control) *mpa.Request {
+	q := &mpa.Request{Dialect: mpa.DialectRFC5044, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PrivateData: clone(c.PrivateData)}
+	if c.Function.enhanced() {
+		q.Dialect = mpa.DialectRFC6581
+		q.Ask(c.Enhanced)
+	}
+	return q
+}
+
+// Accept opens the session that the peer has asked for, and returns what was agreed on. The error is ErrState, or
+// wraps mpa.ErrOffer: then the request can still be answered.
+func (a *Association) Accept(now time.Time, id uint16, answer mpa.Answer) (n mpa.Negotiated, err error) {
+	s := a.at(id, InitiateReceived)
+	if s == nil {
+		return n, ErrState
+	}
+	if err := answer.Check(s.request.Dialect); err != nil {
+		return n, err
+	}
+	n = agreed(mpa.RoleResponder, s.request.Dialect)
+	n.IRD, n.ORD, n.PrivateData = answer.IRD, answer.ORD, s.request.PrivateData
+	c := Control{Function: FunctionAccept.as(s.enhanced), PrivateData: answer.PrivateData}
+	if s.enhanced {
+		c.Enhanced = answer.Conclude(&n, s.request)
+	}
+	a.enter(s, Open)
+	a.say(s, c)
+	return n, nil
+}
+
+// Reject refuses the session that the peer has asked for, with private data for its consumer. ird and ord go to an
+// enhanced peer only; ord may be the depth that its IRD should have had. The error is as with Accept.
+//
+// RFC 5043, Section 6.3: "A DDP Stream Session Reject message MUST NOT be sent unless the rejection is at the
+// direction of the ULP."
+func (a *Association) Reject(now time.Time, id uint16, privateData []byte, ird, ord mpa.Depth) error {
+	s := a.at(id, InitiateReceived)
+	if s == nil {
+		return ErrState
+	}
+	if err := (mpa.Answer{PrivateData: privateData, IRD: ird, ORD: ord}).Check(s.request.Dialect); err != nil {
+		return err
+	}
+	s.known = false // all is said
+	a.reject(now, s, privateData, ird, ord)
+	return nil
+}
+
+// reject answers an enhanced Initiate with an Enhanced Reject, and a plain one with a plain one. [C01]
+func (a *Association) reject(now time.Time, s *session, privateData []byte, ird, ord mpa.Depth) {
+	c := Control{Function: FunctionReject.as(s.enhanced), PrivateData: privateData}
+	if s.enhanced {
+		c.Enhanced = s.request.Rejection(ird, ord, a.cfg.RTR)
+	}
+	a.say(s, c)
+	a.drain(now, s)
+}
