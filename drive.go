@@ -322,11 +322,15 @@ func (qp *QP) setTimer(at time.Time) {
 }
 
 func (qp *QP) onTimer() {
-	if !qp.quiet().IsZero() {
-		qp.tryReceive() // a Read that is there already is answered before the FIN
+	if c := qp.holdsFIN(); c != nil {
+		ok, err := c.RecvRest() // a Read that is there already is answered before the FIN
+		defer c.Done()
+		if ok {
+			qp.received(c, err)
+		}
 	}
 	qp.mu.Lock()
-	defer qp.unlock()
+	defer qp.unlockReceiving()
 	if qp.timerAt.IsZero() {
 		return
 	}
@@ -338,4 +342,14 @@ func (qp *QP) onTimer() {
 	}
 	qp.eng.HandleTimeout(time.Now())
 	qp.pushUnlocking()
+}
+
+// holdsFIN returns the connection if its FIN is held back.
+func (qp *QP) holdsFIN() *tcp.Conn {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.eng.Quiet().IsZero() {
+		return nil
+	}
+	return qp.conn
 }

@@ -21,7 +21,7 @@ type drain struct {
 	limitBy time.Time // zero: none
 
 	wait    time.Duration // a FIN is held back until the peer was quiet for so long
-	active  bool          // the peer has sent something since the close began
+	active  bool          // the peer has sent something since the close began, or asked for a Read shortly before
 	heldBy  time.Time     // when the FIN is sent although the peer goes on sending; zero: it is not held back
 	earlyBy time.Time     // a Read that has arrived by then may have been posted before the close
 	early   bool          // what arrives now has
@@ -30,7 +30,7 @@ type drain struct {
 }
 
 func (q *QP) beginDrain(now time.Time, rtt time.Duration) {
-	q.drain = drain{reads: q.irrq.Len()}
+	q.drain = drain{reads: q.irrq.Len(), active: now.Sub(q.readAt) < readerTime}
 	if q.IRD > 0 {
 		q.drain.wait, q.drain.earlyBy = rtt, now.Add(rtt)
 	}

@@ -18,7 +18,9 @@ import (
 func (q *QP) Input(now time.Time, b []byte) int {
 	q.drain.early = q.closing && now.Before(q.drain.earlyBy)
 	q.stirred()
+	q.inputAt = now
 	n := q.input(b)
+	q.inFPDU = n < len(b)
 	q.stats.RecvStream += uint64(n)
 	q.watchSend(now)
 	q.settle(now)

@@ -104,6 +104,9 @@ type stream struct {
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
 	partial  [2]bool       // a Send, or a Write, of the peer's is under way
+	inFPDU   bool          // Input has left a part of an FPDU
+	inputAt  time.Time     // when what came last did
+	readAt   time.Time     // when the last Read Request came
 
 	// Sending.
 	orq      rdmap.ORQ

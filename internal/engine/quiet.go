@@ -9,7 +9,11 @@ import "time"
 // are still arriving, and so has the next one of a peer that waits for a response first.
 // RFC 5040, Section 6.2 has the ULPs agree on the end; this is for those that do not.
 //
-// A peer that sends without end holds the FIN back for half of CloseTimeout.
+// How long the round trip is counted depends on what is known of the peer: one that has sent
+// something since the close began, or asked for a Read shortly before, may well ask for
+// another, and one that is in the middle of a message or an FPDU has more to send for certain.
+//
+// A peer that sends without end, or does not end its message, holds the FIN back for half of CloseTimeout.
 //
 // A peer that reads without end gains little: Reads that come after the first round trip
 // are no progress of the close, and when there was none for half of CloseTimeout no more
@@ -31,19 +35,27 @@ func (q *QP) holds(now time.Time) bool {
 	return false
 }
 
-// activeWait is how long a peer that has sent something since the close began is waited for
-// at least: on a short path, its program and its system may pause for longer than a round trip.
-const activeWait = 20 * time.Millisecond
+// activeWait is how long a peer is waited for at least that has sent something since the
+// close began, or asked for a Read within readerTime before: on a short path, its program and its
+// system may pause for longer than a round trip.
+const (
+	activeWait = 20 * time.Millisecond
+	readerTime = 10 * time.Millisecond
+)
 
 // hold sets the time at which a FIN that is held back is sent, if nothing comes until then.
 func (q *QP) hold(now time.Time) {
 	d := &q.drain
 	wait := d.wait
-	if d.active && wait > 0 {
-		wait = max(wait, activeWait)
-	}
 	if d.heldBy.IsZero() {
 		d.heldBy = now.Add(q.cfg.CloseTimeout / 2)
+	}
+	switch {
+	case wait == 0: // nothing is known
+	case q.inFPDU || q.partial != [2]bool{}:
+		wait = d.heldBy.Sub(now)
+	case d.active:
+		wait = max(wait, activeWait)
 	}
 	q.quietBy = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
 }

@@ -144,6 +144,9 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	_ = q.irrq.Push(s) // Check has found room for it
+	if r.Size > 0 {    // no Ready-to-Receive indication
+		q.readAt = q.inputAt
+	}
 	if q.drain.early {
 		q.drain.reads++
 	}

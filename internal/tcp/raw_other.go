@@ -11,6 +11,7 @@ func newRaw(net.Conn) *rawConn { return nil }
 
 func (*rawConn) recv() error                         { panic("unreachable") }
 func (*rawConn) tryRecv() (bool, error)              { panic("unreachable") }
+func (*rawConn) recvNow() (bool, error)              { panic("unreachable") }
 func (*rawConn) trySend([][]byte) (int, bool, error) { panic("unreachable") }
 func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
 func (*rawConn) limits() (int, int)                  { return 0, 0 }

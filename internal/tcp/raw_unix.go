@@ -76,12 +76,19 @@ func (r *rawConn) tryRecv() (ok bool, err error) {
 	if !r.rx.mu.TryLock() {
 		return false, nil
 	}
+	if ok, err = r.recvNow(); !ok {
+		r.rx.mu.Unlock()
+	}
+	return ok, err
+}
+
+// recvNow is tryRecv for who has locked the receive buffer; it stays so.
+func (r *rawConn) recvNow() (ok bool, err error) {
 	if r.pollFn == nil {
 		r.pollFn = r.readOnce
 	}
 	if r.rx.released || r.rc.Control(r.pollFn) != nil || r.readErr == syscall.EAGAIN || r.atEnd() {
 		r.rx.idle()
-		r.rx.mu.Unlock()
 		return false, nil
 	}
 	return true, r.outcome()

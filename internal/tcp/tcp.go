@@ -88,7 +88,18 @@ func (c *Conn) TryRecv() (ok bool, err error) {
 	return c.raw.tryRecv()
 }
 
-// Done gives back the receive buffer, after Recv or a TryRecv that read.
+// RecvRest is TryRecv for who must not miss what another goroutine has just read: it waits
+// until that is consumed. The receive buffer is the caller's until Done, whether there was
+// something to read or not, so that nothing is read meanwhile.
+func (c *Conn) RecvRest() (ok bool, err error) {
+	c.rx.mu.Lock()
+	if c.raw == nil || c.isAhead.Load() {
+		return false, nil
+	}
+	return c.raw.recvNow()
+}
+
+// Done gives back the receive buffer, after Recv, a TryRecv that read, or RecvRest.
 func (c *Conn) Done() { c.rx.mu.Unlock() }
 
 // recvPlain waits with a few octets of its own, and reads into a pooled buffer

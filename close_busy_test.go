@@ -1,0 +1,65 @@
+package iwarp_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestCloseAnswersReadsBusy has both ends close in the moment after one has posted Reads, alone
+// or behind Sends, on several connections at a time: the goroutines of one wait for the others'.
+// What the peer's system has not let it send by the end of the wait cannot be answered; that
+// is rare.
+//
+// Proves D30.
+func TestCloseAnswersReadsBusy(t *testing.T) {
+	const connections, atOnce = 300, 8
+	for _, sends := range []int{0, 4} {
+		var lost, left atomic.Int64
+		left.Store(connections)
+		var all sync.WaitGroup
+		for range atOnce {
+			all.Go(func() {
+				for left.Add(-1) >= 0 {
+					if !readsAnswered(t, sends) {
+						lost.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := lost.Load(); n > connections/100 {
+			t.Errorf("behind %d Sends, %d of %d connections lost Reads", sends, n, connections)
+		}
+	}
+}
+
+// readsAnswered posts work at one end, closes both, and reports whether all of it succeeded.
+func readsAnswered(t *testing.T, sends int) bool {
+	client, server := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}}.connect(t)
+	defer client.rnic.Close()
+	defer server.rnic.Close()
+	const reads, size = 8, 64 << 10
+	away, mem := server.mr(size, iwarp.LocalWrite|iwarp.RemoteRead), client.mr(size, iwarp.LocalWrite)
+	for id := range uint64(sends) {
+		server.postRecv(id, away.Slice(0, size))
+	}
+	for range sends {
+		client.post(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{mem.Slice(0, size)}})
+	}
+	for range reads {
+		client.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{mem.Slice(0, 4096)}, Remote: away.Remote(0)})
+	}
+	var closing sync.WaitGroup
+	closing.Go(func() { _ = server.Close() })
+	_ = client.Close()
+	closing.Wait()
+	var wc [1]iwarp.WC
+	good := 0
+	for client.SendCQ().Poll(wc[:]) == 1 && wc[0].Err() == nil {
+		good++
+	}
+	return good == sends+reads
+}
