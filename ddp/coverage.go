@@ -10,18 +10,29 @@ import (
 // segments in order (RFC 5041, Section 5.3: SHOULD), so that there are none.
 const maxIslands = 1024
 
-// coverage says which octets of the message under way are placed: those before low,
-// and the islands, which are ascending and touch neither each other nor low.
-type coverage struct {
+// A Coverage says which octets of a message are placed: those before low, and the islands,
+// which are ascending and touch neither each other nor low. Its zero value has none.
+type Coverage struct {
 	low     uint64
 	islands []span
+}
+
+// Take notes that n octets from an offset on are placed, unless one of them is already, or
+// the parts with gaps between them become too many: then it reports false.
+func (c *Coverage) Take(from, n uint64) bool {
+	part := span{from, from + n}
+	if c.overlaps(part) || c.full(part) {
+		return false
+	}
+	c.add(part)
+	return true
 }
 
 // A span is the octets of a message from one offset on, up to another.
 type span struct{ from, to uint64 }
 
 // end returns the end of the octet that lies highest.
-func (c *coverage) end() uint64 {
+func (c *Coverage) end() uint64 {
 	if n := len(c.islands); n > 0 {
 		return c.islands[n-1].to
 	}
@@ -30,13 +41,13 @@ func (c *coverage) end() uint64 {
 
 // find returns the first island that ends at or after an offset, or where it
 // would be.
-func (c *coverage) find(from uint64) int {
+func (c *Coverage) find(from uint64) int {
 	i, _ := slices.BinarySearchFunc(c.islands, from, func(s span, from uint64) int { return cmp.Compare(s.to, from) })
 	return i
 }
 
 // overlaps reports whether any octet of a span is placed already.
-func (c *coverage) overlaps(s span) bool {
+func (c *Coverage) overlaps(s span) bool {
 	if s.from == s.to {
 		return false
 	}
@@ -45,14 +56,14 @@ func (c *coverage) overlaps(s span) bool {
 }
 
 // full reports whether a span, which does not overlap, would be an island too many.
-func (c *coverage) full(s span) bool {
+func (c *Coverage) full(s span) bool {
 	i := c.find(s.from)
 	touches := s.from <= c.low || i < len(c.islands) && (c.islands[i].to == s.from || c.islands[i].from == s.to)
 	return len(c.islands) == maxIslands && !touches && s.from < s.to
 }
 
 // add notes a span which does not overlap.
-func (c *coverage) add(s span) {
+func (c *Coverage) add(s span) {
 	if s.from == s.to {
 		return
 	}
@@ -75,4 +86,4 @@ func (c *coverage) add(s span) {
 }
 
 // clear begins with the next message.
-func (c *coverage) clear() { c.low, c.islands = 0, c.islands[:0] }
+func (c *Coverage) clear() { c.low, c.islands = 0, c.islands[:0] }

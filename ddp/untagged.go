@@ -11,18 +11,22 @@ const FirstMSN = 1
 // "The ULP Message Length MUST be less than 2^32." [D21]
 const maxMessage = 1<<32 - 1
 
-// An UntaggedQueue is the receiving side of one queue of Untagged Buffers over
-// an LLP that delivers in order. It knows which message is expected and how
-// much of it is placed; the buffers themselves are the caller's.
+// An UntaggedQueue is the receiving side of one queue of Untagged Buffers. It knows which
+// message is expected and how much of it is placed; the buffers themselves are the
+// caller's.
 //
 // A source may send the segments of one message in any order of MO, only the
 // one with the L bit last (RFC 5041, Sections 4.1 and 5.3). Messages of a queue
 // come one after the other, those of different queues may interleave.
+//
+// Check and Place take segments in the order in which they were sent. What an LLP brings
+// ahead of others may be placed by TakeAhead, and is given to Check and Place in its turn.
 type UntaggedQueue struct {
 	qn     uint32
 	msn    uint32 // of the message expected or under way
 	placed uint64 // octets of it that are placed
-	cover  coverage
+	cover  Coverage
+	ahead  map[uint32]*Coverage // by MSN: what is placed ahead of its turn
 }
 
 // NewUntaggedQueue returns queue qn of a new stream: it expects [FirstMSN].
@@ -135,6 +139,9 @@ func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
 	}
 	// RFC 5041, Section 4.3: the MSN "MUST be increased by one (modulo 2^32)",
 	// it "MUST wrap to 0 after a value of 0xFFFFFFFF". [D17]
+	if q.ahead != nil {
+		delete(q.ahead, q.msn)
+	}
 	q.msn++
 	q.placed = 0
 	q.cover.clear()

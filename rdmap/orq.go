@@ -13,6 +13,8 @@ type Read struct {
 	SinkTO   uint64
 	Size     uint32 // octets asked for
 	ID       uint64 // the caller's
+
+	ahead *ddp.Coverage // what of the sink was placed ahead of its turn
 }
 
 // An ORQ holds the outstanding RDMA Reads of a stream, the oldest first, up to
@@ -114,6 +116,43 @@ func (q *ORQ) Advance(resp *ddp.Segment) (read Read, done bool) {
 	}
 	q.got = 0
 	return q.reads.Pop(), true
+}
+
+// TakeAhead returns the outstanding Read whose sink a response segment with payload lies in
+// that came ahead of others, and notes that it is placed there. It reports false if there is
+// no such Read, if there are several, or if one of the octets is placed already: then Check
+// has to judge it in its turn first.
+//
+// RFC 5041, Section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
+func (q *ORQ) TakeAhead(resp *ddp.Segment) (read Read, ok bool) {
+	r, several := q.sinkOf(resp)
+	if r == nil || several {
+		return Read{}, false
+	}
+	off, n := resp.TO-r.SinkTO, uint64(resp.PayloadLen())
+	if off > uint64(r.Size) || n > uint64(r.Size)-off || r == q.reads.Front() && off < uint64(q.got) {
+		return Read{}, false
+	}
+	if r.ahead == nil {
+		r.ahead = new(ddp.Coverage)
+	}
+	return *r, r.ahead.Take(off, n)
+}
+
+// sinkOf returns the first Read whose sink has octets of a segment, and whether others have too.
+func (q *ORQ) sinkOf(resp *ddp.Segment) (first *Read, several bool) {
+	n := uint64(resp.PayloadLen())
+	for i := q.reads.Head(); i != q.reads.Tail(); i++ {
+		r := q.reads.At(i)
+		if resp.STag != r.SinkSTag || resp.TO-r.SinkTO >= uint64(r.Size) && r.SinkTO-resp.TO >= n {
+			continue
+		}
+		if first != nil {
+			return first, true
+		}
+		first = r
+	}
+	return first, false
 }
 
 // Slack reports whether the queue has much more memory than what is in it takes.

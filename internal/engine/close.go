@@ -132,6 +132,11 @@ func (q *QP) badClose() {
 // process outbound data transfer requests normally." [D32] What can no longer come is
 // an error: the rest of an FPDU or message, and the responses to our Reads.
 func (q *QP) PeerClosed(now time.Time, unread int) {
+	q.closedHalf(unread)
+	q.settle(now)
+}
+
+func (q *QP) closedHalf(unread int) {
 	q.peerClosed = true
 	switch {
 	case q.state == RTS:
@@ -139,7 +144,6 @@ func (q *QP) PeerClosed(now time.Time, unread int) {
 	case q.state == Closing && unread > 0:
 		q.badClose()
 	}
-	q.settle(now)
 }
 
 // WholeClosed reports that both halves were closed, where the LLP has no others: what
@@ -161,9 +165,9 @@ func (q *QP) halfClosed(unread int) {
 	case unread > 0:
 		q.cutOff(unread)
 	case q.orq.Len() > 0:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rx.Offset(), Reason: "peer closed while RDMA Reads were outstanding: have both programs agree on the end before either closes"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed while RDMA Reads were outstanding: have both programs agree on the end before either closes"}, nil)
 	case q.partial != [2]bool{}:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rx.Offset(), Reason: "peer closed in the middle of a message"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed in the middle of a message"}, nil)
 	case mute && q.unlike():
 		q.deserted(errors.New(q.difference()))
 	case mute && q.sq.Len() > 0:
@@ -185,7 +189,7 @@ func (q *QP) cutOff(unread int) {
 		q.abort(fmt.Errorf("%s: %w", reason, ErrLost))
 		return
 	}
-	q.fail(&Failure{Code: rdmap.CodeMPAClosed, Offset: q.rx.Offset(), Reason: reason, Err: ErrLost}, nil)
+	q.fail(&Failure{Code: rdmap.CodeMPAClosed, Offset: q.rxOffset(), Reason: reason, Err: ErrLost}, nil)
 }
 
 // unlike reports startup frames of different revisions: whoever got the later one may
@@ -321,7 +325,7 @@ func (q *QP) finish() {
 // Reads of either side, the Ready-to-Receive indication included. That of the
 // peer is waited for: some kernels break where a FIN meets it.
 func (q *QP) idle() bool {
-	owed := q.Role == mpa.RoleResponder && q.PeerToPeer && !q.heard && !q.peerClosed
+	owed := q.Layer != LayerMessages && q.Role == mpa.RoleResponder && q.PeerToPeer && !q.heard && !q.peerClosed
 	return q.sq.Len() == 0 && q.irrq.Len() == 0 && q.orq.Len() == 0 && !q.inFlight && q.rtr == 0 && !owed
 }
 

@@ -46,8 +46,8 @@ func (q *QP) Drain() ([]Completion, []Notice) {
 // A Trace describes one FPDU that was sent or received.
 type Trace struct {
 	Sent    bool
-	Offset  uint64 // in its half connection, octets since Full Operation began
-	Size    int    // of the FPDU, octets
+	Offset  uint64 // in its half connection, octets since Full Operation began; with LayerMessages the segment's number
+	Size    int    // of the FPDU or segment, octets
 	Header  ddp.Header
 	Op      rdmap.Opcode
 	Payload int // octets
@@ -69,6 +69,7 @@ type Stats struct {
 	TerminatesRecv map[rdmap.Code]uint64
 	Nudges         uint64
 	Held           uint64 // requests posted while the Initiator's first FPDU was awaited
+	Ahead          AheadStats
 	Odd            Oddities
 }
 
@@ -103,6 +104,7 @@ func (s *Stats) Add(o *Stats) {
 	addCounts(&s.TerminatesRecv, o.TerminatesRecv)
 	s.Nudges += o.Nudges
 	s.Held += o.Held
+	s.Ahead.add(&o.Ahead)
 	s.Odd.add(&o.Odd)
 }
 
@@ -149,7 +151,7 @@ func (q *QP) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 	}
 }
 
-func (q *QP) traceSent(offset uint64, h *ddp.Header, payload int) {
+func (q *QP) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 	_, op := rdmap.ParseControl(h.RsvdULP)
 	q.stats.SentFPDUs++
 	q.stats.SentOctets[op&7] += uint64(payload)
@@ -157,7 +159,7 @@ func (q *QP) traceSent(offset uint64, h *ddp.Header, payload int) {
 		q.stats.SentMessages[op&7]++
 	}
 	if q.cfg.Trace != nil {
-		q.cfg.Trace(Trace{Sent: true, Offset: offset, Size: int(q.tx.Offset() - offset), Header: *h, Op: op, Payload: payload})
+		q.cfg.Trace(Trace{Sent: true, Offset: offset, Size: size, Header: *h, Op: op, Payload: payload})
 	}
 }
 

@@ -16,7 +16,8 @@ type Failure struct {
 	Peer   bool         // the peer found it
 	Op     rdmap.Opcode // of the message in error, if HasOp
 	HasOp  bool
-	Offset uint64 // of the FPDU in error in its half connection, octets
+	Offset uint64 // of the FPDU in error in its half connection, octets; with LayerMessages the segment's number
+	Layer  Layer
 	Reason string
 	Layout rdmap.Layout // of a received Terminate
 	Err    error        // the layer's own error
@@ -33,12 +34,19 @@ func (f *Failure) Error() string {
 		s += ", in " + withArticle(f.Op)
 	}
 	if !f.Peer {
-		s += fmt.Sprintf(" at stream offset %d", f.Offset)
+		s += f.where()
 	}
 	if f.Reason != "" {
 		s += ": " + f.Reason
 	}
 	return s
+}
+
+func (f *Failure) where() string {
+	if f.Layer == LayerMessages {
+		return fmt.Sprintf(" at segment %d", f.Offset)
+	}
+	return fmt.Sprintf(" at stream offset %d", f.Offset)
 }
 
 // withArticle names the message as in "a Send" and "an RDMA Write".
@@ -104,6 +112,7 @@ func (q *QP) fail(f *Failure, seg *ddp.Segment) {
 }
 
 func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
+	f.Layer = q.Layer
 	q.cause = f
 	// RDMA verbs 6.2: when "the Terminate cannot be sent", as our half is closed,
 	// the connection is reset.
@@ -154,7 +163,7 @@ func (q *QP) dislike() string {
 func (q *QP) workError(e *sendEntry, s Status, reason string) {
 	e.status, e.phase = s, phaseDone
 	q.busy = sourceNone
-	q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: q.tx.Offset(), Reason: reason}, nil)
+	q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: q.txOffset(), Reason: reason}, nil)
 }
 
 // localStatus is what the consumer's own work completes with when its memory

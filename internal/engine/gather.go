@@ -14,7 +14,7 @@ import (
 // a peer that does not read can make us hold, GatherArena octets.
 type Gather struct {
 	arena []byte
-	tx    *mpa.Writer // of the FPDU that is being built
+	tx    *mpa.Writer // of the FPDU that is being built; nil: a segment is not framed
 	sent  int         // octets of the arena that the LLP has taken
 	vec   [][]byte
 	drain bool // some of it is what a close waits for
@@ -48,7 +48,13 @@ func (g *Gather) full() bool {
 
 // Take appends octets of a ULPDU to the FPDU that is being built: they are copied and
 // summed, in one pass where there are no markers.
-func (g *Gather) Take(p []byte) { g.arena = g.tx.Payload(g.arena, p) }
+func (g *Gather) Take(p []byte) {
+	if g.tx == nil { // a segment that is not framed
+		g.arena = append(g.arena, p...)
+		return
+	}
+	g.arena = g.tx.Payload(g.arena, p)
+}
 
 // left returns what is still to be sent: a slice for each record, none if it is all sent.
 func (g *Gather) left() [][]byte {

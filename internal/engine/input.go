@@ -16,15 +16,24 @@ import (
 // and returns how many it consumed; the rest is to be given again with more
 // after it. b is scratch space: markers are taken out of it in place.
 func (q *QP) Input(now time.Time, b []byte) int {
-	q.drain.early = q.closing && now.Before(q.drain.earlyBy)
-	q.stirred()
-	q.inputAt = now
+	q.arrives(now)
 	n := q.input(b)
 	q.inFPDU = n < len(b)
 	q.stats.RecvStream += uint64(n)
+	q.arrived(now)
+	return n
+}
+
+// arrives is called before what has come is taken in, and arrived after that.
+func (q *QP) arrives(now time.Time) {
+	q.drain.early = q.closing && now.Before(q.drain.earlyBy)
+	q.stirred()
+	q.inputAt = now
+}
+
+func (q *QP) arrived(now time.Time) {
 	q.watchSend(now)
 	q.settle(now)
-	return n
 }
 
 func (q *QP) input(b []byte) int {
@@ -73,18 +82,21 @@ func (q *QP) readerError(err error) {
 }
 
 // onFPDU takes one verified FPDU through DDP and RDMAP.
-func (q *QP) onFPDU(f *mpa.FPDU) {
+func (q *QP) onFPDU(f *mpa.FPDU) { q.onULPDU(f, q.ulpdu(f), f.Content.Len()) }
+
+// onULPDU takes a ULPDU of n octets through DDP and RDMAP. If b has less of it, that begins
+// with the header, and the payload is apart.
+func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
 	first := !q.heard
 	q.heard = true
 	q.nudgeAt, q.SendFrom = time.Time{}, time.Time{}
-	b, apart := q.ulpdu(f)
 	s, err := ddp.Parse(b)
 	if err != nil {
 		q.fail(&Failure{Code: rdmap.CodeDDPLocalCatastrophic, Offset: f.Offset, Reason: err.Error(), Err: err}, nil)
 		return
 	}
-	if apart {
-		s.Payload, s.Apart = nil, f.Content.Len()-len(s.Raw)
+	if len(b) < n {
+		s.Payload, s.Apart = nil, n-len(s.Raw)
 	}
 	q.traceReceived(f, &s)
 	if err := ddp.CheckVersion(&s.Header, q.DDPVersion); err != nil {
@@ -106,11 +118,11 @@ func (q *QP) onFPDU(f *mpa.FPDU) {
 const apartFrom = 4096
 
 // ulpdu returns the ULPDU of an FPDU, or only its header if its payload stays apart.
-func (q *QP) ulpdu(f *mpa.FPDU) (b []byte, apart bool) {
+func (q *QP) ulpdu(f *mpa.FPDU) []byte {
 	if !f.Content.Whole() && f.Content.Len() >= apartFrom && q.placeable(f) {
-		return q.rxHeader[:], true
+		return q.rxHeader[:]
 	}
-	return f.Content.Squeeze(), false
+	return f.Content.Squeeze()
 }
 
 // placeable reads the header of a segment to rxHeader, and reports whether the segment is
@@ -168,7 +180,7 @@ func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
 // Send must not use a receive buffer. [E09]
 func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 	if q.Role != mpa.RoleResponder {
-		return q.tooEarly(f, s)
+		return q.Layer != LayerMessages && q.tooEarly(f, s)
 	}
 	// RFC 6581, section 9.2: an Initiator that cannot use the connection sends a
 	// Terminate in place of its RTR indication. [E10]
@@ -178,7 +190,7 @@ func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 	kind := mpa.RTROf(rdmap.ZeroLength(s))
 	if q.PeerToPeer && kind&q.RTR == 0 {
 		q.stats.Odd.NotRTR++
-		if q.cfg.StrictRTR {
+		if q.cfg.StrictRTR && q.Layer != LayerMessages {
 			q.fail(&Failure{Code: rdmap.CodeMPANoMatchingRTR, Offset: f.Offset, Reason: "the first message is not the RTR indication agreed on"}, nil)
 			return true
 		}
@@ -229,7 +241,7 @@ func (q *QP) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
 // onWrite places a segment of an RDMA Write. It is never delivered: nothing
 // tells the consumer (RFC 5040, section 5.1).
 func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
-	if fault := q.cfg.Memory.Place(s.STag, s.TO, payload(f, s)); fault != memory.None {
+	if fault := q.placeWrite(f, s); fault != memory.None {
 		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: writeReason(s, fault)}, s)
 		return
 	}
@@ -238,6 +250,13 @@ func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	if s.PayloadLen() == 0 {
 		q.stats.Odd.Empty++
 	}
+}
+
+func (q *QP) placeWrite(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
+	if q.inPlace {
+		return q.cfg.Memory.CheckWrite(s.STag, s.TO, uint64(s.PayloadLen()))
+	}
+	return q.cfg.Memory.Place(s.STag, s.TO, payload(f, s))
 }
 
 // Indices of partial.
@@ -254,7 +273,7 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 		q.receiveError(f, s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
 		return
 	}
-	if fault := q.scatter(uint64(s.MO), payload(f, s)); fault != memory.None {
+	if fault := q.placeSend(f, s); fault != memory.None {
 		q.completeReceive(Completion{Status: localStatus(fault)})
 		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String()}, nil)
 		return
@@ -303,10 +322,17 @@ func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	q.segmentError(f, s, err)
 }
 
-// scatter copies payload to the octets of the receive from offset mo on.
-func (q *QP) scatter(mo uint64, p layout.Content) memory.Fault {
-	for i := range q.current.SGL[:q.current.NumSGE] {
-		s := &q.current.SGL[i]
+func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
+	if q.inPlace {
+		return q.checkScattered(uint64(s.MO), s.PayloadLen())
+	}
+	return q.scatter(&q.current, uint64(s.MO), payload(f, s))
+}
+
+// scatter copies payload to the octets of a receive from offset mo on.
+func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
+	for i := range to.SGL[:to.NumSGE] {
+		s := &to.SGL[i]
 		if mo >= uint64(s.Length) {
 			mo -= uint64(s.Length)
 			continue
@@ -316,6 +342,24 @@ func (q *QP) scatter(mo uint64, p layout.Content) memory.Fault {
 			return f
 		}
 		p, mo = rest, 0
+	}
+	return memory.None
+}
+
+// checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
+// has put them before.
+func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
+	for i := range q.current.SGL[:q.current.NumSGE] {
+		s := &q.current.SGL[i]
+		if mo >= uint64(s.Length) {
+			mo -= uint64(s.Length)
+			continue
+		}
+		part := min(n, s.Length-int(mo))
+		if f := q.cfg.Memory.LocalCheck(s.Region, s.Offset+int(mo), part, true); f != memory.None {
+			return f
+		}
+		n, mo = n-part, 0
 	}
 	return memory.None
 }

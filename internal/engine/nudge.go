@@ -20,7 +20,7 @@ const maxNudgeDelay = time.Second
 // zero-length RDMA Write, which every peer has to accept and no consumer hears of, and
 // a few more at growing distances. A peer that answers is never nudged.
 func (q *QP) armNudge(now time.Time) {
-	if q.cfg.Nudge <= 0 || q.Role != mpa.RoleInitiator || q.heard || q.state != RTS {
+	if q.cfg.Nudge <= 0 || q.Layer == LayerMessages || q.Role != mpa.RoleInitiator || q.heard || q.state != RTS {
 		return
 	}
 	if q.nudgeAt.IsZero() && q.nudged == 0 && q.sent > 0 {

@@ -113,7 +113,8 @@ func (q *QP) nextSegment(g *Gather) bool {
 // An FPDU is built in three steps: beginFPDU writes all that stands before its payload, the
 // payload is taken in from where it lies, in any number of pieces (Gather.Take), and endFPDU
 // writes the rest. Each octet of the payload is read once, to be copied, summed and
-// distributed between markers.
+// distributed between markers. Where the LLP carries whole segments, there is no FPDU around
+// a segment, and each is a slice of what Output returns.
 
 // A draft is an FPDU that is begun: what it takes to end it, and to give it up.
 type draft struct {
@@ -124,18 +125,24 @@ type draft struct {
 // beginFPDU begins the FPDU of a segment with n octets of payload.
 func (q *QP) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
 	d := draft{tx: q.tx, at: len(g.arena)}
-	g.tx = &q.tx
-	g.arena = q.tx.Begin(g.arena, h.Len()+n)
+	if q.Layer != LayerMessages {
+		g.tx = &q.tx
+		g.arena = q.tx.Begin(g.arena, h.Len()+n)
+	}
 	g.Take(h.Append(q.ddpHeader[:0]))
 	return d
 }
 
 // endFPDU ends the FPDU.
 func (q *QP) endFPDU(g *Gather, d draft, h *ddp.Header, n int) {
+	if q.Layer == LayerMessages {
+		q.endWhole(g, d, h, n)
+		return
+	}
 	g.arena = q.tx.End(g.arena)
 	g.tx = nil
 	g.framed(len(g.arena))
-	q.traceSent(d.tx.Offset(), h, n)
+	q.traceSent(d.tx.Offset(), int(q.tx.Offset()-d.tx.Offset()), h, n)
 }
 
 // dropFPDU drops an FPDU whose payload cannot be had.
@@ -271,7 +278,7 @@ func (q *QP) sendSegment(g *Gather) bool {
 }
 
 func (q *QP) built(e *sendEntry) {
-	e.phase, e.end = phaseBuilt, q.tx.Offset()
+	e.phase, e.end = phaseBuilt, q.txOctets()
 	if e.Op == OpSend {
 		q.sendMSN++
 	}

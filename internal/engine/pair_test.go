@@ -21,6 +21,7 @@ type pair struct {
 
 // A pipe is one direction: octets on their way and how it ends.
 type pipe struct {
+	mail   *mail // in place of octets, if the LLP carries whole segments
 	octets []byte
 	piece  func(n int) int // how many of n octets arrive at once; nil: all
 	fin    bool            // no octets will follow
@@ -79,6 +80,9 @@ func (p *pair) step() bool {
 
 // move takes what one host has to send, and delivers one piece.
 func (p *pair) move(from *host, way *pipe, to *host) bool {
+	if way.mail != nil {
+		return p.carry(from, way, to)
+	}
 	p.collect(from, way)
 	if way.lost {
 		way.octets = nil
@@ -108,11 +112,9 @@ func (p *pair) move(from *host, way *pipe, to *host) bool {
 
 // collect takes over what a host sends and what it does to the connection.
 func (p *pair) collect(from *host, way *pipe) {
-	b := from.output()
-	if way.fin && len(b) > 0 {
-		p.Fatalf("%d octets after the FIN", len(b))
+	if n := way.take(from); way.fin && n > 0 {
+		p.Fatalf("%d octets or segments after the FIN", n)
 	}
-	way.octets = append(way.octets, b...)
 	for _, l := range from.llp {
 		switch l {
 		case Finish, Drop:
@@ -122,6 +124,18 @@ func (p *pair) collect(from *host, way *pipe) {
 		}
 	}
 	from.llp = nil
+}
+
+// take takes over what a host has to send.
+func (w *pipe) take(from *host) int {
+	if w.mail != nil {
+		n := w.mail.count
+		w.mail.post(from)
+		return int(w.mail.count - n)
+	}
+	b := from.output()
+	w.octets = append(w.octets, b...)
+	return len(b)
 }
 
 // reset loses what is on its way and tells the other host.

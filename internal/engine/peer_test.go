@@ -23,6 +23,8 @@ type peer struct {
 	r     mpa.Reader
 	sent  []byte // what the QP sent and the test has not looked at
 	split int    // octets that reach the QP at once; 0: all
+
+	unopened [][]byte // what it sent where segments are not framed
 }
 
 // newPeer connects a QP of a role to a scripted peer.
@@ -156,6 +158,9 @@ func (p *peer) sendOctets(b []byte) {
 // next returns the next segment that the QP sends, if there is one.
 func (p *peer) next() (f fpdu, ok bool) {
 	p.Helper()
+	if p.Layer == LayerMessages {
+		return p.nextLetter()
+	}
 	p.sent = append(p.sent, p.output()...)
 	frame, n, err := p.r.Next(p.sent)
 	if err != nil {
@@ -169,6 +174,20 @@ func (p *peer) next() (f fpdu, ok bool) {
 	if err != nil {
 		p.Fatalf("the QP sent: %v", err)
 	}
+	return fpdu{s.Header, s.Payload}, true
+}
+
+// nextLetter is next where segments are not framed.
+func (p *peer) nextLetter() (f fpdu, ok bool) {
+	p.Helper()
+	if p.unopened = append(p.unopened, p.letters()...); len(p.unopened) == 0 {
+		return f, false
+	}
+	s, err := ddp.Parse(p.unopened[0])
+	if err != nil {
+		p.Fatalf("the QP sent: %v", err)
+	}
+	p.unopened = p.unopened[1:]
 	return fpdu{s.Header, s.Payload}, true
 }
 

@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/rdmap"
+)
 
 // PostSend appends work to the Send Queue. In Idle it waits for the connection.
 func (q *QP) PostSend(w *SendWork) error {
@@ -49,8 +53,14 @@ func (q *QP) PostReceive(w *RecvWork) error {
 }
 
 // TakeBackReceive takes a receive out of the QP's own Receive Queue, whose cookie it
-// is, unless a message has begun to fill it.
-func (q *QP) TakeBackReceive(cookie any) bool { return q.rq.remove(cookie) }
+// is, unless a message has begun to fill it, or one that is to be received after it.
+func (q *QP) TakeBackReceive(cookie any) bool {
+	settled := q.queues[rdmap.QNSend].Reach()
+	if q.taken {
+		settled--
+	}
+	return q.rq.remove(cookie, max(settled, 0))
+}
 
 // Posted returns the position after the last request of the Send Queue, and Begun
 // whether all requests before a position have been built or are complete.

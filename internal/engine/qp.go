@@ -48,7 +48,10 @@ type Config struct {
 // Params is what the startup phase agreed on and the socket reports.
 type Params struct {
 	mpa.Negotiated
-	MULPDU int // octets
+	Layer  Layer
+	Ahead  Ahead  // unused with LayerStream
+	First  uint64 // number at which the peer's first segment begins; unused with LayerStream
+	MULPDU int    // octets
 	// EMSS, in octets, is that of TCP where FPDUs are to be aligned with its segments;
 	// zero: they are not. MULPDU is then that of the EMSS. Record is how many octets a
 	// record may have, which is one slice of what Output returns.
@@ -107,6 +110,8 @@ type stream struct {
 	inFPDU   bool          // Input has left a part of an FPDU
 	inputAt  time.Time     // when what came last did
 	readAt   time.Time     // when the last Read Request came
+	ahead    ahead         // unless the LLP brings octets in order
+	inPlace  bool          // the payload of the segment in hand was placed ahead of its turn
 
 	// Sending.
 	orq      rdmap.ORQ
@@ -116,6 +121,7 @@ type stream struct {
 	nudges   int       // zero-length Writes asked for
 	busy     source    // whose message is under way
 	turn     source    // who goes first at the next message
+	whole    whole     // what was built, where segments are not framed
 	inFlight bool      // octets given by Output are not all sent
 	sent     uint64    // stream offset that the LLP has taken
 	nudgeAt  time.Time // zero: not
@@ -196,6 +202,8 @@ func (q *QP) Connect(p Params) error {
 	for qn := range q.queues {
 		q.queues[qn] = ddp.NewUntaggedQueue(uint32(qn))
 	}
+	q.ahead.begin(&q.Params)
+	q.SetMULPDU(p.MULPDU, p.EMSS, p.Record)
 	q.cause, q.orderly = nil, nil
 	q.setState(RTS)
 	q.begin()
@@ -227,6 +235,9 @@ func (q *QP) setState(s State) {
 	q.state = s
 	q.closeBy, q.lingerBy, q.nudgeAt = time.Time{}, time.Time{}, time.Time{} // of the one before
 	q.quietBy, q.readsBy = time.Time{}, time.Time{}
+	if !q.listens() {
+		q.ahead.forget()
+	}
 }
 
 // mayTransmit reports whether FPDUs may be sent at all: not yet, while a

@@ -64,9 +64,10 @@ type recvQueue struct{ ring.Ring[RecvWork] }
 // Refusal says why Take found none.
 func (r *recvQueue) Refusal() string { return "no receive is posted" }
 
-// remove takes out the entry with a cookie, and closes the gap.
-func (r *recvQueue) remove(cookie any) bool {
-	for pos := r.Head(); pos != r.Tail(); pos++ {
+// remove takes out the entry with a cookie, and closes the gap. The first entries, so many as
+// are settled, stay where they are.
+func (r *recvQueue) remove(cookie any, settled int) bool {
+	for pos := r.Head() + uint64(settled); pos < r.Tail(); pos++ {
 		if r.At(pos).Cookie == cookie {
 			r.Remove(pos)
 			return true

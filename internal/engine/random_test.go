@@ -34,6 +34,9 @@ type side struct {
 	wantWindow, wantSink []byte
 	wantSend, wantRecv   []Completion
 	nextID               uint64
+
+	promises []promise // of the Sends to come, by which look is led
+	looked   int       // completions that it has seen
 }
 
 const (
@@ -115,6 +118,7 @@ func (s *side) send(w *SendWork) int {
 	to.nextID++
 	to.receive(to.nextID, SGE{to.rk, to.usedSink, room})
 	copy(to.wantSink[to.usedSink:], b)
+	to.promises = append(to.promises, promise{len(s.written), [2]int{to.usedSink, n}})
 	to.usedSink += room
 	c := success(to.nextID, OpReceive, n)
 	c.Solicited = w.Solicited

@@ -88,7 +88,11 @@ func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory
 		return memory.None
 	}
 	sink := &q.sq.At(read.ID).SGL[0]
-	return q.cfg.Memory.LocalPlace(sink.Region, sink.Offset+int(s.TO-read.SinkTO), payload(f, s))
+	at := sink.Offset + int(s.TO-read.SinkTO)
+	if q.inPlace {
+		return q.cfg.Memory.LocalCheck(sink.Region, at, s.PayloadLen(), true)
+	}
+	return q.cfg.Memory.LocalPlace(sink.Region, at, payload(f, s))
 }
 
 // readDone completes a Read: its response has been delivered.
@@ -201,7 +205,7 @@ func (q *QP) respond(g *Gather) bool {
 // longer be served. The Terminate carries what is left of the request.
 func (q *QP) failResponse(req *rdmap.ReadRequest, fault memory.Fault) {
 	q.busy = sourceNone
-	f := &Failure{Code: readCodes[fault], Op: rdmap.OpReadRequest, HasOp: true, Offset: q.tx.Offset(), Reason: readReason(req, fault)}
+	f := &Failure{Code: readCodes[fault], Op: rdmap.OpReadRequest, HasOp: true, Offset: q.txOffset(), Reason: readReason(req, fault)}
 	t := q.irrq.Terminate(f.Code)
 	q.terminate(f, &t)
 }

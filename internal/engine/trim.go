@@ -31,7 +31,7 @@ func (b *batch[T]) trim() {
 // Slack reports whether the QP has much more memory than its work takes, so that a Trim
 // after some time may be worth it.
 func (q *QP) Slack() bool {
-	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack() || q.notices.slack()
+	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack() || q.notices.slack() || q.ahead.slack()
 }
 
 // Trim gives back memory that was not needed since the Trim before. Called at a distance
@@ -44,4 +44,5 @@ func (q *QP) Trim() {
 	q.irrq.Trim()
 	q.done.trim()
 	q.notices.trim()
+	q.ahead.trim()
 }

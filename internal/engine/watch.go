@@ -34,7 +34,7 @@ func (q *QP) sendTimedOut() {
 	q.sendBy = time.Time{}
 	placed := q.queues[rdmap.QNSend].Placed()
 	q.fail(&Failure{
-		Code: rdmap.CodeCatastrophicStream, Err: ErrTimeout, Op: rdmap.OpSend, HasOp: true, Offset: q.rx.Offset(),
+		Code: rdmap.CodeCatastrophicStream, Err: ErrTimeout, Op: rdmap.OpSend, HasOp: true, Offset: q.rxOffset(),
 		Reason: fmt.Sprintf("a Send was begun and is not complete within %v: %d octets of it have come, and it holds a shared receive", q.cfg.SendTimeout, placed),
 	}, nil)
 }

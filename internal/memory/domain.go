@@ -47,17 +47,27 @@ func (d Domain) Place(stag uint32, to uint64, p layout.Content) Fault {
 	return f
 }
 
+// CheckWrite judges the range of a peer's RDMA Write whose payload is in place already:
+// it came ahead of others, and meanwhile the STag may have been invalidated.
+func (d Domain) CheckWrite(stag uint32, to, n uint64) Fault {
+	return d.checkRange(stag, to, n, RemoteWrite)
+}
+
 // CheckRead judges the whole range of a peer's RDMA Read Request. Size 0 is
 // never judged (RFC 5040, section 5.2.1).
 func (d Domain) CheckRead(stag uint32, to uint64, size uint32) Fault {
-	if size == 0 {
+	return d.checkRange(stag, to, uint64(size), RemoteRead)
+}
+
+func (d Domain) checkRange(stag uint32, to, n uint64, want Access) Fault {
+	if n == 0 {
 		return None
 	}
 	r := d.Table.lookup(stag)
 	if r == nil {
 		return InvalidSTag
 	}
-	return r.check(d, to, uint64(size), RemoteRead)
+	return r.check(d, to, n, want)
 }
 
 // A Taker takes octets of registered memory in.

@@ -19,6 +19,7 @@ const (
 	byUpper     = "for consumers that write such private data"
 	byTemplate  = "called by a template"
 	byNoName    = "asked for by an interface that has no name"
+	byLayers    = "for lower layers that tell placement and delivery apart"
 )
 
 // excused are functions that nothing refers to, and why they are there.
@@ -30,6 +31,10 @@ var excused = map[node]string{
 	"capture/page.found.Arrow":       byTemplate,
 	"capture/page.row.Verdict":       byTemplate,
 	"capture/page.row.Worst":         byTemplate,
+	"internal/engine.QP.Broken":      byLayers,
+	"internal/engine.QP.Delivered":   byLayers,
+	"internal/engine.QP.Ended":       byLayers,
+	"internal/engine.QP.Segment":     byLayers,
 	"internal/tcp.Buffered.NetConn":  byNoName,
 	"mpa.Initiator.Dialect":          byConsumers,
 	"mpa.Initiator.Done":             byConsumers,

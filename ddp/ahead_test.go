@@ -1,0 +1,61 @@
+package ddp
+
+import "testing"
+
+// ahead wants a segment taken ahead of its turn, or not.
+func (k *sink) ahead(s *Segment, want bool) {
+	k.t.Helper()
+	if got := k.q.TakeAhead(s, k.buffers, k.size); got != want {
+		k.t.Errorf("%v: taken ahead %t, want %t", s.Header, got, want)
+	}
+}
+
+func (k *sink) wantReach(n int) {
+	k.t.Helper()
+	if got := k.q.Reach(); got != n {
+		k.t.Errorf("%d messages are reached, want %d", got, n)
+	}
+}
+
+// What comes ahead may be placed if its message has a buffer, if it fits, and if none of its
+// octets is placed already. It is taken in its turn like any other.
+//
+// Proves D24, D26, D37, D38.
+func TestQueueAhead(t *testing.T) {
+	k := newSink(t, 3, 100)
+	k.place(seg(1, 0, 10, false))
+	k.ahead(seg(1, 9, 5, false), false) // overlaps what is placed
+	k.ahead(seg(1, 20, 10, true), true)
+	k.ahead(seg(1, 29, 1, false), false) // overlaps what was placed ahead
+	k.ahead(seg(3, 0, 100, true), true)
+	k.ahead(seg(3, 0, 1, true), false)
+	k.ahead(seg(2, 0, 101, true), false) // does not fit
+	k.ahead(seg(2, 101, 0, true), false)
+	k.ahead(seg(4, 0, 1, true), false) // has no buffer
+	k.ahead(seg(0, 0, 1, true), false) // was delivered before
+	k.ahead(seg(2, 0, 0, true), true)  // nothing is placed
+	other := seg(2, 0, 1, true)
+	other.QN = 1
+	k.ahead(other, false)
+	k.wantReach(3)
+	k.place(seg(1, 10, 10, false))
+	k.deliver(seg(1, 20, 10, true), 30)
+	k.wantReach(2)
+	k.deliver(seg(2, 0, 0, true), 0)
+	k.deliver(seg(3, 0, 100, true), 100)
+	k.wantReach(0)
+	k.ahead(seg(4, 0, 1, true), false)
+}
+
+// MSNs wrap ahead of their turn as in it.
+//
+// Proves D17.
+func TestQueueAheadWraps(t *testing.T) {
+	k := newSink(t, 2, 10)
+	k.q.msn = 0xffffffff
+	k.ahead(seg(0, 0, 5, true), true)
+	k.ahead(seg(1, 0, 5, true), false)
+	k.wantReach(2)
+	k.deliver(seg(0xffffffff, 0, 5, true), 5)
+	k.deliver(seg(0, 0, 5, true), 5)
+}

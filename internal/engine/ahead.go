@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// ahead is what has come ahead of its turn.
+type ahead struct {
+	bounds Ahead
+	next   uint64 // number of the segment that is next in order
+	edge   uint64 // the LLP vouches for all before this
+	held   map[uint64]heldSegment
+	octets int // held
+	ending ending
+}
+
+// A heldSegment waits for its turn.
+type heldSegment struct {
+	at, end uint64
+	size    int  // of the segment, octets
+	placed  bool // the payload is where it belongs
+	// If it is placed, the first octets of the segment; otherwise all of it.
+	header [ddp.UntaggedHeaderLen]byte
+	ulpdu  []byte
+}
+
+// An ending is how the peer's half ends.
+type ending struct {
+	known  bool
+	at     uint64
+	err    *mpa.Error // of the LLP; nil: it ends in order
+	beyond bool       // something came that lies behind it
+	told   bool       // it had its turn
+}
+
+func (a *ahead) begin(p *Params) {
+	*a = ahead{bounds: p.Ahead, next: p.First, edge: p.First}
+	a.bounds.Segments = cmp.Or(max(a.bounds.Segments, 0), DefaultAheadSegments)
+	a.bounds.Octets = cmp.Or(max(a.bounds.Octets, 0), DefaultAheadOctets)
+}
+
+// forget drops all that is held: it will never have its turn.
+func (a *ahead) forget() { a.held, a.octets = nil, 0 }
+
+func (a *ahead) has(at uint64) bool {
+	_, ok := a.held[at]
+	return ok
+}
+
+// vouched reports whether the LLP vouches for a segment that ends before a number.
+func (a *ahead) vouched(end uint64) bool { return !a.bounds.Confirmed || end <= a.edge }
+
+// endAt notes where the peer's half ends. The first that is said holds.
+func (a *ahead) endAt(at uint64, err *mpa.Error) {
+	if a.ending.known {
+		return
+	}
+	a.ending = ending{known: true, at: at, err: err, beyond: at < a.next}
+	for h := range a.held {
+		a.ending.beyond = a.ending.beyond || h >= at
+	}
+}
+
+// pastEnd notes, and reports, that a segment lies behind the end of the peer's half.
+func (a *ahead) pastEnd(at uint64) bool {
+	if !a.ending.known || at < a.ending.at {
+		return false
+	}
+	a.ending.beyond = true
+	return true
+}
+
+// atEnd reports whether the end of the peer's half has its turn.
+func (a *ahead) atEnd() bool {
+	return a.ending.known && a.next >= a.ending.at && a.vouched(a.ending.at)
+}
+
+// pop takes out the segment that is next in order.
+func (a *ahead) pop() (h heldSegment, ok bool) {
+	h, ok = a.held[a.next]
+	if !ok || !a.vouched(h.end) || a.ending.known && h.at >= a.ending.at {
+		return heldSegment{}, false
+	}
+	delete(a.held, h.at)
+	a.octets -= len(h.ulpdu)
+	return h, true
+}
+
+func (a *ahead) slack() bool { return a.held != nil && len(a.held) == 0 }
+
+// trim gives back the memory of the table, which does not shrink by itself.
+func (a *ahead) trim() {
+	if a.slack() {
+		a.held = nil
+	}
+}
+
+// keep has a segment wait until its turn, and places its payload if it can.
+func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
+	a := &q.ahead
+	if len(a.held) >= a.bounds.Segments {
+		return q.refuse(fmt.Sprintf("%d segments", a.bounds.Segments))
+	}
+	h := heldSegment{at: at, end: end, size: len(ulpdu)}
+	switch n, ok := q.placeAhead(ulpdu); {
+	case ok:
+		h.placed = true
+		copy(h.header[:], ulpdu)
+		q.stats.Ahead.Placed++
+		q.stats.Ahead.PlacedOctets += uint64(n)
+	case len(ulpdu) > a.bounds.Octets-a.octets:
+		return q.refuse(fmt.Sprintf("%d octets", a.bounds.Octets))
+	default:
+		h.ulpdu = bytes.Clone(ulpdu)
+		q.countHeld(len(ulpdu))
+	}
+	if a.held == nil {
+		a.held = make(map[uint64]heldSegment)
+	}
+	a.held[at] = h
+	return true
+}
+
+func (q *QP) countHeld(n int) {
+	q.ahead.octets += n
+	s := &q.stats.Ahead
+	s.Held++
+	s.HeldOctets += uint64(n)
+	s.MostOctets = max(s.MostOctets, uint64(q.ahead.octets))
+}
+
+// refuse drops a segment that is beyond a bound. An LLP that does not bring it again has lost
+// it: no other can have its turn any more.
+func (q *QP) refuse(bound string) bool {
+	q.stats.Ahead.Dropped++
+	if !q.ahead.bounds.Again {
+		q.fail(&Failure{
+			Code: mpaCode(mpa.CodeLocalCatastrophic), Offset: q.ahead.next,
+			Reason: "a segment is missing, and more came ahead of it than is held: " + bound,
+		}, nil)
+	}
+	return false
+}
+
+// placeAhead places the payload of a segment that is ahead of its turn, and returns how many
+// octets that is. If it reports false the segment waits as it is. Nothing changes but
+// the memory that the segment is for, and the note of what is placed there.
+func (q *QP) placeAhead(ulpdu []byte) (n int, ok bool) {
+	s, err := ddp.Parse(ulpdu)
+	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil || rdmap.CheckSegment(&s, q.DDPVersion) != nil {
+		return 0, false
+	}
+	n = len(s.Payload)
+	switch op := rdmap.OpcodeOf(&s.Header); op {
+	case rdmap.OpWrite:
+		return n, q.cfg.Memory.Place(s.STag, s.TO, layout.Plain(s.Payload)) == memory.None
+	case rdmap.OpReadResponse:
+		return n, n == 0 || q.placeResponseAhead(&s)
+	case rdmap.OpReadRequest, rdmap.OpTerminate:
+		return 0, false
+	}
+	return n, q.placeSendAhead(&s)
+}
+
+// placeResponseAhead places a segment with payload of the response to any Read.
+func (q *QP) placeResponseAhead(s *ddp.Segment) bool {
+	read, ok := q.orq.TakeAhead(s)
+	if !ok {
+		return false
+	}
+	sink := &q.sq.At(read.ID).SGL[0]
+	return q.cfg.Memory.LocalPlace(sink.Region, sink.Offset+int(s.TO-read.SinkTO), layout.Plain(s.Payload)) == memory.None
+}
+
+// placeSendAhead places a segment of a Send into the receive that its message will get. While
+// the peer's first segment has not come, that is not known: it may be a Send that takes none.
+func (q *QP) placeSendAhead(s *ddp.Segment) bool {
+	if !q.heard {
+		return false
+	}
+	queue := &q.queues[rdmap.QNSend]
+	to, buffers := q.receiveOf(queue.Ahead(s))
+	if to == nil || !queue.TakeAhead(s, buffers, sglLength(to.SGL[:to.NumSGE])) {
+		return false
+	}
+	return q.scatter(to, uint64(s.MO), layout.Plain(s.Payload)) == memory.None
+}
+
+// receiveOf returns the receive that the n-th message from the expected one on will get, nil if
+// that is not known, and how many messages have a receive.
+func (q *QP) receiveOf(n uint32) (to *RecvWork, buffers int) {
+	if q.taken {
+		buffers = 1
+		if n == 0 {
+			return &q.current, buffers
+		}
+		n--
+	}
+	buffers += q.rq.Len() // none with a Source
+	if uint64(n) >= uint64(q.rq.Len()) {
+		return nil, buffers
+	}
+	return q.rq.At(q.rq.Head() + uint64(n)), buffers
+}

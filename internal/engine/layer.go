@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// A Layer is the kind of lower layer (LLP) that carries a connection.
+type Layer uint8
+
+const (
+	// LayerStream is MPA over a TCP that gives octets in order: Input takes them, and Output
+	// gives FPDUs.
+	LayerStream Layer = iota
+	// LayerAware is MPA over an MPA-aware TCP, which finds FPDUs in segments that come in any
+	// order: Segment takes their ULPDUs, and Output gives FPDUs. Numbers are stream offsets.
+	LayerAware
+	// LayerMessages carries whole DDP Segments, as SCTP does (RFC 5043): Segment takes them,
+	// and each slice that Output gives is one. Numbers count what the peer has sent.
+	//
+	// What MPA has against deadlocks of its startup is not there: either side may send first
+	// (RFC 6581, section 4.4.1), so that nobody is nudged, and a Ready-to-Receive indication
+	// is sent where it was agreed on, but not waited for, nor is another first message
+	// refused.
+	LayerMessages
+)
+
+// Ahead says what an LLP does with segments that come ahead of others, and bounds what is
+// held of them. It is a part of Params.
+type Ahead struct {
+	// Segments is how many segments ahead of their turn there may be; zero:
+	// DefaultAheadSegments. Each takes less than 200 octets of memory.
+	Segments int
+	// Octets bounds those held of segments that have to wait for their turn; zero:
+	// DefaultAheadOctets. Payload that is placed ahead is not held.
+	Octets int
+	// Again says that the LLP brings again what Segment has not taken. Without it, more than
+	// may be held ends the connection.
+	Again bool
+	// Confirmed says that the LLP tells by Delivered up to where it vouches for what it
+	// has brought. Otherwise all that is there without a gap is delivered.
+	Confirmed bool
+}
+
+// Bounds of what is held ahead, where Ahead has none.
+const (
+	DefaultAheadSegments = 1024
+	DefaultAheadOctets   = 256 << 10
+)
+
+// AheadStats count segments that did not come in order.
+type AheadStats struct {
+	Placed       uint64 // whose payload was placed before their turn
+	PlacedOctets uint64 // of payload
+	Held         uint64 // that had to wait for their turn as a whole
+	HeldOctets   uint64
+	MostOctets   uint64 // held at one time; of several QPs the sum of each one's
+	Repeated     uint64 // that had come before
+	Dropped      uint64 // beyond the bounds
+}
+
+func (s *AheadStats) add(o *AheadStats) {
+	s.Placed += o.Placed
+	s.PlacedOctets += o.PlacedOctets
+	s.Held += o.Held
+	s.HeldOctets += o.HeldOctets
+	s.MostOctets += o.MostOctets
+	s.Repeated += o.Repeated
+	s.Dropped += o.Dropped
+}
+
+// whole is what was built on a connection that carries whole segments.
+type whole struct {
+	octets   uint64
+	segments uint64
+}
+
+// endWhole ends a segment that is not framed: it is one slice of what Output returns.
+func (q *QP) endWhole(g *Gather, d draft, h *ddp.Header, n int) {
+	size := len(g.arena) - d.at
+	g.endRecord(len(g.arena))
+	q.traceSent(q.whole.segments, size, h, n)
+	q.whole.octets += uint64(size)
+	q.whole.segments++
+}
+
+// txOctets returns how many octets were built for the LLP.
+func (q *QP) txOctets() uint64 {
+	if q.Layer == LayerMessages {
+		return q.whole.octets
+	}
+	return q.tx.Offset()
+}
+
+// txOffset returns where in our half connection the next segment will be, and rxOffset
+// where the next one in order is in the peer's, in the measure of Failure.Offset.
+func (q *QP) txOffset() uint64 {
+	if q.Layer == LayerMessages {
+		return q.whole.segments
+	}
+	return q.tx.Offset()
+}
+
+func (q *QP) rxOffset() uint64 {
+	if q.Layer == LayerStream {
+		return q.rx.Offset()
+	}
+	return q.ahead.next
+}

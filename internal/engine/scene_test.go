@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A scene is a QP to which a peer sends a list of segments. Every Write, receive and sink has
+// octets of its own.
+type scene struct {
+	*peer
+	buf         []byte
+	window, own *memory.Region // for Writes; and for receives and sinks
+	confirmed   bool
+	used        int // completions that the consumer has acted on
+}
+
+const (
+	sceneSegments = 12
+	sceneReceives = 6
+	sceneReads    = 3
+	sceneSlot     = 40                        // octets of each Write, receive and sink
+	sceneOwn      = sceneSegments * sceneSlot // where those of receives and sinks begin
+	sceneSinks    = sceneReceives * sceneSlot // and within them, those of sinks
+)
+
+func newScene(t rapid.TB, layer Layer, a Ahead) *scene {
+	s := newSetup(mpa.RoleResponder)
+	messages(s)
+	s.Layer, s.Params.Ahead = layer, a
+	x := &scene{peer: &peer{clock: epoch}, buf: make([]byte, sceneOwn+sceneSinks+sceneReads*sceneSlot), confirmed: a.Confirmed}
+	x.host = newHost(t, &x.clock, s)
+	x.start(s)
+	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll, PD: testPD, Stream: testStream})
+	x.own = x.region(x.buf[sceneOwn:], memory.LocalWrite)
+	for i := range sceneReceives {
+		x.receive(uint64(i), SGE{x.own, i * sceneSlot, sceneSlot})
+	}
+	for i := range sceneReads {
+		x.post(work(uint64(sceneReceives+i), OpRead, SGE{x.own, sceneSinks + i*sceneSlot, 2 + i}))
+	}
+	x.output()
+	return x
+}
+
+// A plot draws segments, most of them legal when they have their turn.
+type plot struct {
+	*rapid.T
+	*scene
+	msn, mo       uint32 // of the Send under way
+	reads         uint32 // Read Requests
+	answered, got int    // Reads, and octets of the one under way
+	ulpdus        [][]byte
+	last          []int // indices of what ends a Send
+}
+
+func (x *scene) draw(t *rapid.T) *plot {
+	p := &plot{T: t, scene: x, msn: 1}
+	for range rapid.IntRange(1, sceneSegments).Draw(t, "segments") {
+		b := rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "payload")
+		f := p.segment(rapid.IntRange(0, 19).Draw(t, "kind"), b)
+		if info, _ := rdmap.OpcodeOf(&f.H).Info(); f.H.Last && info.Payload && !f.H.Tagged {
+			p.last = append(p.last, len(p.ulpdus))
+		}
+		p.ulpdus = append(p.ulpdus, f.ulpdu())
+	}
+	return p
+}
+
+func (p *plot) segment(kind int, b []byte) fpdu {
+	switch {
+	case kind < 9:
+		return p.send(b, kind > 2)
+	case kind == 9 && p.mo == 0:
+		p.msn++
+		return sendAs(rdmap.OpSendInvalidate, p.msn-1, p.window.STag(), nil)
+	case kind < 12:
+		p.reads++
+		return request(p.reads, readOf(p.window.STag(), uint32(len(b))))
+	case kind < 15 && p.answered < sceneReads:
+		return p.response()
+	case kind == 15:
+		return p.wrong(b)
+	}
+	f := write(p.window.STag(), uint64(len(p.ulpdus)*sceneSlot), b)
+	f.H.Last = kind != 16
+	return f
+}
+
+func (p *plot) send(b []byte, last bool) fpdu {
+	f := send(p.msn, b).at(int(p.mo))
+	p.mo += uint32(len(b))
+	if f.H.Last = last; last {
+		p.msn, p.mo = p.msn+1, 0
+	}
+	return f
+}
+
+func (p *plot) response() fpdu {
+	n := 2 + p.answered
+	part := rapid.IntRange(1, n-p.got).Draw(p.T, "part")
+	to := p.own.Base() + uint64(sceneSinks+p.answered*sceneSlot+p.got)
+	f := response(p.own.STag(), to, numbered(n)[p.got:p.got+part])
+	p.got += part
+	if f.H.Last = p.got == n; f.H.Last {
+		p.answered, p.got = p.answered+1, 0
+	}
+	return f
+}
+
+// wrong draws a segment that is an error, or will probably be one.
+func (p *plot) wrong(b []byte) fpdu {
+	return []fpdu{
+		message(7, b),
+		send(p.msn+rapid.Uint32Range(0, 3).Draw(p.T, "MSN"), b).at(rapid.IntRange(0, 45).Draw(p.T, "MO")),
+		write(p.window.STag(), sceneOwn-1, append(b, 1, 2)),
+		write(rapid.Uint32().Draw(p.T, "STag"), 0, append(b, 1)),
+		response(p.own.STag(), p.own.Base()+sceneSinks+rapid.Uint64Range(0, 45).Draw(p.T, "TO"), append(b, 1)),
+		terminate(rdmap.CodeBaseOrBounds),
+	}[rapid.IntRange(0, 5).Draw(p.T, "wrong")]
+}
+
+// play has the segments of a plot arrive in an order in which each number occurs at least once;
+// the one after the last is the end.
+func (x *scene) play(p *plot, order []int) {
+	seen, edge := make([]bool, len(p.ulpdus)+1), 0
+	for _, i := range order {
+		if i == len(p.ulpdus) {
+			x.Ended(x.clock, uint64(i))
+			x.settle()
+		} else {
+			x.peer.segment(uint64(i), x.translate(p, p.ulpdus[i]))
+		}
+		for seen[i] = true; edge < len(seen) && seen[edge]; edge++ {
+		}
+		if x.confirmed {
+			x.Delivered(x.clock, uint64(edge))
+			x.settle()
+		}
+		x.use(p)
+	}
+}
+
+// translate names the regions of this scene in a segment.
+func (x *scene) translate(p *plot, ulpdu []byte) []byte {
+	name := func(r *memory.Region) []byte { return binary.BigEndian.AppendUint32(nil, r.STag()) }
+	ulpdu = bytes.ReplaceAll(ulpdu, name(p.window), name(x.window))
+	return bytes.ReplaceAll(ulpdu, name(p.own), name(x.own))
+}
+
+// use changes memory that the consumer has got back, by a Send that is delivered: the receive, and
+// what was written before it. It would show if that were placed again.
+func (x *scene) use(p *plot) {
+	for ; x.used < len(x.done); x.used++ {
+		c := x.done[x.used]
+		if c.Op != OpReceive || c.Status != StatusSuccess {
+			continue
+		}
+		x.buf[sceneOwn+int(c.ID)*sceneSlot] ^= 0x80
+		for i := range p.last[c.ID] {
+			x.buf[i*sceneSlot] ^= 0x40
+		}
+	}
+}
+
+// verdict is what has come of it, with other names for the regions.
+func (x *scene) verdict() verdict {
+	x.Helper()
+	v := verdict{State: x.State(), Memory: x.buf, Sent: slices.Concat(x.letters()...), Done: slices.Clone(x.done), Stats: x.Stats()}
+	v.Stats.Ahead = AheadStats{}
+	if x.Cause() != nil {
+		v.Cause = x.anonymous(x.Cause().Error())
+	}
+	for _, n := range x.notices {
+		v.Notices = append(v.Notices, x.anonymous(noticeText(n)))
+	}
+	for i, r := range []*memory.Region{x.window, x.own} {
+		v.Sent = bytes.ReplaceAll(v.Sent, binary.BigEndian.AppendUint32(nil, r.STag()), []byte{0, 0, 0, byte(i)})
+		for j := range v.Done {
+			if v.Done[j].Invalidated == r.STag() {
+				v.Done[j].Invalidated = uint32(i)
+			}
+		}
+	}
+	return v
+}
+
+func (x *scene) anonymous(s string) string {
+	for _, r := range []*memory.Region{x.window, x.own} {
+		s = strings.ReplaceAll(s, fmt.Sprintf("%#08x", r.STag()), "0xregion")
+	}
+	return s
+}
+
+// forgive makes octets the same that may differ: those of the segments behind the last one that
+// had its turn, or failed then, and those of receives and Reads that did not complete.
+func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
+	open := make([]bool, len(x.buf)/sceneSlot)
+	for i := range open {
+		open[i] = i < len(p.ulpdus) && i >= turns-1 || i >= sceneSegments
+	}
+	for _, c := range x.done {
+		if c.Status == StatusSuccess {
+			open[sceneSegments+int(c.ID)] = false
+		}
+	}
+	for i, forgiven := range open {
+		for _, m := range memories {
+			if forgiven {
+				clear(m[i*sceneSlot : (i+1)*sceneSlot])
+			}
+		}
+	}
+}

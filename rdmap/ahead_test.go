@@ -1,0 +1,38 @@
+package rdmap
+
+import "testing"
+
+// Response segments that come ahead may be placed into the sink of the one Read that they are
+// for, unless one of their octets is placed already. They are taken in their turn as in order.
+//
+// Proves P28.
+func TestORQAhead(t *testing.T) {
+	q := NewORQ(5)
+	ahead := func(why string, stag uint32, to uint64, n int, id uint64) {
+		t.Helper()
+		if r, ok := q.TakeAhead(response(stag, to, n, false)); ok != (id > 0) || ok && r.ID != id {
+			t.Errorf("%s: taken for Read %d: %t, want %d", why, r.ID, ok, id)
+		}
+	}
+	ahead("no Read", 7, 1000, 1, 0)
+	q.Push(Read{SinkSTag: 7, SinkTO: 1000, Size: 100, ID: 1})
+	q.Push(Read{SinkSTag: 7, SinkTO: 1100, Size: 100, ID: 2})
+	q.Push(Read{SinkSTag: 8, SinkTO: 1<<64 - 10, Size: 10, ID: 3})
+	q.Push(Read{SinkSTag: 9, SinkTO: 0, Size: 10, ID: 4})
+	q.Push(Read{SinkSTag: 9, SinkTO: 5, Size: 10, ID: 5})
+	advance(t, &q, response(7, 1000, 50, false), 1, false)
+	ahead("what is placed", 7, 1049, 2, 0)
+	ahead("the rest of the first", 7, 1060, 40, 1)
+	ahead("again", 7, 1099, 1, 0)
+	ahead("across two Reads", 7, 1099, 2, 0)
+	ahead("another Read", 7, 1100, 100, 2)
+	ahead("beyond all", 7, 1200, 1, 0)
+	ahead("before all", 7, 999, 1, 0)
+	ahead("another STag", 6, 1100, 1, 0)
+	ahead("at the end of the space", 8, 1<<64-5, 5, 3)
+	ahead("beyond the end of the space", 8, 1<<64-6, 7, 0)
+	ahead("of one Read where another begins", 9, 3, 3, 0)
+	ahead("of one Read in front of the other", 9, 0, 5, 4)
+	advance(t, &q, response(7, 1050, 50, true), 1, true)
+	advance(t, &q, response(7, 1100, 100, true), 2, true)
+}
