@@ -158,7 +158,7 @@ func (c *call) giveUp(op Op, err error) error {
 		return nil
 	case op == OpRecv && qp.eng.TakeBackReceive(c):
 		c.free()
-		return &OpError{Op: "receive", Err: err}
+		return &OpError{Op: "receive", Err: fmt.Errorf("%s: %w", qp.lacksMessage(), err)}
 	case op == OpRecv:
 		qp.orphans = append(qp.orphans, c)
 	case qp.eng.Mute():
@@ -168,6 +168,14 @@ func (c *call) giveUp(op Op, err error) error {
 	}
 	c.given = make(chan struct{})
 	return &PendingError{Op: op, Free: c.given, Err: err}
+}
+
+// lacksMessage says why a receive has got none. The caller holds qp.mu.
+func (qp *QP) lacksMessage() string {
+	if qp.eng.State() == engine.Idle {
+		return "the QP has no connection, by which a message could come"
+	}
+	return "no message has come"
 }
 
 // complete takes the completion. The caller holds qp.mu.

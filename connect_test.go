@@ -115,16 +115,17 @@ func TestDepths(t *testing.T) {
 
 // TestNoReads offers no Reads at all: a depth of zero stays zero.
 func TestNoReads(t *testing.T) {
-	ini, _ := setup{Dialer: iwarp.Dialer{NoReads: true}, accept: iwarp.AcceptConfig{NoReads: true}}.connect(t)
+	ini, res := setup{Dialer: iwarp.Dialer{NoReads: true}, accept: iwarp.AcceptConfig{NoReads: true}}.connect(t)
 	if a := ini.Query(); a.IRD != 0 || a.ORD != 0 {
 		t.Errorf("IRD %d and ORD %d", a.IRD, a.ORD)
 	}
 	sink := ini.mr(8, iwarp.LocalWrite)
-	_, err := ini.Read(within(t), sink.Slice(0, 8), iwarp.Remote{STag: 5})
-	var wc *iwarp.WCError
-	if !errors.As(err, &wc) || wc.Status != iwarp.StatusNoReadResources {
+	if _, err := ini.Read(within(t), sink.Slice(0, 8), iwarp.Remote{STag: 5}); !errors.Is(err, iwarp.ErrNoReads) {
 		t.Errorf("a Read with an ORD of zero: %v", err)
 	}
+	res.postRecv(1)
+	must(t, ini.Send(within(t), iwarp.SGE{}))
+	res.wantReceived(1, iwarp.StatusSuccess)
 }
 
 // TestPrivateData carries private data both ways, of every length that there is

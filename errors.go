@@ -16,6 +16,10 @@ var (
 	ErrQueueFull = engine.ErrQueueFull
 	// ErrBadState: the state of the QP, or of another object, does not allow the call.
 	ErrBadState = engine.ErrBadState
+	// ErrNoReads: a Read on a connection whose negotiated ORD is 0. This side has offered none
+	// (Offer.ORD, NoReads), or the peer takes none: its IRD is 0. One that is posted before
+	// there is a connection ends that, with StatusNoReadResources.
+	ErrNoReads = engine.ErrNoReads
 	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrClosed: the object was closed, or its connection has ended, in whatever way.

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Limits bounds what all users of an RNIC together can take from it. Zero means no
+// Limits bounds what all users of an RNIC together can take from it. Zero, or less, means no
 // bound. A request that would exceed a bound fails with a *LimitError and changes
 // nothing (RFC 5042, section 6.4.1).
 type Limits struct {

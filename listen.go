@@ -48,6 +48,8 @@ type ListenConfig struct {
 	// the QP ends with an error that wraps ErrNoRTR. If zero, 30 s; if negative, there
 	// is no bound. Other Initiators may take their time: see QPConfig.IdleTimeout.
 	RTRTimeout time.Duration
+	// MaxHalfOpen and the limits after it are not negative: Listen says so, or the first Accept.
+	//
 	// MaxHalfOpen bounds the connections that are not up yet: those whose Request has
 	// not arrived or waits for Accept, and those that owe a frame after our answer, as
 	// they do in some dialects, or the RTR indication of a peer-to-peer connection. To
@@ -119,7 +121,23 @@ func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.
 	if cfg.RNIC != nil && cfg.PD != nil && cfg.PD.rnic != cfg.RNIC {
 		return nil, fmt.Errorf("%w: the Protection Domain is of another RNIC", ErrInvalid)
 	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
 	return cfg.Net.Listen(ctx, network, addr)
+}
+
+// check refuses limits that are none.
+func (cfg *ListenConfig) check() error {
+	for _, l := range []struct {
+		name  string
+		value int
+	}{{"MaxHalfOpen", cfg.MaxHalfOpen}, {"MaxHalfOpenPerSource", cfg.MaxHalfOpenPerSource}, {"MaxPerSource", cfg.MaxPerSource}} {
+		if l.value < 0 {
+			return fmt.Errorf("%w: ListenConfig.%s is %d: a limit cannot be negative, and 0 is its default", ErrInvalid, l.name, l.value)
+		}
+	}
+	return nil
 }
 
 // checkNetwork refuses networks that are not TCP's: MPA is defined over TCP. Over any
@@ -134,7 +152,7 @@ func checkNetwork(network string) error {
 
 // NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
-	if cfg.MaxHalfOpen <= 0 {
+	if cfg.MaxHalfOpen == 0 {
 		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
 	if cfg.RTRTimeout == 0 {
@@ -147,6 +165,11 @@ func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.rnic.addListener(l)
+	if err := cfg.check(); err != nil {
+		l.stop(err)
+		_ = ln.Close()
+		return l
+	}
 	l.tasks.Go(l.acceptTCP)
 	return l
 }

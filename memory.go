@@ -189,7 +189,7 @@ func (m *MR) Remote(off int) Remote {
 // and are not yet carried out end in error, and the connection with them.
 func (m *MR) Deregister() error {
 	if !m.pd.rnic.table.Revoke(m.region) {
-		return &OpError{Op: "deregister memory", Err: fmt.Errorf("%w: STag %#08x is not registered", ErrInvalid, m.STag())}
+		return &OpError{Op: "deregister memory", Err: fmt.Errorf("STag %#08x: %w", m.STag(), errDeregistered)}
 	}
 	m.pd.rnic.ledger.give(m.shares()...)
 	m.pd.detach(userMR)

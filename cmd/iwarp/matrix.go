@@ -51,7 +51,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, matrix.ErrNothingPicked):
-		return usage("%w", err)
+		return usage("%w: no GROUP/NAME matches --run %q; -v prints those that there are", err, c.Pattern)
 	case err != nil:
 		return err
 	}

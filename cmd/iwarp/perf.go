@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/goiwarp/iwarp/internal/child"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -19,19 +21,19 @@ type perfCmd struct {
 
 	Op            []string      `placeholder:"OP" help:"Operations: Send, Write, Read (default: all)."`
 	Size          []string      `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         int           `placeholder:"N" help:"Messages under way (default: 128, fewer for large ones)."`
+	Depth         positive      `placeholder:"N" help:"Messages under way (default: 128, fewer for large ones)."`
 	Duration      time.Duration `default:"${perf_duration}" help:"Time measured for each operation, size, quantity and transport."`
-	QPs           int           `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
+	QPs           positive      `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool          `help:"Ask for markers, in both directions."`
 	CRC           string        `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
 	Dialect       *string       `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
 	Poll          bool          `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
-	Iters         int           `short:"n" placeholder:"N" help:"Messages to measure, in place of a duration."`
+	Iters         positive      `short:"n" placeholder:"N" help:"Messages to measure, in place of a duration."`
 	Congestion    string        `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
 	Bidirectional bool          `short:"b" help:"Measure bandwidth in both directions at once."`
 	Inline        int           `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
-	PostList      int           `placeholder:"N" help:"Messages posted together (default: 1)."`
-	CQMod         int           `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
+	PostList      positive      `placeholder:"N" help:"Messages posted together (default: 1)."`
+	CQMod         positive      `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
 	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: do not measure plain TCP beside."`
 	All           bool          `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool          `name:"json" help:"Print one JSON object."`
@@ -106,9 +108,12 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 }
 
 func (c *perfCmd) options() (perf.Options, error) {
+	if c.Duration <= 0 {
+		return perf.Options{}, usage("perf: --duration: %v is no time", c.Duration)
+	}
 	o := perf.Options{
-		Depth: c.Depth, Duration: c.Duration, QPs: c.QPs, Markers: c.Markers, NoCRC: c.CRC == "off",
-		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: c.PostList, CQMod: c.CQMod, Iters: c.Iters, KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
+		Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
+		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {
 		o.Peer = *c.Peer
@@ -134,6 +139,24 @@ func (c *perfCmd) options() (perf.Options, error) {
 		o.Sizes = perf.AllSizes()
 	}
 	return o, nil
+}
+
+// A positive number is a flag whose zero, which is also that of one that is not given, would
+// silently be the default.
+type positive int
+
+// Decode takes the number.
+func (p *positive) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is not a number from 1", text)
+	}
+	*p = positive(n)
+	return nil
 }
 
 // startIn sets the dialect.

@@ -16,8 +16,8 @@ import (
 
 // rpingCmd has the flags of rdma-core's rping, and such for the MPA startup.
 type rpingCmd struct {
-	Server     bool   `short:"s" xor:"role" required:"" help:"Be the server."`
-	Client     bool   `short:"c" xor:"role" required:"" help:"Be the client."`
+	Server     bool   `short:"s" xor:"role" help:"Be the server."`
+	Client     bool   `short:"c" xor:"role" help:"Be the client."`
 	Addr       string `short:"a" placeholder:"ADDR" help:"Server: address to listen on (default: all). Client: the server's address."`
 	Port       uint16 `short:"p" default:"${rping_port}" help:"Port. With 0 the server takes a free one and prints it."`
 	Count      int    `short:"C" default:"0" help:"Pings to make. 0: until interrupted."`
@@ -49,7 +49,7 @@ func (c *rpingCmd) Run(ctx context.Context, std streams) error {
 }
 
 func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
-	if err := c.checkAddr(); err != nil {
+	if err := c.checkRole(); err != nil {
 		return err
 	}
 	preset, err := c.preset()
@@ -79,12 +79,16 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	})
 }
 
-// checkAddr refuses an address with a port, which has a flag of its own.
-func (c *rpingCmd) checkAddr() error {
+// checkRole wants one, and refuses a size that no ping can have, and an address with a port, which has
+// a flag of its own.
+func (c *rpingCmd) checkRole() error {
+	if !c.Server && !c.Client {
+		return usage("rping: be the server (-s) or the client (-c)")
+	}
 	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
 		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
-	return nil
+	return rping.CheckSize(c.Size)
 }
 
 // checkClient refuses what no client can do.
@@ -97,7 +101,7 @@ func (c *rpingCmd) checkClient() error {
 	case c.Timeout < 0:
 		return usage("rping: --timeout: %v is negative", c.Timeout)
 	}
-	return rping.CheckSize(c.Size)
+	return nil
 }
 
 func (c *rpingCmd) hostPort() string {

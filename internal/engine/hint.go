@@ -20,7 +20,9 @@ var hints = map[rdmap.Code]string{
 	rdmap.CodeTOWrap:                     "the tagged offset and the length of the Read exceed 64 bits",
 	rdmap.CodeProtectionCannotInvalidate: "the peer's memory is neither bound to its QP nor offered for invalidation (RemoteInvalidate), or several QPs share it",
 	rdmap.CodeDDPInvalidMSNNoBuffer:      "the peer had no receive posted for the Send: let it post them earlier, or more of them",
-	rdmap.CodeDDPMessageTooLong:          "the Send is longer than the receive that the peer has posted for it",
+	rdmap.CodeDDPMessageTooLong:          "the Send is longer than the receive that the peer has posted for it: send less, or let it post longer ones",
+	rdmap.CodeCatastrophicStream:         "the peer gave this connection up for a reason that no other code tells, such as our FIN in the middle of a message or before we had answered its Reads, or a message that did not end in time: its errors tell which",
+	rdmap.CodeCatastrophicGlobal:         "the peer gave up all its connections, for a reason of its own: its errors tell which",
 	rdmap.CodeLocalCatastrophic:          "the peer ended the connection for a reason of its own, such as a receive whose memory it had deregistered: its errors tell which",
 }
 

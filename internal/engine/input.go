@@ -313,10 +313,11 @@ func (q *QP) ensureReceive(s *ddp.Segment) int {
 // receiveError ends the connection over a Send that cannot be received. One
 // that is too long takes its receive with it.
 func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
-	if err.Code == rdmap.CodeDDPMessageTooLong {
+	switch err.Code {
+	case rdmap.CodeDDPMessageTooLong:
 		q.completeReceive(Completion{Status: StatusLocalLength})
-	}
-	if err.Code == rdmap.CodeDDPInvalidMSNNoBuffer {
+		err.Reason += "; post receives that are as long as the peer's longest Send"
+	case rdmap.CodeDDPInvalidMSNNoBuffer:
 		err.Reason += ": " + q.recv.Refusal()
 	}
 	q.segmentError(f, s, err)

@@ -17,6 +17,8 @@ func (q *QP) PostSend(w *SendWork) error {
 	switch {
 	case q.peerClosed && w.Op == OpRead:
 		return fmt.Errorf("an RDMA Read that cannot be answered: %w", ErrPeerClosed)
+	case q.state == RTS && q.ORD == 0 && w.Op == OpRead:
+		return ErrNoReads
 	case q.sq.Full():
 		return ErrQueueFull
 	case len(w.Inline) > q.cfg.MaxInline:

@@ -13,6 +13,8 @@ var (
 	ErrBadState  = errors.New("not allowed in this state")
 	ErrTooLong   = errors.New("message longer than 4294967295 octets")
 	ErrInline    = errors.New("inline data longer than the QP's MaxInline")
+	// ErrNoReads is the error of an RDMA Read where the ORD is 0.
+	ErrNoReads   = errors.New("the connection carries no RDMA Reads from this side, as its ORD is 0: this side has to offer an ORD, and the peer an IRD")
 	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
 )
 
@@ -62,7 +64,9 @@ func (s *sendQueue) push(w *SendWork) {
 type recvQueue struct{ ring.Ring[RecvWork] }
 
 // Refusal says why Take found none.
-func (r *recvQueue) Refusal() string { return "no receive is posted" }
+func (r *recvQueue) Refusal() string {
+	return "no receive is posted; post one for each Send that the peer may have under way, before it may send"
+}
 
 // remove takes out the entry with a cookie, and closes the gap. The first entries, so many as
 // are settled, stay where they are.

@@ -19,7 +19,7 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 	switch {
 	case q.ORD == 0:
 		q.sq.next++
-		q.workError(e, StatusNoReadResources, "RDMA Read with an ORD of zero: this side has offered no Reads, or the peer takes none")
+		q.workError(e, StatusNoReadResources, "an RDMA Read was posted before there was a connection: "+ErrNoReads.Error())
 		return true
 	case q.peerClosed:
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, an RDMA Read cannot be answered"}, nil)

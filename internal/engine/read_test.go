@@ -161,11 +161,16 @@ func TestFenceAndPeersReads(t *testing.T) {
 	rd.wantNothing()
 }
 
-// A Read with an ORD of zero completes in error instead of waiting for ever.
+// A Read with an ORD of zero is refused; one that was posted before it was known ends in error.
 func TestZeroORD(t *testing.T) {
 	rd := newReader(t, ord(0))
+	if w := rd.read(2, 0, 8); rd.PostSend(&w) != ErrNoReads {
+		t.Error("it is taken")
+	}
+	rd.ORD = 1
 	rd.post(work(1, OpSend))
 	rd.post(rd.read(2, 0, 8))
+	rd.ORD = 0
 	rd.post(work(3, OpSend))
 	rd.want(send(1, nil))
 	rd.wantTerminate(terminate(0x0000))

@@ -64,7 +64,7 @@ func TestTerminateAdvice(t *testing.T) {
 	}{
 		{terminateFor(rdmap.CodeDDPBaseOrBounds, bad), rdmap.CodeDDPBaseOrBounds, leaves},
 		{siw, rdmap.CodeDDPBaseOrBounds, "laid out as Linux's siw does, Layer and EType swapped; " + leaves},
-		{terminateFor(rdmap.CodeDDPMessageTooLong, send(1, nil)), rdmap.CodeDDPMessageTooLong, "the Send is longer than the receive that the peer has posted for it"},
+		{terminateFor(rdmap.CodeDDPMessageTooLong, send(1, nil)), rdmap.CodeDDPMessageTooLong, "the Send is longer than the receive that the peer has posted for it: send less, or let it post longer ones"},
 		{terminateFor(rdmap.CodeUnexpectedOpcode, bad), rdmap.CodeUnexpectedOpcode, ""},
 	} {
 		p := initiator(t)
@@ -87,7 +87,7 @@ func TestTerminateAdvice(t *testing.T) {
 
 	p = initiator(t)
 	p.send(send(1, []byte("abc"))) // for which there is no receive
-	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.HasSuffix(f.Reason, ": no receive is posted") {
+	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.Contains(f.Reason, ": no receive is posted; post one for each") {
 		t.Error(f.Reason)
 	}
 	if n := p.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {

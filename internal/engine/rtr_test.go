@@ -132,10 +132,11 @@ func TestHiddenReadInFront(t *testing.T) {
 // A consumer's Read with ORD 0 is refused, the RTR Read is not.
 func TestHiddenReadWithoutORD(t *testing.T) {
 	p := initiator(t, p2p(mpa.RTRRead), depths(0, 0))
-	p.post(work(1, OpRead))
+	if w := work(1, OpRead); p.PostSend(&w) != ErrNoReads {
+		t.Error("a Read is taken")
+	}
 	p.want(indications[mpa.RTRRead])
-	p.wantTerminate(terminate(0x0000))
-	p.completion(failed(1, OpRead, StatusNoReadResources))
+	p.wantNothing()
 }
 
 // A close waits for the response to the RTR Read; and if the peer closes without it,

@@ -3,6 +3,7 @@ package startup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"time"
@@ -53,6 +54,8 @@ func (g guard) failed(m Machine, err error) error {
 	switch {
 	case errors.Is(ended, context.DeadlineExceeded) && m.Want() > 0:
 		return m.GiveUp(time.Now(), ended)
+	case ended != nil && m.Want() > 0:
+		return fmt.Errorf("given up before the peer's startup frame was there: %w", ended)
 	case ended != nil:
 		return ended
 	case errors.Is(err, os.ErrDeadlineExceeded) && !m.Deadline().IsZero():
