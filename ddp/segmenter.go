@@ -42,7 +42,7 @@ func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
 	// RFC 5041, Section 5.2: a segment "MUST be no larger than the MULPDU value
 	// Advertised by the LLP"; "the DDP layer MUST send all the data contained
 	// in the ULP message". [D20]
-	left := s.length - s.offset
+	left := s.Left()
 	n = s.fit(mulpdu, left)
 	if s.done || n == 0 && left > 0 || mulpdu < s.h.Len() {
 		return Header{}, 0, false
@@ -56,6 +56,9 @@ func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
 	s.done = h.Last
 	return h, n, true
 }
+
+// Left returns how many octets of the message no segment has carried yet.
+func (s *Segmenter) Left() uint32 { return s.length - s.offset }
 
 // fit returns how many of left octets go into the next segment.
 func (s *Segmenter) fit(mulpdu int, left uint32) int {

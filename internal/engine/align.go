@@ -37,6 +37,10 @@ func (s *segments) full(octets int) bool {
 	return s.emss > 0 && (len(s.ends) >= maxRecords || octets == s.from && octets > 0 && octets+s.emss > gatherOctets)
 }
 
+// atRecord reports whether the octets end with a record, which is as much as TCP takes as
+// one piece: a shorter one after it would cost as much again.
+func (s *segments) atRecord() bool { return s.begin > gatherOctets/2 && s.from == s.begin }
+
 // framed takes note of an FPDU that ends at an octet of the arena.
 func (s *segments) framed(at int) {
 	switch n := at - s.from; {

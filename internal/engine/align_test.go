@@ -229,8 +229,9 @@ func TestHeaderAlignmentOfReadRequest(t *testing.T) {
 	}
 }
 
-// A Gather ends with the last segment that it has room for; where messages are short, and
-// fill no segment to the last octet, with the first FPDU that exceeds it.
+// A Gather ends with the record that it has room for, if much of the message is left; where
+// messages are short, and fill no segment to the last octet, with the first FPDU that exceeds
+// what it holds.
 func TestGatherEndsWithSegment(t *testing.T) {
 	for _, c := range []struct {
 		what         string
@@ -240,7 +241,7 @@ func TestGatherEndsWithSegment(t *testing.T) {
 	}{
 		{"45 segments of 1448 octets", 1448, 1, 1 << 20, 45 * 1448, 45 * 1448},
 		{"64 segments of 1024 octets", 1024, 1, 1 << 20, 64 << 10, 64 << 10},
-		{"FPDUs of 44 octets, 32 in a segment", 1448, 2000, 20, 46*32*44 + 18*44, 32 * 44},
+		{"FPDUs of 44 octets, 32 in a segment", 1448, 2000, 20, 52*32*44 + 12*44, 32 * 44},
 	} {
 		p := initiator(t, aligned(c.emss, false), func(s *setup) { s.SendDepth = 2000 })
 		r := p.region(make([]byte, c.each), remoteAll)
@@ -252,6 +253,44 @@ func TestGatherEndsWithSegment(t *testing.T) {
 			t.Errorf("%s: %d octets, %d of them in the first record", c.what, n, len(records[0]))
 		}
 	}
+}
+
+// A message of 64 KiB and the short one after it, as a Write that is announced by a Send, leave
+// in one Gather, wherever segments end. A Gather of a long message is one record.
+func TestGatherTakesMessageWhole(t *testing.T) {
+	for _, emss := range []int{0, 1396, 1448, 8948, 65483} {
+		for _, marked := range []bool{false, true} {
+			p := initiator(t, aligned(emss, marked))
+			r := p.region(make([]byte, 1<<20), remoteAll)
+			p.post(work(1, OpWrite, all(r, 64<<10)))
+			p.post(work(2, OpSend, all(r, 64)))
+			p.sendGather()
+			if p.Pending() {
+				t.Errorf("EMSS %d, markers %v: the Send is left", emss, marked)
+			}
+			p.post(work(3, OpWrite, all(r, 1<<20)))
+			for {
+				n := p.sendGather()
+				if !p.Pending() {
+					break
+				}
+				if n != 1 && emss <= 8948 && !marked { // else segments are left short, and so records
+					t.Errorf("EMSS %d: a Gather of %d records", emss, n)
+				}
+			}
+		}
+	}
+}
+
+// sendGather sends what one Gather holds, and returns of how many records that was.
+func (p *peer) sendGather() (records int) {
+	v := p.Output(*p.now, p.g)
+	n := 0
+	for _, b := range v {
+		n += len(b)
+	}
+	p.Sent(*p.now, p.g, n)
+	return len(v)
 }
 
 // The LLP may take any part of a write: the rest comes with the same records.

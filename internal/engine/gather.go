@@ -26,8 +26,10 @@ type Gather struct {
 const (
 	// GatherArena is the arena of a Gather: enough for the largest FPDU after
 	// gatherOctets.
-	GatherArena  = 136 << 10
-	gatherOctets = 64 << 10 // a Gather is full at this many octets: they are in the processor's cache when they are sent
+	GatherArena = 138 << 10
+	// A Gather is full at this many octets: they are in the processor's cache when they are
+	// sent, and a message of 64 KiB has room with a short one after it.
+	gatherOctets = 72 << 10
 
 	_ = uint(GatherArena - gatherOctets - layout.MaxFPDU) // one that is not full has room for any FPDU
 )

@@ -25,12 +25,26 @@ const (
 func (q *QP) Output(now time.Time, g *Gather) [][]byte {
 	if !q.inFlight {
 		g.reset(q.EMSS, q.Record)
-		for !g.full() && q.nextFPDU(g) {
+		for !q.enough(g) && q.nextFPDU(g) {
 		}
 		q.inFlight = len(g.arena) > 0
 	}
 	q.settle(now)
 	return g.left()
+}
+
+// enough reports whether g is to be sent as it is: it is full, or a record has just ended and
+// of the message under way so much is left that g cannot end with it.
+func (q *QP) enough(g *Gather) bool {
+	return g.full() || g.atRecord() && q.busy != sourceNone && int64(q.left()) > int64(gatherOctets-len(g.arena))
+}
+
+// left returns how many octets of the message under way no FPDU has carried yet.
+func (q *QP) left() uint32 {
+	if q.busy == sourceRead {
+		return q.response.Left()
+	}
+	return q.sq.At(q.sq.next).seg.Left()
 }
 
 // Pending reports whether Output would give octets now, without building them.
