@@ -5,64 +5,91 @@ package align_test
 import (
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // TestCompare measures what alignment costs: the same work on two connections, of which one
-// has FPDUs aligned, in turn. It prints the median of the ratios of their bandwidths, with
-// quartiles, and decides nothing.
+// has FPDUs aligned, in turn. It prints the medians of the ratios of their bandwidths and of
+// the processor time of both ends, with quartiles, and decides nothing. The latter says more
+// on a machine with other work.
 func TestCompare(t *testing.T) {
 	if os.Getenv("IWARP_ALIGN_COMPARE") == "" {
 		t.Skip("a measurement: IWARP_ALIGN_COMPARE=1 has it made")
 	}
-	t.Logf("%5s %-7s %-20s %10s %24s", "MTU", "markers", "work", "MiB/s", "aligned / unaligned")
+	t.Logf("%5s %-7s %-20s %10s %24s %24s", "MTU", "markers", "work", "MiB/s", "aligned / unaligned", "CPU time")
 	for _, mtu := range []int{1500, 1450, 9000} {
 		t.Run(fmt.Sprintf("MTU %d", mtu), func(t *testing.T) {
 			l := newLink(t, mtu, true)
 			for _, markers := range []bool{false, true} {
 				for _, w := range workloads {
-					rate, ratios := l.compare(t, markers, w)
-					lower, upper := spread.Quartiles(ratios)
-					t.Logf("%5d %-7s %-20s %10.0f %8.2f (%.2f to %.2f)", mtu, wording.OnOff(markers), w.name, rate, spread.Median(ratios), lower, upper)
+					c := l.compare(t, markers, w)
+					t.Logf("%5d %-7s %-20s %10.0f %24s %24s", mtu, wording.OnOff(markers), w.name, spread.Median(c.rate), c.bandwidth, c.cpu)
 				}
 			}
 		})
 	}
 }
 
-// compare returns the bandwidth with alignment, in MiB/s, and the ratios in order.
-func (l *link) compare(t *testing.T, markers bool, w workload) (rate float64, ratios []float64) {
+// A comparison has bandwidths with alignment, in MiB/s, and ratios to those without.
+type comparison struct {
+	rate           []float64
+	bandwidth, cpu ratios
+}
+
+type ratios []float64
+
+func (r ratios) String() string {
+	lower, upper := spread.Quartiles(r)
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", spread.Median(r), lower, upper)
+}
+
+// compare runs the work 21 times each way.
+func (l *link) compare(t *testing.T, markers bool, w workload) (c comparison) {
 	t.Helper()
 	const octets, pairs = 8 << 20, 21
-	lanes := [2]func() time.Duration{}
+	lanes := [2]func() spent{}
 	for i, fpdus := range []iwarp.FPDUs{iwarp.FPDUsAligned, iwarp.FPDUsUnaligned} {
 		a, b := l.connect(t, markers, fpdus, octets)
-		lanes[i] = func() time.Duration {
-			begin := time.Now()
+		lanes[i] = func() spent {
+			begin := now(t)
 			w.run(a, b)
-			return time.Since(begin)
+			end := now(t)
+			return spent{end.wall - begin.wall, end.cpu - begin.cpu}
 		}
 		defer closeBoth(a, b)
 		for range 3 {
 			lanes[i]() // until the windows have settled
 		}
 	}
-	var rates []float64
 	for pair := range pairs {
-		var took [2]time.Duration
+		var took [2]spent
 		for i := range lanes {
 			lane := (i + pair) % 2
 			took[lane] = lanes[lane]()
 		}
-		rates = append(rates, octets/took[0].Seconds()/(1<<20))
-		ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
+		c.rate = append(c.rate, octets/took[0].wall.Seconds()/(1<<20))
+		c.bandwidth = append(c.bandwidth, took[1].wall.Seconds()/took[0].wall.Seconds())
+		c.cpu = append(c.cpu, took[0].cpu.Seconds()/took[1].cpu.Seconds())
 	}
-	slices.Sort(rates)
-	return rates[pairs/2], ratios
+	return c
+}
+
+// spent is time, and the processor time of the process.
+type spent struct{ wall, cpu time.Duration }
+
+var began = time.Now()
+
+func now(t *testing.T) spent {
+	t.Helper()
+	var u unix.Rusage
+	testrig.Must(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return spent{time.Since(began), time.Duration(u.Utime.Nano() + u.Stime.Nano())}
 }
