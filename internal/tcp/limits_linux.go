@@ -24,7 +24,7 @@ var infos = sync.Pool{New: func() any { return new(unix.TCPInfo) }}
 // what fits into the window after each of them, in the middle of a segment.
 func (r *rawConn) limits() (emss, record int) {
 	info, s := infos.Get().(*unix.TCPInfo), &r.segments
-	info.Snd_mss, info.Snd_wnd = 0, 0
+	info.Snd_mss, info.Snd_wnd = 0, 0 // as of a socket that is closed
 	s.info = info
 	_ = r.rc.Control(r.limitsFn)
 	s.info = nil
@@ -36,10 +36,12 @@ func (r *rawConn) limits() (emss, record int) {
 	return emss, max(min(maxPiece, s.window/2)/emss, 1) * emss
 }
 
-func (r *rawConn) askLimits(fd uintptr) {
-	info := r.segments.info
+func (r *rawConn) askLimits(fd uintptr) { ask(int(fd), r.segments.info) }
+
+// ask has the system tell about the connection. What an older one does not know stays.
+func ask(fd int, info *unix.TCPInfo) {
 	size := uint32(unsafe.Sizeof(*info))
-	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, unix.TCP_INFO,
 		uintptr(unsafe.Pointer(info)), uintptr(unsafe.Pointer(&size)), 0)
 	if e != 0 {
 		info.Snd_mss = 0

@@ -15,16 +15,6 @@ const recordFlags = unix.MSG_EOR | unix.MSG_NOSIGNAL
 // maxMessages is how many records one call takes, well under the system's 1024.
 const maxMessages = 128
 
-// TCP_CORK has TCP send whole segments only. Without it, TCP sends what just fits into the
-// peer's window whenever that is full, in the middle of a segment too, and everything up
-// to the end of the record is then out of step. TCP_NODELAY, set again after a write, sends
-// its last segment all the same, full or not.
-const (
-	corkFrom   = 16 << 10 // a write of so many octets is made with TCP_CORK
-	corkCheck  = 64 << 10 // after so many in smaller writes we ask whether octets wait in the socket
-	uncorkFrom = 8        // after so many smaller writes we ask whether none do
-)
-
 // A message is the system's struct mmsghdr.
 type message struct {
 	header syscall.Msghdr
@@ -35,8 +25,7 @@ type message struct {
 type records struct {
 	on       bool
 	corked   bool
-	small    int // writes of less than corkFrom octets since the last larger one
-	octets   int // of them, since corkCheck was reached
+	room     int // octets that the peer's window has room for, or more, behind those written
 	messages []message
 }
 
@@ -58,51 +47,54 @@ func (r *rawConn) writeVec(fd int, v [][]byte) (n int, err error) {
 	} else {
 		n, err = r.sendRecords(fd, v[:min(len(v), maxMessages)])
 	}
-	if err == nil && n == all {
-		r.push(fd)
+	r.records.room -= n
+	if err == nil && n == all && r.records.corked {
+		push(fd)
 	}
 	return n, err
 }
 
-// cork sets TCP_CORK ahead of many octets, and of few that others wait before. Where
-// it cannot be set, TCP cuts as it would without.
+// cork has TCP send whole segments only (TCP_CORK), if the peer's window may have no room for
+// n octets more. Without it, TCP sends what just fits into the window, in the middle of a
+// segment too, and everything up to the end of the record is then out of step. With it, the
+// last segment of each record, if it is not full, is a packet of its own, which costs much
+// where records are small; so it is for that case only. Where it cannot be set, TCP cuts
+// as it would without.
 func (r *rawConn) cork(fd, n int) {
 	s := &r.records
-	if n >= corkFrom {
-		s.small, s.octets = 0, 0
-	} else {
-		s.small++
-		s.octets += n
+	if s.room < n {
+		s.room = windowRoom(fd)
 	}
-	if s.corked {
-		return
-	}
-	waiting := n >= corkFrom
-	if s.octets >= corkCheck {
-		s.octets = 0
-		waiting = unsent(fd)
-	}
-	s.corked = waiting && unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_CORK, 1) == nil
-}
-
-// push has all octets sent that were written. TCP_CORK ends when nothing was written for
-// a while that it is for, so that writes need no push.
-func (r *rawConn) push(fd int) {
-	s := &r.records
-	switch {
-	case !s.corked:
-	case s.small%uncorkFrom == uncorkFrom-1 && !unsent(fd):
-		s.corked = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_CORK, 0) != nil
-	default:
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if full := s.room < n; full != s.corked {
+		on := 0
+		if full {
+			on = 1
+		}
+		if unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_CORK, on) == nil {
+			s.corked = full
+		}
 	}
 }
 
-// unsent reports whether octets wait in the socket to be sent for the first time. The
-// last write does not count, if it is held back by TCP_CORK.
-func unsent(fd int) bool {
-	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQNSD)
-	return err == nil && n >= corkFrom
+// push has TCP send the last segment of a write in spite of TCP_CORK, full or not.
+func push(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) }
+
+// windowRoom returns how many octets the peer's window has room for behind those that are
+// written: less than zero if some of them wait for it. That only grows, as a window's end
+// does not go back, so that no more than that many octets need asking once. Acknowledgements
+// that come between the two questions make it smaller than it is.
+//
+// RFC 9293, section 3.8.6: "a TCP receiver SHOULD NOT shrink the window".
+func windowRoom(fd int) int {
+	queued, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	info := infos.Get().(*unix.TCPInfo)
+	defer infos.Put(info)
+	info.Snd_wnd = 0 // as of a system that does not tell
+	ask(fd, info)
+	return int(info.Snd_wnd) - queued
 }
 
 // sendRecord sends a slice as a record.

@@ -2,6 +2,8 @@ package tcp
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -59,50 +61,66 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// Large writes are made with TCP_CORK, and a number of small ones after them end that.
+// TCP_CORK is set when what is written may not fit into the peer's window, here since the peer
+// does not read, whether it comes in small writes or in large ones; and it ends with the first
+// write that fits again.
 func TestRecordsCorked(t *testing.T) {
-	a, b := pair(t)
-	a.EndRecords(true)
-	exchange := func(n int) {
-		t.Helper()
-		sendAll(t, a, make([]byte, n))
-		for n > 0 {
-			n -= len(recv(t, b, BufferSize, 0))
-		}
-	}
-	for _, c := range []struct {
-		n, times int
-		corked   bool
-	}{{100, 1, false}, {corkFrom, 1, true}, {4 * corkFrom, 1, true}, {100, uncorkFrom - 2, true}, {100, 1, false}, {corkFrom - 1, 20, false}, {corkFrom, 1, true}} {
-		for range c.times {
-			exchange(c.n)
-		}
-		if got := corkedNow(t, a); got != c.corked {
-			t.Errorf("TCP_CORK is %v after %d writes of %d octets", got, c.times, c.n)
-		}
+	for _, size := range []int{1000, 60000, 600000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			a, b := pair(t)
+			a.EndRecords(true)
+			sendAll(t, a, []byte("one that fits"))
+			if corkedNow(t, a) {
+				t.Error("corked, with an empty window")
+			}
+			written, record := len("one that fits"), make([]byte, size)
+			for wait := false; !wait; {
+				n, w, err := a.TrySend([][]byte{record})
+				testrig.Must(t, err)
+				written, wait = written+n, w
+			}
+			if !corkedNow(t, a) {
+				t.Error("not corked, with a full window")
+			}
+			for written > 0 {
+				written -= len(recv(t, b, BufferSize, 0))
+			}
+			for unacknowledged(t, a) { // what was received last
+				runtime.Gosched()
+			}
+			sendAll(t, a, []byte("another that fits"))
+			if corkedNow(t, a) {
+				t.Error("still corked, with an empty window")
+			}
+			recv(t, b, BufferSize, 0)
+		})
 	}
 }
 
-// TCP_CORK stays as long as much waits in the socket, and small writes set it that come to
-// wait there: here since the peer does not read.
-func TestRecordsCorkedWhileOctetsWait(t *testing.T) {
+// unacknowledged asks whether octets are on their way.
+func unacknowledged(t *testing.T, c *Conn) bool {
+	t.Helper()
+	n := 0
+	_ = c.raw.rc.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return n > 0
+}
+
+// What the peer's window has room for is asked once for as many octets, and then again.
+func TestWindowAskedOnce(t *testing.T) {
 	a, b := pair(t)
 	a.EndRecords(true)
-	small := make([]byte, corkFrom-1)
-	for wait := false; !wait; {
-		var err error
-		_, wait, err = a.TrySend([][]byte{small})
-		testrig.Must(t, err)
+	for before := 0; ; {
+		sendAll(t, a, make([]byte, 1000))
+		recv(t, b, BufferSize, 0)
+		room := a.raw.records.room
+		if before > 0 && room != before-1000 {
+			if before >= 1000 {
+				t.Errorf("room for %d octets after 1000, before them for %d", room, before)
+			}
+			return
+		}
+		before = room
 	}
-	if !corkedNow(t, a) {
-		t.Error("not corked, with a full socket")
-	}
-	testrig.Must(t, a.CloseWrite())
-	for b.Recv() == nil {
-		b.Consume(len(b.Unread()), 0)
-		b.Done()
-	}
-	b.Done()
 }
 
 // What is no socket has no records.
