@@ -43,7 +43,7 @@ func TestQueryRNIC(t *testing.T) {
 	} {
 		c.want.MaxQueueDepth, c.want.MaxCQDepth = iwarp.MaxQueueDepth, iwarp.MaxCQDepth
 		c.want.MaxSGE, c.want.MaxInline, c.want.MaxORD = iwarp.MaxSGE, iwarp.MaxInline, 0x3ffe
-		c.want.MaxHeld = (136 + 128) << 10
+		c.want.MaxHeld = (138 + 128) << 10
 		if c.want.MaxIRD == 0 {
 			c.want.MaxIRD = 0x3ffe
 		}

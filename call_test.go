@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -119,6 +120,20 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// untilHeld returns a context that ends when a request has been posted that waits for the
+// Initiator: a deadline might pass before.
+func untilHeld(t *testing.T, res *end) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		for res.Stats().Held == 0 && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	return ctx
+}
+
 // TestSendGivenUp gives up Sends, Writes and Reads that are under way: the error says
 // when their memory is free.
 func TestSendGivenUp(t *testing.T) {
@@ -205,7 +220,7 @@ func sendsEarly(t *testing.T, siw *iwarp.Preset) {
 		ini, res := setup{Dialer: iwarp.Dialer{MPA: mpa.Offer{ClientServer: true}}, accept: c.accept}.connect(t)
 		ini.postRecv(1, ini.mr(8, iwarp.LocalWrite).Slice(0, 8))
 		if !c.early {
-			if err := res.Send(deadline(t, time.Millisecond), res.mr(8, 0).Slice(0, 8)); !errors.Is(err, iwarp.ErrAwaitingInitiator) {
+			if err := res.Send(untilHeld(t, res), res.mr(8, 0).Slice(0, 8)); !errors.Is(err, iwarp.ErrAwaitingInitiator) {
 				t.Error(err)
 			}
 			continue
