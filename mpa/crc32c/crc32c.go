@@ -6,7 +6,7 @@ import "hash/crc32"
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // host is what this machine can do.
-var host = method{folds: detect()}
+var host = detect()
 
 // Update adds p to a CRC that began as 0, and returns the new value.
 func Update(crc uint32, p []byte) uint32 { return host.update(crc, p) }
@@ -19,19 +19,28 @@ func Update(crc uint32, p []byte) uint32 { return host.update(crc, p) }
 func Copy(dst, src []byte, crc uint32) uint32 { return host.copy(dst, src, crc) }
 
 // A method is a way to compute the CRC.
-type method struct {
-	folds bool // by fold and foldCopy
-}
+type method uint8
+
+const (
+	portable method = iota // package hash/crc32
+	folds256               // by folding in registers of so many bits
+	folds512
+)
 
 // minFold is the length in octets from which folding pays: putting the parts together at
 // the end costs as much for few octets as for many. fold needs 64.
 const minFold = 128
 
 func (m method) update(crc uint32, p []byte) uint32 {
-	if m.folds && len(p) >= minFold {
+	switch {
+	case m == portable:
+		return crc32.Update(crc, castagnoli, p)
+	case len(p) < minFold: // where package hash/crc32 does the same, with more around it
+		return ^words(^crc, p)
+	case m == folds512:
 		return ^fold(^crc, p)
 	}
-	return crc32.Update(crc, castagnoli, p)
+	return ^fold256(^crc, p)
 }
 
 // piece is how many octets are copied before they are summed, where that takes two steps:
@@ -40,8 +49,13 @@ const piece = 16 << 10
 
 func (m method) copy(dst, src []byte, crc uint32) uint32 {
 	dst = dst[:len(src)]
-	if m.folds && len(src) >= minFold {
-		return ^foldCopy(dst, src, ^crc)
+	if len(src) >= minFold {
+		switch m {
+		case folds512:
+			return ^foldCopy(dst, src, ^crc)
+		case folds256:
+			return ^foldCopy256(dst, src, ^crc)
+		}
 	}
 	for len(src) > 0 {
 		n := copy(dst[:min(piece, len(dst))], src)

@@ -9,9 +9,9 @@
 // follows, and A is done with. x^d mod P(x) is a constant for a constant d, and
 // processors multiply such polynomials with one instruction (carry-less multiplication).
 //
-// Where the processor has that instruction for registers of 512 bits, and the operating
-// system keeps these registers, 256 octets are folded at a time, in four registers that do
-// not wait for each other: that is as fast as the octets come from the cache, so that a
-// copy that sums takes no longer than the copy alone. Elsewhere, and for few octets, the
-// CRC is that of package hash/crc32.
+// Where the processor has that instruction for registers of 512 or 256 bits, and the operating
+// system keeps these registers, 256 octets are folded at a time, in four or eight registers that
+// do not wait for each other: in those of 512 bits that is as fast as the octets come from the
+// cache, so that a copy that sums takes no longer than the copy alone. Elsewhere, and for few
+// octets, the CRC is that of package hash/crc32.
 package crc32c

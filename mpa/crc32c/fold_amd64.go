@@ -13,6 +13,19 @@ func fold(state uint32, p []byte) uint32
 //go:noescape
 func foldCopy(dst, src []byte, state uint32) uint32
 
+// words adds p, of any length, to a CRC register, without folding.
+//
+//go:noescape
+func words(state uint32, p []byte) uint32
+
+// fold256 and foldCopy256 do the same in registers of 256 bits.
+//
+//go:noescape
+func fold256(state uint32, p []byte) uint32
+
+//go:noescape
+func foldCopy256(dst, src []byte, state uint32) uint32
+
 // powers are what fold multiplies by: for each distance of d bits, x^(d+31) mod P(x) and
 // x^(d-33) mod P(x) in the reflected order. See fold_amd64.s; TestPowers computes them.
 var powers = [...]uint64{
@@ -33,23 +46,32 @@ func cpuid(leaf, subleaf uint32) (eax, ebx, ecx, edx uint32)
 // it switches threads.
 func xgetbv() uint32
 
-// What fold needs: bits of CPUID's leaves 1 and 7, and of XCR0.
+// What folding needs: bits of CPUID's leaves 1 and 7, and of XCR0.
 const (
-	leaf1ECX = 1<<1 | 1<<20 | 1<<27             // PCLMULQDQ, SSE4.2 (CRC32), OSXSAVE
-	leaf7EBX = 1 << 16                          // AVX512F
-	leaf7ECX = 1 << 10                          // VPCLMULQDQ
-	zmmState = 1<<1 | 1<<2 | 1<<5 | 1<<6 | 1<<7 // XMM, YMM, mask registers, ZMM0-15, ZMM16-31
+	leaf1ECX    = 1<<1 | 1<<20 | 1<<27 // PCLMULQDQ, SSE4.2 (CRC32), OSXSAVE
+	leaf7EBX256 = 1 << 5               // AVX2
+	leaf7EBX512 = 1 << 16              // AVX512F
+	leaf7ECX    = 1 << 10              // VPCLMULQDQ
+	ymmState    = 1<<1 | 1<<2          // XMM, YMM
+	zmmState    = ymmState | 1<<5 | 1<<6 | 1<<7
 )
 
-// detect reports whether fold and foldCopy can be used here.
-func detect() bool {
+// detect returns the widest registers that can be folded in here.
+func detect() method {
 	if most, _, _, _ := cpuid(0, 0); most < 7 {
-		return false
+		return portable
 	}
 	_, _, c, _ := cpuid(1, 0)
-	if c&leaf1ECX != leaf1ECX || xgetbv()&zmmState != zmmState {
-		return false
+	if c&leaf1ECX != leaf1ECX {
+		return portable
 	}
+	state := xgetbv()
 	_, b, c, _ := cpuid(7, 0)
-	return b&leaf7EBX == leaf7EBX && c&leaf7ECX == leaf7ECX
+	switch {
+	case c&leaf7ECX == 0 || state&ymmState != ymmState || b&leaf7EBX256 == 0:
+		return portable
+	case state&zmmState != zmmState || b&leaf7EBX512 == 0:
+		return folds256
+	}
+	return folds512
 }

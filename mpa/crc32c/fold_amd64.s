@@ -270,6 +270,43 @@ done:
 	MOVL AX, ret+56(FP)
 	RET
 
+// func words(state uint32, p []byte) uint32
+//
+// CRC32 takes the octets by 8, 4, 2 and 1.
+TEXT ·words(SB), NOSPLIT, $0-36
+	MOVL state+0(FP), AX
+	MOVQ p_base+8(FP), SI
+	MOVQ p_len+16(FP), CX
+
+words:
+	CMPQ CX, $8
+	JB   long
+	CRC32Q 0(SI), AX
+	ADDQ $8, SI
+	SUBQ $8, CX
+	JMP  words
+
+long:
+	TESTQ $4, CX
+	JZ    word
+	CRC32L 0(SI), AX
+	ADDQ $4, SI
+
+word:
+	TESTQ $2, CX
+	JZ    octet
+	CRC32W 0(SI), AX
+	ADDQ $2, SI
+
+octet:
+	TESTQ $1, CX
+	JZ    done
+	CRC32B 0(SI), AX
+
+done:
+	MOVL AX, ret+32(FP)
+	RET
+
 // func cpuid(leaf, subleaf uint32) (eax, ebx, ecx, edx uint32)
 TEXT ·cpuid(SB), NOSPLIT, $0-24
 	MOVL leaf+0(FP), AX
