@@ -96,29 +96,19 @@ type Header struct {
 	MO  uint32
 }
 
-// readTagged reads the fields of a tagged header that is whole.
-func readTagged(b []byte) Header {
-	h := readControl(b)
-	h.STag, h.TO = binary.BigEndian.Uint32(b[offSTag:]), binary.BigEndian.Uint64(b[offTO:])
-	return h
-}
-
-// readUntagged reads the fields of an untagged header that is whole.
-func readUntagged(b []byte) Header {
-	h := readControl(b)
+// read reads the fields of a header that is whole. The others are zero already.
+func (h *Header) read(b []byte) {
+	// The two octets with which both headers begin.
+	c := b[offControl]
+	h.Tagged, h.Last = c&controlT != 0, c&controlL != 0
+	h.Rsvd, h.Version = c&controlRsvd>>controlRsvdShift, c&controlVersion
+	h.RsvdULP = b[offRsvdULP]
+	if h.Tagged {
+		h.STag, h.TO = binary.BigEndian.Uint32(b[offSTag:]), binary.BigEndian.Uint64(b[offTO:])
+		return
+	}
 	h.ULP, h.QN = binary.BigEndian.Uint32(b[offULP:]), binary.BigEndian.Uint32(b[offQN:])
 	h.MSN, h.MO = binary.BigEndian.Uint32(b[offMSN:]), binary.BigEndian.Uint32(b[offMO:])
-	return h
-}
-
-// readControl reads the two octets with which both headers begin.
-func readControl(b []byte) Header {
-	c := b[offControl]
-	return Header{
-		Tagged: c&controlT != 0, Last: c&controlL != 0,
-		Rsvd: c & controlRsvd >> controlRsvdShift, Version: c & controlVersion,
-		RsvdULP: b[offRsvdULP],
-	}
 }
 
 // HeaderLen returns the length of the header that begins with b, by its T bit: 14 or

@@ -16,24 +16,23 @@ func (s *Segment) PayloadLen() int { return len(s.Payload) + s.Apart }
 // the header that its T bit announces gives an [*Error] with
 // [CodeLocalCatastrophic], as there is no header to report a better one with.
 // Nothing else is judged here, the version neither: see [CheckVersion].
-func Parse(ulpdu []byte) (Segment, error) {
+func Parse(ulpdu []byte) (s Segment, err error) {
 	if len(ulpdu) == 0 {
-		return Segment{}, tooShort("shortest", 0, TaggedHeaderLen)
+		return s, tooShort("shortest", 0, TaggedHeaderLen)
 	}
 	// RFC 5041, Section 4.1: "If set to one, the ULP Payload carried in this
 	// DDP Segment MUST be Placed into a Tagged Buffer." [D09]
 	// "If set to zero, the ULP Payload [...] MUST be Placed into an Untagged Buffer." [D10]
+	n, model := UntaggedHeaderLen, "untagged"
 	if ulpdu[offControl]&controlT != 0 {
-		return parse(ulpdu, "tagged", TaggedHeaderLen, readTagged)
+		n, model = TaggedHeaderLen, "tagged"
 	}
-	return parse(ulpdu, "untagged", UntaggedHeaderLen, readUntagged)
-}
-
-func parse(ulpdu []byte, model string, n int, read func([]byte) Header) (Segment, error) {
 	if len(ulpdu) < n {
-		return Segment{}, tooShort(model, len(ulpdu), n)
+		return s, tooShort(model, len(ulpdu), n)
 	}
-	return Segment{Header: read(ulpdu), Raw: ulpdu[:n:n], Payload: ulpdu[n:]}, nil
+	s.read(ulpdu)
+	s.Raw, s.Payload = ulpdu[:n:n], ulpdu[n:]
+	return s, nil
 }
 
 // Length returns the length of the DDP Segment, header and payload.

@@ -151,8 +151,10 @@ func (w *Writer) took(n int) {
 
 // catchUp sums what is not summed yet, the last octets of dst.
 func (w *Writer) catchUp(dst []byte) {
-	w.sum = crc32c.Update(w.sum, dst[len(dst)-w.fresh:])
-	w.fresh = 0
+	if w.fresh > 0 {
+		w.sum = crc32c.Update(w.sum, dst[len(dst)-w.fresh:])
+		w.fresh = 0
+	}
 }
 
 // weave appends content, with a marker wherever one falls in front of an octet.

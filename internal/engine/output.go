@@ -271,8 +271,7 @@ func sendOpcode(e *sendEntry) rdmap.Opcode {
 // next in the queue.
 func (q *QP) sendSegment(g *Gather) bool {
 	e := q.sq.At(q.sq.next)
-	seg := e.seg
-	h, n, ok := q.nextOf(&seg, g)
+	h, n, ok := q.nextOf(&e.seg, g)
 	if !ok {
 		return false
 	}
@@ -283,7 +282,7 @@ func (q *QP) sendSegment(g *Gather) bool {
 		q.workError(e, localStatus(fault), "the memory of a work request: "+fault.String())
 		return true
 	}
-	e.seg, e.phase, q.busy, g.drain = seg, phaseSending, sourceSend, true
+	e.phase, q.busy, g.drain = phaseSending, sourceSend, true
 	q.endFPDU(g, d, &h, n)
 	if h.Last {
 		q.built(e)

@@ -177,8 +177,7 @@ func (q *QP) beginResponse(g *Gather) bool {
 
 // respond builds the next segment of the response to the oldest request.
 func (q *QP) respond(g *Gather) bool {
-	seg := q.response
-	h, n, ok := q.nextOf(&seg, g)
+	h, n, ok := q.nextOf(&q.response, g)
 	if !ok {
 		return false
 	}
@@ -190,7 +189,7 @@ func (q *QP) respond(g *Gather) bool {
 		return true
 	}
 	req.Advance(uint32(n))
-	q.response, q.busy = seg, sourceRead
+	q.busy = sourceRead
 	g.drain = g.drain || q.drain.reads > 0
 	q.endFPDU(g, d, &h, n)
 	if h.Last {
