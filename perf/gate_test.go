@@ -42,12 +42,12 @@ func gates() []gate {
 	return []gate{
 		{perf.Send, 64, "CPU for a message, bandwidth", 0.6, "ratio_cpu", cpu},
 		{perf.Send, 64, "system calls for a message, bandwidth", 0.15, "", calls},
-		{perf.Send, 64, "CPU for a message, latency", 2.1, "ratio_cpu_lat", cpuLat},
-		{perf.Send, 64, "system calls for a message, latency", 1.8, "", callsLat},
-		{perf.Send, 64, "context switches for a message, latency", 2.3, "", switchesLat},
-		{perf.Write, 64 << 10, "CPU for a message, latency", 2.6, "ratio_cpu_lat", cpuLat},
-		{perf.Write, 64 << 10, "system calls for a message, latency", 3.0, "", callsLat},
-		{perf.Write, 64 << 10, "context switches for a message, latency", 3.5, "", switchesLat},
+		{perf.Send, 64, "CPU for a message, latency", 1.3, "ratio_cpu_lat", cpuLat},
+		{perf.Send, 64, "system calls for a message, latency", 1.2, "", callsLat},
+		{perf.Send, 64, "context switches for a message, latency", 1.2, "", switchesLat},
+		{perf.Write, 64 << 10, "CPU for a message, latency", 1.8, "ratio_cpu_lat", cpuLat},
+		{perf.Write, 64 << 10, "system calls for a message, latency", 1.3, "", callsLat},
+		{perf.Write, 64 << 10, "context switches for a message, latency", 1.5, "", switchesLat},
 		{perf.Write, 1 << 20, "CPU for a message, bandwidth", 1.4, "ratio_cpu", cpu},
 		{perf.Write, 1 << 20, "system calls for a message, bandwidth", 2.6, "", calls},
 		{perf.Read, 1 << 20, "CPU for a message, bandwidth", 1.45, "ratio_cpu", cpu},
@@ -64,17 +64,29 @@ const (
 	untold       verdict = "not told by this system"
 )
 
-func (g gate) judge(r perf.Result) (verdict, float64) {
+// judge says what a result has of a gate, and prints it. What is inconclusive passes or fails
+// all the same if both quartiles would.
+func (g gate) judge(r perf.Result) (verdict, string) {
+	limit := g.usual * room
+	if slices.Contains(r.Inconclusive, g.key) {
+		q := r.Quartiles[g.key]
+		of := fmt.Sprintf("%.2f to %.2f", q[0], q[1])
+		switch {
+		case q[0] > limit:
+			return fails, of
+		case q[1] <= limit:
+			return passes, of
+		}
+		return inconclusive, of
+	}
 	x := g.of(r)
 	switch {
-	case slices.Contains(r.Inconclusive, g.key):
-		return inconclusive, x
 	case x == 0:
-		return untold, x
-	case x > g.usual*room:
-		return fails, x
+		return untold, "-"
+	case x > limit:
+		return fails, fmt.Sprintf("%.2f", x)
 	}
-	return passes, x
+	return passes, fmt.Sprintf("%.2f", x)
 }
 
 // attempts is in how many runs in succession a gate must be failed: a busy machine may
@@ -131,12 +143,16 @@ func try(t *testing.T, addr string, all []gate) (failed []gate) {
 			results[key] = report.Results[0]
 		}
 		v, x := g.judge(results[key])
-		t.Logf("%-5v %7d  %-42s %6.2f of TCP's, usually %.2f: %s", g.op, g.size, g.name, x, g.usual, v)
+		t.Logf("%-5v %7d  %-42s %12s of TCP's, usually %.2f: %s", g.op, g.size, g.name, x, g.usual, v)
 		if v == fails {
 			failed = append(failed, g)
 		}
 	}
 	return failed
+}
+
+func quartiles(lower, upper float64) map[string][2]float64 {
+	return map[string][2]float64{"ratio_cpu": {lower, upper}}
 }
 
 // TestGateJudges has a gate say each of its verdicts.
@@ -149,7 +165,9 @@ func TestGateJudges(t *testing.T) {
 		{perf.Ratios{RatioCPU: 2.9}, passes},
 		{perf.Ratios{RatioCPU: 3.1}, fails},
 		{perf.Ratios{}, untold},
-		{perf.Ratios{Inconclusive: []string{"ratio_cpu"}}, inconclusive},
+		{perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(2.9, 3.1)}, inconclusive},
+		{perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(1.5, 2.9)}, passes},
+		{perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(3.1, 5)}, fails},
 		{perf.Ratios{RatioCPU: 3.1, Inconclusive: []string{"ratio_bw"}}, fails},
 	} {
 		if got, _ := g.judge(perf.Result{Ratios: test.ratios}); got != test.want {

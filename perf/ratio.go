@@ -18,7 +18,8 @@ type Ratios struct {
 	RatioCPU    float64 `json:"ratio_cpu,omitempty"`     // of the CPU time for a message, of both ends
 	RatioCPULat float64 `json:"ratio_cpu_lat,omitempty"` // the same while latency is measured
 
-	// Quartiles are the lower and the upper quartile of each, by its key.
+	// Quartiles are the lower and the upper quartile of each, by its key, of those that are
+	// inconclusive too.
 	Quartiles map[string][2]float64 `json:"ratio_quartiles,omitempty"`
 
 	// Inconclusive names the ratios, by their keys, that another run would not repeat: the
@@ -91,15 +92,15 @@ func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 	if len(all) == 0 {
 		return
 	}
-	if !s.keep && !repeatable(all, s.want) {
-		r.Inconclusive = append(r.Inconclusive, key)
-		return
-	}
 	if r.Quartiles == nil {
 		r.Quartiles = make(map[string][2]float64)
 	}
 	lower, upper := spread.Quartiles(all)
 	r.Quartiles[key] = [2]float64{lower, upper}
+	if !s.keep && !repeatable(all) {
+		r.Inconclusive = append(r.Inconclusive, key)
+		return
+	}
 	*r.ratio(key) = spread.Median(all)
 }
 
@@ -112,15 +113,9 @@ const (
 	widest = 1.25
 )
 
-// repeatable reports whether another run would find about the same median: enough pairs
-// were left, and the 95 % confidence interval of their median is narrow.
-func repeatable(pairs []float64, want int) bool {
-	if want < judgedFrom {
-		return true
-	}
-	if len(pairs) < want/2 {
-		return false
-	}
+// repeatable reports whether another run would find about the same median: the 95 %
+// confidence interval of it is narrow. The fewer pairs are left, the wider that is.
+func repeatable(pairs []float64) bool {
 	low, high := confidence(pairs)
 	return high <= low*widest
 }

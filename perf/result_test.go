@@ -58,8 +58,8 @@ func samples(elapsed ...time.Duration) []sample {
 
 func TestResult(t *testing.T) {
 	const ms = time.Millisecond
-	bw := series{streams: 2, iwarp: samples(10*ms, 20*ms, 30*ms), tcp: samples(5*ms, 20*ms, 60*ms)}
-	lat := series{streams: 2, iwarp: samples(8*ms, 12*ms), tcp: samples(4*ms, 4*ms)}
+	bw := series{streams: 2, keep: true, iwarp: samples(10*ms, 20*ms, 30*ms), tcp: samples(5*ms, 20*ms, 60*ms)}
+	lat := series{streams: 2, keep: true, iwarp: samples(8*ms, 12*ms), tcp: samples(4*ms, 4*ms)}
 	got := newResult(Send, 1<<20, 64, bw, lat)
 	want := Result{
 		Op: Send, Size: 1 << 20, TXDepth: 64,
@@ -91,7 +91,7 @@ func TestResult(t *testing.T) {
 func TestReportJSON(t *testing.T) {
 	x := samples(time.Millisecond)
 	x[0].usage = usage{CPU: time.Millisecond, Switches: 5}
-	bw := series{streams: 1, iwarp: x, tcp: x}
+	bw := series{streams: 1, keep: true, iwarp: x, tcp: x}
 	report := Report{Negotiated: Negotiated{Dialect: "RFC 6581"}, Results: []Result{newResult(Write, 64, 128, bw, bw)}}
 	text, err := json.Marshal(report)
 	testrig.Must(t, err)

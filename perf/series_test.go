@@ -66,20 +66,31 @@ func TestInconclusive(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		pairs []float64
-		want  int
 		ok    bool
 	}{
-		{"steady", steady, 40, true},
-		{"wild", wild, 40, false},
-		{"too few left", steady[:19], 40, false},
-		{"half is left", steady[:20], 40, true},
-		{"a short run", wild[:5], 5, true},
+		{"steady", steady, true},
+		{"wild", wild, false},
+		{"few are left, and steady", steady[:5], true},
+		{"few are left, and wild", wild[:5], false},
 	} {
-		if got := repeatable(test.pairs, test.want); got != test.ok {
+		if got := repeatable(test.pairs); got != test.ok {
 			t.Errorf("%s: repeatable is %v", test.name, got)
 		}
+	}
+	var r Ratios
+	r.compare("ratio_bw", series{want: 40, iwarp: lasting(wild...), tcp: lasting(steady...)}, sample.rate)
+	if q := r.Quartiles["ratio_bw"]; r.RatioBW != 0 || len(r.Inconclusive) != 1 || q[0] <= 0 || q[1] <= q[0] {
+		t.Errorf("of pairs that differ: %+v; want no ratio, and its quartiles", r)
 	}
 	if low, high := confidence(steady); low != steady[13] || high != steady[26] {
 		t.Errorf("the median of 40 lies between %v and %v, want the 14th and the 27th: %v, %v", low, high, steady[13], steady[26])
 	}
+}
+
+// lasting returns slices of a message that took so many seconds.
+func lasting(seconds ...float64) (all []sample) {
+	for _, x := range seconds {
+		all = append(all, sample{count: 1, elapsed: time.Duration(x * float64(time.Second))})
+	}
+	return all
 }
