@@ -4,24 +4,42 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // probe returns why a Responder's cases do not fit it: that it does not know the
-// dialect; empty if it does. An Initiator says so itself, in every case.
-func (o *Options) probe(ctx context.Context) string {
+// dialect; empty if it does. An Initiator says so itself, in every case. A peer that answers in
+// another protocol than MPA does so whatever it is asked: then foreign says what it answered.
+func (o *Options) probe(ctx context.Context) (unspoken, foreign string) {
 	if o.Role == mpa.RoleInitiator || o.App == AppReject {
-		return ""
+		return "", ""
 	}
 	c := Case{ID: "probe", Role: o.Role, run: probe}
 	res := o.run(ctx, c)
 	if res.Verdict == Pass {
-		return ""
+		return "", ""
+	}
+	if foreign := res.foreign(); foreign != "" {
+		return "", foreign
 	}
 	if o.Dialect == mpa.DialectRFC5044 || o.Dialect == mpa.DialectRFC6581 && !o.plain(ctx) {
-		return "" // the cases will tell
+		return "", "" // the cases will tell
 	}
-	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(&res))
+	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(&res)), ""
+}
+
+// foreign describes what the peer has said first, if that is not MPA.
+func (r *Result) foreign() string {
+	for _, e := range r.Dialogue {
+		if e.Kind == Received && len(e.Octets) > 0 {
+			if script.BeginsAsMPA(e.Octets) {
+				return ""
+			}
+			return fmt.Sprintf("%s: %q", mpa.DescribeStartup(e.Octets), e.Octets[:min(len(e.Octets), 32)])
+		}
+	}
+	return ""
 }
 
 func cause(res *Result) string {

@@ -26,6 +26,8 @@ type Summary struct {
 	Inconclusive  int `json:"inconclusive"`
 	// Stopped is why the run is not complete; empty if it is.
 	Stopped string `json:"stopped,omitempty"`
+	// NotMPA: the peer speaks another protocol, and no case was run.
+	NotMPA bool `json:"not_mpa,omitempty"`
 }
 
 // Add counts one result.
@@ -49,7 +51,8 @@ func (t *Summary) OK() bool { return t.Failed == 0 && t.Stopped == "" }
 const patience = 3
 
 // Run runs the selected cases one after the other and hands every result to report.
-// It stops early when the context ends, or when nobody can be connected any more.
+// It stops early when the context ends, or when nobody can be connected any more, and before
+// the first case if the peer speaks another protocol.
 // The error is one of the options: a [*NoCasesError] if they select no case.
 func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, error) {
 	var sum Summary
@@ -61,7 +64,11 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 	if err != nil {
 		return sum, err
 	}
-	unspoken := o.probe(ctx)
+	unspoken, foreign := o.probe(ctx)
+	if foreign != "" {
+		sum.NotMPA, sum.Stopped = true, "this is not MPA: the peer answers with "+foreign
+		return sum, nil
+	}
 	absent := 0
 	for _, c := range cases {
 		res := Result{Case: c, Verdict: NotApplicable, Why: unspoken}

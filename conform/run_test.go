@@ -3,6 +3,7 @@ package conform_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"regexp"
 	"slices"
@@ -31,6 +32,33 @@ func (c setup) against(t *testing.T, test func(t *testing.T, o conform.Options))
 		defer stop()
 		test(t, c.options(p))
 	})
+}
+
+// TestNotMPA runs nothing against a server of another protocol, be it one that speaks first.
+func TestNotMPA(t *testing.T) {
+	for _, greets := range []bool{false, true} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		testrig.Must(t, err)
+		t.Cleanup(func() { ln.Close() })
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				if !greets {
+					_, _ = c.Read(make([]byte, 100))
+				}
+				_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+			}
+		}()
+		all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Peer: &conform.DialPeer{Addr: ln.Addr().String()}})
+		if len(all) > 0 || !sum.NotMPA || sum.OK() || !strings.Contains(sum.Stopped, `"HTTP/1.1 400 Bad Request`) {
+			t.Errorf("greets %t: %d cases, %+v", greets, len(all), sum)
+		}
+	}
 }
 
 // TestCases holds the catalogue to its own rules.

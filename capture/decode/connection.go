@@ -4,6 +4,7 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/recovery"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // A Connection is an iWARP connection, and what is known about it so far.
@@ -163,12 +164,29 @@ type Memory struct {
 	Aligned int `json:"aligned"`
 }
 
+// Failed says how a connection has failed, though nobody may have broken a rule: "rejected",
+// "reset", "startup not completed" or "terminated". It is empty if it has not, and before Ended.
+func (c *Connection) Failed() string {
+	switch {
+	case c.Rejected:
+		return "rejected"
+	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
+		return "reset"
+	case !c.Agreed && !c.Midstream:
+		return "startup not completed"
+	case c.Halves[0].Ops[rdmap.OpTerminate].Messages+c.Halves[1].Ops[rdmap.OpTerminate].Messages > 0:
+		return "terminated"
+	}
+	return ""
+}
+
 // Totals is what was in a capture.
 type Totals struct {
 	Packets     uint64
 	Octets      uint64 // captured, of all packets
 	Connections uint64 // of TCP
 	IWARP       uint64 // of them
+	Failed      uint64 // of those: see [Connection.Failed]
 	Skipped     uint64 // packets that are not of TCP
 	Findings    [3]uint64
 }

@@ -186,6 +186,9 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	}
 	c.unexpected()
 	c.summarize()
+	if c.pub.Failed() != "" {
+		d.totals.Failed++
+	}
 	d.to.Ended(c.pub)
 }
 

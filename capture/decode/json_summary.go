@@ -148,7 +148,8 @@ func (j *JSON) Totals(n Totals) {
 		Octets      uint64     `json:"octets"`
 		Connections uint64     `json:"connections"`
 		IWARP       uint64     `json:"iwarp"`
+		Failed      uint64     `json:"failed"`
 		Skipped     uint64     `json:"skipped"`
 		Findings    jsonCounts `json:"findings"`
-	}{"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Skipped, countsOf(n.Findings)})
+	}{"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Failed, n.Skipped, countsOf(n.Findings)})
 }

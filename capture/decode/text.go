@@ -120,8 +120,12 @@ func (t *Text) Ended(c *Connection) {
 
 // Totals prints the last lines.
 func (t *Text) Totals(n Totals) {
-	fmt.Fprintf(t.w, "%s, %s; %s, %d of them iWARP; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets),
-		wording.Count(n.Connections, "TCP connection"), n.IWARP, severities(n.Findings))
+	failed := ""
+	if n.Failed > 0 {
+		failed = fmt.Sprintf(", of which %d failed", n.Failed)
+	}
+	fmt.Fprintf(t.w, "%s, %s; %s, %d of them iWARP%s; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets),
+		wording.Count(n.Connections, "TCP connection"), n.IWARP, failed, severities(n.Findings))
 }
 
 // severities counts findings in words.

@@ -63,7 +63,7 @@ func (p *Page) header() header {
 func rowOf(c *decode.Connection) row {
 	r := row{
 		Number: c.TCP.Number, Ends: ends(c), Dialect: dialect(c), Outcome: outcome(c), Mode: mode(c),
-		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs, Failed: failed(c),
+		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs, Failed: c.Failed(),
 		counts: counts{
 			Errors: c.Findings[decode.Error], Warnings: c.Findings[decode.Warning], Notes: c.Findings[decode.Note],
 		},
@@ -96,22 +96,6 @@ func (r row) Worst() string {
 		return "warning"
 	}
 	return "good"
-}
-
-// failed says how a connection has failed, though nobody may have broken a rule; it is
-// empty if it has not.
-func failed(c *decode.Connection) string {
-	switch {
-	case c.Rejected:
-		return "rejected"
-	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
-		return "reset"
-	case !c.Agreed && !c.Midstream:
-		return "startup not completed"
-	case c.Halves[0].Ops[rdmap.OpTerminate].Messages+c.Halves[1].Ops[rdmap.OpTerminate].Messages > 0:
-		return "terminated"
-	}
-	return ""
 }
 
 // article is a connection on the page, without its data.

@@ -35,6 +35,8 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 
 func verdict(sum *conform.Summary) error {
 	switch {
+	case sum.NotMPA:
+		return findings("conform: %s", sum.Stopped)
 	case sum.Stopped != "":
 		return fmt.Errorf("conform: %s: %v", sum.Stopped, sum)
 	case sum.Failed > 0:

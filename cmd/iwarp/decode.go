@@ -61,18 +61,31 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 	source := newLiveReader(ctx, in, out.Flush)
 	matched := 0
 	totals, err := decode.Run(source, decode.Config{Want: counting(want, &matched), Expect: c.expected}, html.with(out))
-	out.Totals(totals)
+	unmatched := matched == 0 && c.Filter != "" && err == nil
+	if totals.Packets > 0 && !unmatched { // else there is nothing that a count would be true of
+		out.Totals(totals)
+	}
 	if failed := cmp.Or(out.Flush(), html.write(totals)); failed != nil {
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if matched == 0 && c.Filter != "" && err == nil {
+	if unmatched {
 		return usage("--filter %q: it matches none of the TCP connections in the capture (%d)", c.Filter, totals.Connections)
 	}
-	if n := totals.Findings[decode.Error]; n > 0 {
-		return findings("findings of severity error: %d", n)
+	return found(totals)
+}
+
+// found is the error of a capture in which something went wrong.
+func found(n decode.Totals) error {
+	switch errors := n.Findings[decode.Error]; {
+	case errors > 0 && n.Failed > 0:
+		return findings("findings of severity error: %d; connections that failed: %d", errors, n.Failed)
+	case errors > 0:
+		return findings("findings of severity error: %d", errors)
+	case n.Failed > 0:
+		return findings("connections that failed: %d", n.Failed)
 	}
 	return nil
 }

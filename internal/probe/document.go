@@ -57,7 +57,8 @@ func (r *Report) summary() report.Section {
 		s.line("Dialects", "none: this is not MPA")
 		return s.Section
 	case len(names) == 0:
-		names = []string{"none that iwarp knows"}
+		s.line("Dialects", "none that iwarp knows: no Request was answered")
+		return s.Section
 	}
 	s.line("Dialects", "%s", strings.Join(names, ", "))
 	s.line("Kind of RNIC", "%v: %s", r.Kind, r.KindReason)
@@ -164,7 +165,7 @@ func (s *section) fpdu(label string, a *FPDUAnswer) {
 }
 
 func (r *Report) resemblances() report.Section {
-	if r.NotMPA {
+	if len(r.Resembles) == 0 {
 		return report.Section{}
 	}
 	s := section{report.Section{Head: "Resembles"}}
@@ -185,6 +186,8 @@ func (r *Report) advice() string {
 	switch {
 	case r.NotMPA:
 		return "Another protocol is spoken there"
+	case len(r.Dialects) == 0:
+		return "Nothing there speaks MPA as a responder, or it takes no Request like these"
 	case r.Preset != "":
 		return "Use --peer " + r.Preset
 	case r.recognized():

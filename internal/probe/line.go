@@ -131,16 +131,11 @@ const shown = 32
 func (l *line) foreign(q *Question) Outcome {
 	b := l.Received()
 	q.Answer = mpa.DescribeStartup(b)
-	if !isMPA(b) {
+	if !script.BeginsAsMPA(b) {
 		q.other = true
 		q.Answer = fmt.Sprintf("%s: %+q", q.Answer, b[:min(len(b), shown)])
 	}
 	return Foreign
-}
-
-// isMPA reports whether octets begin as all keys of MPA do.
-func isMPA(b []byte) bool {
-	return strings.HasPrefix(string(b), "MPA ") || strings.HasPrefix("MPA ", string(b))
 }
 
 // settle is how long a peer is given to finish with a startup before the first FPDU:
@@ -163,7 +158,7 @@ func (l *line) leave(q *Question) {
 	wait := min(l.timeout, lastWait)
 	if q.Outcome == Silent && l.CloseWrite() == nil {
 		_ = l.Receive(time.Now().Add(wait))
-		if len(l.Received()) > 0 && !isMPA(l.Received()) {
+		if len(l.Received()) > 0 && !script.BeginsAsMPA(l.Received()) {
 			q.Outcome = l.foreign(q)
 		}
 	}

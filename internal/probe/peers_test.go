@@ -199,7 +199,8 @@ func TestPeersReject(t *testing.T) {
 
 // TestPresetNames: what is recommended exists, and everything that exists can be.
 func TestPresetNames(t *testing.T) {
-	r := probing(t, probe.Config{}, func(net.Conn) {})
+	b, _ := peers.Lookup("siw")
+	r := probing(t, probe.Config{}, playing(b, peersim.Consumer{}, func(error) {}))
 	var names []string
 	for _, m := range r.Resembles {
 		if m.Preset == "" {
@@ -210,8 +211,8 @@ func TestPresetNames(t *testing.T) {
 		}
 		names = append(names, m.Preset)
 	}
-	if r.Preset != "" || len(names) != len(iwarp.Presets()) {
-		t.Errorf("a peer that closes at once is like %q; of %d presets there are %q", r.Preset, len(iwarp.Presets()), names)
+	if len(names) != len(iwarp.Presets()) {
+		t.Errorf("of %d presets there are %q", len(iwarp.Presets()), names)
 	}
 }
 

@@ -270,6 +270,24 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestSilentEnd asks a server that only closes: that is little to go by, and says nothing of an
+// RNIC or of an implementation.
+func TestSilentEnd(t *testing.T) {
+	r := probing(t, probe.Config{}, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) })
+	if len(r.Resembles) > 0 || r.Kind != 0 || r.NotMPA || r.Preset != "" {
+		t.Errorf("%+v", r)
+	}
+	s := text(t, r)
+	for _, word := range []string{"permissive", "Resembles", "known features", "asks for none"} {
+		if strings.Contains(s, word) {
+			t.Errorf("says %q of it:\n%s", word, s)
+		}
+	}
+	if !strings.Contains(s, "no Request was answered") || !strings.Contains(s, "Nothing there speaks MPA") {
+		t.Error(s)
+	}
+}
+
 // TestPatience finds out when a responder gives up.
 func TestPatience(t *testing.T) {
 	t.Parallel()

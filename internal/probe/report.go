@@ -38,7 +38,8 @@ type Report struct {
 
 	// EchoesReserved: the Reply repeats the reserved bits of the Request.
 	EchoesReserved bool `json:"echoes_reserved"`
-	// Resembles are the known implementations, the most similar first, and Preset
+	// Resembles are the known implementations, the most similar first; none if the peer
+	// answered no Request. Preset
 	// is the name of the preset to use with the first one. It is empty if none is
 	// similar enough.
 	Resembles []Match `json:"resembles"`
@@ -110,7 +111,11 @@ func (p *prober) conclude() {
 	if q := r.Bits.Reserved; q.replied() {
 		r.EchoesReserved = q.reply.Res() != 0
 	}
-	r.Dialects = r.dialects()
+	if r.Dialects = r.dialects(); len(r.Dialects) == 0 {
+		// What a server does that answers nothing tells nothing of an RNIC.
+		r.KindReason, r.Markers, r.CRC, r.Resembles = "it answers no Request", "not known", "not known", []Match{}
+		return
+	}
 	r.Kind, r.KindReason = r.kind()
 	r.Markers, r.CRC, r.Limits = r.markers(), r.crc(), r.limits()
 	r.Resembles = resemblance(r.features())
@@ -119,9 +124,8 @@ func (p *prober) conclude() {
 	}
 }
 
-// recognized reports whether the peer is like the most similar implementation. A port
-// that closes every connection is not even an iWARP peer.
-func (r *Report) recognized() bool { return len(r.Dialects) > 0 && r.Resembles[0].near() }
+// recognized reports whether the peer is like the most similar implementation.
+func (r *Report) recognized() bool { return len(r.Resembles) > 0 && r.Resembles[0].near() }
 
 // notMPA reports whether there were answers, and none of them in frames of MPA.
 func (r *Report) notMPA() (other bool) {
