@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -97,7 +98,8 @@ func TestManyPosters(t *testing.T) {
 	for round := range 4 {
 		ini, res := setup{
 			Dialer: iwarp.Dialer{QP: iwarp.QPConfig{SendDepth: 32}},
-			accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: 64}},
+			// The posters do not stop while the other end closes, which waits for progress.
+			accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: 64, CloseLimit: 50 * time.Millisecond}},
 		}.connect(t)
 		local, remote := ini.mr(10000, iwarp.LocalWrite), res.mr(10000, iwarp.RemoteWrite|iwarp.RemoteRead)
 		ctx, cancel := context.WithCancel(within(t))
