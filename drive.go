@@ -89,7 +89,7 @@ func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
 		qp.recvCQ.revive(qp)
 	default:
 	}
-	qp.lead = lead{shy: minShy}
+	qp.lead = lead{skips: minSkips}
 	go qp.receive(c)
 	qp.settle()
 	return nil

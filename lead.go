@@ -28,12 +28,12 @@ type lead struct { // guarded by QP.mu
 	quiet bool // nothing was left of those
 	// How many such offers pass by before the receiving goroutine stands back, and how many
 	// they were the last time: they grow while consumers do not come, or get interrupted.
-	shy, last int
+	skips, lastSkips int
 }
 
 const (
-	minShy    = 8
-	maxShy    = 1024
+	minSkips  = 8
+	maxSkips  = 1024
 	goodLeads = 16 // in a row: consumers keep coming
 )
 
@@ -81,8 +81,8 @@ func (qp *QP) standsBack(c *tcp.Conn) (woke, back bool) {
 	if !l.offer || !l.quiet || qp.conn != c {
 		return l.offer, false
 	}
-	if l.shy > 0 {
-		l.shy--
+	if l.skips > 0 {
+		l.skips--
 		return true, false
 	}
 	return true, c.CanStandBack()
@@ -94,10 +94,10 @@ func (qp *QP) stoodBack(leads int) {
 	defer qp.mu.Unlock()
 	l := &qp.lead
 	if leads >= goodLeads {
-		l.last = 0
+		l.lastSkips = 0
 	}
-	l.last = min(max(minShy, 2*l.last), maxShy)
-	l.shy = l.last
+	l.lastSkips = min(max(minSkips, 2*l.lastSkips), maxSkips)
+	l.skips = l.lastSkips
 }
 
 // leads returns the QP that one of Wait may receive for.

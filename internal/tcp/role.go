@@ -44,7 +44,7 @@ type role struct {
 	moved       sync.Cond // Leave or End was called, and there is no bell to tell of it
 	state       roleState
 	bell        *bell // nil: not made yet
-	deaf        bool  // there is no bell, or it is closed
+	noBell      bool  // there is no bell, or it is closed
 	armed       bool  // the bell is
 	withheld    bool  // the role is free, and only for the receiving goroutine
 	leads       int   // how often it was taken since it became free
@@ -74,7 +74,7 @@ func (c *Conn) CanStandBack() bool {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return c.raw != nil && canRing && !r.deaf && !c.isAhead.Load()
+	return c.raw != nil && canRing && !r.noBell && !c.isAhead.Load()
 }
 
 // StandBack is called by the receiving goroutine, which lets consumers receive for
@@ -84,7 +84,7 @@ func (c *Conn) StandBack() (leads int, again bool) {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !c.hang() {
+	if !c.hasBell() {
 		return 0, true
 	}
 	r.state, r.leads, r.withheld = free, 0, false
@@ -93,11 +93,11 @@ func (c *Conn) StandBack() (leads int, again bool) {
 		r.mu.Unlock()
 		timeout := r.bell.wait()
 		r.mu.Lock()
-		for r.state == taken && r.deaf {
+		for r.state == taken && r.noBell {
 			r.moved.Wait()
 		}
 		switch {
-		case timeout && !r.deaf:
+		case timeout && !r.noBell:
 			c.timeout()
 		case r.state == free:
 			r.takeBack()
@@ -110,22 +110,23 @@ func (c *Conn) StandBack() (leads int, again bool) {
 // takeBack gives the role to the receiving goroutine.
 func (r *role) takeBack() {
 	r.state, r.armed = receiver, false
-	if r.timed && !r.deaf {
+	if r.timed && !r.noBell {
 		r.timed = !r.bell.ringAfter(0)
 	}
 }
 
-// hang makes the bell, the first time. The caller holds the role's lock.
-func (c *Conn) hang() bool {
+// hasBell makes the bell, the first time, and reports whether there is one. The caller holds
+// the role's lock.
+func (c *Conn) hasBell() bool {
 	r := &c.role
-	if r.bell == nil && !r.deaf {
+	if r.bell == nil && !r.noBell {
 		r.moved.L = &r.mu
 		if c.raw != nil {
 			r.bell = c.raw.newBell()
 		}
-		r.deaf = r.bell == nil
+		r.noBell = r.bell == nil
 	}
-	return !r.deaf
+	return !r.noBell
 }
 
 const (
@@ -140,8 +141,8 @@ func (r *role) arm(on bool) {
 		return
 	}
 	r.armed = on
-	if !r.deaf && !r.bell.arm(on) {
-		r.silence()
+	if !r.noBell && !r.bell.arm(on) {
+		r.closeBell()
 	}
 }
 
@@ -177,12 +178,12 @@ func (c *Conn) timeout() {
 	}
 }
 
-// silence takes the bell down, and no other is made.
-func (r *role) silence() {
-	if r.bell != nil && !r.deaf {
+// closeBell takes the bell down, and no other is made.
+func (r *role) closeBell() {
+	if r.bell != nil && !r.noBell {
 		r.bell.close()
 	}
-	r.deaf = true
+	r.noBell = true
 	r.moved.Broadcast()
 }
 
@@ -192,7 +193,7 @@ func (c *Conn) Take() bool {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state != free || r.deaf || r.withheld {
+	if r.state != free || r.noBell || r.withheld {
 		return false
 	}
 	r.state = taken
@@ -207,7 +208,7 @@ func (c *Conn) Leave(withhold bool) {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.calm()
+	c.endWait()
 	if r.once {
 		r.unwatch()
 	}
@@ -217,7 +218,7 @@ func (c *Conn) Leave(withhold bool) {
 	} else {
 		c.guard()
 	}
-	if r.deaf {
+	if r.noBell {
 		r.moved.Broadcast()
 	}
 }
@@ -230,7 +231,7 @@ func (c *Conn) End() {
 	r.state = over
 	r.unwatch()
 	r.last = nil
-	r.silence()
+	r.closeBell()
 }
 
 // Close closes the connection, from whichever goroutine.
@@ -238,7 +239,7 @@ func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.role.mu.Lock()
 	defer c.role.mu.Unlock()
-	c.role.silence()
+	c.role.closeBell()
 	return err
 }
 
@@ -280,8 +281,8 @@ func (c *Conn) Interrupt() {
 	}
 }
 
-// calm ends what Announce began. The caller holds the role's lock.
-func (c *Conn) calm() {
+// endWait ends what Announce began. The caller holds the role's lock.
+func (c *Conn) endWait() {
 	r := &c.role
 	r.awaits = false
 	if r.interrupted {
@@ -295,7 +296,7 @@ func (c *Conn) calm() {
 func (c *Conn) RecvTaken() (interrupted bool, err error) {
 	err = c.Recv()
 	c.role.mu.Lock()
-	c.calm()
+	c.endWait()
 	c.role.mu.Unlock()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Done()
