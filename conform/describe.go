@@ -15,14 +15,8 @@ func quote(s string) string { return strconv.Quote(s) }
 
 // describe returns what octets of the startup say, after a colon, or nothing.
 func describe(b []byte) string {
-	if !strings.HasPrefix(string(b), "MPA ") {
-		return ""
-	}
-	if f, err := mpa.ParseStartup(b); err == nil && strings.HasPrefix(f.Key(), "MPA ID ") {
-		return ": " + f.String()
-	}
-	if k, err := mpa.ParseStartKey(b); err == nil && k.Key() == mpa.KeyStart {
-		return ": " + k.String()
+	if found, _, ok := mpa.CutStartup(b); ok {
+		return ": " + found.String()
 	}
 	return ""
 }

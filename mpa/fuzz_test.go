@@ -201,6 +201,10 @@ func FuzzDescribeStartup(f *testing.F) {
 		if line == "" || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) {
 			t.Errorf("% x: %q", b, line)
 		}
+		found, rest, ok := mpa.CutStartup(b)
+		if ok && len(rest) == 0 != (line == found.String()) || !ok && (found != nil || len(rest) != len(b)) || !bytes.HasSuffix(b, rest) {
+			t.Errorf("% x: %v and % x, %v", b, found, rest, ok)
+		}
 	})
 }
 

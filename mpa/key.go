@@ -17,6 +17,9 @@ const (
 	keyRtrInLetters = "MPA ID Rtr Frame"
 	// KeyStart is the 15 octets of the Start Key of the first MPA drafts.
 	KeyStart = "MPA ident frame"
+
+	// keyPrefix is what the keys of frames have in common.
+	keyPrefix = "MPA ID "
 )
 
 // greeting is how another protocol, or another frame of MPA, begins.

@@ -141,14 +141,30 @@ func AppendPrivateDataMessage(dst, data []byte, length int) []byte {
 	return append(dst, data...)
 }
 
+// A Keyed is what begins with one of MPA's keys: a [StartupFrame] or a [StartKey].
+type Keyed interface {
+	Key() string
+	String() string
+}
+
+// CutStartup returns the startup frame or Start Key that b begins with, and what follows
+// it. It goes by the beginning that all keys of its kind have, so that a frame with a
+// key that nobody knows is one too. It reports whether there is a whole one.
+func CutStartup(b []byte) (found Keyed, rest []byte, ok bool) {
+	if isStartKey(string(b)) && len(b) >= StartKeyLen {
+		return StartKey(b[:StartKeyLen]), b[StartKeyLen:], true
+	}
+	if f, err := ParseStartup(b); err == nil && strings.HasPrefix(f.Key(), keyPrefix) {
+		return f, b[len(f):], true
+	}
+	return nil, b, false
+}
+
 // DescribeStartup returns one line on what an endpoint sends or receives in a
 // startup: a Request, Reply or Rtr frame, a Start Key, or a private data message.
 func DescribeStartup(b []byte) string {
-	if isStartKey(string(b)) && len(b) == StartKeyLen {
-		return StartKey(b).String()
-	}
-	if f, err := ParseStartup(b); err == nil && len(f) == len(b) && strings.HasPrefix(f.Key(), "MPA ID ") {
-		return f.String()
+	if found, rest, ok := CutStartup(b); ok && len(rest) == 0 {
+		return found.String()
 	}
 	if m, err := ParsePrivateDataMessage(b); err == nil && len(m) == len(b) {
 		return fmt.Sprintf("private data message pd %d", len(m.PrivateData()))

@@ -42,13 +42,8 @@ func splitStartup(b []byte, message bool) (frames [][]byte, rest []byte) {
 
 // startupLen returns the size of the startup frame at the head of b, or 0.
 func startupLen(b []byte, message bool) int {
-	if bytes.HasPrefix(b, []byte(mpa.KeyStart)) {
-		k, _ := mpa.ParseStartKey(b)
-		return len(k)
-	}
-	if bytes.HasPrefix(b, []byte("MPA ID ")) {
-		f, _ := mpa.ParseStartup(b)
-		return len(f)
+	if _, rest, ok := mpa.CutStartup(b); ok {
+		return len(b) - len(rest)
 	}
 	if message {
 		m, _ := mpa.ParsePrivateDataMessage(b)
@@ -80,12 +75,13 @@ type terms struct {
 // terms returns what the Request, Reply or Start Key of a direction says.
 func (t *transcript) terms(dir direction) (found terms) {
 	for _, b := range t.frames[dir] {
-		if bytes.HasPrefix(b, []byte(mpa.KeyStart)) {
-			k := mpa.StartKey(b)
-			return terms{mpa.DialectStartKey, k.Rev(), letters("MC", k.M(), k.C()), nil, true, false}
-		}
-		if f := mpa.StartupFrame(b); bytes.HasPrefix(b, []byte("MPA ID Re")) {
-			return frameTerms(f)
+		switch found, _, _ := mpa.CutStartup(b); f := found.(type) {
+		case mpa.StartKey:
+			return terms{mpa.DialectStartKey, f.Rev(), letters("MC", f.M(), f.C()), nil, true, false}
+		case mpa.StartupFrame:
+			if f.Key() == mpa.KeyRequest || f.Key() == mpa.KeyReply {
+				return frameTerms(f)
+			}
 		}
 	}
 	return found
