@@ -39,7 +39,7 @@ func TestOnlyTheInitiatorStatesOptions(t *testing.T) {
 func TestServeOneAfterTheOther(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)
 	for range 3 {
-		if _, err := perf.Connect(t.Context(), addr, quick(64), perf.Observer{}); err != nil {
+		if _, err := perf.Connect(t.Context(), addr, once(quick(64), perf.Send), perf.Observer{}); err != nil {
 			t.Fatal(err)
 		}
 		if v := <-visits; v.Err != nil {

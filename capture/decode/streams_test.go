@@ -156,6 +156,10 @@ func countUp(n int) []byte {
 // TestStrangers reads connections that are not iWARP, from their beginning and from the
 // middle on.
 func TestStrangers(t *testing.T) {
+	begins := []uint64{1, 7}
+	if testrig.Everything() {
+		begins = []uint64{1, 5, 6, 7}
+	}
 	for name, ends := range strangers() {
 		s := newScript(t, 0)
 		for n := 0; n < max(len(ends[0]), len(ends[1])); n += 5000 {
@@ -164,7 +168,7 @@ func TestStrangers(t *testing.T) {
 			}
 		}
 		file := s.close()
-		for _, from := range []uint64{1, 5, 6, 7} {
+		for _, from := range begins {
 			r := lossy(t, file, func(p *capture.Packet) bool { return p.Number < from || from == 7 && p.Number == 9 })
 			if len(r.conns) > 0 {
 				t.Errorf("%s from packet %d: taken for iWARP: %q %q", name, from, r.startups, r.texts)

@@ -2,6 +2,7 @@ package testrig
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -22,3 +23,12 @@ func Within(tb testing.TB) context.Context {
 // Everything tells whether a test of a large product is to try all of it, and not a part:
 // .ci/run sets IWARP_ALL.
 func Everything() bool { return os.Getenv("IWARP_ALL") != "" }
+
+// Main runs the tests of a package with property tests: each tries a quarter of rapid's
+// usual number of inputs, unless everything is to be tried or -rapid.checks says how many.
+func Main(m *testing.M) {
+	if !Everything() {
+		_ = flag.Set("rapid.checks", "25") // a package without such tests has no such flag
+	}
+	os.Exit(m.Run())
+}

@@ -422,15 +422,16 @@ func TestReceiverByChain(t *testing.T) {
 
 // Octets that can never be the beginning of an FPDU are given up at last.
 func TestReceiverOfGarbage(t *testing.T) {
+	const buffer = 1 << 18
 	for _, mode := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
-		garbage := make([]byte, 1<<20)
+		garbage := make([]byte, 2*buffer)
 		for i := 0; i < len(garbage); i += 4 {
 			binary.BigEndian.PutUint32(garbage[i:], uint32(i*i)|0x40000000)
 		}
 		l := newPlan(mode.markers, mode.crc, writes(50, 1000, true))
 		stream := append(bytes.Clone(garbage), l.stream...)
 		r := recovery.New(recovery.Config{
-			Markers: mode.markers, CRC: mode.crc, Buffer: 1 << 18, MidStream: true, Resync: true, Plausible: tagged,
+			Markers: mode.markers, CRC: mode.crc, Buffer: buffer, MidStream: true, Resync: true, Plausible: tagged,
 		})
 		placed := 0
 		for at := 0; at < len(stream); at += 8192 {
@@ -441,7 +442,7 @@ func TestReceiverOfGarbage(t *testing.T) {
 				}
 			}
 		}
-		if got := r.Stats(); placed < 40 || got.MostHeld > 1<<18 {
+		if got := r.Stats(); placed < 40 || got.MostHeld > buffer {
 			t.Errorf("%+v: %d FPDUs placed, %+v", mode, placed, got)
 		}
 	}
