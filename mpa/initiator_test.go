@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -100,106 +97,6 @@ func clone(t *testing.T, o mpa.Offer) *mpa.Initiator {
 	testrig.Must(t, err)
 	i.Start(epoch)
 	return i
-}
-
-// Proves Q05, Q10, Q13, E03, E05: a rejection leaves MPA with the peer's private data, IRD
-// and ORD, and what is after it to the ULP.
-func TestInitiatorRejected(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		offer mpa.Offer
-		reply mpa.StartupFields
-		want  mpa.RejectError
-	}{
-		{
-			"plain", mpa.Offer{Dialect: mpa.DialectRFC5044}, withR(reply(1, "6e 6f")),
-			mpa.RejectError{Dialect: mpa.DialectRFC5044, Revision: 1, PrivateData: []byte("no")},
-		},
-		{
-			"enhanced", mpa.Offer{IRD: 1}, withR(reply(2, "00 02 00 09 6e 6f")),
-			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
-		},
-		{
-			"unenhanced to enhanced", mpa.Offer{}, withR(reply(1, "6e 6f")),
-			mpa.RejectError{Dialect: mpa.DialectRFC5044, Revision: 1, PrivateData: []byte("no"), Fallback: true},
-		},
-		{
-			"enhanced to unenhanced", mpa.Offer{Dialect: mpa.DialectRFC5044}, withR(reply(2, "00 02 00 09 6e 6f")),
-			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			i := clone(t, c.offer)
-			d := &dialogue{T: t, m: i, twin: clone(t, c.offer), now: epoch}
-			d.input(append(frame(c.reply), "ULP's own"...), 9)
-			d.wantOK()
-			if !i.Done() || !i.Deadline().IsZero() {
-				t.Errorf("done %v, deadline %v", i.Done(), i.Deadline())
-			}
-			if diff := cmp.Diff(&c.want, i.Rejected(), cmpopts.EquateEmpty()); diff != "" {
-				t.Error(diff)
-			}
-			if n, err := i.Input(d.now, []byte("ULP's own")); n != 0 || err != nil {
-				t.Errorf("took %d octets of the ULP's, %v", n, err)
-			}
-		})
-	}
-	e := &mpa.RejectError{Revision: 2, Enhanced: true, PeerORD: 9, PeerIRD: mpa.NoNegotiation, Fallback: true}
-	if want := "mpa: the responder rejected the connection (R=1, revision 2, 0 octets of private data, IRD not negotiated, ORD 9); TCP is still open; retry with revision 1"; e.Error() != want {
-		t.Errorf("%v", e)
-	}
-}
-
-// Proves Q08, Q10: the error shows what the responder's consumer has to say, within
-// bounds.
-func TestRejectErrorPrivateData(t *testing.T) {
-	long := bytes.Repeat([]byte("x"), 65)
-	for data, want := range map[string]string{
-		"":                "(R=1, revision 1, 0 octets of private data); TCP",
-		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n"); TCP`,
-		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `"); TCP`,
-		string(long):      `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
-	} {
-		e := &mpa.RejectError{Revision: 1, PrivateData: []byte(data)}
-		if !strings.Contains(e.Error(), want) {
-			t.Errorf("%v, want %s", e, want)
-		}
-	}
-}
-
-// Proves Q04: what a rejection without a reason may be about, when the Request
-// asked for markers, or for CRCs and the rejection does not. Linux's siw answers so.
-func TestInitiatorRejectedMarkers(t *testing.T) {
-	const markers, crc = "asked for markers (M=1)", "asked for CRCs (C=1)"
-	for _, c := range []struct {
-		offer mpa.Offer
-		crc   bool // of the Reply
-		reply string
-		hint  string
-	}{
-		{mpa.Offer{Markers: true}, true, "00 00 00 00", markers},
-		{mpa.Offer{Markers: true, NoCRC: true}, false, "00 00 00 00", markers},
-		{mpa.Offer{Markers: true}, true, "00 00 00 00 6e 6f", ""},
-		{mpa.Offer{}, false, "00 00 00 00", crc},
-		{mpa.Offer{}, false, "00 00 00 00 6e 6f", ""},
-		{mpa.Offer{}, true, "00 00 00 00", ""},
-		{mpa.Offer{NoCRC: true}, false, "00 00 00 00", ""},
-	} {
-		i := clone(t, c.offer)
-		answer := withR(reply(2, c.reply))
-		answer.C = c.crc
-		if _, err := i.Input(epoch, frame(answer)); err != nil || i.Rejected() == nil {
-			t.Fatalf("%v, %v", i.Rejected(), err)
-		}
-		got := i.Rejected().Error()
-		if (c.hint == markers) != strings.Contains(got, markers) || (c.hint == crc) != strings.Contains(got, crc) {
-			t.Errorf("asked %+v, private data %s: got %q, want a hint with %q", c.offer, c.reply, got, c.hint)
-		}
-	}
-	i := clone(t, mpa.Offer{Dialect: mpa.DialectRevision0})
-	if _, err := i.Input(epoch, frame(withR(reply(0, "")))); err != nil || !strings.Contains(i.Rejected().Error(), "RDMAC RNICs always use markers") {
-		t.Errorf("revision 0: %v, %v", i.Rejected(), err)
-	}
 }
 
 // Proves Q02, Q03, Q07, Q08, E01, E02, E14, Q16: Replies that are no Replies.

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+)
+
+// Closing and Terminate do not last longer than CloseTimeout.
+func TestCloseTimeout(t *testing.T) {
+	p := initiator(t)
+	p.modify(Closing)
+	p.wantLLP(Finish)
+	p.advance(closeTime - 1)
+	p.wantState(Closing)
+	p.advance(1)
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	if !errors.Is(p.Cause(), ErrLost) {
+		t.Error(p.Cause())
+	}
+
+	p = initiator(t)
+	p.modify(Terminate)
+	p.want(terminate(0))
+	p.wantNothing()
+	p.wantLLP(Finish)
+	p.advance(closeTime)
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantCause(0, false)
+}
+
+// A Terminate that the LLP does not take is given up in the same time, and work
+// whose octets are in flight is flushed when they are not any more.
+func TestTerminateNotTaken(t *testing.T) {
+	p := initiator(t)
+	p.window = 5
+	p.post(work(1, OpSend))
+	p.output()
+	p.modify(Terminate)
+	p.noCompletion()
+	p.advance(closeTime)
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.noCompletion()
+	p.Abandon(p.clock, p.g)
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.completion(flushed(1, OpSend))
+}
+
+// Nor is it sent when the connection is gone.
+func TestTerminateTooLate(t *testing.T) {
+	p := initiator(t)
+	p.receive(1)
+	p.modify(Terminate)
+	p.noCompletion()
+	p.HandleTimeout(p.Deadline())
+	p.settle()
+	p.completion(flushed(1, OpReceive))
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.wantNothing()
+	p.Abort(errReset) // once more does no harm
+	p.settle()
+	p.wantLLP()
+	p.wantCause(0, false)
+}
+
+// A connection that is lost before the Terminate was sent leaves no work behind.
+func TestLostBeforeTerminate(t *testing.T) {
+	p := initiator(t)
+	p.receive(1)
+	p.post(work(2, OpSend))
+	p.modify(Terminate)
+	p.noCompletion()
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.wantState(Error)
+	p.wantLLP(Drop)
+	p.completion(flushed(2, OpSend), flushed(1, OpReceive))
+}
+
+// Abort resets the connection and tells why.
+func TestAbort(t *testing.T) {
+	p := initiator(t)
+	p.post(work(1, OpSend))
+	p.Abort(errReset)
+	p.settle()
+	p.wantState(Error)
+	p.wantLLP(Reset)
+	p.completion(flushed(1, OpSend))
+	if p.Cause() != errReset {
+		t.Error(p.Cause())
+	}
+}

@@ -1,0 +1,114 @@
+package tcp
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// TestInterrupt ends what a consumer waits for: before it reads, while it reads, or when there
+// are octets already, which are not lost.
+func TestInterrupt(t *testing.T) {
+	s := standBack(t)
+	s.take()
+	s.c.Interrupt() // nobody is going to read
+	s.write("a")
+	s.wantRead("a")
+
+	s.c.Announce()
+	s.c.Interrupt()
+	s.c.Interrupt()
+	s.wantInterrupted()
+
+	for range 100 { // before it, in it, or after it
+		s.c.Announce()
+		var done sync.WaitGroup
+		done.Go(s.c.Interrupt)
+		s.wantInterrupted()
+		done.Wait()
+		s.write("b")
+		s.wantRead("b")
+	}
+	s.c.Announce()
+	s.c.Interrupt()
+	s.c.Leave(false) // without reading
+	s.write("c")
+	s.wantBack(1)
+	if got := recv(t, s.c, 1, 0); string(got) != "c" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// TestWithheld has a consumer leave the role to the receiving goroutine alone, which has it
+// when something comes.
+func TestWithheld(t *testing.T) {
+	s := standBack(t)
+	s.take()
+	s.c.Leave(true)
+	if s.c.Take() {
+		t.Error("taken")
+	}
+	s.wantAway()
+	s.write("x")
+	s.wantBack(1)
+	recv(t, s.c, 1, 0)
+	s.again()
+	s.take()
+}
+
+// TestInterruptWith has contexts interrupt: the one watched last, and it for as long as it is the same.
+func TestInterruptWith(t *testing.T) {
+	s := standBack(t)
+	first, endFirst := context.WithCancel(t.Context())
+	second, endSecond := context.WithCancel(t.Context())
+	defer endFirst()
+	lead := func(ctx context.Context) {
+		s.take()
+		s.c.InterruptWith(ctx)
+		s.c.Announce()
+	}
+	lead(first)
+	endFirst()
+	s.wantInterrupted()
+	s.c.Leave(false)
+	for range 3 {
+		lead(second)
+		s.c.Leave(false)
+	}
+	lead(context.Background())
+	endSecond()
+	s.wantInterrupted()
+	s.c.Leave(false)
+	s.c.End()
+	s.wantBack(-1)
+}
+
+// TestInterruptWithOnce: a context that ends after its consumer has left interrupts nobody, and costs
+// nothing when it was watched again and again.
+func TestInterruptWithOnce(t *testing.T) {
+	s := standBack(t)
+	ctx, end := context.WithCancel(t.Context())
+	s.take()
+	s.c.InterruptWith(ctx)
+	s.c.Leave(false)
+	end()
+	s.take()
+	s.write("x")
+	s.wantRead("x")
+	again, end := context.WithCancel(t.Context())
+	defer end()
+	turn := func() {
+		s.c.InterruptWith(again)
+		s.c.Leave(false)
+		for !s.c.Take() {
+			runtime.Gosched()
+		}
+	}
+	turn()
+	turn()
+	if n := testing.AllocsPerRun(100, turn); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	s.c.End()
+}
