@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -81,6 +82,16 @@ func (v *variant) verdict(t *testing.T, c conform.Case, want conform.Verdict) {
 			t.Errorf("want %v, got (%v)\n%s", want, err, &text)
 		}
 	})
+}
+
+// TestReadme holds the numbers that README.md has.
+func TestReadme(t *testing.T) {
+	const readme = "../README.md"
+	n := len(conform.Cases())
+	testrig.WantInDocument(t, readme, "`conform` (%d cases)", n)
+	testrig.WantInDocument(t, readme, "**conform** has %d cases", n)
+	testrig.WantInDocument(t, readme, "%d broken variants of our endpoint", len(variants()))
+	testrig.WantInDocument(t, readme, "Its own tests are %d variants of our endpoint", len(variants()))
 }
 
 // TestVariantsAreDistinct sees that each variant has a name and a rule of its own

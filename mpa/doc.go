@@ -40,4 +40,7 @@
 // [*StartupError] around one. RFC 5044, Section 8: "Once MPA delivers an error of
 // any type, it MUST NOT pass or deliver any additional FPDUs on that half
 // connection": errors are sticky.
+//
+// Codes in square brackets, such as [E06], are requirements listed in
+// docs/requirements.md.
 package mpa

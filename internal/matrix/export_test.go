@@ -13,6 +13,12 @@ func RunData(ctx context.Context, cfg Config, figures []Figure, groups []Group) 
 	return run(ctx, cfg, figures, groups)
 }
 
+// Planned returns how many cells the figures have, and how many rows there are beside.
+func Planned() (cells, wider int) {
+	r, tasks := plan(&Config{}, Figures, Groups())
+	return len(tasks) - len(r.Wider), len(r.Wider)
+}
+
 // Demands returns a row's demands, each as a text, with those that every row has.
 func Demands(r *Row) (texts []string) {
 	for _, d := range r.demands() {

@@ -47,6 +47,14 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// TestReadme holds the numbers that README.md has.
+func TestReadme(t *testing.T) {
+	const readme = "../../README.md"
+	cells, wider := matrix.Planned()
+	testrig.WantInDocument(t, readme, "all cells of the RNIC interoperability draft and %d more", wider)
+	testrig.WantInDocument(t, readme, "    %d cells, %[1]d as demanded", cells+wider)
+}
+
 // TestFiguresAreTheDraft holds the figures against the rules of the text around
 // them, so that a slip of the pen in a cell is found.
 func TestFiguresAreTheDraft(t *testing.T) {

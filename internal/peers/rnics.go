@@ -160,7 +160,7 @@ func qedr() Peer {
 			RequestTimeout: 60 * time.Second, ReplyTimeout: 60 * time.Second,
 		},
 		Assumed: []string{
-			"PlainReply", "Lowest", "BadRevision", "IgnoresS", "Markers", "NotPeerToPeer", "MaxPDLength",
+			"FallsBack", "PlainReply", "Lowest", "BadRevision", "IgnoresS", "Markers", "NotPeerToPeer", "MaxPDLength",
 			"LongRequest", "LongReply", "ShortRequest", "ShortReply", "Glued", "Split", "RequestTimeout", "ReplyTimeout",
 		},
 		Advice: Advice{
