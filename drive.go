@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"sync"
 	"time"
@@ -63,23 +64,56 @@ func (qp *QP) stream() StreamAttr {
 func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
 	qp.mu.Lock()
 	defer qp.unlock()
-	if qp.destroyed {
-		return errReleased
-	}
-	if err := a.checkNegotiated(qp.rnic.kind, &n.Negotiated); err != nil {
+	if err := qp.startable(&n, a); err != nil {
 		return err
 	}
 	qp.measure(c, &n)
-	p := engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, RTT: n.RTT, ORD: int(n.ORD), IRD: int(n.IRD), Opener: n.Opener}
+	p := params(&n)
 	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
 		p.SendFrom = time.Now().Add(early)
 	}
 	p.EMSS, p.Record = qp.segments.aligned()
+	if err := qp.enter(p, c, n, a, l); err != nil {
+		return err
+	}
+	qp.conn = c
+	go qp.receive(c)
+	qp.settle()
+	return nil
+}
+
+// startable reports whether the QP may be put into RTS with what was negotiated.
+func (qp *QP) startable(n *Negotiated, a StreamAttr) error {
+	if qp.destroyed {
+		return errReleased
+	}
+	return a.checkNegotiated(qp.rnic.kind, &n.Negotiated)
+}
+
+func params(n *Negotiated) engine.Params {
+	return engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, RTT: n.RTT, ORD: int(n.ORD), IRD: int(n.IRD), Opener: n.Opener}
+}
+
+// A link is what the driver sends on, and ends: a *tcp.Conn, or what carries whole segments.
+type link interface {
+	TrySend(v [][]byte) (n int, wait bool, err error)
+	Send(v [][]byte) (n int, err error)
+	HasHalves() bool
+	CloseWrite() error
+	Close() error
+	Reset() error
+	Foreign() bool
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
+// enter puts the QP into RTS on a link.
+func (qp *QP) enter(p engine.Params, c link, n Negotiated, a StreamAttr, l lease) error {
 	if err := qp.eng.Connect(p); err != nil {
 		return err
 	}
 	qp.srqHeld.next()
-	qp.conn, qp.neg, qp.closedLLP, qp.attr = c, n, false, a
+	qp.link, qp.neg, qp.closedLLP, qp.attr = c, n, false, a
 	qp.watchOver(l)
 	qp.logStart(&n)
 	select {
@@ -90,8 +124,6 @@ func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
 	default:
 	}
 	qp.lead = lead{skips: minSkips}
-	go qp.receive(c)
-	qp.settle()
 	return nil
 }
 
@@ -186,7 +218,7 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 // hands out whatever happened. The caller holds qp.mu, which is released while
 // the socket is written to.
 func (qp *QP) pushUnlocking() {
-	for !qp.writing && qp.conn != nil && qp.eng.Pending() && qp.sendSomeUnlocking() {
+	for !qp.writing && qp.link != nil && qp.eng.Pending() && qp.sendSomeUnlocking() {
 	}
 	qp.settle()
 }
@@ -198,7 +230,7 @@ const maxShare = 4
 // pushOwnUnlocking is pushUnlocking for a poster whose work ends at a position of the
 // Send Queue. It returns how many writes it has done.
 func (qp *QP) pushOwnUnlocking(own uint64) (writes int) {
-	for share := 0; !qp.writing && qp.conn != nil && qp.eng.Pending(); writes++ {
+	for share := 0; !qp.writing && qp.link != nil && qp.eng.Pending(); writes++ {
 		if qp.eng.Begun(own) {
 			share++
 		}
@@ -232,7 +264,7 @@ func (qp *QP) sendSomeUnlocking() bool {
 		qp.putGather()
 		return false
 	}
-	c := qp.conn
+	c := qp.link
 	qp.writing = true
 	qp.mu.Unlock()
 	n, wait, err := c.TrySend(v)
@@ -253,7 +285,7 @@ func (qp *QP) sendRestUnlocking() {
 	if qp.gather == nil {
 		qp.gather = gathers.Get().(*engine.Gather)
 	}
-	c := qp.conn
+	c := qp.link
 	for {
 		v := qp.eng.Output(time.Now(), qp.gather)
 		if len(v) == 0 {

@@ -11,9 +11,9 @@ func (qp *QP) endLLP(how engine.LLP) {
 	case engine.Finish:
 		qp.sendFIN()
 	case engine.Drop:
-		qp.closeLLP(qp.conn.Close)
+		qp.closeLLP(qp.link.Close)
 	case engine.Reset:
-		qp.closeLLP(qp.conn.Reset)
+		qp.closeLLP(qp.link.Reset)
 	}
 }
 
@@ -21,7 +21,7 @@ func (qp *QP) endLLP(how engine.LLP) {
 // a lock, as it is the consumer's code and may call the QP, or wait for the peer.
 func (qp *QP) closeLLP(closeConn func() error) {
 	qp.watch.stop()
-	if !qp.conn.Foreign() {
+	if !qp.link.Foreign() {
 		_ = closeConn()
 		qp.closedLLP = true
 		return
@@ -40,12 +40,12 @@ func (qp *QP) closeLLP(closeConn func() error) {
 // peer might still send would be of no use.
 func (qp *QP) sendFIN() {
 	switch {
-	case !qp.conn.HasHalves():
+	case !qp.link.HasHalves():
 		qp.eng.WholeClosed(time.Now())
-	case qp.conn.Foreign(): // see closeLLP
-		go qp.conn.CloseWrite()
+	case qp.link.Foreign(): // see closeLLP
+		go qp.link.CloseWrite()
 	default:
-		_ = qp.conn.CloseWrite()
+		_ = qp.link.CloseWrite()
 	}
 }
 
@@ -61,7 +61,7 @@ func (qp *QP) end() {
 		qp.watch.end()
 		qp.sendCQ.end(qp)
 		qp.recvCQ.end(qp)
-		if qp.conn != nil {
+		if qp.link != nil {
 			qp.logEnd()
 		}
 	}

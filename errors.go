@@ -160,7 +160,8 @@ type TerminateError struct {
 	Op    rdmap.Opcode
 	HasOp bool
 	// Offset is where the FPDU in error begins, in octets since Full Operation began
-	// in its direction. It is set only for errors that were found here.
+	// in its direction; over a SegmentStream it is the number of the segment. It is set
+	// only for errors that were found here.
 	Offset uint64
 	reason string
 	err    error

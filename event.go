@@ -240,8 +240,8 @@ func (q *eventQueue) close() {
 // qp.mu.
 func (qp *QP) event(kind EventKind, err error) {
 	e := Event{Kind: kind, QP: qp, Err: err}
-	if qp.conn != nil {
-		e.RemoteAddr = qp.conn.RemoteAddr()
+	if qp.link != nil {
+		e.RemoteAddr = qp.link.RemoteAddr()
 	}
 	qp.rnic.event(e)
 }

@@ -34,9 +34,10 @@ var mayImport = map[string][]string{
 	// The endpoint.
 	"internal/memory":  {"ddp", "mpa/layout"},
 	"internal/tcp":     {},
+	"internal/carrier": {},
 	"internal/startup": {"mpa", "internal/tcp"},
 	"internal/engine":  {"mpa", "mpa/layout", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
-	"":                 {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "internal/memory", "rdmap/ring", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
+	"":                 {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "internal/memory", "rdmap/ring", "internal/carrier", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// Programs on the public API.
 	"perf":            {"", "mpa", "mpa/ulpdata", "internal/spread", "internal/wording"},
@@ -82,7 +83,7 @@ func isPure(pkg string) bool {
 // core are the packages that a program with package iwarp has in it: docs/architecture.md.
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
-	"internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
+	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 
 // TestCore holds that the core needs none of the tools.

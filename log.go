@@ -135,8 +135,8 @@ func (qp *QP) logLater(level slog.Level, msg string, args ...any) {
 func (qp *QP) record(level slog.Level, msg string, args ...any) slog.Record {
 	r := slog.NewRecord(time.Now(), level, msg, 0)
 	r.Add("qp", qp.num)
-	if qp.conn != nil {
-		r.Add("local", qp.conn.LocalAddr().String(), "peer", qp.conn.RemoteAddr().String())
+	if qp.link != nil {
+		r.Add("local", qp.link.LocalAddr().String(), "peer", qp.link.RemoteAddr().String())
 	}
 	r.Add(args...)
 	return r

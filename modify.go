@@ -42,7 +42,7 @@ func (qp *QP) modify(to engine.State) error {
 		return err
 	}
 	if to == engine.Idle && qp.closedLLP {
-		qp.conn, qp.closedLLP = nil, false
+		qp.conn, qp.link, qp.closedLLP = nil, nil, false
 		qp.sendCQ.revive(qp)
 		qp.recvCQ.revive(qp)
 	}
@@ -108,24 +108,34 @@ func (qp *QP) modifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error
 		return err
 	}
 	defer qp.unclaim()
-	a := qp.stream()
-	if attr != nil {
-		a = *attr
-	}
-	if err := a.check(qp.rnic.kind); err != nil {
+	a, err := qp.checkModify(&n, attr)
+	if err != nil {
 		return err
 	}
-	if err := qp.rnic.checkStartup(&n); err != nil {
-		return err
-	}
-	if err := a.checkNegotiated(qp.rnic.kind, &n); err != nil {
-		return err
+	if qp.rnic.crc == CRCAlways && !n.CRC {
+		return fmt.Errorf("%w: no CRCs, and the RNIC's policy is to use them always", ErrInvalid)
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
 	qp.rnic.resolve(&n)
 	return qp.start(qp.newConn(conn), Negotiated{Negotiated: n}, a, lease{})
+}
+
+// checkModify returns the attributes of a connection that a consumer has negotiated, if the QP and
+// the RNIC can have it.
+func (qp *QP) checkModify(n *mpa.Negotiated, attr *StreamAttr) (StreamAttr, error) {
+	a := qp.stream()
+	if attr != nil {
+		a = *attr
+	}
+	if err := a.check(qp.rnic.kind); err != nil {
+		return a, err
+	}
+	if err := qp.rnic.checkStartup(n); err != nil {
+		return a, err
+	}
+	return a, a.checkNegotiated(qp.rnic.kind, n)
 }
 
 // checkStartup checks what a consumer says it has negotiated.
@@ -147,8 +157,6 @@ func (r *RNIC) checkStartup(n *mpa.Negotiated) error {
 		return fmt.Errorf("%w: IRD %d and ORD %d", ErrInvalid, n.IRD, n.ORD)
 	case n.Role == mpa.RoleInitiator && n.PeerToPeer && n.TerminateCode == 0 && bits.OnesCount8(uint8(n.RTR)) != 1:
 		return fmt.Errorf("%w: an Initiator with %d RTR indications to send", ErrInvalid, bits.OnesCount8(uint8(n.RTR)))
-	case r.crc == CRCAlways && !n.CRC:
-		return fmt.Errorf("%w: no CRCs, and the RNIC's policy is to use them always", ErrInvalid)
 	case r.limits.IRD > 0 && int(n.IRD) > r.limits.IRD && n.IRD != mpa.NoNegotiation:
 		return &LimitError{Resource: "IRD of a connection", Limit: int64(r.limits.IRD), Wanted: int64(n.IRD)}
 	}

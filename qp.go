@@ -195,7 +195,8 @@ type QP struct {
 	mu                      sync.Mutex // guards what follows
 	eng                     *engine.QP
 	attr                    StreamAttr // for the next connection
-	conn                    *tcp.Conn  // nil when there is none
+	conn                    *tcp.Conn  // nil when there is none, or another link
+	link                    link       // nil when there is none
 	listener                *Listener  // that the connection came by, if it did
 	connecting              bool       // by a Dialer or a Request
 	closing                 bool       // Close was called
@@ -320,7 +321,7 @@ func (qp *QP) Err() error {
 	switch s := qp.state(); {
 	case s == StateIdle || s == StateRTS || s == StateClosing:
 		return nil
-	case qp.conn == nil && errors.Is(qp.eng.Cause(), errReleased):
+	case qp.link == nil && errors.Is(qp.eng.Cause(), errReleased):
 		return nil // there was none
 	}
 	return publicError(qp.eng.Cause())
@@ -339,18 +340,18 @@ func (qp *QP) Done() <-chan struct{} {
 func (qp *QP) LocalAddr() net.Addr {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if qp.conn == nil {
+	if qp.link == nil {
 		return nil
 	}
-	return qp.conn.LocalAddr()
+	return qp.link.LocalAddr()
 }
 
 // RemoteAddr returns the peer's address, or nil before there is a connection.
 func (qp *QP) RemoteAddr() net.Addr {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if qp.conn == nil {
+	if qp.link == nil {
 		return nil
 	}
-	return qp.conn.RemoteAddr()
+	return qp.link.RemoteAddr()
 }

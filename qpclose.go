@@ -21,8 +21,8 @@ func (qp *QP) CloseWrite() error {
 	switch {
 	case qp.eng.State() != engine.RTS:
 		return &OpError{Op: "close write", Err: ErrBadState}
-	case !qp.conn.HasHalves():
-		return &OpError{Op: "close write", Addr: qp.conn.RemoteAddr(), Err: errors.ErrUnsupported}
+	case !qp.link.HasHalves():
+		return &OpError{Op: "close write", Addr: qp.link.RemoteAddr(), Err: errors.ErrUnsupported}
 	}
 	qp.eng.BeginHalfClose(time.Now())
 	qp.pushUnlocking()
@@ -71,9 +71,9 @@ func (qp *QP) beginClose() <-chan struct{} {
 	qp.mu.Lock()
 	defer qp.unlock()
 	qp.eng.BeginClose(time.Now(), qp.roundTrip())
-	qp.closing = qp.conn != nil
+	qp.closing = qp.link != nil
 	qp.pushUnlocking()
-	if qp.conn == nil {
+	if qp.link == nil {
 		return nil
 	}
 	return qp.done
@@ -86,11 +86,13 @@ const maxMeasured = time.Second
 // roundTrip returns how long the path takes there and back, and zero if that is not known:
 // what TCP says, or else what the startup took.
 func (qp *QP) roundTrip() time.Duration {
-	if qp.conn == nil {
+	if qp.link == nil {
 		return 0
 	}
-	if p, ok := qp.conn.Path(); ok {
-		return p.Longest()
+	if qp.conn != nil {
+		if p, ok := qp.conn.Path(); ok {
+			return p.Longest()
+		}
 	}
 	return min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
 }
@@ -170,7 +172,7 @@ func (qp *QP) abort(cause error) <-chan struct{} {
 		qp.eng.Abort(cause)
 	}
 	qp.pushUnlocking()
-	if qp.conn == nil {
+	if qp.link == nil {
 		return nil
 	}
 	return qp.done
@@ -197,7 +199,7 @@ func (qp *QP) discard() bool {
 		qp.eng.Abort(errReleased)
 		qp.settle()
 	}
-	if qp.conn == nil {
+	if qp.link == nil {
 		qp.end()
 	}
 	return true

@@ -112,6 +112,10 @@ func (s setup) meet(t testing.TB) (ini, res *end, iniErr, resErr error) {
 	}
 	ini, res = &end{t: t, rnic: s.PD.RNIC(), pd: s.PD}, &end{t: t, rnic: s.accept.PD.RNIC(), pd: s.accept.PD}
 	s.listen.PD = s.accept.PD
+	if s.over != nil && s.over.shuffled {
+		iniErr, resErr = s.meetShuffled(t, ini, res, nil)
+		return ini, res, iniErr, resErr
+	}
 	dial, request := s.ways(t)
 	accepted := dialInBackground(t, func() error {
 		req, err := request()

@@ -124,6 +124,10 @@ func (s *segments) aligned() (emss, record int) {
 // RFC 5044, Section 4.5: "If the TCP implementation needs to adjust EMSS to support MTU
 // changes or changing TCP options, the MULPDU value is changed accordingly." [S03]
 func (qp *QP) followEMSS(now time.Time) {
+	if l, ok := qp.link.(*segmentLink); ok {
+		qp.eng.SetMULPDU(l.mulpdu(), 0, 0)
+		return
+	}
 	s := &qp.segments
 	sent := qp.eng.StreamSent()
 	if sent < s.refresh && now.Sub(s.asked) < refreshAfter {

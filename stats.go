@@ -40,6 +40,9 @@ type Stats struct {
 	// Held counts requests that were posted to a Responder's Send Queue before the
 	// Initiator's first FPDU, and had to wait for it: see ErrAwaitingInitiator.
 	Held uint64
+	// Ahead counts segments that came ahead of others, or repeatedly, where the lower layer is
+	// no stream of octets.
+	Ahead Ahead
 	// Odd counts what peers did that is unusual.
 	Odd Oddities
 
@@ -62,6 +65,17 @@ type Oddities struct {
 	Empty    uint64 // segments without payload, of Writes or in the middle of Sends
 	Disorder uint64 // segments of Sends that did not begin where the previous one ended
 	Late     uint64 // Read Requests that came too late in a close of ours to be answered
+}
+
+// Ahead counts segments that did not come in order.
+type Ahead struct {
+	Placed       uint64 // whose payload was placed before those in front of them had come
+	PlacedOctets uint64 // of payload
+	Held         uint64 // that had to wait as a whole
+	HeldOctets   uint64
+	MostOctets   uint64 // held at one time; for an RNIC the sum of each QP's
+	Repeated     uint64 // that had come before
+	Dropped      uint64 // beyond the bounds
 }
 
 // StartupStats counts attempts to bring up connections.
@@ -164,7 +178,7 @@ func (c *counters) stats() Stats {
 	return Stats{
 		Sent: traffic(e.SentMessages[:], e.SentOctets[:]), Received: traffic(e.RecvMessages[:], e.RecvOctets[:]),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
-		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Odd: Oddities(e.Odd),
+		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Ahead: Ahead(e.Ahead), Odd: Oddities(e.Odd),
 		SocketWrites: e.Writes, AlignedWrites: e.AlignedWrites, SendCalls: c.sendCalls, ReceiveCalls: c.receiveCalls,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -20,6 +21,7 @@ type transport struct {
 	network, host string // of TCP; or
 	unix          bool
 	tls           bool
+	shuffled      bool // a SegmentStream in memory
 }
 
 // transports are those that dialogues are led over. A zone belongs to link-local
@@ -31,6 +33,7 @@ func transports() []*transport {
 		{name: "IPv6", network: "tcp6", host: "::1"},
 		{name: "TLS", network: "tcp", host: "127.0.0.1", tls: true},
 		{name: "Unix socket", unix: true},
+		{name: "segments in any order", shuffled: true},
 	}
 	if name := loopback(); name != "" {
 		all = append(all, &transport{name: "IPv6 with a zone", network: "tcp", host: "::1%" + name})
@@ -49,12 +52,26 @@ func loopback() string {
 	return ""
 }
 
-// overAll leads a dialogue over each transport that the system has.
+// overAll leads a dialogue over each transport that the system has, and overStreams over those
+// that MPA is on: in others either side may send first.
 func overAll(t *testing.T, dialogue func(t *testing.T, s setup)) {
 	t.Helper()
-	for _, over := range transports() {
+	overEach(t, transports(), dialogue)
+}
+
+// overStreams is described with overAll.
+func overStreams(t *testing.T, dialogue func(t *testing.T, s setup)) {
+	t.Helper()
+	overEach(t, slices.DeleteFunc(transports(), func(o *transport) bool { return o.shuffled }), dialogue)
+}
+
+func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setup)) {
+	t.Helper()
+	for _, over := range all {
 		t.Run(over.name, func(t *testing.T) {
-			over.listen(t).Close() // skips what is not there
+			if !over.shuffled {
+				over.listen(t).Close() // skips what is not there
+			}
 			dialogue(t, setup{over: over})
 		})
 	}

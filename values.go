@@ -11,10 +11,10 @@ import (
 func (qp *QP) String() string {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	if qp.conn == nil {
+	if qp.link == nil {
 		return fmt.Sprintf("QP %d (%v)", qp.num, qp.state())
 	}
-	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, qp.state(), qp.conn.LocalAddr(), qp.conn.RemoteAddr())
+	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, qp.state(), qp.link.LocalAddr(), qp.link.RemoteAddr())
 }
 
 // String returns depth and use, such as "CQ (3 of 256 completions, 2 QPs)".

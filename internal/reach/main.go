@@ -19,7 +19,7 @@ const (
 	byUpper     = "for consumers that write such private data"
 	byTemplate  = "called by a template"
 	byNoName    = "asked for by an interface that has no name"
-	byLayers    = "for lower layers that tell placement and delivery apart"
+	byLayers    = "for an MPA-aware TCP"
 )
 
 // excused are functions that nothing refers to, and why they are there.
@@ -33,8 +33,6 @@ var excused = map[node]string{
 	"capture/page.row.Worst":         byTemplate,
 	"internal/engine.QP.Broken":      byLayers,
 	"internal/engine.QP.Delivered":   byLayers,
-	"internal/engine.QP.Ended":       byLayers,
-	"internal/engine.QP.Segment":     byLayers,
 	"internal/tcp.Buffered.NetConn":  byNoName,
 	"mpa.Initiator.Dialect":          byConsumers,
 	"mpa.Initiator.Done":             byConsumers,

@@ -1,0 +1,138 @@
+package iwarp
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
+// A SegmentStream carries a connection in place of TCP and MPA: each DDP Segment is one message
+// of it, and messages may arrive in any order. DDP needs of it (RFC 5041, section 3) that
+// every message arrives, with its number and as it was sent: the stream has a checksum of its own.
+type SegmentStream = carrier.Stream
+
+// A SegmentArrival is what a SegmentStream brings.
+type SegmentArrival = carrier.Arrival
+
+// SegmentBounds bound what is held of segments that arrive ahead of others.
+type SegmentBounds = carrier.Bounds
+
+// ModifyRTSOver is ModifyRTS for a connection over a SegmentStream. n has the roles, what was
+// agreed on about depths and Ready-to-Receive indications, and the DDP and RDMAP version, which
+// is 1; of MPA there are neither markers nor CRCs, and either side may send first.
+//
+// Payload of Writes, Read Responses and Sends is placed as it arrives, and completions come in
+// the order in which the peer has sent (RFC 5041, section 5.3). Sends to a Shared Receive
+// Queue wait for those before them.
+//
+// From then on s belongs to the QP, which calls its Close or Reset in the end. After an error
+// it still belongs to the caller.
+func (qp *QP) ModifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr) error {
+	if err := qp.modifyRTSOver(s, n, attr); err != nil {
+		return &OpError{Op: "modify QP", Addr: s.RemoteAddr(), Err: err}
+	}
+	return nil
+}
+
+func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr) error {
+	if err := qp.claim(); err != nil {
+		return err
+	}
+	defer qp.unclaim()
+	n.SendFirst, n.MarkersSend, n.MarkersReceive, n.CRC = true, false, false, false
+	if n.DDPVersion != 1 {
+		return fmt.Errorf("%w: DDP version %d over a SegmentStream", ErrVersion, n.DDPVersion)
+	}
+	a, err := qp.checkModify(&n, attr)
+	if err != nil {
+		return err
+	}
+	qp.rnic.resolve(&n)
+	return qp.startOver(s, Negotiated{Negotiated: n}, a, lease{})
+}
+
+// startOver is start on a stream that carries whole segments.
+func (qp *QP) startOver(s carrier.Stream, n Negotiated, a StreamAttr, l lease) error {
+	qp.mu.Lock()
+	defer qp.unlock()
+	if err := qp.startable(&n, a); err != nil {
+		return err
+	}
+	c, b := &segmentLink{Stream: s}, s.Bounds()
+	n.MULPDU = c.mulpdu()
+	p := params(&n)
+	p.Layer, p.First, p.Ahead = engine.LayerMessages, b.First, engine.Ahead{Segments: b.Segments, Octets: b.Octets}
+	if err := qp.enter(p, c, n, a, l); err != nil {
+		return err
+	}
+	qp.conn, qp.segments = nil, segments{}
+	go qp.receiveSegments(c)
+	qp.settle()
+	return nil
+}
+
+// A segmentLink is a SegmentStream as the driver uses it: there is no sending without waiting, so
+// that the sending goroutine does it all.
+type segmentLink struct {
+	carrier.Stream
+	half sync.Once
+}
+
+func (*segmentLink) TrySend([][]byte) (n int, wait bool, err error) { return 0, true, nil }
+func (*segmentLink) HasHalves() bool                                { return true }
+func (*segmentLink) Foreign() bool                                  { return true }
+
+// mulpdu returns the largest segment now, which changes with the path (RFC 5041, section 3).
+func (l *segmentLink) mulpdu() int { return max(l.MULPDU(), layout.MinMULPDU) } // [D01] [D02]
+
+// CloseWrite ends our half, once.
+func (l *segmentLink) CloseWrite() (err error) {
+	l.half.Do(func() { err = l.Stream.CloseWrite() })
+	return err
+}
+
+// Close closes after CloseWrite, which runs in another goroutine or has yet to.
+func (l *segmentLink) Close() error {
+	_ = l.CloseWrite()
+	return l.Stream.Close()
+}
+
+// receiveSegments is the receiving goroutine.
+func (qp *QP) receiveSegments(c *segmentLink) {
+	qp.mu.Lock()
+	qp.pushUnlocking() // such as an RTR indication
+	qp.unlockReceiving()
+	for {
+		a, err := c.Recv()
+		if !qp.arrived(c, &a, err) {
+			return
+		}
+	}
+}
+
+// arrived takes in what Recv brought, and reports whether to go on.
+func (qp *QP) arrived(c *segmentLink, a *carrier.Arrival, err error) bool {
+	qp.mu.Lock()
+	defer qp.unlockReceiving()
+	if qp.link != c || qp.closingLLP || qp.closedLLP { // of an earlier connection, or at its end
+		return false
+	}
+	now := time.Now()
+	qp.receiveCalls++
+	switch {
+	case err != nil:
+		qp.eng.Failed(now, err)
+	case a.End:
+		qp.eng.Ended(now, a.Number)
+	default:
+		qp.eng.Segment(now, a.Number, a.Number+1, a.Segment)
+		qp.watch.note(now, qp.eng.Heard())
+	}
+	qp.pushUnlocking()
+	return err == nil && !qp.closingLLP && !qp.closedLLP
+}

@@ -1,0 +1,52 @@
+// Package carrier says what a QP wants of a lower layer that carries whole DDP Segments, each
+// as one message: SCTP, for one (RFC 5043).
+package carrier
+
+import "net"
+
+// A Stream is a DDP stream of such a layer, whose startup is over. One goroutine calls Recv and
+// one at a time Send; those that end it may be called by any, at any time, and more than
+// once.
+type Stream interface {
+	// Send sends whole segments, in that order. It waits until it has taken one at least, and
+	// returns how many octets it has taken, which are those of whole segments. What it has
+	// taken arrives, unless the connection is lost (RFC 5041, section 5.4). It keeps none of
+	// the slices.
+	Send(segments [][]byte) (octets int, err error)
+	// Recv waits for a segment, in whatever order they come, or for the end of the
+	// peer's half. An error is the end of the connection.
+	Recv() (Arrival, error)
+	// MULPDU returns the largest segment that Send takes now, in octets: 128 at least. It does
+	// not wait.
+	MULPDU() int
+	// Bounds says what may have to be held of segments that come ahead of others.
+	Bounds() Bounds
+	// CloseWrite ends our half in order, behind all that Send has taken. Receiving goes on.
+	CloseWrite() error
+	// Close is called when both halves have ended, and Reset to end the connection at once.
+	// Both end a Recv and a Send that wait.
+	Close() error
+	Reset() error
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
+// An Arrival is what Recv brings.
+type Arrival struct {
+	// Number counts the segments that the peer has sent, in order: Bounds says from which
+	// number on. It does not wrap.
+	Number uint64
+	// Segment is valid until the next Recv.
+	Segment []byte
+	// End says, in place of a segment, that the peer's half ends before Number. It may
+	// come before the segments in front of it.
+	End bool
+}
+
+// Bounds say what may have to be held of segments that come ahead of others. A peer that sends
+// more of them ends the connection.
+type Bounds struct {
+	First    uint64 // number of the peer's first segment
+	Segments int    // zero: 1024
+	Octets   int    // zero: 256 KiB; not counted are those that are placed as they come
+}
