@@ -4,9 +4,39 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
+
+// TestCloseAnswersWaitingReads has both ends close, far apart, when one has posted many more Reads
+// than may be under way: each next one leaves as a response arrives, and comes a whole round trip
+// after that was sent, at the very moment at which a FIN that waited no longer would go.
+//
+// Proves D30.
+func TestCloseAnswersWaitingReads(t *testing.T) {
+	const reads = 12
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			const path = 129 * time.Millisecond
+			client, server := setup{pipe: true, path: path, Dialer: iwarp.Dialer{MPA: mpa.Offer{IRD: 2, ORD: 2}}}.connect(t)
+			time.Sleep(4 * path) // the Responder knows the round trip
+			away, sink := server.mr(64, iwarp.RemoteRead), client.mr(64, iwarp.LocalWrite)
+			for id := range uint64(reads) {
+				client.post(&iwarp.SendWR{ID: id, Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, 64)}, Remote: away.Remote(0)})
+			}
+			var closing sync.WaitGroup
+			closing.Go(func() { should(t, server.Close()) })
+			should(t, client.Close())
+			closing.Wait()
+			for id := range uint64(reads) {
+				client.wantSent(iwarp.OpRead, id, iwarp.StatusSuccess)
+			}
+		})
+	}
+}
 
 // TestCloseAnswersReadsBusy has both ends close in the moment after one has posted Reads, alone
 // or behind Sends, on several connections at a time: the goroutines of one wait for the others'.

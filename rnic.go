@@ -20,6 +20,12 @@ type RNICConfig struct {
 	// Close of the QP that a record is about included. The records of a QP are in order.
 	// At most 8256 of them wait for a handler that is busy; more, of which those about
 	// FPDUs are the first, are dropped, and a record tells how many.
+	//
+	// As usual with slog, a call logs what it brings about before it returns: a handler that
+	// blocks keeps Dial, Accept, the startup of a connection, Close and, at LevelFrame, posts
+	// waiting, one call of each QP at a time. What arrives, timers and other connections do not
+	// wait for it. One that may block for long, on a network for one, belongs behind a queue
+	// of its own.
 	Logger *slog.Logger
 	// EventDepth is how many asynchronous events are kept for NextEvent; older
 	// ones are dropped, and counted. If zero, 1024.

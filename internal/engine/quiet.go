@@ -35,9 +35,9 @@ func (q *QP) holds(now time.Time) bool {
 	return false
 }
 
-// activeWait is how long a peer is waited for at least that has sent something since the
-// close began, or asked for a Read within readerTime before: on a short path, its program and its
-// system may pause for longer than a round trip.
+// activeWait is how much longer than a round trip a peer is waited for that has sent something
+// since the close began, or asked for a Read within readerTime before: its program and its system
+// take some time until its next Read, which may have waited for our response, is on its way.
 const (
 	activeWait = 20 * time.Millisecond
 	readerTime = 10 * time.Millisecond
@@ -55,7 +55,7 @@ func (q *QP) hold(now time.Time) {
 	case q.inFPDU || len(q.ahead.held) > 0 || q.partial != [2]bool{}:
 		wait = d.heldBy.Sub(now)
 	case d.active:
-		wait = max(wait, activeWait)
+		wait += activeWait
 	}
 	q.quietBy = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
 }

@@ -22,7 +22,7 @@ func TestQuietReader(t *testing.T) {
 		ago  time.Duration
 		want time.Duration
 	}{
-		{10, 0, activeWait}, {10, readerTime - 1, activeWait}, {10, readerTime, near},
+		{10, 0, near + activeWait}, {10, readerTime - 1, near + activeWait}, {10, readerTime, near},
 		{0, 0, near},
 	} {
 		p := responder(t)
@@ -35,7 +35,7 @@ func TestQuietReader(t *testing.T) {
 		p.wantLLP()
 		p.send(request(2, readOf(r.STag(), 20)))
 		p.want(response(5, 0, numbered(20)))
-		p.advance(activeWait - 1)
+		p.advance(near + activeWait - 1)
 		p.wantLLP()
 		p.advance(1)
 		p.wantLLP(Finish)

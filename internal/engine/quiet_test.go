@@ -41,13 +41,13 @@ func TestQuietServesReads(t *testing.T) {
 	p.window = -1
 	p.want(send(1, nil))
 	for msn := range uint32(5) {
-		p.advance(rtt - 1)
+		p.advance(rtt + activeWait - 1)
 		p.wantNothing()
 		p.wantLLP()
 		p.send(request(msn+2, readOf(r.STag(), 10)))
 		p.want(response(5, 0, numbered(10)))
 	}
-	p.advance(rtt - 1)
+	p.advance(rtt + activeWait - 1)
 	p.wantLLP()
 	p.advance(1)
 	p.wantLLP(Finish)
@@ -155,7 +155,7 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 	p.advance(rtt - 1)
 	p.send(request(2, readOf(r.STag(), 10)))
 	p.want(response(5, 0, numbered(10)))
-	p.advance(rtt - 1)
+	p.advance(rtt + activeWait - 1)
 	p.wantLLP()
 	p.advance(1)
 	p.wantLLP(Finish)
@@ -176,7 +176,7 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 	p.advance(activeWait - 1)
 	p.send(request(2, readOf(r.STag(), 10)))
 	p.want(response(5, 0, numbered(10)))
-	p.advance(activeWait - 1)
+	p.advance(time.Microsecond + activeWait - 1)
 	p.wantLLP()
 	p.advance(1)
 	p.wantLLP(Finish)
@@ -273,7 +273,7 @@ func TestQuietOwnWork(t *testing.T) {
 func TestQuietThenCloseTimeout(t *testing.T) {
 	p, _ := served(t)
 	p.closeFar()
-	p.clock = p.clock.Add(rtt)
+	p.clock = p.clock.Add(rtt + activeWait)
 	p.HandleTimeout(p.clock)
 	p.settle()
 	p.wantLLP(Finish)
