@@ -116,5 +116,5 @@ func (a *Association) fail(now time.Time, s *session, v *Violation) {
 		return
 	}
 	s.discards, s.deadline = true, now.Add(a.cfg.CloseTimeout)
-	a.tell(Event{Kind: EventFailed, Stream: s.on.id, Number: s.next, Err: v})
+	a.tell(Event{Kind: EventFailed, Stream: s.on.id, Number: s.right, Err: v})
 }

@@ -19,7 +19,8 @@ const (
 	EventSegment
 	// EventTerminate: the peer's last message has arrived, which has Number; others before it may not have.
 	EventTerminate
-	// EventFailed: the peer has broken a rule, a *Violation, in an open session. Nothing it sends is taken any more.
+	// EventFailed: the peer has broken a rule, a *Violation, in an open session. Nothing it sends is taken any more; all
+	// segments below Number were handed out.
 	// The consumer may send an RDMAP Terminate, and then calls Close.
 	EventFailed
 	// EventEnded: nothing is left of the session. Err is nil if it ended as it should.

@@ -48,6 +48,7 @@ func (a *Association) drained(now time.Time, s *session, m Message) {
 
 // take judges a message of a session.
 func (a *Association) take(now time.Time, s *session, m Message) {
+	s.right = min(s.next, s.endsAt)
 	if v := a.form(m); v != nil {
 		a.violate(now, s, v)
 		return

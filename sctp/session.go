@@ -47,6 +47,7 @@ type session struct {
 	early    []Event // segments that have overtaken the Accept
 	held     int     // octets of them
 	endsAt   uint64  // the number of the peer's Terminate
+	right    uint64  // all messages below were segments that were handed out
 	discards bool    // segments are not wanted any more
 
 	// Sending.
