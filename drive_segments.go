@@ -129,6 +129,9 @@ func (qp *QP) arrived(c *segmentLink, a *carrier.Arrival, err error) bool {
 		qp.eng.Failed(now, err)
 	case a.End:
 		qp.eng.Ended(now, a.Number)
+	case a.Err != nil:
+		// RFC 6581, section 8, has "local catastrophic" for any error of the LLP without a code of its own.
+		qp.eng.Broken(now, a.Number, &mpa.Error{Code: mpa.CodeLocalCatastrophic, Reason: a.Err.Error(), Err: a.Err})
 	default:
 		qp.eng.Segment(now, a.Number, a.Number+1, a.Segment)
 		qp.watch.note(now, qp.eng.Heard())

@@ -36,8 +36,13 @@ var mayImport = map[string][]string{
 	"internal/tcp":     {},
 	"internal/carrier": {},
 	"internal/startup": {"mpa", "internal/tcp"},
-	"internal/engine":  {"mpa", "mpa/layout", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
-	"":                 {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "internal/memory", "rdmap/ring", "internal/carrier", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
+
+	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
+	"internal/sctpudp":     {"sctp"},
+	"internal/association": {"mpa", "sctp", "internal/carrier"},
+
+	"internal/engine": {"mpa", "mpa/layout", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
+	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// Programs on the public API.
 	"perf":            {"", "mpa", "mpa/ulpdata", "internal/spread", "internal/wording"},
@@ -83,6 +88,7 @@ func isPure(pkg string) bool {
 // core are the packages that a program with package iwarp has in it: docs/architecture.md.
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
+	"sctp", "internal/association", "internal/sctpudp",
 	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 

@@ -41,6 +41,9 @@ type Arrival struct {
 	// End says, in place of a segment, that the peer's half ends before Number. It may
 	// come before the segments in front of it.
 	End bool
+	// Err says, in place of a segment, that the peer has broken a rule of the layer's. All below Number was
+	// right. Nothing more comes from it; what is sent in answer, such as a Terminate, still goes out.
+	Err error
 }
 
 // Bounds say what may have to be held of segments that come ahead of others. A peer that sends

@@ -1,0 +1,288 @@
+package association
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// A Carrier is one SCTP association, up, with DDP's Adaptation Layer Indication on both sides.
+type Carrier interface {
+	// Send sends a message unordered, and waits until it is under way. Messages of one stream are submitted in the
+	// order of the calls.
+	Send(m sctp.Message) error
+	// Run reports what happens until the association is lost, from any goroutine. Data of a message belongs to receive.
+	// acked: the peer has the first n messages of a stream.
+	Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error))
+	Streams() int    // in both directions
+	MaxMessage() int // octets, without fragmentation
+	Window() int     // octets that the peer may have under way
+	Shutdown(ctx context.Context) error
+	Abort(text string)
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
+// Config configures an Association.
+type Config struct {
+	// Machine is what the sctp.Association is made with. Streams and MaxMessage are the Carrier's.
+	Machine sctp.Config
+	// CloseUnused shuts the association down with its last session.
+	CloseUnused bool
+	// Ended, if it is set, is called when the association is gone.
+	Ended func()
+}
+
+// closeTime is how long a step of a session's end may take: SCTP may have to send it more than once.
+const closeTime = 20 * time.Second
+
+// shutdownTime bounds a SHUTDOWN: after it there is an ABORT.
+const shutdownTime = 5 * time.Second
+
+// An Association is one with its sessions.
+type Association struct {
+	carrier Carrier
+	cfg     Config
+	knock   chan struct{} // there are requests
+	gone    chan struct{} // closed when the association is
+
+	mu       sync.Mutex // guards what follows
+	m        *sctp.Association
+	work     sync.Cond // there is something to send, or nothing will be any more
+	sessions map[uint16]*Session
+	requests []*Session // that wait for Accept
+	used     bool       // there was a session
+	ending   bool
+	lost     bool
+	cause    error
+	timer    *time.Timer
+	timerAt  time.Time
+}
+
+// New drives an association. It owns the Carrier from then on.
+func New(c Carrier, cfg Config) *Association {
+	cfg.Machine.Streams, cfg.Machine.MaxMessage = c.Streams(), c.MaxMessage()
+	cfg.Machine.HalfClose = true
+	cfg.Machine.CloseTimeout = cmp.Or(cfg.Machine.CloseTimeout, closeTime)
+	a := &Association{
+		carrier: c, cfg: cfg, knock: make(chan struct{}, 1), gone: make(chan struct{}),
+		m: sctp.New(time.Now(), cfg.Machine), sessions: make(map[uint16]*Session),
+	}
+	a.work.L = &a.mu
+	a.mu.Lock()
+	a.settle()
+	a.mu.Unlock()
+	go c.Run(a.receive, a.acked, a.carrierLost)
+	go a.write()
+	return a
+}
+
+// receive takes a message, and then waits until its session has room for more: SCTP holds the peer back meanwhile.
+func (a *Association) receive(m sctp.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.m.Receive(time.Now(), m)
+	a.settle()
+	for s := a.sessions[m.Stream]; s != nil && len(s.inbox) >= maxInbox && !s.over(); {
+		s.changed.Wait()
+	}
+}
+
+func (a *Association) acked(id uint16, n uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.m.Acked(time.Now(), id, n)
+	a.settle()
+	if s := a.sessions[id]; s != nil {
+		s.changed.Broadcast()
+	}
+}
+
+func (a *Association) carrierLost(err error) {
+	a.mu.Lock()
+	a.lost, a.ending, a.cause = true, true, err
+	a.m.Lost(err)
+	a.settle()
+	a.mu.Unlock()
+	close(a.gone)
+	if a.cfg.Ended != nil {
+		a.cfg.Ended()
+	}
+}
+
+// write sends what the machine has to say.
+func (a *Association) write() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for !a.lost {
+		m, ok := a.m.Output()
+		if !ok {
+			a.work.Wait()
+			continue
+		}
+		a.mu.Unlock()
+		err := a.carrier.Send(m)
+		a.mu.Lock()
+		if err != nil {
+			a.end(sctp.End{How: sctp.Abort, Cause: err})
+			return
+		}
+		if s := a.sessions[m.Stream]; s != nil {
+			s.changed.Broadcast()
+		}
+	}
+}
+
+// settle does what follows from any call of the machine. The caller holds mu.
+func (a *Association) settle() {
+	for e, ok := a.m.Event(); ok; e, ok = a.m.Event() {
+		a.happened(e)
+	}
+	a.work.Signal()
+	if e := a.m.End(); e.How != sctp.NotYet {
+		a.end(e)
+	}
+	if a.cfg.CloseUnused && a.used && a.m.Sessions() == 0 {
+		a.end(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
+	}
+	a.setTimer(a.m.Deadline())
+}
+
+// end ends the Carrier's association, once.
+func (a *Association) end(e sctp.End) {
+	if a.ending {
+		return
+	}
+	a.ending = true
+	go func() {
+		if e.How == sctp.Shutdown {
+			ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+			defer cancel()
+			if a.carrier.Shutdown(ctx) == nil {
+				return
+			}
+		}
+		a.carrier.Abort(e.Cause.Error())
+	}()
+}
+
+func (a *Association) setTimer(at time.Time) {
+	if a.lost {
+		at = time.Time{}
+	}
+	if at.Equal(a.timerAt) {
+		return
+	}
+	a.timerAt = at
+	switch {
+	case at.IsZero():
+		a.timer.Stop()
+	case a.timer == nil:
+		a.timer = time.AfterFunc(time.Until(at), a.onTimer)
+	default:
+		a.timer.Reset(time.Until(at))
+	}
+}
+
+func (a *Association) onTimer() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.timerAt.IsZero() {
+		return
+	}
+	a.timerAt = time.Time{}
+	a.m.HandleTimeout(time.Now())
+	a.settle()
+}
+
+// Connect asks the peer for a session, and waits for the answer. The error is the context's, or that of the
+// sctp.EventRefused.
+func (a *Association) Connect(ctx context.Context, o mpa.Offer) (*Session, mpa.Negotiated, error) {
+	s, err := a.connect(o)
+	if err != nil {
+		return nil, mpa.Negotiated{}, err
+	}
+	select {
+	case <-s.answered:
+		return s, s.negotiated, s.refusal
+	case <-ctx.Done():
+		_ = s.Reset()
+		return nil, mpa.Negotiated{}, ctx.Err()
+	}
+}
+
+func (a *Association) connect(o mpa.Offer) (*Session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lost {
+		return nil, a.cause
+	}
+	id, err := a.m.Connect(time.Now(), o)
+	if err != nil {
+		return nil, err
+	}
+	s := a.newSession(id)
+	a.settle()
+	return s, nil
+}
+
+// Accept returns the peer's next request for a session.
+func (a *Association) Accept(ctx context.Context) (*Session, error) {
+	for {
+		if s := a.nextRequest(); s != nil {
+			return s, nil
+		}
+		select {
+		case <-a.knock:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-a.gone:
+			return nil, a.cause
+		}
+	}
+}
+
+func (a *Association) nextRequest() *Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.requests) == 0 {
+		return nil
+	}
+	s := a.requests[0]
+	a.requests = slices.Delete(a.requests, 0, 1)
+	a.announce()
+	return s
+}
+
+// announce wakes an Accept if there are requests.
+func (a *Association) announce() {
+	if len(a.requests) == 0 {
+		return
+	}
+	select {
+	case a.knock <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the association at once, with all its sessions.
+func (a *Association) Close(text string) {
+	a.carrier.Abort(text)
+	<-a.gone
+}
+
+// Used reports whether there ever was a session.
+func (a *Association) Used() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used
+}
+
+// RemoteAddr returns the peer's address.
+func (a *Association) RemoteAddr() net.Addr { return a.carrier.RemoteAddr() }

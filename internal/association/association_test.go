@@ -1,0 +1,271 @@
+package association_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+func pair(t *testing.T, seed uint64) (active, passive *association.Association) {
+	a, b := wires(seed)
+	active = association.New(a, association.Config{Machine: sctp.Config{Active: true}, CloseUnused: true})
+	passive = association.New(b, association.Config{Machine: sctp.Config{Listening: true}})
+	t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
+	return active, passive
+}
+
+// connect brings up a session, whose private data goes both ways.
+func connect(t *testing.T, active, passive *association.Association) (a, b *association.Session) {
+	t.Helper()
+	answered := make(chan *association.Session)
+	go func() {
+		s, err := passive.Accept(t.Context())
+		if err == nil {
+			_, err = s.AcceptSession(mpa.Answer{PrivateData: s.Request().PrivateData})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- s
+	}()
+	a, n, err := active.Connect(t.Context(), mpa.Offer{PrivateData: []byte("hi")})
+	testrig.Must(t, err)
+	if string(n.PrivateData) != "hi" || n.Role != mpa.RoleInitiator {
+		t.Errorf("agreed on %+v", n)
+	}
+	return a, <-answered
+}
+
+// pump sends numbered segments, and then the end.
+func pump(t *testing.T, s *association.Session, n int) {
+	var batch [][]byte
+	for i := range n {
+		batch = append(batch, binary.BigEndian.AppendUint32(make([]byte, 0, 100), uint32(i+1))[:4+i%90])
+		for len(batch) > 20 || i == n-1 && len(batch) > 0 {
+			taken, err := s.Send(batch)
+			testrig.Must(t, err)
+			for ; taken > 0; batch = batch[1:] {
+				taken -= len(batch[0])
+			}
+		}
+	}
+	testrig.Must(t, s.CloseWrite())
+}
+
+// drain receives until all before the end has come, and returns in what order.
+func drain(t *testing.T, s *association.Session) (order []uint64) {
+	for last := uint64(1 << 62); uint64(len(order)) < last-1; {
+		v, err := s.Recv()
+		switch {
+		case err != nil:
+			t.Errorf("after %d segments: %v", len(order), err)
+			return order
+		case v.End:
+			last = v.Number
+		case uint64(binary.BigEndian.Uint32(v.Segment)) != v.Number:
+			t.Errorf("segment %d begins with % x", v.Number, v.Segment[:4])
+		default:
+			order = append(order, v.Number)
+		}
+	}
+	return order
+}
+
+// TestSessions: several sessions of one association at a time, both ways, over a carrier that keeps no order: all
+// comes once, ahead of order too, and the association ends with its last session.
+//
+// Proves C04.
+func TestSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 1)
+		const sessions, segments = 3, 500
+		done := make(chan []uint64)
+		for range sessions {
+			a, b := connect(t, active, passive)
+			for _, s := range []*association.Session{a, b} {
+				go pump(t, s, segments)
+				go func() { done <- drain(t, s) }()
+			}
+		}
+		for range 2 * sessions {
+			order := <-done
+			if slices.IsSorted(order) {
+				t.Error("nothing came ahead of its turn")
+			}
+			slices.Sort(order)
+			if len(order) != segments || order[0] != 1 || order[segments-1] != segments || len(slices.Compact(order)) != segments {
+				t.Errorf("%d segments, %v", len(order), order)
+			}
+		}
+		<-active.Gone()
+		<-passive.Gone()
+	})
+}
+
+// TestRefusal: a rejection, and a request that nobody takes.
+//
+// Proves C03.
+func TestRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 2)
+		go func() {
+			s, err := passive.Accept(t.Context())
+			testrig.Must(t, err)
+			testrig.Must(t, s.RejectSession([]byte("no"), 1, 2))
+			if err := s.RejectSession(nil, 0, 0); !errors.Is(err, sctp.ErrState) {
+				t.Errorf("again: %v", err)
+			}
+		}()
+		_, _, err := active.Connect(t.Context(), mpa.Offer{})
+		var r *sctp.Refusal
+		if !errors.As(err, &r) || string(r.PrivateData) != "no" || r.PeerIRD != 1 || r.PeerORD != 2 {
+			t.Errorf("got %v", err)
+		}
+		<-active.Gone() // it was the only session
+	})
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := wires(3)
+		association.New(a.peer, association.Config{})
+		active := association.New(a, association.Config{Machine: sctp.Config{Active: true}})
+		_, _, err := active.Connect(t.Context(), mpa.Offer{})
+		var r *sctp.Refusal
+		if !errors.As(err, &r) || !r.Provider {
+			t.Errorf("got %v", err)
+		}
+		active.Close("over")
+	})
+}
+
+// TestCancelled: a context that ends takes the request back, and the other side does not get it any more.
+func TestCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 4)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := active.Connect(ctx, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		<-active.Gone()
+		if _, err := passive.Accept(t.Context()); !errors.Is(err, errShutdown) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestWithdrawnRequest: a request that was accepted too late.
+func TestWithdrawnRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 5)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _, _ = active.Connect(ctx, mpa.Offer{}) }()
+		s, err := passive.Accept(t.Context())
+		testrig.Must(t, err)
+		cancel()
+		time.Sleep(time.Second)
+		if _, err := s.AcceptSession(mpa.Answer{}); !errors.Is(err, sctp.ErrCancelled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestResets: a session that is reset is over at once on this side, and in order on the other; a lost association ends
+// what waits.
+func TestResets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 6)
+		a, b := connect(t, active, passive)
+		testrig.Must(t, a.Reset())
+		if _, err := a.Recv(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("received: %v", err)
+		}
+		if _, err := a.Send([][]byte{{1}}); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("sent: %v", err)
+		}
+		if v, err := b.Recv(); err != nil || !v.End || v.Number != 1 {
+			t.Errorf("the peer got %+v (%v)", v, err)
+		}
+		testrig.Must(t, b.Close())
+		<-active.Gone()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 7)
+		a, b := connect(t, active, passive)
+		go active.Close("enough")
+		for _, s := range []*association.Session{a, b} {
+			if _, err := s.Recv(); !errors.Is(err, errAbort) {
+				t.Errorf("received: %v", err)
+			}
+			if _, err := s.Send([][]byte{{1}}); !errors.Is(err, errAbort) {
+				t.Errorf("sent: %v", err)
+			}
+		}
+	})
+}
+
+// TestSlow: a session that nobody receives from holds back its own peer, and no other session.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 8)
+		a1, b1 := connect(t, active, passive)
+		a2, b2 := connect(t, active, passive)
+		go pump(t, a1, 300)
+		time.Sleep(time.Minute)
+		go pump(t, a2, 500)
+		if got := drain(t, b2); len(got) != 500 {
+			t.Errorf("%d segments", len(got))
+		}
+		if got := drain(t, b1); len(got) != 300 {
+			t.Errorf("%d segments", len(got))
+		}
+		for _, s := range []*association.Session{b1, b2} {
+			testrig.Must(t, s.CloseWrite())
+		}
+	})
+}
+
+// TestFailure: a violation reaches the consumer among the segments, who may still send its last words.
+func TestFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := wires(9)
+		a := association.New(w, association.Config{Machine: sctp.Config{Listening: true}})
+		heard := make(chan sctp.Message, 10)
+		go other.Run(func(m sctp.Message) { heard <- m }, func(uint16, uint64) {}, func(error) {})
+		say := func(ppid uint32, data ...byte) { testrig.Must(t, other.Send(sctp.Message{PPID: ppid, Data: data})) }
+		say(17, 0, 0, 0, 1)
+		s, err := a.Accept(t.Context())
+		testrig.Must(t, err)
+		_, err = s.AcceptSession(mpa.Answer{})
+		testrig.Must(t, err)
+		<-heard // Accept
+		say(16, 0, 1, 'A')
+		if v, err := s.Recv(); err != nil || string(v.Segment) != "A" {
+			t.Errorf("got %+v (%v)", v, err)
+		}
+		say(17, 0, 2, 0, 2) // a second Accept
+		v, err := s.Recv()
+		var violation *sctp.Violation
+		if err != nil || !errors.As(v.Err, &violation) || violation.Rule != sctp.RuleSequence || v.Number != 2 {
+			t.Errorf("got %+v (%v)", v, err)
+		}
+		_, err = s.Send([][]byte{[]byte("T")})
+		testrig.Must(t, err)
+		testrig.Must(t, s.CloseWrite())
+		for range 2 {
+			m := <-heard
+			if want := map[uint32]string{16: "\x00\x01T", 17: "\x00\x02\x00\x04"}[m.PPID]; string(m.Data) != want {
+				t.Errorf("said % x", m.Data)
+			}
+		}
+		a.Close("over")
+	})
+}

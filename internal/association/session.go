@@ -1,0 +1,256 @@
+package association
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// maxInbox is how many segments of a session may wait to be received. Then nothing more of its stream is read.
+const maxInbox = 64
+
+// A Session is a DDP stream session. Its methods may be called at any time, but Recv by one goroutine only.
+type Session struct {
+	a  *Association
+	id uint16
+
+	// Of an Initiate of ours; valid when answered is closed.
+	answered   chan struct{}
+	negotiated mpa.Negotiated
+	refusal    error
+
+	request *mpa.Request // the peer's
+
+	// Guarded by a.mu.
+	changed  sync.Cond
+	inbox    []carrier.Arrival
+	withdrew error // why the request cannot be answered any more
+	ended    bool
+	err      error // why, if not in order
+	closed   bool  // from here
+}
+
+func (a *Association) newSession(id uint16) *Session {
+	s := &Session{a: a, id: id, answered: make(chan struct{})}
+	s.changed.L = &a.mu
+	a.sessions[id], a.used = s, true
+	return s
+}
+
+// over reports whether nothing is to be received any more.
+func (s *Session) over() bool { return s.ended || s.closed }
+
+// happened acts on an event.
+func (a *Association) happened(e sctp.Event) {
+	s := a.sessions[e.Stream]
+	if e.Kind == sctp.EventRequest {
+		s = a.newSession(e.Stream)
+		s.request = e.Request
+		a.requests = append(a.requests, s) // the machine bounds them
+		a.announce()
+		return
+	}
+	if s == nil {
+		return
+	}
+	defer s.changed.Broadcast()
+	switch e.Kind {
+	case sctp.EventEstablished:
+		s.negotiated = e.Negotiated
+		close(s.answered)
+	case sctp.EventRefused:
+		s.refuse(e.Err)
+	case sctp.EventWithdrawn:
+		s.withdraw(e.Err)
+	case sctp.EventEnded:
+		s.end(e.Err)
+	default:
+		s.arrive(e)
+	}
+}
+
+// refuse ends a session that never was.
+func (s *Session) refuse(err error) {
+	delete(s.a.sessions, s.id)
+	s.refusal, s.ended, s.err = err, true, err
+	close(s.answered)
+}
+
+// withdraw takes back a request, which nobody may have looked at yet.
+func (s *Session) withdraw(err error) {
+	delete(s.a.sessions, s.id)
+	s.withdrew, s.ended, s.err = err, true, err
+	s.a.requests = slices.DeleteFunc(s.a.requests, func(r *Session) bool { return r == s })
+}
+
+// end takes note that nothing is left of the session.
+func (s *Session) end(err error) {
+	s.withdraw(err)
+	if s.request == nil && !s.isAnswered() {
+		s.refusal = err
+		close(s.answered)
+	}
+}
+
+func (s *Session) isAnswered() bool {
+	select {
+	case <-s.answered:
+		return true
+	default:
+		return false
+	}
+}
+
+// arrive puts what has come into the inbox.
+func (s *Session) arrive(e sctp.Event) {
+	if s.closed {
+		return
+	}
+	v := carrier.Arrival{Number: e.Number, Segment: e.Segment, End: e.Kind == sctp.EventTerminate}
+	if e.Kind == sctp.EventFailed {
+		v.Err = e.Err
+	}
+	s.inbox = append(s.inbox, v)
+}
+
+// Request returns the peer's request.
+func (s *Session) Request() *mpa.Request { return s.request }
+
+// AcceptSession accepts the peer's request.
+func (s *Session) AcceptSession(answer mpa.Answer) (n mpa.Negotiated, err error) {
+	err = s.answer(func() error {
+		n, err = s.a.m.Accept(time.Now(), s.id, answer)
+		return err
+	})
+	return n, err
+}
+
+// RejectSession rejects the peer's request.
+func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
+	return s.answer(func() error {
+		err := s.a.m.Reject(time.Now(), s.id, privateData, ird, ord)
+		if err == nil {
+			s.closed = true
+			delete(s.a.sessions, s.id)
+		}
+		return err
+	})
+}
+
+func (s *Session) answer(how func() error) error {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	if s.withdrew != nil {
+		return s.withdrew
+	}
+	if err := how(); err != nil {
+		return err
+	}
+	s.a.settle()
+	return nil
+}
+
+// gone is the error of a call on a session that is over.
+func (s *Session) gone() error {
+	if s.err != nil && !s.closed {
+		return s.err
+	}
+	return net.ErrClosed
+}
+
+// Send sends whole segments, in order. It waits until it has taken at least one, and returns how many octets are of
+// those that it has.
+func (s *Session) Send(v [][]byte) (octets int, err error) {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	for s.a.m.Room(s.id) == 0 && !s.over() && s.a.m.State(s.id) == sctp.Open {
+		s.changed.Wait()
+	}
+	for _, segment := range v {
+		if s.over() {
+			return octets, s.gone()
+		}
+		switch err := s.a.m.Send(s.id, segment); {
+		case errors.Is(err, sctp.ErrFull) && octets > 0:
+			return octets, nil
+		case err != nil:
+			return octets, err
+		}
+		octets += len(segment)
+		s.a.work.Signal()
+	}
+	return octets, nil
+}
+
+// Recv returns what has arrived next. Its error is why the session, or the whole association, was lost.
+func (s *Session) Recv() (carrier.Arrival, error) {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	for len(s.inbox) == 0 && !s.over() {
+		s.changed.Wait()
+	}
+	if s.closed || len(s.inbox) == 0 {
+		return carrier.Arrival{}, s.gone()
+	}
+	v := s.inbox[0]
+	s.inbox[0] = carrier.Arrival{}
+	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
+		s.inbox = nil
+	}
+	s.changed.Broadcast()
+	return v, nil
+}
+
+// CloseWrite ends our half in order, behind what Send has taken.
+func (s *Session) CloseWrite() error {
+	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id) })
+}
+
+// Close gives the session up, when both halves have ended.
+func (s *Session) Close() error {
+	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id); s.closed = true })
+}
+
+// Reset ends the session at once. What the peer still sends is dropped.
+func (s *Session) Reset() error {
+	return s.finish(func(now time.Time) { s.a.m.Abort(now, s.id); s.closed = true })
+}
+
+func (s *Session) finish(how func(now time.Time)) error {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	if s.over() {
+		return nil
+	}
+	how(time.Now())
+	s.a.settle()
+	if s.closed {
+		s.inbox = nil
+	}
+	s.changed.Broadcast()
+	return nil
+}
+
+// MULPDU returns the largest segment, in octets.
+func (s *Session) MULPDU() int { return sctp.MULPDU(s.a.carrier.MaxMessage()) }
+
+// Bounds says what the peer may have under way ahead of order.
+func (s *Session) Bounds() carrier.Bounds {
+	return carrier.Bounds{First: 1, Segments: 1<<15 - 1, Octets: s.a.carrier.Window() + maxInbox*s.MULPDU()}
+}
+
+// LocalAddr returns our address.
+func (s *Session) LocalAddr() net.Addr { return s.a.carrier.LocalAddr() }
+
+// RemoteAddr returns the peer's address.
+func (s *Session) RemoteAddr() net.Addr { return s.a.carrier.RemoteAddr() }
+
+// String names the association and the stream.
+func (s *Session) String() string { return fmt.Sprintf("%v stream %d", s.RemoteAddr(), s.id) }

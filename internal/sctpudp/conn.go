@@ -1,0 +1,250 @@
+package sctpudp
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pion/logging"
+	pion "github.com/pion/sctp"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// maxRTO bounds the time after which what was not acknowledged is sent again, in milliseconds: pion's own bound is a
+// minute, and a QP waits for no end so long.
+const maxRTO = 2000
+
+// A Conn is an association. Its methods may be called at any time; Run is called once.
+type Conn struct {
+	path  *path
+	assoc *pion.Association
+	acks  chan struct{} // something was acknowledged
+	beat  *time.Timer
+	begun chan struct{} // closed by Run
+
+	// What Run was given.
+	receive func(sctp.Message)
+	settles func(stream uint16, n uint64)
+
+	mu      sync.Mutex
+	streams map[uint16]*stream
+}
+
+// A stream is one that messages were sent or received on.
+type stream struct {
+	*pion.Stream
+	written, acked uint64
+}
+
+// newConn has pion begin where the handshake has ended.
+func newConn(p *path) (*Conn, error) {
+	c := &Conn{path: p, acks: make(chan struct{}, 1), begun: make(chan struct{}), streams: make(map[uint16]*stream)}
+	quiet := logging.NewDefaultLoggerFactory()
+	quiet.DefaultLogLevel, quiet.Writer, quiet.ScopeLevels = logging.LogLevelDisabled, io.Discard, nil
+	assoc, err := pion.ClientWithOptions(
+		pion.WithNetConn(p), pion.WithLoggerFactory(quiet), pion.WithName("iwarp"),
+		pion.WithSNAP(p.ours.chunk(), p.theirs.chunk()),
+		pion.WithBlockWrite(true), pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
+		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.e.cfg.MTU)), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window)),
+	)
+	if err != nil {
+		_ = p.end(err)
+		return nil, err
+	}
+	c.assoc = assoc
+	c.mu.Lock() // which pulse takes too
+	c.beat = time.AfterFunc(p.e.cfg.Heartbeat, c.pulse)
+	c.mu.Unlock()
+	return c, nil
+}
+
+// pulse asks a silent peer whether it is there, and gives up one that is not. pion never does.
+func (c *Conn) pulse() {
+	select {
+	case <-c.path.done:
+		return
+	default:
+	}
+	every := c.path.e.cfg.Heartbeat
+	switch silent := time.Since(time.Unix(0, c.path.heard.Load())); {
+	case silent >= c.path.e.cfg.Silence:
+		_ = c.path.end(ErrSilent)
+		return
+	case silent >= every:
+		c.assoc.ActiveHeartbeat()
+	}
+	c.mu.Lock()
+	c.beat.Reset(every)
+	c.mu.Unlock()
+}
+
+// Streams is how many there are in both directions.
+func (c *Conn) Streams() int { return c.path.streams() }
+
+// MaxMessage is the largest message that needs no fragmentation, in octets.
+func (c *Conn) MaxMessage() int { return (c.path.e.cfg.MTU - headerLen - dataHeaderLen) &^ 3 }
+
+// Window is how many octets the peer may have under way.
+func (c *Conn) Window() int { return c.path.e.cfg.Window }
+
+// LocalAddr is that of UDP.
+func (c *Conn) LocalAddr() net.Addr { return c.path.LocalAddr() }
+
+// RemoteAddr is that of UDP.
+func (c *Conn) RemoteAddr() net.Addr { return c.path.RemoteAddr() }
+
+// Send sends a message, and waits until SCTP has it under way. One goroutine calls it.
+func (c *Conn) Send(m sctp.Message) error {
+	if len(m.Data) > c.MaxMessage() {
+		return sctp.ErrSize
+	}
+	s, err := c.stream(m.Stream)
+	if err != nil {
+		return err
+	}
+	if _, err := s.WriteSCTP(m.Data, pion.PayloadProtocolIdentifier(m.PPID)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	s.written++
+	c.mu.Unlock()
+	c.acknowledged() // it may have been, before it was counted
+	return nil
+}
+
+// stream returns one, opening it if the peer has not.
+func (c *Conn) stream(id uint16) (*stream, error) {
+	<-c.begun
+	c.mu.Lock()
+	s := c.streams[id]
+	c.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	p, err := c.assoc.OpenStream(id, 0) // or the one that the peer has opened meanwhile
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(id, p), nil
+}
+
+// keep notes a stream, and has it read, once.
+func (c *Conn) keep(id uint16, p *pion.Stream) *stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.streams[id]; s != nil {
+		return s
+	}
+	// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks".
+	p.SetReliabilityParams(true, pion.ReliabilityTypeReliable, 0)
+	p.OnBufferedAmountLow(c.acknowledged)
+	s := &stream{Stream: p}
+	c.streams[id] = s
+	go c.read(id, s)
+	return s
+}
+
+func (c *Conn) acknowledged() {
+	select {
+	case c.acks <- struct{}{}:
+	default:
+	}
+}
+
+// Run reports what happens, from several goroutines, until the association has ended and lost was called. receive gets
+// a message, whose Data is its own; acked hears that the peer has the first n messages of a stream. One of them may still
+// be called after lost, by a goroutine that was on its way.
+func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error)) {
+	c.receive, c.settles = receive, acked
+	close(c.begun)
+	go c.tellAcks()
+	for {
+		p, err := c.assoc.AcceptStream()
+		if err != nil {
+			break
+		}
+		c.keep(p.StreamIdentifier(), p)
+	}
+	c.drop()
+	lost(c.path.reason)
+}
+
+// drop gives back what pion has: its timers go on by themselves.
+func (c *Conn) drop() {
+	_ = c.path.Close()
+	c.beat.Stop()
+	_ = c.assoc.Close()
+}
+
+// tellAcks reports streams on which nothing is unacknowledged.
+func (c *Conn) tellAcks() {
+	for {
+		select {
+		case <-c.acks:
+		case <-c.path.done:
+			return
+		}
+		for id, n := range c.settled() {
+			c.settles(id, n)
+		}
+	}
+}
+
+// settled returns the streams whose messages have all arrived since the last time, and how many they were. The count
+// is read before the state, so that what is written meanwhile does not count.
+func (c *Conn) settled() map[uint16]uint64 {
+	all := make(map[uint16]uint64)
+	c.mu.Lock()
+	for id, s := range c.streams {
+		if s.written > s.acked {
+			all[id] = s.written
+		}
+	}
+	c.mu.Unlock()
+	for id, n := range all {
+		c.mu.Lock()
+		s := c.streams[id]
+		c.mu.Unlock()
+		if s.BufferedAmount() > 0 {
+			delete(all, id)
+			continue
+		}
+		c.mu.Lock()
+		s.acked = n
+		c.mu.Unlock()
+	}
+	return all
+}
+
+// read reads one stream.
+func (c *Conn) read(id uint16, s *stream) {
+	buf := make([]byte, maxMTU) // no message is longer than a packet
+	for {
+		n, ppid, err := s.ReadSCTP(buf)
+		if err != nil {
+			return
+		}
+		c.receive(sctp.Message{Stream: id, PPID: uint32(ppid), Data: append([]byte(nil), buf[:n]...)})
+	}
+}
+
+// Shutdown ends the association in order: what was sent still arrives. It waits for that. If the context ends before, Abort
+// is left to do.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	c.path.bids(net.ErrClosed)
+	err := c.assoc.Shutdown(ctx)
+	if err == nil {
+		_ = c.path.Close()
+	}
+	return err
+}
+
+// Abort ends the association at once, and tells the peer why.
+func (c *Conn) Abort(text string) {
+	c.path.bids(net.ErrClosed)
+	c.assoc.Abort(text)
+	_ = c.path.Close()
+}

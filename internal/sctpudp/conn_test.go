@@ -1,0 +1,136 @@
+package sctpudp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// TestMessages: both directions, several streams, PPIDs and lengths kept, and the sender hears that all has arrived.
+func TestMessages(t *testing.T) {
+	a, b := connect(t, Config{})
+	if a.MaxMessage() != 1444 || a.Streams() != 16 || b.Streams() != 16 {
+		t.Errorf("messages of %d, %d and %d streams", a.MaxMessage(), a.Streams(), b.Streams())
+	}
+	if err := a.Send(sctp.Message{PPID: 16, Data: make([]byte, 1445)}); !errors.Is(err, sctp.ErrSize) {
+		t.Errorf("too long: %v", err)
+	}
+	for from, to := range map[*end]*end{a: b, b: a} {
+		seen := map[string]bool{}
+		const n = 200
+		for i := range n {
+			data := bytes.Repeat([]byte{byte(i)}, 1+i*7)
+			testrig.Must(t, from.Send(sctp.Message{Stream: uint16(i % 16), PPID: uint32(16 + i%2), Data: data}))
+		}
+		for range n {
+			m := within(t, to.messages)
+			i := int(m.Data[0])
+			if len(m.Data) != 1+i*7 || int(m.Stream) != i%16 || int(m.PPID) != 16+i%2 || m.Data[len(m.Data)-1] != byte(i) {
+				t.Fatalf("%d octets of message %d on stream %d with PPID %d", len(m.Data), i, m.Stream, m.PPID)
+			}
+			seen[fmt.Sprint(i)] = true
+		}
+		if len(seen) != n {
+			t.Errorf("%d messages", len(seen))
+		}
+		acked := map[uint64]uint64{}
+		for total := uint64(0); total < n; {
+			ack := within(t, from.acks)
+			total += ack[1] - acked[ack[0]]
+			acked[ack[0]] = ack[1]
+		}
+	}
+}
+
+// TestEnds: what each side hears of an end.
+func TestEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(a *end)
+		want error
+		text string
+	}{
+		"shutdown": {func(a *end) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			testrig.Must(t, a.Shutdown(ctx))
+		}, ErrShutdown, ""},
+		"abort": {func(a *end) { a.Abort("enough") }, ErrAborted, "enough"},
+	} {
+		a, b := connect(t, Config{})
+		testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("last")}))
+		within(t, b.messages)
+		c.end(a)
+		if err := within(t, b.lost); !errors.Is(err, c.want) || !bytes.Contains([]byte(err.Error()), []byte(c.text)) {
+			t.Errorf("%s: the peer heard %v", name, err)
+		}
+		if err := within(t, a.lost); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: we heard %v", name, err)
+		}
+		if err := a.Send(sctp.Message{PPID: 16, Data: []byte("more")}); err == nil {
+			t.Errorf("%s: sent afterwards", name)
+		}
+	}
+}
+
+// TestSilence: a peer that is gone without a word is noticed, whether or not there is something to send.
+func TestSilence(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		server, client := endpoint(t, true, Config{}), endpoint(t, false, Config{Heartbeat: 20 * time.Millisecond})
+		a, _ := dial(t, client, server)
+		_ = server.Close()
+		if busy {
+			testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("hello?")}))
+		}
+		if err := within(t, a.lost); !errors.Is(err, ErrSilent) {
+			t.Errorf("busy %t: %v", busy, err)
+		}
+	}
+}
+
+// TestHeartbeat: a peer that has nothing to say is not given up.
+func TestHeartbeat(t *testing.T) {
+	a, b := connect(t, Config{Heartbeat: 10 * time.Millisecond, Silence: patience})
+	began := time.Unix(0, a.path.heard.Load())
+	for deadline := time.Now().Add(patience); time.Unix(0, a.path.heard.Load()).Sub(began) < 100*time.Millisecond; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no heartbeat was answered")
+		}
+	}
+	testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("here")}))
+	within(t, b.messages)
+}
+
+// TestShared: many associations on one socket of the listener.
+func TestShared(t *testing.T) {
+	server := endpoint(t, true, Config{})
+	for i := range 20 {
+		a, b := dial(t, endpoint(t, false, Config{}), server)
+		testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte{byte(i)}}))
+		if m := within(t, b.messages); m.Data[0] != byte(i) {
+			t.Fatalf("association %d got % x", i, m.Data)
+		}
+	}
+}
+
+// TestNobody: nothing comes back from a socket that does not listen, and an end of the context ends the attempt.
+func TestNobody(t *testing.T) {
+	silent, client := endpoint(t, false, Config{}), endpoint(t, false, Config{HandshakeTimeout: 50 * time.Millisecond})
+	if _, err := client.Dial(t.Context(), silent.at()); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Dial(ctx, silent.at()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, n := client.count(); n != 0 {
+		t.Errorf("%d handshakes are left", n)
+	}
+}

@@ -1,0 +1,269 @@
+package sctpudp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// Config configures an Endpoint. The zero value is usable.
+type Config struct {
+	// Streams is how many streams to ask for in both directions. If zero, 16.
+	Streams int
+	// MTU is the largest SCTP packet, in octets, at most 8192: UDP's header comes on top. If zero, what fits into an
+	// Ethernet frame.
+	MTU int
+	// Window is how many octets an association takes that were not read yet. If zero, 256 KiB.
+	Window int
+	// MaxAssociations bounds those of the Endpoint. If zero, 1024.
+	MaxAssociations int
+	// Heartbeat is how long a peer may say nothing before it is asked whether it is there. If zero, 5 s.
+	Heartbeat time.Duration
+	// Silence is after how long without a word the association is lost. If zero, four times Heartbeat.
+	Silence time.Duration
+	// HandshakeTimeout bounds a handshake of ours. If zero, 10 s.
+	HandshakeTimeout time.Duration
+}
+
+const (
+	maxMTU       = 8192 // of pion's receive buffer
+	ethernetIPv4 = 1472
+	ethernetIPv6 = 1452
+)
+
+func (c *Config) fill(local netip.Addr) {
+	c.Streams = min(max(cmp.Or(c.Streams, 16), 1), 1<<16-1)
+	if c.MTU == 0 {
+		c.MTU = ethernetIPv4
+		if !local.Unmap().Is4() {
+			c.MTU = ethernetIPv6
+		}
+	}
+	c.MTU = min(max(c.MTU, headerLen+dataHeaderLen+sctp.MinMaxMessage), maxMTU)
+	c.Window = max(cmp.Or(c.Window, 256<<10), 64<<10)
+	c.MaxAssociations = cmp.Or(c.MaxAssociations, 1024)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 5*time.Second)
+	c.Silence = cmp.Or(c.Silence, 4*c.Heartbeat)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
+}
+
+// Errors of associations.
+var (
+	// ErrRestarted: the peer has begun anew from the same address and port.
+	ErrRestarted = errors.New("the peer has restarted the association")
+	// ErrShutdown: the peer has ended the association in order.
+	ErrShutdown = errors.New("the peer has shut down the association")
+	// ErrAborted: the peer has ended the association at once.
+	ErrAborted = errors.New("the peer has aborted the association")
+	// ErrViolated: the peer has broken a rule of SCTP, and was told so by ABORT.
+	ErrViolated = errors.New("the peer has violated SCTP")
+	// ErrSilent: the peer has said nothing for too long.
+	ErrSilent = errors.New("the peer has fallen silent")
+	// ErrRefused: the peer has answered the handshake with ABORT.
+	ErrRefused = errors.New("the peer refused the association")
+	// ErrNoAnswer: nothing has come back to the handshake.
+	ErrNoAnswer = errors.New("no answer to the handshake")
+)
+
+// An Endpoint is a UDP socket with SCTP associations on it. Its SCTP port is that of UDP.
+type Endpoint struct {
+	cfg       Config
+	pc        *net.UDPConn
+	port      uint16
+	listening bool
+	minter    minter
+	accepted  chan *Conn
+	done      chan struct{}
+	resting   chan struct{} // closed by Retire
+
+	mu      sync.Mutex
+	closed  bool
+	retired bool
+	tags    map[uint32]*path
+	peers   map[key]*path
+	hands   map[uint32]*handshake // under way from here, by our tag
+}
+
+// maxBacklog bounds the associations that nobody has accepted yet.
+const maxBacklog = 64
+
+// New serves associations on a socket, which it owns from then on. With listening it answers INITs.
+func New(pc *net.UDPConn, listening bool, c Config) *Endpoint {
+	local := pc.LocalAddr().(*net.UDPAddr).AddrPort()
+	c.fill(local.Addr())
+	e := &Endpoint{
+		cfg: c, pc: pc, port: local.Port(), listening: listening, minter: newMinter(),
+		accepted: make(chan *Conn, maxBacklog), done: make(chan struct{}), resting: make(chan struct{}),
+		tags: make(map[uint32]*path), peers: make(map[key]*path), hands: make(map[uint32]*handshake),
+	}
+	_ = pc.SetReadBuffer(4 << 20)
+	_ = pc.SetWriteBuffer(1 << 20)
+	go e.receive()
+	return e
+}
+
+// Addr returns the address of the socket.
+func (e *Endpoint) Addr() net.Addr { return e.pc.LocalAddr() }
+
+// Accept returns the next association that a peer has opened.
+func (e *Endpoint) Accept(ctx context.Context) (*Conn, error) {
+	select {
+	case c := <-e.accepted:
+		return c, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-e.resting:
+		return nil, net.ErrClosed
+	case <-e.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Retire has the Endpoint take no more associations, and close itself with the last that it has.
+func (e *Endpoint) Retire() {
+	e.mu.Lock()
+	first := !e.retired
+	e.retired = true
+	last := len(e.tags) == 0
+	e.mu.Unlock()
+	if first {
+		close(e.resting)
+	}
+	if last {
+		_ = e.Close()
+	}
+}
+
+// resigned reports whether no more associations are taken.
+func (e *Endpoint) resigned() bool {
+	select {
+	case <-e.resting:
+		return true
+	default:
+		return !e.listening
+	}
+}
+
+// Close closes the socket, and with it whatever is still open.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	first := !e.closed
+	e.closed = true
+	var all []*path
+	for _, p := range e.tags {
+		all = append(all, p)
+	}
+	e.mu.Unlock()
+	if !first {
+		return net.ErrClosed
+	}
+	close(e.done)
+	for _, p := range all {
+		_ = p.end(net.ErrClosed)
+	}
+	err := e.pc.Close()
+	for {
+		select {
+		case c := <-e.accepted:
+			c.drop()
+		default:
+			return err
+		}
+	}
+}
+
+func (e *Endpoint) send(to netip.AddrPort, b []byte) { _, _ = e.pc.WriteToUDPAddrPort(b, to) }
+
+// receive reads the socket until it is closed.
+func (e *Endpoint) receive() {
+	buf := make([]byte, 1<<16)
+	for {
+		n, from, err := e.pc.ReadFromUDPAddrPort(buf)
+		switch {
+		case err == nil:
+			e.dispatch(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), buf[:n])
+		case errors.Is(err, net.ErrClosed):
+			return
+		}
+	}
+}
+
+// dispatch gives a packet to the association that it belongs to.
+func (e *Endpoint) dispatch(from netip.AddrPort, b []byte) {
+	p, chunks := parse(b)
+	if p == nil || p.destination() != e.port {
+		return
+	}
+	switch first := chunks[0]; {
+	case first.kind() == chunkInit:
+		e.onInit(from, p, first)
+	case first.kind() == chunkCookieEcho:
+		e.onCookieEcho(from, p, chunks)
+	default:
+		e.onOther(from, p, chunks)
+	}
+}
+
+// onOther gives a packet to whoever has its tag.
+//
+// RFC 9260, section 8.5: "The receiver of an SCTP packet MUST ensure that the value in the Verification Tag field of
+// the received SCTP packet matches its own tag." Section 8.5.1: with the T bit set, it is the sender's.
+func (e *Endpoint) onOther(from netip.AddrPort, p packet, chunks []chunk) {
+	e.mu.Lock()
+	hand, known := e.hands[p.tag()], e.tags[p.tag()]
+	if c := chunks[0]; (c.kind() == chunkAbort || c.kind() == chunkShutdownComplete) && c.flags()&flagT != 0 {
+		hand, known = nil, e.peers[key{from.Addr(), p.source()}]
+		if known != nil && known.theirs.tag != p.tag() {
+			known = nil
+		}
+	}
+	e.mu.Unlock()
+	switch {
+	case hand != nil:
+		hand.hear(from, p, chunks)
+	case known != nil && known.key == key{from.Addr(), p.source()}:
+		known.deliver(from, p, chunks)
+	}
+}
+
+// adopt makes a path known. One to the same peer, which has begun anew, is replaced. It reports false if there is no
+// room.
+func (e *Endpoint) adopt(p *path) bool {
+	e.mu.Lock()
+	old := e.peers[p.key]
+	full := e.closed || e.tags[p.ours.tag] != nil || old == nil && len(e.tags) >= e.cfg.MaxAssociations
+	if !full {
+		e.tags[p.ours.tag], e.peers[p.key] = p, p
+	}
+	e.mu.Unlock()
+	if old != nil && !full {
+		_ = old.end(ErrRestarted)
+	}
+	return !full
+}
+
+func (e *Endpoint) remove(p *path) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tags[p.ours.tag] == p {
+		delete(e.tags, p.ours.tag)
+	}
+	if e.peers[p.key] == p {
+		delete(e.peers, p.key)
+	}
+	if e.retired && !e.closed && len(e.tags) == 0 {
+		go func() { _ = e.Close() }()
+	}
+}
+
+// fields are what we say in an INIT or INIT ACK.
+func (e *Endpoint) fields() initFields {
+	n := uint16(e.cfg.Streams)
+	return initFields{tag: random(), window: uint32(e.cfg.Window), out: n, in: n, tsn: random(), adaptation: sctp.AdaptationDDP, hasAdaptation: true}
+}

@@ -1,0 +1,165 @@
+package sctpudp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// onInit answers an INIT, and forgets it: all that has to be known of it is in the cookie.
+//
+// RFC 9260, section 5.1: "the endpoint MUST NOT allocate any resources" before the COOKIE ECHO.
+func (e *Endpoint) onInit(from netip.AddrPort, p packet, c chunk) {
+	theirs, ok := parseInit(c.value())
+	switch {
+	case p.tag() != 0 || theirs.tag == 0:
+		return
+	case e.resigned():
+		return
+	case !ok || !theirs.ddp():
+		// RFC 5043, section 7.1: it "SHOULD terminate all requests to establish an association with any different
+		// Adaptation Indication."
+		e.send(from, control(e.port, p.source(), theirs.tag, chunkAbort, nil))
+		return
+	}
+	ours := e.fields()
+	ours.cookie = e.minter.mint(time.Now(), &ours, &theirs, from, p)
+	e.send(from, control(e.port, p.source(), theirs.tag, chunkInitAck, ours.value()))
+}
+
+// onCookieEcho begins the association that a cookie of ours is for.
+func (e *Endpoint) onCookieEcho(from netip.AddrPort, p packet, chunks []chunk) {
+	ours, theirs, ok := e.minter.redeem(time.Now(), chunks[0].value(), from, p)
+	if !ok || ours.tag != p.tag() {
+		return
+	}
+	e.mu.Lock()
+	known := e.tags[ours.tag]
+	e.mu.Unlock()
+	if known == nil && !e.resigned() {
+		known = e.welcome(key{from.Addr(), p.source()}, from, ours, theirs)
+	}
+	if known == nil || known.theirs.tag != theirs.tag {
+		return
+	}
+	e.send(from, control(e.port, p.source(), theirs.tag, chunkCookieAck, nil))
+	known.deliver(from, p, chunks[1:])
+}
+
+// welcome makes an association of a peer's, if there is room for it. Otherwise the peer tries again.
+func (e *Endpoint) welcome(k key, from netip.AddrPort, ours, theirs initFields) *path {
+	path := e.newPath(k, from, ours, theirs)
+	if len(e.accepted) == cap(e.accepted) || !e.adopt(path) {
+		return nil
+	}
+	c, err := newConn(path)
+	if err != nil {
+		_ = path.end(err)
+		return nil
+	}
+	e.accepted <- c // there is room, and nobody else sends
+	return path
+}
+
+// A handshake is under way from here.
+type handshake struct {
+	e      *Endpoint
+	to     netip.AddrPort
+	ours   initFields
+	theirs initFields
+	heard  chan chunk // what comes with our tag, whole packets of one chunk or their first
+	source uint16
+}
+
+// firstRTO is the time after which the first chunk is sent again; it doubles.
+const firstRTO = 500 * time.Millisecond
+
+// Dial opens an association with the Endpoint at an address, whose SCTP port is that of UDP.
+func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.HandshakeTimeout)
+	defer cancel()
+	h := &handshake{e: e, to: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), ours: e.fields(), heard: make(chan chunk, 8), source: to.Port()}
+	e.mu.Lock()
+	e.hands[h.ours.tag] = h
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		delete(e.hands, h.ours.tag)
+		e.mu.Unlock()
+	}()
+	if err := h.run(ctx); err != nil {
+		return nil, err
+	}
+	return h.conn()
+}
+
+// conn puts the association in the handshake's place.
+func (h *handshake) conn() (*Conn, error) {
+	p := h.e.newPath(key{h.to.Addr(), h.source}, h.to, h.ours, h.theirs)
+	if !h.e.adopt(p) {
+		return nil, errors.New("too many associations")
+	}
+	return newConn(p)
+}
+
+// hear takes what comes from the peer that is dialled.
+func (h *handshake) hear(from netip.AddrPort, p packet, chunks []chunk) {
+	if from.Addr() != h.to.Addr() || p.source() != h.source {
+		return
+	}
+	select {
+	case h.heard <- append(chunk(nil), chunks[0]...):
+	default:
+	}
+}
+
+// run exchanges the four chunks: RFC 9260, section 5.1.
+func (h *handshake) run(ctx context.Context) error {
+	ack, err := h.ask(ctx, 0, chunkInit, h.ours.value(), chunkInitAck)
+	if err != nil {
+		return err
+	}
+	theirs, ok := parseInit(ack.value())
+	switch {
+	case !ok || len(theirs.cookie) == 0:
+		return fmt.Errorf("%w: its INIT ACK cannot be used", ErrRefused)
+	case !theirs.ddp():
+		h.e.send(h.to, control(h.e.port, h.source, theirs.tag, chunkAbort, nil))
+		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "in the INIT ACK"}
+	}
+	h.theirs = theirs
+	_, err = h.ask(ctx, theirs.tag, chunkCookieEcho, theirs.cookie, chunkCookieAck)
+	return err
+}
+
+// ask sends a chunk until another has come.
+func (h *handshake) ask(ctx context.Context, tag uint32, kind byte, value []byte, want byte) (chunk, error) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for rto := firstRTO; ; {
+		select {
+		case c := <-h.heard:
+			switch c.kind() {
+			case want:
+				return c, nil
+			case chunkAbort:
+				return nil, ErrRefused
+			}
+		case <-again.C:
+			h.e.send(h.to, control(h.e.port, h.source, tag, kind, value))
+			again.Reset(rto)
+			rto *= 2
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
+			}
+			return nil, ctx.Err()
+		case <-h.e.done:
+			return nil, fmt.Errorf("%w: the socket was closed", ErrNoAnswer)
+		}
+	}
+}

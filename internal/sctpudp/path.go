@@ -1,0 +1,197 @@
+package sctpudp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxWaiting bounds the packets that wait to be read by one association, whose octets are bounded by its window: no
+// peer that keeps to that has one dropped here.
+const maxWaiting = 1024
+
+// key tells the two ends of an association apart from all others on a socket: RFC 9260, section 1.
+type key struct {
+	addr netip.Addr
+	port uint16 // the peer's, of SCTP
+}
+
+// A path carries the packets of one association. To pion it is the net.Conn.
+type path struct {
+	e              *Endpoint
+	key            key
+	ours, theirs   initFields
+	peer           atomic.Pointer[netip.AddrPort] // of UDP
+	in             chan []byte
+	done           chan struct{}
+	waiting        atomic.Int64  // octets in in
+	interrupt      chan struct{} // closed by a read deadline
+	heard          atomic.Int64  // when the peer's last packet came, in nanoseconds
+	once, deadOnce sync.Once
+	farewell       atomic.Pointer[error] // what the peer said last of the association
+	reason         error                 // why it has ended; valid when done is closed
+}
+
+func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs initFields) *path {
+	p := &path{
+		e: e, key: k, ours: ours, theirs: theirs,
+		in: make(chan []byte, maxWaiting), done: make(chan struct{}), interrupt: make(chan struct{}),
+	}
+	p.peer.Store(&peer)
+	p.heard.Store(time.Now().UnixNano())
+	return p
+}
+
+// streams is how many there are in both directions.
+func (p *path) streams() int {
+	return int(min(p.ours.in, p.ours.out, p.theirs.in, p.theirs.out))
+}
+
+// deliver takes a packet with the right tag. Chunks that have no business here are left out of it.
+func (p *path) deliver(from netip.AddrPort, b packet, chunks []chunk) {
+	// RFC 6951, section 5.4: the UDP port is stored when the tag is right.
+	if old := p.peer.Load(); old.Port() != from.Port() {
+		p.peer.Store(&from)
+	}
+	p.heard.Store(time.Now().UnixNano())
+	out := append(make([]byte, 0, len(b)+3), b[:headerLen]...)
+	for _, c := range chunks {
+		if c.kind() == chunkData && c.flags()&flagsWhole != flagsWhole {
+			p.refuse()
+			return
+		}
+		if !p.takes(c) {
+			continue
+		}
+		out = pad(append(out, c...))
+	}
+	if len(out) == headerLen {
+		return
+	}
+	if p.waiting.Add(int64(len(out))) > int64(p.e.cfg.Window) {
+		p.waiting.Add(-int64(len(out)))
+		return
+	}
+	select {
+	case p.in <- seal(out):
+	default:
+		p.waiting.Add(-int64(len(out)))
+	}
+}
+
+// refuse ends the association over a fragment. Those who never send the rest would have us keep it.
+//
+// RFC 5043, section 9: "SCTP data chunk fragmentation MUST NOT be used unless the alternative is IP fragmentation.", which
+// it is not on any path that carries packets of 544 octets.
+func (p *path) refuse() {
+	p.bids(ErrViolated)
+	p.e.send(*p.peer.Load(), control(p.e.port, p.key.port, p.theirs.tag, chunkAbort, nil))
+	_ = p.Close()
+}
+
+// takes judges a chunk. A DATA chunk on a stream that there is not, or without data, is none for which memory is
+// taken: RFC 9260, sections 3.3.1 and 6.5.
+func (p *path) takes(c chunk) bool {
+	switch c.kind() {
+	case chunkData:
+		return len(c) > dataHeaderLen && int(binary.BigEndian.Uint16(c[8:])) < p.streams()
+	case chunkAbort:
+		p.bids(aborted(c))
+		return true
+	case chunkShutdown:
+		p.bids(ErrShutdown)
+		return true
+	case chunkSack, chunkHeartbeat, chunkHeartbeatAck, chunkShutdownAck, chunkError, chunkShutdownComplete:
+		return true
+	}
+	return false
+}
+
+func (p *path) bids(err error) { p.farewell.CompareAndSwap(nil, &err) }
+
+// causeUser is the error cause of an ABORT that the peer's consumer asked for: RFC 9260, section 3.3.10.12.
+const causeUser = 12
+
+// aborted is what an ABORT says.
+func aborted(c chunk) error {
+	b := c.value()
+	if len(b) < 4 || binary.BigEndian.Uint16(b) != causeUser {
+		return ErrAborted
+	}
+	n := min(int(binary.BigEndian.Uint16(b[2:])), len(b))
+	return fmt.Errorf("%w: %q", ErrAborted, b[4:max(n, 4)])
+}
+
+// Read returns one packet.
+func (p *path) Read(b []byte) (int, error) {
+	select {
+	case m := <-p.in:
+		p.waiting.Add(-int64(len(m)))
+		return copy(b, m), nil
+	case <-p.interrupt:
+		return 0, os.ErrDeadlineExceeded
+	case <-p.done:
+		return 0, net.ErrClosed
+	}
+}
+
+// Write sends one packet, with our ports. What UDP has to say about it is of no use: SCTP sends again, and anybody
+// could have sent an ICMP message: RFC 6951, section 5.5.
+func (p *path) Write(b []byte) (int, error) {
+	select {
+	case <-p.done:
+		return 0, net.ErrClosed
+	default:
+	}
+	out := append([]byte(nil), b...)
+	binary.BigEndian.PutUint16(out, p.e.port)
+	binary.BigEndian.PutUint16(out[2:], p.key.port)
+	p.e.send(*p.peer.Load(), seal(out))
+	if len(b) > headerLen && b[headerLen] == chunkAbort { // after which pion would go on reading
+		p.bids(ErrViolated)
+		_ = p.Close()
+	}
+	return len(b), nil
+}
+
+// Close takes the path out of the Endpoint. pion calls it at the end, for which the peer may have given a reason.
+func (p *path) Close() error {
+	if said := p.farewell.Load(); said != nil {
+		return p.end(*said)
+	}
+	return p.end(net.ErrClosed)
+}
+
+func (p *path) end(reason error) error {
+	p.once.Do(func() {
+		p.reason = reason
+		close(p.done)
+		p.e.remove(p)
+	})
+	return nil
+}
+
+// LocalAddr is that of UDP.
+func (p *path) LocalAddr() net.Addr { return p.e.Addr() }
+
+// RemoteAddr is that of UDP.
+func (p *path) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(*p.peer.Load()) }
+
+// SetReadDeadline is used to interrupt Read for good.
+func (p *path) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() && !t.After(time.Now()) {
+		p.deadOnce.Do(func() { close(p.interrupt) })
+	}
+	return nil
+}
+
+// SetWriteDeadline has nothing to do: Write does not wait.
+func (p *path) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is SetReadDeadline.
+func (p *path) SetDeadline(t time.Time) error { return p.SetReadDeadline(t) }
