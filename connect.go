@@ -3,6 +3,7 @@ package iwarp
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -110,7 +111,7 @@ func (qp *QP) turnDown(ctx context.Context, c net.Conn, n mpa.Negotiated) error 
 
 // settle counts what became of a startup, and closes the connection if nothing did, unless the error hands it
 // over to the consumer.
-func (t tally) settle(c net.Conn, err error) error {
+func (t tally) settle(c io.Closer, err error) error {
 	if err == nil {
 		t.count(func(s *StartupStats) { s.Established++ })
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // Dial connects to a Responder with the defaults of a [Dialer], in a Protection Domain of its own:
@@ -58,8 +59,9 @@ type Dialer struct {
 	Net net.Dialer
 }
 
-// Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6". The
-// error is an *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP
+// Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
+// "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own and the SCTP port
+// that is UDP's, and what is about TCP and MPA in the Dialer has no effect. The error is an *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP
 // connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
@@ -86,6 +88,9 @@ func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
 
 // dialOnce is one TCP connection and one startup.
 func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a attempt) error {
+	if isSCTP(network) {
+		return d.dialSCTP(ctx, qp, network, addr, a)
+	}
 	conn, err := d.openTCP(ctx, network, addr, qp.cfg.FPDUs)
 	if err != nil {
 		return err
@@ -166,7 +171,8 @@ func opener(offered mpa.RTR) mpa.RTR {
 func advisesFallback(err error) bool {
 	var s *mpa.StartupError
 	var r *mpa.RejectError
-	return errors.As(err, &s) && s.Fallback || errors.As(err, &r) && r.Fallback
+	var c *sctp.Refusal
+	return errors.As(err, &s) && s.Fallback || errors.As(err, &r) && r.Fallback || errors.As(err, &c) && c.Fallback
 }
 
 // closeRejected closes the connection that a rejection has left open, and that nobody will get.

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // A fallbackError is a second attempt, with revision 1, that failed too.
@@ -26,6 +27,8 @@ func refusal(err error) string {
 	var s *mpa.StartupError
 	var r *mpa.RejectError
 	switch {
+	case errors.As(err, new(*sctp.Refusal)):
+		return "answered an Enhanced Initiate with a Terminate"
 	case errors.As(err, &r):
 		return "rejected a revision 2 Request with an unenhanced Reply"
 	case errors.As(err, &s) && s.Failure == mpa.FailureMismatch:
@@ -38,10 +41,26 @@ func refusal(err error) string {
 // and belongs to whoever gets the error: use Conn as a byte stream, or close it.
 type RejectError struct {
 	*mpa.RejectError
-	// Conn is never nil. Where closing TCP is the rejection (Closed, with
+	// Conn is never nil. Over SCTP there is none, and it is a closed one. Where closing TCP is the rejection (Closed, with
 	// mpa.DialectStartKey) it is closed at this end too, and reading and writing fail
 	// with net.ErrClosed.
 	Conn net.Conn
+}
+
+// Error says who refused, and with what.
+func (e *RejectError) Error() string {
+	if overSCTP(e.Conn) {
+		return "iwarp: the responder rejected the session" + e.particulars()
+	}
+	return e.RejectError.Error()
+}
+
+func (e *RejectError) particulars() string {
+	s := fmt.Sprintf(" (%d octets of private data", len(e.PrivateData))
+	if e.Enhanced {
+		s += fmt.Sprintf(", IRD %v, ORD %v", e.PeerIRD, e.PeerORD)
+	}
+	return s + ")"
 }
 
 // Unwrap returns the MPA layer's error.
@@ -82,7 +101,8 @@ func (e *NegotiationError) Unwrap() error { return e.TerminateError }
 type VerifyError struct {
 	// Err is what Verify returned.
 	Err error
-	// Conn is the connection. It belongs to whoever gets the error.
+	// Conn is the connection. It belongs to whoever gets the error. Over SCTP it is a closed one,
+	// and the session over.
 	Conn net.Conn
 }
 
@@ -90,6 +110,9 @@ type VerifyError struct {
 func (e *VerifyError) Error() string { return "iwarp: " + e.text() }
 
 func (e *VerifyError) text() string {
+	if overSCTP(e.Conn) {
+		return "Verify refused the peer's answer: " + text(e.Err)
+	}
 	return "Verify refused the peer's Reply; TCP is still open: " + text(e.Err)
 }
 

@@ -105,11 +105,18 @@ type Listener struct {
 	qps map[*QP]struct{}
 }
 
-// Listen listens for connections on a TCP address.
+// Listen listens for connections on a TCP address, or with network "sctp", "sctp4" or "sctp6" on one of SCTP in UDP
+// (RFC 6951), whose SCTP port is that of UDP. Over SCTP, RequestTimeout bounds how long a peer's association may be there
+// without a request; what is about MPA in the ListenConfig has no effect.
 func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Listener, error) {
+	op := &OpError{Op: "listen", To: network + " " + addr}
+	if isSCTP(network) {
+		l, err := cfg.listenSCTP(ctx, network, addr)
+		return l, op.with(err)
+	}
 	ln, err := cfg.listen(ctx, network, addr)
 	if err != nil {
-		return nil, &OpError{Op: "listen", To: network + " " + addr, Err: err}
+		return nil, op.with(err)
 	}
 	return NewListener(ln, cfg), nil
 }
@@ -118,13 +125,17 @@ func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.
 	if err := checkNetwork(network); err != nil {
 		return nil, err
 	}
-	if cfg.RNIC != nil && cfg.PD != nil && cfg.PD.rnic != cfg.RNIC {
-		return nil, fmt.Errorf("%w: the Protection Domain is of another RNIC", ErrInvalid)
-	}
-	if err := cfg.check(); err != nil {
+	if err := cfg.consistent(); err != nil {
 		return nil, err
 	}
 	return cfg.Net.Listen(ctx, network, addr)
+}
+
+func (cfg *ListenConfig) consistent() error {
+	if cfg.RNIC != nil && cfg.PD != nil && cfg.PD.rnic != cfg.RNIC {
+		return fmt.Errorf("%w: the Protection Domain is of another RNIC", ErrInvalid)
+	}
+	return cfg.check()
 }
 
 // check refuses limits that are none.
@@ -147,11 +158,22 @@ func checkNetwork(network string) error {
 	case "tcp", "tcp4", "tcp6":
 		return nil
 	}
-	return fmt.Errorf("%w: network %q, there are tcp, tcp4 and tcp6", ErrInvalid, network)
+	return fmt.Errorf("%w: network %q, there are tcp, tcp4 and tcp6, and sctp, sctp4 and sctp6", ErrInvalid, network)
 }
 
 // NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
+	l := newListener(ln, cfg)
+	if err := cfg.check(); err != nil {
+		l.stop(err)
+		_ = ln.Close()
+		return l
+	}
+	l.tasks.Go(l.acceptTCP)
+	return l
+}
+
+func newListener(ln net.Listener, cfg ListenConfig) *Listener {
 	if cfg.MaxHalfOpen == 0 {
 		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
@@ -165,12 +187,6 @@ func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.rnic.addListener(l)
-	if err := cfg.check(); err != nil {
-		l.stop(err)
-		_ = ln.Close()
-		return l
-	}
-	l.tasks.Go(l.acceptTCP)
 	return l
 }
 

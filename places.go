@@ -31,13 +31,19 @@ type sourcePlaces struct {
 	all     int
 }
 
+// An evictable is what has a place: a connection, or what comes before one.
+type evictable interface {
+	RemoteAddr() net.Addr
+	Close() error
+}
+
 // A place is that of one connection; nil, where no Listener counts it.
 type place struct {
 	in   *places
 	from netip.Prefix
 
 	// Guarded by in.mu.
-	conn    net.Conn      // what to close to make room
+	conn    evictable     // what to close to make room
 	qp      *QP           // or to abort, if it has come up
 	silent  *list.Element // nil when the peer owes nothing
 	order   uint64
@@ -64,7 +70,7 @@ func source(a net.Addr) netip.Prefix {
 
 // enter gives a connection a place, silent. If there is none, even after closing another that is silent, it
 // returns nil.
-func (ps *places) enter(c net.Conn) *place {
+func (ps *places) enter(c evictable) *place {
 	p := &place{in: ps, from: source(c.RemoteAddr()), conn: c}
 	ps.mu.Lock()
 	s := ps.sources[p.from]

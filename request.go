@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/association"
 	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -24,8 +25,9 @@ type Request struct {
 	place  *place    // at the Listener
 	rnic   *RNIC
 	pd     *PD
-	conn   net.Conn
-	m      *mpa.Responder
+	conn   net.Conn             // with m, over MPA; or
+	m      *mpa.Responder       //
+	over   *association.Session // over SCTP
 	counts tally
 	preset *Preset // the Listener's, or the last Accept's
 
@@ -76,33 +78,50 @@ func (r *Request) exchange(ctx context.Context, frame []byte) error {
 }
 
 // MPA returns the peer's MPA Request: private data, IRD and ORD, revision,
-// dialect, and the rest.
-func (r *Request) MPA() *mpa.Request { return r.m.Request() }
+// dialect, and the rest. Over SCTP it is what an Initiate says of that: the dialect is
+// mpa.DialectRFC6581 for an Enhanced one.
+func (r *Request) MPA() *mpa.Request {
+	if r.over != nil {
+		return r.over.Request()
+	}
+	return r.m.Request()
+}
 
 // PrivateData returns the private data of the peer's consumer.
-func (r *Request) PrivateData() []byte { return r.m.Request().PrivateData }
+func (r *Request) PrivateData() []byte { return r.MPA().PrivateData }
 
 // IRD and ORD return the peer's depths of RDMA Reads as sent; 0x3FFF where it
 // negotiates none.
-func (r *Request) IRD() mpa.Depth { return r.m.Request().IRD }
+func (r *Request) IRD() mpa.Depth { return r.MPA().IRD }
 
 // ORD is described with IRD.
-func (r *Request) ORD() mpa.Depth { return r.m.Request().ORD }
+func (r *Request) ORD() mpa.Depth { return r.MPA().ORD }
 
 // Revision returns the revision of the peer's MPA Request.
-func (r *Request) Revision() uint8 { return r.m.Request().Revision }
+func (r *Request) Revision() uint8 { return r.MPA().Revision }
 
 // Dialect returns the startup dialect.
-func (r *Request) Dialect() mpa.Dialect { return r.m.Request().Dialect }
+func (r *Request) Dialect() mpa.Dialect { return r.MPA().Dialect }
 
 // PeerToPeer reports whether either side may send first (RFC 6581, section 9.2).
-func (r *Request) PeerToPeer() bool { return r.m.Request().PeerToPeer }
+func (r *Request) PeerToPeer() bool { return r.MPA().PeerToPeer }
+
+// link is what the Request came by.
+func (r *Request) link() interface {
+	evictable
+	LocalAddr() net.Addr
+} {
+	if r.over != nil {
+		return r.over
+	}
+	return r.conn
+}
 
 // RemoteAddr returns the peer's address.
-func (r *Request) RemoteAddr() net.Addr { return r.conn.RemoteAddr() }
+func (r *Request) RemoteAddr() net.Addr { return r.link().RemoteAddr() }
 
 // LocalAddr returns our address.
-func (r *Request) LocalAddr() net.Addr { return r.conn.LocalAddr() }
+func (r *Request) LocalAddr() net.Addr { return r.link().LocalAddr() }
 
 // Accept creates a QP and brings up the connection. In some dialects the peer owes a frame after our
 // answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid, ErrVersion,
@@ -136,18 +155,17 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 		return err
 	}
 	defer qp.unclaim()
-	reply, err := r.reply(qp, cfg)
+	answer, err := r.settle(qp, cfg)
 	if err != nil {
 		return err
 	}
-	r.answered = true
-	err = r.unheard()
-	if err == nil {
-		err = r.answer(ctx, reply)
+	if r.over != nil {
+		err = r.acceptSession(qp, answer)
+	} else {
+		err = r.acceptMPA(ctx, qp, answer)
 	}
-	if err == nil {
-		n := r.preset.takeDepths(r.m.Negotiated())
-		err = qp.enterRTS(ctx, r.conn, Negotiated{Negotiated: n}, r.lease())
+	if !r.answered {
+		return err
 	}
 	if err == nil && !r.place.up(qp) {
 		qp.abortAndWait(ErrEvicted)
@@ -159,7 +177,24 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 	case r.ln != nil:
 		r.ln.adopt(qp)
 	}
-	return r.counts.settle(r.conn, err)
+	return r.counts.settle(r.link(), err)
+}
+
+// acceptMPA answers over MPA, and puts the QP into RTS. An answer that cannot be given leaves the Request as it is.
+func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer) error {
+	reply, err := r.m.Accept(time.Now(), answer)
+	if err != nil {
+		return err
+	}
+	r.answered = true
+	if err := r.unheard(); err != nil {
+		return err
+	}
+	if err := r.answer(ctx, reply); err != nil {
+		return err
+	}
+	n := r.preset.takeDepths(r.m.Negotiated())
+	return qp.enterRTS(ctx, r.conn, Negotiated{Negotiated: n}, r.lease())
 }
 
 // lease is what the QP has to keep and to tell of the connection.
@@ -175,7 +210,7 @@ func (r *Request) lease() lease {
 }
 
 // owesRTR reports whether the peer has to send an RTR indication that its consumer does not see.
-func (r *Request) owesRTR() bool { return r.m.Done() && r.m.Negotiated().PeerToPeer }
+func (r *Request) owesRTR() bool { return r.over == nil && r.m.Done() && r.m.Negotiated().PeerToPeer }
 
 // unheard returns an error if the peer has sent anything after its Request, unless the Listener
 // tolerates that. RFC 5044, section 7.1.2: "Since the receiver's ability to deal with Markers is
@@ -188,23 +223,23 @@ func (r *Request) unheard() error {
 	return nil
 }
 
-// reply returns the accepting answer, if the QP can have the connection at all.
-func (r *Request) reply(qp *QP, cfg *AcceptConfig) ([]byte, error) {
+// settle returns what to answer, if the QP can have the connection at all.
+func (r *Request) settle(qp *QP, cfg *AcceptConfig) (answer mpa.Answer, err error) {
 	r.preset = cmp.Or(cfg.Preset, r.preset)
-	offer, err := r.preset.settle(qp.rnic, r.m.Request(), cfg.MPA.Offer(), cfg.NoReads)
+	offer, err := r.preset.settle(qp.rnic, r.MPA(), cfg.MPA.Offer(), cfg.NoReads)
 	if err == nil {
 		offer.Dialect = r.Dialect()
 		offer, err = qp.narrow(offer)
 	}
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	if err := qp.stream().answerable(r.m.Request(), offer.Kind); err != nil {
-		return nil, err
+	if err := qp.stream().answerable(r.MPA(), offer.Kind); err != nil {
+		return answer, err
 	}
-	answer := offer.Answer()
+	answer = offer.Answer()
 	answer.AllRTR = cfg.MPA.AllRTR || r.preset != nil && r.preset.Accept.AllRTR
-	return r.m.Accept(time.Now(), answer)
+	return answer, nil
 }
 
 // answer sends the accepting answer, and waits for the Rtr frame or Start Key that the peer may owe after
@@ -225,7 +260,8 @@ var errAnswered = fmt.Errorf("%w: the Request has been answered already", ErrBad
 
 // Reject refuses the connection, with private data for the peer's consumer. TCP stays open
 // and belongs to the caller: use it as a byte stream, or close it. With mpa.DialectStartKey
-// closing TCP is the rejection, so the Conn is closed already.
+// closing TCP is the rejection, so the Conn is closed already. Over SCTP there is none, and it is
+// closed too.
 func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 	return r.RejectDepths(privateData, 0, 0)
 }
@@ -236,6 +272,9 @@ func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) (net.Conn
 	if err := r.reject(privateData, ird, ord); err != nil {
 		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
 	}
+	if r.over != nil {
+		return noConn{to: r.RemoteAddr().String()}, nil
+	}
 	return r.conn, nil
 }
 
@@ -245,8 +284,11 @@ func (r *Request) reject(privateData []byte, ird, ord mpa.Depth) error {
 	if r.answered {
 		return errAnswered
 	}
-	if err := r.preset.checkPrivateData(r.m.Request().Dialect, len(privateData)); err != nil {
+	if err := r.preset.checkPrivateData(r.Dialect(), len(privateData)); err != nil {
 		return err
+	}
+	if r.over != nil {
+		return r.rejectSession(privateData, ird, ord)
 	}
 	reply, err := r.m.Reject(privateData, ird, ord)
 	if err != nil {
@@ -276,5 +318,5 @@ func (r *Request) Close() error {
 	}
 	r.answered = true
 	r.place.leave()
-	return r.conn.Close()
+	return r.link().Close()
 }

@@ -21,6 +21,7 @@ type transport struct {
 	network, host string // of TCP; or
 	unix          bool
 	tls           bool
+	sctp          bool
 	shuffled      bool // a SegmentStream in memory
 }
 
@@ -33,6 +34,7 @@ func transports() []*transport {
 		{name: "IPv6", network: "tcp6", host: "::1"},
 		{name: "TLS", network: "tcp", host: "127.0.0.1", tls: true},
 		{name: "Unix socket", unix: true},
+		{name: "SCTP", network: "sctp4", host: "127.0.0.1", sctp: true},
 		{name: "segments in any order", shuffled: true},
 	}
 	if name := loopback(); name != "" {
@@ -62,14 +64,14 @@ func overAll(t *testing.T, dialogue func(t *testing.T, s setup)) {
 // overStreams is described with overAll.
 func overStreams(t *testing.T, dialogue func(t *testing.T, s setup)) {
 	t.Helper()
-	overEach(t, slices.DeleteFunc(transports(), func(o *transport) bool { return o.shuffled }), dialogue)
+	overEach(t, slices.DeleteFunc(transports(), func(o *transport) bool { return o.shuffled || o.sctp }), dialogue)
 }
 
 func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setup)) {
 	t.Helper()
 	for _, over := range all {
 		t.Run(over.name, func(t *testing.T) {
-			if !over.shuffled {
+			if !over.shuffled && !over.sctp {
 				over.listen(t).Close() // skips what is not there
 			}
 			dialogue(t, setup{over: over})
@@ -95,7 +97,15 @@ func (o *transport) listen(t testing.TB) net.Listener {
 // ways returns how the two sides start.
 func (o *transport) ways(t testing.TB, s *setup) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
 	t.Helper()
-	ctx, tcp := within(t), o.listen(t)
+	ctx := within(t)
+	if o.sctp {
+		ln, err := iwarp.Listen(ctx, o.network, net.JoinHostPort(o.host, "0"), s.listen)
+		must(t, err)
+		t.Cleanup(func() { ln.Close() })
+		return func() (*iwarp.QP, error) { return o.dial(ctx, s, ln.Addr()) },
+			func() (*iwarp.Request, error) { return ln.Accept(ctx) }
+	}
+	tcp := o.listen(t)
 	var server *tls.Config
 	if o.tls {
 		server = o.encrypt(t, s)

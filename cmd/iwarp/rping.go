@@ -26,6 +26,7 @@ type rpingCmd struct {
 	Validate   bool   `short:"V" help:"Compare the data of the pings."`
 	Debug      bool   `short:"d" help:"Print what was negotiated and what happens, on stderr."`
 	Source     string `short:"I" placeholder:"ADDR" help:"Client: source address of the connection."`
+	Network    string `enum:"tcp,sctp" default:"tcp" help:"What to run over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
 	OwnQP      bool   `short:"q" help:"For scripts written for rdma-core's: create the QP rather than have it created. It is always so here."`
 	Persistent bool   `short:"P" help:"Server: serve many clients, at the same time, until interrupted."`
 
@@ -52,6 +53,9 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	if err := c.checkRole(); err != nil {
 		return err
 	}
+	if c.Network == "sctp" && r != nil {
+		return usage("rping: --pcap records TCP connections")
+	}
 	preset, err := c.preset()
 	if err != nil {
 		return err
@@ -75,7 +79,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
 	return rping.Client(ctx, c.hostPort(), rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source,
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source, Network: c.Network,
 	})
 }
 
@@ -113,7 +117,11 @@ func (c *rpingCmd) source() (net.Addr, error) {
 	if c.Source == "" {
 		return nil, nil
 	}
-	return net.ResolveTCPAddr("tcp", net.JoinHostPort(c.Source, "0"))
+	own := net.JoinHostPort(c.Source, "0")
+	if c.Network == "sctp" {
+		return net.ResolveUDPAddr("udp", own)
+	}
+	return net.ResolveTCPAddr("tcp", own)
 }
 
 func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *recording) error {
@@ -137,6 +145,9 @@ func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (
 		RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: cfg.Kind}), Preset: cfg.Preset,
 		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
 		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
+	}
+	if c.Network == "sctp" {
+		return iwarp.Listen(ctx, c.Network, c.hostPort(), lc)
 	}
 	ln, err := r.listen(ctx, c.hostPort())
 	if err != nil {

@@ -11,15 +11,21 @@ import (
 // Terminate that tells the peer: the only one that is sent. A Responder that has to
 // wait for an FPDU sends none. [Q11]
 func TurnDown(n mpa.Negotiated) (fpdu []byte, f *Failure) {
-	f = startupFailure(n.TerminateCode)
+	segment, f := TurnDownSegment(n)
 	if !n.SendFirst {
 		return nil, f
 	}
+	w := mpa.NewWriter(n.MarkersSend, n.CRC)
+	return w.Append(nil, segment, nil), f
+}
+
+// TurnDownSegment is TurnDown where DDP Segments travel by themselves.
+func TurnDownSegment(n mpa.Negotiated) (segment []byte, f *Failure) {
+	f = startupFailure(n.TerminateCode)
 	h := rdmap.OpTerminate.Header(n.DDPVersion)
 	h.Last, h.MSN = true, ddp.FirstMSN
 	t := rdmap.TerminateFor(f.Code, nil)
-	w := mpa.NewWriter(n.MarkersSend, n.CRC)
-	return w.Append(nil, h.Append(nil), t.Append(nil)), f
+	return t.Append(h.Append(nil)), f
 }
 
 func startupFailure(c mpa.Code) *Failure {

@@ -31,7 +31,6 @@ var excused = map[node]string{
 	"capture/page.found.Arrow":       byTemplate,
 	"capture/page.row.Verdict":       byTemplate,
 	"capture/page.row.Worst":         byTemplate,
-	"internal/engine.QP.Broken":      byLayers,
 	"internal/engine.QP.Delivered":   byLayers,
 	"internal/tcp.Buffered.NetConn":  byNoName,
 	"mpa.Initiator.Dialect":          byConsumers,

@@ -1,6 +1,7 @@
 package rping
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (c *client) connect(ctx context.Context, addr string) error {
 		NoFallback: c.cfg.NoFallback, Timeout: c.cfg.Timeout, Prepare: c.prepare, Wrap: c.cfg.Wrap,
 		Net: net.Dialer{LocalAddr: c.cfg.Source},
 	}
-	qp, err := d.Dial(ctx, "tcp", addr)
+	qp, err := d.Dial(ctx, cmp.Or(c.cfg.Network, "tcp"), addr)
 	var rejected *iwarp.RejectError
 	if errors.As(err, &rejected) {
 		c.privateData(rejected.PrivateData)

@@ -64,7 +64,8 @@ type ClientConfig struct {
 	NoFallback bool                             // do not retry with revision 1
 	Timeout    time.Duration                    // for the connection to come up; if zero, the Dialer's
 	Wrap       func(net.Conn) (net.Conn, error) // of the TCP connection: see iwarp.Dialer
-	Source     net.Addr                         // of the TCP connection; if nil, the system chooses
+	Source     net.Addr                         // of the connection; if nil, the system chooses
+	Network    string                           // of iwarp.Dialer; if empty, "tcp"
 }
 
 // ServerConfig configures a server.

@@ -1,0 +1,193 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/sctpudp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// isSCTP reports whether a network is SCTP's.
+func isSCTP(network string) bool {
+	return network == "sctp" || network == "sctp4" || network == "sctp6"
+}
+
+// udp is the network that carries one of SCTP's.
+func udp(network string) string { return "udp" + strings.TrimPrefix(network, "sctp") }
+
+// dialSCTP opens an association, and a session in it.
+func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a attempt) error {
+	counts := tally{&qp.rnic.startup}
+	counts.count(func(s *StartupStats) { s.Started++ })
+	began := time.Now()
+	s, n, err := d.openSession(ctx, network, addr, a.offer)
+	if err != nil {
+		err = rejected(err, addr)
+		counts.failed(err)
+		return err
+	}
+	n = d.Preset.takeDepths(n)
+	if err = d.verifySession(s, n); err == nil {
+		err = qp.enterRTSOver(s, Negotiated{
+			Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener,
+		}, lease{})
+	}
+	return counts.settle(s, err)
+}
+
+// rejected is the error of a session that the peer's consumer did not want, as that of a connection over TCP.
+func rejected(err error, to string) error {
+	var r *sctp.Refusal
+	if !errors.As(err, &r) || r.Provider {
+		return err
+	}
+	return &RejectError{RejectError: &mpa.RejectError{
+		Dialect: mpa.DialectRFC6581, PrivateData: r.PrivateData, Enhanced: r.Enhanced, PeerIRD: r.PeerIRD, PeerORD: r.PeerORD,
+	}, Conn: noConn{to: to}}
+}
+
+// openSession opens an association that lasts as long as its session.
+func (d *Dialer) openSession(ctx context.Context, network, addr string, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
+	c, err := d.openAssociation(ctx, network, addr)
+	if err != nil {
+		return nil, mpa.Negotiated{}, err
+	}
+	a := association.New(c, association.Config{Machine: sctp.Config{Active: true, AnswerTimeout: max(o.Timeout, 0)}, CloseUnused: true})
+	s, n, err := a.Connect(ctx, o)
+	if errors.Is(err, mpa.ErrOffer) { // there never was a session
+		a.Close(err.Error())
+	}
+	return s, n, err
+}
+
+// openAssociation opens an SCTP association on a socket of its own.
+func (d *Dialer) openAssociation(ctx context.Context, network, addr string) (*sctpudp.Conn, error) {
+	to, err := d.resolve(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	local, _ := d.Net.LocalAddr.(*net.UDPAddr)
+	own := ":0"
+	if local != nil {
+		own = local.String()
+	}
+	cfg := net.ListenConfig{Control: d.Net.Control}
+	family := "udp6"
+	if to.Addr().Is4() {
+		family = "udp4"
+	}
+	pc, err := cfg.ListenPacket(ctx, family, own)
+	if err != nil {
+		return nil, err
+	}
+	e := sctpudp.New(pc.(*net.UDPConn), false, sctpudp.Config{})
+	c, err := e.Dial(ctx, to)
+	if err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	e.Retire()
+	return c, nil
+}
+
+// resolve returns the first address of a name.
+func (d *Dialer) resolve(ctx context.Context, network, addr string) (netip.AddrPort, error) {
+	resolver := d.Net.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := resolver.LookupPort(ctx, udp(network), service)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	all, err := resolver.LookupNetIP(ctx, "ip"+strings.TrimPrefix(network, "sctp"), host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(all[0].Unmap(), uint16(port)), nil
+}
+
+// verifySession has the consumer look at an answer that accepts the session, and that we can accept.
+func (d *Dialer) verifySession(s *association.Session, n mpa.Negotiated) error {
+	if d.Verify == nil || n.TerminateCode != 0 {
+		return nil
+	}
+	err := unlessPanic(func() { _ = s.Reset() }, func() error { return d.Verify(n) })
+	if err != nil {
+		_ = s.Reset()
+		return &VerifyError{Err: err, Conn: noConn{to: s.RemoteAddr().String()}}
+	}
+	return nil
+}
+
+// enterRTSOver starts the QP on a session, or tells the peer why that cannot be.
+//
+// RFC 6581, section 9.3: other local errors of the establishment are told to the peer with "local catastrophic",
+// code 5. [E05] [E10] [E11]
+func (qp *QP) enterRTSOver(s *association.Session, n Negotiated, l lease) error {
+	if n.TerminateCode != 0 {
+		return turnDownOver(s, n.Negotiated)
+	}
+	qp.rnic.resolve(&n.Negotiated)
+	err := qp.startOver(s, n, qp.stream(), l)
+	if err != nil {
+		n.TerminateCode = mpa.CodeLocalCatastrophic
+		_ = turnDownOver(s, n.Negotiated)
+	}
+	return err
+}
+
+// turnDownOver ends a session that cannot be used: the peer learns why by a Terminate of RDMAP, in front of that of
+// the session.
+func turnDownOver(s *association.Session, n mpa.Negotiated) error {
+	segment, why := engine.TurnDownSegment(n)
+	_, _ = s.Send([][]byte{segment})
+	_ = s.Close()
+	err := publicError(why)
+	if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
+		return &NegotiationError{TerminateError: t, Negotiated: n}
+	}
+	return err
+}
+
+// acceptSession answers over SCTP, and puts the QP into RTS. An answer that cannot be given leaves the Request as it is.
+func (r *Request) acceptSession(qp *QP, answer mpa.Answer) error {
+	n, err := r.over.AcceptSession(answer)
+	if errors.Is(err, mpa.ErrOffer) {
+		return err
+	}
+	r.answered = true
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConnectionLost, err)
+	}
+	return qp.enterRTSOver(r.over, Negotiated{Negotiated: r.preset.takeDepths(n)}, r.lease())
+}
+
+// rejectSession rejects the peer's request for a session.
+func (r *Request) rejectSession(privateData []byte, ird, ord mpa.Depth) error {
+	err := r.over.RejectSession(privateData, ird, ord)
+	if errors.Is(err, mpa.ErrOffer) {
+		return err
+	}
+	r.answered = true
+	r.place.leave()
+	if err != nil {
+		r.counts.failed(err)
+		return err
+	}
+	r.counts.count(func(s *StartupStats) { s.Rejected++ })
+	return nil
+}

@@ -1,0 +1,31 @@
+package iwarp
+
+import (
+	"net"
+	"time"
+)
+
+// A noConn stands for the connection that an error or a call hands over where there is none: over SCTP nothing is
+// left of a session that was refused. It is closed.
+type noConn struct{ to string }
+
+// overSCTP reports whether a connection is none.
+func overSCTP(c net.Conn) bool {
+	_, none := c.(noConn)
+	return none
+}
+
+func (noConn) Read([]byte) (int, error)         { return 0, net.ErrClosed }
+func (noConn) Write([]byte) (int, error)        { return 0, net.ErrClosed }
+func (noConn) Close() error                     { return net.ErrClosed }
+func (noConn) SetDeadline(time.Time) error      { return net.ErrClosed }
+func (noConn) SetReadDeadline(time.Time) error  { return net.ErrClosed }
+func (noConn) SetWriteDeadline(time.Time) error { return net.ErrClosed }
+func (c noConn) LocalAddr() net.Addr            { return noAddr("") }
+func (c noConn) RemoteAddr() net.Addr           { return noAddr(c.to) }
+
+// A noAddr is an address of SCTP in UDP, as text.
+type noAddr string
+
+func (noAddr) Network() string  { return "sctp" }
+func (a noAddr) String() string { return string(a) }
