@@ -151,8 +151,8 @@ type Keyed interface {
 // it. It goes by the beginning that all keys of its kind have, so that a frame with a
 // key that nobody knows is one too. It reports whether there is a whole one.
 func CutStartup(b []byte) (found Keyed, rest []byte, ok bool) {
-	if isStartKey(string(b)) && len(b) >= StartKeyLen {
-		return StartKey(b[:StartKeyLen]), b[StartKeyLen:], true
+	if k, err := ParseStartKey(b); err == nil && isStartKey(string(k)) {
+		return k, b[len(k):], true
 	}
 	if f, err := ParseStartup(b); err == nil && strings.HasPrefix(f.Key(), keyPrefix) {
 		return f, b[len(f):], true
