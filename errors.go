@@ -10,15 +10,16 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Errors of a call that was not carried out and has changed nothing.
+// Errors of a call that was not carried out and has changed nothing, except that with
+// ErrEarly and ErrEvicted the connection is closed.
 var (
 	// ErrQueueFull: wait for completions, or create the QP with deeper queues.
 	ErrQueueFull = engine.ErrQueueFull
 	// ErrBadState: the state of the QP, or of another object, does not allow the call.
 	ErrBadState = engine.ErrBadState
 	// ErrNoReads: a Read on a connection whose negotiated ORD is 0. This side has offered none
-	// (Offer.ORD, NoReads), or the peer takes none: its IRD is 0. One that is posted before
-	// there is a connection ends that, with StatusNoReadResources.
+	// (Offer.ORD, NoReads), or the peer takes none: its IRD is 0. A Read that was posted in
+	// StateIdle, when the ORD was not known, ends the connection with StatusNoReadResources.
 	ErrNoReads = engine.ErrNoReads
 	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")

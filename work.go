@@ -56,7 +56,7 @@ const (
 	// StatusRemoteInvalidate: the peer's Send asked for an invalidation that is
 	// not allowed.
 	StatusRemoteInvalidate = Status(engine.StatusRemoteInvalidate)
-	// StatusNoReadResources: a Read that was posted before the connection, which has an ORD of zero.
+	// StatusNoReadResources: a Read that was posted in StateIdle, on a QP whose connection then has an ORD of 0.
 	StatusNoReadResources = Status(engine.StatusNoReadResources)
 	// StatusInvalidateFailed: a local invalidation that is not allowed.
 	StatusInvalidateFailed = Status(engine.StatusInvalidateFailed)

@@ -1,6 +1,6 @@
 package ddp
 
-// Ahead returns how many messages the one of a segment lies behind the message that is
+// Ahead returns how many messages the one of a segment comes after the message that is
 // expected or under way; a huge number if it lies before it.
 func (q *UntaggedQueue) Ahead(s *Segment) uint32 { return s.MSN - q.msn }
 

@@ -21,7 +21,7 @@ type Config struct {
 	// RTR is what we take as Ready-to-Receive indication. If zero, all kinds.
 	RTR mpa.RTR
 	// HalfClose leaves our direction open when the peer has terminated its own, until Close. Otherwise a Terminate
-	// is answered at once, behind what was sent before.
+	// is answered at once, after what was sent before.
 	HalfClose bool
 	// Strict takes an ordered message for a violation. Otherwise it is counted.
 	Strict bool

@@ -44,7 +44,7 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 	return nil
 }
 
-// Close ends our half of a session, behind all that was sent. What the peer still sends is handed out until its own
+// Close ends our half of a session, after all that was sent. What the peer still sends is handed out until its own
 // Terminate. An Initiate of ours is taken back, and the peer's is answered with a Terminate.
 //
 // RFC 5043, Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate. At least one side

@@ -35,5 +35,5 @@
 // # Errors
 //
 // A peer that breaks a rule of the documents ends its session by it: the error is a [*Violation], which names the
-// rule and its section.
+// rule and its section. Codes in square brackets, such as [C03], are the project's requirement IDs.
 package sctp

@@ -174,7 +174,7 @@ func ParseSegment(b []byte) (ssn uint16, segment []byte, err error) {
 
 func ssnOf(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
 
-// MULPDU returns the largest DDP Segment, in octets, for a carrier that takes messages of max octets without
+// MULPDU returns the largest DDP Segment, in octets, for a carrier that takes messages of maxMessage octets without
 // fragmenting them.
 //
 // RFC 5043, Section 9: it "should be the largest value that can be supported without use of IP or SCTP

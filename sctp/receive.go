@@ -60,7 +60,7 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 		a.violate(now, s, violation(RuleSSN, "%d, where %d is the next", ssnOf(m.Data), uint16(s.next)))
 	case number > s.endsAt:
 		// Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate." [C04]
-		a.violate(now, s, violation(RuleSequence, "message %d, behind the Terminate", number))
+		a.violate(now, s, violation(RuleSequence, "message %d, after the Terminate", number))
 	case m.PPID == PPIDSegment:
 		a.segment(now, s, number, m.Data[ssnLen:])
 	default:

@@ -21,7 +21,7 @@ type Stream interface {
 	MULPDU() int
 	// Bounds says what may have to be held of segments that come ahead of others.
 	Bounds() Bounds
-	// CloseWrite ends our half in order, behind all that Send has taken. Receiving goes on.
+	// CloseWrite ends our half in order, after all that Send has taken. Receiving goes on.
 	CloseWrite() error
 	// Close is called when both halves have ended, and Reset to end the connection at once.
 	// Both end a Recv and a Send that wait.

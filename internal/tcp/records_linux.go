@@ -25,7 +25,7 @@ type message struct {
 type records struct {
 	on       bool
 	corked   bool
-	room     int // octets that the peer's window has room for, or more, behind those written
+	room     int // octets that the peer's window has room for, or more, after those written
 	messages []message
 }
 
@@ -79,7 +79,7 @@ func (r *rawConn) cork(fd, n int) {
 // push has TCP send the last segment of a write in spite of TCP_CORK, full or not.
 func push(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) }
 
-// windowRoom returns how many octets the peer's window has room for behind those that are
+// windowRoom returns how many octets the peer's window has room for after those that are
 // written: less than zero if some of them wait for it. That only grows, as a window's end
 // does not go back, so that no more than that many octets need asking once. Acknowledgements
 // that come between the two questions make it smaller than it is.

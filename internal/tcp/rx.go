@@ -22,7 +22,7 @@ type rx struct {
 	r, w  int
 	need  int
 	view  []byte      // unread octets while big is nil
-	kept  *[hold]byte // memory behind view, from a pool too
+	kept  *[hold]byte // memory that view lies in, from a pool too
 	small []byte      // where there is no socket
 }
 
