@@ -30,10 +30,12 @@ func TestQueueAhead(t *testing.T) {
 	k.ahead(seg(3, 0, 100, true), true)
 	k.ahead(seg(3, 0, 1, true), false)
 	k.ahead(seg(2, 0, 101, true), false) // does not fit
+	k.ahead(seg(2, 60, 41, true), false)
 	k.ahead(seg(2, 101, 0, true), false)
-	k.ahead(seg(4, 0, 1, true), false) // has no buffer
-	k.ahead(seg(0, 0, 1, true), false) // was delivered before
-	k.ahead(seg(2, 0, 0, true), true)  // nothing is placed
+	k.ahead(seg(2, 100, 0, true), true) // is empty, where the buffer ends
+	k.ahead(seg(4, 0, 1, true), false)  // has no buffer
+	k.ahead(seg(0, 0, 1, true), false)  // was delivered before
+	k.ahead(seg(2, 0, 0, true), true)   // nothing is placed
 	other := seg(2, 0, 1, true)
 	other.QN = 1
 	k.ahead(other, false)
@@ -45,6 +47,19 @@ func TestQueueAhead(t *testing.T) {
 	k.deliver(seg(3, 0, 100, true), 100)
 	k.wantReach(0)
 	k.ahead(seg(4, 0, 1, true), false)
+}
+
+// What was sent before in any order of MO is not placed over ahead of its turn, but between it.
+//
+// Proves D24, D38.
+func TestQueueAheadAmongParts(t *testing.T) {
+	k := newSink(t, 1, 100)
+	k.place(seg(1, 50, 10, false))
+	k.ahead(seg(1, 45, 6, false), false) // runs into it
+	k.ahead(seg(1, 59, 6, false), false) // begins in it
+	k.ahead(seg(1, 40, 30, false), false)
+	k.ahead(seg(1, 40, 10, false), true)
+	k.ahead(seg(1, 60, 10, false), true)
 }
 
 // MSNs wrap ahead of their turn as in it.

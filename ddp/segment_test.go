@@ -120,6 +120,17 @@ func checkAll(s *Segment) *Error {
 	return q.Check(s, 1, 1)
 }
 
+// Payload that the LLP has elsewhere counts like that which is in the segment.
+func TestPayloadApart(t *testing.T) {
+	for _, tt := range []struct{ here, apart, want int }{{0, 0, 0}, {5, 0, 5}, {0, 7, 7}, {5, 7, 12}} {
+		s := seg(1, 0, tt.here, true)
+		s.Apart = tt.apart
+		if n, all := s.PayloadLen(), s.Length(); n != tt.want || all != UntaggedHeaderLen+tt.want {
+			t.Errorf("%d octets and %d apart: payload %d, length %d", tt.here, tt.apart, n, all)
+		}
+	}
+}
+
 // Only the low bits of Version and Rsvd reach the wire: they cannot spoil T and L.
 func TestAppendMasks(t *testing.T) {
 	h := Header{Version: 0xff, Rsvd: 0xff}
