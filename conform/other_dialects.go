@@ -35,7 +35,7 @@ func rtrRequests() []Case {
 			}),
 		toResponder("rtr2007/rtr-letters", "T02", rtrProposal,
 			"The Rtr frame's key is taken as the text spells it, too.", func(s *session) {
-				s.rtrOpens(func(f *script.Startup) { f.Key = "MPA ID Rtr Frame" })
+				s.rtrOpens(func(f *script.Startup) { f.Key = mpa.KeyRtrInLetters })
 			}),
 		toResponder("rtr2007/rtr-m", "T02", rtrProposal,
 			"M in the Rtr frame is not checked.", func(s *session) {

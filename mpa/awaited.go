@@ -31,7 +31,7 @@ func (a awaited) key() string    { return awaitedFrames[a].key }
 //
 // The 2007 proposal spells it "MPA ID Rtr Frame" in letters and "MPA ID RtR Frame"
 // in octets: the octets are sent, and both are taken. [T02]
-func isRtr(key string) bool { return key == KeyRtr || key == keyRtrInLetters }
+func isRtr(key string) bool { return key == KeyRtr || key == KeyRtrInLetters }
 
 // isStartKey reports whether 16 octets begin with the Start Key's 15. [K04]
 func isStartKey(octets string) bool { return strings.HasPrefix(octets, KeyStart) }

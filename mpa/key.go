@@ -13,8 +13,9 @@ const (
 	KeyReply   = "MPA ID Rep Frame"
 	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose octets spell
 	// it so and whose text spells it "MPA ID Rtr Frame".
-	KeyRtr          = "MPA ID RtR Frame"
-	keyRtrInLetters = "MPA ID Rtr Frame"
+	KeyRtr = "MPA ID RtR Frame"
+	// KeyRtrInLetters is the other spelling, which receivers take too.
+	KeyRtrInLetters = "MPA ID Rtr Frame"
 	// KeyStart is the 15 octets of the Start Key of the first MPA drafts.
 	KeyStart = "MPA ident frame"
 
@@ -42,7 +43,7 @@ var greetings = [...]greeting{
 	{KeyRequest, "an MPA Request Frame", "the peer uses Request and Reply Frames: both ends must use the same dialect"},
 	{KeyReply, "an MPA Reply Frame", "the peer uses Request and Reply Frames: both ends must use the same dialect"},
 	{KeyRtr, rtrName, rtrHint},
-	{keyRtrInLetters, rtrName, rtrHint},
+	{KeyRtrInLetters, rtrName, rtrHint},
 	{KeyStart, "the Start Key of the first MPA drafts", "the peer uses Start Keys: both ends must use the same dialect"},
 	{"\x16\x03", "a TLS ClientHello", "MPA runs over plain TCP: have the peer switch TLS off"},
 	{"\x15\x03", "a TLS alert", "MPA runs over plain TCP: the peer expects TLS on this port"},

@@ -300,15 +300,12 @@ func privateData(f *Startup) []byte {
 	return f.Fields.ULPData()
 }
 
-// keyRtrInLetters is how the text of the 2007 proposal spells the key of the Rtr frame.
-const keyRtrInLetters = "MPA ID Rtr Frame"
-
 var keys = [...]struct {
 	key  string
 	kind Frame
 }{
 	{mpa.KeyRequest, FrameRequest}, {mpa.KeyReply, FrameReply}, {mpa.KeyRtr, FrameRtr},
-	{keyRtrInLetters, FrameRtr}, {mpa.KeyStart, FrameStartKey},
+	{mpa.KeyRtrInLetters, FrameRtr}, {mpa.KeyStart, FrameStartKey},
 }
 
 // frameKind tells a frame by its key.
