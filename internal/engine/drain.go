@@ -12,8 +12,9 @@ const drainOctets = 16 << 10
 
 // drain is how far a graceful close has come. It goes on while there is progress: our
 // own work goes out or completes, Reads that were asked for before the close are
-// answered, the peer's messages arrive, the FIN is sent. Empty messages, and Reads that
-// the peer asks for after the close has begun, are none.
+// answered, the peer's Sends complete receives, of which there are no more than were
+// posted, its payload arrives, the FIN is sent. Empty Writes, and Reads that the peer
+// asks for after the close has begun, are none.
 type drain struct {
 	octets  int       // since the last progress
 	moved   bool      // there was progress since the time was set

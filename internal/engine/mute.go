@@ -10,7 +10,7 @@ import (
 //
 // RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
 // validate at least one FPDU before sending any FPDUs or Markers." [Q11]
-var ErrMute = errors.New("waiting for the Initiator's first FPDU, before which a Responder may send nothing: let it send first, or have it ask for peer-to-peer")
+var ErrMute = errors.New("waiting for the Initiator's first FPDU, before which a Responder may send nothing: let it send first, or have it ask for peer-to-peer and then send its RTR indication")
 
 // Mute reports whether nothing is sent before the Initiator's first FPDU. With
 // peer-to-peer (A=1) the Initiator owes us one, otherwise it may never come.
