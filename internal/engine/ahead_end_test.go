@@ -164,6 +164,14 @@ func TestBroken(t *testing.T) {
 		t.Errorf("%v", f)
 	}
 	s.want(terminate(mpaCode(mpa.CodeCRC))) // in an FPDU
+
+	s = overMessages(t, mpa.RoleResponder) // it has its turn when it comes
+	s.receive(1)
+	s.arrives(0, send(1, nil))
+	s.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeCRC, Offset: 1})
+	s.settle()
+	s.completion(success(1, OpReceive, 0))
+	s.wantCause(mpaCode(mpa.CodeCRC), false)
 }
 
 // Either side may send first. A Ready-to-Receive indication is sent where it was agreed on, and is

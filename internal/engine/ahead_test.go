@@ -190,6 +190,9 @@ func TestResponseAhead(t *testing.T) {
 	if string(buf) != "\x00\x00\x00end\x00\x00\x00\x00two\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("%q", buf)
 	}
+	if st := s.Stats().Ahead; st.Placed != 2 || st.PlacedOctets != 6 || st.Held != 1 {
+		t.Errorf("%+v", st)
+	}
 	s.noCompletion()
 	s.arrives(0, response(r.STag(), 0, []byte("one")).more())
 	s.completion(success(1, OpRead, 6), success(2, OpRead, 3))

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// What had its turn is held no longer: there is room for as much again.
+func TestAheadBoundsAreFreed(t *testing.T) {
+	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Segments: 3, Octets: 3 * 19} })
+	r := s.region(make([]byte, 10), remoteAll)
+	for at := uint64(0); at < 12; at += 4 {
+		for _, i := range []uint64{3, 2, 1} { // which have no receive
+			if !s.arrives(at+i, send(uint32(at+i+1), []byte{1})) {
+				t.Fatalf("segment %d is not taken", at+i)
+			}
+		}
+		for id := range uint64(4) {
+			s.receive(at+id, SGE{r, 0, 1})
+		}
+		s.arrives(at, send(uint32(at+1), []byte{1}))
+		if len(s.done) != int(at)+4 {
+			t.Fatalf("%d Sends received, want %d", len(s.done), at+4)
+		}
+	}
+	if st := s.Stats().Ahead; st.Held != 9 || st.HeldOctets != 9*19 || st.MostOctets != 3*19 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// The table of what waits is given back by a Trim when nothing waits, and not before.
+func TestTrimAhead(t *testing.T) {
+	s := overMessages(t, mpa.RoleResponder)
+	s.receive(1)
+	wantSlack := func(want bool) {
+		t.Helper()
+		if s.Slack() != want {
+			t.Errorf("slack: %t", !want)
+		}
+	}
+	s.arrives(1, send(1, nil))
+	wantSlack(false)
+	s.Trim()
+	s.arrives(0, write(1, 0, nil))
+	s.completion(success(1, OpReceive, 0))
+	wantSlack(true)
+	s.Trim()
+	wantSlack(false)
+}
+
+// A segment right at the end of the peer's half lies behind it, whichever was there first, and
+// is not delivered.
+//
+// Proves D31.
+func TestSegmentAtTheEnd(t *testing.T) {
+	for name, first := range map[string]func(s *sender){
+		"the end first":     func(s *sender) { s.ends(1); s.arrives(1, send(1, nil)) },
+		"the segment first": func(s *sender) { s.arrives(1, send(1, nil)); s.ends(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.HalfClose = true })
+			s.receive(1)
+			first(s)
+			s.wantState(RTS)
+			s.arrives(0, write(1, 0, nil))
+			if !errors.Is(s.Cause(), ErrLost) || s.State() != Error {
+				t.Errorf("%v in state %v", s.Cause(), s.State())
+			}
+			s.completion(flushed(1, OpReceive))
+		})
+	}
+}
+
+// Nothing is placed ahead by a segment of another version of DDP or of RDMAP, nor in a state in
+// which nothing may come any more.
+//
+// Proves D13, P05, P56.
+func TestNotPlacedAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(s *sender)
+		change func(h *ddp.Header)
+	}{
+		"version of DDP":   {func(*sender) {}, func(h *ddp.Header) { h.Version = 2 }},
+		"version of RDMAP": {func(*sender) {}, func(h *ddp.Header) { h.RsvdULP |= 0xc0 }},
+		"Closing":          {func(s *sender) { s.modify(Closing) }, func(*ddp.Header) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := overMessages(t, mpa.RoleInitiator)
+			buf := make([]byte, 5)
+			r := s.region(buf, remoteAll)
+			c.before(s)
+			s.arrives(1, write(r.STag(), 0, []byte("ahead")).with(c.change))
+			if string(buf) != "\x00\x00\x00\x00\x00" {
+				t.Errorf("%q", buf)
+			}
+			if st := s.Stats().Ahead; st.Placed != 0 || st.Held != 1 || st.HeldOctets != 19 || st.MostOctets != 19 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// A Send for which there is no receive as yet waits as a whole, and gets the one that is posted
+// before its turn.
+//
+// Proves P31.
+func TestSendAheadOfItsReceive(t *testing.T) {
+	s := overMessages(t, mpa.RoleInitiator)
+	buf := make([]byte, 10)
+	r := s.region(buf, memory.LocalWrite)
+	s.arrives(0, write(1, 0, nil))
+	s.arrives(2, send(1, []byte("early")))
+	s.receive(1, all(r, 10))
+	s.arrives(1, write(1, 0, nil))
+	s.completion(success(1, OpReceive, 5))
+	if st := s.Stats().Ahead; string(buf[:5]) != "early" || st.Placed != 0 || st.Held != 1 {
+		t.Errorf("%q, %+v", buf, st)
+	}
+}
+
+// Segments count when they have their turn: with all that they take of a stream, if there is one.
+func TestCountedInTurn(t *testing.T) {
+	for layer, want := range map[Layer]uint64{LayerMessages: 18 + 22, LayerAware: 24 + 28} {
+		s := responder(t, messages, func(s *setup) { s.Layer = layer })
+		wantCounted := func(fpdus, octets uint64) {
+			t.Helper()
+			if st := s.Stats(); st.RecvFPDUs != fpdus || st.RecvStream != octets {
+				t.Errorf("layer %d: %d segments, %d octets; want %d, %d", layer, st.RecvFPDUs, st.RecvStream, fpdus, octets)
+			}
+		}
+		s.receive(1)
+		s.receive(2, SGE{s.region(make([]byte, 4), memory.LocalWrite), 0, 4})
+		s.Segment(s.clock, 24, 24+28, send(2, []byte("four")).ulpdu())
+		wantCounted(0, 0)
+		s.Segment(s.clock, 0, 24, send(1, nil).ulpdu())
+		wantCounted(2, want)
+	}
+}
+
+// Whatever the LLP tells of the peer has the FIN wait for another round trip: it may be
+// a part of what brings the peer's next Read.
+//
+// Proves D30.
+func TestQuietOverMessages(t *testing.T) {
+	for name, event := range map[string]func(s *sender){
+		"segment":   func(s *sender) { s.arrives(0, write(1, 0, nil)) },
+		"delivered": func(s *sender) { s.Delivered(s.clock, 0) },
+		"end":       func(s *sender) { s.ends(5) },
+		"error":     func(s *sender) { s.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := overMessages(t, mpa.RoleInitiator)
+			s.closeFar()
+			s.advance(rtt - 1)
+			event(s)
+			s.advance(rtt + activeWait - 1)
+			s.wantLLP()
+			s.advance(1)
+			s.wantLLP(Finish)
+		})
+	}
+}
