@@ -53,16 +53,18 @@ type Dialer struct {
 	// returns the connection to use in its place: one that records or encrypts what passes, or spoils
 	// it for a test. Unless Wrap returns the TCP connection itself, the QP uses the methods of
 	// net.Conn only; those that close may call the QP, but for Close, Abort and Shutdown, which
-	// wait for them. If Wrap fails, Dial closes the TCP connection.
+	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a
+	// Dialer with Wrap is ErrInvalid.
 	Wrap func(net.Conn) (net.Conn, error)
-	// Net dials TCP. The zero value is usable.
+	// Net dials TCP. The zero value is usable. Over SCTP in UDP, LocalAddr, Resolver and Control are used;
+	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.
 	Net net.Dialer
 }
 
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
 // "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own and the SCTP port
-// that is UDP's, and what is about TCP and MPA in the Dialer has no effect. The error is an *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP
-// connection.
+// that is UDP's. Wrap is refused then, and what else is about TCP and MPA in the Dialer has no effect. The error is an
+// *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
 }

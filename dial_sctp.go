@@ -26,10 +26,14 @@ func udp(network string) string { return "udp" + strings.TrimPrefix(network, "sc
 
 // dialSCTP opens an association, and a session in it.
 func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a attempt) error {
+	local, err := d.localUDP()
+	if err != nil {
+		return err
+	}
 	counts := tally{&qp.rnic.startup}
 	counts.count(func(s *StartupStats) { s.Started++ })
 	began := time.Now()
-	s, n, err := d.openSession(ctx, network, addr, a.offer)
+	s, n, err := d.openSession(ctx, network, addr, local, a.offer)
 	if err != nil {
 		err = rejected(err, addr)
 		counts.failed(err)
@@ -44,6 +48,33 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	return counts.settle(s, err)
 }
 
+// localUDP returns the address to bind, and refuses what a Dialer has for TCP only. Without Wrap what the consumer wanted
+// encrypted would go out in clear.
+func (d *Dialer) localUDP() (string, error) {
+	if d.Wrap != nil {
+		return "", fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)
+	}
+	local := ":0"
+	switch a := d.Net.LocalAddr.(type) {
+	case nil:
+	case *net.UDPAddr:
+		if a != nil {
+			local = a.String()
+		}
+	case *net.TCPAddr:
+		if a != nil {
+			local = (*net.UDPAddr)(a).String()
+		}
+	case *net.IPAddr:
+		if a != nil {
+			local = (&net.UDPAddr{IP: a.IP, Zone: a.Zone}).String()
+		}
+	default:
+		return "", fmt.Errorf("%w: Dialer.Net.LocalAddr is a %T, and SCTP in UDP has a *net.UDPAddr", ErrInvalid, a)
+	}
+	return local, nil
+}
+
 // rejected is the error of a session that the peer's consumer did not want, as that of a connection over TCP.
 func rejected(err error, to string) error {
 	var r *sctp.Refusal
@@ -56,8 +87,8 @@ func rejected(err error, to string) error {
 }
 
 // openSession opens an association that lasts as long as its session.
-func (d *Dialer) openSession(ctx context.Context, network, addr string, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
-	c, err := d.openAssociation(ctx, network, addr)
+func (d *Dialer) openSession(ctx context.Context, network, addr, local string, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
+	c, err := d.openAssociation(ctx, network, addr, local)
 	if err != nil {
 		return nil, mpa.Negotiated{}, err
 	}
@@ -70,22 +101,17 @@ func (d *Dialer) openSession(ctx context.Context, network, addr string, o mpa.Of
 }
 
 // openAssociation opens an SCTP association on a socket of its own.
-func (d *Dialer) openAssociation(ctx context.Context, network, addr string) (*sctpudp.Conn, error) {
+func (d *Dialer) openAssociation(ctx context.Context, network, addr, local string) (*sctpudp.Conn, error) {
 	to, err := d.resolve(ctx, network, addr)
 	if err != nil {
 		return nil, err
-	}
-	local, _ := d.Net.LocalAddr.(*net.UDPAddr)
-	own := ":0"
-	if local != nil {
-		own = local.String()
 	}
 	cfg := net.ListenConfig{Control: d.Net.Control}
 	family := "udp6"
 	if to.Addr().Is4() {
 		family = "udp4"
 	}
-	pc, err := cfg.ListenPacket(ctx, family, own)
+	pc, err := cfg.ListenPacket(ctx, family, local)
 	if err != nil {
 		return nil, err
 	}

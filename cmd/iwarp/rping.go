@@ -53,8 +53,10 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	if err := c.checkRole(); err != nil {
 		return err
 	}
-	if c.Network == "sctp" && r != nil {
-		return usage("rping: --pcap records TCP connections")
+	if c.Network == "sctp" {
+		if err := c.checkSCTP(r); err != nil {
+			return err
+		}
 	}
 	preset, err := c.preset()
 	if err != nil {
@@ -93,6 +95,19 @@ func (c *rpingCmd) checkRole() error {
 		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
 	return rping.CheckSize(c.Size)
+}
+
+// checkSCTP refuses what is MPA's, or TCP's.
+func (c *rpingCmd) checkSCTP(r *recording) error {
+	switch {
+	case r != nil:
+		return usage("rping: --pcap records TCP connections")
+	case c.Markers:
+		return usage("rping: --markers: over SCTP there are none")
+	case c.CRC == "off":
+		return usage("rping: --crc off: SCTP has a checksum of its own, which is always on")
+	}
+	return nil
 }
 
 // checkClient refuses what no client can do.

@@ -1,0 +1,59 @@
+package iwarp_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestSCTPWrap: a Dialer that has Wrap does not go out in clear over SCTP, not even with one packet. The peer, which would
+// get it first, gets what is sent after the call.
+func TestSCTPWrap(t *testing.T) {
+	peer, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	must(t, err)
+	defer peer.Close()
+	d := iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) { return c, nil }}
+	if _, err := d.Dial(within(t), "sctp4", peer.LocalAddr().String()); !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "Dialer.Wrap") {
+		t.Errorf("got %v", err)
+	}
+	_, err = peer.WriteTo([]byte("after"), peer.LocalAddr())
+	must(t, err)
+	buf := make([]byte, 2000)
+	n, _, err := peer.ReadFrom(buf)
+	must(t, err)
+	if string(buf[:n]) != "after" {
+		t.Errorf("sent % x", buf[:n])
+	}
+}
+
+// TestSCTPLocalAddr: an address to connect from is used, of whatever type that has an IP address, and others are refused.
+func TestSCTPLocalAddr(t *testing.T) {
+	here := net.IPv4(127, 0, 0, 2)
+	if pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: here}); err != nil {
+		t.Skipf("not on this system: %v", err)
+	} else {
+		must(t, pc.Close())
+	}
+	for _, local := range []net.Addr{&net.TCPAddr{IP: here}, &net.UDPAddr{IP: here}, &net.IPAddr{IP: here}} {
+		s := overSCTP()
+		s.Net.LocalAddr = local
+		ini, res := s.connect(t)
+		if got := res.RemoteAddr().(*net.UDPAddr); !got.IP.Equal(here) {
+			t.Errorf("%T: connected from %v", local, got)
+		}
+		finish(t, ini, res)
+	}
+	for _, local := range []net.Addr{(*net.TCPAddr)(nil), (*net.UDPAddr)(nil), (*net.IPAddr)(nil)} {
+		s := overSCTP()
+		s.Net.LocalAddr = local
+		ini, res := s.connect(t)
+		finish(t, ini, res)
+	}
+	d := iwarp.Dialer{Net: net.Dialer{LocalAddr: &net.UnixAddr{Name: "here", Net: "unix"}}}
+	if _, err := d.Dial(within(t), "sctp4", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "LocalAddr") {
+		t.Errorf("got %v", err)
+	}
+}
