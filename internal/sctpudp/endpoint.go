@@ -232,14 +232,15 @@ func (e *Endpoint) onOther(from netip.AddrPort, p packet, chunks []chunk) {
 	}
 }
 
-// adopt makes a path known. One to the same peer, which has begun anew, is replaced. It reports false if there is no
-// room.
-func (e *Endpoint) adopt(p *path) bool {
+// adopt makes a path known, in the place of the handshake that has led to it, if it was one of ours. One to the same
+// peer, which has begun anew, is replaced. It reports false if there is no room, or the handshake was given up.
+func (e *Endpoint) adopt(p *path, h *handshake) bool {
 	e.mu.Lock()
 	old := e.peers[p.key]
-	full := e.closed || e.tags[p.ours.tag] != nil || old == nil && len(e.tags) >= e.cfg.MaxAssociations
+	full := e.closed || e.tags[p.ours.tag] != nil || e.hands[p.ours.tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
 	if !full {
 		e.tags[p.ours.tag], e.peers[p.key] = p, p
+		delete(e.hands, p.ours.tag)
 	}
 	e.mu.Unlock()
 	if old != nil && !full {

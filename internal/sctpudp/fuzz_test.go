@@ -62,7 +62,7 @@ func FuzzEndpoint(f *testing.F) {
 		defer func() { _ = e.Close() }()
 		ours, theirs := e.fields(), e.fields()
 		p := e.newPath(key{from.Addr(), from.Port()}, from, ours, theirs)
-		if !e.adopt(p) {
+		if !e.adopt(p, nil) {
 			t.Fatal("no room")
 		}
 		for _, tag := range []uint32{0, ours.tag ^ 1} {

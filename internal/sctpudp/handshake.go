@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/goiwarp/iwarp/sctp"
@@ -53,7 +54,7 @@ func (e *Endpoint) onCookieEcho(from netip.AddrPort, p packet, chunks []chunk) {
 // welcome makes an association of a peer's, if there is room for it. Otherwise the peer tries again.
 func (e *Endpoint) welcome(k key, from netip.AddrPort, ours, theirs initFields) *path {
 	path := e.newPath(k, from, ours, theirs)
-	if len(e.accepted) == cap(e.accepted) || !e.adopt(path) {
+	if len(e.accepted) == cap(e.accepted) || !e.adopt(path, nil) {
 		return nil
 	}
 	c, err := newConn(path)
@@ -70,9 +71,12 @@ type handshake struct {
 	e      *Endpoint
 	to     netip.AddrPort
 	ours   initFields
-	theirs initFields
-	heard  chan chunk // what comes with our tag, whole packets of one chunk or their first
+	heard  chan chunk // what comes with our tag before the COOKIE ACK, whole packets of one chunk or their first
 	source uint16
+
+	path  atomic.Pointer[path] // of the association to be; there is one when the COOKIE ECHO is sent
+	acked chan struct{}        // closed with the COOKIE ACK
+	full  bool                 // the association has no room; valid when acked is closed
 }
 
 // firstRTO is the time after which the first chunk is sent again; it doubles.
@@ -82,39 +86,59 @@ const firstRTO = 500 * time.Millisecond
 func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.HandshakeTimeout)
 	defer cancel()
-	h := &handshake{e: e, to: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), ours: e.fields(), heard: make(chan chunk, 8), source: to.Port()}
+	h := &handshake{
+		e: e, to: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), ours: e.fields(), source: to.Port(),
+		heard: make(chan chunk, 8), acked: make(chan struct{}),
+	}
 	e.mu.Lock()
 	e.hands[h.ours.tag] = h
 	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		delete(e.hands, h.ours.tag)
-		e.mu.Unlock()
-	}()
 	if err := h.run(ctx); err != nil {
+		h.giveUp(err)
 		return nil, err
 	}
-	return h.conn()
+	return newConn(h.path.Load())
 }
 
-// conn puts the association in the handshake's place.
-func (h *handshake) conn() (*Conn, error) {
-	p := h.e.newPath(key{h.to.Addr(), h.source}, h.to, h.ours, h.theirs)
-	if !h.e.adopt(p) {
-		return nil, errors.New("too many associations")
+// giveUp forgets the handshake, and the association, which may have begun meanwhile.
+func (h *handshake) giveUp(why error) {
+	h.e.mu.Lock()
+	if h.e.hands[h.ours.tag] == h {
+		delete(h.e.hands, h.ours.tag)
 	}
-	return newConn(p)
+	h.e.mu.Unlock()
+	if p := h.path.Load(); p != nil {
+		_ = p.end(why)
+	}
 }
 
-// hear takes what comes from the peer that is dialled.
+// hear takes what comes from the peer that is dialled. The goroutine that receives calls it.
 func (h *handshake) hear(from netip.AddrPort, p packet, chunks []chunk) {
 	if from.Addr() != h.to.Addr() || p.source() != h.source {
+		return
+	}
+	if path := h.path.Load(); path != nil && chunks[0].kind() == chunkCookieAck {
+		h.begin(path, from, p, chunks[1:])
 		return
 	}
 	select {
 	case h.heard <- append(chunk(nil), chunks[0]...):
 	default:
 	}
+}
+
+// begin puts the association in the handshake's place, as the COOKIE ACK has come. What comes right behind it, in the
+// same packet or the next, is the association's already: an ABORT is not sent again.
+func (h *handshake) begin(path *path, from netip.AddrPort, p packet, behind []chunk) {
+	select {
+	case <-h.acked:
+		return
+	default:
+	}
+	if h.full = !h.e.adopt(path, h); !h.full {
+		path.deliver(from, p, behind)
+	}
+	close(h.acked)
 }
 
 // run exchanges the four chunks: RFC 9260, section 5.1.
@@ -131,7 +155,7 @@ func (h *handshake) run(ctx context.Context) error {
 		h.e.send(h.to, control(h.e.port, h.source, theirs.tag, chunkAbort, nil))
 		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "in the INIT ACK"}
 	}
-	h.theirs = theirs
+	h.path.Store(h.e.newPath(key{h.to.Addr(), h.source}, h.to, h.ours, theirs))
 	_, err = h.ask(ctx, theirs.tag, chunkCookieEcho, theirs.cookie, chunkCookieAck)
 	return err
 }
@@ -149,6 +173,11 @@ func (h *handshake) ask(ctx context.Context, tag uint32, kind byte, value []byte
 			case chunkAbort:
 				return nil, ErrRefused
 			}
+		case <-h.acked:
+			if h.full {
+				return nil, errors.New("too many associations")
+			}
+			return nil, nil
 		case <-again.C:
 			h.e.send(h.to, control(h.e.port, h.source, tag, kind, value))
 			again.Reset(rto)

@@ -1,0 +1,94 @@
+package sctpudp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+)
+
+// A dialled stranger is one that an Endpoint has sent a COOKIE ECHO to.
+type dialled struct {
+	*stranger
+	theirs initFields
+	conn   chan *end
+	failed chan error
+}
+
+// getsEcho has an Endpoint dial a stranger, up to the COOKIE ECHO.
+func getsEcho(ctx context.Context, t *testing.T, client *Endpoint) *dialled {
+	t.Helper()
+	d := &dialled{stranger: meet(t, client), conn: make(chan *end, 1), failed: make(chan error, 1)}
+	go func() {
+		c, err := client.Dial(ctx, d.pc.LocalAddr().(*net.UDPAddr).AddrPort())
+		if err != nil {
+			d.failed <- err
+			return
+		}
+		d.conn <- run(c)
+	}()
+	_, c := d.hears(chunkInit)
+	d.theirs, _ = parseInit(c.value())
+	d.ours.cookie = []byte("cookie")
+	d.says(d.theirs.tag, chunkInitAck, 0, d.ours.value())
+	d.hears(chunkCookieEcho)
+	return d
+}
+
+// TestBehindCookieAck: nothing is lost of what comes right behind the COOKIE ACK, in its packet or in the next, however
+// soon: this stranger sends nothing again.
+func TestBehindCookieAck(t *testing.T) {
+	client := endpoint(t, false, Config{})
+	abort := []byte{0, causeUser, 0, 8, 'f', 'u', 'l', 'l'}
+	for range 20 {
+		for _, bundled := range []bool{true, false} {
+			d := getsEcho(t.Context(), t, client)
+			d.follows(bundled, chunkData, flagsWhole, data(d.ours.tsn, 1, 16, "first"))
+			if m := within(t, within(t, d.conn).messages); string(m.Data) != "first" {
+				t.Errorf("bundled %t: got %q", bundled, m.Data)
+			}
+			d = getsEcho(t.Context(), t, client)
+			d.follows(bundled, chunkAbort, 0, abort)
+			if err := within(t, within(t, d.conn).lost); !errors.Is(err, ErrAborted) || err.Error() != ErrAborted.Error()+`: "full"` {
+				t.Errorf("bundled %t: lost: %v", bundled, err)
+			}
+		}
+	}
+}
+
+// follows says COOKIE ACK and one more chunk.
+func (d *dialled) follows(bundled bool, kind, flags byte, value []byte) {
+	d.Helper()
+	b := appendChunk(start(d.port(), d.to.Port(), d.theirs.tag), chunkCookieAck, 0, nil)
+	if !bundled {
+		d.sends(seal(b))
+		b = start(d.port(), d.to.Port(), d.theirs.tag)
+	}
+	d.sends(seal(appendChunk(b, kind, flags, value)))
+}
+
+// TestHandshakesLeaveNothing: a COOKIE ACK that comes too late, or again, or where there is no room, begins nothing.
+func TestHandshakesLeaveNothing(t *testing.T) {
+	client := endpoint(t, false, Config{MaxAssociations: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	late := getsEcho(ctx, t, client)
+	cancel()
+	if err := within(t, late.failed); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	late.says(late.theirs.tag, chunkCookieAck, 0, nil)
+
+	first := getsEcho(t.Context(), t, client)
+	for range 2 {
+		first.says(first.theirs.tag, chunkCookieAck, 0, nil)
+	}
+	within(t, first.conn)
+	second := getsEcho(t.Context(), t, client)
+	second.says(second.theirs.tag, chunkCookieAck, 0, nil)
+	if err := within(t, second.failed); err == nil || errors.Is(err, ErrNoAnswer) {
+		t.Errorf("without room: %v", err)
+	}
+	if n, peers, hands := client.count(); n != 1 || peers != 1 || hands != 0 {
+		t.Errorf("%d associations with %d peers, and %d handshakes", n, peers, hands)
+	}
+}
