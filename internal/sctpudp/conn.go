@@ -2,8 +2,11 @@ package sctpudp
 
 import (
 	"context"
+	"errors"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +40,7 @@ type Conn struct {
 type stream struct {
 	*pion.Stream
 	written, acked uint64
+	drained        chan struct{} // closed when all that has come was handed out
 }
 
 // newConn has pion begin where the handshake has ended.
@@ -141,7 +145,7 @@ func (c *Conn) keep(id uint16, p *pion.Stream) *stream {
 	// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks".
 	p.SetReliabilityParams(true, pion.ReliabilityTypeReliable, 0)
 	p.OnBufferedAmountLow(c.acknowledged)
-	s := &stream{Stream: p}
+	s := &stream{Stream: p, drained: make(chan struct{})}
 	c.streams[id] = s
 	go c.read(id, s)
 	return s
@@ -155,8 +159,9 @@ func (c *Conn) acknowledged() {
 }
 
 // Run reports what happens, from several goroutines, until the association has ended and lost was called. receive gets
-// a message, whose Data is its own; acked hears that the peer has the first n messages of a stream. One of them may still
-// be called after lost, by a goroutine that was on its way.
+// a message, whose Data is its own; acked hears that the peer has the first n messages of a stream. If the peer has ended
+// the association in order, lost waits for the last message. Otherwise one of them may still be called after it, by a
+// goroutine that was on its way.
 func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error)) {
 	c.receive, c.settles = receive, acked
 	close(c.begun)
@@ -169,7 +174,20 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 		c.keep(p.StreamIdentifier(), p)
 	}
 	c.drop()
+	if errors.Is(c.path.reason, ErrShutdown) {
+		c.drain()
+	}
 	lost(c.path.reason)
+}
+
+// drain waits until all that came before the peer's SHUTDOWN was handed out: the peer knows it as delivered.
+func (c *Conn) drain() {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.streams))
+	c.mu.Unlock()
+	for _, s := range all {
+		<-s.drained
+	}
 }
 
 // drop gives back what pion has: its timers go on by themselves.
@@ -221,6 +239,7 @@ func (c *Conn) settled() map[uint16]uint64 {
 
 // read reads one stream.
 func (c *Conn) read(id uint16, s *stream) {
+	defer close(s.drained)
 	buf := make([]byte, maxMTU) // no message is longer than a packet
 	for {
 		n, ppid, err := s.ReadSCTP(buf)

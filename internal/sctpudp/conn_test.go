@@ -79,6 +79,28 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestShutdownIsLast: what came before a SHUTDOWN is handed out before the end is told, however slowly.
+func TestShutdownIsLast(t *testing.T) {
+	server, client := endpoint(t, true, Config{}), endpoint(t, false, Config{})
+	for range 10 {
+		a, err := client.Dial(t.Context(), server.at())
+		testrig.Must(t, err)
+		b, err := server.Accept(t.Context())
+		testrig.Must(t, err)
+		run(a)
+		told, n := make(chan int, 1), 0 // one stream: one goroutine counts
+		counted := make(chan int, 100)
+		go b.Run(func(sctp.Message) { <-b.path.done; n++; counted <- n }, func(uint16, uint64) {}, func(error) { told <- len(counted) })
+		for i := range 100 {
+			testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte{byte(i)}}))
+		}
+		testrig.Must(t, a.Shutdown(t.Context()))
+		if got := within(t, told); got != 100 {
+			t.Fatalf("%d messages before the end", got)
+		}
+	}
+}
+
 // TestSilence: a peer that is gone without a word is noticed, whether or not there is something to send.
 func TestSilence(t *testing.T) {
 	for _, busy := range []bool{false, true} {
