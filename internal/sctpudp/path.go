@@ -35,6 +35,8 @@ type path struct {
 	once, deadOnce sync.Once
 	farewell       atomic.Pointer[error] // what the peer said last of the association
 	reason         error                 // why it has ended; valid when done is closed
+	routed         sync.Once
+	local          net.Addr // set by routed
 }
 
 func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs initFields) *path {
@@ -176,8 +178,27 @@ func (p *path) end(reason error) error {
 	return nil
 }
 
-// LocalAddr is that of UDP.
-func (p *path) LocalAddr() net.Addr { return p.e.Addr() }
+// LocalAddr is that of UDP. On a socket of all addresses it is the one that the system sends to the peer from.
+func (p *path) LocalAddr() net.Addr {
+	p.routed.Do(func() { p.local = p.e.addrTo(*p.peer.Load()) })
+	return p.local
+}
+
+// addrTo returns the address of the socket as a peer knows it. If there is no route, it is the socket's own.
+func (e *Endpoint) addrTo(peer netip.AddrPort) net.Addr {
+	own := e.pc.LocalAddr().(*net.UDPAddr)
+	if !own.IP.IsUnspecified() {
+		return own
+	}
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(peer)) // it sends nothing
+	if err != nil {
+		return own
+	}
+	defer func() { _ = c.Close() }()
+	local := *c.LocalAddr().(*net.UDPAddr)
+	local.Port = own.Port
+	return &local
+}
 
 // RemoteAddr is that of UDP.
 func (p *path) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(*p.peer.Load()) }
