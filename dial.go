@@ -147,7 +147,7 @@ func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, off
 		}
 	}
 	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
-	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with revision 1", "peer", addr, "cause", first.Error())
+	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with "+plainer(first), "peer", addr, "cause", first.Error())
 	closeRejected(first)
 	a.offer.Dialect = mpa.DialectRFC5044
 	a.offer = d.Preset.addDepths(a.offer, a.offer.Dialect, nil)

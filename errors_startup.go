@@ -9,18 +9,26 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// A fallbackError is a second attempt, with revision 1, that failed too.
+// A fallbackError is a second attempt, with revision 1 or an unenhanced Initiate, that failed too.
 type fallbackError struct {
 	first, second error
 }
 
 // Error says how the peer refused revision 2, and what became of revision 1.
 func (e *fallbackError) Error() string {
-	return fmt.Sprintf("the responder %s; retried with revision 1: %s", refusal(e.first), text(e.second))
+	return fmt.Sprintf("the responder %s; retried with %s: %s", refusal(e.first), plainer(e.first), text(e.second))
 }
 
 // Unwrap returns both causes, the later one first.
 func (e *fallbackError) Unwrap() []error { return []error{e.second, e.first} }
+
+// plainer says what a second attempt is made with.
+func plainer(first error) string {
+	if errors.As(first, new(*sctp.Refusal)) {
+		return "an unenhanced Initiate"
+	}
+	return "revision 1"
+}
 
 // refusal says how a responder refused a revision 2 Request.
 func refusal(err error) string {

@@ -245,7 +245,7 @@ func TestPrintedTexts(t *testing.T) {
 	const nasty = "\x1b[2Jone\ntwo\u009b"
 	const shown = `\u001b[2Jone\u000atwo\u009b`
 	var out, errs bytes.Buffer
-	p := rpingPrinter{streams{&out, &errs}, true, true}
+	p := rpingPrinter{std: streams{&out, &errs}, verbose: true, debug: true}
 	p.event(rping.Pinged{Server: true, Text: []byte(nasty)})
 	if got := out.String(); got != "server ping data: "+shown+"\n" {
 		t.Errorf("ping data: %q", got)

@@ -64,7 +64,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	cfg := rping.Config{
 		Validate: c.Validate, MPA: c.offer(), Preset: preset, Kind: c.kind(),
-		Watch: rpingPrinter{std, c.Verbose, c.Debug}.event,
+		Watch: rpingPrinter{std, c.Verbose, c.Debug, c.Network == "sctp"}.event,
 	}
 	if c.Server {
 		return c.serve(ctx, std, cfg, r)

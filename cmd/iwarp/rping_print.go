@@ -6,6 +6,7 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A rpingPrinter prints what a client or server tells, in rdma-core's words where those
@@ -13,6 +14,7 @@ import (
 type rpingPrinter struct {
 	std            streams
 	verbose, debug bool
+	sctp           bool
 }
 
 func (p rpingPrinter) event(e rping.Event) {
@@ -49,6 +51,10 @@ func (p rpingPrinter) debugf(format string, args ...any) {
 // connected prints what the startup came to.
 func (p rpingPrinter) connected(e rping.Connected) {
 	n := e.Negotiated
+	if p.sctp {
+		p.connectedSCTP(e)
+		return
+	}
 	if n.FellBack {
 		fmt.Fprintf(p.std.err, "responder at %v did not take a revision 2 request (%s); connected with revision 1\n",
 			e.Remote, oneLine(n.FallbackReason))
@@ -57,4 +63,15 @@ func (p rpingPrinter) connected(e rping.Connected) {
 		n.Revision, n.Dialect, wording.OnOff(n.CRC),
 		wording.If(n.MarkersReceive, "received", "none"), wording.If(n.MarkersSend, "sent", "none"),
 		n.IRD, n.ORD, wording.If(n.RTR != 0, n.RTR.String(), "none"), n.PrivateData)
+}
+
+// connectedSCTP is connected without what is MPA's.
+func (p rpingPrinter) connectedSCTP(e rping.Connected) {
+	n := e.Negotiated
+	if n.FellBack {
+		fmt.Fprintf(p.std.err, "responder at %v did not take an Enhanced Initiate (%s); connected with an unenhanced one\n",
+			e.Remote, oneLine(n.FallbackReason))
+	}
+	p.debugf("negotiated: initiate=%s ird=%v ord=%v rtr=%s private-data=%q",
+		wording.If(n.Dialect == mpa.DialectRFC6581, "enhanced", "unenhanced"), n.IRD, n.ORD, wording.If(n.RTR != 0, n.RTR.String(), "none"), n.PrivateData)
 }

@@ -3,6 +3,7 @@ package association
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -201,7 +202,7 @@ func (a *Association) onTimer() {
 	a.settle()
 }
 
-// Connect asks the peer for a session, and waits for the answer. The error is the context's, or that of the
+// Connect asks the peer for a session, and waits for the answer. The error wraps the context's, or is that of the
 // sctp.EventRefused.
 func (a *Association) Connect(ctx context.Context, o mpa.Offer) (*Session, mpa.Negotiated, error) {
 	s, err := a.connect(o)
@@ -213,7 +214,7 @@ func (a *Association) Connect(ctx context.Context, o mpa.Offer) (*Session, mpa.N
 		return s, s.negotiated, s.refusal
 	case <-ctx.Done():
 		_ = s.Reset()
-		return nil, mpa.Negotiated{}, ctx.Err()
+		return nil, mpa.Negotiated{}, fmt.Errorf("no answer to an Initiate: %w", ctx.Err())
 	}
 }
 

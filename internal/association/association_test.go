@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,7 +153,7 @@ func TestCancelled(t *testing.T) {
 		active, passive := pair(t, 4)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := active.Connect(ctx, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := active.Connect(ctx, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Initiate") {
 			t.Errorf("got %v", err)
 		}
 		<-active.Gone()

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrLost reports a connection that ended without an orderly close.
-var ErrLost = errors.New("TCP connection lost")
+var ErrLost = errors.New("connection lost")
 
 // ErrVersions reports a connection whose DDP and RDMAP are not of the same version, or
 // not of a known one.

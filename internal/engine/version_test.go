@@ -189,7 +189,7 @@ func TestDeserted(t *testing.T) {
 	p.wantLLP(Drop)
 	p.wantNotices(NoticeConnectionLost)
 	p.completion(flushed(1, OpReceive))
-	const want = "the peer closed the connection before its first FPDU: TCP connection lost: its startup frame was of revision 1 and ours of revision 0, " +
+	const want = "the peer closed the connection before its first FPDU: connection lost: its startup frame was of revision 1 and ours of revision 0, " +
 		"with DDP and RDMAP version 0, which a non-permissive IETF RNIC does not have"
 	if err := p.Cause(); !errors.Is(err, ErrLost) || err.Error() != want {
 		t.Errorf("got %v", err)

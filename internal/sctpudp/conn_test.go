@@ -149,7 +149,7 @@ func TestNobody(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.Dial(ctx, silent.at()); !errors.Is(err, context.Canceled) {
+	if _, err := client.Dial(ctx, silent.at()); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("got %v", err)
 	}
 	if _, _, n := client.count(); n != 0 {

@@ -183,10 +183,7 @@ func (h *handshake) ask(ctx context.Context, tag uint32, kind byte, value []byte
 			again.Reset(rto)
 			rto *= 2
 		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
-			}
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
 		case <-h.e.done:
 			return nil, fmt.Errorf("%w: the socket was closed", ErrNoAnswer)
 		}
