@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/tcp"
@@ -110,10 +111,22 @@ func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs)
 		dialer = tcp.WholeWords(dialer)
 	}
 	c, err := dialer.DialContext(ctx, network, addr)
-	if err != nil || d.Wrap == nil {
-		return c, err
+	switch {
+	case err != nil:
+		return nil, lapsed(err)
+	case d.Wrap == nil:
+		return c, nil
 	}
 	return d.wrap(c)
+}
+
+// lapsed is an error of package net, as one of the context if that is what it is: where the socket's deadline, which is
+// that of the context, passes before the context notices, it is an "i/o timeout" and no more.
+func lapsed(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
+	}
+	return err
 }
 
 // wrap passes a TCP connection through Wrap.
