@@ -1,5 +1,5 @@
-// Package carrier says what a QP wants of a lower layer that carries whole DDP Segments, each
-// as one message: SCTP, for one (RFC 5043).
+// Package carrier says what a QP wants of a lower layer: of one that carries whole DDP Segments, each
+// as one message, such as SCTP (RFC 5043), and of an MPA-aware TCP (RFC 5044, section 3).
 package carrier
 
 import "net"
