@@ -45,10 +45,11 @@ var mayImport = map[string][]string{
 	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// Programs on the public API.
-	"perf":            {"", "mpa", "mpa/ulpdata", "internal/spread", "internal/wording"},
-	"perf/compare":    {"", "perf", "internal/child", "internal/spread"},
-	"internal/rping":  {"", "mpa", "internal/rping/message"},
-	"internal/matrix": {"", "mpa", "ddp", "rdmap", "internal/report", "internal/wording", "internal/script"},
+	"internal/network": {""},
+	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
+	"perf/compare":     {"", "perf", "internal/child", "internal/spread"},
+	"internal/rping":   {"", "mpa", "internal/network", "internal/rping/message"},
+	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "internal/report", "internal/wording", "internal/script"},
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.
@@ -74,7 +75,7 @@ var mayImport = map[string][]string{
 	"interop/align":    {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/probe", "internal/report", "internal/rping", "internal/wording",
+		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/wording",
 	},
 }
 

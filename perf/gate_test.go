@@ -125,7 +125,7 @@ func TestOtherProcess(t *testing.T) {
 	}
 	ctx, cancel := child.UntilEOF(t.Context())
 	defer cancel()
-	ln, err := perf.Listen(ctx, "127.0.0.1:0")
+	ln, err := perf.Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
 	child.Announce(os.Stdout, ln.Addr())

@@ -25,7 +25,7 @@ type stranger struct {
 func Responds(t *testing.T, idle time.Duration) (addr string, visits <-chan Visit) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	ln, err := Listen(ctx, "127.0.0.1:0")
+	ln, err := Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	ended, done := make(chan Visit, 256), make(chan error, 1)
 	go func() { done <- newReception(func(v Visit) { ended <- v }, idle).serve(ctx, ln) }()
@@ -46,7 +46,9 @@ func visits(t *testing.T, addr string) *stranger {
 	t.Cleanup(func() { rnic.Close() })
 	s, err := newSession(initiator, rnic)
 	testrig.Must(t, err)
-	d := &dialing{session: s, addr: addr, id: newSessionID()}
+	over, err := open("")
+	testrig.Must(t, err)
+	d := &dialing{session: s, over: over, addr: addr, id: newSessionID()}
 	testrig.Must(t, d.connectControl(t.Context(), Options{}))
 	return &stranger{t, d}
 }

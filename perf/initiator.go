@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -26,7 +27,7 @@ type Observer struct {
 	Result    func(Result)
 	// Wrap gets every TCP connection that the initiator opens for a QP, before the
 	// startup, and returns what to use in its place: see iwarp.Dialer. The connections
-	// of plain TCP are left alone.
+	// of plain TCP are left alone, and over SCTP there are none.
 	Wrap func(net.Conn) (net.Conn, error)
 }
 
@@ -37,7 +38,11 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 	if err != nil {
 		return nil, err
 	}
-	s, err := connect(ctx, addr, opts, watch.Wrap)
+	over, err := open(opts.Network)
+	if err != nil {
+		return nil, err
+	}
+	s, err := connect(ctx, over, addr, opts, watch.Wrap)
 	if err != nil {
 		return nil, err
 	}
@@ -46,14 +51,14 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 }
 
 // connect brings up the initiator's end of a measurement.
-func connect(ctx context.Context, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+func connect(ctx context.Context, over *network.Network, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: opts.Kind})
 	s, err := newSession(initiator, rnic)
 	if err != nil {
 		rnic.Close()
 		return nil, err
 	}
-	d := &dialing{session: s, addr: addr, id: newSessionID(), wrap: wrap}
+	d := &dialing{session: s, over: over, addr: addr, id: newSessionID(), wrap: wrap}
 	if err = d.connectControl(ctx, opts); err == nil {
 		within, cancel := whileConnected(ctx, s.ctl.qp)
 		err = d.connect(within, opts)
@@ -105,6 +110,7 @@ func newSessionID() uint64 {
 // dialing brings the initiator's connections up.
 type dialing struct {
 	*session
+	over *network.Network
 	addr string
 	id   uint64
 	wrap func(net.Conn) (net.Conn, error)
@@ -140,7 +146,7 @@ func (d *dialing) connectControl(ctx context.Context, opts Options) error {
 		return err
 	}
 	dialer.PD, dialer.QP, dialer.Prepare, dialer.Wrap = d.pd, d.ctl.config(), d.ctl.prepare, d.wrap
-	_, err = dialer.Dial(ctx, "tcp", d.addr)
+	_, err = d.over.Dial(ctx, &dialer, d.addr)
 	if err != nil {
 		d.ctl.qp = nil
 	}
@@ -167,9 +173,11 @@ func (d *dialing) dialQP(ctx context.Context, i int) (*iwarp.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer.PD, dialer.QP, dialer.Wrap = d.pd, d.qps[i].config(d.opts), d.noteCC
-	dialer.Net.Control = d.opts.control(initiator)
-	qp, err := dialer.Dial(ctx, "tcp", d.addr)
+	dialer.PD, dialer.QP, dialer.Wrap = d.pd, d.qps[i].config(d.opts), d.wrap
+	if d.over.Sockets {
+		dialer.Wrap, dialer.Net.Control = d.noteCC, d.opts.control(initiator)
+	}
+	qp, err := d.over.Dial(ctx, &dialer, d.addr)
 	return qp, refusal(err)
 }
 

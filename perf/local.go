@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
-// Run measures with both ends in this process, over loopback TCP.
+// Run measures with both ends in this process, over loopback.
 func Run(ctx context.Context, opts Options, watch Observer) (*Report, error) {
 	return run(ctx, "", opts, watch)
 }
@@ -24,8 +26,12 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 	if err != nil {
 		return nil, err
 	}
+	over, err := open(opts.Network)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	ln, err := Listen(ctx, "127.0.0.1:0")
+	ln, err := listen(ctx, over, over.Here)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -40,13 +46,13 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 		<-served
 		ln.Close()
 	}()
-	s, err := connect(ctx, ln.Addr().String(), opts, watch.Wrap)
+	s, err := connect(ctx, over, ln.Addr().String(), opts, watch.Wrap)
 	if err != nil {
 		return nil, err
 	}
 	other := s
 	if latency != "" {
-		if other, err = connectSoon(ctx, latency, opts.forLatency(), watch.Wrap); err != nil {
+		if other, err = connectSoon(ctx, over, latency, opts.forLatency(), watch.Wrap); err != nil {
 			s.close(false)
 			s.rnic.Close()
 			return nil, err
@@ -61,9 +67,9 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 const freeWithin = 2 * time.Second
 
 // connectSoon connects when the responder has no other measurement any more.
-func connectSoon(ctx context.Context, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+func connectSoon(ctx context.Context, over *network.Network, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
 	for start := time.Now(); ; {
-		s, err := connect(ctx, addr, opts, wrap)
+		s, err := connect(ctx, over, addr, opts, wrap)
 		var told *PeerError
 		if !errors.As(err, &told) || !told.UnderWay || time.Since(start) > freeWithin {
 			return s, err

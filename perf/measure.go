@@ -27,7 +27,7 @@ func (m *measurement) sessions() []*session {
 func (m *measurement) run(ctx context.Context) error {
 	m.start = time.Now()
 	m.report.Options = m.opts
-	m.report.Negotiated = negotiated(m.bandwidth.qps[0].qp)
+	m.report.Negotiated = negotiated(m.opts.Network, m.bandwidth.qps[0].qp)
 	m.report.Negotiated.CC, m.report.Negotiated.CCPeer = m.bandwidth.ccHere, m.bandwidth.ccThere
 	if m.watch.Connected != nil {
 		m.watch.Connected(m.report.Negotiated)

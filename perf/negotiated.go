@@ -8,6 +8,7 @@ import (
 
 // Negotiated is what the MPA startup of the measured connections came to.
 type Negotiated struct {
+	Network         string `json:"network"` // as in Options; without MPA there are no revision, markers, CRC and EMSS
 	Dialect         string `json:"dialect"`
 	Revision        int    `json:"revision"`
 	MarkersReceived bool   `json:"markers_received"`
@@ -27,9 +28,10 @@ type Negotiated struct {
 	CCPeer string `json:"congestion_control_responder,omitempty"`
 }
 
-func negotiated(qp *iwarp.QP) Negotiated {
+func negotiated(network string, qp *iwarp.QP) Negotiated {
 	n := qp.Negotiated()
 	out := Negotiated{
+		Network:         network,
 		Dialect:         n.Dialect.String(),
 		Revision:        int(n.Revision),
 		MarkersReceived: n.MarkersReceive,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -36,6 +37,11 @@ const (
 
 // Options state a measurement. The zero value is the default run.
 type Options struct {
+	// Network is what the QPs are connected over: "tcp", or "sctp" for SCTP in UDP, where
+	// there are no markers and no CRCs of MPA. If empty, "tcp". What is measured beside is plain TCP
+	// in either case.
+	Network string `json:"network,omitempty"`
+
 	// Ops are the operations to measure. If empty, all of them.
 	Ops []Op `json:"ops,omitempty"`
 
@@ -116,6 +122,9 @@ type Options struct {
 // resolved returns the options with defaults in the place of zeros, or why
 // they cannot be met.
 func (o Options) resolved() (Options, error) {
+	if o.Network == "" {
+		o.Network = network.TCP
+	}
 	if len(o.Ops) == 0 {
 		o.Ops = AllOps()
 	}
@@ -187,6 +196,9 @@ func (o Options) validate() error {
 			o.memory()>>20, MaxMemory>>20)}
 	}
 	if err := validateCC(o.CC); err != nil {
+		return err
+	}
+	if err := o.validateNetwork(); err != nil {
 		return err
 	}
 	_, err := o.preset()

@@ -16,7 +16,7 @@ func TestOptionsDefaults(t *testing.T) {
 	got, err := Options{}.resolved()
 	testrig.Must(t, err)
 	want := Options{
-		Ops: []Op{Send, Write, Read}, Sizes: []int{64, 4096, 65536, 1048576},
+		Network: "tcp", Ops: []Op{Send, Write, Read}, Sizes: []int{64, 4096, 65536, 1048576},
 		Duration: DefaultDuration, QPs: 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -74,6 +74,12 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{CC: "longer-than-16-o"}, "cc"},
 		{Options{Dialect: 99}, "dialect"},
 		{Options{Peer: "nobody"}, "peer"},
+		{Options{Network: "pigeons"}, "network"},
+		{Options{Network: "sctp", Markers: true}, "markers"},
+		{Options{Network: "sctp", NoCRC: true}, "crc"},
+		{Options{Network: "sctp", CC: "reno"}, "cc"},
+		{Options{Network: "sctp", Dialect: mpa.DialectRtr}, "dialect"},
+		{Options{Network: "sctp", Kind: mpa.KindRDMAC}, "kind"},
 	} {
 		_, err := test.opts.resolved()
 		var refused *OptionError
@@ -85,7 +91,7 @@ func TestOptionsRefused(t *testing.T) {
 
 func TestOptionsTravel(t *testing.T) {
 	want := Options{
-		Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
+		Network: "sctp", Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRtr, Kind: mpa.KindNonPermissive, Peer: "siw",
 		NoBaseline: true, Corrupt: true, Poll: true, Iters: 1000, Inline: 64, Bidirectional: true, PostList: 4, CQMod: 8, CC: "reno", KeepDisturbed: true,
 	}

@@ -17,22 +17,18 @@ type Visit struct {
 	Err     error // nil if the initiator was served to the end
 }
 
-// Listen listens for initiators, of any startup dialect.
-func Listen(ctx context.Context, addr string) (*Listener, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+// Listen listens for initiators on one of the networks that Options has, of any startup dialect.
+func Listen(ctx context.Context, network, addr string) (*Listener, error) {
+	over, err := open(network)
 	if err != nil {
 		return nil, err
 	}
-	return newListener(ln), nil
+	return listen(ctx, over, addr)
 }
 
 // NewListener is Listen on ln, which may record what passes. The connections of plain
 // TCP do not come by it.
 func NewListener(ln net.Listener) *Listener { return newListener(ln) }
-
-func listenConfig() iwarp.ListenConfig {
-	return iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}
-}
 
 // Serve is the responder of measurements until the context ends; it then
 // returns nil. One initiator is served at a time, so that measurements do not

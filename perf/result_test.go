@@ -110,7 +110,7 @@ func TestReportJSON(t *testing.T) {
 		"ratio_bw", "ratio_cpu", "ratio_cpu_lat", "ratio_lat", "ratio_p99", "ratio_quartiles",
 	}, figures...)
 	wantKeys(t, "negotiated", got.Negotiated, []string{
-		"crc", "dialect", "emss", "ird", "markers_received", "markers_sent", "mulpdu", "ord", "peer_to_peer", "revision", "rtr",
+		"crc", "dialect", "emss", "ird", "markers_received", "markers_sent", "mulpdu", "network", "ord", "peer_to_peer", "revision", "rtr",
 	})
 	wantKeys(t, "result", got.Results[0], result)
 	wantKeys(t, "tcp", got.Results[0]["tcp"].(map[string]any), figures)

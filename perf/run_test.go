@@ -108,6 +108,29 @@ func TestRunStartups(t *testing.T) {
 	}
 }
 
+// TestRunOverSCTP moves and verifies as much over SCTP, enhanced and not, beside plain TCP.
+func TestRunOverSCTP(t *testing.T) {
+	for name, opts := range map[string]perf.Options{
+		"sizes":                   {Sizes: []int{1, 7, 64, 1426, 4097}, Depth: depthOfLargest},
+		"connections":             {Sizes: []int{largest}, Depth: depthOfLargest, QPs: 4, Ops: []perf.Op{perf.Read}},
+		"both directions, inline": {Sizes: []int{64, 9000}, Depth: depthOfLargest, Bidirectional: true, Inline: 64, PostList: 3},
+		"unenhanced":              {Sizes: []int{64}, Dialect: mpa.DialectRFC5044, Ops: []perf.Op{perf.Write}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts.Network, opts.Duration = "sctp", time.Millisecond
+			report, err := perf.Run(t.Context(), opts, perf.Observer{})
+			testrig.Must(t, err)
+			for _, r := range report.Results {
+				wantSane(t, r, true)
+			}
+			if n := report.Negotiated; n.Network != "sctp" || n.CRC || n.Revision != 0 || n.MULPDU != 1426 {
+				t.Errorf("negotiated %+v", n)
+			}
+		})
+	}
+}
+
 // TestRunTwo measures latency against a responder of its own, over one connection.
 func TestRunTwo(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)

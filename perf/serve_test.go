@@ -18,7 +18,7 @@ import (
 func TestOnlyTheInitiatorStatesOptions(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)
 	opts := perf.Options{
-		Ops: []perf.Op{perf.Write}, Sizes: []int{300}, Depth: 9, Duration: time.Millisecond, QPs: 2,
+		Network: "tcp", Ops: []perf.Op{perf.Write}, Sizes: []int{300}, Depth: 9, Duration: time.Millisecond, QPs: 2,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRFC6581,
 	}
 	report, err := perf.Connect(t.Context(), addr, opts, perf.Observer{})

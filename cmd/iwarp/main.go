@@ -16,6 +16,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/matrix"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -83,6 +84,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.Bind(std),
 		kong.Vars(startupVars()),
 		kong.Vars{
+			"networks":       strings.Join(network.Names(), ","),
 			"matrix_timeout": matrix.DefaultTimeout.String(),
 			"rping_port":     strconv.Itoa(rping.DefaultPort),
 			"rping_size":     strconv.Itoa(rping.DefaultSize),

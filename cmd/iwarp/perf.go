@@ -45,12 +45,16 @@ type perfCmd struct {
 
 	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
 
+	networkFlag
 	startupFlags
 	pcapFlags
 }
 
 // Run is any of the three forms.
 func (c *perfCmd) Run(ctx context.Context, std streams) error {
+	if err := c.records("perf", c.Pcap); err != nil {
+		return err
+	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
 		if r != nil {
 			fmt.Fprintf(std.err, "what passes goes to %s, too: everything is slower than without\n", r.path)
@@ -91,11 +95,10 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 		ctx, cancel = child.UntilEOF(ctx)
 		defer cancel()
 	}
-	conns, err := r.listen(ctx, withPort(c.Listen))
+	ln, err := c.listen(ctx, r)
 	if err != nil {
 		return err
 	}
-	ln := perf.NewListener(conns)
 	defer ln.Close()
 	child.Announce(std.out, ln.Addr())
 	return perf.Serve(ctx, ln, func(v perf.Visit) {
@@ -107,12 +110,24 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 	})
 }
 
+// listen listens for initiators, and taps their connections if there is a recording.
+func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
+	if r == nil {
+		return perf.Listen(ctx, c.Network, withPort(c.Listen))
+	}
+	conns, err := r.listen(ctx, withPort(c.Listen))
+	if err != nil {
+		return nil, err
+	}
+	return perf.NewListener(conns), nil
+}
+
 func (c *perfCmd) options() (perf.Options, error) {
 	if c.Duration <= 0 {
 		return perf.Options{}, usage("perf: --duration: %v is no time", c.Duration)
 	}
 	o := perf.Options{
-		Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
+		Network: c.Network, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
 		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {

@@ -27,7 +27,7 @@ func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Option
 	if c.together() {
 		return perf.Run(ctx, opts, watch)
 	}
-	responder, err := child.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0", "--until-eof")
+	responder, err := child.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0", "--until-eof", "--network", c.Network)
 	if err != nil {
 		return nil, fmt.Errorf("perf: a second process, which --processes 1 does without: %w", err)
 	}

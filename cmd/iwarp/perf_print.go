@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -14,6 +15,7 @@ import (
 type perfPrinter struct {
 	out       io.Writer
 	json      bool
+	over      *network.Network
 	columns   []perfColumn
 	processes string
 	progress  *progressLine
@@ -22,7 +24,7 @@ type perfPrinter struct {
 
 func (c *perfCmd) printer(std streams) *perfPrinter {
 	return &perfPrinter{
-		out: std.out, json: c.JSON, progress: newProgressLine(std.err),
+		out: std.out, over: c.over(), json: c.JSON, progress: newProgressLine(std.err),
 		columns: perfColumns(c.TCP == "on", c.AllColumns, c.ReportGbits), processes: c.processesText(),
 	}
 }
@@ -38,22 +40,46 @@ func (p *perfPrinter) observer() perf.Observer {
 // connected prints what was negotiated, in the manner of perftest, and the heading.
 func (p *perfPrinter) connected(n perf.Negotiated) {
 	p.progress.clear()
-	for _, line := range [][2]string{
-		{"Dialect", n.Dialect + ", MPA revision " + strconv.Itoa(n.Revision)},
-		{"Markers", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
-		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
-		{"IRD, ORD", fmt.Sprintf("%d, %d", n.IRD, n.ORD)},
-		{"Peer to peer", wording.OnOff(n.PeerToPeer) + ", RTR " + n.RTR},
-		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets", n.EMSS, n.MULPDU)},
-		{"Congestion", congestionText(n)},
-		{"Processes", p.processes},
-		{"Fallback", n.FellBack},
-	} {
+	lines := messageLines(n, p.over)
+	if p.over.Streams {
+		lines = streamLines(n)
+	}
+	for _, line := range append(lines, [2]string{"Processes", p.processes}, [2]string{"Fallback", n.FellBack}) {
 		if line[1] != "" {
 			fmt.Fprintf(p.out, " %-14s: %s\n", line[0], line[1])
 		}
 	}
 	fmt.Fprint(p.out, "\n", perfHeading(p.columns))
+}
+
+// streamLines tell of MPA over TCP.
+func streamLines(n perf.Negotiated) [][2]string {
+	return [][2]string{
+		{"Dialect", n.Dialect + ", MPA revision " + strconv.Itoa(n.Revision)},
+		{"Markers", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
+		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
+		depthLine(n), rtrLine(n),
+		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets", n.EMSS, n.MULPDU)},
+		{"Congestion", congestionText(n)},
+	}
+}
+
+// messageLines tell of a network without MPA.
+func messageLines(n perf.Negotiated, over *network.Network) [][2]string {
+	return [][2]string{
+		{"Network", over.Text},
+		{"Dialect", n.Dialect},
+		depthLine(n), rtrLine(n),
+		{"MULPDU", fmt.Sprintf("%d octets", n.MULPDU)},
+	}
+}
+
+func depthLine(n perf.Negotiated) [2]string {
+	return [2]string{"IRD, ORD", fmt.Sprintf("%d, %d", n.IRD, n.ORD)}
+}
+
+func rtrLine(n perf.Negotiated) [2]string {
+	return [2]string{"Peer to peer", wording.OnOff(n.PeerToPeer) + ", RTR " + n.RTR}
 }
 
 // congestionText says which congestion control there is.
@@ -76,10 +102,13 @@ func (p *perfPrinter) result(r perf.Result) {
 
 const perfFooting = `
  Latency is half a round trip for Send and Write (a Write with a zero-length Send after it), a whole one for Read.
- Both sides %s, plain TCP too. %s
+ Both sides %s%s. All data was verified.
 `
 
 const perfTCPFooting = ` Ratios are iWARP / plain TCP, the median over pairs of slices (%s), with the quartiles.
+`
+
+const perfBesideFooting = ` Plain TCP has sockets of its own, and the kernel: the ratios compare it with %s.
 `
 
 const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
@@ -91,9 +120,12 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	if report.Options.Poll {
 		waiting = "poll for a while before they sleep"
 	}
-	fmt.Fprintf(p.out, perfFooting, waiting, "All data was verified.")
+	fmt.Fprintf(p.out, perfFooting, waiting, wording.If(report.Options.NoBaseline, "", ", plain TCP too"))
 	if !report.Options.NoBaseline {
 		fmt.Fprintf(p.out, perfTCPFooting, pairsText(report))
+		if !p.over.Sockets {
+			fmt.Fprintf(p.out, perfBesideFooting, p.over.Text)
+		}
 	}
 	if p.busy {
 		fmt.Fprint(p.out, perfBusyFooting)

@@ -26,7 +26,6 @@ type rpingCmd struct {
 	Validate   bool   `short:"V" help:"Compare the data of the pings."`
 	Debug      bool   `short:"d" help:"Print what was negotiated and what happens, on stderr."`
 	Source     string `short:"I" placeholder:"ADDR" help:"Client: source address of the connection."`
-	Network    string `enum:"tcp,sctp" default:"tcp" help:"What to run over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
 	OwnQP      bool   `short:"q" help:"For scripts written for rdma-core's: create the QP rather than have it created. It is always so here."`
 	Persistent bool   `short:"P" help:"Server: serve many clients, at the same time, until interrupted."`
 
@@ -40,12 +39,16 @@ type rpingCmd struct {
 	NoFallback  bool          `help:"Client: do not try revision 1 when the peer does not take revision 2."`
 	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
 
+	networkFlag
 	startupFlags
 	pcapFlags
 }
 
 // Run is either role.
 func (c *rpingCmd) Run(ctx context.Context, std streams) error {
+	if err := c.records("rping", c.Pcap); err != nil {
+		return err
+	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error { return c.run(ctx, std, r) })
 }
 
@@ -53,10 +56,8 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	if err := c.checkRole(); err != nil {
 		return err
 	}
-	if c.Network == "sctp" {
-		if err := c.checkSCTP(r); err != nil {
-			return err
-		}
+	if err := c.checkStreams(); err != nil {
+		return err
 	}
 	preset, err := c.preset()
 	if err != nil {
@@ -64,7 +65,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	cfg := rping.Config{
 		Validate: c.Validate, MPA: c.offer(), Preset: preset, Kind: c.kind(),
-		Watch: rpingPrinter{std, c.Verbose, c.Debug, c.Network == "sctp"}.event,
+		Watch: rpingPrinter{std, c.Verbose, c.Debug, !c.streams()}.event,
 	}
 	if c.Server {
 		return c.serve(ctx, std, cfg, r)
@@ -81,7 +82,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
 	return rping.Client(ctx, c.hostPort(), rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source, Network: c.Network,
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source, Over: c.over(),
 	})
 }
 
@@ -97,11 +98,10 @@ func (c *rpingCmd) checkRole() error {
 	return rping.CheckSize(c.Size)
 }
 
-// checkSCTP refuses what is MPA's, or TCP's.
-func (c *rpingCmd) checkSCTP(r *recording) error {
+// checkStreams refuses what is MPA's where there is none.
+func (c *rpingCmd) checkStreams() error {
 	switch {
-	case r != nil:
-		return usage("rping: --pcap records TCP connections")
+	case c.streams():
 	case c.Markers:
 		return usage("rping: --markers: over SCTP there are none")
 	case c.CRC == "off":
@@ -132,11 +132,7 @@ func (c *rpingCmd) source() (net.Addr, error) {
 	if c.Source == "" {
 		return nil, nil
 	}
-	own := net.JoinHostPort(c.Source, "0")
-	if c.Network == "sctp" {
-		return net.ResolveUDPAddr("udp", own)
-	}
-	return net.ResolveTCPAddr("tcp", own)
+	return net.ResolveTCPAddr("tcp", net.JoinHostPort(c.Source, "0"))
 }
 
 func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *recording) error {
@@ -161,8 +157,8 @@ func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (
 		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
 		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
 	}
-	if c.Network == "sctp" {
-		return iwarp.Listen(ctx, c.Network, c.hostPort(), lc)
+	if over := c.over(); !over.Sockets {
+		return over.Listen(ctx, c.hostPort(), &lc)
 	}
 	ln, err := r.listen(ctx, c.hostPort())
 	if err != nil {

@@ -1,7 +1,6 @@
 package rping
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // Client connects to the server at addr, host:port, and pings it. When the
@@ -51,7 +51,7 @@ func (c *client) connect(ctx context.Context, addr string) error {
 		NoFallback: c.cfg.NoFallback, Timeout: c.cfg.Timeout, Prepare: c.prepare, Wrap: c.cfg.Wrap,
 		Net: net.Dialer{LocalAddr: c.cfg.Source},
 	}
-	qp, err := d.Dial(ctx, cmp.Or(c.cfg.Network, "tcp"), addr)
+	qp, err := c.dial(ctx, &d, addr)
 	var rejected *iwarp.RejectError
 	if errors.As(err, &rejected) {
 		c.privateData(rejected.PrivateData)
@@ -65,6 +65,13 @@ func (c *client) connect(ctx context.Context, addr string) error {
 	c.tell(Connected{qp.RemoteAddr(), qp.Negotiated()})
 	c.privateData(qp.Negotiated().PrivateData)
 	return nil
+}
+
+func (c *client) dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
+	if c.cfg.Over == nil {
+		return d.Dial(ctx, network.TCP, addr)
+	}
+	return c.cfg.Over.Dial(ctx, d, addr)
 }
 
 // run makes the pings. When ctx ends, the ping under way is still finished, if

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -65,7 +66,7 @@ type ClientConfig struct {
 	Timeout    time.Duration                    // for the connection to come up; if zero, the Dialer's
 	Wrap       func(net.Conn) (net.Conn, error) // of the TCP connection: see iwarp.Dialer
 	Source     net.Addr                         // of the connection; if nil, the system chooses
-	Network    string                           // of iwarp.Dialer; if empty, "tcp"
+	Over       *network.Network                 // if nil, TCP's
 }
 
 // ServerConfig configures a server.

@@ -121,7 +121,7 @@ const relayIters = 200
 func delayed(ctx context.Context, added time.Duration) (roundTrip, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ln, err := perf.Listen(ctx, loopback+":0")
+	ln, err := perf.Listen(ctx, "tcp", loopback+":0")
 	if err != nil {
 		return roundTrip{}, err
 	}

@@ -30,7 +30,7 @@ func newOwn(ctx context.Context) (*own, error) {
 func respond(ctx context.Context) error {
 	ctx, cancel := child.UntilEOF(ctx)
 	defer cancel()
-	ln, err := perf.Listen(ctx, loopback+":0")
+	ln, err := perf.Listen(ctx, "tcp", loopback+":0")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,42 @@
+package network_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestNetworks has two ends in one process meet over every network.
+func TestNetworks(t *testing.T) {
+	for _, name := range append(network.Names(), "") {
+		n, err := network.Open(name)
+		testrig.Must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ln, err := n.Listen(ctx, n.Here, &iwarp.ListenConfig{})
+		testrig.Must(t, err)
+		met := make(chan error, 1)
+		go func() {
+			req, err := ln.Accept(ctx)
+			if err == nil {
+				_, err = req.Accept(ctx, iwarp.AcceptConfig{})
+			}
+			met <- err
+		}()
+		qp, err := n.Dial(ctx, &iwarp.Dialer{}, ln.Addr().String())
+		testrig.Must(t, err)
+		testrig.Must(t, <-met)
+		if got := qp.Negotiated().CRC; got != n.Streams {
+			t.Errorf("%q: CRC %t, and it has MPA: %t", name, got, n.Streams)
+		}
+		testrig.Must(t, qp.Close())
+		testrig.Must(t, ln.Close())
+	}
+	if n, err := network.Open("pigeons"); err == nil {
+		t.Errorf("there is %+v", n)
+	}
+}

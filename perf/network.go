@@ -1,0 +1,65 @@
+package perf
+
+import (
+	"context"
+	"net"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// open returns a network by its name.
+func open(name string) (*network.Network, error) {
+	n, err := network.Open(name)
+	if err != nil {
+		return nil, &OptionError{"network", err.Error()}
+	}
+	return n, nil
+}
+
+// validateNetwork refuses a network that there is not, and what one without MPA, or without sockets of TCP, does
+// not have.
+func (o Options) validateNetwork() error {
+	over, err := open(o.Network)
+	if err != nil {
+		return err
+	}
+	const none = "over this network there are none"
+	switch {
+	case over.Streams:
+	case o.Markers:
+		return &OptionError{"markers", none}
+	case o.NoCRC:
+		return &OptionError{"crc", "this network has a checksum of its own, which is always on"}
+	case o.Dialect != 0 && o.Dialect != mpa.DialectRFC6581 && o.Dialect != mpa.DialectRFC5044:
+		return &OptionError{"dialect", "over this network there are rfc6581, which is the enhanced startup, and rfc5044"}
+	case o.Kind == mpa.KindRDMAC:
+		return &OptionError{"kind", "RDMAC RNICs have TCP only"}
+	}
+	if o.CC != "" && !over.Sockets {
+		return &OptionError{"cc", "the QPs of this network have no sockets of TCP"}
+	}
+	return nil
+}
+
+// listen listens on a network.
+func listen(ctx context.Context, over *network.Network, addr string) (*Listener, error) {
+	cfg := listenConfig()
+	if !over.Sockets {
+		ln, err := over.Listen(ctx, addr, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		return &Listener{Listener: ln}, nil
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return newListener(ln), nil
+}
+
+func listenConfig() iwarp.ListenConfig {
+	return iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}
+}
