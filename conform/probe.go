@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -33,7 +32,7 @@ func (o *Options) probe(ctx context.Context) (unspoken, foreign string) {
 func (r *Result) foreign() string {
 	for _, e := range r.Dialogue {
 		if e.Kind == Received && len(e.Octets) > 0 {
-			if script.BeginsAsMPA(e.Octets) {
+			if mpa.BeginsAsKey(e.Octets) {
 				return ""
 			}
 			return fmt.Sprintf("%s: %q", mpa.DescribeStartup(e.Octets), e.Octets[:min(len(e.Octets), 32)])

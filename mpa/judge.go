@@ -11,7 +11,7 @@ func (in *intake) judgeLength(n int) *StartupError {
 	}
 	// The keys of all frames begin alike. Which one it is tells whether the peer is an
 	// Initiator too. [Q03]
-	if in.await == awaitRequest || string(in.buf) == KeyRequest[:messageLenLen] {
+	if in.await == awaitRequest || BeginsAsKey(in.buf) {
 		in.part, in.want = partKey, KeyLen
 		return nil
 	}

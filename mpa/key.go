@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -19,9 +20,29 @@ const (
 	// KeyStart is the 15 octets of the Start Key of the first MPA drafts.
 	KeyStart = "MPA ident frame"
 
-	// keyPrefix is what the keys of frames have in common.
-	keyPrefix = "MPA ID "
+	// keyWord is what all keys begin with, and frameWord those of frames.
+	keyWord   = "MPA "
+	frameWord = keyWord + "ID "
 )
+
+// BeginsAsKey reports whether b begins as all keys do, as far as it goes.
+func BeginsAsKey(b []byte) bool {
+	n := min(len(b), len(keyWord))
+	return string(b[:n]) == keyWord[:n]
+}
+
+// FindKey returns the first index from which on b begins as all keys do, as far as it
+// goes, and len(b) if there is none.
+func FindKey(b []byte) int {
+	if i := bytes.Index(b, []byte(keyWord)); i >= 0 {
+		return i
+	}
+	i := max(0, len(b)-len(keyWord)+1)
+	for !BeginsAsKey(b[i:]) {
+		i++
+	}
+	return i
+}
 
 // greeting is how another protocol, or another frame of MPA, begins.
 type greeting struct {

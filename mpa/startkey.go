@@ -154,7 +154,7 @@ func CutStartup(b []byte) (found Keyed, rest []byte, ok bool) {
 	if k, err := ParseStartKey(b); err == nil && isStartKey(string(k)) {
 		return k, b[len(k):], true
 	}
-	if f, err := ParseStartup(b); err == nil && strings.HasPrefix(f.Key(), keyPrefix) {
+	if f, err := ParseStartup(b); err == nil && strings.HasPrefix(f.Key(), frameWord) {
 		return f, b[len(f):], true
 	}
 	return nil, b, false

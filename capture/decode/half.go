@@ -208,25 +208,9 @@ func (h *half) finish(e *capture.End) {
 	}
 }
 
-// keyStart is what all keys begin with.
-var keyStart = []byte("MPA ")
-
-// keyAt returns the index at which a key may begin, len(b) if there is none.
-func keyAt(b []byte) int {
-	if i := bytes.Index(b, keyStart); i >= 0 {
-		return i
-	}
-	for n := min(len(keyStart)-1, len(b)); n > 0; n-- {
-		if bytes.HasPrefix(keyStart, b[len(b)-n:]) {
-			return len(b) - n
-		}
-	}
-	return len(b)
-}
-
 // search searches for a startup frame.
 func (h *half) search(b []byte) int {
-	if i := keyAt(b); i > 0 {
+	if i := mpa.FindKey(b); i > 0 {
 		h.stream(b[:i])
 		return i
 	}

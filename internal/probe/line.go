@@ -131,7 +131,7 @@ const shown = 32
 func (l *line) foreign(q *Question) Outcome {
 	b := l.Received()
 	q.Answer = mpa.DescribeStartup(b)
-	if !script.BeginsAsMPA(b) {
+	if !mpa.BeginsAsKey(b) {
 		q.other = true
 		q.Answer = fmt.Sprintf("%s: %+q", q.Answer, b[:min(len(b), shown)])
 	}
@@ -158,7 +158,7 @@ func (l *line) leave(q *Question) {
 	wait := min(l.timeout, lastWait)
 	if q.Outcome == Silent && l.CloseWrite() == nil {
 		_ = l.Receive(time.Now().Add(wait))
-		if len(l.Received()) > 0 && !script.BeginsAsMPA(l.Received()) {
+		if len(l.Received()) > 0 && !mpa.BeginsAsKey(l.Received()) {
 			q.Outcome = l.foreign(q)
 		}
 	}

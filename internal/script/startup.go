@@ -7,11 +7,6 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// BeginsAsMPA reports whether octets begin as all keys of MPA do, as far as they go.
-func BeginsAsMPA(b []byte) bool {
-	return strings.HasPrefix(string(b), "MPA ") || strings.HasPrefix("MPA ", string(b))
-}
-
 // A Startup is a Request, Reply or Rtr Frame to be sent, with any values. PrivateData
 // of the fields, if it is set, goes before Enhanced and ULP.
 type Startup struct {
