@@ -319,7 +319,7 @@ func (i *Initiator) PeerClosed(cause error) error {
 	case !silent || !i.dialect.row().enhanced:
 		return i.in.cut(cause, i.refusedHint())
 	}
-	e := i.in.cut(cause, "responder closed the connection on a revision 2 request; retry with revision 1 on a new connection")
+	e := i.in.cut(cause, "a responder that does not know RFC 6581 ends an enhanced startup this way; retry with revision 1 on a new connection")
 	e.Fallback = true
 	return e
 }

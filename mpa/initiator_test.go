@@ -217,7 +217,7 @@ func TestInitiatorPeerClosed(t *testing.T) {
 		text     string
 		fallback bool
 	}{
-		{"revision 2", mpa.Offer{}, nil, "nothing arrived: connection reset by peer; responder closed the connection on a revision 2 request; retry with revision 1", true},
+		{"revision 2", mpa.Offer{}, nil, "nothing arrived: connection reset by peer; a responder that does not know RFC 6581 ends an enhanced startup this way; retry with revision 1", true},
 		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, nil, "the responder refused the Request", false},
 		{"in the key", mpa.Offer{}, vector(t, "siw-reply")[:9], "9 octets of a key arrived", false},
 		{"in the header", mpa.Offer{}, vector(t, "siw-reply")[:17], "17 of 20 octets of its header arrived", false},

@@ -81,8 +81,11 @@ var greetings = [...]greeting{
 
 const (
 	twoInitiatorsHint      = "both ends were started as Initiator: start one of them as Responder"
+	twoRespondersHint      = "both ends were started as Responder: start one of them as Initiator"
 	maybeTwoInitiatorsHint = "what arrived may be the private data message of another Initiator: if both ends were started as Initiator, start one of them as Responder"
 )
+
+const startKeyHint = "the Start Key is not served here: it takes an RNIC that has DDP and RDMAP version 0, and its dialect switched on; or have the peer send a Request Frame"
 
 const fpduHint = "the peer is in Full Operation already, without a startup; both ends must start MPA"
 
@@ -105,29 +108,30 @@ func keyError(in *intake, got string) *StartupError {
 	if in.await == awaitMessage {
 		e.Err.Reason = fmt.Sprintf("got %s, and a private data message was to come", describeKey(got))
 	}
-	switch {
-	case in.role == RoleInitiator && got == KeyRequest:
-		// Section 7.1.2: "MPA implementations MUST use the difference between
-		// the MPA Request Frame and the MPA Reply Frame to check for incorrect
-		// 'Initiator/Initiator' startups." [Q03]
-		e.Failure = FailureInitiatorInitiator
-		e.Err.Reason = "Initiator/Initiator startup: the peer sent an MPA Request Frame too"
-		e.Err.Hint = twoInitiatorsHint
-	case in.role == RoleInitiator && isStartKey(got):
-		// A Responder sends a Start Key in answer to one only, or after its private
-		// data message. [Q03] [K02]
-		e.Failure = FailureInitiatorInitiator
-		e.Err.Reason = "Initiator/Initiator startup: the peer sent a Start Key of its own accord"
-		e.Err.Hint = twoInitiatorsHint
-	case in.await == awaitRequest && got == KeyReply:
-		e.Failure = FailureResponderResponder
-		e.Err.Reason = "Responder/Responder startup: the peer sent an MPA Reply Frame without a Request"
-		e.Err.Hint = "both ends were started as Responder: start one of them as Initiator"
-	case in.await == awaitRequest && isStartKey(got):
-		e.Failure = FailureDialect
-		e.Err.Hint = "the Start Key is not served here: it takes an RNIC that has DDP and RDMAP version 0, and its dialect switched on; or have the peer send a Request Frame"
+	if kind, reason := in.sameRole(got); kind != 0 {
+		e.Failure, e.Err.Reason, e.Err.Hint = kind, kind.String()+": "+reason, kind.Hint()
+	} else if in.await == awaitRequest && isStartKey(got) {
+		e.Failure, e.Err.Hint = FailureDialect, startKeyHint
 	}
 	return e
+}
+
+// sameRole tells by a key whether the peer has the same role as we, and how that shows.
+func (in *intake) sameRole(got string) (kind Failure, reason string) {
+	switch {
+	// Section 7.1.2: "MPA implementations MUST use the difference between the MPA
+	// Request Frame and the MPA Reply Frame to check for incorrect
+	// 'Initiator/Initiator' startups." [Q03]
+	case in.role == RoleInitiator && got == KeyRequest:
+		return FailureInitiatorInitiator, "the peer sent an MPA Request Frame too"
+	// A Responder sends a Start Key in answer to one only, or after its private data
+	// message. [Q03] [K02]
+	case in.role == RoleInitiator && isStartKey(got):
+		return FailureInitiatorInitiator, "the peer sent a Start Key of its own accord"
+	case in.await == awaitRequest && got == KeyReply:
+		return FailureResponderResponder, "the peer sent an MPA Reply Frame without a Request"
+	}
+	return 0, ""
 }
 
 func describeKey(got string) string {

@@ -56,6 +56,18 @@ func (f Failure) String() string {
 	return fmt.Sprintf("failure %d", uint8(f))
 }
 
+// Hint says what to do about a failure that has the same cause whatever was sent: two
+// ends of the same role. For the others it is empty; see [Error].
+func (f Failure) Hint() string {
+	switch f {
+	case FailureInitiatorInitiator:
+		return twoInitiatorsHint
+	case FailureResponderResponder:
+		return twoRespondersHint
+	}
+	return ""
+}
+
 // StartupError is a startup that failed. The TCP connection is to be closed: RFC
 // 5044, Section 8, for code 4: "the TCP connection MUST be immediately closed."
 // A rejection is not a failure; see [RejectError].

@@ -61,7 +61,7 @@ func (c *conn) faulty(k finding, dir capture.Dir, at uint64, p capture.Stamp, f 
 	if !errors.As(err, &s) {
 		return
 	}
-	f.failure, f.key = s.Failure, s.Err.Reason
+	f.failure, f.reason, f.hint = s.Failure, s.Err.Reason, s.Err.Hint
 	if f.frame != nil {
 		at += s.Err.Offset
 	}
@@ -119,9 +119,12 @@ func rejectedWith(r *mpa.RejectError) string {
 
 // mismatch reports an answer that the Initiator cannot take.
 func (c *conn) mismatch(f *Startup, err error) {
+	if f.Frame == FrameStartKey {
+		return // judgeStartKey has said so
+	}
 	kind := findReply
 	var s *mpa.StartupError
-	if errors.As(err, &s) && (s.Failure == mpa.FailureRevision || s.Failure == mpa.FailureMismatch && f.Fields != nil && f.Fields.Rev() == 0) {
+	if errors.As(err, &s) && (s.Failure == mpa.FailureRevision || s.Failure == mpa.FailureMismatch && f.Fields.Rev() == 0) {
 		kind = findRevisions // both may keep to the rules: the kinds of RNIC do not fit [N04]
 	}
 	c.faulty(kind, f.Dir, f.Offset, f.Last, fault{frame: f, request: c.start.request}, err)

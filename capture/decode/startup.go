@@ -108,7 +108,7 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 		c.lenient = true
 		if p.at == 0 && !c.pub.Midstream && !h.unsure() {
 			defer c.report(findReplyFirst, h.dir, f.Offset, f.Last, "an MPA Reply Frame from an end that nothing was sent to",
-				"both ends were started as Responder: start one of them as Initiator")
+				mpa.FailureResponderResponder.Hint())
 		}
 	}
 	c.tell(f)
