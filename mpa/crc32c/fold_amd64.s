@@ -1,6 +1,7 @@
 //go:build !purego && !race && !msan && !asan
 
 #include "textflag.h"
+#include "words_amd64.h"
 
 // How a message lies in registers: it is reflected, the first octet's least significant bit
 // being the coefficient of the highest power. Each of the four lanes of 128 bits in a
@@ -117,33 +118,7 @@ single:
 finish:
 	FINISH
 
-// Less than 64 octets are left: CRC32 takes them by 8, 4, 2 and 1.
-words:
-	CMPQ CX, $8
-	JB   long
-	CRC32Q 0(SI), AX
-	ADDQ $8, SI
-	SUBQ $8, CX
-	JMP  words
-
-long:
-	TESTQ $4, CX
-	JZ    word
-	CRC32L 0(SI), AX
-	ADDQ $4, SI
-
-word:
-	TESTQ $2, CX
-	JZ    octet
-	CRC32W 0(SI), AX
-	ADDQ $2, SI
-
-octet:
-	TESTQ $1, CX
-	JZ    done
-	CRC32B 0(SI), AX
-
-done:
+	WORDS
 	MOVL AX, ret+32(FP)
 	RET
 
@@ -229,44 +204,7 @@ single:
 finish:
 	FINISH
 
-// Less than 64 octets are left: CRC32 takes them by 8, 4, 2 and 1.
-words:
-	CMPQ CX, $8
-	JB   long
-	MOVQ 0(SI), R8
-	MOVQ R8, 0(DI)
-	CRC32Q R8, AX
-	ADDQ $8, SI
-	ADDQ $8, DI
-	SUBQ $8, CX
-	JMP  words
-
-long:
-	TESTQ $4, CX
-	JZ    word
-	MOVL 0(SI), R8
-	MOVL R8, 0(DI)
-	CRC32L R8, AX
-	ADDQ $4, SI
-	ADDQ $4, DI
-
-word:
-	TESTQ $2, CX
-	JZ    octet
-	MOVW 0(SI), R8
-	MOVW R8, 0(DI)
-	CRC32W R8, AX
-	ADDQ $2, SI
-	ADDQ $2, DI
-
-octet:
-	TESTQ $1, CX
-	JZ    done
-	MOVB 0(SI), R8
-	MOVB R8, 0(DI)
-	CRC32B R8, AX
-
-done:
+	WORDSCOPY
 	MOVL AX, ret+56(FP)
 	RET
 
@@ -278,32 +216,7 @@ TEXT ·words(SB), NOSPLIT, $0-36
 	MOVQ p_base+8(FP), SI
 	MOVQ p_len+16(FP), CX
 
-words:
-	CMPQ CX, $8
-	JB   long
-	CRC32Q 0(SI), AX
-	ADDQ $8, SI
-	SUBQ $8, CX
-	JMP  words
-
-long:
-	TESTQ $4, CX
-	JZ    word
-	CRC32L 0(SI), AX
-	ADDQ $4, SI
-
-word:
-	TESTQ $2, CX
-	JZ    octet
-	CRC32W 0(SI), AX
-	ADDQ $2, SI
-
-octet:
-	TESTQ $1, CX
-	JZ    done
-	CRC32B 0(SI), AX
-
-done:
+	WORDS
 	MOVL AX, ret+32(FP)
 	RET
 
