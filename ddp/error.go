@@ -1,9 +1,6 @@
 package ddp
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // A Code is an error number of RFC 5041, Section 7.2, in the form in which an
 // RDMAP Terminate carries it: layer (4 bits, 1 for DDP), error type (4 bits)
@@ -62,7 +59,7 @@ func (c Code) String() string {
 	if !ok {
 		name = "unknown"
 	}
-	return "DDP/" + name + " (0x" + strconv.FormatUint(0x10000|uint64(c), 16)[1:] + ")"
+	return fmt.Sprintf("DDP/%s (0x%04x)", name, uint16(c))
 }
 
 // An Error says what is wrong with a DDP Segment.

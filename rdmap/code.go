@@ -1,7 +1,7 @@
 package rdmap
 
 import (
-	"strconv"
+	"fmt"
 
 	"github.com/goiwarp/iwarp/ddp"
 )
@@ -129,7 +129,7 @@ func (c Code) String() string {
 	if !ok {
 		name = c.unnamed()
 	}
-	return name + " (0x" + strconv.FormatUint(0x10000|uint64(c), 16)[1:] + ")"
+	return fmt.Sprintf("%s (0x%04x)", name, uint16(c))
 }
 
 func (c Code) unnamed() string {

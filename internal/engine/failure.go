@@ -175,8 +175,9 @@ func localStatus(f memory.Fault) Status {
 	return StatusLocalProtection
 }
 
-func writeReason(s *ddp.Segment, f memory.Fault) string {
-	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, s.PayloadLen(), s.TO, s.STag)
+// accessReason says why a peer may not reach n octets of a region.
+func accessReason(f memory.Fault, n uint32, to uint64, stag uint32) string {
+	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, n, to, stag)
 }
 
 func invalidateReason(stag uint32, f memory.Fault) string {

@@ -242,7 +242,7 @@ func (q *QP) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
 // tells the consumer (RFC 5040, section 5.1).
 func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	if fault := q.placeWrite(f, s); fault != memory.None {
-		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: writeReason(s, fault)}, s)
+		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: accessReason(fault, uint32(s.PayloadLen()), s.TO, s.STag)}, s)
 		return
 	}
 	q.partial[partialWrite] = !s.Last

@@ -188,7 +188,7 @@ func (q *QP) Connect(p Params) error {
 	}
 	// CARRIER, Section 5.1: "no mixing of versions is allowed." [N02]
 	if p.DDPVersion != p.RDMAPVersion || p.DDPVersion > 1 {
-		return fmt.Errorf("%w: DDP version %d with RDMAP version %d", ErrVersions, p.DDPVersion, p.RDMAPVersion)
+		return fmt.Errorf("%w: %d and %d", ErrVersions, p.DDPVersion, p.RDMAPVersion)
 	}
 	q.stream = stream{
 		Params:  p,

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
@@ -136,7 +134,7 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 	}
 	r, _ := rdmap.ParseReadRequest(s.Payload) // CheckSegment has seen to its length
 	if fault := q.cfg.Memory.CheckRead(r.SrcSTag, r.SrcTO, r.Size); fault != memory.None {
-		q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: readReason(&r, fault)}, s)
+		q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: accessReason(fault, r.Size, r.SrcTO, r.SrcSTag)}, s)
 		return
 	}
 	queue.Place(s)
@@ -154,10 +152,6 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 	if q.drain.early {
 		q.drain.reads++
 	}
-}
-
-func readReason(r *rdmap.ReadRequest, f memory.Fault) string {
-	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, r.Size, r.SrcTO, r.SrcSTag)
 }
 
 // beginResponse begins to answer the oldest Read Request.
@@ -204,7 +198,10 @@ func (q *QP) respond(g *Gather) bool {
 // longer be served. The Terminate carries what is left of the request.
 func (q *QP) failResponse(req *rdmap.ReadRequest, fault memory.Fault) {
 	q.busy = sourceNone
-	f := &Failure{Code: readCodes[fault], Op: rdmap.OpReadRequest, HasOp: true, Offset: q.txOffset(), Reason: readReason(req, fault)}
+	f := &Failure{
+		Code: readCodes[fault], Op: rdmap.OpReadRequest, HasOp: true, Offset: q.txOffset(),
+		Reason: accessReason(fault, req.Size, req.SrcTO, req.SrcSTag),
+	}
 	t := q.irrq.Terminate(f.Code)
 	q.terminate(f, &t)
 }
