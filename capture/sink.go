@@ -72,12 +72,7 @@ const (
 
 var orderNames = [...]string{"empty", "next", "ahead", "fills", "repeat"}
 
-func (o Order) String() string {
-	if int(o) < len(orderNames) {
-		return orderNames[o]
-	}
-	return "unknown order"
-}
+func (o Order) String() string { return nameOf(o, "order", orderNames[:]) }
 
 // Match is how octets that were captured twice compare.
 type Match uint8
@@ -91,12 +86,7 @@ const (
 
 var matchNames = [...]string{"unknown", "same", "differs"}
 
-func (m Match) String() string {
-	if int(m) < len(matchNames) {
-		return matchNames[m]
-	}
-	return "unknown match"
-}
+func (m Match) String() string { return nameOf(m, "match", matchNames[:]) }
 
 // Data is octets of a direction in order. All of them were in one packet.
 type Data struct {
@@ -150,12 +140,7 @@ const (
 
 var causeNames = [...]string{"cut off by the snap length", "lost by the capture", "given up", "never came"}
 
-func (c Cause) String() string {
-	if int(c) < len(causeNames) {
-		return causeNames[c]
-	}
-	return "unknown cause"
-}
+func (c Cause) String() string { return nameOf(c, "cause", causeNames[:]) }
 
 // An End is the end of a direction.
 type End struct {
@@ -179,9 +164,4 @@ const (
 
 var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture"}
 
-func (e EndReason) String() string {
-	if int(e) < len(endNames) {
-		return endNames[e]
-	}
-	return "unknown reason"
-}
+func (e EndReason) String() string { return nameOf(e, "reason", endNames[:]) }

@@ -1,5 +1,13 @@
 package capture
 
+// nameOf returns the name of a value, and what it is if it has none.
+func nameOf[T ~uint8](v T, what string, names []string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return "unknown " + what
+}
+
 // Skip is why a packet is not a segment of a TCP connection.
 type Skip uint8
 
@@ -15,9 +23,4 @@ const (
 
 var skipNames = [...]string{"", "unknown link type", "not IP", "not TCP", "IP fragment", "headers cut off", "malformed header"}
 
-func (s Skip) String() string {
-	if int(s) < len(skipNames) {
-		return skipNames[s]
-	}
-	return "unknown reason"
-}
+func (s Skip) String() string { return nameOf(s, "reason", skipNames[:]) }

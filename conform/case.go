@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -62,12 +63,7 @@ const (
 var appNames = [...]string{"none", "rping", "reject"}
 
 // String returns "none", "rping" or "reject".
-func (a App) String() string {
-	if int(a) < len(appNames) {
-		return appNames[a]
-	}
-	return fmt.Sprintf("app %d", uint8(a))
-}
+func (a App) String() string { return wording.Name(a, "app", appNames[:]) }
 
 // MarshalText returns what String does.
 func (a App) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
@@ -96,12 +92,7 @@ const (
 var verdictNames = [...]string{"none", "pass", "fail", "not applicable", "inconclusive"}
 
 // String returns, for instance, "not applicable".
-func (v Verdict) String() string {
-	if int(v) < len(verdictNames) {
-		return verdictNames[v]
-	}
-	return fmt.Sprintf("verdict %d", uint8(v))
-}
+func (v Verdict) String() string { return wording.Name(v, "verdict", verdictNames[:]) }
 
 // MarshalText returns what String does.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

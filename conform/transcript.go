@@ -25,12 +25,7 @@ const (
 var kindNames = [...]string{"", "sent", "received", "did", "saw", "checked"}
 
 // String returns "sent", "received", "did", "saw" or "checked".
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("kind %d", uint8(k))
-}
+func (k Kind) String() string { return wording.Name(k, "kind", kindNames[:]) }
 
 // MarshalText returns what String does.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

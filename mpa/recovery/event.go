@@ -21,11 +21,15 @@ const (
 
 // String returns the event in a word.
 func (e Kind) String() string {
-	names := [...]string{"", "placed", "cut", "lost", "failed", "resynced", "dropped"}
-	if int(e) < len(names) && e > 0 {
-		return names[e]
+	return nameOf(e, "event", "", "placed", "cut", "lost", "failed", "resynced", "dropped")
+}
+
+// nameOf returns the name of a value, and the value itself if it has none.
+func nameOf[T ~uint8](v T, what string, names ...string) string {
+	if int(v) < len(names) && names[v] != "" {
+		return names[v]
 	}
-	return fmt.Sprintf("event %d", uint8(e))
+	return fmt.Sprintf("%s %d", what, uint8(v))
 }
 
 // Location is how the start of an FPDU was found: RFC 5044, Section 6.
@@ -42,11 +46,7 @@ const (
 
 // String returns the way in words.
 func (l Location) String() string {
-	names := [...]string{"", "in order", "by marker", "by length", "by scan", "by the length of a cut FPDU"}
-	if int(l) < len(names) && l > 0 {
-		return names[l]
-	}
-	return fmt.Sprintf("location %d", uint8(l))
+	return nameOf(l, "location", "", "in order", "by marker", "by length", "by scan", "by the length of a cut FPDU")
 }
 
 // MarkerSeen is a marker in an FPDU.

@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
@@ -21,11 +20,7 @@ const (
 
 // String returns the confidence in a word.
 func (c Confidence) String() string {
-	names := [...]string{"none", "weak", "fair", "good", "certain"}
-	if int(c) < len(names) {
-		return names[c]
-	}
-	return fmt.Sprintf("confidence %d", uint8(c))
+	return nameOf(c, "confidence", "none", "weak", "fair", "good", "certain")
 }
 
 // Sync is a boundary of an FPDU that was found in a piece of a stream, and what tells
