@@ -245,14 +245,3 @@ func octets(t *testing.T, text string) []byte {
 	t.Helper()
 	return testrig.Octets(t, text)
 }
-
-// dialectOf returns the dialect of a revision, and the default one for 0.
-func dialectOf(t *testing.T, revision uint8) mpa.Dialect {
-	t.Helper()
-	if revision == 0 {
-		return 0
-	}
-	d, err := mpa.OfRevision(revision)
-	testrig.Must(t, err)
-	return d
-}

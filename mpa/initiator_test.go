@@ -105,7 +105,7 @@ func TestInitiatorBadReply(t *testing.T) {
 	long.PDLength = 513
 	for _, c := range []struct {
 		name     string
-		revision uint8
+		dialect  mpa.Dialect
 		reply    []byte
 		failure  mpa.Failure
 		text     string
@@ -119,16 +119,16 @@ func TestInitiatorBadReply(t *testing.T) {
 		{"SSH", 0, []byte("SSH-2.0-OpenSSH_9.2p1"), mpa.FailureKey, "an SSH banner", false},
 		{"revision 0", 0, frame(reply(0, "")), mpa.FailureMismatch, "unenhanced Reply, revision 0, to an enhanced Request", true},
 		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision, "bad Rev at octet 17 of the startup frame: Reply of revision 3 to our Request of revision 2", false},
-		{"PD_Length 513", 1, frame(long), mpa.FailurePrivateData, "bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
-		{"PD_Length 65535", 1, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}), mpa.FailurePrivateData, "65535 octets", false},
+		{"PD_Length 513", mpa.DialectRFC5044, frame(long), mpa.FailurePrivateData, "bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
+		{"PD_Length 65535", mpa.DialectRFC5044, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}), mpa.FailurePrivateData, "65535 octets", false},
 		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData, "3 octets of Private Data in a frame with S=1", false},
 		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch, "unenhanced Reply, revision 1, to an enhanced Request of revision 2; the responder does not know RFC 6581; retry with revision 1", true},
 		{"2 without S to 2", 0, append(frame(reply(1, ""))[:17], 2, 0, 0), mpa.FailureMismatch, "unenhanced Reply, revision 2", true},
 		{"revision 1 with S to 2", 0, append(frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 1}), "x"...), mpa.FailureMismatch, "unenhanced Reply", true},
-		{"2 with S to 1", 1, vector(t, "siw-reply"), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request", false},
+		{"2 with S to 1", mpa.DialectRFC5044, vector(t, "siw-reply"), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := mpa.Offer{Dialect: dialectOf(t, c.revision)}
+			o := mpa.Offer{Dialect: c.dialect}
 			d := &dialogue{T: t, m: clone(t, o), twin: clone(t, o), now: epoch}
 			d.input(c.reply, 0)
 			e := d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
