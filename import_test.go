@@ -47,6 +47,9 @@ var mayImport = map[string][]string{
 	"internal/engine": {"mpa", "mpa/layout", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
 	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
+	// A TCP that is aware of MPA, for programs that want one.
+	"usertcp": {"internal/carrier"},
+
 	// Programs on the public API.
 	"internal/network": {""},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},

@@ -1,0 +1,58 @@
+package usertcp
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// goroutines are those of stacks.
+func goroutines() (all []string) {
+	b := make([]byte, 4<<20)
+	for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
+		if strings.Contains(g, "gvisor.dev/") || strings.Contains(g, "usertcp.(") && !strings.Contains(g, "usertcp.goroutines") {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// TestClose holds that no goroutine is left after Close, whatever was under way.
+func TestClose(t *testing.T) {
+	for range 3 {
+		a, b, err := Pair(Config{}, bad(5), bad(6))
+		must(t, err)
+		l, err := b.Listen(context.Background(), "tcp", "192.0.2.2:7174")
+		must(t, err)
+		done := make(chan bool, 20)
+		for range 10 {
+			out, in := dialed(t, a, l)
+			go func() { _, err := out.Write(make([]byte, 10<<20)); done <- err != nil }()
+			go func() { _, err := in.Read(make([]byte, 1)); done <- err == nil }()
+		}
+		for range 10 {
+			if !<-done {
+				t.Error("a Write came to its end, or a Read failed")
+			}
+		}
+		must(t, a.Close())
+		must(t, b.Close())
+		must(t, b.Close())
+		for range 10 {
+			if !<-done {
+				t.Error("a Write came to its end")
+			}
+		}
+	}
+	var left []string
+	for end := time.Now().Add(testrig.Soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if left = goroutines(); len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
+}

@@ -1,0 +1,131 @@
+package usertcp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// A nic joins gVisor's stack to a Link, with the taps between them: it is a stack.LinkEndpoint.
+type nic struct {
+	link Link
+	mtu  atomic.Uint32
+	taps *taps
+
+	mu         sync.RWMutex
+	dispatcher stack.NetworkDispatcher
+	done       chan struct{} // the link is closed, and receive has ended
+}
+
+func newNIC(link Link, mtu int, t *taps) *nic {
+	n := &nic{link: link, taps: t, done: make(chan struct{})}
+	n.mtu.Store(uint32(mtu))
+	return n
+}
+
+// receive takes what the link brings until it ends. What arrives is shown first, and then goes to TCP, which may answer
+// from other goroutines meanwhile.
+func (n *nic) receive() {
+	defer close(n.done)
+	_ = n.link.Receive(func(p []byte) {
+		n.taps.inbound(p)
+		n.deliver(p)
+	})
+}
+
+func (n *nic) deliver(p []byte) {
+	n.mu.RLock()
+	d := n.dispatcher
+	n.mu.RUnlock()
+	if d == nil || len(p) == 0 {
+		return
+	}
+	protocol := header.IPv4ProtocolNumber
+	if header.IPVersion(p) == header.IPv6Version {
+		protocol = header.IPv6ProtocolNumber
+	}
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(p)})
+	d.DeliverNetworkPacket(protocol, pkt)
+	pkt.DecRef()
+}
+
+// packets are buffers for one outgoing packet each.
+type packets struct{ pool sync.Pool }
+
+func (p *packets) get() *[]byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return b
+	}
+	return new([]byte)
+}
+
+// WritePackets is stack.LinkWriter's: it runs with the lock of the connection that sends.
+func (n *nic) WritePackets(list stack.PacketBufferList) (int, tcpip.Error) {
+	b := n.taps.buffers.get()
+	for _, pkt := range list.AsSlice() {
+		*b = (*b)[:0]
+		for _, s := range pkt.AsSlices() {
+			*b = append(*b, s...)
+		}
+		n.taps.outbound(*b)
+		n.link.Send(*b)
+	}
+	n.taps.buffers.pool.Put(b)
+	return list.Len(), nil
+}
+
+// Attach is stack.NetworkLinkEndpoint's.
+func (n *nic) Attach(d stack.NetworkDispatcher) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dispatcher = d
+}
+
+// IsAttached is stack.NetworkLinkEndpoint's.
+func (n *nic) IsAttached() bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.dispatcher != nil
+}
+
+// MTU is stack.NetworkLinkEndpoint's.
+func (n *nic) MTU() uint32 { return n.mtu.Load() }
+
+// SetMTU is stack.NetworkLinkEndpoint's.
+func (n *nic) SetMTU(mtu uint32) { n.mtu.Store(mtu) }
+
+// Wait is stack.NetworkLinkEndpoint's.
+func (n *nic) Wait() { <-n.done }
+
+// Close is stack.NetworkLinkEndpoint's.
+func (n *nic) Close() { _ = n.link.Close() }
+
+// The rest of a stack.LinkEndpoint: there is no link layer.
+
+// MaxHeaderLength is stack.NetworkLinkEndpoint's.
+func (n *nic) MaxHeaderLength() uint16 { return 0 }
+
+// LinkAddress is stack.NetworkLinkEndpoint's.
+func (n *nic) LinkAddress() tcpip.LinkAddress { return "" }
+
+// SetLinkAddress is stack.NetworkLinkEndpoint's.
+func (n *nic) SetLinkAddress(tcpip.LinkAddress) {}
+
+// Capabilities is stack.NetworkLinkEndpoint's.
+func (n *nic) Capabilities() stack.LinkEndpointCapabilities { return 0 }
+
+// ARPHardwareType is stack.NetworkLinkEndpoint's.
+func (n *nic) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareNone }
+
+// AddHeader is stack.NetworkLinkEndpoint's.
+func (n *nic) AddHeader(*stack.PacketBuffer) {}
+
+// ParseHeader is stack.NetworkLinkEndpoint's.
+func (n *nic) ParseHeader(*stack.PacketBuffer) bool { return true }
+
+// SetOnCloseAction is stack.NetworkLinkEndpoint's.
+func (n *nic) SetOnCloseAction(func()) {}

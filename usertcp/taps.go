@@ -1,0 +1,154 @@
+package usertcp
+
+import (
+	"net/netip"
+	"sync"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+)
+
+// ends are the ends of a connection.
+type ends struct{ local, remote netip.AddrPort }
+
+// unclaimedFlows is how many flows are kept that nobody has claimed: those of connections that are being established, or wait for
+// Accept. Where there are more, as in a flood of SYNs, the oldest is forgotten: its connection shows nothing ahead.
+const unclaimedFlows = 2 * backlog
+
+// taps see all packets between the stack and its link, and have a flow for each TCP connection.
+//
+// The locks here are the innermost: outbound and probe are called with TCP's held. Octets are shown with none but the
+// flow's showing.
+type taps struct {
+	buffers packets
+	mtu     int
+
+	mu        sync.RWMutex
+	flows     map[ends]*flow
+	unclaimed []*flow // the oldest first; some are claimed by now, or replaced
+	asked     [256]asked
+}
+
+// asked are the options of a peer's SYN, until our answer to it begins a flow. A SYN leaves no other state.
+type asked struct {
+	ends
+	options header.TCPSynOptions
+}
+
+func newTaps(mtu int) *taps { return &taps{mtu: mtu, flows: make(map[ends]*flow)} }
+
+func (t *taps) flow(e ends) *flow {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.flows[e]
+}
+
+// claim returns the flow of a connection that is established: a blank one if it was forgotten.
+func (t *taps) claim(e ends) *flow {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.flows[e]
+	if f == nil || f.claimed {
+		f = blankFlow(e)
+		t.flows[e] = f
+	}
+	f.claimed = true
+	return f
+}
+
+// forget ends a flow. Nothing of it is shown any more.
+func (t *taps) forget(f *flow) {
+	f.dead.Store(true)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.flows[f.ends] == f {
+		delete(t.flows, f.ends)
+	}
+}
+
+// begin begins a flow by a SYN of ours. One that was there is another's, but for a SYN that is sent again.
+func (t *taps) begin(e ends, s *segment) *flow {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.flows[e]; f != nil && !f.blank && f.iss == s.seq {
+		return f
+	}
+	f := newFlow(e, t.mtu, s)
+	if a := &t.asked[slot(e)]; a.ends == e {
+		f.theirs = a.options
+		*a = asked{}
+	}
+	t.flows[e] = f
+	t.unclaimed = append(t.unclaimed, f)
+	for len(t.unclaimed) > 0 && (t.unclaimed[0].claimed || t.flows[t.unclaimed[0].ends] != t.unclaimed[0] || len(t.unclaimed) > unclaimedFlows) {
+		if old := t.unclaimed[0]; !old.claimed && t.flows[old.ends] == old {
+			delete(t.flows, old.ends)
+		}
+		t.unclaimed = t.unclaimed[1:]
+	}
+	return f
+}
+
+// slot is where a SYN is noted: others take its place.
+func slot(e ends) int {
+	a := e.remote.Addr().As16()
+	h := uint(e.remote.Port()) + uint(e.local.Port())*31
+	for _, b := range a {
+		h = h*31 + uint(b)
+	}
+	return int(h % 256)
+}
+
+// note remembers the options of a peer's SYN.
+func (t *taps) note(e ends, o header.TCPSynOptions) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked[slot(e)] = asked{e, o}
+}
+
+// outbound sees a packet of ours.
+func (t *taps) outbound(packet []byte) {
+	s, ok := parseSegment(packet)
+	if !ok {
+		return
+	}
+	e := ends{local: s.from, remote: s.to}
+	if s.has(header.TCPFlagSyn) {
+		t.begin(e, &s).outbound(&s)
+	} else if f := t.flow(e); f != nil {
+		f.outbound(&s)
+	}
+}
+
+// inbound sees a packet of a peer's ahead of TCP, and shows what is ahead of others.
+func (t *taps) inbound(packet []byte) verdict {
+	s, ok := parseSegment(packet)
+	if !ok {
+		return notLookedAt
+	}
+	e := ends{local: s.to, remote: s.from}
+	f := t.flow(e)
+	if s.has(header.TCPFlagSyn) && !s.has(header.TCPFlagAck) && s.intact() {
+		t.note(e, s.syn())
+	}
+	if f == nil {
+		return notLookedAt
+	}
+	v := f.inbound(&s)
+	if v == ahead {
+		f.show(s.seq, s.payload)
+	}
+	return v
+}
+
+// probe is called by TCP after each segment that it has processed, with its lock held.
+func (t *taps) probe(s *tcp.TCPEndpointState) {
+	f := t.flow(ends{
+		local:  addrPort(tcpip.FullAddress{Addr: s.ID.LocalAddress, Port: s.ID.LocalPort}),
+		remote: addrPort(tcpip.FullAddress{Addr: s.ID.RemoteAddress, Port: s.ID.RemotePort}),
+	})
+	if f != nil && s.Sender.MaxPayloadSize > 0 {
+		f.emss.Store(int32(s.Sender.MaxPayloadSize))
+	}
+}
