@@ -1,0 +1,43 @@
+package sctpkernel
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// An Addr is an address and an SCTP port.
+type Addr struct{ netip.AddrPort }
+
+// Network is "sctp".
+func (Addr) Network() string { return "sctp" }
+
+// route returns the address that the system sends to a peer from.
+func route(peer netip.Addr) (netip.Addr, error) {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, 9))) // it sends nothing
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer func() { _ = c.Close() }()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// scope returns the number of a zone, 0 for none.
+func scope(a netip.Addr) uint32 {
+	if i, err := net.InterfaceByName(a.Zone()); err == nil {
+		return uint32(i.Index)
+	}
+	n, _ := strconv.ParseUint(a.Zone(), 10, 32)
+	return uint32(n)
+}
+
+// zoned gives a link-local address the zone that it needs to be of use.
+func zoned(a netip.Addr, scope uint32) netip.Addr {
+	if a = a.Unmap(); scope == 0 || a.Is4() {
+		return a
+	}
+	if i, err := net.InterfaceByIndex(int(scope)); err == nil {
+		return a.WithZone(i.Name)
+	}
+	return a.WithZone(strconv.FormatUint(uint64(scope), 10))
+}

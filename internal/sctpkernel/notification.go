@@ -1,0 +1,74 @@
+package sctpkernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A notification is what the kernel says of an association, in place of a message: RFC 6458, section 6.1. Of the
+// fields those are set that its kind has.
+type notification struct {
+	kind  uint16
+	assoc int32
+
+	// Of eventAssocChange.
+	state   uint16
+	cause   uint16 // of an ABORT
+	out, in uint16 // streams
+	info    []byte // the causes of an ABORT that has come
+
+	indication uint32 // of eventAdaptation
+}
+
+var errShort = errors.New("a notification that is too short")
+
+// parseNotification reads one. A kind that is not known here has no fields. info is a part of b.
+func parseNotification(b []byte) (n notification, err error) {
+	if len(b) < 8 {
+		return n, errShort
+	}
+	n.kind = native.Uint16(b)
+	if len(b) < leastLen(n.kind) {
+		return n, errShort
+	}
+	switch n.kind {
+	case eventAssocChange:
+		n.state, n.cause = native.Uint16(b[8:]), binary.BigEndian.Uint16(b[10:])
+		n.out, n.in = native.Uint16(b[12:]), native.Uint16(b[14:])
+		n.assoc, n.info = int32(native.Uint32(b[16:])), b[20:]
+	case eventAdaptation:
+		n.indication, n.assoc = native.Uint32(b[8:]), int32(native.Uint32(b[12:]))
+	case eventShutdown, eventSenderDry:
+		n.assoc = int32(native.Uint32(b[8:]))
+	}
+	return n, nil
+}
+
+// leastLen is the length of a notification without what follows its fields.
+func leastLen(kind uint16) int {
+	switch kind {
+	case eventAssocChange:
+		return 20
+	case eventAdaptation:
+		return 16
+	case eventShutdown, eventSenderDry:
+		return 12
+	}
+	return 8
+}
+
+// causeUser is the error cause of an ABORT that the peer's consumer asked for: RFC 9260, section 3.3.10.12.
+const causeUser = 12
+
+// aborted is what the causes of an ABORT say.
+func aborted(cause uint16, info []byte) error {
+	if len(info) >= 4 && binary.BigEndian.Uint16(info) == causeUser {
+		n := min(int(binary.BigEndian.Uint16(info[2:])), len(info))
+		return fmt.Errorf("%w: %q", ErrAborted, info[4:max(n, 4)])
+	}
+	if cause != 0 && cause != causeUser {
+		return fmt.Errorf("%w (error cause %d)", ErrAborted, cause)
+	}
+	return ErrAborted
+}

@@ -1,0 +1,137 @@
+package sctpkernel
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// maxRead is the longest message that is taken. No DDP Segment is longer.
+const maxRead = 66 << 10
+
+// A socket is a descriptor that Go's poller watches.
+type socket struct {
+	f  *os.File
+	rc syscall.RawConn
+}
+
+func watch(fd int) (*socket, error) {
+	f := os.NewFile(uintptr(fd), "sctp")
+	rc, err := f.SyscallConn()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &socket{f, rc}, nil
+}
+
+// open makes a socket for associations, bound to an address, and returns its receive window too.
+func open(at netip.AddrPort, v6 bool, cfg *Config) (s *socket, window int, err error) {
+	fd, err := openSocket(v6)
+	if err != nil {
+		return nil, 0, err
+	}
+	if s, err = watch(fd); err != nil {
+		return nil, 0, err
+	}
+	err = s.do(func(fd int) (err error) {
+		window, err = setUp(fd, cfg)
+		return err
+	})
+	if err == nil && cfg.Control != nil {
+		network := "sctp4"
+		if v6 {
+			network = "sctp6"
+		}
+		err = cfg.Control(network, at.String(), s.rc)
+	}
+	if err == nil {
+		err = s.do(func(fd int) error { return bind(fd, at, v6) })
+	}
+	if err != nil {
+		s.close()
+		return nil, 0, err
+	}
+	return s, window, nil
+}
+
+// setUp sets the options of a socket.
+func setUp(fd int, cfg *Config) (window int, err error) {
+	for _, o := range cfg.options() {
+		if err := setOption(fd, o.opt, o.value); err != nil {
+			return 0, fmt.Errorf("setting %s: %w", o.name, err)
+		}
+	}
+	// RFC 5043 has reliable messages only. A kernel that does not know the option has no other, or will not be asked for it.
+	_ = setOption(fd, optPRSupported, words(0, 0))
+	if err := abortOnClose(fd); err != nil {
+		return 0, err
+	}
+	return setBuffers(fd, cfg.Window)
+}
+
+// do calls a function with the descriptor, which is open meanwhile.
+func (s *socket) do(f func(fd int) error) error {
+	var err error
+	if e := s.rc.Control(func(fd uintptr) { err = f(int(fd)) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// close closes the descriptor. Calls that wait end, and what associations it has are aborted.
+func (s *socket) close() { _ = s.f.Close() }
+
+// An inbound is what one recvmsg has brought.
+type inbound struct {
+	buf, data  []byte
+	n, flags   int
+	control    [128]byte
+	controlLen int
+	from       netip.AddrPort
+}
+
+// inbounds are in use only while there is something in them: an idle association has none.
+var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, maxRead)} }}
+
+func (m *inbound) release() { inbounds.Put(m) }
+
+// recv waits for what comes next. The caller releases it.
+func (s *socket) recv() (m *inbound, err error) {
+	e := s.rc.Read(func(fd uintptr) bool {
+		m, err = receive(int(fd))
+		return !again(err)
+	})
+	return m, cmp.Or(err, e)
+}
+
+// tryRecv is recv without waiting.
+func (s *socket) tryRecv() (m *inbound, err error) {
+	err = s.do(func(fd int) (err error) {
+		m, err = receive(fd)
+		return err
+	})
+	return m, err
+}
+
+func receive(fd int) (*inbound, error) {
+	m := inbounds.Get().(*inbound)
+	if err := recvmsg(fd, m); err != nil {
+		m.release()
+		return nil, err
+	}
+	m.data = m.buf[:m.n]
+	return m, nil
+}
+
+// notification returns what was notified. It reports false for a message, and for what cannot be read.
+func (m *inbound) notification() (n notification, ok bool) {
+	if m.flags&msgNotification == 0 {
+		return n, false
+	}
+	n, err := parseNotification(m.data)
+	return n, err == nil
+}
