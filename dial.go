@@ -57,14 +57,16 @@ type Dialer struct {
 	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a
 	// Dialer with Wrap is ErrInvalid.
 	Wrap func(net.Conn) (net.Conn, error)
-	// Net dials TCP. The zero value is usable. Over SCTP in UDP, LocalAddr, Resolver and Control are used;
+	// Net dials TCP. The zero value is usable. Over SCTP, LocalAddr, Resolver and Control are used;
 	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.
 	Net net.Dialer
 }
 
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
 // "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own and the SCTP port
-// that is UDP's. Wrap is refused then, and what else is about TCP and MPA in the Dialer has no effect. The error is an
+// that is UDP's. That is in user space and on every system; "sctp:udp" says so. "sctp:kernel", "sctp4:kernel" and
+// "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module sctp): elsewhere the error wraps
+// errors.ErrUnsupported. Wrap is refused then, and what else is about TCP and MPA in the Dialer has no effect. The error is an
 // *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })

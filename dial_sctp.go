@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/association"
@@ -15,14 +14,6 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
-
-// isSCTP reports whether a network is SCTP's.
-func isSCTP(network string) bool {
-	return network == "sctp" || network == "sctp4" || network == "sctp6"
-}
-
-// udp is the network that carries one of SCTP's.
-func udp(network string) string { return "udp" + strings.TrimPrefix(network, "sctp") }
 
 // dialSCTP opens an association, and a session in it.
 func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a attempt) error {
@@ -70,7 +61,7 @@ func (d *Dialer) localUDP() (string, error) {
 			local = (&net.UDPAddr{IP: a.IP, Zone: a.Zone}).String()
 		}
 	default:
-		return "", fmt.Errorf("%w: Dialer.Net.LocalAddr is a %T, and SCTP in UDP has a *net.UDPAddr", ErrInvalid, a)
+		return "", fmt.Errorf("%w: Dialer.Net.LocalAddr is a %T, and SCTP has a *net.UDPAddr", ErrInvalid, a)
 	}
 	return local, nil
 }
@@ -101,17 +92,20 @@ func (d *Dialer) openSession(ctx context.Context, network, addr, local string, o
 }
 
 // openAssociation opens an SCTP association on a socket of its own.
-func (d *Dialer) openAssociation(ctx context.Context, network, addr, local string) (*sctpudp.Conn, error) {
+func (d *Dialer) openAssociation(ctx context.Context, network, addr, local string) (association.Carrier, error) {
+	if byKernel(network) {
+		return d.dialKernel(ctx, network, addr, local)
+	}
 	to, err := d.resolve(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	cfg := net.ListenConfig{Control: d.Net.Control}
-	family := "udp6"
+	over := "udp6"
 	if to.Addr().Is4() {
-		family = "udp4"
+		over = "udp4"
 	}
-	pc, err := cfg.ListenPacket(ctx, family, local)
+	pc, err := cfg.ListenPacket(ctx, over, local)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +133,7 @@ func (d *Dialer) resolve(ctx context.Context, network, addr string) (netip.AddrP
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	all, err := resolver.LookupNetIP(ctx, "ip"+strings.TrimPrefix(network, "sctp"), host)
+	all, err := resolver.LookupNetIP(ctx, "ip"+family(network), host)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

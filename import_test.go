@@ -41,11 +41,12 @@ var mayImport = map[string][]string{
 	"internal/startup": {"mpa", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
+	"internal/sctpkernel":  {"sctp"},
 	"internal/sctpudp":     {"sctp"},
 	"internal/association": {"mpa", "sctp", "internal/carrier"},
 
 	"internal/engine": {"mpa", "mpa/layout", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
-	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
+	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp": {"internal/carrier"},
@@ -99,7 +100,7 @@ func isPure(pkg string) bool {
 // core are the packages that a program with package iwarp has in it: docs/architecture.md.
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
-	"sctp", "internal/association", "internal/sctpudp",
+	"sctp", "internal/association", "internal/sctpkernel", "internal/sctpudp",
 	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 

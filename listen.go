@@ -106,7 +106,8 @@ type Listener struct {
 }
 
 // Listen listens for connections on a TCP address, or with network "sctp", "sctp4" or "sctp6" on one of SCTP in UDP
-// (RFC 6951), whose SCTP port is that of UDP. Over SCTP, RequestTimeout bounds how long a peer's association may be there
+// (RFC 6951), whose SCTP port is that of UDP, and with "sctp:kernel" and the like on one of the kernel's SCTP, as Dial
+// has them. Over SCTP, RequestTimeout bounds how long a peer's association may be there
 // without a request; what is about MPA in the ListenConfig has no effect.
 func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Listener, error) {
 	op := &OpError{Op: "listen", To: network + " " + addr}
@@ -158,7 +159,7 @@ func checkNetwork(network string) error {
 	case "tcp", "tcp4", "tcp6":
 		return nil
 	}
-	return fmt.Errorf("%w: network %q, there are tcp, tcp4 and tcp6, and sctp, sctp4 and sctp6", ErrInvalid, network)
+	return fmt.Errorf("%w: network %q, there are tcp, tcp4 and tcp6, and sctp, sctp4 and sctp6, which may name their carrier: sctp:udp, sctp:kernel", ErrInvalid, network)
 }
 
 // NewListener accepts connections from ln, which it owns from then on.

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/sctpkernel"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
@@ -15,34 +16,45 @@ import (
 // maxAssociations bounds those of one Listener: each may have several sessions, whose QPs have bounds of their own.
 const maxAssociations = 1 << 14
 
-// listenSCTP listens on a UDP socket.
+// listenSCTP listens on a socket of the carrier that the network names.
 func (cfg *ListenConfig) listenSCTP(ctx context.Context, network, addr string) (*Listener, error) {
 	if err := cfg.consistent(); err != nil {
 		return nil, err
+	}
+	ln, err := cfg.openSCTP(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	l := newListener(ln, *cfg)
+	l.tasks.Go(func() { l.acceptAssociations(ln) })
+	return l, nil
+}
+
+func (cfg *ListenConfig) openSCTP(ctx context.Context, network, addr string) (associations, error) {
+	if byKernel(network) {
+		l, err := sctpkernel.Listen("sctp"+family(network), addr, sctpkernel.Config{MaxAssociations: maxAssociations, Control: cfg.Net.Control})
+		return kernelListener{l}, err
 	}
 	pc, err := cfg.Net.ListenPacket(ctx, udp(network), addr)
 	if err != nil {
 		return nil, err
 	}
-	e := sctpudp.New(pc.(*net.UDPConn), true, sctpudp.Config{MaxAssociations: maxAssociations})
-	l := newListener(sctpListener{e}, *cfg)
-	l.tasks.Go(func() { l.acceptAssociations(e) })
-	return l, nil
+	return udpListener{sctpudp.New(pc.(*net.UDPConn), true, sctpudp.Config{MaxAssociations: maxAssociations})}, nil
 }
 
-// A sctpListener is a socket with associations, as a Listener closes it: those that there are go on.
-type sctpListener struct{ *sctpudp.Endpoint }
+// Accept is not used, nor is that of udpListener.
+func (kernelListener) Accept() (net.Conn, error) { return nil, errors.ErrUnsupported }
 
 // Accept is not used.
-func (sctpListener) Accept() (net.Conn, error) { return nil, errors.ErrUnsupported }
+func (udpListener) Accept() (net.Conn, error) { return nil, errors.ErrUnsupported }
 
 // Close takes no more associations.
-func (l sctpListener) Close() error { l.Retire(); return nil }
+func (l udpListener) Close() error { l.Retire(); return nil }
 
 // acceptAssociations takes what peers open.
-func (l *Listener) acceptAssociations(e *sctpudp.Endpoint) {
+func (l *Listener) acceptAssociations(ln associations) {
 	for {
-		c, err := e.Accept(l.ctx)
+		c, err := ln.next(l.ctx)
 		if err != nil {
 			l.stop(err)
 			return
@@ -61,7 +73,7 @@ func (o opened) Close() error {
 }
 
 // serve offers the requests of one association to Accept. Until there is one the association is half-open.
-func (l *Listener) serve(c *sctpudp.Conn) {
+func (l *Listener) serve(c association.Carrier) {
 	timeout := cmp.Or(l.cfg.RequestTimeout, mpa.DefaultRequestTimeout)
 	a := association.New(c, association.Config{Machine: sctp.Config{Listening: true, UnusedTimeout: max(timeout, -1)}})
 	p := l.places.enter(opened{a})

@@ -35,6 +35,7 @@ func transports() []*transport {
 		{name: "TLS", network: "tcp", host: "127.0.0.1", tls: true},
 		{name: "Unix socket", unix: true},
 		{name: "SCTP", network: "sctp4", host: "127.0.0.1", sctp: true},
+		{name: "SCTP of the kernel", network: "sctp4:kernel", host: "127.0.0.1", sctp: true},
 		{name: "segments in any order", shuffled: true},
 	}
 	if name := loopback(); name != "" {
@@ -71,11 +72,26 @@ func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setu
 	t.Helper()
 	for _, over := range all {
 		t.Run(over.name, func(t *testing.T) {
-			if !over.shuffled && !over.sctp {
-				over.listen(t).Close() // skips what is not there
-			}
+			over.needed(t)
 			dialogue(t, setup{over: over})
 		})
+	}
+}
+
+// needed skips a test over what is not there.
+func (o *transport) needed(t testing.TB) {
+	t.Helper()
+	switch {
+	case o.shuffled:
+	case o.sctp:
+		ln, err := iwarp.Listen(t.Context(), o.network, net.JoinHostPort(o.host, "0"), iwarp.ListenConfig{})
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.Skipf("not on this system: %v", err)
+		}
+		must(t, err)
+		must(t, ln.Close())
+	default:
+		must(t, o.listen(t).Close())
 	}
 }
 

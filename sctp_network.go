@@ -1,0 +1,75 @@
+package iwarp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/sctpkernel"
+	"github.com/goiwarp/iwarp/internal/sctpudp"
+)
+
+// isSCTP reports whether a network is SCTP's: "sctp", "sctp4" or "sctp6", alone or with the carrier that it names.
+func isSCTP(network string) bool {
+	family, _, _ := strings.Cut(network, ":")
+	known := family == "sctp" || family == "sctp4" || family == "sctp6"
+	return known && (family == network || byKernel(network) || strings.HasSuffix(network, ":udp"))
+}
+
+// byKernel reports whether the carrier of a network of SCTP is the kernel's. It is that in UDP otherwise, which is there on
+// every system.
+func byKernel(network string) bool { return strings.HasSuffix(network, ":kernel") }
+
+// family is "", "4" or "6", of a network of SCTP.
+func family(network string) string {
+	name, _, _ := strings.Cut(network, ":")
+	return strings.TrimPrefix(name, "sctp")
+}
+
+// udp is the network that carries one of SCTP's.
+func udp(network string) string { return "udp" + family(network) }
+
+// dialKernel opens an association by the kernel's SCTP.
+func (d *Dialer) dialKernel(ctx context.Context, network, addr, local string) (association.Carrier, error) {
+	to, err := d.resolve(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	from, err := net.ResolveUDPAddr(udp(network), local)
+	if err != nil {
+		return nil, err
+	}
+	at := from.AddrPort()
+	return carrierOf(sctpkernel.Dial(ctx, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), to, sctpkernel.Config{Control: d.Net.Control}))
+}
+
+// carrierOf keeps a nil that has a type from being taken for a Carrier.
+func carrierOf[C association.Carrier](c C, err error) (association.Carrier, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// associations are those that peers open.
+type associations interface {
+	net.Listener
+	// next waits for one.
+	next(context.Context) (association.Carrier, error)
+}
+
+// kernelListener and udpListener are sockets with associations, as a Listener closes them: those that there are go on.
+type (
+	kernelListener struct{ *sctpkernel.Listener }
+	udpListener    struct{ *sctpudp.Endpoint }
+)
+
+func (l kernelListener) next(ctx context.Context) (association.Carrier, error) {
+	return carrierOf(l.Listener.Accept(ctx))
+}
+
+func (l udpListener) next(ctx context.Context) (association.Carrier, error) {
+	return carrierOf(l.Endpoint.Accept(ctx))
+}
