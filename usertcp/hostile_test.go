@@ -1,0 +1,150 @@
+package usertcp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"syscall"
+	"testing"
+
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+)
+
+// A hostile segment, and what is to become of it.
+type hostile struct {
+	name   string
+	before func(p *played) made // a correct one that comes first
+	make   func(p *played) made
+	cut    bool // in two fragments
+	shown  bool
+	takes  bool // TCP takes it, too
+	resets bool // TCP ends the connection
+	mixed  bool // what Read returns may not be what was shown
+	fin    int  // how many octets the peer's half has, from the segment in front on, if there is a FIN
+}
+
+// ahead returns a correct segment, so many octets ahead.
+func (p *played) ahead(by uint32, n int) made { return p.made(p.nxt+by, bytes.Repeat([]byte{evil}, n)) }
+
+// spoiled returns how one that is 100 octets ahead is made, with something spoiled.
+func spoiled(spoil func(m *made, p *played)) func(p *played) made {
+	return func(p *played) made {
+		m := p.ahead(100, 100)
+		spoil(&m, p)
+		return m
+	}
+}
+
+func good(by uint32, n int, flags header.TCPFlags) func(p *played) made {
+	return func(p *played) made {
+		m := p.made(p.nxt+by, bytes.Repeat([]byte("g"), n))
+		m.flags |= flags
+		return m
+	}
+}
+
+var hostiles = []hostile{
+	{name: "correct", make: spoiled(func(*made, *played) {}), shown: true, takes: true},
+	{name: "TCP checksum", make: spoiled(func(m *made, _ *played) { m.spoil = true })},
+	{name: "IP checksum", make: spoiled(func(m *made, _ *played) { m.spoilIP = true })},
+	{name: "beyond the window", make: func(p *played) made { return p.ahead(p.edge-p.nxt+1, 100) }},
+	{name: "half of all numbers away", make: func(p *played) made { return p.ahead(1<<31, 100) }},
+	{name: "no ACK", make: spoiled(func(m *made, _ *played) { m.flags = header.TCPFlagPsh })},
+	{name: "SYN and ACK", make: spoiled(func(m *made, _ *played) { m.flags |= header.TCPFlagSyn })},
+	{name: "old duplicate, other octets", make: func(p *played) made { m := p.ahead(0, 50); m.seq -= 50; return m }},
+	{name: "fragments", make: spoiled(func(*made, *played) {}), cut: true, takes: true},
+	{name: "IP option", make: spoiled(func(m *made, _ *played) { m.withOption = true }), takes: true},
+	{name: "ends one octet beyond the window", make: func(p *played) made { return p.ahead(p.edge-p.nxt-99, 100) }, takes: true},
+	{name: "begins where the window ends", make: func(p *played) made { return p.ahead(p.edge-p.nxt, 100) }, takes: true},
+	{name: "RST beyond the window", make: func(p *played) made {
+		m := p.ahead(p.edge-p.nxt+5000, 100)
+		m.flags |= header.TCPFlagRst
+		return m
+	}},
+	{name: "RST within the window", make: spoiled(func(m *made, _ *played) { m.flags |= header.TCPFlagRst }), resets: true},
+	{name: "acknowledges what was never sent", make: spoiled(func(m *made, _ *played) { m.ack += 100_000 }), takes: true},
+	{name: "acknowledges what is long ago", make: spoiled(func(m *made, _ *played) { m.ack -= 1 << 30 }), takes: true},
+	{name: "old timestamp", make: spoiled(func(m *made, _ *played) { m.time -= 100_000 }), takes: true},
+	{name: "no timestamp", make: spoiled(func(m *made, _ *played) { m.noTime = true }), takes: true},
+	{name: "URG", make: spoiled(func(m *made, _ *played) { m.flags |= header.TCPFlagUrg }), takes: true},
+	{name: "behind a FIN", before: good(100, 100, header.TCPFlagFin), make: func(p *played) made { return p.ahead(200, 100) }, takes: true, fin: 200},
+	{name: "behind a FIN without octets", before: good(200, 0, header.TCPFlagFin), make: func(p *played) made { return p.ahead(200, 100) }, takes: true, fin: 200},
+	{name: "ends beyond a FIN", before: good(120, 30, header.TCPFlagFin), make: func(p *played) made { return p.ahead(100, 100) }, takes: true, mixed: true, fin: 150},
+	{name: "other octets at the same place", before: good(100, 100, 0), make: spoiled(func(*made, *played) {}), shown: true, takes: true},
+	{name: "other octets from a lower place on", before: good(100, 100, 0), make: func(p *played) made { return p.ahead(50, 150) }, shown: true, takes: true, mixed: true},
+}
+
+// TestHostile sends segments that a careful TCP refuses to a stack, one for each connection. None of them is shown, though gVisor's TCP
+// takes some. What is shown is what Read returns later.
+func TestHostile(t *testing.T) {
+	for _, h := range hostiles {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p, c, seen := play(t)
+			if h.before != nil {
+				p.in <- h.before(p).packet(p.echo)
+			}
+			m := h.make(p)
+			h.send(p, m)
+			p.sends([]byte("m")) // when it is acknowledged TCP has looked at all before
+			p.until(p.nxt)
+			h.judge(t, p, m, seen)
+			if !h.resets {
+				h.rest(t, p, c, seen)
+			} else if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func (h *hostile) send(p *played, m made) {
+	packet := m.packet(p.echo)
+	if !h.cut {
+		p.in <- packet
+		return
+	}
+	first, second := fragments(packet)
+	p.in <- first
+	p.in <- second
+}
+
+// judge compares what has become of the segment with what is to become of it.
+func (h *hostile) judge(t *testing.T, p *played, m made, seen *shown) {
+	t.Helper()
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if want := map[bool]int{true: len(m.data)}[h.shown]; seen.evil != want {
+		t.Errorf("%d octets of it were shown, want %d", seen.evil, want)
+	}
+	if took := p.took(m.seq, m.seq+uint32(len(m.data))); took != h.takes {
+		t.Errorf("taken by TCP: %t, want %t (SACK %v from %d on)", took, h.takes, p.sacks, p.nxt)
+	}
+	if p.reset != h.resets {
+		t.Errorf("connection gone: %t", p.reset)
+	}
+}
+
+// rest sends what is missing, and compares what Read returns with what was shown.
+func (h *hostile) rest(t *testing.T, p *played, c *Conn, seen *shown) {
+	t.Helper()
+	first, length := p.nxt-1, 400 // of the octet that followed the segment
+	for n := 49; p.nxt-first < 400; n = 50 {
+		p.sends(bytes.Repeat([]byte("g"), n))
+	}
+	ack := p.nxt
+	if h.fin > 0 {
+		length, ack = h.fin, first+uint32(h.fin)+1
+	}
+	p.until(ack)
+	all := make([]byte, length)
+	_, err := io.ReadFull(c, all)
+	must(t, err)
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for i, b := range all {
+		if was, ok := seen.octets[uint64(i)]; ok && was != b && !h.mixed {
+			t.Fatalf("octet %d: %q was shown, and %q is read", i, was, b)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package usertcp
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+)
+
+// TestFlood holds that SYNs which nobody follows up take no more than a bounded number of flows, and that connections which are
+// there go on showing what is ahead.
+func TestFlood(t *testing.T) {
+	p, c, seen := play(t)
+	m := made{seq: 1, flags: header.TCPFlagSyn, options: []byte{2, 4, 5, 0xb4}}
+	packet := m.packet(0)
+	s, _ := parseSegment(packet)
+	for i := range 3 * unclaimedFlows {
+		e := ends{local: s.to, remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), 1)}
+		c.stack.taps.begin(e, &s)
+	}
+	c.stack.taps.mu.Lock()
+	flows, waiting := len(c.stack.taps.flows), len(c.stack.taps.unclaimed)
+	c.stack.taps.mu.Unlock()
+	if flows > unclaimedFlows+1 || waiting > unclaimedFlows {
+		t.Errorf("%d flows, %d of them of nobody's", flows, waiting)
+	}
+	done := make(chan bool)
+	c.ShowAhead(func(at uint64, octets []byte) {
+		seen.take(at, octets)
+		close(done)
+	})
+	p.in <- p.ahead(100, 50).packet(p.echo)
+	<-done
+	if seen.evil != 50 {
+		t.Errorf("%d octets were shown", seen.evil)
+	}
+}
+
+// TestOldSYN has the SYN of an earlier connection come ahead of the right one: octets are counted from what the stack acknowledges,
+// and not from the peer's SYN.
+func TestOldSYN(t *testing.T) {
+	p, c, seen := play(t)
+	p.in <- made{seq: p.nxt + 5000, flags: header.TCPFlagSyn, options: []byte{2, 4, 2, 0, 3, 3, 0, 0}}.packet(0)
+	p.in <- p.ahead(100, 50).packet(p.echo)
+	p.sends([]byte("m"))
+	p.until(p.nxt)
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if _, ok := seen.octets[100]; !ok || len(seen.octets) != 50 {
+		t.Errorf("shown: %v", seen.octets)
+	}
+	if got := c.EMSS(); got != 1420 {
+		t.Errorf("EMSS %d", got)
+	}
+}
+
+// TestBlank has a connection of which the tap knows nothing: it works, and shows nothing.
+func TestBlank(t *testing.T) {
+	a, b := stacks(t, Config{}, Path{}, Path{})
+	l, err := b.Listen(context.Background(), "tcp", "192.0.2.2:1")
+	must(t, err)
+	out, err := a.DialContext(context.Background(), "tcp", l.Addr().String())
+	must(t, err)
+	b.taps.mu.Lock()
+	clear(b.taps.flows)
+	b.taps.mu.Unlock()
+	in, err := l.Accept()
+	must(t, err)
+	if got := in.(*Conn).EMSS(); got != 536-40 {
+		t.Errorf("EMSS %d", got)
+	}
+	for range 2 {
+		_, err = out.Write([]byte("octets"))
+		must(t, err)
+		_, err = in.Read(make([]byte, 10))
+		must(t, err)
+	}
+	if got := in.(*Conn).EMSS(); got != 1420 {
+		t.Errorf("EMSS %d, once TCP has told it", got)
+	}
+	must(t, out.Close())
+	must(t, in.Close())
+	if len(b.taps.flows) != 0 {
+		t.Errorf("%d flows are left", len(b.taps.flows))
+	}
+}
