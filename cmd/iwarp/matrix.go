@@ -15,6 +15,7 @@ type matrixCmd struct {
 	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see -v for names)."`
 	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer hangs, and so differs."`
 
+	networkFlag
 	reportFlags
 }
 
@@ -22,8 +23,9 @@ type matrixCmd struct {
 func (matrixCmd) Help() string {
 	return "Every cell of figures 2, 3 and 4 of draft-carrier-rddp-rnic-interop-00 is run over loopback TCP, then every " +
 		"dialect of MPA startup against every other, markers and CRC on and off, RTR indications, IRD and ORD, private " +
-		"data, rejections, and frames that break rules. In a cell that comes up a Send, a Write and a Read are verified in " +
-		"both directions. What both ends and the octets on the wire say is compared with what the documents demand.\n\n" +
+		"data, rejections, and frames that break rules. --network sctp runs the cells of RFC 6581, section 7, over SCTP in UDP: plain and enhanced ends, " +
+		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. In a cell that comes up a Send, a Write and a Read are verified in " +
+		"both directions. What both ends and what passes on the wire say is compared with what the documents demand.\n\n" +
 		"JSON: {cells, as_demanded, ms, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
 		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirement, demanded, got, ok, " +
 		"differences, initiator_error, responder_error, wire, ms}."
@@ -31,13 +33,16 @@ func (matrixCmd) Help() string {
 
 // Run runs what is picked, and prints it.
 func (c *matrixCmd) Run(ctx context.Context, std streams) error {
-	cfg := matrix.Config{Figures: c.Figure, Timeout: c.Timeout}
+	cfg := matrix.Config{Network: c.Network, Figures: c.Figure, Timeout: c.Timeout}
 	if c.Pattern != "" {
 		pattern, err := regexp.Compile(c.Pattern)
 		if err != nil {
 			return usage("matrix: --run: %w", err)
 		}
 		cfg.Match = pattern
+	}
+	if len(c.Figure) > 0 && !c.streams() {
+		return usage("matrix: --figure: the figures are about MPA")
 	}
 	if c.Timeout < 0 {
 		return usage("matrix: --timeout: %v is negative", c.Timeout)

@@ -29,6 +29,8 @@ func listenByHand(ctx context.Context, replies []*mpa.StartupFields) (*handRespo
 	return h, nil
 }
 
+func (h *handResponder) addr() string { return h.ln.Addr().String() }
+
 // serve ends with the listener. A connection that fails needs no treatment: the
 // initiator tells of it.
 func (h *handResponder) serve() {

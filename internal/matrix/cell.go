@@ -8,18 +8,21 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // A cell is one row while it is run.
 type cell struct {
 	row   *Row
+	over  *network.Network
 	facts facts
 	i     *endpoint
-	r     *responder     // or
-	hand  *handResponder // this
-	relay *relay
+	r     *responder // or
+	hand  byHand     // this
+	tap   tap
 	lines []string // startup frames
 
 	failed  error // of the initiator
@@ -35,36 +38,72 @@ func (c *cell) run(ctx context.Context) error {
 	}
 	err := c.connect(ctx)
 	if err == nil {
-		err = c.relay.drain(ctx)
+		err = c.tap.drain(ctx)
 	}
 	if err == nil && c.r != nil {
 		err = c.r.finish(ctx)
 	}
+	c.lines = c.tap.describe(c)
 	if err != nil {
-		c.transcribe()
 		return err
 	}
 	c.closing.Wait()
 	c.tellEnd()
-	c.tellWires()
+	c.tap.tell(c)
 	return nil
+}
+
+// A tap stands between the two ends and keeps what they send each other.
+type tap interface {
+	addr() string                    // what the initiator connects to
+	peer() string                    // the address by which the responder knows the last initiator
+	drain(ctx context.Context) error // waits for the ends to have no connection any more
+	describe(c *cell) []string       // lines for all startups
+	tell(c *cell)                    // notes the facts that it shows
+	close()
+}
+
+// newTap returns one in front of an address.
+func (c *cell) newTap(ctx context.Context, to string) (tap, error) {
+	if c.row.overSCTP() {
+		return newSCTPTap(to)
+	}
+	return newRelay(ctx, to)
+}
+
+// A byHand is a responder that is played by hand.
+type byHand interface {
+	addr() string
+	close()
+}
+
+// listenByHand has a responder say what the row has for it.
+func (c *cell) listenByHand(ctx context.Context) (byHand, error) {
+	r := &c.row.Responder
+	if r.Say != nil {
+		return listenOverSCTP(ctx, r.Say)
+	}
+	return listenByHand(ctx, r.Replies)
 }
 
 // open makes the two ends and the relay between them.
 func (c *cell) open(ctx context.Context) (err error) {
 	var to string
-	if replies := c.row.Responder.Replies; replies != nil {
-		if c.hand, err = listenByHand(ctx, replies); err != nil {
+	if c.over, err = network.Open(c.row.Initiator.Network); err != nil {
+		return err
+	}
+	if c.row.Responder.byHand() {
+		if c.hand, err = c.listenByHand(ctx); err != nil {
 			return err
 		}
-		to = c.hand.ln.Addr().String()
+		to = c.hand.addr()
 	} else {
-		if c.r, err = listen(ctx, &c.row.Responder); err != nil {
+		if c.r, err = listen(ctx, c.over, &c.row.Responder); err != nil {
 			return err
 		}
 		to = c.r.ln.Addr().String()
 	}
-	if c.relay, err = newRelay(ctx, to); err != nil {
+	if c.tap, err = c.newTap(ctx, to); err != nil {
 		return err
 	}
 	c.i, err = newEndpoint(byInitiator, c.row.Initiator.Offer.Kind, 0xcc)
@@ -73,8 +112,8 @@ func (c *cell) open(ctx context.Context) (err error) {
 
 // shut ends what is left. Nothing is, unless the row hangs.
 func (c *cell) shut() {
-	if c.relay != nil {
-		c.relay.close()
+	if c.tap != nil {
+		c.tap.close()
 	}
 	if c.i != nil {
 		_ = c.i.rnic.Close()
@@ -93,13 +132,16 @@ func (c *cell) shut() {
 // connect is the initiator's part, up to the end of the connection.
 func (c *cell) connect(ctx context.Context) error {
 	in := &c.row.Initiator
-	if in.Request != nil {
-		return askByHand(ctx, c.relay.addr(), in.Request)
+	switch {
+	case in.Request != nil:
+		return askByHand(ctx, c.tap.addr(), in.Request)
+	case in.Say != nil:
+		return askOverSCTP(ctx, c.tap.addr(), in)
 	}
 	d := iwarp.Dialer{
 		PD: c.i.pd, QP: c.i.qpConfig(), MPA: in.Offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
 	}
-	c.i.qp, c.failed = d.Dial(ctx, "tcp", c.relay.addr())
+	c.i.qp, c.failed = c.over.Dial(ctx, &d, c.tap.addr())
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), c.failed)
 	}
@@ -115,7 +157,7 @@ func (c *cell) up(ctx context.Context) error {
 	c.facts.say(byInitiator, outcome, "up")
 	var r *iwarp.QP
 	if c.r != nil {
-		a, err := c.r.answerTo(ctx, c.peer())
+		a, err := c.r.answerTo(ctx, c.tap.peer())
 		if err != nil {
 			return err
 		}
@@ -140,21 +182,14 @@ func (c *cell) up(ctx context.Context) error {
 	return nil
 }
 
-// peer is the address by which the responder knows the initiator.
-func (c *cell) peer() string {
-	wires := c.relay.all()
-	if len(wires) == 0 {
-		return ""
-	}
-	return wires[len(wires)-1].ends[1].LocalAddr().String()
-}
-
 // refused is a connection that has not come up.
 func (c *cell) refused(ctx context.Context) error {
 	var (
 		startup    *mpa.StartupError
 		terminated *iwarp.TerminateError
 		rejected   *mpa.RejectError
+		provider   *sctp.Refusal
+		violation  *sctp.Violation
 	)
 	switch err := c.failed; {
 	case errors.As(err, &rejected):
@@ -169,6 +204,10 @@ func (c *cell) refused(ctx context.Context) error {
 	case errors.As(err, &startup):
 		c.facts.say(byInitiator, outcome, "close")
 		c.facts.say(byInitiator, "failure", startup.Failure.String())
+	case errors.As(err, &provider):
+		c.facts.say(byInitiator, outcome, "refuse")
+	case errors.As(err, &violation):
+		c.facts.say(byInitiator, outcome, "violate")
 	default:
 		return fmt.Errorf("the initiator's error is none of a startup: %w", err)
 	}
@@ -183,7 +222,7 @@ func (c *cell) rejected(ctx context.Context) error {
 		conns = append(conns, open.Conn)
 	}
 	if c.r != nil {
-		a, err := c.r.answerTo(ctx, c.peer())
+		a, err := c.r.answerTo(ctx, c.tap.peer())
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,9 @@
 // that comes up between two ends of ours, each sends a Send, a Write and a Read of 3000
 // octets, which are compared.
 //
+// [SCTPGroups] has the cells of RFC 6581, section 7, over SCTP in UDP. There the relay
+// keeps the messages of SCTP's packets, and an end by hand says messages of its own.
+//
 // # Facts
 //
 // Below, x/y are the values of the Request and of the Reply, or of the initiator and of
@@ -51,6 +54,17 @@
 //	named      whether the error texts name the revisions of both ends
 //	fellback   whether the initiator tried again with revision 1
 //	closed     fin: both ends closed in order
+//
+// Over SCTP there are no M, CRC, rev, asked, rtrframe and named, and these besides:
+//
+//	refuse     an end: the peer's provider has answered with a Terminate
+//	violate    an end: the peer's answer broke a rule
+//	codes      Function Codes of the Initiate/of what answers it
+//	indication whether DDP's Adaptation Layer Indication is in INIT/INIT ACK
+//	chunks     as-they-should: unordered, whole, with one of DDP's PPIDs, on one stream
+//	ssn        gapless: the DDP-SSNs of a direction count from 0
+//	last       the last message of each direction in the order of its DDP-SSNs
+//	closed     shutdown: the association ended in order
 //
 // # JSON
 //

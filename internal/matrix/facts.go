@@ -65,9 +65,9 @@ func (f *facts) value(key string) string {
 	}
 }
 
-// is reports whether any source gives a fact the value.
-func (f *facts) is(key, value string) bool {
-	return slices.ContainsFunc(f.said[key], func(s saying) bool { return s.value == value })
+// up reports whether any source says that the connection came up.
+func (f *facts) up() bool {
+	return slices.ContainsFunc(f.said[outcome], func(s saying) bool { return s.value == "up" })
 }
 
 // cell returns what was found, written like a cell of a figure.
@@ -159,6 +159,16 @@ func (r *Row) demandsFact(key string) bool {
 	return slices.ContainsFunc(r.demands(), func(d demand) bool { return d.key == key })
 }
 
+// everySCTP are the demands of every row over SCTP, and in the end of those that do not fail before there is an Initiate.
+func everySCTP(first demand, add func(key, value string)) {
+	add("chunks", "as-they-should")
+	add("ssn", "gapless/gapless")
+	add("indication", "1/1")
+	if first.values[0] != "invalid" {
+		add("closed", "shutdown")
+	}
+}
+
 // demands returns the demands of a row, with those that every row has.
 func (r *Row) demands() []demand {
 	all := parseDemands(r.Demanded)
@@ -167,12 +177,19 @@ func (r *Row) demands() []demand {
 			all = append(all, demand{key, []string{value}})
 		}
 	}
+	if r.overSCTP() {
+		everySCTP(all[0], add)
+	}
 	if up := (demand{outcome, []string{"up"}}); len(all) == 0 || all[0].String() != up.String() {
 		return all
 	}
-	if r.Initiator.Request == nil && r.Responder.Replies == nil {
+	if !r.Initiator.byHand() && !r.Responder.byHand() {
 		add("data", "swr/swr")
 	}
-	add("closed", "fin")
+	if r.overSCTP() {
+		add("last", "terminate/terminate")
+	} else {
+		add("closed", "fin")
+	}
 	return all
 }

@@ -11,15 +11,20 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
+// sent is what the DDP Segments of one direction show by themselves.
+type sent struct {
+	found     bool
+	versions  []uint8 // of DDP and of RDMAP, each that occurs once
+	rtr       mpa.RTR // what the first is, if it is zero-length
+	terminate *rdmap.Terminate
+	err       error
+}
+
 // fpdus is what the FPDUs of one direction show by themselves.
 type fpdus struct {
-	found        bool
+	sent
 	markers, crc bool
-	versions     []uint8 // of DDP and of RDMAP, each that occurs once
-	firstEnd     int     // where the first FPDU ends
-	rtr          mpa.RTR // what the first is, if it is zero-length
-	terminate    *rdmap.Terminate
-	err          error
+	firstEnd     int // where the first FPDU ends
 }
 
 // readFPDUs reads a direction after its startup frames. With markers, the first
@@ -60,14 +65,18 @@ func (s *fpdus) walk(b []byte) {
 			return
 		}
 		if !s.found {
-			s.found, s.firstEnd, s.rtr = true, n, mpa.RTROf(rdmap.ZeroLength(&seg))
+			s.firstEnd = n
 		}
-		s.note(&seg)
+		s.take(&seg)
 		b = b[n:]
 	}
 }
 
-func (s *fpdus) note(seg *ddp.Segment) {
+// take takes account of the next segment.
+func (s *sent) take(seg *ddp.Segment) {
+	if !s.found {
+		s.found, s.rtr = true, mpa.RTROf(rdmap.ZeroLength(seg))
+	}
 	version, op := rdmap.ParseControl(seg.RsvdULP)
 	for _, v := range []uint8{seg.Version, version} {
 		if !slices.Contains(s.versions, v) {
@@ -82,11 +91,16 @@ func (s *fpdus) note(seg *ddp.Segment) {
 
 // tell notes what holds for each direction.
 func (s *fpdus) tell(f *facts) {
-	for _, v := range s.versions {
-		f.sayf(onWire, "V", "%d", v)
-	}
 	if s.found {
 		f.sayf(onWire, "CRC", "%d", bit(s.crc))
+	}
+	s.sent.tell(f)
+}
+
+// tell notes what holds for each direction.
+func (s *sent) tell(f *facts) {
+	for _, v := range s.versions {
+		f.sayf(onWire, "V", "%d", v)
 	}
 	if s.terminate != nil {
 		f.sayf(onWire, "code", "0x%04x", uint16(s.terminate.Code))

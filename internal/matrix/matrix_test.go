@@ -53,6 +53,11 @@ func TestReadme(t *testing.T) {
 	cells, wider := matrix.Planned()
 	testrig.WantInDocument(t, readme, "all cells of the RNIC interoperability draft and %d more", wider)
 	testrig.WantInDocument(t, readme, "    %d cells, %[1]d as demanded", cells+wider)
+	overSCTP := 0
+	for _, g := range matrix.SCTPGroups() {
+		overSCTP += len(g.Rows)
+	}
+	testrig.WantInDocument(t, readme, "`--network sctp` runs %d cells over SCTP", overSCTP)
 }
 
 // TestFiguresAreTheDraft holds the figures against the rules of the text around

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/matrix"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -53,9 +54,18 @@ func TestEveryDemandCanFail(t *testing.T) {
 		`|kinds/non-permissive, 2007.*|RTR indications/offered (send, supported read|write, all.*)` +
 		`|IRD and ORD/(the responder raises its IRD|Reply's ORD needs.*)|rejections/the responder says.*` +
 		`|private data/startkey\+messages: the most|frames by hand/Reply: closes on revision 2, no fallback)$`)
+	wantSpoiled(t, matrix.Groups(), picked,
+		"V", "M", "CRC", "dialect", "rev", "asked", "flags", "request", "reply", "ird", "ord", "p2p", "rtr", "answer",
+		"pd", "first", "data", "stream", "code", "failure", "named", "fellback", "closed", "rtrframe")
+}
+
+// wantSpoiled spoils each demand of the rows that are picked, one after the other, and wants it to be reported. There
+// must be one of each kind.
+func wantSpoiled(t *testing.T, groups []matrix.Group, picked *regexp.Regexp, kinds ...string) {
+	t.Helper()
 	spoiled := matrix.Group{Name: "spoiled"}
 	keys := map[string]bool{}
-	for _, g := range matrix.Groups() {
+	for _, g := range groups {
 		for _, row := range g.Rows {
 			if !picked.MatchString(g.Name + "/" + row.Name) {
 				continue
@@ -78,10 +88,7 @@ func TestEveryDemandCanFail(t *testing.T) {
 			t.Errorf("%s: demanded %q, got %q, differences %q", r.Name, r.Demanded, r.Got, r.Differences)
 		}
 	}
-	for _, key := range []string{
-		"V", "M", "CRC", "dialect", "rev", "asked", "flags", "request", "reply", "ird", "ord", "p2p", "rtr", "answer",
-		"pd", "first", "data", "stream", "code", "failure", "named", "fellback", "closed", "rtrframe",
-	} {
+	for _, key := range kinds {
 		if !keys[key] {
 			t.Errorf("no row that was picked demands %q", key)
 		}
@@ -208,9 +215,12 @@ func printed(t *testing.T, r *matrix.Report, verbose bool) string {
 
 // TestText: everything fits in 100 columns of ASCII.
 func TestText(t *testing.T) {
-	report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience})
-	testrig.Must(t, err)
-	text := printed(t, report, true)
+	var text string
+	for _, name := range []string{network.TCP, network.SCTP} {
+		report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Network: name})
+		testrig.Must(t, err)
+		text += printed(t, report, true)
+	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSuffix(line, "\n"); len(line) > 100 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Errorf("%d columns: %s", len(line), line)
@@ -219,7 +229,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"Figure 3: ", "| RDMAC M=1      | V=0 M=1/1 ok | N/A       ok   | V=0 M=1/1 ok   |\n",
 		"wire      -> MPA ID Req Frame M C rev 0 pd 0\n", "wire      <- MPA ID Rep Frame C rev 1 pd 0\n",
-		"RTR indications     ",
+		"RTR indications     ", "wire      <- Enhanced Reject pd 0 flags ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("not in the text: %q", want)

@@ -44,6 +44,15 @@ func newRelay(ctx context.Context, to string) (*relay, error) {
 
 func (r *relay) addr() string { return r.ln.Addr().String() }
 
+// peer is the address of the last connection to the responder.
+func (r *relay) peer() string {
+	wires := r.all()
+	if len(wires) == 0 {
+		return ""
+	}
+	return wires[len(wires)-1].ends[1].LocalAddr().String()
+}
+
 func (r *relay) accept() {
 	for {
 		near, err := r.ln.AcceptTCP()

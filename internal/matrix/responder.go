@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -31,13 +32,13 @@ type answer struct {
 // maxConnections bounds the connections of one row: one, and another after a fallback.
 const maxConnections = 4
 
-func listen(ctx context.Context, spec *Responder) (*responder, error) {
+func listen(ctx context.Context, over *network.Network, spec *Responder) (*responder, error) {
 	e, err := newEndpoint(byResponder, spec.Kind, 0x33)
 	if err != nil {
 		return nil, err
 	}
 	r := &responder{endpoint: e, spec: spec, answers: make(chan answer, maxConnections)}
-	r.ln, err = iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{
+	r.ln, err = over.Listen(ctx, over.Here, &iwarp.ListenConfig{
 		RNIC: e.rnic, PD: e.pd, Dialects: spec.Dialects, Messages: spec.Messages,
 		Markers: spec.Answer.Markers, NoCRC: spec.Answer.NoCRC,
 	})

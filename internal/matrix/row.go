@@ -22,12 +22,19 @@ type Group struct {
 
 // An Initiator is the end that asks for a connection.
 type Initiator struct {
+	// Network is what it connects over, one of internal/network's. If empty, TCP.
+	Network    string
 	Offer      mpa.Offer
 	NoReads    bool
 	NoFallback bool
 	// Request is sent by hand, in place of the Request of a Dialer.
 	Request *mpa.StartupFields
+	// Say is sent by hand over SCTP, and Then when the session was accepted.
+	Say, Then []Message
 }
+
+// byHand reports whether there is no Dialer.
+func (i *Initiator) byHand() bool { return i.Request != nil || i.Say != nil }
 
 // A Responder is the end that is asked.
 type Responder struct {
@@ -43,7 +50,12 @@ type Responder struct {
 	// Replies are sent by hand, one on each connection, in place of the Reply of a
 	// Listener; nil closes the connection.
 	Replies []*mpa.StartupFields
+	// Say are answers by hand over SCTP, those in each association in a list.
+	Say [][]Message
 }
+
+// byHand reports whether there is no Listener.
+func (r *Responder) byHand() bool { return r.Replies != nil || r.Say != nil }
 
 // A Rejection is what the Reply of a rejecting responder has.
 type Rejection struct {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // DefaultTimeout is the time that a row has.
@@ -21,6 +23,8 @@ type Config struct {
 	// Figures picks figures by their numbers; then nothing else is run. If it is empty,
 	// all rows are run.
 	Figures []int
+	// Network picks the rows of one of internal/network's. If empty, TCP's.
+	Network string
 	// Match picks rows by "group/name", such as "figure 2/RDMAC M=1 -> RDMAC M=1". If
 	// nil, all.
 	Match *regexp.Regexp
@@ -79,7 +83,12 @@ var ErrNothingPicked = errors.New("matrix: no row is picked")
 
 // Run runs all rows that a Config picks. The error is the context's or
 // ErrNothingPicked; a row that is not as demanded is no error.
-func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, Figures, Groups()) }
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if cfg.Network == network.SCTP {
+		return run(ctx, cfg, nil, SCTPGroups())
+	}
+	return run(ctx, cfg, Figures, Groups())
+}
 
 func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Report, error) {
 	began := time.Now()

@@ -24,10 +24,12 @@ func (c *cell) tellNegotiated(who string, n *iwarp.Negotiated) {
 	}
 	f.sayf(who, "V", "%d", n.DDPVersion)
 	f.sayf(who, "V", "%d", n.RDMAPVersion)
-	f.sayf(who, "M", "%d/%d", bit(toI), bit(toR))
-	f.sayf(who, "CRC", "%d", bit(n.CRC))
+	if c.over.Streams {
+		f.sayf(who, "M", "%d/%d", bit(toI), bit(toR))
+		f.sayf(who, "CRC", "%d", bit(n.CRC))
+		f.sayf(who, "rev", "%d/%d", request, reply)
+	}
 	f.say(who, "dialect", short(n.Dialect))
-	f.sayf(who, "rev", "%d/%d", request, reply)
 	f.sayf(who, "p2p", "%d", bit(n.PeerToPeer))
 	if n.Enhanced {
 		f.sayf(who, peers, "%d/%d", n.PeerIRD, n.PeerORD)
@@ -126,7 +128,7 @@ func (c *cell) tellEnd() {
 		case a.qp != nil:
 			end = "up"
 			c.tellTerminated(a.qp)
-			if c.row.Initiator.Request != nil {
+			if c.row.Initiator.byHand() {
 				n := a.qp.Negotiated()
 				c.tellNegotiated(byResponder, &n)
 				c.facts.say(byResponder, "answer", n.RTR.String())
@@ -135,7 +137,7 @@ func (c *cell) tellEnd() {
 			end = "reject"
 		}
 	}
-	if c.row.Initiator.Request != nil {
+	if c.row.Initiator.byHand() {
 		c.facts.say(byResponder, outcome, end)
 	}
 }
@@ -154,32 +156,40 @@ func (c *cell) tellTerminated(qp *iwarp.QP) {
 	}
 }
 
-// tellWires says what the wires show: how the connections ended, and what was sent on
+// tell says what the wires show: how the connections ended, and what was sent on
 // the last one.
-func (c *cell) tellWires() {
-	wires := c.relay.all()
+func (r *relay) tell(c *cell) {
+	wires := r.all()
 	closed := "fin"
 	for _, w := range wires {
 		if end := w.ending(); end != "fin" {
 			closed = end
 		}
 	}
-	last := c.transcribe()
+	last := r.last(c)
 	c.facts.say(onWire, "closed", closed)
-	if c.row.Initiator.Request == nil && c.facts.is(outcome, "up") {
+	if c.row.Initiator.Request == nil && c.facts.up() {
 		c.facts.say(onWire, "fellback", bits(len(wires) > 1))
 	}
 	last.tell(&c.facts)
 	c.tellNamed(&last)
 }
 
-// transcribe notes the startup frames, and returns the last connection's octets.
-func (c *cell) transcribe() (last transcript) {
-	for _, w := range c.relay.all() {
-		last = w.read(c.row.Initiator.Offer.Messages)
-		c.lines = append(c.lines, last.describe()...)
+// describe returns a line for each startup frame.
+func (r *relay) describe(c *cell) (lines []string) {
+	for _, w := range r.all() {
+		t := w.read(c.row.Initiator.Offer.Messages)
+		lines = append(lines, t.describe()...)
 	}
-	return last
+	return lines
+}
+
+// last returns the last connection's octets.
+func (r *relay) last(c *cell) (t transcript) {
+	if wires := r.all(); len(wires) > 0 {
+		t = wires[len(wires)-1].read(c.row.Initiator.Offer.Messages)
+	}
+	return t
 }
 
 // tellNamed says whether the error texts of a refused startup name the revisions of the

@@ -155,7 +155,7 @@ func (t *transcript) tellAccepted(f *facts, reply terms) {
 	} else if len(f.said["data"]) > 0 {
 		f.say(onWire, "data", "not on the wire")
 	}
-	if !f.is(outcome, "up") {
+	if !f.up() {
 		return
 	}
 	f.say(onWire, "dialect", short(reply.dialect))

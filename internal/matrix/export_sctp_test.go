@@ -1,0 +1,61 @@
+package matrix
+
+import (
+	"encoding/binary"
+
+	"github.com/goiwarp/iwarp/internal/script"
+)
+
+// A Packet is one of SCTP, from the initiator or not.
+type Packet struct {
+	toResponder bool
+	octets      []byte
+}
+
+// Control is a packet with a chunk of a type, and no value.
+func Control(toResponder bool, kind byte) Packet { return packet(toResponder, kind, 0, nil) }
+
+func packet(toResponder bool, kind, flags byte, value []byte) Packet {
+	b := append(make([]byte, 12), kind, flags)
+	b = binary.BigEndian.AppendUint16(b, uint16(4+len(value)))
+	b = append(b, value...)
+	return Packet{toResponder, append(b, make([]byte, -len(b)&3)...)}
+}
+
+// Init is an INIT, or an INIT ACK, with an Adaptation Layer Indication unless that is 0.
+func Init(toResponder bool, indication byte) Packet {
+	value := append(make([]byte, 16), 0x80, 8, 0, 6, 1, 2, 0, 0) // and a parameter in front
+	if indication != 0 {
+		value = append(value, 0xC0, 6, 0, 8, 0, 0, 0, indication)
+	}
+	kind := byte(chunkInit)
+	if !toResponder {
+		kind = chunkInitAck
+	}
+	return packet(toResponder, kind, 0, value)
+}
+
+// Data is a message.
+func Data(toResponder bool, flags byte, tsn uint32, stream uint16, ppid uint32, data string) Packet {
+	value := binary.BigEndian.AppendUint32(nil, tsn)
+	value = binary.BigEndian.AppendUint16(value, stream)
+	value = binary.BigEndian.AppendUint16(value, 0)
+	value = binary.BigEndian.AppendUint32(value, ppid)
+	return packet(toResponder, chunkData, flags, append(value, data...))
+}
+
+// OnSCTP returns what packets say by themselves.
+func OnSCTP(packets []Packet) map[string]string {
+	tap := &sctpTap{changed: make(chan struct{})}
+	var flow script.SCTPFlow
+	for _, p := range packets {
+		tap.pass(&flow, p.toResponder, p.octets, func([]byte) {})
+	}
+	var f facts
+	tap.all[0].tell(&f)
+	got := make(map[string]string)
+	for _, key := range f.keys {
+		got[key] = f.value(key)
+	}
+	return got
+}
