@@ -6,8 +6,11 @@ import (
 )
 
 // A noConn stands for the connection that an error or a call hands over where there is none: over SCTP nothing is
-// left of a session that was refused. It is closed.
-type noConn struct{ to string }
+// left of a session that was refused. It is closed; if it was refused here, Read returns when the peer knows.
+type noConn struct {
+	to   string
+	told <-chan struct{}
+}
 
 // overSCTP reports whether a connection is none.
 func overSCTP(c net.Conn) bool {
@@ -15,7 +18,14 @@ func overSCTP(c net.Conn) bool {
 	return none
 }
 
-func (noConn) Read([]byte) (int, error)         { return 0, net.ErrClosed }
+// Read has nothing to read.
+func (c noConn) Read([]byte) (int, error) {
+	if c.told != nil {
+		<-c.told
+	}
+	return 0, net.ErrClosed
+}
+
 func (noConn) Write([]byte) (int, error)        { return 0, net.ErrClosed }
 func (noConn) Close() error                     { return net.ErrClosed }
 func (noConn) SetDeadline(time.Time) error      { return net.ErrClosed }

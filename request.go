@@ -261,7 +261,7 @@ var errAnswered = fmt.Errorf("%w: the Request has been answered already", ErrBad
 // Reject refuses the connection, with private data for the peer's consumer. TCP stays open
 // and belongs to the caller: use it as a byte stream, or close it. With mpa.DialectStartKey
 // closing TCP is the rejection, so the Conn is closed already. Over SCTP there is none, and it is
-// closed too.
+// closed too; its Read returns when the peer has the rejection, or has gone, for a program that ends then.
 func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 	return r.RejectDepths(privateData, 0, 0)
 }
@@ -273,7 +273,7 @@ func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) (net.Conn
 		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
 	}
 	if r.over != nil {
-		return noConn{to: r.RemoteAddr().String()}, nil
+		return noConn{to: r.RemoteAddr().String(), told: r.over.Told()}, nil
 	}
 	return r.conn, nil
 }

@@ -57,8 +57,9 @@ type Association struct {
 	m        *sctp.Association
 	work     sync.Cond // there is something to send, or nothing will be any more
 	sessions map[uint16]*Session
-	requests []*Session // that wait for Accept
-	used     bool       // there was a session
+	requests []*Session            // that wait for Accept
+	leaving  map[*Session]struct{} // rejected, and the peer may not know yet
+	used     bool                  // there was a session
 	ending   bool
 	lost     bool
 	cause    error
@@ -73,7 +74,7 @@ func New(c Carrier, cfg Config) *Association {
 	cfg.Machine.CloseTimeout = cmp.Or(cfg.Machine.CloseTimeout, closeTime)
 	a := &Association{
 		carrier: c, cfg: cfg, knock: make(chan struct{}, 1), gone: make(chan struct{}),
-		m: sctp.New(time.Now(), cfg.Machine), sessions: make(map[uint16]*Session),
+		m: sctp.New(time.Now(), cfg.Machine), sessions: make(map[uint16]*Session), leaving: make(map[*Session]struct{}),
 	}
 	a.work.L = &a.mu
 	a.mu.Lock()
@@ -145,6 +146,7 @@ func (a *Association) settle() {
 	for e, ok := a.m.Event(); ok; e, ok = a.m.Event() {
 		a.happened(e)
 	}
+	a.letGo()
 	a.work.Signal()
 	if e := a.m.End(); e.How != sctp.NotYet {
 		a.end(e)
@@ -153,6 +155,16 @@ func (a *Association) settle() {
 		a.end(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
 	}
 	a.setTimer(a.m.Deadline())
+}
+
+// letGo tells of rejections that the peer has.
+func (a *Association) letGo() {
+	for s := range a.leaving {
+		if a.m.State(s.id) != sctp.Draining {
+			close(s.told)
+			delete(a.leaving, s)
+		}
+	}
 }
 
 // end ends the Carrier's association, once.

@@ -119,6 +119,7 @@ func TestSessions(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := pair(t, 2)
+		told := make(chan struct{})
 		go func() {
 			s, err := passive.Accept(t.Context())
 			testrig.Must(t, err)
@@ -126,6 +127,8 @@ func TestRefusal(t *testing.T) {
 			if err := s.RejectSession(nil, 0, 0); !errors.Is(err, sctp.ErrState) {
 				t.Errorf("again: %v", err)
 			}
+			<-s.Told()
+			told <- struct{}{}
 		}()
 		_, _, err := active.Connect(t.Context(), mpa.Offer{})
 		var r *sctp.Refusal
@@ -133,6 +136,7 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		<-active.Gone() // it was the only session
+		<-told
 	})
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := wires(3)

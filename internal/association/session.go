@@ -26,7 +26,8 @@ type Session struct {
 	negotiated mpa.Negotiated
 	refusal    error
 
-	request *mpa.Request // the peer's
+	request *mpa.Request  // the peer's
+	told    chan struct{} // closed when the peer has our rejection
 
 	// Guarded by a.mu.
 	changed  sync.Cond
@@ -38,7 +39,7 @@ type Session struct {
 }
 
 func (a *Association) newSession(id uint16) *Session {
-	s := &Session{a: a, id: id, answered: make(chan struct{})}
+	s := &Session{a: a, id: id, answered: make(chan struct{}), told: make(chan struct{})}
 	s.changed.L = &a.mu
 	a.sessions[id], a.used = s, true
 	return s
@@ -139,10 +140,14 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 		if err == nil {
 			s.closed = true
 			delete(s.a.sessions, s.id)
+			s.a.leaving[s] = struct{}{}
 		}
 		return err
 	})
 }
+
+// Told is closed when the peer has the rejection, or never will.
+func (s *Session) Told() <-chan struct{} { return s.told }
 
 func (s *Session) answer(how func() error) error {
 	s.a.mu.Lock()

@@ -145,10 +145,15 @@ func reject(req *iwarp.Request, reason string) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(rejectWait)); err != nil {
-		return err
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = conn.Read(make([]byte, 1)) // nothing comes but the end
+	}()
+	select {
+	case <-ended:
+	case <-time.After(rejectWait):
 	}
-	_, _ = conn.Read(make([]byte, 1)) // nothing comes but the end, or the deadline
 	return nil
 }
 
