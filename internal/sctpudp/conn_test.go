@@ -141,15 +141,17 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestNobody: nothing comes back from a socket that does not listen, and an end of the context ends the attempt.
+// TestNobody: nothing comes back where nobody speaks SCTP, and an end of the context ends the attempt.
 func TestNobody(t *testing.T) {
-	silent, client := endpoint(t, false, Config{}), endpoint(t, false, Config{HandshakeTimeout: 50 * time.Millisecond})
-	if _, err := client.Dial(t.Context(), silent.at()); !errors.Is(err, ErrNoAnswer) {
+	pc, client := socket(t), endpoint(t, false, Config{HandshakeTimeout: 50 * time.Millisecond})
+	defer func() { _ = pc.Close() }()
+	silent := pc.LocalAddr().(*net.UDPAddr).AddrPort()
+	if _, err := client.Dial(t.Context(), silent); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.Dial(ctx, silent.at()); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrNoAnswer) {
+	if _, err := client.Dial(ctx, silent); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("got %v", err)
 	}
 	if _, _, n := client.count(); n != 0 {

@@ -81,6 +81,7 @@ type Endpoint struct {
 	accepted  chan *Conn
 	done      chan struct{}
 	resting   chan struct{} // closed by Retire
+	answers   budget        // to what belongs to no association
 
 	mu      sync.Mutex
 	closed  bool
@@ -215,10 +216,12 @@ func (e *Endpoint) dispatch(from netip.AddrPort, b []byte) {
 // RFC 9260, section 8.5: "The receiver of an SCTP packet MUST ensure that the value in the Verification Tag field of
 // the received SCTP packet matches its own tag." Section 8.5.1: with the T bit set, it is the sender's.
 func (e *Endpoint) onOther(from netip.AddrPort, p packet, chunks []chunk) {
+	peer := key{from.Addr(), p.source()}
 	e.mu.Lock()
 	hand, known := e.hands[p.tag()], e.tags[p.tag()]
+	unknown := hand == nil && known == nil && e.peers[peer] == nil
 	if c := chunks[0]; (c.kind() == chunkAbort || c.kind() == chunkShutdownComplete) && c.flags()&flagT != 0 {
-		hand, known = nil, e.peers[key{from.Addr(), p.source()}]
+		hand, known = nil, e.peers[peer]
 		if known != nil && known.theirs.tag != p.tag() {
 			known = nil
 		}
@@ -227,8 +230,10 @@ func (e *Endpoint) onOther(from netip.AddrPort, p packet, chunks []chunk) {
 	switch {
 	case hand != nil:
 		hand.hear(from, p, chunks)
-	case known != nil && known.key == key{from.Addr(), p.source()}:
+	case known != nil && known.key == peer:
 		known.deliver(from, p, chunks)
+	case unknown:
+		e.stray(from, p, chunks)
 	}
 }
 

@@ -20,11 +20,12 @@ func (e *Endpoint) onInit(from netip.AddrPort, p packet, c chunk) {
 	case p.tag() != 0 || theirs.tag == 0:
 		return
 	case e.resigned():
+		e.turnAway(from, p, theirs.tag)
 		return
 	case !ok || !theirs.ddp():
 		// RFC 5043, section 7.1: it "SHOULD terminate all requests to establish an association with any different
 		// Adaptation Indication."
-		e.send(from, control(e.port, p.source(), theirs.tag, chunkAbort, nil))
+		e.turnAway(from, p, theirs.tag)
 		return
 	}
 	ours := e.fields()

@@ -23,6 +23,10 @@ func udpSocket(t testing.TB) *net.UDPConn {
 	return pc
 }
 
+func listen(at netip.AddrPort) (*net.UDPConn, error) {
+	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+}
+
 func endpoint(t *testing.T, listening bool, c Config) *Endpoint {
 	t.Helper()
 	e := New(socket(t), listening, c)
