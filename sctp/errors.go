@@ -47,6 +47,7 @@ const (
 	RuleSequence                      // a message in none of the legal sequences
 	RuleKind                          // an answer of another kind than the Initiate
 	RuleStray                         // messages where there is no session, again and again
+	RuleFragmented                    // a message in several chunks
 )
 
 var rules = [...]struct{ section, text string }{
@@ -63,6 +64,7 @@ var rules = [...]struct{ section, text string }{
 	RuleSequence:      {"RFC 5043, section 6.1", "a message in none of the legal sequences"},
 	RuleKind:          {"RFC 6581, section 10", "an answer of another kind than the Initiate"},
 	RuleStray:         {"RFC 5043, section 6.1", "messages outside of any session"},
+	RuleFragmented:    {"RFC 5043, section 9", "a message in fragments"},
 }
 
 // Section names the document and the section that has the rule.

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A dialled stranger is one that an Endpoint has sent a COOKIE ECHO to.
@@ -65,6 +69,36 @@ func (d *dialled) follows(bundled bool, kind, flags byte, value []byte) {
 		b = start(d.port(), d.to.Port(), d.theirs.tag)
 	}
 	d.sends(seal(appendChunk(b, kind, flags, value)))
+}
+
+// TestGivenUp: whoever gives up behind the COOKIE ECHO tells the server, for which the association has begun.
+func TestGivenUp(t *testing.T) {
+	client := endpoint(t, false, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	d := getsEcho(ctx, t, client)
+	cancel()
+	if tag, c := d.hears(chunkAbort); tag != d.ours.tag || c.flags() != 0 {
+		t.Errorf("ABORT with tag %x, flags %d", tag, c.flags())
+	}
+	within(t, d.failed)
+
+	server := endpoint(t, true, Config{})
+	lossy, err := script.RelaySCTP(server.at().String(), func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
+		if toServer || script.Chunks(packet)[0].Type != chunkCookieAck {
+			deliver(packet)
+		}
+	})
+	testrig.Must(t, err)
+	defer func() { _ = lossy.Close() }()
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = client.Dial(ctx, netip.MustParseAddrPort(lossy.Addr())) }()
+	c, err := server.Accept(t.Context())
+	testrig.Must(t, err)
+	cancel()
+	if err := within(t, run(c).lost); !errors.Is(err, ErrAborted) {
+		t.Errorf("the server's association: %v", err)
+	}
 }
 
 // TestHandshakesLeaveNothing: a COOKIE ACK that comes too late, or again, or where there is no room, begins nothing.

@@ -101,7 +101,8 @@ func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return newConn(h.path.Load())
 }
 
-// giveUp forgets the handshake, and the association, which may have begun meanwhile.
+// giveUp forgets the handshake, and the association, which may have begun meanwhile: at the peer it has begun with the COOKIE
+// ECHO, whatever became of the COOKIE ACK, and an ABORT ends it there.
 func (h *handshake) giveUp(why error) {
 	h.e.mu.Lock()
 	if h.e.hands[h.ours.tag] == h {
@@ -109,6 +110,7 @@ func (h *handshake) giveUp(why error) {
 	}
 	h.e.mu.Unlock()
 	if p := h.path.Load(); p != nil {
+		p.abort(causeUser, "given up")
 		_ = p.end(why)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -330,11 +331,13 @@ func TestFragments(t *testing.T) {
 		e := endpoint(t, true, Config{})
 		s := meet(t, e)
 		theirs, c := s.opens(e)
-		s.says(theirs.tag, chunkData, flags, data(1000, 0, 16, "a part"))
-		if tag, _ := s.hears(chunkAbort); tag != s.ours.tag {
-			t.Errorf("%s: ABORT with tag %x", name, tag)
+		s.says(theirs.tag, chunkData, flags, data(1000, 3, 16, "a part"))
+		tag, told := s.hears(chunkAbort)
+		if text := aborted(told).Error(); tag != s.ours.tag || !strings.Contains(text, "fragments (RFC 5043, section 9)") {
+			t.Errorf("%s: ABORT with tag %x: %s", name, tag, text)
 		}
-		if err := within(t, c.lost); !errors.Is(err, ErrViolated) {
+		var v *sctp.Violation
+		if err := within(t, c.lost); !errors.Is(err, ErrViolated) || !errors.As(err, &v) || v.Rule != sctp.RuleFragmented || v.Stream != 3 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

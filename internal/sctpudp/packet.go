@@ -47,6 +47,14 @@ func (c chunk) kind() byte    { return c[0] }
 func (c chunk) flags() byte   { return c[1] }
 func (c chunk) value() []byte { return c[chunkHeaderLen:] }
 
+// stream is that of a DATA chunk, or 0 if it is too short to have one.
+func (c chunk) stream() uint16 {
+	if len(c) < dataHeaderLen {
+		return 0
+	}
+	return binary.BigEndian.Uint16(c[8:])
+}
+
 // checksum is that of a packet, with the field itself as zero.
 func checksum(b []byte) uint32 {
 	var zero [4]byte

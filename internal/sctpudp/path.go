@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // maxWaiting bounds the packets that wait to be read by one association, whose octets are bounded by its window: no
@@ -64,7 +66,7 @@ func (p *path) deliver(from netip.AddrPort, b packet, chunks []chunk) {
 	out := append(make([]byte, 0, len(b)+3), b[:headerLen]...)
 	for _, c := range chunks {
 		if c.kind() == chunkData && c.flags()&flagsWhole != flagsWhole {
-			p.refuse()
+			p.violated(&sctp.Violation{Stream: c.stream(), Rule: sctp.RuleFragmented})
 			return
 		}
 		if !p.takes(c) {
@@ -86,14 +88,23 @@ func (p *path) deliver(from netip.AddrPort, b packet, chunks []chunk) {
 	}
 }
 
-// refuse ends the association over a fragment. Those who never send the rest would have us keep it.
+// violated ends the association over what the peer has done, and tells it what that was. A fragment is such a thing: those
+// who never send the rest would have us keep it.
 //
 // RFC 5043, section 9: "SCTP data chunk fragmentation MUST NOT be used unless the alternative is IP fragmentation.", which
 // it is not on any path that carries packets of 544 octets.
-func (p *path) refuse() {
-	p.bids(ErrViolated)
-	p.e.send(*p.peer.Load(), control(p.e.port, p.key.port, p.theirs.tag, chunkAbort, nil))
+func (p *path) violated(v *sctp.Violation) {
+	p.bids(fmt.Errorf("%w: %w", ErrViolated, v))
+	p.abort(causeProtocol, v.Error())
 	_ = p.Close()
+}
+
+// abort tells the peer that the association is over, and why.
+func (p *path) abort(cause uint16, text string) {
+	text = text[:min(len(text), maxText)]
+	value := binary.BigEndian.AppendUint16(nil, cause)
+	value = binary.BigEndian.AppendUint16(value, uint16(4+len(text)))
+	p.e.send(*p.peer.Load(), control(p.e.port, p.key.port, p.theirs.tag, chunkAbort, append(value, text...)))
 }
 
 // takes judges a chunk. A DATA chunk on a stream that there is not, or without data, is none for which memory is
@@ -101,7 +112,7 @@ func (p *path) refuse() {
 func (p *path) takes(c chunk) bool {
 	switch c.kind() {
 	case chunkData:
-		return len(c) > dataHeaderLen && int(binary.BigEndian.Uint16(c[8:])) < p.streams()
+		return len(c) > dataHeaderLen && int(c.stream()) < p.streams()
 	case chunkAbort:
 		p.bids(aborted(c))
 		return true
@@ -116,13 +127,19 @@ func (p *path) takes(c chunk) bool {
 
 func (p *path) bids(err error) { p.farewell.CompareAndSwap(nil, &err) }
 
-// causeUser is the error cause of an ABORT that the peer's consumer asked for: RFC 9260, section 3.3.10.12.
-const causeUser = 12
+// Error causes of an ABORT that have a text: RFC 9260, sections 3.3.10.12 and 3.3.10.13.
+const (
+	causeUser     = 12 // the consumer has asked for it
+	causeProtocol = 13 // the peer has violated the protocol
+)
+
+// maxText is the longest text of an ABORT, in octets.
+const maxText = 256
 
 // aborted is what an ABORT says.
 func aborted(c chunk) error {
 	b := c.value()
-	if len(b) < 4 || binary.BigEndian.Uint16(b) != causeUser {
+	if len(b) < 4 || binary.BigEndian.Uint16(b) != causeUser && binary.BigEndian.Uint16(b) != causeProtocol {
 		return ErrAborted
 	}
 	n := min(int(binary.BigEndian.Uint16(b[2:])), len(b))
