@@ -22,6 +22,7 @@ type full struct {
 	bad     bool             // since the last FPDU that was right
 	empty   bool             // no FPDU was seen yet
 	edge    uint64           // everything before it is decided
+	cut     uint64           // where the last FPDU of which octets are missing begins
 	proved  bool             // the mode that was agreed on is that of the stream
 	doubt   *doubt           // searches for FPDUs in another mode
 	restart *restart         // where the next FPDU begins, after one that was padded wrongly
@@ -79,7 +80,10 @@ func (h *half) flush(e *capture.End) {
 		d.search.SkipTo(math.MaxUint64)
 		h.doubted(d)
 	}
-	edge := min(h.full.edge, h.at)
+	edge := h.full.edge
+	if edge > h.at { // doubted has brought an FPDU that is not whole
+		edge = h.full.cut
+	}
 	left := h.at - edge
 	h.full.rec.SkipTo(math.MaxUint64)
 	h.drain()
@@ -130,6 +134,9 @@ func (h *half) located(ev *recovery.Event) {
 	}
 	f := &h.c.d.fpdu
 	h.describe(f, ev)
+	if ev.Kind == recovery.Cut {
+		h.full.cut = f.Offset
+	}
 	if h.inError.Length > 0 && f.Offset == h.inError.Offset {
 		h.again(f)
 		return

@@ -76,6 +76,27 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestCutOffInOtherMode closes a direction in the middle of an FPDU where FPDUs are in another
+// mode, which may turn out only then: what is said to be left is what there is of that FPDU.
+func TestCutOffInOtherMode(t *testing.T) {
+	for _, n := range []int{4, 5, 10, 20} {
+		for _, size := range []int{20, 600, 50000} {
+			s := newScript(t, 1440)
+			s.startup(false)
+			s.mpa[bw] = mpa.NewWriter(false, false)
+			for range n {
+				s.message(bw, "hello")
+			}
+			s.send(bw, s.fpdu(bw, s.untagged(bw, rdmap.OpSend), make([]byte, size))[:30])
+			r := run(t, s.close())
+			r.wantTexts(t, fmt.Sprintf("fpdu-cut-off [Q15] <- at %d: 30 octets of an FPDU that is not whole", 24+32*n))
+			if h := &r.conns[0].Halves[bw]; h.Cut != 1 {
+				t.Errorf("%d FPDUs and a part: %+v", n, h)
+			}
+		}
+	}
+}
+
 // TestAllTold spoils captures at some places: of each octet of an iWARP connection it is
 // told what it is part of, or that it is not decoded.
 func TestAllTold(t *testing.T) {
