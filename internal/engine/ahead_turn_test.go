@@ -164,3 +164,57 @@ func TestQuietOverMessages(t *testing.T) {
 		})
 	}
 }
+
+// A receive that a message has reached is not taken back: not the one that is being filled, nor
+// those of messages that have come ahead, or that a message before those will get. The next one is.
+func TestTakeBackBehindMessages(t *testing.T) {
+	s := overMessages(t, mpa.RoleInitiator, func(s *setup) { s.RecvDepth = 4 })
+	r := s.region(make([]byte, 4), memory.LocalWrite)
+	post := func(id uint64) {
+		w := RecvWork{ID: id, Cookie: id, NumSGE: 1}
+		w.SGL[0] = all(r, 4)
+		if err := s.PostReceive(&w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTaken := func(id uint64, want bool) {
+		t.Helper()
+		if s.TakeBackReceive(id) != want {
+			t.Errorf("receive %d: %t", id, !want)
+		}
+	}
+	for id := range uint64(4) {
+		post(id)
+	}
+	s.arrives(0, send(1, []byte("a")).more())
+	post(4) // the queue is full beside the one that is being filled
+	wantTaken(0, false)
+	wantTaken(1, true)
+	post(5)
+	s.arrives(3, send(3, []byte("c"))) // it is in the third of 0, 2, 3, 4, 5
+	for _, id := range []uint64{0, 2, 3} {
+		wantTaken(id, false)
+	}
+	wantTaken(4, true)
+	s.arrives(1, send(1, []byte("b")).at(1))
+	s.arrives(2, send(2, nil))
+	if len(s.done) != 3 || s.done[0].ID != 0 || s.done[1].ID != 2 || s.done[2].ID != 3 || s.done[2].Length != 1 {
+		t.Errorf("completed %+v", s.done)
+	}
+}
+
+// What waits for its turn is forgotten when it cannot have it any more.
+func TestForgottenAtTheEnd(t *testing.T) {
+	for name, end := range map[string]func(s *sender){
+		"lost":       func(s *sender) { s.QP.Failed(s.clock, errReset) },
+		"Terminate":  func(s *sender) { s.modify(Terminate) },
+		"own, Error": func(s *sender) { s.modify(Error) },
+	} {
+		s := overMessages(t, mpa.RoleInitiator)
+		s.arrives(1, send(1, []byte("early")))
+		end(s)
+		if a := &s.ahead; a.held != nil || a.octets != 0 {
+			t.Errorf("%s: %d segments are held, with %d octets", name, len(a.held), a.octets)
+		}
+	}
+}

@@ -64,11 +64,10 @@ func (s *segments) end(at int) {
 	}
 }
 
+// endRecord ends the record under way at an octet of the arena that lies behind its beginning.
 func (s *segments) endRecord(at int) {
-	if at > s.begin {
-		s.ends = append(s.ends, at)
-		s.begin = at
-	}
+	s.ends = append(s.ends, at)
+	s.begin = at
 }
 
 // room returns the largest ULPDU whose FPDU fits into the segment under way.

@@ -99,3 +99,18 @@ func TestQuietMidMessage(t *testing.T) {
 		})
 	}
 }
+
+// An empty Read, such as an RTR indication, tells of no peer that reads: the FIN waits for a round
+// trip after it and no longer.
+//
+// Proves D30.
+func TestQuietAfterEmptyRead(t *testing.T) {
+	p := responder(t)
+	p.send(request(1, readOf(1, 0)))
+	p.want(response(5, 0, nil))
+	p.closeFar()
+	p.advance(rtt - 1)
+	p.wantLLP()
+	p.advance(1)
+	p.wantLLP(Finish)
+}
