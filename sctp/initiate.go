@@ -58,7 +58,7 @@ func (a *Association) free() (id uint16, ok bool) {
 
 // answered acts on the first message of the peer, while ours waits for it.
 func (a *Association) answered(now time.Time, s *session, c Control) {
-	if c.Function.plain() != FunctionInitiate {
+	if c.Function.Plain() != FunctionInitiate {
 		s.opened()
 	}
 	switch c.Function {
@@ -66,7 +66,7 @@ func (a *Association) answered(now time.Time, s *session, c Control) {
 		a.accepted(now, s, c)
 	case FunctionReject, FunctionEnhancedReject:
 		a.refused(now, s, &Refusal{
-			PrivateData: clone(c.PrivateData), Enhanced: c.Function.enhanced(),
+			PrivateData: clone(c.PrivateData), Enhanced: c.Function.IsEnhanced(),
 			PeerIRD: c.Enhanced.IRD, PeerORD: c.Enhanced.ORD, RTR: c.Enhanced.RTR(),
 		})
 	case FunctionTerminate:
@@ -82,7 +82,7 @@ func (a *Association) answered(now time.Time, s *session, c Control) {
 // RFC 6581, Section 10: an enhanced responder "MUST respond with an enhanced" answer to an enhanced request, and
 // "issue unenhanced RDMA connection establishment responses in response to unenhanced" ones. [C01]
 func (a *Association) accepted(now time.Time, s *session, c Control) {
-	if c.Function.enhanced() != s.enhanced {
+	if c.Function.IsEnhanced() != s.enhanced {
 		a.violate(now, s, violation(RuleKind, "%v to %v", c.Function, FunctionInitiate.as(s.enhanced)))
 		return
 	}

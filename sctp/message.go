@@ -67,14 +67,14 @@ func (f Function) String() string {
 
 func (f Function) known() bool { return f > 0 && int(f) < len(functionNames) }
 
-// enhanced reports whether the private data begins with enhanced data.
-func (f Function) enhanced() bool {
+// IsEnhanced reports whether the private data begins with enhanced data.
+func (f Function) IsEnhanced() bool {
 	return f >= FunctionEnhancedInitiate && f <= FunctionEnhancedReject
 }
 
-// plain is the function without what RFC 6581 adds to it.
-func (f Function) plain() Function {
-	if f.enhanced() {
+// Plain is the function without what RFC 6581 adds to it.
+func (f Function) Plain() Function {
+	if f.IsEnhanced() {
 		return f - FunctionEnhancedInitiate + FunctionInitiate
 	}
 	return f
@@ -110,7 +110,7 @@ type Control struct {
 func AppendControl(dst []byte, c *Control) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, c.SSN)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(c.Function))
-	if c.Function.enhanced() {
+	if c.Function.IsEnhanced() {
 		// RFC 6581, Section 7: the ULP's private data "MUST follow the enhanced RDMA connection establishment data".
 		// [C02]
 		dst = mpa.AppendEnhanced(dst, &c.Enhanced)
@@ -127,7 +127,7 @@ func ParseControl(b []byte) (c Control, err error) {
 	if v := c.check(); v != nil {
 		return c, v
 	}
-	if c.Function.enhanced() {
+	if c.Function.IsEnhanced() {
 		if c.Enhanced, err = mpa.ParseEnhanced(c.PrivateData); err != nil {
 			return c, violation(RuleEnhancedData, "%d octets of private data in an %v", len(c.PrivateData), c.Function)
 		}

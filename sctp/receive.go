@@ -37,7 +37,7 @@ func (a *Association) receiver(id uint16) (*session, State) {
 func (a *Association) drained(now time.Time, s *session, m Message) {
 	c, err := ParseControl(m.Data)
 	possible := !s.owed && s.on.given == s.on.sent
-	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.plain() != FunctionInitiate || !possible {
+	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.Plain() != FunctionInitiate || !possible {
 		a.stats.Dropped++
 		return
 	}
@@ -143,7 +143,7 @@ func (a *Association) controlled(now time.Time, s *session, number uint64, b []b
 // answeredLate acts on the answer to an Initiate that we have given up.
 func (a *Association) answeredLate(now time.Time, s *session, c Control) {
 	s.opened()
-	switch c.Function.plain() {
+	switch c.Function.Plain() {
 	case FunctionAccept:
 		a.evidence(now, s) // our Terminate follows
 	case FunctionReject, FunctionTerminate:

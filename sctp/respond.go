@@ -13,7 +13,7 @@ const maxStrays = 16
 // idle acts on a message where there is no session: an Initiate begins one, and nothing else means anything.
 func (a *Association) idle(now time.Time, m Message) {
 	c, err := ParseControl(m.Data)
-	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.plain() != FunctionInitiate {
+	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.Plain() != FunctionInitiate {
 		a.stray()
 		return
 	}
@@ -62,7 +62,7 @@ func (a *Association) passive(id uint16, state State, q *mpa.Request) *session {
 // request returns an Initiate as mpa has it.
 func request(c Control) *mpa.Request {
 	q := &mpa.Request{Dialect: mpa.DialectRFC5044, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PrivateData: clone(c.PrivateData)}
-	if c.Function.enhanced() {
+	if c.Function.IsEnhanced() {
 		q.Dialect = mpa.DialectRFC6581
 		q.Ask(c.Enhanced)
 	}
