@@ -29,6 +29,8 @@ type Config struct {
 	// Waiting can last twice as long.
 	GapPackets int
 	GapTime    time.Duration
+	// UDPPorts are ports whose packets are SCTP in UDP, whatever their checksums say.
+	UDPPorts []uint16
 }
 
 // withDefaults fills in what is not set.

@@ -17,6 +17,13 @@
 // ([SkipFragment]). Checksums of IP and TCP are not checked, since captures are
 // full of packets whose checksums a network card still has to fill in.
 //
+// # SCTP
+//
+// An [Associations] does for SCTP (RFC 9260), in IP or in UDP (RFC 6951), what a Tracker does for TCP: it takes
+// the packets that a Tracker has skipped, and tells an [AssociationSink] about each association and each
+// user message, as soon as that is whole and whatever the order of TSNs. Packets without the verification tag
+// of their receiver are left out, as the receiver leaves them out.
+//
 // # Octets and offsets
 //
 // A stream offset is 64 bits wide and counts from the octet after SYN, or from the

@@ -14,33 +14,46 @@ const (
 const (
 	protoHopByHop = 0
 	protoTCP      = 6
+	protoUDP      = 17
 	protoRouting  = 43
 	protoFragment = 44
 	protoAH       = 51
 	protoOptions  = 60
+	protoSCTP     = 132
 	protoMobility = 135
 	protoHIP      = 139
 	protoShim6    = 140
 )
 
-// A datagram is an IP packet as far as TCP wants to know it.
+// A datagram is an IP packet as far as what is above wants to know it.
 type datagram struct {
 	tuple   tuple
-	segment []byte // what was captured of the TCP segment
-	length  int    // of the TCP segment in octets, as sent
+	proto   byte
+	segment []byte // what was captured of the TCP segment, or what it is instead
+	length  int    // of that in octets, as sent
 }
+
+// transports are the protocols above IP that are looked for.
+type transports [2]byte
+
+var (
+	onlyTCP = transports{protoTCP, protoTCP}
+	forSCTP = transports{protoSCTP, protoUDP} // RFC 6951
+)
+
+func (t transports) has(proto byte) bool { return proto == t[0] || proto == t[1] }
 
 // datagramOf reads the headers of IPv4 or IPv6. wire is the octets that ip had
 // before the snap length cut it, padding of the link layer included.
-func datagramOf(ip []byte, wire int) (d datagram, why Skip) {
+func datagramOf(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	if len(ip) == 0 {
 		return d, SkipShort
 	}
 	switch ip[0] >> 4 {
 	case 4:
-		return ipv4(ip, wire)
+		return ipv4(ip, wire, want)
 	case 6:
-		return ipv6(ip, wire)
+		return ipv6(ip, wire, want)
 	}
 	return d, SkipMalformed
 }
@@ -49,7 +62,7 @@ func datagramOf(ip []byte, wire int) (d datagram, why Skip) {
 // sender of a large segment leaves to its network card: then all there is counts.
 // A total length beyond the end of the packet is taken for its true length, since
 // some tools forget what they cut.
-func ipv4(ip []byte, wire int) (d datagram, why Skip) {
+func ipv4(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	if len(ip) < ipv4Len {
 		return d, SkipShort
 	}
@@ -60,7 +73,7 @@ func ipv4(ip []byte, wire int) (d datagram, why Skip) {
 	switch fragment := binary.BigEndian.Uint16(ip[6:]) & 0x3fff; { // MF and offset
 	case head < ipv4Len || total < head:
 		return d, SkipMalformed
-	case ip[9] != protoTCP:
+	case !want.has(ip[9]):
 		return d, SkipNotTCP
 	case fragment != 0:
 		return d, SkipFragment
@@ -68,13 +81,14 @@ func ipv4(ip []byte, wire int) (d datagram, why Skip) {
 		return d, SkipShort
 	}
 	d.tuple.setIPv4(ip[12:20])
+	d.proto = ip[9]
 	d.segment, d.length = ip[head:min(len(ip), total)], total-head
 	return d, 0
 }
 
 // ipv6 reads a header of RFC 8200, section 3, and its extensions. A payload length
 // of zero is that of a jumbogram or of a large segment: then all there is counts.
-func ipv6(ip []byte, wire int) (d datagram, why Skip) {
+func ipv6(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	if len(ip) < ipv6Len {
 		return d, SkipShort
 	}
@@ -84,38 +98,39 @@ func ipv6(ip []byte, wire int) (d datagram, why Skip) {
 	}
 	d.tuple.setIPv6(ip[8:40])
 	rest := ip[ipv6Len:min(len(ip), max(total, ipv6Len))]
-	skipped, why := extensions(ip[6], rest)
+	proto, skipped, why := extensions(ip[6], rest, want)
 	if why != 0 {
 		return d, why
 	}
+	d.proto = proto
 	d.segment, d.length = rest[skipped:], total-ipv6Len-skipped
 	return d, 0
 }
 
-// extensions returns the octets of the extension headers between IPv6 and TCP.
-func extensions(next byte, b []byte) (n int, why Skip) {
+// extensions returns what protocol follows IPv6's extension headers, and their octets.
+func extensions(next byte, b []byte, want transports) (proto byte, n int, why Skip) {
 	fragment := false
 	for {
 		size := 0
 		switch rest := b[n:]; {
-		case next == protoTCP && fragment:
-			return 0, SkipFragment
-		case next == protoTCP:
-			return n, 0
+		case want.has(next) && fragment:
+			return 0, 0, SkipFragment
+		case want.has(next):
+			return next, n, 0
 		case !isExtension(next):
-			return 0, SkipNotTCP
+			return 0, 0, SkipNotTCP
 		case len(rest) < 8:
-			return 0, SkipShort
+			return 0, 0, SkipShort
 		default:
 			size = extensionLen(next, rest)
 			fragment = fragment || next == protoFragment && binary.BigEndian.Uint16(rest[2:])&0xfff9 != 0
 			next = rest[0]
 		}
-		if fragment && next != protoTCP {
-			return 0, SkipNotTCP // or a fragment of which we cannot tell
+		if fragment && !want.has(next) {
+			return 0, 0, SkipNotTCP // or a fragment of which we cannot tell
 		}
 		if n += size; n > len(b) {
-			return 0, SkipShort
+			return 0, 0, SkipShort
 		}
 	}
 }

@@ -160,8 +160,11 @@ const (
 	EndReplaced                  // a SYN began another connection between the same ends
 	EndEvicted                   // there were too many connections
 	EndCapture                   // the capture is over
+	EndShutdown                  // SCTP: one of the ends has shut the association down
+	EndAbort                     // SCTP: one of the ends has aborted the association
+	EndSession                   // SCTP: what was on the stream is over, and the association goes on
 )
 
-var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture"}
+var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture", "SHUTDOWN", "ABORT", "end of session"}
 
 func (e EndReason) String() string { return nameOf(e, "reason", endNames[:]) }

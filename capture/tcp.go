@@ -52,7 +52,7 @@ func (h *tcpHeader) parse(p *Packet) Skip {
 	if why != 0 {
 		return why
 	}
-	d, why := datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)))
+	d, why := datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)), onlyTCP)
 	if why != 0 {
 		return why
 	}
