@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/report", "internal/script"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {},
-	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "capture", "internal/wording"},
+	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
 	// The peer that is played by hand.

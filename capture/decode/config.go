@@ -11,6 +11,9 @@ type Config struct {
 	// Expect, if not nil, tells which connections are iWARP whatever they begin with: one
 	// that does not begin as such is told of all the same, with what it begins with.
 	Expect func(c *capture.Connection) bool
+	// WantSCTP and ExpectSCTP are the same of DDP sessions over SCTP, and of associations.
+	WantSCTP   func(s *Session) bool
+	ExpectSCTP func(a *capture.Association) bool
 }
 
 // Bounds of what is kept for one connection.

@@ -9,8 +9,11 @@ import (
 
 // A Connection is an iWARP connection, and what is known about it so far.
 type Connection struct {
-	// TCP is the connection below: its number, its ends, its counts.
+	// TCP is the connection below: its number, its ends, its counts. Over SCTP it stands for
+	// the session, with the number of that, and counts messages in place of segments.
 	TCP *capture.Connection
+	// Session is what there is over SCTP, nil over TCP.
+	Session *Session
 	// Midstream tells that the startup was not captured, or not all of it, or that it
 	// failed: what follows was found out from the FPDUs, as sure as Confidence says.
 	Midstream  bool
@@ -165,11 +168,15 @@ type Memory struct {
 }
 
 // Failed says how a connection has failed, though nobody may have broken a rule: "rejected",
-// "reset", "startup not completed" or "terminated". It is empty if it has not, and before Ended.
+// "reset", "startup not completed" or "terminated"; over SCTP "refused" and "aborted" too. It is empty if it has not, and before Ended.
 func (c *Connection) Failed() string {
 	switch {
 	case c.Rejected:
 		return "rejected"
+	case c.Session != nil && c.Session.Refused:
+		return "refused"
+	case c.Halves[0].End.Reason == capture.EndAbort:
+		return "aborted"
 	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
 		return "reset"
 	case !c.Agreed && !c.Midstream:
@@ -186,7 +193,9 @@ type Totals struct {
 	Octets      uint64 // captured, of all packets
 	Connections uint64 // of TCP
 	IWARP       uint64 // of them
-	Failed      uint64 // of those: see [Connection.Failed]
-	Skipped     uint64 // packets that are not of TCP
-	Findings    [3]uint64
+	// Associations is those of SCTP, and Sessions the DDP sessions in them.
+	Associations, Sessions uint64
+	Failed                 uint64 // of IWARP and Sessions: see [Connection.Failed]
+	Skipped                uint64 // packets that are neither of TCP nor of SCTP
+	Findings               [3]uint64
 }

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"container/list"
 	"errors"
 	"io"
 
@@ -27,6 +28,7 @@ func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
 		tracker.Packet(p)
 	}
 	tracker.Flush()
+	d.Flush()
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
@@ -40,6 +42,11 @@ type Decoder struct {
 	to     Consumer
 	totals Totals
 
+	sctp     *capture.Associations
+	sessions int       // that have begun
+	live     list.List // of *session: those that are open, the oldest first
+	kept     int       // octets that wait in them
+
 	segment Segment
 	fpdu    FPDU
 	finding Finding
@@ -48,7 +55,15 @@ type Decoder struct {
 var _ capture.Sink = (*Decoder)(nil)
 
 // New returns a Decoder.
-func New(cfg Config, to Consumer) *Decoder { return &Decoder{cfg: cfg, to: to} }
+func New(cfg Config, to Consumer) *Decoder {
+	d := &Decoder{cfg: cfg, to: to}
+	d.sctp = capture.NewAssociations(cfg.Capture, sctpSink{d})
+	return d
+}
+
+// Flush ends the SCTP associations, since the capture is over; the tracker's Flush ends the
+// TCP connections.
+func (d *Decoder) Flush() { d.sctp.Flush() }
 
 // Packet counts a packet for [Totals].
 func (d *Decoder) Packet(p *capture.Packet) {
@@ -59,10 +74,11 @@ func (d *Decoder) Packet(p *capture.Packet) {
 // Totals returns the counts so far.
 func (d *Decoder) Totals() Totals { return d.totals }
 
-// conn is a TCP connection, whether it is iWARP or not.
+// conn is a TCP connection, whether it is iWARP or not, or a session over SCTP.
 type conn struct {
 	d      *Decoder
 	tcp    *capture.Connection
+	over   *session    // nil over TCP
 	pub    *Connection // nil until it is known to be iWARP
 	kept   []Segment
 	halves [2]half
@@ -142,7 +158,11 @@ func (c *conn) found() {
 		return
 	}
 	c.pub = &Connection{TCP: c.tcp, Revisions: [2]int{-1, -1}}
-	c.d.totals.IWARP++
+	if c.over != nil {
+		c.pub.Session = &c.over.told
+	} else {
+		c.d.totals.IWARP++
+	}
 	c.d.to.Found(c.pub)
 	for i := range c.kept {
 		c.d.tellSegment(c, &c.kept[i])
@@ -192,8 +212,12 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	d.to.Ended(c.pub)
 }
 
-// Skipped is part of [capture.Sink].
-func (d *Decoder) Skipped(*capture.Packet, capture.Skip) { d.totals.Skipped++ }
+// Skipped is part of [capture.Sink]. What is not TCP may be SCTP.
+func (d *Decoder) Skipped(p *capture.Packet, why capture.Skip) {
+	if why != capture.SkipNotTCP || !d.sctp.Packet(p) {
+		d.totals.Skipped++
+	}
+}
 
 // isDialect reports whether what was agreed on is one of the given dialects.
 func (c *conn) isDialect(of ...mpa.Dialect) bool {

@@ -56,6 +56,15 @@
 // right, if markers agree, or if four in a row make sense. [Connection.Confidence] says
 // how sure it is. An Initiator whose Request is rejected may begin again.
 //
+// # SCTP
+//
+// Each DDP Stream Session over SCTP is a Connection, with a [Session]. [Startup] is a session
+// control message then, and [FPDU] a DDP Segment with its [Chunk], in the order of DDP-SSNs;
+// [Segment] is each user message, at its place in that order. An association carries DDP if an
+// INIT or INIT ACK has the Adaptation Layer Indication of DDP, or a message one of its PPIDs. A
+// message that comes ahead of others waits for these, within bounds, until the receiver has had
+// all before it for so long that the capture lacks them, or the sender has left a DDP-SSN out.
+//
 // # What is judged
 //
 // Octets that the capture lacks lead to one finding, which says so, and to no others.

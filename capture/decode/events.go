@@ -8,6 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // A Consumer is told about iWARP connections. Events are valid during the call only; a
@@ -84,13 +85,14 @@ const (
 	FrameStartKey                   // Start Key
 	FrameMessage                    // private data message before a Start Key
 	FrameStreaming                  // streaming data before a delayed startup: Offset and Size only
+	FrameSession                    // SCTP: a session control message
 )
 
-var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data", "streaming"}
+var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data", "streaming", "session-control"}
 
 func (f Frame) String() string { return nameOf(frameNames[:], int(f)) }
 
-// A Startup is one frame of MPA's startup.
+// A Startup is one frame of MPA's startup, or over SCTP one session control message.
 type Startup struct {
 	Frame  Frame
 	Dir    capture.Dir
@@ -102,6 +104,8 @@ type Startup struct {
 	Octets      []byte // as sent; nil for FrameStreaming
 	// Fields is the frame by the RFC's fields, of a Request, a Reply or an Rtr frame.
 	Fields mpa.StartupFrame
+	// Control is the session control message, of a FrameSession that can be read.
+	Control *sctp.Control
 	// PrivateData is the ULP's, without the enhanced data.
 	PrivateData []byte
 }
@@ -121,7 +125,18 @@ var crcNames = [...]string{"unknown", "off", "right", "wrong"}
 
 func (s CRCState) String() string { return nameOf(crcNames[:], int(s)) }
 
-// An FPDU is one FPDU in the order of the stream, and what is in it.
+// A Chunk is what a DDP segment over SCTP has beside.
+type Chunk struct {
+	SSN     uint16 // DDP-SSN
+	TSN     uint32 // of the last DATA chunk
+	Ahead   bool   // it came ahead of others in the order of DDP-SSNs
+	Ordered bool   // without the U flag
+	Chunks  int    // more than one if it was fragmented
+}
+
+// An FPDU is one FPDU in the order of the stream, and what is in it. Over SCTP it is one DDP
+// segment in the order of DDP-SSNs: its octets are those of the user message, and stream
+// offsets count those of all messages of the session before it.
 type FPDU struct {
 	Dir    capture.Dir
 	Number uint64 // of its direction, from 1
@@ -144,6 +159,9 @@ type FPDU struct {
 	// ULPDU is what goes to DDP. It is nil if the FPDU is in error, and the beginning of it
 	// if the FPDU is cut.
 	ULPDU []byte
+
+	// Chunk is there over SCTP.
+	Chunk *Chunk
 
 	// HasSegment tells whether a DDP header was found. If so, Segment is the DDP segment in
 	// the ULPDU, and Op the RDMAP message that its control octet names.

@@ -53,6 +53,25 @@ var (
 	findGap       = finding{"capture-gap", "", Note}
 	findDiffers   = finding{"retransmission-differs", "R06", Warning}
 
+	// SCTP
+	findIndication      = finding{"no-indication", "", Error}
+	findStreams         = finding{"streams-differ", "", Error}
+	findPPID            = finding{"wrong-ppid", "", Error}
+	findOrdered         = finding{"ordered-message", "", Error}
+	findFragmented      = finding{"fragmented", "", Warning}
+	findSSNTwice        = finding{"ssn-twice", "", Error}
+	findSSNSkipped      = finding{"ssn-skipped", "", Error}
+	findSessionMessage  = finding{"session-message", "C01", Error}
+	findSessionData     = finding{"session-private-data", "C02", Error}
+	findSequence        = finding{"session-sequence", "C04", Error}
+	findSegmentEarly    = finding{"segment-before-accept", "C04", Error}
+	findInUse           = finding{"session-in-use", "C04", Error}
+	findAnswerKind      = finding{"answer-kind", "C01", Error}
+	findSessionRejected = finding{"session-rejected", "C03", Note}
+	findSessionRefused  = finding{"session-refused", "C04", Warning}
+	findNoTerminate     = finding{"no-session-terminate", "C04", Error}
+	findAborted         = finding{"association-aborted", "", Warning}
+
 	findUndecoded = finding{"not-decoded", "", Note}
 	findMidstream = finding{"midstream", "", Note}
 
@@ -86,6 +105,9 @@ var (
 // report tells of a finding, up to a bound for each kind. A note that is equal to an earlier
 // one of the direction is only counted.
 func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp, text, advice string) {
+	if c.over != nil && c.over.suspects(suspicion{k, dir, offset, p, text, advice}) {
+		return
+	}
 	c.pub.Findings[k.severity]++
 	c.d.totals.Findings[k.severity]++
 	c.halves[dir].expect(k, offset)

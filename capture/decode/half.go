@@ -82,6 +82,9 @@ func (h *half) unsure() bool {
 
 // missed reports whether the sender has received octets that did not come up until now.
 func (h *half) missed() bool {
+	if x := h.c.over; x != nil {
+		return x.missed(h.dir.Peer())
+	}
 	t := &h.c.tcp.Halves[h.dir.Peer()]
 	fin := uint64(0)
 	if t.Ended() {

@@ -58,6 +58,8 @@ func startupFields(s *Startup) []field {
 	switch s.Frame {
 	case FrameStreaming:
 		return nil
+	case FrameSession:
+		c.control(s)
 	case FrameMessage:
 		c.take(2, "Private Data Length", "%d", len(s.PrivateData))
 	case FrameStartKey:
@@ -71,8 +73,7 @@ func startupFields(s *Startup) []field {
 		c.take(1, "Rev", "%d", f.Rev())
 		c.take(2, "PD_Length", "%d", f.PDLength())
 		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
-			c.take(2, "A B IRD", "A=%d B=%d IRD=%v", bit(e.A), bit(e.B), e.IRD)
-			c.take(2, "C D ORD", "C=%d D=%d ORD=%v", bit(e.C), bit(e.D), e.ORD)
+			c.enhanced(&e)
 		}
 	}
 	c.take(len(c.b), "Private Data", "%s", ulpdata.Describe(s.PrivateData))
@@ -89,6 +90,9 @@ func bit(set bool) int {
 // fpduFields returns the fields of an FPDU: as on the stream, or those of the ULPDU
 // where the octets are not there.
 func fpduFields(f *FPDU) []field {
+	if f.Chunk != nil {
+		return chunkFields(f)
+	}
 	if f.Octets == nil {
 		c := cutter{b: f.ULPDU}
 		c.ulpdu(f)

@@ -48,6 +48,7 @@ func (j *JSON) put(v any) { _ = j.enc.Encode(v) }
 // jsonAt is what most events begin with.
 type jsonAt struct {
 	Event      string     `json:"event"`
+	Network    string     `json:"network,omitempty"`
 	Connection int        `json:"connection"`
 	Dir        string     `json:"dir,omitempty"`
 	Offset     *uint64    `json:"offset,omitempty"`
@@ -56,7 +57,7 @@ type jsonAt struct {
 }
 
 func at(event string, c *Connection, d capture.Dir, offset uint64, p capture.Stamp) jsonAt {
-	a := jsonAt{Event: event, Connection: c.TCP.Number, Dir: dirName(d), Offset: &offset, Packet: p.Number}
+	a := jsonAt{Event: event, Network: c.network(), Connection: c.TCP.Number, Dir: dirName(d), Offset: &offset, Packet: p.Number}
 	if !p.Time.IsZero() {
 		t := p.Time.UTC()
 		a.Time = &t
@@ -76,24 +77,27 @@ func dirName(d capture.Dir) string {
 func (j *JSON) Found(c *Connection) {
 	j.put(struct {
 		Event      string `json:"event"`
+		Network    string `json:"network,omitempty"`
 		Connection int    `json:"connection"`
-		Forward    string `json:"forward"`
-		Backward   string `json:"backward"`
-		Packet     uint64 `json:"packet"`
-	}{"connection", c.TCP.Number, c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
+		*jsonSession
+		Forward  string `json:"forward"`
+		Backward string `json:"backward"`
+		Packet   uint64 `json:"packet"`
+	}{"connection", c.network(), c.TCP.Number, sessionOf(c), c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
 }
 
 type jsonStartup struct {
 	jsonAt
-	Frame       string        `json:"frame"`
-	Size        int           `json:"size"`
-	Text        string        `json:"text"`
-	M           *bool         `json:"m,omitempty"`
-	C           *bool         `json:"c,omitempty"`
-	R           *bool         `json:"r,omitempty"`
-	S           *bool         `json:"s,omitempty"`
-	Rev         *int          `json:"rev,omitempty"`
-	PDLength    *int          `json:"pd_length,omitempty"`
+	Frame    string `json:"frame"`
+	Size     int    `json:"size"`
+	Text     string `json:"text"`
+	M        *bool  `json:"m,omitempty"`
+	C        *bool  `json:"c,omitempty"`
+	R        *bool  `json:"r,omitempty"`
+	S        *bool  `json:"s,omitempty"`
+	Rev      *int   `json:"rev,omitempty"`
+	PDLength *int   `json:"pd_length,omitempty"`
+	*jsonControl
 	Enhanced    *jsonEnhanced `json:"enhanced,omitempty"`
 	PrivateData string        `json:"private_data,omitempty"`
 	Looks       string        `json:"private_data_looks,omitempty"`
@@ -133,6 +137,11 @@ func (j *JSON) Startup(c *Connection, s *Startup) {
 		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
 			o.Enhanced = enhancedOf(&e)
 		}
+	case s.Control != nil:
+		o.jsonControl = &jsonControl{s.Control.SSN, s.Control.Function.String()}
+		if s.Control.Function.IsEnhanced() {
+			o.Enhanced = enhancedOf(&s.Control.Enhanced)
+		}
 	case s.Frame == FrameStartKey:
 		k := mpa.StartKey(s.Octets)
 		m, cc, rev := k.M(), k.C(), int(k.Rev())
@@ -149,6 +158,7 @@ type jsonFPDU struct {
 	Begins      bool             `json:"begins_segment"`
 	Ends        bool             `json:"ends_segment"`
 	Length      int              `json:"ulpdu_length"`
+	Chunk       *jsonChunk       `json:"chunk,omitempty"`
 	CRC         string           `json:"crc"`
 	Cut         int              `json:"missing,omitempty"`
 	Error       string           `json:"error,omitempty"`
@@ -208,6 +218,9 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	}
 	if f.Err != nil {
 		o.Error = f.Err.Error()
+	}
+	if k := f.Chunk; k != nil {
+		o.Chunk = &jsonChunk{k.SSN, k.TSN, k.Ahead, k.Ordered, k.Chunks}
 	}
 	if j.cfg.Octets {
 		o.Octets = hex.EncodeToString(f.Octets)

@@ -9,6 +9,7 @@ import (
 
 type jsonSummary struct {
 	Event      string            `json:"event"`
+	Network    string            `json:"network,omitempty"`
 	Connection int               `json:"connection"`
 	Midstream  bool              `json:"midstream,omitempty"`
 	Confidence string            `json:"confidence,omitempty"`
@@ -24,6 +25,7 @@ type jsonSummary struct {
 	Backward   jsonHalf          `json:"backward"`
 	Findings   jsonCounts        `json:"findings"`
 	Suppressed map[string]uint64 `json:"suppressed,omitempty"`
+	*jsonSession
 }
 
 type jsonCounts struct {
@@ -94,11 +96,11 @@ type jsonEnd struct {
 // Ended is part of Consumer.
 func (j *JSON) Ended(c *Connection) {
 	s := jsonSummary{
-		Event: "summary", Connection: c.TCP.Number, Midstream: c.Midstream, Agreed: c.Agreed, Rejected: c.Rejected, Startups: c.Startups,
+		Event: "summary", Network: c.network(), Connection: c.TCP.Number, Midstream: c.Midstream, Agreed: c.Agreed, Rejected: c.Rejected, Startups: c.Startups,
 		CRC: c.CRC, Forward: halfOf(c, capture.Forward), Backward: halfOf(c, capture.Backward),
-		Findings: countsOf(c.Findings), Suppressed: c.Suppressed,
+		Findings: countsOf(c.Findings), Suppressed: c.Suppressed, jsonSession: sessionOf(c),
 	}
-	if c.Midstream {
+	if c.Midstream && c.Session == nil {
 		s.Confidence = c.Confidence.String()
 	} else {
 		s.Initiator = dirName(c.Initiator)
@@ -143,13 +145,15 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 // Totals prints the last object.
 func (j *JSON) Totals(n Totals) {
 	j.put(struct {
-		Event       string     `json:"event"`
-		Packets     uint64     `json:"packets"`
-		Octets      uint64     `json:"octets"`
-		Connections uint64     `json:"connections"`
-		IWARP       uint64     `json:"iwarp"`
-		Failed      uint64     `json:"failed"`
-		Skipped     uint64     `json:"skipped"`
-		Findings    jsonCounts `json:"findings"`
-	}{"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Failed, n.Skipped, countsOf(n.Findings)})
+		Event        string     `json:"event"`
+		Packets      uint64     `json:"packets"`
+		Octets       uint64     `json:"octets"`
+		Connections  uint64     `json:"connections"`
+		IWARP        uint64     `json:"iwarp"`
+		Associations uint64     `json:"associations,omitempty"`
+		Sessions     uint64     `json:"sessions,omitempty"`
+		Failed       uint64     `json:"failed"`
+		Skipped      uint64     `json:"skipped"`
+		Findings     jsonCounts `json:"findings"`
+	}{"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Skipped, countsOf(n.Findings)})
 }

@@ -35,7 +35,9 @@ func (c *conn) judgeRequest(f *Startup) mpa.Offer {
 	if o.ClientServer && o.IRD == mpa.NoNegotiation && o.ORD == mpa.NoNegotiation {
 		o.IRD = 0 // with all of them at rest an Offer means revision 1
 	}
-	c.judgeFlags(f, true)
+	if e, ok := f.Fields.Enhanced(); ok {
+		c.judgeFlags(f, &e, true)
+	}
 	return o
 }
 
@@ -48,17 +50,16 @@ func (c *conn) startupBits(f *Startup) {
 }
 
 // judgeFlags judges the flags A, B, C and D of a frame by itself.
-func (c *conn) judgeFlags(f *Startup, request bool) {
-	e, ok := f.Fields.Enhanced()
+func (c *conn) judgeFlags(f *Startup, e *mpa.Enhanced, request bool) {
+	at := f.enhancedAt()
 	switch {
-	case !ok:
 	case !e.A && (e.B || e.C || e.D):
-		c.report(findKindFlags, f.Dir, f.Offset+20, f.Last, "flags B, C or D are set with A=0", "without A they are sent as zero, and ignored on receipt")
+		c.report(findKindFlags, f.Dir, at, f.Last, "flags B, C or D are set with A=0", "without A they are sent as zero, and ignored on receipt")
 	case e.A && e.RTR() == 0 && request:
-		c.report(findNoKinds, f.Dir, f.Offset+20, f.Last, "A=1, but none of B, C and D: no RTR indication is offered",
+		c.report(findNoKinds, f.Dir, at, f.Last, "A=1, but none of B, C and D: no RTR indication is offered",
 			"a peer-to-peer Initiator names each kind that it can send; Linux's siw names none if it is built without RTR")
 	case e.A && e.RTR() == 0:
-		c.report(findAnswerKinds, f.Dir, f.Offset+20, f.Last, "A=1, but none of B, C and D: no RTR indication is answered",
+		c.report(findAnswerKinds, f.Dir, at, f.Last, "A=1, but none of B, C and D: no RTR indication is answered",
 			"the Responder names at least one kind that it supports, even if none matches")
 	}
 }
@@ -75,9 +76,11 @@ func (c *conn) judgeReply(f *Startup) {
 	} else {
 		c.startupBits(f)
 	}
-	c.judgeFlags(f, false)
 	asked, ok := q.Enhanced()
 	answer, enhanced := f.Fields.Enhanced()
+	if enhanced {
+		c.judgeFlags(f, &answer, false)
+	}
 	if !ok || !enhanced || f.Fields.R() {
 		return
 	}
@@ -87,7 +90,7 @@ func (c *conn) judgeReply(f *Startup) {
 
 // judgeDepths judges the IRD and the ORD of a Reply.
 func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
-	at := f.Offset + 20
+	at := f.enhancedAt()
 	say := func(k finding, text, advice string) { c.report(k, f.Dir, at, f.Last, text, advice) }
 	// RFC 6581, Section 9.1: "The responder MUST respond to an initiator ORD value of
 	// 0x3FFF by leaving its local endpoint IRD value unchanged and setting the IRD to
@@ -132,7 +135,7 @@ func siwDepths(depth mpa.Depth) string {
 
 // judgeModel judges the connection model and the RTR kinds of a Reply.
 func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
-	say := func(k finding, text, advice string) { c.report(k, f.Dir, f.Offset+20, f.Last, text, advice) }
+	say := func(k finding, text, advice string) { c.report(k, f.Dir, f.enhancedAt(), f.Last, text, advice) }
 	switch {
 	case asked.A && !answer.A:
 		say(findModel, "the Reply has A=0, but the Request asked for peer-to-peer (A=1)",

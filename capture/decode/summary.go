@@ -18,10 +18,14 @@ func (c *Connection) Summary() [][2]string { return summary(c)[1:] }
 // summary returns what is known of a connection, as names and texts.
 func summary(c *Connection) (rows [][2]string) {
 	add := func(name, text string) { rows = append(rows, [2]string{name, text}) }
-	add("", fmt.Sprintf("summary of #%d %v", c.TCP.Number, c.TCP))
-	add("startup", c.startupText())
-	if c.Agreed || c.Midstream {
-		add("mode", c.modeText())
+	add("", fmt.Sprintf("summary of #%s %v", c.Label(), c))
+	if c.Session != nil {
+		rows = append(rows, c.sessionRows()...)
+	} else {
+		add("startup", c.startupText())
+		if c.Agreed || c.Midstream {
+			add("mode", c.modeText())
+		}
 	}
 	if e := c.depthsText(); e != "" {
 		add("IRD/ORD", e)
@@ -35,10 +39,10 @@ func summary(c *Connection) (rows [][2]string) {
 		}
 	}
 	for d := range c.Halves {
-		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 {
+		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 && c.Session == nil {
 			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %d segments, %s retransmitted, %s missing", wording.Octets(n.Octets), n.Segments, wording.Octets(n.Repeated), wording.Octets(n.Missing)))
 		}
-		rows = append(rows, c.Halves[d].rows(capture.Dir(d))...)
+		rows = append(rows, c.Halves[d].rows(capture.Dir(d), c.Session != nil)...)
 	}
 	add("ended", c.endText())
 	add("findings", severities(c.Findings)+c.suppressedText())
@@ -117,7 +121,7 @@ func (c *Connection) suppressedText() string {
 }
 
 // rows returns what is known of a direction.
-func (h *Half) rows(d capture.Dir) (rows [][2]string) {
+func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	dir := d.String()
 	add := func(name, text string) { rows = append(rows, [2]string{name, text}) }
 	if h.Undecoded > 0 {
@@ -126,21 +130,25 @@ func (h *Half) rows(d capture.Dir) (rows [][2]string) {
 	if h.FPDUs+h.Bad+h.Cut+h.Lost == 0 {
 		return rows
 	}
+	what := wording.If(session, " segments", " FPDUs")
 	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Octets(h.Octets), wording.Octets(h.Content))
+	if session {
+		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Octets(h.Octets))
+	}
 	if h.MarkerCount > 0 {
 		s += fmt.Sprintf(", %d markers", h.MarkerCount)
 	}
 	if h.Bad+h.Cut+h.Lost > 0 {
 		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Octets(h.Lost))
 	}
-	add(dir+" FPDUs", s)
+	add(dir+what, s)
 	for op := range h.Ops {
 		if n := &h.Ops[op]; n.Segments > 0 {
 			add("", fmt.Sprintf("  %-26s %8d messages %8d segments %12d octets", rdmap.Opcode(op), n.Messages, n.Segments, n.Octets))
 		}
 	}
 	if h.Sizes.Count > 0 {
-		add(dir+" FPDU sizes", fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
+		add(dir+strings.TrimSuffix(what, "s")+" sizes", fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
 	}
 	rows = append(rows, h.alignmentRows(d)...)
 	if h.Segments > 0 {

@@ -42,7 +42,7 @@ func (t *Text) line(c *Connection, p capture.Stamp, d capture.Dir, text string) 
 	if p.Number == 0 { // its packet is not known any more
 		p = c.TCP.Last
 	}
-	fmt.Fprintf(t.w, "#%-4d %8d %11.6f %v %s\n", c.TCP.Number, p.Number, since(c, p), d, text)
+	fmt.Fprintf(t.w, "#%-4s %8d %11.6f %v %s\n", c.Label(), p.Number, since(c, p), d, text)
 }
 
 // since returns the seconds since the connection's first packet.
@@ -52,7 +52,7 @@ func since(c *Connection, p capture.Stamp) float64 {
 
 // Found is part of Consumer.
 func (t *Text) Found(c *Connection) {
-	fmt.Fprintf(t.w, "#%-4d %v\n", c.TCP.Number, c.TCP)
+	fmt.Fprintf(t.w, "#%-4s %v\n", c.Label(), c)
 }
 
 // Startup is part of Consumer.
@@ -124,8 +124,20 @@ func (t *Text) Totals(n Totals) {
 	if n.Failed > 0 {
 		failed = fmt.Sprintf(", of which %d failed", n.Failed)
 	}
-	fmt.Fprintf(t.w, "%s, %s; %s, %d of them iWARP%s; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets),
-		wording.Count(n.Connections, "TCP connection"), n.IWARP, failed, severities(n.Findings))
+	fmt.Fprintf(t.w, "%s, %s; %s%s; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(), failed, severities(n.Findings))
+}
+
+// below counts what there is of TCP and of SCTP.
+func (n *Totals) below() string {
+	s := fmt.Sprintf("%s, %d of them iWARP", wording.Count(n.Connections, "TCP connection"), n.IWARP)
+	if n.Associations == 0 {
+		return s
+	}
+	over := fmt.Sprintf("%s, %s", wording.Count(n.Associations, "SCTP association"), wording.Count(n.Sessions, "DDP session"))
+	if n.Connections == 0 {
+		return over
+	}
+	return s + ", " + over
 }
 
 // severities counts findings in words.
@@ -139,6 +151,8 @@ func (s *Startup) String() string {
 	switch s.Frame {
 	case FrameStreaming:
 		return fmt.Sprintf("mpa: %s of streaming data before the startup", wording.Octets(uint64(s.Size)))
+	case FrameSession:
+		return s.control()
 	case FrameMessage:
 		return fmt.Sprintf("mpa: private-data pdlen %d: %s", len(s.PrivateData), ulpdata.Describe(s.PrivateData))
 	case FrameStartKey:
@@ -183,6 +197,9 @@ func enhancedText(e mpa.Enhanced) string {
 
 // String returns one line.
 func (f *FPDU) String() string {
+	if f.Chunk != nil {
+		return f.chunk()
+	}
 	s := fmt.Sprintf("fpdu %d at %d size %d", f.Number, f.Offset, f.Size())
 	if n := len(f.Markers); n > 0 {
 		s += fmt.Sprintf(" markers %d", n)

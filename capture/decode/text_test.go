@@ -16,8 +16,9 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt and *.json")
 
 // TestPrinted compares what is printed of some captures with what was printed before.
 func TestPrinted(t *testing.T) {
-	for _, name := range []string{"siw-rping-p2p", "siw-rping-crc-refused", "iwarp-markers", "iwarp-terminate"} {
-		file, err := os.ReadFile(testrig.Stored + name + ".pcap")
+	for _, path := range []string{"siw-rping-p2p", "siw-rping-crc-refused", "iwarp-markers", "iwarp-terminate", "sctp/iwarp-udp"} {
+		name := filepath.Base(path)
+		file, err := os.ReadFile(testrig.Stored + path + ".pcap")
 		testrig.Must(t, err)
 		var text, lines bytes.Buffer
 		plain := decode.NewText(&text, decode.TextConfig{FPDUs: true, Hex: true})

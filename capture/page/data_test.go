@@ -20,7 +20,7 @@ import (
 
 // onPage is the data of a connection, as js/data.js reads it.
 type onPage struct {
-	Number   int
+	Number   string
 	Ends     [2]string
 	Start    [2]uint64
 	End      [2]uint64
@@ -223,7 +223,7 @@ func TestData(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if got, want := fmt.Sprint(d.Number, d.Ends, d.Start, d.End), "5 [10.0.0.1:40000 [2001:db8::2]:4791] [0 0] [1040 44]"; got != want {
+	if got, want := fmt.Sprint(d.Number, " ", d.Ends, d.Start, d.End), "5 [10.0.0.1:40000 [2001:db8::2]:4791] [0 0] [1040 44]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := fmt.Sprint(d.Spans), "[{0 0 20 startup mpa: start-req C pdlen 0 mpav2 3} {1 0 20 startup mpa: start-rep C pdlen 0 mpav2 4}]"; got != want {

@@ -42,7 +42,7 @@ type header struct {
 
 // A row is a connection in the list of them.
 type row struct {
-	Number  int
+	Number  string // see [decode.Connection.Label]
 	Ends    [2]string
 	Dialect string
 	Outcome string
@@ -62,7 +62,7 @@ func (p *Page) header() header {
 
 func rowOf(c *decode.Connection) row {
 	r := row{
-		Number: c.TCP.Number, Ends: ends(c), Dialect: dialect(c), Outcome: outcome(c), Mode: mode(c),
+		Number: c.Label(), Ends: ends(c), Dialect: dialect(c), Outcome: outcome(c), Mode: mode(c),
 		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs, Failed: c.Failed(),
 		counts: counts{
 			Errors: c.Findings[decode.Error], Warnings: c.Findings[decode.Warning], Notes: c.Findings[decode.Note],
@@ -125,7 +125,7 @@ func (p *Page) writeConnection(w io.Writer, c *connection) error {
 	if err := head.ExecuteTemplate(w, "connection", a); err != nil {
 		return err
 	}
-	return writeData(w, fmt.Sprintf("c%d-data", c.of.TCP.Number), c.data())
+	return writeData(w, fmt.Sprintf("c%s-data", c.of.Label()), c.data())
 }
 
 // remarks says what is not shown.
@@ -149,7 +149,8 @@ func (c *connection) remarks() (all []string) {
 
 // data is what the scripts read of a connection.
 type data struct {
-	Number   int       `json:"number"`
+	Number   string    `json:"number"`
+	Session  bool      `json:"session"` // over SCTP
 	Ends     [2]string `json:"ends"`
 	Start    [2]uint64 `json:"start"`
 	End      [2]uint64 `json:"end"` // of the streams
@@ -161,7 +162,7 @@ type data struct {
 
 func (c *connection) data() data {
 	return data{
-		Number: c.of.TCP.Number, Ends: ends(c.of),
+		Number: c.of.Label(), Session: c.of.Session != nil, Ends: ends(c.of),
 		Start: [2]uint64{c.of.Halves[0].Start, c.of.Halves[1].Start}, End: c.end,
 		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Spans: c.spans,
 	}
@@ -210,6 +211,8 @@ func dialect(c *decode.Connection) string {
 // outcome says what became of a startup.
 func outcome(c *decode.Connection) string {
 	switch {
+	case c.Session != nil:
+		return c.Outcome()
 	case c.Midstream:
 		return fmt.Sprintf("found by the form of FPDUs, with %v confidence", c.Confidence)
 	case c.Rejected:
@@ -222,6 +225,9 @@ func outcome(c *decode.Connection) string {
 
 // mode says what FPDUs have.
 func mode(c *decode.Connection) string {
+	if s := c.Session; s != nil {
+		return fmt.Sprintf("DDP-SSNs, on stream %d of SCTP association %d", s.Stream, s.SCTP.Number)
+	}
 	if !c.Agreed && !c.Midstream {
 		return ""
 	}

@@ -14,11 +14,11 @@ import (
 
 // decodeCmd tells what is said on the iWARP connections of a capture.
 type decodeCmd struct {
-	File    string   `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 tcp | iwarp decode -"`
+	File    string   `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
 	Verbose bool     `short:"v" help:"One line for each FPDU."`
 	Hex     bool     `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
-	Filter  string   `placeholder:"WHICH" help:"Only the connection of this number, or those of this host, or host:port."`
-	Port    []uint16 `placeholder:"PORT" help:"Connections to these TCP ports are iWARP, whatever they begin with."`
+	Filter  string   `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
+	Port    []uint16 `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
 	JSON    bool     `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
 	HTML    string   `name:"html" placeholder:"FILE" help:"Write a page with ladders, a map of the streams, and the findings, too."`
 }
@@ -49,7 +49,7 @@ type printer interface {
 }
 
 // decode decodes what is read, until its end or an interrupt.
-func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want func(*capture.Connection) bool) error {
+func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want filter) error {
 	var out printer = decode.NewText(std.out, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex})
 	if c.JSON {
 		out = decode.NewJSON(std.out, decode.JSONConfig{FPDUs: c.Verbose, Octets: c.Hex})
@@ -60,7 +60,11 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 	}
 	source := newLiveReader(ctx, in, out.Flush)
 	matched := 0
-	totals, err := decode.Run(source, decode.Config{Want: counting(want, &matched), Expect: c.expected}, html.with(out))
+	totals, err := decode.Run(source, decode.Config{
+		Capture: capture.Config{UDPPorts: c.Port},
+		Want:    counting(want.tcp, &matched), Expect: c.expected,
+		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
+	}, html.with(out))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	if totals.Packets > 0 && !unmatched { // else there is nothing that a count would be true of
 		out.Totals(totals)
@@ -72,7 +76,7 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		return err
 	}
 	if unmatched {
-		return usage("--filter %q: it matches none of the TCP connections in the capture (%d)", c.Filter, totals.Connections)
+		return usage("--filter %q: it matches none of the TCP connections in the capture (%d), and no session over SCTP", c.Filter, totals.Connections)
 	}
 	return found(totals)
 }
@@ -97,9 +101,16 @@ func (c *decodeCmd) expected(tcp *capture.Connection) bool {
 	})
 }
 
+// expectedSCTP reports whether --port says that an association carries DDP.
+func (c *decodeCmd) expectedSCTP(a *capture.Association) bool {
+	return slices.ContainsFunc(a.Ends[:], func(e capture.AssociationEnd) bool {
+		return slices.Contains(c.Port, e.Addr.Port()) || slices.Contains(c.Port, e.UDPPort)
+	})
+}
+
 // counting counts what a filter lets through.
-func counting(want func(*capture.Connection) bool, n *int) func(*capture.Connection) bool {
-	return func(c *capture.Connection) bool {
+func counting[T any](want func(T) bool, n *int) func(T) bool {
+	return func(c T) bool {
 		if want != nil && !want(c) {
 			return false
 		}

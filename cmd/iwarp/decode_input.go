@@ -5,8 +5,10 @@ import (
 	"io"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
 )
 
 // liveBuffer is the octets that are read at once.
@@ -98,22 +100,43 @@ func (r *liveReader) got(b []byte, ok bool) error {
 	return nil
 }
 
+// A filter is what --filter lets through; nil is all.
+type filter struct {
+	tcp  func(*capture.Connection) bool
+	sctp func(*decode.Session) bool
+}
+
 // filterOf returns what --filter lets through: a number, a host, or host:port.
-func filterOf(which string) (func(*capture.Connection) bool, error) {
+func filterOf(which string) (filter, error) {
 	if which == "" {
-		return nil, nil
+		return filter{}, nil
 	}
 	if n, err := strconv.Atoi(which); err == nil {
-		return func(c *capture.Connection) bool { return c.Number == n }, nil
+		return filter{
+			func(c *capture.Connection) bool { return c.Number == n },
+			func(*decode.Session) bool { return false },
+		}, nil
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(which, "s")); err == nil {
+		return filter{
+			func(*capture.Connection) bool { return false },
+			func(s *decode.Session) bool { return s.Number == n },
+		}, nil
 	}
 	if host, err := netip.ParseAddr(which); err == nil {
-		return func(c *capture.Connection) bool {
-			return c.Halves[0].Addr.Addr() == host || c.Halves[1].Addr.Addr() == host
-		}, nil
+		return ends(func(a netip.AddrPort) bool { return a.Addr() == host }), nil
 	}
 	end, err := netip.ParseAddrPort(which)
 	if err != nil {
-		return nil, usage("--filter %q: want the number of a connection, an IP address, or address:port", which)
+		return filter{}, usage("--filter %q: want the number of a connection, an IP address, or address:port", which)
 	}
-	return func(c *capture.Connection) bool { return c.Halves[0].Addr == end || c.Halves[1].Addr == end }, nil
+	return ends(func(a netip.AddrPort) bool { return a == end }), nil
+}
+
+// ends is a filter for what has an end.
+func ends(is func(netip.AddrPort) bool) filter {
+	return filter{
+		func(c *capture.Connection) bool { return is(c.Halves[0].Addr) || is(c.Halves[1].Addr) },
+		func(s *decode.Session) bool { return is(s.SCTP.Ends[0].Addr) || is(s.SCTP.Ends[1].Addr) },
+	}
 }

@@ -94,7 +94,7 @@ func TestDecodeLive(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		c := decodeCmd{File: "-"}
-		done <- c.decode(ctx, from, streams{out: out}, nil)
+		done <- c.decode(ctx, from, streams{out: out}, filter{})
 		out.Close()
 	}()
 	if _, err := feed.Write(greedy(t)); err != nil {

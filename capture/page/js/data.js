@@ -201,7 +201,7 @@ function load(article) {
   }));
   return {
     article, findings,
-    number: json.number, ends: json.ends, end: json.end, spans: json.spans || [],
+    number: json.number, session: json.session, ends: json.ends, end: json.end, spans: json.spans || [],
     fpdus: new Fpdus(json.fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
   };
 }

@@ -128,7 +128,7 @@ class Track {
     if (finding) return finding.text;
     if (y < ROWS.fpdus.y) {
       const over = segments.over(this.dir, offset, offset + 1);
-      if (over.length > 0) return over.map((i) => segmentLine(segments, i)).join("; ");
+      if (over.length > 0) return over.map((i) => segmentLine(this.model, i)).join("; ");
     }
     const row = fpdus.at(this.dir, offset);
     if (row >= 0) {

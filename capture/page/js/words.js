@@ -76,9 +76,9 @@ function requestLine(fpdus, i) {
 
 function payload(fpdus, i) { return Math.max(0, fpdus.length[i] - fpdus.header[i] - fpdus.cut[i]); }
 
-// segmentLine says what a TCP segment is.
-function segmentLine(segments, i) {
-  let line = "TCP segment in packet " + segments.packet[i] + ", octets " + count(segments.offset[i]) + " to " +
+// segmentLine says what a TCP segment is, or a message of SCTP.
+function segmentLine({ segments, session }, i) {
+  let line = (session ? "message in packet " : "TCP segment in packet ") + segments.packet[i] + ", octets " + count(segments.offset[i]) + " to " +
     count(segments.end(i)) + " (" + segments.length[i] + ")";
   line += ["", "", ", ahead of a hole", ", fills a hole: late, or sent again", ", sent again"][segments.order(i)];
   if (segments.order(i) !== ORDER_REPEAT && segments.repeated[i] > 0) line += ", " + segments.repeated[i] + " octets sent again";
@@ -97,15 +97,14 @@ function fieldsOf(model, i) {
     ["size", count(fpdus.size[i]) + " octets on the stream"],
     ["packet", fpdus.later[i] ? fpdus.packet[i] + ", complete with " + last : String(last)],
     ["time", seconds(fpdus.time[i]) + " s"],
-    ["ULPDU_Length", count(fpdus.length[i])],
+    [model.session ? "DDP Segment" : "ULPDU_Length", count(fpdus.length[i])],
     ["message", headerLine(fpdus, i)],
-    ["CRC", CRC[fpdus.crc(i)]],
-    ["alignment", alignmentLine(fpdus, i)],
   ];
+  if (!model.session) rows.push(["CRC", CRC[fpdus.crc(i)]], ["alignment", alignmentLine(fpdus, i)]);
   const inside = markers.within(dir, fpdus.offset[i], fpdus.end(i));
   if (inside.length > 0) rows.push(["markers", markerLine(markers, inside)]);
   const over = segments.over(dir, fpdus.offset[i], fpdus.end(i));
-  for (const s of over.slice(0, 12)) rows.push(["segment", segmentLine(segments, s)]);
+  for (const s of over.slice(0, 12)) rows.push(["segment", segmentLine(model, s)]);
   if (over.length > 12) rows.push(["", "and " + (over.length - 12) + " more"]);
   return rows;
 }

@@ -1,0 +1,295 @@
+package decode
+
+import (
+	"container/list"
+	"fmt"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// A Session is what a Connection over SCTP has: it is a DDP Stream Session (RFC 5043).
+type Session struct {
+	// Number counts the sessions of a capture from 0, in the order of their first messages.
+	Number int
+	// SCTP is the association below.
+	SCTP *capture.Association
+	// Stream is the identifier of the pair of SCTP streams.
+	Stream uint16
+	// None tells that the association ended without a session, and this stands for it.
+	None bool
+	// Refused tells that the passive end has answered with a Terminate.
+	Refused bool
+	// Terminated tells for each direction whether its sender has ended the session.
+	Terminated [2]bool
+	// Ahead counts for each direction the messages that came ahead of others, and Repeated
+	// the DDP-SSNs that were used twice.
+	Ahead, Repeated [2]uint64
+}
+
+// A session is a Session in the making.
+type session struct {
+	c     *conn
+	on    *association
+	id    uint16
+	sides [2]side
+
+	active  capture.Dir
+	begun   bool // by an Initiate
+	answer  bool // the passive end has answered
+	over    bool // its last message has come
+	ended   bool // the consumer knows of its end
+	told    Session
+	doubts  []doubted
+	sure    bool // while suspicions are told of
+	place   *list.Element
+	kept    int // octets of all messages that wait
+	request *Startup
+}
+
+// A side is what one end has said.
+type side struct {
+	sure   bool   // next is known
+	next   uint64 // the number of the message that is due: the DDP-SSN is its low 16 bits
+	tsn    uint32 // the lowest that may be that of the next message
+	offset uint64 // octets of all messages before
+	ahead  map[uint64]*capture.Message
+	start  uint64 // the first number, where the beginning was not captured
+}
+
+// Bounds of what waits for a message before it.
+const (
+	maxAhead = 1 << 20 // octets of a session
+	heldCost = 192     // of one message, beside its own octets
+)
+
+// pub is what consumers see.
+func (x *session) pub() *Connection { return x.c.pub }
+
+// session returns the session that a message is of. It may be a new one; nil if the message
+// is of none.
+func (a *association) session(m *capture.Message) *session {
+	x := a.streams[m.Stream]
+	if x != nil && x.restarted(m) {
+		x.finish(capture.Finish{Reason: capture.EndSession, Packet: m.First})
+		x = nil
+	}
+	if x != nil {
+		return x
+	}
+	if function(m) == sctp.FunctionTerminate && a.used[m.Stream] {
+		return nil // the two ends have ended a session at the same time
+	}
+	if x = a.begin(Session{SCTP: a.of, Stream: m.Stream}, m.First); x != nil {
+		x.midstream(m)
+	}
+	return x
+}
+
+// function returns the Function Code of a session control message, without what RFC 6581
+// adds to it; 0 if it is none.
+func function(m *capture.Message) sctp.Function {
+	if m.PPID != sctp.PPIDControl {
+		return 0
+	}
+	c, err := sctp.ParseControl(m.Data)
+	if err != nil {
+		return 0
+	}
+	return c.Function.Plain()
+}
+
+// restarted reports whether a message begins a session behind one that one of the ends has
+// terminated: that much is enough (RFC 5043, Section 6.2).
+func (x *session) restarted(m *capture.Message) bool {
+	ended := x.pub().Session.Terminated
+	return function(m) == sctp.FunctionInitiate && m.Data[0] == 0 && m.Data[1] == 0 && (ended[0] || ended[1])
+}
+
+// begin begins a session. It returns nil for one that is not looked at.
+func (a *association) begin(told Session, first capture.Stamp) *session {
+	d := a.d
+	told.Number = d.sessions
+	x := &session{on: a, id: told.Stream, told: told}
+	s := &x.told
+	below := &capture.Connection{Number: s.Number, First: first, Last: first}
+	x.c = &conn{d: d, tcp: below, over: x}
+	for i := range x.c.halves {
+		h := &x.c.halves[i]
+		h.c, h.dir, h.mode = x.c, capture.Dir(i), modeDead
+		below.Halves[i].Addr = a.of.Ends[i].Addr
+		if a.of.Ends[i].Setup.Seen() {
+			x.sides[i].tsn = a.of.Ends[i].Setup.TSN
+		}
+	}
+	if d.cfg.WantSCTP != nil && !d.cfg.WantSCTP(s) {
+		d.sessions++
+		return nil
+	}
+	d.makeRoom()
+	d.sessions++
+	if !s.None {
+		d.totals.Sessions++
+	}
+	a.begun++
+	a.streams[s.Stream], a.used[s.Stream] = x, true
+	x.place = d.live.PushBack(x)
+	x.c.found()
+	x.pub().Version = 1 // RFC 5043, Section 5.2.2
+	for _, f := range a.early {
+		x.c.report(f.kind, f.dir, 0, f.packet, f.text, f.advice)
+	}
+	a.early = nil
+	return x
+}
+
+// makeRoom ends the session that is open for the longest time, if there are too many.
+func (d *Decoder) makeRoom() {
+	most := d.cfg.Capture.MaxConnections
+	if most <= 0 {
+		most = capture.DefaultMaxConnections
+	}
+	for d.live.Len() >= most {
+		x := d.live.Front().Value.(*session)
+		x.finish(capture.Finish{Reason: capture.EndEvicted, Packet: x.c.tcp.Last})
+	}
+}
+
+// midstream finds out whether the beginning of a session is in the capture.
+func (x *session) midstream(m *capture.Message) {
+	whole := x.on.of.Ends[0].Whole() && x.on.of.Ends[1].Whole()
+	if whole || function(m) == sctp.FunctionInitiate {
+		x.sides[0].sure, x.sides[1].sure = true, true
+		return
+	}
+	x.unknown(m.Dir, m.First)
+}
+
+// unknown takes note that the beginning is not in the capture.
+func (x *session) unknown(d capture.Dir, p capture.Stamp) {
+	if x.pub().Midstream {
+		return
+	}
+	x.pub().Midstream = true
+	for i := range x.c.halves {
+		x.c.halves[i].broken = true
+		x.c.halves[i].uncertain()
+	}
+	x.c.report(findMidstream, d, x.sides[d].offset, p, "the beginning of the session is not in the capture",
+		"begin the capture before the association is opened, to see what was agreed on")
+}
+
+// arrive takes a message, in the order of the capture.
+func (x *session) arrive(m *capture.Message) {
+	h, s := &x.c.halves[m.Dir], &x.sides[m.Dir]
+	x.c.tcp.Last = m.Last
+	defer x.done(m.Last)
+	count := &x.c.tcp.Halves[m.Dir].Count
+	count.Packets++
+	count.Segments++
+	count.Octets += uint64(m.Length)
+	if !x.form(h, m) {
+		return
+	}
+	ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])
+	if !s.sure {
+		*s = side{sure: true, next: uint64(ssn) + 1<<16, start: uint64(ssn) + 1<<16, tsn: m.TSN}
+	}
+	distance := ssn - uint16(s.next)
+	number := s.next + uint64(distance)
+	switch _, known := s.ahead[number]; {
+	case known:
+		x.again(h, m, ssn)
+	case distance >= 1<<15:
+		if number-1<<16 >= s.start { // else it was on its way when the capture began
+			x.again(h, m, ssn)
+		}
+	case distance > 0:
+		x.hold(s, number, m)
+	default:
+		x.take(m, false)
+		x.drain(m.Dir)
+	}
+}
+
+// again reports a DDP-SSN that was used before.
+//
+// RFC 5043, Section 10: SCTP does not duplicate: "An invalid DDP-SSN MAY result in
+// termination of the DDP stream."
+func (x *session) again(h *half, m *capture.Message, ssn uint16) {
+	x.pub().Session.Repeated[m.Dir]++
+	kind, advice := findSSNTwice, "each message of a session takes the next DDP-SSN: the sender has sent one twice, or counts wrongly"
+	if function(m) == sctp.FunctionInitiate {
+		kind, advice = findInUse, "a stream is used again when both ends are done with it: choose another"
+	}
+	x.c.report(kind, m.Dir, h.told, m.Last, fmt.Sprintf("%v with DDP-SSN %d, where %d is due", messageName(m), ssn, uint16(x.sides[m.Dir].next)), advice)
+}
+
+// hold keeps a message that is ahead of others.
+func (x *session) hold(s *side, number uint64, m *capture.Message) {
+	if s.ahead == nil {
+		s.ahead = map[uint64]*capture.Message{}
+	}
+	own := *m
+	own.Data = append([]byte(nil), m.Data...)
+	s.ahead[number] = &own
+	x.kept += heldCost + len(own.Data)
+	x.on.d.kept += heldCost + len(own.Data)
+	x.pub().Session.Ahead[m.Dir]++
+	if x.kept > maxAhead || x.on.d.kept > x.on.d.maxKept() {
+		x.giveUp(m.Dir)
+	}
+}
+
+// maxKept bounds the octets that wait in all sessions.
+func (d *Decoder) maxKept() int {
+	if n := d.cfg.Capture.MaxBufferedTotal; n > 0 {
+		return n
+	}
+	return capture.DefaultMaxBufferedTotal
+}
+
+// drain takes what has waited, as far as it is due.
+func (x *session) drain(d capture.Dir) {
+	s := &x.sides[d]
+	for !x.over {
+		m, ok := s.ahead[s.next]
+		if !ok {
+			return
+		}
+		delete(s.ahead, s.next)
+		x.release(m)
+		x.take(m, true)
+	}
+}
+
+func (x *session) release(m *capture.Message) {
+	x.kept -= heldCost + len(m.Data)
+	x.on.d.kept -= heldCost + len(m.Data)
+}
+
+// settle gives up what does not turn up any more.
+func (x *session) settle(d capture.Dir, tsn uint32) {
+	for m := x.lowest(d); m != nil && !capture.Before(tsn, m.TSN) && !x.over; m = x.lowest(d) {
+		x.giveUp(d)
+		x.done(m.Last)
+	}
+}
+
+// done ends a session whose last message has come.
+func (x *session) done(p capture.Stamp) {
+	if x.over {
+		x.finish(capture.Finish{Reason: capture.EndSession, Packet: p})
+	}
+}
+
+// lowest returns the first message that waits.
+func (x *session) lowest(d capture.Dir) (m *capture.Message) {
+	least := ^uint64(0)
+	for number, held := range x.sides[d].ahead {
+		if number < least {
+			least, m = number, held
+		}
+	}
+	return m
+}

@@ -1,0 +1,110 @@
+package decode
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/wording"
+)
+
+// giveUp passes over the messages in front of the first that waits: the sender has left
+// their DDP-SSNs out, or the capture lacks them.
+//
+// RFC 5043, Section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have
+// any gaps."
+func (x *session) giveUp(d capture.Dir) {
+	m := x.lowest(d)
+	if m == nil {
+		return
+	}
+	h, s := &x.c.halves[d], &x.sides[d]
+	ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])
+	n := uint64(ssn - uint16(s.next))
+	if e := &x.on.of.Ends[d]; e.Setup.Seen() && e.Complete(s.tsn, m.TSN) {
+		x.c.report(findSSNSkipped, d, s.offset, m.Last, fmt.Sprintf("%s left out: DDP-SSN %d comes, where %d is due", wording.Count(n, "DDP-SSN"), ssn, uint16(s.next)),
+			"the receiver waits for them until the association ends: each message of a session takes the next DDP-SSN")
+	} else {
+		x.c.report(findGap, d, s.offset, m.Last, "not judged: "+wording.Count(n, "message")+" that the capture lacks", gapAdvice(capture.CauseLost))
+		if s.next == 0 {
+			x.unknown(d, m.Last)
+		}
+	}
+	h.broken = true
+	h.uncertain()
+	s.next += n
+	x.drain(d)
+}
+
+// flush brings out what waits.
+func (x *session) flush() {
+	for d := range x.sides {
+		for x.lowest(capture.Dir(d)) != nil && !x.over {
+			x.giveUp(capture.Dir(d))
+		}
+	}
+}
+
+// finish ends a session, and tells the consumer so, once.
+func (x *session) finish(f capture.Finish) {
+	if x.ended {
+		return
+	}
+	x.ended = true
+	x.flush()
+	x.resolve(true)
+	if !x.over {
+		x.unterminated(f)
+	}
+	x.over = true
+	for d := range x.sides {
+		s, h := &x.sides[d], &x.c.halves[d]
+		for _, m := range s.ahead {
+			x.release(m)
+		}
+		s.ahead = nil
+		h.ended, h.end = true, capture.End{Dir: h.dir, Offset: s.offset, Reason: f.Reason, Packet: f.Packet}
+	}
+	if x.on.streams[x.id] == x {
+		delete(x.on.streams, x.id)
+	}
+	d := x.on.d
+	d.live.Remove(x.place)
+	x.c.summarize()
+	if x.pub().Failed() != "" {
+		d.totals.Failed++
+	}
+	d.to.Ended(x.pub())
+}
+
+// unterminated judges a session that its association's end has ended.
+//
+// RFC 5043, Section 6.2: "At least one side MUST send a DDP Stream Terminate." [C04]
+func (x *session) unterminated(f capture.Finish) {
+	p := x.pub()
+	none := !p.Session.Terminated[0] && !p.Session.Terminated[1]
+	switch {
+	case f.Reason == capture.EndAbort:
+		text := "the association is aborted"
+		if f.Text != "" {
+			text += fmt.Sprintf(": %q", f.Text)
+		}
+		x.c.report(findAborted, f.Dir, x.sides[f.Dir].offset, f.Packet, text, abortAdvice(p))
+	case p.Session.None, p.Midstream, f.Reason != capture.EndShutdown, !x.on.of.Ends[0].Whole(), !x.on.of.Ends[1].Whole():
+	case p.Startups > 0 && !p.Agreed && !p.Rejected && !p.Session.Refused:
+		x.c.report(findClosed, f.Dir, x.sides[f.Dir].offset, f.Packet, "the association is shut down before the Initiate is answered", "")
+	case p.Agreed && none:
+		x.c.report(findNoTerminate, f.Dir, x.sides[f.Dir].offset, f.Packet, "the association is shut down, and neither end has terminated the session",
+			"an end that is done sends a DDP Stream Session Terminate, so that the other knows what was its last message")
+	}
+}
+
+// abortAdvice says why an association may have been aborted.
+func abortAdvice(p *Connection) string {
+	switch {
+	case p.Session.None:
+		return "it had no session yet: nobody listens on the port, or its listener is none of DDP"
+	case p.Findings[Error] > 0:
+		return "a rule was broken before: see the findings above"
+	}
+	return "all sessions of the association end with it"
+}
