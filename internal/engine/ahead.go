@@ -16,7 +16,6 @@ import (
 type ahead struct {
 	bounds Ahead
 	next   uint64 // number of the segment that is next in order
-	edge   uint64 // the LLP vouches for all before this
 	held   map[uint64]heldSegment
 	octets int // held
 	ending ending
@@ -30,6 +29,7 @@ type heldSegment struct {
 	// If it is placed, the first octets of the segment; otherwise all of it.
 	header [ddp.UntaggedHeaderLen]byte
 	ulpdu  []byte
+	crc    [layout.CRCLen]byte // of its FPDU, if it has one
 }
 
 // An ending is how the peer's half ends.
@@ -42,7 +42,7 @@ type ending struct {
 }
 
 func (a *ahead) begin(p *Params) {
-	*a = ahead{bounds: p.Ahead, next: p.First, edge: p.First}
+	*a = ahead{bounds: p.Ahead, next: p.First}
 	a.bounds.Segments = cmp.Or(max(a.bounds.Segments, 0), DefaultAheadSegments)
 	a.bounds.Octets = cmp.Or(max(a.bounds.Octets, 0), DefaultAheadOctets)
 }
@@ -54,9 +54,6 @@ func (a *ahead) has(at uint64) bool {
 	_, ok := a.held[at]
 	return ok
 }
-
-// vouched reports whether the LLP vouches for a segment that ends before a number.
-func (a *ahead) vouched(end uint64) bool { return !a.bounds.Confirmed || end <= a.edge }
 
 // endAt notes where the peer's half ends. The first that is said holds.
 func (a *ahead) endAt(at uint64, err *mpa.Error) {
@@ -80,13 +77,13 @@ func (a *ahead) pastEnd(at uint64) bool {
 
 // atEnd reports whether the end of the peer's half has its turn.
 func (a *ahead) atEnd() bool {
-	return a.ending.known && a.next >= a.ending.at && a.vouched(a.ending.at)
+	return a.ending.known && a.next >= a.ending.at
 }
 
 // pop takes out the segment that is next in order.
 func (a *ahead) pop() (h heldSegment, ok bool) {
 	h, ok = a.held[a.next]
-	if !ok || !a.vouched(h.end) || a.ending.known && h.at >= a.ending.at {
+	if !ok || a.ending.known && h.at >= a.ending.at {
 		return heldSegment{}, false
 	}
 	delete(a.held, h.at)
@@ -114,19 +111,29 @@ func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 	case ok:
 		h.placed = true
 		copy(h.header[:], ulpdu)
-		q.stats.Ahead.Placed++
-		q.stats.Ahead.PlacedOctets += uint64(n)
+		a.hold(&h, n, &q.stats.Ahead)
 	case len(ulpdu) > a.bounds.Octets-a.octets:
 		return q.refuse(fmt.Sprintf("%d octets", a.bounds.Octets))
 	default:
 		h.ulpdu = bytes.Clone(ulpdu)
 		q.countHeld(len(ulpdu))
+		a.enter(&h)
 	}
+	return true
+}
+
+// hold has a segment wait for its turn of which n octets of payload are in place.
+func (a *ahead) hold(h *heldSegment, n int, s *AheadStats) {
+	s.Placed++
+	s.PlacedOctets += uint64(n)
+	a.enter(h)
+}
+
+func (a *ahead) enter(h *heldSegment) {
 	if a.held == nil {
 		a.held = make(map[uint64]heldSegment)
 	}
-	a.held[at] = h
-	return true
+	a.held[h.at] = *h
 }
 
 func (q *QP) countHeld(n int) {

@@ -125,45 +125,20 @@ func TestCloseOverMessages(t *testing.T) {
 	s.wantState(Idle)
 }
 
-// Where the LLP says what it vouches for, nothing is delivered beyond.
-//
-// Proves D27.
-func TestOnlyWhatIsVouchedFor(t *testing.T) {
-	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Confirmed: true} })
-	buf := make([]byte, 3)
-	r := s.region(buf, remoteAll)
-	s.receive(1)
-	s.arrives(0, write(r.STag(), 0, []byte("abc")))
-	s.arrives(1, send(1, nil))
-	if string(buf) != "abc" {
-		t.Errorf("%q", buf)
-	}
-	s.ends(2)
-	s.Delivered(s.clock, 1)
-	s.settle()
-	s.noCompletion()
-	s.Delivered(s.clock, 2)
-	s.settle()
-	s.completion(success(1, OpReceive, 0))
-	s.wantState(Idle)
-}
-
-// An error that MPA has found has its turn, too.
+// An error that the LLP has found has its turn, too.
 //
 // Proves Q16, R08.
 func TestBroken(t *testing.T) {
-	s := &sender{responder(t, func(s *setup) { s.Layer = LayerAware })}
+	s := overMessages(t, mpa.RoleResponder)
 	s.receive(1)
-	first := send(1, nil).ulpdu()
-	s.Broken(s.clock, 24, &mpa.Error{Code: mpa.CodeCRC, Offset: 24, Field: "CRC", Reason: "wrong"})
+	s.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeLocalCatastrophic, Offset: 1, Reason: "wrong"})
 	s.wantState(RTS)
-	s.Segment(s.clock, 0, 24, first)
-	s.settle()
+	s.arrives(0, send(1, nil))
 	s.completion(success(1, OpReceive, 0))
-	if f := s.wantCause(mpaCode(mpa.CodeCRC), false); f.Offset != 24 {
+	if f := s.wantCause(mpaCode(mpa.CodeLocalCatastrophic), false); f.Offset != 1 {
 		t.Errorf("%v", f)
 	}
-	s.want(terminate(mpaCode(mpa.CodeCRC))) // in an FPDU
+	s.sends(terminate(mpaCode(mpa.CodeLocalCatastrophic)))
 
 	s = overMessages(t, mpa.RoleResponder) // it has its turn when it comes
 	s.receive(1)

@@ -122,23 +122,21 @@ func TestSendAheadOfItsReceive(t *testing.T) {
 	}
 }
 
-// Segments count when they have their turn: with all that they take of a stream, if there is one.
+// Segments count when they have their turn.
 func TestCountedInTurn(t *testing.T) {
-	for layer, want := range map[Layer]uint64{LayerMessages: 18 + 22, LayerAware: 24 + 28} {
-		s := responder(t, messages, func(s *setup) { s.Layer = layer })
-		wantCounted := func(fpdus, octets uint64) {
-			t.Helper()
-			if st := s.Stats(); st.RecvFPDUs != fpdus || st.RecvStream != octets {
-				t.Errorf("layer %d: %d segments, %d octets; want %d, %d", layer, st.RecvFPDUs, st.RecvStream, fpdus, octets)
-			}
+	s := overMessages(t, mpa.RoleResponder)
+	wantCounted := func(segments, octets uint64) {
+		t.Helper()
+		if st := s.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
+			t.Errorf("%d segments, %d octets; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, octets)
 		}
-		s.receive(1)
-		s.receive(2, SGE{s.region(make([]byte, 4), memory.LocalWrite), 0, 4})
-		s.Segment(s.clock, 24, 24+28, send(2, []byte("four")).ulpdu())
-		wantCounted(0, 0)
-		s.Segment(s.clock, 0, 24, send(1, nil).ulpdu())
-		wantCounted(2, want)
 	}
+	s.receive(1)
+	s.receive(2, SGE{s.region(make([]byte, 4), memory.LocalWrite), 0, 4})
+	s.arrives(1, send(2, []byte("four")))
+	wantCounted(0, 0)
+	s.arrives(0, send(1, nil))
+	wantCounted(2, 18+22)
 }
 
 // Whatever the LLP tells of the peer has the FIN wait for another round trip: it may be
@@ -147,10 +145,9 @@ func TestCountedInTurn(t *testing.T) {
 // Proves D30.
 func TestQuietOverMessages(t *testing.T) {
 	for name, event := range map[string]func(s *sender){
-		"segment":   func(s *sender) { s.arrives(0, write(1, 0, nil)) },
-		"delivered": func(s *sender) { s.Delivered(s.clock, 0) },
-		"end":       func(s *sender) { s.ends(5) },
-		"error":     func(s *sender) { s.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
+		"segment": func(s *sender) { s.arrives(0, write(1, 0, nil)) },
+		"end":     func(s *sender) { s.ends(5) },
+		"error":   func(s *sender) { s.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := overMessages(t, mpa.RoleInitiator)

@@ -17,15 +17,14 @@ import (
 func shuffledPair(t *rapid.T, r *rand.Rand) *pair {
 	kinds := []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend}
 	kind, peerToPeer := kinds[r.IntN(3)], r.IntN(2) == 0
-	confirmed := r.IntN(4) == 0
 	p := newPair(t, both(func(s *setup) {
 		s.PeerToPeer, s.Negotiated.RTR = peerToPeer, kind
 		s.MULPDU = []int{layout.MinMULPDU, 1000, testMULPDU, 8938}[r.IntN(4)]
 		s.IRD, s.ORD = 4, 1+r.IntN(4)
-		s.Params.Ahead = Ahead{Segments: 1 << 20, Octets: 1 << 30, Confirmed: confirmed}
+		s.Params.Ahead = Ahead{Segments: 1 << 20, Octets: 1 << 30}
 	}), both(messages))
 	for _, way := range []*pipe{&p.ab, &p.ba} {
-		way.mail = &mail{window: []int{0, 3, 50, 1 << 20}[r.IntN(4)], pick: r.IntN, confirmed: confirmed}
+		way.mail = &mail{window: []int{0, 3, 50, 1 << 20}[r.IntN(4)], pick: r.IntN}
 		way.mail.again = func() bool { return r.IntN(5) == 0 }
 		way.mail.early = func() bool { return r.IntN(2) == 0 }
 	}
@@ -107,15 +106,14 @@ func TestAnyWorkAnyOrder(t *testing.T) {
 // Proves D26, D27, P31, P34, P39, P49.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		layer := rapid.SampledFrom([]Layer{LayerMessages, LayerAware}).Draw(t, "layer")
-		a := newScene(t, layer, Ahead{})
+		a := newScene(t, messages)
 		p := a.draw(t)
 		order := make([]int, len(p.ulpdus)+1)
 		for i := range order {
 			order[i] = i
 		}
 		a.play(p, order)
-		b := newScene(t, layer, Ahead{Confirmed: rapid.Bool().Draw(t, "confirmed")})
+		b := newScene(t, messages)
 		again := rapid.SliceOfN(rapid.IntRange(0, len(p.ulpdus)), 0, 10).Draw(t, "again")
 		order = rapid.Permutation(append(order, again...)).Draw(t, "order")
 		b.play(p, order)
@@ -142,8 +140,7 @@ func FuzzSegment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, mode byte, data []byte) {
 		s := newSetup(mpa.RoleResponder)
 		messages(s)
-		s.Layer = []Layer{LayerMessages, LayerAware}[mode&1]
-		s.Params.Ahead = Ahead{Segments: 5, Octets: 200, Again: mode&2 != 0, Confirmed: mode&4 != 0}
+		s.Params.Ahead = Ahead{Segments: 5, Octets: 200, Again: mode&2 != 0}
 		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
 		for i := uint64(0); len(data) > 1 && x.State() == RTS; i++ {
@@ -171,7 +168,6 @@ func (f *secretive) surprise(at uint64, ulpdu []byte) {
 	case at%3 == 1:
 		f.Broken(f.clock, at, &mpa.Error{Code: mpa.CodeCRC})
 	}
-	f.Delivered(f.clock, at-2)
 	f.settle()
 	f.check()
 	if a := &f.ahead; len(a.held) > 5 || a.octets > 200 {

@@ -17,7 +17,10 @@ import (
 // after it. b is scratch space: markers are taken out of it in place.
 func (q *QP) Input(now time.Time, b []byte) int {
 	q.arrives(now)
+	end := q.rx.Offset() + uint64(len(b))
+	q.lookAgain(b)
 	n := q.input(b)
+	q.caughtUp(end)
 	q.inFPDU = n < len(b)
 	q.stats.RecvStream += uint64(n)
 	q.arrived(now)
@@ -49,7 +52,9 @@ func (q *QP) input(b []byte) int {
 		}
 		used += n
 		q.stats.RecvFPDUs++
-		q.onFPDU(&f)
+		if len(q.ahead.held) == 0 || !q.onPlaced(&f, b[used-n:used]) {
+			q.onFPDU(&f)
+		}
 	}
 	// RFC 5044, section 8: after an error MPA "MUST NOT pass or deliver any
 	// additional FPDUs on that half connection". [Q16]

@@ -8,12 +8,9 @@ import (
 type Layer uint8
 
 const (
-	// LayerStream is MPA over a TCP that gives octets in order: Input takes them, and Output
-	// gives FPDUs.
+	// LayerStream is MPA over TCP: Input takes octets in order, and Output gives FPDUs. A TCP
+	// that is aware of MPA also shows what arrives ahead of order: InputAhead.
 	LayerStream Layer = iota
-	// LayerAware is MPA over an MPA-aware TCP, which finds FPDUs in segments that come in any
-	// order: Segment takes their ULPDUs, and Output gives FPDUs. Numbers are stream offsets.
-	LayerAware
 	// LayerMessages carries whole DDP Segments, as SCTP does (RFC 5043): Segment takes them,
 	// and each slice that Output gives is one. Numbers count what the peer has sent.
 	//
@@ -30,15 +27,13 @@ type Ahead struct {
 	// Segments is how many segments ahead of their turn there may be; zero:
 	// DefaultAheadSegments. Each takes less than 200 octets of memory.
 	Segments int
-	// Octets bounds those held of segments that have to wait for their turn; zero:
-	// DefaultAheadOctets. Payload that is placed ahead is not held.
+	// Octets bounds those held; zero: DefaultAheadOctets. Payload that is placed ahead is not held. With
+	// LayerMessages they are those of segments that have to wait for their turn; with LayerStream those of
+	// FPDUs that are not there as a whole, and nothing is looked at that is farther ahead.
 	Octets int
 	// Again says that the LLP brings again what Segment has not taken. Without it, more than
-	// may be held ends the connection.
+	// may be held ends the connection. Unused with LayerStream, which brings everything again.
 	Again bool
-	// Confirmed says that the LLP tells by Delivered up to where it vouches for what it
-	// has brought. Otherwise all that is there without a gap is delivered.
-	Confirmed bool
 }
 
 // Bounds of what is held ahead, where Ahead has none.

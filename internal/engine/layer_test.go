@@ -15,7 +15,6 @@ func TestPlaceOfWhatIsSent(t *testing.T) {
 		want  []uint64 // where the Sends and the Terminate are
 	}{
 		"stream":   {func(*setup) {}, []uint64{0, 24, 48}},
-		"aware":    {func(s *setup) { s.Layer = LayerAware }, []uint64{0, 24, 48}},
 		"messages": {messages, []uint64{0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {

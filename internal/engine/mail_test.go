@@ -12,11 +12,7 @@ type mail struct {
 	window  int             // how many of the letters may overtake the first; 0: none
 	pick    func(n int) int // which of n arrives next; nil: the first
 	again   func() bool     // whether one that arrives will arrive once more; nil: never
-	// confirmed: the LLP says what it vouches for, which may be less than what has arrived.
-	confirmed bool
-	arrived   map[uint64]bool
-	edge      uint64
-	early     func() bool // whether the end is told before all letters have arrived
+	early   func() bool     // whether the end is told before all letters have arrived
 }
 
 // A letter is a segment with its number.
@@ -87,29 +83,10 @@ func (m *mail) next(to *host) bool {
 	}
 	l := m.letters[i]
 	taken := to.segment(l.at, l.b)
-	m.vouch(l.at, to)
 	if taken && (m.again == nil || !m.again()) || to.State() != RTS {
 		m.letters = slices.Delete(m.letters, i, i+1)
 	}
 	return true
-}
-
-// vouch has the LLP vouch for all that is there without a gap, now or later.
-func (m *mail) vouch(at uint64, to *host) {
-	if !m.confirmed {
-		return
-	}
-	if m.arrived == nil {
-		m.arrived = make(map[uint64]bool)
-	}
-	m.arrived[at] = true
-	for m.arrived[m.edge] {
-		m.edge++
-	}
-	if m.pick(2) == 0 || m.edge == m.count {
-		to.Delivered(*to.now, m.edge)
-		to.settle()
-	}
 }
 
 // carry moves what is on its way by mail in one direction of the pair, as move does with octets.

@@ -49,7 +49,7 @@ type Config struct {
 type Params struct {
 	mpa.Negotiated
 	Layer  Layer
-	Ahead  Ahead  // unused with LayerStream
+	Ahead  Ahead
 	First  uint64 // number at which the peer's first segment begins; unused with LayerStream
 	MULPDU int    // octets
 	// EMSS, in octets, is that of TCP where FPDUs are to be aligned with its segments;
@@ -110,7 +110,8 @@ type stream struct {
 	inFPDU   bool          // Input has left a part of an FPDU
 	inputAt  time.Time     // when what came last did
 	readAt   time.Time     // when the last Read Request came
-	ahead    ahead         // unless the LLP brings octets in order
+	ahead    ahead         // what has come ahead of its turn
+	shown    shown         // by an MPA-aware TCP
 	inPlace  bool          // the payload of the segment in hand was placed ahead of its turn
 
 	// Sending.
@@ -237,6 +238,7 @@ func (q *QP) setState(s State) {
 	q.quietBy, q.readsBy = time.Time{}, time.Time{}
 	if !q.listens() {
 		q.ahead.forget()
+		q.shown = shown{}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,8 +21,7 @@ type scene struct {
 	*peer
 	buf         []byte
 	window, own *memory.Region // for Writes; and for receives and sinks
-	confirmed   bool
-	used        int // completions that the consumer has acted on
+	used        int            // completions that the consumer has acted on
 }
 
 const (
@@ -33,11 +33,10 @@ const (
 	sceneSinks    = sceneReceives * sceneSlot // and within them, those of sinks
 )
 
-func newScene(t rapid.TB, layer Layer, a Ahead) *scene {
+func newScene(t rapid.TB, over func(*setup)) *scene {
 	s := newSetup(mpa.RoleResponder)
-	messages(s)
-	s.Layer, s.Params.Ahead = layer, a
-	x := &scene{peer: &peer{clock: epoch}, buf: make([]byte, sceneOwn+sceneSinks+sceneReads*sceneSlot), confirmed: a.Confirmed}
+	over(s)
+	x := &scene{peer: &peer{clock: epoch}, buf: make([]byte, sceneOwn+sceneSinks+sceneReads*sceneSlot)}
 	x.host = newHost(t, &x.clock, s)
 	x.start(s)
 	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll, PD: testPD, Stream: testStream})
@@ -132,19 +131,12 @@ func (p *plot) wrong(b []byte) fpdu {
 // play has the segments of a plot arrive in an order in which each number occurs at least once;
 // the one after the last is the end.
 func (x *scene) play(p *plot, order []int) {
-	seen, edge := make([]bool, len(p.ulpdus)+1), 0
 	for _, i := range order {
 		if i == len(p.ulpdus) {
 			x.Ended(x.clock, uint64(i))
 			x.settle()
 		} else {
 			x.peer.segment(uint64(i), x.translate(p, p.ulpdus[i]))
-		}
-		for seen[i] = true; edge < len(seen) && seen[edge]; edge++ {
-		}
-		if x.confirmed {
-			x.Delivered(x.clock, uint64(edge))
-			x.settle()
 		}
 		x.use(p)
 	}
@@ -175,7 +167,7 @@ func (x *scene) use(p *plot) {
 // verdict is what has come of it, with other names for the regions.
 func (x *scene) verdict() verdict {
 	x.Helper()
-	v := verdict{State: x.State(), Memory: x.buf, Sent: slices.Concat(x.letters()...), Done: slices.Clone(x.done), Stats: x.Stats()}
+	v := verdict{State: x.State(), Memory: x.buf, Sent: slices.Concat(x.segments()...), Done: slices.Clone(x.done), Stats: x.Stats()}
 	v.Stats.Ahead = AheadStats{}
 	if x.Cause() != nil {
 		v.Cause = x.anonymous(x.Cause().Error())
@@ -194,12 +186,29 @@ func (x *scene) verdict() verdict {
 	return v
 }
 
+// segments are those that the QP sends.
+func (x *scene) segments() (all [][]byte) {
+	if x.Layer == LayerMessages {
+		return x.letters()
+	}
+	for b := x.output(); len(b) > 0; {
+		f, n, err := x.r.Next(b)
+		if n == 0 {
+			x.Fatalf("sent no FPDU: % x (%v)", b, err)
+		}
+		all, b = append(all, f.ULPDU), b[n:]
+	}
+	return all
+}
+
 func (x *scene) anonymous(s string) string {
 	for _, r := range []*memory.Region{x.window, x.own} {
 		s = strings.ReplaceAll(s, fmt.Sprintf("%#08x", r.STag()), "0xregion")
 	}
-	return s
+	return crcs.ReplaceAllString(s, "other CRC") // they are over names, too
 }
+
+var crcs = regexp.MustCompile(`got 0x[0-9a-f]+ want 0x[0-9a-f]+`)
 
 // forgive makes octets the same that may differ: those of the segments behind the last one that
 // had its turn, or failed then, and those of receives and Reads that did not complete.

@@ -64,15 +64,6 @@ func (q *QP) Segment(now time.Time, at, end uint64, ulpdu []byte) (taken bool) {
 	return taken
 }
 
-// Delivered says that the LLP vouches for all before a number. It is for an LLP that has said so
-// with Ahead.Confirmed.
-func (q *QP) Delivered(now time.Time, edge uint64) {
-	q.arrives(now)
-	q.ahead.edge = max(q.ahead.edge, edge)
-	q.takeTurns()
-	q.arrived(now)
-}
-
 // Ended says that the peer's half ends in order before a number. That has its turn as segments
 // have theirs.
 func (q *QP) Ended(now time.Time, at uint64) {
@@ -82,7 +73,7 @@ func (q *QP) Ended(now time.Time, at uint64) {
 	q.arrived(now)
 }
 
-// Broken says that MPA has found an error at a number. That has its turn as segments have
+// Broken says that the LLP has found an error at a number. That has its turn as segments have
 // theirs.
 func (q *QP) Broken(now time.Time, at uint64, err *mpa.Error) {
 	q.arrives(now)
@@ -105,7 +96,7 @@ func (q *QP) take(at, end uint64, ulpdu []byte) (taken bool) {
 		return true
 	case a.pastEnd(at):
 		return true
-	case at == a.next && a.vouched(end):
+	case at == a.next:
 		q.inTurn(at, end, ulpdu)
 		return true
 	}
@@ -118,7 +109,7 @@ func (q *QP) inTurn(at, end uint64, ulpdu []byte) {
 	if !q.receiving() {
 		return
 	}
-	f := mpa.FPDU{Content: layout.Plain(ulpdu), Offset: at, Size: q.size(at, end, len(ulpdu))}
+	f := mpa.FPDU{Content: layout.Plain(ulpdu), Offset: at, Size: len(ulpdu)}
 	q.count(f.Size)
 	q.onULPDU(&f, ulpdu, len(ulpdu))
 }
@@ -147,19 +138,11 @@ func (q *QP) heldTurn(h *heldSegment) {
 	if !q.receiving() {
 		return
 	}
-	f := mpa.FPDU{Offset: h.at, Size: q.size(h.at, h.end, h.size)}
+	f := mpa.FPDU{Offset: h.at, Size: h.size}
 	q.count(f.Size)
 	q.inPlace = true
 	q.onULPDU(&f, h.header[:min(h.size, len(h.header))], h.size)
 	q.inPlace = false
-}
-
-// size is how many octets of the LLP a segment takes.
-func (q *QP) size(at, end uint64, octets int) int {
-	if q.Layer == LayerAware {
-		return int(end - at)
-	}
-	return octets
 }
 
 func (q *QP) count(size int) {

@@ -19,7 +19,6 @@ const (
 	byUpper     = "for consumers that write such private data"
 	byTemplate  = "called by a template"
 	byNoName    = "asked for by an interface that has no name"
-	byLayers    = "for an MPA-aware TCP"
 )
 
 // excused are functions that nothing refers to, and why they are there.
@@ -31,7 +30,6 @@ var excused = map[node]string{
 	"capture/page.found.Arrow":       byTemplate,
 	"capture/page.row.Verdict":       byTemplate,
 	"capture/page.row.Worst":         byTemplate,
-	"internal/engine.QP.Delivered":   byLayers,
 	"internal/tcp.Buffered.NetConn":  byNoName,
 	"mpa.Initiator.Dialect":          byConsumers,
 	"mpa.Initiator.Done":             byConsumers,

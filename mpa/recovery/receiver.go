@@ -26,6 +26,9 @@ type Config struct {
 	// over segments, at most [layout.MaxFPDU]: a larger FPDU is not found. A search after
 	// lost octets needs twice the size of the FPDU.
 	Buffer int
+	// Start is the stream offset at which the first FPDU begins that the Receiver looks for:
+	// all before it was received in another way, and is ignored. Unused with MidStream.
+	Start uint64
 	// MidStream tells that the stream began earlier. Offsets count from any origin
 	// then, what lies below the first segment is ignored, and boundaries of FPDUs
 	// and the places of markers have to be found: see [Resync].
@@ -133,14 +136,18 @@ type Stats struct {
 }
 
 // New returns a Receiver at the beginning of Full Operation, where offset 0
-// is, or with MidStream anywhere.
+// is, or at Start, or with MidStream anywhere.
 func New(cfg Config) *Receiver {
 	if cfg.Buffer == 0 {
 		cfg.Buffer = DefaultBuffer
 	}
 	cfg.Buffer = max(cfg.Buffer, MinBuffer)
 	whole := !cfg.MidStream
-	return &Receiver{cfg: cfg, known: whole, begun: whole, synced: whole, how: LocatedInOrder}
+	r := &Receiver{cfg: cfg, known: whole, begun: whole, synced: whole, how: LocatedInOrder}
+	if whole {
+		r.next = cfg.Start
+	}
+	return r
 }
 
 // Segment gives the octets of one TCP segment, which begin at a stream offset: 0 is

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/mpa/recovery"
+)
+
+// An MPA-aware TCP shows octets that have arrived while others in front of them are missing
+// (RFC 5044, section 3). Package recovery finds FPDUs in them, and their payload is placed as
+// that of any segment ahead of its turn (segment.go).
+//
+// They come once more: Input gets the whole stream in order, judges it as it always does,
+// and takes an FPDU for placed if it is octet by octet the one that was: has the same place, header and
+// CRC. So TCP decides what was sent, and whatever is shown, or is not, changes
+// when payload is placed and nothing else: no completion, no error, no answer.
+//
+// RFC 5044, Appendix A.3, wants it so of segments that "duplicate data already received", and
+// of an MPA that gets them out of order that TCP "commits to keeping" them: Input does not
+// rely on that.
+//
+// It takes markers and CRCs. Without markers hardly an FPDU is found ahead of others, as only the
+// one in front of it tells where it begins; without CRCs, octets that TCP keeps one version
+// of, where a peer has sent two, could not be told from others.
+//
+// While nothing is missing there is no Receiver, and no cost.
+type shown struct {
+	missing *recovery.Receiver // looks for FPDUs behind what is missing
+	end     uint64             // of what was shown; 0: nothing is missing
+	off     bool               // what was shown is no stream of FPDUs: nothing is looked at any more
+}
+
+// InputAhead takes octets that are on the stream from an offset on, while others in front of them may be
+// missing. Input gets all of them later. They are read and not kept.
+func (q *QP) InputAhead(now time.Time, at uint64, b []byte) {
+	if len(b) == 0 || !q.looksAhead() {
+		return
+	}
+	q.arrives(now)
+	if end, reach := at+uint64(len(b)), q.rx.Offset()+uint64(q.ahead.bounds.Octets); end < at || end > reach {
+		q.stats.Ahead.Dropped++
+	} else {
+		q.show(at, end, b)
+	}
+	q.arrived(now)
+}
+
+// looksAhead reports whether octets ahead of others may be of use. [R03]
+func (q *QP) looksAhead() bool {
+	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerClosed && !q.shown.off
+}
+
+// show looks for FPDUs in octets that came ahead.
+func (q *QP) show(at, end uint64, b []byte) {
+	if q.shown.missing == nil {
+		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true, Buffer: q.ahead.bounds.Octets, Start: q.rx.Offset()})
+	}
+	q.shown.end = max(q.shown.end, end)
+	q.look(at, b, q.rx.Offset())
+}
+
+// look gives octets to the Receiver, and places what it finds from an offset on.
+func (q *QP) look(at uint64, b []byte, from uint64) {
+	r := q.shown.missing
+	r.Segment(at, b)
+	for ev, ok := r.Next(); ok; ev, ok = r.Next() {
+		switch {
+		case ev.Kind == recovery.Dropped:
+			q.stats.Ahead.Dropped++
+		case ev.Kind == recovery.Failed:
+			q.shown.missing, q.shown.off = nil, true // Input finds it, if it is on the stream
+		case ev.Offset >= from:
+			q.placeShown(&ev)
+		}
+	}
+	q.stats.Ahead.MostOctets = max(q.stats.Ahead.MostOctets, uint64(r.Stats().MostHeld))
+}
+
+// placeShown places the payload of an FPDU, if it can, and notes what was placed.
+func (q *QP) placeShown(ev *recovery.Event) {
+	if len(q.ahead.held) >= q.ahead.bounds.Segments {
+		q.stats.Ahead.Dropped++
+		return
+	}
+	n, ok := q.placeAhead(ev.ULPDU)
+	if !ok {
+		q.stats.Ahead.Held++
+		q.stats.Ahead.HeldOctets += uint64(len(ev.ULPDU))
+		return
+	}
+	h := heldSegment{at: ev.Offset, end: ev.End, size: len(ev.ULPDU), placed: true}
+	copy(h.header[:], ev.ULPDU)
+	copy(h.crc[:], ev.Octets[len(ev.Octets)-layout.CRCLen:])
+	q.ahead.hold(&h, n, &q.stats.Ahead)
+}
+
+// lookAgain gives octets that are in order now to the Receiver, if there is one: what it
+// holds behind them may become whole.
+func (q *QP) lookAgain(b []byte) {
+	if q.shown.missing != nil && q.state == RTS {
+		q.look(q.rx.Offset(), b, q.rx.Offset()+uint64(len(b)))
+	}
+}
+
+// caughtUp forgets what was shown, when all of it has come in order.
+func (q *QP) caughtUp(end uint64) {
+	if q.shown.end != 0 && end >= q.shown.end {
+		q.shown.missing, q.shown.end = nil, 0
+		clear(q.ahead.held)
+	}
+}
+
+// onPlaced takes an FPDU through DDP and RDMAP whose payload was placed before its turn. It
+// reports false, and does nothing, if it was not.
+func (q *QP) onPlaced(f *mpa.FPDU, octets []byte) bool {
+	h, ok := q.ahead.held[f.Offset]
+	if !ok {
+		return false
+	}
+	delete(q.ahead.held, f.Offset)
+	f.Content.CopyTo(q.rxHeader[:])
+	n := min(h.size, ddp.UntaggedHeaderLen)
+	if h.size != f.Content.Len() || !bytes.Equal(h.header[:n], q.rxHeader[:n]) || !bytes.Equal(h.crc[:], octets[len(octets)-layout.CRCLen:]) {
+		return false
+	}
+	q.inPlace = true
+	q.onULPDU(f, q.rxHeader[:n], h.size)
+	q.inPlace = false
+	return true
+}
