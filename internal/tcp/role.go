@@ -225,6 +225,9 @@ func (c *Conn) Leave(withhold bool) {
 
 // End says that there is nothing more to be received. Whoever has the role calls it.
 func (c *Conn) End() {
+	if c.segments != nil {
+		c.segments.ShowAhead(nil)
+	}
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()

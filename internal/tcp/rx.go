@@ -18,12 +18,16 @@ type rx struct {
 	mu       sync.Mutex // held by who reads, until what came is consumed
 	released bool
 
-	big   *[BufferSize]byte
-	r, w  int
-	need  int
-	view  []byte      // unread octets while big is nil
-	kept  *[hold]byte // memory that view lies in, from a pool too
-	small []byte      // where there is no socket
+	big  *[BufferSize]byte
+	r, w int
+	need int
+	view []byte      // unread octets while big is nil
+	kept *[hold]byte // memory that view lies in, from a pool too
+	// Where there is no socket: what is read to, and, if the last read has filled it so that more
+	// may be there, more memory from a pool.
+	small []byte
+	more  *[hold]byte
+	full  bool
 }
 
 // wait waits until whoever reads is done.
@@ -74,13 +78,34 @@ func (x *rx) settle() {
 	x.idle()
 }
 
-// add takes in n octets that were read to small.
-func (x *rx) add(n int) {
+// landing returns what to read to where there is no socket to wait for without a buffer.
+func (x *rx) landing() []byte {
+	if !x.full {
+		x.lessen()
+		return x.small
+	}
+	if x.more == nil {
+		x.more = keeps.Get().(*[hold]byte)
+	}
+	return x.more[:]
+}
+
+// add takes in n octets that were read to b, which landing has returned.
+func (x *rx) add(b []byte, n int) {
+	x.full = n == len(b)
 	if len(x.view) == 0 {
-		x.view = x.small[:n]
+		x.view = b[:n]
 		return
 	}
-	x.w += copy(x.room(), x.small[:n])
+	x.w += copy(x.room(), b[:n])
+}
+
+// lessen gives back what landing has taken, of which nothing is unread.
+func (x *rx) lessen() {
+	if x.more != nil {
+		keeps.Put(x.more)
+		x.more = nil
+	}
 }
 
 // idle is called before waiting: it gives the buffer back if little is in it.
@@ -107,6 +132,7 @@ func (x *rx) release() {
 		x.put()
 	}
 	x.drop()
+	x.lessen()
 }
 
 // drop empties view.

@@ -13,6 +13,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // BufferSize is the size of a pooled receive buffer in octets: room for the
@@ -30,7 +32,11 @@ type Conn struct {
 	base *rawConn // whose EMSS it is; nil: not known
 	rx   rx
 	role role
-	bufs net.Buffers // of Send, where there is no raw
+	// Of an MPA-aware TCP, else nil: segments is the connection, and below what one that is none is built
+	// on. records is what EndRecords has set.
+	segments, below carrier.SegmentedConn
+	records         bool
+	bufs            net.Buffers // of Send, where there is no raw
 	// ahead have octets that come before those of the connection: see Buffered. Only
 	// Recv reads them, as long as isAhead says that there may be some.
 	ahead   []*bufio.Reader
@@ -45,6 +51,7 @@ func New(c net.Conn) *Conn {
 	t.isAhead.Store(len(ahead) > 0)
 	if t.base = t.raw; t.raw == nil {
 		t.base = newRaw(basis(c))
+		t.segments, t.below = segmented(c), segmented(basis(c))
 		t.rx.small = make([]byte, smallSize)
 		return t
 	}
@@ -121,8 +128,9 @@ const maxEmptyReads = 100
 func (c *Conn) readPlain() (n int, err error) {
 	c.rx.settle()
 	if c.rx.big == nil {
-		n, err = c.Conn.Read(c.rx.small)
-		c.rx.add(n)
+		b := c.rx.landing()
+		n, err = c.Conn.Read(b)
+		c.rx.add(b, n)
 		return n, err
 	}
 	n, err = c.Conn.Read(c.rx.room())
@@ -151,8 +159,11 @@ func (c *Conn) TrySend(v [][]byte) (n int, wait bool, err error) {
 
 // Send sends at least one octet of v, waiting for the connection to take it.
 func (c *Conn) Send(v [][]byte) (n int, err error) {
-	if c.raw != nil {
+	switch {
+	case c.raw != nil:
 		return c.raw.send(v)
+	case c.segments != nil:
+		return c.sendSegments(v)
 	}
 	c.bufs = append(c.bufs[:0], v...)
 	all := c.bufs // of which WriteBuffers moves the start
@@ -163,7 +174,10 @@ func (c *Conn) Send(v [][]byte) (n int, err error) {
 
 // EndRecords has each slice that is sent from now on end a record: TCP begins a new
 // segment after it. It reports whether the system can do that.
-func (c *Conn) EndRecords(on bool) bool { return c.raw != nil && c.raw.endRecords(on) }
+func (c *Conn) EndRecords(on bool) bool {
+	c.records = on
+	return c.segments != nil || c.raw != nil && c.raw.endRecords(on)
+}
 
 // HasHalves reports whether the connection can be closed by halves.
 func (c *Conn) HasHalves() bool {
@@ -186,6 +200,9 @@ func (c *Conn) Foreign() bool {
 
 // Reset closes at once with a RST, where there is such a thing.
 func (c *Conn) Reset() error {
+	if c.segments != nil {
+		return c.segments.Reset()
+	}
 	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
 		_ = l.SetLinger(0)
 	}
@@ -198,7 +215,11 @@ func (c *Conn) Reset() error {
 // a method NetConn, as tls.Conn has, they are those of the one below. Calls must not
 // overlap.
 func (c *Conn) Limits() (emss, record int) {
-	if c.base == nil {
+	switch {
+	case c.below != nil:
+		emss = c.below.EMSS()
+		return emss, emss
+	case c.base == nil:
 		return 0, 0
 	}
 	return c.base.limits()

@@ -1,0 +1,36 @@
+package tcp
+
+import "github.com/goiwarp/iwarp/internal/carrier"
+
+// Segmented reports whether TCP is aware of MPA: it shows what arrives ahead of order, and sends records
+// as segments of its own.
+func (c *Conn) Segmented() bool { return c.segments != nil }
+
+// ShowAhead has f called with octets that have arrived ahead of others, if TCP is aware of MPA. at is their
+// place, counted from the first octet that Recv brings. It is called before the first Recv; End ends
+// it. f is called by a goroutine of TCP's, and never twice at once; it may take locks, but not those of
+// who calls ShowAhead or End.
+func (c *Conn) ShowAhead(f func(at uint64, octets []byte)) {
+	if c.segments == nil {
+		return
+	}
+	first := uint64(0) // octets that were read ahead come before those that TCP counts
+	for _, r := range c.ahead {
+		first += uint64(r.Buffered())
+	}
+	c.segments.ShowAhead(func(at uint64, octets []byte) { f(first+at, octets) })
+}
+
+// sendSegments sends records, each of which begins a segment, or a stream that TCP cuts as it likes.
+func (c *Conn) sendSegments(v [][]byte) (n int, err error) {
+	if c.records {
+		return c.segments.WriteFPDUs(v)
+	}
+	return c.segments.Write(v[0])
+}
+
+// segmented returns a connection of an MPA-aware TCP, nil if it is none.
+func segmented(c any) carrier.SegmentedConn {
+	s, _ := c.(carrier.SegmentedConn)
+	return s
+}
