@@ -60,6 +60,8 @@ type Dialer struct {
 	// Net dials TCP. The zero value is usable. Over SCTP, LocalAddr, Resolver and Control are used;
 	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.
 	Net net.Dialer
+	// Stack, if it is set, dials TCP in place of Net.
+	Stack Stack
 }
 
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
@@ -108,11 +110,7 @@ func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs)
 	if err := checkNetwork(network); err != nil {
 		return nil, err
 	}
-	dialer := d.Net
-	if fpdus.mayAlign() {
-		dialer = tcp.WholeWords(dialer)
-	}
-	c, err := dialer.DialContext(ctx, network, addr)
+	c, err := d.dialTCP(ctx, network, addr, fpdus)
 	switch {
 	case err != nil:
 		return nil, lapsed(err)
@@ -120,6 +118,17 @@ func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs)
 		return c, nil
 	}
 	return d.wrap(c)
+}
+
+func (d *Dialer) dialTCP(ctx context.Context, network, addr string, fpdus FPDUs) (net.Conn, error) {
+	if d.Stack != nil {
+		return d.Stack.DialContext(ctx, network, addr)
+	}
+	dialer := d.Net
+	if fpdus.mayAlign() {
+		dialer = tcp.WholeWords(dialer)
+	}
+	return dialer.DialContext(ctx, network, addr)
 }
 
 // lapsed is an error of package net, as one of the context if that is what it is: where the socket's deadline, which is

@@ -73,6 +73,7 @@ func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
 		p.SendFrom = time.Now().Add(early)
 	}
 	p.EMSS, p.Record = qp.segments.aligned()
+	p.Ahead = engine.Ahead{Segments: aheadSegments, Octets: aheadOctets}
 	if err := qp.enter(p, c, n, a, l); err != nil {
 		return err
 	}
@@ -140,6 +141,7 @@ func (qp *QP) begin(c *tcp.Conn) {
 
 // receive is the receiving goroutine.
 func (qp *QP) receive(c *tcp.Conn) {
+	qp.lookAhead(c)
 	qp.begin(c)
 	for {
 		err := c.Recv()

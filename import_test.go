@@ -36,8 +36,8 @@ var mayImport = map[string][]string{
 
 	// The endpoint.
 	"internal/memory":  {"ddp", "mpa/layout"},
-	"internal/tcp":     {},
 	"internal/carrier": {},
+	"internal/tcp":     {"internal/carrier"},
 	"internal/startup": {"mpa", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"internal/sctpudp":     {"sctp"},
 	"internal/association": {"mpa", "sctp", "internal/carrier"},
 
-	"internal/engine": {"mpa", "mpa/layout", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
+	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
 	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// A TCP that is aware of MPA, for programs that want one.
@@ -99,7 +99,7 @@ func isPure(pkg string) bool {
 
 // core are the packages that a program with package iwarp has in it: docs/architecture.md.
 var core = []string{
-	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
+	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
 	"sctp", "internal/association", "internal/sctpkernel", "internal/sctpudp",
 	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }

@@ -68,6 +68,8 @@ type ListenConfig struct {
 	MaxPerSource int
 	// Net listens on TCP. The zero value is usable.
 	Net net.ListenConfig
+	// Stack, if it is set, listens on TCP in place of Net.
+	Stack Stack
 }
 
 const (
@@ -128,6 +130,9 @@ func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.
 	}
 	if err := cfg.consistent(); err != nil {
 		return nil, err
+	}
+	if cfg.Stack != nil {
+		return cfg.Stack.Listen(ctx, network, addr)
 	}
 	return cfg.Net.Listen(ctx, network, addr)
 }

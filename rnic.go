@@ -121,7 +121,9 @@ type RNICAttr struct {
 	MaxIRD, MaxORD int
 	// MaxHeld is how many octets of buffers one connection can hold because of its
 	// peer: what has been built for a peer that does not read, and what it has sent of
-	// an FPDU that it does not finish. Times Limits.QPs it bounds all of them.
+	// an FPDU that it does not finish. Times Limits.QPs it bounds all of them. Not in it is what a
+	// Stack that is aware of MPA shows ahead of order: while octets are missing, up to 4 MiB of FPDUs that are not
+	// whole, and notes on 4096 that are.
 	MaxHeld int
 }
 

@@ -25,7 +25,8 @@ const (
 	// before it (RFC 5044, section 5.1 and Appendix A). It takes Linux and a TCP socket of
 	// ours, not one under TLS; where that is missing, it is FPDUsUnaligned. It is also lost
 	// where TCP sends less than it could to fill the peer's window, and when the path
-	// MTU shrinks, for what TCP has in its buffer then.
+	// MTU shrinks, for what TCP has in its buffer then. A Stack that is aware of MPA aligns
+	// everywhere, and always.
 	FPDUsAligned
 	// FPDUsUnaligned has FPDUs that fit into a TCP segment and follow each other wherever
 	// TCP cuts them. With many small messages TCP can send fewer segments.
@@ -55,7 +56,7 @@ func (f FPDUs) String() string {
 func (f FPDUs) settled(c *tcp.Conn) FPDUs {
 	if f == FPDUsDefault {
 		f = FPDUsAligned
-		if isLoopback(c.RemoteAddr()) {
+		if isLoopback(c.RemoteAddr()) && !c.Segmented() {
 			f = FPDUsUnaligned
 		}
 	}
@@ -104,7 +105,7 @@ type segments struct {
 // measure sets the EMSS and the MULPDU of a new connection.
 func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
 	s := &qp.segments
-	*s = segments{fpdus: qp.cfg.FPDUs.settled(c), always: qp.cfg.FPDUs == FPDUsAligned, refresh: refreshFirst}
+	*s = segments{fpdus: qp.cfg.FPDUs.settled(c), always: qp.cfg.FPDUs == FPDUsAligned || c.Segmented(), refresh: refreshFirst}
 	if n.EMSS, s.record = c.Limits(); n.EMSS <= 0 {
 		n.EMSS = layout.DefaultEMSS
 	}

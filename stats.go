@@ -40,8 +40,8 @@ type Stats struct {
 	// Held counts requests that were posted to a Responder's Send Queue before the
 	// Initiator's first FPDU, and had to wait for it: see ErrAwaitingInitiator.
 	Held uint64
-	// Ahead counts segments that came ahead of others, or repeatedly, where the lower layer is
-	// no stream of octets.
+	// Ahead counts what came ahead of order, where the lower layer brings it: a SegmentStream, SCTP, or a Stack
+	// that is aware of MPA.
 	Ahead Ahead
 	// Odd counts what peers did that is unusual.
 	Odd Oddities
@@ -67,15 +67,17 @@ type Oddities struct {
 	Late     uint64 // Read Requests that came too late in a close of ours to be answered
 }
 
-// Ahead counts segments that did not come in order.
+// Ahead counts segments that did not come in order; over TCP those are FPDUs that were found ahead of order.
 type Ahead struct {
 	Placed       uint64 // whose payload was placed before those in front of them had come
 	PlacedOctets uint64 // of payload
 	Held         uint64 // that had to wait as a whole
 	HeldOctets   uint64
-	MostOctets   uint64 // held at one time; for an RNIC the sum of each QP's
-	Repeated     uint64 // that had come before
-	Dropped      uint64 // beyond the bounds
+	// MostOctets is the most that were held at one time; for an RNIC the sum of each QP's. Over TCP it is
+	// MPA's reassembly memory: octets of FPDUs that were not there as a whole, or not found.
+	MostOctets uint64
+	Repeated   uint64 // that had come before; over TCP they are not counted
+	Dropped    uint64 // beyond the bounds; over TCP they come again in order
 }
 
 // StartupStats counts attempts to bring up connections.

@@ -22,7 +22,8 @@ type transport struct {
 	unix          bool
 	tls           bool
 	sctp          bool
-	shuffled      bool // a SegmentStream in memory
+	shuffled      bool  // a SegmentStream in memory
+	aware         *link // an MPA-aware TCP in memory
 }
 
 // transports are those that dialogues are led over. A zone belongs to link-local
@@ -37,6 +38,8 @@ func transports() []*transport {
 		{name: "SCTP", network: "sctp4", host: "127.0.0.1", sctp: true},
 		{name: "SCTP of the kernel", network: "sctp4:kernel", host: "127.0.0.1", sctp: true},
 		{name: "segments in any order", shuffled: true},
+		{name: "MPA-aware TCP", aware: &link{emss: 1420}},
+		{name: "MPA-aware TCP in any order", aware: &link{emss: 1420, disorder: 8, recut: true}},
 	}
 	if name := loopback(); name != "" {
 		all = append(all, &transport{name: "IPv6 with a zone", network: "tcp", host: "::1%" + name})
@@ -82,7 +85,7 @@ func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setu
 func (o *transport) needed(t testing.TB) {
 	t.Helper()
 	switch {
-	case o.shuffled:
+	case o.shuffled, o.aware != nil:
 	case o.sctp:
 		ln, err := iwarp.Listen(t.Context(), o.network, net.JoinHostPort(o.host, "0"), iwarp.ListenConfig{})
 		if errors.Is(err, errors.ErrUnsupported) {
@@ -114,11 +117,16 @@ func (o *transport) listen(t testing.TB) net.Listener {
 func (o *transport) ways(t testing.TB, s *setup) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
 	t.Helper()
 	ctx := within(t)
-	if o.sctp {
-		ln, err := iwarp.Listen(ctx, o.network, net.JoinHostPort(o.host, "0"), s.listen)
+	network, addr := o.network, net.JoinHostPort(o.host, "0")
+	if o.aware != nil {
+		network, addr = "tcp", "stack"
+		s.awarely(*o.aware)
+	}
+	if o.sctp || o.aware != nil {
+		ln, err := iwarp.Listen(ctx, network, addr, s.listen)
 		must(t, err)
 		t.Cleanup(func() { ln.Close() })
-		return func() (*iwarp.QP, error) { return o.dial(ctx, s, ln.Addr()) },
+		return func() (*iwarp.QP, error) { return s.Dial(ctx, network, ln.Addr().String()) },
 			func() (*iwarp.Request, error) { return ln.Accept(ctx) }
 	}
 	tcp := o.listen(t)
