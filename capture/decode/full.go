@@ -23,6 +23,7 @@ type full struct {
 	empty   bool             // no FPDU was seen yet
 	edge    uint64           // everything before it is decided
 	cut     uint64           // where the last FPDU of which octets are missing begins
+	whole   uint64           // where the last whole FPDU that was found ends
 	proved  bool             // the mode that was agreed on is that of the stream
 	doubt   *doubt           // searches for FPDUs in another mode
 	restart *restart         // where the next FPDU begins, after one that was padded wrongly
@@ -84,10 +85,11 @@ func (h *half) flush(e *capture.End) {
 	if edge > h.at { // doubted has brought an FPDU that is not whole
 		edge = h.full.cut
 	}
-	left := h.at - edge
 	h.full.rec.SkipTo(math.MaxUint64)
 	h.drain()
 	h.release(math.MaxUint64)
+	edge = min(max(edge, h.full.whole), h.at) // FPDUs may have been found after one in error
+	left := h.at - edge
 	if left == 0 || h.broken || h.full.bad {
 		return
 	}
@@ -170,6 +172,9 @@ func (h *half) located(ev *recovery.Event) {
 	}
 	h.judge(f)
 	h.full.empty = false
+	if ev.Kind != recovery.Cut {
+		h.full.whole = max(h.full.whole, f.End)
+	}
 	h.account(f.Offset, f.End, f.Last)
 	if ev.Kind != recovery.Failed || ev.Delivered >= ev.End { // else an FPDU may be found before its end
 		h.settle(f.End, f.Last.Number)

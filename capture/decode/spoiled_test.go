@@ -57,6 +57,22 @@ func TestDamagedOrder(t *testing.T) {
 	}
 }
 
+// TestDamagedLastButOne damages the FPDU in front of the last one, after which the direction
+// is closed: neither of the two is told of as octets of an FPDU that is not whole.
+func TestDamagedLastButOne(t *testing.T) {
+	s := newScript(t, 1440)
+	s.startup(false)
+	s.message(fw, "hello")
+	b := s.fpdu(fw, s.untagged(fw, rdmap.OpSend), make([]byte, 5000))
+	b[3000] ^= 1
+	s.send(fw, b)
+	s.message(fw, "hello")
+	r := run(t, s.close())
+	if h := &r.conns[0].Halves[fw]; !slices.Equal(r.findings, []string{"error crc-wrong", "note found-again"}) || h.Bad != 1 || h.FPDUs != 3 || h.Lost != 0 {
+		t.Errorf("%q, %+v", r.texts, h)
+	}
+}
+
 // TestCutOff closes a direction in the middle of an FPDU: the octets that are there are
 // counted, however many its ULPDU_Length announces.
 func TestCutOff(t *testing.T) {
