@@ -236,6 +236,38 @@ func (h *half) lost() {
 	}
 }
 
+// unanswered goes on after a Request whose answer is not in the capture, though its sender
+// has received one, or nothing of the other end is: what was sent since is searched for FPDUs. It
+// reports whether that was done.
+func (h *half) unanswered() bool {
+	if h.mode != modeHold || !h.c.start.pending || !h.missed() && h.c.tcp.Halves[h.dir.Peer()].Count.Packets > 0 {
+		return false
+	}
+	held := h.buf
+	h.buf = nil
+	h.lost()
+	h.guess = newGuess()
+	for len(held) > 0 {
+		part := held[:min(len(held), maxGuess/2)]
+		held = held[len(part):]
+		h.regard(part)
+	}
+	return true
+}
+
+// regard takes octets that were held.
+func (h *half) regard(b []byte) {
+	if h.mode == modeFull {
+		h.feed(h.at, b)
+		return
+	}
+	at := h.at
+	if h.at += uint64(len(b)); h.guess != nil {
+		h.guess.Segment(at, b)
+		h.guesses()
+	}
+}
+
 // unfinished reports a startup that the end of a direction leaves open.
 func (c *conn) unfinished(h *half, e *capture.End) {
 	if !c.start.pending || c.start.machine == nil || c.start.wrong || h.dir == c.pub.Initiator || h.broken {

@@ -141,6 +141,10 @@ func (h *half) take(b []byte) {
 		return
 	}
 	if len(b) > maxHeld {
+		h.buf = b
+		if h.unanswered() {
+			return
+		}
 		h.at += uint64(len(b))
 		h.buf, h.mode = nil, modeDead
 		return
@@ -195,6 +199,7 @@ func (h *half) gap(g *capture.Gap) {
 
 // finish takes note of the end of a direction.
 func (h *half) finish(e *capture.End) {
+	h.unanswered()
 	if h.mode == modeSearch && h.guess != nil {
 		h.guess.SkipTo(1 << 62)
 		h.guesses()
