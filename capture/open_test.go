@@ -171,6 +171,7 @@ func TestDamage(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{`d4c3b2a1 0300 0400 00000000 00000000 00000400 01000000`, "packet 1, file offset 0: pcap of version 3.4, want 2.4"},
 		{pcapLittle + `01000000 20a10700 ffffffff ffffffff`, "packet 3, file offset 61: a packet of 4294967295 captured octets, more than 1048576"},
+		{pcapLittle + `d4c3b2a1 02000400 00000000 00000000 00000400 01000000`, "packet 3, file offset 61: another pcap file begins here: mergecap joins captures, in order of time"},
 		{`0a0d0d0a 1c000000 00000000 0100 0000 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a pcapng section whose octet order is 00 00 00 00"},
 		{`0a0d0d0a 1c000000 4d3c2b1a 0200 0100 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a pcapng section of version 2.1, want 1.0"},
 		{`0a0d0d0a 1b000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a Section Header Block of 27 octets, want 28 at least"},

@@ -44,6 +44,9 @@ func (f *pcap) next(w *window, p *Packet) error {
 	if captured > maxCaptured {
 		return tooLong(captured)
 	}
+	if f.fileHeader(b) {
+		return damagef("another pcap file begins here: mergecap joins captures, in order of time")
+	}
 	size := pcapRecordLen + int(captured)
 	if b, err = w.peek(size); err != nil {
 		return unexpected(err)
@@ -53,6 +56,14 @@ func (f *pcap) next(w *window, p *Packet) error {
 	p.Time = time.Unix(int64(sec), int64(part)*int64(f.tick)).UTC()
 	p.Link, p.Data, p.OrigLen = f.link, b[pcapRecordLen:], origLen(orig)
 	return nil
+}
+
+// fileHeader reports whether a packet's header is in fact that of another file, of version
+// 2.4: files were appended to each other.
+func (f *pcap) fileHeader(b []byte) bool {
+	magic := f.order.Uint32(b)
+	version := f.order.Uint16(b[4:]) == 2 && f.order.Uint16(b[6:]) == 4
+	return version && (magic == magicMicro || magic == magicNano) && [8]byte(b[8:]) == [8]byte{}
 }
 
 func tooLong(captured uint32) error {
