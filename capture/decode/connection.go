@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"time"
+
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/recovery"
@@ -198,4 +200,9 @@ type Totals struct {
 	Failed                 uint64 // of IWARP and Sessions: see [Connection.Failed]
 	Skipped                uint64 // packets that are neither of TCP nor of SCTP
 	Findings               [3]uint64
+
+	// Backwards counts packets that are earlier than one in front of them in the capture, and
+	// BackwardsBy is by how much, at most.
+	Backwards   uint64
+	BackwardsBy time.Duration
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
@@ -41,6 +42,7 @@ type Decoder struct {
 	cfg    Config
 	to     Consumer
 	totals Totals
+	latest time.Time // of the packets
 
 	sctp     *capture.Associations
 	sessions int       // that have begun
@@ -69,6 +71,12 @@ func (d *Decoder) Flush() { d.sctp.Flush() }
 func (d *Decoder) Packet(p *capture.Packet) {
 	d.totals.Packets++
 	d.totals.Octets += uint64(len(p.Data))
+	if back := d.latest.Sub(p.Time); back > 0 {
+		d.totals.Backwards++
+		d.totals.BackwardsBy = max(d.totals.BackwardsBy, back)
+		return
+	}
+	d.latest = p.Time
 }
 
 // Totals returns the counts so far.

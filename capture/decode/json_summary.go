@@ -155,5 +155,10 @@ func (j *JSON) Totals(n Totals) {
 		Failed       uint64     `json:"failed"`
 		Skipped      uint64     `json:"skipped"`
 		Findings     jsonCounts `json:"findings"`
-	}{"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Skipped, countsOf(n.Findings)})
+		Backwards    uint64     `json:"backwards,omitempty"`
+		BackwardsBy  int64      `json:"backwards_by_ns,omitempty"`
+	}{
+		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Skipped, countsOf(n.Findings),
+		n.Backwards, n.BackwardsBy.Nanoseconds(),
+	})
 }

@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -61,4 +64,33 @@ func TestUnanswered(t *testing.T) {
 	if c := r.conns[0]; c.Failed() != "startup not completed" || c.Halves[fw].FPDUs != 0 {
 		t.Errorf("%q, %q, %+v", r.texts, c.Failed(), c.Halves[fw])
 	}
+}
+
+// TestBackwards has the two directions of a connection one after the other, as programs that
+// append captures leave them: the totals say that times run backwards.
+func TestBackwards(t *testing.T) {
+	s := newScript(t, 1440)
+	s.startup(false)
+	s.message(fw, "hello")
+	file := s.close()
+	var text strings.Builder
+	out := decode.NewText(&text, decode.TextConfig{})
+	for _, c := range []struct {
+		file []byte
+		want uint64
+	}{{file, 0}, {append(oneWay(file, bw), oneWay(file, fw)[sections(file):]...), 6}} {
+		totals, err := decode.Run(bytes.NewReader(c.file), decode.Config{}, out)
+		testrig.Must(t, err)
+		out.Totals(totals)
+		testrig.Must(t, out.Flush())
+		if totals.Backwards != c.want || (totals.BackwardsBy > 0) != (c.want > 0) || strings.Contains(text.String(), "sort the capture by time") != (c.want > 0) {
+			t.Errorf("%+v\n%s", totals, text.String())
+		}
+	}
+}
+
+// sections returns the octets of a capture in front of its first packet.
+func sections(file []byte) int {
+	n := binary.LittleEndian.Uint32(file[4:])
+	return int(n + binary.LittleEndian.Uint32(file[n+4:]))
 }
