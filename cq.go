@@ -198,14 +198,13 @@ func (cq *CQ) notify(wc *WC) {
 }
 
 // dropped gives up the CQ and its QPs because a completion found no room. The caller may
-// hold the lock of a QP, so a goroutine of its own fails the QPs.
+// hold the lock of a QP, so a goroutine of its own fails the QPs; push wakes who waits.
 func (cq *CQ) dropped(wc WC) {
 	polled([]WC{wc})
 	if cq.overflow || cq.closed {
 		return
 	}
 	cq.overflow = true
-	cq.passOn()
 	cq.rnic.event(Event{Kind: EventCQOverflow, CQ: cq, Err: ErrCQOverflow})
 	victims := slices.Collect(maps.Keys(cq.qps))
 	go func() {

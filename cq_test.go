@@ -239,9 +239,14 @@ func TestCQOwner(t *testing.T) {
 	should(t, qp.SendCQ().Close())
 }
 
-// TestCQDepth refuses depths that make no sense.
+// TestCQDepth refuses depths that make no sense, and no others.
 func TestCQDepth(t *testing.T) {
 	rnic := newRNIC(t, iwarp.RNICConfig{})
+	for _, depth := range []int{1, iwarp.MaxCQDepth} {
+		if cq, err := rnic.CreateCQ(depth); err != nil || cq.Depth() != depth {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
 	for _, depth := range []int{-1, 0, iwarp.MaxCQDepth + 1} {
 		if _, err := rnic.CreateCQ(depth); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("depth %d: %v", depth, err)

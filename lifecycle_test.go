@@ -235,6 +235,7 @@ func TestQPConfig(t *testing.T) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
+	must(t, create(t, pd, iwarp.QPConfig{SendDepth: iwarp.MaxQueueDepth, RecvDepth: iwarp.MaxQueueDepth, MaxInline: iwarp.MaxInline}).Close())
 	qp, err := pd.CreateQP(iwarp.QPConfig{MaxInline: -1})
 	must(t, err)
 	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("x")}); err == nil {

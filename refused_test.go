@@ -145,13 +145,16 @@ func TestInvalidateByPeer(t *testing.T) {
 	for name, c := range map[string]struct {
 		access iwarp.Access
 		bound  bool
+		shared bool       // with another QP of the Protection Domain
 		code   rdmap.Code // 0: it may
 	}{
-		"the server's":          {iwarp.RemoteRead, false, rdmap.CodeProtectionCannotInvalidate},
-		"offered":               {iwarp.RemoteRead | iwarp.RemoteInvalidate, false, 0},
-		"bound":                 {iwarp.RemoteRead, true, 0},
-		"bound, for itself":     {iwarp.LocalWrite, true, rdmap.CodeAccessRights},
-		"offered, not for data": {iwarp.RemoteInvalidate, false, 0},
+		"the server's":          {iwarp.RemoteRead, false, false, rdmap.CodeProtectionCannotInvalidate},
+		"offered":               {iwarp.RemoteRead | iwarp.RemoteInvalidate, false, false, 0},
+		"offered to several":    {iwarp.RemoteRead | iwarp.RemoteInvalidate, false, true, rdmap.CodeProtectionCannotInvalidate},
+		"bound":                 {iwarp.RemoteRead, true, false, 0},
+		"bound, beside another": {iwarp.RemoteRead, true, true, 0},
+		"bound, for itself":     {iwarp.LocalWrite, true, false, rdmap.CodeAccessRights},
+		"offered, not for data": {iwarp.RemoteInvalidate, false, false, 0},
 	} {
 		res, p := respondToPeer(t, iwarp.QPConfig{})
 		o := iwarp.MROptions{Access: c.access}
@@ -160,6 +163,9 @@ func TestInvalidateByPeer(t *testing.T) {
 		}
 		mr, err := res.pd.RegisterOptions(make([]byte, 8), o)
 		must(t, err)
+		if other := create(t, res.pd, iwarp.QPConfig{}); !c.shared { // it shared what is offered, and is gone
+			must(t, other.Close())
+		}
 		res.postRecv(1)
 		res.postRecv(2)
 		invalidate := func(msn uint32) {
