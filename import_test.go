@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"usertcp": {"internal/carrier"},
 
 	// Programs on the public API.
-	"internal/network": {""},
+	"internal/network": {"", "internal/script"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/spread"},
 	"internal/rping":   {"", "mpa", "internal/network", "internal/rping/message"},

@@ -67,7 +67,7 @@ func (a *attendance) handle(ctx context.Context, req request) error {
 		return a.attend(ctx, *req.Slice)
 	case req.Check:
 		used := a.used()
-		return a.tell(ctx, answer{Usage: used}, a.verdict())
+		return a.tell(ctx, answer{Usage: used, Arrived: a.arrived()}, a.verdict())
 	default:
 		return a.tell(ctx, answer{}, errors.New("perf: empty request"))
 	}

@@ -31,6 +31,7 @@ type answer struct {
 	Lanes    []region `json:"lanes,omitempty"`     // to Lanes
 	CC       string   `json:"cc,omitempty"`        // to Lanes
 	Usage    *usage   `json:"usage,omitempty"`     // to Check, if the ends are apart
+	Arrived  arrivals `json:"arrived,omitzero"`    // to Check: all that this end has received
 }
 
 // A PeerError is what the other end says is wrong.

@@ -116,6 +116,17 @@ type dialing struct {
 	wrap func(net.Conn) (net.Conn, error)
 }
 
+// reorder has what the session's QPs send and receive pass a link that changes its order, if the options want that.
+func (d *dialing) reorder(opts Options) (err error) {
+	if opts.Reorder == 0 {
+		return nil
+	}
+	if d.link, err = d.over.Reorder(d.ctl.qp.RemoteAddr().String(), opts.Reorder); err == nil {
+		d.addr = d.link.Addr()
+	}
+	return err
+}
+
 // connect brings up all but the control connection.
 func (d *dialing) connect(ctx context.Context, opts Options) error {
 	opened, err := d.ctl.call(ctx, request{Open: &opts})
@@ -123,6 +134,9 @@ func (d *dialing) connect(ctx context.Context, opts Options) error {
 		return err
 	}
 	if err := d.allocate(opts); err != nil {
+		return err
+	}
+	if err := d.reorder(opts); err != nil {
 		return err
 	}
 	for i := range d.qps {

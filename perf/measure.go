@@ -44,15 +44,18 @@ func (m *measurement) run(ctx context.Context) error {
 
 // result measures one operation at one size.
 func (m *measurement) result(ctx context.Context, op Op, size int) error {
+	before := m.bandwidth.both()
 	bw, err := m.series(ctx, m.bandwidth, op, size, Bandwidth)
 	if err != nil {
 		return err
 	}
+	ahead := m.bandwidth.aheadSince(before)
 	lat, err := m.series(ctx, m.latency, op, size, Latency)
 	if err != nil {
 		return err
 	}
 	r := newResult(op, size, m.depth(op, size), bw, lat)
+	r.Ahead = ahead
 	if err := m.countCalls(ctx, &r, bw, lat); err != nil {
 		return err
 	}

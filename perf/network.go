@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"fmt"
 	"net"
 
 	"github.com/goiwarp/iwarp"
@@ -24,6 +25,12 @@ func (o Options) validateNetwork() error {
 	over, err := open(o.Network)
 	if err != nil {
 		return err
+	}
+	switch {
+	case o.Reorder < 0 || o.Reorder > 100:
+		return &OptionError{"reorder", fmt.Sprintf("%d %% of the packets cannot be late", o.Reorder)}
+	case o.Reorder > 0 && !over.Unordered:
+		return &OptionError{"reorder", "this network delivers in order only"}
 	}
 	const none = "over this network there are none"
 	switch {

@@ -114,6 +114,10 @@ type Options struct {
 	// NoBaseline leaves out the measurement of plain TCP.
 	NoBaseline bool `json:"no_baseline,omitempty"`
 
+	// Reorder has a link between the initiator's QPs and the responder change the order of packets: so many in a hundred come
+	// behind others. Only over SCTP is there such a link.
+	Reorder int `json:"reorder,omitempty"`
+
 	// Corrupt makes both ends spoil one octet of what they send over iWARP,
 	// so that one can see the verification fail.
 	Corrupt bool `json:"corrupt,omitempty"`

@@ -76,6 +76,8 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Peer: "nobody"}, "peer"},
 		{Options{Network: "pigeons"}, "network"},
 		{Options{Network: "sctp", Markers: true}, "markers"},
+		{Options{Network: "sctp", Reorder: 101}, "reorder"},
+		{Options{Reorder: 1}, "reorder"},
 		{Options{Network: "sctp", NoCRC: true}, "crc"},
 		{Options{Network: "sctp", CC: "reno"}, "cc"},
 		{Options{Network: "sctp", Dialect: mpa.DialectRtr}, "dialect"},
@@ -91,7 +93,7 @@ func TestOptionsRefused(t *testing.T) {
 
 func TestOptionsTravel(t *testing.T) {
 	want := Options{
-		Network: "sctp", Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
+		Network: "sctp", Reorder: 3, Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRtr, Kind: mpa.KindNonPermissive, Peer: "siw",
 		NoBaseline: true, Corrupt: true, Poll: true, Iters: 1000, Inline: 64, Bidirectional: true, PostList: 4, CQMod: 8, CC: "reno", KeepDisturbed: true,
 	}

@@ -131,6 +131,31 @@ func TestRunOverSCTP(t *testing.T) {
 	}
 }
 
+// TestRunReordered: over a link that changes the order of packets a part of the octets is placed ahead of its turn, in each
+// direction, and everything is verified all the same. Over TCP there is no such part.
+func TestRunReordered(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts        perf.Options
+		least, most float64
+	}{
+		"reordered":     {perf.Options{Network: "sctp", Reorder: 20}, 0.02, 0.98},
+		"both ways":     {perf.Options{Network: "sctp", Reorder: 10, Bidirectional: true, QPs: 2}, 0.01, 0.98},
+		"TCP, in order": {perf.Options{}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.opts.Sizes, c.opts.Depth, c.opts.Iters, c.opts.Duration, c.opts.NoBaseline = []int{20_000}, depthOfLargest, 40, time.Millisecond, true
+			report, err := perf.Run(t.Context(), c.opts, perf.Observer{})
+			testrig.Must(t, err)
+			for _, r := range report.Results {
+				if r.Ahead < c.least || r.Ahead > c.most {
+					t.Errorf("%v: %.3f placed ahead, want %v to %v", r.Op, r.Ahead, c.least, c.most)
+				}
+			}
+		})
+	}
+}
+
 // TestRunTwo measures latency against a responder of its own, over one connection.
 func TestRunTwo(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)

@@ -8,6 +8,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // A session is one end of a measurement: its memory and its connections.
@@ -20,6 +21,9 @@ type session struct {
 	rnic            *iwarp.RNIC
 	pd              *iwarp.PD
 	ctl             *control
+
+	link  network.Link // between the QPs; nil if there is none
+	there arrivals     // what the other end has said that it received
 
 	bufs    []buffers
 	counter *callCounter // while slices count system calls, and nil where that is not possible
@@ -136,6 +140,9 @@ func (s *session) abort() {
 	}
 }
 
+// linger is how long a link goes on for the end of what it carries.
+const linger = time.Second
+
 // close ends all connections: gracefully after success, at once otherwise.
 func (s *session) close(ok bool) {
 	s.stopCounting()
@@ -152,6 +159,9 @@ func (s *session) close(ok bool) {
 	}
 	if s.ctl.qp != nil {
 		s.ctl.qp.Close()
+	}
+	if s.link != nil {
+		time.AfterFunc(linger, func() { s.link.Close() })
 	}
 }
 

@@ -102,6 +102,7 @@ func (m *measurement) slice(ctx context.Context, s *session, j job) (sample, err
 	if err != nil {
 		return sample{}, err
 	}
+	s.there = checked.Arrived
 	if checked.Usage != nil {
 		x.usage = x.usage.plus(*checked.Usage)
 	}

@@ -43,6 +43,8 @@ type perfCmd struct {
 	AllColumns  bool `help:"Print all that --json has in the table."`
 	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON has MiB/s always."`
 
+	Reorder int `placeholder:"N" help:"Over SCTP: have N of 100 packets come behind others, and show what was placed ahead of its turn."`
+
 	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
 
 	networkFlag
@@ -127,7 +129,7 @@ func (c *perfCmd) options() (perf.Options, error) {
 		return perf.Options{}, usage("perf: --duration: %v is no time", c.Duration)
 	}
 	o := perf.Options{
-		Network: c.Network, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
+		Network: c.Network, Reorder: c.Reorder, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
 		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {

@@ -18,9 +18,9 @@ type perfColumn struct {
 }
 
 // perfColumns returns the table's columns.
-func perfColumns(tcp, all, gbits bool) []perfColumn {
+func perfColumns(tcp, all, gbits, ahead bool) []perfColumn {
 	columns := slices.Concat(
-		bandwidthColumns(gbits), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(), pairColumns(),
+		bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(), pairColumns(),
 	)
 	return slices.DeleteFunc(columns, func(c perfColumn) bool { return c.tcp && !tcp || c.more && !all })
 }
@@ -62,6 +62,15 @@ func bandwidthColumns(gbits bool) []perfColumn {
 		{group, "avg" + unit, 13, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
 		{group, "[Mpps]", 9, number(5, func(r perf.Result) float64 { return r.MsgRate }), false, false},
 	}
+}
+
+// aheadColumns are there where segments arrive in any order.
+func aheadColumns(unordered bool) []perfColumn {
+	if !unordered {
+		return nil
+	}
+	text := func(r perf.Result) string { return fmt.Sprintf("%.1f %%", 100*r.Ahead) }
+	return []perfColumn{{"bandwidth", "ahead", 7, text, false, false}}
 }
 
 func latencyColumns() []perfColumn {

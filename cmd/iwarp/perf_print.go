@@ -25,7 +25,7 @@ type perfPrinter struct {
 func (c *perfCmd) printer(std streams) *perfPrinter {
 	return &perfPrinter{
 		out: std.out, over: c.over(), json: c.JSON, progress: newProgressLine(std.err),
-		columns: perfColumns(c.TCP == "on", c.AllColumns, c.ReportGbits), processes: c.processesText(),
+		columns: perfColumns(c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered), processes: c.processesText(),
 	}
 }
 
@@ -114,6 +114,9 @@ const perfBesideFooting = ` Plain TCP has sockets of its own, and the kernel: th
 const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
 `
 
+const perfAheadFooting = ` "ahead" is the part of the octets that both ends placed before others that were sent before them had come. All completed in order.
+`
+
 // explain prints what the figures are.
 func (p *perfPrinter) explain(report *perf.Report) {
 	waiting := "sleep until something has come"
@@ -121,6 +124,9 @@ func (p *perfPrinter) explain(report *perf.Report) {
 		waiting = "poll for a while before they sleep"
 	}
 	fmt.Fprintf(p.out, perfFooting, waiting, wording.If(report.Options.NoBaseline, "", ", plain TCP too"))
+	if p.over.Unordered {
+		fmt.Fprint(p.out, perfAheadFooting)
+	}
 	if !report.Options.NoBaseline {
 		fmt.Fprintf(p.out, perfTCPFooting, pairsText(report))
 		if !p.over.Sockets {

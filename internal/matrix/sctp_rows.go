@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/network"
-	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -20,16 +19,19 @@ const (
 func sctpStartupRows() (rows []Row) {
 	const both = "RFC 5043 6.2, RFC 6581 7 "
 	for _, first := range []bool{false, true} {
-		who := wording.If(first, byResponder, byInitiator)
+		who, demanded := "either side", ""
+		if first {
+			who, demanded = "the responder", " first=responder"
+		}
 		rows = append(rows,
 			Row{
-				Name: "enhanced, the " + who + " sends first", Requirement: both + "[C01] [C02] [C04]", ResponderFirst: first,
+				Name: "enhanced, " + who + " sends first", Requirement: both + "[C01] [C02] [C04]", ResponderFirst: first,
 				Demanded: "up dialect=rfc6581 " + enhancedCodes + " V=1 p2p=1 fellback=0 pd=0/0",
 			},
 			Row{
-				Name: "plain, the " + who + " sends first", Requirement: both + "[C01] [C04]", ResponderFirst: first,
+				Name: "plain, " + who + " sends first", Requirement: both + "[C01] [C04]", ResponderFirst: first,
 				Initiator: Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC5044}},
-				Demanded:  "up dialect=rfc5044 " + plainCodes + " V=1 p2p=0 rtr=none fellback=0 pd=0/0 first=" + who,
+				Demanded:  "up dialect=rfc5044 " + plainCodes + " V=1 p2p=0 rtr=none fellback=0 pd=0/0" + demanded,
 			})
 	}
 	rows = append(rows,

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/script"
 )
 
 // The names.
@@ -28,13 +29,15 @@ type Network struct {
 	Streams bool
 	// Sockets tells that they are TCP sockets of the operating system.
 	Sockets bool
+	// Unordered tells that segments arrive in any order, and are placed as they do.
+	Unordered bool
 	// Here is an address to listen on, with a port that is free, that the other end in the same process reaches.
 	Here string
 }
 
 var networks = []Network{
 	{Name: TCP, Text: "TCP", Streams: true, Sockets: true, Here: "127.0.0.1:0"},
-	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Here: "127.0.0.1:0"},
+	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Here: "127.0.0.1:0"},
 }
 
 // Names returns all names.
@@ -57,6 +60,18 @@ func Open(name string) (*Network, error) {
 	}
 	n := networks[i]
 	return &n, nil
+}
+
+// Reorder stands in front of an address with a link that changes the order of packets: so many in a hundred come
+// behind others. It is to be closed. Only Unordered networks have such links.
+func (n *Network) Reorder(addr string, percent int) (link Link, err error) {
+	return script.RelaySCTP(addr, script.Permute(percent, 1))
+}
+
+// A Link is what Reorder returns.
+type Link interface {
+	Addr() string // to dial in place of the address
+	Close() error
 }
 
 // Dial connects as a Dialer says.

@@ -2,6 +2,7 @@ package script
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"net"
 	"net/netip"
@@ -40,10 +41,11 @@ func RelaySCTP(to string, pass Pass) (*SCTPRelay, error) {
 	if err != nil {
 		return nil, err
 	}
-	pc, err := listenUDP()
+	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, err
 	}
+	_ = pc.SetReadBuffer(relayBuffer)
 	if pass == nil {
 		pass = func(_ *SCTPFlow, _ bool, packet []byte, deliver func([]byte)) { deliver(packet) }
 	}
@@ -52,15 +54,10 @@ func RelaySCTP(to string, pass Pass) (*SCTPRelay, error) {
 	return r, nil
 }
 
-func listenUDP() (*net.UDPConn, error) {
-	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err == nil {
-		_ = pc.SetReadBuffer(4 << 20)
-	}
-	return pc, err
-}
+// relayBuffer is how much a socket of a relay holds, in octets, where the system allows it.
+const relayBuffer = 4 << 20
 
-// Addr is where to dial.
+// Addr is where to dial, on this host.
 func (r *SCTPRelay) Addr() string { return r.pc.LocalAddr().String() }
 
 // Close passes nothing on any more.
@@ -96,10 +93,11 @@ func (r *SCTPRelay) flow(client netip.AddrPort) *SCTPFlow {
 	if f := r.flows[client]; f != nil || r.closed {
 		return f
 	}
-	out, err := listenUDP()
+	out, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(r.to))
 	if err != nil {
 		return nil
 	}
+	_ = out.SetReadBuffer(relayBuffer)
 	f := &SCTPFlow{relay: r, client: client, out: out}
 	r.flows[client] = f
 	r.tasks.Go(f.fromServer)
@@ -109,8 +107,8 @@ func (r *SCTPRelay) flow(client netip.AddrPort) *SCTPFlow {
 func (f *SCTPFlow) fromServer() {
 	b := make([]byte, 1<<16)
 	for {
-		n, _, err := f.out.ReadFromUDPAddrPort(b)
-		if err != nil {
+		n, err := f.out.Read(b)
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if n >= sctpHeader {
@@ -124,7 +122,7 @@ const sctpHeader = 12
 
 func (f *SCTPFlow) toServer(b []byte) {
 	binary.BigEndian.PutUint16(b[2:], f.relay.to.Port())
-	_, _ = f.out.WriteToUDPAddrPort(sealed(b), f.relay.to)
+	_, _ = f.out.Write(sealed(b))
 }
 
 func (f *SCTPFlow) toClient(b []byte) {
