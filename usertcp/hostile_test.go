@@ -53,6 +53,8 @@ var hostiles = []hostile{
 	{name: "SYN and ACK", make: spoiled(func(m *made, _ *played) { m.flags |= header.TCPFlagSyn })},
 	{name: "old duplicate, other octets", make: func(p *played) made { m := p.ahead(0, 50); m.seq -= 50; return m }},
 	{name: "fragments", make: spoiled(func(*made, *played) {}), cut: true, takes: true},
+	{name: "first fragment that looks whole", make: spoiled(func(m *made, _ *played) { m.more = true; m.data = append(m.data, evil, evil, evil, evil) })},
+	{name: "later fragment that looks whole", make: spoiled(func(m *made, _ *played) { m.offset = 8 })},
 	{name: "IP option", make: spoiled(func(m *made, _ *played) { m.withOption = true }), takes: true},
 	{name: "ends one octet beyond the window", make: func(p *played) made { return p.ahead(p.edge-p.nxt-99, 100) }, takes: true},
 	{name: "begins where the window ends", make: func(p *played) made { return p.ahead(p.edge-p.nxt, 100) }, takes: true},

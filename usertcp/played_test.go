@@ -76,6 +76,8 @@ type made struct {
 	spoil      bool // the TCP checksum
 	spoilIP    bool
 	withOption bool // an IP option
+	more       bool // an IP fragment is to follow
+	offset     uint16
 }
 
 // packet makes a packet of it.
@@ -94,6 +96,11 @@ func (m made) packet(echo uint32) []byte {
 	ip := header.IPv4(b)
 	ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(b)), TTL: 64, Protocol: uint8(header.TCPProtocolNumber), SrcAddr: peerAddr, DstAddr: stackAddr})
 	ip.SetHeaderLength(uint8(ihl))
+	if m.more {
+		ip.SetFlagsFragmentOffset(header.IPv4FlagMoreFragments, m.offset)
+	} else {
+		ip.SetFlagsFragmentOffset(0, m.offset)
+	}
 	setIPSum(ip)
 	if m.spoilIP {
 		b[8]++
