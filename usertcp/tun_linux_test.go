@@ -1,0 +1,147 @@
+package usertcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inNamespace runs f in a network namespace of its own, with a TUN device there whose own address is 198.51.100.1. What f does in its
+// goroutine, such as making sockets, it does there. Without the privileges the test is skipped.
+func inNamespace(t *testing.T, f func(tun *TUN)) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("a network namespace with a TUN device takes root")
+	}
+	done := make(chan string)
+	go func() {
+		skip := ""
+		defer func() { done <- skip }()
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			skip = "no network namespace: " + err.Error()
+			return
+		}
+		tun, err := OpenTUN("iwarp%d")
+		if err != nil {
+			skip = err.Error()
+			return
+		}
+		if err := setUp(tun.Name()); err != nil {
+			t.Errorf("%s: %v", tun.Name(), err)
+			return
+		}
+		f(tun)
+	}()
+	if skip := <-done; skip != "" {
+		t.Skip(skip)
+	}
+}
+
+// setUp gives a device its address, and sets it up.
+func setUp(name string) error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	req, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(req.SetInet4Addr([]byte{198, 51, 100, 1}), unix.IoctlIfreq(s, unix.SIOCSIFADDR, req))
+	err = errors.Join(err, req.SetInet4Addr([]byte{255, 255, 255, 0}), unix.IoctlIfreq(s, unix.SIOCSIFNETMASK, req))
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return errors.Join(err, unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req))
+}
+
+// TestKernel has a stack talk to the kernel's TCP, as the one that dials and as the one that accepts.
+func TestKernel(t *testing.T) {
+	inNamespace(t, func(tun *TUN) {
+		if tun.MTU() != 1500 {
+			t.Errorf("MTU %d", tun.MTU())
+		}
+		s, err := New(Config{Link: tun, Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.2")}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.Close()
+		kernel, err := net.Listen("tcp", "198.51.100.1:0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer kernel.Close()
+		ours, err := s.Listen(context.Background(), "tcp", ":7174")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer ours.Close()
+		out, err := s.DialContext(context.Background(), "tcp", kernel.Addr().String())
+		in, err2 := kernel.Accept()
+		if err := errors.Join(err, err2); err != nil {
+			t.Error(err)
+			return
+		}
+		exchange(t, out.(*Conn), in)
+		in, err = net.Dial("tcp", "198.51.100.2:7174")
+		out, err2 = ours.Accept()
+		if err := errors.Join(err, err2); err != nil {
+			t.Error(err)
+			return
+		}
+		exchange(t, out.(*Conn), in)
+	})
+}
+
+// exchange sends a stream both ways between a stack and the kernel, and ends both.
+func exchange(t *testing.T, ours *Conn, kernel net.Conn) {
+	t.Helper()
+	stream := make([]byte, 3<<20)
+	rand.NewChaCha8([32]byte{2}).Read(stream)
+	done := make(chan error, 4)
+	received := func(c net.Conn) error {
+		got, err := io.ReadAll(c)
+		if err == nil && !bytes.Equal(got, stream) {
+			err = errors.New("other octets have arrived")
+		}
+		return err
+	}
+	if ours.EMSS() < 1400 || ours.EMSS() > 1460 {
+		t.Errorf("EMSS %d", ours.EMSS())
+	}
+	go func() { done <- received(ours) }()
+	go func() { done <- received(kernel) }()
+	go func() {
+		_, err := kernel.Write(stream)
+		done <- errors.Join(err, kernel.(*net.TCPConn).CloseWrite())
+	}()
+	go func() {
+		var err error
+		for rest := stream; len(rest) > 0 && err == nil; {
+			var n int
+			n, err = ours.WriteFPDUs([][]byte{rest[:min(ours.EMSS(), len(rest))]})
+			rest = rest[n:]
+		}
+		done <- errors.Join(err, ours.CloseWrite())
+	}()
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(ours.Close(), kernel.Close()); err != nil {
+		t.Error(err)
+	}
+}
