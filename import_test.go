@@ -49,7 +49,8 @@ var mayImport = map[string][]string{
 	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
 
 	// A TCP that is aware of MPA, for programs that want one.
-	"usertcp": {"internal/carrier"},
+	"usertcp":        {"internal/carrier"},
+	"internal/study": {"mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
 
 	// Programs on the public API.
 	"internal/network": {"", "internal/script"},
@@ -82,7 +83,7 @@ var mayImport = map[string][]string{
 	"interop/align":    {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/wording",
+		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/study", "internal/wording",
 	},
 }
 

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/study"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// studyCmd shows what placement ahead of order is worth.
+type studyCmd struct {
+	Loss        float64       `default:"1" placeholder:"PERCENT" help:"Packets that are lost (default: ${default})."`
+	Reorder     float64       `default:"2" placeholder:"PERCENT" help:"Packets that come late (default: ${default})."`
+	Delay       time.Duration `default:"500us" help:"What each packet takes, in one direction. Late ones take up to four times as much more."`
+	Connections int           `short:"c" default:"1" placeholder:"N" help:"Connections at the same time (default: ${default})."`
+	Octets      string        `default:"4M" placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: ${default})."`
+	MTU         int           `default:"1500" placeholder:"N" help:"Octets of a packet (default: ${default})."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Of what becomes of which packet (default: ${default})."`
+	JSON        bool          `name:"json" help:"Print JSON."`
+}
+
+// Help describes what is printed.
+func (studyCmd) Help() string {
+	return "Connections of a TCP in user space over a path in memory that loses and reorders packets. Their FPDUs are placed as their " +
+		"segments come (RFC 5044, section 6), with and without markers, from senders that keep an FPDU in one segment and from others; the last " +
+		"row receives in order, as every TCP does.\n\n" +
+		"\"ahead\" is the share of octets that was placed before all in front of them had come. The times are those of the FPDUs that were " +
+		"whole before that, from the arrival of their last octet. \"MPA holds\" is the most that it held for reassembly of all connections at one moment, \"TCP holds\" " +
+		"what had come ahead of order then, which it keeps in any case. \"reckoned\" is what the formulae of draft-culley-iwarp-mpa-03, " +
+		"section 13.1.2, give with all constants taken as 1: aligned EMSS, not aligned EMSS * (connections + 1), in order bandwidth * round trip.\n\n" +
+		"JSON: {connections, octets, loss, reorder, delay_ns, mtu, seed, results: [{way, ...}]}; times are in microseconds."
+}
+
+// Run runs all ways, one after the other.
+func (c *studyCmd) Run(ctx context.Context, std streams) error {
+	octets, err := perf.ParseSize(c.Octets)
+	if err != nil {
+		return usage("study: --octets: %w", err)
+	}
+	cfg := study.Config{
+		Connections: c.Connections, Octets: octets, Loss: c.Loss / 100, Reorder: c.Reorder / 100,
+		Delay: c.Delay, MTU: c.MTU, Seed: c.Seed,
+	}
+	if err := cfg.Check(); err != nil {
+		return usage("study: %w", err)
+	}
+	report := study.Report{Config: cfg}
+	progress := newProgressLine(std.err)
+	for _, w := range study.Ways {
+		progress.text(w.Name)
+		r, err := study.Run(ctx, cfg, w)
+		if err != nil {
+			progress.clear()
+			return fmt.Errorf("study: %w", err)
+		}
+		report.Results = append(report.Results, *r)
+	}
+	progress.clear()
+	if c.JSON {
+		e := json.NewEncoder(std.out)
+		e.SetIndent("", "  ")
+		return e.Encode(report)
+	}
+	return printStudy(std.out, &report)
+}
+
+func printStudy(out io.Writer, r *study.Report) error {
+	first := r.Results[0]
+	fmt.Fprintf(out, "%g %% of packets lost, %g %% late; round trip %v; MTU %d, EMSS %d; %d x %d octets\n\n",
+		r.Loss*100, r.Reorder*100, 2*r.Delay, r.MTU, first.EMSS, r.Connections, r.Octets)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "\tahead\tplaced\t99 %\tdelivered\t99 %\tMPA holds\tTCP holds\treckoned\t\n")
+	fmt.Fprint(w, "\t%\tus\tus\tus\tus\toctets\toctets\toctets\t\n")
+	for _, x := range r.Results {
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t\n", x.Way, 100*x.Ahead,
+			x.PlacedAhead.Median, x.PlacedAhead.Most, x.DeliveredAhead.Median, x.DeliveredAhead.Most, x.HeldAll, x.TCPHeldAll, x.ReckonedBuffer())
+	}
+	return w.Flush()
+}

@@ -1,0 +1,166 @@
+// Package study measures what placing FPDUs ahead of order is worth: connections of usertcp over a path that loses and reorders
+// packets, with and without markers, from senders that keep an FPDU in one segment and from others, beside TCP in order, and beside what
+// draft-culley-iwarp-mpa-03, section 13.1.2, reckons.
+package study
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp/usertcp"
+)
+
+// Config says what is run.
+type Config struct {
+	Connections int           `json:"connections"` // at the same time
+	Octets      int           `json:"octets"`      // that each of them sends, at least
+	Loss        float64       `json:"loss"`        // share of packets, from 0 to 0.5
+	Reorder     float64       `json:"reorder"`     // share that comes late, by up to four times the Delay
+	Delay       time.Duration `json:"delay_ns"`    // of each packet, in one direction
+	MTU         int           `json:"mtu"`         // octets
+	Seed        uint64        `json:"seed"`
+}
+
+// A Way is how FPDUs are sent, and how they are received.
+type Way struct {
+	Name    string
+	Markers bool
+	// Aligned: each TCP segment begins with an FPDU and holds whole ones. Otherwise TCP cuts the stream wherever it does.
+	Aligned bool
+	// ULPDU is the size of each, in octets; zero: the EMSS holds its FPDU.
+	ULPDU int
+	// Ahead: they are placed as their segments come. Otherwise they come by Read.
+	Ahead bool
+}
+
+// Ways are those that are compared.
+var Ways = []Way{
+	{Name: "aligned, markers", Markers: true, Aligned: true, Ahead: true},
+	{Name: "aligned, no markers", Aligned: true, Ahead: true},
+	{Name: "not aligned, markers", Markers: true, Ahead: true},
+	{Name: "not aligned, no markers", Ahead: true},
+	{Name: "8 KiB FPDUs, markers", Markers: true, ULPDU: 8192, Ahead: true},
+	{Name: "8 KiB FPDUs, no markers", ULPDU: 8192, Ahead: true},
+	{Name: "in order", Aligned: true},
+}
+
+// A Result is what one Way has come to.
+type Result struct {
+	Way         string  `json:"way"`
+	Connections int     `json:"connections"`
+	Octets      int     `json:"octets"` // of ULPDUs, all connections
+	Seconds     float64 `json:"seconds"`
+	Packets     int     `json:"packets"` // that the senders have sent
+	Lost        int     `json:"lost"`
+	Late        int     `json:"late"`
+	EMSS        int     `json:"emss"`
+	// Ahead is the share of octets that were placed before all in front of them had come.
+	Ahead float64 `json:"ahead"`
+	// Placed and Delivered are the times from the arrival of an FPDU's last octet to its placement, and to the delivery of all up to
+	// it. Those "ahead" are of the FPDUs that were whole before all in front of them had come.
+	Placed         Times `json:"placed"`
+	Delivered      Times `json:"delivered"`
+	PlacedAhead    Times `json:"placed_ahead"`
+	DeliveredAhead Times `json:"delivered_ahead"`
+	// Held and TCPHeld are octets at the moment when they were most: what MPA held for reassembly of one connection, and of all; and what
+	// had come ahead of order, which TCP holds until the gap is closed, whether it is placed or not.
+	Held       int `json:"held_of_one"`
+	HeldAll    int `json:"held"`
+	TCPHeld    int `json:"tcp_held_of_one"`
+	TCPHeldAll int `json:"tcp_held"`
+	// Reckoned is what the draft's formulae give for it.
+	Reckoned Reckoned `json:"reckoned"`
+}
+
+// Times are of many FPDUs, in microseconds.
+type Times struct {
+	FPDUs  int     `json:"fpdus"`
+	Median float64 `json:"median"`
+	Most   float64 `json:"p99"` // of 99 in 100
+}
+
+// A Report is all of a study.
+type Report struct {
+	Config
+	Results []Result `json:"results"`
+}
+
+// Reckoned are the buffers of draft-culley-iwarp-mpa-03, section 13.1.2, in octets, with K, K1 and K2 taken as 1.
+type Reckoned struct {
+	TCP        int `json:"tcp"`         // "BufferSizeTCP = K * bandwidth [octets/S] * Delay [S]", of all connections
+	NotAligned int `json:"not_aligned"` // "BufferSizeNAF = K1 * EMSS * number_of_connections + K2 * EMSS"
+	Aligned    int `json:"aligned"`     // "BufferSizeAF = K2 * EMSS"
+}
+
+// ReckonedBuffer is the formula that fits the Way.
+func (r *Result) ReckonedBuffer() int {
+	for _, w := range Ways {
+		switch {
+		case w.Name != r.Way:
+		case !w.Ahead:
+			return r.Reckoned.TCP
+		case w.Aligned:
+			return r.Reckoned.Aligned
+		default:
+			return r.Reckoned.NotAligned
+		}
+	}
+	return 0
+}
+
+func (r *Result) reckon(delay time.Duration) {
+	bandwidth := float64(r.Octets) / r.Seconds
+	r.Reckoned = Reckoned{
+		TCP:        int(bandwidth * 2 * delay.Seconds()),
+		NotAligned: r.EMSS*r.Connections + r.EMSS,
+		Aligned:    r.EMSS,
+	}
+}
+
+// Check says what is wrong with a Config.
+func (c *Config) Check() error {
+	switch {
+	case c.Connections < 1 || c.Connections > MaxConnections:
+		return fmt.Errorf("%d connections: there are 1 to %d", c.Connections, MaxConnections)
+	case c.Octets < 1 || c.Octets > MaxOctets:
+		return fmt.Errorf("%d octets for each connection: 1 to %d", c.Octets, MaxOctets)
+	case c.Loss < 0 || c.Loss > .5 || c.Reorder < 0 || c.Reorder > 1:
+		return fmt.Errorf("%g of the packets lost and %g late: at most 0.5 and 1", c.Loss, c.Reorder)
+	case c.Delay < 0 || c.Delay > time.Second:
+		return fmt.Errorf("a delay of %v: at most a second", c.Delay)
+	case c.MTU < usertcp.MinMTU || c.MTU > usertcp.MaxMTU:
+		return fmt.Errorf("an MTU of %d octets: %d to %d", c.MTU, usertcp.MinMTU, usertcp.MaxMTU)
+	}
+	return nil
+}
+
+// Bounds of a [Config].
+const (
+	MaxConnections = 20_000 // each has a port of one address
+	MaxOctets      = 1 << 30
+)
+
+// Run runs one Way.
+func Run(ctx context.Context, cfg Config, w Way) (*Result, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	r, err := newRun(cfg, w)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if err := r.connect(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", w.Name, err)
+	}
+	if err := r.transfer(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", w.Name, err)
+	}
+	return r.result(), nil
+}
+
+// path is the way of the data. Acknowledgements take as long, and all arrive.
+func (c *Config) path() usertcp.Path {
+	return usertcp.Path{Seed: c.Seed, Loss: c.Loss, Reorder: c.Reorder, Delay: c.Delay, Late: 4 * c.Delay}
+}
