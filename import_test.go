@@ -61,15 +61,15 @@ var mayImport = map[string][]string{
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.
-	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
-	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/report", "internal/script"},
+	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
+	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "internal/peers", "internal/report", "internal/script"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {},
 	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
 	// The peer that is played by hand.
-	"internal/script":        {"mpa", "mpa/layout", "ddp", "rdmap"},
+	"internal/script":        {"mpa", "mpa/layout", "ddp", "rdmap", "sctp"},
 	"internal/rping/message": {},
 
 	// What a tool prints, and tests.

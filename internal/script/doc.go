@@ -13,6 +13,9 @@
 //	err = l.Send(l.Ready(mpa.RTRWrite))
 //	seg, err := l.Segment(deadline)
 //
+// An [Association] is the active end of an SCTP association in UDP, chunk by chunk, and a
+// [Session] numbers what is said on one of its streams.
+//
 // The package frames, sends, waits and takes apart. What is right and what is wrong
 // is for its users to say, each by a judgement of its own: nothing is refused here
 // that has its octets, and whatever is framed can be changed before it is sent. It

@@ -1,0 +1,211 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// A Setup is what an end says in its INIT or INIT ACK.
+type Setup struct {
+	Out, In uint16 // streams
+	// Adaptation is the Adaptation Layer Indication, if there is one.
+	Adaptation    uint32
+	HasAdaptation bool
+
+	tag, tsn uint32
+	cookie   []byte
+}
+
+// DDPSetup returns what an end of DDP says.
+func DDPSetup() Setup {
+	return Setup{Out: 16, In: 16, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+}
+
+// IsDDP reports whether it has the indication of DDP.
+func (s *Setup) IsDDP() bool { return s.HasAdaptation && s.Adaptation == sctp.AdaptationDDP }
+
+// An Association is the active end of an SCTP association in UDP (RFC 6951) that is played
+// by hand, and used by one goroutine. It sends each message in a packet of its own, at once;
+// sends it again until it is acknowledged; and answers what the other end sends, both while
+// something is waited for. Methods that wait take the time until which they do.
+type Association struct {
+	conn  net.Conn
+	ports [2]uint16
+	ours  Setup
+	// Peer is what the other end has said in its INIT ACK.
+	Peer Setup
+
+	tsn     uint32            // our next
+	unacked map[uint32][]byte // packets by TSN
+	again   time.Time         // when they are sent again
+	cum     uint32            // all of the other end's up to here have come
+	ahead   map[uint32]bool
+	got     []Message
+	parts   map[uint32]Message
+	end     End
+	why     string
+	buf     []byte
+}
+
+// A Message is a user message that has come.
+type Message struct {
+	sctp.Message
+	TSN    uint32
+	Chunks int // more than one if it was fragmented
+
+	flags byte
+}
+
+// MinFragmented is a size that no message has, in octets, which may be fragmented: RFC 5043,
+// section 9, has one of 516 octets go in one DATA chunk.
+const MinFragmented = sctp.MinMaxMessage + 1
+
+// ErrRefused says that the other end has answered the INIT with an ABORT.
+var ErrRefused = errors.New("script: the association is refused by ABORT")
+
+// errNotYet: nothing has come within the time.
+var errNotYet = errors.New("nothing within the time")
+
+// resend is after what time a packet that was not answered is sent again.
+const resend = 300 * time.Millisecond
+
+// Associate opens an association over a connected UDP socket, which it owns from then on.
+// The error wraps ErrRefused if the other end does not want it.
+func Associate(ctx context.Context, conn net.Conn, ours Setup, until time.Time) (*Association, error) {
+	local, remote := conn.LocalAddr().(*net.UDPAddr), conn.RemoteAddr().(*net.UDPAddr)
+	ours.tag, ours.tsn = rand.Uint32()|1, rand.Uint32()
+	a := &Association{
+		conn: conn, ports: [2]uint16{uint16(local.Port), uint16(remote.Port)}, ours: ours, tsn: ours.tsn,
+		unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, parts: map[uint32]Message{}, buf: make([]byte, 1<<16),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := a.handshake(ctx, until); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// handshake exchanges the four chunks: RFC 9260, section 5.1.
+func (a *Association) handshake(ctx context.Context, until time.Time) error {
+	ack, err := a.ask(ctx, packetOf(a.ports, 0, newChunk(ChunkInit, 0, a.ours.value())), ChunkInitAck, until)
+	if err != nil {
+		return err
+	}
+	var ok bool
+	if a.Peer, ok = parseSetup(ack.Value); !ok {
+		return fmt.Errorf("script: an INIT ACK without its fields: % x", ack.Value)
+	}
+	a.cum = a.Peer.tsn - 1
+	_, err = a.ask(ctx, packetOf(a.ports, a.Peer.tag, newChunk(ChunkCookieEcho, 0, a.Peer.cookie)), ChunkCookieAck, until)
+	return err
+}
+
+// ask sends a packet until a chunk comes. What comes with it is taken.
+func (a *Association) ask(ctx context.Context, packet []byte, want byte, until time.Time) (Chunk, error) {
+	for time.Now().Before(until) && ctx.Err() == nil {
+		if _, err := a.conn.Write(packet); err != nil {
+			return Chunk{}, err
+		}
+		next := time.Now().Add(resend)
+		if next.After(until) {
+			next = until
+		}
+		for ctx.Err() == nil {
+			chunks, err := a.read(next)
+			if err != nil {
+				break
+			}
+			for i, c := range chunks {
+				switch c.Type {
+				case want:
+					a.takeAll(chunks[i+1:])
+					return Chunk{c.Type, c.Flags, bytes.Clone(c.Value)}, nil
+				case ChunkAbort:
+					return Chunk{}, refused(c)
+				}
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return Chunk{}, ctx.Err()
+	}
+	return Chunk{}, fmt.Errorf("script: no answer to the handshake: %w", errNotYet)
+}
+
+func refused(c Chunk) error {
+	if text := reasonOf(c); text != "" {
+		return fmt.Errorf("%w: %q", ErrRefused, text)
+	}
+	return ErrRefused
+}
+
+// value returns the value of an INIT.
+func (s *Setup) value() []byte {
+	b := binary.BigEndian.AppendUint32(nil, s.tag)
+	b = binary.BigEndian.AppendUint32(b, 1<<17) // window
+	b = binary.BigEndian.AppendUint16(b, s.Out)
+	b = binary.BigEndian.AppendUint16(b, s.In)
+	b = binary.BigEndian.AppendUint32(b, s.tsn)
+	if s.HasAdaptation {
+		b = append(b, parameter(paramAdaptation, binary.BigEndian.AppendUint32(nil, s.Adaptation))...)
+	}
+	return b
+}
+
+// parseSetup reads the value of an INIT ACK.
+func parseSetup(b []byte) (s Setup, ok bool) {
+	if len(b) < initFixed {
+		return s, false
+	}
+	s = Setup{
+		tag: binary.BigEndian.Uint32(b), Out: binary.BigEndian.Uint16(b[8:]), In: binary.BigEndian.Uint16(b[10:]), tsn: binary.BigEndian.Uint32(b[12:]),
+	}
+	for rest := b[initFixed:]; len(rest) >= chunkHeader; {
+		n := int(binary.BigEndian.Uint16(rest[2:]))
+		if n < chunkHeader || n > len(rest) {
+			return s, false
+		}
+		switch kind, v := binary.BigEndian.Uint16(rest), rest[chunkHeader:n]; {
+		case kind == paramCookie:
+			s.cookie = append([]byte(nil), v...)
+		case kind == paramAdaptation && len(v) == 4:
+			s.Adaptation, s.HasAdaptation = binary.BigEndian.Uint32(v), true
+		}
+		rest = rest[min((n+3)&^3, len(rest)):]
+	}
+	return s, s.tag != 0 && s.cookie != nil
+}
+
+// End returns how the other end has ended the association, as far as was waited, and the
+// text of its ABORT: FIN for a SHUTDOWN, RST for an ABORT.
+func (a *Association) End() (End, string) { return a.end, a.why }
+
+// Leave ends the association in order, or aborts it if that takes until later, and closes the
+// socket.
+func (a *Association) Leave(until time.Time) {
+	if a.Settle(until) && a.end == Open {
+		a.send(newChunk(ChunkShutdown, 0, binary.BigEndian.AppendUint32(nil, a.cum)))
+		for a.end == Open && a.step(until) {
+			a.got = nil
+		}
+	}
+	_ = a.Close()
+}
+
+// Close aborts the association, and closes the socket.
+func (a *Association) Close() error {
+	if a.end == Open {
+		a.send(newChunk(ChunkAbort, 0, nil))
+	}
+	return a.conn.Close()
+}

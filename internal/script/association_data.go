@@ -1,0 +1,227 @@
+package script
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// Send sends a message as it is: a Message with Ordered set has no U flag.
+func (a *Association) Send(m sctp.Message) {
+	a.SendParts(m, len(m.Data))
+}
+
+// SendParts sends a message in DATA chunks of at most n octets, each in a packet of its own.
+func (a *Association) SendParts(m sctp.Message, n int) {
+	flags := byte(flagBeginning | flagUnordered)
+	if m.Ordered {
+		flags &^= flagUnordered
+	}
+	for rest := m.Data; ; flags &^= flagBeginning {
+		k := min(n, len(rest))
+		if k == len(rest) {
+			flags |= flagEnding
+		}
+		a.data(m, flags, rest[:k])
+		if rest = rest[k:]; len(rest) == 0 {
+			return
+		}
+	}
+}
+
+// data sends one DATA chunk: RFC 9260, section 3.3.1.
+func (a *Association) data(m sctp.Message, flags byte, part []byte) {
+	b := binary.BigEndian.AppendUint32(nil, a.tsn)
+	b = binary.BigEndian.AppendUint16(b, m.Stream)
+	b = binary.BigEndian.AppendUint16(b, 0)
+	b = binary.BigEndian.AppendUint32(b, m.PPID)
+	p := packetOf(a.ports, a.Peer.tag, newChunk(ChunkData, flags, append(b, part...)))
+	a.unacked[a.tsn] = p
+	a.tsn++
+	a.again = time.Now().Add(resend)
+	_, _ = a.conn.Write(p)
+}
+
+// send sends a chunk. What is lost is sent again in answer to what is sent again.
+func (a *Association) send(c []byte) { _, _ = a.conn.Write(packetOf(a.ports, a.Peer.tag, c)) }
+
+// Next waits for a message. It reports false if none has come in time, or the association has
+// ended: see End.
+func (a *Association) Next(until time.Time) (m Message, ok bool) {
+	for len(a.got) == 0 && a.end == Open {
+		if !a.step(until) {
+			return m, false
+		}
+	}
+	if len(a.got) == 0 {
+		return m, false
+	}
+	m = a.got[0]
+	a.got = a.got[1:]
+	return m, true
+}
+
+// Settle waits until all that was sent is acknowledged, and reports whether it is.
+func (a *Association) Settle(until time.Time) bool {
+	for len(a.unacked) > 0 && a.end == Open {
+		if !a.step(until) {
+			break
+		}
+	}
+	return len(a.unacked) == 0
+}
+
+// step reads one packet, or sends again what was not acknowledged. It reports false when the
+// time is over.
+func (a *Association) step(until time.Time) bool {
+	next := until
+	if len(a.unacked) > 0 && a.again.Before(until) {
+		next = a.again
+	}
+	chunks, err := a.read(next)
+	if err == nil {
+		a.takeAll(chunks)
+		return true
+	}
+	if !time.Now().Before(until) || !errors.Is(err, errNotYet) {
+		return false
+	}
+	for _, p := range a.unacked {
+		_, _ = a.conn.Write(p)
+	}
+	a.again = time.Now().Add(resend)
+	return true
+}
+
+// read returns the chunks of the next packet that is for us.
+func (a *Association) read(until time.Time) ([]Chunk, error) {
+	for {
+		if err := a.conn.SetReadDeadline(until); err != nil {
+			return nil, err
+		}
+		n, err := a.conn.Read(a.buf)
+		var timeout net.Error
+		switch {
+		case errors.As(err, &timeout) && timeout.Timeout():
+			return nil, errNotYet
+		case errors.Is(err, net.ErrClosed):
+			return nil, err
+		case err != nil: // an ICMP message: nobody is there, or not yet
+			time.Sleep(min(time.Until(until), resend/10))
+			if !time.Now().Before(until) {
+				return nil, errNotYet
+			}
+			continue
+		}
+		if tag, chunks := chunksOf(a.buf[:n]); tag == a.ours.tag && len(chunks) > 0 {
+			return chunks, nil
+		}
+	}
+}
+
+// takeAll takes the chunks of a packet, and acknowledges data in it.
+func (a *Association) takeAll(chunks []Chunk) {
+	data := false
+	for _, c := range chunks {
+		switch c.Type {
+		case ChunkData:
+			a.takeData(c)
+			data = true
+		case ChunkSack:
+			a.takeSack(c.Value)
+		case ChunkHeartbeat:
+			a.send(newChunk(ChunkHeartbeatAck, 0, c.Value))
+		case ChunkAbort:
+			a.end, a.why = RST, reasonOf(c)
+		case ChunkShutdown:
+			a.takeSack(c.Value)
+			a.end = FIN
+			a.send(newChunk(ChunkShutdownAck, 0, nil))
+		case ChunkShutdownAck:
+			a.end = FIN
+			a.send(newChunk(ChunkShutdownComplete, 0, nil))
+		}
+	}
+	if data {
+		b := binary.BigEndian.AppendUint32(nil, a.cum)
+		a.send(newChunk(ChunkSack, 0, append(b, 0, 2, 0, 0, 0, 0, 0, 0)))
+	}
+}
+
+// takeSack takes a cumulative acknowledgment.
+func (a *Association) takeSack(b []byte) {
+	if len(b) < 4 {
+		return
+	}
+	cum := binary.BigEndian.Uint32(b)
+	for tsn := range a.unacked {
+		if int32(tsn-cum) <= 0 {
+			delete(a.unacked, tsn)
+		}
+	}
+}
+
+// maxWaiting bounds the DATA chunks that nobody has taken.
+const maxWaiting = 1 << 12
+
+// takeData takes a DATA chunk, once.
+func (a *Association) takeData(c Chunk) {
+	b := c.Value
+	if len(b) < dataHeader {
+		return
+	}
+	tsn := binary.BigEndian.Uint32(b)
+	if int32(tsn-a.cum) <= 0 || a.ahead[tsn] || len(a.ahead)+len(a.parts)+len(a.got) >= maxWaiting {
+		return // it comes again, if it was not there yet
+	}
+	a.ahead[tsn] = true
+	for a.ahead[a.cum+1] {
+		delete(a.ahead, a.cum+1)
+		a.cum++
+	}
+	flags := c.Flags
+	m := Message{
+		Message: sctp.Message{
+			Stream: binary.BigEndian.Uint16(b[4:]), PPID: binary.BigEndian.Uint32(b[8:]), Ordered: flags&flagUnordered == 0,
+			Data: append([]byte(nil), b[dataHeader:]...),
+		},
+		TSN: tsn, Chunks: 1, flags: flags,
+	}
+	if whole := byte(flagBeginning | flagEnding); flags&whole == whole {
+		a.got = append(a.got, m)
+		return
+	}
+	a.parts[tsn] = m
+	a.join(tsn)
+}
+
+// join puts together the message that a part is of, if all parts are there.
+func (a *Association) join(tsn uint32) {
+	first := tsn
+	for a.parts[first].flags&flagBeginning == 0 {
+		if _, ok := a.parts[first-1]; !ok {
+			return
+		}
+		first--
+	}
+	m := a.parts[first]
+	for at := first; ; at++ {
+		p, ok := a.parts[at]
+		if !ok {
+			return
+		}
+		if at != first {
+			m.Data, m.Chunks = append(m.Data, p.Data...), m.Chunks+1
+		}
+		if p.flags&flagEnding != 0 {
+			for k := first; k != at+1; k++ {
+				delete(a.parts, k)
+			}
+			a.got = append(a.got, m)
+			return
+		}
+	}
+}

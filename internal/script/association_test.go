@@ -1,0 +1,152 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/sctpudp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// patience bounds what a test waits for. Nothing depends on how long it takes.
+const patience = time.Minute
+
+func later() time.Time { return time.Now().Add(patience) }
+
+// listener is an SCTP of another make, which echoes what it gets.
+func listener(t *testing.T) *net.UDPAddr {
+	t.Helper()
+	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testrig.Must(t, err)
+	e := sctpudp.New(pc, true, sctpudp.Config{})
+	t.Cleanup(func() { _ = e.Close() })
+	go func() {
+		for {
+			c, err := e.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			got := make(chan sctp.Message, 100)
+			go func() {
+				for m := range got {
+					if c.Send(m) != nil {
+						return
+					}
+				}
+			}()
+			go c.Run(func(m sctp.Message) { got <- m }, func(uint16, uint64) {}, func(error) { close(got) })
+		}
+	}()
+	return pc.LocalAddr().(*net.UDPAddr)
+}
+
+func associate(t *testing.T, to *net.UDPAddr, ours Setup) (*Association, error) {
+	t.Helper()
+	conn, err := net.DialUDP("udp4", nil, to)
+	testrig.Must(t, err)
+	return Associate(t.Context(), conn, ours, later())
+}
+
+// TestAssociation sends messages that are echoed, in order and out of it, and leaves.
+func TestAssociation(t *testing.T) {
+	a, err := associate(t, listener(t), DDPSetup())
+	testrig.Must(t, err)
+	if !a.Peer.IsDDP() || a.Peer.Out != a.Peer.In {
+		t.Errorf("%+v", a.Peer)
+	}
+	s := a.Session(3)
+	for range 3 {
+		a.Send(s.Control(sctp.Control{Function: sctp.FunctionInitiate, PrivateData: make([]byte, 500)}))
+	}
+	ordered := s.Function(sctp.FunctionTerminate)
+	ordered.Ordered = true
+	a.Send(ordered)
+	for ssn := range uint16(4) {
+		m, ok := s.Next(later())
+		if !ok || m.Stream != 3 || m.PPID != sctp.PPIDControl || binary.BigEndian.Uint16(m.Data) != ssn || m.Ordered || m.Chunks != 1 {
+			t.Fatalf("%d: %+v, %t", ssn, m, ok)
+		}
+	}
+	if !a.Settle(later()) {
+		t.Error("not all was acknowledged")
+	}
+	a.Leave(later())
+	if end, why := a.End(); end != FIN || why != "" {
+		t.Errorf("%v %q", end, why)
+	}
+}
+
+// TestRefused: one that is not of DDP is refused.
+func TestRefused(t *testing.T) {
+	to := listener(t)
+	for _, change := range []func(*Setup){func(s *Setup) { s.HasAdaptation = false }, func(s *Setup) { s.Adaptation = 7 }} {
+		ours := DDPSetup()
+		change(&ours)
+		if _, err := associate(t, to, ours); !errors.Is(err, ErrRefused) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFragments: a message in parts, which our endpoint answers with an ABORT.
+func TestFragments(t *testing.T) {
+	a, err := associate(t, listener(t), DDPSetup())
+	testrig.Must(t, err)
+	defer a.Close()
+	a.SendParts(a.Session(0).Function(sctp.FunctionInitiate), 2)
+	if m, ok := a.Next(later()); ok {
+		t.Errorf("%+v", m)
+	}
+	if end, _ := a.End(); end != RST {
+		t.Error(end)
+	}
+}
+
+// TestJoin puts parts together in whatever order they come, and takes no chunk twice.
+func TestJoin(t *testing.T) {
+	a := &Association{cum: 9, ahead: map[uint32]bool{}, parts: map[uint32]Message{}}
+	part := func(tsn uint32, flags byte, text string) {
+		b := binary.BigEndian.AppendUint32(nil, tsn)
+		b = append(b, 0, 1, 0, 0, 0, 0, 0, 16)
+		a.takeData(Chunk{ChunkData, flags, append(b, text...)})
+	}
+	part(12, flagEnding, "c")
+	part(12, flagEnding, "c")
+	part(10, flagBeginning, "a")
+	part(11, 0, "b")
+	part(11, 0, "b")
+	if len(a.got) != 1 || !bytes.Equal(a.got[0].Data, []byte("abc")) || a.got[0].Chunks != 3 || a.cum != 12 || len(a.parts)+len(a.ahead) > 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// FuzzChunks takes packets that may be anything.
+func FuzzChunks(f *testing.F) {
+	s := DDPSetup()
+	f.Add(newChunk(ChunkInitAck, 0, s.value()))
+	f.Add(newChunk(ChunkData, 3, make([]byte, 20)))
+	f.Add(newChunk(ChunkAbort, 0, []byte{0, 12, 0, 8, 'b', 'y', 'e', '.'}))
+	f.Fuzz(func(t *testing.T, chunks []byte) {
+		near, far := net.Pipe()
+		defer near.Close()
+		far.Close()
+		a := &Association{conn: near, unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, parts: map[uint32]Message{}}
+		tag, all := chunksOf(packetOf([2]uint16{1, 2}, 7, chunks))
+		if len(all) > 0 && tag != 7 {
+			t.Errorf("tag %d", tag)
+		}
+		for _, c := range all {
+			_, _ = parseSetup(c.Value)
+		}
+		a.takeAll(all)
+		if len(a.parts)+len(a.got) > maxWaiting {
+			t.Error("too much is kept")
+		}
+	})
+}
