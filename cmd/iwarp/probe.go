@@ -13,6 +13,7 @@ type probeCmd struct {
 	Addr        string        `arg:"" name:"host:port" help:"The responder."`
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
+	Network     string        `enum:"tcp,sctp" default:"tcp" help:"What to ask over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
 
 	reportFlags
@@ -20,7 +21,7 @@ type probeCmd struct {
 
 // Help says what the exit status is about.
 func (probeCmd) Help() string {
-	return "A responder that does not speak MPA is something wrong; one that is gone before the last question could not be probed."
+	return "A responder that does not speak MPA, or DDP over SCTP, is something wrong; one that is gone before the last question could not be probed."
 }
 
 // Run asks, and prints the report.
@@ -34,6 +35,16 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 	}
 	progress := newProgressLine(std.err)
 	defer progress.clear()
+	if c.Network == "sctp" {
+		r, err := probe.RunSCTP(ctx, probe.SCTPConfig{
+			Addr: c.Addr, Timeout: c.Timeout, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		})
+		progress.clear()
+		if r == nil {
+			return err
+		}
+		return errors.Join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
+	}
 	r, err := probe.Run(ctx, probe.Config{
 		Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
@@ -49,7 +60,18 @@ func (c *probeCmd) check() error {
 	if c.Timeout < 0 {
 		return usage("probe: --timeout: %v is negative", c.Timeout)
 	}
+	if c.Slow && c.Network == "sctp" {
+		return usage("probe: --slow is about the Request, which SCTP does not have")
+	}
 	return wantHostPort("probe", c.Addr)
+}
+
+// verdictSCTP is the error of a peer that does not speak DDP over SCTP.
+func (c *probeCmd) verdictSCTP(r *probe.SCTPReport, err error) error {
+	if err != nil || r.Speaks() {
+		return nil
+	}
+	return findings("probe: %s answers no request for a DDP session over SCTP", c.Addr)
 }
 
 // verdict is the error of a peer that does not speak MPA, as far as it was there.

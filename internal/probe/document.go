@@ -15,7 +15,7 @@ func (r *Report) document() *report.Document {
 	return &report.Document{
 		Tool: "probe", Title: r.Peer,
 		Sections: []report.Section{
-			r.summary(), r.answers(), r.indications(), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
+			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
 		},
 	}
 }
@@ -81,12 +81,12 @@ func (r *Report) answers() report.Section {
 	return s.Section
 }
 
-func (r *Report) indications() report.Section {
+func indicationAnswers(answers []RTRAnswer) report.Section {
 	var s section
-	if len(r.RTR) > 0 {
+	if len(answers) > 0 {
 		s.Head = "RTR indications: offered, answered"
 	}
-	for _, a := range r.RTR {
+	for _, a := range answers {
 		answer := a.Outcome.String()
 		if a.Answered != "" {
 			answer = a.Answered
@@ -100,19 +100,9 @@ func (r *Report) indications() report.Section {
 }
 
 func (r *Report) depthAnswers() report.Section {
-	var s section
-	switch {
-	case len(r.Depths) > 0:
-		s.Head = "IRD and ORD: asked for both, answered"
-	case r.Limits != nil:
+	s := section{depthLines(r.Depths)}
+	if len(r.Depths) == 0 && r.Limits != nil {
 		s.Head = "IRD and ORD"
-	}
-	for _, d := range r.Depths {
-		answer := d.Outcome.String()
-		if d.depths != nil {
-			answer = fmt.Sprintf("IRD %s, ORD %s", d.IRD, d.ORD)
-		}
-		s.line(d.Asked, "%s", answer)
 	}
 	if l := r.Limits; l != nil {
 		s.line("its IRD", "%s", l.IRD)
@@ -120,6 +110,22 @@ func (r *Report) depthAnswers() report.Section {
 		if l.Unnegotiated != "" {
 			s.line("", "%s", l.Unnegotiated)
 		}
+	}
+	return s.Section
+}
+
+// depthLines has what was answered to depths.
+func depthLines(answers []DepthAnswer) report.Section {
+	var s section
+	if len(answers) > 0 {
+		s.Head = "IRD and ORD: asked for both, answered"
+	}
+	for _, d := range answers {
+		answer := d.Outcome.String()
+		if d.depths != nil {
+			answer = fmt.Sprintf("IRD %s, ORD %s", d.IRD, d.ORD)
+		}
+		s.line(d.Asked, "%s", answer)
 	}
 	return s.Section
 }

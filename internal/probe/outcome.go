@@ -31,11 +31,15 @@ const (
 	BrokenFPDU    // octets that are no FPDU
 	BrokenSegment // an FPDU without a DDP segment
 	NoMarker      // an FPDU without the marker that was asked for
+
+	// Of an association.
+	Aborted // ABORT
 )
 
 var outcomeNames = [...]string{
 	"", "accepted", "rejected", "closed", "reset", "silent", "foreign", "open", "the peer sent first", "answered",
 	"response", "terminate", "another message", "broken FPDU", "broken DDP segment", "no marker where one was asked for",
+	"aborted",
 }
 
 // String returns the words for it, or "" for None.

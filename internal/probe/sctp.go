@@ -1,0 +1,216 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// ErrNoAssociation says that nobody answers an INIT. Other errors wrap it.
+var ErrNoAssociation = errors.New("no SCTP association in UDP")
+
+// SCTPConfig says whom to ask over SCTP in UDP (RFC 6951), and how.
+type SCTPConfig struct {
+	// Addr is the listener's host and port, of UDP and of SCTP.
+	Addr string
+	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
+	Timeout time.Duration
+	// PrivateData goes into every Initiate.
+	PrivateData []byte
+	// Progress is as in Config.
+	Progress func(name string)
+}
+
+// RunSCTP asks the listening end of DDP over SCTP (RFC 5043, RFC 6581 section 7) all
+// questions. Its error is as that of Run, with ErrNoAssociation.
+func RunSCTP(ctx context.Context, cfg SCTPConfig) (*SCTPReport, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if len(cfg.PrivateData) > mpa.MaxEnhancedPrivateData {
+		return nil, fmt.Errorf("probe: %d octets of private data: at most %d", len(cfg.PrivateData), mpa.MaxEnhancedPrivateData)
+	}
+	p := &sctpProber{cfg: cfg, ctx: ctx, report: &SCTPReport{Peer: cfg.Addr, Network: "sctp"}}
+	for _, stage := range sctpStages {
+		if err := stage(p); err != nil {
+			if len(p.report.Questions) == 0 || !errors.Is(err, ErrNoAssociation) {
+				return nil, err
+			}
+			p.report.Incomplete = true
+			return p.report, err
+		}
+	}
+	return p.report, nil
+}
+
+// sctpStages are asked in this order.
+var sctpStages = [...]func(*sctpProber) error{
+	(*sctpProber).askSessions, (*sctpProber).askIndications, (*sctpProber).askKinds, (*sctpProber).askReadDepths,
+	(*sctpProber).askLengths, (*sctpProber).askOdd, (*sctpProber).askStreams,
+}
+
+// An sctpProber asks one listener.
+type sctpProber struct {
+	cfg    SCTPConfig
+	ctx    context.Context
+	report *SCTPReport
+}
+
+// A talk is the association of one question.
+type talk struct {
+	*script.Association
+	p *sctpProber
+	q *SessionQuestion
+}
+
+// until is when the peer must have answered.
+func (t *talk) until() time.Time { return time.Now().Add(t.p.cfg.Timeout) }
+
+// associate asks a question in an association of its own. If there is one, further goes on.
+func (p *sctpProber) associate(name string, ours script.Setup, further func(*talk)) (*SessionQuestion, error) {
+	if p.cfg.Progress != nil {
+		p.cfg.Progress(name)
+	}
+	conn, err := (&net.Dialer{}).DialContext(p.ctx, "udp", p.cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrNoAssociation, err)
+	}
+	q := &SessionQuestion{Name: name}
+	began := time.Now()
+	a, err := script.Associate(p.ctx, conn, ours, began.Add(p.cfg.Timeout))
+	switch {
+	case p.ctx.Err() != nil:
+		return nil, p.ctx.Err()
+	case errors.Is(err, script.ErrRefused):
+		q.Outcome, q.Answer = Aborted, "ABORT in answer to the INIT"
+	case err != nil && ours.IsDDP():
+		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrNoAssociation, err)
+	case err != nil:
+		q.Outcome = Silent
+	default:
+		defer a.Leave(began.Add(2 * p.cfg.Timeout))
+		p.report.setup(&a.Peer)
+		q.Outcome = Accepted
+		further(&talk{a, p, q})
+	}
+	q.Milliseconds = float64(time.Since(began).Microseconds()) / 1e3
+	p.report.Questions = append(p.report.Questions, q)
+	return q, p.ctx.Err()
+}
+
+// initiate asks for a session, and takes the answer.
+func (p *sctpProber) initiate(name string, e *mpa.Enhanced, further func(*talk, *script.Session)) (*SessionQuestion, error) {
+	return p.associate(name, script.DDPSetup(), func(t *talk) {
+		s := t.Session(0)
+		t.ask(s, p.request(e))
+		if further != nil && t.q.Outcome == Accepted {
+			further(t, s)
+		}
+		t.part(s)
+	})
+}
+
+// request returns an Initiate, an enhanced one if there is e.
+func (p *sctpProber) request(e *mpa.Enhanced) sctp.Control {
+	c := sctp.Control{Function: sctp.FunctionInitiate, PrivateData: p.cfg.PrivateData}
+	if e != nil {
+		c.Function, c.Enhanced = sctp.FunctionEnhancedInitiate, *e
+	}
+	return c
+}
+
+// ask sends an Initiate, and takes the answer.
+func (t *talk) ask(s *script.Session, c sctp.Control) {
+	if c.Function.IsEnhanced() {
+		t.q.asked = &c.Enhanced
+	}
+	t.say(s, s.Control(c))
+}
+
+// say sends a message in place of an Initiate, and takes the answer.
+func (t *talk) say(s *script.Session, m sctp.Message) {
+	t.Send(m)
+	t.q.Outcome, t.q.Answer = t.hear(s)
+}
+
+// hear takes the next message of a session.
+func (t *talk) hear(s *script.Session) (Outcome, string) {
+	m, ok := s.Next(t.until())
+	if !ok {
+		return t.silence()
+	}
+	if m.PPID == sctp.PPIDSegment {
+		return SentFirst, fmt.Sprintf("a DDP Segment of %d octets", len(m.Data)-2)
+	}
+	c, err := sctp.ParseControl(m.Data)
+	if m.PPID != sctp.PPIDControl || err != nil {
+		return Foreign, fmt.Sprintf("PPID %d: % x", m.PPID, m.Data[:min(len(m.Data), shown)])
+	}
+	return t.control(&c)
+}
+
+// control takes a session control message.
+func (t *talk) control(c *sctp.Control) (Outcome, string) {
+	text := c.Function.String()
+	if c.Function.IsEnhanced() {
+		t.q.answered = &c.Enhanced
+		text += fmt.Sprintf(": IRD %v, ORD %v", c.Enhanced.IRD, c.Enhanced.ORD)
+		if c.Enhanced.A {
+			text += fmt.Sprintf(", peer-to-peer, RTR %v", c.Enhanced.RTR())
+		}
+	}
+	if n := len(c.PrivateData); n > 0 {
+		text += fmt.Sprintf(", %d octets of private data", n)
+	}
+	switch c.Function.Plain() {
+	case sctp.FunctionAccept:
+		return Accepted, text
+	case sctp.FunctionReject:
+		return Rejected, text
+	case sctp.FunctionTerminate:
+		return Terminated, text
+	}
+	return Foreign, text
+}
+
+// silence is the outcome where no message has come.
+func (t *talk) silence() (Outcome, string) {
+	switch end, why := t.End(); end {
+	case script.FIN:
+		return Closed, "SHUTDOWN"
+	case script.RST:
+		if why != "" {
+			return Aborted, fmt.Sprintf("ABORT: %q", why)
+		}
+		return Aborted, "ABORT"
+	}
+	return Silent, ""
+}
+
+// part ends a session that was accepted, and notes how the peer ends it.
+func (t *talk) part(s *script.Session) {
+	if t.q.Outcome != Accepted {
+		return
+	}
+	for _, m := range s.Parting(t.q.asked, t.q.answered) {
+		t.Send(m)
+	}
+	t.Send(s.Function(sctp.FunctionTerminate))
+	for until := t.until(); ; {
+		m, ok := s.Next(until)
+		if !ok {
+			t.q.Then, _ = t.silence()
+			return
+		}
+		if c, err := sctp.ParseControl(m.Data); m.PPID == sctp.PPIDControl && err == nil && c.Function == sctp.FunctionTerminate {
+			t.q.Then = Terminated
+			return
+		}
+	}
+}

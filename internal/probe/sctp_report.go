@@ -1,0 +1,202 @@
+package probe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// An SCTPReport is what was asked over SCTP, and what follows from the answers.
+type SCTPReport struct {
+	Peer    string `json:"peer"`
+	Network string `json:"network"` // "sctp"
+	// Incomplete: the peer was gone before the last question.
+	Incomplete bool `json:"incomplete,omitempty"`
+
+	// Setup is what the peer's INIT ACK says, nil if it has answered none.
+	Setup *SetupAnswer `json:"setup,omitempty"`
+	// Sessions are the answers to the ways to ask for a session.
+	Sessions struct {
+		Plain        *SessionQuestion `json:"plain"`
+		PeerToPeer   *SessionQuestion `json:"enhanced_peer_to_peer"`
+		ClientServer *SessionQuestion `json:"enhanced_client_server"`
+	} `json:"sessions"`
+	// Indications are the answers to an INIT with no Adaptation Layer Indication, and to one with
+	// another.
+	Indications struct {
+		None  *SessionQuestion `json:"none"`
+		Other *SessionQuestion `json:"other"`
+	} `json:"indications"`
+	RTR    []RTRAnswer   `json:"rtr,omitempty"`
+	Depths []DepthAnswer `json:"depths,omitempty"`
+	// PrivateData are the answers to 512 octets of it, and to 513.
+	PrivateData struct {
+		Most *SessionQuestion `json:"most"`
+		Over *SessionQuestion `json:"over"`
+	} `json:"private_data"`
+	// Odd are the answers to what no active end says.
+	Odd struct {
+		Unknown *SessionQuestion `json:"unknown_function"`
+		Segment *SessionQuestion `json:"segment_first"`
+		Ordered *SessionQuestion `json:"ordered"`
+	} `json:"odd"`
+	Second *SessionQuestion `json:"second_session"`
+
+	// Questions are all that was asked, in order.
+	Questions []*SessionQuestion `json:"questions"`
+}
+
+// A SetupAnswer is what the peer's INIT ACK says.
+type SetupAnswer struct {
+	Out        uint16  `json:"streams_out"`
+	In         uint16  `json:"streams_in"`
+	Indication *uint32 `json:"indication,omitempty"`
+}
+
+// A SessionQuestion is one association, and what came of it.
+type SessionQuestion struct {
+	Name    string  `json:"name"`
+	Outcome Outcome `json:"outcome"`
+	Answer  string  `json:"answer,omitempty"` // in words
+	// Then is how the peer ends a session that it has accepted.
+	Then Outcome `json:"then,omitempty"`
+	// Associated: the association was opened, though its INIT was not one of DDP.
+	Associated   bool    `json:"associated,omitempty"`
+	Milliseconds float64 `json:"ms"`
+
+	asked, answered *mpa.Enhanced
+}
+
+// isEnhanced reports whether the answer had enhanced data.
+func (q *SessionQuestion) isEnhanced() bool { return q != nil && q.answered != nil }
+
+// setup notes what an INIT ACK says.
+func (r *SCTPReport) setup(s *script.Setup) {
+	r.Setup = &SetupAnswer{Out: s.Out, In: s.In}
+	if s.HasAdaptation {
+		r.Setup.Indication = &s.Adaptation
+	}
+}
+
+// Speaks reports whether the peer takes part in DDP sessions: it has answered an Initiate.
+func (r *SCTPReport) Speaks() bool {
+	for _, q := range []*SessionQuestion{r.Sessions.Plain, r.Sessions.PeerToPeer, r.Sessions.ClientServer} {
+		if q != nil && (q.Outcome == Accepted || q.Outcome == Rejected || q.Outcome == Terminated) {
+			return true
+		}
+	}
+	return false
+}
+
+// Report returns the report in all its forms.
+func (r *SCTPReport) Report() report.Report { return report.Of(r.document(), r) }
+
+func (r *SCTPReport) document() *report.Document {
+	return &report.Document{
+		Tool: "probe", Title: r.Peer,
+		Sections: []report.Section{
+			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(), {Head: r.advice()}, {Checks: r.checks()},
+		},
+	}
+}
+
+func (s *section) session(q *SessionQuestion) {
+	if q == nil {
+		return
+	}
+	text := q.Outcome.String()
+	if q.Answer != "" {
+		text += ": " + q.Answer
+	}
+	switch {
+	case q.Then == Terminated:
+		text += "; it ends with a Terminate"
+	case q.Then != None:
+		text += ", and our Terminate: " + q.Then.String()
+	}
+	if q.Associated {
+		text += " (in an association that it should have refused)"
+	}
+	s.line(q.Name, "%s", text)
+}
+
+func (r *SCTPReport) summary() report.Section {
+	gone := ""
+	if r.Incomplete {
+		gone = ", and then nobody was there"
+	}
+	var s section
+	s.Head = fmt.Sprintf("%s: %d questions asked over SCTP in UDP%s", r.Peer, len(r.Questions), gone)
+	if u := r.Setup; u != nil {
+		indication := "none"
+		if u.Indication != nil {
+			indication = fmt.Sprint(*u.Indication)
+		}
+		s.line("Streams", "%d out, %d in", u.Out, u.In)
+		s.line("Indication", "%s", indication)
+	}
+	var kinds []string
+	if q := r.Sessions.Plain; q != nil && q.Outcome == Accepted {
+		kinds = append(kinds, "plain (RFC 5043)")
+	}
+	if r.Sessions.PeerToPeer.isEnhanced() || r.Sessions.ClientServer.isEnhanced() {
+		kinds = append(kinds, "enhanced (RFC 6581)")
+	}
+	if len(kinds) > 0 {
+		s.line("Sessions", "%s", strings.Join(kinds, ", "))
+	}
+	return s.Section
+}
+
+func (r *SCTPReport) answers() report.Section {
+	s := section{report.Section{Head: "How sessions are answered"}}
+	for _, q := range []*SessionQuestion{
+		r.Sessions.Plain, r.Sessions.PeerToPeer, r.Sessions.ClientServer, r.Second, r.Indications.None, r.Indications.Other,
+	} {
+		s.session(q)
+	}
+	return s.Section
+}
+
+// rest is what was found beside.
+func (r *SCTPReport) rest() report.Section {
+	var s section
+	for _, q := range []*SessionQuestion{r.PrivateData.Most, r.PrivateData.Over, r.Odd.Unknown, r.Odd.Segment, r.Odd.Ordered} {
+		s.session(q)
+	}
+	if len(s.Lines) > 0 {
+		s.Head = "Private data, and what nobody should say"
+	}
+	return s.Section
+}
+
+// advice says what to do about the peer.
+func (r *SCTPReport) advice() string {
+	switch {
+	case r.Speaks():
+		return "Use --network sctp"
+	case r.Setup == nil:
+		return "It refuses associations of DDP: its listener is one of another protocol"
+	}
+	return "It takes associations, and no session: nobody listens for DDP there"
+}
+
+// checks has the one thing that can be wrong, and all questions.
+func (r *SCTPReport) checks() []report.Check {
+	speaks := report.Check{Name: "speaks DDP over SCTP", Document: "RFC 5043 6", Verdict: "pass", Expected: "an answer to an Initiate"}
+	if !r.Speaks() {
+		speaks.Status, speaks.Verdict, speaks.Got = report.Failed, "fail", "no answer"
+	}
+	all := []report.Check{speaks}
+	for _, q := range r.Questions {
+		all = append(all, report.Check{
+			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: time.Duration(q.Milliseconds * float64(time.Millisecond)),
+			Details: []report.Line{{Label: "then", Text: q.Then.String()}},
+		})
+	}
+	return all
+}

@@ -1,0 +1,120 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// serving has our endpoint listen over SCTP, with rping.
+func serving(t *testing.T, reject *string) (addr string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ln, err := iwarp.Listen(ctx, "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	testrig.Must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		done <- rping.Serve(ctx, ln, rping.ServerConfig{Config: rping.Config{}, Persistent: true, Reject: reject})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		ln.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// probingSCTP asks all questions. The time is only waited for where nothing is said.
+func probingSCTP(t *testing.T, addr string) *probe.SCTPReport {
+	t.Helper()
+	r, err := probe.RunSCTP(t.Context(), probe.SCTPConfig{Addr: addr, Timeout: 2 * time.Second})
+	testrig.Must(t, err)
+	return r
+}
+
+// TestSCTP asks our endpoint: what is right is accepted, and answered in kind; what is wrong is not.
+func TestSCTP(t *testing.T) {
+	t.Parallel()
+	r := probingSCTP(t, serving(t, nil))
+	if u := r.Setup; u == nil || u.Out != u.In || u.Indication == nil || *u.Indication != 1 {
+		t.Errorf("setup %+v", u)
+	}
+	for _, c := range []struct {
+		q             *probe.SessionQuestion
+		outcome, then probe.Outcome
+		answer        string
+	}{
+		{r.Sessions.Plain, probe.Accepted, probe.Terminated, "Accept"},
+		{r.Sessions.PeerToPeer, probe.Accepted, probe.Terminated, "Enhanced Accept: IRD 16, ORD 1, peer-to-peer, RTR write|read"},
+		{r.Sessions.ClientServer, probe.Accepted, probe.Terminated, "Enhanced Accept: IRD 16, ORD 1"},
+		{r.Indications.None, probe.Aborted, probe.None, "ABORT in answer to the INIT"},
+		{r.Indications.Other, probe.Aborted, probe.None, "ABORT in answer to the INIT"},
+		{r.PrivateData.Most, probe.Accepted, probe.Terminated, "Accept"},
+		{r.PrivateData.Over, probe.Silent, probe.None, ""},
+		{r.Odd.Unknown, probe.Silent, probe.None, ""},
+		{r.Odd.Segment, probe.Silent, probe.None, ""},
+		{r.Second, probe.Accepted, probe.Terminated, "Accept"},
+	} {
+		if c.q.Outcome != c.outcome || c.q.Then != c.then || c.q.Answer != c.answer || c.q.Associated {
+			t.Errorf("%+v", c.q)
+		}
+	}
+	if !r.Speaks() || len(r.RTR) != 5 || len(r.Depths) != 5 || r.Depths[4].IRD != "not negotiated" || r.RTR[0].Answered != "write" {
+		t.Errorf("%+v, %+v", r.RTR, r.Depths)
+	}
+	var text strings.Builder
+	testrig.Must(t, r.Report().WriteText(&text, true))
+	for _, want := range []string{"Use --network sctp", "plain (RFC 5043), enhanced (RFC 6581)", "Streams                16 out, 16 in"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+	if b, err := json.Marshal(r); err != nil || !strings.Contains(string(b), `"network":"sctp"`) {
+		t.Errorf("%s (%v)", b, err)
+	}
+}
+
+// TestSCTPRejects asks one whose consumer rejects each session: it speaks DDP all the same.
+func TestSCTPRejects(t *testing.T) {
+	t.Parallel()
+	text := "not you"
+	r := probingSCTP(t, serving(t, &text))
+	if q := r.Sessions.Plain; q.Outcome != probe.Rejected || q.Answer != "Reject, 7 octets of private data" || !r.Speaks() {
+		t.Errorf("%+v", q)
+	}
+	if q := r.Sessions.PeerToPeer; q.Outcome != probe.Rejected || !strings.HasPrefix(q.Answer, "Enhanced Reject: ") {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestSCTPNobody asks where nobody is, and with what cannot be sent.
+func TestSCTPNobody(t *testing.T) {
+	t.Parallel()
+	pc, err := net.ListenPacket("udp4", "127.0.0.1:0") // who says nothing
+	testrig.Must(t, err)
+	defer pc.Close()
+	r, err := probe.RunSCTP(t.Context(), probe.SCTPConfig{Addr: pc.LocalAddr().String(), Timeout: 50 * time.Millisecond})
+	if r != nil || !errors.Is(err, probe.ErrNoAssociation) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := probe.RunSCTP(t.Context(), probe.SCTPConfig{Addr: pc.LocalAddr().String(), PrivateData: make([]byte, 509)}); err == nil {
+		t.Error("too much private data, and no error")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(fmt.Errorf("enough"))
+	if _, err := probe.RunSCTP(ctx, probe.SCTPConfig{Addr: pc.LocalAddr().String()}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
