@@ -32,6 +32,8 @@ type Case struct {
 	// Unsafe says how the case may harm a peer that is not up to it, beyond the
 	// connection; empty if it cannot.
 	Unsafe string
+	// sctp: the case is about DDP over SCTP, and needs Options.SCTP.
+	sctp bool
 	// Text is one sentence: what we do and what the peer must do.
 	Text string
 	// run is the dialogue. It returns if the peer passes, and leaves by one of the
@@ -118,6 +120,6 @@ func Cases() []Case {
 		replyDepths(), replyModels(), replyData(),
 		delayedReplies(),
 		rtrReplies(), revision0Replies(), startKeyReplies(),
-		operationCases(),
+		operationCases(), sctpCases(),
 	)
 }

@@ -16,6 +16,12 @@
 // buffer, it reads the buffer and says so by a Send; when another tells it of a sink,
 // it writes the text back. rping -c is the other half of that.
 //
+// # SCTP
+//
+// The cases of the group sctp are about DDP over SCTP (RFC 5043, and RFC 6581, section 7): with
+// [Options.SCTP] they are run against the passive end of sessions, a listener in UDP (RFC
+// 6951), over associations that are played chunk by chunk.
+//
 // # Verdicts
 //
 //	Pass           the peer keeps to the rule

@@ -47,6 +47,10 @@ type Options struct {
 	Streaming *Streaming
 	// Peer is the peer under test.
 	Peer Peer
+	// SCTP is the host:port, of UDP and of SCTP, of a listener of DDP over SCTP in UDP (RFC
+	// 6951). If it is set, that is the peer under test, in the Responder's role, and the
+	// cases are those of SCTP.
+	SCTP string
 	// Filter selects cases by their ID; nil selects all.
 	Filter *regexp.Regexp
 	// Unsafe selects the cases that may harm the peer's system, and Slow those that
@@ -65,7 +69,9 @@ func (o Options) resolved() (Options, error) {
 	o.Quiet = cmp.Or(o.Quiet, DefaultQuiet)
 	o.SlowTimeout = cmp.Or(o.SlowTimeout, DefaultSlowTimeout)
 	switch {
-	case o.Peer == nil:
+	case o.SCTP != "" && o.Role == mpa.RoleInitiator:
+		return o, errors.New("conform: over SCTP the peer under test is the passive end")
+	case o.Peer == nil && o.SCTP == "":
 		return o, errors.New("conform: no peer")
 	case o.Role != mpa.RoleInitiator && o.Role != mpa.RoleResponder:
 		return o, errors.New("conform: the peer's role is not set: Initiator or Responder")
@@ -84,7 +90,7 @@ func (o Options) Selected() ([]Case, error) {
 	for _, c := range Cases() {
 		switch {
 		case o.Filter != nil && !o.Filter.MatchString(c.ID):
-		case o.Role != 0 && c.Role != o.Role, o.Dialect != 0 && !c.speaks(o.Dialect):
+		case o.Role != 0 && (c.Role != o.Role || c.sctp != (o.SCTP != "")), o.Dialect != 0 && !c.speaks(o.Dialect):
 			others++
 		default:
 			cases = append(cases, c)
@@ -116,6 +122,8 @@ func (e *NoCasesError) Error() string {
 // held returns why a case is not run; empty if it is.
 func (o *Options) held(c *Case) string {
 	switch {
+	case c.sctp && o.SCTP == "":
+		return "over SCTP, and the peer is one over TCP"
 	case o.App == AppNone && c.operation():
 		return "beyond the startup, and the peer's application is not known"
 	case c.Delayed && o.Streaming == nil:

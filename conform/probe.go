@@ -11,7 +11,7 @@ import (
 // dialect; empty if it does. An Initiator says so itself, in every case. A peer that answers in
 // another protocol than MPA does so whatever it is asked: then foreign says what it answered.
 func (o *Options) probe(ctx context.Context) (unspoken, foreign string) {
-	if o.Role == mpa.RoleInitiator || o.App == AppReject {
+	if o.Role == mpa.RoleInitiator || o.App == AppReject || o.SCTP != "" {
 		return "", ""
 	}
 	c := Case{ID: "probe", Role: o.Role, run: probe}

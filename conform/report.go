@@ -167,6 +167,9 @@ func traits(c *Case) string {
 		short, _ := d.MarshalText()
 		t = append(t, string(short))
 	}
+	if c.sctp {
+		t = append(t, "SCTP")
+	}
 	if c.App != AppNone {
 		t = append(t, "application "+c.App.String())
 	}

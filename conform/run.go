@@ -121,7 +121,9 @@ func (o *Options) run(ctx context.Context, c Case) (res Result) {
 			panic(end)
 		}
 		s.hangUp()
-		o.Peer.Release()
+		if o.Peer != nil {
+			o.Peer.Release()
+		}
 		res.Dialogue, res.Took = s.log, time.Since(s.begun)
 	}()
 	c.run(s)

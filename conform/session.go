@@ -22,7 +22,8 @@ type session struct {
 	c     *Case
 	begun time.Time
 	log   []Entry
-	link  *link // current connection; nil before the first step
+	link  *link               // current connection; nil before the first step
+	assoc *script.Association // of a case over SCTP
 }
 
 // link is one connection with the peer.
@@ -132,6 +133,7 @@ func (s *session) comesAgain() bool {
 
 // hangUp closes the connection, in a way that any peer should survive.
 func (s *session) hangUp() {
+	s.dissociate()
 	if s.link == nil {
 		return
 	}

@@ -18,6 +18,7 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
+	Network string  `enum:"tcp,sctp" default:"tcp" help:"What the Responder is tested over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
 	App     string  `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect *string `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
 	Say     string  `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
@@ -79,10 +80,17 @@ func (c *conformCmd) options() (conform.Options, error) {
 		return o, usage("conform: the address of a Responder is missing, or --listen for an Initiator")
 	case c.Exec != "" && c.Listen == "":
 		return o, usage("conform: --exec is for Initiators, with --listen")
+	case c.Listen != "" && c.Network == "sctp":
+		return o, usage("conform: --network sctp is for listeners: give the address of one")
+	case c.Network == "sctp" && c.Dialect != nil:
+		return o, usage("conform: --dialect is of MPA, which SCTP does not have")
 	case c.Listen != "":
 		o.Role = mpa.RoleInitiator
 	case c.Peer != "":
 		o.Role = mpa.RoleResponder
+		if c.Network == "sctp" {
+			o.SCTP = c.Peer
+		}
 	}
 	if err := c.check(); err != nil {
 		return o, err
@@ -135,6 +143,9 @@ func (c *conformCmd) streaming() (*conform.Streaming, error) {
 
 // peer sets the options' peer and returns what ends it.
 func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options) (stop func(), err error) {
+	if opts.SCTP != "" {
+		return func() {}, nil
+	}
 	if opts.Role == mpa.RoleResponder {
 		opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout}
 		return func() {}, nil

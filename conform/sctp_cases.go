@@ -1,0 +1,242 @@
+package conform
+
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// sctpCases are those of DDP over SCTP.
+func sctpCases() []Case {
+	cases := []Case{
+		overSCTP("indication", "C04", "RFC 5043 11.1", "The INIT ACK has the Adaptation Layer Indication of DDP.", func(s *session) {
+			s.stream(0)
+			s.want(s.assoc.Peer.IsDDP(), "indication 1 in the INIT ACK", wording.If(s.assoc.Peer.HasAdaptation, fmt.Sprint("indication ", s.assoc.Peer.Adaptation), "none"))
+		}),
+		overSCTP("streams", "C04", "RFC 5043 8", "The INIT ACK asks for as many streams in as out.", func(s *session) {
+			s.stream(0)
+			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
+		}),
+		unindicated("indication-none", "without Adaptation Layer Indication", func(ours *script.Setup) { ours.HasAdaptation = false }),
+		unindicated("indication-other", "with another Adaptation Layer Indication", func(ours *script.Setup) { ours.Adaptation = 7 }),
+	}
+	cases = append(cases, sctpStartup()...)
+	cases = append(cases, sctpOrder()...)
+	return append(cases, sctpViolations()...)
+}
+
+// unindicated is a case of an INIT that is not one of DDP.
+func unindicated(id, text string, change func(*script.Setup)) Case {
+	return overSCTP(id, "C04", "RFC 5043 7.1, 11.1", "An INIT "+text+" leads to no session.", func(s *session) {
+		ours := script.DDPSetup()
+		change(&ours)
+		if s.associate(ours) {
+			d := s.stream(0)
+			d.say("Initiate", d.Control(plainInitiate()))
+			d.refusedOr("DDP procedures MUST NOT be performed upon this association")
+			s.dissociate()
+		}
+		s.openSession(0).close()
+	})
+}
+
+// sctpStartup are the cases of how sessions begin and end.
+func sctpStartup() []Case {
+	return []Case{
+		overSCTP("accept", "C01 C04", "RFC 5043 6.2", "An Initiate is answered by an Accept, and the session works.", func(s *session) {
+			d := s.openSession(0)
+			d.works("the session is open")
+			d.close()
+		}),
+		overSCTP("accept-enhanced", "C01 C02", "RFC 6581 7, 10", "An Enhanced Initiate is answered by an Enhanced Accept, whose depths fit.", func(s *session) {
+			d := s.stream(0)
+			a := d.accepted(enhancedInitiate(), "an enhanced request has an enhanced answer")
+			d.want(a.Enhanced.ORD <= depth, "an ORD of at most the IRD that was asked with", a.Enhanced.ORD)
+			d.want(!a.Enhanced.A, "A=0, as in the Initiate", "A=1")
+			d.works("the session is open")
+			d.close()
+		}),
+		overSCTP("accept-ready", "C01 C04", "RFC 6581 7, 9.2", "An Enhanced Initiate with A=1 is answered with A=1, and the RTR indication is taken.", func(s *session) {
+			d := s.stream(0)
+			q := enhancedInitiate()
+			q.Enhanced = mpa.Enhanced{A: true, B: true, C: true, D: true, IRD: depth, ORD: depth}
+			a := d.accepted(q, "an enhanced request has an enhanced answer")
+			d.want(a.Enhanced.A && a.Enhanced.RTR() != 0, "A=1 and a kind of RTR indication", a.Enhanced.RTR())
+			for _, m := range d.Parting(&q.Enhanced, &a.Enhanced) {
+				d.say("RTR indication", m)
+			}
+			d.say("RDMA Read Request", d.readRequest())
+			d.answered("the session is open")
+			d.close()
+		}),
+		overSCTP("enhanced-unnegotiated", "C02", "RFC 6581 7, 9.1", "IRD and ORD of 0x3FFF are answered by 0x3FFF.", func(s *session) {
+			d := s.stream(0)
+			q := enhancedInitiate()
+			q.Enhanced.IRD, q.Enhanced.ORD = mpa.NoNegotiation, mpa.NoNegotiation
+			a := d.accepted(q, "depths may be left to the ULP")
+			d.want(a.Enhanced.IRD == mpa.NoNegotiation && a.Enhanced.ORD == mpa.NoNegotiation, "0x3FFF for both", fmt.Sprintf("IRD %v, ORD %v", a.Enhanced.IRD, a.Enhanced.ORD))
+			d.close()
+		}),
+		overSCTP("private-data", "C02 C03", "RFC 5043 5.2.3", "An Initiate with 512 octets of private data is answered like any other.", func(s *session) {
+			d := s.stream(0)
+			q := plainInitiate()
+			q.PrivateData = text(mpa.MaxPrivateData)
+			d.accepted(q, "512 octets are allowed")
+			d.close()
+		}),
+		overSCTP("private-data-enhanced", "C02 C03", "RFC 6581 7", "An Enhanced Initiate with 508 octets of private data is answered like any other.", func(s *session) {
+			d := s.stream(0)
+			q := enhancedInitiate()
+			q.PrivateData = text(mpa.MaxEnhancedPrivateData)
+			d.accepted(q, "508 octets are allowed beside the enhanced data")
+			d.close()
+		}),
+		overSCTP("terminate", "C03", "RFC 5043 5.2.3, 6.2", "Our Terminate ends the session, and the peer's own has no private data.", func(s *session) {
+			d := s.openSession(0)
+			d.works("the session is open")
+			d.close()
+		}),
+		overSCTP("sessions", "C04", "RFC 5043 6", "Two sessions in one association work side by side.", func(s *session) {
+			first := s.openSession(0)
+			second := s.openSession(2)
+			second.works("the second session is open")
+			first.works("the first session is open")
+			second.close()
+			first.works("the other session has ended, not this one")
+			first.close()
+		}),
+		overSCTP("reuse", "C04", "RFC 5043 6.6", "A stream is used for another session when both ends are done with the first.", func(s *session) {
+			s.openSession(0).close()
+			s.assoc.Settle(s.deadline())
+			d := s.openSession(0)
+			d.works("DDP-SSNs begin at zero again")
+			d.close()
+		}),
+		rejecting("reject", sctp.FunctionReject, plainInitiate),
+		rejecting("reject-enhanced", sctp.FunctionEnhancedReject, enhancedInitiate),
+	}
+}
+
+// rejecting is a case of a peer whose application rejects every session.
+func rejecting(id string, want sctp.Function, q func() sctp.Control) Case {
+	c := overSCTP(id, "C01 C03", "RFC 5043 6.3; RFC 6581 7", fmt.Sprintf("An application that rejects has the peer answer by %v.", want), func(s *session) {
+		d := s.stream(0)
+		a := d.initiate(q(), "the Initiate is an ordinary one")
+		d.want(a.Function == want, want.String(), a.Function)
+	})
+	c.App = AppReject
+	return c
+}
+
+// sctpOrder are the cases of DDP-SSNs.
+func sctpOrder() []Case {
+	return []Case{
+		overSCTP("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
+			d := s.openSession(0)
+			first, second := d.Ready(mpa.RTRWrite), d.readRequest()
+			d.say("RDMA Read Request, ahead of a Write", second)
+			d.unanswered("a DDP-SSN before it has not come")
+			d.say("the RDMA Write, of no octets", first)
+			d.answered("the message before it has come")
+			d.close()
+		}),
+		overSCTP("ssn-twice", "C04", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
+			d := s.openSession(0)
+			d.works("the session is open")
+			d.SSN--
+			d.say("RDMA Read Request with the DDP-SSN of the one before", d.readRequest())
+			d.unanswered("its DDP-SSN is invalid")
+			s.stillOpens()
+		}),
+		overSCTP("ssn-far", "C04", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
+			d := s.openSession(0)
+			d.works("the session is open")
+			d.SSN += 1 << 15
+			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.readRequest())
+			d.unanswered("its DDP-SSN is invalid")
+			s.stillOpens()
+		}),
+	}
+}
+
+// stillOpens sees that the peer still takes sessions.
+func (s *session) stillOpens() {
+	s.dissociate()
+	d := s.openSession(0)
+	d.works("the peer still takes ordinary sessions")
+	d.close()
+}
+
+// sctpViolations are the cases of messages that break a rule.
+func sctpViolations() []Case {
+	const patterns = "RFC 5043 6.1"
+	cases := []Case{
+		unsaid("initiate-513", "C02", "RFC 5043 5.2.3", "an Initiate with 513 octets of private data", func(d *ddpSession) sctp.Message {
+			q := plainInitiate()
+			q.PrivateData = text(mpa.MaxPrivateData + 1)
+			return d.Control(q)
+		}),
+		unsaid("initiate-enhanced-short", "C02", "RFC 6581 7", "an Enhanced Initiate with three octets of private data", func(d *ddpSession) sctp.Message {
+			m := d.Control(enhancedInitiate())
+			m.Data = m.Data[:len(m.Data)-1]
+			return m
+		}),
+		unsaid("function-unknown", "C01", "RFC 5043 5.2.3", "a message of Function Code 8", func(d *ddpSession) sctp.Message { return d.Function(8) }),
+		unsaid("segment-first", "C04", "RFC 5043 6.2", "a DDP Segment", func(d *ddpSession) sctp.Message { return d.Message(rdmap.OpSend, nil) }),
+		unsaid("accept-first", "C04", patterns, "an Accept", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionAccept) }),
+		unsaid("terminate-first", "C04", patterns, "a Terminate", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionTerminate) }),
+	}
+	for _, v := range []struct {
+		id, requirement, section, text string
+		message                        func(d *ddpSession) sctp.Message
+	}{
+		{"ppid", "C04", "RFC 5043 5.1", "a message of PPID 51", func(d *ddpSession) sctp.Message {
+			m := d.readRequest()
+			m.PPID = 51
+			return m
+		}},
+		{"initiate-again", "C04", patterns, "another Initiate", func(d *ddpSession) sctp.Message { return d.Control(plainInitiate()) }},
+		{"accept-again", "C04", patterns, "an Accept", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionAccept) }},
+		{"reject-late", "C04", patterns, "a Reject", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionReject) }},
+		{"function-unknown-open", "C01", "RFC 5043 5.2.3", "a message of Function Code 8", func(d *ddpSession) sctp.Message { return d.Function(8) }},
+		{"terminate-data", "C02", "RFC 5043 5.2.3", "a Terminate with private data", func(d *ddpSession) sctp.Message {
+			return d.Control(sctp.Control{Function: sctp.FunctionTerminate, PrivateData: []byte("bye")})
+		}},
+		{"control-short", "C04", "RFC 5043 5.2.3", "session control without a Function Code", func(d *ddpSession) sctp.Message {
+			m := d.Function(sctp.FunctionTerminate)
+			m.Data = m.Data[:3]
+			return m
+		}},
+		{"segment-short", "C04", "RFC 5043 5.2.2", "a DDP Segment of one octet, without room for a DDP-SSN", func(d *ddpSession) sctp.Message {
+			m := d.readRequest()
+			m.Data = m.Data[:1]
+			return m
+		}},
+	} {
+		cases = append(cases, overSCTP(v.id, v.requirement, v.section, "In an open session "+v.text+" ends it, and no other.", func(s *session) {
+			other := s.openSession(2)
+			d := s.openSession(0)
+			d.works("the session is open")
+			d.say(v.text, v.message(d))
+			d.ends("such a message is in none of the legal patterns")
+			other.works("its session has nothing to do with the other")
+		}))
+	}
+	return cases
+}
+
+// unsaid is a case of a message that begins no session.
+func unsaid(id, requirement, section, what string, message func(*ddpSession) sctp.Message) Case {
+	return overSCTP(id, requirement, section, "On a stream without a session "+what+" begins none.", func(s *session) {
+		d := s.stream(0)
+		d.say(what, message(d))
+		d.refusedOr("it is no Initiate that is whole")
+		other := s.openSession(2)
+		other.works("another stream has nothing to do with it")
+		other.close()
+	})
+}

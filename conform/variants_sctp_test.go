@@ -1,0 +1,315 @@
+package conform_test
+
+import (
+	"encoding/binary"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// A chunkWay changes a chunk of SCTP on its way, of which the value is without padding; nil
+// leaves it out.
+type chunkWay func(kind, flags byte, value []byte) (byte, []byte)
+
+// An sctpVariant is our endpoint over SCTP with one rule broken.
+type sctpVariant struct {
+	name     string
+	rule     string // ID of the requirement
+	caughtBy string // ID of the case
+	rejects  bool
+	// toPeer and fromPeer stand on the way to the endpoint and from it.
+	toPeer, fromPeer chunkWay
+}
+
+// sctpVariants returns all of them. What the endpoint should have minded is taken out on the
+// way to it.
+func sctpVariants() []sctpVariant {
+	indicated := onKinds(initParam(1), script.ChunkInit)
+	return []sctpVariant{
+		{name: "no indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(noParams, script.ChunkInitAck)},
+		{name: "another indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(initParam(2), script.ChunkInitAck)},
+		{name: "more streams out than in", rule: "C04", caughtBy: "sctp/streams", fromPeer: onKinds(streams, script.ChunkInitAck)},
+		{name: "takes an INIT without indication", rule: "C04", caughtBy: "sctp/indication-none", toPeer: onKinds(addParam, script.ChunkInit)},
+		{name: "takes an INIT with another indication", rule: "C04", caughtBy: "sctp/indication-other", toPeer: indicated},
+		{name: "answers an Initiate as an enhanced one", rule: "C01", caughtBy: "sctp/accept", fromPeer: function(2, 6)},
+		{name: "answers by a Reject", rule: "C04", caughtBy: "sctp/accept", fromPeer: function(2, 3)},
+		{name: "counts DDP-SSNs from 1", rule: "C04", caughtBy: "sctp/accept", fromPeer: onMessages(laterSSN)},
+		{name: "sends ordered messages", rule: "C04", caughtBy: "sctp/accept", fromPeer: ordered},
+		{name: "has another PPID", rule: "C04", caughtBy: "sctp/accept", fromPeer: onMessages(func(m *sctp.Message) { m.PPID = 18 })},
+		{name: "answers an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/accept-enhanced", fromPeer: function(6, 2)},
+		{name: "sends no enhanced data", rule: "C02", caughtBy: "sctp/accept-enhanced", fromPeer: onFunction(6, cut(6))},
+		{name: "has more ORD than it may", rule: "C02", caughtBy: "sctp/accept-enhanced", fromPeer: onFunction(6, octet(7, 99))},
+		{name: "answers A=0 with A=1", rule: "C02", caughtBy: "sctp/accept-enhanced", fromPeer: onFunction(6, octet(4, 0x80))},
+		{name: "answers A=1 with A=0", rule: "C01", caughtBy: "sctp/accept-ready", fromPeer: onFunction(6, octet(4, 0))},
+		{name: "negotiates what it must not", rule: "C02", caughtBy: "sctp/enhanced-unnegotiated", fromPeer: onFunction(6, octet(5, 4))},
+		{name: "cannot take 512 octets", rule: "C02", caughtBy: "sctp/private-data", toPeer: onMessages(lengthened)},
+		{name: "cannot take 508 octets", rule: "C02", caughtBy: "sctp/private-data-enhanced", toPeer: onMessages(lengthened)},
+		{name: "does not end a session", rule: "C03", caughtBy: "sctp/terminate", fromPeer: onFunction(4, harmless)},
+		{name: "has private data in a Terminate", rule: "C03", caughtBy: "sctp/terminate", fromPeer: onFunction(4, func(m *sctp.Message) { m.Data = append(m.Data, 1) })},
+		{name: "has one session at a time", rule: "C04", caughtBy: "sctp/sessions", fromPeer: onMessages(func(m *sctp.Message) {
+			if m.Stream == 2 {
+				harmless(m)
+			}
+		})},
+		{name: "does not begin anew with DDP-SSN 0", rule: "C04", caughtBy: "sctp/reuse", fromPeer: onSecond(2, laterSSN)},
+		{name: "rejects by a Terminate", rule: "C01", caughtBy: "sctp/reject", rejects: true, fromPeer: function(3, 4)},
+		{name: "rejects an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/reject-enhanced", rejects: true, fromPeer: function(7, 3)},
+		{name: "delivers in the order of arrival", rule: "C04", caughtBy: "sctp/ssn-order", toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN twice", rule: "C04", caughtBy: "sctp/ssn-twice", toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN that cannot be", rule: "C04", caughtBy: "sctp/ssn-far", toPeer: onSegments(inOrder())},
+		{name: "takes 513 octets", rule: "C02", caughtBy: "sctp/initiate-513", toPeer: onFunction(1, cut(516))},
+		{name: "takes an Enhanced Initiate that is too short", rule: "C02", caughtBy: "sctp/initiate-enhanced-short", toPeer: onFunction(5, func(m *sctp.Message) {
+			m.Data = append(m.Data, make([]byte, max(8-len(m.Data), 0))...)
+		})},
+		{name: "takes an unknown function for an Initiate", rule: "C01", caughtBy: "sctp/function-unknown", toPeer: function(8, 1)},
+		{name: "begins a session with a segment", rule: "C04", caughtBy: "sctp/segment-first", toPeer: onSegments(asInitiate)},
+		{name: "begins a session with an Accept", rule: "C04", caughtBy: "sctp/accept-first", toPeer: function(2, 1)},
+		{name: "begins a session with a Terminate", rule: "C04", caughtBy: "sctp/terminate-first", toPeer: onFunction(4, func(m *sctp.Message) {
+			if m.Data[1] == 0 {
+				m.Data[3] = 1
+			}
+		})},
+		{name: "minds no PPID", rule: "C04", caughtBy: "sctp/ppid", toPeer: onMessages(func(m *sctp.Message) {
+			if m.PPID == 51 {
+				m.PPID = sctp.PPIDSegment
+			}
+		})},
+		{name: "minds no second Initiate", rule: "C04", caughtBy: "sctp/initiate-again", toPeer: onSecond(1, harmless)},
+		{name: "minds no Accept", rule: "C04", caughtBy: "sctp/accept-again", toPeer: onFunction(2, harmless)},
+		{name: "minds no Reject", rule: "C04", caughtBy: "sctp/reject-late", toPeer: onFunction(3, harmless)},
+		{name: "minds no unknown function", rule: "C01", caughtBy: "sctp/function-unknown-open", toPeer: onFunction(8, harmless)},
+		{name: "minds no private data in a Terminate", rule: "C02", caughtBy: "sctp/terminate-data", fromPeer: onFunction(4, harmless)},
+		{name: "minds no short control", rule: "C04", caughtBy: "sctp/control-short", toPeer: shorter(4, 17)},
+		{name: "minds no short segment", rule: "C04", caughtBy: "sctp/segment-short", toPeer: shorter(2, 16)},
+	}
+}
+
+// TestSCTPVariants has every broken variant caught by the case that is meant for it, which the
+// endpoint as it is passes over the same relay.
+func TestSCTPVariants(t *testing.T) {
+	t.Parallel()
+	for _, v := range sctpVariants() {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			c := caseOf(t, v.caughtBy)
+			if !strings.Contains(" "+strings.Join(c.Requirements, " ")+" ", " "+v.rule+" ") {
+				t.Errorf("case %s is about %v, not about %s", c.ID, c.Requirements, v.rule)
+			}
+			addr := sctpServer(t, v.rejects)
+			v.verdict(t, relay(t, addr, v.toPeer, v.fromPeer), c, conform.Fail)
+			v.verdict(t, relay(t, addr, nil, nil), c, conform.Pass)
+		})
+	}
+}
+
+// verdict runs one case. A broken variant may do nothing, which is waited for.
+func (v *sctpVariant) verdict(t *testing.T, addr string, c conform.Case, want conform.Verdict) {
+	t.Helper()
+	o := overSCTP(addr)
+	o.Timeout = 20 * time.Second
+	if want == conform.Fail {
+		o.Timeout, o.Quiet = time.Second, time.Second
+	}
+	if v.rejects {
+		o.App = conform.AppReject
+	}
+	r, err := conform.RunCase(t.Context(), o, c)
+	if err != nil || r.Verdict != want {
+		var text strings.Builder
+		conform.NewPrinter(&text, true).Result(&r)
+		t.Errorf("want %v, got (%v)\n%s", want, err, &text)
+	}
+}
+
+// relay passes packets between a suite and an endpoint, and changes their chunks.
+func relay(t *testing.T, to string, toPeer, fromPeer chunkWay) (addr string) {
+	t.Helper()
+	r, err := script.RelaySCTP(to, func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
+		way := fromPeer
+		if toServer {
+			way = toPeer
+		}
+		deliver(changed(packet, way))
+	})
+	testrig.Must(t, err)
+	t.Cleanup(func() { _ = r.Close() })
+	return r.Addr()
+}
+
+// changed returns a packet as it goes on; the relay sees to the checksum.
+func changed(p []byte, way chunkWay) []byte {
+	if way == nil {
+		return p
+	}
+	out := append([]byte(nil), p[:12]...)
+	for _, c := range script.Chunks(p) {
+		flags, value := way(c.Type, c.Flags, append([]byte(nil), c.Value...))
+		out = binary.BigEndian.AppendUint16(append(out, c.Type, flags), uint16(4+len(value)))
+		out = append(out, value...)
+		for len(out)%4 != 0 {
+			out = append(out, 0)
+		}
+	}
+	return out
+}
+
+// onKinds changes the chunks of a kind.
+func onKinds(change func([]byte) []byte, kind byte) chunkWay {
+	return func(k, flags byte, value []byte) (byte, []byte) {
+		if k == kind {
+			value = change(value)
+		}
+		return flags, value
+	}
+}
+
+// onMessages changes user messages.
+func onMessages(change func(*sctp.Message)) chunkWay {
+	return onKinds(func(b []byte) []byte {
+		m := sctp.Message{Stream: binary.BigEndian.Uint16(b[4:]), PPID: binary.BigEndian.Uint32(b[8:]), Data: b[12:]}
+		change(&m)
+		binary.BigEndian.PutUint32(b[8:], m.PPID)
+		return append(b[:12:12], m.Data...)
+	}, script.ChunkData)
+}
+
+// onSegments changes DDP Segments, and onFunction session control of a function.
+func onSegments(change func(*sctp.Message)) chunkWay {
+	return onMessages(func(m *sctp.Message) {
+		if m.PPID == sctp.PPIDSegment {
+			change(m)
+		}
+	})
+}
+
+func onFunction(f sctp.Function, change func(*sctp.Message)) chunkWay {
+	return onMessages(func(m *sctp.Message) {
+		if isFunction(m, f) {
+			change(m)
+		}
+	})
+}
+
+func isFunction(m *sctp.Message, f sctp.Function) bool {
+	return m.PPID == sctp.PPIDControl && len(m.Data) >= 4 && sctp.Function(binary.BigEndian.Uint16(m.Data[2:])) == f
+}
+
+// onSecond changes the second message of a function on stream 0, as often as it comes.
+func onSecond(f sctp.Function, change func(*sctp.Message)) chunkWay {
+	var mu sync.Mutex
+	seen := map[uint32]bool{}
+	return func(kind, flags byte, b []byte) (byte, []byte) {
+		second := false
+		return onFunction(f, func(m *sctp.Message) {
+			if m.Stream == 0 {
+				mu.Lock()
+				tsn := binary.BigEndian.Uint32(b)
+				if _, known := seen[tsn]; !known {
+					seen[tsn] = len(seen) > 0
+				}
+				second = seen[tsn]
+				mu.Unlock()
+			}
+			if second {
+				change(m)
+			}
+		})(kind, flags, b)
+	}
+}
+
+// function has a function be another one.
+func function(from, to sctp.Function) chunkWay {
+	return onFunction(from, func(m *sctp.Message) { m.Data[3] = byte(to) })
+}
+
+// octet sets one octet of a message, and cut has it end.
+func octet(at int, to byte) func(*sctp.Message) { return func(m *sctp.Message) { m.Data[at] = to } }
+
+func cut(to int) func(*sctp.Message) {
+	return func(m *sctp.Message) { m.Data = m.Data[:min(len(m.Data), to)] }
+}
+
+// harmless has a message be an empty Write, which nobody minds.
+func harmless(m *sctp.Message) {
+	m.PPID = sctp.PPIDSegment
+	m.Data = []byte{m.Data[0], m.Data[1], 0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
+}
+
+func laterSSN(m *sctp.Message) { m.Data[1]++ }
+
+// lengthened has an Initiate be too long.
+func lengthened(m *sctp.Message) {
+	if m.PPID == sctp.PPIDControl && len(m.Data) > 500 {
+		m.Data = append(m.Data, make([]byte, mpa.MaxPrivateData)...)
+	}
+}
+
+// ordered takes the U flag off.
+func ordered(kind, flags byte, value []byte) (byte, []byte) {
+	if kind == script.ChunkData {
+		flags &^= 4
+	}
+	return flags, value
+}
+
+// inOrder gives segments the DDP-SSNs in which they come, from 1 on.
+func inOrder() func(*sctp.Message) {
+	var ssn uint16
+	return func(m *sctp.Message) {
+		ssn++
+		binary.BigEndian.PutUint16(m.Data, ssn)
+	}
+}
+
+// asInitiate has a first segment be an Initiate.
+func asInitiate(m *sctp.Message) {
+	if m.Data[0] == 0 && m.Data[1] == 0 {
+		m.PPID, m.Data = sctp.PPIDControl, []byte{0, 0, 0, 1}
+	}
+}
+
+// shorter has messages of a PPID that are shorter than they may be go on as a Write.
+func shorter(than int, ppid uint32) chunkWay {
+	last := uint16(0)
+	return onMessages(func(m *sctp.Message) {
+		switch {
+		case m.PPID == ppid && len(m.Data) < than:
+			m.Data = binary.BigEndian.AppendUint16(nil, last+1)
+			harmless(m)
+		case m.Stream == 0:
+			last = binary.BigEndian.Uint16(m.Data)
+		}
+	})
+}
+
+// Changes of INIT and INIT ACK.
+
+func noParams(b []byte) []byte {
+	var out []byte
+	for rest := b[16:]; len(rest) >= 4; {
+		n := int(binary.BigEndian.Uint16(rest[2:]))
+		if rest[0] != 0xc0 {
+			out = append(out, rest[:min((n+3)&^3, len(rest))]...)
+		}
+		rest = rest[min((n+3)&^3, len(rest)):]
+	}
+	return append(b[:16:16], out...)
+}
+
+func addParam(b []byte) []byte { return append(noParams(b), 0xc0, 6, 0, 8, 0, 0, 0, 1) }
+
+func initParam(indication byte) func([]byte) []byte {
+	return func(b []byte) []byte { return append(noParams(b), 0xc0, 6, 0, 8, 0, 0, 0, indication) }
+}
+
+func streams(b []byte) []byte {
+	b[9]++
+	return b
+}
