@@ -44,6 +44,9 @@ type Config struct {
 	ReceiveBuffer int
 	// CongestionControl is "reno" or "cubic". If empty, it is reno.
 	CongestionControl string
+	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120 s, as
+	// RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
+	MaxRTO time.Duration
 	// KeepAlive is the time after which a silent peer is asked whether it is there. If zero, it is not asked.
 	KeepAlive time.Duration
 }
@@ -90,6 +93,8 @@ func (c *Config) resolve() error {
 		return errors.New("no Link")
 	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.KeepAlive < 0:
 		return errors.New("a negative buffer or KeepAlive")
+	case c.MaxRTO != 0 && c.MaxRTO < tcp.MinRTO:
+		return fmt.Errorf("a MaxRTO of %v: %v is the least", c.MaxRTO, tcp.MinRTO)
 	}
 	if c.MTU == 0 {
 		c.MTU = min(c.Link.MTU(), MaxMTU)
@@ -137,6 +142,10 @@ func (s *Stack) options() []tcpip.SettableTransportProtocolOption {
 		receive.Default, receive.Max = n, n
 	}
 	all := []tcpip.SettableTransportProtocolOption{&sack, &send, &receive, &grows}
+	if s.cfg.MaxRTO > 0 {
+		rto := tcpip.TCPMaxRTOOption(s.cfg.MaxRTO)
+		all = append(all, &rto)
+	}
 	if s.cfg.CongestionControl != "" {
 		cc := tcpip.CongestionControlOption(s.cfg.CongestionControl)
 		all = append(all, &cc)

@@ -28,15 +28,18 @@ type run struct {
 
 const port = "7174"
 
+// maxRTO bounds the waits of connections whose acknowledgements have waited for the processor.
+const maxRTO = time.Second
+
 func newRun(cfg Config, w Way) (*run, error) {
 	r := &run{cfg: cfg, way: w}
 	a, b := usertcp.Pipe(cfg.MTU, cfg.path(), usertcp.Path{Delay: cfg.Delay})
 	r.path, r.arriving = a, newArriving(b, &r.tcpHeld)
 	var err error
-	if r.from, err = usertcp.New(usertcp.Config{Link: a, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}); err != nil {
+	if r.from, err = usertcp.New(usertcp.Config{Link: a, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, MaxRTO: maxRTO}); err != nil {
 		return nil, err
 	}
-	r.to, err = usertcp.New(usertcp.Config{Link: r.arriving, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	r.to, err = usertcp.New(usertcp.Config{Link: r.arriving, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, MaxRTO: maxRTO})
 	if err != nil {
 		return nil, errors.Join(err, r.from.Close())
 	}
