@@ -41,6 +41,7 @@ type MR struct {
 	pd     *PD
 	region *memory.Region
 	buf    []byte
+	bound  uint32 // the number of the QP that it is bound to; 0: it is not
 }
 
 // MROptions refines a registration.
@@ -86,6 +87,9 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 		return nil, err
 	}
 	mr := &MR{pd: pd, buf: buf}
+	if o.QP != nil {
+		mr.bound = o.QP.num
+	}
 	err := pd.rnic.ledger.take(mr.shares()...)
 	if err == nil {
 		mr.region, err = pd.rnic.table.Register(buf, mo)

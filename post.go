@@ -39,7 +39,7 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 	if err := qp.ended(); err != nil {
 		return err
 	}
-	if err := wr.check(qp.pd); err != nil {
+	if err := wr.check(qp); err != nil {
 		return err
 	}
 	if len(wr.Inline) > qp.cfg.MaxInline {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/memory"
 )
 
 // MaxSGE is how many scatter/gather elements a work request may have.
@@ -83,7 +84,8 @@ type SendWR struct {
 	// OpLocalInvalidate see Target.
 	Invalidate uint32
 	// Target is the region that an OpLocalInvalidate invalidates, or an OpRead when
-	// it is complete: then it must be its sink.
+	// it is complete: then it must be its sink. It is of the QP's Protection Domain, not
+	// deregistered, and not bound to another QP: any other is refused when it is posted.
 	Target *MR
 	// Unsignaled asks for no completion if the request succeeds.
 	Unsignaled bool
@@ -128,7 +130,7 @@ func (w *WC) Err() error {
 }
 
 // check judges a request as it is written, before anything is done about it.
-func (w *SendWR) check(pd *PD) error {
+func (w *SendWR) check(qp *QP) error {
 	switch {
 	case w == nil:
 		return errNoRequest
@@ -142,10 +144,33 @@ func (w *SendWR) check(pd *PD) error {
 	if err := w.checkFlags(); err != nil {
 		return err
 	}
-	if w.Target != nil && w.Target.pd.rnic != pd.rnic {
+	if err := w.checkTarget(qp); err != nil {
+		return err
+	}
+	return checkSGL(w.SGL, qp.pd, w.Op == OpRead)
+}
+
+// checkTarget refuses a region that the QP may not invalidate.
+func (w *SendWR) checkTarget(qp *QP) error {
+	m := w.Target
+	if m == nil {
+		return nil
+	}
+	if m.pd.rnic != qp.rnic {
 		return fmt.Errorf("%w: the region to invalidate is of another RNIC", ErrInvalid)
 	}
-	return checkSGL(w.SGL, pd, w.Op == OpRead)
+	d := memory.Domain{Table: qp.rnic.table, PD: qp.pd.num}
+	switch d.CheckInvalidate(m.region) {
+	case memory.None:
+	case memory.OtherDomain:
+		return fmt.Errorf("%w: the region to invalidate is of another Protection Domain than the QP", ErrInvalid)
+	default:
+		return fmt.Errorf("%w: the region to invalidate was deregistered: its STag is invalid already", ErrInvalid)
+	}
+	if m.bound != 0 && m.bound != qp.num {
+		return fmt.Errorf("%w: the region to invalidate is bound to another QP (number %d): post the request to that", ErrInvalid, m.bound)
+	}
+	return nil
 }
 
 // errNoRequest is the error of a nil request.

@@ -200,14 +200,24 @@ func (d Domain) LocalPlace(r *Region, off int, p layout.Content) Fault {
 	return f
 }
 
+// CheckInvalidate judges a LocalInvalidate before it is carried out.
+func (d Domain) CheckInvalidate(r *Region) Fault {
+	switch {
+	case r == nil:
+		return InvalidSTag
+	case r.table != d.Table || r.pd != d.PD:
+		return OtherDomain
+	case r.state.Load() == revoked:
+		return InvalidSTag
+	}
+	return None
+}
+
 // LocalInvalidate makes the STag unusable on the consumer's own request. One that
 // is invalid already may be invalidated again (RDMA verbs 7).
 func (d Domain) LocalInvalidate(r *Region) Fault {
-	if r == nil {
-		return InvalidSTag
-	}
-	if r.table != d.Table || r.pd != d.PD {
-		return OtherDomain
+	if f := d.CheckInvalidate(r); f != None {
+		return f
 	}
 	r.locks.lock(0, r.size)
 	defer r.locks.unlock(0, r.size)
