@@ -127,6 +127,30 @@ func TestNoReads(t *testing.T) {
 	res.wantReceived(1, iwarp.StatusSuccess)
 }
 
+// TestNoReadsOfResponder has a Responder that wants no Reads, and an Initiator as they usually are.
+func TestNoReadsOfResponder(t *testing.T) {
+	for _, c := range []struct {
+		offered  mpa.RTR
+		ird, ord int
+	}{{0, 0, 0}, {mpa.RTRWrite, 0, 0}, {mpa.RTRSend, 0, 0}, {mpa.RTRRead, 1, 1}, {mpa.RTRRead | mpa.RTRSend, 1, 1}} {
+		s := setup{Dialer: iwarp.Dialer{MPA: mpa.Offer{RTR: c.offered}}, accept: iwarp.AcceptConfig{NoReads: true}}
+		if c.offered == mpa.RTRSend {
+			s.accept.Prepare = func(qp *iwarp.QP) error { return qp.PostRecv(&iwarp.RecvWR{}) }
+		}
+		ini, res := s.connect(t)
+		if ird, ord := res.Query().IRD, ini.Query().ORD; ird != c.ird || ord != c.ord {
+			t.Errorf("an Initiator that offers %v: IRD %d and its ORD %d, want %d and %d", c.offered, ird, ord, c.ird, c.ord)
+		}
+		if a := res.Query(); a.ORD != 0 {
+			t.Errorf("the Responder's ORD is %d", a.ORD)
+		}
+		if c.ord == 0 {
+			err := ini.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, Remote: res.mr(8, iwarp.RemoteRead).Remote(0)})
+			wantSaid(t, "a Read", err, iwarp.ErrNoReads)
+		}
+	}
+}
+
 // TestPrivateData carries private data both ways, of every length that there is
 // room for.
 //

@@ -52,8 +52,10 @@ type AcceptConfig struct {
 	// becomes DefaultReadDepth.
 	MPA mpa.Answer
 	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA
-	// Reads, but for the one that an Initiator sends as its RTR indication if that was
-	// agreed on, for which the IRD is 1. Set MPA.RTR to another kind to have none at all.
+	// Reads. To an Initiator that offers a Write as its RTR indication, the answer names no
+	// Read beside it unless MPA.RTR has one. For an Initiator that offers a Read and no
+	// Write the IRD is 1, and it can Read later, too, one at a time: set MPA.RTR to another
+	// kind to have none at all.
 	NoReads bool
 	// Prepare, if it is set, gets the QP before the connection comes up: it is the
 	// place to post receives.
@@ -239,7 +241,19 @@ func (r *Request) settle(qp *QP, cfg *AcceptConfig) (answer mpa.Answer, err erro
 	}
 	answer = offer.Answer()
 	answer.AllRTR = cfg.MPA.AllRTR || r.preset != nil && r.preset.Accept.AllRTR
+	if cfg.NoReads {
+		answer.RTR = cmp.Or(answer.RTR, r.rtrWithoutReads())
+	}
 	return answer, nil
+}
+
+// rtrWithoutReads returns the kinds of RTR indication to take on a connection without RDMA Reads, or 0 for all of them:
+// taking a Read raises the IRD to 1 (RFC 6581, section 9.1), and is only for those that have nothing better.
+func (r *Request) rtrWithoutReads() mpa.RTR {
+	if r.MPA().RTR&mpa.RTRWrite == 0 {
+		return 0
+	}
+	return mpa.RTRWrite | mpa.RTRSend
 }
 
 // answer sends the accepting answer, and waits for the Rtr frame or Start Key that the peer may owe after
