@@ -15,7 +15,8 @@ import (
 // ListenConfig configures a Listener, or Respond. The zero value is usable.
 type ListenConfig struct {
 	// RNIC counts and logs what the Listener does. If nil, the PD's; if that is nil
-	// too, the Listener makes one.
+	// too, the Listener makes one. A PD or QP of another RNIC than that of RNIC or PD is
+	// ErrInvalid, here and when a Request is accepted.
 	RNIC *RNIC
 	// PD is where Accept creates QPs, unless its AcceptConfig names another. If nil,
 	// each connection gets a Protection Domain of its own.
@@ -139,9 +140,17 @@ func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.
 
 func (cfg *ListenConfig) consistent() error {
 	if cfg.RNIC != nil && cfg.PD != nil && cfg.PD.rnic != cfg.RNIC {
-		return fmt.Errorf("%w: the Protection Domain is of another RNIC", ErrInvalid)
+		return fmt.Errorf("%w: ListenConfig.PD is of another RNIC than ListenConfig.RNIC", ErrInvalid)
 	}
 	return cfg.check()
+}
+
+// named returns the RNIC that the consumer has named, or nil.
+func (cfg *ListenConfig) named() *RNIC {
+	if cfg.RNIC == nil && cfg.PD == nil {
+		return nil
+	}
+	return cfg.rnic()
 }
 
 // check refuses limits that are none.
@@ -170,7 +179,7 @@ func checkNetwork(network string) error {
 // NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	l := newListener(ln, cfg)
-	if err := cfg.check(); err != nil {
+	if err := cfg.consistent(); err != nil {
 		l.stop(err)
 		_ = ln.Close()
 		return l
@@ -263,7 +272,7 @@ func (l *Listener) evicted() { l.tally().count(func(s *StartupStats) { s.Evicted
 
 // respond reads the Request of one connection and offers it to Accept.
 func (l *Listener) respond(c net.Conn, p *place) {
-	req := &Request{ln: l, place: p, rnic: l.rnic, pd: l.cfg.PD, conn: c, counts: l.tally()}
+	req := &Request{ln: l, place: p, rnic: l.rnic, named: l.cfg.named(), pd: l.cfg.PD, conn: c, counts: l.tally()}
 	err := req.read(l.ctx, &l.cfg)
 	failed := func() {
 		if err != nil {

@@ -103,7 +103,7 @@ func (l *Listener) request(s *association.Session) {
 		_ = s.Reset()
 		return
 	}
-	req := &Request{ln: l, place: p, rnic: l.rnic, pd: l.cfg.PD, over: s, counts: l.tally(), preset: l.cfg.Preset}
+	req := &Request{ln: l, place: p, rnic: l.rnic, named: l.cfg.named(), pd: l.cfg.PD, over: s, counts: l.tally(), preset: l.cfg.Preset}
 	req.counts.count(func(s *StartupStats) { s.Started++ })
 	if !p.arrived(func() {}) {
 		return

@@ -24,6 +24,7 @@ type Request struct {
 	ln     *Listener // nil: of Respond
 	place  *place    // at the Listener
 	rnic   *RNIC
+	named  *RNIC // is that, if the consumer has named one: all of the connection is of it
 	pd     *PD
 	conn   net.Conn             // with m, over MPA; or
 	m      *mpa.Responder       //
@@ -133,17 +134,31 @@ func (r *Request) LocalAddr() net.Addr { return r.link().LocalAddr() }
 // answer is ErrBadState.)
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
-	if cfg.PD != nil && r.pd != nil && cfg.PD.rnic != r.pd.rnic {
-		return nil, op.with(fmt.Errorf("%w: the Protection Domain is of another RNIC than the Listener's", ErrInvalid))
+	if cfg.PD != nil {
+		if err := r.takes("AcceptConfig.PD", cfg.PD.rnic); err != nil {
+			return nil, op.with(err)
+		}
 	}
 	return connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
+}
+
+// takes refuses what is of another RNIC.
+func (r *Request) takes(what string, rnic *RNIC) error {
+	if r.named == nil || r.named == rnic {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is of another RNIC than that of the ListenConfig", ErrInvalid, what)
 }
 
 // AcceptQP brings up the connection on a QP in StateIdle; PD, QP and Prepare of the AcceptConfig are not
 // used. If AcceptQP fails it closes the connection, unless the QP or the offer was at fault: then the
 // Request can still be answered.
 func (r *Request) AcceptQP(ctx context.Context, qp *QP, cfg AcceptConfig) error {
-	return (&OpError{Op: "accept", Addr: r.RemoteAddr()}).with(r.connect(ctx, qp, &cfg))
+	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
+	if err := r.takes("the QP", qp.rnic); err != nil {
+		return op.with(err)
+	}
+	return op.with(r.connect(ctx, qp, &cfg))
 }
 
 // connect brings up the connection as Responder.

@@ -22,7 +22,7 @@ func Buffered(conn net.Conn, r *bufio.Reader) net.Conn { return tcp.NewBuffered(
 // been read; if a bufio.Reader has read ahead, pass Buffered. After an error the connection is closed.
 func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenConfig) (*Request, error) {
 	rnic := cfg.rnic()
-	r := &Request{rnic: rnic, pd: cfg.PD, conn: conn, counts: tally{&rnic.startup}}
+	r := &Request{rnic: rnic, named: cfg.named(), pd: cfg.PD, conn: conn, counts: tally{&rnic.startup}}
 	if err := r.respond(ctx, lastMessage, &cfg); err != nil {
 		_ = conn.Close()
 		return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
@@ -32,6 +32,9 @@ func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenC
 
 // respond ends the streaming mode and reads the Request.
 func (r *Request) respond(ctx context.Context, lastMessage []byte, cfg *ListenConfig) error {
+	if err := cfg.consistent(); err != nil {
+		return err
+	}
 	if len(lastMessage) > 0 {
 		if err := r.rnic.phase(r.conn).Send(ctx, lastMessage); err != nil {
 			return err
