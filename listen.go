@@ -142,7 +142,21 @@ func (cfg *ListenConfig) consistent() error {
 	if cfg.RNIC != nil && cfg.PD != nil && cfg.PD.rnic != cfg.RNIC {
 		return fmt.Errorf("%w: ListenConfig.PD is of another RNIC than ListenConfig.RNIC", ErrInvalid)
 	}
-	return cfg.check()
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	return cfg.open()
+}
+
+// open returns an error if what the Listener is to use is closed.
+func (cfg *ListenConfig) open() error {
+	if cfg.PD != nil {
+		return cfg.PD.open()
+	}
+	if cfg.RNIC != nil {
+		return cfg.RNIC.open()
+	}
+	return nil
 }
 
 // named returns the RNIC that the consumer has named, or nil.
@@ -179,13 +193,21 @@ func checkNetwork(network string) error {
 // NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	l := newListener(ln, cfg)
-	if err := cfg.consistent(); err != nil {
-		l.stop(err)
-		_ = ln.Close()
-		return l
-	}
-	l.tasks.Go(l.acceptTCP)
+	l.begin(cfg.consistent(), l.acceptTCP)
 	return l
+}
+
+// begin accepts connections, unless there is an error, or the RNIC is closed: Accept says so then.
+func (l *Listener) begin(err error, accept func()) {
+	if err == nil {
+		err = l.rnic.addListener(l)
+	}
+	if err != nil {
+		l.stop(err)
+		_ = l.ln.Close()
+		return
+	}
+	l.tasks.Go(accept)
 }
 
 func newListener(ln net.Listener, cfg ListenConfig) *Listener {
@@ -201,7 +223,6 @@ func newListener(ln net.Listener, cfg ListenConfig) *Listener {
 		sources: make(map[netip.Prefix]*sourcePlaces), onEvict: l.evicted,
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.rnic.addListener(l)
 	return l
 }
 
@@ -321,13 +342,18 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 // that Accept has returned, are not. Closing again is ErrClosed.
 func (l *Listener) Close() error {
 	l.stop(errListenerClosed)
-	err := l.ln.Close()
+	err := l.hangUp()
 	l.tasks.Wait()
-	l.rnic.removeListener(l)
 	if errors.Is(err, net.ErrClosed) {
 		return &OpError{Op: "close", Addr: l.Addr(), Err: errListenerClosed}
 	}
 	return err
+}
+
+// hangUp accepts nothing more. It does not wait for what is under way.
+func (l *Listener) hangUp() error {
+	l.rnic.removeListener(l)
+	return l.ln.Close()
 }
 
 // ListenerStats counts what a Listener has seen.

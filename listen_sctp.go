@@ -26,7 +26,7 @@ func (cfg *ListenConfig) listenSCTP(ctx context.Context, network, addr string) (
 		return nil, err
 	}
 	l := newListener(ln, *cfg)
-	l.tasks.Go(func() { l.acceptAssociations(ln) })
+	l.begin(nil, func() { l.acceptAssociations(ln) })
 	return l, nil
 }
 

@@ -70,10 +70,28 @@ func (pd *PD) close() {
 func (pd *PD) attach(u user) error {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
-	if pd.closed {
-		return errPDClosed
+	if err := pd.isOpen(); err != nil {
+		return err
 	}
 	pd.users[u]++
+	return nil
+}
+
+// open returns an error if the domain is closed, or its RNIC.
+func (pd *PD) open() error {
+	pd.rnic.mu.Lock()
+	defer pd.rnic.mu.Unlock()
+	return pd.isOpen()
+}
+
+// isOpen is open with rnic.mu held.
+func (pd *PD) isOpen() error {
+	switch {
+	case pd.rnic.closed:
+		return errRNICClosed
+	case pd.closed:
+		return errPDClosed
+	}
 	return nil
 }
 

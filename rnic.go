@@ -151,12 +151,14 @@ func (r *RNIC) versions() (v []Version) {
 	return v
 }
 
-// Close aborts the connections that are left and ends NextEvent. Shutdown closes them in
-// order.
+// Close ends the RNIC's Listeners, aborts the connections that are left, and ends NextEvent.
+// Shutdown closes them in order. Nothing more can be taken from the RNIC then: to allocate,
+// create, register, listen and connect is ErrClosed. What is there can still be closed.
 func (r *RNIC) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
+	for _, l := range r.shut() {
+		l.stop(errRNICClosed)
+		_ = l.hangUp()
+	}
 	for _, qp := range r.QPs() {
 		_ = qp.Abort()
 	}

@@ -42,7 +42,7 @@ func (r *RNIC) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// shut refuses new QPs, and returns the Listeners.
+// shut refuses everything new, and returns the Listeners.
 func (r *RNIC) shut() []*Listener {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,10 +50,25 @@ func (r *RNIC) shut() []*Listener {
 	return slices.Collect(maps.Keys(r.lns))
 }
 
-func (r *RNIC) addListener(l *Listener) {
+// addListener takes note of a Listener that the RNIC's end is to end.
+func (r *RNIC) addListener(l *Listener) error {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errRNICClosed
+	}
 	r.lns[l] = struct{}{}
-	r.mu.Unlock()
+	return nil
+}
+
+// open returns an error if the RNIC is closed, or being closed.
+func (r *RNIC) open() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errRNICClosed
+	}
+	return nil
 }
 
 func (r *RNIC) removeListener(l *Listener) {
