@@ -151,7 +151,5 @@ func (a *association) report(k finding, d capture.Dir, p capture.Stamp, text, ad
 
 // without tells of an association that has ended without a session.
 func (a *association) without(f capture.Finish) {
-	if x := a.begin(Session{SCTP: a.of, None: true}, a.of.First); x != nil {
-		x.finish(f)
-	}
+	a.begin(Session{SCTP: a.of, None: true}, a.of.First).finish(f)
 }

@@ -80,9 +80,8 @@ func (a *association) session(m *capture.Message) *session {
 	if function(m) == sctp.FunctionTerminate && a.used[m.Stream] {
 		return nil // the two ends have ended a session at the same time
 	}
-	if x = a.begin(Session{SCTP: a.of, Stream: m.Stream}, m.First); x != nil {
-		x.midstream(m)
-	}
+	x = a.begin(Session{SCTP: a.of, Stream: m.Stream}, m.First)
+	x.midstream(m)
 	return x
 }
 
@@ -106,7 +105,7 @@ func (x *session) restarted(m *capture.Message) bool {
 	return function(m) == sctp.FunctionInitiate && m.Data[0] == 0 && m.Data[1] == 0 && (ended[0] || ended[1])
 }
 
-// begin begins a session. It returns nil for one that is not looked at.
+// begin begins a session. Of one that nobody wants it is known all the same when it ends.
 func (a *association) begin(told Session, first capture.Stamp) *session {
 	d := a.d
 	told.Number = d.sessions
@@ -114,6 +113,9 @@ func (a *association) begin(told Session, first capture.Stamp) *session {
 	s := &x.told
 	below := &capture.Connection{Number: s.Number, First: first, Last: first}
 	x.c = &conn{d: d, tcp: below, over: x}
+	if d.cfg.WantSCTP != nil && !d.cfg.WantSCTP(s) {
+		x.c.d = &Decoder{cfg: d.cfg, to: Ignore{}}
+	}
 	for i := range x.c.halves {
 		h := &x.c.halves[i]
 		h.c, h.dir, h.mode = x.c, capture.Dir(i), modeDead
@@ -122,14 +124,10 @@ func (a *association) begin(told Session, first capture.Stamp) *session {
 			x.sides[i].tsn = a.of.Ends[i].Setup.TSN
 		}
 	}
-	if d.cfg.WantSCTP != nil && !d.cfg.WantSCTP(s) {
-		d.sessions++
-		return nil
-	}
 	d.makeRoom()
 	d.sessions++
 	if !s.None {
-		d.totals.Sessions++
+		x.c.d.totals.Sessions++
 	}
 	a.begun++
 	a.streams[s.Stream], a.used[s.Stream] = x, true

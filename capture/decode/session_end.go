@@ -71,9 +71,9 @@ func (x *session) finish(f capture.Finish) {
 	d.live.Remove(x.place)
 	x.c.summarize()
 	if x.pub().Failed() != "" {
-		d.totals.Failed++
+		x.c.d.totals.Failed++
 	}
-	d.to.Ended(x.pub())
+	x.c.d.to.Ended(x.pub())
 }
 
 // unterminated judges a session that its association's end has ended.

@@ -80,7 +80,7 @@ func (x *session) tellMessage(m *capture.Message, offset uint64, ahead bool) {
 	if ahead {
 		s.Order = capture.OrderAhead
 	}
-	x.on.d.tellSegment(x.c, &s)
+	x.c.d.tellSegment(x.c, &s)
 }
 
 // sequence reports a message in none of the legal sequences.
@@ -115,7 +115,7 @@ func (x *session) early(m *capture.Message, number, offset uint64) {
 
 // segment tells of a DDP Segment, and judges it as one in an FPDU.
 func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool) {
-	f, o := &x.on.d.fpdu, h.out()
+	f, o := &x.c.d.fpdu, h.out()
 	*f = FPDU{
 		Dir: m.Dir, Number: o.FPDUs + o.Cut + 1, Offset: offset, End: offset + uint64(m.Length), First: m.First, Last: m.Last,
 		Begins: true, Ends: true, Length: m.Length - ssnLen, CRC: CRCOff, Cut: m.Length - len(m.Data), ULPDU: m.Data[ssnLen:],
@@ -133,6 +133,6 @@ func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool
 	}
 	h.parseSegment(f)
 	h.message(f)
-	x.on.d.to.FPDU(x.c.pub, f)
+	x.c.d.to.FPDU(x.c.pub, f)
 	h.judge(f)
 }

@@ -203,3 +203,25 @@ func FuzzSessions(f *testing.F) {
 		}
 	})
 }
+
+// TestWantSCTP looks at one session of several, though all are in one association.
+func TestWantSCTP(t *testing.T) {
+	s := newSCTP(t)
+	s.up()
+	for range 3 {
+		s.ssn, s.msn = [2]uint16{}, [2][4]uint32{{1, 1, 1, 1}, {1, 1, 1, 1}}
+		s.session()
+		s.untagged(bw, rdmap.OpSend, []byte("hello"))
+		s.function(bw, sctp.FunctionTerminate)
+		s.function(fw, sctp.FunctionTerminate)
+	}
+	file := s.down()
+	for n := range 4 {
+		r := new(record)
+		totals, err := decode.Run(bytes.NewReader(file), decode.Config{WantSCTP: func(x *decode.Session) bool { return x.Number == n }}, r)
+		testrig.Must(t, err)
+		if want := min(1, 3-n); len(r.conns) != want || totals.Sessions != uint64(want) || len(r.findings) > 0 || len(r.fpdus) != 2*want {
+			t.Errorf("session %d: %d are told of, %+v, %q", n, len(r.conns), totals, r.texts)
+		}
+	}
+}

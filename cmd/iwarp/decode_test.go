@@ -83,6 +83,29 @@ func TestDecodePort(t *testing.T) {
 	}
 }
 
+// TestDecodeSCTP has a session over SCTP be chosen by its number, its ends, and its port.
+func TestDecodeSCTP(t *testing.T) {
+	const name = "../../interop/testdata/captures/sctp/iwarp-udp.pcap"
+	const told = "1 SCTP association, 1 DDP session; 0 errors, 0 warnings, 0 notes"
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{nil, statusFine, "session          enhanced, accepted; active end 127.0.0.1:53652; terminated by both ends"},
+		{[]string{"--filter", "s0"}, statusFine, told},
+		{[]string{"--filter", "127.0.0.1:7175"}, statusFine, told},
+		{[]string{"--filter", "s1"}, statusUsage, "no session over SCTP"},
+		{[]string{"--filter", "0"}, statusUsage, "no session over SCTP"},
+		{[]string{"--port", "7175", "--json"}, statusFine, `"network":"sctp","connection":0`},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status || !strings.Contains(out.String()+errs.String(), c.want) {
+			t.Errorf("%q: status %d, %s%s", c.args, status, &out, &errs)
+		}
+	}
+}
+
 // TestDecodeLive has a capture come slowly: what is known of it is there before it goes
 // on, and an interrupt brings out the summaries.
 func TestDecodeLive(t *testing.T) {
