@@ -55,6 +55,7 @@ type side struct {
 	offset uint64 // octets of all messages before
 	ahead  map[uint64]*capture.Message
 	start  uint64 // the first number, where the beginning was not captured
+	odd    uint64 // messages in no form of DDP, which may have taken a DDP-SSN
 }
 
 // Bounds of what waits for a message before it.
@@ -187,6 +188,7 @@ func (x *session) arrive(m *capture.Message) {
 	count.Segments++
 	count.Octets += uint64(m.Length)
 	if !x.form(h, m) {
+		s.odd++
 		return
 	}
 	ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])

@@ -20,10 +20,13 @@ func (x *session) giveUp(d capture.Dir) {
 	h, s := &x.c.halves[d], &x.sides[d]
 	ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])
 	n := uint64(ssn - uint16(s.next))
-	if e := &x.on.of.Ends[d]; e.Setup.Seen() && e.Complete(s.tsn, m.TSN) {
+	switch e := &x.on.of.Ends[d]; {
+	case n <= s.odd:
+		s.odd -= n // they were reported
+	case e.Setup.Seen() && e.Complete(s.tsn, m.TSN):
 		x.c.report(findSSNSkipped, d, s.offset, m.Last, fmt.Sprintf("%s left out: DDP-SSN %d comes, where %d is due", wording.Count(n, "DDP-SSN"), ssn, uint16(s.next)),
 			"the receiver waits for them until the association ends: each message of a session takes the next DDP-SSN")
-	} else {
+	default:
 		x.c.report(findGap, d, s.offset, m.Last, "not judged: "+wording.Count(n, "message")+" that the capture lacks", gapAdvice(capture.CauseLost))
 		if s.next == 0 {
 			x.unknown(d, m.Last)

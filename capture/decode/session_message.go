@@ -35,7 +35,6 @@ func (x *session) form(h *half, m *capture.Message) bool {
 		return false
 	case len(m.Data) < ssnLen:
 		x.c.report(findGap, m.Dir, h.told, m.Last, "not judged: a message "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
-		x.sides[m.Dir].tsn = m.TSN + 1<<30 // what is missing may be it
 		h.broken = true
 		return false
 	}

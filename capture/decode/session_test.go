@@ -96,6 +96,12 @@ var sessionCases = []struct {
 		s.message(fw, 0x10000000, []byte("in host octet order"))
 		return s.close()
 	}, []string{"error wrong-ppid"}},
+	{"PPID, with a DDP-SSN", func(s *sctpScript) []byte {
+		s.open()
+		s.message(fw, 18, s.numbered(fw, write1))
+		s.quiet()
+		return s.close()
+	}, []string{"error wrong-ppid"}},
 	{"ordered", func(s *sctpScript) []byte {
 		s.open()
 		s.packet(fw, tags[fw], s.chunk(fw, 3, sctp.PPIDSegment, s.numbered(fw, write1)))
