@@ -57,6 +57,12 @@ type Dialer struct {
 	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a
 	// Dialer with Wrap is ErrInvalid.
 	Wrap func(net.Conn) (net.Conn, error)
+	// ShareAssociation has Dials over SCTP with the same network, address and Net.LocalAddr, by Dialers with a PD of the
+	// same RNIC, share associations: each QP is a DDP Stream Session of its own, on a stream of its own (RFC 5043, section 6),
+	// and there is one handshake, one congestion control and one window for all. What ends the association ends all of its
+	// QPs. It lasts as long as it has any; in user space one has room for 32, and beyond that there is another. MPA.Timeout, Net.Control
+	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own.
+	ShareAssociation bool
 	// Net dials TCP. The zero value is usable. Over SCTP, LocalAddr, Resolver and Control are used;
 	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.
 	Net net.Dialer
@@ -65,8 +71,8 @@ type Dialer struct {
 }
 
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
-// "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own and the SCTP port
-// that is UDP's. That is in user space and on every system; "sctp:udp" says so. "sctp:kernel", "sctp4:kernel" and
+// "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own, or one that several
+// QPs share by ShareAssociation, and the SCTP port that is UDP's. That is in user space and on every system; "sctp:udp" says so. "sctp:kernel", "sctp4:kernel" and
 // "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module sctp): elsewhere the error wraps
 // errors.ErrUnsupported. Wrap is refused then, and what else is about TCP and MPA in the Dialer has no effect. The error is an
 // *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP connection.

@@ -24,7 +24,7 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	counts := tally{&qp.rnic.startup}
 	counts.count(func(s *StartupStats) { s.Started++ })
 	began := time.Now()
-	s, n, err := d.openSession(ctx, network, addr, local, a.offer)
+	s, n, err := d.openSession(ctx, qp.rnic, destination{network, addr, local}, a.offer)
 	if err != nil {
 		err = rejected(err, addr)
 		counts.failed(err)
@@ -77,17 +77,24 @@ func rejected(err error, to string) error {
 	}, Conn: noConn{to: to}}
 }
 
-// openSession opens an association that lasts as long as its session.
-func (d *Dialer) openSession(ctx context.Context, network, addr, local string, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
-	c, err := d.openAssociation(ctx, network, addr, local)
+// openSession has the peer accept a session, in an association that lasts as long as it has any: one that is shared, or one of its own.
+func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
+	associations := &r.sharing
+	if !d.ShareAssociation {
+		associations = new(sharing)
+	}
+	s, err := associations.begin(ctx, to, o, func(cfg association.Config) (*association.Association, error) {
+		c, err := d.openAssociation(ctx, to.network, to.addr, to.local)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Machine = sctp.Config{Active: true, AnswerTimeout: max(o.Timeout, 0)}
+		return association.New(c, cfg), nil
+	})
 	if err != nil {
 		return nil, mpa.Negotiated{}, err
 	}
-	a := association.New(c, association.Config{Machine: sctp.Config{Active: true, AnswerTimeout: max(o.Timeout, 0)}, CloseUnused: true})
-	s, n, err := a.Connect(ctx, o)
-	if errors.Is(err, mpa.ErrOffer) { // there never was a session
-		a.Close(err.Error())
-	}
+	n, err := s.Answer(ctx)
 	return s, n, err
 }
 

@@ -16,6 +16,10 @@ import (
 // maxAssociations bounds those of one Listener: each may have several sessions, whose QPs have bounds of their own.
 const maxAssociations = 1 << 14
 
+// maxPending bounds the requests of one association that wait for an answer: as many as its peer has streams to ask on. The
+// Listener's own bounds are for all.
+const maxPending = 32
+
 // listenSCTP listens on a socket of the carrier that the network names.
 func (cfg *ListenConfig) listenSCTP(ctx context.Context, network, addr string) (*Listener, error) {
 	if err := cfg.consistent(); err != nil {
@@ -75,7 +79,7 @@ func (o opened) Close() error {
 // serve offers the requests of one association to Accept. Until there is one the association is half-open.
 func (l *Listener) serve(c association.Carrier) {
 	timeout := cmp.Or(l.cfg.RequestTimeout, mpa.DefaultRequestTimeout)
-	a := association.New(c, association.Config{Machine: sctp.Config{Listening: true, UnusedTimeout: max(timeout, -1)}})
+	a := association.New(c, association.Config{Machine: sctp.Config{Listening: true, MaxPending: maxPending, UnusedTimeout: max(timeout, -1)}})
 	p := l.places.enter(opened{a})
 	if p == nil {
 		l.evicted()

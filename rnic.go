@@ -78,6 +78,7 @@ type RNIC struct {
 	past   counters // of QPs that no longer exist
 
 	startup startupCounts
+	sharing sharing
 	events  eventQueue
 	trimmer trimmer
 	calls   sync.Pool // of *call

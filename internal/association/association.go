@@ -3,7 +3,7 @@ package association
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -214,27 +214,19 @@ func (a *Association) onTimer() {
 	a.settle()
 }
 
-// Connect asks the peer for a session, and waits for the answer. The error wraps the context's, or is that of the
-// sctp.EventRefused.
-func (a *Association) Connect(ctx context.Context, o mpa.Offer) (*Session, mpa.Negotiated, error) {
-	s, err := a.connect(o)
-	if err != nil {
-		return nil, mpa.Negotiated{}, err
-	}
-	select {
-	case <-s.answered:
-		return s, s.negotiated, s.refusal
-	case <-ctx.Done():
-		_ = s.Reset()
-		return nil, mpa.Negotiated{}, fmt.Errorf("no answer to an Initiate: %w", ctx.Err())
-	}
-}
+// errEnding is why an association has no new session.
+var errEnding = errors.New("the association is being ended")
 
-func (a *Association) connect(o mpa.Offer) (*Session, error) {
+// Begin asks the peer for a session: Session.Answer waits for what it says. The error wraps mpa.ErrOffer, is
+// sctp.ErrLimit, or says that the association has ended, or is about to.
+func (a *Association) Begin(o mpa.Offer) (*Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.lost {
+	switch {
+	case a.lost:
 		return nil, a.cause
+	case a.ending:
+		return nil, errEnding
 	}
 	id, err := a.m.Connect(time.Now(), o)
 	if err != nil {

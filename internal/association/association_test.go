@@ -25,6 +25,16 @@ func pair(t *testing.T, seed uint64) (active, passive *association.Association) 
 	return active, passive
 }
 
+// dial asks for a session, and waits for the answer.
+func dial(ctx context.Context, a *association.Association, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
+	s, err := a.Begin(o)
+	if err != nil {
+		return nil, mpa.Negotiated{}, err
+	}
+	n, err := s.Answer(ctx)
+	return s, n, err
+}
+
 // connect brings up a session, whose private data goes both ways.
 func connect(t *testing.T, active, passive *association.Association) (a, b *association.Session) {
 	t.Helper()
@@ -39,7 +49,7 @@ func connect(t *testing.T, active, passive *association.Association) (a, b *asso
 		}
 		answered <- s
 	}()
-	a, n, err := active.Connect(t.Context(), mpa.Offer{PrivateData: []byte("hi")})
+	a, n, err := dial(t.Context(), active, mpa.Offer{PrivateData: []byte("hi")})
 	testrig.Must(t, err)
 	if string(n.PrivateData) != "hi" || n.Role != mpa.RoleInitiator {
 		t.Errorf("agreed on %+v", n)
@@ -130,7 +140,7 @@ func TestRefusal(t *testing.T) {
 			<-s.Told()
 			told <- struct{}{}
 		}()
-		_, _, err := active.Connect(t.Context(), mpa.Offer{})
+		_, _, err := dial(t.Context(), active, mpa.Offer{})
 		var r *sctp.Refusal
 		if !errors.As(err, &r) || string(r.PrivateData) != "no" || r.PeerIRD != 1 || r.PeerORD != 2 {
 			t.Errorf("got %v", err)
@@ -142,7 +152,7 @@ func TestRefusal(t *testing.T) {
 		a, _ := wires(3)
 		association.New(a.peer, association.Config{})
 		active := association.New(a, association.Config{Machine: sctp.Config{Active: true}})
-		_, _, err := active.Connect(t.Context(), mpa.Offer{})
+		_, _, err := dial(t.Context(), active, mpa.Offer{})
 		var r *sctp.Refusal
 		if !errors.As(err, &r) || !r.Provider {
 			t.Errorf("got %v", err)
@@ -157,7 +167,7 @@ func TestCancelled(t *testing.T) {
 		active, passive := pair(t, 4)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := active.Connect(ctx, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Initiate") {
+		if _, _, err := dial(ctx, active, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Initiate") {
 			t.Errorf("got %v", err)
 		}
 		<-active.Gone()
@@ -172,7 +182,7 @@ func TestWithdrawnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := pair(t, 5)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _, _ = active.Connect(ctx, mpa.Offer{}) }()
+		go func() { _, _, _ = dial(ctx, active, mpa.Offer{}) }()
 		s, err := passive.Accept(t.Context())
 		testrig.Must(t, err)
 		cancel()

@@ -1,6 +1,7 @@
 package association
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -119,6 +120,18 @@ func (s *Session) arrive(e sctp.Event) {
 		v.Err = e.Err
 	}
 	s.inbox = append(s.inbox, v)
+}
+
+// Answer waits for the answer to a request of ours. The error wraps the context's, or is that of the
+// sctp.EventRefused.
+func (s *Session) Answer(ctx context.Context) (mpa.Negotiated, error) {
+	select {
+	case <-s.answered:
+		return s.negotiated, s.refusal
+	case <-ctx.Done():
+		_ = s.Reset()
+		return mpa.Negotiated{}, fmt.Errorf("no answer to an Initiate: %w", ctx.Err())
+	}
 }
 
 // Request returns the peer's request.

@@ -16,7 +16,7 @@ import (
 // TestMessages: both directions, several streams, PPIDs and lengths kept, and the sender hears that all has arrived.
 func TestMessages(t *testing.T) {
 	a, b := connect(t, Config{})
-	if a.MaxMessage() != 1444 || a.Streams() != 16 || b.Streams() != 16 {
+	if a.MaxMessage() != 1444 || a.Streams() != 64 || b.Streams() != 64 {
 		t.Errorf("messages of %d, %d and %d streams", a.MaxMessage(), a.Streams(), b.Streams())
 	}
 	if err := a.Send(sctp.Message{PPID: 16, Data: make([]byte, 1445)}); !errors.Is(err, sctp.ErrSize) {

@@ -14,7 +14,7 @@ import (
 
 // Config configures an Endpoint. The zero value is usable.
 type Config struct {
-	// Streams is how many streams to ask for in both directions. If zero, 16.
+	// Streams is how many streams to ask for in both directions. If zero, 64.
 	Streams int
 	// MTU is the largest SCTP packet, in octets, at most 8192: UDP's header comes on top. If zero, what fits into an
 	// Ethernet frame.
@@ -38,7 +38,7 @@ const (
 )
 
 func (c *Config) fill(local netip.Addr) {
-	c.Streams = min(max(cmp.Or(c.Streams, 16), 1), 1<<16-1)
+	c.Streams = min(max(cmp.Or(c.Streams, 64), 1), 1<<16-1)
 	if c.MTU == 0 {
 		c.MTU = ethernetIPv4
 		if !local.Unmap().Is4() {
