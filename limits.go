@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/engine"
 )
 
 // Limits bounds what all users of an RNIC together can take from it. Zero, or less, means no
@@ -20,6 +22,10 @@ type Limits struct {
 	WorkRequests int
 	// Octets bounds how much memory can be registered.
 	Octets int64
+	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came ahead
+	// of others and that have to wait as a whole: Read Requests, Sends for which no receive is posted or which go to an
+	// SRQ. The peer that exceeds it is the one that loses its connection.
+	HeldOctets int64
 	// IRD bounds the queue of inbound RDMA Reads of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.
 	IRD int
@@ -54,12 +60,14 @@ const (
 	resCQEntry
 	resWR
 	resOctet
+	resHeld
 	numResources
 )
 
 var resourceNames = [numResources]string{
 	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues", "Memory Regions",
 	"Completion Queue entries", "work request entries", "octets of registered memory",
+	"octets held ahead of their turn",
 }
 
 // A share is an amount of a resource.
@@ -77,7 +85,7 @@ type ledger struct {
 func (l *ledger) init(m Limits) {
 	l.limit = [numResources]int64{
 		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs), resMR: int64(m.MRs),
-		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets,
+		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets, resHeld: m.HeldOctets,
 	}
 }
 
@@ -105,6 +113,22 @@ func (l *ledger) give(shares ...share) {
 		l.used[s.of] -= int64(s.n)
 	}
 }
+
+// heldBudget is the part of a ledger that connections hold what came ahead by. It is nil if there is no bound.
+func (l *ledger) heldBudget() engine.Budget {
+	if l.limit[resHeld] <= 0 {
+		return nil
+	}
+	return heldBudget{l}
+}
+
+type heldBudget struct{ *ledger }
+
+// Take takes octets, if there are so many.
+func (b heldBudget) Take(octets int) bool { return b.take(share{resHeld, octets}) == nil }
+
+// Give gives octets back.
+func (b heldBudget) Give(octets int) { b.give(share{resHeld, octets}) }
 
 func (l *ledger) inUse(of resource) int {
 	l.mu.Lock()

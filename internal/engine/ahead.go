@@ -42,13 +42,34 @@ type ending struct {
 }
 
 func (a *ahead) begin(p *Params) {
+	a.forget()
 	*a = ahead{bounds: p.Ahead, next: p.First}
 	a.bounds.Segments = cmp.Or(max(a.bounds.Segments, 0), DefaultAheadSegments)
 	a.bounds.Octets = cmp.Or(max(a.bounds.Octets, 0), DefaultAheadOctets)
 }
 
 // forget drops all that is held: it will never have its turn.
-func (a *ahead) forget() { a.held, a.octets = nil, 0 }
+func (a *ahead) forget() {
+	a.give(a.octets)
+	a.held = nil
+}
+
+// take has so many octets more held, if there is room for them.
+func (a *ahead) take(octets int) bool {
+	if a.bounds.Budget != nil && !a.bounds.Budget.Take(octets) {
+		return false
+	}
+	a.octets += octets
+	return true
+}
+
+// give has so many octets less held.
+func (a *ahead) give(octets int) {
+	a.octets -= octets
+	if a.bounds.Budget != nil {
+		a.bounds.Budget.Give(octets)
+	}
+}
 
 func (a *ahead) has(at uint64) bool {
 	_, ok := a.held[at]
@@ -87,7 +108,7 @@ func (a *ahead) pop() (h heldSegment, ok bool) {
 		return heldSegment{}, false
 	}
 	delete(a.held, h.at)
-	a.octets -= len(h.ulpdu)
+	a.give(len(h.ulpdu))
 	return h, true
 }
 
@@ -114,6 +135,8 @@ func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 		a.hold(&h, n, &q.stats.Ahead)
 	case len(ulpdu) > a.bounds.Octets-a.octets:
 		return q.refuse(fmt.Sprintf("%d octets", a.bounds.Octets))
+	case !a.take(len(ulpdu)):
+		return q.refuse("what all connections together may hold")
 	default:
 		h.ulpdu = bytes.Clone(ulpdu)
 		q.countHeld(len(ulpdu))
@@ -137,7 +160,6 @@ func (a *ahead) enter(h *heldSegment) {
 }
 
 func (q *QP) countHeld(n int) {
-	q.ahead.octets += n
 	s := &q.stats.Ahead
 	s.Held++
 	s.HeldOctets += uint64(n)

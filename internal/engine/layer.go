@@ -31,9 +31,17 @@ type Ahead struct {
 	// LayerMessages they are those of segments that have to wait for their turn; with LayerStream those of
 	// FPDUs that are not there as a whole, and nothing is looked at that is farther ahead.
 	Octets int
+	// Budget, if it is set, is what several connections have together for the octets that LayerMessages holds.
+	Budget Budget
 	// Again says that the LLP brings again what Segment has not taken. Without it, more than
 	// may be held ends the connection. Unused with LayerStream, which brings everything again.
 	Again bool
+}
+
+// A Budget bounds the octets that several connections hold.
+type Budget interface {
+	Take(octets int) bool // false: there is no room
+	Give(octets int)      // back
 }
 
 // Bounds of what is held ahead, where Ahead has none.
