@@ -55,7 +55,7 @@ func (a *account) mark(number uint64) {
 
 // advance moves on to the next number that is missing.
 func (a *account) advance() {
-	for a.next++; a.ahead > 0 && a.has(a.next); a.next++ {
+	for a.next++; a.has(a.next); a.next++ {
 		word, bit := place(a.next)
 		a.seen[word] &^= bit
 		a.ahead--

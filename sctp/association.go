@@ -124,7 +124,7 @@ func (a *Association) Output() (m Message, ok bool) {
 // Acked says that the peer has the first n messages that Output has returned for a stream.
 func (a *Association) Acked(now time.Time, id uint16, n uint64) {
 	st := a.streams[id]
-	if st == nil || n <= st.acked {
+	if st == nil {
 		return
 	}
 	st.acked = max(st.acked, min(n, st.given))

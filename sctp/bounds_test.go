@@ -48,7 +48,8 @@ func TestOrdered(t *testing.T) {
 		} else {
 			d.told(sctp.EventSegment, 0)
 		}
-		if d.a.Stats().Ordered != 1 {
+		d.a.Receive(d.now, sctp.Message{PPID: 16, Ordered: true, Data: []byte{0, 2, 'B'}})
+		if d.a.Stats().Ordered != 2 {
 			t.Errorf("%d ordered messages", d.a.Stats().Ordered)
 		}
 	}
@@ -127,7 +128,9 @@ func TestRoom(t *testing.T) {
 	}
 	d.a.Close(d.now, 0)
 	d.says(0, 17, `7ffe 0004`)
+	d.a.Acked(d.now, 3, 1)         // of a stream that was never used
 	d.a.Acked(d.now, 0, given+100) // never more than there are
+	d.a.Acked(d.now, 0, given)
 	d.hears(0, 17, `0002 0004`)
 	d.told(sctp.EventTerminate, 0)
 	d.told(sctp.EventEnded, 0)

@@ -2,6 +2,7 @@ package sctp_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,7 +221,7 @@ func TestTimeouts(t *testing.T) {
 		d.later(4 * time.Second)
 		d.state(0, sctp.TerminateSent)
 		d.later(time.Second)
-		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) {
+		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) || !strings.Contains(e.Err.Error(), "no Terminate from the peer") {
 			t.Error(e.Err)
 		}
 		d.state(0, sctp.Dead)
@@ -236,7 +237,7 @@ func TestTimeouts(t *testing.T) {
 		d.acked(0)
 		d.says(0, 17, `0001 0004`)
 		d.later(5 * time.Second)
-		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) {
+		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) || !strings.Contains(e.Err.Error(), "our Terminate was not acknowledged") {
 			t.Error(e.Err)
 		}
 		d.state(0, sctp.Dead)

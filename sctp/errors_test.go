@@ -1,0 +1,64 @@
+package sctp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// TestRules: each rule has a text and a section of its document, and what is no rule has a number.
+func TestRules(t *testing.T) {
+	texts := map[string]sctp.Rule{}
+	for r := range sctp.Rule(255) {
+		text, section := r.String(), r.Section()
+		known := r > 0 && r <= sctp.RuleStray
+		if numbered := strings.HasPrefix(text, "rule "); numbered == known || strings.HasPrefix(section, "RFC ") != known {
+			t.Errorf("rule %d is %q, of %q", uint8(r), text, section)
+		}
+		if other, there := texts[text]; there {
+			t.Errorf("rules %d and %d are both %q", uint8(other), uint8(r), text)
+		}
+		texts[text] = r
+	}
+}
+
+// TestErrorTexts: errors say on which stream, against which rule and with what particulars; refusals say by whom,
+// and with which depths if there are any.
+func TestErrorTexts(t *testing.T) {
+	for want, err := range map[string]error{
+		"sctp: stream 3: an ordered message: so it is (RFC 5043, section 10)":                                                                  &sctp.Violation{Rule: sctp.RuleUnordered, Stream: 3, Reason: "so it is"},
+		"sctp: stream 0: an ordered message (RFC 5043, section 10)":                                                                            &sctp.Violation{Rule: sctp.RuleUnordered},
+		"sctp: the peer's provider refused the session":                                                                                        &sctp.Refusal{Provider: true},
+		"sctp: the peer rejected the session (2 octets of private data)":                                                                       &sctp.Refusal{PrivateData: []byte("no"), PeerIRD: 4},
+		"sctp: the peer rejected the session (0 octets of private data, IRD " + mpa.Depth(4).String() + ", ORD " + mpa.Depth(5).String() + ")": &sctp.Refusal{Enhanced: true, PeerIRD: 4, PeerORD: 5},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for f, want := range map[sctp.Function]string{
+		0: "function 0x0000", sctp.FunctionInitiate: "Initiate", sctp.FunctionEnhancedReject: "Enhanced Reject", 8: "function 0x0008",
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestEndOfNothing closes and aborts streams that have no session, or no longer.
+func TestEndOfNothing(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.hears(0, 17, `0001 0004`)
+	d.told(sctp.EventTerminate, 0)
+	d.acked(0)
+	d.says(0, 17, `0001 0004`)
+	d.acked(0)
+	d.told(sctp.EventEnded, 0)
+	for _, id := range []uint16{0, 1, 77} {
+		d.a.Close(d.now, id)
+		d.a.Abort(d.now, id)
+	}
+	d.silent()
+}

@@ -1,0 +1,148 @@
+package sctp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// opensAndEnds has the peer open a session on a stream, and end it again.
+func (d *dialogue) opensAndEnds(id uint16) {
+	d.Helper()
+	d.hears(id, 17, `0000 0001`)
+	d.told(sctp.EventRequest, id)
+	d.accept(id)
+	d.says(id, 17, `0000 0002`)
+	d.acked(id)
+	d.hears(id, 17, `0001 0004`)
+	d.told(sctp.EventTerminate, id)
+	d.says(id, 17, `0001 0004`)
+	d.acked(id)
+	d.told(sctp.EventEnded, id)
+}
+
+// TestComingAndGoing: sessions that are over count no more, in whichever way they came to it.
+func TestComingAndGoing(t *testing.T) {
+	d := begin(t, sctp.Config{Listening: true, MaxSessions: 1, MaxPending: 1, Streams: 8})
+	for range 5 {
+		d.opensAndEnds(0)
+	}
+	// One that dies: the stream is dead, and there is room for another on the next one.
+	d = begin(t, sctp.Config{Listening: true, MaxSessions: 2, Streams: 8})
+	d.hears(7, 17, `0000 0001`) // it keeps the association
+	d.told(sctp.EventRequest, 7)
+	for id := range uint16(4) {
+		d.hears(id, 17, `0000 0001`)
+		d.told(sctp.EventRequest, id)
+		d.accept(id)
+		d.says(id, 17, `0000 0002`)
+		d.acked(id)
+		d.a.Close(d.now, id)
+		d.says(id, 17, `0001 0004`)
+		d.hears(id, 99, `00`)
+		d.told(sctp.EventEnded, id)
+		d.state(id, sctp.Dead)
+	}
+}
+
+// TestEarlyIsForgotten: what has overtaken an answer counts no more when the session is over. Up to the
+// bound it is held.
+func TestEarlyIsForgotten(t *testing.T) {
+	d := begin(t, sctp.Config{Active: true, Streams: 8, MaxEarly: 2 * (128 + 3)})
+	for range 4 {
+		id := d.connect()
+		d.says(id, 17, `0000 0001`)
+		d.hears(id, 16, `0001 414141`)
+		d.hears(id, 16, `0002 424242`) // the bound
+		d.silent()
+		d.acked(id)
+		d.a.Close(d.now, id)
+		d.says(id, 17, `0001 0004`)
+		d.hears(id, 17, `0000 0003`) // rejected
+		d.acked(id)
+	}
+	id := d.connect()
+	d.says(id, 17, `0000 0001`)
+	for _, segment := range []string{`0001 414141`, `0002 424242`, `0003 43`} {
+		d.hears(id, 16, segment)
+	}
+	e := d.told(sctp.EventRefused, id)
+	wantRule(t, e.Err, sctp.RuleEarly)
+	if want := "391 octets"; !strings.Contains(e.Err.Error(), want) {
+		t.Errorf("%v, want %q in it", e.Err, want)
+	}
+}
+
+// TestBehindTheTerminate: nothing follows the peer's Terminate, neither a segment nor another one.
+//
+// Proves C04.
+func TestBehindTheTerminate(t *testing.T) {
+	for name, late := range map[string]func(d *dialogue){
+		"a segment":         func(d *dialogue) { d.hears(0, 16, `0004 41`) },
+		"another Terminate": func(d *dialogue) { d.hears(0, 17, `0002 0004`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := accepted(t, sctp.Config{})
+			d.acked(0)
+			d.hears(0, 17, `0003 0004`)
+			d.told(sctp.EventTerminate, 0)
+			late(d)
+			wantRule(t, d.told(sctp.EventFailed, 0).Err, sctp.RuleSequence)
+		})
+	}
+}
+
+// TestStreamsThereAre: a request on the stream behind the last is one outside of any session; and only a
+// session that opens makes strays forgotten.
+func TestStreamsThereAre(t *testing.T) {
+	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	for range 15 {
+		d.hears(4, 17, `0000 0001`)
+	}
+	d.silent()
+	d.hears(3, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 3)
+	d.hears(4, 17, `0000 0001`)
+	wantRule(t, d.a.End().Cause, sctp.RuleStray)
+}
+
+// TestFormBounds: 512 octets of private data are legal, and so is a message of a DDP-SSN alone.
+//
+// Proves C02.
+func TestFormBounds(t *testing.T) {
+	d := begin(t, sctp.Config{Listening: true})
+	d.hears(0, 17, `0000 0001 + 512 of 41`)
+	if q := d.told(sctp.EventRequest, 0).Request; len(q.PrivateData) != 512 {
+		t.Errorf("%d octets of private data", len(q.PrivateData))
+	}
+	if ssn, segment, err := sctp.ParseSegment([]byte{1, 2}); ssn != 0x102 || len(segment) != 0 || err != nil {
+		t.Errorf("%d, % x, %v", ssn, segment, err)
+	}
+	for _, b := range [][]byte{nil, {1}} {
+		if _, _, err := sctp.ParseSegment(b); err == nil {
+			t.Errorf("% x is taken", b)
+		}
+	}
+}
+
+// TestDeadIsCounted counts what comes on a dead stream, and is not answered.
+func TestDeadIsCounted(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.acked(0)
+	d.hears(1, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 1)
+	d.a.Close(d.now, 0)
+	d.says(0, 17, `0001 0004`)
+	d.hears(0, 99, `00`)
+	d.told(sctp.EventEnded, 0)
+	d.state(0, sctp.Dead)
+	d.hears(0, 17, `0000 0001`)
+	d.silent()
+	if n := d.a.Stats().Dropped; n != 1 {
+		t.Errorf("%d messages dropped", n)
+	}
+	if s := sctp.State(7).String(); s != "state 7" || sctp.Dead.String() != "Dead" {
+		t.Error(s)
+	}
+}
