@@ -58,19 +58,25 @@ const (
 
 // detect returns the widest registers that can be folded in here.
 func detect() method {
-	if most, _, _, _ := cpuid(0, 0); most < 7 {
-		return portable
-	}
+	most, _, _, _ := cpuid(0, 0)
 	_, _, c, _ := cpuid(1, 0)
-	if c&leaf1ECX != leaf1ECX {
+	if !tells(most, c) {
 		return portable
 	}
-	state := xgetbv()
 	_, b, c, _ := cpuid(7, 0)
+	return widest(b, c, xgetbv())
+}
+
+// tells reports whether a processor whose last leaf is most, and whose leaf 1 has ecx, can be asked
+// for more, and folds at all.
+func tells(most, ecx uint32) bool { return most >= 7 && ecx&leaf1ECX == leaf1ECX }
+
+// widest returns the widest registers that can be folded in, by ebx and ecx of leaf 7 and by XCR0.
+func widest(ebx, ecx, state uint32) method {
 	switch {
-	case c&leaf7ECX == 0 || state&ymmState != ymmState || b&leaf7EBX256 == 0:
+	case ecx&leaf7ECX == 0 || state&ymmState != ymmState || ebx&leaf7EBX256 == 0:
 		return portable
-	case state&zmmState != zmmState || b&leaf7EBX512 == 0:
+	case state&zmmState != zmmState || ebx&leaf7EBX512 == 0:
 		return folds256
 	}
 	return folds512

@@ -76,3 +76,39 @@ func TestCopyOfWhatChanges(t *testing.T) {
 		<-done
 	})
 }
+
+// What a processor lacks, or the system does not save, is not used: one step too far is an
+// illegal instruction, or another thread's octets in ours.
+func TestProcessors(t *testing.T) {
+	const all, both = ^uint32(0), uint32(leaf7EBX256 | leaf7EBX512)
+	for _, c := range []struct {
+		what            string
+		ebx, ecx, state uint32
+		want            method
+	}{
+		{"everything", all, all, all, folds512},
+		{"just enough", both, leaf7ECX, zmmState, folds512},
+		{"no VPCLMULQDQ", all, all &^ leaf7ECX, all, portable},
+		{"no AVX2", all &^ leaf7EBX256, all, all, portable},
+		{"no AVX512F", all &^ leaf7EBX512, all, all, folds256},
+		{"AVX2 alone", leaf7EBX256, leaf7ECX, ymmState, folds256},
+		{"ZMM not saved", all, all, ymmState, folds256},
+		{"ZMM saved in part", all, all, zmmState &^ (1 << 7), folds256},
+		{"YMM not saved", all, all, all &^ (1 << 2), portable},
+		{"XMM not saved", all, all, all &^ (1 << 1), portable},
+		{"nothing saved", all, all, 0, portable},
+		{"nothing", 0, 0, 0, portable},
+	} {
+		if got := widest(c.ebx, c.ecx, c.state); got != c.want {
+			t.Errorf("%s: method %d, want %d", c.what, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		most, ecx uint32
+		want      bool
+	}{{7, leaf1ECX, true}, {6, all, false}, {100, all, true}, {100, leaf1ECX &^ (1 << 27), false}, {7, 0, false}} {
+		if got := tells(c.most, c.ecx); got != c.want {
+			t.Errorf("leaf %d, %#x: %t", c.most, c.ecx, got)
+		}
+	}
+}
