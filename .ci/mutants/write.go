@@ -132,8 +132,9 @@ func (p *pkg) mutate(f *ast.File, path, text string) string {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			w.fn = d.Name.Name
-			ast.Inspect(d.Body, w.visit)
+			if w.fn = d.Name.Name; d.Body != nil { // else it is written in assembly
+				ast.Inspect(d.Body, w.visit)
+			}
 		case *ast.GenDecl:
 			if w.fn = "(declarations)"; d.Tok == token.VAR {
 				ast.Inspect(d, w.visit)
