@@ -128,3 +128,34 @@ func TestLastWQEOnce(t *testing.T) {
 		}
 	}
 }
+
+// A late context has whoever waits with it come to its wait when the test says so.
+type late struct {
+	context.Context
+	now chan struct{}
+}
+
+func (c late) Done() <-chan struct{} { <-c.now; return nil }
+
+// What comes while several consumers are about to wait wakes each of them.
+func TestEventsBeforeWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q eventQueue
+		q.init(10)
+		got := make(chan error, 3)
+		ctx := late{context.Background(), make(chan struct{})}
+		for range cap(got) {
+			go func() { _, err := q.next(ctx); got <- err }()
+		}
+		synctest.Wait() // they have found nothing
+		for num := range uint32(3) {
+			q.push(Event{Kind: EventConnectionLost, QPNum: num + 1})
+		}
+		close(ctx.now)
+		synctest.Wait()
+		if len(got) != cap(got) {
+			t.Errorf("%d of %d consumers have their event", len(got), cap(got))
+		}
+		q.close()
+	})
+}

@@ -73,3 +73,52 @@ func TestSegmentStreamRefused(t *testing.T) {
 		must(t, qp.Abort())
 	}
 }
+
+// TestSegmentStreamOpens has nobody post anything: the Ready-to-Receive indication leaves all the
+// same, by itself.
+func TestSegmentStreamOpens(t *testing.T) {
+	e := newEnd(t, iwarp.RNICConfig{})
+	a, b := newShuffled(1, nil)
+	e.QP = create(t, e.pd, iwarp.QPConfig{})
+	n := mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator, Enhanced: true, PeerToPeer: true, RTR: mpa.RTRWrite}
+	must(t, e.ModifyRTSOver(a, n, nil))
+	arrived := dialInBackground(t, func() error { _, err := b.Recv(); return err })
+	must(t, over(t, arrived))
+	_ = e.Abort()
+}
+
+// TestSegmentStreamDepths leaves the depths to the consumer, who says nothing: they are the default,
+// within the RNIC's limit, and not what the number for that would be.
+func TestSegmentStreamDepths(t *testing.T) {
+	for limit, want := range map[int]mpa.Depth{0: iwarp.DefaultReadDepth, 3: 3} {
+		e := newEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{IRD: limit}})
+		a, _ := newShuffled(1, nil)
+		e.QP = create(t, e.pd, iwarp.QPConfig{})
+		n := mpa.Negotiated{
+			DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator,
+			IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation,
+		}
+		must(t, e.ModifyRTSOver(a, n, nil))
+		if got := e.Negotiated(); got.IRD != want || got.ORD != iwarp.DefaultReadDepth {
+			t.Errorf("limit %d: IRD %v, ORD %v", limit, got.IRD, got.ORD)
+		}
+		_ = e.Abort()
+	}
+}
+
+// TestSegmentStreamIsNotIdle has one end only listen: what arrives keeps the connection, and is counted.
+func TestSegmentStreamIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{over: &transport{shuffled: true}, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{IdleTimeout: time.Second}}}
+		ini, res := s.connect(t)
+		for range 4 {
+			time.Sleep(600 * time.Millisecond)
+			ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
+			synctest.Wait()
+		}
+		if st := res.Stats(); res.State() != iwarp.StateRTS || st.ReceiveCalls < st.ReceivedFPDUs || st.ReceiveCalls > 1000 {
+			t.Errorf("%v in state %v, %d segments in %d calls", res.Err(), res.State(), st.ReceivedFPDUs, st.ReceiveCalls)
+		}
+		_, _ = ini.Abort(), res.Abort()
+	})
+}
