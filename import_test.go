@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -105,6 +106,29 @@ var core = []string{
 	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 
+// list has, for each package of the module, what it imports.
+var list = sync.OnceValues(func() (map[string][]string, error) {
+	out, err := exec.Command("go", "list", "-e", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
+	imports := make(map[string][]string)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		imports[inModule(words[0])] = words[1:]
+	}
+	return imports, err
+})
+
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	all, err := list()
+	if err != nil {
+		t.Skipf("no go command here: %v", err)
+	}
+	return all
+}
+
+// ofModule reports whether an import path is one of the module.
+func ofModule(imp string) bool { return imp == module || strings.HasPrefix(imp, module+"/") }
+
 // TestCore holds that the core is what a program that imports iwarp has of this module, and
 // needs none of the tools.
 func TestCore(t *testing.T) {
@@ -115,14 +139,13 @@ func TestCore(t *testing.T) {
 			}
 		}
 	}
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Skipf("no go command here: %v", err)
-	}
-	var has []string
-	for _, pkg := range strings.Fields(string(out)) {
-		if pkg == module || strings.HasPrefix(pkg, module+"/") {
-			has = append(has, inModule(pkg))
+	imports := imports(t)
+	has := []string{""}
+	for i := 0; i < len(has); i++ {
+		for _, imp := range imports[has[i]] {
+			if ofModule(imp) && !slices.Contains(has, inModule(imp)) {
+				has = append(has, inModule(imp))
+			}
 		}
 	}
 	slices.Sort(has)
@@ -138,25 +161,18 @@ var forTests = []string{"internal/testrig", "internal/peersim"}
 // other, and keeps the pure ones free of everything but the standard library. A package
 // without a row in mayImport fails it, and so does a row without a package.
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-e", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
-	if err != nil {
-		t.Skipf("no go command here: %v", err)
-	}
-	found := make(map[string]bool)
-	for line := range strings.Lines(string(out)) {
-		words := strings.Fields(line)
-		pkg := inModule(words[0])
-		found[pkg] = true
+	imports := imports(t)
+	for pkg, all := range imports {
 		if _, ok := mayImport[pkg]; !ok {
-			t.Errorf("package %s has no row in mayImport: say what it may import", words[0])
+			t.Errorf("package %q has no row in mayImport: say what it may import", pkg)
 			continue
 		}
-		for _, imp := range words[1:] {
+		for _, imp := range all {
 			mayDo(t, pkg, imp)
 		}
 	}
 	for pkg := range mayImport {
-		if !found[pkg] {
+		if _, ok := imports[pkg]; !ok {
 			t.Errorf("mayImport has a row for %q, which is no package", pkg)
 		}
 	}
@@ -166,7 +182,7 @@ func TestImports(t *testing.T) {
 func mayDo(t *testing.T, pkg, imp string) {
 	t.Helper()
 	switch {
-	case imp == module || strings.HasPrefix(imp, module+"/"):
+	case ofModule(imp):
 		if to := inModule(imp); !slices.Contains(mayImport[pkg], to) || slices.Contains(forTests, to) {
 			t.Errorf("%q imports %q", pkg, to)
 		}

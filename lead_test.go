@@ -330,7 +330,7 @@ func TestLeadAndAnother(t *testing.T) {
 	next := func(ctx context.Context) <-chan error {
 		return dialInBackground(t, func() error { _, err := res.RecvCQ().Next(ctx); return err })
 	}
-	for i := range 100 {
+	for i := range 40 {
 		ctx, cancel := context.WithCancel(t.Context())
 		other := next(ctx)
 		until(t, queued, "the other consumer")

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestMain fails if a goroutine of the package is left when all tests are over.
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := testrig.Run(m)
 	if left := leaked(soon); left != "" && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines are left:\n"+left)
 		code = 1

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -16,7 +17,11 @@ import (
 //
 // Proves D26, D30, P31, P32.
 func TestSegmentStream(t *testing.T) {
-	for range 5 {
+	rounds := 2
+	if testrig.Everything() {
+		rounds = 20
+	}
+	for range rounds {
 		synctest.Test(t, func(t *testing.T) {
 			s := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}}
 			ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})

@@ -98,10 +98,14 @@ func TestSCTP(t *testing.T) {
 	}
 }
 
-// captures opens the pages of real connections with findings, and goes to each.
+// captures opens the pages of real connections with findings, and goes to each. Without
+// IWARP_ALL it opens a quarter of them: TestCaptures looks into all.
 func (w browser) captures(t *testing.T) {
 	b := w.open(t, small(), "")
-	for _, path := range testrig.Captures(t, testrig.Stored) {
+	for i, path := range testrig.Captures(t, testrig.Stored) {
+		if i%4 != 0 && !testrig.Everything() {
+			continue
+		}
 		a := capturePage(t, path)
 		if len(a.findings) == 0 {
 			continue
