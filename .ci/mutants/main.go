@@ -22,19 +22,31 @@ var verbose = os.Getenv("VERBOSE") != ""
 
 // judge tries the mutants that an argument names, and returns the number of survivors without a reason.
 func judge(arg, known string) (int, error) {
-	dir, tests, other := strings.Cut(arg, "=")
-	dir, files, _ := strings.Cut(dir, ":")
-	if !other {
-		tests = dir
-	}
 	tmp, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(tmp)
-	p, err := load(dir)
+	p, b, err := prepare(tmp, arg)
 	if err != nil {
 		return 0, err
+	}
+	survived, unexplained := p.survivors(b, known)
+	fmt.Printf("%s: %d changes, %d killed, %d survived, %d of them without a reason\n",
+		arg, len(p.mutants), len(p.mutants)-survived, survived, unexplained)
+	return unexplained, nil
+}
+
+// prepare makes the mutants that an argument names, and the test binary that has them.
+func prepare(tmp, arg string) (*pkg, *binary, error) {
+	dir, tests, other := strings.Cut(arg, "=")
+	dir, files, _ := strings.Cut(dir, ":")
+	if !other {
+		tests = dir
+	}
+	p, err := load(dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	var names []string
 	if files != "" {
@@ -42,16 +54,18 @@ func judge(arg, known string) (int, error) {
 	}
 	overlay, err := p.write(tmp, names)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
 	b, err := build(tmp, overlay, tests)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	if err := b.observe(); err != nil {
-		return 0, err
-	}
-	survived, unexplained := 0, 0
+	return p, b, b.observe()
+}
+
+// survivors tries each mutant, and counts those that survive, and those of them without a
+// known reason, which it prints.
+func (p *pkg) survivors(b *binary, known string) (survived, unexplained int) {
 	for id, m := range p.mutants {
 		if out, killed := b.kills(id); killed {
 			if verbose {
@@ -66,9 +80,7 @@ func judge(arg, known string) (int, error) {
 		unexplained++
 		fmt.Printf("%v: survived (%d tests reach it): `%s`\n", m.at, len(b.reached[id]), m.key)
 	}
-	fmt.Printf("%s: %d changes, %d killed, %d survived, %d of them without a reason\n",
-		arg, len(p.mutants), len(p.mutants)-survived, survived, unexplained)
-	return unexplained, nil
+	return survived, unexplained
 }
 
 func main() {
