@@ -31,22 +31,16 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ln, err := listen(ctx, over, over.Here)
+	defer cancel()
+	addr, end, err := respond(ctx, over)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = Serve(ctx, ln, nil) // the initiator reports what goes wrong at the responder
-	}()
 	defer func() { // the initiator has closed: the responder only has to notice
 		cancel()
-		<-served
-		ln.Close()
+		end()
 	}()
-	s, err := connect(ctx, over, ln.Addr().String(), opts, watch.Wrap)
+	s, err := connect(ctx, over, addr, opts, watch.Wrap)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +54,24 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 		other.apart = true
 	}
 	return s.measure(ctx, other, opts, watch)
+}
+
+// respond has a responder run until ctx ends, and returns its address. The function waits
+// for its end.
+func respond(ctx context.Context, over *network.Network) (addr string, end func(), err error) {
+	ln, err := listen(ctx, over, over.Here)
+	if err != nil {
+		return "", nil, err
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = Serve(ctx, ln, nil) // the initiator reports what goes wrong at the responder
+	}()
+	return ln.Addr().String(), func() {
+		<-served
+		ln.Close()
+	}, nil
 }
 
 // freeWithin is how long a responder of our own may take to notice that the last

@@ -168,31 +168,12 @@ func (e *OptionError) Error() string {
 
 // validate checks resolved options.
 func (o Options) validate() error {
-	for _, op := range o.Ops {
-		if op < Send || op > Read {
-			return &OptionError{"op", fmt.Sprintf("no operation %v", op)}
-		}
-	}
-	for _, size := range o.Sizes {
-		if size < 1 || size > MaxSize {
-			return &OptionError{"size", fmt.Sprintf("%d octets is not between 1 and %d", size, MaxSize)}
-		}
+	if err := o.validateLoad(); err != nil {
+		return err
 	}
 	switch {
-	case o.Depth < 0 || o.Depth == 1 || o.Depth > MaxDepth:
-		return &OptionError{"depth", fmt.Sprintf("%d is not between 2 and %d", o.Depth, MaxDepth)}
-	case o.QPs < 0 || o.QPs > MaxQPs:
-		return &OptionError{"qps", fmt.Sprintf("%d is not between 1 and %d", o.QPs, MaxQPs)}
 	case o.Duration < 0:
 		return &OptionError{"duration", "is negative"}
-	case o.Iters < 0 || o.Iters > maxCount:
-		return &OptionError{"iters", fmt.Sprintf("%d is not between 1 and %d", o.Iters, maxCount)}
-	case o.Inline < 0 || o.Inline > MaxInline:
-		return &OptionError{"inline", fmt.Sprintf("%d octets is not between 0 and %d", o.Inline, MaxInline)}
-	case o.PostList < 0 || o.PostList > MaxDepth:
-		return &OptionError{"post-list", fmt.Sprintf("%d is not between 1 and %d", o.PostList, MaxDepth)}
-	case o.CQMod < 0 || o.CQMod > MaxDepth:
-		return &OptionError{"cq-mod", fmt.Sprintf("%d is not between 1 and %d", o.CQMod, MaxDepth)}
 	case o.Dialect != 0 && !slices.Contains(mpa.Dialects(), o.Dialect):
 		return &OptionError{"dialect", fmt.Sprintf("there is no %v", o.Dialect)}
 	case o.memory() > MaxMemory:
@@ -207,6 +188,33 @@ func (o Options) validate() error {
 	}
 	_, err := o.preset()
 	return err
+}
+
+// validateLoad checks what is sent, and how much of it at once.
+func (o Options) validateLoad() error {
+	for _, op := range o.Ops {
+		if op < Send || op > Read {
+			return &OptionError{"op", fmt.Sprintf("no operation %v", op)}
+		}
+	}
+	for _, size := range o.Sizes {
+		if size < 1 || size > MaxSize {
+			return &OptionError{"size", fmt.Sprintf("%d octets is not between 1 and %d", size, MaxSize)}
+		}
+	}
+	// 0 is the default of each.
+	for _, n := range []struct {
+		option             string
+		value, least, most int
+	}{
+		{"depth", o.Depth, 2, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
+		{"inline", o.Inline, 0, MaxInline}, {"post-list", o.PostList, 1, MaxDepth}, {"cq-mod", o.CQMod, 1, MaxDepth},
+	} {
+		if n.value != 0 && (n.value < n.least || n.value > n.most) {
+			return &OptionError{n.option, fmt.Sprintf("%d is not between %d and %d", n.value, n.least, n.most)}
+		}
+	}
+	return nil
 }
 
 // AllSizes are the powers of two from 2 to 8 MiB, as perftest's -a has them.
