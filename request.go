@@ -184,6 +184,11 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 	if !r.answered {
 		return err
 	}
+	return r.conclude(qp, err)
+}
+
+// conclude settles with the Listener what came of an answer.
+func (r *Request) conclude(qp *QP, err error) error {
 	if err == nil && !r.place.up(qp) {
 		qp.abortAndWait(ErrEvicted)
 		err = ErrEvicted

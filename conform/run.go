@@ -69,6 +69,16 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		sum.NotMPA, sum.Stopped = true, "this is not MPA: the peer answers with "+foreign
 		return sum, nil
 	}
+	sum.Stopped = o.runAll(ctx, cases, unspoken, func(r *Result) {
+		sum.Add(r.Verdict)
+		report(r)
+	})
+	return sum, nil
+}
+
+// runAll runs cases until one is interrupted or the peer is gone, and returns why it
+// stopped. No case applies to a peer that does not speak MPA as unspoken says.
+func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, report func(*Result)) (stopped string) {
 	absent := 0
 	for _, c := range cases {
 		res := Result{Case: c, Verdict: NotApplicable, Why: unspoken}
@@ -78,10 +88,8 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 			res = o.run(ctx, c)
 		}
 		if ctx.Err() != nil {
-			sum.Stopped = "interrupted"
-			return sum, nil
+			return "interrupted"
 		}
-		sum.Add(res.Verdict)
 		report(&res)
 		switch {
 		case res.absent:
@@ -94,9 +102,9 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		}
 	}
 	if absent > 0 {
-		sum.Stopped = "the peer cannot be connected any more"
+		return "the peer cannot be connected any more"
 	}
-	return sum, nil
+	return ""
 }
 
 // RunCase runs one case, whether or not the options select it.

@@ -143,24 +143,7 @@ func (h *half) located(ev *recovery.Event) {
 		h.again(f)
 		return
 	}
-	o := h.out()
-	switch ev.Kind {
-	case recovery.Failed:
-		o.Bad++
-		h.inError = capture.Span{Offset: f.Offset, Length: f.Size()}
-	case recovery.Cut:
-		o.Cut++
-		h.uncertain()
-	default:
-		o.FPDUs++
-		o.Octets += uint64(f.Size())
-		o.Content += uint64(f.Length)
-		o.Sizes.Add(uint64(f.Size()))
-		h.full.bad = false
-		h.chained(f)
-		h.proves(f)
-	}
-	o.MarkerCount += uint64(len(f.Markers))
+	h.counts(ev.Kind, f)
 	h.message(f)
 	h.c.d.to.FPDU(h.c.pub, f)
 	if f.Err != nil {
@@ -182,6 +165,28 @@ func (h *half) located(ev *recovery.Event) {
 	if f.Err != nil {
 		h.reconsider(f)
 	}
+}
+
+// counts counts an FPDU.
+func (h *half) counts(kind recovery.Kind, f *FPDU) {
+	o := h.out()
+	switch kind {
+	case recovery.Failed:
+		o.Bad++
+		h.inError = capture.Span{Offset: f.Offset, Length: f.Size()}
+	case recovery.Cut:
+		o.Cut++
+		h.uncertain()
+	default:
+		o.FPDUs++
+		o.Octets += uint64(f.Size())
+		o.Content += uint64(f.Length)
+		o.Sizes.Add(uint64(f.Size()))
+		h.full.bad = false
+		h.chained(f)
+		h.proves(f)
+	}
+	o.MarkerCount += uint64(len(f.Markers))
 }
 
 // chained takes note of an FPDU that shows whether there are markers.

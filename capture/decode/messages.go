@@ -98,6 +98,11 @@ func (h *half) judge(f *FPDU) {
 		h.uncertain()
 		return
 	}
+	h.wellFormed(f)
+}
+
+// wellFormed counts a segment, and judges its place among the others.
+func (h *half) wellFormed(f *FPDU) {
 	if h.messages.ended {
 		h.at1(findAfterTerminate, f, fmt.Sprintf("%v after the Terminate of the same sender", f.Op),
 			"nothing may follow a Terminate, but the sender's stack goes on after an error")

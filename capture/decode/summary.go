@@ -131,17 +131,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 		return rows
 	}
 	what := wording.If(session, " segments", " FPDUs")
-	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Octets(h.Octets), wording.Octets(h.Content))
-	if session {
-		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Octets(h.Octets))
-	}
-	if h.MarkerCount > 0 {
-		s += fmt.Sprintf(", %d markers", h.MarkerCount)
-	}
-	if h.Bad+h.Cut+h.Lost > 0 {
-		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Octets(h.Lost))
-	}
-	add(dir+what, s)
+	add(dir+what, h.counted(session))
 	for op := range h.Ops {
 		if n := &h.Ops[op]; n.Segments > 0 {
 			add("", fmt.Sprintf("  %-26s %8d messages %8d segments %12d octets", rdmap.Opcode(op), n.Messages, n.Segments, n.Octets))
@@ -159,4 +149,19 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 			duration(r.Min), duration(r.Percentile(50)), duration(r.Percentile(99)), duration(r.Max)))
 	}
 	return rows
+}
+
+// counted says how much there was, and how much of it in error.
+func (h *Half) counted(session bool) string {
+	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Octets(h.Octets), wording.Octets(h.Content))
+	if session {
+		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Octets(h.Octets))
+	}
+	if h.MarkerCount > 0 {
+		s += fmt.Sprintf(", %d markers", h.MarkerCount)
+	}
+	if h.Bad+h.Cut+h.Lost > 0 {
+		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Octets(h.Lost))
+	}
+	return s
 }
