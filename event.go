@@ -51,7 +51,7 @@ func (k EventKind) String() string {
 // An Event is asynchronous: it belongs to no single work request.
 type Event struct {
 	Kind EventKind
-	// QP, CQ and SRQ are what the event is about, as far as it is about such. An event
+	// QP, CQ and SRQ are what the event is about; those it is not about are nil. An event
 	// that nobody has fetched does not keep them alive: each is nil if the program has
 	// closed it and has no reference to it any more.
 	QP  *QP

@@ -49,7 +49,8 @@ type ListenConfig struct {
 	// the QP ends with an error that wraps ErrNoRTR. If zero, 30 s; if negative, there
 	// is no bound. Other Initiators may take their time: see QPConfig.IdleTimeout.
 	RTRTimeout time.Duration
-	// MaxHalfOpen and the limits after it are not negative: Listen says so, or the first Accept.
+	// A negative value of this limit and those after it is an error of Listen, or of the
+	// first Accept.
 	//
 	// MaxHalfOpen bounds the connections that are not up yet: those whose Request has
 	// not arrived or waits for Accept, and those that owe a frame after our answer, as

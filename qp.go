@@ -49,7 +49,7 @@ const (
 	defaultMaxInline = 256     // octets
 )
 
-// QPConfig configures a Queue Pair. The zero value will do.
+// QPConfig configures a Queue Pair. The zero value is usable.
 type QPConfig struct {
 	// SendCQ and RecvCQ get the completions. If one is nil, the other serves both
 	// queues. If both are nil, the QP gets one CQ of its own, large enough for all

@@ -93,11 +93,12 @@ func (r *Request) MPA() *mpa.Request {
 // PrivateData returns the private data of the peer's consumer.
 func (r *Request) PrivateData() []byte { return r.MPA().PrivateData }
 
-// IRD and ORD return the peer's depths of RDMA Reads as sent; 0x3FFF where it
-// negotiates none.
+// IRD returns how many RDMA Reads of ours the peer takes at a time, as sent: 0x3FFF where
+// it negotiates none.
 func (r *Request) IRD() mpa.Depth { return r.MPA().IRD }
 
-// ORD is described with IRD.
+// ORD returns how many RDMA Reads the peer wants to have outstanding, as sent: 0x3FFF
+// where it negotiates none.
 func (r *Request) ORD() mpa.Depth { return r.MPA().ORD }
 
 // Revision returns the revision of the peer's MPA Request.

@@ -69,15 +69,15 @@ type Oddities struct {
 
 // Ahead counts segments that did not come in order; over TCP those are FPDUs that were found ahead of order.
 type Ahead struct {
-	Placed       uint64 // whose payload was placed before those in front of them had come
-	PlacedOctets uint64 // of payload
-	Held         uint64 // that had to wait as a whole
-	HeldOctets   uint64
+	Placed       uint64 // segments whose payload was placed before those in front of them arrived
+	PlacedOctets uint64 // octets of payload in these
+	Held         uint64 // segments that had to wait as a whole
+	HeldOctets   uint64 // octets of these
 	// MostOctets is the most that were held at one time; for an RNIC the sum of each QP's. Over TCP it is
 	// MPA's reassembly memory: octets of FPDUs that were not there as a whole, or not found.
 	MostOctets uint64
-	Repeated   uint64 // that had come before; over TCP they are not counted
-	Dropped    uint64 // beyond the bounds; over TCP they come again in order
+	Repeated   uint64 // segments that had arrived before; over TCP they are not counted
+	Dropped    uint64 // segments beyond the bounds; over TCP they come again in order
 }
 
 // StartupStats counts attempts to bring up connections.

@@ -7,7 +7,7 @@ import (
 )
 
 // String returns number, state and addresses, such as
-// "QP 3 (RTS, 10.0.0.1:4711 with 10.0.0.2:7174)". It never has to do with memory or work.
+// "QP 3 (RTS, 10.0.0.1:4711 with 10.0.0.2:7174)". It shows nothing of memory and work.
 func (qp *QP) String() string {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()

@@ -30,7 +30,9 @@ func (c setup) options(p conform.Peer) conform.Options {
 // endpoint, which passes all that concern it. Without IWARP_ALL most offers are made in one
 // dialect only.
 //
-// Proves Q01, Q02, Q04, Q05, Q06, Q07, Q08, Q09, Q10, Q11, Q12, Q13, Q15, E01, E02, E03, E04, E05, E06, E07, E08, E09, E10, E13, E14, F04, F07, F08, F11, F14, K01, K02, K03, K04, K05, T01, T02, T03, T04, T05, N02, N03, N04, N05, D23, P26.
+// Proves Q01, Q02, Q04, Q05, Q06, Q07, Q08, Q09, Q10, Q11, Q12, Q13, Q15, E01, E02, E03, E04,
+// E05, E06, E07, E08, E09, E10, E13, E14, F04, F07, F08, F11, F14, K01, K02, K03, K04, K05,
+// T01, T02, T03, T04, T05, N02, N03, N04, N05, D23, P26.
 func TestEndpoint(t *testing.T) {
 	for _, c := range []struct {
 		name    string
