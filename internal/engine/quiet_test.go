@@ -18,6 +18,15 @@ func (p *peer) closeFar() {
 	p.settle()
 }
 
+// wantLateFIN wants a FIN now, after half of CloseTimeout.
+func (p *peer) wantLateFIN() {
+	p.Helper()
+	p.wantLLP(Finish)
+	if took := p.clock.Sub(epoch); took < closeTime/2 || took > closeTime/2+rtt {
+		p.Errorf("a FIN after %v", took)
+	}
+}
+
 // served is a Responder whose peer has read from a region, which is 100 octets long.
 func served(t *testing.T, change ...func(*setup)) (*peer, *memory.Region) {
 	p := responder(t, change...)
@@ -135,10 +144,7 @@ func TestQuietUnsent(t *testing.T) {
 		p.Unsent(p.clock)
 		p.advance(rtt / 2)
 	}
-	p.wantLLP(Finish)
-	if took := p.clock.Sub(epoch); took < closeTime/2 || took > closeTime/2+rtt {
-		t.Errorf("after %v", took)
-	}
+	p.wantLateFIN()
 }
 
 // A Read may have been posted behind messages that are still arriving: whatever comes from the
@@ -187,10 +193,7 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 		p.send(write(r.STag(), 0, numbered(10)))
 		p.advance(rtt / 2)
 	}
-	p.wantLLP(Finish)
-	if took := p.clock.Sub(epoch); took < closeTime/2 || took > closeTime/2+rtt {
-		t.Errorf("a FIN after %v", took)
-	}
+	p.wantLateFIN()
 }
 
 // A peer that reads without end keeps a close for half of CloseTimeout: then no more of
@@ -204,10 +207,7 @@ func TestQuietEndlessReader(t *testing.T) {
 		p.want(response(5, 0, numbered(10)))
 		p.advance(rtt / 2)
 	}
-	if took := p.clock.Sub(epoch); took < closeTime/2 || took > closeTime/2+rtt {
-		t.Errorf("a FIN after %v", took)
-	}
-	p.wantLLP(Finish)
+	p.wantLateFIN()
 	p.advance(closeTime - rtt)
 	p.wantState(RTS)
 	p.advance(rtt)

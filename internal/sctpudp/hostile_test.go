@@ -121,18 +121,25 @@ func TestIndication(t *testing.T) {
 	}
 }
 
-// TestIndicationOfServer: neither is there an association with a server that does not indicate DDP.
-func TestIndicationOfServer(t *testing.T) {
-	client := endpoint(t, false, Config{})
-	server := socket(t)
-	defer func() { _ = server.Close() }()
-	refused := make(chan error, 1)
+// dialed is a stranger that a client of ours dials: it has heard an INIT. What comes of the
+// Dial is sent to refused.
+func dialed(t *testing.T) (s *stranger, c chunk, refused chan error) {
+	t.Helper()
+	client, server := endpoint(t, false, Config{}), socket(t)
+	t.Cleanup(func() { _ = server.Close() })
+	refused = make(chan error, 1)
 	go func() {
 		_, err := client.Dial(t.Context(), server.LocalAddr().(*net.UDPAddr).AddrPort())
 		refused <- err
 	}()
-	s := &stranger{T: t, pc: server, to: client.at()}
-	_, c := s.hears(chunkInit)
+	s = &stranger{T: t, pc: server, to: client.at()}
+	_, c = s.hears(chunkInit)
+	return s, c, refused
+}
+
+// TestIndicationOfServer: neither is there an association with a server that does not indicate DDP.
+func TestIndicationOfServer(t *testing.T) {
+	s, c, refused := dialed(t)
 	theirs, ok := parseInit(c.value())
 	if !ok || !theirs.ddp() {
 		t.Errorf("INIT says %+v", theirs)
@@ -150,16 +157,7 @@ func TestIndicationOfServer(t *testing.T) {
 
 // TestRefused: an ABORT in answer to an INIT.
 func TestRefused(t *testing.T) {
-	client := endpoint(t, false, Config{})
-	server := socket(t)
-	defer func() { _ = server.Close() }()
-	refused := make(chan error, 1)
-	go func() {
-		_, err := client.Dial(t.Context(), server.LocalAddr().(*net.UDPAddr).AddrPort())
-		refused <- err
-	}()
-	s := &stranger{T: t, pc: server, to: client.at()}
-	_, c := s.hears(chunkInit)
+	s, c, refused := dialed(t)
 	theirs, _ := parseInit(c.value())
 	s.says(theirs.tag+1, chunkAbort, 0, nil) // not for this one
 	s.says(theirs.tag, chunkAbort, 0, nil)

@@ -87,6 +87,17 @@ func TestReceiverEqualsReader(t *testing.T) {
 	})
 }
 
+// givenUp gives up what is missing, and holds that exactly what is recoverable then is placed.
+func givenUp(t *rapid.T, l *plan, s *sink) {
+	l.find()
+	s.r.SkipTo(math.MaxUint64)
+	s.drain()
+	l.giveUp()
+	if diff := cmp.Diff(l.placed(), s.sorted(), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
 // Proves R03, R04, R06: when the missing segments are given up, exactly what is
 // recoverable then is placed.
 func TestReceiverGivesUp(t *testing.T) {
@@ -96,13 +107,7 @@ func TestReceiverGivesUp(t *testing.T) {
 		for _, seg := range drawSegments(t, len(l.stream), true) {
 			s.segment(seg)
 		}
-		l.find()
-		s.r.SkipTo(math.MaxUint64)
-		s.drain()
-		l.giveUp()
-		if diff := cmp.Diff(l.placed(), s.sorted(), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatal(diff)
-		}
+		givenUp(t, l, s)
 		if s.count(recovery.Failed) > 0 {
 			t.Fatalf("errors in a stream without any: %+v", s.events)
 		}
@@ -122,13 +127,7 @@ func TestReceiverGivesUpAtOnce(t *testing.T) {
 			s.r.SkipTo(uint64(rapid.IntRange(0, at).Draw(t, "skip")))
 			s.drain()
 		}
-		l.find()
-		s.r.SkipTo(math.MaxUint64)
-		s.drain()
-		l.giveUp()
-		if diff := cmp.Diff(l.placed(), s.sorted(), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatal(diff)
-		}
+		givenUp(t, l, s)
 		checkLost(t, s)
 	})
 }
