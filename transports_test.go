@@ -13,6 +13,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/rdmap"
+	"github.com/goiwarp/iwarp/usertcp"
 )
 
 // A transport is what a connection runs over.
@@ -24,6 +25,9 @@ type transport struct {
 	sctp          bool
 	shuffled      bool  // a SegmentStream in memory
 	aware         *link // an MPA-aware TCP in memory
+	user          bool  // TCP in user space, over
+	path          usertcp.Path
+	unmarked      bool // without markers
 }
 
 // transports are those that dialogues are led over. A zone belongs to link-local
@@ -38,6 +42,7 @@ func transports() []*transport {
 		{name: "SCTP", network: "sctp4", host: "127.0.0.1", sctp: true},
 		{name: "SCTP of the kernel", network: "sctp4:kernel", host: "127.0.0.1", sctp: true},
 		{name: "segments in any order", shuffled: true},
+		{name: "TCP in user space", user: true},
 		{name: "MPA-aware TCP", aware: &link{emss: 1420}},
 		{name: "MPA-aware TCP in any order", aware: &link{emss: 1420, disorder: 8, recut: true}},
 	}
@@ -85,7 +90,7 @@ func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setu
 func (o *transport) needed(t testing.TB) {
 	t.Helper()
 	switch {
-	case o.shuffled, o.aware != nil:
+	case o.shuffled, o.aware != nil, o.user:
 	case o.sctp:
 		ln, err := iwarp.Listen(t.Context(), o.network, net.JoinHostPort(o.host, "0"), iwarp.ListenConfig{})
 		if errors.Is(err, errors.ErrUnsupported) {
@@ -118,11 +123,14 @@ func (o *transport) ways(t testing.TB, s *setup) (func() (*iwarp.QP, error), fun
 	t.Helper()
 	ctx := within(t)
 	network, addr := o.network, net.JoinHostPort(o.host, "0")
-	if o.aware != nil {
+	switch {
+	case o.aware != nil:
 		network, addr = "tcp", "stack"
 		s.awarely(*o.aware)
+	case o.user:
+		network, addr = "tcp", s.inUserSpace(t, o)
 	}
-	if o.sctp || o.aware != nil {
+	if o.sctp || o.aware != nil || o.user {
 		ln, err := iwarp.Listen(ctx, network, addr, s.listen)
 		must(t, err)
 		t.Cleanup(func() { ln.Close() })
