@@ -115,7 +115,11 @@ func (a *attendance) makeRoom(opts Options) (port int, err error) {
 
 // listenTCP listens for the plain TCP connections and returns the port.
 func (a *attendance) listenTCP() (port int, err error) {
-	host, _, err := net.SplitHostPort(a.ctl.qp.LocalAddr().String())
+	over, err := open(a.opts.Network)
+	if err != nil {
+		return 0, err
+	}
+	host, err := plainHost(over, a.ctl.qp.LocalAddr())
 	if err != nil {
 		return 0, err
 	}

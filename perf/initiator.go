@@ -243,7 +243,7 @@ func (h hello) offer() mpa.Offer {
 // dialTCP opens the plain TCP connection beside a QP. It is accepted when the
 // responder sends the hello back.
 func (d *dialing) dialTCP(ctx context.Context, i, port int) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(d.ctl.qp.RemoteAddr().String())
+	host, err := plainHost(d.over, d.ctl.qp.RemoteAddr())
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 	if err != nil {
 		return nil, err
 	}
+	defer over.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	addr, end, err := respond(ctx, over)

@@ -50,6 +50,16 @@ func (o Options) validateNetwork() error {
 	return nil
 }
 
+// plainHost returns the host at which plain TCP listens, and is dialed: that of an address, if the operating
+// system has it.
+func plainHost(over *network.Network, addr net.Addr) (string, error) {
+	if over.Inside {
+		return "127.0.0.1", nil
+	}
+	host, _, err := net.SplitHostPort(addr.String())
+	return host, err
+}
+
 // listen listens on a network.
 func listen(ctx context.Context, over *network.Network, addr string) (*Listener, error) {
 	cfg := listenConfig()

@@ -57,6 +57,9 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	if err := c.records("perf", c.Pcap); err != nil {
 		return err
 	}
+	if c.over().Inside && (c.Listen != "" || c.Connect != "" || c.Processes == 2) {
+		return usage("perf: --network %s: both ends are in one process, so that there is no --listen, --connect or --processes 2", c.Network)
+	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
 		if r != nil {
 			fmt.Fprintf(std.err, "what passes goes to %s, too: everything is slower than without\n", r.path)

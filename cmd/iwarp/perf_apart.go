@@ -9,7 +9,9 @@ import (
 )
 
 // together reports whether both ends are in this process, for latency too.
-func (c *perfCmd) together() bool { return c.Processes == 1 || c.Processes == 0 && c.Pcap != "" }
+func (c *perfCmd) together() bool {
+	return c.Processes == 1 || c.Processes == 0 && (c.Pcap != "" || c.over().Inside)
+}
 
 // processesText says in how many processes the ends are.
 func (c *perfCmd) processesText() string {

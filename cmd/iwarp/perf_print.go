@@ -40,9 +40,12 @@ func (p *perfPrinter) observer() perf.Observer {
 // connected prints what was negotiated, in the manner of perftest, and the heading.
 func (p *perfPrinter) connected(n perf.Negotiated) {
 	p.progress.clear()
-	lines := messageLines(n, p.over)
+	lines := messageLines(n)
 	if p.over.Streams {
 		lines = streamLines(n)
+	}
+	if !p.over.Sockets {
+		lines = append([][2]string{{"Network", p.over.Text}}, lines...)
 	}
 	for _, line := range append(lines, [2]string{"Processes", p.processes}, [2]string{"Fallback", n.FellBack}) {
 		if line[1] != "" {
@@ -65,9 +68,8 @@ func streamLines(n perf.Negotiated) [][2]string {
 }
 
 // messageLines tell of a network without MPA.
-func messageLines(n perf.Negotiated, over *network.Network) [][2]string {
+func messageLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
-		{"Network", over.Text},
 		{"Dialect", n.Dialect},
 		depthLine(n), rtrLine(n),
 		{"MULPDU", fmt.Sprintf("%d octets", n.MULPDU)},

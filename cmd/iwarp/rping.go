@@ -73,6 +73,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	if err := c.checkClient(); err != nil {
 		return err
 	}
+	server := cfg
 	source, err := c.source()
 	if err != nil {
 		return usage("rping: -I: %w", err)
@@ -81,15 +82,22 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 		return usage("rping: %w", err)
 	}
 	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
-	return rping.Client(ctx, c.hostPort(), rping.ClientConfig{
+	client := rping.ClientConfig{
 		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source, Over: c.over(),
-	})
+	}
+	if client.Over.Inside {
+		return c.both(ctx, server, client)
+	}
+	return rping.Client(ctx, c.hostPort(), client)
 }
 
 // checkRole wants one, and refuses a size that no ping can have, and an address with a port, which has
 // a flag of its own.
 func (c *rpingCmd) checkRole() error {
-	if !c.Server && !c.Client {
+	switch inside := c.over().Inside; {
+	case inside && (c.Server || c.Client || c.Addr != ""):
+		return usage("rping: --network %s: server and client are in one process, so that there is no -s, -c or -a", c.Network)
+	case !inside && !c.Server && !c.Client:
 		return usage("rping: be the server (-s) or the client (-c)")
 	}
 	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
@@ -113,7 +121,7 @@ func (c *rpingCmd) checkStreams() error {
 // checkClient refuses what no client can do.
 func (c *rpingCmd) checkClient() error {
 	switch {
-	case c.Addr == "":
+	case c.Addr == "" && !c.over().Inside:
 		return usage("rping: -a: the client needs the server's address")
 	case c.Count < 0:
 		return usage("rping: -C: %d pings cannot be made", c.Count)
@@ -148,14 +156,9 @@ func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *
 }
 
 func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (*iwarp.Listener, error) {
-	served, err := c.served()
+	lc, err := c.listenConfig(cfg)
 	if err != nil {
-		return nil, usage("rping: %w", err)
-	}
-	lc := iwarp.ListenConfig{
-		RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: cfg.Kind}), Preset: cfg.Preset,
-		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
-		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
+		return nil, err
 	}
 	if over := c.over(); !over.Sockets {
 		return over.Listen(ctx, c.hostPort(), &lc)
@@ -165,6 +168,18 @@ func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (
 		return nil, err
 	}
 	return iwarp.NewListener(ln, lc), nil
+}
+
+func (c *rpingCmd) listenConfig(cfg rping.Config) (iwarp.ListenConfig, error) {
+	served, err := c.served()
+	if err != nil {
+		return iwarp.ListenConfig{}, usage("rping: %w", err)
+	}
+	return iwarp.ListenConfig{
+		RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: cfg.Kind}), Preset: cfg.Preset,
+		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
+		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
+	}, nil
 }
 
 // start is the dialect of the client; 0 is the default.

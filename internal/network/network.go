@@ -4,18 +4,22 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/usertcp"
 )
 
 // The names.
 const (
-	TCP  = "tcp"  // MPA over the TCP of the operating system
-	SCTP = "sctp" // SCTP in UDP, in user space
+	TCP     = "tcp"     // MPA over the TCP of the operating system
+	SCTP    = "sctp"    // SCTP in UDP, in user space
+	UserTCP = "usertcp" // MPA over a TCP in user space that is aware of it
 )
 
 // A Network is a lower layer, with what both ends of a connection within one process need of it.
@@ -31,13 +35,31 @@ type Network struct {
 	Sockets bool
 	// Unordered tells that segments arrive in any order, and are placed as they do.
 	Unordered bool
+	// Inside tells that there is no way out of the process: both ends are in it, and use the same Network.
+	Inside bool
 	// Here is an address to listen on, with a port that is free, that the other end in the same process reaches.
 	Here string
+
+	stacks *stacks
+}
+
+// stacks are two TCPs in user space, with a link in memory between them: one for who dials, and one for who listens. They
+// are made when they are first asked for.
+type stacks struct {
+	once         sync.Once
+	dial, listen *usertcp.Stack
+	err          error
+}
+
+func (s *stacks) make() error {
+	s.once.Do(func() { s.dial, s.listen, s.err = usertcp.Pair(usertcp.Config{}, usertcp.Path{}, usertcp.Path{}) })
+	return s.err
 }
 
 var networks = []Network{
 	{Name: TCP, Text: "TCP", Streams: true, Sockets: true, Here: "127.0.0.1:0"},
 	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Here: "127.0.0.1:0"},
+	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Inside: true, Here: "192.0.2.2:0"},
 }
 
 // Names returns all names.
@@ -49,7 +71,7 @@ func Names() []string {
 	return names
 }
 
-// Open returns the network of a name; an empty one is TCP's.
+// Open returns the network of a name; an empty one is TCP's. Close ends what it has come to need.
 func Open(name string) (*Network, error) {
 	if name == "" {
 		name = TCP
@@ -59,6 +81,9 @@ func Open(name string) (*Network, error) {
 		return nil, fmt.Errorf("no network %.40q: there are %s", name, strings.Join(Names(), ", "))
 	}
 	n := networks[i]
+	if n.Inside {
+		n.stacks = new(stacks)
+	}
 	return &n, nil
 }
 
@@ -74,12 +99,40 @@ type Link interface {
 	Close() error
 }
 
+// Close ends what connections of the network run on, and the connections with it.
+func (n *Network) Close() error {
+	if n.stacks == nil {
+		return nil
+	}
+	n.stacks.once.Do(func() { n.stacks.err = errors.New("the network is closed") })
+	if n.stacks.dial == nil {
+		return nil
+	}
+	return errors.Join(n.stacks.dial.Close(), n.stacks.listen.Close())
+}
+
 // Dial connects as a Dialer says.
 func (n *Network) Dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
+	if n.stacks != nil {
+		if err := n.stacks.make(); err != nil {
+			return nil, err
+		}
+		over := *d
+		over.Stack = n.stacks.dial
+		return over.Dial(ctx, "tcp", addr)
+	}
 	return d.Dial(ctx, n.Name, addr)
 }
 
 // Listen listens as a ListenConfig says.
 func (n *Network) Listen(ctx context.Context, addr string, cfg *iwarp.ListenConfig) (*iwarp.Listener, error) {
+	if n.stacks != nil {
+		if err := n.stacks.make(); err != nil {
+			return nil, err
+		}
+		over := *cfg
+		over.Stack = n.stacks.listen
+		return iwarp.Listen(ctx, "tcp", addr, over)
+	}
 	return iwarp.Listen(ctx, n.Name, addr, *cfg)
 }

@@ -35,6 +35,17 @@ func TestNetworks(t *testing.T) {
 		}
 		testrig.Must(t, qp.Close())
 		testrig.Must(t, ln.Close())
+		testrig.Must(t, n.Close())
+		testrig.Must(t, n.Close())
+	}
+	n, err := network.Open(network.UserTCP)
+	testrig.Must(t, err)
+	testrig.Must(t, n.Close())
+	if _, err := n.Dial(t.Context(), &iwarp.Dialer{}, n.Here); err == nil {
+		t.Error("a network that is closed is dialed")
+	}
+	if _, err := n.Listen(t.Context(), n.Here, &iwarp.ListenConfig{}); err == nil {
+		t.Error("a network that is closed is listened on")
 	}
 	if n, err := network.Open("pigeons"); err == nil {
 		t.Errorf("there is %+v", n)
