@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"time"
@@ -10,15 +11,18 @@ import (
 type DialPeer struct {
 	Addr    string        // host:port
 	Timeout time.Duration // to connect; if zero, DefaultTimeout
+	// Dial, if it is set, connects to Addr in place of the operating system's TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // Connect connects to the peer.
 func (p *DialPeer) Connect(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{Timeout: p.Timeout}
-	if d.Timeout == 0 {
-		d.Timeout = DefaultTimeout
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, DefaultTimeout))
+	defer cancel()
+	if p.Dial != nil {
+		return p.Dial(ctx, p.Addr)
 	}
-	return d.DialContext(ctx, "tcp", p.Addr)
+	return new(net.Dialer).DialContext(ctx, "tcp", p.Addr)
 }
 
 // Again fails: a Responder does not connect.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -18,7 +19,7 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	Network string  `enum:"tcp,sctp" default:"tcp" help:"What the Responder is tested over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
+	Network string  `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the Responder is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space."`
 	App     string  `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect *string `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
 	Say     string  `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
@@ -73,7 +74,11 @@ func (c *conformCmd) options() (conform.Options, error) {
 		Unsafe: c.Unsafe, Slow: c.Slow,
 		Timeout: c.Timeout, Quiet: c.Quiet, SlowTimeout: c.SlowTimeout,
 	}
-	switch {
+	switch inside := c.Network == network.UserTCP; {
+	case inside && (c.Peer != "" || c.Listen != ""):
+		return o, usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address", c.Network)
+	case inside:
+		o.Role = mpa.RoleResponder
 	case c.Peer != "" && c.Listen != "":
 		return o, usage("conform: either the address of a Responder, or --listen for an Initiator")
 	case c.Peer == "" && c.Listen == "" && !c.List:
@@ -145,6 +150,9 @@ func (c *conformCmd) streaming() (*conform.Streaming, error) {
 func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options) (stop func(), err error) {
 	if opts.SCTP != "" {
 		return func() {}, nil
+	}
+	if c.Network == network.UserTCP {
+		return c.inside(ctx, opts)
 	}
 	if opts.Role == mpa.RoleResponder {
 		opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -19,8 +20,8 @@ type handResponder struct {
 	tasks   sync.WaitGroup
 }
 
-func listenByHand(ctx context.Context, replies []*mpa.StartupFields) (*handResponder, error) {
-	ln, err := script.ListenTCP(ctx)
+func listenByHand(ctx context.Context, over *network.Network, replies []*mpa.StartupFields) (*handResponder, error) {
+	ln, err := over.ListenStream(ctx, over.Here)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +60,8 @@ func (h *handResponder) close() {
 }
 
 // askByHand sends a Request, reads what comes and closes.
-func askByHand(ctx context.Context, addr string, request *mpa.StartupFields) error {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func askByHand(ctx context.Context, over *network.Network, addr string, request *mpa.StartupFields) error {
+	c, err := over.DialStream(ctx, addr)
 	if err != nil {
 		return err
 	}

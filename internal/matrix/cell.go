@@ -68,7 +68,7 @@ func (c *cell) newTap(ctx context.Context, to string) (tap, error) {
 	if c.row.overSCTP() {
 		return newSCTPTap(to)
 	}
-	return newRelay(ctx, to)
+	return newRelay(ctx, c.over, to)
 }
 
 // A byHand is a responder that is played by hand.
@@ -83,7 +83,7 @@ func (c *cell) listenByHand(ctx context.Context) (byHand, error) {
 	if r.Say != nil {
 		return listenOverSCTP(ctx, r.Say)
 	}
-	return listenByHand(ctx, r.Replies)
+	return listenByHand(ctx, c.over, r.Replies)
 }
 
 // open makes the two ends and the relay between them.
@@ -127,6 +127,9 @@ func (c *cell) shut() {
 		c.hand.close()
 	}
 	c.closing.Wait()
+	if c.over != nil {
+		_ = c.over.Close()
+	}
 }
 
 // connect is the initiator's part, up to the end of the connection.
@@ -134,7 +137,7 @@ func (c *cell) connect(ctx context.Context) error {
 	in := &c.row.Initiator
 	switch {
 	case in.Request != nil:
-		return askByHand(ctx, c.tap.addr(), in.Request)
+		return askByHand(ctx, c.over, c.tap.addr(), in.Request)
 	case in.Say != nil:
 		return askOverSCTP(ctx, c.tap.addr(), in)
 	}

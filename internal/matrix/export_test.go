@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // RunData is Run with other data.
@@ -74,7 +76,11 @@ func Relayed(ctx context.Context, initiator, responder func(*net.TCPConn) error)
 		return "", kept, err
 	}
 	defer ln.Close()
-	r, err := newRelay(ctx, ln.Addr().String())
+	over, err := network.Open(network.TCP)
+	if err != nil {
+		return "", kept, err
+	}
+	r, err := newRelay(ctx, over, ln.Addr().String())
 	if err != nil {
 		return "", kept, err
 	}

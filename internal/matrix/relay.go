@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/script"
 )
 
@@ -22,7 +23,8 @@ func (d direction) String() string { return [...]string{"->", "<-"}[d] }
 
 // A relay stands between two ends and keeps what they send each other.
 type relay struct {
-	ln    *net.TCPListener
+	over  *network.Network
+	ln    net.Listener
 	to    string
 	tasks sync.WaitGroup
 
@@ -32,12 +34,12 @@ type relay struct {
 }
 
 // newRelay passes connections on to an address.
-func newRelay(ctx context.Context, to string) (*relay, error) {
-	ln, err := script.ListenTCP(ctx)
+func newRelay(ctx context.Context, over *network.Network, to string) (*relay, error) {
+	ln, err := over.ListenStream(ctx, over.Here)
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{ln: ln, to: to}
+	r := &relay{over: over, ln: ln, to: to}
 	r.tasks.Go(r.accept)
 	return r, nil
 }
@@ -55,16 +57,16 @@ func (r *relay) peer() string {
 
 func (r *relay) accept() {
 	for {
-		near, err := r.ln.AcceptTCP()
+		near, err := r.ln.Accept()
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", r.to)
+		far, err := r.over.DialStream(context.Background(), r.to)
 		if err != nil {
 			_ = script.NewLink(near).Reset()
 			continue
 		}
-		r.connect(&wire{ends: [2]*net.TCPConn{near, far.(*net.TCPConn)}})
+		r.connect(&wire{ends: [2]net.Conn{near, far}})
 	}
 }
 
@@ -117,7 +119,7 @@ func (r *relay) all() []*wire {
 
 // A wire is one connection and what has gone over it.
 type wire struct {
-	ends [2]*net.TCPConn // initiator's, responder's
+	ends [2]net.Conn // initiator's, responder's
 
 	mu     sync.Mutex
 	octets [2][]byte // by direction

@@ -99,6 +99,11 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 	if len(tasks) == 0 {
 		return nil, ErrNothingPicked
 	}
+	if cfg.Network == network.UserTCP { // the same rows as over TCP
+		for i := range tasks {
+			tasks[i].over(cfg.Network)
+		}
+	}
 	runAll(ctx, cfg.Timeout, tasks)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("matrix: %w", ctx.Err())
@@ -115,6 +120,13 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 type task struct {
 	row    *Row
 	result *Result
+}
+
+// over has the row run over a network.
+func (t *task) over(name string) {
+	row := *t.row
+	row.Initiator.Network = name
+	t.row = &row
 }
 
 // plan lays out the report, with a task for each row that is picked.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +110,28 @@ func (n *Network) Close() error {
 		return nil
 	}
 	return errors.Join(n.stacks.dial.Close(), n.stacks.listen.Close())
+}
+
+// DialStream opens a connection of TCP, or of the TCP in user space. It is for networks of streams.
+func (n *Network) DialStream(ctx context.Context, addr string) (net.Conn, error) {
+	if n.stacks == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	if err := n.stacks.make(); err != nil {
+		return nil, err
+	}
+	return n.stacks.dial.DialContext(ctx, "tcp", addr)
+}
+
+// ListenStream listens for such connections.
+func (n *Network) ListenStream(ctx context.Context, addr string) (net.Listener, error) {
+	if n.stacks == nil {
+		return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	}
+	if err := n.stacks.make(); err != nil {
+		return nil, err
+	}
+	return n.stacks.listen.Listen(ctx, "tcp", addr)
 }
 
 // Dial connects as a Dialer says.

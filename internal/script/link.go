@@ -214,6 +214,9 @@ func (l *Link) CloseWrite() error {
 
 // Reset ends the connection by a RST, if it is one that can.
 func (l *Link) Reset() error {
+	if c, ok := l.conn.(interface{ Reset() error }); ok {
+		return c.Reset()
+	}
 	if c, ok := l.conn.(interface{ SetLinger(sec int) error }); ok {
 		_ = c.SetLinger(0)
 	}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/rping"
+)
+
+// inside has our own endpoint be the peer, with rping for its application, over a network that does not leave the process. It
+// returns what ends it.
+func (c *conformCmd) inside(ctx context.Context, opts *conform.Options) (stop func(), err error) {
+	over, err := network.Open(c.Network)
+	if err != nil {
+		return nil, err
+	}
+	ln, err := over.Listen(ctx, over.Here, &iwarp.ListenConfig{})
+	if err != nil {
+		_ = over.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- rping.Serve(ctx, ln, rping.ServerConfig{Persistent: true}) }()
+	opts.Peer = &conform.DialPeer{Addr: ln.Addr().String(), Timeout: c.Timeout, Dial: over.DialStream}
+	return func() {
+		cancel()
+		_ = ln.Close()
+		<-ended
+		_ = over.Close()
+	}, nil
+}
