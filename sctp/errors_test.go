@@ -8,19 +8,25 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// TestRules: each rule has a text and a section of its document, and what is no rule has a number.
+// TestRules: each rule has a text of its own and a section of its document, and what is no rule has a number.
 func TestRules(t *testing.T) {
-	texts := map[string]sctp.Rule{}
+	texts, rules := map[string]sctp.Rule{}, 0
 	for r := range sctp.Rule(255) {
 		text, section := r.String(), r.Section()
-		known := r > 0 && r <= sctp.RuleStray
-		if numbered := strings.HasPrefix(text, "rule "); numbered == known || strings.HasPrefix(section, "RFC ") != known {
+		known := strings.HasPrefix(section, "RFC ")
+		if strings.HasPrefix(text, "rule ") == known || known != (r > 0 && int(r) == rules+1) {
 			t.Errorf("rule %d is %q, of %q", uint8(r), text, section)
+		}
+		if known {
+			rules++
 		}
 		if other, there := texts[text]; there {
 			t.Errorf("rules %d and %d are both %q", uint8(other), uint8(r), text)
 		}
 		texts[text] = r
+	}
+	if rules < int(sctp.RuleStray) {
+		t.Errorf("%d rules", rules)
 	}
 }
 
