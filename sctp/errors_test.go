@@ -14,7 +14,7 @@ func TestRules(t *testing.T) {
 	for r := range sctp.Rule(255) {
 		text, section := r.String(), r.Section()
 		known := strings.HasPrefix(section, "RFC ")
-		if strings.HasPrefix(text, "rule ") == known || known != (r > 0 && int(r) == rules+1) {
+		if strings.HasPrefix(text, "rule ") == known || known && int(r) != rules+1 {
 			t.Errorf("rule %d is %q, of %q", uint8(r), text, section)
 		}
 		if known {
