@@ -78,7 +78,7 @@ func (c *Conn) pulse() {
 		_ = c.path.end(ErrSilent)
 		return
 	case silent >= every:
-		c.assoc.ActiveHeartbeat()
+		c.path.heartbeat()
 	}
 	c.mu.Lock()
 	c.beat.Reset(every)

@@ -3,6 +3,7 @@ package sctpudp
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -113,6 +114,27 @@ func TestSilence(t *testing.T) {
 		if err := within(t, a.lost); !errors.Is(err, ErrSilent) {
 			t.Errorf("busy %t: %v", busy, err)
 		}
+	}
+}
+
+// TestHeartbeatInfo: a HEARTBEAT has its parameter, without which Linux ends the association, and its answer keeps the peer.
+//
+// RFC 9260, section 3.3.5.
+func TestHeartbeatInfo(t *testing.T) {
+	e := endpoint(t, true, Config{Heartbeat: 10 * time.Millisecond, Silence: patience})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	for range 3 {
+		tag, beat := s.hears(chunkHeartbeat)
+		v := beat.value()
+		if tag != s.ours.tag || len(v) < 5 || binary.BigEndian.Uint16(v) != heartbeatInfo || int(binary.BigEndian.Uint16(v[2:])) != len(v) {
+			t.Errorf("HEARTBEAT with tag %x: % x", tag, beat)
+		}
+		s.says(theirs.tag, chunkHeartbeatAck, 0, v)
+	}
+	s.says(theirs.tag, chunkData, 7, data(s.ours.tsn, 1, 16, "still here"))
+	if m := within(t, c.messages); string(m.Data) != "still here" {
+		t.Errorf("%q", m.Data)
 	}
 }
 

@@ -136,6 +136,21 @@ const (
 // maxText is the longest text of an ABORT, in octets.
 const maxText = 256
 
+// heartbeatInfo is the parameter of a HEARTBEAT.
+const heartbeatInfo = 1
+
+// heartbeat asks the peer whether it is there. pion's own HEARTBEAT (ActiveHeartbeat of v1.11.2) comes without its parameter:
+// pion does not answer it, and Linux aborts the association. From what comes back, which is the time when this was
+// sent, pion learns the round trip.
+//
+// RFC 9260, section 3.3.5, where the parameter is mandatory.
+func (p *path) heartbeat() {
+	b := binary.BigEndian.AppendUint16(nil, heartbeatInfo)
+	b = binary.BigEndian.AppendUint16(b, 12)
+	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixNano()))
+	p.e.send(*p.peer.Load(), control(p.e.port, p.key.port, p.theirs.tag, chunkHeartbeat, b))
+}
+
 // aborted is what an ABORT says.
 func aborted(c chunk) error {
 	b := c.value()
