@@ -83,7 +83,8 @@ func TestAborted(t *testing.T) {
 		{12, "\x00\x0c\x00\x00because", `the peer has aborted the association: ""`},
 		{12, "\x00\x0c\x00", "the peer has aborted the association"},
 		{12, "", "the peer has aborted the association"},
-		{13, "\x00\x0d\x00\x04", "the peer has aborted the association (error cause 13)"},
+		{13, "\x00\x0d\x00\x09wrong", `the peer has aborted the association: "wrong"`},
+		{10, "\x00\x0a\x00\x04", "the peer has aborted the association (error cause 10)"},
 		{0, "", "the peer has aborted the association"},
 	} {
 		if err := aborted(c.cause, []byte(c.info)); !errors.Is(err, ErrAborted) || err.Error() != c.want {

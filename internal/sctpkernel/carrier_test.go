@@ -172,7 +172,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// TestRefused: nobody listens; nobody is there; the Listener has gone; there are too many.
+// TestRefused: there are too many; the Listener has gone, and its associations have not, nor are they in another's way.
 func TestRefused(t *testing.T) {
 	ln := listen(t, sctpkernel.Config{MaxAssociations: 1})
 	c, err := dial(within(t), ln, sctpkernel.Config{})
@@ -194,4 +194,10 @@ func TestRefused(t *testing.T) {
 	}
 	must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("still here")}))
 	next(t, b.heard)
+	again, err := sctpkernel.Listen("sctp4", ln.Addr().String(), sctpkernel.Config{})
+	must(t, err)
+	if two, err := sctpkernel.Listen("sctp4", ln.Addr().String(), sctpkernel.Config{}); err == nil {
+		t.Errorf("two Listeners on %v", two.Addr())
+	}
+	must(t, again.Close())
 }

@@ -85,9 +85,9 @@ func (s *socket) gone(why error) error {
 	}
 }
 
-// look asks what does not change, and what is the path's.
+// look asks what does not change, and what is the path's. A process that ends leaves to the kernel what was sent before.
 func (c *Conn) look(fd int) error {
-	if err := abortOnClose(fd); err != nil {
+	if err := abortOnClose(fd, false); err != nil {
 		return err
 	}
 	at, err := name(fd)
@@ -243,7 +243,7 @@ func (c *Conn) Abort(text string) {
 // bid notes why the association ends; the first reason is it.
 func (c *Conn) bid(err error) { c.farewell.CompareAndSwap(nil, &err) }
 
-// end closes the descriptor, which aborts what there still is.
+// end closes the descriptor, when the association is over.
 func (c *Conn) end() {
 	c.once.Do(func() {
 		c.s.close()

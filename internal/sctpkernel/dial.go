@@ -24,7 +24,7 @@ func Dial(ctx context.Context, local, to netip.AddrPort, cfg Config) (*Conn, err
 		}
 		local = netip.AddrPortFrom(from, local.Port())
 	}
-	s, window, err := open(local, to.Addr().Is6(), &cfg)
+	s, window, err := open(local, to.Addr().Is6(), &cfg, func(int) error { return nil })
 	if err != nil {
 		return nil, err
 	}

@@ -4,5 +4,5 @@
 //
 // The socket API is that of RFC 6458: one-to-many sockets, since only those can give the reason of an ABORT. Each
 // association is peeled off into a descriptor of its own, which Go's poller watches: no thread waits in a system call.
-// A descriptor that is closed, by us or by the end of the process, aborts its association.
+// At the end of the process the kernel delivers what was sent, and shuts the association down.
 package sctpkernel

@@ -16,8 +16,8 @@ var (
 	ErrShutdown = errors.New("the peer has shut down the association")
 	// ErrAborted: the peer has ended the association at once.
 	ErrAborted = errors.New("the peer has aborted the association")
-	// ErrViolated: the peer has broken a rule of SCTP's use, and was told so by ABORT.
-	ErrViolated = errors.New("the peer has sent what no DDP peer sends")
+	// ErrViolated: the peer has broken a rule of SCTP, and was told so by ABORT.
+	ErrViolated = errors.New("the peer has violated SCTP")
 	// ErrSilent: the peer has said nothing for too long.
 	ErrSilent = errors.New("the peer has fallen silent")
 	// ErrRefused: the peer has answered the handshake with ABORT.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 )
 
 // A Listener is a socket to which peers open associations.
@@ -52,17 +51,8 @@ func (l *Listener) listen(at netip.AddrPort, family string) (err error) {
 }
 
 func (l *Listener) listenOn(at netip.AddrPort, v6 bool, family string) (err error) {
-	control := l.cfg
-	control.Control = func(network, address string, c syscall.RawConn) error {
-		if v6 {
-			_ = c.Control(func(fd uintptr) { _ = onlyV6(int(fd), family == "6") })
-		}
-		if l.cfg.Control != nil {
-			return l.cfg.Control(network, address, c)
-		}
-		return nil
-	}
-	if l.s, l.window, err = open(at, v6, &control); err != nil {
+	l.s, l.window, err = open(at, v6, &l.cfg, func(fd int) error { return prepare(fd, v6, family == "6") })
+	if err != nil {
 		return err
 	}
 	err = l.s.do(func(fd int) error {
@@ -77,6 +67,16 @@ func (l *Listener) listenOn(at netip.AddrPort, v6 bool, family string) (err erro
 		l.s.close()
 	}
 	return err
+}
+
+// prepare sets what is a listening socket's: its port may be that of associations whose Listener has gone.
+func prepare(fd int, v6, only bool) error {
+	if v6 {
+		if err := onlyV6(fd, only); err != nil {
+			return err
+		}
+	}
+	return reuse(fd)
 }
 
 // Addr returns the address listened on.

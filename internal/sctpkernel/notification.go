@@ -58,12 +58,15 @@ func leastLen(kind uint16) int {
 	return 8
 }
 
-// causeUser is the error cause of an ABORT that the peer's consumer asked for: RFC 9260, section 3.3.10.12.
-const causeUser = 12
+// Error causes that come with a text, of the peer's consumer and of its SCTP: RFC 9260, sections 3.3.10.12 and 3.3.10.13.
+const (
+	causeUser     = 12
+	causeProtocol = 13
+)
 
 // aborted is what the causes of an ABORT say.
 func aborted(cause uint16, info []byte) error {
-	if len(info) >= 4 && binary.BigEndian.Uint16(info) == causeUser {
+	if len(info) >= 4 && (cause == causeUser || cause == causeProtocol) {
 		n := min(int(binary.BigEndian.Uint16(info[2:])), len(info))
 		return fmt.Errorf("%w: %q", ErrAborted, info[4:max(n, 4)])
 	}

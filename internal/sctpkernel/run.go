@@ -1,6 +1,10 @@
 package sctpkernel
 
-import "github.com/goiwarp/iwarp/sctp"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
 
 // Run reports what happens, from the goroutine that calls it, until the association has ended and lost was called. receive
 // gets a message, whose Data is its own; acked hears that the peer has the first n messages of a stream.
@@ -89,14 +93,19 @@ func (c *Conn) changed(n notification) bool {
 	return true
 }
 
-// lost tells an ABORT from a peer that has fallen silent.
+// lost tells an ABORT from a peer that has fallen silent, and from one that our kernel has aborted: of those it has no
+// causes.
 func (c *Conn) lost(n notification) (err error) {
 	_ = c.s.do(func(fd int) error {
 		err = lastError(fd)
 		return nil
 	})
-	if timedOut(err) && len(n.info) == 0 {
+	switch {
+	case len(n.info) > 0:
+	case timedOut(err):
 		return ErrSilent
+	case n.cause == causeProtocol:
+		return fmt.Errorf("%w: our kernel has ended the association", ErrViolated)
 	}
 	return aborted(n.cause, n.info)
 }

@@ -28,8 +28,9 @@ func watch(fd int) (*socket, error) {
 	return &socket{f, rc}, nil
 }
 
-// open makes a socket for associations, bound to an address, and returns its receive window too.
-func open(at netip.AddrPort, v6 bool, cfg *Config) (s *socket, window int, err error) {
+// open makes a socket for associations, bound to an address, and returns its receive window too. prepare is called before
+// that.
+func open(at netip.AddrPort, v6 bool, cfg *Config, prepare func(fd int) error) (s *socket, window int, err error) {
 	fd, err := openSocket(v6)
 	if err != nil {
 		return nil, 0, err
@@ -38,8 +39,10 @@ func open(at netip.AddrPort, v6 bool, cfg *Config) (s *socket, window int, err e
 		return nil, 0, err
 	}
 	err = s.do(func(fd int) (err error) {
-		window, err = setUp(fd, cfg)
-		return err
+		if window, err = setUp(fd, cfg); err != nil {
+			return err
+		}
+		return prepare(fd)
 	})
 	if err == nil && cfg.Control != nil {
 		network := "sctp4"
@@ -67,7 +70,7 @@ func setUp(fd int, cfg *Config) (window int, err error) {
 	}
 	// RFC 5043 has reliable messages only. A kernel that does not know the option has no other, or will not be asked for it.
 	_ = setOption(fd, optPRSupported, words(0, 0))
-	if err := abortOnClose(fd); err != nil {
+	if err := abortOnClose(fd, true); err != nil {
 		return 0, err
 	}
 	return setBuffers(fd, cfg.Window)

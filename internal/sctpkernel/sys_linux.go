@@ -93,9 +93,18 @@ func setBuffers(fd, window int) (int, error) {
 	return n / 2, os.NewSyscallError("getsockopt", err)
 }
 
-// abortOnClose has the end of the descriptor abort what there still is.
-func abortOnClose(fd int) error {
-	return os.NewSyscallError("setsockopt", unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
+// abortOnClose has the end of the descriptor abort what there still is. Without it the kernel delivers what was sent, and
+// then shuts the association down.
+func abortOnClose(fd int, on bool) error {
+	var l unix.Linger
+	if on {
+		l.Onoff = 1
+	}
+	return os.NewSyscallError("setsockopt", unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &l))
+}
+
+func reuse(fd int) error {
+	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
 }
 
 func onlyV6(fd int, on bool) error {

@@ -14,7 +14,8 @@ func name(int) (netip.AddrPort, error)        { return netip.AddrPort{}, ErrNone
 func setOption(int, int, []byte) error        { return ErrNone }
 func getOption(int, int, []byte) error        { return ErrNone }
 func setBuffers(int, int) (int, error)        { return 0, ErrNone }
-func abortOnClose(int) error                  { return ErrNone }
+func abortOnClose(int, bool) error            { return ErrNone }
+func reuse(int) error                         { return ErrNone }
 func onlyV6(int, bool) error                  { return ErrNone }
 func unacknowledged(int) (int, error)         { return 0, ErrNone }
 func lastError(int) error                     { return nil }
