@@ -29,6 +29,8 @@ func (o Options) validateNetwork() error {
 	switch {
 	case o.Reorder < 0 || o.Reorder > 100:
 		return &OptionError{"reorder", fmt.Sprintf("%d %% of the packets cannot be late", o.Reorder)}
+	case o.Reorder > 0 && over.Name == network.KernelSCTP:
+		return &OptionError{"reorder", "packets of the kernel's do not pass a link in this process"}
 	case o.Reorder > 0 && !over.Unordered:
 		return &OptionError{"reorder", "this network delivers in order only"}
 	}

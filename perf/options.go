@@ -37,7 +37,7 @@ const (
 
 // Options state a measurement. The zero value is the default run.
 type Options struct {
-	// Network is what the QPs are connected over: "tcp", or "sctp" for SCTP in UDP, where
+	// Network is what the QPs are connected over: "tcp", "sctp" for SCTP in UDP, or "sctp:kernel", where
 	// there are no markers and no CRCs of MPA. If empty, "tcp". What is measured beside is plain TCP
 	// in either case.
 	Network string `json:"network,omitempty"`

@@ -78,6 +78,7 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Network: "sctp", Markers: true}, "markers"},
 		{Options{Network: "sctp", Reorder: 101}, "reorder"},
 		{Options{Reorder: 1}, "reorder"},
+		{Options{Network: "sctp:kernel", Reorder: 1}, "reorder"},
 		{Options{Network: "sctp", NoCRC: true}, "crc"},
 		{Options{Network: "sctp", CC: "reno"}, "cc"},
 		{Options{Network: "sctp", Dialect: mpa.DialectRtr}, "dialect"},

@@ -4,7 +4,7 @@ import "github.com/goiwarp/iwarp/internal/network"
 
 // networkFlag chooses the lower layer that a command runs over.
 type networkFlag struct {
-	Network string `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, or SCTP in UDP (RFC 5043), or, within one process, a TCP in user space that is aware of MPA."`
+	Network string `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043), the SCTP of the kernel, or, within one process, a TCP in user space that is aware of MPA."`
 }
 
 // over is the network that is named.

@@ -21,6 +21,8 @@ const (
 	TCP     = "tcp"     // MPA over the TCP of the operating system
 	SCTP    = "sctp"    // SCTP in UDP, in user space
 	UserTCP = "usertcp" // MPA over a TCP in user space that is aware of it
+
+	KernelSCTP = "sctp:kernel" // SCTP by the kernel, where it has that
 )
 
 // A Network is a lower layer, with what both ends of a connection within one process need of it.
@@ -60,6 +62,7 @@ func (s *stacks) make() error {
 var networks = []Network{
 	{Name: TCP, Text: "TCP", Streams: true, Sockets: true, Here: "127.0.0.1:0"},
 	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Here: "127.0.0.1:0"},
+	{Name: KernelSCTP, Text: "SCTP of the kernel (RFC 5043)", Unordered: true, Here: "127.0.0.1:0"},
 	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Inside: true, Here: "192.0.2.2:0"},
 }
 
