@@ -31,6 +31,8 @@ type Options struct {
 	CPUs int    // 0 means 1
 	Pcap string // file for what passes the guest's network card
 	Tap  string // boot on the tap, with this as the only command: no Start
+	// Put names files of the host's by their paths in the guest.
+	Put map[string]string
 }
 
 // A Guest is a booted Linux with siw. It lives as long as the test that booted it.
@@ -67,6 +69,9 @@ func (g *Guest) args(o Options) []string {
 	}
 	if o.Pcap != "" {
 		args = append(args, "--pcap", o.Pcap)
+	}
+	for path, file := range o.Put {
+		args = append(args, "--put", file+":"+path)
 	}
 	if o.Tap != "" {
 		return append(args, "--net", "tap", "--", o.Tap)

@@ -9,7 +9,7 @@ PACKAGES=(qemu-system-x86 cpio xz-utils zstd busybox-static iproute2 kmod binuti
 	gcc-12 make libc6-dev libibverbs-dev librdmacm-dev rdmacm-utils
 	ibverbs-providers rdma-core perftest tshark tcpdump util-linux)
 MODULES=(virtio_pci virtio_net virtio_rng crc32c_generic crc32c-intel
-	rdma_cm rdma_ucm ib_uverbs ib_core iw_cm ib_cm siw)
+	rdma_cm rdma_ucm ib_uverbs ib_core iw_cm ib_cm siw sctp)
 PROGRAMS=(rping ucmatose ib_write_lat ib_write_bw ib_send_lat ib_read_lat rdma ip)
 
 apt() { # apt-get with its log kept, and an end
