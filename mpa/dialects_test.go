@@ -129,7 +129,8 @@ func each(t *testing.T, f func(t *testing.T, p *play, n int)) {
 	}
 }
 
-// Proves Q01, Q09, Q11, Q13, K02, K03, T03, E01: under every dialect a frame may be split anywhere, what is after it is left
+// Proves Q01, Q09, Q11, Q13, K02, K03, T03, E01: under every dialect a frame may be split
+// anywhere, what is after it is left
 // alone, and only an Initiator, or a Responder with an Rtr frame, may send the first FPDU.
 func TestEveryDialectSplit(t *testing.T) {
 	const behind = "first FPDU"
@@ -185,7 +186,8 @@ func TestEveryDialectWrongKey(t *testing.T) {
 	})
 }
 
-// Proves Q12, Q16, Q03: under every dialect and at every step there is a time limit, for the whole of a Reply, and
+// Proves Q12, Q16, Q03: under every dialect and at every step there is a time limit, for the
+// whole of a Reply, and
 // for each frame that a Responder awaits; the consumer's own time does not count.
 func TestEveryDialectTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p *play, n int) {
@@ -232,7 +234,8 @@ func TestEveryDialectNoTimeout(t *testing.T) {
 	})
 }
 
-// Proves Q16, E13, K07: under every dialect and at every step the peer may close the connection, which is an error
+// Proves Q16, E13, K07: under every dialect and at every step the peer may close the
+// connection, which is an error
 // with code 1, but for a close that is a rejection.
 func TestEveryDialectClosed(t *testing.T) {
 	each(t, func(t *testing.T, p *play, n int) {
@@ -272,7 +275,8 @@ func TestEveryDialectClosed(t *testing.T) {
 	})
 }
 
-// Proves Q08, Q13, Q16, E01: under every dialect private data ends at 512 octets, the enhanced data included, and reaches
+// Proves Q08, Q13, Q16, E01: under every dialect private data ends at 512 octets, the enhanced
+// data included, and reaches
 // the consumer whole.
 func TestEveryDialectPrivateData(t *testing.T) {
 	for _, p := range plays {
@@ -306,7 +310,8 @@ func TestEveryDialectPrivateData(t *testing.T) {
 	}
 }
 
-// Proves Q05, Q10, Q13, E03: under every dialect a Responder rejects, with private data and without, and the Initiator of that dialect
+// Proves Q05, Q10, Q13, E03: under every dialect a Responder rejects, with private data and
+// without, and the Initiator of that dialect
 // is told; where there are Request Frames the connection stays open, with what is after the Reply in it.
 func TestEveryDialectReject(t *testing.T) {
 	for _, p := range plays {
@@ -364,7 +369,8 @@ func TestRejectAnyRevision(t *testing.T) {
 	}
 }
 
-// Proves Q13: a Request belongs to the consumer, and what it does with the private data does not reach the
+// Proves Q13: a Request belongs to the consumer, and what it does with the private data does
+// not reach the
 // machine.
 func TestRequestPrivateDataAlone(t *testing.T) {
 	for _, p := range plays {

@@ -42,7 +42,8 @@ func TestRTROf(t *testing.T) {
 	}
 }
 
-// Proves E04, E06: a responder that names the Read raises its IRD to 1, but not if the initiator's ORD is
+// Proves E04, E06: a responder that names the Read raises its IRD to 1, but not if the
+// initiator's ORD is
 // 0x3FFF: then it "MUST" leave it "unchanged".
 func TestReadRaisesIRD(t *testing.T) {
 	for _, c := range []struct {
@@ -69,7 +70,8 @@ func TestReadRaisesIRD(t *testing.T) {
 	}
 }
 
-// Proves E05, E10: no kind of RTR in common is code 7, an IRD that cannot be is code 6, and of both the first is
+// Proves E05, E10: no kind of RTR in common is code 7, an IRD that cannot be is code 6, and of
+// both the first is
 // reported.
 func TestInitiatorTerminates(t *testing.T) {
 	for _, c := range []struct {
@@ -91,7 +93,8 @@ func TestInitiatorTerminates(t *testing.T) {
 	}
 }
 
-// Proves Q04, F11, F14, N05, K01, T05: M goes by direction and C is for both, in every dialect; those of RDMAC RNICs use
+// Proves Q04, F11, F14, N05, K01, T05: M goes by direction and C is for both, in every
+// dialect; those of RDMAC RNICs use
 // both in any case.
 func TestEveryDialectMarkersAndCRC(t *testing.T) {
 	for _, d := range mpa.Dialects() {

@@ -122,7 +122,8 @@ func faultsOf(p *play, b []byte) []fault {
 // dialect, where it is set wrong, and compares that with testdata/faults.txt: the verdict,
 // with code and hint, what is sent, and what is left in the stream.
 //
-// Proves Q02, Q03, Q05-Q08, Q13, Q16, K02, K04, K05, K07, T01, T02, T04, T05, N04, N05, E01, E02, E05-E08, E10, E13, E14, F11, F14.
+// Proves Q02, Q03, Q05-Q08, Q13, Q16, K02, K04, K05, K07, T01, T02, T04, T05, N04, N05, E01,
+// E02, E05-E08, E10, E13, E14, F11, F14.
 func TestFaults(t *testing.T) {
 	var text strings.Builder
 	for k := range plays {

@@ -43,7 +43,8 @@ func anyConfig(n byte) mpa.ResponderConfig {
 // FuzzResponder gives any octets to a Responder of any configuration, whole and in
 // steps, and answers.
 //
-// Proves Q13, E14, K03, T02: any split gives the same result, no octet beyond the startup frames is taken,
+// Proves Q13, E14, K03, T02: any split gives the same result, no octet beyond the startup
+// frames is taken,
 // and every Request that is taken can be answered in a frame that an Initiator reads.
 func FuzzResponder(f *testing.F) {
 	for n, b := range seeds(f, mpa.RoleResponder) {
@@ -86,7 +87,8 @@ func readsAnswer(t *testing.T, q *mpa.Request, messages bool, sent []byte) {
 // FuzzInitiator gives any octets to an Initiator of any dialect and kind, whole and in
 // steps.
 //
-// Proves Q13, K03: any split gives the same result, and no octet beyond the startup frames is taken.
+// Proves Q13, K03: any split gives the same result, and no octet beyond the startup frames is
+// taken.
 func FuzzInitiator(f *testing.F) {
 	for n, b := range seeds(f, mpa.RoleInitiator) {
 		for d := range 6 {

@@ -98,7 +98,8 @@ func (c *cell) run(t *testing.T) *virtual {
 	return v
 }
 
-// Proves N01, N02, N03, N04, N05, N06, Q07, Q11: every cell of the figures comes up with the same version at both ends
+// Proves N01, N02, N03, N04, N05, N06, Q07, Q11: every cell of the figures comes up with the
+// same version at both ends
 // and in DDP and RDMAP, with the markers that it says, or fails at both ends with an error that names
 // the revisions.
 func TestCarrierFigures(t *testing.T) {
@@ -166,7 +167,8 @@ const (
 		00 00  # 12 PD_Length 0`
 )
 
-// Proves N01, N02, N05, N06, Q01: an RDMAC Initiator asks with revision 0, M=1 and C=1, whatever its offer says.
+// Proves N01, N02, N05, N06, Q01: an RDMAC Initiator asks with revision 0, M=1 and C=1,
+// whatever its offer says.
 func TestRevision0Initiator(t *testing.T) {
 	for _, o := range []mpa.Offer{{Kind: rdmac}, {Kind: rdmac, Dialect: mpa.DialectRevision0, NoCRC: true}, {Dialect: mpa.DialectRevision0, NoCRC: true}} {
 		o.PrivateData, o.IRD, o.ORD = []byte("hi"), 3, 4
@@ -180,7 +182,8 @@ func TestRevision0Initiator(t *testing.T) {
 	}
 }
 
-// Proves N05, N06, Q11, Q13: a permissive Responder answers revision 0 with M=1 and C=1, as does an RDMAC one.
+// Proves N05, N06, Q11, Q13: a permissive Responder answers revision 0 with M=1 and C=1, as
+// does an RDMAC one.
 func TestRevision0Responder(t *testing.T) {
 	for _, cfg := range []mpa.ResponderConfig{{}, {Kind: perm}, {Kind: rdmac}} {
 		d, r := responder(t, cfg)
@@ -201,7 +204,8 @@ func TestRevision0Responder(t *testing.T) {
 	}
 }
 
-// Proves N05, N06: a permissive Initiator's revision 1 that is answered with revision 0 comes up so.
+// Proves N05, N06: a permissive Initiator's revision 1 that is answered with revision 0 comes
+// up so.
 func TestRevision0ToRevision1(t *testing.T) {
 	d, i := starting(t, mpa.Offer{Dialect: mpa.DialectRFC5044, NoCRC: true}, frame(request(1, "")))
 	d.input(octets(t, revision0Reply), 0)

@@ -57,7 +57,8 @@ func anyScenario() *rapid.Generator[scenario] {
 	})
 }
 
-// Proves Q02, Q07, Q09-Q13, Q16, K02, K03, K07, T01, T03, T04, N02, N03, N05, N06, E02-E08, E10, F11, F14: whatever
+// Proves Q02, Q07, Q09-Q13, Q16, K02, K03, K07, T01, T03, T04, N02, N03, N05, N06, E02-E08,
+// E10, F11, F14: whatever
 // the two ends want, and however their octets are split and interleaved, what comes of it is what the documents
 // say, at both ends.
 func TestAnyPair(t *testing.T) {
@@ -72,7 +73,8 @@ func TestAnyPair(t *testing.T) {
 	})
 }
 
-// Proves Q12, Q13, Q16: the same where octets take their time: then a deadline may pass at either end, and both
+// Proves Q12, Q13, Q16: the same where octets take their time: then a deadline may pass at
+// either end, and both
 // ends hear of it, or the connection comes up all the same.
 func TestAnyPairWithDelays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -58,7 +58,8 @@ func TestRtrInitiator(t *testing.T) {
 	}
 }
 
-// Proves T01, T02, T03, T05, Q11: a Responder waits for the Rtr frame, in either spelling, and need not wait for an
+// Proves T01, T02, T03, T05, Q11: a Responder waits for the Rtr frame, in either spelling, and
+// need not wait for an
 // FPDU.
 func TestRtrResponder(t *testing.T) {
 	for _, rtr := range []string{rtrFrame, rtrInLetters} {
@@ -161,7 +162,8 @@ func TestRtrCRC(t *testing.T) {
 	}
 }
 
-// Proves T04, T01: a Responder that knows nothing of the Rtr frame answers S=0, or S=1 is no more than a
+// Proves T04, T01: a Responder that knows nothing of the Rtr frame answers S=0, or S=1 is no
+// more than a
 // reserved bit to it, and RFC 5044's rules hold.
 func TestRtrUnawareResponder(t *testing.T) {
 	plain := withC(reply(1, "79 6f"))
@@ -190,7 +192,8 @@ func TestRtrUnawareResponder(t *testing.T) {
 	}
 }
 
-// Proves T04, T01: an Initiator that knows nothing of the Rtr frame has S=0 in its Request, and a Responder
+// Proves T04, T01: an Initiator that knows nothing of the Rtr frame has S=0 in its Request,
+// and a Responder
 // that does waits for no Rtr frame.
 func TestRtrUnawareInitiator(t *testing.T) {
 	d, r := responder(t, rtrServed)

@@ -93,7 +93,8 @@ func TestStartKeyPassive(t *testing.T) {
 	}
 }
 
-// Proves K02, K03, Q04, Q11, F11, F14: the Active side waits for the Start Key and answers it; it does
+// Proves K02, K03, Q04, Q11, F11, F14: the Active side waits for the Start Key and answers it;
+// it does
 // not send the first FPDU.
 func TestStartKeyActive(t *testing.T) {
 	for _, c := range startKeyStates {
@@ -247,7 +248,8 @@ func TestMessagesPassive(t *testing.T) {
 	})
 }
 
-// Proves K07, K06, K02, Q11: a Responder answers with the last message of the streaming mode, then waits for
+// Proves K07, K06, K02, Q11: a Responder answers with the last message of the streaming mode,
+// then waits for
 // the Start Key and answers that.
 func TestMessagesActive(t *testing.T) {
 	d, r := responder(t, mpa.ResponderConfig{Messages: true, Timeout: 3 * time.Second})
@@ -285,7 +287,8 @@ func TestMessagesOrFrames(t *testing.T) {
 	d.wantReply(mpa.Answer{}, withC(reply(1, "")))
 }
 
-// Proves K07: the Responder rejects with data, or without a word where there was a bare Start Key, and
+// Proves K07: the Responder rejects with data, or without a word where there was a bare Start
+// Key, and
 // closes.
 func TestMessagesReject(t *testing.T) {
 	d, r := responder(t, mpa.ResponderConfig{Messages: true})

@@ -41,7 +41,8 @@ var terminateTests = []struct {
 	{"not-siw", Terminate{Code: CodeInvalidSTag}, 0, 0, false},
 }
 
-// Proves P13: layer, type, code, M, D, R; the reserved bits are ignored, octets after the parts too.
+// Proves P13: layer, type, code, M, D, R; the reserved bits are ignored, octets after the
+// parts too.
 // Proves P15: the parts that M, D and R announce, the DDP header's length by its own T bit.
 func TestParseTerminate(t *testing.T) {
 	for _, tt := range terminateTests {

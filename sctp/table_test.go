@@ -261,7 +261,8 @@ var table = map[string]struct {
 
 // TestTable lets every message arrive in every state.
 //
-// Proves C01, C02, C04: what is in none of the legal sequences ends the session, and nothing else does.
+// Proves C01, C02, C04: what is in none of the legal sequences ends the session, and nothing
+// else does.
 func TestTable(t *testing.T) {
 	for name, s := range situations {
 		row := table[name]

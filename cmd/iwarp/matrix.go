@@ -13,7 +13,7 @@ import (
 type matrixCmd struct {
 	Figure  []int         `enum:"2,3,4" placeholder:"N" help:"Run this figure only: 2, 3 or 4. May be repeated."`
 	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see -v for names)."`
-	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer hangs, and so differs."`
+	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer counts as different."`
 
 	networkFlag
 	reportFlags

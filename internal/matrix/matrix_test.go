@@ -132,5 +132,6 @@ func TestRejections(t *testing.T) { group(t, "rejections", 11) }
 
 // TestFramesByHand runs Requests and Replies that our ends would not send.
 //
-// Proves E01, E02, E07, E08, E10, E13, Q02, Q05, Q06, Q07, Q08: they are taken or refused as they should.
+// Proves E01, E02, E07, E08, E10, E13, Q02, Q05, Q06, Q07, Q08: they are taken or refused as
+// they should.
 func TestFramesByHand(t *testing.T) { group(t, "frames by hand", 20) }

@@ -21,7 +21,8 @@ func sctpGroup(t *testing.T, name string, atLeast int) {
 
 // TestSCTPStartup runs both kinds of Initiate.
 //
-// Proves C01, C02, C04, E02, E07: either side sends first, and the answer is of the kind of the Initiate.
+// Proves C01, C02, C04, E02, E07: either side sends first, and the answer is of the kind of
+// the Initiate.
 func TestSCTPStartup(t *testing.T) { sctpGroup(t, "startup", 9) }
 
 // TestSCTPRTRIndications runs every set offered against every set supported.
