@@ -20,7 +20,7 @@ func attend(t *testing.T, serve func(ctx context.Context, a *attendant) error) (
 	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
 	testrig.Must(t, err)
 	cfg, _ := config()
-	s := newServer(ServerConfig{Config: cfg})
+	s := newServer(ServerConfig{Config: cfg}, ln.RNIC())
 	done := make(chan error, 1)
 	go func() {
 		defer ln.Close()

@@ -84,7 +84,7 @@ func start(t *testing.T, adjust func(*ServerConfig), change ...func(*server)) *t
 	if adjust != nil {
 		adjust(&cfg)
 	}
-	made := newServer(cfg)
+	made := newServer(cfg, ln.RNIC())
 	for _, c := range change {
 		c(made)
 	}

@@ -24,9 +24,9 @@ var errSilent = errors.New("rping: the client was silent, and another needed its
 
 // Serve serves one client, or with Persistent as many as come until the context
 // ends. What goes wrong with one of many clients is told to the watcher, and does not end the server. A client that
-// has gone leaves nothing.
+// has gone leaves nothing. What it creates is of the Listener's RNIC, which is closed in the end.
 func Serve(ctx context.Context, ln *iwarp.Listener, cfg ServerConfig) error {
-	return newServer(cfg).run(ctx, ln)
+	return newServer(cfg, ln.RNIC()).run(ctx, ln)
 }
 
 func (s *server) run(ctx context.Context, ln *iwarp.Listener) error {
@@ -53,8 +53,8 @@ type server struct {
 	guests []*guest
 }
 
-func newServer(cfg ServerConfig) *server {
-	s := &server{cfg: cfg, rnic: cfg.rnic(), silence: minSilence, places: maxClients}
+func newServer(cfg ServerConfig, rnic *iwarp.RNIC) *server {
+	s := &server{cfg: cfg, rnic: rnic, silence: minSilence, places: maxClients}
 	if watch := cfg.Watch; watch != nil {
 		s.cfg.Watch = func(e Event) {
 			s.watching.Lock()
