@@ -20,7 +20,6 @@ func bad(seed uint64) Path {
 type watched struct {
 	Link
 	mu       sync.Mutex
-	begun    bool
 	iss      uint32
 	segments []sent
 }

@@ -37,7 +37,7 @@ func (s *Stack) listen(ctx context.Context, network, address string) (*listener,
 	if s.ended() {
 		return nil, net.ErrClosed
 	}
-	protocol := tcpip.NetworkProtocolNumber(ipv6.ProtocolNumber)
+	protocol := ipv6.ProtocolNumber
 	switch {
 	case at.Addr().IsValid():
 		protocol = protocolOf(at.Addr())

@@ -73,7 +73,7 @@ func (t *receiver) take(at uint64, octets []byte, ahead bool) {
 			break
 		}
 		if ev.Kind != recovery.Placed {
-			t.failed = errors.Join(t.failed, fmt.Errorf("%v at %d: %v", ev.Kind, ev.Offset, ev.Err))
+			t.failed = errors.Join(t.failed, fmt.Errorf("%v at %d: %w", ev.Kind, ev.Offset, ev.Err))
 			continue
 		}
 		t.place(&ev, ahead)
