@@ -20,10 +20,7 @@ func (r *run) send(c *usertcp.Conn) error {
 	for number := uint32(0); w.Offset() < uint64(r.cfg.Octets); {
 		arena, fpdus = arena[:0], fpdus[:0]
 		for len(arena) < batch && w.Offset() < uint64(r.cfg.Octets) {
-			n := r.way.ULPDU
-			if n == 0 {
-				n = layout.Room(w.Offset(), c.EMSS(), r.way.Markers)
-			}
+			n := r.ulpdu(&w, c.EMSS(), number)
 			fill(ulpdu[:n], number)
 			number++
 			from := len(arena)
@@ -35,6 +32,18 @@ func (r *run) send(c *usertcp.Conn) error {
 		}
 	}
 	return c.CloseWrite()
+}
+
+// ulpdu is the size of the next ULPDU. Where FPDUs are not aligned, the first of those that fill a segment is half of one, as else TCP,
+// which cuts at the EMSS from the beginning, would happen to align those that follow.
+func (r *run) ulpdu(w *mpa.Writer, emss int, number uint32) int {
+	switch {
+	case r.way.ULPDU > 0:
+		return r.way.ULPDU
+	case !r.way.Aligned && number == 0:
+		emss /= 2
+	}
+	return layout.Room(w.Offset(), emss, r.way.Markers)
 }
 
 func (r *run) write(c *usertcp.Conn, octets []byte, fpdus [][]byte) error {

@@ -28,6 +28,8 @@ func TestRun(t *testing.T) {
 				t.Error("nothing ahead of order")
 			case w.Ahead && !w.Markers && r.HeldAll == 0:
 				t.Error("nothing held, without markers")
+			case w.Markers && !w.Aligned && r.HeldAll == 0:
+				t.Error("nothing held of FPDUs that are cut")
 			case w.Markers && w.Aligned && r.HeldAll > 0:
 				t.Errorf("%d octets held", r.HeldAll)
 			}
