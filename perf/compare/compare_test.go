@@ -29,6 +29,18 @@ func TestDocument(t *testing.T) {
 			t.Errorf("table %s is not that of the JSON file: run go run ./perf/compare --render", name)
 		}
 	}
+	charts, err := studyCharts(rec)
+	testrig.Must(t, err)
+	if len(charts) == 0 {
+		t.Error("no chart of the study")
+	}
+	for name, want := range charts {
+		got, err := os.ReadFile(filepath.Join(docs, "performance", name+".svg"))
+		testrig.Must(t, err)
+		if string(got) != string(want) {
+			t.Errorf("chart %s is not that of the JSON file: run go run ./perf/compare --render", name)
+		}
+	}
 	for _, w := range works() {
 		want, err := drawn(rec, w)
 		testrig.Must(t, err)

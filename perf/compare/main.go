@@ -26,6 +26,7 @@ type cli struct {
 	Tools   bool          `default:"true" negatable:"" help:"Compare tools. Without, what the JSON file has of them stays."`
 	Perf    bool          `default:"true" negatable:"" help:"Run iwarp perf. Without, what the JSON file has of it stays."`
 	Growth  bool          `default:"true" negatable:"" help:"Measure how cost grows with connections and round-trip time. Without, what the JSON file has of it stays."`
+	Study   bool          `default:"true" negatable:"" help:"Run iwarp study. Without, what the JSON file has of it stays."`
 	Siw     bool          `help:"Measure beside Linux's siw too, in the guest of interop (QEMU)."`
 	Render  bool          `help:"Measure nothing: write tables and charts from the JSON file."`
 
@@ -62,6 +63,9 @@ func (c *cli) run(ctx context.Context) error {
 	if err := drawCharts(rec, filepath.Join(c.Docs, "performance")); err != nil {
 		return err
 	}
+	if err := drawStudy(rec, filepath.Join(c.Docs, "performance")); err != nil {
+		return err
+	}
 	return updateTables(rec, filepath.Join(c.Docs, "performance.md"))
 }
 
@@ -88,6 +92,11 @@ func (c *cli) measure(ctx context.Context, rec *record) error {
 	}
 	if c.Growth {
 		if err := c.measureGrowth(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if c.Study {
+		if err := c.measureStudy(ctx, rec); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/study"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -24,6 +25,8 @@ type record struct {
 	Perf    []perf.Report `json:"perf"` // one for each congestion control
 	Growth  growth        `json:"growth"`
 	Siw     []siwValue    `json:"siw"`
+
+	Study []study.Report `json:"study"` // of placement ahead of order
 }
 
 // A machine is where it was measured.

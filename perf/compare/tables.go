@@ -19,7 +19,7 @@ const (
 func tables(rec *record) map[string]string {
 	return map[string]string{
 		"machine": machineText(rec), "tools": toolsTable(rec), "missing": missingText(rec), "perf": perfTable(rec),
-		"connections": connectionsTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec),
+		"connections": connectionsTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec), "ahead": studyTable(rec),
 	}
 }
 

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	chart "github.com/wcharczuk/go-chart/v2"
+	"github.com/wcharczuk/go-chart/v2/drawing"
+
+	"github.com/goiwarp/iwarp/internal/study"
+)
+
+// studies are what is run of iwarp study: one connection, and a thousand at the same time.
+func studies() []study.Config {
+	one := study.Config{Connections: 1, Octets: 8 << 20, Loss: .01, Reorder: .02, Delay: 500 * time.Microsecond, MTU: 1500, Seed: 1}
+	many := one
+	many.Connections, many.Octets = 1000, 32<<10
+	return []study.Config{one, many}
+}
+
+func (c *cli) measureStudy(ctx context.Context, rec *record) error {
+	rec.Study = nil
+	for _, cfg := range studies() {
+		report := study.Report{Config: cfg}
+		for _, w := range study.Ways {
+			fmt.Fprintf(os.Stderr, "%d connections, %s\n", cfg.Connections, w.Name)
+			r, err := study.Run(ctx, cfg, w)
+			if err != nil {
+				return err
+			}
+			report.Results = append(report.Results, *r)
+		}
+		rec.Study = append(rec.Study, report)
+	}
+	return nil
+}
+
+// studyTable has a row for each way, once for each number of connections.
+func studyTable(rec *record) string {
+	var b strings.Builder
+	for _, r := range rec.Study {
+		fmt.Fprintf(&b, "Connections: %d, each of %d KiB; MTU %d, %g %% of packets lost, %g %% late, round trip %v:\n\n",
+			r.Connections, r.Octets>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
+		b.WriteString("| FPDUs | ahead, % | placed, us | 99 % | delivered, us | 99 % | MPA holds | TCP holds | reckoned |\n|---|---|---|---|---|---|---|---|---|\n")
+		for _, x := range r.Results {
+			fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s | %s | %d | %d | %d |\n", x.Way, 100*x.Ahead, short(x.PlacedAhead.Median), short(x.PlacedAhead.Most),
+				short(x.DeliveredAhead.Median), short(x.DeliveredAhead.Most), x.HeldAll, x.TCPHeldAll, x.ReckonedBuffer())
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// studyCharts are the times to placement on one connection, and what MPA holds of many.
+func studyCharts(rec *record) (map[string][]byte, error) {
+	all := make(map[string][]byte)
+	for _, r := range rec.Study {
+		name, title := "ahead-time", "Arrival to placement of what came ahead of order [us, median], logarithmic"
+		value := func(x *study.Result) float64 { return x.PlacedAhead.Median }
+		if r.Connections > 1 {
+			name, title = "ahead-memory", fmt.Sprintf("What MPA holds of %d connections [KiB, logarithmic]", r.Connections)
+			value = func(x *study.Result) float64 { return float64(x.HeldAll) / 1024 }
+		}
+		svg, err := studyChart(title, r.Results, value)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = svg
+	}
+	return all, nil
+}
+
+func studyChart(title string, results []study.Result, value func(x *study.Result) float64) ([]byte, error) {
+	c := chart.BarChart{
+		Title: title, TitleStyle: chart.Style{FontSize: 12},
+		Width: 900, Height: 340, BarWidth: 80, BarSpacing: 35,
+		Background: chart.Style{Padding: chart.Box{Top: 50, Left: 10, Right: 10, Bottom: 40}},
+	}
+	most := 10.0
+	for i := range results {
+		fill := drawing.ColorFromHex("9aa5b1")
+		if i == 0 {
+			fill = drawing.ColorFromHex("2f6fb0")
+		}
+		v := value(&results[i])
+		c.Bars = append(c.Bars, chart.Value{
+			Label: fmt.Sprintf("%s: %s", results[i].Way, short(v)), Value: max(v, 1),
+			Style: chart.Style{FillColor: fill, StrokeColor: fill},
+		})
+		most = max(most, v)
+	}
+	c.YAxis = chart.YAxis{Range: &chart.LogarithmicRange{Min: 1, Max: most * 2}, ValueFormatter: func(v any) string { return short(v.(float64)) }}
+	var svg bytes.Buffer
+	err := c.Render(chart.SVG, &svg)
+	return svg.Bytes(), err
+}
+
+func drawStudy(rec *record, dir string) error {
+	all, err := studyCharts(rec)
+	if err != nil {
+		return err
+	}
+	for name, svg := range all {
+		if err := os.WriteFile(filepath.Join(dir, name+".svg"), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
