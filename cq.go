@@ -31,6 +31,7 @@ type CQ struct {
 	qps      map[*QP]cqUse
 	ended    int       // QPs whose connection has ended
 	had      bool      // there was a QP
+	auto     bool      // it was made for a QP, and ends with it
 	only     *QP       // the one in qps, if there is just one
 	empty    bool      // the last Poll found nothing
 	leader   *tcp.Conn // that one of Wait receives on; nil: none does

@@ -62,7 +62,7 @@ func (cq *CQ) outcome() (ready bool, err error) {
 	switch {
 	case cq.ring.Len() > 0:
 		return true, nil
-	case cq.closed:
+	case cq.closed && !cq.auto:
 		return false, errCQClosed
 	case cq.overflow:
 		return false, ErrCQOverflow

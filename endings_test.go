@@ -144,6 +144,9 @@ func TestEndings(t *testing.T) {
 			if err := e.Close(); (err == nil) != (row.close == "nil") || err != nil && kindOf(err) != row.err {
 				t.Errorf("Close: %v, want %s", err, row.close)
 			}
+			if err := e.SendCQ().Wait(within(t)); name != "CQ overflow" && !errors.Is(err, iwarp.ErrNoQP) {
+				t.Errorf("Wait after Close: %v", err)
+			}
 			if got := e.events(t); got != row.events {
 				t.Errorf("events %q, want %q", got, row.events)
 			}
@@ -220,7 +223,11 @@ func (e *end) afterwards(t *testing.T) map[string]error {
 				errs[fmt.Sprint("completion of ", wc[0].Op, wc[0].ID)] = err
 			}
 		}
-		errs[fmt.Sprintf("Wait on %p", cq)] = overflow(cq.Wait(ctx))
+		err := overflow(cq.Wait(ctx))
+		if err != iwarp.ErrClosed && !errors.Is(err, iwarp.ErrNoQP) {
+			t.Errorf("Wait: %v, want ErrNoQP", err)
+		}
+		errs[fmt.Sprintf("Wait on %p", cq)] = err
 	}
 	return errs
 }

@@ -119,6 +119,7 @@ func (qp *QP) ownCQ() (*CQ, error) {
 	}
 	cq, err := qp.rnic.CreateCQ(depth)
 	if err == nil {
+		cq.auto = true
 		qp.holds |= holdsOwnCQ
 	}
 	return cq, err
