@@ -174,6 +174,32 @@ func TestModify(t *testing.T) {
 	}
 }
 
+// TestIdleAgain makes QPs whose connection has ended ready for another, and closes them without one: nothing is left
+// of how the first has ended.
+func TestIdleAgain(t *testing.T) {
+	for how, end := range map[string]func(ini, res *end) error{
+		"Modify(StateError)": func(ini, _ *end) error { return ini.Modify(iwarp.StateError) },
+		"Abort by the peer":  func(_, res *end) error { return res.Abort() },
+		"Close by the peer":  func(_, res *end) error { return res.Close() },
+	} {
+		ini, res := connect(t)
+		must(t, end(ini, res))
+		wait(t, ini.Done(), "the end")
+		if ini.Err() == nil {
+			t.Errorf("%s: no error", how)
+		}
+		must(t, ini.Modify(iwarp.StateIdle))
+		if err := ini.Err(); err != nil {
+			t.Errorf("%s, Idle again: %v", how, err)
+		}
+		must(t, ini.Close())
+		if err := ini.Err(); err != nil {
+			t.Errorf("%s, closed after that: %v", how, err)
+		}
+		wantSaid(t, how, ini.PostSend(&iwarp.SendWR{}), iwarp.ErrClosed, "the QP was closed")
+	}
+}
+
 // TestRNICClose ends what is left on an RNIC, and refuses anything new.
 func TestRNICClose(t *testing.T) {
 	ini, res := connect(t)

@@ -94,7 +94,7 @@ func (q *QP) Modify(now time.Time, to State) error {
 	case Error:
 		q.abort(ErrAborted)
 	case Idle:
-		q.stream, q.orderly = stream{llp: q.llp}, nil
+		q.stream, q.cause, q.orderly = stream{llp: q.llp}, nil, nil
 		q.setState(Idle)
 	}
 	q.settle(now)
