@@ -312,8 +312,10 @@ func (qp *QP) sent(n int, err error) {
 		qp.eng.Failed(now, err)
 		return
 	}
+	if !qp.gather.OnlyNudges() { // which go to peers that do nothing
+		qp.watch.moved = now
+	}
 	qp.eng.Sent(now, qp.gather, n)
-	qp.watch.moved = now
 	qp.followEMSS(now)
 }
 

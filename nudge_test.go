@@ -69,3 +69,22 @@ func TestNudge(t *testing.T) {
 		}
 	}
 }
+
+// TestNudgeIsNoProgress: an Initiator whose peer says nothing ends the connection in time, however often it has nudged
+// that peer. What its consumer sends is another matter.
+//
+// Proves Z04.
+func TestNudgeIsNoProgress(t *testing.T) {
+	const idle = 700 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		ini, res := setup{pipe: true, Dialer: iwarp.Dialer{QP: iwarp.QPConfig{IdleTimeout: idle}}}.connect(t)
+		synctest.Wait()
+		time.Sleep(idle - 1) // of virtual time
+		must(t, ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true}))
+		wantEndAfter(t, ini.QP, idle, iwarp.ErrIdle)
+		if n := ini.Stats().Nudges; n < 4 {
+			t.Errorf("%d nudges", n)
+		}
+		_ = res.Close()
+	})
+}

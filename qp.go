@@ -74,7 +74,8 @@ type QPConfig struct {
 	CloseLimit time.Duration
 	// IdleTimeout ends a connection over which nothing was sent or received for that
 	// long, with an error that wraps ErrIdle: a peer that does nothing costs as much as
-	// one that works (RFC 5042, section 6.4.2). If zero, a connection may be idle.
+	// one that works (RFC 5042, section 6.4.2). What Nudge has us send does not count. If
+	// zero, a connection may be idle.
 	IdleTimeout time.Duration
 	// KeepAlive, if it is enabled, has TCP probe a peer that says nothing, in place of
 	// what Dialer.Net or ListenConfig.Net have set. UserTimeout, if it is not zero,

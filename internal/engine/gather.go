@@ -18,6 +18,7 @@ type Gather struct {
 	sent  int         // octets of the arena that the LLP has taken
 	vec   [][]byte
 	drain bool // some of it is what a close waits for
+	nudge int  // octets of the arena that are nudges
 
 	segments // which TCP is to cut it into
 }
@@ -40,7 +41,7 @@ func NewGather() *Gather {
 }
 
 func (g *Gather) reset(emss, record int) {
-	g.arena, g.sent, g.drain = g.arena[:0], 0, false
+	g.arena, g.sent, g.drain, g.nudge = g.arena[:0], 0, false, 0
 	g.segments = segments{emss: emss, record: record, ends: g.ends[:0]}
 }
 
@@ -73,6 +74,9 @@ func (g *Gather) left() [][]byte {
 	}
 	return g.vec
 }
+
+// OnlyNudges reports whether none of it is work of the consumer's or an answer to the peer.
+func (g *Gather) OnlyNudges() bool { return g.nudge == len(g.arena) }
 
 // empty reports whether nothing is left to be sent.
 func (g *Gather) empty() bool { return g.sent == len(g.arena) }

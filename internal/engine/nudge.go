@@ -51,6 +51,8 @@ func (q *QP) nudge(now time.Time) {
 // sendNudge builds the zero-length Write that was asked for.
 func (q *QP) sendNudge(g *Gather) bool {
 	q.nudges--
+	before := len(g.arena)
 	q.sendEmptyWrite(g)
+	g.nudge += len(g.arena) - before
 	return true
 }
