@@ -35,6 +35,12 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 // Recv posts a receive and waits for the message, whose length is in the WC. A
 // peer may send before this call: then post receives beforehand instead.
 //
+// So a loop of Recv, with or without timeouts, is for peers that wait for an answer before
+// they send again: a message that comes between two calls finds no receive, and ends the
+// connection. For any other peer post several receives with PostRecv before the connection
+// is up (Prepare), take the messages with CQ.Next, whose context may have a deadline, and
+// post each receive again when its message has been dealt with.
+//
 // If the context ends first, the receive is taken back. If a message has begun to fill it
 // by then, the error is a *PendingError, and the message is kept for the next Recv, which
 // returns it before any later one.

@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -40,8 +41,10 @@ const (
 type MR struct {
 	pd     *PD
 	region *memory.Region
-	buf    []byte
-	bound  uint32 // the number of the QP that it is bound to; 0: it is not
+	// buf is behind a pointer, which package fmt does not follow: an MR that is printed as a
+	// value does not show the memory, whatever the verb.
+	buf   *[]byte
+	bound uint32 // the number of the QP that it is bound to; 0: it is not
 }
 
 // MROptions refines a registration.
@@ -86,7 +89,7 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	if err := pd.attach(userMR); err != nil {
 		return nil, err
 	}
-	mr := &MR{pd: pd, buf: buf}
+	mr := &MR{pd: pd, buf: &buf}
 	if o.QP != nil {
 		mr.bound = o.QP.num
 	}
@@ -95,6 +98,9 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 		mr.region, err = pd.rnic.table.Register(buf, mo)
 		if err == nil {
 			return mr, nil
+		}
+		if errors.Is(err, memory.ErrWrap) {
+			err = fmt.Errorf("%w: MROptions.Base %#x with %d octets: %w", ErrInvalid, o.Base, len(buf), err)
 		}
 		pd.rnic.ledger.give(mr.shares()...)
 	}
@@ -116,18 +122,18 @@ func (qp *QP) bindable(pd *PD) (stream uint32, err error) {
 	return qp.boundTo, nil
 }
 
-func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, len(m.buf)}} }
+func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, m.Len()}} }
 
 // STag returns the Steering Tag by which peers name the region. It is drawn at
 // random and not used again soon after Deregister.
 func (m *MR) STag() uint32 { return m.region.STag() }
 
 // Len returns the length in octets.
-func (m *MR) Len() int { return len(m.buf) }
+func (m *MR) Len() int { return len(*m.buf) }
 
 // Bytes returns the memory that was registered. While peers or requests may reach
 // it, see ReadAt.
-func (m *MR) Bytes() []byte { return m.buf }
+func (m *MR) Bytes() []byte { return *m.buf }
 
 // Access returns the rights that the region was registered with.
 func (m *MR) Access() Access { return Access(m.region.Access()) }
@@ -144,7 +150,7 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
 	}
-	n = int(min(max(int64(len(m.buf))-off, 0), int64(len(p))))
+	n = int(min(max(int64(m.Len())-off, 0), int64(len(p))))
 	if n > 0 && !m.region.ReadAt(p[:n], int(off)) {
 		return 0, &OpError{Op: "read memory", Err: errDeregistered}
 	}
@@ -160,8 +166,8 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 // fit, and then nothing is copied; ErrClosed after Deregister.
 func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 	switch {
-	case off < 0 || off > int64(len(m.buf)) || int64(len(p)) > int64(len(m.buf))-off:
-		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %d octets at offset %d of a region of %d", ErrInvalid, len(p), off, len(m.buf))}
+	case off < 0 || off > int64(m.Len()) || int64(len(p)) > int64(m.Len())-off:
+		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %d octets at offset %d of a region of %d", ErrInvalid, len(p), off, m.Len())}
 	case !m.region.WriteAt(p, int(off)):
 		return 0, &OpError{Op: "write memory", Err: errDeregistered}
 	}
@@ -247,7 +253,7 @@ func (s *SGE) check(pd *PD, write bool) error {
 func (s *SGE) mistake(f memory.Fault) string {
 	switch f {
 	case memory.InvalidSTag:
-		return "an MR that was deregistered"
+		return "an MR that was deregistered: register the memory again, and keep it until the completion"
 	case memory.Invalidated:
 		return "an MR whose STag has been invalidated: register the memory again"
 	case memory.Bounds:

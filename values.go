@@ -24,6 +24,29 @@ func (cq *CQ) String() string {
 	return fmt.Sprintf("CQ (%d of %d completions, %d QPs)", cq.ring.Len(), cq.ring.Limit(), len(cq.qps))
 }
 
+// String returns number and use, such as "PD 3 (2 QPs, 1 SRQs, 16 MRs)".
+func (pd *PD) String() string {
+	pd.rnic.mu.Lock()
+	defer pd.rnic.mu.Unlock()
+	return fmt.Sprintf("PD %d (%d QPs, %d SRQs, %d MRs)", pd.num, pd.users[userQP], pd.users[userSRQ], pd.users[userMR])
+}
+
+// String returns what was completed, and how, such as
+// "Recv (work request 7) on QP 3: success, 4096 octets".
+func (w WC) String() string {
+	s := fmt.Sprintf("%v (work request %d)", w.Op, w.ID)
+	if w.QP != nil {
+		s += fmt.Sprintf(" on QP %d", w.QP.num)
+	}
+	switch {
+	case w.Status == StatusSuccess:
+		return fmt.Sprintf("%s: %v, %d octets", s, w.Status, w.Length)
+	case w.cause != nil:
+		return fmt.Sprintf("%s: %v: %s", s, w.Status, text(w.cause))
+	}
+	return fmt.Sprintf("%s: %v", s, w.Status)
+}
+
 // String returns depth and use, such as "SRQ (12 of 512 receives, 2 QPs)".
 func (s *SRQ) String() string {
 	s.mu.Lock()
@@ -33,7 +56,7 @@ func (s *SRQ) String() string {
 
 // String returns what a log may have: STag, length and rights, such as
 // "MR (STag 0x5f31c200, 4096 octets, RemoteRead|RemoteWrite)", and never the memory.
-func (m *MR) String() string {
+func (m MR) String() string {
 	valid := ""
 	if !m.Valid() {
 		valid = ", invalid"
