@@ -86,10 +86,21 @@ func (d *Dialer) claimed(qp *QP, connect func(mpa.Offer) error) error {
 	if err == nil {
 		offer, err = qp.narrow(offer)
 	}
+	if err == nil {
+		err = sendable(offer)
+	}
 	if err != nil {
 		return err
 	}
 	return connect(offer)
+}
+
+// sendable refuses an offer that no startup frame can say, before there is a connection.
+func sendable(o mpa.Offer) error {
+	if _, err := o.Resolved(); err != nil {
+		return fmt.Errorf("%w: Dialer.MPA: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 // An attempt is what an Initiator offers on one connection.

@@ -56,8 +56,8 @@ const (
 // CreateSRQ returns an empty Shared Receive Queue.
 func (pd *PD) CreateSRQ(cfg SRQConfig) (*SRQ, error) {
 	cfg.Depth = orDefault(cfg.Depth, defaultSRQDepth)
-	if cfg.Depth < 0 || cfg.Depth > MaxQueueDepth || cfg.Limit < 0 || cfg.Limit > cfg.Depth || cfg.PerQP < 0 {
-		return nil, &OpError{Op: "create SRQ", Err: fmt.Errorf("%w: depth %d, limit %d, per QP %d", ErrInvalid, cfg.Depth, cfg.Limit, cfg.PerQP)}
+	if err := cfg.check(); err != nil {
+		return nil, &OpError{Op: "create SRQ", Err: err}
 	}
 	if err := pd.attach(userSRQ); err != nil {
 		return nil, &OpError{Op: "create SRQ", Err: err}
@@ -71,6 +71,19 @@ func (pd *PD) CreateSRQ(cfg SRQConfig) (*SRQ, error) {
 		return nil, &OpError{Op: "create SRQ", Err: err}
 	}
 	return s, nil
+}
+
+// check names the setting that is out of its range, and the range.
+func (cfg *SRQConfig) check() error {
+	switch {
+	case cfg.Depth < 1 || cfg.Depth > MaxQueueDepth:
+		return fmt.Errorf("%w: SRQConfig.Depth is %d, and is to be 1 to %d, or 0 for %d", ErrInvalid, cfg.Depth, MaxQueueDepth, defaultSRQDepth)
+	case cfg.Limit < 0 || cfg.Limit > cfg.Depth:
+		return fmt.Errorf("%w: SRQConfig.Limit is %d, and is to be 0 to the Depth, %d", ErrInvalid, cfg.Limit, cfg.Depth)
+	case cfg.PerQP < 0 || cfg.PerQP > cfg.Depth:
+		return fmt.Errorf("%w: SRQConfig.PerQP is %d, and is to be 0 (no bound) to the Depth, %d", ErrInvalid, cfg.PerQP, cfg.Depth)
+	}
+	return nil
 }
 
 func (s *SRQ) shares() []share { return []share{{resSRQ, 1}, {resWR, s.work.Limit()}} }
@@ -100,11 +113,19 @@ func (s *SRQ) post(wr *RecvWR) error {
 	return nil
 }
 
-// Arm asks for an EventSRQLimit when fewer than limit receives are left.
-func (s *SRQ) Arm(limit int) {
+// Arm asks for an EventSRQLimit when fewer than limit receives are left: 1 to the queue's
+// depth, or 0 to ask for none. Any other is ErrInvalid, and changes nothing.
+func (s *SRQ) Arm(limit int) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch depth := s.work.Limit(); {
+	case s.ended:
+		return &OpError{Op: "arm SRQ", Err: errSRQClosed}
+	case limit < 0 || limit > depth:
+		return &OpError{Op: "arm SRQ", Err: fmt.Errorf("%w: a limit of %d, which is to be 0 to the depth, %d", ErrInvalid, limit, depth)}
+	}
 	s.limit = limit
-	s.mu.Unlock()
+	return nil
 }
 
 // Len returns how many receives are left.
@@ -172,6 +193,8 @@ func (s *SRQ) attach(qp *QP) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.pd.rnic != qp.pd.rnic:
+		return fmt.Errorf("%w: SRQ of another RNIC", ErrInvalid)
 	case s.pd != qp.pd:
 		return fmt.Errorf("%w: SRQ of another Protection Domain", ErrInvalid)
 	case s.ended:

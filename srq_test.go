@@ -165,7 +165,7 @@ func TestSRQRules(t *testing.T) {
 		t.Errorf("a QP of another PD: %v", err)
 	}
 	ini, res := s.connect(t)
-	if err := res.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrBadState) {
+	if err := res.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("a receive on the QP: %v", err)
 	}
 	if err := s.srq.PostRecv(&iwarp.RecvWR{SGL: make([]iwarp.SGE, 9)}); !errors.Is(err, iwarp.ErrInvalid) {
