@@ -2,6 +2,9 @@ package iwarp
 
 import "context"
 
+// waitFailed is the error of a Wait that ends with its CQ.
+func waitFailed(err error) error { return &OpError{Op: "wait for a completion", Err: err} }
+
 // Next takes the oldest completion, and waits for one if there is none. A completion
 // that is there is returned whatever ctx says. The error is that of Wait.
 func (cq *CQ) Next(ctx context.Context) (WC, error) {
@@ -63,11 +66,11 @@ func (cq *CQ) outcome() (ready bool, err error) {
 	case cq.ring.Len() > 0:
 		return true, nil
 	case cq.closed && !cq.auto:
-		return false, errCQClosed
+		return false, waitFailed(errCQClosed)
 	case cq.overflow:
-		return false, ErrCQOverflow
+		return false, waitFailed(ErrCQOverflow)
 	case cq.had && cq.ended == len(cq.qps):
-		return false, ErrNoQP
+		return false, waitFailed(ErrNoQP)
 	}
 	return false, nil
 }

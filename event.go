@@ -216,7 +216,7 @@ func (q *eventQueue) take() (e Event, ok bool, err error) {
 	if oldest == nil {
 		if q.closed {
 			wake(q.gate)
-			return e, false, errRNICClosed
+			return e, false, &OpError{Op: "next event", Err: errRNICClosed}
 		}
 		return e, false, nil
 	}

@@ -188,7 +188,8 @@ func checkNetwork(network string) error {
 	case "tcp", "tcp4", "tcp6":
 		return nil
 	}
-	return fmt.Errorf("%w: network %q, there are tcp, tcp4 and tcp6, and sctp, sctp4 and sctp6, which may name their carrier: sctp:udp, sctp:kernel", ErrInvalid, network)
+	return fmt.Errorf("%w: network %q: there are tcp, tcp4 and tcp6, and sctp, sctp4 and sctp6, which may name their carrier: sctp:udp, sctp:kernel; "+
+		"over any other stream of octets, such as a Unix socket, connect with Dialer.Initiate and listen with NewListener", ErrInvalid, network)
 }
 
 // NewListener accepts connections from ln, which it owns from then on.

@@ -100,10 +100,13 @@ func (qp *QP) queueRecv(wr *RecvWR, cookie any) error {
 	if err := qp.ended(); err != nil {
 		return err
 	}
+	if qp.cfg.SRQ != nil {
+		return fmt.Errorf("%w: the QP takes its receives from a Shared Receive Queue, post to that (QPConfig.SRQ)", ErrInvalid)
+	}
 	if err := wr.engine(&qp.recvWork, qp.pd); err != nil {
 		return err
 	}
-	if _, n := qp.eng.Outstanding(); qp.cfg.SRQ == nil && qp.alive() && n+int(qp.unpolledRecvs.Load()) >= qp.cfg.RecvDepth {
+	if _, n := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledRecvs.Load()) >= qp.cfg.RecvDepth {
 		return ErrQueueFull
 	}
 	qp.recvWork.Cookie = cookie
