@@ -100,6 +100,9 @@ func (c *rpingCmd) checkRole() error {
 	case !inside && !c.Server && !c.Client:
 		return usage("rping: be the server (-s) or the client (-c)")
 	}
+	if c.Server && c.Source != "" {
+		return usage("rping: -I %s: only the client has a source address: the server listens on the one that -a names", c.Source)
+	}
 	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
 		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
