@@ -9,23 +9,40 @@ import (
 
 // probe returns why a Responder's cases do not fit it: that it does not know the
 // dialect; empty if it does. An Initiator says so itself, in every case. A peer that answers in
-// another protocol than MPA does so whatever it is asked: then foreign says what it answered.
-func (o *Options) probe(ctx context.Context) (unspoken, foreign string) {
+// another protocol than MPA does so whatever it is asked: then foreign says what it answered. One that answers
+// nothing, in neither revision, and keeps the connection, is mute: every case would wait for it.
+func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute bool) {
 	if o.Role == mpa.RoleInitiator || o.App == AppReject || o.SCTP != "" {
-		return "", ""
+		return "", "", false
 	}
-	c := Case{ID: "probe", Role: o.Role, run: probe}
-	res := o.run(ctx, c)
+	res := o.ask(ctx, o.Dialect)
 	if res.Verdict == Pass {
-		return "", ""
+		return "", "", false
 	}
 	if foreign := res.foreign(); foreign != "" {
-		return "", foreign
+		return "", foreign, false
 	}
-	if o.Dialect == mpa.DialectRFC5044 || o.Dialect == mpa.DialectRFC6581 && !o.plain(ctx) {
-		return "", "" // the cases will tell
+	switch o.Dialect {
+	case mpa.DialectRFC5044:
+		return "", "", res.silent() && o.ask(ctx, mpa.DialectRFC6581).silent() // else the cases will tell
+	case mpa.DialectRFC6581:
+		if plain := o.ask(ctx, mpa.DialectRFC5044); plain.Verdict != Pass {
+			return "", "", res.silent() && plain.silent()
+		}
 	}
-	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(&res)), ""
+	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res)), "", false
+}
+
+// silent reports whether the peer was there, and neither said nor did anything.
+func (r *Result) silent() bool {
+	sent := false
+	for _, e := range r.Dialogue {
+		if e.Kind == Received || e.Kind == Saw {
+			return false
+		}
+		sent = sent || e.Kind == Sent
+	}
+	return sent
 }
 
 // foreign describes what the peer has said first, if that is not MPA.
@@ -48,12 +65,12 @@ func cause(res *Result) string {
 	return res.Why
 }
 
-// plain reports whether the peer takes a Request of RFC 5044.
-func (o *Options) plain(ctx context.Context) bool {
-	simple := *o
-	simple.Dialect = mpa.DialectRFC5044
-	res := simple.run(ctx, Case{ID: "probe", Role: o.Role, run: probe})
-	return res.Verdict == Pass
+// ask sends a Request of a dialect.
+func (o *Options) ask(ctx context.Context, d mpa.Dialect) *Result {
+	other := *o
+	other.Dialect = d
+	res := other.run(ctx, Case{ID: "probe", Role: o.Role, run: probe})
+	return &res
 }
 
 // probe looks for an answer in the dialect, however faulty.

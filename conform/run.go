@@ -52,7 +52,7 @@ const patience = 3
 
 // Run runs the selected cases one after the other and hands every result to report.
 // It stops early when the context ends, or when nobody can be connected any more, and before
-// the first case if the peer speaks another protocol.
+// the first case if the peer speaks another protocol, or answers nothing at all.
 // The error is one of the options: a [*NoCasesError] if they select no case.
 func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, error) {
 	var sum Summary
@@ -64,7 +64,11 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 	if err != nil {
 		return sum, err
 	}
-	unspoken, foreign := o.probe(ctx)
+	unspoken, foreign, mute := o.probe(ctx)
+	if mute {
+		sum.Stopped = "the peer answers no MPA Request: it is silent, and every case would wait for it"
+		return sum, nil
+	}
 	if foreign != "" {
 		sum.NotMPA, sum.Stopped = true, "this is not MPA: the peer answers with "+foreign
 		return sum, nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -32,6 +33,31 @@ func (c setup) against(t *testing.T, test func(t *testing.T, o conform.Options))
 		defer stop()
 		test(t, c.options(p))
 	})
+}
+
+// TestMute runs nothing against a server that never says a word.
+func TestMute(t *testing.T) {
+	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		testrig.Must(t, err)
+		t.Cleanup(func() { ln.Close() })
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+			}
+		}()
+		all, sum := collect(t, conform.Options{
+			Role: mpa.RoleResponder, Dialect: d, Timeout: 20 * time.Millisecond, Peer: &conform.DialPeer{Addr: ln.Addr().String()},
+		})
+		if len(all) > 0 || sum.NotMPA || sum.OK() || !strings.Contains(sum.Stopped, "answers no MPA Request") {
+			t.Errorf("%v: %d cases, %+v", d, len(all), sum)
+		}
+	}
 }
 
 // TestNotMPA runs nothing against a server of another protocol, be it one that speaks first.
