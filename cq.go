@@ -219,12 +219,17 @@ func (cq *CQ) dropped(wc WC) {
 }
 
 // Close ends the CQ and wakes those who wait for it. It fails with ErrBadState while a QP
-// uses the CQ. Completions that are there can still be polled.
+// uses the CQ, and with ErrClosed if the CQ was closed before. Completions that are there can
+// still be polled. The CQ that a QP was made with, as it was given none, ends with the QP: to
+// close that is no error.
 func (cq *CQ) Close() error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if len(cq.qps) > 0 {
 		return &OpError{Op: "close CQ", Err: inUse(len(cq.qps))}
+	}
+	if cq.closed && !cq.auto {
+		return &OpError{Op: "close CQ", Err: errCQClosed}
 	}
 	if !cq.closed {
 		cq.closed = true

@@ -104,9 +104,10 @@ type Listener struct {
 
 	places places
 
-	mu  sync.Mutex
-	err error // why the TCP listener ended
-	qps map[*QP]struct{}
+	mu     sync.Mutex
+	err    error // why the TCP listener ended
+	closed bool  // hangUp was called
+	qps    map[*QP]struct{}
 }
 
 // Listen listens for connections on a TCP address, or with network "sctp", "sctp4" or "sctp6" on one of SCTP in UDP
@@ -354,6 +355,13 @@ func (l *Listener) Close() error {
 
 // hangUp accepts nothing more. It does not wait for what is under way.
 func (l *Listener) hangUp() error {
+	l.mu.Lock()
+	again := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if again { // not every carrier of SCTP says so itself
+		return errListenerClosed
+	}
 	l.rnic.removeListener(l)
 	return l.ln.Close()
 }

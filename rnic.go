@@ -70,7 +70,8 @@ type RNIC struct {
 	ledger  ledger
 
 	mu     sync.Mutex
-	closed bool
+	closed bool // nothing more is given out
+	ended  bool // Close was called
 	nextPD uint32
 	nextQP uint32
 	qps    map[*QP]struct{}
@@ -155,7 +156,14 @@ func (r *RNIC) versions() (v []Version) {
 // Close ends the RNIC's Listeners, aborts the connections that are left, and ends NextEvent.
 // Shutdown closes them in order. Nothing more can be taken from the RNIC then: to allocate,
 // create, register, listen and connect is ErrClosed. What is there can still be closed.
+// To close an RNIC again is ErrClosed, also after Shutdown.
+//
+// That is the rule for RNIC, PD, CQ, SRQ, MR and Listener. QP.Close and QP.Abort can be called
+// again: Close tells how the connection has ended, each time.
 func (r *RNIC) Close() error {
+	if !r.end() {
+		return &OpError{Op: "close RNIC", Err: errRNICClosed}
+	}
 	for _, l := range r.shut() {
 		l.stop(errRNICClosed)
 		_ = l.hangUp()
@@ -165,6 +173,15 @@ func (r *RNIC) Close() error {
 	}
 	r.events.close()
 	return nil
+}
+
+// end reports whether the RNIC is being closed for the first time.
+func (r *RNIC) end() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.ended
+	r.ended = true
+	return first
 }
 
 // QPs returns the QPs that exist, in the order of their numbers.

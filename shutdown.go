@@ -32,13 +32,16 @@ func (l *Listener) end() error {
 
 // Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes
 // the RNIC. When the context ends, the connections that are left are aborted, and its
-// error is returned.
+// error is returned. An RNIC that was closed already is no error.
 func (r *RNIC) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, l := range r.shut() {
 		errs = append(errs, l.end())
 	}
-	errs = append(errs, closeAll(ctx, r.QPs()), r.Close())
+	errs = append(errs, closeAll(ctx, r.QPs()))
+	if err := r.Close(); !errors.Is(err, ErrClosed) { // it was closed meanwhile
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 

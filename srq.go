@@ -212,19 +212,20 @@ func (s *SRQ) detach(qp *QP) {
 }
 
 // Close ends the queue and drops the receives in it. It fails with ErrBadState while a
-// QP uses the queue.
+// QP uses the queue, and with ErrClosed if it was closed before.
 func (s *SRQ) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users > 0 {
 		return &OpError{Op: "close SRQ", Err: inUse(s.users)}
 	}
-	if !s.ended {
-		s.ended = true
-		s.pd.rnic.trimmer.drop(s)
-		s.pd.rnic.ledger.give(s.shares()...)
-		s.pd.detach(userSRQ)
+	if s.ended {
+		return &OpError{Op: "close SRQ", Err: errSRQClosed}
 	}
+	s.ended = true
+	s.pd.rnic.trimmer.drop(s)
+	s.pd.rnic.ledger.give(s.shares()...)
+	s.pd.detach(userSRQ)
 	s.work = ring.New[engine.RecvWork](s.work.Limit())
 	return nil
 }
