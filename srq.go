@@ -76,7 +76,7 @@ func (pd *PD) CreateSRQ(cfg SRQConfig) (*SRQ, error) {
 // check names the setting that is out of its range, and the range.
 func (cfg *SRQConfig) check() error {
 	switch {
-	case cfg.Depth < 1 || cfg.Depth > MaxQueueDepth:
+	case cfg.Depth < 0 || cfg.Depth > MaxQueueDepth:
 		return fmt.Errorf("%w: SRQConfig.Depth is %d, and is to be 1 to %d, or 0 for %d", ErrInvalid, cfg.Depth, MaxQueueDepth, defaultSRQDepth)
 	case cfg.Limit < 0 || cfg.Limit > cfg.Depth:
 		return fmt.Errorf("%w: SRQConfig.Limit is %d, and is to be 0 to the Depth, %d", ErrInvalid, cfg.Limit, cfg.Depth)
