@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrNone: there is no SCTP in the kernel, or none for this program.
+// ErrNone is that there is no SCTP in the kernel, or none for this program.
 var ErrNone = fmt.Errorf("the kernel has no SCTP for us (on Linux it is the module sctp): %w", errors.ErrUnsupported)
 
 // Errors of associations.

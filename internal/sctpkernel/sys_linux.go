@@ -1,6 +1,7 @@
 package sctpkernel
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -136,10 +137,10 @@ func lastError(fd int) error {
 }
 
 // timedOut reports whether an association was lost because its peer has fallen silent.
-func timedOut(err error) bool { return err == unix.ETIMEDOUT }
+func timedOut(err error) bool { return errors.Is(err, unix.ETIMEDOUT) }
 
 // again reports whether a call would have to wait.
-func again(err error) bool { return err == unix.EAGAIN }
+func again(err error) bool { return errors.Is(err, unix.EAGAIN) }
 
 // sendmsg sends a message, which may be empty.
 func sendmsg(fd int, data, control []byte) error {
