@@ -110,7 +110,7 @@ func sctpPrivateDataRows() (rows []Row) {
 		for _, n := range []int{0, 1, k.most} {
 			add(fmt.Sprintf("%d octets", n), n, n, fmt.Sprintf("up pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+1))
 		}
-		add("one octet too many in the Initiate", k.most+1, 0, "invalid")
+		add("one octet too many in the Initiate", k.most+1, 0, "invalid indication=unknown chunks=unknown ssn=unknown") // refused before there is an INIT
 		add("one octet too many in the Accept", 0, k.most+1, fmt.Sprintf("refuse codes=%d/4", k.first))
 	}
 	return rows
