@@ -131,7 +131,7 @@ func (d *dialing) reorder(opts Options) (err error) {
 func (d *dialing) connect(ctx context.Context, opts Options) error {
 	opened, err := d.ctl.call(ctx, request{Open: &opts})
 	if err != nil {
-		return err
+		return noResponder(err)
 	}
 	if err := d.allocate(opts); err != nil {
 		return err
@@ -223,6 +223,14 @@ func refusal(err error) error {
 		rejected.Conn.Close()
 	}
 	return fmt.Errorf("%w: %w", err, rejection(rejected.PrivateData))
+}
+
+// noResponder adds to a Terminate in answer to the first control message what it means.
+func noResponder(err error) error {
+	if t := (*iwarp.TerminateError)(nil); errors.As(err, &t) {
+		return fmt.Errorf("the peer does not take the first message of a measurement, and is no responder of iwarp perf (--listen) it seems: %w", err)
+	}
+	return err
 }
 
 // rejection is what a rejection's private data tells. Who is no responder of this kind may

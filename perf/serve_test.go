@@ -84,6 +84,29 @@ func TestServeRejectsOthers(t *testing.T) {
 	}
 }
 
+// TestConnectToAnother: a peer that accepts any connection, and has short receives, is no
+// responder of measurements.
+func TestConnectToAnother(t *testing.T) {
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	testrig.Must(t, err)
+	defer ln.Close()
+	go func() {
+		if req, err := ln.Accept(t.Context()); err == nil {
+			_, _ = req.Accept(t.Context(), iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error {
+				mr, err := qp.PD().Register(make([]byte, 16), iwarp.LocalWrite)
+				if err != nil {
+					return err
+				}
+				return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, 16)}})
+			}})
+		}
+	}()
+	_, err = perf.Connect(t.Context(), ln.Addr().String(), quick(64), perf.Observer{})
+	if err == nil || !strings.Contains(err.Error(), "no responder of iwarp perf") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestConnectCanceled(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
