@@ -15,6 +15,7 @@ const (
 	paramLen       = 4  // of a parameter's header
 	abortCauseLen  = 4
 	causeUserAbort = 12
+	causeProtocol  = 13
 )
 
 // PortUDP is the UDP port of SCTP: RFC 6951, section 3.
@@ -182,9 +183,13 @@ func (c *chunk) setup(at Stamp) (s Setup, ok bool) {
 	return s, true
 }
 
-// reason returns the text of an ABORT of the sender's consumer: RFC 9260, section 3.3.10.12.
+// told reports whether an ABORT with such a cause says in words what it is for.
+func told(cause uint16) bool { return cause == causeUserAbort || cause == causeProtocol }
+
+// reason returns the text of an ABORT of the sender's consumer, or over a violation of the
+// protocol: RFC 9260, sections 3.3.10.12 and 13.
 func (c *chunk) reason() string {
-	if len(c.value) < abortCauseLen || binary.BigEndian.Uint16(c.value) != causeUserAbort {
+	if len(c.value) < abortCauseLen || !told(binary.BigEndian.Uint16(c.value)) {
 		return ""
 	}
 	n := min(int(binary.BigEndian.Uint16(c.value[2:])), len(c.value))

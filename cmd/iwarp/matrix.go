@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/matrix"
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // matrixCmd runs the figures of the interoperability draft, and more.
@@ -43,6 +44,9 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) error {
 	}
 	if len(c.Figure) > 0 && !c.streams() {
 		return usage("matrix: --figure: the figures are about MPA")
+	}
+	if c.Network == network.KernelSCTP {
+		return usage("matrix: --network %s: the rows run over SCTP in user space only (--network %s)", c.Network, network.SCTP)
 	}
 	if c.Timeout < 0 {
 		return usage("matrix: --timeout: %v is negative", c.Timeout)

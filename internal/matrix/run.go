@@ -84,10 +84,13 @@ var ErrNothingPicked = errors.New("matrix: no row is picked")
 // Run runs all rows that a Config picks. The error is the context's or
 // ErrNothingPicked; a row that is not as demanded is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	if cfg.Network == network.SCTP {
+	switch cfg.Network {
+	case network.SCTP:
 		return run(ctx, cfg, nil, SCTPGroups())
+	case "", network.TCP, network.UserTCP:
+		return run(ctx, cfg, Figures, Groups())
 	}
-	return run(ctx, cfg, Figures, Groups())
+	return nil, fmt.Errorf("matrix: there are no rows for network %q", cfg.Network)
 }
 
 func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Report, error) {

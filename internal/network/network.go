@@ -94,7 +94,11 @@ func Open(name string) (*Network, error) {
 // Reorder stands in front of an address with a link that changes the order of packets: so many in a hundred come
 // behind others. It is to be closed. Only Unordered networks have such links.
 func (n *Network) Reorder(addr string, percent int) (link Link, err error) {
-	return script.RelaySCTP(addr, script.Permute(percent, 1))
+	relay, err := script.RelaySCTP(addr, script.Permute(percent, 1))
+	if err != nil {
+		return nil, err
+	}
+	return relay, nil
 }
 
 // A Link is what Reorder returns.

@@ -41,8 +41,12 @@ const (
 	paramAdaptation = 0xc006 // RFC 5061
 )
 
-// causeUser is the error cause of an ABORT with a text.
-const causeUser = 12
+// The error causes of an ABORT with a text: of its sender's consumer, and over a violation of
+// the protocol.
+const (
+	causeUser     = 12
+	causeProtocol = 13
+)
 
 // newChunk returns a chunk with its padding.
 func newChunk(kind, flags byte, value []byte) []byte {
@@ -85,7 +89,7 @@ func reasonOf(c Chunk) string {
 	if len(b) < chunkHeader {
 		return ""
 	}
-	if cause := binary.BigEndian.Uint16(b); cause != causeUser {
+	if cause := binary.BigEndian.Uint16(b); cause != causeUser && cause != causeProtocol {
 		return ""
 	}
 	n := min(int(binary.BigEndian.Uint16(b[2:])), len(b))
