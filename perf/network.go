@@ -30,15 +30,14 @@ func (o Options) validateNetwork() error {
 	case o.Reorder < 0 || o.Reorder > 100:
 		return &OptionError{"reorder", fmt.Sprintf("%d %% of the packets cannot be late", o.Reorder)}
 	case o.Reorder > 0 && over.Name == network.KernelSCTP:
-		return &OptionError{"reorder", "packets of the kernel's do not pass a link in this process"}
+		return &OptionError{"reorder", "the kernel's packets do not pass through this process"}
 	case o.Reorder > 0 && !over.Unordered:
 		return &OptionError{"reorder", "this network delivers in order only"}
 	}
-	const none = "over this network there are none"
 	switch {
 	case over.Streams:
 	case o.Markers:
-		return &OptionError{"markers", none}
+		return &OptionError{"markers", "over this network there are no markers"}
 	case o.NoCRC:
 		return &OptionError{"crc", "this network has a checksum of its own, which is always on"}
 	case o.Dialect != 0 && o.Dialect != mpa.DialectRFC6581 && o.Dialect != mpa.DialectRFC5044:

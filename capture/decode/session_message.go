@@ -40,7 +40,7 @@ func (x *session) form(h *half, m *capture.Message) bool {
 	}
 	if !m.Unordered {
 		// RFC 5043, Section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks (U Flag set to one)."
-		say(findOrdered, messageName(m)+" without the U flag", "SCTP delays what is behind a lost chunk if it is ordered: DDP has an order of its own")
+		say(findOrdered, messageName(m)+" without the U flag", "SCTP delays what follows a lost chunk if it is ordered: DDP has an order of its own")
 	}
 	if m.Chunks > 1 {
 		say(findFragmented, fmt.Sprintf("%s in %d DATA chunks", messageName(m), m.Chunks),

@@ -130,15 +130,14 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	if h.FPDUs+h.Bad+h.Cut+h.Lost == 0 {
 		return rows
 	}
-	what := wording.If(session, " segments", " FPDUs")
-	add(dir+what, h.counted(session))
+	add(dir+wording.If(session, " segments", " FPDUs"), h.counted(session))
 	for op := range h.Ops {
 		if n := &h.Ops[op]; n.Segments > 0 {
 			add("", fmt.Sprintf("  %-26s %8d messages %8d segments %12d octets", rdmap.Opcode(op), n.Messages, n.Segments, n.Octets))
 		}
 	}
 	if h.Sizes.Count > 0 {
-		add(dir+strings.TrimSuffix(what, "s")+" sizes", fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
+		add(dir+wording.If(session, " segment sizes", " FPDU sizes"), fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
 	}
 	rows = append(rows, h.alignmentRows(d)...)
 	if h.Segments > 0 {

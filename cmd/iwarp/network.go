@@ -19,7 +19,7 @@ func (f *networkFlag) streams() bool { return f.over().Streams }
 // records refuses a recording where there is no stream to record.
 func (f *networkFlag) records(command, pcap string) error {
 	if pcap != "" && !f.over().Sockets {
-		return usage("%s: --pcap records TCP connections", command)
+		return usage("%s: --pcap records connections of the system's TCP", command)
 	}
 	return nil
 }

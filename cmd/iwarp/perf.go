@@ -15,8 +15,8 @@ import (
 
 type perfCmd struct {
 	Listen    string `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
-	Connect   string `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without, both ends are on this host."`
-	Processes int    `default:"0" enum:"0,1,2" help:"Without --connect: 1: both ends are in this process; 2: latency has a responder of its own process (default: 2, with --pcap 1)."`
+	Connect   string `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without it, both ends are on this host."`
+	Processes int    `default:"0" enum:"0,1,2" help:"Without --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
 	Op            []string      `placeholder:"OP" help:"Operations: Send, Write, Read (default: all)."`
@@ -40,10 +40,10 @@ type perfCmd struct {
 
 	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed."`
 
-	AllColumns  bool `help:"Print all that --json has in the table."`
-	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON has MiB/s always."`
+	AllColumns  bool `help:"Print in the table all that --json has."`
+	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`
 
-	Reorder int `placeholder:"N" help:"Over SCTP: have N of 100 packets come behind others, and show what was placed ahead of its turn."`
+	Reorder int `placeholder:"N" help:"Over SCTP: deliver N of 100 packets late, and show how much was placed ahead of order."`
 
 	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
 

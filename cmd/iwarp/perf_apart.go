@@ -31,7 +31,7 @@ func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Option
 	}
 	responder, err := child.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0", "--until-eof", "--network", c.Network)
 	if err != nil {
-		return nil, fmt.Errorf("perf: a second process, which --processes 1 does without: %w", err)
+		return nil, fmt.Errorf("perf: cannot start the second process (--processes 1 needs none): %w", err)
 	}
 	defer responder.Stop()
 	return perf.RunTwo(ctx, responder.Addr, opts, watch)

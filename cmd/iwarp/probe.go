@@ -21,7 +21,7 @@ type probeCmd struct {
 
 // Help says what the exit status is about.
 func (probeCmd) Help() string {
-	return "A responder that does not speak MPA, or DDP over SCTP, is something wrong; one that is gone before the last question could not be probed."
+	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, and 3 if it is gone before the last question."
 }
 
 // Run asks, and prints the report.

@@ -14,13 +14,13 @@ import (
 
 // studyCmd shows what placement ahead of order is worth.
 type studyCmd struct {
-	Loss        float64       `default:"1" placeholder:"PERCENT" help:"Packets that are lost (default: ${default})."`
-	Reorder     float64       `default:"2" placeholder:"PERCENT" help:"Packets that come late (default: ${default})."`
-	Delay       time.Duration `default:"500us" help:"What each packet takes, in one direction. Late ones take up to four times as much more."`
+	Loss        float64       `default:"1" placeholder:"PERCENT" help:"Share of packets that are lost (default: ${default})."`
+	Reorder     float64       `default:"2" placeholder:"PERCENT" help:"Share of packets that come late (default: ${default})."`
+	Delay       time.Duration `default:"500us" help:"One-way delay. Late packets take up to four times as much in addition."`
 	Connections int           `short:"c" default:"1" placeholder:"N" help:"Connections at the same time (default: ${default})."`
 	Octets      string        `default:"4M" placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: ${default})."`
-	MTU         int           `default:"1500" placeholder:"N" help:"Octets of a packet (default: ${default})."`
-	Seed        uint64        `default:"1" placeholder:"N" help:"Of what becomes of which packet (default: ${default})."`
+	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in octets (default: ${default})."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the random decisions (default: ${default})."`
 	JSON        bool          `name:"json" help:"Print JSON."`
 }
 

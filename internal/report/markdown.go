@@ -25,7 +25,11 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 
 func (s *Section) markdown(b *strings.Builder) {
 	if s.Head != "" {
-		fmt.Fprintf(b, "%s.\n\n", strings.TrimSuffix(s.Head, "."))
+		b.WriteString(s.Head)
+		if !strings.HasSuffix(s.Head, ".") { // it is a paragraph here
+			b.WriteString(".")
+		}
+		b.WriteString("\n\n")
 	}
 	rows := s.Table
 	if len(s.Lines) > 0 {

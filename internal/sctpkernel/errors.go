@@ -6,7 +6,7 @@ import (
 )
 
 // ErrNone is that there is no SCTP in the kernel, or none for this program.
-var ErrNone = fmt.Errorf("the kernel has no SCTP for us (on Linux it is the module sctp): %w", errors.ErrUnsupported)
+var ErrNone = fmt.Errorf("no SCTP in the kernel (on Linux: module sctp): %w", errors.ErrUnsupported)
 
 // Errors of associations.
 var (

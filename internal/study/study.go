@@ -45,7 +45,7 @@ var Ways = []Way{
 	{Name: "in order", Aligned: true},
 }
 
-// A Result is what one Way has come to.
+// A Result is what running one Way measured.
 type Result struct {
 	Way         string  `json:"way"`
 	Connections int     `json:"connections"`
@@ -126,7 +126,7 @@ func (c *Config) Check() error {
 	case c.Octets < 1 || c.Octets > MaxOctets:
 		return fmt.Errorf("%d octets for each connection: 1 to %d", c.Octets, MaxOctets)
 	case c.Loss < 0 || c.Loss > .5 || c.Reorder < 0 || c.Reorder > 1:
-		return fmt.Errorf("%g of the packets lost and %g late: at most 0.5 and 1", c.Loss, c.Reorder)
+		return fmt.Errorf("%.6g %% of packets lost, %.6g %% late: 0 to 50 and 0 to 100 are possible", 100*c.Loss, 100*c.Reorder)
 	case c.Delay < 0 || c.Delay > time.Second:
 		return fmt.Errorf("a delay of %v: at most a second", c.Delay)
 	case c.MTU < usertcp.MinMTU || c.MTU > usertcp.MaxMTU:
