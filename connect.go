@@ -11,12 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// What both roles have in common on the way of a connection to RTS:
-//
-//	Dial, DialQP ──────── openTCP ──┐
-//	Initiate, InitiateQP ───────────┴─> Dialer.connect: negotiate ───┐
-//	                                                                 ├─> QP.enterRTS ─> QP.start
-//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: answer ─┘
+// What both roles have in common on the way of a connection to RTS: docs/architecture.md, Startup, has the way.
 //
 // The functions that return a new QP create it by connectNew. ModifyRTS, where the consumer has done the
 // startup itself, goes straight to QP.start.

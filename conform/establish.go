@@ -145,7 +145,7 @@ func (s *session) sendRTR(kinds mpa.RTR) {
 	}
 }
 
-// sendReady sends an RTR indication and returns its kind.
+// sendIndication sends an RTR indication and returns its kind.
 func (s *session) sendIndication(text string, kinds mpa.RTR) mpa.RTR {
 	switch {
 	case kinds&mpa.RTRWrite != 0:

@@ -143,7 +143,7 @@ func fpduPad() []Case {
 	return cases
 }
 
-// tagger is SendTagged, or a way to spoil it.
+// tagger is sendTagged, or a way to spoil it.
 type tagger func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte)
 
 // shortText is a text of n octets to ping with.

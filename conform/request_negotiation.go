@@ -228,7 +228,7 @@ func (s *session) readsWith(adjust func(*script.Startup)) {
 	}
 }
 
-// readIfServed is ReadNothing for a peer that may take no Reads, as its IRD may be 0.
+// readIfServed is sendReadNothing for a peer that may take no Reads, as its IRD may be 0.
 func (s *session) readIfServed() {
 	s.sendReadNothing("zero-length Read")
 	if s.look(s.opts.Timeout) != sightOctets {

@@ -65,14 +65,14 @@ func (s *session) enter(q, r mpa.StartupFrame) {
 	s.operate(script.TermsOf(ours, q, r))
 }
 
-// sendKey sends a Start Key, and PeerKey waits for the peer's.
+// sendKey sends a Start Key, and peerKey waits for the peer's.
 func (s *session) sendKey(text string, f mpa.StartKeyFields) mpa.StartKey {
 	b := mpa.AppendStartKey(nil, &f)
 	s.send(text, b)
 	return b
 }
 
-// peerKey is described with SendKey.
+// peerKey waits for the peer's Start Key.
 func (s *session) peerKey(expected string) mpa.StartKey {
 	s.firstKey(mpa.KeyStart)
 	return mpa.StartKey(s.octets(mpa.StartKeyLen, expected))

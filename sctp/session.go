@@ -52,7 +52,7 @@ type session struct {
 
 	// Sending.
 	first   uint64 // what stream.sent was before the session
-	control uint64 // and behind its last control message
+	control uint64 // and after its last control message
 	owed    bool   // a Terminate, which waits for that
 
 	cancelled bool // it was never opened on our side

@@ -8,7 +8,7 @@ import (
 // A Path says what happens to packets in one direction of a [Pipe]. What happens to the nth packet follows from the Seed and n
 // alone. The zero value carries everything at once and in order.
 type Path struct {
-	// Seed is that of all decisions.
+	// Seed of the random decisions.
 	Seed uint64
 	// Loss, Duplicate and Reorder are the shares of packets, from 0 to 1, that are lost, arrive twice, and arrive late.
 	Loss, Duplicate, Reorder float64

@@ -65,7 +65,7 @@ type Stack struct {
 // nicID is that of the only NIC.
 const nicID = 1
 
-// New returns a Stack that is at work until Close.
+// New returns a running Stack; Close stops it.
 func New(cfg Config) (*Stack, error) {
 	if err := cfg.resolve(); err != nil {
 		return nil, fmt.Errorf("usertcp: %w", err)

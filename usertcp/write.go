@@ -30,7 +30,7 @@ func (c *Conn) writeAll(p []byte) (n int, err error) {
 // WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most [Conn.EMSS]
 // octets long, neither now nor when it sends it again. Small ones share a segment that has room for them
 // (RFC 5044, section 3). It waits until at least one is taken, and returns how many octets were, which are those of whole slices.
-// Nothing is kept of them.
+// It keeps none of them.
 func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()

@@ -226,7 +226,7 @@ func (s *Session) Recv() (carrier.Arrival, error) {
 	return v, nil
 }
 
-// CloseWrite ends our half in order, behind what Send has taken.
+// CloseWrite ends our half in order, after what Send has taken.
 func (s *Session) CloseWrite() error {
 	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// A Message is one that is sent by hand over SCTP, behind its DDP-SSN.
+// A Message is one that is sent by hand over SCTP, after its DDP-SSN.
 type Message struct {
 	PPID uint32
 	Data []byte

@@ -10,8 +10,9 @@
 //	err := l.Send(q)
 //	r, err := l.Frame(deadline)
 //	l.Operate(script.TermsOf(mpa.RoleInitiator, q, r))
-//	err = l.Send(l.Ready(mpa.RTRWrite))
-//	seg, err := l.Segment(deadline)
+//	ready, _ := l.Ready(mpa.RTRWrite)
+//	err = l.Send(ready)
+//	seg, err := l.NextSegment(deadline)
 //
 // An [Association] is the active end of an SCTP association in UDP, chunk by chunk, and a
 // [Session] numbers what is said on one of its streams.

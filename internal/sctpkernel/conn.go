@@ -40,7 +40,7 @@ type Conn struct {
 // peelOff makes an association that has come up on a socket independent of it.
 //
 // RFC 5043, section 11.1: "an endpoint MUST verify and inspect the Adaptation Indication"; with none, or any other,
-// "DDP procedures MUST NOT be performed upon this association." The kernel notifies of it right behind the
+// "DDP procedures MUST NOT be performed upon this association." The kernel notifies of it right after the
 // association itself, if there was one.
 func peelOff(s *socket, up notification, peer netip.AddrPort, window int) (*Conn, error) {
 	c := &Conn{

@@ -130,7 +130,7 @@ func (h *handshake) hear(from netip.AddrPort, p packet, chunks []chunk) {
 	}
 }
 
-// begin puts the association in the handshake's place, as the COOKIE ACK has come. What comes right behind it, in the
+// begin puts the association in the handshake's place, as the COOKIE ACK has come. What comes right after it, in the
 // same packet or the next, is the association's already: an ABORT is not sent again.
 func (h *handshake) begin(path *path, from netip.AddrPort, p packet, behind []chunk) {
 	select {
