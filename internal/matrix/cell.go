@@ -93,9 +93,11 @@ func (c *cell) open(ctx context.Context) (err error) {
 		return err
 	}
 	if c.row.Responder.byHand() {
-		if c.hand, err = c.listenByHand(ctx); err != nil {
-			return err
+		hand, err := c.listenByHand(ctx)
+		if err != nil {
+			return err // and no hand: one that is nil would not be equal to nil
 		}
+		c.hand = hand
 		to = c.hand.addr()
 	} else {
 		if c.r, err = listen(ctx, c.over, &c.row.Responder); err != nil {
@@ -103,9 +105,11 @@ func (c *cell) open(ctx context.Context) (err error) {
 		}
 		to = c.r.ln.Addr().String()
 	}
-	if c.tap, err = c.newTap(ctx, to); err != nil {
+	tap, err := c.newTap(ctx, to)
+	if err != nil {
 		return err
 	}
+	c.tap = tap
 	c.i, err = newEndpoint(byInitiator, c.row.Initiator.Offer.Kind, 0xcc)
 	return err
 }

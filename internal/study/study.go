@@ -125,7 +125,7 @@ func (c *Config) Check() error {
 		return fmt.Errorf("%d connections: there are 1 to %d", c.Connections, MaxConnections)
 	case c.Octets < 1 || c.Octets > MaxOctets:
 		return fmt.Errorf("%d octets for each connection: 1 to %d", c.Octets, MaxOctets)
-	case c.Loss < 0 || c.Loss > .5 || c.Reorder < 0 || c.Reorder > 1:
+	case !(c.Loss >= 0 && c.Loss <= .5) || !(c.Reorder >= 0 && c.Reorder <= 1): // NaN is neither
 		return fmt.Errorf("%.6g %% of packets lost, %.6g %% late: 0 to 50 and 0 to 100 are possible", 100*c.Loss, 100*c.Reorder)
 	case c.Delay < 0 || c.Delay > time.Second:
 		return fmt.Errorf("a delay of %v: at most a second", c.Delay)
