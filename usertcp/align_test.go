@@ -86,7 +86,7 @@ func TestAligned(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.cfg.ReceiveBuffer = 8 << 20
+			c.cfg.ReceiveBuffer, c.cfg.MaxRTO = 8<<20, time.Second // a bad path may lose what is sent again, over and over
 			a, b, w := watch(t, c.cfg, c.path, Path{Delay: c.path.Delay})
 			out, in := connect(t, a, b, "192.0.2.2:7174")
 			r := rand.New(rand.NewPCG(1, 2))
