@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,11 +20,13 @@ type binary struct {
 	flags            []string
 	reached          map[int][]string         // the tests that reach a mutant
 	took             map[string]time.Duration // and their times
+	noticed          map[string]int           // how many mutants a test has noticed
 }
 
 // build compiles the tests of a directory with the overlay.
 func build(tmp, overlay, dir string) (*binary, error) {
-	b := &binary{filepath.Join(tmp, "tests"), dir, filepath.Join(tmp, "trace"), nil, map[int][]string{}, map[string]time.Duration{}}
+	b := &binary{path: filepath.Join(tmp, "tests"), dir: dir, trace: filepath.Join(tmp, "trace"),
+		reached: map[int][]string{}, took: map[string]time.Duration{}, noticed: map[string]int{}}
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", b.path, "./"+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v: %w\n%s", cmd, err, out)
@@ -34,15 +38,18 @@ func build(tmp, overlay, dir string) (*binary, error) {
 	return b, nil
 }
 
+// failed finds the test that has failed, or that was running when time was over.
+var failed = regexp.MustCompile(`(?m)^(?:--- FAIL: |\t)(Test\w+)`)
+
 // memory bounds a mutant that allocates without end, in KiB of address space.
 const memory = "8000000"
 
 // run runs tests, within limit, with one variable more in the environment.
 func (b *binary) run(tests []string, limit time.Duration, env string) (output string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Second) // if the test binary does not end by itself
 	defer cancel()
 	args := append([]string{"-c", "ulimit -v " + memory + `; exec "$0" "$@"`, b.path,
-		"-test.failfast", "-test.run=^(" + strings.Join(tests, "|") + ")$"}, b.flags...)
+		"-test.failfast", "-test.timeout=" + limit.String(), "-test.run=^(" + strings.Join(tests, "|") + ")$"}, b.flags...)
 	cmd := exec.CommandContext(ctx, "bash", args...)
 	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), env)
 	out, err := cmd.CombinedOutput()
@@ -87,11 +94,14 @@ func (b *binary) observe() error {
 	return nil
 }
 
-// kills reports whether a test fails with the mutant, and how. The quickest tests come first,
-// by and by more of them. They have to fail twice: a busy machine kills no mutant.
+// kills reports whether a test fails with the mutant, and how. Those that have noticed the most
+// come first, and then the quickest, by and by more of them. They have to fail twice: a busy
+// machine kills no mutant.
 func (b *binary) kills(id int) (output string, killed bool) {
 	tests := b.reached[id]
-	slices.SortFunc(tests, func(x, y string) int { return int(b.took[x] - b.took[y]) })
+	slices.SortFunc(tests, func(x, y string) int {
+		return cmp.Or(b.noticed[y]-b.noticed[x], int(b.took[x]-b.took[y]))
+	})
 	for first, n := 0, 4; first < len(tests); first, n = first+n, 2*n {
 		some := tests[first:min(first+n, len(tests))]
 		limit := 5 * time.Second
@@ -103,6 +113,9 @@ func (b *binary) kills(id int) (output string, killed bool) {
 			continue
 		}
 		if out, err := b.run(some, limit, env); err != nil {
+			for _, test := range failed.FindAllStringSubmatch(out, 1) {
+				b.noticed[test[1]]++
+			}
 			return out, true
 		}
 	}
