@@ -40,7 +40,8 @@ type Dialer struct {
 	// offered, but revision 1 does not tell them to the peer; the two consumers must agree on them.
 	NoFallback bool
 	// Timeout bounds a whole call, in addition to the context. If zero, only TCP's own timeouts and
-	// MPA.Timeout bound it.
+	// MPA.Timeout bound it; if negative, the call returns ErrInvalid. MPA.Timeout, which is about the
+	// Reply alone, may be negative: then the Reply has no bound of its own.
 	Timeout time.Duration
 	// Prepare, if it is set, gets the QP that Dial or Initiate has created before the connection
 	// comes up: it is the place to post receives.

@@ -177,9 +177,12 @@ func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 // Update calls f with the region's memory, under its lock: no peer and no request
 // reads or writes any octet of it meanwhile. Connections that want to wait for f: it
 // should be short, and must not call anything of this package. The error is ErrClosed
-// after Deregister, and f is not called then.
+// after Deregister, and f is not called then; it is ErrInvalid if f is nil.
 func (m *MR) Update(f func([]byte)) error {
-	if !m.region.Update(f) {
+	switch {
+	case f == nil:
+		return &OpError{Op: "update memory", Err: fmt.Errorf("%w: no function", ErrInvalid)}
+	case !m.region.Update(f):
 		return &OpError{Op: "update memory", Err: errDeregistered}
 	}
 	return nil

@@ -161,6 +161,9 @@ func TestMemoryAccess(t *testing.T) {
 	if err := mr.Update(func(b []byte) { b[0] = 'x' }); err != nil || mr.Bytes()[0] != 'x' {
 		t.Error(err)
 	}
+	if err := mr.Update(nil); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Error(err)
+	}
 	should(t, mr.Deregister())
 	_, read := mr.ReadAt(make([]byte, 1), 0)
 	_, write := mr.WriteAt(make([]byte, 1), 0)
