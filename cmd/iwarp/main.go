@@ -91,6 +91,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 			"rping_size":     strconv.Itoa(rping.DefaultSize),
 			"perf_duration":  perf.DefaultDuration.String(),
 			"probe_timeout":  probe.DefaultTimeout.String(),
+			"probe_give_up":  probe.DefaultGiveUp.String(),
 		},
 	)
 	if err != nil {

@@ -68,6 +68,11 @@ func TestScripts(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // who accepts nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
 	for _, c := range []struct {
 		args string
 		want int
@@ -104,6 +109,8 @@ func TestStatuses(t *testing.T) {
 		{"conform 127.0.0.1:1 --run startup/req-whole", statusFailed},
 		{"decode no-such-file", statusFailed},
 		{"probe --timeout 50ms " + web.Listener.Addr().String(), statusFindings},
+		{"probe --timeout 30ms --give-up 60ms " + silent.Addr().String(), statusFindings},
+		{"probe --give-up=0s 127.0.0.1:1", statusUsage},
 		{"probe 127.0.0.1:1", statusFailed},
 	} {
 		var out, errs bytes.Buffer

@@ -13,6 +13,7 @@ type probeCmd struct {
 	Addr        string        `arg:"" name:"host:port" help:"The responder."`
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
+	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing. Over TCP only."`
 	Network     string        `enum:"tcp,sctp" default:"tcp" help:"What to ask over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
 
@@ -46,7 +47,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 		return errors.Join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
 	}
 	r, err := probe.Run(ctx, probe.Config{
-		Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
 	progress.clear()
 	if r == nil {
@@ -59,6 +60,9 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 func (c *probeCmd) check() error {
 	if c.Timeout < 0 {
 		return usage("probe: --timeout: %v is negative", c.Timeout)
+	}
+	if c.GiveUp <= 0 {
+		return usage("probe: --give-up: %v is no time to ask in", c.GiveUp)
 	}
 	if c.Slow && c.Network == "sctp" {
 		return usage("probe: --slow is about the Request, which SCTP does not have")
@@ -81,6 +85,8 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 		return nil
 	case r.NotMPA:
 		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
+	case len(r.NotAsked) > 0:
+		return findings("probe: %s answers nothing: %d questions were not asked (--give-up %v)", c.Addr, len(r.NotAsked), c.GiveUp)
 	}
 	return findings("probe: %s answers in no dialect of MPA", c.Addr)
 }

@@ -48,6 +48,9 @@ func (r *Report) summary() report.Section {
 	}
 	var s section
 	s.Head = fmt.Sprintf("%s: %d questions asked%s", r.Peer, len(r.Questions), gone)
+	if len(r.NotAsked) > 0 {
+		s.line("Not asked", "%s: nothing was answered", strings.Join(r.NotAsked, "; "))
+	}
 	names := make([]string, len(r.Dialects))
 	for i, d := range r.Dialects {
 		names[i] = d.String()

@@ -152,7 +152,7 @@ func (p *prober) askPatience() error {
 		return nil
 	}
 	patient := *p
-	patient.cfg.Timeout = max(SlowTimeout, p.cfg.Timeout)
+	patient.cfg.Timeout, patient.cfg.GiveUp = max(SlowTimeout, p.cfg.Timeout), -1
 	q, err := patient.converse("no Request", nil)
 	if err == nil {
 		p.report.NoRequest = q

@@ -157,7 +157,9 @@ func (l *line) leave(q *Question) {
 	}
 	wait := min(l.timeout, lastWait)
 	if q.Outcome == Silent && l.CloseWrite() == nil {
-		_ = l.Receive(time.Now().Add(wait))
+		if l.Receive(time.Now().Add(wait)) != nil {
+			wait = 0 // neither a word nor a FIN: that was the wait
+		}
 		if len(l.Received()) > 0 && !mpa.BeginsAsKey(l.Received()) {
 			q.Outcome = l.foreign(q)
 		}

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ type Config struct {
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
 	Timeout time.Duration
+	// GiveUp bounds how long a peer is asked that answers nothing; Report.NotAsked has what
+	// is left then. After its first silence it is given a third of Timeout for each answer. If
+	// zero, DefaultGiveUp; if negative, everything is asked, with the whole Timeout.
+	GiveUp time.Duration
 	// Slow also finds out how long the peer waits for a Request, by sending none. This
 	// may take SlowTimeout.
 	Slow bool
@@ -49,10 +54,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
+	cfg.GiveUp = cmp.Or(cfg.GiveUp, DefaultGiveUp)
 	if len(cfg.PrivateData) > mpa.MaxEnhancedPrivateData {
 		return nil, fmt.Errorf("probe: %d octets of private data: at most %d", len(cfg.PrivateData), mpa.MaxEnhancedPrivateData)
 	}
-	p := &prober{cfg: cfg, ctx: ctx, report: &Report{Peer: cfg.Addr}}
+	p := &prober{cfg: cfg, ctx: ctx, begun: time.Now(), report: &Report{Peer: cfg.Addr}}
 	if p.cfg.Dial == nil {
 		p.cfg.Dial = func(ctx context.Context) (net.Conn, error) {
 			return (&net.Dialer{Timeout: cfg.Timeout}).DialContext(ctx, "tcp", cfg.Addr)
@@ -78,16 +84,18 @@ func (p *prober) askAll() error {
 
 // stages are asked in this order, as later ones build on what earlier ones found.
 var stages = [...]func(*prober) error{
-	(*prober).askRevisions, (*prober).askSMBDirect, (*prober).askDialects, (*prober).askRTR, (*prober).askDepths,
-	(*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo, (*prober).askFPDU, (*prober).askPatience,
+	(*prober).askRevisions, (*prober).askSMBDirect, (*prober).askDialects, (*prober).askPutOff,
+	(*prober).askRTR, (*prober).askDepths, (*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo, (*prober).askFPDU, (*prober).askPatience,
 }
 
 // A prober asks one peer.
 type prober struct {
 	cfg    Config
 	ctx    context.Context
+	begun  time.Time
 	report *Report
 	smb    bool // it wants the depths of MS-SMBD in revision 1
+	late   bool // what was put off is asked now
 }
 
 // ask asks one question on a connection of its own.
@@ -96,8 +104,14 @@ func (p *prober) ask(name string, frame []byte) (*Question, error) {
 }
 
 // converse asks a question, each piece of it in a segment of its own. If the Request is
-// accepted, further goes on with the connection.
+// accepted, further goes on with the connection. It returns nil without an error if
+// the peer has been silent for too long to be asked.
 func (p *prober) converse(name string, further func(*line, *Question), pieces ...[]byte) (*Question, error) {
+	wait, ask := p.patience()
+	if !ask {
+		p.spare(name)
+		return nil, nil
+	}
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
 	}
@@ -110,7 +124,7 @@ func (p *prober) converse(name string, further func(*line, *Question), pieces ..
 	}
 	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	q := &Question{Name: name}
-	l := &line{script.NewLink(c), p.cfg.Timeout}
+	l := &line{script.NewLink(c), wait}
 	l.ask(q, pieces)
 	if further != nil && q.Outcome == Accepted {
 		further(l, q)

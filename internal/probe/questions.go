@@ -49,7 +49,7 @@ func (p *prober) askRevisions() error {
 			return err
 		}
 		*c.to = q
-		if p.hearsOther() {
+		if p.hearsOther() || p.putsOff() && c.to == &r.TwoPeerToPeer {
 			break
 		}
 	}
@@ -64,7 +64,7 @@ func (p *prober) hearsOther() bool { return len(p.report.Questions) > 1 && p.rep
 // depths of MS-SMBD, section 6.1, in front of the private data.
 func (p *prober) askSMBDirect() (err error) {
 	r := &p.report.Revisions
-	if r.One.replied() || p.hearsOther() || len(p.cfg.PrivateData) > maxBesideSMB {
+	if r.One.replied() || r.OneSMBDirect != nil || p.hearsOther() || p.putsOff() || len(p.cfg.PrivateData) > maxBesideSMB {
 		return nil
 	}
 	p.smb = true

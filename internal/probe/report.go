@@ -8,6 +8,9 @@ type Report struct {
 	// Incomplete: the peer was gone before the last question. What is missing in the
 	// report was not asked.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// NotAsked are the questions that a peer was spared that has answered nothing for
+	// Config.GiveUp.
+	NotAsked []string `json:"not_asked,omitempty"`
 
 	// NotMPA: the peer answers, but never in frames of MPA.
 	NotMPA bool `json:"not_mpa,omitempty"`
