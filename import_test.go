@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"internal/network": {"", "internal/script", "usertcp"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/spread", "internal/study"},
-	"internal/rping":   {"", "mpa", "internal/network", "internal/rping/message"},
+	"internal/rping":   {"", "mpa", "internal/rping/message"},
 	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "internal/sctpudp", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the

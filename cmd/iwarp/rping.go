@@ -83,10 +83,12 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
 	client := rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source, Over: c.over(),
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source,
 	}
-	if client.Over.Inside {
-		return c.both(ctx, server, client)
+	over := c.over()
+	client.Dial = over.Dial
+	if over.Inside {
+		return c.both(ctx, over, server, client)
 	}
 	return rping.Client(ctx, c.hostPort(), client)
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/rping"
 )
 
 // both is the server and the client in one process, over a network that does not leave it. What is printed is the client's.
-func (c *rpingCmd) both(ctx context.Context, cfg rping.Config, client rping.ClientConfig) error {
-	over := client.Over
+func (c *rpingCmd) both(ctx context.Context, over *network.Network, cfg rping.Config, client rping.ClientConfig) error {
 	defer over.Close()
 	lc, err := c.listenConfig(cfg)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // Client connects to the server at addr, host:port, and pings it. When the
@@ -68,10 +67,10 @@ func (c *client) connect(ctx context.Context, addr string) error {
 }
 
 func (c *client) dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
-	if c.cfg.Over == nil {
-		return d.Dial(ctx, network.TCP, addr)
+	if c.cfg.Dial == nil {
+		return d.Dial(ctx, "tcp", addr)
 	}
-	return c.cfg.Over.Dial(ctx, d, addr)
+	return c.cfg.Dial(ctx, d, addr)
 }
 
 // run makes the pings. When ctx ends, the ping under way is still finished, if

@@ -1,13 +1,13 @@
 package rping
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -66,7 +66,9 @@ type ClientConfig struct {
 	Timeout    time.Duration                    // for the connection to come up; if zero, the Dialer's
 	Wrap       func(net.Conn) (net.Conn, error) // of the TCP connection: see iwarp.Dialer
 	Source     net.Addr                         // of the connection; if nil, the system chooses
-	Over       *network.Network                 // if nil, TCP's
+
+	// Dial, if it is set, connects in place of the Dialer's own Dial over TCP.
+	Dial func(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error)
 }
 
 // ServerConfig configures a server.
