@@ -35,23 +35,25 @@ const (
 // FIN of the guest's reset.
 func TestCloses(t *testing.T) {
 	t.Parallel()
-	g := Boot(t, Options{})
+	closes(t, Boot(t, Options{}), closeRounds)
+}
+
+func closes(t *testing.T, g *Guest, rounds int) {
 	for _, wait := range []string{"wait", ""} {
 		t.Run("to the guest "+wait, func(t *testing.T) {
-			for range closeRounds {
+			for range rounds {
 				guest := g.Serve(t, fmt.Sprintf("cmpd -n %d '%d %s'", rpingPort, closeCount, wait))
 				e := closer{t: t}
 				d := iwarp.Dialer{QP: e.config(), Prepare: e.prepare}
-				qp, err := d.Dial(testrig.Within(t), "tcp", "127.0.0.1:"+g.port)
+				qp, err := g.dial(testrig.Within(t), &d, g.server())
 				testrig.Must(t, err)
 				e.judge(qp, guest, wait == "")
 			}
 		})
 		t.Run("from the guest "+wait, func(t *testing.T) {
-			for range closeRounds {
-				ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+			for range rounds {
+				ln, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
 				testrig.Must(t, err)
-				port := ln.Addr().String()[strings.LastIndexByte(ln.Addr().String(), ':')+1:]
 				guest := g.Start(t, fmt.Sprintf("timeout -s KILL 60 cmpd -N $PEER_IP %s '%d %s'", port, closeCount, wait))
 				req, err := ln.Accept(testrig.Within(t))
 				testrig.Must(t, err)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,12 +25,15 @@ const (
 // speak first, with the preset for siw. Without that, our Sends wait, and say for what.
 func TestSendEarly(t *testing.T) {
 	t.Parallel()
-	g := Boot(t, Options{})
+	sendEarly(t, Boot(t, Options{}))
+}
+
+func sendEarly(t *testing.T, g *Guest) {
 	siw, err := iwarp.LookupPreset("siw")
 	testrig.Must(t, err)
 	t.Run("ucmatose", func(t *testing.T) {
 		for range 10 {
-			e := listenEarly(t, iwarp.AcceptConfig{Preset: &siw})
+			e := listenEarly(t, g, iwarp.AcceptConfig{Preset: &siw})
 			guest := g.Start(t, e.ucmatose())
 			qp := e.accept()
 			testrig.Must(t, e.sayFirst(testrig.Within(t), qp))
@@ -41,14 +43,14 @@ func TestSendEarly(t *testing.T) {
 		}
 	})
 	t.Run("ib_write_lat", func(t *testing.T) {
-		e := listenEarly(t, iwarp.AcceptConfig{Preset: &siw})
+		e := listenEarly(t, g, iwarp.AcceptConfig{Preset: &siw})
 		guest := g.Start(t, fmt.Sprintf("timeout -s KILL 60 ib_write_lat -R -F -n %d -s %d -p %s $PEER_IP", earlyCount, earlySize, e.port))
 		e.latency(testrig.Within(t))
 		guest.WantSuccess(t, 30*time.Second)
 		guest.WantOutput(t, fmt.Sprintf(" %d     %d  ", earlySize, earlyCount))
 	})
 	t.Run("without the preset", func(t *testing.T) {
-		e := listenEarly(t, iwarp.AcceptConfig{})
+		e := listenEarly(t, g, iwarp.AcceptConfig{})
 		guest := g.Start(t, e.ucmatose())
 		qp := e.accept()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -69,12 +71,12 @@ type earlyServer struct {
 	inbox  *iwarp.MR // of the last connection
 }
 
-func listenEarly(t *testing.T, cfg iwarp.AcceptConfig) *earlyServer {
+func listenEarly(t *testing.T, g *Guest, cfg iwarp.AcceptConfig) *earlyServer {
 	t.Helper()
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
 	testrig.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
-	e := &earlyServer{t: t, port: ln.Addr().String()[strings.LastIndexByte(ln.Addr().String(), ':')+1:]}
+	e := &earlyServer{t: t, port: port}
 	cfg.Prepare = e.prepare
 	e.accept = func() *iwarp.QP {
 		t.Helper()

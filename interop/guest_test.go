@@ -4,6 +4,7 @@ package interop_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp"
 )
 
 const (
@@ -31,6 +34,8 @@ type Options struct {
 	CPUs int    // 0 means 1
 	Pcap string // file for what passes the guest's network card
 	Tap  string // boot on the tap, with this as the only command: no Start
+	// UserTCP gives the guest a second card, for siw, and what iwarp does with it goes over a TCP in user space.
+	UserTCP bool
 	// Put names files of the host's by their paths in the guest.
 	Put map[string]string
 }
@@ -40,6 +45,9 @@ type Guest struct {
 	*Proc
 	command string // host address behind which the guest's rig-serve is
 	port    string // host port behind which the guest's rpingPort is
+	card    *card  // nil: QEMU's user network
+	// stack is the TCP for iwarp's ends; nil is the host's.
+	stack iwarp.Stack
 	// expendable: that its kernel has not survived is somebody else's to judge.
 	expendable bool
 }
@@ -51,6 +59,9 @@ func Boot(t testing.TB, o Options) *Guest {
 	t.Cleanup(func() { <-slots })
 	command, port := freePorts(t)
 	g := &Guest{command: "127.0.0.1:" + command, port: port}
+	if o.UserTCP {
+		g.card = listenCard(t)
+	}
 	g.Proc = startHost(t, "siw-vm/siw-vm", g.args(o)...)
 	t.Cleanup(func() { g.wantSane(t) })
 	if !poll(bootTime, func() bool { return g.ready() || g.ended() }) || g.ended() {
@@ -59,7 +70,39 @@ func Boot(t testing.TB, o Options) *Guest {
 	if o.Tap == "" {
 		g.Start(t, "true").WantSuccess(t, bootTime)
 	}
+	if g.card != nil {
+		g.stack = g.card.stack(t)
+		g.Start(t, setCardUp).WantSuccess(t, 20*time.Second)
+	}
 	return g
+}
+
+// server is the address that the guest's server on rpingPort has for iwarp's ends.
+func (g *Guest) server() string {
+	if g.card != nil {
+		return fmt.Sprintf("%s:%d", guestIP, rpingPort)
+	}
+	return "127.0.0.1:" + g.port
+}
+
+// dial has a Dialer connect over the TCP for iwarp's ends.
+func (g *Guest) dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
+	d.Stack = g.stack
+	return d.Dial(ctx, "tcp", addr)
+}
+
+// listen has iwarp listen where the guest reaches it, by $PEER_IP and the port.
+func (g *Guest) listen(ctx context.Context, cfg iwarp.ListenConfig) (ln *iwarp.Listener, port string, err error) {
+	cfg.Stack = g.stack
+	host := "127.0.0.1"
+	if g.card != nil {
+		host = ourIP
+	}
+	if ln, err = iwarp.Listen(ctx, "tcp", host+":0", cfg); err != nil {
+		return nil, "", err
+	}
+	_, port, err = net.SplitHostPort(ln.Addr().String())
+	return ln, port, err
 }
 
 func (g *Guest) args(o Options) []string {
@@ -69,6 +112,9 @@ func (g *Guest) args(o Options) []string {
 	}
 	if o.Pcap != "" {
 		args = append(args, "--pcap", o.Pcap)
+	}
+	if g.card != nil {
+		args = append(args, "--link", g.card.path)
 	}
 	for path, file := range o.Put {
 		args = append(args, "--put", file+":"+path)
@@ -101,7 +147,7 @@ func (g *Guest) harm() string {
 }
 
 // Start starts a shell script in the guest. $GUEST_IP is the guest's address
-// and $PEER_IP the one under which it sees the host's 127.0.0.1.
+// and $PEER_IP the one under which it sees the host's 127.0.0.1, or the TCP in user space.
 func (g *Guest) Start(t testing.TB, script string) *Proc {
 	t.Helper()
 	p := newProc(t, "guest: "+script)
@@ -144,6 +190,9 @@ func (g *Guest) tryShell(script string) (net.Conn, string, error) {
 	raw, err := net.DialTimeout("tcp", g.command, 5*time.Second)
 	if err != nil {
 		return nil, "", err
+	}
+	if g.stack != nil {
+		fmt.Fprintf(raw, "export GUEST_IP=%s PEER_IP=%s\n", guestIP, ourIP)
 	}
 	fmt.Fprintf(raw, "echo RIG-PID $$\n(\n%s\n) </dev/null 2>&1; s=$?; echo; echo RIG-STATUS $s; exit\n", script)
 	c := guestConn{raw, bufio.NewReader(raw)}

@@ -35,17 +35,24 @@ func iwarpCommand(t testing.TB, args ...string) *Proc {
 	return startHost(t, os.Getenv("IWARP_BIN"), args...)
 }
 
-// rpingTo starts iwarp's rping as a client of the guest's server.
+// rpingTo starts iwarp's rping as a client of the guest's server: the command, or over a TCP in user space, which is
+// this process's own, what it consists of.
 func rpingTo(t testing.TB, g *Guest, flags string) *Proc {
 	t.Helper()
+	if g.stack != nil {
+		return rpingHereTo(t, g, flags)
+	}
 	args := []string{"rping", "-c", "-a", "127.0.0.1", "-p", g.port}
 	return iwarpCommand(t, append(args, strings.Fields(flags)...)...)
 }
 
 // rpingServer starts iwarp's rping as a server on a free port of the host's
-// 127.0.0.1, and waits until it listens.
-func rpingServer(t testing.TB, flags string) (p *Proc, port string) {
+// 127.0.0.1, or on the guest's link, and waits until it listens.
+func rpingServer(t testing.TB, g *Guest, flags string) (p *Proc, port string) {
 	t.Helper()
+	if g.stack != nil {
+		return rpingServerHere(t, g, flags)
+	}
 	port = freePort(t)
 	args := []string{"rping", "-s", "-a", "127.0.0.1", "-p", port}
 	p = iwarpCommand(t, append(args, strings.Fields(flags)...)...)

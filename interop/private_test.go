@@ -21,7 +21,10 @@ var privateData = map[string]string{
 func TestPrivateDataToGuest(t *testing.T) {
 	needIwarp(t)
 	t.Parallel()
-	g := Boot(t, Options{})
+	privateDataToGuest(t, Boot(t, Options{}))
+}
+
+func privateDataToGuest(t *testing.T, g *Guest) {
 	for name, data := range privateData {
 		t.Run("accepted, "+name, func(t *testing.T) {
 			server := g.Serve(t, "cmpd -s 7174 from-the-guest")
@@ -52,10 +55,13 @@ func TestPrivateDataToGuest(t *testing.T) {
 func TestPrivateDataFromGuest(t *testing.T) {
 	needIwarp(t)
 	t.Parallel()
-	g := Boot(t, Options{})
+	privateDataFromGuest(t, Boot(t, Options{}))
+}
+
+func privateDataFromGuest(t *testing.T, g *Guest) {
 	for name, data := range privateData {
 		t.Run("accepted, "+name, func(t *testing.T) {
-			server, port := rpingServer(t, "-d --private-data "+data)
+			server, port := rpingServer(t, g, "-d --private-data "+data)
 			client := g.Start(t, fmt.Sprintf("cmpd -c $PEER_IP %s from-the-guest", port))
 			client.WantSuccess(t, 10*time.Second)
 			client.WantOutput(t, fmt.Sprintf("ESTABLISHED status=0 private=%d:%s\n", len(data), data))
@@ -63,7 +69,7 @@ func TestPrivateDataFromGuest(t *testing.T) {
 		})
 	}
 	t.Run("rejected", func(t *testing.T) {
-		server, port := rpingServer(t, "-P -d --reject not-from-you")
+		server, port := rpingServer(t, g, "-P -d --reject not-from-you")
 		for range 2 {
 			client := g.Start(t, fmt.Sprintf("cmpd -c $PEER_IP %s from-the-guest", port))
 			if status := client.Wait(t, 10*time.Second); status != cmpdRejected {

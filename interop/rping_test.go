@@ -21,7 +21,10 @@ const rpingMin = 23
 func TestRpingToGuest(t *testing.T) {
 	needIwarp(t)
 	t.Parallel()
-	g := Boot(t, Options{})
+	rpingToGuest(t, Boot(t, Options{}))
+}
+
+func rpingToGuest(t *testing.T, g *Guest) {
 	for _, c := range sizes {
 		t.Run(fmt.Sprintf("size %d", c.size), func(t *testing.T) {
 			server := g.Serve(t, "rping -s -P -v -S 65000")
@@ -54,13 +57,16 @@ func TestRpingToGuest(t *testing.T) {
 func TestRpingFromGuest(t *testing.T) {
 	needIwarp(t)
 	t.Parallel()
-	g := Boot(t, Options{})
+	rpingFromGuest(t, Boot(t, Options{}))
+}
+
+func rpingFromGuest(t *testing.T, g *Guest) {
 	for _, c := range sizes {
 		if c.size < rpingMin {
 			continue
 		}
 		t.Run(fmt.Sprintf("size %d", c.size), func(t *testing.T) {
-			server, port := rpingServer(t, fmt.Sprintf("-v -C %d -S %d", c.count, c.size))
+			server, port := rpingServer(t, g, fmt.Sprintf("-v -C %d -S %d", c.count, c.size))
 			client := g.Start(t, rpingFrom(port, fmt.Sprintf("-C %d -S %d -v -V", c.count, c.size)))
 			client.WantSuccess(t, 60*time.Second)
 			server.WantSuccess(t, 10*time.Second)
@@ -68,7 +74,7 @@ func TestRpingFromGuest(t *testing.T) {
 		})
 	}
 	t.Run("clients of one server", func(t *testing.T) {
-		server, port := rpingServer(t, "-P -v -S 65000")
+		server, port := rpingServer(t, g, "-P -v -S 65000")
 		for range 3 {
 			g.Start(t, rpingFrom(port, "-C 10 -S 1001 -v -V")).WantSuccess(t, 20*time.Second)
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,35 +36,44 @@ func inProcess(t testing.TB, name string, run func(ctx context.Context, p *Proc)
 }
 
 // connect starts iwarp as Initiator.
-func (c *siwCase) connect(t testing.TB, addr string) *Proc {
+func (c *siwCase) connect(t testing.TB, g *Guest) *Proc {
 	t.Helper()
 	return inProcess(t, c.iwarp, func(ctx context.Context, p *Proc) error {
 		if c.echo {
-			return c.sayTo(ctx, p, addr)
+			return c.sayTo(ctx, p, g)
 		}
-		return rping.Client(ctx, addr, rping.ClientConfig{Config: c.rping(p), Count: pingCount})
+		return rping.Client(ctx, g.server(), rping.ClientConfig{Config: c.rping(p), Count: pingCount, Dial: g.dial})
 	})
 }
 
 // serve starts iwarp as Responder.
-func (c *siwCase) serve(t testing.TB) (p *Proc, port string) {
+func (c *siwCase) serve(t testing.TB, g *Guest) (p *Proc, port string) {
 	t.Helper()
-	ready := make(chan string, 1)
-	p = inProcess(t, c.iwarp, func(ctx context.Context, p *Proc) error {
-		ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: c.rnic(p), Dialects: c.dialects})
-		if err != nil {
-			return err
-		}
-		defer ln.Close()
-		ready <- ln.Addr().String()
+	config := func(p *Proc) iwarp.ListenConfig { return iwarp.ListenConfig{RNIC: c.rnic(p), Dialects: c.dialects} }
+	return serveHere(t, g, c.iwarp, config, func(ctx context.Context, p *Proc, ln *iwarp.Listener) error {
 		if c.echo {
 			return c.answer(ctx, p, ln)
 		}
 		return rping.Serve(ctx, ln, rping.ServerConfig{Config: c.rping(p)})
 	})
+}
+
+// serveHere runs a Responder in this process, and returns when it listens.
+func serveHere(t testing.TB, g *Guest, name string, config func(*Proc) iwarp.ListenConfig, serve func(context.Context, *Proc, *iwarp.Listener) error) (p *Proc, port string) {
+	t.Helper()
+	ready := make(chan string, 1)
+	p = inProcess(t, name, func(ctx context.Context, p *Proc) error {
+		ln, port, err := g.listen(ctx, config(p))
+		if err != nil {
+			return err
+		}
+		defer ln.Close()
+		ready <- port
+		return serve(ctx, p, ln)
+	})
 	select {
-	case addr := <-ready:
-		return p, addr[strings.LastIndexByte(addr, ':')+1:]
+	case port = <-ready:
+		return p, port
 	case <-p.done:
 		t.Fatalf("%s: does not listen", p.name)
 	}
@@ -80,26 +88,31 @@ func (c *siwCase) rnic(p *Proc) *iwarp.RNIC {
 
 // rping has everything that happens be part of the output.
 func (c *siwCase) rping(p *Proc) rping.Config {
-	return rping.Config{Validate: true, MPA: c.offer, Watch: func(e rping.Event) {
-		switch e := e.(type) {
-		case rping.Connected:
-			agreed(p, e.Negotiated)
-		case rping.Pinged:
-			fmt.Fprintf(&p.out, "%sping data: %s\n", wording.If(e.Server, "server ", ""), e.Text)
-		default:
-			fmt.Fprintf(&p.out, "%T: %v\n", e, e)
-		}
-	}}
+	return rping.Config{Validate: true, MPA: c.offer, Watch: p.tell}
+}
+
+// tell prints what rping in this process tells, in the words of the command where a test looks for them.
+func (p *Proc) tell(e rping.Event) {
+	switch e := e.(type) {
+	case rping.Connected:
+		agreed(p, e.Negotiated)
+	case rping.Pinged:
+		fmt.Fprintf(&p.out, "%sping data: %s\n", wording.If(e.Server, "server ", ""), e.Text)
+	case rping.PrivateData:
+		fmt.Fprintf(&p.out, "private data received: %q\n", []byte(e))
+	default:
+		fmt.Fprintf(&p.out, "%T: %v\n", e, e)
+	}
 }
 
 // hello is what iwarp's client sends in an echo.
 const hello = "hello from iwarp"
 
 // sayTo sends a message and awaits it back.
-func (c *siwCase) sayTo(ctx context.Context, p *Proc, addr string) error {
+func (c *siwCase) sayTo(ctx context.Context, p *Proc, g *Guest) error {
 	e := echo{p: p}
 	d := iwarp.Dialer{MPA: c.offer, NoReads: c.noReads, Prepare: e.prepare}
-	qp, err := d.Dial(ctx, "tcp", addr)
+	qp, err := g.dial(ctx, &d, g.server())
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestTsharkStartup(t *testing.T) {
 // captureRping captures pings between two rpings of iwarp's.
 func captureRping(t *testing.T, count, size int, serverFlags, clientFlags string) (pcap string) {
 	t.Helper()
-	server, port := rpingServer(t, fmt.Sprintf("-v -C %d %s", count, serverFlags))
+	server, port := rpingServer(t, new(Guest), fmt.Sprintf("-v -C %d %s", count, serverFlags))
 	pcap, stop := tap(t, port)
 	args := fmt.Sprintf("rping -c -a 127.0.0.1 -p %s -v -C %d %s", port, count, clientFlags)
 	client := iwarpCommand(t, strings.Fields(args)...)
@@ -117,7 +117,7 @@ func TestTsharkFailed(t *testing.T) {
 		"no common RTR": {"--rtr read", "--rtr write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, port := rpingServer(t, "-C 1 "+flags.server)
+			_, port := rpingServer(t, new(Guest), "-C 1 "+flags.server)
 			pcap, stop := tap(t, port)
 			args := fmt.Sprintf("rping -c -a 127.0.0.1 -p %s -C 1 %s", port, flags.client)
 			iwarpCommand(t, strings.Fields(args)...).WantFailure(t, 10*time.Second)
