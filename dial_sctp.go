@@ -152,9 +152,9 @@ func (d *Dialer) verifySession(s *association.Session, n mpa.Negotiated) error {
 	if d.Verify == nil || n.TerminateCode != 0 {
 		return nil
 	}
-	err := unlessPanic(func() { _ = s.Reset() }, func() error { return d.Verify(n) })
+	err := unlessPanic(func() { _ = s.Cancel() }, func() error { return d.Verify(n) })
 	if err != nil {
-		_ = s.Reset()
+		_ = s.Cancel()
 		return &VerifyError{Err: err, Conn: noConn{to: s.RemoteAddr().String()}}
 	}
 	return nil
@@ -169,6 +169,7 @@ func (qp *QP) enterRTSOver(s *association.Session, n Negotiated, l lease) error 
 		return turnDownOver(s, n.Negotiated)
 	}
 	qp.rnic.resolve(&n.Negotiated)
+	s.SetLastWords(engine.AbortSegment(n.Negotiated))
 	err := qp.startOver(s, n, qp.stream(), l)
 	if err != nil {
 		n.TerminateCode = mpa.CodeLocalCatastrophic

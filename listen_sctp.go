@@ -104,7 +104,7 @@ func (l *Listener) request(s *association.Session) {
 	p := l.places.enter(s)
 	if p == nil {
 		l.evicted()
-		_ = s.Reset()
+		_ = s.Cancel()
 		return
 	}
 	req := &Request{ln: l, place: p, rnic: l.rnic, named: l.cfg.named(), pd: l.cfg.PD, over: s, counts: l.tally(), preset: l.cfg.Preset}
@@ -114,7 +114,7 @@ func (l *Listener) request(s *association.Session) {
 	}
 	l.tasks.Go(func() {
 		if !l.offer(req) {
-			_ = s.Reset()
+			_ = s.Cancel()
 			p.leave()
 		}
 	})

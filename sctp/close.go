@@ -8,8 +8,8 @@ import (
 // maxUnacked is how many messages of a stream may be under way: more could not be told apart.
 //
 // RFC 5043, Section 10: "the sending DDP must simply refrain from sending more than 32767 Data Chunks for a single
-// stream without acknowledgment. Note that it MUST NOT rely upon ULP flow control for this purpose." The last one is
-// left to a Terminate.
+// stream without acknowledgment. Note that it MUST NOT rely upon ULP flow control for this purpose." The last two are
+// left to the Terminates of RDMAP and of the session.
 const maxUnacked = window - 1
 
 // Room returns how many segments Send takes now, on a stream whose session is open.
@@ -19,7 +19,7 @@ func (a *Association) Room(id uint16) int {
 		return 0
 	}
 	queued, unacked := int(s.on.sent-s.on.given), int(s.on.sent-s.on.acked)
-	return max(min(a.cfg.MaxQueued-queued, maxUnacked-1-unacked), 0)
+	return max(min(a.cfg.MaxQueued-queued, maxUnacked-2-unacked), 0)
 }
 
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.
@@ -75,6 +75,27 @@ func (a *Association) Abort(now time.Time, id uint16) {
 		st.session.discards = true
 		a.Close(now, id)
 	}
+}
+
+// Reset ends an open session at once, and not in order: what the peer still sends is dropped, and it is told that this
+// is so. If there is no other session, the association is aborted. If there are others, last is sent as a DDP Segment
+// in front of our Terminate: an RDMAP Terminate. A peer that has our Terminate already, and has others, cannot be told
+// anything more. A session that is not open yet ends as by Abort.
+//
+// RFC 5043, Section 11.3: "Termination of an SCTP Association due to errors should be handled at the SCTP layer.
+// The RDMAP-defined RDMAP Terminate Message SHOULD NOT be sent on each DDP stream when a determination has been made to
+// terminate an SCTP association." "Other RDMAP-defined Terminate Messages MUST be generated as specified when a DDP stream
+// is terminated."
+func (a *Association) Reset(now time.Time, id uint16, last []byte) {
+	state := a.State(id)
+	switch open := a.at(id, Open); {
+	case a.live == 1 && (state == Open || state == TerminateSent && !a.streams[id].session.cancelled):
+		a.abort(ErrReset)
+		return
+	case open != nil && len(last) > 0 && len(last) <= a.MULPDU():
+		a.number(open, PPIDSegment, AppendSegment(nil, 0, last))
+	}
+	a.Abort(now, id)
 }
 
 // cancel gives up an Initiate of ours. Our Terminate must not overtake it, and the answer may be under way.

@@ -25,6 +25,8 @@ var (
 	ErrTimeout = errors.New("sctp: timed out")
 	// ErrCancelled: the peer has taken its Initiate back.
 	ErrCancelled = errors.New("sctp: the peer has taken back its request for a session")
+	// ErrReset: the consumer has given up the association's only session, and the association with it.
+	ErrReset = errors.New("sctp: the session was given up before its end")
 	// ErrUnused: there was no session in the association for too long.
 	ErrUnused = errors.New("sctp: an association without a session")
 )

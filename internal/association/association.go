@@ -52,6 +52,7 @@ type Association struct {
 	cfg     Config
 	knock   chan struct{} // there are requests
 	gone    chan struct{} // closed when the association is
+	said    chan struct{} // closed when the peer was told of the end
 
 	mu       sync.Mutex // guards what follows
 	m        *sctp.Association
@@ -73,7 +74,7 @@ func New(c Carrier, cfg Config) *Association {
 	cfg.Machine.HalfClose = true
 	cfg.Machine.CloseTimeout = cmp.Or(cfg.Machine.CloseTimeout, closeTime)
 	a := &Association{
-		carrier: c, cfg: cfg, knock: make(chan struct{}, 1), gone: make(chan struct{}),
+		carrier: c, cfg: cfg, knock: make(chan struct{}, 1), gone: make(chan struct{}), said: make(chan struct{}),
 		m: sctp.New(time.Now(), cfg.Machine), sessions: make(map[uint16]*Session), leaving: make(map[*Session]struct{}),
 	}
 	a.work.L = &a.mu
@@ -174,6 +175,7 @@ func (a *Association) end(e sctp.End) {
 	}
 	a.ending = true
 	go func() {
+		defer close(a.said)
 		if e.How == sctp.Shutdown {
 			ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 			defer cancel()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -189,40 +188,6 @@ func TestWithdrawnRequest(t *testing.T) {
 		time.Sleep(time.Second)
 		if _, err := s.AcceptSession(mpa.Answer{}); !errors.Is(err, sctp.ErrCancelled) {
 			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// TestResets: a session that is reset is over at once on this side, and in order on the other; a lost association ends
-// what waits.
-func TestResets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		active, passive := pair(t, 6)
-		a, b := connect(t, active, passive)
-		testrig.Must(t, a.Reset())
-		if _, err := a.Recv(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("received: %v", err)
-		}
-		if _, err := a.Send([][]byte{{1}}); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("sent: %v", err)
-		}
-		if v, err := b.Recv(); err != nil || !v.End || v.Number != 1 {
-			t.Errorf("the peer got %+v (%v)", v, err)
-		}
-		testrig.Must(t, b.Close())
-		<-active.Gone()
-	})
-	synctest.Test(t, func(t *testing.T) {
-		active, passive := pair(t, 7)
-		a, b := connect(t, active, passive)
-		go active.Close("enough")
-		for _, s := range []*association.Session{a, b} {
-			if _, err := s.Recv(); !errors.Is(err, errAbort) {
-				t.Errorf("received: %v", err)
-			}
-			if _, err := s.Send([][]byte{{1}}); !errors.Is(err, errAbort) {
-				t.Errorf("sent: %v", err)
-			}
 		}
 	})
 }

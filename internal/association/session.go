@@ -30,6 +30,8 @@ type Session struct {
 	request *mpa.Request  // the peer's
 	told    chan struct{} // closed when the peer has our rejection
 
+	lastWords []byte
+
 	// Guarded by a.mu.
 	changed  sync.Cond
 	inbox    []carrier.Arrival
@@ -129,7 +131,7 @@ func (s *Session) Answer(ctx context.Context) (mpa.Negotiated, error) {
 	case <-s.answered:
 		return s.negotiated, s.refusal
 	case <-ctx.Done():
-		_ = s.Reset()
+		_ = s.Cancel()
 		return mpa.Negotiated{}, fmt.Errorf("no answer to an Initiate: %w", ctx.Err())
 	}
 }
@@ -236,9 +238,27 @@ func (s *Session) Close() error {
 	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id); s.closed = true })
 }
 
-// Reset ends the session at once. What the peer still sends is dropped.
-func (s *Session) Reset() error {
+// Cancel takes back a request of ours, or turns down the peer's, or a session that nothing has been done with. What
+// the peer still sends is dropped.
+func (s *Session) Cancel() error {
 	return s.finish(func(now time.Time) { s.a.m.Abort(now, s.id); s.closed = true })
+}
+
+// SetLastWords says what segment tells the peer of a Reset that leaves the association as it is: an RDMAP Terminate.
+func (s *Session) SetLastWords(segment []byte) { s.lastWords = segment }
+
+// Reset ends an established session at once, and not in order, of which the peer is told: sctp.Association.Reset. It
+// returns when that is under way, so that a program may end with it.
+func (s *Session) Reset() error {
+	aborted := false
+	err := s.finish(func(now time.Time) {
+		s.a.m.Reset(now, s.id, s.lastWords)
+		s.closed, aborted = true, s.a.m.End().How == sctp.Abort
+	})
+	if aborted {
+		<-s.a.said
+	}
+	return err
 }
 
 func (s *Session) finish(how func(now time.Time)) error {

@@ -198,15 +198,26 @@ func (c *Conn) Foreign() bool {
 	return true
 }
 
-// Reset closes at once with a RST, where there is such a thing.
+// Reset closes at once with a RST, where there is such a thing. Of a connection with a method NetConn, as tls.Conn has,
+// the one below is reset before TLS can say that this is its end.
 func (c *Conn) Reset() error {
 	if c.segments != nil {
 		return c.segments.Reset()
 	}
-	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+	if over, ok := c.Conn.(interface{ NetConn() net.Conn }); ok {
+		lower := over.NetConn()
+		linger(lower)
+		_ = lower.Close()
+	}
+	linger(c.Conn)
+	return c.Close()
+}
+
+// linger has a Close send a RST.
+func linger(c net.Conn) {
+	if l, ok := c.(interface{ SetLinger(int) error }); ok {
 		_ = l.SetLinger(0)
 	}
-	return c.Close()
 }
 
 // Limits returns the effective maximum segment size and how many octets a record may have,

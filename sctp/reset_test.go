@@ -1,0 +1,99 @@
+package sctp_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// wantReset expects the association to be aborted over a session that was given up.
+func (d *dialogue) wantReset() {
+	d.Helper()
+	if e := d.a.End(); e.How != sctp.Abort || !errors.Is(e.Cause, sctp.ErrReset) {
+		d.Errorf("ended %+v", e)
+	}
+}
+
+// TestResetAlone: the peer of the only session learns by ABORT that it was given up, also when our half had ended
+// before.
+func TestResetAlone(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.a.Reset(d.now, 0, []byte("T"))
+	d.wantReset()
+	d.told(sctp.EventEnded, 0)
+	d.silent()
+
+	d = accepted(t, sctp.Config{})
+	d.acked(0)
+	d.a.Close(d.now, 0)
+	d.says(0, 17, `0001 0004`)
+	d.a.Reset(d.now, 0, []byte("T"))
+	d.wantReset()
+}
+
+// TestResetAmongSessions: where there are others, even one whose last message the peer may lack, the last words are
+// the last segment, and nothing more is taken.
+func TestResetAmongSessions(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.acked(0)
+	d.hears(1, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 1)
+	d.a.Reset(d.now, 0, []byte("T"))
+	d.says(0, 16, `0001 54`)
+	d.says(0, 17, `0002 0004`)
+	d.hears(0, 16, `0001 41`)
+	d.silent()
+	d.a.Reset(d.now, 0, []byte("T")) // all is said
+	d.silent()
+	if e := d.a.End(); e.How != sctp.NotYet {
+		t.Errorf("ended %+v", e)
+	}
+
+	d = accepted(t, sctp.Config{})
+	d.acked(0)
+	d.a.Reset(d.now, 9, nil) // there is none
+	d.hears(1, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 1)
+	d.a.Close(d.now, 1)
+	d.says(1, 17, `0000 0004`)
+	d.state(1, sctp.Draining)
+	d.a.Reset(d.now, 0, nil)
+	d.says(0, 17, `0001 0004`)
+	d.silent()
+}
+
+// TestResetBehindAccept: the Terminate of a session that is given up waits until it cannot overtake the Accept.
+func TestResetBehindAccept(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.hears(1, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 1)
+	d.a.Reset(d.now, 0, []byte("T"))
+	d.says(0, 16, `0001 54`)
+	d.silent()
+	d.acked(0)
+	d.says(0, 17, `0002 0004`)
+}
+
+// TestResetBeforeOpen: what is not open is taken back or turned down, and the association stays.
+func TestResetBeforeOpen(t *testing.T) {
+	d := begin(t, sctp.Config{Active: true, Listening: true})
+	id := d.connect()
+	d.says(id, 17, `0000 0001`)
+	d.a.Reset(d.now, id, []byte("T"))
+	d.acked(id)
+	d.says(id, 17, `0001 0004`)
+	d.a.Reset(d.now, id, []byte("T")) // the answer may be under way
+	d.hears(id, 17, `0000 0003`)
+	d.acked(id)
+	d.state(id, sctp.Idle)
+	d.hears(1, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 1)
+	d.a.Reset(d.now, 1, []byte("T"))
+	d.says(1, 17, `0000 0004`)
+	if d.later(time.Second); d.a.End().How != sctp.NotYet {
+		t.Errorf("ended %+v", d.a.End())
+	}
+	d.silent()
+}

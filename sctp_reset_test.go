@@ -1,0 +1,74 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// givenUp are the ways in which this side ends a connection that its peer has not closed.
+var givenUp = map[string]func(t *testing.T, e *end){
+	"Abort":              func(_ *testing.T, e *end) { _ = e.Abort() },
+	"Modify(StateError)": func(t *testing.T, e *end) { should(t, e.Modify(iwarp.StateError)) },
+	"RNIC.Close":         func(_ *testing.T, e *end) { _ = e.rnic.Close() },
+	"Shutdown given up": func(t *testing.T, e *end) {
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := e.rnic.Shutdown(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("Shutdown: %v", err)
+		}
+	},
+	"IdleTimeout": func(t *testing.T, e *end) { wait(t, e.Done(), "the end of the connection") },
+	"CQ overflow": func(_ *testing.T, e *end) {
+		for range 3 {
+			e.post(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("x"), Remote: iwarp.Remote{STag: 7}})
+		}
+	},
+}
+
+// TestSCTPGivenUp: the peer of a connection that is given up has sent something, which was completed, and nothing is under
+// way: it learns that this was no orderly end.
+func TestSCTPGivenUp(t *testing.T) {
+	for name, give := range givenUp {
+		t.Run(name, func(t *testing.T) {
+			s := overSCTP()
+			switch rnic := newRNIC(t, iwarp.RNICConfig{}); name {
+			case "IdleTimeout":
+				s.accept.QP.IdleTimeout = 20 * time.Millisecond
+			case "CQ overflow":
+				s.accept.PD, s.accept.QP.SendCQ = newPD(t, rnic), newCQ(t, rnic, 1)
+			}
+			ini, res := s.connect(t)
+			if name != "CQ overflow" && name != "IdleTimeout" {
+				works(t, ini, res)
+			}
+			give(t, res)
+			wait(t, ini.Done(), "the end of the peer's connection")
+			err, told := ini.Err(), new(iwarp.TerminateError)
+			if errors.Is(err, iwarp.ErrPeerClosed) || !errors.Is(err, iwarp.ErrConnectionLost) && !errors.As(err, &told) {
+				t.Errorf("the peer: %v", err)
+			}
+		})
+	}
+}
+
+// TestSCTPSharedGivenUp: where others share the association, they go on, and a Terminate tells the peer.
+func TestSCTPSharedGivenUp(t *testing.T) {
+	c := newSharers(t)
+	ini, res := c.dial()
+	other, its := c.dial()
+	c.says(ini, res, "completed")
+	must(t, res.Abort())
+	wait(t, ini.Done(), "the end of the peer's connection")
+	var told *iwarp.TerminateError
+	if err := ini.Err(); !errors.As(err, &told) || !told.Remote || told.Code != rdmap.CodeLocalCatastrophic {
+		t.Errorf("the peer: %v", err)
+	}
+	c.says(other, its, "unharmed")
+	c.says(its, other, "unharmed, too")
+	closeBoth(t, other, its)
+}
