@@ -40,7 +40,7 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 	case a.Room(id) == 0:
 		return ErrFull
 	}
-	a.number(s, PPIDSegment, AppendSegment(make([]byte, 0, ssnLen+n), 0, parts...))
+	a.number(s, PPIDSegment, AppendSegment(make([]byte, 0, SSNLen+n), 0, parts...))
 	return nil
 }
 

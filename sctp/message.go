@@ -18,9 +18,10 @@ const (
 
 // Sizes, in octets.
 const (
-	ssnLen     = 2
-	controlLen = 4 // DDP-SSN and Function Code
+	controlLen = SSNLen + 2 // DDP-SSN and Function Code
 
+	// SSNLen is the length of the DDP-SSN, with which all messages begin.
+	SSNLen = 2
 	// MaxPrivateData is the most private data of a session control message, with the enhanced data of RFC 6581:
 	// RFC 5043, Section 5.2.3.
 	MaxPrivateData = mpa.MaxPrivateData
@@ -123,7 +124,7 @@ func ParseControl(b []byte) (c Control, err error) {
 	if len(b) < controlLen {
 		return c, violation(RuleShort, "%d octets, of %d at least", len(b), controlLen)
 	}
-	c = Control{SSN: ssnOf(b), Function: Function(binary.BigEndian.Uint16(b[ssnLen:])), PrivateData: b[controlLen:]}
+	c = Control{SSN: binary.BigEndian.Uint16(b), Function: Function(binary.BigEndian.Uint16(b[SSNLen:])), PrivateData: b[controlLen:]}
 	if v := c.check(); v != nil {
 		return c, v
 	}
@@ -166,13 +167,20 @@ func AppendSegment(dst []byte, ssn uint16, parts ...[]byte) []byte {
 // ParseSegment returns what a DDP Segment Chunk carries. Whether that is a DDP Segment is DDP's business. The error
 // is a [*Violation].
 func ParseSegment(b []byte) (ssn uint16, segment []byte, err error) {
-	if len(b) < ssnLen {
-		return 0, nil, violation(RuleShort, "%d octets, of %d at least", len(b), ssnLen)
+	ssn, ok := SSN(b)
+	if !ok {
+		return 0, nil, violation(RuleShort, "%d octets, of %d at least", len(b), SSNLen)
 	}
-	return ssnOf(b), b[ssnLen:], nil
+	return ssn, b[SSNLen:], nil
 }
 
-func ssnOf(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
+// SSN returns the DDP-SSN of a message: RFC 5043, Section 5.2.1. It reports false if there is no room for one.
+func SSN(data []byte) (ssn uint16, ok bool) {
+	if len(data) < SSNLen {
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(data), true
+}
 
 // MULPDU returns the largest DDP Segment, in octets, for a carrier that takes messages of maxMessage octets without
 // fragmenting them.
@@ -183,5 +191,5 @@ func ssnOf(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
 // of a session control message, of which the DDP-SSN is a part.
 func MULPDU(maxMessage int) int {
 	const sack = 16
-	return max((maxMessage-sack)&^3, MinMaxMessage) - ssnLen
+	return max((maxMessage-sack)&^3, MinMaxMessage) - SSNLen
 }

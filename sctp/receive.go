@@ -53,16 +53,17 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 		a.violate(now, s, v)
 		return
 	}
-	number, ok := s.account.enter(ssnOf(m.Data))
+	ssn, _ := SSN(m.Data) // which form has seen
+	number, ok := s.account.enter(ssn)
 	switch {
 	case !ok:
 		// RFC 5043, Section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream."
-		a.violate(now, s, violation(RuleSSN, "%d, where %d is the next", ssnOf(m.Data), uint16(s.next)))
+		a.violate(now, s, violation(RuleSSN, "%d, where %d is the next", ssn, uint16(s.next)))
 	case number > s.endsAt:
 		// Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate." [C04]
 		a.violate(now, s, violation(RuleSequence, "message %d, after the Terminate", number))
 	case m.PPID == PPIDSegment:
-		a.segment(now, s, number, m.Data[ssnLen:])
+		a.segment(now, s, number, m.Data[SSNLen:])
 	default:
 		a.controlled(now, s, number, m.Data)
 	}
@@ -82,7 +83,7 @@ func (a *Association) form(m Message) *Violation {
 		return violation(RulePPID, "PPID %d", m.PPID)
 	case m.Ordered && a.cfg.Strict:
 		return violation(RuleUnordered, "")
-	case len(m.Data) < ssnLen:
+	case len(m.Data) < SSNLen:
 		return violation(RuleShort, "%d octets", len(m.Data))
 	}
 	return nil

@@ -103,7 +103,7 @@ func function(m *capture.Message) sctp.Function {
 // terminated: that much is enough (RFC 5043, Section 6.2).
 func (x *session) restarted(m *capture.Message) bool {
 	ended := x.pub().Session.Terminated
-	return function(m) == sctp.FunctionInitiate && m.Data[0] == 0 && m.Data[1] == 0 && (ended[0] || ended[1])
+	return function(m) == sctp.FunctionInitiate && ssnOf(m) == 0 && (ended[0] || ended[1])
 }
 
 // begin begins a session. Of one that nobody wants it is known all the same when it ends.
@@ -191,7 +191,7 @@ func (x *session) arrive(m *capture.Message) {
 		s.odd++
 		return
 	}
-	ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])
+	ssn := ssnOf(m)
 	if !s.sure {
 		*s = side{sure: true, next: uint64(ssn) + 1<<16, start: uint64(ssn) + 1<<16, tsn: m.TSN}
 	}

@@ -18,7 +18,7 @@ func (x *session) giveUp(d capture.Dir) {
 		return
 	}
 	h, s := &x.c.halves[d], &x.sides[d]
-	ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])
+	ssn := ssnOf(m)
 	n := uint64(ssn - uint16(s.next))
 	switch e := &x.on.of.Ends[d]; {
 	case n <= s.odd:

@@ -30,10 +30,10 @@ func (x *session) form(h *half, m *capture.Message) bool {
 		say(findPPID, fmt.Sprintf("PPID %d, in an association of DDP: %s", m.PPID, wording.Octets(m.Length)),
 			"DDP has PPID 16 for segments and 17 for session control, in network octet order, and nothing else may use the association")
 		return false
-	case m.Length < ssnLen:
+	case m.Length < sctp.SSNLen:
 		say(findSessionMessage, fmt.Sprintf("a message of %s, which has no room for a DDP-SSN", wording.Octets(m.Length)), "")
 		return false
-	case len(m.Data) < ssnLen:
+	case len(m.Data) < sctp.SSNLen:
 		x.c.report(findGap, m.Dir, h.told, m.Last, "not judged: a message "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
 		h.broken = true
 		return false
@@ -49,8 +49,11 @@ func (x *session) form(h *half, m *capture.Message) bool {
 	return true
 }
 
-// ssnLen is the octets of a DDP-SSN.
-const ssnLen = 2
+// ssnOf is the DDP-SSN of a message in the right form.
+func ssnOf(m *capture.Message) uint16 {
+	ssn, _ := sctp.SSN(m.Data)
+	return ssn
+}
 
 // take takes the next message of a direction.
 func (x *session) take(m *capture.Message, ahead bool) {
@@ -117,8 +120,8 @@ func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool
 	f, o := &x.c.d.fpdu, h.out()
 	*f = FPDU{
 		Dir: m.Dir, Number: o.FPDUs + o.Cut + 1, Offset: offset, End: offset + uint64(m.Length), First: m.First, Last: m.Last,
-		Begins: true, Ends: true, Length: m.Length - ssnLen, CRC: CRCOff, Cut: m.Length - len(m.Data), ULPDU: m.Data[ssnLen:],
-		Chunk: &Chunk{SSN: uint16(m.Data[0])<<8 | uint16(m.Data[1]), TSN: m.TSN, Ahead: ahead, Chunks: m.Chunks, Ordered: !m.Unordered},
+		Begins: true, Ends: true, Length: m.Length - sctp.SSNLen, CRC: CRCOff, Cut: m.Length - len(m.Data), ULPDU: m.Data[sctp.SSNLen:],
+		Chunk: &Chunk{SSN: ssnOf(m), TSN: m.TSN, Ahead: ahead, Chunks: m.Chunks, Ordered: !m.Unordered},
 	}
 	if f.Cut == 0 {
 		f.Octets = m.Data

@@ -9,6 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // Label is how the connection is called: by its number, with an "s" in front if it is a
@@ -162,10 +163,10 @@ func (f *FPDU) chunk() string {
 func (c *cutter) control(s *Startup) {
 	k := s.Control
 	if k == nil {
-		c.take(ssnLen, "DDP-SSN", "")
+		c.take(sctp.SSNLen, "DDP-SSN", "")
 		return
 	}
-	c.take(ssnLen, "DDP-SSN", "%d", k.SSN)
+	c.take(sctp.SSNLen, "DDP-SSN", "%d", k.SSN)
 	c.take(2, "Function Code", "%d: %v", uint16(k.Function), k.Function)
 	if e := &k.Enhanced; k.Function.IsEnhanced() {
 		c.enhanced(e)
@@ -185,7 +186,7 @@ func chunkFields(f *FPDU) []field {
 		b = append([]byte{byte(f.Chunk.SSN >> 8), byte(f.Chunk.SSN)}, f.ULPDU...)
 	}
 	c := cutter{b: b}
-	c.take(ssnLen, "DDP-SSN", "%d", f.Chunk.SSN)
+	c.take(sctp.SSNLen, "DDP-SSN", "%d", f.Chunk.SSN)
 	c.ulpdu(f)
 	return c.list
 }

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,10 +48,10 @@ func (h *half) order() {
 
 // ssn is -1 for a message without one.
 func (m *message) ssn() int {
-	if len(m.data) < 2 {
-		return -1
+	if ssn, ok := sctp.SSN(m.data); ok {
+		return int(ssn)
 	}
-	return int(binary.BigEndian.Uint16(m.data))
+	return -1
 }
 
 // control returns the first session control message of a direction.
@@ -83,7 +82,7 @@ func (h *half) sent() (s sent) {
 		if m.ppid != sctp.PPIDSegment {
 			continue
 		}
-		seg, err := ddp.Parse(m.data[min(2, len(m.data)):])
+		seg, err := ddp.Parse(m.data[min(sctp.SSNLen, len(m.data)):])
 		if err != nil {
 			s.err = err
 			return s

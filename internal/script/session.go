@@ -78,10 +78,10 @@ func (s *Session) Next(until time.Time) (m Message, ok bool) {
 		if m, ok = s.on.Next(until); !ok {
 			return m, false
 		}
-		if m.Stream != s.stream || len(m.Data) < 2 || m.PPID != sctp.PPIDSegment && m.PPID != sctp.PPIDControl {
+		ssn, has := sctp.SSN(m.Data)
+		if m.Stream != s.stream || !has || m.PPID != sctp.PPIDSegment && m.PPID != sctp.PPIDControl {
 			return m, true
 		}
-		ssn := uint16(m.Data[0])<<8 | uint16(m.Data[1])
 		if _, known := s.ahead[ssn]; known || ssn-s.next >= 1<<15 {
 			return m, true
 		}
