@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // The octets are those of Linux 6.1 on x86-64, as recvmsg gave them.
@@ -87,7 +89,7 @@ func TestAborted(t *testing.T) {
 		{10, "\x00\x0a\x00\x04", "the peer has aborted the association (error cause 10)"},
 		{0, "", "the peer has aborted the association"},
 	} {
-		if err := aborted(c.cause, []byte(c.info)); !errors.Is(err, ErrAborted) || err.Error() != c.want {
+		if err := aborted(c.cause, []byte(c.info)); !errors.Is(err, carrier.ErrAborted) || err.Error() != c.want {
 			t.Errorf("%d, %q: %v, want %v", c.cause, c.info, err, c.want)
 		}
 	}
@@ -146,7 +148,7 @@ func FuzzKernel(f *testing.F) {
 		if err == nil && (len(b) < leastLen(n.kind) || !bytes.HasSuffix(b, n.info)) {
 			t.Errorf("%x: %+v", b, n)
 		}
-		if err := aborted(n.cause, n.info); !errors.Is(err, ErrAborted) {
+		if err := aborted(n.cause, n.info); !errors.Is(err, carrier.ErrAborted) {
 			t.Error(err)
 		}
 		if r, ok := parseControl(b); ok && len(b) < cmsgHeaderLen+rcvInfoLen {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/sctpkernel"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
@@ -136,7 +137,7 @@ func TestEnds(t *testing.T) {
 		if m := next(t, b.heard); string(m.Data) != "last" {
 			t.Errorf("%q", m.Data)
 		}
-		if err := next(t, b.lost); !errors.Is(err, sctpkernel.ErrShutdown) {
+		if err := next(t, b.lost); !errors.Is(err, carrier.ErrShutdown) {
 			t.Errorf("the peer: %v", err)
 		}
 		next(t, a.lost)
@@ -147,7 +148,7 @@ func TestEnds(t *testing.T) {
 	t.Run("abort", func(t *testing.T) {
 		a, b := pair(t)
 		a.Abort("because")
-		if err := next(t, b.lost); !errors.Is(err, sctpkernel.ErrAborted) || err.Error() != fmt.Sprintf("%v: %q", sctpkernel.ErrAborted, "because") {
+		if err := next(t, b.lost); !errors.Is(err, carrier.ErrAborted) || err.Error() != fmt.Sprintf("%v: %q", carrier.ErrAborted, "because") {
 			t.Errorf("the peer: %v", err)
 		}
 		next(t, a.lost)
@@ -166,7 +167,7 @@ func TestEnds(t *testing.T) {
 		next(t, b.heard)
 		b.Abort("enough")
 		next(t, ended)
-		if err := next(t, a.lost); !errors.Is(err, sctpkernel.ErrAborted) {
+		if err := next(t, a.lost); !errors.Is(err, carrier.ErrAborted) {
 			t.Errorf("lost: %v", err)
 		}
 	})
@@ -185,11 +186,11 @@ func TestRefused(t *testing.T) {
 	if err == nil {
 		err = next(t, newSide(t, one).lost)
 	}
-	if !errors.Is(err, sctpkernel.ErrAborted) && !errors.Is(err, sctpkernel.ErrRefused) {
+	if !errors.Is(err, carrier.ErrAborted) && !errors.Is(err, carrier.ErrRefused) {
 		t.Errorf("one too many: %v", err)
 	}
 	must(t, ln.Close())
-	if _, err := dial(within(t), ln, sctpkernel.Config{}); !errors.Is(err, sctpkernel.ErrRefused) {
+	if _, err := dial(within(t), ln, sctpkernel.Config{}); !errors.Is(err, carrier.ErrRefused) {
 		t.Errorf("behind the Listener's end: %v", err)
 	}
 	must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("still here")}))

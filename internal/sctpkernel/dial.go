@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // Dial opens an association with the peer at an address and SCTP port. It is from one address of ours, that of local or
@@ -46,7 +48,7 @@ func (s *socket) answer(ctx context.Context) (up notification, err error) {
 	for {
 		m, err := s.recv()
 		if ctx.Err() != nil {
-			return up, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
+			return up, fmt.Errorf("%w: %w", carrier.ErrNoAnswer, ctx.Err())
 		}
 		if err != nil {
 			return up, err
@@ -67,9 +69,9 @@ func (s *socket) answer(ctx context.Context) (up notification, err error) {
 // refused is why an association has not come up.
 func refused(n notification) error {
 	if n.cause == 0 && len(n.info) == 0 {
-		return ErrRefused
+		return carrier.ErrRefused
 	}
-	return fmt.Errorf("%w: %w", ErrRefused, aborted(n.cause, n.info))
+	return fmt.Errorf("%w: %w", carrier.ErrRefused, aborted(n.cause, n.info))
 }
 
 // interrupt ends a recv that waits, and those that follow.

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/sctpkernel"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -39,7 +40,7 @@ func TestNoIndication(t *testing.T) {
 		if d.RemoteAddr().String() != good.LocalAddr().String() {
 			t.Errorf("%d: %v was accepted", n, d.RemoteAddr())
 		}
-		if err := next(t, s.lost); !errors.Is(err, sctpkernel.ErrAborted) {
+		if err := next(t, s.lost); !errors.Is(err, carrier.ErrAborted) {
 			t.Errorf("%d: the peer: %v", n, err)
 		}
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // A notification is what the kernel says of an association, in place of a message: RFC 6458, section 6.1. Of the
@@ -68,10 +70,10 @@ const (
 func aborted(cause uint16, info []byte) error {
 	if len(info) >= 4 && (cause == causeUser || cause == causeProtocol) {
 		n := min(int(binary.BigEndian.Uint16(info[2:])), len(info))
-		return fmt.Errorf("%w: %q", ErrAborted, info[4:max(n, 4)])
+		return fmt.Errorf("%w: %q", carrier.ErrAborted, info[4:max(n, 4)])
 	}
 	if cause != 0 && cause != causeUser {
-		return fmt.Errorf("%w (error cause %d)", ErrAborted, cause)
+		return fmt.Errorf("%w (error cause %d)", carrier.ErrAborted, cause)
 	}
-	return ErrAborted
+	return carrier.ErrAborted
 }

@@ -3,6 +3,7 @@ package sctpkernel
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
@@ -33,7 +34,7 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	}
 	if m.n == 0 { // the end of what can be read
 		m.release()
-		c.bid(ErrShutdown)
+		c.bid(carrier.ErrShutdown)
 		return false
 	}
 	message, whole := c.assemble(m)
@@ -42,7 +43,7 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	case whole:
 		receive(message)
 	case len(c.partial) > maxRead:
-		c.bid(ErrViolated)
+		c.bid(carrier.ErrViolated)
 		c.Abort("a message that is longer than any DDP Segment")
 		return false
 	}
@@ -70,7 +71,7 @@ func (c *Conn) notified(n notification, acked func(uint16, uint64)) bool {
 			acked(id, n)
 		}
 	case eventShutdown:
-		c.bid(ErrShutdown)
+		c.bid(carrier.ErrShutdown)
 	case eventAssocChange:
 		return c.changed(n)
 	}
@@ -83,11 +84,11 @@ func (c *Conn) changed(n notification) bool {
 		c.bid(c.lost(n))
 		return false
 	case shutdownComplete:
-		c.bid(ErrShutdown)
+		c.bid(carrier.ErrShutdown)
 		return false
 	case restart:
-		c.bid(ErrRestarted)
-		c.Abort(ErrRestarted.Error())
+		c.bid(carrier.ErrRestarted)
+		c.Abort(carrier.ErrRestarted.Error())
 		return false
 	}
 	return true
@@ -103,9 +104,9 @@ func (c *Conn) lost(n notification) (err error) {
 	switch {
 	case len(n.info) > 0:
 	case timedOut(err):
-		return ErrSilent
+		return carrier.ErrSilent
 	case n.cause == causeProtocol:
-		return fmt.Errorf("%w: our kernel has ended the association", ErrViolated)
+		return fmt.Errorf("%w: our kernel has ended the association", carrier.ErrViolated)
 	}
 	return aborted(n.cause, n.info)
 }

@@ -1,0 +1,21 @@
+package carrier
+
+import "errors"
+
+// Errors of SCTP associations, whatever carries them.
+var (
+	// ErrRestarted: the peer has begun anew from the same address and port.
+	ErrRestarted = errors.New("the peer has restarted the association")
+	// ErrShutdown: the peer has ended the association in order.
+	ErrShutdown = errors.New("the peer has shut down the association")
+	// ErrAborted: the peer has ended the association at once.
+	ErrAborted = errors.New("the peer has aborted the association")
+	// ErrViolated: the peer has broken a rule of SCTP, and was told so by ABORT.
+	ErrViolated = errors.New("the peer has violated SCTP")
+	// ErrSilent: the peer has said nothing for too long.
+	ErrSilent = errors.New("the peer has fallen silent")
+	// ErrRefused: the peer has answered the handshake with ABORT.
+	ErrRefused = errors.New("the peer refused the association")
+	// ErrNoAnswer: nothing has come back to the handshake.
+	ErrNoAnswer = errors.New("no answer to the handshake")
+)
