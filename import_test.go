@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"rdmap":        {"ddp", "rdmap/ring"},
 	"rdmap/ring":   {},
 	"sctp":         {"mpa"},
+	"sctp/chunk":   {},
 
 	// What is known of other implementations.
 	"internal/peers": {"mpa", "mpa/ulpdata"},
@@ -42,8 +43,8 @@ var mayImport = map[string][]string{
 	"internal/startup": {"mpa", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
-	"internal/sctpkernel":  {"sctp"},
-	"internal/sctpudp":     {"sctp"},
+	"internal/sctpkernel":  {"sctp", "internal/carrier"},
+	"internal/sctpudp":     {"sctp", "sctp/chunk", "internal/carrier"},
 	"internal/association": {"mpa", "sctp", "internal/carrier"},
 
 	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
@@ -58,19 +59,19 @@ var mayImport = map[string][]string{
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/spread", "internal/study"},
 	"internal/rping":   {"", "mpa", "internal/rping/message"},
-	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "internal/sctpudp", "internal/network", "internal/report", "internal/wording", "internal/script"},
+	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/sctpudp", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.
-	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
-	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "internal/peers", "internal/report", "internal/script"},
+	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
+	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/report", "internal/script"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
-	"capture":          {},
+	"capture":          {"sctp/chunk"},
 	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
 	// The peer that is played by hand.
-	"internal/script":        {"mpa", "mpa/layout", "ddp", "rdmap", "sctp"},
+	"internal/script":        {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk"},
 	"internal/rping/message": {},
 
 	// What a tool prints, and tests.
@@ -102,7 +103,7 @@ func isPure(pkg string) bool {
 // core are the packages that a program with package iwarp has in it: docs/architecture.md.
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
-	"sctp", "internal/association", "internal/sctpkernel", "internal/sctpudp",
+	"sctp", "sctp/chunk", "internal/association", "internal/sctpkernel", "internal/sctpudp",
 	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 

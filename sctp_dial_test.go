@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -21,7 +22,7 @@ func TestSCTPTurnedAway(t *testing.T) {
 	newSCTPPeer(t, ln)
 	for range 20 {
 		_, err := iwarp.Dial(within(t), "sctp4", ln.Addr().String())
-		if !errors.Is(err, sctpudp.ErrAborted) && !errors.Is(err, sctpudp.ErrRefused) {
+		if !errors.Is(err, carrier.ErrAborted) && !errors.Is(err, carrier.ErrRefused) {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
@@ -132,7 +133,7 @@ func TestSCTPSharedEnds(t *testing.T) {
 	}
 	must(t, second.Close())
 	must(t, third.Close())
-	if err := <-server.lost; !errors.Is(err, sctpudp.ErrShutdown) {
+	if err := <-server.lost; !errors.Is(err, carrier.ErrShutdown) {
 		t.Errorf("lost: %v", err)
 	}
 	must(t, dial().Close())
@@ -222,7 +223,7 @@ func TestSCTPSharedHostile(t *testing.T) {
 	(<-server.conns).Abort("enough")
 	for _, qp := range qps {
 		<-qp.Done()
-		if err := qp.Err(); !errors.Is(err, sctpudp.ErrAborted) || !errors.Is(err, iwarp.ErrConnectionLost) {
+		if err := qp.Err(); !errors.Is(err, carrier.ErrAborted) || !errors.Is(err, iwarp.ErrConnectionLost) {
 			t.Errorf("ended with %v", err)
 		}
 	}

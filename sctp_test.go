@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -126,7 +127,7 @@ func TestSCTPListenerClosed(t *testing.T) {
 	must(t, <-accepted)
 	must(t, ln.Close())
 	works(t, ini, res)
-	if _, err := d.Dial(within(t), "sctp", ln.Addr().String()); !errors.Is(err, sctpudp.ErrRefused) {
+	if _, err := d.Dial(within(t), "sctp", ln.Addr().String()); !errors.Is(err, carrier.ErrRefused) {
 		t.Errorf("one more: %v", err)
 	}
 	finish(t, ini, res)
@@ -279,7 +280,7 @@ func TestSCTPUnused(t *testing.T) {
 	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: 100 * time.Millisecond})
 	must(t, err)
 	defer ln.Close()
-	if err := <-newSCTPPeer(t, ln).lost; !errors.Is(err, sctpudp.ErrShutdown) {
+	if err := <-newSCTPPeer(t, ln).lost; !errors.Is(err, carrier.ErrShutdown) {
 		t.Errorf("lost: %v", err)
 	}
 	full, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{MaxHalfOpen: 1, RequestTimeout: -1})
@@ -287,7 +288,7 @@ func TestSCTPUnused(t *testing.T) {
 	defer full.Close()
 	first := newSCTPPeer(t, full)
 	newSCTPPeer(t, full)
-	if err := <-first.lost; !errors.Is(err, sctpudp.ErrAborted) {
+	if err := <-first.lost; !errors.Is(err, carrier.ErrAborted) {
 		t.Errorf("lost: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An Association is one SCTP association of a capture, over IP or in UDP (RFC 6951). It
@@ -61,16 +63,11 @@ type AssociationEnd struct {
 	hasOld  bool
 }
 
-// A Setup is what an INIT or INIT ACK says: RFC 9260, section 3.3.2. Without one in the
+// A Setup is what an INIT or INIT ACK says. Without one in the
 // capture, its Packet has the number 0.
 type Setup struct {
+	chunk.Setup // but for its Cookie
 	Packet      Stamp
-	Tag, Window uint32
-	Out, In     uint16 // streams
-	TSN         uint32 // of the first DATA chunk
-	// Adaptation is the Adaptation Layer Indication (RFC 5061), if there is one.
-	Adaptation    uint32
-	HasAdaptation bool
 	// Whole tells that all of it was captured. If not, an indication may be missing.
 	Whole bool
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // TestTSNs takes TSNs in any order, around the wrap: each is new once, and what is complete
@@ -58,8 +60,8 @@ func TestPieces(t *testing.T) {
 	add := func(tsn uint32, flags byte, data string) {
 		p.add(&Message{TSN: tsn, Data: []byte(data), Length: len(data), Chunks: 1}, flags)
 	}
-	add(3, flagEnding, "c")
-	add(1, flagBeginning, "a")
+	add(3, chunk.FlagEnding, "c")
+	add(1, chunk.FlagBeginning, "a")
 	add(2, 0, "b")
 	if p.join(1) != nil || p.join(2) != nil {
 		t.Error("a message that is not whole")
@@ -67,8 +69,8 @@ func TestPieces(t *testing.T) {
 	if m := p.join(3); m == nil || string(m.Data) != "abc" || m.Length != 3 || m.Chunks != 3 || p.cost != 0 || p.any() {
 		t.Errorf("%+v, %+v", m, p)
 	}
-	add(5, flagBeginning, "a")
-	add(7, flagEnding, "c")
+	add(5, chunk.FlagBeginning, "a")
+	add(7, chunk.FlagEnding, "c")
 	for tsn := uint32(5); tsn < 8; tsn++ {
 		if m := p.join(tsn); m != nil {
 			t.Errorf("%d: %+v", tsn, m)

@@ -3,8 +3,9 @@ package capture
 import (
 	"cmp"
 	"container/list"
-	"encoding/binary"
 	"slices"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An Associations sorts packets into SCTP associations, and puts fragmented messages
@@ -40,7 +41,7 @@ func (t *Associations) Packet(p *Packet) bool {
 	a := t.association()
 	d := a.dir(&t.head)
 	a.Ends[d].Count.Packets++
-	for c, ok := t.head.next(); ok; c, ok = t.head.next() {
+	for c, ok := t.head.chunks.Next(); ok; c, ok = t.head.chunks.Next() {
 		if a = t.chunk(a, d, &c); a == nil {
 			return true
 		}
@@ -100,7 +101,7 @@ func (t *Associations) open() *Association {
 		agedTime: t.now.Time,
 	}
 	t.opened++
-	if len(t.head.chunks) > 0 && t.head.chunks[0] == chunkInitAck {
+	if len(t.head.chunks.Octets) > 0 && chunk.Type(t.head.chunks.Octets[0]) == chunk.TypeInitAck {
 		a.swapped = !a.swapped
 	}
 	x, y := a.key.tuple.ends()
@@ -142,12 +143,12 @@ func (t *Associations) finish(a *Association, f Finish) {
 
 // chunk takes a chunk, and returns the association that those after it are of: nil if they
 // are of none.
-func (t *Associations) chunk(a *Association, d Dir, c *chunk) *Association {
-	switch c.kind {
-	case chunkInit, chunkInitAck:
+func (t *Associations) chunk(a *Association, d Dir, c *chunk.Chunk) *Association {
+	switch c.Type {
+	case chunk.TypeInit, chunk.TypeInitAck:
 		t.setup(a, d, c)
 		return a
-	case chunkCookieEcho:
+	case chunk.TypeCookieEcho:
 		a = t.cookie(a, d)
 	}
 	if !t.meant(a, d, c) {
@@ -157,24 +158,24 @@ func (t *Associations) chunk(a *Association, d Dir, c *chunk) *Association {
 	if a.over {
 		return nil
 	}
-	switch c.kind {
-	case chunkData:
+	switch c.Type {
+	case chunk.TypeData:
 		t.data(a, d, c)
-	case chunkSack, chunkShutdown:
+	case chunk.TypeSack, chunk.TypeShutdown:
 		a.Ends[d.Peer()].acknowledge(c)
-	case chunkShutdownComplete:
+	case chunk.TypeShutdownComplete:
 		t.finish(a, Finish{Dir: d, Reason: EndShutdown, Packet: t.now})
-	case chunkAbort:
-		t.finish(a, Finish{Dir: d, Reason: EndAbort, Packet: t.now, Text: c.reason()})
+	case chunk.TypeAbort:
+		t.finish(a, Finish{Dir: d, Reason: EndAbort, Packet: t.now, Text: c.Reason()})
 	}
 	return a
 }
 
 // meant reports whether a packet has the verification tag of its receiver, or what it may
 // have instead: RFC 9260, section 8.5.
-func (t *Associations) meant(a *Association, d Dir, c *chunk) bool {
+func (t *Associations) meant(a *Association, d Dir, c *chunk.Chunk) bool {
 	end := &a.Ends[d.Peer()]
-	if (c.kind == chunkAbort || c.kind == chunkShutdownComplete) && c.flags&flagTag != 0 {
+	if (c.Type == chunk.TypeAbort || c.Type == chunk.TypeShutdownComplete) && c.Flags&chunk.FlagT != 0 {
 		end = &a.Ends[d]
 		return !end.tagged || t.head.tag == end.tag
 	}
@@ -185,14 +186,14 @@ func (t *Associations) meant(a *Association, d Dir, c *chunk) bool {
 }
 
 // setup takes an INIT or INIT ACK. In an association that is up it may begin it anew.
-func (t *Associations) setup(a *Association, d Dir, c *chunk) {
-	s, ok := c.setup(t.now)
+func (t *Associations) setup(a *Association, d Dir, c *chunk.Chunk) {
+	s, ok := setup(c, t.now)
 	peer := &a.Ends[d.Peer()]
-	if !ok || c.kind == chunkInitAck && peer.tagged && t.head.tag != peer.tag && t.head.tag != a.pending[d.Peer()].Tag {
+	if !ok || c.Type == chunk.TypeInitAck && peer.tagged && t.head.tag != peer.tag && t.head.tag != a.pending[d.Peer()].Tag {
 		return
 	}
 	if a.up {
-		if c.kind == chunkInit {
+		if c.Type == chunk.TypeInit {
 			a.pending = [2]Setup{}
 		}
 		a.pending[d] = s
@@ -227,17 +228,17 @@ func (t *Associations) cookie(a *Association, d Dir) *Association {
 	return next
 }
 
-// data takes a DATA chunk: RFC 9260, section 3.3.1.
-func (t *Associations) data(a *Association, d Dir, c *chunk) {
-	b, e := c.value, &a.Ends[d]
-	if len(b) < dataChunkLen {
+// data takes a DATA chunk.
+func (t *Associations) data(a *Association, d Dir, c *chunk.Chunk) {
+	e := &a.Ends[d]
+	said, ok := c.Data()
+	if !ok {
 		return
 	}
 	a.up = true
 	m := Message{
-		Dir: d, TSN: binary.BigEndian.Uint32(b), Stream: binary.BigEndian.Uint16(b[4:]), PPID: binary.BigEndian.Uint32(b[8:]),
-		Unordered: c.flags&flagUnordered != 0, Chunks: 1, First: t.now, Last: t.now,
-		Data: b[dataChunkLen:], Length: c.length - dataChunkLen,
+		Dir: d, TSN: said.TSN, Stream: said.Stream, PPID: said.PPID, Unordered: c.Flags&chunk.FlagUnordered != 0,
+		Chunks: 1, First: t.now, Last: t.now, Data: said.Octets, Length: said.Length,
 	}
 	from := e.tsns.next
 	if !e.tsns.started {
@@ -249,10 +250,10 @@ func (t *Associations) data(a *Association, d Dir, c *chunk) {
 		e.Count.Repeated++
 		return
 	}
-	if whole := byte(flagBeginning | flagEnding); c.flags&whole == whole {
+	if c.Flags&chunk.FlagsWhole == chunk.FlagsWhole {
 		t.message(a, d, &m)
 	} else {
-		t.hold(e, &m, c.flags)
+		t.hold(e, &m, c.Flags)
 	}
 	t.joinTo(a, d, from)
 }
@@ -298,12 +299,13 @@ func (t *Associations) message(a *Association, d Dir, m *Message) {
 }
 
 // acknowledge takes the cumulative TSN of a SACK or SHUTDOWN.
-func (e *AssociationEnd) acknowledge(c *chunk) {
-	if len(c.value) < 4 {
+func (e *AssociationEnd) acknowledge(c *chunk.Chunk) {
+	tsn, ok := c.Acknowledged()
+	if !ok {
 		return
 	}
 	e.acks++
-	if tsn := binary.BigEndian.Uint32(c.value); !e.hasAck || Before(e.acked, tsn) {
+	if !e.hasAck || Before(e.acked, tsn) {
 		e.acked, e.hasAck = tsn, true
 	}
 }

@@ -1,6 +1,10 @@
 package capture
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
+)
 
 // A part is one of a fragmented message's.
 type part struct {
@@ -34,7 +38,7 @@ func (p *pieces) add(m *Message, flags byte) {
 func (p *pieces) join(tsn uint32) *Message {
 	next := p.waiting[tsn]
 	delete(p.waiting, tsn)
-	begins := next != nil && next.flags&flagBeginning != 0
+	begins := next != nil && next.flags&chunk.FlagBeginning != 0
 	if o := p.open; o != nil && (begins || next == nil || o.TSN+1 != tsn || o.Stream != next.Stream || o.PPID != next.PPID) {
 		p.cost -= pieceCost + len(o.Data)
 		p.open = nil
@@ -66,7 +70,7 @@ func (p *pieces) extend(next *part) *Message {
 	if next.Last.Number > o.Last.Number {
 		o.Last = next.Last
 	}
-	if next.flags&flagEnding == 0 {
+	if next.flags&chunk.FlagEnding == 0 {
 		return nil
 	}
 	p.cost -= pieceCost + len(o.Data)

@@ -2,58 +2,23 @@ package capture
 
 import (
 	"encoding/binary"
-	"hash/crc32"
+	"errors"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// Lengths in octets.
-const (
-	udpLen         = 8
-	sctpLen        = 12 // ports, verification tag, checksum
-	chunkLen       = 4  // of a chunk's header
-	dataChunkLen   = 12 // of a DATA chunk, after that
-	initChunkLen   = 16 // of INIT and INIT ACK, after that, without parameters
-	paramLen       = 4  // of a parameter's header
-	abortCauseLen  = 4
-	causeUserAbort = 12
-	causeProtocol  = 13
-)
+const udpLen = 8 // octets of a header
 
 // PortUDP is the UDP port of SCTP: RFC 6951, section 3.
 const PortUDP = 9899
-
-// The chunks of RFC 9260, section 3.2, that are looked at.
-const (
-	chunkData             = 0
-	chunkInit             = 1
-	chunkInitAck          = 2
-	chunkSack             = 3
-	chunkAbort            = 6
-	chunkShutdown         = 7
-	chunkCookieEcho       = 10
-	chunkShutdownComplete = 14
-)
-
-// Flags of chunks.
-const (
-	flagTag       = 1 // ABORT, SHUTDOWN COMPLETE: the tag is the sender's own
-	flagEnding    = 1 // DATA: the end of a message
-	flagBeginning = 2
-	flagUnordered = 4
-)
-
-// paramAdaptation is the Adaptation Layer Indication: RFC 5061, section 4.2.6.
-const paramAdaptation = 0xc006
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // An sctpPacket is what is known of a packet when its headers have been read.
 type sctpPacket struct {
 	key     associationKey
 	swapped bool // the source is b of the tuple
 	tag     uint32
-	chunks  []byte // what was captured of them
-	length  int    // of them in octets, as sent
-	sure    bool   // of IP protocol 132, or with the right checksum
+	chunks  chunk.Chunks // what was captured of them
+	sure    bool         // of IP protocol 132, or with the right checksum
 }
 
 // An associationKey tells associations apart. One of IP protocol 132 has no UDP ports.
@@ -92,106 +57,34 @@ func (s *sctpPacket) parse(p *Packet) bool {
 // header reads SCTP's common header: RFC 9260, section 3.1.
 func (s *sctpPacket) header(d *datagram, udp [2]uint16) bool {
 	b := d.segment
-	if len(b) < sctpLen+chunkLen {
+	h, ok := chunk.ParseHeader(b)
+	if !ok || len(b) < chunk.MinLen {
 		return false
 	}
 	s.key.tuple = d.tuple
-	s.key.tuple.setPorts(binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]))
+	s.key.tuple.setPorts(h.Source, h.Destination)
 	if s.swapped = s.key.tuple.order(); s.swapped {
 		udp[0], udp[1] = udp[1], udp[0]
 	}
 	s.key.udp = uint32(udp[0])<<16 | uint32(udp[1])
-	s.tag = binary.BigEndian.Uint32(b[4:])
-	s.chunks, s.length = b[sctpLen:], d.length-sctpLen
-	s.sure = s.sure || len(b) == d.length && chained(s.chunks) && binary.LittleEndian.Uint32(b[8:]) == sctpChecksum(b)
+	s.tag = h.Tag
+	s.chunks = chunk.Chunks{Octets: b[chunk.HeaderLen:], Sent: d.length - chunk.HeaderLen}
+	s.sure = s.sure || len(b) == d.length && chained(s.chunks) && chunk.Sealed(b)
 	return true
 }
 
 // chained reports whether octets are chunks, one after the other.
-func chained(b []byte) bool {
-	for len(b) > 0 {
-		if len(b) < chunkLen {
-			return false
+func chained(b chunk.Chunks) bool {
+	for {
+		if _, ok := b.Next(); !ok {
+			return len(b.Octets) == 0
 		}
-		n := int(binary.BigEndian.Uint16(b[2:]))
-		if n < chunkLen || n > len(b) {
-			return false
-		}
-		b = b[min((n+3)&^3, len(b)):]
-	}
-	return true
-}
-
-// sctpChecksum is that of a packet, with the field itself as zero: RFC 9260, section 6.8.
-func sctpChecksum(b []byte) uint32 {
-	var zero [4]byte
-	sum := crc32.Update(0, castagnoli, b[:8])
-	sum = crc32.Update(sum, castagnoli, zero[:])
-	return crc32.Update(sum, castagnoli, b[sctpLen:])
-}
-
-// A chunk is one of a packet's.
-type chunk struct {
-	kind, flags byte
-	value       []byte // what was captured of it
-	length      int    // of the value, as sent
-}
-
-// next takes the first chunk off a packet.
-func (s *sctpPacket) next() (c chunk, ok bool) {
-	if len(s.chunks) < chunkLen {
-		return c, false
-	}
-	n := int(binary.BigEndian.Uint16(s.chunks[2:]))
-	if n < chunkLen || n > s.length {
-		return c, false
-	}
-	c = chunk{s.chunks[0], s.chunks[1], s.chunks[chunkLen:min(n, len(s.chunks))], n - chunkLen}
-	padded := (n + 3) &^ 3
-	s.chunks, s.length = s.chunks[min(padded, len(s.chunks)):], s.length-padded
-	return c, true
-}
-
-// parameters calls found for each parameter of INIT or INIT ACK that is whole.
-func parameters(b []byte, found func(kind uint16, value []byte)) {
-	for len(b) >= paramLen {
-		n := int(binary.BigEndian.Uint16(b[2:]))
-		if n < paramLen || n > len(b) {
-			return
-		}
-		found(binary.BigEndian.Uint16(b), b[paramLen:n])
-		b = b[min((n+3)&^3, len(b)):]
 	}
 }
 
-// setup reads an INIT or INIT ACK: RFC 9260, section 3.3.2.
-func (c *chunk) setup(at Stamp) (s Setup, ok bool) {
-	b := c.value
-	if len(b) < initChunkLen {
-		return s, false
-	}
-	s = Setup{
-		Packet: at, Tag: binary.BigEndian.Uint32(b), Window: binary.BigEndian.Uint32(b[4:]),
-		Out: binary.BigEndian.Uint16(b[8:]), In: binary.BigEndian.Uint16(b[10:]), TSN: binary.BigEndian.Uint32(b[12:]),
-		Whole: len(b) == c.length,
-	}
-	parameters(b[initChunkLen:], func(kind uint16, v []byte) {
-		if kind == paramAdaptation && len(v) == 4 {
-			s.Adaptation, s.HasAdaptation = binary.BigEndian.Uint32(v), true
-		}
-	})
-	return s, true
-}
-
-// told reports whether an ABORT with such a cause says in words what it is for.
-func told(cause uint16) bool { return cause == causeUserAbort || cause == causeProtocol }
-
-// reason returns the text of an ABORT of the sender's consumer, or over a violation of the
-// protocol: RFC 9260, sections 3.3.10.12 and 13.
-func (c *chunk) reason() string {
-	if len(c.value) < abortCauseLen || !told(binary.BigEndian.Uint16(c.value)) {
-		return ""
-	}
-	n := min(int(binary.BigEndian.Uint16(c.value[2:])), len(c.value))
-	return string(c.value[abortCauseLen:max(n, abortCauseLen)])
+// setup reads an INIT or INIT ACK.
+func setup(c *chunk.Chunk, at Stamp) (s Setup, ok bool) {
+	said, err := chunk.ParseSetup(c.Value)
+	said.Cookie = nil // which is the packet's
+	return Setup{Setup: said, Packet: at, Whole: len(c.Value) == c.Length}, !errors.Is(err, chunk.ErrShort)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // sctpCases are those of DDP over SCTP.
@@ -15,14 +16,14 @@ func sctpCases() []Case {
 	cases := []Case{
 		overSCTP("indication", "C04", "RFC 5043 11.1", "The INIT ACK has the Adaptation Layer Indication of DDP.", func(s *session) {
 			s.stream(0)
-			s.want(s.assoc.Peer.IsDDP(), "indication 1 in the INIT ACK", wording.If(s.assoc.Peer.HasAdaptation, fmt.Sprint("indication ", s.assoc.Peer.Adaptation), "none"))
+			s.want(s.assoc.Peer.Indicates(sctp.AdaptationDDP), "indication 1 in the INIT ACK", wording.If(s.assoc.Peer.HasAdaptation, fmt.Sprint("indication ", s.assoc.Peer.Adaptation), "none"))
 		}),
 		overSCTP("streams", "C04", "RFC 5043 8", "The INIT ACK asks for as many streams in as out.", func(s *session) {
 			s.stream(0)
 			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
 		}),
-		unindicated("indication-none", "without Adaptation Layer Indication", func(ours *script.Setup) { ours.HasAdaptation = false }),
-		unindicated("indication-other", "with another Adaptation Layer Indication", func(ours *script.Setup) { ours.Adaptation = 7 }),
+		unindicated("indication-none", "without Adaptation Layer Indication", func(ours *chunk.Setup) { ours.HasAdaptation = false }),
+		unindicated("indication-other", "with another Adaptation Layer Indication", func(ours *chunk.Setup) { ours.Adaptation = 7 }),
 	}
 	cases = append(cases, sctpStartup()...)
 	cases = append(cases, sctpOrder()...)
@@ -30,7 +31,7 @@ func sctpCases() []Case {
 }
 
 // unindicated is a case of an INIT that is not one of DDP.
-func unindicated(id, text string, change func(*script.Setup)) Case {
+func unindicated(id, text string, change func(*chunk.Setup)) Case {
 	return overSCTP(id, "C04", "RFC 5043 7.1, 11.1", "An INIT "+text+" leads to no session.", func(s *session) {
 		ours := script.DDPSetup()
 		change(&ours)

@@ -11,6 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // overSCTP returns a case for the passive end of DDP over SCTP: RFC 5043, and RFC 6581,
@@ -29,7 +30,7 @@ type ddpSession struct {
 }
 
 // associate opens an association. It reports false if the peer does not want it.
-func (s *session) associate(ours script.Setup) bool {
+func (s *session) associate(ours chunk.Setup) bool {
 	s.dissociate()
 	d := net.Dialer{Timeout: s.opts.Timeout}
 	conn, err := d.DialContext(s.ctx, "udp", s.opts.SCTP)
@@ -47,11 +48,11 @@ func (s *session) associate(ours script.Setup) bool {
 	return true
 }
 
-func indicated(ours *script.Setup) string {
+func indicated(ours *chunk.Setup) string {
 	switch {
 	case !ours.HasAdaptation:
 		return ", without indication"
-	case !ours.IsDDP():
+	case !ours.Indicates(sctp.AdaptationDDP):
 		return fmt.Sprintf(", with indication %d", ours.Adaptation)
 	}
 	return ""
@@ -97,7 +98,7 @@ func (d *ddpSession) hear(within time.Duration) (m script.Message, ok bool) {
 		d.failf("the U flag in every DATA chunk", "an ordered message")
 	case m.Stream != d.stream:
 		d.failf(fmt.Sprintf("a message on stream %d", d.stream), "one on stream %d", m.Stream)
-	case len(m.Data) < 2:
+	case len(m.Data) < sctp.SSNLen:
 		d.failf("a DDP-SSN", "%s", wording.Octets(len(m.Data)))
 	case m.Chunks > 1 && len(m.Data) < script.MinFragmented:
 		d.failf("a message of this size in one DATA chunk", "%d chunks", m.Chunks)

@@ -12,11 +12,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A chunkWay changes a chunk of SCTP on its way, of which the value is without padding; nil
 // leaves it out.
-type chunkWay func(kind, flags byte, value []byte) (byte, []byte)
+type chunkWay func(kind chunk.Type, flags byte, value []byte) (byte, []byte)
 
 // An sctpVariant is our endpoint over SCTP with one rule broken.
 type sctpVariant struct {
@@ -31,12 +32,12 @@ type sctpVariant struct {
 // sctpVariants returns all of them. What the endpoint should have minded is taken out on the
 // way to it.
 func sctpVariants() []sctpVariant {
-	indicated := onKinds(initParam(1), script.ChunkInit)
+	indicated := onKinds(initParam(1), chunk.TypeInit)
 	return []sctpVariant{
-		{name: "no indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(noParams, script.ChunkInitAck)},
-		{name: "another indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(initParam(2), script.ChunkInitAck)},
-		{name: "more streams out than in", rule: "C04", caughtBy: "sctp/streams", fromPeer: onKinds(streams, script.ChunkInitAck)},
-		{name: "takes an INIT without indication", rule: "C04", caughtBy: "sctp/indication-none", toPeer: onKinds(addParam, script.ChunkInit)},
+		{name: "no indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(noParams, chunk.TypeInitAck)},
+		{name: "another indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(initParam(2), chunk.TypeInitAck)},
+		{name: "more streams out than in", rule: "C04", caughtBy: "sctp/streams", fromPeer: onKinds(streams, chunk.TypeInitAck)},
+		{name: "takes an INIT without indication", rule: "C04", caughtBy: "sctp/indication-none", toPeer: onKinds(addParam, chunk.TypeInit)},
 		{name: "takes an INIT with another indication", rule: "C04", caughtBy: "sctp/indication-other", toPeer: indicated},
 		{name: "answers an Initiate as an enhanced one", rule: "C01", caughtBy: "sctp/accept", fromPeer: function(2, 6)},
 		{name: "answers by a Reject", rule: "C04", caughtBy: "sctp/accept", fromPeer: function(2, 3)},
@@ -149,20 +150,17 @@ func changed(p []byte, way chunkWay) []byte {
 		return p
 	}
 	out := append([]byte(nil), p[:12]...)
-	for _, c := range script.Chunks(p) {
-		flags, value := way(c.Type, c.Flags, append([]byte(nil), c.Value...))
-		out = binary.BigEndian.AppendUint16(append(out, c.Type, flags), uint16(4+len(value)))
-		out = append(out, value...)
-		for len(out)%4 != 0 {
-			out = append(out, 0)
-		}
+	all, _ := chunk.In(p)
+	for _, c := range all {
+		c.Flags, c.Value = way(c.Type, c.Flags, append([]byte(nil), c.Value...))
+		out = c.Append(out)
 	}
 	return out
 }
 
 // onKinds changes the chunks of a kind.
-func onKinds(change func([]byte) []byte, kind byte) chunkWay {
-	return func(k, flags byte, value []byte) (byte, []byte) {
+func onKinds(change func([]byte) []byte, kind chunk.Type) chunkWay {
+	return func(k chunk.Type, flags byte, value []byte) (byte, []byte) {
 		if k == kind {
 			value = change(value)
 		}
@@ -177,7 +175,7 @@ func onMessages(change func(*sctp.Message)) chunkWay {
 		change(&m)
 		binary.BigEndian.PutUint32(b[8:], m.PPID)
 		return append(b[:12:12], m.Data...)
-	}, script.ChunkData)
+	}, chunk.TypeData)
 }
 
 // onSegments changes DDP Segments, and onFunction session control of a function.
@@ -205,7 +203,7 @@ func isFunction(m *sctp.Message, f sctp.Function) bool {
 func onSecond(f sctp.Function, change func(*sctp.Message)) chunkWay {
 	var mu sync.Mutex
 	seen := map[uint32]bool{}
-	return func(kind, flags byte, b []byte) (byte, []byte) {
+	return func(kind chunk.Type, flags byte, b []byte) (byte, []byte) {
 		second := false
 		return onFunction(f, func(m *sctp.Message) {
 			if m.Stream == 0 {
@@ -252,9 +250,9 @@ func lengthened(m *sctp.Message) {
 }
 
 // ordered takes the U flag off.
-func ordered(kind, flags byte, value []byte) (byte, []byte) {
-	if kind == script.ChunkData {
-		flags &^= 4
+func ordered(kind chunk.Type, flags byte, value []byte) (byte, []byte) {
+	if kind == chunk.TypeData {
+		flags &^= chunk.FlagUnordered
 	}
 	return flags, value
 }
@@ -292,15 +290,9 @@ func shorter(than int, ppid uint32) chunkWay {
 // Changes of INIT and INIT ACK.
 
 func noParams(b []byte) []byte {
-	var out []byte
-	for rest := b[16:]; len(rest) >= 4; {
-		n := int(binary.BigEndian.Uint16(rest[2:]))
-		if rest[0] != 0xc0 {
-			out = append(out, rest[:min((n+3)&^3, len(rest))]...)
-		}
-		rest = rest[min((n+3)&^3, len(rest)):]
-	}
-	return append(b[:16:16], out...)
+	s, _ := chunk.ParseSetup(b)
+	s.HasAdaptation = false
+	return s.Append(nil)
 }
 
 func addParam(b []byte) []byte { return append(noParams(b), 0xc0, 6, 0, 8, 0, 0, 0, 1) }

@@ -1,9 +1,8 @@
 package matrix
 
 import (
-	"encoding/binary"
-
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A Packet is one of SCTP, from the initiator or not.
@@ -13,13 +12,10 @@ type Packet struct {
 }
 
 // Control is a packet with a chunk of a type, and no value.
-func Control(toResponder bool, kind byte) Packet { return packet(toResponder, kind, 0, nil) }
+func Control(toResponder bool, kind chunk.Type) Packet { return packet(toResponder, kind, 0, nil) }
 
-func packet(toResponder bool, kind, flags byte, value []byte) Packet {
-	b := append(make([]byte, 12), kind, flags)
-	b = binary.BigEndian.AppendUint16(b, uint16(4+len(value)))
-	b = append(b, value...)
-	return Packet{toResponder, append(b, make([]byte, -len(b)&3)...)}
+func packet(toResponder bool, kind chunk.Type, flags byte, value []byte) Packet {
+	return Packet{toResponder, chunk.Header{}.Packet(chunk.Chunk{Type: kind, Flags: flags, Value: value})}
 }
 
 // Init is an INIT, or an INIT ACK, with an Adaptation Layer Indication unless that is 0.
@@ -28,20 +24,17 @@ func Init(toResponder bool, indication byte) Packet {
 	if indication != 0 {
 		value = append(value, 0xC0, 6, 0, 8, 0, 0, 0, indication)
 	}
-	kind := byte(chunkInit)
+	kind := chunk.TypeInit
 	if !toResponder {
-		kind = chunkInitAck
+		kind = chunk.TypeInitAck
 	}
 	return packet(toResponder, kind, 0, value)
 }
 
 // Data is a message.
 func Data(toResponder bool, flags byte, tsn uint32, stream uint16, ppid uint32, data string) Packet {
-	value := binary.BigEndian.AppendUint32(nil, tsn)
-	value = binary.BigEndian.AppendUint16(value, stream)
-	value = binary.BigEndian.AppendUint16(value, 0)
-	value = binary.BigEndian.AppendUint32(value, ppid)
-	return packet(toResponder, chunkData, flags, append(value, data...))
+	d := chunk.Data{TSN: tsn, Stream: stream, PPID: ppid, Octets: []byte(data)}
+	return Packet{toResponder, chunk.Header{}.Packet(d.Chunk(flags))}
 }
 
 // OnSCTP returns what packets say by themselves.

@@ -2,10 +2,11 @@ package matrix
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An sctpTap stands between two ends and keeps the messages that they send each other by SCTP.
@@ -97,8 +98,9 @@ func (t *sctpTap) pass(f *script.SCTPFlow, toServer bool, packet []byte, deliver
 	t.mu.Lock()
 	a := t.of(f)
 	before := a.ended
-	for _, c := range script.Chunks(packet) {
-		a.keep(dir, c)
+	all, _ := chunk.In(packet)
+	for _, c := range all {
+		a.keep(dir, &c)
 	}
 	if a.ended != before {
 		close(t.changed)
@@ -119,24 +121,16 @@ func (t *sctpTap) of(f *script.SCTPFlow) *association {
 	return a
 }
 
-// Chunk types of RFC 9260, section 3.2.
-const (
-	chunkData             = 0
-	chunkInit             = 1
-	chunkInitAck          = 2
-	chunkAbort            = 6
-	chunkShutdownComplete = 14
-)
-
-func (a *association) keep(dir direction, c script.Chunk) {
+func (a *association) keep(dir direction, c *chunk.Chunk) {
 	switch c.Type {
-	case chunkInit, chunkInitAck:
-		a.indicated[dir] = indicatesDDP(c.Value)
-	case chunkData:
+	case chunk.TypeInit, chunk.TypeInitAck:
+		s, _ := chunk.ParseSetup(c.Value)
+		a.indicated[dir] = s.Indicates(sctp.AdaptationDDP)
+	case chunk.TypeData:
 		a.keepData(dir, c)
-	case chunkShutdownComplete:
+	case chunk.TypeShutdownComplete:
 		a.end("shutdown")
-	case chunkAbort:
+	case chunk.TypeAbort:
 		a.end("abort-by-" + [2]string{byInitiator, byResponder}[dir])
 	}
 }
@@ -147,38 +141,16 @@ func (a *association) end(how string) {
 	}
 }
 
-// keepData keeps a DATA chunk that was not there before: RFC 9260, section 3.3.1.
-func (a *association) keepData(dir direction, c script.Chunk) {
-	const header = 12
-	if len(c.Value) < header {
-		return
+// keepData keeps a DATA chunk that was not there before.
+func (a *association) keepData(dir direction, c *chunk.Chunk) {
+	d, ok := c.Data()
+	if id := (tsn{dir, d.TSN}); ok && !a.known[id] {
+		a.known[id] = true
+		a.messages = append(a.messages, message{
+			dir: dir, stream: d.Stream, ppid: d.PPID, data: d.Octets,
+			unordered: c.Flags&chunk.FlagUnordered != 0, whole: c.Flags&chunk.FlagsWhole == chunk.FlagsWhole,
+		})
 	}
-	id := tsn{dir, binary.BigEndian.Uint32(c.Value)}
-	if a.known[id] {
-		return
-	}
-	a.known[id] = true
-	a.messages = append(a.messages, message{
-		dir: dir, stream: binary.BigEndian.Uint16(c.Value[4:]), ppid: binary.BigEndian.Uint32(c.Value[8:]),
-		unordered: c.Flags&4 != 0, whole: c.Flags&3 == 3, data: c.Value[header:],
-	})
-}
-
-// indicatesDDP looks for Adaptation Layer Indication 1 among the parameters of an INIT or INIT ACK: RFC 5061, section
-// 4.2.6, and RFC 5043, section 5.1.
-func indicatesDDP(value []byte) bool {
-	const fixed, kind, ddp = 16, 0xC006, 1
-	for rest := value[min(fixed, len(value)):]; len(rest) >= 4; {
-		n := int(binary.BigEndian.Uint16(rest[2:]))
-		if n < 4 || n > len(rest) {
-			return false
-		}
-		if binary.BigEndian.Uint16(rest) == kind && n == 8 {
-			return binary.BigEndian.Uint32(rest[4:]) == ddp
-		}
-		rest = rest[min((n+3)&^3, len(rest)):]
-	}
-	return false
 }
 
 // describe returns a line for each control message that begins a half of a session.

@@ -10,6 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // ErrNoAssociation says that nobody answers an INIT. Other errors wrap it.
@@ -73,7 +74,7 @@ type talk struct {
 func (t *talk) until() time.Time { return time.Now().Add(t.p.cfg.Timeout) }
 
 // associate asks a question in an association of its own. If there is one, further goes on.
-func (p *sctpProber) associate(name string, ours script.Setup, further func(*talk)) (*SessionQuestion, error) {
+func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk)) (*SessionQuestion, error) {
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
 	}
@@ -89,7 +90,7 @@ func (p *sctpProber) associate(name string, ours script.Setup, further func(*tal
 		return nil, p.ctx.Err()
 	case errors.Is(err, script.ErrRefused):
 		q.Outcome, q.Answer = Aborted, "ABORT in answer to the INIT"
-	case err != nil && ours.IsDDP():
+	case err != nil && ours.Indicates(sctp.AdaptationDDP):
 		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrNoAssociation, err)
 	case err != nil:
 		q.Outcome = Silent

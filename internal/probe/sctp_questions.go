@@ -7,6 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // askSessions asks for a session in each way.
@@ -25,7 +26,7 @@ func (p *sctpProber) askSessions() (err error) {
 // askIndications opens associations without DDP's Adaptation Layer Indication. What takes
 // them is asked for a session all the same.
 func (p *sctpProber) askIndications() (err error) {
-	ask := func(name string, change func(*script.Setup)) (*SessionQuestion, error) {
+	ask := func(name string, change func(*chunk.Setup)) (*SessionQuestion, error) {
 		ours := script.DDPSetup()
 		change(&ours)
 		return p.associate(name, ours, func(t *talk) {
@@ -36,10 +37,10 @@ func (p *sctpProber) askIndications() (err error) {
 		})
 	}
 	i := &p.report.Indications
-	if i.None, err = ask("INIT without indication", func(s *script.Setup) { s.HasAdaptation = false }); err != nil {
+	if i.None, err = ask("INIT without indication", func(s *chunk.Setup) { s.HasAdaptation = false }); err != nil {
 		return err
 	}
-	i.Other, err = ask("INIT with indication 7", func(s *script.Setup) { s.Adaptation = 7 })
+	i.Other, err = ask("INIT with indication 7", func(s *chunk.Setup) { s.Adaptation = 7 })
 	return err
 }
 

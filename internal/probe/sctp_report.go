@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
-	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An SCTPReport is what was asked over SCTP, and what follows from the answers.
@@ -75,7 +75,7 @@ type SessionQuestion struct {
 func (q *SessionQuestion) isEnhanced() bool { return q != nil && q.answered != nil }
 
 // setup notes what an INIT ACK says.
-func (r *SCTPReport) setup(s *script.Setup) {
+func (r *SCTPReport) setup(s *chunk.Setup) {
 	r.Setup = &SetupAnswer{Out: s.Out, In: s.In}
 	if s.HasAdaptation {
 		r.Setup.Indication = &s.Adaptation

@@ -11,26 +11,13 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// A Setup is what an end says in its INIT or INIT ACK.
-type Setup struct {
-	Out, In uint16 // streams
-	// Adaptation is the Adaptation Layer Indication, if there is one.
-	Adaptation    uint32
-	HasAdaptation bool
-
-	tag, tsn uint32
-	cookie   []byte
-}
-
 // DDPSetup returns what an end of DDP says.
-func DDPSetup() Setup {
-	return Setup{Out: 16, In: 16, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+func DDPSetup() chunk.Setup {
+	return chunk.Setup{Out: 16, In: 16, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 }
-
-// IsDDP reports whether it has the indication of DDP.
-func (s *Setup) IsDDP() bool { return s.HasAdaptation && s.Adaptation == sctp.AdaptationDDP }
 
 // An Association is the active end of an SCTP association in UDP (RFC 6951) that is played
 // by hand, and used by one goroutine. It sends each message in a packet of its own, at once;
@@ -39,9 +26,9 @@ func (s *Setup) IsDDP() bool { return s.HasAdaptation && s.Adaptation == sctp.Ad
 type Association struct {
 	conn  net.Conn
 	ports [2]uint16
-	ours  Setup
+	ours  chunk.Setup
 	// Peer is what the other end has said in its INIT ACK.
-	Peer Setup
+	Peer chunk.Setup
 
 	tsn     uint32            // our next
 	unacked map[uint32][]byte // packets by TSN
@@ -79,11 +66,11 @@ const resend = 300 * time.Millisecond
 
 // Associate opens an association over a connected UDP socket, which it owns from then on.
 // The error wraps ErrRefused if the other end does not want it.
-func Associate(ctx context.Context, conn net.Conn, ours Setup, until time.Time) (*Association, error) {
+func Associate(ctx context.Context, conn net.Conn, ours chunk.Setup, until time.Time) (*Association, error) {
 	local, remote := conn.LocalAddr().(*net.UDPAddr), conn.RemoteAddr().(*net.UDPAddr)
-	ours.tag, ours.tsn = rand.Uint32()|1, rand.Uint32()
+	ours.Tag, ours.TSN, ours.Window = rand.Uint32()|1, rand.Uint32(), 1<<17
 	a := &Association{
-		conn: conn, ports: [2]uint16{uint16(local.Port), uint16(remote.Port)}, ours: ours, tsn: ours.tsn,
+		conn: conn, ports: [2]uint16{uint16(local.Port), uint16(remote.Port)}, ours: ours, tsn: ours.TSN,
 		unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, parts: map[uint32]Message{}, buf: make([]byte, 1<<16),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
@@ -97,24 +84,28 @@ func Associate(ctx context.Context, conn net.Conn, ours Setup, until time.Time) 
 
 // handshake exchanges the four chunks: RFC 9260, section 5.1.
 func (a *Association) handshake(ctx context.Context, until time.Time) error {
-	ack, err := a.ask(ctx, packetOf(a.ports, 0, newChunk(ChunkInit, 0, a.ours.value())), ChunkInitAck, until)
+	ack, err := a.ask(ctx, a.packet(0, chunk.Chunk{Type: chunk.TypeInit, Value: a.ours.Append(nil)}), chunk.TypeInitAck, until)
 	if err != nil {
 		return err
 	}
-	var ok bool
-	if a.Peer, ok = parseSetup(ack.Value); !ok {
+	if a.Peer, err = chunk.ParseSetup(ack.Value); err != nil || a.Peer.Tag == 0 || a.Peer.Cookie == nil {
 		return fmt.Errorf("script: an INIT ACK without its fields: % x", ack.Value)
 	}
-	a.cum = a.Peer.tsn - 1
-	_, err = a.ask(ctx, packetOf(a.ports, a.Peer.tag, newChunk(ChunkCookieEcho, 0, a.Peer.cookie)), ChunkCookieAck, until)
+	a.cum = a.Peer.TSN - 1
+	_, err = a.ask(ctx, a.packet(a.Peer.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: a.Peer.Cookie}), chunk.TypeCookieAck, until)
 	return err
 }
 
+// packet returns one with a tag.
+func (a *Association) packet(tag uint32, chunks ...chunk.Chunk) []byte {
+	return chunk.Header{Source: a.ports[0], Destination: a.ports[1], Tag: tag}.Packet(chunks...)
+}
+
 // ask sends a packet until a chunk comes. What comes with it is taken.
-func (a *Association) ask(ctx context.Context, packet []byte, want byte, until time.Time) (Chunk, error) {
+func (a *Association) ask(ctx context.Context, packet []byte, want chunk.Type, until time.Time) (chunk.Chunk, error) {
 	for time.Now().Before(until) && ctx.Err() == nil {
 		if _, err := a.conn.Write(packet); err != nil {
-			return Chunk{}, err
+			return chunk.Chunk{}, err
 		}
 		next := time.Now().Add(resend)
 		if next.After(until) {
@@ -129,61 +120,25 @@ func (a *Association) ask(ctx context.Context, packet []byte, want byte, until t
 				switch c.Type {
 				case want:
 					a.takeAll(chunks[i+1:])
-					return Chunk{c.Type, c.Flags, bytes.Clone(c.Value)}, nil
-				case ChunkAbort:
-					return Chunk{}, refused(c)
+					c.Value = bytes.Clone(c.Value)
+					return c, nil
+				case chunk.TypeAbort:
+					return chunk.Chunk{}, refused(c)
 				}
 			}
 		}
 	}
 	if ctx.Err() != nil {
-		return Chunk{}, ctx.Err()
+		return chunk.Chunk{}, ctx.Err()
 	}
-	return Chunk{}, fmt.Errorf("script: no answer to the handshake: %w", errNotYet)
+	return chunk.Chunk{}, fmt.Errorf("script: no answer to the handshake: %w", errNotYet)
 }
 
-func refused(c Chunk) error {
-	if text := reasonOf(c); text != "" {
+func refused(c chunk.Chunk) error {
+	if text := c.Reason(); text != "" {
 		return fmt.Errorf("%w: %q", ErrRefused, text)
 	}
 	return ErrRefused
-}
-
-// value returns the value of an INIT.
-func (s *Setup) value() []byte {
-	b := binary.BigEndian.AppendUint32(nil, s.tag)
-	b = binary.BigEndian.AppendUint32(b, 1<<17) // window
-	b = binary.BigEndian.AppendUint16(b, s.Out)
-	b = binary.BigEndian.AppendUint16(b, s.In)
-	b = binary.BigEndian.AppendUint32(b, s.tsn)
-	if s.HasAdaptation {
-		b = append(b, parameter(paramAdaptation, binary.BigEndian.AppendUint32(nil, s.Adaptation))...)
-	}
-	return b
-}
-
-// parseSetup reads the value of an INIT ACK.
-func parseSetup(b []byte) (s Setup, ok bool) {
-	if len(b) < initFixed {
-		return s, false
-	}
-	s = Setup{
-		tag: binary.BigEndian.Uint32(b), Out: binary.BigEndian.Uint16(b[8:]), In: binary.BigEndian.Uint16(b[10:]), tsn: binary.BigEndian.Uint32(b[12:]),
-	}
-	for rest := b[initFixed:]; len(rest) >= chunkHeader; {
-		n := int(binary.BigEndian.Uint16(rest[2:]))
-		if n < chunkHeader || n > len(rest) {
-			return s, false
-		}
-		switch kind, v := binary.BigEndian.Uint16(rest), rest[chunkHeader:n]; {
-		case kind == paramCookie:
-			s.cookie = append([]byte(nil), v...)
-		case kind == paramAdaptation && len(v) == 4:
-			s.Adaptation, s.HasAdaptation = binary.BigEndian.Uint32(v), true
-		}
-		rest = rest[min((n+3)&^3, len(rest)):]
-	}
-	return s, s.tag != 0 && s.cookie != nil
 }
 
 // End returns how the other end has ended the association, as far as was waited, and the
@@ -194,7 +149,7 @@ func (a *Association) End() (End, string) { return a.end, a.why }
 // socket.
 func (a *Association) Leave(until time.Time) {
 	if a.Settle(until) && a.end == Open {
-		a.send(newChunk(ChunkShutdown, 0, binary.BigEndian.AppendUint32(nil, a.cum)))
+		a.send(chunk.TypeShutdown, binary.BigEndian.AppendUint32(nil, a.cum))
 		for a.end == Open && a.step(until) {
 			a.got = nil
 		}
@@ -205,7 +160,7 @@ func (a *Association) Leave(until time.Time) {
 // Close aborts the association, and closes the socket.
 func (a *Association) Close() error {
 	if a.end == Open {
-		a.send(newChunk(ChunkAbort, 0, nil))
+		a.send(chunk.TypeAbort, nil)
 	}
 	return a.conn.Close()
 }

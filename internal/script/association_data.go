@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // Send sends a message as it is: a Message with Ordered set has no U flag.
@@ -16,14 +17,14 @@ func (a *Association) Send(m sctp.Message) {
 
 // SendParts sends a message in DATA chunks of at most n octets, each in a packet of its own.
 func (a *Association) SendParts(m sctp.Message, n int) {
-	flags := byte(flagBeginning | flagUnordered)
+	flags := byte(chunk.FlagBeginning | chunk.FlagUnordered)
 	if m.Ordered {
-		flags &^= flagUnordered
+		flags &^= chunk.FlagUnordered
 	}
-	for rest := m.Data; ; flags &^= flagBeginning {
+	for rest := m.Data; ; flags &^= chunk.FlagBeginning {
 		k := min(n, len(rest))
 		if k == len(rest) {
-			flags |= flagEnding
+			flags |= chunk.FlagEnding
 		}
 		a.data(m, flags, rest[:k])
 		if rest = rest[k:]; len(rest) == 0 {
@@ -34,11 +35,8 @@ func (a *Association) SendParts(m sctp.Message, n int) {
 
 // data sends one DATA chunk: RFC 9260, section 3.3.1.
 func (a *Association) data(m sctp.Message, flags byte, part []byte) {
-	b := binary.BigEndian.AppendUint32(nil, a.tsn)
-	b = binary.BigEndian.AppendUint16(b, m.Stream)
-	b = binary.BigEndian.AppendUint16(b, 0)
-	b = binary.BigEndian.AppendUint32(b, m.PPID)
-	p := packetOf(a.ports, a.Peer.tag, newChunk(ChunkData, flags, append(b, part...)))
+	d := chunk.Data{TSN: a.tsn, Stream: m.Stream, PPID: m.PPID, Octets: part}
+	p := a.packet(a.Peer.Tag, d.Chunk(flags))
 	a.unacked[a.tsn] = p
 	a.tsn++
 	a.again = time.Now().Add(resend)
@@ -46,7 +44,9 @@ func (a *Association) data(m sctp.Message, flags byte, part []byte) {
 }
 
 // send sends a chunk. What is lost is sent again in answer to what is sent again.
-func (a *Association) send(c []byte) { _, _ = a.conn.Write(packetOf(a.ports, a.Peer.tag, c)) }
+func (a *Association) send(t chunk.Type, value []byte) {
+	_, _ = a.conn.Write(a.packet(a.Peer.Tag, chunk.Chunk{Type: t, Value: value}))
+}
 
 // Next waits for a message. It reports false if none has come in time, or the association has
 // ended: see End.
@@ -97,7 +97,7 @@ func (a *Association) step(until time.Time) bool {
 }
 
 // read returns the chunks of the next packet that is for us.
-func (a *Association) read(until time.Time) ([]Chunk, error) {
+func (a *Association) read(until time.Time) ([]chunk.Chunk, error) {
 	for {
 		if err := a.conn.SetReadDeadline(until); err != nil {
 			return nil, err
@@ -116,47 +116,50 @@ func (a *Association) read(until time.Time) ([]Chunk, error) {
 			}
 			continue
 		}
-		if tag, chunks := chunksOf(a.buf[:n]); tag == a.ours.tag && len(chunks) > 0 {
+		if h, ok := chunk.ParseHeader(a.buf[:n]); !ok || h.Tag != a.ours.Tag || !chunk.Sealed(a.buf[:n]) {
+			continue
+		}
+		if chunks, _ := chunk.In(a.buf[:n]); len(chunks) > 0 {
 			return chunks, nil
 		}
 	}
 }
 
 // takeAll takes the chunks of a packet, and acknowledges data in it.
-func (a *Association) takeAll(chunks []Chunk) {
+func (a *Association) takeAll(chunks []chunk.Chunk) {
 	data := false
 	for _, c := range chunks {
 		switch c.Type {
-		case ChunkData:
+		case chunk.TypeData:
 			a.takeData(c)
 			data = true
-		case ChunkSack:
-			a.takeSack(c.Value)
-		case ChunkHeartbeat:
-			a.send(newChunk(ChunkHeartbeatAck, 0, c.Value))
-		case ChunkAbort:
-			a.end, a.why = RST, reasonOf(c)
-		case ChunkShutdown:
-			a.takeSack(c.Value)
+		case chunk.TypeSack:
+			a.takeSack(c)
+		case chunk.TypeHeartbeat:
+			a.send(chunk.TypeHeartbeatAck, c.Value)
+		case chunk.TypeAbort:
+			a.end, a.why = RST, c.Reason()
+		case chunk.TypeShutdown:
+			a.takeSack(c)
 			a.end = FIN
-			a.send(newChunk(ChunkShutdownAck, 0, nil))
-		case ChunkShutdownAck:
+			a.send(chunk.TypeShutdownAck, nil)
+		case chunk.TypeShutdownAck:
 			a.end = FIN
-			a.send(newChunk(ChunkShutdownComplete, 0, nil))
+			a.send(chunk.TypeShutdownComplete, nil)
 		}
 	}
 	if data {
 		b := binary.BigEndian.AppendUint32(nil, a.cum)
-		a.send(newChunk(ChunkSack, 0, append(b, 0, 2, 0, 0, 0, 0, 0, 0)))
+		a.send(chunk.TypeSack, append(b, 0, 2, 0, 0, 0, 0, 0, 0))
 	}
 }
 
 // takeSack takes a cumulative acknowledgment.
-func (a *Association) takeSack(b []byte) {
-	if len(b) < 4 {
+func (a *Association) takeSack(c chunk.Chunk) {
+	cum, ok := c.Acknowledged()
+	if !ok {
 		return
 	}
-	cum := binary.BigEndian.Uint32(b)
 	for tsn := range a.unacked {
 		if int32(tsn-cum) <= 0 {
 			delete(a.unacked, tsn)
@@ -168,12 +171,12 @@ func (a *Association) takeSack(b []byte) {
 const maxWaiting = 1 << 12
 
 // takeData takes a DATA chunk, once.
-func (a *Association) takeData(c Chunk) {
-	b := c.Value
-	if len(b) < dataHeader {
+func (a *Association) takeData(c chunk.Chunk) {
+	d, ok := c.Data()
+	if !ok {
 		return
 	}
-	tsn := binary.BigEndian.Uint32(b)
+	tsn := d.TSN
 	if int32(tsn-a.cum) <= 0 || a.ahead[tsn] || len(a.ahead)+len(a.parts)+len(a.got) >= maxWaiting {
 		return // it comes again, if it was not there yet
 	}
@@ -185,12 +188,11 @@ func (a *Association) takeData(c Chunk) {
 	flags := c.Flags
 	m := Message{
 		Message: sctp.Message{
-			Stream: binary.BigEndian.Uint16(b[4:]), PPID: binary.BigEndian.Uint32(b[8:]), Ordered: flags&flagUnordered == 0,
-			Data: append([]byte(nil), b[dataHeader:]...),
+			Stream: d.Stream, PPID: d.PPID, Ordered: flags&chunk.FlagUnordered == 0, Data: append([]byte(nil), d.Octets...),
 		},
 		TSN: tsn, Chunks: 1, flags: flags,
 	}
-	if whole := byte(flagBeginning | flagEnding); flags&whole == whole {
+	if flags&chunk.FlagsWhole == chunk.FlagsWhole {
 		a.got = append(a.got, m)
 		return
 	}
@@ -201,7 +203,7 @@ func (a *Association) takeData(c Chunk) {
 // join puts together the message that a part is of, if all parts are there.
 func (a *Association) join(tsn uint32) {
 	first := tsn
-	for a.parts[first].flags&flagBeginning == 0 {
+	for a.parts[first].flags&chunk.FlagBeginning == 0 {
 		if _, ok := a.parts[first-1]; !ok {
 			return
 		}
@@ -216,7 +218,7 @@ func (a *Association) join(tsn uint32) {
 		if at != first {
 			m.Data, m.Chunks = append(m.Data, p.Data...), m.Chunks+1
 		}
-		if p.flags&flagEnding != 0 {
+		if p.flags&chunk.FlagEnding != 0 {
 			for k := first; k != at+1; k++ {
 				delete(a.parts, k)
 			}

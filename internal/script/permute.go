@@ -2,8 +2,11 @@ package script
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 const (
@@ -80,10 +83,6 @@ func (p *permuter) come(w way, l *latePacket, deliver func([]byte)) {
 }
 
 func hasData(packet []byte) bool {
-	for _, c := range Chunks(packet) {
-		if c.Type == 0 {
-			return true
-		}
-	}
-	return false
+	all, _ := chunk.In(packet)
+	return slices.ContainsFunc(all, func(c chunk.Chunk) bool { return c.Type == chunk.TypeData })
 }

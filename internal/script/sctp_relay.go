@@ -3,10 +3,11 @@ package script
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"net"
 	"net/netip"
 	"sync"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An SCTPRelay passes the packets of SCTP in UDP on between those that dial it and one server, each of which takes it for the
@@ -80,7 +81,7 @@ func (r *SCTPRelay) fromClients() {
 		if err != nil {
 			return
 		}
-		if f := r.flow(from); f != nil && n >= sctpHeader {
+		if f := r.flow(from); f != nil && n >= chunk.HeaderLen {
 			r.pass(f, true, append([]byte(nil), b[:n]...), f.toServer)
 		}
 	}
@@ -111,47 +112,18 @@ func (f *SCTPFlow) fromServer() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if n >= sctpHeader {
+		if n >= chunk.HeaderLen {
 			f.relay.pass(f, false, append([]byte(nil), b[:n]...), f.toClient)
 		}
 	}
 }
 
-// sctpHeader is the length of a packet's header: ports, verification tag, checksum.
-const sctpHeader = 12
-
 func (f *SCTPFlow) toServer(b []byte) {
 	binary.BigEndian.PutUint16(b[2:], f.relay.to.Port())
-	_, _ = f.out.Write(sealed(b))
+	_, _ = f.out.Write(chunk.Seal(b))
 }
 
 func (f *SCTPFlow) toClient(b []byte) {
 	binary.BigEndian.PutUint16(b, f.relay.pc.LocalAddr().(*net.UDPAddr).AddrPort().Port())
-	_, _ = f.relay.pc.WriteToUDPAddrPort(sealed(b), f.client)
-}
-
-// sealed puts the checksum in: RFC 9260, section 6.8 and appendix A.
-func sealed(b []byte) []byte {
-	clear(b[8:sctpHeader])
-	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-	return b
-}
-
-// A Chunk is one of a packet's: RFC 9260, section 3.2.
-type Chunk struct {
-	Type, Flags byte
-	Value       []byte
-}
-
-// Chunks takes a packet of SCTP apart, as far as it can be.
-func Chunks(packet []byte) (all []Chunk) {
-	for rest := packet[min(sctpHeader, len(packet)):]; len(rest) >= 4; {
-		n := int(binary.BigEndian.Uint16(rest[2:]))
-		if n < 4 || n > len(rest) {
-			break
-		}
-		all = append(all, Chunk{rest[0], rest[1], rest[4:n]})
-		rest = rest[min((n+3)&^3, len(rest)):]
-	}
-	return all
+	_, _ = f.relay.pc.WriteToUDPAddrPort(chunk.Seal(b), f.client)
 }

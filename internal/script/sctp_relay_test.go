@@ -51,16 +51,3 @@ func TestPermute(t *testing.T) {
 		}
 	})
 }
-
-// TestChunks takes packets apart that are whole, cut, and no packets.
-func TestChunks(t *testing.T) {
-	two := append(packet(1, 0), packet(2, 6)[12:]...)
-	for n, want := range map[int]int{len(two): 2, len(two) - 3: 2, len(two) - 4: 1, 20: 1, 16: 0, 12: 0, 5: 0, 0: 0} {
-		if got := script.Chunks(two[:n]); len(got) != want {
-			t.Errorf("%d octets: %d chunks, want %d", n, len(got), want)
-		}
-	}
-	if c := script.Chunks(two)[1]; c.Type != 6 || c.Flags != 3 || string(c.Value) != "x" {
-		t.Errorf("got %+v", c)
-	}
-}

@@ -13,7 +13,9 @@ import (
 	"github.com/pion/logging"
 	pion "github.com/pion/sctp"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // maxRTO bounds the time after which what was not acknowledged is sent again, in milliseconds: pion's own bound is a
@@ -50,7 +52,7 @@ func newConn(p *path) (*Conn, error) {
 	quiet.DefaultLogLevel, quiet.Writer, quiet.ScopeLevels = logging.LogLevelDisabled, io.Discard, nil
 	assoc, err := pion.ClientWithOptions(
 		pion.WithNetConn(p), pion.WithLoggerFactory(quiet), pion.WithName("iwarp"),
-		pion.WithSNAP(p.ours.chunk(), p.theirs.chunk()),
+		pion.WithSNAP(initOf(&p.ours), initOf(&p.theirs)),
 		pion.WithBlockWrite(true), pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
 		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.e.cfg.MTU)), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window)),
 	)
@@ -65,6 +67,12 @@ func newConn(p *path) (*Conn, error) {
 	return c, nil
 }
 
+// initOf returns an INIT without parameters.
+func initOf(s *chunk.Setup) []byte {
+	c := chunk.Chunk{Type: chunk.TypeInit, Value: s.AppendFields(nil)}
+	return c.Append(nil)
+}
+
 // pulse asks a silent peer whether it is there, and gives up one that is not. pion never does.
 func (c *Conn) pulse() {
 	select {
@@ -75,7 +83,7 @@ func (c *Conn) pulse() {
 	every := c.path.e.cfg.Heartbeat
 	switch silent := time.Since(time.Unix(0, c.path.heard.Load())); {
 	case silent >= c.path.e.cfg.Silence:
-		_ = c.path.end(ErrSilent)
+		_ = c.path.end(carrier.ErrSilent)
 		return
 	case silent >= every:
 		c.path.heartbeat()
@@ -89,7 +97,7 @@ func (c *Conn) pulse() {
 func (c *Conn) Streams() int { return c.path.streams() }
 
 // MaxMessage is the largest message that needs no fragmentation, in octets.
-func (c *Conn) MaxMessage() int { return (c.path.e.cfg.MTU - headerLen - dataHeaderLen) &^ 3 }
+func (c *Conn) MaxMessage() int { return (c.path.e.cfg.MTU - chunk.HeaderLen - chunk.DataLen) &^ 3 }
 
 // Window is how many octets the peer may have under way.
 func (c *Conn) Window() int { return c.path.e.cfg.Window }
@@ -174,7 +182,7 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 		c.keep(p.StreamIdentifier(), p)
 	}
 	c.drop()
-	if errors.Is(c.path.reason, ErrShutdown) {
+	if errors.Is(c.path.reason, carrier.ErrShutdown) {
 		c.drain()
 	}
 	lost(c.path.reason)
@@ -265,6 +273,6 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // it has sent anything.
 func (c *Conn) Abort(text string) {
 	c.path.bids(net.ErrClosed)
-	c.path.abort(causeUser, text)
+	c.path.abort(chunk.CauseUserAbort, text)
 	_ = c.path.Close()
 }

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // TestMessages: both directions, several streams, PPIDs and lengths kept, and the sender hears that all has arrived.
@@ -61,8 +63,8 @@ func TestEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			testrig.Must(t, a.Shutdown(ctx))
-		}, ErrShutdown, ""},
-		"abort": {func(a *end) { a.Abort("enough") }, ErrAborted, "enough"},
+		}, carrier.ErrShutdown, ""},
+		"abort": {func(a *end) { a.Abort("enough") }, carrier.ErrAborted, "enough"},
 	} {
 		a, b := connect(t, Config{})
 		testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("last")}))
@@ -111,7 +113,7 @@ func TestSilence(t *testing.T) {
 		if busy {
 			_ = a.Send(sctp.Message{PPID: 16, Data: []byte("hello?")}) // an error if the silence was noticed before
 		}
-		if err := within(t, a.lost); !errors.Is(err, ErrSilent) {
+		if err := within(t, a.lost); !errors.Is(err, carrier.ErrSilent) {
 			t.Errorf("busy %t: %v", busy, err)
 		}
 	}
@@ -125,14 +127,14 @@ func TestHeartbeatInfo(t *testing.T) {
 	s := meet(t, e)
 	theirs, c := s.opens(e)
 	for range 3 {
-		tag, beat := s.hears(chunkHeartbeat)
-		v := beat.value()
-		if tag != s.ours.tag || len(v) < 5 || binary.BigEndian.Uint16(v) != heartbeatInfo || int(binary.BigEndian.Uint16(v[2:])) != len(v) {
+		tag, beat := s.hears(chunk.TypeHeartbeat)
+		v := beat.Value
+		if tag != s.ours.Tag || len(v) < 5 || binary.BigEndian.Uint16(v) != chunk.ParamHeartbeatInfo || int(binary.BigEndian.Uint16(v[2:])) != len(v) {
 			t.Errorf("HEARTBEAT with tag %x: % x", tag, beat)
 		}
-		s.says(theirs.tag, chunkHeartbeatAck, 0, v)
+		s.says(theirs.Tag, chunk.TypeHeartbeatAck, 0, v)
 	}
-	s.says(theirs.tag, chunkData, 7, data(s.ours.tsn, 1, 16, "still here"))
+	s.says(theirs.Tag, chunk.TypeData, 7, data(s.ours.TSN, 1, 16, "still here"))
 	if m := within(t, c.messages); string(m.Data) != "still here" {
 		t.Errorf("%q", m.Data)
 	}
@@ -168,12 +170,12 @@ func TestNobody(t *testing.T) {
 	pc, client := socket(t), endpoint(t, false, Config{HandshakeTimeout: 50 * time.Millisecond})
 	defer func() { _ = pc.Close() }()
 	silent := pc.LocalAddr().(*net.UDPAddr).AddrPort()
-	if _, err := client.Dial(t.Context(), silent); !errors.Is(err, ErrNoAnswer) {
+	if _, err := client.Dial(t.Context(), silent); !errors.Is(err, carrier.ErrNoAnswer) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.Dial(ctx, silent); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrNoAnswer) {
+	if _, err := client.Dial(ctx, silent); !errors.Is(err, context.Canceled) || !errors.Is(err, carrier.ErrNoAnswer) {
 		t.Errorf("got %v", err)
 	}
 	if _, _, n := client.count(); n != 0 {

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // cookieLife is how long an INIT ACK may be answered: RFC 9260, section 16.
@@ -33,32 +35,31 @@ func random() uint32 {
 }
 
 // cookieBody is the octets before the MAC.
-const cookieBody = 8 + 2*initLen
+const cookieBody = 8 + 2*chunk.SetupLen
 
 // mint returns the cookie for the two sides' fields. It is good for the addresses and ports that it was made for.
-func (m *minter) mint(now time.Time, ours, theirs *initFields, from netip.AddrPort, p packet) []byte {
+func (m *minter) mint(now time.Time, ours, theirs *chunk.Setup, from netip.AddrPort, h chunk.Header) []byte {
 	b := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))
-	b = append(b, ours.fixed()...)
-	b = append(b, theirs.fixed()...)
-	return append(b, m.mac(b, from, p)...)
+	b = theirs.AppendFields(ours.AppendFields(b))
+	return append(b, m.mac(b, from, h)...)
 }
 
-func (m *minter) mac(body []byte, from netip.AddrPort, p packet) []byte {
+func (m *minter) mac(body []byte, from netip.AddrPort, p chunk.Header) []byte {
 	h := hmac.New(sha256.New, m.secret[:])
 	h.Write(body)
-	h.Write(p[:4]) // the ports
+	h.Write(binary.BigEndian.AppendUint32(nil, uint32(p.Source)<<16|uint32(p.Destination)))
 	addr, _ := from.MarshalBinary()
 	h.Write(addr)
 	return h.Sum(nil)
 }
 
 // redeem returns what is in a cookie of ours that has not expired.
-func (m *minter) redeem(now time.Time, cookie []byte, from netip.AddrPort, p packet) (ours, theirs initFields, ok bool) {
-	if len(cookie) != cookieBody+sha256.Size || !hmac.Equal(cookie[cookieBody:], m.mac(cookie[:cookieBody], from, p)) {
+func (m *minter) redeem(now time.Time, cookie []byte, from netip.AddrPort, h chunk.Header) (ours, theirs chunk.Setup, ok bool) {
+	if len(cookie) != cookieBody+sha256.Size || !hmac.Equal(cookie[cookieBody:], m.mac(cookie[:cookieBody], from, h)) {
 		return ours, theirs, false
 	}
 	age := now.Unix() - int64(binary.BigEndian.Uint64(cookie))
-	ours, _ = parseInit(cookie[8 : 8+initLen])
-	theirs, _ = parseInit(cookie[8+initLen : cookieBody])
+	ours, _ = chunk.ParseSetup(cookie[8 : 8+chunk.SetupLen])
+	theirs, _ = chunk.ParseSetup(cookie[8+chunk.SetupLen : cookieBody])
 	return ours, theirs, age >= 0 && age <= int64(cookieLife/time.Second)
 }

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // Config configures an Endpoint. The zero value is usable.
@@ -45,31 +47,13 @@ func (c *Config) fill(local netip.Addr) {
 			c.MTU = ethernetIPv6
 		}
 	}
-	c.MTU = min(max(c.MTU, headerLen+dataHeaderLen+sctp.MinMaxMessage), maxMTU)
+	c.MTU = min(max(c.MTU, chunk.HeaderLen+chunk.DataLen+sctp.MinMaxMessage), maxMTU)
 	c.Window = max(cmp.Or(c.Window, 256<<10), 64<<10)
 	c.MaxAssociations = cmp.Or(c.MaxAssociations, 1024)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 5*time.Second)
 	c.Silence = cmp.Or(c.Silence, 4*c.Heartbeat)
 	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
 }
-
-// Errors of associations.
-var (
-	// ErrRestarted: the peer has begun anew from the same address and port.
-	ErrRestarted = errors.New("the peer has restarted the association")
-	// ErrShutdown: the peer has ended the association in order.
-	ErrShutdown = errors.New("the peer has shut down the association")
-	// ErrAborted: the peer has ended the association at once.
-	ErrAborted = errors.New("the peer has aborted the association")
-	// ErrViolated: the peer has broken a rule of SCTP, and was told so by ABORT.
-	ErrViolated = errors.New("the peer has violated SCTP")
-	// ErrSilent: the peer has said nothing for too long.
-	ErrSilent = errors.New("the peer has fallen silent")
-	// ErrRefused: the peer has answered the handshake with ABORT.
-	ErrRefused = errors.New("the peer refused the association")
-	// ErrNoAnswer: nothing has come back to the handshake.
-	ErrNoAnswer = errors.New("no answer to the handshake")
-)
 
 // An Endpoint is a UDP socket with SCTP associations on it. Its SCTP port is that of UDP.
 type Endpoint struct {
@@ -179,6 +163,12 @@ func (e *Endpoint) Close() error {
 	}
 }
 
+// say sends a packet with one chunk to a port of SCTP.
+func (e *Endpoint) say(to netip.AddrPort, port uint16, tag uint32, t chunk.Type, value []byte) {
+	h := chunk.Header{Source: e.port, Destination: port, Tag: tag}
+	e.send(to, h.Packet(chunk.Chunk{Type: t, Value: value}))
+}
+
 func (e *Endpoint) send(to netip.AddrPort, b []byte) { _, _ = e.pc.WriteToUDPAddrPort(b, to) }
 
 // receive reads the socket until it is closed.
@@ -197,17 +187,17 @@ func (e *Endpoint) receive() {
 
 // dispatch gives a packet to the association that it belongs to.
 func (e *Endpoint) dispatch(from netip.AddrPort, b []byte) {
-	p, chunks := parse(b)
-	if p == nil || p.destination() != e.port {
+	p, ok := parse(b)
+	if !ok || p.Destination != e.port {
 		return
 	}
-	switch first := chunks[0]; {
-	case first.kind() == chunkInit:
-		e.onInit(from, p, first)
-	case first.kind() == chunkCookieEcho:
-		e.onCookieEcho(from, p, chunks)
+	switch p.chunks[0].Type {
+	case chunk.TypeInit:
+		e.onInit(from, &p)
+	case chunk.TypeCookieEcho:
+		e.onCookieEcho(from, &p)
 	default:
-		e.onOther(from, p, chunks)
+		e.onOther(from, &p)
 	}
 }
 
@@ -215,25 +205,25 @@ func (e *Endpoint) dispatch(from netip.AddrPort, b []byte) {
 //
 // RFC 9260, section 8.5: "The receiver of an SCTP packet MUST ensure that the value in the Verification Tag field of
 // the received SCTP packet matches its own tag." Section 8.5.1: with the T bit set, it is the sender's.
-func (e *Endpoint) onOther(from netip.AddrPort, p packet, chunks []chunk) {
-	peer := key{from.Addr(), p.source()}
+func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
+	peer := key{from.Addr(), p.Source}
 	e.mu.Lock()
-	hand, known := e.hands[p.tag()], e.tags[p.tag()]
+	hand, known := e.hands[p.Tag], e.tags[p.Tag]
 	unknown := hand == nil && known == nil && e.peers[peer] == nil
-	if c := chunks[0]; (c.kind() == chunkAbort || c.kind() == chunkShutdownComplete) && c.flags()&flagT != 0 {
+	if c := p.chunks[0]; (c.Type == chunk.TypeAbort || c.Type == chunk.TypeShutdownComplete) && c.Flags&chunk.FlagT != 0 {
 		hand, known = nil, e.peers[peer]
-		if known != nil && known.theirs.tag != p.tag() {
+		if known != nil && known.theirs.Tag != p.Tag {
 			known = nil
 		}
 	}
 	e.mu.Unlock()
 	switch {
 	case hand != nil:
-		hand.hear(from, p, chunks)
+		hand.hear(from, p)
 	case known != nil && known.key == peer:
-		known.deliver(from, p, chunks)
+		known.deliver(from, p, p.chunks)
 	case unknown:
-		e.stray(from, p, chunks)
+		e.stray(from, p)
 	}
 }
 
@@ -242,14 +232,14 @@ func (e *Endpoint) onOther(from netip.AddrPort, p packet, chunks []chunk) {
 func (e *Endpoint) adopt(p *path, h *handshake) bool {
 	e.mu.Lock()
 	old := e.peers[p.key]
-	full := e.closed || e.tags[p.ours.tag] != nil || e.hands[p.ours.tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
+	full := e.closed || e.tags[p.ours.Tag] != nil || e.hands[p.ours.Tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
 	if !full {
-		e.tags[p.ours.tag], e.peers[p.key] = p, p
-		delete(e.hands, p.ours.tag)
+		e.tags[p.ours.Tag], e.peers[p.key] = p, p
+		delete(e.hands, p.ours.Tag)
 	}
 	e.mu.Unlock()
 	if old != nil && !full {
-		_ = old.end(ErrRestarted)
+		_ = old.end(carrier.ErrRestarted)
 	}
 	return !full
 }
@@ -257,8 +247,8 @@ func (e *Endpoint) adopt(p *path, h *handshake) bool {
 func (e *Endpoint) remove(p *path) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.tags[p.ours.tag] == p {
-		delete(e.tags, p.ours.tag)
+	if e.tags[p.ours.Tag] == p {
+		delete(e.tags, p.ours.Tag)
 	}
 	if e.peers[p.key] == p {
 		delete(e.peers, p.key)
@@ -266,10 +256,4 @@ func (e *Endpoint) remove(p *path) {
 	if e.retired && !e.closed && len(e.tags) == 0 {
 		go func() { _ = e.Close() }()
 	}
-}
-
-// fields are what we say in an INIT or INIT ACK.
-func (e *Endpoint) fields() initFields {
-	n := uint16(e.cfg.Streams)
-	return initFields{tag: random(), window: uint32(e.cfg.Window), out: n, in: n, tsn: random(), adaptation: sctp.AdaptationDDP, hasAdaptation: true}
 }

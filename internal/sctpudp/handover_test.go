@@ -7,14 +7,16 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A dialled stranger is one that an Endpoint has sent a COOKIE ECHO to.
 type dialled struct {
 	*stranger
-	theirs initFields
+	theirs chunk.Setup
 	conn   chan *end
 	failed chan error
 }
@@ -31,11 +33,11 @@ func getsEcho(ctx context.Context, t *testing.T, client *Endpoint) *dialled {
 		}
 		d.conn <- run(c)
 	}()
-	_, c := d.hears(chunkInit)
-	d.theirs, _ = parseInit(c.value())
-	d.ours.cookie = []byte("cookie")
-	d.says(d.theirs.tag, chunkInitAck, 0, d.ours.value())
-	d.hears(chunkCookieEcho)
+	_, c := d.hears(chunk.TypeInit)
+	d.theirs, _ = parseSetup(c.Value)
+	d.ours.Cookie = []byte("cookie")
+	d.says(d.theirs.Tag, chunk.TypeInitAck, 0, d.ours.Append(nil))
+	d.hears(chunk.TypeCookieEcho)
 	return d
 }
 
@@ -43,17 +45,17 @@ func getsEcho(ctx context.Context, t *testing.T, client *Endpoint) *dialled {
 // soon: this stranger sends nothing again.
 func TestBehindCookieAck(t *testing.T) {
 	client := endpoint(t, false, Config{})
-	abort := []byte{0, causeUser, 0, 8, 'f', 'u', 'l', 'l'}
+	abort := []byte{0, chunk.CauseUserAbort, 0, 8, 'f', 'u', 'l', 'l'}
 	for range 20 {
 		for _, bundled := range []bool{true, false} {
 			d := getsEcho(t.Context(), t, client)
-			d.follows(bundled, chunkData, flagsWhole, data(d.ours.tsn, 1, 16, "first"))
+			d.follows(bundled, chunk.TypeData, chunk.FlagsWhole, data(d.ours.TSN, 1, 16, "first"))
 			if m := within(t, within(t, d.conn).messages); string(m.Data) != "first" {
 				t.Errorf("bundled %t: got %q", bundled, m.Data)
 			}
 			d = getsEcho(t.Context(), t, client)
-			d.follows(bundled, chunkAbort, 0, abort)
-			if err := within(t, within(t, d.conn).lost); !errors.Is(err, ErrAborted) || err.Error() != ErrAborted.Error()+`: "full"` {
+			d.follows(bundled, chunk.TypeAbort, 0, abort)
+			if err := within(t, within(t, d.conn).lost); !errors.Is(err, carrier.ErrAborted) || err.Error() != carrier.ErrAborted.Error()+`: "full"` {
 				t.Errorf("bundled %t: lost: %v", bundled, err)
 			}
 		}
@@ -61,14 +63,15 @@ func TestBehindCookieAck(t *testing.T) {
 }
 
 // follows says COOKIE ACK and one more chunk.
-func (d *dialled) follows(bundled bool, kind, flags byte, value []byte) {
+func (d *dialled) follows(bundled bool, kind chunk.Type, flags byte, value []byte) {
 	d.Helper()
-	b := appendChunk(start(d.port(), d.to.Port(), d.theirs.tag), chunkCookieAck, 0, nil)
-	if !bundled {
-		d.sends(seal(b))
-		b = start(d.port(), d.to.Port(), d.theirs.tag)
+	ack, c := chunk.Chunk{Type: chunk.TypeCookieAck}, chunk.Chunk{Type: kind, Flags: flags, Value: value}
+	if bundled {
+		d.sends(d.packet(d.theirs.Tag, ack, c))
+		return
 	}
-	d.sends(seal(appendChunk(b, kind, flags, value)))
+	d.sends(d.packet(d.theirs.Tag, ack))
+	d.sends(d.packet(d.theirs.Tag, c))
 }
 
 // TestGivenUp: whoever gives up behind the COOKIE ECHO tells the server, for which the association has begun.
@@ -77,14 +80,14 @@ func TestGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := getsEcho(ctx, t, client)
 	cancel()
-	if tag, c := d.hears(chunkAbort); tag != d.ours.tag || c.flags() != 0 {
-		t.Errorf("ABORT with tag %x, flags %d", tag, c.flags())
+	if tag, c := d.hears(chunk.TypeAbort); tag != d.ours.Tag || c.Flags != 0 {
+		t.Errorf("ABORT with tag %x, flags %d", tag, c.Flags)
 	}
 	within(t, d.failed)
 
 	server := endpoint(t, true, Config{})
 	lossy, err := script.RelaySCTP(server.at().String(), func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
-		if toServer || script.Chunks(packet)[0].Type != chunkCookieAck {
+		if all, _ := chunk.In(packet); toServer || all[0].Type != chunk.TypeCookieAck {
 			deliver(packet)
 		}
 	})
@@ -96,7 +99,7 @@ func TestGivenUp(t *testing.T) {
 	c, err := server.Accept(t.Context())
 	testrig.Must(t, err)
 	cancel()
-	if err := within(t, run(c).lost); !errors.Is(err, ErrAborted) {
+	if err := within(t, run(c).lost); !errors.Is(err, carrier.ErrAborted) {
 		t.Errorf("the server's association: %v", err)
 	}
 }
@@ -110,16 +113,16 @@ func TestHandshakesLeaveNothing(t *testing.T) {
 	if err := within(t, late.failed); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	late.says(late.theirs.tag, chunkCookieAck, 0, nil)
+	late.says(late.theirs.Tag, chunk.TypeCookieAck, 0, nil)
 
 	first := getsEcho(t.Context(), t, client)
 	for range 2 {
-		first.says(first.theirs.tag, chunkCookieAck, 0, nil)
+		first.says(first.theirs.Tag, chunk.TypeCookieAck, 0, nil)
 	}
 	within(t, first.conn)
 	second := getsEcho(t.Context(), t, client)
-	second.says(second.theirs.tag, chunkCookieAck, 0, nil)
-	if err := within(t, second.failed); err == nil || errors.Is(err, ErrNoAnswer) {
+	second.says(second.theirs.Tag, chunk.TypeCookieAck, 0, nil)
+	if err := within(t, second.failed); err == nil || errors.Is(err, carrier.ErrNoAnswer) {
 		t.Errorf("without room: %v", err)
 	}
 	if n, peers, hands := client.count(); n != 1 || peers != 1 || hands != 0 {

@@ -1,6 +1,7 @@
 package sctpudp
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A stranger plays the other side of SCTP by hand.
@@ -19,22 +22,27 @@ type stranger struct {
 	*testing.T
 	pc   *net.UDPConn
 	to   netip.AddrPort
-	ours initFields
+	ours chunk.Setup
 }
 
 func meet(t *testing.T, e *Endpoint) *stranger {
 	s := &stranger{T: t, pc: socket(t), to: e.at()}
 	t.Cleanup(func() { _ = s.pc.Close() })
-	s.ours = initFields{tag: random(), window: 64 << 10, out: 4, in: 4, tsn: 1000, adaptation: sctp.AdaptationDDP, hasAdaptation: true}
+	s.ours = chunk.Setup{Tag: random(), Window: 64 << 10, Out: 4, In: 4, TSN: 1000, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 	return s
 }
 
 func (s *stranger) port() uint16 { return s.pc.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
 
 // says sends a packet of one chunk.
-func (s *stranger) says(tag uint32, kind, flags byte, value []byte) {
+func (s *stranger) says(tag uint32, kind chunk.Type, flags byte, value []byte) {
 	s.Helper()
-	s.sends(seal(appendChunk(start(s.port(), s.to.Port(), tag), kind, flags, value)))
+	s.sends(s.packet(tag, chunk.Chunk{Type: kind, Flags: flags, Value: value}))
+}
+
+// packet returns one to the Endpoint.
+func (s *stranger) packet(tag uint32, chunks ...chunk.Chunk) []byte {
+	return chunk.Header{Source: s.port(), Destination: s.to.Port(), Tag: tag}.Packet(chunks...)
 }
 
 func (s *stranger) sends(b []byte) {
@@ -44,7 +52,7 @@ func (s *stranger) sends(b []byte) {
 }
 
 // hears returns the next chunk of a kind; others are passed over.
-func (s *stranger) hears(kind byte) (tag uint32, c chunk) {
+func (s *stranger) hears(kind chunk.Type) (tag uint32, c chunk.Chunk) {
 	s.Helper()
 	b := make([]byte, 1<<16)
 	testrig.Must(s.T, s.pc.SetReadDeadline(time.Now().Add(patience)))
@@ -53,36 +61,34 @@ func (s *stranger) hears(kind byte) (tag uint32, c chunk) {
 		if err != nil {
 			s.Fatalf("no chunk of type %d: %v", kind, err)
 		}
-		p, chunks := parse(b[:n])
-		if p == nil || p.source() != s.to.Port() {
+		p, ok := parse(b[:n])
+		if !ok || p.Source != s.to.Port() {
 			s.Fatalf("a bad packet: % x", b[:n])
 		}
-		for _, c := range chunks {
-			if c.kind() == kind {
-				return p.tag(), append(chunk(nil), c...)
-			}
+		if c := p.has(kind); c != nil {
+			return p.Tag, chunk.Chunk{Type: c.Type, Flags: c.Flags, Value: bytes.Clone(c.Value), Length: c.Length}
 		}
 	}
 }
 
 // asks sends an INIT and returns what the INIT ACK says.
-func (s *stranger) asks() initFields {
+func (s *stranger) asks() chunk.Setup {
 	s.Helper()
-	s.says(0, chunkInit, 0, s.ours.value())
-	tag, c := s.hears(chunkInitAck)
-	theirs, ok := parseInit(c.value())
-	if !ok || tag != s.ours.tag || !theirs.ddp() || theirs.in != theirs.out || theirs.tag == 0 {
+	s.says(0, chunk.TypeInit, 0, s.ours.Append(nil))
+	tag, c := s.hears(chunk.TypeInitAck)
+	theirs, ok := parseSetup(c.Value)
+	if !ok || tag != s.ours.Tag || !isDDP(&theirs) || theirs.In != theirs.Out || theirs.Tag == 0 {
 		s.Fatalf("INIT ACK with tag %x: %+v", tag, theirs)
 	}
 	return theirs
 }
 
 // opens goes through the whole handshake.
-func (s *stranger) opens(e *Endpoint) (theirs initFields, c *end) {
+func (s *stranger) opens(e *Endpoint) (theirs chunk.Setup, c *end) {
 	s.Helper()
 	theirs = s.asks()
-	s.says(theirs.tag, chunkCookieEcho, 0, theirs.cookie)
-	s.hears(chunkCookieAck)
+	s.says(theirs.Tag, chunk.TypeCookieEcho, 0, theirs.Cookie)
+	s.hears(chunk.TypeCookieAck)
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	conn, err := e.Accept(ctx)
@@ -92,11 +98,8 @@ func (s *stranger) opens(e *Endpoint) (theirs initFields, c *end) {
 
 // data returns the value of a DATA chunk.
 func data(tsn uint32, stream uint16, ppid uint32, text string) []byte {
-	b := binary.BigEndian.AppendUint32(nil, tsn)
-	b = binary.BigEndian.AppendUint16(b, stream)
-	b = binary.BigEndian.AppendUint16(b, 0)
-	b = binary.BigEndian.AppendUint32(b, ppid)
-	return append(b, text...)
+	d := chunk.Data{TSN: tsn, Stream: stream, PPID: ppid, Octets: []byte(text)}
+	return d.Chunk(0).Value
 }
 
 // TestIndication: an INIT without DDP's indication is answered by ABORT, and nobody hears of it.
@@ -104,15 +107,15 @@ func data(tsn uint32, stream uint16, ppid uint32, text string) []byte {
 // RFC 5043, sections 7.1 and 11.1.
 func TestIndication(t *testing.T) {
 	e := endpoint(t, true, Config{})
-	for name, change := range map[string]func(f *initFields){
-		"none":    func(f *initFields) { f.hasAdaptation = false },
-		"other":   func(f *initFields) { f.adaptation = 2 },
-		"swapped": func(f *initFields) { f.adaptation = 0x01000000 },
+	for name, change := range map[string]func(f *chunk.Setup){
+		"none":    func(f *chunk.Setup) { f.HasAdaptation = false },
+		"other":   func(f *chunk.Setup) { f.Adaptation = 2 },
+		"swapped": func(f *chunk.Setup) { f.Adaptation = 0x01000000 },
 	} {
 		s := meet(t, e)
 		change(&s.ours)
-		s.says(0, chunkInit, 0, s.ours.value())
-		if tag, _ := s.hears(chunkAbort); tag != s.ours.tag {
+		s.says(0, chunk.TypeInit, 0, s.ours.Append(nil))
+		if tag, _ := s.hears(chunk.TypeAbort); tag != s.ours.Tag {
 			t.Errorf("%s: ABORT with tag %x", name, tag)
 		}
 	}
@@ -123,7 +126,7 @@ func TestIndication(t *testing.T) {
 
 // dialed is a stranger that a client of ours dials: it has heard an INIT. What comes of the
 // Dial is sent to refused.
-func dialed(t *testing.T) (s *stranger, c chunk, refused chan error) {
+func dialed(t *testing.T) (s *stranger, c chunk.Chunk, refused chan error) {
 	t.Helper()
 	client, server := endpoint(t, false, Config{}), socket(t)
 	t.Cleanup(func() { _ = server.Close() })
@@ -133,20 +136,20 @@ func dialed(t *testing.T) (s *stranger, c chunk, refused chan error) {
 		refused <- err
 	}()
 	s = &stranger{T: t, pc: server, to: client.at()}
-	_, c = s.hears(chunkInit)
+	_, c = s.hears(chunk.TypeInit)
 	return s, c, refused
 }
 
 // TestIndicationOfServer: neither is there an association with a server that does not indicate DDP.
 func TestIndicationOfServer(t *testing.T) {
 	s, c, refused := dialed(t)
-	theirs, ok := parseInit(c.value())
-	if !ok || !theirs.ddp() {
+	theirs, ok := parseSetup(c.Value)
+	if !ok || !isDDP(&theirs) {
 		t.Errorf("INIT says %+v", theirs)
 	}
-	ours := initFields{tag: 77, window: 64 << 10, out: 4, in: 4, tsn: 5, cookie: []byte("cookie")}
-	s.says(theirs.tag, chunkInitAck, 0, ours.value())
-	if tag, _ := s.hears(chunkAbort); tag != 77 {
+	ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie")}
+	s.says(theirs.Tag, chunk.TypeInitAck, 0, ours.Append(nil))
+	if tag, _ := s.hears(chunk.TypeAbort); tag != 77 {
 		t.Errorf("ABORT with tag %x", tag)
 	}
 	var v *sctp.Violation
@@ -158,10 +161,10 @@ func TestIndicationOfServer(t *testing.T) {
 // TestRefused: an ABORT in answer to an INIT.
 func TestRefused(t *testing.T) {
 	s, c, refused := dialed(t)
-	theirs, _ := parseInit(c.value())
-	s.says(theirs.tag+1, chunkAbort, 0, nil) // not for this one
-	s.says(theirs.tag, chunkAbort, 0, nil)
-	if err := within(t, refused); !errors.Is(err, ErrRefused) {
+	theirs, _ := parseSetup(c.Value)
+	s.says(theirs.Tag+1, chunk.TypeAbort, 0, nil) // not for this one
+	s.says(theirs.Tag, chunk.TypeAbort, 0, nil)
+	if err := within(t, refused); !errors.Is(err, carrier.ErrRefused) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -172,12 +175,12 @@ func TestFlood(t *testing.T) {
 	s := meet(t, e)
 	seen := map[uint32]bool{}
 	for i := range 2000 {
-		s.ours.tag = random()
+		s.ours.Tag = random()
 		theirs := s.asks()
-		if seen[theirs.tag] || seen[theirs.tsn] {
-			t.Fatalf("tag %x again, after %d", theirs.tag, i)
+		if seen[theirs.Tag] || seen[theirs.TSN] {
+			t.Fatalf("tag %x again, after %d", theirs.Tag, i)
 		}
-		seen[theirs.tag], seen[theirs.tsn] = true, true
+		seen[theirs.Tag], seen[theirs.TSN] = true, true
 	}
 	if n, _, _ := e.count(); n != 0 || len(e.accepted) != 0 {
 		t.Errorf("%d associations", n)
@@ -190,30 +193,30 @@ func TestCookies(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s, other := meet(t, e), meet(t, e)
 	theirs := s.asks()
-	forged := append([]byte(nil), theirs.cookie...)
+	forged := append([]byte(nil), theirs.Cookie...)
 	forged[20]++
-	s.says(theirs.tag, chunkCookieEcho, 0, forged)
-	s.says(theirs.tag, chunkCookieEcho, 0, theirs.cookie[:40])
-	s.says(theirs.tag, chunkCookieEcho, 0, nil)
-	s.says(theirs.tag+1, chunkCookieEcho, 0, theirs.cookie)
-	other.says(theirs.tag, chunkCookieEcho, 0, theirs.cookie)
+	s.says(theirs.Tag, chunk.TypeCookieEcho, 0, forged)
+	s.says(theirs.Tag, chunk.TypeCookieEcho, 0, theirs.Cookie[:40])
+	s.says(theirs.Tag, chunk.TypeCookieEcho, 0, nil)
+	s.says(theirs.Tag+1, chunk.TypeCookieEcho, 0, theirs.Cookie)
+	other.says(theirs.Tag, chunk.TypeCookieEcho, 0, theirs.Cookie)
 	if other.asks(); len(e.accepted) != 0 { // all before it was read
 		t.Fatal("an association")
 	}
 	for range 3 {
-		s.says(theirs.tag, chunkCookieEcho, 0, theirs.cookie)
-		s.hears(chunkCookieAck)
+		s.says(theirs.Tag, chunk.TypeCookieEcho, 0, theirs.Cookie)
+		s.hears(chunk.TypeCookieAck)
 	}
 	if n := len(e.accepted); n != 1 {
 		t.Errorf("%d associations", n)
 	}
 	m := newMinter()
 	now := time.Unix(1_000_000, 0)
-	p := packet(start(1, 2, 3))
+	p := chunk.Header{Source: 1, Destination: 2}
 	cookie := m.mint(now, &s.ours, &theirs, e.at(), p)
 	for age, want := range map[time.Duration]bool{0: true, cookieLife: true, cookieLife + time.Second: false, -time.Second: false} {
 		ours, back, ok := m.redeem(now.Add(age), cookie, e.at(), p)
-		if ok != want || ours.tag != s.ours.tag || back.tsn != theirs.tsn {
+		if ok != want || ours.Tag != s.ours.Tag || back.TSN != theirs.TSN {
 			t.Errorf("after %v: %t, %+v", age, ok, back)
 		}
 	}
@@ -225,7 +228,7 @@ func TestRoom(t *testing.T) {
 	meet(t, e).opens(e)
 	s := meet(t, e)
 	theirs := s.asks()
-	s.says(theirs.tag, chunkCookieEcho, 0, theirs.cookie)
+	s.says(theirs.Tag, chunk.TypeCookieEcho, 0, theirs.Cookie)
 	if s.asks(); len(e.accepted) != 0 {
 		t.Error("one more association")
 	}
@@ -233,9 +236,9 @@ func TestRoom(t *testing.T) {
 	for i := range maxBacklog + 3 {
 		s := meet(t, e)
 		theirs := s.asks()
-		s.says(theirs.tag, chunkCookieEcho, 0, theirs.cookie)
+		s.says(theirs.Tag, chunk.TypeCookieEcho, 0, theirs.Cookie)
 		if i < maxBacklog {
-			s.hears(chunkCookieAck)
+			s.hears(chunk.TypeCookieAck)
 		}
 	}
 	meet(t, e).asks()
@@ -250,37 +253,38 @@ func TestSpoofed(t *testing.T) {
 	s := meet(t, e)
 	theirs, c := s.opens(e)
 	stranger := meet(t, e)
-	spoilt := control(s.port(), s.to.Port(), theirs.tag, chunkAbort, nil)
+	abort, initial := chunk.Chunk{Type: chunk.TypeAbort}, chunk.Chunk{Type: chunk.TypeInit, Value: s.ours.Append(nil)}
+	spoilt := s.packet(theirs.Tag, abort)
 	spoilt[9]++
-	bundled := appendChunk(appendChunk(start(s.port(), s.to.Port(), theirs.tag), chunkSack, 0, make([]byte, 12)), chunkInit, 0, s.ours.value())
-	second := appendChunk(appendChunk(start(s.port(), s.to.Port(), 0), chunkInit, 0, s.ours.value()), chunkAbort, 0, nil)
-	cut := control(s.port(), s.to.Port(), theirs.tag, chunkAbort, make([]byte, 8))
+	cut := s.packet(theirs.Tag, chunk.Chunk{Type: chunk.TypeAbort, Value: make([]byte, 8)})
 	binary.BigEndian.PutUint16(cut[14:], 200)
 	for _, b := range [][]byte{
-		spoilt, seal(bundled), seal(second), seal(cut),
-		control(s.port(), s.to.Port(), theirs.tag+1, chunkAbort, nil),
-		control(s.port(), s.to.Port(), 0, chunkAbort, nil),
-		control(s.port()+1, s.to.Port(), theirs.tag, chunkAbort, nil),
-		control(s.port(), s.to.Port()+1, theirs.tag, chunkAbort, nil),
-		control(0, s.to.Port(), theirs.tag, chunkAbort, nil),
-		seal(appendChunk(start(s.port(), s.to.Port(), theirs.tag), chunkAbort, flagT, nil)), // which is our tag
-		seal(appendChunk(start(s.port(), s.to.Port(), theirs.tag), chunkShutdownComplete, flagT, nil)),
+		spoilt, chunk.Seal(cut),
+		s.packet(theirs.Tag, chunk.Chunk{Type: chunk.TypeSack, Value: make([]byte, 12)}, initial),
+		s.packet(0, initial, abort),
+		s.packet(theirs.Tag+1, abort),
+		s.packet(0, abort),
+		chunk.Header{Source: s.port() + 1, Destination: s.to.Port(), Tag: theirs.Tag}.Packet(abort),
+		chunk.Header{Source: s.port(), Destination: s.to.Port() + 1, Tag: theirs.Tag}.Packet(abort),
+		chunk.Header{Source: 0, Destination: s.to.Port(), Tag: theirs.Tag}.Packet(abort),
+		s.packet(theirs.Tag, chunk.Chunk{Type: chunk.TypeAbort, Flags: chunk.FlagT}), // which is our tag
+		s.packet(theirs.Tag, chunk.Chunk{Type: chunk.TypeShutdownComplete, Flags: chunk.FlagT}),
 		spoilt[:11], nil, spoilt[:13],
 	} {
 		s.sends(b)
 	}
-	stranger.sends(control(stranger.port(), s.to.Port(), theirs.tag, chunkAbort, nil))
-	s.says(theirs.tag, 130, 0, make([]byte, 12))  // RE-CONFIG
-	s.says(theirs.tag, 192, 0, data(1, 0, 0, "")) // FORWARD TSN
-	s.says(theirs.tag, 64, 3, make([]byte, 20))   // I-DATA
-	s.says(theirs.tag, chunkData, 7, data(1000, 0, 16, "alive"))
+	stranger.says(theirs.Tag, chunk.TypeAbort, 0, nil)
+	s.says(theirs.Tag, 130, 0, make([]byte, 12))  // RE-CONFIG
+	s.says(theirs.Tag, 192, 0, data(1, 0, 0, "")) // FORWARD TSN
+	s.says(theirs.Tag, 64, 3, make([]byte, 20))   // I-DATA
+	s.says(theirs.Tag, chunk.TypeData, 7, data(1000, 0, 16, "alive"))
 	if m := within(t, c.messages); string(m.Data) != "alive" {
 		t.Errorf("got %+v", m)
 	}
-	s.says(theirs.tag, chunkData, 3, data(1001, 1, 16, "ordered"))
+	s.says(theirs.Tag, chunk.TypeData, 3, data(1001, 1, 16, "ordered"))
 	within(t, c.messages)
-	s.sends(seal(appendChunk(start(s.port(), s.to.Port(), s.ours.tag), chunkAbort, flagT, nil))) // by the rules
-	if err := within(t, c.lost); !errors.Is(err, ErrAborted) {
+	s.says(s.ours.Tag, chunk.TypeAbort, chunk.FlagT, nil) // by the rules
+	if err := within(t, c.lost); !errors.Is(err, carrier.ErrAborted) {
 		t.Errorf("lost: %v", err)
 	}
 }
@@ -290,15 +294,15 @@ func TestStreams(t *testing.T) {
 	e := endpoint(t, true, Config{Streams: 9})
 	s := meet(t, e)
 	theirs, c := s.opens(e)
-	if c.Streams() != 4 || theirs.in != 9 {
-		t.Errorf("%d streams, %d offered", c.Streams(), theirs.in)
+	if c.Streams() != 4 || theirs.In != 9 {
+		t.Errorf("%d streams, %d offered", c.Streams(), theirs.In)
 	}
 	for _, id := range []uint16{4, 9, 65535} {
-		s.says(theirs.tag, chunkData, 7, data(1000, id, 16, "beyond"))
+		s.says(theirs.Tag, chunk.TypeData, 7, data(1000, id, 16, "beyond"))
 	}
-	s.says(theirs.tag, chunkData, 7, data(1000, 0, 16, ""))
-	s.says(theirs.tag, chunkData, 7, nil)
-	s.says(theirs.tag, chunkData, 7, data(1000, 3, 16, "within"))
+	s.says(theirs.Tag, chunk.TypeData, 7, data(1000, 0, 16, ""))
+	s.says(theirs.Tag, chunk.TypeData, 7, nil)
+	s.says(theirs.Tag, chunk.TypeData, 7, data(1000, 3, 16, "within"))
 	if m := within(t, c.messages); string(m.Data) != "within" || m.Stream != 3 {
 		t.Errorf("got %+v", m)
 	}
@@ -309,12 +313,12 @@ func TestRestart(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
 	_, old := s.opens(e)
-	s.ours.tag, s.ours.tsn = random(), 2000
+	s.ours.Tag, s.ours.TSN = random(), 2000
 	theirs, fresh := s.opens(e)
-	if err := within(t, old.lost); !errors.Is(err, ErrRestarted) {
+	if err := within(t, old.lost); !errors.Is(err, carrier.ErrRestarted) {
 		t.Errorf("the old one: %v", err)
 	}
-	s.says(theirs.tag, chunkData, 7, data(2000, 0, 16, "anew"))
+	s.says(theirs.Tag, chunk.TypeData, 7, data(2000, 0, 16, "anew"))
 	within(t, fresh.messages)
 	if n, peers, _ := e.count(); n != 1 || peers != 1 {
 		t.Errorf("%d associations", n)
@@ -329,13 +333,13 @@ func TestFragments(t *testing.T) {
 		e := endpoint(t, true, Config{})
 		s := meet(t, e)
 		theirs, c := s.opens(e)
-		s.says(theirs.tag, chunkData, flags, data(1000, 3, 16, "a part"))
-		tag, told := s.hears(chunkAbort)
-		if text := aborted(told).Error(); tag != s.ours.tag || !strings.Contains(text, "fragments (RFC 5043, section 9)") {
+		s.says(theirs.Tag, chunk.TypeData, flags, data(1000, 3, 16, "a part"))
+		tag, told := s.hears(chunk.TypeAbort)
+		if text := aborted(&told).Error(); tag != s.ours.Tag || !strings.Contains(text, "fragments (RFC 5043, section 9)") {
 			t.Errorf("%s: ABORT with tag %x: %s", name, tag, text)
 		}
 		var v *sctp.Violation
-		if err := within(t, c.lost); !errors.Is(err, ErrViolated) || !errors.As(err, &v) || v.Rule != sctp.RuleFragmented || v.Stream != 3 {
+		if err := within(t, c.lost); !errors.Is(err, carrier.ErrViolated) || !errors.As(err, &v) || v.Rule != sctp.RuleFragmented || v.Stream != 3 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

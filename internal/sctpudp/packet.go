@@ -1,133 +1,73 @@
 package sctpudp
 
 import (
-	"encoding/binary"
-	"hash/crc32"
+	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// Chunk types of RFC 9260, section 3.2.
-const (
-	chunkData             = 0
-	chunkInit             = 1
-	chunkInitAck          = 2
-	chunkSack             = 3
-	chunkHeartbeat        = 4
-	chunkHeartbeatAck     = 5
-	chunkAbort            = 6
-	chunkShutdown         = 7
-	chunkShutdownAck      = 8
-	chunkError            = 9
-	chunkCookieEcho       = 10
-	chunkCookieAck        = 11
-	chunkShutdownComplete = 14
-)
-
-const (
-	headerLen      = 12 // ports, verification tag, checksum
-	chunkHeaderLen = 4
-	dataHeaderLen  = 16 // of a DATA chunk
-
-	flagT      = 1 // of ABORT and SHUTDOWN COMPLETE: the tag is the sender's own
-	flagsWhole = 3 // of DATA: the beginning and the end of a message
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// A packet is one of SCTP whose form was checked: RFC 9260, section 3.
-type packet []byte
-
-// A chunk is one of a packet's, with its header and without padding.
-type chunk []byte
-
-func (p packet) source() uint16      { return binary.BigEndian.Uint16(p) }
-func (p packet) destination() uint16 { return binary.BigEndian.Uint16(p[2:]) }
-func (p packet) tag() uint32         { return binary.BigEndian.Uint32(p[4:]) }
-
-func (c chunk) kind() byte    { return c[0] }
-func (c chunk) flags() byte   { return c[1] }
-func (c chunk) value() []byte { return c[chunkHeaderLen:] }
-
-// stream is that of a DATA chunk, or 0 if it is too short to have one.
-func (c chunk) stream() uint16 {
-	if len(c) < dataHeaderLen {
-		return 0
-	}
-	return binary.BigEndian.Uint16(c[8:])
+// A packet is one of SCTP whose form was checked.
+type packet struct {
+	chunk.Header
+	chunks []chunk.Chunk // one at least
 }
 
-// checksum is that of a packet, with the field itself as zero.
-func checksum(b []byte) uint32 {
-	var zero [4]byte
-	sum := crc32.Update(0, castagnoli, b[:8])
-	sum = crc32.Update(sum, castagnoli, zero[:])
-	return crc32.Update(sum, castagnoli, b[headerLen:])
-}
-
-// parse returns the chunks of a packet, or none if its form or its checksum is wrong.
+// parse takes a packet apart. It reports false if its form or its checksum is wrong.
 //
-// RFC 9260, section 6.10: "INIT, INIT ACK, and SHUTDOWN COMPLETE chunks MUST NOT be bundled" with others.
-func parse(b []byte) (p packet, chunks []chunk) {
-	if len(b) < headerLen+chunkHeaderLen || binary.LittleEndian.Uint32(b[8:]) != checksum(b) {
-		return nil, nil
+// RFC 9260, section 6.10: "An endpoint MUST NOT bundle INIT, INIT ACK, or SHUTDOWN COMPLETE chunks with any other chunks."
+func parse(b []byte) (p packet, ok bool) {
+	if !chunk.Sealed(b) {
+		return p, false
 	}
-	p = b
-	if p.source() == 0 || p.destination() == 0 {
-		return nil, nil
+	p.Header, _ = chunk.ParseHeader(b)
+	all, whole := chunk.In(b)
+	if p.chunks = all; !whole || len(all) == 0 || p.Source == 0 || p.Destination == 0 {
+		return p, false
 	}
-	for rest := b[headerLen:]; len(rest) > 0; {
-		if len(rest) < chunkHeaderLen {
-			return nil, nil
-		}
-		n := int(binary.BigEndian.Uint16(rest[2:]))
-		if n < chunkHeaderLen || n > len(rest) {
-			return nil, nil
-		}
-		chunks = append(chunks, chunk(rest[:n]))
-		rest = rest[min((n+3)&^3, len(rest)):]
-	}
-	for _, c := range chunks {
-		if alone(c.kind()) && len(chunks) > 1 {
-			return nil, nil
+	for _, c := range all {
+		if alone(c.Type) && len(all) > 1 {
+			return p, false
 		}
 	}
-	return p, chunks
+	return p, true
 }
 
-func alone(kind byte) bool {
-	return kind == chunkInit || kind == chunkInitAck || kind == chunkShutdownComplete
+func alone(t chunk.Type) bool {
+	return t == chunk.TypeInit || t == chunk.TypeInitAck || t == chunk.TypeShutdownComplete
 }
 
-// start begins a packet.
-func start(source, destination uint16, tag uint32) []byte {
-	b := make([]byte, headerLen, 128)
-	binary.BigEndian.PutUint16(b, source)
-	binary.BigEndian.PutUint16(b[2:], destination)
-	binary.BigEndian.PutUint32(b[4:], tag)
-	return b
-}
-
-// appendChunk appends a chunk and its padding.
-func appendChunk(b []byte, kind, flags byte, value []byte) []byte {
-	b = append(b, kind, flags)
-	b = binary.BigEndian.AppendUint16(b, uint16(chunkHeaderLen+len(value)))
-	b = append(b, value...)
-	return pad(b)
-}
-
-func pad(b []byte) []byte {
-	for len(b)%4 != 0 {
-		b = append(b, 0)
+// has returns the first chunk of a type, or nil.
+func (p *packet) has(t chunk.Type) *chunk.Chunk {
+	for i := range p.chunks {
+		if p.chunks[i].Type == t {
+			return &p.chunks[i]
+		}
 	}
-	return b
+	return nil
 }
 
-// seal puts in the checksum.
-func seal(b []byte) []byte {
-	binary.LittleEndian.PutUint32(b[8:], checksum(b))
-	return b
+// minWindow is the least that an INIT may offer: RFC 9260, section 3.3.2.
+const minWindow = 1500
+
+// parseSetup reads the value of an INIT or INIT ACK. It reports false for one that may not be answered but by ABORT.
+func parseSetup(b []byte) (s chunk.Setup, ok bool) {
+	s, err := chunk.ParseSetup(b)
+	return s, err == nil && s.Tag != 0 && s.Out != 0 && s.In != 0 && s.Window >= minWindow
 }
 
-// control is a packet with one chunk.
-func control(source, destination uint16, tag uint32, kind byte, value []byte) []byte {
-	return seal(appendChunk(start(source, destination, tag), kind, 0, value))
+// isDDP reports whether the peer supports DDP.
+//
+// RFC 5043, section 11.1: "an endpoint MUST verify and inspect the Adaptation Indication"; with none, or any other,
+// "DDP procedures MUST NOT be performed upon this association."
+func isDDP(s *chunk.Setup) bool { return s.Indicates(sctp.AdaptationDDP) }
+
+// setup is what we say in an INIT or INIT ACK.
+//
+// RFC 5043, section 11.1: "a DDP/SCTP adaptation layer MUST include an adaptation layer indication in its INIT or
+// INIT-ACK". Section 8: "The adaptation MUST initialize all of its SCTP associations with the same number of inbound
+// and outbound streams."
+func (e *Endpoint) setup() chunk.Setup {
+	n := uint16(e.cfg.Streams)
+	return chunk.Setup{
+		Tag: random(), Window: uint32(e.cfg.Window), Out: n, In: n, TSN: random(), Adaptation: sctp.AdaptationDDP, HasAdaptation: true,
+	}
 }

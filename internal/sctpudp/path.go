@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // maxWaiting bounds the packets that wait to be read by one association, whose octets are bounded by its window: no
@@ -27,7 +29,7 @@ type key struct {
 type path struct {
 	e              *Endpoint
 	key            key
-	ours, theirs   initFields
+	ours, theirs   chunk.Setup
 	peer           atomic.Pointer[netip.AddrPort] // of UDP
 	in             chan []byte
 	done           chan struct{}
@@ -41,7 +43,7 @@ type path struct {
 	local          net.Addr // set by routed
 }
 
-func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs initFields) *path {
+func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs chunk.Setup) *path {
 	p := &path{
 		e: e, key: k, ours: ours, theirs: theirs,
 		in: make(chan []byte, maxWaiting), done: make(chan struct{}), interrupt: make(chan struct{}),
@@ -53,36 +55,37 @@ func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs initFields) 
 
 // streams is how many there are in both directions.
 func (p *path) streams() int {
-	return int(min(p.ours.in, p.ours.out, p.theirs.in, p.theirs.out))
+	return int(min(p.ours.In, p.ours.Out, p.theirs.In, p.theirs.Out))
 }
 
 // deliver takes a packet with the right tag. Chunks that have no business here are left out of it.
-func (p *path) deliver(from netip.AddrPort, b packet, chunks []chunk) {
+func (p *path) deliver(from netip.AddrPort, b *packet, chunks []chunk.Chunk) {
 	// RFC 6951, section 5.4: the UDP port is stored when the tag is right.
 	if old := p.peer.Load(); old.Port() != from.Port() {
 		p.peer.Store(&from)
 	}
 	p.heard.Store(time.Now().UnixNano())
-	out := append(make([]byte, 0, len(b)+3), b[:headerLen]...)
+	var kept []chunk.Chunk
 	for _, c := range chunks {
-		if c.kind() == chunkData && c.flags()&flagsWhole != flagsWhole {
-			p.violated(&sctp.Violation{Stream: c.stream(), Rule: sctp.RuleFragmented})
+		if c.Type == chunk.TypeData && c.Flags&chunk.FlagsWhole != chunk.FlagsWhole {
+			d, _ := c.Data()
+			p.violated(&sctp.Violation{Stream: d.Stream, Rule: sctp.RuleFragmented})
 			return
 		}
-		if !p.takes(c) {
-			continue
+		if p.takes(&c) {
+			kept = append(kept, c)
 		}
-		out = pad(append(out, c...))
 	}
-	if len(out) == headerLen {
+	if len(kept) == 0 {
 		return
 	}
+	out := b.Packet(kept...)
 	if p.waiting.Add(int64(len(out))) > int64(p.e.cfg.Window) {
 		p.waiting.Add(-int64(len(out)))
 		return
 	}
 	select {
-	case p.in <- seal(out):
+	case p.in <- out:
 	default:
 		p.waiting.Add(-int64(len(out)))
 	}
@@ -94,32 +97,31 @@ func (p *path) deliver(from netip.AddrPort, b packet, chunks []chunk) {
 // RFC 5043, section 9: "SCTP data chunk fragmentation MUST NOT be used unless the alternative is IP fragmentation.", which
 // it is not on any path that carries packets of 544 octets.
 func (p *path) violated(v *sctp.Violation) {
-	p.bids(fmt.Errorf("%w: %w", ErrViolated, v))
-	p.abort(causeProtocol, v.Error())
+	p.bids(fmt.Errorf("%w: %w", carrier.ErrViolated, v))
+	p.abort(chunk.CauseProtocolViolation, v.Error())
 	_ = p.Close()
 }
 
 // abort tells the peer that the association is over, and why.
 func (p *path) abort(cause uint16, text string) {
-	text = text[:min(len(text), maxText)]
-	value := binary.BigEndian.AppendUint16(nil, cause)
-	value = binary.BigEndian.AppendUint16(value, uint16(4+len(text)))
-	p.e.send(*p.peer.Load(), control(p.e.port, p.key.port, p.theirs.tag, chunkAbort, append(value, text...)))
+	why := chunk.Parameter{Type: cause, Value: []byte(text[:min(len(text), maxText)])}
+	p.say(chunk.TypeAbort, why.Append(nil))
 }
 
 // takes judges a chunk. A DATA chunk on a stream that there is not, or without data, is none for which memory is
 // taken: RFC 9260, sections 3.3.1 and 6.5.
-func (p *path) takes(c chunk) bool {
-	switch c.kind() {
-	case chunkData:
-		return len(c) > dataHeaderLen && int(c.stream()) < p.streams()
-	case chunkAbort:
+func (p *path) takes(c *chunk.Chunk) bool {
+	switch c.Type {
+	case chunk.TypeData:
+		d, ok := c.Data()
+		return ok && d.Length > 0 && int(d.Stream) < p.streams()
+	case chunk.TypeAbort:
 		p.bids(aborted(c))
 		return true
-	case chunkShutdown:
-		p.bids(ErrShutdown)
+	case chunk.TypeShutdown:
+		p.bids(carrier.ErrShutdown)
 		return true
-	case chunkSack, chunkHeartbeat, chunkHeartbeatAck, chunkShutdownAck, chunkError, chunkShutdownComplete:
+	case chunk.TypeSack, chunk.TypeHeartbeat, chunk.TypeHeartbeatAck, chunk.TypeShutdownAck, chunk.TypeError, chunk.TypeShutdownComplete:
 		return true
 	}
 	return false
@@ -127,17 +129,13 @@ func (p *path) takes(c chunk) bool {
 
 func (p *path) bids(err error) { p.farewell.CompareAndSwap(nil, &err) }
 
-// Error causes of an ABORT that have a text: RFC 9260, sections 3.3.10.12 and 3.3.10.13.
-const (
-	causeUser     = 12 // the consumer has asked for it
-	causeProtocol = 13 // the peer has violated the protocol
-)
+// say sends the peer a packet with one chunk.
+func (p *path) say(t chunk.Type, value []byte) {
+	p.e.say(*p.peer.Load(), p.key.port, p.theirs.Tag, t, value)
+}
 
 // maxText is the longest text of an ABORT, in octets.
 const maxText = 256
-
-// heartbeatInfo is the parameter of a HEARTBEAT.
-const heartbeatInfo = 1
 
 // heartbeat asks the peer whether it is there. pion's own HEARTBEAT (ActiveHeartbeat of v1.11.2) comes without its parameter:
 // pion does not answer it, and Linux aborts the association. From what comes back, which is the time when this was
@@ -145,20 +143,16 @@ const heartbeatInfo = 1
 //
 // RFC 9260, section 3.3.5, where the parameter is mandatory.
 func (p *path) heartbeat() {
-	b := binary.BigEndian.AppendUint16(nil, heartbeatInfo)
-	b = binary.BigEndian.AppendUint16(b, 12)
-	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixNano()))
-	p.e.send(*p.peer.Load(), control(p.e.port, p.key.port, p.theirs.tag, chunkHeartbeat, b))
+	info := chunk.Parameter{Type: chunk.ParamHeartbeatInfo, Value: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
+	p.say(chunk.TypeHeartbeat, info.Append(nil))
 }
 
 // aborted is what an ABORT says.
-func aborted(c chunk) error {
-	b := c.value()
-	if len(b) < 4 || binary.BigEndian.Uint16(b) != causeUser && binary.BigEndian.Uint16(b) != causeProtocol {
-		return ErrAborted
+func aborted(c *chunk.Chunk) error {
+	if text := c.Reason(); text != "" {
+		return fmt.Errorf("%w: %q", carrier.ErrAborted, text)
 	}
-	n := min(int(binary.BigEndian.Uint16(b[2:])), len(b))
-	return fmt.Errorf("%w: %q", ErrAborted, b[4:max(n, 4)])
+	return carrier.ErrAborted
 }
 
 // Read returns one packet.
@@ -185,9 +179,9 @@ func (p *path) Write(b []byte) (int, error) {
 	out := append([]byte(nil), b...)
 	binary.BigEndian.PutUint16(out, p.e.port)
 	binary.BigEndian.PutUint16(out[2:], p.key.port)
-	p.e.send(*p.peer.Load(), seal(out))
-	if len(b) > headerLen && b[headerLen] == chunkAbort { // after which pion would go on reading
-		p.bids(ErrViolated)
+	p.e.send(*p.peer.Load(), chunk.Seal(out))
+	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading
+		p.bids(carrier.ErrViolated)
 		_ = p.Close()
 	}
 	return len(b), nil

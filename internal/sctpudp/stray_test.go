@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // TestStray: what belongs to no association is answered as RFC 9260, section 8.4, says, or not at all, and never by
@@ -16,43 +18,58 @@ func TestStray(t *testing.T) {
 	for _, listening := range []bool{true, false} {
 		e := endpoint(t, listening, Config{})
 		s := meet(t, e)
+		cause := func(kind uint16) []byte {
+			p := chunk.Parameter{Type: kind, Value: make([]byte, 4)}
+			return p.Append(nil)
+		}
+		abort := int(chunk.TypeAbort)
 		for _, c := range []struct {
-			name string
-			kind byte
-			want int // type of the answer; -1 is none
+			name   string
+			tag    uint32
+			chunks []chunk.Chunk
+			want   int // type of the answer; -1 is none
 		}{
-			{"DATA", chunkData, chunkAbort}, {"SACK", chunkSack, chunkAbort}, {"HEARTBEAT", chunkHeartbeat, chunkAbort},
-			{"SHUTDOWN", chunkShutdown, chunkAbort}, {"SHUTDOWN ACK", chunkShutdownAck, chunkShutdownComplete}, {"I-DATA", 64, chunkAbort},
-			{"ABORT", chunkAbort, -1}, {"SHUTDOWN COMPLETE", chunkShutdownComplete, -1}, {"COOKIE ACK", chunkCookieAck, -1},
-			{"ERROR", chunkError, -1}, {"INIT ACK", chunkInitAck, -1},
+			{"ABORT", 4711, []chunk.Chunk{{Type: chunk.TypeSack}, {Type: chunk.TypeAbort}, {Type: chunk.TypeShutdownAck}}, -1}, // rule 2
+			{"SHUTDOWN ACK", 4711, []chunk.Chunk{{Type: chunk.TypeCookieAck}, {Type: chunk.TypeShutdownAck}}, int(chunk.TypeShutdownComplete)},
+			{"SHUTDOWN COMPLETE", 4711, []chunk.Chunk{{Type: chunk.TypeShutdownComplete}}, -1},
+			{"COOKIE ACK", 4711, []chunk.Chunk{{Type: chunk.TypeCookieAck}, {Type: chunk.TypeData}}, -1}, // rule 7
+			{"Stale Cookie", 4711, []chunk.Chunk{{Type: chunk.TypeError, Value: cause(chunk.CauseStaleCookie)}}, -1},
+			{"ERROR", 4711, []chunk.Chunk{{Type: chunk.TypeError, Value: cause(1)}}, abort}, // rule 8
+			{"INIT ACK", 4711, []chunk.Chunk{{Type: chunk.TypeInitAck}}, abort},
+			{"DATA", 4711, []chunk.Chunk{{Type: chunk.TypeData}}, abort},
+			{"SACK", 4711, []chunk.Chunk{{Type: chunk.TypeSack}}, abort},
+			{"HEARTBEAT", 4711, []chunk.Chunk{{Type: chunk.TypeHeartbeat}}, abort},
+			{"SHUTDOWN", 4711, []chunk.Chunk{{Type: chunk.TypeShutdown}}, abort},
+			{"I-DATA", 4711, []chunk.Chunk{{Type: 64}}, abort},
+			{"no tag", 0, []chunk.Chunk{{Type: chunk.TypeData}}, -1}, // section 8.5.1, A
 		} {
-			b := seal(appendChunk(start(s.port(), s.to.Port(), 4711), c.kind, 0, nil))
+			b := s.packet(c.tag, c.chunks...)
 			s.sends(b)
-			s.says(815, chunkHeartbeat, 0, nil) // which is answered after it
+			s.says(815, chunk.TypeHeartbeat, 0, nil) // which is answered after it
 			if c.want >= 0 {
-				if n, tag, got := s.answer(); int(got.kind()) != c.want || tag != 4711 || got.flags() != flagT || n > len(b) {
-					t.Errorf("%s: %d octets with type %d, tag %d, flags %d", c.name, n, got.kind(), tag, got.flags())
+				if n, tag, got := s.answer(); int(got.Type) != c.want || tag != c.tag || got.Flags != chunk.FlagT || n > len(b) {
+					t.Errorf("%s: %d octets with type %d, tag %d, flags %d", c.name, n, got.Type, tag, got.Flags)
 				}
 			}
-			if _, tag, got := s.answer(); tag != 815 || got.kind() != chunkAbort {
-				t.Errorf("%s: then type %d, tag %d", c.name, got.kind(), tag)
+			if _, tag, got := s.answer(); tag != 815 || got.Type != chunk.TypeAbort {
+				t.Errorf("%s: then type %d, tag %d", c.name, got.Type, tag)
 			}
 		}
 	}
 }
 
 // answer returns the next packet, of one chunk, and its size.
-func (s *stranger) answer() (octets int, tag uint32, c chunk) {
+func (s *stranger) answer() (octets int, tag uint32, c chunk.Chunk) {
 	s.Helper()
 	b := make([]byte, 1<<16)
 	testrig.Must(s.T, s.pc.SetReadDeadline(time.Now().Add(patience)))
 	n, _, err := s.pc.ReadFromUDPAddrPort(b)
 	testrig.Must(s.T, err)
-	p, chunks := parse(b[:n])
-	if len(chunks) != 1 || p.source() != s.to.Port() || p.destination() != s.port() {
+	p, _ := parse(b[:n])
+	if len(p.chunks) != 1 || p.Source != s.to.Port() || p.Destination != s.port() {
 		s.Fatalf("a bad packet: % x", b[:n])
 	}
-	return n, p.tag(), chunks[0]
+	return n, p.Tag, p.chunks[0]
 }
 
 // TestStrayFlood: a flood of strays, and of INITs that begin nothing, is answered so often and no more.
@@ -81,7 +98,7 @@ func TestStrayFlood(t *testing.T) {
 	for range 3 {
 		s := meet(t, e)
 		for range 2 * strays {
-			s.says(4711, chunkData, 3, nil)
+			s.says(4711, chunk.TypeData, 3, nil)
 		}
 	}
 	dial(t, endpoint(t, false, Config{}), e)
@@ -95,14 +112,12 @@ func TestSpoofedStray(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
 	theirs, c := s.opens(e)
-	s.says(theirs.tag+1, chunkData, 3, data(1000, 0, 16, "not mine"))
-	s.says(theirs.tag, chunkData, 7, data(1000, 0, 16, "alive"))
+	s.says(theirs.Tag+1, chunk.TypeData, 3, data(1000, 0, 16, "not mine"))
+	s.says(theirs.Tag, chunk.TypeData, 7, data(1000, 0, 16, "alive"))
 	if m := within(t, c.messages); string(m.Data) != "alive" {
 		t.Errorf("got %q", m.Data)
 	}
-	if _, got := s.hears(chunkSack); got == nil {
-		t.Error("no SACK")
-	}
+	s.hears(chunk.TypeSack)
 }
 
 // TestAfterRestart: a peer that has lost its associations says so at the first packet, long before silence would.
@@ -116,7 +131,7 @@ func TestAfterRestart(t *testing.T) {
 	again := New(pc, true, Config{})
 	defer func() { _ = again.Close() }()
 	testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("still there?")}))
-	if err := within(t, a.lost); !errors.Is(err, ErrAborted) {
+	if err := within(t, a.lost); !errors.Is(err, carrier.ErrAborted) {
 		t.Errorf("lost: %v", err)
 	}
 }
@@ -127,7 +142,7 @@ func TestTurnedAway(t *testing.T) {
 	dial(t, endpoint(t, false, Config{}), retired)
 	retired.Retire()
 	for name, at := range map[string]netip.AddrPort{"a client": endpoint(t, false, Config{}).at(), "retired": retired.at()} {
-		if _, err := endpoint(t, false, Config{}).Dial(t.Context(), at); !errors.Is(err, ErrRefused) {
+		if _, err := endpoint(t, false, Config{}).Dial(t.Context(), at); !errors.Is(err, carrier.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

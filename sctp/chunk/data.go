@@ -1,0 +1,59 @@
+package chunk
+
+import "encoding/binary"
+
+// DataLen is the octets of a DATA chunk before its user data, the chunk's head included.
+const DataLen = overhead + dataFields
+
+const dataFields = 12
+
+// Flags of DATA.
+const (
+	FlagEnding    = 1 // the end of a message
+	FlagBeginning = 2
+	FlagUnordered = 4
+
+	FlagsWhole = FlagBeginning | FlagEnding
+)
+
+// A Data is what a DATA chunk carries: RFC 9260, section 3.3.1.
+type Data struct {
+	TSN    uint32
+	Stream uint16
+	Number uint16 // the Stream Sequence Number, which unordered ones do not have
+	PPID   uint32
+	// Octets is what is there of the user data, and Length how many octets of it were sent: see [Chunk].
+	Octets []byte
+	Length int
+}
+
+// Data reads a DATA chunk. It reports false if there is no room for its fields.
+func (c *Chunk) Data() (d Data, ok bool) {
+	b := c.Value
+	if len(b) < dataFields {
+		return d, false
+	}
+	return Data{
+		TSN: binary.BigEndian.Uint32(b), Stream: binary.BigEndian.Uint16(b[4:]), Number: binary.BigEndian.Uint16(b[6:]),
+		PPID: binary.BigEndian.Uint32(b[8:]), Octets: b[dataFields:], Length: c.Length - dataFields,
+	}, true
+}
+
+// Chunk returns a DATA chunk with flags.
+func (d *Data) Chunk(flags byte) Chunk {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, dataFields+len(d.Octets)), d.TSN)
+	b = binary.BigEndian.AppendUint16(b, d.Stream)
+	b = binary.BigEndian.AppendUint16(b, d.Number)
+	b = binary.BigEndian.AppendUint32(b, d.PPID)
+	b = append(b, d.Octets...)
+	return Chunk{Type: TypeData, Flags: flags, Value: b, Length: len(b)}
+}
+
+// Acknowledged returns the Cumulative TSN Ack of a SACK or SHUTDOWN: RFC 9260, sections 3.3.4 and 3.3.8. It reports
+// false if there is no room for one.
+func (c *Chunk) Acknowledged() (tsn uint32, ok bool) {
+	if len(c.Value) < 4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(c.Value), true
+}
