@@ -42,6 +42,7 @@ func TestKernelSCTP(t *testing.T) {
 			pingOverSCTP(t, g, "sctp:kernel", "sctp:kernel", size)
 		}
 	})
+	t.Run("tools", func(t *testing.T) { kernelTools(t, g) })
 	t.Run("and user space", func(t *testing.T) { kernelAndUser(t, g) })
 	t.Run("and the host", func(t *testing.T) { kernelAndHost(t, g, pcap) })
 }
