@@ -118,7 +118,7 @@ type dialing struct {
 
 // reorder has what the session's QPs send and receive pass a link that changes its order, if the options want that.
 func (d *dialing) reorder(opts Options) (err error) {
-	if opts.Reorder == 0 {
+	if opts.Reorder == 0 || d.over.Inside { // within the process all packets pass such a link
 		return nil
 	}
 	if d.link, err = d.over.Reorder(d.ctl.qp.RemoteAddr().String(), opts.Reorder); err == nil {

@@ -21,6 +21,7 @@ type job struct {
 	Poll      bool      `json:"poll,omitempty"`      // for a while before one sleeps
 	Calls     bool      `json:"calls,omitempty"`     // count system calls
 	Apart     bool      `json:"apart,omitempty"`     // the two ends are in two processes
+	AnyLap    bool      `json:"any_lap,omitempty"`   // Writes to one slot take effect in any order
 	Corrupt   bool      `json:"corrupt,omitempty"`
 }
 

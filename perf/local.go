@@ -31,6 +31,9 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 		return nil, err
 	}
 	defer over.Close()
+	if over.Inside {
+		over.ReorderInside(opts.Reorder)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	addr, end, err := respond(ctx, over)

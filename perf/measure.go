@@ -88,6 +88,7 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 		Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size),
 		Both: m.opts.Bidirectional && q == Bandwidth, Poll: m.opts.Poll, Corrupt: m.opts.Corrupt,
 		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: op != Read && size <= m.opts.Inline,
+		AnyLap: m.opts.overtaken() && t == IWARP && op == Write && q == Bandwidth,
 	}
 	if q == Latency {
 		j.Slots = min(j.Slots, latencySlots)

@@ -51,6 +51,10 @@ func (o Options) validateNetwork() error {
 	return nil
 }
 
+// overtaken reports whether a Write may be placed after another that was sent after it. Over SCTP a Write completes when it
+// has arrived, and only then is its slot used again.
+func (o Options) overtaken() bool { return o.Reorder > 0 && o.Network == network.UserTCP }
+
 // plainHost returns the host at which plain TCP listens, and is dialed: that of an address, if the operating
 // system has it.
 func plainHost(over *network.Network, addr net.Addr) (string, error) {

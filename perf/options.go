@@ -115,7 +115,7 @@ type Options struct {
 	NoBaseline bool `json:"no_baseline,omitempty"`
 
 	// Reorder has a link between the initiator's QPs and the responder change the order of packets: so many in a hundred come
-	// behind others. Only over SCTP is there such a link.
+	// behind others. There is such a link for SCTP in UDP, and for TCP in user space.
 	Reorder int `json:"reorder,omitempty"`
 
 	// Corrupt makes both ends spoil one octet of what they send over iWARP,

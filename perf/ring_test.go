@@ -88,6 +88,28 @@ func TestCheckFindsAMessageOfAnEarlierLap(t *testing.T) {
 	}
 }
 
+// TestCheckAnyLap: where Writes may take effect in any order, each slot may hold the message of any lap, and nothing else.
+func TestCheckAnyLap(t *testing.T) {
+	for _, j := range []job{{Op: Write, Size: 64, Slots: 4, Count: 11, AnyLap: true}, {Op: Write, Size: 1, Slots: 2, Count: 7, AnyLap: true}} {
+		_, to := moved(j)
+		in := newRing(to.rx, j.Size, j.Slots)
+		for m := range j.Count {
+			stamp(in.message(m), uint64(m)) // the ones before the last lap, and then those of the last
+			if wrong := in.check(j); wrong != nil {
+				t.Errorf("%+v: message %d: %v", j, m, wrong)
+			}
+		}
+		stamp(in.message(1), uint64(j.Count+1))
+		if in.check(j) == nil {
+			t.Errorf("%+v: a slot holds a message that was not sent, and it was not found", j)
+		}
+		in.message(1)[0] ^= 0x80
+		if j.Op = Send; in.check(j) == nil {
+			t.Errorf("%+v: Sends have an order", j)
+		}
+	}
+}
+
 func TestCorruptSpoilsOneOctet(t *testing.T) {
 	for _, j := range ringJobs {
 		j.Corrupt = true

@@ -138,7 +138,7 @@ func TestRunOverSCTP(t *testing.T) {
 }
 
 // TestRunReordered: over a link that changes the order of packets a part of the octets is placed ahead of its turn, in each
-// direction, and everything is verified all the same. Over TCP there is no such part.
+// direction, and everything is verified all the same. Over TCP that takes one that is aware of MPA, and markers.
 func TestRunReordered(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts        perf.Options
@@ -146,6 +146,8 @@ func TestRunReordered(t *testing.T) {
 	}{
 		"reordered":     {perf.Options{Network: "sctp", Reorder: 20}, 0.02, 0.98},
 		"both ways":     {perf.Options{Network: "sctp", Reorder: 10, Bidirectional: true, QPs: 2}, 0.01, 0.98},
+		"TCP, aware":    {perf.Options{Network: "usertcp", Reorder: 20, Markers: true}, 0.02, 0.98},
+		"no markers":    {perf.Options{Network: "usertcp", Reorder: 20}, 0, 0},
 		"TCP, in order": {perf.Options{}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ type perfCmd struct {
 	AllColumns  bool `help:"Print in the table all that --json has."`
 	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`
 
-	Reorder int `placeholder:"N" help:"Over SCTP: deliver N of 100 packets late, and show how much was placed ahead of order."`
+	Reorder int `placeholder:"N" help:"Over SCTP in UDP, and over a TCP in user space: deliver N of 100 packets late, and show how much was placed ahead of order. Over TCP that takes --markers."`
 
 	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/script"
@@ -36,7 +37,7 @@ type Network struct {
 	Streams bool
 	// Sockets tells that they are TCP sockets of the operating system.
 	Sockets bool
-	// Unordered tells that segments arrive in any order, and are placed as they do.
+	// Unordered tells that segments arrive in any order, and are placed as they do: over TCP, where there are markers.
 	Unordered bool
 	// Inside tells that there is no way out of the process: both ends are in it, and use the same Network.
 	Inside bool
@@ -50,12 +51,21 @@ type Network struct {
 // are made when they are first asked for.
 type stacks struct {
 	once         sync.Once
+	late         float64 // share of packets
 	dial, listen *usertcp.Stack
 	err          error
 }
 
+// lateBy is by how much a packet is late at most. In a burst, that is behind a few others.
+const lateBy = 200 * time.Microsecond
+
 func (s *stacks) make() error {
-	s.once.Do(func() { s.dial, s.listen, s.err = usertcp.Pair(usertcp.Config{}, usertcp.Path{}, usertcp.Path{}) })
+	s.once.Do(func() {
+		there := usertcp.Path{Reorder: s.late, Late: lateBy}
+		back := there
+		back.Seed = 1
+		s.dial, s.listen, s.err = usertcp.Pair(usertcp.Config{}, there, back)
+	})
 	return s.err
 }
 
@@ -63,7 +73,7 @@ var networks = []Network{
 	{Name: TCP, Text: "TCP", Streams: true, Sockets: true, Here: "127.0.0.1:0"},
 	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Here: "127.0.0.1:0"},
 	{Name: KernelSCTP, Text: "SCTP of the kernel (RFC 5043)", Unordered: true, Here: "127.0.0.1:0"},
-	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Inside: true, Here: "192.0.2.2:0"},
+	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Unordered: true, Inside: true, Here: "192.0.2.2:0"},
 }
 
 // Names returns all names.
@@ -92,7 +102,7 @@ func Open(name string) (*Network, error) {
 }
 
 // Reorder stands in front of an address with a link that changes the order of packets: so many in a hundred come
-// behind others. It is to be closed. Only Unordered networks have such links.
+// behind others. It is to be closed. It is for SCTP in UDP; ReorderInside is for networks within the process.
 func (n *Network) Reorder(addr string, percent int) (link Link, err error) {
 	relay, err := script.RelaySCTP(addr, script.Permute(percent, 1))
 	if err != nil {
@@ -100,6 +110,10 @@ func (n *Network) Reorder(addr string, percent int) (link Link, err error) {
 	}
 	return relay, nil
 }
+
+// ReorderInside has so many packets in a hundred, in both directions, come behind others. It is for a network within the
+// process, before the first connection.
+func (n *Network) ReorderInside(percent int) { n.stacks.late = float64(percent) / 100 }
 
 // A Link is what Reorder returns.
 type Link interface {
