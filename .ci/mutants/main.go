@@ -11,14 +11,17 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // reasons is the document that says why a survivor may live.
 const reasons = "docs/mutation.md"
 
-// verbose has the command print how each mutant dies.
-var verbose = os.Getenv("VERBOSE") != ""
+// verbose has the command print how each mutant dies; quick leaves slow tests out where quicker
+// ones reach a change, so that a survivor may be one that only those would notice.
+var verbose, quick = os.Getenv("VERBOSE") != "", os.Getenv("QUICK") != ""
 
 // judge tries the mutants that an argument names, and returns the number of survivors without a reason.
 func judge(arg, known string) (int, error) {
@@ -27,59 +30,82 @@ func judge(arg, known string) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(tmp)
-	p, b, err := prepare(tmp, arg)
+	p, b, names, err := prepare(tmp, arg)
 	if err != nil {
 		return 0, err
 	}
-	survived, unexplained := p.survivors(b, known)
+	survived, unexplained := p.survivors(b, names, known)
 	fmt.Printf("%s: %d changes, %d killed, %d survived, %d of them without a reason\n",
 		arg, len(p.mutants), len(p.mutants)-survived, survived, unexplained)
 	return unexplained, nil
 }
 
 // prepare makes the mutants that an argument names, and the test binary that has them.
-func prepare(tmp, arg string) (*pkg, *binary, error) {
+func prepare(tmp, arg string) (p *pkg, b *binary, names []string, err error) {
 	dir, tests, other := strings.Cut(arg, "=")
 	dir, files, _ := strings.Cut(dir, ":")
 	if !other {
 		tests = dir
 	}
-	p, err := load(dir)
-	if err != nil {
-		return nil, nil, err
+	if p, err = load(dir); err != nil {
+		return nil, nil, nil, err
 	}
-	var names []string
 	if files != "" {
 		names = strings.Split(files, ",")
 	}
 	overlay, err := p.write(tmp, names)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	b, err := build(tmp, overlay, tests)
-	if err != nil {
-		return nil, nil, err
+	if b, err = build(tmp, overlay, tests); err != nil {
+		return nil, nil, nil, err
 	}
-	return p, b, b.observe()
+	return p, b, names, b.observe()
+}
+
+// inOrder returns the mutants by their files as they were named.
+func (p *pkg) inOrder(names []string) []int {
+	ids := make([]int, len(p.mutants))
+	for id := range ids {
+		ids[id] = id
+	}
+	slices.SortStableFunc(ids, func(x, y int) int {
+		file := func(id int) int { return slices.Index(names, filepath.Base(p.mutants[id].at.Filename)) }
+		return file(x) - file(y)
+	})
+	return ids
 }
 
 // survivors tries each mutant, and counts those that survive, and those of them without a
-// known reason, which it prints.
-func (p *pkg) survivors(b *binary, known string) (survived, unexplained int) {
-	for id, m := range p.mutants {
+// known reason, which it prints. Each file's number follows its own.
+func (p *pkg) survivors(b *binary, names []string, known string) (survived, unexplained int) {
+	file, tried, lived := "", 0, 0
+	tell := func() {
+		if tried > 0 {
+			fmt.Printf("%s: %d changes, %d killed\n", file, tried, tried-lived)
+		}
+	}
+	for _, id := range p.inOrder(names) {
+		m := p.mutants[id]
+		if m.at.Filename != file {
+			tell()
+			file, tried, lived = m.at.Filename, 0, 0
+		}
+		tried++
 		if out, killed := b.kills(id); killed {
 			if verbose {
 				fmt.Printf("%v: killed: `%s`\n%s\n", m.at, m.key, out)
 			}
 			continue
 		}
+		lived++
 		survived++
-		if strings.Contains(known, "`"+m.key+"`") {
-			continue
+		if !strings.Contains(known, "`"+m.key+"`") {
+			unexplained++
+			fmt.Printf("%v: survived (%d tests): `%s`\n", m.at, len(b.judges(id)), m.key)
 		}
-		unexplained++
-		fmt.Printf("%v: survived (%d tests reach it): `%s`\n", m.at, len(b.reached[id]), m.key)
 	}
+	tell()
 	return survived, unexplained
 }
 

@@ -95,29 +95,59 @@ func (b *binary) observe() error {
 }
 
 // kills reports whether a test fails with the mutant, and how. Those that have noticed the most
-// come first, and then the quickest, by and by more of them. They have to fail twice: a busy
-// machine kills no mutant.
+// come first, and then the quickest, some at a time. One that fails has to fail twice: a
+// busy machine kills no mutant.
 func (b *binary) kills(id int) (output string, killed bool) {
-	tests := b.reached[id]
-	slices.SortFunc(tests, func(x, y string) int {
+	tests := slices.SortedFunc(slices.Values(b.judges(id)), func(x, y string) int {
 		return cmp.Or(b.noticed[y]-b.noticed[x], int(b.took[x]-b.took[y]))
 	})
-	for first, n := 0, 4; first < len(tests); first, n = first+n, 2*n {
-		some := tests[first:min(first+n, len(tests))]
-		limit := 5 * time.Second
-		for _, t := range some {
-			limit += 4 * b.took[t]
-		}
-		env := "MUTANT=" + strconv.Itoa(id)
-		if _, err := b.run(some, limit, env); err == nil {
+	env := "MUTANT=" + strconv.Itoa(id)
+	for len(tests) > 0 {
+		n, limit := b.some(tests)
+		out, err := b.run(tests[:n], limit, env)
+		if err == nil {
+			tests = tests[n:]
 			continue
 		}
-		if out, err := b.run(some, limit, env); err != nil {
-			for _, test := range failed.FindAllStringSubmatch(out, 1) {
-				b.noticed[test[1]]++
+		again := tests[:n]
+		if f := failed.FindStringSubmatch(out); f != nil && slices.Contains(again, f[1]) {
+			again = []string{f[1]}
+			if strings.HasPrefix(f[0], "---") { // one that stands still takes its time
+				b.noticed[f[1]]++
 			}
+		}
+		_, limit = b.some(again)
+		if out, err = b.run(again, limit, env); err != nil {
 			return out, true
 		}
+		tests = slices.DeleteFunc(tests, func(t string) bool { return slices.Contains(again, t) })
 	}
 	return "", false
+}
+
+// slow is a test that judges no change which quicker ones reach, in a quick run.
+const slow = 500 * time.Millisecond
+
+// judges returns the tests that judge a mutant.
+func (b *binary) judges(id int) []string {
+	all := b.reached[id]
+	few := slices.DeleteFunc(slices.Clone(all), func(t string) bool { return b.took[t] > slow })
+	if !quick || len(few) == 0 {
+		return all
+	}
+	return few
+}
+
+// atOnce is how long tests take that run in one process, so that one which stands still is
+// noticed soon.
+const atOnce = time.Second
+
+// some returns how many of the tests to run next, and how much time they may take.
+func (b *binary) some(tests []string) (n int, limit time.Duration) {
+	took := time.Duration(0)
+	for n < len(tests) && (n == 0 || took+b.took[tests[n]] < atOnce) {
+		took += b.took[tests[n]]
+		n++
+	}
+	return n, 5*time.Second + 4*took
 }
