@@ -39,21 +39,24 @@ func (b *burster) wantSent(fpdus, calls uint64) {
 // post posts n Writes of nothing: long after what was before, the first of them, and then
 // as soon after one another as those of a burst. The lock is held as long as nothing is
 // sent, so that the sending goroutine does not come between.
-func (b *burster) post(n int) {
+func (b *burster) post(n int) { b.postSized(n, 0) }
+
+// postSized is post with posts that count as so many octets each.
+func (b *burster) postSized(n, size int) {
 	b.Helper()
 	b.qp.mu.Lock()
 	defer b.qp.mu.Unlock()
-	b.postUnlocking(n)
+	b.postUnlocking(n, size)
 }
 
-func (b *burster) postUnlocking(n int) {
+func (b *burster) postUnlocking(n, size int) {
 	b.Helper()
 	b.qp.pushed = time.Time{}
 	for range n {
 		if err := b.qp.queueSend(&SendWR{Op: OpWrite, Unsignaled: true}, nil); err != nil {
 			b.Fatal(err)
 		}
-		b.qp.pushPostedUnlocking(0)
+		b.qp.pushPostedUnlocking(size)
 		b.qp.pushed = time.Now().Add(time.Hour) // however long this takes, the next is soon enough
 	}
 }
@@ -92,11 +95,14 @@ func TestBurst(t *testing.T) {
 	b.wantSent(2*burstFirst+20, 2*burstFirst+1)
 }
 
-// A batch that is worth a call does not wait for the sending goroutine.
+// A batch that is worth a call, by its posts or by their octets, does not wait for the sending goroutine.
 func TestBatch(t *testing.T) {
 	b := newBurster(t)
 	b.post(burstFirst + batchPosts)
 	b.wantSent(burstFirst+batchPosts, burstFirst+1)
+	b = newBurster(t)
+	b.postSized(burstFirst+8, batchSize/8)
+	b.wantSent(burstFirst+8, burstFirst+1)
 }
 
 // A consumer that polls in vain sends what is queued: it need not wait for the sending
@@ -104,7 +110,7 @@ func TestBatch(t *testing.T) {
 func TestPollSendsBatch(t *testing.T) {
 	b := newBurster(t)
 	b.qp.mu.Lock()
-	b.postUnlocking(burstFirst + 20)
+	b.postUnlocking(burstFirst+20, 0)
 	b.qp.flushUnlocking()
 	if n, _ := b.qp.eng.Outstanding(); n != 0 {
 		t.Errorf("%d requests are left", n)
@@ -163,6 +169,8 @@ func TestBurstGoesOn(t *testing.T) {
 		{gap, 20, true},
 		{long, 0, false},
 		{gap, 0, false},
+		{long, burstFirst - 1, false},
+		{burstGap, 0, false},
 	} {
 		got := qp.burst(step.after)
 		for range step.posts {

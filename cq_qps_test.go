@@ -93,6 +93,21 @@ func wantOneEvent(t *testing.T, rnic *iwarp.RNIC, kind iwarp.EventKind) {
 	}
 }
 
+// connectAgain connects two QPs whose connection has ended.
+func connectAgain(t *testing.T, ini, res *end) {
+	t.Helper()
+	ln := listen(t, iwarp.ListenConfig{})
+	accepted := dialInBackground(t, func() error {
+		req, err := ln.Accept(within(t))
+		if err == nil {
+			err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
+		}
+		return err
+	})
+	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
+	must(t, <-accepted)
+}
+
 // TestWaitAfterReconnecting connects QPs again whose connection has ended, without a Modify in
 // between: their CQs have something to wait for again.
 func TestWaitAfterReconnecting(t *testing.T) {
@@ -114,16 +129,7 @@ func TestWaitAfterReconnecting(t *testing.T) {
 	}
 	endInOrder(t, ini, res)
 	wantWait(iwarp.ErrNoQP)
-	ln := listen(t, iwarp.ListenConfig{})
-	accepted := dialInBackground(t, func() error {
-		req, err := ln.Accept(within(t))
-		if err == nil {
-			err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
-		}
-		return err
-	})
-	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
-	must(t, <-accepted)
+	connectAgain(t, ini, res)
 	wantWait(context.Canceled)
 	worksBothWays(t, ini, res)
 	finish(t, ini, res)

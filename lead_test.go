@@ -350,3 +350,20 @@ func TestLeadAndAnother(t *testing.T) {
 	must(t, over(t, leader))
 	finish(t, ini, res)
 }
+
+// TestLeadNextConnection has a consumer receive for itself on a connection, and then on the next one
+// of the same QP.
+func TestLeadNextConnection(t *testing.T) {
+	ini, res, leader := ledEnd(t.Context(), t, iwarp.QPConfig{})
+	must(t, deliver(ini, res))
+	must(t, over(t, leader))
+	endInOrder(t, ini, res)
+	connectAgain(t, ini, res)
+	leader = led(t, func() error { return deliver(ini, res) }, func() error {
+		_, err := res.RecvCQ().Next(t.Context())
+		return err
+	}, func(err error) { must(t, err) })
+	must(t, deliver(ini, res))
+	must(t, over(t, leader))
+	finish(t, ini, res)
+}

@@ -99,3 +99,21 @@ func TestEvictOne(t *testing.T) {
 		t.Errorf("%d closed", evicted)
 	}
 }
+
+// TestEvictOneOfMost: of two sources the one with more silent connections loses its oldest, though the other's is older; of two
+// with as many, the one whose oldest has come first.
+func TestEvictOneOfMost(t *testing.T) {
+	for range 20 { // sources are looked at in any order
+		ps := &places{onEvict: func() {}, sources: map[netip.Prefix]*sourcePlaces{}}
+		few := []*seat{{from: "192.0.2.1"}, {from: "192.0.2.2"}}
+		most := []*seat{{from: "192.0.2.3"}, {from: "192.0.2.3"}, {from: "192.0.2.3"}}
+		for _, s := range append(few, most...) {
+			ps.enter(s)
+		}
+		for i, s := range []*seat{most[0], most[1], few[0], few[1], most[2]} {
+			if !ps.evictOne() || !s.closed {
+				t.Fatalf("call %d closed another than expected", i)
+			}
+		}
+	}
+}
