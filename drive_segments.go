@@ -81,6 +81,15 @@ func (qp *QP) startOver(s carrier.Stream, n Negotiated, a StreamAttr, l lease) e
 type segmentLink struct {
 	carrier.Stream
 	half sync.Once
+	held int // what the Stream was told last
+}
+
+// tell says what is held, if the Stream can do something about it.
+func (l *segmentLink) tell(held int) {
+	if h, ok := l.Stream.(carrier.Holder); ok && held != l.held {
+		l.held = held
+		h.Held(held)
+	}
 }
 
 func (*segmentLink) TrySend([][]byte) (n int, wait bool, err error) { return 0, true, nil }
@@ -135,6 +144,7 @@ func (qp *QP) arrived(c *segmentLink, a *carrier.Arrival, err error) bool {
 	default:
 		qp.eng.Segment(now, a.Number, a.Number+1, a.Segment)
 		qp.watch.note(now, qp.eng.Heard())
+		c.tell(qp.eng.HeldAhead())
 	}
 	qp.pushUnlocking()
 	return err == nil && !qp.closingLLP && !qp.closedLLP

@@ -30,7 +30,7 @@ type Config struct {
 	MaxSessions int
 	// MaxPending bounds the peer's requests that wait for an answer. If zero, 16.
 	MaxPending int
-	// MaxEarly bounds, in octets, the segments that have overtaken an Accept. If zero, 256 KiB.
+	// MaxEarly bounds, in octets, the segments that have overtaken an Accept, with EarlyCost for each. If zero, 256 KiB.
 	MaxEarly int
 	// MaxQueued bounds the messages of a session that Output has not returned yet. If zero, 64.
 	MaxQueued int
@@ -101,6 +101,10 @@ func (a *Association) Stats() Stats { return a.stats }
 
 // Sessions returns how many streams have a session.
 func (a *Association) Sessions() int { return a.live }
+
+// Early returns how many octets the segments take that have overtaken an Accept: Config.MaxEarly bounds them, and what
+// exceeds it ends its session. A consumer that can hold the peer back does so before.
+func (a *Association) Early() int { return a.early }
 
 // MULPDU returns the largest DDP Segment that Send takes, in octets.
 func (a *Association) MULPDU() int { return MULPDU(a.cfg.MaxMessage) }

@@ -85,7 +85,9 @@ func TestEarly(t *testing.T) {
 	d.hears(other, 16, `0001 41 + 400 of 00`)
 	d.silent()
 	d.hears(other, 16, `0002 41 + 400 of 00`)
-	wantRule(t, d.told(sctp.EventRefused, other).Err, sctp.RuleEarly)
+	if err := d.told(sctp.EventRefused, other).Err; !errors.Is(err, sctp.ErrEarly) {
+		t.Errorf("refused: %v", err)
+	}
 	third := d.connect()
 	d.says(third, 17, `0000 0001`)
 	d.hears(third, 16, `0001 41 + 800 of 00`) // what was held is given back

@@ -23,6 +23,8 @@ var (
 var (
 	// ErrTimeout: the peer did not play its part in time.
 	ErrTimeout = errors.New("sctp: timed out")
+	// ErrEarly: more segments have overtaken an Accept than are held, which breaks no rule.
+	ErrEarly = errors.New("sctp: too much has come before the Accept that it overtook")
 	// ErrCancelled: the peer has taken its Initiate back.
 	ErrCancelled = errors.New("sctp: the peer has taken back its request for a session")
 	// ErrReset: the consumer has given up the association's only session, and the association with it.
@@ -45,7 +47,6 @@ const (
 	RulePrivateData                   // too much private data
 	RuleEnhancedData                  // no room for the enhanced data
 	RuleSSN                           // a DDP-SSN that was used already, or cannot be yet
-	RuleEarly                         // too much before the Accept, which it overtook
 	RuleSequence                      // a message in none of the legal sequences
 	RuleKind                          // an answer of another kind than the Initiate
 	RuleStray                         // messages where there is no session, again and again
@@ -62,7 +63,6 @@ var rules = [...]struct{ section, text string }{
 	RulePrivateData:   {"RFC 5043, section 5.2.3", "more than 512 octets of private data"},
 	RuleEnhancedData:  {"RFC 6581, section 7", "a message without its enhanced data"},
 	RuleSSN:           {"RFC 5043, section 10", "an invalid DDP-SSN"},
-	RuleEarly:         {"RFC 5043, section 6.2", "too many segments and no Accept"},
 	RuleSequence:      {"RFC 5043, section 6.1", "a message in none of the legal sequences"},
 	RuleKind:          {"RFC 6581, section 10", "an answer of another kind than the Initiate"},
 	RuleStray:         {"RFC 5043, section 6.1", "messages outside of any session"},

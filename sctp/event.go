@@ -13,7 +13,7 @@ const (
 	EventWithdrawn
 	// EventEstablished: the peer has accepted the session that we asked for.
 	EventEstablished
-	// EventRefused: there will be no session: Err is a *Refusal, a *Violation, or wraps ErrTimeout.
+	// EventRefused: there will be no session: Err is a *Refusal, a *Violation, or wraps ErrTimeout or ErrEarly.
 	EventRefused
 	// EventSegment: a DDP Segment has arrived.
 	EventSegment

@@ -1,6 +1,9 @@
 package sctp
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Receive takes a message that has arrived. Its Data may be used again when the events of the call have been taken.
 func (a *Association) Receive(now time.Time, m Message) {
@@ -109,14 +112,16 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 	}
 }
 
-// heldCost is what one held segment takes, besides its octets.
-const heldCost = 128
+// EarlyCost is what one segment that has overtaken an Accept counts, besides its octets.
+const EarlyCost = 128
 
-// hold keeps a segment that has overtaken the Accept.
+// hold keeps a segment that has overtaken the Accept. RFC 5043, Section 6.2, lets the peer send any number of them: the
+// carrier is to hold it back in time.
 func (a *Association) hold(now time.Time, s *session, number uint64, segment []byte) {
-	cost := heldCost + len(segment)
+	cost := EarlyCost + len(segment)
 	if a.early+cost > a.cfg.MaxEarly {
-		a.violate(now, s, violation(RuleEarly, "%d octets in all sessions", a.early+cost))
+		a.tell(Event{Kind: EventRefused, Stream: s.on.id, Err: fmt.Errorf("%w: %d octets in all sessions", ErrEarly, a.early+cost)})
+		a.cancel(now, s)
 		return
 	}
 	a.early += cost

@@ -23,7 +23,7 @@ type Carrier interface {
 	Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error))
 	Streams() int    // in both directions
 	MaxMessage() int // octets, without fragmentation
-	Window() int     // octets that the peer may have under way
+	Ahead() int      // octets that a peer which does its part can have come ahead of a missing message
 	Shutdown(ctx context.Context) error
 	Abort(text string)
 	LocalAddr() net.Addr
@@ -64,6 +64,9 @@ type Association struct {
 	ending   bool
 	lost     bool
 	cause    error
+	holder   Holder // nil: the Carrier is none
+	held     int    // octets ahead of what is missing, of all sessions
+	holding  bool
 	timer    *time.Timer
 	timerAt  time.Time
 }
@@ -72,11 +75,13 @@ type Association struct {
 func New(c Carrier, cfg Config) *Association {
 	cfg.Machine.Streams, cfg.Machine.MaxMessage = c.Streams(), c.MaxMessage()
 	cfg.Machine.HalfClose = true
+	cfg.Machine.MaxEarly = c.Ahead() + maxAhead*sctp.EarlyCost
 	cfg.Machine.CloseTimeout = cmp.Or(cfg.Machine.CloseTimeout, closeTime)
 	a := &Association{
 		carrier: c, cfg: cfg, knock: make(chan struct{}, 1), gone: make(chan struct{}), said: make(chan struct{}),
 		m: sctp.New(time.Now(), cfg.Machine), sessions: make(map[uint16]*Session), leaving: make(map[*Session]struct{}),
 	}
+	a.holder, _ = c.(Holder)
 	a.work.L = &a.mu
 	a.mu.Lock()
 	a.settle()
@@ -148,6 +153,7 @@ func (a *Association) settle() {
 		a.happened(e)
 	}
 	a.letGo()
+	a.weigh()
 	a.work.Signal()
 	if e := a.m.End(); e.How != sctp.NotYet {
 		a.end(e)

@@ -46,7 +46,7 @@ func newWire(seed uint64) *wire {
 
 func (w *wire) Streams() int         { return 8 }
 func (w *wire) MaxMessage() int      { return 1444 }
-func (w *wire) Window() int          { return 256 << 10 }
+func (w *wire) Ahead() int           { return 1 << 20 }
 func (w *wire) LocalAddr() net.Addr  { return &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1} }
 func (w *wire) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 2} }
 

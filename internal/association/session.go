@@ -39,6 +39,7 @@ type Session struct {
 	ended    bool
 	err      error // why, if not in order
 	closed   bool  // from here
+	held     int   // octets ahead of what is missing
 }
 
 func (a *Association) newSession(id uint16) *Session {
@@ -82,6 +83,7 @@ func (a *Association) happened(e sctp.Event) {
 
 // refuse ends a session that never was.
 func (s *Session) refuse(err error) {
+	s.setHeld(0)
 	delete(s.a.sessions, s.id)
 	s.refusal, s.ended, s.err = err, true, err
 	close(s.answered)
@@ -89,6 +91,7 @@ func (s *Session) refuse(err error) {
 
 // withdraw takes back a request, which nobody may have looked at yet.
 func (s *Session) withdraw(err error) {
+	s.setHeld(0)
 	delete(s.a.sessions, s.id)
 	s.withdrew, s.ended, s.err = err, true, err
 	s.a.requests = slices.DeleteFunc(s.a.requests, func(r *Session) bool { return r == s })
@@ -268,6 +271,9 @@ func (s *Session) finish(how func(now time.Time)) error {
 		return nil
 	}
 	how(time.Now())
+	if s.closed {
+		s.setHeld(0)
+	}
 	s.a.settle()
 	if s.closed {
 		s.inbox = nil
@@ -279,9 +285,9 @@ func (s *Session) finish(how func(now time.Time)) error {
 // MULPDU returns the largest segment, in octets.
 func (s *Session) MULPDU() int { return sctp.MULPDU(s.a.carrier.MaxMessage()) }
 
-// Bounds says what the peer may have under way ahead of order.
+// Bounds says what a peer that does its part may have come ahead of order.
 func (s *Session) Bounds() carrier.Bounds {
-	return carrier.Bounds{First: 1, Segments: 1<<15 - 1, Octets: s.a.carrier.Window() + maxInbox*s.MULPDU()}
+	return carrier.Bounds{First: 1, Segments: maxAhead, Octets: s.a.carrier.Ahead()}
 }
 
 // LocalAddr returns our address.

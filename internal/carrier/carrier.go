@@ -31,6 +31,10 @@ type Stream interface {
 	RemoteAddr() net.Addr
 }
 
+// A Holder is a Stream that is told how many octets are held of what Recv has brought, as segments in front of it are
+// missing, so that it can hold its peer back. Held does not wait.
+type Holder interface{ Held(octets int) }
+
 // An Arrival is what Recv brings.
 type Arrival struct {
 	// Number counts the segments that the peer has sent, in order: Bounds says from which
@@ -47,7 +51,8 @@ type Arrival struct {
 }
 
 // Bounds say what may have to be held of segments that come ahead of others. A peer that sends
-// more of them ends the connection.
+// more of them ends the connection: a layer that brings segments of a peer that does its part says no
+// less than those can be, and, as a Holder, has the peer wait before.
 type Bounds struct {
 	First    uint64 // number of the peer's first segment
 	Segments int    // zero: 1024

@@ -48,6 +48,9 @@ func (a *ahead) begin(p *Params) {
 	a.bounds.Octets = cmp.Or(max(a.bounds.Octets, 0), DefaultAheadOctets)
 }
 
+// HeldAhead returns how many octets are held of segments that have to wait for others.
+func (q *QP) HeldAhead() int { return q.ahead.octets }
+
 // forget drops all that is held: it will never have its turn.
 func (a *ahead) forget() {
 	a.give(a.octets)

@@ -19,7 +19,6 @@ type Conn struct {
 	bound   netip.Addr
 	remote  Addr
 	streams int
-	window  int
 	largest int // message that fits into a packet, at first
 	limit   atomic.Int64
 	asked   time.Time // when limit was; Send's
@@ -42,9 +41,9 @@ type Conn struct {
 // RFC 5043, section 11.1: "an endpoint MUST verify and inspect the Adaptation Indication"; with none, or any other,
 // "DDP procedures MUST NOT be performed upon this association." The kernel notifies of it right after the
 // association itself, if there was one.
-func peelOff(s *socket, up notification, peer netip.AddrPort, window int) (*Conn, error) {
+func peelOff(s *socket, up notification, peer netip.AddrPort) (*Conn, error) {
 	c := &Conn{
-		assoc: up.assoc, remote: Addr{peer}, streams: int(min(up.out, up.in)), window: window,
+		assoc: up.assoc, remote: Addr{peer}, streams: int(min(up.out, up.in)),
 		done: make(chan struct{}), sent: make(map[uint16]uint64), acked: make(map[uint16]uint64),
 	}
 	fd := -1
@@ -120,8 +119,11 @@ func (c *Conn) Streams() int { return c.streams }
 // MaxMessage is the largest message that needs no fragmentation now, in octets. It is never more than at first.
 func (c *Conn) MaxMessage() int { return int(c.limit.Load()) }
 
-// Window is how many octets the peer may have under way.
-func (c *Conn) Window() int { return c.window }
+// maxDistance is how many TSNs from the first missing one on Linux takes (SCTP_TSN_MAP_SIZE). What is beyond it drops.
+const maxDistance = 4096
+
+// Ahead is how many octets of messages can come ahead of a missing one.
+func (c *Conn) Ahead() int { return maxDistance * c.largest }
 
 // LocalAddr is the address by which the peer reaches us.
 func (c *Conn) LocalAddr() net.Addr {

@@ -26,7 +26,7 @@ func Dial(ctx context.Context, local, to netip.AddrPort, cfg Config) (*Conn, err
 		}
 		local = netip.AddrPortFrom(from, local.Port())
 	}
-	s, window, err := open(local, to.Addr().Is6(), &cfg, func(int) error { return nil })
+	s, err := open(local, to.Addr().Is6(), &cfg, func(int) error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func Dial(ctx context.Context, local, to netip.AddrPort, cfg Config) (*Conn, err
 	if err != nil {
 		return nil, err
 	}
-	return peelOff(s, up, to, window)
+	return peelOff(s, up, to)
 }
 
 // answer waits for what comes of a connect.

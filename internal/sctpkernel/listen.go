@@ -12,11 +12,10 @@ import (
 
 // A Listener is a socket to which peers open associations.
 type Listener struct {
-	s      *socket
-	cfg    Config
-	addr   Addr
-	window int
-	open   atomic.Int64 // associations
+	s    *socket
+	cfg  Config
+	addr Addr
+	open atomic.Int64 // associations
 }
 
 // Listen listens on an address: network is "sctp", "sctp4" or "sctp6". On all addresses, peers are told all of them, and may
@@ -51,7 +50,7 @@ func (l *Listener) listen(at netip.AddrPort, family string) (err error) {
 }
 
 func (l *Listener) listenOn(at netip.AddrPort, v6 bool, family string) (err error) {
-	l.s, l.window, err = open(at, v6, &l.cfg, func(fd int) error { return prepare(fd, v6, family == "6") })
+	l.s, err = open(at, v6, &l.cfg, func(fd int) error { return prepare(fd, v6, family == "6") })
 	if err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ func (l *Listener) welcome(up notification, from netip.AddrPort) *Conn {
 		l.turnAway(up.assoc, "too many associations")
 		return nil
 	}
-	c, err := peelOff(l.s, up, from, l.window)
+	c, err := peelOff(l.s, up, from)
 	if err != nil {
 		l.turnAway(up.assoc, err.Error())
 		return nil

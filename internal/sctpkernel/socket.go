@@ -28,18 +28,17 @@ func watch(fd int) (*socket, error) {
 	return &socket{f, rc}, nil
 }
 
-// open makes a socket for associations, bound to an address, and returns its receive window too. prepare is called before
-// that.
-func open(at netip.AddrPort, v6 bool, cfg *Config, prepare func(fd int) error) (s *socket, window int, err error) {
+// open makes a socket for associations, bound to an address. prepare is called before that.
+func open(at netip.AddrPort, v6 bool, cfg *Config, prepare func(fd int) error) (s *socket, err error) {
 	fd, err := openSocket(v6)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if s, err = watch(fd); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	err = s.do(func(fd int) (err error) {
-		if window, err = setUp(fd, cfg); err != nil {
+	err = s.do(func(fd int) error {
+		if err := setUp(fd, cfg); err != nil {
 			return err
 		}
 		return prepare(fd)
@@ -56,24 +55,25 @@ func open(at netip.AddrPort, v6 bool, cfg *Config, prepare func(fd int) error) (
 	}
 	if err != nil {
 		s.close()
-		return nil, 0, err
+		return nil, err
 	}
-	return s, window, nil
+	return s, nil
 }
 
 // setUp sets the options of a socket.
-func setUp(fd int, cfg *Config) (window int, err error) {
+func setUp(fd int, cfg *Config) error {
 	for _, o := range cfg.options() {
 		if err := setOption(fd, o.opt, o.value); err != nil {
-			return 0, fmt.Errorf("setting %s: %w", o.name, err)
+			return fmt.Errorf("setting %s: %w", o.name, err)
 		}
 	}
 	// RFC 5043 has reliable messages only. A kernel that does not know the option has no other, or will not be asked for it.
 	_ = setOption(fd, optPRSupported, words(0, 0))
 	if err := abortOnClose(fd, true); err != nil {
-		return 0, err
+		return err
 	}
-	return setBuffers(fd, cfg.Window)
+	setBuffers(fd, cfg.Window)
+	return nil
 }
 
 // do calls a function with the descriptor, which is open meanwhile.
@@ -113,7 +113,7 @@ func (s *socket) recv() (m *inbound, err error) {
 
 // tryRecv is recv without waiting.
 func (s *socket) tryRecv() (m *inbound, err error) {
-	err = s.do(func(fd int) (err error) {
+	err = s.do(func(fd int) error {
 		m, err = receive(fd)
 		return err
 	})

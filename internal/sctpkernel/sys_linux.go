@@ -83,15 +83,12 @@ func getsockopt(fd, level, opt int, value []byte) error {
 	return nil
 }
 
-// setBuffers asks for a window, and returns the one that the system gives: SCTP's is half of the buffer. Only root is
-// given more than net.core.rmem_max.
-func setBuffers(fd, window int) (int, error) {
+// setBuffers asks for a window: SCTP's is half of the buffer. Only root is given more than net.core.rmem_max.
+func setBuffers(fd, window int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, window) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, window)
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, window)
-	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
-	return n / 2, os.NewSyscallError("getsockopt", err)
 }
 
 // abortOnClose has the end of the descriptor abort what there still is. Without it the kernel delivers what was sent, and

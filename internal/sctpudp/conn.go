@@ -99,8 +99,16 @@ func (c *Conn) Streams() int { return c.path.streams() }
 // MaxMessage is the largest message that needs no fragmentation, in octets.
 func (c *Conn) MaxMessage() int { return (c.path.e.cfg.MTU - chunk.HeaderLen - chunk.DataLen) &^ 3 }
 
-// Window is how many octets the peer may have under way.
-func (c *Conn) Window() int { return c.path.e.cfg.Window }
+// Ahead is how many octets of messages a peer that does its part can have come ahead of a missing one, with Hold in
+// time: what waits here and in pion when that is called, what the peer has under way then, and as much for the call
+// to take effect.
+func (c *Conn) Ahead() int { return 4 * c.path.e.cfg.Window }
+
+// HoldFrom is from how many octets held ahead of missing messages on Hold is to be called.
+func (c *Conn) HoldFrom() int { return c.path.e.cfg.Window / 2 }
+
+// Hold says whether the consumer holds so much ahead of missing messages that only those are to come.
+func (c *Conn) Hold(on bool) { c.path.arrived.setHold(on) }
 
 // LocalAddr is that of UDP.
 func (c *Conn) LocalAddr() net.Addr { return c.path.LocalAddr() }
@@ -254,6 +262,7 @@ func (c *Conn) read(id uint16, s *stream) {
 		if err != nil {
 			return
 		}
+		c.path.arrived.read(n)
 		c.receive(sctp.Message{Stream: id, PPID: uint32(ppid), Data: append([]byte(nil), buf[:n]...)})
 	}
 }

@@ -41,12 +41,14 @@ type path struct {
 	reason         error                 // why it has ended; valid when done is closed
 	routed         sync.Once
 	local          net.Addr // set by routed
+	arrived        *arrivals
 }
 
 func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs chunk.Setup) *path {
 	p := &path{
 		e: e, key: k, ours: ours, theirs: theirs,
 		in: make(chan []byte, maxWaiting), done: make(chan struct{}), interrupt: make(chan struct{}),
+		arrived: newArrivals(theirs.TSN, e.cfg.Window),
 	}
 	p.peer.Store(&peer)
 	p.heard.Store(time.Now().UnixNano())
@@ -65,6 +67,9 @@ func (p *path) deliver(from netip.AddrPort, b *packet, chunks []chunk.Chunk) {
 		p.peer.Store(&from)
 	}
 	p.heard.Store(time.Now().UnixNano())
+	if !p.hasRoom(chunks) {
+		return // before any of them counts as arrived
+	}
 	var kept []chunk.Chunk
 	for _, c := range chunks {
 		if c.Type == chunk.TypeData && c.Flags&chunk.FlagsWhole != chunk.FlagsWhole {
@@ -91,6 +96,15 @@ func (p *path) deliver(from netip.AddrPort, b *packet, chunks []chunk.Chunk) {
 	}
 }
 
+// hasRoom reports whether a packet of these chunks can wait to be read.
+func (p *path) hasRoom(chunks []chunk.Chunk) bool {
+	size := chunk.HeaderLen
+	for _, c := range chunks {
+		size += chunkOverhead + (len(c.Value)+3)&^3
+	}
+	return len(p.in) < cap(p.in) && p.waiting.Load()+int64(size) <= int64(p.e.cfg.Window)
+}
+
 // violated ends the association over what the peer has done, and tells it what that was. A fragment is such a thing: those
 // who never send the rest would have us keep it.
 //
@@ -114,7 +128,7 @@ func (p *path) takes(c *chunk.Chunk) bool {
 	switch c.Type {
 	case chunk.TypeData:
 		d, ok := c.Data()
-		return ok && d.Length > 0 && int(d.Stream) < p.streams()
+		return ok && d.Length > 0 && int(d.Stream) < p.streams() && p.arrived.admits(d.TSN, d.Length)
 	case chunk.TypeAbort:
 		p.bids(aborted(c))
 		return true
@@ -179,6 +193,7 @@ func (p *path) Write(b []byte) (int, error) {
 	out := append([]byte(nil), b...)
 	binary.BigEndian.PutUint16(out, p.e.port)
 	binary.BigEndian.PutUint16(out[2:], p.key.port)
+	p.arrived.closeWindow(out)
 	p.e.send(*p.peer.Load(), chunk.Seal(out))
 	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading
 		p.bids(carrier.ErrViolated)

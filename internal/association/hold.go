@@ -1,0 +1,38 @@
+package association
+
+// A Holder is a Carrier that can hold its peer back while something is missing: what is new is not taken then, and what
+// was sent before is.
+type Holder interface {
+	Hold(on bool)
+	HoldFrom() int // octets held, from which on Hold is to be called
+}
+
+// maxAhead bounds the segments that have come ahead of a missing one: no carrier takes messages that are farther from
+// it.
+const maxAhead = 4096
+
+// Held says how many octets the QP holds of what Recv has brought, as others are missing.
+func (s *Session) Held(octets int) {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	if !s.over() {
+		s.setHeld(octets)
+		s.a.weigh()
+	}
+}
+
+func (s *Session) setHeld(octets int) {
+	s.a.held += octets - s.held
+	s.held = octets
+}
+
+// weigh holds the peer back while too much is held.
+func (a *Association) weigh() {
+	if a.holder == nil {
+		return
+	}
+	if on := a.held+a.m.Early() >= a.holder.HoldFrom(); on != a.holding {
+		a.holding = on
+		a.holder.Hold(on)
+	}
+}

@@ -1,0 +1,116 @@
+package association_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// A heldWire is a wire that can hold its peer back, and notes when.
+type heldWire struct {
+	*wire
+	mu    sync.Mutex
+	calls []bool
+}
+
+func (w *heldWire) HoldFrom() int { return 1000 }
+
+func (w *heldWire) Hold(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, on)
+}
+
+func (w *heldWire) wantHolds(t *testing.T, want ...bool) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.calls, want) {
+		t.Errorf("holding was switched %v, want %v", w.calls, want)
+	}
+}
+
+// TestHeldByAll: what the sessions of an association hold counts together, to the octet, and no more once a session has
+// ended.
+func TestHeldByAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := wires(20)
+		w := &heldWire{wire: y}
+		active := association.New(x, association.Config{Machine: sctp.Config{Active: true}})
+		passive := association.New(w, association.Config{Machine: sctp.Config{Listening: true}})
+		t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
+		a, b := connect(t, active, passive)
+		_, c := connect(t, active, passive)
+		b.Held(500)
+		c.Held(499)
+		w.wantHolds(t)
+		b.Held(501)
+		w.wantHolds(t, true)
+		c.Held(600)
+		b.Held(399)
+		w.wantHolds(t, true, false)
+		b.Held(900)
+		testrig.Must(t, a.CloseWrite())
+		testrig.Must(t, b.Close())
+		w.wantHolds(t, true, false, true, false)
+		b.Held(5000) // it is over
+		w.wantHolds(t, true, false, true, false)
+		if want := b.Bounds(); want.Octets != w.Ahead() || want.First != 1 {
+			t.Errorf("bounds %+v", want)
+		}
+	})
+}
+
+// TestEarlyHoldsBack: segments that overtake the Accept hold the peer back, which breaks no rule with them, and are there with
+// the session. A carrier that cannot hold the peer back, or does not in time, loses it the session.
+func TestEarlyHoldsBack(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint(late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, other := wires(21)
+				w := &heldWire{wire: x}
+				a := association.New(w, association.Config{Machine: sctp.Config{Active: true}})
+				go other.Run(func(sctp.Message) {}, func(uint16, uint64) {}, func(error) {})
+				s, err := a.Begin(mpa.Offer{Dialect: mpa.DialectRFC5044})
+				testrig.Must(t, err)
+				say := func(ppid uint32, data ...byte) {
+					testrig.Must(t, other.Send(sctp.Message{PPID: ppid, Data: data}))
+					time.Sleep(2 * time.Millisecond) // it has arrived
+				}
+				n := 10
+				if late {
+					n = x.Ahead()/1400 + 500
+				}
+				for i := range n {
+					say(16, append([]byte{byte((i + 1) >> 8), byte(i + 1)}, make([]byte, 1400)...)...)
+				}
+				if late {
+					if _, err := s.Answer(t.Context()); !errors.Is(err, sctp.ErrEarly) {
+						t.Errorf("answered: %v", err)
+					}
+				} else {
+					w.wantHolds(t, true)
+					say(17, 0, 0, 0, 2)
+					_, err := s.Answer(t.Context())
+					testrig.Must(t, err)
+					for range n {
+						if _, err := s.Recv(); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				w.wantHolds(t, true, false)
+				a.Close("the test is over")
+			})
+		})
+	}
+}
