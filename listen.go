@@ -55,9 +55,10 @@ type ListenConfig struct {
 	// MaxHalfOpen bounds the connections that are not up yet: those whose Request has
 	// not arrived or waits for Accept, and those that owe a frame after our answer, as
 	// they do in some dialects, or the RTR indication of a peer-to-peer connection. To
-	// make room for one more, one that owes us something is closed: the oldest of
-	// those from the address that has most of them. If none owes anything, the new one
-	// is closed. If zero, 1024.
+	// make room for one more, one from the address that has most of them is closed: the
+	// oldest that owes us something or, if none does and the address has more than that of
+	// the new one, the oldest Request that waits for Accept. If that is the new one's own
+	// address, and none from there owes anything, the new one is closed. If zero, 1024.
 	MaxHalfOpen int
 	// MaxHalfOpenPerSource bounds those of them that come from one address: to make
 	// room for one more, the oldest from the same address is closed. If zero, only
@@ -314,30 +315,35 @@ func (l *Listener) respond(c net.Conn, p *place) {
 	p.leave()
 }
 
-// offer hands a Request to Accept. It reports false if the Listener has ended before that.
+// offer hands a Request to Accept. It reports false if the Listener has ended before that, or the connection was closed
+// to make room.
 func (l *Listener) offer(r *Request) bool {
-	r.place.wait()
 	select {
 	case l.ready <- r:
 		return true
+	case <-r.place.wait():
 	case <-l.ctx.Done():
-		return false
 	}
+	return false
 }
 
 // Accept returns the next connection request, to be accepted or rejected. Its
 // error is the context's, or an *OpError when the Listener has ended.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
-	select {
-	case r := <-l.ready:
-		r.place.waited()
-		return r, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.ctx.Done():
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return nil, &OpError{Op: "accept", Addr: l.Addr(), Err: l.err}
+	for {
+		select {
+		case r := <-l.ready:
+			if r.place.waited() {
+				return r, nil
+			}
+			r.place.leave() // it was closed to make room
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-l.ctx.Done():
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return nil, &OpError{Op: "accept", Addr: l.Addr(), Err: l.err}
+		}
 	}
 }
 

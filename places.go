@@ -11,7 +11,8 @@ import (
 // so that what one address does costs others nothing (RFC 5042, section 6.4). [Z04]
 //
 // A half-open connection is silent as long as the peer owes us something: its Request, a frame after our answer,
-// or its RTR indication. Then it may be closed to make room. It waits while its Request waits for Accept.
+// or its RTR indication. It waits while its Request waits for Accept. To make room for another, a silent one is closed
+// first; one that waits only if its source has more than its share.
 type places struct {
 	halfOpen, halfOpenPerSource, perSource int // the bounds; 0 is none
 
@@ -27,9 +28,11 @@ type places struct {
 // sourcePlaces are the connections from one address.
 type sourcePlaces struct {
 	silent  list.List // of *place, the oldest first
-	waiting int
+	waiting list.List // the same
 	all     int
 }
+
+func (s *sourcePlaces) halfOpen() int { return s.silent.Len() + s.waiting.Len() }
 
 // An evictable is what has a place: a connection, or what comes before one.
 type evictable interface {
@@ -46,10 +49,12 @@ type place struct {
 	conn    evictable     // what to close to make room
 	qp      *QP           // or to abort, if it has come up
 	silent  *list.Element // nil when the peer owes nothing
+	waiting *list.Element // nil when no Request waits for Accept
 	order   uint64
-	waiting bool
 	evicted bool
 	left    bool
+
+	out chan struct{} // closed when a Request that waits is closed to make room; made by wait
 }
 
 // source returns the part of an address that counts as one source: an IPv4 address, or the 64 bits of an IPv6
@@ -68,8 +73,7 @@ func source(a net.Addr) netip.Prefix {
 	return p
 }
 
-// enter gives a connection a place, silent. If there is none, even after closing another that is silent, it
-// returns nil.
+// enter gives a connection a place, silent. If there is none, even after closing another, it returns nil.
 func (ps *places) enter(c evictable) *place {
 	p := &place{in: ps, from: source(c.RemoteAddr()), conn: c}
 	ps.mu.Lock()
@@ -100,10 +104,10 @@ func (ps *places) enter(c evictable) *place {
 // victim, which the caller ends. It reports whether there is room then.
 func (ps *places) room(from netip.Prefix, s *sourcePlaces) (victim *place, ok bool) {
 	switch {
-	case from.IsValid() && ps.halfOpenPerSource > 0 && s.silent.Len()+s.waiting >= ps.halfOpenPerSource:
-		victim = s.oldest()
+	case from.IsValid() && ps.halfOpenPerSource > 0 && s.halfOpen() >= ps.halfOpenPerSource:
+		victim = oldest(&s.silent)
 	case ps.halfOpen > 0 && ps.silent+ps.waiting >= ps.halfOpen:
-		victim = ps.victim()
+		victim = ps.victim(s)
 	default:
 		return nil, true
 	}
@@ -118,23 +122,49 @@ func (ps *places) room(from netip.Prefix, s *sourcePlaces) (victim *place, ok bo
 func (p *place) takeAway() {
 	p.evicted = true
 	p.speak()
+	if p.waiting != nil {
+		p.stopWaiting()
+		close(p.out)
+	}
 }
 
-// victim returns the oldest silent connection of the source that has the most of them: where one source opens many,
-// those that have opened few are spared, however long their octets take.
-func (ps *places) victim() (victim *place) {
-	most := 0
+// victim returns the connection to close for a new one from a source, or nil: the oldest silent one of the source that
+// has most half-open connections, so that where one source opens many, those that have opened few are spared,
+// however long their octets take. That is the new one's own, if no other has more. A Request that waits is closed only
+// where its source has more than the new one's will have.
+func (ps *places) victim(own *sourcePlaces) *place {
+	largest := ps.largest(own)
+	switch silent := oldest(&largest.silent); {
+	case largest == own, silent != nil:
+		return silent
+	case largest.halfOpen() > own.halfOpen()+1:
+		return oldest(&largest.waiting)
+	}
+	return oldest(&own.silent)
+}
+
+// largest returns the source that has most half-open connections: of several own, or else the one with the oldest that
+// is silent.
+func (ps *places) largest(own *sourcePlaces) *sourcePlaces {
+	largest := own
 	for _, s := range ps.sources {
-		n, oldest := s.silent.Len(), s.oldest()
-		if n > most || n == most && n > 0 && oldest.order < victim.order {
-			most, victim = n, oldest
+		n, most := s.halfOpen(), largest.halfOpen()
+		if n > most || n == most && largest != own && s.isOlder(largest) {
+			largest = s
 		}
 	}
-	return victim
+	return largest
 }
 
-func (s *sourcePlaces) oldest() *place {
-	if e := s.silent.Front(); e != nil {
+// isOlder reports whether the oldest silent connection of a source is older than that of another, which may have none.
+func (s *sourcePlaces) isOlder(than *sourcePlaces) bool {
+	a, b := oldest(&s.silent), oldest(&than.silent)
+	return a != nil && (b == nil || a.order < b.order)
+}
+
+// oldest returns the first of a list of places; nil if it is empty.
+func oldest(l *list.List) *place {
+	if e := l.Front(); e != nil {
 		return e.Value.(*place)
 	}
 	return nil
@@ -182,10 +212,11 @@ func (p *place) end() {
 	_ = p.conn.Close()
 }
 
-// evictOne closes a silent connection to free what it holds, and reports whether there was one.
+// evictOne closes a half-open connection to free what it holds, as if for a source that has none, and reports whether
+// there was one.
 func (ps *places) evictOne() bool {
 	ps.mu.Lock()
-	victim := ps.victim()
+	victim := ps.victim(new(sourcePlaces))
 	if victim != nil {
 		victim.takeAway()
 	}
@@ -207,27 +238,34 @@ func (p *place) arrived(failed func()) bool {
 	return true
 }
 
-// wait has the Request wait for Accept.
-func (p *place) wait() {
+// wait has the Request wait for Accept. What it returns is closed if the connection is closed to make room.
+func (p *place) wait() <-chan struct{} {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
-	p.waiting = true
-	p.source().waiting++
+	p.out = make(chan struct{})
+	p.waiting = p.source().waiting.PushBack(p)
 	p.in.waiting++
+	return p.out
 }
 
-// waited ends that.
-func (p *place) waited() {
+// waited ends that. It reports false if the connection was closed to make room.
+func (p *place) waited() bool {
 	if p == nil {
-		return
+		return true
 	}
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
-	if p.waiting {
-		p.waiting = false
-		p.source().waiting--
-		p.in.waiting--
+	if p.waiting != nil {
+		p.stopWaiting()
 	}
+	return !p.evicted
+}
+
+// stopWaiting has the Request wait no longer. The caller holds the lock.
+func (p *place) stopWaiting() {
+	p.source().waiting.Remove(p.waiting)
+	p.waiting = nil
+	p.in.waiting--
 }
 
 // hold counts the connection as half-open again, after its Request was answered, while the peer owes something

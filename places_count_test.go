@@ -19,8 +19,8 @@ func (s *seat) RemoteAddr() net.Addr {
 
 func (s *seat) Close() error { s.closed = true; return nil }
 
-// TestPlacesCount: what waits for Accept counts as half-open, of its source and of all, and is not closed to make room;
-// and a source without connections is forgotten.
+// TestPlacesCount: what waits for Accept counts as half-open, of its source and of all, and is not closed to make room
+// for others of its source; and a source without connections is forgotten.
 func TestPlacesCount(t *testing.T) {
 	evicted := 0
 	listener := func(halfOpen, perSource int) *places {
@@ -39,7 +39,7 @@ func TestPlacesCount(t *testing.T) {
 		ps   *places
 		from string // of the one too many
 	}{
-		{"all sources", listener(2, 0), "192.0.2.9"},
+		{"all sources", listener(2, 0), "192.0.2.1"},
 		{"one source", listener(0, 2), "192.0.2.1"},
 	} {
 		evicted = 0
@@ -115,5 +115,37 @@ func TestEvictOneOfMost(t *testing.T) {
 				t.Fatalf("call %d closed another than expected", i)
 			}
 		}
+	}
+}
+
+// TestEvictOneThatWaits: with nothing silent it is the oldest Request that waits, of the source that has most; the only one of
+// a source is spared. Accept passes over it though it was offered already.
+func TestEvictOneThatWaits(t *testing.T) {
+	l := newListener(nil, ListenConfig{})
+	seats := []*seat{{from: "192.0.2.1"}, {from: "192.0.2.2"}, {from: "192.0.2.2"}}
+	requests := make([]*Request, len(seats))
+	for i, s := range seats {
+		p := l.places.enter(s)
+		p.arrived(func() {})
+		p.wait()
+		requests[i] = &Request{place: p}
+	}
+	if !l.places.evictOne() || l.places.evictOne() {
+		t.Error("not one was closed, but none or two")
+	}
+	if seats[0].closed || !seats[1].closed || seats[2].closed {
+		t.Errorf("closed: %t, %t, %t", seats[0].closed, seats[1].closed, seats[2].closed)
+	}
+	l.ready = make(chan *Request, len(requests))
+	for _, r := range requests {
+		l.ready <- r
+	}
+	for _, want := range []*Request{requests[0], requests[2]} {
+		if got, err := l.Accept(t.Context()); got != want || err != nil {
+			t.Errorf("Accept: %p (%v), want %p", got, err, want)
+		}
+	}
+	if halfOpen, waiting := l.places.count(); halfOpen != 0 || waiting != 0 || len(l.places.sources) != 2 || requests[1].place.source().all != 1 {
+		t.Errorf("%d half-open, %d wait for Accept; sources: %v", halfOpen, waiting, l.places.sources)
 	}
 }

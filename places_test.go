@@ -66,41 +66,6 @@ func (c *crowd) isOpen(p *peer) bool {
 	return isTimeout(p.link.Need(1, time.Now().Add(time.Millisecond)))
 }
 
-// TestFloodSparesOthers has one address open 11,000 connections a second, of which none says anything, and twelve
-// others connect over lines of 300 ms each way: all of them come up.
-//
-// Proves Z04.
-func TestFloodSparesOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const clients, delay, rate = 12, 300 * time.Millisecond, 11000
-		c := newCrowd(t, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{})})
-		go c.serve(t.Context())
-		var far []*peer
-		for i := range rate {
-			c.come("192.0.2.1")
-			time.Sleep(time.Second / rate) // of virtual time
-			if i%(rate/2/clients) == 0 && len(far) < clients {
-				p := c.come(net.IPv4(198, 51, 100, byte(i/(rate/2/clients))).String())
-				far = append(far, p)
-				time.AfterFunc(delay, func() { _ = p.link.Send(frame(request(2))) })
-			}
-		}
-		time.Sleep(delay) // of virtual time
-		for i, p := range far {
-			p.wantFrame(mpa.KeyReply)
-			p.send(p.write(1, 0, nil))
-			synctest.Wait()
-			if !c.isOpen(p) {
-				t.Errorf("client %d was closed", i)
-			}
-		}
-		if s := c.ln.Stats(); s.Established != clients || s.HalfOpen > 1024 || s.Evicted < rate-1024 {
-			t.Errorf("counted %+v", s)
-		}
-		_ = c.ln.Close()
-	})
-}
-
 // TestOwedRTRIsHalfOpen: an accepted peer that owes its RTR indication is half-open, and may be closed to make room;
 // once that is here it is not.
 //
