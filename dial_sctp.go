@@ -88,6 +88,7 @@ func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa
 		if err != nil {
 			return nil, err
 		}
+		cfg.LastWords = engine.AbortSegment()
 		cfg.Machine = sctp.Config{Active: true, AnswerTimeout: max(o.Timeout, 0)}
 		return association.New(c, cfg), nil
 	})
@@ -169,7 +170,6 @@ func (qp *QP) enterRTSOver(s *association.Session, n Negotiated, l lease) error 
 		return turnDownOver(s, n.Negotiated)
 	}
 	qp.rnic.resolve(&n.Negotiated)
-	s.SetLastWords(engine.AbortSegment(n.Negotiated))
 	err := qp.startOver(s, n, qp.stream(), l)
 	if err != nil {
 		n.TerminateCode = mpa.CodeLocalCatastrophic

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/sctpkernel"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -79,7 +80,10 @@ func (o opened) Close() error {
 // serve offers the requests of one association to Accept. Until there is one the association is half-open.
 func (l *Listener) serve(c association.Carrier) {
 	timeout := cmp.Or(l.cfg.RequestTimeout, mpa.DefaultRequestTimeout)
-	a := association.New(c, association.Config{Machine: sctp.Config{Listening: true, MaxPending: maxPending, UnusedTimeout: max(timeout, -1)}})
+	a := association.New(c, association.Config{
+		Machine:   sctp.Config{Listening: true, MaxPending: maxPending, UnusedTimeout: max(timeout, -1)},
+		LastWords: engine.AbortSegment(),
+	})
 	p := l.places.enter(opened{a})
 	if p == nil {
 		l.evicted()

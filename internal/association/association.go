@@ -34,6 +34,9 @@ type Carrier interface {
 type Config struct {
 	// Machine is what the sctp.Association is made with. Streams and MaxMessage are the Carrier's.
 	Machine sctp.Config
+	// LastWords is the segment that tells the peer of a session that is given up, and leaves the association as it is:
+	// an RDMAP Terminate.
+	LastWords []byte
 	// CloseUnused shuts the association down with its last session.
 	CloseUnused bool
 	// Ended, if it is set, is called when the association is gone.
@@ -66,6 +69,7 @@ type Association struct {
 	cause    error
 	holder   Holder // nil: the Carrier is none
 	held     int    // octets ahead of what is missing, of all sessions
+	unread   int    // octets that wait to be received, of all sessions
 	holding  bool
 	timer    *time.Timer
 	timerAt  time.Time
@@ -97,8 +101,8 @@ func (a *Association) receive(m sctp.Message) {
 	defer a.mu.Unlock()
 	a.m.Receive(time.Now(), m)
 	a.settle()
-	for s := a.sessions[m.Stream]; s != nil && len(s.inbox) >= maxInbox && !s.over(); {
-		s.changed.Wait()
+	if s := a.sessions[m.Stream]; s != nil {
+		s.waitForRoom()
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 
 func pair(t *testing.T, seed uint64) (active, passive *association.Association) {
 	a, b := wires(seed)
-	active = association.New(a, association.Config{Machine: sctp.Config{Active: true}, CloseUnused: true})
-	passive = association.New(b, association.Config{Machine: sctp.Config{Listening: true}})
+	active = association.New(a, association.Config{Machine: sctp.Config{Active: true}, LastWords: []byte("T"), CloseUnused: true})
+	passive = association.New(b, association.Config{Machine: sctp.Config{Listening: true}, LastWords: []byte("T")})
 	t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
 	return active, passive
 }
@@ -188,27 +188,6 @@ func TestWithdrawnRequest(t *testing.T) {
 		time.Sleep(time.Second)
 		if _, err := s.AcceptSession(mpa.Answer{}); !errors.Is(err, sctp.ErrCancelled) {
 			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// TestSlow: a session that nobody receives from holds back its own peer, and no other session.
-func TestSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		active, passive := pair(t, 8)
-		a1, b1 := connect(t, active, passive)
-		a2, b2 := connect(t, active, passive)
-		go pump(t, a1, 300)
-		time.Sleep(time.Minute)
-		go pump(t, a2, 500)
-		if got := drain(t, b2); len(got) != 500 {
-			t.Errorf("%d segments", len(got))
-		}
-		if got := drain(t, b1); len(got) != 300 {
-			t.Errorf("%d segments", len(got))
-		}
-		for _, s := range []*association.Session{b1, b2} {
-			testrig.Must(t, s.CloseWrite())
 		}
 	})
 }

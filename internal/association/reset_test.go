@@ -53,10 +53,9 @@ func TestResets(t *testing.T) {
 // TestResetAmongOthers: where others have the association too, it is left to them, and the last words tell the peer.
 func TestResetAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		active, passive := pair(t, 6)
+		active, passive := pair(t, 6) // whose last words are "T"
 		a, b := connect(t, active, passive)
 		other, _ := connect(t, active, passive)
-		a.SetLastWords([]byte("T"))
 		testrig.Must(t, a.Reset())
 		wantGone(t, a, net.ErrClosed)
 		ended := uint64(0)

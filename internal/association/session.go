@@ -14,9 +14,6 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// maxInbox is how many segments of a session may wait to be received. Then nothing more of its stream is read.
-const maxInbox = 64
-
 // A Session is a DDP stream session. Its methods may be called at any time, but Recv by one goroutine only.
 type Session struct {
 	a  *Association
@@ -30,12 +27,12 @@ type Session struct {
 	request *mpa.Request  // the peer's
 	told    chan struct{} // closed when the peer has our rejection
 
-	lastWords []byte
-
 	// Guarded by a.mu.
 	changed  sync.Cond
 	inbox    []carrier.Arrival
-	withdrew error // why the request cannot be answered any more
+	unread   int    // octets in inbox
+	taken    uint64 // from it
+	withdrew error  // why the request cannot be answered any more
 	ended    bool
 	err      error // why, if not in order
 	closed   bool  // from here
@@ -46,6 +43,7 @@ func (a *Association) newSession(id uint16) *Session {
 	s := &Session{a: a, id: id, answered: make(chan struct{}), told: make(chan struct{})}
 	s.changed.L = &a.mu
 	a.sessions[id], a.used = s, true
+	a.stir() // there may have been only one
 	return s
 }
 
@@ -93,7 +91,9 @@ func (s *Session) refuse(err error) {
 func (s *Session) withdraw(err error) {
 	s.setHeld(0)
 	delete(s.a.sessions, s.id)
-	s.withdrew, s.ended, s.err = err, true, err
+	if s.withdrew = err; !s.ended {
+		s.ended, s.err = true, err
+	}
 	s.a.requests = slices.DeleteFunc(s.a.requests, func(r *Session) bool { return r == s })
 }
 
@@ -117,7 +117,7 @@ func (s *Session) isAnswered() bool {
 
 // arrive puts what has come into the inbox.
 func (s *Session) arrive(e sctp.Event) {
-	if s.closed {
+	if s.over() {
 		return
 	}
 	v := carrier.Arrival{Number: e.Number, Segment: e.Segment, End: e.Kind == sctp.EventTerminate}
@@ -125,6 +125,7 @@ func (s *Session) arrive(e sctp.Event) {
 		v.Err = e.Err
 	}
 	s.inbox = append(s.inbox, v)
+	s.setUnread(s.unread + len(v.Segment) + unreadCost)
 }
 
 // Answer waits for the answer to a request of ours. The error wraps the context's, or is that of the
@@ -224,8 +225,11 @@ func (s *Session) Recv() (carrier.Arrival, error) {
 	}
 	v := s.inbox[0]
 	s.inbox[0] = carrier.Arrival{}
+	s.setUnread(s.unread - len(v.Segment) - unreadCost)
+	s.taken++
 	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
 		s.inbox = nil
+		s.setUnread(0)
 	}
 	s.changed.Broadcast()
 	return v, nil
@@ -247,15 +251,12 @@ func (s *Session) Cancel() error {
 	return s.finish(func(now time.Time) { s.a.m.Abort(now, s.id); s.closed = true })
 }
 
-// SetLastWords says what segment tells the peer of a Reset that leaves the association as it is: an RDMAP Terminate.
-func (s *Session) SetLastWords(segment []byte) { s.lastWords = segment }
-
 // Reset ends an established session at once, and not in order, of which the peer is told: sctp.Association.Reset. It
 // returns when that is under way, so that a program may end with it.
 func (s *Session) Reset() error {
 	aborted := false
 	err := s.finish(func(now time.Time) {
-		s.a.m.Reset(now, s.id, s.lastWords)
+		s.a.m.Reset(now, s.id, s.a.cfg.LastWords)
 		s.closed, aborted = true, s.a.m.End().How == sctp.Abort
 	})
 	if aborted {

@@ -12,6 +12,8 @@ var (
 	ErrAborted = errors.New("the peer has aborted the association")
 	// ErrViolated: the peer has broken a rule of SCTP, and was told so by ABORT.
 	ErrViolated = errors.New("the peer has violated SCTP")
+	// ErrOverrun: more came for a session than is kept, nobody received it, and others needed the association.
+	ErrOverrun = errors.New("nobody has received what came for the session, and it has kept others waiting")
 	// ErrSilent: the peer has said nothing for too long.
 	ErrSilent = errors.New("the peer has fallen silent")
 	// ErrRefused: the peer has answered the handshake with ABORT.

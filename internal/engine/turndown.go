@@ -22,17 +22,17 @@ func TurnDown(n mpa.Negotiated) (fpdu []byte, f *Failure) {
 // TurnDownSegment is TurnDown where DDP Segments travel by themselves.
 func TurnDownSegment(n mpa.Negotiated) (segment []byte, f *Failure) {
 	f = startupFailure(n.TerminateCode)
-	return terminateSegment(n, f.Code), f
+	return terminateSegment(n.DDPVersion, f.Code), f
 }
 
-// AbortSegment is the Terminate of a connection that was established, and is given up where the lower layer has no
-// reset.
+// AbortSegment is the Terminate of a connection that was established, and is given up where the lower layer, which has
+// DDP version 1, has no reset.
 //
 // RFC 5040, section 6.2.1: RDMAP Abortive Termination issues "a Terminate Message describing the reason".
-func AbortSegment(n mpa.Negotiated) []byte { return terminateSegment(n, rdmap.CodeLocalCatastrophic) }
+func AbortSegment() []byte { return terminateSegment(1, rdmap.CodeLocalCatastrophic) }
 
-func terminateSegment(n mpa.Negotiated, c rdmap.Code) []byte {
-	h := rdmap.OpTerminate.Header(n.DDPVersion)
+func terminateSegment(version uint8, c rdmap.Code) []byte {
+	h := rdmap.OpTerminate.Header(version)
 	h.Last, h.MSN = true, ddp.FirstMSN
 	t := rdmap.TerminateFor(c, nil)
 	return t.Append(h.Append(nil))

@@ -1,0 +1,75 @@
+package association
+
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
+)
+
+// What waits to be received is bounded. The bound of an association's only session is low: beyond it nothing more is
+// read, and the peer waits. That would hold back other sessions, too. Where there are any, more is kept, and when that is
+// too much, a session that nobody receives from ends: a QP that is merely slow goes on.
+const (
+	maxInbox   = 64              // segments of a session
+	maxUnread  = 1 << 20         // octets of several sessions beyond that, with unreadCost for each segment
+	unreadCost = 128             // memory of an inbox
+	patience   = 5 * time.Second // without anything being received
+)
+
+// full reports whether nothing more is kept.
+func (s *Session) full() bool {
+	return !s.over() && len(s.inbox) >= maxInbox && (s.a.m.Sessions() == 1 || s.a.unread > maxUnread)
+}
+
+// setUnread notes how many octets wait to be received. With fewer there may be room for other sessions.
+func (s *Session) setUnread(octets int) {
+	before := s.a.unread
+	s.a.unread += octets - s.unread
+	s.unread = octets
+	if before > maxUnread && s.a.unread <= maxUnread {
+		s.a.stir()
+	}
+}
+
+// stir has all sessions see what has changed.
+func (a *Association) stir() {
+	for _, s := range a.sessions {
+		s.changed.Broadcast()
+	}
+}
+
+// waitForRoom waits until more is kept.
+func (s *Session) waitForRoom() {
+	taken, by := s.taken, time.Now().Add(patience)
+	for s.full() {
+		now, alone := time.Now(), s.a.m.Sessions() == 1
+		switch {
+		case alone || s.taken != taken:
+			taken, by = s.taken, now.Add(patience)
+		case !now.Before(by):
+			s.overrun()
+			return
+		}
+		s.wait(alone, by)
+	}
+}
+
+// wait waits for a change; if there are other sessions, not for ever.
+func (s *Session) wait(alone bool, by time.Time) {
+	if !alone {
+		defer time.AfterFunc(time.Until(by), func() {
+			s.a.mu.Lock()
+			defer s.a.mu.Unlock()
+			s.changed.Broadcast()
+		}).Stop()
+	}
+	s.changed.Wait()
+}
+
+// overrun ends the session.
+func (s *Session) overrun() {
+	s.ended, s.err = true, carrier.ErrOverrun
+	s.setHeld(0)
+	s.a.m.Reset(time.Now(), s.id, s.a.cfg.LastWords)
+	s.a.settle()
+}
