@@ -66,7 +66,11 @@ func (qp *QP) startOver(s carrier.Stream, n Negotiated, a StreamAttr, l lease) e
 	c, b := &segmentLink{Stream: s}, s.Bounds()
 	n.MULPDU = c.mulpdu()
 	p := params(&n)
-	p.Layer, p.First, p.Ahead = engine.LayerMessages, b.First, engine.Ahead{Segments: b.Segments, Octets: b.Octets, Budget: qp.rnic.ledger.heldBudget()}
+	p.Layer, p.First = engine.LayerMessages, b.First
+	p.Ahead = engine.Ahead{
+		Segments: b.Segments, Octets: b.Octets,
+		Budget: qp.rnic.held.share(s.RemoteAddr(), func(why error) { qp.holdsTooMuch(c, why) }),
+	}
 	if err := qp.enter(p, c, n, a, l); err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/goiwarp/iwarp/internal/engine"
 )
 
 // Limits bounds what all users of an RNIC together can take from it. Zero, or less, means no
@@ -23,8 +21,9 @@ type Limits struct {
 	// Octets bounds how much memory can be registered.
 	Octets int64
 	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came ahead
-	// of others and that have to wait as a whole: Read Requests, Sends for which no receive is posted or which go to an
-	// SRQ. The peer that exceeds it is the one that loses its connection.
+	// of others: 200 octets for each, and all of those that have to wait as a whole, which are Read Requests and
+	// Sends for which no receive is posted or which go to an SRQ. When it is exceeded, the connection is ended that
+	// holds most, of the peers from the address that hold most together; for the moment that takes, there is more.
 	HeldOctets int64
 	// IRD bounds the queue of inbound RDMA Reads of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.
@@ -60,14 +59,12 @@ const (
 	resCQEntry
 	resWR
 	resOctet
-	resHeld
 	numResources
 )
 
 var resourceNames = [numResources]string{
 	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues", "Memory Regions",
 	"Completion Queue entries", "work request entries", "octets of registered memory",
-	"octets held ahead of their turn",
 }
 
 // A share is an amount of a resource.
@@ -85,7 +82,7 @@ type ledger struct {
 func (l *ledger) init(m Limits) {
 	l.limit = [numResources]int64{
 		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs), resMR: int64(m.MRs),
-		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets, resHeld: m.HeldOctets,
+		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets,
 	}
 }
 
@@ -113,22 +110,6 @@ func (l *ledger) give(shares ...share) {
 		l.used[s.of] -= int64(s.n)
 	}
 }
-
-// heldBudget is the part of a ledger that connections hold what came ahead by. It is nil if there is no bound.
-func (l *ledger) heldBudget() engine.Budget {
-	if l.limit[resHeld] <= 0 {
-		return nil
-	}
-	return heldBudget{l}
-}
-
-type heldBudget struct{ *ledger }
-
-// Take takes octets, if there are so many.
-func (b heldBudget) Take(octets int) bool { return b.take(share{resHeld, octets}) == nil }
-
-// Give gives octets back.
-func (b heldBudget) Give(octets int) { b.give(share{resHeld, octets}) }
 
 func (l *ledger) inUse(of resource) int {
 	l.mu.Lock()

@@ -68,6 +68,7 @@ type RNIC struct {
 	limits  Limits
 	table   *memory.Table
 	ledger  ledger
+	held    heldLedger
 
 	mu     sync.Mutex
 	closed bool // nothing more is given out
@@ -96,6 +97,7 @@ func NewRNIC(cfg RNICConfig) *RNIC {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.ledger.init(cfg.Limits)
+	r.held.limit = cfg.Limits.HeldOctets
 	r.events.init(cfg.EventDepth)
 	return r
 }

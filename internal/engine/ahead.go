@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -53,24 +54,26 @@ func (q *QP) HeldAhead() int { return q.ahead.octets }
 
 // forget drops all that is held: it will never have its turn.
 func (a *ahead) forget() {
-	a.give(a.octets)
+	a.give(len(a.held), a.octets)
 	a.held = nil
 }
 
-// take has so many octets more held, if there is room for them.
-func (a *ahead) take(octets int) bool {
-	if a.bounds.Budget != nil && !a.bounds.Budget.Take(octets) {
-		return false
+// take has one segment more wait, and so many octets held of it, if there is room for them.
+func (a *ahead) take(octets int) error {
+	if a.bounds.Budget != nil {
+		if err := a.bounds.Budget.Take(AheadCost + octets); err != nil {
+			return err
+		}
 	}
 	a.octets += octets
-	return true
+	return nil
 }
 
-// give has so many octets less held.
-func (a *ahead) give(octets int) {
+// give has so many segments less wait, and so many octets less held of them.
+func (a *ahead) give(segments, octets int) {
 	a.octets -= octets
-	if a.bounds.Budget != nil {
-		a.bounds.Budget.Give(octets)
+	if a.bounds.Budget != nil && segments > 0 {
+		a.bounds.Budget.Give(segments*AheadCost + octets)
 	}
 }
 
@@ -111,7 +114,7 @@ func (a *ahead) pop() (h heldSegment, ok bool) {
 		return heldSegment{}, false
 	}
 	delete(a.held, h.at)
-	a.give(len(h.ulpdu))
+	a.give(1, len(h.ulpdu))
 	return h, true
 }
 
@@ -128,23 +131,33 @@ func (a *ahead) trim() {
 func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 	a := &q.ahead
 	if len(a.held) >= a.bounds.Segments {
-		return q.refuse(fmt.Sprintf("%d segments", a.bounds.Segments))
+		return q.refuse(fmt.Sprintf("%d segments", a.bounds.Segments), nil)
 	}
 	h := heldSegment{at: at, end: end, size: len(ulpdu)}
-	switch n, ok := q.placeAhead(ulpdu); {
-	case ok:
-		h.placed = true
-		copy(h.header[:], ulpdu)
-		a.hold(&h, n, &q.stats.Ahead)
-	case len(ulpdu) > a.bounds.Octets-a.octets:
-		return q.refuse(fmt.Sprintf("%d octets", a.bounds.Octets))
-	case !a.take(len(ulpdu)):
-		return q.refuse("what all connections together may hold")
-	default:
-		h.ulpdu = bytes.Clone(ulpdu)
-		q.countHeld(len(ulpdu))
-		a.enter(&h)
+	n, placed := q.placeAhead(ulpdu)
+	if placed {
+		return q.keepPlaced(&h, ulpdu, n)
 	}
+	if len(ulpdu) > a.bounds.Octets-a.octets {
+		return q.refuse(fmt.Sprintf("%d octets", a.bounds.Octets), nil)
+	}
+	if err := a.take(len(ulpdu)); err != nil {
+		return q.refuse(budgetSpent, err)
+	}
+	h.ulpdu = bytes.Clone(ulpdu)
+	q.countHeld(len(ulpdu))
+	a.enter(&h)
+	return true
+}
+
+// keepPlaced notes a segment of which n octets of payload are in place.
+func (q *QP) keepPlaced(h *heldSegment, ulpdu []byte, n int) bool {
+	if err := q.ahead.take(0); err != nil {
+		return q.refuse(budgetSpent, err)
+	}
+	h.placed = true
+	copy(h.header[:], ulpdu)
+	q.ahead.hold(h, n, &q.stats.Ahead)
 	return true
 }
 
@@ -169,14 +182,25 @@ func (q *QP) countHeld(n int) {
 	s.MostOctets = max(s.MostOctets, uint64(q.ahead.octets))
 }
 
+// budgetSpent is the bound of a Budget.
+const budgetSpent = "what all connections together may hold"
+
+// HoldsTooMuch ends the connection to make room in its Budget, which says why.
+func (q *QP) HoldsTooMuch(now time.Time, why error) {
+	if q.listens() {
+		q.refuse(budgetSpent, why)
+		q.settle(now)
+	}
+}
+
 // refuse drops a segment that is beyond a bound. An LLP that does not bring it again has lost
 // it: no other can have its turn any more.
-func (q *QP) refuse(bound string) bool {
+func (q *QP) refuse(bound string, why error) bool {
 	q.stats.Ahead.Dropped++
 	if !q.ahead.bounds.Again {
 		q.fail(&Failure{
 			Code: mpaCode(mpa.CodeLocalCatastrophic), Offset: q.ahead.next,
-			Reason: "a segment is missing, and more came ahead of it than is held: " + bound,
+			Reason: "a segment is missing, and more came ahead of it than is held: " + bound, Err: why,
 		}, nil)
 	}
 	return false

@@ -25,23 +25,28 @@ const (
 // held of them. It is a part of Params.
 type Ahead struct {
 	// Segments is how many segments ahead of their turn there may be; zero:
-	// DefaultAheadSegments. Each takes less than 200 octets of memory.
+	// DefaultAheadSegments. Each takes less than AheadCost octets of memory.
 	Segments int
 	// Octets bounds those held; zero: DefaultAheadOctets. Payload that is placed ahead is not held. With
 	// LayerMessages they are those of segments that have to wait for their turn; with LayerStream those of
 	// FPDUs that are not there as a whole, and nothing is looked at that is farther ahead.
 	Octets int
-	// Budget, if it is set, is what several connections have together for the octets that LayerMessages holds.
+	// Budget, if it is set, is what several connections have together for the octets that LayerMessages holds, and
+	// AheadCost for each segment, also of those whose payload is placed.
 	Budget Budget
 	// Again says that the LLP brings again what Segment has not taken. Without it, more than
 	// may be held ends the connection. Unused with LayerStream, which brings everything again.
 	Again bool
 }
 
-// A Budget bounds the octets that several connections hold.
+// AheadCost is what a segment ahead of its turn takes from a Budget, besides its octets.
+const AheadCost = 200
+
+// A Budget bounds the octets that several connections hold. To make room it may end other connections than the one that
+// takes: by HoldsTooMuch, and not within the call.
 type Budget interface {
-	Take(octets int) bool // false: there is no room
-	Give(octets int)      // back
+	Take(octets int) error // why there is no room
+	Give(octets int)       // back
 }
 
 // Bounds of what is held ahead, where Ahead has none.
