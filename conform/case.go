@@ -32,7 +32,7 @@ type Case struct {
 	// Unsafe says how the case may harm a peer that is not up to it, beyond the
 	// connection; empty if it cannot.
 	Unsafe string
-	// sctp: the case is about DDP over SCTP, and needs Options.SCTP.
+	// sctp: the case is about DDP over SCTP, and needs Options.SCTP or Options.SCTPListener.
 	sctp bool
 	// Text is one sentence: what we do and what the peer must do.
 	Text string
@@ -120,6 +120,6 @@ func Cases() []Case {
 		replyDepths(), replyModels(), replyData(),
 		delayedReplies(),
 		rtrReplies(), revision0Replies(), startKeyReplies(),
-		operationCases(), sctpCases(),
+		operationCases(), sctpCases(), sctpActive(),
 	)
 }

@@ -20,7 +20,7 @@
 //
 // The cases of the group sctp are about DDP over SCTP (RFC 5043, and RFC 6581, section 7): with
 // [Options.SCTP] they are run against the passive end of sessions, a listener in UDP (RFC
-// 6951), over associations that are played chunk by chunk.
+// 6951), and with [Options.SCTPListener] against the active one, over associations that are played chunk by chunk.
 //
 // # Verdicts
 //

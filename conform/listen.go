@@ -19,11 +19,9 @@ var errNoInitiator = errors.New("conform: a Responder does not connect by itself
 // started for each connection that a case needs and ended after the case; without one,
 // the Initiator has to come again by itself.
 type ListenPeer struct {
-	ln      *net.TCPListener
-	command []string
-	wait    time.Duration
-
-	running *process
+	ln   *net.TCPListener
+	wait time.Duration
+	starter
 }
 
 // DefaultWait is how long a ListenPeer waits for the peer to connect.
@@ -38,13 +36,7 @@ func Listen(ctx context.Context, addr string, command []string, wait time.Durati
 		return nil, err
 	}
 	p := &ListenPeer{ln: ln.(*net.TCPListener), wait: cmp.Or(wait, DefaultWait)}
-	host, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		return nil, errors.Join(err, ln.Close())
-	}
-	for _, word := range command {
-		p.command = append(p.command, strings.NewReplacer("{host}", host, "{port}", port).Replace(word))
-	}
+	p.starter = newStarter(command, ln.Addr())
 	return p, nil
 }
 
@@ -62,20 +54,11 @@ func (p *ListenPeer) Close() error {
 func (p *ListenPeer) Connect(ctx context.Context) (net.Conn, error) {
 	p.Release()
 	p.drain()
-	if len(p.command) > 0 {
-		var err error
-		if p.running, err = start(p.command); err != nil {
-			return nil, err
-		}
-		// Nobody will come when the command has ended.
-		defer p.running.afterEnd(func() { _ = p.ln.SetDeadline(time.Now().Add(lastCall)) })()
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.wait)
-	defer cancel()
-	c, err := p.accept(ctx)
-	if err != nil && p.running != nil {
-		err = fmt.Errorf("%w; the command %q: %s", err, strings.Join(p.command, " "), p.running.outcome())
-	}
+	var c net.Conn
+	err := p.await(ctx, p.wait, func(ctx context.Context) (err error) {
+		c, err = p.accept(ctx)
+		return err
+	})
 	return c, err
 }
 
@@ -105,11 +88,43 @@ func (p *ListenPeer) drain() {
 	}
 }
 
+// A starter has the command that is the Initiator, if there is one.
+type starter struct {
+	command []string
+	running *process
+}
+
+// newStarter puts an address into a command.
+func newStarter(command []string, addr net.Addr) (s starter) {
+	host, port, _ := net.SplitHostPort(addr.String()) // of a socket
+	for _, word := range command {
+		s.command = append(s.command, strings.NewReplacer("{host}", host, "{port}", port).Replace(word))
+	}
+	return s
+}
+
+// await starts the command and waits for what comes of it. Nobody will come when it has ended.
+func (s *starter) await(ctx context.Context, limit time.Duration, comes func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if len(s.command) == 0 {
+		return comes(ctx)
+	}
+	if s.running, err = start(s.command); err != nil {
+		return err
+	}
+	defer s.running.afterEnd(func() { time.AfterFunc(lastCall, cancel) })()
+	if err = comes(ctx); err != nil {
+		err = fmt.Errorf("%w; the command %q: %s", err, strings.Join(s.command, " "), s.running.outcome())
+	}
+	return err
+}
+
 // Release ends the command.
-func (p *ListenPeer) Release() {
-	if p.running != nil {
-		p.running.kill()
-		p.running = nil
+func (s *starter) Release() {
+	if s.running != nil {
+		s.running.kill()
+		s.running = nil
 	}
 }
 

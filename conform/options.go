@@ -51,6 +51,8 @@ type Options struct {
 	// 6951). If it is set, that is the peer under test, in the Responder's role, and the
 	// cases are those of SCTP.
 	SCTP string
+	// SCTPListener is where a peer in the Initiator's role comes to, over SCTP in UDP.
+	SCTPListener *SCTPListener
 	// Filter selects cases by their ID; nil selects all.
 	Filter *regexp.Regexp
 	// Unsafe selects the cases that may harm the peer's system, and Slow those that
@@ -70,8 +72,10 @@ func (o Options) resolved() (Options, error) {
 	o.SlowTimeout = cmp.Or(o.SlowTimeout, DefaultSlowTimeout)
 	switch {
 	case o.SCTP != "" && o.Role == mpa.RoleInitiator:
-		return o, errors.New("conform: over SCTP the peer under test is the passive end")
-	case o.Peer == nil && o.SCTP == "":
+		return o, errors.New("conform: the peer at an address of SCTP is the passive end")
+	case o.SCTPListener != nil && o.Role == mpa.RoleResponder:
+		return o, errors.New("conform: who comes to an SCTPListener is the active end")
+	case o.Peer == nil && !o.overSCTP():
 		return o, errors.New("conform: no peer")
 	case o.Role != mpa.RoleInitiator && o.Role != mpa.RoleResponder:
 		return o, errors.New("conform: the peer's role is not set: Initiator or Responder")
@@ -80,6 +84,9 @@ func (o Options) resolved() (Options, error) {
 	}
 	return o, nil
 }
+
+// overSCTP reports whether the peer under test is one over SCTP.
+func (o *Options) overSCTP() bool { return o.SCTP != "" || o.SCTPListener != nil }
 
 // Selected returns the cases whose IDs the filter takes, in the order in which they
 // are run: those of the peer's role and of the dialect, or of all roles and dialects
@@ -90,7 +97,7 @@ func (o Options) Selected() ([]Case, error) {
 	for _, c := range Cases() {
 		switch {
 		case o.Filter != nil && !o.Filter.MatchString(c.ID):
-		case o.Role != 0 && (c.Role != o.Role || c.sctp != (o.SCTP != "")), o.Dialect != 0 && !c.speaks(o.Dialect):
+		case o.Role != 0 && (c.Role != o.Role || c.sctp != o.overSCTP()), o.Dialect != 0 && !c.speaks(o.Dialect):
 			others++
 		default:
 			cases = append(cases, c)
@@ -122,7 +129,7 @@ func (e *NoCasesError) Error() string {
 // held returns why a case is not run; empty if it is.
 func (o *Options) held(c *Case) string {
 	switch {
-	case c.sctp && o.SCTP == "":
+	case c.sctp && !o.overSCTP():
 		return "over SCTP, and the peer is one over TCP"
 	case o.App == AppNone && c.operation():
 		return "beyond the startup, and the peer's application is not known"

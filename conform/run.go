@@ -136,6 +136,9 @@ func (o *Options) run(ctx context.Context, c Case) (res Result) {
 		if o.Peer != nil {
 			o.Peer.Release()
 		}
+		if o.SCTPListener != nil {
+			o.SCTPListener.Release()
+		}
 		res.Dialogue, res.Took = s.log, time.Since(s.begun)
 	}()
 	c.run(s)

@@ -174,7 +174,7 @@ func (s *session) stillOpens() {
 
 // sctpViolations are the cases of messages that break a rule.
 func sctpViolations() []Case {
-	const patterns = "RFC 5043 6.1"
+	const patterns = sctpPatterns
 	cases := []Case{
 		unsaid("initiate-513", "C02", "RFC 5043 5.2.3", "an Initiate with 513 octets of private data", func(d *ddpSession) sctp.Message {
 			q := plainInitiate()
@@ -191,33 +191,7 @@ func sctpViolations() []Case {
 		unsaid("accept-first", "C04", patterns, "an Accept", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionAccept) }),
 		unsaid("terminate-first", "C04", patterns, "a Terminate", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionTerminate) }),
 	}
-	for _, v := range []struct {
-		id, requirement, section, text string
-		message                        func(d *ddpSession) sctp.Message
-	}{
-		{"ppid", "C04", "RFC 5043 5.1", "a message of PPID 51", func(d *ddpSession) sctp.Message {
-			m := d.readRequest()
-			m.PPID = 51
-			return m
-		}},
-		{"initiate-again", "C04", patterns, "another Initiate", func(d *ddpSession) sctp.Message { return d.Control(plainInitiate()) }},
-		{"accept-again", "C04", patterns, "an Accept", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionAccept) }},
-		{"reject-late", "C04", patterns, "a Reject", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionReject) }},
-		{"function-unknown-open", "C01", "RFC 5043 5.2.3", "a message of Function Code 8", func(d *ddpSession) sctp.Message { return d.Function(8) }},
-		{"terminate-data", "C02", "RFC 5043 5.2.3", "a Terminate with private data", func(d *ddpSession) sctp.Message {
-			return d.Control(sctp.Control{Function: sctp.FunctionTerminate, PrivateData: []byte("bye")})
-		}},
-		{"control-short", "C04", "RFC 5043 5.2.3", "session control without a Function Code", func(d *ddpSession) sctp.Message {
-			m := d.Function(sctp.FunctionTerminate)
-			m.Data = m.Data[:3]
-			return m
-		}},
-		{"segment-short", "C04", "RFC 5043 5.2.2", "a DDP Segment of one octet, without room for a DDP-SSN", func(d *ddpSession) sctp.Message {
-			m := d.readRequest()
-			m.Data = m.Data[:1]
-			return m
-		}},
-	} {
+	for _, v := range sctpOpenViolations() {
 		cases = append(cases, overSCTP(v.id, v.requirement, v.section, "In an open session "+v.text+" ends it, and no other.", func(s *session) {
 			other := s.openSession(2)
 			d := s.openSession(0)
@@ -240,4 +214,40 @@ func unsaid(id, requirement, section, what string, message func(*ddpSession) sct
 		other.works("another stream has nothing to do with it")
 		other.close()
 	})
+}
+
+// sctpPatterns is where the legal sequences of a session are.
+const sctpPatterns = "RFC 5043 6.1"
+
+// An openViolation is a message that ends an open session, whoever gets it.
+type openViolation struct {
+	id, requirement, section, text string
+	message                        func(d *ddpSession) sctp.Message
+}
+
+func sctpOpenViolations() []openViolation {
+	return []openViolation{
+		{"ppid", "C04", "RFC 5043 5.1", "a message of PPID 51", func(d *ddpSession) sctp.Message {
+			m := d.readRequest()
+			m.PPID = 51
+			return m
+		}},
+		{"initiate-again", "C04", sctpPatterns, "another Initiate", func(d *ddpSession) sctp.Message { return d.Control(plainInitiate()) }},
+		{"accept-again", "C04", sctpPatterns, "an Accept", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionAccept) }},
+		{"reject-late", "C04", sctpPatterns, "a Reject", func(d *ddpSession) sctp.Message { return d.Function(sctp.FunctionReject) }},
+		{"function-unknown-open", "C01", "RFC 5043 5.2.3", "a message of Function Code 8", func(d *ddpSession) sctp.Message { return d.Function(8) }},
+		{"terminate-data", "C02", "RFC 5043 5.2.3", "a Terminate with private data", func(d *ddpSession) sctp.Message {
+			return d.Control(sctp.Control{Function: sctp.FunctionTerminate, PrivateData: []byte("bye")})
+		}},
+		{"control-short", "C04", "RFC 5043 5.2.3", "session control without a Function Code", func(d *ddpSession) sctp.Message {
+			m := d.Function(sctp.FunctionTerminate)
+			m.Data = m.Data[:3]
+			return m
+		}},
+		{"segment-short", "C04", "RFC 5043 5.2.2", "a DDP Segment of one octet, without room for a DDP-SSN", func(d *ddpSession) sctp.Message {
+			m := d.readRequest()
+			m.Data = m.Data[:1]
+			return m
+		}},
+	}
 }

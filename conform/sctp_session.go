@@ -32,12 +32,7 @@ type ddpSession struct {
 // associate opens an association. It reports false if the peer does not want it.
 func (s *session) associate(ours chunk.Setup) bool {
 	s.dissociate()
-	d := net.Dialer{Timeout: s.opts.Timeout}
-	conn, err := d.DialContext(s.ctx, "udp", s.opts.SCTP)
-	if err == nil {
-		s.note(Did, "association of "+conn.LocalAddr().String()+" and "+conn.RemoteAddr().String()+indicated(&ours), nil)
-		s.assoc, err = script.Associate(s.ctx, conn, ours, s.deadline())
-	}
+	err := s.openAssociation(ours)
 	switch {
 	case errors.Is(err, script.ErrRefused):
 		s.note(Saw, err.Error(), nil)
@@ -46,6 +41,21 @@ func (s *session) associate(ours chunk.Setup) bool {
 		panic(outcome{verdict: Inconclusive, why: "no association with the peer: " + err.Error(), absent: true})
 	}
 	return true
+}
+
+func (s *session) openAssociation(ours chunk.Setup) (err error) {
+	if l := s.opts.SCTPListener; l != nil {
+		s.note(Did, "wait for an association with "+l.Addr().String()+indicated(&ours), nil)
+		s.assoc, err = l.associate(s.ctx, ours)
+		return err
+	}
+	d := net.Dialer{Timeout: s.opts.Timeout}
+	conn, err := d.DialContext(s.ctx, "udp", s.opts.SCTP)
+	if err == nil {
+		s.note(Did, "association of "+conn.LocalAddr().String()+" and "+conn.RemoteAddr().String()+indicated(&ours), nil)
+		s.assoc, err = script.Associate(s.ctx, conn, ours, s.deadline())
+	}
+	return err
 }
 
 func indicated(ours *chunk.Setup) string {
@@ -185,11 +195,17 @@ func (d *ddpSession) readRequest() sctp.Message {
 // answered waits for the Read Response.
 func (d *ddpSession) answered(because string) {
 	const expected = "an RDMA Read Response: "
-	m, ok := d.hear(d.opts.Timeout)
-	if !ok {
-		d.failf(expected+because, "%s", d.silence())
+	for until := d.deadline(); ; {
+		m, ok := d.hear(time.Until(until))
+		if !ok {
+			d.failf(expected+because, "%s", d.silence())
+		}
+		if d.role() == mpa.RoleInitiator && isSend(&m) {
+			continue // rping's client speaks first
+		}
+		d.want(isResponse(&m), expected+because, describeMessage(&m))
+		return
 	}
-	d.want(isResponse(&m), expected+because, describeMessage(&m))
 }
 
 // works sees that the session works.
@@ -210,8 +226,12 @@ func (d *ddpSession) unanswered(because string) {
 	}
 }
 
-func isResponse(m *script.Message) bool {
-	return m.PPID == sctp.PPIDSegment && len(m.Data) > 3 && rdmap.Opcode(m.Data[3]&0xf) == rdmap.OpReadResponse
+func isResponse(m *script.Message) bool { return isOpcode(m, rdmap.OpReadResponse) }
+
+func isSend(m *script.Message) bool { return isOpcode(m, rdmap.OpSend) }
+
+func isOpcode(m *script.Message, op rdmap.Opcode) bool {
+	return m.PPID == sctp.PPIDSegment && len(m.Data) > 3 && rdmap.Opcode(m.Data[3]&0xf) == op
 }
 
 func describeMessage(m *script.Message) string {

@@ -2,6 +2,7 @@ package conform_test
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,9 @@ type sctpVariant struct {
 	rule     string // ID of the requirement
 	caughtBy string // ID of the case
 	rejects  bool
+	early    bool // it sends a segment together with its Initiate
+	plain    bool // it asks without RFC 6581
+	active   bool // the endpoint is the one that asks for sessions
 	// toPeer and fromPeer stand on the way to the endpoint and from it.
 	toPeer, fromPeer chunkWay
 }
@@ -96,24 +100,41 @@ func sctpVariants() []sctpVariant {
 // endpoint as it is passes over the same relay.
 func TestSCTPVariants(t *testing.T) {
 	t.Parallel()
-	for _, v := range sctpVariants() {
-		t.Run(v.name, func(t *testing.T) {
-			t.Parallel()
-			c := caseOf(t, v.caughtBy)
-			if !strings.Contains(" "+strings.Join(c.Requirements, " ")+" ", " "+v.rule+" ") {
-				t.Errorf("case %s is about %v, not about %s", c.ID, c.Requirements, v.rule)
-			}
-			addr := sctpServer(t, v.rejects)
-			v.verdict(t, relay(t, addr, v.toPeer, v.fromPeer), c, conform.Fail)
-			v.verdict(t, relay(t, addr, nil, nil), c, conform.Pass)
-		})
+	crowd(t, slices.Concat(sctpVariants(), activeVariants()), func(v sctpVariant) string { return v.name }, func(t *testing.T, v sctpVariant) { v.judge(t) })
+}
+
+// judge has the variant caught, and the endpoint as it is pass.
+func (v *sctpVariant) judge(t *testing.T) {
+	c := caseOf(t, v.caughtBy)
+	if !strings.Contains(" "+strings.Join(c.Requirements, " ")+" ", " "+v.rule+" ") {
+		t.Errorf("case %s is about %v, not about %s", c.ID, c.Requirements, v.rule)
 	}
+	if v.active {
+		v.activeVerdict(t, v.fromPeer, v.toPeer, c, conform.Fail)
+		v.activeVerdict(t, nil, nil, c, conform.Pass)
+		return
+	}
+	addr := sctpServer(t, v.rejects)
+	v.verdict(t, relay(t, addr, v.toPeer, v.fromPeer, false), c, conform.Fail)
+	v.verdict(t, relay(t, addr, nil, nil, false), c, conform.Pass)
 }
 
 // verdict runs one case. A broken variant may do nothing, which is waited for.
 func (v *sctpVariant) verdict(t *testing.T, addr string, c conform.Case, want conform.Verdict) {
 	t.Helper()
-	o := overSCTP(addr)
+	v.judged(t, overSCTP(addr), c, want)
+}
+
+// activeVerdict does so for an endpoint that asks for sessions, behind a relay.
+func (v *sctpVariant) activeVerdict(t *testing.T, toSuite, toPeer chunkWay, c conform.Case, want conform.Verdict) {
+	t.Helper()
+	o, addr := activeOverSCTP(t)
+	sctpClient(t, relay(t, addr, toSuite, toPeer, v.early && want == conform.Fail), v.plain)
+	v.judged(t, o, c, want)
+}
+
+func (v *sctpVariant) judged(t *testing.T, o conform.Options, c conform.Case, want conform.Verdict) {
+	t.Helper()
 	o.Timeout = 20 * time.Second
 	if want == conform.Fail {
 		o.Timeout, o.Quiet = time.Second, time.Second
@@ -121,23 +142,21 @@ func (v *sctpVariant) verdict(t *testing.T, addr string, c conform.Case, want co
 	if v.rejects {
 		o.App = conform.AppReject
 	}
-	r, err := conform.RunCase(t.Context(), o, c)
-	if err != nil || r.Verdict != want {
-		var text strings.Builder
-		conform.NewPrinter(&text, true).Result(&r)
-		t.Errorf("want %v, got (%v)\n%s", want, err, &text)
-	}
+	wantVerdict(t, o, c, want)
 }
 
 // relay passes packets between a suite and an endpoint, and changes their chunks.
-func relay(t *testing.T, to string, toPeer, fromPeer chunkWay) (addr string) {
+func relay(t *testing.T, to string, toPeer, fromPeer chunkWay, more bool) (addr string) {
 	t.Helper()
 	r, err := script.RelaySCTP(to, func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
 		way := fromPeer
 		if toServer {
 			way = toPeer
 		}
-		deliver(changed(packet, way))
+		if packet = changed(packet, way); more && toServer {
+			packet = early(packet)
+		}
+		deliver(packet)
 	})
 	testrig.Must(t, err)
 	t.Cleanup(func() { _ = r.Close() })

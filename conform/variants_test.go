@@ -90,8 +90,8 @@ func TestReadme(t *testing.T) {
 	n := len(conform.Cases())
 	testrig.WantInDocument(t, readme, "`conform` (%d cases)", n)
 	testrig.WantInDocument(t, readme, "**conform** has %d cases", n)
-	testrig.WantInDocument(t, readme, "%d broken variants of our endpoint", len(variants())+len(sctpVariants()))
-	testrig.WantInDocument(t, readme, "Its own tests are %d variants of our endpoint", len(variants())+len(sctpVariants()))
+	testrig.WantInDocument(t, readme, "%d broken variants of our endpoint", len(variants())+len(sctpVariants())+len(activeVariants()))
+	testrig.WantInDocument(t, readme, "Its own tests are %d variants of our endpoint", len(variants())+len(sctpVariants())+len(activeVariants()))
 }
 
 // TestVariantsAreDistinct sees that each variant has a name and a rule of its own

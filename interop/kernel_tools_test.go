@@ -34,13 +34,20 @@ func kernelTools(t *testing.T, g *Guest) {
 	})
 	t.Run("conform", func(t *testing.T) {
 		kernelServer(t, g, "")
-		wantConforms(t, g, "", 30)
+		wantConforms(t, g, rpingAddr, 30)
 	})
 	t.Run("conform, rejections", func(t *testing.T) {
 		kernelServer(t, g, "--reject no")
-		wantConforms(t, g, "--app reject --run reject", 2)
+		wantConforms(t, g, "--app reject --run reject "+rpingAddr, 2)
+	})
+	g.Start(t, fmt.Sprintf("cd /proc/sys/net/sctp; echo 9899 >udp_port && echo %d >encap_port", rpingPort)).WantSuccess(t, 10*time.Second)
+	t.Run("conform, as the client", func(t *testing.T) {
+		wantConforms(t, g, "--listen "+rpingAddr+" --exec 'iwarp rping -c -a {host} -p {port} --network sctp:kernel -C 1'", 25)
 	})
 }
+
+// rpingAddr is where a peer in UDP is, or comes to.
+var rpingAddr = fmt.Sprintf("127.0.0.1:%d", rpingPort)
 
 // kernelServer starts rping's server.
 func kernelServer(t *testing.T, g *Guest, flags string) {
@@ -51,7 +58,7 @@ func kernelServer(t *testing.T, g *Guest, flags string) {
 // wantConforms wants so many cases of conform to pass, at least, and none to fail.
 func wantConforms(t *testing.T, g *Guest, flags string, least int) {
 	t.Helper()
-	p := g.Start(t, fmt.Sprintf("iwarp conform --network sctp %s 127.0.0.1:%d", flags, rpingPort))
+	p := g.Start(t, fmt.Sprintf("iwarp conform --network sctp %s", flags))
 	p.WantSuccess(t, 60*time.Second)
 	passed := regexp.MustCompile(`(\d+) passed, 0 failed, \d+ not applicable, 0 inconclusive`).FindStringSubmatch(p.Output())
 	if passed == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	Network string  `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the Responder is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space."`
+	Network string  `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space."`
 	App     string  `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect *string `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
 	Say     string  `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
@@ -85,12 +86,13 @@ func (c *conformCmd) options() (conform.Options, error) {
 		return o, usage("conform: the address of a Responder is missing, or --listen for an Initiator")
 	case c.Exec != "" && c.Listen == "":
 		return o, usage("conform: --exec is for Initiators, with --listen")
-	case c.Listen != "" && c.Network == "sctp":
-		return o, usage("conform: --network sctp is for listeners: give the address of one")
 	case c.Network == "sctp" && c.Dialect != nil:
 		return o, usage("conform: --dialect is of MPA, which SCTP does not have")
 	case c.Listen != "":
 		o.Role = mpa.RoleInitiator
+		if c.Network == "sctp" {
+			o.SCTPListener = new(conform.SCTPListener) // for the choice of cases, until peer opens one
+		}
 	case c.Peer != "":
 		o.Role = mpa.RoleResponder
 		if c.Network == "sctp" {
@@ -158,13 +160,28 @@ func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Option
 		opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout}
 		return func() {}, nil
 	}
-	p, err := conform.Listen(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
+	return c.listen(ctx, std, opts)
+}
+
+// listen has an Initiator come to us.
+func (c *conformCmd) listen(ctx context.Context, std streams, opts *conform.Options) (stop func(), err error) {
+	var l interface {
+		Addr() net.Addr
+		Close() error
+	}
+	if opts.SCTPListener != nil {
+		opts.SCTPListener, err = conform.ListenSCTP(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
+		l = opts.SCTPListener
+	} else {
+		var p *conform.ListenPeer
+		p, err = conform.Listen(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
+		opts.Peer, l = p, p
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !c.JSON {
-		fmt.Fprintf(std.out, "listening on %v\n", p.Addr())
+		fmt.Fprintf(std.out, "listening on %v\n", l.Addr())
 	}
-	opts.Peer = p
-	return func() { p.Close() }, nil
+	return func() { l.Close() }, nil
 }

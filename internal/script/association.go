@@ -19,15 +19,15 @@ func DDPSetup() chunk.Setup {
 	return chunk.Setup{Out: 16, In: 16, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 }
 
-// An Association is the active end of an SCTP association in UDP (RFC 6951) that is played
-// by hand, and used by one goroutine. It sends each message in a packet of its own, at once;
+// An Association is an end of an SCTP association in UDP (RFC 6951) that is played by hand: the active one (Associate) or
+// the passive one (Answer), and used by one goroutine. It sends each message in a packet of its own, at once;
 // sends it again until it is acknowledged; and answers what the other end sends, both while
 // something is waited for. Methods that wait take the time until which they do.
 type Association struct {
 	conn  net.Conn
 	ports [2]uint16
 	ours  chunk.Setup
-	// Peer is what the other end has said in its INIT ACK.
+	// Peer is what the other end has said in its INIT or INIT ACK.
 	Peer chunk.Setup
 
 	tsn     uint32            // our next
@@ -68,11 +68,8 @@ const resend = 300 * time.Millisecond
 // The error wraps ErrRefused if the other end does not want it.
 func Associate(ctx context.Context, conn net.Conn, ours chunk.Setup, until time.Time) (*Association, error) {
 	local, remote := conn.LocalAddr().(*net.UDPAddr), conn.RemoteAddr().(*net.UDPAddr)
-	ours.Tag, ours.TSN, ours.Window = rand.Uint32()|1, rand.Uint32(), 1<<17
-	a := &Association{
-		conn: conn, ports: [2]uint16{uint16(local.Port), uint16(remote.Port)}, ours: ours, tsn: ours.TSN,
-		unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, parts: map[uint32]Message{}, buf: make([]byte, 1<<16),
-	}
+	a := newAssociation(conn, ours)
+	a.ports = [2]uint16{uint16(local.Port), uint16(remote.Port)}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := a.handshake(ctx, until); err != nil {
@@ -80,6 +77,14 @@ func Associate(ctx context.Context, conn net.Conn, ours chunk.Setup, until time.
 		return nil, err
 	}
 	return a, nil
+}
+
+func newAssociation(conn net.Conn, ours chunk.Setup) *Association {
+	ours.Tag, ours.TSN, ours.Window = rand.Uint32()|1, rand.Uint32(), 1<<17
+	return &Association{
+		conn: conn, ours: ours, tsn: ours.TSN,
+		unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, parts: map[uint32]Message{}, buf: make([]byte, 1<<16),
+	}
 }
 
 // handshake exchanges the four chunks: RFC 9260, section 5.1.

@@ -135,6 +135,8 @@ func (a *Association) takeAll(chunks []chunk.Chunk) {
 			data = true
 		case chunk.TypeSack:
 			a.takeSack(c)
+		case chunk.TypeCookieEcho: // again, too
+			a.send(chunk.TypeCookieAck, nil)
 		case chunk.TypeHeartbeat:
 			a.send(chunk.TypeHeartbeatAck, c.Value)
 		case chunk.TypeAbort:

@@ -143,3 +143,64 @@ func FuzzChunks(f *testing.F) {
 		}
 	})
 }
+
+// TestAnswer has an SCTP of another make open associations with an end that is played by hand, one after the other on a
+// socket.
+func TestAnswer(t *testing.T) {
+	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testrig.Must(t, err)
+	defer pc.Close()
+	to := pc.LocalAddr().(*net.UDPAddr).AddrPort()
+	for range 2 {
+		own, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		testrig.Must(t, err)
+		e := sctpudp.New(own, false, sctpudp.Config{})
+		got := make(chan sctp.Message, 1)
+		go func() {
+			c, err := e.Dial(t.Context(), to)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go c.Run(func(m sctp.Message) { got <- m }, func(uint16, uint64) {}, func(error) {})
+			testrig.Should(t, c.Send(sctp.Message{Stream: 5, PPID: sctp.PPIDControl, Data: []byte{0, 0, 0, 1}}))
+		}()
+		a, err := Answer(t.Context(), pc, DDPSetup(), later())
+		testrig.Must(t, err)
+		stream, ok := a.Asked(later())
+		if !ok || stream != 5 || !a.Peer.Indicates(sctp.AdaptationDDP) {
+			t.Fatalf("stream %d, %t, of %+v", stream, ok, a.Peer)
+		}
+		s := a.Session(5)
+		if m, ok := s.Next(later()); !ok || !bytes.Equal(m.Data, []byte{0, 0, 0, 1}) {
+			t.Errorf("%+v, %t", m, ok)
+		}
+		a.Send(s.Function(sctp.FunctionAccept))
+		if m := <-got; !bytes.Equal(m.Data, []byte{0, 0, 0, 2}) {
+			t.Errorf("%+v", m)
+		}
+		a.Leave(later())
+		if end, _ := a.End(); end != FIN {
+			t.Errorf("it ended by %v", end)
+		}
+		testrig.Should(t, e.Close())
+	}
+	if _, err := Answer(t.Context(), pc, DDPSetup(), time.Now().Add(time.Millisecond)); !errors.Is(err, errNotYet) {
+		t.Error(err)
+	}
+}
+
+// TestAnswerRefused: who dials wants an indication of DDP.
+func TestAnswerRefused(t *testing.T) {
+	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testrig.Must(t, err)
+	defer pc.Close()
+	own, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testrig.Must(t, err)
+	e := sctpudp.New(own, false, sctpudp.Config{})
+	go func() { _, _ = e.Dial(t.Context(), pc.LocalAddr().(*net.UDPAddr).AddrPort()) }()
+	if _, err := Answer(t.Context(), pc, chunk.Setup{Out: 1, In: 1}, later()); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+	testrig.Should(t, e.Close())
+}
