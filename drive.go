@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"runtime"
 	"sync"
 	"time"
@@ -62,19 +61,20 @@ func (qp *QP) stream() StreamAttr {
 
 // start puts the QP into RTS on a connection whose startup phase is over.
 func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
+	e := qp.endsOf(c)
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(&n, a); err != nil {
 		return err
 	}
-	qp.measure(c, &n)
+	qp.measure(c, e, &n)
 	p := params(&n)
 	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
 		p.SendFrom = time.Now().Add(early)
 	}
 	p.EMSS, p.Record = qp.segments.aligned()
 	p.Ahead = engine.Ahead{Segments: aheadSegments, Octets: aheadOctets}
-	if err := qp.enter(p, c, n, a, l); err != nil {
+	if err := qp.enter(p, c, e, n, a, l); err != nil {
 		return err
 	}
 	qp.conn = c
@@ -104,17 +104,16 @@ type link interface {
 	Close() error
 	Reset() error
 	Foreign() bool
-	LocalAddr() net.Addr
-	RemoteAddr() net.Addr
+	addressed
 }
 
 // enter puts the QP into RTS on a link.
-func (qp *QP) enter(p engine.Params, c link, n Negotiated, a StreamAttr, l lease) error {
+func (qp *QP) enter(p engine.Params, c link, e ends, n Negotiated, a StreamAttr, l lease) error {
 	if err := qp.eng.Connect(p); err != nil {
 		return err
 	}
 	qp.srqHeld.next()
-	qp.link, qp.neg, qp.closedLLP, qp.attr = c, n, false, a
+	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr = c, e, n, false, a
 	qp.watchOver(l)
 	qp.logStart(&n)
 	select {

@@ -58,20 +58,20 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 
 // startOver is start on a stream that carries whole segments.
 func (qp *QP) startOver(s carrier.Stream, n Negotiated, a StreamAttr, l lease) error {
+	c, b, e := &segmentLink{Stream: s}, s.Bounds(), qp.endsOf(s)
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(&n, a); err != nil {
 		return err
 	}
-	c, b := &segmentLink{Stream: s}, s.Bounds()
 	n.MULPDU = c.mulpdu()
 	p := params(&n)
 	p.Layer, p.First = engine.LayerMessages, b.First
 	p.Ahead = engine.Ahead{
 		Segments: b.Segments, Octets: b.Octets,
-		Budget: qp.rnic.held.share(s.RemoteAddr(), func(why error) { qp.holdsTooMuch(c, why) }),
+		Budget: qp.rnic.held.share(e.remote, func(why error) { qp.holdsTooMuch(c, why) }),
 	}
-	if err := qp.enter(p, c, n, a, l); err != nil {
+	if err := qp.enter(p, c, e, n, a, l); err != nil {
 		return err
 	}
 	qp.conn, qp.segments = nil, segments{}

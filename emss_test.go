@@ -97,7 +97,7 @@ func TestEMSSUnknown(t *testing.T) {
 	t.Cleanup(func() { a.Close(); b.Close() })
 	var n Negotiated
 	qp := new(QP)
-	qp.measure(tcp.New(a), &n)
+	qp.measure(tcp.New(a), ends{}, &n)
 	if n.EMSS != 1460 || n.MULPDU != 1454 {
 		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
 	}

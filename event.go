@@ -239,11 +239,7 @@ func (q *eventQueue) close() {
 // event tells the RNIC's consumer of something about the connection. The caller holds
 // qp.mu.
 func (qp *QP) event(kind EventKind, err error) {
-	e := Event{Kind: kind, QP: qp, Err: err}
-	if qp.link != nil {
-		e.RemoteAddr = qp.link.RemoteAddr()
-	}
-	qp.rnic.event(e)
+	qp.rnic.event(Event{Kind: kind, QP: qp, Err: err, RemoteAddr: qp.ends.remote})
 }
 
 // lastWQE tells a consumer with a Shared Receive Queue that the QP has left RTS for good.

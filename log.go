@@ -3,7 +3,6 @@ package iwarp
 import (
 	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -36,12 +35,11 @@ func (qp *QP) logEnd() {
 }
 
 // logFrame records a startup frame.
-func logFrame(log *slog.Logger, c net.Conn, sent bool, frame []byte) {
+func logFrame(log *slog.Logger, c addressed, sent bool, frame []byte) {
 	if !log.Enabled(context.Background(), LevelPacket) {
 		return
 	}
-	log.LogAttrs(context.Background(), LevelPacket, "iwarp: startup frame "+direction(sent),
-		slog.String("local", c.LocalAddr().String()), slog.String("peer", c.RemoteAddr().String()), slog.String("frame", mpa.DescribeStartup(frame)))
+	log.Log(context.Background(), LevelPacket, "iwarp: startup frame "+direction(sent), append(logEnds(c), "frame", mpa.DescribeStartup(frame))...)
 }
 
 func direction(sent bool) string {
@@ -135,9 +133,7 @@ func (qp *QP) logLater(level slog.Level, msg string, args ...any) {
 func (qp *QP) record(level slog.Level, msg string, args ...any) slog.Record {
 	r := slog.NewRecord(time.Now(), level, msg, 0)
 	r.Add("qp", qp.num)
-	if qp.link != nil {
-		r.Add("local", qp.link.LocalAddr().String(), "peer", qp.link.RemoteAddr().String())
-	}
+	r.Add(qp.ends.logged...)
 	r.Add(args...)
 	return r
 }

@@ -198,6 +198,7 @@ type QP struct {
 	attr                    StreamAttr // for the next connection
 	conn                    *tcp.Conn  // nil when there is none, or another link
 	link                    link       // nil when there is none
+	ends                    ends       // of the link
 	listener                *Listener  // that the connection came by, if it did
 	connecting              bool       // by a Dialer or a Request
 	closing                 bool       // Close was called
@@ -335,24 +336,4 @@ func (qp *QP) Done() <-chan struct{} {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return qp.done
-}
-
-// LocalAddr returns our address, or nil before there is a connection.
-func (qp *QP) LocalAddr() net.Addr {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.link == nil {
-		return nil
-	}
-	return qp.link.LocalAddr()
-}
-
-// RemoteAddr returns the peer's address, or nil before there is a connection.
-func (qp *QP) RemoteAddr() net.Addr {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.link == nil {
-		return nil
-	}
-	return qp.link.RemoteAddr()
 }

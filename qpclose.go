@@ -22,7 +22,7 @@ func (qp *QP) CloseWrite() error {
 	case qp.eng.State() != engine.RTS:
 		return &OpError{Op: "close write", Err: ErrBadState}
 	case !qp.link.HasHalves():
-		return &OpError{Op: "close write", Addr: qp.link.RemoteAddr(), Err: errors.ErrUnsupported}
+		return &OpError{Op: "close write", Addr: qp.ends.remote, Err: errors.ErrUnsupported}
 	}
 	qp.eng.BeginHalfClose(time.Now())
 	qp.pushUnlocking()

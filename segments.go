@@ -53,10 +53,10 @@ func (f FPDUs) String() string {
 }
 
 // settled is the choice for a connection.
-func (f FPDUs) settled(c *tcp.Conn) FPDUs {
+func (f FPDUs) settled(c *tcp.Conn, remote net.Addr) FPDUs {
 	if f == FPDUsDefault {
 		f = FPDUsAligned
-		if isLoopback(c.RemoteAddr()) && !c.Segmented() {
+		if isLoopback(remote) && !c.Segmented() {
 			f = FPDUsUnaligned
 		}
 	}
@@ -103,9 +103,9 @@ type segments struct {
 }
 
 // measure sets the EMSS and the MULPDU of a new connection.
-func (qp *QP) measure(c *tcp.Conn, n *Negotiated) {
+func (qp *QP) measure(c *tcp.Conn, e ends, n *Negotiated) {
 	s := &qp.segments
-	*s = segments{fpdus: qp.cfg.FPDUs.settled(c), always: qp.cfg.FPDUs == FPDUsAligned || c.Segmented(), refresh: refreshFirst}
+	*s = segments{fpdus: qp.cfg.FPDUs.settled(c, e.remote), always: qp.cfg.FPDUs == FPDUsAligned || c.Segmented(), refresh: refreshFirst}
 	if n.EMSS, s.record = c.Limits(); n.EMSS <= 0 {
 		n.EMSS = layout.DefaultEMSS
 	}

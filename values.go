@@ -10,11 +10,12 @@ import (
 // "QP 3 (RTS, 10.0.0.1:4711 with 10.0.0.2:7174)". It shows nothing of memory and work.
 func (qp *QP) String() string {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.link == nil {
-		return fmt.Sprintf("QP %d (%v)", qp.num, qp.state())
+	state, connected, e := qp.state(), qp.link != nil, qp.ends
+	qp.mu.Unlock()
+	if !connected {
+		return fmt.Sprintf("QP %d (%v)", qp.num, state)
 	}
-	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, qp.state(), qp.link.LocalAddr(), qp.link.RemoteAddr())
+	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, state, e.local, e.remote)
 }
 
 // String returns depth and use, such as "CQ (3 of 256 completions, 2 QPs)".

@@ -1,0 +1,94 @@
+package iwarp_test
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A nosy connection looks at the QP that uses it whenever it is asked for an address, and so does the address when it
+// is asked for its text. It has no halves.
+type nosy struct {
+	net.Conn
+	qp atomic.Pointer[iwarp.QP]
+}
+
+// A nosyAddr is one of its addresses.
+type nosyAddr struct {
+	net.Addr
+	of *nosy
+}
+
+func (n *nosy) look() {
+	if qp := n.qp.Load(); qp != nil {
+		_ = qp.State()
+	}
+}
+
+func (n *nosy) LocalAddr() net.Addr  { n.look(); return nosyAddr{n.Conn.LocalAddr(), n} }
+func (n *nosy) RemoteAddr() net.Addr { n.look(); return nosyAddr{n.Conn.RemoteAddr(), n} }
+func (a nosyAddr) String() string    { a.of.look(); return a.Addr.String() }
+
+// TestWrapAddressCallsQP: what Wrap has returned may call the QP when it is asked for its addresses, whatever they are for:
+// none of the consumer's code runs with a lock held.
+func TestWrapAddressCallsQP(t *testing.T) {
+	n := new(nosy)
+	// The test must not wait for a QP that is stuck, and so closes the RNIC only if all went well.
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(handler(func(slog.Record) {}))})
+	d := iwarp.Dialer{
+		PD:      newPD(t, rnic),
+		Wrap:    func(c net.Conn) (net.Conn, error) { n.Conn = c; return n, nil },
+		Prepare: func(qp *iwarp.QP) error { n.qp.Store(qp); return nil },
+	}
+	var ini, res *end
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var err error
+		if ini, res, err = (setup{Dialer: d}).try(t); err != nil {
+			t.Error(err)
+			return
+		}
+		for what, do := range map[string]func() error{
+			"String": func() error {
+				return wantSame(ini.String(), "QP 1 (RTS, "+ini.LocalAddr().String()+" with "+res.LocalAddr().String()+")")
+			},
+			"RemoteAddr": func() error { return wantSame(ini.RemoteAddr().String(), res.LocalAddr().String()) },
+			"LocalAddr":  func() error { return wantSame(ini.LocalAddr().String(), res.RemoteAddr().String()) },
+			"CloseWrite": func() error {
+				err := ini.CloseWrite()
+				if op := (*iwarp.OpError)(nil); !errors.As(err, &op) || op.Addr == nil || !errors.Is(err, errors.ErrUnsupported) {
+					return errors.Join(errors.New("on a connection without halves"), err)
+				}
+				return nil
+			},
+		} {
+			if err := do(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		_ = res.Close() // which is an event and several log records
+		<-ini.Done()
+		_ = ini.Close()
+	}()
+	select {
+	case <-done:
+	case <-within(t).Done():
+		t.Fatal("the address waits for a lock that its caller holds")
+	}
+	if e, err := rnic.NextEvent(within(t)); err != nil || e.RemoteAddr.String() != res.LocalAddr().String() {
+		t.Errorf("event %v (%v)", e, err)
+	}
+	should(t, rnic.Close())
+}
+
+func wantSame(got, want string) error {
+	if got != want {
+		return errors.New("got " + got + ", want " + want)
+	}
+	return nil
+}
