@@ -92,11 +92,12 @@ func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
 	return d.claimed(qp, func(offer mpa.Offer) error {
-		err := d.dialOnce(ctx, qp, network, addr, attempt{offer: offer})
+		a := attempt{offer: offer, ends: new([]any)}
+		err := d.dialOnce(ctx, qp, network, addr, a)
 		if err == nil || d.NoFallback || !d.Preset.fallsBack() || !advisesFallback(err) || ctx.Err() != nil {
 			return err
 		}
-		return d.fallBack(ctx, qp, network, addr, offer, err)
+		return d.fallBack(ctx, qp, network, addr, a, err)
 	})
 }
 
@@ -170,15 +171,15 @@ func (d *Dialer) wrap(c net.Conn) (wrapped net.Conn, err error) {
 //
 // RFC 6581, section 10: "the initiator MAY attempt to establish an RDMA connection using the unenhanced
 // MPA protocol". [E13]
-func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, offer mpa.Offer, first error) error {
-	a := attempt{offer: offer, after: first}
-	if !offer.ClientServer {
-		if a.opener = opener(offer.RTR); a.opener == 0 {
+func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, was attempt, first error) error {
+	a := attempt{offer: was.offer, after: first}
+	if !a.offer.ClientServer {
+		if a.opener = opener(a.offer.RTR); a.opener == 0 {
 			return &fallbackError{first: first, second: errSendOpener}
 		}
 	}
 	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
-	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with "+plainer(first), "peer", addr, "cause", first.Error())
+	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with "+plainer(first), append([]any{"qp", qp.num, "cause", first.Error()}, *was.ends...)...)
 	closeRejected(first)
 	a.offer.Dialect = mpa.DialectRFC5044
 	a.offer = d.Preset.addDepths(a.offer, a.offer.Dialect, nil)

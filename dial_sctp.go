@@ -26,6 +26,9 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	began := time.Now()
 	s, n, err := d.openSession(ctx, qp.rnic, destination{network, addr, local}, a.offer)
 	if err != nil {
+		if s != nil {
+			a.failed(s)
+		}
 		err = rejected(err, addr)
 		counts.failed(err)
 		return err

@@ -108,6 +108,14 @@ type attempt struct {
 	offer  mpa.Offer
 	after  error   // why an attempt with revision 2, before this one, failed
 	opener mpa.RTR // what to send first although it was not negotiated
+	ends   *[]any  // where to note the addresses of a connection that did not come up; nil if nobody asks
+}
+
+// failed notes on which connection.
+func (a *attempt) failed(c addressed) {
+	if a.ends != nil {
+		*a.ends = logEnds(c)
+	}
 }
 
 // connect brings up a connection as Initiator. If it fails it closes the connection, unless the peer
@@ -119,6 +127,9 @@ func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage
 	n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
 	if err == nil {
 		err = qp.enterRTS(ctx, conn, Negotiated{Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener}, lease{})
+	}
+	if err != nil {
+		a.failed(conn)
 	}
 	return counts.settle(conn, err)
 }

@@ -259,7 +259,7 @@ func isTemporary(err error) bool {
 
 // outOfDescriptors closes a half-open connection, or waits for somebody else to free a descriptor.
 func (l *Listener) outOfDescriptors(err error) {
-	l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: cannot accept a TCP connection now", "cause", err.Error())
+	l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: cannot accept a TCP connection now", "local", l.Addr().String(), "cause", err.Error())
 	if l.places.evictOne() {
 		return
 	}
@@ -307,7 +307,7 @@ func (l *Listener) respond(c net.Conn, p *place) {
 	switch {
 	case !p.arrived(failed): // it was closed to make room
 	case err != nil:
-		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", "local", c.LocalAddr().String(), "peer", c.RemoteAddr().String(), "cause", err.Error())
+		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", append(logEnds(c), "cause", err.Error())...)
 	case l.offer(req):
 		return
 	}

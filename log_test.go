@@ -144,6 +144,7 @@ func TestLogBounded(t *testing.T) {
 	said := map[string]int{}
 	dropped, none := int64(0), false
 	ended := make(chan struct{})
+	heard := listening{t: t, said: map[string]bool{}}
 	h := handler(func(r slog.Record) {
 		if r.Message == "iwarp: FPDU received" && up.Load() {
 			<-release
@@ -151,6 +152,7 @@ func TestLogBounded(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		said[r.Message]++
+		heard.hear(r)
 		r.Attrs(func(a slog.Attr) bool {
 			if a.Key == "records" {
 				dropped += a.Value.Int64()

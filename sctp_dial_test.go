@@ -3,6 +3,7 @@ package iwarp_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestSCTPAddresses(t *testing.T) {
 	finish(t, ini, res)
 }
 
-// TestSCTPFallbackRefused: the error of a second attempt names what SCTP has, not MPA's revisions.
+// TestSCTPFallbackRefused: the error of a second attempt names what SCTP has, not MPA's revisions; the log has that there is one, and where.
 func TestSCTPFallbackRefused(t *testing.T) {
 	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(t, err)
@@ -85,9 +86,13 @@ func TestSCTPFallbackRefused(t *testing.T) {
 			go c.Run(refuse, func(uint16, uint64) {}, func(error) {})
 		}
 	}()
-	d := iwarp.Dialer{Timeout: time.Minute}
+	l := &listening{t: t, said: map[string]bool{}}
+	d := iwarp.Dialer{Timeout: time.Minute, PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Logger: slog.New(handler(l.hear))}))}
 	_, err = d.Dial(within(t), "sctp4", pc.LocalAddr().String())
 	if err == nil || !strings.Contains(err.Error(), "retried with an unenhanced Initiate: ") || strings.Contains(err.Error(), "revision") {
 		t.Errorf("got %v", err)
+	}
+	if !l.has("iwarp: trying again with an unenhanced Initiate") {
+		t.Errorf("logged %v", l.said)
 	}
 }

@@ -75,7 +75,8 @@ func (qp *QP) newConn(nc net.Conn) *tcp.Conn {
 		userTimeout = c.SetUserTimeout(qp.cfg.UserTimeout)
 	}
 	if err := errors.Join(keepAlive, userTimeout); err != nil {
-		qp.rnic.log.Log(context.Background(), LevelConnection, "iwarp: timeouts of TCP were not set", "qp", qp.num, "cause", err.Error())
+		qp.rnic.log.Log(context.Background(), LevelConnection, "iwarp: timeouts of TCP were not set",
+			append(logEnds(nc), "qp", qp.num, "cause", err.Error())...)
 	}
 	return c
 }
