@@ -32,6 +32,7 @@ func TestSendGivenUpIdle(t *testing.T) {
 // TestRecvKeptAtTheEnd gives up two receives with messages in them, of which one is never whole: the
 // other message is kept beyond the end of the connection.
 func TestRecvKeptAtTheEnd(t *testing.T) {
+	t.Parallel()
 	res, p := respondToPeer(t, iwarp.QPConfig{})
 	dst := res.mr(64, iwarp.LocalWrite)
 	var calls [2]<-chan error

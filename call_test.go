@@ -175,6 +175,7 @@ func TestSendGivenUp(t *testing.T) {
 //
 // Proves Q11.
 func TestAwaitingInitiator(t *testing.T) {
+	t.Parallel()
 	for _, s := range []setup{
 		{Dialer: iwarp.Dialer{MPA: mpa.Offer{ClientServer: true}}},
 		{Dialer: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}}},

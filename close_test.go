@@ -18,6 +18,7 @@ import (
 //
 // Proves Q15, D08, R08, S05.
 func TestClose(t *testing.T) {
+	t.Parallel()
 	ini, res := connect(t)
 	const n = 20
 	src, dst := ini.filled(1<<20, 3, 0), res.mr(1<<20, iwarp.RemoteWrite)
@@ -113,6 +114,7 @@ func TestWhileClosing(t *testing.T) {
 //
 // Proves D08, R08, Q15.
 func TestPeerCloses(t *testing.T) {
+	t.Parallel()
 	for _, orderly := range []bool{true, false} {
 		res, p := respondToPeer(t, iwarp.QPConfig{})
 		res.postRecv(1, res.mr(64, iwarp.LocalWrite).Slice(0, 64))

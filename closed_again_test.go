@@ -44,6 +44,7 @@ func TestCloseAgain(t *testing.T) {
 
 // TestCloseByItself closes what ended with the QP that it was made for, and the QP again.
 func TestCloseByItself(t *testing.T) {
+	t.Parallel()
 	ln := listen(t, iwarp.ListenConfig{})
 	res := newEnd(t, iwarp.RNICConfig{})
 	taken := res.takes(ln, iwarp.AcceptConfig{PD: res.pd})

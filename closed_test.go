@@ -91,6 +91,7 @@ func TestNumbersRefused(t *testing.T) {
 
 // TestClosedInWords: a QP prints the state that State returns.
 func TestClosedInWords(t *testing.T) {
+	t.Parallel()
 	ini, res := setup{}.connect(t)
 	_ = ini.Close()
 	_ = res.Close()

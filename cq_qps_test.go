@@ -111,6 +111,7 @@ func connectAgain(t *testing.T, ini, res *end) {
 // TestWaitAfterReconnecting connects QPs again whose connection has ended, without a Modify in
 // between: their CQs have something to wait for again.
 func TestWaitAfterReconnecting(t *testing.T) {
+	t.Parallel()
 	apart := func() (*iwarp.PD, iwarp.QPConfig) {
 		rnic := newRNIC(t, iwarp.RNICConfig{})
 		return newPD(t, rnic), iwarp.QPConfig{SendCQ: newCQ(t, rnic, 600), RecvCQ: newCQ(t, rnic, 600)}

@@ -50,7 +50,7 @@ func TestDialects(t *testing.T) {
 				there, back = "", "" // the Start Key has no room
 			}
 			s.MPA.PrivateData, s.accept.MPA.PrivateData = []byte(there), []byte(back)
-			run := func(t *testing.T) {
+			run := func(t *testing.T, s setup) {
 				ini, res := s.connect(t)
 				i, r := ini.Negotiated(), res.Negotiated()
 				if i.Dialect != c.want || r.Dialect != c.want || i.FellBack {
@@ -70,11 +70,11 @@ func TestDialects(t *testing.T) {
 				finish(t, ini, res)
 			}
 			name := fmt.Sprintf("%s, markers %t", c.name, markers)
-			t.Run(name, run)
-			s.delay = true
-			t.Run(name+", TCP there already", run)
-			s.pipe = true
-			t.Run(name+", pipe", func(t *testing.T) { synctest.Test(t, run) })
+			late, pipe := s, s
+			late.delay, pipe.delay, pipe.pipe = true, true, true
+			t.Run(name, func(t *testing.T) { t.Parallel(); run(t, s) })
+			t.Run(name+", TCP there already", func(t *testing.T) { t.Parallel(); run(t, late) })
+			t.Run(name+", pipe", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { run(t, pipe) }) })
 		}
 	}
 }

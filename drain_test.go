@@ -294,6 +294,7 @@ func visits(t *testing.T, ln *iwarp.Listener, pd *iwarp.PD) (vs []visit) {
 // TestShutdown has a server go, which ends its connections in order: those that came by
 // the Listener, or all of the RNIC's.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	for _, all := range []bool{false, true} {
 		rnic := newRNIC(t, iwarp.RNICConfig{})
 		pd := newPD(t, rnic)

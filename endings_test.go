@@ -128,6 +128,7 @@ func TestEndings(t *testing.T) {
 		}
 		delete(rows, name)
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := do(t)
 			wait(t, e.Done(), "the end of the connection")
 			if got := e.State().String(); got != row.state {

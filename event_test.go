@@ -88,6 +88,7 @@ func TestEventsOfConnectionsDisplaceNoOthers(t *testing.T) {
 // TestLastWQE waits for the event after which a QP takes no more of a Shared Receive
 // Queue: what it has taken is in the CQ by then.
 func TestLastWQE(t *testing.T) {
+	t.Parallel()
 	s := newShared(t, iwarp.SRQConfig{})
 	ini, res := s.connect(t)
 	s.post(t, 4)

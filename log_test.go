@@ -96,6 +96,7 @@ func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return n
 // TestLogHandlerCloses has a log handler close the QP that a record is about, whatever
 // goroutine it is that logs: Close drains, and does not wait for its timeout.
 func TestLogHandlerCloses(t *testing.T) {
+	t.Parallel()
 	for _, msg := range []string{
 		"iwarp: connection established", "iwarp: state", "iwarp: FPDU sent", "iwarp: FPDU received",
 		"iwarp: " + iwarp.EventHalfClosed.String(), "iwarp: connection ended",

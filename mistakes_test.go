@@ -101,6 +101,7 @@ func TestPeerGaveUp(t *testing.T) {
 	var h rdmap.Terminate
 	h.Code = rdmap.CodeCatastrophicStream
 	p.send(p.message(rdmap.OpTerminate, 1, h.Append(nil)))
+	must(t, p.link.CloseWrite())
 	<-res.Done()
 	wantSaid(t, "the QP", res.Err(), iwarp.ErrClosed, "gave this connection up")
 }

@@ -73,6 +73,7 @@ func respondByHand(c net.Conn, cfg mpa.ResponderConfig, o mpa.Offer) (mpa.Negoti
 //
 // Proves V04, V03, N06: the transition from Idle to RTS, on what was negotiated.
 func TestModifyRTS(t *testing.T) {
+	t.Parallel()
 	for _, c := range meetings {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := tcpPair(t)
@@ -110,6 +111,7 @@ func TestModifyRTS(t *testing.T) {
 //
 // Proves V03, V04.
 func TestModifyRTSToDialer(t *testing.T) {
+	t.Parallel()
 	a, b := tcpPair(t)
 	res := newEnd(t, iwarp.RNICConfig{})
 	res.QP = create(t, res.pd, iwarp.QPConfig{})

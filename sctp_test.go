@@ -46,6 +46,7 @@ func TestSCTPNegotiated(t *testing.T) {
 //
 // Proves C03, E05, E10.
 func TestSCTPRefused(t *testing.T) {
+	t.Parallel()
 	t.Run("rejected", func(t *testing.T) {
 		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
 		must(t, err)
@@ -117,6 +118,7 @@ func TestSCTPRefused(t *testing.T) {
 // TestSCTPListenerClosed: connections outlive the Listener that they came by, with which they share a socket; nobody
 // gets in any more.
 func TestSCTPListenerClosed(t *testing.T) {
+	t.Parallel()
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
 	must(t, err)
@@ -277,6 +279,7 @@ func TestSCTPBeforeAccept(t *testing.T) {
 //
 // Proves Z04.
 func TestSCTPUnused(t *testing.T) {
+	t.Parallel()
 	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: 100 * time.Millisecond})
 	must(t, err)
 	defer ln.Close()

@@ -283,6 +283,7 @@ func TestSRQShare(t *testing.T) {
 //
 // Proves Z21, Z32.
 func TestSRQSlowSends(t *testing.T) {
+	t.Parallel()
 	const depth = 4
 	s := newShared(t, iwarp.SRQConfig{Depth: depth, SendTimeout: 50 * time.Millisecond})
 	s.post(t, depth)
@@ -302,6 +303,7 @@ func TestSRQSlowSends(t *testing.T) {
 // receives come back at its end, and once. When they are polled in the time of the QP's next connection
 // they do not count for that one.
 func TestSRQReconnect(t *testing.T) {
+	t.Parallel()
 	s := newShared(t, iwarp.SRQConfig{Depth: 4})
 	ini, res := s.connect(t)
 	s.post(t, 4)

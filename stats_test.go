@@ -127,6 +127,7 @@ func TestListenerStats(t *testing.T) {
 //
 // Proves Z30.
 func TestOddities(t *testing.T) {
+	t.Parallel()
 	res := newEnd(t, iwarp.RNICConfig{})
 	ln := listen(t, iwarp.ListenConfig{PD: res.pd})
 	p, req := ask(t, ln, frame(request(2)))

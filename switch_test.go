@@ -184,13 +184,15 @@ func TestDelayedDialects(t *testing.T) {
 					continue // it is not the last to send
 				}
 				t.Run(fmt.Sprintf("%s, %s, by the Initiator %t", how.name, c.name, byInitiator), func(t *testing.T) {
+					t.Parallel()
 					how.run(t, func(t *testing.T) {
 						a, b := how.make(t)
 						ini := newEnd(t, iwarp.RNICConfig{})
 						res := newEnd(t, iwarp.RNICConfig{})
-						c.listen.PD = res.pd
+						listen := c.listen
+						listen.PD = res.pd
 						responded := dialInBackground(t, func() (err error) {
-							res.QP, err = respondAfterLines(t, b, byInitiator, c.listen)
+							res.QP, err = respondAfterLines(t, b, byInitiator, listen)
 							return err
 						})
 						var err error

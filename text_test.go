@@ -27,6 +27,7 @@ func TestNoMemoryInText(t *testing.T) {
 
 // TestTextOfWork prints a PD, and completions.
 func TestTextOfWork(t *testing.T) {
+	t.Parallel()
 	ini, res := connect(t)
 	res.mr(8, 0)
 	if got, want := res.pd.String(), "PD 1 (1 QPs, 0 SRQs, 1 MRs)"; got != want {

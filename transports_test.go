@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -80,6 +81,11 @@ func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setu
 	t.Helper()
 	for _, over := range all {
 		t.Run(over.name, func(t *testing.T) {
+			if over.shuffled {
+				synctest.Test(t, func(t *testing.T) { dialogue(t, setup{over: over}) })
+				return
+			}
+			t.Parallel()
 			over.needed(t)
 			dialogue(t, setup{over: over})
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
@@ -45,7 +46,11 @@ func TestUserTCP(t *testing.T) {
 			t.Parallel()
 			s := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}, over: &transport{user: true, path: bad(uint64(10 * seed)), unmarked: !markers}}
 			ini, res := s.connect(t)
-			for range 20 {
+			rounds := 4
+			if testrig.Everything() {
+				rounds = 20
+			}
+			for range rounds {
 				works(t, ini, res)
 				transfer(t, ini, res)
 				transfer(t, res, ini)
@@ -79,6 +84,7 @@ func readBack(t testing.TB, from, to *end) {
 //
 // Proves P31, D27.
 func TestUserTCPSharedReceives(t *testing.T) {
+	t.Parallel()
 	const peers, sends, size = 3, 40, 2000
 	a, b := userStacks(t, bad(7))
 	res := newEnd(t, iwarp.RNICConfig{Markers: true})

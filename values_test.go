@@ -14,6 +14,7 @@ import (
 // TestStrings prints what programs print in passing: numbers, states and addresses, and
 // never an octet of memory.
 func TestStrings(t *testing.T) {
+	t.Parallel()
 	ini, res := setup{}.connect(t)
 	secret := []byte("the secret of the house")
 	mr, err := res.pd.Register(secret, iwarp.RemoteRead|iwarp.LocalWrite)

@@ -156,6 +156,7 @@ func (c *callback) Close() error {
 // TestWrapCallsQP: what Wrap has returned may call the QP when it is closed, however that
 // comes about: none of the consumer's code runs with a lock held.
 func TestWrapCallsQP(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(ini, res *iwarp.QP) error{
 		"close":          func(ini, _ *iwarp.QP) error { return ini.Close() },
 		"peer's close":   func(ini, res *iwarp.QP) error { return errors.Join(res.Close(), ini.Close()) },
@@ -184,6 +185,7 @@ func TestWrapCallsQP(t *testing.T) {
 // TestReconnectWhileClosing: a QP whose last connection is still being closed by its own
 // Close takes no other one before that has returned.
 func TestReconnectWhileClosing(t *testing.T) {
+	t.Parallel()
 	began, goOn := make(chan struct{}), make(chan struct{})
 	slow := func(c net.Conn) (net.Conn, error) { return &slowClose{Conn: c, began: began, goOn: goOn}, nil }
 	ini, res := setup{Dialer: iwarp.Dialer{Wrap: slow}}.connect(t)

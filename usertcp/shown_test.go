@@ -34,17 +34,18 @@ func (r *record) take(at uint64, octets []byte) {
 }
 
 // TestShown holds that what is shown is what Read returns at that place, with losses, late segments and receive
-// buffers of several sizes, some of them too small for what arrives.
+// buffers of several sizes, some of them too small for what arrives, and slower for it.
 func TestShown(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  Config
-	}{{"4 MiB", Config{ReceiveBuffer: 4 << 20}}, {"64 KiB", Config{ReceiveBuffer: 64 << 10}}, {"16 KiB", Config{ReceiveBuffer: 16 << 10}}, {"growing", Config{}}} {
+		size int
+	}{{"4 MiB", Config{ReceiveBuffer: 4 << 20}, 3 << 20}, {"64 KiB", Config{ReceiveBuffer: 64 << 10}, 1 << 20}, {"16 KiB", Config{ReceiveBuffer: 16 << 10}, 256 << 10}, {"growing", Config{}, 3 << 20}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := Path{Seed: 8, Loss: .02, Reorder: .05, Duplicate: .01, Delay: 200 * time.Microsecond}
 			out, in := connection(t, c.cfg, path, Path{Delay: path.Delay})
-			stream := make([]byte, 3<<20)
+			stream := make([]byte, c.size)
 			rand.NewChaCha8([32]byte{1}).Read(stream)
 
 			// A few octets are read before: the first place of what is shown is after them.

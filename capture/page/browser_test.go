@@ -50,14 +50,15 @@ type browser struct{ ctx context.Context }
 // because starting one takes longer than most of them.
 func TestBrowser(t *testing.T) {
 	w := newBrowser(t)
-	t.Run("parts", w.parts)
-	t.Run("odd", w.odd)
-	t.Run("long", w.long)
-	t.Run("address", w.address)
-	t.Run("bounded", w.bounded)
-	t.Run("keys", w.keys)
-	t.Run("dark", w.dark)
-	t.Run("captures", w.captures)
+	for name, part := range map[string]func(*testing.T){
+		"parts": w.parts, "odd": w.odd, "long": w.long, "address": w.address,
+		"bounded": w.bounded, "keys": w.keys, "dark": w.dark, "captures": w.captures,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for frames of its own tab
+			part(t)
+		})
+	}
 }
 
 // newBrowser starts a browser for the test.

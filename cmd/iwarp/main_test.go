@@ -19,10 +19,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 func TestMain(m *testing.M) {
+	testrig.Crowd()
 	testscript.Main(m, map[string]func(){"iwarp": main})
 }
 

@@ -50,6 +50,7 @@ func TestWrongCellDiffers(t *testing.T) {
 
 // TestEveryDemandCanFail spoils the demands of a row of each kind, one after the other.
 func TestEveryDemandCanFail(t *testing.T) {
+	t.Parallel()
 	picked := regexp.MustCompile(`^(dialects/(rfc6581 -> serving (rfc6581|rfc5044)|rtr2007 -> serving rtr2007)` +
 		`|kinds/non-permissive, 2007.*|RTR indications/offered (send, supported read|write, all.*)` +
 		`|IRD and ORD/(the responder raises its IRD|Reply's ORD needs.*)|rejections/the responder says.*` +
@@ -215,6 +216,7 @@ func printed(t *testing.T, r *matrix.Report, verbose bool) string {
 
 // TestText: everything fits in 100 columns of ASCII.
 func TestText(t *testing.T) {
+	t.Parallel()
 	var text string
 	for _, name := range []string{network.TCP, network.SCTP} {
 		report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Network: name})

@@ -13,6 +13,7 @@ import (
 // sctpGroup picks the rows of one group over SCTP, at least so many.
 func sctpGroup(t *testing.T, name string, atLeast int) {
 	t.Helper()
+	t.Parallel()
 	report := asDemanded(t, matrix.Config{Network: network.SCTP, Match: regexp.MustCompile("^SCTP " + regexp.QuoteMeta(name) + "/")})
 	if report.Cells < atLeast {
 		t.Errorf("group %q has %d rows, and should have %d", name, report.Cells, atLeast)
@@ -52,6 +53,7 @@ func TestSCTPByHand(t *testing.T) { sctpGroup(t, "messages by hand", 19) }
 
 // TestSCTPEveryDemandCanFail spoils each demand of rows of each kind.
 func TestSCTPEveryDemandCanFail(t *testing.T) {
+	t.Parallel()
 	picked := regexp.MustCompile(`^SCTP (startup/(enhanced, the responder.*|plain, the responder.*)` +
 		`|RTR indications/offered (send, supported read|write, all.*)|IRD and ORD/(the responder raises its IRD|Reply's ORD needs.*)` +
 		`|private data/(enhanced: 508 octets|plain: one octet too many in the Accept)|rejections/the responder says.*` +

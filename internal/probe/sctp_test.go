@@ -39,7 +39,7 @@ func serving(t *testing.T, reject *string) (addr string) {
 // probingSCTP asks all questions. The time is only waited for where nothing is said.
 func probingSCTP(t *testing.T, addr string) *probe.SCTPReport {
 	t.Helper()
-	r, err := probe.RunSCTP(t.Context(), probe.SCTPConfig{Addr: addr, Timeout: 2 * time.Second})
+	r, err := probe.RunSCTP(t.Context(), probe.SCTPConfig{Addr: addr, Timeout: time.Second})
 	testrig.Must(t, err)
 	return r
 }
