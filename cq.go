@@ -15,9 +15,8 @@ import (
 // A CQ is a Completion Queue. It collects the completions of any number of QPs, in
 // order for each of their queues. Its methods may be called by any goroutine.
 //
-// The consumer must see to it that completions find room. A request keeps its entry
-// in its queue until its completion is polled, so that a CQ as deep as Committed says
-// cannot overflow. If a CQ does overflow, its QPs go to StateError, and no others
+// The consumer must see to it that completions find room: in a CQ as deep as Committed
+// says they do, as a request keeps its entry in its queue until its completion is polled. If a CQ does overflow, its QPs go to StateError, and no others
 // (RFC 5042, section 6.4.6).
 type CQ struct {
 	rnic *RNIC
@@ -86,9 +85,9 @@ func (cq *CQ) Depth() int {
 
 // Committed returns how many completions the queues tied to the CQ can have
 // outstanding: the sum of their depths, a Shared Receive Queue counted once. A
-// CQ of that depth cannot overflow, as long as completions of QPs that have ended with
-// receives of a Shared Receive Queue are polled: the places of those receives come back
-// before.
+// CQ of that depth cannot overflow, whatever peers do, with one exception: when a connection
+// ends, the places of its receives in a Shared Receive Queue come back at once, polled or not.
+// Post as many receives there as you have polled completions of, and it cannot either.
 func (cq *CQ) Committed() (n int) { // [Z24]
 	cq.mu.Lock()
 	defer cq.mu.Unlock()

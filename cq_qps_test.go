@@ -35,6 +35,45 @@ func TestCommittedSRQ(t *testing.T) {
 	}
 }
 
+// TestCommittedAtEnds: a CQ as deep as Committed does not overflow by connections that send to a Shared Receive Queue and end, as
+// long as the program posts as many receives to that as it has polled. Who has stayed is served.
+//
+// Proves Z24.
+func TestCommittedAtEnds(t *testing.T) {
+	const depth = 8
+	s := newShared(t, iwarp.SRQConfig{Depth: depth})
+	s.cq = newCQ(t, s.rnic, depth)
+	cfg := iwarp.AcceptConfig{PD: s.pd, QP: iwarp.QPConfig{SRQ: s.srq, RecvCQ: s.cq, SendCQ: newCQ(t, s.rnic, 4096)}}
+	good, here := setup{accept: cfg}.connect(t)
+	if s.cq.Committed() != s.cq.Depth() {
+		t.Fatalf("%d committed, depth %d", s.cq.Committed(), s.cq.Depth())
+	}
+	s.post(t, depth)
+	for range 2 {
+		for range depth + 1 {
+			left := s.srq.Len()
+			bad, its := setup{accept: cfg}.connect(t)
+			sends(bad, 1)
+			if left > 0 {
+				until(t, func() bool { return s.srq.Len() < left }, "the Send")
+			}
+			_ = bad.Abort()
+			wait(t, its.Done(), "the end")
+			_ = its.Close()
+		}
+		wc := make([]iwarp.WC, depth+1)
+		n := s.cq.Poll(wc)
+		if n != depth || here.State() != iwarp.StateRTS {
+			t.Fatalf("%d completions; who sent nothing is in %v: %v", n, here.State(), here.Err())
+		}
+		s.post(t, n)
+	}
+	sends(good, 1)
+	if wc := next(t, s.cq); wc.QP != here.QP || wc.Status != iwarp.StatusSuccess {
+		t.Errorf("completed: %+v", wc)
+	}
+}
+
 // TestNothingAfterOverflow polls a CQ that has overflowed: there is nothing behind what was
 // lost, although there is room again.
 //
