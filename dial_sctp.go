@@ -75,8 +75,12 @@ func rejected(err error, to string) error {
 	if !errors.As(err, &r) || r.Provider {
 		return err
 	}
+	dialect := mpa.DialectRFC5044 // that of the answer, as with MPA
+	if r.Enhanced {
+		dialect = mpa.DialectRFC6581
+	}
 	return &RejectError{RejectError: &mpa.RejectError{
-		Dialect: mpa.DialectRFC6581, PrivateData: r.PrivateData, Enhanced: r.Enhanced, PeerIRD: r.PeerIRD, PeerORD: r.PeerORD,
+		Dialect: dialect, PrivateData: r.PrivateData, Enhanced: r.Enhanced, PeerIRD: r.PeerIRD, PeerORD: r.PeerORD,
 	}, Conn: noConn{to: to}}
 }
 

@@ -48,22 +48,15 @@ func TestSCTPNegotiated(t *testing.T) {
 func TestSCTPRefused(t *testing.T) {
 	t.Parallel()
 	t.Run("rejected", func(t *testing.T) {
-		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
-		must(t, err)
-		defer ln.Close()
-		go func() {
-			req, err := ln.Accept(within(t))
-			must(t, err)
-			c, err := req.RejectDepths([]byte("no"), 1, 2)
-			must(t, err)
-			if _, err := c.Read(nil); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("the connection is open: %v", err)
-			}
-		}()
-		_, err = iwarp.Dial(within(t), "sctp", ln.Addr().String())
-		var r *iwarp.RejectError
-		if !errors.As(err, &r) || string(r.PrivateData) != "no" || r.PeerIRD != 1 || r.PeerORD != 2 || r.Conn.Close() == nil {
-			t.Errorf("got %v", err)
+		r := rejectedOverSCTP(t, iwarp.Dialer{})
+		if r.PeerIRD != 1 || r.PeerORD != 2 || !r.Enhanced || r.Dialect != mpa.DialectRFC6581 || r.Conn.Close() == nil {
+			t.Errorf("got %+v", r.RejectError)
+		}
+	})
+	t.Run("rejected without RFC 6581", func(t *testing.T) {
+		r := rejectedOverSCTP(t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}})
+		if r.Enhanced || r.Dialect != mpa.DialectRFC5044 {
+			t.Errorf("got %+v", r.RejectError)
 		}
 	})
 	t.Run("too few Reads", func(t *testing.T) {
@@ -113,6 +106,27 @@ func TestSCTPRefused(t *testing.T) {
 			t.Errorf("%s %s: listening", network, addr)
 		}
 	}
+}
+
+// rejectedOverSCTP dials a Listener whose program rejects everything.
+func rejectedOverSCTP(t *testing.T, d iwarp.Dialer) (r *iwarp.RejectError) {
+	t.Helper()
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	must(t, err)
+	defer ln.Close()
+	go func() {
+		req, err := ln.Accept(within(t))
+		must(t, err)
+		c, err := req.RejectDepths([]byte("no"), 1, 2)
+		must(t, err)
+		if _, err := c.Read(nil); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the connection is open: %v", err)
+		}
+	}()
+	if _, err = d.Dial(within(t), "sctp", ln.Addr().String()); !errors.As(err, &r) || string(r.PrivateData) != "no" {
+		t.Fatalf("got %v", err)
+	}
+	return r
 }
 
 // TestSCTPListenerClosed: connections outlive the Listener that they came by, with which they share a socket; nobody
