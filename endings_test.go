@@ -71,6 +71,25 @@ var endings = map[string]ending{
 		_, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{IdleTimeout: 20 * time.Millisecond}, Prepare: oneReceive}}.connect(t)
 		return res
 	},
+	"GapTimeout": func(t *testing.T) *end {
+		res := newEnd(t, iwarp.RNICConfig{})
+		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+		must(t, err)
+		t.Cleanup(func() { _ = ln.Close() })
+		accepted := res.takes(ln, iwarp.AcceptConfig{QP: iwarp.QPConfig{GapTimeout: 20 * time.Millisecond}, Prepare: oneReceive})
+		p := newSCTPPeer(t, ln)
+		p.says(17, "\x00\x00\x00\x01")
+		p.hears()
+		must(t, <-accepted)
+		p.says(16, sendAhead(2, 2))
+		p.wantTerminated()
+		if !errors.Is(res.Err(), iwarp.ErrGap) {
+			t.Errorf("ended with %v", res.Err())
+		}
+		p.says(17, "\x00\x03\x00\x04")
+		p.says(16, sendAhead(1, 1))
+		return res
+	},
 	"RTRTimeout": func(t *testing.T) *end {
 		res := newEnd(t, iwarp.RNICConfig{})
 		_, req := ask(t, listen(t, iwarp.ListenConfig{PD: res.pd, RTRTimeout: 20 * time.Millisecond}), frame(request(2)))

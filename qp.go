@@ -72,6 +72,10 @@ type QPConfig struct {
 	// CloseLimit bounds a Close as a whole, whatever its progress. If zero, 1 min; if
 	// negative, there is no limit.
 	CloseLimit time.Duration
+	// GapTimeout, over SCTP or another SegmentStream, bounds the wait for a segment when others have come that were sent after
+	// it: the connection ends with a TerminateError that wraps ErrGap. A segment that the network has lost comes again, in
+	// a second or a few. If zero, 1 min; if negative, there is no limit.
+	GapTimeout time.Duration
 	// IdleTimeout ends a connection over which nothing was sent or received for that
 	// long, with an error that wraps ErrIdle: a peer that does nothing costs as much as
 	// one that works (RFC 5042, section 6.4.2). What Nudge has us send does not count. If
@@ -129,6 +133,7 @@ func (c *QPConfig) fill() error {
 	c.MaxInline = max(orDefault(c.MaxInline, defaultMaxInline), 0)
 	c.CloseTimeout = orDefault(c.CloseTimeout, 5*time.Second)
 	c.CloseLimit = orDefault(c.CloseLimit, time.Minute)
+	c.GapTimeout = orDefault(c.GapTimeout, time.Minute)
 	c.Linger = orDefault(c.Linger, 100*time.Millisecond)
 	c.Nudge = orDefault(c.Nudge, 10*time.Millisecond)
 	switch {
@@ -237,7 +242,7 @@ func (qp *QP) engineConfig() engine.Config {
 		SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, MaxInline: qp.cfg.MaxInline,
 		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.boundTo},
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger, Nudge: qp.cfg.Nudge, StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose,
-		Trace: qp.tracer(),
+		GapTimeout: qp.cfg.GapTimeout, Trace: qp.tracer(),
 	}
 	if qp.cfg.SRQ != nil {
 		c.Source, c.SendTimeout = srqSource{qp.cfg.SRQ, qp}, max(qp.cfg.SRQ.sendTimeout, 0)

@@ -18,6 +18,8 @@ var (
 	// ErrNoRTR: the peer did not send its Ready-to-Receive indication; see
 	// ListenConfig.RTRTimeout.
 	ErrNoRTR = errors.New("the peer did not send its RTR indication")
+	// ErrGap: a segment of the peer's did not come, although others came that were sent after it; see QPConfig.GapTimeout.
+	ErrGap = engine.ErrGap
 	// ErrIdle: nothing was sent or received; see QPConfig.IdleTimeout.
 	ErrIdle = errors.New("nothing was sent or received")
 )

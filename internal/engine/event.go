@@ -166,7 +166,7 @@ func (q *QP) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 // Deadline returns when HandleTimeout wants to be called; zero: never.
 func (q *QP) Deadline() time.Time {
 	at := earlier(earlier(earlier(q.closeBy, q.nudgeAt), q.lingerBy), q.sendBy)
-	return earlier(earlier(earlier(at, q.quietBy), q.readsBy), q.SendFrom)
+	return earlier(earlier(earlier(earlier(at, q.quietBy), q.readsBy), q.SendFrom), q.gapBy)
 }
 
 // HandleTimeout acts on deadlines that have passed.
@@ -182,6 +182,9 @@ func (q *QP) HandleTimeout(now time.Time) {
 	}
 	if !q.sendBy.IsZero() && !now.Before(q.sendBy) {
 		q.sendTimedOut()
+	}
+	if !q.gapBy.IsZero() && !now.Before(q.gapBy) {
+		q.gapTimedOut()
 	}
 	q.settle(now) // which looks at the other times itself
 }

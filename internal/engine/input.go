@@ -36,6 +36,7 @@ func (q *QP) arrives(now time.Time) {
 
 func (q *QP) arrived(now time.Time) {
 	q.watchSend(now)
+	q.watchGap(now)
 	q.settle(now)
 }
 

@@ -32,6 +32,9 @@ type Config struct {
 	// Linger is how long our half stays open with nothing to send when the peer has
 	// closed its own, for work that may still be posted. Zero or less: not at all.
 	Linger time.Duration
+	// GapTimeout, with LayerMessages, bounds the wait for a segment that others came ahead of. Zero or less: there is no
+	// bound.
+	GapTimeout time.Duration
 	// Nudge is how long after the first FPDU an Initiator that has heard nothing
 	// sends a zero-length RDMA Write; see nudge.go. Zero or less: never.
 	Nudge time.Duration
@@ -101,9 +104,11 @@ type stream struct {
 	current  RecvWork             // the receive that the Send under way fills
 	taken    bool                 // current is in use
 	capacity uint64               // its octets
-	sendBy   time.Time            // when the Send under way is to be complete; zero: never
-	sendFrom time.Time            // when it began
-	sendOf   uint32               // its MSN
+	gapBy    time.Time            // when the segment with the number gapAt is to have come; zero: never
+	gapAt    uint64
+	sendBy   time.Time // when the Send under way is to be complete; zero: never
+	sendFrom time.Time // when it began
+	sendOf   uint32    // its MSN
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
 	partial  [2]bool       // a Send, or a Write, of the peer's is under way
@@ -238,6 +243,7 @@ func (q *QP) setState(s State) {
 	q.quietBy, q.readsBy = time.Time{}, time.Time{}
 	if !q.listens() {
 		q.ahead.forget()
+		q.gapBy = time.Time{}
 		q.shown = shown{}
 	}
 }
