@@ -36,7 +36,7 @@ type Association struct {
 	cum     uint32            // all of the other end's up to here have come
 	ahead   map[uint32]bool
 	got     []Message
-	parts   map[uint32]Message
+	parts   chunk.Fragments[Message]
 	end     End
 	why     string
 	buf     []byte
@@ -47,8 +47,6 @@ type Message struct {
 	sctp.Message
 	TSN    uint32
 	Chunks int // more than one if it was fragmented
-
-	flags byte
 }
 
 // MinFragmented is a size that no message has, in octets, which may be fragmented: RFC 5043,
@@ -83,7 +81,7 @@ func newAssociation(conn net.Conn, ours chunk.Setup) *Association {
 	ours.Tag, ours.TSN, ours.Window = rand.Uint32()|1, rand.Uint32(), 1<<17
 	return &Association{
 		conn: conn, ours: ours, tsn: ours.TSN,
-		unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, parts: map[uint32]Message{}, buf: make([]byte, 1<<16),
+		unacked: map[uint32][]byte{}, ahead: map[uint32]bool{}, buf: make([]byte, 1<<16),
 	}
 }
 

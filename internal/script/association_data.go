@@ -179,7 +179,7 @@ func (a *Association) takeData(c chunk.Chunk) {
 		return
 	}
 	tsn := d.TSN
-	if int32(tsn-a.cum) <= 0 || a.ahead[tsn] || len(a.ahead)+len(a.parts)+len(a.got) >= maxWaiting {
+	if int32(tsn-a.cum) <= 0 || a.ahead[tsn] || len(a.ahead)+a.parts.Len()+len(a.got) >= maxWaiting {
 		return // it comes again, if it was not there yet
 	}
 	a.ahead[tsn] = true
@@ -192,40 +192,20 @@ func (a *Association) takeData(c chunk.Chunk) {
 		Message: sctp.Message{
 			Stream: d.Stream, PPID: d.PPID, Ordered: flags&chunk.FlagUnordered == 0, Data: append([]byte(nil), d.Octets...),
 		},
-		TSN: tsn, Chunks: 1, flags: flags,
+		TSN: tsn, Chunks: 1,
 	}
 	if flags&chunk.FlagsWhole == chunk.FlagsWhole {
 		a.got = append(a.got, m)
-		return
+	} else if parts := a.parts.Add(tsn, flags, m); parts != nil {
+		a.got = append(a.got, joined(parts))
 	}
-	a.parts[tsn] = m
-	a.join(tsn)
 }
 
-// join puts together the message that a part is of, if all parts are there.
-func (a *Association) join(tsn uint32) {
-	first := tsn
-	for a.parts[first].flags&chunk.FlagBeginning == 0 {
-		if _, ok := a.parts[first-1]; !ok {
-			return
-		}
-		first--
+// joined is the message that parts are of.
+func joined(parts []Message) Message {
+	m := parts[0]
+	for _, p := range parts[1:] {
+		m.Data, m.Chunks = append(m.Data, p.Data...), m.Chunks+1
 	}
-	m := a.parts[first]
-	for at := first; ; at++ {
-		p, ok := a.parts[at]
-		if !ok {
-			return
-		}
-		if at != first {
-			m.Data, m.Chunks = append(m.Data, p.Data...), m.Chunks+1
-		}
-		if p.flags&chunk.FlagEnding != 0 {
-			for k := first; k != at+1; k++ {
-				delete(a.parts, k)
-			}
-			a.got = append(a.got, m)
-			return
-		}
-	}
+	return m
 }
