@@ -14,6 +14,8 @@ var (
 	ErrViolated = errors.New("the peer has violated SCTP")
 	// ErrOverrun: more came for a session than is kept, nobody received it, and others needed the association.
 	ErrOverrun = errors.New("nobody has received what came for the session, and it has kept others waiting")
+	// ErrTooLarge: the peer has sent more in a packet than we can take, and was told so by ABORT.
+	ErrTooLarge = errors.New("a packet is too large for us")
 	// ErrSilent: the peer has said nothing for too long.
 	ErrSilent = errors.New("the peer has fallen silent")
 	// ErrRefused: the peer has answered the handshake with ABORT.

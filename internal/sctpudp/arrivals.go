@@ -84,9 +84,6 @@ func (a *arrivals) setHold(on bool) {
 	a.mu.Unlock()
 }
 
-// chunkOverhead is the octets of a chunk before its value.
-const chunkOverhead = 4
-
 // closeWindow has the SACKs of a packet of pion's say that there is no room, where that is so: RFC 9260, section 3.3.4.
 func (a *arrivals) closeWindow(packet []byte) {
 	a.mu.Lock()

@@ -54,7 +54,7 @@ func newConn(p *path) (*Conn, error) {
 		pion.WithNetConn(p), pion.WithLoggerFactory(quiet), pion.WithName("iwarp"),
 		pion.WithSNAP(initOf(&p.ours), initOf(&p.theirs)),
 		pion.WithBlockWrite(true), pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
-		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.e.cfg.MTU)), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window)),
+		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.mtu())), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window)),
 	)
 	if err != nil {
 		_ = p.end(err)
@@ -97,7 +97,7 @@ func (c *Conn) pulse() {
 func (c *Conn) Streams() int { return c.path.streams() }
 
 // MaxMessage is the largest message that needs no fragmentation, in octets.
-func (c *Conn) MaxMessage() int { return (c.path.e.cfg.MTU - chunk.HeaderLen - chunk.DataLen) &^ 3 }
+func (c *Conn) MaxMessage() int { return (c.path.mtu() - chunk.HeaderLen - chunk.DataLen) &^ 3 }
 
 // Ahead is how many octets of messages a peer that does its part can have come ahead of a missing one, with Hold in
 // time: what waits here and in pion when that is called, what the peer has under way then, and as much for the call
@@ -256,14 +256,17 @@ func (c *Conn) settled() map[uint16]uint64 {
 // read reads one stream.
 func (c *Conn) read(id uint16, s *stream) {
 	defer close(s.drained)
-	buf := make([]byte, maxMTU) // no message is longer than a packet
+	buf := make([]byte, maxPacket) // pion has no fragments
+	var held fragments
 	for {
 		n, ppid, err := s.ReadSCTP(buf)
 		if err != nil {
 			return
 		}
 		c.path.arrived.read(n)
-		c.receive(sctp.Message{Stream: id, PPID: uint32(ppid), Data: append([]byte(nil), buf[:n]...)})
+		if m, ok := c.join(id, &held, pieceOf(uint32(ppid), append([]byte(nil), buf[:n]...))); ok {
+			c.receive(m)
+		}
 	}
 }
 

@@ -34,13 +34,26 @@ func random() uint32 {
 	}
 }
 
-// cookieBody is the octets before the MAC.
-const cookieBody = 8 + 2*chunk.SetupLen
+// Ties are the Local-Tie-Tag and Peer's-Tie-Tag of an association: RFC 9260, section 5.2.2. They are random, since a cookie
+// can be read; without an association they are 0.
+type ties [2]uint32
 
-// mint returns the cookie for the two sides' fields. It is good for the addresses and ports that it was made for.
-func (m *minter) mint(now time.Time, ours, theirs *chunk.Setup, from netip.AddrPort, h chunk.Header) []byte {
-	b := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))
-	b = theirs.AppendFields(ours.AppendFields(b))
+// A token is what a cookie says.
+type token struct {
+	minted       time.Duration // from when the Endpoint began
+	ours, theirs chunk.Setup
+	ties         ties // of the association that there was with the peer
+}
+
+// tokenLen is the octets before the MAC.
+const tokenLen = 8 + 2*chunk.SetupLen + 8
+
+// mint returns a cookie. It is good for the addresses and ports that it was made for.
+func (m *minter) mint(t *token, from netip.AddrPort, h chunk.Header) []byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(t.minted))
+	b = t.theirs.AppendFields(t.ours.AppendFields(b))
+	b = binary.BigEndian.AppendUint32(b, t.ties[0])
+	b = binary.BigEndian.AppendUint32(b, t.ties[1])
 	return append(b, m.mac(b, from, h)...)
 }
 
@@ -53,13 +66,18 @@ func (m *minter) mac(body []byte, from netip.AddrPort, p chunk.Header) []byte {
 	return h.Sum(nil)
 }
 
-// redeem returns what is in a cookie of ours that has not expired.
-func (m *minter) redeem(now time.Time, cookie []byte, from netip.AddrPort, h chunk.Header) (ours, theirs chunk.Setup, ok bool) {
-	if len(cookie) != cookieBody+sha256.Size || !hmac.Equal(cookie[cookieBody:], m.mac(cookie[:cookieBody], from, h)) {
-		return ours, theirs, false
+// redeem returns what is in a cookie. It reports false for one that is not ours.
+func (m *minter) redeem(cookie []byte, from netip.AddrPort, h chunk.Header) (t token, ok bool) {
+	if len(cookie) != tokenLen+sha256.Size || !hmac.Equal(cookie[tokenLen:], m.mac(cookie[:tokenLen], from, h)) {
+		return t, false
 	}
-	age := now.Unix() - int64(binary.BigEndian.Uint64(cookie))
-	ours, _ = chunk.ParseSetup(cookie[8 : 8+chunk.SetupLen])
-	theirs, _ = chunk.ParseSetup(cookie[8+chunk.SetupLen : cookieBody])
-	return ours, theirs, age >= 0 && age <= int64(cookieLife/time.Second)
+	t.minted = time.Duration(binary.BigEndian.Uint64(cookie))
+	rest := cookie[8:tokenLen]
+	t.ours, _ = chunk.ParseSetup(rest[:chunk.SetupLen])
+	t.theirs, _ = chunk.ParseSetup(rest[chunk.SetupLen : 2*chunk.SetupLen])
+	t.ties = ties{binary.BigEndian.Uint32(rest[2*chunk.SetupLen:]), binary.BigEndian.Uint32(rest[2*chunk.SetupLen+4:])}
+	return t, true
 }
+
+// staleness is for how long the token has not been good any more: positive if it is too old.
+func (t *token) staleness(now time.Duration) time.Duration { return now - t.minted - cookieLife }

@@ -18,8 +18,8 @@ import (
 type Config struct {
 	// Streams is how many streams to ask for in both directions. If zero, 64.
 	Streams int
-	// MTU is the largest SCTP packet, in octets, at most 8192: UDP's header comes on top. If zero, what fits into an
-	// Ethernet frame.
+	// MTU is that of the path: the largest IP packet that is sent, in octets, from [MinMTU] to [MaxMTU]. If zero, 1500. It
+	// is not discovered (RFC 6951, section 5.6).
 	MTU int
 	// Window is how many octets an association takes that were not read yet. If zero, 256 KiB.
 	Window int
@@ -33,21 +33,20 @@ type Config struct {
 	HandshakeTimeout time.Duration
 }
 
+// Octets.
 const (
-	maxMTU       = 8192 // of pion's receive buffer
-	ethernetIPv4 = 1472
-	ethernetIPv6 = 1452
+	// MinMTU leaves room for the largest session control message (RFC 5043, section 9), over IPv6.
+	MinMTU = ipv6UDP + chunk.HeaderLen + chunk.DataLen + sctp.MinMaxMessage
+	// MaxMTU is what pion takes, over IPv4.
+	MaxMTU = ipv4UDP + maxPacket
+
+	ipv4UDP, ipv6UDP = 28, 48 // headers before those of SCTP
+	maxPacket        = 8192   // of SCTP: pion's receive buffer
 )
 
-func (c *Config) fill(local netip.Addr) {
+func (c *Config) fill() {
 	c.Streams = min(max(cmp.Or(c.Streams, 64), 1), 1<<16-1)
-	if c.MTU == 0 {
-		c.MTU = ethernetIPv4
-		if !local.Unmap().Is4() {
-			c.MTU = ethernetIPv6
-		}
-	}
-	c.MTU = min(max(c.MTU, chunk.HeaderLen+chunk.DataLen+sctp.MinMaxMessage), maxMTU)
+	c.MTU = min(max(cmp.Or(c.MTU, 1500), MinMTU), MaxMTU)
 	c.Window = max(cmp.Or(c.Window, 256<<10), 64<<10)
 	c.MaxAssociations = cmp.Or(c.MaxAssociations, 1024)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 5*time.Second)
@@ -66,6 +65,8 @@ type Endpoint struct {
 	done      chan struct{}
 	resting   chan struct{} // closed by Retire
 	answers   budget        // to what belongs to no association
+	spent     ledger
+	began     time.Time
 
 	mu      sync.Mutex
 	closed  bool
@@ -73,6 +74,7 @@ type Endpoint struct {
 	tags    map[uint32]*path
 	peers   map[key]*path
 	hands   map[uint32]*handshake // under way from here, by our tag
+	held    int                   // octets of messages that are not whole
 }
 
 // maxBacklog bounds the associations that nobody has accepted yet.
@@ -81,9 +83,9 @@ const maxBacklog = 64
 // New serves associations on a socket, which it owns from then on. With listening it answers INITs.
 func New(pc *net.UDPConn, listening bool, c Config) *Endpoint {
 	local := pc.LocalAddr().(*net.UDPAddr).AddrPort()
-	c.fill(local.Addr())
+	c.fill()
 	e := &Endpoint{
-		cfg: c, pc: pc, port: local.Port(), listening: listening, minter: newMinter(),
+		cfg: c, pc: pc, began: time.Now(), port: local.Port(), listening: listening, minter: newMinter(),
 		accepted: make(chan *Conn, maxBacklog), done: make(chan struct{}), resting: make(chan struct{}),
 		tags: make(map[uint32]*path), peers: make(map[key]*path), hands: make(map[uint32]*handshake),
 	}
@@ -119,9 +121,23 @@ func (e *Endpoint) Retire() {
 	e.mu.Unlock()
 	if first {
 		close(e.resting)
+		e.turnOut()
 	}
 	if last {
 		_ = e.Close()
+	}
+}
+
+// turnOut ends the associations that nobody has accepted, and nobody will.
+func (e *Endpoint) turnOut() {
+	for {
+		select {
+		case c := <-e.accepted:
+			c.Abort("not listening any more")
+			c.drop()
+		default:
+			return
+		}
 	}
 }
 
@@ -206,7 +222,7 @@ func (e *Endpoint) dispatch(from netip.AddrPort, b []byte) {
 // RFC 9260, section 8.5: "The receiver of an SCTP packet MUST ensure that the value in the Verification Tag field of
 // the received SCTP packet matches its own tag." Section 8.5.1: with the T bit set, it is the sender's.
 func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
-	peer := key{from.Addr(), p.Source}
+	peer := key{from, p.Source}
 	e.mu.Lock()
 	hand, known := e.hands[p.Tag], e.tags[p.Tag]
 	unknown := hand == nil && known == nil && e.peers[peer] == nil
@@ -218,9 +234,11 @@ func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
 	}
 	e.mu.Unlock()
 	switch {
+	case hand != nil && p.has(chunk.TypeShutdownAck) != nil: // section 8.5.1, E
+		e.stray(from, p)
 	case hand != nil:
 		hand.hear(from, p)
-	case known != nil && known.key == peer:
+	case known != nil && known.isOf(from, p.Source):
 		known.deliver(from, p, p.chunks)
 	case unknown:
 		e.stray(from, p)
@@ -231,10 +249,10 @@ func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
 // peer, which has begun anew, is replaced. It reports false if there is no room, or the handshake was given up.
 func (e *Endpoint) adopt(p *path, h *handshake) bool {
 	e.mu.Lock()
-	old := e.peers[p.key]
+	old := e.peers[p.key()]
 	full := e.closed || e.tags[p.ours.Tag] != nil || e.hands[p.ours.Tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
 	if !full {
-		e.tags[p.ours.Tag], e.peers[p.key] = p, p
+		e.tags[p.ours.Tag], e.peers[p.key()] = p, p
 		delete(e.hands, p.ours.Tag)
 	}
 	e.mu.Unlock()
@@ -250,9 +268,11 @@ func (e *Endpoint) remove(p *path) {
 	if e.tags[p.ours.Tag] == p {
 		delete(e.tags, p.ours.Tag)
 	}
-	if e.peers[p.key] == p {
-		delete(e.peers, p.key)
+	if e.peers[p.key()] == p {
+		delete(e.peers, p.key())
 	}
+	p.over = true
+	e.held -= p.held
 	if e.retired && !e.closed && len(e.tags) == 0 {
 		go func() { _ = e.Close() }()
 	}

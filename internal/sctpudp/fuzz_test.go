@@ -12,7 +12,7 @@ import (
 func FuzzEndpoint(f *testing.F) {
 	f.Add(byte(chunk.TypeAbort), byte(1), []byte{0, 12, 0, 4})
 	f.Add(byte(chunk.TypeInit), byte(0), (&chunk.Setup{Tag: 1, Window: 1500, Out: 1, In: 2, TSN: 3, Adaptation: 1, HasAdaptation: true}).Append(nil))
-	f.Add(byte(chunk.TypeCookieEcho), byte(0), make([]byte, cookieBody+32))
+	f.Add(byte(chunk.TypeCookieEcho), byte(0), make([]byte, tokenLen+32))
 	from := netip.MustParseAddrPort("127.0.0.1:9") // discards
 	f.Fuzz(func(t *testing.T, kind, flags byte, value []byte) {
 		if len(value) > 1400 {
@@ -21,7 +21,7 @@ func FuzzEndpoint(f *testing.F) {
 		e := New(udpSocket(t), true, Config{})
 		defer func() { _ = e.Close() }()
 		ours, theirs := e.setup(), e.setup()
-		p := e.newPath(key{from.Addr(), from.Port()}, from, ours, theirs)
+		p := e.newPath(from, from.Port(), ours, theirs)
 		if !e.adopt(p, nil) {
 			t.Fatal("no room")
 		}

@@ -3,8 +3,10 @@ package sctpudp
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -31,42 +33,81 @@ func (e *Endpoint) onInit(from netip.AddrPort, p *packet) {
 		e.turnAway(from, p, theirs.Tag)
 		return
 	}
-	ours := e.setup()
-	ours.Cookie = e.minter.mint(time.Now(), &ours, &theirs, from, p.Header)
-	e.say(from, p.Source, theirs.Tag, chunk.TypeInitAck, ours.Append(nil))
+	t := token{minted: time.Since(e.began), ours: e.setup(), theirs: theirs, ties: e.tiesWith(key{from, p.Source})}
+	said := t.ours
+	said.Cookie = e.minter.mint(&t, from, p.Header)
+	e.say(from, p.Source, theirs.Tag, chunk.TypeInitAck, said.Append(nil))
+}
+
+// tiesWith returns the Tie-Tags of the association with a peer, or zeros if there is none.
+func (e *Endpoint) tiesWith(k key) ties {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old := e.peers[k]; old != nil {
+		return old.ties
+	}
+	return ties{}
 }
 
 // onCookieEcho begins the association that a cookie of ours is for.
+//
+// RFC 9260, section 5.2.4, has a table for a COOKIE ECHO from a peer with which there is an association. It knows
+// the association if both tags in the cookie are its own (D), and replaces it, since the peer has begun anew, if
+// neither is, and the cookie was made when there was this association already (A). Every cookie has a tag of
+// ours that no INIT of ours had, so that (B) cannot be. Any other is an old one, or late (C), and is discarded.
 func (e *Endpoint) onCookieEcho(from netip.AddrPort, p *packet) {
-	ours, theirs, ok := e.minter.redeem(time.Now(), p.chunks[0].Value, from, p.Header)
-	if !ok || ours.Tag != p.Tag {
+	t, ok := e.minter.redeem(p.chunks[0].Value, from, p.Header)
+	if !ok || t.ours.Tag != p.Tag {
 		return
 	}
 	e.mu.Lock()
-	known := e.tags[ours.Tag]
+	known := e.tags[t.ours.Tag]
 	e.mu.Unlock()
-	if known == nil && !e.resigned() {
-		known = e.welcome(key{from.Addr(), p.Source}, from, ours, theirs)
+	switch with := e.tiesWith(key{from, p.Source}); {
+	case known != nil: // even if the cookie is old
+	case t.staleness(time.Since(e.began)) > 0:
+		e.stale(from, p, &t)
+	case e.resigned() || e.spent.knows(spending{t.ours.Tag, t.minted}):
+		e.turnAway(from, p, t.theirs.Tag)
+	case with == ties{} || with == t.ties:
+		known = e.welcome(from, p.Source, &t)
 	}
-	if known == nil || known.theirs.Tag != theirs.Tag {
+	if known == nil || known.theirs.Tag != t.theirs.Tag {
 		return
 	}
-	e.say(from, p.Source, theirs.Tag, chunk.TypeCookieAck, nil)
+	e.say(from, p.Source, t.theirs.Tag, chunk.TypeCookieAck, nil)
 	known.deliver(from, p, p.chunks[1:])
 }
 
+// stale answers a cookie that is too old.
+//
+// RFC 9260, section 5.1.5: "the endpoint MUST transmit an ERROR chunk with a "Stale Cookie" error cause". Section 3.3.10.3:
+// it says how old, in microseconds.
+func (e *Endpoint) stale(from netip.AddrPort, p *packet, t *token) {
+	by := min(t.staleness(time.Since(e.began)).Microseconds(), math.MaxUint32)
+	cause := chunk.Parameter{Type: chunk.CauseStaleCookie, Value: binary.BigEndian.AppendUint32(nil, uint32(by))}
+	if e.answers.spend(time.Now()) {
+		e.say(from, p.Source, t.theirs.Tag, chunk.TypeError, cause.Append(nil))
+	}
+}
+
 // welcome makes an association of a peer's, if there is room for it. Otherwise the peer tries again.
-func (e *Endpoint) welcome(k key, from netip.AddrPort, ours, theirs chunk.Setup) *path {
-	path := e.newPath(k, from, ours, theirs)
+func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) *path {
+	path := e.newPath(from, port, t.ours, t.theirs)
 	if len(e.accepted) == cap(e.accepted) || !e.adopt(path, nil) {
 		return nil
 	}
+	e.spent.spend(time.Since(e.began), spending{t.ours.Tag, t.minted})
 	c, err := newConn(path)
 	if err != nil {
 		_ = path.end(err)
 		return nil
 	}
 	e.accepted <- c // there is room, and nobody else sends
+	if e.resigned() {
+		e.turnOut() // Retire may have done so before
+		return nil
+	}
 	return path
 }
 
@@ -163,7 +204,7 @@ func (h *handshake) run(ctx context.Context) error {
 		h.e.say(h.to, h.source, theirs.Tag, chunk.TypeAbort, nil)
 		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "in the INIT ACK"}
 	}
-	h.path.Store(h.e.newPath(key{h.to.Addr(), h.source}, h.to, h.ours, theirs))
+	h.path.Store(h.e.newPath(h.to, h.source, h.ours, theirs))
 	_, err = h.ask(ctx, theirs.Tag, chunk.TypeCookieEcho, theirs.Cookie, chunk.TypeCookieAck)
 	return err
 }
@@ -180,6 +221,10 @@ func (h *handshake) ask(ctx context.Context, tag uint32, kind chunk.Type, value 
 				return c, nil
 			case chunk.TypeAbort:
 				return c, carrier.ErrRefused
+			case chunk.TypeError:
+				if isStaleCookie(&c) {
+					return c, fmt.Errorf("%w: its cookie has become stale", carrier.ErrRefused)
+				}
 			}
 		case <-h.acked:
 			if h.full {

@@ -19,18 +19,21 @@ import (
 // peer that keeps to that has one dropped here.
 const maxWaiting = 1024
 
-// key tells the two ends of an association apart from all others on a socket: RFC 9260, section 1.
+// A key is where an association's peer is. Two peers at one address may have the same port of SCTP, and not that of UDP.
 type key struct {
-	addr netip.Addr
-	port uint16 // the peer's, of SCTP
+	at   netip.AddrPort // of UDP
+	port uint16         // of SCTP
 }
 
 // A path carries the packets of one association. To pion it is the net.Conn.
 type path struct {
 	e              *Endpoint
-	key            key
+	port           uint16 // the peer's, of SCTP
 	ours, theirs   chunk.Setup
-	peer           atomic.Pointer[netip.AddrPort] // of UDP
+	ties           ties
+	peer           atomic.Pointer[netip.AddrPort] // of UDP; the Endpoint's lock is held when it changes
+	held           int                            // octets of messages that are not whole; guarded by the Endpoint's lock, as is over
+	over           bool
 	in             chan []byte
 	done           chan struct{}
 	waiting        atomic.Int64  // octets in in
@@ -44,15 +47,47 @@ type path struct {
 	arrived        *arrivals
 }
 
-func (e *Endpoint) newPath(k key, peer netip.AddrPort, ours, theirs chunk.Setup) *path {
+func (e *Endpoint) newPath(peer netip.AddrPort, port uint16, ours, theirs chunk.Setup) *path {
 	p := &path{
-		e: e, key: k, ours: ours, theirs: theirs,
+		e: e, port: port, ours: ours, theirs: theirs, ties: ties{random(), random()},
 		in: make(chan []byte, maxWaiting), done: make(chan struct{}), interrupt: make(chan struct{}),
 		arrived: newArrivals(theirs.TSN, e.cfg.Window),
 	}
 	p.peer.Store(&peer)
 	p.heard.Store(time.Now().UnixNano())
 	return p
+}
+
+func (p *path) key() key { return key{*p.peer.Load(), p.port} }
+
+// isOf reports whether a packet may come from the peer: its UDP port may have changed.
+func (p *path) isOf(from netip.AddrPort, port uint16) bool {
+	return p.port == port && p.peer.Load().Addr() == from.Addr()
+}
+
+// follow notes that the peer has another UDP port now, as it has behind a NAT that has forgotten the old one. If there is an
+// association with that port, it stays where it is: it may only not know a restart of its peer from now on.
+//
+// RFC 6951, section 5.4: "After finding the SCTP association (which includes checking the verification tag), the UDP
+// source port MUST be stored".
+func (p *path) follow(from netip.AddrPort) {
+	p.e.mu.Lock()
+	defer p.e.mu.Unlock()
+	if p.e.peers[p.key()] == p {
+		delete(p.e.peers, p.key())
+	}
+	p.peer.Store(&from)
+	if p.e.peers[p.key()] == nil && !p.over {
+		p.e.peers[p.key()] = p
+	}
+}
+
+// mtu is the largest packet of SCTP that is sent, in octets.
+func (p *path) mtu() int {
+	if p.peer.Load().Addr().Is4() {
+		return p.e.cfg.MTU - ipv4UDP
+	}
+	return min(p.e.cfg.MTU-ipv6UDP, maxPacket)
 }
 
 // streams is how many there are in both directions.
@@ -62,54 +97,66 @@ func (p *path) streams() int {
 
 // deliver takes a packet with the right tag. Chunks that have no business here are left out of it.
 func (p *path) deliver(from netip.AddrPort, b *packet, chunks []chunk.Chunk) {
-	// RFC 6951, section 5.4: the UDP port is stored when the tag is right.
 	if old := p.peer.Load(); old.Port() != from.Port() {
-		p.peer.Store(&from)
+		p.follow(from)
 	}
 	p.heard.Store(time.Now().UnixNano())
 	if !p.hasRoom(chunks) {
 		return // before any of them counts as arrived
 	}
 	var kept []chunk.Chunk
+	size := chunk.HeaderLen
 	for _, c := range chunks {
-		if c.Type == chunk.TypeData && c.Flags&chunk.FlagsWhole != chunk.FlagsWhole {
-			d, _ := c.Data()
-			p.violated(&sctp.Violation{Stream: d.Stream, Rule: sctp.RuleFragmented})
+		if !p.takes(&c) {
+			continue
+		}
+		n := c.Size()
+		switch {
+		case n > maxPacket-chunk.HeaderLen:
+			p.tooLarge(n)
 			return
+		case size+n > maxPacket:
+			p.queue(b.Packet(kept...))
+			kept, size = nil, chunk.HeaderLen
 		}
-		if p.takes(&c) {
-			kept = append(kept, c)
-		}
+		kept, size = append(kept, c), size+n
 	}
-	if len(kept) == 0 {
-		return
-	}
-	out := b.Packet(kept...)
-	if p.waiting.Add(int64(len(out))) > int64(p.e.cfg.Window) {
-		p.waiting.Add(-int64(len(out)))
-		return
-	}
-	select {
-	case p.in <- out:
-	default:
-		p.waiting.Add(-int64(len(out)))
+	if len(kept) > 0 {
+		p.queue(b.Packet(kept...))
 	}
 }
 
-// hasRoom reports whether a packet of these chunks can wait to be read.
+// hasRoom reports whether packets of these chunks can wait to be read.
 func (p *path) hasRoom(chunks []chunk.Chunk) bool {
 	size := chunk.HeaderLen
 	for _, c := range chunks {
-		size += chunkOverhead + (len(c.Value)+3)&^3
+		size += c.Size() + (oddLen+3)&^3
 	}
-	return len(p.in) < cap(p.in) && p.waiting.Load()+int64(size) <= int64(p.e.cfg.Window)
+	return len(p.in)+2*size/maxPacket < cap(p.in) && p.waiting.Load()+int64(size) <= int64(p.e.cfg.Window)
 }
 
-// violated ends the association over what the peer has done, and tells it what that was. A fragment is such a thing: those
-// who never send the rest would have us keep it.
-//
-// RFC 5043, section 9: "SCTP data chunk fragmentation MUST NOT be used unless the alternative is IP fragmentation.", which
-// it is not on any path that carries packets of 544 octets.
+// queue has pion read a packet, if there is room for it. Otherwise it is lost, as packets are.
+func (p *path) queue(b []byte) {
+	if p.waiting.Add(int64(len(b))) > int64(p.e.cfg.Window) {
+		p.waiting.Add(-int64(len(b)))
+		return
+	}
+	select {
+	case p.in <- b:
+	default:
+		p.waiting.Add(-int64(len(b)))
+	}
+}
+
+// tooLarge ends the association over a chunk that pion cannot take, since it would come again and again.
+func (p *path) tooLarge(octets int) {
+	err := fmt.Errorf("%w: a chunk of %d octets in a packet, of %d at most", carrier.ErrTooLarge, octets, maxPacket-chunk.HeaderLen)
+	p.bids(err)
+	p.abort(chunk.CauseUserAbort, err.Error())
+	_ = p.Close()
+}
+
+// violated ends the association over what the peer has done, and tells it what that was.
 func (p *path) violated(v *sctp.Violation) {
 	p.bids(fmt.Errorf("%w: %w", carrier.ErrViolated, v))
 	p.abort(chunk.CauseProtocolViolation, v.Error())
@@ -122,13 +169,18 @@ func (p *path) abort(cause uint16, text string) {
 	p.say(chunk.TypeAbort, why.Append(nil))
 }
 
-// takes judges a chunk. A DATA chunk on a stream that there is not, or without data, is none for which memory is
+// takes judges a chunk, and puts DATA into the form that pion is to see. A DATA chunk on a stream that there is not, or without data, is none for which memory is
 // taken: RFC 9260, sections 3.3.1 and 6.5.
 func (p *path) takes(c *chunk.Chunk) bool {
 	switch c.Type {
 	case chunk.TypeData:
 		d, ok := c.Data()
-		return ok && d.Length > 0 && int(d.Stream) < p.streams() && p.arrived.admits(d.TSN, d.Length)
+		if !ok || d.Length == 0 || int(d.Stream) >= p.streams() {
+			return false
+		}
+		*c = enveloped(*c, &d)
+		in, _ := c.Data()
+		return p.arrived.admits(d.TSN, len(in.Octets))
 	case chunk.TypeAbort:
 		p.bids(aborted(c))
 		return true
@@ -145,7 +197,7 @@ func (p *path) bids(err error) { p.farewell.CompareAndSwap(nil, &err) }
 
 // say sends the peer a packet with one chunk.
 func (p *path) say(t chunk.Type, value []byte) {
-	p.e.say(*p.peer.Load(), p.key.port, p.theirs.Tag, t, value)
+	p.e.say(*p.peer.Load(), p.port, p.theirs.Tag, t, value)
 }
 
 // maxText is the longest text of an ABORT, in octets.
@@ -192,7 +244,7 @@ func (p *path) Write(b []byte) (int, error) {
 	}
 	out := append([]byte(nil), b...)
 	binary.BigEndian.PutUint16(out, p.e.port)
-	binary.BigEndian.PutUint16(out[2:], p.key.port)
+	binary.BigEndian.PutUint16(out[2:], p.port)
 	p.arrived.closeWindow(out)
 	p.e.send(*p.peer.Load(), chunk.Seal(out))
 	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading

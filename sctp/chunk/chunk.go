@@ -39,6 +39,9 @@ type Chunk struct {
 	Length int
 }
 
+// Size is how many octets Append appends.
+func (c *Chunk) Size() int { return overhead + padded(len(c.Value)) }
+
 // Append appends the chunk with its padding.
 func (c *Chunk) Append(b []byte) []byte {
 	return appendField(b, uint16(c.Type)<<8|uint16(c.Flags), c.Value)

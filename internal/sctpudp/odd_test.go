@@ -1,0 +1,150 @@
+package sctpudp
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
+)
+
+// TestFragments: a message in fragments is put together, in whatever order they come, on several streams at once, and
+// though they come twice.
+//
+// RFC 9260, section 6.9; RFC 5043, section 9, has its sender make some where the path's MTU has become smaller.
+func TestFragments(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	var chunks []chunk.Chunk
+	want := map[string]bool{}
+	tsn := s.ours.TSN
+	for i := range 20 {
+		text := strings.Repeat(string(rune('a'+i)), 1+i*100)
+		want[text] = true
+		flags := byte(chunk.FlagBeginning)
+		for rest := text; rest != ""; flags = 0 {
+			part := rest[:min(500, len(rest))]
+			if rest = rest[len(part):]; rest == "" {
+				flags |= chunk.FlagEnding
+			}
+			d := chunk.Data{TSN: tsn, Stream: uint16(i % 4), PPID: 16, Octets: []byte(part)}
+			chunks = append(chunks, d.Chunk(flags|chunk.FlagUnordered))
+			tsn++
+		}
+	}
+	chunks = append(chunks, chunks...)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] })
+	for _, p := range chunks {
+		s.sends(s.packet(theirs.Tag, p))
+	}
+	for range 20 {
+		m := within(t, c.messages)
+		if text := string(m.Data); !want[text] || m.Ordered || m.PPID != 16 {
+			t.Errorf("%d octets with PPID %d, ordered %t", len(text), m.PPID, m.Ordered)
+		}
+		delete(want, string(m.Data))
+	}
+	if e.holding() != 0 {
+		t.Errorf("%d octets are held", e.holding())
+	}
+}
+
+func (e *Endpoint) holding() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held
+}
+
+// TestFragmentsAreBounded: those who never send the rest do not have us keep more than so much, and then lose their association.
+func TestFragmentsAreBounded(t *testing.T) {
+	e := endpoint(t, true, Config{Window: 64 << 10})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	part := bytes.Repeat([]byte("x"), 1000)
+	most, told := 0, ""
+	for i := uint32(0); i < 200 && told == ""; i++ {
+		d := chunk.Data{TSN: s.ours.TSN + 2*i, Stream: 3, PPID: 16, Octets: part}
+		s.sends(s.packet(theirs.Tag, d.Chunk(chunk.FlagBeginning|chunk.FlagUnordered)))
+		_, _, c := s.answer() // a SACK, or
+		told = c.Reason()
+		most = max(most, e.holding())
+	}
+	if !strings.Contains(told, "RFC 5043, section 9") {
+		t.Errorf("ABORT: %q", told)
+	}
+	var v *sctp.Violation
+	if err := within(t, c.lost); !errors.Is(err, carrier.ErrViolated) || !errors.As(err, &v) || v.Rule != sctp.RuleFragmented || v.Stream != 3 {
+		t.Error(err)
+	}
+	if most < 64<<10 || most > 2*64<<10 || e.holding() != 0 {
+		t.Errorf("%d octets were held, and %d are", most, e.holding())
+	}
+}
+
+// TestOdd: what has no U flag, or a PPID of any kind, comes as it was sent.
+func TestOdd(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	for i, m := range []sctp.Message{
+		{PPID: 16, Ordered: true}, {PPID: 16}, {PPID: odd}, {PPID: odd, Ordered: true}, {PPID: odd | 16}, {PPID: 1<<32 - 1}, {PPID: 17, Ordered: true},
+	} {
+		flags := byte(chunk.FlagsWhole | chunk.FlagUnordered)
+		if m.Ordered {
+			flags = chunk.FlagsWhole
+		}
+		d := chunk.Data{TSN: s.ours.TSN + uint32(i), Stream: 2, PPID: m.PPID, Octets: []byte("text")}
+		s.sends(s.packet(theirs.Tag, d.Chunk(flags)))
+		if got := within(t, c.messages); got.PPID != m.PPID || got.Ordered != m.Ordered || got.Stream != 2 || string(got.Data) != "text" {
+			t.Errorf("got %+v, want %+v", got, m)
+		}
+	}
+}
+
+// TestLargePackets: a packet may be as large as UDP has them, if its chunks are not larger than what we take; one that is ends
+// the association, and both ends hear why.
+func TestLargePackets(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	var chunks []chunk.Chunk
+	for i := range uint32(6) {
+		d := chunk.Data{TSN: s.ours.TSN + i, Stream: 1, PPID: 16, Octets: bytes.Repeat([]byte{byte(i)}, 8000)}
+		chunks = append(chunks, d.Chunk(plain))
+	}
+	s.sends(s.packet(theirs.Tag, chunks...))
+	for range 6 {
+		if m := within(t, c.messages); len(m.Data) != 8000 {
+			t.Errorf("%d octets", len(m.Data))
+		}
+	}
+	d := chunk.Data{TSN: s.ours.TSN + 6, Stream: 1, PPID: 16, Octets: make([]byte, 9000)}
+	s.sends(s.packet(theirs.Tag, d.Chunk(plain)))
+	if err := within(t, c.lost); !errors.Is(err, carrier.ErrTooLarge) {
+		t.Error(err)
+	}
+	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "9016 octets") {
+		t.Errorf("ABORT: %q", told.Reason())
+	}
+}
+
+// TestMTU: no packet is larger than the path's MTU allows, with IP and UDP; and messages are as long as that allows.
+func TestMTU(t *testing.T) {
+	for mtu, want := range map[int]int{0: 1444, 1500: 1444, 1280: 1224, MinMTU: 536, 1: 536, MaxMTU: 8164, 1 << 20: 8164} {
+		a, b := connect(t, Config{MTU: mtu})
+		if a.MaxMessage() != want {
+			t.Errorf("MTU %d: messages of %d octets, want %d", mtu, a.MaxMessage(), want)
+		}
+		if err := a.Send(sctp.Message{PPID: 16, Data: make([]byte, want)}); err != nil {
+			t.Error(err)
+		}
+		if m := within(t, b.messages); len(m.Data) != want {
+			t.Errorf("MTU %d: %d octets", mtu, len(m.Data))
+		}
+	}
+}
