@@ -1,6 +1,7 @@
 package iwarp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -109,6 +111,64 @@ var endings = map[string]ending{
 		}
 		return res
 	},
+	"Close of the RNIC": func(t *testing.T) *end { return endIni(t, func(ini, _ *end) { should(t, ini.rnic.Close()) }) },
+	"Shutdown whose context has ended": func(t *testing.T) *end {
+		res, p := respondToPeer(t, iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: -1})
+		p.send(p.write(1, 0, nil)) // RTR
+		res.postRecv(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := res.rnic.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown: %v", err)
+		}
+		return res
+	},
+	"Close of a Responder that was not heard": func(t *testing.T) *end {
+		ini, res := setup{Dialer: iwarp.Dialer{MPA: mpa.Offer{ClientServer: true}}}.connect(t)
+		res.postRecv(1)
+		res.post(&iwarp.SendWR{ID: 2, Op: iwarp.OpSend, Inline: []byte("x")})
+		if err := res.Close(); !errors.Is(err, iwarp.ErrAwaitingInitiator) {
+			t.Errorf("Close: %v", err)
+		}
+		if err := ini.wantEnd(); err != nil {
+			t.Errorf("the Initiator: %v", err)
+		}
+		return res
+	},
+	"Closed by a Listener to make room": func(t *testing.T) *end {
+		res := newEnd(t, iwarp.RNICConfig{})
+		ln := listen(t, iwarp.ListenConfig{PD: res.pd, MaxHalfOpen: 1})
+		_, req := ask(t, ln, frame(request(2)))
+		var err error
+		if res.QP, err = req.Accept(within(t), iwarp.AcceptConfig{Prepare: oneReceive}); err != nil {
+			t.Fatal(err)
+		}
+		dialPeer(t, ln.Addr()) // before the first has sent its RTR indication
+		return res
+	},
+}
+
+// TestLastWQEAtEveryEnd: however a connection ends, a QP with a Shared Receive Queue tells once that it takes no more from it.
+func TestLastWQEAtEveryEnd(t *testing.T) {
+	for name, do := range map[string]func(here, there *end){
+		"close here":                 func(here, _ *end) { _ = here.Close() },
+		"close by the peer":          func(_, there *end) { _ = there.Close() },
+		"abort here":                 func(here, _ *end) { _ = here.Abort() },
+		"abort by the peer":          func(_, there *end) { _ = there.Abort() },
+		"an error found here":        func(_, there *end) { writeNowhere(there) },
+		"an error found by the peer": func(here, _ *end) { writeNowhere(here) },
+		"Modify(StateClosing)":       modified(t, iwarp.StateClosing),
+		"Modify(StateError)":         modified(t, iwarp.StateError),
+	} {
+		s := newShared(t, iwarp.SRQConfig{})
+		there, here := s.connect(t)
+		do(here, there)
+		wait(t, here.Done(), name)
+		_ = here.Close()
+		if got, want := here.events(t), iwarp.EventLastWQE.String(); strings.Count(got, want) != 1 {
+			t.Errorf("%s: events %q, want one %q", name, got, want)
+		}
+	}
 }
 
 func endIni(t *testing.T, do func(ini, res *end)) *end {
@@ -160,6 +220,9 @@ func TestEndings(t *testing.T) {
 				if got := kindOf(err); got != row.err && !strings.HasPrefix(what, "Wait") {
 					t.Errorf("%s: %s, want %s: %v", what, got, row.err, err)
 				}
+				if isCall(what) && !errors.Is(err, iwarp.ErrBadState) {
+					t.Errorf("%s: not ErrBadState: %v", what, err)
+				}
 			}
 			if err := e.Close(); (err == nil) != (row.close == "nil") || err != nil && kindOf(err) != row.err {
 				t.Errorf("Close: %v, want %s", err, row.close)
@@ -175,6 +238,11 @@ func TestEndings(t *testing.T) {
 	for name := range rows {
 		t.Errorf("docs/endings.md has a row %q that is not tested", name)
 	}
+}
+
+// isCall reports whether what is in afterwards is the name of a call that takes work, or changes the state.
+func isCall(what string) bool {
+	return what != "Err" && !strings.HasPrefix(what, "completion") && !strings.HasPrefix(what, "Wait")
 }
 
 type endingRow struct{ state, err, events, close string }
@@ -204,6 +272,8 @@ func kindOf(err error) string {
 		return fmt.Sprintf("TerminateError 0x%04x found here", uint16(term.Code))
 	case errors.Is(err, iwarp.ErrPeerClosed):
 		return "ErrPeerClosed"
+	case errors.Is(err, iwarp.ErrAwaitingInitiator):
+		return "ErrAwaitingInitiator"
 	case errors.Is(err, iwarp.ErrConnectionLost):
 		return "ErrConnectionLost"
 	case errors.Is(err, iwarp.ErrIdle):
@@ -212,6 +282,10 @@ func kindOf(err error) string {
 		return "ErrNoRTR"
 	case errors.Is(err, iwarp.ErrCQOverflow):
 		return "ErrCQOverflow"
+	case errors.Is(err, iwarp.ErrEvicted):
+		return "ErrEvicted"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "context.DeadlineExceeded"
 	case errors.Is(err, iwarp.ErrClosed):
 		return "ErrClosed"
 	}
