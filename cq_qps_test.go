@@ -132,6 +132,29 @@ func wantOneEvent(t *testing.T, rnic *iwarp.RNIC, kind iwarp.EventKind) {
 	}
 }
 
+// TestWaitAfterIdle: a CQ whose QPs have ended has something to wait for again when one was made ready
+// for another connection, and not before.
+func TestWaitAfterIdle(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	ini, res := setup{accept: iwarp.AcceptConfig{
+		PD: newPD(t, rnic), QP: iwarp.QPConfig{SendCQ: newCQ(t, rnic, 600), RecvCQ: newCQ(t, rnic, 600)},
+	}}.connect(t)
+	wantWait := func(want error, after string) {
+		t.Helper()
+		for _, cq := range []*iwarp.CQ{res.SendCQ(), res.RecvCQ()} {
+			if err := cq.Wait(gone(t)); !errors.Is(err, want) {
+				t.Errorf("Wait after %s: %v, want %v", after, err, want)
+			}
+		}
+	}
+	endInOrder(t, ini, res)
+	wantWait(iwarp.ErrNoQP, "the end")
+	must(t, res.Modify(iwarp.StateError))
+	wantWait(iwarp.ErrNoQP, "Idle to Error")
+	must(t, res.Modify(iwarp.StateIdle))
+	wantWait(context.Canceled, "Error to Idle")
+}
+
 // connectAgain connects two QPs whose connection has ended.
 func connectAgain(t *testing.T, ini, res *end) {
 	t.Helper()

@@ -3,10 +3,13 @@ package iwarp_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -161,4 +164,26 @@ func TestAcceptErrors(t *testing.T) {
 	if _, err := ln.Accept(within(t)); !errors.Is(err, broken) {
 		t.Errorf("Accept: %v", err)
 	}
+}
+
+// TestComesAtClose has a connection come while the Listener closes: it is closed too, and keeps no place.
+func TestComesAtClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &acceptSteps{steps: make(chan func() (net.Conn, error)), closed: make(chan struct{})}
+		ln := iwarp.NewListener(l, iwarp.ListenConfig{})
+		a, b := script.Pipe("192.0.2.1", "here")
+		closed := make(chan error, 1)
+		l.steps <- func() (net.Conn, error) {
+			go func() { closed <- ln.Close() }()
+			synctest.Wait()
+			return b, nil
+		}
+		should(t, <-closed)
+		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("read %v", err)
+		}
+		if s := ln.Stats(); s.HalfOpen != 0 || s.Evicted != 1 {
+			t.Errorf("counted %+v", s)
+		}
+	})
 }

@@ -218,9 +218,6 @@ func newListener(ln net.Listener, cfg ListenConfig) *Listener {
 	if cfg.MaxHalfOpen == 0 {
 		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
-	if cfg.RTRTimeout == 0 {
-		cfg.RTRTimeout = defaultRTRTimeout
-	}
 	l := &Listener{rnic: cfg.rnic(), cfg: cfg, ln: ln, ready: make(chan *Request), qps: make(map[*QP]struct{})}
 	l.places = places{
 		halfOpen: cfg.MaxHalfOpen, halfOpenPerSource: cfg.MaxHalfOpenPerSource, perSource: cfg.MaxPerSource,

@@ -151,7 +151,7 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
 	}
 	n = int(min(max(int64(m.Len())-off, 0), int64(len(p))))
-	if n > 0 && !m.region.ReadAt(p[:n], int(off)) {
+	if !m.region.ReadAt(p[:n], int(off)) {
 		return 0, &OpError{Op: "read memory", Err: errDeregistered}
 	}
 	if n < len(p) {

@@ -147,6 +147,12 @@ func TestMemoryAccess(t *testing.T) {
 	if b, err := io.ReadAll(io.NewSectionReader(mr, 2, 100)); string(b) != "\x00\x00abcd" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
+	if n, err := mr.WriteAt(nil, 8); n != 0 || err != nil { // none fit at the end, too
+		t.Error(n, err)
+	}
+	if n, err := mr.ReadAt(make([]byte, 4), 9); n != 0 || err != io.EOF {
+		t.Error(n, err)
+	}
 	for _, off := range []int64{5, 8, 9, -1} {
 		if n, err := mr.WriteAt([]byte("abcd"), off); n != 0 || !errors.Is(err, iwarp.ErrInvalid) {
 			t.Error(off, n, err)
@@ -171,5 +177,28 @@ func TestMemoryAccess(t *testing.T) {
 		if !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFailedRegister: a registration that fails takes nothing of the RNIC's limits, and the Protection Domain can be closed.
+func TestFailedRegister(t *testing.T) {
+	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 1}}))
+	if _, err := pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{Base: 1<<64 - 4}); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("a region whose tagged offsets wrap: %v", err)
+	}
+	mr, err := pd.Register(make([]byte, 8), 0)
+	must(t, err)
+	if _, err := pd.Register(make([]byte, 8), 0); !errors.Is(err, iwarp.ErrLimit) {
+		t.Errorf("a second region: %v", err)
+	}
+	should(t, mr.Deregister())
+	should(t, pd.Close())
+}
+
+// TestRemoteAdd names a place further on, as a peer does that writes piece by piece.
+func TestRemoteAdd(t *testing.T) {
+	r := iwarp.Remote{STag: 7, TO: 1<<32 - 8}
+	if got, want := r.Add(16), (iwarp.Remote{STag: 7, TO: 1<<32 + 8}); got != want {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

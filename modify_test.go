@@ -212,6 +212,7 @@ func TestModifyRTSRefused(t *testing.T) {
 		{"no RTR indication", permissive, change(good, func(n *mpa.Negotiated) { n.RTR = 0 }), nil, iwarp.ErrInvalid},
 		{"two RTR indications", permissive, change(good, func(n *mpa.Negotiated) { n.RTR = mpa.RTRRead | mpa.RTRWrite }), nil, iwarp.ErrInvalid},
 		{"too large an IRD", permissive, change(good, func(n *mpa.Negotiated) { n.IRD = 0x4000 }), nil, iwarp.ErrInvalid},
+		{"all of the RNIC's IRD", permissive, change(good, func(n *mpa.Negotiated) { n.IRD = 8 }), nil, nil},
 		{"above the RNIC's IRD", permissive, change(good, func(n *mpa.Negotiated) { n.IRD = 9 }), nil, iwarp.ErrLimit},
 	} {
 		pd := newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: c.kind, Limits: iwarp.Limits{IRD: 8}}))
@@ -229,6 +230,9 @@ func TestModifyRTSRefused(t *testing.T) {
 		}
 		if qp.Query() != before {
 			t.Errorf("%s: %+v has become %+v", c.name, before, qp.Query())
+		}
+		if err := qp.ModifyStream(iwarp.StreamAttr{}); err != nil {
+			t.Errorf("%s: nothing can be set any more: %v", c.name, err)
 		}
 		talks := dialInBackground(t, func() error { talk(t, a, "still", "here"); return nil })
 		talk(t, b, "here", "still")
@@ -261,4 +265,20 @@ func TestModifyRTSToTerminate(t *testing.T) {
 	if err := (&end{t: t, QP: qp}).wantEnd(); !errors.As(err, &term) || term.Code != rdmap.CodeMPANoMatchingRTR {
 		t.Error(err)
 	}
+}
+
+// TestModifyRTSDepths leaves the depths to the consumer, who says nothing: they are the default.
+//
+// Proves V04.
+func TestModifyRTSDepths(t *testing.T) {
+	qp := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{})
+	a, _ := tcpPair(t)
+	must(t, qp.ModifyRTS(a, mpa.Negotiated{
+		Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC5044, Revision: 1, PeerRevision: 1, DDPVersion: 1, RDMAPVersion: 1, CRC: true, SendFirst: true,
+		IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation,
+	}, nil))
+	if n := qp.Negotiated(); n.IRD != iwarp.DefaultReadDepth || n.ORD != iwarp.DefaultReadDepth {
+		t.Errorf("IRD %v, ORD %v", n.IRD, n.ORD)
+	}
+	_ = qp.Abort()
 }

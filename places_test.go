@@ -298,7 +298,13 @@ func (l *acceptSteps) Addr() net.Addr { return &net.TCPAddr{} }
 func TestNoDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &acceptSteps{steps: make(chan func() (net.Conn, error)), closed: make(chan struct{})}
-		ln := iwarp.NewListener(l, iwarp.ListenConfig{})
+		told := 0
+		rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(logged(func(msg string) {
+			if msg == "iwarp: cannot accept a TCP connection now" {
+				told++
+			}
+		}))})
+		ln := iwarp.NewListener(l, iwarp.ListenConfig{RNIC: rnic})
 		come := func(ip string) *peer {
 			a, b := script.Pipe(ip, "here")
 			addr := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(ip), 1024))
@@ -323,14 +329,22 @@ func TestNoDescriptors(t *testing.T) {
 			t.Error("closed another than the only one that is silent")
 		}
 		fail() // nothing is left to close
+		failed := time.Now()
 		if !c.isOpen(waiting) {
 			t.Error("a Request that waits for Accept was closed")
 		}
 		if s := ln.Stats(); s.Evicted != 2 || s.HalfOpen != 1 || s.Waiting != 1 {
 			t.Errorf("counted %+v", s)
 		}
-		if again := come("192.0.2.4"); !c.isOpen(again) {
+		again := come("192.0.2.4")
+		if paused := time.Since(failed); paused != 5*time.Millisecond {
+			t.Errorf("tried again after %v", paused)
+		}
+		if !c.isOpen(again) {
 			t.Error("a connection was closed though there is room")
+		}
+		if told != 3 {
+			t.Errorf("of three times the log tells %d", told)
 		}
 		_ = ln.Close()
 	})

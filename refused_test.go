@@ -2,6 +2,7 @@ package iwarp_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -85,6 +86,10 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"no request", nil},
 		{"without an MR", one(iwarp.OpSend, iwarp.SGE{Length: 1})},
+		{"element of -1 octets at offset 0", one(iwarp.OpSend, mr.Slice(0, -1))},
+		{"element of 1 octets at offset -1", one(iwarp.OpSend, mr.Slice(-1, 1))},
+		{"of which Read takes 1 at most", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1), own.Slice(1, 1)}}},
+		{fmt.Sprintf("of which Send takes %d at most", iwarp.MaxSGE), &iwarp.SendWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}},
 		{"2 octets at offset 9 of an MR of 10 octets", one(iwarp.OpSend, mr.Slice(9, 2))},
 		{"1 octets at offset 10 of an MR of 10 octets", one(iwarp.OpWrite, mr.Slice(10, 1))},
 		{"without LocalWrite", one(iwarp.OpRead, mr.Slice(0, 1))},

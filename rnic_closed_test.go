@@ -2,9 +2,13 @@ package iwarp_test
 
 import (
 	"errors"
+	"log/slog"
 	"net"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -86,4 +90,49 @@ func TestCloseEndsListeners(t *testing.T) {
 	late := iwarp.NewListener(on, cfg)
 	_, err = late.Accept(within(t))
 	wantSaid(t, "Accept of a late Listener", err, iwarp.ErrClosed, "the RNIC was closed")
+}
+
+// TestClosedListenerIsForgotten: an RNIC keeps nothing of a Listener that was closed.
+func TestClosedListenerIsForgotten(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	open := func() weak.Pointer[iwarp.Listener] {
+		ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+		must(t, err)
+		must(t, ln.Close())
+		return weak.Make(ln)
+	}
+	ln := open()
+	until(t, func() bool { runtime.GC(); return ln.Value() == nil }, "the end of the Listener")
+}
+
+// TestReleasedBeforeAdopted releases a QP just when its connection has come up: the Listener keeps nothing of it.
+func TestReleasedBeforeAdopted(t *testing.T) {
+	var up atomic.Pointer[iwarp.QP]
+	rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(logged(func(msg string) {
+		if qp := up.Load(); msg == "iwarp: connection established" && qp != nil {
+			_ = qp.Abort()
+		}
+	}))})
+	pd := newPD(t, rnic)
+	ln := listen(t, iwarp.ListenConfig{PD: pd})
+	released := func() weak.Pointer[iwarp.QP] {
+		dialed := dialInBackground(t, func() error {
+			qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
+			if err == nil {
+				err = qp.Close()
+			}
+			return err
+		})
+		req, err := ln.Accept(within(t))
+		must(t, err)
+		qp, err := pd.CreateQP(iwarp.QPConfig{})
+		must(t, err)
+		up.Store(qp)
+		_ = req.AcceptQP(within(t), qp, iwarp.AcceptConfig{})
+		<-dialed // with whatever came of it
+		up.Store(nil)
+		return weak.Make(qp)
+	}()
+	until(t, func() bool { runtime.GC(); return released.Value() == nil }, "the end of the QP")
+	runtime.KeepAlive(ln)
 }

@@ -33,3 +33,17 @@ func TestTargets(t *testing.T) {
 	}
 	works(t, ini, res)
 }
+
+// TestReadTarget has a Read invalidate the region that it reads into, and another Read not.
+func TestReadTarget(t *testing.T) {
+	ini, res := connect(t)
+	sink, src := ini.mr(8, iwarp.LocalWrite), res.mr(8, iwarp.RemoteRead)
+	for id, target := range []*iwarp.MR{nil, sink} {
+		ini.post(&iwarp.SendWR{ID: uint64(id), Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, 8)}, Remote: src.Remote(0), Target: target})
+		ini.wantSent(iwarp.OpRead, uint64(id), iwarp.StatusSuccess)
+		if valid := target == nil; sink.Valid() != valid {
+			t.Errorf("after Read %d the sink's STag is valid: %t", id, !valid)
+		}
+	}
+	works(t, ini, res)
+}

@@ -1,0 +1,92 @@
+package iwarp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTrimmerForgets: a QP that is closed is not kept until the next time that memory is given back.
+func TestTrimmerForgets(t *testing.T) {
+	rnic := NewRNIC(RNICConfig{})
+	pd, err := rnic.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	qp, err := pd.CreateQP(QPConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnic.trimmer.add(qp)
+	if err := qp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := rnic.trimmer.waiting(); n > 0 {
+		t.Error("the QP is kept")
+	}
+}
+
+// waiting returns how many queues are to be trimmed, and whether there is a timer.
+func (t *trimmer) waiting() (n int, timer bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.due), t.due != nil
+}
+
+// TestGivesMemoryBack: the queues of a QP and its CQ, which a burst has filled, give their memory back when they have been
+// empty for a while. There is no timer before that, nor after.
+func TestGivesMemoryBack(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			rnic := NewRNIC(RNICConfig{})
+			want := func(want int, when string) {
+				t.Helper()
+				if n, timer := rnic.trimmer.waiting(); n != want || timer != (want > 0) {
+					t.Errorf("%s: %d queues to be trimmed, timer %t", when, n, timer)
+				}
+			}
+			pd, err := rnic.AllocPD()
+			if err != nil {
+				t.Fatal(err)
+			}
+			qp, err := pd.CreateQP(QPConfig{RecvDepth: 64})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 64 {
+				if err := qp.PostRecv(&RecvWR{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want(0, "before")
+			if err := qp.Modify(StateError); err != nil { // which flushes them
+				t.Fatal(err)
+			}
+			var wc [65]WC
+			if n := qp.RecvCQ().Poll(wc[:1]); n != 1 {
+				t.Errorf("%d completions", n)
+			}
+			want(1, "while the CQ is in use")
+			if n := qp.RecvCQ().Poll(wc[:]); n != 63 {
+				t.Errorf("%d completions", n)
+			}
+			want(2, "after the burst")
+			if closed {
+				if err := qp.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(3 * trimEvery) // of virtual time
+			synctest.Wait()
+			want(0, "in the end")
+			if !closed && (qp.eng.Slack() || qp.recvCQ.ring.Slack()) {
+				t.Error("memory is left")
+			}
+			if err := qp.Modify(StateIdle); (err == nil) == closed {
+				t.Errorf("Modify: %v", err)
+			}
+			want(0, "with nothing to give back")
+			_ = qp.Close()
+		})
+	}
+}
