@@ -52,14 +52,13 @@ func acceptOf(q *sctp.Control) sctp.Control {
 }
 
 // accept accepts the peer's session, with private data, and takes its RTR indication where one is agreed on.
-func (d *ddpSession) accept(q *sctp.Control, private int) (a sctp.Control) {
-	a = acceptOf(q)
+func (d *ddpSession) accept(q *sctp.Control, private int) {
+	a := acceptOf(q)
 	a.PrivateData = text(private)
 	d.say(a.Function.String(), d.Control(a))
 	if a.Enhanced.A {
 		d.ready(a.Enhanced.RTR())
 	}
-	return a
 }
 
 // ready takes the RTR indication, and answers one that is a Read.

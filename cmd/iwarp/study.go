@@ -49,24 +49,18 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 	if err := cfg.Check(); err != nil {
 		return usage("study: %w", err)
 	}
-	report := study.Report{Config: cfg}
 	progress := newProgressLine(std.err)
-	for _, w := range study.Ways {
-		progress.text(w.Name)
-		r, err := study.Run(ctx, cfg, w)
-		if err != nil {
-			progress.clear()
-			return fmt.Errorf("study: %w", err)
-		}
-		report.Results = append(report.Results, *r)
-	}
+	report, err := study.RunAll(ctx, cfg, progress.text)
 	progress.clear()
+	if err != nil {
+		return err
+	}
 	if c.JSON {
 		e := json.NewEncoder(std.out)
 		e.SetIndent("", "  ")
 		return e.Encode(report)
 	}
-	return printStudy(std.out, &report)
+	return printStudy(std.out, report)
 }
 
 func printStudy(out io.Writer, r *study.Report) error {

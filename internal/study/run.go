@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -10,6 +11,20 @@ import (
 
 	"github.com/goiwarp/iwarp/usertcp"
 )
+
+// RunAll runs all Ways, one after the other. It tells begin of each before that.
+func RunAll(ctx context.Context, cfg Config, begin func(way string)) (*Report, error) {
+	report := &Report{Config: cfg}
+	for _, w := range Ways {
+		begin(w.Name)
+		r, err := Run(ctx, cfg, w)
+		if err != nil {
+			return nil, fmt.Errorf("study: %s: %w", w.Name, err)
+		}
+		report.Results = append(report.Results, *r)
+	}
+	return report, nil
+}
 
 // A run is one Way on its way.
 type run struct {

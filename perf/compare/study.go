@@ -26,16 +26,13 @@ func studies() []study.Config {
 func (c *cli) measureStudy(ctx context.Context, rec *record) error {
 	rec.Study = nil
 	for _, cfg := range studies() {
-		report := study.Report{Config: cfg}
-		for _, w := range study.Ways {
-			fmt.Fprintf(os.Stderr, "%d connections, %s\n", cfg.Connections, w.Name)
-			r, err := study.Run(ctx, cfg, w)
-			if err != nil {
-				return err
-			}
-			report.Results = append(report.Results, *r)
+		report, err := study.RunAll(ctx, cfg, func(way string) {
+			fmt.Fprintf(os.Stderr, "%d connections, %s\n", cfg.Connections, way)
+		})
+		if err != nil {
+			return err
 		}
-		rec.Study = append(rec.Study, report)
+		rec.Study = append(rec.Study, *report)
 	}
 	return nil
 }
