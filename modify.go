@@ -42,7 +42,7 @@ func (qp *QP) modify(to engine.State) error {
 		return err
 	}
 	if to == engine.Idle && qp.closedLLP {
-		qp.conn, qp.link, qp.closedLLP = nil, nil, false
+		qp.conn, qp.link, qp.ends, qp.closedLLP = nil, nil, ends{}, false
 		qp.sendCQ.revive(qp)
 		qp.recvCQ.revive(qp)
 	}

@@ -86,6 +86,20 @@ func TestWrapAddressCallsQP(t *testing.T) {
 	should(t, rnic.Close())
 }
 
+// TestAddressesOfNoConnection: a QP that was made ready for another connection has no addresses, as before its first.
+func TestAddressesOfNoConnection(t *testing.T) {
+	ini, _ := connect(t)
+	_ = ini.Modify(iwarp.StateError)
+	wait(t, ini.Done(), "the end")
+	if ini.LocalAddr() == nil || ini.RemoteAddr() == nil {
+		t.Error("a connection that has ended has lost its addresses")
+	}
+	should(t, ini.Modify(iwarp.StateIdle))
+	if ini.LocalAddr() != nil || ini.RemoteAddr() != nil || ini.String() != "QP 1 (Idle)" {
+		t.Errorf("%v: %v, %v", ini, ini.LocalAddr(), ini.RemoteAddr())
+	}
+}
+
 func wantSame(got, want string) error {
 	if got != want {
 		return errors.New("got " + got + ", want " + want)
