@@ -74,34 +74,52 @@ func (r *RNIC) phase(c net.Conn) startup.Phase {
 	return startup.Phase{Conn: c, Trace: func(sent bool, frame []byte) { logFrame(r.log, c, sent, frame) }}
 }
 
-// enterRTS starts the QP on a connection whose startup is over, or tells the peer why that cannot be.
+// A lowerLayer is what startup has brought up for a QP: an MPA connection, or a session over SCTP.
+type lowerLayer interface {
+	// start starts the QP's driver on it.
+	start(qp *QP, n Negotiated, l lease) error
+	// turnDown ends it: the peer learns why by a Terminate.
+	turnDown(n mpa.Negotiated) *engine.Failure
+}
+
+// enterRTS starts the QP when its startup is over, or tells the peer why that cannot be. [E05] [E10]
 //
 // RFC 6581, section 9.3: other local errors of the establishment are told to the peer with "local
 // catastrophic", code 5. [E11]
-func (qp *QP) enterRTS(ctx context.Context, c net.Conn, n Negotiated, l lease) error {
+func (qp *QP) enterRTS(on lowerLayer, n Negotiated, l lease) error {
 	if n.TerminateCode != 0 {
-		return qp.turnDown(ctx, c, n.Negotiated)
+		err := publicError(on.turnDown(n.Negotiated))
+		if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
+			return &NegotiationError{TerminateError: t, Negotiated: n.Negotiated}
+		}
+		return err
 	}
 	qp.rnic.resolve(&n.Negotiated)
-	err := qp.start(qp.newConn(c), n, qp.stream(), l)
+	err := on.start(qp, n, l)
 	if err != nil {
 		n.TerminateCode = mpa.CodeLocalCatastrophic
-		_ = qp.turnDown(ctx, c, n.Negotiated)
+		on.turnDown(n.Negotiated)
 	}
 	return err
 }
 
-// turnDown ends a connection that the startup frames have brought up and that cannot be used: the peer
-// learns why by a Terminate, which is given the time to arrive. A Responder that must wait for an FPDU
-// sends none: it closes in order. [E05] [E10] [E11] [Q11]
-func (qp *QP) turnDown(ctx context.Context, c net.Conn, n mpa.Negotiated) error {
+// An mpaConn is a connection that the startup frames have brought up.
+type mpaConn struct {
+	net.Conn
+	ctx  context.Context
+	rnic *RNIC
+}
+
+func (c mpaConn) start(qp *QP, n Negotiated, l lease) error {
+	return qp.start(qp.newConn(c.Conn), n, qp.stream(), l)
+}
+
+// turnDown gives the Terminate the time to arrive. A Responder that must wait for an FPDU sends none: it
+// closes in order. [Q11]
+func (c mpaConn) turnDown(n mpa.Negotiated) *engine.Failure {
 	fpdu, why := engine.TurnDown(n)
-	qp.rnic.phase(c).TurnDown(ctx, fpdu)
-	err := publicError(why)
-	if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
-		return &NegotiationError{TerminateError: t, Negotiated: n}
-	}
-	return err
+	c.rnic.phase(c.Conn).TurnDown(c.ctx, fpdu)
+	return why
 }
 
 // settle counts what became of a startup, and closes the connection if nothing did, unless the error hands it

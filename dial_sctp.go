@@ -17,6 +17,9 @@ import (
 
 // dialSCTP opens an association, and a session in it.
 func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a attempt) error {
+	if err := d.checkSCTP(a.offer); err != nil {
+		return err
+	}
 	local, err := d.localUDP()
 	if err != nil {
 		return err
@@ -35,19 +38,26 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	}
 	n = d.Preset.takeDepths(n)
 	if err = d.verifySession(s, n); err == nil {
-		err = qp.enterRTSOver(s, Negotiated{
-			Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener,
-		}, lease{})
+		err = qp.enterRTS(session{s}, a.negotiated(n, began), lease{})
 	}
 	return counts.settle(s, err)
 }
 
-// localUDP returns the address to bind, and refuses what a Dialer has for TCP only. Without Wrap what the consumer wanted
-// encrypted would go out in clear.
-func (d *Dialer) localUDP() (string, error) {
+// checkSCTP refuses what a Dialer has for MPA and TCP only, before there is an association. Without Wrap what the consumer
+// wanted encrypted would go out in clear. Whether the RNIC has markers and CRCs over MPA is no matter.
+func (d *Dialer) checkSCTP(offer mpa.Offer) error {
 	if d.Wrap != nil {
-		return "", fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)
+		return fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)
 	}
+	offer.Markers, offer.NoCRC = d.MPA.Markers, d.MPA.NoCRC
+	if err := sctp.CheckOffer(offer); err != nil {
+		return fmt.Errorf("%w: Dialer.MPA: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// localUDP returns the address to bind.
+func (d *Dialer) localUDP() (string, error) {
 	local := ":0"
 	switch a := d.Net.LocalAddr.(type) {
 	case nil:
@@ -168,34 +178,19 @@ func (d *Dialer) verifySession(s *association.Session, n mpa.Negotiated) error {
 	return nil
 }
 
-// enterRTSOver starts the QP on a session, or tells the peer why that cannot be.
-//
-// RFC 6581, section 9.3: other local errors of the establishment are told to the peer with "local catastrophic",
-// code 5. [E05] [E10] [E11]
-func (qp *QP) enterRTSOver(s *association.Session, n Negotiated, l lease) error {
-	if n.TerminateCode != 0 {
-		return turnDownOver(s, n.Negotiated)
-	}
-	qp.rnic.resolve(&n.Negotiated)
-	err := qp.startOver(s, n, qp.stream(), l)
-	if err != nil {
-		n.TerminateCode = mpa.CodeLocalCatastrophic
-		_ = turnDownOver(s, n.Negotiated)
-	}
-	return err
+// A session goes to RTS over SCTP.
+type session struct{ *association.Session }
+
+func (s session) start(qp *QP, n Negotiated, l lease) error {
+	return qp.startOver(s.Session, n, qp.stream(), l)
 }
 
-// turnDownOver ends a session that cannot be used: the peer learns why by a Terminate of RDMAP, in front of that of
-// the session.
-func turnDownOver(s *association.Session, n mpa.Negotiated) error {
+// turnDown ends the session by a Terminate of RDMAP, in front of that of the session.
+func (s session) turnDown(n mpa.Negotiated) *engine.Failure {
 	segment, why := engine.TurnDownSegment(n)
 	_, _ = s.Send([][]byte{segment})
 	_ = s.Close()
-	err := publicError(why)
-	if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
-		return &NegotiationError{TerminateError: t, Negotiated: n}
-	}
-	return err
+	return why
 }
 
 // acceptSession answers over SCTP, and puts the QP into RTS. An answer that cannot be given leaves the Request as it is.
@@ -208,7 +203,7 @@ func (r *Request) acceptSession(qp *QP, answer mpa.Answer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConnectionLost, err)
 	}
-	return qp.enterRTSOver(r.over, Negotiated{Negotiated: r.preset.takeDepths(n)}, r.lease())
+	return qp.enterRTS(session{r.over}, Negotiated{Negotiated: r.preset.takeDepths(n)}, r.lease())
 }
 
 // rejectSession rejects the peer's request for a session.

@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"internal/study": {"mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
 
 	// Programs on the public API.
-	"internal/network": {"", "internal/script", "usertcp"},
+	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/spread", "internal/study"},
 	"internal/rping":   {"", "mpa", "internal/rping/message"},

@@ -111,6 +111,11 @@ type attempt struct {
 	ends   *[]any  // where to note the addresses of a connection that did not come up; nil if nobody asks
 }
 
+// negotiated is what the attempt, which began then, has come to.
+func (a *attempt) negotiated(n mpa.Negotiated, began time.Time) Negotiated {
+	return Negotiated{Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener}
+}
+
 // failed notes on which connection.
 func (a *attempt) failed(c addressed) {
 	if a.ends != nil {
@@ -126,7 +131,7 @@ func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage
 	began := time.Now()
 	n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
 	if err == nil {
-		err = qp.enterRTS(ctx, conn, Negotiated{Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener}, lease{})
+		err = qp.enterRTS(mpaConn{conn, ctx, qp.rnic}, a.negotiated(n, began), lease{})
 	}
 	if err != nil {
 		a.failed(conn)

@@ -217,7 +217,7 @@ func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer) erro
 		return err
 	}
 	n := r.preset.takeDepths(r.m.Negotiated())
-	return qp.enterRTS(ctx, r.conn, Negotiated{Negotiated: n}, r.lease())
+	return qp.enterRTS(mpaConn{r.conn, ctx, qp.rnic}, Negotiated{Negotiated: n}, r.lease())
 }
 
 // lease is what the QP has to keep and to tell of the connection.

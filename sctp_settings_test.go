@@ -7,17 +7,27 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestSCTPWrap: a Dialer that has Wrap does not go out in clear over SCTP, not even with one packet. The peer, which would
-// get it first, gets what is sent after the call.
-func TestSCTPWrap(t *testing.T) {
+// TestSCTPHasNone: what only MPA and TCP have is refused over SCTP before there is an association, a Dialer with Wrap above
+// all: nothing goes out in clear, not even one packet. The peer, which would get it first, gets what is sent after the calls.
+func TestSCTPHasNone(t *testing.T) {
 	peer, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	must(t, err)
 	defer peer.Close()
-	d := iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) { return c, nil }}
-	if _, err := d.Dial(within(t), "sctp4", peer.LocalAddr().String()); !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "Dialer.Wrap") {
-		t.Errorf("got %v", err)
+	for what, d := range map[string]iwarp.Dialer{
+		"Dialer.Wrap":                  {Wrap: func(c net.Conn) (net.Conn, error) { return c, nil }},
+		"Dialer.MPA: sctp: Markers: ":  {MPA: mpa.Offer{Markers: true}},
+		"Dialer.MPA: sctp: NoCRC: ":    {MPA: mpa.Offer{NoCRC: true}},
+		"Dialer.MPA: sctp: Kind: ":     {MPA: mpa.Offer{Kind: mpa.KindRDMAC}},
+		"Dialer.MPA: sctp: Dialect: ":  {MPA: mpa.Offer{Dialect: mpa.DialectRtr}},
+		"sctp: Kind: RDMAC RNICs have": {PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: mpa.KindRDMAC}))},
+	} {
+		_, err := d.Dial(within(t), "sctp4", peer.LocalAddr().String())
+		if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 	_, err = peer.WriteTo([]byte("after"), peer.LocalAddr())
 	must(t, err)

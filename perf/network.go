@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -34,16 +35,9 @@ func (o Options) validateNetwork() error {
 	case o.Reorder > 0 && !over.Unordered:
 		return &OptionError{"reorder", "this network delivers in order only"}
 	}
-	switch {
-	case over.Streams:
-	case o.Markers:
-		return &OptionError{"markers", "over this network there are no markers"}
-	case o.NoCRC:
-		return &OptionError{"crc", "this network has a checksum of its own, which is always on"}
-	case o.Dialect != 0 && o.Dialect != mpa.DialectRFC6581 && o.Dialect != mpa.DialectRFC5044:
-		return &OptionError{"dialect", "over this network there are rfc6581, which is the enhanced startup, and rfc5044"}
-	case o.Kind == mpa.KindRDMAC:
-		return &OptionError{"kind", "RDMAC RNICs have TCP only"}
+	var refused *network.Refused
+	if errors.As(over.Check(mpa.Offer{Markers: o.Markers, NoCRC: o.NoCRC, Dialect: o.Dialect, Kind: o.Kind}), &refused) {
+		return &OptionError{refused.Option, refused.Reason}
 	}
 	if o.CC != "" && !over.Sockets {
 		return &OptionError{"cc", "the QPs of this network have no sockets of TCP"}

@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
@@ -40,8 +39,8 @@ func initiate(o *mpa.Offer, enhanced bool) Control {
 // codes when no enhanced functionality is desired."
 func resolved(o mpa.Offer) (mpa.Offer, error) {
 	o, err := o.Resolved()
-	if err == nil && o.Dialect != mpa.DialectRFC6581 && o.Dialect != mpa.DialectRFC5044 {
-		err = fmt.Errorf("%w: %v over SCTP", mpa.ErrOffer, o.Dialect)
+	if err == nil {
+		err = checkDialect(o.Dialect)
 	}
 	return o, err
 }

@@ -56,7 +56,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	if err := c.checkRole(); err != nil {
 		return err
 	}
-	if err := c.checkStreams(); err != nil {
+	if err := c.checkNetwork(); err != nil {
 		return err
 	}
 	preset, err := c.preset()
@@ -111,14 +111,19 @@ func (c *rpingCmd) checkRole() error {
 	return rping.CheckSize(c.Size)
 }
 
-// checkStreams refuses what is MPA's where there is none.
-func (c *rpingCmd) checkStreams() error {
-	switch {
-	case c.streams():
-	case c.Markers:
-		return usage("rping: --markers: over SCTP there are none")
-	case c.CRC == "off":
-		return usage("rping: --crc off: SCTP has a checksum of its own, which is always on")
+// checkNetwork refuses what the network does not have: as client in the dialect that is started in, as server in each that
+// is served.
+func (c *rpingCmd) checkNetwork() error {
+	offer := c.offer()
+	offer.Kind = c.kind()
+	dialects, err := c.named()
+	if err != nil {
+		return usage("rping: %w", err)
+	}
+	for _, offer.Dialect = range append(dialects, 0) {
+		if err := c.over().Check(offer); err != nil {
+			return usage("rping: %w", err)
+		}
 	}
 	return nil
 }
@@ -185,6 +190,15 @@ func (c *rpingCmd) listenConfig(cfg rping.Config) (iwarp.ListenConfig, error) {
 		Dialects: served, Messages: slices.Contains(served, mpa.DialectStartKey),
 		Markers: cfg.MPA.Markers, NoCRC: cfg.MPA.NoCRC,
 	}, nil
+}
+
+// named are the dialects that the options name.
+func (c *rpingCmd) named() ([]mpa.Dialect, error) {
+	if c.Server {
+		return c.served()
+	}
+	d, err := c.start()
+	return []mpa.Dialect{d}, err
 }
 
 // start is the dialect of the client; 0 is the default.
