@@ -173,6 +173,14 @@ func TestMemoryAccess(t *testing.T) {
 	should(t, mr.Deregister())
 	_, read := mr.ReadAt(make([]byte, 1), 0)
 	_, write := mr.WriteAt(make([]byte, 1), 0)
+	for _, none := range [][]byte{nil, make([]byte, 1)} { // nothing to copy, as the offset is the end
+		if n, err := mr.ReadAt(none, int64(mr.Len())); n != 0 || !errors.Is(err, iwarp.ErrClosed) {
+			t.Errorf("ReadAt of %d octets at the end: %d, %v", len(none), n, err)
+		}
+	}
+	if n, err := mr.WriteAt(nil, 0); n != 0 || !errors.Is(err, iwarp.ErrClosed) {
+		t.Errorf("WriteAt of nothing: %d, %v", n, err)
+	}
 	for _, err := range []error{read, write, mr.Update(func([]byte) { t.Error("called") })} {
 		if !errors.Is(err, net.ErrClosed) {
 			t.Error(err)

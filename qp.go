@@ -64,10 +64,10 @@ type QPConfig struct {
 	// If zero, 256; if negative, no inline data is allowed.
 	MaxInline int
 	// CloseTimeout bounds how long a close goes on without progress, and how long the
-	// peer may take to close its half after a Terminate. If zero, 5 s. Progress is work
-	// of ours that goes out or completes, Reads of the peer's that were there when the
-	// close began, and messages and octets that arrive; less than 16 KiB in all of that
-	// time are none. After half of it, no more Reads of the peer's are taken.
+	// peer may take to close its half after a Terminate. If zero, 5 s. Progress is a
+	// request that completes, a message that is delivered, or 16 KiB of our work, of Reads
+	// that were there when the close began, or of what the peer sends; our FIN is progress
+	// too. After half of the time, no more Reads of the peer's are taken.
 	CloseTimeout time.Duration
 	// CloseLimit bounds a Close as a whole, whatever its progress. If zero, 1 min; if
 	// negative, there is no limit.

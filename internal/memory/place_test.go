@@ -192,7 +192,7 @@ func TestOwnAccess(t *testing.T) {
 	}
 	table.Revoke(r)
 	called := false
-	if r.ReadAt(got, 0) || r.WriteAt(got, 0) || r.Update(func([]byte) { called = true }) || called {
+	if r.ReadAt(got, 0) || r.WriteAt(got, 0) || r.ReadAt(nil, 0) || r.WriteAt(nil, 0) || r.Update(func([]byte) { called = true }) || called {
 		t.Error("revoked, and still reached")
 	}
 }

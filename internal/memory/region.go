@@ -72,10 +72,10 @@ func (r *Region) Valid() bool { return r.state.Load() == usable }
 
 // ReadAt copies n = len(dst) octets from offset off on. They lie within the
 // region, or it panics; it reports false, and copies nothing, if the region has
-// been revoked. Copying no octets always succeeds.
+// been revoked.
 func (r *Region) ReadAt(dst []byte, off int) bool {
 	if len(dst) == 0 {
-		return true
+		return r.state.Load() != revoked
 	}
 	r.locks.rlock(off, len(dst))
 	defer r.locks.runlock(off, len(dst))
@@ -89,7 +89,7 @@ func (r *Region) ReadAt(dst []byte, off int) bool {
 // WriteAt copies src to offset off, as ReadAt does the other way.
 func (r *Region) WriteAt(src []byte, off int) bool {
 	if len(src) == 0 {
-		return true
+		return r.state.Load() != revoked
 	}
 	r.locks.lock(off, len(src))
 	defer r.locks.unlock(off, len(src))
