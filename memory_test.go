@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -54,21 +56,40 @@ func TestDeregisterWhileSending(t *testing.T) {
 	}
 }
 
+// The octets of a segment with the largest FPDUs, which no path changes.
+const (
+	taggedSegment   = layout.MaxMULPDU - ddp.TaggedHeaderLen
+	untaggedSegment = layout.MaxMULPDU - ddp.UntaggedHeaderLen
+)
+
+// wantWhole wants octets that were read, in segments of a size, while Writes of one value each went on: where the value
+// changes, a segment of the reader's or of the writer's begins.
+func wantWhole(t *testing.T, what string, got []byte, segment int) {
+	t.Helper()
+	for i := 1; i < len(got); i++ {
+		if got[i] != got[i-1] && i%segment != 0 && i%taggedSegment != 0 {
+			t.Errorf("%s: %d and %d at %d, in the middle of a segment", what, got[i-1], got[i], i)
+			return
+		}
+	}
+}
+
 // One peer Writes into the memory that others read and are sent from: none of them
 // notices, and what they get are whole segments.
 //
 // Proves F04, Z02.
 func TestSharedMemory(t *testing.T) {
-	const n, rounds = 64 << 10, 40
+	const n, rounds = 3 * 64 << 10, 40
+	large := iwarp.QPConfig{FPDUs: iwarp.FPDUsLarge}
 	ln := listen(t, iwarp.ListenConfig{RNIC: newRNIC(t, iwarp.RNICConfig{})})
 	pd := newPD(t, ln.RNIC())
 	shared, err := pd.Register(make([]byte, n), iwarp.RemoteWrite|iwarp.RemoteRead)
 	must(t, err)
 	pair := func() (there, here *end) {
 		here = &end{t: t, rnic: ln.RNIC(), pd: pd}
-		accepted := here.takes(ln, iwarp.AcceptConfig{PD: pd})
+		accepted := here.takes(ln, iwarp.AcceptConfig{PD: pd, QP: large})
 		there = newEnd(t, iwarp.RNICConfig{})
-		must(t, <-there.dials(iwarp.Dialer{PD: there.pd}, ln))
+		must(t, <-there.dials(iwarp.Dialer{PD: there.pd, QP: large}, ln))
 		must(t, <-accepted)
 		return there, here
 	}
@@ -92,6 +113,7 @@ func TestSharedMemory(t *testing.T) {
 				t.Error("Read:", err)
 				return
 			}
+			should(t, sink.Update(func(b []byte) { wantWhole(t, "a Read", b, taggedSegment) }))
 		}
 	})
 	wg.Go(func() {
@@ -103,6 +125,7 @@ func TestSharedMemory(t *testing.T) {
 				return
 			}
 			reader.wantReceived(1, iwarp.StatusSuccess)
+			should(t, sink.Update(func(b []byte) { wantWhole(t, "a Send", b, untaggedSegment) }))
 		}
 	})
 	wg.Wait()
