@@ -15,6 +15,9 @@ const (
 	plainCodes    = "codes=1/2"
 )
 
+// unsaid is demanded of a Dial that is refused before there is an INIT.
+const unsaid = "invalid indication=unknown chunks=unknown ssn=unknown"
+
 // sctpStartupRows are the two kinds of Initiate, and what there is not over SCTP.
 func sctpStartupRows() (rows []Row) {
 	const both = "RFC 5043 6.2, RFC 6581 7 "
@@ -47,7 +50,7 @@ func sctpStartupRows() (rows []Row) {
 		})
 	for _, d := range []mpa.Dialect{mpa.DialectRtr, mpa.DialectRevision0, mpa.DialectStartKey} {
 		rows = append(rows, Row{
-			Name: short(d) + " is MPA's", Requirement: "RFC 5043 5.2.2 [C01]", Initiator: Initiator{Offer: mpa.Offer{Dialect: d}}, Demanded: "invalid",
+			Name: short(d) + " is MPA's", Requirement: "RFC 5043 5.2.2 [C01]", Initiator: Initiator{Offer: mpa.Offer{Dialect: d}}, Demanded: unsaid,
 		})
 	}
 	return rows
@@ -110,7 +113,7 @@ func sctpPrivateDataRows() (rows []Row) {
 		for _, n := range []int{0, 1, k.most} {
 			add(fmt.Sprintf("%d octets", n), n, n, fmt.Sprintf("up pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+1))
 		}
-		add("one octet too many in the Initiate", k.most+1, 0, "invalid indication=unknown chunks=unknown ssn=unknown") // refused before there is an INIT
+		add("one octet too many in the Initiate", k.most+1, 0, unsaid)
 		add("one octet too many in the Accept", 0, k.most+1, fmt.Sprintf("refuse codes=%d/4", k.first))
 	}
 	return rows
