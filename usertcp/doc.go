@@ -13,4 +13,8 @@
 //
 // An FPDU stays whole where it is no longer than the EMSS at the moment it is written. What was written before the path's MTU
 // sinks is cut once; a peer whose window is smaller than an FPDU has it cut, too.
+//
+// gVisor's log is one for the whole program. Its default target is standard error, to which peers could write as much as
+// they like: [New] turns that off, and leaves any other that the program has set (gvisor.dev/gvisor/pkg/log.SetTarget) before
+// or sets after it.
 package usertcp

@@ -70,6 +70,7 @@ func New(cfg Config) (*Stack, error) {
 	if err := cfg.resolve(); err != nil {
 		return nil, fmt.Errorf("usertcp: %w", err)
 	}
+	quiet()
 	s := &Stack{cfg: cfg, taps: newTaps(cfg.MTU), closed: make(chan struct{})}
 	s.nic = newNIC(cfg.Link, cfg.MTU, s.taps)
 	s.net = stack.New(stack.Options{
