@@ -64,6 +64,10 @@ type Dialer struct {
 	// QPs. It lasts as long as it has any; in user space one has room for 32, and beyond that there is another. MPA.Timeout, Net.Control
 	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own.
 	ShareAssociation bool
+	// MTU is that of the path over SCTP in user space: the largest IP packet to be sent, in octets, from 592 to 8220. It is
+	// not discovered (RFC 6951, section 5.6); if zero, it is 1500. Stats.MULPDU follows from it. An association whose peer sends
+	// more than 8164 octets of data in one chunk ends, as that is more than this carrier can take. Linux's SCTP finds its own MTU.
+	MTU int
 	// Net dials TCP. The zero value is usable. Over SCTP, LocalAddr, Resolver and Control are used;
 	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.
 	Net net.Dialer

@@ -21,13 +21,16 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 		return err
 	}
 	local, err := d.localUDP()
+	if err == nil {
+		err = checkMTU(d.MTU)
+	}
 	if err != nil {
 		return err
 	}
 	counts := tally{&qp.rnic.startup}
 	counts.count(func(s *StartupStats) { s.Started++ })
 	began := time.Now()
-	s, n, err := d.openSession(ctx, qp.rnic, destination{network, addr, local}, a.offer)
+	s, n, err := d.openSession(ctx, qp.rnic, destination{network, addr, local, d.MTU}, a.offer)
 	if err != nil {
 		if s != nil {
 			a.failed(s)
@@ -134,7 +137,7 @@ func (d *Dialer) openAssociation(ctx context.Context, network, addr, local strin
 	if err != nil {
 		return nil, err
 	}
-	e := sctpudp.New(pc.(*net.UDPConn), false, sctpudp.Config{})
+	e := sctpudp.New(pc.(*net.UDPConn), false, sctpudp.Config{MTU: d.MTU})
 	c, err := e.Dial(ctx, to)
 	if err != nil {
 		_ = e.Close()

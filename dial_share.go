@@ -18,7 +18,10 @@ type sharing struct {
 }
 
 // A destination is what the Dials that may share an association have in common.
-type destination struct{ network, addr, local string }
+type destination struct {
+	network, addr, local string
+	mtu                  int
+}
 
 // shared are the associations to one destination: more than one if one has not enough streams.
 type shared struct {

@@ -71,6 +71,8 @@ type ListenConfig struct {
 	MaxPerSource int
 	// Net listens on TCP. The zero value is usable.
 	Net net.ListenConfig
+	// MTU is that of the path over SCTP in user space, as in a Dialer.
+	MTU int
 	// Stack, if it is set, listens on TCP in place of Net.
 	Stack Stack
 }

@@ -23,7 +23,7 @@ const maxPending = 32
 
 // listenSCTP listens on a socket of the carrier that the network names.
 func (cfg *ListenConfig) listenSCTP(ctx context.Context, network, addr string) (*Listener, error) {
-	if err := cfg.consistent(); err != nil {
+	if err := cmp.Or(cfg.consistent(), checkMTU(cfg.MTU)); err != nil {
 		return nil, err
 	}
 	ln, err := cfg.openSCTP(ctx, network, addr)
@@ -44,7 +44,7 @@ func (cfg *ListenConfig) openSCTP(ctx context.Context, network, addr string) (as
 	if err != nil {
 		return nil, err
 	}
-	return udpListener{sctpudp.New(pc.(*net.UDPConn), true, sctpudp.Config{MaxAssociations: maxAssociations})}, nil
+	return udpListener{sctpudp.New(pc.(*net.UDPConn), true, sctpudp.Config{MaxAssociations: maxAssociations, MTU: cfg.MTU})}, nil
 }
 
 // Accept is not used, nor is that of udpListener.

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -43,6 +44,14 @@ func (d *Dialer) dialKernel(ctx context.Context, network, addr, local string) (a
 	}
 	at := from.AddrPort()
 	return carrierOf(sctpkernel.Dial(ctx, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), to, sctpkernel.Config{Control: d.Net.Control}))
+}
+
+// checkMTU judges the MTU of a Dialer or ListenConfig.
+func checkMTU(mtu int) error {
+	if mtu != 0 && (mtu < sctpudp.MinMTU || mtu > sctpudp.MaxMTU) {
+		return fmt.Errorf("%w: an MTU of %d octets over SCTP, which may have %d to %d", ErrInvalid, mtu, sctpudp.MinMTU, sctpudp.MaxMTU)
+	}
+	return nil
 }
 
 // carrierOf keeps a nil that has a type from being taken for a Carrier.

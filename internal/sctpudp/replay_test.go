@@ -203,8 +203,8 @@ func TestRetired(t *testing.T) {
 		t.Error("the socket is still open")
 	}
 	for range 20 {
-		e, s := endpoint(t, true, Config{}), meet(t, e)
-		s = meet(t, e)
+		e := endpoint(t, true, Config{})
+		s := meet(t, e)
 		theirs := s.asks()
 		s.echo(&theirs)
 		go e.Retire()
