@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp":        {"internal/carrier"},
-	"internal/study": {"mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
+	"internal/study": {"", "mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},

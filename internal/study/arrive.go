@@ -161,6 +161,22 @@ func (h *half) arrival(from, to uint64) (last time.Time, early bool) {
 	return last, early
 }
 
+// taken drops what lies before an offset, and returns how long ago that of it came that was early.
+func (h *half) taken(before uint64, now time.Time) (early []time.Duration) {
+	h.mu.Lock()
+	for _, p := range h.pieces {
+		if p.to > min(before, h.edge) {
+			break
+		}
+		if p.early {
+			early = append(early, now.Sub(p.at))
+		}
+	}
+	h.mu.Unlock()
+	h.forget(before)
+	return early
+}
+
 // forget drops what lies before an offset.
 func (h *half) forget(before uint64) {
 	h.mu.Lock()

@@ -134,13 +134,25 @@ func (r *run) transfer(ctx context.Context) error {
 	return errs
 }
 
-func (r *run) result() *Result {
+// outcome is what is known of the path, and of MPA's memory where it is not a QP's.
+func (r *run) outcome(connections, emss int) *Result {
 	sent := r.path.Sent()
-	res := &Result{
-		Way: r.way.Name, Connections: len(r.receivers), Seconds: r.took.Seconds(),
-		Packets: sent.Packets, Lost: sent.Lost, Late: sent.Late, EMSS: r.senders[0].EMSS(),
+	return &Result{
+		Way: r.way.Name, Connections: connections, Seconds: r.took.Seconds(),
+		Packets: sent.Packets, Lost: sent.Lost, Late: sent.Late, EMSS: emss,
 		HeldAll: r.held.most, TCPHeldAll: r.tcpHeld.most,
 	}
+}
+
+// take takes times of all connections.
+func (r *Result) take(all *durations, delay time.Duration) {
+	r.Placed, r.Delivered = timesOf(all.placed), timesOf(all.delivered)
+	r.PlacedAhead, r.DeliveredAhead = timesOf(all.placedAhead), timesOf(all.deliveredAhead)
+	r.reckon(delay)
+}
+
+func (r *run) result() *Result {
+	res := r.outcome(len(r.receivers), r.senders[0].EMSS())
 	var all durations
 	ahead := 0
 	for _, c := range r.receivers {
@@ -151,8 +163,6 @@ func (r *run) result() *Result {
 		all.join(&c.times)
 	}
 	res.Ahead = float64(ahead) / float64(max(res.Octets, 1))
-	res.Placed, res.Delivered = timesOf(all.placed), timesOf(all.delivered)
-	res.PlacedAhead, res.DeliveredAhead = timesOf(all.placedAhead), timesOf(all.deliveredAhead)
-	res.reckon(r.cfg.Delay)
+	res.take(&all, r.cfg.Delay)
 	return res
 }

@@ -32,6 +32,9 @@ type Way struct {
 	ULPDU int
 	// Ahead: they are placed as their segments come. Otherwise they come by Read.
 	Ahead bool
+	// QPs: the ends are Queue Pairs, whose RDMA Writes are placed in registered memory. Otherwise there is MPA alone. Placed is then of
+	// segments of TCP and counted only ahead of order, and Held the most of each QP, at whatever moment.
+	QPs bool
 }
 
 // Ways are those that are compared.
@@ -43,6 +46,8 @@ var Ways = []Way{
 	{Name: "8 KiB FPDUs, markers", Markers: true, ULPDU: 8192, Ahead: true},
 	{Name: "8 KiB FPDUs, no markers", ULPDU: 8192, Ahead: true},
 	{Name: "in order", Aligned: true},
+	{Name: "QPs, markers", QPs: true, Markers: true, Aligned: true, Ahead: true},
+	{Name: "QPs, in order", QPs: true, Aligned: true},
 }
 
 // A Result is what running one Way measured.
@@ -151,6 +156,9 @@ func Run(ctx context.Context, cfg Config, w Way) (*Result, error) {
 		return nil, err
 	}
 	defer r.close()
+	if w.QPs {
+		return runQPs(ctx, r)
+	}
 	if err := r.connect(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", w.Name, err)
 	}
