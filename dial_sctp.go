@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -98,12 +99,24 @@ func rejected(err error, to string) error {
 }
 
 // openSession has the peer accept a session, in an association that lasts as long as it has any: one that is shared, or one of its own.
+// A shared one may be aborted meanwhile, as the peer gives up what it takes for its only session: then another serves.
 func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
 	associations := &r.sharing
 	if !d.ShareAssociation {
 		associations = new(sharing)
 	}
-	s, err := associations.begin(ctx, to, o, func(cfg association.Config) (*association.Association, error) {
+	for {
+		s, n, opened, err := d.askForSession(ctx, associations, to, o)
+		if opened || !errors.Is(err, carrier.ErrAborted) {
+			return s, n, err
+		}
+	}
+}
+
+// askForSession asks for a session. opened tells that this has opened an association.
+func (d *Dialer) askForSession(ctx context.Context, associations *sharing, to destination, o mpa.Offer) (s *association.Session, n mpa.Negotiated, opened bool, err error) {
+	s, err = associations.begin(ctx, to, o, func(cfg association.Config) (*association.Association, error) {
+		opened = true
 		c, err := d.openAssociation(ctx, to.network, to.addr, to.local)
 		if err != nil {
 			return nil, err
@@ -112,11 +125,10 @@ func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa
 		cfg.Machine = sctp.Config{Active: true, AnswerTimeout: max(o.Timeout, 0)}
 		return association.New(c, cfg), nil
 	})
-	if err != nil {
-		return nil, mpa.Negotiated{}, err
+	if err == nil {
+		n, err = s.Answer(ctx)
 	}
-	n, err := s.Answer(ctx)
-	return s, n, err
+	return s, n, opened, err
 }
 
 // openAssociation opens an SCTP association on a socket of its own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -234,11 +235,36 @@ func TestSCTPSharedHostile(t *testing.T) {
 	c.says(ini, res, "still unharmed")
 }
 
+// TestSCTPSharedAborted: a peer that gives up its only session aborts the association, in which another is being asked for: that Dial
+// opens one of its own. A peer that aborts that one, too, has the Dial fail.
+func TestSCTPSharedAborted(t *testing.T) {
+	c, server := newSharers(t), newSCTPServer(t)
+	c.dialer.MPA.Dialect = mpa.DialectRFC5044
+	first, err := c.dialer.Dial(within(t), "sctp4", server.addr)
+	must(t, err)
+	server.aborts.Store(true)
+	second, err := c.dialer.Dial(within(t), "sctp4", server.addr)
+	must(t, err)
+	<-first.Done()
+	if err := first.Err(); !errors.Is(err, iwarp.ErrConnectionLost) || len(server.conns) != 2 {
+		t.Errorf("ended with %v; %d associations", err, len(server.conns))
+	}
+	must(t, second.Close())
+	<-server.lost
+	<-server.lost
+	server.aborts.Store(true)
+	if _, err := c.dialer.Dial(within(t), "sctp4", server.addr); !errors.Is(err, carrier.ErrAborted) {
+		t.Errorf("dialled: %v", err)
+	}
+}
+
 // A sctpServer takes every session that it is asked for, and ends it when its peer does.
 type sctpServer struct {
 	addr  string
 	conns chan *sctpudp.Conn // one for each association
 	lost  chan error         // why each has ended
+	// aborts has the next Initiate answered by ABORT.
+	aborts atomic.Bool
 }
 
 func newSCTPServer(t *testing.T) *sctpServer {
@@ -247,7 +273,7 @@ func newSCTPServer(t *testing.T) *sctpServer {
 	must(t, err)
 	e := sctpudp.New(pc, true, sctpudp.Config{})
 	t.Cleanup(func() { e.Close() })
-	s := &sctpServer{pc.LocalAddr().String(), make(chan *sctpudp.Conn, 10), make(chan error, 10)}
+	s := &sctpServer{addr: pc.LocalAddr().String(), conns: make(chan *sctpudp.Conn, 10), lost: make(chan error, 10)}
 	go func() {
 		for {
 			c, err := e.Accept(t.Context())
@@ -257,7 +283,9 @@ func newSCTPServer(t *testing.T) *sctpServer {
 			s.conns <- c
 			says := map[string]string{"\x00\x01": "\x00\x00\x00\x02", "\x00\x04": "\x00\x01\x00\x04"} // Accept, Terminate
 			answer := func(m sctp.Message) {
-				if text := says[string(m.Data[2:4])]; m.PPID == sctp.PPIDControl && text != "" {
+				if s.aborts.Swap(false) {
+					c.Abort("given up")
+				} else if text := says[string(m.Data[2:4])]; m.PPID == sctp.PPIDControl && text != "" {
 					_ = c.Send(sctp.Message{Stream: m.Stream, PPID: sctp.PPIDControl, Data: []byte(text)})
 				}
 			}
