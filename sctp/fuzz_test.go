@@ -65,6 +65,7 @@ func FuzzAssociation(f *testing.F) {
 	f.Add([]byte("\x00\x00\x06\x00\x11\x00\x00\x00\x02\x06\x00\x10\x00\x01AB\x05\x00\x06\x00\x11\x00\x02\x00\x04"))
 	f.Add([]byte("\x06\x01\x11\x00\x00\x00\x01\x01\x01\x03\x01\x05\x01\x06\x01\x11\x00\x01\x00\x04\x07\xff"))
 	f.Add([]byte("\x06\x02\x11\x00\x00\x00\x05\x80\x05\xc0\x09\x01\x02\x04\x02\x07\x80\x07\x80"))
+	f.Add([]byte("\x06\x02\x11\x00\x00\x00\x01\x06\x03\x11\x00\x00\x00\x01\x01\x02\x03\x02\x14\x02\x05\x02\x14\x03"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w := &watched{
 			T: t, now: epoch, given: map[uint16]uint64{}, acked: map[uint16]uint64{},
@@ -100,10 +101,13 @@ func (w *watched) step(b []byte) (rest []byte) {
 	case 3:
 		_ = w.a.Send(id, []byte("segment"))
 	case 4:
-		if op&8 == 0 {
+		switch op & 24 {
+		case 0:
 			w.a.Close(w.now, id)
-		} else {
+		case 8:
 			w.a.Abort(w.now, id)
+		default:
+			w.a.Reset(w.now, id, []byte("last words"))
 		}
 	case 5:
 		w.acked[id] = w.given[id]

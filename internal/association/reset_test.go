@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/association"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -90,6 +91,19 @@ func TestCancelAnswered(t *testing.T) {
 		}
 		testrig.Must(t, b.Close())
 		<-active.Gone()
+	})
+}
+
+// TestCancelUnread: not if the peer has sent something by then, which would be lost without a word.
+func TestCancelUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 6)
+		a, b := connect(t, active, passive)
+		_, err := b.Send([][]byte{{1}})
+		testrig.Must(t, err)
+		time.Sleep(time.Second) // it has arrived
+		testrig.Must(t, a.Cancel())
+		wantGone(t, b, errAbort)
 	})
 }
 

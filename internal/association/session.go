@@ -245,10 +245,19 @@ func (s *Session) Close() error {
 	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id); s.closed = true })
 }
 
-// Cancel takes back a request of ours, or turns down the peer's, or a session that nothing has been done with. What
-// the peer still sends is dropped.
+// Cancel takes back a request of ours, or turns down the peer's, or ends a session that nothing has been done with, in
+// order. What the peer still sends is dropped. If something has come that was not received, it is a Reset.
 func (s *Session) Cancel() error {
+	if s.hasUnread() {
+		return s.Reset()
+	}
 	return s.finish(func(now time.Time) { s.a.m.Abort(now, s.id); s.closed = true })
+}
+
+func (s *Session) hasUnread() bool {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	return slices.ContainsFunc(s.inbox, func(v carrier.Arrival) bool { return v.Segment != nil })
 }
 
 // Reset ends an established session at once, and not in order, of which the peer is told: sctp.Association.Reset. It
