@@ -71,30 +71,30 @@ func rejectRows() (rows []Row) {
 			}
 		}
 	}
-	return append(rows, depthRejectRows...)
+	return append(rows, overMPA(depthRejectRows)...)
 }
 
 // depthRejectRows are rejections for the depths: "The responder MAY reject the
 // connection request if the initiator IRD is not sufficient for the ULP-required ORD
 // and specify the required ORD in the MPA Reject Frame responder ORD." RFC 6581, 9.1.
-var depthRejectRows = []Row{
+var depthRejectRows = []sharedRow{
 	{
-		Name: "the responder says which ORD it needs", Requirement: "RFC 6581 9.1 [E03] [E05]",
-		Initiator: Initiator{Offer: mpa.Offer{IRD: 4, ORD: 2}},
-		Responder: Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
-		Demanded:  "reject request=4/2 reply=5/9 asked=CS/CRS stream=open closed=fin",
+		name: "the responder says which ORD it needs", section: "9.1", ids: "[E03] [E05]",
+		i:        Initiator{Offer: mpa.Offer{IRD: 4, ORD: 2}},
+		r:        Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
+		demanded: "reject request=4/2 reply=5/9", mpa: " asked=CS/CRS stream=open closed=fin", sctp: " codes=5/7",
 	},
 	{
-		Name: "rejection of an IRD of 0x3FFF", Requirement: "RFC 6581 9.1 [E06]",
-		Initiator: Initiator{Offer: mpa.Offer{IRD: off, ORD: 2}},
-		Responder: Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
-		Demanded:  "reject request=16383/2 reply=5/16383 stream=open closed=fin",
+		name: "rejection of an IRD of 0x3FFF", section: "9.1", ids: "[E06]",
+		i:        Initiator{Offer: mpa.Offer{IRD: off, ORD: 2}},
+		r:        Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
+		demanded: "reject request=16383/2 reply=5/16383", mpa: " stream=open closed=fin", sctp: " codes=5/7",
 	},
 	{
-		Name: "rejection of an ORD of 0x3FFF", Requirement: "RFC 6581 9.1 [E06]",
-		Initiator: Initiator{Offer: mpa.Offer{IRD: 4, ORD: off}},
-		Responder: Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
-		Demanded:  "reject request=4/16383 reply=16383/9 stream=open closed=fin",
+		name: "rejection of an ORD of 0x3FFF", section: "9.1", ids: "[E06]",
+		i:        Initiator{Offer: mpa.Offer{IRD: 4, ORD: off}},
+		r:        Responder{Reject: &Rejection{IRD: 5, ORD: 9}},
+		demanded: "reject request=4/16383 reply=16383/9", mpa: " stream=open closed=fin", sctp: " codes=5/7",
 	},
 }
 
@@ -104,7 +104,7 @@ func Groups() []Group {
 		{"dialects", dialectRows()},
 		{"kinds", kindRows},
 		{"markers and CRC", markerAndCRCRows()},
-		{"RTR indications", rtrRows()},
+		{"RTR indications", overMPA(rtrRows())},
 		{"IRD and ORD", allDepthRows()},
 		{"private data", privateDataRows()},
 		{"rejections", rejectRows()},

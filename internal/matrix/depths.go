@@ -57,11 +57,12 @@ var depthReplyRows = []struct {
 	i                 depths
 	ird, ord          mpa.Depth // of the Reply
 	demanded          string
+	mpa               string // demanded over MPA besides
 }{
-	{"Reply's IRD is 0x3FFF", "[E06]", depths{8, 4, 8}, off, 3, "up reply=16383/3 ird=8/* ord=4/*"},
-	{"Reply's ORD is 0x3FFF", "[E06]", depths{8, 4, 64}, 9, off, "up reply=9/16383 ird=8/* ord=4/*"},
-	{"Reply's ORD needs a higher IRD", "[E04] [E14]", depths{8, 4, 64}, 9, 20, "up reply=9/20 ird=20/* ord=4/*"},
-	{"Reply's ORD needs a higher IRD than there is", "[E05]", depths{8, 4, 8}, 9, 100, "terminate reply=9/100 code=0x2006 closed=fin"},
+	{"Reply's IRD is 0x3FFF", "[E06]", depths{8, 4, 8}, off, 3, "up reply=16383/3 ird=8/* ord=4/*", ""},
+	{"Reply's ORD is 0x3FFF", "[E06]", depths{8, 4, 64}, 9, off, "up reply=9/16383 ird=8/* ord=4/*", ""},
+	{"Reply's ORD needs a higher IRD", "[E04] [E14]", depths{8, 4, 64}, 9, 20, "up reply=9/20 ird=20/* ord=4/*", ""},
+	{"Reply's ORD needs a higher IRD than there is", "[E05]", depths{8, 4, 8}, 9, 100, "terminate reply=9/100 code=0x2006", " closed=fin"},
 }
 
 // clientServerRows are the model A=0.
@@ -91,7 +92,7 @@ func allDepthRows() (rows []Row) {
 	for _, c := range depthReplyRows {
 		e := mpa.Enhanced{A: true, C: true, IRD: c.ird, ORD: c.ord}
 		rows = append(rows, Row{
-			Name: c.name, Requirement: section + c.requirement, Demanded: c.demanded,
+			Name: c.name, Requirement: section + c.requirement, Demanded: c.demanded + c.mpa,
 			Initiator: Initiator{Offer: c.i.offer(0)},
 			Responder: Responder{Replies: []*mpa.StartupFields{reply(2, enhanced(e), setS)}},
 		})

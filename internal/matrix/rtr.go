@@ -47,22 +47,19 @@ var rtrTable = [][]string{
 
 var rtrWords = strings.NewReplacer("S", "send", "W", "write", "R", "read", " ", ",")
 
-func rtrRows() (rows []Row) {
+// rtrRows are the rows of the RTR indications, whatever they run over.
+func rtrRows() (rows []sharedRow) {
 	for o, offered := range rtrSets {
 		for s, supported := range rtrSets {
-			row := Row{
-				Name:        fmt.Sprintf("offered %v, supported %v", offered.set, supported.set),
-				Requirement: "RFC 6581 9.2 [E08] [E09]",
-				Initiator:   Initiator{Offer: mpa.Offer{RTR: offered.set}},
-				Responder:   Responder{Answer: mpa.Answer{RTR: supported.set}},
-				Demanded: fmt.Sprintf("up p2p=1 rtr=%s answer=%s first=initiator",
-					rtrWords.Replace(rtrTable[o][s]), supported.answer),
+			c := sharedRow{
+				section: "9.2", ids: "[E08] [E09]", demanded: fmt.Sprintf("up p2p=1 rtr=%s answer=%s", rtrWords.Replace(rtrTable[o][s]), supported.answer),
+				mpa: " first=initiator", sctp: " codes=5/6", name: fmt.Sprintf("offered %v, supported %v", offered.set, supported.set),
+				i: Initiator{Offer: mpa.Offer{RTR: offered.set}}, r: Responder{Answer: mpa.Answer{RTR: supported.set}},
 			}
 			if rtrTable[o][s] == "7" {
-				row.Requirement = "RFC 6581 9.2 [E08] [E10]"
-				row.Demanded = "terminate code=0x2007 closed=fin"
+				c.ids, c.demanded, c.mpa = "[E08] [E10]", "terminate code=0x2007", " closed=fin"
 			}
-			rows = append(rows, row)
+			rows = append(rows, c)
 		}
 	}
 	return append(rows, allRTRRows...)
@@ -70,15 +67,15 @@ func rtrRows() (rows []Row) {
 
 // allRTRRows have a responder that names all that it supports: it "MAY include
 // additional RTR indication options".
-var allRTRRows = []Row{
+var allRTRRows = []sharedRow{
 	{
-		Name: "offered write, all answered", Requirement: "RFC 6581 9.2 [E08]",
-		Initiator: Initiator{Offer: mpa.Offer{RTR: rtrW}}, Responder: Responder{Answer: mpa.Answer{AllRTR: true}},
-		Demanded: "up p2p=1 rtr=write answer=send|write|read flags=AC/ABCD",
+		name: "offered write, all answered", section: "9.2", ids: "[E08]", sctp: " codes=5/6",
+		i: Initiator{Offer: mpa.Offer{RTR: rtrW}}, r: Responder{Answer: mpa.Answer{AllRTR: true}},
+		demanded: "up p2p=1 rtr=write answer=send|write|read flags=AC/ABCD",
 	},
 	{
-		Name: "offered send, all answered", Requirement: "RFC 6581 9.2 [E08]",
-		Initiator: Initiator{Offer: mpa.Offer{RTR: rtrS}}, Responder: Responder{Answer: mpa.Answer{AllRTR: true}},
-		Demanded: "up p2p=1 rtr=send answer=send|write|read flags=AB/ABCD",
+		name: "offered send, all answered", section: "9.2", ids: "[E08]", sctp: " codes=5/6",
+		i: Initiator{Offer: mpa.Offer{RTR: rtrS}}, r: Responder{Answer: mpa.Answer{AllRTR: true}},
+		demanded: "up p2p=1 rtr=send answer=send|write|read flags=AB/ABCD",
 	},
 }

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
@@ -56,17 +55,6 @@ func sctpStartupRows() (rows []Row) {
 	return rows
 }
 
-// sctpRTRRows are those of the RTR indications, with either side free to send first.
-func sctpRTRRows() (rows []Row) {
-	for _, row := range rtrRows() {
-		row.Demanded = strings.ReplaceAll(row.Demanded, " first=initiator", "") + " codes=5/6"
-		row.Demanded = strings.ReplaceAll(row.Demanded, " closed=fin", "")
-		row.Requirement = "RFC 6581 7, 9.2 " + row.Requirement[strings.Index(row.Requirement, "["):]
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 // sctpDepthRows are those of IRD and ORD.
 func sctpDepthRows() (rows []Row) {
 	for _, c := range depthRows {
@@ -79,7 +67,7 @@ func sctpDepthRows() (rows []Row) {
 	for _, c := range depthReplyRows {
 		e := mpa.Enhanced{A: true, C: true, IRD: c.ird, ORD: c.ord}
 		rows = append(rows, Row{
-			Name: c.name, Requirement: "RFC 6581 7, 9.1 " + c.requirement, Demanded: strings.ReplaceAll(c.demanded, " closed=fin", ""),
+			Name: c.name, Requirement: "RFC 6581 7, 9.1 " + c.requirement, Demanded: c.demanded,
 			Initiator: Initiator{Offer: c.i.offer(0)},
 			Responder: Responder{Say: [][]Message{{control(sctp.FunctionEnhancedAccept, enhanced(e))}}},
 		})
@@ -131,13 +119,7 @@ func sctpRejectRows() (rows []Row) {
 			})
 		}
 	}
-	for _, row := range depthRejectRows {
-		row.Requirement = "RFC 6581 7, 9.1 [C01] " + row.Requirement[strings.Index(row.Requirement, "["):]
-		row.Demanded = row.Demanded[:strings.Index(row.Demanded, " stream=")] + " codes=5/7"
-		row.Demanded = strings.ReplaceAll(row.Demanded, " asked=CS/CRS", "")
-		rows = append(rows, row)
-	}
-	return rows
+	return append(rows, overSCTP("[C01] ", depthRejectRows)...)
 }
 
 // sctpAnswerRows are answers by hand, those of one association in each list.
@@ -218,7 +200,7 @@ func (r *Row) overSCTP() bool { return r.Initiator.Network == network.SCTP }
 func SCTPGroups() []Group {
 	groups := []Group{
 		{"SCTP startup", sctpStartupRows()},
-		{"SCTP RTR indications", sctpRTRRows()},
+		{"SCTP RTR indications", overSCTP("", rtrRows())},
 		{"SCTP IRD and ORD", sctpDepthRows()},
 		{"SCTP private data", sctpPrivateDataRows()},
 		{"SCTP rejections", sctpRejectRows()},
