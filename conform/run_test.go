@@ -35,24 +35,32 @@ func (c setup) against(t *testing.T, test func(t *testing.T, o conform.Options))
 	})
 }
 
+// serving is a server that says what it has to say on each connection, and then listens to its end.
+func serving(t *testing.T, say func(net.Conn)) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			say(c)
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	return ln.Addr().String()
+}
+
 // TestMute runs nothing against a server that never says a word.
 func TestMute(t *testing.T) {
 	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		testrig.Must(t, err)
-		t.Cleanup(func() { ln.Close() })
-		go func() {
-			for {
-				c, err := ln.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = io.Copy(io.Discard, c)
-				_ = c.Close()
-			}
-		}()
+		addr := serving(t, func(net.Conn) {})
 		all, sum := collect(t, conform.Options{
-			Role: mpa.RoleResponder, Dialect: d, Timeout: 20 * time.Millisecond, Peer: &conform.DialPeer{Addr: ln.Addr().String()},
+			Role: mpa.RoleResponder, Dialect: d, Timeout: 20 * time.Millisecond, Peer: &conform.DialPeer{Addr: addr},
 		})
 		if len(all) > 0 || sum.NotMPA || sum.OK() || !strings.Contains(sum.Stopped, "answers no MPA Request") {
 			t.Errorf("%v: %d cases, %+v", d, len(all), sum)
@@ -63,24 +71,13 @@ func TestMute(t *testing.T) {
 // TestNotMPA runs nothing against a server of another protocol, be it one that speaks first.
 func TestNotMPA(t *testing.T) {
 	for _, greets := range []bool{false, true} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		testrig.Must(t, err)
-		t.Cleanup(func() { ln.Close() })
-		go func() {
-			for {
-				c, err := ln.Accept()
-				if err != nil {
-					return
-				}
-				if !greets {
-					_, _ = c.Read(make([]byte, 100))
-				}
-				_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-				_, _ = io.Copy(io.Discard, c)
-				_ = c.Close()
+		addr := serving(t, func(c net.Conn) {
+			if !greets {
+				_, _ = c.Read(make([]byte, 100))
 			}
-		}()
-		all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Peer: &conform.DialPeer{Addr: ln.Addr().String()}})
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+		})
+		all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Peer: &conform.DialPeer{Addr: addr}})
 		if len(all) > 0 || !sum.NotMPA || sum.OK() || !strings.Contains(sum.Stopped, `"HTTP/1.1 400 Bad Request`) {
 			t.Errorf("greets %t: %d cases, %+v", greets, len(all), sum)
 		}

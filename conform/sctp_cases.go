@@ -30,6 +30,16 @@ func sctpCases() []Case {
 	return append(cases, sctpViolations()...)
 }
 
+// filled asks with as much private data as there may be.
+func filled(q sctp.Control, octets int, rule string) func(*session) {
+	q.PrivateData = text(octets)
+	return func(s *session) {
+		d := s.stream(0)
+		d.accepted(q, rule)
+		d.close()
+	}
+}
+
 // unindicated is a case of an INIT that is not one of DDP.
 func unindicated(id, text string, change func(*chunk.Setup)) Case {
 	return overSCTP(id, "C04", "RFC 5043 7.1, 11.1", "An INIT "+text+" leads to no session.", func(s *session) {
@@ -82,20 +92,10 @@ func sctpStartup() []Case {
 			d.want(a.Enhanced.IRD == mpa.NoNegotiation && a.Enhanced.ORD == mpa.NoNegotiation, "0x3FFF for both", fmt.Sprintf("IRD %v, ORD %v", a.Enhanced.IRD, a.Enhanced.ORD))
 			d.close()
 		}),
-		overSCTP("private-data", "C02 C03", "RFC 5043 5.2.3", "An Initiate with 512 octets of private data is answered like any other.", func(s *session) {
-			d := s.stream(0)
-			q := plainInitiate()
-			q.PrivateData = text(mpa.MaxPrivateData)
-			d.accepted(q, "512 octets are allowed")
-			d.close()
-		}),
-		overSCTP("private-data-enhanced", "C02 C03", "RFC 6581 7", "An Enhanced Initiate with 508 octets of private data is answered like any other.", func(s *session) {
-			d := s.stream(0)
-			q := enhancedInitiate()
-			q.PrivateData = text(mpa.MaxEnhancedPrivateData)
-			d.accepted(q, "508 octets are allowed beside the enhanced data")
-			d.close()
-		}),
+		overSCTP("private-data", "C02 C03", "RFC 5043 5.2.3", "An Initiate with 512 octets of private data is answered like any other.",
+			filled(plainInitiate(), mpa.MaxPrivateData, "512 octets are allowed")),
+		overSCTP("private-data-enhanced", "C02 C03", "RFC 6581 7", "An Enhanced Initiate with 508 octets of private data is answered like any other.",
+			filled(enhancedInitiate(), mpa.MaxEnhancedPrivateData, "508 octets are allowed beside the enhanced data")),
 		overSCTP("terminate", "C03", "RFC 5043 5.2.3, 6.2", "Our Terminate ends the session, and the peer's own has no private data.", func(s *session) {
 			d := s.openSession(0)
 			d.works("the session is open")

@@ -110,3 +110,21 @@ func TestInitiatorRejectedMarkers(t *testing.T) {
 		t.Errorf("revision 0: %v, %v", i.Rejected(), err)
 	}
 }
+
+// Proves Q05, Q10: R=1 is a rejection in any revision, known or not.
+func TestRejectAnyRevision(t *testing.T) {
+	for _, o := range []mpa.Offer{
+		{}, {Dialect: mpa.DialectRFC5044}, {Dialect: mpa.DialectRtr}, {Kind: rdmac}, {Kind: nonperm}, {Kind: nonperm, Dialect: mpa.DialectRFC5044},
+	} {
+		for _, rev := range []uint8{0, 1, 2, 3, 255} {
+			i := clone(t, o)
+			d := &dialogue{T: t, m: i, twin: clone(t, o), now: epoch}
+			f := mpa.StartupFields{Key: mpa.KeyReply, R: true, Rev: rev, PrivateData: []byte("no")}
+			d.input(append(frame(f), "ULP"...), 3)
+			d.wantOK()
+			if e := i.Rejected(); e == nil || e.Revision != rev || string(e.PrivateData) != "no" || e.Fallback != (i.Dialect() == mpa.DialectRFC6581) {
+				t.Errorf("%v, revision %d: %+v", i.Dialect(), rev, e)
+			}
+		}
+	}
+}

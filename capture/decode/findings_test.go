@@ -1,11 +1,13 @@
 package decode_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -302,5 +304,60 @@ func TestFrames(t *testing.T) {
 				t.Errorf("%s, in segments of %d: found %q, want %q; frames %q", c.name, mss, r.texts, c.findings, r.startups)
 			}
 		}
+	}
+}
+
+// TestSwappedTerminate has Terminates whose code there is in the RFC's layout and in
+// siw's: they mean what was just found in the other direction.
+func TestSwappedTerminate(t *testing.T) {
+	noRTR := func(s *script) {
+		s.send(fw, enhanced(mpa.KeyRequest, mpa.Enhanced{A: true, C: true}))
+		s.send(bw, enhanced(mpa.KeyReply, mpa.Enhanced{A: true, D: true}))
+		s.operate(false, true)
+	}
+	opcode := func(s *script) {
+		s.startup(false)
+		h := s.untagged(bw, rdmap.OpSend)
+		h.RsvdULP |= 0xf
+		s.segment(bw, h, nil)
+	}
+	for _, c := range []struct {
+		name  string
+		begin func(s *script)
+		octet [2]byte
+		want  rdmap.Code
+	}{
+		{"RTR, swapped", noRTR, [2]byte{0x02, 7}, rdmap.CodeMPANoMatchingRTR},
+		{"RTR", noRTR, [2]byte{0x20, 7}, rdmap.CodeMPANoMatchingRTR},
+		{"nothing found", func(s *script) { s.startup(false) }, [2]byte{0x02, 7}, rdmap.CodeCatastrophicStream},
+		{"opcode, swapped", opcode, [2]byte{0x20, 6}, rdmap.CodeUnexpectedOpcode},
+		{"opcode", opcode, [2]byte{0x02, 6}, rdmap.CodeUnexpectedOpcode},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript(t, 0)
+			c.begin(s)
+			s.segment(fw, s.untagged(fw, rdmap.OpTerminate), []byte{c.octet[0], c.octet[1], 0, 0})
+			r := run(t, s.close())
+			r.wantTexts(t, fmt.Sprintf("Terminate: %v", c.want))
+			answers := strings.Contains(fmt.Sprint(r.texts), "it is the answer to ")
+			if answers != (c.name != "nothing found") {
+				t.Errorf("%q", r.texts)
+			}
+		})
+	}
+}
+
+// TestEqualNotes has one note many times: it is told of once, and counted.
+func TestEqualNotes(t *testing.T) {
+	s := newScript(t, 0)
+	s.startup(false)
+	for range 7 {
+		h := s.untagged(fw, rdmap.OpSend)
+		h.Rsvd = 1
+		s.segment(fw, h, nil)
+	}
+	r := run(t, s.close())
+	if c := r.conns[0]; !slices.Equal(r.findings, []string{"note reserved-bits"}) || c.Findings[decode.Note] != 7 || c.Suppressed["reserved-bits"] != 6 {
+		t.Errorf("%q, %v, %v", r.texts, c.Findings, c.Suppressed)
 	}
 }
