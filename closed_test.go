@@ -72,12 +72,13 @@ func TestCloseInUse(t *testing.T) {
 func TestNumbersRefused(t *testing.T) {
 	pd := newPD(t, iwarp.NewRNIC(iwarp.RNICConfig{}))
 	for want, cfg := range map[string]iwarp.QPConfig{
-		"SendDepth -3":          {SendDepth: -3},
-		"1 to 65536":            {RecvDepth: iwarp.MaxQueueDepth + 1},
-		"4096 at most":          {MaxInline: iwarp.MaxInline + 1},
-		"an IdleTimeout of -1":  {IdleTimeout: -1},
-		"a UserTimeout of -1":   {UserTimeout: -1},
-		"a CloseTimeout of -1n": {CloseTimeout: -1},
+		"SendDepth -3": {SendDepth: -3},
+		"1 to 65536":   {RecvDepth: iwarp.MaxQueueDepth + 1},
+		"4096 at most": {MaxInline: iwarp.MaxInline + 1},
+		"IdleTimeout is -1ns, and is to be positive":       {IdleTimeout: -1},
+		"UserTimeout is -1ns, and is to be positive":       {UserTimeout: -1},
+		"CloseTimeout is -1ns, and is to be positive":      {CloseTimeout: -1},
+		"FPDUs is 9, and is to be one of FPDUsDefault (0)": {FPDUs: 9},
 	} {
 		if _, err := pd.CreateQP(cfg); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, want) {
 			t.Errorf("%v; want one that says %q", err, want)

@@ -9,7 +9,7 @@ func (cq *CQ) attach(qp *QP) error {
 	defer cq.mu.Unlock()
 	switch {
 	case cq.rnic != qp.rnic:
-		return fmt.Errorf("%w: CQ of another RNIC", ErrInvalid)
+		return fmt.Errorf("%w: CQ of another RNIC than the QP: create it with that of the QP's PD (PD.RNIC)", ErrInvalid)
 	case cq.closed:
 		return errCQClosed
 	case cq.overflow:

@@ -17,7 +17,8 @@ import (
 //
 // The transition to Idle also makes a QP whose connection has ended ready for another
 // one. Until then it takes no work, even in StateIdle, so that nobody waits for a
-// connection that is over.
+// connection that is over. A transition that is not the consumer's is ErrBadState, and a state that
+// Modify leads to from nowhere ErrInvalid.
 func (qp *QP) Modify(to State) error {
 	qp.mu.Lock()
 	defer qp.unlock()
@@ -26,6 +27,21 @@ func (qp *QP) Modify(to State) error {
 	}
 	qp.pushUnlocking()
 	return nil
+}
+
+// notThere is the error of a transition that the engine does not make, and says what to do.
+func notThere(to State, err error) error {
+	switch {
+	case to > StateClosed:
+		return fmt.Errorf("%w: there is no state %d", ErrInvalid, to)
+	case to == StateClosed:
+		return fmt.Errorf("%w: the state Closed is that of a connection that has ended in order: Modify to Closing, or Close", ErrInvalid)
+	case to == StateIdle:
+		return fmt.Errorf("%w: end the connection first, by Modify to Closing or Error, and wait for Done", err)
+	case to == StateRTS:
+		return fmt.Errorf("%w: a Dialer, a Request and ModifyRTS lead there", err)
+	}
+	return fmt.Errorf("%w: there is no connection to end", err)
 }
 
 func (qp *QP) modify(to engine.State) error {
@@ -39,7 +55,7 @@ func (qp *QP) modify(to engine.State) error {
 		if ended := qp.ended(); ended != nil {
 			return ended
 		}
-		return err
+		return notThere(State(to), err)
 	}
 	if to == engine.Idle && qp.closedLLP {
 		qp.conn, qp.link, qp.ends, qp.closedLLP = nil, nil, ends{}, false

@@ -140,15 +140,15 @@ func (c *QPConfig) fill() error {
 	case c.SendDepth < 0 || c.SendDepth > MaxQueueDepth || c.RecvDepth < 0 || c.RecvDepth > MaxQueueDepth:
 		return fmt.Errorf("%w: SendDepth %d and RecvDepth %d are to be 1 to %d", ErrInvalid, c.SendDepth, c.RecvDepth, MaxQueueDepth)
 	case c.CloseTimeout < 0:
-		return fmt.Errorf("%w: a CloseTimeout of %v", ErrInvalid, c.CloseTimeout)
+		return fmt.Errorf("%w: QPConfig.CloseTimeout is %v, and is to be positive, or 0 for 5 s", ErrInvalid, c.CloseTimeout)
 	case c.IdleTimeout < 0:
-		return fmt.Errorf("%w: an IdleTimeout of %v", ErrInvalid, c.IdleTimeout)
+		return fmt.Errorf("%w: QPConfig.IdleTimeout is %v, and is to be positive, or 0 for none", ErrInvalid, c.IdleTimeout)
 	case c.UserTimeout < 0:
-		return fmt.Errorf("%w: a UserTimeout of %v", ErrInvalid, c.UserTimeout)
+		return fmt.Errorf("%w: QPConfig.UserTimeout is %v, and is to be positive, or 0 for the system's", ErrInvalid, c.UserTimeout)
 	case c.MaxInline > MaxInline:
 		return fmt.Errorf("%w: a MaxInline of %d octets; %d at most", ErrInvalid, c.MaxInline, MaxInline)
 	case c.FPDUs > FPDUsLarge:
-		return fmt.Errorf("%w: FPDUs of %d", ErrInvalid, c.FPDUs)
+		return fmt.Errorf("%w: QPConfig.FPDUs is %d, and is to be one of FPDUsDefault (%d) to FPDUsLarge (%d)", ErrInvalid, c.FPDUs, FPDUsDefault, FPDUsLarge)
 	}
 	return nil
 }

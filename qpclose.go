@@ -3,6 +3,7 @@ package iwarp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -20,7 +21,7 @@ func (qp *QP) CloseWrite() error {
 	}
 	switch {
 	case qp.eng.State() != engine.RTS:
-		return &OpError{Op: "close write", Err: ErrBadState}
+		return &OpError{Op: "close write", Err: fmt.Errorf("%w: the QP is in %v, and has no connection whose half could be closed", ErrBadState, qp.state())}
 	case !qp.link.HasHalves():
 		return &OpError{Op: "close write", Addr: qp.ends.remote, Err: errors.ErrUnsupported}
 	}

@@ -32,7 +32,7 @@ func (cq *CQ) resize(depth int) error {
 
 // Resize changes how many receives the queue holds, 1 to MaxQueueDepth. The receives in
 // it stay, in order; for fewer than these, and those whose completions were not polled
-// yet, it is ErrInvalid. The CQs of its QPs need room for the new depth: see CQ.Resize.
+// yet, and for fewer than SRQConfig.PerQP or the limit that is armed, it is ErrInvalid. The CQs of its QPs need room for the new depth: see CQ.Resize.
 func (s *SRQ) Resize(depth int) error {
 	if err := s.resize(depth); err != nil {
 		return &OpError{Op: "resize SRQ", Err: err}
@@ -49,6 +49,10 @@ func (s *SRQ) resize(depth int) error {
 		return errSRQClosed
 	case depth < 1 || int64(depth) < used || depth > MaxQueueDepth:
 		return fmt.Errorf("%w: depth %d, with %d receives outstanding; the most is %d", ErrInvalid, depth, used, MaxQueueDepth)
+	case depth < s.perQP:
+		return fmt.Errorf("%w: depth %d is less than a QP's share, SRQConfig.PerQP, which is %d", ErrInvalid, depth, s.perQP)
+	case depth < s.limit:
+		return fmt.Errorf("%w: depth %d is less than the limit that is armed, %d: Arm a lower one first", ErrInvalid, depth, s.limit)
 	}
 	if err := s.pd.rnic.ledger.change(resWR, depth-s.work.Limit()); err != nil {
 		return err

@@ -194,9 +194,9 @@ func (s *SRQ) attach(qp *QP) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.pd.rnic != qp.pd.rnic:
-		return fmt.Errorf("%w: SRQ of another RNIC", ErrInvalid)
+		return fmt.Errorf("%w: SRQ of another RNIC than the QP: create both with one PD", ErrInvalid)
 	case s.pd != qp.pd:
-		return fmt.Errorf("%w: SRQ of another Protection Domain", ErrInvalid)
+		return fmt.Errorf("%w: SRQ of another Protection Domain than the QP: create both with one PD", ErrInvalid)
 	case s.ended:
 		return errSRQClosed
 	}

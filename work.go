@@ -138,8 +138,10 @@ func (w *SendWR) check(qp *QP) error {
 		return fmt.Errorf("%w: %v cannot be posted to a Send Queue", ErrInvalid, w.Op)
 	case len(w.SGL) > MaxSGE || w.Op == OpRead && len(w.SGL) > 1:
 		return fmt.Errorf("%w: %d scatter/gather elements, of which %v takes %d at most", ErrInvalid, len(w.SGL), w.Op, mostSGE(w.Op))
-	case len(w.SGL) > 0 && w.Inline != nil || w.Op == OpRead && w.Inline != nil:
-		return fmt.Errorf("%w: inline data and scatter/gather elements, or a Read into inline data", ErrInvalid)
+	case w.Op == OpRead && w.Inline != nil:
+		return fmt.Errorf("%w: a Read has inline data: it reads into registered memory, which its SGL names", ErrInvalid)
+	case len(w.SGL) > 0 && w.Inline != nil:
+		return fmt.Errorf("%w: inline data and scatter/gather elements: a request takes one or the other", ErrInvalid)
 	}
 	if err := w.checkFlags(); err != nil {
 		return err

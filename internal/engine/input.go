@@ -281,7 +281,7 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	}
 	if fault := q.placeSend(f, s); fault != memory.None {
 		q.completeReceive(Completion{Status: localStatus(fault)})
-		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String()}, nil)
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String() + "; keep it registered until the receive is complete"}, nil)
 		return
 	}
 	q.partial[partialSend] = !s.Last
