@@ -1,6 +1,7 @@
 package sctpudp
 
 import (
+	"bytes"
 	"net/netip"
 	"testing"
 
@@ -32,6 +33,24 @@ func FuzzEndpoint(f *testing.F) {
 		e.dispatch(from, value)
 		if n, _, _ := e.count(); n != 1 || len(e.accepted) != 0 || len(p.in) != 0 || p.farewell.Load() != nil {
 			t.Fatalf("type %d, flags %x, % x had an effect", kind, flags, value)
+		}
+	})
+}
+
+// FuzzEnvelope: whatever a DATA chunk is, it comes out of its envelope as it went in.
+func FuzzEnvelope(f *testing.F) {
+	f.Add(byte(7), uint32(1), uint32(16), []byte("plain"))
+	f.Add(byte(2), uint32(1), uint32(odd), []byte("x"))
+	f.Fuzz(func(t *testing.T, flags byte, tsn, ppid uint32, data []byte) {
+		d := chunk.Data{TSN: tsn, Stream: 3, PPID: ppid, Octets: data}
+		e := enveloped(d.Chunk(flags), &d)
+		in, ok := e.Data()
+		if !ok || in.TSN != tsn || in.Stream != 3 || e.Flags&plain != plain {
+			t.Fatalf("%+v in %+v", d, e)
+		}
+		p := pieceOf(in.PPID, in.Octets)
+		if p.ppid != ppid || !bytes.Equal(p.data, data) || (p.flags^flags)&plain != 0 || p.flags&plain != plain && p.tsn != tsn {
+			t.Fatalf("%+v came as %+v", d, p)
 		}
 	})
 }
