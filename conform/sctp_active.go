@@ -84,17 +84,8 @@ func (d *ddpSession) ready(kind mpa.RTR) {
 
 // indication says what RTR indication a segment is; 0 is none.
 func indication(seg *ddp.Segment) (mpa.RTR, rdmap.ReadRequest) {
-	op := rdmap.OpcodeOf(&seg.Header)
-	read, err := rdmap.ParseReadRequest(seg.Payload)
-	switch {
-	case op == rdmap.OpWrite && len(seg.Payload) == 0:
-		return mpa.RTRWrite, read
-	case op == rdmap.OpSend && len(seg.Payload) == 0:
-		return mpa.RTRSend, read
-	case op == rdmap.OpReadRequest && err == nil && read.Size == 0:
-		return mpa.RTRRead, read
-	}
-	return 0, read
+	read, _ := rdmap.ParseReadRequest(seg.Payload)
+	return mpa.RTROf(rdmap.ZeroLength(seg)), read
 }
 
 // openedByPeer is a session that the peer has asked for, and that works.
