@@ -201,7 +201,7 @@ func ping(ctx context.Context, c net.Conn, offer mpa.Offer) error {
 		return err
 	}
 	const access = iwarp.LocalWrite | iwarp.RemoteRead | iwarp.RemoteWrite
-	text := conform.PingText()
+	text := []byte(pingText)
 	source, err := pd.Register(text, access)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -86,7 +85,7 @@ func wholeResponse(_ uint64, octets, ulpdu []byte) []byte {
 		return nil
 	}
 	seg.Last = true
-	return framed(seg.Header, conform.PingText())
+	return framed(seg.Header, []byte(pingText))
 }
 
 // terminateVariants break what RFC 5040 asks of Terminates.

@@ -3,10 +3,16 @@ package conform_test
 import (
 	"slices"
 
-	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/rdmap"
 )
+
+// What the cases ping with, as a peer gets it. (Were it taken from the package, the package would be compiled once more for
+// its tests.)
+const pingText = "rdma-ping-0: ABCDEFGHIJKLMNOPQR\x00"
+
+var sourceAdvert = message.Advert{TO: 0x1000, STag: 0x00c0ff01, Length: uint32(len(pingText))}
 
 // operationVariants break rules of Full Operation.
 func operationVariants() []variant {
@@ -103,5 +109,5 @@ func wholeAtOnce(_ uint64, octets, ulpdu []byte) []byte {
 		return nil
 	}
 	seg.Last = true
-	return framed(seg.Header, conform.SourceAdvert().Append(nil))
+	return framed(seg.Header, sourceAdvert.Append(nil))
 }

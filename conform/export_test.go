@@ -1,7 +1,0 @@
-package conform
-
-// What the suite pings with.
-var (
-	PingText     = pingText
-	SourceAdvert = sourceAdvert
-)
