@@ -96,10 +96,24 @@ func TestEMSSUnknown(t *testing.T) {
 	a, b := net.Pipe()
 	t.Cleanup(func() { a.Close(); b.Close() })
 	var n Negotiated
-	qp := new(QP)
+	qp := &QP{cfg: QPConfig{FPDUs: FPDUsAligned}}
 	qp.measure(tcp.New(a), ends{}, &n)
+	if qp.segments.fpdus != FPDUsUnaligned {
+		t.Errorf("FPDUs are %v where TCP does not end its records", qp.segments.fpdus)
+	}
 	if n.EMSS != 1460 || n.MULPDU != 1454 {
 		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
+	}
+
+	up := loopback(t) // and where TCP does not report it any more, it stays what it was
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	up.followEMSS(time.Now().Add(time.Hour))
+	before, known := up.segments.emss, up.conn
+	up.conn = tcp.New(a)
+	up.followEMSS(time.Now().Add(2 * time.Hour))
+	if up.conn = known; up.segments.emss != before {
+		t.Errorf("EMSS %d, later %d", before, up.segments.emss)
 	}
 }
 
@@ -134,5 +148,57 @@ func TestAlignedEMSS(t *testing.T) {
 		if got, _ := s.aligned(); got != want {
 			t.Errorf("EMSS %d by default: aligned with %d, want %d", emss, got, want)
 		}
+	}
+}
+
+// FPDUs may come to be aligned where nothing else was asked for, or just that.
+func TestMayAlign(t *testing.T) {
+	for f, want := range map[FPDUs]bool{FPDUsDefault: true, FPDUsAligned: true, FPDUsUnaligned: false, FPDUsLarge: false} {
+		if f.mayAlign() != want {
+			t.Errorf("%v: %t", f, !want)
+		}
+	}
+}
+
+// FPDUs are aligned by default where a network is between, and on loopback where that is asked for: with any EMSS then.
+//
+// Proves S04.
+func TestSettledFPDUs(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("FPDUs are not aligned here")
+	}
+	qp := loopback(t)
+	for _, remote := range []net.IP{{192, 0, 2, 1}, {127, 0, 0, 1}} {
+		byDefault := FPDUsAligned
+		if remote.IsLoopback() {
+			byDefault = FPDUsUnaligned
+		}
+		for asked, want := range map[FPDUs]FPDUs{
+			FPDUsDefault: byDefault, FPDUsAligned: FPDUsAligned, FPDUsUnaligned: FPDUsUnaligned, FPDUsLarge: FPDUsLarge,
+		} {
+			var n Negotiated
+			other := &QP{cfg: QPConfig{FPDUs: asked}}
+			other.measure(qp.conn, ends{remote: &net.TCPAddr{IP: remote}}, &n)
+			if s := other.segments; s.fpdus != want || s.always != (asked == FPDUsAligned) {
+				t.Errorf("%v to %v: %v, with any EMSS: %t", asked, remote, s.fpdus, s.always)
+			}
+		}
+	}
+}
+
+// Proves S03: what a record of TCP holds is followed, too, where the EMSS stays.
+func TestRecordFollowed(t *testing.T) {
+	qp := loopback(t)
+	if emssOf(qp.conn) == 0 {
+		t.Skip("this system does not tell the EMSS")
+	}
+	qp.mu.Lock()
+	qp.followEMSS(time.Now().Add(time.Hour))
+	_, want := qp.conn.Limits()
+	qp.segments.record = want - 1
+	qp.followEMSS(time.Now().Add(2 * time.Hour))
+	defer qp.mu.Unlock()
+	if got := qp.segments.record; got != want {
+		t.Errorf("a record has %d octets, want %d", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -65,4 +66,36 @@ func TestSegmentStreamOldReceiver(t *testing.T) {
 		}
 		must(t, e.Abort())
 	}
+}
+
+// A narrowing is a SegmentStream on whose path segments become shorter.
+type narrowing struct {
+	iwarp.SegmentStream
+	octets atomic.Int64
+}
+
+func (n *narrowing) MULPDU() int { return int(n.octets.Load()) }
+
+// TestSegmentStreamMULPDU: segments are as long as the path takes them, which changes.
+//
+// Proves D01.
+func TestSegmentStreamMULPDU(t *testing.T) {
+	e := newEnd(t, iwarp.RNICConfig{})
+	e.QP = create(t, e.pd, iwarp.QPConfig{})
+	a, b := newShuffled(1, nil)
+	s := &narrowing{SegmentStream: a}
+	s.octets.Store(1000)
+	must(t, e.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
+	for _, octets := range []int{1000, 500} {
+		s.octets.Store(int64(octets))
+		for range 2 { // the first may have been built before
+			e.post(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
+			got, err := b.Recv()
+			if err != nil || len(got.Segment) == 0 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+		until(t, func() bool { return e.Query().MULPDU == octets }, "the MULPDU to follow")
+	}
+	must(t, e.Abort())
 }
