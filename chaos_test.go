@@ -30,6 +30,7 @@ const (
 	chaosAtOnce  = 12       // conversations
 	chaosRoom    = 64 << 10 // octets of a receive in the SRQ
 	chaosSRQDeep = 512
+	chaosMany    = 200 // conversations, of which a share of each kind can be expected
 )
 
 // A chaos has many conversations on two RNICs.
@@ -97,6 +98,9 @@ func TestChaos(t *testing.T) {
 	all.Wait()
 	c.leftovers()
 	t.Logf("seed %d: %+v", c.seed, c.sum)
+	if s := c.sum; c.only < 0 && s.talks >= chaosMany && (s.up < s.talks/2 || s.strict < s.talks/20 || s.harmed < s.talks/20) {
+		t.Errorf("too few of the conversations came up, could be judged strictly, or were harmed: %+v", s)
+	}
 	until(t, func() bool { return goroutines() == 0 }, "the end of all goroutines")
 	until(t, func() bool { return openDescriptors() <= descriptors }, "the closing of all descriptors")
 }
