@@ -145,7 +145,8 @@ func (r *qpRun) wait() error {
 // one.
 const pollTime = 100 * time.Microsecond
 
-// poll waits for completions, busily at first or asleep, and polls them.
+// poll waits for completions, busily at first or asleep, and polls them. CQ.Next would do neither: it takes one at a time, and
+// sleeps at once.
 func (r *qpRun) poll() (n int, err error) {
 	if n = r.cq.Poll(r.wc[:]); n == 0 && r.Poll {
 		for start := time.Now(); n == 0 && time.Since(start) < pollTime; {

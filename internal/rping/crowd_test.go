@@ -25,7 +25,7 @@ func persistent(t *testing.T, places int, adjust func(*ServerConfig)) (s *server
 // TestSilentClients has more silent clients than there are places: each that comes takes
 // the place of the one that has been silent longest.
 func TestSilentClients(t *testing.T) {
-	const places = 4
+	const places = maxClients
 	_, s := persistent(t, places, nil)
 	var silent []*client
 	for range places + 2 {
