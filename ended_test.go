@@ -1,0 +1,51 @@
+package iwarp
+
+import (
+	"errors"
+	"net"
+	"testing"
+)
+
+// TestEndedError: a call on a QP that has ended says what the QP is, and why, and is each of that.
+func TestEndedError(t *testing.T) {
+	cause := errors.New("the cause")
+	for _, c := range []struct {
+		endedError
+		want string
+	}{
+		{endedError{StateIdle, nil, true}, "the QP was closed"},
+		{endedError{StateError, cause, true}, "the QP was closed: the cause"},
+		{endedError{StateRTS, cause, false}, "the QP was closed: the cause"},
+		{endedError{StateClosed, cause, false}, "the cause; after Modify(StateIdle) the QP can have another"},
+		{endedError{StateError, cause, false}, "the QP is in state " + StateError.String() + ": the cause"},
+	} {
+		err := error(&c.endedError)
+		if err.Error() != c.want || !errors.Is(err, net.ErrClosed) || !errors.Is(err, ErrBadState) || errors.Is(err, cause) != (c.cause != nil) {
+			t.Errorf("%q, want %q", err, c.want)
+		}
+	}
+}
+
+// TestCause: of a completion's error, QP.Cause is why the connection ended, if the error tells that.
+func TestCause(t *testing.T) {
+	cause := errors.New("the cause")
+	for _, err := range []error{cause, &WCError{Status: StatusFlushed, Cause: cause}} {
+		if got := new(QP).Cause(err); got != cause {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	if err := error(&WCError{Status: StatusLocalLength}); new(QP).Cause(err) != err {
+		t.Errorf("%v: %v", err, new(QP).Cause(err))
+	}
+}
+
+// TestNoConn: of a connection that is none nothing can be read, at once or when that has been told.
+func TestNoConn(t *testing.T) {
+	told := make(chan struct{})
+	close(told)
+	for _, c := range []noConn{{}, {told: told}} {
+		if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("read %d, %v", n, err)
+		}
+	}
+}
