@@ -49,6 +49,25 @@ func check(err error) {
 	}
 }
 
+// TestCaptureRecipes: whoever is told to decode what tcpdump writes while that goes on is told to have it written packet by
+// packet, or it would be seen in pieces of a buffer's size.
+func TestCaptureRecipes(t *testing.T) {
+	recipes := 0
+	for _, file := range []string{"README.md", "cmd/iwarp/decode.go"} {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, recipe := range regexp.MustCompile("tcpdump [^|`\n]*-w - ?").FindAllString(string(text), -1) {
+			recipes++
+			if !strings.Contains(recipe, "-U ") {
+				t.Errorf("%s: %q has no -U", file, recipe)
+			}
+		}
+	}
+	if recipes != 2 {
+		t.Errorf("found %d recipes, want 2", recipes)
+	}
+}
+
 // The program in README.md is the one above, which compiles and runs.
 func TestReadmeProgram(t *testing.T) {
 	readme, err := os.ReadFile("README.md")

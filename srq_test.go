@@ -251,6 +251,24 @@ func TestSRQComesBack(t *testing.T) {
 	}
 }
 
+// TestSRQComesBackUnpolled closes a QP, and then its CQ, with completions in it that nobody has polled: the places of their receives
+// come back.
+func TestSRQComesBackUnpolled(t *testing.T) {
+	const depth = 8
+	s := newShared(t, iwarp.SRQConfig{Depth: depth})
+	ini, res := s.connect(t)
+	s.post(t, depth)
+	sends(ini, depth)
+	until(t, func() bool { return s.srq.Len() == 0 }, "the Sends")
+	if err := s.srq.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrQueueFull) {
+		t.Errorf("while the QP is there: %v", err)
+	}
+	_ = ini.Close()
+	should(t, res.Close())
+	should(t, s.cq.Close())
+	s.post(t, depth)
+}
+
 // TestSRQShare lets a peer take no more receives than its share; the others keep theirs.
 //
 // Proves Z02, Z21.
