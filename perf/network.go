@@ -45,9 +45,13 @@ func (o Options) validateNetwork() error {
 	return nil
 }
 
-// overtaken reports whether a Write may be placed after another that was sent after it. Over SCTP a Write completes when it
-// has arrived, and only then is its slot used again.
-func (o Options) overtaken() bool { return o.Reorder > 0 && o.Network == network.UserTCP }
+// overtaken reports whether a Write may be placed after another that was sent after it: over SCTP wherever a packet is late
+// or lost, over the TCP in user space where packets are delayed. A Write completes when the layer below has taken it, so
+// that its slot is used again while it is under way.
+func (o Options) overtaken() bool {
+	over, err := open(o.Network)
+	return err == nil && over.Unordered && (o.Reorder > 0 || !over.Streams)
+}
 
 // plainHost returns the host at which plain TCP listens, and is dialed: that of an address, if the operating
 // system has it.

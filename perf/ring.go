@@ -81,8 +81,8 @@ func (r ring) check(j job) *CorruptionError {
 	return nil
 }
 
-// holdsEarlier reports whether a slot holds one of the messages before the last one, where those may take effect after it. TCP has
-// taken a Write, and its slot is used again, long before it has arrived.
+// holdsEarlier reports whether a slot holds one of the messages before the last one, where those may take effect after it: see
+// Options.overtaken.
 //
 // RFC 5040, section 5.5, rule 3: Writes that overlap have no order where segments are placed as they come.
 func (r ring) holdsEarlier(got, want []byte, j job, slot, last int) bool {
