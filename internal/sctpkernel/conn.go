@@ -25,12 +25,12 @@ type Conn struct {
 	control []byte    // Send's
 	partial []byte    // of a message whose end has not come; Run's
 
-	farewell atomic.Pointer[error] // why it ends
-	once     sync.Once
-	done     chan struct{}
-	onEnd    func()
-	routed   sync.Once
-	local    Addr // set by routed
+	cause  atomic.Pointer[error] // why it ends
+	once   sync.Once
+	done   chan struct{}
+	onEnd  func()
+	routed sync.Once
+	local  Addr // set by routed
 
 	mu          sync.Mutex
 	sent, acked map[uint16]uint64 // messages, by streams
@@ -218,7 +218,7 @@ func (c *Conn) settled() map[uint16]uint64 {
 // Shutdown ends the association in order: what was sent still arrives. It waits for that. If the context ends before,
 // Abort is left to do.
 func (c *Conn) Shutdown(ctx context.Context) error {
-	c.bid(net.ErrClosed)
+	c.noteCause(net.ErrClosed)
 	eof := sndInfo{flags: flagEOF, assoc: c.assoc}.append(nil)
 	if err := c.s.do(func(fd int) error { return sendmsg(fd, nil, eof) }); err != nil {
 		return err
@@ -236,14 +236,14 @@ const maxReason = 400
 
 // Abort ends the association at once, and tells the peer why.
 func (c *Conn) Abort(text string) {
-	c.bid(net.ErrClosed)
+	c.noteCause(net.ErrClosed)
 	abort := sndInfo{flags: flagAbort, assoc: c.assoc}.append(nil)
 	_ = c.s.do(func(fd int) error { return sendmsg(fd, []byte(text[:min(len(text), maxReason)]), abort) })
 	c.end()
 }
 
-// bid notes why the association ends; the first reason is it.
-func (c *Conn) bid(err error) { c.farewell.CompareAndSwap(nil, &err) }
+// noteCause notes why the association ends; the first reason is it.
+func (c *Conn) noteCause(err error) { c.cause.CompareAndSwap(nil, &err) }
 
 // end closes the descriptor, when the association is over.
 func (c *Conn) end() {

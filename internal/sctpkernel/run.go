@@ -13,7 +13,7 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 	for {
 		m, err := c.s.recv()
 		if err != nil {
-			c.bid(err)
+			c.noteCause(err)
 			break
 		}
 		if !c.handle(m, receive, acked) {
@@ -21,7 +21,7 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 		}
 	}
 	c.end()
-	lost(*c.farewell.Load())
+	lost(*c.cause.Load())
 }
 
 // handle does what follows from one inbound. It reports false at the end of the association.
@@ -34,7 +34,7 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	}
 	if m.n == 0 { // the end of what can be read
 		m.release()
-		c.bid(carrier.ErrShutdown)
+		c.noteCause(carrier.ErrShutdown)
 		return false
 	}
 	message, whole := c.assemble(m)
@@ -43,7 +43,7 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	case whole:
 		receive(message)
 	case len(c.partial) > maxRead:
-		c.bid(carrier.ErrViolated)
+		c.noteCause(carrier.ErrViolated)
 		c.Abort("a message that is longer than any DDP Segment")
 		return false
 	}
@@ -71,7 +71,7 @@ func (c *Conn) notified(n notification, acked func(uint16, uint64)) bool {
 			acked(id, n)
 		}
 	case eventShutdown:
-		c.bid(carrier.ErrShutdown)
+		c.noteCause(carrier.ErrShutdown)
 	case eventAssocChange:
 		return c.changed(n)
 	}
@@ -81,13 +81,13 @@ func (c *Conn) notified(n notification, acked func(uint16, uint64)) bool {
 func (c *Conn) changed(n notification) bool {
 	switch n.state {
 	case commLost:
-		c.bid(c.lost(n))
+		c.noteCause(c.lost(n))
 		return false
 	case shutdownComplete:
-		c.bid(carrier.ErrShutdown)
+		c.noteCause(carrier.ErrShutdown)
 		return false
 	case restart:
-		c.bid(carrier.ErrRestarted)
+		c.noteCause(carrier.ErrRestarted)
 		c.Abort(carrier.ErrRestarted.Error())
 		return false
 	}
