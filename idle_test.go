@@ -110,7 +110,7 @@ func TestBurstMemory(t *testing.T) {
 		t.Skip("the race detector takes memory too")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		const ends, depth = 10, 128
+		const ends, depth = 40, 128 // so many that what else the process does is little for each
 		var pairs [ends / 2][2]*end
 		for i := range pairs {
 			pairs[i][0], pairs[i][1] = setup{pipe: true}.connect(t)
