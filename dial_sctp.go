@@ -106,7 +106,7 @@ func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa
 		associations = new(sharing)
 	}
 	for {
-		s, n, opened, err := d.askForSession(ctx, associations, to, o)
+		s, n, opened, err := d.askForSession(ctx, r, associations, to, o)
 		if opened || !errors.Is(err, carrier.ErrAborted) {
 			return s, n, err
 		}
@@ -114,14 +114,14 @@ func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa
 }
 
 // askForSession asks for a session. opened tells that this has opened an association.
-func (d *Dialer) askForSession(ctx context.Context, associations *sharing, to destination, o mpa.Offer) (s *association.Session, n mpa.Negotiated, opened bool, err error) {
+func (d *Dialer) askForSession(ctx context.Context, r *RNIC, associations *sharing, to destination, o mpa.Offer) (s *association.Session, n mpa.Negotiated, opened bool, err error) {
 	s, err = associations.begin(ctx, to, o, func(cfg association.Config) (*association.Association, error) {
 		opened = true
 		c, err := d.openAssociation(ctx, to.network, to.addr, to.local)
 		if err != nil {
 			return nil, err
 		}
-		cfg.LastWords = engine.AbortSegment()
+		cfg.LastWords, cfg.Counted = engine.AbortSegment(), r.sctp.count
 		cfg.Machine = sctp.Config{Active: true, AnswerTimeout: max(o.Timeout, 0)}
 		return association.New(c, cfg), nil
 	})

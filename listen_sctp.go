@@ -83,6 +83,7 @@ func (l *Listener) serve(c association.Carrier) {
 	a := association.New(c, association.Config{
 		Machine:   sctp.Config{Listening: true, MaxPending: maxPending, UnusedTimeout: max(timeout, -1)},
 		LastWords: engine.AbortSegment(),
+		Counted:   l.rnic.sctp.count,
 	})
 	p := l.places.enter(opened{a})
 	if p == nil {

@@ -80,6 +80,7 @@ type RNIC struct {
 	past   counters // of QPs that no longer exist
 
 	startup startupCounts
+	sctp    sctpCounts
 	sharing sharing
 	events  eventQueue
 	trimmer trimmer

@@ -6,10 +6,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // Traffic counts messages and their octets of payload.
@@ -54,6 +56,22 @@ type Stats struct {
 	RegisteredOctets         int
 	EventsDropped            uint64 // events that were dropped before NextEvent fetched them
 	Startup                  StartupStats
+	SCTP                     SCTPStats
+}
+
+// SCTPStats count messages in SCTP associations that a peer should not have sent so, and that do no harm. An association has several
+// sessions, or none yet: they are no QP's.
+type SCTPStats struct {
+	Ordered uint64 // messages without the U flag: RFC 5043, section 10
+	Dropped uint64 // messages on streams without a session
+}
+
+// sctpCounts are the SCTPStats of an RNIC.
+type sctpCounts struct{ ordered, dropped atomic.Uint64 }
+
+func (c *sctpCounts) count(s sctp.Stats) {
+	c.ordered.Add(s.Ordered)
+	c.dropped.Add(s.Dropped)
 }
 
 // Oddities count unusual things that a peer did and that leave the connection up. A
@@ -222,6 +240,7 @@ func (r *RNIC) Stats() Stats {
 	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)
 	total.RegisteredOctets = r.ledger.inUse(resOctet)
 	total.EventsDropped, total.Startup = r.events.lost(), r.startup.stats()
+	total.SCTP = SCTPStats{r.sctp.ordered.Load(), r.sctp.dropped.Load()}
 	return total
 }
 

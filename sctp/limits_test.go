@@ -119,11 +119,11 @@ func TestFormBounds(t *testing.T) {
 	if q := d.told(sctp.EventRequest, 0).Request; len(q.PrivateData) != 512 {
 		t.Errorf("%d octets of private data", len(q.PrivateData))
 	}
-	if ssn, segment, err := sctp.ParseSegment([]byte{1, 2}); ssn != 0x102 || len(segment) != 0 || err != nil {
-		t.Errorf("%d, % x, %v", ssn, segment, err)
+	if ssn, ok := sctp.SSN([]byte{1, 2}); ssn != 0x102 || !ok {
+		t.Errorf("%d, %v", ssn, ok)
 	}
 	for _, b := range [][]byte{nil, {1}} {
-		if _, _, err := sctp.ParseSegment(b); err == nil {
+		if _, ok := sctp.SSN(b); ok {
 			t.Errorf("% x is taken", b)
 		}
 	}

@@ -164,16 +164,6 @@ func AppendSegment(dst []byte, ssn uint16, parts ...[]byte) []byte {
 	return dst
 }
 
-// ParseSegment returns what a DDP Segment Chunk carries. Whether that is a DDP Segment is DDP's business. The error
-// is a [*Violation].
-func ParseSegment(b []byte) (ssn uint16, segment []byte, err error) {
-	ssn, ok := SSN(b)
-	if !ok {
-		return 0, nil, violation(RuleShort, "%d octets, of %d at least", len(b), SSNLen)
-	}
-	return ssn, b[SSNLen:], nil
-}
-
 // SSN returns the DDP-SSN of a message: RFC 5043, Section 5.2.1. It reports false if there is no room for one.
 func SSN(data []byte) (ssn uint16, ok bool) {
 	if len(data) < SSNLen {

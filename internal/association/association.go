@@ -41,6 +41,9 @@ type Config struct {
 	CloseUnused bool
 	// Ended, if it is set, is called when the association is gone.
 	Ended func()
+	// Counted, if it is set, is given what the machine has counted since it was called last, before what follows from that is
+	// known. It must not call the Association.
+	Counted func(sctp.Stats)
 }
 
 // closeTime is how long a step of a session's end may take: SCTP may have to send it more than once.
@@ -71,6 +74,7 @@ type Association struct {
 	held     int    // octets ahead of what is missing, of all sessions
 	unread   int    // octets that wait to be received, of all sessions
 	holding  bool
+	counted  sctp.Stats // that Counted was given
 	timer    *time.Timer
 	timerAt  time.Time
 }
@@ -153,6 +157,7 @@ func (a *Association) write() {
 
 // settle does what follows from any call of the machine. The caller holds mu.
 func (a *Association) settle() {
+	a.count()
 	for e, ok := a.m.Event(); ok; e, ok = a.m.Event() {
 		a.happened(e)
 	}
@@ -166,6 +171,15 @@ func (a *Association) settle() {
 		a.end(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
 	}
 	a.setTimer(a.m.Deadline())
+}
+
+// count passes on what the machine has counted.
+func (a *Association) count() {
+	all := a.m.Stats()
+	if a.cfg.Counted != nil && all != a.counted {
+		a.cfg.Counted(sctp.Stats{Ordered: all.Ordered - a.counted.Ordered, Dropped: all.Dropped - a.counted.Dropped})
+	}
+	a.counted = all
 }
 
 // letGo tells of rejections that the peer has.

@@ -7,9 +7,9 @@ import (
 )
 
 // libraries are the public packages whose exported functions are roots, by their
-// paths within the module. The protocol layers (mpa, ddp, rdmap) are not: they are
-// there for what the others do with them.
-var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "mpa/recovery", "sctp", "usertcp"}
+// paths within the module. The protocol layers (mpa, mpa/recovery, ddp, rdmap, sctp) are
+// not: they are there for what the others do with them.
+var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "usertcp"}
 
 // forTests are packages that only tests use, all of them or the most part.
 var forTests = []string{"internal/testrig", "internal/peersim", "internal/script"}

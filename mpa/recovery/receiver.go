@@ -231,9 +231,6 @@ func (r *Receiver) Missing() (from, to uint64, ok bool) {
 // Stats returns the counts so far.
 func (r *Receiver) Stats() Stats { return r.stats }
 
-// Synced reports whether it is known where the next FPDU in order begins.
-func (r *Receiver) Synced() bool { return r.synced }
-
 // Mode returns whether there are markers and CRCs, as given or as found. ok is false
 // while that, or where the markers are, is still to be found.
 func (r *Receiver) Mode() (markers, crc, ok bool) { return r.cfg.Markers, r.cfg.CRC, r.known }

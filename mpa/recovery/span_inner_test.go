@@ -72,8 +72,8 @@ func TestSumsAreReleased(t *testing.T) {
 		for ok := true; ok; {
 			_, ok = r.Next()
 		}
-		if r.Synced() != c.synced || (r.sums.after == nil) != c.synced {
-			t.Errorf("after octet %d: synced %v, %d sums", c.to, r.Synced(), len(r.sums.after))
+		if r.synced != c.synced || (r.sums.after == nil) != c.synced {
+			t.Errorf("after octet %d: synced %v, %d sums", c.to, r.synced, len(r.sums.after))
 		}
 	}
 }
