@@ -43,7 +43,7 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 //
 // If the context ends first, the receive is taken back. If a message has begun to fill it
 // by then, the error is a *PendingError, and the message is kept for the next Recv, which
-// returns it before any later one.
+// returns it before any later one: until the QP is made ready for another connection, or has one.
 func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
 	if err := ctx.Err(); err != nil {
 		return WC{}, &OpError{Op: "receive", Err: err}
@@ -111,6 +111,7 @@ type call struct {
 
 	// Of a call that was given up, guarded by qp.mu.
 	given   chan struct{} // closed when the request is complete; nil: not given up
+	among   *orphans      // those of its connection; nil: not a receive
 	wc      WC            // its completion
 	message []byte        // of a receive
 }
@@ -166,7 +167,7 @@ func (c *call) giveUp(op Op, err error) error {
 		c.free()
 		return &OpError{Op: "receive", Err: fmt.Errorf("%s: %w", qp.lacksMessage(), err)}
 	case op == OpRecv:
-		qp.orphans = append(qp.orphans, c)
+		qp.adoptable(c)
 	case qp.eng.Mute():
 		err = fmt.Errorf("%w: %w", engine.ErrMute, err)
 	case qp.eng.State() == engine.Idle:
@@ -200,7 +201,7 @@ func (c *call) complete(wc WC) {
 	case wc.Status == StatusSuccess:
 		c.keep()
 	default: // there is no message to be kept
-		c.qp.orphans = slices.DeleteFunc(c.qp.orphans, func(o *call) bool { return o == c })
+		c.among.calls = slices.DeleteFunc(c.among.calls, func(o *call) bool { return o == c })
 	}
 	close(c.given)
 }
@@ -215,15 +216,28 @@ func (c *call) keep() {
 	}
 }
 
+// orphans are the receives of one connection that were given up with a message in them, the oldest first. A QP
+// that is connected again has others: nobody is to get a message for one from the new peer.
+type orphans struct{ calls []*call } // guarded by QP.mu
+
+// adoptable keeps a receive that is given up for the next Recv. The caller holds qp.mu.
+func (qp *QP) adoptable(c *call) {
+	if qp.orphans == nil {
+		qp.orphans = new(orphans)
+	}
+	c.among = qp.orphans
+	c.among.calls = append(c.among.calls, c)
+}
+
 // takeOrphan returns the oldest receive that was given up with a message in it.
 func (qp *QP) takeOrphan() *call {
 	qp.mu.Lock()
 	defer qp.unlock()
-	if len(qp.orphans) == 0 {
+	if qp.orphans == nil || len(qp.orphans.calls) == 0 {
 		return nil
 	}
-	c := qp.orphans[0]
-	qp.orphans = slices.Delete(qp.orphans, 0, 1)
+	c := qp.orphans.calls[0]
+	qp.orphans.calls = slices.Delete(qp.orphans.calls, 0, 1)
 	return c
 }
 
@@ -231,7 +245,7 @@ func (qp *QP) takeOrphan() *call {
 func (qp *QP) returnOrphan(c *call) {
 	qp.mu.Lock()
 	defer qp.unlock()
-	qp.orphans = slices.Insert(qp.orphans, 0, c)
+	c.among.calls = slices.Insert(c.among.calls, 0, c)
 }
 
 // adopt waits for the message of a receive that was given up, and copies it to s.

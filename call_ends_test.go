@@ -68,8 +68,8 @@ func TestRecvKeptAtTheEnd(t *testing.T) {
 	if wc, err := res.Recv(within(t), dst.Slice(32, 16)); err != nil || wc.Length != 5 || string(dst.Bytes()[32:37]) != "hello" {
 		t.Errorf("%+v, %v: %q", wc, err, dst.Bytes()[32:48])
 	}
-	if _, err := res.Recv(within(t), dst.Slice(32, 16)); !errors.Is(err, iwarp.ErrClosed) {
-		t.Errorf("after the last message: %v", err)
+	if wc, err := res.Recv(within(t), dst.Slice(32, 16)); !errors.Is(err, iwarp.ErrClosed) || wc != (iwarp.WC{}) {
+		t.Errorf("after the last message: %+v, %v", wc, err)
 	}
 }
 

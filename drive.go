@@ -118,7 +118,7 @@ func (qp *QP) enter(p engine.Params, c link, e ends, n Negotiated, a StreamAttr,
 	qp.logStart(&n)
 	select {
 	case <-qp.done: // of an earlier connection
-		qp.done = make(chan struct{})
+		qp.done, qp.orphans = make(chan struct{}), nil
 		qp.sendCQ.revive(qp)
 		qp.recvCQ.revive(qp)
 	default:

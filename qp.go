@@ -231,7 +231,7 @@ type QP struct {
 	watch                   watch
 	lead                    lead
 
-	orphans  []*call         // receives that were given up with a message in them
+	orphans  *orphans        // of this connection; nil: there were none
 	sendWork engine.SendWork // scratch of PostSend
 	inline   []byte
 	recvWork engine.RecvWork
