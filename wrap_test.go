@@ -2,6 +2,7 @@ package iwarp_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -109,6 +110,23 @@ func TestWrapFallback(t *testing.T) {
 		if f, err := mpa.ParseStartup(b); err != nil || f.Rev() != rev {
 			t.Errorf("connection %d: % x (%v)", i, b, err)
 		}
+	}
+}
+
+// TestWrapDistrusts dials a TLS server whose certificate the client does not trust: the error is TLS's, and there is no
+// second connection.
+func TestWrapDistrusts(t *testing.T) {
+	var s setup
+	ln := iwarp.NewListener(tls.NewListener(listenTCP(t), (&transport{}).encrypt(t, &s)), iwarp.ListenConfig{})
+	defer ln.Close()
+	wrapped := 0
+	s.Wrap = func(c net.Conn) (net.Conn, error) {
+		wrapped++
+		return tls.Client(c, &tls.Config{ServerName: "example.com"}), nil
+	}
+	_, err := s.Dial(within(t), "tcp", ln.Addr().String())
+	if !errors.As(err, new(*tls.CertificateVerificationError)) || contains(err, "closed") || wrapped != 1 {
+		t.Errorf("after %d connections: %v", wrapped, err)
 	}
 }
 

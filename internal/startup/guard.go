@@ -61,8 +61,10 @@ func (g guard) failed(m Machine, err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !m.Deadline().IsZero():
 		// The system's clock for deadlines may be a little ahead of ours.
 		return m.HandleTimeout(later(time.Now(), m.Deadline()))
+	case isGone(err):
+		return m.PeerClosed(err)
 	}
-	return m.PeerClosed(err)
+	return fmt.Errorf("the connection failed during the startup: %w", err)
 }
 
 func later(a, b time.Time) time.Time {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +166,36 @@ func TestPeerCloses(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// failing is a connection that fails by itself.
+type failing struct {
+	net.Conn
+	err error
+}
+
+func (c failing) Read([]byte) (int, error) { return 0, c.err }
+
+// TestConnectionFails: only what says that the peer has gone is taken for its close, on which an Initiator of
+// revision 2 falls back. Any other error of the connection is told as what it is.
+//
+// Proves E13.
+func TestConnectionFails(t *testing.T) {
+	for err, gone := range map[error]bool{
+		io.EOF: true, io.ErrUnexpectedEOF: true, syscall.EPIPE: true, syscall.ECONNRESET: true, syscall.ECONNABORTED: true,
+		net.ErrClosed: false, errors.New("untrusted"): false,
+	} {
+		m, _ := mpa.NewInitiator(mpa.Offer{})
+		a, b := net.Pipe()
+		go io.Copy(io.Discard, b)
+		wrapped := &net.OpError{Op: "read", Err: err}
+		got := startup.Phase{Conn: failing{a, wrapped}}.Exchange(t.Context(), m, m.Start(time.Now()))
+		_, _ = a.Close(), b.Close()
+		var s *mpa.StartupError
+		if !errors.Is(got, err) || errors.As(got, &s) != gone || gone && (s.Failure != mpa.FailureClosed || !s.Fallback) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
 }
 
 // TestLastWords: a Responder that does not serve revision 0 answers with its own revision before it
