@@ -136,8 +136,7 @@ func (s *session) succeeds(steps func()) (ok bool) {
 	return true
 }
 
-// sendRTR sends an RTR indication, of the first kind in the order Write, Read,
-// Send of those given, and takes the answer if it has one.
+// sendRTR sends an RTR indication of the first of the kinds, and takes the answer if it has one.
 func (s *session) sendRTR(kinds mpa.RTR) {
 	s.want(kinds != 0, "a Reply with A=1 that names an RTR indication (B, C or D)", "none")
 	if s.sendIndication("RTR indication", kinds) == mpa.RTRRead {
@@ -147,16 +146,16 @@ func (s *session) sendRTR(kinds mpa.RTR) {
 
 // sendIndication sends an RTR indication and returns its kind.
 func (s *session) sendIndication(text string, kinds mpa.RTR) mpa.RTR {
-	switch {
-	case kinds&mpa.RTRWrite != 0:
+	kind := script.First(kinds)
+	switch kind {
+	case mpa.RTRWrite:
 		s.sendTagged(text, rdmap.OpWrite, script.RTRSTag, 0, nil)
-		return mpa.RTRWrite
-	case kinds&mpa.RTRRead != 0:
+	case mpa.RTRRead:
 		s.sendReadNothing(text)
-		return mpa.RTRRead
+	case mpa.RTRSend:
+		s.sendMessage(text, rdmap.OpSend, nil)
 	}
-	s.sendMessage(text, rdmap.OpSend, nil)
-	return mpa.RTRSend
+	return kind
 }
 
 func (s *session) sendReadNothing(text string) {

@@ -36,19 +36,12 @@ func (s *session) asked() (d *ddpSession, q sctp.Control) {
 	return d, q
 }
 
-// acceptOf is what accepts an Initiate, in kind: with the depths that it asks for, and one of its RTR indications.
+// acceptOf is what accepts an Initiate, in kind.
 func acceptOf(q *sctp.Control) sctp.Control {
 	if !q.Function.IsEnhanced() {
 		return sctp.Control{Function: sctp.FunctionAccept}
 	}
-	e := mpa.Enhanced{A: q.Enhanced.A, IRD: q.Enhanced.ORD, ORD: q.Enhanced.IRD}
-	for _, kind := range []mpa.RTR{mpa.RTRWrite, mpa.RTRSend, mpa.RTRRead} {
-		if q.Enhanced.A && q.Enhanced.RTR()&kind != 0 {
-			e = e.WithRTR(kind)
-			break
-		}
-	}
-	return sctp.Control{Function: sctp.FunctionEnhancedAccept, Enhanced: e}
+	return sctp.Control{Function: sctp.FunctionEnhancedAccept, Enhanced: *script.AnswerEnhanced(q.Enhanced, depth)}
 }
 
 // accept accepts the peer's session, with private data, and takes its RTR indication where one is agreed on.
@@ -177,7 +170,7 @@ func activeOrder() []Case {
 	return []Case{
 		ofActive("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
 			d := s.openedByPeer()
-			first, second := d.Ready(mpa.RTRWrite), d.readRequest()
+			first, second := d.Ready(mpa.RTRWrite), d.EmptyRead()
 			d.say("RDMA Read Request, ahead of a Write", second)
 			d.unanswered("a DDP-SSN before it has not come")
 			d.say("the RDMA Write, of no octets", first)
@@ -187,14 +180,14 @@ func activeOrder() []Case {
 		ofActive("ssn-twice", "C04", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
 			d := s.openedByPeer()
 			d.SSN--
-			d.say("RDMA Read Request with the DDP-SSN of the one before", d.readRequest())
+			d.say("RDMA Read Request with the DDP-SSN of the one before", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
 			s.asksAgain()
 		}),
 		ofActive("ssn-far", "C04", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
 			d := s.openedByPeer()
 			d.SSN += 1 << 15
-			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.readRequest())
+			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
 			s.asksAgain()
 		}),
@@ -217,7 +210,7 @@ func activeViolations() []Case {
 		}),
 		unanswerable("function-unknown", "C01", "RFC 5043 5.2.3", "a message of Function Code 8", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.Function(8) }),
 		unanswerable("initiate", "C04", sctpPatterns, "an Initiate", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.Function(sctp.FunctionInitiate) }),
-		unanswerable("segment", "C04", sctpPatterns, "a DDP Segment", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.readRequest() }),
+		unanswerable("segment", "C04", sctpPatterns, "a DDP Segment", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.EmptyRead() }),
 	}
 	for _, v := range sctpOpenViolations() {
 		cases = append(cases, ofActive(v.id, v.requirement, v.section, "In an open session "+v.text+" ends it.", func(s *session) {

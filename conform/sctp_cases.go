@@ -80,7 +80,7 @@ func sctpStartup() []Case {
 			for _, m := range d.Parting(&q.Enhanced, &a.Enhanced) {
 				d.say("RTR indication", m)
 			}
-			d.say("RDMA Read Request", d.readRequest())
+			d.say("RDMA Read Request", d.EmptyRead())
 			d.answered("the session is open")
 			d.close()
 		}),
@@ -138,7 +138,7 @@ func sctpOrder() []Case {
 	return []Case{
 		overSCTP("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
 			d := s.openSession(0)
-			first, second := d.Ready(mpa.RTRWrite), d.readRequest()
+			first, second := d.Ready(mpa.RTRWrite), d.EmptyRead()
 			d.say("RDMA Read Request, ahead of a Write", second)
 			d.unanswered("a DDP-SSN before it has not come")
 			d.say("the RDMA Write, of no octets", first)
@@ -149,7 +149,7 @@ func sctpOrder() []Case {
 			d := s.openSession(0)
 			d.works("the session is open")
 			d.SSN--
-			d.say("RDMA Read Request with the DDP-SSN of the one before", d.readRequest())
+			d.say("RDMA Read Request with the DDP-SSN of the one before", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
 			s.stillOpens()
 		}),
@@ -157,7 +157,7 @@ func sctpOrder() []Case {
 			d := s.openSession(0)
 			d.works("the session is open")
 			d.SSN += 1 << 15
-			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.readRequest())
+			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
 			s.stillOpens()
 		}),
@@ -228,7 +228,7 @@ type openViolation struct {
 func sctpOpenViolations() []openViolation {
 	return []openViolation{
 		{"ppid", "C04", "RFC 5043 5.1", "a message of PPID 51", func(d *ddpSession) sctp.Message {
-			m := d.readRequest()
+			m := d.EmptyRead()
 			m.PPID = 51
 			return m
 		}},
@@ -245,7 +245,7 @@ func sctpOpenViolations() []openViolation {
 			return m
 		}},
 		{"segment-short", "C04", "RFC 5043 5.2.2", "a DDP Segment of one octet, without room for a DDP-SSN", func(d *ddpSession) sctp.Message {
-			m := d.readRequest()
+			m := d.EmptyRead()
 			m.Data = m.Data[:1]
 			return m
 		}},

@@ -185,13 +185,6 @@ func (s *session) openSession(stream uint16) *ddpSession {
 	return d
 }
 
-// readRequest is the next message with a Read of no octets, which every peer answers by
-// itself: no memory is looked at.
-func (d *ddpSession) readRequest() sctp.Message {
-	r := rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}
-	return d.Message(rdmap.OpReadRequest, r.Append(nil))
-}
-
 // answered waits for the Read Response.
 func (d *ddpSession) answered(because string) {
 	const expected = "an RDMA Read Response: "
@@ -210,7 +203,7 @@ func (d *ddpSession) answered(because string) {
 
 // works sees that the session works.
 func (d *ddpSession) works(because string) {
-	d.say("RDMA Read Request", d.readRequest())
+	d.say("RDMA Read Request", d.EmptyRead())
 	d.answered(because)
 }
 

@@ -99,22 +99,22 @@ const RTRSTag = 1
 func (l *Link) EmptyWrite() []byte { return l.Tagged(rdmap.OpWrite, RTRSTag, 0, nil) }
 
 // EmptyRead frames a zero-length RDMA Read Request.
-func (l *Link) EmptyRead() []byte {
-	return l.ReadRequest(rdmap.ReadRequest{SinkSTag: RTRSTag, SrcSTag: RTRSTag})
-}
+func (l *Link) EmptyRead() []byte { return l.ReadRequest(emptyRead()) }
 
-// Ready frames an RTR indication of the first of the kinds in the order Write, Read,
-// Send, and returns which it is. Of no kind it frames nothing.
+func emptyRead() rdmap.ReadRequest { return rdmap.ReadRequest{SinkSTag: RTRSTag, SrcSTag: RTRSTag} }
+
+// Ready frames an RTR indication of the First of the kinds, and returns which it is. Of no kind it frames nothing.
 func (l *Link) Ready(kinds mpa.RTR) (fpdu []byte, kind mpa.RTR) {
-	switch {
-	case kinds&mpa.RTRWrite != 0:
-		return l.EmptyWrite(), mpa.RTRWrite
-	case kinds&mpa.RTRRead != 0:
-		return l.EmptyRead(), mpa.RTRRead
-	case kinds&mpa.RTRSend != 0:
-		return l.Message(rdmap.OpSend, nil), mpa.RTRSend
+	kind = First(kinds)
+	switch kind {
+	case mpa.RTRWrite:
+		fpdu = l.EmptyWrite()
+	case mpa.RTRRead:
+		fpdu = l.EmptyRead()
+	case mpa.RTRSend:
+		fpdu = l.Message(rdmap.OpSend, nil)
 	}
-	return nil, 0
+	return fpdu, kind
 }
 
 // Parting returns the FPDUs that a Responder has to be sent before the connection can

@@ -47,14 +47,20 @@ func (s *Session) Segment(h ddp.Header, payload []byte) sctp.Message {
 func (s *Session) Ready(kind mpa.RTR) sctp.Message {
 	switch kind {
 	case mpa.RTRRead:
-		r := rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}
-		return s.Message(rdmap.OpReadRequest, r.Append(nil))
+		return s.EmptyRead()
 	case mpa.RTRSend:
 		return s.Message(rdmap.OpSend, nil)
 	}
 	h := rdmap.OpWrite.Header(1)
-	h.Last, h.STag = true, 1
+	h.Last, h.STag = true, RTRSTag
 	return s.Segment(h, nil)
+}
+
+// EmptyRead returns the next message with an RDMA Read Request of no octets, which every peer answers by itself: no memory is
+// looked at.
+func (s *Session) EmptyRead() sctp.Message {
+	r := emptyRead()
+	return s.Message(rdmap.OpReadRequest, r.Append(nil))
 }
 
 // Message returns the next message with an untagged message of RDMAP of one segment.
@@ -95,10 +101,8 @@ func (s *Session) Parting(asked, answered *mpa.Enhanced) []sctp.Message {
 	if asked == nil || answered == nil || !asked.A || !answered.A {
 		return nil
 	}
-	for _, kind := range []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend} {
-		if asked.RTR()&answered.RTR()&kind != 0 {
-			return []sctp.Message{s.Ready(kind)}
-		}
+	if kind := First(asked.RTR() & answered.RTR()); kind != 0 {
+		return []sctp.Message{s.Ready(kind)}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -51,7 +52,7 @@ func Reply(d mpa.Dialect, q mpa.StartupFrame, depth mpa.Depth) Startup {
 	switch d {
 	case mpa.DialectRFC6581:
 		e, _ := q.Enhanced()
-		f.S, f.Enhanced = true, answer(e, depth)
+		f.S, f.Enhanced = true, AnswerEnhanced(e, depth)
 	case mpa.DialectRtr:
 		f.S = true
 	case mpa.DialectRevision0:
@@ -60,24 +61,33 @@ func Reply(d mpa.Dialect, q mpa.StartupFrame, depth mpa.Depth) Startup {
 	return f
 }
 
-// answer returns enhanced data that fits a Request's, with one of the RTR indications
-// that it offers.
-func answer(q mpa.Enhanced, depth mpa.Depth) *mpa.Enhanced {
+// AnswerEnhanced returns enhanced data that accepts a Request's, with depth as the highest ORD, and where it wants the
+// peer-to-peer model with the First of the RTR indications that it offers: a Send if it offers none.
+func AnswerEnhanced(q mpa.Enhanced, depth mpa.Depth) *mpa.Enhanced {
 	e := mpa.Enhanced{IRD: q.ORD, ORD: min(q.IRD, depth)}
 	if q.IRD == mpa.NoNegotiation {
 		e.ORD = mpa.NoNegotiation
 	}
-	switch kinds := q.RTR(); {
-	case !q.A:
-	case kinds&mpa.RTRWrite != 0:
-		e = e.WithRTR(mpa.RTRWrite)
-	case kinds&mpa.RTRRead != 0:
-		e = e.WithRTR(mpa.RTRRead)
+	if !q.A {
+		return &e
+	}
+	kind := cmp.Or(First(q.RTR()), mpa.RTRSend)
+	e = e.WithRTR(kind)
+	if kind == mpa.RTRRead {
 		e.IRD = max(e.IRD, 1)
-	default:
-		e = e.WithRTR(mpa.RTRSend)
 	}
 	return &e
+}
+
+// First returns the first of the kinds of RTR indications in the order Write, Read, Send: the order of how little a peer needs
+// to take one. Of none it is 0.
+func First(kinds mpa.RTR) mpa.RTR {
+	for _, kind := range []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend} {
+		if kinds&kind != 0 {
+			return kind
+		}
+	}
+	return 0
 }
 
 // RtrFrame returns the Rtr Frame of the 2007 proposal that follows a Reply.
