@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
-// Send sends one message and returns when TCP has taken it.
+// Send sends one message and returns when what is below (TCP, or SCTP) has taken it.
 //
 // If the context ends before that, the error of this and the other calls here is a
 // *PendingError. If it is over beforehand, nothing is posted.
@@ -19,7 +19,7 @@ func (qp *QP) Send(ctx context.Context, s SGE) error {
 }
 
 // Write places the octets of s in the peer's memory and returns how many when
-// TCP has taken them. The peer is not told; send it a message for that.
+// what is below has taken them. The peer is not told; send it a message for that.
 func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
 	wc, err := qp.do(ctx, OpWrite, s, to)
 	return wc.Length, err

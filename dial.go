@@ -19,8 +19,8 @@ func Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return new(Dialer).Dial(ctx, network, addr)
 }
 
-// A Dialer connects QPs as the Initiator of the MPA startup: Dial and DialQP open a TCP connection,
-// Initiate and InitiateQP take one that is open already.
+// A Dialer connects QPs as the Initiator: Dial and DialQP open a TCP connection, or a session over SCTP;
+// Initiate and InitiateQP take a TCP connection that is open already.
 type Dialer struct {
 	// PD is where Dial and Initiate create the QP. If nil, they make an RNIC and a PD for it; register
 	// memory with qp.PD() then.
@@ -79,8 +79,9 @@ type Dialer struct {
 // "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own, or one that several
 // QPs share by ShareAssociation, and the SCTP port that is UDP's. That is in user space and on every system; "sctp:udp" says so. "sctp:kernel", "sctp4:kernel" and
 // "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module sctp): elsewhere the error wraps
-// errors.ErrUnsupported. Wrap is refused then, and what else is about TCP and MPA in the Dialer has no effect. The error is an
-// *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
+// errors.ErrUnsupported. Over SCTP, Wrap, and an MPA that asks for markers, no CRCs, or a dialect or kind that only MPA has, are
+// ErrInvalid; Stack and the rest of Net have no effect. The error is an *OpError. If the peer rejected the connection, a
+// *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
 }
@@ -90,7 +91,7 @@ func (d *Dialer) DialQP(ctx context.Context, qp *QP, network, addr string) error
 	return (&OpError{Op: "dial", To: network + " " + addr}).with(d.dial(ctx, qp, network, addr))
 }
 
-// dial opens a TCP connection and connects the QP over it. If the peer turns out not to know revision 2,
+// dial connects the QP over a connection of its own. If the peer turns out not to know revision 2,
 // it does so once more with revision 1.
 func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
 	ctx, cancel := d.bound(ctx)
@@ -105,7 +106,7 @@ func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
 	})
 }
 
-// dialOnce is one TCP connection and one startup.
+// dialOnce is one connection, or session, and one startup.
 func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a attempt) error {
 	if isSCTP(network) {
 		return d.dialSCTP(ctx, qp, network, addr, a)

@@ -37,8 +37,8 @@ func (o Op) String() string {
 type Status uint8
 
 const (
-	// StatusSuccess: done. For a Send or Write this means that the local TCP has
-	// accepted it; for a Read, that the octets are here.
+	// StatusSuccess: done. For a Send or Write this means that what is below (TCP, or
+	// SCTP) has taken it; for a Read, that the octets are here.
 	StatusSuccess = Status(engine.StatusSuccess)
 	// StatusFlushed: the connection ended before the request was carried out, or was
 	// known to be.

@@ -49,8 +49,8 @@
 //
 // CPU time is that of both ends, divided by the messages, as is the number of context
 // switches, of threads that went to sleep. These count for disturbed slices too: a thread that waits for a CPU takes none.
-// QPs run over TCP, or over SCTP in UDP if Options.Network says so. What is measured beside is plain TCP
-// then, too.
+// QPs run over TCP, or over what Options.Network names. What is measured beside is the system's plain TCP
+// in either case.
 //
 // System calls are counted in slices of their own, since counting makes them slower, and
 // only on Linux by root with tracefs mounted.

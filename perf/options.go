@@ -37,9 +37,9 @@ const (
 
 // Options state a measurement. The zero value is the default run.
 type Options struct {
-	// Network is what the QPs are connected over: "tcp", "sctp" for SCTP in UDP, or "sctp:kernel", where
-	// there are no markers and no CRCs of MPA. If empty, "tcp". What is measured beside is plain TCP
-	// in either case.
+	// Network is what the QPs are connected over: "tcp"; "sctp", which is SCTP in UDP, or "sctp:kernel",
+	// where there are neither markers nor CRCs of MPA; or "usertcp", a TCP in user space, with both ends in
+	// this process. If empty, "tcp". The plain TCP that is measured beside it is always the system's.
 	Network string `json:"network,omitempty"`
 
 	// Ops are the operations to measure. If empty, all of them.
@@ -114,8 +114,8 @@ type Options struct {
 	// NoBaseline leaves out the measurement of plain TCP.
 	NoBaseline bool `json:"no_baseline,omitempty"`
 
-	// Reorder has a link between the initiator's QPs and the responder change the order of packets: so many in a hundred come
-	// behind others. There is such a link for SCTP in UDP, and for TCP in user space.
+	// Reorder is how many packets in a hundred a link between the initiator's QPs and the responder delivers late. There is
+	// such a link for SCTP in UDP, and for TCP in user space.
 	Reorder int `json:"reorder,omitempty"`
 
 	// Corrupt makes both ends spoil one octet of what they send over iWARP,

@@ -20,7 +20,7 @@ type Result struct {
 	Size    int `json:"size"`     // message length in octets
 	TXDepth int `json:"tx_depth"` // messages under way, on each connection
 	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others that had not
-	// come yet. Over TCP there are none.
+	// come yet. Over the system's TCP there are none.
 	Ahead float64 `json:"placed_ahead,omitempty"`
 	Figures
 

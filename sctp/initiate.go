@@ -7,8 +7,8 @@ import (
 )
 
 // Connect asks the peer for a session on a stream that is free, and returns the stream. What comes of it is an
-// EventEstablished or an EventRefused. Of the Offer, what is about MPA has no effect. The error is ErrLimit, or wraps
-// mpa.ErrOffer.
+// EventEstablished or an EventRefused. Markers and NoCRC of the Offer have no effect: see CheckOffer. The error is ErrLimit,
+// or wraps mpa.ErrOffer.
 func (a *Association) Connect(now time.Time, o mpa.Offer) (id uint16, err error) {
 	if o, err = resolved(o); err != nil {
 		return 0, err

@@ -14,8 +14,9 @@
 //	err = l.Send(ready)
 //	seg, err := l.NextSegment(deadline)
 //
-// An [Association] is the active end of an SCTP association in UDP, chunk by chunk, and a
-// [Session] numbers what is said on one of its streams.
+// An [Association] is an end of an SCTP association in UDP, chunk by chunk: the active one
+// ([Associate]) or the passive one ([Answer]). A [Session] numbers what is said on one of its
+// streams.
 //
 // The package frames, sends, waits and takes apart. What is right and what is wrong
 // is for its users to say, each by a judgement of its own: nothing is refused here
