@@ -142,7 +142,11 @@ func (q *QP) mpaError(err *mpa.Error) {
 	if dislike := q.dislike(); dislike != "" && !q.heard && err.Code == mpa.CodeCRC {
 		reason += "; it may be a Terminate without a CRC, as Linux's siw sends it: " + dislike
 	}
-	q.fail(&Failure{Code: mpaCode(err.Code), Offset: err.Offset, Reason: reason, Err: err}, nil)
+	at := q.rxOffset()
+	if err.Field != "" {
+		reason = fmt.Sprintf("bad %s at octet %d of the FPDU: %s", err.Field, err.Offset-at, reason)
+	}
+	q.fail(&Failure{Code: mpaCode(err.Code), Offset: at, Reason: reason, Err: err}, nil)
 }
 
 // dislike says what about our Reply may be the reason of an Initiator that ends the

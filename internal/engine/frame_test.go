@@ -3,6 +3,8 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -72,6 +74,7 @@ func TestDamage(t *testing.T) {
 			buf := make([]byte, 8)
 			r := p.region(buf, remoteAll)
 			p.send(write(r.STag(), 7, []byte("x")))
+			at := p.w.Offset()
 			b := p.w.Append(nil, write(r.STag(), 0, []byte("abcde")).ulpdu()) // 19 octets, 3 of pad
 			d.f(b)
 			p.sendOctets(b)
@@ -82,8 +85,8 @@ func TestDamage(t *testing.T) {
 			}
 			p.wantTerminate(terminate(rdmap.CodeMPACRC))
 			f := p.wantCause(rdmap.CodeMPACRC, false)
-			if f.Err == nil || f.Offset == 0 {
-				t.Errorf("%+v", f)
+			if where := fmt.Sprintf("at stream offset %d: bad CRC at octet %d of the FPDU", at, len(b)-4); f.Err == nil || f.Offset != at || !strings.Contains(f.Error(), where) {
+				t.Errorf("%+v, want it %s", f, where)
 			}
 			if string(buf) != "\x00\x00\x00\x00\x00\x00\x00x" {
 				t.Errorf("%q", buf)
