@@ -24,7 +24,7 @@ func connectNew(pd *PD, rnic *RNIC, cfg QPConfig, prepare func(*QP) error, op *O
 	if err != nil {
 		return nil, op.with(err)
 	}
-	err = unlessPanic(qp.destroy, func() error {
+	err = unlessPanic(qp.undo, func() error {
 		if prepare != nil {
 			if err := prepare(qp); err != nil {
 				return err
@@ -33,10 +33,21 @@ func connectNew(pd *PD, rnic *RNIC, cfg QPConfig, prepare func(*QP) error, op *O
 		return connect(qp)
 	})
 	if err != nil {
-		qp.destroy()
+		qp.undo()
 		return nil, op.with(err)
 	}
 	return qp, nil
+}
+
+// undo releases a new QP. It may have a connection: one that Prepare has made by itself.
+func (qp *QP) undo() {
+	qp.mu.Lock()
+	connected := qp.link != nil
+	qp.mu.Unlock()
+	if connected {
+		qp.abortAndWait(errAborted)
+	}
+	qp.destroy()
 }
 
 // unlessPanic calls f, in which the consumer's code runs. If that panics, or ends the goroutine, undo

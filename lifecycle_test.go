@@ -250,6 +250,29 @@ func TestPrepareFails(t *testing.T) {
 	_ = qp.Abort()
 }
 
+// TestPrepareConnects has Prepare connect the QP itself, and then change its mind, or not: there is nothing to be connected any
+// more, and nothing is left of the connection.
+func TestPrepareConnects(t *testing.T) {
+	for _, changed := range []error{errors.New("changed my mind"), nil} {
+		res, rnic := newEnd(t, iwarp.RNICConfig{}), newRNIC(t, iwarp.RNICConfig{})
+		ln := listen(t, iwarp.ListenConfig{PD: res.pd})
+		d := iwarp.Dialer{PD: newPD(t, rnic), Prepare: func(qp *iwarp.QP) error {
+			accepted := res.takes(ln, iwarp.AcceptConfig{})
+			must(t, (&iwarp.Dialer{}).DialQP(within(t), qp, "tcp", ln.Addr().String()))
+			must(t, <-accepted)
+			return changed
+		}}
+		if _, err := d.Dial(within(t), "tcp", ln.Addr().String()); changed != nil && !errors.Is(err, changed) || changed == nil && !errors.Is(err, iwarp.ErrBadState) {
+			t.Errorf("Dial: %v", err)
+		}
+		wait(t, res.Done(), "the end")
+		if s := rnic.Stats(); s.QPs != 0 {
+			t.Errorf("left over: %+v", s)
+		}
+		_ = res.Abort()
+	}
+}
+
 // TestQPConfig refuses configurations that make no sense.
 func TestQPConfig(t *testing.T) {
 	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))
