@@ -26,7 +26,15 @@ func (qp *QP) endsOf(c addressed) ends {
 
 // logEnds returns the addresses of both ends of a connection, as arguments of a log record.
 func logEnds(c addressed) []any {
-	return []any{"local", c.LocalAddr().String(), "peer", c.RemoteAddr().String()}
+	return []any{"local", addrText(c.LocalAddr()), "peer", addrText(c.RemoteAddr())}
+}
+
+// addrText returns an address as text. A consumer's connection may have none.
+func addrText(a net.Addr) string {
+	if a == nil {
+		return "an unknown address"
+	}
+	return a.String()
 }
 
 // LocalAddr returns our address, or nil before there is a connection.

@@ -38,7 +38,7 @@ func (l *heldLedger) share(peer net.Addr, end func(why error)) engine.Budget {
 	if l.limit <= 0 {
 		return nil
 	}
-	key := peer.String()
+	key := addrText(peer)
 	if p := source(peer); p.IsValid() {
 		key = p.String()
 	}

@@ -58,9 +58,9 @@ type place struct {
 }
 
 // source returns the part of an address that counts as one source: an IPv4 address, or the 64 bits of an IPv6
-// address that one host has for itself. Other networks have no addresses to tell sources by.
+// address that one host has for itself. Other networks, and connections that do not say, have no addresses to tell sources by.
 func source(a net.Addr) netip.Prefix {
-	ap, err := netip.ParseAddrPort(a.String())
+	ap, err := netip.ParseAddrPort(addrText(a))
 	if err != nil {
 		return netip.Prefix{}
 	}

@@ -15,7 +15,7 @@ func (qp *QP) String() string {
 	if !connected {
 		return fmt.Sprintf("QP %d (%v)", qp.num, state)
 	}
-	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, state, e.local, e.remote)
+	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, state, addrText(e.local), addrText(e.remote))
 }
 
 // String returns depth and use, such as "CQ (3 of 256 completions, 2 QPs)".

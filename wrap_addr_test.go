@@ -4,10 +4,13 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A nosy connection looks at the QP that uses it whenever it is asked for an address, and so does the address when it
@@ -84,6 +87,50 @@ func TestWrapAddressCallsQP(t *testing.T) {
 		t.Errorf("event %v (%v)", e, err)
 	}
 	should(t, rnic.Close())
+}
+
+// A nameless is a connection that does not say where its ends are.
+type nameless struct{ net.Conn }
+
+func (nameless) LocalAddr() net.Addr  { return nil }
+func (nameless) RemoteAddr() net.Addr { return nil }
+
+// namelessConns is a Listener of such connections.
+type namelessConns struct{ net.Listener }
+
+func (l namelessConns) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return nameless{c}, nil
+}
+
+// TestNoAddresses has a consumer's connections have no addresses: no source is known whose share they could exceed, and they work.
+func TestNoAddresses(t *testing.T) {
+	var log testrig.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: iwarp.LevelFrame}))
+	ini, res := newEnd(t, iwarp.RNICConfig{Logger: logger}), newEnd(t, iwarp.RNICConfig{Logger: logger})
+	ln := iwarp.NewListener(namelessConns{listenTCP(t)}, iwarp.ListenConfig{PD: res.pd, MaxHalfOpenPerSource: 1, MaxPerSource: 1})
+	defer ln.Close()
+	for range 2 {
+		accepted := res.takes(ln, iwarp.AcceptConfig{})
+		d := iwarp.Dialer{PD: ini.pd, Wrap: func(c net.Conn) (net.Conn, error) { return nameless{c}, nil }}
+		must(t, <-ini.dials(d, ln))
+		must(t, <-accepted)
+		works(t, ini, res)
+		if s := "QP " + strconv.Itoa(int(ini.Num())) + " (RTS, an unknown address with an unknown address)"; ini.String() != s || ini.RemoteAddr() != nil {
+			t.Errorf("%v, want %s; %v", ini, s, ini.RemoteAddr())
+		}
+	}
+	if !strings.Contains(log.String(), `peer="an unknown address"`) {
+		t.Error("not logged")
+	}
+	_ = res.Abort()
+	<-ini.Done()
+	if err := ini.CloseWrite(); !contains(err, "close write: ") {
+		t.Errorf("CloseWrite: %v", err)
+	}
 }
 
 // TestAddressesOfNoConnection: a QP that was made ready for another connection has no addresses, as before its first.
