@@ -120,7 +120,7 @@ func TestAwareAligned(t *testing.T) {
 	})
 }
 
-// over puts a QP on a connection whose startup is over, with markers and CRCs.
+// over puts the QP, or a new one, on a connection whose startup is over, with markers and CRCs.
 func (e *end) over(c net.Conn, role mpa.Role, change ...func(*mpa.Negotiated)) {
 	e.t.Helper()
 	n := mpa.Negotiated{
@@ -130,9 +130,9 @@ func (e *end) over(c net.Conn, role mpa.Role, change ...func(*mpa.Negotiated)) {
 	for _, f := range change {
 		f(&n)
 	}
-	var err error
-	e.QP, err = e.pd.CreateQP(iwarp.QPConfig{})
-	must(e.t, err)
+	if e.QP == nil {
+		e.QP = create(e.t, e.pd, iwarp.QPConfig{})
+	}
 	must(e.t, e.ModifyRTS(c, n, nil))
 }
 
@@ -144,9 +144,10 @@ type handPlayed struct {
 	stream []byte // written so far
 }
 
-func playAware(t *testing.T) *handPlayed {
+func playAware(t *testing.T) *handPlayed { return playAwareTo(t, newEnd(t, iwarp.RNICConfig{})) }
+
+func playAwareTo(t *testing.T, e *end) *handPlayed {
 	a, b := awarePair(link{emss: 1420})
-	e := newEnd(t, iwarp.RNICConfig{})
 	e.over(b, mpa.RoleInitiator)
 	t.Cleanup(func() { _ = e.Abort(); _ = a.Reset() })
 	return &handPlayed{end: e, c: a, w: mpa.NewWriter(true, true)}

@@ -22,11 +22,12 @@ func (qp *QP) lookAhead(c *tcp.Conn) {
 }
 
 // shown takes in octets that TCP shows. It runs in a goroutine of TCP's, while others may receive: all that it
-// does happens under the QP's lock, after a look at the QP's state, as with what comes in order.
+// does happens under the QP's lock, as with what comes in order. Of a connection at its end the engine looks
+// at nothing.
 func (qp *QP) shown(c *tcp.Conn, at uint64, octets []byte) {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
-	if qp.conn != c || qp.closingLLP || qp.closedLLP { // of an earlier connection, or at its end
+	if qp.conn != c { // of an earlier connection
 		return
 	}
 	now := time.Now()

@@ -1,12 +1,15 @@
 package iwarp_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/engine"
 )
 
 // TestOpErrorText composes the texts of errors in errors: each names its part once.
@@ -31,6 +34,28 @@ func TestOpErrorText(t *testing.T) {
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// TestOnlyTimeoutsAreTimeouts asks errors whether they are timeouts, and whether they are something else.
+func TestOnlyTimeoutsAreTimeouts(t *testing.T) {
+	for what, c := range map[string]struct {
+		err  error
+		late bool
+	}{
+		"OpError":                    {&iwarp.OpError{Op: "send", Err: iwarp.ErrInvalid}, false},
+		"OpError, late":              {&iwarp.OpError{Op: "send", Err: context.DeadlineExceeded}, true},
+		"ConnectionError":            {&iwarp.ConnectionError{Err: iwarp.ErrConnectionLost}, false},
+		"ConnectionError, late":      {&iwarp.ConnectionError{Err: engine.ErrTimeout}, true},
+		"ConnectionError, TCP's end": {&iwarp.ConnectionError{Err: &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}}, true},
+	} {
+		var n net.Error
+		if !errors.As(c.err, &n) || n.Timeout() != c.late || errors.Is(c.err, os.ErrDeadlineExceeded) != c.late {
+			t.Errorf("%s: whether it is a timeout should be %t", what, c.late)
+		}
+		if errors.Is(c.err, io.EOF) {
+			t.Errorf("%s is taken for another error", what)
 		}
 	}
 }

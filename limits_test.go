@@ -154,3 +154,15 @@ func TestLimitedAccept(t *testing.T) {
 	}
 	_ = first.Abort()
 }
+
+// TestInvalidQPLeavesNoPD accepts a Request with a QP that cannot be: the PD that was made for it is gone.
+func TestInvalidQPLeavesNoPD(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	_, req := ask(t, listen(t, iwarp.ListenConfig{RNIC: rnic}), frame(request(2)))
+	if _, err := req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{SendDepth: -1}}); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	if s := rnic.Stats(); s.PDs != 0 || s.QPs != 0 {
+		t.Errorf("in use: %+v", s)
+	}
+}

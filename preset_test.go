@@ -170,6 +170,9 @@ func TestReasons(t *testing.T) {
 			if _, ok := known[r.Setting]; !ok || r.Why == "" {
 				t.Errorf("%s: there is no setting %q", p.Name, r.Setting)
 			}
+			if got := p.Why(r.Setting); got != r.Why {
+				t.Errorf("%s: %s: why is %q", p.Name, r.Setting, got)
+			}
 		}
 	}
 }

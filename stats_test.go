@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 
@@ -93,6 +94,21 @@ func TestStats(t *testing.T) {
 	finish(t, ini, res)
 	if s := ini.rnic.Stats(); s.Sent[rdmap.OpWrite].Messages != 4 || s.QPs != 0 || s.Startup.Established != 1 {
 		t.Errorf("the RNIC has %+v", s)
+	}
+}
+
+// TestStatsOfEmptyMessage sends one Send of nothing: it is counted, and of what was not sent there is no count.
+func TestStatsOfEmptyMessage(t *testing.T) {
+	ini, res := setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{Nudge: -1}}}.connect(t)
+	res.postRecv(1)
+	must(t, ini.Send(within(t), iwarp.SGE{}))
+	res.wantReceived(1, iwarp.StatusSuccess)
+	want := map[rdmap.Opcode]iwarp.Traffic{rdmap.OpWrite: {Messages: 1}, rdmap.OpSend: {Messages: 1}} // the first as RTR indication
+	if got := res.Stats().Received; !maps.Equal(got, want) {
+		t.Errorf("received %+v", got)
+	}
+	if s := res.Stats(); len(s.Sent) != 0 {
+		t.Errorf("sent %+v", s.Sent)
 	}
 }
 

@@ -1,0 +1,56 @@
+package iwarp_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestAwareOfEarlier has TCP show octets of a connection while the QP has another one already: a goroutine of TCP's
+// may have been on its way. They are nothing to the new connection.
+func TestAwareOfEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := playAware(t)
+		synctest.Wait()
+		late := first.c.out.show
+		must(t, first.c.Close())
+		wait(t, first.Done(), "the end of the first connection")
+		late(100, pattern(700, 1))
+		must(t, first.Modify(iwarp.StateIdle))
+		late(100, pattern(700, 1))
+		second := playAwareTo(t, first.end)
+		synctest.Wait()
+		late(100, pattern(700, 1))
+		if n := second.Stats().Ahead; n != (iwarp.Ahead{}) {
+			t.Errorf("counted %+v", n)
+		}
+		second.shows(100, pattern(700, 1))
+		if n := second.Stats().Ahead; n.MostOctets == 0 {
+			t.Errorf("of its own connection: %+v", n)
+		}
+	})
+}
+
+// TestAwareIsNotIdle has octets arrive ahead of order only, now and then: a connection on which something arrives is
+// not idle.
+func TestAwareIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnd(t, iwarp.RNICConfig{})
+		e.QP = create(t, e.pd, iwarp.QPConfig{IdleTimeout: 10 * time.Second, Nudge: -1})
+		p := playAwareTo(t, e)
+		for range 4 {
+			time.Sleep(9 * time.Second)
+			p.shows(100, pattern(50, 1))
+		}
+		if p.State() != iwarp.StateRTS {
+			t.Fatalf("in state %v: %v", p.State(), p.Err())
+		}
+		time.Sleep(11 * time.Second)
+		if err := p.wantEndOf(); !errors.Is(err, iwarp.ErrIdle) {
+			t.Errorf("%v", err)
+		}
+	})
+}
