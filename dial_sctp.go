@@ -196,9 +196,22 @@ func (d *Dialer) verifySession(s *association.Session, n mpa.Negotiated) error {
 // A session goes to RTS over SCTP.
 type session struct{ *association.Session }
 
+var (
+	_ SegmentStream = session{}
+	_ SegmentHolder = session{}
+)
+
 func (s session) start(qp *QP, n Negotiated, l lease) error {
-	return qp.startOver(s.Session, n, qp.stream(), l)
+	return qp.startOver(s, n, qp.stream(), l)
 }
+
+// Recv and Bounds are those of a SegmentStream.
+func (s session) Recv() (SegmentArrival, error) {
+	a, err := s.Session.Recv()
+	return SegmentArrival(a), err
+}
+
+func (s session) Bounds() SegmentBounds { return SegmentBounds(s.Session.Bounds()) }
 
 // turnDown ends the session by a Terminate of RDMAP, in front of that of the session.
 func (s session) turnDown(n mpa.Negotiated) *engine.Failure {

@@ -5,22 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
-
-// A SegmentStream carries a connection in place of TCP and MPA: each DDP Segment is one message
-// of it, and messages may arrive in any order. DDP needs of it (RFC 5041, section 3) that
-// every message arrives, with its number and as it was sent: the stream has a checksum of its own.
-type SegmentStream = carrier.Stream
-
-// A SegmentArrival is what a SegmentStream brings.
-type SegmentArrival = carrier.Arrival
-
-// SegmentBounds bound what is held of segments that arrive ahead of others.
-type SegmentBounds = carrier.Bounds
 
 // ModifyRTSOver is ModifyRTS for a connection over a SegmentStream. n has the roles, what was
 // agreed on about depths and Ready-to-Receive indications, and the DDP and RDMAP version, which
@@ -57,8 +45,8 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 }
 
 // startOver is start on a stream that carries whole segments.
-func (qp *QP) startOver(s carrier.Stream, n Negotiated, a StreamAttr, l lease) error {
-	c, b, e := &segmentLink{Stream: s}, s.Bounds(), qp.endsOf(s)
+func (qp *QP) startOver(s SegmentStream, n Negotiated, a StreamAttr, l lease) error {
+	c, b, e := &segmentLink{SegmentStream: s}, s.Bounds(), qp.endsOf(s)
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(&n, a); err != nil {
@@ -83,14 +71,14 @@ func (qp *QP) startOver(s carrier.Stream, n Negotiated, a StreamAttr, l lease) e
 // A segmentLink is a SegmentStream as the driver uses it: there is no sending without waiting, so
 // that the sending goroutine does it all.
 type segmentLink struct {
-	carrier.Stream
+	SegmentStream
 	half sync.Once
 	held int // what the Stream was told last
 }
 
 // tell says what is held, if the Stream can do something about it.
 func (l *segmentLink) tell(held int) {
-	if h, ok := l.Stream.(carrier.Holder); ok && held != l.held {
+	if h, ok := l.SegmentStream.(SegmentHolder); ok && held != l.held {
 		l.held = held
 		h.Held(held)
 	}
@@ -105,14 +93,14 @@ func (l *segmentLink) mulpdu() int { return max(l.MULPDU(), layout.MinMULPDU) } 
 
 // CloseWrite ends our half, once.
 func (l *segmentLink) CloseWrite() (err error) {
-	l.half.Do(func() { err = l.Stream.CloseWrite() })
+	l.half.Do(func() { err = l.SegmentStream.CloseWrite() })
 	return err
 }
 
 // Close closes after CloseWrite, which runs in another goroutine or has yet to.
 func (l *segmentLink) Close() error {
 	_ = l.CloseWrite()
-	return l.Stream.Close()
+	return l.SegmentStream.Close()
 }
 
 // receiveSegments is the receiving goroutine.
@@ -129,7 +117,7 @@ func (qp *QP) receiveSegments(c *segmentLink) {
 }
 
 // arrived takes in what Recv brought, and reports whether to go on.
-func (qp *QP) arrived(c *segmentLink, a *carrier.Arrival, err error) bool {
+func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) bool {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
 	if qp.link != c || qp.closingLLP || qp.closedLLP { // of an earlier connection, or at its end

@@ -1,60 +1,18 @@
-// Package carrier says what a QP wants of a lower layer: of one that carries whole DDP Segments, each
-// as one message, such as SCTP (RFC 5043), and of an MPA-aware TCP (RFC 5044, section 3).
+// Package carrier has what lower layers tell of themselves below package iwarp: those that carry whole DDP Segments, each
+// as one message, such as SCTP (RFC 5043), and an MPA-aware TCP (RFC 5044, section 3).
 package carrier
 
-import "net"
-
-// A Stream is a DDP stream of such a layer, whose startup is over. One goroutine calls Recv and
-// one at a time Send; those that end it may be called by any, at any time, and more than
-// once.
-type Stream interface {
-	// Send sends whole segments, in that order. It waits until it has taken one at least, and
-	// returns how many octets it has taken, which are those of whole segments. What it has
-	// taken arrives, unless the connection is lost (RFC 5041, section 5.4). It keeps none of
-	// the slices.
-	Send(segments [][]byte) (octets int, err error)
-	// Recv waits for a segment, in whatever order they come, or for the end of the
-	// peer's half. An error is the end of the connection.
-	Recv() (Arrival, error)
-	// MULPDU returns the largest segment that Send takes now, in octets: 128 at least. It does
-	// not wait.
-	MULPDU() int
-	// Bounds says what may have to be held of segments that come ahead of others.
-	Bounds() Bounds
-	// CloseWrite ends our half in order, after all that Send has taken. Receiving goes on.
-	CloseWrite() error
-	// Close is called when both halves have ended, and Reset to end the connection at once.
-	// Both end a Recv and a Send that wait.
-	Close() error
-	Reset() error
-	LocalAddr() net.Addr
-	RemoteAddr() net.Addr
-}
-
-// A Holder is a Stream that is told how many octets are held of what Recv has brought, as segments in front of it are
-// missing, so that it can hold its peer back. Held does not wait.
-type Holder interface{ Held(octets int) }
-
-// An Arrival is what Recv brings.
+// An Arrival is an iwarp.SegmentArrival.
 type Arrival struct {
-	// Number counts the segments that the peer has sent, in order: Bounds says from which
-	// number on. It does not wrap.
-	Number uint64
-	// Segment is valid until the next Recv.
+	Number  uint64
 	Segment []byte
-	// End says, in place of a segment, that the peer's half ends before Number. It may
-	// come before the segments in front of it.
-	End bool
-	// Err says, in place of a segment, that the peer has broken a rule of the layer's. All below Number was
-	// right. Nothing more comes from it; what is sent in answer, such as a Terminate, still goes out.
-	Err error
+	End     bool
+	Err     error
 }
 
-// Bounds say what may have to be held of segments that come ahead of others. A peer that sends
-// more of them ends the connection: a layer that brings segments of a peer that does its part says no
-// less than those can be, and, as a Holder, has the peer wait before.
+// Bounds are iwarp.SegmentBounds.
 type Bounds struct {
-	First    uint64 // number of the peer's first segment
-	Segments int    // zero: 1024
-	Octets   int    // zero: 256 KiB; not counted are those that are placed as they come
+	First    uint64
+	Segments int
+	Octets   int
 }
