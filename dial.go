@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,17 +62,19 @@ type Dialer struct {
 	// ShareAssociation has Dials over SCTP with the same network, address and Net.LocalAddr, by Dialers with a PD of the
 	// same RNIC, share associations: each QP is a DDP Stream Session of its own, on a stream of its own (RFC 5043, section 6),
 	// and there is one handshake, one congestion control and one window for all. What ends the association ends all of its
-	// QPs. It lasts as long as it has any; in user space one has room for 32, and beyond that there is another. MPA.Timeout, Net.Control
+	// QPs. It lasts as long as it has any; in user space one has room for 32, and for 8 with
+	// "sctp:kernel" at either end, and beyond that there is another. MPA.Timeout, Net.Control
 	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own.
 	ShareAssociation bool
 	// MTU is that of the path over SCTP in user space: the largest IP packet to be sent, in octets, from 592 to 8220. It is
 	// not discovered (RFC 6951, section 5.6); if zero, it is 1500. Stats.MULPDU follows from it. An association whose peer sends
-	// more than 8164 octets of data in one chunk ends, as that is more than this carrier can take. Linux's SCTP finds its own MTU.
+	// more than 8164 octets of data in one chunk ends, as that is more than this carrier can take. Over TCP and Linux's SCTP, which
+	// find their own, an MTU is ErrInvalid.
 	MTU int
 	// Net dials TCP. The zero value is usable. Over SCTP, LocalAddr, Resolver and Control are used;
 	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.
 	Net net.Dialer
-	// Stack, if it is set, dials TCP in place of Net.
+	// Stack, if it is set, dials TCP in place of Net. SCTP does not run over it: a Dialer with a Stack is ErrInvalid there.
 	Stack Stack
 }
 
@@ -79,8 +82,8 @@ type Dialer struct {
 // "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own, or one that several
 // QPs share by ShareAssociation, and the SCTP port that is UDP's. That is in user space and on every system; "sctp:udp" says so. "sctp:kernel", "sctp4:kernel" and
 // "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module sctp): elsewhere the error wraps
-// errors.ErrUnsupported. Over SCTP, Wrap, and an MPA that asks for markers, no CRCs, or a dialect or kind that only MPA has, are
-// ErrInvalid; Stack and the rest of Net have no effect. The error is an *OpError. If the peer rejected the connection, a
+// errors.ErrUnsupported. Over SCTP, Wrap, Stack, and an MPA that asks for markers, no CRCs, or a dialect or kind that only MPA has, are
+// ErrInvalid; the rest of Net has no effect. The error is an *OpError. If the peer rejected the connection, a
 // *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
@@ -120,7 +123,7 @@ func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a a
 
 // openTCP opens a TCP connection and passes it through Wrap.
 func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs) (net.Conn, error) {
-	if err := checkNetwork(network); err != nil {
+	if err := cmp.Or(checkNetwork(network), checkMTU(network, d.MTU)); err != nil {
 		return nil, err
 	}
 	c, err := d.dialTCP(ctx, network, addr, fpdus)

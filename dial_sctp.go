@@ -23,7 +23,7 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	}
 	local, err := d.localUDP()
 	if err == nil {
-		err = checkMTU(d.MTU)
+		err = checkMTU(network, d.MTU)
 	}
 	if err != nil {
 		return err
@@ -54,6 +54,9 @@ func (d *Dialer) checkSCTP(offer mpa.Offer) error {
 		return fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)
 	}
 	offer.Markers, offer.NoCRC = d.MPA.Markers, d.MPA.NoCRC
+	if d.Stack != nil {
+		return noStack("Dialer")
+	}
 	if err := sctp.CheckOffer(offer); err != nil {
 		return fmt.Errorf("%w: Dialer.MPA: %w", ErrInvalid, err)
 	}

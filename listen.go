@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ type ListenConfig struct {
 	Net net.ListenConfig
 	// MTU is that of the path over SCTP in user space, as in a Dialer.
 	MTU int
-	// Stack, if it is set, listens on TCP in place of Net.
+	// Stack, if it is set, listens on TCP in place of Net. As in a Dialer, it is ErrInvalid over SCTP.
 	Stack Stack
 }
 
@@ -131,7 +132,7 @@ func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Liste
 }
 
 func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.Listener, error) {
-	if err := checkNetwork(network); err != nil {
+	if err := cmp.Or(checkNetwork(network), checkMTU(network, cfg.MTU)); err != nil {
 		return nil, err
 	}
 	if err := cfg.consistent(); err != nil {

@@ -23,8 +23,11 @@ const maxPending = 32
 
 // listenSCTP listens on a socket of the carrier that the network names.
 func (cfg *ListenConfig) listenSCTP(ctx context.Context, network, addr string) (*Listener, error) {
-	if err := cmp.Or(cfg.consistent(), checkMTU(cfg.MTU)); err != nil {
+	if err := cmp.Or(cfg.consistent(), checkMTU(network, cfg.MTU)); err != nil {
 		return nil, err
+	}
+	if cfg.Stack != nil {
+		return nil, noStack("ListenConfig")
 	}
 	ln, err := cfg.openSCTP(ctx, network, addr)
 	if err != nil {

@@ -39,6 +39,19 @@ func TestSCTPMTU(t *testing.T) {
 	}
 }
 
+// TestMTUElsewhere: where an MTU would have no effect, it is refused.
+func TestMTUElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, network := range []string{"tcp4", "sctp4:kernel"} {
+		if _, err := (&iwarp.Dialer{MTU: 1500}).Dial(within(t), network, "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("%s: dialled: %v", network, err)
+		}
+		if _, err := iwarp.Listen(within(t), network, "127.0.0.1:0", iwarp.ListenConfig{MTU: 1500}); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("%s: listening: %v", network, err)
+		}
+	}
+}
+
 // TestSCTPSharedMTU: Dialers with another MTU do not share an association.
 func TestSCTPSharedMTU(t *testing.T) {
 	t.Parallel()

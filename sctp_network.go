@@ -46,8 +46,16 @@ func (d *Dialer) dialKernel(ctx context.Context, network, addr, local string) (a
 	return carrierOf(sctpkernel.Dial(ctx, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), to, sctpkernel.Config{Control: d.Net.Control}))
 }
 
+// noStack refuses a Stack: who gave one does not want the operating system's network.
+func noStack(in string) error {
+	return fmt.Errorf("%w: %s.Stack is a TCP, and SCTP does not run over it", ErrInvalid, in)
+}
+
 // checkMTU judges the MTU of a Dialer or ListenConfig.
-func checkMTU(mtu int) error {
+func checkMTU(network string, mtu int) error {
+	if mtu != 0 && (!isSCTP(network) || byKernel(network)) {
+		return fmt.Errorf("%w: an MTU, which is for SCTP in user space, over %q, which finds its own", ErrInvalid, network)
+	}
 	if mtu != 0 && (mtu < sctpudp.MinMTU || mtu > sctpudp.MaxMTU) {
 		return fmt.Errorf("%w: an MTU of %d octets over SCTP, which may have %d to %d", ErrInvalid, mtu, sctpudp.MinMTU, sctpudp.MaxMTU)
 	}

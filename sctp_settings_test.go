@@ -8,6 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/usertcp"
 )
 
 // TestSCTPHasNone: what only MPA and TCP have is refused over SCTP before there is an association, a Dialer with Wrap above
@@ -18,6 +19,7 @@ func TestSCTPHasNone(t *testing.T) {
 	defer peer.Close()
 	for what, d := range map[string]iwarp.Dialer{
 		"Dialer.Wrap":                  {Wrap: func(c net.Conn) (net.Conn, error) { return c, nil }},
+		"Dialer.Stack":                 {Stack: new(usertcp.Stack)},
 		"Dialer.MPA: sctp: Markers: ":  {MPA: mpa.Offer{Markers: true}},
 		"Dialer.MPA: sctp: NoCRC: ":    {MPA: mpa.Offer{NoCRC: true}},
 		"Dialer.MPA: sctp: Kind: ":     {MPA: mpa.Offer{Kind: mpa.KindRDMAC}},
@@ -28,6 +30,10 @@ func TestSCTPHasNone(t *testing.T) {
 		if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: got %v", what, err)
 		}
+	}
+	_, err = iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Stack: new(usertcp.Stack)})
+	if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "ListenConfig.Stack") {
+		t.Errorf("listening with a Stack: %v", err)
 	}
 	_, err = peer.WriteTo([]byte("after"), peer.LocalAddr())
 	must(t, err)
