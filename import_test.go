@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/spread", "internal/study"},
 	"internal/rping":   {"", "mpa", "internal/rping/message"},
-	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/sctpudp", "internal/network", "internal/report", "internal/wording", "internal/script"},
+	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.

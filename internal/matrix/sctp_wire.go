@@ -98,17 +98,13 @@ func (a *association) describe() (lines []string) {
 	for dir := range h {
 		if c, ok := h[dir].control(); ok {
 			line := fmt.Sprintf("%v %v pd %d", direction(dir), c.Function, len(c.PrivateData))
-			if isEnhanced(c.Function) {
+			if c.Function.IsEnhanced() {
 				line += fmt.Sprintf(" flags %s ird %v ord %v", cmp.Or(c.Enhanced.Flags(), "-"), c.Enhanced.IRD, c.Enhanced.ORD)
 			}
 			lines = append(lines, line)
 		}
 	}
 	return lines
-}
-
-func isEnhanced(f sctp.Function) bool {
-	return f >= sctp.FunctionEnhancedInitiate && f <= sctp.FunctionEnhancedReject
 }
 
 // tell notes what the messages of an association show.
@@ -124,10 +120,10 @@ func (a *association) tell(f *facts) {
 	if asked && answered {
 		f.sayf(onWire, "codes", "%d/%d", q.Function, p.Function)
 	}
-	if isEnhanced(q.Function) {
+	if q.Function.IsEnhanced() {
 		f.sayf(onWire, "request", "%d/%d", q.Enhanced.IRD, q.Enhanced.ORD)
 	}
-	if isEnhanced(p.Function) {
+	if p.Function.IsEnhanced() {
 		f.sayf(onWire, "reply", "%d/%d", p.Enhanced.IRD, p.Enhanced.ORD)
 		f.sayf(onWire, "flags", "%s/%s", cmp.Or(q.Enhanced.Flags(), "-"), cmp.Or(p.Enhanced.Flags(), "-"))
 	}
@@ -150,8 +146,8 @@ func (a *association) tellAccepted(f *facts, p *sctp.Control, up, down *sent) {
 	if !f.up() {
 		return
 	}
-	f.say(onWire, "dialect", wording.If(isEnhanced(p.Function), short(mpa.DialectRFC6581), short(mpa.DialectRFC5044)))
-	if isEnhanced(p.Function) {
+	f.say(onWire, "dialect", wording.If(p.Function.IsEnhanced(), short(mpa.DialectRFC6581), short(mpa.DialectRFC5044)))
+	if p.Function.IsEnhanced() {
 		f.sayf(onWire, "p2p", "%d", bit(p.Enhanced.A))
 		f.say(onWire, "answer", p.Enhanced.RTR().String())
 	}
