@@ -20,6 +20,7 @@ type places struct {
 
 	mu      sync.Mutex
 	sources map[netip.Prefix]*sourcePlaces
+	crowd   crowd
 	silent  int // connections of all sources
 	waiting int
 	entered uint64 // how many times a connection became silent
@@ -30,6 +31,7 @@ type sourcePlaces struct {
 	silent  list.List // of *place, the oldest first
 	waiting list.List // the same
 	all     int
+	rank    int // in the crowd, from 1; 0: it has no half-open connections
 }
 
 func (s *sourcePlaces) halfOpen() int { return s.silent.Len() + s.waiting.Len() }
@@ -133,7 +135,7 @@ func (p *place) takeAway() {
 // however long their octets take. That is the new one's own, if no other has more. A Request that waits is closed only
 // where its source has more than the new one's will have.
 func (ps *places) victim(own *sourcePlaces) *place {
-	largest := ps.largest(own)
+	largest := ps.crowd.largest(own)
 	switch silent := oldest(&largest.silent); {
 	case largest == own, silent != nil:
 		return silent
@@ -141,25 +143,6 @@ func (ps *places) victim(own *sourcePlaces) *place {
 		return oldest(&largest.waiting)
 	}
 	return oldest(&own.silent)
-}
-
-// largest returns the source that has most half-open connections: of several own, or else the one with the oldest that
-// is silent.
-func (ps *places) largest(own *sourcePlaces) *sourcePlaces {
-	largest := own
-	for _, s := range ps.sources {
-		n, most := s.halfOpen(), largest.halfOpen()
-		if n > most || n == most && largest != own && s.isOlder(largest) {
-			largest = s
-		}
-	}
-	return largest
-}
-
-// isOlder reports whether the oldest silent connection of a source is older than that of another, which may have none.
-func (s *sourcePlaces) isOlder(than *sourcePlaces) bool {
-	a, b := oldest(&s.silent), oldest(&than.silent)
-	return a != nil && (b == nil || a.order < b.order)
 }
 
 // oldest returns the first of a list of places; nil if it is empty.
@@ -185,14 +168,17 @@ func (p *place) fallSilent(s *sourcePlaces) {
 	p.order = p.in.entered
 	p.silent = s.silent.PushBack(p)
 	p.in.silent++
+	p.in.crowd.rerank(s)
 }
 
 // speak has the peer owe nothing any more. The caller holds the lock.
 func (p *place) speak() {
 	if p.silent != nil {
-		p.source().silent.Remove(p.silent)
+		s := p.source()
+		s.silent.Remove(p.silent)
 		p.silent = nil
 		p.in.silent--
+		p.in.crowd.rerank(s)
 	}
 }
 
@@ -243,8 +229,10 @@ func (p *place) wait() <-chan struct{} {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
 	p.out = make(chan struct{})
-	p.waiting = p.source().waiting.PushBack(p)
+	s := p.source()
+	p.waiting = s.waiting.PushBack(p)
 	p.in.waiting++
+	p.in.crowd.rerank(s)
 	return p.out
 }
 
@@ -263,9 +251,11 @@ func (p *place) waited() bool {
 
 // stopWaiting has the Request wait no longer. The caller holds the lock.
 func (p *place) stopWaiting() {
-	p.source().waiting.Remove(p.waiting)
+	s := p.source()
+	s.waiting.Remove(p.waiting)
 	p.waiting = nil
 	p.in.waiting--
+	p.in.crowd.rerank(s)
 }
 
 // hold counts the connection as half-open again, after its Request was answered, while the peer owes something
