@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -16,6 +17,9 @@ func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute boo
 		return "", "", false
 	}
 	res := o.ask(ctx, o.Dialect)
+	if res.echoes() && o.ask(ctx, another(o.Dialect)).echoes() {
+		return "", "our own octets", false
+	}
 	if res.Verdict == Pass {
 		return "", "", false
 	}
@@ -31,6 +35,29 @@ func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute boo
 		}
 	}
 	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res)), "", false
+}
+
+// another returns a dialect whose frames are others. One frame may be the same as ours by chance: a Start Key, or the Request of
+// another Initiator.
+func another(d mpa.Dialect) mpa.Dialect {
+	if d == mpa.DialectRFC5044 {
+		return mpa.DialectRFC6581
+	}
+	return mpa.DialectRFC5044
+}
+
+// echoes reports whether the peer has answered with what we had sent.
+func (r *Result) echoes() bool {
+	var sent []byte
+	for _, e := range r.Dialogue {
+		switch {
+		case e.Kind == Sent:
+			sent = append(sent, e.Octets...)
+		case e.Kind == Received && len(e.Octets) > 0:
+			return bytes.HasPrefix(sent, e.Octets)
+		}
+	}
+	return false
 }
 
 // silent reports whether the peer was there, and neither said nor did anything.

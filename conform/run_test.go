@@ -84,6 +84,17 @@ func TestNotMPA(t *testing.T) {
 	}
 }
 
+// TestEcho runs nothing against a server that sends back what it gets.
+func TestEcho(t *testing.T) {
+	addr := serving(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectStartKey} {
+		all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d, Peer: &conform.DialPeer{Addr: addr}})
+		if len(all) > 0 || !sum.NotMPA || !strings.HasSuffix(sum.Stopped, "our own octets") {
+			t.Errorf("%v: %d cases, %+v", d, len(all), sum)
+		}
+	}
+}
+
 // TestCases holds the catalogue to its own rules.
 func TestCases(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z0-9]+/[a-z0-9-]+$`)

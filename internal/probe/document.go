@@ -56,6 +56,9 @@ func (r *Report) summary() report.Section {
 		names[i] = d.String()
 	}
 	switch {
+	case r.Echo:
+		s.line("Dialects", "none: the peer sends our own octets back: this is not MPA")
+		return s.Section
 	case r.NotMPA:
 		s.line("Dialects", "none: this is not MPA")
 		return s.Section

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type Question struct {
 	reply mpa.StartupFrame // if the answer is a Reply
 	key   mpa.StartKey     // if it is a Start Key
 	other bool             // the answer is none of MPA
+	sent  []byte           // the frame, and FPDUs that follow it
+	echo  bool             // the answer is that again, as far as it has come
 }
 
 // enhanced returns the enhanced data of the Reply.
@@ -71,6 +74,7 @@ func (l *line) ask(q *Question, pieces [][]byte) {
 
 // states notes what is asked. FPDUs that follow the frame are left out.
 func (q *Question) states(frame []byte) {
+	q.sent = frame
 	f, err := mpa.ParseStartup(frame)
 	switch {
 	case err == nil && f.Key() == mpa.KeyRequest:
@@ -116,7 +120,7 @@ func (l *line) parse(q *Question) Outcome {
 		return Accepted
 	case q.asked == nil && strings.HasPrefix(got, mpa.KeyStart) && n == mpa.StartKeyLen:
 		q.key = mpa.StartKey(l.Take(n))
-		q.Answer = q.key.String()
+		q.Answer, q.echo = q.key.String(), bytes.HasPrefix(q.sent, q.key)
 		return Accepted
 	case q.asked == nil && strings.HasPrefix(mpa.KeyStart, got):
 		return None
@@ -130,7 +134,7 @@ const shown = 32
 // foreign says what was received that is no answer.
 func (l *line) foreign(q *Question) Outcome {
 	b := l.Received()
-	q.Answer = mpa.DescribeStartup(b)
+	q.Answer, q.echo = mpa.DescribeStartup(b), bytes.HasPrefix(q.sent, b)
 	if !mpa.BeginsAsKey(b) {
 		q.other = true
 		q.Answer = fmt.Sprintf("%s: %+q", q.Answer, b[:min(len(b), shown)])

@@ -270,6 +270,17 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestEcho asks a server that sends back what it gets: a Start Key is not taken for its own.
+func TestEcho(t *testing.T) {
+	r := probing(t, probe.Config{}, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	if !r.Echo || !r.NotMPA || len(r.Dialects) > 0 || len(r.Questions) > 3 {
+		t.Error(text(t, r))
+	}
+	if s := text(t, r); !strings.Contains(s, "none: the peer sends our own octets back: this is not MPA") {
+		t.Error(s)
+	}
+}
+
 // TestSilentEnd asks a server that only closes: that is little to go by, and says nothing of an
 // RNIC or of an implementation.
 func TestSilentEnd(t *testing.T) {

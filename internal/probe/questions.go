@@ -58,7 +58,10 @@ func (p *prober) askRevisions() error {
 
 // hearsOther reports whether the answers so far are in another protocol. Such a peer
 // need not be asked every question, each of which may take a Timeout.
-func (p *prober) hearsOther() bool { return len(p.report.Questions) > 1 && p.report.notMPA() }
+func (p *prober) hearsOther() bool {
+	not, _ := p.report.notMPA()
+	return not && len(p.report.Questions) > 1
+}
 
 // askSMBDirect asks a peer that does not take a plain Request of revision 1 with the
 // depths of MS-SMBD, section 6.1, in front of the private data.

@@ -1,6 +1,10 @@
 package probe
 
-import "github.com/goiwarp/iwarp/mpa"
+import (
+	"slices"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
 
 // A Report is what was asked, and what follows from the answers.
 type Report struct {
@@ -14,6 +18,8 @@ type Report struct {
 
 	// NotMPA: the peer answers, but never in frames of MPA.
 	NotMPA bool `json:"not_mpa,omitempty"`
+	// Echo: what it answers are our own octets.
+	Echo bool `json:"echo,omitempty"`
 
 	// Dialects are those that the peer speaks as a responder.
 	Dialects []mpa.Dialect `json:"dialects"`
@@ -110,7 +116,7 @@ type FirstFPDUs struct {
 // conclude draws the conclusions.
 func (p *prober) conclude() {
 	r := p.report
-	r.NotMPA = r.notMPA()
+	r.NotMPA, r.Echo = r.notMPA()
 	if q := r.Bits.Reserved; q.replied() {
 		r.EchoesReserved = q.reply.Res() != 0
 	}
@@ -130,15 +136,29 @@ func (p *prober) conclude() {
 // recognized reports whether the peer is like the most similar implementation.
 func (r *Report) recognized() bool { return len(r.Resembles) > 0 && r.Resembles[0].near() }
 
-// notMPA reports whether there were answers, and none of them in frames of MPA.
-func (r *Report) notMPA() (other bool) {
+// notMPA reports whether there were answers, and none of them in frames of MPA; echo, whether they are what we had sent. A Start
+// Key may be the same as ours, and the Request of an Initiator once: but not all frames.
+func (r *Report) notMPA() (not, echo bool) {
+	other, own := false, false
 	for _, q := range r.Questions {
-		if q.replied() || q.key != nil {
-			return false
+		switch {
+		case q.replied(), q.key != nil && !q.echo:
+			return false, false
+		case q.echo:
+			echo = true
+		case q.other:
+			other = true
+		case q.Outcome == Foreign:
+			own = true // a frame of the peer's
 		}
-		other = other || q.other
 	}
-	return other
+	echo = echo && !own && !other && len(r.Questions) > 1 && !r.onlyKeys()
+	return other || echo, echo
+}
+
+// onlyKeys reports whether nothing but a Start Key was answered.
+func (r *Report) onlyKeys() bool {
+	return !slices.ContainsFunc(r.Questions, func(q *Question) bool { return q.echo && q.key == nil })
 }
 
 func (r *Report) dialects() (spoken []mpa.Dialect) {
@@ -152,7 +172,7 @@ func (r *Report) dialects() (spoken []mpa.Dialect) {
 		// A peer that repeats reserved bits shows nothing by S=1.
 		{mpa.DialectRtr, v.RtrFrame.replied() && v.RtrFrame.reply.S() && !r.EchoesReserved},
 		{mpa.DialectRevision0, isRDMAC(v.Zero)},
-		{mpa.DialectStartKey, v.StartKey != nil && v.StartKey.key != nil},
+		{mpa.DialectStartKey, v.StartKey != nil && v.StartKey.key != nil && !r.Echo},
 	} {
 		if d.spoken {
 			spoken = append(spoken, d.dialect)
