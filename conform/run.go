@@ -83,7 +83,7 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 // runAll runs cases until one is interrupted or the peer is gone, and returns why it
 // stopped. No case applies to a peer that does not speak MPA as unspoken says.
 func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, report func(*Result)) (stopped string) {
-	absent := 0
+	absent, met := 0, false
 	for _, c := range cases {
 		res := Result{Case: c, Verdict: NotApplicable, Why: unspoken}
 		if why := o.held(&c); why != "" {
@@ -99,14 +99,17 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, rep
 		case res.absent:
 			absent++
 		case len(res.Dialogue) > 0:
-			absent = 0
+			absent, met = 0, true
 		}
 		if absent == patience {
 			break
 		}
 	}
-	if absent > 0 {
+	switch {
+	case absent > 0 && met:
 		return "the peer cannot be connected any more"
+	case absent > 0:
+		return "the peer cannot be connected"
 	}
 	return ""
 }

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,9 +46,13 @@ func main() { os.Exit(run(os.Args[1:], streams{os.Stdout, os.Stderr})) }
 func run(args []string, std streams) int {
 	out, errs := wording.NewGuard(std.out), wording.NewGuard(std.err)
 	status := runGuarded(args, streams{out, errs})
-	if err := errors.Join(out.Flush(), errs.Flush()); err != nil && status == statusFine {
-		return statusFailed
+	if err := out.Flush(); err != nil {
+		if status == statusFine {
+			fmt.Fprintln(errs, printed(err))
+		}
+		status = statusFailed // whatever has come of it: nobody can read it
 	}
+	_ = errs.Flush()
 	return status
 }
 

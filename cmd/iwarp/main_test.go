@@ -66,6 +66,24 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// full is where nothing can be written any more.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestNoSpace prints to what is full: the run has failed, and says why.
+func TestNoSpace(t *testing.T) {
+	for _, args := range []string{"version", "--help", "--version", "matrix --help", "conform --list", "matrix --timeout 1ns --figure 2"} {
+		var errs bytes.Buffer
+		if got := run(strings.Fields(args), streams{full{}, &errs}); got != statusFailed {
+			t.Errorf("%s: status %d", args, got)
+		}
+		if args != "matrix --timeout 1ns --figure 2" && strings.Count(errs.String(), "no space left") != 1 {
+			t.Errorf("%s: %q", args, errs.String())
+		}
+	}
+}
+
 // TestStatuses has runs for each exit status.
 func TestStatuses(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())

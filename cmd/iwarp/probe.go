@@ -83,6 +83,8 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 	switch {
 	case err != nil, len(r.Dialects) > 0:
 		return nil
+	case r.Echo:
+		return findings("probe: not MPA: %s sends our own octets back", c.Addr)
 	case r.NotMPA:
 		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
 	case len(r.NotAsked) > 0:

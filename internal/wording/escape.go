@@ -39,6 +39,7 @@ func appendEscaped(dst, b []byte, lines bool) []byte {
 type Guard struct {
 	to   io.Writer
 	rest []byte // the beginning of a character whose end has not come
+	err  error  // the first that a write had
 }
 
 // NewGuard returns a Guard in front of to.
@@ -59,19 +60,27 @@ func (g *Guard) Write(b []byte) (int, error) {
 		whole = appendEscaped(nil, whole, true)
 	}
 	if _, err := g.to.Write(whole); err != nil {
-		return 0, err
+		return 0, g.failed(err)
 	}
 	return len(b), nil
 }
 
-// Flush writes what is left of a character that was never ended.
+// Flush writes what is left of a character that was never ended. Its error is the first that a write had: those that print
+// need not look.
 func (g *Guard) Flush() error {
-	if len(g.rest) == 0 {
-		return nil
+	if len(g.rest) > 0 {
+		_, err := g.to.Write(appendEscaped(nil, g.rest, true))
+		g.rest = nil
+		return g.failed(err)
 	}
-	_, err := g.to.Write(appendEscaped(nil, g.rest, true))
-	g.rest = nil
-	return err
+	return g.err
+}
+
+func (g *Guard) failed(err error) error {
+	if g.err == nil {
+		g.err = err
+	}
+	return g.err
 }
 
 // divided cuts off the beginning of a character at the end of b.
