@@ -14,8 +14,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestUserTCP has siw meet our TCP in user space, in all that has our endpoint meet it over the host's: one guest serves it all,
-// whose second network card is the link of a usertcp.Stack in this process.
+// TestUserTCP has siw meet our TCP in user space, where our endpoint meets it over the host's: one guest serves it all,
+// whose second network card is the link of a usertcp.Stack in this process. Not here are TestAcceptRace, in which each boot is of a guest
+// of its own, TestConformSiw and TestProbeSiw, whose part is played by hand over the TCP of the host, and TestTap, which is about the host's packets.
 func TestUserTCP(t *testing.T) {
 	t.Parallel()
 	r := bootSiwRig(t, Options{UserTCP: true})
