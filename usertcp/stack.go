@@ -22,7 +22,7 @@ const (
 	// MaxMTU is what an IP packet can be.
 	MaxMTU = 65535
 	// MaxReceiveBuffer is the largest receive buffer of a connection whose Stack has no size of its own. Nothing is ever shown
-	// further ahead than this.
+	// further ahead than the receive buffer is large.
 	MaxReceiveBuffer = 4 << 20
 	// minBuffer is the least send buffer, in packets of the MTU.
 	minBuffer = 8
