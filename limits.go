@@ -11,7 +11,8 @@ import (
 // nothing (RFC 5042, section 6.4.1).
 type Limits struct {
 	// PDs, QPs, CQs, SRQs and MRs bound how many of each exist. QPs bounds the
-	// buffers that peers can make us hold too: RNICAttr.MaxHeld octets for each.
+	// buffers that peers can make us hold too: RNICAttr.MaxHeld octets for each, and what that
+	// does not count.
 	PDs, QPs, CQs, SRQs, MRs int
 	// CQEntries bounds the sum of the depths of all CQs.
 	CQEntries int

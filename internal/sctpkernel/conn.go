@@ -122,8 +122,11 @@ func (c *Conn) MaxMessage() int { return int(c.limit.Load()) }
 // maxDistance is how many TSNs from the first missing one on Linux takes (SCTP_TSN_MAP_SIZE). What is beyond it drops.
 const maxDistance = 4096
 
-// Ahead is how many octets of messages can come ahead of a missing one.
-func (c *Conn) Ahead() int { return maxDistance * c.largest }
+// largePacket is that of an Ethernet with jumbo frames. What takes larger ones is loopback, which loses none.
+const largePacket = 9 << 10
+
+// Ahead is how many octets of messages can come ahead of a missing one, on a network.
+func (c *Conn) Ahead() int { return maxDistance * min(c.largest, largePacket) }
 
 // LocalAddr is the address by which the peer reaches us.
 func (c *Conn) LocalAddr() net.Addr {
