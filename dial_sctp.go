@@ -92,12 +92,8 @@ func rejected(err error, to string) error {
 	if !errors.As(err, &r) || r.Provider {
 		return err
 	}
-	dialect := mpa.DialectRFC5044 // that of the answer, as with MPA
-	if r.Enhanced {
-		dialect = mpa.DialectRFC6581
-	}
 	return &RejectError{RejectError: &mpa.RejectError{
-		Dialect: dialect, PrivateData: r.PrivateData, Enhanced: r.Enhanced, PeerIRD: r.PeerIRD, PeerORD: r.PeerORD,
+		Dialect: r.Dialect, PrivateData: r.PrivateData, Enhanced: r.Enhanced, PeerIRD: r.PeerIRD, PeerORD: r.PeerORD,
 	}, Conn: noConn{to: to}}
 }
 

@@ -110,9 +110,11 @@ type Refusal struct {
 	// Provider tells that the answer was a Terminate: too many requests wait at the peer, nobody listens there, or
 	// it does not know RFC 6581. Otherwise its consumer has rejected the session.
 	Provider bool
+	// Dialect is that of a rejection, as in mpa.Negotiated. Zero: it is the provider's.
+	Dialect mpa.Dialect
 	// PrivateData comes from the peer's consumer.
 	PrivateData []byte
-	// Enhanced tells that the answer has IRD, ORD and RTR. The peer may give in PeerORD the depth that it needs our
+	// Enhanced tells that the answer has IRD, ORD and RTR: not every Enhanced Reject has. The peer may give in PeerORD the depth that it needs our
 	// IRD to have.
 	Enhanced         bool
 	PeerIRD, PeerORD mpa.Depth

@@ -65,7 +65,7 @@ func (a *Association) answered(now time.Time, s *session, c Control) {
 		a.accepted(now, s, c)
 	case FunctionReject, FunctionEnhancedReject:
 		a.refused(now, s, &Refusal{
-			PrivateData: clone(c.PrivateData), Enhanced: c.Function.IsEnhanced(),
+			Dialect: dialectOf(c.Function), PrivateData: clone(c.PrivateData), Enhanced: c.HasEnhanced(),
 			PeerIRD: c.Enhanced.IRD, PeerORD: c.Enhanced.ORD, RTR: c.Enhanced.RTR(),
 		})
 	case FunctionTerminate:
@@ -109,6 +109,14 @@ func agreed(role mpa.Role, d mpa.Dialect) mpa.Negotiated {
 		Role: role, Dialect: d, DDPVersion: 1, RDMAPVersion: 1,
 		PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, SendFirst: true,
 	}
+}
+
+// dialectOf is the dialect whose function f is.
+func dialectOf(f Function) mpa.Dialect {
+	if f.IsEnhanced() {
+		return mpa.DialectRFC6581
+	}
+	return mpa.DialectRFC5044
 }
 
 // refused ends a session that never was.

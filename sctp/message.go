@@ -68,7 +68,7 @@ func (f Function) String() string {
 
 func (f Function) known() bool { return f > 0 && int(f) < len(functionNames) }
 
-// IsEnhanced reports whether the private data begins with enhanced data.
+// IsEnhanced reports whether it is one of RFC 6581's, whose private data begins with enhanced data: see Control.Bare.
 func (f Function) IsEnhanced() bool {
 	return f >= FunctionEnhancedInitiate && f <= FunctionEnhancedReject
 }
@@ -103,15 +103,20 @@ type Control struct {
 	Function Function
 	// Enhanced is the enhanced data in front of the ULP's private data, which the three enhanced functions have.
 	Enhanced mpa.Enhanced
+	// Bare tells that an Enhanced Reject has no room for enhanced data, which is legal.
+	Bare bool
 	// PrivateData is the ULP's.
 	PrivateData []byte
 }
+
+// HasEnhanced reports whether the message has enhanced data.
+func (c *Control) HasEnhanced() bool { return c.Function.IsEnhanced() && !c.Bare }
 
 // AppendControl appends a session control message, whatever its values.
 func AppendControl(dst []byte, c *Control) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, c.SSN)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(c.Function))
-	if c.Function.IsEnhanced() {
+	if c.HasEnhanced() {
 		// RFC 6581, Section 7: the ULP's private data "MUST follow the enhanced RDMA connection establishment data".
 		// [C02]
 		dst = mpa.AppendEnhanced(dst, &c.Enhanced)
@@ -128,7 +133,11 @@ func ParseControl(b []byte) (c Control, err error) {
 	if v := c.check(); v != nil {
 		return c, v
 	}
-	if c.Function.IsEnhanced() {
+	// RFC 6581, Section 7, "uses the first 32 bits of the Private Data field for IRD and ORD negotiation in the" Initiate
+	// and the Accept, and so does Section 9. That a Reject has them too is what Section 9.1 has with MPA, and we send
+	// them; of a peer they are not demanded. [C02]
+	c.Bare = c.Function == FunctionEnhancedReject && len(c.PrivateData) < mpa.EnhancedLen
+	if c.HasEnhanced() {
 		if c.Enhanced, err = mpa.ParseEnhanced(c.PrivateData); err != nil {
 			return c, violation(RuleEnhancedData, "%d octets of private data in an %v", len(c.PrivateData), c.Function)
 		}

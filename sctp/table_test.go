@@ -123,6 +123,8 @@ var inputs = map[string]struct {
 	"Accept 513":             {17, 0, `0002 + 513 of 00`},
 	"Enhanced Accept 3":      {17, 0, `0006 + 3 of 00`},
 	"Enhanced Initiate 3":    {17, 0, `0005 + 3 of 00`},
+	"Enhanced Reject 0":      {17, 0, `0007`},
+	"Enhanced Reject 3":      {17, 0, `0007 6e6f 21`},
 	"Enhanced Reject 513":    {17, 0, `0007 + 513 of 00`},
 	"no function":            {17, 0, ``},
 	"empty segment":          {16, whole, ``},
@@ -183,7 +185,7 @@ var malformed = map[string]string{
 }
 
 // others are the inputs that are no answer and no end.
-const others = "Initiate, Enhanced Initiate, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject"
+const others = "Initiate, Enhanced Initiate, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3"
 
 // table says what comes of every input: %s stands for the rule that is broken.
 var table = map[string]struct {
@@ -192,12 +194,12 @@ var table = map[string]struct {
 }{
 	"Idle": {"Idle; dropped", map[string]string{
 		"InitiateReceived; request": "Initiate, Enhanced Initiate",
-		"Idle; dropped":             "segment, segment ahead, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Terminate, Terminate ahead",
+		"Idle; dropped":             "segment, segment ahead, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate, Terminate ahead",
 	}},
 	"InitiateSent": {"TerminateSent; refused %s", map[string]string{
 		"Open; established":                          "Accept",
 		"TerminateSent; refused kind; says 00010004": "Enhanced Accept",
-		"Idle; refused":                              "Reject, Enhanced Reject, Terminate",
+		"Idle; refused":                              "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
 		"InitiateSent":                               "segment ahead, Terminate ahead",
 		"TerminateSent; refused sequence":            "segment, Initiate, Enhanced Initiate, Initiate ahead",
 	}},
@@ -241,18 +243,18 @@ var table = map[string]struct {
 	}},
 	"cancelled": {"Dead; ABORT", map[string]string{
 		"TerminateSent; says 00010004": "Accept, Enhanced Accept",
-		"Idle":                         "Reject, Enhanced Reject, Terminate",
+		"Idle":                         "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
 		"TerminateSent":                "segment ahead, Terminate ahead",
 		"Dead; ABORT":                  "segment, Initiate, Enhanced Initiate, Initiate ahead",
 	}},
 	"cancelled, Terminate sent": {"Dead; ABORT", map[string]string{
 		"TerminateSent": "Accept, Enhanced Accept, segment ahead, Terminate ahead",
-		"Draining":      "Reject, Enhanced Reject, Terminate",
+		"Draining":      "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
 		"Dead; ABORT":   "segment, Initiate, Enhanced Initiate, Initiate ahead",
 	}},
 	"Draining": {"Draining; dropped", map[string]string{
 		"InitiateReceived; request": "Initiate, Enhanced Initiate",
-		"Draining; dropped":         "segment, segment ahead, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Terminate, Terminate ahead",
+		"Draining; dropped":         "segment, segment ahead, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate, Terminate ahead",
 	}},
 	"Dead": {"Dead; dropped", map[string]string{
 		"Dead; dropped": "segment, segment ahead, Terminate, Terminate ahead, " + others,

@@ -139,7 +139,7 @@ func (j *JSON) Startup(c *Connection, s *Startup) {
 		}
 	case s.Control != nil:
 		o.jsonControl = &jsonControl{s.Control.SSN, s.Control.Function.String()}
-		if s.Control.Function.IsEnhanced() {
+		if s.Control.HasEnhanced() {
 			o.Enhanced = enhancedOf(&s.Control.Enhanced)
 		}
 	case s.Frame == FrameStartKey:

@@ -96,7 +96,7 @@ func (x *session) note(f *Startup) {
 	if len(f.PrivateData) > 0 {
 		p.PrivateData[f.Dir] = f.PrivateData
 	}
-	if f.Control != nil && f.Control.Function.IsEnhanced() {
+	if f.Control != nil && f.Control.HasEnhanced() {
 		p.Enhanced[f.Dir] = &f.Control.Enhanced
 	}
 }

@@ -154,9 +154,15 @@ var sessionCases = []struct {
 	{"private data", func(s *sctpScript) []byte {
 		s.up()
 		s.control(fw, sctp.Control{Function: sctp.FunctionInitiate, PrivateData: make([]byte, 513)})
-		s.message(bw, sctp.PPIDControl, s.numbered(bw, []byte{0, byte(sctp.FunctionEnhancedReject), 1}))
+		s.message(bw, sctp.PPIDControl, s.numbered(bw, []byte{0, byte(sctp.FunctionEnhancedAccept), 1}))
 		return s.down()
-	}, []string{"error session-private-data", "error session-private-data", "error answer-kind", "note session-rejected"}},
+	}, []string{"error session-private-data", "error session-private-data", "error answer-kind", "error no-session-terminate"}},
+	{"an Enhanced Reject without enhanced data", func(s *sctpScript) []byte {
+		s.up()
+		s.control(fw, sctp.Control{Function: sctp.FunctionEnhancedInitiate})
+		s.control(bw, sctp.Control{Function: sctp.FunctionEnhancedReject, Bare: true, PrivateData: []byte("no")})
+		return s.down()
+	}, []string{"note session-rejected"}},
 	{"private data in a Terminate", func(s *sctpScript) []byte {
 		s.open()
 		s.control(fw, sctp.Control{Function: sctp.FunctionTerminate, PrivateData: []byte("bye")})

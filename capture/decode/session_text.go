@@ -131,7 +131,7 @@ func (s *Startup) control() string {
 		return fmt.Sprintf("sctp: session control of %s that cannot be read", wording.Octets(s.Size))
 	}
 	line := fmt.Sprintf("sctp: %v ssn %d", s.Control.Function, s.Control.SSN)
-	if s.Control.Function.IsEnhanced() {
+	if s.Control.HasEnhanced() {
 		line += ": " + enhancedText(s.Control.Enhanced)
 	}
 	if len(s.PrivateData) > 0 {
@@ -168,7 +168,7 @@ func (c *cutter) control(s *Startup) {
 	}
 	c.take(sctp.SSNLen, "DDP-SSN", "%d", k.SSN)
 	c.take(2, "Function Code", "%d: %v", uint16(k.Function), k.Function)
-	if e := &k.Enhanced; k.Function.IsEnhanced() {
+	if e := &k.Enhanced; k.HasEnhanced() {
 		c.enhanced(e)
 	}
 }

@@ -98,7 +98,7 @@ func (a *association) describe() (lines []string) {
 	for dir := range h {
 		if c, ok := h[dir].control(); ok {
 			line := fmt.Sprintf("%v %v pd %d", direction(dir), c.Function, len(c.PrivateData))
-			if c.Function.IsEnhanced() {
+			if c.HasEnhanced() {
 				line += fmt.Sprintf(" flags %s ird %v ord %v", cmp.Or(c.Enhanced.Flags(), "-"), c.Enhanced.IRD, c.Enhanced.ORD)
 			}
 			lines = append(lines, line)
@@ -120,10 +120,10 @@ func (a *association) tell(f *facts) {
 	if asked && answered {
 		f.sayf(onWire, "codes", "%d/%d", q.Function, p.Function)
 	}
-	if q.Function.IsEnhanced() {
+	if q.HasEnhanced() {
 		f.sayf(onWire, "request", "%d/%d", q.Enhanced.IRD, q.Enhanced.ORD)
 	}
-	if p.Function.IsEnhanced() {
+	if p.HasEnhanced() {
 		f.sayf(onWire, "reply", "%d/%d", p.Enhanced.IRD, p.Enhanced.ORD)
 		f.sayf(onWire, "flags", "%s/%s", cmp.Or(q.Enhanced.Flags(), "-"), cmp.Or(p.Enhanced.Flags(), "-"))
 	}
@@ -147,7 +147,7 @@ func (a *association) tellAccepted(f *facts, p *sctp.Control, up, down *sent) {
 		return
 	}
 	f.say(onWire, "dialect", wording.If(p.Function.IsEnhanced(), short(mpa.DialectRFC6581), short(mpa.DialectRFC5044)))
-	if p.Function.IsEnhanced() {
+	if p.HasEnhanced() {
 		f.sayf(onWire, "p2p", "%d", bit(p.Enhanced.A))
 		f.say(onWire, "answer", p.Enhanced.RTR().String())
 	}

@@ -159,7 +159,7 @@ func (t *talk) hear(s *script.Session) (Outcome, string) {
 // control takes a session control message.
 func (t *talk) control(c *sctp.Control) (Outcome, string) {
 	text := c.Function.String()
-	if c.Function.IsEnhanced() {
+	if c.HasEnhanced() {
 		t.q.answered = &c.Enhanced
 		text += fmt.Sprintf(": IRD %v, ORD %v", c.Enhanced.IRD, c.Enhanced.ORD)
 		if c.Enhanced.A {
