@@ -79,6 +79,7 @@ type stream struct {
 	// returned, and acked those that the peer is known to have.
 	sent, given, acked uint64
 	dead               bool // unusable until the association ends
+	late               bool // a Terminate may come that has crossed our answer to the peer's request
 	session            *session
 }
 

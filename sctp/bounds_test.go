@@ -36,6 +36,59 @@ func TestStrays(t *testing.T) {
 	}
 }
 
+// TestCrossedTerminate: a Terminate that takes back a request, and has crossed our answer, is legal: it counts for
+// nothing, however often, and the live session of another stream stays. A second one is a stray.
+//
+// Proves C04.
+func TestCrossedTerminate(t *testing.T) {
+	d := accepted(t, sctp.Config{MaxPending: 1})
+	refuse := func() {
+		d.hears(1, 17, `0000 0001`)
+		d.told(sctp.EventRequest, 1)
+		testrig.Must(t, d.a.Reject(d.now, 1, nil, 0, 0))
+		d.says(1, 17, `0000 0003`)
+		d.acked(1)
+		d.state(1, sctp.Idle)
+	}
+	for range 20 {
+		refuse()
+		d.hears(1, 17, `0001 0004`)
+	}
+	d.silent()
+	d.state(0, sctp.Open)
+	if n := d.a.Stats().Dropped; n != 20 {
+		t.Errorf("%d messages dropped", n)
+	}
+	refuse()
+	d.hears(1, 17, `0002 0004`) // it cannot be that one
+	for range 15 {
+		d.state(0, sctp.Open)
+		d.hears(1, 17, `0001 0004`)
+	}
+	d.state(0, sctp.Open)
+	d.hears(1, 17, `0001 0004`)
+	wantRule(t, d.told(sctp.EventEnded, 0).Err, sctp.RuleStray)
+}
+
+// TestLateTerminateOfOthers: there is nothing to take back in a session that was accepted, nor in one of ours.
+func TestLateTerminateOfOthers(t *testing.T) {
+	d := begin(t, sctp.Config{Listening: true})
+	d.opensAndEnds(1)
+	for range 16 {
+		d.hears(1, 17, `0001 0004`)
+	}
+	wantRule(t, d.a.End().Cause, sctp.RuleStray)
+	d = begin(t, sctp.Config{Active: true})
+	id := d.connect()
+	d.says(id, 17, `0000 0001`)
+	d.hears(id, 17, `0000 0003`)
+	d.told(sctp.EventRefused, id)
+	for range 16 {
+		d.hears(id, 17, `0001 0004`)
+	}
+	wantRule(t, d.a.End().Cause, sctp.RuleStray)
+}
+
 // TestOrdered: an ordered message does no harm and is counted, unless the rule is to be kept.
 //
 // RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks".

@@ -13,11 +13,19 @@ const maxStrays = 16
 // idle acts on a message where there is no session: an Initiate begins one, and nothing else means anything.
 func (a *Association) idle(now time.Time, m Message) {
 	c, err := ParseControl(m.Data)
-	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.Plain() != FunctionInitiate {
+	switch {
+	case m.PPID != PPIDControl || err != nil:
 		a.stray()
-		return
+	case c.SSN == 0 && c.Function.Plain() == FunctionInitiate:
+		a.initiated(now, m.Stream, c)
+	case c.SSN == 1 && c.Function == FunctionTerminate && a.streams[m.Stream] != nil && a.streams[m.Stream].late:
+		// The peer has taken back a request before it had our answer: RFC 5043, Section 6.6, has it wait only until we
+		// have the Initiate.
+		a.streams[m.Stream].late = false
+		a.stats.Dropped++
+	default:
+		a.stray()
 	}
-	a.initiated(now, m.Stream, c)
 }
 
 // stray counts a message that belongs to no session.
@@ -56,6 +64,7 @@ func (a *Association) initiated(now time.Time, id uint16, c Control) {
 func (a *Association) passive(id uint16, state State, q *mpa.Request) *session {
 	s := a.begin(id, state, session{enhanced: q.Enhanced, request: q})
 	s.next = 1 // the Initiate
+	s.on.late = true
 	return s
 }
 
@@ -85,6 +94,7 @@ func (a *Association) Accept(now time.Time, id uint16, answer mpa.Answer) (n mpa
 	if s.enhanced {
 		c.Enhanced = answer.Conclude(&n, s.request)
 	}
+	s.on.late = false
 	a.enter(s, Open)
 	a.say(s, c)
 	return n, nil

@@ -70,7 +70,7 @@ func (a *Association) begin(id uint16, state State, s session) *session {
 		a.streams[id] = st
 	}
 	s.on, s.first, s.control, s.endsAt = st, st.sent, st.sent, noEnd
-	st.session = &s
+	st.session, st.late = &s, false
 	a.live++
 	a.unused = time.Time{}
 	a.enter(&s, state)
