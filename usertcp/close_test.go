@@ -2,10 +2,13 @@ package usertcp
 
 import (
 	"context"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
@@ -55,4 +58,25 @@ func TestClose(t *testing.T) {
 		}
 	}
 	t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
+}
+
+// TestClosedInVain: what a closed connection still holds is given up where the peer, whose half has ended, takes no more of it.
+func TestClosedInVain(t *testing.T) {
+	c, s := connection(t, Config{SendBuffer: 1 << 20, ReceiveBuffer: 1 << 16, CloseTimeout: time.Millisecond, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
+	for end := time.Now().Add(100 * time.Millisecond); ; { // more than the peer has room for
+		must(t, c.SetWriteDeadline(end))
+		if _, err := c.Write(make([]byte, 1<<18)); err != nil {
+			break
+		}
+	}
+	must(t, s.CloseWrite())
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // Conn says so
+		t.Fatalf("got %v", err)
+	}
+	must(t, c.Close())
+	for end := time.Now().Add(testrig.Soon); tcp.EndpointState(c.ep.State()) != tcp.StateError; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the connection is in state %v", tcp.EndpointState(c.ep.State()))
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -167,9 +168,14 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. What was written is still sent. If there is something that was not read, the peer gets a RST.
+// Close closes the connection. What was written is still sent, as long as the Stack is there, for [Config].CloseTimeout. If there is
+// something that was not read, the peer gets a RST.
 func (c *Conn) Close() error {
-	c.close(c.ep.Close)
+	c.close(func() {
+		patience := tcpip.TCPUserTimeoutOption(cmp.Or(c.stack.cfg.CloseTimeout, time.Minute))
+		_ = c.ep.SetSockOpt(&patience) // which a TCP endpoint never refuses
+		c.ep.Close()
+	})
 	return nil
 }
 

@@ -47,6 +47,9 @@ type Config struct {
 	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120 s, as
 	// RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
 	MaxRTO time.Duration
+	// CloseTimeout is how long what was written before a Close is kept and sent, while the peer acknowledges none of it. Then
+	// the connection is reset: nobody else would notice, nor count the memory. If zero, it is a minute.
+	CloseTimeout time.Duration
 	// KeepAlive is the time after which a silent peer is asked whether it is there. If zero, it is not asked.
 	KeepAlive time.Duration
 }
@@ -92,8 +95,8 @@ func (c *Config) resolve() error {
 		return errors.New("no Address")
 	case c.Link == nil:
 		return errors.New("no Link")
-	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.KeepAlive < 0:
-		return errors.New("a negative buffer or KeepAlive")
+	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.KeepAlive < 0 || c.CloseTimeout < 0:
+		return errors.New("a negative buffer, KeepAlive or CloseTimeout")
 	case c.MaxRTO != 0 && c.MaxRTO < tcp.MinRTO:
 		return fmt.Errorf("a MaxRTO of %v: %v is the least", c.MaxRTO, tcp.MinRTO)
 	}
@@ -161,7 +164,8 @@ func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {
 	return ipv6.ProtocolNumber
 }
 
-// Close ends all connections and Listeners, closes the Link, and returns when all goroutines of the Stack have ended.
+// Close ends all connections and Listeners, closes the Link, and returns when all goroutines of the Stack have ended. What connections
+// that were closed before have not delivered yet is lost, as it is where the program ends: unlike the system's TCP, nothing goes on then.
 func (s *Stack) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
