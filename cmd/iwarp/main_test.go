@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -41,6 +42,8 @@ func TestMain(m *testing.M) {
 //	captured FILE [OTHER]  print what a capture has, of which nothing is missing; OTHER,
 //	                       of the other end, must have the same
 //
+// and the condition [all], which is that IWARP_ALL is set.
+//
 // What the server has printed is then in the files NAME.stdout and NAME.stderr.
 func TestScripts(t *testing.T) {
 	// Every process of a race-enabled binary would wait a second at its end.
@@ -54,6 +57,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", hurry)
 			env.Values[serversKey{}] = map[string]*backgroundServer{}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "all" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return testrig.Everything(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"begin":     beginCmd,

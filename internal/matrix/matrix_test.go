@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/matrix"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -44,6 +45,15 @@ func TestFigures(t *testing.T) {
 	report := asDemanded(t, matrix.Config{Figures: []int{2, 3, 4}})
 	if report.Cells != 9+9+16 || len(report.Wider) != 0 {
 		t.Errorf("%d cells of figures and %d wider ones", report.Cells, len(report.Wider))
+	}
+}
+
+// TestUserTCP runs all cells over a TCP in user space.
+func TestUserTCP(t *testing.T) {
+	t.Parallel()
+	cells, wider := matrix.Planned()
+	if report := asDemanded(t, matrix.Config{Network: network.UserTCP}); report.Cells != cells+wider {
+		t.Errorf("%d cells, want %d", report.Cells, cells+wider)
 	}
 }
 
