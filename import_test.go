@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"internal/startup": {"mpa", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
-	"internal/sctpkernel":  {"sctp", "internal/carrier"},
+	"internal/sctpkernel":  {"sctp", "sctp/chunk", "internal/carrier"},
 	"internal/sctpudp":     {"sctp", "sctp/chunk", "internal/carrier"},
 	"internal/association": {"mpa", "sctp", "internal/carrier"},
 

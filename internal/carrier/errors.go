@@ -1,6 +1,9 @@
 package carrier
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors of SCTP associations, whatever carries them.
 var (
@@ -23,3 +26,17 @@ var (
 	// ErrNoAnswer: nothing has come back to the handshake.
 	ErrNoAnswer = errors.New("no answer to the handshake")
 )
+
+// maxReason bounds the text of an ABORT, in octets, so that it fits into any packet.
+const maxReason = 256
+
+// Reason returns as much of a text as an ABORT of ours has.
+func Reason(text string) []byte { return []byte(text[:min(len(text), maxReason)]) }
+
+// Aborted returns an ErrAborted with what the peer has said, if that is anything.
+func Aborted(text string) error {
+	if text == "" {
+		return ErrAborted
+	}
+	return fmt.Errorf("%w: %q", ErrAborted, text)
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // The octets are those of Linux 6.1 on x86-64, as recvmsg gave them.
@@ -52,8 +53,8 @@ func TestNotifications(t *testing.T) {
 		dryHex:        {kind: eventSenderDry, assoc: 3},
 		shutdownHex:   {kind: eventShutdown, assoc: 6},
 		completeHex:   {kind: eventAssocChange, assoc: 6, state: shutdownComplete},
-		abortedHex:    {kind: eventAssocChange, assoc: 8, state: commLost, cause: causeUser, info: []byte("\x00\x0c\x00\x0bbecause")},
-		ownAbortHex:   {kind: eventAssocChange, assoc: 7, state: commLost, cause: causeUser},
+		abortedHex:    {kind: eventAssocChange, assoc: 8, state: commLost, cause: chunk.CauseUserAbort, info: []byte("\x00\x0c\x00\x0bbecause")},
+		ownAbortHex:   {kind: eventAssocChange, assoc: 7, state: commLost, cause: chunk.CauseUserAbort},
 		refusedHex:    {kind: eventAssocChange, state: cannotStart},
 	} {
 		b := octets(t, text)
@@ -80,9 +81,9 @@ func TestAborted(t *testing.T) {
 		want  string
 	}{
 		{12, "\x00\x0c\x00\x0bbecause", `the peer has aborted the association: "because"`},
-		{12, "\x00\x0c\x00\x04", `the peer has aborted the association: ""`},
+		{12, "\x00\x0c\x00\x04", "the peer has aborted the association"},
 		{12, "\x00\x0c\xff\xffbecause", `the peer has aborted the association: "because"`},
-		{12, "\x00\x0c\x00\x00because", `the peer has aborted the association: ""`},
+		{12, "\x00\x0c\x00\x00because", "the peer has aborted the association"},
 		{12, "\x00\x0c\x00", "the peer has aborted the association"},
 		{12, "", "the peer has aborted the association"},
 		{13, "\x00\x0d\x00\x09wrong", `the peer has aborted the association: "wrong"`},

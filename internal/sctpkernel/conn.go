@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
@@ -234,14 +235,11 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 }
 
-// maxReason bounds the text of an ABORT, so that it fits into any packet.
-const maxReason = 400
-
 // Abort ends the association at once, and tells the peer why.
 func (c *Conn) Abort(text string) {
 	c.noteCause(net.ErrClosed)
 	abort := sndInfo{flags: flagAbort, assoc: c.assoc}.append(nil)
-	_ = c.s.do(func(fd int) error { return sendmsg(fd, []byte(text[:min(len(text), maxReason)]), abort) })
+	_ = c.s.do(func(fd int) error { return sendmsg(fd, carrier.Reason(text), abort) })
 	c.end()
 }
 

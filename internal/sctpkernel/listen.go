@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // A Listener is a socket to which peers open associations.
@@ -134,5 +136,5 @@ func (l *Listener) welcome(up notification, from netip.AddrPort) *Conn {
 func (l *Listener) turnAway(assoc int32, text string) {
 	l.open.Add(-1)
 	abort := sndInfo{flags: flagAbort, assoc: assoc}.append(nil)
-	_ = l.s.do(func(fd int) error { return sendmsg(fd, []byte(text), abort) })
+	_ = l.s.do(func(fd int) error { return sendmsg(fd, carrier.Reason(text), abort) })
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A notification is what the kernel says of an association, in place of a message: RFC 6458, section 6.1. Of the
@@ -60,20 +62,11 @@ func leastLen(kind uint16) int {
 	return 8
 }
 
-// Error causes that come with a text, of the peer's consumer and of its SCTP: RFC 9260, sections 3.3.10.12 and 3.3.10.13.
-const (
-	causeUser     = 12
-	causeProtocol = 13
-)
-
-// aborted is what the causes of an ABORT say.
+// aborted is what the causes of an ABORT say, of which there may be less than they tell.
 func aborted(cause uint16, info []byte) error {
-	if len(info) >= 4 && (cause == causeUser || cause == causeProtocol) {
-		n := min(int(binary.BigEndian.Uint16(info[2:])), len(info))
-		return fmt.Errorf("%w: %q", carrier.ErrAborted, info[4:max(n, 4)])
-	}
-	if cause != 0 && cause != causeUser {
+	text := (&chunk.Chunk{Value: info, Length: math.MaxUint16}).Reason()
+	if text == "" && cause != 0 && cause != chunk.CauseUserAbort {
 		return fmt.Errorf("%w (error cause %d)", carrier.ErrAborted, cause)
 	}
-	return carrier.ErrAborted
+	return carrier.Aborted(text)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // Run reports what happens, from the goroutine that calls it, until the association has ended and lost was called. receive
@@ -105,7 +106,7 @@ func (c *Conn) lost(n notification) (err error) {
 	case len(n.info) > 0:
 	case timedOut(err):
 		return carrier.ErrSilent
-	case n.cause == causeProtocol:
+	case n.cause == chunk.CauseProtocolViolation:
 		return fmt.Errorf("%w: our kernel has ended the association", carrier.ErrViolated)
 	}
 	return aborted(n.cause, n.info)

@@ -165,7 +165,7 @@ func (p *path) violated(v *sctp.Violation) {
 
 // abort tells the peer that the association is over, and why.
 func (p *path) abort(cause uint16, text string) {
-	why := chunk.Parameter{Type: cause, Value: []byte(text[:min(len(text), maxText)])}
+	why := chunk.Parameter{Type: cause, Value: carrier.Reason(text)}
 	p.say(chunk.TypeAbort, why.Append(nil))
 }
 
@@ -182,7 +182,7 @@ func (p *path) takes(c *chunk.Chunk) bool {
 		in, _ := c.Data()
 		return p.arrived.admits(d.TSN, len(in.Octets))
 	case chunk.TypeAbort:
-		p.bids(aborted(c))
+		p.bids(carrier.Aborted(c.Reason()))
 		return true
 	case chunk.TypeShutdown:
 		p.bids(carrier.ErrShutdown)
@@ -200,9 +200,6 @@ func (p *path) say(t chunk.Type, value []byte) {
 	p.e.say(*p.peer.Load(), p.port, p.theirs.Tag, t, value)
 }
 
-// maxText is the longest text of an ABORT, in octets.
-const maxText = 256
-
 // heartbeat asks the peer whether it is there. pion's own HEARTBEAT (ActiveHeartbeat of v1.11.2) comes without its parameter:
 // pion does not answer it, and Linux aborts the association. From what comes back, which is the time when this was
 // sent, pion learns the round trip.
@@ -211,14 +208,6 @@ const maxText = 256
 func (p *path) heartbeat() {
 	info := chunk.Parameter{Type: chunk.ParamHeartbeatInfo, Value: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
 	p.say(chunk.TypeHeartbeat, info.Append(nil))
-}
-
-// aborted is what an ABORT says.
-func aborted(c *chunk.Chunk) error {
-	if text := c.Reason(); text != "" {
-		return fmt.Errorf("%w: %q", carrier.ErrAborted, text)
-	}
-	return carrier.ErrAborted
 }
 
 // Read returns one packet.
