@@ -129,7 +129,7 @@ func (a *Association) hold(now time.Time, s *session, number uint64, segment []b
 	s.early = append(s.early, Event{Kind: EventSegment, Stream: s.on.id, Number: number, Segment: clone(segment)})
 }
 
-// controlled acts on a session control message. Behind the first of each side none but a Terminate is legal.
+// controlled acts on a session control message. After the first of each side none but a Terminate is legal.
 func (a *Association) controlled(now time.Time, s *session, number uint64, b []byte) {
 	c, err := ParseControl(b)
 	switch v, bad := err.(*Violation); { //nolint:errorlint // ParseControl says so

@@ -99,7 +99,7 @@ func function(m *capture.Message) sctp.Function {
 	return c.Function.Plain()
 }
 
-// restarted reports whether a message begins a session behind one that one of the ends has
+// restarted reports whether a message begins a session after one that one of the ends has
 // terminated: that much is enough (RFC 5043, Section 6.2).
 func (x *session) restarted(m *capture.Message) bool {
 	ended := x.pub().Session.Terminated

@@ -56,7 +56,7 @@ type stacks struct {
 	err          error
 }
 
-// lateBy is by how much a packet is late at most. In a burst, that is behind a few others.
+// lateBy is by how much a packet is late at most. In a burst, it comes after a few others.
 const lateBy = 200 * time.Microsecond
 
 func (s *stacks) make() error {
@@ -101,8 +101,8 @@ func Open(name string) (*Network, error) {
 	return &n, nil
 }
 
-// Reorder stands in front of an address with a link that changes the order of packets: so many in a hundred come
-// behind others. It is to be closed. It is for SCTP in UDP; ReorderInside is for networks within the process.
+// Reorder stands in front of an address with a link that changes the order of packets: it delivers so many in a hundred
+// late. It is to be closed. It is for SCTP in UDP; ReorderInside is for networks within the process.
 func (n *Network) Reorder(addr string, percent int) (link Link, err error) {
 	relay, err := script.RelaySCTP(addr, script.Permute(percent, 1))
 	if err != nil {
@@ -111,7 +111,7 @@ func (n *Network) Reorder(addr string, percent int) (link Link, err error) {
 	return relay, nil
 }
 
-// ReorderInside has so many packets in a hundred, in both directions, come behind others. It is for a network within the
+// ReorderInside has so many packets in a hundred, in both directions, delivered late. It is for a network within the
 // process, before the first connection.
 func (n *Network) ReorderInside(percent int) { n.stacks.late = float64(percent) / 100 }
 

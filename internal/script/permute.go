@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// mostBehind is behind how many others a packet comes at most.
+	// mostBehind is after how many others a packet comes at most.
 	mostBehind = 4
 	// latest is when a packet comes that no other follows.
 	latest = 2 * time.Millisecond
 )
 
-// Permute has a part of the packets with data, in percent, come behind the next ones in their direction. Which ones, and
-// how far behind, follows from the seed.
+// Permute delivers a part of the packets with data, in percent, late: after some of the next ones in their direction. Which
+// ones, and after how many, follows from the seed.
 func Permute(percent int, seed uint64) Pass {
 	p := &permuter{percent: percent, random: rand.New(rand.NewPCG(seed, 0)), late: make(map[way][]*latePacket)}
 	return p.pass

@@ -273,7 +273,7 @@ func (c *Conn) read(id uint16, s *stream) {
 // Shutdown ends the association in order: what was sent still arrives. It waits for that. If the context ends before, Abort
 // is left to do.
 func (c *Conn) Shutdown(ctx context.Context) error {
-	c.path.bids(net.ErrClosed)
+	c.path.noteCause(net.ErrClosed)
 	err := c.assoc.Shutdown(ctx)
 	if err == nil {
 		_ = c.path.Close()
@@ -284,7 +284,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // Abort ends the association at once, and tells the peer why. It does not wait; pion's would, and on a busy machine it gives up before
 // it has sent anything.
 func (c *Conn) Abort(text string) {
-	c.path.bids(net.ErrClosed)
+	c.path.noteCause(net.ErrClosed)
 	c.path.abort(chunk.CauseUserAbort, text)
 	_ = c.path.Close()
 }

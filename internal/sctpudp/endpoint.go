@@ -68,13 +68,13 @@ type Endpoint struct {
 	spent     ledger
 	began     time.Time
 
-	mu      sync.Mutex
-	closed  bool
-	retired bool
-	tags    map[uint32]*path
-	peers   map[key]*path
-	hands   map[uint32]*handshake // under way from here, by our tag
-	held    int                   // octets of messages that are not whole
+	mu         sync.Mutex
+	closed     bool
+	retired    bool
+	tags       map[uint32]*path
+	peers      map[key]*path
+	handshakes map[uint32]*handshake // under way from here, by our tag
+	held       int                   // octets of messages that are not whole
 }
 
 // maxBacklog bounds the associations that nobody has accepted yet.
@@ -87,7 +87,7 @@ func New(pc *net.UDPConn, listening bool, c Config) *Endpoint {
 	e := &Endpoint{
 		cfg: c, pc: pc, began: time.Now(), port: local.Port(), listening: listening, minter: newMinter(),
 		accepted: make(chan *Conn, maxBacklog), done: make(chan struct{}), resting: make(chan struct{}),
-		tags: make(map[uint32]*path), peers: make(map[key]*path), hands: make(map[uint32]*handshake),
+		tags: make(map[uint32]*path), peers: make(map[key]*path), handshakes: make(map[uint32]*handshake),
 	}
 	_ = pc.SetReadBuffer(4 << 20)
 	_ = pc.SetWriteBuffer(1 << 20)
@@ -121,15 +121,15 @@ func (e *Endpoint) Retire() {
 	e.mu.Unlock()
 	if first {
 		close(e.resting)
-		e.turnOut()
+		e.abortUnaccepted()
 	}
 	if last {
 		_ = e.Close()
 	}
 }
 
-// turnOut ends the associations that nobody has accepted, and nobody will.
-func (e *Endpoint) turnOut() {
+// abortUnaccepted ends the associations that nobody has accepted, and nobody will.
+func (e *Endpoint) abortUnaccepted() {
 	for {
 		select {
 		case c := <-e.accepted:
@@ -141,8 +141,8 @@ func (e *Endpoint) turnOut() {
 	}
 }
 
-// resigned reports whether no more associations are taken.
-func (e *Endpoint) resigned() bool {
+// isRetired reports whether no more associations are taken.
+func (e *Endpoint) isRetired() bool {
 	select {
 	case <-e.resting:
 		return true
@@ -224,7 +224,7 @@ func (e *Endpoint) dispatch(from netip.AddrPort, b []byte) {
 func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
 	peer := key{from, p.Source}
 	e.mu.Lock()
-	hand, known := e.hands[p.Tag], e.tags[p.Tag]
+	hand, known := e.handshakes[p.Tag], e.tags[p.Tag]
 	unknown := hand == nil && known == nil && e.peers[peer] == nil
 	if c := p.chunks[0]; (c.Type == chunk.TypeAbort || c.Type == chunk.TypeShutdownComplete) && c.Flags&chunk.FlagT != 0 {
 		hand, known = nil, e.peers[peer]
@@ -250,10 +250,10 @@ func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
 func (e *Endpoint) adopt(p *path, h *handshake) bool {
 	e.mu.Lock()
 	old := e.peers[p.key()]
-	full := e.closed || e.tags[p.ours.Tag] != nil || e.hands[p.ours.Tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
+	full := e.closed || e.tags[p.ours.Tag] != nil || e.handshakes[p.ours.Tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
 	if !full {
 		e.tags[p.ours.Tag], e.peers[p.key()] = p, p
-		delete(e.hands, p.ours.Tag)
+		delete(e.handshakes, p.ours.Tag)
 	}
 	e.mu.Unlock()
 	if old != nil && !full {

@@ -31,7 +31,7 @@ func FuzzEndpoint(f *testing.F) {
 			e.dispatch(from, h.Packet(chunk.Chunk{Type: chunk.Type(kind), Flags: flags, Value: value}))
 		}
 		e.dispatch(from, value)
-		if n, _, _ := e.count(); n != 1 || len(e.accepted) != 0 || len(p.in) != 0 || p.farewell.Load() != nil {
+		if n, _, _ := e.count(); n != 1 || len(e.accepted) != 0 || len(p.in) != 0 || p.cause.Load() != nil {
 			t.Fatalf("type %d, flags %x, % x had an effect", kind, flags, value)
 		}
 	})

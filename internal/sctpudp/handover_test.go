@@ -125,7 +125,7 @@ func TestHandshakesLeaveNothing(t *testing.T) {
 	if err := within(t, second.failed); err == nil || errors.Is(err, carrier.ErrNoAnswer) {
 		t.Errorf("without room: %v", err)
 	}
-	if n, peers, hands := client.count(); n != 1 || peers != 1 || hands != 0 {
-		t.Errorf("%d associations with %d peers, and %d handshakes", n, peers, hands)
+	if n, peers, handshakes := client.count(); n != 1 || peers != 1 || handshakes != 0 {
+		t.Errorf("%d associations with %d peers, and %d handshakes", n, peers, handshakes)
 	}
 }

@@ -24,7 +24,7 @@ func (e *Endpoint) onInit(from netip.AddrPort, p *packet) {
 	switch {
 	case p.Tag != 0 || theirs.Tag == 0:
 		return
-	case e.resigned():
+	case e.isRetired():
 		e.turnAway(from, p, theirs.Tag)
 		return
 	case !ok || !isDDP(&theirs):
@@ -67,7 +67,7 @@ func (e *Endpoint) onCookieEcho(from netip.AddrPort, p *packet) {
 	case known != nil: // even if the cookie is old
 	case t.staleness(time.Since(e.began)) > 0:
 		e.stale(from, p, &t)
-	case e.resigned() || e.spent.knows(spending{t.ours.Tag, t.minted}):
+	case e.isRetired() || e.spent.knows(spending{t.ours.Tag, t.minted}):
 		e.turnAway(from, p, t.theirs.Tag)
 	case with == ties{} || with == t.ties:
 		known = e.welcome(from, p.Source, &t)
@@ -104,8 +104,8 @@ func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) *path {
 		return nil
 	}
 	e.accepted <- c // there is room, and nobody else sends
-	if e.resigned() {
-		e.turnOut() // Retire may have done so before
+	if e.isRetired() {
+		e.abortUnaccepted() // Retire may have done so before
 		return nil
 	}
 	return path
@@ -136,7 +136,7 @@ func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 		heard: make(chan chunk.Chunk, 8), acked: make(chan struct{}),
 	}
 	e.mu.Lock()
-	e.hands[h.ours.Tag] = h
+	e.handshakes[h.ours.Tag] = h
 	e.mu.Unlock()
 	if err := h.run(ctx); err != nil {
 		h.giveUp(err)
@@ -149,8 +149,8 @@ func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 // ECHO, whatever became of the COOKIE ACK, and an ABORT ends it there.
 func (h *handshake) giveUp(why error) {
 	h.e.mu.Lock()
-	if h.e.hands[h.ours.Tag] == h {
-		delete(h.e.hands, h.ours.Tag)
+	if h.e.handshakes[h.ours.Tag] == h {
+		delete(h.e.handshakes, h.ours.Tag)
 	}
 	h.e.mu.Unlock()
 	if p := h.path.Load(); p != nil {

@@ -40,7 +40,7 @@ type path struct {
 	interrupt      chan struct{} // closed by a read deadline
 	heard          atomic.Int64  // when the peer's last packet came, in nanoseconds
 	once, deadOnce sync.Once
-	farewell       atomic.Pointer[error] // what the peer said last of the association
+	cause          atomic.Pointer[error] // why the association ends: see noteCause
 	reason         error                 // why it has ended; valid when done is closed
 	routed         sync.Once
 	local          net.Addr // set by routed
@@ -151,14 +151,14 @@ func (p *path) queue(b []byte) {
 // tooLarge ends the association over a chunk that pion cannot take, since it would come again and again.
 func (p *path) tooLarge(octets int) {
 	err := fmt.Errorf("%w: a chunk of %d octets in a packet, of %d at most", carrier.ErrTooLarge, octets, maxPacket-chunk.HeaderLen)
-	p.bids(err)
+	p.noteCause(err)
 	p.abort(chunk.CauseUserAbort, err.Error())
 	_ = p.Close()
 }
 
 // violated ends the association over what the peer has done, and tells it what that was.
 func (p *path) violated(v *sctp.Violation) {
-	p.bids(fmt.Errorf("%w: %w", carrier.ErrViolated, v))
+	p.noteCause(fmt.Errorf("%w: %w", carrier.ErrViolated, v))
 	p.abort(chunk.CauseProtocolViolation, v.Error())
 	_ = p.Close()
 }
@@ -182,10 +182,10 @@ func (p *path) takes(c *chunk.Chunk) bool {
 		in, _ := c.Data()
 		return p.arrived.admits(d.TSN, len(in.Octets))
 	case chunk.TypeAbort:
-		p.bids(carrier.Aborted(c.Reason()))
+		p.noteCause(carrier.Aborted(c.Reason()))
 		return true
 	case chunk.TypeShutdown:
-		p.bids(carrier.ErrShutdown)
+		p.noteCause(carrier.ErrShutdown)
 		return true
 	case chunk.TypeSack, chunk.TypeHeartbeat, chunk.TypeHeartbeatAck, chunk.TypeShutdownAck, chunk.TypeError, chunk.TypeShutdownComplete:
 		return true
@@ -193,7 +193,8 @@ func (p *path) takes(c *chunk.Chunk) bool {
 	return false
 }
 
-func (p *path) bids(err error) { p.farewell.CompareAndSwap(nil, &err) }
+// noteCause notes why the association ends; the first reason is it.
+func (p *path) noteCause(err error) { p.cause.CompareAndSwap(nil, &err) }
 
 // say sends the peer a packet with one chunk.
 func (p *path) say(t chunk.Type, value []byte) {
@@ -237,7 +238,7 @@ func (p *path) Write(b []byte) (int, error) {
 	p.arrived.closeWindow(out)
 	p.e.send(*p.peer.Load(), chunk.Seal(out))
 	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading
-		p.bids(carrier.ErrViolated)
+		p.noteCause(carrier.ErrViolated)
 		_ = p.Close()
 	}
 	return len(b), nil
@@ -245,7 +246,7 @@ func (p *path) Write(b []byte) (int, error) {
 
 // Close takes the path out of the Endpoint. pion calls it at the end, for which the peer may have given a reason.
 func (p *path) Close() error {
-	if said := p.farewell.Load(); said != nil {
+	if said := p.cause.Load(); said != nil {
 		return p.end(*said)
 	}
 	return p.end(net.ErrClosed)

@@ -37,10 +37,10 @@ func endpoint(t *testing.T, listening bool, c Config) *Endpoint {
 func (e *Endpoint) at() netip.AddrPort { return e.pc.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // count returns how many associations there are, how many peers they have, and how many handshakes are under way.
-func (e *Endpoint) count() (associations, peers, hands int) {
+func (e *Endpoint) count() (associations, peers, handshakes int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.tags), len(e.peers), len(e.hands)
+	return len(e.tags), len(e.peers), len(e.handshakes)
 }
 
 // An end is what a test hears of a Conn.
