@@ -112,11 +112,11 @@ func (a *Association) withdraw(now time.Time, s *session, err error) {
 	a.terminate(now, s, Draining)
 }
 
-// violate ends a session over what the peer has done.
+// violate ends a session over what the peer has done; below number, all that was to be handed out was.
 //
 // RFC 5043, Section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the
 // enumerated legal patterns, the DDP Stream Session MUST be terminated." [C04]
-func (a *Association) violate(now time.Time, s *session, v *Violation) {
+func (a *Association) violate(now time.Time, s *session, number uint64, v *Violation) {
 	v.Stream = s.on.id
 	switch s.state {
 	case InitiateSent:
@@ -125,17 +125,17 @@ func (a *Association) violate(now time.Time, s *session, v *Violation) {
 	case InitiateReceived:
 		a.withdraw(now, s, v)
 	case Open:
-		a.fail(now, s, v)
+		a.fail(now, s, number, v)
 	case TerminateSent:
 		a.kill(now, s, v)
 	}
 }
 
 // fail ends an open session: the consumer has its last words, and calls Close, or the time is up.
-func (a *Association) fail(now time.Time, s *session, v *Violation) {
+func (a *Association) fail(now time.Time, s *session, number uint64, v *Violation) {
 	if s.discards {
 		return
 	}
 	s.discards, s.deadline = true, now.Add(a.cfg.CloseTimeout)
-	a.tell(Event{Kind: EventFailed, Stream: s.on.id, Number: s.right, Err: v})
+	a.tell(Event{Kind: EventFailed, Stream: s.on.id, Number: number, Err: v})
 }

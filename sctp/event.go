@@ -17,7 +17,7 @@ const (
 	EventRefused
 	// EventSegment: a DDP Segment has arrived.
 	EventSegment
-	// EventTerminate: the peer's last message has arrived, which has Number; others before it may not have.
+	// EventTerminate: the peer's last message, which has Number, has its turn: all segments below were handed out.
 	EventTerminate
 	// EventFailed: the peer has broken a rule, a *Violation, in an open session. Nothing it sends is taken any more; all
 	// segments below Number were handed out.

@@ -72,7 +72,7 @@ func (a *Association) answered(now time.Time, s *session, c Control) {
 		a.refused(now, s, &Refusal{Provider: true, Fallback: s.enhanced})
 	default:
 		// RFC 5043, Section 6.2: "one DDP Endpoint assumes the active role". [C04]
-		a.violate(now, s, violation(RuleSequence, "an %v in answer to ours", c.Function))
+		a.violate(now, s, 0, violation(RuleSequence, "an %v in answer to ours", c.Function))
 	}
 }
 
@@ -82,7 +82,7 @@ func (a *Association) answered(now time.Time, s *session, c Control) {
 // "issue unenhanced RDMA connection establishment responses in response to unenhanced" ones. [C01]
 func (a *Association) accepted(now time.Time, s *session, c Control) {
 	if c.Function.IsEnhanced() != s.enhanced {
-		a.violate(now, s, violation(RuleKind, "%v to %v", c.Function, FunctionInitiate.as(s.enhanced)))
+		a.violate(now, s, 0, violation(RuleKind, "%v to %v", c.Function, FunctionInitiate.as(s.enhanced)))
 		return
 	}
 	n := agreed(mpa.RoleInitiator, s.offer.Dialect)
@@ -95,9 +95,6 @@ func (a *Association) accepted(now time.Time, s *session, c Control) {
 	a.tell(Event{Kind: EventEstablished, Stream: s.on.id, Negotiated: n})
 	a.events = append(a.events, s.early...)
 	a.forget(s)
-	if s.endsAt != noEnd {
-		a.tell(Event{Kind: EventTerminate, Stream: s.on.id, Number: s.endsAt})
-	}
 }
 
 // agreed is what holds for all sessions.

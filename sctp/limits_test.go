@@ -77,22 +77,42 @@ func TestEarlyIsForgotten(t *testing.T) {
 	}
 }
 
-// TestBehindTheTerminate: nothing follows the peer's Terminate, neither a segment nor another one.
+// TestBehindTheTerminate: nothing follows the peer's Terminate, neither a segment nor another one. It is what has come
+// before the Terminate has its turn that shows that it is not the last.
 //
 // Proves C04.
 func TestBehindTheTerminate(t *testing.T) {
-	for name, late := range map[string]func(d *dialogue){
-		"a segment":         func(d *dialogue) { d.hears(0, 16, `0004 41`) },
-		"another Terminate": func(d *dialogue) { d.hears(0, 17, `0002 0004`) },
+	for name, behind := range map[string]func(d *dialogue){
+		"a segment":         func(d *dialogue) { d.hears(0, 16, `0003 41`) },
+		"another Terminate": func(d *dialogue) { d.hears(0, 17, `0003 0004`) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := accepted(t, sctp.Config{})
-			d.acked(0)
-			d.hears(0, 17, `0003 0004`)
-			d.told(sctp.EventTerminate, 0)
-			late(d)
-			wantRule(t, d.told(sctp.EventFailed, 0).Err, sctp.RuleSequence)
-		})
+		for order, before := range map[string]bool{"before it": true, "after it": false} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				d := accepted(t, sctp.Config{})
+				d.acked(0)
+				if before {
+					behind(d)
+					for e, ok := d.a.Event(); ok; e, ok = d.a.Event() {
+						if e.Kind != sctp.EventSegment { // which was ahead
+							t.Errorf("told %+v", e)
+						}
+					}
+				}
+				d.hears(0, 17, `0002 0004`)
+				if !before {
+					behind(d)
+				}
+				d.silent()
+				d.hears(0, 16, `0001 41`)
+				d.told(sctp.EventSegment, 0)
+				e := d.told(sctp.EventFailed, 0)
+				wantRule(t, e.Err, sctp.RuleSequence)
+				if e.Number != 2 {
+					t.Errorf("failed at %d", e.Number)
+				}
+				d.silent()
+			})
+		}
 	}
 }
 

@@ -49,11 +49,10 @@ func (a *Association) drained(now time.Time, s *session, m Message) {
 	a.initiated(now, m.Stream, c)
 }
 
-// take judges a message of a session.
+// take judges a message of a session. One that has no place in the order of DDP-SSNs is wrong where it comes.
 func (a *Association) take(now time.Time, s *session, m Message) {
-	s.right = min(s.next, s.endsAt)
 	if v := a.form(m); v != nil {
-		a.violate(now, s, v)
+		a.violate(now, s, min(s.next, s.endsAt), v)
 		return
 	}
 	ssn, _ := SSN(m.Data) // which form has seen
@@ -61,31 +60,57 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 	switch {
 	case !ok:
 		// RFC 5043, Section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream."
-		a.violate(now, s, violation(RuleSSN, "%d, where %d is the next", ssn, uint16(s.next)))
-	case number > s.endsAt:
-		// Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate." [C04]
-		a.violate(now, s, violation(RuleSequence, "message %d, after the Terminate", number))
+		a.violate(now, s, min(s.next, s.endsAt), violation(RuleSSN, "%d, where %d is the next", ssn, uint16(s.next)))
+	case number > s.endsAt: // breaks says so
+	case m.Ordered && a.cfg.Strict:
+		a.breaks(now, s, number, violation(RuleUnordered, ""))
 	case m.PPID == PPIDSegment:
 		a.segment(now, s, number, m.Data[SSNLen:])
 	default:
 		a.controlled(now, s, number, m.Data)
+	}
+	if s.highest > s.endsAt {
+		// Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate." [C04]
+		a.breaks(now, s, s.endsAt, violation(RuleSequence, "message %d, after the Terminate", s.highest))
+	}
+	a.turn(now, s)
+}
+
+// breaks takes note of a message that breaks a rule, until it has its turn. While our answer to an Initiate is
+// awaited, nothing that has come before it can make it legal.
+//
+// RFC 5043, Section 6.1: "The normative sequence for considering Payload Data Chunks within a given session is based
+// upon each Data Chunk's DDP-SSN. When considered in this normative sequence, all sessions MUST conform to one of the
+// patterns". [C04]
+func (a *Association) breaks(now time.Time, s *session, number uint64, v *Violation) {
+	switch {
+	case s.state == InitiateReceived:
+		a.violate(now, s, number, v)
+	case number < s.wrongAt:
+		s.wrong, s.wrongAt = v, number
+	}
+}
+
+// turn acts on what has its turn, as all before it is here: the first message that breaks a rule, and the peer's
+// Terminate.
+func (a *Association) turn(now time.Time, s *session) {
+	if v := s.wrong; v != nil && s.next > s.wrongAt {
+		s.wrong = nil
+		a.violate(now, s, s.wrongAt, v)
 	}
 	if s.next > s.endsAt {
 		a.terminated(now, s)
 	}
 }
 
-// form judges what does not depend on the session.
+// form judges whether a message has a DDP-SSN.
 //
 // RFC 5043, Section 5.1: "An SCTP Association that has had the DDP Adaptation Indication negotiated will carry only
-// SCTP Data Chunks as defined in this document." Section 10: "The adaptation layer MUST use the Unordered option on
-// all Data Chunks (U Flag set to one)."
+// SCTP Data Chunks as defined in this document."
 func (a *Association) form(m Message) *Violation {
 	switch {
 	case m.PPID != PPIDSegment && m.PPID != PPIDControl:
 		return violation(RulePPID, "PPID %d", m.PPID)
-	case m.Ordered && a.cfg.Strict:
-		return violation(RuleUnordered, "")
 	case len(m.Data) < SSNLen:
 		return violation(RuleShort, "%d octets", len(m.Data))
 	}
@@ -98,8 +123,8 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 	case s.state == InitiateReceived || number == 0:
 		// RFC 5043, Section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the
 		// other end commits specific resources to the session." [C04]
-		a.violate(now, s, violation(RuleSequence, "a DDP Segment before the session is open"))
-	case s.discards:
+		a.breaks(now, s, number, violation(RuleSequence, "a DDP Segment before the session is open"))
+	case s.discards, number > s.wrongAt:
 	case s.state == InitiateSent:
 		a.hold(now, s, number, segment)
 	default:
@@ -134,7 +159,7 @@ func (a *Association) controlled(now time.Time, s *session, number uint64, b []b
 	c, err := ParseControl(b)
 	switch v, bad := err.(*Violation); { //nolint:errorlint // ParseControl says so
 	case bad:
-		a.violate(now, s, v)
+		a.breaks(now, s, number, v)
 	case number == 0 && s.state == InitiateSent:
 		a.answered(now, s, c)
 	case number == 0 && s.cancelled:
@@ -142,7 +167,7 @@ func (a *Association) controlled(now time.Time, s *session, number uint64, b []b
 	case c.Function == FunctionTerminate:
 		a.ends(now, s, number)
 	default:
-		a.violate(now, s, violation(RuleSequence, "an %v in state %v", c.Function, s.state))
+		a.breaks(now, s, number, violation(RuleSequence, "%v as message %d", c.Function, number))
 	}
 }
 
@@ -156,29 +181,25 @@ func (a *Association) answeredLate(now time.Time, s *session, c Control) {
 		s.owed = false // it is over without ours
 		a.drain(now, s)
 	default:
-		a.violate(now, s, violation(RuleSequence, "an %v in answer to ours", c.Function))
+		a.violate(now, s, 0, violation(RuleSequence, "an %v in answer to ours", c.Function))
 	}
 }
 
-// ends takes note of the peer's Terminate.
+// ends takes note of the peer's Terminate, until it has its turn.
 func (a *Association) ends(now time.Time, s *session, number uint64) {
-	again := s.endsAt != noEnd
+	if s.state == InitiateReceived && number > 1 {
+		a.breaks(now, s, number, violation(RuleSequence, "a Terminate that does not follow the Initiate"))
+		return
+	}
 	s.endsAt = min(s.endsAt, number)
-	switch {
-	case again:
-		a.violate(now, s, violation(RuleSequence, "a second Terminate"))
-		return
-	case s.highest > number, s.state == InitiateReceived && number > 1:
-		a.violate(now, s, violation(RuleSequence, "a Terminate that is not the last message"))
-		return
-	}
-	if s.state == Open || s.state == TerminateSent && !s.cancelled {
-		a.tell(Event{Kind: EventTerminate, Stream: s.on.id, Number: number})
-	}
 }
 
-// terminated acts on the peer's Terminate when all before it is here. [C03]
+// terminated acts on the peer's Terminate, which has its turn. [C03]
 func (a *Association) terminated(now time.Time, s *session) {
+	if !s.ended && !s.discards && (s.state == Open || s.state == TerminateSent) {
+		s.ended = true
+		a.tell(Event{Kind: EventTerminate, Stream: s.on.id, Number: s.endsAt})
+	}
 	switch s.state {
 	case InitiateReceived:
 		a.withdraw(now, s, ErrCancelled)

@@ -47,8 +47,10 @@ type session struct {
 	early    []Event // segments that have overtaken the Accept
 	held     int     // octets of them
 	endsAt   uint64  // the number of the peer's Terminate
-	right    uint64  // all messages below were segments that were handed out
-	discards bool    // segments are not wanted any more
+	ended    bool    // the consumer knows of it
+	wrongAt  uint64  // the number of the first message that breaks a rule
+	wrong    *Violation
+	discards bool // segments are not wanted any more
 
 	// Sending.
 	first   uint64 // what stream.sent was before the session
@@ -69,7 +71,7 @@ func (a *Association) begin(id uint16, state State, s session) *session {
 		st = &stream{id: id}
 		a.streams[id] = st
 	}
-	s.on, s.first, s.control, s.endsAt = st, st.sent, st.sent, noEnd
+	s.on, s.first, s.control, s.endsAt, s.wrongAt = st, st.sent, st.sent, noEnd, noEnd
 	st.session, st.late = &s, false
 	a.live++
 	a.unused = time.Time{}

@@ -185,7 +185,7 @@ var malformed = map[string]string{
 }
 
 // others are the inputs that are no answer and no end.
-const others = "Initiate, Enhanced Initiate, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3"
+const others = "Initiate, Enhanced Initiate, Accept, Enhanced Accept, Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3"
 
 // table says what comes of every input: %s stands for the rule that is broken.
 var table = map[string]struct {
@@ -200,64 +200,62 @@ var table = map[string]struct {
 		"Open; established":                          "Accept",
 		"TerminateSent; refused kind; says 00010004": "Enhanced Accept",
 		"Idle; refused":                              "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
-		"InitiateSent":                               "segment ahead, Terminate ahead",
-		"TerminateSent; refused sequence":            "segment, Initiate, Enhanced Initiate, Initiate ahead",
+		"InitiateSent":                               "segment ahead, Terminate ahead, Initiate ahead",
+		"TerminateSent; refused sequence":            "segment, Initiate, Enhanced Initiate",
 	}},
 	"InitiateReceived": {"Draining; withdrawn %s; says 00000004", map[string]string{
 		"Draining; withdrawn; says 00000004":          "Terminate",
-		"Draining; withdrawn sequence; says 00000004": "segment, segment ahead, Terminate ahead, " + others,
+		"Draining; withdrawn sequence; says 00000004": "segment, segment ahead, Terminate ahead, Initiate ahead, " + others,
 	}},
 	"Open, active": {"Open; failed %s", map[string]string{
 		"Open; segment":                      "segment, segment ahead",
 		"Draining; terminate; says 00010004": "Terminate",
-		"Open; terminate":                    "Terminate ahead",
+		"Open":                               "Terminate ahead, Initiate ahead",
 		"Open; failed sequence":              others,
 	}},
 	"Open, passive": {"Open; failed %s", map[string]string{
 		"Open; segment":                      "segment, segment ahead",
 		"Draining; terminate; says 00010004": "Terminate",
-		"Open; terminate":                    "Terminate ahead",
+		"Open":                               "Terminate ahead, Initiate ahead",
 		"Open; failed sequence":              others,
 	}},
 	"Open, failed": {"Open", map[string]string{
-		"Open":            "segment, segment ahead, " + others,
-		"Open; terminate": "Terminate, Terminate ahead",
+		"Open": "segment, segment ahead, Terminate, Terminate ahead, Initiate ahead, " + others,
 	}},
 	"TerminateSent": {"Dead; ended %s; ABORT", map[string]string{
 		"TerminateSent; segment":      "segment, segment ahead",
 		"Draining; terminate":         "Terminate",
-		"TerminateSent; terminate":    "Terminate ahead",
+		"TerminateSent":               "Terminate ahead, Initiate ahead",
 		"Dead; ended sequence; ABORT": others,
 	}},
 	"TerminateSent, acknowledged": {"Dead; ended %s; ABORT", map[string]string{
 		"TerminateSent; segment":      "segment, segment ahead",
 		"Idle; terminate; ended":      "Terminate",
-		"TerminateSent; terminate":    "Terminate ahead",
+		"TerminateSent":               "Terminate ahead, Initiate ahead",
 		"Dead; ended sequence; ABORT": others,
 	}},
 	"TerminateSent, aborted": {"Dead; ended %s; ABORT", map[string]string{
-		"TerminateSent":               "segment, segment ahead",
-		"Draining; terminate":         "Terminate",
-		"TerminateSent; terminate":    "Terminate ahead",
+		"TerminateSent":               "segment, segment ahead, Terminate ahead, Initiate ahead",
+		"Draining":                    "Terminate",
 		"Dead; ended sequence; ABORT": others,
 	}},
 	"cancelled": {"Dead; ABORT", map[string]string{
 		"TerminateSent; says 00010004": "Accept, Enhanced Accept",
 		"Idle":                         "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
-		"TerminateSent":                "segment ahead, Terminate ahead",
-		"Dead; ABORT":                  "segment, Initiate, Enhanced Initiate, Initiate ahead",
+		"TerminateSent":                "segment ahead, Terminate ahead, Initiate ahead",
+		"Dead; ABORT":                  "segment, Initiate, Enhanced Initiate",
 	}},
 	"cancelled, Terminate sent": {"Dead; ABORT", map[string]string{
-		"TerminateSent": "Accept, Enhanced Accept, segment ahead, Terminate ahead",
+		"TerminateSent": "Accept, Enhanced Accept, segment ahead, Terminate ahead, Initiate ahead",
 		"Draining":      "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
-		"Dead; ABORT":   "segment, Initiate, Enhanced Initiate, Initiate ahead",
+		"Dead; ABORT":   "segment, Initiate, Enhanced Initiate",
 	}},
 	"Draining": {"Draining; dropped", map[string]string{
 		"InitiateReceived; request": "Initiate, Enhanced Initiate",
 		"Draining; dropped":         "segment, segment ahead, Initiate ahead, Accept, Enhanced Accept, Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate, Terminate ahead",
 	}},
 	"Dead": {"Dead; dropped", map[string]string{
-		"Dead; dropped": "segment, segment ahead, Terminate, Terminate ahead, " + others,
+		"Dead; dropped": "segment, segment ahead, Terminate, Terminate ahead, Initiate ahead, " + others,
 	}},
 }
 
