@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,36 @@ func TestMutationReasons(t *testing.T) {
 			t.Errorf("%s has no function %s, for which there is a reason: %s", file, function, was)
 		case !strings.Contains(code, mutated(was)):
 			t.Errorf("%s in %s has no %q, for which there is a reason", function, file, was)
+		}
+	}
+}
+
+// TestMutationResult adds up the results of the runs that were carried to the end: what was changed was killed or has
+// survived, and each survivor of a package has its reason.
+func TestMutationResult(t *testing.T) {
+	text, err := os.ReadFile("docs/mutation.md")
+	must(t, err)
+	survived := map[string]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `\\.ci/mutate ([^:`]+).*?`.*? \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|(.*)$").FindAllStringSubmatch(string(text), -1) {
+		var n [3]int
+		for i := range n {
+			n[i], err = strconv.Atoi(row[2+i])
+			must(t, err)
+		}
+		if n[0] != n[1]+n[2] {
+			t.Errorf("%s: %d changes are not %d and %d", row[1], n[0], n[1], n[2])
+		}
+		if row[5] == "" { // else it tells what was done about them since
+			survived[row[1]] += n[2]
+		}
+	}
+	if len(survived) < 10 {
+		t.Fatalf("only the results of %d packages were found", len(survived))
+	}
+	for dir, n := range survived {
+		reasons := regexp.MustCompile("(?m)^\\| `"+regexp.QuoteMeta(dir)+"/\\w+\\.go ").FindAllString(string(text), -1)
+		if len(reasons) != n {
+			t.Errorf("%s: %d survivors have %d reasons", dir, n, len(reasons))
 		}
 	}
 }

@@ -2,10 +2,12 @@ package iwarp
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // TestPresetFills has an offer of zeros filled in by a preset, and one that has all fields kept as it is. The
@@ -33,5 +35,36 @@ func TestPresetFills(t *testing.T) {
 	}
 	if got := fill(mpa.Offer{}, full, true); got.IRD != 0 || got.ORD != 0 || got.MaxIRD != 0 || !got.Markers {
 		t.Errorf("without Reads: %+v", got)
+	}
+}
+
+// TestPresetServes: a Listener's own dialects come first.
+func TestPresetServes(t *testing.T) {
+	its, own := []mpa.Dialect{mpa.DialectRFC5044}, []mpa.Dialect{mpa.DialectRFC6581}
+	p := &Preset{Dialects: its}
+	if got := p.serves(nil); !slices.Equal(got, its) {
+		t.Errorf("without dialects of its own: %v", got)
+	}
+	if got := p.serves(own); !slices.Equal(got, own) {
+		t.Errorf("with dialects of its own: %v", got)
+	}
+}
+
+// TestPresetMeetsDepths answers a Request that has depths in its private data, and one in which there is too little for
+// them.
+func TestPresetMeetsDepths(t *testing.T) {
+	p, o := &Preset{SMBDirect: true}, mpa.Offer{IRD: 6, ORD: 5}
+	for _, c := range []struct {
+		asked []byte
+		ord   mpa.Depth
+	}{
+		{ulpdata.SMBDirect{IRD: 2, ORD: 1}.Append(nil), 2},
+		{[]byte{0, 0, 1}, 5},
+	} {
+		got := p.addDepths(o, mpa.DialectRFC5044, &mpa.Request{PrivateData: c.asked})
+		said, _, err := ulpdata.ParseSMBDirect(got.PrivateData)
+		if err != nil || got.ORD != c.ord || said.ORD != uint32(c.ord) || said.IRD == 0 {
+			t.Errorf("asked % x: %+v, told the peer %+v (%v)", c.asked, got, said, err)
+		}
 	}
 }

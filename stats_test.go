@@ -107,9 +107,10 @@ func TestStatsOfEmptyMessage(t *testing.T) {
 	if got := res.Stats().Received; !maps.Equal(got, want) {
 		t.Errorf("received %+v", got)
 	}
-	if s := res.Stats(); len(s.Sent) != 0 {
-		t.Errorf("sent %+v", s.Sent)
+	if s, all := res.Stats(), res.rnic.Stats(); len(s.Sent) != 0 || all.ReceiveCalls != s.ReceiveCalls || s.ReceiveCalls == 0 {
+		t.Errorf("sent %+v, with %d calls that received, on the RNIC %d", s.Sent, s.ReceiveCalls, all.ReceiveCalls)
 	}
+	until(t, func() bool { return ini.Stats().SendCalls > 0 && ini.Stats().SendCalls == ini.rnic.Stats().SendCalls }, "the RNIC's count of calls that sent")
 }
 
 // TestListenerStats counts apart what two Listeners of an RNIC see.

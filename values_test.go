@@ -32,8 +32,10 @@ func TestStrings(t *testing.T) {
 		{iwarp.Access(0), "none"},
 		{iwarp.RemoteWrite | iwarp.RemoteInvalidate | 0x80, "RemoteWrite|RemoteInvalidate|0x80"},
 	} {
-		if got := fmt.Sprint(c.value); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
+		for range 2 { // nothing stays locked
+			if got := fmt.Sprint(c.value); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
 		}
 	}
 	if got := fmt.Sprintf("%v %+v", mr, mr.Slice(0, 4)); strings.Contains(got, "secret") {

@@ -19,7 +19,7 @@ func NewBuffered(c net.Conn, r *bufio.Reader) *Buffered { return &Buffered{c, r}
 
 // Read reads what is buffered, and from the connection only if there is nothing.
 func (b *Buffered) Read(p []byte) (int, error) {
-	if n := b.ahead.Buffered(); n > 0 && len(p) > 0 {
+	if n := b.ahead.Buffered(); n > 0 {
 		return b.ahead.Read(p[:min(n, len(p))])
 	}
 	return b.Conn.Read(p)

@@ -60,3 +60,14 @@ func TestSendAfterReset(t *testing.T) {
 		}
 	}
 }
+
+// TestResetBelow resets a connection that is built on a socket: the peer learns of that, and of no orderly end.
+func TestResetBelow(t *testing.T) {
+	a, b := pair(t)
+	_ = New(&onSocket{Conn: a.Conn}).Reset()
+	err := b.Recv()
+	b.Done()
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the peer has %v", err)
+	}
+}

@@ -2,8 +2,12 @@ package tcp
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"net"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestWaiting: octets that nobody has read are seen, and on a socket or in front of one they stay.
@@ -28,12 +32,28 @@ func TestWaiting(t *testing.T) {
 	if Waiting(b) {
 		t.Error("octets after all were read")
 	}
+	if Waiting(NewBuffered(b, r)) {
+		t.Error("octets where none were read ahead")
+	}
 	write(t, a, "z")
 	if _, err := r.Peek(1); err != nil {
 		t.Fatal(err)
 	}
 	if c := NewBuffered(b, r); !Waiting(c) || !Waiting(NewBuffered(c, bufio.NewReader(c))) {
 		t.Error("what was read ahead is not seen")
+	}
+}
+
+// TestFINIsNoOctet: where the peer has closed its half, there is nothing that anybody could read.
+func TestFINIsNoOctet(t *testing.T) {
+	a, b := pair(t)
+	testrig.Must(t, a.CloseWrite())
+	if err := b.Recv(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	b.Done()
+	if Waiting(b.Conn) {
+		t.Error("octets behind the FIN")
 	}
 }
 

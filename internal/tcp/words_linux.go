@@ -9,14 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitSegments sets the maximum segment size of a socket that is not connected yet
-// (TCP_MAXSEG), if the route to the address makes it no multiple of four. Where it cannot,
-// segments stay as they are.
+// limitSegments sets the maximum segment size of a socket that is not connected yet, if the route to the
+// address makes it no multiple of four. On the loopback interface nothing is aligned unless it is wished
+// for, and the MTU is a whole one.
 func limitSegments(ctx context.Context, address string, c syscall.RawConn) {
-	if to, err := netip.ParseAddrPort(address); err == nil && to.Addr().IsLoopback() {
-		return // where nothing is aligned unless it is wished for, and the MTU is a whole one
+	if !onLoopback(address) {
+		setMaxSegment(c, wholeWords(routeMTU(ctx, address)))
 	}
-	if n := wholeWords(routeMTU(ctx, address)); n > 0 {
+}
+
+func onLoopback(address string) bool {
+	to, err := netip.ParseAddrPort(address)
+	return err == nil && to.Addr().IsLoopback()
+}
+
+// setMaxSegment sets TCP_MAXSEG to n octets, if that is not 0. Where it cannot, segments stay as they are.
+func setMaxSegment(c syscall.RawConn, n int) {
+	if n > 0 {
 		_ = c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, n) })
 	}
 }

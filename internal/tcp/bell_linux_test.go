@@ -1,0 +1,133 @@
+package tcp
+
+import (
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestBellTells has a bell's timer ring it, and then octets, and closes it: the descriptor of the timer is closed too.
+func TestBellTells(t *testing.T) {
+	a, b := pair(t)
+	bell := a.raw.newBell()
+	if bell == nil {
+		t.Fatal("there is none")
+	}
+	if !bell.ringAfter(time.Millisecond) || !bell.wait() {
+		t.Error("the timer has not rung it")
+	}
+	if !bell.arm(true) {
+		t.Error("it cannot be armed")
+	}
+	sendAll(t, b, []byte("x"))
+	if bell.wait() {
+		t.Error("octets are said to be the timer")
+	}
+	timer := bell.timer
+	bell.close()
+	if err := unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{}, nil); err == nil || bell.timer >= 0 {
+		t.Error("the timer is open")
+	}
+	if bell.wait() {
+		t.Error("a bell that is closed is said to have a timer")
+	}
+}
+
+// TestNoBellOfClosed wants a bell for a socket that is closed.
+func TestNoBellOfClosed(t *testing.T) {
+	a, _ := pair(t)
+	testrig.Must(t, a.Close())
+	if a.raw.newBell() != nil {
+		t.Error("there is one")
+	}
+}
+
+// TestNoTimer has consumers come so often that the bell's timer is to keep watch, where the system has none to give:
+// the bell keeps watch itself.
+func TestNoTimer(t *testing.T) {
+	s := standBack(t)
+	s.take()
+	s.c.role.mu.Lock()
+	s.c.role.bell.timer = 1 << 30 // which is no descriptor
+	s.c.role.mu.Unlock()
+	for range 2 * steady {
+		s.c.Leave(false)
+		s.take()
+	}
+	s.c.Leave(false)
+	s.write("x")
+	s.wantBack(2*steady + 1)
+}
+
+// TestTimerGoesOn has the bell's timer ring while a consumer has the role: it runs on as long as others come.
+func TestTimerGoesOn(t *testing.T) {
+	c, _ := pair(t)
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !c.hasBell() {
+		t.Fatal("there is no bell")
+	}
+	r.state, r.leads, r.before = taken, 2, 1
+	if c.timeout(); !r.timed || r.armed {
+		t.Error("consumers have come, and it does not run on")
+	}
+	if c.timeout(); r.timed || r.armed {
+		t.Error("none has come, and it runs on")
+	}
+	r.state = free
+	if c.timeout(); r.timed || !r.armed {
+		t.Error("nobody has the role, and nobody keeps watch")
+	}
+}
+
+// TestBellMadeOnce has the receiving goroutine stand back twice, and takes the role back: there is one bell, its timer is
+// made when it is needed, and does not run on.
+func TestBellMadeOnce(t *testing.T) {
+	c, _ := pair(t)
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !c.hasBell() {
+		t.Fatal("there is no bell")
+	}
+	if bell := r.bell; !c.hasBell() || r.bell != bell {
+		t.Error("there is another bell")
+	}
+	if r.takeBack(); r.timed || r.bell.timer >= 0 {
+		t.Error("there is a timer that nobody needs")
+	}
+	r.timed = r.bell.ringAfter(time.Hour)
+	if r.takeBack(); r.timed {
+		t.Error("the timer runs on")
+	}
+}
+
+// TestLimits asks what TCP sends: segments of some octets, and pieces of whole segments.
+func TestLimits(t *testing.T) {
+	a, _ := pair(t)
+	if emss, piece := a.Limits(); emss <= 0 || emss > 1<<16 || piece < emss || piece%emss != 0 {
+		t.Errorf("segments of %d octets, pieces of %d", emss, piece)
+	}
+	testrig.Must(t, a.Close())
+	if emss, piece := a.Limits(); emss != 0 || piece != 0 {
+		t.Errorf("closed: segments of %d octets, pieces of %d", emss, piece)
+	}
+}
+
+// TestNoPathYet asks a socket that has sent nothing yet, so that there was no round trip.
+func TestNoPathYet(t *testing.T) {
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	defer ln.Close()
+	rc, err := ln.(syscall.Conn).SyscallConn()
+	testrig.Must(t, err)
+	if p, ok := (&rawConn{rc: rc}).path(); ok {
+		t.Errorf("it is said to be %+v", p)
+	}
+}

@@ -1,0 +1,33 @@
+package iwarp
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// TestSaidOfRefusals has refusals told over SCTP, where there is no connection to hand over, and over TCP.
+func TestSaidOfRefusals(t *testing.T) {
+	x, y := net.Pipe()
+	defer x.Close()
+	defer y.Close()
+	plain := &mpa.RejectError{PrivateData: []byte("no")}
+	enhanced := &mpa.RejectError{PrivateData: []byte("no"), Enhanced: true, PeerIRD: 3, PeerORD: 4}
+	why := errors.New("too old")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&RejectError{plain, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data)"},
+		{&RejectError{enhanced, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data, IRD 3, ORD 4)"},
+		{&RejectError{plain, x}, plain.Error()},
+		{&VerifyError{why, noConn{}}, "iwarp: Verify refused the peer's answer: too old"},
+		{&VerifyError{why, x}, "iwarp: Verify refused the peer's Reply; TCP is still open: too old"},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
