@@ -147,7 +147,7 @@ func sctpActive() []Case {
 			s.note(Checked, "no DDP Segment: the session is rejected", nil)
 		}),
 	}
-	cases = append(cases, activeOrder()...)
+	cases = append(cases, ssnCases(ofActive, (*session).openedByPeer, (*session).asksAgain)...)
 	return append(cases, activeViolations()...)
 }
 
@@ -163,35 +163,6 @@ func unindicatedAnswer(id, text string, change func(*chunk.Setup)) Case {
 		}
 		s.openedByPeer().close()
 	})
-}
-
-// activeOrder are the cases of DDP-SSNs.
-func activeOrder() []Case {
-	return []Case{
-		ofActive("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
-			d := s.openedByPeer()
-			first, second := d.Ready(mpa.RTRWrite), d.EmptyRead()
-			d.say("RDMA Read Request, ahead of a Write", second)
-			d.unanswered("a DDP-SSN before it has not come")
-			d.say("the RDMA Write, of no octets", first)
-			d.answered("the message before it has come")
-			d.close()
-		}),
-		ofActive("ssn-twice", "C04", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
-			d := s.openedByPeer()
-			d.SSN--
-			d.say("RDMA Read Request with the DDP-SSN of the one before", d.EmptyRead())
-			d.unanswered("its DDP-SSN is invalid")
-			s.asksAgain()
-		}),
-		ofActive("ssn-far", "C04", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
-			d := s.openedByPeer()
-			d.SSN += 1 << 15
-			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.EmptyRead())
-			d.unanswered("its DDP-SSN is invalid")
-			s.asksAgain()
-		}),
-	}
 }
 
 // activeViolations are the cases of messages that break a rule, in place of an answer and after it.

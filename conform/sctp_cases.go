@@ -135,9 +135,19 @@ func rejecting(id string, want sctp.Function, q func() sctp.Control) Case {
 
 // sctpOrder are the cases of DDP-SSNs.
 func sctpOrder() []Case {
+	return ssnCases(overSCTP, func(s *session) *ddpSession {
+		d := s.openSession(0)
+		d.works("the session is open")
+		return d
+	}, (*session).stillOpens)
+}
+
+// ssnCases are the cases of DDP-SSNs for either end: of makes one, open opens a session that works, and goesOn sees that the peer
+// still has sessions.
+func ssnCases(of func(id, requirements, section, text string, run func(*session)) Case, open func(*session) *ddpSession, goesOn func(*session)) []Case {
 	return []Case{
-		overSCTP("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
-			d := s.openSession(0)
+		of("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
+			d := open(s)
 			first, second := d.Ready(mpa.RTRWrite), d.EmptyRead()
 			d.say("RDMA Read Request, ahead of a Write", second)
 			d.unanswered("a DDP-SSN before it has not come")
@@ -145,21 +155,19 @@ func sctpOrder() []Case {
 			d.answered("the message before it has come")
 			d.close()
 		}),
-		overSCTP("ssn-twice", "C04", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
-			d := s.openSession(0)
-			d.works("the session is open")
+		of("ssn-twice", "C04", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
+			d := open(s)
 			d.SSN--
 			d.say("RDMA Read Request with the DDP-SSN of the one before", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
-			s.stillOpens()
+			goesOn(s)
 		}),
-		overSCTP("ssn-far", "C04", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
-			d := s.openSession(0)
-			d.works("the session is open")
+		of("ssn-far", "C04", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
+			d := open(s)
 			d.SSN += 1 << 15
 			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
-			s.stillOpens()
+			goesOn(s)
 		}),
 	}
 }
