@@ -15,7 +15,7 @@ import (
 
 // pcapFlags have an endpoint write down what it sends and receives.
 type pcapFlags struct {
-	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng) of made-up TCP segments. perf's plain TCP is not in it."`
+	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng) of made-up TCP segments."`
 	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: octets, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
 }
 

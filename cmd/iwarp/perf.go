@@ -34,7 +34,7 @@ type perfCmd struct {
 	Inline        int           `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
 	PostList      positive      `placeholder:"N" help:"Messages posted together (default: 1)."`
 	CQMod         positive      `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
-	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP."`
+	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records."`
 	All           bool          `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool          `name:"json" help:"Print one JSON object."`
 
