@@ -178,13 +178,14 @@ func TestFlood(t *testing.T) {
 	e := endpoint(t, true, Config{MaxAssociations: 2})
 	s := meet(t, e)
 	seen := map[uint32]bool{}
-	for i := range 2000 {
+	const inits = 2000
+	for range inits {
 		s.ours.Tag = random()
 		theirs := s.asks()
-		if seen[theirs.Tag] || seen[theirs.TSN] {
-			t.Fatalf("tag %x again, after %d", theirs.Tag, i)
-		}
 		seen[theirs.Tag], seen[theirs.TSN] = true, true
+	}
+	if n := 2*inits - len(seen); n > 1 { // two of so many random numbers are the same in one of 500 runs
+		t.Errorf("%d tags or TSNs were there again", n)
 	}
 	if n, _, _ := e.count(); n != 0 || len(e.accepted) != 0 {
 		t.Errorf("%d associations", n)
