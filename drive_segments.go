@@ -46,7 +46,7 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 
 // startOver is start on a stream that carries whole segments.
 func (qp *QP) startOver(s SegmentStream, n Negotiated, a StreamAttr, l lease) error {
-	c, b, e := &segmentLink{SegmentStream: s}, s.Bounds(), qp.endsOf(s)
+	c, b, e := newSegmentLink(s, qp.cfg.CloseTimeout), s.Bounds(), qp.endsOf(s)
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(&n, a); err != nil {
@@ -74,6 +74,14 @@ type segmentLink struct {
 	SegmentStream
 	half sync.Once
 	held int // what the Stream was told last
+
+	patience time.Duration // of Close, with a peer that does not acknowledge our end
+	hurried  chan struct{} // closed when Close is not to wait for that any more
+	hurrying sync.Once
+}
+
+func newSegmentLink(s SegmentStream, patience time.Duration) *segmentLink {
+	return &segmentLink{SegmentStream: s, patience: patience, hurried: make(chan struct{})}
 }
 
 // tell says what is held, if the Stream can do something about it.
@@ -97,11 +105,29 @@ func (l *segmentLink) CloseWrite() (err error) {
 	return err
 }
 
-// Close closes after CloseWrite, which runs in another goroutine or has yet to.
+// Close closes after CloseWrite, which runs in another goroutine or has yet to. It returns when the peer has the end of our
+// half, if the stream can tell: where that is in user space, a program that ends before takes it along.
 func (l *segmentLink) Close() error {
 	_ = l.CloseWrite()
-	return l.SegmentStream.Close()
+	err := l.SegmentStream.Close()
+	if s, ok := l.SegmentStream.(interface{ Told() <-chan struct{} }); ok {
+		l.await(s.Told())
+	}
+	return err
 }
+
+func (l *segmentLink) await(told <-chan struct{}) {
+	limit := time.NewTimer(l.patience)
+	defer limit.Stop()
+	select {
+	case <-told:
+	case <-l.hurried:
+	case <-limit.C:
+	}
+}
+
+// hurry has Close not wait for the peer.
+func (l *segmentLink) hurry() { l.hurrying.Do(func() { close(l.hurried) }) }
 
 // receiveSegments is the receiving goroutine.
 func (qp *QP) receiveSegments(c *segmentLink) {

@@ -49,6 +49,9 @@ func (qp *QP) CloseWrite() error {
 // half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
 // on how two ends agree that they are done.
 //
+// Over SCTP the FIN is the session's Terminate, and Close returns when the peer's SCTP has acknowledged ours, or
+// CloseTimeout later: a program may end then.
+//
 // Where the connection has no halves (a net.Conn without CloseWrite), what the peer has
 // under way when our work is finished is lost.
 func (qp *QP) Close() error { return qp.closeWithin(context.Background()) }
@@ -171,6 +174,9 @@ func (qp *QP) abort(cause error) <-chan struct{} {
 	defer qp.unlock()
 	if qp.state() != StateClosed {
 		qp.eng.Abort(cause)
+	}
+	if l, ok := qp.link.(*segmentLink); ok {
+		l.hurry()
 	}
 	qp.pushUnlocking()
 	if qp.link == nil {

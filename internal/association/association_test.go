@@ -160,6 +160,39 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
+// TestTold: a session that both sides have closed is over when the peer's acknowledgement of our Terminate is here, or when
+// the association is lost.
+func TestTold(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			x, y := wires(30)
+			active := association.New(x, association.Config{Machine: sctp.Config{Active: true}})
+			passive := association.New(y, association.Config{Machine: sctp.Config{Listening: true}})
+			t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
+			a, b := connect(t, active, passive)
+			time.Sleep(time.Second) // the Initiate is acknowledged
+			x.slow = time.Second
+			testrig.Must(t, b.CloseWrite())
+			drain(t, a)
+			began := time.Now()
+			testrig.Must(t, a.Close())
+			time.Sleep(x.slow - time.Millisecond)
+			select {
+			case <-a.Told():
+				t.Error("told before the acknowledgement")
+			default:
+			}
+			if lost {
+				y.end(errAbort)
+			}
+			<-a.Told()
+			if took := time.Since(began); lost == (took >= x.slow) || took > 2*x.slow {
+				t.Errorf("told after %v; lost: %t", took, lost)
+			}
+		})
+	}
+}
+
 // TestCancelled: a context that ends takes the request back, and the other side does not get it any more.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 type wire struct {
 	peer *wire
 	room chan struct{} // messages under way
+	slow time.Duration // more, until an acknowledgement is here
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -66,7 +67,7 @@ func (w *wire) Send(m sctp.Message) error {
 		<-w.room
 		<-w.peer.begun
 		w.peer.receive(m)
-		time.AfterFunc(back, func() { w.acknowledge(m.Stream, n) })
+		time.AfterFunc(w.slow+back, func() { w.acknowledge(m.Stream, n) })
 	})
 	return nil
 }

@@ -25,7 +25,7 @@ type Session struct {
 	refusal    error
 
 	request *mpa.Request  // the peer's
-	told    chan struct{} // closed when the peer has our rejection
+	told    chan struct{} // see Told
 
 	// Guarded by a.mu.
 	changed  sync.Cond
@@ -83,6 +83,7 @@ func (a *Association) happened(e sctp.Event) {
 func (s *Session) refuse(err error) {
 	s.setHeld(0)
 	delete(s.a.sessions, s.id)
+	close(s.told)
 	s.refusal, s.ended, s.err = err, true, err
 	close(s.answered)
 }
@@ -91,6 +92,7 @@ func (s *Session) refuse(err error) {
 func (s *Session) withdraw(err error) {
 	s.setHeld(0)
 	delete(s.a.sessions, s.id)
+	close(s.told)
 	if s.withdrew = err; !s.ended {
 		s.ended, s.err = true, err
 	}
@@ -165,7 +167,8 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 	})
 }
 
-// Told is closed when the peer has the rejection, or never will.
+// Told is closed when the peer has all that we had to say, be it our rejection or the Terminate that ends the session, or
+// never will.
 func (s *Session) Told() <-chan struct{} { return s.told }
 
 func (s *Session) answer(how func() error) error {
