@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -219,6 +220,7 @@ func TestSCTPViolations(t *testing.T) {
 				t.Fatalf("answered % x", m.Data)
 			}
 			must(t, <-accepted)
+			other := p.opens(2, ln)
 			p.says(c.ppid, c.data)
 			var v *sctp.Violation
 			var term *iwarp.TerminateError
@@ -227,8 +229,27 @@ func TestSCTPViolations(t *testing.T) {
 				t.Errorf("ended with %v, want %v", err, c.want)
 			}
 			p.wantTerminated()
+			must(t, other.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("going on")}))
+			if m := p.hears(); m.Stream != 2 || m.PPID != 16 || !strings.HasSuffix(string(m.Data), "going on") {
+				t.Errorf("of the other session came %+v", m)
+			}
+			other.Abort()
 		})
 	}
+}
+
+// opens opens a session on another stream, and returns our QP.
+func (p *sctpPeer) opens(stream uint16, ln *iwarp.Listener) *iwarp.QP {
+	p.Helper()
+	must(p.T, p.Send(sctp.Message{Stream: stream, PPID: 17, Data: []byte("\x00\x00\x00\x01")}))
+	req, err := ln.Accept(within(p.T))
+	must(p.T, err)
+	qp, err := req.Accept(within(p.T), iwarp.AcceptConfig{})
+	must(p.T, err)
+	if m := p.hears(); m.Stream != stream || string(m.Data) != "\x00\x00\x00\x02" {
+		p.Fatalf("answered %+v", m)
+	}
+	return qp
 }
 
 // ended has the peer do its part of the end as soon as it hears of it.
