@@ -41,6 +41,7 @@ func FuzzEndpoint(f *testing.F) {
 func FuzzEnvelope(f *testing.F) {
 	f.Add(byte(7), uint32(1), uint32(16), []byte("plain"))
 	f.Add(byte(2), uint32(1), uint32(odd), []byte("x"))
+	f.Add(byte(0x87), uint32(1), uint32(odd), []byte("x"))
 	f.Fuzz(func(t *testing.T, flags byte, tsn, ppid uint32, data []byte) {
 		d := chunk.Data{TSN: tsn, Stream: 3, PPID: ppid, Octets: data}
 		e := enveloped(d.Chunk(flags), &d)
@@ -49,7 +50,7 @@ func FuzzEnvelope(f *testing.F) {
 			t.Fatalf("%+v in %+v", d, e)
 		}
 		p := pieceOf(in.PPID, in.Octets)
-		if p.ppid != ppid || !bytes.Equal(p.data, data) || (p.flags^flags)&plain != 0 || p.flags&plain != plain && p.tsn != tsn {
+		if p.ppid != ppid || !bytes.Equal(p.data, data) || (p.flags^flags)&plain != 0 || p.flags&astray != 0 || p.flags&plain != plain && p.tsn != tsn {
 			t.Fatalf("%+v came as %+v", d, p)
 		}
 	})

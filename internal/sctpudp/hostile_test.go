@@ -290,7 +290,10 @@ func TestSpoofed(t *testing.T) {
 	}
 }
 
-// TestStreams: what comes on streams that there are not, and without data, is not even looked at.
+// TestStreams: what comes on streams that there are not is acknowledged, answered with ERROR, and handed up without its
+// data. Without data the association ends, and its peer is told why.
+//
+// RFC 9260, sections 6.2 and 6.5.
 func TestStreams(t *testing.T) {
 	e := endpoint(t, true, Config{Streams: 9})
 	s := meet(t, e)
@@ -298,14 +301,26 @@ func TestStreams(t *testing.T) {
 	if c.Streams() != 4 || theirs.In != 9 {
 		t.Errorf("%d streams, %d offered", c.Streams(), theirs.In)
 	}
-	for _, id := range []uint16{4, 9, 65535} {
-		s.says(theirs.Tag, chunk.TypeData, 7, data(1000, id, 16, "beyond"))
+	for i, id := range []uint16{4, 9, 65535} {
+		s.says(theirs.Tag, chunk.TypeData, 0x87, data(1000+uint32(i), id, 17, "beyond"))
+		if _, why := s.hears(chunk.TypeError); !bytes.Equal(why.Value, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}) {
+			t.Errorf("stream %d: told % x", id, why.Value)
+		}
+		if m := within(t, c.messages); m.Stream != id || m.PPID != 17 || len(m.Data) > 0 {
+			t.Errorf("got %+v", m)
+		}
 	}
-	s.says(theirs.Tag, chunk.TypeData, 7, data(1000, 0, 16, ""))
 	s.says(theirs.Tag, chunk.TypeData, 7, nil)
-	s.says(theirs.Tag, chunk.TypeData, 7, data(1000, 3, 16, "within"))
+	s.says(theirs.Tag, chunk.TypeData, 0x87, data(1003, 3, 16, "within"))
 	if m := within(t, c.messages); string(m.Data) != "within" || m.Stream != 3 {
 		t.Errorf("got %+v", m)
+	}
+	s.says(theirs.Tag, chunk.TypeData, 7, data(1004, 0, 16, ""))
+	if _, why := s.hears(chunk.TypeAbort); !bytes.Equal(why.Value, []byte{0, 9, 0, 8, 0, 0, 3, 236}) {
+		t.Errorf("told % x", why.Value)
+	}
+	if err := within(t, c.lost); !errors.Is(err, carrier.ErrViolated) {
+		t.Errorf("lost: %v", err)
 	}
 }
 

@@ -26,10 +26,21 @@ func enveloped(c chunk.Chunk, d *chunk.Data) chunk.Chunk {
 	if c.Flags&plain == plain && d.PPID < odd {
 		return c
 	}
-	b := append(make([]byte, 0, oddLen+len(d.Octets)), c.Flags)
+	b := append(make([]byte, 0, oddLen+len(d.Octets)), c.Flags&^astray)
 	b = binary.BigEndian.AppendUint32(b, d.TSN)
 	b = binary.BigEndian.AppendUint32(b, d.PPID)
 	e := chunk.Data{TSN: d.TSN, Stream: d.Stream, PPID: odd, Octets: append(b, d.Octets...)}
+	return e.Chunk(c.Flags | plain)
+}
+
+// astray is the flag, in an envelope, of a message on a stream that there is not. In the place of the TSN is that stream's number: the envelope
+// itself is on stream 0, so that pion has no more streams than there are.
+const astray = 0x80
+
+// nowhere returns a DATA chunk on a stream that there is not, as pion is to see it: without its data.
+func nowhere(c chunk.Chunk, d *chunk.Data) chunk.Chunk {
+	b := binary.BigEndian.AppendUint32([]byte{c.Flags | astray}, uint32(d.Stream))
+	e := chunk.Data{TSN: d.TSN, PPID: odd, Octets: binary.BigEndian.AppendUint32(b, d.PPID)}
 	return e.Chunk(c.Flags | plain)
 }
 
@@ -65,6 +76,9 @@ type fragments = chunk.Fragments[piece]
 // RFC 9260, section 6.9: an endpoint "MUST support reassembly when receiving DATA chunks"; RFC 5043, section 9: its peer makes
 // fragments only if "the alternative is IP fragmentation", as on a path whose MTU has become smaller.
 func (c *Conn) join(stream uint16, held *fragments, p piece) (m sctp.Message, ok bool) {
+	if p.flags&astray != 0 {
+		return sctp.Message{Stream: uint16(p.tsn), PPID: p.ppid}, true
+	}
 	if p.flags&chunk.FlagsWhole == chunk.FlagsWhole {
 		return sctp.Message{Stream: stream, PPID: p.ppid, Ordered: p.flags&chunk.FlagUnordered == 0, Data: p.data}, true
 	}

@@ -169,18 +169,27 @@ func (p *path) abort(cause uint16, text string) {
 	p.say(chunk.TypeAbort, why.Append(nil))
 }
 
-// takes judges a chunk, and puts DATA into the form that pion is to see. A DATA chunk on a stream that there is not, or without data, is none for which memory is
-// taken: RFC 9260, sections 3.3.1 and 6.5.
+// noData ends the association over a DATA chunk that has none.
+//
+// RFC 9260, section 6.2: who receives one "SHOULD send an ABORT chunk with a "No User Data" error cause".
+func (p *path) noData(tsn uint32) {
+	p.noteCause(fmt.Errorf("%w: a DATA chunk without user data", carrier.ErrViolated))
+	why := chunk.Parameter{Type: chunk.CauseNoUserData, Value: binary.BigEndian.AppendUint32(nil, tsn)}
+	p.say(chunk.TypeAbort, why.Append(nil))
+	_ = p.Close()
+}
+
+// invalidStream tells the peer that there is no such stream.
+func (p *path) invalidStream(id uint16) {
+	why := chunk.Parameter{Type: chunk.CauseInvalidStream, Value: []byte{byte(id >> 8), byte(id), 0, 0}}
+	p.say(chunk.TypeError, why.Append(nil))
+}
+
+// takes judges a chunk, and puts DATA into the form that pion is to see.
 func (p *path) takes(c *chunk.Chunk) bool {
 	switch c.Type {
 	case chunk.TypeData:
-		d, ok := c.Data()
-		if !ok || d.Length == 0 || int(d.Stream) >= p.streams() {
-			return false
-		}
-		*c = enveloped(*c, &d)
-		in, _ := c.Data()
-		return p.arrived.admits(d.TSN, len(in.Octets))
+		return p.takesData(c)
 	case chunk.TypeAbort:
 		p.noteCause(carrier.Aborted(c.Reason()))
 		return true
@@ -195,6 +204,34 @@ func (p *path) takes(c *chunk.Chunk) bool {
 
 // noteCause notes why the association ends; the first reason is it.
 func (p *path) noteCause(err error) { p.cause.CompareAndSwap(nil, &err) }
+
+// takesData is takes for DATA. What comes on a stream that there is not in both directions is handed up without its data.
+//
+// RFC 9260, section 6.5: if the stream is invalid, the endpoint "SHOULD acknowledge the reception of the DATA chunk following
+// the normal procedure, immediately send an ERROR chunk with cause set to "Invalid Stream Identifier"", and discard it.
+func (p *path) takesData(c *chunk.Chunk) bool {
+	d, ok := c.Data()
+	if !ok {
+		return false
+	}
+	if d.Length == 0 {
+		p.noData(d.TSN)
+		return false
+	}
+	if int(d.Stream) < p.streams() {
+		*c = enveloped(*c, &d)
+	} else {
+		*c = nowhere(*c, &d)
+	}
+	in, _ := c.Data()
+	if !p.arrived.admits(d.TSN, len(in.Octets)) {
+		return false
+	}
+	if d.Stream >= min(p.theirs.Out, p.ours.In) {
+		p.invalidStream(d.Stream)
+	}
+	return true
+}
 
 // say sends the peer a packet with one chunk.
 func (p *path) say(t chunk.Type, value []byte) {

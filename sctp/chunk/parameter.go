@@ -9,7 +9,9 @@ const (
 
 // Error causes of ABORT and ERROR: RFC 9260, section 3.3.10.
 const (
+	CauseInvalidStream     = 1
 	CauseStaleCookie       = 3
+	CauseNoUserData        = 9
 	CauseUserAbort         = 12 // the sender's consumer has asked for it
 	CauseProtocolViolation = 13
 )
