@@ -1,6 +1,7 @@
 package sctpudp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -46,7 +47,9 @@ func TestHoldBack(t *testing.T) {
 // TestRoomInPion: pion gets nothing that it would drop, as a TSN counts as arrived with that: neither one that is too far from the
 // first missing one, nor more than its window, but for what is missing.
 func TestRoomInPion(t *testing.T) {
-	a := newArrivals(0, 25)
+	a := newArrivals(0, 5)
+	wantAdmitted(t, a, false, 0, 1)
+	a = newArrivals(0, 25)
 	wantAdmitted(t, a, false, maxDistance)
 	wantAdmitted(t, a, true, 0, 2)
 	wantAdmitted(t, a, false, 3)
@@ -62,7 +65,7 @@ func TestRoomInPion(t *testing.T) {
 func TestClosedWindow(t *testing.T) {
 	sack := binary.BigEndian.AppendUint32(nil, 7)
 	sack = append(binary.BigEndian.AppendUint32(sack, 5000), 0, 0, 0, 0)
-	d := chunk.Data{TSN: 1, PPID: 16, Octets: []byte("odd")}
+	d := chunk.Data{TSN: 1, Stream: 3, Number: 4, PPID: 16, Octets: []byte("odd")}
 	packet := func() []byte {
 		return chunk.Header{}.Packet(d.Chunk(chunk.FlagsWhole), chunk.Chunk{Type: chunk.TypeSack, Value: sack})
 	}
@@ -74,8 +77,12 @@ func TestClosedWindow(t *testing.T) {
 		t.Errorf("with nothing missing: a window of %d", window(b))
 	}
 	wantAdmitted(t, a, true, 1)
+	before := bytes.Clone(b)
 	if a.closeWindow(b); window(b) != 0 {
 		t.Errorf("a window of %d", window(b))
+	}
+	if n := len(b) - 8; !bytes.Equal(b[:n], before[:n]) {
+		t.Errorf("other octets have changed: % x, before % x", b[:n], before[:n])
 	}
 	a.closeWindow(b[:len(b)-9]) // cut
 	a.closeWindow(chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack, Value: sack[:7]}))
