@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -32,9 +33,25 @@ func newNIC(link Link, mtu int, t *taps) *nic {
 func (n *nic) receive() {
 	defer close(n.done)
 	_ = n.link.Receive(func(p []byte) {
+		if martian(p) {
+			return
+		}
 		n.taps.inbound(p)
 		n.deliver(p)
 	})
+}
+
+// martian reports whether a packet is from or to a loopback address, which no link may bring: RFC 1122, section 3.2.1.3, and
+// RFC 4291, section 2.5.3. gVisor drops those too, but writes to standard error about it, in a log that nobody can turn off.
+func martian(p []byte) bool {
+	var from, to netip.Addr
+	switch {
+	case header.IPVersion(p) == header.IPv4Version && len(p) >= header.IPv4MinimumSize:
+		from, to = netip.AddrFrom4([4]byte(p[12:])), netip.AddrFrom4([4]byte(p[16:]))
+	case header.IPVersion(p) == header.IPv6Version && len(p) >= header.IPv6MinimumSize:
+		from, to = netip.AddrFrom16([16]byte(p[8:])), netip.AddrFrom16([16]byte(p[24:]))
+	}
+	return from.IsLoopback() || to.IsLoopback()
 }
 
 func (n *nic) deliver(p []byte) {
