@@ -3,8 +3,11 @@ package usertcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"syscall"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -12,8 +15,8 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// DialContext connects to an IP address and a port, on network "tcp", "tcp4" or "tcp6". The connection is a [*Conn]. The error is a
-// *net.OpError, which wraps the context's where that has ended.
+// DialContext connects to an IP address and a port, on network "tcp", "tcp4" or "tcp6". The Stack's own are
+// refused. The connection is a [*Conn]. The error is a *net.OpError, which wraps the context's where that has ended.
 func (s *Stack) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	remote, err := parse(network, address, false)
 	if err != nil {
@@ -26,12 +29,24 @@ func (s *Stack) DialContext(ctx context.Context, network, address string) (net.C
 	return c, nil
 }
 
+// errItself: what is sent leaves by the Link, and does not come back.
+var errItself = fmt.Errorf("a stack has no connections to itself: %w", syscall.EHOSTUNREACH)
+
+// owns reports whether an address stands for the stack itself.
+func (s *Stack) owns(a netip.Addr) bool {
+	own := func(other netip.Addr) bool { return other.Unmap() == a }
+	return a.IsUnspecified() || a.IsLoopback() || slices.ContainsFunc(s.cfg.Addresses, own)
+}
+
 func (s *Stack) connect(ctx context.Context, network string, remote netip.AddrPort) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if s.ended() {
 		return nil, net.ErrClosed
+	}
+	if s.owns(remote.Addr().Unmap()) {
+		return nil, errItself
 	}
 	wq := new(waiter.Queue)
 	ep, err := s.net.NewEndpoint(tcp.ProtocolNumber, protocolOf(remote.Addr()), wq)

@@ -1,6 +1,8 @@
 package usertcp
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -20,7 +22,21 @@ type Path struct {
 	Queue int
 }
 
+// check reports what is out of range.
+func (p *Path) check() error {
+	for name, share := range map[string]float64{"Loss": p.Loss, "Duplicate": p.Duplicate, "Reorder": p.Reorder} {
+		if !(share >= 0 && share <= 1) { // it may be NaN
+			return fmt.Errorf("a Path with %s %v: the share is from 0 to 1", name, share)
+		}
+	}
+	if p.Delay < 0 || p.Late < 0 || p.Rate < 0 || p.Queue < 0 {
+		return errors.New("a Path with a negative Delay, Late, Rate or Queue")
+	}
+	return nil
+}
+
 // Pipe returns the ends of a link in memory, which carries packets of up to mtu octets: from a to b as ab says, and back as ba does.
+// Shares beyond 1 are as 1, and negative values as 0: [Pair] refuses both.
 func Pipe(mtu int, ab, ba Path) (a, b *PipeEnd) {
 	there, back := newWire(ab), newWire(ba)
 	return &PipeEnd{mtu: mtu, out: there, in: back}, &PipeEnd{mtu: mtu, out: back, in: there}

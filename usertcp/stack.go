@@ -97,6 +97,8 @@ func (c *Config) resolve() error {
 		return errors.New("no Link")
 	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.KeepAlive < 0 || c.CloseTimeout < 0:
 		return errors.New("a negative buffer, KeepAlive or CloseTimeout")
+	case c.CongestionControl != "" && c.CongestionControl != "reno" && c.CongestionControl != "cubic":
+		return fmt.Errorf("a CongestionControl %q: there are \"reno\" and \"cubic\"", c.CongestionControl)
 	case c.MaxRTO != 0 && c.MaxRTO < tcp.MinRTO:
 		return fmt.Errorf("a MaxRTO of %v: %v is the least", c.MaxRTO, tcp.MinRTO)
 	}

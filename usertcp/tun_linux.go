@@ -44,10 +44,13 @@ func openTUN(name string) (*TUN, error) {
 func (t *TUN) attach(fd int, name string) error {
 	req, err := unix.NewIfreq(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("a name has at most %d octets: %w", unix.IFNAMSIZ-1, err)
 	}
 	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+		if errors.Is(err, unix.EINVAL) {
+			err = fmt.Errorf("it is a device of another kind, or that is no name for one: %w", err)
+		}
 		return err
 	}
 	t.name = req.Name()
