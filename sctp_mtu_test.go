@@ -10,6 +10,8 @@ import (
 
 // TestSCTPMTU: the MTU of a Dialer and of a ListenConfig is what the QPs of each make segments for, and Stats tell it. Messages
 // of several segments arrive.
+//
+// Proves C11.
 func TestSCTPMTU(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ dialer, listener, initiates, responds int }{

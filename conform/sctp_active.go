@@ -98,11 +98,11 @@ func (s *session) asksAgain() {
 // sctpActive are the cases of DDP over SCTP for peers that ask for sessions.
 func sctpActive() []Case {
 	cases := []Case{
-		ofActive("indication", "C04", "RFC 5043 11.1", "The INIT has the Adaptation Layer Indication of DDP.", func(s *session) {
+		ofActive("indication", "C05", "RFC 5043 11.1", "The INIT has the Adaptation Layer Indication of DDP.", func(s *session) {
 			s.asked()
 			s.want(s.assoc.Peer.Indicates(sctp.AdaptationDDP), "indication 1 in the INIT", fmt.Sprintf("%+v", s.assoc.Peer))
 		}),
-		ofActive("streams", "C04", "RFC 5043 8", "The INIT asks for as many streams in as out.", func(s *session) {
+		ofActive("streams", "C10", "RFC 5043 8", "The INIT asks for as many streams in as out.", func(s *session) {
 			s.asked()
 			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
 		}),
@@ -153,7 +153,7 @@ func sctpActive() []Case {
 
 // unindicatedAnswer is a case of an INIT ACK that is not one of DDP.
 func unindicatedAnswer(id, text string, change func(*chunk.Setup)) Case {
-	return ofActive(id, "C04", "RFC 5043 11.1", "An INIT ACK "+text+" is followed by no session.", func(s *session) {
+	return ofActive(id, "C05", "RFC 5043 11.1", "An INIT ACK "+text+" is followed by no session.", func(s *session) {
 		ours := script.DDPSetup()
 		change(&ours)
 		if s.associate(ours) {

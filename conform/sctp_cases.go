@@ -14,11 +14,11 @@ import (
 // sctpCases are those of DDP over SCTP.
 func sctpCases() []Case {
 	cases := []Case{
-		overSCTP("indication", "C04", "RFC 5043 11.1", "The INIT ACK has the Adaptation Layer Indication of DDP.", func(s *session) {
+		overSCTP("indication", "C05", "RFC 5043 11.1", "The INIT ACK has the Adaptation Layer Indication of DDP.", func(s *session) {
 			s.stream(0)
 			s.want(s.assoc.Peer.Indicates(sctp.AdaptationDDP), "indication 1 in the INIT ACK", wording.If(s.assoc.Peer.HasAdaptation, fmt.Sprint("indication ", s.assoc.Peer.Adaptation), "none"))
 		}),
-		overSCTP("streams", "C04", "RFC 5043 8", "The INIT ACK asks for as many streams in as out.", func(s *session) {
+		overSCTP("streams", "C10", "RFC 5043 8", "The INIT ACK asks for as many streams in as out.", func(s *session) {
 			s.stream(0)
 			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
 		}),
@@ -42,7 +42,7 @@ func filled(q sctp.Control, octets int, rule string) func(*session) {
 
 // unindicated is a case of an INIT that is not one of DDP.
 func unindicated(id, text string, change func(*chunk.Setup)) Case {
-	return overSCTP(id, "C04", "RFC 5043 7.1, 11.1", "An INIT "+text+" leads to no session.", func(s *session) {
+	return overSCTP(id, "C05", "RFC 5043 7.1, 11.1", "An INIT "+text+" leads to no session.", func(s *session) {
 		ours := script.DDPSetup()
 		change(&ours)
 		if s.associate(ours) {
@@ -110,7 +110,7 @@ func sctpStartup() []Case {
 			first.works("the other session has ended, not this one")
 			first.close()
 		}),
-		overSCTP("reuse", "C04", "RFC 5043 6.6", "A stream is used for another session when both ends are done with the first.", func(s *session) {
+		overSCTP("reuse", "C08", "RFC 5043 6.6", "A stream is used for another session when both ends are done with the first.", func(s *session) {
 			s.openSession(0).close()
 			s.assoc.Settle(s.deadline())
 			d := s.openSession(0)
@@ -146,7 +146,7 @@ func sctpOrder() []Case {
 // still has sessions.
 func ssnCases(of func(id, requirements, section, text string, run func(*session)) Case, open func(*session) *ddpSession, goesOn func(*session)) []Case {
 	return []Case{
-		of("ssn-order", "C04", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
+		of("ssn-order", "C06", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
 			d := open(s)
 			first, second := d.Ready(mpa.RTRWrite), d.EmptyRead()
 			d.say("RDMA Read Request, ahead of a Write", second)
@@ -155,14 +155,14 @@ func ssnCases(of func(id, requirements, section, text string, run func(*session)
 			d.answered("the message before it has come")
 			d.close()
 		}),
-		of("ssn-twice", "C04", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
+		of("ssn-twice", "C12", "RFC 5043 10", "A message with a DDP-SSN that was used already is not delivered.", func(s *session) {
 			d := open(s)
 			d.SSN--
 			d.say("RDMA Read Request with the DDP-SSN of the one before", d.EmptyRead())
 			d.unanswered("its DDP-SSN is invalid")
 			goesOn(s)
 		}),
-		of("ssn-far", "C04", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
+		of("ssn-far", "C12", "RFC 5043 10", "A message whose DDP-SSN cannot be yet is not delivered.", func(s *session) {
 			d := open(s)
 			d.SSN += 1 << 15
 			d.say("RDMA Read Request with a DDP-SSN that is 32768 too high", d.EmptyRead())
@@ -235,7 +235,7 @@ type openViolation struct {
 
 func sctpOpenViolations() []openViolation {
 	return []openViolation{
-		{"ppid", "C04", "RFC 5043 5.1", "a message of PPID 51", func(d *ddpSession) sctp.Message {
+		{"ppid", "C09", "RFC 5043 5.1", "a message of PPID 51", func(d *ddpSession) sctp.Message {
 			m := d.EmptyRead()
 			m.PPID = 51
 			return m

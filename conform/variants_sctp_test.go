@@ -38,11 +38,11 @@ type sctpVariant struct {
 func sctpVariants() []sctpVariant {
 	indicated := onKinds(initParam(1), chunk.TypeInit)
 	return []sctpVariant{
-		{name: "no indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(noParams, chunk.TypeInitAck)},
-		{name: "another indication", rule: "C04", caughtBy: "sctp/indication", fromPeer: onKinds(initParam(2), chunk.TypeInitAck)},
-		{name: "more streams out than in", rule: "C04", caughtBy: "sctp/streams", fromPeer: onKinds(streams, chunk.TypeInitAck)},
-		{name: "takes an INIT without indication", rule: "C04", caughtBy: "sctp/indication-none", toPeer: onKinds(addParam, chunk.TypeInit)},
-		{name: "takes an INIT with another indication", rule: "C04", caughtBy: "sctp/indication-other", toPeer: indicated},
+		{name: "no indication", rule: "C05", caughtBy: "sctp/indication", fromPeer: onKinds(noParams, chunk.TypeInitAck)},
+		{name: "another indication", rule: "C05", caughtBy: "sctp/indication", fromPeer: onKinds(initParam(2), chunk.TypeInitAck)},
+		{name: "more streams out than in", rule: "C10", caughtBy: "sctp/streams", fromPeer: onKinds(streams, chunk.TypeInitAck)},
+		{name: "takes an INIT without indication", rule: "C05", caughtBy: "sctp/indication-none", toPeer: onKinds(addParam, chunk.TypeInit)},
+		{name: "takes an INIT with another indication", rule: "C05", caughtBy: "sctp/indication-other", toPeer: indicated},
 		{name: "answers an Initiate as an enhanced one", rule: "C01", caughtBy: "sctp/accept", fromPeer: function(2, 6)},
 		{name: "answers by a Reject", rule: "C04", caughtBy: "sctp/accept", fromPeer: function(2, 3)},
 		{name: "counts DDP-SSNs from 1", rule: "C04", caughtBy: "sctp/accept", fromPeer: onMessages(laterSSN)},
@@ -63,12 +63,12 @@ func sctpVariants() []sctpVariant {
 				harmless(m)
 			}
 		})},
-		{name: "does not begin anew with DDP-SSN 0", rule: "C04", caughtBy: "sctp/reuse", fromPeer: onSecond(2, laterSSN)},
+		{name: "does not begin anew with DDP-SSN 0", rule: "C08", caughtBy: "sctp/reuse", fromPeer: onSecond(2, laterSSN)},
 		{name: "rejects by a Terminate", rule: "C01", caughtBy: "sctp/reject", rejects: true, fromPeer: function(3, 4)},
 		{name: "rejects an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/reject-enhanced", rejects: true, fromPeer: function(7, 3)},
-		{name: "delivers in the order of arrival", rule: "C04", caughtBy: "sctp/ssn-order", toPeer: onSegments(inOrder())},
-		{name: "delivers a DDP-SSN twice", rule: "C04", caughtBy: "sctp/ssn-twice", toPeer: onSegments(inOrder())},
-		{name: "delivers a DDP-SSN that cannot be", rule: "C04", caughtBy: "sctp/ssn-far", toPeer: onSegments(inOrder())},
+		{name: "delivers in the order of arrival", rule: "C06", caughtBy: "sctp/ssn-order", toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN twice", rule: "C12", caughtBy: "sctp/ssn-twice", toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN that cannot be", rule: "C12", caughtBy: "sctp/ssn-far", toPeer: onSegments(inOrder())},
 		{name: "takes 513 octets", rule: "C02", caughtBy: "sctp/initiate-513", toPeer: onFunction(1, cut(516))},
 		{name: "takes an Enhanced Initiate that is too short", rule: "C02", caughtBy: "sctp/initiate-enhanced-short", toPeer: onFunction(5, func(m *sctp.Message) {
 			m.Data = append(m.Data, make([]byte, max(8-len(m.Data), 0))...)
@@ -81,7 +81,7 @@ func sctpVariants() []sctpVariant {
 				m.Data[3] = 1
 			}
 		})},
-		{name: "minds no PPID", rule: "C04", caughtBy: "sctp/ppid", toPeer: onMessages(func(m *sctp.Message) {
+		{name: "minds no PPID", rule: "C09", caughtBy: "sctp/ppid", toPeer: onMessages(func(m *sctp.Message) {
 			if m.PPID == 51 {
 				m.PPID = sctp.PPIDSegment
 			}

@@ -92,6 +92,8 @@ func TestLateTerminateOfOthers(t *testing.T) {
 // TestOrdered: an ordered message does no harm and is counted, unless the rule is to be kept.
 //
 // RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks".
+//
+// Proves C12.
 func TestOrdered(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		d := accepted(t, sctp.Config{Strict: strict})
@@ -152,6 +154,8 @@ func TestEarly(t *testing.T) {
 //
 // RFC 5043, section 10: "the sending DDP must simply refrain from sending more than 32767 Data Chunks for a single
 // stream without acknowledgment."
+//
+// Proves C12.
 func TestRoom(t *testing.T) {
 	d := accepted(t, sctp.Config{MaxQueued: 3})
 	if n := d.a.Room(0); n != 3 {
@@ -192,6 +196,8 @@ func TestRoom(t *testing.T) {
 }
 
 // TestSize: RFC 5043, section 9.
+//
+// Proves C11.
 func TestSize(t *testing.T) {
 	for message, want := range map[int]int{1452: 1434, 1444: 1426, 8156: 8138, 600: 582, 532: 514, 531: 514, 0: 514} {
 		if got := sctp.MULPDU(message); got != want {
@@ -210,6 +216,8 @@ func TestSize(t *testing.T) {
 }
 
 // TestWrap: DDP-SSNs go on from 65535 with 0, in both directions.
+//
+// Proves C06.
 func TestWrap(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	for n := uint64(1); n < 70_000; n++ {
@@ -227,6 +235,8 @@ func TestWrap(t *testing.T) {
 }
 
 // TestWindow: in any order within 32768, across the wrap; one further is refused, and so is one that was there.
+//
+// Proves C12.
 func TestWindow(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	const window = 32768

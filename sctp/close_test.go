@@ -24,7 +24,7 @@ func accepted(t *testing.T, c sctp.Config) *dialogue {
 
 // TestOvertaking: no session control message leaves while an earlier one may arrive after it.
 //
-// Proves C04: RFC 5043, section 6.6.
+// Proves C04, C08: RFC 5043, section 6.6.
 func TestOvertaking(t *testing.T) {
 	t.Run("Close behind Accept, then acknowledged", func(t *testing.T) {
 		d := accepted(t, sctp.Config{})
@@ -141,7 +141,7 @@ func TestHalfClose(t *testing.T) {
 
 // TestReuse: a stream is used again only when nothing of the old session can be under way, and begins anew then.
 //
-// Proves C04: RFC 5043, sections 6.1 and 6.6.
+// Proves C04, C06, C08: RFC 5043, sections 6.1 and 6.6.
 func TestReuse(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	d.acked(0)
@@ -277,6 +277,8 @@ func TestLastWords(t *testing.T) {
 }
 
 // TestLost ends every session, and answers nothing afterwards.
+//
+// Proves C13.
 func TestLost(t *testing.T) {
 	d := accepted(t, sctp.Config{Active: true})
 	id := d.connect()

@@ -185,7 +185,7 @@ func TestBeingRejected(t *testing.T) {
 // TestProviderRejects is the legal sequence of section 6.4: the consumer does not hear of requests beyond a limit, or
 // when there is none.
 //
-// Proves C04: the answer is a Terminate, also to an enhanced Initiate.
+// Proves C04, C07: the answer is a Terminate, also to an enhanced Initiate.
 func TestProviderRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		config sctp.Config

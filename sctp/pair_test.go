@@ -196,7 +196,7 @@ func (p *pair) finish() {
 // nothing. Each segment comes exactly once, in a session that is open; every session ends in order, and all streams
 // are idle in the end.
 //
-// Proves C04.
+// Proves C04, C06.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPair(t, rapid.Bool().Draw(t, "half close"))

@@ -18,6 +18,8 @@ func (d *dialogue) wantReset() {
 
 // TestResetAlone: the peer of the only session learns by ABORT that it was given up, also when our half had ended
 // before.
+//
+// Proves C13.
 func TestResetAlone(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	d.a.Reset(d.now, 0, []byte("T"))
@@ -35,6 +37,8 @@ func TestResetAlone(t *testing.T) {
 
 // TestResetAmongSessions: where there are others, even one whose last message the peer may lack, the last words are
 // the last segment, and nothing more is taken.
+//
+// Proves C13.
 func TestResetAmongSessions(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	d.acked(0)

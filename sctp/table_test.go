@@ -261,7 +261,7 @@ var table = map[string]struct {
 
 // TestTable lets every message arrive in every state.
 //
-// Proves C01, C02, C04: what is in none of the legal sequences ends the session, and nothing
+// Proves C01, C02, C04, C09: what is in none of the legal sequences ends the session, and nothing
 // else does.
 func TestTable(t *testing.T) {
 	for name, s := range situations {

@@ -21,7 +21,7 @@ var wrongMessages = []string{
 // TestWrongAhead: a message that breaks a rule counts when it has its turn. What is missing before it is still handed
 // out when it comes, and the failure has the message's own number.
 //
-// Proves C04.
+// Proves C04, C06.
 func TestWrongAhead(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	d.acked(0)
@@ -129,7 +129,7 @@ func hearing(t *rapid.T, messages []sctp.Message) (heard []string) {
 // TestWrongInAnyOrder: one message that breaks a rule comes to the same, in whatever order the messages of a session
 // arrive.
 //
-// Proves C04.
+// Proves C04, C06.
 func TestWrongInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wrong := rapid.SampledFrom(wrongMessages).Draw(t, "wrong")

@@ -174,7 +174,7 @@ var sctpRequestRows = []struct {
 	{"an Accept in an open session", "RFC 5043 6.1 [C04]", "up code=0x2005 codes=1/2", []Message{control(sctp.FunctionInitiate, nil)}, []Message{accept(nil)}},
 	{"a Terminate with private data", "RFC 5043 5.2.3, RFC 6581 7 [C02]", "up code=0x2005", []Message{control(sctp.FunctionInitiate, nil)},
 		[]Message{control(sctp.FunctionTerminate, []byte("no"))}},
-	{"a message with PPID 18", "RFC 5043 5.1 [C04]", "up code=0x2005 chunks=PPID-18", []Message{control(sctp.FunctionInitiate, nil)},
+	{"a message with PPID 18", "RFC 5043 5.1 [C09]", "up code=0x2005 chunks=PPID-18", []Message{control(sctp.FunctionInitiate, nil)},
 		[]Message{{18, []byte("text")}}},
 }
 

@@ -48,7 +48,7 @@ func TestSCTPRejections(t *testing.T) { sctpGroup(t, "rejections", 7) }
 
 // TestSCTPByHand runs messages that our ends would not send.
 //
-// Proves C01, C02, C03, C04, E07, E08, E10, E13.
+// Proves C01, C02, C03, C04, C09, E07, E08, E10, E13.
 func TestSCTPByHand(t *testing.T) { sctpGroup(t, "messages by hand", 19) }
 
 // TestSCTPEveryDemandCanFail spoils each demand of rows of each kind.

@@ -27,6 +27,8 @@ func indicating(n int) sctpkernel.Config {
 //
 // RFC 5043, section 7.1: it "SHOULD terminate all requests to establish an association with any different
 // Adaptation Indication."
+//
+// Proves C05.
 func TestNoIndication(t *testing.T) {
 	for _, n := range []int{0, 7} {
 		ln := listen(t, sctpkernel.Config{})

@@ -109,6 +109,8 @@ func data(tsn uint32, stream uint16, ppid uint32, text string) []byte {
 // TestIndication: an INIT without DDP's indication is answered by ABORT, and nobody hears of it.
 //
 // RFC 5043, sections 7.1 and 11.1.
+//
+// Proves C05.
 func TestIndication(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	for name, change := range map[string]func(f *chunk.Setup){
@@ -145,6 +147,8 @@ func dialed(t *testing.T) (s *stranger, c chunk.Chunk, refused chan error) {
 }
 
 // TestIndicationOfServer: neither is there an association with a server that does not indicate DDP.
+//
+// Proves C05.
 func TestIndicationOfServer(t *testing.T) {
 	s, c, refused := dialed(t)
 	theirs, ok := parseSetup(c.Value)
