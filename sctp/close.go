@@ -8,8 +8,8 @@ import (
 // maxUnacked is how many messages of a stream may be under way: more could not be told apart.
 //
 // RFC 5043, Section 10: "the sending DDP must simply refrain from sending more than 32767 Data Chunks for a single
-// stream without acknowledgment. Note that it MUST NOT rely upon ULP flow control for this purpose." The last two are
-// left to the Terminates of RDMAP and of the session.
+// stream without acknowledgment. Note that it MUST NOT rely upon ULP flow control for this purpose." [C12] The last two
+// are left to the Terminates of RDMAP and of the session.
 const maxUnacked = window - 1
 
 // Room returns how many segments Send takes now, on a stream whose session is open.
@@ -25,7 +25,7 @@ func (a *Association) Room(id uint16) int {
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.
 //
 // RFC 5043, Section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size
-// specified."
+// specified." [C11]
 func (a *Association) Send(id uint16, parts ...[]byte) error {
 	n := 0
 	for _, p := range parts {

@@ -59,7 +59,7 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 	number, ok := s.account.enter(ssn)
 	switch {
 	case !ok:
-		// RFC 5043, Section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream."
+		// RFC 5043, Section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream." [C12]
 		a.violate(now, s, min(s.next, s.endsAt), violation(RuleSSN, "%d, where %d is the next", ssn, uint16(s.next)))
 	case number > s.endsAt: // breaks says so
 	case m.Ordered && a.cfg.Strict:
@@ -81,7 +81,7 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 //
 // RFC 5043, Section 6.1: "The normative sequence for considering Payload Data Chunks within a given session is based
 // upon each Data Chunk's DDP-SSN. When considered in this normative sequence, all sessions MUST conform to one of the
-// patterns". [C04]
+// patterns". [C04] [C06]
 func (a *Association) breaks(now time.Time, s *session, number uint64, v *Violation) {
 	switch {
 	case s.state == InitiateReceived:
@@ -106,7 +106,7 @@ func (a *Association) turn(now time.Time, s *session) {
 // form judges whether a message has a DDP-SSN.
 //
 // RFC 5043, Section 5.1: "An SCTP Association that has had the DDP Adaptation Indication negotiated will carry only
-// SCTP Data Chunks as defined in this document."
+// SCTP Data Chunks as defined in this document." [C09]
 func (a *Association) form(m Message) *Violation {
 	switch {
 	case m.PPID != PPIDSegment && m.PPID != PPIDControl:

@@ -40,7 +40,7 @@ func (a *Association) stray() {
 //
 // RFC 5043, Section 6.4: "There MUST be a finite limit on the number of such requests that are pending a ULP
 // decision. When more session requests are received, the passive side MUST respond to the Initiate message with a DDP
-// Stream Terminate Message." [C04]
+// Stream Terminate Message." [C07]
 func (a *Association) initiated(now time.Time, id uint16, c Control) {
 	q := request(c)
 	if !a.cfg.Listening || a.pending >= a.cfg.MaxPending || a.busy >= a.cfg.MaxSessions {

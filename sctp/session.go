@@ -151,7 +151,7 @@ func (a *Association) at(id uint16, state State) *session {
 
 // number queues a message of the session, whose Data begins with room for the DDP-SSN.
 //
-// RFC 5043, Section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have any gaps."
+// RFC 5043, Section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have any gaps." [C06]
 func (a *Association) number(s *session, ppid uint32, data []byte) {
 	ssn := uint16(s.on.sent - s.first)
 	data[0], data[1] = byte(ssn>>8), byte(ssn)
@@ -170,7 +170,7 @@ func (a *Association) say(s *session, c Control) {
 // RFC 5043, Section 6.6: "A DDP Stream Session Control message MUST NOT be sent if it may be received before a prior
 // DDP Stream Session Control message within the same DDP Stream Session." "This MAY be determined by SCTP acking of
 // the Data Chunk used to carry the DDP Stream Session Initiate message, or by receipt of a responsive DDP Stream
-// Session Control message."
+// Session Control message." [C08]
 func (s *session) heard() bool { return s.on.acked >= s.control }
 
 // opened takes note that the peer has shown that it has our Initiate or Accept, the first message of ours.
@@ -190,7 +190,7 @@ func (a *Association) evidence(now time.Time, s *session) {
 		a.say(s, Control{Function: FunctionTerminate})
 	}
 	// RFC 5043, Section 6.6: "A DDP Stream Identifier MUST NOT be reused for another DDP Stream Session while any Data
-	// Chunk from a prior session might be outstanding."
+	// Chunk from a prior session might be outstanding." [C08]
 	if s.state == Draining && !s.owed && s.on.acked == s.on.sent {
 		a.over(now, s, nil)
 	}
