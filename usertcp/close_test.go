@@ -70,7 +70,7 @@ func TestClosedInVain(t *testing.T) {
 		}
 	}
 	must(t, s.CloseWrite())
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // Conn says so
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 		t.Fatalf("got %v", err)
 	}
 	must(t, c.Close())
