@@ -58,7 +58,14 @@ type RejectError struct {
 // Error says who refused, and with what.
 func (e *RejectError) Error() string {
 	if overSCTP(e.Conn) {
-		return "iwarp: the responder rejected the session" + e.particulars()
+		return "iwarp: " + e.text()
+	}
+	return e.RejectError.Error()
+}
+
+func (e *RejectError) text() string {
+	if overSCTP(e.Conn) {
+		return "the responder rejected the session" + e.particulars()
 	}
 	return e.RejectError.Error()
 }

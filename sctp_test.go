@@ -124,7 +124,7 @@ func rejectedOverSCTP(t *testing.T, d iwarp.Dialer) (r *iwarp.RejectError) {
 			t.Errorf("the connection is open: %v", err)
 		}
 	}()
-	if _, err = d.Dial(within(t), "sctp", ln.Addr().String()); !errors.As(err, &r) || string(r.PrivateData) != "no" {
+	if _, err = d.Dial(within(t), "sctp", ln.Addr().String()); !errors.As(err, &r) || string(r.PrivateData) != "no" || strings.Count(err.Error(), "iwarp:") != 1 {
 		t.Fatalf("got %v", err)
 	}
 	return r
