@@ -40,7 +40,7 @@ type Dialer struct {
 	// MPA.ClientServer is set: an empty Write of ours opens the peer's direction. IRD and ORD stay as
 	// offered, but revision 1 does not tell them to the peer; the two consumers must agree on them.
 	NoFallback bool
-	// Timeout bounds a whole call, in addition to the context. If zero, only TCP's own timeouts and
+	// Timeout bounds a whole call, in addition to the context. If zero, only TCP's own timeouts, 10 s for the handshake of SCTP, and
 	// MPA.Timeout bound it; if negative, the call returns ErrInvalid. MPA.Timeout, which is about the
 	// Reply alone, may be negative: then the Reply has no bound of its own.
 	Timeout time.Duration

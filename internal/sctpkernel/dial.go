@@ -16,7 +16,7 @@ import (
 // address".
 func Dial(ctx context.Context, local, to netip.AddrPort, cfg Config) (*Conn, error) {
 	cfg.fill()
-	ctx, cancel := context.WithTimeout(ctx, cfg.HandshakeTimeout)
+	ctx, cancel := carrier.Limit(ctx, cfg.HandshakeTimeout)
 	defer cancel()
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	if !local.Addr().IsValid() || local.Addr().IsUnspecified() {
@@ -48,7 +48,7 @@ func (s *socket) answer(ctx context.Context) (up notification, err error) {
 	for {
 		m, err := s.recv()
 		if ctx.Err() != nil {
-			return up, fmt.Errorf("%w: %w", carrier.ErrNoAnswer, ctx.Err())
+			return up, carrier.Unanswered(ctx)
 		}
 		if err != nil {
 			return up, err

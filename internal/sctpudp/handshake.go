@@ -129,7 +129,7 @@ const firstRTO = 500 * time.Millisecond
 
 // Dial opens an association with the Endpoint at an address, whose SCTP port is that of UDP.
 func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.HandshakeTimeout)
+	ctx, cancel := carrier.Limit(ctx, e.cfg.HandshakeTimeout)
 	defer cancel()
 	h := &handshake{
 		e: e, to: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), ours: e.setup(), source: to.Port(),
@@ -236,7 +236,7 @@ func (h *handshake) ask(ctx context.Context, tag uint32, kind chunk.Type, value 
 			again.Reset(rto)
 			rto *= 2
 		case <-ctx.Done():
-			return c, fmt.Errorf("%w: %w", carrier.ErrNoAnswer, ctx.Err())
+			return c, carrier.Unanswered(ctx)
 		case <-h.e.done:
 			return c, fmt.Errorf("%w: the socket was closed", carrier.ErrNoAnswer)
 		}
