@@ -70,8 +70,17 @@ func (e *RejectError) text() string {
 	return e.RejectError.Error()
 }
 
+// shownOctets is how much of private data the text shows, as over MPA.
+const shownOctets = 64
+
 func (e *RejectError) particulars() string {
 	s := fmt.Sprintf(" (%d octets of private data", len(e.PrivateData))
+	if n := len(e.PrivateData); n > 0 {
+		s += fmt.Sprintf(" %q", e.PrivateData[:min(n, shownOctets)])
+	}
+	if len(e.PrivateData) > shownOctets {
+		s += " ..."
+	}
 	if e.Enhanced {
 		s += fmt.Sprintf(", IRD %v, ORD %v", e.PeerIRD, e.PeerORD)
 	}

@@ -1,8 +1,10 @@
 package iwarp
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/mpa"
@@ -20,8 +22,10 @@ func TestSaidOfRefusals(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&RejectError{plain, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data)"},
-		{&RejectError{enhanced, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data, IRD 3, ORD 4)"},
+		{&RejectError{plain, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data \"no\")"},
+		{&RejectError{enhanced, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data \"no\", IRD 3, ORD 4)"},
+		{&RejectError{&mpa.RejectError{PrivateData: bytes.Repeat([]byte("a"), 65)}, noConn{}},
+			"iwarp: the responder rejected the session (65 octets of private data \"" + strings.Repeat("a", 64) + "\" ...)"},
 		{&RejectError{plain, x}, plain.Error()},
 		{&VerifyError{why, noConn{}}, "iwarp: Verify refused the peer's answer: too old"},
 		{&VerifyError{why, x}, "iwarp: Verify refused the peer's Reply; TCP is still open: too old"},
