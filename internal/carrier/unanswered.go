@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -25,7 +26,7 @@ func Limit(ctx context.Context, limit time.Duration) (context.Context, context.C
 // Unanswered is the ErrNoAnswer of a handshake whose context has ended. It wraps the error of the caller's context if it was that.
 func Unanswered(ctx context.Context) error {
 	why := ctx.Err()
-	if own, ok := context.Cause(ctx).(*late); ok {
+	if own := new(late); errors.As(context.Cause(ctx), &own) {
 		why = own
 	}
 	return fmt.Errorf("%w: %w", ErrNoAnswer, why)
