@@ -47,6 +47,13 @@ func (l *loser) loses(packet []byte) bool {
 	return false
 }
 
+// times returns how often it has lost the message.
+func (l *loser) times() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
 // TestSCTPLostTwice: a packet of a Send is lost, and lost again, while the peer goes on with Sends of 60 kB to a Shared Receive
 // Queue, which have to be held. The peer is held back, what is held stays within bounds, and everything arrives.
 func TestSCTPLostTwice(t *testing.T) {
@@ -131,7 +138,7 @@ func (b *lostInbox) wantAll(l *loser) {
 	const window = 256 << 10
 	a := b.Stats().Ahead
 	b.t.Logf("held %d octets, %d at a time", a.HeldOctets, a.MostOctets)
-	if l.lost != l.often || a.MostOctets > 4*window {
-		b.t.Errorf("lost %d times: %+v", l.lost, a)
+	if lost := l.times(); lost != l.often || a.MostOctets > 4*window {
+		b.t.Errorf("lost %d times: %+v", lost, a)
 	}
 }
