@@ -92,6 +92,9 @@ func (s *session) measure(ctx context.Context, latency *session, opts Options, w
 	}
 	err := m.run(within)
 	for _, each := range m.sessions() {
+		if err != nil {
+			each.ctl.qp.Abort() // an orderly end says that we are served
+		}
 		each.close(err == nil)
 		each.rnic.Close()
 	}
