@@ -191,7 +191,7 @@ func (qp *QP) tryReceive() {
 func (qp *QP) received(c *tcp.Conn, err error) bool {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
-	if qp.conn != c || qp.closingLLP || qp.closedLLP { // of an earlier connection, or at its end
+	if !qp.carries(c) {
 		return false
 	}
 	now := time.Now()
@@ -212,8 +212,11 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 		qp.eng.Failed(now, err)
 	}
 	qp.pushUnlocking()
-	return err == nil && !qp.closingLLP && !qp.closedLLP
+	return err == nil && qp.carries(c)
 }
+
+// carries reports whether what c brings is the QP's: c is not of an earlier connection, nor at its end.
+func (qp *QP) carries(c link) bool { return qp.link == c && !qp.closingLLP && !qp.closedLLP }
 
 // pushUnlocking sends what the engine has to send, as far as that needs no waiting, and
 // hands out whatever happened. The caller holds qp.mu, which is released while

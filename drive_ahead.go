@@ -22,12 +22,11 @@ func (qp *QP) lookAhead(c *tcp.Conn) {
 }
 
 // shown takes in octets that TCP shows. It runs in a goroutine of TCP's, while others may receive: all that it
-// does happens under the QP's lock, as with what comes in order. Of a connection at its end the engine looks
-// at nothing.
+// does happens under the QP's lock, as with what comes in order.
 func (qp *QP) shown(c *tcp.Conn, at uint64, octets []byte) {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
-	if qp.conn != c { // of an earlier connection
+	if !qp.carries(c) {
 		return
 	}
 	now := time.Now()

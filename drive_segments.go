@@ -146,7 +146,7 @@ func (qp *QP) receiveSegments(c *segmentLink) {
 func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) bool {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
-	if qp.link != c || qp.closingLLP || qp.closedLLP { // of an earlier connection, or at its end
+	if !qp.carries(c) {
 		return false
 	}
 	now := time.Now()
@@ -165,5 +165,5 @@ func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) bool {
 		c.tell(qp.eng.HeldAhead())
 	}
 	qp.pushUnlocking()
-	return err == nil && !qp.closingLLP && !qp.closedLLP
+	return err == nil && qp.carries(c)
 }
