@@ -98,7 +98,7 @@ func (cfg *ListenConfig) rnic() *RNIC {
 type Listener struct {
 	rnic *RNIC
 	cfg  ListenConfig
-	ln   net.Listener
+	ln   socket
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -112,6 +112,12 @@ type Listener struct {
 	err    error // why the TCP listener ended
 	closed bool  // hangUp was called
 	qps    map[*QP]struct{}
+}
+
+// A socket is what a Listener listens on.
+type socket interface {
+	Addr() net.Addr
+	Close() error
 }
 
 // Listen listens for connections on a TCP address, or with network "sctp", "sctp4" or "sctp6" on one of SCTP in UDP
@@ -200,7 +206,7 @@ func checkNetwork(network string) error {
 // NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
 	l := newListener(ln, cfg)
-	l.begin(cfg.consistent(), l.acceptTCP)
+	l.begin(cfg.consistent(), func() { l.acceptTCP(ln) })
 	return l
 }
 
@@ -217,7 +223,7 @@ func (l *Listener) begin(err error, accept func()) {
 	l.tasks.Go(accept)
 }
 
-func newListener(ln net.Listener, cfg ListenConfig) *Listener {
+func newListener(ln socket, cfg ListenConfig) *Listener {
 	if cfg.MaxHalfOpen == 0 {
 		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
@@ -237,9 +243,9 @@ func (l *Listener) Addr() net.Addr { return l.ln.Addr() }
 func (l *Listener) RNIC() *RNIC { return l.rnic }
 
 // acceptTCP begins the startup phase of every connection that arrives.
-func (l *Listener) acceptTCP() {
+func (l *Listener) acceptTCP(ln net.Listener) {
 	for {
-		c, err := l.ln.Accept()
+		c, err := ln.Accept()
 		switch {
 		case err == nil:
 			l.admit(c)

@@ -3,7 +3,6 @@ package iwarp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 
 	"github.com/goiwarp/iwarp/internal/association"
@@ -49,12 +48,6 @@ func (cfg *ListenConfig) openSCTP(ctx context.Context, network, addr string) (as
 	}
 	return udpListener{sctpudp.New(pc.(*net.UDPConn), true, sctpudp.Config{MaxAssociations: maxAssociations, MTU: cfg.MTU})}, nil
 }
-
-// Accept is not used, nor is that of udpListener.
-func (kernelListener) Accept() (net.Conn, error) { return nil, errors.ErrUnsupported }
-
-// Accept is not used.
-func (udpListener) Accept() (net.Conn, error) { return nil, errors.ErrUnsupported }
 
 // Close takes no more associations.
 func (l udpListener) Close() error { l.Retire(); return nil }

@@ -72,7 +72,7 @@ func carrierOf[C association.Carrier](c C, err error) (association.Carrier, erro
 
 // associations are those that peers open.
 type associations interface {
-	net.Listener
+	socket
 	// next waits for one.
 	next(context.Context) (association.Carrier, error)
 }
