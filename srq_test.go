@@ -331,17 +331,7 @@ func TestSRQReconnect(t *testing.T) {
 	s.post(t, 2) // in the places that came back
 	must(t, ini.Modify(iwarp.StateIdle))
 	must(t, res.Modify(iwarp.StateIdle))
-
-	ln := listen(t, iwarp.ListenConfig{})
-	accepted := dialInBackground(t, func() error {
-		req, err := ln.Accept(within(t))
-		if err == nil {
-			err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
-		}
-		return err
-	})
-	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
-	must(t, <-accepted)
+	connectAgain(t, ini, res)
 	sends(ini, 2)
 	until(t, func() bool { return s.srq.Len() == 2 }, "two Sends of the next connection")
 	for range 2 {
