@@ -80,11 +80,11 @@ type Dialer struct {
 
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
 // "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own, or one that several
-// QPs share by ShareAssociation, and the SCTP port that is UDP's. That is in user space and on every system; "sctp:udp" says so. "sctp:kernel", "sctp4:kernel" and
-// "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module sctp): elsewhere the error wraps
-// errors.ErrUnsupported. Over SCTP, Wrap, Stack, and an MPA that asks for markers, no CRCs, or a dialect or kind that only MPA has, are
-// ErrInvalid; the rest of Net has no effect. The error is an *OpError. If the peer rejected the connection, a
-// *RejectError in it hands over the TCP connection.
+// QPs share by ShareAssociation, and the SCTP port that is UDP's. That is in user space and on every system; "sctp:udp"
+// says so. "sctp:kernel", "sctp4:kernel" and "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module
+// sctp): elsewhere the error wraps errors.ErrUnsupported. Over SCTP, Wrap, Stack, and an MPA that asks for markers, no
+// CRCs, or a dialect or kind that only MPA has, are ErrInvalid; the rest of Net has no effect. The error is an *OpError.
+// If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
 }

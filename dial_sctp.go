@@ -53,10 +53,10 @@ func (d *Dialer) checkSCTP(offer mpa.Offer) error {
 	if d.Wrap != nil {
 		return fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)
 	}
-	offer.Markers, offer.NoCRC = d.MPA.Markers, d.MPA.NoCRC
 	if d.Stack != nil {
 		return noStack("Dialer")
 	}
+	offer.Markers, offer.NoCRC = d.MPA.Markers, d.MPA.NoCRC
 	if err := sctp.CheckOffer(offer); err != nil {
 		return fmt.Errorf("%w: Dialer.MPA: %w", ErrInvalid, err)
 	}

@@ -1,16 +1,18 @@
-// Package iwarp is RDMA over plain TCP: a complete iWARP endpoint (MPA, DDP,
-// RDMAP) in user space, with the verbs that RDMA programs know.
+// Package iwarp is RDMA over plain TCP, and over SCTP: a complete iWARP endpoint (MPA,
+// DDP, RDMAP) in user space, with the verbs that RDMA programs know.
 //
 // An RNIC is the whole endpoint. Its Protection Domains (PD) hold registered memory
 // (MR) and Queue Pairs (QP); a Dialer or a Listener connects a QP with a peer, which
 // may be another program that uses this package, Linux's siw driver, or a hardware
-// RNIC. You post work to a QP (PostSend, PostRecv) and find the outcome in a Completion
+// RNIC. The connection is one of TCP, of a TCP that the program brings along (Stack),
+// or a session of DDP over SCTP; what each has by itself, its part of the documentation
+// says, and all else holds for all of them. You post work to a QP (PostSend, PostRecv) and find the outcome in a Completion
 // Queue (CQ); Send, Recv, Write and Read do the same in one call each.
 //
 // Memory named in a work request belongs to the QP until the request's completion. A
 // context ends the waiting of a call, but never cuts a message in half.
 //
 // The terms are those of libibverbs and the RFCs: 5040 (RDMAP), 5041 (DDP), 5042
-// (security), 5044 (MPA), 6581 (enhanced connection establishment). Lengths and
+// (security), 5043 (DDP over SCTP), 5044 (MPA), 6581 (enhanced connection establishment). Lengths and
 // offsets are in octets.
 package iwarp

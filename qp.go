@@ -163,8 +163,8 @@ func orDefault[T int | time.Duration](v, d T) T {
 // Negotiated is what the startup agreed on for a connection.
 type Negotiated struct {
 	mpa.Negotiated
-	// EMSS is TCP's effective maximum segment size, and MULPDU the largest ULPDU that
-	// is sent, both in octets and as they were at the start.
+	// EMSS is TCP's effective maximum segment size, 0 where there is none, and MULPDU the
+	// largest ULPDU that is sent, both in octets and as they were at the start.
 	EMSS, MULPDU int
 	// RTT is how long an Initiator waited for the answer to its startup frame: no less
 	// than a round trip on the path. It is 0 where that is not known.

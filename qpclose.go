@@ -153,7 +153,8 @@ func (qp *QP) awaitEnd(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Abort ends the connection at once (RST), flushes all work and releases the QP.
+// Abort ends the connection at once, not in order, flushes all work and releases the QP. Over TCP it sends a RST;
+// over SCTP it aborts the association, or ends its session by a Terminate where the association has others.
 func (qp *QP) Abort() error {
 	qp.abortAndWait(errAborted)
 	qp.destroy()

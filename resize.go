@@ -32,7 +32,8 @@ func (cq *CQ) resize(depth int) error {
 
 // Resize changes how many receives the queue holds, 1 to MaxQueueDepth. The receives in
 // it stay, in order; for fewer than these, and those whose completions were not polled
-// yet, and for fewer than SRQConfig.PerQP or the limit that is armed, it is ErrInvalid. The CQs of its QPs need room for the new depth: see CQ.Resize.
+// yet, and for fewer than SRQConfig.PerQP or the limit that is armed, it is ErrInvalid.
+// The CQs of its QPs need room for the new depth: see CQ.Resize.
 func (s *SRQ) Resize(depth int) error {
 	if err := s.resize(depth); err != nil {
 		return &OpError{Op: "resize SRQ", Err: err}

@@ -23,17 +23,19 @@ type Traffic struct {
 type Stats struct {
 	// Sent and Received count by RDMAP message.
 	Sent, Received map[rdmap.Opcode]Traffic
-	// FPDUs, and octets of the TCP stream in Full Operation.
+	// FPDUs, and octets of the TCP stream in Full Operation; where the connection carries
+	// whole segments, as SCTP does, segments of DDP and their octets.
 	SentFPDUs, ReceivedFPDUs   uint64
 	SentStream, ReceivedStream uint64
 	// SendCalls and ReceiveCalls count the calls that have sent those octets to the
 	// connection, and that have brought them: a system call each, where it is TCP.
 	SendCalls, ReceiveCalls uint64
-	// SocketWrites counts writes to TCP, and AlignedWrites those of them whose FPDUs were
+	// SocketWrites counts writes to the connection, and AlignedWrites those of them whose FPDUs were
 	// made to lie within TCP segments of the EMSS that was in force: see FPDUsAligned.
 	SocketWrites, AlignedWrites uint64
-	// EMSS is TCP's effective maximum segment size, and MULPDU the largest ULPDU that is
-	// sent, in octets and as of the latest connection. They are set for a QP only.
+	// EMSS is TCP's effective maximum segment size, 0 where the connection carries whole
+	// segments, and MULPDU the largest ULPDU that is sent, in octets and as of the latest
+	// connection. They are set for a QP only.
 	EMSS, MULPDU int
 	// TerminatesSent and TerminatesReceived count errors by their code.
 	TerminatesSent, TerminatesReceived map[rdmap.Code]uint64

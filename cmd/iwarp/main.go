@@ -80,7 +80,7 @@ type helped struct{}
 func execute(ctx context.Context, args []string, std streams) error {
 	parser, err := kong.New(new(cli),
 		kong.Name("iwarp"),
-		kong.Description("RDMA over plain TCP.\n\n"+exitStatuses),
+		kong.Description("RDMA over plain TCP, and over SCTP.\n\n"+exitStatuses),
 		kong.Writers(std.out, std.err),
 		kong.Help(printHelp),
 		kong.Exit(func(int) { panic(helped{}) }),
