@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A seat is a connection with nothing but an address.
@@ -131,17 +133,17 @@ func TestEvictOneThatWaits(t *testing.T) {
 		requests[i] = &Request{place: p}
 	}
 	if !l.places.evictOne() || l.places.evictOne() {
-		t.Error("not one was closed, but none or two")
+		t.Fatal("not one was closed, but none or two")
 	}
 	if seats[0].closed || !seats[1].closed || seats[2].closed {
-		t.Errorf("closed: %t, %t, %t", seats[0].closed, seats[1].closed, seats[2].closed)
+		t.Fatalf("closed: %t, %t, %t", seats[0].closed, seats[1].closed, seats[2].closed)
 	}
 	l.ready = make(chan *Request, len(requests))
 	for _, r := range requests {
 		l.ready <- r
 	}
 	for _, want := range []*Request{requests[0], requests[2]} {
-		if got, err := l.Accept(t.Context()); got != want || err != nil {
+		if got, err := l.Accept(testrig.Within(t)); got != want || err != nil {
 			t.Errorf("Accept: %p (%v), want %p", got, err, want)
 		}
 	}
