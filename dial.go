@@ -180,21 +180,30 @@ func (d *Dialer) wrap(c net.Conn) (wrapped net.Conn, err error) {
 // RFC 6581, section 10: "the initiator MAY attempt to establish an RDMA connection using the unenhanced
 // MPA protocol". [E13]
 func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, was attempt, first error) error {
-	a := attempt{offer: was.offer, after: first}
-	if !a.offer.ClientServer {
-		if a.opener = opener(a.offer.RTR); a.opener == 0 {
-			return &fallbackError{first: first, second: errSendOpener}
-		}
+	a, err := d.plain(was.offer)
+	if err != nil {
+		return &fallbackError{first: first, second: err}
 	}
+	a.after = first
 	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
 	qp.rnic.log.Log(ctx, LevelConnection, "iwarp: trying again with "+plainer(first), append([]any{"qp", qp.num, "cause", first.Error()}, *was.ends...)...)
 	closeRejected(first)
-	a.offer.Dialect = mpa.DialectRFC5044
-	a.offer = d.Preset.addDepths(a.offer, a.offer.Dialect, nil)
 	if err := d.dialOnce(ctx, qp, network, addr, a); err != nil {
 		return &fallbackError{first: first, second: err}
 	}
 	return nil
+}
+
+// plain returns what an offer becomes in revision 1. What cannot be kept there is an error, before there is a connection.
+func (d *Dialer) plain(o mpa.Offer) (a attempt, err error) {
+	if !o.ClientServer {
+		if a.opener = opener(o.RTR); a.opener == 0 {
+			return a, errSendOpener
+		}
+	}
+	o.Dialect = mpa.DialectRFC5044
+	a.offer = d.Preset.addDepths(o, o.Dialect, nil)
+	return a, sendable(a.offer)
 }
 
 var errSendOpener = fmt.Errorf("%w: only a Send is offered as RTR indication, and in revision 1 it would take a receive of the peer's consumer", errors.ErrUnsupported)
