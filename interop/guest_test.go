@@ -11,6 +11,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ type Guest struct {
 	stack iwarp.Stack
 	// expendable: that its kernel has not survived is somebody else's to judge.
 	expendable bool
+	told       sync.Once // its condition
 }
 
 // Boot boots a guest and waits until it takes commands.
@@ -156,6 +158,11 @@ func (g *Guest) Start(t testing.TB, script string) *Proc {
 		close(p.done)
 		t.Fatalf("%s: %v", p.name, err)
 	}
+	t.Cleanup(func() { // before the program is stopped
+		if t.Failed() {
+			g.told.Do(func() { t.Logf("the guest:\n%s", g.condition()) })
+		}
+	})
 	pid := strings.TrimPrefix(strings.TrimSpace(first), "RIG-PID ")
 	p.stop = func() { g.kill(pid); conn.Close() }
 	go func() {
@@ -165,6 +172,20 @@ func (g *Guest) Start(t testing.TB, script string) *Proc {
 		conn.Close()
 	}()
 	return p
+}
+
+// condition is what a failure wants to know of the guest: what its kernel has said last, who holds which sockets, and where its
+// programs are in the kernel, as one that siw does not let go seems merely silent from outside.
+func (g *Guest) condition() string {
+	conn, _, err := g.shell(`dmesg | tail -n 25; cat /proc/net/tcp; cd /proc
+		for p in [0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); [ -z "$c" ] || { echo "$p $c"; cat $p/task/*/stack; }; done`)
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	said, _ := io.ReadAll(conn)
+	return string(said)
 }
 
 // guestConn is a connection of which a line has been read through r.

@@ -110,6 +110,9 @@ func conclusions(r *probe.Report) string {
 	if a := r.FirstFPDUs.Plain; a != nil {
 		fmt.Fprintf(&b, "zero-length Read: %v, CRC %s, DDP version %d, peer first: %v\n", a.Outcome, a.CRC, a.Version, a.First)
 	}
+	if len(r.Resembles) == 0 {
+		return b.String() + "resembles nobody\n"
+	}
 	first := r.Resembles[0]
 	fmt.Fprintf(&b, "echoes reserved bits: %v\nresembles: %s, %q, preset %q\n",
 		r.EchoesReserved, first.Name, first.Differences, cmp.Or(r.Preset, "none"))
