@@ -73,24 +73,40 @@ func (q *qpRun) connect(ctx context.Context) error {
 	}
 	dialer := iwarp.Dialer{PD: own, Stack: q.run.from}
 	for range q.cfg.Connections {
-		dialed := make(chan error, 1)
-		go func() {
-			qp, err := dialer.Dial(ctx, "tcp4", "192.0.2.2:"+port)
-			q.senders = append(q.senders, qp)
-			dialed <- err
-		}()
-		req, err := ln.Accept(ctx)
+		from, to, err := pair(ctx, &dialer, ln)
 		if err != nil {
 			return err
 		}
-		qp, err := req.Accept(ctx, iwarp.AcceptConfig{PD: pd, Prepare: func(qp *iwarp.QP) error { return qp.PostRecv(&iwarp.RecvWR{}) }})
-		if err := errors.Join(err, <-dialed); err != nil {
-			return err
-		}
-		q.accepted = append(q.accepted, qp)
-		q.stack.conns[len(q.accepted)-1].qp.Store(qp)
+		q.senders, q.accepted = append(q.senders, from), append(q.accepted, to)
+		q.stack.conns[len(q.accepted)-1].qp.Store(to)
 	}
 	return nil
+}
+
+// pair connects two QPs, of which the one that is accepted has a receive. If one end fails, the other does not wait for it.
+func pair(ctx context.Context, dialer *iwarp.Dialer, ln *iwarp.Listener) (from, to *iwarp.QP, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var dialing sync.WaitGroup
+	dialing.Go(func() {
+		var err error
+		if from, err = dialer.Dial(ctx, "tcp4", "192.0.2.2:"+port); err != nil {
+			cancel(err)
+		}
+	})
+	if to, err = accept(ctx, ln); err != nil {
+		cancel(err)
+	}
+	dialing.Wait()
+	return from, to, context.Cause(ctx)
+}
+
+func accept(ctx context.Context, ln *iwarp.Listener) (*iwarp.QP, error) {
+	req, err := ln.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return req.Accept(ctx, iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error { return qp.PostRecv(&iwarp.RecvWR{}) }})
 }
 
 // send writes the octets of a connection to its memory, tells that by a Send, and waits until that has come.
