@@ -34,14 +34,11 @@ type Observer struct {
 // Connect measures what the options ask for against the responder at addr,
 // host:port.
 func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
-	opts, err := opts.resolved()
+	opts, over, err := begun(opts)
 	if err != nil {
 		return nil, err
 	}
-	over, err := open(opts.Network)
-	if err != nil {
-		return nil, err
-	}
+	defer over.Close()
 	s, err := connect(ctx, over, addr, opts, watch.Wrap)
 	if err != nil {
 		return nil, err

@@ -22,11 +22,7 @@ func RunTwo(ctx context.Context, addr string, opts Options, watch Observer) (*Re
 }
 
 func run(ctx context.Context, latency string, opts Options, watch Observer) (*Report, error) {
-	opts, err := opts.resolved()
-	if err != nil {
-		return nil, err
-	}
-	over, err := open(opts.Network)
+	opts, over, err := begun(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +44,26 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 	if err != nil {
 		return nil, err
 	}
-	other := s
-	if latency != "" {
-		if other, err = connectSoon(ctx, over, latency, opts.forLatency(), watch.Wrap); err != nil {
-			s.close(false)
-			s.rnic.Close()
-			return nil, err
-		}
-		other.apart = true
+	other, err := s.besides(ctx, over, latency, watch.Wrap)
+	if err != nil {
+		s.close(false)
+		s.rnic.Close()
+		return nil, err
 	}
 	return s.measure(ctx, other, opts, watch)
+}
+
+// besides connects a session to measure latency on, if there is another responder for that. Else it is this one.
+func (s *session) besides(ctx context.Context, over *network.Network, addr string, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+	if addr == "" {
+		return s, nil
+	}
+	other, err := connectSoon(ctx, over, addr, s.opts.forLatency(), wrap)
+	if err != nil {
+		return nil, err
+	}
+	other.apart = true
+	return other, nil
 }
 
 // respond has a responder run until ctx ends, and returns its address. The function waits

@@ -20,6 +20,16 @@ func open(name string) (*network.Network, error) {
 	return n, nil
 }
 
+// begun completes options, and opens their network, which is to be closed.
+func begun(o Options) (Options, *network.Network, error) {
+	o, err := o.resolved()
+	if err != nil {
+		return o, nil, err
+	}
+	over, err := open(o.Network)
+	return o, over, err
+}
+
 // validateNetwork refuses a network that there is not, and what one without MPA, or without sockets of TCP, does
 // not have.
 func (o Options) validateNetwork() error {
