@@ -97,15 +97,15 @@ func (s *session) asksAgain() {
 
 // sctpActive are the cases of DDP over SCTP for peers that ask for sessions.
 func sctpActive() []Case {
-	cases := []Case{
-		ofActive("indication", "C05", "RFC 5043 11.1", "The INIT has the Adaptation Layer Indication of DDP.", func(s *session) {
-			s.asked()
-			s.want(s.assoc.Peer.Indicates(sctp.AdaptationDDP), "indication 1 in the INIT", fmt.Sprintf("%+v", s.assoc.Peer))
-		}),
-		ofActive("streams", "C10", "RFC 5043 8", "The INIT asks for as many streams in as out.", func(s *session) {
-			s.asked()
-			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
-		}),
+	cases := setupCases(ofActive, "INIT", func(s *session) { s.asked() })
+	cases = append(cases, sctpAnswers()...)
+	cases = append(cases, ssnCases(ofActive, (*session).openedByPeer, (*session).asksAgain)...)
+	return append(cases, activeViolations()...)
+}
+
+// sctpAnswers are the cases of how sessions are answered.
+func sctpAnswers() []Case {
+	return []Case{
 		unindicatedAnswer("indication-none", "without Adaptation Layer Indication", func(ours *chunk.Setup) { ours.HasAdaptation = false }),
 		unindicatedAnswer("indication-other", "with another Adaptation Layer Indication", func(ours *chunk.Setup) { ours.Adaptation = 7 }),
 		ofActive("waits", "C04", "RFC 5043 6.2", "No DDP Segment comes before the Accept.", func(s *session) {
@@ -147,8 +147,6 @@ func sctpActive() []Case {
 			s.note(Checked, "no DDP Segment: the session is rejected", nil)
 		}),
 	}
-	cases = append(cases, ssnCases(ofActive, (*session).openedByPeer, (*session).asksAgain)...)
-	return append(cases, activeViolations()...)
 }
 
 // unindicatedAnswer is a case of an INIT ACK that is not one of DDP.

@@ -13,21 +13,32 @@ import (
 
 // sctpCases are those of DDP over SCTP.
 func sctpCases() []Case {
-	cases := []Case{
-		overSCTP("indication", "C05", "RFC 5043 11.1", "The INIT ACK has the Adaptation Layer Indication of DDP.", func(s *session) {
-			s.stream(0)
-			s.want(s.assoc.Peer.Indicates(sctp.AdaptationDDP), "indication 1 in the INIT ACK", wording.If(s.assoc.Peer.HasAdaptation, fmt.Sprint("indication ", s.assoc.Peer.Adaptation), "none"))
-		}),
-		overSCTP("streams", "C10", "RFC 5043 8", "The INIT ACK asks for as many streams in as out.", func(s *session) {
-			s.stream(0)
-			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
-		}),
+	cases := setupCases(overSCTP, "INIT ACK", func(s *session) { s.stream(0) })
+	cases = append(cases,
 		unindicated("indication-none", "without Adaptation Layer Indication", func(ours *chunk.Setup) { ours.HasAdaptation = false }),
 		unindicated("indication-other", "with another Adaptation Layer Indication", func(ours *chunk.Setup) { ours.Adaptation = 7 }),
-	}
+	)
 	cases = append(cases, sctpStartup()...)
 	cases = append(cases, sctpOrder()...)
 	return append(cases, sctpViolations()...)
+}
+
+// A caseMaker makes a case for one of the ends.
+type caseMaker func(id, requirements, section, text string, run func(*session)) Case
+
+// setupCases are the cases of what an end says of itself in the chunk that is named, when an association is set up. begin has one.
+func setupCases(of caseMaker, name string, begin func(*session)) []Case {
+	return []Case{
+		of("indication", "C05", "RFC 5043 11.1", "The "+name+" has the Adaptation Layer Indication of DDP.", func(s *session) {
+			begin(s)
+			s.want(s.assoc.Peer.Indicates(sctp.AdaptationDDP), "indication 1 in the "+name,
+				wording.If(s.assoc.Peer.HasAdaptation, fmt.Sprint("indication ", s.assoc.Peer.Adaptation), "none"))
+		}),
+		of("streams", "C10", "RFC 5043 8", "The "+name+" asks for as many streams in as out.", func(s *session) {
+			begin(s)
+			s.want(s.assoc.Peer.Out == s.assoc.Peer.In, "as many streams in as out", fmt.Sprintf("%d in, %d out", s.assoc.Peer.In, s.assoc.Peer.Out))
+		}),
+	}
 }
 
 // filled asks with as much private data as there may be.
@@ -144,7 +155,7 @@ func sctpOrder() []Case {
 
 // ssnCases are the cases of DDP-SSNs for either end: of makes one, open opens a session that works, and goesOn sees that the peer
 // still has sessions.
-func ssnCases(of func(id, requirements, section, text string, run func(*session)) Case, open func(*session) *ddpSession, goesOn func(*session)) []Case {
+func ssnCases(of caseMaker, open func(*session) *ddpSession, goesOn func(*session)) []Case {
 	return []Case{
 		of("ssn-order", "C06", "RFC 5043 10", "Messages are delivered in the order of DDP-SSNs, whatever the order they come in.", func(s *session) {
 			d := open(s)
