@@ -13,7 +13,8 @@ type part struct {
 }
 
 // pieces are the parts of fragmented messages: they are put together in the order of
-// their TSNs, which follow each other.
+// their TSNs, which follow each other. chunk.Fragments waits for what is missing, as an
+// end does; a capture gives it up, and has parts that are cut short.
 type pieces struct {
 	waiting map[uint32]*part
 	open    *part // the beginning of a message, with the parts after it

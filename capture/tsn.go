@@ -1,5 +1,7 @@
 package capture
 
+import "github.com/goiwarp/iwarp/sctp/chunk"
+
 // tsnWindow is how many DATA chunks of a direction are told apart from the first missing
 // one on.
 const tsnWindow = 1 << 16
@@ -23,7 +25,7 @@ func (t *tsns) begin(tsn uint32) {
 }
 
 // Before reports whether one TSN comes before another: RFC 9260, section 1.6.
-func Before(a, b uint32) bool { return int32(a-b) < 0 }
+func Before(a, b uint32) bool { return chunk.Before(a, b) }
 
 // enter takes note of a TSN, and reports whether it is new. lost counts those that are
 // given up, as they are too far behind it.

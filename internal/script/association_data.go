@@ -163,7 +163,7 @@ func (a *Association) takeSack(c chunk.Chunk) {
 		return
 	}
 	for tsn := range a.unacked {
-		if int32(tsn-cum) <= 0 {
+		if !chunk.Before(cum, tsn) {
 			delete(a.unacked, tsn)
 		}
 	}
@@ -179,7 +179,7 @@ func (a *Association) takeData(c chunk.Chunk) {
 		return
 	}
 	tsn := d.TSN
-	if int32(tsn-a.cum) <= 0 || a.ahead[tsn] || len(a.ahead)+a.parts.Len()+len(a.got) >= maxWaiting {
+	if !chunk.Before(a.cum, tsn) || a.ahead[tsn] || len(a.ahead)+a.parts.Len()+len(a.got) >= maxWaiting {
 		return // it comes again, if it was not there yet
 	}
 	a.ahead[tsn] = true

@@ -169,3 +169,17 @@ func roundTrip(t *testing.T, c *chunk.Chunk) {
 		t.Fatalf("%+v of % x", d, c.Value)
 	}
 }
+
+// TestBefore: TSNs go on from zero after the last, and of two the nearer way says which comes first.
+func TestBefore(t *testing.T) {
+	for _, c := range []struct {
+		a, b uint32
+		want bool
+	}{
+		{1, 2, true}, {2, 1, false}, {2, 2, false}, {1<<32 - 1, 0, true}, {0, 1<<32 - 1, false}, {5, 5 + 1<<31 - 1, true}, {5 + 1<<31 - 1, 5, false},
+	} {
+		if got := chunk.Before(c.a, c.b); got != c.want {
+			t.Errorf("%d before %d: %v", c.a, c.b, got)
+		}
+	}
+}

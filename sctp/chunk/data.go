@@ -57,3 +57,6 @@ func (c *Chunk) Acknowledged() (tsn uint32, ok bool) {
 	}
 	return binary.BigEndian.Uint32(c.Value), true
 }
+
+// Before reports whether one TSN comes before another: RFC 9260, section 1.6.
+func Before(a, b uint32) bool { return int32(a-b) < 0 }
