@@ -86,16 +86,16 @@ func (c *conformCmd) options() (conform.Options, error) {
 		return o, usage("conform: the address of a Responder is missing, or --listen for an Initiator")
 	case c.Exec != "" && c.Listen == "":
 		return o, usage("conform: --exec is for Initiators, with --listen")
-	case c.Network == "sctp" && c.Dialect != nil:
+	case c.Network == network.SCTP && c.Dialect != nil:
 		return o, usage("conform: --dialect is of MPA, which SCTP does not have")
 	case c.Listen != "":
 		o.Role = mpa.RoleInitiator
-		if c.Network == "sctp" {
+		if c.Network == network.SCTP {
 			o.SCTPListener = new(conform.SCTPListener) // for the choice of cases, until peer opens one
 		}
 	case c.Peer != "":
 		o.Role = mpa.RoleResponder
-		if c.Network == "sctp" {
+		if c.Network == network.SCTP {
 			o.SCTP = c.Peer
 		}
 	}

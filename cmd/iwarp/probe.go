@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/probe"
 )
 
@@ -36,7 +37,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 	}
 	progress := newProgressLine(std.err)
 	defer progress.clear()
-	if c.Network == "sctp" {
+	if c.Network == network.SCTP {
 		r, err := probe.RunSCTP(ctx, probe.SCTPConfig{
 			Addr: c.Addr, Timeout: c.Timeout, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 		})
@@ -64,7 +65,7 @@ func (c *probeCmd) check() error {
 	if c.GiveUp <= 0 {
 		return usage("probe: --give-up: %v is no time to ask in", c.GiveUp)
 	}
-	if c.Slow && c.Network == "sctp" {
+	if c.Slow && c.Network == network.SCTP {
 		return usage("probe: --slow is about the Request, which SCTP does not have")
 	}
 	return wantHostPort("probe", c.Addr)

@@ -1,5 +1,5 @@
-// Package network has the lower layers that the tools run over, by name. A further one gets its name and its ways to
-// dial and to listen here, and nowhere else.
+// Package network has the lower layers that the tools run over, by name. A further one that perf,
+// rping and matrix run over gets its name and its ways here.
 package network
 
 import (
