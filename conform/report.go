@@ -145,7 +145,7 @@ type resultJSON struct {
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		r.Case.ID, r.Case.Requirements, r.Case.Section, strings.ToLower(r.Case.Role.String()), r.Case.Text,
-		r.Verdict, r.Why, r.Expected, r.Got, milliseconds(r.Took), append([]Entry{}, r.Dialogue...),
+		r.Verdict, r.Why, r.Expected, r.Got, report.Milliseconds(r.Took), append([]Entry{}, r.Dialogue...),
 	})
 }
 

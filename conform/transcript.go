@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -54,10 +55,8 @@ type entryJSON struct {
 
 // MarshalJSON returns at_ms, kind, text and octets.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	return json.Marshal(entryJSON{milliseconds(e.At), e.Kind, e.Text, e.Octets})
+	return json.Marshal(entryJSON{report.Milliseconds(e.At), e.Kind, e.Text, e.Octets})
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 var kindMarks = [...]string{Sent: "->", Received: "<-", Did: "--", Saw: "..", Checked: "ok"}
 
@@ -67,7 +66,7 @@ const maxShown = 96
 // String returns one or more lines: when, which way, what, and the octets.
 func (e Entry) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%9.3f ms %s %s", milliseconds(e.At), kindMarks[e.Kind], e.Text)
+	fmt.Fprintf(&b, "%9.3f ms %s %s", report.Milliseconds(e.At), kindMarks[e.Kind], e.Text)
 	for _, line := range wording.Hex(e.Octets, maxShown) {
 		fmt.Fprintf(&b, "\n%15s%s", "", line)
 	}

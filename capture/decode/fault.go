@@ -31,7 +31,7 @@ func (f *fault) String() string {
 		return fmt.Sprintf("S=1 announces IRD and ORD, which take %d octets, and PD_Length is %d", mpa.EnhancedLen, f.frame.Fields.PDLength())
 	case mpa.FailureMismatch:
 		q, a := f.request.Fields, f.frame.Fields
-		return fmt.Sprintf("the Reply has S=%d and revision %d, and the Request S=%d and revision %d", bit(a.S()), a.Rev(), bit(q.S()), q.Rev())
+		return fmt.Sprintf("the Reply has S=%d and revision %d, and the Request S=%d and revision %d", wording.Bit(a.S()), a.Rev(), wording.Bit(q.S()), q.Rev())
 	case mpa.FailureClosed:
 		if f.arrived == 0 {
 			return "the Responder closed the connection without an answer"
@@ -45,7 +45,7 @@ func (f *fault) revision() string {
 	if f.request != nil {
 		return fmt.Sprintf("the Reply has revision %d, and the Request revision %d", f.frame.Fields.Rev(), f.request.Fields.Rev())
 	}
-	return fmt.Sprintf("no dialect has revision %d with S=%d", f.frame.Fields.Rev(), bit(f.frame.Fields.S()))
+	return fmt.Sprintf("no dialect has revision %d with S=%d", f.frame.Fields.Rev(), wording.Bit(f.frame.Fields.S()))
 }
 
 // advice says what to do about it.

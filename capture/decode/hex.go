@@ -65,11 +65,11 @@ func startupFields(s *Startup) []field {
 	case FrameStartKey:
 		k := mpa.StartKey(s.Octets)
 		c.take(15, "Key", "%q", k.Key())
-		c.take(1, "M C Res Rev", "M=%d C=%d Res=%d Rev=%d", bit(k.M()), bit(k.C()), k.Res(), k.Rev())
+		c.take(1, "M C Res Rev", "M=%d C=%d Res=%d Rev=%d", wording.Bit(k.M()), wording.Bit(k.C()), k.Res(), k.Rev())
 	default:
 		f := s.Fields
 		c.take(mpa.KeyLen, "Key", "%q", f.Key())
-		c.take(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d", bit(f.M()), bit(f.C()), bit(f.R()), bit(f.S()), f.Res())
+		c.take(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d", wording.Bit(f.M()), wording.Bit(f.C()), wording.Bit(f.R()), wording.Bit(f.S()), f.Res())
 		c.take(1, "Rev", "%d", f.Rev())
 		c.take(2, "PD_Length", "%d", f.PDLength())
 		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
@@ -78,13 +78,6 @@ func startupFields(s *Startup) []field {
 	}
 	c.take(len(c.b), "Private Data", "%s", ulpdata.Describe(s.PrivateData))
 	return c.list
-}
-
-func bit(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
 }
 
 // fpduFields returns the fields of an FPDU: as on the stream, or those of the ULPDU
@@ -153,7 +146,7 @@ func (c *cutter) ulpdu(f *FPDU) {
 		c.take(f.Length, "ULPDU", "no DDP header")
 		return
 	}
-	c.take(1, "DDP control", "T=%d L=%d Rsvd=%d DV=%d", bit(s.Tagged), bit(s.Last), s.Rsvd, s.Version)
+	c.take(1, "DDP control", "T=%d L=%d Rsvd=%d DV=%d", wording.Bit(s.Tagged), wording.Bit(s.Last), s.Rsvd, s.Version)
 	version, op := rdmap.ParseControl(s.RsvdULP)
 	c.take(1, "RDMAP control", "RV=%d Opcode=%d %v", version, op, op)
 	if s.Tagged {
@@ -188,7 +181,7 @@ func (c *cutter) readRequest(r *rdmap.ReadRequest) {
 
 func (c *cutter) terminate(t *rdmap.Terminate) {
 	c.take(2, "Layer EType Code", "%v (%v layout)", t.Code, t.Layout)
-	c.take(2, "HdrCt Reserved", "M=%d D=%d R=%d", bit(t.HasLength), bit(t.DDPHeader != nil), bit(t.RDMAPHeader != nil))
+	c.take(2, "HdrCt Reserved", "M=%d D=%d R=%d", wording.Bit(t.HasLength), wording.Bit(t.DDPHeader != nil), wording.Bit(t.RDMAPHeader != nil))
 	if t.HasLength || t.DDPHeader != nil {
 		c.take(2, "DDP Segment Length", "%d", t.SegmentLength)
 	}

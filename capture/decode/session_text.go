@@ -175,8 +175,8 @@ func (c *cutter) control(s *Startup) {
 
 // enhanced takes the enhanced data of RFC 6581.
 func (c *cutter) enhanced(e *mpa.Enhanced) {
-	c.take(2, "A B IRD", "A=%d B=%d IRD=%v", bit(e.A), bit(e.B), e.IRD)
-	c.take(2, "C D ORD", "C=%d D=%d ORD=%v", bit(e.C), bit(e.D), e.ORD)
+	c.take(2, "A B IRD", "A=%d B=%d IRD=%v", wording.Bit(e.A), wording.Bit(e.B), e.IRD)
+	c.take(2, "C D ORD", "C=%d D=%d ORD=%v", wording.Bit(e.C), wording.Bit(e.D), e.ORD)
 }
 
 // chunkFields returns the fields of a DDP segment over SCTP.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Report returns the report in all its forms. As text it has the figures as tables like
@@ -72,7 +72,7 @@ func (c *Cell) shown() string {
 func groupSection(rows []*Result) report.Section {
 	right, s := 0, report.Section{}
 	for i := range rows {
-		right += bit(rows[i].OK)
+		right += wording.Bit(rows[i].OK)
 		s.Checks = append(s.Checks, rows[i].check())
 	}
 	s.Lines = []report.Line{{Label: rows[0].Group, Text: fmt.Sprintf("%3d rows, %3d as demanded", len(rows), right)}}
@@ -84,7 +84,7 @@ func (r *Result) check() report.Check {
 	c := report.Check{
 		Group: r.Group, Name: r.Name, Document: r.Requirement, Verdict: "pass", Expected: r.Demanded, Got: r.Got,
 		Details: []report.Line{{Label: "demanded", Text: r.Demanded}, {Label: "got", Text: r.Got}},
-		Took:    time.Duration(r.MS * float64(time.Millisecond)),
+		Took:    report.OfMilliseconds(r.MS),
 	}
 	if !r.OK {
 		c.Status, c.Verdict = report.Failed, "fail"

@@ -35,7 +35,7 @@ func (r RNIC) String() string {
 	if r.Kind == mpa.KindRDMAC {
 		name = "RDMAC"
 	}
-	return fmt.Sprintf("%s M=%d", name, bit(r.Markers))
+	return fmt.Sprintf("%s M=%d", name, wording.Bit(r.Markers))
 }
 
 var (

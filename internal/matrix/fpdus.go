@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -92,7 +93,7 @@ func (s *sent) take(seg *ddp.Segment) {
 // tell notes what holds for each direction.
 func (s *fpdus) tell(f *facts) {
 	if s.found {
-		f.sayf(onWire, "CRC", "%d", bit(s.crc))
+		f.sayf(onWire, "CRC", "%d", wording.Bit(s.crc))
 	}
 	s.sent.tell(f)
 }

@@ -34,7 +34,7 @@ func markerAndCRCRows() (rows []Row) {
 			}
 			rows = append(rows, Row{
 				Name: fmt.Sprintf("%s: initiator M=%d C=%d, responder M=%d C=%d", short(d),
-					bit(c.i.Markers), bit(!c.i.NoCRC), bit(c.r.Markers), bit(!c.r.NoCRC)),
+					wording.Bit(c.i.Markers), wording.Bit(!c.i.NoCRC), wording.Bit(c.r.Markers), wording.Bit(!c.r.NoCRC)),
 				Requirement: "RFC 5044 7.1.1, CULLEY 8.1.1, RTR07 2 [F11] [F14] [Q04] [T05]",
 				Initiator:   Initiator{Offer: c.i},
 				Responder:   Responder{Dialects: []mpa.Dialect{d}, Answer: c.r},

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // DefaultTimeout is the time that a row has.
@@ -98,7 +100,7 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	report, tasks := plan(&cfg, figures, groups)
+	r, tasks := plan(&cfg, figures, groups)
 	if len(tasks) == 0 {
 		return nil, ErrNothingPicked
 	}
@@ -111,12 +113,12 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("matrix: %w", ctx.Err())
 	}
-	report.Cells = len(tasks)
+	r.Cells = len(tasks)
 	for _, t := range tasks {
-		report.AsDemanded += bit(t.result.OK)
+		r.AsDemanded += wording.Bit(t.result.OK)
 	}
-	report.MS = milliseconds(began)
-	return report, nil
+	r.MS = report.Milliseconds(time.Since(began))
+	return r, nil
 }
 
 // A task is a row to be run, and where its result goes.
@@ -228,10 +230,5 @@ func (t task) run(ctx context.Context, limit time.Duration) {
 	if c.r != nil {
 		r.ResponderError = c.r.causes.String()
 	}
-	r.MS = milliseconds(began)
-}
-
-// milliseconds since a time, to the microsecond.
-func milliseconds(began time.Time) float64 {
-	return float64(time.Since(began).Microseconds()) / 1000
+	r.MS = report.Milliseconds(time.Since(began))
 }

@@ -110,7 +110,7 @@ func (a *association) describe() (lines []string) {
 // tell notes what the messages of an association show.
 func (a *association) tell(f *facts) {
 	h := a.halves()
-	f.sayf(onWire, "indication", "%d/%d", bit(a.indicated[toResponder]), bit(a.indicated[toInitiator]))
+	f.sayf(onWire, "indication", "%d/%d", wording.Bit(a.indicated[toResponder]), wording.Bit(a.indicated[toInitiator]))
 	f.say(onWire, "chunks", a.chunks())
 	f.sayf(onWire, "ssn", "%s/%s", h[toResponder].gap, h[toInitiator].gap)
 	f.sayf(onWire, "last", "%s/%s", h[toResponder].last(), h[toInitiator].last())
@@ -148,7 +148,7 @@ func (a *association) tellAccepted(f *facts, p *sctp.Control, up, down *sent) {
 	}
 	f.say(onWire, "dialect", wording.If(p.Function.IsEnhanced(), short(mpa.DialectRFC6581), short(mpa.DialectRFC5044)))
 	if p.HasEnhanced() {
-		f.sayf(onWire, "p2p", "%d", bit(p.Enhanced.A))
+		f.sayf(onWire, "p2p", "%d", wording.Bit(p.Enhanced.A))
 		f.say(onWire, "answer", p.Enhanced.RTR().String())
 	}
 	if up.found {

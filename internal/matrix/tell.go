@@ -25,12 +25,12 @@ func (c *cell) tellNegotiated(who string, n *iwarp.Negotiated) {
 	f.sayf(who, "V", "%d", n.DDPVersion)
 	f.sayf(who, "V", "%d", n.RDMAPVersion)
 	if c.over.Streams {
-		f.sayf(who, "M", "%d/%d", bit(toI), bit(toR))
-		f.sayf(who, "CRC", "%d", bit(n.CRC))
+		f.sayf(who, "M", "%d/%d", wording.Bit(toI), wording.Bit(toR))
+		f.sayf(who, "CRC", "%d", wording.Bit(n.CRC))
 		f.sayf(who, "rev", "%d/%d", request, reply)
 	}
 	f.say(who, "dialect", short(n.Dialect))
-	f.sayf(who, "p2p", "%d", bit(n.PeerToPeer))
+	f.sayf(who, "p2p", "%d", wording.Bit(n.PeerToPeer))
 	if n.Enhanced {
 		f.sayf(who, peers, "%d/%d", n.PeerIRD, n.PeerORD)
 	}
@@ -89,7 +89,7 @@ func received(pd []byte) string {
 	return strconv.Itoa(len(pd))
 }
 
-func bits(set bool) string { return strconv.Itoa(bit(set)) }
+func bits(set bool) string { return strconv.Itoa(wording.Bit(set)) }
 
 // tellRejected says what the initiator knows of a rejection.
 func (c *cell) tellRejected(e *mpa.RejectError) {

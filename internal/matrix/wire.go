@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -150,7 +151,7 @@ func (t *transcript) tellAccepted(f *facts, reply terms) {
 		s.tell(f)
 	}
 	if up.found && down.found {
-		f.sayf(onWire, "M", "%d/%d", bit(down.markers), bit(up.markers))
+		f.sayf(onWire, "M", "%d/%d", wording.Bit(down.markers), wording.Bit(up.markers))
 		f.say(onWire, "first", t.first(up.firstEnd))
 	} else if len(f.said["data"]) > 0 {
 		f.say(onWire, "data", "not on the wire")
@@ -160,7 +161,7 @@ func (t *transcript) tellAccepted(f *facts, reply terms) {
 	}
 	f.say(onWire, "dialect", short(reply.dialect))
 	if reply.e != nil {
-		f.sayf(onWire, "p2p", "%d", bit(reply.e.A))
+		f.sayf(onWire, "p2p", "%d", wording.Bit(reply.e.A))
 		f.say(onWire, "answer", reply.e.RTR().String())
 	}
 	if up.found {
@@ -182,13 +183,6 @@ func (t *transcript) first(end int) string {
 		}
 	}
 	return byInitiator
-}
-
-func bit(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
 }
 
 func short(d mpa.Dialect) string {

@@ -31,23 +31,33 @@ func (s *section) question(q *Question) {
 	if q == nil {
 		return
 	}
-	text := q.Outcome.String()
-	if q.Answer != "" {
-		text += ": " + q.Answer
-	}
+	text := q.Outcome.with(q.Answer)
 	if q.Then != None {
 		text += ", then " + q.Then.String()
 	}
 	s.line(q.Name, "%s", text)
 }
 
-func (r *Report) summary() report.Section {
-	gone := ""
-	if r.Incomplete {
-		gone = ", and then nobody was there"
+// with is an outcome with the answer in words, if there is one.
+func (o Outcome) with(answer string) string {
+	if answer == "" {
+		return o.String()
 	}
+	return o.String() + ": " + answer
+}
+
+// asked is the head of a report on n questions, which were asked over what is named.
+func asked(peer string, n int, over string, incomplete bool) string {
+	head := fmt.Sprintf("%s: %d questions asked%s", peer, n, over)
+	if incomplete {
+		head += ", and then nobody was there"
+	}
+	return head
+}
+
+func (r *Report) summary() report.Section {
 	var s section
-	s.Head = fmt.Sprintf("%s: %d questions asked%s", r.Peer, len(r.Questions), gone)
+	s.Head = asked(r.Peer, len(r.Questions), "", r.Incomplete)
 	if len(r.NotAsked) > 0 {
 		s.line("Not asked", "%s: nothing was answered", strings.Join(r.NotAsked, "; "))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -41,7 +42,7 @@ func (q *Question) enhanced() (mpa.Enhanced, bool) {
 
 // took is the time until the outcome.
 func (q *Question) took() time.Duration {
-	return time.Duration(q.Milliseconds * float64(time.Millisecond))
+	return report.OfMilliseconds(q.Milliseconds)
 }
 
 // replied reports whether there was a Reply of either kind.
@@ -62,7 +63,7 @@ const pause = 100 * time.Millisecond
 // ask sends a frame, each piece of it in one write, and takes the answer.
 func (l *line) ask(q *Question, pieces [][]byte) {
 	start := time.Now()
-	defer func() { q.Milliseconds = float64(time.Since(start).Microseconds()) / 1e3 }()
+	defer func() { q.Milliseconds = report.Milliseconds(time.Since(start)) }()
 	q.states(slices.Concat(pieces...))
 	_ = l.Conn().SetWriteDeadline(start.Add(l.timeout))
 	if err := l.SendSplit(min(pause, l.timeout/2), pieces...); err != nil {

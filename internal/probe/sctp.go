@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
@@ -100,7 +101,7 @@ func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk
 		q.Outcome = Accepted
 		further(&talk{a, p, q})
 	}
-	q.Milliseconds = float64(time.Since(began).Microseconds()) / 1e3
+	q.Milliseconds = report.Milliseconds(time.Since(began))
 	p.report.Questions = append(p.report.Questions, q)
 	return q, p.ctx.Err()
 }

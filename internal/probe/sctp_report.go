@@ -3,7 +3,6 @@ package probe
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/mpa"
@@ -108,10 +107,7 @@ func (s *section) session(q *SessionQuestion) {
 	if q == nil {
 		return
 	}
-	text := q.Outcome.String()
-	if q.Answer != "" {
-		text += ": " + q.Answer
-	}
+	text := q.Outcome.with(q.Answer)
 	switch {
 	case q.Then == Terminated:
 		text += "; it ends with a Terminate"
@@ -125,12 +121,8 @@ func (s *section) session(q *SessionQuestion) {
 }
 
 func (r *SCTPReport) summary() report.Section {
-	gone := ""
-	if r.Incomplete {
-		gone = ", and then nobody was there"
-	}
 	var s section
-	s.Head = fmt.Sprintf("%s: %d questions asked over SCTP in UDP%s", r.Peer, len(r.Questions), gone)
+	s.Head = asked(r.Peer, len(r.Questions), " over SCTP in UDP", r.Incomplete)
 	if u := r.Setup; u != nil {
 		indication := "none"
 		if u.Indication != nil {
@@ -194,7 +186,7 @@ func (r *SCTPReport) checks() []report.Check {
 	all := []report.Check{speaks}
 	for _, q := range r.Questions {
 		all = append(all, report.Check{
-			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: time.Duration(q.Milliseconds * float64(time.Millisecond)),
+			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: report.OfMilliseconds(q.Milliseconds),
 			Details: []report.Line{{Label: "then", Text: q.Then.String()}},
 		})
 	}

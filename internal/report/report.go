@@ -24,6 +24,12 @@ type Report interface {
 	WriteMarkdown(w io.Writer) error
 }
 
+// Milliseconds is a duration as JSON has it, to the microsecond.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// OfMilliseconds is the duration that JSON has.
+func OfMilliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
 // Of returns the Report of a tool: a document, and the same as data for JSON.
 func Of(d *Document, data any) Report { return documented{d, data} }
 

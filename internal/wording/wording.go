@@ -28,6 +28,14 @@ func If(is bool, yes, no string) string {
 	return no
 }
 
+// Bit is 1 or 0.
+func Bit(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 // OnOff is "on" or "off".
 func OnOff(on bool) string { return If(on, "on", "off") }
 
