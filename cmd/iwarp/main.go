@@ -88,13 +88,14 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.Bind(std),
 		kong.Vars(startupVars()),
 		kong.Vars{
-			"networks":       strings.Join(network.Names(), ","),
-			"matrix_timeout": matrix.DefaultTimeout.String(),
-			"rping_port":     strconv.Itoa(rping.DefaultPort),
-			"rping_size":     strconv.Itoa(rping.DefaultSize),
-			"perf_duration":  perf.DefaultDuration.String(),
-			"probe_timeout":  probe.DefaultTimeout.String(),
-			"probe_give_up":  probe.DefaultGiveUp.String(),
+			"networks":        strings.Join(network.Names(), ","),
+			"matrix_networks": strings.Join(matrix.Networks(), ","),
+			"matrix_timeout":  matrix.DefaultTimeout.String(),
+			"rping_port":      strconv.Itoa(rping.DefaultPort),
+			"rping_size":      strconv.Itoa(rping.DefaultSize),
+			"perf_duration":   perf.DefaultDuration.String(),
+			"probe_timeout":   probe.DefaultTimeout.String(),
+			"probe_give_up":   probe.DefaultGiveUp.String(),
 		},
 	)
 	if err != nil {

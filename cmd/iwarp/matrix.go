@@ -16,7 +16,8 @@ type matrixCmd struct {
 	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see -v for names)."`
 	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer counts as different."`
 
-	networkFlag
+	Network string `enum:"${matrix_networks}" default:"tcp" placeholder:"NAME" help:"What the rows run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043), or a TCP in user space that is aware of MPA."`
+
 	reportFlags
 }
 
@@ -42,11 +43,8 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) error {
 		}
 		cfg.Match = pattern
 	}
-	if len(c.Figure) > 0 && !c.streams() {
+	if len(c.Figure) > 0 && c.Network == network.SCTP {
 		return usage("matrix: --figure: the figures are about MPA")
-	}
-	if c.Network == network.KernelSCTP {
-		return usage("matrix: --network %s: the rows run over SCTP in user space only (--network %s)", c.Network, network.SCTP)
 	}
 	if c.Timeout < 0 {
 		return usage("matrix: --timeout: %v is negative", c.Timeout)

@@ -83,6 +83,9 @@ type Result struct {
 // ErrNothingPicked is the error of a Config that picks no row.
 var ErrNothingPicked = errors.New("matrix: no row is picked")
 
+// Networks returns the names of the networks that there are rows for.
+func Networks() []string { return []string{network.TCP, network.SCTP, network.UserTCP} }
+
 // Run runs all rows that a Config picks. The error is the context's or
 // ErrNothingPicked; a row that is not as demanded is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
