@@ -64,7 +64,7 @@ func TestRoomInPion(t *testing.T) {
 // TestClosedWindow: the SACKs of a packet say that there is no room while the peer is held back, wherever they stand.
 func TestClosedWindow(t *testing.T) {
 	sack := binary.BigEndian.AppendUint32(nil, 7)
-	sack = append(binary.BigEndian.AppendUint32(sack, 5000), 0, 0, 0, 0)
+	sack = append(binary.BigEndian.AppendUint32(sack, 5000+lag), 0, 0, 0, 0)
 	d := chunk.Data{TSN: 1, Stream: 3, Number: 4, PPID: 16, Octets: []byte("odd")}
 	packet := func() []byte {
 		return chunk.Header{}.Packet(d.Chunk(chunk.FlagsWhole), chunk.Chunk{Type: chunk.TypeSack, Value: sack})
@@ -73,23 +73,56 @@ func TestClosedWindow(t *testing.T) {
 	a := newArrivals(0, 1000)
 	a.setHold(true)
 	b := packet()
-	if a.closeWindow(b); window(b) != 5000 {
+	if a.announce(b); window(b) != 5000 {
 		t.Errorf("with nothing missing: a window of %d", window(b))
 	}
 	wantAdmitted(t, a, true, 1)
 	before := bytes.Clone(b)
-	if a.closeWindow(b); window(b) != 0 {
+	if a.announce(b); window(b) != 0 {
 		t.Errorf("a window of %d", window(b))
 	}
 	if n := len(b) - 8; !bytes.Equal(b[:n], before[:n]) {
 		t.Errorf("other octets have changed: % x, before % x", b[:n], before[:n])
 	}
-	a.closeWindow(b[:len(b)-9]) // cut
-	a.closeWindow(chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack, Value: sack[:7]}))
+	a.announce(b[:len(b)-9]) // cut
+	a.announce(chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack, Value: sack[:7]}))
 	a.setHold(false)
 	b = packet()
-	if a.closeWindow(b); window(b) != 5000 {
+	if a.announce(b); window(b) != 5000 {
 		t.Errorf("with room again: a window of %d", window(b))
+	}
+}
+
+// TestAnnounced: room that was announced is there, though pion has handed out messages that are not counted yet, up to a bound.
+func TestAnnounced(t *testing.T) {
+	a := newArrivals(0, 25)
+	wantAdmitted(t, a, true, 0, 1)
+	wantAdmitted(t, a, false, 2)
+	sack := make([]byte, 12)
+	binary.BigEndian.PutUint32(sack[4:], 15+lag)
+	a.tell(sack)
+	wantAdmitted(t, a, true, 2)
+	wantAdmitted(t, a, false, 3)
+	binary.BigEndian.PutUint32(sack[4:], 5*lag)
+	a.tell(sack)
+	for tsn := uint32(3); a.unread+10 <= 25+lag; tsn++ {
+		wantAdmitted(t, a, true, tsn)
+	}
+	wantAdmitted(t, a, false, a.next)
+}
+
+// TestFills: what has come after others that were sent later is acknowledged at once, and nothing else because of that.
+func TestFills(t *testing.T) {
+	a := newArrivals(1<<32-1, 1000)
+	wantAdmitted(t, a, true, 1<<32-1, 1, 4)
+	for tsn, want := range map[uint32]bool{1<<32 - 1: false, 0: true, 1: false, 2: true, 3: true, 4: false, 5: false} {
+		if got := a.fills(tsn); got != want {
+			t.Errorf("%d fills a gap: %t", tsn, got)
+		}
+	}
+	wantAdmitted(t, a, true, 0, 3, 2)
+	if a.fills(3) || a.fills(5) {
+		t.Errorf("there is no gap in %+v", a)
 	}
 }
 

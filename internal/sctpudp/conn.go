@@ -54,7 +54,7 @@ func newConn(p *path) (*Conn, error) {
 		pion.WithNetConn(p), pion.WithLoggerFactory(quiet), pion.WithName("iwarp"),
 		pion.WithSNAP(initOf(&p.ours), initOf(&p.theirs)),
 		pion.WithBlockWrite(true), pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
-		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.mtu())), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window)),
+		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.mtu())), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window+lag)),
 	)
 	if err != nil {
 		_ = p.end(err)

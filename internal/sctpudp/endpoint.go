@@ -54,10 +54,18 @@ func (c *Config) fill() {
 	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
 }
 
+// A Socket is one of UDP, as *net.UDPConn has them. Its LocalAddr is a *net.UDPAddr.
+type Socket interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	LocalAddr() net.Addr
+	Close() error
+}
+
 // An Endpoint is a UDP socket with SCTP associations on it. Its SCTP port is that of UDP.
 type Endpoint struct {
 	cfg       Config
-	pc        *net.UDPConn
+	pc        Socket
 	port      uint16
 	listening bool
 	minter    minter
@@ -81,7 +89,7 @@ type Endpoint struct {
 const maxBacklog = 64
 
 // New serves associations on a socket, which it owns from then on. With listening it answers INITs.
-func New(pc *net.UDPConn, listening bool, c Config) *Endpoint {
+func New(pc Socket, listening bool, c Config) *Endpoint {
 	local := pc.LocalAddr().(*net.UDPAddr).AddrPort()
 	c.fill()
 	e := &Endpoint{
@@ -89,8 +97,10 @@ func New(pc *net.UDPConn, listening bool, c Config) *Endpoint {
 		accepted: make(chan *Conn, maxBacklog), done: make(chan struct{}), resting: make(chan struct{}),
 		tags: make(map[uint32]*path), peers: make(map[key]*path), handshakes: make(map[uint32]*handshake),
 	}
-	_ = pc.SetReadBuffer(4 << 20)
-	_ = pc.SetWriteBuffer(1 << 20)
+	if b, ok := pc.(*net.UDPConn); ok {
+		_ = b.SetReadBuffer(4 << 20)
+		_ = b.SetWriteBuffer(1 << 20)
+	}
 	go e.receive()
 	return e
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// maxWaiting bounds the packets that wait to be read by one association, whose octets are bounded by its window: no
-// peer that keeps to that has one dropped here.
-const maxWaiting = 1024
+// maxPackets bounds the packets that wait to be read by one association, whose octets are bounded by its window, too.
+const maxPackets = 1024
 
 // A key is where an association's peer is. Two peers at one address may have the same port of SCTP, and not that of UDP.
 type key struct {
@@ -45,13 +44,14 @@ type path struct {
 	routed         sync.Once
 	local          net.Addr // set by routed
 	arrived        *arrivals
+	probes         *probes
 }
 
 func (e *Endpoint) newPath(peer netip.AddrPort, port uint16, ours, theirs chunk.Setup) *path {
 	p := &path{
 		e: e, port: port, ours: ours, theirs: theirs, ties: ties{random(), random()},
-		in: make(chan []byte, maxWaiting), done: make(chan struct{}), interrupt: make(chan struct{}),
-		arrived: newArrivals(theirs.TSN, e.cfg.Window),
+		in: make(chan []byte, maxPackets), done: make(chan struct{}), interrupt: make(chan struct{}),
+		arrived: newArrivals(theirs.TSN, e.cfg.Window), probes: newProbes(ours.TSN, theirs.Window),
 	}
 	p.peer.Store(&peer)
 	p.heard.Store(time.Now().UnixNano())
@@ -132,12 +132,15 @@ func (p *path) hasRoom(chunks []chunk.Chunk) bool {
 	for _, c := range chunks {
 		size += c.Size() + (oddLen+3)&^3
 	}
-	return len(p.in)+2*size/maxPacket < cap(p.in) && p.waiting.Load()+int64(size) <= int64(p.e.cfg.Window)
+	return len(p.in)+2*size/maxPacket < cap(p.in) && p.waiting.Load()+int64(size) <= p.maxWaiting()
 }
+
+// maxWaiting bounds the octets that wait to be read. Those of messages, which the window bounds, have headers.
+func (p *path) maxWaiting() int64 { return 2 * int64(p.e.cfg.Window) }
 
 // queue has pion read a packet, if there is room for it. Otherwise it is lost, as packets are.
 func (p *path) queue(b []byte) {
-	if p.waiting.Add(int64(len(b))) > int64(p.e.cfg.Window) {
+	if p.waiting.Add(int64(len(b))) > p.maxWaiting() {
 		p.waiting.Add(-int64(len(b)))
 		return
 	}
@@ -196,7 +199,12 @@ func (p *path) takes(c *chunk.Chunk) bool {
 	case chunk.TypeShutdown:
 		p.noteCause(carrier.ErrShutdown)
 		return true
-	case chunk.TypeSack, chunk.TypeHeartbeat, chunk.TypeHeartbeatAck, chunk.TypeShutdownAck, chunk.TypeError, chunk.TypeShutdownComplete:
+	case chunk.TypeSack:
+		if probe := p.probes.acknowledged(c); probe != nil {
+			p.e.send(*p.peer.Load(), chunk.Seal(probe))
+		}
+		return true
+	case chunk.TypeHeartbeat, chunk.TypeHeartbeatAck, chunk.TypeShutdownAck, chunk.TypeError, chunk.TypeShutdownComplete:
 		return true
 	}
 	return false
@@ -209,6 +217,9 @@ func (p *path) noteCause(err error) { p.cause.CompareAndSwap(nil, &err) }
 //
 // RFC 9260, section 6.5: if the stream is invalid, the endpoint "SHOULD acknowledge the reception of the DATA chunk following
 // the normal procedure, immediately send an ERROR chunk with cause set to "Invalid Stream Identifier"", and discard it.
+//
+// Section 6.2: if a chunk is dropped for lack of room, "the receiver MUST immediately send back a SACK chunk with the current
+// receive window showing only DATA chunks received and accepted so far."
 func (p *path) takesData(c *chunk.Chunk) bool {
 	d, ok := c.Data()
 	if !ok {
@@ -224,8 +235,12 @@ func (p *path) takesData(c *chunk.Chunk) bool {
 		*c = nowhere(*c, &d)
 	}
 	in, _ := c.Data()
+	if p.arrived.fills(d.TSN) {
+		c.Flags |= flagImmediate
+	}
 	if !p.arrived.admits(d.TSN, len(in.Octets)) {
-		return false
+		*c = p.arrived.known()
+		return true
 	}
 	if d.Stream >= min(p.theirs.Out, p.ours.In) {
 		p.invalidStream(d.Stream)
@@ -254,6 +269,9 @@ func (p *path) Read(b []byte) (int, error) {
 	case m := <-p.in:
 		p.waiting.Add(-int64(len(m)))
 		return copy(b, m), nil
+	case <-p.arrived.reopen:
+		h := chunk.Header{Source: p.port, Destination: p.e.port, Tag: p.ours.Tag}
+		return copy(b, h.Packet(p.arrived.known())), nil
 	case <-p.interrupt:
 		return 0, os.ErrDeadlineExceeded
 	case <-p.done:
@@ -272,8 +290,10 @@ func (p *path) Write(b []byte) (int, error) {
 	out := append([]byte(nil), b...)
 	binary.BigEndian.PutUint16(out, p.e.port)
 	binary.BigEndian.PutUint16(out[2:], p.port)
-	p.arrived.closeWindow(out)
-	p.e.send(*p.peer.Load(), chunk.Seal(out))
+	p.arrived.announce(out)
+	if p.probes.passes(out) {
+		p.e.send(*p.peer.Load(), chunk.Seal(out))
+	}
 	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading
 		p.noteCause(carrier.ErrViolated)
 		_ = p.Close()

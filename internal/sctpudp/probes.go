@@ -1,0 +1,90 @@
+package sctpudp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+
+	"github.com/goiwarp/iwarp/sctp/chunk"
+)
+
+// probes are pion's zero window probes. It sends the first at once, and is idle then until its retransmission timer runs out,
+// even if the peer says before that there is room again. So a probe is held back here, and sent when there is.
+//
+// RFC 9260, section 6.1: "The sender SHOULD send the first zero window probe after 1 RTO when it detects that the
+// receiver has closed its window".
+type probes struct {
+	mu     sync.Mutex
+	sent   uint32 // the highest TSN that pion has sent
+	acked  uint32 // the Cumulative TSN Ack of the peer's last SACK
+	window uint32 // its a_rwnd
+	opened bool   // which only that has changed by it
+	held   []byte // a packet with the last probe, until that is acknowledged
+	tsn    uint32 // of the probe
+	size   uint32 // octets of its message
+}
+
+func newProbes(first, window uint32) *probes {
+	return &probes{sent: first - 1, acked: first - 1, window: window}
+}
+
+// passes reports whether a packet of pion's is to be sent now. A probe asks for a SACK at once, as pion waits for that.
+func (p *probes) passes(packet []byte) bool {
+	first, last, ok := dataIn(packet)
+	if !ok {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again := p.held != nil && first.TSN == p.tsn // pion's timer has run out
+	alone := !again && p.sent == p.acked && first.TSN == p.sent+1
+	probe := alone && uint32(first.Length) > p.window
+	if again || probe || alone && p.opened { // to pion it may be a probe still
+		packet[chunk.HeaderLen+1] |= flagImmediate
+	}
+	if probe {
+		p.held, p.tsn, p.size = bytes.Clone(packet), first.TSN, uint32(first.Length)
+	}
+	if int32(last-p.sent) > 0 {
+		p.sent = last
+	}
+	return !probe
+}
+
+// dataIn returns the DATA chunk that begins a packet of pion's, and the TSN of the last. pion puts nothing else beside them.
+func dataIn(packet []byte) (first chunk.Data, last uint32, ok bool) {
+	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
+	rest.Sent = len(rest.Octets)
+	for c, more := rest.Next(); more && c.Type == chunk.TypeData; c, more = rest.Next() {
+		d, whole := c.Data()
+		if !whole {
+			break
+		}
+		if last = d.TSN; !ok {
+			first, ok = d, true
+		}
+	}
+	return first, last, ok
+}
+
+// acknowledged takes note of a SACK of the peer's. If that says that there is room for the probe now, it returns it.
+func (p *probes) acknowledged(sack *chunk.Chunk) (probe []byte) {
+	if len(sack.Value) < 8 {
+		return nil
+	}
+	tsn, window := binary.BigEndian.Uint32(sack.Value), binary.BigEndian.Uint32(sack.Value[4:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if int32(tsn-p.acked) < 0 || int32(tsn-p.sent) > 0 {
+		return nil // it is old, or acknowledges what was not sent
+	}
+	if int32(tsn-p.tsn) >= 0 {
+		p.held = nil
+	}
+	if p.held != nil && p.window < p.size && p.size <= window {
+		probe = bytes.Clone(p.held)
+	}
+	p.opened = tsn == p.acked && window > p.window
+	p.acked, p.window = tsn, window
+	return probe
+}
