@@ -39,6 +39,16 @@ type Message struct {
 	Data    []byte
 }
 
+// Function returns the Function Code of a session control message, or 0 if the message has none. Whether it is legal is no
+// matter: see ParseControl.
+func (m *Message) Function() Function {
+	if m.PPID != PPIDControl {
+		return 0
+	}
+	c, _ := ParseControl(m.Data)
+	return c.Function
+}
+
 // Function is the Function Code of a session control message: RFC 5043, Section 5.2.3, and RFC 6581, Section 7.
 type Function uint16
 

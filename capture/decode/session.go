@@ -86,8 +86,8 @@ func (a *association) session(m *capture.Message) *session {
 	return x
 }
 
-// function returns the Function Code of a session control message, without what RFC 6581
-// adds to it; 0 if it is none.
+// function returns the Function Code of a legal session control message, without what RFC
+// 6581 adds to it; 0 if it is none.
 func function(m *capture.Message) sctp.Function {
 	if m.PPID != sctp.PPIDControl {
 		return 0
