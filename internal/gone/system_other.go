@@ -1,7 +1,7 @@
 //go:build !windows
 
-package startup
+package gone
 
 import "syscall"
 
-var goneErrors = append(streamEnds, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE)
+var resets, aborts = []error{syscall.ECONNRESET}, []error(nil)

@@ -1,6 +1,9 @@
-package startup
+package gone
 
 import "syscall"
 
-// goneErrors has, beside the system's own, the errors that connections which are no sockets share with other systems.
-var goneErrors = append(streamEnds, syscall.WSAECONNRESET, syscall.WSAECONNABORTED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE)
+// Those of the system, beside those that connections which are no sockets share with other systems.
+var (
+	resets = []error{syscall.WSAECONNRESET, syscall.ECONNRESET}
+	aborts = []error{syscall.WSAECONNABORTED}
+)
