@@ -162,7 +162,7 @@ func (a *Association) abort(cause error) { a.finishAll(End{Abort, cause}) }
 
 // Lost says that the association has ended: by the peer, by SCTP, or here. Every session ends with cause.
 //
-// RFC 5043, Section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
+// RFC 5043, section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
 // stream has been terminated." [C13]
 func (a *Association) Lost(cause error) { a.finishAll(End{Abort, cause}) }
 

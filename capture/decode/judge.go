@@ -98,7 +98,7 @@ func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
 // judgeIRD judges the IRD of a Reply, which stands at an offset.
 func (c *conn) judgeIRD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 	say := func(k finding, text, advice string) { c.report(k, f.Dir, at, f.Last, text, advice) }
-	// RFC 6581, Section 9.1: "The responder MUST respond to an initiator ORD value of
+	// RFC 6581, section 9.1: "The responder MUST respond to an initiator ORD value of
 	// 0x3FFF by leaving its local endpoint IRD value unchanged and setting the IRD to
 	// 0x3FFF in its reply message." [E06]
 	switch {

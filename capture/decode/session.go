@@ -100,7 +100,7 @@ func function(m *capture.Message) sctp.Function {
 }
 
 // restarted reports whether a message begins a session after one that one of the ends has
-// terminated: that much is enough (RFC 5043, Section 6.2).
+// terminated: that much is enough (RFC 5043, section 6.2).
 func (x *session) restarted(m *capture.Message) bool {
 	ended := x.pub().Session.Terminated
 	return function(m) == sctp.FunctionInitiate && ssnOf(m) == 0 && (ended[0] || ended[1])
@@ -139,7 +139,7 @@ func (a *association) begin(told Session, first capture.Stamp) *session {
 	a.streams[told.Stream], a.used[told.Stream] = x, true
 	x.place = d.live.PushBack(x)
 	x.c.found()
-	x.pub().Version = 1 // RFC 5043, Section 5.2.2
+	x.pub().Version = 1 // RFC 5043, section 5.2.2
 	for _, f := range a.early {
 		x.c.report(f.kind, f.dir, 0, f.packet, f.text, f.advice)
 	}
@@ -224,7 +224,7 @@ func (x *session) count(m *capture.Message) {
 
 // again reports a DDP-SSN that was used before.
 //
-// RFC 5043, Section 10: SCTP does not duplicate: "An invalid DDP-SSN MAY result in
+// RFC 5043, section 10: SCTP does not duplicate: "An invalid DDP-SSN MAY result in
 // termination of the DDP stream."
 func (x *session) again(h *half, m *capture.Message, ssn uint16) {
 	x.pub().Session.Repeated[m.Dir]++
