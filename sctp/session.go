@@ -156,7 +156,10 @@ func (a *Association) number(s *session, ppid uint32, data []byte) {
 	ssn := uint16(s.on.sent - s.first)
 	data[0], data[1] = byte(ssn>>8), byte(ssn)
 	s.on.sent++
-	a.out = append(a.out, Message{Stream: s.on.id, PPID: ppid, Data: data})
+	if len(s.on.out) == 0 {
+		a.turns = append(a.turns, s.on)
+	}
+	s.on.out = append(s.on.out, Message{Stream: s.on.id, PPID: ppid, Data: data})
 }
 
 // say sends a session control message.
