@@ -37,6 +37,8 @@ type Conn struct {
 
 	closing sync.Once
 	closed  chan struct{}
+	onEnd   waiter.Entry
+	end     end
 
 	mu     sync.Mutex
 	failed error // why the connection was lost: gVisor tells it once
@@ -46,10 +48,12 @@ var _ carrier.SegmentedConn = (*Conn)(nil)
 
 func (s *Stack) newConn(network string, ep tcpip.Endpoint, wq *waiter.Queue) *Conn {
 	c := &Conn{stack: s, network: network, ep: ep, wq: wq, closed: make(chan struct{})}
+	c.end.init()
 	c.reading.init()
 	c.writing.init()
 	c.onRead, c.readable = waiter.NewChannelEntry(waiter.ReadableEvents)
 	c.onWrite, c.writable = waiter.NewChannelEntry(waiter.WritableEvents)
+	c.onEnd = waiter.NewFunctionEntry(waiter.EventHUp, func(waiter.EventMask) { c.look() })
 	wq.EventRegister(&c.onRead)
 	wq.EventRegister(&c.onWrite)
 	return c
@@ -168,8 +172,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. What was written is still sent, as long as the Stack is there, for [Config].CloseTimeout. If there is
-// something that was not read, the peer gets a RST.
+// Close closes the connection. What was written is still sent, as long as the Stack is there, for [Config].CloseTimeout: [Conn.Told]
+// and [Stack.Shutdown] wait for that. If there is something that was not read, the peer gets a RST.
 func (c *Conn) Close() error {
 	c.close(func() {
 		patience := tcpip.TCPUserTimeoutOption(cmp.Or(c.stack.cfg.CloseTimeout, time.Minute))
@@ -201,8 +205,9 @@ func (c *Conn) close(end func()) {
 		c.reading.set(time.Time{})
 		c.writing.set(time.Time{})
 		if c.flow != nil {
-			c.stack.taps.forget(c.flow)
+			c.flow.dead.Store(true)
 		}
+		c.look()
 	})
 }
 

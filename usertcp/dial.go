@@ -42,7 +42,7 @@ func (s *Stack) connect(ctx context.Context, network string, remote netip.AddrPo
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.ended() {
+	if s.ending() {
 		return nil, net.ErrClosed
 	}
 	if s.owns(remote.Addr().Unmap()) {
@@ -93,7 +93,13 @@ func (c *Conn) establish() error {
 	}
 	ends := ends{local: addrPort(local), remote: addrPort(remote)}
 	c.local, c.remote = tcpAddr(ends.local), tcpAddr(ends.remote)
+	if err := c.stack.enter(c); err != nil {
+		return err
+	}
 	c.flow = c.stack.taps.claim(ends)
+	c.flow.conn.Store(c)
+	c.wq.EventRegister(&c.onEnd)
+	c.look() // it may have ended before
 	return c.options()
 }
 

@@ -17,4 +17,9 @@
 // gVisor's log is one for the whole program. Its default target is standard error, to which peers could write as much as
 // they like: [New] turns that off, and leaves any other that the program has set (gvisor.dev/gvisor/pkg/log.SetTarget) before
 // or sets after it.
+//
+// # How it ends
+//
+// The connections of a Stack end with it, and it ends with the program: what they have not delivered by then is lost. [Stack.Shutdown]
+// waits for it.
 package usertcp

@@ -19,6 +19,8 @@ type flow struct {
 	watched atomic.Bool   // something may be shown
 	read    atomic.Uint64 // octets that Read has returned
 	emss    atomic.Int32
+	una     atomic.Uint32        // SND.UNA of TCP's own
+	conn    atomic.Pointer[Conn] // whose it is: nil until it is claimed
 
 	showing sync.Mutex // held while octets are shown
 	shown   func(at uint64, octets []byte)
@@ -45,6 +47,7 @@ func newFlow(e ends, mtu int, s *segment) *flow {
 	f := blankFlow(e)
 	f.blank, f.mtu = false, mtu
 	f.iss, f.sndNxt, f.sndUna = s.seq, s.end(), s.seq
+	f.una.Store(s.end())
 	f.ours = s.syn()
 	f.theirs = header.TCPSynOptions{MSS: header.TCPDefaultMSS, WS: -1}
 	return f

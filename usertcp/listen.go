@@ -34,7 +34,7 @@ func (s *Stack) listen(ctx context.Context, network, address string) (*listener,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.ended() {
+	if s.ending() {
 		return nil, net.ErrClosed
 	}
 	protocol := ipv6.ProtocolNumber
@@ -55,6 +55,10 @@ func (s *Stack) listen(ctx context.Context, network, address string) (*listener,
 	if err := l.bind(full(at)); err != nil {
 		ep.Close()
 		return nil, errorOf(err)
+	}
+	if !s.listens(l) {
+		_ = l.Close()
+		return nil, net.ErrClosed
 	}
 	return l, nil
 }
@@ -138,6 +142,7 @@ func (l *listener) Close() error {
 		close(l.closed)
 		l.wq.EventUnregister(&l.entry)
 		l.ep.Close()
+		l.stack.listensNoMore(l)
 	})
 	return nil
 }

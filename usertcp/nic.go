@@ -88,8 +88,9 @@ func (n *nic) WritePackets(list stack.PacketBufferList) (int, tcpip.Error) {
 		for _, s := range pkt.AsSlices() {
 			*b = append(*b, s...)
 		}
-		n.taps.outbound(*b)
-		n.link.Send(*b)
+		if n.taps.outbound(*b) {
+			n.link.Send(*b)
+		}
 	}
 	n.taps.buffers.pool.Put(b)
 	return list.Len(), nil

@@ -63,6 +63,11 @@ type Stack struct {
 
 	closing sync.Once
 	closed  chan struct{}
+
+	mu        sync.Mutex // innermost, as the locks of the taps
+	leaving   bool       // Shutdown or Close was called
+	listeners map[*listener]struct{}
+	conns     map[*Conn]struct{} // that are not over
 }
 
 // nicID is that of the only NIC.
@@ -74,7 +79,10 @@ func New(cfg Config) (*Stack, error) {
 		return nil, fmt.Errorf("usertcp: %w", err)
 	}
 	quiet()
-	s := &Stack{cfg: cfg, taps: newTaps(cfg.MTU), closed: make(chan struct{})}
+	s := &Stack{
+		cfg: cfg, taps: newTaps(cfg.MTU), closed: make(chan struct{}),
+		listeners: make(map[*listener]struct{}), conns: make(map[*Conn]struct{}),
+	}
 	s.nic = newNIC(cfg.Link, cfg.MTU, s.taps)
 	s.net = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
@@ -164,27 +172,4 @@ func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {
 		return ipv4.ProtocolNumber
 	}
 	return ipv6.ProtocolNumber
-}
-
-// Close ends all connections and Listeners, closes the Link, and returns when all goroutines of the Stack have ended. What connections
-// that were closed before have not delivered yet is lost, as it is where the program ends: unlike the system's TCP, nothing goes on then.
-func (s *Stack) Close() error {
-	s.closing.Do(func() {
-		close(s.closed)
-		s.net.Close()
-		_ = s.cfg.Link.Close()
-		<-s.nic.done
-		s.net.Wait()
-	})
-	return nil
-}
-
-// ended reports whether Close was called.
-func (s *Stack) ended() bool {
-	select {
-	case <-s.closed:
-		return true
-	default:
-		return false
-	}
 }

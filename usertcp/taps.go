@@ -3,6 +3,7 @@ package usertcp
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -23,6 +24,7 @@ const unclaimedFlows = 2 * backlog
 type taps struct {
 	buffers packets
 	mtu     int
+	silent  atomic.Bool // connections that have ended in order are not reset
 
 	mu        sync.RWMutex
 	flows     map[ends]*flow
@@ -57,9 +59,8 @@ func (t *taps) claim(e ends) *flow {
 	return f
 }
 
-// forget ends a flow. Nothing of it is shown any more.
+// forget ends a flow whose connection TCP has none of any more.
 func (t *taps) forget(f *flow) {
-	f.dead.Store(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.flows[f.ends] == f {
@@ -107,18 +108,20 @@ func (t *taps) note(e ends, o header.TCPSynOptions) {
 	t.asked[slot(e)] = asked{e, o}
 }
 
-// outbound sees a packet of ours.
-func (t *taps) outbound(packet []byte) {
+// outbound sees a packet of ours, and reports whether it is to be sent.
+func (t *taps) outbound(packet []byte) bool {
 	s, ok := parseSegment(packet)
 	if !ok {
-		return
+		return true
 	}
 	e := ends{local: s.from, remote: s.to}
 	if s.has(header.TCPFlagSyn) {
 		t.begin(e, &s).outbound(&s)
 	} else if f := t.flow(e); f != nil {
 		f.outbound(&s)
+		return !s.has(header.TCPFlagRst) || !t.silent.Load() || !f.over()
 	}
+	return true
 }
 
 // inbound sees a packet of a peer's ahead of TCP, and shows what is ahead of others.
@@ -148,7 +151,14 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 		local:  addrPort(tcpip.FullAddress{Addr: s.ID.LocalAddress, Port: s.ID.LocalPort}),
 		remote: addrPort(tcpip.FullAddress{Addr: s.ID.RemoteAddress, Port: s.ID.RemotePort}),
 	})
-	if f != nil && s.Sender.MaxPayloadSize > 0 {
+	if f == nil {
+		return
+	}
+	if s.Sender.MaxPayloadSize > 0 {
 		f.emss.Store(int32(s.Sender.MaxPayloadSize))
+	}
+	f.una.Store(uint32(s.Sender.SndUna))
+	if c := f.conn.Load(); c != nil {
+		c.look()
 	}
 }

@@ -2,6 +2,7 @@ package usertcp
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"testing"
 
@@ -83,7 +84,13 @@ func TestBlank(t *testing.T) {
 		t.Errorf("EMSS %d, once TCP has told it", got)
 	}
 	must(t, out.Close())
+	if _, err := in.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("got %v", err)
+	}
 	must(t, in.Close())
+	<-in.(*Conn).Told()
+	b.taps.mu.Lock()
+	defer b.taps.mu.Unlock()
 	if len(b.taps.flows) != 0 {
 		t.Errorf("%d flows are left", len(b.taps.flows))
 	}

@@ -1,0 +1,122 @@
+package usertcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+)
+
+// Close ends all connections and Listeners, closes the Link, and returns when all goroutines of the Stack have ended. What connections
+// that were closed before have not delivered yet is lost, as it is where the program ends: unlike the system's TCP, nothing goes on
+// then. [Stack.Shutdown] waits for it.
+func (s *Stack) Close() error {
+	s.closing.Do(func() {
+		s.leave()
+		close(s.closed)
+		s.taps.silent.Store(true)
+		s.net.Close()
+		_ = s.cfg.Link.Close()
+		<-s.nic.done
+		s.net.Wait()
+	})
+	return nil
+}
+
+// Shutdown ends the Stack in order. It closes the Listeners, with the connections that nobody has accepted, and opens no more
+// connections; waits until those that are there have been closed, and their peers have acknowledged all that was written,
+// and the FIN; and then closes the Stack. A connection that is lost, as when its peer acknowledges nothing for
+// [Config].CloseTimeout, is waited for no longer. When the context ends, the connections that are left are
+// reset, and its error is returned.
+//
+// Shutdown closes no connection: that is up to those who use them. The last lines of a program that uses the Stack with an RNIC are
+//
+//	err := errors.Join(rnic.Shutdown(ctx), stack.Shutdown(ctx))
+func (s *Stack) Shutdown(ctx context.Context) error {
+	for _, l := range s.leave() {
+		_ = l.Close()
+	}
+	err := s.await(ctx)
+	return errors.Join(err, s.Close())
+}
+
+// await waits until no connection is left, or the Stack is closed by others.
+func (s *Stack) await(ctx context.Context) error {
+	for left := s.left(); len(left) > 0; left = s.left() {
+		select {
+		case <-left[0].end.over:
+		case <-s.closed:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("usertcp: %d connections had not ended: %w", len(left), context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// leave has the Stack take nothing new. It returns the Listeners.
+func (s *Stack) leave() []*listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	return slices.Collect(maps.Keys(s.listeners))
+}
+
+// ending reports whether nothing new is taken.
+func (s *Stack) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving
+}
+
+// ended reports whether Close was called.
+func (s *Stack) ended() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// listens takes note of a Listener that the Stack's end is to end. It reports false if that has begun.
+func (s *Stack) listens(l *listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leaving {
+		s.listeners[l] = struct{}{}
+	}
+	return !s.leaving
+}
+
+func (s *Stack) listensNoMore(l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+}
+
+// enter takes note of a connection that is established.
+func (s *Stack) enter(c *Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return net.ErrClosed
+	}
+	s.conns[c] = struct{}{}
+	return nil
+}
+
+func (s *Stack) exit(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// left returns the connections that are not over.
+func (s *Stack) left() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
+}
