@@ -104,6 +104,9 @@ type link interface {
 	Close() error
 	Reset() error
 	Foreign() bool
+	// Told and Acknowledged are those of an EndTeller; without one, Told returns nil.
+	Told() <-chan struct{}
+	Acknowledged() uint32
 	addressed
 }
 
@@ -113,7 +116,7 @@ func (qp *QP) enter(p engine.Params, c link, e ends, n Negotiated, a StreamAttr,
 		return err
 	}
 	qp.srqHeld.next()
-	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr = c, e, n, false, a
+	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr, qp.farewell = c, e, n, false, a, farewell{}
 	qp.watchOver(l)
 	qp.logStart(&n)
 	select {

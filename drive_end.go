@@ -11,15 +11,16 @@ func (qp *QP) endLLP(how engine.LLP) {
 	case engine.Finish:
 		qp.sendFIN()
 	case engine.Drop:
-		qp.closeLLP(qp.link.Close)
+		qp.closeLLP(qp.link.Close, qp.awaitTold)
 	case engine.Reset:
-		qp.closeLLP(qp.link.Reset)
+		qp.closeLLP(qp.link.Reset, func(link, <-chan struct{}) {})
 	}
 }
 
 // closeLLP closes the connection. The Close of one that is not a plain socket runs without
-// a lock, as it is the consumer's code and may call the QP, or wait for the peer.
-func (qp *QP) closeLLP(closeConn func() error) {
+// a lock, as it is the consumer's code and may call the QP, or wait for the peer; so does what
+// is to be waited for after it.
+func (qp *QP) closeLLP(closeConn func() error, await func(link, <-chan struct{})) {
 	qp.watch.stop()
 	if !qp.link.Foreign() {
 		_ = closeConn()
@@ -27,8 +28,10 @@ func (qp *QP) closeLLP(closeConn func() error) {
 		return
 	}
 	qp.closingLLP = true
+	closed, hurried := qp.link, qp.farewell.begin()
 	go func() {
 		_ = closeConn()
+		await(closed, hurried)
 		qp.mu.Lock()
 		defer qp.unlock()
 		qp.closingLLP, qp.closedLLP = false, true

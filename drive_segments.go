@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/layout"
@@ -46,7 +47,7 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 
 // startOver is start on a stream that carries whole segments.
 func (qp *QP) startOver(s SegmentStream, n Negotiated, a StreamAttr, l lease) error {
-	c, b, e := newSegmentLink(s, qp.cfg.CloseTimeout), s.Bounds(), qp.endsOf(s)
+	c, b, e := &segmentLink{SegmentStream: s}, s.Bounds(), qp.endsOf(s)
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(&n, a); err != nil {
@@ -74,14 +75,6 @@ type segmentLink struct {
 	SegmentStream
 	half sync.Once
 	held int // what the Stream was told last
-
-	patience time.Duration // of Close, with a peer that does not acknowledge our end
-	hurried  chan struct{} // closed when Close is not to wait for that any more
-	hurrying sync.Once
-}
-
-func newSegmentLink(s SegmentStream, patience time.Duration) *segmentLink {
-	return &segmentLink{SegmentStream: s, patience: patience, hurried: make(chan struct{})}
 }
 
 // tell says what is held, if the Stream can do something about it.
@@ -105,29 +98,27 @@ func (l *segmentLink) CloseWrite() (err error) {
 	return err
 }
 
-// Close closes after CloseWrite, which runs in another goroutine or has yet to. It returns when the peer has the end of our
-// half, if the stream can tell: where that is in user space, a program that ends before takes it along.
+// Close closes after CloseWrite, which runs in another goroutine or has yet to.
 func (l *segmentLink) Close() error {
 	_ = l.CloseWrite()
-	err := l.SegmentStream.Close()
-	if s, ok := l.SegmentStream.(interface{ Told() <-chan struct{} }); ok {
-		l.await(s.Told())
-	}
-	return err
+	return l.SegmentStream.Close()
 }
 
-func (l *segmentLink) await(told <-chan struct{}) {
-	limit := time.NewTimer(l.patience)
-	defer limit.Stop()
-	select {
-	case <-told:
-	case <-l.hurried:
-	case <-limit.C:
+// Told is an EndTeller's, if the stream is one.
+func (l *segmentLink) Told() <-chan struct{} {
+	if s, ok := l.SegmentStream.(EndTeller); ok {
+		return s.Told()
 	}
+	return nil
 }
 
-// hurry has Close not wait for the peer.
-func (l *segmentLink) hurry() { l.hurrying.Do(func() { close(l.hurried) }) }
+// Acknowledged changes as the peer acknowledges more, if the stream can tell.
+func (l *segmentLink) Acknowledged() uint32 {
+	if s, ok := l.SegmentStream.(carrier.Acknowledged); ok {
+		return s.Acknowledged()
+	}
+	return 0
+}
 
 // receiveSegments is the receiving goroutine.
 func (qp *QP) receiveSegments(c *segmentLink) {

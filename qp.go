@@ -213,6 +213,7 @@ type QP struct {
 	destroyed               bool
 	closingLLP              bool      // it is being closed
 	closedLLP               bool      // the socket is closed
+	farewell                farewell  // of this connection
 	slack                   bool      // the RNIC's trimmer has the QP
 	boundTo                 uint32    // what regions bound to the QP are bound to: this connection, or the next
 	sendFn                  func()    // that is it: send

@@ -49,8 +49,8 @@ func (qp *QP) CloseWrite() error {
 // half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
 // on how two ends agree that they are done.
 //
-// Over SCTP the FIN is the session's Terminate, and Close returns when the peer's SCTP has acknowledged ours, or
-// CloseTimeout later: a program may end then.
+// Over SCTP the FIN is the session's Terminate. There, and over a Stack, Close returns when the peer has acknowledged the end
+// of our half too, so that a program may end then; or when nothing was acknowledged for CloseTimeout. See [EndTeller].
 //
 // Where the connection has no halves (a net.Conn without CloseWrite), what the peer has
 // under way when our work is finished is lost.
@@ -176,9 +176,7 @@ func (qp *QP) abort(cause error) <-chan struct{} {
 	if qp.state() != StateClosed {
 		qp.eng.Abort(cause)
 	}
-	if l, ok := qp.link.(*segmentLink); ok {
-		l.hurry()
-	}
+	qp.farewell.hurry()
 	qp.pushUnlocking()
 	if qp.link == nil {
 		return nil

@@ -7,7 +7,8 @@ import "net"
 // every message arrives, with its number and as it was sent: the stream has a checksum of its own.
 //
 // Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may
-// be called by any, at any time, and more than once. One that is a [SegmentHolder] too is told what is held.
+// be called by any, at any time, and more than once. One that is a [SegmentHolder] too is told what is held,
+// and one that is an [EndTeller] is waited for at the end.
 type SegmentStream interface {
 	// Send sends whole segments, in that order. It waits until it has taken one at least, and
 	// returns how many octets it has taken, which are those of whole segments. What it has

@@ -28,7 +28,7 @@ type Stack interface {
 // that shows octets as soon as their segment has come, and cuts segments where it is told to.
 //
 // Its errors are those of net and os: os.ErrDeadlineExceeded, net.ErrClosed, a wrapped
-// syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else.
+// syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else. One that ends with the program is an [EndTeller], too.
 type SegmentedConn interface {
 	net.Conn
 	// CloseWrite sends a FIN after all that was written. Receiving goes on.

@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-
-	"github.com/goiwarp/iwarp/internal/gone"
 )
 
 // Tap opens a Flow for a TCP connection, and returns a connection that does the
@@ -122,7 +120,7 @@ func (t *tap) read(b []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		_ = t.flow.Close(t.ours.Peer(), t.now())
-	case gone.Reset(err):
+	case isReset(err):
 		_ = t.flow.Reset(t.ours.Peer(), t.now())
 	}
 	return n, err
@@ -166,7 +164,7 @@ func (t *tap) record(v [][]byte) (size int) {
 // wrote notes how many octets of those recorded were written.
 func (t *tap) wrote(size int, n int64, err error) {
 	t.ahead = max(t.ahead, size) - int(n)
-	if gone.Reset(err) {
+	if isReset(err) {
 		_ = t.flow.Reset(t.ours.Peer(), t.now())
 	}
 }

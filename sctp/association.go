@@ -2,7 +2,6 @@ package sctp
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
@@ -66,7 +65,7 @@ type Association struct {
 	early   int                // octets held
 	strays  int                // messages where there is no session
 	unused  time.Time          // since when there is none; zero: there is one
-	turns   []*stream          // those that have messages to be sent, in the order in which they get their turns
+	out     []Message
 	events  []Event
 	room    [8]Event
 	end     End
@@ -79,9 +78,8 @@ type stream struct {
 	// Over all sessions, sent counts the messages that were given a number, given those of them that Output has
 	// returned, and acked those that the peer is known to have.
 	sent, given, acked uint64
-	out                []Message // those that Output has not returned
-	dead               bool      // unusable until the association ends
-	late               bool      // a Terminate may come that has crossed our answer to the peer's request
+	dead               bool // unusable until the association ends
+	late               bool // a Terminate may come that has crossed our answer to the peer's request
 	session            *session
 }
 
@@ -113,21 +111,18 @@ func (a *Association) Early() int { return a.early }
 func (a *Association) MULPDU() int { return MULPDU(a.cfg.MaxMessage) }
 
 // Output returns the next message to be sent: unordered, and reliably. Messages of one stream are to be submitted in
-// that order; streams take turns, so that a session waits for one message of each other, however much they have. The Data is the
-// caller's.
+// that order. The Data is the caller's.
 func (a *Association) Output() (m Message, ok bool) {
-	if len(a.turns) == 0 {
+	if len(a.out) == 0 {
 		return Message{}, false
 	}
-	st := a.turns[0]
-	a.turns = slices.Delete(a.turns, 0, 1)
-	m, st.out[0] = st.out[0], Message{}
-	if st.out = st.out[1:]; len(st.out) == 0 {
-		st.out = nil
-	} else {
-		a.turns = append(a.turns, st)
+	m = a.out[0]
+	a.out[0] = Message{}
+	a.out = a.out[1:]
+	if len(a.out) == 0 {
+		a.out = nil
 	}
-	st.given++
+	a.streams[m.Stream].given++
 	return m, true
 }
 
@@ -167,7 +162,7 @@ func (a *Association) abort(cause error) { a.finishAll(End{Abort, cause}) }
 
 // Lost says that the association has ended: by the peer, by SCTP, or here. Every session ends with cause.
 //
-// RFC 5043, section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
+// RFC 5043, Section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
 // stream has been terminated." [C13]
 func (a *Association) Lost(cause error) { a.finishAll(End{Abort, cause}) }
 
@@ -181,8 +176,5 @@ func (a *Association) finishAll(e End) {
 			a.over(time.Time{}, st.session, e.Cause)
 		}
 	}
-	for _, st := range a.turns {
-		st.out = nil
-	}
-	a.turns, a.unused = nil, time.Time{}
+	a.out, a.unused = nil, time.Time{}
 }

@@ -146,7 +146,13 @@ func (h *half) located(ev *recovery.Event) {
 	h.counts(ev.Kind, f)
 	h.message(f)
 	h.c.d.to.FPDU(h.c.pub, f)
-	h.judgeFrame(f)
+	if f.Err != nil {
+		h.failed(f)
+	}
+	h.firstCRC(f)
+	if f.Err == nil {
+		h.pad(f)
+	}
 	h.judge(f)
 	h.full.empty = false
 	if ev.Kind != recovery.Cut {
@@ -158,17 +164,6 @@ func (h *half) located(ev *recovery.Event) {
 	}
 	if f.Err != nil {
 		h.reconsider(f)
-	}
-}
-
-// judgeFrame judges what is MPA's of an FPDU.
-func (h *half) judgeFrame(f *FPDU) {
-	if f.Err != nil {
-		h.failed(f)
-	}
-	h.firstCRC(f)
-	if f.Err == nil {
-		h.pad(f)
 	}
 }
 

@@ -212,6 +212,9 @@ func (a *Association) end(e sctp.End) {
 }
 
 func (a *Association) setTimer(at time.Time) {
+	if a.lost {
+		at = time.Time{}
+	}
 	if at.Equal(a.timerAt) {
 		return
 	}
@@ -229,6 +232,9 @@ func (a *Association) setTimer(at time.Time) {
 func (a *Association) onTimer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.timerAt.IsZero() {
+		return
+	}
 	a.timerAt = time.Time{}
 	a.m.HandleTimeout(time.Now())
 	a.settle()
@@ -257,7 +263,7 @@ func (a *Association) Begin(o mpa.Offer) (*Session, error) {
 	return s, nil
 }
 
-// Accept returns the peer's next request for a session. It is for one goroutine at a time.
+// Accept returns the peer's next request for a session.
 func (a *Association) Accept(ctx context.Context) (*Session, error) {
 	for {
 		if s := a.nextRequest(); s != nil {
@@ -281,11 +287,15 @@ func (a *Association) nextRequest() *Session {
 	}
 	s := a.requests[0]
 	a.requests = slices.Delete(a.requests, 0, 1)
+	a.announce()
 	return s
 }
 
-// announce wakes Accept.
+// announce wakes an Accept if there are requests.
 func (a *Association) announce() {
+	if len(a.requests) == 0 {
+		return
+	}
 	select {
 	case a.knock <- struct{}{}:
 	default:

@@ -7,8 +7,6 @@ import (
 	"net"
 	"os"
 	"time"
-
-	"github.com/goiwarp/iwarp/internal/gone"
 )
 
 // A guard ends reads and writes on a connection with a context.
@@ -63,7 +61,7 @@ func (g guard) failed(m Machine, err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !m.Deadline().IsZero():
 		// The system's clock for deadlines may be a little ahead of ours.
 		return m.HandleTimeout(later(time.Now(), m.Deadline()))
-	case gone.Peer(err):
+	case isGone(err):
 		return m.PeerClosed(err)
 	}
 	return fmt.Errorf("the connection failed during the startup: %w", err)

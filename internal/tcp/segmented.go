@@ -34,3 +34,20 @@ func segmented(c any) carrier.SegmentedConn {
 	s, _ := c.(carrier.SegmentedConn)
 	return s
 }
+
+// Told returns a channel that is closed when the peer has acknowledged our FIN, or never will; nil if the connection goes on
+// by itself, as a socket of the system's does. Of a connection with a method NetConn, as tls.Conn has, the one below tells.
+func (c *Conn) Told() <-chan struct{} {
+	if t, ok := basis(c.Conn).(carrier.Teller); ok {
+		return t.Told()
+	}
+	return nil
+}
+
+// Acknowledged changes as the peer acknowledges more, where that is known.
+func (c *Conn) Acknowledged() uint32 {
+	if a, ok := basis(c.Conn).(carrier.Acknowledged); ok {
+		return a.Acknowledged()
+	}
+	return 0
+}

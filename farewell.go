@@ -1,0 +1,69 @@
+package iwarp
+
+import "time"
+
+// An EndTeller is a connection that ends with the program, as one of a TCP in user space does, where the system's goes on after it. It
+// tells when the peer has everything, and QP.Close waits for that (docs/endings.md). It may be a [SegmentStream], or
+// the net.Conn of a [Stack]; of a net.Conn with a method NetConn, as tls.Conn has, the one below is asked.
+//
+// It may have a method Acknowledged() uint32, too, which returns another number whenever the peer has acknowledged
+// more. Then QPConfig.CloseTimeout counts from the last of them, and not from Close.
+type EndTeller interface {
+	// Told returns a channel that is closed when the peer has acknowledged the end of our half, and everything in front
+	// of it; or when the connection is lost, so that it never will.
+	Told() <-chan struct{}
+}
+
+// A farewell is the wait for the peer to have the end of our half. The QP's lock guards it.
+type farewell struct {
+	hurried bool
+	cut     chan struct{} // closed to cut the wait short; nil: there is none yet
+}
+
+// begin returns what is closed when the wait is to end.
+func (f *farewell) begin() <-chan struct{} {
+	f.cut = make(chan struct{})
+	if f.hurried {
+		close(f.cut)
+	}
+	return f.cut
+}
+
+// hurry has the connection end without waiting for the peer.
+func (f *farewell) hurry() {
+	if f.cut != nil && !f.hurried {
+		close(f.cut)
+	}
+	f.hurried = true
+}
+
+// awaitTold waits until the peer has the end of our half, if the link can tell: where that is in user space, a program that
+// ends before takes it along. It gives up when the peer has acknowledged nothing for CloseTimeout, or after CloseLimit.
+func (qp *QP) awaitTold(l link, hurried <-chan struct{}) {
+	told := l.Told()
+	if told == nil {
+		return
+	}
+	patience := time.NewTicker(qp.cfg.CloseTimeout)
+	defer patience.Stop()
+	var limit <-chan time.Time
+	if qp.cfg.CloseLimit > 0 {
+		limit = time.After(qp.cfg.CloseLimit)
+	}
+	for acked := l.Acknowledged(); ; {
+		select {
+		case <-told:
+			return
+		case <-hurried:
+			return
+		case <-limit:
+			return
+		case <-patience.C:
+		}
+		now := l.Acknowledged()
+		if now == acked {
+			return
+		}
+		acked = now
+	}
+}

@@ -1,0 +1,7 @@
+package carrier
+
+// A Teller is an iwarp.EndTeller.
+type Teller interface{ Told() <-chan struct{} }
+
+// Acknowledged is what a [Teller] may have besides: a number that is another whenever the peer has acknowledged more.
+type Acknowledged interface{ Acknowledged() uint32 }

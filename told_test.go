@@ -1,0 +1,174 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// acks is what an end hears of acknowledgements: that all have come, when it is closed, and a count of those before.
+type acks struct {
+	all  chan struct{}
+	some atomic.Uint32
+}
+
+func (a *acks) Told() <-chan struct{} { return a.all }
+func (a *acks) Acknowledged() uint32  { return a.some.Load() }
+
+// tellers are connections that can tell when their peer has the end, as those of SCTP and of a TCP in user space can. The first
+// end hears of acks.
+var tellers = map[string]func(t *testing.T, ini, res *end, a *acks){
+	"a SegmentStream": func(t *testing.T, ini, res *end, acked *acks) {
+		a, b := newShuffled(1, nil)
+		must(t, ini.ModifyRTSOver(toldStream{a, acked}, negotiated(mpa.RoleInitiator), nil))
+		must(t, res.ModifyRTSOver(b, negotiated(mpa.RoleResponder), nil))
+	},
+	"a connection of a Stack": func(t *testing.T, ini, res *end, acked *acks) {
+		a, b := awarePair(link{emss: 1420})
+		must(t, ini.ModifyRTS(toldConn{a, acked}, negotiated(mpa.RoleInitiator), nil))
+		must(t, res.ModifyRTS(b, negotiated(mpa.RoleResponder), nil))
+	},
+	"a connection on one of a Stack": func(t *testing.T, ini, res *end, acked *acks) {
+		a, b := awarePair(link{emss: 1420})
+		must(t, ini.ModifyRTS(onConn{a, toldConn{a, acked}}, negotiated(mpa.RoleInitiator), nil))
+		must(t, res.ModifyRTS(b, negotiated(mpa.RoleResponder), nil))
+	},
+}
+
+type (
+	toldStream struct {
+		iwarp.SegmentStream
+		*acks
+	}
+	toldConn struct {
+		*awareConn
+		*acks
+	}
+	// An onConn is built on another, as that of TLS is.
+	onConn struct {
+		closer
+		below net.Conn
+	}
+	closer interface {
+		net.Conn
+		CloseWrite() error
+	}
+)
+
+func (c onConn) NetConn() net.Conn { return c.below }
+
+func negotiated(r mpa.Role) mpa.Negotiated {
+	return mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: r, SendFirst: true}
+}
+
+// withLateAcks has two QPs connected by each of the tellers, in virtual time.
+func withLateAcks(t *testing.T, do func(t *testing.T, ini, res *end, a *acks)) {
+	for name, connect := range tellers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ini, res, a := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{}), &acks{all: make(chan struct{})}
+				ini.QP, res.QP = create(t, ini.pd, iwarp.QPConfig{CloseTimeout: 3 * time.Second, CloseLimit: 20 * time.Second}), create(t, res.pd, iwarp.QPConfig{})
+				connect(t, ini, res, a)
+				do(t, ini, res, a)
+			})
+		})
+	}
+}
+
+// closesWithin returns how long a Close takes, while the peer closes too.
+func closesWithin(t *testing.T, a, b *end) time.Duration {
+	began := time.Now()
+	finish(t, a, b)
+	return time.Since(began)
+}
+
+// TestCloseAwaitsAcknowledgement: Close returns when the peer has the end of our half: a program that ends then would take
+// along what is not sent yet.
+func TestCloseAwaitsAcknowledgement(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+		time.AfterFunc(time.Second, func() { close(a.all) })
+		if took := closesWithin(t, ini, res); took < time.Second || took > 2*time.Second {
+			t.Errorf("Close took %v, and the acknowledgement one second", took)
+		}
+	})
+}
+
+// TestCloseAfterThePeer: so it is where the peer has closed before, and everything of ours is with the lower layer.
+func TestCloseAfterThePeer(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+		must(t, res.CloseWrite())
+		time.Sleep(50 * time.Millisecond)
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { close(a.all) })
+		must(t, ini.Close())
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Close took %v, and the acknowledgement one second", took)
+		}
+		must(t, res.Close())
+	})
+}
+
+// TestCloseWithoutAcknowledgement: a peer that does not acknowledge is waited for until CloseTimeout.
+func TestCloseWithoutAcknowledgement(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, _ *acks) {
+		if took := closesWithin(t, ini, res); took < 3*time.Second || took > 4*time.Second {
+			t.Errorf("Close took %v, and CloseTimeout is 3 s", took)
+		}
+	})
+}
+
+// TestCloseWhileAcknowledged: a peer that acknowledges some of it again and again is waited for, until CloseLimit.
+func TestCloseWhileAcknowledged(t *testing.T) {
+	for _, c := range []struct{ all, want time.Duration }{
+		{10 * time.Second, 10 * time.Second},
+		{time.Hour, 20 * time.Second},
+	} {
+		withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+			began := time.Now()
+			go func() {
+				for time.Since(began) < min(c.all, time.Minute) {
+					time.Sleep(2 * time.Second)
+					a.some.Add(1)
+				}
+				close(a.all)
+			}()
+			if took := closesWithin(t, ini, res); took < c.want || took > c.want+time.Second {
+				t.Errorf("Close took %v, want %v", took, c.want)
+			}
+			<-a.all
+		})
+	}
+}
+
+// TestAbortAwaitsNoAcknowledgement: Abort, and a Shutdown that is given up, do not wait, nor does a Close then that has waited.
+func TestAbortAwaitsNoAcknowledgement(t *testing.T) {
+	for name, give := range map[string]func(*end){
+		"Abort": func(e *end) { _ = e.Abort() },
+		"Shutdown": func(e *end) {
+			over, cancel := context.WithCancel(e.t.Context())
+			cancel()
+			if err := e.rnic.Shutdown(over); err != nil && !errors.Is(err, context.Canceled) {
+				e.t.Errorf("Shutdown: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withLateAcks(t, func(t *testing.T, ini, res *end, _ *acks) {
+				closed := make(chan time.Duration)
+				go func() { closed <- closesWithin(t, ini, res) }()
+				time.Sleep(time.Second)
+				give(ini)
+				if took := <-closed; took != time.Second {
+					t.Errorf("Close took %v, and was cut short after 1s", took)
+				}
+			})
+		})
+	}
+}
