@@ -30,7 +30,7 @@ func TestAcceptRace(t *testing.T) {
 			client := rpingTo(t, g, "-C 3 -v -V")
 			client.WantSuccess(t, 10*time.Second)
 			t.Logf("first connection and 3 pings in %v", time.Since(start).Round(time.Millisecond))
-			server.WantServed(t)
+			server.WantSuccess(t, 10*time.Second)
 			wantPings(t, client.Output(), server.Output(), 3, 64)
 		})
 	}

@@ -20,7 +20,7 @@ func TestRig(t *testing.T) {
 			s := server.Serve(t, "rping -s -v -C 3 -S 65000")
 			c := client.Start(t, rpingFrom(server.port, fmt.Sprintf("-C 3 -v -V -S %d", size)))
 			c.WantSuccess(t, 30*time.Second)
-			s.WantServed(t)
+			s.WantSuccess(t, 10*time.Second)
 			wantPings(t, c.Output(), s.Output(), 3, size)
 		})
 	}

@@ -156,7 +156,7 @@ func (r *siwRig) fromGuest(t *testing.T, c *siwCase) string {
 func (c *siwCase) wantData(t *testing.T, client, server *Proc) {
 	t.Helper()
 	client.WantSuccess(t, 20*time.Second)
-	server.WantServed(t)
+	server.WantSuccess(t, 10*time.Second)
 	if !c.echo {
 		wantPings(t, client.Output(), server.Output(), pingCount, 64)
 		return
