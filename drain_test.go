@@ -22,16 +22,18 @@ const (
 func deep() iwarp.QPConfig { return iwarp.QPConfig{SendDepth: 64, RecvDepth: 64} }
 
 // postAll posts receives for all that the other end sends, and the Sends.
-func postAll(ini, res *end) {
+func postAll(ini, res *end) { postSends(ini, res, drainSends) }
+
+func postSends(ini, res *end, n uint64) {
 	for _, e := range []*end{ini, res} {
 		sink := e.mr(drainSize, iwarp.LocalWrite)
-		for i := range uint64(drainSends) {
+		for i := range n {
 			e.postRecv(i, sink.Slice(0, drainSize))
 		}
 	}
 	for _, e := range []*end{ini, res} {
 		src := e.filled(drainSize, 1, 0)
-		for i := range uint64(drainSends) {
+		for i := range n {
 			e.post(&iwarp.SendWR{ID: i, Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, drainSize)}})
 		}
 	}
@@ -40,6 +42,11 @@ func postAll(ini, res *end) {
 // wantAll expects every Send and every receive to have succeeded.
 func wantAll(t *testing.T, ends ...*end) {
 	t.Helper()
+	wantSends(t, drainSends, ends...)
+}
+
+func wantSends(t *testing.T, n int, ends ...*end) {
+	t.Helper()
 	for _, e := range ends {
 		done := map[iwarp.Op]int{}
 		var wc [1]iwarp.WC
@@ -47,8 +54,8 @@ func wantAll(t *testing.T, ends ...*end) {
 			must(t, wc[0].Err())
 			done[wc[0].Op]++
 		}
-		if done[iwarp.OpSend] != drainSends || done[iwarp.OpRecv] != drainSends {
-			t.Fatalf("QP %d: %v of %d each; %v", e.Num(), done, drainSends, e.Err())
+		if done[iwarp.OpSend] != n || done[iwarp.OpRecv] != n {
+			t.Fatalf("QP %d: %v of %d each; %v", e.Num(), done, n, e.Err())
 		}
 	}
 }

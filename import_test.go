@@ -39,8 +39,9 @@ var mayImport = map[string][]string{
 	// The endpoint.
 	"internal/memory":  {"ddp", "mpa/layout"},
 	"internal/carrier": {},
+	"internal/gone":    {},
 	"internal/tcp":     {"internal/carrier"},
-	"internal/startup": {"mpa", "internal/tcp"},
+	"internal/startup": {"mpa", "internal/gone", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
 	"internal/sctpkernel":  {"sctp", "sctp/chunk", "internal/carrier"},
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
 	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/report", "internal/script"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
-	"capture":          {"sctp/chunk"},
+	"capture":          {"sctp/chunk", "internal/gone"},
 	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
@@ -104,7 +105,7 @@ func isPure(pkg string) bool {
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
 	"sctp", "sctp/chunk", "internal/association", "internal/sctpkernel", "internal/sctpudp",
-	"internal/carrier", "internal/engine", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
+	"internal/carrier", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 
 // list has, for each package of the module, what it imports.

@@ -42,7 +42,7 @@ func (d *Dialer) initiate(ctx context.Context, qp *QP, conn net.Conn, lastMessag
 	defer cancel()
 	owned := false
 	err := d.claimed(qp, func(offer mpa.Offer) error {
-		// CULLEY, Section 8.1: "The "Active" side is defined as the last one to send streaming mode
+		// CULLEY, section 8.1: "The "Active" side is defined as the last one to send streaming mode
 		// data." [K06]
 		if len(lastMessage) > 0 && offer.Dialect == mpa.DialectStartKey {
 			return fmt.Errorf("%w: with Start Keys the Initiator does not send the last message of the streaming mode", ErrInvalid)

@@ -93,19 +93,28 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	if o.QP != nil {
 		mr.bound = o.QP.num
 	}
-	err := pd.rnic.ledger.take(mr.shares()...)
-	if err == nil {
-		mr.region, err = pd.rnic.table.Register(buf, mo)
-		if err == nil {
-			return mr, nil
-		}
-		if errors.Is(err, memory.ErrWrap) {
-			err = fmt.Errorf("%w: MROptions.Base %#x with %d octets: %w", ErrInvalid, o.Base, len(buf), err)
-		}
-		pd.rnic.ledger.give(mr.shares()...)
+	if err := mr.enter(buf, mo); err != nil {
+		pd.detach(userMR)
+		return nil, err
 	}
-	pd.detach(userMR)
-	return nil, err
+	return mr, nil
+}
+
+// enter puts the region into the RNIC's table, within its Limits.
+func (mr *MR) enter(buf []byte, o memory.Options) error {
+	rnic := mr.pd.rnic
+	err := rnic.ledger.take(mr.shares()...)
+	if err != nil {
+		return err
+	}
+	if mr.region, err = rnic.table.Register(buf, o); err == nil {
+		return nil
+	}
+	rnic.ledger.give(mr.shares()...)
+	if errors.Is(err, memory.ErrWrap) {
+		return fmt.Errorf("%w: MROptions.Base %#x with %d octets: %w", ErrInvalid, o.Base, len(buf), err)
+	}
+	return err
 }
 
 // bindable returns what a region of a Protection Domain that is bound to the QP is

@@ -122,7 +122,7 @@ func (s *segments) aligned() (emss, record int) {
 
 // followEMSS asks TCP for the EMSS, now and then: it changes with the path.
 //
-// RFC 5044, Section 4.5: "If the TCP implementation needs to adjust EMSS to support MTU
+// RFC 5044, section 4.5: "If the TCP implementation needs to adjust EMSS to support MTU
 // changes or changing TCP options, the MULPDU value is changed accordingly." [S03]
 func (qp *QP) followEMSS(now time.Time) {
 	if l, ok := qp.link.(*segmentLink); ok {

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/gone"
 )
 
 // Tap opens a Flow for a TCP connection, and returns a connection that does the
@@ -120,7 +122,7 @@ func (t *tap) read(b []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		_ = t.flow.Close(t.ours.Peer(), t.now())
-	case isReset(err):
+	case gone.Reset(err):
 		_ = t.flow.Reset(t.ours.Peer(), t.now())
 	}
 	return n, err
@@ -164,7 +166,7 @@ func (t *tap) record(v [][]byte) (size int) {
 // wrote notes how many octets of those recorded were written.
 func (t *tap) wrote(size int, n int64, err error) {
 	t.ahead = max(t.ahead, size) - int(n)
-	if isReset(err) {
+	if gone.Reset(err) {
 		_ = t.flow.Reset(t.ours.Peer(), t.now())
 	}
 }

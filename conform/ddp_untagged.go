@@ -139,7 +139,7 @@ func ddpMOErrors() []Case {
 			d.sendSegment("four octets", h, d.firstAdvert().Append(nil)[:4])
 			h.MO, h.Last = 8, true
 			d.sendSegment("eight octets from MO 8 on", h, d.firstAdvert().Append(nil)[8:])
-			// RFC 5041, Section 5.2: "the Data Sink is not required to verify that
+			// RFC 5041, section 5.2: "the Data Sink is not required to verify that
 			// the entire ULP Message has been received".
 			d.mayRefuse("the message has a gap", badMO, func() {
 				d.notef("the gap is not noticed, or the message not delivered")

@@ -3,7 +3,7 @@ package conform
 import "github.com/goiwarp/iwarp/mpa"
 
 // Streaming is what two applications say to each other in streaming mode before they
-// start MPA on the same connection: delayed startup, RFC 5044, Section 7.1. First the
+// start MPA on the same connection: delayed startup, RFC 5044, section 7.1. First the
 // Initiator says something. What the Responder says is its last streaming message, after
 // which the Initiator sends its first frame. Either may be empty.
 type Streaming struct {

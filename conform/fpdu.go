@@ -22,7 +22,7 @@ func operationCases() []Case {
 	)
 }
 
-// RFC 5044, Sections 4.1 to 4.3, in octets.
+// RFC 5044, sections 4.1 to 4.3, in octets.
 const (
 	crcLen         = 4
 	markerLen      = 4

@@ -200,14 +200,14 @@ func (d *dialogue) answersRead() {
 type lenience uint8
 
 const (
-	// tells: RFC 5040, Section 7.1: "The Local Peer MUST send a Terminate
+	// tells: RFC 5040, section 7.1: "The Local Peer MUST send a Terminate
 	// Message" for errors on an incoming message.
 	tells lenience = iota
-	// orCloses: RFC 5040, Section 6.2.1: a Terminate "SHOULD be invoked when [...]
+	// orCloses: RFC 5040, section 6.2.1: a Terminate "SHOULD be invoked when [...]
 	// an LLP error is surfaced".
 	orCloses
-	// orDrops: RFC 5044, Section 8: "MAY choose to silently drop the TCP segment";
-	// RFC 5041, Section 7.1: "MAY try to recover from the system fault using LLP
+	// orDrops: RFC 5044, section 8: "MAY choose to silently drop the TCP segment";
+	// RFC 5041, section 7.1: "MAY try to recover from the system fault using LLP
 	// means", for lack of a buffer.
 	orDrops
 )

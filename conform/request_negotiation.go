@@ -138,7 +138,7 @@ func requestReady() []Case {
 			}),
 		toResponder("rtr/req-write", "E09", "RFC 6581 9.2",
 			"A zero-length Write is an RTR indication, which no consumer sees.", func(s *session) { s.readyBy(mpa.RTRWrite, 1) }),
-		toResponder("rtr/req-write-stag-0", "E09 D23", "RFC 6581 9.2, RFC 5041 5.2",
+		toResponder("rtr/req-write-stag-0", "E09 D23", "RFC 6581 9.2; RFC 5041 5.2",
 			"The STag of a zero-length Write as RTR indication is not checked.", func(s *session) { s.readyBy(mpa.RTRWrite, 0) }),
 		toResponder("rtr/req-read", "E09", "RFC 6581 9.2",
 			"A zero-length Read as RTR indication is answered by a zero-length Response.", func(s *session) { s.readyBy(mpa.RTRRead, 1) }),

@@ -120,7 +120,7 @@ func terminateForms() []Case {
 		}},
 		{"long", "P36 P09", "that is longer than any", true, [][]byte{make([]byte, 64), make([]byte, 512)}},
 	}
-	// RFC 5040, Section 5.4: of "an invalid Terminate Message [...] an error is
+	// RFC 5040, section 5.4: of "an invalid Terminate Message [...] an error is
 	// surfaced", and no document says that it is not answered.
 	ending := map[bool]string{false: " ends the connection, and is not answered by another.", true: " ends the connection."}
 	var cases []Case

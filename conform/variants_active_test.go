@@ -64,7 +64,7 @@ func early(p []byte) []byte {
 	all, _ := chunk.In(p)
 	for _, c := range all {
 		d, ok := c.Data()
-		if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); ok && isFunction(&m, sctp.FunctionEnhancedInitiate) {
+		if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); ok && m.Function() == sctp.FunctionEnhancedInitiate {
 			laterSSN(&m)
 			harmless(&m)
 			d = chunk.Data{TSN: d.TSN + 1<<20, PPID: m.PPID, Octets: m.Data}

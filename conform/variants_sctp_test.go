@@ -208,14 +208,10 @@ func onSegments(change func(*sctp.Message)) chunkWay {
 
 func onFunction(f sctp.Function, change func(*sctp.Message)) chunkWay {
 	return onMessages(func(m *sctp.Message) {
-		if isFunction(m, f) {
+		if m.Function() == f {
 			change(m)
 		}
 	})
-}
-
-func isFunction(m *sctp.Message, f sctp.Function) bool {
-	return m.PPID == sctp.PPIDControl && len(m.Data) >= 4 && sctp.Function(binary.BigEndian.Uint16(m.Data[2:])) == f
 }
 
 // onSecond changes the second message of a function on stream 0, as often as it comes.

@@ -9,7 +9,7 @@ func (q *UntaggedQueue) Ahead(s *Segment) uint32 { return s.MSN - q.msn }
 // can be received; size is the length in octets of the buffer that the segment's message
 // gets.
 //
-// RFC 5041, Section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
+// RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
 //
 // It is not an error that one may not be placed yet: it is judged in its turn, by Check. So
 // is one that overlaps what is placed already. Which of the two is wrong shows by the order

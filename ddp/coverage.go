@@ -7,7 +7,7 @@ import (
 
 // maxIslands bounds the parts of a message that are placed apart from its
 // beginning, and with them what a peer can make a queue remember. A source sends
-// segments in order (RFC 5041, Section 5.3: SHOULD), so that there are none.
+// segments in order (RFC 5041, section 5.3: SHOULD), so that there are none.
 const maxIslands = 1024
 
 // A Coverage says which octets of a message are placed: those before low, and the islands,

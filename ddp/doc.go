@@ -10,7 +10,7 @@
 // Reading and writing do not judge: Append writes any field values, legal or
 // not, and Parse rejects only a segment that is too short for its header. The
 // Check functions say what is legal; each reports
-// an [Error] with the error number of RFC 5041, Section 7.2.
+// an [Error] with the error number of RFC 5041, section 7.2.
 //
 // The DDP version is a parameter wherever it matters: 1 is RFC 5041, 0 is the
 // RDMA Consortium's earlier version of the same protocol.

@@ -2,12 +2,12 @@ package ddp
 
 import "fmt"
 
-// A Code is an error number of RFC 5041, Section 7.2, in the form in which an
+// A Code is an error number of RFC 5041, section 7.2, in the form in which an
 // RDMAP Terminate carries it: layer (4 bits, 1 for DDP), error type (4 bits)
 // and error code (8 bits).
 type Code uint16
 
-// The error numbers of RFC 5041, Section 7.2.
+// The error numbers of RFC 5041, section 7.2.
 //
 // "The following error numbers MUST be used when reporting errors to the ULP." [D43]
 const (
@@ -46,7 +46,7 @@ var codeNames = map[Code]string{
 	CodeUntaggedInvalidVersion: "Untagged Buffer/invalid DDP version",
 }
 
-// Known reports whether the code is one of RFC 5041, Section 7.2.
+// Known reports whether the code is one of RFC 5041, section 7.2.
 func (c Code) Known() bool {
 	_, ok := codeNames[c]
 	return ok
@@ -84,7 +84,7 @@ func (e *Error) Is(target error) bool {
 // A wrong one is [CodeTaggedInvalidVersion] or [CodeUntaggedInvalidVersion]
 // after the received T bit. The Rsvd bits beside DV are never looked at.
 func CheckVersion(h *Header, version uint8) *Error {
-	// RFC 5041, Section 4.1: "The value of DV MUST be the same for all the DDP
+	// RFC 5041, section 4.1: "The value of DV MUST be the same for all the DDP
 	// Segments transmitted or received on a DDP Stream." [D13]
 	if h.Version == version {
 		return nil

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Header lengths in octets. RFC 5041, Sections 4.2 and 4.3.
+// Header lengths in octets. RFC 5041, sections 4.2 and 4.3.
 const (
 	TaggedHeaderLen   = 14
 	UntaggedHeaderLen = 18
 )
 
-// The DDP Control Field, the first octet of either header. RFC 5041, Section 4.1.
+// The DDP Control Field, the first octet of either header. RFC 5041, section 4.1.
 //
 //	 0 1 2 3 4 5 6 7
 //	+-+-+-+-+-+-+-+-+
@@ -49,7 +49,7 @@ const (
 // A Header holds the fields of a DDP header of either model. The fields of the
 // other model are zero after [Parse] and are not looked at by [Header.Append].
 //
-// Of a segment for a Tagged Buffer, T = 1 (RFC 5041, Section 4.2):
+// Of a segment for a Tagged Buffer, T = 1 (RFC 5041, section 4.2):
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -63,7 +63,7 @@ const (
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
-// Of a segment for an Untagged Buffer, T = 0 (RFC 5041, Section 4.3):
+// Of a segment for an Untagged Buffer, T = 0 (RFC 5041, section 4.3):
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -85,11 +85,11 @@ type Header struct {
 	Version uint8 // DV, two bits
 	RsvdULP uint8 // second octet: RsvdULP, or RsvdULP[0:7]; RDMAP's control field
 
-	// Tagged model, RFC 5041, Section 4.2.
+	// Tagged model, RFC 5041, section 4.2.
 	STag uint32
 	TO   uint64
 
-	// Untagged model, RFC 5041, Section 4.3.
+	// Untagged model, RFC 5041, section 4.3.
 	ULP uint32 // RsvdULP[8:39]; RDMAP's Invalidate STag
 	QN  uint32
 	MSN uint32

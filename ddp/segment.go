@@ -20,7 +20,7 @@ func Parse(ulpdu []byte) (s Segment, err error) {
 	if len(ulpdu) == 0 {
 		return s, tooShort("shortest", 0, TaggedHeaderLen)
 	}
-	// RFC 5041, Section 4.1: "If set to one, the ULP Payload carried in this
+	// RFC 5041, section 4.1: "If set to one, the ULP Payload carried in this
 	// DDP Segment MUST be Placed into a Tagged Buffer." [D09]
 	// "If set to zero, the ULP Payload [...] MUST be Placed into an Untagged Buffer." [D10]
 	n, model := UntaggedHeaderLen, "untagged"

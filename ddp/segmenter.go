@@ -3,7 +3,7 @@ package ddp
 // SegmentPayload returns how many octets of payload fit in one segment when
 // the LLP takes mulpdu octets; 0 when there is room for none.
 //
-// RFC 5041, Section 5.2: "1482 = 1500 (MULPDU) - 18 (for the DDP Header)",
+// RFC 5041, section 5.2: "1482 = 1500 (MULPDU) - 18 (for the DDP Header)",
 // "1486 = 1500 (MULPDU) - 14 (for the DDP Header)".
 func SegmentPayload(mulpdu int, tagged bool) int {
 	if tagged {
@@ -27,7 +27,7 @@ type Segmenter struct {
 // STag and the message's first TO, or RsvdULP[8:39], QN and MSN. h.Last and
 // h.MO are not looked at.
 //
-// RFC 5041, Section 5.2: "The ULP Message Length MUST be less than 2^32." The
+// RFC 5041, section 5.2: "The ULP Message Length MUST be less than 2^32." The
 // type of length ensures that.
 func NewSegmenter(h Header, length uint32) Segmenter {
 	return Segmenter{h: h, length: length} // [D21]
@@ -39,7 +39,7 @@ func NewSegmenter(h Header, length uint32) Segmenter {
 // was handed out before, and also when octets are left and mulpdu has no room for
 // one: then nothing has changed.
 func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
-	// RFC 5041, Section 5.2: a segment "MUST be no larger than the MULPDU value
+	// RFC 5041, section 5.2: a segment "MUST be no larger than the MULPDU value
 	// Advertised by the LLP"; "the DDP layer MUST send all the data contained
 	// in the ULP message". [D20]
 	left := s.Left()
@@ -48,7 +48,7 @@ func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
 		return Header{}, 0, false
 	}
 	h = s.at(s.offset)
-	// RFC 5041, Section 4.1: L "MUST be set to one on the last DDP Segment of
+	// RFC 5041, section 4.1: L "MUST be set to one on the last DDP Segment of
 	// every DDP Message. It MUST NOT be set to one on any other". Section 5.2:
 	// "A zero-length DDP Message [...] MUST consume exactly one DDP Segment." [D11] [D22]
 	h.Last = uint32(n) == left
@@ -73,12 +73,12 @@ func (s *Segmenter) fit(mulpdu int, left uint32) int {
 func (s *Segmenter) at(offset uint32) Header {
 	h := s.h
 	if h.Tagged {
-		// RFC 5041, Section 5.2: the TO is the offset in the ULP Message "plus the
+		// RFC 5041, section 5.2: the TO is the offset in the ULP Message "plus the
 		// TO assigned to the first octet in the associated ULP Message". [D19]
 		h.TO += uint64(offset)
 		return h
 	}
-	// RFC 5041, Section 5.2: "the MO MUST be set to the octet offset from the
+	// RFC 5041, section 5.2: "the MO MUST be set to the octet offset from the
 	// first octet in the associated ULP Message (which is defined to be zero)". [D18]
 	h.MO = offset
 	return h

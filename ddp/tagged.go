@@ -8,17 +8,17 @@ package ddp
 // That there is such a buffer, that it belongs to the stream and may be written is the
 // caller's to find out before ([CodeInvalidSTag], [CodeSTagNotAssociated]).
 func CheckBounds(to, n, base, length uint64) Code {
-	// RFC 5041, Section 5.2: "The STag and TO fields MUST NOT be checked for a
+	// RFC 5041, section 5.2: "The STag and TO fields MUST NOT be checked for a
 	// zero-length Tagged DDP Message." [D23]
 	if n == 0 {
 		return 0
 	}
-	// RFC 5041, Section 7.1: "A 64-bit unsigned sum of the DDP Segment payload
+	// RFC 5041, section 7.1: "A 64-bit unsigned sum of the DDP Segment payload
 	// length and the TO does not wrap." [D40]
 	if to+n < n {
 		return CodeTOWrap
 	}
-	// RFC 5041, Section 7.1: "The TO falls in the range of legal offsets
+	// RFC 5041, section 7.1: "The TO falls in the range of legal offsets
 	// registered for the STag." "The sum of the DDP Segment payload length and
 	// the TO falls in the range of legal offsets registered for the STag." [D40]
 	if to < base || to-base > length || n > length-(to-base) {

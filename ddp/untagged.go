@@ -4,10 +4,10 @@ import "fmt"
 
 // FirstMSN is the MSN of the first message of every queue of a stream.
 //
-// RFC 5041, Section 4.3: "The initial value for MSN MUST be one." [D17]
+// RFC 5041, section 4.3: "The initial value for MSN MUST be one." [D17]
 const FirstMSN = 1
 
-// maxMessage is the length of the longest message. RFC 5041, Section 5.2:
+// maxMessage is the length of the longest message. RFC 5041, section 5.2:
 // "The ULP Message Length MUST be less than 2^32." [D21]
 const maxMessage = 1<<32 - 1
 
@@ -16,7 +16,7 @@ const maxMessage = 1<<32 - 1
 // caller's.
 //
 // A source may send the segments of one message in any order of MO, only the
-// one with the L bit last (RFC 5041, Sections 4.1 and 5.3). Messages of a queue
+// one with the L bit last (RFC 5041, sections 4.1 and 5.3). Messages of a queue
 // come one after the other, those of different queues may interleave.
 //
 // Check and Place take segments in the order in which they were sent. What an LLP brings
@@ -51,10 +51,10 @@ func (q *UntaggedQueue) Placed() uint64 { return q.placed }
 //
 // A message is delivered if every octet of it was placed, and each once: what was in
 // the buffer before, for another message or another peer, is no part of any. RFC 5041,
-// Section 5.2, leaves it open ("the Data Sink is not required to verify that the entire
-// ULP Message has been received"), and Section 5.4 demands it.
+// section 5.2, leaves it open ("the Data Sink is not required to verify that the entire
+// ULP Message has been received"), and section 5.4 demands it.
 func (q *UntaggedQueue) Check(s *Segment, buffers int, size uint64) *Error {
-	// RFC 5041, Section 7.1: "The QN is valid for this stream." [D36]
+	// RFC 5041, section 7.1: "The QN is valid for this stream." [D36]
 	if s.QN != q.qn {
 		return &Error{CodeInvalidQN, "QN", fmt.Sprintf("expected %d, got %d", q.qn, s.QN)}
 	}
@@ -68,13 +68,13 @@ func (q *UntaggedQueue) Check(s *Segment, buffers int, size uint64) *Error {
 }
 
 func (q *UntaggedQueue) checkMSN(s *Segment, buffers int) *Error {
-	// RFC 5041, Section 7.1: "The Message Sequence Number falls in the range of
+	// RFC 5041, section 7.1: "The Message Sequence Number falls in the range of
 	// legal Message Sequence Numbers, for the queue defined by the QN." In order
 	// the range is the expected one. [D37]
 	if s.MSN != q.msn {
 		return &Error{CodeInvalidMSNRange, "MSN", fmt.Sprintf("expected %d on queue %d, got %d", q.msn, q.qn, s.MSN)}
 	}
-	// RFC 5041, Section 7.1: "The QN and MSN have an associated buffer that
+	// RFC 5041, section 7.1: "The QN and MSN have an associated buffer that
 	// allows Placement of the payload." [D37]
 	if buffers <= 0 {
 		return &Error{CodeInvalidMSNNoBuffer, "MSN", fmt.Sprintf("no buffer on queue %d for message %d", q.qn, s.MSN)}
@@ -85,19 +85,19 @@ func (q *UntaggedQueue) checkMSN(s *Segment, buffers int) *Error {
 func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
 	size = min(size, maxMessage)
 	mo, n := uint64(s.MO), uint64(s.PayloadLen())
-	// RFC 5041, Section 7.1: "The MO falls in the range of legal offsets
+	// RFC 5041, section 7.1: "The MO falls in the range of legal offsets
 	// associated with the Untagged Buffer." The octet after the last is in it
 	// here, so that a message which goes on where the buffer ends is told by its
 	// length and not by its MO. [D38]
 	if mo > size {
 		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("expected 0 to %d, got %d", size, mo)}
 	}
-	// RFC 5041, Section 7.1: "The sum of the DDP Segment payload length and the
+	// RFC 5041, section 7.1: "The sum of the DDP Segment payload length and the
 	// MO falls in the range of legal offsets associated with the Untagged Buffer." [D38]
 	if n > size-mo {
 		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("%d octets at MO %d do not fit the buffer of %d octets", n, mo, size)}
 	}
-	// RFC 5041, Section 5.2: a source sends the octets of a message in segments, each
+	// RFC 5041, section 5.2: a source sends the octets of a message in segments, each
 	// octet in one, and an LLP which delivers in order delivers each once.
 	switch part := (span{mo, mo + n}); {
 	case q.cover.overlaps(part):
@@ -114,12 +114,12 @@ func (q *UntaggedQueue) checkLast(s *Segment) *Error {
 		return nil
 	}
 	mo := uint64(s.MO)
-	// RFC 5041, Section 4.1: "For an Untagged DDP Message, the DDP Segment with
+	// RFC 5041, section 4.1: "For an Untagged DDP Message, the DDP Segment with
 	// the L bit set to 1 MUST carry the highest MO." [D11]
 	if end := q.cover.end(); end > mo {
 		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, octets up to %d came before", mo, end)}
 	}
-	// RFC 5041, Section 5.4: "DDP MUST Deliver a DDP Message if and only if [...]
+	// RFC 5041, section 5.4: "DDP MUST Deliver a DDP Message if and only if [...]
 	// all of the DDP Segments of the DDP Message have been Placed". [D27]
 	if q.cover.low != mo {
 		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, and octet %d has not come before it", mo, q.cover.low)}
@@ -137,7 +137,7 @@ func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
 	if !s.Last {
 		return 0, false
 	}
-	// RFC 5041, Section 4.3: the MSN "MUST be increased by one (modulo 2^32)",
+	// RFC 5041, section 4.3: the MSN "MUST be increased by one (modulo 2^32)",
 	// it "MUST wrap to 0 after a value of 0xFFFFFFFF". [D17]
 	if q.ahead != nil {
 		delete(q.ahead, q.msn)
@@ -145,7 +145,7 @@ func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
 	q.msn++
 	q.placed = 0
 	q.cover.clear()
-	// RFC 5041, Section 5.4: the length "may be calculated by adding the MO and
+	// RFC 5041, section 5.4: the length "may be calculated by adding the MO and
 	// the ULP Payload length in the last DDP Segment". [D28]
 	return uint32(end), true
 }

@@ -66,7 +66,7 @@ func (c *connection) isSegment(e event) bool {
 }
 
 // endsAtMarker says whether a marker is due right after an FPDU. It belongs to
-// the next: RFC 5044, Section 4.3.
+// the next: RFC 5044, section 4.3.
 func endsAtMarker(e, startup event) bool {
 	end := e.offset + uint64(len(e.octets)) - uint64(len(startup.octets))
 	return e.startup == nil && end%512 == 0

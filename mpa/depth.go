@@ -3,7 +3,7 @@ package mpa
 import "strconv"
 
 // Depth is a depth of RDMA Reads: an IRD is how many inbound Read Requests an end takes at
-// once, an ORD how many outbound ones it has under way at most. RFC 6581, Section 9.1,
+// once, an ORD how many outbound ones it has under way at most. RFC 6581, section 9.1,
 // sends 14 bits of it: 0 to [MaxDepth], or [NoNegotiation].
 type Depth uint16
 
@@ -12,7 +12,7 @@ const (
 	MaxDepth Depth = 0x3fff - 1
 	// NoNegotiation in place of an IRD or ORD means that "automatic negotiation of the
 	// IRD or ORD is not desired, and that the ULP will be responsible for it": RFC 6581,
-	// Section 9.1.
+	// section 9.1.
 	NoNegotiation Depth = 0x3fff
 )
 

@@ -140,7 +140,7 @@ func (s sBit) matches(set bool) bool { return s == sAny || (s == sSet) == set }
 // recognized tells a received frame's dialect by its Rev and S. The first row that
 // matches, of a dialect that is served, decides.
 //
-// RFC 6581, Section 6: "To use any enhanced connection establishment feature, this
+// RFC 6581, section 6: "To use any enhanced connection establishment feature, this
 // MUST be set to two or higher. [...] A host accepting MPA connections MUST
 // continue to accept MPA Requests with version one, even if it supports version
 // two." [E01] [E02]

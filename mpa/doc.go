@@ -37,7 +37,7 @@
 //
 // Everything that MPA detects is an [*Error] with the RFC's code, the offset at
 // which it was found and a hint at what to do about it. Startup failures are a
-// [*StartupError] around one. RFC 5044, Section 8: "Once MPA delivers an error of
+// [*StartupError] around one. RFC 5044, section 8: "Once MPA delivers an error of
 // any type, it MUST NOT pass or deliver any additional FPDUs on that half
 // connection": errors are sticky.
 //

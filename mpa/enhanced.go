@@ -7,7 +7,7 @@ import (
 )
 
 // Enhanced is the Enhanced RDMA Connection Establishment Data at the head of the
-// Private Data: RFC 6581, Section 9.
+// Private Data: RFC 6581, section 9.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -82,7 +82,7 @@ func depthWord(depth Depth, ac, bd bool) uint16 {
 // RTR returns the kinds of RTR indication that B, C and D name, and none if A is
 // not set.
 //
-// RFC 6581, Section 9.2: "On reception, if Control Flag A is set to 0, then Control
+// RFC 6581, section 9.2: "On reception, if Control Flag A is set to 0, then Control
 // Flags B, C, and D MUST be ignored."
 func (e Enhanced) RTR() (kinds RTR) {
 	// [E07]
@@ -100,7 +100,7 @@ func rtrIf(set bool, kind RTR) RTR {
 }
 
 // WithRTR returns e with A set, and of B, C and D those that name the kinds: the
-// peer-to-peer model of RFC 6581, Section 9.2.
+// peer-to-peer model of RFC 6581, section 9.2.
 func (e Enhanced) WithRTR(kinds RTR) Enhanced {
 	e.A, e.B, e.C, e.D = true, kinds&RTRSend != 0, kinds&RTRWrite != 0, kinds&RTRRead != 0
 	return e
@@ -128,7 +128,7 @@ func (e Enhanced) String() string {
 }
 
 // RTR is a set of kinds of the Ready to Receive indication, the FPDU by which an
-// initiator opens a peer-to-peer connection: RFC 6581, Section 9.2.
+// initiator opens a peer-to-peer connection: RFC 6581, section 9.2.
 type RTR uint8
 
 // The kinds of RTR indication.
@@ -152,7 +152,7 @@ const (
 // opcode is. It is none, 0, for other opcodes, and for a message that is not of zero
 // length.
 //
-// RFC 6581, Section 9.2, has the flags stand for "a zero-length FULPDU (Send) RTR
+// RFC 6581, section 9.2, has the flags stand for "a zero-length FULPDU (Send) RTR
 // indication", "a zero-length RDMA Write" and "a zero-length RDMA Read": the other
 // three kinds of Send have an effect at the receiver, and are none.
 func RTROf[Opcode ~uint8](op Opcode, zeroLength bool) RTR {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Code is an MPA error code: RFC 5044, Section 8, extended by RFC 6581, Section
+// Code is an MPA error code: RFC 5044, section 8, extended by RFC 6581, Section
 // 8. In an RDMAP Terminate it is the Error Code of Layer 2 (LLP), Error Type 0
 // (MPA). It is not an error by itself; see [Error].
 type Code uint8

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// StartupFrame is an MPA Request or Reply Frame: RFC 5044, Section 7.1.1, with the
-// S bit of RFC 6581, Section 6. It is a view of the octets received; a frame that
+// StartupFrame is an MPA Request or Reply Frame: RFC 5044, section 7.1.1, with the
+// S bit of RFC 6581, section 6. It is a view of the octets received; a frame that
 // came from [ParseStartup] has all its octets, and no accessor can panic.
 //
 //	   0                   1                   2                   3

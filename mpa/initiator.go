@@ -8,7 +8,7 @@ import (
 )
 
 // Initiator is the machine of the end that sends the first frame: the MPA Request
-// Frame of RFC 5044, Section 7.1.2, and RFC 6581, Section 9.3, or the Start Key,
+// Frame of RFC 5044, section 7.1.2, and RFC 6581, section 9.3, or the Start Key,
 // where CULLEY calls it Passive. Send what Start returns, give Input what arrives,
 // send what Output returns then, and look at Done. It is not safe for concurrent use.
 type Initiator struct {
@@ -63,8 +63,8 @@ func (i *Initiator) privateData() []byte {
 // Start begins the startup and returns the first frame, which is to leave in one
 // write.
 //
-// RFC 5044, Section 7.1.2: "When MPA is started in the Initiator mode, the MPA
-// implementation MUST send a valid MPA Request Frame." CULLEY, Section 8.1:
+// RFC 5044, section 7.1.2: "When MPA is started in the Initiator mode, the MPA
+// implementation MUST send a valid MPA Request Frame." CULLEY, section 8.1:
 // "When MPA is started in the "Passive" mode, the MPA implementation MUST send a
 // valid "Start Key"."
 func (i *Initiator) Start(now time.Time) []byte {
@@ -127,7 +127,7 @@ func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
 func (i *Initiator) arrive() error {
 	switch i.in.arrived {
 	case arrivedMessage:
-		// CULLEY, Section 13.3.1: the "Initiating Consumer" gets the response, and
+		// CULLEY, section 13.3.1: the "Initiating Consumer" gets the response, and
 		// "would enable MPA/DDP/RDMA in passive mode". [K07]
 		i.answer = PrivateDataMessage(i.in.buf).PrivateData()
 		i.out = i.startKey()
@@ -179,7 +179,7 @@ func (i *Initiator) reply(f StartupFrame) error {
 // halfway returns the error of an accepting Reply of revision 0 that does without markers
 // or CRCs. Both ends would use them all the same, so its sender has to be out of step.
 //
-// CARRIER, Section 5.3.2: "the ULP or other supporting entity for the RDMAC RNIC will
+// CARRIER, section 5.3.2: "the ULP or other supporting entity for the RDMAC RNIC will
 // create an MPA Reply Frame with Rev equal to zero and the M bit set to one"; 5.3.1: "with
 // revision set to zero and the M and C bits set to one". [N03] [N05]
 func (i *Initiator) halfway(d Dialect, f StartupFrame) *StartupError {
@@ -208,7 +208,7 @@ func (i *Initiator) rtrFrame(reply StartupFrame) []byte {
 
 // mismatch is the error of an accepting Reply of another dialect than the Request.
 //
-// RFC 6581, Section 10: "If the responder receives an enhanced MPA message, it MUST
+// RFC 6581, section 10: "If the responder receives an enhanced MPA message, it MUST
 // respond with an enhanced MPA message", and "If the responder receives an
 // unenhanced MPA message ('S' is set to 0), it MUST respond with an unenhanced MPA
 // message." Going on is no choice: a responder that does not know the enhanced data
@@ -233,7 +233,7 @@ func (i *Initiator) mismatch(f StartupFrame) *StartupError {
 
 // reject leaves MPA on a Reply with R=1.
 //
-// RFC 6581, Section 9.1: "The initiator MUST pass the responder provided IRD and
+// RFC 6581, section 9.1: "The initiator MUST pass the responder provided IRD and
 // ORD to the ULP for both MPA Accept and Reject messages." [Q05] [Q10] [E03]
 func (i *Initiator) reject(f StartupFrame) {
 	e, enhanced := f.Enhanced()
@@ -296,7 +296,7 @@ func (i *Initiator) GiveUp(now time.Time, cause error) error {
 // way to reject. It advises a Fallback if the peer closed the connection on a
 // revision 2 Request without a word.
 //
-// RFC 6581, Section 10: "an unenhanced responder treats the enhanced request as
+// RFC 6581, section 10: "an unenhanced responder treats the enhanced request as
 // incorrectly formatted and closes the TCP connection. [...] the initiator MAY
 // attempt to establish an RDMA connection using the unenhanced MPA protocol".
 func (i *Initiator) PeerClosed(cause error) error {
@@ -310,7 +310,7 @@ func (i *Initiator) PeerClosed(cause error) error {
 	case i.done:
 		return i.in.lost(cause, "the peer closed the connection after the startup", i.goneAfterHint())
 	case i.in.await == awaitStartKey && i.offer.Messages && silent:
-		// CULLEY, Section 13.3.1: "To reject the connection request, the Responding
+		// CULLEY, section 13.3.1: "To reject the connection request, the Responding
 		// Consumer would send any ULP supplied "Private Data Response" (with reason
 		// for rejection) and close the TCP connection." [K07]
 		i.rejected = &RejectError{Dialect: i.dialect, PrivateData: i.answer, Closed: true}

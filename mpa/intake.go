@@ -11,7 +11,7 @@ import (
 // is the part that initiator and responder have in common; judge.go has what it
 // asks of a frame.
 //
-// RFC 5044, Section 7.1.2: "the amount of Private Data MUST not exceed the
+// RFC 5044, section 7.1.2: "the amount of Private Data MUST not exceed the
 // PD_Length or the application buffer." It takes no octet beyond the frame, and
 // judges each part as soon as it is whole, and not before, so that the outcome
 // does not depend on how the octets were split. [Q13]
@@ -63,7 +63,7 @@ func (in *intake) begin(a awaited) {
 
 // arm sets the timeout for what is awaited.
 //
-// RFC 5044, Section 7.1.2: "MPA implementations SHOULD implement a reasonable
+// RFC 5044, section 7.1.2: "MPA implementations SHOULD implement a reasonable
 // timeout while waiting for the entire set of startup frames". [Q12]
 func (in *intake) arm(now time.Time, limit time.Duration) {
 	in.since, in.limit = now, limit
@@ -161,7 +161,7 @@ func (in *intake) cut(cause error, hint string) *StartupError {
 
 // lost returns the error of a connection that ended.
 //
-// RFC 5044, Section 8: code 1 "includes lost by timeout, too many retries, RST
+// RFC 5044, section 8: code 1 "includes lost by timeout, too many retries, RST
 // received, or FIN received." [Q16]
 func (in *intake) lost(cause error, reason, hint string) *StartupError {
 	in.deadline = time.Time{}

@@ -38,7 +38,7 @@ func (in *intake) judgeKey(got string) *StartupError {
 
 // judgeStartKey judges the Start Key's last octet.
 //
-// CULLEY, Section 8.1.1: "Res: [...] not checked on reception", and of Rev: "MPA
+// CULLEY, section 8.1.1: "Res: [...] not checked on reception", and of Rev: "MPA
 // receivers compliant with this version of the specification MUST check this field
 // for zero, and close the connection if any other value is detected." [K05]
 func (in *intake) judgeStartKey(k StartKey) *StartupError {
@@ -66,7 +66,7 @@ func (in *intake) judgeHeader(f StartupFrame) *StartupError {
 			Hint:   "the peer's private data is too long: send the rest as messages",
 		})
 	}
-	// RFC 6581, Section 6: "if the 'S' flag is set, Private Data MUST begin with
+	// RFC 6581, section 6: "if the 'S' flag is set, Private Data MUST begin with
 	// enhanced RDMA connection establishment data". [E01]
 	if in.dialect.row().enhanced && f.PDLength() < EnhancedLen {
 		return in.fail(FailurePrivateData, shortEnhanced(int(f.PDLength())))
@@ -77,7 +77,7 @@ func (in *intake) judgeHeader(f StartupFrame) *StartupError {
 
 // judgeRevision settles the frame's dialect.
 //
-// RFC 5044, Section 7.1.1: "MPA receivers compliant with this version of the
+// RFC 5044, section 7.1.1: "MPA receivers compliant with this version of the
 // specification MUST check this field. If the MPA receiver cannot interoperate with
 // the received version, then it MUST close the connection and report an error
 // locally." [Q07]
@@ -100,7 +100,7 @@ func (in *intake) judgeRevision(f StartupFrame, tooLong bool) *StartupError {
 
 // recognize returns the frame's dialect, or 0.
 func (in *intake) recognize(f StartupFrame) Dialect {
-	// CARRIER, Sections 5.2.2 and 5.3.2: whatever the Request's revision, "the ULP
+	// CARRIER, sections 5.2.2 and 5.3.2: whatever the Request's revision, "the ULP
 	// or supporting entity for the RDMAC RNIC responds with an MPA Reply Frame that
 	// has the Rev field equal to zero". [N03]
 	if in.await == awaitRequest && in.kind == KindRDMAC && in.served(DialectRevision0) {

@@ -91,10 +91,10 @@ const fpduHint = "the peer is in Full Operation already, without a startup; both
 
 // keyError says what came in place of the key that is waited for.
 //
-// RFC 5044, Section 7.1.1: "Responder mode receivers MUST check this field for the
+// RFC 5044, section 7.1.1: "Responder mode receivers MUST check this field for the
 // same value, and close the connection and report an error locally if any other
 // value is detected", and the same for "Initiator mode receivers". [Q02] CULLEY,
-// Section 8.1: "If a received "Start Key" does not match the expected value, the
+// section 8.1: "If a received "Start Key" does not match the expected value, the
 // TCP/DDP connection MUST be closed, and an error returned to the ULP." [K04]
 func keyError(in *intake, got string) *StartupError {
 	want := in.await.key()

@@ -6,7 +6,7 @@ type Negotiated struct {
 	Role    Role
 	Dialect Dialect
 	// Revision is the one that we sent, and PeerRevision the one that we received. The
-	// ULP is to be told of the latter: RFC 5044, Section 7.1.1.
+	// ULP is to be told of the latter: RFC 5044, section 7.1.1.
 	Revision, PeerRevision uint8
 	// DDPVersion and RDMAPVersion are for DDP and RDMAP to put into their headers.
 	DDPVersion, RDMAPVersion uint8
@@ -40,7 +40,7 @@ type Negotiated struct {
 	// SendFirst is whether we may send an FPDU before we have received one: as an
 	// Initiator, and as a Responder that has received an Rtr frame.
 	//
-	// RFC 5044, Section 7.1.2: "MPA Responder mode implementations MUST receive and
+	// RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
 	// validate at least one FPDU before sending any FPDUs or Markers."
 	SendFirst bool
 
@@ -65,15 +65,15 @@ func agree(role Role, d Dialect, ours, peer terms) Negotiated {
 	row := d.row()
 	return Negotiated{
 		Role: role, Dialect: d, Revision: ours.rev, PeerRevision: peer.rev,
-		// CARRIER, Section 5.1: "Between DDP and RDMAP, no mixing of versions is
+		// CARRIER, section 5.1: "Between DDP and RDMAP, no mixing of versions is
 		// allowed. Moreover, the DDP and RDMAP version MUST be identical in the two
 		// directions." [N02] [N06]
 		DDPVersion: row.version, RDMAPVersion: row.version,
-		// RFC 5044, Section 7.1.1: "When in a received MPA Request Frame or MPA
+		// RFC 5044, section 7.1.1: "When in a received MPA Request Frame or MPA
 		// Reply Frame and the value is '0', Markers MUST NOT be added to the data
 		// stream by that endpoint. When '1' Markers MUST be added". [Q04] [F11]
 		// With RDMAC RNICs they are "regardless of the value of the M bit":
-		// CARRIER, Section 5.3.2. [N05]
+		// CARRIER, section 5.3.2. [N05]
 		MarkersReceive: ours.m || row.always, MarkersSend: peer.m || row.always,
 		// "When this bit is '1' in either the MPA Request Frame or MPA Reply Frame,
 		// CRCs MUST be generated and checked by both endpoints." [F14]
@@ -87,7 +87,7 @@ func agree(role Role, d Dialect, ours, peer terms) Negotiated {
 
 // responderIRD returns the responder's IRD, and what its Reply says of it.
 //
-// RFC 6581, Section 9.1: "This value is greater than or equal to the initiator ORD
+// RFC 6581, section 9.1: "This value is greater than or equal to the initiator ORD
 // for successful negotiations." It grows up to a bound of ours [E14]; above that
 // the initiator "MUST set [...] its ORD at most to the responder IRD". "The
 // responder MUST respond to an initiator ORD value of 0x3FFF by leaving its local
@@ -103,7 +103,7 @@ func responderIRD(own, most, initiatorORD Depth) (effective, sent Depth) {
 
 // responderORD returns the responder's ORD, and what its Reply says of it.
 //
-// RFC 6581, Section 9.1: "The responder MUST set its ORD at most to the initiator
+// RFC 6581, section 9.1: "The responder MUST set its ORD at most to the initiator
 // IRD." "The responder MUST respond to an initiator IRD value of 0x3FFF by leaving
 // its local endpoint ORD value unchanged, and setting ORD to 0x3FFF in its reply
 // message." [E04] [E06]
@@ -117,7 +117,7 @@ func responderORD(own, initiatorIRD Depth) (effective, sent Depth) {
 
 // initiatorORD returns the initiator's ORD after the Reply.
 //
-// RFC 6581, Section 9.1: "the initiator MUST set [...] its ORD at most to the
+// RFC 6581, section 9.1: "the initiator MUST set [...] its ORD at most to the
 // responder IRD", and "MUST leave its local endpoint ORD value unchanged upon
 // receiving a responder IRD value of 0x3FFF", which is above any of ours. [E04]
 // [E06]
@@ -126,7 +126,7 @@ func initiatorORD(own, responderIRD Depth) Depth { return min(own, responderIRD)
 // initiatorIRD returns the initiator's IRD after the Reply, and false if we do not
 // have the resources.
 //
-// RFC 6581, Section 9.1: "the initiator MUST set its IRD at least to the responder
+// RFC 6581, section 9.1: "the initiator MUST set its IRD at least to the responder
 // ORD", and "MUST leave its local endpoint IRD value unchanged upon receiving a
 // responder ORD value of 0x3FFF." [E04] [E06]
 func initiatorIRD(own, most, responderORD Depth) (effective Depth, ok bool) {
@@ -143,7 +143,7 @@ func initiatorIRD(own, most, responderORD Depth) (effective Depth, ok bool) {
 
 // answerRTR returns the kinds that a responder's Reply names.
 //
-// RFC 6581, Section 9.2: "The responder is not required to specify all RTR
+// RFC 6581, section 9.2: "The responder is not required to specify all RTR
 // indication options it supports", but "If the responder does not support any of
 // the initiator-specified RTR indication options, then the responder MUST set at
 // least one RTR indication type option it supports." [E08]
@@ -161,7 +161,7 @@ func answerRTR(offered, supported RTR, all bool) RTR {
 
 // chooseRTR returns the kind that an initiator sends, or none.
 //
-// RFC 6581, Section 9.2: "Upon receiving the MPA Accept Frame with Control Flag A
+// RFC 6581, section 9.2: "Upon receiving the MPA Accept Frame with Control Flag A
 // set to 1, the initiator MUST generate one of the negotiated RTR indications." A
 // Write is first choice, as it takes nothing of the responder. A Read to a
 // responder that grants no IRD comes last, but before giving up: it did name it.

@@ -15,7 +15,7 @@ const (
 // Role is which end of the startup we are.
 type Role uint8
 
-// The roles of RFC 5044, Section 7.1: the initiator is the one that sends first.
+// The roles of RFC 5044, section 7.1: the initiator is the one that sends first.
 const (
 	RoleInitiator Role = iota + 1
 	RoleResponder
@@ -52,7 +52,7 @@ type Offer struct {
 	Markers bool
 
 	// NoCRC is the system administrator's wish to do without CRCs; it must never be the
-	// ULP's: RFC 5044, Section 4.4. CRCs are used all the same if the peer wants them.
+	// ULP's: RFC 5044, section 4.4. CRCs are used all the same if the peer wants them.
 	NoCRC bool
 
 	// IRD and ORD are our depths of inbound and outbound RDMA Reads. NoNegotiation
@@ -133,7 +133,7 @@ func (o *Offer) resolve() error {
 			o.Dialect = DialectRevision0
 		}
 	}
-	// RFC 6581, Section 10: "The initiator MUST NOT use the enhanced RDMA connection
+	// RFC 6581, section 10: "The initiator MUST NOT use the enhanced RDMA connection
 	// establishment formats or function codes when no enhanced functionality is
 	// desired." [E02]
 	if o.Dialect == DialectRFC6581 && o.ClientServer && o.IRD == NoNegotiation && o.ORD == NoNegotiation {

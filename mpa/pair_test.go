@@ -84,7 +84,7 @@ func checkPair(t *rapid.T, i, r mpa.Negotiated) {
 	if !i.Enhanced {
 		return
 	}
-	// RFC 6581, Section 9.1: "initiator ORD <= responder IRD", "responder ORD <=
+	// RFC 6581, section 9.1: "initiator ORD <= responder IRD", "responder ORD <=
 	// initiator IRD", unless they are left to the ULP.
 	if i.PeerIRD != mpa.NoNegotiation && i.ORD > r.IRD {
 		t.Errorf("initiator ORD %d, responder IRD %d", i.ORD, r.IRD)

@@ -77,7 +77,7 @@ func (e *established) supported() mpa.RTR {
 }
 func (e *established) common() mpa.RTR { return e.request.RTR() & e.reply.RTR() }
 
-// rules6581 are the rules of RFC 6581, Sections 9.1 and 9.2, for a Request and its Reply
+// rules6581 are the rules of RFC 6581, sections 9.1 and 9.2, for a Request and its Reply
 // and for what both ends do then.
 var rules6581 = []rule{
 	{"9.2: A is 1 for the peer-to-peer model, and B, C and D for each option supported",

@@ -22,7 +22,7 @@ type FPDU struct {
 // stream. It keeps no octets, does not allocate unless something is wrong, and is
 // not safe for concurrent use.
 //
-// RFC 5044, Section 6: "In an ordered TCP stream, the ULPDU Length field in the
+// RFC 5044, section 6: "In an ordered TCP stream, the ULPDU Length field in the
 // current FPDU when FPDU has a valid CRC, can be used to identify the beginning of
 // the next FPDU." How TCP segments fall does not matter.
 type Reader struct {
@@ -53,7 +53,7 @@ func NewReader(markers, crc bool) Reader {
 func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
 	f, n, err = r.NextContent(b)
 	if n > 0 {
-		// RFC 5044, Section 4.3: "MPA Receivers MUST pass the ULPDU data and the ULPDU
+		// RFC 5044, section 4.3: "MPA Receivers MUST pass the ULPDU data and the ULPDU
 		// Length to DDP and not the Markers, headers, and CRC." [F12]
 		f.ULPDU = f.Content.Squeeze()
 		f.Content = layout.Plain(f.ULPDU)
@@ -64,8 +64,8 @@ func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
 // NextContent is Next for a receiver that copies the ULPDU from between the markers to its
 // place, which spares a copy: the FPDU has a Content and no ULPDU, and b is unchanged.
 //
-// RFC 5044, Section 6: "An MPA receiver MUST first verify the FPDU before passing
-// the ULPDU to DDP." The CRC is verified first and the markers then, as Section 8
+// RFC 5044, section 6: "An MPA receiver MUST first verify the FPDU before passing
+// the ULPDU to DDP." The CRC is verified first and the markers then, as section 8
 // has code 3 only "In the event that the CRC is valid": damage on the way is
 // reported as code 2 whatever it hit, and code 3 means that the sender placed a
 // marker wrongly (or that CRC is off). Nothing is judged before the FPDU is whole.

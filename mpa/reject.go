@@ -7,7 +7,7 @@ import "slices"
 // to use it, if KeepsTCP says so. ird and ord go to an enhanced initiator only; ord
 // may be the depth that its IRD should have had. The error is as with Accept.
 //
-// RFC 5044, Section 7.1.2: "the implementation SHOULD return an MPA Reply Frame with
+// RFC 5044, section 7.1.2: "the implementation SHOULD return an MPA Reply Frame with
 // the Rejected Connection bit set to '1'; the MPA Reply Frame MAY include
 // ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
 // connection open."
@@ -29,7 +29,7 @@ func (r *Responder) Reject(privateData []byte, ird, ord Depth) (reply []byte, er
 	f := r.reply(r.request.Dialect)
 	f.R, f.S, f.C = true, r.request.Enhanced, r.request.CRC
 	if r.request.Dialect.row().always {
-		// CARRIER, Section 5.3.1: the Responder "sets the revision to zero and the M bit
+		// CARRIER, section 5.3.1: the Responder "sets the revision to zero and the M bit
 		// and C bit to one". [N05]
 		f.M, f.C = true, true
 	}
@@ -44,7 +44,7 @@ func (r *Responder) Reject(privateData []byte, ird, ord Depth) (reply []byte, er
 // rejectStartKey answers a private data message with ours; to a Start Key there is
 // nothing to say.
 //
-// CULLEY, Section 13.3.1: "To reject the connection request, the Responding Consumer
+// CULLEY, section 13.3.1: "To reject the connection request, the Responding Consumer
 // would send any ULP supplied "Private Data Response" (with reason for rejection)
 // and close the TCP connection." [K07]
 func (r *Responder) rejectStartKey(privateData []byte) []byte {

@@ -77,7 +77,7 @@ func (in *intake) request() *Request {
 // fill fills in what a Request Frame says.
 //
 // R "is set to zero, and not checked on reception in the MPA Request Frame", and Res
-// is "not checked on reception": RFC 5044, Section 7.1.1. [Q05] [Q06]
+// is "not checked on reception": RFC 5044, section 7.1.1. [Q05] [Q06]
 func (q *Request) fill(f StartupFrame) {
 	q.Revision, q.Markers, q.CRC, q.PrivateData, q.Frame = f.Rev(), f.M(), f.C(), f.PrivateData(), f
 	if !q.Dialect.row().enhanced {

@@ -7,7 +7,7 @@ import (
 )
 
 // Responder is the machine of the end that waits for the first frame: the MPA
-// Request Frame of RFC 5044, Section 7.1.2, and RFC 6581, Section 9.3, or the Start
+// Request Frame of RFC 5044, section 7.1.2, and RFC 6581, section 9.3, or the Start
 // Key, where CULLEY calls it Active. Give Input what arrives until there is a
 // Request, then Accept or Reject; in some dialects another frame follows. It is not
 // safe for concurrent use.
@@ -32,9 +32,9 @@ func NewResponder(c ResponderConfig) *Responder {
 
 // Start begins the wait for the Request.
 //
-// RFC 5044, Section 7.1.2: "When MPA is started in the Responder mode, the MPA
+// RFC 5044, section 7.1.2: "When MPA is started in the Responder mode, the MPA
 // implementation MUST wait until an MPA Request Frame is received and validated
-// before entering Full MPA/DDP Operation." CULLEY, Section 8.1: "When MPA is
+// before entering Full MPA/DDP Operation." CULLEY, section 8.1: "When MPA is
 // started in the "Active" mode, the MPA implementation MUST wait until a "Start
 // Key" is received."
 func (r *Responder) Start(now time.Time) {
@@ -71,7 +71,7 @@ func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
 
 // farewell answers a revision 0 Request that is not served.
 //
-// CARRIER, Section 5.2.1: "Because the Non-permissive IETF RNIC cannot dynamically
+// CARRIER, section 5.2.1: "Because the Non-permissive IETF RNIC cannot dynamically
 // downgrade the version number it uses for DDP and RDMAP, it would send an MPA Reply
 // Frame with the Rev field equal to one and then gracefully close the connection."
 // [N04]
@@ -166,7 +166,7 @@ func (r *Responder) accepted(kind Kind) (Dialect, error) {
 // acceptStartKey answers a Start Key with ours, and a private data message with
 // ours, which the Start Keys follow.
 //
-// CULLEY, Section 8.1: "After the received "Start Key" is validated, the MPA
+// CULLEY, section 8.1: "After the received "Start Key" is validated, the MPA
 // implementation MUST send a valid "Start Key"." [K02]
 func (r *Responder) acceptStartKey(now time.Time) []byte {
 	if r.in.arrived == arrivedStartKey {
@@ -218,7 +218,7 @@ func (r *Responder) acceptFrame(now time.Time, d Dialect) []byte {
 
 // reply returns the fields that every Reply of a dialect has.
 //
-// RFC 6581, Section 10: "If the responder receives an enhanced MPA message, it MUST
+// RFC 6581, section 10: "If the responder receives an enhanced MPA message, it MUST
 // respond with an enhanced MPA message", and with an unenhanced one to an
 // unenhanced one. A revision above 2 is answered with ours; revision 2 without S is
 // served as RFC 5044 with its revision repeated. [E02]
@@ -244,7 +244,7 @@ func (r *Responder) Deadline() time.Time { return r.in.deadline }
 
 // HandleTimeout returns a [*StartupError] if the deadline has passed.
 //
-// RFC 5044, Section 7.1.2: "Implementations SHOULD put a timeout on waiting for the
+// RFC 5044, section 7.1.2: "Implementations SHOULD put a timeout on waiting for the
 // MPA Request Frame when started in Responder mode, to detect incorrect
 // 'Responder/Responder' startups."
 func (r *Responder) HandleTimeout(now time.Time) error {

@@ -16,7 +16,7 @@ func (o Offer) Resolved() (Offer, error) {
 // Enhanced returns the enhanced data that an Offer makes.
 func (o *Offer) Enhanced() Enhanced {
 	e := Enhanced{IRD: o.IRD, ORD: o.ORD}
-	// RFC 6581, Section 9.2: "The initiator MUST set Control Flag A to 1 for the
+	// RFC 6581, section 9.2: "The initiator MUST set Control Flag A to 1 for the
 	// peer-to-peer model. The initiator MUST set each Control Flag B, C, and D to 1
 	// for each of the options it supports, if Control Flag A is set to 1." "If
 	// Control Flag A is set to 0, then Control Flags B, C, and D MUST also be set
@@ -42,7 +42,7 @@ func (o *Offer) Conclude(n *Negotiated, answered Enhanced) {
 	// models. A=0 in the answer to A=1 leaves our consumers without the model they
 	// asked for, and no RTR indication that the responder supports (B, C and D do
 	// not count): code 7, the "failure to negotiate a mutually compatible
-	// connection model or RTR option" of RFC 6581, Section 9.2. [E08] [E10]
+	// connection model or RTR option" of RFC 6581, section 9.2. [E08] [E10]
 	n.PeerToPeer = e.A || !o.ClientServer
 	if n.PeerToPeer {
 		n.RTR = chooseRTR(able, e.RTR(), e.IRD)
@@ -67,7 +67,7 @@ func (a *Answer) Conclude(n *Negotiated, q *Request) (e Enhanced) {
 	n.Enhanced, n.PeerIRD, n.PeerORD = true, q.IRD, q.ORD
 	n.IRD, e.IRD = responderIRD(a.IRD, maxIRD(a.IRD, a.MaxIRD), q.ORD)
 	n.ORD, e.ORD = responderORD(a.ORD, q.IRD)
-	// RFC 6581, Section 9.2: "The responder MUST set Control Flag A to 0 if Control
+	// RFC 6581, section 9.2: "The responder MUST set Control Flag A to 0 if Control
 	// Flag A is 0 in the request. If Control Flag A is set to 0, then Control Flags
 	// B, C, and D MUST also be set to 0." [E07]
 	if !q.PeerToPeer {

@@ -69,7 +69,7 @@ func (f Failure) Hint() string {
 }
 
 // StartupError is a startup that failed. The TCP connection is to be closed: RFC
-// 5044, Section 8, for code 4: "the TCP connection MUST be immediately closed."
+// 5044, section 8, for code 4: "the TCP connection MUST be immediately closed."
 // A rejection is not a failure; see [RejectError].
 type StartupError struct {
 	// Role is the one of this end.
@@ -101,7 +101,7 @@ func (e *StartupError) Temporary() bool { return false }
 
 // RejectError tells that the responder's consumer rejected the connection: by a Reply
 // with R=1, or by what stands for that in other dialects. MPA has ended. TCP stays open
-// unless Closed is set. RFC 5044, Section 7.1.2: "The ULP may close TCP or use the
+// unless Closed is set. RFC 5044, section 7.1.2: "The ULP may close TCP or use the
 // connection for other purposes."
 type RejectError struct {
 	Dialect  Dialect

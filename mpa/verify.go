@@ -23,7 +23,7 @@ type Framing struct {
 // octets of b, and returns an error with code 2 or 3, or nil. What follows the FPDU in
 // b only helps to tell what the sender did otherwise. b is not changed.
 //
-// The CRC is verified first and the markers then, as RFC 5044, Section 8, has code 3
+// The CRC is verified first and the markers then, as RFC 5044, section 8, has code 3
 // only "In the event that the CRC is valid".
 func (fr Framing) Verify(offset uint64, b []byte, size int) *Error {
 	if fr.CRC && !layout.CRCValid(b[:size]) {
@@ -37,7 +37,7 @@ func (fr Framing) Verify(offset uint64, b []byte, size int) *Error {
 
 // crcError is the error of an FPDU whose CRC field is not right.
 //
-// RFC 5044, Section 4.4: "Verify that the calculated CRC-32c value is the same as
+// RFC 5044, section 4.4: "Verify that the calculated CRC-32c value is the same as
 // the received CRC-32c value found in the FPDU CRC field. If not, the receiver
 // MUST treat the FPDU as an invalid FPDU." Markers and PAD are part of what is
 // covered, whatever they hold. [F04] [R01]
@@ -83,7 +83,7 @@ func unmarked(b []byte) bool {
 
 // verifyMarkers checks every marker in an FPDU.
 //
-// RFC 5044, Section 8: "If the FPDU start determined from previous ULPDU Length
+// RFC 5044, section 8: "If the FPDU start determined from previous ULPDU Length
 // fields does not match with the MPA Marker position, MPA SHOULD deliver an error
 // to DDP. [...] It is OPTIONAL for a receiver to check each Marker". [F08] [F09]
 func (fr Framing) verifyMarkers(offset uint64, b []byte) *Error {

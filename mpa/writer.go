@@ -111,7 +111,7 @@ func (w *Writer) End(dst []byte) []byte {
 		panic(fmt.Sprintf("mpa: Writer.End: %d octets of the ULPDU are missing", w.left))
 	}
 	w.open = false
-	// RFC 5044, Section 4.1: "The pad data MUST be set to zero by the sender". [F03]
+	// RFC 5044, section 4.1: "The pad data MUST be set to zero by the sender". [F03]
 	pad := zeros[:layout.PadLen(w.size)]
 	if w.markers {
 		dst = w.weave(dst, []byte(pad))
@@ -172,7 +172,7 @@ func (w *Writer) weave(dst, p []byte) []byte {
 
 // marker appends a marker if one falls here, so that content may follow.
 //
-// RFC 5044, Section 4.3: "If an FPDU is large enough to contain multiple Markers,
+// RFC 5044, section 4.3: "If an FPDU is large enough to contain multiple Markers,
 // they MUST all point to the same point in the TCP stream: the first octet of the
 // ULPDU Length field for the FPDU." [F08]
 func (w *Writer) marker(dst []byte) []byte {

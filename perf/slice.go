@@ -84,17 +84,7 @@ func (m *measurement) slice(ctx context.Context, s *session, j job) (sample, err
 	if _, err := s.ctl.call(ctx, request{Slice: &j}); err != nil {
 		return sample{}, err
 	}
-	x := sample{count: j.Count}
-	if j.Quantity == Latency {
-		x.rtt = newHistogram()
-	}
-	if s.counter == nil && j.Calls {
-		s.counter = newCallCounter()
-	}
-	meter := begin(s.counter)
-	var err error
-	x.elapsed, err = s.initiate(ctx, j, x.rtt)
-	x.usage = meter.end()
+	x, err := s.timed(ctx, j)
 	if err != nil {
 		return sample{}, s.reason(ctx, err)
 	}
@@ -107,6 +97,21 @@ func (m *measurement) slice(ctx context.Context, s *session, j job) (sample, err
 		x.usage = x.usage.plus(*checked.Usage)
 	}
 	return x, s.check(j)
+}
+
+// timed moves a slice, and takes its time.
+func (s *session) timed(ctx context.Context, j job) (x sample, err error) {
+	x.count = j.Count
+	if j.Quantity == Latency {
+		x.rtt = newHistogram()
+	}
+	if s.counter == nil && j.Calls {
+		s.counter = newCallCounter()
+	}
+	meter := begin(s.counter)
+	x.elapsed, err = s.initiate(ctx, j, x.rtt)
+	x.usage = meter.end()
+	return x, err
 }
 
 // reason asks the responder what went wrong: it may know more than we do, if all

@@ -25,7 +25,7 @@ func CheckSegment(s *ddp.Segment, version uint8) *Error {
 // CheckExtendedSegment is [CheckSegment] for a stream which takes the messages
 // of RFC 7306 too. They need version 1: on a stream of version 0 it is the same.
 //
-// RFC 7306, Section 4.1: "All RDMA Messages defined in this specification MUST
+// RFC 7306, section 4.1: "All RDMA Messages defined in this specification MUST
 // have: The RDMA Version (RV) field: 01b."
 func CheckExtendedSegment(s *ddp.Segment, version uint8) *Error {
 	return checkSegment(s, version, version == 1)
@@ -36,11 +36,11 @@ func checkSegment(s *ddp.Segment, version uint8, extended bool) *Error {
 	if err := checkQueue(s, op, extended); err != nil {
 		return err
 	}
-	// RFC 5040, Section 7.2: "The RDMA Version MUST be valid." [P05] [P56]
+	// RFC 5040, section 7.2: "The RDMA Version MUST be valid." [P05] [P56]
 	if v != version {
 		return &Error{CodeInvalidVersion, op, "RV", fmt.Sprintf("expected version %d, got %d", version, v)}
 	}
-	// RFC 5040, Section 7.2: "The RDMA OpCode MUST be valid." [P07] [P56]
+	// RFC 5040, section 7.2: "The RDMA OpCode MUST be valid." [P07] [P56]
 	info, known := op.Info()
 	if !known || info.Extension && !extended {
 		return &Error{CodeUnexpectedOpcode, op, "Opcode", fmt.Sprintf("%d is not one of the stream's", op)}
@@ -51,9 +51,9 @@ func checkSegment(s *ddp.Segment, version uint8, extended bool) *Error {
 	return checkForm(s, op, &info)
 }
 
-// checkQueue refuses queues that RDMAP does not have. RFC 5041, Section 7.1: "The QN
-// is valid for this stream." RFC 5040, Section 3.1: "RDMAP uses three queues for
-// Untagged Buffers"; RFC 7306, Section 4.1, has a fourth. [P01]
+// checkQueue refuses queues that RDMAP does not have. RFC 5041, section 7.1: "The QN
+// is valid for this stream." RFC 5040, section 3.1: "RDMAP uses three queues for
+// Untagged Buffers"; RFC 7306, section 4.1, has a fourth. [P01]
 func checkQueue(s *ddp.Segment, op Opcode, extended bool) *Error {
 	highest := uint32(QNTerminate)
 	if extended {
@@ -65,7 +65,7 @@ func checkQueue(s *ddp.Segment, op Opcode, extended bool) *Error {
 	return &Error{CodeDDPInvalidQN, op, "QN", fmt.Sprintf("expected 0 to %d, got %d", highest, s.QN)}
 }
 
-// checkModel holds T bit and queue against the opcode. RFC 5040, Section 4.1:
+// checkModel holds T bit and queue against the opcode. RFC 5040, section 4.1:
 // "Figure 4 [...] MUST be used to define the value of the Tagged flag". [P01]
 func checkModel(s *ddp.Segment, op Opcode, info *Info) *Error {
 	if s.Tagged != info.Tagged {
@@ -78,7 +78,7 @@ func checkModel(s *ddp.Segment, op Opcode, info *Info) *Error {
 }
 
 // checkForm holds a message without ULP payload to being one segment of the
-// right length. RFC 5040, Section 4.2: "which RDMA Messages are allowed to carry
+// right length. RFC 5040, section 4.2: "which RDMA Messages are allowed to carry
 // ULP Payload". Its header fits the smallest segment that any LLP allows; no
 // RFC gives codes for these errors, that of the RDMAC verbs for a missing L bit
 // is taken. [P09] [P10] [P36]

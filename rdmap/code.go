@@ -44,7 +44,7 @@ const (
 	CodeRemoteOperationUnspecified Code = 0x02ff
 )
 
-// The codes of the DDP layer. RFC 5041, Section 7.2.
+// The codes of the DDP layer. RFC 5041, section 7.2.
 const (
 	CodeDDPLocalCatastrophic Code = Code(ddp.CodeLocalCatastrophic)
 
@@ -62,7 +62,7 @@ const (
 	CodeDDPUntaggedInvalidVersion Code = Code(ddp.CodeUntaggedInvalidVersion)
 )
 
-// The codes of MPA, the LLP over TCP: RFC 5044, Section 8, RFC 6581, Section 8.
+// The codes of MPA, the LLP over TCP: RFC 5044, section 8, RFC 6581, section 8.
 const (
 	CodeMPAClosed            Code = 0x2001
 	CodeMPACRC               Code = 0x2002

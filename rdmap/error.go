@@ -32,7 +32,7 @@ func (e *Error) Is(target error) bool {
 // FromDDP returns an error of the DDP layer, found on a segment of the opcode,
 // as an [*Error]. No error gives nil.
 //
-// RFC 5040, Section 3.1: "DDP propagates to RDMAP all operation or protection
+// RFC 5040, section 3.1: "DDP propagates to RDMAP all operation or protection
 // errors (used by RDMAP Terminate)". [P14]
 func FromDDP(e *ddp.Error, op Opcode) *Error {
 	if e == nil {

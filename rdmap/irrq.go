@@ -40,7 +40,7 @@ func (q *IRRQ) Len() int { return q.reads.Len() }
 // buffer of queue 1. Ask it before the [ddp.UntaggedQueue], which has another
 // code for a queue without a buffer.
 func (q *IRRQ) Check(s *ddp.Segment) *Error {
-	// RFC 5040, Section 6.1: "For inbound RDMA Read Requests, the RDMAP layer MUST
+	// RFC 5040, section 6.1: "For inbound RDMA Read Requests, the RDMAP layer MUST
 	// NOT exceed the maximum number of outstanding, inbound RDMA Read Requests". [P47]
 	if !q.reads.Full() {
 		return nil
@@ -87,7 +87,7 @@ func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 // Terminate returns the Terminate for an error found while answering the oldest
 // request, with the request as far as it is not answered.
 //
-// RFC 5040, Section 4.8: "If the terminate occurs after the first RDMA Read
+// RFC 5040, section 4.8: "If the terminate occurs after the first RDMA Read
 // Request byte is processed, the RDMA Read Request Header is updated to reflect
 // the current location of the RDMA Read operation that is in process". [P17] [P54]
 func (q *IRRQ) Terminate(code Code) Terminate {

@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 )
 
-// The RDMAP Control Field, the first octet of DDP's RsvdULP. RFC 5040, Section 4.1.
+// The RDMAP Control Field, the first octet of DDP's RsvdULP. RFC 5040, section 4.1.
 //
 //	 0 1 2 3 4 5 6 7
 //	+-+-+-+-+-+-+-+-+
@@ -36,7 +36,7 @@ const (
 	OpAtomicResponse   Opcode = 0xb
 )
 
-// The Queue Numbers of RFC 5040, Section 3.1, and of RFC 7306, Section 4.1. [P01]
+// The Queue Numbers of RFC 5040, section 3.1, and of RFC 7306, section 4.1. [P01]
 const (
 	QNSend      = 0 // the four Sends, Immediate Data
 	QNRead      = 1 // Read Requests, Atomic Requests
@@ -46,10 +46,10 @@ const (
 
 // Lengths in octets of the headers which follow the DDP header.
 const (
-	ReadRequestLen    = 28 // RFC 5040, Section 4.4
-	ImmediateDataLen  = 8  // RFC 7306, Section 6
-	AtomicRequestLen  = 52 // RFC 7306, Section 5.2.1
-	AtomicResponseLen = 12 // RFC 7306, Section 5.2.2; its Section 4 says 32, against its figure
+	ReadRequestLen    = 28 // RFC 5040, section 4.4
+	ImmediateDataLen  = 8  // RFC 7306, section 6
+	AtomicRequestLen  = 52 // RFC 7306, section 5.2.1
+	AtomicResponseLen = 12 // RFC 7306, section 5.2.2; its section 4 says 32, against its figure
 )
 
 // Info is what RFC 5040, Figures 4 and 5, and RFC 7306, Figures 2 and 3, lay
@@ -100,14 +100,14 @@ func (o Opcode) String() string {
 // Control returns the RDMAP Control Field for a version, 0 to 3, and an
 // opcode, 0 to 15; higher bits of either are dropped.
 //
-// RFC 5040, Section 4.1: "Bits 26-27; Reserved. MUST be set to zero by sender". [P04]
+// RFC 5040, section 4.1: "Bits 26-27; Reserved. MUST be set to zero by sender". [P04]
 func Control(version uint8, op Opcode) uint8 {
 	return version<<controlVersionShift | uint8(op)&controlOpcode
 }
 
 // ParseControl takes an RDMAP Control Field apart.
 //
-// RFC 5040, Section 4.1: the reserved bits are "ignored by the receiver". [P04]
+// RFC 5040, section 4.1: the reserved bits are "ignored by the receiver". [P04]
 func ParseControl(c uint8) (version uint8, op Opcode) {
 	return c >> controlVersionShift, Opcode(c & controlOpcode)
 }
@@ -117,7 +117,7 @@ func ParseControl(c uint8) (version uint8, op Opcode) {
 // message to message is zero: STag and TO, or MSN and the Invalidate STag. An
 // opcode which is not known gives an untagged header for queue 0.
 //
-// RFC 5040, Section 4.1: "Figure 4 [...] MUST be used to define the value of the
+// RFC 5040, section 4.1: "Figure 4 [...] MUST be used to define the value of the
 // Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
 // MUST be set to zero on transmit". [P01] [P02] [P08]
 func (o Opcode) Header(version uint8) ddp.Header {
@@ -134,7 +134,7 @@ func OpcodeOf(h *ddp.Header) Opcode {
 // InvalidateSTag returns the STag which a segment asks to invalidate. In
 // messages other than the Sends with Invalidate there is none.
 //
-// RFC 5040, Section 4.1: for them the field is to be "ignored by the receiver". [P08]
+// RFC 5040, section 4.1: for them the field is to be "ignored by the receiver". [P08]
 func InvalidateSTag(h *ddp.Header) (stag uint32, ok bool) {
 	if info, known := OpcodeOf(h).Info(); !known || !info.Invalidate || h.Tagged {
 		return 0, false

@@ -33,7 +33,7 @@ func (q *ORQ) Len() int { return q.reads.Len() }
 
 // Full reports whether another Read has to wait.
 //
-// RFC 5040, Section 6.1: "For outbound RDMA Read Requests, the RDMAP layer MUST
+// RFC 5040, section 6.1: "For outbound RDMA Read Requests, the RDMAP layer MUST
 // NOT exceed the maximum number of outstanding, outbound RDMA Read Requests". [P46]
 func (q *ORQ) Full() bool { return q.reads.Full() }
 
@@ -70,7 +70,7 @@ func (q *ORQ) Pop() (r Read, ok bool) {
 // another TO and for more octets than asked for, and [CodeCatastrophicStream]
 // for an L bit before the end or none at it.
 //
-// RFC 5040, Section 5.2.2: "The Data Sink MAY validate that the STag, Tagged
+// RFC 5040, section 5.2.2: "The Data Sink MAY validate that the STag, Tagged
 // Offset, and length of the RDMA Read Response Message are the same as [...] in
 // the corresponding RDMA Read Request Message." [P28]
 func (q *ORQ) Check(resp *ddp.Segment) *Error {
@@ -92,7 +92,7 @@ func (q *ORQ) Check(resp *ddp.Segment) *Error {
 	return nil
 }
 
-// checkSink compares STag and TO. RFC 5041, Section 5.2: they "MUST NOT be
+// checkSink compares STag and TO. RFC 5041, section 5.2: they "MUST NOT be
 // checked for a zero-length Tagged DDP Message". [D23]
 func (q *ORQ) checkSink(r *Read, resp *ddp.Segment) *Error {
 	if resp.PayloadLen() == 0 {
@@ -123,7 +123,7 @@ func (q *ORQ) Advance(resp *ddp.Segment) (read Read, done bool) {
 // no such Read, if there are several, or if one of the octets is placed already: then Check
 // has to judge it in its turn first.
 //
-// RFC 5041, Section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
+// RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
 func (q *ORQ) TakeAhead(resp *ddp.Segment) (read Read, ok bool) {
 	r, several := q.sinkOf(resp)
 	if r == nil || several {

@@ -14,7 +14,7 @@ const (
 	offSrcTO    = 20
 )
 
-// A ReadRequest is the header of an RDMA Read Request. RFC 5040, Section 4.4. [P10]
+// A ReadRequest is the header of an RDMA Read Request. RFC 5040, section 4.4. [P10]
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -78,7 +78,7 @@ func (r *ReadRequest) Append(dst []byte) []byte {
 }
 
 // Advance notes that n octets, at most Size, have been sent in response. What
-// is left is what a Terminate has to tell of. RFC 5040, Section 4.8: "the RDMA
+// is left is what a Terminate has to tell of. RFC 5040, section 4.8: "the RDMA
 // Read Request Header is updated to reflect the current location of the RDMA
 // Read operation". [P17]
 func (r *ReadRequest) Advance(n uint32) {

@@ -50,7 +50,7 @@ func (l Layout) String() string {
 }
 
 // A Terminate is the Terminate Header, the whole of a Terminate Message after
-// its DDP header. RFC 5040, Section 4.8. [P13]
+// its DDP header. RFC 5040, section 4.8. [P13]
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -82,11 +82,11 @@ type Terminate struct {
 // follows from which parts there are; the parts are written as they are,
 // whatever their length.
 func (t *Terminate) Append(dst []byte) []byte {
-	// RFC 5040, Section 4.8: "Reserved: 13 bits. This field MUST be set to zero
+	// RFC 5040, section 4.8: "Reserved: 13 bits. This field MUST be set to zero
 	// on transmit". [P13]
 	dst = binary.BigEndian.AppendUint16(dst, uint16(t.Code))
 	dst = append(dst, t.hdrCt(), 0)
-	// RFC 5040, Section 4.8: the DDP Segment Length "MUST be present when the D
+	// RFC 5040, section 4.8: the DDP Segment Length "MUST be present when the D
 	// bit is set", the headers "MUST be present if the D bit is set" and "if the
 	// R bit is set". [P15]
 	if t.HasLength || t.DDPHeader != nil {
@@ -116,17 +116,17 @@ func (t *Terminate) hdrCt() (b byte) {
 // For a Read Request which failed after part of it was answered, see [IRRQ.Terminate].
 func TerminateFor(code Code, seg *ddp.Segment) Terminate {
 	t := Terminate{Code: code}
-	// RFC 5040, Section 7.1: for errors "not directly associated with an incoming
+	// RFC 5040, section 7.1: for errors "not directly associated with an incoming
 	// Message" type and code go alone. [P50] So they do for a local catastrophic
 	// error and for the LLP's, by Figure 10. [P16]
 	if seg == nil || !code.includesDDPHeader() {
 		return t
 	}
-	// RFC 5040, Section 7.1: "the Error Type, Error Code, ULP PDU Length, and
+	// RFC 5040, section 7.1: "the Error Type, Error Code, ULP PDU Length, and
 	// Terminated DDP Header fields are included". [P53]
 	t.DDPHeader = bytes.Clone(seg.Raw)
 	t.SegmentLength, t.HasLength = segmentLength(seg)
-	// RFC 5040, Section 4.8: "The Terminated RDMA Header is only sent back if the
+	// RFC 5040, section 4.8: "The Terminated RDMA Header is only sent back if the
 	// terminate is associated with an RDMA Read Request Message." [P54]
 	if code.includesRDMAPHeader() && isReadRequest(seg) {
 		t.RDMAPHeader = bytes.Clone(seg.Payload[:ReadRequestLen])

@@ -19,7 +19,7 @@ const (
 //
 // The control field is read as RFC 5040 has it or as siw sends it, see
 // [Layout]. Octets after the parts that HdrCt announces are ignored:
-// RFC 5040, Section 7.1, lets absent parts be sent as zeros. An R bit with
+// RFC 5040, section 7.1, lets absent parts be sent as zeros. An R bit with
 // nothing at all after it counts as not set, as siw sets it for Sends too.
 //
 // A header which is announced and cut short is an error, an [*Error] with
@@ -50,7 +50,7 @@ func ParseTerminate(b []byte) (Terminate, error) {
 
 // parseTerminateControl reads the first four octets and returns HdrCt in the RFC's places.
 //
-// RFC 5040, Section 4.8: Reserved is "ignored on receive", so that a bit where siw has
+// RFC 5040, section 4.8: Reserved is "ignored on receive", so that a bit where siw has
 // HdrCt tells nothing by itself [P13]. Where the RFC has no HdrCt, it is siw's layout if
 // the parts that it would announce are there. Otherwise it is the reading which makes a
 // known code, the RFC's if both do: siw's 0x2005 to 0x2007, which come without parts, are
@@ -73,7 +73,7 @@ func parseTerminateControl(b []byte) (t Terminate, ct byte) {
 
 // siwParts reports whether HdrCt as siw has it announces a Terminated DDP Header, and one
 // follows. siw announces no other part without one. Zeros are none: they stand for absent
-// parts (RFC 5040, Section 7.1), and no DDP header is all zeros, as queue 0 has no RDMA
+// parts (RFC 5040, section 7.1), and no DDP header is all zeros, as queue 0 has no RDMA
 // Write.
 func siwParts(b []byte) bool {
 	header := b[min(terminateParts+2, len(b)):]
@@ -105,7 +105,7 @@ func swapLayerEType(c Code) Code {
 	return Code(c.EType())<<12 | Code(c.Layer())<<8 | Code(c.ErrorCode())
 }
 
-// takeLength reads the DDP Segment Length. RFC 5040, Section 4.8: "It MUST be
+// takeLength reads the DDP Segment Length. RFC 5040, section 4.8: "It MUST be
 // valid if the M bit is set. It MUST be present when the D bit is set." [P15]
 func (t *Terminate) takeLength(b []byte, ct byte) (rest []byte, err error) {
 	if len(b) < 2 {

@@ -7,7 +7,7 @@ import "github.com/goiwarp/iwarp/ddp"
 // Read Request, with an RDMA Read Message Size of zero. STag, TO and MSN are not
 // looked at.
 //
-// RFC 5040, Sections 5.1 to 5.3, allows Writes, Reads and Sends of zero length. RFC
+// RFC 5040, sections 5.1 to 5.3, allows Writes, Reads and Sends of zero length. RFC
 // 6581 opens a connection with one of them: see mpa.RTROf.
 func ZeroLength(s *ddp.Segment) (op Opcode, zeroLength bool) {
 	op = OpcodeOf(&s.Header)

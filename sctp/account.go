@@ -1,6 +1,6 @@
 package sctp
 
-// window is how many DDP-SSNs from the first missing one on can be told from those before it: RFC 5043, Section 10.
+// window is how many DDP-SSNs from the first missing one on can be told from those before it: RFC 5043, section 10.
 const window = 1 << 15
 
 // An account tells which DDP-SSNs of a session have arrived. It takes 4 KiB where there is a gap, and nothing else.
@@ -16,7 +16,7 @@ type account struct {
 // enter takes note of a DDP-SSN and returns its number. It reports false if the message of that number has arrived
 // already, or cannot have been sent yet. Nothing is allocated before that is known.
 //
-// RFC 5043, Section 10: "The receiver MAY perform a validity check on received DDP-SSNs to ensure that any gap could
+// RFC 5043, section 10: "The receiver MAY perform a validity check on received DDP-SSNs to ensure that any gap could
 // be accounted for by unreceived Data Chunks. Implementations SHOULD NOT allocate resources on the assumption that
 // DDP-SSNs are valid without first performing such a validity check."
 func (a *account) enter(ssn uint16) (number uint64, ok bool) {

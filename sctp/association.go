@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
@@ -65,7 +66,7 @@ type Association struct {
 	early   int                // octets held
 	strays  int                // messages where there is no session
 	unused  time.Time          // since when there is none; zero: there is one
-	out     []Message
+	turns   []*stream          // those that have messages to be sent, in the order in which they get their turns
 	events  []Event
 	room    [8]Event
 	end     End
@@ -78,8 +79,9 @@ type stream struct {
 	// Over all sessions, sent counts the messages that were given a number, given those of them that Output has
 	// returned, and acked those that the peer is known to have.
 	sent, given, acked uint64
-	dead               bool // unusable until the association ends
-	late               bool // a Terminate may come that has crossed our answer to the peer's request
+	out                []Message // those that Output has not returned
+	dead               bool      // unusable until the association ends
+	late               bool      // a Terminate may come that has crossed our answer to the peer's request
 	session            *session
 }
 
@@ -111,18 +113,21 @@ func (a *Association) Early() int { return a.early }
 func (a *Association) MULPDU() int { return MULPDU(a.cfg.MaxMessage) }
 
 // Output returns the next message to be sent: unordered, and reliably. Messages of one stream are to be submitted in
-// that order. The Data is the caller's.
+// that order; streams take turns, so that a session waits for one message of each other, however much they have. The Data is the
+// caller's.
 func (a *Association) Output() (m Message, ok bool) {
-	if len(a.out) == 0 {
+	if len(a.turns) == 0 {
 		return Message{}, false
 	}
-	m = a.out[0]
-	a.out[0] = Message{}
-	a.out = a.out[1:]
-	if len(a.out) == 0 {
-		a.out = nil
+	st := a.turns[0]
+	a.turns = slices.Delete(a.turns, 0, 1)
+	m, st.out[0] = st.out[0], Message{}
+	if st.out = st.out[1:]; len(st.out) == 0 {
+		st.out = nil
+	} else {
+		a.turns = append(a.turns, st)
 	}
-	a.streams[m.Stream].given++
+	st.given++
 	return m, true
 }
 
@@ -162,7 +167,7 @@ func (a *Association) abort(cause error) { a.finishAll(End{Abort, cause}) }
 
 // Lost says that the association has ended: by the peer, by SCTP, or here. Every session ends with cause.
 //
-// RFC 5043, Section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
+// RFC 5043, section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
 // stream has been terminated." [C13]
 func (a *Association) Lost(cause error) { a.finishAll(End{Abort, cause}) }
 
@@ -176,5 +181,8 @@ func (a *Association) finishAll(e End) {
 			a.over(time.Time{}, st.session, e.Cause)
 		}
 	}
-	a.out, a.unused = nil, time.Time{}
+	for _, st := range a.turns {
+		st.out = nil
+	}
+	a.turns, a.unused = nil, time.Time{}
 }

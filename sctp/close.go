@@ -7,7 +7,7 @@ import (
 
 // maxUnacked is how many messages of a stream may be under way: more could not be told apart.
 //
-// RFC 5043, Section 10: "the sending DDP must simply refrain from sending more than 32767 Data Chunks for a single
+// RFC 5043, section 10: "the sending DDP must simply refrain from sending more than 32767 Data Chunks for a single
 // stream without acknowledgment. Note that it MUST NOT rely upon ULP flow control for this purpose." [C12] The last two
 // are left to the Terminates of RDMAP and of the session.
 const maxUnacked = window - 1
@@ -24,7 +24,7 @@ func (a *Association) Room(id uint16) int {
 
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.
 //
-// RFC 5043, Section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size
+// RFC 5043, section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size
 // specified." [C11]
 func (a *Association) Send(id uint16, parts ...[]byte) error {
 	n := 0
@@ -47,8 +47,8 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 // Close ends our half of a session, after all that was sent. What the peer still sends is handed out until its own
 // Terminate. An Initiate of ours is taken back, and the peer's is answered with a Terminate.
 //
-// RFC 5043, Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate. At least one side
-// MUST send a DDP Stream Terminate." RFC 6581, Section 7: it "MUST use the DDP stream session termination function
+// RFC 5043, section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate. At least one side
+// MUST send a DDP Stream Terminate." RFC 6581, section 7: it "MUST use the DDP stream session termination function
 // code" for enhanced sessions too. [C03]
 func (a *Association) Close(now time.Time, id uint16) {
 	st := a.streams[id]
@@ -82,7 +82,7 @@ func (a *Association) Abort(now time.Time, id uint16) {
 // in front of our Terminate: an RDMAP Terminate. A peer that has our Terminate already, and has others, cannot be told
 // anything more. A session that is not open yet ends as by Abort.
 //
-// RFC 5043, Section 11.3: "Termination of an SCTP Association due to errors should be handled at the SCTP layer.
+// RFC 5043, section 11.3: "Termination of an SCTP Association due to errors should be handled at the SCTP layer.
 // The RDMAP-defined RDMAP Terminate Message SHOULD NOT be sent on each DDP stream when a determination has been made to
 // terminate an SCTP association." "Other RDMAP-defined Terminate Messages MUST be generated as specified when a DDP stream
 // is terminated."
@@ -114,7 +114,7 @@ func (a *Association) withdraw(now time.Time, s *session, err error) {
 
 // violate ends a session over what the peer has done; below number, all that was to be handed out was.
 //
-// RFC 5043, Section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the
+// RFC 5043, section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the
 // enumerated legal patterns, the DDP Stream Session MUST be terminated." [C04]
 func (a *Association) violate(now time.Time, s *session, number uint64, v *Violation) {
 	v.Stream = s.on.id

@@ -159,10 +159,11 @@ func TestBeingRejected(t *testing.T) {
 		answer string
 		want   sctp.Refusal
 	}{
-		"Reject":                   {`0000 0003 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")}},
-		"Enhanced Reject":          {`0000 0007 8001 8006 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 1, PeerORD: 6, RTR: mpa.RTRWrite}},
-		"an Enhanced Reject alone": {`0000 0007`, sctp.Refusal{Dialect: mpa.DialectRFC6581}},
-		"an Enhanced Reject without enhanced data": {`0000 0007 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no")}},
+		"Reject":          {`0000 0003 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")}},
+		"Enhanced Reject": {`0000 0007 8001 8006 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 1, PeerORD: 6, RTR: mpa.RTRWrite}},
+		"an Enhanced Reject with enhanced data only": {`0000 0007 8001 8006`, sctp.Refusal{Dialect: mpa.DialectRFC6581, Enhanced: true, PeerIRD: 1, PeerORD: 6, RTR: mpa.RTRWrite}},
+		"an Enhanced Reject alone":                   {`0000 0007`, sctp.Refusal{Dialect: mpa.DialectRFC6581}},
+		"an Enhanced Reject without enhanced data":   {`0000 0007 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no")}},
 		"Terminate": {`0000 0004`, sctp.Refusal{Provider: true, Fallback: true}},
 	} {
 		d := begin(t, sctp.Config{Active: true})

@@ -1,5 +1,5 @@
 // Package sctp is the adaptation of DDP to SCTP: RFC 5043, with the enhanced connection establishment of
-// RFC 6581, Section 7.
+// RFC 6581, section 7.
 //
 // It is pure protocol. Nothing in it touches a socket, a goroutine, a lock or a clock, and it is no SCTP: a
 // carrier, which is one, gives it user messages and the time, and takes user messages.

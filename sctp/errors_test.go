@@ -1,6 +1,7 @@
 package sctp_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -49,6 +50,33 @@ func TestErrorTexts(t *testing.T) {
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestCheckOffer names what of an Offer no session has.
+func TestCheckOffer(t *testing.T) {
+	for _, c := range []struct {
+		offer mpa.Offer
+		field string
+	}{
+		{mpa.Offer{}, ""},
+		{mpa.Offer{Kind: mpa.KindPermissive, Dialect: mpa.DialectRFC6581}, ""},
+		{mpa.Offer{Dialect: mpa.DialectRFC5044}, ""},
+		{mpa.Offer{Markers: true}, "Markers"},
+		{mpa.Offer{NoCRC: true}, "NoCRC"},
+		{mpa.Offer{Kind: mpa.KindRDMAC}, "Kind"},
+		{mpa.Offer{Dialect: mpa.DialectRevision0}, "Dialect"},
+	} {
+		var field string
+		var wrong *sctp.OfferError
+		if err := sctp.CheckOffer(c.offer); errors.As(err, &wrong) {
+			field = wrong.Field
+		} else if err != nil {
+			t.Error(err)
+		}
+		if field != c.field {
+			t.Errorf("%+v: %q is wrong, want %q", c.offer, field, c.field)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func initiate(o *mpa.Offer, enhanced bool) Control {
 	return c
 }
 
-// resolved settles what of an Offer is open. DDP over SCTP is version 1: RFC 5043, Section 5.2.2.
+// resolved settles what of an Offer is open. DDP over SCTP is version 1: RFC 5043, section 5.2.2.
 //
-// RFC 6581, Section 10: "The initiator MUST NOT use the enhanced RDMA connection establishment formats or function
+// RFC 6581, section 10: "The initiator MUST NOT use the enhanced RDMA connection establishment formats or function
 // codes when no enhanced functionality is desired."
 func resolved(o mpa.Offer) (mpa.Offer, error) {
 	o, err := o.Resolved()
@@ -71,14 +71,14 @@ func (a *Association) answered(now time.Time, s *session, c Control) {
 	case FunctionTerminate:
 		a.refused(now, s, &Refusal{Provider: true, Fallback: s.enhanced})
 	default:
-		// RFC 5043, Section 6.2: "one DDP Endpoint assumes the active role". [C04]
+		// RFC 5043, section 6.2: "one DDP Endpoint assumes the active role". [C04]
 		a.violate(now, s, 0, violation(RuleSequence, "an %v in answer to ours", c.Function))
 	}
 }
 
 // accepted opens the session.
 //
-// RFC 6581, Section 10: an enhanced responder "MUST respond with an enhanced" answer to an enhanced request, and
+// RFC 6581, section 10: an enhanced responder "MUST respond with an enhanced" answer to an enhanced request, and
 // "issue unenhanced RDMA connection establishment responses in response to unenhanced" ones. [C01]
 func (a *Association) accepted(now time.Time, s *session, c Control) {
 	if c.Function.IsEnhanced() != s.enhanced {
@@ -99,7 +99,7 @@ func (a *Association) accepted(now time.Time, s *session, c Control) {
 
 // agreed is what holds for all sessions.
 //
-// RFC 5043, Section 6.2: "Each side may then send zero or more DDP Segments"; RFC 6581, Section 7: RFC 5043 "already
+// RFC 5043, section 6.2: "Each side may then send zero or more DDP Segments"; RFC 6581, section 7: RFC 5043 "already
 // supports either side sending the first DDP Message". [C04]
 func agreed(role mpa.Role, d mpa.Dialect) mpa.Negotiated {
 	return mpa.Negotiated{

@@ -116,6 +116,20 @@ func TestBehindTheTerminate(t *testing.T) {
 	}
 }
 
+// TestFirstBehindTheTerminate: of several messages behind the peer's Terminate, the failure names the one that came first.
+func TestFirstBehindTheTerminate(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.acked(0)
+	for _, b := range []string{`0002 0004`, `0005 0004`, `0006 0004`} {
+		d.hears(0, 17, b)
+	}
+	d.hears(0, 16, `0001 41`)
+	d.told(sctp.EventSegment, 0)
+	if e := d.told(sctp.EventFailed, 0); !strings.Contains(e.Err.Error(), "message 5,") {
+		t.Errorf("failed: %v", e.Err)
+	}
+}
+
 // TestStreamsThereAre: a request on the stream behind the last is one outside of any session; and only a
 // session that opens makes strays forgotten.
 func TestStreamsThereAre(t *testing.T) {

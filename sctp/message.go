@@ -7,10 +7,10 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// AdaptationDDP is the Adaptation Indication of DDP: RFC 5043, Section 5.1.
+// AdaptationDDP is the Adaptation Indication of DDP: RFC 5043, section 5.1.
 const AdaptationDDP = 1
 
-// The Payload Protocol Identifiers of RFC 5043, Section 5.2.
+// The Payload Protocol Identifiers of RFC 5043, section 5.2.
 const (
 	PPIDSegment = 16 // DDP Segment Chunk
 	PPIDControl = 17 // DDP Stream Session Control
@@ -23,10 +23,10 @@ const (
 	// SSNLen is the length of the DDP-SSN, with which all messages begin.
 	SSNLen = 2
 	// MaxPrivateData is the most private data of a session control message, with the enhanced data of RFC 6581:
-	// RFC 5043, Section 5.2.3.
+	// RFC 5043, section 5.2.3.
 	MaxPrivateData = mpa.MaxPrivateData
 	// MinMaxMessage is the largest session control message, and so the least that a carrier has to carry: RFC
-	// 5043, Section 9.
+	// 5043, section 9.
 	MinMaxMessage = controlLen + MaxPrivateData
 )
 
@@ -39,7 +39,17 @@ type Message struct {
 	Data    []byte
 }
 
-// Function is the Function Code of a session control message: RFC 5043, Section 5.2.3, and RFC 6581, Section 7.
+// Function returns the Function Code of a session control message, or 0 if the message has none. Whether it is legal is no
+// matter: see ParseControl.
+func (m *Message) Function() Function {
+	if m.PPID != PPIDControl {
+		return 0
+	}
+	c, _ := ParseControl(m.Data)
+	return c.Function
+}
+
+// Function is the Function Code of a session control message: RFC 5043, section 5.2.3, and RFC 6581, section 7.
 type Function uint16
 
 // The Function Codes. [C01]
@@ -89,7 +99,7 @@ func (f Function) as(enhanced bool) Function {
 	return f
 }
 
-// A Control is a DDP Stream Session Control message: RFC 5043, Section 5.2.3.
+// A Control is a DDP Stream Session Control message: RFC 5043, section 5.2.3.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -117,7 +127,7 @@ func AppendControl(dst []byte, c *Control) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, c.SSN)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(c.Function))
 	if c.HasEnhanced() {
-		// RFC 6581, Section 7: the ULP's private data "MUST follow the enhanced RDMA connection establishment data".
+		// RFC 6581, section 7: the ULP's private data "MUST follow the enhanced RDMA connection establishment data".
 		// [C02]
 		dst = mpa.AppendEnhanced(dst, &c.Enhanced)
 	}
@@ -133,8 +143,8 @@ func ParseControl(b []byte) (c Control, err error) {
 	if v := c.check(); v != nil {
 		return c, v
 	}
-	// RFC 6581, Section 7, "uses the first 32 bits of the Private Data field for IRD and ORD negotiation in the" Initiate
-	// and the Accept, and so does Section 9. That a Reject has them too is what Section 9.1 has with MPA, and we send
+	// RFC 6581, section 7, "uses the first 32 bits of the Private Data field for IRD and ORD negotiation in the" Initiate
+	// and the Accept, and so does section 9. That a Reject has them too is what section 9.1 has with MPA, and we send
 	// them; of a peer they are not demanded. [C02]
 	c.Bare = c.Function == FunctionEnhancedReject && len(c.PrivateData) < mpa.EnhancedLen
 	if c.HasEnhanced() {
@@ -153,18 +163,18 @@ func (c *Control) check() *Violation {
 	case !c.Function.known():
 		return violation(RuleFunction, "%v", c.Function)
 	case c.Function == FunctionTerminate && n > 0:
-		// RFC 5043, Section 5.2.3: "Private Data MUST NOT be included in the DDP Stream Session Terminate message."
+		// RFC 5043, section 5.2.3: "Private Data MUST NOT be included in the DDP Stream Session Terminate message."
 		// [C02]
 		return violation(RuleTerminateData, "%d octets", n)
 	case n > MaxPrivateData:
-		// "Private Data length MUST NOT exceed 512 bytes in any message." RFC 6581, Section 7: "including enhanced
+		// "Private Data length MUST NOT exceed 512 bytes in any message." RFC 6581, section 7: "including enhanced
 		// RDMA connection establishment data." [C02]
 		return violation(RulePrivateData, "%d octets in an %v", n, c.Function)
 	}
 	return nil
 }
 
-// AppendSegment appends a DDP Segment Chunk's user message: RFC 5043, Section 5.2.2. The segment may come in parts.
+// AppendSegment appends a DDP Segment Chunk's user message: RFC 5043, section 5.2.2. The segment may come in parts.
 func AppendSegment(dst []byte, ssn uint16, parts ...[]byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, ssn)
 	for _, p := range parts {
@@ -173,7 +183,7 @@ func AppendSegment(dst []byte, ssn uint16, parts ...[]byte) []byte {
 	return dst
 }
 
-// SSN returns the DDP-SSN of a message: RFC 5043, Section 5.2.1. It reports false if there is no room for one.
+// SSN returns the DDP-SSN of a message: RFC 5043, section 5.2.1. It reports false if there is no room for one.
 func SSN(data []byte) (ssn uint16, ok bool) {
 	if len(data) < SSNLen {
 		return 0, false
@@ -184,7 +194,7 @@ func SSN(data []byte) (ssn uint16, ok bool) {
 // MULPDU returns the largest DDP Segment, in octets, for a carrier that takes messages of maxMessage octets without
 // fragmenting them.
 //
-// RFC 5043, Section 9: it "should be the largest value that can be supported without use of IP or SCTP
+// RFC 5043, section 9: it "should be the largest value that can be supported without use of IP or SCTP
 // fragmentation, or 516 bytes, whichever is larger", and "SHOULD [be set] below the theoretical maximum in order to
 // allow bundling of Control Chunks in the same SCTP packet": 16 octets are those of a SACK. The 516 octets are those
 // of a session control message, of which the DDP-SSN is a part.

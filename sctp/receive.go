@@ -36,7 +36,7 @@ func (a *Association) receiver(id uint16) (*session, State) {
 }
 
 // drained acts on a message after the end of a session. A new Initiate shows that the peer has our last message,
-// without which it must not use the stream again: RFC 5043, Section 6.6.
+// without which it must not use the stream again: RFC 5043, section 6.6.
 func (a *Association) drained(now time.Time, s *session, m Message) {
 	c, err := ParseControl(m.Data)
 	possible := !s.owed && s.on.given == s.on.sent
@@ -59,7 +59,7 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 	number, ok := s.account.enter(ssn)
 	switch {
 	case !ok:
-		// RFC 5043, Section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream." [C12]
+		// RFC 5043, section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream." [C12]
 		a.violate(now, s, min(s.next, s.endsAt), violation(RuleSSN, "%d, where %d is the next", ssn, uint16(s.next)))
 	case number > s.endsAt: // breaks says so
 	case m.Ordered && a.cfg.Strict:
@@ -79,7 +79,7 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 // breaks takes note of a message that breaks a rule, until it has its turn. While our answer to an Initiate is
 // awaited, nothing that has come before it can make it legal.
 //
-// RFC 5043, Section 6.1: "The normative sequence for considering Payload Data Chunks within a given session is based
+// RFC 5043, section 6.1: "The normative sequence for considering Payload Data Chunks within a given session is based
 // upon each Data Chunk's DDP-SSN. When considered in this normative sequence, all sessions MUST conform to one of the
 // patterns". [C04] [C06]
 func (a *Association) breaks(now time.Time, s *session, number uint64, v *Violation) {
@@ -105,7 +105,7 @@ func (a *Association) turn(now time.Time, s *session) {
 
 // form judges whether a message has a DDP-SSN.
 //
-// RFC 5043, Section 5.1: "An SCTP Association that has had the DDP Adaptation Indication negotiated will carry only
+// RFC 5043, section 5.1: "An SCTP Association that has had the DDP Adaptation Indication negotiated will carry only
 // SCTP Data Chunks as defined in this document." [C09]
 func (a *Association) form(m Message) *Violation {
 	switch {
@@ -121,7 +121,7 @@ func (a *Association) form(m Message) *Violation {
 func (a *Association) segment(now time.Time, s *session, number uint64, segment []byte) {
 	switch {
 	case s.state == InitiateReceived || number == 0:
-		// RFC 5043, Section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the
+		// RFC 5043, section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the
 		// other end commits specific resources to the session." [C04]
 		a.breaks(now, s, number, violation(RuleSequence, "a DDP Segment before the session is open"))
 	case s.discards, number > s.wrongAt:
@@ -140,7 +140,7 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 // EarlyCost is what one segment that has overtaken an Accept counts, besides its octets.
 const EarlyCost = 128
 
-// hold keeps a segment that has overtaken the Accept. RFC 5043, Section 6.2, lets the peer send any number of them: the
+// hold keeps a segment that has overtaken the Accept. RFC 5043, section 6.2, lets the peer send any number of them: the
 // carrier is to hold it back in time.
 func (a *Association) hold(now time.Time, s *session, number uint64, segment []byte) {
 	cost := EarlyCost + len(segment)

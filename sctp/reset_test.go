@@ -1,6 +1,7 @@
 package sctp_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -66,6 +67,24 @@ func TestResetAmongSessions(t *testing.T) {
 	d.a.Reset(d.now, 0, nil)
 	d.says(0, 17, `0001 0004`)
 	d.silent()
+}
+
+// TestLastWordsFit: words that are one octet too long for a segment are not said.
+func TestLastWordsFit(t *testing.T) {
+	for _, longer := range []int{0, 1} {
+		d := accepted(t, sctp.Config{MaxMessage: 544})
+		d.acked(0)
+		d.hears(1, 17, `0000 0001`)
+		d.told(sctp.EventRequest, 1)
+		d.a.Reset(d.now, 0, bytes.Repeat([]byte{'T'}, 526+longer)) // 544 without 16 of a SACK, and without the DDP-SSN
+		if longer == 0 {
+			d.says(0, 16, `0001 + 526 of 54`)
+			d.says(0, 17, `0002 0004`)
+		} else {
+			d.says(0, 17, `0001 0004`)
+		}
+		d.silent()
+	}
 }
 
 // TestResetBehindAccept: the Terminate of a session that is given up waits until it cannot overtake the Accept.

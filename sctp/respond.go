@@ -19,7 +19,7 @@ func (a *Association) idle(now time.Time, m Message) {
 	case c.SSN == 0 && c.Function.Plain() == FunctionInitiate:
 		a.initiated(now, m.Stream, c)
 	case c.SSN == 1 && c.Function == FunctionTerminate && a.streams[m.Stream] != nil && a.streams[m.Stream].late:
-		// The peer has taken back a request before it had our answer: RFC 5043, Section 6.6, has it wait only until we
+		// The peer has taken back a request before it had our answer: RFC 5043, section 6.6, has it wait only until we
 		// have the Initiate.
 		a.streams[m.Stream].late = false
 		a.stats.Dropped++
@@ -38,7 +38,7 @@ func (a *Association) stray() {
 
 // initiated acts on the peer's request for a session.
 //
-// RFC 5043, Section 6.4: "There MUST be a finite limit on the number of such requests that are pending a ULP
+// RFC 5043, section 6.4: "There MUST be a finite limit on the number of such requests that are pending a ULP
 // decision. When more session requests are received, the passive side MUST respond to the Initiate message with a DDP
 // Stream Terminate Message." [C07]
 func (a *Association) initiated(now time.Time, id uint16, c Control) {
@@ -48,7 +48,7 @@ func (a *Association) initiated(now time.Time, id uint16, c Control) {
 		return
 	}
 	if q.PeerToPeer && q.RTR&a.cfg.RTR == 0 {
-		// RFC 6581, Section 7: the message "is not reported to ULP if none of the requested RTR indication types are
+		// RFC 6581, section 7: the message "is not reported to ULP if none of the requested RTR indication types are
 		// supported by the receiver. In this case, the Provider MAY generate a reject reply message indicating which
 		// RTR indication types it supports." [C01]
 		a.reject(now, a.passive(id, InitiateReceived, q), nil, 0, 0)
@@ -103,7 +103,7 @@ func (a *Association) Accept(now time.Time, id uint16, answer mpa.Answer) (n mpa
 // Reject refuses the session that the peer has asked for, with private data for its consumer. ird and ord go to an
 // enhanced peer only; ord may be the depth that its IRD should have had. The error is as with Accept.
 //
-// RFC 5043, Section 6.3: "A DDP Stream Session Reject message MUST NOT be sent unless the rejection is at the
+// RFC 5043, section 6.3: "A DDP Stream Session Reject message MUST NOT be sent unless the rejection is at the
 // direction of the ULP."
 func (a *Association) Reject(now time.Time, id uint16, privateData []byte, ird, ord mpa.Depth) error {
 	s := a.at(id, InitiateReceived)

@@ -64,7 +64,7 @@ type session struct {
 
 // begin puts a session on an idle stream.
 //
-// RFC 5043, Section 6.1: "The DDP-SSN is reset to zero at the beginning of each DDP Stream Session."
+// RFC 5043, section 6.1: "The DDP-SSN is reset to zero at the beginning of each DDP Stream Session."
 func (a *Association) begin(id uint16, state State, s session) *session {
 	st := a.streams[id]
 	if st == nil {
@@ -151,12 +151,15 @@ func (a *Association) at(id uint16, state State) *session {
 
 // number queues a message of the session, whose Data begins with room for the DDP-SSN.
 //
-// RFC 5043, Section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have any gaps." [C06]
+// RFC 5043, section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have any gaps." [C06]
 func (a *Association) number(s *session, ppid uint32, data []byte) {
 	ssn := uint16(s.on.sent - s.first)
 	data[0], data[1] = byte(ssn>>8), byte(ssn)
 	s.on.sent++
-	a.out = append(a.out, Message{Stream: s.on.id, PPID: ppid, Data: data})
+	if len(s.on.out) == 0 {
+		a.turns = append(a.turns, s.on)
+	}
+	s.on.out = append(s.on.out, Message{Stream: s.on.id, PPID: ppid, Data: data})
 }
 
 // say sends a session control message.
@@ -167,7 +170,7 @@ func (a *Association) say(s *session, c Control) {
 
 // heard reports whether the peer has our last control message.
 //
-// RFC 5043, Section 6.6: "A DDP Stream Session Control message MUST NOT be sent if it may be received before a prior
+// RFC 5043, section 6.6: "A DDP Stream Session Control message MUST NOT be sent if it may be received before a prior
 // DDP Stream Session Control message within the same DDP Stream Session." "This MAY be determined by SCTP acking of
 // the Data Chunk used to carry the DDP Stream Session Initiate message, or by receipt of a responsive DDP Stream
 // Session Control message." [C08]
@@ -189,7 +192,7 @@ func (a *Association) evidence(now time.Time, s *session) {
 		s.owed = false
 		a.say(s, Control{Function: FunctionTerminate})
 	}
-	// RFC 5043, Section 6.6: "A DDP Stream Identifier MUST NOT be reused for another DDP Stream Session while any Data
+	// RFC 5043, section 6.6: "A DDP Stream Identifier MUST NOT be reused for another DDP Stream Session while any Data
 	// Chunk from a prior session might be outstanding." [C08]
 	if s.state == Draining && !s.owed && s.on.acked == s.on.sent {
 		a.over(now, s, nil)

@@ -55,7 +55,7 @@ func (s sctpSink) SetUp(a *capture.Association, d capture.Dir) {
 	own.is = own.is || ddp
 	own.lacks[d] = !ddp && p.Whole
 	if p.Out != p.In {
-		// RFC 5043, Section 8: "The adaptation MUST initialize all of its SCTP associations with the same number of
+		// RFC 5043, section 8: "The adaptation MUST initialize all of its SCTP associations with the same number of
 		// inbound and outbound streams."
 		own.report(findStreams, d, p.Packet, streamsText(p), "a DDP stream is a pair of SCTP streams with one identifier: ask for as many in as out")
 	}
@@ -122,7 +122,7 @@ func (a *association) sessions() []*session {
 
 // indications judges the Adaptation Layer Indications of an association that carries DDP.
 //
-// RFC 5043, Section 11.1: "a DDP/SCTP adaptation layer MUST include an adaptation layer
+// RFC 5043, section 11.1: "a DDP/SCTP adaptation layer MUST include an adaptation layer
 // indication in its INIT or INIT-ACK".
 func (a *association) indications() {
 	for d, lacks := range a.lacks {

@@ -146,13 +146,7 @@ func (h *half) located(ev *recovery.Event) {
 	h.counts(ev.Kind, f)
 	h.message(f)
 	h.c.d.to.FPDU(h.c.pub, f)
-	if f.Err != nil {
-		h.failed(f)
-	}
-	h.firstCRC(f)
-	if f.Err == nil {
-		h.pad(f)
-	}
+	h.judgeFrame(f)
 	h.judge(f)
 	h.full.empty = false
 	if ev.Kind != recovery.Cut {
@@ -164,6 +158,17 @@ func (h *half) located(ev *recovery.Event) {
 	}
 	if f.Err != nil {
 		h.reconsider(f)
+	}
+}
+
+// judgeFrame judges what is MPA's of an FPDU.
+func (h *half) judgeFrame(f *FPDU) {
+	if f.Err != nil {
+		h.failed(f)
+	}
+	h.firstCRC(f)
+	if f.Err == nil {
+		h.pad(f)
 	}
 }
 

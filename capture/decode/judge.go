@@ -91,8 +91,14 @@ func (c *conn) judgeReply(f *Startup) {
 // judgeDepths judges the IRD and the ORD of a Reply.
 func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
 	at := f.enhancedAt()
+	c.judgeIRD(f, at, asked, answer)
+	c.judgeORD(f, at+2, asked, answer)
+}
+
+// judgeIRD judges the IRD of a Reply, which stands at an offset.
+func (c *conn) judgeIRD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 	say := func(k finding, text, advice string) { c.report(k, f.Dir, at, f.Last, text, advice) }
-	// RFC 6581, Section 9.1: "The responder MUST respond to an initiator ORD value of
+	// RFC 6581, section 9.1: "The responder MUST respond to an initiator ORD value of
 	// 0x3FFF by leaving its local endpoint IRD value unchanged and setting the IRD to
 	// 0x3FFF in its reply message." [E06]
 	switch {
@@ -103,7 +109,11 @@ func (c *conn) judgeDepths(f *Startup, asked, answer *mpa.Enhanced) {
 	case answer.IRD < asked.ORD:
 		say(findIRDBelow, fmt.Sprintf("the Responder takes %d Reads (IRD), but the Initiator asked for %d (ORD): it must make do with fewer", answer.IRD, asked.ORD), "")
 	}
-	at += 2
+}
+
+// judgeORD judges the ORD.
+func (c *conn) judgeORD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
+	say := func(k finding, text, advice string) { c.report(k, f.Dir, at, f.Last, text, advice) }
 	switch {
 	case asked.IRD == mpa.NoNegotiation && answer.ORD != mpa.NoNegotiation:
 		say(findNoNego, fmt.Sprintf("the Reply has ORD %d where the Request's IRD of 0x3FFF asks for 0x3FFF", answer.ORD), siwDepths(answer.ORD))

@@ -13,7 +13,7 @@ const maxPlace = 8 << 20
 
 // memory measures what the receiver of a direction holds, from what came when.
 //
-// CULLEY, Section 13.1.2: without Header Alignment a receiver has to hold what it cannot
+// CULLEY, section 13.1.2: without Header Alignment a receiver has to hold what it cannot
 // place yet, and with it "the receiver buffers no longer scale with number of
 // connections".
 type memory struct {

@@ -186,7 +186,7 @@ func (h *half) count(f *FPDU) {
 func (h *half) taggedMessage(f *FPDU) {
 	m, s := &h.messages, &f.Segment
 	if t := &m.tagged; t.open && (t.op != f.Op || t.stag != s.STag) {
-		// RFC 5040, Section 5.1: a Write names "exactly one" Tagged Buffer. [P18]
+		// RFC 5040, section 5.1: a Write names "exactly one" Tagged Buffer. [P18]
 		h.at1(findTagged, f, fmt.Sprintf("%v to STag %#08x interrupts a %v to STag %#08x", f.Op, s.STag, t.op, t.stag),
 			"a message goes to one STag, and ends with the L bit before the next tagged one")
 	}

@@ -20,7 +20,7 @@ func (h *half) openers(f *FPDU) {
 
 // spokeFirst judges the Responder's first FPDU.
 //
-// RFC 5044, Section 7.1.2: "MPA Responder mode implementations MUST receive and
+// RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
 // validate at least one FPDU before sending any FPDUs or Markers." [Q11]
 func (h *half) spokeFirst(f *FPDU) {
 	o, p := h.out(), h.peer()
@@ -42,7 +42,7 @@ func (h *half) spokeFirst(f *FPDU) {
 
 // firstOfInitiator judges the Initiator's first FPDU.
 //
-// RFC 6581, Section 9.2: "Upon receiving the MPA Accept Frame with Control Flag A set to
+// RFC 6581, section 9.2: "Upon receiving the MPA Accept Frame with Control Flag A set to
 // 1, the initiator MUST generate one of the negotiated RTR indications." [E09]
 func (h *half) firstOfInitiator(f *FPDU) {
 	r := &h.c.pub.RTR

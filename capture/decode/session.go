@@ -86,8 +86,8 @@ func (a *association) session(m *capture.Message) *session {
 	return x
 }
 
-// function returns the Function Code of a session control message, without what RFC 6581
-// adds to it; 0 if it is none.
+// function returns the Function Code of a legal session control message, without what RFC
+// 6581 adds to it; 0 if it is none.
 func function(m *capture.Message) sctp.Function {
 	if m.PPID != sctp.PPIDControl {
 		return 0
@@ -100,22 +100,20 @@ func function(m *capture.Message) sctp.Function {
 }
 
 // restarted reports whether a message begins a session after one that one of the ends has
-// terminated: that much is enough (RFC 5043, Section 6.2).
+// terminated: that much is enough (RFC 5043, section 6.2).
 func (x *session) restarted(m *capture.Message) bool {
 	ended := x.pub().Session.Terminated
 	return function(m) == sctp.FunctionInitiate && ssnOf(m) == 0 && (ended[0] || ended[1])
 }
 
-// begin begins a session. Of one that nobody wants it is known all the same when it ends.
-func (a *association) begin(told Session, first capture.Stamp) *session {
-	d := a.d
-	told.Number = d.sessions
+// newSession makes a session. Of one that nobody wants it is known all the same when it ends.
+func (a *association) newSession(told Session, first capture.Stamp) *session {
+	told.Number = a.d.sessions
 	x := &session{on: a, id: told.Stream, told: told}
-	s := &x.told
-	below := &capture.Connection{Number: s.Number, First: first, Last: first}
-	x.c = &conn{d: d, tcp: below, over: x}
-	if d.cfg.WantSCTP != nil && !d.cfg.WantSCTP(s) {
-		x.c.d = &Decoder{cfg: d.cfg, to: Ignore{}}
+	below := &capture.Connection{Number: told.Number, First: first, Last: first}
+	x.c = &conn{d: a.d, tcp: below, over: x}
+	if want := a.d.cfg.WantSCTP; want != nil && !want(&x.told) {
+		x.c.d = &Decoder{cfg: a.d.cfg, to: Ignore{}}
 	}
 	for i := range x.c.halves {
 		h := &x.c.halves[i]
@@ -125,16 +123,23 @@ func (a *association) begin(told Session, first capture.Stamp) *session {
 			x.sides[i].tsn = a.of.Ends[i].Setup.TSN
 		}
 	}
+	return x
+}
+
+// begin begins a session.
+func (a *association) begin(told Session, first capture.Stamp) *session {
+	d := a.d
+	x := a.newSession(told, first)
 	d.makeRoom()
 	d.sessions++
-	if !s.None {
+	if !told.None {
 		x.c.d.totals.Sessions++
 	}
 	a.begun++
-	a.streams[s.Stream], a.used[s.Stream] = x, true
+	a.streams[told.Stream], a.used[told.Stream] = x, true
 	x.place = d.live.PushBack(x)
 	x.c.found()
-	x.pub().Version = 1 // RFC 5043, Section 5.2.2
+	x.pub().Version = 1 // RFC 5043, section 5.2.2
 	for _, f := range a.early {
 		x.c.report(f.kind, f.dir, 0, f.packet, f.text, f.advice)
 	}
@@ -181,12 +186,8 @@ func (x *session) unknown(d capture.Dir, p capture.Stamp) {
 // arrive takes a message, in the order of the capture.
 func (x *session) arrive(m *capture.Message) {
 	h, s := &x.c.halves[m.Dir], &x.sides[m.Dir]
-	x.c.tcp.Last = m.Last
 	defer x.done(m.Last)
-	count := &x.c.tcp.Halves[m.Dir].Count
-	count.Packets++
-	count.Segments++
-	count.Octets += uint64(m.Length)
+	x.count(m)
 	if !x.form(h, m) {
 		s.odd++
 		return
@@ -212,9 +213,18 @@ func (x *session) arrive(m *capture.Message) {
 	}
 }
 
+// count counts a message.
+func (x *session) count(m *capture.Message) {
+	x.c.tcp.Last = m.Last
+	count := &x.c.tcp.Halves[m.Dir].Count
+	count.Packets++
+	count.Segments++
+	count.Octets += uint64(m.Length)
+}
+
 // again reports a DDP-SSN that was used before.
 //
-// RFC 5043, Section 10: SCTP does not duplicate: "An invalid DDP-SSN MAY result in
+// RFC 5043, section 10: SCTP does not duplicate: "An invalid DDP-SSN MAY result in
 // termination of the DDP stream."
 func (x *session) again(h *half, m *capture.Message, ssn uint16) {
 	x.pub().Session.Repeated[m.Dir]++

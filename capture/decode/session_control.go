@@ -43,7 +43,7 @@ func (x *session) unreadable(m *capture.Message, offset uint64, v *sctp.Violatio
 }
 
 // patterns judges a session control message among the others, and acts on it: RFC 5043,
-// Sections 6.2 to 6.4. [C04]
+// sections 6.2 to 6.4. [C04]
 func (x *session) patterns(f *Startup, fn sctp.Function, number uint64) {
 	answers := x.begun && f.Dir != x.active && number == 0
 	m := &capture.Message{Dir: f.Dir, Last: f.Last}
@@ -120,7 +120,7 @@ func (x *session) accept(f *Startup, fn sctp.Function) {
 
 // kind judges whether an answer is of the kind of the Initiate.
 //
-// RFC 6581, Section 10: an enhanced responder "MUST respond with an enhanced" answer to an enhanced request. [C01]
+// RFC 6581, section 10: an enhanced responder "MUST respond with an enhanced" answer to an enhanced request. [C01]
 func (x *session) kind(f *Startup, fn sctp.Function) {
 	if enhanced := x.pub().Dialect == mpa.DialectRFC6581; enhanced != fn.IsEnhanced() {
 		x.c.report(findAnswerKind, f.Dir, f.Offset, f.Last,
@@ -143,7 +143,7 @@ func (x *session) reject(f *Startup, fn sctp.Function) {
 
 // refuse takes note that the passive end has answered with a Terminate.
 //
-// RFC 5043, Section 6.4: "When more session requests are received, the passive side MUST respond to the Initiate
+// RFC 5043, section 6.4: "When more session requests are received, the passive side MUST respond to the Initiate
 // message with a DDP Stream Terminate Message." [C04]
 func (x *session) refuse(f *Startup) {
 	x.answer, x.over = true, true

@@ -10,7 +10,7 @@ import (
 // giveUp passes over the messages in front of the first that waits: the sender has left
 // their DDP-SSNs out, or the capture lacks them.
 //
-// RFC 5043, Section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have
+// RFC 5043, section 6: "The DDP-SSNs assigned to the Data Chunks for a session MUST NOT have
 // any gaps."
 func (x *session) giveUp(d capture.Dir) {
 	m := x.lowest(d)
@@ -81,7 +81,7 @@ func (x *session) finish(f capture.Finish) {
 
 // unterminated judges a session that its association's end has ended.
 //
-// RFC 5043, Section 6.2: "At least one side MUST send a DDP Stream Terminate." [C04]
+// RFC 5043, section 6.2: "At least one side MUST send a DDP Stream Terminate." [C04]
 func (x *session) unterminated(f capture.Finish) {
 	p := x.pub()
 	none := !p.Session.Terminated[0] && !p.Session.Terminated[1]

@@ -39,7 +39,7 @@ func (x *session) form(h *half, m *capture.Message) bool {
 		return false
 	}
 	if !m.Unordered {
-		// RFC 5043, Section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks (U Flag set to one)."
+		// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks (U Flag set to one)."
 		say(findOrdered, messageName(m)+" without the U flag", "SCTP delays what follows a lost chunk if it is ordered: DDP has an order of its own")
 	}
 	if m.Chunks > 1 {
@@ -87,7 +87,7 @@ func (x *session) tellMessage(m *capture.Message, offset uint64, ahead bool) {
 
 // sequence reports a message in none of the legal sequences.
 //
-// RFC 5043, Section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the enumerated
+// RFC 5043, section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the enumerated
 // legal patterns, the DDP Stream Session MUST be terminated." [C04]
 func (x *session) sequence(m *capture.Message, offset uint64, text, advice string) {
 	if !x.pub().Midstream {
@@ -97,7 +97,7 @@ func (x *session) sequence(m *capture.Message, offset uint64, text, advice strin
 
 // early judges whether a DDP Segment may be sent yet.
 //
-// RFC 5043, Section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the other
+// RFC 5043, section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the other
 // end commits specific resources to the session." [C04]
 func (x *session) early(m *capture.Message, number, offset uint64) {
 	say := func(text, advice string) {

@@ -26,7 +26,7 @@ func padOf(f *FPDU) []byte {
 
 // pad looks at the pad of an FPDU.
 //
-// RFC 5044, Section 4: "The pad data MUST be set to zero by the sender and ignored by the
+// RFC 5044, section 4: "The pad data MUST be set to zero by the sender and ignored by the
 // receiver (except for CRC checking)." [F03]
 func (h *half) pad(f *FPDU) {
 	pad := padOf(f)

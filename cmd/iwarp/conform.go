@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -75,34 +76,7 @@ func (c *conformCmd) options() (conform.Options, error) {
 		Unsafe: c.Unsafe, Slow: c.Slow,
 		Timeout: c.Timeout, Quiet: c.Quiet, SlowTimeout: c.SlowTimeout,
 	}
-	switch inside := c.Network == network.UserTCP; {
-	case inside && (c.Peer != "" || c.Listen != ""):
-		return o, usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address", c.Network)
-	case inside:
-		o.Role = mpa.RoleResponder
-	case c.Peer != "" && c.Listen != "":
-		return o, usage("conform: either the address of a Responder, or --listen for an Initiator")
-	case c.Peer == "" && c.Listen == "" && !c.List:
-		return o, usage("conform: the address of a Responder is missing, or --listen for an Initiator")
-	case c.Exec != "" && c.Listen == "":
-		return o, usage("conform: --exec is for Initiators, with --listen")
-	case c.Network == network.SCTP && c.Dialect != nil:
-		return o, usage("conform: --dialect is of MPA, which SCTP does not have")
-	case c.Listen != "":
-		o.Role = mpa.RoleInitiator
-		if c.Network == network.SCTP {
-			o.SCTPListener = new(conform.SCTPListener) // for the choice of cases, until peer opens one
-		}
-	case c.Peer != "":
-		o.Role = mpa.RoleResponder
-		if c.Network == network.SCTP {
-			o.SCTP = c.Peer
-		}
-	}
-	if err := c.check(); err != nil {
-		return o, err
-	}
-	if err := o.App.UnmarshalText([]byte(c.App)); err != nil {
+	if err := cmp.Or(c.role(&o), c.check(), o.App.UnmarshalText([]byte(c.App))); err != nil {
 		return o, err
 	}
 	if c.Dialect != nil {
@@ -114,12 +88,40 @@ func (c *conformCmd) options() (conform.Options, error) {
 	if o.Streaming, err = c.streaming(); err != nil {
 		return o, err
 	}
-	filter, err := regexp.Compile(c.Cases)
-	if err != nil {
+	if o.Filter, err = regexp.Compile(c.Cases); err != nil {
 		return o, usage("conform: --run: %w", err)
 	}
-	o.Filter = filter
 	return o, nil
+}
+
+// role sets the peer's role, as far as there is one.
+func (c *conformCmd) role(o *conform.Options) error {
+	overSCTP := c.Network == network.SCTP
+	switch inside := c.Network == network.UserTCP; {
+	case inside && (c.Peer != "" || c.Listen != ""):
+		return usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address", c.Network)
+	case inside:
+		o.Role = mpa.RoleResponder
+	case c.Peer != "" && c.Listen != "":
+		return usage("conform: either the address of a Responder, or --listen for an Initiator")
+	case c.Peer == "" && c.Listen == "" && !c.List:
+		return usage("conform: the address of a Responder is missing, or --listen for an Initiator")
+	case c.Exec != "" && c.Listen == "":
+		return usage("conform: --exec is for Initiators, with --listen")
+	case overSCTP && c.Dialect != nil:
+		return usage("conform: --dialect is of MPA, which SCTP does not have")
+	case c.Listen != "":
+		o.Role = mpa.RoleInitiator
+		if overSCTP {
+			o.SCTPListener = new(conform.SCTPListener) // for the choice of cases, until peer opens one
+		}
+	case c.Peer != "":
+		o.Role = mpa.RoleResponder
+		if overSCTP {
+			o.SCTP = c.Peer
+		}
+	}
+	return nil
 }
 
 // check refuses times and addresses that are none.

@@ -35,19 +35,9 @@ func (matrixCmd) Help() string {
 
 // Run runs what is picked, and prints it.
 func (c *matrixCmd) Run(ctx context.Context, std streams) error {
-	cfg := matrix.Config{Network: c.Network, Figures: c.Figure, Timeout: c.Timeout}
-	if c.Pattern != "" {
-		pattern, err := regexp.Compile(c.Pattern)
-		if err != nil {
-			return usage("matrix: --run: %w", err)
-		}
-		cfg.Match = pattern
-	}
-	if len(c.Figure) > 0 && c.Network == network.SCTP {
-		return usage("matrix: --figure: the figures are about MPA")
-	}
-	if c.Timeout < 0 {
-		return usage("matrix: --timeout: %v is negative", c.Timeout)
+	cfg, err := c.config()
+	if err != nil {
+		return err
 	}
 	files, err := c.open()
 	if err != nil {
@@ -69,4 +59,20 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) error {
 		return findings("matrix: %d of %d cells differ from what the documents demand", wrong, report.Cells)
 	}
 	return nil
+}
+
+func (c *matrixCmd) config() (cfg matrix.Config, err error) {
+	cfg = matrix.Config{Network: c.Network, Figures: c.Figure, Timeout: c.Timeout}
+	if c.Pattern != "" {
+		if cfg.Match, err = regexp.Compile(c.Pattern); err != nil {
+			return cfg, usage("matrix: --run: %w", err)
+		}
+	}
+	if len(c.Figure) > 0 && c.Network == network.SCTP {
+		return cfg, usage("matrix: --figure: the figures are about MPA")
+	}
+	if c.Timeout < 0 {
+		return cfg, usage("matrix: --timeout: %v is negative", c.Timeout)
+	}
+	return cfg, nil
 }

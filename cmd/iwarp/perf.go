@@ -138,27 +138,32 @@ func (c *perfCmd) options() (perf.Options, error) {
 	if c.Peer != nil {
 		o.Peer = *c.Peer
 	}
-	if err := c.startIn(&o); err != nil {
+	err := c.startIn(&o)
+	if err != nil {
 		return o, err
 	}
-	for _, name := range c.Op {
-		op, err := perf.ParseOp(name)
-		if err != nil {
-			return o, usage("%w", err)
-		}
-		o.Ops = append(o.Ops, op)
+	if o.Ops, err = each(c.Op, perf.ParseOp); err != nil {
+		return o, usage("%w", err)
 	}
-	for _, text := range c.Size {
-		size, err := perf.ParseSize(text)
-		if err != nil {
-			return o, err
-		}
-		o.Sizes = append(o.Sizes, size)
+	if o.Sizes, err = each(c.Size, perf.ParseSize); err != nil {
+		return o, err
 	}
 	if c.All {
 		o.Sizes = perf.AllSizes()
 	}
 	return o, nil
+}
+
+// each takes every text for a value.
+func each[T any](texts []string, parse func(string) (T, error)) (values []T, err error) {
+	for _, text := range texts {
+		v, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
 }
 
 // A positive number is a flag whose zero, which is also that of one that is not given, would

@@ -70,27 +70,35 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	if c.Server {
 		return c.serve(ctx, std, cfg, r)
 	}
-	if err := c.checkClient(); err != nil {
-		return err
-	}
-	server := cfg
-	source, err := c.source()
+	client, err := c.clientConfig(cfg, r)
 	if err != nil {
-		return usage("rping: -I: %w", err)
-	}
-	if cfg.MPA.Dialect, err = c.start(); err != nil {
-		return usage("rping: %w", err)
-	}
-	cfg.MPA.Messages = cfg.MPA.Dialect == mpa.DialectStartKey && c.PrivateData != ""
-	client := rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(), Source: source,
+		return err
 	}
 	over := c.over()
 	client.Dial = over.Dial
 	if over.Inside {
-		return c.both(ctx, over, server, client)
+		return c.both(ctx, over, cfg, client)
 	}
 	return rping.Client(ctx, c.hostPort(), client)
+}
+
+// clientConfig returns what a client has beside what it has in common with a server.
+func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.ClientConfig, err error) {
+	if err := c.checkClient(); err != nil {
+		return client, err
+	}
+	client = rping.ClientConfig{
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(),
+	}
+	if client.Source, err = c.source(); err != nil {
+		return client, usage("rping: -I: %w", err)
+	}
+	offer := &client.MPA
+	if offer.Dialect, err = c.start(); err != nil {
+		return client, usage("rping: %w", err)
+	}
+	offer.Messages = offer.Dialect == mpa.DialectStartKey && c.PrivateData != ""
+	return client, nil
 }
 
 // checkRole wants one, and refuses a size that no ping can have, and an address with a port, which has

@@ -212,9 +212,6 @@ func (a *Association) end(e sctp.End) {
 }
 
 func (a *Association) setTimer(at time.Time) {
-	if a.lost {
-		at = time.Time{}
-	}
 	if at.Equal(a.timerAt) {
 		return
 	}
@@ -232,9 +229,6 @@ func (a *Association) setTimer(at time.Time) {
 func (a *Association) onTimer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.timerAt.IsZero() {
-		return
-	}
 	a.timerAt = time.Time{}
 	a.m.HandleTimeout(time.Now())
 	a.settle()
@@ -263,7 +257,7 @@ func (a *Association) Begin(o mpa.Offer) (*Session, error) {
 	return s, nil
 }
 
-// Accept returns the peer's next request for a session.
+// Accept returns the peer's next request for a session. It is for one goroutine at a time.
 func (a *Association) Accept(ctx context.Context) (*Session, error) {
 	for {
 		if s := a.nextRequest(); s != nil {
@@ -287,15 +281,11 @@ func (a *Association) nextRequest() *Session {
 	}
 	s := a.requests[0]
 	a.requests = slices.Delete(a.requests, 0, 1)
-	a.announce()
 	return s
 }
 
-// announce wakes an Accept if there are requests.
+// announce wakes Accept.
 func (a *Association) announce() {
-	if len(a.requests) == 0 {
-		return
-	}
 	select {
 	case a.knock <- struct{}{}:
 	default:

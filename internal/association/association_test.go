@@ -139,7 +139,8 @@ func TestRefusal(t *testing.T) {
 			<-s.Told()
 			told <- struct{}{}
 		}()
-		_, _, err := dial(t.Context(), active, mpa.Offer{})
+		s, _, err := dial(t.Context(), active, mpa.Offer{})
+		<-s.Told() // there is nothing more to say
 		var r *sctp.Refusal
 		if !errors.As(err, &r) || string(r.PrivateData) != "no" || r.PeerIRD != 1 || r.PeerORD != 2 {
 			t.Errorf("got %v", err)

@@ -99,9 +99,12 @@ var (
 	errAbort    = errors.New("ABORT")
 )
 
+// shutdownTakes is how long a SHUTDOWN takes.
+const shutdownTakes = 5 * time.Millisecond
+
 // Shutdown waits for what is under way.
 func (w *wire) Shutdown(context.Context) error {
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(shutdownTakes)
 	w.end(errShutdown)
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// A heldWire is a wire that can hold its peer back, and notes when.
+// A heldWire is a carrier that can hold its peer back, and notes when.
 type heldWire struct {
-	*wire
+	association.Carrier
 	mu    sync.Mutex
 	calls []bool
 }
@@ -44,7 +44,7 @@ func (w *heldWire) wantHolds(t *testing.T, want ...bool) {
 func TestHeldByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := wires(20)
-		w := &heldWire{wire: y}
+		w := &heldWire{Carrier: y}
 		active := association.New(x, association.Config{Machine: sctp.Config{Active: true}})
 		passive := association.New(w, association.Config{Machine: sctp.Config{Listening: true}})
 		t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
@@ -77,7 +77,7 @@ func TestEarlyHoldsBack(t *testing.T) {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, other := wires(21)
-				w := &heldWire{wire: x}
+				w := &heldWire{Carrier: x}
 				a := association.New(w, association.Config{Machine: sctp.Config{Active: true}})
 				go other.Run(func(sctp.Message) {}, func(uint16, uint64) {}, func(error) {})
 				s, err := a.Begin(mpa.Offer{Dialect: mpa.DialectRFC5044})
@@ -111,6 +111,51 @@ func TestEarlyHoldsBack(t *testing.T) {
 				w.wantHolds(t, true, false)
 				a.Close("the test is over")
 			})
+		})
+	}
+}
+
+// TestHeldByTheDead: what a session holds counts no more when the peer has not ended its half in time.
+func TestHeldByTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := wires(22)
+		w := &heldWire{Carrier: y}
+		active := association.New(x, association.Config{Machine: sctp.Config{Active: true}})
+		passive := association.New(w, association.Config{Machine: sctp.Config{Listening: true}})
+		t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
+		_, b := connect(t, active, passive)
+		connect(t, active, passive) // it keeps the association
+		b.Held(2000)
+		testrig.Must(t, b.CloseWrite())
+		w.wantHolds(t, true)
+		wantGone(t, b, sctp.ErrTimeout)
+		w.wantHolds(t, true, false)
+	})
+}
+
+// TestAllThatIsAhead: what Bounds lets a peer have come ahead may also overtake the Accept, to the octet.
+func TestAllThatIsAhead(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			x, other := wires(23)
+			a := association.New(x, association.Config{Machine: sctp.Config{Active: true}})
+			go other.Run(func(sctp.Message) {}, func(uint16, uint64) {}, func(error) {})
+			s, err := a.Begin(mpa.Offer{Dialect: mpa.DialectRFC5044})
+			testrig.Must(t, err)
+			may := s.Bounds()
+			for i := range may.Segments {
+				segment := make([]byte, may.Octets/may.Segments)
+				if i == 0 {
+					segment = append(segment, make([]byte, more)...)
+				}
+				testrig.Must(t, other.Send(sctp.Message{PPID: 16, Data: sctp.AppendSegment(nil, uint16(i+1), segment)}))
+			}
+			time.Sleep(time.Second) // they have arrived
+			testrig.Must(t, other.Send(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 2}}))
+			if _, err := s.Answer(t.Context()); (more == 0) != (err == nil) || more > 0 && !errors.Is(err, sctp.ErrEarly) {
+				t.Errorf("with %d octets more: %v", more, err)
+			}
+			a.Close("the test is over")
 		})
 	}
 }

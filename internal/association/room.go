@@ -42,15 +42,15 @@ func (a *Association) stir() {
 func (s *Session) waitForRoom() {
 	taken, by := s.taken, time.Now().Add(patience)
 	for s.full() {
-		now, alone := time.Now(), s.a.m.Sessions() == 1
-		switch {
-		case alone || s.taken != taken:
-			taken, by = s.taken, now.Add(patience)
-		case !now.Before(by):
+		alone := s.a.m.Sessions() == 1
+		if !alone && !time.Now().Before(by) {
 			s.overrun()
 			return
 		}
 		s.wait(alone, by)
+		if alone || s.taken != taken {
+			taken, by = s.taken, time.Now().Add(patience)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,8 +22,9 @@ import (
 // with one that is not taken, all others wait, and so does the sender, when the window is full.
 type queue struct {
 	*wire
-	in   chan sctp.Message
-	peer *queue
+	in    chan sctp.Message
+	peer  *queue
+	taken atomic.Int64 // messages that were handed over
 }
 
 func queues() (a, b *queue) {
@@ -52,6 +54,7 @@ func (q *queue) Run(receive func(sctp.Message), acked func(uint16, uint64), lost
 		for {
 			select {
 			case m := <-q.in:
+				q.taken.Add(1)
 				receive(m)
 			case <-q.over:
 				return
@@ -63,26 +66,47 @@ func (q *queue) Run(receive func(sctp.Message), acked func(uint16, uint64), lost
 
 func inOrder(t *testing.T) (active, passive *association.Association) {
 	x, y := queues()
+	return over(t, x, y)
+}
+
+func over(t *testing.T, x, y association.Carrier) (active, passive *association.Association) {
 	active = association.New(x, association.Config{Machine: sctp.Config{Active: true}})
 	passive = association.New(y, association.Config{Machine: sctp.Config{Listening: true}, LastWords: []byte("last words")})
 	t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
 	return active, passive
 }
 
-// flood sends segments of 1000 octets until that fails, and returns how many went.
-func flood(s *association.Session, n int) (sent int, err error) {
+// Segments of fair octets take a KiB of what may wait to be received: of those, several sessions have 1024 at most, if
+// one of them has 64, which is also what an only session has.
+const fair, atMost, alone = 1024 - 128, 1024, 64
+
+// flood sends segments of that size until that fails, and returns how many went.
+func flood(s *association.Session, n int) (sent int, err error) { return floodOf(s, n, fair) }
+
+func floodOf(s *association.Session, n, octets int) (sent int, err error) {
 	for sent < n && err == nil {
-		if _, err = s.Send([][]byte{binary.BigEndian.AppendUint32(make([]byte, 0, 1000), uint32(sent+1))[:1000]}); err == nil {
+		if _, err = s.Send([][]byte{binary.BigEndian.AppendUint32(make([]byte, 0, octets), uint32(sent+1))[:octets]}); err == nil {
 			sent++
 		}
 	}
 	return sent, err
 }
 
+// receives expects the segments up to one, from the one given on.
+func receives(t *testing.T, s *association.Session, from, to int) {
+	t.Helper()
+	for i := from; i <= to; i++ {
+		if v, err := s.Recv(); err != nil || v.Number != uint64(i) || v.End {
+			t.Fatalf("segment %d: %+v (%v)", i, v.Number, err)
+		}
+	}
+}
+
 // TestSlowAlone: the only session holds its peer back, for as long as it takes, and loses nothing.
 func TestSlowAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		active, passive := inOrder(t)
+		x, y := queues()
+		active, passive := over(t, x, y)
 		a, b := connect(t, active, passive)
 		done := make(chan int, 1)
 		go func() { n, _ := flood(a, 5000); done <- n }()
@@ -92,11 +116,10 @@ func TestSlowAlone(t *testing.T) {
 			t.Errorf("%d segments are not held back", n)
 		default:
 		}
-		for i := range 5000 {
-			if v, err := b.Recv(); err != nil || v.Number != uint64(i+1) {
-				t.Fatalf("segment %d: %+v (%v)", i, v.Number, err)
-			}
+		if n := y.taken.Load() - 1; n != alone { // without the Initiate
+			t.Errorf("%d segments are kept", n)
 		}
+		receives(t, b, 1, 5000)
 		if n := <-done; n != 5000 {
 			t.Errorf("%d segments", n)
 		}
@@ -121,7 +144,7 @@ func TestUnreceived(t *testing.T) {
 		for ; err == nil; n++ {
 			_, err = b1.Recv()
 		}
-		if !errors.Is(err, carrier.ErrOverrun) || n < 900 || n > 1100 {
+		if n--; !errors.Is(err, carrier.ErrOverrun) || n != atMost+1 {
 			t.Errorf("after %d segments: %v", n, err)
 		}
 		if v, err := a1.Recv(); err != nil || string(v.Segment) != "last words" {
@@ -135,18 +158,20 @@ func TestUnreceived(t *testing.T) {
 	})
 }
 
-// TestSlowAmongOthers: a session that is slow, and keeps others waiting, is not one that nobody receives from.
+// TestSlowAmongOthers: a session that is slow, and keeps others waiting, is not one that nobody receives from, even if it
+// has to receive many small segments before there is room for a large one.
 func TestSlowAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := inOrder(t)
 		a, b := connect(t, active, passive)
 		connect(t, active, passive)
-		go func() { _, _ = flood(a, 1500) }()
-		for i := range 1500 {
+		go func() {
+			_, _ = floodOf(a, 100, 4)
+			_, _ = flood(a, 1500)
+		}()
+		for i := range 1600 {
 			time.Sleep(4 * time.Second)
-			if v, err := b.Recv(); err != nil || v.Number != uint64(i+1) {
-				t.Fatalf("segment %d: %+v (%v)", i, v.Number, err)
-			}
+			receives(t, b, i+1, i+1)
 		}
 	})
 }
@@ -170,10 +195,88 @@ func TestNoLongerAlone(t *testing.T) {
 		if !errors.As(err, &refused) {
 			t.Errorf("dialled: %v", err)
 		}
-		for i := range 500 {
-			if v, err := a.Recv(); err != nil || v.Number != uint64(i+1) {
-				t.Fatalf("segment %d: %+v (%v)", i, v.Number, err)
-			}
+		receives(t, a, 1, 500)
+	})
+}
+
+// wantTaken expects how many messages were handed over.
+func (q *queue) wantTaken(t *testing.T, want int64) {
+	t.Helper()
+	synctest.Wait()
+	if got := q.taken.Load(); got != want {
+		t.Errorf("%d messages were taken, want %d", got, want)
+	}
+}
+
+// TestRoomForOthers: what one session receives makes room for another at once, and so does one that is given up.
+func TestRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := queues()
+		active, passive := over(t, x, y)
+		a1, b1 := connect(t, active, passive)
+		a2, b2 := connect(t, active, passive)
+		const initiates = 2
+		_, err := flood(a2, 900)
+		testrig.Must(t, err)
+		go func() { _, _ = flood(a1, 200) }()
+		time.Sleep(time.Second)
+		for i := range 10 {
+			y.wantTaken(t, initiates+atMost+1+int64(i))
+			receives(t, b2, i+1, i+1)
+		}
+		receives(t, b1, 1, 1)
+		y.wantTaken(t, initiates+atMost+1+11)
+		testrig.Must(t, b2.Reset())
+		y.wantTaken(t, initiates+900+200)
+	})
+}
+
+// TestOverrun: a session that keeps others waiting for 5 s ends there and then. What it has not received is in the way of others
+// until it is closed.
+func TestOverrun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := queues()
+		w := &heldWire{Carrier: y}
+		active, passive := over(t, x, w)
+		a1, b1 := connect(t, active, passive)
+		a2, _ := connect(t, active, passive)
+		const initiates = 2
+		b1.Held(2000)
+		_, err := flood(a1, atMost+1)
+		testrig.Must(t, err)
+		began := time.Now()
+		v, err := a1.Recv()
+		if string(v.Segment) != "last words" {
+			t.Errorf("the peer got %q (%v)", v.Segment, err)
+		}
+		wantTook(t, began, 5*time.Second)
+		w.wantHolds(t, true, false)
+
+		go func() { _, _ = flood(a2, 100) }()
+		y.wantTaken(t, initiates+atMost+1+alone)
+		testrig.Must(t, b1.Close())
+		wantGone(t, b1, carrier.ErrOverrun)
+		y.wantTaken(t, initiates+atMost+1+100)
+	})
+}
+
+// TestAloneForAWhile: a session that held its peer back while it was alone has as long as any when there is another.
+func TestAloneForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := inOrder(t)
+		a1, b1 := connect(t, active, passive)
+		a2, b2 := connect(t, active, passive)
+		testrig.Must(t, a2.CloseWrite())
+		time.Sleep(time.Second)
+		go func() { _, _ = flood(a1, 1500) }()
+		time.Sleep(time.Second)
+		testrig.Must(t, b2.CloseWrite())
+		time.Sleep(time.Hour)
+		_, err := passive.Begin(mpa.Offer{})
+		testrig.Must(t, err)
+		for i := range 1500 {
+			time.Sleep(4 * time.Second)
+			receives(t, b1, i+1, i+1)
 		}
 	})
 }

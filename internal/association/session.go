@@ -81,7 +81,6 @@ func (a *Association) happened(e sctp.Event) {
 
 // refuse ends a session that never was.
 func (s *Session) refuse(err error) {
-	s.setHeld(0)
 	delete(s.a.sessions, s.id)
 	close(s.told)
 	s.refusal, s.ended, s.err = err, true, err
@@ -102,7 +101,7 @@ func (s *Session) withdraw(err error) {
 // end takes note that nothing is left of the session.
 func (s *Session) end(err error) {
 	s.withdraw(err)
-	if s.request == nil && !s.isAnswered() {
+	if !s.isAnswered() {
 		s.refusal = err
 		close(s.answered)
 	}
@@ -205,7 +204,7 @@ func (s *Session) Send(v [][]byte) (octets int, err error) {
 			return octets, s.gone()
 		}
 		switch err := s.a.m.Send(s.id, segment); {
-		case errors.Is(err, sctp.ErrFull) && octets > 0:
+		case errors.Is(err, sctp.ErrFull): // not with the first
 			return octets, nil
 		case err != nil:
 			return octets, err
@@ -232,7 +231,6 @@ func (s *Session) Recv() (carrier.Arrival, error) {
 	s.taken++
 	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
 		s.inbox = nil
-		s.setUnread(0)
 	}
 	s.changed.Broadcast()
 	return v, nil
@@ -240,12 +238,14 @@ func (s *Session) Recv() (carrier.Arrival, error) {
 
 // CloseWrite ends our half in order, after what Send has taken.
 func (s *Session) CloseWrite() error {
-	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id) })
+	s.finish(s.a.m.Close)
+	return nil
 }
 
 // Close gives the session up, when both halves have ended.
 func (s *Session) Close() error {
-	return s.finish(func(now time.Time) { s.a.m.Close(now, s.id); s.closed = true })
+	s.leave(s.a.m.Close)
+	return nil
 }
 
 // Cancel takes back a request of ours, or turns down the peer's, or ends a session that nothing has been done with, in
@@ -254,7 +254,8 @@ func (s *Session) Cancel() error {
 	if s.hasUnread() {
 		return s.Reset()
 	}
-	return s.finish(func(now time.Time) { s.a.m.Abort(now, s.id); s.closed = true })
+	s.leave(s.a.m.Abort)
+	return nil
 }
 
 func (s *Session) hasUnread() bool {
@@ -267,32 +268,44 @@ func (s *Session) hasUnread() bool {
 // returns when that is under way, so that a program may end with it.
 func (s *Session) Reset() error {
 	aborted := false
-	err := s.finish(func(now time.Time) {
-		s.a.m.Reset(now, s.id, s.a.cfg.LastWords)
-		s.closed, aborted = true, s.a.m.End().How == sctp.Abort
+	s.leave(func(now time.Time, id uint16) {
+		s.a.m.Reset(now, id, s.a.cfg.LastWords)
+		aborted = s.a.m.End().How == sctp.Abort
 	})
 	if aborted {
 		<-s.a.said
 	}
-	return err
+	return nil
 }
 
-func (s *Session) finish(how func(now time.Time)) error {
+// finish does something to a session that is not over.
+func (s *Session) finish(how func(now time.Time, id uint16)) {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	if s.over() {
-		return nil
+		return
 	}
-	how(time.Now())
-	if s.closed {
-		s.setHeld(0)
-	}
+	how(time.Now(), s.id)
 	s.a.settle()
-	if s.closed {
-		s.inbox = nil
-	}
 	s.changed.Broadcast()
-	return nil
+}
+
+// leave ends a session for its consumer, who receives no more of it.
+func (s *Session) leave(how func(now time.Time, id uint16)) {
+	s.finish(func(now time.Time, id uint16) {
+		how(now, id)
+		s.closed = true
+		s.setHeld(0)
+	})
+	s.drop()
+}
+
+// drop forgets what was not received.
+func (s *Session) drop() {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	s.inbox = nil
+	s.setUnread(0)
 }
 
 // MULPDU returns the largest segment, in octets.

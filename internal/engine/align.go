@@ -12,7 +12,7 @@ import (
 // segments. An FPDU that fills the rest of one exactly lets the next begin with the next
 // FPDU. Where no FPDU fits into what is left, a record ends, and the segment stays short.
 //
-// RFC 5044, Section 5.1: "MPA transmitters SHOULD also use whatever facilities the TCP
+// RFC 5044, section 5.1: "MPA transmitters SHOULD also use whatever facilities the TCP
 // stack presents to cause the TCP transmitter to start TCP segments at FPDU boundaries.
 // Multiple FPDUs MAY be packed into a single TCP segment as determined by the EMSS
 // calculation as long as they are entirely contained in the TCP segment." [S04]
@@ -78,7 +78,7 @@ func (q *QP) room(g *Gather) int {
 // nextOf is Segmenter.Next for what is left of the TCP segment under way or, if that is
 // too little, for the one after it.
 //
-// RFC 5044, Section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
+// RFC 5044, section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
 // that the remaining room is less than 128 octets, MPA MUST NOT provide a MULPDU smaller
 // than 128. In this case, MPA would typically provide a MULPDU for the next full sized
 // segment, but may still pack the next FPDU into the small remaining room, provide that

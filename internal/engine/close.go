@@ -38,7 +38,7 @@ var (
 // The close is bounded by Config.CloseTimeout without progress, and by
 // Config.CloseLimit: see drain.go.
 //
-// RFC 5041, Section 6.2.1: on a graceful teardown by the ULP, DDP "SHOULD ensure that
+// RFC 5041, section 6.2.1: on a graceful teardown by the ULP, DDP "SHOULD ensure that
 // all ULP data would be transferred before the underlying LLP Stream and Connection are
 // torn down, and any further data transfer requests by the Local Peer ULP MUST return
 // an error". [D30]
@@ -55,7 +55,7 @@ func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
 // BeginHalfClose asks for a FIN once all work is carried out. Receiving goes on
 // until the peer closes its half too.
 //
-// RFC 5041, Section 6.2.1: "on the receipt of a ULP graceful half-closed teardown
+// RFC 5041, section 6.2.1: "on the receipt of a ULP graceful half-closed teardown
 // request of the DDP Stream, DDP SHOULD keep data reception enabled on the other half
 // of the LLP Stream." [D33]
 func (q *QP) BeginHalfClose(now time.Time) {
@@ -127,7 +127,7 @@ func (q *QP) badClose() {
 // PeerClosed reports the peer's FIN; unread is how many octets came before it that
 // Input did not take.
 //
-// RFC 5041, Section 6.2.1: "on the receipt of an LLP graceful teardown request of the
+// RFC 5041, section 6.2.1: "on the receipt of an LLP graceful teardown request of the
 // DDP Stream, DDP SHOULD indicate the half-closed state to the ULP, and continue to
 // process outbound data transfer requests normally." [D32] What can no longer come is
 // an error: the rest of an FPDU or message, and the responses to our Reads.
@@ -181,8 +181,8 @@ func (q *QP) halfClosed(unread int) {
 
 // cutOff acts on a FIN inside of an FPDU: the peer is told on our half, if that is open.
 //
-// RFC 5044, Section 8: error code 1, "TCP connection closed, terminated, or lost",
-// which RFC 5040, Section 4.8 has as layer 2, type 0. [Q16] [R08]
+// RFC 5044, section 8: error code 1, "TCP connection closed, terminated, or lost",
+// which RFC 5040, section 4.8 has as layer 2, type 0. [Q16] [R08]
 func (q *QP) cutOff(unread int) {
 	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %d octets into it", unread)
 	if !q.mayTransmit() {
@@ -201,7 +201,7 @@ func (q *QP) unlike() bool { return !q.heard && q.Revision != q.PeerRevision }
 // of ours waited for that FPDU. There is nobody to send a Terminate to, nor may we
 // send one: our half is closed as the peer's was.
 //
-// CARRIER, Section 5.2.2: "The Non-permissive IETF RNIC will gracefully close the
+// CARRIER, section 5.2.2: "The Non-permissive IETF RNIC will gracefully close the
 // connection after it reads the incompatible Rev field in the MPA Reply Frame." [N03]
 func (q *QP) deserted(why error) {
 	q.cause = fmt.Errorf("the peer closed the connection before its first FPDU: %w: %w", ErrLost, why)

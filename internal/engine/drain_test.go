@@ -53,7 +53,7 @@ func TestDrainReceives(t *testing.T) {
 	}
 }
 
-// RFC 5040, Section 5.4: "The RDMAP layer MUST Deliver the Terminate Message to the
+// RFC 5040, section 5.4: "The RDMAP layer MUST Deliver the Terminate Message to the
 // ULP", after our FIN too.
 //
 // Proves P38: a Terminate is surfaced whenever it comes.

@@ -192,7 +192,7 @@ func (q *QP) Connect(p Params) error {
 	if !Legal(q.state, RTS) || q.state == RTS {
 		return fmt.Errorf("connect in state %v: %w", q.state, ErrBadState)
 	}
-	// CARRIER, Section 5.1: "no mixing of versions is allowed." [N02]
+	// CARRIER, section 5.1: "no mixing of versions is allowed." [N02]
 	if p.DDPVersion != p.RDMAPVersion || p.DDPVersion > 1 {
 		return fmt.Errorf("%w: %d and %d", ErrVersions, p.DDPVersion, p.RDMAPVersion)
 	}

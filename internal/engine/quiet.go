@@ -7,7 +7,7 @@ import "time"
 // work holds the FIN back until nothing has come from the peer during one round trip: a
 // Read Request that was on its way has arrived by then, also one behind messages that
 // are still arriving, and so has the next one of a peer that waits for a response first.
-// RFC 5040, Section 6.2 has the ULPs agree on the end; this is for those that do not.
+// RFC 5040, section 6.2 has the ULPs agree on the end; this is for those that do not.
 //
 // How long the round trip is counted depends on what is known of the peer: one that has sent
 // something since the close began, or asked for a Read shortly before, may well ask for

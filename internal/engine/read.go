@@ -138,7 +138,7 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	queue.Place(s)
-	// Our FIN, sent or soon to be, tells the peer that this Read will not be answered. RFC 5040, Section 6.2
+	// Our FIN, sent or soon to be, tells the peer that this Read will not be answered. RFC 5040, section 6.2
 	// leaves it to the ULP to end its operations before a graceful termination; what
 	// else the peer has sent is still good.
 	if q.finished || q.drain.shut {
@@ -156,7 +156,7 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 
 // beginResponse begins to answer the oldest Read Request.
 //
-// RFC 5040, Section 5.5: Read Responses are submitted in the order of the
+// RFC 5040, section 5.5: Read Responses are submitted in the order of the
 // requests. [P43]
 func (q *QP) beginResponse(g *Gather) bool {
 	in := q.irrq.Front()

@@ -17,7 +17,7 @@ import (
 // or refused before. What is in its turn when it comes, all of it in a connection without
 // losses, goes that way at once.
 //
-// RFC 5041, Section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order",
+// RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order",
 // "MUST Deliver a DDP Message to the ULP at most once" and "MUST Deliver DDP Messages to the
 // ULP in the order they were sent by the Data Source". [D26]
 //

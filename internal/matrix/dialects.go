@@ -69,11 +69,11 @@ var dialectOutcomes = map[string]struct{ demanded, requirement string }{
 	},
 	"5044": {
 		"up dialect=rfc5044 rev=1/1 asked=C/C V=1 M=0/0 CRC=1 p2p=0 rtr=none pd=20/0 first=initiator",
-		"RFC 5044 7.1.2, RFC 6581 6 [Q09] [Q11] [E02]",
+		"RFC 5044 7.1.2; RFC 6581 6 [Q09] [Q11] [E02]",
 	},
 	"plain": {
 		"up dialect=rfc5044 rev=1/1 asked=CS/C V=1 M=0/0 CRC=1 p2p=0 rtr=none pd=20/0 first=initiator",
-		"RTR07, RFC 5044 7.1.1 [T04] [Q06]",
+		"RTR07; RFC 5044 7.1.1 [T04] [Q06]",
 	},
 	"rtr": {
 		"up dialect=rtr2007 rev=1/1 asked=CS/CS V=1 M=0/0 CRC=1 rtr=none pd=20/0 rtrframe=C first=responder",
@@ -91,7 +91,7 @@ var dialectOutcomes = map[string]struct{ demanded, requirement string }{
 		"up dialect=startkey rev=0/0 asked=C/C V=0 M=0/0 CRC=1 p2p=0 rtr=none pd=20/0 first=initiator",
 		"CULLEY 13.3 [K07]",
 	},
-	"close": {"close", "RFC 5044 7.1.1, CULLEY 8.1 [Q02] [Q07] [K04]"},
+	"close": {"close", "RFC 5044 7.1.1; CULLEY 8.1 [Q02] [Q07] [K04]"},
 }
 
 // dialectRows is the table of dialects as rows. If either side may send first, the

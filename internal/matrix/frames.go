@@ -35,7 +35,7 @@ func markerAndCRCRows() (rows []Row) {
 			rows = append(rows, Row{
 				Name: fmt.Sprintf("%s: initiator M=%d C=%d, responder M=%d C=%d", short(d),
 					wording.Bit(c.i.Markers), wording.Bit(!c.i.NoCRC), wording.Bit(c.r.Markers), wording.Bit(!c.r.NoCRC)),
-				Requirement: "RFC 5044 7.1.1, CULLEY 8.1.1, RTR07 2 [F11] [F14] [Q04] [T05]",
+				Requirement: "RFC 5044 7.1.1; CULLEY 8.1.1; RTR07 2 [F11] [F14] [Q04] [T05]",
 				Initiator:   Initiator{Offer: c.i},
 				Responder:   Responder{Dialects: []mpa.Dialect{d}, Answer: c.r},
 				Demanded:    "up " + c.demanded + " dialect=" + short(d),
@@ -73,7 +73,7 @@ var requestRows = []struct {
 	{"revision 255, S=1", "RFC 6581 6 [E02]", "up V=1 dialect=rfc6581 rev=255/2 asked=CS/CS p2p=1", request(255, enhanced(p2p), setS)},
 	{"revision 2, S=0", "RFC 6581 6, 10 [E02]", "up V=1 dialect=rfc5044 asked=C/C p2p=0", request(2, nil)},
 	{"revision 3, S=0", "RFC 5044 7.1.1 [Q07]", "close", request(3, nil)},
-	{"revision 1, S=1, where the Rtr frame is not served", "RFC 5044 7.1.1, RTR07 [Q06] [T04]", "up V=1 dialect=rfc5044 rev=1/1 asked=CS/C",
+	{"revision 1, S=1, where the Rtr frame is not served", "RFC 5044 7.1.1; RTR07 [Q06] [T04]", "up V=1 dialect=rfc5044 rev=1/1 asked=CS/C",
 		request(1, nil, setS)},
 	{"R=1", "RFC 5044 7.1.1 [Q05]", "up V=1 dialect=rfc5044 rev=1/1 asked=CR/C", request(1, nil, func(f *mpa.StartupFields) { f.R = true })},
 	{"all of Res", "RFC 5044 7.1.1 [Q06]", "up V=1 dialect=rfc5044 rev=1/1", request(1, nil, func(f *mpa.StartupFields) { f.Res = 0xf })},

@@ -35,21 +35,12 @@ func newHand(a *script.Association) *hand { return &hand{Association: a, session
 // say sends messages, each with the next DDP-SSN.
 func (h *hand) say(all ...Message) {
 	for _, m := range all {
-		data := sctp.AppendSegment(nil, h.session.SSN, m.Data)
+		said := sctp.Message{PPID: m.PPID, Data: sctp.AppendSegment(nil, h.session.SSN, m.Data)}
 		h.session.SSN++
-		h.Send(sctp.Message{PPID: m.PPID, Data: data})
-		f := functionOf(m.PPID, data).Plain()
+		h.Send(said)
+		f := said.Function().Plain()
 		h.ended = h.ended || f == sctp.FunctionTerminate || f == sctp.FunctionReject
 	}
-}
-
-// functionOf is the Function Code of a message, or 0 if it has none. Whether the message is legal is no matter.
-func functionOf(ppid uint32, data []byte) sctp.Function {
-	if ppid != sctp.PPIDControl {
-		return 0
-	}
-	c, _ := sctp.ParseControl(data)
-	return c.Function
 }
 
 // next waits for a session control message of the other end. It returns 0 if the association is over.
@@ -59,7 +50,7 @@ func (h *hand) next(ctx context.Context) (sctp.Function, error) {
 		if end, _ := h.End(); !ok && end == script.Open {
 			return 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
-		if f := functionOf(m.PPID, m.Data); f != 0 || !ok {
+		if f := m.Function(); f != 0 || !ok {
 			return f, nil
 		}
 	}

@@ -19,7 +19,7 @@ const unsaid = "invalid indication=unknown chunks=unknown ssn=unknown"
 
 // sctpStartupRows are the two kinds of Initiate, and what there is not over SCTP.
 func sctpStartupRows() (rows []Row) {
-	const both = "RFC 5043 6.2, RFC 6581 7 "
+	const both = "RFC 5043 6.2; RFC 6581 7 "
 	for _, first := range []bool{false, true} {
 		who, demanded := "either side", ""
 		if first {
@@ -93,7 +93,7 @@ func sctpPrivateDataRows() (rows []Row) {
 	for _, k := range sctpKinds {
 		add := func(what string, toR, toI int, demanded string) {
 			rows = append(rows, Row{
-				Name: k.name + ": " + what, Requirement: "RFC 5043 5.2.3, RFC 6581 7 [C02]", Demanded: demanded,
+				Name: k.name + ": " + what, Requirement: "RFC 5043 5.2.3; RFC 6581 7 [C02]", Demanded: demanded,
 				Initiator: Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(toR)}, NoFallback: true},
 				Responder: Responder{Answer: mpa.Answer{PrivateData: privateData(toI)}},
 			})
@@ -112,7 +112,7 @@ func sctpRejectRows() (rows []Row) {
 	for _, k := range sctpKinds {
 		for _, n := range []int{0, k.most} {
 			rows = append(rows, Row{
-				Name: fmt.Sprintf("%s, %d octets of private data", k.name, n), Requirement: "RFC 5043 6.3, RFC 6581 7 [C01] [C02] [C03]",
+				Name: fmt.Sprintf("%s, %d octets of private data", k.name, n), Requirement: "RFC 5043 6.3; RFC 6581 7 [C01] [C02] [C03]",
 				Initiator: Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(n)}},
 				Responder: Responder{Reject: &Rejection{PrivateData: privateData(n)}},
 				Demanded:  fmt.Sprintf("reject pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+2),
@@ -128,10 +128,10 @@ var sctpAnswerRows = []struct {
 	in                          Initiator
 	say                         [][]Message
 }{
-	{"knows no enhanced Initiate, and takes a plain one", "RFC 5043 6.4, RFC 6581 10 [C03] [E13]", "up V=1 dialect=rfc5044 codes=1/2 fellback=1",
+	{"knows no enhanced Initiate, and takes a plain one", "RFC 5043 6.4; RFC 6581 10 [C03] [E13]", "up V=1 dialect=rfc5044 codes=1/2 fellback=1",
 		Initiator{}, [][]Message{{terminate}, {accept(nil)}}},
 	{"knows no enhanced Initiate, no fallback", "RFC 5043 6.4 [C03]", "refuse codes=5/4", Initiator{NoFallback: true}, [][]Message{{terminate}}},
-	{"takes none", "RFC 5043 6.4, RFC 6581 10 [C03] [E13]", "refuse codes=1/4", Initiator{}, [][]Message{{terminate}, {terminate}}},
+	{"takes none", "RFC 5043 6.4; RFC 6581 10 [C03] [E13]", "refuse codes=1/4", Initiator{}, [][]Message{{terminate}, {terminate}}},
 	{"Accept to an Enhanced Initiate", "RFC 6581 7, 10 [C01]", "violate codes=5/2", Initiator{}, [][]Message{{accept(nil)}}},
 	{"Enhanced Accept to an Initiate", "RFC 6581 7, 10 [C01]", "violate codes=1/6", plainInitiator, [][]Message{{enhancedAccept(p2p)}}},
 	{"Initiate in answer", "RFC 5043 6.2 [C04]", "violate codes=5/1", Initiator{}, [][]Message{{control(sctp.FunctionInitiate, nil)}}},
@@ -172,7 +172,7 @@ var sctpRequestRows = []struct {
 		enhancedInitiate(mpa.Enhanced{A: true, IRD: 8, ORD: 4}), nil},
 	{"ends at once", "RFC 5043 6.2 [C03]", "up codes=1/2", []Message{control(sctp.FunctionInitiate, nil)}, []Message{terminate}},
 	{"an Accept in an open session", "RFC 5043 6.1 [C04]", "up code=0x2005 codes=1/2", []Message{control(sctp.FunctionInitiate, nil)}, []Message{accept(nil)}},
-	{"a Terminate with private data", "RFC 5043 5.2.3, RFC 6581 7 [C02]", "up code=0x2005", []Message{control(sctp.FunctionInitiate, nil)},
+	{"a Terminate with private data", "RFC 5043 5.2.3; RFC 6581 7 [C02]", "up code=0x2005", []Message{control(sctp.FunctionInitiate, nil)},
 		[]Message{control(sctp.FunctionTerminate, []byte("no"))}},
 	{"a message with PPID 18", "RFC 5043 5.1 [C09]", "up code=0x2005 chunks=PPID-18", []Message{control(sctp.FunctionInitiate, nil)},
 		[]Message{{18, []byte("text")}}},

@@ -85,6 +85,11 @@ func (p *peer) judgeReply(q *mpa.StartupFields, f *received) error {
 	case !f.enhanced:
 		return p.smbDepths(f.PrivateData())
 	}
+	return p.adopt(f)
+}
+
+// adopt takes over the depths of an enhanced Reply.
+func (p *peer) adopt(f *received) error {
 	p.ord = min(p.ord, f.IRD)
 	if f.ORD > p.ird && f.ORD != mpa.NoNegotiation {
 		if err := p.refuse(p.HigherORD, "ORD %d over its IRD %d", f.ORD, p.ird); err != nil {

@@ -74,6 +74,37 @@ func (d *dialled) follows(bundled bool, kind chunk.Type, flags byte, value []byt
 	d.sends(d.packet(d.theirs.Tag, c))
 }
 
+// TestBeforeCookieAck: an association that was refused does not begin by a COOKIE ACK that follows, however soon, nor does one
+// whose cookie is stale. An association that is refused as soon as it was accepted has begun before.
+func TestBeforeCookieAck(t *testing.T) {
+	client, server := endpoint(t, false, Config{}), endpoint(t, true, Config{})
+	stale := chunk.Parameter{Type: chunk.CauseStaleCookie, Value: make([]byte, 4)}
+	for range 20 {
+		for kind, value := range map[chunk.Type][]byte{chunk.TypeAbort: nil, chunk.TypeError: stale.Append(nil)} {
+			d := getsEcho(t.Context(), t, client)
+			d.says(d.theirs.Tag, kind, 0, value)
+			d.says(d.theirs.Tag, chunk.TypeCookieAck, 0, nil)
+			if err := within(t, d.failed); !errors.Is(err, carrier.ErrRefused) {
+				t.Errorf("type %d: %v", kind, err)
+			}
+		}
+		go func() {
+			c, err := server.Accept(t.Context())
+			testrig.Must(t, err)
+			c.Abort("no")
+			run(c)
+		}()
+		c, err := client.Dial(t.Context(), server.at())
+		testrig.Must(t, err)
+		if err := within(t, run(c).lost); !errors.Is(err, carrier.ErrAborted) {
+			t.Errorf("lost: %v", err)
+		}
+	}
+	if n, peers, handshakes := client.count(); n != 0 || peers != 0 || handshakes != 0 {
+		t.Errorf("%d associations with %d peers, and %d handshakes", n, peers, handshakes)
+	}
+}
+
 // TestGivenUp: whoever gives up behind the COOKIE ECHO tells the server, for which the association has begun.
 func TestGivenUp(t *testing.T) {
 	client := endpoint(t, false, Config{})

@@ -63,6 +63,7 @@ func (e *Endpoint) onCookieEcho(from netip.AddrPort, p *packet) {
 	e.mu.Lock()
 	known := e.tags[t.ours.Tag]
 	e.mu.Unlock()
+	var fresh *Conn
 	switch with := e.tiesWith(key{from, p.Source}); {
 	case known != nil: // even if the cookie is old
 	case t.staleness(time.Since(e.began)) > 0:
@@ -70,12 +71,15 @@ func (e *Endpoint) onCookieEcho(from netip.AddrPort, p *packet) {
 	case e.isRetired() || e.spent.knows(spending{t.ours.Tag, t.minted}):
 		e.turnAway(from, p, t.theirs.Tag)
 	case with == ties{} || with == t.ties:
-		known = e.welcome(from, p.Source, &t)
+		known, fresh = e.welcome(from, p.Source, &t)
 	}
 	if known == nil || known.theirs.Tag != t.theirs.Tag {
 		return
 	}
 	e.say(from, p.Source, t.theirs.Tag, chunk.TypeCookieAck, nil)
+	if fresh != nil {
+		e.offer(fresh)
+	}
 	known.deliver(from, p, p.chunks[1:])
 }
 
@@ -92,23 +96,26 @@ func (e *Endpoint) stale(from netip.AddrPort, p *packet, t *token) {
 }
 
 // welcome makes an association of a peer's, if there is room for it. Otherwise the peer tries again.
-func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) *path {
+func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) (*path, *Conn) {
 	path := e.newPath(from, port, t.ours, t.theirs)
 	if len(e.accepted) == cap(e.accepted) || !e.adopt(path, nil) {
-		return nil
+		return nil, nil
 	}
 	e.spent.spend(time.Since(e.began), spending{t.ours.Tag, t.minted})
 	c, err := newConn(path)
 	if err != nil {
 		_ = path.end(err)
-		return nil
+		return nil, nil
 	}
-	e.accepted <- c // there is room, and nobody else sends
+	return path, c
+}
+
+// offer has Accept return an association. Its peer knows by then that it is up, and what the consumer says comes after that.
+func (e *Endpoint) offer(c *Conn) {
+	e.accepted <- c // welcome has seen room, and nobody else sends
 	if e.isRetired() {
 		e.abortUnaccepted() // Retire may have done so before
-		return nil
 	}
-	return path
 }
 
 // A handshake is under way from here.
@@ -118,6 +125,7 @@ type handshake struct {
 	ours   chunk.Setup
 	heard  chan chunk.Chunk // what comes with our tag before the COOKIE ACK, whole packets of one chunk or their first
 	source uint16
+	over   bool // it was refused; the goroutine that receives uses it
 
 	path  atomic.Pointer[path] // of the association to be; there is one when the COOKIE ECHO is sent
 	acked chan struct{}        // closed with the COOKIE ACK
@@ -159,9 +167,10 @@ func (h *handshake) giveUp(why error) {
 	}
 }
 
-// hear takes what comes from the peer that is dialled. The goroutine that receives calls it.
+// hear takes what comes from the peer that is dialled, in the order in which it comes: what follows a refusal does not count.
+// The goroutine that receives calls it.
 func (h *handshake) hear(from netip.AddrPort, p *packet) {
-	if from.Addr() != h.to.Addr() || p.Source != h.source {
+	if from.Addr() != h.to.Addr() || p.Source != h.source || h.over {
 		return
 	}
 	if path := h.path.Load(); path != nil && p.chunks[0].Type == chunk.TypeCookieAck {
@@ -172,8 +181,20 @@ func (h *handshake) hear(from netip.AddrPort, p *packet) {
 	c.Value = bytes.Clone(c.Value)
 	select {
 	case h.heard <- c:
+		h.over = refusal(&c) != nil
 	default:
 	}
+}
+
+// refusal is what a chunk says that ends a handshake, or nil.
+func refusal(c *chunk.Chunk) error {
+	switch {
+	case c.Type == chunk.TypeAbort:
+		return carrier.ErrRefused
+	case c.Type == chunk.TypeError && isStaleCookie(c):
+		return fmt.Errorf("%w: its cookie has become stale", carrier.ErrRefused)
+	}
+	return nil
 }
 
 // begin puts the association in the handshake's place, as the COOKIE ACK has come. What comes right after it, in the
@@ -216,15 +237,8 @@ func (h *handshake) ask(ctx context.Context, tag uint32, kind chunk.Type, value 
 	for rto := firstRTO; ; {
 		select {
 		case c = <-h.heard:
-			switch c.Type {
-			case want:
-				return c, nil
-			case chunk.TypeAbort:
-				return c, carrier.ErrRefused
-			case chunk.TypeError:
-				if isStaleCookie(&c) {
-					return c, fmt.Errorf("%w: its cookie has become stale", carrier.ErrRefused)
-				}
+			if err := refusal(&c); c.Type == want || err != nil {
+				return c, err
 			}
 		case <-h.acked:
 			if h.full {

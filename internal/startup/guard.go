@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/gone"
 )
 
 // A guard ends reads and writes on a connection with a context.
@@ -61,7 +63,7 @@ func (g guard) failed(m Machine, err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !m.Deadline().IsZero():
 		// The system's clock for deadlines may be a little ahead of ours.
 		return m.HandleTimeout(later(time.Now(), m.Deadline()))
-	case isGone(err):
+	case gone.Peer(err):
 		return m.PeerClosed(err)
 	}
 	return fmt.Errorf("the connection failed during the startup: %w", err)

@@ -1,7 +1,7 @@
 // Package startup carries the startup frames of one connection between a machine of package mpa and a
 // net.Conn, with timeouts and contexts, and ends a connection that the startup did not bring up.
 //
-// RFC 5044, Section 7.1, and RFC 6581, Section 9, say what the frames are; the machines know that. This
+// RFC 5044, section 7.1, and RFC 6581, section 9, say what the frames are; the machines know that. This
 // package knows the connection: what is read, written, waited for and closed.
 package startup
 

@@ -38,7 +38,7 @@ func octets(seed int64, n int) []byte {
 	return p
 }
 
-// The vectors of RFC 3720, Section B.4, in their order of octets. They are too short to be
+// The vectors of RFC 3720, section B.4, in their order of octets. They are too short to be
 // folded: the tests after this one hold folding against them by way of package hash/crc32.
 func TestVectors(t *testing.T) {
 	up, down := make([]byte, 32), make([]byte, 32)

@@ -1,4 +1,4 @@
-// Package crc32c computes the CRC32c of MPA (RFC 5044, Section 4.4; RFC 3385), by itself
+// Package crc32c computes the CRC32c of MPA (RFC 5044, section 4.4; RFC 3385), by itself
 // or while it copies.
 //
 // A CRC is the remainder of a division of polynomials over GF(2): the octets are the

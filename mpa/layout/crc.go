@@ -8,7 +8,7 @@ import (
 
 // CRC32C adds p to a CRC32c that began as 0, and returns the new value.
 //
-// RFC 5044, Section 4.4: the CRC field "MUST be computed using the CRC32c
+// RFC 5044, section 4.4: the CRC field "MUST be computed using the CRC32c
 // polynomial in the manner described in the iSCSI Protocol [iSCSI] document". That is
 // the reflected CRC with initial value and final complement all ones, sent with
 // its least significant octet first, as [AppendCRC] does.

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
-// Proves F04: CRC32c in iSCSI's bit and octet order, by a vector of RFC 3720, Section B.4,
+// Proves F04: CRC32c in iSCSI's bit and octet order, by a vector of RFC 3720, section B.4,
 // and the check value of the polynomial. Package crc32c has the other vectors.
 func TestCRC32C(t *testing.T) {
 	for data, crc := range map[string]string{"123456789": "83 92 06 e3", string(make([]byte, 32)): "aa 36 91 8a"} {

@@ -1,4 +1,4 @@
-// Package layout says where the octets of an FPDU stand on a stream: RFC 5044, Section 4.
+// Package layout says where the octets of an FPDU stand on a stream: RFC 5044, section 4.
 // It has the sizes of its parts and of the whole, the places of markers and the distances
 // they carry, the CRC, and the MULPDU that an effective MSS leaves.
 //

@@ -2,7 +2,7 @@ package layout
 
 import "encoding/binary"
 
-// A Marker is four octets: RFC 5044, Section 4.2.
+// A Marker is four octets: RFC 5044, section 4.2.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -23,7 +23,7 @@ const (
 // ToMarker returns how many octets of content fit at a stream offset before the
 // next marker, and whether a marker stands right at that offset.
 //
-// RFC 5044, Section 4.3: "MPA Markers MUST be inserted immediately preceding the
+// RFC 5044, section 4.3: "MPA Markers MUST be inserted immediately preceding the
 // first FPDU of Full Operation Phase, and at every 512th octet of the TCP octet
 // stream thereafter."
 func ToMarker(offset uint64) (room int, here bool) {
@@ -66,7 +66,7 @@ func LeadLen(offset uint64, markers bool) int {
 
 // AppendMarker appends a marker at a distance from the ULPDU_Length field.
 //
-// RFC 5044, Section 4.2: "The Reserved field MUST be set to zero on transmit", and
+// RFC 5044, section 4.2: "The Reserved field MUST be set to zero on transmit", and
 // of FPDUPTR: "The least significant two bits MUST always be set to zero at the
 // transmitter": they are, as everything in front of a marker comes in fours.
 func AppendMarker(dst []byte, distance uint64) []byte {
@@ -76,7 +76,7 @@ func AppendMarker(dst []byte, distance uint64) []byte {
 
 // FPDUPTR returns a received marker's FPDUPTR.
 //
-// RFC 5044, Section 4.2: "the receivers MUST always treat these [two least
+// RFC 5044, section 4.2: "the receivers MUST always treat these [two least
 // significant bits] as zero for calculations." RESERVED is "ignored on receive
 // (except for CRC calculation)".
 func FPDUPTR(marker []byte) uint16 {
@@ -87,7 +87,7 @@ func FPDUPTR(marker []byte) uint16 {
 // Pointer returns the FPDUPTR that a marker at a stream offset must have in the FPDU whose
 // ULPDU_Length is at header: 0 if the marker is in front of that.
 //
-// RFC 5044, Section 4.3: "If an FPDU is large enough to contain multiple Markers,
+// RFC 5044, section 4.3: "If an FPDU is large enough to contain multiple Markers,
 // they MUST all point to the same point in the TCP stream: the first octet of the
 // ULPDU Length field for the FPDU." The distance passes 65535 only with a ULPDU of more
 // than 64768 octets.

@@ -1,6 +1,6 @@
 package layout
 
-// An FPDU is one ULPDU with its frame: RFC 5044, Section 4.1, markers not shown.
+// An FPDU is one ULPDU with its frame: RFC 5044, section 4.1, markers not shown.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -37,7 +37,7 @@ const (
 // MULPDU returns the size in octets of the largest ULPDU whose FPDU fits into an
 // empty TCP segment of emss octets; emss <= 0 means [DefaultEMSS].
 //
-// RFC 5044, Section 4.5: "MULPDU = EMSS - (6 + 4 * Ceiling(EMSS / 512) + EMSS mod
+// RFC 5044, section 4.5: "MULPDU = EMSS - (6 + 4 * Ceiling(EMSS / 512) + EMSS mod
 // 4)" with markers, "MULPDU = EMSS - (6 + EMSS mod 4)" without. With markers it
 // assumes the worst place for them. It does not shrink for a segment that is partly
 // filled, as a sender may.
@@ -57,7 +57,7 @@ func MULPDU(emss int, markers bool) int {
 
 // PadLen returns the number of pad octets after a ULPDU of n octets.
 //
-// RFC 5044, Section 4.1: "The length of the pad is set so as to make the size of
+// RFC 5044, section 4.1: "The length of the pad is set so as to make the size of
 // the FPDU an integral multiple of four."
 func PadLen(n int) int { return -(LengthLen + n) & 3 }
 
@@ -68,7 +68,7 @@ func ContentLen(n int) int { return LengthLen + n + PadLen(n) + CRCLen }
 // of the stream from an offset on, and less than zero if no FPDU is that small. Bounds of
 // the MULPDU do not apply.
 //
-// RFC 5044, Section 4.5: "When one or more FPDUs are already packed into a TCP Segment,
+// RFC 5044, section 4.5: "When one or more FPDUs are already packed into a TCP Segment,
 // MULPDU MAY be reduced accordingly."
 func Room(offset uint64, n int, markers bool) int {
 	// [S06]

@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
-// Proves S01, S02, S06: the formulas of RFC 5044, Section 4.5, and the bounds of Section
+// Proves S01, S02, S06: the formulas of RFC 5044, section 4.5, and the bounds of Section
 // 3. It follows the EMSS alone: a sender MAY shrink the MULPDU to what is left of a
 // segment, and this one does not.
 func TestMULPDU(t *testing.T) {

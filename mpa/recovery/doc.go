@@ -1,5 +1,5 @@
 // Package recovery finds FPDUs in TCP segments that arrive in any order, overlap, are
-// repeated, or are missing: RFC 5044, Section 6. An MPA-aware TCP needs that, and so does
+// repeated, or are missing: RFC 5044, section 6. An MPA-aware TCP needs that, and so does
 // a reader of captures. Where segments arrive in order, mpa.Reader is all it takes.
 //
 // A [Receiver] is given segments and reports each ULPDU as soon as it is whole and valid.

@@ -32,7 +32,7 @@ func nameOf[T ~uint8](v T, what string, names ...string) string {
 	return fmt.Sprintf("%s %d", what, uint8(v))
 }
 
-// Location is how the start of an FPDU was found: RFC 5044, Section 6.
+// Location is how the start of an FPDU was found: RFC 5044, section 6.
 type Location uint8
 
 // The ways to find an FPDU, the surest first.

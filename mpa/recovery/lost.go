@@ -219,7 +219,7 @@ func (r *Receiver) hides(b []byte) bool {
 // agree reports whether nothing contradicts an FPDU in order that begins with b and
 // ends at an offset: no marker, and no FPDU that was found.
 //
-// RFC 5044, Section 8: "the check SHOULD be made [...] any time a Marker points to an
+// RFC 5044, section 8: "the check SHOULD be made [...] any time a Marker points to an
 // already identified FPDU."
 func (r *Receiver) agree(b []byte, end uint64) bool {
 	ok := r.readMarkers(r.next, b, len(b))

@@ -19,7 +19,7 @@ func (r *Receiver) measure(at uint64, b []byte) (length, size int, ok bool) {
 
 // inOrder looks for an FPDU where the next one in order begins.
 //
-// RFC 5044, Section 6: "In an ordered TCP stream, the ULPDU Length field in the
+// RFC 5044, section 6: "In an ordered TCP stream, the ULPDU Length field in the
 // current FPDU when FPDU has a valid CRC, can be used to identify the beginning of
 // the next FPDU." [R02] [R04]
 func (r *Receiver) inOrder() bool {
@@ -115,7 +115,7 @@ func (r *Receiver) partial(size int) bool {
 // overlap deals with an FPDU in order that ends after the start of one that was found
 // out of order.
 //
-// RFC 5044, Section 8: "If the FPDU start determined from previous ULPDU Length
+// RFC 5044, section 8: "If the FPDU start determined from previous ULPDU Length
 // fields does not match with the MPA Marker position, MPA SHOULD deliver an error to
 // DDP. [...] the check SHOULD be made when a gap creating an out-of-order sequence is
 // closed".
@@ -140,7 +140,7 @@ func (r *Receiver) invalid(ev Event, b []byte) bool {
 	if r.doubt {
 		return r.lose() // its start was only guessed
 	}
-	// RFC 5044, Section 8: code 3 is "In the event that the CRC is valid".
+	// RFC 5044, section 8: code 3 is "In the event that the CRC is valid".
 	size := int(ev.End - ev.Offset)
 	if r.cfg.CRC && !ev.CRCValid {
 		return r.fail(ev, r.verify(b, size))

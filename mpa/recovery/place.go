@@ -23,7 +23,7 @@ func (r *Receiver) look(i int) bool {
 		size, valid := r.whole(i, s.start)
 		switch {
 		case valid:
-			// RFC 5044, Section 6: "Having found an FPDU by means of a Marker, an
+			// RFC 5044, section 6: "Having found an FPDU by means of a Marker, an
 			// optimized MPA/TCP receiver can find following contiguous FPDUs by
 			// using the ULPDU Length fields (from FPDUs with valid CRCs)". [R03]
 			r.found(i, s.start, size, LocatedByLength)
@@ -55,7 +55,7 @@ func (r *Receiver) whole(i int, at uint64) (size int, valid bool) {
 
 // byMarker looks for an FPDU in span i by the markers in it.
 //
-// RFC 5044, Section 6: "a Marker can always be used to locate the beginning of an
+// RFC 5044, section 6: "a Marker can always be used to locate the beginning of an
 // FPDU (in FPDUs with valid CRCs)." [R03]
 func (r *Receiver) byMarker(i int) bool {
 	s := &r.spans[i]
@@ -124,7 +124,7 @@ func (r *Receiver) note(i int, from, to uint64) {
 // pointed returns where the FPDU begins that a marker belongs to: at ULPDU_Length, or
 // at the marker in front of that. ok is false if no FPDU can begin there.
 //
-// RFC 5044, Section 4.3: "the location of the first octet of the previous FPDU header
+// RFC 5044, section 4.3: "the location of the first octet of the previous FPDU header
 // can be determined by subtracting the value of the given Marker from the current
 // octet-stream sequence number". "An FPDUPTR value of 0x0000 means that immediately
 // following the Marker is an FPDU header". [F09]

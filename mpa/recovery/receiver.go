@@ -39,7 +39,7 @@ type Config struct {
 	Guess bool
 	// Resync makes the Receiver go on after an error, and give up the first missing
 	// octets when the Buffer is full, as an analyser wants it. An endpoint does not: RFC
-	// 5044, Section 8: "Once MPA delivers an error of any type, it MUST NOT pass or
+	// 5044, section 8: "Once MPA delivers an error of any type, it MUST NOT pass or
 	// deliver any additional FPDUs on that half connection."
 	Resync bool
 	// Plausible, if not nil, tells whether a ULPDU may be one, by its first 64
@@ -60,7 +60,7 @@ type Config struct {
 // # What is recoverable
 //
 // An FPDU is found as soon as all its octets are there and its start is known. The
-// start is known, by RFC 5044, Section 6, if
+// start is known, by RFC 5044, section 6, if
 //
 //   - all octets before it are there (rule 1), or
 //   - with markers, a marker stands in it (rule 2), or

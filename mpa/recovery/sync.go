@@ -141,7 +141,7 @@ func (s *search) find(b []byte) (Sync, bool) {
 // byMarkers takes every place for that of a marker.
 func (s *search) byMarkers() (Sync, bool) {
 	for m := range len(s.b) - layout.MarkerLen { // a CRC comes after it
-		// RFC 5044, Section 4.2: "The Reserved field MUST be set to zero on transmit",
+		// RFC 5044, section 4.2: "The Reserved field MUST be set to zero on transmit",
 		// and so must the two bits. [F06]
 		ptr := binary.BigEndian.Uint32(s.b[m:])
 		if ptr > maxFirstFPDUPTR || ptr&3 != 0 || int(ptr) > m {
@@ -219,7 +219,7 @@ func (s *search) valid(at, phase, length, size int, sync *Sync) bool {
 			return false
 		}
 	} else if length == 0 || length > layout.MaxMULPDU || !s.padded(at, phase, length) {
-		// RFC 5044, Section 3: a ULPDU has "between one and 64768 octets". [S02]
+		// RFC 5044, section 3: a ULPDU has "between one and 64768 octets". [S02]
 		return false
 	}
 	marks, ok := s.agree(at, phase, size)

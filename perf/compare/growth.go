@@ -174,7 +174,7 @@ func roundTripTable(rec *record) string {
 	return b.String()
 }
 
-// buffersText computes the formulae of draft-culley-iwarp-mpa, Section 13.1.2, beside what
+// buffersText computes the formulae of draft-culley-iwarp-mpa, section 13.1.2, beside what
 // connections take here.
 func buffersText(rec *record) string {
 	const emss, rate, delay = 1500.0, 12.5e9, 1e-3 // 100 Gb/s

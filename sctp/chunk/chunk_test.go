@@ -37,7 +37,7 @@ func TestPacket(t *testing.T) {
 		t.Errorf("%+v, %t", back, ok)
 	}
 	all, whole := chunk.In(got)
-	if len(all) != 2 || !whole || all[0].Type != chunk.TypeCookieAck || all[1].Flags != 3 || all[1].Length != 14 {
+	if len(all) != 2 || !whole || all[0].Type != chunk.TypeCookieAck || all[1].Flags != 3 || all[1].Length != 14 || all[1].Size() != 20 {
 		t.Fatalf("%+v, %t", all, whole)
 	}
 	if back, ok := all[1].Data(); !ok || back.TSN != 7 || back.Stream != 5 || back.PPID != 16 || string(back.Octets) != "hi" || back.Length != 2 {
@@ -74,6 +74,47 @@ func TestIn(t *testing.T) {
 	p[15] = 3 // less than a chunk's head
 	if got, whole := chunk.In(p); len(got) > 0 || whole {
 		t.Errorf("%+v, whole %t", got, whole)
+	}
+}
+
+// TestLeast: the least of each thing is whole, and an octet less is not.
+func TestLeast(t *testing.T) {
+	p := chunk.Header{Tag: 3}.Packet(chunk.Chunk{Type: chunk.TypeCookieAck})
+	if all, whole := chunk.In(p); len(p) != chunk.MinLen || len(all) != 1 || all[0].Size() != 4 || !whole {
+		t.Errorf("% x is %+v, whole %t", p, all, whole)
+	}
+	p = chunk.Header{Tag: 3}.Packet()
+	if h, ok := chunk.ParseHeader(p); !ok || h.Tag != 3 || !chunk.Sealed(p) {
+		t.Errorf("a header alone is %+v, %t", h, ok)
+	}
+	if _, ok := chunk.ParseHeader(p[:11]); ok {
+		t.Error("eleven octets are a header")
+	}
+	for less := range 2 {
+		d, isData := (&chunk.Chunk{Type: chunk.TypeData, Value: octets(t, "00000007 0005 0000 00000010")[less:], Length: 12 - less}).Data()
+		tsn, isAck := (&chunk.Chunk{Type: chunk.TypeShutdown, Value: octets(t, "00000007")[less:]}).Acknowledged()
+		_, err := chunk.ParseSetup(octets(t, "00000001 000005dc 0002 0003 00000004")[less:])
+		if whole := less == 0; isData != whole || isAck != whole || (err == nil) != whole || whole && (d.TSN != 7 || d.Length != 0 || tsn != 7) {
+			t.Errorf("with %d octets less: DATA %+v %t, TSN %d %t, INIT %v", less, d, isData, tsn, isAck, err)
+		}
+	}
+}
+
+// TestParameters: what has no room for a parameter's head is padding, and one that claims less than its head is none.
+func TestParameters(t *testing.T) {
+	for text, want := range map[string]struct {
+		n     int
+		whole bool
+	}{"": {0, true}, "8008 0004": {1, true}, "8008 0004 0000": {1, true}, "8008 0003": {0, false}, "8008 0005": {0, false}, "8008 0005 01": {1, true}} {
+		if got, whole := chunk.Parameters(octets(t, text)); len(got) != want.n || whole != want.whole {
+			t.Errorf("%s: %+v, whole %t", text, got, whole)
+		}
+	}
+	for _, text := range []string{"c006 0006 0000 0000", "8008 0008 00000001"} {
+		s, err := chunk.ParseSetup(append(make([]byte, chunk.SetupLen), octets(t, text)...))
+		if err != nil || s.HasAdaptation {
+			t.Errorf("%s: %+v, %v", text, s, err)
+		}
 	}
 }
 

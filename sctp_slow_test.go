@@ -1,0 +1,108 @@
+package iwarp_test
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/sctpudp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// A linkedSession is a session over SCTP whose time is virtual.
+type linkedSession struct{ *association.Session }
+
+func (s linkedSession) Recv() (iwarp.SegmentArrival, error) {
+	a, err := s.Session.Recv()
+	return iwarp.SegmentArrival(a), err
+}
+
+func (s linkedSession) Bounds() iwarp.SegmentBounds { return iwarp.SegmentBounds(s.Session.Bounds()) }
+
+// A linkedPair is two ends of an association in user space, over a link in memory.
+type linkedPair struct {
+	*testing.T
+	active, passive *association.Association
+}
+
+func newLinkedPair(t *testing.T, l testrig.Link) *linkedPair {
+	t.Helper()
+	a, b := l.Sockets()
+	client, server := sctpudp.New(a, false, sctpudp.Config{}), sctpudp.New(b, true, sctpudp.Config{})
+	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+	from, err := client.Dial(t.Context(), server.Addr().(interface{ AddrPort() netip.AddrPort }).AddrPort())
+	must(t, err)
+	to, err := server.Accept(t.Context())
+	must(t, err)
+	last := engine.AbortSegment()
+	return &linkedPair{
+		t, association.New(from, association.Config{Machine: sctp.Config{Active: true}, LastWords: last, CloseUnused: true}),
+		association.New(to, association.Config{Machine: sctp.Config{Listening: true}, LastWords: last}),
+	}
+}
+
+// connect brings up a session.
+func (p *linkedPair) connect(cfg iwarp.QPConfig) (ini, res *end) {
+	p.Helper()
+	ini, res = newEnd(p.T, iwarp.RNICConfig{}), newEnd(p.T, iwarp.RNICConfig{})
+	over := func(e *end, s *association.Session, n mpa.Negotiated, err error) {
+		must(p.T, err)
+		e.QP, err = e.pd.CreateQP(cfg)
+		must(p.T, err)
+		must(p.T, e.ModifyRTSOver(linkedSession{s}, n, nil))
+	}
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		s, err := p.passive.Accept(p.Context())
+		must(p.T, err)
+		n, err := s.AcceptSession(mpa.Answer{IRD: 16, ORD: 16})
+		over(res, s, n, err)
+	}()
+	s, err := p.active.Begin(mpa.Offer{IRD: 16, ORD: 16})
+	must(p.T, err)
+	n, err := s.Answer(p.Context())
+	over(ini, s, n, err)
+	<-accepted
+	return ini, res
+}
+
+// TestSCTPSlowSessions: sessions share a slow path, on which each would wait for many seconds if all that the others have
+// queued went first. Their ends close while they have much to say: all of them go on all the time, and nothing is lost.
+//
+// Proves D30.
+func TestSCTPSlowSessions(t *testing.T) {
+	const sends = 5
+	for loss, sessions := range map[float64]int{0.03: 6, 0.01: 20} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newLinkedPair(t, testrig.Link{Delay: 40 * time.Millisecond, Rate: 1 << 20, Lose: testrig.Lossy(loss, 1)})
+			var ends []*end
+			for range sessions {
+				ini, res := p.connect(deep())
+				ends = append(ends, ini, res)
+			}
+			for i := 0; i < len(ends); i += 2 {
+				postSends(ends[i], ends[i+1], sends)
+			}
+			began := time.Now()
+			var closes sync.WaitGroup
+			for i, e := range ends {
+				closes.Go(func() {
+					if err := e.Close(); err != nil {
+						t.Errorf("session %d of %d, after %v: %v", i/2, sessions, time.Since(began), err)
+					}
+				})
+			}
+			closes.Wait()
+			t.Logf("%d sessions with a loss of %v: %v", sessions, loss, time.Since(began))
+			wantSends(t, sends, ends...)
+		})
+	}
+}
