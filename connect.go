@@ -11,10 +11,25 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// What both roles have in common on the way of a connection to RTS: docs/architecture.md, Startup, has the way.
+// Every TCP connection goes one way to RTS, over the dialects that docs/dialects.md describes:
 //
-// The functions that return a new QP create it by connectNew. ModifyRTS, where the consumer has done the
-// startup itself, goes straight to QP.start.
+//	Dial, DialQP ──────── openTCP ──┐
+//	Initiate, InitiateQP ───────────┴─> Dialer.connect: negotiate ────────────────┐
+//	                                                                              ├─> QP.enterRTS ─> QP.start
+//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: answer ──┘
+//
+//  1. The QP is created (connectNew), or the caller's is reserved (QP.claim); Dialer, preset, QP and RNIC together
+//     settle the offer.
+//  2. Package startup carries the frames between the connection and an mpa.Initiator or mpa.Responder (Phase.Exchange):
+//     the one place where a context, the machine's deadline and a socket meet. It reads no octet beyond the startup
+//     frames. Over SCTP package association carries the session's control messages, for sctp's machine (dial_sctp.go,
+//     listen_sctp.go; dial_share.go has the associations that Dials share).
+//  3. QP.enterRTS puts what was agreed on into engine.Params and starts the driver, over either. An RTR indication is the
+//     engine's first output; the receiving goroutine sends it when it begins, with what the consumer has posted by then.
+//     What is up and cannot be used is turned down: a Terminate, an end in order, and time for both to arrive.
+//  4. Dialer.dial makes a second attempt, with revision 1, if the peer turns out not to know revision 2.
+//
+// ModifyRTS, where the consumer has done the startup itself, goes straight to QP.start.
 
 // connectNew creates a QP in pd, or if that is nil in a Protection Domain of its own on rnic, has it
 // prepared, and connects it. If that fails, nothing is left of the QP, and the error is op's. A panic

@@ -18,7 +18,14 @@ import (
 // goroutine that posts work also sends it, as far as the socket takes it without waiting;
 // only if the socket does not, or if posts follow each other so quickly that they are
 // better sent together, a second goroutine runs until everything that is queued has gone:
-// see burst.go. The receiving goroutine never waits for a sender.
+// see burst.go. The receiving goroutine never waits for a sender: what it has to send itself
+// (Read Responses, a Terminate) is queued.
+//
+// One lock, QP.mu, guards engine and driver; it is not held during a system call. CQs, SRQs,
+// the memory table, each region and the role of the receiver have locks of their own, always
+// taken after a QP's. Timers: one per QP, set to the engine's deadline; one for idle peers
+// (watch.go); and the bell's, by which a consumer that receives gives that back between two
+// waits. Queues grow with what is in them; trim.go gives back what is not used any more.
 
 var gathers = sync.Pool{New: func() any { return engine.NewGather() }}
 

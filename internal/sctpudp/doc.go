@@ -6,4 +6,6 @@
 // TSNs that nobody can guess and with the Adaptation Layer Indication; the verification of tags, checksums and the form
 // of packets before anything else sees them; many associations on one UDP socket; restarts; messages in fragments, and
 // the U flag; and the notice that a peer is gone.
+//
+// It knows nothing of DDP, except for its Adaptation Layer Indication and the PPIDs of its messages.
 package sctpudp

@@ -1,6 +1,8 @@
 // Package tcp moves octets between an engine and a socket. It knows what the
 // operating system offers: reading and writing without waiting, gathered
-// writes, the effective MSS.
+// writes, the ends of records, receive buffers, the effective MSS (words.go sees to one
+// that is a multiple of four) and the round trip. role.go says who of a connection's
+// goroutines and consumers receives; protocols it knows none.
 //
 // Where the connection is not a TCP socket of a Unix system, the plain net.Conn
 // calls do the same work: TrySend then never takes anything, and Recv reads
