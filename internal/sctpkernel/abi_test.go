@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,6 +58,8 @@ func TestNotifications(t *testing.T) {
 		abortedHex:    {kind: eventAssocChange, assoc: 8, state: commLost, cause: chunk.CauseUserAbort, info: []byte("\x00\x0c\x00\x0bbecause")},
 		ownAbortHex:   {kind: eventAssocChange, assoc: 7, state: commLost, cause: chunk.CauseUserAbort},
 		refusedHex:    {kind: eventAssocChange, state: cannotStart},
+
+		"0280000008000000": {kind: 0x8002}, // of no use here
 	} {
 		b := octets(t, text)
 		got, err := parseNotification(b)
@@ -107,6 +111,23 @@ func TestControl(t *testing.T) {
 	if got, ok := parseControl(append(other, b...)); !ok || got != want {
 		t.Errorf("behind another: %+v, %v", got, ok)
 	}
+	if got, ok := parseControl(b[:0x2c]); !ok || got != want {
+		t.Errorf("without padding: %+v, %v", got, ok)
+	}
+	empty := octets(t, "10000000000000000100000002000000")
+	if got, ok := parseControl(append(empty, b...)); !ok || got != want {
+		t.Errorf("behind one without data: %+v, %v", got, ok)
+	}
+	for at, other := range map[int]byte{8: 1, 12: 2} { // another level, or another kind
+		b := bytes.Clone(b)
+		b[at] = other
+		if got, ok := parseControl(b); ok {
+			t.Errorf("%x is %+v", b, got)
+		}
+	}
+	if most := 1 << 16; parseWord(word(nil, most)) != most || parseWord(word(nil, most+1)) != 0 {
+		t.Errorf("%d is no size, or %d is one", most, most+1)
+	}
 	for n := range 0x2c {
 		if got, ok := parseControl(b[:n]); ok {
 			t.Errorf("%d octets of it: %+v", n, got)
@@ -136,6 +157,17 @@ func TestStructures(t *testing.T) {
 		if len(o.value) != sizes[o.opt] {
 			t.Errorf("%s: %d octets", o.name, len(o.value))
 		}
+	}
+}
+
+// TestPeerParams: heartbeats and retransmissions stand where struct sctp_paddrparams of <linux/sctp.h> has them, behind an
+// association and an address that are zeros.
+func TestPeerParams(t *testing.T) {
+	littleEndian64(t)
+	c := Config{Heartbeat: 2500 * time.Millisecond}
+	want := strings.Repeat("00", 132) + "c4090000" + "0700" + "00000000" + "00000000" + "01000000" + "00000000" + "0000"
+	if got := hex.EncodeToString(c.peerParams()); got != want {
+		t.Errorf("%s, want\n%s", got, want)
 	}
 }
 

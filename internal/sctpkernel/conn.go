@@ -75,11 +75,10 @@ func (s *socket) gone(why error) error {
 		if err != nil {
 			return why
 		}
-		n, ok := m.notification()
-		lost := ok && n.kind == eventAssocChange && n.state == commLost
+		n := m.notification()
 		cause := aborted(n.cause, n.info)
 		m.release()
-		if lost {
+		if n.is(commLost) {
 			return cause
 		}
 	}
@@ -108,7 +107,7 @@ func (c *Conn) indicated() error {
 		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "there is none"}
 	}
 	defer m.release()
-	if n, ok := m.notification(); !ok || n.kind != eventAdaptation || n.indication != sctp.AdaptationDDP {
+	if n := m.notification(); !n.indicates(sctp.AdaptationDDP) {
 		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "none, or that of another protocol"}
 	}
 	return nil

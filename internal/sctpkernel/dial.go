@@ -53,14 +53,13 @@ func (s *socket) answer(ctx context.Context) (up notification, err error) {
 		if err != nil {
 			return up, err
 		}
-		n, ok := m.notification()
+		n := m.notification()
 		cause := refused(n)
 		m.release()
 		switch {
-		case !ok || n.kind != eventAssocChange:
-		case n.state == commUp:
+		case n.is(commUp):
 			return n, nil
-		case n.state == cannotStart || n.state == commLost:
+		case n.is(cannotStart), n.is(commLost):
 			return up, cause
 		}
 	}

@@ -2,10 +2,8 @@ package sctpkernel
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync/atomic"
 
@@ -101,15 +99,13 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case errors.Is(err, os.ErrClosed):
-			return nil, net.ErrClosed
 		case err != nil:
 			return nil, err
 		}
-		n, ok := m.notification()
+		n := m.notification()
 		from := m.from
 		m.release()
-		if ok && n.kind == eventAssocChange && n.state == commUp {
+		if n.is(commUp) {
 			if c := l.welcome(n, from); c != nil {
 				return c, nil
 			}

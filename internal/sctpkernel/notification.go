@@ -29,14 +29,10 @@ var errShort = errors.New("a notification that is too short")
 
 // parseNotification reads one. A kind that is not known here has no fields. info is a part of b.
 func parseNotification(b []byte) (n notification, err error) {
-	if len(b) < 8 {
+	if len(b) < 8 || len(b) < leastLen(native.Uint16(b)) {
 		return n, errShort
 	}
-	n.kind = native.Uint16(b)
-	if len(b) < leastLen(n.kind) {
-		return n, errShort
-	}
-	switch n.kind {
+	switch n.kind = native.Uint16(b); n.kind {
 	case eventAssocChange:
 		n.state, n.cause = native.Uint16(b[8:]), binary.BigEndian.Uint16(b[10:])
 		n.out, n.in = native.Uint16(b[12:]), native.Uint16(b[14:])
@@ -47,6 +43,14 @@ func parseNotification(b []byte) (n notification, err error) {
 		n.assoc = int32(native.Uint32(b[8:]))
 	}
 	return n, nil
+}
+
+// is reports whether an association has come to a state.
+func (n *notification) is(state uint16) bool { return n.kind == eventAssocChange && n.state == state }
+
+// indicates reports whether it is of an Adaptation Layer Indication, and which.
+func (n *notification) indicates(adaptation uint32) bool {
+	return n.kind == eventAdaptation && n.indication == adaptation
 }
 
 // leastLen is the length of a notification without what follows its fields.

@@ -28,8 +28,7 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 // handle does what follows from one inbound. It reports false at the end of the association.
 func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16, uint64)) bool {
 	if m.flags&msgNotification != 0 {
-		n, ok := m.notification()
-		goesOn := !ok || c.notified(n, acked)
+		goesOn := c.notified(m.notification(), acked)
 		m.release()
 		return goesOn
 	}

@@ -1,8 +1,8 @@
 package sctpkernel
 
 import (
-	"cmp"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -102,13 +102,15 @@ var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, max
 
 func (m *inbound) release() { inbounds.Put(m) }
 
-// recv waits for what comes next. The caller releases it.
+// recv waits for what comes next. The caller releases it. Behind close or interrupt it returns net.ErrClosed.
 func (s *socket) recv() (m *inbound, err error) {
-	e := s.rc.Read(func(fd uintptr) bool {
+	if e := s.rc.Read(func(fd uintptr) bool {
 		m, err = receive(int(fd))
 		return !again(err)
-	})
-	return m, cmp.Or(err, e)
+	}); e != nil {
+		return nil, net.ErrClosed
+	}
+	return m, err
 }
 
 // tryRecv is recv without waiting.
@@ -130,11 +132,10 @@ func receive(fd int) (*inbound, error) {
 	return m, nil
 }
 
-// notification returns what was notified. It reports false for a message, and for what cannot be read.
-func (m *inbound) notification() (n notification, ok bool) {
-	if m.flags&msgNotification == 0 {
-		return n, false
+// notification returns what was notified. It is of no kind for a message, and for what cannot be read.
+func (m *inbound) notification() (n notification) {
+	if m.flags&msgNotification != 0 {
+		n, _ = parseNotification(m.data)
 	}
-	n, err := parseNotification(m.data)
-	return n, err == nil
+	return n
 }
