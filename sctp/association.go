@@ -21,8 +21,9 @@ type Config struct {
 	Listening bool
 	// RTR is what we take as Ready-to-Receive indication. If zero, all kinds.
 	RTR mpa.RTR
-	// HalfClose leaves our direction open when the peer has terminated its own, until Close. Otherwise a Terminate
-	// is answered at once, after what was sent before.
+	// HalfClose leaves our direction open when the peer has terminated its own, until Close, and the peer's when we have
+	// terminated ours, until Abort, for as long as it takes. Otherwise a Terminate is answered at once, after what was
+	// sent before, and the peer's is awaited for CloseTimeout.
 	HalfClose bool
 	// Strict takes an ordered message for a violation. Otherwise it is counted.
 	Strict bool

@@ -72,8 +72,11 @@ func (a *Association) Close(now time.Time, id uint16) {
 // Abort is Close, and what the peer still sends is dropped.
 func (a *Association) Abort(now time.Time, id uint16) {
 	if st := a.streams[id]; st != nil && st.session != nil {
-		st.session.discards = true
-		a.Close(now, id)
+		s := st.session
+		s.discards = true
+		if a.Close(now, id); s.state == TerminateSent {
+			a.limit(now, s)
+		}
 	}
 }
 

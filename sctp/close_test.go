@@ -190,6 +190,7 @@ func TestTimeouts(t *testing.T) {
 			t.Error(e.Err)
 		}
 		d.says(id, 17, `0001 0004`)
+		d.acked(id)
 		d.later(5 * time.Second)
 		d.state(id, sctp.Dead)
 		if e := d.a.End(); e.How != sctp.Abort || !errors.Is(e.Cause, sctp.ErrTimeout) {
@@ -236,10 +237,49 @@ func TestTimeouts(t *testing.T) {
 		d.told(sctp.EventTerminate, 0)
 		d.acked(0)
 		d.says(0, 17, `0001 0004`)
+		d.later(5 * time.Second) // in which SCTP has taken it
+		d.silent()
 		d.later(5 * time.Second)
 		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) || !strings.Contains(e.Err.Error(), "our Terminate was not acknowledged") {
 			t.Error(e.Err)
 		}
+		d.state(0, sctp.Dead)
+	})
+	t.Run("a Terminate behind much else", func(t *testing.T) {
+		d := accepted(t, sctp.Config{HalfClose: true})
+		d.acked(0)
+		for range 6 {
+			testrig.Must(t, d.a.Send(0, []byte("A")))
+		}
+		d.hears(0, 17, `0001 0004`)
+		d.told(sctp.EventTerminate, 0)
+		d.a.Close(d.now, 0)
+		for i := range 3 { // which SCTP takes one by one
+			d.says(0, 16, []string{`0001 41`, `0002 41`, `0003 41`}[i])
+			d.later(5 * time.Second)
+			d.state(0, sctp.Draining)
+		}
+		d.says(0, 16, `0004 41`) // too slowly
+		d.later(5 * time.Second)
+		d.told(sctp.EventEnded, 0)
+		d.state(0, sctp.Dead)
+	})
+	t.Run("a half that stays open", func(t *testing.T) {
+		d := accepted(t, sctp.Config{HalfClose: true})
+		d.acked(0)
+		d.hears(1, 17, `0000 0001`)
+		d.told(sctp.EventRequest, 1)
+		d.a.Close(d.now, 0)
+		d.says(0, 17, `0001 0004`)
+		d.later(time.Hour)
+		d.hears(0, 16, `0001 41`)
+		d.told(sctp.EventSegment, 0)
+		d.later(time.Hour)
+		d.state(0, sctp.TerminateSent)
+		d.a.Abort(d.now, 0) // the consumer does not want it any more
+		d.acked(0)
+		d.later(5 * time.Second)
+		d.told(sctp.EventEnded, 0)
 		d.state(0, sctp.Dead)
 	})
 	t.Run("a consumer without last words", func(t *testing.T) {

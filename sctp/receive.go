@@ -132,7 +132,7 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 		a.tell(Event{Kind: EventSegment, Stream: s.on.id, Number: number, Segment: segment})
 		a.evidence(now, s)
 		if s.state == TerminateSent {
-			s.deadline = now.Add(a.cfg.CloseTimeout) // the peer still has something to say
+			a.limit(now, s) // the peer still has something to say
 		}
 	}
 }

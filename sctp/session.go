@@ -60,6 +60,8 @@ type session struct {
 	cancelled bool // it was never opened on our side
 	known     bool // to the consumer
 	deadline  time.Time
+	moved     uint64 // what SCTP had taken and the peer acknowledged when that was set
+	renewed   int    // how often it was put off because of that
 }
 
 // begin puts a session on an idle stream.
@@ -182,15 +184,29 @@ func (s *session) opened() { s.on.acked = max(s.on.acked, s.first+1) }
 // terminate goes to a state in which our Terminate is sent, as soon as it may be.
 func (a *Association) terminate(now time.Time, s *session, to State) {
 	a.enter(s, to)
-	s.owed, s.deadline = true, now.Add(a.cfg.CloseTimeout)
+	s.owed = true
+	a.limit(now, s)
 	a.evidence(now, s)
 }
+
+// limit gives the peer time for what it has to do next. What is left of a connection whose half a consumer has closed may take as long as
+// the consumer wants.
+func (a *Association) limit(now time.Time, s *session) {
+	s.deadline, s.moved = now.Add(a.cfg.CloseTimeout), s.progress()
+	if a.cfg.HalfClose && s.state == TerminateSent && !s.owed && !s.discards {
+		s.deadline = time.Time{}
+	}
+}
+
+// progress changes when SCTP takes one of our messages, or the peer has acknowledged some.
+func (s *session) progress() uint64 { return s.on.given + s.on.acked }
 
 // evidence goes on with what has waited for the peer to have our messages.
 func (a *Association) evidence(now time.Time, s *session) {
 	if s.owed && s.heard() {
 		s.owed = false
 		a.say(s, Control{Function: FunctionTerminate})
+		a.limit(now, s)
 	}
 	// RFC 5043, section 6.6: "A DDP Stream Identifier MUST NOT be reused for another DDP Stream Session while any Data
 	// Chunk from a prior session might be outstanding." [C08]
@@ -203,6 +219,6 @@ func (a *Association) evidence(now time.Time, s *session) {
 func (a *Association) drain(now time.Time, s *session) {
 	a.enter(s, Draining)
 	a.forget(s)
-	s.deadline = now.Add(a.cfg.CloseTimeout)
+	a.limit(now, s)
 	a.evidence(now, s)
 }

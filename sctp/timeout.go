@@ -43,9 +43,17 @@ func (a *Association) late(now time.Time, s *session) {
 	case Open: // failed, and the consumer has said nothing
 		a.Close(now, s.on.id)
 	default: // TerminateSent, Draining
+		if s.on.acked < s.on.sent && s.progress() != s.moved && s.renewed < maxRenewed {
+			s.renewed++
+			a.limit(now, s)
+			return
+		}
 		a.overdue(now, s)
 	}
 }
+
+// maxRenewed bounds how often a peer gets more time for an end, as our messages are still on their way to it.
+const maxRenewed = 3
 
 // overdue gives up a peer that does not play its part in the end of a session.
 func (a *Association) overdue(now time.Time, s *session) {

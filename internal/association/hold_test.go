@@ -115,7 +115,7 @@ func TestEarlyHoldsBack(t *testing.T) {
 	}
 }
 
-// TestHeldByTheDead: what a session holds counts no more when the peer has not ended its half in time.
+// TestHeldByTheDead: what a session holds counts no more when the peer has not acknowledged its end in time.
 func TestHeldByTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := wires(22)
@@ -123,8 +123,15 @@ func TestHeldByTheDead(t *testing.T) {
 		active := association.New(x, association.Config{Machine: sctp.Config{Active: true}})
 		passive := association.New(w, association.Config{Machine: sctp.Config{Listening: true}})
 		t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
-		_, b := connect(t, active, passive)
+		a, b := connect(t, active, passive)
 		connect(t, active, passive) // it keeps the association
+		time.Sleep(time.Second)
+		y.slow = time.Hour
+		testrig.Must(t, a.CloseWrite())
+		v, err := b.Recv()
+		if testrig.Must(t, err); !v.End {
+			t.Fatalf("got %+v", v)
+		}
 		b.Held(2000)
 		testrig.Must(t, b.CloseWrite())
 		w.wantHolds(t, true)

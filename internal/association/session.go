@@ -170,6 +170,14 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 // never will.
 func (s *Session) Told() <-chan struct{} { return s.told }
 
+// Acknowledged changes whenever the peer has acknowledged more, if the Carrier can tell.
+func (s *Session) Acknowledged() uint32 {
+	if c, ok := s.a.carrier.(carrier.Acknowledged); ok {
+		return c.Acknowledged()
+	}
+	return 0
+}
+
 func (s *Session) answer(how func() error) error {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()

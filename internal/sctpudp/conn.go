@@ -110,6 +110,9 @@ func (c *Conn) HoldFrom() int { return c.path.e.cfg.Window / 2 }
 // Hold says whether the consumer holds so much ahead of missing messages that only those are to come.
 func (c *Conn) Hold(on bool) { c.path.arrived.setHold(on) }
 
+// Acknowledged changes whenever the peer has acknowledged more.
+func (c *Conn) Acknowledged() uint32 { return c.path.probes.reached() }
+
 // LocalAddr is that of UDP.
 func (c *Conn) LocalAddr() net.Addr { return c.path.LocalAddr() }
 

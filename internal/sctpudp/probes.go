@@ -88,3 +88,10 @@ func (p *probes) acknowledged(sack *chunk.Chunk) (probe []byte) {
 	p.acked, p.window = tsn, window
 	return probe
 }
+
+// reached returns the Cumulative TSN Ack of the peer's last SACK.
+func (p *probes) reached() uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.acked
+}
