@@ -93,22 +93,45 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// TestAnnounced: room that was announced is there, though pion has handed out messages that are not counted yet, up to a bound.
+// TestAnnounced: room that was announced is there, though pion has handed out messages that are not counted yet, up to a bound; and
+// so is room that was not.
 func TestAnnounced(t *testing.T) {
-	a := newArrivals(0, 25)
+	a := newArrivals(0, 22) // of which lag makes a multiple of ten
 	wantAdmitted(t, a, true, 0, 1)
 	wantAdmitted(t, a, false, 2)
 	sack := make([]byte, 12)
-	binary.BigEndian.PutUint32(sack[4:], 15+lag)
+	binary.BigEndian.PutUint32(sack[4:], 10+lag)
 	a.tell(sack)
 	wantAdmitted(t, a, true, 2)
 	wantAdmitted(t, a, false, 3)
 	binary.BigEndian.PutUint32(sack[4:], 5*lag)
 	a.tell(sack)
-	for tsn := uint32(3); a.unread+10 <= 25+lag; tsn++ {
+	for tsn := uint32(3); a.unread+10 <= 22+lag; tsn++ {
 		wantAdmitted(t, a, true, tsn)
 	}
+	if a.unread != 22+lag {
+		t.Errorf("%d octets are unread", a.unread)
+	}
 	wantAdmitted(t, a, false, a.next)
+
+	a = newArrivals(0, 20)
+	wantAdmitted(t, a, true, 0)
+	binary.BigEndian.PutUint32(sack[4:], lag)
+	a.tell(sack)
+	wantAdmitted(t, a, true, 1)
+}
+
+// TestKnown: what pion is asked for a SACK with is always a TSN that has come, or the one before the first.
+func TestKnown(t *testing.T) {
+	a := newArrivals(5, 100)
+	for want := uint32(4); want < 8; want++ {
+		c := a.known()
+		if d, ok := c.Data(); !ok || d.TSN != want || c.Flags&flagImmediate == 0 {
+			t.Errorf("TSN %d with flags %x, want %d", d.TSN, c.Flags, want)
+		}
+		wantAdmitted(t, a, true, want+1)
+		a.tell(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, want+1), lag))
+	}
 }
 
 // TestFills: what has come after others that were sent later is acknowledged at once, and nothing else because of that.

@@ -287,7 +287,6 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // Abort ends the association at once, and tells the peer why. It does not wait; pion's would, and on a busy machine it gives up before
 // it has sent anything.
 func (c *Conn) Abort(text string) {
-	c.path.noteCause(net.ErrClosed)
 	c.path.abort(chunk.CauseUserAbort, text)
 	_ = c.path.Close()
 }

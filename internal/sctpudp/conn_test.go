@@ -47,6 +47,9 @@ func TestMessages(t *testing.T) {
 		acked := map[uint64]uint64{}
 		for total := uint64(0); total < n; {
 			ack := within(t, from.acks)
+			if ack[1] <= acked[ack[0]] || ack[1] > n/16+1 {
+				t.Fatalf("%d messages of stream %d, after %d", ack[1], ack[0], acked[ack[0]])
+			}
 			total += ack[1] - acked[ack[0]]
 			acked[ack[0]] = ack[1]
 		}
@@ -77,8 +80,10 @@ func TestEnds(t *testing.T) {
 		if err := within(t, a.lost); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%s: we heard %v", name, err)
 		}
-		if err := a.Send(sctp.Message{PPID: 16, Data: []byte("more")}); err == nil {
-			t.Errorf("%s: sent afterwards", name)
+		for _, c := range []*end{a, b} {
+			if err := c.Send(sctp.Message{PPID: 16, Data: []byte("more")}); err == nil {
+				t.Errorf("%s: sent afterwards", name)
+			}
 		}
 	}
 }

@@ -222,8 +222,20 @@ func TestCookies(t *testing.T) {
 	m := newMinter()
 	h := chunk.Header{Source: 1, Destination: 2}
 	want := token{minted: 7, ours: chunk.Setup{Tag: 1, Window: 2, Out: 3, In: 4, TSN: 5}, theirs: chunk.Setup{Tag: 6}, ties: ties{8, 9}}
-	if got, ok := m.redeem(m.mint(&want, e.at(), h), e.at(), h); !ok || !reflect.DeepEqual(got, want) {
+	cookie, at := m.mint(&want, e.at(), h), e.at()
+	if got, ok := m.redeem(cookie, at, h); !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("%t, %+v, want %+v", ok, got, want)
+	}
+	for _, from := range []struct {
+		netip.AddrPort
+		chunk.Header
+	}{
+		{netip.AddrPortFrom(at.Addr().Next(), at.Port()), h}, {netip.AddrPortFrom(at.Addr(), at.Port()+1), h},
+		{at, chunk.Header{Source: 2, Destination: 2}}, {at, chunk.Header{Source: 1, Destination: 1}},
+	} {
+		if _, ok := m.redeem(cookie, from.AddrPort, from.Header); ok {
+			t.Errorf("redeemed from %+v", from)
+		}
 	}
 }
 

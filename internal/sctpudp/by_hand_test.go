@@ -1,0 +1,132 @@
+package sctpudp
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/sctp"
+	"github.com/goiwarp/iwarp/sctp/chunk"
+)
+
+// acks says a SACK up to a TSN.
+func (s *stranger) acks(tag, tsn uint32) {
+	s.Helper()
+	sack := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, tsn), s.ours.Window)
+	s.says(tag, chunk.TypeSack, 0, append(sack, 0, 0, 0, 0))
+}
+
+// TestSettled: a stream's messages have arrived when all of its own are acknowledged, and not before, whatever others have.
+func TestSettled(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	for i, stream := range []uint16{1, 2, 1} {
+		testrig.Must(t, c.Send(sctp.Message{Stream: stream, PPID: 16, Data: []byte("message")}))
+		if _, d := s.hears(chunk.TypeData); len(d.Value) < 12 {
+			t.Errorf("message %d: % x", i, d.Value)
+		}
+	}
+	s.acks(theirs.Tag, theirs.TSN+1)
+	if got := within(t, c.acks); got != [2]uint64{2, 1} {
+		t.Errorf("the first that was told: %v", got)
+	}
+	s.acks(theirs.Tag, theirs.TSN+2)
+	if got := within(t, c.acks); got != [2]uint64{1, 2} {
+		t.Errorf("then %v", got)
+	}
+}
+
+// TestHoldOnTheWire: a peer that is held back while something is missing is told that there is no room, and that there is some
+// when it is not held back any more.
+func TestHoldOnTheWire(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	window := func() uint32 {
+		_, sack := s.hears(chunk.TypeSack)
+		return binary.BigEndian.Uint32(sack.Value[4:])
+	}
+	s.says(theirs.Tag, chunk.TypeData, 7, data(s.ours.TSN+1, 1, 16, "ahead"))
+	if n := window(); n == 0 {
+		t.Error("there is no room at first")
+	}
+	c.Hold(true)
+	s.says(theirs.Tag, chunk.TypeData, 7, data(s.ours.TSN+2, 1, 16, "more"))
+	if n := window(); n != 0 {
+		t.Errorf("held back, the peer is told of %d octets", n)
+	}
+	c.Hold(false)
+	if n := window(); n == 0 {
+		t.Error("it is still held back")
+	}
+}
+
+// TestShutdownGivenUp: a SHUTDOWN that the peer does not take part in leaves the association as it is, for an ABORT to end.
+func TestShutdownGivenUp(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Shutdown(ctx); err == nil {
+		t.Error("it has ended")
+	}
+	s.talks(&theirs, c, "still there")
+	c.Abort("enough")
+	if _, why := s.hears(chunk.TypeAbort); why.Reason() != "enough" {
+		t.Errorf("ABORT: %q", why.Reason())
+	}
+	if err := within(t, c.lost); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("lost: %v", err)
+	}
+}
+
+// TestOurTagFromOthers: what has an association's tag and does not come from its peer is not answered, since the tag is known.
+func TestOurTagFromOthers(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s, other := meet(t, e), meet(t, e)
+	theirs, _ := s.opens(e)
+	other.says(theirs.Tag, chunk.TypeData, 7, data(1, 1, 16, "not mine"))
+	other.says(815, chunk.TypeHeartbeat, 0, nil) // which is answered after it
+	if _, tag, got := other.answer(); tag != 815 {
+		t.Errorf("answered with type %d, tag %x", got.Type, tag)
+	}
+}
+
+// TestShutdownAckInHandshake: who believes that its association is ending, and is dialled, is told that it has.
+//
+// RFC 9260, section 8.5.1, E.
+func TestShutdownAckInHandshake(t *testing.T) {
+	s, c, _ := dialed(t)
+	theirs, _ := parseSetup(c.Value)
+	s.says(theirs.Tag, chunk.TypeShutdownAck, 0, nil)
+	if tag, done := s.hears(chunk.TypeShutdownComplete); tag != theirs.Tag || done.Flags != chunk.FlagT {
+		t.Errorf("SHUTDOWN COMPLETE with tag %x, flags %d", tag, done.Flags)
+	}
+}
+
+// TestAdopt: an association begins once, while its Endpoint is open, and not when its handshake was given up meanwhile.
+func TestAdopt(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	at := netip.MustParseAddrPort("127.0.0.1:9")
+	p := e.newPath(at, 9, e.setup(), e.setup())
+	if h := new(handshake); e.adopt(p, h) {
+		t.Error("a handshake that was given up")
+	}
+	if !e.adopt(p, nil) || e.adopt(p, nil) {
+		t.Error("not once")
+	}
+	testrig.Must(t, e.Close())
+	if e.adopt(e.newPath(at, 10, e.setup(), e.setup()), nil) {
+		t.Error("on a closed socket")
+	}
+	if p.reason == nil || errors.Is(p.reason, carrier.ErrRestarted) {
+		t.Errorf("ended over %v", p.reason)
+	}
+}
