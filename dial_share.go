@@ -2,13 +2,11 @@ package iwarp
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
 	"github.com/goiwarp/iwarp/internal/association"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/sctp"
 )
 
 // sharing has the SCTP associations that Dials of one RNIC share: Dialer.ShareAssociation.
@@ -30,7 +28,7 @@ type shared struct {
 	open  []*association.Association
 }
 
-// begin asks for a session in an association that is there, or else in one that open makes.
+// begin asks for a session in an association that is there, or else in one that open makes. The offer is one that can be said: see claimed and checkSCTP.
 func (s *sharing) begin(ctx context.Context, to destination, o mpa.Offer, open func(association.Config) (*association.Association, error)) (*association.Session, error) {
 	all := s.enter(to)
 	defer s.leave(to, all)
@@ -41,13 +39,9 @@ func (s *sharing) begin(ctx context.Context, to destination, o mpa.Offer, open f
 	}
 	defer func() { <-all.turn }()
 	for _, a := range s.list(all) {
-		session, err := a.Begin(o)
-		switch {
-		case err == nil, errors.Is(err, mpa.ErrOffer):
-			return session, err
-		case !errors.Is(err, sctp.ErrLimit): // it has ended, or is about to
-			s.remove(to, all, a)
-		}
+		if session, err := a.Begin(o); err == nil {
+			return session, nil
+		} // else it has no stream that is free, or ends, and is about to leave the list
 	}
 	return s.beginAnew(to, all, o, open)
 }
@@ -67,11 +61,7 @@ func (s *sharing) beginAnew(to destination, all *shared, o mpa.Offer, open func(
 	all.open = append(all.open, a)
 	s.mu.Unlock()
 	close(up)
-	session, err := a.Begin(o)
-	if errors.Is(err, mpa.ErrOffer) { // there never was a session
-		a.Close(err.Error())
-	}
-	return session, err
+	return a.Begin(o)
 }
 
 func (s *sharing) enter(to destination) *shared {

@@ -15,14 +15,14 @@ func (c crowd) largest(own *sourcePlaces) *sourcePlaces {
 	return own
 }
 
-// rerank puts a source where it belongs after one of its connections has changed.
+// rerank puts a source where it belongs after one of its connections has become half-open, or ceased to be.
 func (c *crowd) rerank(s *sourcePlaces) {
 	switch {
-	case s.rank == 0 && s.halfOpen() > 0:
+	case s.rank == 0: // that is its first
 		heap.Push(c, s)
-	case s.rank > 0 && s.halfOpen() == 0:
+	case s.halfOpen() == 0:
 		heap.Remove(c, s.rank-1)
-	case s.rank > 0:
+	default:
 		heap.Fix(c, s.rank-1)
 	}
 }
