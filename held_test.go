@@ -89,6 +89,27 @@ func TestHeldShares(t *testing.T) {
 	r.wantEnded()
 }
 
+// TestHeldByEqual: whoever takes is counted with what it takes; where another has as much, it is who takes that gets nothing.
+func TestHeldByEqual(t *testing.T) {
+	r := newHeldRig(t, 1000)
+	a, b := r.peer("a", "10.0.0.1:1"), r.peer("b", "10.0.0.1:2")
+	r.takes(a, 450)
+	r.takes(b, 510)
+	r.refuses(a, 61)
+	r.refuses(a, 60) // as much as b has
+	r.wantEnded()
+
+	r = newHeldRig(t, 1000)
+	a, b = r.peer("a", "10.0.0.1:1"), r.peer("b", "10.0.0.2:1")
+	c := r.peer("c", "10.0.0.1:2")
+	r.takes(a, 240)
+	r.takes(c, 240)
+	r.takes(b, 510)
+	r.refuses(c, 31)
+	r.refuses(c, 30) // with which its source has as much as that of b
+	r.wantEnded()
+}
+
 // TestHeldTooMuch: more than all may hold ends nobody else's connection, but those that have more; and nothing is kept of
 // those that hold nothing.
 func TestHeldTooMuch(t *testing.T) {

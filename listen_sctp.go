@@ -110,12 +110,8 @@ func (l *Listener) request(s *association.Session) {
 	}
 	req := &Request{ln: l, place: p, rnic: l.rnic, named: l.cfg.named(), pd: l.cfg.PD, over: s, counts: l.tally(), preset: l.cfg.Preset}
 	req.counts.count(func(s *StartupStats) { s.Started++ })
-	if !p.arrived(func() {}) { // it was closed to make room, just now
-		p.leave()
-		return
-	}
 	l.tasks.Go(func() {
-		if !l.offer(req) {
+		if !p.arrived(func() {}) || !l.offer(req) { // it was closed to make room
 			_ = s.Cancel()
 			p.leave()
 		}

@@ -74,6 +74,28 @@ func TestPlacesCount(t *testing.T) {
 	}
 }
 
+// TestPlacesOwnFirst: where another source has as many as the new connection's own, its own makes room, though the other's is older.
+func TestPlacesOwnFirst(t *testing.T) {
+	ps := newPlaces(2)
+	other, own := &seat{from: "192.0.2.1"}, &seat{from: "192.0.2.2"}
+	ps.enter(other)
+	ps.enter(own)
+	if ps.enter(&seat{from: own.from}) == nil || other.closed || !own.closed {
+		t.Errorf("closed: the other's %t, its own %t", other.closed, own.closed)
+	}
+}
+
+// TestTurnedAwaySource: of a source for which there is no room nothing is kept.
+func TestTurnedAwaySource(t *testing.T) {
+	ps := newPlaces(1)
+	p := ps.enter(&seat{from: "192.0.2.1"})
+	p.arrived(func() {})
+	p.wait()
+	if ps.enter(&seat{from: "192.0.2.2"}) != nil || len(ps.sources) != 1 {
+		t.Errorf("%d sources are known", len(ps.sources))
+	}
+}
+
 // TestPlacesWithoutBounds: without bounds nobody is closed to make room.
 func TestPlacesWithoutBounds(t *testing.T) {
 	ps := &places{onEvict: func() { t.Error("one was closed to make room") }, sources: map[netip.Prefix]*sourcePlaces{}}
@@ -125,18 +147,29 @@ func TestEvictOneOfMost(t *testing.T) {
 func TestEvictOneThatWaits(t *testing.T) {
 	l := newListener(nil, ListenConfig{})
 	seats := []*seat{{from: "192.0.2.1"}, {from: "192.0.2.2"}, {from: "192.0.2.2"}}
-	requests := make([]*Request, len(seats))
+	requests, outs := make([]*Request, len(seats)), make([]<-chan struct{}, len(seats))
 	for i, s := range seats {
 		p := l.places.enter(s)
 		p.arrived(func() {})
-		p.wait()
-		requests[i] = &Request{place: p}
+		requests[i], outs[i] = &Request{place: p}, p.wait()
 	}
 	if !l.places.evictOne() || l.places.evictOne() {
 		t.Fatal("not one was closed, but none or two")
 	}
 	if seats[0].closed || !seats[1].closed || seats[2].closed {
 		t.Fatalf("closed: %t, %t, %t", seats[0].closed, seats[1].closed, seats[2].closed)
+	}
+	for i, out := range outs { // who offers it to Accept does so no longer
+		select {
+		case <-out:
+			if i != 1 {
+				t.Errorf("Request %d is told to wait no longer", i)
+			}
+		default:
+			if i == 1 {
+				t.Error("the Request that was closed waits on")
+			}
+		}
 	}
 	l.ready = make(chan *Request, len(requests))
 	for _, r := range requests {

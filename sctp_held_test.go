@@ -71,9 +71,10 @@ func TestHeldOctets(t *testing.T) {
 	}
 }
 
-// wantLost waits for a QP to end for a reason of ours.
+// wantLost waits for a QP to end for a reason of ours, of which its peer is told.
 func (p *sctpPeer) wantLost(qp *iwarp.QP, reason string) {
 	p.Helper()
+	p.wantTerminated()
 	until(p.T, func() bool { return qp.Err() != nil }, "the end of the connection")
 	if err := qp.Err(); !strings.Contains(err.Error(), reason) || !errors.Is(err, iwarp.ErrLimit) {
 		p.Errorf("ended with %v", err)

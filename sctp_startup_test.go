@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // TestSCTPStartups counts what comes of sessions at both ends: one that comes up, one that is rejected, one that is given up before it is, and one
@@ -78,6 +79,18 @@ func wantStartups(t *testing.T, who string, e *end, want iwarp.StartupStats) {
 	}
 }
 
+// TestSCTPKernelAddresses: what is no address is told, by whichever SCTP it would be used.
+func TestSCTPKernelAddresses(t *testing.T) {
+	for _, c := range []struct{ addr, local, want string }{
+		{"127.0.0.1", "127.0.0.1", "missing port"}, {"127.0.0.1:1", "::1", "no suitable address"},
+	} {
+		d := iwarp.Dialer{Net: net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(c.local)}}}
+		if _, err := d.Dial(within(t), "sctp4:kernel", c.addr); !contains(err, c.want) {
+			t.Errorf("from %s to %s: %v", c.local, c.addr, err)
+		}
+	}
+}
+
 // TestSCTPSocketGoes: the socket of a Dial is closed with the only association on it, so that its port is free.
 func TestSCTPSocketGoes(t *testing.T) {
 	ini, res := overSCTP().connect(t)
@@ -100,5 +113,40 @@ func TestSCTPResolver(t *testing.T) {
 	}}}}
 	if _, err := d.Dial(within(t), "sctp", "name.invalid:4791"); !contains(err, "asked") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSCTPNoRoom: an association beyond the bound of its address is ended and counted, and so is a session of one that is up; and
+// one that has come to nothing when the Listener is closed does not outlive it.
+//
+// Proves Z04.
+func TestSCTPNoRoom(t *testing.T) {
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{MaxPerSource: 1, RequestTimeout: -1})
+	must(t, err)
+	defer ln.Close()
+	first := newSCTPPeer(t, ln)
+	until(t, func() bool { return ln.Stats().HalfOpen == 1 }, "the first association")
+	if err := <-newSCTPPeer(t, ln).lost; !contains(err, "no room") {
+		t.Errorf("a second association: %v", err)
+	}
+	if n := ln.Stats().Evicted; n != 1 {
+		t.Errorf("%d are counted as turned away", n)
+	}
+	defer first.opens(0, ln).Abort()
+	must(t, first.Send(sctp.Message{Stream: 2, PPID: 17, Data: []byte("\x00\x00\x00\x01")}))
+	if m := first.hears(); m.Stream != 2 || string(m.Data) != "\x00\x00\x00\x04" {
+		t.Errorf("a second session: %+v", m)
+	}
+	if s := ln.Stats(); s.Evicted != 2 || s.Started != 1 {
+		t.Errorf("counted %+v", s)
+	}
+
+	unused, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: -1})
+	must(t, err)
+	waits := newSCTPPeer(t, unused)
+	until(t, func() bool { return unused.Stats().HalfOpen == 1 }, "an association")
+	must(t, unused.Close())
+	if err := <-waits.lost; !contains(err, "not listening any more") {
+		t.Errorf("lost: %v", err)
 	}
 }

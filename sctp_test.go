@@ -160,7 +160,12 @@ type sctpPeer struct {
 
 func newSCTPPeer(t *testing.T, ln *iwarp.Listener) *sctpPeer {
 	t.Helper()
-	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return newSCTPPeerFrom(t, ln, net.IPv4(127, 0, 0, 1))
+}
+
+func newSCTPPeerFrom(t *testing.T, ln *iwarp.Listener, ip net.IP) *sctpPeer {
+	t.Helper()
+	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: ip})
 	must(t, err)
 	e := sctpudp.New(pc, false, sctpudp.Config{})
 	t.Cleanup(func() { e.Close() })
