@@ -85,48 +85,38 @@ func (e Event) String() string {
 	return s
 }
 
-// A subject is what an event is about, which does not live on because of that.
-type subject struct {
-	kind EventKind
-	num  uint32
-	qp   weak.Pointer[QP]
-	cq   weak.Pointer[CQ]
-	srq  weak.Pointer[SRQ]
+// A queued event is one that nobody has fetched: what it is about does not live on because of that.
+type queued struct {
+	Event // without QP, CQ and SRQ
+	qp    weak.Pointer[QP]
+	of    sharedSubject
+	turn  uint64 // counts events up
 }
 
-func subjectOf(e *Event) subject {
-	return subject{e.Kind, e.QPNum, weak.Make(e.QP), weak.Make(e.CQ), weak.Make(e.SRQ)}
-}
-
-// key is the same for events that can be one.
-func (s subject) key() subject {
-	if s.kind == EventSRQLimit { // whichever QP took the receive too many
-		return subject{kind: s.kind, srq: s.srq}
-	}
-	return s
+// A sharedSubject is what an event is about that is not about a connection.
+type sharedSubject struct {
+	cq  weak.Pointer[CQ]
+	srq weak.Pointer[SRQ]
 }
 
 // ofConnection tells events of single connections, of which peers make as many as they
 // like, from those about what connections share.
-func (s *subject) ofConnection() bool {
-	return s.kind != EventCQOverflow && s.kind != EventSRQLimit
+func (e *Event) ofConnection() bool {
+	return e.Kind != EventCQOverflow && e.Kind != EventSRQLimit
 }
 
-// A queued event is one that nobody has fetched: without pointers to its subject.
-type queued struct {
-	subject
-	Event
-	turn uint64 // counts events up
-}
+// ofQP is the same for events of connections that can be one.
+func (e *Event) ofQP() uint64 { return uint64(e.Kind)<<32 | uint64(e.QPNum) }
 
 // eventQueue keeps the newest events about connections, up to its depth, and all others,
 // of which there is one for each object and kind. What it does for an event takes no longer
 // if there are many, as they are when nobody fetches them.
 type eventQueue struct {
 	mu      sync.Mutex
-	noise   list.List // of *queued, the oldest first: those about connections
-	rest    list.List // and all others
-	found   map[subject]*list.Element
+	noise   list.List                       // of *queued, the oldest first: those about connections
+	rest    list.List                       // and all others
+	ofQPs   map[uint64]*list.Element        // those in noise
+	ofAll   map[sharedSubject]*list.Element // those in rest
 	turns   uint64
 	depth   int // the most in noise
 	dropped uint64
@@ -140,46 +130,59 @@ func (q *eventQueue) init(depth int) {
 	if depth <= 0 {
 		depth = defaultEventDepth
 	}
-	q.depth, q.gate, q.found = depth, make(chan struct{}, 1), make(map[subject]*list.Element)
+	q.depth, q.gate = depth, make(chan struct{}, 1)
+	q.ofQPs, q.ofAll = make(map[uint64]*list.Element), make(map[sharedSubject]*list.Element)
 }
 
 func (q *eventQueue) push(e Event) {
+	n := &queued{Event: e}
 	if e.QP != nil {
-		e.QPNum = e.QP.num
+		n.QPNum, n.qp = e.QP.num, weak.Make(e.QP)
 	}
-	of := subjectOf(&e)
-	e.QP, e.CQ, e.SRQ, e.Count = nil, nil, nil, 1
+	n.QP, n.CQ, n.SRQ, n.Count = nil, nil, nil, 1
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if same := q.found[of.key()]; same != nil {
-		e.Count += q.remove(same).Count
-	}
 	q.turns++
-	n := &queued{of, e, q.turns}
-	l := &q.rest
-	if of.ofConnection() {
-		l = q.room()
+	n.turn = q.turns
+	if e.ofConnection() {
+		q.pushOfQP(n)
+	} else {
+		n.of = sharedSubject{weak.Make(e.CQ), weak.Make(e.SRQ)} // whichever QP was the last straw
+		q.pushOfAll(n)
 	}
-	q.found[of.key()] = l.PushBack(n)
 	wake(q.gate)
 }
 
-// room returns the list of events about connections when it has room for one.
-func (q *eventQueue) room() *list.List {
+func (q *eventQueue) pushOfQP(n *queued) {
+	key := n.ofQP()
+	if same := q.ofQPs[key]; same != nil {
+		n.Count += same.Value.(*queued).Count
+		same.Value = n
+		q.noise.MoveToBack(same)
+		return
+	}
 	if q.noise.Len() == q.depth {
 		q.remove(q.noise.Front())
 		q.dropped++
 	}
-	return &q.noise
+	q.ofQPs[key] = q.noise.PushBack(n)
+}
+
+func (q *eventQueue) pushOfAll(n *queued) {
+	if same := q.ofAll[n.of]; same != nil {
+		n.Count += q.remove(same).Count
+	}
+	q.ofAll[n.of] = q.rest.PushBack(n)
 }
 
 // remove takes an event out. The caller holds mu.
 func (q *eventQueue) remove(e *list.Element) *queued {
 	n := e.Value.(*queued)
-	delete(q.found, n.key())
 	if n.ofConnection() {
+		delete(q.ofQPs, n.ofQP())
 		q.noise.Remove(e)
 	} else {
+		delete(q.ofAll, n.of)
 		q.rest.Remove(e)
 	}
 	return n
@@ -221,11 +224,11 @@ func (q *eventQueue) take() (e Event, ok bool, err error) {
 		return e, false, nil
 	}
 	first := q.remove(oldest)
-	if len(q.found) > 0 || q.closed {
+	if q.noise.Len()+q.rest.Len() > 0 || q.closed {
 		wake(q.gate)
 	}
 	e = first.Event
-	e.QP, e.CQ, e.SRQ = first.qp.Value(), first.cq.Value(), first.srq.Value()
+	e.QP, e.CQ, e.SRQ = first.qp.Value(), first.of.cq.Value(), first.of.srq.Value()
 	return e, true, nil
 }
 

@@ -48,8 +48,8 @@ func TestEventQueue(t *testing.T) {
 	}
 	q.wantEvent(t, EventConnectionLost, 4, 1)
 	q.wantEvent(t, EventConnectionLost, 5, 1)
-	if q.dropped != 3 || len(q.found) > 0 {
-		t.Errorf("%d dropped, %d found", q.dropped, len(q.found))
+	if q.dropped != 3 || len(q.ofQPs)+len(q.ofAll) > 0 {
+		t.Errorf("%d dropped, %d and %d found", q.dropped, len(q.ofQPs), len(q.ofAll))
 	}
 }
 
