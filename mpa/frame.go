@@ -3,6 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -177,7 +178,7 @@ type StartupFields struct {
 func AppendStartup(dst []byte, f *StartupFields) []byte {
 	var key [KeyLen]byte
 	copy(key[:], f.Key)
-	dst = append(dst, key[:]...)
+	dst = append(slices.Grow(dst, StartupHeaderLen+len(f.PrivateData)), key[:]...)
 	dst = append(dst, f.flags(), f.Rev)
 	n := f.PDLength
 	if n == 0 {

@@ -52,9 +52,12 @@ const (
 	partData
 )
 
+// usualFrame is how many octets most frames have no more than: those without private data.
+const usualFrame = StartupHeaderLen + EnhancedLen
+
 // begin waits for a frame. What was taken before stays with whoever has it.
 func (in *intake) begin(a awaited) {
-	in.await, in.arrived, in.buf = a, arrivedNothing, make([]byte, 0, StartupHeaderLen)
+	in.await, in.arrived, in.buf = a, arrivedNothing, make([]byte, 0, usualFrame)
 	in.part, in.want = partKey, KeyLen
 	if a == awaitMessage || a == awaitRequest && in.messages {
 		in.part, in.want = partLength, messageLenLen

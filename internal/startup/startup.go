@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
@@ -51,7 +52,8 @@ func (p Phase) Exchange(ctx context.Context, m Machine, first []byte) error {
 	for frame := first; len(frame) > 0 || m.Want() > 0; {
 		err := p.send(g, m, frame)
 		awaited := m.Want() > 0
-		if err == nil {
+		frame = nil
+		if err == nil && awaited {
 			frame, err = p.receive(g, m)
 		}
 		if err == nil && awaited && m.Want() == 0 && p.Verify != nil {
@@ -106,12 +108,16 @@ func (p Phase) send(g guard, m Machine, frame []byte) error {
 	return nil
 }
 
+// usualFrame is how many octets most startup frames have no more than.
+const usualFrame = 64
+
 // receive reads until the machine has something to send, which it returns, or wants no more.
 func (p Phase) receive(g guard, m Machine) (next []byte, err error) {
-	var buf [mpa.StartupHeaderLen + mpa.MaxPrivateData]byte
+	buf := make([]byte, usualFrame)
 	have := 0
 	for m.Want() > 0 && len(next) == 0 {
-		n, err := p.Conn.Read(buf[have : have+m.Want()])
+		buf = slices.Grow(buf[:have], m.Want())[:have+m.Want()]
+		n, err := p.Conn.Read(buf[have:])
 		if n > 0 {
 			_, err = m.Input(time.Now(), buf[have:have+n])
 			have += n
