@@ -97,24 +97,28 @@ func createQP(pd *PD, rnic *RNIC, cfg QPConfig) (*QP, error) {
 
 // phase returns the startup phase of a connection, whose frames are logged.
 func (r *RNIC) phase(c net.Conn) startup.Phase {
-	return startup.Phase{Conn: c, Trace: func(sent bool, frame []byte) { logFrame(r.log, c, sent, frame) }}
+	p := startup.Phase{Conn: c}
+	if r.logs() {
+		p.Trace = func(sent bool, frame []byte) { logFrame(r.log, c, sent, frame) }
+	}
+	return p
 }
 
 // A lowerLayer is what startup has brought up for a QP: an MPA connection, or a session over SCTP.
 type lowerLayer interface {
 	// start starts the QP's driver on it.
-	start(qp *QP, n Negotiated, l lease) error
+	start(qp *QP, n *Negotiated, l lease) error
 	// turnDown ends it: the peer learns why by a Terminate.
-	turnDown(n mpa.Negotiated) *engine.Failure
+	turnDown(n *mpa.Negotiated) *engine.Failure
 }
 
 // enterRTS starts the QP when its startup is over, or tells the peer why that cannot be. [E05] [E10]
 //
 // RFC 6581, section 9.3: other local errors of the establishment are told to the peer with "local
 // catastrophic", code 5. [E11]
-func (qp *QP) enterRTS(on lowerLayer, n Negotiated, l lease) error {
+func (qp *QP) enterRTS(on lowerLayer, n *Negotiated, l lease) error {
 	if n.TerminateCode != 0 {
-		err := publicError(on.turnDown(n.Negotiated))
+		err := publicError(on.turnDown(&n.Negotiated))
 		if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
 			return &NegotiationError{TerminateError: t, Negotiated: n.Negotiated}
 		}
@@ -124,7 +128,7 @@ func (qp *QP) enterRTS(on lowerLayer, n Negotiated, l lease) error {
 	err := on.start(qp, n, l)
 	if err != nil {
 		n.TerminateCode = mpa.CodeLocalCatastrophic
-		on.turnDown(n.Negotiated)
+		on.turnDown(&n.Negotiated)
 	}
 	return err
 }
@@ -136,14 +140,14 @@ type mpaConn struct {
 	rnic *RNIC
 }
 
-func (c mpaConn) start(qp *QP, n Negotiated, l lease) error {
+func (c *mpaConn) start(qp *QP, n *Negotiated, l lease) error {
 	return qp.start(qp.newConn(c.Conn), n, qp.stream(), l)
 }
 
 // turnDown gives the Terminate the time to arrive. A Responder that must wait for an FPDU sends none: it
 // closes in order. [Q11]
-func (c mpaConn) turnDown(n mpa.Negotiated) *engine.Failure {
-	fpdu, why := engine.TurnDown(n)
+func (c *mpaConn) turnDown(n *mpa.Negotiated) *engine.Failure {
+	fpdu, why := engine.TurnDown(*n)
 	c.rnic.phase(c.Conn).TurnDown(c.ctx, fpdu)
 	return why
 }

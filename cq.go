@@ -2,7 +2,6 @@ package iwarp
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -28,11 +27,12 @@ type CQ struct {
 	waiters  int
 	overflow bool
 	closed   bool
-	qps      map[*QP]cqUse
+	uses     *cqUse    // the QPs that use it, as a list
+	used     int       // how many they are
 	ended    int       // QPs whose connection has ended
 	had      bool      // there was a QP
 	auto     bool      // it was made for a QP, and ends with it
-	only     *QP       // the one in qps, if there is just one
+	only     *QP       // the one that uses it, if there is just one
 	empty    bool      // the last Poll found nothing
 	leader   *tcp.Conn // that one of Wait receives on; nil: none does
 	slack    bool      // the RNIC's trimmer has the CQ
@@ -41,10 +41,12 @@ type CQ struct {
 	events chan struct{} // nil until it is wanted
 }
 
-// A cqUse is what a QP has to do with a CQ.
+// A cqUse is what a QP has to do with a CQ. It lies in the QP, so that it takes no look-up and no memory of its own.
 type cqUse struct {
-	queues uint8 // whose completions go there: one or two
-	ended  bool  // its connection has ended
+	qp         *QP
+	prev, next *cqUse // in the CQ's list
+	queues     uint8  // whose completions go there: one or two; none: the QP does not use it
+	ended      bool   // its connection has ended
 }
 
 type armState uint8
@@ -67,7 +69,7 @@ func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}
 	cq := &CQ{
-		rnic: r, ring: ring.New[WC](depth), qps: make(map[*QP]cqUse), gate: make(chan struct{}, 1),
+		rnic: r, ring: ring.New[WC](depth), gate: make(chan struct{}, 1),
 	}
 	if err := r.ledger.take(cq.shares()...); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
@@ -93,7 +95,7 @@ func (cq *CQ) Committed() (n int) { // [Z24]
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	srqs := make(map[*SRQ]struct{})
-	for qp := range cq.qps {
+	for qp := range cq.qps() {
 		if qp.sendCQ == cq {
 			n += qp.cfg.SendDepth
 		}
@@ -210,7 +212,7 @@ func (cq *CQ) dropped(wc WC) {
 	}
 	cq.overflow = true
 	cq.rnic.event(Event{Kind: EventCQOverflow, CQ: cq, Err: ErrCQOverflow})
-	victims := slices.Collect(maps.Keys(cq.qps))
+	victims := slices.Collect(cq.qps())
 	go func() {
 		for _, qp := range victims {
 			_ = qp.abort(ErrCQOverflow)
@@ -225,8 +227,8 @@ func (cq *CQ) dropped(wc WC) {
 func (cq *CQ) Close() error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if len(cq.qps) > 0 {
-		return &OpError{Op: "close CQ", Err: inUse(len(cq.qps))}
+	if cq.used > 0 {
+		return &OpError{Op: "close CQ", Err: inUse(cq.used)}
 	}
 	if cq.closed && !cq.auto {
 		return &OpError{Op: "close CQ", Err: errCQClosed}

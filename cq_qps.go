@@ -1,6 +1,9 @@
 package iwarp
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+)
 
 // attach ties a queue of a QP to the CQ. Only the owner of both can do that: they must
 // belong to one RNIC.
@@ -15,36 +18,73 @@ func (cq *CQ) attach(qp *QP) error {
 	case cq.overflow:
 		return ErrCQOverflow
 	}
-	u := cq.qps[qp]
-	u.queues++
-	cq.qps[qp] = u
+	u := qp.useOf(cq)
+	if u.queues++; u.queues == 1 {
+		cq.link(u, qp)
+	}
 	cq.had = true
-	cq.findOnly()
 	return nil
+}
+
+// useOf returns what the QP has to do with a CQ of its own.
+func (qp *QP) useOf(cq *CQ) *cqUse {
+	if cq == qp.sendCQ {
+		return &qp.uses[0]
+	}
+	return &qp.uses[1]
+}
+
+func (cq *CQ) link(u *cqUse, qp *QP) {
+	u.qp, u.next = qp, cq.uses
+	if u.next != nil {
+		u.next.prev = u
+	}
+	cq.uses = u
+	cq.used++
+	cq.findOnly()
+}
+
+func (cq *CQ) unlink(u *cqUse) {
+	if u.next != nil {
+		u.next.prev = u.prev
+	}
+	if u.prev != nil {
+		u.prev.next = u.next
+	} else {
+		cq.uses = u.next
+	}
+	*u = cqUse{}
+	cq.used--
+	cq.findOnly()
 }
 
 // findOnly settles which QP a poller receives for.
 func (cq *CQ) findOnly() {
 	cq.only = nil
-	if len(cq.qps) == 1 {
-		for qp := range cq.qps {
-			cq.only = qp
+	if cq.used == 1 {
+		cq.only = cq.uses.qp
+	}
+}
+
+// qps are those that use the CQ. The caller holds the lock.
+func (cq *CQ) qps() iter.Seq[*QP] {
+	return func(yield func(*QP) bool) {
+		for u := cq.uses; u != nil && yield(u.qp); u = u.next {
 		}
 	}
 }
 
 func (cq *CQ) detach(qp *QP) {
 	cq.mu.Lock()
-	u := cq.qps[qp]
-	if u.queues--; u.queues > 0 {
-		cq.qps[qp] = u
-	} else {
-		cq.setEnded(qp, false)
-		delete(cq.qps, qp)
-		cq.passOn() // it may have been the last
+	defer cq.mu.Unlock()
+	u := qp.useOf(cq)
+	if u.queues > 1 {
+		u.queues--
+		return
 	}
-	cq.findOnly()
-	cq.mu.Unlock()
+	cq.setEnded(qp, false)
+	cq.unlink(u)
+	cq.passOn() // it may have been the last
 }
 
 // end notes that a QP's connection has ended: nothing more comes of it.
@@ -64,8 +104,8 @@ func (cq *CQ) revive(qp *QP) {
 
 // setEnded notes whether a QP's connection has ended, if the QP uses the CQ.
 func (cq *CQ) setEnded(qp *QP, ended bool) {
-	u, uses := cq.qps[qp]
-	if !uses || u.ended == ended {
+	u := qp.useOf(cq)
+	if u.queues == 0 || u.ended == ended {
 		return
 	}
 	if u.ended = ended; ended {
@@ -73,5 +113,4 @@ func (cq *CQ) setEnded(qp *QP, ended bool) {
 	} else {
 		cq.ended--
 	}
-	cq.qps[qp] = u
 }

@@ -69,7 +69,7 @@ func (cq *CQ) outcome() (ready bool, err error) {
 		return false, waitFailed(errCQClosed)
 	case cq.overflow:
 		return false, waitFailed(ErrCQOverflow)
-	case cq.had && cq.ended == len(cq.qps):
+	case cq.had && cq.ended == cq.used:
 		return false, waitFailed(ErrNoQP)
 	}
 	return false, nil

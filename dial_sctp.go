@@ -200,7 +200,7 @@ var (
 	_ SegmentHolder = session{}
 )
 
-func (s session) start(qp *QP, n Negotiated, l lease) error {
+func (s session) start(qp *QP, n *Negotiated, l lease) error {
 	return qp.startOver(s, n, qp.stream(), l)
 }
 
@@ -213,8 +213,8 @@ func (s session) Recv() (SegmentArrival, error) {
 func (s session) Bounds() SegmentBounds { return SegmentBounds(s.Session.Bounds()) }
 
 // turnDown ends the session by a Terminate of RDMAP, in front of that of the session.
-func (s session) turnDown(n mpa.Negotiated) *engine.Failure {
-	segment, why := engine.TurnDownSegment(n)
+func (s session) turnDown(n *mpa.Negotiated) *engine.Failure {
+	segment, why := engine.TurnDownSegment(*n)
 	_, _ = s.Send([][]byte{segment})
 	_ = s.Close()
 	return why
@@ -230,7 +230,7 @@ func (r *Request) acceptSession(qp *QP, answer mpa.Answer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConnectionLost, err)
 	}
-	return qp.enterRTS(session{r.over}, Negotiated{Negotiated: r.preset.takeDepths(n)}, r.lease())
+	return qp.enterRTS(session{r.over}, &Negotiated{Negotiated: r.preset.takeDepths(n)}, r.lease())
 }
 
 // rejectSession rejects the peer's request for a session.

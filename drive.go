@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -67,21 +68,22 @@ func (qp *QP) stream() StreamAttr {
 }
 
 // start puts the QP into RTS on a connection whose startup phase is over.
-func (qp *QP) start(c *tcp.Conn, n Negotiated, a StreamAttr, l lease) error {
+func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	e := qp.endsOf(c)
 	qp.mu.Lock()
 	defer qp.unlock()
-	if err := qp.startable(&n, a); err != nil {
+	if err := qp.startable(n, a); err != nil {
 		return err
 	}
-	qp.measure(c, e, &n)
-	p := params(&n)
+	qp.measure(c, e, n)
+	var p engine.Params
+	agreed(&p, n)
 	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
 		p.SendFrom = time.Now().Add(early)
 	}
 	p.EMSS, p.Record = qp.segments.aligned()
-	p.Ahead = engine.Ahead{Segments: aheadSegments, Octets: aheadOctets}
-	if err := qp.enter(p, c, e, n, a, l); err != nil {
+	p.Ahead.Segments, p.Ahead.Octets = aheadSegments, aheadOctets
+	if err := qp.enter(&p, c, &e, n, a, l); err != nil {
 		return err
 	}
 	qp.conn = c
@@ -98,8 +100,10 @@ func (qp *QP) startable(n *Negotiated, a StreamAttr) error {
 	return a.checkNegotiated(qp.rnic.kind, &n.Negotiated)
 }
 
-func params(n *Negotiated) engine.Params {
-	return engine.Params{Negotiated: n.Negotiated, MULPDU: n.MULPDU, RTT: n.RTT, ORD: int(n.ORD), IRD: int(n.IRD), Opener: n.Opener}
+// agreed sets what was negotiated.
+func agreed(p *engine.Params, n *Negotiated) {
+	p.Negotiated, p.MULPDU, p.RTT, p.Opener = n.Negotiated, n.MULPDU, n.RTT, n.Opener
+	p.ORD, p.IRD = int(n.ORD), int(n.IRD)
 }
 
 // A link is what the driver sends on, and ends: a *tcp.Conn, or what carries whole segments.
@@ -118,14 +122,14 @@ type link interface {
 }
 
 // enter puts the QP into RTS on a link.
-func (qp *QP) enter(p engine.Params, c link, e ends, n Negotiated, a StreamAttr, l lease) error {
+func (qp *QP) enter(p *engine.Params, c link, e *ends, n *Negotiated, a StreamAttr, l lease) error {
 	if err := qp.eng.Connect(p); err != nil {
 		return err
 	}
 	qp.srqHeld.next()
-	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr, qp.farewell = c, e, n, false, a, farewell{}
+	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr, qp.farewell = c, *e, n, false, a, farewell{}
 	qp.watchOver(l)
-	qp.logStart(&n)
+	qp.logStart(n)
 	select {
 	case <-qp.done: // of an earlier connection
 		qp.done, qp.orphans = make(chan struct{}), nil
@@ -133,7 +137,7 @@ func (qp *QP) enter(p engine.Params, c link, e ends, n Negotiated, a StreamAttr,
 		qp.recvCQ.revive(qp)
 	default:
 	}
-	qp.lead = lead{skips: minSkips}
+	qp.lead, qp.allSent = lead{skips: minSkips}, math.MaxUint64
 	return nil
 }
 
@@ -148,8 +152,18 @@ func (qp *QP) begin(c *tcp.Conn) {
 	}
 }
 
+// grow makes a new goroutine's stack large enough for what taking in an FPDU takes, while there
+// is next to nothing on it: later on the runtime has to walk through all of it.
+//
+//go:noinline
+func grow(i int) byte {
+	var room [2 << 10]byte
+	return room[i]
+}
+
 // receive is the receiving goroutine.
 func (qp *QP) receive(c *tcp.Conn) {
+	grow(0)
 	qp.lookAhead(c)
 	qp.begin(c)
 	for {
@@ -383,10 +397,8 @@ func (qp *QP) onTimer() {
 		return
 	}
 	qp.timerAt = time.Time{}
-	if !qp.eng.Quiet().IsZero() && qp.conn != nil {
-		if p, ok := qp.conn.Path(); ok && p.Unsent {
-			qp.eng.Unsent(time.Now())
-		}
+	if !qp.eng.Quiet().IsZero() && qp.unsent() {
+		qp.eng.Unsent(time.Now())
 	}
 	qp.eng.HandleTimeout(time.Now())
 	qp.pushUnlocking()

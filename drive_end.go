@@ -11,32 +11,43 @@ func (qp *QP) endLLP(how engine.LLP) {
 	case engine.Finish:
 		qp.sendFIN()
 	case engine.Drop:
-		qp.closeLLP(qp.link.Close, qp.awaitTold)
+		qp.closeLLP(false)
 	case engine.Reset:
-		qp.closeLLP(qp.link.Reset, func(link, <-chan struct{}) {})
+		qp.closeLLP(true)
 	}
 }
 
-// closeLLP closes the connection. The Close of one that is not a plain socket runs without
+// closeLLP closes the connection, or resets it. The Close of one that is not a plain socket runs without
 // a lock, as it is the consumer's code and may call the QP, or wait for the peer; so does what
 // is to be waited for after it.
-func (qp *QP) closeLLP(closeConn func() error, await func(link, <-chan struct{})) {
+func (qp *QP) closeLLP(reset bool) {
+	c := qp.link
 	qp.watch.stop()
-	if !qp.link.Foreign() {
-		_ = closeConn()
+	if !c.Foreign() {
+		closeLink(c, reset)
 		qp.closedLLP = true
 		return
 	}
 	qp.closingLLP = true
-	closed, hurried := qp.link, qp.farewell.begin()
+	hurried := qp.farewell.begin()
 	go func() {
-		_ = closeConn()
-		await(closed, hurried)
+		closeLink(c, reset)
+		if !reset {
+			qp.awaitTold(c, hurried)
+		}
 		qp.mu.Lock()
 		defer qp.unlock()
 		qp.closingLLP, qp.closedLLP = false, true
 		qp.settle()
 	}()
+}
+
+func closeLink(c link, reset bool) {
+	if reset {
+		_ = c.Reset()
+	} else {
+		_ = c.Close()
+	}
 }
 
 // sendFIN closes our half. If the connection has no halves, all of it is closed: what the

@@ -42,25 +42,26 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 		return err
 	}
 	qp.rnic.resolve(&n)
-	return qp.startOver(s, Negotiated{Negotiated: n}, a, lease{})
+	return qp.startOver(s, &Negotiated{Negotiated: n}, a, lease{})
 }
 
 // startOver is start on a stream that carries whole segments.
-func (qp *QP) startOver(s SegmentStream, n Negotiated, a StreamAttr, l lease) error {
+func (qp *QP) startOver(s SegmentStream, n *Negotiated, a StreamAttr, l lease) error {
 	c, b, e := &segmentLink{SegmentStream: s}, s.Bounds(), qp.endsOf(s)
 	qp.mu.Lock()
 	defer qp.unlock()
-	if err := qp.startable(&n, a); err != nil {
+	if err := qp.startable(n, a); err != nil {
 		return err
 	}
 	n.MULPDU = c.mulpdu()
-	p := params(&n)
+	var p engine.Params
+	agreed(&p, n)
 	p.Layer, p.First = engine.LayerMessages, b.First
 	p.Ahead = engine.Ahead{
 		Segments: b.Segments, Octets: b.Octets,
 		Budget: qp.rnic.held.share(e.remote, func(why error) { qp.holdsTooMuch(c, why) }),
 	}
-	if err := qp.enter(p, c, e, n, a, l); err != nil {
+	if err := qp.enter(&p, c, &e, n, a, l); err != nil {
 		return err
 	}
 	qp.conn, qp.segments = nil, segments{}

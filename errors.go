@@ -212,11 +212,10 @@ func (e *ConnectionError) Is(target error) bool {
 
 // publicError converts the engine's causes to the public types.
 func publicError(err error) error {
-	var f *engine.Failure
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &f):
+	}
+	if f, ok := errors.AsType[*engine.Failure](err); ok {
 		return &TerminateError{Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, reason: f.Error(), err: f.Err}
 	}
 	return &ConnectionError{Err: err}

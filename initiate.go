@@ -112,8 +112,8 @@ type attempt struct {
 }
 
 // negotiated is what the attempt, which began then, has come to.
-func (a *attempt) negotiated(n mpa.Negotiated, began time.Time) Negotiated {
-	return Negotiated{Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener}
+func (a *attempt) negotiated(n mpa.Negotiated, began time.Time) *Negotiated {
+	return &Negotiated{Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener}
 }
 
 // failed notes on which connection.
@@ -131,7 +131,7 @@ func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage
 	began := time.Now()
 	n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
 	if err == nil {
-		err = qp.enterRTS(mpaConn{conn, ctx, qp.rnic}, a.negotiated(n, began), lease{})
+		err = qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, a.negotiated(n, began), lease{})
 	}
 	if err != nil {
 		a.failed(conn)
@@ -169,9 +169,12 @@ func (d *Dialer) negotiate(ctx context.Context, p startup.Phase, lastMessage []b
 	p.Verify = func() error { return d.verify(p.Conn, m) }
 	err = p.Exchange(ctx, m, m.Start(time.Now()))
 	rejected := m.Rejected()
-	switch {
-	case err != nil && !errors.As(err, &rejected):
+	if r, ok := errors.AsType[*mpa.RejectError](err); ok {
+		rejected = r
+	} else if err != nil {
 		return n, err
+	}
+	switch {
 	case rejected == nil:
 		return d.Preset.takeDepths(m.Negotiated()), nil
 	case rejected.Closed:

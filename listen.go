@@ -293,7 +293,10 @@ func (l *Listener) admit(c net.Conn) {
 		p.leave()
 		return
 	}
-	l.tasks.Go(func() { l.respond(c, p) })
+	l.tasks.Go(func() {
+		grow(0)
+		l.respond(c, p)
+	})
 }
 
 func (l *Listener) tally() tally { return tally{&l.rnic.startup, &l.counts} }

@@ -135,7 +135,7 @@ func (qp *QP) modifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error
 		return err
 	}
 	qp.rnic.resolve(&n)
-	return qp.start(qp.newConn(conn), Negotiated{Negotiated: n}, a, lease{})
+	return qp.start(qp.newConn(conn), &Negotiated{Negotiated: n}, a, lease{})
 }
 
 // checkModify returns the attributes of a connection that a consumer has negotiated, if the QP and

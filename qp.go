@@ -192,6 +192,7 @@ type QP struct {
 	cfg    QPConfig
 	sendCQ *CQ
 	recvCQ *CQ
+	uses   [2]cqUse // of the Send Queue's CQ, and of the other's, if that is another
 
 	// Completions of the two queues that were not polled yet: their requests still
 	// occupy entries.
@@ -222,11 +223,12 @@ type QP struct {
 	batch                   int       // posts that are queued until there are more
 	batched                 int       // octets of them
 	sendCalls, receiveCalls uint64
+	allSent                 uint64 // octets of the stream, when TCP had last none that it had not sent
 	gather                  *engine.Gather
 	timer                   *time.Timer
 	timerAt                 time.Time
 	segments                segments
-	neg                     Negotiated
+	neg                     *Negotiated   // nil: there was no connection yet
 	done                    chan struct{} // closed when the connection has ended
 	journal                 journal       // what is to be logged
 	watch                   watch
@@ -317,7 +319,10 @@ func (qp *QP) state() State {
 func (qp *QP) Negotiated() Negotiated {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	return qp.neg
+	if qp.neg == nil {
+		return Negotiated{}
+	}
+	return *qp.neg
 }
 
 // Err says why the connection ended, or is about to end in error: nil if it has not. It

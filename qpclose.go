@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
 // CloseWrite closes our half of the connection: no more work is taken, what was
@@ -94,11 +95,28 @@ func (qp *QP) roundTrip() time.Duration {
 		return 0
 	}
 	if qp.conn != nil {
-		if p, ok := qp.conn.Path(); ok {
+		if p, ok := qp.path(); ok {
 			return p.Longest()
 		}
 	}
 	return min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
+}
+
+// path asks TCP about the way to the peer, and notes whether it has sent all that it was given.
+func (qp *QP) path() (p tcp.Path, ok bool) {
+	if p, ok = qp.conn.Path(); ok && !p.Unsent {
+		qp.allSent = qp.eng.StreamSent()
+	}
+	return p, ok
+}
+
+// unsent reports whether TCP has octets that it has not sent.
+func (qp *QP) unsent() bool {
+	if qp.conn == nil || qp.allSent == qp.eng.StreamSent() {
+		return false
+	}
+	p, ok := qp.path()
+	return ok && p.Unsent
 }
 
 // A wait of no more than pollTime is not left to a timer, which may be a millisecond late:
@@ -136,6 +154,9 @@ func (qp *QP) quiet() time.Time {
 
 // orderly reports whether an end is as some consumer wanted it.
 func orderly(err error) bool {
+	if c, ok := err.(*ConnectionError); ok {
+		err = c.Err // beside net.ErrClosed
+	}
 	for _, wanted := range []error{ErrPeerClosed, engine.ErrClosedHere, engine.ErrAborted, errAborted} {
 		if errors.Is(err, wanted) {
 			return true

@@ -80,7 +80,7 @@ func TestAnswerMeasured(t *testing.T) {
 		{mpa.RoleInitiator, false, 0},
 	} {
 		var qp QP
-		qp.neg.Role, qp.neg.PeerToPeer = c.role, c.peerToPeer
+		qp.neg = &Negotiated{Negotiated: mpa.Negotiated{Role: c.role, PeerToPeer: c.peerToPeer}}
 		qp.watchOver(lease{})
 		for _, after := range []time.Duration{time.Second, time.Minute} {
 			qp.watch.note(qp.watch.began.Add(after), true)

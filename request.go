@@ -216,13 +216,16 @@ func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer) erro
 	if err := r.answer(ctx, reply); err != nil {
 		return err
 	}
-	n := r.preset.takeDepths(r.m.Negotiated())
-	return qp.enterRTS(mpaConn{r.conn, ctx, qp.rnic}, Negotiated{Negotiated: n}, r.lease())
+	return qp.enterRTS(&mpaConn{r.conn, ctx, qp.rnic}, r.negotiated(), r.lease())
+}
+
+func (r *Request) negotiated() *Negotiated {
+	return &Negotiated{Negotiated: r.preset.takeDepths(r.m.Negotiated())}
 }
 
 // lease is what the QP has to keep and to tell of the connection.
 func (r *Request) lease() lease {
-	l := lease{heard: func() { r.place.heard() }, gone: r.place.leave}
+	l := lease{place: r.place}
 	if r.preset != nil {
 		l.sendEarly = r.preset.SendEarly
 	}

@@ -222,11 +222,12 @@ func (r *RNIC) enroll(qp *QP) error {
 
 // remove forgets a QP, but keeps its counters.
 func (r *RNIC) remove(qp *QP) {
-	c := qp.lockedCounters()
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.qps, qp)
-	r.past.add(&c)
+	r.past.addOf(qp)
 }
 
 // NextEvent waits for an asynchronous event: something that happened to a QP, CQ or SRQ

@@ -109,7 +109,7 @@ func (qp *QP) measure(c *tcp.Conn, e ends, n *Negotiated) {
 	if n.EMSS, s.record = c.Limits(); n.EMSS <= 0 {
 		n.EMSS = layout.DefaultEMSS
 	}
-	s.emss, n.MULPDU = n.EMSS, s.fpdus.mulpdu(n.EMSS, n.MarkersSend)
+	s.emss, n.MULPDU, s.asked = n.EMSS, s.fpdus.mulpdu(n.EMSS, n.MarkersSend), time.Now()
 }
 
 // aligned returns the EMSS and the octets of a record, if FPDUs are to be aligned.

@@ -183,15 +183,16 @@ func (c *counters) add(o *counters) {
 	c.receiveCalls += o.receiveCalls
 }
 
+// addOf adds those of a QP. The caller holds qp.mu.
+func (c *counters) addOf(qp *QP) {
+	qp.eng.AddStats(&c.Stats)
+	c.sendCalls += qp.sendCalls
+	c.receiveCalls += qp.receiveCalls
+}
+
 // counters are the QP's. The caller holds qp.mu.
 func (qp *QP) counters() counters {
 	return counters{qp.eng.Stats(), qp.sendCalls, qp.receiveCalls}
-}
-
-func (qp *QP) lockedCounters() counters {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	return qp.counters()
 }
 
 // stats is the public form.
@@ -233,8 +234,9 @@ func (r *RNIC) Stats() Stats {
 	qps := slices.Collect(maps.Keys(r.qps))
 	r.mu.Unlock()
 	for _, qp := range qps {
-		c := qp.lockedCounters()
-		sum.add(&c)
+		qp.mu.Lock()
+		sum.addOf(qp)
+		qp.mu.Unlock()
 	}
 	total := sum.stats()
 	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)

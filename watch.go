@@ -27,8 +27,7 @@ var (
 // A lease is what a Listener has to do with a connection that has come up.
 type lease struct {
 	rtr   time.Duration // how long the peer may owe its RTR indication; 0: it owes none
-	heard func()        // is called when the peer's first FPDU is here
-	gone  func()        // is called when the connection is over
+	place *place        // of the connection at the Listener
 	// sendEarly is the preset's QPConfig.SendEarly, for a QP that has none.
 	sendEarly time.Duration
 }
@@ -43,6 +42,7 @@ type watch struct {
 	// RTR indication as soon as it has our Reply.
 	answer time.Duration
 	owed   bool
+	heard  bool // the Listener knows that the peer's first FPDU is here
 	timer  *time.Timer
 	// target points to the QP until the connection has ended: the runtime may keep a stopped timer
 	// for a while, and that must not keep the QP.
@@ -83,15 +83,24 @@ func (qp *QP) newConn(nc net.Conn) *tcp.Conn {
 	return c
 }
 
-// next returns when the connection is to be ended if nothing happens until then, and why.
-func (w *watch) next() (at time.Time, why error) {
+// next returns when the connection is to be ended if nothing happens until then, and whether that is for want of
+// the RTR indication.
+func (w *watch) next() (at time.Time, rtr bool) {
 	if w.idle > 0 {
-		at, why = w.moved.Add(w.idle), fmt.Errorf("%w for %v: %w", ErrIdle, w.idle, engine.ErrTimeout)
+		at = w.moved.Add(w.idle)
 	}
 	if by := w.began.Add(w.rtr); w.rtr > 0 && (at.IsZero() || by.Before(at)) {
-		at, why = by, fmt.Errorf("%w within %v: %w", ErrNoRTR, w.rtr, engine.ErrTimeout)
+		at, rtr = by, true
 	}
-	return at, why
+	return at, rtr
+}
+
+// why is the reason to end the connection.
+func (w *watch) why(rtr bool) error {
+	if rtr {
+		return fmt.Errorf("%w within %v: %w", ErrNoRTR, w.rtr, engine.ErrTimeout)
+	}
+	return fmt.Errorf("%w for %v: %w", ErrIdle, w.idle, engine.ErrTimeout)
 }
 
 // note takes note that octets were sent or received, and whether the peer's first FPDU is here.
@@ -105,15 +114,24 @@ func (w *watch) note(now time.Time, heard bool) {
 		if w.idle == 0 { // there is nothing more to watch over
 			w.stop()
 		}
-		once(&w.heard)
+		w.told()
 	}
 }
 
 // end ends the watch with the connection.
 func (w *watch) end() {
 	w.stop()
-	once(&w.heard)
-	once(&w.gone)
+	w.told()
+	w.place.leave()
+	w.place = nil
+}
+
+// told says at the Listener that the peer owes nothing any more.
+func (w *watch) told() {
+	if !w.heard {
+		w.heard = true
+		w.place.heard()
+	}
 }
 
 func (w *watch) stop() {
@@ -124,25 +142,17 @@ func (w *watch) stop() {
 	}
 }
 
-// once calls a function, and only once.
-func once(f *func()) {
-	if *f != nil {
-		(*f)()
-		*f = nil
-	}
-}
-
 // onWatch ends the connection if its time is over, and looks again later if not.
 func (qp *QP) onWatch() {
 	qp.mu.Lock()
 	defer qp.unlock()
-	at, why := qp.watch.next()
+	at, rtr := qp.watch.next()
 	switch {
 	case qp.watch.timer == nil: // it was stopped meanwhile
 	case time.Now().Before(at):
 		qp.watch.timer.Reset(time.Until(at))
 	default:
-		qp.eng.Abort(why)
+		qp.eng.Abort(qp.watch.why(rtr))
 		qp.pushUnlocking()
 	}
 }

@@ -94,7 +94,9 @@ func (q *QP) Modify(now time.Time, to State) error {
 	case Error:
 		q.abort(ErrAborted)
 	case Idle:
-		q.stream, q.cause, q.orderly = stream{llp: q.llp}, nil, nil
+		llp := q.llp
+		q.stream = stream{}
+		q.llp, q.cause, q.orderly = llp, nil, nil
 		q.setState(Idle)
 	}
 	q.settle(now)
@@ -334,7 +336,9 @@ func (q *QP) idle() bool {
 func (q *QP) end(how LLP) {
 	if q.state == Closing && q.cause == nil {
 		q.notice(Notice{Kind: NoticeCloseComplete})
-		q.stream = stream{Params: q.Params, llp: how}
+		p := q.Params
+		q.stream = stream{}
+		q.Params, q.llp = p, how
 		q.setState(Idle)
 		return
 	}

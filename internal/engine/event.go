@@ -133,6 +133,9 @@ func (q *QP) Stats() Stats {
 	return s
 }
 
+// AddStats adds the counters to others.
+func (q *QP) AddStats(to *Stats) { to.Add(&q.stats) }
+
 func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
 	if *m == nil {
 		*m = make(map[rdmap.Code]uint64)

@@ -188,7 +188,7 @@ func (q *QP) SetStream(n uint32) { q.cfg.Memory.Stream = n }
 
 // Connect puts the QP into RTS on a connection whose startup phase is over.
 // All state of RDMAP, DDP and MPA begins anew.
-func (q *QP) Connect(p Params) error {
+func (q *QP) Connect(p *Params) error {
 	if !Legal(q.state, RTS) || q.state == RTS {
 		return fmt.Errorf("connect in state %v: %w", q.state, ErrBadState)
 	}
@@ -196,15 +196,11 @@ func (q *QP) Connect(p Params) error {
 	if p.DDPVersion != p.RDMAPVersion || p.DDPVersion > 1 {
 		return fmt.Errorf("%w: %d and %d", ErrVersions, p.DDPVersion, p.RDMAPVersion)
 	}
-	q.stream = stream{
-		Params:  p,
-		tx:      mpa.NewWriter(p.MarkersSend, p.CRC),
-		rx:      mpa.NewReader(p.MarkersReceive, p.CRC),
-		orq:     rdmap.NewORQ(max(p.ORD, 1)),
-		irrq:    rdmap.NewIRRQ(p.IRD),
-		sendMSN: ddp.FirstMSN,
-		readMSN: ddp.FirstMSN,
-	}
+	q.stream = stream{} // in place: a whole one beside it would take a goroutine's stack to its next size
+	q.Params = *p
+	q.tx, q.rx = mpa.NewWriter(p.MarkersSend, p.CRC), mpa.NewReader(p.MarkersReceive, p.CRC)
+	q.orq, q.irrq = rdmap.NewORQ(max(p.ORD, 1)), rdmap.NewIRRQ(p.IRD)
+	q.sendMSN, q.readMSN = ddp.FirstMSN, ddp.FirstMSN
 	for qn := range q.queues {
 		q.queues[qn] = ddp.NewUntaggedQueue(uint32(qn))
 	}

@@ -89,7 +89,7 @@ func newHost(t rapid.TB, now *time.Time, s *setup) *host {
 // connect puts the QP into RTS.
 func (h *host) connect(s *setup) {
 	h.Helper()
-	if err := h.Connect(s.Params); err != nil {
+	if err := h.Connect(&s.Params); err != nil {
 		h.Fatal(err)
 	}
 	h.settle()

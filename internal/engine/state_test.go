@@ -75,7 +75,7 @@ func TestModify(t *testing.T) {
 func TestConnectState(t *testing.T) {
 	for from, reach := range inState {
 		p := reach(t)
-		err := p.Connect(newSetup(mpa.RoleInitiator).Params)
+		err := p.Connect(&newSetup(mpa.RoleInitiator).Params)
 		if (err == nil) != (from == Idle) || from != Idle && p.State() != from {
 			t.Errorf("in state %v: %v, then %v", from, err, p.State())
 		}

@@ -85,7 +85,7 @@ func TestConnectVersions(t *testing.T) {
 		s := newSetup(mpa.RoleInitiator)
 		q := New(s.Config)
 		s.DDPVersion, s.RDMAPVersion = v[0], v[1]
-		if err := q.Connect(s.Params); !errors.Is(err, ErrVersions) || q.State() != Idle {
+		if err := q.Connect(&s.Params); !errors.Is(err, ErrVersions) || q.State() != Idle {
 			t.Errorf("%v: %v, in state %v", v, err, q.State())
 		}
 	}

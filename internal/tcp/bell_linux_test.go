@@ -127,7 +127,9 @@ func TestNoPathYet(t *testing.T) {
 	defer ln.Close()
 	rc, err := ln.(syscall.Conn).SyscallConn()
 	testrig.Must(t, err)
-	if p, ok := (&rawConn{rc: rc}).path(); ok {
+	r := &rawConn{rc: rc}
+	r.limitsFn = r.askLimits
+	if p, ok := r.path(); ok {
 		t.Errorf("it is said to be %+v", p)
 	}
 }

@@ -23,17 +23,23 @@ var infos = sync.Pool{New: func() any { return new(unix.TCPInfo) }}
 // of the largest window that there was. A write of more than one piece would send
 // what fits into the window after each of them, in the middle of a segment.
 func (r *rawConn) limits() (emss, record int) {
-	info, s := infos.Get().(*unix.TCPInfo), &r.segments
-	info.Snd_mss, info.Snd_wnd = 0, 0 // as of a socket that is closed
-	s.info = info
-	_ = r.rc.Control(r.limitsFn)
-	s.info = nil
+	info, s := r.asked(), &r.segments
 	emss, s.window = int(info.Snd_mss), max(s.window, int(info.Snd_wnd))
 	infos.Put(info)
 	if emss == 0 {
 		return 0, 0
 	}
 	return emss, max(min(maxPiece, s.window/2)/emss, 1) * emss
+}
+
+// asked returns what the system says, for the caller to put back into infos.
+func (r *rawConn) asked() *unix.TCPInfo {
+	info := infos.Get().(*unix.TCPInfo)
+	info.Snd_mss, info.Snd_wnd, info.Rtt = 0, 0, 0 // as of a socket that is closed
+	r.segments.info = info
+	_ = r.rc.Control(r.limitsFn)
+	r.segments.info = nil
+	return info
 }
 
 func (r *rawConn) askLimits(fd uintptr) { ask(int(fd), r.segments.info) }

@@ -15,6 +15,7 @@ func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 
 // Path asks the system; ok is false where it does not tell. Of a connection with a method
 // NetConn, as tls.Conn has, it is the path of the one below.
+// Calls must not overlap, nor with Limits.
 func (c *Conn) Path() (p Path, ok bool) {
 	if c.base == nil {
 		return Path{}, false
