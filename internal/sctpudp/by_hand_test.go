@@ -6,7 +6,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -129,4 +132,69 @@ func TestAdopt(t *testing.T) {
 	if p.reason == nil || errors.Is(p.reason, carrier.ErrRestarted) {
 		t.Errorf("ended over %v", p.reason)
 	}
+}
+
+// TestInitTags: an INIT has no Verification Tag, and one of its own; others are not answered.
+//
+// RFC 9260, sections 3.3.2 and 8.5.1, A.
+func TestInitTags(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	s.says(1, chunk.TypeInit, 0, s.ours.Append(nil))
+	s.ours.Tag = 0
+	s.says(0, chunk.TypeInit, 0, s.ours.Append(nil))
+	s.says(815, chunk.TypeHeartbeat, 0, nil) // which is answered after them
+	if _, tag, got := s.answer(); tag != 815 {
+		t.Errorf("answered with type %d, tag %x", got.Type, tag)
+	}
+}
+
+// TestBehindCookieEcho: what comes in the packet of a COOKIE ECHO is the association's: this stranger sends nothing again.
+//
+// RFC 9260, section 5.1, D: it "can be bundled with any pending outbound DATA chunks".
+func TestBehindCookieEcho(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs := s.asks()
+	first := chunk.Data{TSN: s.ours.TSN, Stream: 1, PPID: 16, Octets: []byte("first")}
+	s.sends(s.packet(theirs.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: theirs.Cookie}, first.Chunk(plain)))
+	s.hears(chunk.TypeCookieAck)
+	c, err := e.Accept(t.Context())
+	testrig.Must(t, err)
+	if m := within(t, run(c).messages); string(m.Data) != "first" {
+		t.Errorf("got %q", m.Data)
+	}
+}
+
+// TestAskedAgain: an INIT that is not answered is sent again after half a second, a second more, and so on by the double, until
+// the time for the handshake is over.
+func TestAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := testrig.Link{}.Sockets()
+		client := New(a, false, Config{})
+		defer func() { _, _ = client.Close(), b.Close() }()
+		began, asked := time.Now(), []time.Duration{}
+		go func() {
+			for buf := make([]byte, 2000); ; {
+				n, _, err := b.ReadFromUDPAddrPort(buf)
+				if err != nil {
+					return
+				}
+				if p, ok := parse(buf[:n]); !ok || p.chunks[0].Type != chunk.TypeInit {
+					t.Errorf("% x", buf[:n])
+				}
+				asked = append(asked, time.Since(began).Round(10*time.Millisecond))
+			}
+		}()
+		if _, err := client.Dial(t.Context(), b.LocalAddr().(*net.UDPAddr).AddrPort()); !errors.Is(err, carrier.ErrNoAnswer) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		if want := []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}; !slices.Equal(asked, want) {
+			t.Errorf("asked at %v, want %v", asked, want)
+		}
+	})
 }

@@ -1,0 +1,135 @@
+package sctpudp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/sctp/chunk"
+)
+
+// A quiet path is one that nobody reads.
+func quietPath(t *testing.T, c Config, at string) *path {
+	t.Helper()
+	e := endpoint(t, true, c)
+	return e.newPath(netip.MustParseAddrPort(at), 9, e.setup(), e.setup())
+}
+
+// gets delivers a packet of chunks, some times, and returns how many packets wait then.
+func (p *path) gets(n int, chunks ...chunk.Chunk) int {
+	for range n {
+		p.deliver(*p.peer.Load(), &packet{Header: chunk.Header{Source: 9, Destination: 10, Tag: 1}, chunks: chunks}, chunks)
+	}
+	return len(p.in)
+}
+
+// TestWaiting: packets wait to be read up to twice the window, to the octet, and up to so many; and for each that is read there
+// is room for another.
+func TestWaiting(t *testing.T) {
+	beat := func(n int) chunk.Chunk { return chunk.Chunk{Type: chunk.TypeHeartbeat, Value: make([]byte, n)} }
+	buf := make([]byte, maxPacket)
+	// Each is 1024 octets, and has to have room for 12 more, as if it came in an envelope.
+	for window, want := range map[int]int{64<<10 + 6: 128, 64<<10 + 5: 127} {
+		p := quietPath(t, Config{Window: window}, "127.0.0.1:9")
+		if got := p.gets(200, beat(1024-16)); got != want {
+			t.Errorf("window %d: %d packets wait, want %d", window, got, want)
+		}
+		for range 3 {
+			if n, err := p.Read(buf); n != 1024 || err != nil {
+				t.Errorf("read %d octets (%v)", n, err)
+			}
+			if got := p.gets(2, beat(1024-16)); got != want {
+				t.Errorf("window %d: then %d packets wait, want %d", window, got, want)
+			}
+		}
+	}
+	p := quietPath(t, Config{}, "127.0.0.1:9")
+	if got := p.gets(maxPackets+10, beat(0)); got != maxPackets {
+		t.Errorf("%d packets wait", got)
+	}
+	for range 4 {
+		_, _ = p.Read(buf)
+	}
+	var large []chunk.Chunk
+	for i := range uint32(6) {
+		d := chunk.Data{TSN: p.theirs.TSN + i, Stream: 1, PPID: 16, Octets: make([]byte, 8000)}
+		large = append(large, d.Chunk(plain))
+	}
+	if got := p.gets(1, large...); got != maxPackets-4 || p.arrived.next != p.theirs.TSN {
+		t.Errorf("%d packets wait, and %d chunks count as arrived that do not", got, p.arrived.next-p.theirs.TSN)
+	}
+	for range 10 {
+		_, _ = p.Read(buf)
+	}
+	if got := p.gets(1, large...); got != maxPackets-14+6 || p.arrived.next != p.theirs.TSN+6 {
+		t.Errorf("%d packets wait, and %d chunks count as arrived", got, p.arrived.next-p.theirs.TSN)
+	}
+}
+
+// TestMTUOverIPv6: the headers of IPv6 take more, and pion takes no larger packets because of IPv6.
+func TestMTUOverIPv6(t *testing.T) {
+	for mtu, want := range map[int]int{1500: 1452, MinMTU: MinMTU - 48, MaxMTU: MaxMTU - 48} {
+		if got := quietPath(t, Config{MTU: mtu}, "[::1]:9").mtu(); got != want {
+			t.Errorf("MTU %d: packets of %d octets, want %d", mtu, got, want)
+		}
+	}
+}
+
+// TestLocalAddr: of a socket of all addresses it is the one by which the peer knows it, with the socket's port.
+func TestLocalAddr(t *testing.T) {
+	pc, err := net.ListenUDP("udp", nil)
+	testrig.Must(t, err)
+	e := New(pc, true, Config{})
+	defer func() { _ = e.Close() }()
+	port := pc.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	p := e.newPath(netip.MustParseAddrPort("127.0.0.1:9"), 9, e.setup(), e.setup())
+	if got := p.LocalAddr().(*net.UDPAddr).AddrPort(); got.Addr().Unmap().String() != "127.0.0.1" || got.Port() != port {
+		t.Errorf("we are %v, at port %d", got, port)
+	}
+	if p := quietPath(t, Config{}, "127.0.0.1:9"); p.LocalAddr().String() != p.e.at().String() || p.RemoteAddr().String() != "127.0.0.1:9" {
+		t.Errorf("from %v to %v", p.LocalAddr(), p.RemoteAddr())
+	}
+}
+
+// TestReadDeadline: only one that is over ends a Read, and those that follow.
+func TestReadDeadline(t *testing.T) {
+	p := quietPath(t, Config{}, "127.0.0.1:9")
+	p.gets(1, chunk.Chunk{Type: chunk.TypeHeartbeat})
+	testrig.Must(t, p.SetReadDeadline(time.Time{}))
+	testrig.Must(t, p.SetDeadline(time.Now().Add(time.Hour)))
+	if n, err := p.Read(make([]byte, 100)); n != 16 || err != nil {
+		t.Errorf("read %d octets (%v)", n, err)
+	}
+	for range 2 {
+		testrig.Must(t, p.SetDeadline(time.Now()))
+		if _, err := p.Read(nil); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more behind the end, which an ABORT of pion's is.
+func TestWrittenTo(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	p := e.newPath(s.pc.LocalAddr().(*net.UDPAddr).AddrPort(), s.port(), e.setup(), s.ours)
+	for _, kind := range []chunk.Type{chunk.TypeHeartbeat, chunk.TypeAbort} {
+		b := chunk.Header{Source: 1, Destination: 2, Tag: s.ours.Tag}.Packet(chunk.Chunk{Type: kind})
+		if n, err := p.Write(b); n != len(b) || err != nil {
+			t.Errorf("wrote %d octets (%v)", n, err)
+		}
+		if n, tag, c := s.answer(); n != len(b) || tag != s.ours.Tag || c.Type != kind {
+			t.Errorf("%d octets with tag %x, type %d", n, tag, c.Type)
+		}
+	}
+	if n, err := p.Write(make([]byte, 20)); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("behind the end: %d, %v", n, err)
+	}
+	if n, err := p.Read(nil); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("behind the end: %d, %v", n, err)
+	}
+}
