@@ -190,6 +190,16 @@ func (c *Connection) Failed() string {
 	return ""
 }
 
+// count counts how a connection has come out.
+func (n *Totals) count(c *Connection) {
+	switch {
+	case c.Rejected:
+		n.Rejected++
+	case c.Failed() != "":
+		n.Failed++
+	}
+}
+
 // Totals is what was in a capture.
 type Totals struct {
 	Packets     uint64
@@ -198,7 +208,8 @@ type Totals struct {
 	IWARP       uint64 // of them
 	// Associations is those of SCTP, and Sessions the DDP sessions in them.
 	Associations, Sessions uint64
-	Failed                 uint64 // of IWARP and Sessions: see [Connection.Failed]
+	Failed                 uint64 // of IWARP and Sessions, but for those that were rejected: see [Connection.Failed]
+	Rejected               uint64 // of them: nothing has gone wrong where an end says no
 	Skipped                uint64 // packets that are neither of TCP nor of SCTP
 	Findings               [3]uint64
 

@@ -214,9 +214,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	}
 	c.unexpected()
 	c.summarize()
-	if c.pub.Failed() != "" {
-		d.totals.Failed++
-	}
+	d.totals.count(c.pub)
 	d.to.Ended(c.pub)
 }
 

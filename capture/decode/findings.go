@@ -65,10 +65,10 @@ var (
 	findSessionData     = finding{"session-private-data", "C02", Error}
 	findSequence        = finding{"session-sequence", "C04", Error}
 	findSegmentEarly    = finding{"segment-before-accept", "C04", Error}
-	findInUse           = finding{"session-in-use", "C04", Error}
+	findInUse           = finding{"session-in-use", "C08", Error}
 	findAnswerKind      = finding{"answer-kind", "C01", Error}
 	findSessionRejected = finding{"session-rejected", "C03", Note}
-	findSessionRefused  = finding{"session-refused", "C04", Warning}
+	findSessionRefused  = finding{"session-refused", "C07", Warning}
 	findNoTerminate     = finding{"no-session-terminate", "C04", Error}
 	findAborted         = finding{"association-aborted", "", Warning}
 

@@ -153,12 +153,13 @@ func (j *JSON) Totals(n Totals) {
 		Associations uint64     `json:"associations,omitempty"`
 		Sessions     uint64     `json:"sessions,omitempty"`
 		Failed       uint64     `json:"failed"`
+		Rejected     uint64     `json:"rejected"`
 		Skipped      uint64     `json:"skipped"`
 		Findings     jsonCounts `json:"findings"`
 		Backwards    uint64     `json:"backwards,omitempty"`
 		BackwardsBy  int64      `json:"backwards_by_ns,omitempty"`
 	}{
-		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Skipped, countsOf(n.Findings),
+		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected, n.Skipped, countsOf(n.Findings),
 		n.Backwards, n.BackwardsBy.Nanoseconds(),
 	})
 }

@@ -144,7 +144,7 @@ func (x *session) reject(f *Startup, fn sctp.Function) {
 // refuse takes note that the passive end has answered with a Terminate.
 //
 // RFC 5043, section 6.4: "When more session requests are received, the passive side MUST respond to the Initiate
-// message with a DDP Stream Terminate Message." [C04]
+// message with a DDP Stream Terminate Message." [C07]
 func (x *session) refuse(f *Startup) {
 	x.answer, x.over = true, true
 	p := x.pub()

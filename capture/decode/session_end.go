@@ -73,9 +73,7 @@ func (x *session) finish(f capture.Finish) {
 	d := x.on.d
 	d.live.Remove(x.place)
 	x.c.summarize()
-	if x.pub().Failed() != "" {
-		x.c.d.totals.Failed++
-	}
+	x.c.d.totals.count(x.pub())
 	x.c.d.to.Ended(x.pub())
 }
 

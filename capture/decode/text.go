@@ -124,6 +124,9 @@ func (t *Text) Totals(n Totals) {
 	if n.Failed > 0 {
 		failed = fmt.Sprintf(", of which %d failed", n.Failed)
 	}
+	if n.Rejected > 0 {
+		failed += fmt.Sprintf(", rejected: %d", n.Rejected)
+	}
 	fmt.Fprintf(t.w, "%s, %s; %s%s; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(), failed, severities(n.Findings))
 	if n.Backwards > 0 {
 		fmt.Fprintf(t.w, "not in order of time: %s, by up to %v; what was found may rest on that: sort the capture by time, as reordercap does\n",
