@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/study"
-	"github.com/goiwarp/iwarp/perf"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // studyCmd shows what placement ahead of order is worth.
@@ -18,7 +18,7 @@ type studyCmd struct {
 	Reorder     float64       `default:"2" placeholder:"PERCENT" help:"Share of packets that come late (default: ${default})."`
 	Delay       time.Duration `default:"500us" help:"One-way delay. Late packets take up to four times as much in addition."`
 	Connections int           `short:"c" default:"1" placeholder:"N" help:"Connections at the same time (default: ${default})."`
-	Octets      string        `default:"4M" placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: ${default})."`
+	Octets      string        `placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: 4M, and less where that would be more than 64M in all, but 32K at least)."`
 	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in octets (default: ${default})."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the random decisions (default: ${default})."`
 	JSON        bool          `name:"json" help:"Print JSON."`
@@ -36,11 +36,29 @@ func (studyCmd) Help() string {
 		"JSON: {connections, octets, loss, reorder, delay_ns, mtu, seed, results: [{way, ...}]}; times are in microseconds."
 }
 
+// What connections send by default, in octets: each, all together, and each of many.
+const (
+	studyEach, studyAll = 4 << 20, 64 << 20
+	studyLeast          = 32 << 10
+)
+
+// octets returns what each connection sends.
+func (c *studyCmd) octets() (int, error) {
+	if c.Octets == "" {
+		return max(studyLeast, min(studyEach, studyAll/max(c.Connections, 1))), nil
+	}
+	n, err := wording.ParseOctets(c.Octets)
+	if err != nil || n < 1 || n > study.MaxOctets {
+		return 0, usage("study: --octets: %.40q is no number of octets from 1 to %dM", c.Octets, study.MaxOctets>>20)
+	}
+	return int(n), nil
+}
+
 // Run runs all ways, one after the other.
 func (c *studyCmd) Run(ctx context.Context, std streams) error {
-	octets, err := perf.ParseSize(c.Octets)
+	octets, err := c.octets()
 	if err != nil {
-		return usage("study: --octets: %w", err)
+		return err
 	}
 	cfg := study.Config{
 		Connections: c.Connections, Octets: octets, Loss: c.Loss / 100, Reorder: c.Reorder / 100,

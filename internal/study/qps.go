@@ -23,6 +23,7 @@ type qpRun struct {
 	memory   *iwarp.MR // of all receivers, a chunk for each
 	senders  []*iwarp.QP
 	accepted []*iwarp.QP
+	conns    []*measuredConn // of those that are accepted
 	stack    *measuredStack
 }
 
@@ -30,7 +31,7 @@ func runQPs(ctx context.Context, r *run) (*Result, error) {
 	q := &qpRun{run: r, from: iwarp.NewRNIC(iwarp.RNICConfig{}), to: iwarp.NewRNIC(iwarp.RNICConfig{Markers: r.way.Markers})}
 	defer q.from.Close()
 	defer q.to.Close()
-	q.stack = &measuredStack{Stack: r.to, run: r}
+	q.stack = &measuredStack{Stack: r.to, run: r, conns: make(map[string]*measuredConn)}
 	if err := q.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (q *qpRun) each(do func(i int) error) error {
 	return errors.Join(failed...)
 }
 
-// connect makes all connections, one after the other.
+// connect makes all connections, some at a time.
 func (q *qpRun) connect(ctx context.Context) error {
 	pd, err := q.to.AllocPD()
 	if err != nil {
@@ -71,34 +72,46 @@ func (q *qpRun) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dialer := iwarp.Dialer{PD: own, Stack: q.run.from}
-	for range q.cfg.Connections {
-		from, to, err := pair(ctx, &dialer, ln)
-		if err != nil {
-			return err
-		}
-		q.senders, q.accepted = append(q.senders, from), append(q.accepted, to)
-		q.stack.conns[len(q.accepted)-1].qp.Store(to)
-	}
-	return nil
+	return q.connectAll(ctx, &iwarp.Dialer{PD: own, Stack: q.run.from}, ln)
 }
 
-// pair connects two QPs, of which the one that is accepted has a receive. If one end fails, the other does not wait for it.
-func pair(ctx context.Context, dialer *iwarp.Dialer, ln *iwarp.Listener) (from, to *iwarp.QP, err error) {
+// connectAll dials and accepts all connections. If one end fails, the other does not wait for it.
+func (q *qpRun) connectAll(ctx context.Context, dialer *iwarp.Dialer, ln *iwarp.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var dialing sync.WaitGroup
-	dialing.Go(func() {
-		var err error
-		if from, err = dialer.Dial(ctx, "tcp4", "192.0.2.2:"+port); err != nil {
-			cancel(err)
+	by := make(map[string]*iwarp.QP)
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for range q.cfg.Connections {
+			qp, err := accept(ctx, ln)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			by[qp.RemoteAddr().String()] = qp
 		}
 	})
-	if to, err = accept(ctx, ln); err != nil {
-		cancel(err)
+	q.senders = make([]*iwarp.QP, q.cfg.Connections)
+	slots := make(chan struct{}, together)
+	_ = q.each(func(i int) (err error) {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		if q.senders[i], err = dialer.Dial(ctx, "tcp4", "192.0.2.2:"+port); err != nil {
+			cancel(err)
+		}
+		return err
+	})
+	accepting.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	dialing.Wait()
-	return from, to, context.Cause(ctx)
+	for _, from := range q.senders {
+		peer := from.LocalAddr().String()
+		to, c := by[peer], q.stack.conns[peer]
+		c.qp.Store(to)
+		q.accepted, q.conns = append(q.accepted, to), append(q.conns, c)
+	}
+	return nil
 }
 
 func accept(ctx context.Context, ln *iwarp.Listener) (*iwarp.QP, error) {
@@ -137,7 +150,7 @@ func (q *qpRun) send(ctx context.Context, i int) error {
 
 func (q *qpRun) result() *Result {
 	q.run.receivers = nil
-	res := q.outcome(q.cfg.Connections, q.stack.conns[0].EMSS())
+	res := q.outcome(q.cfg.Connections, q.conns[0].EMSS())
 	var all durations
 	for i, qp := range q.accepted {
 		s := qp.Stats()
@@ -145,7 +158,7 @@ func (q *qpRun) result() *Result {
 		res.Ahead += float64(s.Ahead.PlacedOctets)
 		res.Held = max(res.Held, int(s.Ahead.MostOctets))
 		res.HeldAll += int(s.Ahead.MostOctets)
-		c := q.stack.conns[i]
+		c := q.conns[i]
 		c.mu.Lock()
 		res.TCPHeld = max(res.TCPHeld, c.half.most)
 		all.join(&c.times)
@@ -160,7 +173,7 @@ func (q *qpRun) result() *Result {
 type measuredStack struct {
 	*usertcp.Stack
 	run   *run
-	conns []*measuredConn
+	conns map[string]*measuredConn // by the peer's address
 }
 
 // Listen is iwarp.Stack's.
@@ -182,7 +195,7 @@ func (l *measuredListener) Accept() (net.Conn, error) {
 	}
 	c := &measuredConn{Conn: conn.(*usertcp.Conn), ahead: l.stack.run.way.Ahead}
 	c.half = l.stack.run.arriving.half(uint16(conn.RemoteAddr().(*net.TCPAddr).Port))
-	l.stack.conns = append(l.stack.conns, c)
+	l.stack.conns[conn.RemoteAddr().String()] = c
 	return c, nil
 }
 

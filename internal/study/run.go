@@ -66,6 +66,9 @@ func (r *run) close() {
 	_ = r.to.Close()
 }
 
+// together is how many connections are made at a time.
+const together = 64
+
 // connect makes all connections, some at a time.
 func (r *run) connect(ctx context.Context) error {
 	l, err := r.to.Listen(ctx, "tcp4", ":"+port)
@@ -73,7 +76,6 @@ func (r *run) connect(ctx context.Context) error {
 		return err
 	}
 	defer l.Close()
-	const together = 64
 	for n := r.cfg.Connections; n > 0 && err == nil; n -= together {
 		err = r.connectSome(ctx, l, min(n, together))
 	}
