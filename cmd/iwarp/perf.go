@@ -76,6 +76,9 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	if err != nil {
 		return err
 	}
+	if c.Reorder > 0 && c.streams() && !c.Markers {
+		fmt.Fprintln(std.err, "perf: --reorder without --markers: what comes early is placed when its turn comes, as FPDUs cannot be found before")
+	}
 	p := c.printer(std)
 	watch := p.observer()
 	watch.Wrap = r.wrap()
