@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -31,6 +32,9 @@ const setCardUp = `ip addr add ` + guestIP + `/24 dev eth1 && ip link set eth1 u
 
 const etherMTU, etherHeader, etherIPv4 = 1500, 14, 0x0800
 
+// cardQueue is how many frames wait for a QEMU that is slow: more than a connection has under way (4 MiB).
+const cardQueue = 4096
+
 // A card is the link to the guest's second network card: QEMU carries its frames over a Unix socket, each behind its length in
 // 4 octets. It takes neither root nor a network device of the host's.
 type card struct {
@@ -46,11 +50,14 @@ type card struct {
 // listenCard awaits a guest's card.
 func listenCard(t testing.TB) *card {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "card")
+	dir, err := os.MkdirTemp("", "card") // a test's own may have a comma in its name, which QEMU takes for the end
+	testrig.Must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "card")
 	ln, err := net.Listen("unix", path)
 	testrig.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
-	return &card{path: path, ln: ln.(*net.UnixListener), header: header(t), out: make(chan []byte, 1024), ended: make(chan struct{})}
+	return &card{path: path, ln: ln.(*net.UnixListener), header: header(t), out: make(chan []byte, cardQueue), ended: make(chan struct{})}
 }
 
 // header is that of an IPv4 packet to the guest.

@@ -94,6 +94,31 @@ func (g *Guest) dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.
 	return d.Dial(ctx, "tcp", addr)
 }
 
+// dialConn connects to that server over the TCP for iwarp's ends, and dialTo to an address.
+func (g *Guest) dialConn(ctx context.Context) (net.Conn, error) { return g.dialTo(ctx, g.server()) }
+
+// dialTo is described with dialConn.
+func (g *Guest) dialTo(ctx context.Context, addr string) (net.Conn, error) {
+	if g.stack != nil {
+		return g.stack.DialContext(ctx, "tcp", addr)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// listenConn listens there, where the guest reaches it by $PEER_IP and the port.
+func (g *Guest) listenConn(ctx context.Context) (ln net.Listener, port string, err error) {
+	if g.stack != nil {
+		ln, err = g.stack.Listen(ctx, "tcp", ourIP+":0")
+	} else {
+		ln, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	_, port, err = net.SplitHostPort(ln.Addr().String())
+	return ln, port, err
+}
+
 // listen has iwarp listen where the guest reaches it, by $PEER_IP and the port.
 func (g *Guest) listen(ctx context.Context, cfg iwarp.ListenConfig) (ln *iwarp.Listener, port string, err error) {
 	cfg.Stack = g.stack

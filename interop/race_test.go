@@ -12,19 +12,23 @@ import (
 // FPDU that arrives in between lies unread until one more segment comes. With
 // two CPUs that hits most first connections of a fresh guest (later ones are
 // faster, their code is in the cache), so each round is a boot of its own.
-const raceBoots = 50
+const raceBoots, userRaceBoots = 50, 8
 
-// TestAcceptRace: iwarp gets through all the same, against the unchanged driver.
+// TestAcceptRace: iwarp gets through all the same, against the unchanged driver; in the last boots over our TCP in user space.
 func TestAcceptRace(t *testing.T) {
 	needIwarp(t)
-	boots := raceBoots
+	boots, user := raceBoots, userRaceBoots
 	if testing.Short() {
-		boots = 4
+		boots, user = 4, 1
 	}
-	for i := range boots {
-		t.Run(fmt.Sprintf("boot %d", i+1), func(t *testing.T) {
+	for i := range boots + user {
+		o, name := Options{CPUs: 2, UserTCP: i >= boots}, fmt.Sprintf("boot %d", i+1)
+		if o.UserTCP {
+			name += " over usertcp"
+		}
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := Boot(t, Options{CPUs: 2})
+			g := Boot(t, o)
 			server := g.Serve(t, "rping -s -v -C 3")
 			start := time.Now()
 			client := rpingTo(t, g, "-C 3 -v -V")

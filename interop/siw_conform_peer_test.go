@@ -10,13 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A guestInitiator is rping -c in the guest, started for each connection.
 type guestInitiator struct {
 	*Guest
-	ln      *net.TCPListener
+	ln      net.Listener
+	came    chan net.Conn // by the listener
 	script  string
 	running *guestShell
 }
@@ -30,16 +32,29 @@ type guestShell struct {
 
 func listenForGuest(t *testing.T, g *Guest) *guestInitiator {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, port, err := g.listenConn(t.Context())
 	testrig.Must(t, err)
-	p := &guestInitiator{Guest: g, ln: ln.(*net.TCPListener)}
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	p := &guestInitiator{Guest: g, ln: ln, came: make(chan net.Conn)}
 	p.script = rpingFrom(port, "-C 1")
+	go p.accept()
 	t.Cleanup(func() {
 		p.Release()
 		ln.Close()
+		p.drain()
 	})
 	return p
+}
+
+// accept brings the connections to who waits for them, until the listener is closed.
+func (p *guestInitiator) accept() {
+	defer close(p.came)
+	for {
+		c, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		p.came <- c
+	}
 }
 
 // Connect starts rping anew and waits for its connection. Those of the last one are
@@ -71,14 +86,20 @@ func (p *guestInitiator) tryConnect(ctx context.Context) (net.Conn, error) {
 // answers a zero-length Read by the octets of a Send that it has not completed yet, or
 // not, as it happens.
 type patientConn struct {
-	*net.TCPConn
+	halfConn
 	received bool
+}
+
+// A halfConn is what both TCPs have.
+type halfConn interface {
+	net.Conn
+	CloseWrite() error
 }
 
 const patience = 30 * time.Millisecond
 
 func (c *patientConn) Read(b []byte) (int, error) {
-	n, err := c.TCPConn.Read(b)
+	n, err := c.halfConn.Read(b)
 	c.received = c.received || n > 0
 	return n, err
 }
@@ -88,8 +109,11 @@ func (c *patientConn) Write(b []byte) (int, error) {
 		time.Sleep(patience)
 	}
 	c.received = false
-	return c.TCPConn.Write(b)
+	return c.halfConn.Write(b)
 }
+
+// Reset ends the connection by a RST, which each TCP does in a way of its own.
+func (c *patientConn) Reset() error { return script.NewLink(c.halfConn).Reset() }
 
 func (s *guestShell) run() {
 	defer close(s.done)
@@ -98,25 +122,29 @@ func (s *guestShell) run() {
 
 // Again waits for another connection.
 func (p *guestInitiator) Again(ctx context.Context) (net.Conn, error) {
-	if err := p.ln.SetDeadline(time.Time{}); err != nil {
-		return nil, err
+	select {
+	case c, ok := <-p.came:
+		if !ok {
+			return nil, net.ErrClosed
+		}
+		return &patientConn{halfConn: c.(halfConn)}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	defer context.AfterFunc(ctx, func() { p.ln.SetDeadline(time.Unix(1, 0)) })()
-	c, err := p.ln.AcceptTCP()
-	if err != nil {
-		return nil, err
-	}
-	return &patientConn{TCPConn: c}, nil
 }
 
+// drain closes the connections that have come and nobody has waited for.
 func (p *guestInitiator) drain() {
-	for {
-		p.ln.SetDeadline(time.Now().Add(10 * time.Millisecond))
-		c, err := p.ln.Accept()
-		if err != nil {
+	for late := time.After(10 * time.Millisecond); ; {
+		select {
+		case c, ok := <-p.came:
+			if !ok {
+				return
+			}
+			c.Close()
+		case <-late:
 			return
 		}
-		c.Close()
 	}
 }
 

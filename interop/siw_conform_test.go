@@ -39,7 +39,7 @@ func TestConformSiw(t *testing.T) {
 		for i := range conformRuns {
 			t.Run(conformRuns[i].title, func(t *testing.T) {
 				t.Parallel()
-				tables[i] = conformRuns[i].try(t)
+				tables[i] = conformRuns[i].try(t, Options{})
 			})
 		}
 	})
@@ -48,15 +48,25 @@ func TestConformSiw(t *testing.T) {
 	}
 }
 
+// TestConformSiwUserTCP runs them over our TCP in user space: the same comes of each.
+func TestConformSiwUserTCP(t *testing.T) {
+	for i := range conformRuns {
+		t.Run(conformRuns[i].title, func(t *testing.T) {
+			t.Parallel()
+			conformRuns[i].try(t, Options{UserTCP: true})
+		})
+	}
+}
+
 // try runs all cases and returns their table. Where the guest's kernel does not survive
 // they are all run once more, in another guest: siw has races that no case is about, and
 // a case that is to blame does it again.
-func (c *conformRun) try(t *testing.T) string {
+func (c *conformRun) try(t *testing.T, o Options) string {
 	var table string
 	survived := false
 	for _, name := range []string{"guest", "another-guest"} {
 		if !survived {
-			t.Run(name, func(t *testing.T) { table, survived = c.run(t, name != "guest") })
+			t.Run(name, func(t *testing.T) { table, survived = c.run(t, o, name != "guest") })
 		}
 	}
 	return table
@@ -64,8 +74,8 @@ func (c *conformRun) try(t *testing.T) string {
 
 // run runs all cases in a guest. It reports whether the guest has survived, which it
 // must the last time.
-func (c *conformRun) run(t *testing.T, last bool) (table string, survived bool) {
-	g := Boot(t, Options{})
+func (c *conformRun) run(t *testing.T, o Options, last bool) (table string, survived bool) {
+	g := Boot(t, o)
 	k := conformCheck{Guest: g, documented: conformRows(t, c.title)}
 	k.opts = conform.Options{Role: c.role, Dialect: c.dialect, App: conform.AppRping, Timeout: conformTimeout}
 	k.start(t)
@@ -113,7 +123,7 @@ func (k *conformCheck) start(t *testing.T) {
 			k.server.Stop(t)
 		}
 		k.server = k.Serve(t, "rping -s -P >/dev/null 2>&1")
-		k.opts.Peer = &conform.DialPeer{Addr: "127.0.0.1:" + k.port, Timeout: conformTimeout}
+		k.opts.Peer = &conform.DialPeer{Addr: k.Guest.server(), Timeout: conformTimeout, Dial: k.dialTo}
 	}
 }
 

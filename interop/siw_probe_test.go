@@ -46,7 +46,7 @@ func TestProbeSiw(t *testing.T) {
 func (r *siwRig) wantProbed(t *testing.T, slow bool) {
 	t.Helper()
 	before := len(r.connections(t, fmt.Sprint(rpingPort)))
-	report, err := probe.Run(t.Context(), probe.Config{Addr: "127.0.0.1:" + r.port, Slow: slow})
+	report, err := probe.Run(t.Context(), probe.Config{Addr: r.server(), Slow: slow, Dial: r.dialConn})
 	testrig.Must(t, err)
 	want := siwAnswers
 	if slow {
@@ -65,13 +65,17 @@ func (r *siwRig) wantProbed(t *testing.T, slow bool) {
 }
 
 // answers tells of each question what came of it. That the guest has reset a connection,
-// QEMU's user networking does not tell: it is in the capture.
+// QEMU's user networking does not tell: it is in the capture. Over the card it is told.
 func answers(r *probe.Report, all []*connection) string {
 	var b strings.Builder
 	for i, q := range r.Questions {
-		fmt.Fprintf(&b, "%s: %v", q.Name, q.Outcome)
-		if q.Outcome == probe.Closed && i < len(all) {
-			fmt.Fprintf(&b, " by %s", all[i].ending(fromResponder))
+		switch {
+		case q.Outcome == probe.Closed && i < len(all):
+			fmt.Fprintf(&b, "%s: %v by %s", q.Name, q.Outcome, all[i].ending(fromResponder))
+		case q.Outcome == probe.Reset:
+			fmt.Fprintf(&b, "%s: %v by RST", q.Name, probe.Closed)
+		default:
+			fmt.Fprintf(&b, "%s: %v", q.Name, q.Outcome)
 		}
 		if q.Answer != "" {
 			fmt.Fprintf(&b, ": %s", frameNoise.ReplaceAllString(q.Answer, "$1$2"))

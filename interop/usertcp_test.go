@@ -15,8 +15,8 @@ import (
 )
 
 // TestUserTCP has siw meet our TCP in user space, where our endpoint meets it over the host's: one guest serves it all,
-// whose second network card is the link of a usertcp.Stack in this process. Not here are TestAcceptRace, in which each boot is of a guest
-// of its own, TestConformSiw and TestProbeSiw, whose part is played by hand over the TCP of the host, and TestTap, which is about the host's packets.
+// whose second network card is the link of a usertcp.Stack in this process. TestAcceptRace and TestConformSiwUserTCP have guests of their own
+// for it. TestTap is about the host's packets.
 func TestUserTCP(t *testing.T) {
 	t.Parallel()
 	r := bootSiwRig(t, Options{UserTCP: true})
@@ -45,6 +45,10 @@ func TestUserTCP(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, r.Guest) })
 	}
+	t.Run("Probe", func(t *testing.T) {
+		r.Serve(t, "rping -s -P")
+		r.wantProbed(t, true)
+	})
 }
 
 // An rpingHere is rping in this process, told by the flags of the command.
