@@ -46,6 +46,7 @@ func TestCloseAnswersWaitingReads(t *testing.T) {
 //
 // Proves D30.
 func TestCloseAnswersReadsBusy(t *testing.T) {
+	t.Parallel()
 	const atOnce = 8
 	connections, behind := int64(300), []int{4}
 	if testrig.Everything() {

@@ -64,6 +64,7 @@ func wantSends(t *testing.T, n int, ends ...*end) {
 //
 // Proves D30, D33, S05.
 func TestCloseLosesNothing(t *testing.T) {
+	t.Parallel()
 	for range 30 {
 		ini, res := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}}.connect(t)
 		postAll(ini, res)

@@ -150,6 +150,7 @@ var endings = map[string]ending{
 
 // TestLastWQEAtEveryEnd: however a connection ends, a QP with a Shared Receive Queue tells once that it takes no more from it.
 func TestLastWQEAtEveryEnd(t *testing.T) {
+	t.Parallel()
 	for name, do := range map[string]func(here, there *end){
 		"close here":                 func(here, _ *end) { _ = here.Close() },
 		"close by the peer":          func(_, there *end) { _ = there.Close() },

@@ -106,6 +106,7 @@ func deliver(from, to *end) error {
 
 // TestLeadEnds ends the wait of a consumer that receives for itself, in each way there is.
 func TestLeadEnds(t *testing.T) {
+	t.Parallel()
 	type scene struct {
 		*testing.T
 		ini, res *end // res waits

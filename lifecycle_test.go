@@ -15,6 +15,7 @@ import (
 // TestReuse connects the same two QPs again and again, after orderly closes and
 // after errors.
 func TestReuse(t *testing.T) {
+	t.Parallel()
 	ini, res := connect(t)
 	ln := listen(t, iwarp.ListenConfig{})
 	for round := range 6 {

@@ -23,6 +23,7 @@ import (
 //
 // Proves Z13, Z14.
 func TestDeregisterWhileSending(t *testing.T) {
+	t.Parallel()
 	for _, op := range []iwarp.Op{iwarp.OpSend, iwarp.OpWrite} {
 		ini, p := initiateToPeer(t)
 		p.want(rdmap.OpWrite) // RTR

@@ -50,6 +50,7 @@ func TestSCTPNeverAccepted(t *testing.T) {
 
 // TestSCTPAddresses: on sockets of all addresses too, each side has the address that the other reaches it by.
 func TestSCTPAddresses(t *testing.T) {
+	t.Parallel()
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	ln, err := iwarp.Listen(within(t), "sctp4", ":0", iwarp.ListenConfig{PD: res.pd})
 	must(t, err)

@@ -57,6 +57,7 @@ func (l *loser) times() int {
 // TestSCTPLostTwice: a packet of a Send is lost, and lost again, while the peer goes on with Sends of 60 kB to a Shared Receive
 // Queue, which have to be held. The peer is held back, what is held stays within bounds, and everything arrives.
 func TestSCTPLostTwice(t *testing.T) {
+	t.Parallel()
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	inbox := newLostInbox(res)
 	l := &loser{toServer: true, nth: 700, often: 2}
@@ -69,6 +70,7 @@ func TestSCTPLostTwice(t *testing.T) {
 // TestSCTPLostAccept: the same with the Accept of a session, which many segments overtake: RFC 5043, section 6.2, allows
 // that.
 func TestSCTPLostAccept(t *testing.T) {
+	t.Parallel()
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	inbox := newLostInbox(ini)
 	l := &loser{nth: 1, often: 2}

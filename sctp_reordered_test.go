@@ -14,6 +14,7 @@ import (
 //
 // Proves D26.
 func TestSCTPReordered(t *testing.T) {
+	t.Parallel()
 	const rounds, size = 40, 20_000
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})

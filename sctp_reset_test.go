@@ -57,6 +57,7 @@ func TestSCTPGivenUp(t *testing.T) {
 
 // TestSCTPSharedGivenUp: where others share the association, they go on, and a Terminate tells the peer.
 func TestSCTPSharedGivenUp(t *testing.T) {
+	t.Parallel()
 	c := newSharers(t)
 	ini, res := c.dial()
 	other, its := c.dial()

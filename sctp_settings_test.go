@@ -47,6 +47,7 @@ func TestSCTPHasNone(t *testing.T) {
 
 // TestSCTPLocalAddr: an address to connect from is used, of whatever type that has an IP address, and others are refused.
 func TestSCTPLocalAddr(t *testing.T) {
+	t.Parallel()
 	here := net.IPv4(127, 0, 0, 2)
 	if pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: here}); err != nil {
 		t.Skipf("not on this system: %v", err)

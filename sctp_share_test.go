@@ -91,6 +91,7 @@ func associations(qps []*iwarp.QP) map[string]int {
 //
 // Proves C04.
 func TestSCTPShared(t *testing.T) {
+	t.Parallel()
 	c := newSharers(t)
 	var inis, ress []*iwarp.QP
 	for range 5 {
@@ -119,6 +120,7 @@ func TestSCTPShared(t *testing.T) {
 
 // TestSCTPSharedEnds: a shared association is shut down with its last session and not before, and the next Dial opens another.
 func TestSCTPSharedEnds(t *testing.T) {
+	t.Parallel()
 	c, server := newSharers(t), newSCTPServer(t)
 	c.dialer.MPA.Dialect = mpa.DialectRFC5044
 	dial := func() *iwarp.QP {

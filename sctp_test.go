@@ -27,6 +27,7 @@ func overSCTP() setup {
 //
 // Proves C01, C02, C04, E03, E04: the Responder sends first.
 func TestSCTPNegotiated(t *testing.T) {
+	t.Parallel()
 	s := overSCTP()
 	s.Dialer = iwarp.Dialer{MPA: mpa.Offer{IRD: 3, ORD: 9, PrivateData: []byte("hi")}}
 	s.accept = iwarp.AcceptConfig{MPA: mpa.Answer{IRD: 4, MaxIRD: 7, ORD: 2, PrivateData: []byte("yo")}}

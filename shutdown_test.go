@@ -9,6 +9,7 @@ import (
 
 // TestShutdownUnderWay has a server go in the middle of a Read and of a Send of a client's: both are finished.
 func TestShutdownUnderWay(t *testing.T) {
+	t.Parallel()
 	const n = 8 << 20
 	for name, begin := range map[string]func(client, server *end) (done iwarp.Op, came func() *iwarp.MR){
 		"a Read": func(client, server *end) (iwarp.Op, func() *iwarp.MR) {

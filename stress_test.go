@@ -20,6 +20,7 @@ import (
 //
 // Proves S05.
 func TestBothWays(t *testing.T) {
+	t.Parallel()
 	const size, rounds = 1 << 20, 12
 	for _, offer := range []mpa.Offer{{}, {Markers: true}} {
 		ini, res := setup{Dialer: iwarp.Dialer{MPA: offer}, accept: iwarp.AcceptConfig{MPA: offer.Answer()}}.connect(t)
