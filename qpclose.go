@@ -154,7 +154,7 @@ func (qp *QP) quiet() time.Time {
 
 // orderly reports whether an end is as some consumer wanted it.
 func orderly(err error) bool {
-	if c, ok := err.(*ConnectionError); ok {
+	if c, ok := errors.AsType[*ConnectionError](err); ok {
 		err = c.Err // beside net.ErrClosed
 	}
 	for _, wanted := range []error{ErrPeerClosed, engine.ErrClosedHere, engine.ErrAborted, errAborted} {
