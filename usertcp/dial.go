@@ -86,9 +86,9 @@ func (c *Conn) await(ctx context.Context, remote netip.AddrPort) error {
 
 // establish finds out who is connected, and the flow between them.
 func (c *Conn) establish() error {
-	local, lerr := c.ep.GetLocalAddress()
-	remote, rerr := c.ep.GetRemoteAddress()
-	if lerr != nil || rerr != nil { // it has ended again
+	local, _ := c.ep.GetLocalAddress() // which TCP always has
+	remote, err := c.ep.GetRemoteAddress()
+	if err != nil { // it has ended again
 		return errors.Join(net.ErrClosed, errorOf(&tcpip.ErrConnectionReset{}))
 	}
 	ends := ends{local: addrPort(local), remote: addrPort(remote)}

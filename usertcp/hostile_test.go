@@ -69,6 +69,7 @@ var hostiles = []hostile{
 	{name: "old timestamp", make: spoiled(func(m *made, _ *played) { m.time -= 100_000 }), takes: true},
 	{name: "no timestamp", make: spoiled(func(m *made, _ *played) { m.noTime = true }), takes: true},
 	{name: "URG", make: spoiled(func(m *made, _ *played) { m.flags |= header.TCPFlagUrg }), takes: true},
+	{name: "in front of a FIN", before: good(200, 100, header.TCPFlagFin), make: spoiled(func(*made, *played) {}), shown: true, takes: true, fin: 300},
 	{name: "behind a FIN", before: good(100, 100, header.TCPFlagFin), make: func(p *played) made { return p.ahead(200, 100) }, takes: true, fin: 200},
 	{name: "behind a FIN without octets", before: good(200, 0, header.TCPFlagFin), make: func(p *played) made { return p.ahead(200, 100) }, takes: true, fin: 200},
 	{name: "ends beyond a FIN", before: good(120, 30, header.TCPFlagFin), make: func(p *played) made { return p.ahead(100, 100) }, takes: true, mixed: true, fin: 150},

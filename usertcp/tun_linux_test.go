@@ -33,8 +33,12 @@ func inNamespace(t *testing.T, f func(tun *TUN)) {
 			return
 		}
 		tun, err := OpenTUN("iwarp%d")
-		if err != nil {
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
 			skip = err.Error()
+			return
+		}
+		if err != nil {
+			t.Error(err)
 			return
 		}
 		if err := setUp(tun.Name()); err != nil {
@@ -154,6 +158,31 @@ func TestTUNName(t *testing.T) {
 			if _, err := OpenTUN(name); !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	})
+}
+
+// TestTUNClose: a TUN may be closed twice, and leaves no descriptor behind.
+func TestTUNClose(t *testing.T) {
+	inNamespace(t, func(*TUN) {
+		free := func() int {
+			fd, err := unix.Dup(0)
+			if err = errors.Join(err, unix.Close(fd)); err != nil {
+				t.Error(err)
+			}
+			return fd
+		}
+		before := free()
+		tun, err := OpenTUN("iwarp%d")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := errors.Join(tun.Close(), tun.Close()); err != nil {
+			t.Error(err)
+		}
+		if after := free(); after != before {
+			t.Errorf("the first descriptor that is free is %d, and was %d", after, before)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 			continue
 		}
 		taken, err := c.unit(b, octets == 0)
-		if octets += taken; taken == 0 || err != nil {
+		if octets += taken; taken == 0 { // for want of room, or with an error
 			return octets, c.opError("write", err)
 		}
 	}

@@ -1,0 +1,121 @@
+package usertcp
+
+import (
+	"bytes"
+	"testing"
+
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+)
+
+// TestRoom: what the SYNs agree on has its room in each segment, and the window scale holds for all segments but SYNs.
+func TestRoom(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		theirs header.TCPSynOptions
+		emss   int32
+		window uint32 // of a segment that says 60000
+	}{
+		{"nothing", header.TCPSynOptions{MSS: 1460, WS: -1}, 1460, 60000},
+		{"a larger MSS", header.TCPSynOptions{MSS: 8960, WS: 0}, 1460, 60000},
+		{"a smaller MSS", header.TCPSynOptions{MSS: 1000, WS: 1}, 1000, 120000},
+		{"SACK", header.TCPSynOptions{MSS: 1460, SACKPermitted: true, WS: 7}, 1460 - 36, 60000 << 7},
+		{"timestamps", header.TCPSynOptions{MSS: 1460, TS: true, WS: -1}, 1460 - 12, 60000},
+		{"both", header.TCPSynOptions{MSS: 1460, TS: true, SACKPermitted: true, WS: 14}, 1460 - 40, 60000 << 14},
+	} {
+		syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
+		f := newFlow(ends{local: syn.from, remote: syn.to}, 1500, &syn)
+		f.theirs = c.theirs
+		f.agree(c.theirs)
+		if got := f.emss.Load(); got != c.emss {
+			t.Errorf("%s: EMSS %d, want %d", c.name, got, c.emss)
+		}
+		s, _ := parseSegment(made{seq: 2, flags: header.TCPFlagAck, noTime: true}.packet(0))
+		if got := scaled(&s, f.agreed, c.theirs); got != c.window {
+			t.Errorf("%s: window %d, want %d", c.name, got, c.window)
+		}
+		if got := scaled(&syn, f.agreed, c.theirs); got != 60000 {
+			t.Errorf("%s: window of the SYN %d", c.name, got)
+		}
+	}
+}
+
+// TestAcknowledged: a segment ahead of others is shown that acknowledges what was sent meanwhile, and not one that acknowledges less than
+// the peer's window ago.
+func TestAcknowledged(t *testing.T) {
+	p, c, seen := play(t)
+	old := p.ack
+	const enough = 60000<<7 + 1<<20
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.Write(make([]byte, enough))
+		written <- err
+	}()
+	for first := p.ack; p.ack-first < enough; {
+		s := p.next()
+		if end := s.end(); before(p.ack, end) {
+			p.ack = end
+		}
+		if len(p.out) == 0 || (p.ack-first)>>16 != (p.ack-first-uint32(len(s.payload)))>>16 {
+			p.in <- p.made(p.nxt, nil).packet(p.echo)
+		}
+	}
+	must(t, <-written)
+	m := p.ahead(200, 50)
+	m.ack = old
+	p.in <- m.packet(p.echo)
+	m = p.ahead(100, 50)
+	m.data = bytes.Repeat([]byte("g"), 50)
+	p.in <- m.packet(p.echo)
+	p.sends([]byte("m"))
+	p.until(p.nxt)
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if seen.evil > 0 || len(seen.octets) != 50 {
+		t.Errorf("shown are %d octets, %d of them with an old acknowledgement", len(seen.octets), seen.evil)
+	}
+}
+
+// TestBegin: a SYN of ours that is sent again is that of the same flow, and another begins a new one. Flows that are claimed do not wait for that.
+func TestBegin(t *testing.T) {
+	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
+	other, _ := parseSegment(made{seq: 2, flags: header.TCPFlagSyn, noTime: true}.packet(0))
+	ts, e := newTaps(1500), ends{local: syn.from, remote: syn.to}
+	f := ts.begin(e, &syn)
+	if ts.begin(e, &syn) != f || ts.begin(e, &other) == f {
+		t.Error("the flow of a SYN that is sent again, or of another")
+	}
+	for range 10 {
+		f := ts.claim(e)
+		ts.forget(f)
+		ts.begin(e, &syn)
+	}
+	if n := len(ts.unclaimed); n != 1 {
+		t.Errorf("%d flows wait for somebody to claim them", n)
+	}
+}
+
+// TestNoSegment: what is no TCP segment, or has no whole header, is not looked at.
+func TestNoSegment(t *testing.T) {
+	six := make([]byte, header.IPv6MinimumSize+header.TCPMinimumSize)
+	fields := header.IPv6Fields{PayloadLength: header.TCPMinimumSize, TransportProtocol: header.TCPProtocolNumber, HopLimit: 64}
+	header.IPv6(six).Encode(&fields)
+	header.TCP(six[header.IPv6MinimumSize:]).SetDataOffset(header.TCPMinimumSize)
+	if _, ok := parseSegment(six); !ok {
+		t.Error("a segment is none")
+	}
+	if _, ok := parseSegment(six[:len(six)-1]); ok {
+		t.Error("a packet that is cut is one")
+	}
+	for _, offset := range []uint8{16, 24} {
+		header.TCP(six[header.IPv6MinimumSize:]).SetDataOffset(offset)
+		if _, ok := parseSegment(six); ok {
+			t.Errorf("a header of %d octets of 20", offset)
+		}
+	}
+	fields.TransportProtocol = header.UDPProtocolNumber
+	header.IPv6(six).Encode(&fields)
+	header.TCP(six[header.IPv6MinimumSize:]).SetDataOffset(header.TCPMinimumSize)
+	if _, ok := parseSegment(six); ok {
+		t.Error("a packet of UDP is one")
+	}
+}
