@@ -107,14 +107,14 @@ func (f *flow) check(s *segment) verdict {
 
 // acceptable checks what is acknowledged.
 func (f *flow) acceptable(ack uint32) bool {
-	// RFC 5961, Section 5.2: "The ACK value is considered acceptable only if it is in the range of
+	// RFC 5961, section 5.2: "The ACK value is considered acceptable only if it is in the range of
 	// ((SND.UNA - MAX.SND.WND) <= SEG.ACK <= SND.NXT)."
 	return !before(f.sndNxt, ack) && !before(ack, f.sndUna-f.maxWindow)
 }
 
 // timely checks the timestamp, which is in every segment if it was agreed on.
 func (f *flow) timely(s *segment) bool {
-	// RFC 7323, Section 5.3: "R1) If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, [...] then
+	// RFC 7323, section 5.3: "R1) If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, [...] then
 	// treat the arriving segment as not acceptable". Section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP
 	// SHOULD silently drop the segment."
 	o := header.ParseTCPOptions(s.tcp.Options())
