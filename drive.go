@@ -81,6 +81,7 @@ func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
 		p.SendFrom = time.Now().Add(early)
 	}
+	p.TellsEnd = c.TellsEnd()
 	p.EMSS, p.Record = qp.segments.aligned()
 	p.Ahead.Segments, p.Ahead.Octets = aheadSegments, aheadOctets
 	if err := qp.enter(&p, c, &e, n, a, l); err != nil {
@@ -128,6 +129,7 @@ func (qp *QP) enter(p *engine.Params, c link, e *ends, n *Negotiated, a StreamAt
 	}
 	qp.srqHeld.next()
 	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr, qp.farewell = c, *e, n, false, a, farewell{}
+	qp.finSent = false
 	qp.watchOver(l)
 	qp.logStart(n)
 	select {
@@ -163,6 +165,7 @@ func grow(i int) byte {
 
 // receive is the receiving goroutine.
 func (qp *QP) receive(c *tcp.Conn) {
+	defer qp.attend(c)
 	grow(0)
 	qp.lookAhead(c)
 	qp.begin(c)

@@ -4,12 +4,15 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
 func (qp *QP) endLLP(how engine.LLP) {
 	switch how {
 	case engine.Finish:
 		qp.sendFIN()
+	case engine.Part:
+		qp.part()
 	case engine.Drop:
 		qp.closeLLP(false)
 	case engine.Reset:
@@ -59,8 +62,43 @@ func (qp *QP) sendFIN() {
 	case qp.link.Foreign(): // see closeLLP
 		go qp.link.CloseWrite()
 	default:
-		_ = qp.link.CloseWrite()
+		qp.finSent = true
+		_ = qp.link.CloseWrite() // whoever receives learns of a reset, behind what came before it
 	}
+}
+
+// part ends our half behind the peer's. Nobody receives any more, so a reset shows in what the socket says only. Where
+// something of ours is not acknowledged, attend waits for that.
+func (qp *QP) part() {
+	now := time.Now()
+	owes, err := qp.conn.Owes()
+	if err == nil && !qp.finSent {
+		err = qp.link.CloseWrite()
+	}
+	switch {
+	case err != nil:
+		qp.eng.Failed(now, err)
+	case !owes:
+		qp.eng.Parted(now)
+	}
+}
+
+// attend waits, behind the peer's FIN, for the end of the connection: the acknowledgement of our FIN, or a reset.
+func (qp *QP) attend(c *tcp.Conn) {
+	known, err := c.AwaitEnd()
+	if !known {
+		return
+	}
+	qp.mu.Lock()
+	defer qp.unlockReceiving()
+	switch {
+	case !qp.carries(c):
+	case err != nil:
+		qp.eng.Failed(time.Now(), err)
+	default:
+		qp.eng.Parted(time.Now())
+	}
+	qp.pushUnlocking()
 }
 
 // end closes Done: the socket, if there was one, is closed and all work flushed.

@@ -215,6 +215,7 @@ type QP struct {
 	closingLLP              bool      // it is being closed
 	closedLLP               bool      // the socket is closed
 	farewell                farewell  // of this connection
+	finSent                 bool      // on this connection
 	slack                   bool      // the RNIC's trimmer has the QP
 	boundTo                 uint32    // what regions bound to the QP are bound to: this connection, or the next
 	sendFn                  func()    // that is it: send

@@ -274,9 +274,26 @@ func (q *QP) settle(now time.Time) {
 	}
 	q.flush()
 	q.finish()
-	if q.peerClosed {
+	if q.peerClosed && q.parts() {
 		q.end(Drop)
 	}
+}
+
+// parts reports whether our half has ended, as far as the LLP tells, and has it tell.
+func (q *QP) parts() bool {
+	if !q.TellsEnd || q.parted || q.state != Closing {
+		return true
+	}
+	if !q.parting {
+		q.parting, q.llp = true, Part
+	}
+	return false
+}
+
+// Parted reports that our half has ended in order, after Part.
+func (q *QP) Parted(now time.Time) {
+	q.parted = true
+	q.settle(now)
 }
 
 // settleRTS goes on with a close: a FIN when all work is finished, and the end with
@@ -352,6 +369,10 @@ func (q *QP) closeTimedOut() {
 	case RTS:
 		q.drainTimedOut()
 	case Closing:
+		if q.parting {
+			q.end(Drop) // TCP goes on telling the peer
+			return
+		}
 		q.abort(fmt.Errorf("peer did not close its half within %v: %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	case Terminate:
 		q.end(Reset)

@@ -94,3 +94,32 @@ func TestAbort(t *testing.T) {
 		t.Error(p.Cause())
 	}
 }
+
+// Where the LLP tells how our half has ended behind the peer's, that decides between an orderly end and a lost connection. A
+// peer that acknowledges nothing is not waited for beyond CloseTimeout.
+func TestCloseParts(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(p *peer)
+		state State
+		llp   LLP
+		cause error
+	}{
+		"acknowledged": {func(p *peer) { p.Parted(p.clock); p.settle() }, Idle, Drop, ErrPeerClosed},
+		"reset":        {func(p *peer) { p.QP.Failed(p.clock, errReset); p.settle() }, Error, Reset, ErrLost},
+		"neither":      {func(p *peer) { p.advance(closeTime) }, Idle, Drop, ErrPeerClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := initiator(t, func(s *setup) { s.TellsEnd = true })
+			p.fin()
+			p.closeOrderly()
+			p.wantState(Closing)
+			p.wantLLP(Part)
+			c.do(p)
+			p.wantState(c.state)
+			p.wantLLP(c.llp)
+			if !errors.Is(p.Cause(), c.cause) {
+				t.Errorf("ended with %v", p.Cause())
+			}
+		})
+	}
+}

@@ -51,10 +51,13 @@ type Config struct {
 // Params is what the startup phase agreed on and the socket reports.
 type Params struct {
 	mpa.Negotiated
-	Layer  Layer
-	Ahead  Ahead
-	First  uint64 // number at which the peer's first segment begins; unused with LayerStream
-	MULPDU int    // octets
+	Layer Layer
+	Ahead Ahead
+	// TellsEnd has the LLP tell how our half has ended after the peer's, by Parted or Failed. Until then
+	// the state is Closing.
+	TellsEnd bool
+	First    uint64 // number at which the peer's first segment begins; unused with LayerStream
+	MULPDU   int    // octets
 	// EMSS, in octets, is that of TCP where FPDUs are to be aligned with its segments;
 	// zero: they are not. MULPDU is then that of the EMSS. Record is how many octets a
 	// record may have, which is one slice of what Output returns.
@@ -138,6 +141,8 @@ type stream struct {
 	termSent   bool
 	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
+	parting    bool // Part was asked for
+	parted     bool // and is over
 	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN

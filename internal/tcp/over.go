@@ -1,0 +1,28 @@
+package tcp
+
+import "net"
+
+// TellsEnd reports whether CloseWrite, behind the peer's FIN, tells of a reset. Owes and AwaitEnd know more on Linux.
+func (c *Conn) TellsEnd() bool {
+	_, ok := c.Conn.(*net.TCPConn)
+	return ok
+}
+
+// Owes reports whether the peer has not acknowledged all that was sent, as far as the system tells. Its
+// error is that of a connection that was reset.
+func (c *Conn) Owes() (bool, error) {
+	if c.raw == nil {
+		return false, nil
+	}
+	_, owes, err := c.raw.over()
+	return owes, err
+}
+
+// AwaitEnd waits, behind the peer's FIN, until the peer has acknowledged ours, or has reset the connection, of which the
+// error tells. Where the system does not, and once the connection is closed here, known is false.
+func (c *Conn) AwaitEnd() (known bool, err error) {
+	if c.raw == nil {
+		return false, nil
+	}
+	return c.raw.awaitOver()
+}

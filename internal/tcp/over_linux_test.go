@@ -1,0 +1,56 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestAwaitEnd ends connections behind the peer's FIN.
+func TestAwaitEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(a, b *Conn) error
+		want error
+	}{
+		"in order": {func(a, _ *Conn) error { return a.CloseWrite() }, nil},
+		"reset":    {func(_, b *Conn) error { return b.Reset() }, syscall.ECONNRESET},
+		"reset, of ours": {func(a, b *Conn) error {
+			_ = a.CloseWrite()
+			return b.Reset()
+		}, nil}, // which the peer's system has acknowledged before
+	} {
+		a, b := pair(t)
+		testrig.Must(t, b.CloseWrite())
+		_ = a.Recv()
+		a.Done()
+		testrig.Must(t, c.do(a, b))
+		if known, err := a.AwaitEnd(); !known || !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, known %t", name, err, known)
+		}
+	}
+}
+
+// TestOwes fills the socket of a peer that does not read.
+func TestOwes(t *testing.T) {
+	a, b := pair(t)
+	if owes, err := a.Owes(); owes || err != nil {
+		t.Errorf("nothing was sent: %t, %v", owes, err)
+	}
+	for wait := false; !wait; {
+		_, wait, _ = a.TrySend([][]byte{make([]byte, 1<<20)})
+	}
+	if owes, err := a.Owes(); !owes || err != nil {
+		t.Errorf("much was sent: %t, %v", owes, err)
+	}
+	testrig.Must(t, b.Reset())
+	if owes, err := a.Owes(); owes || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("lost: %t, %v", owes, err)
+	}
+	a.Close()
+	if known, err := a.AwaitEnd(); known || errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed here: %t, %v", known, err)
+	}
+}

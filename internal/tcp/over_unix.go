@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package tcp
+
+func (*rawConn) over() (over, owes bool, err error) { return false, false, nil }
+func (*rawConn) awaitOver() (known bool, err error) { return false, nil }

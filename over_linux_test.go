@@ -1,0 +1,75 @@
+package iwarp_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A reset is one after the peer's FIN, too: nobody receives then, but the socket tells, whether something was sent between the
+// two or not, and whether the program waits for the end or closes.
+func TestResetAfterFIN(t *testing.T) {
+	for name, c := range map[string]struct{ sends, waits bool }{
+		"idle": {waits: true}, "sent": {sends: true, waits: true}, "closed": {}, "sent, and closed": {sends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, p := respondToPeer(t, iwarp.QPConfig{HalfClose: true})
+			halfClosed(res, p)
+			if c.sends {
+				res.post(&iwarp.SendWR{ID: 2, Inline: []byte("unheard")})
+				res.wantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
+			}
+			must(t, p.link.Reset())
+			if c.waits {
+				wait(t, res.Done(), "the end of the connection")
+			}
+			wantLostBy(t, res, res.Close())
+		})
+	}
+}
+
+// What the peer has not acknowledged when both halves have ended may still be lost to a reset: Close waits for the one or the other.
+func TestCloseBehindFIN(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(p *peer) error
+		lost bool
+	}{
+		"reset": {func(p *peer) error { return p.link.Reset() }, true},
+		"read":  {func(p *peer) error { _, err := io.Copy(io.Discard, p.conn); return err }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, p := respondToPeer(t, iwarp.QPConfig{HalfClose: true})
+			must(t, p.conn.(*net.TCPConn).SetReadBuffer(256<<10))
+			halfClosed(res, p)
+			all := res.mr(1<<20, 0)
+			res.post(&iwarp.SendWR{ID: 2, SGL: []iwarp.SGE{all.Slice(0, 1<<20)}})
+			res.wantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
+			closed := dialInBackground(t, res.Close)
+			until(t, func() bool { return res.State() == iwarp.StateClosing }, "the state Closing")
+			must(t, c.do(p))
+			if err := <-closed; c.lost {
+				wantLostBy(t, res, err)
+			} else {
+				must(t, err)
+			}
+		})
+	}
+}
+
+// halfClosed has the peer send its FIN, and waits for it.
+func halfClosed(res *end, p *peer) {
+	p.send(p.write(1, 0, nil)) // RTR
+	res.postRecv(1)
+	must(p.t, p.link.CloseWrite())
+	res.wantReceived(1, iwarp.StatusFlushed)
+}
+
+func wantLostBy(t *testing.T, res *end, err error) {
+	t.Helper()
+	if !errors.Is(err, iwarp.ErrConnectionLost) || errors.Is(err, iwarp.ErrPeerClosed) || res.State() != iwarp.StateError {
+		t.Errorf("Close: %v, in state %v", err, res.State())
+	}
+}
