@@ -1,11 +1,13 @@
 package perf
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // maxCC is how many octets the name of a congestion control has at most.
@@ -43,7 +45,17 @@ func (o Options) control(s side) func(network, address string, c syscall.RawConn
 // A Listener listens for initiators.
 type Listener struct {
 	*iwarp.Listener
-	raw syscall.RawConn // of its socket; nil if there is none
+	raw  syscall.RawConn  // of its socket; nil if there is none
+	over *network.Network // that ends with it; nil if there is nothing to end
+}
+
+// Close ends the Listener, and what it runs on.
+func (l *Listener) Close() error {
+	err := l.Listener.Close()
+	if l.over != nil {
+		err = errors.Join(err, l.over.Close())
+	}
+	return err
 }
 
 func newListener(ln net.Listener) *Listener {

@@ -44,6 +44,8 @@ func (o Options) validateNetwork() error {
 		return &OptionError{"reorder", "the kernel's packets do not pass through this process"}
 	case o.Reorder > 0 && !over.Unordered:
 		return &OptionError{"reorder", "this network delivers in order only"}
+	case o.Reorder > 0 && over.Streams && !over.Inside:
+		return &OptionError{"reorder", "the packets of a TUN device pass through nothing that could hold them back"}
 	}
 	var refused *network.Refused
 	if errors.As(over.Check(mpa.Offer{Markers: o.Markers, NoCRC: o.NoCRC, Dialect: o.Dialect, Kind: o.Kind}), &refused) {

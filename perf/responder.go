@@ -23,7 +23,12 @@ func Listen(ctx context.Context, network, addr string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listen(ctx, over, addr)
+	ln, err := listen(ctx, over, addr)
+	if err != nil {
+		return nil, errors.Join(err, over.Close())
+	}
+	ln.over = over
+	return ln, nil
 }
 
 // NewListener is Listen on ln, which may record what passes. The connections of plain

@@ -5,19 +5,34 @@ import "github.com/goiwarp/iwarp/internal/network"
 // networkFlag chooses the lower layer that a command runs over.
 type networkFlag struct {
 	Network string `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043), the SCTP of the kernel, or, within one process, a TCP in user space that is aware of MPA."`
+	TUN     string `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: have that TCP at this TUN device of Linux's, with an address of its own, so that it meets other hosts. Takes root or CAP_NET_ADMIN. The device is made if there is none; it is to be up, with an address and a route (ip addr add 198.51.100.1/24 dev DEVICE; ip link set DEVICE up)."`
+}
+
+// name is that of the network, as package network has it.
+func (f *networkFlag) name() string {
+	if f.TUN != "" {
+		return network.OnTUN(f.TUN)
+	}
+	return f.Network
 }
 
 // over is the network that is named.
 func (f *networkFlag) over() *network.Network {
-	n, _ := network.Open(f.Network) // the flag's enum has no other names
+	n, _ := network.Open(f.name()) // check has seen it
 	return n
 }
 
 // streams reports whether connections are streams with MPA.
 func (f *networkFlag) streams() bool { return f.over().Streams }
 
-// records refuses a recording where there is no stream to record.
-func (f *networkFlag) records(command, pcap string) error {
+// check refuses a device that is none, and a recording where there is no stream to record.
+func (f *networkFlag) check(command, pcap string) error {
+	if f.TUN != "" && f.Network != network.UserTCP {
+		return usage("%s: --tun: it is for --network %s", command, network.UserTCP)
+	}
+	if _, err := network.Open(f.name()); err != nil {
+		return usage("%s: --tun: %w", command, err)
+	}
 	if pcap != "" && !f.over().Sockets {
 		return usage("%s: --pcap records connections of the system's TCP", command)
 	}

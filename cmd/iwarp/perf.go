@@ -34,7 +34,7 @@ type perfCmd struct {
 	Inline        int           `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
 	PostList      positive      `placeholder:"N" help:"Messages posted together (default: 1)."`
 	CQMod         positive      `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
-	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records."`
+	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records, and for which --tun has no address."`
 	All           bool          `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool          `name:"json" help:"Print one JSON object."`
 
@@ -54,11 +54,17 @@ type perfCmd struct {
 
 // Run is any of the three forms.
 func (c *perfCmd) Run(ctx context.Context, std streams) error {
-	if err := c.records("perf", c.Pcap); err != nil {
+	if err := c.check("perf", c.Pcap); err != nil {
 		return err
 	}
 	if c.over().Inside && (c.Listen != "" || c.Connect != "" || c.Processes == 2) {
 		return usage("perf: --network %s: both ends are in one process, so that there is no --listen, --connect or --processes 2", c.Network)
+	}
+	if c.TUN != "" && c.Listen == "" && c.Connect == "" {
+		return usage("perf: --tun: the other end is elsewhere: --listen or --connect")
+	}
+	if c.TUN != "" {
+		c.TCP = "off"
 	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
 		if r != nil {
@@ -121,7 +127,7 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 // listen listens for initiators, and taps their connections if there is a recording.
 func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
 	if r == nil {
-		return perf.Listen(ctx, c.Network, withPort(c.Listen))
+		return perf.Listen(ctx, c.name(), withPort(c.Listen))
 	}
 	conns, err := r.listen(ctx, withPort(c.Listen))
 	if err != nil {
@@ -135,7 +141,7 @@ func (c *perfCmd) options() (perf.Options, error) {
 		return perf.Options{}, usage("perf: --duration: %v is no time", c.Duration)
 	}
 	o := perf.Options{
-		Network: c.Network, Reorder: c.Reorder, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
+		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
 		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {

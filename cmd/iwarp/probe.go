@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/network"
@@ -15,7 +16,8 @@ type probeCmd struct {
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
 	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing. Over TCP only."`
-	Network     string        `enum:"tcp,sctp" default:"tcp" help:"What to ask over: TCP with MPA, or SCTP in UDP (RFC 5043)."`
+	Network     string        `enum:"tcp,sctp,usertcp" default:"tcp" help:"What to ask over: TCP with MPA, SCTP in UDP (RFC 5043), or with --tun a TCP in user space."`
+	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
 
 	reportFlags
@@ -47,8 +49,13 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 		}
 		return errors.Join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
 	}
+	over, err := network.Open(c.name())
+	if err != nil {
+		return usage("probe: --tun: %w", err)
+	}
+	defer over.Close()
 	r, err := probe.Run(ctx, probe.Config{
-		Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Dial: c.dial(over), Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
 	progress.clear()
 	if r == nil {
@@ -57,8 +64,31 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 	return errors.Join(c.write(std, files, r.Report()), err, c.verdict(r, err))
 }
 
+// name is that of the network, as package network has it.
+func (c *probeCmd) name() string {
+	if c.TUN != "" {
+		return network.OnTUN(c.TUN)
+	}
+	return c.Network
+}
+
+// dial connects by the TCP in user space; nil is the system's.
+func (c *probeCmd) dial(over *network.Network) func(context.Context) (net.Conn, error) {
+	if over.Sockets {
+		return nil
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+		return over.DialStream(ctx, c.Addr)
+	}
+}
+
 // check refuses options that nothing can be asked with.
 func (c *probeCmd) check() error {
+	if (c.TUN != "") != (c.Network == network.UserTCP) {
+		return usage("probe: --network %s and --tun go together", network.UserTCP)
+	}
 	if c.Timeout < 0 {
 		return usage("probe: --timeout: %v is negative", c.Timeout)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -46,7 +47,7 @@ type rpingCmd struct {
 
 // Run is either role.
 func (c *rpingCmd) Run(ctx context.Context, std streams) error {
-	if err := c.records("rping", c.Pcap); err != nil {
+	if err := c.check("rping", c.Pcap); err != nil {
 		return err
 	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error { return c.run(ctx, std, r) })
@@ -75,6 +76,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 		return err
 	}
 	over := c.over()
+	defer over.Close()
 	client.Dial = over.Dial
 	if over.Inside {
 		return c.both(ctx, over, cfg, client)
@@ -162,7 +164,9 @@ func (c *rpingCmd) source() (net.Addr, error) {
 }
 
 func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *recording) error {
-	ln, err := c.listen(ctx, cfg, r)
+	over := c.over()
+	defer over.Close()
+	ln, err := c.listen(ctx, over, cfg, r)
 	if err != nil {
 		return err
 	}
@@ -173,12 +177,12 @@ func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *
 	return rping.Serve(ctx, ln, rping.ServerConfig{Config: cfg, Persistent: c.Persistent, Reject: c.Reject})
 }
 
-func (c *rpingCmd) listen(ctx context.Context, cfg rping.Config, r *recording) (*iwarp.Listener, error) {
+func (c *rpingCmd) listen(ctx context.Context, over *network.Network, cfg rping.Config, r *recording) (*iwarp.Listener, error) {
 	lc, err := c.listenConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if over := c.over(); !over.Sockets {
+	if !over.Sockets {
 		return over.Listen(ctx, c.hostPort(), &lc)
 	}
 	ln, err := r.listen(ctx, c.hostPort())

@@ -9,7 +9,6 @@ import (
 
 // both is the server and the client in one process, over a network that does not leave it. What is printed is the client's.
 func (c *rpingCmd) both(ctx context.Context, over *network.Network, cfg rping.Config, client rping.ClientConfig) error {
-	defer over.Close()
 	lc, err := c.listenConfig(cfg)
 	if err != nil {
 		return err

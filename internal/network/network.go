@@ -47,10 +47,11 @@ type Network struct {
 	stacks *stacks
 }
 
-// stacks are two TCPs in user space, with a link in memory between them: one for who dials, and one for who listens. They
-// are made when they are first asked for.
+// stacks are two TCPs in user space, with a link in memory between them: one for who dials, and one for who listens; or one for
+// both, at a TUN device. They are made when they are first asked for.
 type stacks struct {
 	once         sync.Once
+	at           *tun    // nil: in memory
 	late         float64 // share of packets
 	dial, listen *usertcp.Stack
 	err          error
@@ -61,6 +62,11 @@ const lateBy = 200 * time.Microsecond
 
 func (s *stacks) make() error {
 	s.once.Do(func() {
+		if s.at != nil {
+			s.dial, s.err = s.at.stack()
+			s.listen = s.dial
+			return
+		}
 		there := usertcp.Path{Reorder: s.late, Late: lateBy}
 		back := there
 		back.Seed = 1
@@ -85,10 +91,13 @@ func Names() []string {
 	return names
 }
 
-// Open returns the network of a name; an empty one is TCP's. Close ends what it has come to need.
+// Open returns the network of a name; an empty one is TCP's. What [OnTUN] returns is a name, too. Close ends what it has come to need.
 func Open(name string) (*Network, error) {
 	if name == "" {
 		name = TCP
+	}
+	if device, ok := strings.CutPrefix(name, UserTCP+":"); ok {
+		return onTUN(device)
 	}
 	i := slices.IndexFunc(networks, func(n Network) bool { return n.Name == name })
 	if i < 0 {
@@ -128,6 +137,14 @@ func (n *Network) Close() error {
 	}
 	n.stacks.once.Do(func() { n.stacks.err = errors.New("the network is closed") })
 	if n.stacks.dial == nil {
+		return nil
+	}
+	if n.stacks.at != nil { // there is nobody in this process who waits for the other end
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		if err := n.stacks.dial.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
 		return nil
 	}
 	return errors.Join(n.stacks.dial.Close(), n.stacks.listen.Close())

@@ -1,0 +1,49 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/usertcp"
+)
+
+// lastWords bounds how long Close waits, at a TUN device, until peers have acknowledged what they were sent.
+const lastWords = 5 * time.Second
+
+// A tun is where a TCP in user space meets the network of the host.
+type tun struct {
+	device  string
+	address netip.Addr
+}
+
+// OnTUN is the name of the TCP in user space at a TUN device of Linux's, which is told as DEVICE=ADDRESS: the address is that of the TCP, and
+// not the device's own.
+func OnTUN(device string) string { return UserTCP + ":" + device }
+
+// onTUN returns such a network. The device is opened when it is first used.
+func onTUN(text string) (*Network, error) {
+	device, address, ok := strings.Cut(text, "=")
+	ip, err := netip.ParseAddr(address)
+	if !ok || device == "" || err != nil {
+		return nil, fmt.Errorf("%.60q is no TUN device and address, as iwarp0=198.51.100.2 is", text)
+	}
+	return &Network{
+		Name: UserTCP, Text: fmt.Sprintf("TCP in user space, %v at the TUN device %s", ip, device), Streams: true, Unordered: true,
+		stacks: &stacks{at: &tun{device, ip}},
+	}, nil
+}
+
+// stack opens the device, and returns a TCP there.
+func (t *tun) stack() (*usertcp.Stack, error) {
+	link, err := openTUN(t.device)
+	if err != nil {
+		return nil, err
+	}
+	s, err := usertcp.New(usertcp.Config{Link: link, Addresses: []netip.Addr{t.address}})
+	if err != nil {
+		_ = link.Close()
+	}
+	return s, err
+}
