@@ -41,7 +41,7 @@ func (a *arrivals) admits(tsn uint32, n int) bool {
 	defer a.mu.Unlock()
 	distance := int32(tsn - a.next)
 	_, again := a.ahead[tsn]
-	switch latest := int32(tsn-a.highest) > 0; {
+	switch latest := chunk.Before(a.highest, tsn); {
 	case distance < 0 || again:
 		return true // it is acknowledged again
 	case distance >= maxDistance, latest && (a.holds() || a.isFull(n)):
@@ -64,7 +64,7 @@ func (a *arrivals) fills(tsn uint32) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, again := a.ahead[tsn]
-	return !again && int32(tsn-a.next) >= 0 && int32(tsn-a.highest) < 0
+	return !again && !chunk.Before(tsn, a.next) && chunk.Before(tsn, a.highest)
 }
 
 // lag bounds the octets of messages that pion has handed out, and announced the room of, and read does not know of yet. pion

@@ -45,7 +45,7 @@ func (p *probes) passes(packet []byte) bool {
 	if probe {
 		p.held, p.tsn, p.size = bytes.Clone(packet), first.TSN, uint32(first.Length)
 	}
-	if int32(last-p.sent) > 0 {
+	if chunk.Before(p.sent, last) {
 		p.sent = last
 	}
 	return !probe
@@ -75,10 +75,10 @@ func (p *probes) acknowledged(sack *chunk.Chunk) (probe []byte) {
 	tsn, window := binary.BigEndian.Uint32(sack.Value), binary.BigEndian.Uint32(sack.Value[4:])
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if int32(tsn-p.acked) < 0 || int32(tsn-p.sent) > 0 {
+	if chunk.Before(tsn, p.acked) || chunk.Before(p.sent, tsn) {
 		return nil // it is old, or acknowledges what was not sent
 	}
-	if int32(tsn-p.tsn) >= 0 {
+	if !chunk.Before(tsn, p.tsn) {
 		p.held = nil
 	}
 	if p.held != nil && p.window < p.size && p.size <= window {
