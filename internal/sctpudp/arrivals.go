@@ -1,7 +1,6 @@
 package sctpudp
 
 import (
-	"encoding/binary"
 	"sync"
 
 	"github.com/goiwarp/iwarp/sctp/chunk"
@@ -147,19 +146,23 @@ func (a *arrivals) announce(packet []byte) {
 	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
 	rest.Sent = len(rest.Octets)
 	for c, ok := rest.Next(); ok; c, ok = rest.Next() {
-		if c.Type == chunk.TypeSack && len(c.Value) >= 8 {
-			a.tell(c.Value)
+		if c.Type == chunk.TypeSack {
+			a.tell(&c)
 		}
 	}
 }
 
 // tell is announce for one SACK.
-func (a *arrivals) tell(sack []byte) {
+func (a *arrivals) tell(sack *chunk.Chunk) {
+	tsn, window, ok := sack.Sack()
+	if !ok {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.said, a.offered, a.asked = binary.BigEndian.Uint32(sack), 0, false
+	a.said, a.offered, a.asked = tsn, 0, false
 	if !a.holds() {
-		a.offered = max(int(binary.BigEndian.Uint32(sack[4:]))-lag, 0)
+		a.offered = max(int(window)-lag, 0)
 	}
-	binary.BigEndian.PutUint32(sack[4:], uint32(a.offered))
+	sack.SetWindow(uint32(a.offered))
 }

@@ -2,7 +2,6 @@ package sctpudp
 
 import (
 	"bytes"
-	"encoding/binary"
 	"sync"
 
 	"github.com/goiwarp/iwarp/sctp/chunk"
@@ -69,10 +68,10 @@ func dataIn(packet []byte) (first chunk.Data, last uint32, ok bool) {
 
 // acknowledged takes note of a SACK of the peer's. If that says that there is room for the probe now, it returns it.
 func (p *probes) acknowledged(sack *chunk.Chunk) (probe []byte) {
-	if len(sack.Value) < 8 {
+	tsn, window, ok := sack.Sack()
+	if !ok {
 		return nil
 	}
-	tsn, window := binary.BigEndian.Uint32(sack.Value), binary.BigEndian.Uint32(sack.Value[4:])
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if chunk.Before(tsn, p.acked) || chunk.Before(p.sent, tsn) {

@@ -100,6 +100,22 @@ func TestLeast(t *testing.T) {
 	}
 }
 
+// TestSack: a SACK shows the TSN and the window that it has, and takes another window; with an octet less it shows neither.
+func TestSack(t *testing.T) {
+	c := chunk.Chunk{Type: chunk.TypeSack, Value: octets(t, "00000007 00010000 0000 0000")}
+	if tsn, window, ok := c.Sack(); tsn != 7 || window != 1<<16 || !ok {
+		t.Errorf("TSN %d, a window of %d, %t", tsn, window, ok)
+	}
+	c.SetWindow(3)
+	if tsn, window, ok := c.Sack(); tsn != 7 || window != 3 || !ok {
+		t.Errorf("with another window: TSN %d, a window of %d, %t", tsn, window, ok)
+	}
+	c.Value = c.Value[:7]
+	if tsn, window, ok := c.Sack(); tsn != 0 || window != 0 || ok {
+		t.Errorf("of seven octets: TSN %d, a window of %d, %t", tsn, window, ok)
+	}
+}
+
 // TestParameters: what has no room for a parameter's head is padding, and one that claims less than its head is none.
 func TestParameters(t *testing.T) {
 	for text, want := range map[string]struct {

@@ -58,5 +58,17 @@ func (c *Chunk) Acknowledged() (tsn uint32, ok bool) {
 	return binary.BigEndian.Uint32(c.Value), true
 }
 
+// Sack returns the Cumulative TSN Ack and the Advertised Receiver Window Credit of a SACK: RFC 9260, section 3.3.4. It
+// reports false if there is no room for them.
+func (c *Chunk) Sack() (tsn, window uint32, ok bool) {
+	if len(c.Value) < 8 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint32(c.Value), binary.BigEndian.Uint32(c.Value[4:]), true
+}
+
+// SetWindow writes another Advertised Receiver Window Credit into a SACK, for which [Chunk.Sack] has found room.
+func (c *Chunk) SetWindow(octets uint32) { binary.BigEndian.PutUint32(c.Value[4:], octets) }
+
 // Before reports whether one TSN comes before another: RFC 9260, section 1.6.
 func Before(a, b uint32) bool { return int32(a-b) < 0 }
