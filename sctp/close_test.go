@@ -256,6 +256,9 @@ func TestTimeouts(t *testing.T) {
 		d.a.Close(d.now, 0)
 		for i := range 3 { // which SCTP takes one by one
 			d.says(0, 16, []string{`0001 41`, `0002 41`, `0003 41`}[i])
+			if i > 0 { // and some are acknowledged, too
+				d.acked(0)
+			}
 			d.later(5 * time.Second)
 			d.state(0, sctp.Draining)
 		}
@@ -266,10 +269,11 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("a half that stays open", func(t *testing.T) {
 		d := accepted(t, sctp.Config{HalfClose: true})
-		d.acked(0)
 		d.hears(1, 17, `0000 0001`)
 		d.told(sctp.EventRequest, 1)
 		d.a.Close(d.now, 0)
+		d.silent()
+		d.acked(0) // our Terminate has waited for that
 		d.says(0, 17, `0001 0004`)
 		d.later(time.Hour)
 		d.hears(0, 16, `0001 41`)

@@ -52,6 +52,11 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	for ppid, want := range map[uint32]sctp.Function{sctp.PPIDControl: sctp.FunctionTerminate, sctp.PPIDSegment: 0} {
+		if got := (&sctp.Message{PPID: ppid, Data: []byte{0, 1, 0, 4}}).Function(); got != want {
+			t.Errorf("with PPID %d it is %v", ppid, got)
+		}
+	}
 }
 
 // TestCheckOffer names what of an Offer no session has.

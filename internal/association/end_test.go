@@ -205,6 +205,24 @@ func TestUnacknowledged(t *testing.T) {
 	})
 }
 
+// A teller is a wire that tells how much the peer has acknowledged.
+type teller struct{ *wire }
+
+func (teller) Acknowledged() uint32 { return 4711 }
+
+// TestAcknowledged: what the Carrier tells of acknowledgements is passed on, and where it tells nothing nothing ever changes.
+func TestAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := wires(58)
+		a, b := connect(t, association.New(teller{x}, association.Config{Machine: sctp.Config{Active: true}}),
+			association.New(y, association.Config{Machine: sctp.Config{Listening: true}}))
+		if n, none := a.Acknowledged(), b.Acknowledged(); n != 4711 || none != 0 {
+			t.Errorf("%d, and %d without", n, none)
+		}
+		y.end(errAbort)
+	})
+}
+
 // A frail wire fails to send, or to shut down, and notes with what words it is aborted.
 type frail struct {
 	*wire

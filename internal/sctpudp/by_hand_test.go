@@ -198,3 +198,39 @@ func TestAskedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestHandshakeWithOthers: of a handshake only what comes from the address and the port of SCTP that are dialled counts, even if
+// it has the tag.
+func TestHandshakeWithOthers(t *testing.T) {
+	s, c, _ := dialed(t)
+	theirs, _ := parseSetup(c.Value)
+	port, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testrig.Must(t, err)
+	others := []*stranger{{T: t, pc: port, to: s.to}}
+	if address, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)}); err == nil { // not every system has it
+		others = append(others, &stranger{T: t, pc: address, to: s.to, as: s.port()})
+	}
+	for _, other := range others {
+		defer func() { _ = other.pc.Close() }()
+		other.says(theirs.Tag, chunk.TypeAbort, 0, nil)
+	}
+	ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie"), Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+	s.says(theirs.Tag, chunk.TypeInitAck, 0, ours.Append(nil))
+	if tag, echo := s.hears(chunk.TypeCookieEcho); tag != 77 || string(echo.Value) != "cookie" {
+		t.Errorf("COOKIE ECHO with tag %x: %q", tag, echo.Value)
+	}
+}
+
+// TestUselessInitAck: an INIT ACK without a cookie, or without streams, refuses the association.
+func TestUselessInitAck(t *testing.T) {
+	for name, change := range map[string]func(*chunk.Setup){"no cookie": func(s *chunk.Setup) { s.Cookie = nil }, "no streams": func(s *chunk.Setup) { s.In = 0 }} {
+		s, c, refused := dialed(t)
+		theirs, _ := parseSetup(c.Value)
+		ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie"), Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+		change(&ours)
+		s.says(theirs.Tag, chunk.TypeInitAck, 0, ours.Append(nil))
+		if err := within(t, refused); !errors.Is(err, carrier.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

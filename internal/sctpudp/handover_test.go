@@ -105,6 +105,15 @@ func TestBeforeCookieAck(t *testing.T) {
 	}
 }
 
+// TestErrorInHandshake: an ERROR that says something else than that the cookie is stale ends no handshake.
+func TestErrorInHandshake(t *testing.T) {
+	d := getsEcho(t.Context(), t, endpoint(t, false, Config{}))
+	other := chunk.Parameter{Type: chunk.CauseInvalidStream, Value: make([]byte, 4)}
+	d.says(d.theirs.Tag, chunk.TypeError, 0, other.Append(nil))
+	d.says(d.theirs.Tag, chunk.TypeCookieAck, 0, nil)
+	within(t, d.conn)
+}
+
 // TestGivenUp: whoever gives up behind the COOKIE ECHO tells the server, for which the association has begun.
 func TestGivenUp(t *testing.T) {
 	client := endpoint(t, false, Config{})

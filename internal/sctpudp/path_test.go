@@ -133,3 +133,28 @@ func TestWrittenTo(t *testing.T) {
 		t.Errorf("behind the end: %d, %v", n, err)
 	}
 }
+
+// TestFollow: a peer that moves to where another one is leaves that one known there, and one whose association is over is not known
+// anywhere. An association that has heard nothing yet has not been silent.
+func TestFollow(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	here, there := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")
+	a, b := e.newPath(here, 9, e.setup(), e.setup()), e.newPath(there, 9, e.setup(), e.setup())
+	if silent := time.Since(time.Unix(0, a.heard.Load())); silent > patience {
+		t.Errorf("silent for %v", silent)
+	}
+	if !e.adopt(a, nil) || !e.adopt(b, nil) {
+		t.Fatal("there is no room")
+	}
+	a.follow(there)
+	if p := e.peers[b.key()]; p != b || a.key() != b.key() || len(e.peers) != 1 {
+		t.Errorf("%d peers, and another one is known", len(e.peers))
+	}
+	_ = b.end(net.ErrClosed)
+	a.follow(here)
+	_ = a.end(net.ErrClosed)
+	a.follow(there)
+	if n, peers, _ := e.count(); n != 0 || peers != 0 {
+		t.Errorf("%d associations with %d peers", n, peers)
+	}
+}

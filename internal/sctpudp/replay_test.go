@@ -101,6 +101,9 @@ func TestMoves(t *testing.T) {
 	moved.ours = s.ours
 	moved.talks(&theirs, c, "there")
 	moved.hears(chunk.TypeSack)
+	if n, peers, _ := e.count(); n != 1 || peers != 1 {
+		t.Errorf("%d associations with %d peers", n, peers)
+	}
 	// The peer at its new place may begin anew, and one at the old place is a stranger.
 	moved.ours.Tag = random()
 	_, fresh := moved.opens(e)
@@ -167,6 +170,12 @@ func TestLedger(t *testing.T) {
 	l.spend(time.Second+cookieLife+1, spending{2, cookieLife})
 	if len(l.tags) != 1 || len(l.order) != 1 {
 		t.Errorf("%d are known", len(l.tags))
+	}
+	l = ledger{}
+	l.spend(100*time.Second, spending{1, 99 * time.Second})
+	l.spend(101*time.Second, spending{2, 100 * time.Second})
+	if !l.knows(spending{1, 99 * time.Second}) || l.knows(spending{3, 98 * time.Second}) {
+		t.Error("what is good is forgotten, and takes with it what is older")
 	}
 	l = ledger{}
 	for i := range uint32(maxSpent) + 10 {
