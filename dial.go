@@ -64,7 +64,8 @@ type Dialer struct {
 	// and there is one handshake, one congestion control and one window for all. What ends the association ends all of its
 	// QPs. It lasts as long as it has any; in user space one has room for 32, and for 8 with
 	// "sctp:kernel" at either end, and beyond that there is another. MPA.Timeout, Net.Control
-	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own.
+	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own. Dial without
+	// a PD, and Dial and DialQP over TCP, share nothing: there ShareAssociation is ErrInvalid.
 	ShareAssociation bool
 	// MTU is that of the path over SCTP in user space: the largest IP packet to be sent, in octets, from 592 to 8220. It is
 	// not discovered (RFC 6951, section 5.6); if zero, it is 1500. Stats.MULPDU follows from it. An association whose peer sends
@@ -86,7 +87,12 @@ type Dialer struct {
 // CRCs, or a dialect or kind that only MPA has, are ErrInvalid; the rest of Net has no effect. The error is an *OpError.
 // If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
-	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error { return d.dial(ctx, qp, network, addr) })
+	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error {
+		if d.ShareAssociation && d.PD == nil {
+			return fmt.Errorf("%w: Dialer.ShareAssociation without a PD: each Dial has an RNIC of its own then, and nothing is shared", ErrInvalid)
+		}
+		return d.dial(ctx, qp, network, addr)
+	})
 }
 
 // DialQP is Dial for a QP in StateIdle. If it fails, the QP stays in StateIdle.
@@ -125,6 +131,9 @@ func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a a
 func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs) (net.Conn, error) {
 	if err := cmp.Or(checkNetwork(network), checkMTU(network, d.MTU)); err != nil {
 		return nil, err
+	}
+	if d.ShareAssociation {
+		return nil, fmt.Errorf("%w: Dialer.ShareAssociation is for SCTP, and a QP over %q has a connection of its own", ErrInvalid, network)
 	}
 	c, err := d.dialTCP(ctx, network, addr, fpdus)
 	switch {

@@ -18,13 +18,14 @@ func TestSCTPHasNone(t *testing.T) {
 	must(t, err)
 	defer peer.Close()
 	for what, d := range map[string]iwarp.Dialer{
-		"Dialer.Wrap":                  {Wrap: func(c net.Conn) (net.Conn, error) { return c, nil }},
-		"Dialer.Stack":                 {Stack: new(usertcp.Stack)},
-		"Dialer.MPA: sctp: Markers: ":  {MPA: mpa.Offer{Markers: true}},
-		"Dialer.MPA: sctp: NoCRC: ":    {MPA: mpa.Offer{NoCRC: true}},
-		"Dialer.MPA: sctp: Kind: ":     {MPA: mpa.Offer{Kind: mpa.KindRDMAC}},
-		"Dialer.MPA: sctp: Dialect: ":  {MPA: mpa.Offer{Dialect: mpa.DialectRtr}},
-		"sctp: Kind: RDMAC RNICs have": {PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: mpa.KindRDMAC}))},
+		"Dialer.Wrap":                   {Wrap: func(c net.Conn) (net.Conn, error) { return c, nil }},
+		"Dialer.Stack":                  {Stack: new(usertcp.Stack)},
+		"Dialer.MPA: sctp: Markers: ":   {MPA: mpa.Offer{Markers: true}},
+		"Dialer.MPA: sctp: NoCRC: ":     {MPA: mpa.Offer{NoCRC: true}},
+		"Dialer.MPA: sctp: Kind: ":      {MPA: mpa.Offer{Kind: mpa.KindRDMAC}},
+		"Dialer.MPA: sctp: Dialect: ":   {MPA: mpa.Offer{Dialect: mpa.DialectRtr}},
+		"ShareAssociation without a PD": {ShareAssociation: true},
+		"sctp: Kind: RDMAC RNICs have":  {PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: mpa.KindRDMAC}))},
 	} {
 		_, err := d.Dial(within(t), "sctp4", peer.LocalAddr().String())
 		if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), what) {
@@ -42,6 +43,20 @@ func TestSCTPHasNone(t *testing.T) {
 	must(t, err)
 	if string(buf[:n]) != "after" {
 		t.Errorf("sent % x", buf[:n])
+	}
+}
+
+// TestNothingToShare: TCP has no associations, whatever the PD.
+func TestNothingToShare(t *testing.T) {
+	d := iwarp.Dialer{PD: newPD(t, newRNIC(t, iwarp.RNICConfig{})), ShareAssociation: true}
+	_, err := d.Dial(within(t), "tcp4", "127.0.0.1:9")
+	if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), `ShareAssociation is for SCTP, and a QP over "tcp4"`) {
+		t.Errorf("dialled: %v", err)
+	}
+	qp, err := d.PD.CreateQP(iwarp.QPConfig{})
+	must(t, err)
+	if err := d.DialQP(within(t), qp, "tcp4", "127.0.0.1:9"); !errors.Is(err, iwarp.ErrInvalid) || qp.State() != iwarp.StateIdle {
+		t.Errorf("dialled: %v in state %v", err, qp.State())
 	}
 }
 

@@ -91,10 +91,13 @@ func Names() []string {
 	return names
 }
 
-// Open returns the network of a name; an empty one is TCP's. What [OnTUN] returns is a name, too. Close ends what it has come to need.
+// Open returns the network of a name; an empty one is TCP's, and "sctp:udp" is SCTP, as for a Dialer. What [OnTUN] returns is a name, too. Close ends what it has come to need.
 func Open(name string) (*Network, error) {
-	if name == "" {
+	switch name {
+	case "":
 		name = TCP
+	case SCTP + ":udp":
+		name = SCTP
 	}
 	if device, ok := strings.CutPrefix(name, UserTCP+":"); ok {
 		return onTUN(device)
