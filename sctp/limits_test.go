@@ -130,17 +130,42 @@ func TestFirstBehindTheTerminate(t *testing.T) {
 	}
 }
 
-// TestStreamsThereAre: a request on the stream behind the last is one outside of any session; and only a
-// session that opens makes strays forgotten.
+// TestStreamsThereAre: what comes on a stream that there is not, as the one behind the last, is counted and nothing else, however
+// often.
+//
+// RFC 9260, section 6.5: SCTP tells the peer, and the association goes on.
 func TestStreamsThereAre(t *testing.T) {
 	d := begin(t, sctp.Config{Listening: true, Streams: 4})
-	for range 15 {
+	for range 100 {
 		d.hears(4, 17, `0000 0001`)
 	}
 	d.silent()
 	d.hears(3, 17, `0000 0001`)
 	d.told(sctp.EventRequest, 3)
-	d.hears(4, 17, `0000 0001`)
+	if e, n := d.a.End(), d.a.Stats().Dropped; e.How != sctp.NotYet || n != 100 {
+		t.Errorf("ended %+v; %d dropped", e, n)
+	}
+}
+
+// TestStraysAreForgotten: only a session that opens makes strays forgotten.
+func TestStraysAreForgotten(t *testing.T) {
+	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	stray := func() { d.hears(2, 16, `0001 41`) }
+	for range 15 {
+		stray()
+	}
+	d.silent()
+	d.hears(3, 17, `0000 0001`)
+	d.told(sctp.EventRequest, 3)
+	d.accept(3)
+	for range 15 {
+		stray()
+	}
+	if e := d.a.End(); e.How != sctp.NotYet {
+		t.Errorf("ended %+v", e)
+	}
+	d.hears(1, 17, `0000 0001`)
+	stray()
 	wantRule(t, d.a.End().Cause, sctp.RuleStray)
 }
 

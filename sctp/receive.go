@@ -14,8 +14,8 @@ func (a *Association) Receive(now time.Time, m Message) {
 		a.stats.Ordered++
 	}
 	switch s, state := a.receiver(m.Stream); {
-	case int(m.Stream) >= a.cfg.Streams:
-		a.stray()
+	case int(m.Stream) >= a.cfg.Streams: // which is SCTP's to answer: RFC 9260, section 6.5
+		a.stats.Dropped++
 	case state == Dead:
 		a.stats.Dropped++
 	case state == Idle:

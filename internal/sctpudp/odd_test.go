@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
@@ -146,5 +147,38 @@ func TestMTU(t *testing.T) {
 		if m := within(t, b.messages); len(m.Data) != want {
 			t.Errorf("MTU %d: %d octets", mtu, len(m.Data))
 		}
+	}
+}
+
+// TestStreamFlood: who goes on with streams that there are not, many in a packet, has all of it acknowledged, and gets ERRORs up to a
+// bound; the association goes on.
+func TestStreamFlood(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	const rounds = 20
+	for range rounds {
+		var all []chunk.Chunk
+		for range 2 * strays {
+			d := chunk.Data{TSN: s.ours.TSN, Stream: 9, PPID: 16, Octets: []byte("x")}
+			all = append(all, d.Chunk(plain))
+			s.ours.TSN++
+		}
+		s.sends(s.packet(theirs.Tag, all...))
+		for range all {
+			within(t, c.messages)
+		}
+	}
+	s.talks(&theirs, c, "still there")
+	testrig.Must(t, c.Send(sctp.Message{Stream: 1, PPID: 16, Data: []byte("the last")}))
+	told := 0
+	for last := false; !last; {
+		_, _, c := s.answer()
+		if last = c.Type == chunk.TypeData; c.Type == chunk.TypeError {
+			told++
+		}
+	}
+	if told < strays || told >= 2*strays*rounds {
+		t.Errorf("%d ERRORs", told)
 	}
 }

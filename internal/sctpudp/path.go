@@ -45,6 +45,7 @@ type path struct {
 	local          net.Addr // set by routed
 	arrived        *arrivals
 	probes         *probes
+	errors         budget // of ERRORs; the goroutine that receives uses it
 }
 
 func (e *Endpoint) newPath(peer netip.AddrPort, port uint16, ours, theirs chunk.Setup) *path {
@@ -242,7 +243,7 @@ func (p *path) takesData(c *chunk.Chunk) bool {
 		*c = p.arrived.known()
 		return true
 	}
-	if d.Stream >= min(p.theirs.Out, p.ours.In) {
+	if d.Stream >= min(p.theirs.Out, p.ours.In) && p.errors.spend(time.Now()) {
 		p.invalidStream(d.Stream)
 	}
 	return true
