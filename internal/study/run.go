@@ -54,7 +54,9 @@ func newRun(cfg Config, w Way) (*run, error) {
 	if r.from, err = usertcp.New(usertcp.Config{Link: a, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, MaxRTO: maxRTO}); err != nil {
 		return nil, err
 	}
-	r.to, err = usertcp.New(usertcp.Config{Link: r.arriving, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, MaxRTO: maxRTO})
+	r.to, err = usertcp.New(usertcp.Config{
+		Link: r.arriving, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, MaxRTO: maxRTO, ReceiveBuffer: w.Window,
+	})
 	if err != nil {
 		return nil, errors.Join(err, r.from.Close())
 	}

@@ -32,6 +32,8 @@ type Way struct {
 	ULPDU int
 	// Ahead: they are placed as their segments come. Otherwise they come by Read.
 	Ahead bool
+	// Window is the receiver's buffer of each connection, in octets; zero: as large as TCP makes it, up to 4 MiB.
+	Window int
 	// QPs: the ends are Queue Pairs, whose RDMA Writes are placed in registered memory. Otherwise there is MPA alone. Placed is then of
 	// segments of TCP and counted only ahead of order, and Held the most of each QP, at whatever moment.
 	QPs bool
@@ -45,6 +47,9 @@ var Ways = []Way{
 	{Name: "not aligned, no markers", Ahead: true},
 	{Name: "8 KiB FPDUs, markers", Markers: true, ULPDU: 8192, Ahead: true},
 	{Name: "8 KiB FPDUs, no markers", ULPDU: 8192, Ahead: true},
+	{Name: "64 KiB window, markers", Markers: true, Aligned: true, Ahead: true, Window: 64 << 10},
+	{Name: "16 KiB window, markers", Markers: true, Aligned: true, Ahead: true, Window: 16 << 10},
+	{Name: "16 KiB window, no markers", Aligned: true, Ahead: true, Window: 16 << 10},
 	{Name: "in order", Aligned: true},
 	{Name: "QPs, markers", QPs: true, Markers: true, Aligned: true, Ahead: true},
 	{Name: "QPs, in order", QPs: true, Aligned: true},

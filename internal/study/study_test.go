@@ -37,8 +37,12 @@ func TestRun(t *testing.T) {
 				t.Error("nothing held, without markers")
 			case w.Markers && !w.Aligned && r.HeldAll == 0:
 				t.Error("nothing held of FPDUs that are cut")
-			case w.Markers && w.Aligned && r.HeldAll > 0:
+			case w.Markers && w.Aligned && w.Window == 0 && r.HeldAll > 0:
 				t.Errorf("%d octets held", r.HeldAll)
+			case w.Window > 0 && max(r.Held, r.TCPHeld) > w.Window+r.EMSS:
+				t.Errorf("MPA has held %d octets of one connection, and TCP %d: the window is %d", r.Held, r.TCPHeld, w.Window)
+			case w.Window > 0 && w.Markers && r.Held > 2*r.EMSS: // the window's edge may cut an FPDU
+				t.Errorf("%d octets held of one connection", r.Held)
 			}
 			if r.TCPHeldAll == 0 || r.ReckonedBuffer() == 0 {
 				t.Errorf("%d octets ahead of order, reckoned %d", r.TCPHeldAll, r.ReckonedBuffer())
