@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Report returns the report in all its forms. JUnit has a case for whether the peer
@@ -218,16 +219,18 @@ func (r *Report) advice() string {
 	return "It is like none of the peers known here"
 }
 
+// speaks is the one check that can fail: whether the peer speaks the protocol. got is what there was if it does not.
+func speaks(name, document, expected string, ok bool, got string) report.Check {
+	if ok {
+		return report.Check{Name: name, Document: document, Verdict: "pass", Expected: expected}
+	}
+	return report.Check{Name: name, Document: document, Status: report.Failed, Verdict: "fail", Expected: expected, Got: got}
+}
+
 // checks has the one thing that can be wrong, and all questions.
 func (r *Report) checks() []report.Check {
-	speaks := report.Check{Name: "speaks MPA", Document: "RFC 5044 7.1", Verdict: "pass", Expected: "a startup frame"}
-	if len(r.Dialects) == 0 {
-		speaks.Status, speaks.Verdict, speaks.Got = report.Failed, "fail", "no answer"
-		if r.NotMPA {
-			speaks.Got = "another protocol"
-		}
-	}
-	all := []report.Check{speaks}
+	got := wording.If(r.NotMPA, "another protocol", "no answer")
+	all := []report.Check{speaks("speaks MPA", "RFC 5044 7.1", "a startup frame", len(r.Dialects) > 0, got)}
 	for _, q := range r.Questions {
 		c := report.Check{
 			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: q.took(),

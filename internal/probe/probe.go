@@ -55,8 +55,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, DefaultGiveUp)
-	if len(cfg.PrivateData) > mpa.MaxEnhancedPrivateData {
-		return nil, fmt.Errorf("probe: %d octets of private data: at most %d", len(cfg.PrivateData), mpa.MaxEnhancedPrivateData)
+	if err := checkPrivateData(cfg.PrivateData); err != nil {
+		return nil, err
 	}
 	p := &prober{cfg: cfg, ctx: ctx, begun: time.Now(), report: &Report{Peer: cfg.Addr}}
 	if p.cfg.Dial == nil {
@@ -71,6 +71,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p.report.Incomplete = err != nil
 	p.conclude()
 	return p.report, err
+}
+
+// checkPrivateData refuses what would not fit beside enhanced data.
+func checkPrivateData(b []byte) error {
+	if len(b) > mpa.MaxEnhancedPrivateData {
+		return fmt.Errorf("probe: %d octets of private data: at most %d", len(b), mpa.MaxEnhancedPrivateData)
+	}
+	return nil
 }
 
 func (p *prober) askAll() error {

@@ -23,7 +23,7 @@ type SCTPConfig struct {
 	Addr string
 	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
 	Timeout time.Duration
-	// PrivateData goes into every Initiate.
+	// PrivateData goes into every Initiate. It has at most 508 octets.
 	PrivateData []byte
 	// Progress is as in Config.
 	Progress func(name string)
@@ -35,8 +35,8 @@ func RunSCTP(ctx context.Context, cfg SCTPConfig) (*SCTPReport, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	if len(cfg.PrivateData) > mpa.MaxEnhancedPrivateData {
-		return nil, fmt.Errorf("probe: %d octets of private data: at most %d", len(cfg.PrivateData), mpa.MaxEnhancedPrivateData)
+	if err := checkPrivateData(cfg.PrivateData); err != nil {
+		return nil, err
 	}
 	p := &sctpProber{cfg: cfg, ctx: ctx, report: &SCTPReport{Peer: cfg.Addr, Network: "sctp"}}
 	for _, stage := range sctpStages {
@@ -147,8 +147,11 @@ func (t *talk) hear(s *script.Session) (Outcome, string) {
 	if !ok {
 		return t.silence()
 	}
-	if m.PPID == sctp.PPIDSegment {
-		return SentFirst, fmt.Sprintf("a DDP Segment of %d octets", len(m.Data)-2)
+	switch {
+	case len(m.Data) < sctp.SSNLen:
+		return Foreign, fmt.Sprintf("PPID %d without room for a DDP-SSN", m.PPID)
+	case m.PPID == sctp.PPIDSegment:
+		return SentFirst, fmt.Sprintf("a DDP Segment of %d octets", len(m.Data)-sctp.SSNLen)
 	}
 	c, err := sctp.ParseControl(m.Data)
 	if m.PPID != sctp.PPIDControl || err != nil {

@@ -179,11 +179,7 @@ func (r *SCTPReport) advice() string {
 
 // checks has the one thing that can be wrong, and all questions.
 func (r *SCTPReport) checks() []report.Check {
-	speaks := report.Check{Name: "speaks DDP over SCTP", Document: "RFC 5043 6", Verdict: "pass", Expected: "an answer to an Initiate"}
-	if !r.Speaks() {
-		speaks.Status, speaks.Verdict, speaks.Got = report.Failed, "fail", "no answer"
-	}
-	all := []report.Check{speaks}
+	all := []report.Check{speaks("speaks DDP over SCTP", "RFC 5043 6", "an answer to an Initiate", r.Speaks(), "no answer")}
 	for _, q := range r.Questions {
 		all = append(all, report.Check{
 			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: report.OfMilliseconds(q.Milliseconds),

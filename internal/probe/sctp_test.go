@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // serving has our endpoint listen over SCTP, with rping.
@@ -95,6 +98,32 @@ func TestSCTPRejects(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	if q := r.Sessions.PeerToPeer; q.Outcome != probe.Rejected || !strings.HasPrefix(q.Answer, "Enhanced Reject: ") {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestSCTPForeign asks one who answers with messages that have no room for a DDP-SSN.
+func TestSCTPForeign(t *testing.T) {
+	t.Parallel()
+	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testrig.Must(t, err)
+	var peer sync.WaitGroup
+	defer peer.Wait()
+	defer pc.Close()
+	peer.Go(func() {
+		for {
+			a, err := script.Answer(t.Context(), pc, script.DDPSetup(), time.Time{})
+			if err != nil {
+				return
+			}
+			stream, ok := a.Asked(time.Now().Add(time.Minute))
+			for a.Send(sctp.Message{Stream: stream, PPID: sctp.PPIDSegment, Data: []byte{0}}); ok; {
+				_, ok = a.Next(time.Now().Add(time.Minute)) // until the peer leaves
+			}
+		}
+	})
+	r := probingSCTP(t, pc.LocalAddr().String())
+	if q := r.Sessions.Plain; q.Outcome != probe.Foreign || q.Answer != "PPID 16 without room for a DDP-SSN" || r.Speaks() {
 		t.Errorf("%+v", q)
 	}
 }
