@@ -41,6 +41,11 @@ func TestNetworks(t *testing.T) {
 		l, err = b.Listen(t.Context(), c.network, ":7174") // the port is free again
 		must(t, err)
 		must(t, l.Close())
+		b.mu.Lock()
+		if n := len(b.listeners); n > 0 {
+			t.Errorf("the stack knows of %d Listeners", n)
+		}
+		b.mu.Unlock()
 	}
 }
 
