@@ -75,6 +75,20 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
+// TestNothingShownAfterClose: what comes ahead of others when a connection is closed is not shown.
+func TestNothingShownAfterClose(t *testing.T) {
+	p, c, seen := play(t)
+	must(t, c.Close())
+	p.in <- p.ahead(100, 50).packet(p.echo)
+	p.sends([]byte("m"))
+	p.until(p.nxt)
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if seen.evil > 0 {
+		t.Errorf("%d octets were shown", seen.evil)
+	}
+}
+
 // TestBegin: a SYN of ours that is sent again is that of the same flow, and another begins a new one. Flows that are claimed do not wait for that.
 func TestBegin(t *testing.T) {
 	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))

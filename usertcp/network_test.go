@@ -88,3 +88,21 @@ func TestDialGivenUp(t *testing.T) {
 		must(t, over.Err())
 	}
 }
+
+// TestAcceptPassesOver: Accept passes over a connection that its peer has reset meanwhile.
+func TestAcceptPassesOver(t *testing.T) {
+	a, b := stacks(t, Config{}, Path{}, Path{})
+	l, err := b.Listen(t.Context(), "tcp", "192.0.2.2:7174")
+	must(t, err)
+	defer l.Close()
+	gone, err := a.DialContext(t.Context(), "tcp", l.Addr().String())
+	must(t, err)
+	must(t, gone.(*Conn).Reset())
+	for over := testrig.Within(t); len(b.net.RegisteredEndpoints()) > 1; { // but for the Listener's
+		must(t, over.Err())
+	}
+	c, s := dialed(t, a, l)
+	if c.LocalAddr().String() != s.RemoteAddr().String() {
+		t.Errorf("the connection of %v was accepted, not that of %v", s.RemoteAddr(), c.LocalAddr())
+	}
+}

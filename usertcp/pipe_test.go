@@ -106,6 +106,17 @@ func TestPipe(t *testing.T) {
 	if got := a.Sent(); got != (PathStats{Packets: 50, Overflowed: 40}) {
 		t.Errorf("50 packets into a queue of 10: %+v", got)
 	}
+	for path, want := range map[Path]PathStats{
+		{Loss: 1}: {Packets: 10, Lost: 10}, {Reorder: 1, Duplicate: 1}: {Packets: 10, Late: 10, Duplicated: 10},
+	} {
+		a, _ := Pipe(1500, path, Path{})
+		for range 10 {
+			a.Send(make([]byte, 100))
+		}
+		if got := a.Sent(); got != want {
+			t.Errorf("%+v: counted %+v", path, got)
+		}
+	}
 	begun := time.Now()
 	numbers(t, 100, Path{Rate: 4000}) // of 400 octets
 	if took := time.Since(begun); took < 100*time.Millisecond {

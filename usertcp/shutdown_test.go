@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A watched link counts the resets that its stack sends, and can be made deaf: then nothing arrives.
@@ -191,5 +193,22 @@ func TestTold(t *testing.T) {
 	case <-s.Told():
 		t.Error("the other end has nothing acknowledged")
 	default:
+	}
+}
+
+// TestShutdownAfterBothFINs: of a connection that both ends have ended in order there is nothing to wait for, when it has been closed: not for the time
+// that TCP waits for late segments.
+func TestShutdownAfterBothFINs(t *testing.T) {
+	c, s := connection(t, Config{}, Path{}, Path{})
+	for _, end := range []struct{ from, to *Conn }{{c, s}, {s, c}} {
+		must(t, end.from.CloseWrite())
+		if _, err := end.to.Read(make([]byte, 1)); err != io.EOF {
+			t.Fatalf("got %v", err)
+		}
+	}
+	for _, end := range []*Conn{c, s} {
+		<-end.Told()
+		must(t, end.Close())
+		must(t, end.stack.Shutdown(testrig.Within(t)))
 	}
 }
