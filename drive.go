@@ -154,7 +154,7 @@ func (qp *QP) begin(c *tcp.Conn) {
 	}
 }
 
-// grow makes a new goroutine's stack large enough for what taking in an FPDU takes, while there
+// grow makes a new goroutine's stack large enough for taking in an FPDU, or a startup frame, while there
 // is next to nothing on it: later on the runtime has to walk through all of it.
 //
 //go:noinline
