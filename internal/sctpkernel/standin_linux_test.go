@@ -328,7 +328,7 @@ func TestNotGone(t *testing.T) {
 
 // TestRefusals: an association that has not come up was refused, and if there is a reason it is told.
 func TestRefusals(t *testing.T) {
-	if err := refused(notification{state: cannotStart}); err != carrier.ErrRefused { //nolint:errorlint // and nothing else
+	if err := refused(notification{state: cannotStart}); err != carrier.ErrRefused {
 		t.Error(err)
 	}
 	for _, n := range []notification{{cause: 5}, {info: []byte("\x00\x0c\x00\x06no")}, {cause: 12, info: []byte("\x00\x0c\x00\x06no")}} {
