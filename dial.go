@@ -62,8 +62,8 @@ type Dialer struct {
 	// ShareAssociation has Dials over SCTP with the same network, address and Net.LocalAddr, by Dialers with a PD of the
 	// same RNIC, share associations: each QP is a DDP Stream Session of its own, on a stream of its own (RFC 5043, section 6),
 	// and there is one handshake, one congestion control and one window for all. What ends the association ends all of its
-	// QPs. It lasts as long as it has any; in user space one has room for 32, and for 8 with
-	// "sctp:kernel" at either end, and beyond that there is another. MPA.Timeout, Net.Control
+	// QPs. It lasts as long as any QP uses it. In user space an association has room for 32 QPs, and for 8 where either
+	// end is "sctp:kernel"; further Dials open another. MPA.Timeout, Net.Control
 	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own. Dial without
 	// a PD, and Dial and DialQP over TCP, share nothing: there ShareAssociation is ErrInvalid.
 	ShareAssociation bool

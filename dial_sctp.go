@@ -48,7 +48,8 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 }
 
 // checkSCTP refuses what a Dialer has for MPA and TCP only, before there is an association. Without Wrap what the consumer
-// wanted encrypted would go out in clear. Whether the RNIC has markers and CRCs over MPA is no matter.
+// wanted encrypted would go out in clear. Whether the RNIC has markers and CRCs over MPA does not matter here: they may be defaults
+// of an RNIC.
 func (d *Dialer) checkSCTP(offer mpa.Offer) error {
 	if d.Wrap != nil {
 		return fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)

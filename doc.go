@@ -5,9 +5,10 @@
 // (MR) and Queue Pairs (QP); a Dialer or a Listener connects a QP with a peer, which
 // may be another program that uses this package, Linux's siw driver, or a hardware
 // RNIC. The connection is one of TCP, of a TCP that the program brings along (Stack),
-// or a session of DDP over SCTP; what each has by itself, its part of the documentation
-// says, and all else holds for all of them. You post work to a QP (PostSend, PostRecv) and find the outcome in a Completion
-// Queue (CQ); Send, Recv, Write and Read do the same in one call each.
+// or a session of DDP over SCTP. The documentation of each says what is special to it;
+// everything else holds for all. You post work to a QP (PostSend, PostRecv) and find the
+// outcome in a Completion Queue (CQ); Send, Recv, Write and Read do the same in one call
+// each.
 //
 // Memory named in a work request belongs to the QP until the request's completion. A
 // context ends the waiting of a call, but never cuts a message in half.

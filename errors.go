@@ -182,7 +182,7 @@ func (e *TerminateError) Unwrap() []error {
 }
 
 // A ConnectionError ends a connection without a Terminate: it was closed in order, TCP
-// was lost, the peer did not do its part of a close, or this side gave it up.
+// or the SCTP association was lost, the peer did not do its part of a close, or this side gave it up.
 type ConnectionError struct {
 	// Err wraps ErrConnectionLost if the connection was lost, and ErrPeerClosed if the
 	// peer was the first to close it in order.

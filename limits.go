@@ -23,8 +23,8 @@ type Limits struct {
 	Octets int64
 	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came ahead
 	// of others: 200 octets for each, and all of those that have to wait as a whole, which are Read Requests and
-	// Sends for which no receive is posted or which go to an SRQ. When it is exceeded, the connection is ended that
-	// holds most, of the peers from the address that hold most together; for the moment that takes, there is more.
+	// Sends for which no receive is posted or which go to an SRQ. When it is exceeded, the address from which
+	// most is held loses its connection that holds most; until that has ended, more is held.
 	HeldOctets int64
 	// IRD bounds the queue of inbound RDMA Reads of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.

@@ -30,8 +30,9 @@ type Stats struct {
 	// SendCalls and ReceiveCalls count the calls that have sent those octets to the
 	// connection, and that have brought them: a system call each, where it is TCP.
 	SendCalls, ReceiveCalls uint64
-	// SocketWrites counts writes to the connection, and AlignedWrites those of them whose FPDUs were
-	// made to lie within TCP segments of the EMSS that was in force: see FPDUsAligned.
+	// SocketWrites counts batches of segments that were built and sent together; each takes one of the
+	// SendCalls, or more where the connection did not take it at once. AlignedWrites counts those of them whose
+	// FPDUs were made to lie within TCP segments of the EMSS that was in force: see FPDUsAligned.
 	SocketWrites, AlignedWrites uint64
 	// EMSS is TCP's effective maximum segment size, 0 where the connection carries whole
 	// segments, and MULPDU the largest ULPDU that is sent, in octets and as of the latest

@@ -16,5 +16,5 @@
 // RDMA Consortium's earlier version of the same protocol.
 //
 // All lengths and offsets are in octets. Codes in square brackets, such as
-// [D07], are the project's requirement IDs.
+// [D07], are requirements listed in docs/requirements.md.
 package ddp

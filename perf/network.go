@@ -30,7 +30,7 @@ func begun(o Options) (Options, *network.Network, error) {
 	return o, over, err
 }
 
-// validateNetwork refuses a network that there is not, and what one without MPA, or without sockets of TCP, does
+// validateNetwork refuses a network that does not exist, and what one without MPA, or without sockets of TCP, does
 // not have.
 func (o Options) validateNetwork() error {
 	over, err := open(o.Network)

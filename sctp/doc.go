@@ -35,5 +35,6 @@
 // # Errors
 //
 // A peer that breaks a rule of the documents ends its session by it: the error is a [*Violation], which names the
-// rule and its section. Codes in square brackets, such as [C03], are the project's requirement IDs.
+// rule and its section. Codes in square brackets, such as [C03], are requirements listed in
+// docs/requirements.md.
 package sctp

@@ -39,8 +39,8 @@ type Message struct {
 	Data    []byte
 }
 
-// Function returns the Function Code of a session control message, or 0 if the message has none. Whether it is legal is no
-// matter: see ParseControl.
+// Function returns the Function Code of a session control message, or 0 if the message has none. It may be one that is not
+// legal: see ParseControl.
 func (m *Message) Function() Function {
 	if m.PPID != PPIDControl {
 		return 0
@@ -149,7 +149,7 @@ func ParseControl(b []byte) (c Control, err error) {
 	c.Bare = c.Function == FunctionEnhancedReject && len(c.PrivateData) < mpa.EnhancedLen
 	if c.HasEnhanced() {
 		if c.Enhanced, err = mpa.ParseEnhanced(c.PrivateData); err != nil {
-			return c, violation(RuleEnhancedData, "%d octets of private data in an %v", len(c.PrivateData), c.Function)
+			return c, violation(RuleEnhancedData, "%v with %d octets of private data", c.Function, len(c.PrivateData))
 		}
 		c.PrivateData = c.PrivateData[mpa.EnhancedLen:]
 	}
@@ -169,7 +169,7 @@ func (c *Control) check() *Violation {
 	case n > MaxPrivateData:
 		// "Private Data length MUST NOT exceed 512 bytes in any message." RFC 6581, section 7: "including enhanced
 		// RDMA connection establishment data." [C02]
-		return violation(RulePrivateData, "%d octets in an %v", n, c.Function)
+		return violation(RulePrivateData, "%v with %d octets of private data", c.Function, n)
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ type Memory struct {
 
 // Failed says how a connection has failed, though nobody may have broken a rule: "rejected",
 // "reset", "startup not completed" or "terminated"; over SCTP "refused" and "aborted" too.
-// It is empty if the connection has not failed, and before Ended.
+// It is empty if the connection has not failed, and before Ended. Totals count a rejected one apart.
 func (c *Connection) Failed() string {
 	switch {
 	case c.Rejected:

@@ -45,7 +45,7 @@ func (h *half) newReceiver() *recovery.Receiver {
 	})
 }
 
-// enter begins Full Operation with the Recovery there is.
+// enter begins Full Operation with the Receiver there is.
 func (h *half) enter(at uint64) {
 	h.mode, h.at, h.guess = modeFull, at, nil
 	h.out().Start = at
@@ -108,14 +108,14 @@ func (h *half) flush(e *capture.End) {
 	h.c.report(k, h.dir, edge, e.Packet, text, "")
 }
 
-// drain reports what the Recovery has found.
+// drain reports what the Receiver has found.
 func (h *half) drain() {
 	for ev, ok := h.full.rec.Next(); ok && h.mode == modeFull && h.full.restart == nil; ev, ok = h.full.rec.Next() {
 		h.ordered(&ev)
 	}
 }
 
-// recovered reports one event of the Recovery.
+// recovered reports one event of the Receiver.
 func (h *half) recovered(ev *recovery.Event) {
 	base := h.full.base
 	switch ev.Kind {

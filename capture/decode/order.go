@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa/recovery"
 )
 
-// ordered hands the events of the Recovery on in the order of the stream. An FPDU that
+// ordered hands the events of the Receiver on in the order of the stream. An FPDU that
 // a marker has located ahead of it waits until what is in front of it is known.
 func (h *half) ordered(ev *recovery.Event) {
 	f := &h.full

@@ -138,7 +138,7 @@ func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, err
 
 func (c *perfCmd) options() (perf.Options, error) {
 	if c.Duration <= 0 {
-		return perf.Options{}, usage("perf: --duration: %v is no time", c.Duration)
+		return perf.Options{}, usage("perf: --duration: must be more than 0, not %v", c.Duration)
 	}
 	o := perf.Options{
 		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",

@@ -93,7 +93,7 @@ func (c *probeCmd) check() error {
 		return usage("probe: --timeout: %v is negative", c.Timeout)
 	}
 	if c.GiveUp <= 0 {
-		return usage("probe: --give-up: %v is no time to ask in", c.GiveUp)
+		return usage("probe: --give-up: must be more than 0, not %v", c.GiveUp)
 	}
 	if c.Slow && c.Network == network.SCTP {
 		return usage("probe: --slow is about the Request, which SCTP does not have")

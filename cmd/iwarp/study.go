@@ -26,9 +26,9 @@ type studyCmd struct {
 
 // Help describes what is printed.
 func (studyCmd) Help() string {
-	return "Connections of a TCP in user space over a path in memory that loses and reorders packets. Their FPDUs are placed as their " +
+	return "Runs connections of a TCP in user space over a path in memory that loses and reorders packets. Their FPDUs are placed as their " +
 		"segments come (RFC 5044, section 6), with and without markers, from senders that keep an FPDU in one segment and from others; \"in order\" " +
-		"receives as every TCP does. Rows with a window have receive buffers of that size. The last rows have Queue Pairs at the ends, whose RDMA Writes are verified; MPA alone is at those of the others.\n\n" +
+		"receives as every TCP does. Rows with a window have receive buffers of that size. The last rows have Queue Pairs at the ends, whose RDMA Writes are verified; the other rows have MPA alone at the ends.\n\n" +
 		"\"ahead\" is the share of octets that was placed before all in front of them had come. The times are those of the FPDUs that were " +
 		"whole before that, from the arrival of their last octet. \"MPA holds\" is the most that it held for reassembly of all connections at one moment, \"TCP holds\" " +
 		"what had come ahead of order then, which it keeps in any case. \"reckoned\" is what the formulae of draft-culley-iwarp-mpa-03, " +

@@ -135,7 +135,7 @@ var sctpAnswerRows = []struct {
 	{"Accept to an Enhanced Initiate", "RFC 6581 7, 10 [C01]", "violate codes=5/2", Initiator{}, [][]Message{{accept(nil)}}},
 	{"Enhanced Accept to an Initiate", "RFC 6581 7, 10 [C01]", "violate codes=1/6", plainInitiator, [][]Message{{enhancedAccept(p2p)}}},
 	{"Initiate in answer", "RFC 5043 6.2 [C04]", "violate codes=5/1", Initiator{}, [][]Message{{control(sctp.FunctionInitiate, nil)}}},
-	{"a Function Code that there is not", "RFC 5043 5.2.3 [C01]", "violate codes=5/8", Initiator{}, [][]Message{{control(8, nil)}}},
+	{"a Function Code that does not exist", "RFC 5043 5.2.3 [C01]", "violate codes=5/8", Initiator{}, [][]Message{{control(8, nil)}}},
 	{"513 octets of private data", "RFC 5043 5.2.3 [C02]", "violate codes=1/2", plainInitiator, [][]Message{{accept(privateData(513))}}},
 	{"no room for IRD and ORD", "RFC 6581 7 [C02]", "violate codes=5/6", Initiator{}, [][]Message{{control(sctp.FunctionEnhancedAccept, privateData(3))}}},
 	{"a DDP Segment in place of an answer", "RFC 5043 6.3 [C04]", "violate", Initiator{}, [][]Message{{{sctp.PPIDSegment, make([]byte, 20)}}}},

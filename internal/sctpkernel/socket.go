@@ -102,7 +102,7 @@ var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, max
 
 func (m *inbound) release() { inbounds.Put(m) }
 
-// recv waits for what comes next. The caller releases it. Behind close or interrupt it returns net.ErrClosed.
+// recv waits for what comes next. The caller releases it. After close or interrupt it returns net.ErrClosed.
 func (s *socket) recv() (m *inbound, err error) {
 	if e := s.rc.Read(func(fd uintptr) bool {
 		m, err = receive(int(fd))

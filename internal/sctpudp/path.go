@@ -214,7 +214,7 @@ func (p *path) takes(c *chunk.Chunk) bool {
 // noteCause notes why the association ends; the first reason is it.
 func (p *path) noteCause(err error) { p.cause.CompareAndSwap(nil, &err) }
 
-// takesData is takes for DATA. What comes on a stream that there is not in both directions is handed up without its data.
+// takesData is takes for DATA. What comes on a stream that does not exist in both directions is handed up without its data.
 //
 // RFC 9260, section 6.5: if the stream is invalid, the endpoint "SHOULD acknowledge the reception of the DATA chunk following
 // the normal procedure, immediately send an ERROR chunk with cause set to "Invalid Stream Identifier"", and discard it.
