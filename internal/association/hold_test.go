@@ -126,6 +126,7 @@ func TestHeldByTheDead(t *testing.T) {
 		a, b := connect(t, active, passive)
 		connect(t, active, passive) // it keeps the association
 		time.Sleep(time.Second)
+		synctest.Wait()
 		y.slow = time.Hour
 		testrig.Must(t, a.CloseWrite())
 		v, err := b.Recv()
