@@ -127,3 +127,64 @@ func TestSegmentStreamIsNotIdle(t *testing.T) {
 		_, _ = ini.Abort(), res.Abort()
 	})
 }
+
+// A heldStream is told what is held of what it has brought.
+type heldStream struct {
+	*shuffled
+	told chan int
+}
+
+func (s heldStream) Held(octets int) { s.told <- octets }
+
+// hears returns what it is told next.
+func (s heldStream) hears(t *testing.T) (octets int) {
+	t.Helper()
+	select {
+	case octets = <-s.told:
+	case <-within(t).Done():
+		t.Fatal("the stream is told nothing")
+	}
+	return octets
+}
+
+// brings has a segment arrive: a Send of a thousand octets with its header.
+func (s heldStream) brings(number uint64, msn uint32) {
+	l := s.in
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = append(l.pending, iwarp.SegmentArrival{Number: number, Segment: []byte(sendAhead(0, msn)[2:])})
+	l.moved.Broadcast()
+}
+
+// TestSegmentHolder: a stream hears how much is held whenever that has changed.
+func TestSegmentHolder(t *testing.T) {
+	e := newEnd(t, iwarp.RNICConfig{})
+	qp, err := e.pd.CreateQP(iwarp.QPConfig{})
+	must(t, err)
+	e.QP = qp
+	a, _ := newShuffled(1, nil)
+	s := heldStream{a, make(chan int, 10)}
+	must(t, qp.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
+	for i, msn := range []uint32{2, 3} { // the first is missing
+		s.brings(5+uint64(msn)-1, msn)
+		if got := s.hears(t); got < 1000*(i+1) || got > 1200*(i+1) {
+			t.Errorf("%d octets are held with segment %d", got, msn)
+		}
+	}
+	inbox := e.mr(3000, iwarp.LocalWrite)
+	for i := range 4 {
+		e.postRecv(uint64(i), inbox.Slice(0, 1000))
+	}
+	s.brings(5, 1)
+	if got := s.hears(t); got != 0 {
+		t.Errorf("%d octets are held in the end", got)
+	}
+	s.brings(8, 4)
+	for i := range 4 {
+		e.wantReceived(uint64(i), iwarp.StatusSuccess)
+	}
+	if len(s.told) > 0 {
+		t.Errorf("told of %d once more", <-s.told)
+	}
+	must(t, qp.Abort())
+}

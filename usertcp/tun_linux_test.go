@@ -165,12 +165,16 @@ func TestTUNName(t *testing.T) {
 // TestTUNClose: a TUN may be closed twice, and leaves no descriptor behind.
 func TestTUNClose(t *testing.T) {
 	inNamespace(t, func(*TUN) {
-		free := func() int {
-			fd, err := unix.Dup(0)
-			if err = errors.Join(err, unix.Close(fd)); err != nil {
-				t.Error(err)
+		free := func() (fds [4]int) { // the first descriptors that are
+			for i := range fds {
+				fd, err := unix.Dup(0)
+				if err != nil {
+					t.Error(err)
+				}
+				defer unix.Close(fd)
+				fds[i] = fd
 			}
-			return fd
+			return fds
 		}
 		before := free()
 		tun, err := OpenTUN("iwarp%d")
@@ -182,7 +186,7 @@ func TestTUNClose(t *testing.T) {
 			t.Error(err)
 		}
 		if after := free(); after != before {
-			t.Errorf("the first descriptor that is free is %d, and was %d", after, before)
+			t.Errorf("the first descriptors that are free are %d, and were %d", after, before)
 		}
 	})
 }
