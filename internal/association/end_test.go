@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,21 +185,21 @@ func TestUnacknowledged(t *testing.T) {
 		_, err = s.AcceptSession(mpa.Answer{})
 		testrig.Must(t, err)
 		const all, unacknowledged = 1<<15 + 100, 1<<15 - 1 - 2 - 1 // room for two Terminates, and there was the Accept
-		sent := 0
+		var sent atomic.Int32
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for ; sent < all; sent++ {
+			for ; sent.Load() < all; sent.Add(1) {
 				if _, err := s.Send([][]byte{{1}}); err != nil {
-					t.Errorf("after %d: %v", sent, err)
+					t.Errorf("after %d: %v", sent.Load(), err)
 					return
 				}
 			}
 		}()
 		time.Sleep(time.Minute * 59)
 		synctest.Wait()
-		if sent != unacknowledged {
-			t.Errorf("%d segments were sent, want %d", sent, unacknowledged)
+		if n := sent.Load(); n != unacknowledged {
+			t.Errorf("%d segments were sent, want %d", n, unacknowledged)
 		}
 		<-done
 		a.Close("the test is over")
