@@ -106,3 +106,11 @@ func TestAcceptPassesOver(t *testing.T) {
 		t.Errorf("the connection of %v was accepted, not that of %v", s.RemoteAddr(), c.LocalAddr())
 	}
 }
+
+// TestEarlyPacket: what a link brings before the stack is attached is dropped, and so is a packet of nothing.
+func TestEarlyPacket(t *testing.T) {
+	link, _ := Pipe(1500, Path{}, Path{})
+	newNIC(link, 1500, newTaps(1500)).deliver([]byte{0x45, 0})
+	a, _ := stacks(t, Config{}, Path{}, Path{})
+	a.nic.deliver(nil)
+}
