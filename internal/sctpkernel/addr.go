@@ -12,16 +12,6 @@ type Addr struct{ netip.AddrPort }
 // Network is "sctp".
 func (Addr) Network() string { return "sctp" }
 
-// route returns the address that the system sends to a peer from.
-func route(peer netip.Addr) (netip.Addr, error) {
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, 9))) // it sends nothing
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	defer func() { _ = c.Close() }()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
-}
-
 // scope returns the number of a zone, 0 for none.
 func scope(a netip.Addr) uint32 {
 	if i, err := net.InterfaceByName(a.Zone()); err == nil {

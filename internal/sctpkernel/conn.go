@@ -133,7 +133,7 @@ func (c *Conn) LocalAddr() net.Addr {
 	c.routed.Do(func() {
 		at := c.bound
 		if at.IsUnspecified() {
-			if r, err := route(c.remote.Addr()); err == nil {
+			if r, err := carrier.Route(c.remote.AddrPort); err == nil {
 				at = r
 			}
 		}
@@ -237,8 +237,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // Abort ends the association at once, and tells the peer why.
 func (c *Conn) Abort(text string) {
 	c.noteCause(net.ErrClosed)
-	abort := sndInfo{flags: flagAbort, assoc: c.assoc}.append(nil)
-	_ = c.s.do(func(fd int) error { return sendmsg(fd, carrier.Reason(text), abort) })
+	c.s.abort(c.assoc, text)
 	c.end()
 }
 

@@ -20,7 +20,7 @@ func Dial(ctx context.Context, local, to netip.AddrPort, cfg Config) (*Conn, err
 	defer cancel()
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	if !local.Addr().IsValid() || local.Addr().IsUnspecified() {
-		from, err := route(to.Addr())
+		from, err := carrier.Route(to)
 		if err != nil {
 			return nil, err
 		}

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
-
-	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // A Listener is a socket to which peers open associations.
@@ -131,6 +129,5 @@ func (l *Listener) welcome(up notification, from netip.AddrPort) *Conn {
 // turnAway aborts an association that has no descriptor of its own.
 func (l *Listener) turnAway(assoc int32, text string) {
 	l.open.Add(-1)
-	abort := sndInfo{flags: flagAbort, assoc: assoc}.append(nil)
-	_ = l.s.do(func(fd int) error { return sendmsg(fd, carrier.Reason(text), abort) })
+	l.s.abort(assoc, text)
 }

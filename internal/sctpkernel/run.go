@@ -42,7 +42,7 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	switch {
 	case whole:
 		receive(message)
-	case len(c.partial) > maxRead:
+	case len(c.partial) > carrier.MaxMessage:
 		c.noteCause(carrier.ErrViolated)
 		c.Abort("a message that is longer than any DDP Segment")
 		return false

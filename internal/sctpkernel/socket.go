@@ -7,10 +7,9 @@ import (
 	"os"
 	"sync"
 	"syscall"
-)
 
-// maxRead is the longest message that is taken. No DDP Segment is longer.
-const maxRead = 66 << 10
+	"github.com/goiwarp/iwarp/internal/carrier"
+)
 
 // A socket is a descriptor that Go's poller watches.
 type socket struct {
@@ -85,6 +84,12 @@ func (s *socket) do(f func(fd int) error) error {
 	return err
 }
 
+// abort ends one of its associations at once, and tells the peer why.
+func (s *socket) abort(assoc int32, text string) {
+	info := sndInfo{flags: flagAbort, assoc: assoc}.append(nil)
+	_ = s.do(func(fd int) error { return sendmsg(fd, carrier.Reason(text), info) })
+}
+
 // close closes the descriptor. Calls that wait end, and what associations it has are aborted.
 func (s *socket) close() { _ = s.f.Close() }
 
@@ -98,7 +103,7 @@ type inbound struct {
 }
 
 // inbounds are in use only while there is something in them: an idle association has none.
-var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, maxRead)} }}
+var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, carrier.MaxMessage)} }}
 
 func (m *inbound) release() { inbounds.Put(m) }
 

@@ -108,7 +108,7 @@ func TestHearing(t *testing.T) {
 // TestEndless: a message that is longer than any DDP Segment ends the association, and the peer hears why.
 func TestEndless(t *testing.T) {
 	c := newStandIn(t)
-	if !c.says(0, nil, make([]byte, maxRead)) {
+	if !c.says(0, nil, make([]byte, carrier.MaxMessage)) {
 		t.Error("the longest ends it")
 	}
 	c.wantEnd(c.says(0, nil, []byte{1}), carrier.ErrViolated, "")

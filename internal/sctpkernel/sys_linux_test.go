@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -65,7 +66,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %q from %v, want %v", text, m.data, m.from, to)
 		}
 		m.release()
-		if from, err := route(at.Addr()); err != nil || from != at.Addr() {
+		if from, err := carrier.Route(at); err != nil || from != at.Addr() {
 			t.Errorf("%s: from %v (%v)", text, from, err)
 		}
 	}

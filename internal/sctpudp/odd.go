@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
@@ -65,7 +66,6 @@ func pieceOf(ppid uint32, data []byte) piece {
 const (
 	fragmentCost = 512      // octets that a fragment counts beside its own
 	maxFragments = 16 << 20 // of all associations of an Endpoint
-	maxMessage   = 66 << 10 // no DDP Segment is longer
 )
 
 // Those of a stream are held by the goroutine that reads it, and counted for the whole association.
@@ -95,7 +95,7 @@ func (c *Conn) join(stream uint16, held *fragments, p piece) (m sctp.Message, ok
 		m.Data = append(m.Data, p.data...)
 	}
 	c.path.holds(-len(m.Data) - len(parts)*fragmentCost)
-	if len(m.Data) > maxMessage {
+	if len(m.Data) > carrier.MaxMessage {
 		c.path.violated(&sctp.Violation{Stream: stream, Rule: sctp.RuleFragmented, Reason: fmt.Sprintf("%d octets in all", len(m.Data))})
 		return m, false
 	}

@@ -331,14 +331,11 @@ func (e *Endpoint) addrTo(peer netip.AddrPort) net.Addr {
 	if !own.IP.IsUnspecified() {
 		return own
 	}
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(peer)) // it sends nothing
+	from, err := carrier.Route(peer)
 	if err != nil {
 		return own
 	}
-	defer func() { _ = c.Close() }()
-	local := *c.LocalAddr().(*net.UDPAddr)
-	local.Port = own.Port
-	return &local
+	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, uint16(own.Port)))
 }
 
 // RemoteAddr is that of UDP.
