@@ -88,6 +88,14 @@ func TestShutdownGivenUp(t *testing.T) {
 	if err := within(t, c.lost); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("lost: %v", err)
 	}
+
+	s = meet(t, e)
+	theirs, c = s.opens(e)
+	_ = c.Shutdown(ctx)
+	s.says(theirs.Tag, chunk.TypeAbort, 0, nil) // which is not why it ends
+	if err := within(t, c.lost); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("lost: %v", err)
+	}
 }
 
 // TestOurTagFromOthers: what has an association's tag and does not come from its peer is not answered, since the tag is known.

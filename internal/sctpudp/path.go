@@ -139,16 +139,12 @@ func (p *path) hasRoom(chunks []chunk.Chunk) bool {
 // maxWaiting bounds the octets that wait to be read. Those of messages, which the window bounds, have headers.
 func (p *path) maxWaiting() int64 { return 2 * int64(p.e.cfg.Window) }
 
-// queue has pion read a packet, if there is room for it. Otherwise it is lost, as packets are.
+// queue has pion read a packet, for which hasRoom has seen room.
 func (p *path) queue(b []byte) {
-	if p.waiting.Add(int64(len(b))) > p.maxWaiting() {
-		p.waiting.Add(-int64(len(b)))
-		return
-	}
 	select {
 	case p.in <- b:
-	default:
-		p.waiting.Add(-int64(len(b)))
+		p.waiting.Add(int64(len(b)))
+	default: // it is lost, as packets are
 	}
 }
 

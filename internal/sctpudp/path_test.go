@@ -51,6 +51,10 @@ func TestWaiting(t *testing.T) {
 	if got := p.gets(maxPackets+10, beat(0)); got != maxPackets {
 		t.Errorf("%d packets wait", got)
 	}
+	small := chunk.Data{TSN: p.theirs.TSN, Stream: 1, PPID: 16, Octets: []byte("small")}
+	if p.gets(1, small.Chunk(plain)); p.arrived.next != p.theirs.TSN {
+		t.Error("what there is no room for counts as arrived")
+	}
 	for range 4 {
 		_, _ = p.Read(buf)
 	}
@@ -67,6 +71,37 @@ func TestWaiting(t *testing.T) {
 	}
 	if got := p.gets(1, large...); got != maxPackets-14+6 || p.arrived.next != p.theirs.TSN+6 {
 		t.Errorf("%d packets wait, and %d chunks count as arrived", got, p.arrived.next-p.theirs.TSN)
+	}
+}
+
+// TestDivided: chunks that fit into a packet of pion's stay in one, to the octet, and of a packet of which nothing is taken nothing comes.
+func TestDivided(t *testing.T) {
+	beat := func(n int) chunk.Chunk { return chunk.Chunk{Type: chunk.TypeHeartbeat, Value: make([]byte, n-4)} }
+	for last, want := range map[int]int{4088: 1, 4092: 2} {
+		p := quietPath(t, Config{}, "127.0.0.1:9")
+		if got := p.gets(1, beat(4092), beat(last)); got != want {
+			t.Errorf("chunks of 4092 and %d octets are in %d packets", last, got)
+		}
+	}
+	p := quietPath(t, Config{}, "127.0.0.1:9")
+	if got := p.gets(1, chunk.Chunk{Type: 130}, chunk.Chunk{Type: chunk.TypeCookieAck}); got != 0 {
+		t.Errorf("%d packets wait", got)
+	}
+}
+
+// TestGapFilled: what fills a gap, and nothing else, asks for a SACK at once.
+func TestGapFilled(t *testing.T) {
+	p := quietPath(t, Config{}, "127.0.0.1:9")
+	for _, c := range []struct {
+		tsn  uint32
+		want bool
+	}{{0, false}, {2, false}, {1, true}, {3, false}} {
+		d := chunk.Data{TSN: p.theirs.TSN + c.tsn, Stream: 1, PPID: 16, Octets: []byte("text")}
+		p.gets(1, d.Chunk(plain))
+		b := make([]byte, maxPacket)
+		if _, err := p.Read(b); err != nil || (b[chunk.HeaderLen+1]&flagImmediate != 0) != c.want {
+			t.Errorf("message %d has flags %x (%v)", c.tsn, b[chunk.HeaderLen+1], err)
+		}
 	}
 }
 
@@ -125,6 +160,9 @@ func TestWrittenTo(t *testing.T) {
 		if n, tag, c := s.answer(); n != len(b) || tag != s.ours.Tag || c.Type != kind {
 			t.Errorf("%d octets with tag %x, type %d", n, tag, c.Type)
 		}
+	}
+	if n, err := quietPath(t, Config{}, "127.0.0.1:9").Write(make([]byte, chunk.HeaderLen)); n != chunk.HeaderLen || err != nil {
+		t.Errorf("without a chunk: %d, %v", n, err)
 	}
 	if n, err := p.Write(make([]byte, 20)); n != 0 || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("behind the end: %d, %v", n, err)

@@ -292,3 +292,73 @@ func TestProbes(t *testing.T) {
 	wantNone(sack(9, 1000))
 	send(true, 10)
 }
+
+// TestFirstProbe: what is sent first is a probe if the INIT has announced no room for it.
+func TestFirstProbe(t *testing.T) {
+	for window, want := range map[uint32]bool{999: false, 1000: true} {
+		d := chunk.Data{TSN: 5, PPID: 16, Octets: make([]byte, 1000)}
+		if got := newProbes(5, window).passes(chunk.Header{}.Packet(d.Chunk(plain))); got != want {
+			t.Errorf("with room for %d octets it passes %t", window, got)
+		}
+	}
+}
+
+// TestNoProbe: what follows something that is under way is none, however little room there is: SCTP sends it by its own rules.
+func TestNoProbe(t *testing.T) {
+	p := newProbes(5, 2000)
+	for tsn := uint32(5); tsn < 8; tsn++ {
+		d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}
+		if !p.passes(chunk.Header{}.Packet(d.Chunk(plain))) {
+			t.Errorf("TSN %d is held back", tsn)
+		}
+		p.acknowledged(&chunk.Chunk{Type: chunk.TypeSack, Value: []byte{0, 0, 0, 4, 0, 0, 0, 100, 0, 0, 0, 0}})
+	}
+}
+
+// TestProbeAcrossZero: TSNs go on from zero after the last, also those of probes.
+func TestProbeAcrossZero(t *testing.T) {
+	p := newProbes(1<<32-2, 1000)
+	for i, want := range []bool{true, false} {
+		d := chunk.Data{TSN: 1<<32 - 2 + uint32(i), PPID: 16, Octets: make([]byte, 1000)}
+		if got := p.passes(chunk.Header{}.Packet(d.Chunk(plain))); got != want {
+			t.Errorf("TSN %d passes %t", d.TSN, got)
+		}
+		p.acknowledged(&chunk.Chunk{Type: chunk.TypeSack, Value: append(binary.BigEndian.AppendUint32(nil, 1<<32-2), make([]byte, 8)...)})
+	}
+}
+
+// TestProbesKnow: what is old, or acknowledges what was not sent, changes nothing, and neither does a SACK of ours; and where only the
+// window has become larger, a SACK is asked for.
+func TestProbesKnow(t *testing.T) {
+	d := func(tsn uint32) []byte {
+		d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}
+		return chunk.Header{}.Packet(d.Chunk(plain))
+	}
+	sack := func(tsn, window uint32) *chunk.Chunk {
+		v := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, tsn), window)
+		return &chunk.Chunk{Type: chunk.TypeSack, Value: append(v, 0, 0, 0, 0)}
+	}
+	for _, other := range []*chunk.Chunk{sack(3, 5000), sack(9, 5000)} {
+		p := newProbes(5, 2000)
+		p.passes(d(5))
+		p.acknowledged(sack(5, 0))
+		p.acknowledged(other)
+		p.passes(chunk.Header{}.Packet(*sack(6, 5000))) // of ours
+		if p.passes(d(6)) || p.reached() != 5 || p.reached() != 5 {
+			t.Errorf("after % x: %+v", other.Value, p)
+		}
+	}
+	for _, c := range []struct {
+		sacks []*chunk.Chunk
+		want  bool
+	}{{[]*chunk.Chunk{sack(5, 3000)}, false}, {[]*chunk.Chunk{sack(5, 2000), sack(5, 2000)}, false}, {[]*chunk.Chunk{sack(5, 0), sack(5, 2000)}, true}} {
+		p, next := newProbes(5, 2000), d(6)
+		p.passes(d(5))
+		for _, s := range c.sacks {
+			p.acknowledged(s)
+		}
+		if !p.passes(next) || (next[chunk.HeaderLen+1]&flagImmediate != 0) != c.want {
+			t.Errorf("after %d SACKs: flags %x", len(c.sacks), next[chunk.HeaderLen+1])
+		}
+	}
+}

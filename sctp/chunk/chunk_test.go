@@ -93,6 +93,10 @@ func TestLeast(t *testing.T) {
 	for less := range 2 {
 		d, isData := (&chunk.Chunk{Type: chunk.TypeData, Value: octets(t, "00000007 0005 0000 00000010")[less:], Length: 12 - less}).Data()
 		tsn, isAck := (&chunk.Chunk{Type: chunk.TypeShutdown, Value: octets(t, "00000007")[less:]}).Acknowledged()
+		_, window, isSack := (&chunk.Chunk{Type: chunk.TypeSack, Value: octets(t, "00000007 00000009")[less:]}).Sack()
+		if isSack != (less == 0) || isSack && window != 9 {
+			t.Errorf("with %d octets less: SACK %t, %d", less, isSack, window)
+		}
 		_, err := chunk.ParseSetup(octets(t, "00000001 000005dc 0002 0003 00000004")[less:])
 		if whole := less == 0; isData != whole || isAck != whole || (err == nil) != whole || whole && (d.TSN != 7 || d.Length != 0 || tsn != 7) {
 			t.Errorf("with %d octets less: DATA %+v %t, TSN %d %t, INIT %v", less, d, isData, tsn, isAck, err)
