@@ -39,6 +39,17 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestScaleOfEach: each side's windows have its own scale, be the other's none. A FIN has a number.
+func TestScaleOfEach(t *testing.T) {
+	s, _ := parseSegment(made{seq: 2, flags: header.TCPFlagAck | header.TCPFlagFin, noTime: true, data: []byte("abc")}.packet(0))
+	if got := scaled(&s, header.TCPSynOptions{WS: 0}, header.TCPSynOptions{WS: 7}); got != 60000<<7 {
+		t.Errorf("window %d", got)
+	}
+	if got := s.end(); got != 2+3+1 {
+		t.Errorf("the number after it is %d", got)
+	}
+}
+
 // TestAcknowledged: a segment ahead of others is shown that acknowledges what was sent meanwhile, and not one that acknowledges less than
 // the peer's window ago.
 func TestAcknowledged(t *testing.T) {
