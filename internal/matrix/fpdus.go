@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,5 +109,44 @@ func (s *sent) tell(f *facts) {
 	}
 	if s.err != nil {
 		f.sayf(onWire, "data", "%v", s.err)
+	}
+}
+
+// tellEnhanced notes the enhanced data of a Request, or an Initiate, and of the answer; nil is none.
+func (f *facts) tellEnhanced(asked, answered *mpa.Enhanced) {
+	if asked != nil {
+		f.sayf(onWire, "request", "%d/%d", asked.IRD, asked.ORD)
+	}
+	if answered != nil {
+		f.sayf(onWire, "reply", "%d/%d", answered.IRD, answered.ORD)
+		f.sayf(onWire, "flags", "%s/%s", flags(asked), flags(answered))
+	}
+}
+
+func flags(e *mpa.Enhanced) string {
+	if e == nil {
+		return "-"
+	}
+	return cmp.Or(e.Flags(), "-")
+}
+
+// tellAccepted notes what an accepting answer says, with its enhanced data if it has some, and what both ends have sent
+// after it. first is who was the first to send.
+func (f *facts) tellAccepted(up, down *sent, first string, d mpa.Dialect, e *mpa.Enhanced) {
+	if up.found && down.found {
+		f.say(onWire, "first", first)
+	} else if len(f.said["data"]) > 0 {
+		f.say(onWire, "data", "not on the wire")
+	}
+	if !f.up() {
+		return
+	}
+	f.say(onWire, "dialect", short(d))
+	if e != nil {
+		f.sayf(onWire, "p2p", "%d", wording.Bit(e.A))
+		f.say(onWire, "answer", e.RTR().String())
+	}
+	if up.found {
+		f.say(onWire, "rtr", up.rtr.String())
 	}
 }

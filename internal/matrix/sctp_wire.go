@@ -99,7 +99,7 @@ func (a *association) describe() (lines []string) {
 		if c, ok := h[dir].control(); ok {
 			line := fmt.Sprintf("%v %v pd %d", direction(dir), c.Function, len(c.PrivateData))
 			if c.HasEnhanced() {
-				line += fmt.Sprintf(" flags %s ird %v ord %v", cmp.Or(c.Enhanced.Flags(), "-"), c.Enhanced.IRD, c.Enhanced.ORD)
+				line += fmt.Sprintf(" flags %s ird %v ord %v", flags(&c.Enhanced), c.Enhanced.IRD, c.Enhanced.ORD)
 			}
 			lines = append(lines, line)
 		}
@@ -120,40 +120,24 @@ func (a *association) tell(f *facts) {
 	if asked && answered {
 		f.sayf(onWire, "codes", "%d/%d", q.Function, p.Function)
 	}
-	if q.HasEnhanced() {
-		f.sayf(onWire, "request", "%d/%d", q.Enhanced.IRD, q.Enhanced.ORD)
-	}
-	if p.HasEnhanced() {
-		f.sayf(onWire, "reply", "%d/%d", p.Enhanced.IRD, p.Enhanced.ORD)
-		f.sayf(onWire, "flags", "%s/%s", cmp.Or(q.Enhanced.Flags(), "-"), cmp.Or(p.Enhanced.Flags(), "-"))
-	}
+	f.tellEnhanced(enhancedOf(&q), enhancedOf(&p))
 	up, down := h[toResponder].sent(), h[toInitiator].sent()
 	up.tell(f)
 	down.tell(f)
-	if p.Function == sctp.FunctionAccept || p.Function == sctp.FunctionEnhancedAccept {
-		a.tellAccepted(f, &p, &up, &down)
+	switch p.Function {
+	case sctp.FunctionAccept:
+		f.tellAccepted(&up, &down, a.first(), mpa.DialectRFC5044, nil)
+	case sctp.FunctionEnhancedAccept:
+		f.tellAccepted(&up, &down, a.first(), mpa.DialectRFC6581, enhancedOf(&p))
 	}
 }
 
-// tellAccepted says what follows an Accept.
-func (a *association) tellAccepted(f *facts, p *sctp.Control, up, down *sent) {
-	switch {
-	case up.found && down.found:
-		f.say(onWire, "first", a.first())
-	case len(f.said["data"]) > 0:
-		f.say(onWire, "data", "not on the wire")
+// enhancedOf returns the enhanced data of a message, nil if it has none.
+func enhancedOf(c *sctp.Control) *mpa.Enhanced {
+	if !c.HasEnhanced() {
+		return nil
 	}
-	if !f.up() {
-		return
-	}
-	f.say(onWire, "dialect", wording.If(p.Function.IsEnhanced(), short(mpa.DialectRFC6581), short(mpa.DialectRFC5044)))
-	if p.HasEnhanced() {
-		f.sayf(onWire, "p2p", "%d", wording.Bit(p.Enhanced.A))
-		f.say(onWire, "answer", p.Enhanced.RTR().String())
-	}
-	if up.found {
-		f.say(onWire, "rtr", up.rtr.String())
-	}
+	return &c.Enhanced
 }
 
 // first says who sent the first DDP Segment.

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"bytes"
-	"cmp"
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -110,13 +109,6 @@ func letters(names string, set ...bool) string {
 	return s.String()
 }
 
-func (t *terms) flags() string {
-	if t.e == nil {
-		return "-"
-	}
-	return cmp.Or(t.e.Flags(), "-")
-}
-
 // tell notes what the wire shows of an accepting startup, and of what was sent after it.
 func (t *transcript) tell(f *facts) {
 	q, p := t.terms(toResponder), t.terms(toInitiator)
@@ -124,13 +116,7 @@ func (t *transcript) tell(f *facts) {
 		f.sayf(onWire, "rev", "%d/%d", q.rev, p.rev)
 		f.sayf(onWire, "asked", "%s/%s", q.asked, p.asked)
 	}
-	if q.e != nil {
-		f.sayf(onWire, "request", "%d/%d", q.e.IRD, q.e.ORD)
-	}
-	if p.e != nil {
-		f.sayf(onWire, "reply", "%d/%d", p.e.IRD, p.e.ORD)
-		f.sayf(onWire, "flags", "%s/%s", q.flags(), p.flags())
-	}
+	f.tellEnhanced(q.e, p.e)
 	if n := len(t.frames[toResponder]); n > 1 && bytes.HasPrefix(t.frames[toResponder][n-1], []byte(mpa.KeyRtr)) {
 		r := mpa.StartupFrame(t.frames[toResponder][n-1])
 		f.say(onWire, "rtrframe", letters("CRS", r.C(), r.R(), r.S()))
@@ -152,21 +138,8 @@ func (t *transcript) tellAccepted(f *facts, reply terms) {
 	}
 	if up.found && down.found {
 		f.sayf(onWire, "M", "%d/%d", wording.Bit(down.markers), wording.Bit(up.markers))
-		f.say(onWire, "first", t.first(up.firstEnd))
-	} else if len(f.said["data"]) > 0 {
-		f.say(onWire, "data", "not on the wire")
 	}
-	if !f.up() {
-		return
-	}
-	f.say(onWire, "dialect", short(reply.dialect))
-	if reply.e != nil {
-		f.sayf(onWire, "p2p", "%d", wording.Bit(reply.e.A))
-		f.say(onWire, "answer", reply.e.RTR().String())
-	}
-	if up.found {
-		f.say(onWire, "rtr", up.rtr.String())
-	}
+	f.tellAccepted(&up.sent, &down.sent, t.first(up.firstEnd), reply.dialect, reply.e)
 }
 
 // first says who sent the first FPDU. The responder did if its FPDU came before the
