@@ -61,11 +61,8 @@ func (d *ddpSession) ready(kind mpa.RTR) {
 	if !ok {
 		d.failf(expected, "%s", d.silence())
 	}
-	d.want(m.PPID == sctp.PPIDSegment, expected, describeMessage(&m))
-	seg, err := ddp.Parse(m.Data[sctp.SSNLen:])
-	if err != nil {
-		d.failf(expected, "%v", err)
-	}
+	seg, ok := m.Segment()
+	d.want(ok, expected, describeMessage(&m))
 	got, read := indication(&seg)
 	d.want(got == kind, expected, describeMessage(&m))
 	if kind == mpa.RTRRead {

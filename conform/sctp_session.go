@@ -224,7 +224,9 @@ func isResponse(m *script.Message) bool { return isOpcode(m, rdmap.OpReadRespons
 func isSend(m *script.Message) bool { return isOpcode(m, rdmap.OpSend) }
 
 func isOpcode(m *script.Message, op rdmap.Opcode) bool {
-	return m.PPID == sctp.PPIDSegment && len(m.Data) > 3 && rdmap.Opcode(m.Data[3]&0xf) == op
+	seg, ok := m.Segment()
+	_, got := rdmap.ParseControl(seg.RsvdULP)
+	return ok && got == op
 }
 
 func describeMessage(m *script.Message) string {
@@ -234,8 +236,9 @@ func describeMessage(m *script.Message) string {
 		}
 		return "session control that cannot be read"
 	}
-	if len(m.Data) > 3 {
-		return rdmap.Opcode(m.Data[3] & 0xf).String()
+	if seg, ok := m.Segment(); ok {
+		_, op := rdmap.ParseControl(seg.RsvdULP)
+		return op.String()
 	}
 	return "a DDP Segment that is too short"
 }

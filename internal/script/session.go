@@ -95,6 +95,15 @@ func (s *Session) Next(until time.Time) (m Message, ok bool) {
 	}
 }
 
+// Segment returns the DDP Segment of a message. It reports false if there is none, or no room for its header.
+func (m *Message) Segment() (seg ddp.Segment, ok bool) {
+	if m.PPID != sctp.PPIDSegment || len(m.Data) < sctp.SSNLen {
+		return seg, false
+	}
+	seg, err := ddp.Parse(m.Data[sctp.SSNLen:])
+	return seg, err == nil
+}
+
 // Parting returns what an enhanced session cannot be left without: the RTR indication that
 // was agreed on, if one was, before it.
 func (s *Session) Parting(asked, answered *mpa.Enhanced) []sctp.Message {
