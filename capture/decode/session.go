@@ -230,7 +230,7 @@ func (x *session) again(h *half, m *capture.Message, ssn uint16) {
 	x.pub().Session.Repeated[m.Dir]++
 	kind, advice := findSSNTwice, "each message of a session takes the next DDP-SSN: the sender has sent one twice, or counts wrongly"
 	if function(m) == sctp.FunctionInitiate {
-		kind, advice = findInUse, "a stream is used again when both ends are done with it: choose another"
+		kind, advice = findInUse, adviceInUse
 	}
 	x.c.report(kind, m.Dir, h.told, m.Last, fmt.Sprintf("%v with DDP-SSN %d, where %d is due", messageName(m), ssn, uint16(x.sides[m.Dir].next)), advice)
 }

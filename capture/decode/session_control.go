@@ -25,7 +25,7 @@ func (x *session) control(m *capture.Message, number, offset uint64) {
 	}
 	x.c.tell(f)
 	if len(m.Data) < m.Length {
-		x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Octets(m.Length-len(m.Data))+" "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
+		x.notCaptured(m, offset, m.Length-len(m.Data))
 	} else if v != nil {
 		x.unreadable(m, offset, v)
 	}
@@ -41,6 +41,8 @@ func (x *session) unreadable(m *capture.Message, offset uint64, v *sctp.Violatio
 	}
 	x.c.report(k, m.Dir, offset, m.Last, fmt.Sprintf("%v: %s (%s)", v.Rule, v.Reason, v.Rule.Section()), "the receiver ends the session")
 }
+
+const adviceInUse = "a stream is used again when both ends are done with it: choose another"
 
 // patterns judges a session control message among the others, and acts on it: RFC 5043,
 // sections 6.2 to 6.4. [C04]
@@ -61,7 +63,7 @@ func (x *session) patterns(f *Startup, fn sctp.Function, number uint64) {
 	case kind == sctp.FunctionTerminate && (x.begun || x.pub().Midstream):
 		x.terminated(f)
 	case kind == sctp.FunctionInitiate && x.begun:
-		x.c.report(findInUse, f.Dir, f.Offset, f.Last, fmt.Sprintf("%v on a stream whose session is open", fn), "a stream is used again when both ends are done with it: choose another")
+		x.c.report(findInUse, f.Dir, f.Offset, f.Last, fmt.Sprintf("%v on a stream whose session is open", fn), adviceInUse)
 	case kind == 0 || kind > sctp.FunctionTerminate: // it is reported as unknown
 	default:
 		x.sequence(m, f.Offset, fmt.Sprintf("%v as message %d of the %s end", fn, number+1, x.role(f.Dir)), "an Initiate, its answer, DDP Segments, a Terminate: nothing else is a session")

@@ -34,7 +34,7 @@ func (x *session) form(h *half, m *capture.Message) bool {
 		say(findSessionMessage, fmt.Sprintf("a message of %s, which has no room for a DDP-SSN", wording.Octets(m.Length)), "")
 		return false
 	case len(m.Data) < sctp.SSNLen:
-		x.c.report(findGap, m.Dir, h.told, m.Last, "not judged: a message "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
+		x.notCaptured(m, h.told, m.Length-len(m.Data))
 		h.broken = true
 		return false
 	}
@@ -47,6 +47,11 @@ func (x *session) form(h *half, m *capture.Message) bool {
 			"DDP segments are made so that SCTP does not fragment them, unless IP would have to")
 	}
 	return true
+}
+
+// notCaptured tells of octets of a message that the capture's snap length has cut off.
+func (x *session) notCaptured(m *capture.Message, offset uint64, octets int) {
+	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Octets(octets)+" "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
 }
 
 // ssnOf is the DDP-SSN of a message in the right form.
@@ -131,7 +136,7 @@ func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool
 		o.Sizes.Add(uint64(m.Length))
 	} else {
 		o.Cut++
-		x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Octets(f.Cut)+" "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
+		x.notCaptured(m, offset, f.Cut)
 	}
 	h.parseSegment(f)
 	h.message(f)
