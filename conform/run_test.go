@@ -267,6 +267,20 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
+// TestInterruptedWithin ends a run within a case whose connection is up, which is parted from in order all the same.
+func TestInterruptedWithin(t *testing.T) {
+	for after := 100 * time.Millisecond; after < 2*time.Second; after += 100 * time.Millisecond {
+		setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}.against(t, func(t *testing.T, o conform.Options) {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			o.Filter = regexp.MustCompile("startup/req-(split|octets|waits)")
+			if sum, err := conform.Run(ctx, o, func(*conform.Result) {}); err != nil || ctx.Err() != nil && sum.Stopped != "interrupted" {
+				t.Errorf("%v, %v", &sum, err)
+			}
+		})
+	}
+}
+
 // TestOptions refuses what cannot be run.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {

@@ -148,7 +148,7 @@ func (s *session) hangUp() {
 func (s *session) part(l *link) {
 	for _, fpdu := range l.Parting(l.asked, l.answered) {
 		time.Sleep(settling)
-		s.send("FPDU to part in order", fpdu)
+		s.sendOn(l, "FPDU to part in order", fpdu, 0, fpdu) // also after an interrupt
 	}
 	time.Sleep(settling)
 }
@@ -178,7 +178,11 @@ func (s *session) sendEach(text string, octets []byte) {
 const segmentGap = 10 * time.Millisecond
 
 func (s *session) sendOctets(text string, octets []byte, gap time.Duration, pieces ...[]byte) {
-	l := s.use()
+	s.sendOn(s.use(), text, octets, gap, pieces...)
+}
+
+// sendOn is sendOctets on a connection that is there.
+func (s *session) sendOn(l *link, text string, octets []byte, gap time.Duration, pieces ...[]byte) {
 	s.note(Sent, fmt.Sprintf("%s, %s%s", text, wording.Octets(len(octets)), describe(octets)), octets)
 	s.write(l, octets, gap, pieces...)
 }
