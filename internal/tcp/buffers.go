@@ -1,6 +1,9 @@
 package tcp
 
-import "net"
+import (
+	"io"
+	"net"
+)
 
 // A buffersWriter is a connection that is not TCP's own and still writes several
 // slices as one: such as records what passes, or puts it into records.
@@ -8,13 +11,20 @@ type buffersWriter interface {
 	WriteBuffers(v *net.Buffers) (int64, error)
 }
 
-// WriteBuffers writes all of v, and consumes what was written: in one go on a TCP
-// connection, or one that has such a method, and slice by slice on others. Octets that were
-// read ahead do not affect it.
+// WriteBuffers writes all of v, and consumes what was written: in one go on a socket of the standard library's,
+// or a connection that has such a method, and slice by slice on others, also where a socket is embedded in one: net.Buffers would
+// write to that, past the Write of the connection. Octets that were read ahead do not affect it.
 func WriteBuffers(c net.Conn, v *net.Buffers) (int64, error) {
 	c, _ = unwrap(c)
 	if w, ok := c.(buffersWriter); ok {
 		return w.WriteBuffers(v)
 	}
-	return v.WriteTo(c)
+	switch c.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return v.WriteTo(c)
+	}
+	return v.WriteTo(writerOnly{c})
 }
+
+// writerOnly has no other method than Write.
+type writerOnly struct{ io.Writer }

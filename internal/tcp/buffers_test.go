@@ -58,6 +58,27 @@ func TestWriteBuffers(t *testing.T) {
 	}
 }
 
+// An embedder counts what is written to a socket that it embeds.
+type embedder struct {
+	*net.TCPConn
+	written int
+}
+
+func (e *embedder) Write(b []byte) (int, error) {
+	e.written += len(b)
+	return e.TCPConn.Write(b)
+}
+
+// TestWriteEmbedded writes by the Write of a connection that embeds a socket, as it may change what is written.
+func TestWriteEmbedded(t *testing.T) {
+	a, b := pair(t)
+	e := &embedder{TCPConn: a.Conn.(*net.TCPConn)}
+	sendAll(t, New(e), []byte("one"), []byte("two"))
+	if got := recv(t, b, 6, 0); string(got) != "onetwo" || e.written != 6 {
+		t.Errorf("%d octets by its Write, and %q came", e.written, got)
+	}
+}
+
 // TestEMSSBelow asks the socket that a connection is built on.
 func TestEMSSBelow(t *testing.T) {
 	a, _ := pair(t)
