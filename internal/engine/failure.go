@@ -114,19 +114,16 @@ func (q *QP) fail(f *Failure, seg *ddp.Segment) {
 func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
 	f.Layer = q.Layer
 	q.cause = f
-	// RDMA verbs 6.2: when "the Terminate cannot be sent", as our half is closed,
-	// the connection is reset.
-	if q.finished {
+	// RDMA verbs 6.2: when "the Terminate cannot be sent", as our half is closed, the connection is reset. And so it
+	// is where RFC 5044, section 7.1.2, forbids a Terminate: the Responder MUST "receive and validate at least one
+	// FPDU" before it sends any. A FIN would look like an orderly end. [Q11]
+	if !q.mayTransmit() {
 		q.abort(f)
 		return
 	}
-	// RFC 5044, section 7.1.2: the Responder MUST "receive and validate at least one
-	// FPDU" before it sends any, be it a Terminate. [Q11]
-	if q.mayTransmit() {
-		q.term = t
-		count(&q.stats.TerminatesSent, f.Code)
-		q.notice(Notice{Kind: NoticeTerminateSent, Err: f})
-	}
+	q.term = t
+	count(&q.stats.TerminatesSent, f.Code)
+	q.notice(Notice{Kind: NoticeTerminateSent, Err: f})
 	q.setState(Terminate)
 }
 

@@ -132,7 +132,7 @@ func TestMarkerError(t *testing.T) {
 }
 
 // Proves Q11, Q16: an error in the first FPDU that a Responder receives is not
-// answered, not even with a Terminate: nothing was validated.
+// answered, not even with a Terminate: nothing was validated. A FIN would look like an orderly end, so the connection is reset.
 func TestErrorBeforeResponderMaySend(t *testing.T) {
 	p := responder(t)
 	p.receive(1)
@@ -143,7 +143,9 @@ func TestErrorBeforeResponderMaySend(t *testing.T) {
 	p.wantCause(rdmap.CodeMPACRC, false)
 	p.completion(flushed(2, OpSend), flushed(1, OpReceive))
 	p.wantNotices()
-	p.wantEnd(Terminate, Finish)
+	p.wantNothing()
+	p.wantState(Error)
+	p.wantLLP(Reset)
 }
 
 // Proves Q11: nor may it send when the consumer, a timeout or a close wants it to.
