@@ -81,9 +81,11 @@ func (c *sctpCounts) count(s sctp.Stats) {
 // peer that makes a habit of them costs more than it should, perhaps on purpose (RFC
 // 5042, section 6.4.4).
 type Oddities struct {
-	NotRTR   uint64 // first messages that were not the RTR indication agreed on
-	Early    uint64 // first messages that a Responder sent before it had received one
-	Empty    uint64 // segments without payload, of Writes or in the middle of Sends
+	NotRTR uint64 // first messages that were not the RTR indication agreed on
+	Early  uint64 // first messages that a Responder sent before it had received one
+	// Empty counts segments without payload, of Writes or in the middle of Sends. The first seven Writes of an Initiator
+	// are not counted: they may be its RTR indication, and its nudges (QPConfig.Nudge).
+	Empty    uint64
 	Disorder uint64 // segments of Sends that did not begin where the previous one ended
 	Late     uint64 // Read Requests that came too late in a close of ours to be answered
 }

@@ -79,7 +79,7 @@ type Stats struct {
 type Oddities struct {
 	NotRTR   uint64 // first messages that were not the RTR indication agreed on
 	Early    uint64 // first messages of a Responder that had not received one
-	Empty    uint64 // segments that carry nothing: of Writes, or in the middle of Sends
+	Empty    uint64 // segments that carry nothing: of Writes, but for the first seven of an Initiator, or in the middle of Sends
 	Disorder uint64 // segments of Sends that did not go on where the last one ended
 	Late     uint64 // Read Requests that came too late in a close to be answered
 }

@@ -254,7 +254,7 @@ func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	q.partial[partialWrite] = !s.Last
 	q.drain.drained(s.PayloadLen())
 	if s.PayloadLen() == 0 {
-		q.stats.Odd.Empty++
+		q.countEmptyWrite()
 	}
 }
 

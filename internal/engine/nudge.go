@@ -56,3 +56,13 @@ func (q *QP) sendNudge(g *Gather) bool {
 	g.nudge += len(g.arena) - before
 	return true
 }
+
+// countEmptyWrite counts a Write that carries nothing as odd, but for those of an Initiator that may be an RTR indication and
+// the nudges of one like ours.
+func (q *QP) countEmptyWrite() {
+	if q.Role == mpa.RoleResponder && q.Layer != LayerMessages && q.excused <= maxNudges {
+		q.excused++
+		return
+	}
+	q.stats.Odd.Empty++
+}

@@ -135,6 +135,7 @@ type stream struct {
 	sent     uint64    // stream offset that the LLP has taken
 	nudgeAt  time.Time // zero: not
 	nudged   int       // how often
+	excused  int       // empty Writes of the peer that are not odd
 
 	// Ending.
 	term       *rdmap.Terminate // to be sent
