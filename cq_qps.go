@@ -16,7 +16,7 @@ func (cq *CQ) attach(qp *QP) error {
 	case cq.closed:
 		return errCQClosed
 	case cq.overflow:
-		return ErrCQOverflow
+		return errCQLost
 	}
 	u := qp.useOf(cq)
 	if u.queues++; u.queues == 1 {

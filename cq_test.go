@@ -166,18 +166,21 @@ func TestCQOverflow(t *testing.T) {
 			t.Errorf("state %v", s)
 		}
 	}
-	if ev := victim.wantEvent(iwarp.EventCQOverflow); ev.CQ != small || !errors.Is(ev.Err, iwarp.ErrCQOverflow) {
+	ev := victim.wantEvent(iwarp.EventCQOverflow)
+	if ev.CQ != small || !errors.Is(ev.Err, iwarp.ErrCQOverflow) {
 		t.Errorf("event %+v", ev)
+	}
+	if got, want := ev.String(), "CQ overflow of CQ (2 of 2 completions, 2 QPs, overflowed): poll it, or create it deeper"; got != want {
+		t.Errorf("event %q, want %q", got, want)
 	}
 	var wc [4]iwarp.WC
 	if n := small.Poll(wc[:]); n != 2 {
 		t.Errorf("%d completions are left", n)
 	}
-	if err := small.Wait(within(t)); !errors.Is(err, iwarp.ErrCQOverflow) {
-		t.Errorf("Wait: %v", err)
-	}
-	if _, err := victim.pd.CreateQP(iwarp.QPConfig{SendCQ: small}); !errors.Is(err, iwarp.ErrCQOverflow) {
-		t.Errorf("another QP with the CQ: %v", err)
+	_, another := victim.pd.CreateQP(iwarp.QPConfig{SendCQ: small})
+	for what, err := range map[string]error{"Wait": small.Wait(within(t)), "another QP with the CQ": another, "Resize": small.Resize(16)} {
+		wantSaid(t, what, err, iwarp.ErrCQOverflow, "create another")
+		wantSaid(t, what, err, iwarp.ErrClosed)
 	}
 	works(t, good, bystander)
 }

@@ -68,7 +68,7 @@ func (cq *CQ) outcome() (ready bool, err error) {
 	case cq.closed && !cq.auto:
 		return false, waitFailed(errCQClosed)
 	case cq.overflow:
-		return false, waitFailed(ErrCQOverflow)
+		return false, waitFailed(errCQLost)
 	case cq.had && cq.ended == cq.used:
 		return false, waitFailed(ErrNoQP)
 	}

@@ -22,6 +22,9 @@ import (
 // From then on s belongs to the QP, which calls its Close or Reset in the end. After an error
 // it still belongs to the caller.
 func (qp *QP) ModifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr) error {
+	if s == nil {
+		return &OpError{Op: "modify QP", Err: errNoConnGiven}
+	}
 	if err := qp.modifyRTSOver(s, n, attr); err != nil {
 		return &OpError{Op: "modify QP", Addr: s.RemoteAddr(), Err: err}
 	}

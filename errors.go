@@ -50,7 +50,22 @@ var ErrConnectionLost = engine.ErrLost
 var ErrAwaitingInitiator = engine.ErrMute
 
 // ErrCQOverflow ends the QPs of a Completion Queue that had no room left.
-var ErrCQOverflow = errors.New("completion queue overflow: poll it, or create it deeper")
+var ErrCQOverflow = errors.New("completion queue overflow: " + overflowAdvice)
+
+const overflowAdvice = "poll it, or create it deeper"
+
+// errCQLost is that of a CQ that has overflowed. It is an ErrCQOverflow, and an ErrClosed.
+var errCQLost error = overflowed{}
+
+type overflowed struct{}
+
+// Error says what is left to do.
+func (overflowed) Error() string {
+	return "the CQ has overflowed, and takes nothing more: close it when its QPs are closed, and create another, as deep as Committed says"
+}
+
+// Is makes it both.
+func (overflowed) Is(target error) bool { return target == ErrCQOverflow || target == net.ErrClosed }
 
 // errStillClosing is that of a QP whose last connection is closed by code of the consumer's.
 var errStillClosing = fmt.Errorf("the QP's last connection is still being closed, wait for Done: %w", ErrBadState)
@@ -88,6 +103,12 @@ type OpError struct {
 	To   string   // its address as the caller gave it
 	Err  error
 }
+
+// What a call was not given.
+var (
+	errNoConnGiven = fmt.Errorf("%w: the connection is nil", ErrInvalid)
+	errNoQPGiven   = fmt.Errorf("%w: the QP is nil", ErrInvalid)
+)
 
 // with returns the error of a call that failed with err, and nil if it did not fail.
 func (e *OpError) with(err error) error {

@@ -73,13 +73,19 @@ func (e Event) String() string {
 	if e.QPNum != 0 {
 		s += fmt.Sprintf(" on QP %d", e.QPNum)
 	}
+	if e.CQ != nil {
+		s += " of " + e.CQ.String()
+	}
 	if e.RemoteAddr != nil {
 		s += " with " + e.RemoteAddr.String()
 	}
 	if e.Count > 1 {
 		s += fmt.Sprintf(", %d times", e.Count)
 	}
-	if e.Err != nil {
+	switch {
+	case e.Kind == EventCQOverflow: // which Err says again
+		s += ": " + overflowAdvice
+	case e.Err != nil:
 		s += ": " + e.Err.Error()
 	}
 	return s

@@ -21,6 +21,9 @@ import (
 // Initiate fails it closes the connection, unless the peer rejected it: then the error is a *RejectError,
 // and conn is still a stream of octets.
 func (d *Dialer) Initiate(ctx context.Context, conn net.Conn, lastMessage []byte) (*QP, error) {
+	if conn == nil {
+		return nil, &OpError{Op: "initiate", Err: errNoConnGiven}
+	}
 	owned := false
 	qp, err := d.connectNew(&OpError{Op: "initiate", Addr: conn.RemoteAddr()}, func(qp *QP) error {
 		owned = true
@@ -34,6 +37,9 @@ func (d *Dialer) Initiate(ctx context.Context, conn net.Conn, lastMessage []byte
 
 // InitiateQP is Initiate for a QP in StateIdle. If it fails, the QP stays in StateIdle.
 func (d *Dialer) InitiateQP(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte) error {
+	if conn == nil {
+		return &OpError{Op: "initiate", Err: errNoConnGiven}
+	}
 	return (&OpError{Op: "initiate", Addr: conn.RemoteAddr()}).with(d.initiate(ctx, qp, conn, lastMessage))
 }
 
@@ -75,6 +81,9 @@ func (d *Dialer) connectNew(op *OpError, connect func(*QP) error) (*QP, error) {
 
 // claimed reserves the QP and settles what to offer, for one attempt to connect it or two.
 func (d *Dialer) claimed(qp *QP, connect func(mpa.Offer) error) error {
+	if qp == nil {
+		return errNoQPGiven
+	}
 	if d.Timeout < 0 {
 		return fmt.Errorf("%w: a Timeout of %v", ErrInvalid, d.Timeout)
 	}

@@ -205,6 +205,9 @@ func checkNetwork(network string) error {
 
 // NewListener accepts connections from ln, which it owns from then on.
 func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
+	if ln == nil {
+		return noListener(cfg)
+	}
 	l := newListener(ln, cfg)
 	l.begin(cfg.consistent(), func() { l.acceptTCP(ln) })
 	return l

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -112,4 +114,63 @@ func TestDeregisterTwice(t *testing.T) {
 	mr := e.mr(8, 0)
 	must(t, mr.Deregister())
 	wantSaid(t, "Deregister", mr.Deregister(), iwarp.ErrClosed, "the memory was deregistered")
+}
+
+// TestNil gives nothing where a QP, a connection or a listener is wanted.
+func TestNil(t *testing.T) {
+	e := newEnd(t, iwarp.RNICConfig{})
+	qp, err := e.pd.CreateQP(iwarp.QPConfig{})
+	must(t, err)
+	var d iwarp.Dialer
+	_, initiated := d.Initiate(t.Context(), nil, nil)
+	_, responded := iwarp.Respond(t.Context(), nil, nil, iwarp.ListenConfig{})
+	_, accepted := iwarp.NewListener(nil, iwarp.ListenConfig{}).Accept(t.Context())
+	a, b := net.Pipe()
+	defer b.Close()
+	ln := listen(t, iwarp.ListenConfig{})
+	_, req := ask(t, ln, frame(request(2)))
+	for what, err := range map[string]error{
+		"DialQP": d.DialQP(t.Context(), nil, "tcp", ln.Addr().String()), "Initiate": initiated, "Respond": responded, "NewListener": accepted,
+		"InitiateQP without a connection": d.InitiateQP(t.Context(), qp, nil, nil), "InitiateQP without a QP": d.InitiateQP(t.Context(), nil, a, nil),
+		"ModifyRTS": qp.ModifyRTS(nil, mpa.Negotiated{}, nil), "ModifyRTSOver": qp.ModifyRTSOver(nil, mpa.Negotiated{}, nil),
+		"AcceptQP": req.AcceptQP(t.Context(), nil, iwarp.AcceptConfig{}),
+	} {
+		wantSaid(t, what, err, iwarp.ErrInvalid, "nil")
+	}
+	must(t, req.Close())
+}
+
+// TestAcceptAfterShutdown accepts a Request whose RNIC was closed: that fails, and the peer does not wait on.
+func TestAcceptAfterShutdown(t *testing.T) {
+	e := newEnd(t, iwarp.RNICConfig{})
+	p, req := ask(t, listen(t, iwarp.ListenConfig{PD: e.pd}), frame(request(2)))
+	must(t, e.rnic.Shutdown(t.Context()))
+	_, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
+	wantSaid(t, "Accept", err, iwarp.ErrClosed, "RNIC")
+	p.wantClosed()
+}
+
+// TestTerminateUnheard ends a connection in error before the Initiator's first FPDU. No Terminate may be sent then, and the
+// connection is reset: a FIN would look like an orderly end.
+func TestTerminateUnheard(t *testing.T) {
+	res, p := respondToPeer(t, iwarp.QPConfig{})
+	must(t, res.Modify(iwarp.StateTerminate))
+	if left, err := p.link.Rest(time.Time{}); p.link.End() != script.RST || len(left) > 0 {
+		t.Errorf("the peer got %q, and %v (%v)", left, p.link.End(), err)
+	}
+	wantSaid(t, "Close", res.Close(), iwarp.ErrClosed, "the consumer asked for it")
+}
+
+// TestAgreedIsNotOdd counts neither the RTR indication nor nudges as something odd.
+func TestAgreedIsNotOdd(t *testing.T) {
+	res, p := respondToPeer(t, iwarp.QPConfig{})
+	for range 7 {
+		p.send(p.write(0, 0, nil))
+	}
+	res.postRecv(1)
+	must(t, p.link.CloseWrite())
+	res.wantReceived(1, iwarp.StatusFlushed)
+	if odd := res.Stats().Odd; odd != (iwarp.Oddities{}) {
+		t.Errorf("%+v", odd)
+	}
 }

@@ -110,6 +110,9 @@ func (qp *QP) modifyStream(a StreamAttr) error {
 // With a TerminateCode the connection is up only to tell the peer of it: the QP goes on to
 // StateTerminate at once, and Err has the code.
 func (qp *QP) ModifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error {
+	if conn == nil {
+		return &OpError{Op: "modify QP", Err: errNoConnGiven}
+	}
 	if err := qp.modifyRTS(conn, n, attr); err != nil {
 		return &OpError{Op: "modify QP", Addr: conn.RemoteAddr(), Err: err}
 	}

@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"fmt"
 	"net"
 	"time"
 )
@@ -39,3 +40,19 @@ type noAddr string
 
 func (noAddr) Network() string  { return "sctp" }
 func (a noAddr) String() string { return string(a) }
+
+// noSocket stands for what a Listener was not given.
+type noSocket struct{}
+
+// Addr has none to tell.
+func (noSocket) Addr() net.Addr { return nil }
+
+// Close has nothing to close.
+func (noSocket) Close() error { return nil }
+
+// noListener is a Listener whose Accept says that it has nothing to listen on.
+func noListener(cfg ListenConfig) *Listener {
+	l := newListener(noSocket{}, cfg)
+	l.begin(fmt.Errorf("%w: the net.Listener is nil", ErrInvalid), nil)
+	return l
+}

@@ -132,7 +132,7 @@ func (r *Request) LocalAddr() net.Addr { return r.link().LocalAddr() }
 // ErrMarkersRequired or mpa.ErrOffer, or is that of Prepare, the Request can still be answered: the peer
 // waits for that until the Request is accepted, rejected or closed. (After a private data message,
 // the peer's wish for markers comes with its Start Key, when our answer is already out: then another
-// answer is ErrBadState.)
+// answer is ErrBadState.) When the RNIC was closed, an Accept that fails closes the Request.
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
 	if cfg.PD != nil {
@@ -140,7 +140,16 @@ func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 			return nil, op.with(err)
 		}
 	}
-	return connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
+	qp, err := connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
+	r.giveUp(err)
+	return qp, err
+}
+
+// giveUp closes a Request that cannot be accepted any more, as its RNIC was closed: its peer would wait in vain.
+func (r *Request) giveUp(err error) {
+	if err != nil && r.rnic.open() != nil {
+		_ = r.Close() // or it has been answered
+	}
 }
 
 // takes refuses what is of another RNIC.
@@ -156,10 +165,15 @@ func (r *Request) takes(what string, rnic *RNIC) error {
 // Request can still be answered.
 func (r *Request) AcceptQP(ctx context.Context, qp *QP, cfg AcceptConfig) error {
 	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
+	if qp == nil {
+		return op.with(errNoQPGiven)
+	}
 	if err := r.takes("the QP", qp.rnic); err != nil {
 		return op.with(err)
 	}
-	return op.with(r.connect(ctx, qp, &cfg))
+	err := r.connect(ctx, qp, &cfg)
+	r.giveUp(err)
+	return op.with(err)
 }
 
 // connect brings up the connection as Responder.

@@ -19,7 +19,7 @@ func (cq *CQ) resize(depth int) error {
 	case cq.closed:
 		return errCQClosed
 	case cq.overflow:
-		return ErrCQOverflow
+		return errCQLost
 	case depth < max(1, cq.ring.Len()) || depth > MaxCQDepth:
 		return fmt.Errorf("%w: depth %d, with %d completions in the CQ; the most is %d", ErrInvalid, depth, cq.ring.Len(), MaxCQDepth)
 	}

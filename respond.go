@@ -21,6 +21,9 @@ func Buffered(conn net.Conn, r *bufio.Reader) net.Conn { return tcp.NewBuffered(
 // is the last message of the streaming mode, and is sent first. All data of the streaming mode must have
 // been read; if a bufio.Reader has read ahead, pass Buffered. After an error the connection is closed.
 func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenConfig) (*Request, error) {
+	if conn == nil {
+		return nil, &OpError{Op: "respond", Err: errNoConnGiven}
+	}
 	rnic := cfg.rnic()
 	r := &Request{rnic: rnic, named: cfg.named(), pd: cfg.PD, conn: conn, counts: tally{&rnic.startup}}
 	if err := r.respond(ctx, lastMessage, &cfg); err != nil {

@@ -17,7 +17,8 @@ import (
 // a reply to it can no longer be posted. A server that has to answer first closes the
 // Listener, has its peers finish (docs/endings.md), and then calls Shutdown.
 //
-// A Request that Accept has returned belongs to the caller: it can still be answered.
+// A Request that Accept has returned belongs to the caller: it can still be answered, until the RNIC is closed. An
+// Accept after that fails, and closes it.
 func (l *Listener) Shutdown(ctx context.Context) error {
 	return errors.Join(l.end(), closeAll(ctx, l.adopted()))
 }

@@ -22,7 +22,14 @@ func (qp *QP) String() string {
 func (cq *CQ) String() string {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	return fmt.Sprintf("CQ (%d of %d completions, %d QPs)", cq.ring.Len(), cq.ring.Limit(), cq.used)
+	s := fmt.Sprintf("CQ (%d of %d completions, %d QPs", cq.ring.Len(), cq.ring.Limit(), cq.used)
+	switch {
+	case cq.overflow:
+		s += ", overflowed"
+	case cq.closed:
+		s += ", closed"
+	}
+	return s + ")"
 }
 
 // String returns number and use, such as "PD 3 (2 QPs, 1 SRQs, 16 MRs)".
