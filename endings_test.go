@@ -120,7 +120,10 @@ var endings = map[string]ending{
 		defer cancel()
 		if err := res.rnic.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Shutdown: %v", err)
+		} else {
+			wantSaid(t, "Shutdown", err, context.DeadlineExceeded, "aborted: 1 of 1")
 		}
+		wantSaid(t, "Err", res.Err(), context.DeadlineExceeded, "Shutdown ran out of time")
 		return res
 	},
 	"Close of a Responder that was not heard": func(t *testing.T) *end {

@@ -153,7 +153,10 @@ func TestAcceptAfterShutdown(t *testing.T) {
 // TestTerminateUnheard ends a connection in error before the Initiator's first FPDU. No Terminate may be sent then, and the
 // connection is reset: a FIN would look like an orderly end.
 func TestTerminateUnheard(t *testing.T) {
-	res, p := respondToPeer(t, iwarp.QPConfig{})
+	p, req := ask(t, listen(t, iwarp.ListenConfig{}), frame(request(2)))
+	res, err := req.Accept(within(t), iwarp.AcceptConfig{})
+	must(t, err)
+	p.wantFrame(mpa.KeyReply)
 	must(t, res.Modify(iwarp.StateTerminate))
 	if left, err := p.link.Rest(time.Time{}); p.link.End() != script.RST || len(left) > 0 {
 		t.Errorf("the peer got %q, and %v (%v)", left, p.link.End(), err)
@@ -164,7 +167,7 @@ func TestTerminateUnheard(t *testing.T) {
 // TestAgreedIsNotOdd counts neither the RTR indication nor nudges as something odd.
 func TestAgreedIsNotOdd(t *testing.T) {
 	res, p := respondToPeer(t, iwarp.QPConfig{})
-	for range 7 {
+	for range 6 { // beside the indication
 		p.send(p.write(0, 0, nil))
 	}
 	res.postRecv(1)

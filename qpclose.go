@@ -170,7 +170,7 @@ func (qp *QP) awaitEnd(ctx context.Context, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		qp.abortAndWait(ctx.Err())
+		qp.abortAndWait(&outOfTime{ctx.Err()})
 	}
 }
 

@@ -3,15 +3,17 @@ package iwarp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Shutdown ends the Listener, as Close does, and then closes in order the connections
 // that came by it: what was posted on them goes out, Reads that are under way are
 // answered, and messages that are on their way arrive. Each is QP.Close. When the context
-// ends, the connections that are left are aborted, and its error is returned.
+// ends, the connections that are left are aborted, and the error says how many, and wraps its error.
 //
 // No more work is taken meanwhile: a message that is delivered during Shutdown is good, and
 // a reply to it can no longer be posted. A server that has to answer first closes the
@@ -32,8 +34,8 @@ func (l *Listener) end() error {
 }
 
 // Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes
-// the RNIC. When the context ends, the connections that are left are aborted, and its
-// error is returned. An RNIC that was closed already is no error.
+// the RNIC. When the context ends, the connections that are left are aborted, and the error
+// says how many, and wraps its error. An RNIC that was closed already is no error.
 func (r *RNIC) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, l := range r.shut() {
@@ -85,12 +87,29 @@ func (r *RNIC) removeListener(l *Listener) {
 // its own user.
 func closeAll(ctx context.Context, qps []*QP) error {
 	var closing sync.WaitGroup
+	var aborted atomic.Int64
 	for _, qp := range qps {
-		closing.Go(func() { _ = qp.closeWithin(ctx) })
+		closing.Go(func() {
+			if err := qp.closeWithin(ctx); errors.As(err, new(*outOfTime)) {
+				aborted.Add(1)
+			}
+		})
 	}
 	closing.Wait()
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return &OpError{Op: "shutdown", Err: fmt.Errorf("%w; connections that were aborted: %d of %d", err, aborted.Load(), len(qps))}
+	}
+	return nil
 }
+
+// outOfTime is the cause of the end of a connection that Shutdown could not close in order.
+type outOfTime struct{ error }
+
+// Error says whose time it was.
+func (e *outOfTime) Error() string { return "aborted, as Shutdown ran out of time: " + e.error.Error() }
+
+// Unwrap returns the context's error.
+func (e *outOfTime) Unwrap() error { return e.error }
 
 // adopt notes a QP as one whose connection came by the Listener.
 func (l *Listener) adopt(qp *QP) {

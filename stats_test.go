@@ -153,7 +153,7 @@ func TestOddities(t *testing.T) {
 	}
 	p.wantFrame(mpa.KeyReply)
 	p.send(p.message(rdmap.OpSend, 1, []byte("no RTR indication")))
-	for range 3 {
+	for range 7 + 3 { // of which seven may be an indication and nudges
 		p.send(p.write(1, 0, nil))
 	}
 	p.send(p.message(rdmap.OpSend, 2, nil))

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -10,6 +11,9 @@ import (
 // "RDMA Write", instead of numbers. All else goes by the names of the fields.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	type plain Stats // without this method
+	if s.Startup.Failed == nil {
+		s.Startup.Failed = map[string]uint64{}
+	}
 	return json.Marshal(struct {
 		plain
 		Sent, Received                     map[string]Traffic
@@ -29,4 +33,60 @@ func named[K interface {
 		names[k.String()] = v
 	}
 	return names
+}
+
+// MarshalText returns what String does.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes what String returns.
+func (s *State) UnmarshalText(b []byte) error { return byName(s, StateClosed, "state", b) }
+
+// MarshalText returns what String does.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes what String returns.
+func (s *Status) UnmarshalText(b []byte) error { return byName(s, StatusInvalidateFailed, "status", b) }
+
+// MarshalText returns what String does.
+func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText takes what String returns.
+func (o *Op) UnmarshalText(b []byte) error { return byName(o, OpRecv, "operation", b) }
+
+// MarshalText returns what String does.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText takes what String returns.
+func (v *Version) UnmarshalText(b []byte) error { return byName(v, Version1, "version", b) }
+
+// byName finds the value with a name, among those from 0 to last.
+func byName[T interface {
+	~uint8
+	String() string
+}](v *T, last T, what string, name []byte) error {
+	for n := range last + 1 {
+		if n.String() == string(name) {
+			*v = n
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: there is no %s %q", ErrInvalid, what, name)
+}
+
+// MarshalJSON has the kind, the address and the error as text, and of the QP its number.
+func (e Event) MarshalJSON() ([]byte, error) {
+	t := struct {
+		Kind       string
+		QPNum      uint32 `json:",omitempty"`
+		RemoteAddr string `json:",omitempty"`
+		Err        string `json:",omitempty"`
+		Count      int
+	}{Kind: e.Kind.String(), QPNum: e.QPNum, Count: e.Count}
+	if e.RemoteAddr != nil {
+		t.RemoteAddr = e.RemoteAddr.String()
+	}
+	if e.Err != nil {
+		t.Err = e.Err.Error()
+	}
+	return json.Marshal(t)
 }

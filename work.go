@@ -70,6 +70,7 @@ func (s Status) String() string { return engine.Status(s).String() }
 type SendWR struct {
 	// ID comes back in the completion.
 	ID uint64
+	// Op is OpSend, if it is left out.
 	Op Op
 	// SGL is the memory to send from: at most MaxSGE elements. For an OpRead it is
 	// the one element to read into. The slice itself is copied.

@@ -1,0 +1,46 @@
+package iwarp_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// TestJSON writes what a monitor would keep, and reads the counters back.
+func TestJSON(t *testing.T) {
+	ini, res := connect(t)
+	works(t, ini, res)
+	writeNowhere(ini)
+	_ = res.wantEnd()
+	before := res.rnic.Stats()
+	text, err := json.Marshal(before)
+	must(t, err)
+	var after iwarp.Stats
+	must(t, json.Unmarshal(text, &after))
+	if !reflect.DeepEqual(after.Received, before.Received) || !reflect.DeepEqual(after.TerminatesSent, before.TerminatesSent) || len(after.TerminatesSent) != 1 {
+		t.Errorf("read back %+v, wrote %+v", after, before)
+	}
+	attr := res.Query()
+	text, err = json.Marshal(attr)
+	must(t, err)
+	var back struct{ State iwarp.State }
+	if must(t, json.Unmarshal(text, &back)); back.State != attr.State {
+		t.Errorf("state %v, wrote %v", back.State, attr.State)
+	}
+	for want, v := range map[string]any{
+		`"Failed":{}`: before, `"State":"Error"`: attr, `"Versions":["0","1"]`: res.rnic.Query(),
+		`"Status":"` + iwarp.StatusFlushed.String() + `","Op":"Recv"`:                  iwarp.WC{Status: iwarp.StatusFlushed, Op: iwarp.OpRecv},
+		`{"Kind":"CQ overflow","Err":"` + iwarp.ErrCQOverflow.Error() + `","Count":1}`: iwarp.Event{Kind: iwarp.EventCQOverflow, Err: iwarp.ErrCQOverflow, Count: 1},
+	} {
+		text, err := json.Marshal(v)
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s (%v), want %s in it", text, err, want)
+		}
+	}
+	if err := json.Unmarshal([]byte(`"no such state"`), &back.State); err == nil {
+		t.Error("a state that there is not")
+	}
+}
