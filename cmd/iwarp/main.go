@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,6 +105,14 @@ func execute(ctx context.Context, args []string, std streams) error {
 	return parseAndRun(parser, args)
 }
 
+// commands returns the names of all commands.
+func commands(parser *kong.Kong) (names []string) {
+	for _, c := range parser.Model.Children {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // parseAndRun turns the panic by which kong's help leaves into success.
 func parseAndRun(parser *kong.Kong, args []string) (err error) {
 	defer func() {
@@ -114,6 +123,9 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 		}
 	}()
 	command, err := parser.Parse(args)
+	if unknown := new(kong.ParseError); errors.As(err, &unknown) && unknown.Context.Selected() == nil {
+		return usage("%w; the commands are %s: see iwarp --help", err, strings.Join(commands(parser), ", "))
+	}
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,9 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	if c.TUN != "" {
 		c.TCP = "off"
 	}
+	if err := c.checkUnused(); err != nil {
+		return err
+	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
 		if r != nil {
 			fmt.Fprintf(std.err, "what passes goes to %s, too: everything is slower than without\n", r.path)
@@ -75,6 +78,18 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 		}
 		return c.initiate(ctx, std, r)
 	})
+}
+
+// checkUnused refuses options that would do nothing beside others.
+func (c *perfCmd) checkUnused() error {
+	timed := c.Duration != perf.DefaultDuration
+	switch {
+	case c.Listen != "" && (len(c.Op) > 0 || len(c.Size) > 0 || c.All || c.Depth > 0 || c.Iters > 0 || timed):
+		return usage("perf: --listen: the initiator (--connect) says what is measured: --op, --size, --all, --depth, --iters and --duration are its")
+	case c.All && len(c.Size) > 0:
+		return usage("perf: --all measures all sizes: leave --size out")
+	}
+	return nil
 }
 
 func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error {
@@ -187,7 +202,7 @@ func (p *positive) Decode(ctx *kong.DecodeContext) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%q is not a number from 1", text)
+		return fmt.Errorf("%q is not a positive number", text)
 	}
 	*p = positive(n)
 	return nil

@@ -118,7 +118,25 @@ func (c *rpingCmd) checkRole() error {
 	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
 		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
-	return rping.CheckSize(c.Size)
+	if err := rping.CheckSize(c.Size); err != nil {
+		return err
+	}
+	return c.checkOther()
+}
+
+// checkOther refuses flags of the other role, which would do nothing.
+func (c *rpingCmd) checkOther() error {
+	switch {
+	case c.Client && c.Reject != nil:
+		return usage("rping: --reject: only the server (-s) rejects")
+	case c.Client && c.Persistent:
+		return usage("rping: -P: only the server (-s) serves many")
+	case c.Server && c.Timeout != 0:
+		return usage("rping: --timeout: only the client (-c) connects")
+	case c.Server && c.Size != rping.DefaultSize:
+		return usage("rping: -S: the client (-c) has the size of the pings, and the server takes any")
+	}
+	return nil
 }
 
 // checkNetwork refuses what the network does not have: as client in the dialect that is started in, as server in each that
