@@ -114,12 +114,6 @@ type Listener struct {
 	qps    map[*QP]struct{}
 }
 
-// A socket is what a Listener listens on.
-type socket interface {
-	Addr() net.Addr
-	Close() error
-}
-
 // Listen listens for connections on a TCP address, or with network "sctp", "sctp4" or "sctp6" on one of SCTP in UDP
 // (RFC 6951), whose SCTP port is that of UDP, and with "sctp:kernel" and the like on one of the kernel's SCTP, as Dial
 // has them. Over SCTP, RequestTimeout bounds how long a peer's association may be there

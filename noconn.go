@@ -41,6 +41,12 @@ type noAddr string
 func (noAddr) Network() string  { return "sctp" }
 func (a noAddr) String() string { return string(a) }
 
+// A socket is what a Listener listens on.
+type socket interface {
+	Addr() net.Addr
+	Close() error
+}
+
 // noSocket stands for what a Listener was not given.
 type noSocket struct{}
 
