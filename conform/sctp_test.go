@@ -1,7 +1,6 @@
 package conform_test
 
 import (
-	"context"
 	"net"
 	"regexp"
 	"strings"
@@ -18,19 +17,15 @@ import (
 // sctpServer starts rping -s of ours over SCTP.
 func sctpServer(t *testing.T, rejects bool) (addr string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ln, err := iwarp.Listen(ctx, "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
 	testrig.Must(t, err)
 	cfg := rping.ServerConfig{Persistent: true}
 	if rejects {
 		cfg.Reject = new(string)
 	}
-	done := make(chan error, 1)
-	go func() { done <- rping.Serve(ctx, ln, cfg) }()
+	stop := rping.Start(t.Context(), ln, cfg)
 	t.Cleanup(func() {
-		cancel()
-		ln.Close()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})

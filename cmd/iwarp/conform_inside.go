@@ -21,14 +21,10 @@ func (c *conformCmd) inside(ctx context.Context, opts *conform.Options) (stop fu
 		_ = over.Close()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- rping.Serve(ctx, ln, rping.ServerConfig{Persistent: true}) }()
+	end := rping.Start(ctx, ln, rping.ServerConfig{Persistent: true})
 	opts.Peer = &conform.DialPeer{Addr: ln.Addr().String(), Timeout: c.Timeout, Dial: over.DialStream}
 	return func() {
-		cancel()
-		_ = ln.Close()
-		<-ended
+		_ = end()
 		_ = over.Close()
 	}, nil
 }

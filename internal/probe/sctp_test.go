@@ -22,17 +22,11 @@ import (
 // serving has our endpoint listen over SCTP, with rping.
 func serving(t *testing.T, reject *string) (addr string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ln, err := iwarp.Listen(ctx, "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
 	testrig.Must(t, err)
-	done := make(chan error, 1)
-	go func() {
-		done <- rping.Serve(ctx, ln, rping.ServerConfig{Config: rping.Config{}, Persistent: true, Reject: reject})
-	}()
+	stop := rping.Start(t.Context(), ln, rping.ServerConfig{Persistent: true, Reject: reject})
 	t.Cleanup(func() {
-		cancel()
-		ln.Close()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})

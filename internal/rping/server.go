@@ -29,6 +29,18 @@ func Serve(ctx context.Context, ln *iwarp.Listener, cfg ServerConfig) error {
 	return newServer(cfg, ln.RNIC()).run(ctx, ln)
 }
 
+// Start serves in a goroutine. stop ends that, closes the Listener, and returns Serve's error.
+func Start(ctx context.Context, ln *iwarp.Listener, cfg ServerConfig) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, ln, cfg) }()
+	return func() error {
+		cancel()
+		_ = ln.Close()
+		return <-ended
+	}
+}
+
 func (s *server) run(ctx context.Context, ln *iwarp.Listener) error {
 	defer s.rnic.Close()
 	if s.cfg.Persistent {
