@@ -108,12 +108,13 @@ func (p Phase) send(g guard, m Machine, frame []byte) error {
 	return nil
 }
 
-// usualFrame is how many octets most startup frames have no more than.
-const usualFrame = 64
+// firstRead is the room, in octets, for what is read at first: most startup frames need no more with their private data. It
+// grows as the machine wants more.
+const firstRead = 64
 
 // receive reads until the machine has something to send, which it returns, or wants no more.
 func (p Phase) receive(g guard, m Machine) (next []byte, err error) {
-	buf := make([]byte, usualFrame)
+	buf := make([]byte, firstRead)
 	have := 0
 	for m.Want() > 0 && len(next) == 0 {
 		buf = slices.Grow(buf[:have], m.Want())[:have+m.Want()]
