@@ -152,9 +152,9 @@ func (c *mpaConn) turnDown(n *mpa.Negotiated) *engine.Failure {
 	return why
 }
 
-// settle counts what became of a startup, and closes the connection if nothing did, unless the error hands it
+// record counts what became of a startup, and closes the connection if nothing did, unless the error hands it
 // over to the consumer.
-func (t tally) settle(c io.Closer, err error) error {
+func (t tally) record(c io.Closer, err error) error {
 	if err == nil {
 		t.count(func(s *StartupStats) { s.Established++ })
 		return nil

@@ -65,7 +65,7 @@ func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > MaxCQDepth {
 		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: depth %d is to be 1 to %d", ErrInvalid, depth, MaxCQDepth)}
 	}
-	if err := r.open(); err != nil {
+	if err := r.checkOpen(); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}
 	cq := &CQ{

@@ -44,7 +44,7 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	if err = d.verifySession(s, n); err == nil {
 		err = qp.enterRTS(session{s}, a.negotiated(n, began), lease{})
 	}
-	return counts.settle(s, err)
+	return counts.record(s, err)
 }
 
 // checkSCTP refuses what a Dialer has for MPA and TCP only, before there is an association. Without Wrap what the consumer

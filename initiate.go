@@ -91,7 +91,7 @@ func (d *Dialer) claimed(qp *QP, connect func(mpa.Offer) error) error {
 		return err
 	}
 	defer qp.unclaim()
-	offer, err := d.Preset.settle(qp.rnic, nil, d.MPA, d.NoReads)
+	offer, err := d.Preset.offer(qp.rnic, nil, d.MPA, d.NoReads)
 	if err == nil {
 		offer, err = qp.narrow(offer)
 	}
@@ -145,7 +145,7 @@ func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage
 	if err != nil {
 		a.failed(conn)
 	}
-	return counts.settle(conn, err)
+	return counts.record(conn, err)
 }
 
 // verify has the consumer look at a Reply that accepts the connection, and that we can accept.

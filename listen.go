@@ -151,16 +151,16 @@ func (cfg *ListenConfig) consistent() error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	return cfg.open()
+	return cfg.checkOpen()
 }
 
-// open returns an error if what the Listener is to use is closed.
-func (cfg *ListenConfig) open() error {
+// checkOpen returns an error if what the Listener is to use is closed.
+func (cfg *ListenConfig) checkOpen() error {
 	if cfg.PD != nil {
-		return cfg.PD.open()
+		return cfg.PD.checkOpen()
 	}
 	if cfg.RNIC != nil {
-		return cfg.RNIC.open()
+		return cfg.RNIC.checkOpen()
 	}
 	return nil
 }

@@ -82,14 +82,14 @@ func (pd *PD) attach(u user) error {
 	return nil
 }
 
-// open returns an error if the domain is closed, or its RNIC.
-func (pd *PD) open() error {
+// checkOpen returns an error if the domain is closed, or its RNIC.
+func (pd *PD) checkOpen() error {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
 	return pd.isOpen()
 }
 
-// isOpen is open with rnic.mu held.
+// isOpen is checkOpen with rnic.mu held.
 func (pd *PD) isOpen() error {
 	switch {
 	case pd.rnic.closed:

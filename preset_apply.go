@@ -7,10 +7,10 @@ import (
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// settle returns the offer of an Initiator, or of a Responder in answer to a Request: the
+// offer returns the offer of an Initiator, or of a Responder in answer to a Request: the
 // consumer's offer, with the preset's values where it is zero, within the limits of the
 // RNIC. p may be nil.
-func (p *Preset) settle(r *RNIC, q *mpa.Request, o mpa.Offer, noReads bool) (mpa.Offer, error) {
+func (p *Preset) offer(r *RNIC, q *mpa.Request, o mpa.Offer, noReads bool) (mpa.Offer, error) {
 	if p == nil {
 		return r.depths(o, noReads)
 	}

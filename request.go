@@ -147,7 +147,7 @@ func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 
 // giveUp closes a Request that cannot be accepted any more, as its RNIC was closed: its peer would wait in vain.
 func (r *Request) giveUp(err error) {
-	if err != nil && r.rnic.open() != nil {
+	if err != nil && r.rnic.checkOpen() != nil {
 		_ = r.Close() // or it has been answered
 	}
 }
@@ -187,7 +187,7 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 		return err
 	}
 	defer qp.unclaim()
-	answer, err := r.settle(qp, cfg)
+	answer, err := r.answerFor(qp, cfg)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (r *Request) conclude(qp *QP, err error) error {
 	case r.ln != nil:
 		r.ln.adopt(qp)
 	}
-	return r.counts.settle(r.link(), err)
+	return r.counts.record(r.link(), err)
 }
 
 // acceptMPA answers over MPA, and puts the QP into RTS. An answer that cannot be given leaves the Request as it is.
@@ -227,7 +227,7 @@ func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer) erro
 	if err := r.unheard(); err != nil {
 		return err
 	}
-	if err := r.answer(ctx, reply); err != nil {
+	if err := r.sendAnswer(ctx, reply); err != nil {
 		return err
 	}
 	return qp.enterRTS(&mpaConn{r.conn, ctx, qp.rnic}, r.negotiated(), r.lease())
@@ -263,10 +263,10 @@ func (r *Request) unheard() error {
 	return nil
 }
 
-// settle returns what to answer, if the QP can have the connection at all.
-func (r *Request) settle(qp *QP, cfg *AcceptConfig) (answer mpa.Answer, err error) {
+// answerFor returns what to answer, if the QP can have the connection at all.
+func (r *Request) answerFor(qp *QP, cfg *AcceptConfig) (answer mpa.Answer, err error) {
 	r.preset = cmp.Or(cfg.Preset, r.preset)
-	offer, err := r.preset.settle(qp.rnic, r.MPA(), cfg.MPA.Offer(), cfg.NoReads)
+	offer, err := r.preset.offer(qp.rnic, r.MPA(), cfg.MPA.Offer(), cfg.NoReads)
 	if err == nil {
 		offer.Dialect = r.Dialect()
 		offer, err = qp.narrow(offer)
@@ -294,10 +294,10 @@ func (r *Request) rtrWithoutReads() mpa.RTR {
 	return mpa.RTRWrite | mpa.RTRSend
 }
 
-// answer sends the accepting answer, and waits for the Rtr frame or Start Key that the peer may owe after
+// sendAnswer sends the accepting answer, and waits for the Rtr frame or Start Key that the peer may owe after
 // it. Until that is here, or the RTR indication of a peer-to-peer connection, the connection is half-open
 // again. [Z04]
-func (r *Request) answer(ctx context.Context, reply []byte) error {
+func (r *Request) sendAnswer(ctx context.Context, reply []byte) error {
 	if !r.m.Done() || r.owesRTR() {
 		r.place.hold()
 	}

@@ -67,8 +67,8 @@ func (r *RNIC) addListener(l *Listener) error {
 	return nil
 }
 
-// open returns an error if the RNIC is closed, or being closed.
-func (r *RNIC) open() error {
+// checkOpen returns an error if the RNIC is closed, or being closed.
+func (r *RNIC) checkOpen() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
