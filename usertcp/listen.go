@@ -3,6 +3,7 @@ package usertcp
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -37,15 +38,8 @@ func (s *Stack) listen(ctx context.Context, network, address string) (*listener,
 	if s.ending() {
 		return nil, net.ErrClosed
 	}
-	protocol := ipv6.ProtocolNumber
-	switch {
-	case at.Addr().IsValid():
-		protocol = protocolOf(at.Addr())
-	case network == "tcp4" || network == "tcp" && protocolOf(s.cfg.Addresses[0]) == ipv4.ProtocolNumber:
-		protocol = ipv4.ProtocolNumber
-	}
 	l := &listener{stack: s, network: network, closed: make(chan struct{})}
-	ep, terr := s.net.NewEndpoint(tcp.ProtocolNumber, protocol, &l.wq)
+	ep, terr := s.net.NewEndpoint(tcp.ProtocolNumber, s.protocolFor(network, at), &l.wq)
 	if terr != nil {
 		return nil, errorOf(terr)
 	}
@@ -61,6 +55,17 @@ func (s *Stack) listen(ctx context.Context, network, address string) (*listener,
 		return nil, net.ErrClosed
 	}
 	return l, nil
+}
+
+// protocolFor returns the version of IP that a Listener at an address has, which may be none in particular.
+func (s *Stack) protocolFor(network string, at netip.AddrPort) tcpip.NetworkProtocolNumber {
+	switch {
+	case at.Addr().IsValid():
+		return protocolOf(at.Addr())
+	case network == "tcp4" || network == "tcp" && protocolOf(s.cfg.Addresses[0]) == ipv4.ProtocolNumber:
+		return ipv4.ProtocolNumber
+	}
+	return ipv6.ProtocolNumber
 }
 
 // A listener is a net.Listener.

@@ -114,27 +114,35 @@ func (a *Association) ask(ctx context.Context, packet []byte, want chunk.Type, u
 		if next.After(until) {
 			next = until
 		}
-		for ctx.Err() == nil {
-			chunks, err := a.read(next)
-			if err != nil {
-				break
-			}
-			for i, c := range chunks {
-				switch c.Type {
-				case want:
-					a.takeAll(chunks[i+1:])
-					c.Value = bytes.Clone(c.Value)
-					return c, nil
-				case chunk.TypeAbort:
-					return chunk.Chunk{}, refused(c)
-				}
-			}
+		if c, err := a.await(ctx, want, next); !errors.Is(err, errNotYet) {
+			return c, err
 		}
 	}
 	if ctx.Err() != nil {
 		return chunk.Chunk{}, ctx.Err()
 	}
 	return chunk.Chunk{}, fmt.Errorf("script: no answer to the handshake: %w", errNotYet)
+}
+
+// await waits for a chunk. If none comes in time, the error is errNotYet.
+func (a *Association) await(ctx context.Context, want chunk.Type, until time.Time) (chunk.Chunk, error) {
+	for ctx.Err() == nil {
+		chunks, err := a.read(until)
+		if err != nil {
+			break
+		}
+		for i, c := range chunks {
+			switch c.Type {
+			case want:
+				a.takeAll(chunks[i+1:])
+				c.Value = bytes.Clone(c.Value)
+				return c, nil
+			case chunk.TypeAbort:
+				return chunk.Chunk{}, refused(c)
+			}
+		}
+	}
+	return chunk.Chunk{}, errNotYet
 }
 
 func refused(c chunk.Chunk) error {

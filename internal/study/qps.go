@@ -79,28 +79,10 @@ func (q *qpRun) connect(ctx context.Context) error {
 func (q *qpRun) connectAll(ctx context.Context, dialer *iwarp.Dialer, ln *iwarp.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	by := make(map[string]*iwarp.QP)
+	var by map[string]*iwarp.QP
 	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for range q.cfg.Connections {
-			qp, err := accept(ctx, ln)
-			if err != nil {
-				cancel(err)
-				return
-			}
-			by[qp.RemoteAddr().String()] = qp
-		}
-	})
-	q.senders = make([]*iwarp.QP, q.cfg.Connections)
-	slots := make(chan struct{}, together)
-	_ = q.each(func(i int) (err error) {
-		slots <- struct{}{}
-		defer func() { <-slots }()
-		if q.senders[i], err = dialer.Dial(ctx, "tcp4", "192.0.2.2:"+port); err != nil {
-			cancel(err)
-		}
-		return err
-	})
+	accepting.Go(func() { by = q.acceptAll(ctx, ln, cancel) })
+	q.dialAll(ctx, dialer, cancel)
 	accepting.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -112,6 +94,34 @@ func (q *qpRun) connectAll(ctx context.Context, dialer *iwarp.Dialer, ln *iwarp.
 		q.accepted, q.conns = append(q.accepted, to), append(q.conns, c)
 	}
 	return nil
+}
+
+// acceptAll accepts all connections, and returns them by their peers' addresses. It ends with the first that fails.
+func (q *qpRun) acceptAll(ctx context.Context, ln *iwarp.Listener, failed context.CancelCauseFunc) map[string]*iwarp.QP {
+	by := make(map[string]*iwarp.QP)
+	for range q.cfg.Connections {
+		qp, err := accept(ctx, ln)
+		if err != nil {
+			failed(err)
+			break
+		}
+		by[qp.RemoteAddr().String()] = qp
+	}
+	return by
+}
+
+// dialAll dials all connections, some at a time.
+func (q *qpRun) dialAll(ctx context.Context, dialer *iwarp.Dialer, failed context.CancelCauseFunc) {
+	q.senders = make([]*iwarp.QP, q.cfg.Connections)
+	slots := make(chan struct{}, together)
+	_ = q.each(func(i int) (err error) {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		if q.senders[i], err = dialer.Dial(ctx, "tcp4", "192.0.2.2:"+port); err != nil {
+			failed(err)
+		}
+		return err
+	})
 }
 
 func accept(ctx context.Context, ln *iwarp.Listener) (*iwarp.QP, error) {
