@@ -39,7 +39,7 @@ func TestSharingForgets(t *testing.T) {
 		qps = append(qps, qp)
 	}
 	if _, err := d.Dial(testrig.Within(t), "sctp4", "127.0.0.1"); err == nil {
-		t.Error("an address without a port was dialled")
+		t.Error("an address without a port was dialed")
 	}
 	over, end := context.WithCancel(t.Context())
 	end()

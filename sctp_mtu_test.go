@@ -33,7 +33,7 @@ func TestSCTPMTU(t *testing.T) {
 	}
 	for _, mtu := range []int{-1, 1, 591, 8221} {
 		if _, err := (&iwarp.Dialer{MTU: mtu}).Dial(within(t), "sctp4", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
-			t.Errorf("MTU %d: dialled: %v", mtu, err)
+			t.Errorf("MTU %d: dialed: %v", mtu, err)
 		}
 		if _, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{MTU: mtu}); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("MTU %d: listening: %v", mtu, err)
@@ -46,7 +46,7 @@ func TestMTUElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp4", "sctp4:kernel"} {
 		if _, err := (&iwarp.Dialer{MTU: 1500}).Dial(within(t), network, "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
-			t.Errorf("%s: dialled: %v", network, err)
+			t.Errorf("%s: dialed: %v", network, err)
 		}
 		if _, err := iwarp.Listen(within(t), network, "127.0.0.1:0", iwarp.ListenConfig{MTU: 1500}); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%s: listening: %v", network, err)

@@ -51,12 +51,12 @@ func TestNothingToShare(t *testing.T) {
 	d := iwarp.Dialer{PD: newPD(t, newRNIC(t, iwarp.RNICConfig{})), ShareAssociation: true}
 	_, err := d.Dial(within(t), "tcp4", "127.0.0.1:9")
 	if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), `ShareAssociation is for SCTP, and a QP over "tcp4"`) {
-		t.Errorf("dialled: %v", err)
+		t.Errorf("dialed: %v", err)
 	}
 	qp, err := d.PD.CreateQP(iwarp.QPConfig{})
 	must(t, err)
 	if err := d.DialQP(within(t), qp, "tcp4", "127.0.0.1:9"); !errors.Is(err, iwarp.ErrInvalid) || qp.State() != iwarp.StateIdle {
-		t.Errorf("dialled: %v in state %v", err, qp.State())
+		t.Errorf("dialed: %v in state %v", err, qp.State())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// sharers are QPs that one RNIC has dialled, and those of the Listener.
+// sharers are QPs that one RNIC has dialed, and those of the Listener.
 type sharers struct {
 	*testing.T
 	rnic   *iwarp.RNIC
@@ -256,7 +256,7 @@ func TestSCTPSharedAborted(t *testing.T) {
 	<-server.lost
 	server.aborts.Store(true)
 	if _, err := c.dialer.Dial(within(t), "sctp4", server.addr); !errors.Is(err, carrier.ErrAborted) {
-		t.Errorf("dialled: %v", err)
+		t.Errorf("dialed: %v", err)
 	}
 }
 

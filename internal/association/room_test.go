@@ -193,7 +193,7 @@ func TestNoLongerAlone(t *testing.T) {
 		_, _, err := dial(ctx, active, mpa.Offer{})
 		var refused *sctp.Refusal
 		if !errors.As(err, &refused) {
-			t.Errorf("dialled: %v", err)
+			t.Errorf("dialed: %v", err)
 		}
 		receives(t, a, 1, 500)
 	})

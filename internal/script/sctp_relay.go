@@ -26,14 +26,14 @@ type SCTPRelay struct {
 // A Pass gets every packet, and calls deliver for what is to arrive, then or later, from any goroutine. The packet is its own.
 type Pass func(f *SCTPFlow, toServer bool, packet []byte, deliver func(packet []byte))
 
-// An SCTPFlow is what passes between one that has dialled and the server.
+// An SCTPFlow is what passes between one that has dialed and the server.
 type SCTPFlow struct {
 	relay  *SCTPRelay
 	client netip.AddrPort
 	out    *net.UDPConn // what the server sees
 }
 
-// Client returns the address by which the server knows the one that has dialled.
+// Client returns the address by which the server knows the one that has dialed.
 func (f *SCTPFlow) Client() net.Addr { return f.out.LocalAddr() }
 
 // RelaySCTP stands in front of a server. A nil pass passes on everything as it comes.

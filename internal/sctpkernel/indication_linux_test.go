@@ -50,7 +50,7 @@ func TestNoIndication(t *testing.T) {
 		_, err = dial(within(t), other, sctpkernel.Config{})
 		var v *sctp.Violation
 		if !errors.As(err, &v) || v.Rule != sctp.RuleIndication {
-			t.Errorf("%d: dialled: %v", n, err)
+			t.Errorf("%d: dialed: %v", n, err)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (h *handshake) giveUp(why error) {
 	}
 }
 
-// hear takes what comes from the peer that is dialled, in the order in which it comes: what follows a refusal does not count.
+// hear takes what comes from the peer that is dialed, in the order in which it comes: what follows a refusal does not count.
 // The goroutine that receives calls it.
 func (h *handshake) hear(from netip.AddrPort, p *packet) {
 	if from.Addr() != h.to.Addr() || p.Source != h.source || h.over {
