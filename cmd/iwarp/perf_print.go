@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -150,15 +150,10 @@ func pairsText(report *perf.Report) string {
 	return fmt.Sprintf("%d, of which %d were disturbed and dropped", all, dropped)
 }
 
-func (p *perfPrinter) finish(report *perf.Report) error {
-	if !p.json {
-		p.explain(report)
-		return nil
+func (p *perfPrinter) finish(r *perf.Report) error {
+	if p.json {
+		return report.WriteJSON(p.out, r)
 	}
-	text, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.out, "%s\n", text)
-	return err
+	p.explain(r)
+	return nil
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/study"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
@@ -68,17 +68,15 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 		return usage("study: %w", err)
 	}
 	progress := newProgressLine(std.err)
-	report, err := study.RunAll(ctx, cfg, progress.text)
+	r, err := study.RunAll(ctx, cfg, progress.text)
 	progress.clear()
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		e := json.NewEncoder(std.out)
-		e.SetIndent("", "  ")
-		return e.Encode(report)
+		return report.WriteJSON(std.out, r)
 	}
-	return printStudy(std.out, report)
+	return printStudy(std.out, r)
 }
 
 func printStudy(out io.Writer, r *study.Report) error {

@@ -39,10 +39,13 @@ type documented struct {
 }
 
 // WriteJSON writes the data as one indented object.
-func (d documented) WriteJSON(w io.Writer) error {
+func (d documented) WriteJSON(w io.Writer) error { return WriteJSON(w, d.data) }
+
+// WriteJSON writes data as one indented object.
+func WriteJSON(w io.Writer, data any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(d.data)
+	return enc.Encode(data)
 }
 
 // A Document is a report in parts.
