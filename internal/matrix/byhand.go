@@ -84,12 +84,11 @@ func askByHand(ctx context.Context, over *network.Network, addr string, request 
 // converse has two ends of a byte stream send each other octets, and reports whether
 // they arrive.
 func converse(ctx context.Context, a, b net.Conn) bool {
-	deadline, _ := ctx.Deadline() // none is the zero time
 	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
 		from, to := pair[0], pair[1]
 		want := pattern(100, 0x77)
 		got := make([]byte, len(want))
-		_ = to.SetReadDeadline(deadline)
+		_ = to.SetReadDeadline(deadline(ctx))
 		if _, err := from.Write(want); err != nil {
 			return false
 		}

@@ -89,7 +89,7 @@ func askOverSCTP(ctx context.Context, addr string, in *Initiator) error {
 
 // deadline is that of a row, which has one.
 func deadline(ctx context.Context) time.Time {
-	until, _ := ctx.Deadline()
+	until, _ := ctx.Deadline() // none is the zero time
 	return until
 }
 
