@@ -91,6 +91,7 @@ func (l *Listener) serve(c association.Carrier) {
 		s, err := a.Accept(l.ctx)
 		p.leave()
 		if err != nil {
+			a.StopListening() // sessions that share the association go on
 			if l.ctx.Err() != nil && !a.Used() {
 				a.Close("not listening any more")
 			}

@@ -132,23 +132,31 @@ func rejectedOverSCTP(t *testing.T, d iwarp.Dialer) (r *iwarp.RejectError) {
 }
 
 // TestSCTPListenerClosed: connections outlive the Listener that they came by, with which they share a socket; nobody
-// gets in any more.
+// gets in any more, be it by an association of its own or in that of a connection, where the provider refuses it.
+//
+// Proves C07.
 func TestSCTPListenerClosed(t *testing.T) {
-	t.Parallel()
-	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
-	must(t, err)
-	accepted := res.takes(ln, iwarp.AcceptConfig{})
-	d := iwarp.Dialer{PD: ini.pd}
-	ini.QP, err = d.Dial(within(t), "sctp", ln.Addr().String())
-	must(t, err)
-	must(t, <-accepted)
-	must(t, ln.Close())
-	works(t, ini, res)
-	if _, err := d.Dial(within(t), "sctp", ln.Addr().String()); !errors.Is(err, carrier.ErrRefused) {
-		t.Errorf("one more: %v", err)
+	for _, share := range []bool{false, true} {
+		t.Run(fmt.Sprint("share ", share), func(t *testing.T) {
+			t.Parallel()
+			ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
+			ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+			must(t, err)
+			accepted := res.takes(ln, iwarp.AcceptConfig{})
+			d := iwarp.Dialer{PD: ini.pd, ShareAssociation: share}
+			ini.QP, err = d.Dial(within(t), "sctp", ln.Addr().String())
+			must(t, err)
+			must(t, <-accepted)
+			must(t, ln.Close())
+			works(t, ini, res)
+			var refusal *sctp.Refusal
+			_, err = d.Dial(within(t), "sctp", ln.Addr().String())
+			if byProvider := errors.As(err, &refusal) && refusal.Provider; byProvider != share || !share && !errors.Is(err, carrier.ErrRefused) {
+				t.Errorf("one more: %v", err)
+			}
+			finish(t, ini, res)
+		})
 	}
-	finish(t, ini, res)
 }
 
 // A sctpPeer is scripted: it has an association with a Listener of ours, and says what it likes in it.

@@ -100,6 +100,10 @@ func New(now time.Time, c Config) *Association {
 	return a
 }
 
+// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are the
+// consumer's to answer still.
+func (a *Association) StopListening() { a.cfg.Listening = false }
+
 // Stats returns the counters.
 func (a *Association) Stats() Stats { return a.stats }
 

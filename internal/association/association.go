@@ -284,6 +284,26 @@ func (a *Association) nextRequest() *Session {
 	return s
 }
 
+// StopListening has the peer's requests refused that wait for Accept, and those that are still to come.
+//
+// RFC 5043, section 5.2.3: "When a DDP Stream Session Initiate cannot be forwarded to the ULP due to such a limit, the
+// adaptation layer MUST respond with a DDP Stream Session Terminate message." [C07]
+func (a *Association) StopListening() {
+	for _, s := range a.takeRequests() {
+		_ = s.Cancel()
+	}
+}
+
+// takeRequests returns those that wait for Accept, after which there will be no more.
+func (a *Association) takeRequests() []*Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.m.StopListening()
+	waiting := a.requests
+	a.requests = nil
+	return waiting
+}
+
 // announce wakes Accept.
 func (a *Association) announce() {
 	select {

@@ -262,3 +262,35 @@ func TestFailure(t *testing.T) {
 		a.Close("over")
 	})
 }
+
+// TestStopListening: a request that waits for Accept is refused by the provider, and so is each that comes afterwards; the
+// session that shares the association goes on.
+//
+// Proves C07.
+func TestStopListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := pair(t, 3)
+		a, b := connect(t, active, passive)
+		refused := make(chan error)
+		ask := func() {
+			_, _, err := dial(t.Context(), active, mpa.Offer{})
+			refused <- err
+		}
+		go ask()
+		time.Sleep(time.Second) // the request waits for Accept
+		passive.StopListening()
+		go ask()
+		for range 2 {
+			var r *sctp.Refusal
+			if err := <-refused; !errors.As(err, &r) || !r.Provider {
+				t.Errorf("refused with %v", err)
+			}
+		}
+		for _, s := range []*association.Session{a, b} {
+			go pump(t, s, 10)
+		}
+		if n := len(drain(t, a)) + len(drain(t, b)); n != 20 {
+			t.Errorf("%d segments have come", n)
+		}
+	})
+}
