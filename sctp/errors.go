@@ -88,14 +88,17 @@ func (r Rule) String() string {
 // A Violation is a peer's breach of a rule.
 type Violation struct {
 	Rule   Rule
-	Stream uint16
+	Stream uint16 // of RuleIndication and RuleStray, which are about the association, 0
 	Reason string // particulars
 }
 
-// Error names the stream, the rule, the particulars and the section.
+// Error names the stream, if the rule is about one, the rule, the particulars and the section.
 func (v *Violation) Error() string {
-	s := fmt.Sprintf("sctp: stream %d: %v", v.Stream, v.Rule)
-	if v.Reason != "" {
+	s := "sctp: "
+	if v.Rule != RuleIndication && v.Rule != RuleStray {
+		s += fmt.Sprintf("stream %d: ", v.Stream)
+	}
+	if s += v.Rule.String(); v.Reason != "" {
 		s += ": " + v.Reason
 	}
 	return s + " (" + v.Rule.Section() + ")"

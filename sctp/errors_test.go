@@ -31,12 +31,14 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestErrorTexts: errors say on which stream, against which rule and with what particulars; refusals say by whom,
+// TestErrorTexts: errors say on which stream, if on one, against which rule and with what particulars; refusals say by whom,
 // and with which depths if there are any.
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
 		"sctp: stream 3: an ordered message: so it is (RFC 5043, section 10)":                                                                  &sctp.Violation{Rule: sctp.RuleUnordered, Stream: 3, Reason: "so it is"},
 		"sctp: stream 0: an ordered message (RFC 5043, section 10)":                                                                            &sctp.Violation{Rule: sctp.RuleUnordered},
+		"sctp: no Adaptation Layer Indication of DDP (RFC 5043, section 11.1)":                                                                 &sctp.Violation{Rule: sctp.RuleIndication},
+		"sctp: messages outside of any session: 16 messages (RFC 5043, section 6.1)":                                                           &sctp.Violation{Rule: sctp.RuleStray, Reason: "16 messages"},
 		"sctp: the peer's provider refused the session":                                                                                        &sctp.Refusal{Provider: true},
 		"sctp: the peer rejected the session (2 octets of private data)":                                                                       &sctp.Refusal{PrivateData: []byte("no"), PeerIRD: 4},
 		"sctp: the peer rejected the session (0 octets of private data, IRD " + mpa.Depth(4).String() + ", ORD " + mpa.Depth(5).String() + ")": &sctp.Refusal{Enhanced: true, PeerIRD: 4, PeerORD: 5},
