@@ -28,7 +28,7 @@ func TurnDownSegment(n mpa.Negotiated) (segment []byte, f *Failure) {
 // AbortSegment is the Terminate of a connection that was established, and is given up where the lower layer, which has
 // DDP version 1, has no reset.
 //
-// RFC 5040, section 6.2.1: RDMAP Abortive Termination issues "a Terminate Message describing the reason".
+// RFC 5040, section 6.2: RDMAP Abortive Termination issues "a Terminate Message describing the reason".
 func AbortSegment() []byte { return terminateSegment(1, rdmap.CodeLocalCatastrophic) }
 
 func terminateSegment(version uint8, c rdmap.Code) []byte {
