@@ -160,6 +160,21 @@ func TestStructures(t *testing.T) {
 	}
 }
 
+// TestNoDelay: the kernel does not wait with a message for others to be bundled with it (SCTP_NODELAY).
+//
+// Proves C15.
+func TestNoDelay(t *testing.T) {
+	var values []string
+	for _, o := range (&Config{}).options() {
+		if o.opt == optNoDelay {
+			values = append(values, hex.EncodeToString(o.value))
+		}
+	}
+	if want := hex.EncodeToString(native.AppendUint32(nil, 1)); len(values) != 1 || values[0] != want {
+		t.Errorf("set to %q, want %s once", values, want)
+	}
+}
+
 // TestPeerParams: heartbeats and retransmissions stand where struct sctp_paddrparams of <linux/sctp.h> has them, behind an
 // association and an address that are zeros.
 func TestPeerParams(t *testing.T) {

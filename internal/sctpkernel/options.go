@@ -61,7 +61,7 @@ type option struct {
 //
 // RFC 5043, section 11.1: "a DDP/SCTP adaptation layer MUST include an adaptation layer indication in its INIT or
 // INIT-ACK". Section 8: "The adaptation MUST initialize all of its SCTP associations with the same number of inbound
-// and outbound streams."
+// and outbound streams." Section 11.2: segments of untagged messages "SHOULD NOT be delayed to facilitate bundling." [C15]
 func (c *Config) options() []option {
 	all := []option{
 		{"the Adaptation Layer Indication", optAdaptation, words(sctp.AdaptationDDP)},
