@@ -92,6 +92,7 @@ func TestOdd(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
 	theirs, c := s.opens(e)
+	const text = "longer than what an envelope has beside it"
 	for i, m := range []sctp.Message{
 		{PPID: 16, Ordered: true}, {PPID: 16}, {PPID: odd}, {PPID: odd, Ordered: true}, {PPID: odd | 16}, {PPID: 1<<32 - 1}, {PPID: 17, Ordered: true},
 	} {
@@ -99,9 +100,9 @@ func TestOdd(t *testing.T) {
 		if m.Ordered {
 			flags = chunk.FlagsWhole
 		}
-		d := chunk.Data{TSN: s.ours.TSN + uint32(i), Stream: 2, PPID: m.PPID, Octets: []byte("text")}
+		d := chunk.Data{TSN: s.ours.TSN + uint32(i), Stream: 2, PPID: m.PPID, Octets: []byte(text)}
 		s.sends(s.packet(theirs.Tag, d.Chunk(flags)))
-		if got := within(t, c.messages); got.PPID != m.PPID || got.Ordered != m.Ordered || got.Stream != 2 || string(got.Data) != "text" {
+		if got := within(t, c.messages); got.PPID != m.PPID || got.Ordered != m.Ordered || got.Stream != 2 || string(got.Data) != text {
 			t.Errorf("got %+v, want %+v", got, m)
 		}
 	}
@@ -181,4 +182,109 @@ func TestStreamFlood(t *testing.T) {
 	if told < strays || told >= 2*strays*rounds {
 		t.Errorf("%d ERRORs", told)
 	}
+}
+
+// inFragments returns the DATA chunks of a message on stream 1, in parts of 8000 octets.
+func (s *stranger) inFragments(text []byte, flags byte) (all []chunk.Chunk) {
+	for flags |= chunk.FlagBeginning; len(text) > 0; flags &^= chunk.FlagBeginning {
+		n := min(8000, len(text))
+		if n == len(text) {
+			flags |= chunk.FlagEnding
+		}
+		d := chunk.Data{TSN: s.ours.TSN, Stream: 1, PPID: 16, Octets: text[:n]}
+		all = append(all, d.Chunk(flags))
+		text = text[n:]
+		s.ours.TSN++
+	}
+	return all
+}
+
+// TestFragmentsOrdered: a message in fragments is ordered if it was sent so.
+func TestFragmentsOrdered(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	for flags, want := range map[byte]bool{0: true, chunk.FlagUnordered: false} {
+		s.sends(s.packet(theirs.Tag, s.inFragments(make([]byte, 8001), flags)...))
+		if m := within(t, c.messages); m.Ordered != want || len(m.Data) != 8001 {
+			t.Errorf("with flags %d %d octets come ordered %t", flags, len(m.Data), m.Ordered)
+		}
+	}
+}
+
+// TestFragmentsTooLong: fragments make up a message of the longest kind, and for one octet more the association ends, and both ends
+// hear why.
+func TestFragmentsTooLong(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	for _, part := range s.inFragments(make([]byte, carrier.MaxMessage), chunk.FlagUnordered) {
+		s.sends(s.packet(theirs.Tag, part))
+	}
+	if m := within(t, c.messages); len(m.Data) != carrier.MaxMessage {
+		t.Errorf("%d octets", len(m.Data))
+	}
+	for _, part := range s.inFragments(make([]byte, carrier.MaxMessage+1), chunk.FlagUnordered) {
+		s.sends(s.packet(theirs.Tag, part))
+	}
+	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "67585 octets in all") {
+		t.Errorf("ABORT: %q", told.Reason())
+	}
+	var v *sctp.Violation
+	if err := within(t, c.lost); !errors.As(err, &v) || v.Rule != sctp.RuleFragmented || v.Stream != 1 {
+		t.Error(err)
+	}
+	if len(c.messages) > 0 || e.holding() != 0 {
+		t.Errorf("%d more messages came, and %d octets are held", len(c.messages), e.holding())
+	}
+}
+
+// TestFragmentsNowhere: what comes on a stream that does not exist is handed up chunk by chunk, whatever part of a message it is.
+func TestFragmentsNowhere(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	for flags := range byte(8) {
+		s.says(theirs.Tag, chunk.TypeData, flags, data(s.ours.TSN, 9, 16, "nowhere"))
+		s.ours.TSN++
+		if m := within(t, c.messages); m.Stream != 9 || m.PPID != 16 || len(m.Data) > 0 {
+			t.Errorf("flags %d: %+v", flags, m)
+		}
+	}
+	if e.holding() != 0 {
+		t.Errorf("%d octets are held", e.holding())
+	}
+}
+
+// TestHolds: an association holds two windows, to the octet, and all of them together hold so much. What one has held is
+// free when it is given back, or when the association ends, and then once.
+func TestHolds(t *testing.T) {
+	e := endpoint(t, true, Config{Window: maxFragments})
+	opens := func(port uint16) *path { return e.newPath(e.at(), port, e.setup(), e.setup()) }
+	wantHeld := func(p *path, n int, want bool, all int) {
+		t.Helper()
+		if got := p.holds(n); got != want || e.holding() != all {
+			t.Errorf("%d octets more are held %t, and %d in all, want %d", n, got, e.holding(), all)
+		}
+	}
+	a, b := opens(1), opens(2)
+	wantHeld(a, maxFragments-1000, true, maxFragments-1000)
+	wantHeld(b, 1001, false, maxFragments-1000)
+	wantHeld(b, 1000, true, maxFragments)
+	wantHeld(a, 1, false, maxFragments)
+	wantHeld(a, -600, true, maxFragments-600)
+	wantHeld(b, 600, true, maxFragments)
+	_ = b.end(nil)
+	wantHeld(b, -600, false, maxFragments-1600)
+	wantHeld(b, 1, false, maxFragments-1600)
+	_ = a.end(nil)
+
+	e.cfg.Window = 64 << 10
+	c := opens(3)
+	wantHeld(c, 64<<10, true, 64<<10)
+	wantHeld(c, 64<<10+1, false, 64<<10)
+	wantHeld(c, 64<<10, true, 128<<10)
+	wantHeld(c, 1, false, 128<<10)
+	wantHeld(c, -128<<10, true, 0)
+	wantHeld(c, 128<<10, true, 128<<10)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
@@ -147,7 +148,8 @@ func TestReadDeadline(t *testing.T) {
 	}
 }
 
-// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more behind the end, which an ABORT of pion's is.
+// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more behind the end, which an ABORT of pion's is:
+// it has found that the peer breaks a rule.
 func TestWrittenTo(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -160,6 +162,9 @@ func TestWrittenTo(t *testing.T) {
 		if n, tag, c := s.answer(); n != len(b) || tag != s.ours.Tag || c.Type != kind {
 			t.Errorf("%d octets with tag %x, type %d", n, tag, c.Type)
 		}
+	}
+	if !errors.Is(p.reason, carrier.ErrViolated) {
+		t.Errorf("ended over %v", p.reason)
 	}
 	if n, err := quietPath(t, Config{}, "127.0.0.1:9").Write(make([]byte, chunk.HeaderLen)); n != chunk.HeaderLen || err != nil {
 		t.Errorf("without a chunk: %d, %v", n, err)
