@@ -340,6 +340,20 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestLastStream: what comes on the last stream that there is is acknowledged, and is no error.
+func TestLastStream(t *testing.T) {
+	e := endpoint(t, true, Config{Streams: 9})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	s.says(theirs.Tag, chunk.TypeData, plain|flagImmediate, data(1000, 3, 16, "last"))
+	if _, _, got := s.answer(); got.Type != chunk.TypeSack {
+		t.Errorf("answered with type %d", got.Type)
+	}
+	if m := within(t, c.messages); string(m.Data) != "last" || m.Stream != 3 {
+		t.Errorf("got %+v", m)
+	}
+}
+
 // TestRestart: a peer that begins anew from the same address and port gets in at once, and the old association ends.
 func TestRestart(t *testing.T) {
 	e := endpoint(t, true, Config{})
