@@ -20,13 +20,19 @@ func (qp *QP) acquire() error {
 	if err := qp.attr.check(qp.rnic.kind); err != nil {
 		return err
 	}
-	for _, take := range []func() error{qp.enterPD, qp.takeShares, qp.takeCQs, qp.takeSRQ, qp.enroll} {
+	for _, take := range qp.takes() {
 		if err := take(); err != nil {
 			qp.release()
 			return err
 		}
 	}
 	return nil
+}
+
+// takes are the steps of acquire, in their order. From takeCQs on others may end the QP: a CQ that overflows does. So its engine is made
+// before.
+func (qp *QP) takes() []func() error {
+	return []func() error{qp.enterPD, qp.takeShares, qp.makeEngine, qp.takeCQs, qp.takeSRQ, qp.enroll}
 }
 
 // holding tells what a QP holds of others.
@@ -145,9 +151,13 @@ func (qp *QP) takeSRQ() error {
 	return err
 }
 
+func (qp *QP) makeEngine() error {
+	qp.eng = engine.New(qp.engineConfig())
+	return nil
+}
+
 // enroll makes the QP known to its RNIC.
 func (qp *QP) enroll() error {
-	qp.eng = engine.New(qp.engineConfig())
 	err := qp.rnic.enroll(qp)
 	if err == nil {
 		qp.holds |= holdsRNIC
