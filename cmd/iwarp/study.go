@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,6 +23,7 @@ type studyCmd struct {
 	Connections int           `short:"c" default:"1" placeholder:"N" help:"Connections at the same time (default: ${default})."`
 	Octets      string        `placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: 4M, and less where that would be more than 64M in all, but 32K at least)."`
 	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in octets (default: ${default})."`
+	Pattern     string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose name matches, such as '^aligned, markers$$' or QPs."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the random decisions (default: ${default})."`
 	JSON        bool          `name:"json" help:"Print JSON."`
 }
@@ -54,21 +58,52 @@ func (c *studyCmd) octets() (int, error) {
 	return int(n), nil
 }
 
-// Run runs all ways, one after the other.
-func (c *studyCmd) Run(ctx context.Context, std streams) error {
+// config returns what each way is run with.
+func (c *studyCmd) config() (cfg study.Config, err error) {
 	octets, err := c.octets()
 	if err != nil {
-		return err
+		return cfg, err
 	}
-	cfg := study.Config{
+	cfg = study.Config{
 		Connections: c.Connections, Octets: octets, Loss: c.Loss / 100, Reorder: c.Reorder / 100,
 		Delay: c.Delay, MTU: c.MTU, Seed: c.Seed,
 	}
 	if err := cfg.Check(); err != nil {
-		return usage("study: %w", err)
+		return cfg, usage("study: %w", err)
+	}
+	return cfg, nil
+}
+
+// ways returns those that are picked.
+func (c *studyCmd) ways() (picked []study.Way, err error) {
+	match, err := regexp.Compile(c.Pattern)
+	if err != nil {
+		return nil, usage("study: --run: %w", err)
+	}
+	var names []string
+	for _, w := range study.Ways {
+		if names = append(names, strconv.Quote(w.Name)); match.MatchString(w.Name) {
+			picked = append(picked, w)
+		}
+	}
+	if len(picked) == 0 {
+		return nil, usage("study: --run: no name of a row matches %q; there are %s", c.Pattern, strings.Join(names, ", "))
+	}
+	return picked, nil
+}
+
+// Run runs what is picked, one way after the other.
+func (c *studyCmd) Run(ctx context.Context, std streams) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	ways, err := c.ways()
+	if err != nil {
+		return err
 	}
 	progress := newProgressLine(std.err)
-	r, err := study.RunAll(ctx, cfg, progress.text)
+	r, err := study.RunAll(ctx, cfg, ways, progress.text)
 	progress.clear()
 	if err != nil {
 		return err

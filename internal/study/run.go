@@ -12,10 +12,10 @@ import (
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
-// RunAll runs all Ways, one after the other. It tells begin of each before that.
-func RunAll(ctx context.Context, cfg Config, begin func(way string)) (*Report, error) {
+// RunAll runs ways, one after the other. It tells begin of each before that.
+func RunAll(ctx context.Context, cfg Config, ways []Way, begin func(way string)) (*Report, error) {
 	report := &Report{Config: cfg}
-	for _, w := range Ways {
+	for _, w := range ways {
 		begin(w.Name)
 		r, err := Run(ctx, cfg, w)
 		if err != nil {

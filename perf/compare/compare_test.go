@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,29 @@ func TestDocument(t *testing.T) {
 		testrig.Must(t, err)
 		if string(got) != string(want) {
 			t.Errorf("chart %s is not that of the JSON file: run go run ./perf/compare --render", w.key)
+		}
+	}
+}
+
+// TestStudyIsToday: what the JSON file has of iwarp study is what the next run makes, so that what the document says about those rows
+// stays true.
+func TestStudyIsToday(t *testing.T) {
+	rec, err := readRecord(filepath.Join(docs, "performance", "compare.json"))
+	testrig.Must(t, err)
+	var want []string
+	for _, w := range compared() {
+		want = append(want, w.Name)
+	}
+	if len(rec.Study) != len(studies()) {
+		t.Fatalf("%d studies, want %d", len(rec.Study), len(studies()))
+	}
+	for i, cfg := range studies() {
+		var got []string
+		for _, r := range rec.Study[i].Results {
+			got = append(got, r.Way)
+		}
+		if !slices.Equal(got, want) || rec.Study[i].Config != cfg {
+			t.Errorf("%+v: %q, want %+v: %q", rec.Study[i].Config, got, cfg, want)
 		}
 	}
 }

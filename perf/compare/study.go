@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,10 +24,16 @@ func studies() []study.Config {
 	return []study.Config{one, many}
 }
 
+// compared are the ways of the document's table: those with MPA alone at the ends, and windows as large as TCP makes them. For the others
+// the document has tables and words of their own.
+func compared() []study.Way {
+	return slices.DeleteFunc(slices.Clone(study.Ways), func(w study.Way) bool { return w.QPs || w.Window != 0 })
+}
+
 func (c *cli) measureStudy(ctx context.Context, rec *record) error {
 	rec.Study = nil
 	for _, cfg := range studies() {
-		report, err := study.RunAll(ctx, cfg, func(way string) {
+		report, err := study.RunAll(ctx, cfg, compared(), func(way string) {
 			fmt.Fprintf(os.Stderr, "%d connections, %s\n", cfg.Connections, way)
 		})
 		if err != nil {
