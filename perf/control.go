@@ -27,6 +27,7 @@ type answer struct {
 	Error    string   `json:"error,omitempty"`
 	Corrupt  bool     `json:"corrupt,omitempty"`   // the error is about wrong data
 	UnderWay bool     `json:"under_way,omitempty"` // the error is that another measurement goes on
+	Option   bool     `json:"option,omitempty"`    // the error is an option's
 	TCPPort  int      `json:"tcp_port,omitempty"`  // to Open
 	Lanes    []region `json:"lanes,omitempty"`     // to Lanes
 	CC       string   `json:"cc,omitempty"`        // to Lanes
@@ -39,11 +40,12 @@ type PeerError struct {
 	Text     string
 	Corrupt  bool // it has found wrong data
 	UnderWay bool // it takes part in another measurement: a later try may find it free
+	Option   bool // an option is wrong, or cannot be had there
 }
 
 // failure is the answer that tells an error.
 func failure(err error) answer {
-	return answer{Error: err.Error(), Corrupt: errors.As(err, new(*CorruptionError)), UnderWay: errors.Is(err, errUnderWay)}
+	return answer{Error: err.Error(), Corrupt: errors.As(err, new(*CorruptionError)), UnderWay: errors.Is(err, errUnderWay), Option: errors.As(err, new(*OptionError))}
 }
 
 // told returns what a failure tells, or nil.
@@ -51,7 +53,7 @@ func (a *answer) told() error {
 	if a.Error == "" {
 		return nil
 	}
-	return &PeerError{Text: a.Error, Corrupt: a.Corrupt, UnderWay: a.UnderWay}
+	return &PeerError{Text: a.Error, Corrupt: a.Corrupt, UnderWay: a.UnderWay, Option: a.Option}
 }
 
 func (e *PeerError) Error() string { return "perf: the responder says: " + e.Text }

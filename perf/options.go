@@ -18,6 +18,7 @@ const (
 	DefaultDuration = 400 * time.Millisecond
 	DefaultPort     = 18515 // perftest's
 
+	MinDepth  = 2
 	MaxDepth  = 8192
 	MaxSize   = 64 << 20
 	MaxInline = iwarp.MaxInline
@@ -207,7 +208,7 @@ func (o Options) validateLoad() error {
 		option             string
 		value, least, most int
 	}{
-		{"depth", o.Depth, 2, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
+		{"depth", o.Depth, MinDepth, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
 		{"inline", o.Inline, 0, MaxInline}, {"post-list", o.PostList, 1, MaxDepth}, {"cq-mod", o.CQMod, 1, MaxDepth},
 	} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {

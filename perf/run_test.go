@@ -202,7 +202,7 @@ func TestRunWithCongestionControl(t *testing.T) {
 	var refused *perf.PeerError
 	opts := quick(64)
 	opts.CC = "nonesuch"
-	if _, err := perf.Connect(t.Context(), addr, opts, perf.Observer{}); !errors.As(err, &refused) || !strings.Contains(refused.Text, "this system has") {
+	if _, err := perf.Connect(t.Context(), addr, opts, perf.Observer{}); !errors.As(err, &refused) || !refused.Option || !strings.Contains(refused.Text, "this system has") {
 		t.Errorf("got %v, want to be told what there is", err)
 	}
 }

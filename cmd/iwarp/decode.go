@@ -29,6 +29,9 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(c.Port, 0) {
+		return usage("decode: --port 0: ports are from 1 to 65535")
+	}
 	in := io.Reader(os.Stdin)
 	if c.File != "-" {
 		f, err := os.Open(c.File)

@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -73,6 +75,29 @@ func TestScripts(t *testing.T) {
 			"status":    statusCmd,
 		},
 	})
+}
+
+// TestPerfInterrupted has JSON all the same, with what was measured before.
+func TestPerfInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := execute(ctx, []string{"perf", "--json", "--processes", "1"}, streams{&out, io.Discard}); statusOf(ctx, err) != statusFine {
+		t.Error(err)
+	}
+	var got struct {
+		Interrupted bool
+		Results     []perf.Result
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.Interrupted || got.Results == nil {
+		t.Errorf("%v: %s", err, out.Bytes())
+	}
+	out.Reset()
+	p := (&perfCmd{JSON: true}).printer(streams{&out, io.Discard})
+	p.observer().Result(perf.Result{Op: perf.Send, Size: 64})
+	if err := errors.Join(p.interrupted(perf.Options{}), json.Unmarshal(out.Bytes(), &got)); err != nil || len(got.Results) != 1 || got.Results[0].Size != 64 {
+		t.Errorf("%v: %s", err, out.Bytes())
+	}
 }
 
 // full is where nothing can be written any more.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -21,7 +22,7 @@ type perfCmd struct {
 
 	Op            []string      `placeholder:"OP" help:"Operations: Send, Write, Read (default: all)."`
 	Size          []string      `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         positive      `placeholder:"N" help:"Messages under way (default: 128, fewer for large ones)."`
+	Depth         depth         `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones)."`
 	Duration      time.Duration `default:"${perf_duration}" help:"Time measured for each operation, size, quantity and transport."`
 	QPs           positive      `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool          `help:"Ask for markers, in both directions."`
@@ -105,6 +106,9 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	watch.Wrap = r.wrap()
 	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(err, p.interrupted(opts))
+	}
 	if err != nil {
 		return err
 	}
@@ -196,16 +200,42 @@ type positive int
 
 // Decode takes the number.
 func (p *positive) Decode(ctx *kong.DecodeContext) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
+	text, n, err := wholeNumber(ctx)
+	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
+	if n < 1 {
 		return fmt.Errorf("%q is not a positive number", text)
 	}
 	*p = positive(n)
 	return nil
+}
+
+// A depth is such a number too, from perf.MinDepth on.
+type depth int
+
+// Decode takes the number.
+func (d *depth) Decode(ctx *kong.DecodeContext) error {
+	text, n, err := wholeNumber(ctx)
+	if err != nil {
+		return err
+	}
+	if n < perf.MinDepth {
+		return fmt.Errorf("%q is not a number from %d", text, perf.MinDepth)
+	}
+	*d = depth(n)
+	return nil
+}
+
+// wholeNumber takes a flag's text, and the number that it is: 0 if it is none.
+func wholeNumber(ctx *kong.DecodeContext) (text string, n int, err error) {
+	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
+		return "", 0, err
+	}
+	if n, err = strconv.Atoi(text); err != nil {
+		n = 0
+	}
+	return text, n, nil
 }
 
 // startIn sets the dialect.

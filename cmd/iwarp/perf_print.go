@@ -20,6 +20,8 @@ type perfPrinter struct {
 	processes string
 	progress  *progressLine
 	busy      bool // a ratio was inconclusive
+
+	soFar perf.Report // what there is of it, if it goes out as JSON
 }
 
 func (c *perfCmd) printer(std streams) *perfPrinter {
@@ -31,9 +33,12 @@ func (c *perfCmd) printer(std streams) *perfPrinter {
 
 func (p *perfPrinter) observer() perf.Observer {
 	watch := perf.Observer{Progress: p.progress.show}
-	if !p.json {
-		watch.Connected, watch.Result = p.connected, p.result
+	if p.json {
+		watch.Connected = func(n perf.Negotiated) { p.soFar.Negotiated = n }
+		watch.Result = func(r perf.Result) { p.soFar.Results = append(p.soFar.Results, r) }
+		return watch
 	}
+	watch.Connected, watch.Result = p.connected, p.result
 	return watch
 }
 
@@ -156,4 +161,19 @@ func (p *perfPrinter) finish(r *perf.Report) error {
 	}
 	p.explain(r)
 	return nil
+}
+
+// interrupted prints as JSON what there was when an interrupt came. Else it is printed already.
+func (p *perfPrinter) interrupted(opts perf.Options) error {
+	if !p.json {
+		return nil
+	}
+	p.soFar.Options = opts
+	if p.soFar.Results == nil {
+		p.soFar.Results = []perf.Result{}
+	}
+	return report.WriteJSON(p.out, struct {
+		Interrupted bool `json:"interrupted"`
+		perf.Report
+	}{true, p.soFar})
 }

@@ -51,6 +51,8 @@ func statusOf(ctx context.Context, err error) int {
 		return statusFine
 	case errors.As(err, &e):
 		return e.status
+	case errors.As(err, &told) && told.Option:
+		return statusUsage
 	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize), errors.As(err, new(*net.AddrError)):
 		return statusUsage
 	case errors.As(err, new(*perf.CorruptionError)), errors.As(err, new(*rping.MismatchError)), errors.As(err, &told) && told.Corrupt:
