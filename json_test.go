@@ -32,6 +32,7 @@ func TestJSON(t *testing.T) {
 	}
 	for want, v := range map[string]any{
 		`"Failed":{}`: before, `"State":"Error"`: attr, `"Versions":["0","1"]`: res.rnic.Query(),
+		`"CRC":"unwanted"`: iwarp.RNICAttr{CRC: iwarp.CRCUnwanted},
 		`"Status":"` + iwarp.StatusFlushed.String() + `","Op":"Recv"`:                  iwarp.WC{Status: iwarp.StatusFlushed, Op: iwarp.OpRecv},
 		`{"Kind":"CQ overflow","Err":"` + iwarp.ErrCQOverflow.Error() + `","Count":1}`: iwarp.Event{Kind: iwarp.EventCQOverflow, Err: iwarp.ErrCQOverflow, Count: 1},
 	} {

@@ -59,6 +59,12 @@ func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil 
 // UnmarshalText takes what String returns.
 func (v *Version) UnmarshalText(b []byte) error { return byName(v, Version1, "version", b) }
 
+// MarshalText returns what String does.
+func (p CRCPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText takes what String returns.
+func (p *CRCPolicy) UnmarshalText(b []byte) error { return byName(p, CRCUnwanted, "CRC policy", b) }
+
 // byName finds the value with a name, among those from 0 to last.
 func byName[T interface {
 	~uint8
