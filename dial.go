@@ -177,7 +177,7 @@ func (d *Dialer) wrap(c net.Conn) (wrapped net.Conn, err error) {
 	}
 	if err != nil {
 		drop()
-		return nil, err
+		return nil, fmt.Errorf("Dialer.Wrap: %w", err)
 	}
 	return wrapped, nil
 }

@@ -42,7 +42,7 @@ func TestBadRequests(t *testing.T) {
 		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "octet 15 differs"},
 		{"lower case", key("mpa id req frame"), mpa.FailureKey, "only upper and lower case differ"},
 		{"the Start Key", append([]byte(mpa.KeyStart), 0), mpa.FailureDialect, "Start Key of the first MPA drafts"},
-		{"TLS", append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 99)...), mpa.FailureKey, "TLS ClientHello"},
+		{"TLS", append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 99)...), mpa.FailureKey, "listen with TLS"},
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: here\r\n\r\n"), mpa.FailureKey, "HTTP request"},
 		{"an FPDU", newPeer(t, nil).write(1, 0, make([]byte, 64)), mpa.FailureKey, "bad Key"},
 		{"zeros", make([]byte, 64), mpa.FailureKey, "does not speak MPA"},

@@ -137,7 +137,7 @@ func TestWrapFails(t *testing.T) {
 	d := iwarp.Dialer{Wrap: func(net.Conn) (net.Conn, error) { return nil, broken }}
 	_, err := d.Dial(within(t), "tcp", ln.Addr().String())
 	var op *iwarp.OpError
-	if !errors.Is(err, broken) || !errors.As(err, &op) || op.Op != "dial" {
+	if !errors.Is(err, broken) || !contains(err, "Dialer.Wrap: no tap today") || !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("got %v", err)
 	}
 	p := acceptPeer(t, ln)

@@ -66,7 +66,7 @@ var greetings = [...]greeting{
 	{KeyRtr, rtrName, rtrHint},
 	{KeyRtrInLetters, rtrName, rtrHint},
 	{KeyStart, "the Start Key of the first MPA drafts", "the peer uses Start Keys: both ends must use the same dialect"},
-	{"\x16\x03", "a TLS ClientHello", "MPA runs over plain TCP: have the peer switch TLS off"},
+	{"\x16\x03", "a TLS ClientHello", "MPA has no TLS of its own: have the peer switch TLS off, or listen with TLS (iwarp.NewListener on a tls.Listener)"},
 	{"\x15\x03", "a TLS alert", "MPA runs over plain TCP: the peer expects TLS on this port"},
 	{"HTTP/", "an HTTP response", plainTCPHint},
 	{"GET ", "an HTTP request", plainTCPHint},

@@ -23,7 +23,7 @@ var hints = map[rdmap.Code]string{
 	rdmap.CodeDDPMessageTooLong:          "the Send is longer than the receive that the peer has posted for it: send less, or let it post longer ones",
 	rdmap.CodeCatastrophicStream:         "the peer gave this connection up for a reason that no other code tells, such as our FIN in the middle of a message or before we had answered its Reads, or a message that did not end in time: its errors tell which",
 	rdmap.CodeCatastrophicGlobal:         "the peer gave up all its connections, for a reason of its own: its errors tell which",
-	rdmap.CodeLocalCatastrophic:          "the peer ended the connection for a reason of its own, such as a receive whose memory it had deregistered: its errors tell which",
+	rdmap.CodeLocalCatastrophic:          "the peer ended the connection for a reason of its own, such as memory that it had deregistered before its own work (a Send, a Write or a receive) was complete: its errors tell which",
 }
 
 // hint says what a peer's Terminate may be about, and names the memory if the Terminate
@@ -32,6 +32,9 @@ func hint(t *rdmap.Terminate) string {
 	s := hints[t.Code]
 	if h, ok := terminatedHeader(t); ok && h.Tagged && s != "" {
 		s += fmt.Sprintf(" (STag %#08x, TO %#x)", h.STag, h.TO)
+	}
+	if r, err := rdmap.ParseReadRequest(t.RDMAPHeader); err == nil && s != "" {
+		s += fmt.Sprintf(" (STag %#08x, TO %#x, %d octets)", r.SrcSTag, r.SrcTO, r.Size)
 	}
 	return s
 }

@@ -279,7 +279,7 @@ func (q *QP) sendSegment(g *Gather) bool {
 	if fault := e.load(g, n, q.cfg.Memory); fault != memory.None {
 		q.dropFPDU(g, d)
 		q.sq.next++
-		q.workError(e, localStatus(fault), "the memory of a work request: "+fault.String())
+		q.workError(e, localStatus(fault), "the memory of a work request: "+fault.String()+"; keep it registered until that is complete")
 		return true
 	}
 	e.phase, q.busy, g.drain = phaseSending, sourceSend, true

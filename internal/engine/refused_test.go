@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -99,6 +100,31 @@ func TestTerminateAdvice(t *testing.T) {
 	p.send(send(1, []byte("abc")))
 	if f := p.wantCause(rdmap.CodeDDPMessageTooLong, false); strings.Contains(f.Reason, "no receive") {
 		t.Error(f.Reason)
+	}
+}
+
+// An Initiator that got the depths that it asked for, and ends the connection for a reason of its own, is not said to dislike
+// them.
+func TestReplyAsAsked(t *testing.T) {
+	for depth, guessed := range map[mpa.Depth]bool{8: false, 9: true} {
+		p := responder(t, func(s *setup) { s.Enhanced, s.PeerIRD, s.PeerORD, s.IRD, s.ORD = true, depth, depth, 8, 8 })
+		p.send(terminate(rdmap.CodeLocalCatastrophic))
+		got := p.wantCause(rdmap.CodeLocalCatastrophic, true).Reason
+		if strings.Contains(got, "may not take our Reply's") != guessed || !strings.Contains(got, "for a reason of its own, such as memory") {
+			t.Errorf("it asked for %v: %q", depth, got)
+		}
+	}
+}
+
+// A refused Read is told with the memory that it was to read, as a refused Write is.
+func TestReadRefusalNamesMemory(t *testing.T) {
+	p := initiator(t)
+	r := rdmap.ReadRequest{Size: 100, SrcSTag: 0x77, SrcTO: 0x1234}
+	refused := rdmap.TerminateFor(rdmap.CodeBaseOrBounds, &ddp.Segment{Header: ddp.Header{Last: true, QN: rdmap.QNRead, MSN: 1, Version: 1, RsvdULP: rdmap.Control(1, rdmap.OpReadRequest)}, Payload: r.Append(nil)})
+	p.send(message(rdmap.OpTerminate, refused.Append(nil)))
+	const want = "the Read leaves the memory that the peer has registered (STag 0x00000077, TO 0x1234, 100 octets)"
+	if f := p.wantCause(rdmap.CodeBaseOrBounds, true); f.Reason != want {
+		t.Errorf("got %q, want %q", f.Reason, want)
 	}
 }
 

@@ -20,7 +20,7 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 	case t.Layout == rdmap.LayoutSIW:
 		f.Reason = "laid out as Linux's siw does, Layer and EType swapped"
 	case q.stats.RecvFPDUs == 1:
-		f.Reason = q.firstTerminate()
+		f.Reason = q.firstTerminate(t.Code)
 	}
 	if err == nil {
 		f.Reason = advised(f.Reason, hint(&t))
@@ -44,9 +44,12 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 // firstTerminate says what about the startup may be the reason of a Terminate that
 // comes in place of a first message. That siw swaps Layer and EType does not show in
 // those that it sends then.
-func (q *QP) firstTerminate() string {
+func (q *QP) firstTerminate(code rdmap.Code) string {
 	if q.Dialect == mpa.DialectRtr && q.Role == mpa.RoleInitiator {
 		return "it may be about our Rtr frame, as some responders repeat the Request's S=1 without knowing that frame, Linux's siw for one: use another dialect"
+	}
+	if code == rdmap.CodeLocalCatastrophic && q.PeerIRD == mpa.Depth(q.ORD) && q.PeerORD == mpa.Depth(q.IRD) {
+		return "" // the Reply had what the peer asked for
 	}
 	return q.dislike()
 }
