@@ -267,6 +267,9 @@ func TestMemoryLostInTheMiddle(t *testing.T) {
 	}
 	p.wantEnd(Terminate, Finish)
 	p.completion(failed(1, OpSend, StatusLocalProtection), flushed(2, OpSend))
+	if err := p.Cause(); !strings.Contains(err.Error(), "keep it registered until that is complete") {
+		t.Error(err)
+	}
 }
 
 // An error in our own work while the peer's Reads wait: the Terminate is the next
