@@ -28,13 +28,30 @@ func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute boo
 	}
 	switch o.Dialect {
 	case mpa.DialectRFC5044:
-		return "", "", res.silent() && o.ask(ctx, mpa.DialectRFC6581).silent() // else the cases will tell
+		return o.listen(ctx, res.silent() && o.ask(ctx, mpa.DialectRFC6581).silent()) // else the cases will tell
 	case mpa.DialectRFC6581:
 		if plain := o.ask(ctx, mpa.DialectRFC5044); plain.Verdict != Pass {
-			return "", "", res.silent() && plain.silent()
+			return o.listen(ctx, res.silent() && plain.silent())
 		}
 	}
 	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res)), "", false
+}
+
+// listen asks a peer that seems mute once more, with a FIN behind the Request: a server that waits for the end of a line, as one
+// of HTTP does, then answers in its own protocol.
+func (o *Options) listen(ctx context.Context, silent bool) (unspoken, foreign string, mute bool) {
+	if !silent {
+		return "", "", false
+	}
+	res := o.run(ctx, Case{ID: "probe", Role: o.Role, run: func(s *session) {
+		s.send("Request", s.request().Octets())
+		s.closeWrite()
+		s.peerReply("a Reply")
+	}})
+	if foreign := res.foreign(); foreign != "" {
+		return "", foreign, false
+	}
+	return "", "", true
 }
 
 // another returns a dialect whose frames are others. One frame may be the same as ours by chance: a Start Key, or the Request of

@@ -1,6 +1,7 @@
 package conform_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -80,6 +81,21 @@ func TestNotMPA(t *testing.T) {
 		all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Peer: &conform.DialPeer{Addr: addr}})
 		if len(all) > 0 || !sum.NotMPA || sum.OK() || !strings.Contains(sum.Stopped, `"HTTP/1.1 400 Bad Request`) {
 			t.Errorf("greets %t: %d cases, %+v", greets, len(all), sum)
+		}
+	}
+}
+
+// TestNotMPALine runs nothing against a server that answers in its own protocol when what it takes for a line has ended.
+func TestNotMPALine(t *testing.T) {
+	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
+		addr := serving(t, func(c net.Conn) {
+			if _, err := bufio.NewReader(c).ReadString('\n'); err == io.EOF {
+				_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			}
+		})
+		all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d, Timeout: 20 * time.Millisecond, Peer: &conform.DialPeer{Addr: addr}})
+		if len(all) > 0 || !sum.NotMPA || !strings.Contains(sum.Stopped, `"HTTP/1.1 400 Bad Request`) {
+			t.Errorf("%v: %d cases, %+v", d, len(all), sum)
 		}
 	}
 }

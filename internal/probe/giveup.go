@@ -23,6 +23,8 @@ func (p *prober) quiet() bool {
 // as long, and after a while nothing more is asked.
 func (p *prober) patience() (wait time.Duration, ask bool) {
 	switch {
+	case p.cfg.GiveUp >= 0 && p.endsLines():
+		return p.cfg.Timeout / 10, true
 	case p.cfg.GiveUp < 0 || len(p.report.Questions) > 0 && !p.quiet():
 		return p.cfg.Timeout, true
 	case len(p.report.Questions) == 0:
@@ -30,6 +32,17 @@ func (p *prober) patience() (wait time.Duration, ask bool) {
 	}
 	wait = p.cfg.Timeout / 3
 	return wait, time.Since(p.begun)+wait <= p.cfg.GiveUp
+}
+
+// endsLines reports whether the peer has answered every question, and each only when our FIN had ended it: what it waits for
+// is the end of a line, and it does not come earlier for being waited for.
+func (p *prober) endsLines() bool {
+	for _, q := range p.report.Questions {
+		if !q.late {
+			return false
+		}
+	}
+	return len(p.report.Questions) > 0
 }
 
 // spare notes a question that is not asked.

@@ -28,6 +28,7 @@ type Question struct {
 	reply mpa.StartupFrame // if the answer is a Reply
 	key   mpa.StartKey     // if it is a Start Key
 	other bool             // the answer is none of MPA
+	late  bool             // the answer came only after our FIN
 	sent  []byte           // the frame, and FPDUs that follow it
 	echo  bool             // the answer is that again, as far as it has come
 }
@@ -166,7 +167,7 @@ func (l *line) leave(q *Question) {
 			wait = 0 // neither a word nor a FIN: that was the wait
 		}
 		if len(l.Received()) > 0 && !mpa.BeginsAsKey(l.Received()) {
-			q.Outcome = l.foreign(q)
+			q.Outcome, q.late = l.foreign(q), true
 		}
 	}
 	l.Leave(wait)

@@ -268,6 +268,15 @@ func TestHTTP(t *testing.T) {
 	if s := text(t, r); !strings.Contains(s, "none: this is not MPA") || !strings.Contains(s, "speaks MPA") {
 		t.Error(s)
 	}
+	for _, q := range r.Questions[1:] {
+		if q.Milliseconds > probe.DefaultTimeout.Seconds()*1000/5 {
+			t.Errorf("%s: waited %v ms for a word before the end of the line", q.Name, q.Milliseconds)
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(b), `"kind":`) {
+		t.Errorf("an RNIC's kind of what is none: %v: %s", err, b)
+	}
 }
 
 // TestEcho asks a server that sends back what it gets: a Start Key is not taken for its own.

@@ -25,7 +25,7 @@ type Report struct {
 	Dialects []mpa.Dialect `json:"dialects"`
 	// Kind is the kind of RNIC that answers revision 0 and 1 as the peer does, and
 	// KindReason says why.
-	Kind       mpa.Kind `json:"kind"`
+	Kind       mpa.Kind `json:"kind,omitzero"`
 	KindReason string   `json:"kind_reason"`
 
 	// Markers and CRC say in words what the peer does about them.
