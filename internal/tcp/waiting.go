@@ -1,12 +1,9 @@
 package tcp
 
-import (
-	"net"
-	"syscall"
-)
+import "net"
 
 // Waiting reports whether octets have arrived that nobody has read, as far as can be told without
-// waiting and without taking them: on sockets of Unix-like systems.
+// waiting and without taking them: on sockets of the standard library's, on Unix-like systems.
 func Waiting(c net.Conn) bool {
 	c, ahead := unwrap(c)
 	for _, r := range ahead {
@@ -14,6 +11,11 @@ func Waiting(c net.Conn) bool {
 			return true
 		}
 	}
-	s, ok := c.(syscall.Conn)
-	return ok && peek(s)
+	switch s := c.(type) {
+	case *net.TCPConn:
+		return peek(s)
+	case *net.UnixConn:
+		return peek(s)
+	}
+	return false // also where a socket is embedded: its octets may not be those of the connection
 }

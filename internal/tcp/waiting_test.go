@@ -57,6 +57,19 @@ func TestFINIsNoOctet(t *testing.T) {
 	}
 }
 
+// TestWaitingEmbedded: what a socket has is not what a connection has that embeds it, and may put frames of its own around.
+func TestWaitingEmbedded(t *testing.T) {
+	x, y := pair(t)
+	write(t, x.Conn, "xy")
+	var first [1]byte
+	if _, err := y.Conn.Read(first[:]); err != nil {
+		t.Fatal(err)
+	}
+	if !Waiting(y.Conn) || Waiting(&embedder{TCPConn: y.Conn.(*net.TCPConn)}) {
+		t.Error("octets of the socket's are not told from those of the connection")
+	}
+}
+
 // TestWaitingWithoutSocket: of a connection of another kind nothing can be told.
 func TestWaitingWithoutSocket(t *testing.T) {
 	_, b := piped(t)
