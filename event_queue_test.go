@@ -137,25 +137,29 @@ type late struct {
 
 func (c late) Done() <-chan struct{} { <-c.now; return nil }
 
-// What comes while several consumers are about to wait wakes each of them.
+// What comes while several consumers are about to wait wakes each of them, whichever list it is in.
 func TestEventsBeforeWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var q eventQueue
-		q.init(10)
-		got := make(chan error, 3)
-		ctx := late{context.Background(), make(chan struct{})}
-		for range cap(got) {
-			go func() { _, err := q.next(ctx); got <- err }()
-		}
-		synctest.Wait() // they have found nothing
-		for num := range uint32(3) {
-			q.push(Event{Kind: EventConnectionLost, QPNum: num + 1})
-		}
-		close(ctx.now)
-		synctest.Wait()
-		if len(got) != cap(got) {
-			t.Errorf("%d of %d consumers have their event", len(got), cap(got))
-		}
-		q.close()
-	})
+	lost := func(n int) Event { return Event{Kind: EventConnectionLost, QPNum: uint32(n)} }
+	limit := func(int) Event { return Event{Kind: EventSRQLimit, SRQ: &SRQ{}} }
+	for _, events := range [][]func(int) Event{{lost, lost, lost}, {limit, limit, limit}, {lost, limit, limit}, {lost, limit, lost}} {
+		synctest.Test(t, func(t *testing.T) {
+			var q eventQueue
+			q.init(10)
+			got := make(chan error, len(events))
+			ctx := late{context.Background(), make(chan struct{})}
+			for range events {
+				go func() { _, err := q.next(ctx); got <- err }()
+			}
+			synctest.Wait() // they have found nothing
+			for n, event := range events {
+				q.push(event(n))
+			}
+			close(ctx.now)
+			synctest.Wait()
+			if len(got) != cap(got) {
+				t.Errorf("%d of %d consumers have their event", len(got), cap(got))
+			}
+			q.close()
+		})
+	}
 }

@@ -142,12 +142,25 @@ func TestNil(t *testing.T) {
 
 // TestAcceptAfterShutdown accepts a Request whose RNIC was closed: that fails, and the peer does not wait on.
 func TestAcceptAfterShutdown(t *testing.T) {
-	e := newEnd(t, iwarp.RNICConfig{})
-	p, req := ask(t, listen(t, iwarp.ListenConfig{PD: e.pd}), frame(request(2)))
-	must(t, e.rnic.Shutdown(t.Context()))
-	_, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
-	wantSaid(t, "Accept", err, iwarp.ErrClosed, "RNIC")
-	p.wantClosed()
+	for _, c := range []struct {
+		what, said string
+		accept     func(qp *iwarp.QP, req *iwarp.Request) error
+	}{
+		{"Accept", "RNIC", func(_ *iwarp.QP, req *iwarp.Request) error {
+			_, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
+			return err
+		}},
+		{"AcceptQP", "QP", func(qp *iwarp.QP, req *iwarp.Request) error {
+			return req.AcceptQP(t.Context(), qp, iwarp.AcceptConfig{})
+		}},
+	} {
+		e := newEnd(t, iwarp.RNICConfig{})
+		p, req := ask(t, listen(t, iwarp.ListenConfig{PD: e.pd}), frame(request(2)))
+		qp := create(t, e.pd, iwarp.QPConfig{})
+		must(t, e.rnic.Shutdown(t.Context()))
+		wantSaid(t, c.what, c.accept(qp, req), iwarp.ErrClosed, c.said)
+		p.wantClosed()
+	}
 }
 
 // TestTerminateUnheard ends a connection in error before the Initiator's first FPDU. No Terminate may be sent then, and the
