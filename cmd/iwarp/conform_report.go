@@ -30,15 +30,17 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 		return err
 	}
 	report.Stopped = sum.Stopped
-	return errors.Join(printer.Summary(&sum), files.write(&report), verdict(&sum))
+	return errors.Join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
 }
 
-func verdict(sum *conform.Summary) error {
+func (c *conformCmd) verdict(sum *conform.Summary) error {
 	switch {
 	case sum.NotMPA:
 		return findings("conform: %s", sum.Stopped)
 	case sum.Stopped != "":
 		return fmt.Errorf("conform: %s: %v", sum.Stopped, sum)
+	case sum.Failed > 0 && c.Peer != "" && c.Say != "" && c.Answer == "":
+		return findings("conform: %d failed; each connection began with --say, and no --answer was waited for: a peer that expects no such text fails everywhere", sum.Failed)
 	case sum.Failed > 0:
 		return findings("conform: %d failed", sum.Failed)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
@@ -97,6 +98,19 @@ func TestPerfInterrupted(t *testing.T) {
 	p.observer().Result(perf.Result{Op: perf.Send, Size: 64})
 	if err := errors.Join(p.interrupted(perf.Options{}), json.Unmarshal(out.Bytes(), &got)); err != nil || len(got.Results) != 1 || got.Results[0].Size != 64 {
 		t.Errorf("%v: %s", err, out.Bytes())
+	}
+}
+
+// TestSayAlone names the option that may be why a Responder fails.
+func TestSayAlone(t *testing.T) {
+	for _, c := range []struct {
+		cmd  conformCmd
+		said bool
+	}{{conformCmd{Peer: "h:1", Say: "hi"}, true}, {conformCmd{Peer: "h:1", Say: "hi", Answer: "ho"}, false}, {conformCmd{Peer: "h:1"}, false}} {
+		err := c.cmd.verdict(&conform.Summary{Failed: 64})
+		if statusOf(t.Context(), err) != statusFindings || strings.Contains(err.Error(), "--say") != c.said {
+			t.Errorf("%+v: %v", c.cmd, err)
+		}
 	}
 }
 
