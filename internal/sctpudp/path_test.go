@@ -106,6 +106,18 @@ func TestGapFilled(t *testing.T) {
 	}
 }
 
+// TestFollowed: the peer is where its last packet has come from.
+func TestFollowed(t *testing.T) {
+	p := quietPath(t, Config{}, "127.0.0.1:9")
+	beat := []chunk.Chunk{{Type: chunk.TypeHeartbeat}}
+	for _, at := range []string{"127.0.0.1:10", "127.0.0.1:10", "127.0.0.1:9"} {
+		p.deliver(netip.MustParseAddrPort(at), &packet{chunks: beat}, beat)
+		if got := p.RemoteAddr().String(); got != at {
+			t.Errorf("the peer is at %s, and was heard from %s", got, at)
+		}
+	}
+}
+
 // TestMTUOverIPv6: the headers of IPv6 take more, and pion takes no larger packets because of IPv6.
 func TestMTUOverIPv6(t *testing.T) {
 	for mtu, want := range map[int]int{1500: 1452, MinMTU: MinMTU - 48, MaxMTU: MaxMTU - 48} {
