@@ -133,8 +133,6 @@ func (c *rpingCmd) checkOther() error {
 		return usage("rping: -P: only the server (-s) serves many")
 	case c.Server && c.Timeout != 0:
 		return usage("rping: --timeout: only the client (-c) connects")
-	case c.Server && c.Size != rping.DefaultSize:
-		return usage("rping: -S: the client (-c) has the size of the pings, and the server takes any")
 	}
 	return nil
 }
