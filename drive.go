@@ -116,9 +116,10 @@ type link interface {
 	Close() error
 	Reset() error
 	Foreign() bool
-	// Told and Acknowledged are those of an EndTeller; without one, Told returns nil.
+	// Told, Acknowledged and Lost are those of an EndTeller; without one, Told and Lost return nil.
 	Told() <-chan struct{}
 	Acknowledged() uint32
+	Lost() error
 	addressed
 }
 

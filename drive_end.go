@@ -35,11 +35,15 @@ func (qp *QP) closeLLP(reset bool) {
 	hurried := qp.farewell.begin()
 	go func() {
 		closeLink(c, reset)
+		var lost error
 		if !reset {
-			qp.awaitTold(c, hurried)
+			lost = qp.awaitTold(c, hurried)
 		}
 		qp.mu.Lock()
 		defer qp.unlock()
+		if lost != nil {
+			qp.eng.Undelivered(lost)
+		}
 		qp.closingLLP, qp.closedLLP = false, true
 		qp.settle()
 	}()

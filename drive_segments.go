@@ -124,6 +124,14 @@ func (l *segmentLink) Acknowledged() uint32 {
 	return 0
 }
 
+// Lost says why the peer has not everything, if the stream can tell.
+func (l *segmentLink) Lost() error {
+	if s, ok := l.SegmentStream.(carrier.Lost); ok {
+		return s.Lost()
+	}
+	return nil
+}
+
 // receiveSegments is the receiving goroutine.
 func (qp *QP) receiveSegments(c *segmentLink) {
 	qp.mu.Lock()

@@ -7,7 +7,9 @@ import "time"
 // the net.Conn of a [Stack]; of a net.Conn with a method NetConn, as tls.Conn has, the one below is asked.
 //
 // It may have a method Acknowledged() uint32, too, which returns another number whenever the peer has acknowledged
-// more. Then QPConfig.CloseTimeout counts from the last of them, and not from Close.
+// more. Then QPConfig.CloseTimeout counts from the last of them, and not from Close. And it may have a method Lost() error, which
+// says, when the channel of Told is closed, why the peer has not acknowledged everything: QP.Close returns that, as an
+// ErrConnectionLost. It is nil if the peer has, and where that is not known.
 type EndTeller interface {
 	// Told returns a channel that is closed when the peer has acknowledged the end of our half, and everything in front
 	// of it; or when the connection is lost, so that it never will.
@@ -38,11 +40,12 @@ func (f *farewell) hurry() {
 }
 
 // awaitTold waits until the peer has the end of our half, if the link can tell: where that is in user space, a program that
-// ends before takes it along. It gives up when the peer has acknowledged nothing for CloseTimeout, or after CloseLimit.
-func (qp *QP) awaitTold(l link, hurried <-chan struct{}) {
+// ends before takes it along. It gives up when the peer has acknowledged nothing for CloseTimeout, or after CloseLimit. Its error is why
+// the peer will never have it, if the link knows.
+func (qp *QP) awaitTold(l link, hurried <-chan struct{}) error {
 	told := l.Told()
 	if told == nil {
-		return
+		return nil
 	}
 	patience := time.NewTicker(qp.cfg.CloseTimeout)
 	defer patience.Stop()
@@ -53,16 +56,16 @@ func (qp *QP) awaitTold(l link, hurried <-chan struct{}) {
 	for acked := l.Acknowledged(); ; {
 		select {
 		case <-told:
-			return
+			return l.Lost()
 		case <-hurried:
-			return
+			return nil
 		case <-limit:
-			return
+			return nil
 		case <-patience.C:
 		}
 		now := l.Acknowledged()
 		if now == acked {
-			return
+			return nil
 		}
 		acked = now
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +18,12 @@ import (
 type acks struct {
 	all  chan struct{}
 	some atomic.Uint32
+	lost error // why not all have come; valid when all is closed
 }
 
 func (a *acks) Told() <-chan struct{} { return a.all }
 func (a *acks) Acknowledged() uint32  { return a.some.Load() }
+func (a *acks) Lost() error           { return a.lost }
 
 // tellers are connections that can tell when their peer has the end, as those of SCTP and of a TCP in user space can. The first
 // end hears of acks.
@@ -113,6 +116,35 @@ func TestCloseAfterThePeer(t *testing.T) {
 		}
 		must(t, res.Close())
 	})
+}
+
+// TestCloseUndelivered: a connection that is lost while the peer has not everything did not end in order, although both ends have
+// closed.
+func TestCloseUndelivered(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+		must(t, res.CloseWrite())
+		time.Sleep(50 * time.Millisecond)
+		a.lost = syscall.ECONNRESET
+		time.AfterFunc(time.Second, func() { close(a.all) })
+		wantUndelivered(t, ini, ini.Close())
+		if err := ini.Err(); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("ended with %v", err)
+		}
+		must(t, res.Close())
+	})
+}
+
+// wantUndelivered expects that Close has told of a loss.
+func wantUndelivered(t *testing.T, e *end, closed error) {
+	t.Helper()
+	for _, err := range []error{closed, e.Err()} {
+		if !errors.Is(err, iwarp.ErrConnectionLost) || errors.Is(err, iwarp.ErrPeerClosed) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+	if s := e.State(); s != iwarp.StateError {
+		t.Errorf("the state is %v", s)
+	}
 }
 
 // TestCloseWithoutAcknowledgement: a peer that does not acknowledge is waited for until CloseTimeout.

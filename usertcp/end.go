@@ -1,16 +1,20 @@
 package usertcp
 
 import (
+	"net"
 	"sync"
+	"syscall"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
 // An end is how far a connection has come in ending.
 type end struct {
 	tell, leave sync.Once
-	told        chan struct{} // the peer has acknowledged our FIN, or will not
-	over        chan struct{} // besides, nobody has any use for the connection
+	told        chan struct{}     // the peer has acknowledged our FIN, or will not
+	last        tcp.EndpointState // in which that was found; valid when told is closed
+	over        chan struct{}     // besides, nobody has any use for the connection
 }
 
 func (e *end) init() { e.told, e.over = make(chan struct{}), make(chan struct{}) }
@@ -18,6 +22,45 @@ func (e *end) init() { e.told, e.over = make(chan struct{}), make(chan struct{})
 // Told returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of CloseWrite or
 // Close; or when the connection is lost, so that it never will.
 func (c *Conn) Told() <-chan struct{} { return c.end.told }
+
+// Lost says, when the channel of Told is closed, why the peer has not acknowledged everything: it wraps syscall.ECONNRESET after
+// its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It is nil if the peer has, and
+// before that channel is closed.
+func (c *Conn) Lost() error {
+	select {
+	case <-c.end.told:
+	default:
+		return nil
+	}
+	if why := c.whyLost(); why != nil {
+		return c.opError("close", why)
+	}
+	return nil
+}
+
+// whyLost returns nil if the peer has acknowledged everything. A RST behind the peer's FIN has gVisor close the connection, as the
+// last acknowledgement does, and only its error tells the one from the other.
+func (c *Conn) whyLost() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.ep.LastError()
+	_, aborted := err.(*tcpip.ErrAborted)
+	switch {
+	case c.end.last == tcp.StateClose && aborted && c.failed == nil:
+		c.failed = syscall.ECONNRESET
+	case c.end.last == tcp.StateClose:
+	case c.end.last != tcp.StateError:
+		return nil
+	case c.failed != nil:
+	case c.stack.ended():
+		c.failed = net.ErrClosed
+	case err != nil:
+		c.failed = errorOf(err)
+	default: // another call was told why
+		c.failed = syscall.ECONNRESET
+	}
+	return c.failed
+}
 
 // Acknowledged returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
 func (c *Conn) Acknowledged() uint32 { return c.flow.una.Load() }
@@ -33,7 +76,10 @@ func (c *Conn) look() {
 	if c.flow != nil && (state == tcp.StateClose || state == tcp.StateError) {
 		c.stack.taps.forget(c.flow)
 	}
-	c.end.tell.Do(func() { close(c.end.told) })
+	c.end.tell.Do(func() {
+		c.end.last = state
+		close(c.end.told)
+	})
 	if state == tcp.StateError || c.isClosed() {
 		c.end.leave.Do(func() {
 			close(c.end.over)

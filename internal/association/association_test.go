@@ -190,6 +190,9 @@ func TestTold(t *testing.T) {
 			if took := time.Since(began); lost == (took >= x.slow) || took > 2*x.slow {
 				t.Errorf("told after %v; lost: %t", took, lost)
 			}
+			if err := a.Lost(); lost != errors.Is(err, errAbort) || !lost && err != nil {
+				t.Errorf("lost: %t, and told %v", lost, err)
+			}
 		})
 	}
 }

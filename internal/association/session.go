@@ -170,6 +170,20 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 // never will.
 func (s *Session) Told() <-chan struct{} { return s.told }
 
+// Lost says, when Told is closed, why the peer has not acknowledged everything. It is nil if it has, and where that is not
+// known: a peer that is silent may have got everything, and ended then. An association that the peer has shut
+// down has delivered everything (RFC 9260, section 9.2).
+func (s *Session) Lost() error {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	for _, harmless := range []error{sctp.ErrTimeout, carrier.ErrSilent, carrier.ErrShutdown} {
+		if errors.Is(s.withdrew, harmless) {
+			return nil
+		}
+	}
+	return s.withdrew
+}
+
 // Acknowledged changes whenever the peer has acknowledged more, if the Carrier can tell.
 func (s *Session) Acknowledged() uint32 {
 	if c, ok := s.a.carrier.(carrier.Acknowledged); ok {

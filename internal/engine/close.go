@@ -236,6 +236,12 @@ func (q *QP) Failed(now time.Time, err error) {
 	q.settle(now)
 }
 
+// Undelivered reports, after Drop, that the peer will never have all of our half: the connection was lost behind an end that
+// looked orderly.
+func (q *QP) Undelivered(err error) {
+	q.abort(fmt.Errorf("%w: %w", ErrLost, err))
+}
+
 // abort goes to Error at once; the connection is reset.
 func (q *QP) abort(cause error) {
 	if q.state == Error {

@@ -123,3 +123,21 @@ func TestCloseParts(t *testing.T) {
 		})
 	}
 }
+
+// What is lost behind an end that looked orderly makes it another, once.
+func TestUndelivered(t *testing.T) {
+	p := initiator(t)
+	p.fin()
+	p.closeOrderly()
+	p.wantState(Idle)
+	p.wantLLP(Drop)
+	for range 2 {
+		p.Undelivered(errReset)
+		p.settle()
+		p.wantState(Error)
+		p.wantLLP()
+		if !errors.Is(p.Cause(), ErrLost) || !errors.Is(p.Cause(), errReset) {
+			t.Errorf("ended with %v", p.Cause())
+		}
+	}
+}

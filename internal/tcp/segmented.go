@@ -51,3 +51,11 @@ func (c *Conn) Acknowledged() uint32 {
 	}
 	return 0
 }
+
+// Lost says, when Told's channel is closed, why the peer has not everything, where that is known.
+func (c *Conn) Lost() error {
+	if l, ok := basis(c.Conn).(carrier.Lost); ok {
+		return l.Lost()
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package usertcp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLost: whoever has closed learns whether the peer has everything, or why not, behind the peer's FIN too.
+func TestLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		behind bool // the peer's FIN
+		end    func(a *Stack, s *Conn) error
+		want   error
+	}{
+		"everything":                   {false, readAll, nil},
+		"everything, behind a FIN":     {true, readAll, nil},
+		"RST":                          {false, func(_ *Stack, s *Conn) error { return s.Reset() }, syscall.ECONNRESET},
+		"RST behind a FIN":             {true, func(_ *Stack, s *Conn) error { return s.Reset() }, syscall.ECONNRESET},
+		"the Stack ends":               {false, func(a *Stack, _ *Conn) error { return a.Close() }, net.ErrClosed},
+		"the Stack ends, behind a FIN": {true, func(a *Stack, _ *Conn) error { return a.Close() }, net.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := Path{Delay: 5 * time.Millisecond}
+			a, b := stacks(t, Config{}, path, path)
+			out, in := connect(t, a, b, "192.0.2.2:7174")
+			if c.behind {
+				must(t, in.CloseWrite())
+				_, err := io.Copy(io.Discard, out)
+				must(t, err)
+			}
+			sent := make([]byte, 1<<20) // more than the peer's window has room for, while it does not read
+			go func() { _, _ = out.Write(sent) }()
+			before := out.Acknowledged()
+			for out.Acknowledged() == before {
+				time.Sleep(time.Millisecond)
+			}
+			if err := out.Lost(); err != nil {
+				t.Errorf("before its end: %v", err)
+			}
+			must(t, out.Close())
+			must(t, c.end(a, in))
+			<-out.Told()
+			for range 2 {
+				if err := out.Lost(); !errors.Is(err, c.want) || c.want == nil && err != nil {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+func readAll(_ *Stack, s *Conn) error {
+	_, err := io.Copy(io.Discard, s)
+	_ = s.CloseWrite() // it may have before
+	return err
+}
