@@ -104,6 +104,13 @@ func (h *half) note(seq uint32, n int, now time.Time) {
 	h.held.add(h.beyond - was)
 }
 
+// mostBeyond is how many octets there were beyond the edge at most.
+func (h *half) mostBeyond() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.most
+}
+
 // insert puts in what no other piece has.
 func (h *half) insert(p arrived) {
 	i := len(h.pieces)

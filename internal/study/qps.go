@@ -170,7 +170,7 @@ func (q *qpRun) result() *Result {
 		res.HeldAll += int(s.Ahead.MostOctets)
 		c := q.conns[i]
 		c.mu.Lock()
-		res.TCPHeld = max(res.TCPHeld, c.half.most)
+		res.TCPHeld = max(res.TCPHeld, c.half.mostBeyond())
 		all.join(&c.times)
 		c.mu.Unlock()
 	}

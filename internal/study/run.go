@@ -163,7 +163,7 @@ func (r *run) result() *Result {
 		res.Octets += c.octets
 		ahead += c.ahead
 		res.Held = max(res.Held, c.rec.Stats().MostHeld)
-		res.TCPHeld = max(res.TCPHeld, c.half.most)
+		res.TCPHeld = max(res.TCPHeld, c.half.mostBeyond())
 		all.join(&c.times)
 	}
 	res.Ahead = float64(ahead) / float64(max(res.Octets, 1))
