@@ -134,3 +134,10 @@ func (t *total) add(n int) {
 	t.now += n
 	t.most = max(t.most, t.now)
 }
+
+// peak is the most that there was. Late packets may still come.
+func (t *total) peak() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.most
+}

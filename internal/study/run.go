@@ -144,7 +144,7 @@ func (r *run) outcome(connections, emss int) *Result {
 	return &Result{
 		Way: r.way.Name, Connections: connections, Seconds: r.took.Seconds(),
 		Packets: sent.Packets, Lost: sent.Lost, Late: sent.Late, EMSS: emss,
-		HeldAll: r.held.most, TCPHeldAll: r.tcpHeld.most,
+		HeldAll: r.held.peak(), TCPHeldAll: r.tcpHeld.peak(),
 	}
 }
 
