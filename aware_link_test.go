@@ -69,7 +69,10 @@ func newWire(l link, c *script.Conn) *wire {
 	w.link.rand = rand.New(rand.NewPCG(l.rand.Uint64(), 0))
 	w.changed = sync.NewCond(&w.mu)
 	w.close = func() {
-		if w.all {
+		w.mu.Lock()
+		all := w.all
+		w.mu.Unlock()
+		if all {
 			_ = c.Close()
 		} else {
 			_ = c.CloseWrite()
