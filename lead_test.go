@@ -52,13 +52,14 @@ func queued() bool {
 }
 
 // led has a consumer wait for messages, which feed has the peer send, until it receives for
-// itself. It returns what the last wait, which goes on, comes to.
+// itself. It returns what the last wait, which goes on, comes to. How many messages that takes
+// is the scheduler's to say: a consumer that comes a moment early makes the next offer rarer.
 func led(t *testing.T, feed, wait func() error, check func(error)) <-chan error {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("the receiving goroutine always reads here")
 	}
-	for range 200 {
+	for limit := within(t); limit.Err() == nil; {
 		waiting := dialInBackground(t, wait)
 		until(t, waits, "a consumer that waits")
 		if reading() {
