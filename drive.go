@@ -367,6 +367,6 @@ func (qp *QP) settle() {
 	if qp.closedLLP && !qp.eng.InFlight() {
 		qp.end()
 	}
-	qp.setTimer(qp.eng.Deadline())
+	qp.timer.Set(qp.eng.Deadline(), qp, (*QP).onTimer)
 	qp.slacken()
 }

@@ -6,22 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
-// setTimer has onTimer called at the engine's deadline.
-func (qp *QP) setTimer(at time.Time) {
-	if at.Equal(qp.timerAt) {
-		return
-	}
-	qp.timerAt = at
-	switch {
-	case at.IsZero():
-		qp.timer.Stop()
-	case qp.timer == nil:
-		qp.timer = time.AfterFunc(time.Until(at), qp.onTimer)
-	default:
-		qp.timer.Reset(time.Until(at))
-	}
-}
-
+// onTimer is called at the engine's deadline.
 func (qp *QP) onTimer() {
 	if c := qp.holdsFIN(); c != nil {
 		ok, err := c.RecvRest() // a Read that is there already is answered before the FIN
@@ -32,10 +17,9 @@ func (qp *QP) onTimer() {
 	}
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
-	if qp.timerAt.IsZero() {
+	if !qp.timer.Take() {
 		return
 	}
-	qp.timerAt = time.Time{}
 	if !qp.eng.Quiet().IsZero() && qp.unsent() {
 		qp.eng.Unsent(time.Now())
 	}

@@ -37,19 +37,20 @@ var mayImport = map[string][]string{
 	"internal/peers": {"mpa", "mpa/ulpdata"},
 
 	// The endpoint.
-	"internal/memory":  {"ddp", "mpa/layout"},
-	"internal/carrier": {},
-	"internal/gone":    {},
-	"internal/tcp":     {"internal/carrier"},
-	"internal/startup": {"mpa", "internal/gone", "internal/tcp"},
+	"internal/memory":   {"ddp", "mpa/layout"},
+	"internal/carrier":  {},
+	"internal/gone":     {},
+	"internal/deadline": {},
+	"internal/tcp":      {"internal/carrier"},
+	"internal/startup":  {"mpa", "internal/gone", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
 	"internal/sctpkernel":  {"sctp", "sctp/chunk", "internal/carrier"},
 	"internal/sctpudp":     {"sctp", "sctp/chunk", "internal/carrier"},
-	"internal/association": {"mpa", "sctp", "internal/carrier"},
+	"internal/association": {"mpa", "sctp", "internal/carrier", "internal/deadline"},
 
 	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
-	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/engine", "internal/startup", "internal/peers"},
+	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/startup", "internal/peers"},
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp":        {"internal/carrier"},
@@ -105,7 +106,7 @@ func isPure(pkg string) bool {
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
 	"sctp", "sctp/chunk", "internal/association", "internal/sctpkernel", "internal/sctpudp",
-	"internal/carrier", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
+	"internal/carrier", "internal/deadline", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 
 // list has, for each package of the module, what it imports.

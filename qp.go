@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/tcp"
@@ -226,8 +227,7 @@ type QP struct {
 	sendCalls, receiveCalls uint64
 	allSent                 uint64 // octets of the stream, when TCP had last none that it had not sent
 	gather                  *engine.Gather
-	timer                   *time.Timer
-	timerAt                 time.Time
+	timer                   deadline.Timer[QP]
 	segments                segments
 	neg                     *Negotiated   // nil: there was no connection yet
 	done                    chan struct{} // closed when the connection has ended

@@ -57,7 +57,9 @@ func TestPollQuiet(t *testing.T) {
 		if qp.pollQuiet(); qp.quiet().IsZero() { // while the time stands still
 			t.Error("the FIN is sent before its time")
 		}
-		qp.timer.Stop()
+		qp.mu.Lock()
+		qp.timer.Set(time.Now().Add(time.Hour), qp, (*QP).onTimer)
+		qp.mu.Unlock()
 		time.Sleep(pollTime) // of virtual time
 		if qp.pollQuiet(); !qp.quiet().IsZero() {
 			t.Error("the FIN is still held back")

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -75,8 +76,7 @@ type Association struct {
 	unread   int    // octets that wait to be received, of all sessions
 	holding  bool
 	counted  sctp.Stats // that Counted was given
-	timer    *time.Timer
-	timerAt  time.Time
+	timer    deadline.Timer[Association]
 }
 
 // New drives an association. It owns the Carrier from then on.
@@ -170,7 +170,7 @@ func (a *Association) settle() {
 	if a.cfg.CloseUnused && a.used && a.m.Sessions() == 0 {
 		a.end(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
 	}
-	a.setTimer(a.m.Deadline())
+	a.timer.Set(a.m.Deadline(), a, (*Association).onTimer)
 }
 
 // count passes on what the machine has counted.
@@ -211,25 +211,12 @@ func (a *Association) end(e sctp.End) {
 	}()
 }
 
-func (a *Association) setTimer(at time.Time) {
-	if at.Equal(a.timerAt) {
-		return
-	}
-	a.timerAt = at
-	switch {
-	case at.IsZero():
-		a.timer.Stop()
-	case a.timer == nil:
-		a.timer = time.AfterFunc(time.Until(at), a.onTimer)
-	default:
-		a.timer.Reset(time.Until(at))
-	}
-}
-
 func (a *Association) onTimer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.timerAt = time.Time{}
+	if !a.timer.Take() {
+		return
+	}
 	a.m.HandleTimeout(time.Now())
 	a.settle()
 }
