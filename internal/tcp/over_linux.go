@@ -1,15 +1,22 @@
 package tcp
 
 import (
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
+// A loss is how a connection was lost, kept, as the system tells that once and several may ask.
+type loss struct {
+	mu  sync.Mutex
+	err error
+}
+
 // over reports whether the system has done with the connection, and if not, whether it has octets that are not acknowledged,
-// or a FIN. The error, which the system tells once, is how it was lost.
+// or a FIN. The error is how it was lost.
 func (r *rawConn) over() (over, owes bool, err error) {
-	if failed := r.rc.Control(func(fd uintptr) { over, owes, err = endOf(int(fd)) }); failed != nil {
+	if failed := r.rc.Control(func(fd uintptr) { over, owes, err = r.loss.endOf(int(fd)) }); failed != nil {
 		return false, false, nil
 	}
 	return over, owes, err
@@ -18,7 +25,7 @@ func (r *rawConn) over() (over, owes bool, err error) {
 // tcpClose is Linux's name for the state CLOSED of RFC 9293, section 3.3.2, in which a socket is in TIME-WAIT, too.
 const tcpClose = 7
 
-func endOf(fd int) (over, owes bool, err error) {
+func (l *loss) endOf(fd int) (over, owes bool, err error) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	switch {
 	case err != nil:
@@ -26,10 +33,20 @@ func endOf(fd int) (over, owes bool, err error) {
 	case info.State != tcpClose:
 		return false, info.Unacked > 0 || info.Notsent_bytes > 0, nil
 	}
-	return true, false, lost(fd)
+	return true, false, l.of(fd)
 }
 
-// lost returns what has become of a connection in CLOSED. After the peer's FIN, a reset shows as EPIPE.
+// of returns what has become of a connection in CLOSED.
+func (l *loss) of(fd int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = lost(fd)
+	}
+	return l.err
+}
+
+// lost asks the system what has become of a connection in CLOSED. After the peer's FIN, a reset shows as EPIPE.
 func lost(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	switch why := syscall.Errno(n); {
@@ -45,7 +62,7 @@ func lost(fd int) error {
 // awaitOver leaves the waiting to Go's poller, which the system wakes when the connection goes to CLOSED.
 func (r *rawConn) awaitOver() (known bool, err error) {
 	closed := r.rc.Read(func(fd uintptr) (over bool) {
-		over, _, err = endOf(int(fd))
+		over, _, err = r.loss.endOf(int(fd))
 		return over
 	})
 	return closed == nil, err

@@ -33,6 +33,22 @@ func TestAwaitEnd(t *testing.T) {
 	}
 }
 
+// TestLossKept has several ask how a connection was lost behind the peer's FIN, which the system tells the first of them only.
+func TestLossKept(t *testing.T) {
+	a, b := pair(t)
+	testrig.Must(t, b.CloseWrite())
+	_ = a.Recv()
+	a.Done()
+	testrig.Must(t, b.Reset())
+	_, awaited := a.AwaitEnd()
+	_, owes := a.Owes()
+	for who, err := range map[string]error{"AwaitEnd": awaited, "Owes": owes, "CloseWrite": a.CloseWrite()} {
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+}
+
 // TestOwes fills the socket of a peer that does not read.
 func TestOwes(t *testing.T) {
 	a, b := pair(t)

@@ -33,6 +33,8 @@ type rawConn struct {
 
 	limitsFn func(fd uintptr)
 	segments limits
+
+	loss loss
 }
 
 func newRaw(c net.Conn) *rawConn {

@@ -187,8 +187,17 @@ func (c *Conn) HasHalves() bool {
 	return ok
 }
 
-// CloseWrite sends a FIN, where the connection can be closed by halves.
-func (c *Conn) CloseWrite() error { return CloseWrite(c.Conn) }
+// CloseWrite sends a FIN, where the connection can be closed by halves. If it is lost, the error says how, as far as the system
+// tells.
+func (c *Conn) CloseWrite() error {
+	err := CloseWrite(c.Conn)
+	if err != nil {
+		if _, lost := c.Owes(); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
 
 // Foreign reports whether the connection is none of the standard library's sockets: then
 // its methods are the consumer's code, or may wait for the peer as those of tls.Conn.
