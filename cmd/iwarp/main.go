@@ -97,6 +97,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 			"perf_duration":   perf.DefaultDuration.String(),
 			"probe_timeout":   probe.DefaultTimeout.String(),
 			"probe_give_up":   probe.DefaultGiveUp.String(),
+			"probe_limit":     probe.DefaultLimit.String(),
 		},
 	)
 	if err != nil {

@@ -16,6 +16,7 @@ type probeCmd struct {
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
 	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing. Over TCP only."`
+	Limit       time.Duration `default:"${probe_limit}" help:"How long to ask in all, however slowly the responder answers; what was learned by then is printed. What --slow takes comes on top."`
 	Network     string        `enum:"tcp,sctp,usertcp" default:"tcp" help:"What to ask over: TCP with MPA, SCTP in UDP (RFC 5043), or with --tun a TCP in user space."`
 	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
@@ -25,7 +26,7 @@ type probeCmd struct {
 
 // Help says what the exit status is about.
 func (probeCmd) Help() string {
-	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, and 3 if it is gone before the last question."
+	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, and 3 if it is gone before the last question, or the time of --limit is over."
 }
 
 // Run asks, and prints the report.
@@ -41,7 +42,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 	defer progress.clear()
 	if c.Network == network.SCTP {
 		r, err := probe.RunSCTP(ctx, probe.SCTPConfig{
-			Addr: c.Addr, Timeout: c.Timeout, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+			Addr: c.Addr, Timeout: c.Timeout, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 		})
 		progress.clear()
 		if r == nil {
@@ -55,7 +56,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) error {
 	}
 	defer over.Close()
 	r, err := probe.Run(ctx, probe.Config{
-		Dial: c.dial(over), Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Dial: c.dial(over), Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
 	progress.clear()
 	if r == nil {
@@ -92,13 +93,16 @@ func (c *probeCmd) check() error {
 	if c.Timeout < 0 {
 		return usage("probe: --timeout: %v is negative", c.Timeout)
 	}
-	if c.GiveUp <= 0 {
-		return usage("probe: --give-up: must be more than 0, not %v", c.GiveUp)
+	if c.GiveUp <= 0 || c.Limit <= 0 {
+		return usage("probe: --give-up and --limit: must be more than 0, not %v and %v", c.GiveUp, c.Limit)
 	}
 	if c.Slow && c.Network == network.SCTP {
 		return usage("probe: --slow is about the Request, which SCTP does not have")
 	}
-	return wantHostPort("probe", c.Addr)
+	if err := probe.CheckPrivateData([]byte(c.PrivateData)); err != nil {
+		return usage("%w", err)
+	}
+	return wantPeer("probe", c.Addr)
 }
 
 // verdictSCTP is the error of a peer that does not speak DDP over SCTP.

@@ -48,9 +48,12 @@ func (o Outcome) with(answer string) string {
 }
 
 // asked is the head of a report on n questions, which were asked over what is named.
-func asked(peer string, n int, over string, incomplete bool) string {
+func asked(peer string, n int, over string, incomplete, outOfTime bool) string {
 	head := fmt.Sprintf("%s: %d questions asked%s", peer, n, over)
-	if incomplete {
+	switch {
+	case outOfTime:
+		head += ", and then the time was over"
+	case incomplete:
 		head += ", and then nobody was there"
 	}
 	return head
@@ -58,7 +61,7 @@ func asked(peer string, n int, over string, incomplete bool) string {
 
 func (r *Report) summary() report.Section {
 	var s section
-	s.Head = asked(r.Peer, len(r.Questions), "", r.Incomplete)
+	s.Head = asked(r.Peer, len(r.Questions), "", r.Incomplete, r.OutOfTime)
 	if len(r.NotAsked) > 0 {
 		s.line("Not asked", "%s: nothing was answered", strings.Join(r.NotAsked, "; "))
 	}

@@ -27,20 +27,28 @@ func (p *prober) askFPDU() error {
 	}
 	r := p.report
 	if f.M = r.Bits.Markers != nil && r.Bits.Markers.Outcome == Accepted; f.M {
-		if _, err := p.converse("a zero-length Read, with markers", func(l *line, q *Question) {
-			r.FirstFPDUs.Markers = l.readNothing(q)
-		}, p.request(f, e)); err != nil {
+		_, a, err := p.askNothing("a zero-length Read, with markers", p.request(f, e))
+		if err != nil {
 			return err
 		}
+		r.FirstFPDUs.Markers = a
 	}
 	f.M = false
-	plain, err := p.converse("a zero-length Read", func(l *line, q *Question) {
-		r.FirstFPDUs.Plain = l.readNothing(q)
-	}, p.request(f, e))
+	plain, a, err := p.askNothing("a zero-length Read", p.request(f, e))
+	r.FirstFPDUs.Plain = a
 	if err != nil || !plain.replied() || plain.reply.M() || plain.reply.Rev() == 0 {
 		return err // whose FPDU would have to look different, which only the Reply tells
 	}
 	return p.askGlued(p.request(f, e))
+}
+
+// askNothing makes a connection with a Request, and reads zero octets. The answer is nil if it does not come to that.
+func (p *prober) askNothing(name string, frame []byte) (q *Question, a *FPDUAnswer, err error) {
+	q, err = p.converse(name, func(l *line, q *Question) { a = l.readNothing(q) }, frame)
+	if err != nil {
+		return nil, nil, err
+	}
+	return q, a, nil
 }
 
 // askGlued sends an FPDU together with the Request, before there is a Reply.

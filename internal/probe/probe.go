@@ -31,6 +31,8 @@ type Config struct {
 	// is left then. After its first silence it is given a third of Timeout for each answer. If
 	// zero, DefaultGiveUp; if negative, everything is asked, with the whole Timeout.
 	GiveUp time.Duration
+	// Limit bounds the probe as a whole, however slowly the peer answers. If zero, DefaultLimit. What Slow may take is added.
+	Limit time.Duration
 	// Slow also finds out how long the peer waits for a Request, by sending none. This
 	// may take SlowTimeout.
 	Slow bool
@@ -47,25 +49,32 @@ type Config struct {
 var ErrUnreachable = errors.New("no TCP connection")
 
 // Run asks all questions, one after another, and draws conclusions. Its error is that
-// of the context, says what is wrong with the Config, or wraps ErrUnreachable. If the
-// peer answered some questions and then could not be reached, Run returns a Report and
+// of the context, says what is wrong with the Config, or wraps ErrUnreachable or ErrOutOfTime. If the
+// peer answered some questions and then could not be reached, or the time was over, Run returns a Report and
 // an error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, DefaultGiveUp)
-	if err := checkPrivateData(cfg.PrivateData); err != nil {
+	if err := CheckPrivateData(cfg.PrivateData); err != nil {
 		return nil, err
 	}
-	p := &prober{cfg: cfg, ctx: ctx, begun: time.Now(), report: &Report{Peer: cfg.Addr}}
+	p := &prober{cfg: cfg, begun: time.Now(), report: &Report{Peer: cfg.Addr}}
+	limit := cmp.Or(cfg.Limit, DefaultLimit)
+	if cfg.Slow {
+		limit += SlowTimeout
+	}
+	p.budget = begin(ctx, limit)
+	defer p.budget.end()
 	if p.cfg.Dial == nil {
 		p.cfg.Dial = func(ctx context.Context) (net.Conn, error) {
 			return (&net.Dialer{Timeout: cfg.Timeout}).DialContext(ctx, "tcp", cfg.Addr)
 		}
 	}
 	err := p.askAll()
-	if err != nil && (len(p.report.Questions) == 0 || !errors.Is(err, ErrUnreachable)) {
+	p.report.OutOfTime = errors.Is(err, ErrOutOfTime)
+	if err != nil && (len(p.report.Questions) == 0 || !errors.Is(err, ErrUnreachable) && !p.report.OutOfTime) {
 		return nil, err
 	}
 	p.report.Incomplete = err != nil
@@ -73,8 +82,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return p.report, err
 }
 
-// checkPrivateData refuses what would not fit beside enhanced data.
-func checkPrivateData(b []byte) error {
+// CheckPrivateData refuses what would not fit beside enhanced data.
+func CheckPrivateData(b []byte) error {
 	if len(b) > mpa.MaxEnhancedPrivateData {
 		return fmt.Errorf("probe: %d octets of private data: at most %d", len(b), mpa.MaxEnhancedPrivateData)
 	}
@@ -99,7 +108,7 @@ var stages = [...]func(*prober) error{
 // A prober asks one peer.
 type prober struct {
 	cfg    Config
-	ctx    context.Context
+	budget // of all questions
 	begun  time.Time
 	report *Report
 	smb    bool // it wants the depths of MS-SMBD in revision 1
@@ -115,6 +124,9 @@ func (p *prober) ask(name string, frame []byte) (*Question, error) {
 // accepted, further goes on with the connection. It returns nil without an error if
 // the peer has been silent for too long to be asked.
 func (p *prober) converse(name string, further func(*line, *Question), pieces ...[]byte) (*Question, error) {
+	if err := p.spent(); err != nil {
+		return nil, err
+	}
 	wait, ask := p.patience()
 	if !ask {
 		p.spare(name)
@@ -125,21 +137,24 @@ func (p *prober) converse(name string, further func(*line, *Question), pieces ..
 	}
 	c, err := p.cfg.Dial(p.ctx)
 	if err != nil {
-		if p.ctx.Err() != nil {
-			return nil, p.ctx.Err()
+		if over := p.spent(); over != nil {
+			return nil, over
 		}
 		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrUnreachable, err)
 	}
 	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	q := &Question{Name: name}
-	l := &line{script.NewLink(c), wait}
+	l := &line{script.NewLink(c), p.within(wait)}
 	l.ask(q, pieces)
 	if further != nil && q.Outcome == Accepted {
 		further(l, q)
 	}
 	l.leave(q)
+	if err := p.spent(); err != nil {
+		return nil, err // the peer may have had an answer
+	}
 	p.report.Questions = append(p.report.Questions, q)
-	return q, p.ctx.Err()
+	return q, nil
 }
 
 // request returns a Request Frame with the application's private data.

@@ -12,6 +12,8 @@ type Report struct {
 	// Incomplete: the peer was gone before the last question. What is missing in the
 	// report was not asked.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// OutOfTime: Config.Limit was over before it.
+	OutOfTime bool `json:"out_of_time,omitempty"`
 	// NotAsked are the questions that a peer was spared that has answered nothing for
 	// Config.GiveUp.
 	NotAsked []string `json:"not_asked,omitempty"`

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ type SCTPConfig struct {
 	Timeout time.Duration
 	// PrivateData goes into every Initiate. It has at most 508 octets.
 	PrivateData []byte
-	// Progress is as in Config.
+	// Limit and Progress are as in Config.
+	Limit    time.Duration
 	Progress func(name string)
 }
 
@@ -35,13 +37,15 @@ func RunSCTP(ctx context.Context, cfg SCTPConfig) (*SCTPReport, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	if err := checkPrivateData(cfg.PrivateData); err != nil {
+	if err := CheckPrivateData(cfg.PrivateData); err != nil {
 		return nil, err
 	}
-	p := &sctpProber{cfg: cfg, ctx: ctx, report: &SCTPReport{Peer: cfg.Addr, Network: "sctp"}}
+	p := &sctpProber{cfg: cfg, budget: begin(ctx, cmp.Or(cfg.Limit, DefaultLimit)), report: &SCTPReport{Peer: cfg.Addr, Network: "sctp"}}
+	defer p.budget.end()
 	for _, stage := range sctpStages {
 		if err := stage(p); err != nil {
-			if len(p.report.Questions) == 0 || !errors.Is(err, ErrNoAssociation) {
+			p.report.OutOfTime = errors.Is(err, ErrOutOfTime)
+			if len(p.report.Questions) == 0 || !errors.Is(err, ErrNoAssociation) && !p.report.OutOfTime {
 				return nil, err
 			}
 			p.report.Incomplete = true
@@ -60,7 +64,7 @@ var sctpStages = [...]func(*sctpProber) error{
 // An sctpProber asks one listener.
 type sctpProber struct {
 	cfg    SCTPConfig
-	ctx    context.Context
+	budget // of all questions
 	report *SCTPReport
 }
 
@@ -72,10 +76,16 @@ type talk struct {
 }
 
 // until is when the peer must have answered.
-func (t *talk) until() time.Time { return time.Now().Add(t.p.cfg.Timeout) }
+func (t *talk) until() time.Time { return t.p.after(t.p.cfg.Timeout) }
+
+// after is the time after some, or the end of all.
+func (p *sctpProber) after(d time.Duration) time.Time { return time.Now().Add(p.within(d)) }
 
 // associate asks a question in an association of its own. If there is one, further goes on.
 func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk)) (*SessionQuestion, error) {
+	if err := p.spent(); err != nil {
+		return nil, err
+	}
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
 	}
@@ -85,10 +95,11 @@ func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk
 	}
 	q := &SessionQuestion{Name: name}
 	began := time.Now()
-	a, err := script.Associate(p.ctx, conn, ours, began.Add(p.cfg.Timeout))
+	a, err := script.Associate(p.ctx, conn, ours, p.after(p.cfg.Timeout))
+	over := p.spent()
 	switch {
-	case p.ctx.Err() != nil:
-		return nil, p.ctx.Err()
+	case over != nil:
+		return nil, over
 	case errors.Is(err, script.ErrRefused):
 		q.Outcome, q.Answer = Aborted, "ABORT in answer to the INIT"
 	case err != nil && ours.Indicates(sctp.AdaptationDDP):
@@ -96,14 +107,17 @@ func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk
 	case err != nil:
 		q.Outcome = Silent
 	default:
-		defer a.Leave(began.Add(2 * p.cfg.Timeout))
+		defer a.Leave(p.after(2 * p.cfg.Timeout))
 		p.report.setup(&a.Peer)
 		q.Outcome = Accepted
 		further(&talk{a, p, q})
 	}
 	q.Milliseconds = report.Milliseconds(time.Since(began))
+	if err := p.spent(); err != nil {
+		return nil, err
+	}
 	p.report.Questions = append(p.report.Questions, q)
-	return q, p.ctx.Err()
+	return q, nil
 }
 
 // initiate asks for a session, and takes the answer.

@@ -15,6 +15,8 @@ type SCTPReport struct {
 	Network string `json:"network"` // "sctp"
 	// Incomplete: the peer was gone before the last question.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// OutOfTime: SCTPConfig.Limit was over before it.
+	OutOfTime bool `json:"out_of_time,omitempty"`
 
 	// Setup is what the peer's INIT ACK says, nil if it has answered none.
 	Setup *SetupAnswer `json:"setup,omitempty"`
@@ -122,7 +124,7 @@ func (s *section) session(q *SessionQuestion) {
 
 func (r *SCTPReport) summary() report.Section {
 	var s section
-	s.Head = asked(r.Peer, len(r.Questions), " over SCTP in UDP", r.Incomplete)
+	s.Head = asked(r.Peer, len(r.Questions), " over SCTP in UDP", r.Incomplete, r.OutOfTime)
 	if u := r.Setup; u != nil {
 		indication := "none"
 		if u.Indication != nil {

@@ -122,6 +122,15 @@ func TestSCTPForeign(t *testing.T) {
 	}
 }
 
+// TestSCTPLimit ends a probe over SCTP when its time is over: the answers to what nobody says are waited for in vain.
+func TestSCTPLimit(t *testing.T) {
+	t.Parallel()
+	r, err := probe.RunSCTP(t.Context(), probe.SCTPConfig{Addr: serving(t, nil), Timeout: time.Minute, Limit: time.Second})
+	if !errors.Is(err, probe.ErrOutOfTime) || r != nil && !(r.OutOfTime && r.Incomplete) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
 // TestSCTPNobody asks where nobody is, and with what cannot be sent.
 func TestSCTPNobody(t *testing.T) {
 	t.Parallel()

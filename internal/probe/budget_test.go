@@ -1,0 +1,74 @@
+package probe_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// drip answers a Request by a Reply in the time, an octet after the other.
+func drip(c net.Conn) {
+	_, _ = c.Read(make([]byte, 4096))
+	for _, octet := range startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1}) {
+		time.Sleep(100 * time.Millisecond)
+		_, _ = c.Write([]byte{octet})
+	}
+	_, _ = io.Copy(io.Discard, c)
+}
+
+// limited asks with a limit, and returns how long it took.
+func limited(t *testing.T, limit time.Duration) (r *probe.Report, spent time.Duration, err error) {
+	synctest.Test(t, func(t *testing.T) {
+		var peers sync.WaitGroup
+		defer peers.Wait()
+		began := time.Now()
+		r, err = probe.Run(t.Context(), probe.Config{Limit: limit, Dial: func(context.Context) (net.Conn, error) {
+			ours, theirs := script.Pipe("probe", "peer")
+			peers.Go(func() {
+				defer theirs.Close()
+				drip(theirs)
+			})
+			return ours, nil
+		}})
+		spent = time.Since(began)
+	})
+	return r, spent, err
+}
+
+// TestLimit asks a server whose octets drip, so that each answer takes almost as long as there is for it. When the limit is over,
+// what was learned by then is there, and nothing of a question that was cut short.
+func TestLimit(t *testing.T) {
+	const limit = 20 * time.Second
+	r, spent, err := limited(t, limit)
+	if spent < limit || spent > limit+2*time.Second {
+		t.Errorf("it took %v", spent)
+	}
+	if !errors.Is(err, probe.ErrOutOfTime) || r == nil || !r.OutOfTime || !r.Incomplete {
+		t.Fatalf("%+v (%v)", r, err)
+	}
+	for _, q := range r.Questions {
+		if q.Milliseconds < 2000 {
+			t.Errorf("%+v", q)
+		}
+	}
+	if s := text(t, r); len(r.Questions) < 4 || !strings.Contains(s, "questions asked, and then the time was over") || !strings.Contains(s, "RFC 5044") {
+		t.Errorf("%d questions: %s", len(r.Questions), s)
+	}
+}
+
+// TestLimitAtOnce has no time for a single answer: there is nothing to report.
+func TestLimitAtOnce(t *testing.T) {
+	if r, _, err := limited(t, time.Second); r != nil || !errors.Is(err, probe.ErrOutOfTime) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
