@@ -129,10 +129,13 @@ func (c *conformCmd) check() error {
 	if min(c.Timeout, c.Quiet, c.SlowTimeout, c.Wait) < 0 {
 		return usage("conform: --timeout, --quiet, --slow-timeout and --wait: none may be negative")
 	}
-	if c.Peer == "" {
-		return nil
+	switch {
+	case c.Peer != "":
+		return wantPeer("conform", c.Peer)
+	case c.Listen != "":
+		return wantListen("conform: --listen", c.Listen)
 	}
-	return wantHostPort("conform", c.Peer)
+	return nil
 }
 
 // streaming returns what precedes a delayed startup, and nil if nothing does.

@@ -90,6 +90,17 @@ func (c *perfCmd) checkUnused() error {
 	case c.All && len(c.Size) > 0:
 		return usage("perf: --all measures all sizes: leave --size out")
 	}
+	return c.checkAddresses()
+}
+
+// checkAddresses refuses those that cannot be ones.
+func (c *perfCmd) checkAddresses() error {
+	switch {
+	case c.Listen != "":
+		return wantListen("perf: --listen", withPort(c.Listen))
+	case c.Connect != "":
+		return wantPeer("perf: --connect", withPort(c.Connect))
+	}
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // privateData is the private data of a startup frame: text as it stands, or octets in
@@ -14,13 +16,20 @@ type privateData string
 func (d *privateData) UnmarshalText(text []byte) error {
 	digits, isHex := strings.CutPrefix(string(text), "0x")
 	if !isHex {
-		*d = privateData(text)
-		return nil
+		return d.set(text)
 	}
 	octets, err := hex.DecodeString(digits)
 	if err != nil {
 		return fmt.Errorf("%q is not octets in hex, two digits for each", text)
 	}
+	return d.set(octets)
+}
+
+// set refuses more than any frame has room for.
+func (d *privateData) set(octets []byte) error {
 	*d = privateData(octets)
+	if n := len(octets); n > mpa.MaxPrivateData {
+		return fmt.Errorf("%d octets of private data: at most %d fit a frame", n, mpa.MaxPrivateData)
+	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 
 	"github.com/goiwarp/iwarp/internal/report"
@@ -55,12 +54,4 @@ func toFile(f *os.File, write func(io.Writer) error) error {
 		return nil
 	}
 	return errors.Join(write(f), f.Close())
-}
-
-// wantHostPort refuses the address of a peer that lacks a port, or is none.
-func wantHostPort(command, addr string) error {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return usage("%s: %w: want HOST:PORT", command, err)
-	}
-	return nil
 }

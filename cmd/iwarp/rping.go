@@ -93,7 +93,7 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(),
 	}
 	if client.Source, err = c.source(); err != nil {
-		return client, usage("rping: -I: %w", err)
+		return client, fmt.Errorf("rping: -I: %w", err)
 	}
 	offer := &client.MPA
 	if offer.Dialect, err = c.start(); err != nil {
@@ -118,10 +118,27 @@ func (c *rpingCmd) checkRole() error {
 	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
 		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
 	if err := rping.CheckSize(c.Size); err != nil {
 		return err
 	}
 	return c.checkOther()
+}
+
+// checkAddresses refuses hosts and ports that cannot be ones.
+func (c *rpingCmd) checkAddresses() error {
+	if err := wantHost("rping: -a", c.Addr); err != nil {
+		return err
+	}
+	if err := wantHost("rping: -I", c.Source); err != nil {
+		return err
+	}
+	if c.Client {
+		return wantPeer("rping: -p", c.hostPort())
+	}
+	return nil
 }
 
 // checkOther refuses flags of the other role, which would do nothing.
@@ -131,6 +148,8 @@ func (c *rpingCmd) checkOther() error {
 		return usage("rping: --reject: only the server (-s) rejects")
 	case c.Client && c.Persistent:
 		return usage("rping: -P: only the server (-s) serves many")
+	case c.Reject != nil && len(*c.Reject) > mpa.MaxPrivateData:
+		return usage("rping: --reject: %d octets of private data: at most %d fit a frame", len(*c.Reject), mpa.MaxPrivateData)
 	case c.Server && c.Timeout != 0:
 		return usage("rping: --timeout: only the client (-c) connects")
 	}

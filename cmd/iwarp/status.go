@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -53,7 +53,7 @@ func statusOf(ctx context.Context, err error) int {
 		return e.status
 	case errors.As(err, &told) && told.Option:
 		return statusUsage
-	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize), errors.As(err, new(*net.AddrError)):
+	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize), errors.Is(err, iwarp.ErrInvalid):
 		return statusUsage
 	case errors.As(err, new(*perf.CorruptionError)), errors.As(err, new(*rping.MismatchError)), errors.As(err, &told) && told.Corrupt:
 		return statusFindings
