@@ -152,6 +152,7 @@ func respondToPeer(t testing.TB, cfg iwarp.QPConfig) (*end, *peer) {
 	started := res.takes(ln, iwarp.AcceptConfig{QP: cfg})
 	p.start(2)
 	must(t, <-started)
+	until(t, func() bool { return res.Stats().ReceivedFPDUs > 0 }, "the RTR indication")
 	return res, p
 }
 

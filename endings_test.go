@@ -45,7 +45,7 @@ var endings = map[string]ending{
 	},
 	"Close, and the peer does not": func(t *testing.T) *end {
 		res, p := respondToPeer(t, iwarp.QPConfig{CloseTimeout: 20 * time.Millisecond})
-		p.send(p.write(1, 0, nil)) // RTR
+		p.send(p.write(1, 0, nil))
 		res.postRecv(1)
 		_ = res.Close()
 		return res
@@ -70,7 +70,7 @@ var endings = map[string]ending{
 		return res
 	},
 	"IdleTimeout": func(t *testing.T) *end {
-		_, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{IdleTimeout: 20 * time.Millisecond}, Prepare: oneReceive}}.connect(t)
+		_, res := setup{accept: iwarp.AcceptConfig{Prepare: oneReceive}}.idles(t)
 		return res
 	},
 	"GapTimeout": func(t *testing.T) *end {
@@ -114,7 +114,7 @@ var endings = map[string]ending{
 	"Close of the RNIC": func(t *testing.T) *end { return endIni(t, func(ini, _ *end) { should(t, ini.rnic.Close()) }) },
 	"Shutdown whose context has ended": func(t *testing.T) *end {
 		res, p := respondToPeer(t, iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: -1})
-		p.send(p.write(1, 0, nil)) // RTR
+		p.send(p.write(1, 0, nil))
 		res.postRecv(1)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

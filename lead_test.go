@@ -16,8 +16,11 @@ import (
 
 // stacks returns the stacks of all goroutines.
 func stacks() string {
-	b := make([]byte, 1<<20)
-	return string(b[:runtime.Stack(b, true)])
+	for b := make([]byte, 1<<20); ; b = make([]byte, 2*len(b)) {
+		if n := runtime.Stack(b, true); n < len(b) {
+			return string(b[:n])
+		}
+	}
 }
 
 // reading reports whether a consumer is in the middle of receiving for itself.
@@ -61,7 +64,7 @@ func led(t *testing.T, feed, wait func() error, check func(error)) <-chan error 
 	}
 	for limit := within(t); limit.Err() == nil; {
 		waiting := dialInBackground(t, wait)
-		until(t, waits, "a consumer that waits")
+		until(t, func() bool { return waits() || len(waiting) > 0 }, "a consumer that waits")
 		if reading() {
 			return waiting
 		}

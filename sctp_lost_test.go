@@ -61,8 +61,8 @@ func TestSCTPLostTwice(t *testing.T) {
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	inbox := newLostInbox(res)
 	l := &loser{toServer: true, nth: 700, often: 2}
-	ini.dialsOver(l, iwarp.Dialer{}, res, iwarp.AcceptConfig{QP: iwarp.QPConfig{SRQ: inbox.srq}})
-	ini.postsLost()
+	ini.dialsOver(l, iwarp.Dialer{}, res, iwarp.AcceptConfig{QP: iwarp.QPConfig{SRQ: inbox.srq, GapTimeout: soon}})
+	must(t, ini.postsLost(ini.QP))
 	inbox.wantAll(l)
 	finish(t, ini, res)
 }
@@ -74,12 +74,7 @@ func TestSCTPLostAccept(t *testing.T) {
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	inbox := newLostInbox(ini)
 	l := &loser{nth: 1, often: 2}
-	accept := iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error {
-		res.QP = qp
-		res.postsLost()
-		return nil
-	}}
-	ini.dialsOver(l, iwarp.Dialer{QP: iwarp.QPConfig{SRQ: inbox.srq}}, res, accept)
+	ini.dialsOver(l, iwarp.Dialer{QP: iwarp.QPConfig{SRQ: inbox.srq, GapTimeout: soon}}, res, iwarp.AcceptConfig{Prepare: res.postsLost})
 	inbox.wantAll(l)
 	finish(t, ini, res)
 }
@@ -94,7 +89,8 @@ type lostInbox struct {
 }
 
 func newLostInbox(e *end) *lostInbox {
-	srq, err := e.pd.CreateSRQ(iwarp.SRQConfig{Depth: lostSends})
+	// On a busy machine round trips are long, and so is what comes after two losses.
+	srq, err := e.pd.CreateSRQ(iwarp.SRQConfig{Depth: lostSends, SendTimeout: soon})
 	must(e.t, err)
 	b := &lostInbox{e, srq, e.mr(lostSends*lostSize, iwarp.LocalWrite)}
 	for i := range lostSends {
@@ -113,19 +109,24 @@ func (e *end) dialsOver(l *loser, d iwarp.Dialer, res *end, accept iwarp.AcceptC
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = link.Close() })
 	accepted := res.takes(ln, accept)
-	d.PD = e.pd
+	d.PD, d.Timeout = e.pd, soon
 	e.QP, err = d.Dial(within(e.t), "sctp4", link.Addr())
 	must(e.t, err)
 	must(e.t, <-accepted)
 }
 
-// postsLost posts numbered Sends.
-func (e *end) postsLost() {
+// postsLost posts numbered Sends. It is a Prepare, too.
+func (e *end) postsLost(qp *iwarp.QP) error {
 	for i := range lostSends {
-		source := e.mr(lostSize, 0)
-		copy(source.Bytes(), numbered(lostSize, i))
-		e.post(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend, SGL: []iwarp.SGE{source.Slice(0, lostSize)}, Unsignaled: true})
+		source, err := e.pd.Register(numbered(lostSize, i), 0)
+		if err == nil {
+			err = qp.PostSend(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend, SGL: []iwarp.SGE{source.Slice(0, lostSize)}, Unsignaled: true})
+		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // wantAll waits for all that was sent, of which no more was held at a time than is allowed.

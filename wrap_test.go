@@ -141,7 +141,7 @@ func TestWrapFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p := acceptPeer(t, ln)
-	_ = p.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = p.conn.SetReadDeadline(time.Now().Add(soon))
 	if b, err := io.ReadAll(p.conn); len(b) > 0 || err != nil {
 		t.Errorf("the peer got % x (%v)", b, err)
 	}
