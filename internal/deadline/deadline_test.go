@@ -60,8 +60,8 @@ func within(t *testing.T, f func(m *machine), want ...time.Duration) {
 		f(m)
 		time.Sleep(time.Hour) // of virtual time
 		synctest.Wait()
-		if !slices.Equal(m.rung, want) {
-			t.Errorf("deadlines over after %v, want %v", m.rung, want)
+		if !slices.Equal(m.rung, want) || m.stale != 0 {
+			t.Errorf("deadlines over after %v, want %v; %d calls without one", m.rung, want, m.stale)
 		}
 	})
 }
