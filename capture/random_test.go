@@ -161,7 +161,7 @@ func TestAnyLoss(t *testing.T) {
 	})
 }
 
-// TestAnyReordering exchanges segments with their neighbours, and has all of them
+// TestAnyReordering exchanges segments with their neighbors, and has all of them
 // acknowledged too early, but within the time to wait: nothing is missing.
 func TestAnyReordering(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

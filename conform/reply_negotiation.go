@@ -165,7 +165,7 @@ func replyData() []Case {
 	)
 }
 
-// respondWithMarkers brings up a connection with markers towards us.
+// respondWithMarkers brings up a connection with markers toward us.
 func (s *session) respondWithMarkers() {
 	q := s.peerRequest()
 	f := s.replyTo(q)

@@ -111,7 +111,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestCases holds the catalogue to its own rules.
+// TestCases holds the catalog to its own rules.
 func TestCases(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z0-9]+/[a-z0-9-]+$`)
 	requirement := regexp.MustCompile(`^[A-Z][0-9]{2}$`)

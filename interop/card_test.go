@@ -25,7 +25,7 @@ const (
 	ourMAC, guestMAC = "52:54:00:77:01:01", "52:54:00:77:01:02"
 )
 
-// setCardUp is the guest's part: siw moves to the second card, and ARP has nothing to ask (busybox's own ip knows no neighbours).
+// setCardUp is the guest's part: siw moves to the second card, and ARP has nothing to ask (busybox's own ip knows no neighbors).
 const setCardUp = `ip addr add ` + guestIP + `/24 dev eth1 && ip link set eth1 up &&
 	/usr/bin/ip neigh add ` + ourIP + ` lladdr ` + ourMAC + ` dev eth1 nud permanent &&
 	rdma link delete siw0 && rdma link add siw1 type siw netdev eth1`

@@ -116,7 +116,7 @@ func pingOverSCTP(t *testing.T, g *Guest, server, client string, size int) {
 }
 
 // kernelAndUser has the two carriers meet within the guest. To the kernel a peer in UDP is one whose port it was told
-// (net.sctp.encap_port), or has learnt from an INIT that came to its own (net.sctp.udp_port).
+// (net.sctp.encap_port), or has learned from an INIT that came to its own (net.sctp.udp_port).
 //
 // A packet of the kernel's is as long as the path allows: 65536 octets on an unchanged loopback interface, which is more
 // than pion takes.

@@ -42,7 +42,7 @@ func TestHints(t *testing.T) {
 
 		{"the longest message there can be", mpa.ResponderConfig{}, "\x02\x00fourteen octets", atOnce, "may be a private data message, which goes before Start Keys"},
 		{"a longer message than there can be", mpa.ResponderConfig{}, "\x02\x01fourteen octets", atOnce, "the peer does not speak MPA, or streaming-mode data"},
-		{"a misspelt key", mpa.ResponderConfig{}, "MPA id Req frame", atOnce, "only upper and lower case differ"},
+		{"a misspelled key", mpa.ResponderConfig{}, "MPA id Req frame", atOnce, "only upper and lower case differ"},
 		{"four wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xrame", atOnce, "4 octets differ, the first is octet 7"},
 		{"five wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xxame", atOnce, "the peer does not speak MPA, or streaming-mode data"},
 		{"nearly a Start Key", mpa.ResponderConfig{}, "MPA ident fra..\x00", atOnce, "compared with the Start Key, 2 octets differ"},

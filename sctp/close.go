@@ -92,7 +92,7 @@ func (a *Association) Abort(now time.Time, id uint16) {
 func (a *Association) Reset(now time.Time, id uint16, last []byte) {
 	state := a.State(id)
 	switch open := a.at(id, Open); {
-	case a.live == 1 && (state == Open || state == TerminateSent && !a.streams[id].session.cancelled):
+	case a.live == 1 && (state == Open || state == TerminateSent && !a.streams[id].session.canceled):
 		a.abort(ErrReset)
 		return
 	case open != nil && len(last) > 0 && len(last) <= a.MULPDU():
@@ -103,7 +103,7 @@ func (a *Association) Reset(now time.Time, id uint16, last []byte) {
 
 // cancel gives up an Initiate of ours. Our Terminate must not overtake it, and the answer may be under way.
 func (a *Association) cancel(now time.Time, s *session) {
-	s.known, s.cancelled, s.discards = false, true, true
+	s.known, s.canceled, s.discards = false, true, true
 	a.forget(s)
 	a.terminate(now, s, TerminateSent)
 }

@@ -81,7 +81,7 @@ func TestWithdrawn(t *testing.T) {
 	d.hears(0, 17, `0000 0001`)
 	d.told(sctp.EventRequest, 0)
 	d.hears(0, 17, `0001 0004`)
-	if e := d.told(sctp.EventWithdrawn, 0); !errors.Is(e.Err, sctp.ErrCancelled) {
+	if e := d.told(sctp.EventWithdrawn, 0); !errors.Is(e.Err, sctp.ErrCanceled) {
 		t.Error(e.Err)
 	}
 	d.says(0, 17, `0000 0004`)

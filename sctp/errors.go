@@ -25,8 +25,8 @@ var (
 	ErrTimeout = errors.New("sctp: timed out")
 	// ErrEarly: more segments have overtaken an Accept than are held, which breaks no rule.
 	ErrEarly = errors.New("sctp: too much has come before the Accept that it overtook")
-	// ErrCancelled: the peer has taken its Initiate back.
-	ErrCancelled = errors.New("sctp: the peer has taken back its request for a session")
+	// ErrCanceled: the peer has taken its Initiate back.
+	ErrCanceled = errors.New("sctp: the peer has taken back its request for a session")
 	// ErrReset: the consumer has given up the association's only session, and the association with it.
 	ErrReset = errors.New("sctp: the session was given up before its end")
 	// ErrUnused: there was no session in the association for too long.

@@ -162,7 +162,7 @@ func (a *Association) controlled(now time.Time, s *session, number uint64, b []b
 		a.breaks(now, s, number, v)
 	case number == 0 && s.state == InitiateSent:
 		a.answered(now, s, c)
-	case number == 0 && s.cancelled:
+	case number == 0 && s.canceled:
 		a.answeredLate(now, s, c)
 	case c.Function == FunctionTerminate:
 		a.ends(now, s, number)
@@ -202,7 +202,7 @@ func (a *Association) terminated(now time.Time, s *session) {
 	}
 	switch s.state {
 	case InitiateReceived:
-		a.withdraw(now, s, ErrCancelled)
+		a.withdraw(now, s, ErrCanceled)
 	case Open:
 		if !a.cfg.HalfClose && !s.discards {
 			a.terminate(now, s, Draining)

@@ -57,11 +57,11 @@ type session struct {
 	control uint64 // and after its last control message
 	owed    bool   // a Terminate, which waits for that
 
-	cancelled bool // it was never opened on our side
-	known     bool // to the consumer
-	deadline  time.Time
-	moved     uint64 // what SCTP had taken and the peer acknowledged when that was set
-	renewed   int    // how often it was put off because of that
+	canceled bool // it was never opened on our side
+	known    bool // to the consumer
+	deadline time.Time
+	moved    uint64 // what SCTP had taken and the peer acknowledged when that was set
+	renewed  int    // how often it was put off because of that
 }
 
 // begin puts a session on an idle stream.

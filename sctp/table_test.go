@@ -60,12 +60,12 @@ var situations = map[string]situation{
 		d.a.Abort(d.now, 0)
 		d.says(0, 17, `0001 0004`)
 	}, 1},
-	"cancelled": {func(d *dialogue) {
+	"canceled": {func(d *dialogue) {
 		d.connect()
 		d.says(0, 17, `0000 0001`)
 		d.a.Close(d.now, 0)
 	}, 0},
-	"cancelled, Terminate sent": {func(d *dialogue) {
+	"canceled, Terminate sent": {func(d *dialogue) {
 		d.connect()
 		d.says(0, 17, `0000 0001`)
 		d.a.Close(d.now, 0)
@@ -239,13 +239,13 @@ var table = map[string]struct {
 		"Draining":                    "Terminate",
 		"Dead; ended sequence; ABORT": others,
 	}},
-	"cancelled": {"Dead; ABORT", map[string]string{
+	"canceled": {"Dead; ABORT", map[string]string{
 		"TerminateSent; says 00010004": "Accept, Enhanced Accept",
 		"Idle":                         "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
 		"TerminateSent":                "segment ahead, Terminate ahead, Initiate ahead",
 		"Dead; ABORT":                  "segment, Initiate, Enhanced Initiate",
 	}},
-	"cancelled, Terminate sent": {"Dead; ABORT", map[string]string{
+	"canceled, Terminate sent": {"Dead; ABORT", map[string]string{
 		"TerminateSent": "Accept, Enhanced Accept, segment ahead, Terminate ahead, Initiate ahead",
 		"Draining":      "Reject, Enhanced Reject, Enhanced Reject 0, Enhanced Reject 3, Terminate",
 		"Dead; ABORT":   "segment, Initiate, Enhanced Initiate",

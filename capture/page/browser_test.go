@@ -344,7 +344,7 @@ func (w browser) keys(t *testing.T) {
 	b.want(seen, "true")
 }
 
-// dark asks for dark colours.
+// dark asks for dark colors.
 func (w browser) dark(t *testing.T) {
 	b := w.open(t, small(), "")
 	const ground = `getComputedStyle(document.body).backgroundColor`

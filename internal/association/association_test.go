@@ -197,8 +197,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestCancelled: a context that ends takes the request back, and the other side does not get it any more.
-func TestCancelled(t *testing.T) {
+// TestCanceled: a context that ends takes the request back, and the other side does not get it any more.
+func TestCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := pair(t, 4)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -223,7 +223,7 @@ func TestWithdrawnRequest(t *testing.T) {
 		testrig.Must(t, err)
 		cancel()
 		time.Sleep(time.Second)
-		if _, err := s.AcceptSession(mpa.Answer{}); !errors.Is(err, sctp.ErrCancelled) {
+		if _, err := s.AcceptSession(mpa.Answer{}); !errors.Is(err, sctp.ErrCanceled) {
 			t.Errorf("got %v", err)
 		}
 	})

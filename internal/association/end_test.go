@@ -256,7 +256,7 @@ func TestCannotSend(t *testing.T) {
 		go other.Run(func(sctp.Message) {}, func(uint16, uint64) {}, func(error) {})
 		a := association.New(f, association.Config{Machine: sctp.Config{Active: true}})
 		if _, _, err := dial(t.Context(), a, mpa.Offer{}); !errors.Is(err, errAbort) {
-			t.Errorf("dialled: %v", err)
+			t.Errorf("dialed: %v", err)
 		}
 		if !slices.Equal(f.words, []string{"no way"}) {
 			t.Errorf("aborted with %q", f.words)

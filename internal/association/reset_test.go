@@ -79,7 +79,7 @@ func TestResetAmongOthers(t *testing.T) {
 	})
 }
 
-// TestCancelAnswered: a session that was established when it was cancelled ends in order.
+// TestCancelAnswered: a session that was established when it was canceled ends in order.
 func TestCancelAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := pair(t, 6)

@@ -9,8 +9,8 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// neighbours are two QPs of one RNIC with their peers.
-func neighbours(t *testing.T, change ...func(*setup)) (one, two *peer) {
+// neighbors are two QPs of one RNIC with their peers.
+func neighbors(t *testing.T, change ...func(*setup)) (one, two *peer) {
 	one = responder(t, change...)
 	change = append(change, func(s *setup) {
 		s.Memory.Table, s.table = one.table, one.table
@@ -21,14 +21,14 @@ func neighbours(t *testing.T, change ...func(*setup)) (one, two *peer) {
 
 // Proves Z02, Z05, Z06, Z07, Z08: streams that share nothing have a Protection Domain each; the
 // one's peer reaches nothing of the other, and trying ends its own stream only.
-func TestNeighbours(t *testing.T) {
+func TestNeighbors(t *testing.T) {
 	for name, f := range map[string]func(stag uint32) fpdu{
 		"Write":                func(stag uint32) fpdu { return write(stag, 0, []byte("abc")) },
 		"Read":                 func(stag uint32) fpdu { return request(1, readOf(stag, 8)) },
 		"Send with Invalidate": func(stag uint32) fpdu { return sendAs(rdmap.OpSendInvalidate, 1, stag, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			one, two := neighbours(t)
+			one, two := neighbors(t)
 			buf := numbered(8)
 			r := two.regionOf(buf, memory.Options{Access: remoteAll, PD: testPD + 1})
 			one.receive(1)
@@ -55,7 +55,7 @@ func TestNeighbours(t *testing.T) {
 
 // Proves Z27, Z29: a peer that fills its stream's queue of Reads takes nothing from another's.
 func TestFloodOfReads(t *testing.T) {
-	one, two := neighbours(t, func(s *setup) { s.IRD = 2 })
+	one, two := neighbors(t, func(s *setup) { s.IRD = 2 })
 	one.receive(1)
 	one.send(send(1, nil))
 	one.window = 0

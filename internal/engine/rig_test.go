@@ -109,7 +109,7 @@ func (h *host) regionOf(buf []byte, o memory.Options) *memory.Region {
 	return r
 }
 
-// numbered returns n octets, none of them zero, which differ from their neighbours.
+// numbered returns n octets, none of them zero, which differ from their neighbors.
 func numbered(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -165,7 +165,7 @@ func TestSTagsAreRandom(t *testing.T) {
 	table := NewTable()
 	const n = 4096
 	seen, top := map[uint32]bool{}, map[uint32]int{}
-	neighbours := 0
+	neighbors := 0
 	for range n {
 		r, err := table.Register(nil, Options{PD: pd})
 		testrig.Must(t, err)
@@ -174,13 +174,13 @@ func TestSTagsAreRandom(t *testing.T) {
 			t.Fatalf("STag %#x", s)
 		}
 		if seen[s-1] || seen[s+1] {
-			neighbours++
+			neighbors++
 		}
 		seen[s] = true
 		top[s>>28]++
 	}
-	if neighbours > 2 || len(top) != 16 { // expected: 0.004 neighbours, 256 in each sixteenth
-		t.Errorf("%d neighbours, %d sixteenths of the range", neighbours, len(top))
+	if neighbors > 2 || len(top) != 16 { // expected: 0.004 neighbors, 256 in each sixteenth
+		t.Errorf("%d neighbors, %d sixteenths of the range", neighbors, len(top))
 	}
 	for k, v := range top {
 		if v < n/32 || v > n/8 {

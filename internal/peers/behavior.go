@@ -34,9 +34,9 @@ func (e End) String() string {
 	return fmt.Sprintf("end %d", uint8(e))
 }
 
-// A Behaviour is what one implementation does. The zero value is a peer that takes
+// A Behavior is what one implementation does. The zero value is a peer that takes
 // frames of RFC 5044 with revision 0 only, and asks for nothing.
-type Behaviour struct {
+type Behavior struct {
 	// Revision of its Requests. 2 is RFC 6581 with S=1.
 	Revision uint8
 	// FallsBack: if its revision 2 Request is answered by RST, it tries again with
@@ -119,7 +119,7 @@ type Behaviour struct {
 
 // AnswerRTR returns the RTR indications that a Reply of the peer names, where the
 // Request offers some.
-func (b *Behaviour) AnswerRTR(offered mpa.RTR) (kinds mpa.RTR) {
+func (b *Behavior) AnswerRTR(offered mpa.RTR) (kinds mpa.RTR) {
 	for _, kind := range b.AnswersRTR {
 		if offered&kind != 0 {
 			kinds |= kind
@@ -136,7 +136,7 @@ func (b *Behaviour) AnswerRTR(offered mpa.RTR) (kinds mpa.RTR) {
 
 // AnswerDepths returns the IRD and ORD of a Reply of the peer, whose consumer has
 // depths of ird and ord, to a Request with the given ones.
-func (b *Behaviour) AnswerDepths(ird, ord, requestIRD, requestORD mpa.Depth) (replyIRD, replyORD mpa.Depth) {
+func (b *Behavior) AnswerDepths(ird, ord, requestIRD, requestORD mpa.Depth) (replyIRD, replyORD mpa.Depth) {
 	replyIRD, replyORD = min(max(ird, requestORD), b.MaxIRD), min(ord, requestIRD)
 	if b.NoNegotiation && requestORD == mpa.NoNegotiation {
 		replyIRD = mpa.NoNegotiation
@@ -149,7 +149,7 @@ func (b *Behaviour) AnswerDepths(ird, ord, requestIRD, requestORD mpa.Depth) (re
 
 // MaxPrivateData returns how many octets of a consumer's private data the peer takes
 // in a frame, which in revision 2 is an enhanced one.
-func (b *Behaviour) MaxPrivateData(revision uint8) int {
+func (b *Behavior) MaxPrivateData(revision uint8) int {
 	switch {
 	case revision >= 2:
 		return b.MaxPDLength - mpa.EnhancedLen

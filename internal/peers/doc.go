@@ -5,8 +5,8 @@
 // known implementation is a view of this table:
 //
 //	iwarp.Presets     the settings of Advice, each with its reason
-//	internal/peersim  plays a peer as its Behaviour says
-//	internal/probe    compares Behaviour with the answers of a responder
+//	internal/peersim  plays a peer as its Behavior says
+//	internal/probe    compares Behavior with the answers of a responder
 //
 // The row of siw rests on measurements with the driver of Linux 6.1, the others on
 // reading the drivers. Where neither shows what a peer does, its row has a plausible

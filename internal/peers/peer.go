@@ -14,8 +14,8 @@ type Peer struct {
 	Product string // what it is: hardware, and the driver's system
 	Source  string // what the row rests on
 
-	Behaviour
-	// Assumed names the fields of Behaviour whose values nobody has measured or read,
+	Behavior
+	// Assumed names the fields of Behavior whose values nobody has measured or read,
 	// or that a parameter of the driver changes.
 	Assumed []string
 
@@ -38,7 +38,7 @@ type Advice struct {
 	// SendEarly: as a Responder to its A=0, send that long after the Reply even if its
 	// first FPDU has not come; 0: never.
 	SendEarly time.Duration
-	// Reasons has every setting of the above, those limits of Behaviour that an
+	// Reasons has every setting of the above, those limits of Behavior that an
 	// offer keeps to, and others that are best left as they are.
 	Reasons []Reason
 }
@@ -64,7 +64,7 @@ func Lookup(name string) (Peer, bool) {
 	return all[i], true
 }
 
-// Knows reports whether the values of some fields of Behaviour are known.
+// Knows reports whether the values of some fields of Behavior are known.
 func (p *Peer) Knows(fields ...string) bool {
 	return !slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(p.Assumed, f) })
 }

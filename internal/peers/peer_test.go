@@ -7,11 +7,11 @@ import (
 	"github.com/goiwarp/iwarp/internal/peers"
 )
 
-// TestAssumed: what is assumed is a field of Behaviour, and Knows says so.
+// TestAssumed: what is assumed is a field of Behavior, and Knows says so.
 func TestAssumed(t *testing.T) {
 	for _, p := range peers.All() {
 		for _, name := range p.Assumed {
-			if _, ok := reflect.TypeFor[peers.Behaviour]().FieldByName(name); !ok || p.Knows("AsksCRC", name) {
+			if _, ok := reflect.TypeFor[peers.Behavior]().FieldByName(name); !ok || p.Knows("AsksCRC", name) {
 				t.Errorf("%s: there is no field %q that is not known", p.Name, name)
 			}
 		}

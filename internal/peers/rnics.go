@@ -34,8 +34,8 @@ func whyChelsioMaxPDLength() string {
 }
 
 // chelsio is what Chelsio's drivers have in common.
-func chelsio() Behaviour {
-	return Behaviour{
+func chelsio() Behavior {
+	return Behavior{
 		Revision: 2, FallsBack: true, PlainReply: Resets,
 		PeerToPeer: true, OfferRTR: mpa.RTRRead, TakesRTR: []mpa.RTR{mpa.RTRRead},
 		FirstRead: true,
@@ -61,8 +61,8 @@ func chelsioAssumed() []string {
 func cxgb4() Peer {
 	return Peer{
 		Name: "cxgb4", Title: "cxgb4 (Chelsio, Linux)", Product: "Chelsio T4 to T6 (Linux iw_cxgb4)",
-		Source:    "Chelsio's Linux driver, read",
-		Behaviour: chelsio(), Assumed: chelsioAssumed(),
+		Source:   "Chelsio's Linux driver, read",
+		Behavior: chelsio(), Assumed: chelsioAssumed(),
 		Advice: Advice{
 			Initiate: mpa.Offer{Dialect: mpa.DialectRFC6581, RTR: mpa.RTRRead, IRD: 32, ORD: 32},
 			Accept:   mpa.Answer{IRD: 32, ORD: 32},
@@ -87,8 +87,8 @@ func freebsd() Peer {
 	b.MaxIRD, b.MaxORD = 8, 8
 	return Peer{
 		Name: "freebsd", Title: "iw_cxgbe (Chelsio, FreeBSD)", Product: "Chelsio T4 to T6 (FreeBSD iw_cxgbe)",
-		Source:    "Chelsio's FreeBSD driver, read: it has one origin with the Linux driver",
-		Behaviour: b, Assumed: chelsioAssumed(),
+		Source:   "Chelsio's FreeBSD driver, read: it has one origin with the Linux driver",
+		Behavior: b, Assumed: chelsioAssumed(),
 		Advice: Advice{
 			Initiate: mpa.Offer{Dialect: mpa.DialectRFC5044, IRD: b.MaxIRD, ORD: b.MaxORD},
 			Accept:   mpa.Answer{IRD: b.MaxIRD, ORD: b.MaxORD},
@@ -109,7 +109,7 @@ func irdma() Peer {
 	return Peer{
 		Name: "irdma", Title: "irdma (Intel)", Product: "Intel X722, E810 (Linux irdma, i40iw)",
 		Source: "Intel's Linux driver, read",
-		Behaviour: Behaviour{
+		Behavior: Behavior{
 			Revision: 2, FallsBack: true, PlainReply: Resets,
 			PeerToPeer: true, OfferRTR: mpa.RTRWrite | mpa.RTRRead, TakesRTR: []mpa.RTR{mpa.RTRRead, mpa.RTRWrite},
 			ReadNeedsIRD: true, HigherORD: Resets,
@@ -146,7 +146,7 @@ func qedr() Peer {
 	return Peer{
 		Name: "qedr", Title: "qedr (Marvell)", Product: "Marvell FastLinQ 41000, 45000 (Linux qedr)",
 		Source: "Marvell's Linux driver, read; firmware does the startup, and what that does about bad input is assumed",
-		Behaviour: Behaviour{
+		Behavior: Behavior{
 			Revision: 2, PlainReply: Resets,
 			PeerToPeer: true, OfferRTR: allRTR, TakesRTR: []mpa.RTR{mpa.RTRRead, mpa.RTRWrite, mpa.RTRSend},
 
@@ -184,7 +184,7 @@ func windows() Peer {
 		Name: "windows-v1", Title: "SMB Direct, revision 1 (Windows)",
 		Product: "Windows SMB Direct over an RNIC of MPA revision 1 (Chelsio T404-BT)",
 		Source:  "MS-SMBD, section 6.1, and what siw had to be set to for an RNIC of revision 1; the rest as Chelsio's",
-		Behaviour: Behaviour{
+		Behavior: Behavior{
 			Revision: 1, FirstRead: true,
 			Lowest: 1, Highest: 1, BadRevision: Resets,
 

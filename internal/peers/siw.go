@@ -12,7 +12,7 @@ func siw() Peer {
 	return Peer{
 		Name: "siw", Title: "siw (Linux)", Product: "Linux siw (software, kernel)",
 		Source: "the driver of Linux 6.1, measured; the crashes as read in its source",
-		Behaviour: Behaviour{
+		Behavior: Behavior{
 			Revision: 2, PlainReply: Closes,
 			TakesRTR: []mpa.RTR{mpa.RTRWrite, mpa.RTRRead},
 			// Relaxed: it sends a Terminate only above 128.

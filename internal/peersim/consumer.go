@@ -19,7 +19,7 @@ type Consumer struct {
 }
 
 // depths returns the depths of the consumer on a peer.
-func (c *Consumer) depths(b *peers.Behaviour) (ird, ord mpa.Depth) {
+func (c *Consumer) depths(b *peers.Behavior) (ird, ord mpa.Depth) {
 	if c.IRD == 0 && c.ORD == 0 && !c.NoReads {
 		return b.MaxIRD, b.MaxORD
 	}

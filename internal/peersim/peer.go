@@ -26,7 +26,7 @@ type peer struct {
 
 func start(b *peers.Peer, conn net.Conn, c Consumer, role mpa.Role) *peer {
 	p := &peer{Peer: *b, Link: script.NewLink(conn), consumer: c, role: role}
-	p.ird, p.ord = c.depths(&b.Behaviour)
+	p.ird, p.ord = c.depths(&b.Behavior)
 	return p
 }
 

@@ -19,7 +19,7 @@
 // streams.
 //
 // The package frames, sends, waits and takes apart. What is right and what is wrong
-// is for its users to say, each by a judgement of its own: nothing is refused here
+// is for its users to say, each by a judgment of its own: nothing is refused here
 // that has its octets, and whatever is framed can be changed before it is sent. It
 // knows nothing of the startup machines and of the engine that it is used against.
 package script

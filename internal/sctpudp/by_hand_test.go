@@ -110,7 +110,7 @@ func TestOurTagFromOthers(t *testing.T) {
 	}
 }
 
-// TestShutdownAckInHandshake: who believes that its association is ending, and is dialled, is told that it has.
+// TestShutdownAckInHandshake: who believes that its association is ending, and is dialed, is told that it has.
 //
 // RFC 9260, section 8.5.1, E.
 func TestShutdownAckInHandshake(t *testing.T) {
@@ -207,7 +207,7 @@ func TestAskedAgain(t *testing.T) {
 	})
 }
 
-// TestHandshakeWithOthers: of a handshake only what comes from the address and the port of SCTP that are dialled counts, even if
+// TestHandshakeWithOthers: of a handshake only what comes from the address and the port of SCTP that are dialed counts, even if
 // it has the tag.
 func TestHandshakeWithOthers(t *testing.T) {
 	s, c, _ := dialed(t)

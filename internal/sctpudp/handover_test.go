@@ -13,8 +13,8 @@ import (
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// A dialled stranger is one that an Endpoint has sent a COOKIE ECHO to.
-type dialled struct {
+// A dialedStranger is one that an Endpoint has sent a COOKIE ECHO to.
+type dialedStranger struct {
 	*stranger
 	theirs chunk.Setup
 	conn   chan *end
@@ -22,9 +22,9 @@ type dialled struct {
 }
 
 // getsEcho has an Endpoint dial a stranger, up to the COOKIE ECHO.
-func getsEcho(ctx context.Context, t *testing.T, client *Endpoint) *dialled {
+func getsEcho(ctx context.Context, t *testing.T, client *Endpoint) *dialedStranger {
 	t.Helper()
-	d := &dialled{stranger: meet(t, client), conn: make(chan *end, 1), failed: make(chan error, 1)}
+	d := &dialedStranger{stranger: meet(t, client), conn: make(chan *end, 1), failed: make(chan error, 1)}
 	go func() {
 		c, err := client.Dial(ctx, d.pc.LocalAddr().(*net.UDPAddr).AddrPort())
 		if err != nil {
@@ -63,7 +63,7 @@ func TestBehindCookieAck(t *testing.T) {
 }
 
 // follows says COOKIE ACK and one more chunk.
-func (d *dialled) follows(bundled bool, kind chunk.Type, flags byte, value []byte) {
+func (d *dialedStranger) follows(bundled bool, kind chunk.Type, flags byte, value []byte) {
 	d.Helper()
 	ack, c := chunk.Chunk{Type: chunk.TypeCookieAck}, chunk.Chunk{Type: kind, Flags: flags, Value: value}
 	if bundled {
@@ -151,7 +151,7 @@ func TestHandshakesLeaveNothing(t *testing.T) {
 	late := getsEcho(ctx, t, client)
 	cancel()
 	if err := within(t, late.failed); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	late.says(late.theirs.Tag, chunk.TypeCookieAck, 0, nil)
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Quantile returns the value that a part q of the values, 0 to 1, does not exceed, between
-// neighbours in proportion, and NaN of none.
+// neighbors in proportion, and NaN of none.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -7,10 +7,10 @@ import (
 )
 
 func TestName(t *testing.T) {
-	type colour uint8
+	type color uint8
 	names := []string{"red", "green"}
-	for v, want := range map[colour]string{0: "red", 1: "green", 2: "colour 2"} {
-		if got := wording.Name(v, "colour", names); got != want {
+	for v, want := range map[color]string{0: "red", 1: "green", 2: "color 2"} {
+		if got := wording.Name(v, "color", names); got != want {
 			t.Errorf("%d: %q, want %q", v, got, want)
 		}
 	}

@@ -65,7 +65,7 @@ type Event struct {
 	CRCValid bool
 	// Offset and End are the stream offsets of the first octet and after the last
 	// one: of an FPDU, a marker in front included; of octets lost, dropped, or passed
-	// over by a resynchronisation. An FPDU that failed may end elsewhere.
+	// over by a resynchronization. An FPDU that failed may end elsewhere.
 	Offset, End uint64
 	// Delivered is the stream offset up to which everything was handed over (or
 	// given up): ULPDUs that end there or before may be delivered.
@@ -83,7 +83,7 @@ type Event struct {
 	Markers []MarkerSeen
 	// Err is the error of an FPDU that failed.
 	Err *mpa.Error
-	// Sync is what a resynchronisation rests on.
+	// Sync is what a resynchronization rests on.
 	Sync Sync
 }
 

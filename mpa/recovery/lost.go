@@ -236,7 +236,7 @@ func (r *Receiver) agree(b []byte, end uint64) bool {
 	return ok
 }
 
-// enforce keeps to the bound on what is held: an analyser gives up what is missing, a
+// enforce keeps to the bound on what is held: an analyzer gives up what is missing, a
 // receiver forgets what is farthest away, which its peer will send again. [R07]
 func (r *Receiver) enforce() bool {
 	over := r.held() - r.cfg.Buffer

@@ -172,7 +172,7 @@ func TestReceiverMidStreamAfterGap(t *testing.T) {
 	}
 }
 
-// Proves R07: an analyser cuts an FPDU for which the buffer is too small, and a receiver
+// Proves R07: an analyzer cuts an FPDU for which the buffer is too small, and a receiver
 // forgets the end of it, and with it where other FPDUs begin.
 func TestReceiverBufferTooSmall(t *testing.T) {
 	l := newPlan(false, true, [][]byte{make([]byte, 3000), make([]byte, 90), make([]byte, 90)})

@@ -92,7 +92,7 @@ func drawSegments(t *rapid.T, n int, loss bool) (segs []segment) {
 	case 0:
 	case 1:
 		slices.Reverse(segs)
-	case 2: // neighbours change places
+	case 2: // neighbors change places
 		for i := 1; i < len(segs); i += 2 {
 			segs[i-1], segs[i] = segs[i], segs[i-1]
 		}
@@ -254,7 +254,7 @@ func (s *sink) marks(ev recovery.Event) {
 	}
 }
 
-// sync checks what a resynchronisation says of the FPDUs that follow: how many, their
+// sync checks what a resynchronization says of the FPDUs that follow: how many, their
 // octets and markers.
 func (s *sink) sync(ev recovery.Event) {
 	first := slices.IndexFunc(s.frames, func(f laid) bool { return uint64(f.start) == ev.Offset })

@@ -174,7 +174,7 @@ func (r *Receiver) mismarked(ev Event, size int) bool {
 	return true
 }
 
-// fail reports an error, after which a receiver stops, and an analyser has to find
+// fail reports an error, after which a receiver stops, and an analyzer has to find
 // the next FPDU. [Q16]
 func (r *Receiver) fail(ev Event, err *mpa.Error) bool {
 	ev.Kind, ev.Err = Failed, err

@@ -114,7 +114,7 @@ func TestReceiverGivesUp(t *testing.T) {
 	})
 }
 
-// Proves R03, R04, R06: an analyser of segments that come in order may give up what is
+// Proves R03, R04, R06: an analyzer of segments that come in order may give up what is
 // missing at any time: exactly what is recoverable is placed.
 func TestReceiverGivesUpAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,7 +151,7 @@ func checkLost(t *rapid.T, s *sink) {
 	}
 }
 
-// Proves R03, R06: with markers and no CRC, an analyser of segments in any order passes
+// Proves R03, R06: with markers and no CRC, an analyzer of segments in any order passes
 // over the FPDUs in which a marker is wrong, and finds all others that the FPDU in front or
 // a marker locates.
 func TestReceiverOfWrongMarkers(t *testing.T) {
@@ -181,7 +181,7 @@ func TestReceiverOfWrongMarkers(t *testing.T) {
 	})
 }
 
-// Proves R01, R06, Q16: with CRC an analyser finds every FPDU that is whole and not
+// Proves R01, R06, Q16: with CRC an analyzer finds every FPDU that is whole and not
 // damaged, but for those that a damaged length at the end covers, and reports an error for what is; a receiver reports the error that the
 // Reader does, and delivers what the Reader does.
 func TestReceiverOfDamage(t *testing.T) {
@@ -196,20 +196,20 @@ func TestReceiverOfDamage(t *testing.T) {
 			l.stream[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		}
 		segs := drawSegments(t, len(l.stream), false)
-		analyser := newSink(l, recovery.Config{Resync: true}, t.Fatalf)
+		analyzer := newSink(l, recovery.Config{Resync: true}, t.Fatalf)
 		receiver := newSink(l, recovery.Config{}, t.Fatalf)
 		for _, seg := range segs {
-			analyser.segment(seg)
+			analyzer.segment(seg)
 			receiver.segment(seg)
 		}
-		analyser.r.SkipTo(math.MaxUint64)
-		analyser.drain()
+		analyzer.r.SkipTo(math.MaxUint64)
+		analyzer.drain()
 		for i := range l.frames {
 			f := &l.frames[i]
 			f.found = bytes.Equal(clean[f.start:f.end], l.stream[f.start:f.end]) &&
-				(analyser.passed[f.start] || !analyser.cuts(f.start))
+				(analyzer.passed[f.start] || !analyzer.cuts(f.start))
 		}
-		if diff := cmp.Diff(l.placed(), analyser.sorted(), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(l.placed(), analyzer.sorted(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
 		checkReceiver(t, receiver)

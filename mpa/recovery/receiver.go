@@ -38,7 +38,7 @@ type Config struct {
 	// [Resync].
 	Guess bool
 	// Resync makes the Receiver go on after an error, and give up the first missing
-	// octets when the Buffer is full, as an analyser wants it. An endpoint does not: RFC
+	// octets when the Buffer is full, as an analyzer wants it. An endpoint does not: RFC
 	// 5044, section 8: "Once MPA delivers an error of any type, it MUST NOT pass or
 	// deliver any additional FPDUs on that half connection."
 	Resync bool

@@ -151,7 +151,7 @@ func TestReceiverKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// Proves Q16, R01: a receiver reports the first error in order and stops; an analyser
+// Proves Q16, R01: a receiver reports the first error in order and stops; an analyzer
 // goes on at the next FPDU, which a wrong marker under a valid CRC does not hide.
 func TestReceiverErrors(t *testing.T) {
 	for _, c := range []struct {
@@ -164,15 +164,15 @@ func TestReceiverErrors(t *testing.T) {
 	}{
 		{"CRC, receiver", true, true, false, func(b []byte) { b[9] ^= 1 },
 			"placed 0-512 in order (512), failed 512-1024 in order (512)", mpa.CodeCRC, 1020},
-		{"CRC, analyser", false, true, true, func(b []byte) { b[9] ^= 1 },
+		{"CRC, analyzer", false, true, true, func(b []byte) { b[9] ^= 1 },
 			"placed 0-512 in order (512), failed 512-1024 in order (512), lost 512-1024 (1024), resynced 1024-1024 (1024), placed 1024-1536 by scan (1536)", mpa.CodeCRC, 1020},
-		{"CRC, analyser, markers", true, true, true, func(b []byte) { b[9] ^= 1 },
+		{"CRC, analyzer, markers", true, true, true, func(b []byte) { b[9] ^= 1 },
 			"placed 0-512 in order (512), failed 512-1024 in order (512), placed 1024-1536 by marker (512), lost 512-1024 (1024), resynced 1024-1024 (1536)", mpa.CodeCRC, 1020},
-		{"length, analyser", false, true, true, func(b []byte) { b[1] ^= 4 },
+		{"length, analyzer", false, true, true, func(b []byte) { b[1] ^= 4 },
 			"placed 0-512 in order (512), failed 512-1028 in order (512), lost 512-1024 (1024), resynced 1024-1024 (1024), placed 1024-1536 by scan (1536)", mpa.CodeCRC, 1024},
 		{"marker, receiver", true, true, false, marker8,
 			"placed 0-512 in order (512), failed 512-1024 in order (512)", mpa.CodeMarker, 512},
-		{"marker, analyser", true, true, true, marker8,
+		{"marker, analyzer", true, true, true, marker8,
 			"placed 0-512 in order (512), failed 512-1024 in order (1024), placed 1024-1536 in order (1536)", mpa.CodeMarker, 512},
 		{"marker, CRC off", true, false, true, marker8,
 			"placed 0-512 in order (512), failed 512-1024 in order (512), placed 1024-1536 by marker (512), lost 512-1024 (1024), resynced 1024-1024 (1536)", mpa.CodeMarker, 512},
@@ -246,7 +246,7 @@ func TestReceiverDoesNotCopy(t *testing.T) {
 	}
 }
 
-// Proves R07: a full buffer makes a receiver forget what is farthest, and an analyser
+// Proves R07: a full buffer makes a receiver forget what is farthest, and an analyzer
 // give up what is missing.
 func TestReceiverBuffer(t *testing.T) {
 	l := even(false, true, 8)

@@ -11,13 +11,13 @@ const ROWS = {
   findings: { y: 128, height: 22, name: "findings" },
 };
 
-// colour returns one of the style's colours.
-function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim(); }
+// color returns one of the style's colors.
+function color(name) { return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim(); }
 
 // palette returns those of a drawing, so that the style is asked once for each.
 function palette() {
   const seen = {};
-  return (name) => seen[name] || (seen[name] = colour(name));
+  return (name) => seen[name] || (seen[name] = color(name));
 }
 
 function drawTrack(track) {
@@ -29,7 +29,7 @@ function drawTrack(track) {
   g.scale(ratio, ratio);
   g.font = "11px ui-monospace, monospace";
   g.textBaseline = "middle";
-  const paint = { g, track, width, colour: palette() };
+  const paint = { g, track, width, color: palette() };
   drawNames(paint);
   g.beginPath();
   g.rect(LABELS, 0, width - LABELS, HEIGHT);
@@ -42,25 +42,25 @@ function drawTrack(track) {
   drawFindings(paint);
 }
 
-function drawNames({ g, colour, width }) {
+function drawNames({ g, color, width }) {
   for (const row of Object.values(ROWS)) {
-    g.fillStyle = colour("faint");
+    g.fillStyle = color("faint");
     g.fillText(row.name, 6, row.y + row.height / 2);
-    g.fillStyle = colour("line");
+    g.fillStyle = color("line");
     g.fillRect(LABELS, row.y + row.height, width - LABELS, 1);
   }
 }
 
 // drawAxis marks octets at round numbers.
-function drawAxis({ g, track, colour, width }) {
+function drawAxis({ g, track, color, width }) {
   const least = (track.to - track.from) / ((width - LABELS) / 110);
   const power = Math.pow(10, Math.floor(Math.log10(least)));
   const step = Math.max(1, power * [1, 2, 5, 10].find((m) => power * m >= least));
   for (let at = Math.ceil(track.from / step) * step; at < track.to; at += step) {
     const x = track.xOf(at);
-    g.fillStyle = colour("line");
+    g.fillStyle = color("line");
     g.fillRect(x, 0, 1, HEIGHT);
-    g.fillStyle = colour("faint");
+    g.fillStyle = color("faint");
     g.fillText(count(at), x + 3, ROWS.axis.y + ROWS.axis.height / 2);
   }
 }
@@ -84,42 +84,42 @@ function eachVisible(track, n, from, to, longest, paint) {
 }
 
 function drawSegments(paint) {
-  const { g, track, colour } = paint;
+  const { g, track, color } = paint;
   const { segments } = track.model, { dir } = track, longest = segments.longest[dir];
   const rows = segments.byDir[dir], odd = segments.odd[dir], row = ROWS.segments, below = ROWS.odd;
   eachVisible(track, rows.length, (k) => segments.offset[rows[k]], (k) => segments.end(rows[k]), longest, (k, x, w) => {
-    g.fillStyle = colour("segment");
+    g.fillStyle = color("segment");
     g.fillRect(x, row.y + 3, w, row.height - 6);
     if (w < 3) return;
-    g.fillStyle = colour("segment-edge");
+    g.fillStyle = color("segment-edge");
     g.fillRect(x, row.y, 1, row.height);
   });
   const names = { [ORDER_AHEAD]: ["ahead", "A"], [ORDER_FILLS]: ["fills", "L"] };
   eachVisible(track, odd.length, (k) => segments.offset[odd[k]], (k) => segments.end(odd[k]), longest, (k, x, w) => {
     const i = odd[k], [kind, letter] = names[segments.order(i)] || ["again", "R"];
-    g.fillStyle = colour(kind);
+    g.fillStyle = color(kind);
     g.fillRect(x, below.y, Math.max(w, 2), below.height);
     lettered(paint, segments.match(i) === MATCH_DIFFERS ? "\u2260" : letter, x, w, below);
   });
 }
 
 // lettered writes a text into a box if it fits.
-function lettered({ g, colour }, text, x, w, row) {
+function lettered({ g, color }, text, x, w, row) {
   const left = Math.max(x, LABELS), room = x + w - left;
   if (room < g.measureText(text).width + 6) return false;
-  g.fillStyle = colour("on");
+  g.fillStyle = color("on");
   g.fillText(text, left + 3, row.y + row.height / 2);
   return true;
 }
 
 // drawSpans draws startup frames, streaming data, and what is missing.
 function drawSpans(paint) {
-  const { g, track, colour } = paint;
+  const { g, track, color } = paint;
   const row = ROWS.fpdus, kinds = { startup: "startup", streaming: "streaming", missing: "missing", unframed: "missing" };
   for (const s of track.model.spans) {
     if (s.dir !== track.dir || s.end < track.from || s.offset > track.to) continue;
     const x = track.xOf(s.offset), w = Math.max(2, track.xOf(s.end) - x);
-    g.fillStyle = colour(kinds[s.kind]);
+    g.fillStyle = color(kinds[s.kind]);
     if (s.kind === "missing" || s.kind === "unframed") hatch(g, x, w, row); else g.fillRect(x, row.y + 6, w, row.height - 12);
     lettered(paint, s.kind, x, w, row);
   }
@@ -145,14 +145,14 @@ function hatch(g, x, w, row) {
 }
 
 function drawFpdus(paint) {
-  const { g, track, colour } = paint;
+  const { g, track, color } = paint;
   const { fpdus } = track.model, { dir } = track, row = ROWS.fpdus;
   const box = (i, x, w) => {
     const kind = kindOf(fpdus, i), mark = kind === "bad" ? "! " : "";
-    g.fillStyle = colour(kind);
+    g.fillStyle = color(kind);
     g.fillRect(x, row.y, w, row.height);
     if (w < 4) return;
-    g.fillStyle = colour("ground");
+    g.fillStyle = color("ground");
     g.fillRect(x, row.y, 1, row.height);
     lettered(paint, mark + opcodeName(fpdus, i), x, w, row) || lettered(paint, KINDS[kind][0], x, w, row);
   };
@@ -164,27 +164,27 @@ function drawFpdus(paint) {
   if (i < 0) return;
   const x = track.xOf(fpdus.offset[i]), w = Math.max(track.xOf(fpdus.end(i)) - x, 3);
   box(i, x, w);
-  g.strokeStyle = colour("selected");
+  g.strokeStyle = color("selected");
   g.lineWidth = 3;
   g.strokeRect(x - 1, row.y - 1, w + 1, row.height + 2);
 }
 
-function drawMarkers({ g, track, colour }) {
+function drawMarkers({ g, track, color }) {
   const { markers } = track.model, rows = markers.byDir[track.dir], row = ROWS.markers;
   const key = (k) => markers.offset[rows[k]];
   eachVisible(track, rows.length, key, (k) => key(k) + 4, 4, (k, x, w) => {
     const valid = markers.isValid(rows[k]);
-    g.fillStyle = colour(valid ? "marker" : "bad");
+    g.fillStyle = color(valid ? "marker" : "bad");
     g.fillRect(x, valid ? row.y + 5 : row.y, Math.max(w, valid ? 1 : 3), valid ? row.height - 5 : row.height);
   });
 }
 
-function drawFindings({ g, track, colour }) {
+function drawFindings({ g, track, color }) {
   const row = ROWS.findings;
   for (const f of track.model.findings) {
     const x = track.xOf(f.offset);
     if (f.dir !== track.dir || x < LABELS - 8 || x > track.width() + LABELS + 8) continue;
-    g.fillStyle = colour(f.severity);
+    g.fillStyle = color(f.severity);
     if (track.finding === f) g.fillRect(x - 1, 0, 2, HEIGHT);
     g.beginPath();
     g.moveTo(x, row.y - 6);
@@ -193,7 +193,7 @@ function drawFindings({ g, track, colour }) {
     g.lineTo(x - 7, row.y + row.height - 2);
     g.lineTo(x - 7, row.y + 6);
     g.fill();
-    g.fillStyle = colour("ground");
+    g.fillStyle = color("ground");
     g.fillText(f.severity[0].toUpperCase(), x - 3, row.y + 13);
   }
 }

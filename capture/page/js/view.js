@@ -108,7 +108,7 @@ class View {
   }
 }
 
-// legend explains the colours and letters of the map.
+// legend explains the colors and letters of the map.
 function legend() {
   const entry = (name, letter, text) => {
     const box = make("i", { "aria-hidden": "true" }, letter);

@@ -4,7 +4,7 @@ const OPCODES = JSON.parse(document.getElementById("opcodes").textContent);
 const ARROWS = ["\u2192", "\u2190"];
 const CRC = ["not known", "off", "right", "WRONG"];
 
-// The kinds that the map tells apart, by colour and letter.
+// The kinds that the map tells apart, by color and letter.
 const KINDS = {
   write: ["W", "RDMA Write"],
   request: ["RQ", "RDMA Read Request"],
