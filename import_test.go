@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
 	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
-	"capture":          {"sctp/chunk", "internal/gone"},
+	"capture":          {"sctp/chunk", "internal/carrier", "internal/gone"},
 	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
@@ -88,6 +88,7 @@ var mayImport = map[string][]string{
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/study", "internal/wording",
+		"usertcp",
 	},
 }
 

@@ -1,21 +1,27 @@
 package capture
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // frame makes a packet with the first n octets in f.w.frame, and returns the octets
 // after them.
 func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte) {
 	b := f.w.frame[:0]
 	if f.w.cfg.Ethernet {
-		b = f.appendEthernet(b, d)
+		b = appendEthernet(b, d, f.ends[d].Addr().Is4())
 	}
 	ip := len(b)
 	opts := f.options(flags)
-	b = f.appendIP(b, d, tcpLen+len(opts)+n)
+	from, to := f.ends[d].Addr(), f.ends[d.Peer()].Addr()
+	f.halves[d].packets++
+	b = appendIP(b, from, to, protoTCP, f.halves[d].packets, tcpLen+len(opts)+n)
 	tcp := len(b)
 	b = f.appendTCP(b, d, flags, opts)
 	b, rest = appendFirst(b, octets, n)
-	f.checksums(b[ip:tcp], b[tcp:])
+	sealIPv4(b[ip:tcp])
+	binary.BigEndian.PutUint16(b[tcp+16:], transportSum(b[ip:tcp], protoTCP, b[tcp:])) // RFC 9293, section 3.1
 	f.w.frame = b
 	return rest
 }
@@ -34,30 +40,26 @@ func appendFirst(b []byte, octets [][]byte, n int) (all []byte, rest [][]byte) {
 	return b, octets
 }
 
-// appendEthernet appends a header whose addresses are made up: the client's is
-// 02:00:00:00:00:01.
-func (f *Flow) appendEthernet(b []byte, d Dir) []byte {
+// appendEthernet appends a header whose addresses are made up: that of the end whose octets go forward is 02:00:00:00:00:01.
+func appendEthernet(b []byte, d Dir, ipv4 bool) []byte {
 	b = append(b, 2, 0, 0, 0, 0, byte(2-d), 2, 0, 0, 0, 0, byte(1+d))
-	if f.ends[d].Addr().Is4() {
+	if ipv4 {
 		return binary.BigEndian.AppendUint16(b, etherIPv4)
 	}
 	return binary.BigEndian.AppendUint16(b, etherIPv6)
 }
 
-// appendIP appends a header in front of n octets; the checksum follows later.
-func (f *Flow) appendIP(b []byte, d Dir, n int) []byte {
-	from, to := f.ends[d].Addr(), f.ends[d.Peer()].Addr()
+// appendIP appends a header in front of n octets; the checksum follows later. id is IPv4's identification.
+func appendIP(b []byte, from, to netip.Addr, proto byte, id uint16, n int) []byte {
 	if from.Is4() {
-		h := &f.halves[d]
-		h.packets++
 		b = append(b, 0x45, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(ipv4Len+n))
-		b = binary.BigEndian.AppendUint16(b, h.packets)
-		b = append(b, 0x40, 0, 64, protoTCP, 0, 0) // not to be fragmented
+		b = binary.BigEndian.AppendUint16(b, id)
+		b = append(b, 0x40, 0, 64, proto, 0, 0) // not to be fragmented
 	} else {
 		b = append(b, 0x60, 0, 0, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(n))
-		b = append(b, protoTCP, 64)
+		b = append(b, proto, 64)
 	}
 	b = append(b, from.AsSlice()...)
 	return append(b, to.AsSlice()...)
@@ -88,14 +90,18 @@ func (f *Flow) appendTCP(b []byte, d Dir, flags Flags, opts []byte) []byte {
 	return append(b, opts...)
 }
 
-// checksums fills in those of a packet (RFC 9293, section 3.1).
-func (f *Flow) checksums(ip, segment []byte) {
-	sum := uint64(protoTCP + len(segment))
+// sealIPv4 fills in the checksum of a header, if it is one of IPv4.
+func sealIPv4(ip []byte) {
 	if len(ip) == ipv4Len {
 		binary.BigEndian.PutUint16(ip[10:], checksum(onesSum(0, ip)))
-		sum = onesSum(sum, ip[12:])
-	} else {
-		sum = onesSum(sum, ip[8:])
 	}
-	binary.BigEndian.PutUint16(segment[16:], checksum(onesSum(sum, segment)))
+}
+
+// transportSum is the checksum of what follows an IP header, with the pseudo header of the latter.
+func transportSum(ip []byte, proto byte, segment []byte) uint16 {
+	addresses := ip[8:]
+	if len(ip) == ipv4Len {
+		addresses = ip[12:]
+	}
+	return checksum(onesSum(onesSum(uint64(int(proto)+len(segment)), addresses), segment))
 }

@@ -26,7 +26,7 @@ type WriterConfig struct {
 	Ethernet bool
 	// Application goes into the file as the name of the program that has written it.
 	Application string
-	// Now is the clock of Tap. If nil, time.Now.
+	// Now is the clock of Tap, TapUDP and Packet. If nil, time.Now.
 	Now func() time.Time
 }
 

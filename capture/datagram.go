@@ -1,0 +1,77 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// maxDatagram is the most octets that a UDP datagram carries, over IPv4 without options.
+const maxDatagram = 65535 - ipv4Len - udpLen
+
+// Packet adds an IP packet as it is, which a program sends or receives that has TCP/IP of its own. What d is matters for the made-up addresses
+// of Ethernet only. A zero time is now, by the Writer's clock, so that packets of several goroutines are in order of time. The error is about a packet that is neither IPv4 nor IPv6, or comes from below.
+func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
+	if len(ip) == 0 || ip[0]>>4 != 4 && ip[0]>>4 != 6 {
+		return fmt.Errorf("capture: %d octets are no packet of IPv4 or IPv6", len(ip))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frame = append(w.begin(d, ip[0]>>4 == 4), ip...)
+	w.write(w.time(at))
+	return w.err
+}
+
+// Datagram adds a UDP datagram, with made-up headers of IP and UDP. A zero time is now, as for Packet. The error is about addresses that are not of one kind, or too many octets,
+// or comes from below.
+func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, octets []byte) error {
+	from, to = unmapped(from), unmapped(to)
+	switch {
+	case !from.IsValid() || !to.IsValid() || from.Addr().Is4() != to.Addr().Is4():
+		return fmt.Errorf("capture: no datagram from %v to %v", from, to)
+	case len(octets) > maxDatagram:
+		return fmt.Errorf("capture: a datagram of %d octets, of %d at most", len(octets), maxDatagram)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.begin(d, from.Addr().Is4())
+	ip := len(b)
+	b = appendIP(b, from.Addr(), to.Addr(), protoUDP, 0, udpLen+len(octets)) // RFC 6864: nothing identifies what is no fragment
+	udp := len(b)
+	b = appendUDP(b, from.Port(), to.Port(), octets)
+	sealIPv4(b[ip:udp])
+	sum := transportSum(b[ip:udp], protoUDP, b[udp:])
+	if sum == 0 { // RFC 768: zero says that there is none
+		sum = 0xffff
+	}
+	binary.BigEndian.PutUint16(b[udp+6:], sum)
+	w.frame = b
+	w.write(w.time(at))
+	return w.err
+}
+
+// time is that of a packet.
+func (w *Writer) time(at time.Time) time.Time {
+	if at.IsZero() {
+		return w.cfg.Now()
+	}
+	return at
+}
+
+// begin begins a packet in w.frame.
+func (w *Writer) begin(d Dir, ipv4 bool) []byte {
+	if w.cfg.Ethernet {
+		return appendEthernet(w.frame[:0], d, ipv4)
+	}
+	return w.frame[:0]
+}
+
+// appendUDP appends a datagram; the checksum follows later.
+func appendUDP(b []byte, from, to uint16, octets []byte) []byte {
+	b = binary.BigEndian.AppendUint16(b, from)
+	b = binary.BigEndian.AppendUint16(b, to)
+	b = binary.BigEndian.AppendUint16(b, uint16(udpLen+len(octets)))
+	b = append(b, 0, 0)
+	return append(b, octets...)
+}
