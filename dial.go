@@ -67,6 +67,10 @@ type Dialer struct {
 	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own. Dial without
 	// a PD, and Dial and DialQP over TCP, share nothing: there ShareAssociation is ErrInvalid.
 	ShareAssociation bool
+	// WrapUDP, if it is set, gets the UDP socket of each association over SCTP in user space, and returns the one to use in its place: one
+	// that records what passes, or spoils it for a test. If it fails, Dial closes the socket. Over TCP and Linux's SCTP, which have no such
+	// socket, a Dialer with WrapUDP is ErrInvalid.
+	WrapUDP func(UDPSocket) (UDPSocket, error)
 	// MTU is that of the path over SCTP in user space: the largest IP packet to be sent, in octets, from 592 to 8220. It is
 	// not discovered (RFC 6951, section 5.6); if zero, it is 1500. Stats.MULPDU follows from it. An association whose peer sends
 	// more than 8164 octets of data in one chunk ends, as that is more than this carrier can take. Over TCP and Linux's SCTP, which
@@ -129,7 +133,7 @@ func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a a
 
 // openTCP opens a TCP connection and passes it through Wrap.
 func (d *Dialer) openTCP(ctx context.Context, network, addr string, fpdus FPDUs) (net.Conn, error) {
-	if err := cmp.Or(checkNetwork(network), checkMTU(network, d.MTU)); err != nil {
+	if err := cmp.Or(checkNetwork(network), checkUDP(network, d.MTU, d.WrapUDP != nil)); err != nil {
 		return nil, err
 	}
 	if d.ShareAssociation {

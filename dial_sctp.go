@@ -23,7 +23,7 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	}
 	local, err := d.localUDP()
 	if err == nil {
-		err = checkMTU(network, d.MTU)
+		err = checkUDP(network, d.MTU, d.WrapUDP != nil)
 	}
 	if err != nil {
 		return err
@@ -149,7 +149,11 @@ func (d *Dialer) openAssociation(ctx context.Context, network, addr, local strin
 	if err != nil {
 		return nil, err
 	}
-	e := sctpudp.New(pc.(*net.UDPConn), false, sctpudp.Config{MTU: d.MTU})
+	socket, err := wrapUDP("Dialer", d.WrapUDP, pc)
+	if err != nil {
+		return nil, err
+	}
+	e := sctpudp.New(socket, false, sctpudp.Config{MTU: d.MTU})
 	c, err := e.Dial(ctx, to)
 	if err != nil {
 		_ = e.Close()

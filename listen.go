@@ -72,8 +72,9 @@ type ListenConfig struct {
 	MaxPerSource int
 	// Net listens on TCP. The zero value is usable.
 	Net net.ListenConfig
-	// MTU is that of the path over SCTP in user space, as in a Dialer.
-	MTU int
+	// WrapUDP and MTU are for SCTP in user space, as in a Dialer. The socket is that of all associations.
+	WrapUDP func(UDPSocket) (UDPSocket, error)
+	MTU     int
 	// Stack, if it is set, listens on TCP in place of Net. As in a Dialer, it is ErrInvalid over SCTP.
 	Stack Stack
 }
@@ -132,7 +133,7 @@ func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Liste
 }
 
 func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.Listener, error) {
-	if err := cmp.Or(checkNetwork(network), checkMTU(network, cfg.MTU)); err != nil {
+	if err := cmp.Or(checkNetwork(network), checkUDP(network, cfg.MTU, cfg.WrapUDP != nil)); err != nil {
 		return nil, err
 	}
 	if err := cfg.consistent(); err != nil {

@@ -3,7 +3,6 @@ package iwarp
 import (
 	"cmp"
 	"context"
-	"net"
 
 	"github.com/goiwarp/iwarp/internal/association"
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -22,7 +21,7 @@ const maxPending = 32
 
 // listenSCTP listens on a socket of the carrier that the network names.
 func (cfg *ListenConfig) listenSCTP(ctx context.Context, network, addr string) (*Listener, error) {
-	if err := cmp.Or(cfg.consistent(), checkMTU(network, cfg.MTU)); err != nil {
+	if err := cmp.Or(cfg.consistent(), checkUDP(network, cfg.MTU, cfg.WrapUDP != nil)); err != nil {
 		return nil, err
 	}
 	if cfg.Stack != nil {
@@ -46,7 +45,11 @@ func (cfg *ListenConfig) openSCTP(ctx context.Context, network, addr string) (as
 	if err != nil {
 		return nil, err
 	}
-	return udpListener{sctpudp.New(pc.(*net.UDPConn), true, sctpudp.Config{MaxAssociations: maxAssociations, MTU: cfg.MTU})}, nil
+	socket, err := wrapUDP("ListenConfig", cfg.WrapUDP, pc)
+	if err != nil {
+		return nil, err
+	}
+	return udpListener{sctpudp.New(socket, true, sctpudp.Config{MaxAssociations: maxAssociations, MTU: cfg.MTU})}, nil
 }
 
 // Close takes no more associations.

@@ -51,15 +51,47 @@ func noStack(in string) error {
 	return fmt.Errorf("%w: %s.Stack is a TCP, and SCTP does not run over it", ErrInvalid, in)
 }
 
-// checkMTU judges the MTU of a Dialer or ListenConfig.
-func checkMTU(network string, mtu int) error {
-	if mtu != 0 && (!isSCTP(network) || byKernel(network)) {
+// checkUDP judges what a Dialer or ListenConfig has for SCTP in user space.
+func checkUDP(network string, mtu int, wraps bool) error {
+	inUDP := isSCTP(network) && !byKernel(network)
+	switch {
+	case mtu != 0 && !inUDP:
 		return fmt.Errorf("%w: an MTU, which is for SCTP in user space, over %q, which finds its own", ErrInvalid, network)
-	}
-	if mtu != 0 && (mtu < sctpudp.MinMTU || mtu > sctpudp.MaxMTU) {
+	case wraps && !inUDP:
+		return fmt.Errorf("%w: WrapUDP, which is for SCTP in user space, over %q", ErrInvalid, network)
+	case mtu != 0 && (mtu < sctpudp.MinMTU || mtu > sctpudp.MaxMTU):
 		return fmt.Errorf("%w: an MTU of %d octets over SCTP, which may have %d to %d", ErrInvalid, mtu, sctpudp.MinMTU, sctpudp.MaxMTU)
 	}
 	return nil
+}
+
+// A UDPSocket is a socket of UDP as SCTP in user space uses it, such as a *net.UDPConn. Its LocalAddr is a *net.UDPAddr.
+type UDPSocket interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	LocalAddr() net.Addr
+	Close() error
+}
+
+// wrapUDP passes a socket through the WrapUDP of a Dialer or ListenConfig, and closes it if that fails.
+func wrapUDP(in string, wrap func(UDPSocket) (UDPSocket, error), pc net.PacketConn) (socket UDPSocket, err error) {
+	c := pc.(*net.UDPConn)
+	if wrap == nil {
+		return c, nil
+	}
+	sctpudp.Enlarge(c)
+	err = unlessPanic(func() { _ = c.Close() }, func() (err error) {
+		socket, err = wrap(c)
+		return err
+	})
+	if err == nil && socket == nil {
+		err = fmt.Errorf("%w: WrapUDP returned neither a socket nor an error", ErrInvalid)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("%s.WrapUDP: %w", in, err)
+	}
+	return socket, nil
 }
 
 // carrierOf keeps a nil that has a type from being taken for a Carrier.

@@ -97,12 +97,17 @@ func New(pc Socket, listening bool, c Config) *Endpoint {
 		accepted: make(chan *Conn, maxBacklog), done: make(chan struct{}), resting: make(chan struct{}),
 		tags: make(map[uint32]*path), peers: make(map[key]*path), handshakes: make(map[uint32]*handshake),
 	}
-	if b, ok := pc.(*net.UDPConn); ok {
-		_ = b.SetReadBuffer(4 << 20)
-		_ = b.SetWriteBuffer(1 << 20)
+	if c, ok := pc.(*net.UDPConn); ok {
+		Enlarge(c)
 	}
 	go e.receive()
 	return e
+}
+
+// Enlarge gives a socket the buffers that associations want. New does it, where it is given the socket itself.
+func Enlarge(pc *net.UDPConn) {
+	_ = pc.SetReadBuffer(4 << 20)
+	_ = pc.SetWriteBuffer(1 << 20)
 }
 
 // Addr returns the address of the socket.
