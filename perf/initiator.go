@@ -29,6 +29,8 @@ type Observer struct {
 	// startup, and returns what to use in its place: see iwarp.Dialer. The connections
 	// of plain TCP are left alone, and over SCTP there are none.
 	Wrap func(net.Conn) (net.Conn, error)
+	// Tap gets what connections over other networks than the operating system's TCP run on, at the initiator's end.
+	Tap Tap
 }
 
 // Connect measures what the options ask for against the responder at addr,
@@ -39,6 +41,7 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 		return nil, err
 	}
 	defer over.Close()
+	over.Tap(watch.Tap)
 	s, err := connect(ctx, over, addr, opts, watch.Wrap)
 	if err != nil {
 		return nil, err

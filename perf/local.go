@@ -30,9 +30,10 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 	if over.Inside {
 		over.ReorderInside(opts.Reorder)
 	}
+	over.Tap(watch.Tap)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	addr, end, err := respond(ctx, over)
+	addr, end, err := respond(ctx, over.Untapped())
 	if err != nil {
 		return nil, err
 	}

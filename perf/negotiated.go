@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // Negotiated is what the MPA startup of the measured connections came to.
 type Negotiated struct {
-	Network         string `json:"network"` // as in Options; without MPA there are no revision, markers, CRC and EMSS
+	Network         string `json:"network"`       // without MPA there are no revision, markers, CRC and EMSS
+	TUN             string `json:"tun,omitempty"` // DEVICE=ADDRESS, where a TCP in user space is at a TUN device
 	Dialect         string `json:"dialect"`
 	Revision        int    `json:"revision"`
 	MarkersReceived bool   `json:"markers_received"`
@@ -28,10 +30,12 @@ type Negotiated struct {
 	CCPeer string `json:"congestion_control_responder,omitempty"`
 }
 
-func negotiated(network string, qp *iwarp.QP) Negotiated {
+func negotiated(name string, qp *iwarp.QP) Negotiated {
 	n := qp.Negotiated()
+	over, device := network.SplitTUN(name)
 	out := Negotiated{
-		Network:         network,
+		Network:         over,
+		TUN:             device,
 		Dialect:         n.Dialect.String(),
 		Revision:        int(n.Revision),
 		MarkersReceived: n.MarkersReceive,

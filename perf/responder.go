@@ -19,10 +19,16 @@ type Visit struct {
 
 // Listen listens for initiators on one of the networks that Options has, of any startup dialect.
 func Listen(ctx context.Context, network, addr string) (*Listener, error) {
+	return ListenTapped(ctx, network, addr, Tap{})
+}
+
+// ListenTapped is Listen with a Tap. Connections of the operating system's TCP are recorded by NewListener.
+func ListenTapped(ctx context.Context, network, addr string, tap Tap) (*Listener, error) {
 	over, err := open(network)
 	if err != nil {
 		return nil, err
 	}
+	over.Tap(tap)
 	ln, err := listen(ctx, over, addr)
 	if err != nil {
 		return nil, errors.Join(err, over.Close())

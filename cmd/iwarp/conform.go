@@ -21,15 +21,15 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	Network string  `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space."`
-	App     string  `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
-	Dialect *string `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
-	Say     string  `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
-	Answer  string  `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
-	Cases   string  `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
-	List    bool    `help:"List the cases: ID, requirements, document, and a sentence."`
-	Unsafe  bool    `help:"Also run the cases that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
-	Slow    bool    `help:"Also run the cases that wait for the peer's own timeouts."`
+	Network networkName `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space."`
+	App     string      `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
+	Dialect *string     `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
+	Say     string      `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
+	Answer  string      `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
+	Cases   string      `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
+	List    bool        `help:"List the cases: ID, requirements, document, and a sentence."`
+	Unsafe  bool        `help:"Also run the cases that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
+	Slow    bool        `help:"Also run the cases that wait for the peer's own timeouts."`
 
 	reportFlags
 	Title string `placeholder:"TEXT" help:"Title of the table."`

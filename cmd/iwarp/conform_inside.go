@@ -12,7 +12,7 @@ import (
 // inside has our own endpoint be the peer, with rping for its application, over a network that does not leave the process. It
 // returns what ends it.
 func (c *conformCmd) inside(ctx context.Context, opts *conform.Options) (stop func(), err error) {
-	over, err := network.Open(c.Network)
+	over, err := network.Open(string(c.Network))
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ type matrixCmd struct {
 	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see -v for names)."`
 	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer counts as different."`
 
-	Network string `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What the rows run over (${matrix_networks}): TCP with MPA, SCTP in UDP (RFC 5043), or a TCP in user space that is aware of MPA."`
+	Network networkName `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What the rows run over (${matrix_networks}): TCP with MPA, SCTP in UDP (RFC 5043), or a TCP in user space that is aware of MPA."`
 
 	reportFlags
 }
@@ -63,13 +63,13 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) error {
 }
 
 func (c *matrixCmd) config() (cfg matrix.Config, err error) {
-	cfg = matrix.Config{Network: c.Network, Figures: c.Figure, Timeout: c.Timeout}
+	cfg = matrix.Config{Network: string(c.Network), Figures: c.Figure, Timeout: c.Timeout}
 	if c.Pattern != "" {
 		if cfg.Match, err = regexp.Compile(c.Pattern); err != nil {
 			return cfg, usage("matrix: --run: %w", err)
 		}
 	}
-	if !slices.Contains(matrix.Networks(), c.Network) {
+	if !slices.Contains(matrix.Networks(), string(c.Network)) {
 		return cfg, usage("matrix: --network %s: what passes between the two ends is compared, too, and only a relay in UDP sees it: run --network sctp, whose ends have the same rules", c.Network)
 	}
 	if len(c.Figure) > 0 && c.Network == network.SCTP {

@@ -1,11 +1,28 @@
 package main
 
-import "github.com/goiwarp/iwarp/internal/network"
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp/internal/network"
+)
 
 // networkFlag chooses the lower layer that a command runs over.
 type networkFlag struct {
-	Network string `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043), the SCTP of the kernel, or, within one process, a TCP in user space that is aware of MPA."`
-	TUN     string `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: have that TCP at this TUN device of Linux's, with an address of its own, so that it meets other hosts. Takes root or CAP_NET_ADMIN. The device is made if there is none; it is to be up, with an address and a route (ip addr add 198.51.100.1/24 dev DEVICE; ip link set DEVICE up)."`
+	Network networkName `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043; sctp:udp is another name), the SCTP of the kernel, or, within one process, a TCP in user space that is aware of MPA."`
+	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: have that TCP at this TUN device of Linux's, with an address of its own, so that it meets other hosts. Takes root or CAP_NET_ADMIN. The device is made if there is none; it is to be up, with an address and a route (ip addr add 198.51.100.1/24 dev DEVICE; ip link set DEVICE up)."`
+}
+
+// A networkName is the name of a network, in place of the other one that it may have.
+type networkName string
+
+// Decode takes either. What is no name is not in the enumeration of the option.
+func (n *networkName) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	err := ctx.Scan.PopValueInto("name", &text)
+	if *n = networkName(text); *n == network.SCTPInUDP {
+		*n = network.SCTP
+	}
+	return err
 }
 
 // name is that of the network, as package network has it.
@@ -13,7 +30,7 @@ func (f *networkFlag) name() string {
 	if f.TUN != "" {
 		return network.OnTUN(f.TUN)
 	}
-	return f.Network
+	return string(f.Network)
 }
 
 // over is the network that is named.
@@ -25,7 +42,7 @@ func (f *networkFlag) over() *network.Network {
 // streams reports whether connections are streams with MPA.
 func (f *networkFlag) streams() bool { return f.over().Streams }
 
-// check refuses a device that is none, and a recording where there is no stream to record.
+// check refuses a device that is none, and a recording of what others send.
 func (f *networkFlag) check(command, pcap string) error {
 	if f.TUN != "" && f.Network != network.UserTCP {
 		return usage("%s: --tun: it is for --network %s", command, network.UserTCP)
@@ -33,8 +50,8 @@ func (f *networkFlag) check(command, pcap string) error {
 	if _, err := network.Open(f.name()); err != nil {
 		return usage("%s: --tun: %w", command, err)
 	}
-	if pcap != "" && !f.over().Sockets {
-		return usage("%s: --pcap records connections of the system's TCP", command)
+	if over := f.over(); pcap != "" && !over.Sockets && !over.Taps {
+		return usage("%s: --pcap: the kernel's packets do not pass through this process: tcpdump(8) records them", command)
 	}
 	return nil
 }

@@ -8,14 +8,18 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/usertcp"
 )
 
 // pcapFlags have an endpoint write down what it sends and receives.
 type pcapFlags struct {
-	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng) of made-up TCP segments."`
+	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng): over the system's TCP of made-up segments, over SCTP in UDP of its packets with made-up headers in front, over a TCP in user space of its packets as they are."`
 	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: octets, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
 }
 
@@ -88,12 +92,39 @@ func (r *recording) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// wrap returns what taps a connection that this end has opened.
-func (r *recording) wrap() func(net.Conn) (net.Conn, error) {
-	if r == nil {
+// wrap returns what taps a connection of the system's TCP that this end has opened; nil is over other networks, which have taps below.
+func (r *recording) wrap(over *network.Network) func(net.Conn) (net.Conn, error) {
+	if r == nil || !over.Sockets {
 		return nil
 	}
 	return func(c net.Conn) (net.Conn, error) { return capture.Tap(c, r.w, capture.Forward) }
+}
+
+// tap is what records the packets of other networks.
+func (r *recording) tap() (t network.Tap) {
+	if r != nil {
+		t.UDP = func(s iwarp.UDPSocket) (iwarp.UDPSocket, error) { return capture.TapUDP(s, r.w), nil }
+		t.Link = func(l usertcp.Link) usertcp.Link { return tapLink{l, r.w} }
+	}
+	return t
+}
+
+// A tapLink is a Link that is recorded: packets that leave, before they are sent, and those that arrive.
+type tapLink struct {
+	usertcp.Link
+	w *capture.Writer
+}
+
+func (l tapLink) Send(packet []byte) {
+	_ = l.w.Packet(capture.Forward, time.Time{}, packet)
+	l.Link.Send(packet)
+}
+
+func (l tapLink) Receive(deliver func(packet []byte)) error {
+	return l.Link.Receive(func(packet []byte) {
+		_ = l.w.Packet(capture.Backward, time.Time{}, packet)
+		deliver(packet)
+	})
 }
 
 // listen listens for connections, and taps them if there is a recording.

@@ -114,7 +114,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	}
 	p := c.printer(std)
 	watch := p.observer()
-	watch.Wrap = r.wrap()
+	watch.Wrap, watch.Tap = r.wrap(c.over()), r.tap()
 	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
 	if err != nil && ctx.Err() != nil {
@@ -156,8 +156,8 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 
 // listen listens for initiators, and taps their connections if there is a recording.
 func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
-	if r == nil {
-		return perf.Listen(ctx, c.name(), withPort(c.Listen))
+	if r == nil || !c.over().Sockets {
+		return perf.ListenTapped(ctx, c.name(), withPort(c.Listen), r.tap())
 	}
 	conns, err := r.listen(ctx, withPort(c.Listen))
 	if err != nil {

@@ -29,7 +29,7 @@ func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Option
 	if c.together() {
 		return perf.Run(ctx, opts, watch)
 	}
-	responder, err := child.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0", "--until-eof", "--network", c.Network)
+	responder, err := child.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0", "--until-eof", "--network", c.name())
 	if err != nil {
 		return nil, fmt.Errorf("perf: cannot start the second process (--processes 1 needs none): %w", err)
 	}

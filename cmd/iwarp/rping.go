@@ -77,6 +77,7 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	over := c.over()
 	defer over.Close()
+	over.Tap(r.tap())
 	client.Dial = over.Dial
 	if over.Inside {
 		return c.both(ctx, over, cfg, client)
@@ -90,7 +91,7 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 		return client, err
 	}
 	client = rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(),
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(c.over()),
 	}
 	if client.Source, err = c.source(); err != nil {
 		return client, fmt.Errorf("rping: -I: %w", err)
@@ -201,6 +202,7 @@ func (c *rpingCmd) source() (net.Addr, error) {
 func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *recording) error {
 	over := c.over()
 	defer over.Close()
+	over.Tap(r.tap())
 	ln, err := c.listen(ctx, over, cfg, r)
 	if err != nil {
 		return err

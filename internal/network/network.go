@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ const (
 	UserTCP = "usertcp" // MPA over a TCP in user space that is aware of it
 
 	KernelSCTP = "sctp:kernel" // SCTP by the kernel, where it has that
+	SCTPInUDP  = "sctp:udp"    // another name of SCTP, as for a Dialer
 )
 
 // A Network is a lower layer, with what both ends of a connection within one process need of it.
@@ -32,19 +34,45 @@ type Network struct {
 	Name string
 	// Text says what it is.
 	Text string
-	// Streams tells that connections are streams of octets with MPA: there are markers, CRCs and dialects, and
-	// a connection can be recorded or wrapped.
+	// Streams tells that connections are streams of octets with MPA: there are markers, CRCs and dialects.
 	Streams bool
 	// Sockets tells that they are TCP sockets of the operating system.
 	Sockets bool
 	// Unordered tells that segments arrive in any order, and are placed as they do: over TCP, where there are markers.
 	Unordered bool
+	// Taps tells that what passes below connections passes through the process, where a Tap records it.
+	Taps bool
 	// Inside tells that there is no way out of the process: both ends are in it, and use the same Network.
 	Inside bool
 	// Here is an address to listen on, with a port that is free, that the other end in the same process reaches.
 	Here string
 
-	stacks *stacks
+	stacks  *stacks
+	wrapUDP func(iwarp.UDPSocket) (iwarp.UDPSocket, error)
+}
+
+// A Tap records what passes below connections, where that passes through the process. What it has for other networks is not used.
+type Tap struct {
+	UDP  func(iwarp.UDPSocket) (iwarp.UDPSocket, error) // SCTP in UDP: see iwarp.Dialer.WrapUDP
+	Link func(usertcp.Link) usertcp.Link                // a TCP in user space: what its Link is replaced by
+}
+
+// Tap has Dial and Listen use a Tap. Where both ends are in the process, and have a link between them, it is at the end of who dials. It is called
+// before the first connection.
+func (n *Network) Tap(t Tap) {
+	if n.Name == SCTP {
+		n.wrapUDP = t.UDP
+	}
+	if n.stacks != nil {
+		n.stacks.tap = t.Link
+	}
+}
+
+// Untapped returns the same network for the other end in the same process, which is not recorded, too.
+func (n *Network) Untapped() *Network {
+	other := *n
+	other.wrapUDP = nil
+	return &other
 }
 
 // stacks are two TCPs in user space, with a link in memory between them: one for who dials, and one for who listens; or one for
@@ -53,6 +81,7 @@ type stacks struct {
 	once         sync.Once
 	at           *tun    // nil: in memory
 	late         float64 // share of packets
+	tap          func(usertcp.Link) usertcp.Link
 	dial, listen *usertcp.Stack
 	err          error
 }
@@ -63,23 +92,41 @@ const lateBy = 200 * time.Microsecond
 func (s *stacks) make() error {
 	s.once.Do(func() {
 		if s.at != nil {
-			s.dial, s.err = s.at.stack()
+			s.dial, s.err = s.at.stack(s.tapped)
 			s.listen = s.dial
 			return
 		}
-		there := usertcp.Path{Reorder: s.late, Late: lateBy}
-		back := there
-		back.Seed = 1
-		s.dial, s.listen, s.err = usertcp.Pair(usertcp.Config{}, there, back)
+		s.err = s.pair()
 	})
 	return s.err
 }
 
+// pair makes two stacks with a link in memory.
+func (s *stacks) pair() (err error) {
+	there := usertcp.Path{Reorder: s.late, Late: lateBy}
+	back := there
+	back.Seed = 1
+	one, other := usertcp.Pipe(1500, there, back)
+	if s.dial, err = usertcp.New(usertcp.Config{Link: s.tapped(one), Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}); err != nil {
+		return err
+	}
+	s.listen, err = usertcp.New(usertcp.Config{Link: other, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	return err
+}
+
+// tapped is a link as the Tap has it.
+func (s *stacks) tapped(l usertcp.Link) usertcp.Link {
+	if s.tap == nil {
+		return l
+	}
+	return s.tap(l)
+}
+
 var networks = []Network{
 	{Name: TCP, Text: "TCP", Streams: true, Sockets: true, Here: "127.0.0.1:0"},
-	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Here: "127.0.0.1:0"},
+	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Taps: true, Here: "127.0.0.1:0"},
 	{Name: KernelSCTP, Text: "SCTP of the kernel (RFC 5043)", Unordered: true, Here: "127.0.0.1:0"},
-	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Unordered: true, Inside: true, Here: "192.0.2.2:0"},
+	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Unordered: true, Taps: true, Inside: true, Here: "192.0.2.2:0"},
 }
 
 // Names returns all names.
@@ -91,15 +138,15 @@ func Names() []string {
 	return names
 }
 
-// Open returns the network of a name; an empty one is TCP's, and "sctp:udp" is SCTP, as for a Dialer. What [OnTUN] returns is a name, too. Close ends what it has come to need.
+// Open returns the network of a name; an empty one is TCP's, and SCTPInUDP is SCTP. What [OnTUN] returns is a name, too. Close ends what it has come to need.
 func Open(name string) (*Network, error) {
 	switch name {
 	case "":
 		name = TCP
-	case SCTP + ":udp":
+	case SCTPInUDP:
 		name = SCTP
 	}
-	if device, ok := strings.CutPrefix(name, UserTCP+":"); ok {
+	if name, device := SplitTUN(name); name == UserTCP && device != "" {
 		return onTUN(device)
 	}
 	i := slices.IndexFunc(networks, func(n Network) bool { return n.Name == name })
@@ -185,6 +232,11 @@ func (n *Network) Dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwar
 		over.Stack = n.stacks.dial
 		return over.Dial(ctx, "tcp", addr)
 	}
+	if n.wrapUDP != nil {
+		over := *d
+		over.WrapUDP = n.wrapUDP
+		d = &over
+	}
 	return d.Dial(ctx, n.Name, addr)
 }
 
@@ -197,6 +249,11 @@ func (n *Network) Listen(ctx context.Context, addr string, cfg *iwarp.ListenConf
 		over := *cfg
 		over.Stack = n.stacks.listen
 		return iwarp.Listen(ctx, "tcp", addr, over)
+	}
+	if n.wrapUDP != nil {
+		over := *cfg
+		over.WrapUDP = n.wrapUDP
+		cfg = &over
 	}
 	return iwarp.Listen(ctx, n.Name, addr, *cfg)
 }

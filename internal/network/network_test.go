@@ -52,7 +52,7 @@ func TestNetworks(t *testing.T) {
 	if _, err := n.Listen(t.Context(), n.Here, &iwarp.ListenConfig{}); err == nil {
 		t.Error("a network that is closed is listened on")
 	}
-	if n, err := network.Open("sctp:udp"); err != nil || n.Name != network.SCTP {
+	if n, err := network.Open(network.SCTPInUDP); err != nil || n.Name != network.SCTP {
 		t.Errorf("sctp:udp is %+v, %v", n, err)
 	}
 	if n, err := network.Open("pigeons"); err == nil {

@@ -22,6 +22,14 @@ type tun struct {
 // not the device's own.
 func OnTUN(device string) string { return UserTCP + ":" + device }
 
+// SplitTUN is the name of a network without the device that OnTUN has put there, and the device, DEVICE=ADDRESS.
+func SplitTUN(name string) (network, device string) {
+	if device, ok := strings.CutPrefix(name, UserTCP+":"); ok {
+		return UserTCP, device
+	}
+	return name, ""
+}
+
 // onTUN returns such a network. The device is opened when it is first used.
 func onTUN(text string) (*Network, error) {
 	device, address, ok := strings.Cut(text, "=")
@@ -30,17 +38,18 @@ func onTUN(text string) (*Network, error) {
 		return nil, fmt.Errorf("%.60q is no TUN device and address, as iwarp0=198.51.100.2 is", text)
 	}
 	return &Network{
-		Name: UserTCP, Text: fmt.Sprintf("TCP in user space, %v at the TUN device %s", ip, device), Streams: true, Unordered: true,
+		Name: UserTCP, Text: fmt.Sprintf("TCP in user space, %v at the TUN device %s", ip, device), Streams: true, Unordered: true, Taps: true,
 		stacks: &stacks{at: &tun{device, ip}},
 	}, nil
 }
 
 // stack opens the device, and returns a TCP there.
-func (t *tun) stack() (*usertcp.Stack, error) {
-	link, err := openTUN(t.device)
+func (t *tun) stack(tapped func(usertcp.Link) usertcp.Link) (*usertcp.Stack, error) {
+	device, err := openTUN(t.device)
 	if err != nil {
 		return nil, err
 	}
+	link := tapped(device)
 	s, err := usertcp.New(usertcp.Config{Link: link, Addresses: []netip.Addr{t.address}})
 	if err != nil {
 		_ = link.Close()
