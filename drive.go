@@ -367,6 +367,7 @@ func (qp *QP) settle() {
 	if qp.closedLLP && !qp.eng.InFlight() {
 		qp.end()
 	}
+	qp.noteUnsent()
 	qp.timer.Set(qp.eng.Deadline(), qp, (*QP).onTimer)
 	qp.slacken()
 }

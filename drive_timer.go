@@ -6,8 +6,10 @@ import (
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
-// onTimer is called at the engine's deadline.
+// onTimer acts on the deadlines of the engine that have passed when it is called. However late the rest of it runs, what has come
+// by then is taken in before a FIN goes that was held back for it, and a wait that begins meanwhile is not over.
 func (qp *QP) onTimer() {
+	now := time.Now()
 	if c := qp.holdsFIN(); c != nil {
 		ok, err := c.RecvRest() // a Read that is there already is answered before the FIN
 		defer c.Done()
@@ -23,7 +25,7 @@ func (qp *QP) onTimer() {
 	if !qp.eng.Quiet().IsZero() && qp.unsent() {
 		qp.eng.Unsent(time.Now())
 	}
-	qp.eng.HandleTimeout(time.Now())
+	qp.eng.HandleTimeout(now)
 	qp.pushUnlocking()
 }
 

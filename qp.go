@@ -225,7 +225,8 @@ type QP struct {
 	batch                   int       // posts that are queued until there are more
 	batched                 int       // octets of them
 	sendCalls, receiveCalls uint64
-	allSent                 uint64 // octets of the stream, when TCP had last none that it had not sent
+	allSent                 uint64    // octets of the stream, when TCP had last none that it had not sent
+	quietBy                 time.Time // the end of the wait before the FIN for which TCP was asked that
 	gather                  *engine.Gather
 	timer                   deadline.Timer[QP]
 	segments                segments

@@ -102,21 +102,28 @@ func (qp *QP) roundTrip() time.Duration {
 	return min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
 }
 
-// path asks TCP about the way to the peer, and notes whether it has sent all that it was given.
+// path asks TCP about the way to the peer, and notes whether it has sent all that it was given, as far as it tells.
 func (qp *QP) path() (p tcp.Path, ok bool) {
-	if p, ok = qp.conn.Path(); ok && !p.Unsent {
+	if p, ok = qp.conn.Path(); !ok || !p.Unsent {
 		qp.allSent = qp.eng.StreamSent()
 	}
 	return p, ok
 }
 
-// unsent reports whether TCP has octets that it has not sent.
-func (qp *QP) unsent() bool {
-	if qp.conn == nil || qp.allSent == qp.eng.StreamSent() {
-		return false
+// unsent reports whether TCP had octets that it had not sent when it was last asked.
+func (qp *QP) unsent() bool { return qp.conn != nil && qp.allSent != qp.eng.StreamSent() }
+
+// noteUnsent asks TCP when a wait before the FIN begins. What it has not sent by then, it sends some time during the wait: another
+// one is to follow.
+func (qp *QP) noteUnsent() {
+	at := qp.eng.Quiet()
+	if at.Equal(qp.quietBy) {
+		return
 	}
-	p, ok := qp.path()
-	return ok && p.Unsent
+	qp.quietBy = at
+	if !at.IsZero() && qp.unsent() {
+		qp.path()
+	}
 }
 
 // A wait of no more than pollTime is not left to a timer, which may be a millisecond late:

@@ -6,78 +6,143 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/deadline"
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// deaf returns the Initiator of a TCP connection, and what its peer has of that, who reads nothing more after the startup.
-func deaf(t *testing.T) (*QP, net.Conn) {
+// sockets returns the two ends of a TCP connection.
+func sockets(t *testing.T) (a, b *net.TCPConn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	x, y, err := script.TCPPair(t.Context())
 	testrig.Must(t, err)
-	defer ln.Close()
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		defer close(accepted)
-		c, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		if req, err := Respond(t.Context(), c, nil, ListenConfig{}); err == nil {
-			if reply, err := req.m.Accept(time.Now(), mpa.Answer{}); err == nil && req.exchange(t.Context(), reply) == nil {
-				accepted <- c
-			}
-		}
-	}()
-	qp, err := Dial(testrig.Within(t), "tcp", ln.Addr().String())
+	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	return x.(*net.TCPConn), y.(*net.TCPConn)
+}
+
+// on returns a QP on a socket, whose close may take an hour.
+func on(t *testing.T, c net.Conn) *QP {
+	t.Helper()
+	rnic := NewRNIC(RNICConfig{})
+	t.Cleanup(func() { _ = rnic.Close() })
+	pd, err := rnic.AllocPD()
+	testrig.Must(t, err)
+	qp, err := pd.CreateQP(QPConfig{Nudge: -1, CloseTimeout: time.Hour, CloseLimit: -1})
 	testrig.Must(t, err)
 	t.Cleanup(func() { _ = qp.Abort() })
-	peer := <-accepted
-	if peer == nil {
-		t.Fatal("the startup has failed")
+	testrig.Must(t, qp.ModifyRTS(c, mpa.Negotiated{Role: mpa.RoleInitiator, DDPVersion: 1, RDMAPVersion: 1, SendFirst: true, CRC: true, IRD: 1, ORD: 1}, nil))
+	return qp
+}
+
+// telling is on for a system that tells what TCP has sent.
+func telling(t *testing.T, c net.Conn) *QP {
+	t.Helper()
+	qp := on(t, c)
+	if _, ok := qp.conn.Path(); !ok {
+		t.Skip("the system does not tell")
 	}
-	t.Cleanup(func() { _ = peer.Close() })
-	testrig.Must(t, peer.(*net.TCPConn).SetReadBuffer(16<<10))
-	return qp, peer
+	return qp
+}
+
+// sendAll sends so many octets, all of which TCP takes.
+func (qp *QP) sendAll(t *testing.T, n int) {
+	t.Helper()
+	mr, err := qp.PD().Register(make([]byte, n), 0)
+	testrig.Must(t, err)
+	testrig.Must(t, qp.PostSend(&SendWR{Op: OpSend, SGL: []SGE{mr.Slice(0, n)}}))
+	_, err = qp.SendCQ().Next(testrig.Within(t))
+	testrig.Must(t, err)
+}
+
+// closeByHand begins a close with a round trip that is over at once. The QP's timer is the test's: it calls onTimer.
+func (qp *QP) closeByHand() {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	qp.timer = deadline.Timer[QP]{}
+	qp.timer.Set(time.Now().Add(time.Hour), qp, func(*QP) {}) // and so at whatever it is set to
+	qp.eng.BeginClose(time.Now(), 1)
+	qp.settle()
+}
+
+// wantHeld is what becomes of the FIN at a deadline.
+func (qp *QP) wantHeld(t *testing.T, held bool) {
+	t.Helper()
+	if qp.onTimer(); qp.quiet().IsZero() == held {
+		t.Errorf("the FIN is held back: %t", !held)
+	}
 }
 
 // awaitTCP waits for what TCP says of the QP's octets, and asks it past the QP.
-func (qp *QP) awaitTCP(t *testing.T, there func(unsent bool) bool) {
+func (qp *QP) awaitTCP(t *testing.T, unsent bool) {
 	t.Helper()
 	for ctx := testrig.Within(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		qp.mu.Lock()
 		p, _ := qp.conn.Path()
-		ok := there(p.Unsent)
 		qp.mu.Unlock()
-		if ok {
+		if p.Unsent == unsent {
 			return
 		}
 	}
-	t.Fatal("TCP does not come to that")
+	t.Fatalf("never unsent: %t", unsent)
 }
 
-// TestUnsent: what TCP could not send yet holds a FIN back, however often it is asked for, and no longer than that.
+// TestUnsent: what TCP could not send yet holds a FIN back, however often it is asked for, and then for a round trip more: it may have
+// been sent just now, and the peer's next Read waits for it.
 func TestUnsent(t *testing.T) {
-	qp, peer := deaf(t)
-	if _, ok := qp.conn.Path(); !ok {
-		t.Skip("the system does not tell")
+	a, b := sockets(t)
+	testrig.Must(t, b.SetReadBuffer(16<<10))
+	qp := telling(t, a)
+	qp.sendAll(t, 512<<10) // more than the peer's TCP takes
+	qp.awaitTCP(t, true)
+	qp.closeByHand()
+	for range 3 {
+		qp.wantHeld(t, true)
 	}
-	unsent := func(want bool) {
-		t.Helper()
-		qp.mu.Lock()
-		defer qp.mu.Unlock()
-		if got := qp.unsent(); got != want {
-			t.Errorf("unsent: %t", got)
-		}
-	}
-	mr, err := qp.PD().Register(make([]byte, 8<<20), 0)
+	go func() { _, _ = io.Copy(io.Discard, b) }()
+	qp.awaitTCP(t, false)
+	qp.wantHeld(t, true)
+	qp.wantHeld(t, false)
+}
+
+// TestSentBefore: a FIN is held back for one round trip where TCP has sent everything by the beginning of that.
+func TestSentBefore(t *testing.T) {
+	a, _ := sockets(t)
+	qp := telling(t, a)
+	qp.sendAll(t, 1)
+	qp.awaitTCP(t, false)
+	qp.closeByHand()
+	qp.wantHeld(t, false)
+}
+
+// TestReadBeforeFIN: a Read that has come is answered before the FIN, although the goroutine that receives has yet to run when the
+// time of the FIN has come.
+//
+// Proves D30.
+func TestReadBeforeFIN(t *testing.T) {
+	a, b := sockets(t)
+	others, err := a.SyscallConn()
 	testrig.Must(t, err)
-	testrig.Must(t, qp.PostSend(&SendWR{Op: OpSend, SGL: []SGE{mr.Slice(0, mr.Len())}}))
-	qp.awaitTCP(t, func(unsent bool) bool { return unsent && qp.eng.StreamSent() > 256<<10 }) // more than the peer's TCP takes
-	unsent(true)
-	unsent(true)
-	go func() { _, _ = io.Copy(io.Discard, peer) }()
-	qp.awaitTCP(t, func(unsent bool) bool { return !unsent && !qp.writing && !qp.eng.Pending() })
-	unsent(false)
-	unsent(false)
+	begun, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = others.Read(func(uintptr) bool { close(begun); <-done; return true }) // one goroutine at a time waits to read
+	}()
+	<-begun
+	peer, qp := on(t, b), telling(t, a)
+	defer close(done)
+	from, err := qp.PD().Register([]byte("octets"), RemoteRead)
+	testrig.Must(t, err)
+	to, err := peer.PD().Register(make([]byte, 6), LocalWrite)
+	testrig.Must(t, err)
+	testrig.Must(t, peer.PostSend(&SendWR{Op: OpRead, SGL: []SGE{to.Slice(0, 6)}, Remote: from.Remote(0)}))
+	for ctx := testrig.Within(t); !tcp.Waiting(a); time.Sleep(time.Millisecond) {
+		testrig.Must(t, ctx.Err())
+	}
+	qp.closeByHand()
+	qp.onTimer()
+	wc, err := peer.SendCQ().Next(testrig.Within(t))
+	if err != nil || wc.Err() != nil || string(to.Bytes()) != "octets" {
+		t.Errorf("%v, %v: %q", err, wc.Err(), to.Bytes())
+	}
 }
