@@ -42,7 +42,7 @@ func (p *Report) print(to *Printer) error {
 }
 
 // WriteJUnit writes one JUnit suite. Cases that are not applicable or inconclusive
-// count as skipped.
+// count as skipped, and a run that is not complete has an error.
 func (p *Report) WriteJUnit(w io.Writer) error { return p.document().WriteJUnit(w) }
 
 // WriteMarkdown writes a table of the results under the title, and before it how many
@@ -51,7 +51,7 @@ func (p *Report) WriteMarkdown(w io.Writer) error { return p.document().WriteMar
 
 func (p *Report) document() *report.Document {
 	sum := p.Summary()
-	d := &report.Document{Tool: "conform", Title: p.Title, Sections: sum.sections()}
+	d := &report.Document{Tool: "conform", Title: p.Title, Sections: sum.sections(), Stopped: sum.Stopped}
 	for i := range p.Results {
 		d.Judged = append(d.Judged, p.Results[i].check())
 	}
@@ -73,7 +73,9 @@ func NewPrinter(w io.Writer, verbose bool) *Printer {
 			check := r.check()
 			return check.WriteText(w, verbose)
 		},
-		summary: func(t *Summary) error { return (&report.Document{Sections: t.sections()}).WriteText(w, verbose) },
+		summary: func(t *Summary) error {
+			return (&report.Document{Sections: t.sections(), Stopped: t.Stopped}).WriteText(w, verbose)
+		},
 	}
 }
 
@@ -112,12 +114,7 @@ func (r *Result) check() report.Check {
 	return c
 }
 
-func (t *Summary) sections() (all []report.Section) {
-	if t.Stopped != "" {
-		all = append(all, report.Section{Head: "stopped: " + t.Stopped})
-	}
-	return append(all, report.Section{Head: t.String()})
-}
+func (t *Summary) sections() []report.Section { return []report.Section{{Head: t.String()}} }
 
 // String returns, for instance, "120 passed, 0 failed, 10 not applicable, 0 inconclusive".
 func (t *Summary) String() string {

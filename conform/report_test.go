@@ -88,7 +88,7 @@ func TestJUnit(t *testing.T) {
 	testrig.Must(t, report.WriteJUnit(&b))
 	same(t, b.String(), `
 <?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="iwarp conform: responder" tests="4" failures="1" skipped="2" time="1.002">
+<testsuite name="iwarp conform: Responder" tests="4" failures="1" errors="0" skipped="2" time="1.002">
   <testcase classname="conform.startup" name="req-r" time="0.002"></testcase>
   <testcase classname="conform.startup" name="req-r" time="1.000">
     <failure message="expected a Reply, got a | FIN">`+strings.NewReplacer("\n", "&#xA;", ">", "&gt;").Replace(failure)+`</failure>

@@ -46,7 +46,7 @@ func (conformCmd) Help() string {
 }
 
 // Run tests one peer in one role.
-func (c *conformCmd) Run(ctx context.Context, std streams) error {
+func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 	opts, err := c.options()
 	if err != nil {
 		return err
@@ -59,6 +59,11 @@ func (c *conformCmd) Run(ctx context.Context, std streams) error {
 		conform.List(std.out, cases)
 		return nil
 	}
+	files, err := c.open("conform", c.title(&opts))
+	if err != nil {
+		return err
+	}
+	defer func() { err = files.end(ctx, err) }()
 	stop, err := c.peer(ctx, std, &opts)
 	if err != nil {
 		return err
@@ -67,7 +72,7 @@ func (c *conformCmd) Run(ctx context.Context, std streams) error {
 	if opts.Unsafe {
 		fmt.Fprintln(std.err, "unsafe cases are run: an unpatched kernel on the peer's side may crash")
 	}
-	return c.test(ctx, std, opts)
+	return c.test(ctx, std, opts, files)
 }
 
 // options returns everything but the peer.

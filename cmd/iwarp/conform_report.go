@@ -7,16 +7,13 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // test runs the cases and reports on them while they are run. The error says that
 // some failed.
-func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options) error {
-	files, err := c.open()
-	if err != nil {
-		return err
-	}
+func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options, files *reportFiles) error {
 	report := conform.Report{Title: c.title(&opts)}
 	printer := conform.NewPrinter(std.out, c.Verbose)
 	if c.JSON {
@@ -49,5 +46,12 @@ func (c *conformCmd) verdict(sum *conform.Summary) error {
 
 // title is the one that is asked for, or says what is tested.
 func (c *conformCmd) title(opts *conform.Options) string {
-	return cmp.Or(c.Title, fmt.Sprintf("%v, %s", opts.Role, dialectName(cmp.Or(opts.Dialect, mpa.DialectRFC6581))))
+	if c.Title != "" {
+		return c.Title
+	}
+	title := fmt.Sprintf("%v %s over %s", opts.Role, cmp.Or(c.Peer, c.Listen, "of our own"), c.Network)
+	if c.Network == network.SCTP { // which has no dialects
+		return title
+	}
+	return fmt.Sprintf("%s, %v", title, cmp.Or(opts.Dialect, mpa.DialectRFC6581))
 }

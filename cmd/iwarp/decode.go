@@ -69,10 +69,11 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
 	}, html.with(out))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
-	if (totals.Packets > 0 || err == nil) && !unmatched { // else there is nothing that a count would be true of
+	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
+	if came {
 		out.Totals(totals)
 	}
-	if failed := cmp.Or(out.Flush(), html.write(totals)); failed != nil {
+	if failed := cmp.Or(out.Flush(), html.write(totals, came)); failed != nil {
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"os"
 	"path/filepath"
 
 	"github.com/goiwarp/iwarp/capture/decode"
@@ -12,15 +10,15 @@ import (
 // A htmlFile is the page of --html while the capture is read. It is nil without --html.
 type htmlFile struct {
 	page *page.Page
-	file *os.File
+	file *output
 }
 
-// openHTML makes the file, so that one that cannot be written is known at once.
+// openHTML opens the file, so that one that cannot be written is known at once.
 func (c *decodeCmd) openHTML() (*htmlFile, error) {
 	if c.HTML == "" {
 		return nil, nil
 	}
-	f, err := os.Create(c.HTML)
+	f, err := openOutput("decode", "html", c.HTML)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +37,17 @@ func (h *htmlFile) with(to decode.Consumer) decode.Consumer {
 	return both{to, h.page}
 }
 
-// write writes the page, of what has come.
-func (h *htmlFile) write(totals decode.Totals) error {
-	if h == nil {
+// write writes the page, of what has come. If nothing has, the file stays as it was.
+func (h *htmlFile) write(totals decode.Totals, came bool) error {
+	switch {
+	case h == nil:
+		return nil
+	case !came:
+		h.file.leave()
 		return nil
 	}
 	h.page.Totals(totals)
-	return cmp.Or(h.page.Write(h.file), h.file.Close())
+	return h.file.write(h.page.Write)
 }
 
 // both tells two consumers.

@@ -35,15 +35,16 @@ func (matrixCmd) Help() string {
 }
 
 // Run runs what is picked, and prints it.
-func (c *matrixCmd) Run(ctx context.Context, std streams) error {
+func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	cfg, err := c.config()
 	if err != nil {
 		return err
 	}
-	files, err := c.open()
+	files, err := c.open("matrix", matrix.Title(string(c.Network)))
 	if err != nil {
 		return err
 	}
+	defer func() { err = files.end(ctx, err) }()
 	report, err := matrix.Run(ctx, cfg)
 	switch {
 	case ctx.Err() != nil:

@@ -30,14 +30,15 @@ func (probeCmd) Help() string {
 }
 
 // Run asks, and prints the report.
-func (c *probeCmd) Run(ctx context.Context, std streams) error {
+func (c *probeCmd) Run(ctx context.Context, std streams) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	files, err := c.open()
+	files, err := c.open("probe", probe.Title(c.Addr, string(c.Network)))
 	if err != nil {
 		return err
 	}
+	defer func() { err = files.end(ctx, err) }()
 	progress := newProgressLine(std.err)
 	defer progress.clear()
 	if c.Network == network.SCTP {

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"io"
-	"os"
 
 	"github.com/goiwarp/iwarp/internal/report"
 )
@@ -17,41 +16,53 @@ type reportFlags struct {
 }
 
 // reportFiles are those that were asked for, and nil otherwise.
-type reportFiles struct{ junit, markdown *os.File }
-
-// open makes the files, so that one that cannot be written is known before the run.
-func (f *reportFlags) open() (files reportFiles, err error) {
-	if files.junit, err = create(f.JUnit); err != nil {
-		return files, err
-	}
-	files.markdown, err = create(f.Markdown)
-	return files, err
+type reportFiles struct {
+	tool, title     string
+	junit, markdown *output
+	written         bool
 }
 
-// create makes a file, unless the path is empty.
-func create(path string) (*os.File, error) {
-	if path == "" {
-		return nil, nil
+// open opens the files for a report of this title.
+func (f *reportFlags) open(tool, title string) (*reportFiles, error) {
+	files := &reportFiles{tool: tool, title: title}
+	var err error
+	if files.junit, err = openOutput(tool, "junit", f.JUnit); err != nil {
+		return nil, err
 	}
-	return os.Create(path)
+	if files.markdown, err = openOutput(tool, "markdown", f.Markdown); err != nil {
+		files.junit.leave()
+		return nil, err
+	}
+	return files, nil
 }
 
 // write prints a report, and writes the files.
-func (f *reportFlags) write(std streams, files reportFiles, r report.Report) error {
+func (f *reportFlags) write(std streams, files *reportFiles, r report.Report) error {
 	if f.JSON {
 		return errors.Join(r.WriteJSON(std.out), files.write(r))
 	}
 	return errors.Join(r.WriteText(std.out, f.Verbose), files.write(r))
 }
 
-func (f reportFiles) write(r report.Report) error {
-	return errors.Join(toFile(f.junit, r.WriteJUnit), toFile(f.markdown, r.WriteMarkdown))
+func (f *reportFiles) write(r report.Report) error {
+	f.written = true
+	return errors.Join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown))
 }
 
-// toFile writes and closes a file, unless it is nil.
-func toFile(f *os.File, write func(io.Writer) error) error {
-	if f == nil {
-		return nil
+// end is called when the run has ended with err, which it returns. The files say what has kept the run from coming to a report; those of a
+// run that was asked for in the wrong way stay as they are.
+func (f *reportFiles) end(ctx context.Context, err error) error {
+	switch {
+	case f.written:
+		return err
+	case err == nil, statusOf(ctx, err) == statusUsage:
+		f.junit.leave()
+		f.markdown.leave()
+		return err
 	}
-	return errors.Join(write(f), f.Close())
+	d := &report.Document{Tool: f.tool, Title: f.title, Stopped: oneLine(err)}
+	if ctx.Err() != nil {
+		d.Stopped = "interrupted"
+	}
+	return errors.Join(err, f.write(report.Of(d, nil)))
 }

@@ -14,8 +14,11 @@ import (
 // not as demanded.
 func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 
+// Title is that of a report on the rows of a network.
+func Title(over string) string { return "Dialects and kinds of RNIC, over " + over }
+
 func (r *Report) document() *report.Document {
-	d := &report.Document{Tool: "matrix", Title: "Dialects and kinds of RNIC"}
+	d := &report.Document{Tool: "matrix", Title: Title(r.network)}
 	for i := range r.Figures {
 		d.Sections = append(d.Sections, r.Figures[i].section())
 	}

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type Report struct {
 	MS         float64        `json:"ms"`
 	Figures    []FigureReport `json:"figures"`
 	Wider      []*Result      `json:"wider"`
+
+	network string // that the rows were run over
 }
 
 // A FigureReport is what came of one figure.
@@ -104,6 +107,7 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 		cfg.Timeout = DefaultTimeout
 	}
 	r, tasks := plan(&cfg, figures, groups)
+	r.network = cmp.Or(cfg.Network, network.TCP)
 	if len(tasks) == 0 {
 		return nil, ErrNothingPicked
 	}

@@ -61,7 +61,7 @@ func TestLimit(t *testing.T) {
 			t.Errorf("%+v", q)
 		}
 	}
-	if s := text(t, r); len(r.Questions) < 4 || !strings.Contains(s, "questions asked, and then the time was over") || !strings.Contains(s, "RFC 5044") {
+	if s := text(t, r); len(r.Questions) < 4 || !strings.Contains(s, "stopped: the time was over") || !strings.Contains(s, "RFC 5044") {
 		t.Errorf("%d questions: %s", len(r.Questions), s)
 	}
 }

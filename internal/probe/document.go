@@ -6,6 +6,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Report returns the report in all its forms. JUnit has a case for whether the peer
@@ -14,7 +15,7 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 
 func (r *Report) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: r.Peer,
+		Tool: "probe", Title: Title(r.Peer, "tcp"), Stopped: stopped(r.Incomplete, r.OutOfTime),
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
 		},
@@ -47,21 +48,25 @@ func (o Outcome) with(answer string) string {
 	return o.String() + ": " + answer
 }
 
-// asked is the head of a report on n questions, which were asked over what is named.
-func asked(peer string, n int, over string, incomplete, outOfTime bool) string {
-	head := fmt.Sprintf("%s: %d questions asked%s", peer, n, over)
+// Title is that of a report on a peer that is asked over a network.
+func Title(peer, over string) string {
+	return fmt.Sprintf("%v %s over %s", mpa.RoleResponder, peer, over)
+}
+
+// stopped is why the questions ended before the last one.
+func stopped(incomplete, outOfTime bool) string {
 	switch {
 	case outOfTime:
-		head += ", and then the time was over"
+		return "the time was over"
 	case incomplete:
-		head += ", and then nobody was there"
+		return "nobody was there any more"
 	}
-	return head
+	return ""
 }
 
 func (r *Report) summary() report.Section {
 	var s section
-	s.Head = asked(r.Peer, len(r.Questions), "", r.Incomplete, r.OutOfTime)
+	s.Head = fmt.Sprintf("%s: %d questions asked", r.Peer, len(r.Questions))
 	if len(r.NotAsked) > 0 {
 		s.line("Not asked", "%s: nothing was answered", strings.Join(r.NotAsked, "; "))
 	}

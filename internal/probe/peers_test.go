@@ -233,7 +233,7 @@ func TestGoneMidway(t *testing.T) {
 		if !errors.Is(err, probe.ErrUnreachable) || !errors.Is(err, gone) || r == nil || !r.Incomplete || len(r.Questions) != 3 {
 			t.Fatalf("%+v (%v)", r, err)
 		}
-		if s := text(t, r); !strings.Contains(s, "3 questions asked, and then nobody was there") || !strings.Contains(s, "RFC 6581, RFC 5044") {
+		if s := text(t, r); !strings.Contains(s, "stopped: nobody was there any more") || !strings.Contains(s, "3 questions asked\n") || !strings.Contains(s, "RFC 6581, RFC 5044") {
 			t.Error(s)
 		}
 	})

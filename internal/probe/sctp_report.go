@@ -98,7 +98,7 @@ func (r *SCTPReport) Report() report.Report { return report.Of(r.document(), r) 
 
 func (r *SCTPReport) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: r.Peer,
+		Tool: "probe", Title: Title(r.Peer, "sctp"), Stopped: stopped(r.Incomplete, r.OutOfTime),
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(), {Head: r.advice()}, {Checks: r.checks()},
 		},
@@ -124,7 +124,7 @@ func (s *section) session(q *SessionQuestion) {
 
 func (r *SCTPReport) summary() report.Section {
 	var s section
-	s.Head = asked(r.Peer, len(r.Questions), " over SCTP in UDP", r.Incomplete, r.OutOfTime)
+	s.Head = fmt.Sprintf("%s: %d questions asked over SCTP in UDP", r.Peer, len(r.Questions))
 	if u := r.Setup; u != nil {
 		indication := "none"
 		if u.Indication != nil {

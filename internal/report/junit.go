@@ -14,6 +14,7 @@ type junitSuite struct {
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
 	Skipped  int         `xml:"skipped,attr"`
 	Time     string      `xml:"time,attr"`
 	Cases    []junitCase `xml:"testcase"`
@@ -24,6 +25,7 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Time    string        `xml:"time,attr"`
 	Failure *junitMessage `xml:"failure,omitempty"`
+	Error   *junitMessage `xml:"error,omitempty"`
 	Skipped *junitMessage `xml:"skipped,omitempty"`
 }
 
@@ -32,10 +34,11 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the checks as one JUnit suite.
+// WriteJUnit writes the checks as one JUnit suite. A run that is not complete is an error in it: otherwise a run that
+// never was would look like one in which nothing is wrong.
 func (d *Document) WriteJUnit(w io.Writer) error {
 	checks := d.checks()
-	suite := junitSuite{Name: "iwarp " + d.Tool + ": " + strings.ToLower(d.Title), Tests: len(checks)}
+	suite := junitSuite{Name: "iwarp " + d.Tool + ": " + d.Title, Tests: len(checks)}
 	var took time.Duration
 	for i := range checks {
 		c := checks[i].junit(d.Tool)
@@ -47,6 +50,10 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 		}
 		took += checks[i].Took
 		suite.Cases = append(suite.Cases, c)
+	}
+	if d.Stopped != "" {
+		suite.Tests, suite.Errors = suite.Tests+1, 1
+		suite.Cases = append(suite.Cases, junitCase{Class: d.Tool, Name: "run", Time: seconds(0), Error: &junitMessage{Message: d.stopped()}})
 	}
 	suite.Time = seconds(took)
 	text, err := xml.MarshalIndent(suite, "", "  ")

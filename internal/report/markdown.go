@@ -10,8 +10,8 @@ import (
 func (d *Document) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", d.Title)
-	for i := range d.Sections {
-		d.Sections[i].markdown(&b)
+	for _, s := range d.parts() {
+		s.markdown(&b)
 	}
 	if checks := d.checks(); len(checks) > 0 {
 		b.WriteString("| case | requirement | document | verdict | why |\n|---|---|---|---|---|\n")
@@ -60,8 +60,8 @@ func (c *Check) markdown(b *strings.Builder) {
 // markdownRow writes the cells of a table, in which neither bars nor line ends may
 // stand.
 func markdownRow(b *strings.Builder, cells []string) {
-	for _, cell := range cells {
-		fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|", "\n", " ").Replace(cell))
+	for _, cell := range cells { // without the padding of the text's tables
+		fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|").Replace(strings.Join(strings.Fields(cell), " ")))
 	}
 	b.WriteString("|\n")
 }

@@ -53,6 +53,8 @@ type Document struct {
 	Tool     string // the command
 	Title    string // what was looked at, in a line
 	Sections []Section
+	// Stopped is why the run did not happen, or is not complete; empty if it is. Every form says so.
+	Stopped string
 	// Judged has the checks that no section has. They come first.
 	Judged []Check
 }
@@ -93,6 +95,16 @@ const (
 	Failed
 	Skipped
 )
+
+// parts returns what is printed after the checks that no section has.
+func (d *Document) parts() []Section {
+	if d.Stopped == "" {
+		return d.Sections
+	}
+	return append([]Section{{Head: d.stopped()}}, d.Sections...)
+}
+
+func (d *Document) stopped() string { return "stopped: " + d.Stopped }
 
 // checks returns all checks, in order.
 func (d *Document) checks() []Check {

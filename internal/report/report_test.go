@@ -19,7 +19,7 @@ func document() *report.Document {
 		Sections: []report.Section{
 			{
 				Head:  "Two by one.",
-				Table: [][]string{{"", "a|b", "c"}, {"row", "wide cell", "x"}, {"short"}},
+				Table: [][]string{{"", "a|b", "c"}, {"row", "wide   cell", "x"}, {"short"}},
 				Checks: []report.Check{
 					{Group: "g", Name: "right", Document: "RFC 5044 7", Verdict: "pass", Took: time.Second},
 					{
@@ -45,12 +45,12 @@ func same(t *testing.T, write func(*strings.Builder) error, want string) {
 func TestText(t *testing.T) {
 	same(t, func(b *strings.Builder) error { return document().WriteText(b, false) }, `
 Two by one.
-+-------+-----------+---+
-|       | a|b       | c |
-+-------+-----------+---+
-| row   | wide cell | x |
-| short |           |   |
-+-------+-----------+---+
++-------+-------------+---+
+|       | a|b         | c |
++-------+-------------+---+
+| row   | wide   cell | x |
+| short |             |   |
++-------+-------------+---+
 
 fail           g/wrong
     RFC 5044 8
@@ -93,13 +93,47 @@ func TestJUnit(t *testing.T) {
 	d.Judged = []report.Check{{Name: "alone", Verdict: "inconclusive", Status: report.Skipped, Why: "too late"}}
 	same(t, func(b *strings.Builder) error { return d.WriteJUnit(b) }, `
 <?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="iwarp matrix: all of it" tests="3" failures="1" skipped="1" time="1.000">
+<testsuite name="iwarp matrix: All of it" tests="3" failures="1" errors="0" skipped="1" time="1.000">
   <testcase classname="matrix" name="alone" time="0.000">
     <skipped message="inconclusive: too late"></skipped>
   </testcase>
   <testcase classname="matrix.g" name="right" time="1.000"></testcase>
   <testcase classname="matrix.g" name="wrong" time="0.000">
     <failure message="expected up, got close">fail           g/wrong&#xA;    RFC 5044 8&#xA;</failure>
+  </testcase>
+</testsuite>
+`)
+}
+
+// TestStopped has a run that is not complete: no form looks like one in which nothing is wrong.
+func TestStopped(t *testing.T) {
+	d := &report.Document{
+		Tool: "conform", Title: "Responder", Stopped: "nobody is there", Sections: []report.Section{{Head: "1 skipped"}},
+		Judged: []report.Check{{Name: "alone", Verdict: "inconclusive", Status: report.Skipped, Why: "no connection"}},
+	}
+	same(t, func(b *strings.Builder) error { return d.WriteText(b, false) }, `
+stopped: nobody is there
+1 skipped
+`)
+	same(t, func(b *strings.Builder) error { return d.WriteMarkdown(b) }, `
+## Responder
+
+stopped: nobody is there.
+
+1 skipped.
+
+| case | requirement | document | verdict | why |
+|---|---|---|---|---|
+| `+"`alone`"+` |  |  | inconclusive | no connection |
+`)
+	same(t, func(b *strings.Builder) error { return d.WriteJUnit(b) }, `
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="iwarp conform: Responder" tests="2" failures="0" errors="1" skipped="1" time="0.000">
+  <testcase classname="conform" name="alone" time="0.000">
+    <skipped message="inconclusive: no connection"></skipped>
+  </testcase>
+  <testcase classname="conform" name="run" time="0.000">
+    <error message="stopped: nobody is there"></error>
   </testcase>
 </testsuite>
 `)

@@ -19,8 +19,8 @@ const (
 func (d *Document) WriteText(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	writeChecks(&b, d.Judged, verbose)
-	for i := range d.Sections {
-		d.Sections[i].write(&b, verbose)
+	for _, s := range d.parts() {
+		s.write(&b, verbose)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

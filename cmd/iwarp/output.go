@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// An output is a file that a run writes at its end. It is opened before the run, so that one that cannot be written is known by then, and
+// keeps what it had until it is written: a run that never was overwrites nothing.
+type output struct {
+	*os.File
+	made bool // there was none
+}
+
+// openOutput opens the file that a flag asks for. It returns nil if the path is empty.
+func openOutput(command, flag, path string) (*output, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	made := err == nil
+	if errors.Is(err, fs.ErrExist) {
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: --%s: %w", command, flag, err)
+	}
+	return &output{f, made}, nil
+}
+
+// write replaces what the file has, and closes it. It does nothing to a nil one.
+func (o *output) write(write func(io.Writer) error) error {
+	if o == nil {
+		return nil
+	}
+	var err error
+	if info, _ := o.Stat(); info != nil && info.Mode().IsRegular() { // others cannot be cut short
+		err = o.Truncate(0)
+	}
+	return errors.Join(err, write(o), o.Close())
+}
+
+// leave closes the file as it was before the run.
+func (o *output) leave() {
+	if o == nil {
+		return
+	}
+	_ = o.Close()
+	if o.made {
+		_ = os.Remove(o.Name())
+	}
+}
