@@ -40,6 +40,7 @@ func (q *QP) notice(n Notice) {
 // Drain hands over the completions and notices since the last call, in order.
 // The slices are valid until the next call of any method.
 func (q *QP) Drain() ([]Completion, []Notice) {
+	q.doneReceives = 0
 	return q.done.drain(), q.notices.drain()
 }
 

@@ -82,9 +82,12 @@ func (q *QP) postable() error {
 }
 
 // Outstanding returns how many requests of the Send Queue, and of the QP's own
-// Receive Queue, are not complete.
+// Receive Queue, are not complete, or have completions that Drain has not handed over.
 func (q *QP) Outstanding() (sends, receives int) {
-	sends, receives = q.sq.Len(), q.rq.Len()
+	sends, receives = q.sq.Len()+len(q.done.items)-q.doneReceives, q.rq.Len()
+	if q.cfg.Source == nil {
+		receives += q.doneReceives
+	}
 	if q.taken && q.cfg.Source == nil {
 		receives++
 	}
@@ -164,5 +167,6 @@ func (q *QP) flushReceives() {
 func (q *QP) completeReceive(c Completion) {
 	c.ID, c.Op, c.Cookie = q.current.ID, OpReceive, q.current.Cookie
 	q.done.add(c)
+	q.doneReceives++
 	q.current, q.taken = RecvWork{}, false
 }

@@ -289,28 +289,6 @@ func TestPostingOrder(t *testing.T) {
 	}
 }
 
-// How many requests are not complete is told, one that a message is filling included.
-func TestOutstanding(t *testing.T) {
-	p := initiator(t)
-	r := p.region(make([]byte, 8), memory.LocalWrite)
-	want := func(sends, receives int) {
-		t.Helper()
-		if s, r := p.Outstanding(); s != sends || r != receives {
-			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
-		}
-	}
-	p.post(work(1, OpRead, all(r, 8)))
-	p.post(work(2, OpSend))
-	p.receive(3, all(r, 8))
-	p.receive(4)
-	want(2, 2)
-	p.output()
-	p.send(send(1, []byte("ab")).more())
-	want(2, 2)
-	p.send(send(1, nil).at(2), response(r.STag(), 0, numbered(8)))
-	want(0, 1)
-}
-
 // Unsignaled work that succeeds completes in silence; its slot is free again.
 func TestUnsignaled(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.SendDepth = 1 })

@@ -87,9 +87,10 @@ type QP struct {
 	rq   recvQueue
 	recv ReceiveSource
 
-	done    batch[Completion]
-	notices batch[Notice]
-	stats   Stats
+	done         batch[Completion]
+	doneReceives int // of these
+	notices      batch[Notice]
+	stats        Stats
 
 	stream
 }

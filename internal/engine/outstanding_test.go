@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+)
+
+// How many requests are not complete is told, one that a message is filling included.
+func TestOutstanding(t *testing.T) {
+	p := initiator(t)
+	r := p.region(make([]byte, 8), memory.LocalWrite)
+	want := func(sends, receives int) {
+		t.Helper()
+		if s, r := p.Outstanding(); s != sends || r != receives {
+			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
+		}
+	}
+	p.post(work(1, OpRead, all(r, 8)))
+	p.post(work(2, OpSend))
+	p.receive(3, all(r, 8))
+	p.receive(4)
+	want(2, 2)
+	p.output()
+	p.send(send(1, []byte("ab")).more())
+	want(2, 2)
+	p.send(send(1, nil).at(2), response(r.STag(), 0, numbered(8)))
+	want(0, 1)
+}
+
+// A request counts until its completion is handed over: who posts the next one in between would get more completions
+// than there is room for.
+func TestOutstandingUntilDrained(t *testing.T) {
+	p := newPair(t)
+	p.run()
+	want := func(h *host, sends, receives int) {
+		t.Helper()
+		if s, r := h.Outstanding(); s != sends || r != receives {
+			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
+		}
+	}
+	p.b.receive(2)
+	if err := p.a.PostSend(&SendWork{ID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	octets := slices.Concat(p.a.Output(p.clock, p.a.g)...)
+	p.a.Sent(p.clock, p.a.g, len(octets))
+	want(p.a, 1, 0)
+	p.a.Drain()
+	want(p.a, 0, 0)
+	p.b.Input(p.clock, octets)
+	want(p.b, 0, 1)
+	p.b.Drain()
+	want(p.b, 0, 0)
+}
