@@ -22,7 +22,7 @@ func sctpClient(t *testing.T, addr string, plain bool) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		cfg := rping.ClientConfig{Count: 1, Timeout: time.Minute, NoFallback: true, Dial: func(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
+		cfg := rping.ClientConfig{Count: 1, Timeout: testrig.Soon, NoFallback: true, Dial: func(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
 			return d.Dial(ctx, "sctp4", addr)
 		}}
 		if plain {
@@ -41,7 +41,7 @@ func sctpClient(t *testing.T, addr string, plain bool) {
 // activeOverSCTP are options for a peer that comes over SCTP, and where it has to come to.
 func activeOverSCTP(t *testing.T) (o conform.Options, addr string) {
 	t.Helper()
-	l, err := conform.ListenSCTP(t.Context(), "127.0.0.1:0", nil, time.Minute)
+	l, err := conform.ListenSCTP(t.Context(), "127.0.0.1:0", nil, testrig.Soon)
 	testrig.Must(t, err)
 	t.Cleanup(func() { testrig.Should(t, l.Close()) })
 	o = overSCTP("")

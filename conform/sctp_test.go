@@ -35,7 +35,7 @@ func sctpServer(t *testing.T, rejects bool) (addr string) {
 // overSCTP are options for a peer over SCTP. The long time is only waited for where the peer
 // fails to do what it must.
 func overSCTP(addr string) conform.Options {
-	return conform.Options{Role: mpa.RoleResponder, SCTP: addr, App: conform.AppRping, Timeout: 20 * time.Second, Quiet: 20 * time.Millisecond}
+	return conform.Options{Role: mpa.RoleResponder, SCTP: addr, App: conform.AppRping, Timeout: testrig.Soon, Quiet: 20 * time.Millisecond}
 }
 
 // TestSCTP has our endpoint pass every case, and each that it is not asked for say why.
