@@ -128,7 +128,7 @@ func initiateToPeer(t testing.TB) (*end, *peer) {
 	t.Helper()
 	ini := newEnd(t, iwarp.RNICConfig{})
 	ln := listenTCP(t)
-	d := iwarp.Dialer{PD: ini.pd, QP: iwarp.QPConfig{Nudge: -1}}
+	d := iwarp.Dialer{PD: ini.pd, QP: iwarp.QPConfig{Nudge: -1, CloseTimeout: soon}}
 	dialed := ini.dials(d, ln)
 	p := acceptRequest(t, ln)
 	p.send(frame(reply(2)))

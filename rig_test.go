@@ -112,6 +112,7 @@ func (s setup) meet(t testing.TB) (ini, res *end, iniErr, resErr error) {
 	}
 	ini, res = &end{t: t, rnic: s.PD.RNIC(), pd: s.PD}, &end{t: t, rnic: s.accept.PD.RNIC(), pd: s.accept.PD}
 	s.listen.PD = s.accept.PD
+	s.patient()
 	if s.over != nil && s.over.shuffled {
 		iniErr, resErr = s.meetShuffled(t, ini, res, nil)
 		return ini, res, iniErr, resErr
@@ -127,6 +128,15 @@ func (s setup) meet(t testing.TB) (ini, res *end, iniErr, resErr error) {
 	ini.QP, iniErr = dial()
 	resErr = <-accepted
 	return ini, res, iniErr, resErr
+}
+
+// patient has both ends, where time is real, wait in Close for as long as any test may, unless the test says how long.
+func (s *setup) patient() {
+	for _, cfg := range []*iwarp.QPConfig{&s.Dialer.QP, &s.accept.QP} {
+		if cfg.CloseTimeout == 0 && !s.pipe {
+			cfg.CloseTimeout = soon
+		}
+	}
 }
 
 // ways returns how the two sides start.

@@ -31,8 +31,9 @@ func TestShutdownUnderWay(t *testing.T) {
 			pd := newPD(t, rnic)
 			ln := listen(t, iwarp.ListenConfig{PD: pd})
 			client, server := newEnd(t, iwarp.RNICConfig{}), &end{t: t, rnic: rnic, pd: pd}
-			accepted := server.takes(ln, iwarp.AcceptConfig{})
-			must(t, <-client.dials(iwarp.Dialer{PD: client.pd}, ln))
+			patient := iwarp.QPConfig{CloseTimeout: soon}
+			accepted := server.takes(ln, iwarp.AcceptConfig{QP: patient})
+			must(t, <-client.dials(iwarp.Dialer{PD: client.pd, QP: patient}, ln))
 			must(t, <-accepted)
 			op, came := begin(client, server)
 			shutdown := ln.Shutdown
