@@ -75,15 +75,29 @@ func (qp *QP) sendFIN() {
 // something of ours is not acknowledged, attend waits for that.
 func (qp *QP) part() {
 	now := time.Now()
-	owes, err := qp.conn.Owes()
-	if err == nil && !qp.finSent {
+	owed, err := qp.conn.Owes()
+	data := owed
+	if qp.finSent {
+		data = max(owed-1, 0)
+	} else if err == nil {
 		err = qp.link.CloseWrite()
 	}
 	switch {
 	case err != nil:
 		qp.eng.Failed(now, err)
-	case !owes:
+	case owed == 0:
 		qp.eng.Parted(now)
+	default:
+		qp.eng.Owed(now, data)
+	}
+}
+
+// owes tells the engine what the peer has not acknowledged behind its FIN and ours.
+func (qp *QP) owes(now time.Time) {
+	if owed, err := qp.conn.Owes(); err != nil {
+		qp.eng.Failed(now, err)
+	} else {
+		qp.eng.Owed(now, max(owed-1, 0))
 	}
 }
 

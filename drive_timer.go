@@ -25,6 +25,9 @@ func (qp *QP) onTimer() {
 	if !qp.eng.Quiet().IsZero() && qp.unsent() {
 		qp.eng.Unsent(time.Now())
 	}
+	if qp.eng.Parting() {
+		qp.owes(now)
+	}
 	qp.eng.HandleTimeout(now)
 	qp.pushUnlocking()
 }

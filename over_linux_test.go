@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -44,9 +46,7 @@ func TestCloseBehindFIN(t *testing.T) {
 			res, p := respondToPeer(t, iwarp.QPConfig{HalfClose: true})
 			must(t, p.conn.(*net.TCPConn).SetReadBuffer(256<<10))
 			halfClosed(res, p)
-			all := res.mr(1<<20, 0)
-			res.post(&iwarp.SendWR{ID: 2, SGL: []iwarp.SGE{all.Slice(0, 1<<20)}})
-			res.wantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
+			sentUnread(res)
 			closed := dialInBackground(t, res.Close)
 			until(t, func() bool { return res.State() == iwarp.StateClosing }, "the state Closing")
 			must(t, c.do(p))
@@ -57,6 +57,27 @@ func TestCloseBehindFIN(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Sends that completed behind the peer's FIN, and that it never reads, are lost, and Close says so when nothing more of them was
+// acknowledged for CloseTimeout.
+func TestCloseUnread(t *testing.T) {
+	res, p := respondToPeer(t, iwarp.QPConfig{HalfClose: true, CloseTimeout: 200 * time.Millisecond})
+	must(t, p.conn.(*net.TCPConn).SetReadBuffer(256<<10))
+	halfClosed(res, p)
+	sentUnread(res)
+	err := res.Close()
+	wantLostBy(t, res, err)
+	if err == nil || !strings.Contains(err.Error(), "not acknowledged") {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// sentUnread sends more than the peer's system takes for it.
+func sentUnread(res *end) {
+	all := res.mr(1<<20, 0)
+	res.post(&iwarp.SendWR{ID: 2, SGL: []iwarp.SGE{all.Slice(0, 1<<20)}})
+	res.wantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
 }
 
 // halfClosed has the peer send its FIN, and waits for it.

@@ -280,26 +280,9 @@ func (q *QP) settle(now time.Time) {
 	}
 	q.flush()
 	q.finish()
-	if q.peerClosed && q.parts() {
+	if q.peerClosed && q.parts(now) {
 		q.end(Drop)
 	}
-}
-
-// parts reports whether our half has ended, as far as the LLP tells, and has it tell.
-func (q *QP) parts() bool {
-	if !q.TellsEnd || q.parted || q.state != Closing {
-		return true
-	}
-	if !q.parting {
-		q.parting, q.llp = true, Part
-	}
-	return false
-}
-
-// Parted reports that our half has ended in order, after Part.
-func (q *QP) Parted(now time.Time) {
-	q.parted = true
-	q.settle(now)
 }
 
 // settleRTS goes on with a close: a FIN when all work is finished, and the end with
@@ -375,8 +358,8 @@ func (q *QP) closeTimedOut() {
 	case RTS:
 		q.drainTimedOut()
 	case Closing:
-		if q.parting {
-			q.end(Drop) // TCP goes on telling the peer
+		if q.Parting() {
+			q.partTimedOut()
 			return
 		}
 		q.abort(fmt.Errorf("peer did not close its half within %v: %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // Closing and Terminate do not last longer than CloseTimeout.
@@ -98,6 +99,7 @@ func TestAbort(t *testing.T) {
 // Where the LLP tells how our half has ended behind the peer's, that decides between an orderly end and a lost connection. A
 // peer that acknowledges nothing is not waited for beyond CloseTimeout.
 func TestCloseParts(t *testing.T) {
+	const limit = time.Minute
 	for name, c := range map[string]struct {
 		do    func(p *peer)
 		state State
@@ -107,9 +109,35 @@ func TestCloseParts(t *testing.T) {
 		"acknowledged": {func(p *peer) { p.Parted(p.clock); p.settle() }, Idle, Drop, ErrPeerClosed},
 		"reset":        {func(p *peer) { p.QP.Failed(p.clock, errReset); p.settle() }, Error, Reset, ErrLost},
 		"neither":      {func(p *peer) { p.advance(closeTime) }, Idle, Drop, ErrPeerClosed},
+		"all but the FIN": {func(p *peer) {
+			p.Owed(p.clock, 100)
+			p.advance(closeTime - 1)
+			p.Owed(p.clock, 0)
+			p.advance(closeTime - 1)
+			p.wantState(Closing)
+			p.advance(1)
+		}, Idle, Drop, ErrPeerClosed},
+		"not all": {func(p *peer) {
+			p.Owed(p.clock, 100)
+			p.advance(closeTime - 1)
+			p.Owed(p.clock, 99)
+			p.advance(closeTime - 1)
+			p.wantState(Closing)
+			p.Owed(p.clock, 99)
+			p.advance(1)
+		}, Error, Reset, ErrTimeout},
+		"too slowly": {func(p *peer) {
+			for left := 1000; left > 0 && p.State() == Closing; left-- {
+				p.Owed(p.clock, left)
+				p.advance(closeTime - 1)
+			}
+			if took := p.clock.Sub(epoch); took < limit || took > limit+closeTime {
+				p.Errorf("it took %v", took)
+			}
+		}, Error, Reset, ErrTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := initiator(t, func(s *setup) { s.TellsEnd = true })
+			p := initiator(t, func(s *setup) { s.TellsEnd, s.CloseLimit = true, limit })
 			p.fin()
 			p.closeOrderly()
 			p.wantState(Closing)

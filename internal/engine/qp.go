@@ -143,8 +143,7 @@ type stream struct {
 	termSent   bool
 	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
-	parting    bool // Part was asked for
-	parted     bool // and is over
+	part       part
 	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN

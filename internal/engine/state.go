@@ -63,7 +63,7 @@ const (
 	// Finish: send a FIN; what Output gave has all been sent.
 	Finish
 	// Part: the peer's half has ended. End ours as well, unless Finish did, and call Parted when the peer has
-	// acknowledged that, or Failed. Only with Params.TellsEnd.
+	// acknowledged that, or Failed, and Owed until then. Only with Params.TellsEnd.
 	Part
 	// Drop: close; both directions have ended.
 	Drop

@@ -8,11 +8,11 @@ func (c *Conn) TellsEnd() bool {
 	return ok
 }
 
-// Owes reports whether the peer has not acknowledged all that was sent, as far as the system tells. Its
-// error is that of a connection that was reset.
-func (c *Conn) Owes() (bool, error) {
+// Owes returns how many octets of what was sent the peer has not acknowledged, as far as the system tells; our FIN counts as
+// one. Its error is that of a connection that was reset.
+func (c *Conn) Owes() (octets int, err error) {
 	if c.raw == nil {
-		return false, nil
+		return 0, nil
 	}
 	_, owes, err := c.raw.over()
 	return owes, err

@@ -13,27 +13,28 @@ type loss struct {
 	err error
 }
 
-// over reports whether the system has done with the connection, and if not, whether it has octets that are not acknowledged,
-// or a FIN. The error is how it was lost.
-func (r *rawConn) over() (over, owes bool, err error) {
-	if failed := r.rc.Control(func(fd uintptr) { over, owes, err = r.loss.endOf(int(fd)) }); failed != nil {
-		return false, false, nil
+// over reports whether the system has done with the connection, and if not, how many octets it has that are not acknowledged,
+// of which a FIN is one. The error is how it was lost.
+func (r *rawConn) over() (over bool, owed int, err error) {
+	if failed := r.rc.Control(func(fd uintptr) { over, owed, err = r.loss.endOf(int(fd)) }); failed != nil {
+		return false, 0, nil
 	}
-	return over, owes, err
+	return over, owed, err
 }
 
 // tcpClose is Linux's name for the state CLOSED of RFC 9293, section 3.3.2, in which a socket is in TIME-WAIT, too.
 const tcpClose = 7
 
-func (l *loss) endOf(fd int) (over, owes bool, err error) {
+func (l *loss) endOf(fd int) (over bool, owed int, err error) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	switch {
 	case err != nil:
-		return false, false, nil
-	case info.State != tcpClose:
-		return false, info.Unacked > 0 || info.Notsent_bytes > 0, nil
+		return false, 0, nil
+	case info.State == tcpClose:
+		return true, 0, l.of(fd)
 	}
-	return true, false, l.of(fd)
+	owed, _ = unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	return false, owed, nil
 }
 
 // of returns what has become of a connection in CLOSED.

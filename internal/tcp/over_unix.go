@@ -4,5 +4,5 @@ package tcp
 
 type loss struct{}
 
-func (*rawConn) over() (over, owes bool, err error) { return false, false, nil }
-func (*rawConn) awaitOver() (known bool, err error) { return false, nil }
+func (*rawConn) over() (over bool, owed int, err error) { return false, 0, nil }
+func (*rawConn) awaitOver() (known bool, err error)     { return false, nil }

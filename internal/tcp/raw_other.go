@@ -15,6 +15,6 @@ func (*rawConn) recvNow() (bool, error)              { panic("unreachable") }
 func (*rawConn) trySend([][]byte) (int, bool, error) { panic("unreachable") }
 func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
 func (*rawConn) limits() (int, int)                  { return 0, 0 }
-func (*rawConn) over() (bool, bool, error)           { return false, false, nil }
+func (*rawConn) over() (bool, int, error)            { return false, 0, nil }
 func (*rawConn) awaitOver() (bool, error)            { return false, nil }
 func (*rawConn) endRecords(bool) bool                { return false }
