@@ -82,7 +82,14 @@ var noticeEvents = [...]EventKind{
 	engine.NoticeNudge:             0,
 }
 
+// notice passes a notice on, or keeps it until the connection is closed: see farewell.
 func (qp *QP) notice(n *engine.Notice) {
+	if !qp.closedLLP && qp.farewell.keeps(n, qp.link) {
+		return
+	}
+	if qp.closingLLP && n.Kind == engine.NoticeState && n.From == engine.Idle {
+		n.From = engine.Closing // of which nobody was told
+	}
 	qp.logNotice(n)
 	if k := noticeEvents[n.Kind]; k != 0 {
 		qp.event(k, publicError(n.Err))

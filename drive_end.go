@@ -41,11 +41,7 @@ func (qp *QP) closeLLP(reset bool) {
 		}
 		qp.mu.Lock()
 		defer qp.unlock()
-		if lost != nil {
-			qp.eng.Undelivered(lost)
-		}
-		qp.closingLLP, qp.closedLLP = false, true
-		qp.settle()
+		qp.parted(lost)
 	}()
 }
 

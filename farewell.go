@@ -1,6 +1,10 @@
 package iwarp
 
-import "time"
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+)
 
 // An EndTeller is a connection that ends with the program, as one of a TCP in user space does, where the system's goes on after it. It
 // tells when the peer has everything, and QP.Close waits for that (docs/endings.md). It may be a [SegmentStream], or
@@ -16,10 +20,40 @@ type EndTeller interface {
 	Told() <-chan struct{}
 }
 
-// A farewell is the wait for the peer to have the end of our half. The QP's lock guards it.
+// A farewell is the wait for the peer to have the end of our half, and for a connection's Close, which is the consumer's code. To the
+// engine the connection has ended in order then. To the consumer it has when the wait is over: until then the state is Closing, and the
+// notices that tell of the end are kept. The QP's lock guards it.
 type farewell struct {
 	hurried bool
 	cut     chan struct{} // closed to cut the wait short; nil: there is none yet
+	kept    []engine.Notice
+}
+
+// keeps reports whether a notice is one of an orderly end that is still to be waited for, and keeps it.
+func (f *farewell) keeps(n *engine.Notice, l link) bool {
+	orderly := n.Kind == engine.NoticeCloseComplete || n.Kind == engine.NoticeState && n.From == engine.Closing && n.To == engine.Idle
+	if !orderly || l == nil || !l.Foreign() {
+		return false
+	}
+	f.kept = append(f.kept, *n)
+	return true
+}
+
+// parted ends the farewell: the connection is closed, and lost if there is an error. An end that the consumer has brought about
+// meanwhile is another already.
+func (qp *QP) parted(lost error) {
+	if lost != nil {
+		qp.eng.Undelivered(lost)
+		qp.deliver()
+	}
+	qp.closingLLP, qp.closedLLP = false, true
+	if qp.eng.State() == engine.Idle {
+		for i := range qp.farewell.kept {
+			qp.notice(&qp.farewell.kept[i])
+		}
+	}
+	qp.farewell.kept = nil
+	qp.settle()
 }
 
 // begin returns what is closed when the wait is to end.

@@ -308,13 +308,16 @@ func (qp *QP) State() State {
 }
 
 // state is the engine's, but for the end of a connection: to the RDMA verbs that is
-// Idle, like a QP that never had one. The caller holds qp.mu.
+// Idle, like a QP that never had one, and Closing until it is complete. The caller holds qp.mu.
 func (qp *QP) state() State {
-	s := State(qp.eng.State())
-	if s == StateIdle && (qp.closingLLP || qp.closedLLP) {
+	switch s := State(qp.eng.State()); {
+	case s == StateIdle && qp.closingLLP:
+		return StateClosing
+	case s == StateIdle && qp.closedLLP:
 		return StateClosed
+	default:
+		return s
 	}
-	return s
 }
 
 // Negotiated returns what was agreed on for the present or last connection.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -118,6 +119,33 @@ func TestCloseAfterThePeer(t *testing.T) {
 	})
 }
 
+// eventsOf returns the kinds of the events that nobody has fetched.
+func eventsOf(e *end) (kinds []iwarp.EventKind) {
+	for ev, err := e.rnic.NextEvent(gone(e.t)); err == nil; ev, err = e.rnic.NextEvent(gone(e.t)) {
+		kinds = append(kinds, ev.Kind)
+	}
+	return kinds
+}
+
+// TestCloseCompletes: while the peer is waited for the close is not complete, in state and events; it is when the peer has everything.
+func TestCloseCompletes(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+		must(t, res.CloseWrite())
+		time.Sleep(50 * time.Millisecond)
+		closed := dialInBackground(t, ini.Close)
+		synctest.Wait()
+		if s, events := ini.State(), eventsOf(ini); s != iwarp.StateClosing || !slices.Equal(events, []iwarp.EventKind{iwarp.EventHalfClosed}) {
+			t.Errorf("while the peer is waited for: %v, %v", s, events)
+		}
+		close(a.all)
+		must(t, <-closed)
+		if s, events := ini.State(), eventsOf(ini); s != iwarp.StateClosed || !slices.Equal(events, []iwarp.EventKind{iwarp.EventCloseComplete}) {
+			t.Errorf("after it: %v, %v", s, events)
+		}
+		must(t, res.Close())
+	})
+}
+
 // TestCloseUndelivered: a connection that is lost while the peer has not everything did not end in order, although both ends have
 // closed.
 func TestCloseUndelivered(t *testing.T) {
@@ -129,6 +157,9 @@ func TestCloseUndelivered(t *testing.T) {
 		wantUndelivered(t, ini, ini.Close())
 		if err := ini.Err(); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("ended with %v", err)
+		}
+		if got := eventsOf(ini); !slices.Equal(got, []iwarp.EventKind{iwarp.EventHalfClosed, iwarp.EventConnectionLost}) {
+			t.Errorf("events: %v", got)
 		}
 		must(t, res.Close())
 	})
@@ -179,7 +210,8 @@ func TestCloseWhileAcknowledged(t *testing.T) {
 	}
 }
 
-// TestAbortAwaitsNoAcknowledgement: Abort, and a Shutdown that is given up, do not wait, nor does a Close then that has waited.
+// TestAbortAwaitsNoAcknowledgement: Abort, and a Shutdown that is given up, do not wait, nor does a Close then that has waited. The
+// connection did not end in order then, which Close says where it was not Abort.
 func TestAbortAwaitsNoAcknowledgement(t *testing.T) {
 	for name, give := range map[string]func(*end){
 		"Abort": func(e *end) { _ = e.Abort() },
@@ -193,13 +225,21 @@ func TestAbortAwaitsNoAcknowledgement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLateAcks(t, func(t *testing.T, ini, res *end, _ *acks) {
-				closed := make(chan time.Duration)
-				go func() { closed <- closesWithin(t, ini, res) }()
+				began := time.Now()
+				closed, closedToo := dialInBackground(t, ini.Close), dialInBackground(t, res.Close)
 				time.Sleep(time.Second)
 				give(ini)
-				if took := <-closed; took != time.Second {
+				err := <-closed
+				if took := time.Since(began); took != time.Second {
 					t.Errorf("Close took %v, and was cut short after 1s", took)
 				}
+				if errors.Is(err, context.Canceled) != (name == "Shutdown") || (err == nil) != (name == "Abort") {
+					t.Errorf("Close: %v", err)
+				}
+				if s, events := ini.State(), eventsOf(ini); s != iwarp.StateError || slices.Contains(events, iwarp.EventCloseComplete) {
+					t.Errorf("ended in %v, with %v", s, events)
+				}
+				must(t, <-closedToo)
 			})
 		})
 	}
