@@ -10,6 +10,8 @@ import (
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // requestLen is the length in octets of what asks for a message, in the
@@ -43,7 +45,7 @@ func (l *tcpLane) prepare(job) error { return nil }
 
 func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error {
 	r := l.begin(j)
-	defer l.closeWith(ctx)()
+	defer network.CloseWith(ctx, l.conn)()
 	switch {
 	case j.Both:
 		return r.wrap(r.both(r.awaitLast))
@@ -58,7 +60,7 @@ func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error
 
 func (l *tcpLane) respond(ctx context.Context, j job) error {
 	r := l.begin(j)
-	defer l.closeWith(ctx)()
+	defer network.CloseWith(ctx, l.conn)()
 	switch {
 	case j.Both:
 		return r.wrap(r.both(r.sendLast))
@@ -69,13 +71,6 @@ func (l *tcpLane) respond(ctx context.Context, j job) error {
 	default:
 		return r.wrap(r.absorb())
 	}
-}
-
-// closeWith closes the connection when the context ends, until the function
-// it returns is called.
-func (l *tcpLane) closeWith(ctx context.Context) func() {
-	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
-	return func() { stop() }
 }
 
 // A tcpRun is one slice on a TCP connection as one side sees it.

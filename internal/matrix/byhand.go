@@ -67,8 +67,7 @@ func askByHand(ctx context.Context, over *network.Network, addr string, request 
 	}
 	l := script.NewLink(c)
 	defer l.Close()
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
+	defer network.CloseWith(ctx, c)()
 	if err := l.Send(mpa.AppendStartup(nil, request)); err != nil {
 		return err
 	}

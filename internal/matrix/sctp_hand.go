@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -69,7 +70,7 @@ func askOverSCTP(ctx context.Context, addr string, in *Initiator) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer network.CloseWith(ctx, conn)()
 	a, err := script.Associate(ctx, conn, script.DDPSetup(), deadline(ctx))
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (r *sctpResponder) close() {
 
 // serve takes an association for each list of answers. One that fails needs no treatment: the initiator tells of it.
 func (r *sctpResponder) serve(ctx context.Context) {
-	defer context.AfterFunc(ctx, func() { _ = r.pc.Close() })()
+	defer network.CloseWith(ctx, r.pc)()
 	for _, say := range r.answers {
 		a, err := script.Answer(ctx, r.pc, script.DDPSetup(), deadline(ctx))
 		if err != nil {
