@@ -9,15 +9,15 @@ import (
 	"net"
 	"sync"
 
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // An awareConn is one end of a connection of an MPA-aware TCP in memory. What is written goes over a link segment by
 // segment, and what the receiving end has of it in order can be read there.
 type awareConn struct {
-	*script.Conn // what arrives in order
-	in, out      *wire
-	read         uint64 // octets
+	*testrig.Conn // what arrives in order
+	in, out       *wire
+	read          uint64 // octets
 }
 
 // A wire is one direction: segments on their way to the end that has in, and what that has of them.
@@ -57,14 +57,14 @@ type link struct {
 
 // awarePair returns both ends of a connection.
 func awarePair(l link) (a, b *awareConn) {
-	x, y := script.Pipe("a", "b")
+	x, y := testrig.Pipe("a", "b")
 	_, _ = x.SetWriteBuffer(1<<18), y.SetWriteBuffer(1<<18)
 	l.rand = rand.New(rand.NewPCG(rand.Uint64(), 0))
 	to, from := newWire(l, x), newWire(l, y)
 	return &awareConn{Conn: x, in: from, out: to}, &awareConn{Conn: y, in: to, out: from}
 }
 
-func newWire(l link, c *script.Conn) *wire {
+func newWire(l link, c *testrig.Conn) *wire {
 	w := &wire{link: l, order: c, ahead: make(map[uint64][]byte)}
 	w.link.rand = rand.New(rand.NewPCG(l.rand.Uint64(), 0))
 	w.changed = sync.NewCond(&w.mu)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -73,7 +74,7 @@ type chaosRelay struct {
 
 func newChaosRelay(t testing.TB, to net.Addr, delay [2]time.Duration, m mishap) *chaosRelay {
 	t.Helper()
-	ln, err := script.ListenTCP(t.Context())
+	ln, err := testrig.ListenTCP(t.Context())
 	must(t, err)
 	r := &chaosRelay{ln: ln, to: to.String(), delay: delay, mishap: m, done: make(chan struct{})}
 	go r.run()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -15,7 +15,7 @@ import (
 // that is complete, although the second one is under way for as long as it takes.
 func TestCompletesWhileTheRestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := script.Pipe("near", "far")
+		near, far := testrig.Pipe("near", "far")
 		_, _ = near.SetWriteBuffer(1024), far.SetWriteBuffer(1024)
 		t.Cleanup(func() { _ = near.Close(); _ = far.Close() })
 		ini := newEnd(t, iwarp.RNICConfig{})

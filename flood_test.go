@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -171,7 +170,7 @@ func TestComesAtClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &acceptSteps{steps: make(chan func() (net.Conn, error)), closed: make(chan struct{})}
 		ln := iwarp.NewListener(l, iwarp.ListenConfig{})
-		a, b := script.Pipe("192.0.2.1", "here")
+		a, b := testrig.Pipe("192.0.2.1", "here")
 		closed := make(chan error, 1)
 		l.steps <- func() (net.Conn, error) {
 			go func() { closed <- ln.Close() }()

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // from is an end in memory of a connection that comes from an address.
 type from struct {
-	*script.Conn
+	*testrig.Conn
 	addr net.Addr
 }
 
@@ -26,12 +26,12 @@ func (c from) RemoteAddr() net.Addr { return c.addr }
 // A crowd connects to a Listener from many addresses, in virtual time.
 type crowd struct {
 	t   *testing.T
-	tcp *script.Listener
+	tcp *testrig.Listener
 	ln  *iwarp.Listener
 }
 
 func newCrowd(t *testing.T, cfg iwarp.ListenConfig) *crowd {
-	c := &crowd{t: t, tcp: script.NewListener("here")}
+	c := &crowd{t: t, tcp: testrig.NewListener("here")}
 	c.ln = iwarp.NewListener(c.tcp, cfg)
 	t.Cleanup(func() { c.ln.Close() })
 	return c
@@ -40,7 +40,7 @@ func newCrowd(t *testing.T, cfg iwarp.ListenConfig) *crowd {
 // come is one connection from an address.
 func (c *crowd) come(ip string) *peer {
 	c.t.Helper()
-	a, b := script.Pipe(ip, "here")
+	a, b := testrig.Pipe(ip, "here")
 	addr := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(ip), 1024))
 	must(c.t, c.tcp.Offer(c.t.Context(), from{b, addr}))
 	synctest.Wait()
@@ -306,7 +306,7 @@ func TestNoDescriptors(t *testing.T) {
 		}))})
 		ln := iwarp.NewListener(l, iwarp.ListenConfig{RNIC: rnic})
 		come := func(ip string) *peer {
-			a, b := script.Pipe(ip, "here")
+			a, b := testrig.Pipe(ip, "here")
 			addr := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(ip), 1024))
 			l.steps <- func() (net.Conn, error) { return from{b, addr}, nil }
 			synctest.Wait()

@@ -6,14 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // inMemory returns the Initiator of a connection in memory, for virtual time.
 func inMemory(t *testing.T) *QP {
 	t.Helper()
-	a, b := script.Pipe("ini", "res")
+	a, b := testrig.Pipe("ini", "res")
 	_, _ = a.SetWriteBuffer(-1), b.SetWriteBuffer(-1)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -344,7 +343,7 @@ func dialTCP(t testing.TB, addr string) net.Conn {
 // newPipe returns the two ends of a connection in memory, for virtual time. It holds no
 // octets: a write waits for its reader.
 func newPipe(t testing.TB) (a, b net.Conn) {
-	x, y := script.Pipe("x", "y")
+	x, y := testrig.Pipe("x", "y")
 	_, _ = x.SetWriteBuffer(-1), y.SetWriteBuffer(-1)
 	t.Cleanup(func() { _ = x.Close(); _ = y.Close() })
 	return x, y
@@ -353,7 +352,7 @@ func newPipe(t testing.TB) (a, b net.Conn) {
 // listenTCP listens without knowing anything of MPA.
 func listenTCP(t testing.TB) net.Listener {
 	t.Helper()
-	ln, err := script.ListenTCP(t.Context())
+	ln, err := testrig.ListenTCP(t.Context())
 	must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln
@@ -362,7 +361,7 @@ func listenTCP(t testing.TB) net.Listener {
 // tcpPair returns both ends of a TCP connection.
 func tcpPair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
-	a, b, err := script.TCPPair(t.Context())
+	a, b, err := testrig.TCPPair(t.Context())
 	must(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	_, _ = a.SetDeadline(time.Now().Add(soon)), b.SetDeadline(time.Now().Add(soon))

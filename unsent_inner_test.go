@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/deadline"
-	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
@@ -16,7 +15,7 @@ import (
 // sockets returns the two ends of a TCP connection.
 func sockets(t *testing.T) (a, b *net.TCPConn) {
 	t.Helper()
-	x, y, err := script.TCPPair(t.Context())
+	x, y, err := testrig.TCPPair(t.Context())
 	testrig.Must(t, err)
 	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
 	return x.(*net.TCPConn), y.(*net.TCPConn)

@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/rping/message"
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -39,11 +39,11 @@ func (c setup) peer(t *testing.T) (conform.Peer, func()) {
 
 // connect returns the suite's end of a connection and the endpoint's.
 func (c *setup) connect(tasks *sync.WaitGroup) (suite, endpoint net.Conn) {
-	near, far := script.Pipe("suite", "endpoint")
+	near, far := testrig.Pipe("suite", "endpoint")
 	if c.between == nil {
 		return near, far
 	}
-	inner, own := script.Pipe("suite", "endpoint")
+	inner, own := testrig.Pipe("suite", "endpoint")
 	tasks.Go(func() { c.between(far, inner) })
 	return near, own
 }
@@ -51,13 +51,13 @@ func (c *setup) connect(tasks *sync.WaitGroup) (suite, endpoint net.Conn) {
 // server is rping -s of ours.
 type server struct {
 	setup
-	ln    *script.Listener
+	ln    *testrig.Listener
 	tasks sync.WaitGroup
 }
 
 func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &server{setup: c, ln: script.NewListener("endpoint")}
+	s := &server{setup: c, ln: testrig.NewListener("endpoint")}
 	var conns net.Listener = s.ln
 	if c.delayed {
 		conns = streamListener{s.ln}
@@ -83,7 +83,7 @@ func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 var streaming = conform.Streaming{Initiator: "hello\n", Responder: "go ahead\n"}
 
 // A streamListener has the Responder's part of it said before a connection is accepted.
-type streamListener struct{ *script.Listener }
+type streamListener struct{ *testrig.Listener }
 
 func (l streamListener) Accept() (net.Conn, error) {
 	for {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/conform"
-	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -40,7 +39,7 @@ func (c setup) against(t *testing.T, test func(t *testing.T, o conform.Options))
 // serving is a server that says what it has to say on each connection, and then listens to its end. Its time is virtual.
 func serving(say func(net.Conn)) *conform.DialPeer {
 	return &conform.DialPeer{Dial: func(context.Context, string) (net.Conn, error) {
-		near, far := script.Pipe("suite", "server")
+		near, far := testrig.Pipe("suite", "server")
 		go func() {
 			say(far)
 			_, _ = io.Copy(io.Discard, far)

@@ -2,6 +2,7 @@ package conform_test
 
 import (
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -23,7 +24,7 @@ func bits(set, clear byte) func([]byte) []byte {
 
 // checkedKey closes the connection on a Start Key of which bad is true.
 func checkedKey(bad func(mpa.StartKey) bool) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		if src.Need(mpa.StartKeyLen, forever) == nil && bad(mpa.StartKey(src.Received()[:mpa.StartKeyLen])) {
 			shut(w, src, dst)
 			return

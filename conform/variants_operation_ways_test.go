@@ -3,6 +3,7 @@ package conform_test
 import (
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -116,7 +117,7 @@ func swapped(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 
 // repairCRC makes every CRC right on the way to the endpoint: to the suite it is an
 // endpoint that checks none.
-func repairCRC(w *wire, src *script.Link, dst *script.Conn) {
+func repairCRC(w *wire, src *script.Link, dst *testrig.Conn) {
 	unchecked := func(w *wire, _ *script.Link) script.Terms { return script.Terms{MarkersReceive: w.wantsMarkers()} }
 	fpdusIn(unchecked, func(_ uint64, octets, _ []byte) []byte { return script.Seal(octets) })(w, src, dst)
 }
@@ -131,7 +132,7 @@ func (w *wire) wantsMarkers() bool {
 // bySegment hands what arrives in one go to judge, which returns what of it to carry;
 // nil closes the connection.
 func bySegment(judge func(b []byte) []byte) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		for src.Need(1, forever) == nil {
 			b := judge(src.Take(len(src.Received())))
 			if b == nil {
@@ -145,7 +146,7 @@ func bySegment(judge func(b []byte) []byte) way {
 }
 
 // wholeReads closes the connection unless what arrives in one go are whole FPDUs.
-func wholeReads(w *wire, src *script.Link, dst *script.Conn) {
+func wholeReads(w *wire, src *script.Link, dst *testrig.Conn) {
 	bySegment(func(b []byte) []byte {
 		if wholeFPDUs(b) < len(b) {
 			return nil
@@ -155,7 +156,7 @@ func wholeReads(w *wire, src *script.Link, dst *script.Conn) {
 }
 
 // firstOfEach carries only the first FPDU of what arrives in one go.
-func firstOfEach(w *wire, src *script.Link, dst *script.Conn) {
+func firstOfEach(w *wire, src *script.Link, dst *testrig.Conn) {
 	bySegment(func(b []byte) []byte {
 		r := mpa.NewReader(false, true)
 		_, n, _ := r.Next(b)
@@ -176,7 +177,7 @@ func wholeFPDUs(b []byte) (n int) {
 }
 
 // completeCRC puts the right CRC after an FPDU that ends without one.
-func completeCRC(w *wire, src *script.Link, dst *script.Conn) {
+func completeCRC(w *wire, src *script.Link, dst *testrig.Conn) {
 	var all []byte
 	for src.Need(1, forever) == nil {
 		b := src.Take(len(src.Received()))
@@ -189,7 +190,7 @@ func completeCRC(w *wire, src *script.Link, dst *script.Conn) {
 }
 
 // resetAtEnd carries octets, and resets the connection where it would be closed.
-func resetAtEnd(w *wire, src *script.Link, dst *script.Conn) {
+func resetAtEnd(w *wire, src *script.Link, dst *testrig.Conn) {
 	carry(src, dst)
 	_ = script.NewLink(dst).Reset()
 	w.hangUp()

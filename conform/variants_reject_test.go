@@ -2,6 +2,7 @@ package conform_test
 
 import (
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -45,7 +46,7 @@ func delayedVariants() []variant {
 
 // after carries n octets, and goes on with next.
 func after(n int, next way) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		if b, err := src.Octets(n, forever); err == nil {
 			_, _ = dst.Write(b)
 		}
@@ -54,7 +55,7 @@ func after(n int, next way) way {
 }
 
 // wholeLine closes the connection unless the first segment is a whole line.
-func wholeLine(w *wire, src *script.Link, dst *script.Conn) {
+func wholeLine(w *wire, src *script.Link, dst *testrig.Conn) {
 	_ = src.Receive(forever)
 	if b := src.Received(); len(b) > 0 && b[len(b)-1] != '\n' {
 		shut(w, src, dst)

@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // oneRead closes the connection unless the first read has all of the Request.
-func oneRead(w *wire, src *script.Link, dst *script.Conn) {
+func oneRead(w *wire, src *script.Link, dst *testrig.Conn) {
 	_ = src.Receive(forever)
 	if _, short := mpa.ParseStartup(src.Received()); src.End() == script.Open && short != nil {
 		shut(w, src, dst)
@@ -31,14 +32,14 @@ func fillPrivateData(f *mpa.StartupFields) {
 }
 
 // deaf carries octets and no FIN, up to the end of the connection.
-func deaf(w *wire, src *script.Link, dst *script.Conn) {
+func deaf(w *wire, src *script.Link, dst *testrig.Conn) {
 	carry(src, dst)
-	src.Conn().(*script.Conn).Gone()
+	src.Conn().(*testrig.Conn).Gone()
 	w.hangUp()
 }
 
 // undying carries octets and not the end of the connection, until the suite gives up.
-func undying(w *wire, src *script.Link, dst *script.Conn) {
+func undying(w *wire, src *script.Link, dst *testrig.Conn) {
 	carry(src, dst)
 	w.suite.Gone()
 	w.hangUp()
@@ -130,7 +131,7 @@ func code5(_ uint64, octets, ulpdu []byte) []byte {
 }
 
 // closeOnSTag0 closes the connection if the first FPDU's STag is 0.
-func closeOnSTag0(w *wire, src *script.Link, dst *script.Conn) {
+func closeOnSTag0(w *wire, src *script.Link, dst *testrig.Conn) {
 	if src.Need(2+14, forever) == nil && binary.BigEndian.Uint32(src.Received()[4:]) == 0 {
 		shut(w, src, dst)
 		return
@@ -139,7 +140,7 @@ func closeOnSTag0(w *wire, src *script.Link, dst *script.Conn) {
 }
 
 // impatient does not wait for Private Data.
-func impatient(w *wire, src *script.Link, dst *script.Conn) {
+func impatient(w *wire, src *script.Link, dst *testrig.Conn) {
 	if b, err := src.Octets(mpa.StartupHeaderLen, forever); err == nil {
 		n := int(mpa.StartupFrame(b).PDLength())
 		f := mpa.StartupFrame(b).Fields()

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A wire stands between the suite and our endpoint and breaks a rule on the way: what
 // the suite sees is a peer that breaks it.
 type wire struct {
-	suite, endpoint *script.Conn
+	suite, endpoint *testrig.Conn
 
 	mu    sync.Mutex
 	asked terms // of the suite's startup frame, as the endpoint knows it
@@ -25,7 +26,7 @@ type wire struct {
 type terms struct{ m, c, rdmac bool }
 
 // A way carries one direction from src to dst, up to its end.
-type way func(w *wire, src *script.Link, dst *script.Conn)
+type way func(w *wire, src *script.Link, dst *testrig.Conn)
 
 // forever is no deadline.
 var forever time.Time
@@ -47,16 +48,16 @@ func (w *wire) hangUp() {
 // between returns the setup's function of two ways.
 func between(toPeer, fromPeer way) func(suite, endpoint net.Conn) {
 	return func(suite, endpoint net.Conn) {
-		w := &wire{suite: suite.(*script.Conn), endpoint: endpoint.(*script.Conn)}
+		w := &wire{suite: suite.(*testrig.Conn), endpoint: endpoint.(*testrig.Conn)}
 		w.run(toPeer, fromPeer)
 	}
 }
 
 // pass carries octets and the end of the connection as they are.
-func pass(_ *wire, src *script.Link, dst *script.Conn) { _ = src.CarryTo(dst, nil) }
+func pass(_ *wire, src *script.Link, dst *testrig.Conn) { _ = src.CarryTo(dst, nil) }
 
 // carry carries octets, and not the end of the connection, for which it waits.
-func carry(src *script.Link, dst *script.Conn) {
+func carry(src *script.Link, dst *testrig.Conn) {
 	for src.End() == script.Open {
 		_ = src.Receive(forever)
 		_, _ = dst.Write(src.Take(len(src.Received())))
@@ -64,12 +65,12 @@ func carry(src *script.Link, dst *script.Conn) {
 }
 
 // shut closes the connection on both sides, and carries nothing.
-func shut(w *wire, _ *script.Link, _ *script.Conn) { w.hangUp() }
+func shut(w *wire, _ *script.Link, _ *testrig.Conn) { w.hangUp() }
 
 // frame edits a startup frame as it passes, and carries on with next, or as it is.
 // The frame is kept as the endpoint knows it.
 func frame(edit func(*mpa.StartupFields), next ...way) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		b, err := src.Frame(forever)
 		if err != nil {
 			pass(w, src, dst)
@@ -110,7 +111,7 @@ func enhanced(edit func(*mpa.Enhanced)) func(*mpa.StartupFields) {
 // closeIf closes the connection on a frame of which bad is true, and carries it on
 // otherwise.
 func closeIf(bad func(mpa.StartupFrame) bool) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		b, err := src.Frame(forever)
 		if err == nil && bad(b) {
 			shut(w, src, dst)
@@ -123,7 +124,7 @@ func closeIf(bad func(mpa.StartupFrame) bool) way {
 
 // key replaces the first octets, which are a frame's key, by what edit makes of them.
 func key(n int, edit func([]byte) []byte, next ...way) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		if b, err := src.Octets(n, forever); err == nil {
 			b = edit(b)
 			_, _ = dst.Write(b[:min(n, len(b))])
@@ -144,14 +145,14 @@ func anyKey(right string, good func(key string) bool) way {
 
 // say sends octets before anything that comes from src.
 func say(octets []byte, next way) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		_, _ = dst.Write(octets)
 		next(w, src, dst)
 	}
 }
 
 // swallow carries nothing, up to the end.
-func swallow(_ *wire, src *script.Link, dst *script.Conn) {
+func swallow(_ *wire, src *script.Link, dst *testrig.Conn) {
 	_ = src.Until(forever)
 	_ = dst.CloseWrite()
 }
@@ -165,7 +166,7 @@ type edit func(offset uint64, octets, ulpdu []byte) []byte
 func fpdus(e edit) way { return fpdusIn((*wire).terms, e) }
 
 func fpdusIn(terms func(*wire, *script.Link) script.Terms, e edit) way {
-	return func(w *wire, src *script.Link, dst *script.Conn) {
+	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		if src.Need(1, forever) == nil { // by now both frames have passed
 			src.Operate(terms(w, src))
 			for f, err := src.NextFPDU(forever); err == nil; f, err = src.NextFPDU(forever) {

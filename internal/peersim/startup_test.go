@@ -9,7 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -212,7 +212,7 @@ func pair(t *testing.T, ini, res peers.Peer) error {
 	t.Helper()
 	answers := make(chan error, 2)
 	last := func() (net.Conn, error) {
-		a, b, err := script.TCPPair(t.Context())
+		a, b, err := testrig.TCPPair(t.Context())
 		if err == nil {
 			go func() { answers <- echo(res, b) }()
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/probe"
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -33,7 +33,7 @@ func limited(t *testing.T, limit time.Duration) (r *probe.Report, spent time.Dur
 		defer peers.Wait()
 		began := time.Now()
 		r, err = probe.Run(t.Context(), probe.Config{Limit: limit, Dial: func(context.Context) (net.Conn, error) {
-			ours, theirs := script.Pipe("probe", "peer")
+			ours, theirs := testrig.Pipe("probe", "peer")
 			peers.Go(func() {
 				defer theirs.Close()
 				drip(theirs)

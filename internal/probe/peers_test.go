@@ -19,7 +19,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/internal/probe"
-	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
@@ -34,7 +34,7 @@ func probing(t *testing.T, cfg probe.Config, play func(net.Conn)) (r *probe.Repo
 		cfg.Addr = "peer:1"
 		dialed := 0
 		cfg.Dial = func(context.Context) (net.Conn, error) {
-			ours, theirs := script.Pipe("probe", strconv.Itoa(dialed))
+			ours, theirs := testrig.Pipe("probe", strconv.Itoa(dialed))
 			_ = theirs.SetWriteBuffer(64 << 10)
 			dialed++
 			playing.Go(func() {
@@ -226,7 +226,7 @@ func TestGoneMidway(t *testing.T) {
 			if left--; left < 0 {
 				return nil, gone
 			}
-			ours, theirs := script.Pipe("probe", "peer")
+			ours, theirs := testrig.Pipe("probe", "peer")
 			go playing(b, peersim.Consumer{}, func(error) {})(theirs)
 			return ours, nil
 		}})

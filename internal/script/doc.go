@@ -2,8 +2,7 @@
 // cases, probes, simulated implementations and tests share when they speak to an
 // endpoint octet by octet.
 //
-// [Pipe] connects two ends in memory, and [TCPPair] over TCP. A [Link] is one end of
-// such a connection, or of any net.Conn:
+// A [Link] is one end of a connection:
 //
 //	l := script.NewLink(conn)
 //	q := script.Request(mpa.DialectRFC6581, 4).Octets()

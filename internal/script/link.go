@@ -113,10 +113,6 @@ func Split(b []byte, n int) (pieces [][]byte) {
 // End returns how the other end's half has ended, as far as Receive has come.
 func (l *Link) End() End { return l.end }
 
-// Err returns the error with which reading ended, and nil while it has not. After a
-// FIN it is io.EOF.
-func (l *Link) Err() error { return l.err }
-
 // Received returns the octets that were received and not taken. They stay.
 func (l *Link) Received() []byte { return l.in }
 

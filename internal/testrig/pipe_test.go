@@ -1,4 +1,4 @@
-package script_test
+package testrig_test
 
 import (
 	"bytes"
@@ -21,19 +21,19 @@ import (
 func TestPipeEnds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		leave  func(a *script.Conn)
+		leave  func(a *testrig.Conn)
 		unread string // written by the other end before
 		reads  string // by the other end, before its error
 		want   error  // of its read
 		writes error  // of its write after that
 	}{
-		{"FIN", func(a *script.Conn) { a.CloseWrite() }, "", "abc", io.EOF, nil},
-		{"close", func(a *script.Conn) { a.Close() }, "", "abc", io.EOF, syscall.ECONNRESET},
-		{"close with octets unread", func(a *script.Conn) { a.Close() }, "xyz", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
-		{"RST", func(a *script.Conn) { a.SetLinger(0); a.Close() }, "", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
+		{"FIN", func(a *testrig.Conn) { a.CloseWrite() }, "", "abc", io.EOF, nil},
+		{"close", func(a *testrig.Conn) { a.Close() }, "", "abc", io.EOF, syscall.ECONNRESET},
+		{"close with octets unread", func(a *testrig.Conn) { a.Close() }, "xyz", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
+		{"RST", func(a *testrig.Conn) { a.SetLinger(0); a.Close() }, "", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, b := script.Pipe("a", "b")
+			a, b := testrig.Pipe("a", "b")
 			io.WriteString(b, c.unread)
 			io.WriteString(a, "abc")
 			c.leave(a)
@@ -64,7 +64,7 @@ func (r eofless) Read(b []byte) (int, error) {
 
 // TestPipeWriteAfterClose resets a connection of which the other end is closed.
 func TestPipeWriteAfterClose(t *testing.T) {
-	a, b := script.Pipe("a", "b")
+	a, b := testrig.Pipe("a", "b")
 	b.Close()
 	if _, err := a.Write([]byte("abc")); script.EndOf(err) != script.RST {
 		t.Errorf("write: %v", err)
@@ -81,7 +81,7 @@ func TestPipeWriteAfterClose(t *testing.T) {
 // where there is no room.
 func TestPipeDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := script.Pipe("a", "b")
+		a, b := testrig.Pipe("a", "b")
 		a.SetWriteBuffer(4)
 		begun := time.Now()
 		a.SetDeadline(begun.Add(time.Hour))
@@ -106,8 +106,8 @@ func TestPipeDeadlines(t *testing.T) {
 // TestListener hands a connection over, and ends.
 func TestListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ln := script.NewListener("server")
-		near, far := script.Pipe("client", "server")
+		ln := testrig.NewListener("server")
+		near, far := testrig.Pipe("client", "server")
 		go ln.Offer(t.Context(), far)
 		c, err := ln.Accept()
 		if err != nil || c.RemoteAddr().String() != "client" || near.RemoteAddr().String() != ln.Addr().String() {
@@ -131,8 +131,8 @@ func TestListener(t *testing.T) {
 // TestCarry passes a connection on, with both ends of it as they were.
 func TestCarry(t *testing.T) {
 	for _, reset := range []bool{false, true} {
-		a, x := script.Pipe("a", "relay")
-		y, b := script.Pipe("relay", "b")
+		a, x := testrig.Pipe("a", "relay")
+		y, b := testrig.Pipe("relay", "b")
 		var kept []byte
 		io.WriteString(a, "octets")
 		if reset {
@@ -155,7 +155,7 @@ func TestCarry(t *testing.T) {
 // TestTCP has the same ends over TCP.
 func TestTCP(t *testing.T) {
 	for _, want := range []script.End{script.FIN, script.RST} {
-		a, b, err := script.TCPPair(t.Context())
+		a, b, err := testrig.TCPPair(t.Context())
 		testrig.Must(t, err)
 		l, other := script.NewLink(a), script.NewLink(b)
 		testrig.Must(t, l.SendSplit(time.Microsecond, script.Split([]byte("octets"), 4)...))
@@ -178,7 +178,7 @@ func TestTCP(t *testing.T) {
 // what was not read by the deadline, or by the end, is taken back.
 func TestUnbuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := script.Pipe("a", "b")
+		a, b := testrig.Pipe("a", "b")
 		a.SetWriteBuffer(-1)
 		begun := time.Now()
 		go func() {
