@@ -200,6 +200,16 @@ func (k *chaosTalk) patience() (d time.Duration) {
 	return 700 * time.Millisecond
 }
 
+// impatient reports whether an end has run out of a patience that is short: on a busy machine that may be before the mishap.
+func (k *chaosTalk) impatient(err error) bool {
+	for _, e := range k.ends {
+		if e.qp != nil {
+			err = errors.Join(err, e.qp.Err(), e.closed)
+		}
+	}
+	return k.mishap.fault != faultNone && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded))
+}
+
 // startupPatience is that of the startup, which only a mishap within its frames can keep from
 // its end.
 func (k *chaosTalk) startupPatience() time.Duration {
@@ -263,7 +273,8 @@ func (c *chaos) judge(k *chaosTalk, up bool, err error) {
 	bad := func(format string, args ...any) {
 		c.t.Errorf("seed %d, %v: %s", c.seed, k, fmt.Sprintf(format, args...))
 	}
-	harmed := k.relay.hit.Load()
+	hit := k.relay.hit.Load()
+	harmed := hit || k.impatient(err)
 	if harmed {
 		c.sum.harmed++
 	}
@@ -296,7 +307,7 @@ func (c *chaos) judge(k *chaosTalk, up bool, err error) {
 				i, e.qp.State(), e.qp.Err(), e.received, e.peer.sent, e.peer.qp.State(), e.peer.qp.Err())
 		}
 		strict = strict && e.leave.orderly()
-		if k.mishap.fault == faultCorrupt && harmed && k.mishap.lane == 1-i && e.qp.State() == iwarp.StateClosed {
+		if k.mishap.fault == faultCorrupt && hit && k.mishap.lane == 1-i && e.qp.State() == iwarp.StateClosed {
 			bad("end %d closed in order after an octet that was not the peer's", i)
 		}
 	}
