@@ -1,13 +1,13 @@
 package iwarp
 
 import (
-	"context"
 	"net"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
@@ -20,8 +20,7 @@ func loopback(t *testing.T) *QP {
 // dialed is loopback with a Dialer of the test's.
 func dialed(t *testing.T, d Dialer) *QP {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
+	ctx := testrig.Within(t)
 	ln, err := Listen(ctx, "tcp", "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func (e *end) dialsOver(l *loser, d iwarp.Dialer, res *end, accept iwarp.AcceptC
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = link.Close() })
 	accepted := res.takes(ln, accept)
-	d.PD, d.Timeout = e.pd, soon
+	d.PD, d.Timeout, d.MPA.Timeout = e.pd, soon, soon
 	e.QP, err = d.Dial(within(e.t), "sctp4", link.Addr())
 	must(e.t, err)
 	must(e.t, <-accepted)

@@ -25,6 +25,7 @@ func sctpClient(t *testing.T, addr string, plain bool) {
 		cfg := rping.ClientConfig{Count: 1, Timeout: testrig.Soon, NoFallback: true, Dial: func(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
 			return d.Dial(ctx, "sctp4", addr)
 		}}
+		cfg.MPA.Timeout = testrig.Soon
 		if plain {
 			cfg.MPA.Dialect = mpa.DialectRFC5044
 		}

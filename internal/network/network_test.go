@@ -1,10 +1,8 @@
 package network_test
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/network"
@@ -16,8 +14,7 @@ func TestNetworks(t *testing.T) {
 	for _, name := range append(network.Names(), "") {
 		n, err := network.Open(name)
 		testrig.Must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := testrig.Within(t)
 		ln, err := n.Listen(ctx, n.Here, &iwarp.ListenConfig{})
 		if name == network.KernelSCTP && errors.Is(err, errors.ErrUnsupported) {
 			t.Logf("not on this system: %v", err)

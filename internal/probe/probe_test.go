@@ -96,7 +96,7 @@ func (r responder) listen(t *testing.T) string {
 
 func ask(t *testing.T, addr string, cfg probe.Config) *probe.Report {
 	t.Helper()
-	cfg.Addr, cfg.Timeout = addr, 20*time.Second
+	cfg.Addr, cfg.Timeout = addr, testrig.Soon
 	r, err := probe.Run(t.Context(), cfg)
 	testrig.Must(t, err)
 	return r

@@ -102,7 +102,7 @@ func (s *testServer) wait(t *testing.T) error {
 	select {
 	case err := <-s.ended:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(testrig.Soon):
 		t.Fatal("the server does not end")
 		return nil
 	}

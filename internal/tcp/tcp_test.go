@@ -33,7 +33,7 @@ func piped(t *testing.T) (a, b *Conn) {
 
 func own(t *testing.T, c net.Conn) *Conn {
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(testrig.Soon))
 	return New(c)
 }
 
