@@ -23,8 +23,8 @@ func (k keeping) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestChannelBinding: two programs over TLS have the same keying material of their connection, to bind to it what they authenticate
-// in their own messages.
+// TestChannelBinding: two programs over TLS have the same keying material of their connection, to bind to it what they
+// authenticate in their own messages.
 func TestChannelBinding(t *testing.T) {
 	var s setup
 	server := new(transport).encrypt(t, &s)

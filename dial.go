@@ -40,8 +40,8 @@ type Dialer struct {
 	// MPA.ClientServer is set: an empty Write of ours opens the peer's direction. IRD and ORD stay as
 	// offered, but revision 1 does not tell them to the peer; the two consumers must agree on them.
 	NoFallback bool
-	// Timeout bounds a whole call, in addition to the context. If zero, only TCP's own timeouts, 10 s for the handshake of SCTP, and
-	// MPA.Timeout bound it; if negative, the call returns ErrInvalid. MPA.Timeout, which is about the
+	// Timeout bounds a whole call, in addition to the context. If zero, only TCP's own timeouts, 10 s for the handshake
+	// of SCTP, and MPA.Timeout bound it; if negative, the call returns ErrInvalid. MPA.Timeout, which is about the
 	// Reply alone, may be negative: then the Reply has no bound of its own.
 	Timeout time.Duration
 	// Prepare, if it is set, gets the QP that Dial or Initiate has created before the connection
@@ -67,14 +67,14 @@ type Dialer struct {
 	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own. Dial without
 	// a PD, and Dial and DialQP over TCP, share nothing: there ShareAssociation is ErrInvalid.
 	ShareAssociation bool
-	// WrapUDP, if it is set, gets the UDP socket of each association over SCTP in user space, and returns the one to use in its place: one
-	// that records what passes, or spoils it for a test. If it fails, Dial closes the socket. Over TCP and Linux's SCTP, which have no such
-	// socket, a Dialer with WrapUDP is ErrInvalid.
+	// WrapUDP, if it is set, gets the UDP socket of each association over SCTP in user space, and returns the one to
+	// use in its place: one that records what passes, or spoils it for a test. If it fails, Dial closes the socket.
+	// Over TCP and Linux's SCTP, which have no such socket, a Dialer with WrapUDP is ErrInvalid.
 	WrapUDP func(UDPSocket) (UDPSocket, error)
 	// MTU is that of the path over SCTP in user space: the largest IP packet to be sent, in octets, from 592 to 8220. It is
 	// not discovered (RFC 6951, section 5.6); if zero, it is 1500. Stats.MULPDU follows from it. An association whose peer sends
-	// more than 8164 octets of data in one chunk ends, as that is more than this carrier can take. Over TCP and Linux's SCTP, which
-	// find their own, an MTU is ErrInvalid.
+	// more than 8164 octets of data in one chunk ends, as that is more than this carrier can take. Over TCP and Linux's
+	// SCTP, which find their own, an MTU is ErrInvalid.
 	MTU int
 	// Net dials TCP. The zero value is usable. Over SCTP, LocalAddr, Resolver and Control are used;
 	// LocalAddr may be a *net.UDPAddr, *net.TCPAddr or *net.IPAddr.

@@ -48,8 +48,8 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 }
 
 // checkSCTP refuses what a Dialer has for MPA and TCP only, before there is an association. Without Wrap what the consumer
-// wanted encrypted would go out in clear. Whether the RNIC has markers and CRCs over MPA does not matter here: they may be defaults
-// of an RNIC.
+// wanted encrypted would go out in clear. Whether the RNIC has markers and CRCs over MPA does not matter here: they may
+// be defaults of an RNIC.
 func (d *Dialer) checkSCTP(offer mpa.Offer) error {
 	if d.Wrap != nil {
 		return fmt.Errorf("%w: Dialer.Wrap is for TCP connections, and SCTP has none to wrap", ErrInvalid)
@@ -98,8 +98,9 @@ func rejected(err error, to string) error {
 	}, Conn: noConn{to: to}}
 }
 
-// openSession has the peer accept a session, in an association that lasts as long as it has any: one that is shared, or one of its own.
-// A shared one may be aborted meanwhile, as the peer gives up what it takes for its only session: then another serves.
+// openSession has the peer accept a session, in an association that lasts as long as it has any: one that is shared, or
+// one of its own. A shared one may be aborted meanwhile, as the peer gives up what it takes for its only session: then
+// another serves.
 func (d *Dialer) openSession(ctx context.Context, r *RNIC, to destination, o mpa.Offer) (*association.Session, mpa.Negotiated, error) {
 	associations := &r.sharing
 	if !d.ShareAssociation {

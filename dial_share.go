@@ -28,7 +28,8 @@ type shared struct {
 	open  []*association.Association
 }
 
-// begin asks for a session in an association that is there, or else in one that open makes. The offer is one that can be said: see claimed and checkSCTP.
+// begin asks for a session in an association that is there, or else in one that open makes. The offer is one that can
+// be said: see claimed and checkSCTP.
 func (s *sharing) begin(ctx context.Context, to destination, o mpa.Offer, open func(association.Config) (*association.Association, error)) (*association.Session, error) {
 	all := s.enter(to)
 	defer s.leave(to, all)

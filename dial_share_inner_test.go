@@ -16,7 +16,8 @@ func (s *sharing) destinations() int {
 	return len(s.to)
 }
 
-// TestSharingForgets: of a destination nothing is kept when its last association is gone, nor of one to which no Dial has come up.
+// TestSharingForgets: of a destination nothing is kept when its last association is gone, nor of one to which no Dial
+// has come up.
 func TestSharingForgets(t *testing.T) {
 	ln, err := Listen(t.Context(), "sctp4", "127.0.0.1:0", ListenConfig{})
 	testrig.Must(t, err)

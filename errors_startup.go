@@ -49,9 +49,9 @@ func refusal(err error) string {
 // and belongs to whoever gets the error: use Conn as a byte stream, or close it.
 type RejectError struct {
 	*mpa.RejectError
-	// Conn is never nil. Over SCTP there is no connection to hand over, and Conn is a closed one. Where closing TCP is the rejection (Closed, with
-	// mpa.DialectStartKey) it is closed at this end too, and reading and writing fail
-	// with net.ErrClosed.
+	// Conn is never nil. Over SCTP there is no connection to hand over, and Conn is a closed one. Where closing TCP is
+	// the rejection (Closed, with mpa.DialectStartKey) it is closed at this end too, and reading and writing fail with
+	// net.ErrClosed.
 	Conn net.Conn
 }
 

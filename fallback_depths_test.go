@@ -58,8 +58,8 @@ func TestFallbackDepths(t *testing.T) {
 	}
 }
 
-// TestFallbackReads posts one Read more than the ORD that was offered with revision 2: it is sent when the first is answered. Of the
-// peer's Reads the IRD is taken.
+// TestFallbackReads posts one Read more than the ORD that was offered with revision 2: it is sent when the first is
+// answered. Of the peer's Reads the IRD is taken.
 //
 // Proves E13.
 func TestFallbackReads(t *testing.T) {

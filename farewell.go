@@ -6,9 +6,10 @@ import (
 	"github.com/goiwarp/iwarp/internal/engine"
 )
 
-// An EndTeller is a connection that ends with the program, as one of a TCP in user space does, where the system's goes on after it. It
-// tells when the peer has everything, and QP.Close waits for that (docs/endings.md). It may be a [SegmentStream], or
-// the net.Conn of a [Stack]; of a net.Conn with a method NetConn, as tls.Conn has, the one below is asked.
+// An EndTeller is a connection that ends with the program, as one of a TCP in user space does, where the system's goes
+// on after it. It tells when the peer has everything, and QP.Close waits for that (docs/endings.md). It may be a
+// [SegmentStream], or the net.Conn of a [Stack]; of a net.Conn with a method NetConn, as tls.Conn has, the one below is
+// asked.
 //
 // It may have a method Acknowledged() uint32, too, which returns another number whenever the peer has acknowledged
 // more. Then QPConfig.CloseTimeout counts from the last of them, and not from Close. And it may have a method Lost() error, which
@@ -20,9 +21,9 @@ type EndTeller interface {
 	Told() <-chan struct{}
 }
 
-// A farewell is the wait for the peer to have the end of our half, and for a connection's Close, which is the consumer's code. To the
-// engine the connection has ended in order then. To the consumer it has when the wait is over: until then the state is Closing, and the
-// notices that tell of the end are kept. The QP's lock guards it.
+// A farewell is the wait for the peer to have the end of our half, and for a connection's Close, which is the
+// consumer's code. To the engine the connection has ended in order then. To the consumer it has when the wait is over:
+// until then the state is Closing, and the notices that tell of the end are kept. The QP's lock guards it.
 type farewell struct {
 	hurried bool
 	cut     chan struct{} // closed to cut the wait short; nil: there is none yet
@@ -74,8 +75,8 @@ func (f *farewell) hurry() {
 }
 
 // awaitTold waits until the peer has the end of our half, if the link can tell: where that is in user space, a program that
-// ends before takes it along. It gives up when the peer has acknowledged nothing for CloseTimeout, or after CloseLimit. Its error is why
-// the peer will never have it, if the link knows.
+// ends before takes it along. It gives up when the peer has acknowledged nothing for CloseTimeout, or after CloseLimit.
+// Its error is why the peer will never have it, if the link knows.
 func (qp *QP) awaitTold(l link, hurried <-chan struct{}) error {
 	told := l.Told()
 	if told == nil {

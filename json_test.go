@@ -42,6 +42,6 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(`"no such state"`), &back.State); err == nil {
-		t.Error("a state that there is not")
+		t.Error("an unknown state")
 	}
 }

@@ -122,7 +122,7 @@ func endInOrder(t *testing.T, ini, res *end) {
 	}
 }
 
-// endInError writes to an STag that there is not.
+// endInError writes to an STag that names nothing.
 func endInError(t *testing.T, ini, res *end) {
 	t.Helper()
 	ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("x"), Remote: iwarp.Remote{STag: 7}, Unsignaled: true})

@@ -234,9 +234,9 @@ func newListener(ln socket, cfg ListenConfig) *Listener {
 	return l
 }
 
-// Addr returns the address listened on. Over SCTP in user space it is the *net.UDPAddr of the socket, whose Network is "udp": what a
-// firewall sees, and a Dial with network "sctp" reaches. Over the kernel's SCTP its Network is "sctp". The addresses of QPs and
-// Requests are of the same kind.
+// Addr returns the address listened on. Over SCTP in user space it is the *net.UDPAddr of the socket, whose Network is
+// "udp": what a firewall sees, and a Dial with network "sctp" reaches. Over the kernel's SCTP its Network is "sctp".
+// The addresses of QPs and Requests are of the same kind.
 func (l *Listener) Addr() net.Addr { return l.ln.Addr() }
 
 // RNIC returns the RNIC that counts and logs for the Listener.

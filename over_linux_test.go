@@ -33,7 +33,8 @@ func TestResetAfterFIN(t *testing.T) {
 	}
 }
 
-// What the peer has not acknowledged when both halves have ended may still be lost to a reset: Close waits for the one or the other.
+// What the peer has not acknowledged when both halves have ended may still be lost to a reset: Close waits for the one
+// or the other.
 func TestCloseBehindFIN(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(p *peer) error

@@ -74,7 +74,8 @@ func TestPlacesCount(t *testing.T) {
 	}
 }
 
-// TestPlacesOwnFirst: where another source has as many as the new connection's own, its own makes room, though the other's is older.
+// TestPlacesOwnFirst: where another source has as many as the new connection's own, its own makes room, though the
+// other's is older.
 func TestPlacesOwnFirst(t *testing.T) {
 	ps := newPlaces(2)
 	other, own := &seat{from: "192.0.2.1"}, &seat{from: "192.0.2.2"}

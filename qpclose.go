@@ -113,8 +113,8 @@ func (qp *QP) path() (p tcp.Path, ok bool) {
 // unsent reports whether TCP had octets that it had not sent when it was last asked.
 func (qp *QP) unsent() bool { return qp.conn != nil && qp.allSent != qp.eng.StreamSent() }
 
-// noteUnsent asks TCP when a wait before the FIN begins. What it has not sent by then, it sends some time during the wait: another
-// one is to follow.
+// noteUnsent asks TCP when a wait before the FIN begins. What it has not sent by then, it sends some time during the
+// wait: another one is to follow.
 func (qp *QP) noteUnsent() {
 	at := qp.eng.Quiet()
 	if at.Equal(qp.quietBy) {

@@ -29,8 +29,8 @@ func (qp *QP) acquire() error {
 	return nil
 }
 
-// takes are the steps of acquire, in their order. From takeCQs on others may end the QP: a CQ that overflows does. So its engine is made
-// before.
+// takes are the steps of acquire, in their order. From takeCQs on others may end the QP: a CQ that overflows does. So
+// its engine is made before.
 func (qp *QP) takes() []func() error {
 	return []func() error{qp.enterPD, qp.takeShares, qp.makeEngine, qp.takeCQs, qp.takeSRQ, qp.enroll}
 }

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestOverflowWhileCreating: a CQ overflows by others' completions while a QP that is to use it is being created, after each step of
-// that. The QP is lost with the CQ, or not created, and nothing is held.
+// TestOverflowWhileCreating: a CQ overflows by others' completions while a QP that is to use it is being created, after
+// each step of that. The QP is lost with the CQ, or not created, and nothing is held.
 func TestOverflowWhileCreating(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for after := range 6 {

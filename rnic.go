@@ -128,9 +128,9 @@ type RNICAttr struct {
 	// peer: what has been built for a peer that does not read, and what it has sent of
 	// an FPDU that it does not finish. Times Limits.QPs it bounds all of them. It does not count what a
 	// Stack that is aware of MPA shows ahead of order: while octets are missing, up to 4 MiB of FPDUs that are not
-	// whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another SegmentStream, which SegmentBounds bounds: over SCTP
-	// in user space up to 1 MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU of 1500 and never more than 36 MiB.
-	// Limits.HeldOctets bounds the latter for all connections.
+	// whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another SegmentStream, which SegmentBounds
+	// bounds: over SCTP in user space up to 1 MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU
+	// of 1500 and never more than 36 MiB. Limits.HeldOctets bounds the latter for all connections.
 	MaxHeld int
 }
 

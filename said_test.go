@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// TestModifySays asks for transitions that there are not: the error says what to do instead.
+// TestModifySays asks for transitions that do not exist: the error says what to do instead.
 func TestModifySays(t *testing.T) {
 	ini, _ := connect(t)
 	idle := create(t, ini.pd, iwarp.QPConfig{})

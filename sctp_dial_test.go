@@ -73,7 +73,8 @@ func TestSCTPAddresses(t *testing.T) {
 	finish(t, ini, res)
 }
 
-// TestSCTPFallbackRefused: the error of a second attempt names what SCTP has, not MPA's revisions; the log has that there is one, and where.
+// TestSCTPFallbackRefused: the error of a second attempt names what SCTP has, not MPA's revisions; the log has that
+// there is one, and where.
 func TestSCTPFallbackRefused(t *testing.T) {
 	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(t, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// TestSCTPTurnedAside: of the sessions that wait for Accept, the oldest of an address that has two gives way to that of an address that has none,
-// and is counted no longer. (Linux has the whole of 127/8.)
+// TestSCTPTurnedAside: of the sessions that wait for Accept, the oldest of an address that has two gives way to that of
+// an address that has none, and is counted no longer. (Linux has the whole of 127/8.)
 //
 // Proves Z04.
 func TestSCTPTurnedAside(t *testing.T) {

@@ -86,8 +86,8 @@ func associations(qps []*iwarp.QP) map[string]int {
 	return n
 }
 
-// TestSCTPShared: Dials that share an association are sessions of one, each with its own beginning and end, and those that are over have their streams used
-// again.
+// TestSCTPShared: Dials that share an association are sessions of one, each with its own beginning and end, and those
+// that are over have their streams used again.
 //
 // Proves C04.
 func TestSCTPShared(t *testing.T) {
@@ -237,8 +237,8 @@ func TestSCTPSharedHostile(t *testing.T) {
 	c.says(ini, res, "still unharmed")
 }
 
-// TestSCTPSharedAborted: a peer that gives up its only session aborts the association, in which another is being asked for: that Dial
-// opens one of its own. A peer that aborts that one, too, has the Dial fail.
+// TestSCTPSharedAborted: a peer that gives up its only session aborts the association, in which another is being asked
+// for: that Dial opens one of its own. A peer that aborts that one, too, has the Dial fail.
 func TestSCTPSharedAborted(t *testing.T) {
 	c, server := newSharers(t), newSCTPServer(t)
 	c.dialer.MPA.Dialect = mpa.DialectRFC5044

@@ -12,8 +12,9 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// TestSCTPStartups counts what comes of sessions at both ends: one that comes up, one that is rejected, one that is given up before it is, and one
-// that nobody answers. The Listener takes one at a time from an address, so that each has given its place back.
+// TestSCTPStartups counts what comes of sessions at both ends: one that comes up, one that is rejected, one that is
+// given up before it is, and one that nobody answers. The Listener takes one at a time from an address, so that each
+// has given its place back.
 func TestSCTPStartups(t *testing.T) {
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, MaxPerSource: 1})

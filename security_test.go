@@ -34,8 +34,8 @@ var (
 	testName    = regexp.MustCompile("`([a-z]+\\.(?:Test|Fuzz)[A-Za-z0-9_]*)`")
 )
 
-// TestSecurity holds docs/security.md: it has a row for each section of RFC 5042, in order, but for those that withoutRow excuses,
-// and the tests that it names exist, in the rows and elsewhere.
+// TestSecurity holds docs/security.md: it has a row for each section of RFC 5042, in order, but for those that
+// withoutRow excuses, and the tests that it names exist, in the rows and elsewhere.
 func TestSecurity(t *testing.T) {
 	text, err := os.ReadFile("docs/security.md")
 	must(t, err)

@@ -33,8 +33,8 @@ type SegmentStream interface {
 	RemoteAddr() net.Addr
 }
 
-// A SegmentHolder is a [SegmentStream] that is told how many octets are held of what Recv has brought, as segments in front of it are
-// missing, so that it can hold its peer back. Held does not wait.
+// A SegmentHolder is a [SegmentStream] that is told how many octets are held of what Recv has brought, as segments in
+// front of it are missing, so that it can hold its peer back. Held does not wait.
 type SegmentHolder interface{ Held(octets int) }
 
 // A SegmentArrival is what a [SegmentStream] brings.

@@ -251,8 +251,8 @@ func TestSRQComesBack(t *testing.T) {
 	}
 }
 
-// TestSRQComesBackUnpolled closes a QP, and then its CQ, with completions in it that nobody has polled: the places of their receives
-// come back.
+// TestSRQComesBackUnpolled closes a QP, and then its CQ, with completions in it that nobody has polled: the places of
+// their receives come back.
 func TestSRQComesBackUnpolled(t *testing.T) {
 	const depth = 8
 	s := newShared(t, iwarp.SRQConfig{Depth: depth})

@@ -62,8 +62,8 @@ type Stats struct {
 	SCTP                     SCTPStats
 }
 
-// SCTPStats count messages in SCTP associations that a peer should not have sent so, and that do no harm. An association has several
-// sessions, or none yet: they are no QP's.
+// SCTPStats count messages in SCTP associations that a peer should not have sent so, and that do no harm. An
+// association has several sessions, or none yet: they are no QP's.
 type SCTPStats struct {
 	Ordered uint64 // messages without the U flag: RFC 5043, section 10
 	Dropped uint64 // messages on streams without a session

@@ -103,7 +103,8 @@ func TestStatsOfEmptyMessage(t *testing.T) {
 	res.postRecv(1)
 	must(t, ini.Send(within(t), iwarp.SGE{}))
 	res.wantReceived(1, iwarp.StatusSuccess)
-	want := map[rdmap.Opcode]iwarp.Traffic{rdmap.OpWrite: {Messages: 1}, rdmap.OpSend: {Messages: 1}} // the first as RTR indication
+	// The first Write is the RTR indication.
+	want := map[rdmap.Opcode]iwarp.Traffic{rdmap.OpWrite: {Messages: 1}, rdmap.OpSend: {Messages: 1}}
 	if got := res.Stats().Received; !maps.Equal(got, want) {
 		t.Errorf("received %+v", got)
 	}

@@ -16,7 +16,8 @@ func TestNoMemoryInText(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%d", "%x", "%s"} {
 		for _, v := range []any{mr, *mr, mr.Slice(0, 4), []iwarp.MR{*mr}} {
 			text := strings.ToLower(fmt.Sprintf(verb, v))
-			for _, memory := range []string{"251 252 253", "251, 252, 253", "fb, 0xfc, 0xfd", "fbfcfd", "fb fc fd"} { // one octet alone may be in an address
+			// One octet alone may be in an address.
+			for _, memory := range []string{"251 252 253", "251, 252, 253", "fb, 0xfc, 0xfd", "fbfcfd", "fb fc fd"} {
 				if strings.Contains(text, memory) {
 					t.Errorf("%s of a %T: %s", verb, v, text)
 				}

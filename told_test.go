@@ -127,7 +127,8 @@ func eventsOf(e *end) (kinds []iwarp.EventKind) {
 	return kinds
 }
 
-// TestCloseCompletes: while the peer is waited for the close is not complete, in state and events; it is when the peer has everything.
+// TestCloseCompletes: while the peer is waited for the close is not complete, in state and events; it is when the peer
+// has everything.
 func TestCloseCompletes(t *testing.T) {
 	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
 		must(t, res.CloseWrite())
@@ -210,8 +211,8 @@ func TestCloseWhileAcknowledged(t *testing.T) {
 	}
 }
 
-// TestAbortAwaitsNoAcknowledgement: Abort, and a Shutdown that is given up, do not wait, nor does a Close then that has waited. The
-// connection did not end in order then, which Close says where it was not Abort.
+// TestAbortAwaitsNoAcknowledgement: Abort, and a Shutdown that is given up, do not wait, nor does a Close then that has
+// waited. The connection did not end in order then, which Close says where it was not Abort.
 func TestAbortAwaitsNoAcknowledgement(t *testing.T) {
 	for name, give := range map[string]func(*end){
 		"Abort": func(e *end) { _ = e.Abort() },

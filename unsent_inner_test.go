@@ -87,8 +87,8 @@ func (qp *QP) awaitTCP(t *testing.T, unsent bool) {
 	t.Fatalf("never unsent: %t", unsent)
 }
 
-// TestUnsent: what TCP could not send yet holds a FIN back, however often it is asked for, and then for a round trip more: it may have
-// been sent just now, and the peer's next Read waits for it.
+// TestUnsent: what TCP could not send yet holds a FIN back, however often it is asked for, and then for a round trip
+// more: it may have been sent just now, and the peer's next Read waits for it.
 func TestUnsent(t *testing.T) {
 	a, b := sockets(t)
 	testrig.Must(t, b.SetReadBuffer(16<<10))
@@ -115,8 +115,8 @@ func TestSentBefore(t *testing.T) {
 	qp.wantHeld(t, false)
 }
 
-// TestReadBeforeFIN: a Read that has come is answered before the FIN, although the goroutine that receives has yet to run when the
-// time of the FIN has come.
+// TestReadBeforeFIN: a Read that has come is answered before the FIN, although the goroutine that receives has yet to
+// run when the time of the FIN has come.
 //
 // Proves D30.
 func TestReadBeforeFIN(t *testing.T) {

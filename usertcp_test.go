@@ -44,7 +44,8 @@ func TestUserTCP(t *testing.T) {
 	for seed, markers := range []bool{true, false} {
 		t.Run(fmt.Sprintf("markers %t", markers), func(t *testing.T) {
 			t.Parallel()
-			// The rate is a few packets a round trip, as every hundredth is lost; on a busy machine both closes take a minute and more.
+			// The rate is a few packets a round trip, as every hundredth is lost; on a busy machine both closes take a
+			// minute and more.
 			qp := deep()
 			qp.CloseTimeout, qp.CloseLimit = testrig.Soon, -1
 			s := setup{Dialer: iwarp.Dialer{QP: qp}, accept: iwarp.AcceptConfig{QP: qp}, over: &transport{user: true, path: bad(uint64(10 * seed)), unmarked: !markers}}

@@ -106,7 +106,8 @@ func (l namelessConns) Accept() (net.Conn, error) {
 	return nameless{c}, nil
 }
 
-// TestNoAddresses has a consumer's connections have no addresses: no source is known whose share they could exceed, and they work.
+// TestNoAddresses has a consumer's connections have no addresses: no source is known whose share they could exceed, and
+// they work.
 func TestNoAddresses(t *testing.T) {
 	var log testrig.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: iwarp.LevelFrame}))

@@ -10,8 +10,9 @@ import (
 // maxDatagram is the most octets that a UDP datagram carries, over IPv4 without options.
 const maxDatagram = 65535 - ipv4Len - udpLen
 
-// Packet adds an IP packet as it is, which a program sends or receives that has TCP/IP of its own. What d is matters for the made-up addresses
-// of Ethernet only. A zero time is now, by the Writer's clock, so that packets of several goroutines are in order of time. The error is about a packet that is neither IPv4 nor IPv6, or comes from below.
+// Packet adds an IP packet as it is, which a program sends or receives that has TCP/IP of its own. What d is matters
+// for the made-up addresses of Ethernet only. A zero time is now, by the Writer's clock, so that packets of several
+// goroutines are in order of time. The error is about a packet that is neither IPv4 nor IPv6, or comes from below.
 func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 	if len(ip) == 0 || ip[0]>>4 != 4 && ip[0]>>4 != 6 {
 		return fmt.Errorf("capture: %d octets are no packet of IPv4 or IPv6", len(ip))
@@ -23,8 +24,8 @@ func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 	return w.err
 }
 
-// Datagram adds a UDP datagram, with made-up headers of IP and UDP. A zero time is now, as for Packet. The error is about addresses that are not of one kind, or too many octets,
-// or comes from below.
+// Datagram adds a UDP datagram, with made-up headers of IP and UDP. A zero time is now, as for Packet. The error is
+// about addresses that are not of one kind, or too many octets, or comes from below.
 func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, octets []byte) error {
 	from, to = unmapped(from), unmapped(to)
 	switch {

@@ -138,7 +138,8 @@ func TestNoPackets(t *testing.T) {
 	}
 }
 
-// TestTapUDP: what a socket sends and receives is recorded, with the address that the peer knows where it is bound to all of them.
+// TestTapUDP: what a socket sends and receives is recorded, with the address that the peer knows where it is bound to
+// all of them.
 func TestTapUDP(t *testing.T) {
 	for _, bound := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		var file bytes.Buffer

@@ -56,6 +56,6 @@
 // A [Writer] makes a capture of what was written to a socket and read from it: a
 // [Flow] for each connection, by hand or by [Tap]. What lies below the octets (the
 // handshake, sequence numbers, acknowledgments, how segments are cut) is made up
-// and says nothing about the network. [Writer.Packet] adds packets of IP as they are, and [TapUDP] records the datagrams of a socket, such as those
-// of SCTP in UDP.
+// and says nothing about the network. [Writer.Packet] adds packets of IP as they are, and [TapUDP] records the
+// datagrams of a socket, such as those of SCTP in UDP.
 package capture

@@ -26,7 +26,8 @@ func sctpCases() []Case {
 // A caseMaker makes a case for one of the ends.
 type caseMaker func(id, requirements, section, text string, run func(*session)) Case
 
-// setupCases are the cases of what an end says of itself in the chunk that is named, when an association is set up. begin has one.
+// setupCases are the cases of what an end says of itself in the chunk that is named, when an association is set up.
+// begin has one.
 func setupCases(of caseMaker, name string, begin func(*session)) []Case {
 	return []Case{
 		of("indication", "C05", "RFC 5043 11.1", "The "+name+" has the Adaptation Layer Indication of DDP.", func(s *session) {

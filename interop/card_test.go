@@ -50,7 +50,8 @@ type card struct {
 // listenCard awaits a guest's card.
 func listenCard(t testing.TB) *card {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "card") //nolint:usetesting // a test's own may have a comma in its name, which QEMU takes for the end
+	// A test's own directory may have a comma in its name, which QEMU takes for the end of it.
+	dir, err := os.MkdirTemp("", "card") //nolint:usetesting // see above
 	testrig.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "card")

@@ -100,8 +100,8 @@ func (e *closer) prepare(qp *iwarp.QP) (err error) {
 	return err
 }
 
-// judge sends, closes, and compares what both ends say. It returns how many rounds could be judged in full: one, or none where siw was
-// the first to disconnect.
+// judge sends, closes, and compares what both ends say. It returns how many rounds could be judged in full: one, or
+// none where siw was the first to disconnect.
 func (e *closer) judge(qp *iwarp.QP, guest *Proc, leaves bool) int {
 	e.t.Helper()
 	src, err := qp.PD().Register(message(0), 0)

@@ -281,8 +281,8 @@ func guestStatus(out string) int {
 	return status
 }
 
-// lateThread is in the output of an rping of rdma-core's (44) that was done: at its end it destroys its event channel, while a thread of
-// its own still asks that for events. If the thread comes late, it ends the program with 255.
+// lateThread is in the output of an rping of rdma-core's (44) that was done: at its end it destroys its event channel,
+// while a thread of its own still asks that for events. If the thread comes late, it ends the program with 255.
 var lateThread = regexp.MustCompile(`(server|client) DISCONNECT EVENT\.\.\.\n(.*\n)?rdma_get_cm_event: Bad file descriptor\n\nRIG-STATUS 255\n$`)
 
 // Serve starts a server in the guest and waits until it listens on rpingPort.

@@ -15,8 +15,8 @@ import (
 )
 
 // TestUserTCP has siw meet our TCP in user space, where our endpoint meets it over the host's: one guest serves it all,
-// whose second network card is the link of a usertcp.Stack in this process. TestAcceptRace and TestConformSiwUserTCP have guests of their own
-// for it. TestTap is about the host's packets.
+// whose second network card is the link of a usertcp.Stack in this process. TestAcceptRace and TestConformSiwUserTCP
+// have guests of their own for it. TestTap is about the host's packets.
 func TestUserTCP(t *testing.T) {
 	t.Parallel()
 	r := bootSiwRig(t, Options{UserTCP: true})

@@ -42,7 +42,8 @@
 // median over the pairs of the ratio within a pair, with the quartiles. A ratio is given as
 // inconclusive, and not as a number, if the 95 % confidence interval of the median is wide, as
 // it is where few pairs were left or where they differ: another run would find something
-// else. Its quartiles are in the JSON object all the same. (In runs with fewer than 20 pairs none is dropped, and no verdict given.)
+// else. Its quartiles are in the JSON object all the same. (In runs with fewer than 20 pairs none is dropped, and no
+// verdict given.)
 //
 // Averages are over all slices that were kept, the peak is the best slice's. The median
 // latency and the 99th percentile are the medians over the slices of the slice's own.

@@ -11,8 +11,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A Tap gets what the connections of a network run on, and returns what to use in its place, which may record what passes: the UDP socket of SCTP in user
-// space (see iwarp.Dialer.WrapUDP), and the Link of a TCP in user space. What is nil, or for another network, is not called.
+// A Tap gets what the connections of a network run on, and returns what to use in its place, which may record what
+// passes: the UDP socket of SCTP in user space (see iwarp.Dialer.WrapUDP), and the Link of a TCP in user space. What is
+// nil, or for another network, is not called.
 type Tap = network.Tap
 
 // open returns a network by its name.

@@ -15,7 +15,7 @@ import (
 func TestStrays(t *testing.T) {
 	d := begin(t, sctp.Config{Listening: true, Streams: 4})
 	for i := range uint16(15) {
-		d.hears(i%8, 17, `0001 0004`) // on streams that there are not, too
+		d.hears(i%8, 17, `0001 0004`) // on streams that do not exist, too
 	}
 	d.silent()
 	d.hears(0, 17, `0000 0001`)

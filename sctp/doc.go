@@ -28,9 +28,10 @@
 // # Order
 //
 // All messages travel unordered. The DDP-SSN is the only order there is: session control is judged in that order,
-// whatever order it arrives in, and so is what breaks a rule: all before it is handed out first. A segment is handed out the moment it arrives ([EventSegment]), with its number in that
-// order, so that its payload can be placed ahead of others; putting segments in order is the consumer's, who also holds
-// what must wait. Only segments that overtake the Accept are held here.
+// whatever order it arrives in, and so is what breaks a rule: all before it is handed out first. A segment is handed
+// out the moment it arrives ([EventSegment]), with its number in that order, so that its payload can be placed ahead of
+// others; putting segments in order is the consumer's, who also holds what must wait. Only segments that overtake the
+// Accept are held here.
 //
 // # Errors
 //

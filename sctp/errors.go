@@ -117,8 +117,8 @@ type Refusal struct {
 	Dialect mpa.Dialect
 	// PrivateData comes from the peer's consumer.
 	PrivateData []byte
-	// Enhanced tells that the answer has IRD, ORD and RTR: not every Enhanced Reject has. The peer may give in PeerORD the depth that it needs our
-	// IRD to have.
+	// Enhanced tells that the answer has IRD, ORD and RTR: not every Enhanced Reject has. The peer may give in PeerORD
+	// the depth that it needs our IRD to have.
 	Enhanced         bool
 	PeerIRD, PeerORD mpa.Depth
 	RTR              mpa.RTR

@@ -130,7 +130,7 @@ func TestFirstBehindTheTerminate(t *testing.T) {
 	}
 }
 
-// TestStreamsThereAre: what comes on a stream that there is not, as the one behind the last, is counted and nothing else, however
+// TestStreamsThereAre: what comes on a stream that does not exist, as the one after the last, is counted and nothing else, however
 // often.
 //
 // RFC 9260, section 6.5: SCTP tells the peer, and the association goes on.

@@ -189,8 +189,8 @@ func (a *Association) terminate(now time.Time, s *session, to State) {
 	a.evidence(now, s)
 }
 
-// limit gives the peer time for what it has to do next. What is left of a connection whose half a consumer has closed may take as long as
-// the consumer wants.
+// limit gives the peer time for what it has to do next. What is left of a connection whose half a consumer has closed
+// may take as long as the consumer wants.
 func (a *Association) limit(now time.Time, s *session) {
 	s.deadline, s.moved = now.Add(a.cfg.CloseTimeout), s.progress()
 	if a.cfg.HalfClose && s.state == TerminateSent && !s.owed && !s.discards {

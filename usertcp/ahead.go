@@ -1,8 +1,9 @@
 package usertcp
 
-// ShowAhead has shown called with octets that have arrived ahead of others, as soon as their segment has come and passed all of TCP's
-// checks. at is their place, counted from the octet that Read would have returned next when ShowAhead was called, which is 0. All of
-// them come by Read again, at times even while they are shown. With nil nothing is shown any more.
+// ShowAhead has shown called with octets that have arrived ahead of others, as soon as their segment has come and
+// passed all of TCP's checks. at is their place, counted from the octet that Read would have returned next when
+// ShowAhead was called, which is 0. All of them come by Read again, at times even while they are shown. With nil
+// nothing is shown any more.
 //
 // shown keeps nothing of the octets. It is never called twice at once, and not after the next ShowAhead has returned, which
 // waits for a call under way: ShowAhead is not to be called by shown, nor with a lock that shown takes. No other

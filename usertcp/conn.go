@@ -19,8 +19,9 @@ import (
 
 // A Conn is a connection of a [Stack]. It is safe for concurrent use.
 //
-// Its errors are *net.OpError. They wrap net.ErrClosed after Close or Reset of this end, os.ErrDeadlineExceeded, syscall.ECONNRESET where
-// the peer has reset the connection, or other errors of package syscall. io.EOF means the peer's FIN and nothing else.
+// Its errors are *net.OpError. They wrap net.ErrClosed after Close or Reset of this end, os.ErrDeadlineExceeded,
+// syscall.ECONNRESET where the peer has reset the connection, or other errors of package syscall. io.EOF means the
+// peer's FIN and nothing else.
 type Conn struct {
 	stack         *Stack
 	network       string
@@ -172,8 +173,9 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. What was written is still sent, as long as the Stack is there, for [Config].CloseTimeout: [Conn.Told]
-// and [Stack.Shutdown] wait for that. If there is something that was not read, the peer gets a RST.
+// Close closes the connection. What was written is still sent, as long as the Stack is there, for
+// [Config].CloseTimeout: [Conn.Told] and [Stack.Shutdown] wait for that. If there is something that was not read, the
+// peer gets a RST.
 func (c *Conn) Close() error {
 	c.close(func() {
 		patience := tcpip.TCPUserTimeoutOption(cmp.Or(c.stack.cfg.CloseTimeout, time.Minute))

@@ -15,7 +15,8 @@ type deadline struct {
 
 func (d *deadline) init() { d.over = make(chan struct{}) }
 
-// passed returns a channel that is closed when the deadline passes. Where one had passed and another was set, the channel is a new one.
+// passed returns a channel that is closed when the deadline passes. Where one had passed and another was set, the
+// channel is a new one.
 func (d *deadline) passed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

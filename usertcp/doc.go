@@ -20,6 +20,6 @@
 //
 // # How it ends
 //
-// The connections of a Stack end with it, and it ends with the program: what they have not delivered by then is lost. [Stack.Shutdown]
-// waits for it.
+// The connections of a Stack end with it, and it ends with the program: what they have not delivered by then is lost.
+// [Stack.Shutdown] waits for it.
 package usertcp

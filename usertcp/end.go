@@ -24,8 +24,8 @@ func (e *end) init() { e.told, e.over = make(chan struct{}), make(chan struct{})
 func (c *Conn) Told() <-chan struct{} { return c.end.told }
 
 // Lost says, when the channel of Told is closed, why the peer has not acknowledged everything: it wraps syscall.ECONNRESET after
-// its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It is nil if the peer has, and
-// before that channel is closed.
+// its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It
+// is nil if the peer has, and before that channel is closed.
 func (c *Conn) Lost() error {
 	select {
 	case <-c.end.told:
@@ -38,8 +38,8 @@ func (c *Conn) Lost() error {
 	return nil
 }
 
-// whyLost returns nil if the peer has acknowledged everything. A RST behind the peer's FIN has gVisor close the connection, as the
-// last acknowledgement does, and only its error tells the one from the other.
+// whyLost returns nil if the peer has acknowledged everything. A RST behind the peer's FIN has gVisor close the
+// connection, as the last acknowledgement does, and only its error tells the one from the other.
 func (c *Conn) whyLost() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// A flow is what the tap knows of one connection, from the packets of both directions. TCP's own state is not looked at: what the tap
-// needs of it stands in our packets.
+// A flow is what the tap knows of one connection, from the packets of both directions. TCP's own state is not looked
+// at: what the tap needs of it stands in our packets.
 type flow struct {
 	ends
 	blank   bool // nothing is known of it

@@ -50,8 +50,8 @@ func TestScaleOfEach(t *testing.T) {
 	}
 }
 
-// TestAcknowledged: a segment ahead of others is shown that acknowledges what was sent meanwhile, and not one that acknowledges less than
-// the peer's window ago.
+// TestAcknowledged: a segment ahead of others is shown that acknowledges what was sent meanwhile, and not one that
+// acknowledges less than the peer's window ago.
 func TestAcknowledged(t *testing.T) {
 	p, c, seen := play(t)
 	old := p.ack
@@ -100,7 +100,8 @@ func TestNothingShownAfterClose(t *testing.T) {
 	}
 }
 
-// TestBegin: a SYN of ours that is sent again is that of the same flow, and another begins a new one. Flows that are claimed do not wait for that.
+// TestBegin: a SYN of ours that is sent again is that of the same flow, and another begins a new one. Flows that are
+// claimed do not wait for that.
 func TestBegin(t *testing.T) {
 	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
 	other, _ := parseSegment(made{seq: 2, flags: header.TCPFlagSyn, noTime: true}.packet(0))

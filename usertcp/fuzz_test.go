@@ -8,7 +8,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// fuzzFlow returns taps with a flow between the stack and the played peer, which has acknowledged 1000 and grants 1000 octets more.
+// fuzzFlow returns taps with a flow between the stack and the played peer, which has acknowledged 1000 and grants 1000
+// octets more.
 func fuzzFlow() (*taps, *flow) {
 	t := newTaps(1500)
 	e := ends{local: netip.MustParseAddrPort("192.0.2.2:80"), remote: netip.MustParseAddrPort("192.0.2.1:20000")}

@@ -77,8 +77,8 @@ var hostiles = []hostile{
 	{name: "other octets from a lower place on", before: good(100, 100, 0), make: func(p *played) made { return p.ahead(50, 150) }, shown: true, takes: true, mixed: true},
 }
 
-// TestHostile sends segments that a careful TCP refuses to a stack, one for each connection. None of them is shown, though gVisor's TCP
-// takes some. What is shown is what Read returns later.
+// TestHostile sends segments that a careful TCP refuses to a stack, one for each connection. None of them is shown,
+// though gVisor's TCP takes some. What is shown is what Read returns later.
 func TestHostile(t *testing.T) {
 	for _, h := range hostiles {
 		t.Run(h.name, func(t *testing.T) {

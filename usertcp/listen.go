@@ -16,9 +16,9 @@ import (
 // backlog is how many connections may wait for Accept.
 const backlog = 4096
 
-// Listen listens at a port of one of the stack's addresses, or, without an address, at all of them: those of IPv4 with network "tcp4",
-// those of IPv6, and of IPv4 too, with "tcp6". With "tcp" it is IPv4 if the first address of the stack is one. Port 0 is any that is free.
-// What a Listener accepts is a [*Conn].
+// Listen listens at a port of one of the stack's addresses, or, without an address, at all of them: those of IPv4 with
+// network "tcp4", those of IPv6, and of IPv4 too, with "tcp6". With "tcp" it is IPv4 if the first address of the stack
+// is one. Port 0 is any that is free. What a Listener accepts is a [*Conn].
 func (s *Stack) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l, err := s.listen(ctx, network, address)
 	if err != nil {

@@ -137,8 +137,8 @@ func fragments(packet []byte) (first, second []byte) {
 	return first, second
 }
 
-// play returns a stack, a connection of it to a played peer that has sent 200 octets, of which the sequence numbers wrap, and what is
-// shown of what follows.
+// play returns a stack, a connection of it to a played peer that has sent 200 octets, of which the sequence numbers
+// wrap, and what is shown of what follows.
 func play(t *testing.T) (p *played, c *Conn, seen *shown) {
 	p = &played{t: t, in: make(chan []byte, 100), out: make(chan []byte, 1000), closed: make(chan struct{}), isn: 0xffffff80, time: 5_000_000}
 	s, err := New(Config{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Link: p})

@@ -79,8 +79,8 @@ func tooBig(packet []byte, mtu int) []byte {
 	return b
 }
 
-// TestPathMTU has the path become narrower during a connection: what was written for the wide one is cut, and all arrives; then the EMSS is
-// that of the narrow one, and segments are aligned again.
+// TestPathMTU has the path become narrower during a connection: what was written for the wide one is cut, and all
+// arrives; then the EMSS is that of the narrow one, and segments are aligned again.
 func TestPathMTU(t *testing.T) {
 	one, other := Pipe(1500, Path{}, Path{})
 	link := &narrow{Link: one, say: make(chan []byte, 10_000)}

@@ -79,8 +79,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestShowAheadLocks holds that what is shown may take a lock with which Read, Write and Close are called, and that ShowAhead(nil)
-// waits for a call under way.
+// TestShowAheadLocks holds that what is shown may take a lock with which Read, Write and Close are called, and that
+// ShowAhead(nil) waits for a call under way.
 func TestShowAheadLocks(t *testing.T) {
 	p, c, _ := play(t)
 	var lock sync.Mutex

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// Close ends all connections and Listeners, closes the Link, and returns when all goroutines of the Stack have ended. What connections
-// that were closed before have not delivered yet is lost, as it is where the program ends: unlike the system's TCP, nothing goes on
-// then. [Stack.Shutdown] waits for it.
+// Close ends all connections and Listeners, closes the Link, and returns when all goroutines of the Stack have ended.
+// What connections that were closed before have not delivered yet is lost, as it is where the program ends: unlike the
+// system's TCP, nothing goes on then. [Stack.Shutdown] waits for it.
 func (s *Stack) Close() error {
 	s.closing.Do(func() {
 		s.leave()
@@ -31,7 +31,8 @@ func (s *Stack) Close() error {
 // [Config].CloseTimeout, is waited for no longer. When the context ends, the connections that are left are
 // reset, and its error is returned.
 //
-// Shutdown closes no connection: that is up to those who use them. The last lines of a program that uses the Stack with an RNIC are
+// Shutdown closes no connection: that is up to those who use them. The last lines of a program that uses the Stack with
+// an RNIC are
 //
 //	err := errors.Join(rnic.Shutdown(ctx), stack.Shutdown(ctx))
 func (s *Stack) Shutdown(ctx context.Context) error {

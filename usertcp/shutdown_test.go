@@ -159,7 +159,8 @@ func TestNotLeft(t *testing.T) {
 	<-c.Told()
 }
 
-// TestEndsInSilence: a peer that has acknowledged everything is not reset at the end of the stack: it would take an orderly end for another.
+// TestEndsInSilence: a peer that has acknowledged everything is not reset at the end of the stack: it would take an
+// orderly end for another.
 func TestEndsInSilence(t *testing.T) {
 	a, b, link := watchedStacks(t, Config{}, Path{}, Path{})
 	c, s := connect(t, a, b, "192.0.2.2:7174")
@@ -196,8 +197,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestShutdownAfterBothFINs: of a connection that both ends have ended in order there is nothing to wait for, when it has been closed: not for the time
-// that TCP waits for late segments.
+// TestShutdownAfterBothFINs: of a connection that both ends have ended in order there is nothing to wait for, when it
+// has been closed: not for the time that TCP waits for late segments.
 func TestShutdownAfterBothFINs(t *testing.T) {
 	c, s := connection(t, Config{}, Path{}, Path{})
 	for _, end := range []struct{ from, to *Conn }{{c, s}, {s, c}} {

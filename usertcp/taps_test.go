@@ -38,8 +38,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestOldSYN has the SYN of an earlier connection come ahead of the right one: octets are counted from what the stack acknowledges,
-// and not from the peer's SYN, whose options say nothing either.
+// TestOldSYN has the SYN of an earlier connection come ahead of the right one: octets are counted from what the stack
+// acknowledges, and not from the peer's SYN, whose options say nothing either.
 func TestOldSYN(t *testing.T) {
 	p, c, seen := play(t)
 	p.in <- made{seq: p.nxt + 5000, flags: header.TCPFlagSyn, options: []byte{2, 4, 2, 0, 3, 3, 0, 0}}.packet(0)

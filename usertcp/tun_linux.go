@@ -15,10 +15,10 @@ type TUN struct {
 	mtu  int
 }
 
-// OpenTUN opens a TUN device, which is made if there is none of that name: that takes CAP_NET_ADMIN, and one made so is gone after Close.
-// If name is empty, the kernel picks one. The device has to be given an address, and to be up,
-// by others (such as ip(8)). Its address must not be one of the Stack's; the host reaches the Stack from it.
-// Its MTU is that of the device at this moment.
+// OpenTUN opens a TUN device, which is made if there is none of that name: that takes CAP_NET_ADMIN, and one made so is
+// gone after Close. If name is empty, the kernel picks one. The device has to be given an address, and to be up, by
+// others (such as ip(8)). Its address must not be one of the Stack's; the host reaches the Stack from it. Its MTU is
+// that of the device at this moment.
 func OpenTUN(name string) (*TUN, error) {
 	t, err := openTUN(name)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace runs f in a network namespace of its own, with a TUN device there whose own address is 198.51.100.1. What f does in its
-// goroutine, such as making sockets, it does there. Without the privileges the test is skipped.
+// inNamespace runs f in a network namespace of its own, with a TUN device there whose own address is 198.51.100.1. What
+// f does in its goroutine, such as making sockets, it does there. Without the privileges the test is skipped.
 func inNamespace(t *testing.T, f func(tun *TUN)) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// An output is a file that a run writes at its end. It is opened before the run, so that one that cannot be written is known by then, and
-// keeps what it had until it is written: a run that never was overwrites nothing.
+// An output is a file that a run writes at its end. It is opened before the run, so that one that cannot be written is
+// known by then, and keeps what it had until it is written: a run that never was overwrites nothing.
 type output struct {
 	*os.File
 	made bool // there was none

@@ -92,7 +92,8 @@ func (r *recording) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// wrap returns what taps a connection of the system's TCP that this end has opened; nil is over other networks, which have taps below.
+// wrap returns what taps a connection of the system's TCP that this end has opened; nil is over other networks, which
+// have taps below.
 func (r *recording) wrap(over *network.Network) func(net.Conn) (net.Conn, error) {
 	if r == nil || !over.Sockets {
 		return nil

@@ -23,7 +23,8 @@ func Limit(ctx context.Context, limit time.Duration) (context.Context, context.C
 	return context.WithTimeoutCause(ctx, limit, &late{limit})
 }
 
-// Unanswered is the ErrNoAnswer of a handshake whose context has ended. It wraps the error of the caller's context if it was that.
+// Unanswered is the ErrNoAnswer of a handshake whose context has ended. It wraps the error of the caller's context if
+// it was that.
 func Unanswered(ctx context.Context) error {
 	why := ctx.Err()
 	if own := new(late); errors.As(context.Cause(ctx), &own) {

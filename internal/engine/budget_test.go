@@ -23,8 +23,8 @@ func (p *purse) Take(octets int) error {
 
 func (p *purse) Give(octets int) { p.left += octets }
 
-// TestBudget: what waits for its turn is taken from the Budget, with what notes of it take where the payload is placed, and given back
-// to the octet in its turn, and when the connection ends.
+// TestBudget: what waits for its turn is taken from the Budget, with what notes of it take where the payload is placed,
+// and given back to the octet in its turn, and when the connection ends.
 func TestBudget(t *testing.T) {
 	const all = 3*AheadCost + 118
 	p := &purse{all}

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A part is the end of our half behind the peer's, where the LLP tells how it goes (Params.TellsEnd). Like any close it is bounded
-// by Config.CloseTimeout without progress, which is that the peer acknowledges octets, and by Config.CloseLimit.
+// A part is the end of our half behind the peer's, where the LLP tells how it goes (Params.TellsEnd). Like any close it
+// is bounded by Config.CloseTimeout without progress, which is that the peer acknowledges octets, and by
+// Config.CloseLimit.
 type part struct {
 	asked   bool      // Part was
 	over    bool      // Parted was called
@@ -37,8 +38,8 @@ func (q *QP) renewPart(now time.Time) {
 // Parting reports whether Part is under way.
 func (q *QP) Parting() bool { return q.part.asked && !q.part.over && q.state == Closing }
 
-// Owed reports how many octets of ours, our FIN apart, the peer has not acknowledged while Part is under way. It is to be called at
-// each deadline, if the LLP knows: a connection that ends with some is lost.
+// Owed reports how many octets of ours, our FIN apart, the peer has not acknowledged while Part is under way. It is to
+// be called at each deadline, if the LLP knows: a connection that ends with some is lost.
 func (q *QP) Owed(now time.Time, octets int) {
 	if p := &q.part; q.Parting() && (p.owed < 0 || octets < p.owed) {
 		p.owed = octets

@@ -63,7 +63,7 @@ func TestModify(t *testing.T) {
 	}
 	for s := range Closing + 1 {
 		if MayAsk(Closing+1, s) || Legal(Closing+1, s) || MayAsk(s, Closing+1) || Legal(s, Closing+1) {
-			t.Error("a state that there is not")
+			t.Error("an unknown state")
 		}
 	}
 	if got := (Closing + 1).String(); got != "unknown state" {

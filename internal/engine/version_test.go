@@ -65,7 +65,7 @@ func TestMixedVersions(t *testing.T) {
 			{"a Send of another DDP version", send(1, nil).ofVersion(other, v), 0x1206},
 			{"a Send of another RDMAP version", send(1, nil).ofVersion(v, other), 0x0205},
 			{"a Write of another RDMAP version", write(1, 0, nil).ofVersion(v, other), 0x0205},
-			{"a version that there is not", send(1, nil).ofVersion(2, 2), 0x1206},
+			{"a version that does not exist", send(1, nil).ofVersion(2, 2), 0x1206},
 		} {
 			p := responder(t, change)
 			p.receive(1)

@@ -20,6 +20,6 @@ func isOne(err error, of []error) bool {
 	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
-// ends are those of a close: io.ErrUnexpectedEOF that of TLS whose TCP connection has ended, io.ErrClosedPipe that of a write to a
-// net.Pipe.
+// ends are those of a close: io.ErrUnexpectedEOF that of TLS whose TCP connection has ended, io.ErrClosedPipe that of a
+// write to a net.Pipe.
 var ends = append(aborts, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.ECONNABORTED, syscall.EPIPE)

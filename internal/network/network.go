@@ -57,8 +57,8 @@ type Tap struct {
 	Link func(usertcp.Link) usertcp.Link                // a TCP in user space: what its Link is replaced by
 }
 
-// Tap has Dial and Listen use a Tap. Where both ends are in the process, and have a link between them, it is at the end of who dials. It is called
-// before the first connection.
+// Tap has Dial and Listen use a Tap. Where both ends are in the process, and have a link between them, it is at the end
+// of who dials. It is called before the first connection.
 func (n *Network) Tap(t Tap) {
 	if n.Name == SCTP {
 		n.wrapUDP = t.UDP
@@ -138,7 +138,8 @@ func Names() []string {
 	return names
 }
 
-// Open returns the network of a name; an empty one is TCP's, and SCTPInUDP is SCTP. What [OnTUN] returns is a name, too. Close ends what it has come to need.
+// Open returns the network of a name; an empty one is TCP's, and SCTPInUDP is SCTP. What [OnTUN] returns is a name,
+// too. Close ends what it has come to need.
 func Open(name string) (*Network, error) {
 	switch name {
 	case "":

@@ -18,8 +18,8 @@ type tun struct {
 	address netip.Addr
 }
 
-// OnTUN is the name of the TCP in user space at a TUN device of Linux's, which is told as DEVICE=ADDRESS: the address is that of the TCP, and
-// not the device's own.
+// OnTUN is the name of the TCP in user space at a TUN device of Linux's, which is told as DEVICE=ADDRESS: the address
+// is that of the TCP, and not the device's own.
 func OnTUN(device string) string { return UserTCP + ":" + device }
 
 // SplitTUN is the name of a network without the device that OnTUN has put there, and the device, DEVICE=ADDRESS.

@@ -78,8 +78,8 @@ func received(stream, flags uint16, ppid byte) []byte {
 	return append(append(b, 0, 0, 0, ppid), make([]byte, 16)...)
 }
 
-// TestHearing: messages come with their stream, PPID and order, in one piece or in several, each with memory of its own; what is no
-// notification that is known changes nothing.
+// TestHearing: messages come with their stream, PPID and order, in one piece or in several, each with memory of its
+// own; what is no notification that is known changes nothing.
 func TestHearing(t *testing.T) {
 	c := newStandIn(t)
 	if !c.says(msgEOR, received(3, flagUnordered, 16), []byte("whole")) || !c.says(0, nil, []byte("in ")) || !c.says(0, nil, []byte("three ")) ||
@@ -283,7 +283,8 @@ func TestWhatIsNotified(t *testing.T) {
 	}
 }
 
-// TestWaiting: who waits for an association, of either role, waits as long as it may, and until the socket is closed; a message is none.
+// TestWaiting: who waits for an association, of either role, waits as long as it may, and until the socket is closed; a
+// message is none.
 func TestWaiting(t *testing.T) {
 	for name, wait := range map[string]func(context.Context, *socket) error{
 		"Accept": func(ctx context.Context, s *socket) error { _, err := (&Listener{s: s}).Accept(ctx); return err },

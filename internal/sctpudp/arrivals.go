@@ -9,8 +9,9 @@ import (
 // maxDistance is how many TSNs from the first missing one on are taken. pion takes 2112 and more.
 const maxDistance = 2000
 
-// arrivals are the TSNs that were given to pion, and the room that the peer knows of. While the consumer holds much for which others are missing, nothing is
-// taken that was sent after all that is there: SCTP brings it again. What is missing was sent before.
+// arrivals are the TSNs that were given to pion, and the room that the peer knows of. While the consumer holds much for
+// which others are missing, nothing is taken that was sent after all that is there: SCTP brings it again. What is
+// missing was sent before.
 //
 // RFC 9260, section 6.2: "When the receiver's advertised window is 0, the receiver MUST drop any new incoming DATA chunk
 // with a TSN larger than the largest TSN received so far."

@@ -44,8 +44,8 @@ func TestHoldBack(t *testing.T) {
 	wantAdmitted(t, a, true, 10)
 }
 
-// TestRoomInPion: pion gets nothing that it would drop, as a TSN counts as arrived with that: neither one that is too far from the
-// first missing one, nor more than its window, but for what is missing.
+// TestRoomInPion: pion gets nothing that it would drop, as a TSN counts as arrived with that: neither one that is too
+// far from the first missing one, nor more than its window, but for what is missing.
 func TestRoomInPion(t *testing.T) {
 	a := newArrivals(0, 5)
 	wantAdmitted(t, a, false, 0, 1)
@@ -93,8 +93,8 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// TestAnnounced: room that was announced is there, though pion has handed out messages that are not counted yet, up to a bound; and
-// so is room that was not.
+// TestAnnounced: room that was announced is there, though pion has handed out messages that are not counted yet, up to
+// a bound; and so is room that was not.
 func TestAnnounced(t *testing.T) {
 	a := newArrivals(0, 22) // of which lag makes a multiple of ten
 	wantAdmitted(t, a, true, 0, 1)

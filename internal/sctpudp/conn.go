@@ -284,8 +284,8 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Abort ends the association at once, and tells the peer why. It does not wait; pion's would, and on a busy machine it gives up before
-// it has sent anything.
+// Abort ends the association at once, and tells the peer why. It does not wait; pion's would, and on a busy machine it
+// gives up before it has sent anything.
 func (c *Conn) Abort(text string) {
 	c.path.abort(chunk.CauseUserAbort, text)
 	_ = c.path.Close()

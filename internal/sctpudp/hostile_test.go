@@ -306,7 +306,7 @@ func TestSpoofed(t *testing.T) {
 	}
 }
 
-// TestStreams: what comes on streams that there are not is acknowledged, answered with ERROR, and handed up without its
+// TestStreams: what comes on streams that do not exist is acknowledged, answered with ERROR, and handed up without its
 // data. Without data the association ends, and its peer is told why.
 //
 // RFC 9260, sections 6.2 and 6.5.

@@ -34,8 +34,8 @@ func enveloped(c chunk.Chunk, d *chunk.Data) chunk.Chunk {
 	return e.Chunk(c.Flags | plain)
 }
 
-// astray is the flag, in an envelope, of a message on a stream that does not exist. In the place of the TSN is that stream's number: the envelope
-// itself is on stream 0, so that pion has no more streams than there are.
+// astray is the flag, in an envelope, of a message on a stream that does not exist. In the place of the TSN is that
+// stream's number: the envelope itself is on stream 0, so that pion has no more streams than there are.
 const astray = 0x80
 
 // nowhere returns a DATA chunk on a stream that does not exist, as pion is to see it: without its data.

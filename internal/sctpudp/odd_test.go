@@ -151,8 +151,8 @@ func TestMTU(t *testing.T) {
 	}
 }
 
-// TestStreamFlood: who goes on with streams that there are not, many in a packet, has all of it acknowledged, and gets ERRORs up to a
-// bound; the association goes on.
+// TestStreamFlood: who goes on with streams that do not exist, many in a packet, has all of it acknowledged, and gets
+// ERRORs up to a bound; the association goes on.
 func TestStreamFlood(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -212,8 +212,8 @@ func TestFragmentsOrdered(t *testing.T) {
 	}
 }
 
-// TestFragmentsTooLong: fragments make up a message of the longest kind, and for one octet more the association ends, and both ends
-// hear why.
+// TestFragmentsTooLong: fragments make up a message of the longest kind, and for one octet more the association ends,
+// and both ends hear why.
 func TestFragmentsTooLong(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)

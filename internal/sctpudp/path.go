@@ -31,7 +31,7 @@ type path struct {
 	ours, theirs   chunk.Setup
 	ties           ties
 	peer           atomic.Pointer[netip.AddrPort] // of UDP; the Endpoint's lock is held when it changes
-	held           int                            // octets of messages that are not whole; guarded by the Endpoint's lock, as is over
+	held           int                            // octets of messages that are not whole; the Endpoint's lock guards it and over
 	over           bool
 	in             chan []byte
 	done           chan struct{}

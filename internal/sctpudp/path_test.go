@@ -75,7 +75,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestDivided: chunks that fit into a packet of pion's stay in one, to the octet, and of a packet of which nothing is taken nothing comes.
+// TestDivided: chunks that fit into a packet of pion's stay in one, to the octet, and of a packet of which nothing is
+// taken nothing comes.
 func TestDivided(t *testing.T) {
 	beat := func(n int) chunk.Chunk { return chunk.Chunk{Type: chunk.TypeHeartbeat, Value: make([]byte, n-4)} }
 	for last, want := range map[int]int{4088: 1, 4092: 2} {
@@ -165,8 +166,8 @@ func TestReadDeadline(t *testing.T) {
 	}
 }
 
-// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more behind the end, which an ABORT of pion's is:
-// it has found that the peer breaks a rule.
+// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more behind the end, which an
+// ABORT of pion's is: it has found that the peer breaks a rule.
 func TestWrittenTo(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -194,8 +195,8 @@ func TestWrittenTo(t *testing.T) {
 	}
 }
 
-// TestFollow: a peer that moves to where another one is leaves that one known there, and one whose association is over is not known
-// anywhere. An association that has heard nothing yet has not been silent.
+// TestFollow: a peer that moves to where another one is leaves that one known there, and one whose association is over
+// is not known anywhere. An association that has heard nothing yet has not been silent.
 func TestFollow(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	here, there := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")

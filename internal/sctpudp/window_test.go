@@ -327,8 +327,8 @@ func TestProbeAcrossZero(t *testing.T) {
 	}
 }
 
-// TestProbesKnow: what is old, or acknowledges what was not sent, changes nothing, and neither does a SACK of ours; and where only the
-// window has become larger, a SACK is asked for.
+// TestProbesKnow: what is old, or acknowledges what was not sent, changes nothing, and neither does a SACK of ours; and
+// where only the window has become larger, a SACK is asked for.
 func TestProbesKnow(t *testing.T) {
 	d := func(tsn uint32) []byte {
 		d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}

@@ -7,8 +7,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestManyAligned: with markers, MPA holds nothing of FPDUs that lie in segments, of one connection as of hundreds at the same time, on a path
-// that loses and reorders. Of those that are cut it holds some. Without IWARP_ALL there are few connections.
+// TestManyAligned: with markers, MPA holds nothing of FPDUs that lie in segments, of one connection as of hundreds at
+// the same time, on a path that loses and reorders. Of those that are cut it holds some. Without IWARP_ALL there are
+// few connections.
 func TestManyAligned(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Connections: 30, Octets: 32 << 10, Loss: .01, Reorder: .02, Delay: 500 * time.Microsecond, MTU: 1500, Seed: 5}

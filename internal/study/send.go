@@ -34,8 +34,8 @@ func (r *run) send(c *usertcp.Conn) error {
 	return c.CloseWrite()
 }
 
-// ulpdu is the size of the next ULPDU. Where FPDUs are not aligned, the first of those that fill a segment is half of one, as else TCP,
-// which cuts at the EMSS from the beginning, would happen to align those that follow.
+// ulpdu is the size of the next ULPDU. Where FPDUs are not aligned, the first of those that fill a segment is half of
+// one, as else TCP, which cuts at the EMSS from the beginning, would happen to align those that follow.
 func (r *run) ulpdu(w *mpa.Writer, emss int, number uint32) int {
 	switch {
 	case r.way.ULPDU > 0:

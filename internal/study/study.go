@@ -1,6 +1,6 @@
 // Package study measures what placing FPDUs ahead of order is worth: connections of usertcp over a path that loses and reorders
-// packets, with and without markers, from senders that keep an FPDU in one segment and from others, beside TCP in order, and beside what
-// draft-culley-iwarp-mpa-03, section 13.1.2, reckons.
+// packets, with and without markers, from senders that keep an FPDU in one segment and from others, beside TCP in
+// order, and beside what draft-culley-iwarp-mpa-03, section 13.1.2, reckons.
 package study
 
 import (
@@ -34,8 +34,9 @@ type Way struct {
 	Ahead bool
 	// Window is the receiver's buffer of each connection, in octets; zero: as large as TCP makes it, up to 4 MiB.
 	Window int
-	// QPs: the ends are Queue Pairs, whose RDMA Writes are placed in registered memory. Otherwise there is MPA alone. Placed is then of
-	// segments of TCP and counted only ahead of order, and Held the most of each QP, at whatever moment.
+	// QPs: the ends are Queue Pairs, whose RDMA Writes are placed in registered memory. Otherwise there is MPA alone.
+	// Placed is then of segments of TCP and counted only ahead of order, and Held the most of each QP, at whatever
+	// moment.
 	QPs bool
 }
 
@@ -67,14 +68,15 @@ type Result struct {
 	EMSS        int     `json:"emss"`
 	// Ahead is the share of octets that were placed before all in front of them had come.
 	Ahead float64 `json:"ahead"`
-	// Placed and Delivered are the times from the arrival of an FPDU's last octet to its placement, and to the delivery of all up to
-	// it. Those "ahead" are of the FPDUs that were whole before all in front of them had come.
+	// Placed and Delivered are the times from the arrival of an FPDU's last octet to its placement, and to the delivery
+	// of all up to it. Those "ahead" are of the FPDUs that were whole before all in front of them had come.
 	Placed         Times `json:"placed"`
 	Delivered      Times `json:"delivered"`
 	PlacedAhead    Times `json:"placed_ahead"`
 	DeliveredAhead Times `json:"delivered_ahead"`
-	// Held and TCPHeld are octets at the moment when they were most: what MPA held for reassembly of one connection, and of all; and what
-	// had come ahead of order, which TCP holds until the gap is closed, whether it is placed or not.
+	// Held and TCPHeld are octets at the moment when they were most: what MPA held for reassembly of one connection,
+	// and of all; and what had come ahead of order, which TCP holds until the gap is closed, whether it is placed or
+	// not.
 	Held       int `json:"held_of_one"`
 	HeldAll    int `json:"held"`
 	TCPHeld    int `json:"tcp_held_of_one"`

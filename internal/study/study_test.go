@@ -8,8 +8,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestRun runs all ways over a bad path, and holds what does not depend on the machine: with markers and aligned FPDUs nothing is held, without
-// aligned ones little, without markers next to nothing is placed ahead, and in order nothing.
+// TestRun runs all ways over a bad path, and holds what does not depend on the machine: with markers and aligned FPDUs
+// nothing is held, without aligned ones little, without markers next to nothing is placed ahead, and in order nothing.
 func TestRun(t *testing.T) {
 	cfg := Config{Connections: 3, Octets: 300_000, Loss: .02, Reorder: .05, Delay: 200 * time.Microsecond, MTU: 1500, Seed: 3}
 	for _, w := range Ways {
@@ -71,8 +71,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestReckoned holds the formulae of the draft, and its example: "a 1 Gbps link with 10,000 connections and an EMSS of 1500B would require 15 MB
-// of memory".
+// TestReckoned holds the formulae of the draft, and its example: "a 1 Gbps link with 10,000 connections and an EMSS of
+// 1500B would require 15 MB of memory".
 func TestReckoned(t *testing.T) {
 	r := Result{Way: "not aligned, markers", Connections: 10_000, EMSS: 1500, Octets: 125_000_000, Seconds: 1}
 	r.reckon(time.Millisecond)

@@ -182,8 +182,8 @@ func TestReceiverOfWrongMarkers(t *testing.T) {
 }
 
 // Proves R01, R06, Q16: with CRC an analyzer finds every FPDU that is whole and not
-// damaged, but for those that a damaged length at the end covers, and reports an error for what is; a receiver reports the error that the
-// Reader does, and delivers what the Reader does.
+// damaged, but for those that a damaged length at the end covers, and reports an error for what is; a receiver reports
+// the error that the Reader does, and delivers what the Reader does.
 func TestReceiverOfDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawPlan(t, 12)

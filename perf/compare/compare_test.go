@@ -53,8 +53,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestStudyIsToday: what the JSON file has of iwarp study is what the next run makes, so that what the document says about those rows
-// stays true.
+// TestStudyIsToday: what the JSON file has of iwarp study is what the next run makes, so that what the document says
+// about those rows stays true.
 func TestStudyIsToday(t *testing.T) {
 	rec, err := readRecord(filepath.Join(docs, "performance", "compare.json"))
 	testrig.Must(t, err)

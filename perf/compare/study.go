@@ -24,8 +24,8 @@ func studies() []study.Config {
 	return []study.Config{one, many}
 }
 
-// compared are the ways of the document's table: those with MPA alone at the ends, and windows as large as TCP makes them. For the others
-// the document has tables and words of their own.
+// compared are the ways of the document's table: those with MPA alone at the ends, and windows as large as TCP makes
+// them. For the others the document has tables and words of their own.
 func compared() []study.Way {
 	return slices.DeleteFunc(slices.Clone(study.Ways), func(w study.Way) bool { return w.QPs || w.Window != 0 })
 }
