@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -28,7 +29,7 @@ func on(t *testing.T, c net.Conn) *QP {
 	t.Cleanup(func() { _ = rnic.Close() })
 	pd, err := rnic.AllocPD()
 	testrig.Must(t, err)
-	qp, err := pd.CreateQP(QPConfig{Nudge: -1, CloseTimeout: time.Hour, CloseLimit: -1})
+	qp, err := pd.CreateQP(QPConfig{Nudge: -1, CloseTimeout: time.Hour, CloseLimit: -1, HalfClose: true})
 	testrig.Must(t, err)
 	t.Cleanup(func() { _ = qp.Abort() })
 	testrig.Must(t, qp.ModifyRTS(c, mpa.Negotiated{Role: mpa.RoleInitiator, DDPVersion: 1, RDMAPVersion: 1, SendFirst: true, CRC: true, IRD: 1, ORD: 1}, nil))
@@ -143,5 +144,37 @@ func TestReadBeforeFIN(t *testing.T) {
 	wc, err := peer.SendCQ().Next(testrig.Within(t))
 	if err != nil || wc.Err() != nil || string(to.Bytes()) != "octets" {
 		t.Errorf("%v, %v: %q", err, wc.Err(), to.Bytes())
+	}
+}
+
+// TestAcknowledgedLate closes behind the peer's FIN, when TCP has not sent everything yet: the end comes when the peer has it all.
+func TestAcknowledgedLate(t *testing.T) {
+	a, b := sockets(t)
+	testrig.Must(t, b.SetReadBuffer(16<<10))
+	qp := telling(t, a)
+	testrig.Must(t, b.CloseWrite())
+	for ctx := testrig.Within(t); ; {
+		ev, err := qp.rnic.NextEvent(ctx)
+		testrig.Must(t, err)
+		if ev.Kind == EventHalfClosed {
+			break
+		}
+	}
+	qp.sendAll(t, 512<<10) // more than the peer's TCP takes
+	qp.awaitTCP(t, true)
+	done := qp.beginClose()
+	select {
+	case <-done:
+		t.Error("the end comes before the peer has everything")
+	default:
+	}
+	go func() { _, _ = io.Copy(io.Discard, b) }()
+	select {
+	case <-done:
+	case <-testrig.Within(t).Done():
+		t.Fatal("no end")
+	}
+	if err := qp.Err(); !errors.Is(err, ErrPeerClosed) {
+		t.Errorf("ended with %v", err)
 	}
 }

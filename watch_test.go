@@ -111,6 +111,45 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
+// A lingering connection takes some time to close, when its peer has been told.
+type lingering struct {
+	net.Conn
+	time.Duration
+}
+
+func (c *lingering) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
+func (c *lingering) Close() error {
+	_ = c.CloseWrite()
+	time.Sleep(c.Duration) // of virtual time
+	return c.Conn.Close()
+}
+
+// TestNotIdleWhileClosing: a connection that has ended in order is not idle, however long its Close takes.
+func TestNotIdleWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPipe(t)
+		res := &end{t: t}
+		accepted := dialInBackground(t, func() error {
+			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
+			if err == nil {
+				res.QP, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
+			}
+			return err
+		})
+		d := iwarp.Dialer{QP: iwarp.QPConfig{IdleTimeout: time.Second}}
+		ini, err := d.Initiate(t.Context(), &lingering{a, time.Hour}, nil)
+		must(t, err)
+		must(t, <-accepted)
+		closed := dialInBackground(t, res.Close)
+		should(t, ini.Close())
+		should(t, <-closed)
+		if s := ini.State(); s != iwarp.StateClosed {
+			t.Errorf("state %v: %v", s, ini.Err())
+		}
+	})
+}
+
 // TestTCPTimeoutsWithoutTCP: the log tells that timeouts of TCP could not be set, where a QP asks for them
 // and its connection is none of TCP.
 func TestTCPTimeoutsWithoutTCP(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // Closing and Terminate do not last longer than CloseTimeout.
@@ -150,6 +152,14 @@ func TestCloseParts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A connection that is terminated ends with the peer's FIN all the same: nothing of ours is worth waiting for.
+func TestTerminatedDoesNotPart(t *testing.T) {
+	p := initiator(t, func(s *setup) { s.TellsEnd = true })
+	p.send(message(rdmap.OpTerminate, make([]byte, 4)))
+	p.wantState(Terminate)
+	p.wantEndSilently()
 }
 
 // What is lost behind an end that looked orderly makes it another, once.
