@@ -135,6 +135,8 @@ func (a StreamAttr) off() bool { return a.MarkersReceive == MarkersOff || a.Mark
 // check returns why an RNIC of a kind cannot have the attributes. [V02] [V04]
 func (a StreamAttr) check(rnic mpa.Kind) error {
 	switch {
+	case checkKind(rnic) != nil:
+		return badOffer("RNICConfig.Kind", checkKind(rnic))
 	case a.Version > Version1:
 		return fmt.Errorf("%w: there is no %v", ErrVersion, a.Version)
 	case a.Version != VersionAny && !hasVersion(rnic, a.Version):
@@ -193,6 +195,8 @@ func (qp *QP) narrow(o mpa.Offer) (mpa.Offer, error) {
 	switch {
 	case o.Kind == 0:
 		o.Kind = kind
+	case checkKind(o.Kind) != nil:
+		return o, checkKind(o.Kind)
 	case o.Kind != kind && kind != mpa.KindPermissive:
 		return o, fmt.Errorf("%w: a connection of kind %v by a QP of kind %v", ErrVersion, o.Kind, kind)
 	}

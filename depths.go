@@ -11,12 +11,12 @@ const (
 
 // depths gives depths to an offer that has none, and keeps them within the RNIC's limit. [Z29]
 func (r *RNIC) depths(o mpa.Offer, noReads bool) (mpa.Offer, error) {
-	most := mpa.NoNegotiation
+	if err := r.checkIRD(o.IRD); err != nil {
+		return o, err
+	}
+	most := mpa.MaxDepth // a larger one is no depth, and package mpa says so
 	if r.limits.IRD > 0 {
 		most = mpa.Depth(min(r.limits.IRD, int(most)))
-	}
-	if o.IRD > most && o.IRD != mpa.NoNegotiation {
-		return o, &LimitError{Resource: "IRD of a connection", Limit: int64(most), Wanted: int64(o.IRD)}
 	}
 	if o.IRD == 0 && o.ORD == 0 && !noReads {
 		o.IRD, o.ORD = min(DefaultReadDepth, most), DefaultReadDepth
@@ -26,6 +26,14 @@ func (r *RNIC) depths(o mpa.Offer, noReads bool) (mpa.Offer, error) {
 	}
 	o.MaxIRD = min(o.MaxIRD, most)
 	return o, nil
+}
+
+// checkIRD refuses an IRD beyond the limit of the RNIC.
+func (r *RNIC) checkIRD(ird mpa.Depth) error {
+	if limit := r.limits.IRD; limit > 0 && int(ird) > limit && ird != mpa.NoNegotiation {
+		return &LimitError{Resource: "IRD of a connection", Limit: int64(limit), Wanted: int64(ird)}
+	}
+	return nil
 }
 
 // resolve puts numbers where 0x3FFF left the depths to the ULP: the default, or what is known of the

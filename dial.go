@@ -31,7 +31,9 @@ type Dialer struct {
 	// Preset, if it is set, supplies what the peer needs wherever the settings here are zero.
 	Preset *Preset
 	// MPA is what we offer to the peer. Kind may narrow the QP's kind, which is the default; Markers
-	// adds to what QP and RNIC ask for. If IRD and ORD are both zero, each becomes DefaultReadDepth.
+	// adds to what QP and RNIC ask for. If IRD and ORD are both zero, each becomes DefaultReadDepth. IRD
+	// may grow to MaxIRD, which becomes DefaultMaxIRD if it is zero; a MaxIRD that is not above IRD, such
+	// as 1, keeps IRD as it is.
 	MPA mpa.Offer
 	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA Reads.
 	NoReads bool
@@ -216,7 +218,7 @@ func (d *Dialer) plain(o mpa.Offer) (a attempt, err error) {
 	}
 	o.Dialect = mpa.DialectRFC5044
 	a.offer = d.Preset.addDepths(o, o.Dialect, nil)
-	return a, sendable(a.offer)
+	return a, badOffer("Dialer.MPA", sendable(a.offer))
 }
 
 var errSendOpener = fmt.Errorf("%w: only a Send is offered as RTR indication, and in revision 1 it would take a receive of the peer's consumer", errors.ErrUnsupported)

@@ -58,10 +58,7 @@ func (d *Dialer) checkSCTP(offer mpa.Offer) error {
 		return noStack("Dialer")
 	}
 	offer.Markers, offer.NoCRC = d.MPA.Markers, d.MPA.NoCRC
-	if err := sctp.CheckOffer(offer); err != nil {
-		return fmt.Errorf("%w: Dialer.MPA: %w", ErrInvalid, err)
-	}
-	return nil
+	return badOffer("Dialer.MPA", sctp.CheckOffer(offer))
 }
 
 // localUDP returns the address to bind.

@@ -46,7 +46,8 @@ var ErrConnectionLost = engine.ErrLost
 // ErrAwaitingInitiator is wrapped by the error of a Send, Write, Read or Close of a
 // Responder whose requests were not sent, as the Initiator has not sent its first FPDU:
 // it chose the client-server model (A=0), or an MPA revision before 2, where it has to
-// send first. Let it, have it ask for peer-to-peer, or see QPConfig.SendEarly.
+// send first; or, with peer-to-peer, it still owes its RTR indication. Let it send, have it ask
+// for peer-to-peer, or see QPConfig.SendEarly.
 var ErrAwaitingInitiator = engine.ErrMute
 
 // ErrCQOverflow ends the QPs of a Completion Queue that had no room left.

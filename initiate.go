@@ -99,17 +99,9 @@ func (d *Dialer) claimed(qp *QP, connect func(mpa.Offer) error) error {
 		err = sendable(offer)
 	}
 	if err != nil {
-		return err
+		return badOffer("Dialer.MPA", err)
 	}
 	return connect(offer)
-}
-
-// sendable refuses an offer that no startup frame can say, before there is a connection.
-func sendable(o mpa.Offer) error {
-	if _, err := o.Resolved(); err != nil {
-		return fmt.Errorf("%w: Dialer.MPA: %w", ErrInvalid, err)
-	}
-	return nil
 }
 
 // An attempt is what an Initiator offers on one connection.

@@ -40,8 +40,11 @@ type LimitError struct {
 	Limit, Used, Wanted int64
 }
 
-// Error says how much is in use, how much more was wanted, and what the limit is.
+// Error says how much is in use, if anything is, how much more was wanted, and what the limit is.
 func (e *LimitError) Error() string {
+	if e.Used == 0 {
+		return fmt.Sprintf("%v: %s: %d wanted, the limit is %d", ErrLimit, e.Resource, e.Wanted, e.Limit)
+	}
 	return fmt.Sprintf("%v: %s: %d in use and %d more wanted, the limit is %d", ErrLimit, e.Resource, e.Used, e.Wanted, e.Limit)
 }
 

@@ -174,8 +174,16 @@ func (cfg *ListenConfig) named() *RNIC {
 	return cfg.rnic()
 }
 
-// check refuses limits that are none.
+// check refuses values that are none: limits, dialects, and a kind of RNIC.
 func (cfg *ListenConfig) check() error {
+	if err := checkDialects(cfg.Dialects); err != nil {
+		return err
+	}
+	if cfg.RNIC != nil || cfg.PD != nil {
+		if err := badOffer("RNICConfig.Kind", checkKind(cfg.rnic().kind)); err != nil {
+			return err
+		}
+	}
 	for _, l := range []struct {
 		name  string
 		value int

@@ -176,8 +176,6 @@ func (r *RNIC) checkStartup(n *mpa.Negotiated) error {
 		return fmt.Errorf("%w: IRD %d and ORD %d", ErrInvalid, n.IRD, n.ORD)
 	case n.Role == mpa.RoleInitiator && n.PeerToPeer && n.TerminateCode == 0 && bits.OnesCount8(uint8(n.RTR)) != 1:
 		return fmt.Errorf("%w: an Initiator with %d RTR indications to send", ErrInvalid, bits.OnesCount8(uint8(n.RTR)))
-	case r.limits.IRD > 0 && int(n.IRD) > r.limits.IRD && n.IRD != mpa.NoNegotiation:
-		return &LimitError{Resource: "IRD of a connection", Limit: int64(r.limits.IRD), Wanted: int64(n.IRD)}
 	}
-	return nil
+	return r.checkIRD(n.IRD)
 }

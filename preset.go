@@ -105,8 +105,12 @@ type PresetError struct {
 
 // Error says how much there is room for, and why.
 func (e *PresetError) Error() string {
-	return fmt.Sprintf("iwarp: preset %s: %d octets of private data, there is room for %d: %s", e.Preset, e.Given, e.Limit, e.Why)
+	return "iwarp: " + e.text()
 }
 
-// Unwrap returns mpa.ErrOffer: a Request can still be answered.
-func (e *PresetError) Unwrap() error { return mpa.ErrOffer }
+func (e *PresetError) text() string {
+	return fmt.Sprintf("preset %s: %d octets of private data, there is room for %d: %s", e.Preset, e.Given, e.Limit, e.Why)
+}
+
+// Unwrap returns mpa.ErrOffer and ErrInvalid: a Request can still be answered.
+func (e *PresetError) Unwrap() []error { return []error{mpa.ErrOffer, ErrInvalid} }

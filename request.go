@@ -50,7 +50,7 @@ type AcceptConfig struct {
 	Preset *Preset
 	// MPA is what we answer. Kind may narrow the QP's kind, which is the default;
 	// Markers adds to what QP and RNIC ask for. If IRD and ORD are both zero, each
-	// becomes DefaultReadDepth.
+	// becomes DefaultReadDepth. IRD may grow to MaxIRD as in Dialer.MPA.
 	MPA mpa.Answer
 	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA
 	// Reads. To an Initiator that offers a Write as its RTR indication, the answer names no
@@ -128,8 +128,8 @@ func (r *Request) RemoteAddr() net.Addr { return r.link().RemoteAddr() }
 func (r *Request) LocalAddr() net.Addr { return r.link().LocalAddr() }
 
 // Accept creates a QP and brings up the connection. In some dialects the peer owes a frame after our
-// answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid, ErrVersion,
-// ErrMarkersRequired or mpa.ErrOffer, or is that of Prepare, the Request can still be answered: the peer
+// answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid (as one of mpa.ErrOffer does),
+// ErrVersion or ErrMarkersRequired, or is that of Prepare, the Request can still be answered: the peer
 // waits for that until the Request is accepted, rejected or closed. (After a private data message,
 // the peer's wish for markers comes with its Start Key, when our answer is already out: then another
 // answer is ErrBadState.) When the RNIC was closed, an Accept that fails closes the Request.
@@ -189,7 +189,7 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 	defer qp.unclaim()
 	answer, err := r.answerFor(qp, cfg)
 	if err != nil {
-		return err
+		return badOffer("AcceptConfig.MPA", err)
 	}
 	if r.over != nil {
 		err = r.acceptSession(qp, answer)
@@ -197,7 +197,7 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 		err = r.acceptMPA(ctx, qp, answer)
 	}
 	if !r.answered {
-		return err
+		return badOffer("AcceptConfig.MPA", err)
 	}
 	return r.conclude(qp, err)
 }
@@ -323,7 +323,7 @@ func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 // the peer's IRD must be at least ord (RFC 6581, section 9.1).
 func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) (net.Conn, error) {
 	if err := r.reject(privateData, ird, ord); err != nil {
-		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: err}
+		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: badOffer("the rejection", err)}
 	}
 	if r.over != nil {
 		return noConn{to: r.RemoteAddr().String(), told: r.over.Told()}, nil

@@ -59,7 +59,7 @@ type Offer struct {
 	// leaves them to the ULP.
 	IRD, ORD Depth
 
-	// MaxIRD bounds by how much IRD may grow to meet the peer's ORD. If it is not above
+	// MaxIRD is what IRD may grow to where the peer's ORD is higher. If it is not above
 	// IRD, IRD does not grow. An initiator whose responder insists on more than that
 	// ends the connection with code 6.
 	MaxIRD Depth

@@ -12,7 +12,7 @@ var (
 	ErrState = errors.New("mpa: call does not fit the state of the startup")
 	// ErrOffer means that an [Offer] or [Answer] has a value out of range. The error
 	// that wraps it says which.
-	ErrOffer = errors.New("mpa: bad offer")
+	ErrOffer = errors.New("mpa: bad offer or answer")
 )
 
 // Failure is a kind of startup failure.

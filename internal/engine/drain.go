@@ -66,20 +66,20 @@ func (q *QP) renewDrain(now time.Time) {
 
 // drainTimedOut gives up a close.
 func (q *QP) drainTimedOut() {
-	why := "the peer did not close its half"
+	why, lost := "the peer did not close its half", error(ErrLost)
 	switch {
 	case !q.mayTransmit() && !q.finished:
-		why = "the Initiator did not send its first FPDU, before which a Responder may send nothing"
+		why, lost = "the Initiator did not send its first FPDU", fmt.Errorf("%w: %w", q.neverSent(), ErrLost)
 	case q.orq.Len() > 0:
 		why = "the peer did not answer RDMA Reads"
 	case !q.finished:
 		why = "the peer did not take what was to be sent"
 	}
 	if q.closeBy.Equal(q.drain.limitBy) {
-		q.abort(fmt.Errorf("the close took more than %v, and %s: %w: %w", q.cfg.CloseLimit, why, ErrLost, ErrTimeout))
+		q.abort(fmt.Errorf("the close took more than %v, and %s: %w: %w", q.cfg.CloseLimit, why, lost, ErrTimeout))
 		return
 	}
-	q.abort(fmt.Errorf("%s within %v: %w: %w", why, q.cfg.CloseTimeout, ErrLost, ErrTimeout))
+	q.abort(fmt.Errorf("%s within %v: %w: %w", why, q.cfg.CloseTimeout, lost, ErrTimeout))
 }
 
 // earlier returns the earlier of two times, of which the second may be zero: never.

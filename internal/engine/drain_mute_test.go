@@ -21,8 +21,14 @@ func TestDrainMute(t *testing.T) {
 	p.advance(closeTime)
 	p.wantNothing()
 	p.wantState(Error)
-	if err := p.Cause(); !strings.Contains(err.Error(), "the Initiator did not send its first FPDU") {
-		t.Error(err)
+	err := p.Cause()
+	for _, is := range []error{ErrMute, ErrLost, ErrTimeout} {
+		if !errors.Is(err, is) {
+			t.Errorf("%v: is no %v", err, is)
+		}
+	}
+	if want := "the Initiator did not send its first FPDU within " + p.cfg.CloseTimeout.String() + ": requests that were never sent: 1"; !strings.Contains(err.Error(), want) {
+		t.Errorf("%v: not %q", err, want)
 	}
 }
 
