@@ -79,7 +79,6 @@ func (c *cutting) ends(at, length, mss int) {
 
 // counted adds a packet whose octets are decided.
 func (a *Alignment) counted(c *chunk, mss int) {
-	a.MSS = mss
 	if mss == 0 || c.segment.Length <= mss {
 		mss = max(c.segment.Length, 1)
 	} else {

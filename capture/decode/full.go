@@ -300,8 +300,11 @@ func (h *half) unlocated(from, to uint64) {
 func (h *half) missing(g *capture.Gap) {
 	end := g.Offset + g.Length
 	h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: g.Offset, End: end, Cause: g.Cause, Packet: g.Packet})
-	h.c.report(findGap, h.dir, g.Offset, g.Packet,
-		"not judged: "+wording.Octets(g.Length)+" "+g.Cause.String(), gapAdvice(g.Cause))
+	advice := gapAdvice(g.Cause)
+	if h.unseen() {
+		advice = bothAdvice
+	}
+	h.c.report(findGap, h.dir, g.Offset, g.Packet, "not judged: "+wording.Octets(g.Length)+" "+g.Cause.String(), advice)
 }
 
 func gapAdvice(c capture.Cause) string {
@@ -353,6 +356,6 @@ func (h *half) resynced(ev *recovery.Event) {
 	}
 	h.full.bad = false
 	_, last := h.in.stamps(h.full.base+ev.Offset, h.full.base+ev.Offset+1)
-	h.c.report(findResynced, h.dir, h.full.base+ev.Offset, last, "FPDUs are found again from here on: "+ev.Sync.Confidence.String()+" confidence",
+	h.c.report(findResynced, h.dir, h.full.base+ev.Offset, last, "FPDUs are found again from here on, confidence: "+ev.Sync.Confidence.String(),
 		"a receiver has given up by now; only this reader goes on")
 }

@@ -157,9 +157,23 @@ func (h *half) foundMidstream(s *recovery.Sync) {
 	case first:
 		p.Version = versionUnknown
 		c.report(findMidstream, h.dir, s.Offset, last,
-			p.startupSeen().String()+": FPDUs were found by their form, with "+s.Confidence.String()+" confidence", p.startupSeen().advice())
+			p.startupSeen().String()+": FPDUs were found by their form, confidence: "+s.Confidence.String(), h.midstreamAdvice())
 	}
 }
+
+// midstreamAdvice says how to see what was agreed on.
+func (h *half) midstreamAdvice() string {
+	if h.peer().unseen() {
+		return bothAdvice
+	}
+	return h.c.pub.startupSeen().advice()
+}
+
+// bothAdvice is for a connection of which one direction was captured.
+const bothAdvice = "the capture has one direction only: capture both, to see what was agreed on"
+
+// unseen reports whether nothing of the direction was captured.
+func (h *half) unseen() bool { return h.c.over == nil && h.c.tcp.Halves[h.dir].Count.Packets == 0 }
 
 // markersShow is how many octets in FPDUs that follow each other cannot be without a
 // marker, if there are any.

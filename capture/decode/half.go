@@ -32,9 +32,10 @@ type half struct {
 	buf     []byte // those after it, except in modeFull
 	in      chunks // where they, and those of FPDUs that are not whole, came from
 
-	from   uint64 // where searching began
-	head   []byte // the first octets from there on
-	first  []byte // those of the direction, as many as a key has, if it is expected to be iWARP
+	from   uint64           // where searching began
+	head   []byte           // the first octets from there on
+	headIn [2]capture.Stamp // the packets of the first of them, and of the last
+	first  []byte           // those of the direction, as many as a key has, if it is expected to be iWARP
 	frame  *Startup
 	broken bool // octets are missing since then
 	ended  bool
@@ -250,6 +251,13 @@ func (h *half) stream(b []byte) {
 		}
 	} else if h.head == nil {
 		return
+	}
+	if len(h.head) > most {
+		return
+	}
+	first, last := h.in.stamps(h.at, h.at+uint64(len(b)))
+	if h.headIn[1] = last; len(h.head) == 0 {
+		h.headIn[0] = first
 	}
 	h.head = append(h.head, b[:min(len(b), most+1-len(h.head))]...)
 }

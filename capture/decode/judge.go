@@ -149,7 +149,7 @@ func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
 	switch {
 	case asked.A && !answer.A:
 		say(findModel, "the Reply has A=0, but the Request asked for peer-to-peer (A=1)",
-			"the Initiator ends the connection with code 7: the Responder must answer A=1")
+			"the Initiator may end the connection with code 7: the Responder must answer A=1")
 	case !asked.A && answer.A:
 		say(findModel, "the Reply has A=1, but the Request asked for client-server (A=0)", "the Responder must answer A=0")
 	case asked.A && asked.RTR()&answer.RTR() == 0 && answer.RTR() != 0:

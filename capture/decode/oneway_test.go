@@ -40,11 +40,15 @@ func TestOneWay(t *testing.T) {
 				for range messages {
 					s.segment(d, s.untagged(d, rdmap.OpSend), make([]byte, 1000))
 				}
-				r := run(t, oneWay(s.close(), d))
+				file := oneWay(s.close(), d)
+				r := run(t, file)
 				c := r.conns[0]
 				if h := c.Halves[d]; !slices.Contains(r.findings, "note midstream") || len(r.serious()) > 0 || c.Failed() != "" ||
 					h.FPDUs < uint64(messages) || h.Bad+h.Lost+h.Undecoded != 0 {
 					t.Errorf("%q, %q, %+v", r.texts, c.Failed(), h)
+				}
+				if s := printed(t, file); !strings.Contains(s, "the capture has one direction only: capture both") || !strings.Contains(s, "found by their form, confidence: ") || strings.Contains(s, "larger buffer") {
+					t.Errorf("it says %s", s)
 				}
 			})
 		}

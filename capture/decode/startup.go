@@ -124,7 +124,7 @@ func (h *half) opening(f *Startup) *Startup {
 		return nil
 	}
 	s := &Startup{Frame: FrameMessage, Dir: h.dir, Offset: h.from, Size: len(m), Octets: m, PrivateData: m.PrivateData()}
-	s.First, s.Last = f.First, f.First // the message's own packets are not kept
+	s.First, s.Last = h.headIn[0], h.headIn[1]
 	return s
 }
 
@@ -140,7 +140,7 @@ func (c *conn) messages(h *half, m *Startup) {
 	p := h.peer()
 	if answer, err := mpa.ParsePrivateDataMessage(p.head); err == nil && uint64(len(answer)) == p.at-p.from {
 		s := &Startup{
-			Frame: FrameMessage, Dir: p.dir, Offset: p.from, Size: len(answer), First: m.First, Last: m.Last,
+			Frame: FrameMessage, Dir: p.dir, Offset: p.from, Size: len(answer), First: p.headIn[0], Last: p.headIn[1],
 			Octets: answer, PrivateData: answer.PrivateData(),
 		}
 		c.tell(s)

@@ -52,7 +52,7 @@ func summary(c *Connection) (rows [][2]string) {
 func (c *Connection) startupText() string {
 	switch {
 	case c.Midstream:
-		return fmt.Sprintf("%v; FPDUs were found by their form, with %v confidence", c.startupSeen(), c.Confidence)
+		return fmt.Sprintf("%v; FPDUs were found by their form, confidence: %v", c.startupSeen(), c.Confidence)
 	case c.Rejected:
 		return fmt.Sprintf("%v, rejected", c.Dialect)
 	case c.Dialect == 0 && c.startupSeen() == 0:
@@ -140,8 +140,8 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 		add(dir+wording.If(session, " segment sizes", " FPDU sizes"), fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
 	}
 	rows = append(rows, h.alignmentRows(d)...)
-	if h.Segments > 0 {
-		add(dir+" memory", fmt.Sprintf("a receiver has to hold %d octets if it takes them in order only, %d as the stream is, %d with markers, %d with Header Alignment", h.Memory.TCP, h.Memory.MPA, h.Memory.Located, h.Memory.Aligned))
+	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 { // else every segment has come in order, and none held an FPDU up
+		add(dir+" memory", fmt.Sprintf("a receiver has to hold %d octets if it takes them in order only, %d as the stream is, %d with markers, and one segment (%d octets) with Header Alignment", h.Memory.TCP, h.Memory.MPA, h.Memory.Located, h.Memory.Aligned))
 	}
 	if r := &h.Reads; r.Count > 0 {
 		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s", r.Count, h.OutstandingReads,

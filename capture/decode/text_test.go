@@ -14,6 +14,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.txt and *.json")
 
+// printed returns the text of a capture.
+func printed(t *testing.T, file []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	text := decode.NewText(&b, decode.TextConfig{})
+	_, err := decode.Run(bytes.NewReader(file), decode.Config{}, text)
+	testrig.Must(t, err)
+	testrig.Must(t, text.Flush())
+	return b.String()
+}
+
 // TestPrinted compares what is printed of some captures with what was printed before.
 func TestPrinted(t *testing.T) {
 	for _, path := range []string{"siw-rping-p2p", "siw-rping-crc-refused", "iwarp-markers", "iwarp-terminate", "sctp/iwarp-udp"} {

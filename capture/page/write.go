@@ -214,7 +214,7 @@ func outcome(c *decode.Connection) string {
 	case c.Session != nil:
 		return c.Outcome()
 	case c.Midstream:
-		return fmt.Sprintf("found by the form of FPDUs, with %v confidence", c.Confidence)
+		return fmt.Sprintf("found by the form of FPDUs, confidence: %v", c.Confidence)
 	case c.Rejected:
 		return "rejected"
 	case !c.Agreed:

@@ -23,6 +23,11 @@ type decodeCmd struct {
 	HTML    string   `name:"html" placeholder:"FILE" help:"Write a page with ladders, a map of the streams, and the findings, too."`
 }
 
+// Help says what findings refer to.
+func (decodeCmd) Help() string {
+	return "A finding names the requirement that it is about in brackets, such as [Q10]: docs/requirements.md has them, with the documents that they come from."
+}
+
 // Run decodes the capture.
 func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	want, err := filterOf(c.Filter)
