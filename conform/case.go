@@ -9,7 +9,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A Case is one dialogue with the peer under test, and what the peer must do in it.
+// A Case is one dialogue with the peer under test, and what the peer must do in it. [Cases] returns all that there are; one that a program
+// makes itself has no dialogue and cannot be run: it plays its own, as the example does, with the codecs of packages mpa, ddp and rdmap.
 type Case struct {
 	// ID is "group/name", in lower case. It is unique, and stays what it is.
 	ID string

@@ -65,6 +65,9 @@ type Options struct {
 	Timeout, Quiet, SlowTimeout time.Duration
 }
 
+// noPeer says what to set.
+const noPeer = "there is no peer to test: set Options.Peer for one over TCP, Options.SCTP or Options.SCTPListener for one over SCTP"
+
 func (o Options) resolved() (Options, error) {
 	o.Dialect = cmp.Or(o.Dialect, mpa.DialectRFC6581)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -76,7 +79,7 @@ func (o Options) resolved() (Options, error) {
 	case o.SCTPListener != nil && o.Role == mpa.RoleResponder:
 		return o, errors.New("conform: who comes to an SCTPListener is the active end")
 	case o.Peer == nil && !o.overSCTP():
-		return o, errors.New("conform: no peer")
+		return o, errors.New("conform: " + noPeer)
 	case o.Role != mpa.RoleInitiator && o.Role != mpa.RoleResponder:
 		return o, errors.New("conform: the peer's role is not set: Initiator or Responder")
 	case o.Timeout < 0 || o.Quiet < 0 || o.SlowTimeout < 0:

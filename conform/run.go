@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -50,7 +51,7 @@ func (t *Summary) OK() bool { return t.Failed == 0 && t.Stopped == "" }
 // patience is how many cases in a row may find nobody there.
 const patience = 3
 
-// Run runs the selected cases one after the other and hands every result to report.
+// Run runs the selected cases one after the other and hands every result to report, which may be nil.
 // It stops early when the context ends, or when nobody can be connected any more, and before
 // the first case if the peer speaks another protocol, or answers nothing at all.
 // The error is one of the options: a [*NoCasesError] if they select no case.
@@ -75,7 +76,9 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 	}
 	sum.Stopped = o.runAll(ctx, cases, unspoken, func(r *Result) {
 		sum.Add(r.Verdict)
-		report(r)
+		if report != nil {
+			report(r)
+		}
 	})
 	return sum, nil
 }
@@ -114,11 +117,19 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, rep
 	return ""
 }
 
-// RunCase runs one case, whether or not the options select it.
+// RunCase runs one of [Cases], whether or not the options select it. Others have no dialogue, and are an error, and so is one
+// over a network on which the options have no peer.
 func RunCase(ctx context.Context, opts Options, c Case) (Result, error) {
 	o, err := opts.resolved()
-	if err != nil {
+	switch {
+	case err != nil:
 		return Result{}, err
+	case c.run == nil:
+		return Result{}, fmt.Errorf("conform: the case %q has no dialogue: only those that Cases and Options.Selected return can be run", c.ID)
+	case c.sctp && !o.overSCTP():
+		return Result{}, fmt.Errorf("conform: the case %q is one over SCTP: %s", c.ID, noPeer)
+	case !c.sctp && o.Peer == nil:
+		return Result{}, fmt.Errorf("conform: the case %q is one over TCP: %s", c.ID, noPeer)
 	}
 	return o.run(ctx, c), nil
 }

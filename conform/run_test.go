@@ -324,3 +324,27 @@ func TestSetupIsInconclusive(t *testing.T) {
 		}
 	})
 }
+
+// TestNotRunnable has what cannot be run be an error, and not a panic.
+func TestNotRunnable(t *testing.T) {
+	overTCP := conform.Options{Role: mpa.RoleResponder, Peer: &conform.DialPeer{Addr: "127.0.0.1:1"}}
+	overSCTP := conform.Options{Role: mpa.RoleResponder, SCTP: "127.0.0.1:1"}
+	for _, c := range []struct {
+		opts  conform.Options
+		c     conform.Case
+		words string
+	}{
+		{overTCP, conform.Case{ID: "mine/x"}, `"mine/x" has no dialogue`},
+		{overTCP, caseOf(t, "sctp/streams"), "set Options.Peer for one over TCP, Options.SCTP"},
+		{overSCTP, caseOf(t, "startup/req-whole"), "set Options.Peer for one over TCP, Options.SCTP"},
+		{conform.Options{Role: mpa.RoleResponder}, caseOf(t, "startup/req-whole"), "set Options.Peer for one over TCP, Options.SCTP"},
+	} {
+		if _, err := conform.RunCase(t.Context(), c.opts, c.c); err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", c.c.ID, err)
+		}
+	}
+	overTCP.Filter = regexp.MustCompile("^startup/req-whole$")
+	if sum, err := conform.Run(t.Context(), overTCP, nil); err != nil || sum.Inconclusive == 0 {
+		t.Error(sum, err)
+	}
+}
