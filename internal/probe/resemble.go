@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/peers"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -22,13 +24,21 @@ type Match struct {
 	Differences []string `json:"differences,omitempty"`
 }
 
-// near reports whether the likeness is worth a preset: at least four features were
-// compared, and at most one in five differs.
-func (m Match) near() bool { return m.Compared >= 4 && 5*(m.Compared-m.Same) <= m.Compared }
+// enough reports whether so many features were compared that a share of them says something.
+func (m Match) enough() bool { return m.Compared >= 4 }
 
-// score weighs a difference as two likenesses. Of two peers that are equally like the
-// one asked, the better known comes first.
-func (m Match) score() int { return m.Same - 2*(m.Compared-m.Same) }
+// near reports whether the likeness is worth a preset: enough features were
+// compared, and at most one in five differs.
+func (m Match) near() bool { return m.enough() && 5*(m.Compared-m.Same) <= m.Compared }
+
+// compare puts the peer first of whose known features a larger share is the same, and of two with equal shares the better known one. Those
+// of which too little could be compared come last.
+func compare(a, b Match) int {
+	if a.enough() != b.enough() {
+		return wording.Bit(b.enough()) - wording.Bit(a.enough())
+	}
+	return cmp.Or(cmp.Compare(b.Same*max(a.Compared, 1), a.Same*max(b.Compared, 1)), cmp.Compare(b.Compared, a.Compared))
+}
 
 // features are what a peer's answers come to, by name.
 func (r *Report) features() map[string]string {
@@ -272,10 +282,10 @@ func resemblance(f map[string]string) (all []Match) {
 				m.Same++
 				continue
 			}
-			m.Differences = append(m.Differences, fmt.Sprintf("%s: %s, and not %s", name, got, strings.Join(k.features[name], " or ")))
+			m.Differences = append(m.Differences, fmt.Sprintf("%s: %s, expected %s", name, got, strings.Join(k.features[name], " or ")))
 		}
 		all = append(all, m)
 	}
-	slices.SortStableFunc(all, func(a, b Match) int { return b.score() - a.score() })
+	slices.SortStableFunc(all, compare)
 	return all
 }
