@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -77,8 +78,9 @@ func (qp *QP) startOver(s SegmentStream, n *Negotiated, a StreamAttr, l lease) e
 // that the sending goroutine does it all.
 type segmentLink struct {
 	SegmentStream
-	half sync.Once
-	held int // what the Stream was told last
+	half  sync.Once
+	held  int    // what the Stream was told last
+	moved uint64 // what the Stream told last
 }
 
 // tell says what is held, if the Stream can do something about it.
@@ -130,6 +132,19 @@ func (l *segmentLink) Lost() error {
 		return s.Lost()
 	}
 	return nil
+}
+
+// moved tells the engine what the link has moved since the last time, or since a close has begun.
+func (qp *QP) moved(now time.Time) {
+	l, ok := qp.link.(*segmentLink)
+	if !ok {
+		return
+	}
+	if s, ok := l.SegmentStream.(carrier.Moved); ok {
+		all := s.Moved()
+		qp.eng.Moved(now, int(min(all-l.moved, math.MaxInt32)))
+		l.moved = all
+	}
 }
 
 // receiveSegments is the receiving goroutine.

@@ -25,6 +25,7 @@ func (qp *QP) onTimer() {
 	if !qp.eng.Quiet().IsZero() && qp.unsent() {
 		qp.eng.Unsent(time.Now())
 	}
+	qp.moved(now)
 	if qp.eng.Parting() {
 		qp.owes(now)
 	}

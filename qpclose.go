@@ -75,6 +75,7 @@ func (qp *QP) closeWithin(ctx context.Context) error {
 func (qp *QP) beginClose() <-chan struct{} {
 	qp.mu.Lock()
 	defer qp.unlock()
+	qp.moved(time.Now())
 	qp.eng.BeginClose(time.Now(), qp.roundTrip())
 	qp.closing = qp.link != nil
 	qp.pushUnlocking()

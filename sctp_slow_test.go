@@ -3,6 +3,7 @@ package iwarp_test
 import (
 	"errors"
 	"net/netip"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,6 +107,40 @@ func TestSCTPSlowSessions(t *testing.T) {
 			closes.Wait()
 			t.Logf("%d sessions with a loss of %v: %v", sessions, loss, time.Since(began))
 			wantSends(t, sends, ends...)
+		})
+	}
+}
+
+// TestSCTPSlowShare: three sessions share a path of 64 KiB a second, and close one after the other while each has data under way. What
+// one side sends fills the path's queue, and what the other waits for, acknowledgements among it, takes seconds through it: no session
+// gets the octets that count as progress, and the association is never idle.
+//
+// Proves D30.
+func TestSCTPSlowShare(t *testing.T) {
+	const sends = 3
+	for seed := range uint64(12) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newLinkedPair(t, testrig.Link{Delay: 18 * time.Millisecond, Rate: 64 << 10, Lose: testrig.Lossy(0.01, seed)})
+				var ends []*end
+				for range 3 {
+					ini, res := p.connect(deep())
+					ends = append(ends, ini, res)
+				}
+				var closes sync.WaitGroup
+				for i := 0; i < len(ends); i += 2 {
+					postSends(ends[i], ends[i+1], sends)
+					time.Sleep(time.Duration(seed) * 50 * time.Millisecond)
+				}
+				for i, e := range ends {
+					closes.Go(func() {
+						time.Sleep(time.Duration(i) * time.Duration(seed) * 50 * time.Millisecond)
+						should(t, e.Close())
+					})
+				}
+				closes.Wait()
+				wantSends(t, sends, ends...)
+			})
 		})
 	}
 }

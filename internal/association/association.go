@@ -76,6 +76,7 @@ type Association struct {
 	unread   int    // octets that wait to be received, of all sessions
 	holding  bool
 	counted  sctp.Stats // that Counted was given
+	moved    uint64     // octets, of all sessions and both directions
 	timer    deadline.Timer[Association]
 }
 
@@ -103,9 +104,11 @@ func New(c Carrier, cfg Config) *Association {
 func (a *Association) receive(m sctp.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.moved += uint64(len(m.Data))
 	a.m.Receive(time.Now(), m)
 	a.settle()
 	if s := a.sessions[m.Stream]; s != nil {
+		s.came += uint64(len(m.Data))
 		s.waitForRoom()
 	}
 }
@@ -149,6 +152,7 @@ func (a *Association) write() {
 			a.end(sctp.End{How: sctp.Abort, Cause: err})
 			return
 		}
+		a.moved += uint64(len(m.Data))
 		if s := a.sessions[m.Stream]; s != nil {
 			s.changed.Broadcast()
 		}

@@ -34,9 +34,10 @@ type Session struct {
 	taken    uint64 // from it
 	withdrew error  // why the request cannot be answered any more
 	ended    bool
-	err      error // why, if not in order
-	closed   bool  // from here
-	held     int   // octets ahead of what is missing
+	err      error  // why, if not in order
+	closed   bool   // from here
+	held     int    // octets ahead of what is missing
+	came     uint64 // octets, of all messages for it
 }
 
 func (a *Association) newSession(id uint16) *Session {
@@ -182,6 +183,14 @@ func (s *Session) Lost() error {
 		}
 	}
 	return s.withdrew
+}
+
+// Moved returns how many octets the association has moved, but for those that have come for the session: while it grows, who
+// waits for the session may be waiting for its turn.
+func (s *Session) Moved() uint64 {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	return s.a.moved - s.came
 }
 
 // Acknowledged changes whenever the peer has acknowledged more, if the Carrier can tell.

@@ -6,5 +6,9 @@ type Teller interface{ Told() <-chan struct{} }
 // Acknowledged is what a [Teller] may have besides: a number that is another whenever the peer has acknowledged more.
 type Acknowledged interface{ Acknowledged() uint32 }
 
+// Moved is what a lower layer has that several connections share: how many octets it has moved, but for those that have come for this
+// one.
+type Moved interface{ Moved() uint64 }
+
 // Lost is what a [Teller] may have besides: why the peer has not acknowledged everything, once Told's channel is closed.
 type Lost interface{ Lost() error }

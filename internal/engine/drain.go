@@ -20,6 +20,7 @@ type drain struct {
 	moved   bool      // there was progress since the time was set
 	reads   int       // the peer's Reads to be answered that were there before the close
 	limitBy time.Time // zero: none
+	beside  int       // octets since the last progress that Moved has told of
 
 	wait    time.Duration // a FIN is held back until the peer was quiet for so long
 	active  bool          // the peer has sent something since the close began, or asked for a Read shortly before
@@ -61,6 +62,19 @@ func (q *QP) renewDrain(now time.Time) {
 	if q.closing && q.drain.moved {
 		q.drain.moved = false
 		q.limitDrain(now)
+	}
+}
+
+// Moved reports octets that a close waits for and that are not the connection's own, or not any more: where connections take turns
+// on their way to the peer, those of the others, and ours as they leave. They are progress as any, but for the peer's Reads, which they
+// have nothing to do with.
+func (q *QP) Moved(now time.Time, octets int) {
+	if q.state != RTS || !q.closing {
+		return
+	}
+	if q.drain.beside += octets; q.drain.beside >= drainOctets {
+		q.drain.beside = 0
+		q.closeBy = earlier(now.Add(q.cfg.CloseTimeout), q.drain.limitBy)
 	}
 }
 

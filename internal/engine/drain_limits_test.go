@@ -45,3 +45,29 @@ func TestDrainOldReadIsAnswered(t *testing.T) {
 		t.Errorf("waited for %v, want no more than %v: %v", got, most, p.Cause())
 	}
 }
+
+// What others move on the same way, and ours as it leaves, keeps a close alive until its limit, and less of it does not.
+func TestDrainMoved(t *testing.T) {
+	const limit = time.Minute
+	p := closing(t, func(s *setup) { s.CloseLimit = limit })
+	for p.clock.Sub(epoch)+closeTime < limit {
+		p.wantState(RTS)
+		p.Moved(p.clock, drainOctets/2)
+		p.Moved(p.clock, drainOctets/2)
+		p.advance(closeTime - 1)
+	}
+	p.Moved(p.clock, drainOctets)
+	p.advance(closeTime)
+	p.wantState(Error)
+	if err := p.Cause(); !strings.Contains(err.Error(), "took more than") {
+		t.Error(err)
+	}
+
+	p = closing(t)
+	p.advance(closeTime - 1)
+	p.Moved(p.clock, drainOctets-1)
+	p.advance(1)
+	p.wantState(Error)
+	p.Moved(p.clock, drainOctets) // too late
+	p.wantState(Error)
+}
