@@ -52,7 +52,7 @@ func activeOverSCTP(t *testing.T) (o conform.Options, addr string) {
 
 // TestSCTPActive has our endpoint pass every case as the one that asks for sessions.
 //
-// Proves C01, C02, C03, C04, C05, C06, C09, C10, C12.
+// Proves C01, C02, C03, C04, C05, C06, C09, C10, C12, C14.
 func TestSCTPActive(t *testing.T) {
 	t.Parallel()
 	var all []conform.Case

@@ -271,6 +271,32 @@ func (d *ddpSession) close() {
 	d.ends("the other end has terminated it")
 }
 
+// ddpSetupOf is a setup of DDP with so many streams.
+func ddpSetupOf(streams uint16) chunk.Setup {
+	ours := script.DDPSetup()
+	ours.Out, ours.In = streams, streams
+	return ours
+}
+
+// answersInitiate reports whether a message is an answer to an Initiate: one that accepts it, or rejects it, or a Terminate.
+func answersInitiate(m *script.Message) bool {
+	if m.PPID != sctp.PPIDControl {
+		return false
+	}
+	c, err := sctp.ParseControl(m.Data)
+	return err == nil && (c.Function == sctp.FunctionAccept || c.Function == sctp.FunctionReject || c.Function == sctp.FunctionTerminate)
+}
+
+// noData is a message without any octets.
+func noData(stream uint16) sctp.Message { return sctp.Message{Stream: stream, PPID: sctp.PPIDSegment} }
+
+// aborted sees that the association is aborted, without which there is nothing to judge.
+func (s *session) aborted() {
+	if end, _ := s.assoc.End(); end != script.RST {
+		s.notApplicable("the peer does not abort the association for that")
+	}
+}
+
 // refusedOr sees that an Initiate that is not one opens no session: what the peer answers is
 // a Terminate, if anything.
 func (d *ddpSession) refusedOr(because string) {

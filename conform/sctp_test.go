@@ -40,7 +40,7 @@ func overSCTP(addr string) conform.Options {
 
 // TestSCTP has our endpoint pass every case, and each that it is not asked for say why.
 //
-// Proves C01, C02, C03, C04, C05, C06, C08, C09, C10, C12.
+// Proves C01, C02, C03, C04, C05, C06, C07, C08, C09, C10, C11, C12, C13, C14, C15.
 func TestSCTP(t *testing.T) {
 	t.Parallel()
 	all, sum := collect(t, overSCTP(sctpServer(t, false)))

@@ -29,8 +29,9 @@ type sctpVariant struct {
 	early    bool // it sends a segment together with its Initiate
 	plain    bool // it asks without RFC 6581
 	active   bool // the endpoint is the one that asks for sessions
-	// toPeer and fromPeer stand on the way to the endpoint and from it.
+	// toPeer and fromPeer stand on the way to the endpoint and from it, and last changes a whole packet from it.
 	toPeer, fromPeer chunkWay
+	last             func([]byte) []byte
 }
 
 // sctpVariants returns all of them. What the endpoint should have minded is taken out on the
@@ -93,6 +94,22 @@ func sctpVariants() []sctpVariant {
 		{name: "minds no private data in a Terminate", rule: "C02", caughtBy: "sctp/terminate-data", fromPeer: onFunction(4, harmless)},
 		{name: "minds no short control", rule: "C04", caughtBy: "sctp/control-short", toPeer: shorter(4, 17)},
 		{name: "minds no short segment", rule: "C04", caughtBy: "sctp/segment-short", toPeer: shorter(2, 16)},
+		{name: "has two addresses", rule: "C14", caughtBy: "sctp/addresses", fromPeer: onKinds(address, chunk.TypeInitAck)},
+		{name: "sends segments in fragments", rule: "C11", caughtBy: "sctp/segments", fromPeer: fragmented()},
+		{name: "writes elsewhere than told", rule: "C11", caughtBy: "sctp/segments", fromPeer: onSegments(elsewhere)},
+		{name: "waits for an acknowledgment", rule: "C15", caughtBy: "sctp/undelayed", fromPeer: delayed},
+		{name: "does not answer who has to wait", rule: "C07", caughtBy: "sctp/requests", fromPeer: onMessages(func(m *sctp.Message) {
+			if m.Stream == 40 {
+				harmless(m)
+			}
+		})},
+		{name: "ends a session without a Terminate of RDMAP", rule: "C13", caughtBy: "sctp/error-among", fromPeer: onSegments(unlessTerminate)},
+		{name: "ends the other sessions, too", rule: "C13", caughtBy: "sctp/error-among", fromPeer: onMessages(func(m *sctp.Message) {
+			if m.Stream == 2 && m.Function() == 0 {
+				m.PPID, m.Data = sctp.PPIDControl, []byte{m.Data[0], m.Data[1], 0, 4}
+			}
+		})},
+		{name: "tells each session of the association's end", rule: "C13", caughtBy: "sctp/abort-quiet", last: terminating()},
 	}
 }
 
@@ -139,9 +156,13 @@ func (v *sctpVariant) result(t *testing.T, patience time.Duration, c conform.Cas
 	if v.active {
 		var addr string
 		o, addr = activeOverSCTP(t)
-		sctpClient(t, relay(t, addr, v.fromPeer, v.toPeer, v.early), v.plain)
+		var spoken func([]byte) []byte
+		if v.early {
+			spoken = early
+		}
+		sctpClient(t, relay(t, addr, v.fromPeer, v.toPeer, spoken, nil), v.plain)
 	} else {
-		o = overSCTP(relay(t, sctpServer(t, v.rejects), v.toPeer, v.fromPeer, false))
+		o = overSCTP(relay(t, sctpServer(t, v.rejects), v.toPeer, v.fromPeer, nil, v.last))
 	}
 	o.Timeout = patience
 	if want == conform.Fail {
@@ -157,16 +178,16 @@ func (v *sctpVariant) result(t *testing.T, patience time.Duration, c conform.Cas
 	return r, b.String()
 }
 
-// relay passes packets between a suite and an endpoint, and changes their chunks.
-func relay(t *testing.T, to string, toPeer, fromPeer chunkWay, more bool) (addr string) {
+// relay passes packets between a server and who has dialed, and changes their chunks, and then each packet as a whole.
+func relay(t *testing.T, to string, toServer, fromServer chunkWay, there, back func([]byte) []byte) (addr string) {
 	t.Helper()
-	r, err := script.RelaySCTP(to, func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
-		way := fromPeer
-		if toServer {
-			way = toPeer
+	r, err := script.RelaySCTP(to, func(_ *script.SCTPFlow, up bool, packet []byte, deliver func([]byte)) {
+		way, whole := fromServer, back
+		if up {
+			way, whole = toServer, there
 		}
-		if packet = changed(packet, way); more && toServer {
-			packet = early(packet)
+		if packet = changed(packet, way); whole != nil {
+			packet = whole(packet)
 		}
 		deliver(packet)
 	})

@@ -21,7 +21,8 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	Network networkName `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space."`
+	Network networkName `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the Responder at HOST:PORT."`
+	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
 	App     string      `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect *string     `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
 	Say     string      `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
@@ -102,7 +103,11 @@ func (c *conformCmd) options() (conform.Options, error) {
 // role sets the peer's role, as far as there is one.
 func (c *conformCmd) role(o *conform.Options) error {
 	overSCTP := c.Network == network.SCTP
-	switch inside := c.Network == network.UserTCP; {
+	switch inside := c.Network == network.UserTCP && c.TUN == ""; {
+	case c.TUN != "" && c.Network != network.UserTCP:
+		return usage("conform: --tun: it is for --network %s", network.UserTCP)
+	case c.TUN != "" && c.Listen != "":
+		return usage("conform: --tun is for Responders: Initiators come to the system's TCP")
 	case inside && (c.Peer != "" || c.Listen != ""):
 		return usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address", c.Network)
 	case inside:
@@ -163,7 +168,10 @@ func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Option
 	if opts.SCTP != "" {
 		return func() {}, nil
 	}
-	if c.Network == network.UserTCP {
+	switch {
+	case c.TUN != "":
+		return c.atTUN(opts)
+	case c.Network == network.UserTCP:
 		return c.inside(ctx, opts)
 	}
 	if opts.Role == mpa.RoleResponder {

@@ -28,3 +28,13 @@ func (c *conformCmd) inside(ctx context.Context, opts *conform.Options) (stop fu
 		_ = over.Close()
 	}, nil
 }
+
+// atTUN has the peer be one that a TCP in user space reaches by a TUN device. It returns what ends that.
+func (c *conformCmd) atTUN(opts *conform.Options) (stop func(), err error) {
+	over, err := network.Open(network.OnTUN(c.TUN))
+	if err != nil {
+		return nil, usage("conform: --tun: %w", err)
+	}
+	opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout, Dial: over.DialStream}
+	return func() { _ = over.Close() }, nil
+}

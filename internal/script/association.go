@@ -29,6 +29,8 @@ type Association struct {
 	ours  chunk.Setup
 	// Peer is what the other end has said in its INIT or INIT ACK.
 	Peer chunk.Setup
+	// Addresses is how many addresses of its own it has announced there.
+	Addresses int
 
 	tsn     uint32            // our next
 	unacked map[uint32][]byte // packets by TSN
@@ -39,6 +41,7 @@ type Association struct {
 	parts   chunk.Fragments[Message]
 	end     End
 	why     string
+	mute    bool // HoldAcks
 	buf     []byte
 }
 
@@ -94,9 +97,20 @@ func (a *Association) handshake(ctx context.Context, until time.Time) error {
 	if a.Peer, err = chunk.ParseSetup(ack.Value); err != nil || a.Peer.Tag == 0 || a.Peer.Cookie == nil {
 		return fmt.Errorf("script: an INIT ACK without its fields: % x", ack.Value)
 	}
-	a.cum = a.Peer.TSN - 1
+	a.cum, a.Addresses = a.Peer.TSN-1, addresses(ack.Value)
 	_, err = a.ask(ctx, a.packet(a.Peer.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: a.Peer.Cookie}), chunk.TypeCookieAck, until)
 	return err
+}
+
+// addresses counts those that an INIT or INIT ACK announces: RFC 9260, sections 3.3.2.1 and 3.3.3.
+func addresses(value []byte) (n int) {
+	all, _ := chunk.Parameters(value[chunk.SetupLen:])
+	for _, p := range all {
+		if p.Type == chunk.ParamIPv4 || p.Type == chunk.ParamIPv6 {
+			n++
+		}
+	}
+	return n
 }
 
 // packet returns one with a tag.

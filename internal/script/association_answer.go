@@ -97,7 +97,7 @@ func (a *Association) asked(from netip.AddrPort, h chunk.Header, init chunk.Chun
 	if peer.Tag != a.Peer.Tag { // not the same again
 		a.ours.Tag = rand.Uint32() | 1
 	}
-	a.Peer, a.cum = peer, peer.TSN-1
+	a.Peer, a.cum, a.Addresses = peer, peer.TSN-1, addresses(init.Value)
 	a.send(chunk.TypeInitAck, a.ours.Append(nil))
 }
 

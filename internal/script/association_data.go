@@ -150,9 +150,22 @@ func (a *Association) takeAll(chunks []chunk.Chunk) {
 			a.send(chunk.TypeShutdownComplete, nil)
 		}
 	}
-	if data {
-		b := binary.BigEndian.AppendUint32(nil, a.cum)
-		a.send(chunk.TypeSack, append(b, 0, 2, 0, 0, 0, 0, 0, 0))
+	if data && !a.mute {
+		a.acknowledge()
+	}
+}
+
+// acknowledge sends a SACK.
+func (a *Association) acknowledge() {
+	b := binary.BigEndian.AppendUint32(nil, a.cum)
+	a.send(chunk.TypeSack, append(b, 0, 2, 0, 0, 0, 0, 0, 0))
+}
+
+// HoldAcks says whether what comes stays without acknowledgment. When it no longer does, all that has come is acknowledged.
+func (a *Association) HoldAcks(on bool) {
+	a.mute = on
+	if !on {
+		a.acknowledge()
 	}
 }
 

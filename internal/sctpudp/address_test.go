@@ -13,9 +13,6 @@ import (
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// Parameters of INIT and INIT ACK with an address: RFC 9260, section 3.3.2.1.
-const paramIPv4, paramIPv6 = 5, 6
-
 // wantNoAddress expects an INIT or INIT ACK to announce no address.
 func wantNoAddress(t *testing.T, c *chunk.Chunk) {
 	t.Helper()
@@ -24,7 +21,7 @@ func wantNoAddress(t *testing.T, c *chunk.Chunk) {
 		t.Errorf("%d parameters, whole %t", len(all), whole)
 	}
 	for _, p := range all {
-		if p.Type == paramIPv4 || p.Type == paramIPv6 {
+		if p.Type == chunk.ParamIPv4 || p.Type == chunk.ParamIPv6 {
 			t.Errorf("the address % x is announced", p.Value)
 		}
 	}
@@ -42,7 +39,7 @@ func TestOneAddress(t *testing.T) {
 		t.Skipf("no second address on this system: %v", err)
 	}
 	defer func() { _ = other.Close() }()
-	elsewhere := chunk.Parameter{Type: paramIPv4, Value: []byte{127, 0, 0, 2}}
+	elsewhere := chunk.Parameter{Type: chunk.ParamIPv4, Value: []byte{127, 0, 0, 2}}
 	s.says(0, chunk.TypeInit, 0, elsewhere.Append(s.ours.Append(nil)))
 	_, ack := s.hears(chunk.TypeInitAck)
 	wantNoAddress(t, &ack)

@@ -2,7 +2,9 @@ package chunk
 
 // Parameters of chunks.
 const (
-	ParamHeartbeatInfo = 1      // of HEARTBEAT and HEARTBEAT ACK
+	ParamHeartbeatInfo = 1 // of HEARTBEAT and HEARTBEAT ACK
+	ParamIPv4          = 5 // an address of the sender, in INIT and INIT ACK; ParamIPv6, too
+	ParamIPv6          = 6
 	ParamStateCookie   = 7      // of INIT ACK
 	ParamAdaptation    = 0xC006 // Adaptation Layer Indication: RFC 5061, section 4.2.6
 )
