@@ -41,7 +41,8 @@ type Config struct {
 	AnswerTimeout time.Duration
 	// CloseTimeout bounds each step of an end. If zero, 5 s.
 	CloseTimeout time.Duration
-	// UnusedTimeout ends an association that has no session for that long. If zero, 30 s; if negative, never.
+	// UnusedTimeout ends an association that has no session for that long. If zero, 30 s; if negative, it does not end
+	// while it is listening.
 	UnusedTimeout time.Duration
 }
 
@@ -54,8 +55,10 @@ func (c *Config) fill() {
 	c.RTR = cmp.Or(c.RTR, mpa.RTRSend|mpa.RTRWrite|mpa.RTRRead)
 	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, mpa.DefaultReplyTimeout)
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
-	c.UnusedTimeout = cmp.Or(c.UnusedTimeout, 30*time.Second)
+	c.UnusedTimeout = cmp.Or(c.UnusedTimeout, defaultUnusedTimeout)
 }
+
+const defaultUnusedTimeout = 30 * time.Second
 
 // An Association is the DDP side of one SCTP association. It is not safe for concurrent use.
 type Association struct {
@@ -101,8 +104,13 @@ func New(now time.Time, c Config) *Association {
 }
 
 // StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are the
-// consumer's to answer still.
-func (a *Association) StopListening() { a.cfg.Listening = false }
+// consumer's to answer still. Without a session an association has no use then: it ends after UnusedTimeout, or its default if that was never.
+func (a *Association) StopListening() {
+	a.cfg.Listening = false
+	if a.cfg.UnusedTimeout < 0 {
+		a.cfg.UnusedTimeout = defaultUnusedTimeout
+	}
+}
 
 // Stats returns the counters.
 func (a *Association) Stats() Stats { return a.stats }

@@ -334,8 +334,18 @@ func TestUnused(t *testing.T) {
 	if at := d.a.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline at %v", at)
 	}
-	d = begin(t, sctp.Config{UnusedTimeout: -1})
+	d = begin(t, sctp.Config{UnusedTimeout: -1, Listening: true})
 	if at := d.a.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline at %v", at)
+	}
+	d.later(29 * time.Second)
+	d.a.StopListening()
+	d.later(time.Second - 1)
+	if e := d.a.End(); e.How != sctp.NotYet {
+		t.Fatalf("ended %+v", e)
+	}
+	d.later(1)
+	if e := d.a.End(); e.How != sctp.Shutdown || !errors.Is(e.Cause, sctp.ErrUnused) {
+		t.Errorf("ended %+v", e)
 	}
 }

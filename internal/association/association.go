@@ -290,6 +290,7 @@ func (a *Association) takeRequests() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.m.StopListening()
+	a.settle() // there may be a deadline now
 	waiting := a.requests
 	a.requests = nil
 	return waiting

@@ -55,6 +55,27 @@ func TestUnused(t *testing.T) {
 	})
 }
 
+// TestUnusedUnbounded: one that may be without a session for as long as it likes, as its peer may ask for one, may not be when nobody listens
+// any more.
+func TestUnusedUnbounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := wires(40)
+		association.New(x, association.Config{Machine: sctp.Config{Active: true, UnusedTimeout: -1}})
+		ended := make(chan struct{})
+		passive := association.New(y, association.Config{Machine: sctp.Config{Listening: true, UnusedTimeout: -1}, Ended: func() { close(ended) }})
+		time.Sleep(time.Hour)
+		select {
+		case <-ended:
+			t.Fatal("it has ended")
+		default:
+		}
+		stopped := time.Now()
+		passive.StopListening()
+		<-ended
+		wantTook(t, stopped, shutdownTakes)
+	})
+}
+
 // TestSilence: a peer that does not answer is waited for as long as is said, which is not until an unused association
 // would end, and after our end for as long as the closing of a session may take. Who waits for the association's end
 // is told.
