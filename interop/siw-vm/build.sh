@@ -12,8 +12,13 @@ MODULES=(virtio_pci virtio_net virtio_rng crc32c_generic crc32c-intel
 	rdma_cm rdma_ucm ib_uverbs ib_core iw_cm ib_cm siw sctp)
 PROGRAMS=(rping ucmatose ib_write_lat ib_write_bw ib_send_lat ib_read_lat rdma ip)
 
-apt() { # apt-get with its log kept, and an end
-	timeout 900 env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null >"$CACHE/apt.log" 2>&1
+apt() { # apt-get with its log kept, and an end; a mirror may be away for a moment
+	local turn
+	for turn in 1 2 3; do
+		[ "$turn" = 1 ] || sleep 10
+		timeout 900 env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null >"$CACHE/apt.log" 2>&1 && return 0
+	done
+	return 1
 }
 
 apt_failed() { tail -n 5 "$CACHE/apt.log" >&2; die "$*"; }
