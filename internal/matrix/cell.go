@@ -146,7 +146,7 @@ func (c *cell) connect(ctx context.Context) error {
 		return askOverSCTP(ctx, c.tap.addr(), in)
 	}
 	d := iwarp.Dialer{
-		PD: c.i.pd, QP: c.i.qpConfig(), MPA: in.Offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
+		PD: c.i.pd, QP: c.i.qpConfig(ctx), MPA: in.Offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
 	}
 	c.i.qp, c.failed = c.over.Dial(ctx, &d, c.tap.addr())
 	if ctx.Err() != nil {

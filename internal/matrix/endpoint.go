@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -54,8 +55,14 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 	return e, nil
 }
 
-// qpConfig turns nudges off: nothing is sent merely because time passes.
-func (e *endpoint) qpConfig() iwarp.QPConfig { return iwarp.QPConfig{Nudge: -1} }
+// qpConfig turns nudges off: nothing is sent merely because time passes. A close has as long as the row.
+func (e *endpoint) qpConfig(ctx context.Context) iwarp.QPConfig {
+	c := iwarp.QPConfig{Nudge: -1}
+	if end, ok := ctx.Deadline(); ok {
+		c.CloseTimeout = max(time.Until(end), time.Nanosecond)
+	}
+	return c
+}
 
 // prepare posts the receive.
 func (e *endpoint) prepare(qp *iwarp.QP) error {

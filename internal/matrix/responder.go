@@ -61,7 +61,7 @@ func (r *responder) serve(ctx context.Context) {
 			a.conn, a.err = req.RejectDepths(no.PrivateData, no.IRD, no.ORD)
 		} else {
 			a.qp, a.err = req.Accept(ctx, iwarp.AcceptConfig{
-				MPA: r.spec.Answer, NoReads: r.spec.NoReads, QP: r.qpConfig(), Prepare: r.prepare,
+				MPA: r.spec.Answer, NoReads: r.spec.NoReads, QP: r.qpConfig(ctx), Prepare: r.prepare,
 			})
 		}
 		if a.err != nil {
