@@ -41,11 +41,21 @@ func (s *session) noteEnd(l *link) {
 	}
 }
 
+// maxLeftover bounds how much of what nobody took a dialogue keeps, in octets.
+const maxLeftover = 4 << 10
+
 // leftover records what was received and nobody took.
 func (s *session) leftover(l *link) {
-	if in := l.Received(); len(in) > 0 {
-		s.note(Received, wording.Octets(len(in))+describe(in), in)
+	in := l.Received()
+	if len(in) == 0 {
+		return
 	}
+	text := wording.Octets(len(in)) + describe(in)
+	if len(in) > maxLeftover {
+		text += ", of which these are the first " + wording.Octets(maxLeftover)
+		in = in[:maxLeftover]
+	}
+	s.note(Received, text, in)
 }
 
 // unexpected fails the case for the octets that have come.
@@ -103,7 +113,7 @@ func (s *session) look(within time.Duration) sight {
 // anything or ends the connection. because says why it must not.
 func (s *session) expectNothing(because string) {
 	expected := "nothing, and an open connection: " + because
-	switch l := s.use(); s.look(s.opts.Quiet) {
+	switch l := s.use(); s.look(s.quiet()) {
 	case sightOctets:
 		s.unexpected(l, expected)
 	case sightEnd:
@@ -147,5 +157,9 @@ func (s *session) ends(because string) {
 	err := l.Until(s.deadline())
 	s.leftover(l)
 	s.noteEnd(l)
-	s.want(err == nil, "the connection closed: "+because, "still open")
+	got := "still open"
+	if errors.Is(err, script.ErrEndless) {
+		got += " after " + wording.Octets(len(l.Received()))
+	}
+	s.want(err == nil, "the connection closed: "+because, got)
 }

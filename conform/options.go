@@ -60,9 +60,13 @@ type Options struct {
 	Unsafe, Slow bool
 	// Timeout bounds the wait for what the peer must do; if zero, DefaultTimeout.
 	// Quiet is for how long a case watches that the peer does not do what it must
-	// not; if zero, DefaultQuiet. SlowTimeout bounds the wait for the peer's own
+	// not; if zero, DefaultQuiet. The path's round trip, as far as it is known, is added to it: see
+	// [Summary.RoundTrip]. SlowTimeout bounds the wait for the peer's own
 	// timeouts; if zero, DefaultSlowTimeout.
 	Timeout, Quiet, SlowTimeout time.Duration
+
+	roundTrip time.Duration // that the peer's answer before the first case took
+	longest   time.Duration // round trip that any case has met
 }
 
 // noPeer says what to set.

@@ -13,10 +13,14 @@ import (
 // another protocol than MPA does so whatever it is asked: then foreign says what it answered. One that answers
 // nothing, in neither revision, and keeps the connection, is mute: every case would wait for it.
 func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute bool) {
-	if o.Role == mpa.RoleInitiator || o.App == AppReject || o.overSCTP() {
+	if o.Role == mpa.RoleInitiator || o.overSCTP() {
 		return "", "", false
 	}
 	res := o.ask(ctx, o.Dialect)
+	o.roundTrip = res.answeredIn()
+	if o.App == AppReject {
+		return "", "", false
+	}
 	if res.echoes() && o.ask(ctx, another(o.Dialect)).echoes() {
 		return "", "our own octets", false
 	}

@@ -257,7 +257,7 @@ func (d *dialogue) refusal(seg ddp.Segment, expected string, codes []rdmap.Code)
 // for our half of it to be closed first.
 func (d *dialogue) isOver(because string) {
 	expected := "nothing more, and the end of the connection: " + because
-	for _, within := range []time.Duration{d.opts.Quiet, d.opts.Timeout} {
+	for n, within := range []time.Duration{d.quiet(), d.opts.Timeout} {
 		switch d.look(within) {
 		case sightOctets:
 			d.unexpected(d.link, expected)
@@ -265,7 +265,7 @@ func (d *dialogue) isOver(because string) {
 			d.note(Checked, expected, nil)
 			return
 		}
-		if within == d.opts.Quiet {
+		if n == 0 {
 			d.closeWrite()
 		}
 	}

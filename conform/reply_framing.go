@@ -23,7 +23,7 @@ func (s *session) goesOn(q mpa.StartupFrame, f script.Startup) {
 // stays sees that the peer does not end the connection.
 func (s *session) stays() {
 	l := s.use()
-	if s.look(s.opts.Quiet) == sightEnd {
+	if s.look(s.quiet()) == sightEnd {
 		s.failf("an open connection", "the connection %s", l.End())
 	}
 	s.note(Checked, "the connection stays open", nil)

@@ -86,7 +86,7 @@ const depthTried = 256
 // it must go on.
 func (s *session) insufficient(q mpa.StartupFrame, f script.Startup) bool {
 	s.enter(q, f.Octets())
-	if !f.Enhanced.A && s.look(s.opts.Quiet) == sightNothing {
+	if !f.Enhanced.A && s.look(s.quiet()) == sightNothing {
 		return false
 	}
 	l := s.use()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
 )
@@ -15,11 +16,13 @@ type Report struct {
 	Title   string // what was tested, and how
 	Results []Result
 	Stopped string // why the run is not complete; empty if it is
+	// RoundTrip is the path's, if it is longer than the quiet time: see [Summary].
+	RoundTrip time.Duration
 }
 
 // Summary counts the results.
 func (p *Report) Summary() Summary {
-	sum := Summary{Stopped: p.Stopped}
+	sum := Summary{Stopped: p.Stopped, RoundTrip: p.RoundTrip}
 	for i := range p.Results {
 		sum.Add(p.Results[i].Verdict)
 	}
@@ -114,7 +117,24 @@ func (r *Result) check() report.Check {
 	return c
 }
 
-func (t *Summary) sections() []report.Section { return []report.Section{{Head: t.String()}} }
+func (t *Summary) sections() []report.Section {
+	s := report.Section{Head: t.String()}
+	if t.RoundTrip > 0 {
+		s.Lines = []report.Line{{Label: "path:", Text: fmt.Sprintf(
+			"its round trip of %v is longer than the quiet time (--quiet): cases watched for both together", t.RoundTrip.Round(time.Millisecond))}}
+	}
+	return []report.Section{s}
+}
+
+// MarshalJSON returns passed, failed, not_applicable and inconclusive, and stopped, not_mpa and round_trip_ms
+// where they are set.
+func (t Summary) MarshalJSON() ([]byte, error) {
+	type counts Summary
+	return json.Marshal(struct {
+		counts
+		RoundTrip float64 `json:"round_trip_ms,omitempty"`
+	}{counts(t), report.Milliseconds(t.RoundTrip)})
+}
 
 // String returns, for instance, "120 passed, 0 failed, 10 not applicable, 0 inconclusive".
 func (t *Summary) String() string {

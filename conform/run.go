@@ -27,6 +27,10 @@ type Summary struct {
 	Inconclusive  int `json:"inconclusive"`
 	// Stopped is why the run is not complete; empty if it is.
 	Stopped string `json:"stopped,omitempty"`
+	// RoundTrip is the longest round trip that was measured, where it is longer than the quiet time: a case
+	// watched for both together that the peer did not do what it must not. Zero: it is not longer. In JSON
+	// it is round_trip_ms.
+	RoundTrip time.Duration `json:"-"`
 	// NotMPA: the peer speaks another protocol, and no case was run.
 	NotMPA bool `json:"not_mpa,omitempty"`
 }
@@ -80,6 +84,7 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 			report(r)
 		}
 	})
+	o.tell(&sum)
 	return sum, nil
 }
 

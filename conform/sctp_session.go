@@ -53,7 +53,9 @@ func (s *session) openAssociation(ours chunk.Setup) (err error) {
 	conn, err := d.DialContext(s.ctx, "udp", s.opts.SCTP)
 	if err == nil {
 		s.note(Did, "association of "+conn.LocalAddr().String()+" and "+conn.RemoteAddr().String()+indicated(&ours), nil)
+		began := time.Now()
 		s.assoc, err = script.Associate(s.ctx, conn, ours, s.deadline())
+		s.far(time.Since(began)) // two round trips
 	}
 	return err
 }
@@ -209,7 +211,7 @@ func (d *ddpSession) works(because string) {
 
 // unanswered sees for the quiet time that no Read Response comes. Anything else may.
 func (d *ddpSession) unanswered(because string) {
-	for until := time.Now().Add(d.opts.Quiet); ; {
+	for until := time.Now().Add(d.quiet()); ; {
 		m, ok := d.hear(time.Until(until))
 		if !ok {
 			d.note(Checked, "no RDMA Read Response: "+because, nil)
@@ -300,7 +302,7 @@ func (s *session) aborted() {
 // refusedOr sees that an Initiate that is not one opens no session: what the peer answers is
 // a Terminate, if anything.
 func (d *ddpSession) refusedOr(because string) {
-	m, ok := d.hear(d.opts.Quiet)
+	m, ok := d.hear(d.quiet())
 	if ok {
 		c, err := sctp.ParseControl(m.Data)
 		d.want(m.PPID == sctp.PPIDControl && err == nil && c.Function == sctp.FunctionTerminate, "no session: "+because, describeMessage(&m))

@@ -22,6 +22,8 @@ type session struct {
 	c     *Case
 	begun time.Time
 	log   []Entry
+	heard int                 // what the log keeps of the peer's, in octets
+	path  time.Duration       // the longest round trip of the case, as far as it is known
 	link  *link               // current connection; nil before the first step
 	assoc *script.Association // of a case over SCTP
 }
@@ -31,6 +33,7 @@ type link struct {
 	*script.Link
 	ended    bool              // its end is recorded
 	refused  bool              // not all could be sent
+	asking   []byte            // what we have sent since our Request began
 	asked    mpa.StartupFrame  // our Request, with which we are the Initiator
 	answered mpa.StartupFrame  // the peer's Reply
 	received map[uint32]uint32 // messages of the peer's, by queue
@@ -56,7 +59,20 @@ func (s *session) app() App { return s.opts.App }
 // note records a step.
 func (s *session) note(k Kind, text string, octets []byte) {
 	s.log = append(s.log, Entry{At: time.Since(s.begun), Kind: k, Text: text, Octets: bytes.Clone(octets)})
+	if k != Received {
+		return
+	}
+	if s.heard += len(octets) + entryCost; s.heard > maxHeard {
+		s.inconclusive("the peer sends without an end")
+	}
 }
+
+// maxHeard bounds what the dialogue of a case keeps of the peer's, in octets, and entryCost
+// is what each step counts beside the octets received.
+const (
+	maxHeard  = 4 << 20
+	entryCost = 256
+)
 
 // notef records something worth knowing.
 func (s *session) notef(format string, args ...any) { s.note(Did, fmt.Sprintf(format, args...), nil) }
@@ -100,10 +116,15 @@ func (s *session) use() *link {
 	if s.link != nil {
 		return s.link
 	}
+	began := time.Now()
 	conn, err := s.opts.Peer.Connect(s.ctx)
 	if err != nil {
 		panic(outcome{verdict: Inconclusive, why: "no connection with the peer: " + err.Error(), absent: true})
 	}
+	if s.role() == mpa.RoleInitiator { // who comes in its own time
+		began = time.Now()
+	}
+	s.reached(conn, time.Since(began))
 	return s.over(conn)
 }
 
@@ -127,6 +148,7 @@ func (s *session) comesAgain() bool {
 		s.note(Saw, "no other connection: "+err.Error(), nil)
 		return false
 	}
+	s.reached(conn, 0)
 	s.over(conn)
 	return true
 }
@@ -187,11 +209,22 @@ func (s *session) sendOn(l *link, text string, octets []byte, gap time.Duration,
 	s.write(l, octets, gap, pieces...)
 }
 
-// write sends octets, and keeps them in mind if they are our Request.
-func (s *session) write(l *link, octets []byte, gap time.Duration, pieces ...[]byte) {
-	if f, err := mpa.ParseStartup(octets); err == nil && f.Key() == mpa.KeyRequest {
-		l.asked = bytes.Clone(f)
+// keep keeps our Request in mind, which may be sent in parts.
+func (l *link) keep(octets []byte) {
+	switch {
+	case bytes.HasPrefix(octets, []byte(mpa.KeyRequest)):
+		l.asking = bytes.Clone(octets)
+	case len(l.asking) > 0:
+		l.asking = append(l.asking, octets...)
 	}
+	if f, err := mpa.ParseStartup(l.asking); err == nil {
+		l.asked, l.asking = bytes.Clone(f), nil
+	}
+}
+
+// write sends octets, and keeps them in mind if they are of our Request.
+func (s *session) write(l *link, octets []byte, gap time.Duration, pieces ...[]byte) {
+	l.keep(octets)
 	_ = l.Conn().SetWriteDeadline(s.deadline().Add(time.Duration(len(pieces)) * gap))
 	if err := l.SendSplit(gap, pieces...); err != nil {
 		l.refused = true

@@ -26,7 +26,7 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 	if err != nil {
 		return err
 	}
-	report.Stopped = sum.Stopped
+	report.Stopped, report.RoundTrip = sum.Stopped, sum.RoundTrip
 	return errors.Join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
 }
 

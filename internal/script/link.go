@@ -179,10 +179,20 @@ func (l *Link) Frame(until time.Time) (mpa.StartupFrame, error) {
 	return l.Octets(n, until)
 }
 
-// Until waits for the end of the connection, whatever comes before. The error is a
-// *MissingError if the connection does not end in time.
+// MaxRest bounds what the other end may still send before its end, in octets.
+const MaxRest = 1 << 20
+
+// ErrEndless is why a Link no longer waits for the end: MaxRest octets came instead.
+var ErrEndless = errors.New("script: the other end sends without an end")
+
+// Until waits for the end of the connection, whatever comes before, which is kept. The error is a
+// *MissingError if the connection does not end in time, or if MaxRest octets come before its end;
+// then it wraps ErrEndless.
 func (l *Link) Until(until time.Time) error {
 	for l.end == Open {
+		if len(l.in) >= MaxRest {
+			return &MissingError{len(l.in), Open, ErrEndless}
+		}
 		if err := l.Receive(until); err != nil {
 			return err
 		}
@@ -222,15 +232,12 @@ func (l *Link) Reset() error {
 // Close closes the connection as the system does: by a RST if octets were not read.
 func (l *Link) Close() error { return l.conn.Close() }
 
-// lastWords bounds what the other end may still send after our FIN, in octets.
-const lastWords = 1 << 20
-
 // Leave sends a FIN, and waits for that of the other end, so that no octet that was
 // not read makes a RST of the end. Then it closes the connection.
 func (l *Link) Leave(patience time.Duration) {
 	if l.CloseWrite() == nil {
 		_ = l.conn.SetReadDeadline(time.Now().Add(patience))
-		_, _ = io.CopyN(io.Discard, l.conn, lastWords)
+		_, _ = io.CopyN(io.Discard, l.conn, MaxRest)
 	}
 	_ = l.conn.Close()
 }

@@ -227,3 +227,15 @@ func TestReset(t *testing.T) {
 		t.Errorf("%v, %v", b.End(), err)
 	}
 }
+
+// TestEndless does not wait for the end of a connection on which more comes than is kept.
+func TestEndless(t *testing.T) {
+	a, b := links()
+	for range 3 {
+		a.Send(make([]byte, script.MaxRest))
+	}
+	var missing *script.MissingError
+	if _, err := b.Rest(never()); !errors.Is(err, script.ErrEndless) || !errors.As(err, &missing) || missing.End != script.Open || len(b.Received()) > 2*script.MaxRest {
+		t.Errorf("%v, %d octets kept", err, len(b.Received()))
+	}
+}

@@ -1,0 +1,43 @@
+package conform
+
+import (
+	"net"
+	"time"
+)
+
+// quiet is for how long a case watches that the peer does not do what it must not. What the peer
+// does at once takes a round trip to be seen.
+func (s *session) quiet() time.Duration { return s.opts.Quiet + s.path }
+
+// reached takes note of the round trip of a connection: as the system's TCP has measured it, or what
+// the peer needed to be reached, or to answer the Request before the first case, as far as these are known. Proxies
+// and tunnels on the way show in the answer only.
+func (s *session) reached(conn net.Conn, took time.Duration) {
+	s.far(max(took, measured(conn)))
+}
+
+func (s *session) far(trip time.Duration) {
+	s.path = min(max(s.path, s.opts.roundTrip, trip), s.opts.Timeout)
+	s.opts.longest = max(s.opts.longest, s.path)
+}
+
+// answeredIn returns how long after our first octets those of the peer came; zero if none have come.
+func (r *Result) answeredIn() time.Duration {
+	sent, asked := time.Duration(0), false
+	for _, e := range r.Dialogue {
+		switch {
+		case e.Kind == Sent && !asked:
+			sent, asked = e.At, true
+		case e.Kind == Received && asked:
+			return e.At - sent
+		}
+	}
+	return 0
+}
+
+// tell has the summary say that the path is longer than the quiet time.
+func (o *Options) tell(sum *Summary) {
+	if o.longest > o.Quiet {
+		sum.RoundTrip = o.longest
+	}
+}
