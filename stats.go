@@ -110,7 +110,8 @@ type StartupStats struct {
 	Rejected    uint64 // connections rejected by either side
 	Fallbacks   uint64 // second attempts with revision 1
 	Evicted     uint64 // half-open connections closed or turned away because there was no room
-	// Failed counts all other failures by what went wrong.
+	// Failed counts all other failures by what went wrong: the text of an mpa.Failure or of a Terminate's code,
+	// "given up" at the end of a context, and "other", as what SCTP says of itself.
 	Failed map[string]uint64
 }
 

@@ -43,6 +43,15 @@ var (
 
 func (t transports) has(proto byte) bool { return proto == t[0] || proto == t[1] }
 
+// datagram reads the headers of a packet down to those of IP.
+func (p *Packet) datagram(want transports) (datagram, Skip) {
+	ip, why := network(p.Link, p.Data)
+	if why != 0 {
+		return datagram{}, why
+	}
+	return datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)), want)
+}
+
 // datagramOf reads the headers of IPv4 or IPv6. wire is the octets that ip had
 // before the snap length cut it, padding of the link layer included.
 func datagramOf(ip []byte, wire int, want transports) (d datagram, why Skip) {

@@ -30,11 +30,7 @@ type associationKey struct {
 // parse reads the headers of a packet down to SCTP's. It reports false for one that is
 // none of SCTP, in UDP or not.
 func (s *sctpPacket) parse(p *Packet) bool {
-	ip, why := network(p.Link, p.Data)
-	if why != 0 {
-		return false
-	}
-	d, why := datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)), forSCTP)
+	d, why := p.datagram(forSCTP)
 	if why != 0 {
 		return false
 	}

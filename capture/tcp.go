@@ -48,11 +48,7 @@ type tcpHeader struct {
 
 // parse reads the headers of a packet down to TCP's.
 func (h *tcpHeader) parse(p *Packet) Skip {
-	ip, why := network(p.Link, p.Data)
-	if why != 0 {
-		return why
-	}
-	d, why := datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)), onlyTCP)
+	d, why := p.datagram(onlyTCP)
 	if why != 0 {
 		return why
 	}

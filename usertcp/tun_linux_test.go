@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // inNamespace runs f in a network namespace of its own, with a TUN device there whose own address is 198.51.100.1. What
@@ -41,7 +43,7 @@ func inNamespace(t *testing.T, f func(tun *TUN)) {
 			t.Error(err)
 			return
 		}
-		if err := setUp(tun.Name()); err != nil {
+		if err := testrig.SetUpTUN(tun.Name()); err != nil {
 			t.Errorf("%s: %v", tun.Name(), err)
 			return
 		}
@@ -50,23 +52,6 @@ func inNamespace(t *testing.T, f func(tun *TUN)) {
 	if skip := <-done; skip != "" {
 		t.Skip(skip)
 	}
-}
-
-// setUp gives a device its address, and sets it up.
-func setUp(name string) error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(s)
-	req, err := unix.NewIfreq(name)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(req.SetInet4Addr([]byte{198, 51, 100, 1}), unix.IoctlIfreq(s, unix.SIOCSIFADDR, req))
-	err = errors.Join(err, req.SetInet4Addr([]byte{255, 255, 255, 0}), unix.IoctlIfreq(s, unix.SIOCSIFNETMASK, req))
-	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return errors.Join(err, unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req))
 }
 
 // TestKernel has a stack talk to the kernel's TCP, as the one that dials and as the one that accepts.

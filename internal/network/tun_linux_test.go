@@ -50,7 +50,7 @@ func meetAtTUN(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := setUp("iwarp0"); err != nil {
+	if err := testrig.SetUpTUN("iwarp0"); err != nil {
 		return err
 	}
 	if err := meet(ctx, host, ln); err != nil {
@@ -60,23 +60,6 @@ func meetAtTUN(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(meet(ctx, user, ln), user.Close(), host.Close())
-}
-
-// setUp gives a device its address, and sets it up.
-func setUp(device string) error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(s)
-	req, err := unix.NewIfreq(device)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(req.SetInet4Addr([]byte{198, 51, 100, 1}), unix.IoctlIfreq(s, unix.SIOCSIFADDR, req))
-	err = errors.Join(err, req.SetInet4Addr([]byte{255, 255, 255, 0}), unix.IoctlIfreq(s, unix.SIOCSIFNETMASK, req))
-	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return errors.Join(err, unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req))
 }
 
 // meet connects to a Listener, and ends both ends and it.

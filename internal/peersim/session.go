@@ -51,12 +51,6 @@ func (p *peer) session(request, reply mpa.StartupFrame) *Session {
 	return s
 }
 
-// IRD and ORD return the depths in effect.
-func (s *Session) IRD() mpa.Depth { return s.peer.ird }
-
-// ORD is described with IRD.
-func (s *Session) ORD() mpa.Depth { return s.peer.ord }
-
 // Send sends a message. A Responder first waits for the FPDU that lets it send, unless
 // the peer sends early.
 func (s *Session) Send(b []byte) error {
