@@ -55,30 +55,29 @@ const (
 // Info is what RFC 5040, Figures 4 and 5, and RFC 7306, Figures 2 and 3, lay
 // down for an opcode.
 type Info struct {
-	Name         string
-	Tagged       bool   // the DDP model; tagged messages have no queue
-	QN           uint32 // Queue Number of an untagged message
-	HeaderLen    int    // octets of the RDMAP header; of a Terminate the least
-	MaxHeaderLen int    // differs from HeaderLen for a Terminate only
-	Payload      bool   // ULP payload is allowed
-	Invalidate   bool   // RsvdULP[8:39] is an Invalidate STag
-	Solicited    bool   // with Solicited Event
-	Extension    bool   // of RFC 7306, known to version 1 only
+	Name       string
+	Tagged     bool   // the DDP model; tagged messages have no queue
+	QN         uint32 // Queue Number of an untagged message
+	HeaderLen  int    // octets of the RDMAP header; of a Terminate the least
+	Payload    bool   // ULP payload is allowed
+	Invalidate bool   // RsvdULP[8:39] is an Invalidate STag
+	Solicited  bool   // with Solicited Event
+	Extension  bool   // of RFC 7306, known to version 1 only
 }
 
 var infos = [...]Info{
 	OpWrite:            {Name: "RDMA Write", Tagged: true, Payload: true},
-	OpReadRequest:      {Name: "RDMA Read Request", QN: QNRead, HeaderLen: ReadRequestLen, MaxHeaderLen: ReadRequestLen},
+	OpReadRequest:      {Name: "RDMA Read Request", QN: QNRead, HeaderLen: ReadRequestLen},
 	OpReadResponse:     {Name: "RDMA Read Response", Tagged: true, Payload: true},
 	OpSend:             {Name: "Send", QN: QNSend, Payload: true},
 	OpSendInvalidate:   {Name: "Send with Invalidate", QN: QNSend, Payload: true, Invalidate: true},
 	OpSendSE:           {Name: "Send with SE", QN: QNSend, Payload: true, Solicited: true},
 	OpSendSEInvalidate: {Name: "Send with SE and Invalidate", QN: QNSend, Payload: true, Invalidate: true, Solicited: true},
-	OpTerminate:        {Name: "Terminate", QN: QNTerminate, HeaderLen: TerminateMinLen, MaxHeaderLen: TerminateMaxLen},
-	OpImmediateData:    {Name: "Immediate Data", QN: QNSend, HeaderLen: ImmediateDataLen, MaxHeaderLen: ImmediateDataLen, Extension: true},
-	OpImmediateDataSE:  {Name: "Immediate Data with SE", QN: QNSend, HeaderLen: ImmediateDataLen, MaxHeaderLen: ImmediateDataLen, Solicited: true, Extension: true},
-	OpAtomicRequest:    {Name: "Atomic Request", QN: QNRead, HeaderLen: AtomicRequestLen, MaxHeaderLen: AtomicRequestLen, Extension: true},
-	OpAtomicResponse:   {Name: "Atomic Response", QN: QNAtomic, HeaderLen: AtomicResponseLen, MaxHeaderLen: AtomicResponseLen, Extension: true},
+	OpTerminate:        {Name: "Terminate", QN: QNTerminate, HeaderLen: TerminateMinLen},
+	OpImmediateData:    {Name: "Immediate Data", QN: QNSend, HeaderLen: ImmediateDataLen, Extension: true},
+	OpImmediateDataSE:  {Name: "Immediate Data with SE", QN: QNSend, HeaderLen: ImmediateDataLen, Solicited: true, Extension: true},
+	OpAtomicRequest:    {Name: "Atomic Request", QN: QNRead, HeaderLen: AtomicRequestLen, Extension: true},
+	OpAtomicResponse:   {Name: "Atomic Response", QN: QNAtomic, HeaderLen: AtomicResponseLen, Extension: true},
 }
 
 // Info returns what is laid down for the opcode, and whether it is known.

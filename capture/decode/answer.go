@@ -146,7 +146,6 @@ func (c *conn) leave(f *Startup) {
 // agree enters Full Operation.
 func (c *conn) agree(f *Startup) {
 	n := c.start.machine.Negotiated()
-	c.start.neg = n
 	p, i, r := c.pub, c.pub.Initiator, c.pub.Responder()
 	p.Agreed, p.Dialect, p.Version, p.CRC = true, n.Dialect, n.DDPVersion, n.CRC
 	p.Markers[i], p.Markers[r] = n.MarkersSend, n.MarkersReceive

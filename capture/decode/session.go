@@ -34,17 +34,16 @@ type session struct {
 	id    uint16
 	sides [2]side
 
-	active  capture.Dir
-	begun   bool // by an Initiate
-	answer  bool // the passive end has answered
-	over    bool // its last message has come
-	ended   bool // the consumer knows of its end
-	told    Session
-	doubts  []doubted
-	sure    bool // while suspicions are told of
-	place   *list.Element
-	kept    int // octets of all messages that wait
-	request *Startup
+	active capture.Dir
+	begun  bool // by an Initiate
+	answer bool // the passive end has answered
+	over   bool // its last message has come
+	ended  bool // the consumer knows of its end
+	told   Session
+	doubts []doubted
+	sure   bool // while suspicions are told of
+	place  *list.Element
+	kept   int // octets of all messages that wait
 }
 
 // A side is what one end has said.

@@ -80,7 +80,7 @@ func (x *session) role(d capture.Dir) string {
 // initiate begins a session.
 func (x *session) initiate(f *Startup, fn sctp.Function) {
 	p := x.pub()
-	x.begun, x.active, x.request = true, f.Dir, f
+	x.begun, x.active = true, f.Dir
 	p.Initiator, p.Dialect = f.Dir, mpa.DialectRFC5044
 	p.Startups++
 	x.note(f)

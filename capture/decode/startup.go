@@ -15,7 +15,6 @@ type startup struct {
 	reply   *Startup
 	offer   mpa.Offer      // of the Request, without a Dialect if it is of none
 	machine *mpa.Initiator // nil then
-	neg     mpa.Negotiated
 	time    time.Time
 }
 

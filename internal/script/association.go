@@ -48,7 +48,6 @@ type Association struct {
 // A Message is a user message that has come.
 type Message struct {
 	sctp.Message
-	TSN    uint32
 	Chunks int // more than one if it was fragmented
 }
 

@@ -205,7 +205,7 @@ func (a *Association) takeData(c chunk.Chunk) {
 		Message: sctp.Message{
 			Stream: d.Stream, PPID: d.PPID, Ordered: flags&chunk.FlagUnordered == 0, Data: append([]byte(nil), d.Octets...),
 		},
-		TSN: tsn, Chunks: 1,
+		Chunks: 1,
 	}
 	if flags&chunk.FlagsWhole == chunk.FlagsWhole {
 		a.got = append(a.got, m)
