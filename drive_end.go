@@ -99,6 +99,9 @@ func (qp *QP) owes(now time.Time) {
 
 // attend waits, behind the peer's FIN, for the end of the connection: the acknowledgement of our FIN, or a reset.
 func (qp *QP) attend(c *tcp.Conn) {
+	if !qp.stillCarries(c) {
+		return // as most connections end
+	}
 	known, err := c.AwaitEnd()
 	if !known {
 		return
@@ -113,6 +116,12 @@ func (qp *QP) attend(c *tcp.Conn) {
 		qp.eng.Parted(time.Now())
 	}
 	qp.pushUnlocking()
+}
+
+func (qp *QP) stillCarries(c *tcp.Conn) bool {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	return qp.carries(c)
 }
 
 // end closes Done: the socket, if there was one, is closed and all work flushed.

@@ -127,6 +127,7 @@ type eventQueue struct {
 	depth   int // the most in noise
 	dropped uint64
 	closed  bool
+	spare   *queued // memory of one that nobody fetched
 	gate    chan struct{}
 }
 
@@ -141,15 +142,18 @@ func (q *eventQueue) init(depth int) {
 }
 
 func (q *eventQueue) push(e Event) {
-	n := &queued{Event: e}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.spare
+	if n == nil {
+		n = new(queued)
+	}
+	q.turns++
+	n.Event, n.turn, q.spare = e, q.turns, nil
 	if e.QP != nil {
 		n.QPNum, n.qp = e.QP.num, weak.Make(e.QP)
 	}
 	n.QP, n.CQ, n.SRQ, n.Count = nil, nil, nil, 1
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.turns++
-	n.turn = q.turns
 	if e.ofConnection() {
 		q.pushOfQP(n)
 	} else {
@@ -167,11 +171,24 @@ func (q *eventQueue) pushOfQP(n *queued) {
 		q.noise.MoveToBack(same)
 		return
 	}
-	if q.noise.Len() == q.depth {
-		q.remove(q.noise.Front())
-		q.dropped++
+	if q.noise.Len() < q.depth {
+		q.ofQPs[key] = q.noise.PushBack(n)
+		return
 	}
-	q.ofQPs[key] = q.noise.PushBack(n)
+	q.ofQPs[key] = q.replaceOldest(n)
+	q.dropped++
+}
+
+// replaceOldest has an event about a connection take the place of the oldest, and keeps the memory of that for the next: where
+// nobody fetches events, one comes for each.
+func (q *eventQueue) replaceOldest(n *queued) *list.Element {
+	e := q.noise.Front()
+	old := e.Value.(*queued)
+	delete(q.ofQPs, old.ofQP())
+	*old, q.spare = queued{}, old
+	e.Value = n
+	q.noise.MoveToBack(e)
+	return e
 }
 
 func (q *eventQueue) pushOfAll(n *queued) {

@@ -62,17 +62,22 @@ type place struct {
 // source returns the part of an address that counts as one source: an IPv4 address, or the 64 bits of an IPv6
 // address that one host has for itself. Other networks, and connections that do not say, have no addresses to tell sources by.
 func source(a net.Addr) netip.Prefix {
-	ap, err := netip.ParseAddrPort(addrText(a))
-	if err != nil {
-		return netip.Prefix{}
-	}
 	bits := 64
-	ip := ap.Addr().Unmap().WithZone("")
+	ip := addrPort(a).Addr().Unmap().WithZone("")
 	if ip.Is4() {
 		bits = 32
 	}
 	p, _ := ip.Prefix(bits)
 	return p
+}
+
+// addrPort returns an IP address and its port, or the zero AddrPort.
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort() // without the way over text
+	}
+	ap, _ := netip.ParseAddrPort(addrText(a))
+	return ap
 }
 
 // enter gives a connection a place, silent. If there is none, even after closing another, it returns nil.

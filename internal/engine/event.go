@@ -32,7 +32,7 @@ type Notice struct {
 
 func (q *QP) notice(n Notice) {
 	if q.notices.items == nil {
-		q.notices.items = make([]Notice, 0, leastBatch) // as many as a connection mostly has
+		q.notices.items = q.few[:0]
 	}
 	q.notices.add(n)
 }

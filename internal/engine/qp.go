@@ -90,6 +90,7 @@ type QP struct {
 	done         batch[Completion]
 	doneReceives int // of these
 	notices      batch[Notice]
+	few          [leastBatch]Notice // where notices begin: as many as a connection mostly has
 	stats        Stats
 
 	stream

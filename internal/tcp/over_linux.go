@@ -26,11 +26,13 @@ func (r *rawConn) over() (over bool, owed int, err error) {
 const tcpClose = 7
 
 func (l *loss) endOf(fd int) (over bool, owed int, err error) {
-	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	switch {
-	case err != nil:
+	info := infos.Get().(*unix.TCPInfo)
+	defer infos.Put(info)
+	info.State = 0 // which is none
+	switch ask(fd, info); info.State {
+	case 0:
 		return false, 0, nil
-	case info.State == tcpClose:
+	case tcpClose:
 		return true, 0, l.of(fd)
 	}
 	owed, _ = unix.IoctlGetInt(fd, unix.SIOCOUTQ)
