@@ -110,21 +110,58 @@ var core = []string{
 	"internal/carrier", "internal/deadline", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
 }
 
-// list has, for each package of the module, what it imports.
+// list has, for each package of the module, what it imports on any system, with any tags.
 var list = sync.OnceValues(func() (map[string][]string, error) {
-	out, err := exec.Command("go", "list", "-e", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
-	imports := make(map[string][]string)
-	for line := range strings.Lines(string(out)) {
-		words := strings.Fields(line)
-		imports[inModule(words[0])] = words[1:]
+	out, err := exec.Command("go", "list", "-e", "./...").Output()
+	if err != nil {
+		return nil, err
 	}
-	return imports, err
+	imports := make(map[string][]string)
+	for _, pkg := range strings.Fields(string(out)) {
+		files, err := filesOf(inModule(pkg), parser.ImportsOnly)
+		if err != nil {
+			return nil, err
+		}
+		imports[inModule(pkg)] = importedBy(files)
+	}
+	return imports, nil
 })
+
+// filesOf returns the files of a package by their names, whatever their build constraints say, but for tests.
+func filesOf(pkg string, mode parser.Mode) (map[string]*ast.File, error) {
+	names, err := filepath.Glob(filepath.Join(filepath.FromSlash(pkg), "*.go"))
+	files := make(map[string]*ast.File)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, mode|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = f
+	}
+	return files, err
+}
+
+// importedBy returns the import paths of files.
+func importedBy(files map[string]*ast.File) (all []string) {
+	for _, f := range files {
+		for _, spec := range f.Imports {
+			all = append(all, strings.Trim(spec.Path.Value, "\"`"))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	all, err := list()
 	if err != nil {
+		if _, missing := exec.LookPath("go"); missing == nil {
+			t.Fatal(err)
+		}
 		t.Skipf("no go command here: %v", err)
 	}
 	return all
@@ -190,25 +227,23 @@ func mayDo(t *testing.T, pkg, imp string) {
 		if to := inModule(imp); !slices.Contains(mayImport[pkg], to) || slices.Contains(forTests, to) {
 			t.Errorf("%q imports %q", pkg, to)
 		}
-	case isPure(pkg):
-		impure(t, pkg, imp, "net", "os", "sync", "syscall", "unsafe")
-	case pkg == locking:
-		impure(t, pkg, imp, "net", "os", "syscall")
+	case isPure(pkg) && !slices.Contains(pureImports, imp), pkg == locking && !slices.Contains(slices.Concat(pureImports, lockImports), imp):
+		t.Errorf("%s imports %s", pkg, imp)
 	}
 }
+
+// pureImports is what the pure packages may import of the standard library: nothing with a clock of its own, as context has, or
+// that reaches out, as log does. Of time they use values: see TestNoClock.
+var pureImports = []string{
+	"bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "iter", "maps", "math", "math/bits", "slices", "strconv", "strings", "time",
+}
+
+// lockImports is what internal/memory may have beside these: random STags, too.
+var lockImports = []string{"crypto/rand", "sync", "sync/atomic", "unsafe"}
 
 // inModule is an import path within the module.
 func inModule(imp string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(imp, module), "/")
-}
-
-// impure judges an import from outside the module by what the package must not have.
-func impure(t *testing.T, pkg, imp string, not ...string) {
-	t.Helper()
-	first, _, _ := strings.Cut(imp, "/")
-	if strings.Contains(first, ".") || slices.Contains(not, first) {
-		t.Errorf("%s imports %s", pkg, imp)
-	}
 }
 
 // TestPure holds that the linter, which says at once what a test says later, takes the same
@@ -247,30 +282,73 @@ func TestNoClock(t *testing.T) {
 		if !isPure(pkg) && pkg != locking {
 			continue
 		}
-		paths, err := filepath.Glob(filepath.Join(filepath.FromSlash(pkg), "*.go"))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("%s: %d files (%v)", pkg, len(paths), err)
+		files, err := filesOf(pkg, 0)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files (%v)", pkg, len(files), err)
 		}
-		for _, name := range paths {
-			if !strings.HasSuffix(name, "_test.go") {
-				noClock(t, name)
+		for name, file := range files {
+			for _, use := range clockUses(file) {
+				t.Errorf("%s uses %s", name, use)
 			}
 		}
 	}
 }
 
-func noClock(t *testing.T, name string) {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-	must(t, err)
-	ast.Inspect(file, func(n ast.Node) bool {
-		sel, ok := n.(*ast.SelectorExpr)
-		if !ok {
+// clockUses returns the uses of the clock in a file, by whatever name it imports package time. With a dot nobody could tell.
+func clockUses(file *ast.File) (uses []string) {
+	for _, spec := range file.Imports {
+		if spec.Path.Value != `"time"` {
+			continue
+		}
+		name := "time"
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if name == "." {
+			uses = append(uses, "an import of time with a dot")
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == name && slices.Contains(clock, sel.Sel.Name) {
+				uses = append(uses, "time."+sel.Sel.Name)
+			}
 			return true
+		})
+	}
+	return uses
+}
+
+// TestClockUses finds the clock under every name.
+func TestClockUses(t *testing.T) {
+	for src, want := range map[string]int{
+		`import "time"; var t = time.Now()`:                      1,
+		`import clock "time"; var t, u = clock.Now, clock.Since`: 2,
+		`import . "time"; var t = Now()`:                         1,
+		`import "time"; const d = time.Second`:                   0,
+		`import _ "time"`:                                        0,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "", "package p; "+src, parser.SkipObjectResolution)
+		must(t, err)
+		if got := clockUses(file); len(got) != want {
+			t.Errorf("%s: %q", src, got)
 		}
-		if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, sel.Sel.Name) {
-			t.Errorf("%s uses time.%s", name, sel.Sel.Name)
-		}
-		return true
-	})
+	}
+}
+
+// TestAllFiles reads the files of other systems and tags, too.
+func TestAllFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a_windows.go": `package p; import "net"`, "b.go": "//go:build never\n\npackage p\n\nimport \"os\"\n", "c_test.go": `package p; import "log"`,
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	files, err := filesOf(dir, parser.ImportsOnly)
+	must(t, err)
+	if got := importedBy(files); !slices.Equal(got, []string{"net", "os"}) {
+		t.Errorf("%q", got)
+	}
 }

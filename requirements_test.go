@@ -1,6 +1,7 @@
 package iwarp_test
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -133,8 +134,12 @@ func parseRow(index int, line string) (row, error) {
 func loadProofs(t *testing.T) proofs {
 	t.Helper()
 	claims := proofs{}
-	eachTest(t, func(name string, fn *ast.FuncDecl) error {
+	benches := map[string]*bench{}
+	eachTest(t, func(path, name string, fn *ast.FuncDecl) error {
 		ids, err := provenIDs(fn.Doc.Text())
+		if len(ids) > 0 {
+			err = cmp.Or(err, noProof(benches, path, fn))
+		}
 		for _, id := range ids {
 			claims[id] = append(claims[id], name)
 		}
@@ -145,6 +150,23 @@ func loadProofs(t *testing.T) proofs {
 		claims[id] = slices.Compact(names)
 	}
 	return claims
+}
+
+// noProof says why a function that claims to prove something is no proof.
+func noProof(benches map[string]*bench, path string, fn *ast.FuncDecl) (err error) {
+	if ok, err := built(path); !ok {
+		return cmp.Or(err, errors.New("no proof: CI does not build its file"))
+	}
+	dir := filepath.Dir(path)
+	if benches[dir] == nil {
+		if benches[dir], err = newBench(dir); err != nil {
+			return err
+		}
+	}
+	if why := benches[dir].why(fn); why != "" {
+		return errors.New("no proof: " + why)
+	}
+	return nil
 }
 
 // skipDir keeps the walk out of directories the go command ignores (testdata
@@ -164,7 +186,7 @@ func skipDir(path, name string) error {
 
 // eachTest gives all tests, fuzz targets and examples of the module as package.Name,
 // whatever the build constraints of their files.
-func eachTest(t *testing.T, give func(name string, fn *ast.FuncDecl) error) {
+func eachTest(t *testing.T, give func(path, name string, fn *ast.FuncDecl) error) {
 	t.Helper()
 	must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -181,7 +203,7 @@ func eachTest(t *testing.T, give func(name string, fn *ast.FuncDecl) error) {
 		}
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && isTest(fn) {
-				if err := give(strings.TrimSuffix(file.Name.Name, "_test")+"."+fn.Name.Name, fn); err != nil {
+				if err := give(path, strings.TrimSuffix(file.Name.Name, "_test")+"."+fn.Name.Name, fn); err != nil {
 					return fmt.Errorf("%s: %s: %w", path, fn.Name.Name, err)
 				}
 			}
