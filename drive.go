@@ -83,7 +83,7 @@ func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	}
 	p.TellsEnd = c.TellsEnd()
 	p.EMSS, p.Record = qp.segments.aligned()
-	p.Ahead.Segments, p.Ahead.Octets = aheadSegments, aheadOctets
+	p.Ahead = engine.Ahead{Segments: aheadSegments, Octets: aheadOctets, Budget: qp.rnic.shown.budget()}
 	if err := qp.enter(&p, c, &e, n, a, l); err != nil {
 		return err
 	}

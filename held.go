@@ -3,6 +3,7 @@ package iwarp
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -32,6 +33,33 @@ type heldShare struct {
 	octets int64           // guarded by of.mu, as is what follows
 	ended  bool            // to make room: nothing of it counts any more
 }
+
+// A shownLedger bounds what all connections of an RNIC hold of octets that their TCP shows ahead of order. Nobody ends to make room: what has
+// none comes again in order. It is the engine.Budget of all of them.
+type shownLedger struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// budget returns the ledger, nil if there is no bound.
+func (l *shownLedger) budget() engine.Budget {
+	if l.limit <= 0 {
+		return nil
+	}
+	return l
+}
+
+// Take takes octets.
+func (l *shownLedger) Take(octets int) error {
+	if used := l.used.Add(int64(octets)); used > l.limit {
+		l.used.Add(-int64(octets))
+		return &LimitError{Resource: "octets shown ahead of order", Limit: l.limit, Used: used - int64(octets), Wanted: int64(octets)}
+	}
+	return nil
+}
+
+// Give gives octets back.
+func (l *shownLedger) Give(octets int) { l.used.Add(-int64(octets)) }
 
 // share returns that of a connection, nil if there is no bound.
 func (l *heldLedger) share(peer net.Addr, end func(why error)) engine.Budget {

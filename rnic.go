@@ -69,6 +69,7 @@ type RNIC struct {
 	table   *memory.Table
 	ledger  ledger
 	held    heldLedger
+	shown   shownLedger
 
 	mu     sync.Mutex
 	closed bool // nothing more is given out
@@ -98,7 +99,7 @@ func NewRNIC(cfg RNICConfig) *RNIC {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.ledger.init(cfg.Limits)
-	r.held.limit = cfg.Limits.HeldOctets
+	r.held.limit, r.shown.limit = cfg.Limits.HeldOctets, cfg.Limits.HeldOctets
 	r.events.init(cfg.EventDepth)
 	return r
 }
@@ -130,7 +131,7 @@ type RNICAttr struct {
 	// Stack that is aware of MPA shows ahead of order: while octets are missing, up to 4 MiB of FPDUs that are not
 	// whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another SegmentStream, which SegmentBounds
 	// bounds: over SCTP in user space up to 1 MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU
-	// of 1500 and never more than 36 MiB. Limits.HeldOctets bounds the latter for all connections.
+	// of 1500 and never more than 36 MiB. Limits.HeldOctets bounds each of both for all connections.
 	MaxHeld int
 }
 

@@ -45,6 +45,9 @@ type ending struct {
 func (a *ahead) begin(p *Params) {
 	a.forget()
 	*a = ahead{bounds: p.Ahead, next: p.First}
+	if p.Layer == LayerStream {
+		a.bounds.Budget = nil // what is shown is weighed as a whole: shown.go
+	}
 	a.bounds.Segments = cmp.Or(max(a.bounds.Segments, 0), DefaultAheadSegments)
 	a.bounds.Octets = cmp.Or(max(a.bounds.Octets, 0), DefaultAheadOctets)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -67,5 +68,65 @@ func (s *sender) wantSpent() {
 	s.Helper()
 	if f := s.wantCause(mpaCode(mpa.CodeLocalCatastrophic), false); !errors.Is(f, errSpent) {
 		s.Errorf("ended with %v", f)
+	}
+}
+
+// TestShownBudget: what is shown ahead of order takes from the Budget what is held of it, and notes of what is placed. It is given back in
+// order, and when the connection ends. What there is no room for is not looked at, and comes in order.
+func TestShownBudget(t *testing.T) {
+	const all = 2*AheadCost + 500
+	p := &purse{all}
+	s := overAware(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead.Budget = p })
+	buf := make([]byte, 4*large)
+	r := s.region(buf, remoteAll)
+	for i := range 4 {
+		s.writes(write(r.STag(), uint64(i*large), numbered(large)))
+	}
+	s.showFPDU(1)
+	if left := all - p.left; left != AheadCost {
+		t.Errorf("%d octets are taken for one that is placed", left)
+	}
+	from, _ := s.fpdu(2)
+	s.show(from, from+100)
+	if left := all - p.left; left != AheadCost+s.shown.missing.Stats().Held || left == AheadCost {
+		t.Errorf("%d octets are taken", left)
+	}
+	before := p.left
+	p.left = 99
+	s.show(from+100, from+200)
+	if p.left != 99 || s.Stats().Ahead.Dropped != 1 {
+		t.Errorf("%d octets are left, %d dropped", p.left, s.Stats().Ahead.Dropped)
+	}
+	p.left = before
+	s.tell(len(s.stream))
+	if p.left != all || !bytes.Equal(buf[3*large:], numbered(large)) || s.Stats().RecvFPDUs != 4 {
+		t.Errorf("%d octets are left after all has come, %d FPDUs", p.left, s.Stats().RecvFPDUs)
+	}
+	s.writes(write(r.STag(), 0, numbered(large)), write(r.STag(), 0, numbered(large)))
+	s.showFPDU(5)
+	s.QP.Failed(s.clock, errSpent)
+	if p.left != all {
+		t.Errorf("%d octets are left after the end", p.left)
+	}
+}
+
+// TestShownBudgetNotes: notes of what is placed may take more than was on the stream. Then all is dropped that was shown, and what comes in order
+// is placed.
+func TestShownBudgetNotes(t *testing.T) {
+	const all, small = 1000, 30
+	p := &purse{all}
+	s := overAware(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead.Budget = p })
+	r := s.region(make([]byte, 1000), remoteAll)
+	s.writes(write(r.STag(), 0, numbered(400)))
+	for i := range small {
+		s.writes(write(r.STag(), uint64(i), numbered(1)))
+	}
+	s.show(s.begins[1], len(s.stream)) // there is a marker in it
+	if p.left != all || len(s.ahead.held) != 0 || s.Stats().Ahead.Dropped != 1 || s.Stats().Ahead.Placed < 5 {
+		t.Errorf("%d octets are left, %d notes, %+v", p.left, len(s.ahead.held), s.Stats().Ahead)
+	}
+	s.tell(len(s.stream))
+	if p.left != all || s.Stats().RecvFPDUs != 1+small {
+		t.Errorf("%d octets are left, %d FPDUs", p.left, s.Stats().RecvFPDUs)
 	}
 }

@@ -21,6 +21,7 @@ func (q *QP) Input(now time.Time, b []byte) int {
 	q.lookAgain(b)
 	n := q.input(b)
 	q.caughtUp(end)
+	q.weighShown()
 	q.inFPDU = n < len(b)
 	q.stats.RecvStream += uint64(n)
 	q.arrived(now)

@@ -31,8 +31,9 @@ type Ahead struct {
 	// LayerMessages they are those of segments that have to wait for their turn; with LayerStream those of
 	// FPDUs that are not there as a whole, and nothing is looked at that is farther ahead.
 	Octets int
-	// Budget, if it is set, is what several connections have together for the octets that LayerMessages holds, and
-	// AheadCost for each segment, also of those whose payload is placed.
+	// Budget, if it is set, is what several connections have together for the octets that are held, and
+	// AheadCost for each segment, also of those whose payload is placed. What it has no room for ends a connection
+	// with LayerMessages, and is dropped with LayerStream, which brings it again.
 	Budget Budget
 	// Again says that the LLP brings again what Segment has not taken. Without it, more than
 	// may be held ends the connection. Unused with LayerStream, which brings everything again.

@@ -247,7 +247,7 @@ func (q *QP) setState(s State) {
 	if !q.listens() {
 		q.ahead.forget()
 		q.gapBy = time.Time{}
-		q.shown = shown{}
+		q.forgetShown()
 	}
 }
 

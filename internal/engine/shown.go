@@ -32,6 +32,7 @@ type shown struct {
 	missing *recovery.Receiver // looks for FPDUs behind what is missing
 	end     uint64             // of what was shown; 0: nothing is missing
 	off     bool               // what was shown is no stream of FPDUs: nothing is looked at any more
+	taken   int                // from the Budget
 }
 
 // InputAhead takes octets that are on the stream from an offset on, while others in front of them may be
@@ -45,6 +46,7 @@ func (q *QP) InputAhead(now time.Time, at uint64, b []byte) {
 		q.stats.Ahead.Dropped++
 	} else {
 		q.show(at, end, b)
+		q.weighShown()
 	}
 	q.arrived(now)
 }
@@ -54,8 +56,15 @@ func (q *QP) looksAhead() bool {
 	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerClosed && !q.shown.off
 }
 
-// show looks for FPDUs in octets that came ahead.
+// show looks for FPDUs in octets that came ahead, if all connections together may hold as many.
 func (q *QP) show(at, end uint64, b []byte) {
+	if budget := q.Ahead.Budget; budget != nil {
+		if budget.Take(len(b)) != nil {
+			q.stats.Ahead.Dropped++
+			return
+		}
+		q.shown.taken += len(b)
+	}
 	if q.shown.missing == nil {
 		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true, Buffer: q.ahead.bounds.Octets, Start: q.rx.Offset()})
 	}
@@ -112,6 +121,36 @@ func (q *QP) caughtUp(end uint64) {
 		q.shown.missing, q.shown.end = nil, 0
 		clear(q.ahead.held)
 	}
+}
+
+// weighShown settles with the Budget what is held: octets of FPDUs that are not whole, and notes of those that are placed. If that is too
+// much, all of it is dropped, as it comes again.
+func (q *QP) weighShown() {
+	budget := q.Ahead.Budget
+	if budget == nil {
+		return
+	}
+	held := len(q.ahead.held) * AheadCost
+	if r := q.shown.missing; r != nil {
+		held += r.Stats().Held
+	}
+	if more := held - q.shown.taken; more > 0 && budget.Take(more) != nil {
+		q.stats.Ahead.Dropped++
+		q.shown.missing, held = nil, 0
+		clear(q.ahead.held)
+	}
+	if less := q.shown.taken - held; less > 0 {
+		budget.Give(less)
+	}
+	q.shown.taken = held
+}
+
+// forgetShown forgets what was shown, as nothing more is heard.
+func (q *QP) forgetShown() {
+	if q.shown.taken > 0 {
+		q.Ahead.Budget.Give(q.shown.taken)
+	}
+	q.shown = shown{}
 }
 
 // onPlaced takes an FPDU through DDP and RDMAP whose payload was placed before its turn. It
