@@ -239,7 +239,7 @@ type QPAttr struct {
 	Kind mpa.Kind
 	// MULPDU is the largest ULPDU that is sent, in octets. It follows TCP's EMSS.
 	MULPDU int
-	// Sends and Receives count the requests that are not complete.
+	// Sends and Receives count the requests that are not complete, and those whose completions are not in their CQs yet.
 	Sends, Receives int
 	// Terminate was sent to the peer or received from it; it is nil if there was none.
 	Terminate *TerminateError
