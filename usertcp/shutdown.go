@@ -31,7 +31,8 @@ func (s *Stack) Close() error {
 // [Config].CloseTimeout, is waited for no longer. When the context ends, the connections that are left are
 // reset, and its error is returned.
 //
-// Shutdown closes no connection: that is up to those who use them. The last lines of a program that uses the Stack with
+// Shutdown closes no connection: that is up to those who use them. One that nobody has closed is waited for until the context ends, also where its
+// peer is gone, which only [Config].KeepAlive finds out while nothing is sent, as it is with the system's TCP. The last lines of a program that uses the Stack with
 // an RNIC are
 //
 //	err := errors.Join(rnic.Shutdown(ctx), stack.Shutdown(ctx))
