@@ -28,3 +28,28 @@ func TestAnswerEnhanced(t *testing.T) {
 		}
 	}
 }
+
+// TestFrames has the frames that any peer of a dialect takes, bit by bit.
+func TestFrames(t *testing.T) {
+	type fields struct {
+		rev        uint8
+		m, c, r, s bool
+	}
+	of := func(f mpa.StartupFrame) fields { return fields{f.Rev(), f.M(), f.C(), f.R(), f.S()} }
+	for d, want := range map[mpa.Dialect]fields{
+		mpa.DialectRFC5044: {rev: 1, c: true}, mpa.DialectRFC6581: {rev: 2, c: true, s: true},
+		mpa.DialectRtr: {rev: 1, c: true, s: true}, mpa.DialectRevision0: {rev: 0, c: true, m: true},
+	} {
+		q := script.Request(d, 4).Octets()
+		r := script.Reply(d, q, 4).Octets()
+		if of(q) != want || of(r) != want {
+			t.Errorf("%v: %+v and %+v, want %+v", d, of(q), of(r), want)
+		}
+	}
+	for _, c := range []bool{false, true} {
+		reply := mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, C: c, S: true, Rev: 1})
+		if f := mpa.StartupFrame(script.RtrFrame(reply).Octets()); f.Key() != mpa.KeyRtr || of(f) != (fields{rev: 1, c: c}) {
+			t.Errorf("Rtr Frame after C=%v: %v", c, f)
+		}
+	}
+}
