@@ -3,7 +3,12 @@
 //
 // The product is every command of the module and what the public packages named in
 // [libraries] export. A function is reached if code that is reached refers to it, or
-// if it implements a method of an interface for a type that is reached.
+// if it implements a method of an interface for a type that is reached. What is assigned
+// to the blank identifier without a call, as in _ = f, is no reference.
+//
+// It goes by what is mentioned, and does not see whether that is called: a function in a
+// table that nobody looks at counts, and so does one in a branch that is never taken, and each method by which a
+// type fits an interface, called or not. Nor does it see which lines of a function run.
 //
 //	go run ./internal/reach
 //

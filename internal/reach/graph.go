@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"maps"
 	"slices"
@@ -83,6 +84,9 @@ func (g *graph) declare(p *packages.Package, d ast.Decl) {
 // that are initialized.
 func (g *graph) mentions(p *packages.Package, n node, d ast.Node) {
 	ast.Inspect(d, func(at ast.Node) bool {
+		if isBlank(at) {
+			return false
+		}
 		id, ok := at.(*ast.Ident)
 		if to := g.node(p.TypesInfo.Uses[id]); ok && to != "" {
 			g.refer(n, to)
@@ -90,6 +94,36 @@ func (g *graph) mentions(p *packages.Package, n node, d ast.Node) {
 		}
 		return true
 	})
+}
+
+// isBlank reports whether a statement only assigns to the blank identifier, and calls nothing.
+func isBlank(n ast.Node) bool {
+	var left, right []ast.Expr
+	switch s := n.(type) {
+	case *ast.AssignStmt:
+		left, right = s.Lhs, s.Rhs
+	case *ast.ValueSpec:
+		right = s.Values
+		for _, name := range s.Names {
+			left = append(left, name)
+		}
+	}
+	named := func(e ast.Expr) bool { id, ok := e.(*ast.Ident); return !ok || id.Name != "_" }
+	return len(right) > 0 && !slices.ContainsFunc(left, named) && !slices.ContainsFunc(right, calls)
+}
+
+// calls reports whether an expression has a call in it, or receives.
+func calls(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			found = true
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW
+		}
+		return !found
+	})
+	return found
 }
 
 func (g *graph) refer(from, to node) {

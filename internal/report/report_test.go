@@ -87,6 +87,15 @@ Two by one.
 `)
 }
 
+// TestMarkdownCells keeps a cell in its row, and in its column.
+func TestMarkdownCells(t *testing.T) {
+	d := report.Document{Sections: []report.Section{{Table: [][]string{{"", "two\nlines", "a|b", "\r\nlast\n"}}}}}
+	var b strings.Builder
+	if err := d.WriteMarkdown(&b); err != nil || !strings.Contains(b.String(), "|  | two lines | a\\|b | last |\n") {
+		t.Errorf("%v: %s", err, &b)
+	}
+}
+
 func TestJUnit(t *testing.T) {
 	d := document()
 	d.Sections[0].Checks[1].Details = nil

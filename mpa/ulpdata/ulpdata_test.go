@@ -91,7 +91,7 @@ func TestConventions(t *testing.T) {
 		t.Errorf("little-endian: %v", got)
 	}
 	for status, want := range map[uint16]string{
-		0: "NVMe rejection, status 0", 9: "NVMe rejection, status 9: invalid controller ID", 10: "NVMe rejection, status 10",
+		0: "NVMe rejection, status 0", 7: "NVMe rejection, status 7: invalid IRD", 8: "NVMe rejection, status 8: invalid ORD", 9: "NVMe rejection, status 9: invalid controller ID", 10: "NVMe rejection, status 10",
 	} {
 		if got := (ulpdata.NVMeReject{Status: status}).String(); got != want {
 			t.Errorf("%q, want %q", got, want)
