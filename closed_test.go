@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -166,4 +169,74 @@ func TestAcceptAfterPrepare(t *testing.T) {
 	must(t, err)
 	must(t, <-dialed)
 	_ = qp.Abort()
+}
+
+// TestNoErrYet: Err is nil as long as the connection goes on, although a half of it has ended, and while it is closed.
+func TestNoErrYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := iwarp.QPConfig{HalfClose: true}
+		ini, res := setup{pipe: true, Dialer: iwarp.Dialer{QP: open}, accept: iwarp.AcceptConfig{QP: open}}.connect(t)
+		wantNone := func(e *end, s iwarp.State) {
+			t.Helper()
+			synctest.Wait()
+			if err := e.Err(); err != nil || e.State() != s {
+				t.Errorf("in state %v: %v", e.State(), err)
+			}
+		}
+		must(t, ini.CloseWrite())
+		wantNone(ini, iwarp.StateRTS)
+		wantNone(res, iwarp.StateRTS)
+		ini, res = setup{pipe: true, accept: iwarp.AcceptConfig{QP: open}}.connect(t)
+		must(t, ini.Modify(iwarp.StateClosing))
+		wantNone(ini, iwarp.StateClosing)
+		_ = res.Abort()
+	})
+}
+
+// A writeless connection can be read, and no longer be written to.
+type writeless struct {
+	net.Conn
+	broken atomic.Bool
+}
+
+var errWriteless = errors.New("cannot be written to")
+
+func (c *writeless) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
+func (c *writeless) Write(b []byte) (int, error) {
+	if c.broken.Load() {
+		return 0, errWriteless
+	}
+	return c.Conn.Write(b)
+}
+
+// TestWriteFails: a connection that fails as it is written to is lost, whatever could still be read.
+func TestWriteFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPipe(t)
+		accepted := dialInBackground(t, func() error {
+			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
+			if err == nil {
+				_, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
+			}
+			return err
+		})
+		c := &writeless{Conn: a}
+		qp, err := new(iwarp.Dialer).Initiate(t.Context(), c, nil)
+		must(t, err)
+		must(t, <-accepted)
+		synctest.Wait() // the RTR indication has gone
+		c.broken.Store(true)
+		must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend}))
+		<-qp.Done()
+		if err := qp.Err(); !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, errWriteless) {
+			t.Error(err)
+		}
+		wc, err := qp.SendCQ().Next(t.Context())
+		must(t, err)
+		if wc.Status != iwarp.StatusFlushed {
+			t.Errorf("the Send: %v", wc.Err())
+		}
+		_ = qp.Close()
+	})
 }
