@@ -133,7 +133,7 @@ func (s setup) meet(t testing.TB) (ini, res *end, iniErr, resErr error) {
 func (s *setup) patient() {
 	for _, cfg := range []*iwarp.QPConfig{&s.Dialer.QP, &s.accept.QP} {
 		if cfg.CloseTimeout == 0 && !s.pipe {
-			cfg.CloseTimeout = soon
+			cfg.CloseTimeout, cfg.CloseLimit = soon, cmp.Or(cfg.CloseLimit, 2*soon)
 		}
 	}
 }
