@@ -87,7 +87,7 @@ func (e *PendingError) Timeout() bool { return isTimeout(e.Err) }
 // do posts a request and waits for its completion, which does not go to the CQ.
 func (qp *QP) do(ctx context.Context, op Op, s SGE, r Remote) (WC, error) {
 	if err := ctx.Err(); err != nil {
-		return WC{}, &OpError{Op: "post send", Err: err}
+		return WC{}, &OpError{Op: op.call(), Err: err}
 	}
 	c := qp.newCall(s)
 	c.send = SendWR{Op: op, SGL: c.sgl[:], Remote: r}

@@ -63,11 +63,11 @@ func (qp *QP) sendFIN() {
 		go qp.link.CloseWrite()
 	default:
 		qp.finSent = true
-		_ = qp.link.CloseWrite() // whoever receives learns of a reset, behind what came before it
+		_ = qp.link.CloseWrite() // whoever receives learns of a reset, after what came before it
 	}
 }
 
-// part ends our half behind the peer's. Nobody receives any more, so a reset shows in what the socket says only. Where
+// part ends our half after the peer's. Nobody receives any more, so a reset shows in what the socket says only. Where
 // something of ours is not acknowledged, attend waits for that.
 func (qp *QP) part() {
 	now := time.Now()
@@ -88,7 +88,7 @@ func (qp *QP) part() {
 	}
 }
 
-// owes tells the engine what the peer has not acknowledged behind its FIN and ours.
+// owes tells the engine what the peer has not acknowledged after its FIN and ours.
 func (qp *QP) owes(now time.Time) {
 	if owed, err := qp.conn.Owes(); err != nil {
 		qp.eng.Failed(now, err)
@@ -97,7 +97,7 @@ func (qp *QP) owes(now time.Time) {
 	}
 }
 
-// attend waits, behind the peer's FIN, for the end of the connection: the acknowledgement of our FIN, or a reset.
+// attend waits, after the peer's FIN, for the end of the connection: the acknowledgement of our FIN, or a reset.
 func (qp *QP) attend(c *tcp.Conn) {
 	if !qp.stillCarries(c) {
 		return // as most connections end

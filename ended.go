@@ -21,6 +21,8 @@ func (e *endedError) Error() string {
 	switch {
 	case e.cause == nil:
 		return "the QP was closed"
+	case errors.Is(e.cause, errReleased): // which says so
+		return text(e.cause)
 	case e.released || e.state == StateRTS:
 		return "the QP was closed: " + text(e.cause)
 	case e.state == StateClosed:

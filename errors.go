@@ -23,7 +23,8 @@ var (
 	ErrNoReads = engine.ErrNoReads
 	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrClosed: the object was closed, or its connection has ended, in whatever way.
+	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed,
+	// and the errors of completions that were flushed wrap it, too.
 	ErrClosed = net.ErrClosed
 	// ErrEarly: the peer sent octets between its Request and our answer; see
 	// ListenConfig.TolerateEarly.
@@ -100,7 +101,7 @@ func (e ended) Is(target error) bool { return target == net.ErrClosed }
 // An OpError says which call failed, and on what.
 type OpError struct {
 	Op   string   // "dial", "listen", "accept", ...
-	Addr net.Addr // the peer, if it is known
+	Addr net.Addr // the peer, if it is known; of Listener.Accept, what is listened on
 	To   string   // its address as the caller gave it
 	Err  error
 }

@@ -25,7 +25,11 @@ func (qp *QP) postSend(wr *SendWR, cookie any) error {
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.queueSend(wr, cookie); err != nil {
-		return &OpError{Op: "post send", Err: err}
+		op := "post send"
+		if cookie != nil { // QP.Send, Write or Read
+			op = wr.Op.call()
+		}
+		return &OpError{Op: op, Err: err}
 	}
 	if cookie != nil { // its caller waits for it
 		qp.pushOwnUnlocking(qp.eng.Posted())
@@ -91,7 +95,11 @@ func (qp *QP) postRecv(wr *RecvWR, cookie any) error {
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.queueRecv(wr, cookie); err != nil {
-		return &OpError{Op: "post receive", Err: err}
+		op := "post receive"
+		if cookie != nil { // QP.Recv
+			op = "receive"
+		}
+		return &OpError{Op: op, Err: err}
 	}
 	return nil
 }

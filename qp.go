@@ -139,7 +139,7 @@ func (c *QPConfig) fill() error {
 	c.Nudge = orDefault(c.Nudge, 10*time.Millisecond)
 	switch {
 	case c.SendDepth < 0 || c.SendDepth > MaxQueueDepth || c.RecvDepth < 0 || c.RecvDepth > MaxQueueDepth:
-		return fmt.Errorf("%w: SendDepth %d and RecvDepth %d are to be 1 to %d", ErrInvalid, c.SendDepth, c.RecvDepth, MaxQueueDepth)
+		return fmt.Errorf("%w: SendDepth %d and RecvDepth %d must be 1 to %d", ErrInvalid, c.SendDepth, c.RecvDepth, MaxQueueDepth)
 	case c.CloseTimeout < 0:
 		return fmt.Errorf("%w: QPConfig.CloseTimeout is %v, and is to be positive, or 0 for 5 s", ErrInvalid, c.CloseTimeout)
 	case c.IdleTimeout < 0:

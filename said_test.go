@@ -90,3 +90,24 @@ func TestMistakesSay(t *testing.T) {
 		}
 	}
 }
+
+// TestSaidOnce has errors whose parts could tell the same again, or of another call.
+func TestSaidOnce(t *testing.T) {
+	idle := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{})
+	connected, _ := setup{}.connect(t)
+	for _, qp := range []*iwarp.QP{idle, connected.QP} {
+		must(t, qp.Close())
+		_, read := qp.Read(within(t), iwarp.SGE{}, iwarp.Remote{})
+		_, write := qp.Write(within(t), iwarp.SGE{}, iwarp.Remote{})
+		send, posted := qp.Send(within(t), iwarp.SGE{}), qp.PostSend(&iwarp.SendWR{})
+		_, received := qp.Recv(within(t), iwarp.SGE{})
+		for call, err := range map[string]error{"read": read, "write": write, "send": send, "post send": posted, "receive": received} {
+			if err == nil || !strings.HasPrefix(err.Error(), "iwarp: "+call+": ") || strings.Count(err.Error(), "the QP was closed") != 1 {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+	}
+	if s := (iwarp.WC{}).String(); s != "no completion" {
+		t.Errorf("a zero WC is %q", s)
+	}
+}

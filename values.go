@@ -40,8 +40,11 @@ func (pd *PD) String() string {
 }
 
 // String returns what was completed, and how, such as
-// "Recv (work request 7) on QP 3: success, 4096 octets".
+// "Recv (work request 7) on QP 3: success, 4096 octets". A zero WC is "no completion".
 func (w WC) String() string {
+	if w.QP == nil && w.cause == nil && w.Length == 0 && w.ID == 0 && w.Status == StatusSuccess {
+		return "no completion"
+	}
 	s := fmt.Sprintf("%v (work request %d)", w.Op, w.ID)
 	if w.QP != nil {
 		s += fmt.Sprintf(" on QP %d", w.QP.num)

@@ -33,6 +33,17 @@ func (o Op) String() string {
 	return nameOf(o, "operation", opNames[:]...)
 }
 
+// call names the method of a QP that posts the operation and waits for it.
+func (o Op) call() string {
+	switch o {
+	case OpWrite:
+		return "write"
+	case OpRead:
+		return "read"
+	}
+	return "send"
+}
+
 // Status is the outcome of a work request.
 type Status uint8
 

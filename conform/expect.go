@@ -30,6 +30,9 @@ func (s *session) missing(l *link, err error, expected string) {
 	case m.End != script.Open:
 		s.failf(expected, "%s of it, and then the connection %v", wording.Octets(m.Got), m.End)
 	}
+	if m.Got == 0 {
+		s.failf(expected, "nothing within %v", s.opts.Timeout)
+	}
 	s.failf(expected, "%s of it within %v", wording.Octets(m.Got), s.opts.Timeout)
 }
 

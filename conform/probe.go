@@ -41,7 +41,7 @@ func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute boo
 	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res)), "", false
 }
 
-// listen asks a peer that seems mute once more, with a FIN behind the Request: a server that waits for the end of a line, as one
+// listen asks a peer that seems mute once more, with a FIN after the Request: a server that waits for the end of a line, as one
 // of HTTP does, then answers in its own protocol.
 func (o *Options) listen(ctx context.Context, silent bool) (unspoken, foreign string, mute bool) {
 	if !silent {

@@ -170,7 +170,7 @@ func (s *session) hangUp() {
 func (s *session) part(l *link) {
 	for _, fpdu := range l.Parting(l.asked, l.answered) {
 		time.Sleep(settling)
-		s.sendOn(l, "FPDU to part in order", fpdu, 0, fpdu) // also after an interrupt
+		s.sendOn(l, "FPDU before an orderly close", fpdu, 0, fpdu) // also after an interrupt
 	}
 	time.Sleep(settling)
 }

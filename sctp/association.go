@@ -125,7 +125,7 @@ func (a *Association) Early() int { return a.early }
 // MULPDU returns the largest DDP Segment that Send takes, in octets.
 func (a *Association) MULPDU() int { return MULPDU(a.cfg.MaxMessage) }
 
-// Output returns the next message to be sent: unordered, and reliably. Messages of one stream are to be submitted in
+// Output returns the next message to be sent: unordered, and reliably. Messages of one stream must be submitted in
 // that order; streams take turns, so that a session waits for one message of each other, however much they have. The Data is the
 // caller's.
 func (a *Association) Output() (m Message, ok bool) {

@@ -43,7 +43,7 @@ type Event struct {
 
 func (a *Association) tell(e Event) { a.events = append(a.events, e) }
 
-// Event returns what has happened, once and in order. All events of one call are to be fetched before the next.
+// Event returns what has happened, once and in order. All events of one call must be fetched before the next.
 func (a *Association) Event() (e Event, ok bool) {
 	if len(a.events) == 0 {
 		return Event{}, false

@@ -38,7 +38,7 @@ func (c *Conn) Lost() error {
 	return nil
 }
 
-// whyLost returns nil if the peer has acknowledged everything. A RST behind the peer's FIN has gVisor close the
+// whyLost returns nil if the peer has acknowledged everything. A RST after the peer's FIN has gVisor close the
 // connection, as the last acknowledgement does, and only its error tells the one from the other.
 func (c *Conn) whyLost() error {
 	c.mu.Lock()

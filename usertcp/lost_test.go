@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestLost: whoever has closed learns whether the peer has everything, or why not, behind the peer's FIN too.
+// TestLost: whoever has closed learns whether the peer has everything, or why not, after the peer's FIN too.
 func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind bool // the peer's FIN

@@ -26,7 +26,7 @@ const (
 // String returns the verdict in words.
 func (v verdict) String() string {
 	return [...]string{"not looked at", "in order", "behind", "ahead", "no data", "a SYN", "bad checksum", "a reset", "no ACK", "urgent",
-		"outside the window", "behind the FIN", "bad ACK", "bad timestamp"}[v]
+		"outside the window", "after the FIN", "bad ACK", "bad timestamp"}[v]
 }
 
 // inbound judges a segment of the peer's. Those that are ahead of what comes next are checked for all that TCP checks, and more,

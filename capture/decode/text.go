@@ -118,8 +118,8 @@ func (t *Text) Ended(c *Connection) {
 	}
 }
 
-// Totals prints the last lines.
-func (t *Text) Totals(n Totals) {
+// String returns one line with all counts, such as "12 packets, 3456 octets; 1 TCP connection, 1 of them iWARP; 0 errors, 1 warning, 0 notes".
+func (n *Totals) String() string {
 	failed := ""
 	if n.Failed > 0 {
 		failed = fmt.Sprintf(", of which %d failed", n.Failed)
@@ -127,7 +127,12 @@ func (t *Text) Totals(n Totals) {
 	if n.Rejected > 0 {
 		failed += fmt.Sprintf(", rejected: %d", n.Rejected)
 	}
-	fmt.Fprintf(t.w, "%s, %s; %s%s; %s\n", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(), failed, severities(n.Findings))
+	return fmt.Sprintf("%s, %s; %s%s; %s", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(), failed, severities(n.Findings))
+}
+
+// Totals prints the last lines.
+func (t *Text) Totals(n Totals) {
+	fmt.Fprintln(t.w, n.String())
 	if n.Backwards > 0 {
 		fmt.Fprintf(t.w, "not in order of time: %s, by up to %v; what was found may rest on that: sort the capture by time, as reordercap does\n",
 			wording.Count(n.Backwards, "packet"), n.BackwardsBy)

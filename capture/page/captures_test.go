@@ -89,7 +89,7 @@ func TestSCTP(t *testing.T) {
 	a := capturePage(t, testrig.Stored+"sctp/iwarp-udp.pcap")
 	html := string(written(t, a.Page))
 	for _, want := range []string{
-		`<article id="cs0" data-connection="s0"`, "1 SCTP associations, 1 DDP sessions", "enhanced, accepted", "DDP-SSNs, on stream 0 of SCTP association 0",
+		`<article id="cs0" data-connection="s0"`, "1 SCTP association, 1 DDP session", "enhanced, accepted", "DDP-SSNs, on stream 0 of SCTP association 0",
 		"sctp: Enhanced Initiate ssn 0", "sctp: Terminate ssn 11", `id="cs0-data">{"number":"s0","session":true`,
 	} {
 		if !strings.Contains(html, want) {

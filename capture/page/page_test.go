@@ -116,7 +116,7 @@ func small() *page.Page {
 func TestReadableWithoutScripts(t *testing.T) {
 	doc := document(t, written(t, small()))
 	for id, want := range map[string][]string{
-		"totals":      {"12 packets, 3456 octets; 3 TCP connections, 2 of them iWARP"},
+		"totals":      {"12 packets, 3456 octets; 3 TCP connections, 2 of them iWARP; 0 errors, 0 warnings, 0 notes"},
 		"connections": {"10.0.0.1:40000 → [2001:db8::2]:4791", "RFC 6581", "agreed, revisions 2 and 2", "CRC on, markers →", "good", "1 error"},
 		"c0":          {"TCP SYN,ACK", "start-req", "start-rep", "fpdu", "TCP FIN,ACK", "None.", "Summary", "revision 2 from the Initiator"},
 		"c5-f0":       {"error", "crc-wrong", "[F04]", "→ offset 20, packet", "the CRC is wrong", "look at the sender"},

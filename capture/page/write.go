@@ -35,7 +35,7 @@ type header struct {
 	Name    string
 	Policy  string
 	Style   template.CSS
-	Totals  decode.Totals
+	Totals  string
 	Unshown int
 	Rows    []row
 }
@@ -53,7 +53,7 @@ type row struct {
 }
 
 func (p *Page) header() header {
-	h := header{Name: p.cfg.Name, Policy: policy, Style: style, Totals: p.totals, Unshown: p.unshown}
+	h := header{Name: p.cfg.Name, Policy: policy, Style: style, Totals: p.totals.String(), Unshown: p.unshown}
 	for _, c := range p.connections {
 		h.Rows = append(h.Rows, rowOf(c.of))
 	}

@@ -56,6 +56,9 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return usage("%w", err)
 	}
+	if c.List && (c.JSON || c.JUnit != "" || c.Markdown != "") {
+		return usage("conform: --list: it prints text only: leave out --json, --junit and --markdown")
+	}
 	if c.List {
 		conform.List(std.out, cases)
 		return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -41,7 +42,7 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return err
+			return fmt.Errorf("decode: %w", err)
 		}
 		defer f.Close() //nolint:errcheck // it was read only
 		in = f
@@ -85,7 +86,7 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		return err
 	}
 	if unmatched {
-		return usage("--filter %q: it matches none of the TCP connections in the capture (%d), and no session over SCTP", c.Filter, totals.Connections)
+		return usage("decode: --filter: %q: it matches none of the TCP connections in the capture (%d), and no session over SCTP", c.Filter, totals.Connections)
 	}
 	return found(totals)
 }

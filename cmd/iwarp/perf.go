@@ -72,7 +72,7 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	}
 	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
 		if r != nil {
-			fmt.Fprintf(std.err, "what passes goes to %s, too: everything is slower than without\n", r.path)
+			fmt.Fprintf(std.err, "connections are recorded in %s: everything is slower than without\n", r.path)
 		}
 		if c.Listen != "" {
 			return c.respond(ctx, std, r)

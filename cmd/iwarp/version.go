@@ -6,17 +6,32 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print JSON: {version, go, revision, dialects: [NAME], peers: [NAME]}."`
+}
+
+// versionJSON is the same for programs.
+type versionJSON struct {
+	Version  string   `json:"version"`
+	Go       string   `json:"go"`
+	Revision string   `json:"revision"`
+	Dialects []string `json:"dialects"`
+	Peers    []string `json:"peers"`
+}
 
 // Run prints what the binary was built from, the MPA dialects that it speaks, and the
 // peers that it has presets for.
-func (versionCmd) Run(std streams) error {
+func (c versionCmd) Run(std streams) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{Main: debug.Module{Version: "(unknown)"}}
+	}
+	if c.JSON {
+		return report.WriteJSON(std.out, versionOf(info))
 	}
 	text := fmt.Sprintf("iwarp    %s\ngo       %s\nrevision %s\n", info.Main.Version, info.GoVersion, revision(info.Settings))
 	for _, d := range mpa.Dialects() {
@@ -27,6 +42,17 @@ func (versionCmd) Run(std streams) error {
 	}
 	_, err := fmt.Fprint(std.out, text)
 	return err
+}
+
+func versionOf(info *debug.BuildInfo) versionJSON {
+	v := versionJSON{Version: info.Main.Version, Go: info.GoVersion, Revision: revision(info.Settings)}
+	for _, d := range mpa.Dialects() {
+		v.Dialects = append(v.Dialects, dialectName(d))
+	}
+	for _, p := range iwarp.Presets() {
+		v.Peers = append(v.Peers, p.Name)
+	}
+	return v
 }
 
 // revision returns the commit that the binary was built from.

@@ -38,7 +38,7 @@ type ending struct {
 	known  bool
 	at     uint64
 	err    *mpa.Error // of the LLP; nil: it ends in order
-	beyond bool       // something came that lies behind it
+	beyond bool       // something came that lies after it
 	told   bool       // it had its turn
 }
 
@@ -96,7 +96,7 @@ func (a *ahead) endAt(at uint64, err *mpa.Error) {
 	}
 }
 
-// pastEnd notes, and reports, that a segment lies behind the end of the peer's half.
+// pastEnd notes, and reports, that a segment lies after the end of the peer's half.
 func (a *ahead) pastEnd(at uint64) bool {
 	if !a.ending.known || at < a.ending.at {
 		return false

@@ -64,7 +64,7 @@ func (s *segments) end(at int) {
 	}
 }
 
-// endRecord ends the record under way at an octet of the arena that lies behind its beginning.
+// endRecord ends the record under way at an octet of the arena that lies after its beginning.
 func (s *segments) endRecord(at int) {
 	s.ends = append(s.ends, at)
 	s.begin = at

@@ -236,7 +236,7 @@ func (q *QP) Failed(now time.Time, err error) {
 	q.settle(now)
 }
 
-// Undelivered reports, after Drop, that the peer will never have all of our half: the connection was lost behind an end that
+// Undelivered reports, after Drop, that the peer will never have all of our half: the connection was lost after an end that
 // looked orderly.
 func (q *QP) Undelivered(err error) {
 	q.abort(fmt.Errorf("%w: %w", ErrLost, err))

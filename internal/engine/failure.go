@@ -178,9 +178,9 @@ func localStatus(f memory.Fault) Status {
 
 // accessReason says why a peer may not reach n octets of a region.
 func accessReason(f memory.Fault, n uint32, to uint64, stag uint32) string {
-	return fmt.Sprintf("%v: %d octets at %#x of STag %#08x", f, n, to, stag)
+	return fmt.Sprintf("%s: %d octets at %#x of STag %#08x", f.Mistake(), n, to, stag)
 }
 
 func invalidateReason(stag uint32, f memory.Fault) string {
-	return fmt.Sprintf("%v: STag %#08x", f, stag)
+	return fmt.Sprintf("%s: STag %#08x", f.Mistake(), stag)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A part is the end of our half behind the peer's, where the LLP tells how it goes (Params.TellsEnd). Like any close it
+// A part is the end of our half after the peer's, where the LLP tells how it goes (Params.TellsEnd). Like any close it
 // is bounded by Config.CloseTimeout without progress, which is that the peer acknowledges octets, and by
 // Config.CloseLimit.
 type part struct {

@@ -5,7 +5,7 @@ import "time"
 // An RDMA Read that the peer had posted before it could know of our close deserves its
 // answer, and after our FIN there is none. So a graceful close that has finished its own
 // work holds the FIN back until nothing has come from the peer during one round trip: a
-// Read Request that was on its way has arrived by then, also one behind messages that
+// Read Request that was on its way has arrived by then, also one after messages that
 // are still arriving, and so has the next one of a peer that waits for a response first.
 // RFC 5040, section 6.2 has the ULPs agree on the end; this is for those that do not.
 //

@@ -72,7 +72,7 @@ func (q *QP) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 	read, _, _ := q.orq.Front()
 	if fault := q.placeResponse(f, &read, s); fault != memory.None {
 		q.sq.At(read.ID).status = localStatus(fault)
-		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: "the sink of an RDMA Read: " + fault.String()}, s)
+		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: "the sink of an RDMA Read: " + fault.Mistake()}, s)
 		return
 	}
 	q.drain.drained(s.PayloadLen())

@@ -29,7 +29,7 @@ import (
 //
 // While nothing is missing there is no Receiver, and no cost.
 type shown struct {
-	missing *recovery.Receiver // looks for FPDUs behind what is missing
+	missing *recovery.Receiver // looks for FPDUs after what is missing
 	end     uint64             // of what was shown; 0: nothing is missing
 	off     bool               // what was shown is no stream of FPDUs: nothing is looked at any more
 	taken   int                // from the Budget
@@ -108,7 +108,7 @@ func (q *QP) placeShown(ev *recovery.Event) {
 }
 
 // lookAgain gives octets that are in order now to the Receiver, if there is one: what it
-// holds behind them may become whole.
+// holds after them may become whole.
 func (q *QP) lookAgain(b []byte) {
 	if q.shown.missing != nil && q.state == RTS {
 		q.look(q.rx.Offset(), b, q.rx.Offset()+uint64(len(b)))

@@ -40,26 +40,38 @@ const (
 	numFaults
 )
 
-var faultNames = [numFaults]string{
-	None:          "none",
-	InvalidSTag:   "invalid STag: nothing is registered under it (any more)",
-	Invalidated:   "invalid STag: it has been invalidated",
-	Bounds:        "base or bounds violation: the access leaves the registered memory",
-	NoRemoteWrite: "access rights violation: the memory was registered without RemoteWrite, which a peer's Writes need",
-	NoRemoteRead:  "access rights violation: the memory was registered without RemoteRead, which a peer's Reads need",
-	NoLocalWrite:  "access rights violation: the memory was registered without LocalWrite, which receives and the sinks of Reads need",
-	OtherDomain:   "STag not associated with the stream: the memory belongs to another Protection Domain than the QP: register it with that of the QP",
-	OtherStream:   "STag not associated with the stream: the memory is bound to another QP, or to an earlier connection of this one",
-	Wrap:          "tagged offset wrap: tagged offset and length exceed 64 bits",
-	NeverOffered:  "access rights violation: the memory was registered without any remote right: a peer has no say over it",
-	NotOffered:    "STag cannot be invalidated: the memory is neither bound to the QP nor registered with RemoteInvalidate",
-	Shared:        "STag cannot be invalidated: several QPs of the Protection Domain share the memory",
+// A fault has the RFCs' name for it, and the mistake.
+var faults = [numFaults]struct{ name, mistake string }{
+	None:          {"none", ""},
+	InvalidSTag:   {"invalid STag", "nothing is registered under it (any more)"},
+	Invalidated:   {"invalid STag", "it has been invalidated"},
+	Bounds:        {"base or bounds violation", "the access leaves the registered memory"},
+	NoRemoteWrite: {"access rights violation", "the memory was registered without RemoteWrite, which a peer's Writes need"},
+	NoRemoteRead:  {"access rights violation", "the memory was registered without RemoteRead, which a peer's Reads need"},
+	NoLocalWrite:  {"access rights violation", "the memory was registered without LocalWrite, which receives and the sinks of Reads need"},
+	OtherDomain:   {"STag not associated with the stream", "the memory belongs to another Protection Domain than the QP: register it with that of the QP"},
+	OtherStream:   {"STag not associated with the stream", "the memory is bound to another QP, or to an earlier connection of this one"},
+	Wrap:          {"tagged offset wrap", "tagged offset and length exceed 64 bits"},
+	NeverOffered:  {"access rights violation", "the memory was registered without any remote right: a peer has no say over it"},
+	NotOffered:    {"STag cannot be invalidated", "the memory is neither bound to the QP nor registered with RemoteInvalidate"},
+	Shared:        {"STag cannot be invalidated", "several QPs of the Protection Domain share the memory"},
 }
 
-// String begins with the RFCs' name of the fault, and goes on with the mistake.
+// String is the RFCs' name of the fault, and the mistake.
 func (f Fault) String() string {
-	if f < numFaults {
-		return faultNames[f]
+	if m := f.Mistake(); m != "" {
+		return faults[f].name + ": " + m
+	}
+	if f == None {
+		return faults[f].name
 	}
 	return "unknown fault"
+}
+
+// Mistake is what was done wrong, for use beside the code of a Terminate, which names the fault.
+func (f Fault) Mistake() string {
+	if f < numFaults {
+		return faults[f].mistake
+	}
+	return ""
 }

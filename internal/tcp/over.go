@@ -2,7 +2,7 @@ package tcp
 
 import "net"
 
-// TellsEnd reports whether CloseWrite, behind the peer's FIN, tells of a reset. Owes and AwaitEnd know more on Linux.
+// TellsEnd reports whether CloseWrite, after the peer's FIN, tells of a reset. Owes and AwaitEnd know more on Linux.
 func (c *Conn) TellsEnd() bool {
 	_, ok := c.Conn.(*net.TCPConn)
 	return ok
@@ -18,7 +18,7 @@ func (c *Conn) Owes() (octets int, err error) {
 	return owes, err
 }
 
-// AwaitEnd waits, behind the peer's FIN, until the peer has acknowledged ours, or has reset the connection, of which the
+// AwaitEnd waits, after the peer's FIN, until the peer has acknowledged ours, or has reset the connection, of which the
 // error tells. Where the system does not, and once the connection is closed here, known is false.
 func (c *Conn) AwaitEnd() (known bool, err error) {
 	if c.raw == nil {

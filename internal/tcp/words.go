@@ -39,7 +39,7 @@ const (
 )
 
 // wholeWords returns the largest multiple of four octets that fits into a packet of an MTU
-// behind its headers, and 0 if the packet holds no more than that anyway.
+// after its headers, and 0 if the packet holds no more than that anyway.
 func wholeWords(mtu, headers int) int {
 	n := mtu - headers
 	if n <= 0 || n%4 == 0 {
