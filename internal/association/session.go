@@ -200,7 +200,7 @@ func (s *Session) Lacks() bool {
 
 // lacking is the same while there is the session. The Terminate is the last message.
 func (s *Session) lacking() bool {
-	c, ok := s.a.carrier.(interface{ Unacked(stream uint16) int })
+	c, ok := s.a.carrier.(carrier.Unacked)
 	if !ok {
 		return false
 	}
