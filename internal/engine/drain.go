@@ -80,7 +80,7 @@ func (q *QP) Moved(now time.Time, octets int) {
 
 // drainTimedOut gives up a close.
 func (q *QP) drainTimedOut() {
-	why, lost := "the peer did not close its half", error(ErrLost)
+	why, lost := "the peer did not close its half", ErrLost
 	switch {
 	case !q.mayTransmit() && !q.finished:
 		why, lost = "the Initiator did not send its first FPDU", fmt.Errorf("%w: %w", q.neverSent(), ErrLost)
