@@ -116,9 +116,10 @@ type link interface {
 	Close() error
 	Reset() error
 	Foreign() bool
-	// Told, Acknowledged and Lost are those of an EndTeller; without one, Told and Lost return nil.
+	// Told, Acknowledged, Lacks and Lost are those of an EndTeller; without one, Told and Lost return nil.
 	Told() <-chan struct{}
 	Acknowledged() uint32
+	Lacks() bool
 	Lost() error
 	addressed
 }

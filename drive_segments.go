@@ -126,6 +126,12 @@ func (l *segmentLink) Acknowledged() uint32 {
 	return 0
 }
 
+// Lacks reports whether the peer has not acknowledged something in front of the end, if the stream can tell.
+func (l *segmentLink) Lacks() bool {
+	s, ok := l.SegmentStream.(carrier.Lacks)
+	return ok && s.Lacks()
+}
+
 // Lost says why the peer has not everything, if the stream can tell.
 func (l *segmentLink) Lost() error {
 	if s, ok := l.SegmentStream.(carrier.Lost); ok {

@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -14,7 +15,8 @@ import (
 // It may have a method Acknowledged() uint32, too, which returns another number whenever the peer has acknowledged
 // more. Then QPConfig.CloseTimeout counts from the last of them, and not from Close. And it may have a method Lost() error, which
 // says, when the channel of Told is closed, why the peer has not acknowledged everything: QP.Close returns that, as an
-// ErrConnectionLost. It is nil if the peer has, and where that is not known.
+// ErrConnectionLost. It is nil if the peer has, and where that is not known. And it may have a method Lacks() bool, which says, when Close
+// waits no longer, whether the peer has not acknowledged something in front of the end: that is an ErrConnectionLost too.
 type EndTeller interface {
 	// Told returns a channel that is closed when the peer has acknowledged the end of our half, and everything in front
 	// of it; or when the connection is lost, so that it never will.
@@ -95,13 +97,21 @@ func (qp *QP) awaitTold(l link, hurried <-chan struct{}) error {
 		case <-hurried:
 			return nil
 		case <-limit:
-			return nil
+			return qp.lacking(l)
 		case <-patience.C:
 		}
 		now := l.Acknowledged()
 		if now == acked {
-			return nil
+			return qp.lacking(l)
 		}
 		acked = now
 	}
+}
+
+// lacking is the error of a peer that is not waited for any more, and nil if it lacks nothing but the end itself.
+func (qp *QP) lacking(l link) error {
+	if !l.Lacks() {
+		return nil
+	}
+	return fmt.Errorf("both halves have ended, and the peer has acknowledged nothing more of ours within %v: %w", qp.cfg.CloseTimeout, engine.ErrTimeout)
 }

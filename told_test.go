@@ -20,11 +20,13 @@ type acks struct {
 	all  chan struct{}
 	some atomic.Uint32
 	lost error // why not all have come; valid when all is closed
+	few  bool  // those that have come are not of all in front of the end
 }
 
 func (a *acks) Told() <-chan struct{} { return a.all }
 func (a *acks) Acknowledged() uint32  { return a.some.Load() }
 func (a *acks) Lost() error           { return a.lost }
+func (a *acks) Lacks() bool           { return a.few }
 
 // tellers are connections that can tell when their peer has the end, as those of SCTP and of a TCP in user space can. The first
 // end hears of acks.
@@ -185,6 +187,17 @@ func TestCloseWithoutAcknowledgement(t *testing.T) {
 		if took := closesWithin(t, ini, res); took < 3*time.Second || took > 4*time.Second {
 			t.Errorf("Close took %v, and CloseTimeout is 3 s", took)
 		}
+	})
+}
+
+// TestCloseLacking: so it is of one that lacks not the end alone; then the connection is lost.
+func TestCloseLacking(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+		a.few = true
+		must(t, res.CloseWrite())
+		time.Sleep(50 * time.Millisecond)
+		wantUndelivered(t, ini, ini.Close())
+		must(t, res.Close())
 	})
 }
 

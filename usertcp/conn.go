@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,8 @@ type Conn struct {
 	readable         <-chan struct{}
 	writable         <-chan struct{}
 	reads, writes    sync.Mutex // one goroutine each is in Read and in Write
+
+	written atomic.Uint32 // octets that TCP has taken, modulo 2^32
 
 	closing sync.Once
 	closed  chan struct{}

@@ -65,6 +65,21 @@ func (c *Conn) whyLost() error {
 // Acknowledged returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
 func (c *Conn) Acknowledged() uint32 { return c.flow.una.Load() }
 
+// Lacks reports whether the peer has not acknowledged some of the octets that were written.
+func (c *Conn) Lacks() bool {
+	f := c.flow
+	select {
+	case <-c.end.told: // the last acknowledgement may be missing in the count
+		return c.Lost() != nil
+	default:
+	}
+	if f == nil || f.blank {
+		return false
+	}
+	acknowledged := c.Acknowledged() - (f.iss + 1) // and perhaps our FIN
+	return int32(c.written.Load()-acknowledged) > 0
+}
+
 // look finds out how far the end has come, whenever that may have changed. It may be called with TCP's locks held.
 func (c *Conn) look() {
 	state := tcp.EndpointState(c.ep.State())

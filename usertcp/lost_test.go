@@ -42,9 +42,15 @@ func TestLost(t *testing.T) {
 			if err := out.Lost(); err != nil {
 				t.Errorf("before its end: %v", err)
 			}
+			if !out.Lacks() {
+				t.Error("the peer lacks nothing of what it has no room for")
+			}
 			must(t, out.Close())
 			must(t, c.end(a, in))
 			<-out.Told()
+			if lacks := out.Lacks(); lacks != (c.want != nil) {
+				t.Errorf("the peer lacks something: %t", lacks)
+			}
 			for range 2 {
 				if err := out.Lost(); !errors.Is(err, c.want) || c.want == nil && err != nil {
 					t.Errorf("got %v, want %v", err, c.want)

@@ -67,6 +67,7 @@ func (c *Conn) take(p tcpip.Payloader, wait bool) (int, error) {
 		n, err := c.ep.Write(p, tcpip.WriteOptions{Atomic: true})
 		switch err.(type) {
 		case nil:
+			c.written.Add(uint32(n))
 			return int(n), nil
 		case *tcpip.ErrWouldBlock, *tcpip.ErrBadBuffer: // the second is that of whole
 			if !wait {

@@ -6,6 +6,9 @@ type Teller interface{ Told() <-chan struct{} }
 // Acknowledged is what a [Teller] may have besides: a number that is another whenever the peer has acknowledged more.
 type Acknowledged interface{ Acknowledged() uint32 }
 
+// Lacks is what a [Teller] may have besides: whether the peer has not acknowledged something that was sent in front of the end.
+type Lacks interface{ Lacks() bool }
+
 // Moved is what a lower layer has that several connections share: how many octets it has moved, but for those that have come for this
 // one.
 type Moved interface{ Moved() uint64 }

@@ -52,6 +52,12 @@ func (c *Conn) Acknowledged() uint32 {
 	return 0
 }
 
+// Lacks reports whether the peer has not acknowledged something in front of our FIN, where that is known.
+func (c *Conn) Lacks() bool {
+	l, ok := basis(c.Conn).(carrier.Lacks)
+	return ok && l.Lacks()
+}
+
 // Lost says, when Told's channel is closed, why the peer has not everything, where that is known.
 func (c *Conn) Lost() error {
 	if l, ok := basis(c.Conn).(carrier.Lost); ok {
