@@ -107,9 +107,11 @@ func TestNothingAfterOverflow(t *testing.T) {
 			if q := qp.Query(); q.Receives != 0 || !errors.Is(qp.Err(), iwarp.ErrCQOverflow) && qp == qps[1] {
 				t.Fatalf("%d receives are left, and the error is %v", q.Receives, qp.Err())
 			}
-			must(t, qp.Modify(iwarp.StateIdle))
-			for range 3 { // what was lost keeps no place
-				must(t, qp.PostRecv(&iwarp.RecvWR{}))
+			if qp == qps[1] { // the overflow may still be on its way to the other one
+				must(t, qp.Modify(iwarp.StateIdle))
+				for range 3 { // what was lost keeps no place
+					must(t, qp.PostRecv(&iwarp.RecvWR{}))
+				}
 			}
 			_ = qp.Close()
 		}
