@@ -52,7 +52,7 @@ var rpingAddr = fmt.Sprintf("127.0.0.1:%d", rpingPort)
 // kernelServer starts rping's server.
 func kernelServer(t *testing.T, g *Guest, flags string) {
 	t.Helper()
-	g.Start(t, fmt.Sprintf("iwarp rping -s -P -d --network sctp:kernel -p %d %s", rpingPort, flags)).WantOutput(t, "listening on")
+	g.Start(t, fmt.Sprintf("iwarp rping -s -P -d -a 127.0.0.1 --network sctp:kernel -p %d %s", rpingPort, flags)).WantOutput(t, "listening on")
 }
 
 // wantConforms wants so many cases of conform to pass, at least, and none to fail.
