@@ -388,18 +388,3 @@ func (l *Listener) hangUp() error {
 	l.rnic.removeListener(l)
 	return l.ln.Close()
 }
-
-// ListenerStats counts what a Listener has seen.
-type ListenerStats struct {
-	HalfOpen int // connections that are not up yet
-	Waiting  int // those of them whose Request waits for Accept
-	StartupStats
-}
-
-// Stats returns the Listener's own counters. Its RNIC counts the same, together with
-// those of its other Listeners and Dialers.
-func (l *Listener) Stats() ListenerStats {
-	s := ListenerStats{StartupStats: l.counts.stats()}
-	s.HalfOpen, s.Waiting = l.places.count()
-	return s
-}

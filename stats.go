@@ -257,3 +257,18 @@ func (q *eventQueue) lost() uint64 {
 	defer q.mu.Unlock()
 	return q.dropped
 }
+
+// ListenerStats counts what a Listener has seen.
+type ListenerStats struct {
+	HalfOpen int // connections that are not up yet
+	Waiting  int // those of them whose Request waits for Accept
+	StartupStats
+}
+
+// Stats returns the Listener's own counters. Its RNIC counts the same, together with
+// those of its other Listeners and Dialers.
+func (l *Listener) Stats() ListenerStats {
+	s := ListenerStats{StartupStats: l.counts.stats()}
+	s.HalfOpen, s.Waiting = l.places.count()
+	return s
+}
