@@ -97,21 +97,21 @@ func (qp *QP) awaitTold(l link, hurried <-chan struct{}) error {
 		case <-hurried:
 			return nil
 		case <-limit:
-			return qp.lacking(l)
+			return lacking(l, "has not acknowledged all of ours", qp.cfg.CloseLimit)
 		case <-patience.C:
 		}
 		now := l.Acknowledged()
 		if now == acked {
-			return qp.lacking(l)
+			return lacking(l, "has acknowledged nothing more of ours", qp.cfg.CloseTimeout)
 		}
 		acked = now
 	}
 }
 
 // lacking is the error of a peer that is not waited for any more, and nil if it lacks nothing but the end itself.
-func (qp *QP) lacking(l link) error {
+func lacking(l link, what string, within time.Duration) error {
 	if !l.Lacks() {
 		return nil
 	}
-	return fmt.Errorf("both halves have ended, and the peer has acknowledged nothing more of ours within %v: %w", qp.cfg.CloseTimeout, engine.ErrTimeout)
+	return fmt.Errorf("both halves have ended, and the peer %s within %v: %w", what, within, engine.ErrTimeout)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -190,15 +191,31 @@ func TestCloseWithoutAcknowledgement(t *testing.T) {
 	})
 }
 
-// TestCloseLacking: so it is of one that lacks not the end alone; then the connection is lost.
+// TestCloseLacking: so it is of one that lacks not the end alone, whether it is silent or too slow; then the connection is lost.
 func TestCloseLacking(t *testing.T) {
-	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
-		a.few = true
-		must(t, res.CloseWrite())
-		time.Sleep(50 * time.Millisecond)
-		wantUndelivered(t, ini, ini.Close())
-		must(t, res.Close())
-	})
+	for _, c := range []struct {
+		acks int // one every 2 s
+		text string
+	}{{0, "nothing more of ours within 3s"}, {20, "not acknowledged all of ours within 20s"}} {
+		withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+			a.few = true
+			must(t, res.CloseWrite())
+			time.Sleep(50 * time.Millisecond)
+			go func() {
+				for range c.acks {
+					time.Sleep(2 * time.Second)
+					a.some.Add(1)
+				}
+			}()
+			err := ini.Close()
+			wantUndelivered(t, ini, err)
+			if err == nil || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("Close: %v, want %q", err, c.text)
+			}
+			must(t, res.Close())
+			time.Sleep(time.Minute)
+		})
+	}
 }
 
 // TestCloseWhileAcknowledged: a peer that acknowledges some of it again and again is waited for, until CloseLimit.
