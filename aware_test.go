@@ -197,7 +197,7 @@ func TestAwareEndsInFPDU(t *testing.T) {
 		p.shows(100, whole[700:])
 		must(t, p.c.CloseWrite())
 		var told *iwarp.TerminateError
-		if err := p.wantEndOf(); !errors.As(err, &told) || told.Code != rdmap.CodeMPAClosed || told.Remote || told.Offset != 0 || !contains(err, "600 octets into it") {
+		if err := p.wantEndOf(); !errors.As(err, &told) || told.Code != rdmap.CodeMPAConnectionLost || told.Remote || told.Offset != 0 || !contains(err, "600 octets into it") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -130,10 +130,10 @@ func TestPeerCloses(t *testing.T) {
 		switch {
 		case orderly && err != nil:
 			t.Error(err)
-		case !orderly && (!errors.As(err, &told) || told.Code != rdmap.CodeMPAClosed || !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, net.ErrClosed)):
+		case !orderly && (!errors.As(err, &told) || told.Code != rdmap.CodeMPAConnectionLost || !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, net.ErrClosed)):
 			t.Errorf("cut off: %v", err)
 		case !orderly:
-			p.wantTerminate(rdmap.CodeMPAClosed)
+			p.wantTerminate(rdmap.CodeMPAConnectionLost)
 		}
 		status := map[bool]iwarp.Status{true: iwarp.StatusSuccess, false: iwarp.StatusFlushed}[orderly]
 		res.wantReceived(1, status)

@@ -65,7 +65,7 @@ var endings = map[string]ending{
 		p.send(p.write(1, 0, nil))
 		p.send(p.write(1, 0, nil)[:9])
 		_ = p.link.CloseWrite()
-		p.wantTerminate(rdmap.CodeMPAClosed)
+		p.wantTerminate(rdmap.CodeMPAConnectionLost)
 		p.wantClosed()
 		return res
 	},

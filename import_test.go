@@ -25,13 +25,13 @@ var mayImport = map[string][]string{
 	"mpa/crc32c":   {},
 	"mpa/layout":   {"mpa/crc32c"},
 	"mpa":          {"mpa/layout", "mpa/crc32c"},
-	"mpa/recovery": {"mpa", "mpa/layout"},
+	"mpa/recovery": {"mpa", "mpa/layout", "mpa/crc32c"},
 	"mpa/ulpdata":  {"mpa"},
 	"ddp":          {},
-	"rdmap":        {"ddp", "rdmap/ring"},
+	"rdmap":        {"mpa", "ddp", "rdmap/ring"},
 	"rdmap/ring":   {},
 	"sctp":         {"mpa"},
-	"sctp/chunk":   {},
+	"sctp/chunk":   {"mpa/crc32c"},
 
 	// What is known of other implementations.
 	"internal/peers": {"mpa", "mpa/ulpdata"},
@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.
-	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
+	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/tcp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
 	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {"sctp/chunk", "internal/carrier", "internal/gone"},

@@ -41,7 +41,7 @@ func TestIsolation(t *testing.T) {
 		{"the end in the middle of an FPDU", func(p *peer, mr *iwarp.MR) {
 			p.send(p.write(mr.STag(), base, []byte("cut off"))[:9])
 			_ = p.link.CloseWrite()
-		}, rdmap.CodeMPAClosed, iwarp.EventTerminateSent},
+		}, rdmap.CodeMPAConnectionLost, iwarp.EventTerminateSent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad, p := respondToPeer(t, iwarp.QPConfig{})

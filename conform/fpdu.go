@@ -9,6 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -22,24 +23,17 @@ func operationCases() []Case {
 	)
 }
 
-// RFC 5044, sections 4.1 to 4.3, in octets.
-const (
-	crcLen         = 4
-	markerLen      = 4
-	markerInterval = 512
-)
-
 const crcSection = "RFC 5044 4.4, 8"
 
 // spoiled frames a ULPDU, has edit change what stands before the CRC, without a
 // leading marker, and seals it with a CRC that fits.
 func (d *dialogue) spoiled(ulpdu []byte, edit func(fpdu []byte)) []byte {
 	leading := 0
-	if l := d.operating(); l.Terms().MarkersSend && l.SendOffset()%markerInterval == 0 {
-		leading = markerLen
+	if l := d.operating(); l.Terms().MarkersSend && l.SendOffset()%layout.MarkerInterval == 0 {
+		leading = layout.MarkerLen
 	}
 	b := d.framed(ulpdu)
-	edit(b[leading : len(b)-crcLen])
+	edit(b[leading : len(b)-layout.CRCLen])
 	return d.sealed(b)
 }
 
@@ -59,10 +53,10 @@ func fpduCRC() []Case {
 		spoil      func(b []byte)
 	}{
 		{"crc-wrong", "An FPDU with one bit of its CRC wrong", func(b []byte) { b[len(b)-1] ^= 0x10 }},
-		{"crc-header", "An FPDU with one bit of its DDP header wrong", func(b []byte) { b[len(b)-crcLen-rdmap.ReadRequestLen-2] ^= 0x01 }},
-		{"crc-payload", "An FPDU with one bit of its payload wrong", func(b []byte) { b[len(b)-crcLen-1] ^= 0x80 }},
-		{"crc-big-endian", "An FPDU with its CRC in big-endian", func(b []byte) { slices.Reverse(b[len(b)-crcLen:]) }},
-		{"crc-zero", "An FPDU with zeros in place of its CRC", func(b []byte) { clear(b[len(b)-crcLen:]) }},
+		{"crc-header", "An FPDU with one bit of its DDP header wrong", func(b []byte) { b[len(b)-layout.CRCLen-rdmap.ReadRequestLen-2] ^= 0x01 }},
+		{"crc-payload", "An FPDU with one bit of its payload wrong", func(b []byte) { b[len(b)-layout.CRCLen-1] ^= 0x80 }},
+		{"crc-big-endian", "An FPDU with its CRC in big-endian", func(b []byte) { slices.Reverse(b[len(b)-layout.CRCLen:]) }},
+		{"crc-zero", "An FPDU with zeros in place of its CRC", func(b []byte) { clear(b[len(b)-layout.CRCLen:]) }},
 	} {
 		cases = append(cases, either("fpdu", c.name, "F04 R01 Q16 D06", crcSection,
 			c.text+" is not taken, nor is what follows it: Terminate 0x2002, or the connection closed.", func(d *dialogue) {
@@ -87,7 +81,7 @@ func fpduCRC() []Case {
 					s.notApplicable("the peer wants CRCs")
 				}
 				b := d.framed(d.emptyWrite())
-				copy(b[len(b)-crcLen:], "\xde\xad\xbe\xef")
+				copy(b[len(b)-layout.CRCLen:], "\xde\xad\xbe\xef")
 				d.send("empty Write with anything as CRC", b)
 				d.works()
 			}).in(mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr, mpa.DialectStartKey)
@@ -185,7 +179,7 @@ func (d *dialogue) padIsZero(n int) {
 	if !d.looksAtPad {
 		return
 	}
-	end := len(b) - crcLen
+	end := len(b) - layout.CRCLen
 	d.want(pad == 0 || binary.BigEndian.Uint32(append(make([]byte, 4-pad), b[end-pad:end]...)) == 0,
 		fmt.Sprintf("a pad of %s of zero", wording.Octets(pad)), fmt.Sprintf("% x", b[end-pad:end]))
 }

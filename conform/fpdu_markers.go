@@ -19,7 +19,7 @@ func fpduMarkers() []Case {
 		either("fpdu", "marker-positions", "F07 F08 F09 F11 R02", markerSection,
 			"A marker is found before an FPDU, within its headers, and before its CRC.", func(d *dialogue) {
 				d.needsMarkers()
-				d.fillTo(6 * markerInterval)
+				d.fillTo(6 * layout.MarkerInterval)
 				d.works()
 			}),
 		either("fpdu", "marker-crc", "F04 F09", crcSection,
@@ -27,8 +27,8 @@ func fpduMarkers() []Case {
 				d.needsMarkers()
 				d.needsCRC()
 				b, at := d.marked()
-				d.send("FPDU with a CRC that leaves the marker out", b[:len(b)-crcLen],
-					layout.AppendCRC(nil, layout.CRC32C(0, slices.Concat(b[:at], b[at+markerLen:len(b)-crcLen]))))
+				d.send("FPDU with a CRC that leaves the marker out", b[:len(b)-layout.CRCLen],
+					layout.AppendCRC(nil, layout.CRC32C(0, slices.Concat(b[:at], b[at+layout.MarkerLen:len(b)-layout.CRCLen]))))
 				d.refused(orDrops, "All MPA Markers are included in the containing FPDU CRC calculation", rdmap.CodeMPACRC)
 			}),
 		either("fpdu", "marker-missing", "F07 R01", markerSection,
@@ -36,7 +36,7 @@ func fpduMarkers() []Case {
 				d.needsMarkers()
 				d.needsCRC()
 				b, at := d.marked()
-				bare := d.sealed(append(slices.Delete(b, at, at+markerLen)[:len(b)-markerLen-crcLen], 0, 0, 0, 0))
+				bare := d.sealed(append(slices.Delete(b, at, at+layout.MarkerLen)[:len(b)-layout.MarkerLen-layout.CRCLen], 0, 0, 0, 0))
 				d.send("FPDU without its marker, and more", bare, make([]byte, 64))
 				d.refused(orDrops, "the marker is missing", rdmap.CodeMPACRC, rdmap.CodeMPAMarker)
 			}),
@@ -53,7 +53,7 @@ func fpduMarkers() []Case {
 		cases = append(cases, either("fpdu", c.name, c.requirements, markerSection, c.text, func(d *dialogue) {
 			d.needsMarkers()
 			b, at := d.marked()
-			c.edit(b[at : at+markerLen])
+			c.edit(b[at : at+layout.MarkerLen])
 			d.send(c.sent, d.sealed(b))
 			d.answersRead()
 			d.works()
@@ -65,7 +65,7 @@ func fpduMarkers() []Case {
 			fmt.Sprintf("An FPDUPTR that is wrong by %d octets is not checked, or refused: Terminate 0x2003.", off), func(d *dialogue) {
 				d.needsMarkers()
 				b, at := d.marked()
-				pointer := b[at+2 : at+markerLen]
+				pointer := b[at+2 : at+layout.MarkerLen]
 				binary.BigEndian.PutUint16(pointer, uint16(int(binary.BigEndian.Uint16(pointer))+off))
 				d.send("FPDU with a wrong FPDUPTR", d.sealed(b))
 				d.mayRefuse("received MPA Marker and ULPDU Length fields do not agree on the start of an FPDU",
@@ -96,7 +96,7 @@ func (d *dialogue) fillTo(offset uint64) {
 func (d *dialogue) marked() (b []byte, at int) {
 	// 16 octets or more of the FPDU are to be before the marker, and as many after it.
 	for {
-		at := int(markerInterval - d.operating().SendOffset()%markerInterval)
+		at := int(layout.MarkerInterval - d.operating().SendOffset()%layout.MarkerInterval)
 		if at >= 16 && at <= 32 {
 			return d.framed(d.emptyRead()), at
 		}
@@ -130,7 +130,7 @@ func looksAtMarkers(s *session) {
 		s.peerAdvert("the client's source advert")
 		seen = d.checkMarkers(&d.link.last)
 	}
-	for d.operating().ReceiveOffset() < 3*markerInterval+1 {
+	for d.operating().ReceiveOffset() < 3*layout.MarkerInterval+1 {
 		d.sendFPDU("zero-length Read Request", d.emptyRead())
 		if d.terminates() {
 			d.inconclusive("the peer does not serve a zero-length Read")
@@ -145,15 +145,15 @@ func looksAtMarkers(s *session) {
 func (d *dialogue) checkMarkers(f *script.FPDU) (n int) {
 	b, offset := f.Octets, f.Offset
 	start := 0 // of ULPDU_Length
-	if offset%markerInterval == 0 {
-		start = markerLen
+	if offset%layout.MarkerInterval == 0 {
+		start = layout.MarkerLen
 	}
 	for at := range b {
-		if (offset+uint64(at))%markerInterval != 0 {
+		if (offset+uint64(at))%layout.MarkerInterval != 0 {
 			continue
 		}
 		want := []byte{0, 0, 0, byte(max(at-start, 0))}
-		d.want(slices.Equal(b[at:at+markerLen], want), fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)), fmt.Sprintf("% x", b[at:at+markerLen]))
+		d.want(slices.Equal(b[at:at+layout.MarkerLen], want), fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)), fmt.Sprintf("% x", b[at:at+layout.MarkerLen]))
 		n++
 	}
 	return n

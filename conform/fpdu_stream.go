@@ -19,14 +19,14 @@ func fpduStream() []Case {
 	return slices.Concat(
 		either("fpdu", "split-each", "R02 R04", alignment,
 			"An FPDU may be split between TCP segments after each octet before its CRC.", func(d *dialogue) {
-				for at := 1; at <= emptyWriteLen-crcLen; at++ {
+				for at := 1; at <= emptyWriteLen-layout.CRCLen; at++ {
 					b := d.framed(d.emptyWrite())
 					d.sendSplit("empty Write", b[:at], b[at:])
 				}
 				d.works()
 			}),
 		eitherRping("fpdu", "split-pad", "R04 F01", alignment,
-			"An FPDU that is split before, within and after its pad of three octets is taken.", func(d *dialogue) { d.splitEnd(13, 8, crcLen) }),
+			"An FPDU that is split before, within and after its pad of three octets is taken.", func(d *dialogue) { d.splitEnd(13, 8, layout.CRCLen) }),
 		eitherRping("fpdu", "split-crc", "R04 F04", alignment,
 			"An FPDU that is split before and within its CRC is taken.", func(d *dialogue) { d.splitEnd(16, 5, 0) }),
 		eitherRping("fpdu", "octets", "R02 R04", alignment,
@@ -64,7 +64,7 @@ func (d *dialogue) splitEnd(n, first, last int) {
 		h.STag, h.TO = stag, to
 		b := d.framed(append(h.Append(nil), payload...))
 		from, end := len(b)-first, len(b)-last
-		pieces := slices.Concat([][]byte{b[:from]}, script.Split(b[from:end], 1), script.Split(b[end:], crcLen))
+		pieces := slices.Concat([][]byte{b[:from]}, script.Split(b[from:end], 1), script.Split(b[end:], layout.CRCLen))
 		d.sendSplit(text, pieces...)
 	})
 }
@@ -118,7 +118,7 @@ func fpduEnds() []Case {
 		either("fpdu", "fin-behind-crc", "Q15 Q16 R01", fpduClose,
 			"A FIN after an FPDU without its CRC ends the connection, and the FPDU is not taken.", func(d *dialogue) {
 				b := d.framed(d.emptyRead())
-				d.send("FPDU without its CRC", b[:len(b)-crcLen])
+				d.send("FPDU without its CRC", b[:len(b)-layout.CRCLen])
 				d.closeWrite()
 				d.refused(orCloses, "the FPDU cannot become whole")
 			}),

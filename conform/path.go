@@ -3,6 +3,8 @@ package conform
 import (
 	"net"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
 // quiet is for how long a case watches that the peer does not do what it must not. What the peer
@@ -13,7 +15,8 @@ func (s *session) quiet() time.Duration { return s.opts.Quiet + s.path }
 // the peer needed to be reached, or to answer the Request before the first case, as far as these are known. Proxies
 // and tunnels on the way show in the answer only.
 func (s *session) reached(conn net.Conn, took time.Duration) {
-	s.far(max(took, measured(conn)))
+	p, _ := tcp.PathOf(conn)
+	s.far(max(took, p.RTT))
 }
 
 func (s *session) far(trip time.Duration) {

@@ -3,15 +3,17 @@ package conform
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-const (
-	longData  = "kernels take no more than 256 octets, and may write beyond them"
-	shortData = "kernels read the four octets of enhanced data without checking that they are there"
-)
+func longData() string {
+	return fmt.Sprintf("kernels take no more than %d octets, and may write beyond them", peers.KernelMaxPDLength)
+}
+
+const shortData = "kernels read the four octets of enhanced data without checking that they are there"
 
 // replyPrivateData try lengths of Private Data.
 func replyPrivateData() []Case {
@@ -22,15 +24,15 @@ func replyPrivateData() []Case {
 		if n < mpa.EnhancedLen {
 			c = c.in(plain()...)
 		}
-		if n > 256 {
-			c = c.unsafe(longData)
+		if n > peers.KernelMaxPDLength {
+			c = c.unsafe(longData())
 		}
 		cases = append(cases, c)
 	}
 	for _, n := range []int{513, 1024, 65535} {
 		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-pd-%d", n), "Q08", fields,
 			fmt.Sprintf("A Reply with %d octets of Private Data ends the connection.", n),
-			"if the length exceeds 512 octets, the receiver MUST close the connection", func(f *script.Startup) { total(f, n) }).unsafe(longData))
+			"if the length exceeds 512 octets, the receiver MUST close the connection", func(f *script.Startup) { total(f, n) }).unsafe(longData()))
 	}
 	for n := range mpa.EnhancedLen {
 		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-short-%d", n), "E01", "RFC 6581 6, 9",

@@ -150,7 +150,7 @@ func replyKeys() []Case {
 			q := s.peerRequest()
 			s.send("HTTP response", []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
 			s.givesUp(q, "it MUST close the connection if any other value is detected")
-		}).unsafe("where PD_Length would be, the text has a large number, and "+longData))
+		}).unsafe("where PD_Length would be, the text has a large number, and "+longData()))
 	return all(frames(), cases...)
 }
 

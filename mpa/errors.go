@@ -21,25 +21,26 @@ const (
 	CodeNoMatchingRTR     Code = 7 // RFC 6581: no matching RTR option
 )
 
-// String returns the RFC's name of the code.
+// codeNames has the names that RFC 5040, section 4.8, and RFC 6581, section 8, give the codes in a Terminate.
+var codeNames = [...]string{
+	CodeConnectionLost:    "TCP connection closed, terminated or lost",
+	CodeCRC:               "CRC mismatch",
+	CodeMarker:            "marker and ULPDU Length field mismatch",
+	CodeStartupFrame:      "invalid MPA Request Frame or MPA Reply Frame",
+	CodeLocalCatastrophic: "local catastrophic",
+	CodeInsufficientIRD:   "insufficient IRD resources",
+	CodeNoMatchingRTR:     "no matching RTR option",
+}
+
+// Known reports whether RFC 5044 or RFC 6581 gives the code a meaning.
+func (c Code) Known() bool { return int(c) < len(codeNames) && codeNames[c] != "" }
+
+// String gives the code's name, as in "MPA/CRC mismatch".
 func (c Code) String() string {
-	switch c {
-	case CodeConnectionLost:
-		return "TCP connection closed, terminated, or lost"
-	case CodeCRC:
-		return "MPA CRC mismatch"
-	case CodeMarker:
-		return "MPA Marker and ULPDU Length mismatch"
-	case CodeStartupFrame:
-		return "invalid MPA Request or Reply Frame"
-	case CodeLocalCatastrophic:
-		return "local catastrophic"
-	case CodeInsufficientIRD:
-		return "insufficient IRD resources"
-	case CodeNoMatchingRTR:
-		return "no matching RTR option"
+	if !c.Known() {
+		return fmt.Sprintf("MPA/unknown (%#x)", uint8(c))
 	}
-	return fmt.Sprintf("MPA error code %d", uint8(c))
+	return "MPA/" + codeNames[c]
 }
 
 // Error is an error that MPA detected, with its place in the octets received.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Code is what a Terminate reports: the layer which found the error
@@ -62,16 +63,25 @@ const (
 	CodeDDPUntaggedInvalidVersion Code = Code(ddp.CodeUntaggedInvalidVersion)
 )
 
-// The codes of MPA, the LLP over TCP: RFC 5044, section 8, RFC 6581, section 8.
+// The codes of MPA, the LLP over TCP: see [CodeOfMPA].
 const (
-	CodeMPAClosed            Code = 0x2001
-	CodeMPACRC               Code = 0x2002
-	CodeMPAMarker            Code = 0x2003
-	CodeMPAStartup           Code = 0x2004
-	CodeMPALocalCatastrophic Code = 0x2005
-	CodeMPAInsufficientIRD   Code = 0x2006
-	CodeMPANoMatchingRTR     Code = 0x2007
+	CodeMPAConnectionLost    = layerMPA | Code(mpa.CodeConnectionLost)
+	CodeMPACRC               = layerMPA | Code(mpa.CodeCRC)
+	CodeMPAMarker            = layerMPA | Code(mpa.CodeMarker)
+	CodeMPAStartupFrame      = layerMPA | Code(mpa.CodeStartupFrame)
+	CodeMPALocalCatastrophic = layerMPA | Code(mpa.CodeLocalCatastrophic)
+	CodeMPAInsufficientIRD   = layerMPA | Code(mpa.CodeInsufficientIRD)
+	CodeMPANoMatchingRTR     = layerMPA | Code(mpa.CodeNoMatchingRTR)
 )
+
+// layerMPA is layer and error type of MPA's codes: RFC 5044, section 8, and RFC 6581, section 8.
+const layerMPA Code = LayerLLP << 12
+
+// CodeOfMPA returns an error code of MPA as a Terminate has it: layer 2 (LLP), error type 0 (MPA).
+func CodeOfMPA(c mpa.Code) Code { return layerMPA | Code(c) }
+
+// mpaCode is the reverse; ok is false for the code of another layer, or of another LLP than MPA.
+func (c Code) mpaCode() (code mpa.Code, ok bool) { return mpa.Code(c), c&0xff00 == layerMPA }
 
 var codeNames = map[Code]string{
 	CodeInvalidSTag:                 "RDMAP/Remote Protection/invalid STag",
@@ -88,14 +98,6 @@ var codeNames = map[Code]string{
 	CodeCatastrophicGlobal:         "RDMAP/Remote Operation/catastrophic error, global",
 	CodeOperationCannotInvalidate:  "RDMAP/Remote Operation/STag cannot be invalidated",
 	CodeRemoteOperationUnspecified: "RDMAP/Remote Operation/unspecified error",
-
-	CodeMPAClosed:            "LLP/MPA/TCP connection closed, terminated or lost",
-	CodeMPACRC:               "LLP/MPA/CRC mismatch",
-	CodeMPAMarker:            "LLP/MPA/marker and ULPDU Length field mismatch",
-	CodeMPAStartup:           "LLP/MPA/invalid MPA Request Frame or MPA Reply Frame",
-	CodeMPALocalCatastrophic: "LLP/MPA/local catastrophic",
-	CodeMPAInsufficientIRD:   "LLP/MPA/insufficient IRD resources",
-	CodeMPANoMatchingRTR:     "LLP/MPA/no matching RTR option",
 }
 
 // Layer returns the layer, 0 to 15: see [LayerRDMAP].
@@ -115,6 +117,9 @@ func (c Code) localCatastrophic() bool {
 
 // Known reports whether a document gives the code a meaning: RFC 5040, 5041, 5044 or 6581.
 func (c Code) Known() bool {
+	if m, ok := c.mpaCode(); ok {
+		return m.Known()
+	}
 	_, ok := codeNames[c]
 	return ok || c.localCatastrophic() || ddp.Code(c).Known()
 }
@@ -125,14 +130,16 @@ func (c Code) String() string {
 	if c.Layer() == LayerDDP {
 		return ddp.Code(c).String()
 	}
-	name, ok := codeNames[c]
-	if !ok {
-		name = c.unnamed()
-	}
-	return fmt.Sprintf("%s (0x%04x)", name, uint16(c))
+	return fmt.Sprintf("%s (0x%04x)", c.name(), uint16(c))
 }
 
-func (c Code) unnamed() string {
+func (c Code) name() string {
+	if m, ok := c.mpaCode(); ok && m.Known() {
+		return "LLP/" + m.String()
+	}
+	if name, ok := codeNames[c]; ok {
+		return name
+	}
 	switch {
 	case c.localCatastrophic():
 		return "RDMAP/Local Catastrophic"

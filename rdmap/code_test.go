@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Proves P14: layer, type and code of figure 9, and DDP's and MPA's with layers of their own.
@@ -41,10 +42,10 @@ func TestCodes(t *testing.T) {
 		{CodeDDPInvalidMO, 1, 2, 0x04, "DDP/Untagged Buffer/invalid MO (0x1204)"},
 		{CodeDDPMessageTooLong, 1, 2, 0x05, "DDP/Untagged Buffer/DDP Message too long for available buffer (0x1205)"},
 		{CodeDDPUntaggedInvalidVersion, 1, 2, 0x06, "DDP/Untagged Buffer/invalid DDP version (0x1206)"},
-		{CodeMPAClosed, 2, 0, 0x01, "LLP/MPA/TCP connection closed, terminated or lost (0x2001)"},
+		{CodeMPAConnectionLost, 2, 0, 0x01, "LLP/MPA/TCP connection closed, terminated or lost (0x2001)"},
 		{CodeMPACRC, 2, 0, 0x02, "LLP/MPA/CRC mismatch (0x2002)"},
 		{CodeMPAMarker, 2, 0, 0x03, "LLP/MPA/marker and ULPDU Length field mismatch (0x2003)"},
-		{CodeMPAStartup, 2, 0, 0x04, "LLP/MPA/invalid MPA Request Frame or MPA Reply Frame (0x2004)"},
+		{CodeMPAStartupFrame, 2, 0, 0x04, "LLP/MPA/invalid MPA Request Frame or MPA Reply Frame (0x2004)"},
 		{CodeMPALocalCatastrophic, 2, 0, 0x05, "LLP/MPA/local catastrophic (0x2005)"},
 		{CodeMPAInsufficientIRD, 2, 0, 0x06, "LLP/MPA/insufficient IRD resources (0x2006)"},
 		{CodeMPANoMatchingRTR, 2, 0, 0x07, "LLP/MPA/no matching RTR option (0x2007)"},
@@ -55,13 +56,22 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// Proves P14: an error code of MPA has layer 2 and type 0 in a Terminate.
+func TestCodeOfMPA(t *testing.T) {
+	if got := CodeOfMPA(mpa.CodeMarker); got != 0x2003 {
+		t.Error(got)
+	}
+}
+
 func TestUnknownCodes(t *testing.T) {
 	for code, want := range map[Code]string{
 		0x0142: "RDMAP/Remote Protection/unknown (0x0142)",
 		0x0200: "RDMAP/Remote Operation/unknown (0x0200)",
 		0x0300: "RDMAP/unknown (0x0300)",
 		0x1342: "DDP/unknown (0x1342)",
+		0x2000: "LLP/unknown (0x2000)",
 		0x2008: "LLP/unknown (0x2008)",
+		0x2102: "LLP/unknown (0x2102)",
 		0xf123: "unknown layer (0xf123)",
 	} {
 		if code.Known() || code.String() != want {

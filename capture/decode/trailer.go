@@ -8,9 +8,6 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// crcLen is the octets of the CRC field.
-const crcLen = 4
-
 // padOf returns the pad of a whole FPDU.
 func padOf(f *FPDU) []byte {
 	n := -(2 + f.Length) & 3
@@ -18,10 +15,10 @@ func padOf(f *FPDU) []byte {
 		return nil
 	}
 	b := f.Octets
-	if k := len(f.Markers); k > 0 && f.Markers[k-1].Offset+layout.MarkerLen > f.End-crcLen-uint64(n) {
+	if k := len(f.Markers); k > 0 && f.Markers[k-1].Offset+layout.MarkerLen > f.End-layout.CRCLen-uint64(n) {
 		b = withoutMarkers(f)
 	}
-	return b[len(b)-crcLen-n : len(b)-crcLen]
+	return b[len(b)-layout.CRCLen-n : len(b)-layout.CRCLen]
 }
 
 // pad looks at the pad of an FPDU.
@@ -52,7 +49,7 @@ func (h *half) misaligned(f *FPDU) {
 	}
 	due := -(2 + f.Length) & 3
 	for n := range due {
-		if b := f.Octets[:2+f.Length+n+crcLen]; layout.CRCValid(b) {
+		if b := f.Octets[:2+f.Length+n+layout.CRCLen]; layout.CRCValid(b) {
 			h.at1(findPad, f, fmt.Sprintf("FPDU %d: its CRC is right with a pad of %d octets, where %d are due", f.Number, n, due),
 				"the sender must pad the FPDU to a multiple of four octets")
 			h.full.restart = &restart{f.Offset + uint64(len(b)), f.Last.Number, bytes.Clone(f.Octets[len(b):])}
@@ -92,7 +89,7 @@ func (h *half) firstCRC(f *FPDU) {
 	}
 	b := f.Octets
 	switch {
-	case [crcLen]byte(b[len(b)-crcLen:]) == [crcLen]byte{}:
+	case [layout.CRCLen]byte(b[len(b)-layout.CRCLen:]) == [layout.CRCLen]byte{}:
 		h.at1(findCRCField, f, "CRC is off, and the field is zero", "it may hold anything; Linux's siw sends zeros")
 	case layout.CRCValid(b):
 		h.at1(findCRCField, f, "CRC is off, and the field holds the right CRC", "the sender generates CRCs though neither end asked for them")

@@ -202,7 +202,7 @@ func (q *QP) refuse(bound string, why error) bool {
 	q.stats.Ahead.Dropped++
 	if !q.ahead.bounds.Again {
 		q.fail(&Failure{
-			Code: mpaCode(mpa.CodeLocalCatastrophic), Offset: q.ahead.next,
+			Code: rdmap.CodeMPALocalCatastrophic, Offset: q.ahead.next,
 			Reason: "a segment is missing, and more came ahead of it than is held: " + bound, Err: why,
 		}, nil)
 	}

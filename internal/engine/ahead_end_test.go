@@ -38,8 +38,8 @@ func TestAheadIsBounded(t *testing.T) {
 					t.Errorf("%+v", s.Stats().Ahead)
 				}
 				if !again {
-					s.wantCause(mpaCode(mpa.CodeLocalCatastrophic), false)
-					s.sends(terminate(mpaCode(mpa.CodeLocalCatastrophic)))
+					s.wantCause(rdmap.CodeMPALocalCatastrophic, false)
+					s.sends(terminate(rdmap.CodeMPALocalCatastrophic))
 					return
 				}
 				r := s.region(make([]byte, 500), remoteAll)
@@ -135,10 +135,10 @@ func TestBroken(t *testing.T) {
 	s.wantState(RTS)
 	s.arrives(0, send(1, nil))
 	s.completion(success(1, OpReceive, 0))
-	if f := s.wantCause(mpaCode(mpa.CodeLocalCatastrophic), false); f.Offset != 1 {
+	if f := s.wantCause(rdmap.CodeMPALocalCatastrophic, false); f.Offset != 1 {
 		t.Errorf("%v", f)
 	}
-	s.sends(terminate(mpaCode(mpa.CodeLocalCatastrophic)))
+	s.sends(terminate(rdmap.CodeMPALocalCatastrophic))
 
 	s = overMessages(t, mpa.RoleResponder) // it has its turn when it comes
 	s.receive(1)
@@ -146,7 +146,7 @@ func TestBroken(t *testing.T) {
 	s.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeCRC, Offset: 1})
 	s.settle()
 	s.completion(success(1, OpReceive, 0))
-	s.wantCause(mpaCode(mpa.CodeCRC), false)
+	s.wantCause(rdmap.CodeMPACRC, false)
 }
 
 // Either side may send first. A Ready-to-Receive indication is sent where it was agreed on, and is

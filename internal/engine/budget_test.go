@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 var errSpent = errors.New("spent")
@@ -66,7 +67,7 @@ func TestHoldsTooMuch(t *testing.T) {
 
 func (s *sender) wantSpent() {
 	s.Helper()
-	if f := s.wantCause(mpaCode(mpa.CodeLocalCatastrophic), false); !errors.Is(f, errSpent) {
+	if f := s.wantCause(rdmap.CodeMPALocalCatastrophic, false); !errors.Is(f, errSpent) {
 		s.Errorf("ended with %v", f)
 	}
 }

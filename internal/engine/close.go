@@ -191,7 +191,7 @@ func (q *QP) cutOff(unread int) {
 		q.abort(fmt.Errorf("%s: %w", reason, ErrLost))
 		return
 	}
-	q.fail(&Failure{Code: rdmap.CodeMPAClosed, Offset: q.rxOffset(), Reason: reason, Err: ErrLost}, nil)
+	q.fail(&Failure{Code: rdmap.CodeMPAConnectionLost, Offset: q.rxOffset(), Reason: reason, Err: ErrLost}, nil)
 }
 
 // unlike reports startup frames of different revisions: whoever got the later one may

@@ -205,7 +205,7 @@ func TestPeerClosesInTheMiddle(t *testing.T) {
 	p.send(write(1, 0, nil))
 	p.sendOctets(p.w.Append(nil, send(1, nil).ulpdu())[:11])
 	p.fin()
-	p.want(terminate(rdmap.CodeMPAClosed))
+	p.want(terminate(rdmap.CodeMPAConnectionLost))
 	p.wantNothing()
 	p.wantState(Error)
 	p.wantLLP(Drop)

@@ -127,9 +127,6 @@ func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
 	q.setState(Terminate)
 }
 
-// mpaCode is an MPA error as a Terminate names it: layer 2, type 0.
-func mpaCode(c mpa.Code) rdmap.Code { return rdmap.Code(0x2000 | uint16(c)) }
-
 // mpaError acts on an error that the MPA reader reported.
 //
 // RFC 5044, section 8: "For Error codes 2 and 3, MPA MUST NOT close the TCP
@@ -143,7 +140,7 @@ func (q *QP) mpaError(err *mpa.Error) {
 	if err.Field != "" {
 		reason = fmt.Sprintf("bad %s at octet %d of the FPDU: %s", err.Field, err.Offset-at, reason)
 	}
-	q.fail(&Failure{Code: mpaCode(err.Code), Offset: at, Reason: reason, Err: err}, nil)
+	q.fail(&Failure{Code: rdmap.CodeOfMPA(err.Code), Offset: at, Reason: reason, Err: err}, nil)
 }
 
 // dislike says what about our Reply may be the reason of an Initiator that ends the

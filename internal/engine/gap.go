@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // ErrGap reports a segment that did not come, although others came that were sent after it.
@@ -28,7 +28,7 @@ func (q *QP) watchGap(now time.Time) {
 func (q *QP) gapTimedOut() {
 	q.gapBy = time.Time{}
 	q.fail(&Failure{
-		Code: mpaCode(mpa.CodeLocalCatastrophic), Err: fmt.Errorf("%w: %w", ErrGap, ErrTimeout), Offset: q.gapAt,
+		Code: rdmap.CodeMPALocalCatastrophic, Err: fmt.Errorf("%w: %w", ErrGap, ErrTimeout), Offset: q.gapAt,
 		Reason: fmt.Sprintf("a segment did not come within %v, of those after it %d did", q.cfg.GapTimeout, len(q.ahead.held)),
 	}, nil)
 }

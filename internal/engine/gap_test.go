@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 const gapTime = 10 * time.Second
@@ -17,11 +18,11 @@ func overGaps(t *testing.T) *sender {
 // wantGap expects the end of a connection whose next segment has not come.
 func (s *sender) wantGap(at uint64) {
 	s.Helper()
-	f := s.wantCause(mpaCode(mpa.CodeLocalCatastrophic), false)
+	f := s.wantCause(rdmap.CodeMPALocalCatastrophic, false)
 	if !errors.Is(f, ErrGap) || !errors.Is(f, ErrTimeout) || f.Offset != at {
 		s.Errorf("ended with %v, want one that lacks segment %d", f, at)
 	}
-	if want := terminate(mpaCode(mpa.CodeLocalCatastrophic)).ulpdu(); string(s.sent) != string(want) {
+	if want := terminate(rdmap.CodeMPALocalCatastrophic).ulpdu(); string(s.sent) != string(want) {
 		s.Errorf("sends % x, want % x", s.sent, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // aware puts a QP on an MPA-aware TCP: with markers and CRCs from the peer.
@@ -184,7 +185,7 @@ func TestShownIsDamaged(t *testing.T) {
 	}
 	s.stream = append(s.stream, damaged...)
 	s.tell(len(s.stream))
-	s.wantCause(mpaCode(mpa.CodeCRC), false)
+	s.wantCause(rdmap.CodeMPACRC, false)
 }
 
 // Nothing is looked at without markers and CRCs, once the peer's half or the connection has ended, or

@@ -39,5 +39,5 @@ func terminateSegment(version uint8, c rdmap.Code) []byte {
 }
 
 func startupFailure(c mpa.Code) *Failure {
-	return &Failure{Code: mpaCode(c), Reason: "the startup frames do not allow the connection"}
+	return &Failure{Code: rdmap.CodeOfMPA(c), Reason: "the startup frames do not allow the connection"}
 }

@@ -161,12 +161,10 @@ func TestEstablishmentTerminates(t *testing.T) {
 			p.wantCause(code, true)
 			p.completion(flushed(1, OpReceive))
 		}
-		for code, mpaCode := range map[rdmap.Code]mpa.Code{
-			rdmap.CodeMPALocalCatastrophic: mpa.CodeLocalCatastrophic, rdmap.CodeMPAInsufficientIRD: mpa.CodeInsufficientIRD, rdmap.CodeMPANoMatchingRTR: mpa.CodeNoMatchingRTR,
-		} {
-			p := initiator(t, change, func(s *setup) { s.TerminateCode = mpaCode })
-			p.wantTerminate(terminate(code).ofVersion(uint8(own), uint8(own)))
-			p.wantCause(code, false)
+		for _, code := range []mpa.Code{mpa.CodeLocalCatastrophic, mpa.CodeInsufficientIRD, mpa.CodeNoMatchingRTR} {
+			p := initiator(t, change, func(s *setup) { s.TerminateCode = code })
+			p.wantTerminate(terminate(rdmap.CodeOfMPA(code)).ofVersion(uint8(own), uint8(own)))
+			p.wantCause(rdmap.CodeOfMPA(code), false)
 		}
 	}
 }

@@ -49,6 +49,10 @@ type Reason struct {
 	Why     string
 }
 
+// KernelMaxPDLength is the highest PD_Length, in octets, that kernels were seen to take: siw and the drivers of
+// Chelsio's RNICs.
+const KernelMaxPDLength = 256
+
 // All returns the peers that are known. The caller may change them.
 func All() []Peer {
 	return []Peer{siw(), cxgb4(), freebsd(), irdma(), qedr(), windows()}

@@ -26,11 +26,8 @@ func depths(ird, ord string) []Reason {
 	return []Reason{{"Initiate.IRD", ird}, {"Initiate.ORD", ord}, {"Accept.IRD", ird}, {"Accept.ORD", ord}}
 }
 
-// chelsioMaxPDLength is the highest PD_Length that Chelsio's RNICs take, in octets.
-const chelsioMaxPDLength = 256
-
 func whyChelsioMaxPDLength() string {
-	return fmt.Sprintf("it resets a connection with a PD_Length over %d", chelsioMaxPDLength)
+	return fmt.Sprintf("it resets a connection with a PD_Length over %d", KernelMaxPDLength)
 }
 
 // chelsio is what Chelsio's drivers have in common.
@@ -45,7 +42,7 @@ func chelsio() Behavior {
 
 		AsksCRC: true,
 		MaxIRD:  32, MaxORD: 32,
-		MaxPDLength: chelsioMaxPDLength, LongRequest: Resets, LongReply: Resets,
+		MaxPDLength: KernelMaxPDLength, LongRequest: Resets, LongReply: Resets,
 		ShortRequest: Resets, ShortReply: Resets,
 		Glued: Resets, STag0: Resets,
 		RequestTimeout: 60 * time.Second, ReplyTimeout: 60 * time.Second,
@@ -190,7 +187,7 @@ func windows() Peer {
 
 			AsksCRC: true, NoCRC: Resets,
 			MaxIRD: 16, MaxORD: 16,
-			MaxPDLength: chelsioMaxPDLength, LongRequest: Resets, LongReply: Resets,
+			MaxPDLength: KernelMaxPDLength, LongRequest: Resets, LongReply: Resets,
 			Glued: Resets, STag0: Resets, SMBDirect: true,
 			RequestTimeout: 60 * time.Second, ReplyTimeout: 60 * time.Second,
 		},
@@ -205,7 +202,7 @@ func windows() Peer {
 				{"Dialects", "the RNIC has no other"},
 				{"Nudge", whyNoNudge},
 				{"MaxPDLength", fmt.Sprintf("the RNIC is Chelsio's, which resets a connection with a PD_Length over %d: there is room for %d octets after the depths",
-					chelsioMaxPDLength, chelsioMaxPDLength-ulpdata.SMBDirectLen)},
+					KernelMaxPDLength, KernelMaxPDLength-ulpdata.SMBDirectLen)},
 				{"SMBDirect", "MS-SMBD, section 6.1: in revision 1 the depths, above 0, stand at the head of the private data"},
 			},
 		},

@@ -8,7 +8,6 @@ import (
 )
 
 func siw() Peer {
-	const maxPDLength = 256
 	return Peer{
 		Name: "siw", Title: "siw (Linux)", Product: "Linux siw (software, kernel)",
 		Source: "the driver of Linux 6.1, measured; the crashes as read in its source",
@@ -24,7 +23,7 @@ func siw() Peer {
 
 			Markers: Rejects,
 			MaxIRD:  128, MaxORD: 128,
-			MaxPDLength: maxPDLength, LongRequest: Resets, LongReply: Crashes,
+			MaxPDLength: KernelMaxPDLength, LongRequest: Resets, LongReply: Crashes,
 			ShortRequest: Rejects, ShortReply: Crashes,
 			Glued:          Resets,
 			SwapsTerminate: true,
@@ -46,7 +45,7 @@ func siw() Peer {
 				{"SendEarly", "siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; what comes together with the Reply siw takes for an error"},
 				{"Nudge", "the default: siw may miss the first FPDU if it arrives soon after siw's Reply"},
 				{"MaxPDLength", fmt.Sprintf("siw resets a connection with a PD_Length over %d, and crashes on such a Reply: revision 2 leaves %d octets",
-					maxPDLength, maxPDLength-mpa.EnhancedLen)},
+					KernelMaxPDLength, KernelMaxPDLength-mpa.EnhancedLen)},
 			},
 		},
 	}

@@ -1,6 +1,9 @@
 package tcp
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // A Path is what TCP has learned of the way to the peer.
 type Path struct {
@@ -16,9 +19,7 @@ func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 // Path asks the system; ok is false where it does not tell. Of a connection with a method
 // NetConn, as tls.Conn has, it is the path of the one below.
 // Calls must not overlap, nor with Limits.
-func (c *Conn) Path() (p Path, ok bool) {
-	if c.base == nil {
-		return Path{}, false
-	}
-	return c.base.path()
-}
+func (c *Conn) Path() (p Path, ok bool) { return c.base.path() }
+
+// PathOf is Path of a connection that is not driven by this package.
+func PathOf(c net.Conn) (p Path, ok bool) { return newRaw(basis(c)).path() }

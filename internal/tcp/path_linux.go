@@ -2,7 +2,11 @@ package tcp
 
 import "time"
 
+// path asks the system. A nil rawConn is of no socket.
 func (r *rawConn) path() (p Path, ok bool) {
+	if r == nil {
+		return Path{}, false
+	}
 	info := r.asked()
 	defer infos.Put(info)
 	return Path{

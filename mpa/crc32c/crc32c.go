@@ -5,6 +5,9 @@ import "hash/crc32"
 // The polynomial's table, which package hash/crc32 knows to have instructions for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// Step adds one octet to a register, which is a CRC without its complement, and returns the new register.
+func Step(register uint32, b byte) uint32 { return castagnoli[byte(register)^b] ^ register>>8 }
+
 // host is what this machine can do.
 var host = detect()
 

@@ -1,8 +1,6 @@
 package recovery
 
-import "hash/crc32"
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+import "github.com/goiwarp/iwarp/mpa/crc32c"
 
 // crcSums tells the CRC32c of any part of a buffer in the same short time, whatever its
 // size: a search tries every length that payload may look like.
@@ -40,7 +38,7 @@ func (c *crcSums) fill(at uint64, b []byte) (index int) {
 	index = int(at - c.base)
 	reg := c.after[len(c.after)-1]
 	for i := len(c.after) - 1 - index; i < len(b); i++ {
-		reg = castagnoli[byte(reg)^b[i]] ^ reg>>8
+		reg = crc32c.Step(reg, b[i])
 		c.after = append(c.after, reg)
 	}
 	return index
@@ -52,7 +50,7 @@ func (c *crcSums) release() { c.after = nil }
 func (c *crcSums) powers() {
 	word := uint32(crcUnit)
 	for range crcWord {
-		word = castagnoli[byte(word)] ^ word>>8
+		word = crc32c.Step(word, 0)
 	}
 	c.low[0], c.high[0] = crcUnit, crcUnit
 	for i := 1; i < len(c.low); i++ {

@@ -2,7 +2,8 @@ package chunk
 
 import (
 	"encoding/binary"
-	"hash/crc32"
+
+	"github.com/goiwarp/iwarp/mpa/crc32c"
 )
 
 // Lengths in octets.
@@ -10,8 +11,6 @@ const (
 	HeaderLen = 12                   // of the common header
 	MinLen    = HeaderLen + overhead // of a packet with a chunk, at least
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A Header is the common header of a packet, without its checksum: RFC 9260, section 3.1.
 //
@@ -65,7 +64,7 @@ func Sealed(packet []byte) bool {
 // checksum is that of a packet, with the field itself as zero: RFC 9260, section 6.8 and appendix A.
 func checksum(b []byte) uint32 {
 	var zero [4]byte
-	sum := crc32.Update(0, castagnoli, b[:8])
-	sum = crc32.Update(sum, castagnoli, zero[:])
-	return crc32.Update(sum, castagnoli, b[HeaderLen:])
+	sum := crc32c.Update(0, b[:8])
+	sum = crc32c.Update(sum, zero[:])
+	return crc32c.Update(sum, b[HeaderLen:])
 }
