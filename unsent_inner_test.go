@@ -147,22 +147,34 @@ func TestReadBeforeFIN(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedLate closes behind the peer's FIN, when TCP has not sent everything yet: the end comes when the peer has it all.
-func TestAcknowledgedLate(t *testing.T) {
-	a, b := sockets(t)
-	testrig.Must(t, b.SetReadBuffer(16<<10))
-	qp := telling(t, a)
-	testrig.Must(t, b.CloseWrite())
+// halfClosed has the peer send its FIN, and waits until the QP has taken it in.
+func (qp *QP) halfClosed(t *testing.T, peer *net.TCPConn) {
+	t.Helper()
+	testrig.Must(t, peer.CloseWrite())
 	for ctx := testrig.Within(t); ; {
 		ev, err := qp.rnic.NextEvent(ctx)
 		testrig.Must(t, err)
 		if ev.Kind == EventHalfClosed {
-			break
+			return
 		}
 	}
+}
+
+// closesUnread begins to close behind the peer's FIN, when TCP has not sent everything yet. It returns the peer's end.
+func closesUnread(t *testing.T) (qp *QP, peer *net.TCPConn, done <-chan struct{}) {
+	t.Helper()
+	a, b := sockets(t)
+	testrig.Must(t, b.SetReadBuffer(16<<10))
+	qp = telling(t, a)
+	qp.halfClosed(t, b)
 	qp.sendAll(t, 512<<10) // more than the peer's TCP takes
 	qp.awaitTCP(t, true)
-	done := qp.beginClose()
+	return qp, b, qp.beginClose()
+}
+
+// TestAcknowledgedLate: the end comes when the peer has it all.
+func TestAcknowledgedLate(t *testing.T) {
+	qp, b, done := closesUnread(t)
 	select {
 	case <-done:
 		t.Error("the end comes before the peer has everything")
@@ -177,4 +189,38 @@ func TestAcknowledgedLate(t *testing.T) {
 	if err := qp.Err(); !errors.Is(err, ErrPeerClosed) {
 		t.Errorf("ended with %v", err)
 	}
+}
+
+// TestAcknowledgedSlowly: a peer that has acknowledged something by the end of its time has as much time again.
+func TestAcknowledgedSlowly(t *testing.T) {
+	qp, b, done := closesUnread(t)
+	by, owed := qp.closesBy(), qp.owed(t)
+	_, err := io.ReadFull(b, make([]byte, 256<<10))
+	testrig.Must(t, err)
+	for ctx := testrig.Within(t); qp.owed(t) == owed; time.Sleep(time.Millisecond) {
+		testrig.Must(t, ctx.Err())
+	}
+	if qp.onTimer(); !qp.closesBy().After(by) {
+		t.Error("no more time for a peer that has acknowledged something")
+	}
+	select {
+	case <-done:
+		t.Errorf("ended with %v", qp.Err())
+	default:
+	}
+}
+
+// closesBy returns when a close is given up.
+func (qp *QP) closesBy() time.Time {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	return qp.eng.Deadline()
+}
+
+// owed asks TCP what the peer has not acknowledged, past the QP.
+func (qp *QP) owed(t *testing.T) int {
+	t.Helper()
+	owed, err := qp.conn.Owes()
+	testrig.Must(t, err)
+	return owed
 }
