@@ -1,7 +1,9 @@
 package tcp
 
 import (
+	"io"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -9,8 +11,25 @@ import (
 
 // A loss is how a connection was lost, kept, as the system tells that once and several may ask.
 type loss struct {
-	mu  sync.Mutex
-	err error
+	finished atomic.Bool // our half may be closed
+	mu       sync.Mutex
+	err      error
+}
+
+// finishes notes whether our half is being closed, before that is.
+func (r *rawConn) finishes(on bool) { r.loss.finished.Store(on) }
+
+// end says what the end is that was read. The system tells a reset once: where a write has taken that, as it may have here, it
+// shows who reads a FIN. But it moves a connection to CLOSED only when that is lost, as long as our half is open.
+func (r *rawConn) end() error {
+	over, _, err := r.over()
+	switch {
+	case !over, r.loss.finished.Load(): // which is asked last, as it may have changed
+		return io.EOF
+	case err != nil:
+		return err
+	}
+	return wrapErrno("read", syscall.ECONNRESET)
 }
 
 // over reports whether the system has done with the connection, and if not, how many octets it has that are not acknowledged,

@@ -2,9 +2,12 @@ package tcp
 
 import (
 	"errors"
+	"io"
 	"net"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
@@ -47,6 +50,64 @@ func TestLossKept(t *testing.T) {
 			t.Errorf("%s: %v", who, err)
 		}
 	}
+}
+
+// TestResetTaken has a write, or the end of our half, take the reset that the system tells once: whoever reads then reads no FIN.
+// Octets that came before it are read first.
+func TestResetTaken(t *testing.T) {
+	takers := map[string]func(c *Conn) error{
+		"write":      func(c *Conn) error { _, _, err := c.TrySend([][]byte{[]byte("x")}); return err },
+		"CloseWrite": (*Conn).CloseWrite,
+	}
+	for name, takes := range takers {
+		for _, before := range []string{"", "before"} {
+			a, b := pair(t)
+			if before != "" {
+				_, err := b.Send([][]byte{[]byte(before)})
+				testrig.Must(t, err)
+			}
+			testrig.Must(t, b.Reset())
+			a.awaitsClosed(t)
+			if err := takes(a); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if before != "" {
+				testrig.Must(t, a.Recv())
+				if got := string(a.Unread()); got != before {
+					t.Errorf("%s: read %q", name, got)
+				}
+				a.Consume(len(before), 0)
+				a.Done()
+			}
+			if err := a.Recv(); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("%s: who reads has %v", name, err)
+			}
+			a.Done()
+		}
+	}
+}
+
+// awaitsClosed waits until the system has done with the connection, and leaves what it has to tell.
+func (c *Conn) awaitsClosed(t *testing.T) {
+	t.Helper()
+	testrig.Must(t, c.raw.rc.Read(func(fd uintptr) bool {
+		info := infos.Get().(*unix.TCPInfo)
+		defer infos.Put(info)
+		ask(int(fd), info)
+		return info.State == tcpClose
+	}))
+}
+
+// TestFINAfterOurs: the peer's FIN is one also where ours has gone before, so that the system has done with the connection.
+func TestFINAfterOurs(t *testing.T) {
+	a, b := pair(t)
+	testrig.Must(t, a.CloseWrite())
+	testrig.Must(t, b.CloseWrite())
+	a.awaitsClosed(t)
+	if err := a.Recv(); err != io.EOF {
+		t.Errorf("who reads has %v", err)
+	}
+	a.Done()
 }
 
 // TestOwes fills the socket of a peer that does not read.

@@ -3,7 +3,6 @@
 package tcp
 
 import (
-	"io"
 	"net"
 	"syscall"
 )
@@ -106,7 +105,7 @@ func (r *rawConn) outcome() error {
 		return wrapErrno("read", r.readErr)
 	}
 	if r.atEnd() {
-		return io.EOF
+		return r.end()
 	}
 	return nil
 }

@@ -190,11 +190,17 @@ func (c *Conn) HasHalves() bool {
 // CloseWrite sends a FIN, where the connection can be closed by halves. If it is lost, the error says how, as far as the system
 // tells.
 func (c *Conn) CloseWrite() error {
+	if c.raw == nil {
+		return CloseWrite(c.Conn)
+	}
+	c.raw.finishes(true)
 	err := CloseWrite(c.Conn)
-	if err != nil {
-		if _, lost := c.Owes(); lost != nil {
-			return lost
-		}
+	if err == nil {
+		return nil
+	}
+	c.raw.finishes(false)
+	if _, lost := c.Owes(); lost != nil {
+		return lost
 	}
 	return err
 }
