@@ -1,19 +1,23 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // Shutdown ends the Listener, as Close does, and then closes in order the connections
 // that came by it: what was posted on them goes out, Reads that are under way are
 // answered, and messages that are on their way arrive. Each is QP.Close. When the context
 // ends, the connections that are left are aborted, and the error says how many, and wraps its error.
+//
+// The error is nil only if each connection has ended in order. Else it says how many have not, and wraps the error of the
+// first of them, and of the first that is an [ErrConnectionLost]: what was under way there, or had completed, may not have
+// arrived. Connections that had ended before Shutdown do not count: QP.Err tells of them.
 //
 // No more work is taken meanwhile: a message that is delivered during Shutdown is good, and
 // a reply to it can no longer be posted. A server that has to answer first closes the
@@ -35,7 +39,7 @@ func (l *Listener) end() error {
 
 // Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes
 // the RNIC. When the context ends, the connections that are left are aborted, and the error
-// says how many, and wraps its error. An RNIC that was closed already is no error.
+// says how many, and wraps its error. Its errors are those of [Listener.Shutdown]. An RNIC that was closed already is no error.
 func (r *RNIC) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, l := range r.shut() {
@@ -83,23 +87,79 @@ func (r *RNIC) removeListener(l *Listener) {
 	r.mu.Unlock()
 }
 
-// closeAll closes QPs at the same time. How each connection has ended is the business of
-// its own user.
+// closeAll closes QPs at the same time. How a connection has ended before that is the business of its own user.
 func closeAll(ctx context.Context, qps []*QP) error {
 	var closing sync.WaitGroup
-	var aborted atomic.Int64
+	var t toll
 	for _, qp := range qps {
-		closing.Go(func() {
-			if err := qp.closeWithin(ctx); errors.As(err, new(*outOfTime)) {
-				aborted.Add(1)
-			}
-		})
+		if !orderly(qp.Err()) {
+			closing.Go(func() { _ = qp.closeWithin(ctx) })
+			continue
+		}
+		closing.Go(func() { t.note(qp.closeWithin(ctx)) })
 	}
 	closing.Wait()
-	if err := ctx.Err(); err != nil {
-		return &OpError{Op: "shutdown", Err: fmt.Errorf("%w; connections that were aborted: %d of %d", err, aborted.Load(), len(qps))}
+	return errors.Join(t.lost(len(qps)), t.outOfTime(ctx, len(qps)))
+}
+
+// A toll is of the connections that Shutdown has not closed in order.
+type toll struct {
+	mu          sync.Mutex
+	aborted     int
+	others      int
+	first, gone error // of the others, and of those of them that are an ErrConnectionLost
+}
+
+// note takes note of how a connection was closed.
+func (t *toll) note(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, new(*outOfTime)):
+		t.aborted++
+		return
 	}
-	return nil
+	t.others++
+	if t.first = cmp.Or(t.first, err); t.gone == nil && errors.Is(err, ErrConnectionLost) {
+		t.gone = err
+	}
+}
+
+// lost is the error of connections that have ended while they were to be closed, and not in order. It is no longer for a thousand
+// of them than for two.
+func (t *toll) lost(of int) error {
+	if t.others == 0 {
+		return nil
+	}
+	return &OpError{Op: "shutdown", Err: &tollError{t, of}}
+}
+
+// outOfTime is the error of a context that has ended.
+func (t *toll) outOfTime(ctx context.Context, of int) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &OpError{Op: "shutdown", Err: fmt.Errorf("%w; connections that were aborted: %d of %d", ctx.Err(), t.aborted, of)}
+}
+
+type tollError struct {
+	*toll
+	of int
+}
+
+// Error tells how many they were, and quotes one.
+func (e *tollError) Error() string {
+	return fmt.Sprintf("connections that did not end in order: %d of %d; one of them: %s", e.others, e.of, text(cmp.Or(e.gone, e.first)))
+}
+
+// Unwrap returns what the error is.
+func (e *tollError) Unwrap() []error {
+	if e.gone == nil {
+		return []error{e.first}
+	}
+	return []error{e.first, e.gone} // which may be the same
 }
 
 // outOfTime is the cause of the end of a connection that Shutdown could not close in order.
