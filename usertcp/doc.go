@@ -20,6 +20,9 @@
 //
 // # How it ends
 //
+// A half that has ended does not slow the other: gVisor's TCP leaves selective acknowledgements out once its FIN is sent, and the tap
+// adds them.
+//
 // The connections of a Stack end with it, and it ends with the program: what they have not delivered by then is lost.
 // [Stack.Shutdown] waits for it.
 package usertcp

@@ -22,6 +22,8 @@ type flow struct {
 	una     atomic.Uint32        // SND.UNA of TCP's own
 	conn    atomic.Pointer[Conn] // whose it is: nil until it is claimed
 
+	gaps gapReport
+
 	showing sync.Mutex // held while octets are shown
 	shown   func(at uint64, octets []byte)
 	from    uint64 // octets that Read had returned at ShowAhead
@@ -69,6 +71,9 @@ func (f *flow) outbound(s *segment) {
 	}
 	if !s.has(header.TCPFlagAck) || s.has(header.TCPFlagRst) {
 		return
+	}
+	if s.has(header.TCPFlagFin) {
+		f.gaps.due.Store(f.agreed.SACKPermitted)
 	}
 	if s.has(header.TCPFlagSyn) {
 		f.agree(s.syn()) // it has nothing that the peer's SYN has not

@@ -105,7 +105,7 @@ func TestNothingShownAfterClose(t *testing.T) {
 func TestBegin(t *testing.T) {
 	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
 	other, _ := parseSegment(made{seq: 2, flags: header.TCPFlagSyn, noTime: true}.packet(0))
-	ts, e := newTaps(1500), ends{local: syn.from, remote: syn.to}
+	ts, e := newTaps(&PipeEnd{}, 1500), ends{local: syn.from, remote: syn.to}
 	f := ts.begin(e, &syn)
 	if ts.begin(e, &syn) != f || ts.begin(e, &other) == f {
 		t.Error("the flow of a SYN that is sent again, or of another")

@@ -11,7 +11,7 @@ import (
 // fuzzFlow returns taps with a flow between the stack and the played peer, which has acknowledged 1000 and grants 1000
 // octets more.
 func fuzzFlow() (*taps, *flow) {
-	t := newTaps(1500)
+	t := newTaps(&PipeEnd{}, 1500)
 	e := ends{local: netip.MustParseAddrPort("192.0.2.2:80"), remote: netip.MustParseAddrPort("192.0.2.1:20000")}
 	f := t.claim(e)
 	f.blank, f.synced, f.irs, f.iss = false, true, 999, 4999

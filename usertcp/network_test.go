@@ -110,7 +110,7 @@ func TestAcceptPassesOver(t *testing.T) {
 // TestEarlyPacket: what a link brings before the stack is attached is dropped, and so is a packet of nothing.
 func TestEarlyPacket(t *testing.T) {
 	link, _ := Pipe(1500, Path{}, Path{})
-	newNIC(link, 1500, newTaps(1500)).deliver([]byte{0x45, 0})
+	newNIC(link, 1500, newTaps(link, 1500)).deliver([]byte{0x45, 0})
 	a, _ := stacks(t, Config{}, Path{}, Path{})
 	a.nic.deliver(nil)
 }

@@ -88,8 +88,8 @@ func (n *nic) WritePackets(list stack.PacketBufferList) (int, tcpip.Error) {
 		for _, s := range pkt.AsSlices() {
 			*b = append(*b, s...)
 		}
-		if n.taps.outbound(*b) {
-			n.link.Send(*b)
+		if p := n.taps.outbound(*b); p != nil {
+			n.link.Send(p)
 		}
 	}
 	n.taps.buffers.pool.Put(b)

@@ -139,14 +139,20 @@ func fragments(packet []byte) (first, second []byte) {
 
 // play returns a stack, a connection of it to a played peer that has sent 200 octets, of which the sequence numbers
 // wrap, and what is shown of what follows.
-func play(t *testing.T) (p *played, c *Conn, seen *shown) {
+func play(t *testing.T) (p *played, c *Conn, seen *shown) { return playSYN(t, synOptions) }
+
+// synOptions are an MSS, SACK permitted, a timestamp and a window scale.
+var synOptions = []byte{2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0x4c, 0x4b, 0x40, 0, 0, 0, 0, 1, 3, 3, 7}
+
+// playSYN is play, for a peer whose SYN has other options. A timestamp is one of them.
+func playSYN(t *testing.T, options []byte) (p *played, c *Conn, seen *shown) {
 	p = &played{t: t, in: make(chan []byte, 100), out: make(chan []byte, 1000), closed: make(chan struct{}), isn: 0xffffff80, time: 5_000_000}
 	s, err := New(Config{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Link: p})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	l, err := s.Listen(context.Background(), "tcp", ":80")
 	must(t, err)
-	p.connect()
+	p.connect(options)
 	accepted, err := l.Accept()
 	must(t, err)
 	c = accepted.(*Conn)
@@ -159,13 +165,12 @@ func play(t *testing.T) (p *played, c *Conn, seen *shown) {
 	return p, c, seen
 }
 
-// connect shakes hands. The SYN has data, which the stack does not take, and a window scale, timestamps and SACK.
-func (p *played) connect() {
-	options := []byte{2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0x4c, 0x4b, 0x40, 0, 0, 0, 0, 1, 3, 3, 7}
+// connect shakes hands. The SYN has data, which the stack does not take.
+func (p *played) connect(options []byte) {
 	p.in <- made{seq: p.isn, flags: header.TCPFlagSyn, options: options, data: bytes.Repeat([]byte("S"), 64)}.packet(0)
 	syn := p.next()
 	o := header.ParseSynOptions(syn.tcp.Options(), true)
-	if syn.ack != p.isn+1 || !o.TS || !o.SACKPermitted || o.WS < 0 {
+	if permits := bytes.Contains(options, []byte{4, 2, 8}); syn.ack != p.isn+1 || !o.TS || o.SACKPermitted != permits || o.WS < 0 {
 		p.t.Fatalf("SYN-ACK: ack %d, %+v", syn.ack-p.isn, o)
 	}
 	p.nxt, p.ack, p.echo, p.shift = p.isn+1, syn.seq+1, o.TSVal, o.WS

@@ -80,7 +80,7 @@ func New(cfg Config) (*Stack, error) {
 	}
 	quiet()
 	s := &Stack{
-		cfg: cfg, taps: newTaps(cfg.MTU), closed: make(chan struct{}),
+		cfg: cfg, taps: newTaps(cfg.Link, cfg.MTU), closed: make(chan struct{}),
 		listeners: make(map[*listener]struct{}), conns: make(map[*Conn]struct{}),
 	}
 	s.nic = newNIC(cfg.Link, cfg.MTU, s.taps)

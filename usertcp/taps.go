@@ -23,6 +23,7 @@ const unclaimedFlows = 2 * backlog
 // flow's showing.
 type taps struct {
 	buffers packets
+	send    func(packet []byte) // the link's
 	mtu     int
 	silent  atomic.Bool // connections that have ended in order are not reset
 
@@ -38,7 +39,9 @@ type asked struct {
 	options header.TCPSynOptions
 }
 
-func newTaps(mtu int) *taps { return &taps{mtu: mtu, flows: make(map[ends]*flow)} }
+func newTaps(l Link, mtu int) *taps {
+	return &taps{send: l.Send, mtu: mtu, flows: make(map[ends]*flow)}
+}
 
 func (t *taps) flow(e ends) *flow {
 	t.mu.RLock()
@@ -108,20 +111,29 @@ func (t *taps) note(e ends, o header.TCPSynOptions) {
 	t.asked[slot(e)] = asked{e, o}
 }
 
-// outbound sees a packet of ours, and reports whether it is to be sent.
-func (t *taps) outbound(packet []byte) bool {
+// outbound sees a packet of ours, and returns what is to be sent in its place: nil for nothing.
+func (t *taps) outbound(packet []byte) []byte {
 	s, ok := parseSegment(packet)
 	if !ok {
-		return true
+		return packet
 	}
 	e := ends{local: s.from, remote: s.to}
 	if s.has(header.TCPFlagSyn) {
 		t.begin(e, &s).outbound(&s)
-	} else if f := t.flow(e); f != nil {
-		f.outbound(&s)
-		return !s.has(header.TCPFlagRst) || !t.silent.Load() || !f.over()
+		return packet
 	}
-	return true
+	f := t.flow(e)
+	if f == nil {
+		return packet
+	}
+	f.outbound(&s)
+	switch {
+	case s.has(header.TCPFlagRst) && t.silent.Load() && f.over():
+		return nil
+	case f.gaps.due.Load() && s.flags == header.TCPFlagAck && len(s.payload) == 0:
+		return f.gaps.acknowledging(packet)
+	}
+	return packet
 }
 
 // inbound sees a packet of a peer's ahead of TCP, and shows what is ahead of others.
@@ -158,6 +170,11 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 		f.emss.Store(int32(s.Sender.MaxPayloadSize))
 	}
 	f.una.Store(uint32(s.Sender.SndUna))
+	if f.gaps.due.Load() {
+		if ack := f.gaps.processed(s.SACK.Blocks, uint32(s.Receiver.RcvNxt)); ack != nil {
+			t.send(ack)
+		}
+	}
 	if c := f.conn.Load(); c != nil {
 		c.look()
 	}

@@ -1,0 +1,97 @@
+package usertcp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+)
+
+// A gapReport completes our acknowledgements after our FIN. gVisor's TCP goes on to note what it holds ahead of order then, but
+// says so in ESTABLISHED alone. A peer that goes on sending would learn of each loss by a time-out, and of those there are
+// as many as losses. What is reported is TCP's own account, so that it never takes it back.
+type gapReport struct {
+	due atomic.Bool // our FIN was sent, and both SYNs permit the option
+
+	mu   sync.Mutex
+	held []header.SACKBlock // when TCP had processed its last segment, the block that changed last first
+	ack  []byte             // that TCP has sent since then: empty if none
+}
+
+// acknowledging returns an acknowledgement of ours as it is to be sent.
+func (r *gapReport) acknowledging(packet []byte) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ack = append(r.ack[:0], packet...)
+	return withSACK(packet, r.held)
+}
+
+// processed takes what TCP holds once it has processed a segment, and what it expects next. If that is not yet in
+// what it has answered, it returns another acknowledgement, which has it, and otherwise nil.
+func (r *gapReport) processed(held []header.SACKBlock, next uint32) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ack := bytes.Clone(r.ack)
+	r.ack = r.ack[:0]
+	if slices.Equal(r.held, held) {
+		return nil
+	}
+	r.held = append(r.held[:0], held...)
+	if s, ok := parseSegment(ack); !ok || s.ack != next || len(held) == 0 {
+		return nil
+	}
+	return withSACK(ack, held)
+}
+
+// withSACK appends an option to an acknowledgement without payload: as many of the blocks as there is room for.
+//
+// RFC 2018, section 4: "If sent at all, SACK options SHOULD be included in all ACKs which do not ACK the highest sequence
+// number in the data receiver's queue." Section 3: "A SACK option that specifies n blocks will have a length of 8*n+2 bytes".
+func withSACK(packet []byte, held []header.SACKBlock) []byte {
+	s, ok := parseSegment(packet)
+	if !ok || len(s.payload) > 0 || len(packet) != ipLength(&s)+len(s.tcp) || len(header.ParseTCPOptions(s.tcp.Options()).SACKBlocks) > 0 {
+		return packet
+	}
+	held = slices.DeleteFunc(slices.Clone(held), func(b header.SACKBlock) bool { return !before(s.ack, uint32(b.Start)) })
+	option := [header.TCPOptionsMaximumSize]byte{header.TCPOptionNOP, header.TCPOptionNOP}
+	n := header.EncodeSACKBlocks(held, option[2:max(4, header.TCPOptionsMaximumSize-len(s.tcp.Options()))])
+	if n == 0 {
+		return packet
+	}
+	packet = append(packet, option[:2+n]...)
+	lengthen(packet, len(s.tcp)+2+n)
+	return packet
+}
+
+// ipLength returns the octets of the IP header in front of a segment.
+func ipLength(s *segment) int {
+	if s.to.Addr().Is6() {
+		return header.IPv6MinimumSize
+	}
+	return header.IPv4MinimumSize
+}
+
+// lengthen has the headers of a packet say that it has so many octets of TCP, which are all its header.
+func lengthen(packet []byte, tcpLength int) {
+	var from, to tcpip.Address
+	tcp := header.TCP(packet[len(packet)-tcpLength:])
+	if header.IPVersion(packet) == header.IPv4Version {
+		ip := header.IPv4(packet)
+		ip.SetTotalLength(uint16(len(packet)))
+		ip.SetChecksum(0)
+		ip.SetChecksum(^ip.CalculateChecksum())
+		from, to = ip.SourceAddress(), ip.DestinationAddress()
+	} else {
+		ip := header.IPv6(packet)
+		ip.SetPayloadLength(uint16(tcpLength))
+		from, to = ip.SourceAddress(), ip.DestinationAddress()
+	}
+	tcp[header.TCPDataOffset] = byte(tcpLength/4) << 4
+	binary.BigEndian.PutUint16(tcp[header.TCPChecksumOffset:], 0)
+	tcp.SetChecksum(^checksum.Checksum(tcp, header.PseudoHeaderChecksum(header.TCPProtocolNumber, from, to, uint16(tcpLength))))
+}
