@@ -215,6 +215,8 @@ func (p *path) noteCause(err error) { p.cause.CompareAndSwap(nil, &err) }
 // RFC 9260, section 6.5: if the stream is invalid, the endpoint "SHOULD acknowledge the reception of the DATA chunk following
 // the normal procedure, immediately send an ERROR chunk with cause set to "Invalid Stream Identifier"", and discard it.
 //
+// A Terminate is acknowledged at once: the peer waits for that, and pion would let it wait for 200 ms.
+//
 // Section 6.2: if a chunk is dropped for lack of room, "the receiver MUST immediately send back a SACK chunk with the current
 // receive window showing only DATA chunks received and accepted so far."
 func (p *path) takesData(c *chunk.Chunk) bool {
@@ -232,7 +234,7 @@ func (p *path) takesData(c *chunk.Chunk) bool {
 		*c = nowhere(*c, &d)
 	}
 	in, _ := c.Data()
-	if p.arrived.fills(d.TSN) {
+	if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); m.Function() == sctp.FunctionTerminate || p.arrived.fills(d.TSN) {
 		c.Flags |= flagImmediate
 	}
 	if !p.arrived.admits(d.TSN, len(in.Octets)) {
