@@ -9,8 +9,48 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestSCTPUndelivered: the peer gives up while what completed here is on its way. Close waits for that, and tells of it.
+// TestSCTPSilentAtTheEnd: a peer that has acknowledged everything but our Terminate, and is silent then, may have ended: that is in order.
+// One that has not acknowledged the last Send either is lost, however short that is.
+func TestSCTPSilentAtTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		last []byte
+		lost bool
+	}{"Terminate": {nil, false}, "a Send": {[]byte{1}, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newLinkedPair(t, testrig.Link{Delay: 20 * time.Millisecond})
+			ini, res := p.connect(iwarp.QPConfig{HalfClose: true})
+			sink := res.mr(64, iwarp.LocalWrite)
+			res.postRecv(1, sink.Slice(0, 64))
+			res.postRecv(2, sink.Slice(0, 64))
+			ini.post(&iwarp.SendWR{ID: 1, Inline: []byte("acknowledged")})
+			must(t, res.CloseWrite())
+			time.Sleep(time.Second)
+			must(t, p.sockets[1].Close())
+			if c.last != nil {
+				ini.post(&iwarp.SendWR{ID: 2, Inline: c.last})
+				ini.wantSent(iwarp.OpSend, 1, iwarp.StatusSuccess)
+				ini.wantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
+			}
+			if err := ini.Close(); !c.lost && err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if c.lost {
+				wantUndelivered(t, ini, err)
+			}
+		})
+	}
+}
+
+// TestSCTPUndelivered: the peer gives up, or falls silent, while what completed here is on its way. Close waits for that, and tells of it.
 func TestSCTPUndelivered(t *testing.T) {
+	for name, leave := range map[string]func(p *linkedPair, res *end) error{
+		"gives up": func(_ *linkedPair, res *end) error { return res.Abort() },
+		"silent":   func(p *linkedPair, _ *end) error { return p.sockets[1].Close() },
+	} {
+		t.Run(name, func(t *testing.T) { wantTold(t, leave) })
+	}
+}
+
+func wantTold(t *testing.T, leave func(p *linkedPair, res *end) error) {
 	synctest.Test(t, func(t *testing.T) {
 		const sends, size = 2, 64 << 10
 		p := newLinkedPair(t, testrig.Link{Delay: 20 * time.Millisecond, Rate: 40_000})
@@ -28,7 +68,7 @@ func TestSCTPUndelivered(t *testing.T) {
 			ini.wantSent(iwarp.OpSend, i, iwarp.StatusSuccess)
 		}
 		synctest.Wait()
-		must(t, res.Abort())
+		must(t, leave(p, res))
 		wantUndelivered(t, ini, <-closed)
 	})
 }

@@ -22,6 +22,18 @@ func (a *Association) Room(id uint16) int {
 	return max(min(a.cfg.MaxQueued-queued, maxUnacked-2-unacked), 0)
 }
 
+// Unsent returns how many messages of a stream Output has not returned.
+func (a *Association) Unsent(id uint16) int {
+	st := a.streams[id]
+	if st == nil {
+		return 0
+	}
+	return int(st.sent - st.given)
+}
+
+// TerminateLen is how many octets the message takes that ends a session.
+const TerminateLen = controlLen
+
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.
 //
 // RFC 5043, section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size

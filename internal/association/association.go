@@ -67,6 +67,7 @@ type Association struct {
 	sessions map[uint16]*Session
 	requests []*Session            // that wait for Accept
 	leaving  map[*Session]struct{} // rejected, and the peer may not know yet
+	assuring int                   // sessions that have ended, and whose peers are being told that all has come
 	used     bool                  // there was a session
 	ending   bool
 	lost     bool
@@ -171,7 +172,7 @@ func (a *Association) settle() {
 	if e := a.m.End(); e.How != sctp.NotYet {
 		a.end(e)
 	}
-	if a.cfg.CloseUnused && a.used && a.m.Sessions() == 0 {
+	if a.cfg.CloseUnused && a.used && a.m.Sessions() == 0 && a.assuring == 0 {
 		a.end(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
 	}
 	a.timer.Set(a.m.Deadline(), a, (*Association).onTimer)

@@ -26,7 +26,7 @@ func wantTook(t *testing.T, since time.Time, want time.Duration) {
 }
 
 // opposite returns an Association whose peer the test is: what it hears, and how it speaks on stream 0.
-func opposite(t *testing.T, w, other *wire, c association.Config) (a *association.Association, heard chan sctp.Message, say func(sctp.Message)) {
+func opposite(t *testing.T, w association.Carrier, other *wire, c association.Config) (a *association.Association, heard chan sctp.Message, say func(sctp.Message)) {
 	a = association.New(w, c)
 	heard = make(chan sctp.Message, 100)
 	go other.Run(func(m sctp.Message) { heard <- m }, func(uint16, uint64) {}, func(error) {})

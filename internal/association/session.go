@@ -38,6 +38,7 @@ type Session struct {
 	closed   bool   // from here
 	held     int    // octets ahead of what is missing
 	came     uint64 // octets, of all messages for it
+	lacks    bool   // the peer did, when the session ended
 }
 
 func (a *Association) newSession(id uint16) *Session {
@@ -90,9 +91,15 @@ func (s *Session) refuse(err error) {
 
 // withdraw takes back a request, which nobody may have looked at yet.
 func (s *Session) withdraw(err error) {
+	s.forget(err)
+	close(s.told)
+}
+
+// forget takes the session out of the association.
+func (s *Session) forget(err error) {
+	s.lacks = s.lacking()
 	s.setHeld(0)
 	delete(s.a.sessions, s.id)
-	close(s.told)
 	if s.withdrew = err; !s.ended {
 		s.ended, s.err = true, err
 	}
@@ -101,11 +108,28 @@ func (s *Session) withdraw(err error) {
 
 // end takes note that nothing is left of the session.
 func (s *Session) end(err error) {
-	s.withdraw(err)
+	s.forget(err)
 	if !s.isAnswered() {
 		s.refusal = err
 		close(s.answered)
 	}
+	c, ok := s.a.carrier.(carrier.Assurer)
+	if !ok || err != nil {
+		close(s.told)
+		return
+	}
+	s.a.assuring++
+	go s.assure(c)
+}
+
+// assure has the peer know that all of its half has come, before who waits for Told ends the program.
+func (s *Session) assure(c carrier.Assurer) {
+	c.Assure()
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	s.a.assuring--
+	close(s.told)
+	s.a.settle()
 }
 
 func (s *Session) isAnswered() bool {
@@ -168,21 +192,48 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 }
 
 // Told is closed when the peer has all that we had to say, be it our rejection or the Terminate that ends the session, or
-// never will.
+// never will. Of a session that has ended in order, the peer was told then, too, that we have all of its half, as well as that can be:
+// its SCTP would wait for that in vain if the program ended here.
 func (s *Session) Told() <-chan struct{} { return s.told }
 
-// Lost says, when Told is closed, why the peer has not acknowledged everything. It is nil if it has, and where that is not
-// known: a peer that is silent may have got everything, and ended then. An association that the peer has shut
+// Lost says, when Told is closed, why the peer has not acknowledged everything. It is nil if it has, or all but our Terminate, and where
+// that is not known: a peer that is silent may have got everything, and ended then. An association that the peer has shut
 // down has delivered everything (RFC 9260, section 9.2).
 func (s *Session) Lost() error {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
-	for _, harmless := range []error{sctp.ErrTimeout, carrier.ErrSilent, carrier.ErrShutdown} {
-		if errors.Is(s.withdrew, harmless) {
-			return nil
-		}
+	silent := errors.Is(s.withdrew, sctp.ErrTimeout) || errors.Is(s.withdrew, carrier.ErrSilent)
+	if silent && !s.lacks || errors.Is(s.withdrew, carrier.ErrShutdown) {
+		return nil
 	}
 	return s.withdrew
+}
+
+// Lacks reports whether the peer has not acknowledged something in front of our Terminate, where the Carrier can tell.
+func (s *Session) Lacks() bool {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	select {
+	case <-s.told:
+		return s.lacks
+	default:
+		return s.lacking()
+	}
+}
+
+// lacking is the same while there is the session. The Terminate is the last message.
+func (s *Session) lacking() bool {
+	c, ok := s.a.carrier.(carrier.Unacked)
+	if !ok {
+		return false
+	}
+	switch unacked := c.Unacked(s.id); s.a.m.Unsent(s.id) {
+	case 0:
+		return unacked > sctp.TerminateLen
+	case 1:
+		return unacked > 0
+	}
+	return true
 }
 
 // Moved returns how many octets the association has moved, but for those that have come for the session: while it grows, who

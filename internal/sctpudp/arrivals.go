@@ -17,7 +17,7 @@ const maxDistance = 2000
 // with a TSN larger than the largest TSN received so far."
 type arrivals struct {
 	window int
-	reopen chan struct{} // the peer is to know that there is more room
+	reopen chan struct{} // the peer is to know how much room there is, and what has come
 
 	mu      sync.Mutex
 	next    uint32              // the first that is missing
@@ -25,9 +25,10 @@ type arrivals struct {
 	ahead   map[uint32]struct{} // those beyond next
 	unread  int                 // octets of messages that pion was given, and has not handed out
 	hold    bool
-	offered int    // octets that the peer may still send, by our last SACK
-	said    uint32 // the Cumulative TSN Ack of that
-	asked   bool   // for another, for the sake of the window
+	offered int           // octets that the peer may still send, by our last SACK
+	said    uint32        // the Cumulative TSN Ack of that
+	asked   bool          // for another, for the sake of the window
+	left    chan struct{} // closed by the next; nil: nobody waits for it
 }
 
 func newArrivals(first uint32, window int) *arrivals {
@@ -123,11 +124,27 @@ func (a *arrivals) update() {
 	if a.asked || a.holds() || a.window-a.unread-max(a.offered, 0) < a.window/4 {
 		return
 	}
+	a.ask()
+}
+
+// ask has pion send a SACK. The caller holds mu.
+func (a *arrivals) ask() {
 	a.asked = true
 	select {
 	case a.reopen <- struct{}{}:
 	default:
 	}
+}
+
+// again has pion say once more what has come. What it returns is closed when a SACK leaves.
+func (a *arrivals) again() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.left == nil {
+		a.left = make(chan struct{})
+	}
+	a.ask()
+	return a.left
 }
 
 // flagImmediate of DATA asks for a SACK at once: RFC 7053.
@@ -162,6 +179,10 @@ func (a *arrivals) tell(sack *chunk.Chunk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.said, a.offered, a.asked = tsn, 0, false
+	if a.left != nil {
+		close(a.left)
+		a.left = nil
+	}
 	if !a.holds() {
 		a.offered = max(int(window)-lag, 0)
 	}

@@ -113,6 +113,17 @@ func (c *Conn) Hold(on bool) { c.path.arrived.setHold(on) }
 // Acknowledged changes whenever the peer has acknowledged more.
 func (c *Conn) Acknowledged() uint32 { return c.path.probes.reached() }
 
+// Unacked returns how many octets of a stream's messages the peer has not acknowledged.
+func (c *Conn) Unacked(id uint16) int {
+	c.mu.Lock()
+	s := c.streams[id]
+	c.mu.Unlock()
+	if s == nil {
+		return 0
+	}
+	return int(s.BufferedAmount())
+}
+
 // LocalAddr is that of UDP.
 func (c *Conn) LocalAddr() net.Addr { return c.path.LocalAddr() }
 

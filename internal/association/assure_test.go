@@ -1,0 +1,118 @@
+package association_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// An assurer is a wire that ends with the program: it takes its time to tell the peer what has come.
+type assurer struct{ *wire }
+
+const assuring = time.Second
+
+func (assurer) Assure() { time.Sleep(assuring) }
+
+// assured connects two sides, of which the active one assures the other, and shuts the association down with the last session.
+func assured(t *testing.T, seed uint64) (active, passive *association.Association, a, b *association.Session) {
+	t.Helper()
+	x, y := wires(seed)
+	active = association.New(assurer{x}, association.Config{Machine: sctp.Config{Active: true}, CloseUnused: true})
+	passive = association.New(y, association.Config{Machine: sctp.Config{Listening: true}})
+	a, b = connect(t, active, passive)
+	return active, passive, a, b
+}
+
+// TestAssured: who waits until the peer has the end of our half waits, too, until it was told that we have all of its own, and so does
+// the end of the association.
+func TestAssured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, _, a, b := assured(t, 60)
+		testrig.Must(t, a.CloseWrite())
+		testrig.Must(t, b.CloseWrite())
+		<-b.Told()
+		synctest.Wait()
+		ended := time.Now()
+		<-a.Told()
+		if took := time.Since(ended); took < assuring-10*time.Millisecond {
+			t.Errorf("told after %v", took)
+		}
+		if err := a.Lost(); err != nil || a.Lacks() {
+			t.Errorf("lost: %v, lacks something: %t", err, a.Lacks())
+		}
+		told := time.Now()
+		<-active.Gone()
+		wantTook(t, told, shutdownTakes)
+	})
+}
+
+// TestAssuredMeanwhile: an association whose last session has ended takes another as long as it assures its peer, and then goes on with that.
+func TestAssuredMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive, a, b := assured(t, 62)
+		testrig.Must(t, a.CloseWrite())
+		testrig.Must(t, b.CloseWrite())
+		<-b.Told()
+		time.Sleep(assuring / 2)
+		again, its := connect(t, active, passive)
+		<-a.Told()
+		time.Sleep(time.Minute)
+		_, err := again.Send([][]byte{[]byte("still here")})
+		testrig.Must(t, err)
+		if v, err := its.Recv(); err != nil || string(v.Segment) != "still here" {
+			t.Errorf("%q, %v", v.Segment, err)
+		}
+		active.Close("the test is over")
+	})
+}
+
+// A counter is a wire that knows what its peer has not acknowledged.
+type counter struct {
+	*wire
+	unacked int
+}
+
+func (c *counter) Unacked(uint16) int { return c.unacked }
+
+// TestLacks: what the peer has not acknowledged is a loss, but for our Terminate alone: while the session ends, when its time is up, and when
+// the association has fallen silent.
+func TestLacks(t *testing.T) {
+	for _, c := range []struct {
+		unacked int
+		want    bool
+	}{{0, false}, {sctp.TerminateLen, false}, {sctp.TerminateLen + 1, true}} {
+		for _, why := range []error{sctp.ErrTimeout, carrier.ErrSilent} {
+			synctest.Test(t, func(t *testing.T) {
+				w, other := wires(64)
+				w.slow = time.Hour
+				cnt := &counter{w, c.unacked}
+				a, _, say := opposite(t, cnt, other, association.Config{Machine: sctp.Config{Listening: true}})
+				say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
+				s, err := a.Accept(t.Context())
+				testrig.Must(t, err)
+				_, err = s.AcceptSession(mpa.Answer{})
+				testrig.Must(t, err)
+				testrig.Must(t, s.CloseWrite())
+				say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
+				if got := s.Lacks(); got != c.want {
+					t.Errorf("%d octets: the peer lacks something: %t", c.unacked, got)
+				}
+				if why == carrier.ErrSilent {
+					w.end(why)
+				}
+				<-s.Told()
+				cnt.unacked = 0 // which is too late
+				if err := s.Lost(); errors.Is(err, why) != c.want || !c.want && err != nil || s.Lacks() != c.want {
+					t.Errorf("%d octets, %v: lost: %v, lacks %t", c.unacked, why, err, s.Lacks())
+				}
+			})
+		}
+	}
+}
