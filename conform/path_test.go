@@ -94,6 +94,11 @@ func TestLongPath(t *testing.T) {
 			if got := strings.Contains(text.String(), "300ms is longer than the quiet time"); got != c.told || sum.RoundTrip > 0 != c.told {
 				t.Errorf("%+v: %v, %s", c, sum.RoundTrip, &text)
 			}
+			text.Reset()
+			told := &conform.Report{Results: []conform.Result{r}, RoundTrip: sum.RoundTrip}
+			if testrig.Must(t, told.WriteJUnit(&text)); strings.Contains(text.String(), "300ms is longer than the quiet time") != c.told {
+				t.Errorf("%+v: %s", c, &text)
+			}
 			var fields map[string]any
 			if testrig.Must(t, json.Unmarshal(js.Bytes(), &fields)); c.told && fields["round_trip_ms"] != 300.0 || fields["passed"] == nil {
 				t.Errorf("%+v: %s", c, &js)

@@ -54,7 +54,8 @@ func (p *Report) WriteMarkdown(w io.Writer) error { return p.document().WriteMar
 
 func (p *Report) document() *report.Document {
 	sum := p.Summary()
-	d := &report.Document{Tool: "conform", Title: p.Title, Sections: sum.sections(), Stopped: sum.Stopped}
+	d := sum.document()
+	d.Tool, d.Title = "conform", p.Title
 	for i := range p.Results {
 		d.Judged = append(d.Judged, p.Results[i].check())
 	}
@@ -77,7 +78,7 @@ func NewPrinter(w io.Writer, verbose bool) *Printer {
 			return check.WriteText(w, verbose)
 		},
 		summary: func(t *Summary) error {
-			return (&report.Document{Sections: t.sections(), Stopped: t.Stopped}).WriteText(w, verbose)
+			return t.document().WriteText(w, verbose)
 		},
 	}
 }
@@ -117,13 +118,13 @@ func (r *Result) check() report.Check {
 	return c
 }
 
-func (t *Summary) sections() []report.Section {
-	s := report.Section{Head: t.String()}
+func (t *Summary) document() *report.Document {
+	d := &report.Document{Sections: []report.Section{{Head: t.String()}}, Stopped: t.Stopped}
 	if t.RoundTrip > 0 {
-		s.Lines = []report.Line{{Label: "path:", Text: fmt.Sprintf(
+		d.Notes = []report.Line{{Label: "path:", Text: fmt.Sprintf(
 			"its round trip of %v is longer than the quiet time (--quiet): cases watched for both together", t.RoundTrip.Round(time.Millisecond))}}
 	}
-	return []report.Section{s}
+	return d
 }
 
 // MarshalJSON returns passed, failed, not_applicable and inconclusive, and stopped, not_mpa and round_trip_ms

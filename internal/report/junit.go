@@ -18,6 +18,7 @@ type junitSuite struct {
 	Skipped  int         `xml:"skipped,attr"`
 	Time     string      `xml:"time,attr"`
 	Cases    []junitCase `xml:"testcase"`
+	Notes    string      `xml:"system-out,omitempty"`
 }
 
 type junitCase struct {
@@ -56,6 +57,9 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 		suite.Cases = append(suite.Cases, junitCase{Class: d.Tool, Name: "run", Time: seconds(0), Error: &junitMessage{Message: d.stopped()}})
 	}
 	suite.Time = seconds(took)
+	for _, l := range d.Notes {
+		suite.Notes += l.Label + " " + l.Text + "\n"
+	}
 	text, err := xml.MarshalIndent(suite, "", "  ")
 	if err == nil {
 		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)

@@ -55,6 +55,8 @@ type Document struct {
 	Sections []Section
 	// Stopped is why the run did not happen, or is not complete; empty if it is. Every form says so.
 	Stopped string
+	// Notes tell of what all checks are to be read with. Every form has them, the last.
+	Notes []Line
 	// Judged has the checks that no section has. They come first.
 	Judged []Check
 }
@@ -97,11 +99,11 @@ const (
 )
 
 // parts returns what is printed after the checks that no section has.
-func (d *Document) parts() []Section {
-	if d.Stopped == "" {
-		return d.Sections
+func (d *Document) parts() (all []Section) {
+	if d.Stopped != "" {
+		all = append(all, Section{Head: d.stopped()})
 	}
-	return append([]Section{{Head: d.stopped()}}, d.Sections...)
+	return append(append(all, d.Sections...), Section{Lines: d.Notes})
 }
 
 func (d *Document) stopped() string { return "stopped: " + d.Stopped }

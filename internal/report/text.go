@@ -96,7 +96,13 @@ func (c *Check) WriteText(w io.Writer, verbose bool) error {
 }
 
 func (c *Check) write(b *strings.Builder, verbose bool) {
-	line := fmt.Sprintf("%-14s %-34s %s", c.Verdict, c.ID(), c.Requirements)
+	line := fmt.Sprintf("%-14s %-34s", c.Verdict, c.ID())
+	if between := " "; c.Requirements != "" {
+		if len(line)+len(between)+len(c.Requirements) > columns {
+			between = "\n" + indent
+		}
+		line += between + c.Requirements
+	}
 	if c.Why != "" {
 		line += "  (" + c.Why + ")"
 	}
