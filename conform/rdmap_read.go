@@ -122,7 +122,7 @@ func rdmapReadErrors() []Case {
 	}
 	for _, n := range []int{0, 27, 29, 56} {
 		cases = append(cases, either("rdmap", fmt.Sprintf("read-length-%d", n), "P09 P10", "RFC 5040 4.2, 4.4",
-			fmt.Sprintf("A Read Request of %d octets in place of 28 is refused.", n), func(d *dialogue) {
+			fmt.Sprintf("A Read Request of %s in place of 28 is refused.", wording.Octets(n)), func(d *dialogue) {
 				r := rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: script.RTRSTag}
 				d.sendMessage("Read Request of another length", rdmap.OpReadRequest, append(r.Append(nil), make([]byte, 28)...)[:n])
 				d.refused(orCloses, "a Read Request has 28 octets, and no payload")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/rping/message"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -31,7 +32,7 @@ func (d *ddpSession) segment(op rdmap.Opcode, expected string) ddp.Segment {
 		d.failf(expected, "%s", d.silence())
 	}
 	d.want(isOpcode(&m, op), expected, describeMessage(&m))
-	d.want(m.Chunks == 1, expected+", in one DATA chunk", fmt.Sprintf("%d chunks", m.Chunks))
+	d.want(m.Chunks == 1, expected+", in one DATA chunk", wording.Count(m.Chunks, "chunk"))
 	seg, _ := m.Segment()
 	return seg
 }
@@ -41,7 +42,7 @@ func (d *ddpSession) readRequest(octets int) rdmap.ReadRequest {
 	expected := fmt.Sprintf("an RDMA Read Request of %d octets", octets)
 	seg := d.segment(rdmap.OpReadRequest, expected)
 	r, err := rdmap.ParseReadRequest(seg.Payload)
-	d.want(err == nil && int(r.Size) == octets, expected, fmt.Sprintf("%v octets (%v)", r.Size, err))
+	d.want(err == nil && int(r.Size) == octets, expected, fmt.Sprintf("%s (%v)", wording.Octets(r.Size), err))
 	return r
 }
 
@@ -65,7 +66,7 @@ func (d *ddpSession) pingLong(octets int) {
 	d.advertise("sink", message.Advert{TO: sinkTO, STag: sinkSTag, Length: uint32(octets)})
 	for at := 0; at < octets; {
 		seg := d.segment(rdmap.OpWrite, fmt.Sprintf("an RDMA Write of the text, from octet %d on", at))
-		d.want(len(seg.Payload) > 0 && seg.TO == sinkTO+uint64(at), fmt.Sprintf("the text from TO %#x on", sinkTO+at), fmt.Sprintf("%d octets at %#x", len(seg.Payload), seg.TO))
+		d.want(len(seg.Payload) > 0 && seg.TO == sinkTO+uint64(at), fmt.Sprintf("the text from TO %#x on", sinkTO+at), fmt.Sprintf("%s at %#x", wording.Octets(len(seg.Payload)), seg.TO))
 		at += len(seg.Payload)
 	}
 	d.segment(rdmap.OpSend, "the server's second go ahead")

@@ -113,7 +113,7 @@ func (d *ddpSession) hear(within time.Duration) (m script.Message, ok bool) {
 	case len(m.Data) < sctp.SSNLen:
 		d.failf("a DDP-SSN", "%s", wording.Octets(len(m.Data)))
 	case m.Chunks > 1 && len(m.Data) < script.MinFragmented:
-		d.failf("a message of this size in one DATA chunk", "%d chunks", m.Chunks)
+		d.failf("a message of this size in one DATA chunk", "%s", wording.Count(m.Chunks, "chunk"))
 	}
 	return m, true
 }

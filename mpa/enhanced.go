@@ -57,7 +57,7 @@ func shortEnhanced(n int) *Error {
 		Code:   CodeStartupFrame,
 		Offset: startupPDLength,
 		Field:  "PD_Length",
-		Reason: fmt.Sprintf("%d octets of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", n, EnhancedLen),
+		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", octets(n), EnhancedLen),
 		Hint:   "the sender sets S without the enhanced data of RFC 6581",
 	}
 }

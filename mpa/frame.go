@@ -74,7 +74,7 @@ func shortStartup(have, want int, field string) error {
 		Code:   CodeStartupFrame,
 		Offset: uint64(have),
 		Field:  field,
-		Reason: fmt.Sprintf("%d octets where there should be %d", have, want),
+		Reason: fmt.Sprintf("%s where there should be %d", octets(have), want),
 		Hint:   "the frame is cut off, or its PD_Length is wrong",
 	}
 }

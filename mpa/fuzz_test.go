@@ -222,6 +222,7 @@ func TestDescribeStartup(t *testing.T) {
 		"":                        "0 octets that are no startup frame",
 		"00 05 61":                "3 octets that are no startup frame",
 		rtrFrame + "\n00":         "21 octets that are no startup frame",
+		"00":                      "1 octet that is no startup frame",
 		startKeyMC + "\n00":       "17 octets that are no startup frame",
 		strings.Repeat("aa ", 16): "16 octets that are no startup frame",
 	} {

@@ -169,5 +169,8 @@ func DescribeStartup(b []byte) string {
 	if m, err := ParsePrivateDataMessage(b); err == nil && len(m) == len(b) {
 		return fmt.Sprintf("private data message pd %d", len(m.PrivateData()))
 	}
-	return fmt.Sprintf("%d octets that are no startup frame", len(b))
+	if len(b) == 1 {
+		return "1 octet that is no startup frame"
+	}
+	return octets(len(b)) + " that are no startup frame"
 }

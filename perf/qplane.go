@@ -9,6 +9,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // pollBatch is how many completions are polled at once, as in perftest.
@@ -174,7 +175,7 @@ func (r *qpRun) completed(wc *iwarp.WC) error {
 }
 
 func (r *qpRun) lost(err error) error {
-	return fmt.Errorf("perf: %v of %d octets (%s): %w", r.Op, r.Size, r.Quantity, endReason(r.ctx, r.qp, err))
+	return fmt.Errorf("perf: %v of %s (%s): %w", r.Op, wording.Octets(r.Size), r.Quantity, endReason(r.ctx, r.qp, err))
 }
 
 // finish waits until the send queue is done with n messages and n receives

@@ -1,6 +1,10 @@
 package perf
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/wording"
+)
 
 // A ring is a buffer cut into slots of one message each. Message i of a slice
 // leaves from slot i modulo the number of slots, and arrives there.
@@ -58,8 +62,8 @@ func (e *CorruptionError) Error() string {
 	if e.Message < 0 {
 		msg = "a slot that nothing was sent to"
 	}
-	return fmt.Sprintf("perf: wrong data: %s %v of %d octets (%s), connection %d, %s's memory: %s, offset %d: got 0x%02x, want 0x%02x",
-		e.Transport, e.Op, e.Size, e.Quantity, e.QP, e.Side, msg, e.Offset, e.Got, e.Want)
+	return fmt.Sprintf("perf: wrong data: %s %v of %s (%s), connection %d, %s's memory: %s, offset %d: got 0x%02x, want 0x%02x",
+		e.Transport, e.Op, wording.Octets(e.Size), e.Quantity, e.QP, e.Side, msg, e.Offset, e.Got, e.Want)
 }
 
 // check compares a sink with what the last messages of the slice must have

@@ -12,6 +12,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // requestLen is the length in octets of what asks for a message, in the
@@ -89,7 +90,7 @@ func (r *tcpRun) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("perf: plain TCP beside %v of %d octets (%s): %w", r.Op, r.Size, r.Quantity, err)
+	return fmt.Errorf("perf: plain TCP beside %v of %s (%s): %w", r.Op, wording.Octets(r.Size), r.Quantity, err)
 }
 
 // receive reads until n messages have come in. What is read goes straight

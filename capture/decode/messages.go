@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -90,7 +91,7 @@ func (h *half) judge(f *FPDU) {
 		return
 	}
 	if !f.HasSegment {
-		h.at1(findShort, f, fmt.Sprintf("a ULPDU of %d octets holds no DDP header", f.Length),
+		h.at1(findShort, f, fmt.Sprintf("a ULPDU of %s holds no DDP header", wording.Octets(f.Length)),
 			"the sender's MPA and DDP do not agree on what a ULPDU is, or the stream is not iWARP from here on")
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -98,7 +99,7 @@ func kindOf(f *FPDU) string {
 	if !f.HasSegment {
 		return "no DDP segment"
 	}
-	return fmt.Sprintf("a %v of %d octets", f.Op, len(f.Segment.Payload))
+	return fmt.Sprintf("a %v of %s", f.Op, wording.Octets(len(f.Segment.Payload)))
 }
 
 // terminate reports a Terminate.

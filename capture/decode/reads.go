@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -38,7 +39,7 @@ func (h *half) octetOrder(f *FPDU) {
 	r := f.ReadRequest
 	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 && r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0
 	if n := bits.ReverseBytes32(r.Size); small && r.Size != 0 && n < 1<<16 {
-		h.at1(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %d octets: it would be %d in the other octet order, and all its fields small numbers", r.Size, n),
+		h.at1(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %s: it would be %d in the other octet order, and all its fields small numbers", wording.Octets(r.Size), n),
 			"the sender writes the fields in its host's octet order: they are big-endian on the wire")
 	}
 }

@@ -76,7 +76,7 @@ func (s *Session) associationText() string {
 		e := &s.SCTP.Ends[d]
 		text := "not captured"
 		if p := &e.Setup; p.Seen() {
-			text = fmt.Sprintf("%d streams, window %d, %s", p.Out, p.Window, wording.If(p.HasAdaptation, fmt.Sprintf("indication %d", p.Adaptation), "no indication"))
+			text = fmt.Sprintf("%s, window %d, %s", wording.Count(p.Out, "stream"), p.Window, wording.If(p.HasAdaptation, fmt.Sprintf("indication %d", p.Adaptation), "no indication"))
 		}
 		if e.Count.Repeated > 0 {
 			text += fmt.Sprintf(", %d DATA chunks sent again", e.Count.Repeated)
@@ -85,7 +85,7 @@ func (s *Session) associationText() string {
 			text += fmt.Sprintf(", %d missing", e.Count.Missing)
 		}
 		if e.Count.Foreign > 0 {
-			text += fmt.Sprintf(", %d packets with a wrong tag", e.Count.Foreign)
+			text += fmt.Sprintf(", %s with a wrong tag", wording.Count(e.Count.Foreign, "packet"))
 		}
 		parts = append(parts, capture.Dir(d).String()+" "+text)
 	}
@@ -151,7 +151,7 @@ func (f *FPDU) chunk() string {
 		s += fmt.Sprintf(" missing %d", f.Cut)
 	}
 	if k.Chunks > 1 {
-		s += fmt.Sprintf(" in %d chunks", k.Chunks)
+		s += fmt.Sprintf(" in %s", wording.Count(k.Chunks, "chunk"))
 	}
 	if f.HasSegment {
 		s += ": " + f.contents()

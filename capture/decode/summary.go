@@ -40,7 +40,7 @@ func summary(c *Connection) (rows [][2]string) {
 	}
 	for d := range c.Halves {
 		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 && c.Session == nil {
-			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %d segments, %s retransmitted, %s missing", wording.Octets(n.Octets), n.Segments, wording.Octets(n.Repeated), wording.Octets(n.Missing)))
+			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %s, %s retransmitted, %s missing", wording.Octets(n.Octets), wording.Count(n.Segments, "segment"), wording.Octets(n.Repeated), wording.Octets(n.Missing)))
 		}
 		rows = append(rows, c.Halves[d].rows(capture.Dir(d), c.Session != nil)...)
 	}
@@ -133,7 +133,8 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	add(dir+wording.If(session, " segments", " FPDUs"), h.counted(session))
 	for op := range h.Ops {
 		if n := &h.Ops[op]; n.Segments > 0 {
-			add("", fmt.Sprintf("  %-26s %8d messages %8d segments %12d octets", rdmap.Opcode(op), n.Messages, n.Segments, n.Octets))
+			add("", fmt.Sprintf("  %-26s %8d %-8s %8d %-8s %12d %s", rdmap.Opcode(op),
+				n.Messages, wording.Things(n.Messages, "message"), n.Segments, wording.Things(n.Segments, "segment"), n.Octets, wording.Things(n.Octets, "octet")))
 		}
 	}
 	if h.Sizes.Count > 0 {
@@ -141,7 +142,8 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	}
 	rows = append(rows, h.alignmentRows(d)...)
 	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 { // else every segment has come in order, and none held an FPDU up
-		add(dir+" memory", fmt.Sprintf("a receiver has to hold %d octets if it takes them in order only, %d as the stream is, %d with markers, and one segment (%d octets) with Header Alignment", h.Memory.TCP, h.Memory.MPA, h.Memory.Located, h.Memory.Aligned))
+		add(dir+" memory", fmt.Sprintf("a receiver has to hold %s if it takes them in order only, %d as the stream is, %d with markers, and one segment (%s) with Header Alignment",
+			wording.Octets(h.Memory.TCP), h.Memory.MPA, h.Memory.Located, wording.Octets(h.Memory.Aligned)))
 	}
 	if r := &h.Reads; r.Count > 0 {
 		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s", r.Count, h.OutstandingReads,
@@ -157,7 +159,7 @@ func (h *Half) counted(session bool) string {
 		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Octets(h.Octets))
 	}
 	if h.MarkerCount > 0 {
-		s += fmt.Sprintf(", %d markers", h.MarkerCount)
+		s += ", " + wording.Count(h.MarkerCount, "marker")
 	}
 	if h.Bad+h.Cut+h.Lost > 0 {
 		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Octets(h.Lost))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -50,7 +51,7 @@ func (h *half) misaligned(f *FPDU) {
 	due := -(2 + f.Length) & 3
 	for n := range due {
 		if b := f.Octets[:2+f.Length+n+layout.CRCLen]; layout.CRCValid(b) {
-			h.at1(findPad, f, fmt.Sprintf("FPDU %d: its CRC is right with a pad of %d octets, where %d are due", f.Number, n, due),
+			h.at1(findPad, f, fmt.Sprintf("FPDU %d: its CRC is right with a pad of %s, where %d are due", f.Number, wording.Octets(n), due),
 				"the sender must pad the FPDU to a multiple of four octets")
 			h.full.restart = &restart{f.Offset + uint64(len(b)), f.Last.Number, bytes.Clone(f.Octets[len(b):])}
 			return

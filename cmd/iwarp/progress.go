@@ -36,7 +36,7 @@ func newProgressLine(w io.Writer) *progressLine {
 }
 
 func (p *progressLine) show(s perf.Progress) {
-	p.text(fmt.Sprintf("%3.0f%%%s  %v of %d octets: %s, %s", 100*s.Done, remaining(s), s.Op, s.Size, s.Quantity, s.Transport))
+	p.text(fmt.Sprintf("%3.0f%%%s  %v of %s: %s, %s", 100*s.Done, remaining(s), s.Op, wording.Octets(s.Size), s.Quantity, s.Transport))
 }
 
 // text shows a line in place of the last one.

@@ -53,7 +53,7 @@ func rejectRows() (rows []Row) {
 	for _, d := range room {
 		for _, n := range []int{0, d.most} {
 			row := Row{
-				Name:        fmt.Sprintf("%s%s, %d octets of private data", short(d.dialect), wording.If(d.messages, "+messages", ""), n),
+				Name:        fmt.Sprintf("%s%s, %s of private data", short(d.dialect), wording.If(d.messages, "+messages", ""), wording.Octets(n)),
 				Requirement: "RFC 5044 7.1.2 [Q10]",
 				Initiator:   Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(n)}},
 				Responder: Responder{

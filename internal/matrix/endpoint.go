@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -120,7 +121,7 @@ func (e *endpoint) receive(ctx context.Context) error {
 		return err
 	}
 	if wc.Op != iwarp.OpRecv || wc.Length != transfer {
-		return fmt.Errorf("a completion of %v with %d octets in place of the Send's", wc.Op, wc.Length)
+		return fmt.Errorf("a completion of %v with %s in place of the Send's", wc.Op, wording.Octets(wc.Length))
 	}
 	return nil
 }

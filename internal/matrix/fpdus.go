@@ -57,7 +57,7 @@ func (s *fpdus) walk(b []byte) {
 		}
 		if n == 0 {
 			if len(b) > 0 {
-				s.err = fmt.Errorf("%d octets after the last FPDU", len(b))
+				s.err = fmt.Errorf("%s after the last FPDU", wording.Octets(len(b)))
 			}
 			return
 		}

@@ -8,17 +8,25 @@ import (
 	"strings"
 )
 
+// A Number counts things.
+type Number interface {
+	~int | ~int64 | ~uint16 | ~uint32 | ~uint64
+}
+
 // Count is a number of things in words, such as "1 octet" or "3 octets". The plural of
 // what is formed with an s.
-func Count[N ~int | ~int64 | ~uint32 | ~uint64](n N, what string) string {
+func Count[N Number](n N, what string) string { return fmt.Sprintf("%d %s", n, Things(n, what)) }
+
+// Things is the word for so many things, such as "octet" or "octets", where their number stands apart.
+func Things[N Number](n N, what string) string {
 	if n == 1 {
-		return "1 " + what
+		return what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return what + "s"
 }
 
 // Octets is a number of octets in words.
-func Octets[N ~int | ~int64 | ~uint32 | ~uint64](n N) string { return Count(n, "octet") }
+func Octets[N Number](n N) string { return Count(n, "octet") }
 
 // If chooses one of two words.
 func If(is bool, yes, no string) string {
