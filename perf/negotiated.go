@@ -5,24 +5,26 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Negotiated is what the MPA startup of the measured connections came to.
 type Negotiated struct {
-	Network         string `json:"network"`       // without MPA there are no revision, markers, CRC and EMSS
-	TUN             string `json:"tun,omitempty"` // DEVICE=ADDRESS, where a TCP in user space is at a TUN device
-	Dialect         string `json:"dialect"`
-	Revision        int    `json:"revision"`
-	MarkersReceived bool   `json:"markers_received"`
-	MarkersSent     bool   `json:"markers_sent"`
-	CRC             bool   `json:"crc"`
-	IRD             int    `json:"ird"` // Reads the other end may have under way
-	ORD             int    `json:"ord"` // Reads this end may have under way
-	PeerToPeer      bool   `json:"peer_to_peer"`
-	RTR             string `json:"rtr"`
-	EMSS            int    `json:"emss"`   // octets
-	MULPDU          int    `json:"mulpdu"` // octets
-	FellBack        string `json:"fell_back,omitempty"`
+	Network string `json:"network"`       // without MPA there are no revision, markers, CRC and EMSS
+	TUN     string `json:"tun,omitempty"` // DEVICE=ADDRESS, where a TCP in user space is at a TUN device
+	// Dialect is written as the option that asks for it, such as "rfc6581".
+	Dialect         mpa.Dialect `json:"dialect"`
+	Revision        int         `json:"revision"`
+	MarkersReceived bool        `json:"markers_received"`
+	MarkersSent     bool        `json:"markers_sent"`
+	CRC             bool        `json:"crc"`
+	IRD             int         `json:"ird"` // Reads the other end may have under way
+	ORD             int         `json:"ord"` // Reads this end may have under way
+	PeerToPeer      bool        `json:"peer_to_peer"`
+	RTR             string      `json:"rtr"`
+	EMSS            int         `json:"emss"`   // octets
+	MULPDU          int         `json:"mulpdu"` // octets
+	FellBack        string      `json:"fell_back,omitempty"`
 
 	// CC is the congestion control of the initiator's sockets, and CCPeer the responder's.
 	// They are empty where the system does not tell.
@@ -36,7 +38,7 @@ func negotiated(name string, qp *iwarp.QP) Negotiated {
 	out := Negotiated{
 		Network:         over,
 		TUN:             device,
-		Dialect:         n.Dialect.String(),
+		Dialect:         n.Dialect,
 		Revision:        int(n.Revision),
 		MarkersReceived: n.MarkersReceive,
 		MarkersSent:     n.MarkersSend,

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // near compares figures that went through a histogram of three digits.
@@ -92,7 +93,7 @@ func TestReportJSON(t *testing.T) {
 	x := samples(time.Millisecond)
 	x[0].usage = usage{CPU: time.Millisecond, Switches: 5}
 	bw := series{streams: 1, keep: true, iwarp: x, tcp: x}
-	report := Report{Negotiated: Negotiated{Dialect: "RFC 6581"}, Results: []Result{newResult(Write, 64, 128, bw, bw)}}
+	report := Report{Negotiated: Negotiated{Dialect: mpa.DialectRFC6581}, Results: []Result{newResult(Write, 64, 128, bw, bw)}}
 	text, err := json.Marshal(report)
 	testrig.Must(t, err)
 	var got struct {

@@ -107,7 +107,7 @@ func TestRunStartups(t *testing.T) {
 				want = mpa.DialectRFC6581
 			}
 			n := report.Negotiated
-			if n.Dialect != want.String() || opts.Peer == "freebsd" && n.ORD != 8 {
+			if n.Dialect != want || opts.Peer == "freebsd" && n.ORD != 8 {
 				t.Errorf("negotiated %+v, want %v", n, want)
 			}
 		})

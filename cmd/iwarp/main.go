@@ -124,13 +124,22 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 		}
 	}()
 	command, err := parser.Parse(args)
-	if unknown := new(kong.ParseError); errors.As(err, &unknown) && unknown.Context.Selected() == nil {
-		return usage("%w; the commands are %s: see iwarp --help", err, strings.Join(commands(parser), ", "))
-	}
 	if err != nil {
-		return err
+		return unparsed(parser, err)
 	}
 	return command.Run(parser)
+}
+
+// unparsed has a parser's error name the command that it is about, as the commands' own errors do.
+func unparsed(parser *kong.Kong, err error) error {
+	of := new(kong.ParseError)
+	if !errors.As(err, &of) {
+		return err
+	}
+	if selected := of.Context.Selected(); selected != nil {
+		return usage("%s: %w", selected.Name, err)
+	}
+	return usage("%w; the commands are %s: see iwarp --help", err, strings.Join(commands(parser), ", "))
 }
 
 // printed is an error as a command prints it: after the command's name, which an error of

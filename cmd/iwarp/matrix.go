@@ -30,7 +30,7 @@ func (matrixCmd) Help() string {
 		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. --network usertcp runs the cells of TCP over a TCP in user space. In a cell that comes up a Send, a Write and a Read are verified in " +
 		"both directions. What both ends and what passes on the wire say is compared with what the documents demand.\n\n" +
 		"JSON: {cells, as_demanded, ms, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
-		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirement, demanded, got, ok, " +
+		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirements, section, demanded, got, ok, " +
 		"differences, initiator_error, responder_error, wire, ms}."
 }
 
@@ -58,7 +58,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	if wrong := report.Cells - report.AsDemanded; wrong > 0 {
-		return findings("matrix: %d of %d cells differ from what the documents demand", wrong, report.Cells)
+		return findings("matrix: cells that differ from what the documents demand: %d of %d", wrong, report.Cells)
 	}
 	return nil
 }

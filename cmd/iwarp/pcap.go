@@ -25,7 +25,7 @@ type pcapFlags struct {
 
 // record runs an endpoint with the recording that the flags ask for, or nil, and
 // finishes the file however the run ends. A file that cannot be written ends it.
-func (f *pcapFlags) record(ctx context.Context, std streams, run func(context.Context, *recording) error) error {
+func (f *pcapFlags) record(ctx context.Context, command string, std streams, run func(context.Context, *recording) error) error {
 	if f.Pcap == "" {
 		return run(ctx, nil)
 	}
@@ -33,13 +33,16 @@ func (f *pcapFlags) record(ctx context.Context, std streams, run func(context.Co
 	defer cancel(nil)
 	r, err := newRecording(f.Pcap, f.PcapLimit, cancel)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: --pcap: %w", command, err)
 	}
 	err = run(ctx, r)
 	if errors.Is(context.Cause(ctx), errRecording) {
 		err = nil // it says no more than that it was ended
 	}
-	return errors.Join(err, r.finish(std))
+	if failed := r.finish(std); failed != nil {
+		err = errors.Join(err, fmt.Errorf("%s: --pcap: %w", command, failed))
+	}
+	return err
 }
 
 // A recording is a capture that is being written. A nil one is none.
@@ -146,7 +149,7 @@ func (r *recording) finish(std streams) error {
 		return fmt.Errorf("%w: %w", errRecording, err)
 	}
 	if r.left > 0 {
-		fmt.Fprintf(std.err, "%s ends at %d octets, and %d more were left out: see --pcap-limit\n", r.path, r.size, r.left)
+		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n", r.path, wording.Octets(r.size), r.left)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 // TestRecordingFails ends a run whose file cannot be written, and says why.
 func TestRecordingFails(t *testing.T) {
 	f := pcapFlags{Pcap: filepath.Join(t.TempDir(), "x.pcapng")}
-	err := f.record(t.Context(), streams{io.Discard, io.Discard}, func(ctx context.Context, r *recording) error {
+	err := f.record(t.Context(), "perf", streams{io.Discard, io.Discard}, func(ctx context.Context, r *recording) error {
 		_ = r.file.Close()
 		end := netip.MustParseAddrPort("127.0.0.1:1")
 		if _, err := r.w.Open(end, end, time.Unix(0, 0)); err != nil {
@@ -133,7 +133,7 @@ func TestRecordingFails(t *testing.T) {
 	}
 	f.Pcap = filepath.Join(t.TempDir(), "y.pcapng")
 	failed := errors.New("failed")
-	if err := f.record(t.Context(), streams{}, func(context.Context, *recording) error { return failed }); !errors.Is(err, failed) {
+	if err := f.record(t.Context(), "perf", streams{}, func(context.Context, *recording) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("got %v, want the run's own error", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestRecordingFails(t *testing.T) {
 func TestRecordingLimit(t *testing.T) {
 	var said bytes.Buffer
 	f := pcapFlags{Pcap: filepath.Join(t.TempDir(), "x.pcapng"), PcapLimit: 200}
-	err := f.record(t.Context(), streams{io.Discard, &said}, func(_ context.Context, r *recording) error {
+	err := f.record(t.Context(), "perf", streams{io.Discard, &said}, func(_ context.Context, r *recording) error {
 		for _, n := range []int{60, 200, 10} {
 			if k, err := r.Write(make([]byte, n)); k != n || err != nil {
 				t.Errorf("wrote %d of %d (%v)", k, n, err)

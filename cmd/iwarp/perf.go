@@ -70,7 +70,7 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	if err := c.checkUnused(); err != nil {
 		return err
 	}
-	return c.record(ctx, std, func(ctx context.Context, r *recording) error {
+	return c.record(ctx, "perf", std, func(ctx context.Context, r *recording) error {
 		if r != nil {
 			fmt.Fprintf(std.err, "connections are recorded in %s: everything is slower than without\n", r.path)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
@@ -63,7 +62,7 @@ func (p *perfPrinter) connected(n perf.Negotiated) {
 // streamLines tell of MPA over TCP.
 func streamLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
-		{"Dialect", n.Dialect + ", MPA revision " + strconv.Itoa(n.Revision)},
+		{"Dialect", fmt.Sprintf("%v, MPA revision %d", n.Dialect, n.Revision)},
 		{"Markers", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
 		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
 		depthLine(n), rtrLine(n),
@@ -75,7 +74,7 @@ func streamLines(n perf.Negotiated) [][2]string {
 // messageLines tell of a network without MPA.
 func messageLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
-		{"Dialect", n.Dialect},
+		{"Dialect", n.Dialect.String()},
 		depthLine(n), rtrLine(n),
 		{"MULPDU", fmt.Sprintf("%d octets", n.MULPDU)},
 	}

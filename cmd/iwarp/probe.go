@@ -8,6 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // probeCmd asks a responder what it speaks.
@@ -26,7 +27,7 @@ type probeCmd struct {
 
 // Help says what the exit status is about.
 func (probeCmd) Help() string {
-	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, and 3 if it is gone before the last question, or the time of --limit is over."
+	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, and 3 if it is gone before the last question, or the time of --limit is over. docs/probe-json.md describes the JSON."
 }
 
 // Run asks, and prints the report.
@@ -57,7 +58,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) (err error) {
 	}
 	defer over.Close()
 	r, err := probe.Run(ctx, probe.Config{
-		Dial: c.dial(over), Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Dial: c.dial(over), Network: string(c.Network), Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
 	progress.clear()
 	if r == nil {
@@ -124,7 +125,7 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 	case r.NotMPA:
 		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
 	case len(r.NotAsked) > 0:
-		return findings("probe: %s answers nothing: %d questions were not asked (--give-up %v)", c.Addr, len(r.NotAsked), c.GiveUp)
+		return findings("probe: %s answers nothing: %s not asked (--give-up %v)", c.Addr, wording.Count(len(r.NotAsked), "question"), c.GiveUp)
 	}
 	return findings("probe: %s answers in no dialect of MPA", c.Addr)
 }

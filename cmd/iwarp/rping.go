@@ -50,7 +50,7 @@ func (c *rpingCmd) Run(ctx context.Context, std streams) error {
 	if err := c.check("rping", c.Pcap); err != nil {
 		return err
 	}
-	return c.record(ctx, std, func(ctx context.Context, r *recording) error { return c.run(ctx, std, r) })
+	return c.record(ctx, "rping", std, func(ctx context.Context, r *recording) error { return c.run(ctx, std, r) })
 }
 
 func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {

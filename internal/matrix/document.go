@@ -30,7 +30,7 @@ func (r *Report) document() *report.Document {
 		d.Sections = append(d.Sections, groupSection(rows[:n]))
 		rows = rows[n:]
 	}
-	total := fmt.Sprintf("%d cells, %d as demanded (%.1f s)", r.Cells, r.AsDemanded, r.MS/1000)
+	total := fmt.Sprintf("%s, %d as demanded (%.1f s)", wording.Count(r.Cells, "cell"), r.AsDemanded, r.MS/1000)
 	d.Sections = append(d.Sections, report.Section{Head: total})
 	return d
 }
@@ -78,14 +78,14 @@ func groupSection(rows []*Result) report.Section {
 		right += wording.Bit(rows[i].OK)
 		s.Checks = append(s.Checks, rows[i].check())
 	}
-	s.Lines = []report.Line{{Label: rows[0].Group, Text: fmt.Sprintf("%3d rows, %3d as demanded", len(rows), right)}}
+	s.Lines = []report.Line{{Label: rows[0].Group, Text: fmt.Sprintf("%3d %-4s %3d as demanded", len(rows), wording.Things(len(rows), "row")+",", right)}}
 	return s
 }
 
 // check is a row as all reports have it.
 func (r *Result) check() report.Check {
 	c := report.Check{
-		Group: r.Group, Name: r.Name, Document: r.Requirement, Verdict: "pass", Expected: r.Demanded, Got: r.Got,
+		Group: r.Group, Name: r.Name, Requirements: strings.Join(r.Requirements, " "), Document: r.Section, Verdict: "pass", Expected: r.Demanded, Got: r.Got,
 		Details: []report.Line{{Label: "demanded", Text: r.Demanded}, {Label: "got", Text: r.Got}},
 		Took:    report.OfMilliseconds(r.MS),
 	}

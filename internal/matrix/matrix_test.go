@@ -26,7 +26,31 @@ func asDemanded(t *testing.T, cfg matrix.Config) *matrix.Report {
 		testrig.Must(t, report.Report().WriteText(&text, false))
 		t.Errorf("%d of %d cells are as demanded:\n%s", report.AsDemanded, report.Cells, text.String())
 	}
+	rows := report.Wider
+	for _, f := range report.Figures {
+		for _, c := range f.Cells {
+			rows = append(rows, &c.Result)
+		}
+	}
+	for _, r := range rows {
+		cited(t, r)
+	}
 	return report
+}
+
+var id = regexp.MustCompile(`^[A-Z][0-9]{2}$`)
+
+// cited holds that a row names the requirements that it is about, and where they are from.
+func cited(t *testing.T, r *matrix.Result) {
+	t.Helper()
+	if r.Section == "" || strings.ContainsAny(r.Section, "[]") || len(r.Requirements) == 0 {
+		t.Errorf("%s: section %q, requirements %q", r.Name, r.Section, r.Requirements)
+	}
+	for _, name := range r.Requirements {
+		if !id.MatchString(name) {
+			t.Errorf("%s: requirement %q", r.Name, name)
+		}
+	}
 }
 
 // group picks the rows of one group, at least so many.

@@ -165,7 +165,7 @@ func TestJSON(t *testing.T) {
 	report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Match: regexp.MustCompile("^(figure 2/RDMAC M=1 -> non|rejections/rfc5044, 0)")})
 	testrig.Must(t, err)
 	row := []string{
-		"group", "name", "requirement", "demanded", "got", "ok", "differences", "initiator_error", "responder_error", "wire", "ms",
+		"group", "name", "requirements", "section", "demanded", "got", "ok", "differences", "initiator_error", "responder_error", "wire", "ms",
 	}
 	top := object(t, report)
 	keys(t, top, "cells", "as_demanded", "ms", "figures", "wider")

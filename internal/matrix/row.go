@@ -1,17 +1,28 @@
 package matrix
 
-import "github.com/goiwarp/iwarp/mpa"
+import (
+	"strings"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
 
 // A Row is two ends and what the documents demand of them.
 type Row struct {
-	Name        string
-	Requirement string // document, section, requirement IDs
+	Name string
+	// Requirement is the document with the sections, and after it the requirements, each in brackets.
+	Requirement string
 	Initiator   Initiator
 	Responder   Responder
 	// ResponderFirst has the initiator's consumer wait for the responder's Send
 	// before it does anything.
 	ResponderFirst bool
 	Demanded       string
+}
+
+// cited takes a Requirement apart: "RFC 6581 9.2 [E07] [E12]" is of section "RFC 6581 9.2".
+func cited(requirement string) (section string, ids []string) {
+	section, rest, _ := strings.Cut(requirement, " [")
+	return section, strings.Split(strings.TrimSuffix(rest, "]"), "] [")
 }
 
 // A Group is rows of one kind.

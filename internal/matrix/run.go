@@ -70,7 +70,8 @@ type Cell struct {
 type Result struct {
 	Group          string   `json:"group"`
 	Name           string   `json:"name"`
-	Requirement    string   `json:"requirement"`
+	Requirements   []string `json:"requirements"`
+	Section        string   `json:"section"` // with its document
 	Demanded       string   `json:"demanded"`
 	Got            string   `json:"got"`
 	OK             bool     `json:"ok"`
@@ -218,7 +219,8 @@ func (t task) run(ctx context.Context, limit time.Duration) {
 	err := c.run(ctx)
 	demands := t.row.demands()
 	r := t.result
-	r.Name, r.Requirement, r.Demanded = t.row.Name, t.row.Requirement, text(demands)
+	r.Name, r.Demanded = t.row.Name, text(demands)
+	r.Section, r.Requirements = cited(t.row.Requirement)
 	r.Got, r.Differences = judge(demands, &c.facts)
 	r.found = c.facts.cell()
 	if errors.Is(err, context.DeadlineExceeded) {

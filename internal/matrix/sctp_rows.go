@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -99,7 +100,7 @@ func sctpPrivateDataRows() (rows []Row) {
 			})
 		}
 		for _, n := range []int{0, 1, k.most} {
-			add(fmt.Sprintf("%d octets", n), n, n, fmt.Sprintf("up pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+1))
+			add(wording.Octets(n), n, n, fmt.Sprintf("up pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+1))
 		}
 		add("one octet too many in the Initiate", k.most+1, 0, unsaid)
 		add("one octet too many in the Accept", 0, k.most+1, fmt.Sprintf("refuse codes=%d/4", k.first))
@@ -112,7 +113,7 @@ func sctpRejectRows() (rows []Row) {
 	for _, k := range sctpKinds {
 		for _, n := range []int{0, k.most} {
 			rows = append(rows, Row{
-				Name: fmt.Sprintf("%s, %d octets of private data", k.name, n), Requirement: "RFC 5043 6.3; RFC 6581 7 [C01] [C02] [C03]",
+				Name: fmt.Sprintf("%s, %s of private data", k.name, wording.Octets(n)), Requirement: "RFC 5043 6.3; RFC 6581 7 [C01] [C02] [C03]",
 				Initiator: Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(n)}},
 				Responder: Responder{Reject: &Rejection{PrivateData: privateData(n)}},
 				Demanded:  fmt.Sprintf("reject pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+2),

@@ -7,32 +7,39 @@ import (
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// askDepths asks for depths of RDMA Reads: none, few, more than anybody has, and
+// depthsAsked are the depths of RDMA Reads to ask for: none, few, more than anybody has, and
 // 0x3FFF.
+var depthsAsked = [...]mpa.Depth{0, 1, usualDepth, mpa.MaxDepth, mpa.NoNegotiation}
+
+// aboutDepths is the name of the question.
+func aboutDepths(asked mpa.Depth) string { return "IRD and ORD " + asked.String() }
+
+// depthAnswer is the answer to it, with the enhanced data of that, or nil.
+func depthAnswer(asked mpa.Depth, outcome Outcome, e *mpa.Enhanced) DepthAnswer {
+	a := DepthAnswer{Asked: asked, Outcome: outcome}
+	if e != nil {
+		a.Depths = &Depths{e.IRD, e.ORD}
+	}
+	return a
+}
+
+// askDepths asks for depths of RDMA Reads.
 func (p *prober) askDepths() error {
 	f, e, ok := p.base()
 	if !ok || e == nil {
 		return nil
 	}
-	for _, depth := range []mpa.Depth{0, 1, usualDepth, mpa.MaxDepth, mpa.NoNegotiation} {
+	for _, depth := range depthsAsked {
 		asked := *e
 		asked.IRD, asked.ORD = depth, depth
-		q, err := p.ask("IRD and ORD "+depth.String(), p.request(f, &asked))
+		q, err := p.ask(aboutDepths(depth), p.request(f, &asked))
 		if err != nil {
 			return err
 		}
-		d := DepthAnswer{Asked: depth.String(), Outcome: q.Outcome}
-		if e, ok := q.enhanced(); ok {
-			d.IRD, d.ORD = e.IRD.String(), e.ORD.String()
-			d.depths = &depths{depth, e.IRD, e.ORD}
-		}
-		p.report.Depths = append(p.report.Depths, d)
+		p.report.Depths = append(p.report.Depths, depthAnswer(depth, q.Outcome, q.answered()))
 	}
 	return nil
 }
-
-// depths are those of a Reply to a Request that asked for the same IRD and ORD.
-type depths struct{ asked, ird, ord mpa.Depth }
 
 // Limits say in words how the peer arrives at its depths.
 type Limits struct {
@@ -54,14 +61,14 @@ func (r *Report) limits() *Limits {
 		const by = "%d, by the depths in its private data"
 		return &Limits{IRD: fmt.Sprintf(by, d.IRD), ORD: fmt.Sprintf(by, d.ORD)}
 	}
-	var numbers []depths
+	var numbers []DepthAnswer
 	l := &Limits{}
 	for _, a := range r.Depths {
 		switch {
-		case a.depths == nil:
-		case a.depths.asked != mpa.NoNegotiation:
-			numbers = append(numbers, *a.depths)
-		case a.depths.ird == mpa.NoNegotiation && a.depths.ord == mpa.NoNegotiation:
+		case a.Depths == nil:
+		case a.Asked != mpa.NoNegotiation:
+			numbers = append(numbers, a)
+		case a.IRD == mpa.NoNegotiation && a.ORD == mpa.NoNegotiation:
 			l.Unnegotiated = "0x3FFF is answered with 0x3FFF"
 		default:
 			l.Unnegotiated = "0x3FFF is taken for a number"
@@ -70,19 +77,19 @@ func (r *Report) limits() *Limits {
 	if len(numbers) == 0 {
 		return nil
 	}
-	l.IRD = rule(numbers, func(d depths) mpa.Depth { return d.ird }, "our ORD")
-	l.ORD = rule(numbers, func(d depths) mpa.Depth { return d.ord }, "our IRD")
+	l.IRD = rule(numbers, func(d Depths) mpa.Depth { return d.IRD }, "our ORD")
+	l.ORD = rule(numbers, func(d Depths) mpa.Depth { return d.ORD }, "our IRD")
 	return l
 }
 
 // rule says how an answered depth follows from ours: by RFC 6581, section 9.1, the
 // Responder lowers its ORD to the Initiator's IRD, and may raise its IRD. all is in the
 // order of what was asked.
-func rule(all []depths, answered func(depths) mpa.Depth, ours string) string {
-	least, most := answered(all[0]), answered(all[len(all)-1])
+func rule(all []DepthAnswer, answered func(Depths) mpa.Depth, ours string) string {
+	least, most := answered(*all[0].Depths), answered(*all[len(all)-1].Depths)
 	fits := true
 	for _, d := range all {
-		fits = fits && answered(d) == min(max(least, d.asked), most)
+		fits = fits && answered(*d.Depths) == min(max(least, d.Asked), most)
 	}
 	switch {
 	case !fits:

@@ -15,7 +15,7 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 
 func (r *Report) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, "tcp"), Stopped: stopped(r.Incomplete, r.OutOfTime),
+		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime),
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
 		},
@@ -66,7 +66,7 @@ func stopped(incomplete, outOfTime bool) string {
 
 func (r *Report) summary() report.Section {
 	var s section
-	s.Head = fmt.Sprintf("%s: %d questions asked", r.Peer, len(r.Questions))
+	s.Head = fmt.Sprintf("%s: %s asked", r.Peer, wording.Count(len(r.Questions), "question"))
 	if len(r.NotAsked) > 0 {
 		s.line("Not asked", "%s: nothing was answered", strings.Join(r.NotAsked, "; "))
 	}
@@ -147,10 +147,10 @@ func depthLines(answers []DepthAnswer) report.Section {
 	}
 	for _, d := range answers {
 		answer := d.Outcome.String()
-		if d.depths != nil {
-			answer = fmt.Sprintf("IRD %s, ORD %s", d.IRD, d.ORD)
+		if d.Depths != nil {
+			answer = fmt.Sprintf("IRD %v, ORD %v", d.IRD, d.ORD)
 		}
-		s.line(d.Asked, "%s", answer)
+		s.line(d.Asked.String(), "%s", answer)
 	}
 	return s.Section
 }

@@ -71,7 +71,7 @@ type FPDUAnswer struct {
 	Outcome Outcome `json:"outcome"`
 	Answer  string  `json:"answer,omitempty"`
 	Markers bool    `json:"markers"`         // a marker stood in front
-	CRC     string  `json:"crc"`             // "right", "zero" or "wrong"
+	CRC     string  `json:"crc,omitempty"`   // "right", "zero" or "wrong"
 	Version uint8   `json:"ddp_version"`     // of DDP
 	First   bool    `json:"peer_sent_first"` // before it got our FPDU
 }

@@ -41,6 +41,14 @@ func (q *Question) enhanced() (mpa.Enhanced, bool) {
 	return q.reply.Enhanced()
 }
 
+// answered returns the enhanced data of the answer, or nil.
+func (q *Question) answered() *mpa.Enhanced {
+	if e, ok := q.enhanced(); ok {
+		return &e
+	}
+	return nil
+}
+
 // took is the time until the outcome.
 func (q *Question) took() time.Duration {
 	return report.OfMilliseconds(q.Milliseconds)

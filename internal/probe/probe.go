@@ -25,6 +25,8 @@ type Config struct {
 	Addr string
 	// Dial opens a TCP connection to it. If nil, a net.Dialer does.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// Network is what Dial connects over, for the report: "usertcp", or if empty "tcp".
+	Network string
 	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
 	Timeout time.Duration
 	// GiveUp bounds how long a peer is asked that answers nothing; Report.NotAsked has what
@@ -60,7 +62,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := CheckPrivateData(cfg.PrivateData); err != nil {
 		return nil, err
 	}
-	p := &prober{cfg: cfg, begun: time.Now(), report: &Report{Peer: cfg.Addr}}
+	p := &prober{cfg: cfg, begun: time.Now(), report: &Report{Peer: cfg.Addr, Network: cmp.Or(cfg.Network, "tcp")}}
 	limit := cmp.Or(cfg.Limit, DefaultLimit)
 	if cfg.Slow {
 		limit += SlowTimeout

@@ -119,7 +119,7 @@ func found(r *probe.Report) findings {
 		f.RTR = append(f.RTR, a.Answered)
 	}
 	for _, d := range r.Depths {
-		f.Depths = append(f.Depths, d.IRD+"/"+d.ORD)
+		f.Depths = append(f.Depths, d.IRD.String()+"/"+d.ORD.String())
 	}
 	return f
 }
@@ -297,6 +297,9 @@ func TestSilentEnd(t *testing.T) {
 	if len(r.Resembles) > 0 || r.Kind != 0 || r.NotMPA || r.Preset != "" {
 		t.Errorf("%+v", r)
 	}
+	if b, err := json.Marshal(r); err != nil || strings.Contains(string(b), "null") || !strings.Contains(string(b), `"dialects":[]`) {
+		t.Errorf("what was not asked is left out: %v: %s", err, b)
+	}
 	s := text(t, r)
 	for _, word := range []string{"permissive", "Resembles", "known features", "asks for none"} {
 		if strings.Contains(s, word) {
@@ -320,13 +323,15 @@ func TestPatience(t *testing.T) {
 // TestJSON: the report survives a round trip, with names that say what they are.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	r := responder{}.probed(t, probe.Config{})
+	r := responder{}.probed(t, probe.Config{Network: "usertcp"})
 	b, err := json.Marshal(r)
 	testrig.Must(t, err)
 	var m struct {
+		Network   string
 		Dialects  []string
 		Kind      string
 		Revisions map[string]struct{ Outcome, Answer string }
+		Depths    []struct{ Asked, IRD, ORD *uint16 }
 		Questions []json.RawMessage
 	}
 	testrig.Must(t, json.Unmarshal(b, &m))
@@ -336,4 +341,16 @@ func TestJSON(t *testing.T) {
 	if a := m.Revisions["2_peer_to_peer"]; a.Outcome != "accepted" || !strings.HasPrefix(a.Answer, "MPA ID Rep Frame C S rev 2") || len(m.Questions) != len(r.Questions) {
 		t.Errorf("%+v", m)
 	}
+	if d := m.Depths[4]; len(m.Depths) != 5 || *d.Asked != 0x3fff || *d.IRD != 0x3fff || *d.ORD != 0x3fff || *m.Depths[0].Asked != 0 {
+		t.Errorf("depths: %s", b)
+	}
+	var junit strings.Builder
+	if err := r.Report().WriteJUnit(&junit); err != nil || m.Network != "usertcp" || !strings.Contains(junit.String(), " over usertcp\"") {
+		t.Errorf("network %s: %v: %s", m.Network, err, &junit)
+	}
+}
+
+// TestDocumentedJSON holds docs/probe-json.md to what is printed.
+func TestDocumentedJSON(t *testing.T) {
+	testrig.WantFieldsDocumented(t, "../../docs/probe-json.md", probe.Report{}, probe.SCTPReport{})
 }

@@ -1,8 +1,7 @@
 package probe
 
 import (
-	"fmt"
-
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
@@ -146,11 +145,7 @@ func (p *prober) askRTR() error {
 		if err != nil {
 			return err
 		}
-		a := RTRAnswer{Offered: kinds.String(), Outcome: q.Outcome}
-		if e, ok := q.enhanced(); ok {
-			a.FlagA, a.Answered = e.A, e.RTR().String()
-		}
-		p.report.RTR = append(p.report.RTR, a)
+		p.report.RTR = append(p.report.RTR, kindsAnswer(kinds, q.Outcome, q.answered()))
 	}
 	return nil
 }
@@ -201,7 +196,7 @@ func (p *prober) askPrivateData() error {
 	for n := limit; refused-taken > 1; n = (taken + refused) / 2 {
 		frame := p.request(f, e)
 		frame = padded(frame, n-len(p.cfg.PrivateData))
-		q, err := p.ask(fmt.Sprintf("%d octets of private data", n), frame)
+		q, err := p.ask(wording.Octets(n)+" of private data", frame)
 		if err != nil {
 			return err
 		}

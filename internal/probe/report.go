@@ -8,7 +8,8 @@ import (
 
 // A Report is what was asked, and what follows from the answers.
 type Report struct {
-	Peer string `json:"peer"`
+	Peer    string `json:"peer"`
+	Network string `json:"network"` // as in Config
 	// Incomplete: the peer was gone before the last question. What is missing in the
 	// report was not asked.
 	Incomplete bool `json:"incomplete,omitempty"`
@@ -62,16 +63,16 @@ type Report struct {
 
 // Revisions are the answers by revision and dialect.
 type Revisions struct {
-	Zero            *Question `json:"0"`
-	One             *Question `json:"1"`
+	Zero            *Question `json:"0,omitempty"`
+	One             *Question `json:"1,omitempty"`
 	OneSMBDirect    *Question `json:"1_smb_direct,omitempty"` // if the plain one is not answered
-	TwoPeerToPeer   *Question `json:"2_peer_to_peer"`
-	TwoClientServer *Question `json:"2_client_server"`
-	TwoPlain        *Question `json:"2_without_s"`
-	ThreeEnhanced   *Question `json:"3"`
-	ThreePlain      *Question `json:"3_without_s"`
-	RtrFrame        *Question `json:"1_with_s"`
-	StartKey        *Question `json:"start_key"`
+	TwoPeerToPeer   *Question `json:"2_peer_to_peer,omitempty"`
+	TwoClientServer *Question `json:"2_client_server,omitempty"`
+	TwoPlain        *Question `json:"2_without_s,omitempty"`
+	ThreeEnhanced   *Question `json:"3,omitempty"`
+	ThreePlain      *Question `json:"3_without_s,omitempty"`
+	RtrFrame        *Question `json:"1_with_s,omitempty"`
+	StartKey        *Question `json:"start_key,omitempty"`
 }
 
 // Bits are the answers to a Request that differs in some bits.
@@ -82,7 +83,7 @@ type Bits struct {
 	R        *Question `json:"r,omitempty"`
 }
 
-// RTRAnswer is the answer to a peer-to-peer Request with some kinds of RTR.
+// RTRAnswer is the answer to a peer-to-peer request with some kinds of RTR.
 type RTRAnswer struct {
 	Offered  string  `json:"offered"`
 	Outcome  Outcome `json:"outcome"`
@@ -90,14 +91,27 @@ type RTRAnswer struct {
 	Answered string  `json:"answered,omitempty"`
 }
 
-// DepthAnswer is the answer to a Request with the same IRD and ORD.
-type DepthAnswer struct {
-	Asked   string  `json:"asked"`
-	Outcome Outcome `json:"outcome"`
-	IRD     string  `json:"ird,omitempty"`
-	ORD     string  `json:"ord,omitempty"`
+// kindsAnswer is the answer to kinds of RTR, with the enhanced data of that, or nil.
+func kindsAnswer(offered mpa.RTR, outcome Outcome, e *mpa.Enhanced) RTRAnswer {
+	a := RTRAnswer{Offered: offered.String(), Outcome: outcome}
+	if e != nil {
+		a.FlagA, a.Answered = e.A, e.RTR().String()
+	}
+	return a
+}
 
-	depths *depths // if it was answered
+// DepthAnswer is the answer to a request with the same IRD and ORD. It has Depths if the
+// answer had them.
+type DepthAnswer struct {
+	Asked   mpa.Depth `json:"asked"`
+	Outcome Outcome   `json:"outcome"`
+	*Depths
+}
+
+// Depths are as they were sent: 16383 is 0x3FFF, no negotiation.
+type Depths struct {
+	IRD mpa.Depth `json:"ird"`
+	ORD mpa.Depth `json:"ord"`
 }
 
 // PrivateData is how much private data of the ULP the peer takes, in octets, in the
@@ -163,8 +177,8 @@ func (r *Report) onlyKeys() bool {
 	return !slices.ContainsFunc(r.Questions, func(q *Question) bool { return q.echo && q.key == nil })
 }
 
-func (r *Report) dialects() (spoken []mpa.Dialect) {
-	v := &r.Revisions
+func (r *Report) dialects() []mpa.Dialect {
+	v, spoken := &r.Revisions, []mpa.Dialect{} // a list in JSON, too, if it is empty
 	for _, d := range []struct {
 		dialect mpa.Dialect
 		spoken  bool

@@ -80,8 +80,8 @@ func (r *Report) negotiated(f map[string]string) {
 		}
 	}
 	for _, d := range r.Depths {
-		if d.depths != nil {
-			f["depths "+d.Asked] = depthValue(d.depths.ird, d.depths.ord)
+		if d.Depths != nil {
+			f["depths "+d.Asked.String()] = depthValue(d.IRD, d.ORD)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 	"github.com/goiwarp/iwarp/sctp/chunk"
@@ -165,7 +166,7 @@ func (t *talk) hear(s *script.Session) (Outcome, string) {
 	case len(m.Data) < sctp.SSNLen:
 		return Foreign, fmt.Sprintf("PPID %d without room for a DDP-SSN", m.PPID)
 	case m.PPID == sctp.PPIDSegment:
-		return SentFirst, fmt.Sprintf("a DDP Segment of %d octets", len(m.Data)-sctp.SSNLen)
+		return SentFirst, fmt.Sprintf("a DDP Segment of %s", wording.Octets(len(m.Data)-sctp.SSNLen))
 	}
 	c, err := sctp.ParseControl(m.Data)
 	if m.PPID != sctp.PPIDControl || err != nil {
@@ -185,7 +186,7 @@ func (t *talk) control(c *sctp.Control) (Outcome, string) {
 		}
 	}
 	if n := len(c.PrivateData); n > 0 {
-		text += fmt.Sprintf(", %d octets of private data", n)
+		text += fmt.Sprintf(", %s of private data", wording.Octets(n))
 	}
 	switch c.Function.Plain() {
 	case sctp.FunctionAccept:

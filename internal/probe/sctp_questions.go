@@ -54,11 +54,7 @@ func (p *sctpProber) askKinds() error {
 		if err != nil {
 			return err
 		}
-		a := RTRAnswer{Offered: kinds.String(), Outcome: q.Outcome}
-		if q.isEnhanced() {
-			a.FlagA, a.Answered = q.answered.A, q.answered.RTR().String()
-		}
-		p.report.RTR = append(p.report.RTR, a)
+		p.report.RTR = append(p.report.RTR, kindsAnswer(kinds, q.Outcome, q.answered))
 	}
 	return nil
 }
@@ -68,18 +64,13 @@ func (p *sctpProber) askReadDepths() error {
 	if !p.report.Sessions.ClientServer.isEnhanced() {
 		return nil
 	}
-	for _, depth := range []mpa.Depth{0, 1, usualDepth, mpa.MaxDepth, mpa.NoNegotiation} {
+	for _, depth := range depthsAsked {
 		e := mpa.Enhanced{IRD: depth, ORD: depth}
-		q, err := p.initiate("IRD and ORD "+depth.String(), &e, nil)
+		q, err := p.initiate(aboutDepths(depth), &e, nil)
 		if err != nil {
 			return err
 		}
-		d := DepthAnswer{Asked: depth.String(), Outcome: q.Outcome}
-		if q.isEnhanced() {
-			d.IRD, d.ORD = q.answered.IRD.String(), q.answered.ORD.String()
-			d.depths = &depths{depth, q.answered.IRD, q.answered.ORD}
-		}
-		p.report.Depths = append(p.report.Depths, d)
+		p.report.Depths = append(p.report.Depths, depthAnswer(depth, q.Outcome, q.answered))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
@@ -22,33 +23,33 @@ type SCTPReport struct {
 	Setup *SetupAnswer `json:"setup,omitempty"`
 	// Sessions are the answers to the ways to ask for a session.
 	Sessions struct {
-		Plain        *SessionQuestion `json:"plain"`
-		PeerToPeer   *SessionQuestion `json:"enhanced_peer_to_peer"`
-		ClientServer *SessionQuestion `json:"enhanced_client_server"`
+		Plain        *SessionQuestion `json:"plain,omitempty"`
+		PeerToPeer   *SessionQuestion `json:"enhanced_peer_to_peer,omitempty"`
+		ClientServer *SessionQuestion `json:"enhanced_client_server,omitempty"`
 	} `json:"sessions"`
 	// Indications are the answers to an INIT with no Adaptation Layer Indication, and to one with
 	// another.
 	Indications struct {
-		None  *SessionQuestion `json:"none"`
-		Other *SessionQuestion `json:"other"`
+		None  *SessionQuestion `json:"none,omitempty"`
+		Other *SessionQuestion `json:"other,omitempty"`
 	} `json:"indications"`
 	RTR    []RTRAnswer   `json:"rtr,omitempty"`
 	Depths []DepthAnswer `json:"depths,omitempty"`
 	// PrivateData are the answers to 512 octets of it, and to 513.
 	PrivateData struct {
-		Most *SessionQuestion `json:"most"`
-		Over *SessionQuestion `json:"over"`
+		Most *SessionQuestion `json:"most,omitempty"`
+		Over *SessionQuestion `json:"over,omitempty"`
 	} `json:"private_data"`
 	// Odd are the answers to what no active end says.
 	Odd struct {
-		Unknown *SessionQuestion `json:"unknown_function"`
-		Segment *SessionQuestion `json:"segment_first"`
-		Ordered *SessionQuestion `json:"ordered"`
+		Unknown *SessionQuestion `json:"unknown_function,omitempty"`
+		Segment *SessionQuestion `json:"segment_first,omitempty"`
+		Ordered *SessionQuestion `json:"ordered,omitempty"`
 	} `json:"odd"`
-	Second *SessionQuestion `json:"second_session"`
+	Second *SessionQuestion `json:"second_session,omitempty"`
 
 	// Questions are all that was asked, in order.
-	Questions []*SessionQuestion `json:"questions"`
+	Questions []*SessionQuestion `json:"questions,omitempty"`
 }
 
 // A SetupAnswer is what the peer's INIT ACK says.
@@ -98,7 +99,7 @@ func (r *SCTPReport) Report() report.Report { return report.Of(r.document(), r) 
 
 func (r *SCTPReport) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, "sctp"), Stopped: stopped(r.Incomplete, r.OutOfTime),
+		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime),
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(), {Head: r.advice()}, {Checks: r.checks()},
 		},
@@ -124,7 +125,7 @@ func (s *section) session(q *SessionQuestion) {
 
 func (r *SCTPReport) summary() report.Section {
 	var s section
-	s.Head = fmt.Sprintf("%s: %d questions asked over SCTP in UDP", r.Peer, len(r.Questions))
+	s.Head = fmt.Sprintf("%s: %s asked over SCTP in UDP", r.Peer, wording.Count(len(r.Questions), "question"))
 	if u := r.Setup; u != nil {
 		indication := "none"
 		if u.Indication != nil {

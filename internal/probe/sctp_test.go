@@ -16,6 +16,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
@@ -68,7 +69,7 @@ func TestSCTP(t *testing.T) {
 			t.Errorf("%+v", c.q)
 		}
 	}
-	if !r.Speaks() || len(r.RTR) != 5 || len(r.Depths) != 5 || r.Depths[4].IRD != "not negotiated" || r.RTR[0].Answered != "write" {
+	if !r.Speaks() || len(r.RTR) != 5 || len(r.Depths) != 5 || r.Depths[4].IRD != mpa.NoNegotiation || r.RTR[0].Answered != "write" {
 		t.Errorf("%+v, %+v", r.RTR, r.Depths)
 	}
 	var text strings.Builder
