@@ -8,19 +8,26 @@ import (
 	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
-// An IRRQ holds the RDMA Reads that the peer has asked for and that are not
-// yet answered, the oldest first, up to the IRD. They are answered in that
-// order.
+// An IRRQ holds the RDMA Reads and Atomic Operations that the peer has asked for
+// and that are not yet answered, the oldest first, up to the IRD. They are
+// answered in that order.
+//
+// RFC 7306, section 5.2, has Atomic Requests in queue 1 so that they "reuse the same
+// infrastructure (e.g., Outbound and Inbound RDMA Read Queue Depth (ORD/IRD) flow control)":
+// one depth is for both together. [X03]
 type IRRQ struct {
 	reads ring.Ring[inboundRead]
 }
 
-// inboundRead is a Read Request and what a Terminate has to tell of its segment.
+// inboundRead is a Read Request, or an Atomic Request, and what a Terminate has to tell of
+// its segment.
 type inboundRead struct {
 	ReadRequest
-	header [ddp.UntaggedHeaderLen]byte
-	length uint16
-	hasLen bool
+	atomic   AtomicRequest // in place of the ReadRequest, if isAtomic
+	isAtomic bool
+	header   [ddp.UntaggedHeaderLen]byte
+	length   uint16
+	hasLen   bool
 }
 
 // NewIRRQ returns an empty queue for at most ird Reads.
@@ -35,7 +42,7 @@ func (q *IRRQ) SetLimit(ird int) { q.reads.SetLimit(ird) }
 // Len returns how many requests wait.
 func (q *IRRQ) Len() int { return q.reads.Len() }
 
-// Check says whether there is room for the Read Request of a segment. One too
+// Check says whether there is room for the request of a segment. One too
 // many is [CodeDDPInvalidMSNRange]: the MSN lies beyond that of the last
 // buffer of queue 1. Ask it before the [ddp.UntaggedQueue], which has another
 // code for a queue without a buffer.
@@ -48,35 +55,56 @@ func (q *IRRQ) Check(s *ddp.Segment) *Error {
 	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads", s.MSN, q.Limit())}
 }
 
-// Push adds the request in a delivered segment that [CheckSegment] has
-// passed, and keeps the segment's DDP header and length for [IRRQ.Terminate].
-// It fails, and adds nothing, as [IRRQ.Check] or [ParseReadRequest] do.
+// Push adds the request in a delivered segment that [CheckSegment], or for
+// an Atomic Request [CheckExtendedSegment], has passed, and keeps the segment's
+// DDP header and length for [IRRQ.Terminate]. It fails, and adds nothing, as
+// [IRRQ.Check], [ParseReadRequest] or [ParseAtomicRequest] do.
 func (q *IRRQ) Push(s *ddp.Segment) *Error {
 	if err := q.Check(s); err != nil {
 		return err
 	}
-	r, err := parseReadRequest(s.Payload)
+	in, err := inbound(s)
 	if err != nil {
 		return err
 	}
-	in := inboundRead{ReadRequest: r}
 	in.length, in.hasLen = segmentLength(s)
 	copy(in.header[:], s.Raw)
 	*q.reads.Add() = in
 	return nil
 }
 
-// Front returns the oldest request, nil if there is none. It is the queue's
-// own and valid until the next Push or Pop: [ReadRequest.Advance] on it keeps
-// account of what has been answered.
+func inbound(s *ddp.Segment) (in inboundRead, err *Error) {
+	if OpcodeOf(&s.Header) != OpAtomicRequest {
+		in.ReadRequest, err = parseReadRequest(s.Payload)
+		return in, err
+	}
+	in.isAtomic = true
+	in.atomic, err = parseAtomicRequest(s.Payload)
+	return in, err
+}
+
+// Front returns the oldest request, nil if there is none or if it is an Atomic
+// Request. It is the queue's own and valid until the next Push or Pop:
+// [ReadRequest.Advance] on it keeps account of what has been answered.
 func (q *IRRQ) Front() *ReadRequest {
-	if q.reads.Len() == 0 {
+	if q.reads.Len() == 0 || q.reads.Front().isAtomic {
 		return nil
 	}
 	return &q.reads.Front().ReadRequest
 }
 
-// Pop takes the oldest request out, if there is one.
+// FrontAtomic returns the oldest request if it is an Atomic Request.
+//
+// RFC 7306, section 5.4: they "MUST be processed in the order they were delivered by the DDP
+// layer on the Responder"; section 7 has the same for Reads among them. [X03]
+func (q *IRRQ) FrontAtomic() *AtomicRequest {
+	if q.reads.Len() == 0 || !q.reads.Front().isAtomic {
+		return nil
+	}
+	return &q.reads.Front().atomic
+}
+
+// Pop takes the oldest request out, if there is one. Of an Atomic Request r is zero.
 func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 	if q.reads.Len() == 0 {
 		return ReadRequest{}, false
@@ -98,7 +126,9 @@ func (q *IRRQ) Terminate(code Code) Terminate {
 	in := q.reads.Front()
 	t.DDPHeader = bytes.Clone(in.header[:])
 	t.SegmentLength, t.HasLength = in.length, in.hasLen
-	if code.includesRDMAPHeader() {
+	// RFC 7306, section 8.1: of an Atomic Request "the Terminated RDMA Header field is set to
+	// zero". [X03]
+	if code.includesRDMAPHeader() && !in.isAtomic {
 		t.RDMAPHeader = in.ReadRequest.Append(nil)
 	}
 	return t

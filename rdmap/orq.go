@@ -7,19 +7,21 @@ import (
 	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
-// A Read is one RDMA Read that this side has asked for.
+// A Read is one RDMA Read, or one Atomic Operation, that this side has asked for.
 type Read struct {
 	SinkSTag uint32
 	SinkTO   uint64
 	Size     uint32 // octets asked for
 	ID       uint64 // the caller's
+	Atomic   bool   // it is an Atomic Operation, and its Request Identifier, in place of sink and size:
+	Request  uint32
 
 	ahead *ddp.Coverage // what of the sink was placed ahead of its turn
 }
 
-// An ORQ holds the outstanding RDMA Reads of a stream, the oldest first, up to
-// the ORD. Read Responses come in the order of the requests, so the oldest is
-// always the one that a response belongs to.
+// An ORQ holds the outstanding RDMA Reads and Atomic Operations of a stream, the
+// oldest first, up to the ORD, which is for both together. Responses come in the
+// order of the requests, so the oldest is always the one that a response belongs to.
 type ORQ struct {
 	reads ring.Ring[Read]
 	got   uint32 // octets of the oldest which have come
@@ -55,7 +57,7 @@ func (q *ORQ) Front() (r Read, got uint32, ok bool) {
 	return *q.reads.Front(), q.got, true
 }
 
-// Pop takes the oldest Read out, answered or not: to flush the queue.
+// Pop takes the oldest request out, answered or not.
 func (q *ORQ) Pop() (r Read, ok bool) {
 	if q.reads.Len() == 0 {
 		return Read{}, false
@@ -78,6 +80,9 @@ func (q *ORQ) Check(resp *ddp.Segment) *Error {
 		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "no RDMA Read is outstanding"}
 	}
 	r := q.reads.Front()
+	if r.Atomic {
+		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "the response of an Atomic Operation is due"}
+	}
 	if err := q.checkSink(r, resp); err != nil {
 		return err
 	}
@@ -105,6 +110,31 @@ func (q *ORQ) checkSink(r *Read, resp *ddp.Segment) *Error {
 		return &Error{CodeDDPBaseOrBounds, OpReadResponse, "TO", fmt.Sprintf("expected %#x, got %#x", to, resp.TO)}
 	}
 	return nil
+}
+
+// CheckAtomic says whether an Atomic Response is the answer to the oldest request. The error
+// is [CodeUnexpectedOpcode] where that is no Atomic Operation, or there is none, and
+// [CodeCatastrophicStream] for another Request Identifier: no RFC has a code for it.
+//
+// RFC 7306, section 5.2.2: "when an invalid Atomic Operation Response Message is delivered
+// [...] an error is surfaced." Section 7 has responses of Reads and of Atomic Operations in
+// the order of the requests. [X03]
+func (q *ORQ) CheckAtomic(resp *AtomicResponse) *Error {
+	switch r := q.front(); {
+	case r == nil || !r.Atomic:
+		return &Error{CodeUnexpectedOpcode, OpAtomicResponse, "Opcode", "no Atomic Operation is the oldest request outstanding"}
+	case resp.ID != r.Request:
+		return &Error{CodeCatastrophicStream, OpAtomicResponse, "Original Request Identifier", fmt.Sprintf("expected %d, got %d", r.Request, resp.ID)}
+	}
+	return nil
+}
+
+// front is the oldest request, nil if there is none.
+func (q *ORQ) front() *Read {
+	if q.reads.Len() == 0 {
+		return nil
+	}
+	return q.reads.Front()
 }
 
 // Advance notes that a checked segment is placed, and returns the Read it
@@ -144,7 +174,7 @@ func (q *ORQ) sinkOf(resp *ddp.Segment) (first *Read, several bool) {
 	n := uint64(resp.PayloadLen())
 	for i := q.reads.Head(); i != q.reads.Tail(); i++ {
 		r := q.reads.At(i)
-		if resp.STag != r.SinkSTag || resp.TO-r.SinkTO >= uint64(r.Size) && r.SinkTO-resp.TO >= n {
+		if r.Atomic || resp.STag != r.SinkSTag || resp.TO-r.SinkTO >= uint64(r.Size) && r.SinkTO-resp.TO >= n {
 			continue
 		}
 		if first != nil {

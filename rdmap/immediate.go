@@ -1,0 +1,33 @@
+package rdmap
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// ParseImmediateData reads the Immediate Data at the beginning of b, the payload of the segment
+// of an Immediate Data message, with or without SE. It checks the length only: at least
+// [ImmediateDataLen] octets; that there are no more is [CheckExtendedSegment]'s. The error is
+// an [*Error] with [CodeCatastrophicStream].
+//
+// RFC 7306, section 6.2. [X03]
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|                        Immediate Data                         |
+//	+                                                               +
+//	|                                                               |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+func ParseImmediateData(b []byte) (uint64, error) {
+	if len(b) < ImmediateDataLen {
+		return 0, &Error{
+			Code: CodeCatastrophicStream, Op: OpImmediateData, Field: "Immediate Data",
+			Reason: fmt.Sprintf("expected %d octets, got %d", ImmediateDataLen, len(b)),
+		}
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// AppendImmediateData appends the [ImmediateDataLen] octets of Immediate Data to dst.
+func AppendImmediateData(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
