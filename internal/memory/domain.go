@@ -131,7 +131,7 @@ func (d Domain) mayInvalidate(r *Region) Fault {
 	switch {
 	// As in the RDMA verbs: a peer has no say over memory that was never offered
 	// to any.
-	case r.access&(RemoteRead|RemoteWrite|RemoteInvalidate) == 0:
+	case r.access&(RemoteRead|RemoteWrite|RemoteAtomic|RemoteInvalidate) == 0:
 		return NeverOffered
 	case r.stream != 0:
 		return None

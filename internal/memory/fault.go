@@ -20,6 +20,10 @@ const (
 	NoRemoteWrite
 	// NoRemoteRead: a peer's RDMA Read, and the region lacks that right.
 	NoRemoteRead
+	// NoRemoteAtomic: a peer's Atomic Operation, and the region lacks that right.
+	NoRemoteAtomic
+	// Unaligned: an Atomic Operation on an address that is no multiple of 8.
+	Unaligned
 	// NoLocalWrite: the owner's receive, or the sink of the owner's RDMA Read, and
 	// the region lacks that right.
 	NoLocalWrite
@@ -42,19 +46,21 @@ const (
 
 // A fault has the RFCs' name for it, and the mistake.
 var faults = [numFaults]struct{ name, mistake string }{
-	None:          {"none", ""},
-	InvalidSTag:   {"invalid STag", "nothing is registered under it (any more)"},
-	Invalidated:   {"invalid STag", "it has been invalidated"},
-	Bounds:        {"base or bounds violation", "the access leaves the registered memory"},
-	NoRemoteWrite: {"access rights violation", "the memory was registered without RemoteWrite, which a peer's Writes need"},
-	NoRemoteRead:  {"access rights violation", "the memory was registered without RemoteRead, which a peer's Reads need"},
-	NoLocalWrite:  {"access rights violation", "the memory was registered without LocalWrite, which receives and the sinks of Reads need"},
-	OtherDomain:   {"STag not associated with the stream", "the memory belongs to another Protection Domain than the QP: register it with that of the QP"},
-	OtherStream:   {"STag not associated with the stream", "the memory is bound to another QP, or to an earlier connection of this one"},
-	Wrap:          {"tagged offset wrap", "tagged offset and length exceed 64 bits"},
-	NeverOffered:  {"access rights violation", "the memory was registered without any remote right: a peer has no say over it"},
-	NotOffered:    {"STag cannot be invalidated", "the memory is neither bound to the QP nor registered with RemoteInvalidate"},
-	Shared:        {"STag cannot be invalidated", "several QPs of the Protection Domain share the memory"},
+	None:           {"none", ""},
+	InvalidSTag:    {"invalid STag", "nothing is registered under it (any more)"},
+	Invalidated:    {"invalid STag", "it has been invalidated"},
+	Bounds:         {"base or bounds violation", "the access leaves the registered memory"},
+	NoRemoteWrite:  {"access rights violation", "the memory was registered without RemoteWrite, which a peer's Writes need"},
+	NoRemoteRead:   {"access rights violation", "the memory was registered without RemoteRead, which a peer's Reads need"},
+	NoRemoteAtomic: {"access rights violation", "the memory was registered without RemoteAtomic, which a peer's Atomic Operations need"},
+	Unaligned:      {"not aligned", "Atomic Operations need an address that is a multiple of 8 octets"},
+	NoLocalWrite:   {"access rights violation", "the memory was registered without LocalWrite, which receives and the sinks of Reads need"},
+	OtherDomain:    {"STag not associated with the stream", "the memory belongs to another Protection Domain than the QP: register it with that of the QP"},
+	OtherStream:    {"STag not associated with the stream", "the memory is bound to another QP, or to an earlier connection of this one"},
+	Wrap:           {"tagged offset wrap", "tagged offset and length exceed 64 bits"},
+	NeverOffered:   {"access rights violation", "the memory was registered without any remote right: a peer has no say over it"},
+	NotOffered:     {"STag cannot be invalidated", "the memory is neither bound to the QP nor registered with RemoteInvalidate"},
+	Shared:         {"STag cannot be invalidated", "several QPs of the Protection Domain share the memory"},
 }
 
 // String is the RFCs' name of the fault, and the mistake.

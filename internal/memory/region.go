@@ -22,8 +22,10 @@ const (
 	// shared by several streams. The peer of the stream that the region is bound
 	// to does not need this right.
 	RemoteInvalidate
+	// RemoteAtomic lets the peer's Atomic Operations change words of 8 octets here.
+	RemoteAtomic
 
-	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate
+	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate | RemoteAtomic
 )
 
 // A Region is registered memory. Its octets are reached from outside the
@@ -163,8 +165,11 @@ func (r *Region) holds(off, n int) bool {
 
 // missing is the fault of a region without a right.
 func missing(want Access) Fault {
-	if want == RemoteWrite {
+	switch want {
+	case RemoteWrite:
 		return NoRemoteWrite
+	case RemoteAtomic:
+		return NoRemoteAtomic
 	}
 	return NoRemoteRead
 }

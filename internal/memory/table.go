@@ -64,8 +64,8 @@ func (t *Table) Register(buf []byte, o Options) (*Region, error) {
 	if o.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("%w: %#x", ErrAccess, uint8(o.Access&^allAccess))
 	}
-	if o.Access&RemoteWrite != 0 {
-		o.Access |= LocalWrite // what a peer may write, its owner may too
+	if o.Access&(RemoteWrite|RemoteAtomic) != 0 {
+		o.Access |= LocalWrite // what a peer may change, its owner may too
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

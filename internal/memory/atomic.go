@@ -1,0 +1,66 @@
+package memory
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// atomicLen is how many octets an Atomic Operation works on. RFC 7306, section 5: "a 64-bit
+// memory operation".
+const atomicLen = 8
+
+// Atomic replaces the word of 8 octets at tagged offset to by what change makes of it, for the
+// peer's Atomic Operation, and returns what it was. change may be called several times.
+//
+// RFC 7306, section 5.3: atomicity "MUST be assured in the context of concurrent atomic
+// accesses by other RDMAP Streams on the same RNIC". The word is replaced by the processor's
+// own compare and swap, so that it holds between all regions that have the word, and for
+// whoever uses sync/atomic on it too. [X03]
+//
+// The word is in the byte order of the machine. RFC 7306, section 5.1.1: "The FetchAdd
+// operation is performed in the endian format of the target memory." [X03]
+func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
+	r, off, _ := d.find(stag, to, atomicLen)
+	if r == nil {
+		return 0, InvalidSTag
+	}
+	r.locks.lock(off, atomicLen)
+	defer r.locks.unlock(off, atomicLen)
+	if f := r.checkAtomic(d, to); f != None {
+		return 0, f
+	}
+	word := (*uint64)(unsafe.Pointer(&r.buf[off]))
+	for {
+		old = atomic.LoadUint64(word)
+		if atomic.CompareAndSwapUint64(word, old, change(old)) {
+			return old, None
+		}
+	}
+}
+
+// CheckAtomic judges the target of a peer's Atomic Operation.
+func (d Domain) CheckAtomic(stag uint32, to uint64) Fault {
+	r, off, _ := d.find(stag, to, atomicLen)
+	if r == nil {
+		return InvalidSTag
+	}
+	r.locks.rlock(off, atomicLen)
+	defer r.locks.runlock(off, atomicLen)
+	return r.checkAtomic(d, to)
+}
+
+// checkAtomic judges a peer's Atomic Operation; the caller holds a lock of its octets.
+//
+// RFC 7306, section 8.2: the RDMAP layer "MUST validate that the Remote Peer's Tagged ULP
+// Buffer address references a ULP Buffer address that is 64-bit aligned". It is the address
+// that counts, and not the tagged offset, which "MAY start at an arbitrary offset" (section
+// 5.2.1). [X03]
+func (r *Region) checkAtomic(d Domain, to uint64) Fault {
+	if f := r.check(d, to, atomicLen, RemoteAtomic); f != None {
+		return f
+	}
+	if uintptr(unsafe.Pointer(&r.buf[to-r.base]))%atomicLen != 0 {
+		return Unaligned
+	}
+	return None
+}

@@ -1,0 +1,123 @@
+package memory
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// words returns n words as octets, and as what they are.
+func words(n int) ([]byte, []uint64) {
+	w := make([]uint64, n)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 8*n), w
+}
+
+func increment(v uint64) uint64 { return v + 1 }
+
+// Proves X03: an Atomic Operation reads and replaces one word, in the machine's byte order,
+// and nothing beside it.
+func TestAtomic(t *testing.T) {
+	buf, w := words(3)
+	w[0], w[1], w[2] = 1, math.MaxUint64, 3
+	r, err := NewTable().Register(buf, Options{Access: RemoteAtomic, PD: pd, Base: base})
+	testrig.Must(t, err)
+	old, f := local(r.table).Atomic(r.STag(), base+8, increment)
+	if f != None || old != math.MaxUint64 || w[0] != 1 || w[1] != 0 || w[2] != 3 {
+		t.Errorf("was %#x: %v; now %#x", old, f, w)
+	}
+	if r.Access() != RemoteAtomic|LocalWrite {
+		t.Errorf("the owner has %b", r.Access())
+	}
+}
+
+// Proves X03: which Atomic Operations are refused, and why; then memory is as it was. Alignment
+// is that of the address, which the region's base and tagged offsets say nothing of.
+func TestAtomicRefused(t *testing.T) {
+	table := NewTable()
+	buf, w := words(8)
+	region := func(o Options, b []byte) *Region {
+		r, err := table.Register(b, o)
+		testrig.Must(t, err)
+		return r
+	}
+	whole := region(Options{Access: RemoteAtomic, PD: pd, Base: base}, buf)
+	odd := region(Options{Access: RemoteAtomic, PD: pd, Base: 1004}, buf[3:])
+	short := region(Options{Access: RemoteAtomic, PD: pd}, buf[:7])
+	plain := region(Options{Access: RemoteRead | RemoteWrite | LocalWrite | RemoteInvalidate, PD: pd}, buf)
+	bound := region(Options{Access: RemoteAtomic, PD: pd, Stream: stream + 1}, buf)
+	void, gone := region(Options{Access: RemoteAtomic, PD: pd}, buf), region(Options{Access: RemoteAtomic, PD: pd}, buf)
+	local(table).LocalInvalidate(void)
+	table.Revoke(gone)
+	for _, tt := range []struct {
+		name string
+		d    Domain
+		r    *Region
+		to   uint64
+		want Fault
+	}{
+		{"the last word", local(table), whole, base + 56, None},
+		{"one octet too far", local(table), whole, base + 57, Bounds},
+		{"over the end", local(table), whole, base + 64, Bounds},
+		{"one before", local(table), whole, base - 1, Bounds},
+		{"wrap", local(table), whole, math.MaxUint64 - 3, Wrap},
+		{"not aligned", local(table), whole, base + 4, Unaligned},
+		{"an odd offset of an aligned address", local(table), odd, 1009, None},
+		{"an aligned offset of an odd address", local(table), odd, 1008, Unaligned},
+		{"no whole word", local(table), short, 0, Bounds},
+		{"all rights but this", local(table), plain, 0, NoRemoteAtomic},
+		{"rights before alignment", local(table), plain, 4, NoRemoteAtomic},
+		{"bound to another stream", local(table), bound, 0, OtherStream},
+		{"another Protection Domain", Domain{table, pd + 1, stream}, whole, base, OtherDomain},
+		{"invalidated", local(table), void, 0, Invalidated},
+		{"revoked", local(table), gone, 0, InvalidSTag},
+	} {
+		clear(w)
+		if f := tt.d.CheckAtomic(tt.r.STag(), tt.to); f != tt.want {
+			t.Errorf("%s: request: %v, want %v", tt.name, f, tt.want)
+		}
+		_, f := tt.d.Atomic(tt.r.STag(), tt.to, increment)
+		if sum := w[0] + w[1] + w[7]; f != tt.want || (sum != 0) != (f == None) {
+			t.Errorf("%s: %v, want %v; memory %x", tt.name, f, tt.want, w)
+		}
+	}
+}
+
+// Several streams add to one word, through two regions that both have it, and so does the
+// consumer with sync/atomic: no addition is lost.
+//
+// Proves X03: atomicity within one RNIC (RFC 7306, section 5.3), and with local atomics.
+func TestAtomicTogether(t *testing.T) {
+	const each = 2000
+	buf, w := words(2)
+	table := NewTable()
+	one, err := table.Register(buf, Options{Access: RemoteAtomic, PD: pd})
+	testrig.Must(t, err)
+	two, err := table.Register(buf[8:], Options{Access: RemoteAtomic, PD: pd + 1})
+	testrig.Must(t, err)
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range each {
+				local(table).Atomic(one.STag(), 8, increment)
+			}
+		})
+		all.Go(func() {
+			for range each {
+				Domain{table, pd + 1, stream}.Atomic(two.STag(), 0, increment)
+			}
+		})
+		all.Go(func() {
+			for range each {
+				atomic.AddUint64(&w[1], 1)
+			}
+		})
+	}
+	all.Wait()
+	if w[1] != 6*each {
+		t.Errorf("%d additions of %d", w[1], 6*each)
+	}
+}
