@@ -214,7 +214,7 @@ func (q *QP) refuse(bound string, why error) bool {
 // the memory that the segment is for, and the note of what is placed there.
 func (q *QP) placeAhead(ulpdu []byte) (n int, ok bool) {
 	s, err := ddp.Parse(ulpdu)
-	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil || rdmap.CheckSegment(&s, q.DDPVersion) != nil {
+	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil || rdmap.CheckExtendedSegment(&s, q.RDMAPVersion) != nil {
 		return 0, false
 	}
 	n = len(s.Payload)
@@ -223,10 +223,10 @@ func (q *QP) placeAhead(ulpdu []byte) (n int, ok bool) {
 		return n, q.cfg.Memory.Place(s.STag, s.TO, layout.Plain(s.Payload)) == memory.None
 	case rdmap.OpReadResponse:
 		return n, n == 0 || q.placeResponseAhead(&s)
-	case rdmap.OpReadRequest, rdmap.OpTerminate:
-		return 0, false
+	case rdmap.OpSend, rdmap.OpSendInvalidate, rdmap.OpSendSE, rdmap.OpSendSEInvalidate:
+		return n, q.placeSendAhead(&s)
 	}
-	return n, q.placeSendAhead(&s)
+	return 0, false
 }
 
 // placeResponseAhead places a segment with payload of the response to any Read.

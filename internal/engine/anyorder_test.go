@@ -65,7 +65,7 @@ func (s *side) inPlace(got, want []byte, part [2]int) {
 // against a model: memory, completions and their order. When a Send is delivered, every octet
 // that was sent before it is in place.
 //
-// Proves D24, D26, D27, P31, P32, P40, P42, P43.
+// Proves D24, D26, D27, P31, P32, P40, P42, P43, X03.
 func TestAnyWorkAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")

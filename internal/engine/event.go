@@ -56,8 +56,8 @@ type Trace struct {
 
 // Stats counts what the QP did. Octets are those of ULP payload.
 type Stats struct {
-	SentMessages   [8]uint64 // by RDMAP opcode, of which RFC 5040 has eight
-	SentOctets     [8]uint64
+	SentMessages   [12]uint64 // by RDMAP opcode, of which RFC 7306 has the last
+	SentOctets     [12]uint64
 	RecvMessages   [16]uint64 // and the peer may try others
 	RecvOctets     [16]uint64
 	SentFPDUs      uint64
@@ -158,9 +158,9 @@ func (q *QP) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 func (q *QP) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 	_, op := rdmap.ParseControl(h.RsvdULP)
 	q.stats.SentFPDUs++
-	q.stats.SentOctets[op&7] += uint64(payload)
+	q.stats.SentOctets[op] += uint64(payload)
 	if h.Last {
-		q.stats.SentMessages[op&7]++
+		q.stats.SentMessages[op]++
 	}
 	if q.cfg.Trace != nil {
 		q.cfg.Trace(Trace{Sent: true, Offset: offset, Size: size, Header: *h, Op: op, Payload: payload})

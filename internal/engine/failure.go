@@ -83,6 +83,18 @@ var (
 		memory.OtherStream:  rdmap.CodeSTagNotAssociated,
 		memory.Wrap:         rdmap.CodeTOWrap,
 	}
+	// RFC 7306 has none for Atomic Operations but that of an address that is not aligned, in section 8.2: the others are
+	// those of the Read Requests, which go the same way. [X03]
+	atomicCodes = [...]rdmap.Code{
+		memory.InvalidSTag:    rdmap.CodeInvalidSTag,
+		memory.Invalidated:    rdmap.CodeInvalidSTag,
+		memory.Bounds:         rdmap.CodeBaseOrBounds,
+		memory.NoRemoteAtomic: rdmap.CodeAccessRights,
+		memory.Unaligned:      rdmap.CodeCatastrophicStream,
+		memory.OtherDomain:    rdmap.CodeSTagNotAssociated,
+		memory.OtherStream:    rdmap.CodeSTagNotAssociated,
+		memory.Wrap:           rdmap.CodeTOWrap,
+	}
 	// RFC 5040, section 5.3: an STag "not associated with the RDMAP Stream" is
 	// reported as one that cannot be invalidated. [P35]
 	invalidateCodes = [...]rdmap.Code{

@@ -28,7 +28,7 @@ func newSecretive(t *testing.T, s *setup) *secretive {
 	copy(f.buf[100:200], bytes.Repeat([]byte{public}, 100))
 	f.host = newHost(t, &f.clock, s)
 	f.readable = f.region(f.buf[100:200], memory.RemoteRead)
-	f.writable = f.region(f.buf[300:400], memory.RemoteWrite)
+	f.writable = f.region(f.buf[300:400], memory.RemoteWrite|memory.RemoteAtomic)
 	f.receives = f.region(f.buf[500:600], memory.LocalWrite)
 	f.start(s)
 	for id := range uint64(4) {
@@ -77,6 +77,7 @@ func (f *secretive) aim(ulpdu []byte) {
 	}
 	if len(ulpdu) >= ddp.UntaggedHeaderLen+rdmap.ReadRequestLen {
 		replace(ulpdu[ddp.UntaggedHeaderLen+16:]) // SrcSTag
+		replace(ulpdu[ddp.UntaggedHeaderLen+8:])  // Remote STag
 	}
 }
 
@@ -121,6 +122,7 @@ func fuzzSeeds() [][]byte {
 		write(1, 0, []byte("abc")), write(1, 99, []byte("ab")), write(0, 0, []byte("abc")), write(1, 0, nil),
 		send(1, []byte("abc")), send(1, numbered(26)), sendAs(rdmap.OpSendInvalidate, 1, 1, nil), send(2, nil),
 		read, request(1, rdmap.ReadRequest{Size: 101}), request(1, rdmap.ReadRequest{}),
+		atomicRequest(1, rdmap.AtomicRequest{STag: 1, TO: 4, Data: 9}), atomicResponse(1, 1, 5), immediate(1, 5),
 		response(2, 90, numbered(10)), terminate(0x0100), terminateFor(0x0101, read),
 	}
 	var seeds [][]byte

@@ -26,11 +26,38 @@ var hints = map[rdmap.Code]string{
 	rdmap.CodeLocalCatastrophic:          "the peer ended the connection for a reason of its own, such as memory that it had deregistered before its own work (a Send, a Write or a receive) was complete: its errors tell which",
 }
 
+// atomicHints are those for a Terminate that names an Atomic Request.
+var atomicHints = map[rdmap.Code]string{
+	rdmap.CodeBaseOrBounds:       "the word of the Atomic Operation is not in the memory that the peer has registered",
+	rdmap.CodeAccessRights:       "the peer's memory is registered without the right to be changed by our Atomic Operations (RemoteAtomic)",
+	rdmap.CodeTOWrap:             "the tagged offset of the Atomic Operation and its 8 octets exceed 64 bits",
+	rdmap.CodeCatastrophicStream: "the word of the Atomic Operation is at an address of the peer's that is no multiple of 8, or the peer gave up for a reason of its own",
+}
+
+// unknownExtension is the hint where the peer may not know RFC 7306. Its section 1.1: "reported
+// errors can be used to determine a remote peer's capabilities", and it is "RECOMMENDED that
+// RDMA applications and/or ULPs negotiate at the application or ULP level the usage of these
+// extensions".
+const unknownExtension = "the peer does not seem to know the Atomic Operations and Immediate Data of RFC 7306, as most RNICs and Linux's siw: " +
+	"use Reads, Writes and Sends with it, and have the application agree on the others beforehand"
+
+// extended reports whether something of RFC 7306 was sent.
+func (s *Stats) extended() bool {
+	return s.SentMessages[rdmap.OpImmediateData]+s.SentMessages[rdmap.OpImmediateDataSE]+s.SentMessages[rdmap.OpAtomicRequest] > 0
+}
+
 // hint says what a peer's Terminate may be about, and names the memory if the Terminate
-// does.
-func hint(t *rdmap.Terminate) string {
+// does. extended says that we have sent something of RFC 7306.
+func hint(t *rdmap.Terminate, extended bool) string {
 	s := hints[t.Code]
-	if h, ok := terminatedHeader(t); ok && h.Tagged && s != "" {
+	h, ok := terminatedHeader(t)
+	if a := atomicHints[t.Code]; a != "" && ok && rdmap.OpcodeOf(&h) == rdmap.OpAtomicRequest {
+		return a
+	}
+	if extended && t.Code == rdmap.CodeUnexpectedOpcode {
+		return unknownExtension
+	}
+	if ok && h.Tagged && s != "" {
 		s += fmt.Sprintf(" (STag %#08x, TO %#x)", h.STag, h.TO)
 	}
 	if r, err := rdmap.ParseReadRequest(t.RDMAPHeader); err == nil && s != "" {

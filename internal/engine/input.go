@@ -110,7 +110,7 @@ func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
 		q.segmentError(f, &s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
 		return
 	}
-	if err := rdmap.CheckSegment(&s, q.DDPVersion); err != nil {
+	if err := rdmap.CheckExtendedSegment(&s, q.RDMAPVersion); err != nil {
 		q.refused(f, &s, err)
 		return
 	}
@@ -176,7 +176,13 @@ func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
 		q.onReadResponse(f, s)
 	case rdmap.OpTerminate:
 		q.onTerminate(s)
-	default: // CheckSegment lets nothing else but the four Sends pass
+	case rdmap.OpAtomicRequest:
+		q.onAtomicRequest(f, s)
+	case rdmap.OpAtomicResponse:
+		q.onAtomicResponse(f, s)
+	case rdmap.OpImmediateData, rdmap.OpImmediateDataSE:
+		q.onImmediate(f, s)
+	default: // CheckExtendedSegment lets nothing else but the four Sends pass
 		q.onSend(f, s)
 	}
 }
@@ -245,27 +251,6 @@ func (q *QP) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
 	queue.Place(s)
 }
 
-// onWrite places a segment of an RDMA Write. It is never delivered: nothing
-// tells the consumer (RFC 5040, section 5.1).
-func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
-	if fault := q.placeWrite(f, s); fault != memory.None {
-		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: accessReason(fault, uint32(s.PayloadLen()), s.TO, s.STag)}, s)
-		return
-	}
-	q.partial[partialWrite] = !s.Last
-	q.drain.drained(s.PayloadLen())
-	if s.PayloadLen() == 0 {
-		q.countEmptyWrite()
-	}
-}
-
-func (q *QP) placeWrite(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
-	if q.inPlace {
-		return q.cfg.Memory.CheckWrite(s.STag, s.TO, uint64(s.PayloadLen()))
-	}
-	return q.cfg.Memory.Place(s.STag, s.TO, payload(f, s))
-}
-
 // Indices of partial.
 const (
 	partialSend = iota
@@ -289,6 +274,7 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	q.drain.drained(s.PayloadLen())
 	q.countOdd(s, uint64(s.MO) != queue.Placed())
 	if length, delivered := queue.Place(s); delivered {
+		q.takeWritten()
 		q.delivered(f, s, length)
 	}
 }

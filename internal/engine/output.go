@@ -229,7 +229,14 @@ func (q *QP) beginSend(g *Gather) bool {
 	if e.Fence && q.orq.Len() > 0 {
 		return false
 	}
+	if e.Op.extension() && q.RDMAPVersion == 0 {
+		return q.refuseExtension(e)
+	}
 	switch e.Op {
+	case OpFetchAdd, OpCompareSwap:
+		return q.beginAtomic(g, e)
+	case OpImmediate:
+		return q.sendImmediate(g, e)
 	case OpLocalInvalidate:
 		return q.invalidateLocal(e)
 	case OpRead:
@@ -242,7 +249,7 @@ func (q *QP) beginSend(g *Gather) bool {
 
 // messageHeader is the header that all segments of a Send or Write share.
 func (q *QP) messageHeader(e *sendEntry) ddp.Header {
-	if e.Op == OpWrite {
+	if e.Op == OpWrite || e.Op == OpWriteImm {
 		h := q.header(rdmap.OpWrite)
 		h.STag, h.TO = e.RemoteSTag, e.RemoteTO
 		return h
@@ -271,6 +278,9 @@ func sendOpcode(e *sendEntry) rdmap.Opcode {
 // next in the queue.
 func (q *QP) sendSegment(g *Gather) bool {
 	e := q.sq.At(q.sq.next)
+	if e.placed {
+		return q.sendImmediate(g, e)
+	}
 	h, n, ok := q.nextOf(&e.seg, g)
 	if !ok {
 		return false
@@ -284,7 +294,10 @@ func (q *QP) sendSegment(g *Gather) bool {
 	}
 	e.phase, q.busy, g.drain = phaseSending, sourceSend, true
 	q.endFPDU(g, d, &h, n)
-	if h.Last {
+	switch {
+	case h.Last && e.Op == OpWriteImm:
+		e.placed = true
+	case h.Last:
 		q.built(e)
 	}
 	return true
@@ -292,7 +305,7 @@ func (q *QP) sendSegment(g *Gather) bool {
 
 func (q *QP) built(e *sendEntry) {
 	e.phase, e.end = phaseBuilt, q.txOctets()
-	if e.Op == OpSend {
+	if e.Op != OpWrite {
 		q.sendMSN++
 	}
 	q.sq.next++

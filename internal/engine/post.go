@@ -17,7 +17,11 @@ func (q *QP) PostSend(w *SendWork) error {
 	switch {
 	case q.peerClosed && w.Op == OpRead:
 		return fmt.Errorf("an RDMA Read that cannot be answered: %w", ErrPeerClosed)
-	case q.state == RTS && q.ORD == 0 && w.Op == OpRead:
+	case q.peerClosed && w.Op.atomic():
+		return fmt.Errorf("an Atomic Operation that cannot be answered: %w", ErrPeerClosed)
+	case q.state == RTS && q.RDMAPVersion == 0 && w.Op.extension():
+		return ErrVersion0
+	case q.state == RTS && q.ORD == 0 && w.Op.asks():
 		return ErrNoReads
 	case q.sq.Full():
 		return ErrQueueFull
@@ -27,6 +31,8 @@ func (q *QP) PostSend(w *SendWork) error {
 		return ErrTooLong
 	case w.Op == OpRead && w.NumSGE > 1:
 		return ErrManySinks
+	case w.Op.atomic() && w.NumSGE > 0 && (w.NumSGE > 1 || w.SGL[0].Length != atomicLen):
+		return ErrResult
 	}
 	if q.Mute() {
 		q.stats.Held++
@@ -103,6 +109,9 @@ func (q *QP) completeSend(e *sendEntry) {
 	c := Completion{ID: e.ID, Op: e.Op, Status: e.status, Cookie: e.Cookie}
 	if e.status == StatusSuccess {
 		c.Length = e.length
+		if e.Op.atomic() {
+			c.Original = e.Atomic.Data
+		}
 	}
 	q.done.add(c)
 }

@@ -105,7 +105,7 @@ type stream struct {
 	heard bool // at least one FPDU was received and validated
 
 	// Receiving.
-	queues   [3]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate
+	queues   [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
 	current  RecvWork             // the receive that the Send under way fills
 	taken    bool                 // current is in use
 	capacity uint64               // its octets
@@ -117,6 +117,7 @@ type stream struct {
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
 	partial  [2]bool       // a Send, or a Write, of the peer's is under way
+	written  uint64        // octets of the peer's last Write
 	inFPDU   bool          // Input has left a part of an FPDU
 	inputAt  time.Time     // when what came last did
 	readAt   time.Time     // when the last Read Request came
@@ -125,19 +126,21 @@ type stream struct {
 	inPlace  bool          // the payload of the segment in hand was placed ahead of its turn
 
 	// Sending.
-	orq      rdmap.ORQ
-	sendMSN  uint32 // of the next Send
-	readMSN  uint32 // of the next Read Request
-	rtr      mpa.RTR
-	nudges   int       // zero-length Writes asked for
-	busy     source    // whose message is under way
-	turn     source    // who goes first at the next message
-	whole    whole     // what was built, where segments are not framed
-	inFlight bool      // octets given by Output are not all sent
-	sent     uint64    // stream offset that the LLP has taken
-	nudgeAt  time.Time // zero: not
-	nudged   int       // how often
-	excused  int       // empty Writes of the peer that are not odd
+	orq     rdmap.ORQ
+	sendMSN uint32 // of the next Send
+	readMSN uint32 // of the next Read Request
+	// How many Atomic Operations we have asked for, and answered.
+	atomicsAsked, atomicsDone uint32
+	rtr                       mpa.RTR
+	nudges                    int       // zero-length Writes asked for
+	busy                      source    // whose message is under way
+	turn                      source    // who goes first at the next message
+	whole                     whole     // what was built, where segments are not framed
+	inFlight                  bool      // octets given by Output are not all sent
+	sent                      uint64    // stream offset that the LLP has taken
+	nudgeAt                   time.Time // zero: not
+	nudged                    int       // how often
+	excused                   int       // empty Writes of the peer that are not odd
 
 	// Ending.
 	term       *rdmap.Terminate // to be sent

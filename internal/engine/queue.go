@@ -16,6 +16,10 @@ var (
 	// ErrNoReads is the error of an RDMA Read where the ORD is 0.
 	ErrNoReads   = errors.New("the connection carries no RDMA Reads from this side, as its ORD is 0: this side has to offer an ORD, and the peer an IRD")
 	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
+	// ErrResult is the error of an Atomic Operation whose result does not fit.
+	ErrResult = errors.New("the result of an Atomic Operation is for one range of 8 octets, or for none")
+	// ErrVersion0 is the error of an operation of RFC 7306 on a stream of version 0.
+	ErrVersion0 = errors.New("the connection runs RDMAP version 0, which has no Atomic Operations and no Immediate Data (RFC 7306)")
 )
 
 // sendEntry is a slot of the Send Queue: the request and how far it has come.
@@ -24,6 +28,7 @@ type sendEntry struct {
 	inline []byte // the slot's own memory, reused
 	length uint32
 	seg    ddp.Segmenter
+	placed bool   // of an OpWriteImm the Write is built, and the Immediate Data are not
 	sge    int    // the element that the next segment begins in
 	off    int    // and the offset there
 	end    uint64 // stream offset after its last FPDU, once built

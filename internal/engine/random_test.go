@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // A side is one host of a random exchange, with what the model expects of it. All
@@ -28,10 +31,15 @@ type side struct {
 	rw     *memory.Region
 	rk     *memory.Region
 
+	word []uint64 // one, which the peer may change by Atomic Operations
+	rc   *memory.Region
+
 	usedWindow, usedSink int      // octets given out
 	written              [][2]int // ranges of the peer's window that we have written
 
 	wantWindow, wantSink []byte
+	wantWord             uint64
+	told                 int // octets of our last Write, which Immediate Data tell of
 	wantSend, wantRecv   []Completion
 	nextID               uint64
 
@@ -50,6 +58,9 @@ func newSide(h *host, seed uint64) *side {
 	s.rand.Shuffle(sideSource, func(i, j int) { s.source[i], s.source[j] = s.source[j], s.source[i] })
 	s.rs = h.regionOf(s.source, memory.Options{Access: memory.RemoteRead, PD: testPD, Base: 1 << 40})
 	s.rw, s.rk = h.region(s.window, remoteAll), h.region(s.sink, memory.LocalWrite)
+	var octets []byte
+	octets, s.word = words(1)
+	s.rc = h.region(octets, memory.RemoteAtomic)
 	s.wantWindow, s.wantSink = make([]byte, sideMemory), make([]byte, sideMemory)
 	return s
 }
@@ -70,8 +81,12 @@ func (s *side) length() int {
 // post posts one random request, with what it is to bring about.
 func (s *side) post() {
 	s.nextID++
-	w := SendWork{ID: s.nextID, Op: Op(s.rand.IntN(4)), Fence: s.rand.IntN(4) == 0, Unsignaled: s.rand.IntN(4) == 0}
-	n := 0
+	ops := []Op{OpSend, OpWrite, OpRead, OpLocalInvalidate, OpFetchAdd, OpCompareSwap, OpWriteImm, OpImmediate}
+	if s.RDMAPVersion == 0 {
+		ops = ops[:4]
+	}
+	w := SendWork{ID: s.nextID, Op: ops[s.rand.IntN(len(ops))], Fence: s.rand.IntN(4) == 0, Unsignaled: s.rand.IntN(4) == 0}
+	n, original := 0, uint64(0)
 	switch w.Op {
 	case OpSend:
 		n = s.send(&w)
@@ -81,9 +96,18 @@ func (s *side) post() {
 		n = s.read(&w)
 	case OpLocalInvalidate:
 		w.Target = s.region(nil, 0)
+	case OpFetchAdd, OpCompareSwap:
+		n, original = 8, s.atomic(&w)
+	case OpWriteImm:
+		n = s.write(&w)
+		s.immediate(&w)
+	case OpImmediate:
+		s.immediate(&w)
 	}
 	if !w.Unsignaled {
-		s.wantSend = append(s.wantSend, success(w.ID, w.Op, n))
+		c := success(w.ID, w.Op, n)
+		c.Original = original
+		s.wantSend = append(s.wantSend, c)
 	}
 	s.host.post(w)
 }
@@ -120,6 +144,7 @@ func (s *side) send(w *SendWork) int {
 	copy(to.wantSink[to.usedSink:], b)
 	to.promises = append(to.promises, promise{len(s.written), [2]int{to.usedSink, n}})
 	to.usedSink += room
+	s.told = 0
 	c := success(to.nextID, OpReceive, n)
 	c.Solicited = w.Solicited
 	to.wantRecv = append(to.wantRecv, c)
@@ -133,7 +158,43 @@ func (s *side) write(w *SendWork) int {
 	copy(to.wantWindow[to.usedWindow:], b)
 	s.written = append(s.written, [2]int{to.usedWindow, n})
 	to.usedWindow += n
+	s.told = n
 	return n
+}
+
+// atomic changes the peer's word, and returns what it was.
+func (s *side) atomic(w *SendWork) (original uint64) {
+	to := s.peer
+	original = to.wantWord
+	w.RemoteSTag, w.Atomic.Data = to.rc.STag(), s.rand.Uint64()
+	switch {
+	case w.Op == OpFetchAdd:
+		to.wantWord += w.Atomic.Data
+	case s.rand.IntN(2) == 0: // which is not equal
+		w.Atomic.Mask, w.Atomic.Compare, w.Atomic.CompareMask = math.MaxUint64, original+1, math.MaxUint64
+	default:
+		w.Atomic.Mask, w.Atomic.Compare, w.Atomic.CompareMask = math.MaxUint64, original, math.MaxUint64
+		to.wantWord = w.Atomic.Data
+	}
+	if s.rand.IntN(2) == 0 {
+		w.NumSGE, w.SGL[0] = 1, SGE{s.rk, s.usedSink, 8}
+		binary.NativeEndian.PutUint64(s.wantSink[s.usedSink:], original)
+		s.usedSink += 8
+	}
+	return original
+}
+
+// immediate has a request tell the peer.
+func (s *side) immediate(w *SendWork) {
+	w.Immediate, w.Solicited = s.rand.Uint64(), s.rand.IntN(2) == 0
+	to := s.peer
+	to.nextID++
+	to.receive(to.nextID)
+	to.promises = append(to.promises, promise{written: len(s.written)})
+	to.wantRecv = append(to.wantRecv, Completion{
+		ID: to.nextID, Op: OpReceive, Solicited: w.Solicited, Immediate: w.Immediate, HasImmediate: true, Written: uint32(s.told),
+	})
+	s.told = 0
 }
 
 // read reads the peer's source, or what was written before.
@@ -176,7 +237,7 @@ func (s *side) check() {
 	if diff := cmp.Diff(s.wantRecv, receives); diff != "" {
 		s.Fatalf("Receive Queue (-want +got):\n%s", diff)
 	}
-	if !bytes.Equal(s.window, s.wantWindow) || !bytes.Equal(s.sink, s.wantSink) {
+	if !bytes.Equal(s.window, s.wantWindow) || !bytes.Equal(s.sink, s.wantSink) || s.word[0] != s.wantWord {
 		s.Fatal("memory is not as expected")
 	}
 }
@@ -184,7 +245,7 @@ func (s *side) check() {
 // Any requests of both sides at once, in any variant and under any split of both
 // streams, against a model: memory, completions and their order.
 //
-// Proves D05, D24, D25, D26, P20, P23, P28, P31, P32, P40, P41, P42, P43, P46, P47, R06.
+// Proves D05, D24, D25, D26, P20, P23, P28, P31, P32, P40, P41, P42, P43, P46, P47, R06, X03.
 func TestAnyWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -247,7 +308,7 @@ func anySegments(t *rapid.T, stag uint32) []fpdu {
 	var fs []fpdu
 	for range rapid.IntRange(1, 12).Draw(t, "segments") {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "payload")
-		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		switch rapid.IntRange(0, 12).Draw(t, "kind") {
 		case 0, 1, 2:
 			fs = append(fs, write(stag, rapid.Uint64Range(0, 60).Draw(t, "TO"), b))
 		case 3, 4, 5:
@@ -260,6 +321,16 @@ func anySegments(t *rapid.T, stag uint32) []fpdu {
 			fs = append(fs, response(rapid.Uint32().Draw(t, "STag"), 0, b))
 		case 9:
 			fs = append(fs, message(7, b))
+		case 10:
+			sent++
+			fs = append(fs, immediate(sent, 5))
+		case 11:
+			reads++
+			r := rdmap.FetchAdd(1, 0)
+			r.STag, r.TO = stag, rapid.SampledFrom([]uint64{0, 8, 8, 8, 4}).Draw(t, "word")
+			fs = append(fs, atomicRequest(reads, r))
+		case 12:
+			fs = append(fs, message(rapid.SampledFrom([]rdmap.Opcode{8, 9, 10, 11}).Draw(t, "opcode"), b))
 		}
 	}
 	return fs
@@ -270,7 +341,7 @@ func TestAnySplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSetup(mpa.RoleResponder)
 		buf := make([]byte, 100)
-		r, err := s.table.Register(buf, memory.Options{Access: remoteAll, PD: testPD})
+		r, err := s.table.Register(buf, memory.Options{Access: remoteAll | memory.RemoteAtomic, PD: testPD})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,16 +14,8 @@ const hiddenRead = ^uint64(0)
 // outstanding the whole queue stalls here, so that the order is kept (RDMA
 // verbs 6.5).
 func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
-	switch {
-	case q.ORD == 0:
-		q.sq.next++
-		q.workError(e, StatusNoReadResources, "an RDMA Read was posted before there was a connection: "+ErrNoReads.Error())
-		return true
-	case q.peerClosed:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, an RDMA Read cannot be answered"}, nil)
-		return true
-	case q.orq.Full():
-		return false
+	if moved, ok := q.mayRequest(e); !ok {
+		return moved
 	}
 	r, fault := e.readRequest(q.cfg.Memory)
 	if fault != memory.None {
@@ -37,6 +29,29 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 	q.sq.next++
 	q.turn = sourceRead
 	return true
+}
+
+// mayRequest reports whether the request of a Read, or of an Atomic Operation, may be sent now;
+// if not, whether the queue has moved on without it.
+func (q *QP) mayRequest(e *sendEntry) (moved, ok bool) {
+	switch {
+	case q.ORD == 0:
+		q.sq.next++
+		q.workError(e, StatusNoReadResources, e.Op.asked()+" was posted before there was a connection: "+ErrNoReads.Error())
+		return true, false
+	case q.peerClosed:
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, " + e.Op.asked() + " cannot be answered"}, nil)
+		return true, false
+	}
+	return false, !q.orq.Full()
+}
+
+// asked names an operation that is answered.
+func (o Op) asked() string {
+	if o.atomic() {
+		return "an Atomic Operation"
+	}
+	return "an RDMA Read"
 }
 
 // readRequest names the sink by the STag of its region. Of the region, local
@@ -123,13 +138,7 @@ func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
 // onReadRequest queues a peer's Read. It is checked as a whole now, and again
 // as each segment of its response is made.
 func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
-	if err := q.irrq.Check(s); err != nil {
-		q.segmentError(f, s, err)
-		return
-	}
-	queue := &q.queues[rdmap.QNRead]
-	if err := queue.Check(s, 1, rdmap.ReadRequestLen); err != nil {
-		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpReadRequest))
+	if !q.requested(f, s, rdmap.ReadRequestLen) {
 		return
 	}
 	r, _ := rdmap.ParseReadRequest(s.Payload) // CheckSegment has seen to its length
@@ -137,7 +146,27 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 		q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: accessReason(fault, r.Size, r.SrcTO, r.SrcSTag)}, s)
 		return
 	}
-	queue.Place(s)
+	q.admit(s, r.Size > 0) // otherwise it may be a Ready-to-Receive indication
+}
+
+// requested reports whether there is room for the request in a segment of queue 1, whose header
+// has n octets.
+func (q *QP) requested(f *mpa.FPDU, s *ddp.Segment, n uint64) bool {
+	if err := q.irrq.Check(s); err != nil {
+		q.segmentError(f, s, err)
+		return false
+	}
+	if err := q.queues[rdmap.QNRead].Check(s, 1, n); err != nil {
+		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
+		return false
+	}
+	return true
+}
+
+// admit queues a request that has passed its checks. asks says that the consumer of the peer
+// asks for something.
+func (q *QP) admit(s *ddp.Segment, asks bool) {
+	q.queues[rdmap.QNRead].Place(s)
 	// Our FIN, sent or soon to be, tells the peer that this Read will not be answered. RFC 5040, section 6.2
 	// leaves it to the ULP to end its operations before a graceful termination; what
 	// else the peer has sent is still good.
@@ -146,7 +175,7 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	_ = q.irrq.Push(s) // Check has found room for it
-	if r.Size > 0 {    // no Ready-to-Receive indication
+	if asks {
 		q.readAt = q.inputAt
 	}
 	if q.drain.early {
@@ -159,6 +188,9 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 // RFC 5040, section 5.5: Read Responses are submitted in the order of the
 // requests. [P43]
 func (q *QP) beginResponse(g *Gather) bool {
+	if a := q.irrq.FrontAtomic(); a != nil {
+		return q.answerAtomic(g, a)
+	}
 	in := q.irrq.Front()
 	if in == nil {
 		return false
@@ -179,7 +211,7 @@ func (q *QP) respond(g *Gather) bool {
 	d := q.beginFPDU(g, &h, n)
 	if fault := q.cfg.Memory.Load(g, n, req.SrcSTag, req.SrcTO); fault != memory.None {
 		q.dropFPDU(g, d)
-		q.failResponse(req, fault)
+		q.failAnswer(rdmap.OpReadRequest, readCodes[fault], accessReason(fault, req.Size, req.SrcTO, req.SrcSTag))
 		return true
 	}
 	req.Advance(uint32(n))
@@ -187,21 +219,23 @@ func (q *QP) respond(g *Gather) bool {
 	g.drain = g.drain || q.drain.reads > 0
 	q.endFPDU(g, d, &h, n)
 	if h.Last {
-		q.irrq.Pop()
-		q.drain.reads = max(q.drain.reads-1, 0)
-		q.busy, q.turn = sourceNone, sourceSend
+		q.answered()
 	}
 	return true
 }
 
-// failResponse ends the connection because a Read that was accepted can no
-// longer be served. The Terminate carries what is left of the request.
-func (q *QP) failResponse(req *rdmap.ReadRequest, fault memory.Fault) {
+// answered moves on from the oldest request.
+func (q *QP) answered() {
+	q.irrq.Pop()
+	q.drain.reads = max(q.drain.reads-1, 0)
+	q.busy, q.turn = sourceNone, sourceSend
+}
+
+// failAnswer ends the connection because the oldest request, which was accepted, can no
+// longer be served. The Terminate carries what is left of a Read.
+func (q *QP) failAnswer(op rdmap.Opcode, code rdmap.Code, reason string) {
 	q.busy = sourceNone
-	f := &Failure{
-		Code: readCodes[fault], Op: rdmap.OpReadRequest, HasOp: true, Offset: q.txOffset(),
-		Reason: accessReason(fault, req.Size, req.SrcTO, req.SrcSTag),
-	}
+	f := &Failure{Code: code, Op: op, HasOp: true, Offset: q.txOffset(), Reason: reason}
 	t := q.irrq.Terminate(f.Code)
 	q.terminate(f, &t)
 }

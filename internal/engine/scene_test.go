@@ -39,7 +39,7 @@ func newScene(t rapid.TB, over func(*setup)) *scene {
 	x := &scene{peer: &peer{clock: epoch}, buf: make([]byte, sceneOwn+sceneSinks+sceneReads*sceneSlot)}
 	x.host = newHost(t, &x.clock, s)
 	x.start(s)
-	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll, PD: testPD, Stream: testStream})
+	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll | memory.RemoteAtomic, PD: testPD, Stream: testStream})
 	x.own = x.region(x.buf[sceneOwn:], memory.LocalWrite)
 	for i := range sceneReceives {
 		x.receive(uint64(i), SGE{x.own, i * sceneSlot, sceneSlot})
@@ -67,7 +67,7 @@ func (x *scene) draw(t *rapid.T) *plot {
 	for range rapid.IntRange(1, sceneSegments).Draw(t, "segments") {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "payload")
 		f := p.segment(rapid.IntRange(0, 19).Draw(t, "kind"), b)
-		if info, _ := rdmap.OpcodeOf(&f.H).Info(); f.H.Last && info.Payload && !f.H.Tagged {
+		if info, _ := rdmap.OpcodeOf(&f.H).Info(); f.H.Last && info.QN == rdmap.QNSend && !f.H.Tagged {
 			p.last = append(p.last, len(p.ulpdus))
 		}
 		p.ulpdus = append(p.ulpdus, f.ulpdu())
@@ -89,6 +89,14 @@ func (p *plot) segment(kind int, b []byte) fpdu {
 		return p.response()
 	case kind == 15:
 		return p.wrong(b)
+	case kind == 17 && p.mo == 0:
+		p.msn++
+		return immediate(p.msn-1, uint64(len(b)))
+	case kind == 18:
+		p.reads++
+		r := rdmap.FetchAdd(uint64(len(b)), 0)
+		r.STag, r.TO = p.window.STag(), uint64(len(p.ulpdus)*sceneSlot)
+		return atomicRequest(p.reads, r)
 	}
 	f := write(p.window.STag(), uint64(len(p.ulpdus)*sceneSlot), b)
 	f.H.Last = kind != 16

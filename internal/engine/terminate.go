@@ -23,7 +23,7 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 		f.Reason = q.firstTerminate(t.Code)
 	}
 	if err == nil {
-		f.Reason = advised(f.Reason, hint(&t))
+		f.Reason = advised(f.Reason, hint(&t, q.stats.extended()))
 	}
 	// RFC 5040, section 7.2: "The DDP layer MUST validate all DDP Segment
 	// fields", of Terminates too. [P56]

@@ -34,7 +34,8 @@ func TestSegmentErrors(t *testing.T) {
 		bad  fpdu
 		code rdmap.Code
 	}{
-		{"queue 3", nil, send(1, ten).with(qn(3)), 0x1201},
+		{"queue 4", nil, send(1, ten).with(qn(4)), 0x1201},
+		{"Send on queue 3", nil, send(1, ten).with(qn(3)), 0x0206},
 		{"queue 2^32-1", nil, send(1, ten).with(qn(math.MaxUint32)), 0x1201},
 		{"Send on queue 1", nil, send(1, ten).with(qn(1)), 0x0206},
 		{"Send on queue 2", nil, send(1, ten).with(qn(2)), 0x0206},
@@ -96,9 +97,9 @@ func TestSegmentErrors(t *testing.T) {
 	}
 }
 
-// Proves P07: opcodes 8 to 15 are not known here, on any queue and tagged.
+// Proves P07: opcodes 12 to 15 are not known here, on any queue and tagged.
 func TestUnknownOpcodes(t *testing.T) {
-	for op := uint8(8); op < 16; op++ {
+	for op := uint8(12); op < 16; op++ {
 		for _, f := range []fpdu{send(1, nil), send(1, nil).with(qn(1)), send(1, nil).with(qn(2)), write(1, 0, nil)} {
 			f = f.with(opcode(op))
 			p := responder(t)

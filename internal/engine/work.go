@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/goiwarp/iwarp/internal/memory"
+import (
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/rdmap"
+)
 
 // Op is what a work request asks for, or what a completion is of.
 type Op uint8
@@ -11,6 +14,10 @@ const (
 	OpRead
 	OpLocalInvalidate
 	OpReceive
+	OpFetchAdd    // the operations of RFC 7306
+	OpCompareSwap //
+	OpWriteImm    // an RDMA Write and Immediate Data after it
+	OpImmediate   // Immediate Data alone
 )
 
 // MaxSGE is how many scatter/gather elements one work request may have.
@@ -41,10 +48,25 @@ type SendWork struct {
 	// InvalidateLocal makes a Read invalidate the STag of its sink before it completes.
 	InvalidateLocal bool
 	Target          *memory.Region // OpLocalInvalidate
+	Atomic          Atomic         // OpFetchAdd, OpCompareSwap; the result is for the SGL, if there is one
+	Immediate       uint64         // OpWriteImm, OpImmediate
 	Unsignaled      bool
 	Solicited       bool
-	Fence           bool // waits for all earlier Reads
+	Fence           bool // waits for all earlier Reads and Atomic Operations
 	Cookie          any  // handed back in the completion
+}
+
+// Atomic holds what an Atomic Operation works with, as in [rdmap.AtomicRequest].
+type Atomic struct {
+	Data, Mask           uint64 // Add or Swap; Data is the result when it is complete
+	Compare, CompareMask uint64 // OpCompareSwap
+}
+
+func (a *Atomic) request(op Op) rdmap.AtomicRequest {
+	if op == OpFetchAdd {
+		return rdmap.FetchAdd(a.Data, a.Mask)
+	}
+	return rdmap.CmpSwap(a.Compare, a.CompareMask, a.Data, a.Mask)
 }
 
 // RecvWork is one entry of a Receive Queue.
@@ -81,7 +103,13 @@ type Completion struct {
 	Invalidated uint32 // STag invalidated by the peer's Send
 	HasInvalid  bool
 	Solicited   bool
-	Cookie      any
+	// Immediate is the peer's Immediate Data, if HasImmediate, and Written how many octets the
+	// RDMA Write before it had.
+	Immediate    uint64
+	Written      uint32
+	HasImmediate bool
+	Original     uint64 // of an Atomic Operation: what was in the peer's memory before
+	Cookie       any
 }
 
 // Status is the outcome of a work request.
@@ -99,12 +127,14 @@ const (
 	StatusNoReadResources
 	StatusInvalidateFailed
 	StatusFatal
+	StatusUnsupported
 )
 
 var statusNames = [...]string{
 	"success", "flushed", "local length error", "local protection error", "local access error",
 	"remote access error", "remote operation error", "remote invalidation error",
 	"zero RDMA Read resources", "local invalidation failed", "fatal error",
+	"operation not supported",
 }
 
 // String names the status.

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Atomic Operations, RFC 7306. Their requests go through queue 1 and are bounded by ORD and
+// IRD together with RDMA Reads; their responses have a queue of their own, 3, with its own
+// MSNs. Each is answered in its turn among the Reads, and carried out when it is answered:
+// what was asked for before it is in the response that went before.
+
+// beginAtomic sends the Atomic Request of a Send Queue entry.
+func (q *QP) beginAtomic(g *Gather, e *sendEntry) bool {
+	if moved, ok := q.mayRequest(e); !ok {
+		return moved
+	}
+	if fault := e.checkResult(q.cfg.Memory); fault != memory.None {
+		q.sq.next++
+		q.workError(e, localStatus(fault), "the memory for the result of an Atomic Operation: "+fault.String())
+		return true
+	}
+	e.phase, e.msn = phaseReading, q.readMSN
+	q.requestAtomic(g, e)
+	g.drain = true
+	q.sq.next++
+	q.turn = sourceRead
+	return true
+}
+
+// checkResult judges the memory that the result is for, if there is any.
+func (e *sendEntry) checkResult(d memory.Domain) memory.Fault {
+	if e.NumSGE == 0 {
+		return memory.None
+	}
+	return d.LocalCheck(e.SGL[0].Region, e.SGL[0].Offset, e.SGL[0].Length, true)
+}
+
+// requestAtomic builds the request. Its Request Identifier is the MSN that its response will
+// have: that counts the Atomic Operations of the stream.
+//
+// RFC 7306, section 5.2.1: "The Requester MUST pass to the DDP layer Atomic Operation Request
+// Messages in the order they were submitted by the ULP." [X03]
+func (q *QP) requestAtomic(g *Gather, e *sendEntry) {
+	h := q.header(rdmap.OpAtomicRequest)
+	h.Last, h.MSN = true, q.readMSN
+	q.readMSN++
+	r := e.Atomic.request(e.Op)
+	r.ID, r.STag, r.TO = q.atomicsAsked+ddp.FirstMSN, e.RemoteSTag, e.RemoteTO
+	q.atomicsAsked++
+	q.orq.Push(rdmap.Read{Atomic: true, Request: r.ID, ID: q.sq.next})
+	q.frameOwn(g, &h, r.Append(q.scratch[:0]))
+}
+
+// onAtomicResponse completes the oldest request.
+func (q *QP) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
+	// RFC 7306, section 5.2.2: "The Requester MUST ensure that a sufficient number of Untagged
+	// Buffers are available on the RDMA Atomic Response Queue": there is one for each request
+	// outstanding, which CheckAtomic looks for. [X03]
+	queue := &q.queues[rdmap.QNAtomic]
+	if err := queue.Check(s, 1, rdmap.AtomicResponseLen); err != nil {
+		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpAtomicResponse))
+		return
+	}
+	resp, _ := rdmap.ParseAtomicResponse(s.Payload) // CheckExtendedSegment has seen to its length
+	if err := q.orq.CheckAtomic(&resp); err != nil {
+		q.segmentError(f, s, err)
+		return
+	}
+	queue.Place(s)
+	read, _ := q.orq.Pop()
+	q.drain.drained(s.PayloadLen())
+	q.atomicDone(q.sq.At(read.ID), f.Offset, resp.Value)
+}
+
+// atomicDone completes an Atomic Operation. RFC 7306, section 5.4: it "MUST NOT be Completed at
+// the Requester until the DDP layer Delivers the associated incoming Atomic Operation Response
+// Message." [X03]
+func (q *QP) atomicDone(e *sendEntry, at uint64, value uint64) {
+	if fault := e.placeResult(q.cfg.Memory, value); fault != memory.None {
+		e.status = localStatus(fault)
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: at, Reason: "the memory for the result of an Atomic Operation: " + fault.String() + "; keep it registered until the operation is complete"}, nil)
+		return
+	}
+	e.phase, e.Atomic.Data, e.length = phaseDone, value, atomicLen
+	q.retire()
+}
+
+// atomicLen is how many octets an Atomic Operation works on, and its result has.
+const atomicLen = 8
+
+// placeResult has the result as an integer of the machine's byte order, as it is in the peer's
+// memory in that of the peer's (RFC 7306, section 5.1.1: it "is converted from the endian
+// format of the target memory for return").
+func (e *sendEntry) placeResult(d memory.Domain, value uint64) memory.Fault {
+	if e.NumSGE == 0 {
+		return memory.None
+	}
+	var octets [atomicLen]byte
+	binary.NativeEndian.PutUint64(octets[:], value)
+	return d.LocalPlace(e.SGL[0].Region, e.SGL[0].Offset, layout.Plain(octets[:]))
+}
+
+// onAtomicRequest queues a peer's Atomic Operation. It is checked now, and again when it is
+// carried out.
+//
+// RFC 7306, section 5.4: it "MUST NOT start processing at the Responder until [it has] been
+// Delivered to RDMAP by DDP": this is called in the turn of its segment. [X03]
+func (q *QP) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
+	if !q.requested(f, s, rdmap.AtomicRequestLen) {
+		return
+	}
+	r, _ := rdmap.ParseAtomicRequest(s.Payload) // CheckExtendedSegment has seen to its length
+	// RFC 7306, section 5.2.1: "an error MUST be surfaced in response to delivery [...] of an
+	// Atomic Operation Request Message with an Atomic Operation Code that the RNIC does not
+	// support." No code is given: it is one of the operations that section 1.1 has answered by
+	// "Unexpected OpCode". [X03]
+	if !r.Op.Known() {
+		q.segmentError(f, s, &rdmap.Error{Code: rdmap.CodeUnexpectedOpcode, Op: rdmap.OpAtomicRequest, Field: "AOpCode", Reason: r.Op.String() + " is not known"})
+		return
+	}
+	if fault := q.cfg.Memory.CheckAtomic(r.STag, r.TO); fault != memory.None {
+		q.fail(&Failure{Code: atomicCodes[fault], Offset: f.Offset, Reason: accessReason(fault, atomicLen, r.TO, r.STag)}, s)
+		return
+	}
+	q.admit(s, true)
+}
+
+// answerAtomic carries out the oldest request and builds its response.
+//
+// RFC 7306, section 5.4: the requests "MUST be processed in the order they were delivered by
+// the DDP layer on the Responder", and the responses "MUST be submitted to the DDP layer on the
+// Responder in the order the Atomic Operation Request Messages were Delivered by DDP." [X03]
+func (q *QP) answerAtomic(g *Gather, r *rdmap.AtomicRequest) bool {
+	old, fault := q.cfg.Memory.Atomic(r.STag, r.TO, r.Apply)
+	if fault != memory.None {
+		q.failAnswer(rdmap.OpAtomicRequest, atomicCodes[fault], accessReason(fault, atomicLen, r.TO, r.STag))
+		return true
+	}
+	h := q.header(rdmap.OpAtomicResponse)
+	h.Last, h.MSN = true, q.atomicsDone+ddp.FirstMSN
+	q.atomicsDone++
+	resp := rdmap.AtomicResponse{ID: r.ID, Value: old}
+	q.frameOwn(g, &h, resp.Append(q.scratch[:0]))
+	g.drain = g.drain || q.drain.reads > 0
+	q.answered()
+	return true
+}

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Immediate Data, RFC 7306, section 6: a message of 8 octets that goes through queue 0 as a
+// Send does and consumes a receive, whose memory stays as it is: the octets are handed up
+// in the completion. After an RDMA Write it is what other transports call a Write with
+// Immediate, of which the RFC has no other form.
+
+// sendImmediate builds the Immediate Data message of the entry that is next in the queue: all of
+// an OpImmediate, and what comes after the Write of an OpWriteImm.
+//
+// RFC 7306, section 6.3: "The Local Peer MUST issue Immediate Data and Immediate Data with SE
+// Messages in the order they were submitted by the ULP." [X03]
+func (q *QP) sendImmediate(g *Gather, e *sendEntry) bool {
+	op := rdmap.OpImmediateData
+	if e.Solicited {
+		op = rdmap.OpImmediateDataSE
+	}
+	h := q.header(op)
+	h.Last, h.MSN = true, q.sendMSN
+	q.frameOwn(g, &h, rdmap.AppendImmediateData(q.scratch[:0], e.Immediate))
+	g.drain = true
+	q.built(e)
+	return true
+}
+
+// onImmediate completes the next receive.
+//
+// RFC 7306, section 6.3: it "MUST consume one Untagged Buffer", and is "Delivered to the Remote
+// Peer's ULP in the order" of sending. [X03]
+func (q *QP) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
+	queue := &q.queues[rdmap.QNSend]
+	buffers := q.ensureReceive(s)
+	// The octets are not for the receive's memory, which may be shorter.
+	if err := queue.Check(s, buffers, rdmap.ImmediateDataLen); err != nil {
+		e := rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header))
+		if e.Code == rdmap.CodeDDPInvalidMSNNoBuffer {
+			e.Reason += ": " + q.recv.Refusal()
+		}
+		q.segmentError(f, s, e)
+		return
+	}
+	queue.Place(s)
+	value, _ := rdmap.ParseImmediateData(s.Payload) // CheckExtendedSegment has seen to its length
+	info, _ := rdmap.OpcodeOf(&s.Header).Info()
+	q.partial[partialSend] = false
+	q.drain.progress()
+	q.completeReceive(Completion{Immediate: value, HasImmediate: true, Written: q.takeWritten(), Solicited: info.Solicited})
+}
+
+// countWritten counts the octets of an RDMA Write of the peer's.
+func (q *QP) countWritten(s *ddp.Segment) {
+	if !q.partial[partialWrite] {
+		q.written = 0
+	}
+	q.written += uint64(s.PayloadLen())
+}
+
+// takeWritten returns how many octets the RDMA Write had that the peer has sent before this
+// message, of which no other has told.
+func (q *QP) takeWritten() (n uint32) {
+	if q.partial[partialWrite] { // and it is not over
+		return 0
+	}
+	n = uint32(min(q.written, math.MaxUint32))
+	q.written = 0
+	return n
+}
+
+// An extension is an operation of RFC 7306.
+func (o Op) extension() bool {
+	switch o {
+	case OpFetchAdd, OpCompareSwap, OpImmediate, OpWriteImm:
+		return true
+	}
+	return false
+}
+
+// atomic reports whether the operation is an Atomic Operation.
+func (o Op) atomic() bool { return o == OpFetchAdd || o == OpCompareSwap }
+
+// asks reports whether the operation is answered: it takes one of the ORD.
+func (o Op) asks() bool { return o == OpRead || o.atomic() }
+
+// refuseExtension ends work that the stream's version has not. RFC 7306, section 4.1: "All RDMA
+// Messages defined in this specification MUST have: The RDMA Version (RV) field: 01b." [X03]
+func (q *QP) refuseExtension(e *sendEntry) bool {
+	q.sq.next++
+	q.workError(e, StatusUnsupported, ErrVersion0.Error())
+	return true
+}
