@@ -14,21 +14,21 @@ import (
 // If the context ends before that, the error of this and the other calls here is a
 // *PendingError. If it is over beforehand, nothing is posted.
 func (qp *QP) Send(ctx context.Context, s SGE) error {
-	_, err := qp.do(ctx, OpSend, s, Remote{})
+	_, err := qp.do(ctx, s, SendWR{Op: OpSend})
 	return err
 }
 
 // Write places the octets of s in the peer's memory and returns how many when
 // what is below has taken them. The peer is not told; send it a message for that.
 func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
-	wc, err := qp.do(ctx, OpWrite, s, to)
+	wc, err := qp.do(ctx, s, SendWR{Op: OpWrite, Remote: to})
 	return wc.Length, err
 }
 
 // Read fetches s.Length octets of the peer's memory into s and returns how many
 // when they are there.
 func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
-	wc, err := qp.do(ctx, OpRead, s, from)
+	wc, err := qp.do(ctx, s, SendWR{Op: OpRead, Remote: from})
 	return wc.Length, err
 }
 
@@ -60,7 +60,7 @@ func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
 	return c.await(ctx, OpRecv)
 }
 
-// A PendingError is the error of a Send, Write, Read or Recv whose context has ended
+// A PendingError is the error of a Send, Recv, Write, Read or another such call whose context has ended
 // while its request was under way. The request is still carried out, and its memory
 // belongs to the QP until then.
 type PendingError struct {
@@ -84,18 +84,22 @@ func (e *PendingError) Unwrap() error { return e.Err }
 // Timeout reports whether the context's deadline has passed.
 func (e *PendingError) Timeout() bool { return isTimeout(e.Err) }
 
-// do posts a request and waits for its completion, which does not go to the CQ.
-func (qp *QP) do(ctx context.Context, op Op, s SGE, r Remote) (WC, error) {
+// do posts a request, with s as its memory if it has any, and waits for its completion, which
+// does not go to the CQ.
+func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
 	if err := ctx.Err(); err != nil {
-		return WC{}, &OpError{Op: op.call(), Err: err}
+		return WC{}, &OpError{Op: wr.Op.call(), Err: err}
 	}
 	c := qp.newCall(s)
-	c.send = SendWR{Op: op, SGL: c.sgl[:], Remote: r}
+	c.send = wr
+	if !wr.Op.atomic() {
+		c.send.SGL = c.sgl[:]
+	}
 	if err := qp.postSend(&c.send, c); err != nil {
 		c.free()
 		return WC{}, err
 	}
-	return c.await(ctx, op)
+	return c.await(ctx, wr.Op)
 }
 
 // call is a one-call form that waits for its completion, with the memory of its

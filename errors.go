@@ -17,10 +17,13 @@ var (
 	ErrQueueFull = engine.ErrQueueFull
 	// ErrBadState: the state of the QP, or of another object, does not allow the call.
 	ErrBadState = engine.ErrBadState
-	// ErrNoReads: a Read on a connection whose negotiated ORD is 0. This side has offered none
+	// ErrNoReads: a Read or an Atomic Operation on a connection whose negotiated ORD is 0. This side has offered none
 	// (Offer.ORD, NoReads), or the peer takes none: its IRD is 0. A Read that was posted in
 	// StateIdle, when the ORD was not known, ends the connection with StatusNoReadResources.
 	ErrNoReads = engine.ErrNoReads
+	// ErrNoExtensions: an Atomic Operation, or Immediate Data, on a connection of version 0, which
+	// has none (RFC 7306, section 4.1).
+	ErrNoExtensions = engine.ErrNoExtensions
 	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed,

@@ -28,8 +28,11 @@ const (
 	// QP. While the domain has several, no peer may (RFC 5040, section 8.1.1; RFC
 	// 5042, section 6.4.5).
 	RemoteInvalidate = Access(memory.RemoteInvalidate)
+	// RemoteAtomic lets peers change words of 8 octets with Atomic Operations: FetchAdd and
+	// CompareSwap. It includes LocalWrite, and neither RemoteRead nor RemoteWrite.
+	RemoteAtomic = Access(memory.RemoteAtomic)
 
-	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate
+	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate | RemoteAtomic
 )
 
 // An MR is a Memory Region: memory registered for RDMA. Its tagged offsets

@@ -97,7 +97,7 @@ func TestMistakes(t *testing.T) {
 		{"was deregistered", one(iwarp.OpSend, gone.Slice(0, 1))},
 		{"has been invalidated", one(iwarp.OpSend, void.Slice(0, 1))},
 		{"Invalidate, which is for OpSend", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
-		{"Solicited, which only an OpSend can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
+		{"Solicited, which only an OpSend, OpWriteImm or OpImmediate can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
 		{"Target, which is for OpLocalInvalidate and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
 		{"not its sink", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1)}, Target: mr}},
 		{"operation 99", &iwarp.SendWR{Op: 99}},

@@ -50,6 +50,8 @@ func (w WC) String() string {
 		s += fmt.Sprintf(" on QP %d", w.QP.num)
 	}
 	switch {
+	case w.Status == StatusSuccess && w.HasImmediate:
+		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %d octets", s, w.Status, w.Immediate, w.Written)
 	case w.Status == StatusSuccess:
 		return fmt.Sprintf("%s: %v, %d octets", s, w.Status, w.Length)
 	case w.cause != nil:
@@ -79,7 +81,7 @@ var accessNames = []struct {
 	right Access
 	name  string
 }{
-	{LocalWrite, "LocalWrite"}, {RemoteWrite, "RemoteWrite"}, {RemoteRead, "RemoteRead"}, {RemoteInvalidate, "RemoteInvalidate"},
+	{LocalWrite, "LocalWrite"}, {RemoteWrite, "RemoteWrite"}, {RemoteRead, "RemoteRead"}, {RemoteInvalidate, "RemoteInvalidate"}, {RemoteAtomic, "RemoteAtomic"},
 }
 
 // String names the rights, joined by "|", or is "none".

@@ -24,9 +24,19 @@ const (
 	OpLocalInvalidate = Op(engine.OpLocalInvalidate)
 	// OpRecv is the completion of a receive.
 	OpRecv = Op(engine.OpReceive)
+	// OpFetchAdd adds to a word of 8 octets in the peer's memory, and fetches what it was.
+	OpFetchAdd = Op(engine.OpFetchAdd)
+	// OpCompareSwap replaces a word of 8 octets in the peer's memory if it has a certain
+	// value, and fetches what it was.
+	OpCompareSwap = Op(engine.OpCompareSwap)
+	// OpWriteImm is an OpWrite and an OpImmediate after it, as one request.
+	OpWriteImm = Op(engine.OpWriteImm)
+	// OpImmediate completes a receive of the peer's with 8 octets of Immediate Data, which are
+	// in the completion, and not in the receive's memory.
+	OpImmediate = Op(engine.OpImmediate)
 )
 
-var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv"}
+var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv", "FetchAdd", "CompareSwap", "Write with Immediate", "Immediate Data"}
 
 // String names the operation.
 func (o Op) String() string {
@@ -40,6 +50,12 @@ func (o Op) call() string {
 		return "write"
 	case OpRead:
 		return "read"
+	case OpFetchAdd:
+		return "fetch and add"
+	case OpCompareSwap:
+		return "compare and swap"
+	case OpWriteImm:
+		return "write with immediate"
 	}
 	return "send"
 }
@@ -61,17 +77,19 @@ const (
 	StatusLocalProtection = Status(engine.StatusLocalProtection)
 	// StatusLocalAccess: an SGE's region lacks LocalWrite.
 	StatusLocalAccess = Status(engine.StatusLocalAccess)
-	// StatusRemoteAccess: the peer refused a Read (STag, bounds or rights).
+	// StatusRemoteAccess: the peer refused a Read or an Atomic Operation (STag, bounds or rights).
 	StatusRemoteAccess = Status(engine.StatusRemoteAccess)
-	// StatusRemoteOperation: the peer could not carry out a Read.
+	// StatusRemoteOperation: the peer could not carry out a Read or an Atomic Operation.
 	StatusRemoteOperation = Status(engine.StatusRemoteOperation)
 	// StatusRemoteInvalidate: the peer's Send asked for an invalidation that is
 	// not allowed.
 	StatusRemoteInvalidate = Status(engine.StatusRemoteInvalidate)
-	// StatusNoReadResources: a Read that was posted in StateIdle, on a QP whose connection then has an ORD of 0.
+	// StatusNoReadResources: a Read or an Atomic Operation that was posted in StateIdle, on a QP whose connection then has an ORD of 0.
 	StatusNoReadResources = Status(engine.StatusNoReadResources)
 	// StatusInvalidateFailed: a local invalidation that is not allowed.
 	StatusInvalidateFailed = Status(engine.StatusInvalidateFailed)
+	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has version 0.
+	StatusUnsupported = Status(engine.StatusUnsupported)
 )
 
 // String describes the status.
@@ -84,12 +102,15 @@ type SendWR struct {
 	// Op is OpSend, if it is left out.
 	Op Op
 	// SGL is the memory to send from: at most MaxSGE elements. For an OpRead it is
-	// the one element to read into. The slice itself is copied.
+	// the one element to read into; for an OpFetchAdd and OpCompareSwap it is either empty or
+	// one element of AtomicLen octets, into which the result is written as an integer in the
+	// byte order of this machine. The slice itself is copied.
 	SGL []SGE
 	// Inline is sent instead of an SGL: at most the QP's MaxInline octets. It is
 	// copied, so the slice may be reused when PostSend returns.
 	Inline []byte
-	// Remote is the peer's memory, for OpWrite and OpRead.
+	// Remote is the peer's memory, for OpWrite, OpWriteImm, OpRead, OpFetchAdd and
+	// OpCompareSwap.
 	Remote Remote
 	// Invalidate, if it is not 0, is an STag of the peer that an OpSend
 	// invalidates when it is delivered, if the peer has offered it for that; for
@@ -99,11 +120,22 @@ type SendWR struct {
 	// it is complete: then it must be its sink. It is of the QP's Protection Domain, not
 	// deregistered, and not bound to another QP: any other is refused when it is posted.
 	Target *MR
+	// Add is what an OpFetchAdd adds.
+	Add uint64
+	// Compare is the value with which an OpCompareSwap compares, and Swap that by which it
+	// replaces.
+	Compare, Swap uint64
+	// Masks narrow an OpFetchAdd or OpCompareSwap to certain bits; nil: it is of all 64.
+	Masks *Masks
+	// Immediate is the Immediate Data of an OpWriteImm or OpImmediate, in network order on the
+	// wire. What libibverbs calls imm_data, of four octets, are the upper half.
+	Immediate uint64
 	// Unsignaled asks for no completion if the request succeeds.
 	Unsignaled bool
-	// Solicited has the peer's completion wake up those who wait for solicited ones.
+	// Solicited has the peer's completion wake up those who wait for solicited ones: of an OpSend,
+	// OpWriteImm or OpImmediate.
 	Solicited bool
-	// Fence holds the request back until all earlier Reads are complete.
+	// Fence holds the request back until all earlier Reads and Atomic Operations are complete.
 	Fence bool
 }
 
@@ -120,11 +152,20 @@ type WC struct {
 	ID     uint64
 	Status Status
 	Op     Op
-	// Length is how many octets a successful request has moved.
+	// Length is how many octets a successful request has moved. Of a receive it is the length
+	// of the message in its memory: 0 if HasImmediate.
 	Length int
+	// Original is of an OpFetchAdd or OpCompareSwap: what was in the peer's memory before.
+	Original uint64
+	// HasImmediate tells that a receive was completed by Immediate Data, and not by a Send.
+	HasImmediate bool
+	// Immediate is this, and Written how many octets the RDMA Write had that the peer has sent
+	// before it and of which no other message has told: of a Write with Immediate its own.
+	Immediate uint64
+	Written   int
 	// Invalidated is our STag that the peer's Send has invalidated, or 0.
 	Invalidated uint32
-	// Solicited tells that the peer's Send asked for attention.
+	// Solicited tells that the peer's message asked for attention.
 	Solicited bool
 	QP        *QP
 
@@ -146,9 +187,9 @@ func (w *SendWR) check(qp *QP) error {
 	switch {
 	case w == nil:
 		return errNoRequest
-	case w.Op > OpLocalInvalidate:
+	case w.Op == OpRecv || w.Op > OpImmediate:
 		return fmt.Errorf("%w: %v cannot be posted to a Send Queue", ErrInvalid, w.Op)
-	case len(w.SGL) > MaxSGE || w.Op == OpRead && len(w.SGL) > 1:
+	case len(w.SGL) > mostSGE(w.Op):
 		return fmt.Errorf("%w: %d scatter/gather elements, of which %v takes %d at most", ErrInvalid, len(w.SGL), w.Op, mostSGE(w.Op))
 	case w.Op == OpRead && w.Inline != nil:
 		return fmt.Errorf("%w: a Read has inline data: it reads into registered memory, which its SGL names", ErrInvalid)
@@ -158,10 +199,13 @@ func (w *SendWR) check(qp *QP) error {
 	if err := w.checkFlags(); err != nil {
 		return err
 	}
+	if err := w.checkExtension(); err != nil {
+		return err
+	}
 	if err := w.checkTarget(qp); err != nil {
 		return err
 	}
-	return checkSGL(w.SGL, qp.pd, w.Op == OpRead)
+	return checkSGL(w.SGL, qp.pd, w.Op.fetches())
 }
 
 // checkTarget refuses a region that the QP may not invalidate.
@@ -191,17 +235,23 @@ func (w *SendWR) checkTarget(qp *QP) error {
 var errNoRequest = fmt.Errorf("%w: no request (nil)", ErrInvalid)
 
 func mostSGE(o Op) int {
-	if o == OpRead {
+	switch {
+	case o == OpImmediate:
+		return 0
+	case o.fetches():
 		return 1
 	}
 	return MaxSGE
 }
 
+// fetches reports whether the SGL is memory that the operation writes to.
+func (o Op) fetches() bool { return o == OpRead || o.atomic() }
+
 // checkFlags refuses what the operation has not.
 func (w *SendWR) checkFlags() error {
 	switch {
-	case w.Op != OpSend && w.Solicited:
-		return fmt.Errorf("%w: Solicited, which only an OpSend can be, on %v", ErrInvalid, w.Op)
+	case !w.Op.tells() && w.Solicited:
+		return fmt.Errorf("%w: Solicited, which only an OpSend, OpWriteImm or OpImmediate can be, on %v", ErrInvalid, w.Op)
 	case w.Op != OpSend && w.Invalidate != 0:
 		return fmt.Errorf("%w: Invalidate, which is for OpSend, on %v", ErrInvalid, w.Op)
 	case w.Op == OpLocalInvalidate && w.Target == nil:
@@ -217,7 +267,7 @@ func (w *SendWR) checkFlags() error {
 // size is how many octets of the consumer's the request sends.
 func (w *SendWR) size() int {
 	n := len(w.Inline)
-	for i := 0; i < len(w.SGL) && w.Op != OpRead; i++ {
+	for i := 0; i < len(w.SGL) && !w.Op.fetches(); i++ {
 		n += w.SGL[i].Length
 	}
 	return n
@@ -230,7 +280,8 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 		RemoteSTag: w.Remote.STag, RemoteTO: w.Remote.TO,
 		HasInvalidate: w.Op == OpSend && w.Invalidate != 0, Invalidate: w.Invalidate,
 		InvalidateLocal: w.Op == OpRead && w.Target != nil,
-		Unsignaled:      w.Unsignaled, Solicited: w.Solicited, Fence: w.Fence,
+		Atomic:          w.atomicWork(), Immediate: w.Immediate,
+		Unsignaled: w.Unsignaled, Solicited: w.Solicited, Fence: w.Fence,
 	}
 	if w.Target != nil {
 		dst.Target = w.Target.region

@@ -160,7 +160,7 @@ func TestExtensionsOfVersion0(t *testing.T) {
 	for _, op := range []Op{OpFetchAdd, OpCompareSwap, OpWriteImm, OpImmediate} {
 		p := initiator(t, version0)
 		w := work(1, op)
-		if err := p.PostSend(&w); err != ErrVersion0 {
+		if err := p.PostSend(&w); err != ErrNoExtensions {
 			t.Errorf("%d: %v", op, err)
 		}
 	}

@@ -93,6 +93,6 @@ func (o Op) asks() bool { return o == OpRead || o.atomic() }
 // Messages defined in this specification MUST have: The RDMA Version (RV) field: 01b." [X03]
 func (q *QP) refuseExtension(e *sendEntry) bool {
 	q.sq.next++
-	q.workError(e, StatusUnsupported, ErrVersion0.Error())
+	q.workError(e, StatusUnsupported, ErrNoExtensions.Error())
 	return true
 }

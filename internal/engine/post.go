@@ -20,7 +20,7 @@ func (q *QP) PostSend(w *SendWork) error {
 	case q.peerClosed && w.Op.atomic():
 		return fmt.Errorf("an Atomic Operation that cannot be answered: %w", ErrPeerClosed)
 	case q.state == RTS && q.RDMAPVersion == 0 && w.Op.extension():
-		return ErrVersion0
+		return ErrNoExtensions
 	case q.state == RTS && q.ORD == 0 && w.Op.asks():
 		return ErrNoReads
 	case q.sq.Full():

@@ -18,8 +18,8 @@ var (
 	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
 	// ErrResult is the error of an Atomic Operation whose result does not fit.
 	ErrResult = errors.New("the result of an Atomic Operation is for one range of 8 octets, or for none")
-	// ErrVersion0 is the error of an operation of RFC 7306 on a stream of version 0.
-	ErrVersion0 = errors.New("the connection runs RDMAP version 0, which has no Atomic Operations and no Immediate Data (RFC 7306)")
+	// ErrNoExtensions is the error of an operation of RFC 7306 on a stream of version 0.
+	ErrNoExtensions = errors.New("the connection runs RDMAP version 0, which has no Atomic Operations and no Immediate Data (RFC 7306)")
 )
 
 // sendEntry is a slot of the Send Queue: the request and how far it has come.
