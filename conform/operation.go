@@ -100,7 +100,7 @@ func (s *session) segment(expected string) ddp.Segment {
 	if err := ddp.CheckVersion(&seg.Header, s.terms().Version); err != nil {
 		s.failf(expected, "%v", err)
 	}
-	if err := rdmap.CheckExtendedSegment(&seg, s.terms().Version); err != nil {
+	if err := rdmap.CheckSegment(&seg, s.terms().Version); err != nil {
 		s.failf(expected, "%v", err)
 	}
 	return seg

@@ -33,7 +33,7 @@ var (
 func TestAtomicRequest(t *testing.T) {
 	for name, want := range map[string]AtomicRequest{"fetch-add": vectorFetchAdd, "cmp-swap": vectorCmpSwap, "reserved": vectorCmpSwap} {
 		s := extension(t, name)
-		wantCode(t, name, CheckExtendedSegment(s, 1), accepted)
+		wantCode(t, name, CheckSegment(s, 1), accepted)
 		got, err := ParseAtomicRequest(s.Payload)
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAtomicRequestsMade(t *testing.T) {
 // Proves X03: the Atomic Response of RFC 7306, figure 6: two fields in 12 octets, on queue 3.
 func TestAtomicResponse(t *testing.T) {
 	s := extension(t, "atomic-response")
-	wantCode(t, "response", CheckExtendedSegment(s, 1), accepted)
+	wantCode(t, "response", CheckSegment(s, 1), accepted)
 	got, err := ParseAtomicResponse(s.Payload)
 	if want := (AtomicResponse{0x11121314, 0x5152535455565758}); err != nil || got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
@@ -80,7 +80,7 @@ func TestAtomicResponse(t *testing.T) {
 func TestImmediateData(t *testing.T) {
 	for name, want := range map[string]uint64{"immediate": 0x6162636465666768, "immediate-se": 1} {
 		s := extension(t, name)
-		wantCode(t, name, CheckExtendedSegment(s, 1), accepted)
+		wantCode(t, name, CheckSegment(s, 1), accepted)
 		got, err := ParseImmediateData(s.Payload)
 		if err != nil || got != want || !bytes.Equal(AppendImmediateData(nil, got), s.Payload) {
 			t.Errorf("%s: got %#x, %v, want %#x", name, got, err, want)

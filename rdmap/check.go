@@ -6,10 +6,9 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 )
 
-// CheckSegment says whether a segment can be part of a message of RFC 5040 on
-// a stream of the version, 0 or 1: its queue exists, and version, opcode, T
-// bit, Queue Number, L bit and length agree. The opcodes and the queue of RFC
-// 7306 are not known to it: see [CheckExtendedSegment].
+// CheckSegment says whether a segment can be part of a message of RFC 5040, or
+// on a stream of version 1 of RFC 7306: its queue exists, and version, opcode,
+// T bit, Queue Number, L bit and length agree. version is the stream's, 0 or 1.
 //
 // The DDP layer's checks come beside it, [ddp.CheckVersion] before, placement
 // after. Whether a message is expected now is not judged: that a Read Response
@@ -19,19 +18,9 @@ import (
 // The error is, in the order of the checks, [CodeDDPInvalidQN],
 // [CodeInvalidVersion], [CodeUnexpectedOpcode] or [CodeCatastrophicStream].
 func CheckSegment(s *ddp.Segment, version uint8) *Error {
-	return checkSegment(s, version, false)
-}
-
-// CheckExtendedSegment is [CheckSegment] for a stream which takes the messages
-// of RFC 7306 too. They need version 1: on a stream of version 0 it is the same.
-//
-// RFC 7306, section 4.1: "All RDMA Messages defined in this specification MUST
-// have: The RDMA Version (RV) field: 01b."
-func CheckExtendedSegment(s *ddp.Segment, version uint8) *Error {
-	return checkSegment(s, version, version == 1)
-}
-
-func checkSegment(s *ddp.Segment, version uint8, extended bool) *Error {
+	// RFC 7306, section 4.1: "All RDMA Messages defined in this specification MUST
+	// have: The RDMA Version (RV) field: 01b." [X03]
+	extended := version == 1
 	v, op := ParseControl(s.RsvdULP)
 	if err := checkQueue(s, op, extended); err != nil {
 		return err

@@ -31,8 +31,9 @@ func wantCode(t *testing.T, what string, err *Error, want Code) {
 	}
 }
 
-// All opcodes against all versions, on streams of both, with and without RFC 7306.
+// All opcodes against all versions, on streams of both.
 //
+// Proves X03: messages of RFC 7306 are of version 1 only.
 // Proves P05: another version than the stream's is 0x0205.
 // Proves P07: an unknown opcode is 0x0206; it is looked at when the version is right.
 // Proves P56: opcode and version are checked on every message, the Terminate included.
@@ -40,28 +41,17 @@ func TestCheckVersionAndOpcode(t *testing.T) {
 	for stream := range uint8(2) {
 		for version := range uint8(4) {
 			for op := range Opcode(16) {
-				plain, extended := accepted, accepted
+				want := accepted
 				switch {
-				case op == OpAtomicResponse:
-					plain = CodeDDPInvalidQN // its queue is the extension's
-					if stream == 0 {
-						extended = plain
-					} else if version != stream {
-						extended = CodeInvalidVersion
-					}
+				case op == OpAtomicResponse && stream == 0:
+					want = CodeDDPInvalidQN // its queue is RFC 7306's
 				case version != stream:
-					plain, extended = CodeInvalidVersion, CodeInvalidVersion
-				case op > OpAtomicResponse:
-					plain, extended = CodeUnexpectedOpcode, CodeUnexpectedOpcode
-				case op > OpTerminate:
-					plain = CodeUnexpectedOpcode
-					if stream == 0 {
-						extended = plain
-					}
+					want = CodeInvalidVersion
+				case op > OpAtomicResponse, op > OpTerminate && stream == 0:
+					want = CodeUnexpectedOpcode
 				}
 				s := good(op, version)
-				wantCode(t, s.Header.String(), CheckSegment(s, stream), plain)
-				wantCode(t, s.Header.String(), CheckExtendedSegment(s, stream), extended)
+				wantCode(t, s.Header.String(), CheckSegment(s, stream), want)
 			}
 		}
 	}
@@ -74,7 +64,7 @@ func TestCheckModelAndQueue(t *testing.T) {
 		s := good(op, 1)
 		s.Tagged = !s.Tagged
 		s.QN = QNSend
-		wantCode(t, s.Header.String(), CheckExtendedSegment(s, 1), CodeUnexpectedOpcode)
+		wantCode(t, s.Header.String(), CheckSegment(s, 1), CodeUnexpectedOpcode)
 		info, _ := op.Info()
 		for _, qn := range []uint32{0, 1, 2, 3, 4, 1 << 31, 1<<32 - 1} {
 			want := accepted
@@ -87,12 +77,12 @@ func TestCheckModelAndQueue(t *testing.T) {
 			}
 			s := good(op, 1)
 			s.QN = qn
-			wantCode(t, s.Header.String(), CheckExtendedSegment(s, 1), want)
+			wantCode(t, s.Header.String(), CheckSegment(s, 1), want)
 		}
 	}
-	s := good(OpSend, 1)
+	s := good(OpSend, 0)
 	s.QN = QNAtomic
-	wantCode(t, "queue 3 without RFC 7306", CheckSegment(s, 1), CodeDDPInvalidQN)
+	wantCode(t, "queue 3 on version 0", CheckSegment(s, 0), CodeDDPInvalidQN)
 }
 
 // Proves P09: messages with an RDMAP header have just that, and no ULP payload.
@@ -108,7 +98,7 @@ func TestCheckForm(t *testing.T) {
 			if info.Payload || n == info.HeaderLen || op == OpTerminate && n >= TerminateMinLen {
 				want = accepted
 			}
-			wantCode(t, op.String(), CheckExtendedSegment(s, 1), want)
+			wantCode(t, op.String(), CheckSegment(s, 1), want)
 		}
 		s := good(op, 1)
 		s.Last = false
@@ -116,7 +106,7 @@ func TestCheckForm(t *testing.T) {
 		if info.Payload {
 			want = accepted
 		}
-		wantCode(t, op.String()+" without L", CheckExtendedSegment(s, 1), want)
+		wantCode(t, op.String()+" without L", CheckSegment(s, 1), want)
 	}
 }
 
@@ -148,10 +138,7 @@ func TestCheckAnySegment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if CheckExtendedSegment(&s, version) != nil {
-			if CheckSegment(&s, version) == nil {
-				t.Fatal("passes without RFC 7306 only")
-			}
+		if CheckSegment(&s, version) != nil {
 			return
 		}
 		info, ok := OpcodeOf(&s.Header).Info()

@@ -7,7 +7,7 @@ import (
 
 // ParseImmediateData reads the Immediate Data at the beginning of b, the payload of the segment
 // of an Immediate Data message, with or without SE. It checks the length only: at least
-// [ImmediateDataLen] octets; that there are no more is [CheckExtendedSegment]'s. The error is
+// [ImmediateDataLen] octets; that there are no more is [CheckSegment]'s. The error is
 // an [*Error] with [CodeCatastrophicStream].
 //
 // RFC 7306, section 6.2. [X03]

@@ -55,10 +55,10 @@ func (q *IRRQ) Check(s *ddp.Segment) *Error {
 	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads", s.MSN, q.Limit())}
 }
 
-// Push adds the request in a delivered segment that [CheckSegment], or for
-// an Atomic Request [CheckExtendedSegment], has passed, and keeps the segment's
-// DDP header and length for [IRRQ.Terminate]. It fails, and adds nothing, as
-// [IRRQ.Check], [ParseReadRequest] or [ParseAtomicRequest] do.
+// Push adds the request in a delivered segment that [CheckSegment] has
+// passed, and keeps the segment's DDP header and length for [IRRQ.Terminate].
+// It fails, and adds nothing, as [IRRQ.Check], [ParseReadRequest] or
+// [ParseAtomicRequest] do.
 func (q *IRRQ) Push(s *ddp.Segment) *Error {
 	if err := q.Check(s); err != nil {
 		return err

@@ -24,7 +24,7 @@ func plausible(ulpdu []byte) bool {
 	if err != nil || s.Version > 1 || s.Rsvd != 0 || s.RsvdULP&0x30 != 0 {
 		return false
 	}
-	if rdmap.CheckExtendedSegment(&s, s.Version) != nil {
+	if rdmap.CheckSegment(&s, s.Version) != nil {
 		return false
 	}
 	return s.Tagged || s.MO == 0 || !s.Last || s.MSN != 0

@@ -137,7 +137,7 @@ func (h *half) form(f *FPDU) bool {
 		h.at1(findVersion, f, "DDP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
 		return false
 	}
-	err := rdmap.CheckExtendedSegment(s, version)
+	err := rdmap.CheckSegment(s, version)
 	if err == nil {
 		h.reserved(f)
 		return true

@@ -214,7 +214,7 @@ func (q *QP) refuse(bound string, why error) bool {
 // the memory that the segment is for, and the note of what is placed there.
 func (q *QP) placeAhead(ulpdu []byte) (n int, ok bool) {
 	s, err := ddp.Parse(ulpdu)
-	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil || rdmap.CheckExtendedSegment(&s, q.RDMAPVersion) != nil {
+	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil || rdmap.CheckSegment(&s, q.RDMAPVersion) != nil {
 		return 0, false
 	}
 	n = len(s.Payload)

@@ -68,7 +68,7 @@ func (q *QP) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
 		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpAtomicResponse))
 		return
 	}
-	resp, _ := rdmap.ParseAtomicResponse(s.Payload) // CheckExtendedSegment has seen to its length
+	resp, _ := rdmap.ParseAtomicResponse(s.Payload) // CheckSegment has seen to its length
 	if err := q.orq.CheckAtomic(&resp); err != nil {
 		q.segmentError(f, s, err)
 		return
@@ -116,7 +116,7 @@ func (q *QP) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
 	if !q.requested(f, s, rdmap.AtomicRequestLen) {
 		return
 	}
-	r, _ := rdmap.ParseAtomicRequest(s.Payload) // CheckExtendedSegment has seen to its length
+	r, _ := rdmap.ParseAtomicRequest(s.Payload) // CheckSegment has seen to its length
 	// RFC 7306, section 5.2.1: "an error MUST be surfaced in response to delivery [...] of an
 	// Atomic Operation Request Message with an Atomic Operation Code that the RNIC does not
 	// support." No code is given: it is one of the operations that section 1.1 has answered by

@@ -48,7 +48,7 @@ func (q *QP) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	queue.Place(s)
-	value, _ := rdmap.ParseImmediateData(s.Payload) // CheckExtendedSegment has seen to its length
+	value, _ := rdmap.ParseImmediateData(s.Payload) // CheckSegment has seen to its length
 	info, _ := rdmap.OpcodeOf(&s.Header).Info()
 	q.partial[partialSend] = false
 	q.drain.progress()

@@ -110,7 +110,7 @@ func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
 		q.segmentError(f, &s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
 		return
 	}
-	if err := rdmap.CheckExtendedSegment(&s, q.RDMAPVersion); err != nil {
+	if err := rdmap.CheckSegment(&s, q.RDMAPVersion); err != nil {
 		q.refused(f, &s, err)
 		return
 	}
@@ -182,7 +182,7 @@ func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
 		q.onAtomicResponse(f, s)
 	case rdmap.OpImmediateData, rdmap.OpImmediateDataSE:
 		q.onImmediate(f, s)
-	default: // CheckExtendedSegment lets nothing else but the four Sends pass
+	default: // CheckSegment lets nothing else but the four Sends pass
 		q.onSend(f, s)
 	}
 }
