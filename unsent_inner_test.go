@@ -210,6 +210,44 @@ func TestAcknowledgedSlowly(t *testing.T) {
 	}
 }
 
+// TestAcknowledgedNoMore: a peer that acknowledges nothing more behind its FIN has no more time at a deadline than it had before, whichever
+// end was the first to send its FIN.
+func TestAcknowledgedNoMore(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		for try := 0; !acknowledgedNoMore(t, first); try++ {
+			if try == 20 {
+				t.Fatal("the peer acknowledges something each time")
+			}
+		}
+	}
+}
+
+// acknowledgedNoMore reports whether the peer has acknowledged nothing in the time of the test, as it is to.
+func acknowledgedNoMore(t *testing.T, first bool) bool {
+	a, b := sockets(t)
+	testrig.Must(t, b.SetReadBuffer(16<<10))
+	qp := telling(t, a)
+	qp.sendAll(t, 512<<10) // more than the peer's TCP takes
+	qp.awaitTCP(t, true)
+	if first {
+		testrig.Must(t, qp.CloseWrite())
+	}
+	owed := qp.owed(t)
+	qp.halfClosed(t, b)
+	if !first {
+		qp.beginClose()
+		owed++ // for the FIN
+	}
+	by := qp.closesBy()
+	if qp.onTimer(); qp.owed(t) != owed {
+		return false
+	}
+	if !qp.closesBy().Equal(by) {
+		t.Errorf("more time, and our FIN the first: %t", first)
+	}
+	return true
+}
+
 // closesBy returns when a close is given up.
 func (qp *QP) closesBy() time.Time {
 	qp.mu.Lock()
