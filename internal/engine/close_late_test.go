@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -95,62 +94,6 @@ func TestAbort(t *testing.T) {
 	p.completion(flushed(1, OpSend))
 	if p.Cause() != errReset {
 		t.Error(p.Cause())
-	}
-}
-
-// Where the LLP tells how our half has ended behind the peer's, that decides between an orderly end and a lost connection. A
-// peer that acknowledges nothing is not waited for beyond CloseTimeout.
-func TestCloseParts(t *testing.T) {
-	const limit = time.Minute
-	for name, c := range map[string]struct {
-		do    func(p *peer)
-		state State
-		llp   LLP
-		cause error
-	}{
-		"acknowledged": {func(p *peer) { p.Parted(p.clock); p.settle() }, Idle, Drop, ErrPeerClosed},
-		"reset":        {func(p *peer) { p.QP.Failed(p.clock, errReset); p.settle() }, Error, Reset, ErrLost},
-		"neither":      {func(p *peer) { p.advance(closeTime) }, Idle, Drop, ErrPeerClosed},
-		"all but the FIN": {func(p *peer) {
-			p.Owed(p.clock, 100)
-			p.advance(closeTime - 1)
-			p.Owed(p.clock, 0)
-			p.advance(closeTime - 1)
-			p.wantState(Closing)
-			p.advance(1)
-		}, Idle, Drop, ErrPeerClosed},
-		"not all": {func(p *peer) {
-			p.Owed(p.clock, 100)
-			p.advance(closeTime - 1)
-			p.Owed(p.clock, 99)
-			p.advance(closeTime - 1)
-			p.wantState(Closing)
-			p.Owed(p.clock, 99)
-			p.advance(1)
-		}, Error, Reset, ErrTimeout},
-		"too slowly": {func(p *peer) {
-			for left := 1000; left > 0 && p.State() == Closing; left-- {
-				p.Owed(p.clock, left)
-				p.advance(closeTime - 1)
-			}
-			if took := p.clock.Sub(epoch); took < limit || took > limit+closeTime {
-				p.Errorf("it took %v", took)
-			}
-		}, Error, Reset, ErrTimeout},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := initiator(t, func(s *setup) { s.TellsEnd, s.CloseLimit = true, limit })
-			p.fin()
-			p.closeOrderly()
-			p.wantState(Closing)
-			p.wantLLP(Part)
-			c.do(p)
-			p.wantState(c.state)
-			p.wantLLP(c.llp)
-			if !errors.Is(p.Cause(), c.cause) {
-				t.Errorf("ended with %v", p.Cause())
-			}
-		})
 	}
 }
 

@@ -71,3 +71,18 @@ func TestDrainMoved(t *testing.T) {
 	p.Moved(p.clock, drainOctets) // too late
 	p.wantState(Error)
 }
+
+// While nothing is closed, nothing is waited for, whatever others move; and a connection that ends in error has no more time by it.
+func TestMovedMeanwhile(t *testing.T) {
+	p := initiator(t)
+	p.Moved(p.clock, drainOctets)
+	if at := p.Deadline(); !at.IsZero() {
+		t.Errorf("a deadline after %v", at.Sub(p.clock))
+	}
+	p.closeOrderly()
+	p.modify(Terminate)
+	p.advance(closeTime - 1)
+	p.Moved(p.clock, drainOctets)
+	p.advance(1)
+	p.wantState(Error)
+}

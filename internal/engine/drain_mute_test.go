@@ -79,3 +79,17 @@ func TestCloseMute(t *testing.T) {
 	p.fin()
 	p.wantState(Idle)
 }
+
+// Who is owed no RTR indication closes at once, although it has heard nothing: an Initiator, and a Responder over SCTP, where
+// a FIN does not meet one.
+func TestCloseUnheard(t *testing.T) {
+	p := initiator(t, p2p(mpa.RTRWrite))
+	p.want(indications[mpa.RTRWrite])
+	p.wantNothing()
+	p.closeOrderly()
+	p.wantLLP(Finish)
+
+	s := overMessages(t, mpa.RoleResponder, p2p(mpa.RTRWrite))
+	s.closeOrderly()
+	s.wantLLP(Finish)
+}
