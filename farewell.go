@@ -27,9 +27,8 @@ type EndTeller interface {
 // consumer's code. To the engine the connection has ended in order then. To the consumer it has when the wait is over:
 // until then the state is Closing, and the notices that tell of the end are kept. The QP's lock guards it.
 type farewell struct {
-	hurried bool
-	cut     chan struct{} // closed to cut the wait short; nil: there is none yet
-	kept    []engine.Notice
+	cut  chan struct{} // closed to cut the wait short; nil: there is none, or it is cut
+	kept []engine.Notice
 }
 
 // keeps reports whether a notice is one of an orderly end that is still to be waited for, and keeps it.
@@ -62,18 +61,15 @@ func (qp *QP) parted(lost error) {
 // begin returns what is closed when the wait is to end.
 func (f *farewell) begin() <-chan struct{} {
 	f.cut = make(chan struct{})
-	if f.hurried {
-		close(f.cut)
-	}
 	return f.cut
 }
 
 // hurry has the connection end without waiting for the peer.
 func (f *farewell) hurry() {
-	if f.cut != nil && !f.hurried {
+	if f.cut != nil {
 		close(f.cut)
+		f.cut = nil
 	}
-	f.hurried = true
 }
 
 // awaitTold waits until the peer has the end of our half, if the link can tell: where that is in user space, a program that
