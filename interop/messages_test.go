@@ -55,12 +55,12 @@ func (k *talk) ping(n int) {
 }
 
 // TestTsharkMessages has tshark read what rping never sends: every message of
-// RFC 5040, and Immediate Data, in both directions.
+// RFC 5040 and of RFC 7306, in both directions.
 //
-// Proves F01, F04, D09, D10, P04, P06, P08, P10
+// Proves F01, F04, D09, D10, P04, P06, P08, P10, X03
 func TestTsharkMessages(t *testing.T) {
 	k := newTalk([2]bool{}, true)
-	for op := rdmap.OpWrite; op <= rdmap.OpImmediateDataSE; op++ {
+	for op := rdmap.OpWrite; op <= rdmap.OpAtomicResponse; op++ {
 		for _, dir := range []capture.Dir{fromInitiator, fromResponder} {
 			h := op.Header(1)
 			info, _ := op.Info()
@@ -89,6 +89,12 @@ func payloadOf(op rdmap.Opcode) []byte {
 		return t.Append(nil)
 	case rdmap.OpImmediateData, rdmap.OpImmediateDataSE:
 		return []byte("immediat")
+	case rdmap.OpAtomicRequest:
+		r := rdmap.CmpSwap(1<<63, 1<<62, 0x1122334455667788, 1<<60)
+		return r.Append(nil)
+	case rdmap.OpAtomicResponse:
+		r := rdmap.AtomicResponse{ID: 0xfeedface, Value: 1<<63 | 1}
+		return r.Append(nil)
 	}
 	return []byte("some octets")
 }

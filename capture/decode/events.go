@@ -168,9 +168,12 @@ type FPDU struct {
 	HasSegment bool
 	Segment    ddp.Segment
 	Op         rdmap.Opcode
-	// ReadRequest and Terminate are there if Op is one and its header is whole.
-	ReadRequest *rdmap.ReadRequest
-	Terminate   *rdmap.Terminate
+	// These are there if Op is one and its header is whole.
+	ReadRequest    *rdmap.ReadRequest
+	Terminate      *rdmap.Terminate
+	AtomicRequest  *rdmap.AtomicRequest
+	AtomicResponse *rdmap.AtomicResponse
+	Immediate      *uint64 // Immediate Data, with SE or without
 	// RTR is the kind of RTR indication if it is one: an empty FPDU of the Initiator,
 	// the first of the connection.
 	RTR mpa.RTR

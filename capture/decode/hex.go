@@ -167,6 +167,8 @@ func (c *cutter) ulpdu(f *FPDU) {
 		before := len(c.b)
 		c.terminate(f.Terminate)
 		n -= before - len(c.b)
+	default:
+		n -= c.extensionFields(f)
 	}
 	c.take(max(n, 0), "payload", "%s", wording.Octets(uint64(max(n, 0))))
 }

@@ -169,7 +169,8 @@ type jsonFPDU struct {
 	RTR         string           `json:"rtr,omitempty"`
 	ReadRequest *jsonReadRequest `json:"read_request,omitempty"`
 	Terminate   *jsonTerminate   `json:"terminate,omitempty"`
-	Octets      string           `json:"octets,omitempty"`
+	*jsonExtension
+	Octets string `json:"octets,omitempty"`
 }
 
 type jsonDDP struct {
@@ -214,7 +215,7 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	o := jsonFPDU{
 		jsonAt: at("fpdu", c, f.Dir, f.Offset, f.Last), Number: f.Number, Size: f.Size(), FirstPacket: f.First.Number,
 		Begins: f.Begins, Ends: f.Ends, Length: f.Length, CRC: f.CRC.String(), Cut: f.Cut, ReadRequest: readRequestOf(f.ReadRequest),
-		Markers: f.Markers,
+		Markers: f.Markers, jsonExtension: extensionOf(f),
 	}
 	if f.Err != nil {
 		o.Error = f.Err.Error()

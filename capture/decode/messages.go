@@ -18,6 +18,7 @@ type messages struct {
 	orq     rdmap.ORQ // Read Requests of this direction without a whole Response
 	asked   map[uint64]*asked
 	sinks   map[uint32]int // how many of them go to an STag
+	atomics map[uint32]int // and how many are Atomic Requests with an identifier
 	nextID  uint64
 	stags   map[uint32]struct{}
 	lenient bool   // there may be Reads without a known Request
@@ -117,6 +118,10 @@ func (h *half) wellFormed(f *FPDU) {
 	switch {
 	case f.ReadRequest != nil:
 		h.readRequest(f)
+	case f.AtomicRequest != nil:
+		h.atomicRequest(f)
+	case f.AtomicResponse != nil:
+		h.atomicResponse(f)
 	case f.Op == rdmap.OpReadResponse:
 		h.readResponse(f)
 	case f.Op == rdmap.OpTerminate:
@@ -146,7 +151,7 @@ func (h *half) form(f *FPDU) bool {
 	case err.Code == rdmap.CodeInvalidVersion:
 		h.at1(findVersion, f, "RDMAP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
 	case err.Code == rdmap.CodeDDPInvalidQN:
-		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), "queue 0 is for Sends, 1 for Read Requests, 2 for Terminates, 3 for atomic responses")
+		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), "queue 0 is for Sends and Immediate Data, 1 for Read and Atomic Requests, 2 for Terminates, 3 for Atomic Responses")
 	case err.Code == rdmap.CodeUnexpectedOpcode:
 		h.at1(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the receiver ends the stream with Terminate 0x0206")
 	case f.Op == rdmap.OpReadRequest && len(s.Payload) == alignedReadLen:
@@ -171,8 +176,8 @@ func (h *half) count(f *FPDU) {
 	o := &h.out().Ops[f.Op&0xf]
 	o.Segments++
 	n := uint64(len(f.Segment.Payload))
-	if f.Op == rdmap.OpReadRequest || f.Op == rdmap.OpTerminate {
-		n = 0
+	if info, _ := f.Op.Info(); !info.Payload && f.Immediate == nil {
+		n = 0 // it is the RDMAP header
 	}
 	o.Octets += n
 	if f.Segment.Last {

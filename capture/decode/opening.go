@@ -177,6 +177,9 @@ func (h *half) readTerminate(t *rdmap.Terminate) {
 // terminateAdvice says what a Terminate is about, and what to do about it.
 func (h *half) terminateAdvice(c rdmap.Code) string {
 	advice := codeAdvice(c)
+	if ops := &h.peer().out().Ops; c == rdmap.CodeUnexpectedOpcode && ops[rdmap.OpAtomicRequest].Messages+ops[rdmap.OpImmediateData].Messages+ops[rdmap.OpImmediateDataSE].Messages > 0 {
+		advice = "the sender of the Terminate does not know the messages of RFC 7306, which the other end has sent: do without them"
+	}
 	i := slices.IndexFunc(h.peer().due, func(d due) bool { return d.code == c })
 	switch {
 	case i < 0 && c == rdmap.CodeMPACRC:
@@ -205,7 +208,7 @@ func codeAdvice(c rdmap.Code) string {
 	case rdmap.CodeBaseOrBounds, rdmap.CodeDDPBaseOrBounds:
 		return "the access goes beyond the registered memory: compare address and length with what was advertised"
 	case rdmap.CodeAccessRights:
-		return "register the memory with the access that is needed (remote read or remote write)"
+		return "register the memory with the access that is needed (remote read, remote write or remote atomic)"
 	case rdmap.CodeDDPInvalidMSNNoBuffer:
 		return "more messages came than receives were posted: post more, or send less"
 	case rdmap.CodeDDPMessageTooLong:

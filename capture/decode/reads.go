@@ -12,20 +12,33 @@ import (
 // readRequest takes note of a Read Request.
 func (h *half) readRequest(f *FPDU) {
 	m := &h.messages
-	if m.asked == nil {
-		m.asked, m.sinks, m.orq = map[uint64]*asked{}, map[uint32]int{}, rdmap.NewORQ(maxReads)
-	}
 	r := rdmap.Read{SinkSTag: f.ReadRequest.SinkSTag, SinkTO: f.ReadRequest.SinkTO, Size: f.ReadRequest.Size, ID: m.nextID}
-	if !m.orq.Push(r) {
-		m.doubt()
+	if !m.ask(r, &asked{request: *f.ReadRequest, sent: f.Last}) {
 		return
 	}
-	m.asked[m.nextID] = &asked{request: *f.ReadRequest, sent: f.Last}
 	m.sinks[r.SinkSTag]++
-	m.nextID++
 	h.octetOrder(f)
+	h.outstanding(f)
+}
+
+// ask takes note of a request, if not too many are outstanding.
+func (m *messages) ask(r rdmap.Read, a *asked) bool {
+	if m.asked == nil {
+		m.asked, m.sinks, m.atomics, m.orq = map[uint64]*asked{}, map[uint32]int{}, map[uint32]int{}, rdmap.NewORQ(maxReads)
+	}
+	if !m.orq.Push(r) {
+		m.doubt()
+		return false
+	}
+	m.asked[m.nextID] = a
+	m.nextID++
+	return true
+}
+
+// outstanding counts the requests without a whole Response, of which this is one.
+func (h *half) outstanding(f *FPDU) {
 	o := h.out()
-	o.OutstandingReads = max(o.OutstandingReads, m.orq.Len())
+	o.OutstandingReads = max(o.OutstandingReads, h.messages.orq.Len())
 	h.depth(f)
 }
 
@@ -60,7 +73,7 @@ func (h *half) depth(f *FPDU) {
 	}
 	limit, of, ok := h.depthLimit()
 	if n := h.messages.orq.Len(); ok && n > limit && f.RTR == 0 && !h.messages.lenient {
-		h.at1(findDepth, f, fmt.Sprintf("%d Read Requests are outstanding, but the other end takes %d (%s)", n, limit, of),
+		h.at1(findDepth, f, fmt.Sprintf("%d requests of Reads, or Atomic Operations, are outstanding, but the other end takes %d (%s)", n, limit, of),
 			"the receiver may end the stream: lower the depth of Reads (max_rd_atomic, initiator_depth) of the end that asks")
 	}
 }
@@ -132,7 +145,15 @@ func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
 // forget drops what is known of a Read.
 func (m *messages) forget(r rdmap.Read) {
 	delete(m.asked, r.ID)
-	if m.sinks[r.SinkSTag]--; m.sinks[r.SinkSTag] == 0 {
-		delete(m.sinks, r.SinkSTag)
+	if r.Atomic {
+		forgetOne(m.atomics, r.Request)
+		return
+	}
+	forgetOne(m.sinks, r.SinkSTag)
+}
+
+func forgetOne(n map[uint32]int, key uint32) {
+	if n[key]--; n[key] == 0 {
+		delete(n, key)
 	}
 }

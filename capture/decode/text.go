@@ -250,6 +250,8 @@ func (f *FPDU) contents() string {
 		s += fmt.Sprintf(" size %d source %#08x %#x sink %#08x %#x", r.Size, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
 	case f.Terminate != nil:
 		s += " " + f.Terminate.String()
+	case f.extension() != "":
+		s += f.extension()
 	default:
 		s += fmt.Sprintf(" payload %d", len(g.Payload))
 	}
