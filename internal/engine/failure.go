@@ -164,7 +164,7 @@ func (q *QP) dislike() string {
 	case q.PeerToPeer && q.OfferedRTR&q.RTR == 0:
 		return fmt.Sprintf("the peer offers RTR by %v and we have %v", q.OfferedRTR, q.RTR)
 	}
-	return fmt.Sprintf("the peer asked for IRD %d and ORD %d and may not take our Reply's", q.PeerIRD, q.PeerORD)
+	return fmt.Sprintf("the peer asked for IRD %v and ORD %v and may not take our Reply's", q.PeerIRD, q.PeerORD)
 }
 
 // workError completes a Send Queue entry in error and ends the connection:
