@@ -73,17 +73,19 @@ func dirName(d capture.Dir) string {
 	return "backward"
 }
 
+type jsonFound struct {
+	Event      string `json:"event"`
+	Network    string `json:"network,omitempty"`
+	Connection int    `json:"connection"`
+	*jsonSession
+	Forward  string `json:"forward"`
+	Backward string `json:"backward"`
+	Packet   uint64 `json:"packet"`
+}
+
 // Found is part of Consumer.
 func (j *JSON) Found(c *Connection) {
-	j.put(struct {
-		Event      string `json:"event"`
-		Network    string `json:"network,omitempty"`
-		Connection int    `json:"connection"`
-		*jsonSession
-		Forward  string `json:"forward"`
-		Backward string `json:"backward"`
-		Packet   uint64 `json:"packet"`
-	}{"connection", c.network(), c.TCP.Number, sessionOf(c), c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
+	j.put(jsonFound{"connection", c.network(), c.TCP.Number, sessionOf(c), c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
 }
 
 type jsonStartup struct {
@@ -253,6 +255,13 @@ func ddpOf(f *FPDU) *jsonDDP {
 	return d
 }
 
+type jsonMissing struct {
+	jsonAt
+	Size     uint64 `json:"size"`
+	Captured bool   `json:"captured"`
+	Cause    string `json:"cause"`
+}
+
 // Missing is part of Consumer.
 func (j *JSON) Missing(c *Connection, m *Missing) {
 	if !j.cfg.FPDUs && !j.cfg.Octets {
@@ -262,12 +271,15 @@ func (j *JSON) Missing(c *Connection, m *Missing) {
 	if !m.Captured {
 		cause = m.Cause.String()
 	}
-	j.put(struct {
-		jsonAt
-		Size     uint64 `json:"size"`
-		Captured bool   `json:"captured"`
-		Cause    string `json:"cause"`
-	}{at("missing", c, m.Dir, m.Offset, m.Packet), m.End - m.Offset, m.Captured, cause})
+	j.put(jsonMissing{at("missing", c, m.Dir, m.Offset, m.Packet), m.End - m.Offset, m.Captured, cause})
+}
+
+type jsonRead struct {
+	jsonAt
+	Request uint64 `json:"request_packet"`
+	First   uint64 `json:"first_packet"`
+	Latency int64  `json:"latency_ns"`
+	*jsonReadRequest
 }
 
 // Read is part of Consumer.
@@ -277,23 +289,19 @@ func (j *JSON) Read(c *Connection, r *Read) {
 	}
 	a := at("read", c, r.Dir, 0, r.Last)
 	a.Offset = nil
-	j.put(struct {
-		jsonAt
-		Request uint64 `json:"request_packet"`
-		First   uint64 `json:"first_packet"`
-		Latency int64  `json:"latency_ns"`
-		*jsonReadRequest
-	}{a, r.Request.Number, r.First.Number, r.Latency().Nanoseconds(), readRequestOf(&r.ReadRequest)})
+	j.put(jsonRead{a, r.Request.Number, r.First.Number, r.Latency().Nanoseconds(), readRequestOf(&r.ReadRequest)})
+}
+
+type jsonFinding struct {
+	jsonAt
+	Severity string `json:"severity"`
+	Name     string `json:"name"`
+	ID       string `json:"id,omitempty"`
+	Text     string `json:"text"`
+	Advice   string `json:"advice,omitempty"`
 }
 
 // Finding is part of Consumer.
 func (j *JSON) Finding(c *Connection, f *Finding) {
-	j.put(struct {
-		jsonAt
-		Severity string `json:"severity"`
-		Name     string `json:"name"`
-		ID       string `json:"id,omitempty"`
-		Text     string `json:"text"`
-		Advice   string `json:"advice,omitempty"`
-	}{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), f.Name, f.ID, f.Text, f.Advice})
+	j.put(jsonFinding{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), f.Name, f.ID, f.Text, f.Advice})
 }

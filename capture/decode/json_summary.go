@@ -142,23 +142,25 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 	return o
 }
 
+type jsonTotals struct {
+	Event        string     `json:"event"`
+	Packets      uint64     `json:"packets"`
+	Octets       uint64     `json:"octets"`
+	Connections  uint64     `json:"connections"`
+	IWARP        uint64     `json:"iwarp"`
+	Associations uint64     `json:"associations,omitempty"`
+	Sessions     uint64     `json:"sessions,omitempty"`
+	Failed       uint64     `json:"failed"`
+	Rejected     uint64     `json:"rejected"`
+	Skipped      uint64     `json:"skipped"`
+	Findings     jsonCounts `json:"findings"`
+	Backwards    uint64     `json:"backwards,omitempty"`
+	BackwardsBy  int64      `json:"backwards_by_ns,omitempty"`
+}
+
 // Totals prints the last object.
 func (j *JSON) Totals(n Totals) {
-	j.put(struct {
-		Event        string     `json:"event"`
-		Packets      uint64     `json:"packets"`
-		Octets       uint64     `json:"octets"`
-		Connections  uint64     `json:"connections"`
-		IWARP        uint64     `json:"iwarp"`
-		Associations uint64     `json:"associations,omitempty"`
-		Sessions     uint64     `json:"sessions,omitempty"`
-		Failed       uint64     `json:"failed"`
-		Rejected     uint64     `json:"rejected"`
-		Skipped      uint64     `json:"skipped"`
-		Findings     jsonCounts `json:"findings"`
-		Backwards    uint64     `json:"backwards,omitempty"`
-		BackwardsBy  int64      `json:"backwards_by_ns,omitempty"`
-	}{
+	j.put(jsonTotals{
 		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected, n.Skipped, countsOf(n.Findings),
 		n.Backwards, n.BackwardsBy.Nanoseconds(),
 	})

@@ -27,7 +27,11 @@ func printed(t *testing.T, file []byte) string {
 
 // TestPrinted compares what is printed of some captures with what was printed before.
 func TestPrinted(t *testing.T) {
-	for _, path := range []string{"siw-rping-p2p", "siw-rping-crc-refused", "iwarp-markers", "iwarp-terminate", "sctp/iwarp-udp"} {
+	captures := []string{"siw-rping-p2p", "siw-rping-crc-refused", "iwarp-markers", "iwarp-terminate", "sctp/iwarp-udp"}
+	if stored, err := filepath.Glob("testdata/*.*"); err != nil || len(stored) != 2*len(captures) {
+		t.Errorf("%q is stored, for %d captures (%v)", stored, len(captures), err)
+	}
+	for _, path := range captures {
 		name := filepath.Base(path)
 		file, err := os.ReadFile(testrig.Stored + path + ".pcap")
 		testrig.Must(t, err)
