@@ -247,9 +247,7 @@ func (q *QP) abort(cause error) {
 	if q.state == Error {
 		return
 	}
-	if q.cause == nil {
-		q.cause = cause
-	}
+	q.blame(cause)
 	if errors.Is(cause, ErrLost) {
 		q.notice(Notice{Kind: NoticeConnectionLost, Err: cause})
 	}

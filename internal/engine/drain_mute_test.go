@@ -93,3 +93,30 @@ func TestCloseUnheard(t *testing.T) {
 	s.closeOrderly()
 	s.wantLLP(Finish)
 }
+
+// A close that has given up its requests may be lost after that, with what the Initiator had under way: its cause says both.
+func TestCloseMuteLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(p *peer)
+		want []error
+	}{
+		"silent":  {func(p *peer) { p.advance(closeTime) }, []error{ErrLost, ErrTimeout}},
+		"reset":   {func(p *peer) { p.QP.Failed(p.clock, errReset) }, []error{ErrLost, errReset}},
+		"aborted": {func(p *peer) { p.QP.Abort(ErrAborted) }, []error{ErrAborted}},
+	} {
+		p := responder(t)
+		p.post(work(1, OpSend))
+		p.closeOrderly()
+		p.completion(flushed(1, OpSend))
+		p.wantLLP(Finish)
+		c.end(p)
+		p.settle()
+		p.wantLLP(Reset)
+		p.wantState(Error)
+		for _, is := range append(c.want, ErrMute) {
+			if err := p.Cause(); !errors.Is(err, is) {
+				t.Errorf("%s: %v: is no %v", name, err, is)
+			}
+		}
+	}
+}

@@ -34,6 +34,17 @@ func (q *QP) abandonMute() {
 	q.flushSends()
 }
 
+// blame notes why the connection is aborted. A failure that was found before stays the cause. Requests that the close has given up
+// are none: what the Initiator had under way may be lost now, too.
+func (q *QP) blame(cause error) {
+	switch {
+	case q.cause == nil:
+		q.cause = cause
+	case q.state != Terminate:
+		q.cause = fmt.Errorf("%w; it was %w", cause, q.cause)
+	}
+}
+
 // neverSent says how many requests have waited in vain, and for what.
 func (q *QP) neverSent() error {
 	return fmt.Errorf("requests that were never sent: %d: %w", q.sq.Len(), ErrMute)
