@@ -18,7 +18,7 @@ func operationCases() []Case {
 	return slices.Concat(
 		fpduCRC(), fpduPad(), fpduLength(), fpduStream(), fpduSizes(), fpduEnds(), fpduMarkers(), fpduMarked(),
 		ddpHeader(), ddpQueues(), ddpMSN(), ddpMO(), ddpBounds(), ddpTagged(), ddpPlacement(),
-		rdmapControl(), rdmapOpcodes(), rdmapReads(), rdmapReadErrors(), rdmapResponses(), rdmapSends(), rdmapPeer(),
+		rdmapControl(), rdmapOpcodes(), rdmapReads(), rdmapReadErrors(), rdmapResponses(), rdmapSends(), rdmapPeer(), rdmapExtensions(),
 		terminateSent(), terminateForms(), terminateTimes(), terminatePeer(),
 	)
 }

@@ -23,7 +23,7 @@ var operationCases = regexp.MustCompile("^(fpdu|ddp|rdmap|terminate)/")
 // F07, F08, F09, F10, F11, F12, F14, P01, P02, P04, P05, P06, P07, P08, P09, P10, P11, P13,
 // P14, P15, P16, P18, P19, P20, P21, P22, P23, P24, P25, P26, P28, P29, P30, P31, P32, P33,
 // P34, P35, P36, P37, P39, P40, P42, P46, P47, P48, P50, P53, P54, P55, P56, Q04, Q11, Q15,
-// Q16, R01, R02, R04, Z05, Z08, Z10, Z11, Z12, Z27.
+// Q16, R01, R02, R04, Z05, Z08, Z10, Z11, Z12, Z27, X03.
 func TestOperation(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -75,6 +75,31 @@ func readVariants() []variant {
 	}
 }
 
+// extensionVariants break what RFC 7306 asks.
+func extensionVariants() []variant {
+	passed := func(op rdmap.Opcode) variant { return toEndpoint(drop(a(op))) }
+	answered := func(op rdmap.Opcode) variant {
+		return toEndpoint(on(op, func(seg *ddp.Segment) {
+			seg.RsvdULP, seg.Payload = rdmap.Control(1, rdmap.OpReadRequest), make([]byte, rdmap.ReadRequestLen)
+		}))
+	}
+	return []variant{
+		passed(rdmap.OpAtomicRequest).named("Atomic Request passed over", "X03", "rdmap/responder-atomic-stag-unknown"),
+		answered(rdmap.OpAtomicRequest).named("Atomic Request answered", "X03", "rdmap/responder-atomic-stag-0"),
+		fromEndpoint(code(rdmap.CodeDDPInvalidSTag)).named("Atomic Request refused by DDP", "X03", "rdmap/responder-atomic-stag-0"),
+		fromEndpoint(on(rdmap.OpTerminate, func(seg *ddp.Segment) { seg.Payload = append(seg.Payload, make([]byte, 28)...); seg.Payload[2] |= 0x20 })).
+			named("Atomic Request told of as a Read Request", "X03", "rdmap/initiator-atomic-stag-unknown").of(anInitiator),
+		answered(rdmap.OpAtomicRequest).named("Atomic Request without the right answered", "X03", "rdmap/initiator-atomic-rights").of(anInitiator),
+		fromEndpoint(code(rdmap.CodeInvalidVersion)).named("Atomic Request after the end called another version", "X03", "rdmap/initiator-atomic-after-end").of(anInitiator),
+		answered(rdmap.OpAtomicRequest).named("unknown AOpCode taken", "X03", "rdmap/responder-atomic-aopcode-1"),
+		passed(rdmap.OpAtomicRequest).named("length of an Atomic Request unchecked", "X03", "rdmap/responder-atomic-length-51"),
+		passed(rdmap.OpAtomicResponse).named("Atomic Response that was not asked for passed over", "X03", "rdmap/responder-atomic-response-unasked"),
+		passed(rdmap.OpImmediateData).named("length of Immediate Data unchecked", "X03", "rdmap/responder-immediate-length-7"),
+		passed(rdmap.OpImmediateDataSE).named("length of Immediate Data with SE unchecked", "X03", "rdmap/initiator-immediate-se-length-9").of(anInitiator),
+		passed(rdmap.OpImmediateData).named("MSN of Immediate Data unchecked", "X03", "rdmap/responder-immediate-msn"),
+	}
+}
+
 // wholeResponse makes a whole Read Response of the first half of one.
 func wholeResponse(_ uint64, octets, ulpdu []byte) []byte {
 	seg, op := parsed(ulpdu)

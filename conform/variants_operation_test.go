@@ -17,7 +17,7 @@ var sourceAdvert = message.Advert{TO: 0x1000, STag: 0x00c0ff01, Length: uint32(l
 // operationVariants break rules of Full Operation.
 func operationVariants() []variant {
 	return slices.Concat(fpduVariants(), markerVariants(), ddpVariants(), placementVariants(),
-		rdmapVariants(), readVariants(), terminateVariants())
+		rdmapVariants(), readVariants(), extensionVariants(), terminateVariants())
 }
 
 // ddpVariants break what RFC 5041 asks of headers.
