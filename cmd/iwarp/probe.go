@@ -15,6 +15,7 @@ import (
 type probeCmd struct {
 	Addr        string        `arg:"" name:"host:port" help:"The responder."`
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
+	Extensions  bool          `help:"Also find out whether it knows Atomic Operations and Immediate Data (RFC 7306), by messages that end three connections in error. Linux's siw before 2026 may crash over such. Over TCP only."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
 	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing. Over TCP only."`
 	Limit       time.Duration `default:"${probe_limit}" help:"How long to ask in all, however slowly the responder answers; what was learned by then is printed. What --slow takes comes on top."`
@@ -58,7 +59,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) (err error) {
 	}
 	defer over.Close()
 	r, err := probe.Run(ctx, probe.Config{
-		Dial: c.dial(over), Network: string(c.Network), Addr: c.Addr, Slow: c.Slow, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Dial: c.dial(over), Network: string(c.Network), Addr: c.Addr, Slow: c.Slow, Extensions: c.Extensions, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
 	progress.clear()
 	if r == nil {
@@ -100,6 +101,9 @@ func (c *probeCmd) check() error {
 	}
 	if c.Slow && c.Network == network.SCTP {
 		return usage("probe: --slow is about the Request, which SCTP does not have")
+	}
+	if c.Extensions && c.Network == network.SCTP {
+		return usage("probe: --extensions is asked over TCP only")
 	}
 	if err := probe.CheckPrivateData([]byte(c.PrivateData)); err != nil {
 		return usage("%w", err)

@@ -385,6 +385,7 @@ func TestExtensionHints(t *testing.T) {
 		words  string
 	}{
 		{terminate(0x0206), "does not seem to know"},
+		{terminate(0x2006), "does not seem to know"}, // as siw sends it
 		{terminateFor(0x0206, added(1, 1, 5)), "does not seem to know"},
 		{terminateFor(0x0101, added(1, 1, 5)), "the word of the Atomic Operation is not in"},
 		{terminateFor(0x0102, added(1, 1, 5)), "RemoteAtomic"},

@@ -54,7 +54,8 @@ func hint(t *rdmap.Terminate, extended bool) string {
 	if a := atomicHints[t.Code]; a != "" && ok && rdmap.OpcodeOf(&h) == rdmap.OpAtomicRequest {
 		return a
 	}
-	if extended && t.Code == rdmap.CodeUnexpectedOpcode {
+	// Linux's siw swaps Layer and EType: what it sends for 0x0206 reads as 0x2006, which is of the startup.
+	if extended && (t.Code == rdmap.CodeUnexpectedOpcode || t.Code == rdmap.CodeMPAInsufficientIRD) {
 		return unknownExtension
 	}
 	if ok && h.Tagged && s != "" {

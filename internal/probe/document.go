@@ -170,6 +170,7 @@ func (r *Report) rest() report.Section {
 	}
 	s.fpdu("Zero-length Read", r.FirstFPDUs.Plain)
 	s.fpdu("same, with markers", r.FirstFPDUs.Markers)
+	s.extensions(r.Extensions)
 	s.question(r.InTwo)
 	s.question(r.Glued)
 	if q := r.NoRequest; q != nil {

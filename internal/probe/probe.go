@@ -38,6 +38,10 @@ type Config struct {
 	// Slow also finds out how long the peer waits for a Request, by sending none. This
 	// may take SlowTimeout.
 	Slow bool
+	// Extensions also finds out whether the peer knows Atomic Operations and Immediate Data (RFC
+	// 7306), by messages that end three more connections in error. Linux's siw may crash its
+	// kernel over them before 2026.
+	Extensions bool
 	// PrivateData goes into every Request, for applications that want some. It has at
 	// most 508 octets.
 	PrivateData []byte
@@ -104,7 +108,7 @@ func (p *prober) askAll() error {
 // stages are asked in this order, as later ones build on what earlier ones found.
 var stages = [...]func(*prober) error{
 	(*prober).askRevisions, (*prober).askSMBDirect, (*prober).askDialects, (*prober).askPutOff,
-	(*prober).askRTR, (*prober).askDepths, (*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo, (*prober).askFPDU, (*prober).askPatience,
+	(*prober).askRTR, (*prober).askDepths, (*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo, (*prober).askFPDU, (*prober).askExtensions, (*prober).askPatience,
 }
 
 // A prober asks one peer.

@@ -45,6 +45,8 @@ type Report struct {
 	// InTwo is a Request in two segments, and Glued an FPDU in one segment with it.
 	InTwo *Question `json:"in_two,omitempty"`
 	Glued *Question `json:"glued,omitempty"`
+	// Extensions is what the peer knows of RFC 7306, if Config.Extensions asks for it.
+	Extensions *Extensions `json:"extensions,omitempty"`
 	// NoRequest is a connection on which nothing is sent, if Config.Slow asks for it.
 	NoRequest *Question `json:"no_request,omitempty"`
 
