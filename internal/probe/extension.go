@@ -38,7 +38,8 @@ type ExtensionAnswer struct {
 	Outcome Outcome   `json:"outcome"`
 	Answer  string    `json:"answer,omitempty"` // the message that came back, in words
 
-	code rdmap.Code // of a Terminate
+	op   rdmap.Opcode // of the message
+	code rdmap.Code   // of a Terminate
 }
 
 // noOpcode is one that no document has.
@@ -136,7 +137,7 @@ func extensionAnswer(ulpdu []byte) ExtensionAnswer {
 	}
 	switch op := rdmap.OpcodeOf(&s.Header); op {
 	case rdmap.OpReadResponse:
-		return ExtensionAnswer{Outcome: Response, Answer: op.String()}
+		return ExtensionAnswer{Outcome: Response, Answer: op.String(), op: op}
 	case rdmap.OpTerminate:
 		t, err := rdmap.ParseTerminate(s.Payload)
 		if err != nil && len(s.Payload) < rdmap.TerminateMinLen {
@@ -146,16 +147,16 @@ func extensionAnswer(ulpdu []byte) ExtensionAnswer {
 		if t.Code == rdmap.CodeMPAInsufficientIRD {
 			t.Code = rdmap.CodeUnexpectedOpcode
 		}
-		return ExtensionAnswer{Outcome: Terminated, Answer: t.Code.String(), code: t.Code}
+		return ExtensionAnswer{Outcome: Terminated, Answer: t.Code.String(), op: op, code: t.Code}
 	default:
-		return ExtensionAnswer{Outcome: OtherMessage, Answer: op.String()}
+		return ExtensionAnswer{Outcome: OtherMessage, Answer: op.String(), op: op}
 	}
 }
 
 // conclude says what the answers tell.
 func (x *Extensions) conclude() {
 	if a := x.Atomics; a != nil {
-		a.Knows = a.tells(a.code.Layer() == rdmap.LayerRDMAP && a.code.EType() == rdmap.ETypeRemoteProtection || a.Answer == rdmap.OpAtomicResponse.String())
+		a.Knows = a.tells(a.code.Layer() == rdmap.LayerRDMAP && a.code.EType() == rdmap.ETypeRemoteProtection || a.op == rdmap.OpAtomicResponse)
 	}
 	// Who looks at the MSN before the opcode says the same of both.
 	if a := x.Immediate; a != nil {
