@@ -122,15 +122,9 @@ func TestSentBefore(t *testing.T) {
 // Proves D30.
 func TestReadBeforeFIN(t *testing.T) {
 	a, b := sockets(t)
-	others, err := a.SyscallConn()
-	testrig.Must(t, err)
-	begun, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		_ = others.Read(func(uintptr) bool { close(begun); <-done; return true }) // one goroutine at a time waits to read
-	}()
-	<-begun
+	release := withhold(t, a)
 	peer, qp := on(t, b), telling(t, a)
-	defer close(done)
+	defer release()
 	from, err := qp.PD().Register([]byte("octets"), RemoteRead)
 	testrig.Must(t, err)
 	to, err := peer.PD().Register(make([]byte, 6), LocalWrite)
