@@ -84,11 +84,15 @@ var mayImport = map[string][]string{
 	"internal/testrig": {},
 	"internal/reach":   {},
 	"interop":          {},
-	"interop/align":    {},
+
+	// Unmodified programs of libibverbs and librdmacm.
+	"programs":       {},
+	"programs/verbs": {"", "mpa"},
+	"interop/align":  {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/study", "internal/wording",
-		"usertcp",
+		"programs", "usertcp",
 	},
 }
 

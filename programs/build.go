@@ -1,0 +1,161 @@
+package programs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const module = "github.com/goiwarp/iwarp"
+
+// A Need is something that Build needs.
+type Need struct {
+	What  string // such as "infiniband/verbs.h"
+	Found string // where it is, or "" if it is missing
+	How   string // to get it
+}
+
+// Needs returns what Build needs, in the environment as it is.
+func Needs(ctx context.Context, version string) []Need {
+	compiler, _ := findCompiler()
+	goCommand, _ := exec.LookPath("go")
+	sources, _ := findSources(ctx, version)
+	return []Need{
+		{"Go", goCommand, "go.dev/dl"},
+		{"sources of " + module, sources, "run it in a checkout, or install a released version"},
+		{"a C compiler", compiler, "apt-get install gcc libc6-dev"},
+		{"infiniband/verbs.h", findHeader(ctx, compiler, "infiniband/verbs.h"), "apt-get install libibverbs-dev"},
+		{"rdma/rdma_cma.h", findHeader(ctx, compiler, "rdma/rdma_cma.h"), "apt-get install librdmacm-dev"},
+	}
+}
+
+// A NeedError is what Build returns when something is missing that it needs.
+type NeedError struct{ Need Need }
+
+// Error says what is missing, and how to get it.
+func (e *NeedError) Error() string {
+	return fmt.Sprintf("the library for programs cannot be built: %s is missing (%s)", e.Need.What, e.Need.How)
+}
+
+func findCompiler() (string, error) {
+	if cc := os.Getenv("CC"); cc != "" {
+		return exec.LookPath(cc)
+	}
+	var err error
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		var path string
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
+}
+
+// findHeader has the compiler look for a header.
+func findHeader(ctx context.Context, compiler, name string) string {
+	if compiler == "" {
+		return ""
+	}
+	cmd := exec.CommandContext(ctx, compiler, "-M", "-x", "c", "-")
+	cmd.Stdin = strings.NewReader("#include <" + name + ">\n")
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	for _, file := range strings.Fields(string(out)) {
+		if strings.HasSuffix(file, name) {
+			return file
+		}
+	}
+	return ""
+}
+
+// findSources returns the directory of this module: of a checkout that one is in, or else what the module proxy has of
+// the version.
+func findSources(ctx context.Context, version string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if dir := strings.TrimSpace(string(out)); err == nil && dir != "" {
+		return dir, nil
+	}
+	if !strings.HasPrefix(version, "v") {
+		return "", fmt.Errorf("there are no sources of version %s", version)
+	}
+	out, err = exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version).Output()
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	err = json.Unmarshal(out, &m)
+	return m.Dir, err
+}
+
+// Build builds the library of a version of this module. If something is missing for that, the error is a *NeedError.
+func (l Library) Build(ctx context.Context, version string) error {
+	if err := checkSystem(); err != nil {
+		return err
+	}
+	for _, n := range Needs(ctx, version) {
+		if n.Found == "" {
+			return &NeedError{n}
+		}
+	}
+	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(l.Dir, "build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	sources, err := findSources(ctx, version)
+	if err != nil {
+		return err
+	}
+	if err := (Library{fresh}).compile(ctx, sources); err != nil {
+		return err
+	}
+	return l.take(Library{fresh})
+}
+
+// take moves what was built to its place: the engine first, which the other loads. A program that runs goes on with
+// what it has loaded.
+func (l Library) take(from Library) error {
+	if err := os.Rename(from.Engine(), l.Engine()); err != nil {
+		return err
+	}
+	return os.Rename(from.Preload(), l.Preload())
+}
+
+func (l Library) compile(ctx context.Context, sources string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-C", sources, "-tags", "interposer", "-buildmode=c-shared",
+		"-o", l.Engine(), "./programs/engine")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if err := run(build); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(sources, "programs", "preload", "*.c"))
+	if err != nil {
+		return err
+	}
+	compiler, err := findCompiler()
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE",
+		"-shared", "-o", l.Preload(),
+	}, files...)
+	return run(exec.CommandContext(ctx, compiler, append(args, "-ldl", "-lpthread")...))
+}
+
+// run runs a command whose output belongs to the error.
+func run(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args[:2], " "), err, out)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+// Package programs runs programs that were written for libibverbs and librdmacm, unmodified, on package iwarp: rping,
+// perftest and others, as a distribution ships them, with neither RDMA hardware nor a kernel module nor root.
+//
+// It builds two shared libraries, and has a program load them: the sources in preload are a small one in C, which takes the place of
+// the functions of libibverbs and librdmacm, and package engine is the other in Go, which the first loads when a program needs
+// it. Only that takes a C compiler. docs/programs.md has what runs, and the limits.
+package programs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// The files of a [Library].
+const (
+	preloadName = "libiwarp-preload.so"
+	engineName  = "libiwarp-engine.so"
+)
+
+// A Library is the directory with the two shared libraries.
+type Library struct{ Dir string }
+
+// LibraryOf returns the Library of a version of this module, which may not be built yet: in the user's cache directory, or in
+// the one that the environment variable IWARP_LIBRARY names.
+func LibraryOf(version string) (Library, error) {
+	if dir := os.Getenv("IWARP_LIBRARY"); dir != "" {
+		return Library{dir}, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return Library{}, err
+	}
+	return Library{filepath.Join(cache, "iwarp", strings.Trim(version, "()"))}, nil
+}
+
+// Preload and Engine return the files of the two libraries.
+func (l Library) Preload() string { return filepath.Join(l.Dir, preloadName) }
+
+// Engine returns the file of the Go side.
+func (l Library) Engine() string { return filepath.Join(l.Dir, engineName) }
+
+// Built reports whether both are there.
+func (l Library) Built() bool {
+	for _, name := range []string{l.Preload(), l.Engine()} {
+		if s, err := os.Stat(name); err != nil || !s.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+// ErrSystem is the error of systems other than Linux on amd64 and arm64.
+var ErrSystem = errors.New("programs of libibverbs and librdmacm run on Linux, on amd64 and arm64, only")
+
+func checkSystem() error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		return ErrSystem
+	}
+	return nil
+}
+
+// Environment returns the environment in which a program uses the library. What is preloaded already comes after it.
+func (l Library) Environment(environ []string) []string {
+	const preload = "LD_PRELOAD="
+	out := slices.Clone(environ)
+	i := slices.IndexFunc(out, func(s string) bool { return strings.HasPrefix(s, preload) })
+	if i < 0 {
+		return append(out, preload+l.Preload())
+	}
+	others := strings.TrimPrefix(out[i], preload)
+	if !slices.Contains(strings.FieldsFunc(others, func(r rune) bool { return r == ':' || r == ' ' }), l.Preload()) {
+		out[i] = strings.TrimSuffix(preload+l.Preload()+":"+others, ":")
+	}
+	return out
+}

@@ -1,0 +1,29 @@
+//go:build linux && (amd64 || arm64) && cgo && interposer
+
+// Command engine is package verbs as a shared library for C: it is built with -buildmode=c-shared and the tag
+// interposer, and loaded by the library that is preloaded (programs/preload/engine.h has the other side of each
+// function). Nothing else of the module needs a C compiler.
+//
+// The functions return an error number, or 0; C's pointers are read and written during the call only, but for memory
+// that is registered.
+package main
+
+import "C"
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/goiwarp/iwarp/programs/verbs"
+)
+
+func main() {}
+
+// device is the one of the process: C has no place to keep it.
+var device = sync.OnceValue(func() *verbs.Device { return verbs.NewDevice(verbs.ConfigFrom(syscall.Getenv)) })
+
+// give stores a result where C wants it.
+func give(to *uint64, h verbs.Handle, errno syscall.Errno) int32 {
+	*to = uint64(h)
+	return int32(errno)
+}

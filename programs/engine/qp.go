@@ -1,0 +1,65 @@
+//go:build linux && (amd64 || arm64) && cgo && interposer
+
+package main
+
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/goiwarp/iwarp/programs/verbs"
+)
+
+// qpAttr is struct iw_qp_attr of engine.h.
+type qpAttr struct {
+	Context, PD, SendCQ, RecvCQ, SRQ, Token    uint64
+	SendDepth, RecvDepth, MaxInline, SignalAll int32
+}
+
+//export iw_qp_create
+func iw_qp_create(attr unsafe.Pointer, to *uint64, number *uint32) int32 {
+	a := (*qpAttr)(attr)
+	h, n, errno := device().CreateQP(verbs.QPAttr{
+		Context: verbs.Handle(a.Context), PD: verbs.Handle(a.PD),
+		SendCQ: verbs.Handle(a.SendCQ), RecvCQ: verbs.Handle(a.RecvCQ), SRQ: verbs.Handle(a.SRQ),
+		SendDepth: int(a.SendDepth), RecvDepth: int(a.RecvDepth), MaxInline: int(a.MaxInline),
+		SignalAll: a.SignalAll != 0, Token: a.Token,
+	})
+	*number = n
+	return give(to, h, errno)
+}
+
+//export iw_qp_modify
+func iw_qp_modify(h uint64, state uint32) int32 {
+	return int32(device().ModifyQP(verbs.Handle(h), state))
+}
+
+//export iw_qp_query
+func iw_qp_query(h uint64, state *uint32, ird, ord *int32) int32 {
+	s, i, o, errno := device().QueryQP(verbs.Handle(h))
+	*state, *ird, *ord = s, int32(i), int32(o)
+	return int32(errno)
+}
+
+//export iw_qp_destroy
+func iw_qp_destroy(h uint64) int32 { return int32(device().DestroyQP(verbs.Handle(h))) }
+
+//export iw_qp_send
+func iw_qp_send(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
+	b, errno := device().PostSend(verbs.Handle(h), (*verbs.SendWR)(wr))
+	*bad = unsafe.Pointer(b)
+	return int32(errno)
+}
+
+//export iw_qp_recv
+func iw_qp_recv(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
+	b, errno := device().PostRecv(verbs.Handle(h), (*verbs.RecvWR)(wr))
+	*bad = unsafe.Pointer(b)
+	return int32(errno)
+}
+
+//export iw_qp_find
+func iw_qp_find(number uint32, to *uint64) int32 {
+	h, errno := device().FindQP(number)
+	return give(to, h, errno)
+}

@@ -1,0 +1,228 @@
+/* librdmacm: event channels and ids. */
+#include "objects.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct iw_cm_channel *channel_of(struct rdma_event_channel *channel)
+{
+	return container(channel, struct iw_cm_channel, channel);
+}
+
+static struct iw_id *id_of(struct rdma_cm_id *id)
+{
+	return container(id, struct iw_id, id);
+}
+
+uint64_t iw_id_number(struct rdma_cm_id *id)
+{
+	return iw_number(&id_of(id)->handle);
+}
+
+/* All ids have the same context, as with librdmacm, which programs compare. */
+struct ibv_context *iw_cm_context(void)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_context *context;
+	pthread_mutex_lock(&mutex);
+	if (!context)
+		context = iw_open();
+	pthread_mutex_unlock(&mutex);
+	return context;
+}
+
+/* And the same Protection Domain, where the program brings none: one for each engine. */
+static struct ibv_pd *default_pd(struct ibv_context *context)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_pd *pd;
+	pthread_mutex_lock(&mutex);
+	if (!pd || !iw_live(&container(pd, struct iw_pd, pd)->handle))
+		pd = ibv_alloc_pd(context);
+	pthread_mutex_unlock(&mutex);
+	return pd;
+}
+
+EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct iw_cm_channel *c = iw_new(sizeof *c);
+	if (!c)
+		return NULL;
+	c->channel.fd = eventfd(0, EFD_CLOEXEC);
+	pthread_mutex_init(&c->mutex, NULL);
+	if (c->channel.fd >= 0)
+		return &c->channel;
+	free(c);
+	return NULL;
+}
+
+/* The engine's part of a channel is made when it is needed. */
+static uint64_t channel_number(struct rdma_event_channel *channel)
+{
+	struct iw_cm_channel *c = channel_of(channel);
+	const struct iw_engine *engine = iw_engine();
+	uint64_t number;
+	pthread_mutex_lock(&c->mutex);
+	if (!iw_live(&c->handle) && c->channel.fd >= 0 && !engine->cm_channel_open(c->channel.fd, &number))
+		c->handle = iw_handle(number);
+	number = iw_number(&c->handle);
+	pthread_mutex_unlock(&c->mutex);
+	return number;
+}
+
+EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct iw_cm_channel *c = channel_of(channel);
+	if (channel->fd < 0)
+		return;
+	if (iw_live(&c->handle))
+		iw_engine()->cm_channel_close(c->handle.number);
+	c->handle.number = 0;
+	close(channel->fd);
+	channel->fd = -1;
+	iw_retire(c);
+}
+
+/* An id without a channel of the program's is synchronous: its calls wait for their events, on a channel of its own. */
+struct rdma_event_channel *iw_new_channel(struct iw_id *id)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	id->sync = channel != NULL;
+	return channel;
+}
+
+struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	struct iw_id *i = iw_new(sizeof *i);
+	if (!i)
+		return NULL;
+	i->id.channel = channel ? channel : iw_new_channel(i);
+	i->id.context = context;
+	i->id.ps = ps;
+	i->id.qp_type = type;
+	pthread_mutex_init(&i->mutex, NULL);
+	pthread_cond_init(&i->cond, NULL);
+	if (i->id.channel)
+		return i;
+	free(i);
+	return NULL;
+}
+
+static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps,
+		     enum ibv_qp_type type)
+{
+	uint64_t number;
+	struct iw_id *i = iw_new_id(channel, context, ps, type);
+	if (!i)
+		return iw_set_errno(ENOMEM);
+	int error = iw_engine()->id_create(channel_number(i->id.channel), (uintptr_t)&i->id, &number);
+	if (error) {
+		if (i->sync)
+			rdma_destroy_event_channel(i->id.channel);
+		free(i);
+		return iw_set_errno(error);
+	}
+	i->handle = iw_handle(number);
+	*id = &i->id;
+	return 0;
+}
+
+EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
+{
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
+		return iw_set_errno(EPROTONOSUPPORT);
+	return create_id(channel, id, context, ps, IBV_QPT_RC);
+}
+
+EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	struct iw_id *i = id_of(id);
+	int error = iw_engine()->id_destroy(iw_number(&i->handle));
+	if (error)
+		return iw_set_errno(error);
+	i->handle.number = 0;
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	iw_wait_acked(&i->mutex, &i->cond, &i->acked, &i->events);
+	if (i->sync)
+		rdma_destroy_event_channel(id->channel);
+	free(i->attr);
+	iw_retire(i);
+	return 0;
+}
+
+EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	struct iw_id *i = id_of(id);
+	struct rdma_event_channel *own = i->sync ? id->channel : NULL;
+	int sync = !channel;
+	if (sync && own)
+		return 0;
+	if (sync && !(channel = rdma_create_event_channel()))
+		return -1;
+	int error = iw_engine()->id_migrate(iw_number(&i->handle), channel_number(channel));
+	if (error) {
+		if (sync)
+			rdma_destroy_event_channel(channel);
+		return iw_set_errno(error);
+	}
+	i->sync = sync;
+	id->channel = channel;
+	if (own)
+		rdma_destroy_event_channel(own);
+	return 0;
+}
+
+/* An id gets a device when its local address is one of the host's: when it is not that of all. */
+static bool is_wildcard(const struct sockaddr *a)
+{
+	static const struct in6_addr any = IN6ADDR_ANY_INIT;
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr == INADDR_ANY;
+	return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &any, sizeof any) == 0;
+}
+
+static void set_gid(union ibv_gid *gid, const struct sockaddr *a)
+{
+	memset(gid, 0, sizeof *gid);
+	if (a->sa_family == AF_INET6) {
+		memcpy(gid->raw, &((const struct sockaddr_in6 *)a)->sin6_addr, sizeof gid->raw);
+	} else if (a->sa_family == AF_INET) {
+		gid->raw[10] = gid->raw[11] = 0xff;
+		memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
+	}
+}
+
+void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer)
+{
+	struct rdma_addr *a = &id->route.addr;
+	memcpy(&a->src_storage, local, sizeof a->src_storage);
+	memcpy(&a->dst_storage, peer, sizeof a->dst_storage);
+	if (a->src_addr.sa_family == 0 || is_wildcard(&a->src_addr))
+		return;
+	set_gid(&a->addr.ibaddr.sgid, &a->src_addr);
+	set_gid(&a->addr.ibaddr.dgid, &a->dst_addr);
+	if (!id->verbs) {
+		id->verbs = iw_cm_context();
+		id->port_num = 1;
+		id->pd = default_pd(id->verbs);
+	}
+}
+
+EXPORT struct ibv_context **rdma_get_devices(int *num)
+{
+	struct ibv_context **list = iw_new(2 * sizeof *list);
+	if (!list)
+		return NULL;
+	list[0] = iw_cm_context();
+	if (num)
+		*num = 1;
+	return list;
+}
+
+EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

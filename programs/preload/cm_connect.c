@@ -1,0 +1,148 @@
+/* librdmacm: from an address to a connection. */
+#include "objects.h"
+
+#include <netinet/in.h>
+
+enum { MAX_DEPTH = 128 };
+
+static socklen_t length_of(const struct sockaddr *a)
+{
+	return !a ? 0 : a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+static void refresh(struct rdma_cm_id *id)
+{
+	uint8_t local[128], peer[128];
+	if (!iw_engine()->id_addresses(iw_id_number(id), local, peer))
+		iw_set_addresses(id, local, peer);
+}
+
+EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	if (!addr)
+		return iw_set_errno(EINVAL);
+	int error = iw_engine()->id_bind(iw_id_number(id), addr, length_of(addr));
+	if (!error)
+		refresh(id);
+	return iw_set_errno(error);
+}
+
+EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
+{
+	if (!dst)
+		return iw_set_errno(EINVAL);
+	int error = iw_engine()->id_resolve_addr(iw_id_number(id), src, length_of(src), dst, length_of(dst));
+	return error ? iw_set_errno(error) : iw_complete(id);
+}
+
+EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	int error = iw_engine()->id_resolve_route(iw_id_number(id));
+	return error ? iw_set_errno(error) : iw_complete(id);
+}
+
+EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	int error = iw_engine()->id_listen(iw_id_number(id));
+	if (!error)
+		refresh(id);
+	return iw_set_errno(error);
+}
+
+/* The QP of an id, or the one that the program names by its number. */
+static uint64_t qp_number(struct rdma_cm_id *id, const struct rdma_conn_param *param)
+{
+	uint64_t number = 0;
+	if (id->qp)
+		return iw_number(&container(id->qp, struct iw_qp, qp)->handle);
+	if (param)
+		iw_engine()->qp_find(param->qp_num, &number);
+	return number;
+}
+
+/* A depth that the program leaves to us is what the device has or, where a peer has asked, what that wants. */
+static int depth(int wanted, bool given, bool passive, int asked, uint8_t *out)
+{
+	int most = passive && asked < MAX_DEPTH ? asked : MAX_DEPTH;
+	if (!given || wanted == RDMA_MAX_RESP_RES)
+		wanted = most;
+	*out = wanted;
+	return wanted > MAX_DEPTH ? EINVAL : 0;
+}
+
+static int depths(struct rdma_cm_id *id, const struct rdma_conn_param *p, uint8_t *responder_resources, uint8_t *initiator_depth)
+{
+	struct iw_id *i = container(id, struct iw_id, id);
+	int error = depth(p ? p->responder_resources : 0, p, i->passive, i->responder_resources, responder_resources);
+	return error ? error : depth(p ? p->initiator_depth : 0, p, i->passive, i->initiator_depth, initiator_depth);
+}
+
+EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
+{
+	uint8_t in, out;
+	int error = depths(id, p, &in, &out);
+	if (!error)
+		error = iw_engine()->id_connect(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
+						p && p->private_data ? p->private_data_len : 0, in, out);
+	return error ? iw_set_errno(error) : iw_complete(id);
+}
+
+EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
+{
+	uint8_t in, out;
+	int error = depths(id, p, &in, &out);
+	if (!error)
+		error = iw_engine()->id_accept(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
+					       p && p->private_data ? p->private_data_len : 0, in, out);
+	return error ? iw_set_errno(error) : iw_complete(id);
+}
+
+EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t length)
+{
+	return iw_set_errno(iw_engine()->id_reject(iw_id_number(id), private_data, private_data ? length : 0));
+}
+
+EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t length)
+{
+	return rdma_reject(id, private_data, length);
+}
+
+EXPORT int rdma_disconnect(struct rdma_cm_id *id)
+{
+	int error = iw_engine()->id_disconnect(iw_id_number(id));
+	return error ? iw_set_errno(error) : iw_complete(id);
+}
+
+/* Only for ids that have no QP, and have got a CONNECT_RESPONSE: there is none on iWARP. */
+EXPORT int rdma_establish(struct rdma_cm_id *id)
+{
+	return iw_set_errno(EINVAL);
+}
+
+EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	return event == IBV_EVENT_COMM_EST ? 0 : iw_set_errno(EINVAL);
+}
+
+/* Options are taken where they change nothing that matters here: TCP listens with SO_REUSEADDR anyway. */
+EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
+{
+	if (level == RDMA_OPTION_ID && name >= RDMA_OPTION_ID_TOS && name <= RDMA_OPTION_ID_ACK_TIMEOUT)
+		return 0;
+	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
+		return 0;
+	return iw_set_errno(ENOSYS);
+}
+
+/* What Linux's iwcm says of iWARP: rights with the first states, and nothing with RTS. */
+EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	if (!iw_id_number(id))
+		return iw_set_errno(EINVAL);
+	*mask = 0;
+	if (attr->qp_state == IBV_QPS_INIT || attr->qp_state == IBV_QPS_RTR) {
+		*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	}
+	return 0;
+}

@@ -1,0 +1,116 @@
+/* librdmacm: events. */
+#include "objects.h"
+
+#include <pthread.h>
+
+struct event {
+	struct rdma_cm_event event;
+	/* Some programs read their protocol's header from it unasked: it is never NULL, and zero where there is nothing. */
+	uint8_t private_data[sizeof((struct iw_cm_event *)0)->private_data];
+};
+
+static uint64_t channel_number(struct rdma_event_channel *channel)
+{
+	return iw_number(&container(channel, struct iw_cm_channel, channel)->handle);
+}
+
+/* What is counted: a request is an event of the id that listens. */
+static struct iw_id *counted(const struct rdma_cm_event *e)
+{
+	return container(e->listen_id ? e->listen_id : e->id, struct iw_id, id);
+}
+
+/* The id of a request has the channel and the context of the one that listens. That of a synchronous one is synchronous. */
+static struct rdma_cm_id *child_of(struct rdma_cm_id *listener, const struct iw_cm_event *e)
+{
+	struct iw_id *child = iw_new_id(listener->channel, listener->context, listener->ps, listener->qp_type);
+	if (!child)
+		return NULL;
+	child->handle = iw_handle(e->child);
+	child->passive = true;
+	child->responder_resources = e->responder_resources;
+	child->initiator_depth = e->initiator_depth;
+	iw_engine()->id_name(e->child, (uintptr_t)&child->id);
+	iw_set_addresses(&child->id, e->local, e->peer);
+	if (container(listener, struct iw_id, id)->sync)
+		rdma_migrate_id(&child->id, NULL);
+	return &child->id;
+}
+
+static void follow(struct rdma_cm_id *id, const struct iw_cm_event *e)
+{
+	iw_set_addresses(id, e->local, e->peer);
+	if (id->qp && e->type == RDMA_CM_EVENT_ESTABLISHED)
+		id->qp->state = IBV_QPS_RTS;
+	if (id->qp && e->type == RDMA_CM_EVENT_DISCONNECTED)
+		id->qp->state = IBV_QPS_ERR;
+}
+
+static struct rdma_cm_event *translate(const struct iw_cm_event *e)
+{
+	struct rdma_cm_id *id = (struct rdma_cm_id *)(uintptr_t)e->token;
+	struct event *out = iw_new(sizeof *out);
+	out->event = (struct rdma_cm_event){.id = id, .event = e->type, .status = e->status};
+	if (e->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		out->event.listen_id = id;
+		out->event.id = child_of(id, e);
+	} else {
+		follow(id, e);
+	}
+	memcpy(out->private_data, e->private_data, e->length);
+	out->event.param.conn = (struct rdma_conn_param){
+		.private_data = out->private_data,
+		.private_data_len = e->length < 255 ? e->length : 255,
+		.responder_resources = e->responder_resources,
+		.initiator_depth = e->initiator_depth,
+	};
+	return &out->event;
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct iw_cm_event e;
+	if (!channel || !event)
+		return iw_set_errno(EINVAL);
+	while (iw_engine()->cm_next(channel_number(channel), &e)) {
+		int error = iw_wait_readable(channel->fd);
+		if (error)
+			return iw_set_errno(error);
+		if (!channel_number(channel))
+			return iw_set_errno(EINVAL);
+	}
+	*event = translate(&e);
+	struct iw_id *i = counted(*event);
+	pthread_mutex_lock(&i->mutex);
+	i->events++;
+	pthread_mutex_unlock(&i->mutex);
+	return 0;
+}
+
+EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (!event)
+		return iw_set_errno(EINVAL);
+	struct iw_id *i = counted(event);
+	free(container(event, struct event, event));
+	pthread_mutex_lock(&i->mutex);
+	i->acked++;
+	pthread_cond_signal(&i->cond);
+	pthread_mutex_unlock(&i->mutex);
+	return 0;
+}
+
+/* Ends a call of a synchronous id: with the event that it leads to. */
+int iw_complete(struct rdma_cm_id *id)
+{
+	if (!container(id, struct iw_id, id)->sync)
+		return 0;
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+	if (rdma_get_cm_event(id->channel, &id->event))
+		return -1;
+	if (!id->event->status)
+		return 0;
+	return iw_set_errno(id->event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : abs(id->event->status));
+}

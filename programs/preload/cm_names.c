@@ -1,0 +1,77 @@
+/* librdmacm: names of hosts. */
+#include "objects.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+
+static struct sockaddr *copy(const struct sockaddr *a, socklen_t n)
+{
+	struct sockaddr *c = iw_new(n);
+	if (c)
+		memcpy(c, a, n);
+	return c;
+}
+
+static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints, struct addrinfo **found)
+{
+	struct addrinfo h = {.ai_socktype = SOCK_STREAM};
+	if (hints && hints->ai_flags & RAI_PASSIVE)
+		h.ai_flags |= AI_PASSIVE;
+	if (hints && hints->ai_flags & RAI_NUMERICHOST)
+		h.ai_flags |= AI_NUMERICHOST;
+	if (hints && hints->ai_flags & RAI_FAMILY)
+		h.ai_family = hints->ai_family;
+	return getaddrinfo(node, service, &h, found);
+}
+
+static bool fill(struct rdma_addrinfo *r, const struct rdma_addrinfo *hints, const struct addrinfo *a)
+{
+	r->ai_flags = hints ? hints->ai_flags : 0;
+	r->ai_family = a->ai_family;
+	r->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
+	r->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	if (r->ai_flags & RAI_PASSIVE) {
+		r->ai_src_len = a->ai_addrlen;
+		r->ai_src_addr = copy(a->ai_addr, a->ai_addrlen);
+		return r->ai_src_addr;
+	}
+	r->ai_dst_len = a->ai_addrlen;
+	r->ai_dst_addr = copy(a->ai_addr, a->ai_addrlen);
+	if (hints && hints->ai_src_len) {
+		r->ai_src_len = hints->ai_src_len;
+		r->ai_src_addr = copy(hints->ai_src_addr, hints->ai_src_len);
+	}
+	return r->ai_dst_addr && (!r->ai_src_len || r->ai_src_addr);
+}
+
+EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+{
+	struct addrinfo *found;
+	if (!node && !service && !(hints && hints->ai_flags & RAI_PASSIVE))
+		return iw_set_errno(EINVAL);
+	if (hints && hints->ai_qp_type && hints->ai_qp_type != IBV_QPT_RC && hints->ai_port_space == RDMA_PS_TCP)
+		return iw_set_errno(EOPNOTSUPP);
+	int error = look_up(node, service, hints, &found);
+	if (error)
+		return error;
+	struct rdma_addrinfo *r = iw_new(sizeof *r);
+	bool filled = r && fill(r, hints, found);
+	freeaddrinfo(found);
+	if (!filled) {
+		rdma_freeaddrinfo(r);
+		return iw_set_errno(ENOMEM);
+	}
+	*res = r;
+	return 0;
+}
+
+EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	while (res) {
+		struct rdma_addrinfo *next = res->ai_next;
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res);
+		res = next;
+	}
+}

@@ -1,0 +1,155 @@
+/* The device: one port, which is up, with a GID for each address of the host. All of it is answered here, without the
+ * engine. */
+#include "objects.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct iw_device device = {
+	.device = {
+		.node_type = IBV_NODE_RNIC,
+		.transport_type = IBV_TRANSPORT_IWARP,
+		.name = "iwarp0",
+		.dev_name = "iwarp0",
+	},
+};
+
+struct ibv_device *iw_device(void)
+{
+	return &device.device;
+}
+
+bool iw_ours(const struct ibv_context *context)
+{
+	return context && context->device == &device.device;
+}
+
+/* In front of the list that a program gets stands that of the real library, which is freed with it. */
+EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+	int n = 0;
+	struct ibv_device **real = REAL(ibv_get_device_list, &n);
+	if (!real)
+		n = 0;
+	struct ibv_device ***list = iw_new((n + 3) * sizeof *list);
+	if (!list)
+		return NULL;
+	list[0] = real;
+	struct ibv_device **out = (struct ibv_device **)(list + 1);
+	out[0] = &device.device;
+	if (n)
+		memcpy(out + 1, real, n * sizeof *out);
+	if (num)
+		*num = n + 1;
+	return out;
+}
+
+EXPORT void ibv_free_device_list(struct ibv_device **out)
+{
+	struct ibv_device ***list = (struct ibv_device ***)out - 1;
+	if (list[0])
+		REAL(ibv_free_device_list, list[0]);
+	free(list);
+}
+
+EXPORT const char *ibv_get_device_name(struct ibv_device *d)
+{
+	return d == &device.device ? d->name : REAL(ibv_get_device_name, d);
+}
+
+EXPORT int ibv_get_device_index(struct ibv_device *d)
+{
+	return d == &device.device ? -1 : REAL(ibv_get_device_index, d);
+}
+
+/* A GUID is that of the first interface that has an address of Ethernet. */
+static __be64 guid(void)
+{
+	uint8_t id[8] = {2, 0, 0, 0xff, 0xfe, 0, 0, 1};
+	struct ifaddrs *all, *a;
+	if (getifaddrs(&all))
+		all = NULL;
+	for (a = all; a; a = a->ifa_next) {
+		struct sockaddr_ll *ll = (struct sockaddr_ll *)a->ifa_addr;
+		if (!ll || ll->sll_family != AF_PACKET || a->ifa_flags & IFF_LOOPBACK || ll->sll_halen != 6)
+			continue;
+		memcpy(id, ll->sll_addr, 3);
+		memcpy(id + 5, ll->sll_addr + 3, 3);
+		id[0] ^= 2;
+		break;
+	}
+	freeifaddrs(all);
+	__be64 value;
+	memcpy(&value, id, sizeof value);
+	return value;
+}
+
+EXPORT __be64 ibv_get_device_guid(struct ibv_device *d)
+{
+	return d == &device.device ? guid() : REAL(ibv_get_device_guid, d);
+}
+
+struct ibv_context *iw_open(void)
+{
+	struct iw_context *c = iw_new(sizeof *c);
+	if (!c)
+		return NULL;
+	struct ibv_context *context = &c->v.context;
+	pthread_mutex_init(&c->mutex, NULL);
+	pthread_mutex_init(&context->mutex, NULL);
+	context->device = &device.device;
+	context->cmd_fd = -1;
+	context->async_fd = eventfd(0, EFD_CLOEXEC);
+	context->num_comp_vectors = 1;
+	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	iw_set_ops(&c->v);
+	if (context->async_fd >= 0)
+		return context;
+	free(c);
+	return NULL;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *d)
+{
+	return d == &device.device ? iw_open() : REAL(ibv_open_device, d);
+}
+
+static struct iw_context *context_of(struct ibv_context *context)
+{
+	return container(context, struct iw_context, v.context);
+}
+
+uint64_t iw_context_number(struct ibv_context *context)
+{
+	struct iw_context *c = context_of(context);
+	uint64_t number;
+	const struct iw_engine *engine = iw_engine();
+	pthread_mutex_lock(&c->mutex);
+	if (!iw_live(&c->handle) && !engine->context_open(context->async_fd, &number))
+		c->handle = iw_handle(number);
+	number = iw_number(&c->handle);
+	pthread_mutex_unlock(&c->mutex);
+	return number;
+}
+
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	if (!iw_ours(context))
+		return REAL(ibv_close_device, context);
+	struct iw_context *c = context_of(context);
+	if (iw_live(&c->handle))
+		iw_engine()->context_close(c->handle.number);
+	c->handle.number = 0;
+	if (context->async_fd < 0)
+		return EINVAL;
+	close(context->async_fd);
+	context->async_fd = -1;
+	iw_retire(c);
+	return 0;
+}

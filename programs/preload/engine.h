@@ -1,0 +1,78 @@
+/* What programs/engine gives to the library that is preloaded. Handles are numbers; the functions return an error number,
+ * or 0. */
+#ifndef IWARP_ENGINE_H
+#define IWARP_ENGINE_H
+
+#include <stdint.h>
+
+struct iw_qp_attr {
+	uint64_t context, pd, send_cq, recv_cq, srq, token;
+	int32_t send_depth, recv_depth, max_inline, signal_all;
+};
+
+struct iw_cm_event {
+	uint32_t type;
+	int32_t status;
+	uint64_t token, child;
+	uint8_t responder_resources, initiator_depth;
+	uint16_t length;
+	uint8_t private_data[516];
+	uint8_t local[128], peer[128]; /* struct sockaddr_storage */
+};
+
+/* Each line is a function of the engine: its name after iw_, and its arguments. */
+#define IW_ENGINE(F)                                                                                               \
+	F(context_open, (int32_t fd, uint64_t *to))                                                                \
+	F(context_close, (uint64_t h))                                                                             \
+	F(async_next, (uint64_t h, uint32_t *event, uint64_t *token))                                              \
+	F(pd_alloc, (uint64_t *to))                                                                                \
+	F(pd_dealloc, (uint64_t h))                                                                                \
+	F(mr_register, (uint64_t pd, void *addr, uint64_t n, uint64_t iova, uint32_t access, uint64_t *to,         \
+			uint32_t *lkey, uint32_t *rkey))                                                           \
+	F(mr_deregister, (uint64_t h))                                                                             \
+	F(channel_open, (int32_t fd, uint64_t *to))                                                                \
+	F(channel_close, (uint64_t h))                                                                             \
+	F(channel_next, (uint64_t h, uint64_t *token))                                                             \
+	F(cq_create, (uint64_t context, uint64_t channel, int32_t depth, uint64_t token, uint64_t *to))            \
+	F(cq_resize, (uint64_t h, int32_t depth))                                                                  \
+	F(cq_destroy, (uint64_t h))                                                                                \
+	F(cq_arm, (uint64_t h, int32_t solicited_only))                                                            \
+	F(cq_poll, (uint64_t h, int32_t n, void *wcs)) /* returns how many, or -1 */                               \
+	F(srq_create, (uint64_t context, uint64_t pd, int32_t depth, int32_t limit, uint64_t token, uint64_t *to)) \
+	F(srq_modify, (uint64_t h, int32_t depth, int32_t limit))                                                  \
+	F(srq_query, (uint64_t h, int32_t *depth, int32_t *limit))                                                 \
+	F(srq_destroy, (uint64_t h))                                                                               \
+	F(srq_post, (uint64_t h, void *wr, void **bad))                                                            \
+	F(qp_create, (struct iw_qp_attr *attr, uint64_t *to, uint32_t *number))                                    \
+	F(qp_find, (uint32_t number, uint64_t *to))                                                                \
+	F(qp_modify, (uint64_t h, uint32_t state))                                                                 \
+	F(qp_query, (uint64_t h, uint32_t *state, int32_t *ird, int32_t *ord))                                     \
+	F(qp_destroy, (uint64_t h))                                                                                \
+	F(qp_send, (uint64_t h, void *wr, void **bad))                                                             \
+	F(qp_recv, (uint64_t h, void *wr, void **bad))                                                             \
+	F(cm_channel_open, (int32_t fd, uint64_t *to))                                                             \
+	F(cm_channel_close, (uint64_t h))                                                                          \
+	F(cm_next, (uint64_t h, struct iw_cm_event *to))                                                           \
+	F(id_create, (uint64_t channel, uint64_t token, uint64_t *to))                                             \
+	F(id_name, (uint64_t h, uint64_t token))                                                                   \
+	F(id_destroy, (uint64_t h))                                                                                \
+	F(id_migrate, (uint64_t h, uint64_t channel))                                                              \
+	F(id_addresses, (uint64_t h, void *local, void *peer))                                                     \
+	F(id_bind, (uint64_t h, const void *addr, int32_t n))                                                      \
+	F(id_resolve_addr, (uint64_t h, const void *src, int32_t src_n, const void *dst, int32_t dst_n))                                                                       \
+	F(id_resolve_route, (uint64_t h))                                                                          \
+	F(id_listen, (uint64_t h))                                                                                 \
+	F(id_connect, (uint64_t h, uint64_t qp, const void *data, int32_t n, uint8_t responder_resources,          \
+			uint8_t initiator_depth))                                                                  \
+	F(id_accept, (uint64_t h, uint64_t qp, const void *data, int32_t n, uint8_t responder_resources,           \
+			uint8_t initiator_depth))                                                                  \
+	F(id_reject, (uint64_t h, const void *data, int32_t n))                                                    \
+	F(id_disconnect, (uint64_t h))
+
+struct iw_engine {
+#define IW_MEMBER(name, args) int32_t(*name) args;
+	IW_ENGINE(IW_MEMBER)
+#undef IW_MEMBER
+};
+
+#endif

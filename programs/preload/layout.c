@@ -1,0 +1,43 @@
+/* The layout of what passes between programs and the engine as it is: package verbs relies on these numbers. */
+#include "objects.h"
+
+#define AT(type, member, offset) _Static_assert(offsetof(struct type, member) == offset, #type "." #member)
+#define SIZE(type, size) _Static_assert(sizeof(struct type) == size, #type)
+
+SIZE(ibv_send_wr, 128);
+AT(ibv_send_wr, next, 8);
+AT(ibv_send_wr, sg_list, 16);
+AT(ibv_send_wr, num_sge, 24);
+AT(ibv_send_wr, opcode, 28);
+AT(ibv_send_wr, send_flags, 32);
+AT(ibv_send_wr, invalidate_rkey, 36);
+AT(ibv_send_wr, wr.rdma.remote_addr, 40);
+AT(ibv_send_wr, wr.rdma.rkey, 48);
+
+SIZE(ibv_recv_wr, 32);
+AT(ibv_recv_wr, next, 8);
+AT(ibv_recv_wr, sg_list, 16);
+AT(ibv_recv_wr, num_sge, 24);
+
+SIZE(ibv_sge, 16);
+AT(ibv_sge, length, 8);
+AT(ibv_sge, lkey, 12);
+
+SIZE(ibv_wc, 48);
+AT(ibv_wc, status, 8);
+AT(ibv_wc, opcode, 12);
+AT(ibv_wc, vendor_err, 16);
+AT(ibv_wc, byte_len, 20);
+AT(ibv_wc, invalidated_rkey, 24);
+AT(ibv_wc, qp_num, 28);
+AT(ibv_wc, src_qp, 32);
+AT(ibv_wc, wc_flags, 36);
+
+SIZE(rdma_cm_id, 416);
+AT(iw_id, no_device, 416);
+AT(iw_id, sync, 448);
+_Static_assert(sizeof(struct iw_id) >= 640, "room for what rsockets read");
+
+SIZE(iw_cm_event, 800);
+AT(iw_cm_event, private_data, 28);
+AT(iw_cm_event, local, 544);

@@ -1,0 +1,121 @@
+/* The engine: loaded at the first call that needs it, so that the shells and other tools that a preloaded library gets into
+ * pay nothing for it. */
+#include "objects.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static struct iw_engine engine;
+static const struct iw_engine *loaded; /* NULL until the engine is there, and again in a child after fork */
+static unsigned generation;
+
+static _Noreturn void give_up(const char *what, const char *why)
+{
+	dprintf(2, "iwarp: %s: %s\n", what, why ? why : "unknown error");
+	abort();
+}
+
+/* Beside this library, or where IWARP_ENGINE says. */
+static const char *engine_path(void)
+{
+	static char path[4096];
+	Dl_info info;
+	const char *name = getenv("IWARP_ENGINE");
+	if (name && *name)
+		return name;
+	if (!dladdr((void *)engine_path, &info) || strlen(info.dli_fname) > sizeof path - 32)
+		give_up("the engine", "cannot tell where this library is");
+	strcpy(path, info.dli_fname);
+	char *slash = strrchr(path, '/');
+	strcpy(slash ? slash + 1 : path, "libiwarp-engine.so");
+	return path;
+}
+
+/* In a child after fork Go's runtime of the parent does nothing any more. A second copy works, if it is not taken for the first:
+ * it is one of a file of its own, in memory. */
+static void *load_copy(const char *path)
+{
+	char name[64];
+	struct stat st;
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("iwarp-engine", MFD_CLOEXEC);
+	if (from < 0 || to < 0 || fstat(from, &st))
+		give_up(path, strerror(errno));
+	for (off_t at = 0; at < st.st_size;)
+		if (sendfile(to, from, &at, st.st_size - at) <= 0)
+			give_up(path, strerror(errno));
+	close(from);
+	snprintf(name, sizeof name, "/proc/self/fd/%d", to);
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	close(to);
+	return library;
+}
+
+static void load(void)
+{
+	const char *path = engine_path();
+	void *library = generation ? load_copy(path) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		give_up("the engine cannot be loaded", dlerror());
+#define IW_LOAD(name, args)                                       \
+	*(void **)&engine.name = dlsym(library, "iw_" #name);     \
+	if (!engine.name)                                         \
+		give_up("the engine lacks a function", "iw_" #name);
+	IW_ENGINE(IW_LOAD)
+	__atomic_store_n(&loaded, &engine, __ATOMIC_RELEASE);
+}
+
+const struct iw_engine *iw_engine(void)
+{
+	const struct iw_engine *e = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
+	if (__builtin_expect(!e, 0)) {
+		pthread_mutex_lock(&loading);
+		if (!loaded)
+			load();
+		pthread_mutex_unlock(&loading);
+		e = &engine;
+	}
+	return e;
+}
+
+static void in_child(void)
+{
+	pthread_mutex_init(&loading, NULL);
+	if (loaded)
+		generation++;
+	loaded = NULL;
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+bool iw_live(const struct iw_handle *h)
+{
+	return h->number && h->generation == generation;
+}
+
+uint64_t iw_number(const struct iw_handle *h)
+{
+	return iw_live(h) ? h->number : 0;
+}
+
+struct iw_handle iw_handle(uint64_t number)
+{
+	return (struct iw_handle){number, generation};
+}
+
+void *iw_real(const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+	if (!f)
+		give_up("no other library has", name);
+	return f;
+}

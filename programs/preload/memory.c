@@ -1,0 +1,132 @@
+/* Memory of objects, Protection Domains and Memory Regions. */
+#include "objects.h"
+
+#include <pthread.h>
+
+void *iw_new(size_t size)
+{
+	return calloc(1, size);
+}
+
+/* Objects that were destroyed rest for a while before their memory is used again: a program that destroys one twice, or uses
+ * it once more, finds a handle that names nothing, and gets its EINVAL. */
+void iw_retire(void *object)
+{
+	enum { ROOM = 1024 };
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static void *resting[ROOM];
+	static unsigned next;
+	pthread_mutex_lock(&mutex);
+	void *oldest = resting[next];
+	resting[next] = object;
+	next = (next + 1) % ROOM;
+	pthread_mutex_unlock(&mutex);
+	free(oldest);
+}
+
+static struct iw_pd *pd_of(struct ibv_pd *pd)
+{
+	return container(pd, struct iw_pd, pd);
+}
+
+static void *failed(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	if (!iw_ours(context))
+		return REAL(ibv_alloc_pd, context);
+	uint64_t number;
+	int error = iw_engine()->pd_alloc(&number);
+	if (error)
+		return failed(error);
+	struct iw_pd *p = iw_new(sizeof *p);
+	p->pd.context = context;
+	p->handle = iw_handle(number);
+	return &p->pd;
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	if (!iw_ours(pd->context))
+		return REAL(ibv_dealloc_pd, pd);
+	struct iw_pd *p = pd_of(pd);
+	int error = iw_engine()->pd_dealloc(iw_number(&p->handle));
+	if (!error) {
+		p->handle.number = 0;
+		iw_retire(p);
+	}
+	return error;
+}
+
+static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	uint64_t number;
+	uint32_t lkey, rkey;
+	int error = iw_engine()->mr_register(iw_number(&pd_of(pd)->handle), addr, length, iova, access, &number, &lkey, &rkey);
+	if (error)
+		return failed(error);
+	struct iw_mr *m = iw_new(sizeof *m);
+	m->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = lkey, .lkey = lkey, .rkey = rkey};
+	m->handle = iw_handle(number);
+	return &m->mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	if (!iw_ours(pd->context))
+		return REAL(ibv_reg_mr_iova2, pd, addr, length, iova, access);
+	return register_mr(pd, addr, length, iova, access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	if (!iw_ours(pd->context))
+		return REAL(ibv_reg_mr_iova, pd, addr, length, iova, access);
+	return register_mr(pd, addr, length, iova, access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	if (!iw_ours(pd->context))
+		return REAL(ibv_reg_mr, pd, addr, length, access);
+	return register_mr(pd, addr, length, (uintptr_t)addr, access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	if (!iw_ours(pd->context))
+		return REAL(ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
+	return failed(EOPNOTSUPP);
+}
+
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	if (!iw_ours(mr->context))
+		return REAL(ibv_rereg_mr, mr, flags, pd, addr, length, access);
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	if (!iw_ours(mr->context))
+		return REAL(ibv_dereg_mr, mr);
+	struct iw_mr *m = container(mr, struct iw_mr, mr);
+	int error = iw_engine()->mr_deregister(iw_number(&m->handle));
+	if (!error) {
+		m->handle.number = 0;
+		iw_retire(m);
+	}
+	return error;
+}
+
+/* Memory that is registered may be written at any time, and is not to become another process's: it is the business of the
+ * program, as there is no device that would go on with the old pages. */
+EXPORT int ibv_fork_init(void)
+{
+	return 0;
+}

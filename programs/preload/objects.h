@@ -1,0 +1,159 @@
+/* The objects of verbs as this library allocates them: first what the program sees, behind it what is ours. */
+#ifndef IWARP_OBJECTS_H
+#define IWARP_OBJECTS_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+/* Macros of the headers that would hide the functions defined here. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* A handle of the engine, and of which: a child after fork has an engine of its own, to which the objects of its parent
+ * mean nothing. */
+struct iw_handle {
+	uint64_t number;
+	unsigned generation;
+};
+
+/* Of the device: structs behind that of ibv_device belong to drivers, which compare a pointer there with their own. */
+struct iw_device {
+	struct ibv_device device;
+	char nobody[256];
+};
+
+struct iw_context {
+	struct iw_handle handle;
+	pthread_mutex_t mutex; /* of the handle, which is made when it is needed first */
+	struct verbs_context v; /* which ends with its struct ibv_context */
+};
+
+struct iw_channel {
+	struct ibv_comp_channel channel;
+	struct iw_handle handle;
+};
+
+struct iw_pd {
+	struct ibv_pd pd;
+	struct iw_handle handle;
+};
+
+struct iw_mr {
+	struct ibv_mr mr;
+	struct iw_handle handle;
+};
+
+struct iw_cq {
+	struct ibv_cq cq;
+	struct iw_handle handle;
+	uint32_t comp_events, async_events; /* delivered, under the mutex of cq */
+};
+
+struct iw_srq {
+	struct ibv_srq srq;
+	struct iw_handle handle;
+	uint32_t events, max_sge;
+};
+
+struct iw_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex extended;
+	};
+	struct iw_handle handle;
+	uint32_t events;
+	struct ibv_qp_init_attr attr;
+	unsigned access;
+};
+
+/* load.c */
+const struct iw_engine *iw_engine(void);
+bool iw_live(const struct iw_handle *h);
+uint64_t iw_number(const struct iw_handle *h); /* 0, which names nothing, if it is not live */
+struct iw_handle iw_handle(uint64_t number);
+void *iw_real(const char *name);
+
+/* memory.c */
+void *iw_new(size_t size);
+void iw_retire(void *object);
+
+/* wait.c */
+int iw_wait_readable(int fd);
+int iw_set_errno(int error);
+
+/* device.c */
+struct ibv_device *iw_device(void);
+bool iw_ours(const struct ibv_context *context);
+struct ibv_context *iw_open(void);
+uint64_t iw_context_number(struct ibv_context *context);
+int iw_query_device(struct ibv_device_attr *attr);
+int iw_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
+
+/* ops.c */
+void iw_set_ops(struct verbs_context *v);
+
+/* cq.c, qp.c, srq.c: what ops.c puts into contexts */
+int iw_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int iw_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int iw_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+/* async.c */
+void iw_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);
+
+/* A rdma_cm_id. librdmacm's rsockets look behind what the header shows of it: for a device, which is none here, and
+ * whether the id has no channel of the program's. */
+struct iw_id {
+	struct rdma_cm_id id;
+	void *no_device;
+	char unknown[24];
+	int sync;
+	char unknown_too[188];
+	struct iw_handle handle;
+	struct ibv_qp_init_attr *attr; /* of rdma_create_ep, for the requests that come */
+	bool passive, own_cqs;
+	uint8_t responder_resources, initiator_depth; /* that a peer has asked for */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t events, acked; /* events delivered, and those acknowledged */
+};
+
+struct iw_cm_channel {
+	struct rdma_event_channel channel;
+	struct iw_handle handle;
+	pthread_mutex_t mutex;
+};
+
+/* cm.c */
+int iw_complete(struct rdma_cm_id *id);
+uint64_t iw_id_number(struct rdma_cm_id *id);
+struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
+struct rdma_event_channel *iw_new_channel(struct iw_id *id);
+void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
+struct ibv_context *iw_cm_context(void);
+
+/* What is not ours goes on to the real library. */
+#define REAL(function, ...)                                                                                    \
+	({                                                                                                     \
+		static typeof(&function) real;                                                                 \
+		if (!real)                                                                                     \
+			real = (typeof(&function))iw_real(#function);                                          \
+		real(__VA_ARGS__);                                                                             \
+	})
+
+#define EXPORT __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,47 @@
+/* What programs call without a function of libibverbs: by inline functions, through the context. */
+#include "objects.h"
+
+static struct ibv_mw *no_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+static int no_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return EOPNOTSUPP;
+}
+
+static int no_dealloc(struct ibv_mw *mw)
+{
+	return EOPNOTSUPP;
+}
+
+static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
+			   size_t size)
+{
+	if (size < sizeof attr->orig_attr)
+		return EINVAL;
+	memset(attr, 0, size);
+	if (size >= offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex) + sizeof attr->phys_port_cnt_ex)
+		attr->phys_port_cnt_ex = 1;
+	return iw_query_device(&attr->orig_attr);
+}
+
+void iw_set_ops(struct verbs_context *v)
+{
+	v->sz = sizeof *v;
+	v->query_port = iw_query_port;
+	v->query_device_ex = query_device_ex;
+	v->create_qp_ex = iw_create_qp_ex;
+	v->context.ops = (struct ibv_context_ops){
+		.alloc_mw = no_mw,
+		.bind_mw = no_bind,
+		.dealloc_mw = no_dealloc,
+		.poll_cq = iw_poll_cq,
+		.req_notify_cq = iw_req_notify_cq,
+		.post_srq_recv = iw_post_srq_recv,
+		.post_send = iw_post_send,
+		.post_recv = iw_post_recv,
+	};
+}

@@ -1,0 +1,143 @@
+/* Queue Pairs. */
+#include "objects.h"
+
+#include <pthread.h>
+
+/* Programs send inline what they have not asked for: rdma_xclient does. */
+enum { MIN_INLINE = 256 };
+
+static struct iw_qp *qp_of(struct ibv_qp *qp)
+{
+	return container(qp, struct iw_qp, qp);
+}
+
+static uint64_t cq_number(struct ibv_cq *cq)
+{
+	return cq ? iw_number(&container(cq, struct iw_cq, cq)->handle) : 0;
+}
+
+static struct ibv_qp *failed(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+static int unsupported(const struct ibv_qp_init_attr *attr)
+{
+	if (attr->qp_type != IBV_QPT_RC)
+		return EOPNOTSUPP;
+	if (attr->cap.max_send_sge > 4 || attr->cap.max_recv_sge > 4 || attr->cap.max_send_wr > 1 << 15 ||
+	    attr->cap.max_recv_wr > 1 << 15 || attr->cap.max_inline_data > 4096)
+		return EINVAL;
+	return 0;
+}
+
+static int create(struct iw_qp *q, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	struct iw_qp_attr a = {
+		.context = iw_context_number(pd->context),
+		.pd = iw_number(&container(pd, struct iw_pd, pd)->handle),
+		.send_cq = cq_number(attr->send_cq),
+		.recv_cq = cq_number(attr->recv_cq),
+		.srq = attr->srq ? iw_number(&container(attr->srq, struct iw_srq, srq)->handle) : 0,
+		.token = (uintptr_t)&q->qp,
+		.send_depth = attr->cap.max_send_wr,
+		.recv_depth = attr->srq ? 0 : attr->cap.max_recv_wr,
+		.max_inline = attr->cap.max_inline_data,
+		.signal_all = attr->sq_sig_all,
+	};
+	uint64_t number;
+	uint32_t qp_num;
+	int error = iw_engine()->qp_create(&a, &number, &qp_num);
+	if (error)
+		return error;
+	q->handle = iw_handle(number);
+	q->qp = (struct ibv_qp){.context = pd->context, .qp_context = attr->qp_context, .pd = pd, .send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq, .srq = attr->srq, .qp_num = qp_num, .handle = qp_num, .state = IBV_QPS_RESET, .qp_type = attr->qp_type};
+	return 0;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	if (!iw_ours(pd->context))
+		return REAL(ibv_create_qp, pd, attr);
+	int error = unsupported(attr);
+	if (error)
+		return failed(error);
+	if (attr->cap.max_inline_data < MIN_INLINE)
+		attr->cap.max_inline_data = MIN_INLINE;
+	struct iw_qp *q = iw_new(sizeof *q);
+	error = create(q, pd, attr);
+	if (error) {
+		free(q);
+		return failed(error);
+	}
+	pthread_mutex_init(&q->qp.mutex, NULL);
+	pthread_cond_init(&q->qp.cond, NULL);
+	q->attr = *attr;
+	return &q->qp;
+}
+
+/* Extensions of a QP, but for its PD, are not had: a program that wants them falls back, or says so. */
+struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask != IBV_QP_INIT_ATTR_PD)
+		return failed(EOPNOTSUPP);
+	return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+}
+
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (!iw_ours(qp->context))
+		return REAL(ibv_modify_qp, qp, attr, mask);
+	struct iw_qp *q = qp_of(qp);
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		q->access = attr->qp_access_flags;
+	if (!(mask & IBV_QP_STATE))
+		return iw_live(&q->handle) ? 0 : EINVAL;
+	int error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
+	if (!error)
+		qp->state = attr->qp_state;
+	return error;
+}
+
+EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	uint32_t state;
+	int32_t ird, ord;
+	if (!iw_ours(qp->context))
+		return REAL(ibv_query_qp, qp, attr, mask, init);
+	struct iw_qp *q = qp_of(qp);
+	int error = iw_engine()->qp_query(iw_number(&q->handle), &state, &ird, &ord);
+	if (error)
+		return error;
+	qp->state = state;
+	*attr = (struct ibv_qp_attr){.qp_state = state, .cur_qp_state = state, .path_mtu = IBV_MTU_4096, .qp_access_flags = q->access,
+		.cap = q->attr.cap, .max_rd_atomic = ord, .max_dest_rd_atomic = ird, .port_num = 1};
+	*init = q->attr;
+	return 0;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	if (!iw_ours(qp->context))
+		return REAL(ibv_destroy_qp, qp);
+	struct iw_qp *q = qp_of(qp);
+	int error = iw_engine()->qp_destroy(iw_number(&q->handle));
+	if (error)
+		return error;
+	q->handle.number = 0;
+	iw_wait_acked(&qp->mutex, &qp->cond, &qp->events_completed, &q->events);
+	iw_retire(q);
+	return 0;
+}
+
+int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	return iw_engine()->qp_send(iw_number(&qp_of(qp)->handle), wr, (void **)bad);
+}
+
+int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return iw_engine()->qp_recv(iw_number(&qp_of(qp)->handle), wr, (void **)bad);
+}

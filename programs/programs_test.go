@@ -1,0 +1,89 @@
+package programs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEnvironment puts the library in front of what is preloaded already, once.
+func TestEnvironment(t *testing.T) {
+	l := Library{"/lib"}
+	for given, want := range map[string]string{
+		"HOME=/":                  "HOME=/ LD_PRELOAD=/lib/libiwarp-preload.so",
+		"LD_PRELOAD=":             "LD_PRELOAD=/lib/libiwarp-preload.so",
+		"LD_PRELOAD=other.so A=B": "LD_PRELOAD=/lib/libiwarp-preload.so:other.so A=B",
+		"LD_PRELOAD=a.so:/lib/libiwarp-preload.so": "LD_PRELOAD=a.so:/lib/libiwarp-preload.so",
+	} {
+		before := strings.Fields(given)
+		if got := l.Environment(before); strings.Join(got, " ") != want {
+			t.Errorf("%s: %q", given, got)
+		}
+		if !slices.Equal(before, strings.Fields(given)) {
+			t.Errorf("%s was changed", given)
+		}
+	}
+}
+
+// TestLibraryOf has a place for each version, or the one that the user names.
+func TestLibraryOf(t *testing.T) {
+	t.Setenv("IWARP_LIBRARY", "")
+	t.Setenv("XDG_CACHE_HOME", filepath.FromSlash("/cache"))
+	one, err := LibraryOf("v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, _ := LibraryOf("(devel)"); other == one || one.Built() {
+		t.Errorf("%v and %v", one, other)
+	}
+	dir := t.TempDir()
+	t.Setenv("IWARP_LIBRARY", dir)
+	named, err := LibraryOf("v1.0.0")
+	if err != nil || named.Dir != dir || named.Built() {
+		t.Errorf("%v: %v", named, err)
+	}
+	for _, name := range []string{named.Preload(), named.Engine()} {
+		if named.Built() {
+			t.Errorf("built before %s", name)
+		}
+		if err := os.WriteFile(name, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !named.Built() {
+		t.Error("not built")
+	}
+}
+
+// TestMissing says what is missing to build the library, and how to get it.
+func TestMissing(t *testing.T) {
+	if err := checkSystem(); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("CC", "no-such-compiler")
+	l := Library{filepath.Join(t.TempDir(), "library")}
+	err := l.Build(t.Context(), "(devel)")
+	var missing *NeedError
+	if !errors.As(err, &missing) || missing.Need.Found != "" || !strings.Contains(err.Error(), missing.Need.How) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(l.Dir); err == nil {
+		t.Error("a directory was made for nothing")
+	}
+	for _, n := range Needs(t.Context(), "(devel)") {
+		if n.What != "" && n.Found != "" {
+			t.Errorf("found in an empty PATH: %v", n)
+		}
+	}
+}
+
+// TestNoProgram fails before the process is given up.
+func TestNoProgram(t *testing.T) {
+	if err := (Library{t.TempDir()}).Exec([]string{"no-such-program"}); err == nil {
+		t.Error("a program that does not exist runs")
+	}
+}

@@ -1,0 +1,213 @@
+//go:build linux && interposer
+
+package programs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A pairing is a program that is run at both ends of a connection. PORT stands for its port.
+type pairing struct {
+	pkg            string // of Debian, that has it
+	server, client string
+	verified       string // what is known of the data
+	endless        bool   // the server goes on for ever
+	says           string // what the client prints, at least
+}
+
+const (
+	compared  = "compared octet by octet"
+	completed = "completions only"
+	rate      = "rates only"
+)
+
+// pairings are the programs that are shown to run, unmodified.
+var pairings = []pairing{
+	{"rdmacm-utils", "rping -s -a 127.0.0.1 -p PORT -C 20 -V", "rping -c -a 127.0.0.1 -p PORT -C 20 -V -v", compared, false, "rdma-ping-19:"},
+	{"rdmacm-utils", "rping -s -a 127.0.0.1 -p PORT -P", "rping -c -a 127.0.0.1 -p PORT -C 20 -V -S 60000", compared, true, ""},
+	{"rdmacm-utils", "ucmatose -b 127.0.0.1 -p PORT -c 5", "ucmatose -s 127.0.0.1 -p PORT -c 5", completed, false, "return status 0"},
+	{"rdmacm-utils", "ucmatose -b 127.0.0.1 -p PORT -c 5 -m", "ucmatose -s 127.0.0.1 -p PORT -c 5 -m", completed, false, "return status 0"},
+	{"rdmacm-utils", "rdma_server -p PORT", "rdma_client -s 127.0.0.1 -p PORT", completed, false, "rdma_client: end 0"},
+	{"rdmacm-utils", "rdma_xserver -p PORT", "rdma_xclient -s 127.0.0.1 -p PORT", completed, false, "rdma_xclient: end 0"},
+	{"rdmacm-utils", "cmtime -b 127.0.0.1 -p PORT", "cmtime -s 127.0.0.1 -p PORT -c 50", completed, true, "connect"},
+	{"perftest", "ib_write_bw -R -p PORT -a -n 100", "ib_write_bw -R -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_write_bw -R -p PORT -b -n 500", "ib_write_bw -R -p PORT -b -n 500 127.0.0.1", rate, false, "65536"},
+	{"perftest", "ib_write_bw -R -p PORT -q 4 -n 200", "ib_write_bw -R -p PORT -q 4 -n 200 127.0.0.1", rate, false, "65536"},
+	{"perftest", "ib_send_bw -R -p PORT -a -n 100", "ib_send_bw -R -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_send_bw -R -p PORT -e -n 500", "ib_send_bw -R -p PORT -e -n 500 127.0.0.1", rate, false, "65536"},
+	{"perftest", "ib_read_bw -R -p PORT -a -n 100", "ib_read_bw -R -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_write_lat -R -p PORT -n 200", "ib_write_lat -R -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_lat -R -p PORT -n 200", "ib_send_lat -R -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_lat -R -p PORT -e -n 200", "ib_send_lat -R -p PORT -e -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_read_lat -R -p PORT -a -n 20", "ib_read_lat -R -p PORT -a -n 20 127.0.0.1", rate, false, "8388608"},
+}
+
+// TestPrograms runs programs as Debian ships them, both ends on the library. With IWARP_TABLE=FILE it writes the table of
+// docs/programs.md.
+func TestPrograms(t *testing.T) {
+	l := built(t)
+	t.Run("ibv_devinfo", func(t *testing.T) { l.device(t) })
+	var table bytes.Buffer
+	for _, p := range pairings {
+		name := strings.ReplaceAll(strings.ReplaceAll(p.client, " -p PORT", ""), "127.0.0.1", "IP")
+		outcome := "failed"
+		t.Run(name, func(t *testing.T) {
+			p.run(t, l)
+			outcome = "runs"
+		})
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, version(p.pkg), outcome, p.verified)
+	}
+	if file := os.Getenv("IWARP_TABLE"); file != "" {
+		head := "| client; the server is the same | package | both ends ours | data |\n|---|---|---|---|\n"
+		if err := os.WriteFile(file, append([]byte(head), table.Bytes()...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// built returns the library. Where CI is not true the test is skipped if something is missing for it.
+func built(t *testing.T) Library {
+	t.Helper()
+	l := Library{t.TempDir()}
+	err := l.Build(t.Context(), "(devel)")
+	for _, p := range pairings {
+		if _, missing := exec.LookPath(strings.Fields(p.client)[0]); missing != nil && err == nil {
+			err = missing
+		}
+	}
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (p *pairing) run(t *testing.T, l Library) {
+	port := freePort(t)
+	server := start(t, l, strings.ReplaceAll(p.server, "PORT", port))
+	server.awaitListening(t, port)
+	client := start(t, l, strings.ReplaceAll(p.client, "PORT", port))
+	client.end(t)
+	if !strings.Contains(client.out.String(), p.says) {
+		t.Errorf("%s does not say %q:\n%s", p.client, p.says, client.out.String())
+	}
+	if p.endless {
+		server.kill()
+	} else {
+		server.end(t)
+	}
+	if t.Failed() {
+		t.Logf("the server:\n%s", server.out.String())
+	}
+}
+
+// A process is one end.
+type process struct {
+	*exec.Cmd
+	out  bytes.Buffer
+	done chan struct{} // closed when it has ended
+	err  error
+	stop context.CancelFunc
+}
+
+// kill ends the process, if it has not ended.
+func (p *process) kill() {
+	p.stop()
+	<-p.done
+}
+
+func start(t *testing.T, l Library, line string) *process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	words := strings.Fields(line)
+	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
+	p.Env = l.Environment(os.Environ())
+	p.Stdout, p.Stderr = &p.out, &p.out
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// end waits for the process to end, in success.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.done:
+		if p.err != nil {
+			t.Errorf("%s: %v\n%s", p, p.err, p.out.String())
+		}
+	case <-t.Context().Done():
+		t.Fatalf("%s does not end", p)
+	}
+}
+
+// awaitListening returns when somebody listens on the port. To connect would disturb.
+func (p *process) awaitListening(t *testing.T, port string) {
+	t.Helper()
+	n, _ := strconv.Atoi(port)
+	const listening = " 0A "
+	local := fmt.Sprintf(":%04X ", n)
+	for {
+		for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+			table, _ := os.ReadFile(file)
+			for line := range strings.Lines(string(table)) {
+				if before, _, ok := strings.Cut(line, listening); ok && strings.Contains(before+" ", local) {
+					return
+				}
+			}
+		}
+		select {
+		case <-p.done:
+			t.Fatalf("%s has ended: %v\n%s", p, p.err, p.out.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	return port
+}
+
+// version names a package of Debian with its version, where that can be asked for.
+func version(pkg string) string {
+	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", pkg).Output()
+	if err != nil {
+		return pkg
+	}
+	return pkg + " " + string(out)
+}
+
+// device is what ibv_devinfo says of the device.
+func (l Library) device(t *testing.T) {
+	p := start(t, l, "ibv_devinfo -v")
+	p.end(t)
+	for _, says := range []string{"hca_id:\tiwarp0", "iWARP (1)", "PORT_ACTIVE", "Ethernet", "GID[  0]"} {
+		if !strings.Contains(p.out.String(), says) {
+			t.Errorf("no %q:\n%s", says, p.out.String())
+		}
+	}
+}

@@ -1,0 +1,117 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import "unsafe"
+
+// The structures of rdma-core's verbs.h that pass between the program and us as they are: no copy is made of a list of
+// work requests. Their layout is that of LP64 machines, and has not changed since libibverbs 1.1; the C side checks it
+// when it is compiled (programs/preload/layout.c), and TestLayout here.
+//
+// The pointers in them are C's.
+
+// A SendWR is a struct ibv_send_wr, 128 octets.
+type SendWR struct {
+	ID         uint64
+	Next       *SendWR
+	SGL        *SGE
+	SGEs       int32
+	Opcode     uint32
+	Flags      uint32
+	Imm        uint32 // or the STag to be invalidated
+	RemoteAddr uint64
+	RKey       uint32
+	_          [76]byte
+}
+
+// A RecvWR is a struct ibv_recv_wr, 32 octets.
+type RecvWR struct {
+	ID   uint64
+	Next *RecvWR
+	SGL  *SGE
+	SGEs int32
+	_    [4]byte
+}
+
+// An SGE is a struct ibv_sge, 16 octets.
+type SGE struct {
+	Addr   uint64
+	Length uint32
+	LKey   uint32
+}
+
+// elements returns a list of n.
+func elements(sgl *SGE, n int32) []SGE {
+	if n <= 0 || sgl == nil {
+		return nil
+	}
+	return unsafe.Slice(sgl, n)
+}
+
+// octets returns the memory that an element of an inline request names.
+func (s *SGE) octets() []byte {
+	addr := *(*unsafe.Pointer)(unsafe.Pointer(&s.Addr))
+	return unsafe.Slice((*byte)(addr), s.Length)
+}
+
+// A WC is a struct ibv_wc, 48 octets.
+type WC struct {
+	ID          uint64
+	Status      uint32
+	Opcode      uint32
+	VendorErr   uint32
+	ByteLen     uint32
+	Invalidated uint32 // or immediate data
+	QPNum       uint32
+	SrcQP       uint32
+	Flags       uint32
+	PKeyIndex   uint16
+	SLID        uint16
+	SL          uint8
+	DLIDPath    uint8
+	_           [2]byte
+}
+
+// Operations of a SendWR.
+const (
+	wrWrite       = 0
+	wrWriteImm    = 1
+	wrSend        = 2
+	wrSendImm     = 3
+	wrRead        = 4
+	wrCompareSwap = 5
+	wrFetchAdd    = 6
+	wrLocalInv    = 7
+	wrBindMW      = 8
+	wrSendInv     = 9
+)
+
+// Flags of a SendWR.
+const (
+	sendFence     = 1 << 0
+	sendSignaled  = 1 << 1
+	sendSolicited = 1 << 2
+	sendInline    = 1 << 3
+)
+
+// Operations and flags of a WC.
+const (
+	wcSend     = 0
+	wcWrite    = 1
+	wcRead     = 2
+	wcLocalInv = 7
+	wcRecv     = 1 << 7
+
+	wcWithInv = 1 << 3
+)
+
+// Access rights of a region.
+const (
+	accessLocalWrite   = 1 << 0
+	accessRemoteWrite  = 1 << 1
+	accessRemoteRead   = 1 << 2
+	accessRemoteAtomic = 1 << 3
+	accessMWBind       = 1 << 4
+	accessZeroBased    = 1 << 5
+	accessOptional     = 0x3ff << 20 // to be ignored by those who do not know them
+)

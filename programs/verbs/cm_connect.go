@@ -1,0 +1,229 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+const (
+	// startupTimeout bounds how long a peer may take to answer a Request, as with siw.
+	startupTimeout = 10 * time.Second
+	// patience is how long a refused connection is tried again. perftest connects twice to the same port, and
+	// begins to listen for the second time when the peer may have dialled already; where it is refused, it uses
+	// rdma_cm_ids that it has destroyed.
+	patience = 300 * time.Millisecond
+	pause    = 10 * time.Millisecond
+)
+
+// ConnParam is a struct rdma_conn_param: what to tell the peer. The depths are those of RDMA Reads, inbound and outbound.
+type ConnParam struct {
+	PrivateData                        []byte
+	ResponderResources, InitiatorDepth uint8
+}
+
+// Connect begins to connect a QP with the peer whose address was resolved. An Established follows, a Rejected
+// with the peer's private data (or -ECONNREFUSED, where nobody listens), an Unreachable or a ConnectError.
+func (d *Device) Connect(h, qp Handle, p ConnParam) syscall.Errno {
+	id, q := d.ids.get(h), d.qps.get(qp)
+	if id == nil || q == nil {
+		return syscall.EINVAL
+	}
+	if !id.advance(stageConnecting, stageRoute) {
+		return syscall.EINVAL
+	}
+	if errno := id.attach(q); errno != fine {
+		id.advance(stageRoute, stageConnecting)
+		return errno
+	}
+	go id.connect(q, p)
+	return fine
+}
+
+// attach makes a QP that of the ID's connection.
+func (id *ID) attach(q *QP) syscall.Errno {
+	if errno := q.link(id); errno != fine {
+		return errno
+	}
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	id.qp = q
+	return fine
+}
+
+func (id *ID) connect(q *QP, p ConnParam) {
+	err := id.dial(q, p)
+	if err != nil {
+		id.settle(stageConnecting, stageDisconnected, failure(err))
+		return
+	}
+	id.established(q)
+}
+
+// dial tries until it is not refused any more, or patience is at its end.
+func (id *ID) dial(q *QP, p ConnParam) error {
+	id.mu.Lock()
+	local, peer, reserved := id.local, id.peer, id.port
+	id.port = nil
+	id.mu.Unlock()
+	reserved.release()
+	d := iwarp.Dialer{
+		Preset:  id.device.preset,
+		MPA:     mpa.Offer{IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData, Timeout: startupTimeout},
+		NoReads: p.ResponderResources == 0 && p.InitiatorDepth == 0,
+	}
+	if local.Port() != 0 {
+		d.Net.LocalAddr = net.TCPAddrFromAddrPort(local)
+	}
+	until := time.Now().Add(patience)
+	for {
+		err := d.DialQP(id.ctx, q.qp, "tcp", peer.String())
+		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) || !id.rest() {
+			return err
+		}
+	}
+}
+
+// rest waits for a moment. It reports false if the ID is gone.
+func (id *ID) rest() bool {
+	select {
+	case <-id.ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// failure returns the event by which Linux's iwcm reports that a connection did not come up.
+func failure(err error) CMEvent {
+	var rejected *iwarp.RejectError
+	switch {
+	case errors.As(err, &rejected):
+		_ = rejected.Conn.Close()
+		return CMEvent{Type: Rejected, Status: -int32(syscall.ECONNRESET), PrivateData: rejected.PrivateData}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return CMEvent{Type: Rejected, Status: -int32(syscall.ECONNREFUSED)}
+	case errors.Is(err, syscall.ECONNRESET):
+		return CMEvent{Type: Rejected, Status: -int32(syscall.ECONNRESET)}
+	}
+	errno := errnoOf(err)
+	switch errno {
+	case syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
+		return CMEvent{Type: Unreachable, Status: -int32(errno)}
+	case syscall.EINVAL:
+		errno = syscall.ECONNABORTED
+	}
+	return CMEvent{Type: ConnectError, Status: -int32(errno)}
+}
+
+// established tells that the connection is up, and later that it is over.
+func (id *ID) established(q *QP) {
+	n := q.qp.Negotiated()
+	id.mu.Lock()
+	id.local, id.peer = addrPort(q.qp.LocalAddr()), addrPort(q.qp.RemoteAddr())
+	id.mu.Unlock()
+	up := CMEvent{Type: Established, PrivateData: n.PrivateData, ResponderResources: depth(int(n.IRD)), InitiatorDepth: depth(int(n.ORD))}
+	if !id.settle(stageConnecting, stageEstablished, up) {
+		return
+	}
+	<-q.qp.Done()
+	q.state.Store(StateErr)
+	id.disconnected()
+}
+
+// depth fits a depth into its field.
+func depth(n int) uint8 { return uint8(min(max(n, 0), 255)) }
+
+// disconnected tells, once, that the connection is over.
+func (id *ID) disconnected() {
+	id.settle(stageEstablished, stageDisconnected, CMEvent{Type: Disconnected})
+}
+
+// Disconnect ends the connection in order; a Disconnected follows. When it has ended already, nothing happens.
+func (d *Device) Disconnect(h Handle) syscall.Errno {
+	id := d.ids.get(h)
+	if id == nil {
+		return syscall.EINVAL
+	}
+	id.mu.Lock()
+	stage, q := id.stage, id.qp
+	id.mu.Unlock()
+	if q == nil || stage != stageEstablished && stage != stageDisconnected {
+		return syscall.EINVAL
+	}
+	go q.end()
+	return fine
+}
+
+// abandon is for an ID whose QP is destroyed.
+func (id *ID) abandon() {
+	id.mu.Lock()
+	connecting := id.stage == stageConnecting
+	id.mu.Unlock()
+	if connecting {
+		id.cancel()
+	}
+}
+
+// Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError.
+func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
+	id, q := d.ids.get(h), d.qps.get(qp)
+	if id == nil || q == nil {
+		return syscall.EINVAL
+	}
+	if !id.advance(stageConnecting, stageRequested) {
+		return syscall.EINVAL
+	}
+	if errno := id.attach(q); errno != fine {
+		id.advance(stageRequested, stageConnecting)
+		return errno
+	}
+	go id.accept(q, p)
+	return fine
+}
+
+func (id *ID) accept(q *QP, p ConnParam) {
+	id.mu.Lock()
+	request := id.request
+	id.request = nil
+	id.mu.Unlock()
+	ctx, cancel := context.WithTimeout(id.ctx, startupTimeout)
+	defer cancel()
+	err := request.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
+		Preset:  id.device.preset,
+		MPA:     mpa.Answer{IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData},
+		NoReads: p.ResponderResources == 0 && p.InitiatorDepth == 0,
+	})
+	if err != nil {
+		_ = request.Close()
+		id.settle(stageConnecting, stageDisconnected, failure(err))
+		return
+	}
+	id.established(q)
+}
+
+// Reject refuses the request of a peer, with private data for it.
+func (d *Device) Reject(h Handle, privateData []byte) syscall.Errno {
+	id := d.ids.get(h)
+	if id == nil || !id.advance(stageDisconnected, stageRequested) {
+		return syscall.EINVAL
+	}
+	id.mu.Lock()
+	request := id.request
+	id.request = nil
+	id.mu.Unlock()
+	conn, err := request.Reject(privateData)
+	if err != nil {
+		_ = request.Close()
+		return errnoOf(err)
+	}
+	_ = conn.Close()
+	return fine
+}

@@ -1,0 +1,81 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// Listen has an ID wait for peers: each is a ConnectRequest with an ID of its own. One that was not bound gets a port of all
+// addresses.
+func (d *Device) Listen(h Handle) syscall.Errno {
+	id := d.ids.get(h)
+	if id == nil {
+		return syscall.EINVAL
+	}
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.stage == stageNew {
+		if errno := id.bind(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); errno != fine {
+			return errno
+		}
+	}
+	if id.stage != stageBound {
+		return syscall.EINVAL
+	}
+	ln, err := id.open()
+	if err != nil {
+		return errnoOf(err)
+	}
+	id.listener = iwarp.NewListener(ln, iwarp.ListenConfig{RNIC: d.rnic, Preset: d.preset})
+	id.stage = stageListening
+	go id.serve(id.listener)
+	return fine
+}
+
+// open listens on the port that is kept, or on the one that was bound.
+func (id *ID) open() (net.Listener, error) {
+	if p := id.port; p != nil {
+		id.port = nil
+		return p.listen()
+	}
+	network := "tcp"
+	if id.local.Addr().Is4() {
+		network = "tcp4"
+	}
+	return new(net.ListenConfig).Listen(id.ctx, network, id.local.String())
+}
+
+// serve turns the requests of peers into events.
+func (id *ID) serve(l *iwarp.Listener) {
+	for {
+		r, err := l.Accept(id.ctx)
+		if err != nil {
+			return
+		}
+		id.requested(r)
+	}
+}
+
+func (id *ID) requested(r *iwarp.Request) {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.stage != stageListening {
+		refuse(r)
+		return
+	}
+	child := id.device.newID(id.channel, 0)
+	child.stage, child.request = stageRequested, r
+	child.local, child.peer = addrPort(r.LocalAddr()), addrPort(r.RemoteAddr())
+	e := CMEvent{
+		Type: ConnectRequest, Child: child.handle, PrivateData: r.PrivateData(), id: id, Token: id.token,
+		Local: child.local, Peer: child.peer,
+		// What the peer wants to have outstanding is what it takes of us to answer, and the other way round.
+		ResponderResources: depth(int(r.ORD())), InitiatorDepth: depth(int(r.IRD())),
+	}
+	id.channel.events.push(e)
+}

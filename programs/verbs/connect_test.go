@@ -1,0 +1,185 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestConnection goes the way of rdma_cm from an address to a connection and to its end, and has each event once, with what
+// the peer said.
+func TestConnection(t *testing.T) {
+	s, c := newProgram(t), newProgram(t)
+	listener, at := s.listen(1)
+	client, server := c.queue(), s.queue()
+	id := c.resolve(2, at)
+	local, peer, errno := c.d.AddressesOf(id)
+	must(t, errno)
+	want(t, "the peer's address", peer, at)
+	want(t, "our address", local.Addr(), netip.MustParseAddr("127.0.0.1"))
+	want(t, "a Send before the connection", posted(client, 0), syscall.EINVAL)
+
+	must(t, c.d.Connect(id, client.qp, ConnParam{PrivateData: []byte("hello"), ResponderResources: 3, InitiatorDepth: 5}))
+	request := s.event(ConnectRequest)
+	want(t, "whose request", request.Token, 1)
+	want(t, "private data", strings.TrimRight(string(request.PrivateData), "\x00"), "hello")
+	want(t, "Reads that the peer wants to do", request.ResponderResources, 5)
+	want(t, "Reads that the peer takes", request.InitiatorDepth, 3)
+	must(t, s.d.NameID(request.Child, 3))
+	must(t, s.d.Accept(request.Child, server.qp, ConnParam{PrivateData: []byte("welcome"), ResponderResources: 5, InitiatorDepth: 3}))
+
+	up := c.event(Established)
+	want(t, "whose connection", up.Token, 2)
+	want(t, "private data", strings.TrimRight(string(up.PrivateData), "\x00"), "welcome")
+	want(t, "whose connection", s.event(Established).Token, 3)
+	state, ird, ord, errno := c.d.QueryQP(client.qp)
+	must(t, errno)
+	want(t, "state", state, StateRTS)
+	want(t, "outbound Reads", ord, 5)
+	if ird < 3 {
+		t.Errorf("%d inbound Reads, of 3", ird)
+	}
+
+	must(t, c.d.Disconnect(id))
+	want(t, "whose end", s.event(Disconnected).Token, 3)
+	want(t, "whose end", c.event(Disconnected).Token, 2)
+	must(t, c.d.Disconnect(id))
+	must(t, s.d.Disconnect(request.Child))
+	for _, q := range []*queue{client, server} {
+		must(t, q.d.DestroyQP(q.qp))
+		if readable(t, q.events) {
+			t.Error("another event")
+		}
+	}
+	must(t, s.d.DestroyID(request.Child))
+	must(t, s.d.DestroyID(listener))
+	want(t, "destroyed twice", s.d.DestroyID(listener), syscall.EINVAL)
+	must(t, c.d.DestroyID(id))
+}
+
+// TestData moves octets in all ways, and the completions have what a program expects in them.
+func TestData(t *testing.T) {
+	client, server, _, _ := connect(t)
+	inbox, message := server.region("...............", accessLocalWrite), client.region("hello, receiver", 0)
+	server.recv(8, inbox)
+	client.send(9, wrSend, message, nil)
+	want(t, "completion", client.completion(), WC{ID: 9, Opcode: wcSend, ByteLen: 15, QPNum: client.number})
+	want(t, "completion", server.completion(), WC{ID: 8, Opcode: wcRecv, ByteLen: 15, QPNum: server.number})
+	want(t, "received", string(inbox.memory), "hello, receiver")
+
+	offered := server.region("these can be read", accessLocalWrite|accessRemoteRead|accessRemoteWrite|1<<20)
+	sink := client.region(".................", accessLocalWrite)
+	client.send(10, wrRead, sink, offered)
+	want(t, "completion", client.completion(), WC{ID: 10, Opcode: wcRead, ByteLen: 17, QPNum: client.number})
+	want(t, "read", string(sink.memory), "these can be read")
+	copy(sink.memory, "and it is written")
+	client.send(11, wrWrite, sink, offered)
+	client.send(12, wrRead, client.region(".................", accessLocalWrite), offered)
+	want(t, "completion", client.completion().Opcode, wcWrite)
+	want(t, "completion", client.completion().ID, 12)
+	want(t, "written", string(offered.memory), "and it is written")
+}
+
+// TestInline sends what is in several places, with keys that nobody has.
+func TestInline(t *testing.T) {
+	client, server, _, _ := connect(t)
+	inbox := server.region("......", accessLocalWrite)
+	server.recv(1, inbox)
+	a, b := client.region("abc", 0), client.region("def", 0)
+	list := []SGE{*a.sge(), *b.sge()}
+	list[0].LKey, list[1].LKey = 1, 0
+	_, errno := client.d.PostSend(client.qp, &SendWR{SGL: &list[0], SGEs: 2, Opcode: wrSend, Flags: sendInline})
+	must(t, errno)
+	server.completion()
+	want(t, "received", string(inbox.memory), "abcdef")
+
+	long := client.region(strings.Repeat("x", 65), 0)
+	_, errno = client.d.PostSend(client.qp, &SendWR{SGL: long.sge(), SGEs: 1, Opcode: wrSend, Flags: sendInline})
+	want(t, "more than the QP has room for", errno, syscall.EINVAL)
+}
+
+// TestRejected gives the client the reason of the server, and the server no event.
+func TestRejected(t *testing.T) {
+	s, c := newProgram(t), newProgram(t)
+	_, at := s.listen(1)
+	id := c.resolve(2, at)
+	must(t, c.d.Connect(id, c.queue().qp, ConnParam{}))
+	request := s.event(ConnectRequest)
+	must(t, s.d.Reject(request.Child, []byte("no")))
+	e := c.event(Rejected)
+	want(t, "status", e.Status, -int32(syscall.ECONNRESET))
+	want(t, "private data", strings.TrimRight(string(e.PrivateData), "\x00"), "no")
+	want(t, "an answer to what was rejected", s.d.Reject(request.Child, nil), syscall.EINVAL)
+	must(t, s.d.DestroyID(request.Child))
+}
+
+// TestDropped rejects requests that the server destroys without an answer: the ID itself, and the listener
+// with a request that was not fetched.
+func TestDropped(t *testing.T) {
+	s, c := newProgram(t), newProgram(t)
+	listener, at := s.listen(1)
+	first, second := c.resolve(2, at), c.resolve(3, at)
+	must(t, c.d.Connect(first, c.queue().qp, ConnParam{}))
+	must(t, s.d.DestroyID(s.event(ConnectRequest).Child))
+	want(t, "whose", c.event(Rejected).Token, 2)
+	must(t, c.d.Connect(second, c.queue().qp, ConnParam{}))
+	wait(t, s.events)
+	must(t, s.d.DestroyID(listener))
+	want(t, "whose", c.event(Rejected).Token, 3)
+	if readable(t, s.events) {
+		t.Error("an event of an ID that is gone")
+	}
+}
+
+// TestNobodyListens is a rejection, too.
+func TestNobodyListens(t *testing.T) {
+	c := newProgram(t)
+	id := c.id(1)
+	must(t, c.d.BindAddr(id, netip.MustParseAddrPort("127.0.0.1:0")))
+	taken, _, errno := c.d.AddressesOf(id)
+	must(t, errno)
+	must(t, c.d.Connect(c.resolve(2, taken), c.queue().qp, ConnParam{}))
+	want(t, "status", c.event(Rejected).Status, -int32(syscall.ECONNREFUSED))
+}
+
+// TestMigrate takes along the events that nobody has fetched.
+func TestMigrate(t *testing.T) {
+	c := newProgram(t)
+	other := eventfd(t)
+	to, errno := c.d.OpenCMChannel(other)
+	must(t, errno)
+	stays, goes := c.id(1), c.id(2)
+	peer := netip.MustParseAddrPort("127.0.0.1:7174")
+	must(t, c.d.ResolveAddr(goes, netip.AddrPort{}, peer))
+	must(t, c.d.ResolveAddr(stays, netip.AddrPort{}, peer))
+	must(t, c.d.MigrateID(goes, to))
+	want(t, "what has stayed", c.event(AddrResolved).Token, 1)
+	if readable(t, c.events) || !readable(t, other) {
+		t.Error("the event is on the wrong channel")
+	}
+	must(t, c.d.ResolveRoute(goes))
+	for _, kind := range []uint32{AddrResolved, RouteResolved} {
+		e, errno := c.d.NextCM(to)
+		must(t, errno)
+		want(t, "event", e.Type, kind)
+	}
+}
+
+// TestKilled has the peer of a connection that is cut off told of it: DISCONNECTED, and its receives flushed.
+func TestKilled(t *testing.T) {
+	client, server, _, _ := connect(t)
+	server.recv(5, server.region("...", accessLocalWrite))
+	must(t, client.d.ModifyQP(client.qp, StateErr))
+	server.event(Disconnected)
+	client.event(Disconnected)
+	want(t, "status of the receive", server.completion().Status, 5)
+	state, _, _, _ := server.d.QueryQP(server.qp)
+	want(t, "state", state, StateErr)
+	wait(t, server.async)
+	e, errno := server.d.NextAsync(server.context)
+	must(t, errno)
+	want(t, "event", e, AsyncEvent{asyncQPFatal, 78})
+}

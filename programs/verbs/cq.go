@@ -1,0 +1,175 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A Channel is a struct ibv_comp_channel: it has a token of each CQ that has a completion to be noticed.
+type Channel struct{ events *Queue[uint64] }
+
+// OpenChannel makes a Channel, whose events are shown by an eventfd.
+func (d *Device) OpenChannel(fd int) (Handle, syscall.Errno) {
+	return made(d.channels.add(&Channel{newQueue[uint64](fd)}))
+}
+
+// CloseChannel ends a Channel.
+func (d *Device) CloseChannel(h Handle) syscall.Errno {
+	c := d.channels.take(h)
+	if c == nil {
+		return syscall.EINVAL
+	}
+	c.events.close()
+	return fine
+}
+
+// NextCQ takes the token of a CQ from a Channel. It is EAGAIN if there is none.
+func (d *Device) NextCQ(h Handle) (token uint64, errno syscall.Errno) {
+	c := d.channels.get(h)
+	if c == nil {
+		return 0, syscall.EINVAL
+	}
+	token, ok := c.events.next()
+	if !ok {
+		return 0, syscall.EAGAIN
+	}
+	return token, fine
+}
+
+// A CQ is a struct ibv_cq.
+type CQ struct {
+	source
+	cq      *iwarp.CQ
+	channel *Channel
+	stop    chan struct{} // ends notice
+	stopped chan struct{}
+
+	polling sync.Mutex
+	wcs     [32]iwarp.WC
+}
+
+// CreateCQ returns a CQ with room for depth completions. The token names it in the events of the context and of the
+// channel; channel may be 0.
+func (d *Device) CreateCQ(context, channel Handle, depth int, token uint64) (Handle, syscall.Errno) {
+	x, ch := d.contexts.get(context), d.channels.get(channel)
+	if x == nil || ch == nil && channel != 0 {
+		return 0, syscall.EINVAL
+	}
+	cq, err := d.rnic.CreateCQ(depth)
+	if err != nil {
+		return 0, errnoOf(err)
+	}
+	c := &CQ{source: source{context: x, token: token}, cq: cq, channel: ch}
+	d.sources.Store(cq, &c.source)
+	if ch != nil {
+		c.stop, c.stopped = make(chan struct{}), make(chan struct{})
+		go c.notice(cq.Events())
+	}
+	return made(d.cqs.add(c))
+}
+
+// notice passes notices on to the channel.
+func (c *CQ) notice(notices <-chan struct{}) {
+	defer close(c.stopped)
+	for {
+		select {
+		case <-notices:
+			c.channel.events.push(c.token)
+		case <-c.stop:
+			return
+		}
+	}
+}
+
+// ResizeCQ changes how many completions the CQ has room for.
+func (d *Device) ResizeCQ(h Handle, depth int) syscall.Errno {
+	c := d.cqs.get(h)
+	if c == nil {
+		return syscall.EINVAL
+	}
+	return errnoOf(c.cq.Resize(depth))
+}
+
+// DestroyCQ ends a CQ, and drops the events about it that were not fetched. It is EBUSY while a QP uses it.
+func (d *Device) DestroyCQ(h Handle) syscall.Errno {
+	c := d.cqs.get(h)
+	if c == nil {
+		return syscall.EINVAL
+	}
+	if c.cq.Close() != nil {
+		return syscall.EBUSY
+	}
+	if d.cqs.take(h) == nil {
+		return syscall.EINVAL
+	}
+	d.sources.Delete(c.cq)
+	c.silence()
+	if c.channel != nil {
+		close(c.stop)
+		<-c.stopped
+		c.channel.events.remove(func(token uint64) bool { return token == c.token })
+	}
+	return fine
+}
+
+// Arm asks for one event on the channel.
+func (d *Device) Arm(h Handle, solicitedOnly bool) syscall.Errno {
+	c := d.cqs.get(h)
+	if c == nil {
+		return syscall.EINVAL
+	}
+	c.cq.Arm(solicitedOnly)
+	return fine
+}
+
+// Poll moves completions to wcs and returns how many, or -1 if there is no such CQ.
+func (d *Device) Poll(h Handle, wcs []WC) int {
+	c := d.cqs.get(h)
+	if c == nil {
+		return -1
+	}
+	c.polling.Lock()
+	defer c.polling.Unlock()
+	n := 0
+	for n < len(wcs) {
+		got := c.cq.Poll(c.wcs[:min(len(c.wcs), len(wcs)-n)])
+		for i := range got {
+			wcs[n+i].set(&c.wcs[i])
+		}
+		n += got
+		if got < len(c.wcs) {
+			break
+		}
+	}
+	return n
+}
+
+// set translates a completion.
+func (w *WC) set(wc *iwarp.WC) {
+	*w = WC{ID: wc.ID, Status: statusOf(wc.Status), Opcode: opcodeOf(wc.Op), ByteLen: uint32(wc.Length)}
+	if wc.QP != nil {
+		w.QPNum = wc.QP.Num()
+	}
+	if wc.Invalidated != 0 {
+		w.Invalidated, w.Flags = wc.Invalidated, wcWithInv
+	}
+}
+
+func opcodeOf(op iwarp.Op) uint32 {
+	switch op {
+	case iwarp.OpWrite:
+		return wcWrite
+	case iwarp.OpRead:
+		return wcRead
+	case iwarp.OpLocalInvalidate:
+		return wcLocalInv
+	case iwarp.OpRecv:
+		return wcRecv
+	default:
+		return wcSend
+	}
+}

@@ -1,0 +1,179 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"context"
+	"sync"
+	"syscall"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A Device is the RNIC of a process, and has all objects of the program. Its methods may be called by any thread.
+type Device struct {
+	rnic   *iwarp.RNIC
+	preset *iwarp.Preset
+
+	contexts   table[Context]
+	pds        table[PD]
+	mrs        table[MR]
+	cqs        table[CQ]
+	srqs       table[SRQ]
+	qps        table[QP]
+	channels   table[Channel]
+	cmChannels table[CMChannel]
+	ids        table[ID]
+
+	numbers sync.Map // of uint32: the Handle of the QP with that number
+	stags   sync.Map // of uint32: the *MR that an STag of ours names
+	sources sync.Map // of *iwarp.CQ and *iwarp.SRQ: the *source that each belongs to
+}
+
+// Config says how a Device is to behave.
+type Config struct {
+	// RNIC is passed on to package iwarp.
+	RNIC iwarp.RNICConfig
+	// Preset, if it is set, is the kind of peer that connections are made with.
+	Preset *iwarp.Preset
+}
+
+// NewDevice returns a Device. It exists as long as the process.
+func NewDevice(cfg Config) *Device {
+	d := &Device{
+		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset,
+		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR},
+		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
+		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},
+	}
+	go d.watch()
+	return d
+}
+
+// Close ends all connections. What the program still has fails from then on.
+func (d *Device) Close() error { return d.rnic.Close() }
+
+// A Context is an open device: a struct ibv_context, with the events that belong to no work request.
+type Context struct{ events *Queue[AsyncEvent] }
+
+// An AsyncEvent is what ibv_get_async_event returns: the number of an enum ibv_event_type, and what the program's side
+// has called the object.
+type AsyncEvent struct {
+	Type  uint32
+	Token uint64
+}
+
+// Numbers of asynchronous events.
+const (
+	asyncCQError  = 0
+	asyncQPFatal  = 1
+	asyncSRQLimit = 15
+	asyncLastWQE  = 16
+)
+
+// OpenContext makes a Context, whose events are shown by an eventfd.
+func (d *Device) OpenContext(fd int) (Handle, syscall.Errno) {
+	return made(d.contexts.add(&Context{events: newQueue[AsyncEvent](fd)}))
+}
+
+// CloseContext ends a Context.
+func (d *Device) CloseContext(h Handle) syscall.Errno {
+	c := d.contexts.take(h)
+	if c == nil {
+		return syscall.EINVAL
+	}
+	c.events.close()
+	return fine
+}
+
+// NextAsync takes the oldest asynchronous event of a Context. It is EAGAIN if there is none.
+func (d *Device) NextAsync(h Handle) (AsyncEvent, syscall.Errno) {
+	c := d.contexts.get(h)
+	if c == nil {
+		return AsyncEvent{}, syscall.EINVAL
+	}
+	e, ok := c.events.next()
+	if !ok {
+		return e, syscall.EAGAIN
+	}
+	return e, fine
+}
+
+// A source is an object that asynchronous events are about.
+type source struct {
+	context *Context
+	token   uint64
+
+	mu   sync.Mutex
+	gone bool
+}
+
+// tell adds an event, as long as the object is there.
+func (s *source) tell(event uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.gone {
+		s.context.events.push(AsyncEvent{event, s.token})
+	}
+}
+
+// silence is for an object that is destroyed: its events that nobody has fetched are dropped, and no more come.
+func (s *source) silence() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+	s.context.events.remove(func(e AsyncEvent) bool { return e.Token == s.token })
+}
+
+// made is what a function that creates returns.
+func made(h Handle) (Handle, syscall.Errno) {
+	if h == 0 {
+		return 0, syscall.ENOMEM
+	}
+	return h, fine
+}
+
+// watch passes on what happens to objects as a whole.
+func (d *Device) watch() {
+	for {
+		e, err := d.rnic.NextEvent(context.Background())
+		if err != nil {
+			return
+		}
+		d.dispatch(e)
+	}
+}
+
+func (d *Device) dispatch(e iwarp.Event) {
+	switch e.Kind {
+	case iwarp.EventHalfClosed:
+		if qp := qpOf(e.QP); qp != nil {
+			qp.hungUp()
+		}
+	case iwarp.EventTerminateReceived, iwarp.EventTerminateSent, iwarp.EventConnectionLost, iwarp.EventBadClose:
+		if qp := qpOf(e.QP); qp != nil {
+			qp.tell(asyncQPFatal)
+		}
+	case iwarp.EventLastWQE:
+		if qp := qpOf(e.QP); qp != nil {
+			qp.tell(asyncLastWQE)
+		}
+	case iwarp.EventSRQLimit:
+		if s, ok := d.sources.Load(e.SRQ); ok {
+			s.(*source).tell(asyncSRQLimit)
+		}
+	case iwarp.EventCQOverflow:
+		if s, ok := d.sources.Load(e.CQ); ok {
+			s.(*source).tell(asyncCQError)
+		}
+	}
+}
+
+// qpOf returns the QP of the program's that one of package iwarp belongs to, or nil.
+func qpOf(qp *iwarp.QP) *QP {
+	if qp == nil {
+		return nil
+	}
+	q, _ := qp.Context().(*QP)
+	return q
+}

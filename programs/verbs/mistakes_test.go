@@ -1,0 +1,168 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"net/netip"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// posted returns the error number of a Send of 4 octets with an lkey.
+func posted(q *queue, lkey uint32) syscall.Errno {
+	memory := new([4]byte)
+	wr := &SendWR{SGL: &SGE{Addr: uint64(uintptr(unsafe.Pointer(memory))), Length: 4, LKey: lkey}, SGEs: 1, Opcode: wrSend}
+	bad, errno := q.d.PostSend(q.qp, wr)
+	if errno != fine && bad != wr {
+		return syscall.EIO
+	}
+	return errno
+}
+
+// TestWrongHandles gives every function the number of nothing: EINVAL.
+func TestWrongHandles(t *testing.T) {
+	d := newProgram(t).d
+	const h = 12345
+	for what, f := range map[string]func() syscall.Errno{
+		"close context": func() syscall.Errno { return d.CloseContext(h) },
+		"async event":   func() syscall.Errno { _, e := d.NextAsync(h); return e },
+		"dealloc pd":    func() syscall.Errno { return d.DeallocPD(h) },
+		"reg mr":        func() syscall.Errno { _, _, _, e := d.RegisterMR(h, nil, 0, 0, 0); return e },
+		"dereg mr":      func() syscall.Errno { return d.DeregisterMR(h) },
+		"close channel": func() syscall.Errno { return d.CloseChannel(h) },
+		"cq event":      func() syscall.Errno { _, e := d.NextCQ(h); return e },
+		"create cq":     func() syscall.Errno { _, e := d.CreateCQ(h, 0, 1, 0); return e },
+		"resize cq":     func() syscall.Errno { return d.ResizeCQ(h, 1) },
+		"destroy cq":    func() syscall.Errno { return d.DestroyCQ(h) },
+		"arm":           func() syscall.Errno { return d.Arm(h, false) },
+		"create srq":    func() syscall.Errno { _, e := d.CreateSRQ(h, h, 1, 0, 0); return e },
+		"modify srq":    func() syscall.Errno { return d.ModifySRQ(h, 0, 0) },
+		"query srq":     func() syscall.Errno { _, _, e := d.QuerySRQ(h); return e },
+		"destroy srq":   func() syscall.Errno { return d.DestroySRQ(h) },
+		"post srq":      func() syscall.Errno { _, e := d.PostSRQ(h, nil); return e },
+		"create qp":     func() syscall.Errno { _, _, e := d.CreateQP(QPAttr{}); return e },
+		"find qp":       func() syscall.Errno { _, e := d.FindQP(h); return e },
+		"modify qp":     func() syscall.Errno { return d.ModifyQP(h, StateErr) },
+		"query qp":      func() syscall.Errno { _, _, _, e := d.QueryQP(h); return e },
+		"destroy qp":    func() syscall.Errno { return d.DestroyQP(h) },
+		"post send":     func() syscall.Errno { _, e := d.PostSend(h, nil); return e },
+		"post recv":     func() syscall.Errno { _, e := d.PostRecv(h, nil); return e },
+		"close events":  func() syscall.Errno { return d.CloseCMChannel(h) },
+		"cm event":      func() syscall.Errno { _, e := d.NextCM(h); return e },
+		"create id":     func() syscall.Errno { _, e := d.CreateID(h, 0); return e },
+		"name id":       func() syscall.Errno { return d.NameID(h, 0) },
+		"destroy id":    func() syscall.Errno { return d.DestroyID(h) },
+		"migrate":       func() syscall.Errno { return d.MigrateID(h, h) },
+		"addresses":     func() syscall.Errno { _, _, e := d.AddressesOf(h); return e },
+		"bind":          func() syscall.Errno { return d.BindAddr(h, netip.AddrPort{}) },
+		"resolve addr":  func() syscall.Errno { return d.ResolveAddr(h, netip.AddrPort{}, netip.AddrPort{}) },
+		"resolve route": func() syscall.Errno { return d.ResolveRoute(h) },
+		"listen":        func() syscall.Errno { return d.Listen(h) },
+		"connect":       func() syscall.Errno { return d.Connect(h, h, ConnParam{}) },
+		"accept":        func() syscall.Errno { return d.Accept(h, h, ConnParam{}) },
+		"reject":        func() syscall.Errno { return d.Reject(h, nil) },
+		"disconnect":    func() syscall.Errno { return d.Disconnect(h) },
+	} {
+		want(t, what, f(), syscall.EINVAL)
+	}
+	want(t, "poll", d.Poll(h, nil), -1)
+}
+
+// TestOrder refuses what comes too early, too late or twice.
+func TestOrder(t *testing.T) {
+	p := newProgram(t)
+	q, id := p.queue(), p.id(1)
+	want(t, "a route before the address", p.d.ResolveRoute(id), syscall.EINVAL)
+	want(t, "connect before the route", p.d.Connect(id, q.qp, ConnParam{}), syscall.EINVAL)
+	want(t, "accept without a request", p.d.Accept(id, q.qp, ConnParam{}), syscall.EINVAL)
+	want(t, "disconnect without a connection", p.d.Disconnect(id), syscall.EINVAL)
+	want(t, "a foreign address", p.d.BindAddr(id, netip.MustParseAddrPort("192.0.2.99:1")), syscall.EADDRNOTAVAIL)
+	must(t, p.d.BindAddr(id, netip.MustParseAddrPort("127.0.0.1:0")))
+	want(t, "bound twice", p.d.BindAddr(id, netip.MustParseAddrPort("127.0.0.1:0")), syscall.EINVAL)
+	must(t, p.d.Listen(id))
+	want(t, "listening twice", p.d.Listen(id), syscall.EINVAL)
+	at, _, _ := p.d.AddressesOf(id)
+	other := p.id(2)
+	must(t, p.d.BindAddr(other, at))
+	want(t, "a port that is taken", p.d.Listen(other), syscall.EADDRINUSE)
+}
+
+// TestBusy refuses to destroy what is in use, and destroys each object once.
+func TestBusy(t *testing.T) {
+	p := newProgram(t)
+	q := p.queue()
+	r := p.region("memory", 0)
+	want(t, "PD", p.d.DeallocPD(p.pd), syscall.EBUSY)
+	want(t, "CQ", p.d.DestroyCQ(q.cq), syscall.EBUSY)
+	must(t, p.d.DestroyQP(q.qp))
+	want(t, "QP again", p.d.DestroyQP(q.qp), syscall.EINVAL)
+	must(t, p.d.DestroyCQ(q.cq))
+	want(t, "CQ again", p.d.DestroyCQ(q.cq), syscall.EINVAL)
+	want(t, "PD with a region", p.d.DeallocPD(p.pd), syscall.EBUSY)
+	must(t, p.d.DeregisterMR(r.mr))
+	want(t, "region again", p.d.DeregisterMR(r.mr), syscall.EINVAL)
+	must(t, p.d.DeallocPD(p.pd))
+	want(t, "PD again", p.d.DeallocPD(p.pd), syscall.EINVAL)
+}
+
+// TestRights refuses rights that make no sense, memory that is not there, and what there is not.
+func TestRights(t *testing.T) {
+	p := newProgram(t)
+	memory := make([]byte, 8)
+	register := func(addr unsafe.Pointer, access uint32) syscall.Errno {
+		_, _, _, errno := p.d.RegisterMR(p.pd, addr, 8, 0, access)
+		return errno
+	}
+	at := unsafe.Pointer(&memory[0])
+	want(t, "remote write alone", register(at, accessRemoteWrite), syscall.EINVAL)
+	want(t, "a window's binding", register(at, accessMWBind), syscall.EINVAL)
+	want(t, "remote read alone", register(at, accessRemoteRead), fine)
+	want(t, "with what may be ignored", register(at, accessLocalWrite|accessRemoteAtomic|1<<20|1<<29), fine)
+	want(t, "memory of nobody's", register(unsafe.Add(nil, 4096), accessLocalWrite), syscall.EFAULT)
+}
+
+// TestBadRequests names the request of a list that is at fault; those before it are posted.
+func TestBadRequests(t *testing.T) {
+	client, server, _, _ := connect(t)
+	inbox := server.region("....", accessLocalWrite)
+	server.recv(1, inbox)
+	good := client.region("good", 0)
+	for _, opcode := range []uint32{wrSendImm, wrWriteImm, wrFetchAdd, wrCompareSwap, wrBindMW} {
+		_, errno := client.d.PostSend(client.qp, &SendWR{SGL: good.sge(), SGEs: 1, Opcode: opcode})
+		want(t, "an operation that there is not", errno, syscall.EOPNOTSUPP)
+	}
+	bad := &SendWR{ID: 3, SGL: &SGE{Addr: good.at(), Length: 4, LKey: good.lkey + 1}, SGEs: 1, Opcode: wrSend}
+	at, errno := client.d.PostSend(client.qp, &SendWR{ID: 2, SGL: good.sge(), SGEs: 1, Opcode: wrSend, Next: bad})
+	if at != bad || errno != syscall.EINVAL {
+		t.Errorf("%v: %v", at, errno)
+	}
+	want(t, "completion", server.completion().ID, 1)
+	want(t, "received", string(inbox.memory), "good")
+	want(t, "a key of nothing", posted(client, 4711), syscall.EINVAL)
+}
+
+// TestLongList posts more receives than fit into the scratch of one call, up to the depth of the queue.
+func TestLongList(t *testing.T) {
+	p := newProgram(t)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 100, 0, 5)
+	must(t, errno)
+	r := p.region("....", accessLocalWrite)
+	list := make([]RecvWR, 101)
+	for i := range list {
+		list[i] = RecvWR{ID: uint64(i), SGL: r.sge(), SGEs: 1}
+		if i > 0 {
+			list[i-1].Next = &list[i]
+		}
+	}
+	bad, errno := p.d.PostSRQ(srq, &list[0])
+	if bad != &list[100] || errno != syscall.ENOMEM {
+		t.Errorf("%v: %v", bad, errno)
+	}
+	must(t, p.d.ModifySRQ(srq, 200, 7))
+	depth, limit, errno := p.d.QuerySRQ(srq)
+	must(t, errno)
+	want(t, "depth", depth, 200)
+	want(t, "limit", limit, 7)
+	must(t, p.d.DestroySRQ(srq))
+}

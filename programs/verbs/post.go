@@ -1,0 +1,165 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"syscall"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// batch is how many work requests of a list are posted together.
+const batch = 32
+
+// receives are where a list of receives is translated, so that posting allocates nothing. They belong to a queue, under
+// its lock.
+type receives struct {
+	wrs  [batch]iwarp.RecvWR
+	sges []iwarp.SGE
+}
+
+// A recvQueue is a QP or an SRQ of package iwarp.
+type recvQueue interface {
+	PostRecvs(wrs []iwarp.RecvWR) (n int, err error)
+}
+
+// post posts a list. After an error bad is the request that it is about; those before it were posted.
+func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue) (bad *RecvWR, errno syscall.Errno) {
+	for wr != nil && errno == fine {
+		first, n := wr, 0
+		r.sges = r.sges[:0]
+		for ; wr != nil && n < batch; wr = wr.Next {
+			if errno = r.add(d, wr, n); errno != fine {
+				break
+			}
+			n++
+		}
+		if done, err := queue.PostRecvs(r.wrs[:n]); err != nil {
+			for ; done > 0; done-- {
+				first = first.Next
+			}
+			return first, errnoOf(err)
+		}
+	}
+	return wr, errno
+}
+
+// add translates a receive to the nth place.
+func (r *receives) add(d *Device, wr *RecvWR, n int) syscall.Errno {
+	from, ok := len(r.sges), wr.SGEs <= iwarp.MaxSGE
+	if ok {
+		r.sges, ok = d.sges(r.sges, elements(wr.SGL, wr.SGEs))
+	}
+	if !ok {
+		return syscall.EINVAL
+	}
+	r.wrs[n] = iwarp.RecvWR{ID: wr.ID, SGL: r.sges[from:]}
+	return fine
+}
+
+// sends are the same for a Send Queue.
+type sends struct {
+	wrs    [batch]iwarp.SendWR
+	sges   []iwarp.SGE
+	inline []byte // of requests whose inline data is in several elements
+}
+
+func (s *sends) post(q *QP, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
+	for wr != nil && errno == fine {
+		first, n := wr, 0
+		s.sges, s.inline = s.sges[:0], s.inline[:0]
+		for ; wr != nil && n < batch; wr = wr.Next {
+			if errno = s.add(q, wr, &s.wrs[n]); errno != fine {
+				break
+			}
+			n++
+		}
+		if done, err := q.postSends(s.wrs[:n]); err != nil {
+			for ; done > 0; done-- {
+				first = first.Next
+			}
+			return first, errnoOf(err)
+		}
+	}
+	return wr, errno
+}
+
+// postSends sends several requests together. One by itself may be sent together with those after it.
+func (q *QP) postSends(wrs []iwarp.SendWR) (n int, err error) {
+	if len(wrs) != 1 {
+		return q.qp.PostSends(wrs)
+	}
+	return 0, q.qp.PostSend(&wrs[0])
+}
+
+// add translates a request.
+func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
+	*to = iwarp.SendWR{
+		ID: wr.ID, Fence: wr.Flags&sendFence != 0, Solicited: wr.Flags&sendSolicited != 0,
+		Unsignaled: !q.signalAll && wr.Flags&sendSignaled == 0,
+	}
+	if errno := q.device.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate {
+		return errno
+	}
+	if wr.SGEs > iwarp.MaxSGE {
+		return syscall.EINVAL
+	}
+	list := elements(wr.SGL, wr.SGEs)
+	if wr.Flags&sendInline != 0 && wr.Opcode != wrRead {
+		return s.addInline(q, list, to)
+	}
+	from, ok := len(s.sges), false
+	if s.sges, ok = q.device.sges(s.sges, list); !ok {
+		return syscall.EINVAL
+	}
+	to.SGL = s.sges[from:]
+	return fine
+}
+
+// operation translates what is to be done. Immediate data and atomics are EOPNOTSUPP: the peer may be
+// one that knows RFC 5040 only.
+func (d *Device) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
+	to.Remote = iwarp.Remote{STag: wr.RKey, TO: wr.RemoteAddr}
+	switch wr.Opcode {
+	case wrSend:
+		to.Op, to.Remote = iwarp.OpSend, iwarp.Remote{}
+	case wrSendInv:
+		to.Op, to.Remote, to.Invalidate = iwarp.OpSend, iwarp.Remote{}, wr.Imm
+	case wrWrite:
+		to.Op = iwarp.OpWrite
+	case wrRead:
+		to.Op = iwarp.OpRead
+	case wrLocalInv:
+		m := d.invalidated(wr.Imm)
+		if m == nil {
+			return syscall.EINVAL
+		}
+		*to = iwarp.SendWR{ID: to.ID, Op: iwarp.OpLocalInvalidate, Target: m.mr, Unsignaled: to.Unsignaled, Fence: to.Fence}
+	case wrWriteImm, wrSendImm, wrCompareSwap, wrFetchAdd, wrBindMW:
+		return syscall.EOPNOTSUPP
+	default:
+		return syscall.EINVAL
+	}
+	return fine
+}
+
+// addInline names the data of an inline request: where it is, if that is one place. Keys are not looked at.
+func (s *sends) addInline(q *QP, list []SGE, to *iwarp.SendWR) syscall.Errno {
+	total := uint64(0)
+	for i := range list {
+		total += uint64(list[i].Length)
+	}
+	if total > uint64(q.maxInline) {
+		return syscall.EINVAL
+	}
+	if len(list) == 1 {
+		to.Inline = list[0].octets()
+		return fine
+	}
+	from := len(s.inline)
+	for i := range list {
+		s.inline = append(s.inline, list[i].octets()...)
+	}
+	to.Inline = s.inline[from:]
+	return fine
+}

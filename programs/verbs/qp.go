@@ -1,0 +1,271 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// States of a QP, by the numbers of enum ibv_qp_state.
+const (
+	StateReset = iota
+	StateInit
+	StateRTR
+	StateRTS
+	StateSQD
+	StateSQE
+	StateErr
+)
+
+// How long a close may take: see QP.end.
+const (
+	closeTimeout = time.Second
+	closeLimit   = 3 * time.Second
+)
+
+// A QP is a struct ibv_qp.
+type QP struct {
+	source
+	device    *Device
+	qp        *iwarp.QP
+	signalAll bool
+	maxInline int
+	ownRecvs  bool
+	state     atomic.Uint32
+
+	sending sync.Mutex
+	sends   sends
+
+	receiving sync.Mutex
+	recvs     receives
+
+	linking sync.Mutex
+	id      *ID  // whose connection it has
+	orphan  bool // that was destroyed before the QP
+}
+
+// QPAttr says what QP to create: the capacities of struct ibv_qp_init_attr. SRQ may be 0.
+type QPAttr struct {
+	Context, PD, SendCQ, RecvCQ, SRQ Handle
+	SendDepth, RecvDepth, MaxInline  int
+	SignalAll                        bool
+	Token                            uint64
+}
+
+// CreateQP returns a QP in the state RESET, and its number.
+func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errno) {
+	x, pd, sendCQ, recvCQ, srq := d.contexts.get(a.Context), d.pds.get(a.PD), d.cqs.get(a.SendCQ), d.cqs.get(a.RecvCQ), d.srqs.get(a.SRQ)
+	if x == nil || pd == nil || sendCQ == nil || recvCQ == nil || srq == nil && a.SRQ != 0 {
+		return 0, 0, syscall.EINVAL
+	}
+	if max(a.SendDepth, a.RecvDepth) > iwarp.MaxQueueDepth || min(a.SendDepth, a.RecvDepth, a.MaxInline) < 0 || a.MaxInline > iwarp.MaxInline {
+		return 0, 0, syscall.EINVAL
+	}
+	q := &QP{
+		source: source{context: x, token: a.Token}, device: d, signalAll: a.SignalAll, maxInline: a.MaxInline, ownRecvs: srq == nil,
+	}
+	cfg := iwarp.QPConfig{
+		SendCQ: sendCQ.cq, RecvCQ: recvCQ.cq, SendDepth: max(a.SendDepth, 1), RecvDepth: max(a.RecvDepth, 1), MaxInline: a.MaxInline,
+		// When the peer has closed its half, its program wants no answer: as with the kernel's devices
+		// the connection ends when what was posted is finished.
+		Linger:       -1,
+		CloseTimeout: closeTimeout, CloseLimit: closeLimit, Context: q,
+	}
+	if srq != nil {
+		cfg.SRQ = srq.srq
+	}
+	if a.MaxInline == 0 {
+		cfg.MaxInline = -1
+	}
+	var err error
+	if q.qp, err = pd.pd.CreateQP(cfg); err != nil {
+		return 0, 0, errnoOf(err)
+	}
+	h, errno = made(d.qps.add(q))
+	d.numbers.Store(q.qp.Num(), h)
+	return h, q.qp.Num(), errno
+}
+
+// FindQP returns the QP with a number.
+func (d *Device) FindQP(number uint32) (Handle, syscall.Errno) {
+	h, ok := d.numbers.Load(number)
+	if !ok {
+		return 0, syscall.EINVAL
+	}
+	return h.(Handle), fine
+}
+
+// ModifyQP makes a transition that a program may ask for. RTR means nothing to iWARP, and to RTS only a connection leads: EINVAL,
+// as Linux's siw has it, unless there is one.
+//
+// SQD begins an orderly close, as librdmacm wants it of an iWARP device. ERR ends the connection at once.
+func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
+	q := d.qps.get(h)
+	if q == nil {
+		return syscall.EINVAL
+	}
+	switch state := q.State(); to {
+	case StateReset:
+		return q.reset()
+	case StateInit:
+		if state != StateReset && state != StateInit {
+			return syscall.EINVAL
+		}
+		q.state.Store(StateInit)
+	case StateRTR:
+		if state != StateInit && state != StateRTS {
+			return syscall.EINVAL
+		}
+	case StateRTS:
+		if state != StateRTS {
+			return syscall.EINVAL
+		}
+	case StateSQD:
+		if state != StateRTS && state != StateErr {
+			return syscall.EINVAL
+		}
+		go q.end()
+	case StateErr:
+		q.fail()
+	default:
+		return syscall.EINVAL
+	}
+	return fine
+}
+
+// State returns the number of the QP's state.
+func (q *QP) State() uint32 {
+	s := q.state.Load()
+	if s == StateErr {
+		return s
+	}
+	switch q.qp.State() {
+	case iwarp.StateRTS:
+		return StateRTS
+	case iwarp.StateIdle:
+		return s
+	case iwarp.StateClosing:
+		return StateSQD
+	default:
+		return StateErr
+	}
+}
+
+// QueryQP returns the number of the QP's state, and the depths of its RDMA Reads: inbound and outbound.
+func (d *Device) QueryQP(h Handle) (state uint32, ird, ord int, errno syscall.Errno) {
+	q := d.qps.get(h)
+	if q == nil {
+		return 0, 0, 0, syscall.EINVAL
+	}
+	a := q.qp.Query()
+	return q.State(), a.IRD, a.ORD, fine
+}
+
+// reset makes the QP ready for another connection.
+func (q *QP) reset() syscall.Errno {
+	if s := q.qp.State(); s == iwarp.StateRTS {
+		q.fail()
+		<-q.qp.Done()
+	}
+	if q.qp.State() != iwarp.StateIdle {
+		if err := q.qp.Modify(iwarp.StateIdle); err != nil {
+			return errnoOf(err)
+		}
+	}
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	q.id, q.orphan = nil, false
+	q.state.Store(StateReset)
+	return fine
+}
+
+// fail ends the connection at once, and flushes all work.
+func (q *QP) fail() {
+	q.state.Store(StateErr)
+	_ = q.qp.Modify(iwarp.StateError)
+}
+
+// end closes the connection in order: what was posted is carried out, and what the peer has asked to read is
+// answered. It returns within closeLimit, and at once where there is no connection.
+func (q *QP) end() {
+	q.state.Store(StateErr)
+	_ = q.qp.Close()
+}
+
+// DestroyQP ends a QP in order: when it returns, nothing of the QP's reads or writes memory any more, and the peer
+// has all that was posted, unless it did not take it.
+func (d *Device) DestroyQP(h Handle) syscall.Errno {
+	q := d.qps.take(h)
+	if q == nil {
+		return syscall.EINVAL
+	}
+	d.numbers.Delete(q.qp.Num())
+	q.silence()
+	if id := q.connection(); id != nil {
+		id.abandon()
+	}
+	q.end()
+	return fine
+}
+
+// link ties the QP to the rdma_cm_id that connects it. One that has a connection already is EINVAL.
+func (q *QP) link(id *ID) syscall.Errno {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	if q.id != nil && q.id != id || q.orphan {
+		return syscall.EINVAL
+	}
+	q.id = id
+	if q.state.Load() == StateReset {
+		q.state.Store(StateInit)
+	}
+	return fine
+}
+
+func (q *QP) connection() *ID {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	return q.id
+}
+
+// linked reports whether the QP has a connection, or had or will have one.
+func (q *QP) linked() bool {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	return q.id != nil || q.orphan
+}
+
+// hungUp is told when the peer has closed its half.
+func (q *QP) hungUp() {
+	if id := q.connection(); id != nil {
+		id.disconnected()
+	}
+}
+
+// PostSend posts a list of requests. After an error bad is the one that it is about, and those before it are posted. It is EINVAL
+// before there is a connection, or one on its way.
+func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
+	q := d.qps.get(h)
+	if q == nil || !q.linked() {
+		return wr, syscall.EINVAL
+	}
+	q.sending.Lock()
+	defer q.sending.Unlock()
+	return q.sends.post(q, wr)
+}
+
+// PostRecv posts a list of receives, as PostSend.
+func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno) {
+	q := d.qps.get(h)
+	if q == nil || !q.ownRecvs || q.state.Load() == StateReset {
+		return wr, syscall.EINVAL
+	}
+	q.receiving.Lock()
+	defer q.receiving.Unlock()
+	return q.recvs.post(d, wr, q.qp)
+}

@@ -1,0 +1,90 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// A Queue has the events that a program fetches. The descriptor is an eventfd, which belongs to the
+// program's side; it is readable as long as an event is in the queue, so that poll and epoll are level-triggered
+// as with the kernel's.
+type Queue[T any] struct {
+	fd int
+
+	mu     sync.Mutex
+	events []T
+	closed bool
+}
+
+func newQueue[T any](fd int) *Queue[T] { return &Queue[T]{fd: fd} }
+
+// push appends events.
+func (q *Queue[T]) push(events ...T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(events) == 0 || q.closed {
+		return
+	}
+	if len(q.events) == 0 {
+		q.signal()
+	}
+	q.events = append(q.events, events...)
+}
+
+// next takes the oldest event.
+func (q *Queue[T]) next() (event T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.events) == 0 {
+		return event, false
+	}
+	event = q.events[0]
+	q.events = slices.Delete(q.events, 0, 1)
+	if len(q.events) == 0 {
+		q.clear()
+	}
+	return event, true
+}
+
+// remove takes those events out that are chosen, and returns them in order.
+func (q *Queue[T]) remove(chosen func(T) bool) (removed []T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	had := len(q.events)
+	q.events = slices.DeleteFunc(q.events, func(e T) bool {
+		out := chosen(e)
+		if out {
+			removed = append(removed, e)
+		}
+		return out
+	})
+	if had > 0 && len(q.events) == 0 {
+		q.clear()
+	}
+	return removed
+}
+
+// close drops what is there and what comes: the descriptor is about to be closed, and its number may be another's then.
+func (q *Queue[T]) close() {
+	q.remove(func(T) bool { return true })
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+}
+
+// signal makes the descriptor readable, and clear makes it so no longer. Neither blocks: the counter is 0 before the
+// one and 1 before the other. What the program itself has done to its descriptor is its own affair.
+func (q *Queue[T]) signal() {
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = syscall.Write(q.fd, one[:])
+}
+
+func (q *Queue[T]) clear() {
+	var count [8]byte
+	_, _ = syscall.Read(q.fd, count[:])
+}
