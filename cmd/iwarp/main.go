@@ -30,6 +30,7 @@ type cli struct {
 	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
 	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
 	Rping   rpingCmd   `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
+	Run     runCmd     `cmd:"" help:"Run a program of libibverbs and librdmacm, unmodified."`
 	Study   studyCmd   `cmd:"" help:"Show what placement ahead of order is worth, on a path that loses and reorders packets."`
 	Help    helpCmd    `cmd:"" help:"Print help, of all commands or of one."`
 	Version versionCmd `cmd:"" help:"Print the version, and what is spoken."`

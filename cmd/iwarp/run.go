@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"text/tabwriter"
+
+	"github.com/goiwarp/iwarp/programs"
+)
+
+// runCmd runs a program of libibverbs and librdmacm.
+type runCmd struct {
+	Build   bool     `help:"Build the library anew, also if it is there. Without a program that is all."`
+	Status  bool     `help:"Print what is there, and what is missing."`
+	Program []string `arg:"" optional:"" passthrough:"" placeholder:"PROGRAM" help:"The program, and its arguments."`
+}
+
+// Help describes what is run, and how.
+func (runCmd) Help() string {
+	return "Runs a program that was written for libibverbs and librdmacm, unmodified, with a device iwarp0 of ours beside those that are there: " +
+		"no hardware, no kernel module, no root. The program takes the place of this one, so that signals and the exit status are its own. " +
+		"For example: \"iwarp run rping -s -v\", and \"iwarp run rping -c -a 127.0.0.1 -v -C 10\".\n\n" +
+		"That takes a library for the program to load. It is built when it is needed first, which takes Go, a C compiler, and the headers of " +
+		"libibverbs and librdmacm. It is kept in the user's cache directory, or where IWARP_LIBRARY says; after a change of the sources build it anew.\n\n" +
+		"IWARP_LOG=connection (or packet, or frame) logs to standard error. IWARP_PEER has the name of a peer that needs special settings, such as siw."
+}
+
+// Run does not return when the program begins.
+func (c *runCmd) Run(ctx context.Context, std streams) error {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	library, err := programs.LibraryOf(version)
+	if err != nil {
+		return err
+	}
+	if c.Status {
+		return c.status(ctx, std, library, version)
+	}
+	if len(c.Program) > 0 && c.Program[0] == "--" {
+		c.Program = c.Program[1:]
+	}
+	if len(c.Program) == 0 && !c.Build {
+		return usage("run: name a program, or --build, or --status")
+	}
+	if c.Build || !library.Built() {
+		fmt.Fprintf(std.err, "building the library for programs in %s\n", library.Dir)
+		if err := library.Build(ctx, version); err != nil {
+			return err
+		}
+	}
+	if len(c.Program) == 0 {
+		return nil
+	}
+	return library.Exec(c.Program)
+}
+
+// errNotReady is that of a status with something missing.
+var errNotReady = errors.New("programs cannot be run: the library is not built, and something is missing to build it")
+
+func (c *runCmd) status(ctx context.Context, std streams, library programs.Library, version string) error {
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	built, complete := "not built", true
+	if library.Built() {
+		built = "built"
+	}
+	fmt.Fprintf(w, "library\t%s\t%s\n", built, library.Dir)
+	for _, n := range programs.Needs(ctx, version) {
+		if n.Found == "" {
+			complete = false
+			fmt.Fprintf(w, "%s\tmissing\t%s\n", n.What, n.How)
+		} else {
+			fmt.Fprintf(w, "%s\tfound\t%s\n", n.What, n.Found)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if !library.Built() && !complete {
+		return &ending{errNotReady, statusFindings}
+	}
+	return nil
+}
