@@ -1,6 +1,11 @@
 package perf
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
 
 // sliceTime is how long a slice takes, unless the time for all of them is too short or too
 // long for that.
@@ -50,10 +55,26 @@ func (o Options) slots(size int) int {
 	return min(DefaultDepth, max(minSlots, ring/size))
 }
 
+// sizesOf returns the sizes that an operation is measured with: an Atomic Operation has one.
+func (o Options) sizesOf(op Op) []int {
+	if op == Atomic {
+		return []int{iwarp.AtomicLen}
+	}
+	return o.Sizes
+}
+
+// allSizes returns those of all operations.
+func (o Options) allSizes() []int {
+	if slices.Contains(o.Ops, Atomic) {
+		return append([]int{iwarp.AtomicLen}, o.Sizes...)
+	}
+	return o.Sizes
+}
+
 // maxSlots returns the most slots that any of the sizes has.
 func (o Options) maxSlots() int {
 	most := 0
-	for _, size := range o.Sizes {
+	for _, size := range o.allSizes() {
 		most = max(most, o.slots(size))
 	}
 	return most
@@ -62,7 +83,7 @@ func (o Options) maxSlots() int {
 // ring returns the octets of buffer that a QP needs in each direction.
 func (o Options) ring() int64 {
 	most := int64(0)
-	for _, size := range o.Sizes {
+	for _, size := range o.allSizes() {
 		most = max(most, int64(size)*int64(o.slots(size)))
 	}
 	return most

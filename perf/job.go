@@ -1,6 +1,10 @@
 package perf
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp"
+)
 
 // A job is one slice: so many messages of one size by one operation, one way
 // of moving them. Both ends know it before it begins, so no message need say
@@ -36,7 +40,7 @@ func (j job) validate(o Options) error {
 	switch {
 	case j.Transport != IWARP && j.Transport != TCP:
 		return j.bad("transport", j.Transport)
-	case j.Op < Send || j.Op > Read:
+	case !j.Op.valid() || j.Op == Atomic && j.Size != iwarp.AtomicLen:
 		return j.bad("op", j.Op)
 	case j.Quantity != Bandwidth && j.Quantity != Latency:
 		return j.bad("quantity", j.Quantity)
@@ -98,7 +102,7 @@ func (j job) receives(s side) bool {
 	switch {
 	case j.Both:
 		return true
-	case j.Op == Read:
+	case j.Op.fetches():
 		return s == initiator
 	case j.Quantity == Latency:
 		return true

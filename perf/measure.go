@@ -33,7 +33,7 @@ func (m *measurement) run(ctx context.Context) error {
 		m.watch.Connected(m.report.Negotiated)
 	}
 	for _, op := range m.opts.Ops {
-		for _, size := range m.opts.Sizes {
+		for _, size := range m.opts.sizesOf(op) {
 			if err := m.result(ctx, op, size); err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func (m *measurement) result(ctx context.Context, op Op, size int) error {
 // depth returns how many messages may be under way on a connection.
 func (m *measurement) depth(op Op, size int) int {
 	depth := m.opts.slots(size)
-	if ord := m.report.Negotiated.ORD; op == Read {
+	if ord := m.report.Negotiated.ORD; op.fetches() {
 		depth = max(1, min(depth, ord))
 	}
 	return depth
@@ -87,7 +87,7 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 	j := job{
 		Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size),
 		Both: m.opts.Bidirectional && q == Bandwidth, Poll: m.opts.Poll, Corrupt: m.opts.Corrupt,
-		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: op != Read && size <= m.opts.Inline,
+		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: !op.fetches() && size <= m.opts.Inline,
 		AnyLap: m.opts.overtaken() && t == IWARP && op == Write && q == Bandwidth,
 	}
 	if q == Latency {
@@ -173,7 +173,10 @@ func (m *measurement) progress(j job, round int) {
 	if m.watch.Progress == nil {
 		return
 	}
-	all := 2 * len(m.opts.Ops) * len(m.opts.Sizes)
+	all := 0
+	for _, op := range m.opts.Ops {
+		all += 2 * len(m.opts.sizesOf(op))
+	}
 	part := min(float64(round)/float64(m.opts.pairs()), 0.99)
 	m.watch.Progress(Progress{Transport: j.Transport, Op: j.Op, Quantity: j.Quantity, Size: j.Size, Round: round,
 		Done: (float64(m.step) + part) / float64(all), Elapsed: time.Since(m.start)})

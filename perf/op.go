@@ -13,26 +13,38 @@ const (
 	Send Op = iota + 1
 	Write
 	Read
+	WriteImm // Write with Immediate, of RFC 7306
+	Atomic   // FetchAdd of 0, of RFC 7306, always on 8 octets
 )
 
-var opNames = [...]string{Send: "Send", Write: "Write", Read: "Read"}
+var opNames = [...]string{Send: "Send", Write: "Write", Read: "Read", WriteImm: "Write-Imm", Atomic: "Atomic"}
 
-// AllOps are the operations in the order in which they are measured.
+// AllOps are the operations that are measured if nothing is said, in that order: those that
+// every peer knows.
 func AllOps() []Op { return []Op{Send, Write, Read} }
 
 // ParseOp returns the operation of that name, in any case.
 func ParseOp(name string) (Op, error) {
-	for _, op := range AllOps() {
+	for op := Send; op.valid(); op++ {
 		if strings.EqualFold(name, op.String()) {
 			return op, nil
 		}
 	}
-	return 0, fmt.Errorf("perf: no operation %q: there are Send, Write and Read", name)
+	return 0, fmt.Errorf("perf: no operation %q: there are Send, Write, Read, Write-Imm and Atomic", name)
 }
+
+func (o Op) valid() bool { return o >= Send && o <= Atomic }
+
+// fetches reports whether the messages go to the end that asks for them: no program acts at
+// their source, and what they cost is outstanding within the ORD.
+func (o Op) fetches() bool { return o == Read || o == Atomic }
+
+// tells reports whether each message completes a receive.
+func (o Op) tells() bool { return o == Send || o == WriteImm }
 
 // String returns the operation's name.
 func (o Op) String() string {
-	if o < Send || o > Read {
+	if !o.valid() {
 		return fmt.Sprintf("Op(%d)", uint8(o))
 	}
 	return opNames[o]

@@ -43,11 +43,11 @@ type Options struct {
 	// this process. If empty, "tcp". The plain TCP that is measured beside it is always the system's.
 	Network string `json:"network,omitempty"`
 
-	// Ops are the operations to measure. If empty, all of them.
+	// Ops are the operations to measure. If empty, AllOps.
 	Ops []Op `json:"ops,omitempty"`
 
 	// Sizes are the message lengths in octets, 1 to MaxSize. If empty, 64,
-	// 4096, 65536 and 1048576.
+	// 4096, 65536 and 1048576. Atomic always has 8.
 	Sizes []int `json:"sizes,omitempty"`
 
 	// Depth is how many messages may be under way, on each QP, when bandwidth
@@ -194,7 +194,7 @@ func (o Options) validate() error {
 // validateLoad checks what is sent, and how much of it at once.
 func (o Options) validateLoad() error {
 	for _, op := range o.Ops {
-		if op < Send || op > Read {
+		if !op.valid() {
 			return &OptionError{"op", fmt.Sprintf("no operation %v", op)}
 		}
 	}

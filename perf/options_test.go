@@ -121,12 +121,12 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestParseOp(t *testing.T) {
-	for text, want := range map[string]Op{"Send": Send, "write": Write, "READ": Read} {
+	for text, want := range map[string]Op{"Send": Send, "write": Write, "READ": Read, "Write-Imm": WriteImm, "atomic": Atomic} {
 		if got, err := ParseOp(text); got != want || err != nil {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
-	if _, err := ParseOp("atomic"); err == nil {
-		t.Error("atomic: want an error")
+	if _, err := ParseOp("swap"); err == nil {
+		t.Error("swap: want an error")
 	}
 }

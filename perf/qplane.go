@@ -37,7 +37,7 @@ type qpLane struct {
 
 // A region says where a lane's memory is, to the other end.
 type region struct {
-	TX iwarp.Remote `json:"tx"` // what Reads take
+	TX iwarp.Remote `json:"tx"` // what Reads and Atomic Operations take
 	RX iwarp.Remote `json:"rx"` // where Writes go
 }
 
@@ -48,7 +48,7 @@ func newQPLane(s side, rnic *iwarp.RNIC, pd *iwarp.PD, bufs buffers, slots int) 
 	if l.cq, err = rnic.CreateCQ(4 * (slots + spare)); err != nil {
 		return nil, err
 	}
-	if l.tx, err = pd.Register(bufs.tx, iwarp.LocalWrite|iwarp.RemoteRead); err != nil {
+	if l.tx, err = pd.Register(bufs.tx, iwarp.LocalWrite|iwarp.RemoteRead|iwarp.RemoteAtomic); err != nil {
 		return nil, err
 	}
 	l.rx, err = pd.Register(bufs.rx, iwarp.LocalWrite|iwarp.RemoteWrite)
@@ -74,10 +74,10 @@ func (l *qpLane) prepare(j job) error {
 }
 
 // slots returns what the work requests of a slice name as local memory: the
-// slots of the sink for Reads, else those of the source.
+// slots of the sink for what fetches, else those of the source.
 func (l *qpLane) slots(j job) []iwarp.SGE {
 	mr := l.tx
-	if j.Op == Read {
+	if j.Op.fetches() {
 		mr = l.rx
 	}
 	sgl := make([]iwarp.SGE, j.Slots)
@@ -100,11 +100,11 @@ func (l *qpLane) respond(ctx context.Context, j job) error {
 	switch {
 	case j.Both:
 		return r.streamBack()
-	case j.Op == Read:
-		return nil // the QP answers Reads by itself
+	case j.Op.fetches():
+		return nil // the QP answers by itself
 	case j.Quantity == Latency:
 		return r.pong()
-	case j.Op == Send:
+	case j.Op.tells():
 		return r.absorb()
 	default:
 		return r.answerSignal()

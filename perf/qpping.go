@@ -26,7 +26,7 @@ func (r *qpRun) ping(rtt *hdr.Histogram) error {
 
 // answered waits for the answers to n messages.
 func (r *qpRun) answered(n int) error {
-	if r.Op == Read {
+	if r.Op.fetches() {
 		return r.finish(n, 0)
 	}
 	return r.finish(0, n)

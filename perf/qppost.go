@@ -11,6 +11,10 @@ func (r *qpRun) post(i int) error {
 		r.addSend(i)
 	case Write:
 		r.addWrite(i)
+	case WriteImm:
+		r.addWriteImm(i)
+	case Atomic:
+		r.addAtomic(i)
 	default:
 		r.addRead(i)
 	}
@@ -51,6 +55,14 @@ func (r *qpRun) addWrite(i int) {
 	}
 }
 
+// addWriteImm adds a Write that tells the other end by itself.
+func (r *qpRun) addWriteImm(i int) {
+	r.list = append(r.list, r.outbound(i, iwarp.SendWR{
+		ID: uint64(i + 1), Op: iwarp.OpWriteImm, Remote: r.peer.RX.Add(r.out.offset(i)), Immediate: uint64(i),
+		Unsignaled: !r.signaled(i),
+	}))
+}
+
 // outbound completes a work request that sends message i.
 func (r *qpRun) outbound(i int, wr iwarp.SendWR) iwarp.SendWR {
 	msg := r.out.stamped(&r.job, i)
@@ -62,10 +74,16 @@ func (r *qpRun) outbound(i int, wr iwarp.SendWR) iwarp.SendWR {
 	return wr
 }
 
-// addRead always asks for a completion in latency runs, which wait for it.
-func (r *qpRun) addRead(i int) {
+// addRead adds a Read.
+func (r *qpRun) addRead(i int) { r.addFetch(i, iwarp.OpRead) }
+
+// addAtomic adds a FetchAdd of 0: what it fetches can be verified as that of a Read.
+func (r *qpRun) addAtomic(i int) { r.addFetch(i, iwarp.OpFetchAdd) }
+
+// addFetch always asks for a completion in latency runs, which wait for it.
+func (r *qpRun) addFetch(i int, op iwarp.Op) {
 	r.list = append(r.list, iwarp.SendWR{
-		ID: uint64(i + 1), Op: iwarp.OpRead, SGL: r.slot(i),
+		ID: uint64(i + 1), Op: op, SGL: r.slot(i),
 		Remote:     r.peer.TX.Add(r.out.source(i) * r.Size),
 		Unsignaled: r.Quantity == Bandwidth && !r.signaled(i),
 	})

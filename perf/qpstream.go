@@ -48,7 +48,7 @@ func (r *qpRun) postAll() error {
 func (r *qpRun) window() int {
 	limit := min(r.Count, r.done+r.Depth)
 	switch {
-	case r.Op != Send:
+	case !r.Op.tells():
 	case r.Both:
 		// Neither end is ahead of the other by more than half the receives, so that
 		// those never run out: no credits are needed.

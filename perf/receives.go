@@ -9,11 +9,12 @@ import (
 // receives are the receives of one slice: exactly as many as there will be
 // messages, so that none is left over for the next.
 type receives struct {
-	size  int // octets each message must have; 0 for credits and signals
-	sized int // messages that have these; what comes after them is empty
-	total int
-	ahead int // posted at most before they are used
-	wrs   []iwarp.RecvWR
+	size    int // octets each message must have; 0 for credits and signals
+	written int // octets that the Write of each message must have had; 0 if there is none
+	sized   int // messages that have these; what comes after them is empty
+	total   int
+	ahead   int // posted at most before they are used
+	wrs     []iwarp.RecvWR
 
 	posted, done int
 }
@@ -23,13 +24,13 @@ func (l *qpLane) plan(j job) receives {
 	switch {
 	case j.Both:
 		return l.planBoth(j)
-	case j.Op == Read:
+	case j.Op.fetches():
 		return receives{}
 	case j.Quantity == Latency && j.Op == Write: // a signal for each Write
 		return signals(j.Count, j.Slots)
-	case j.receives(l.side) && j.Op == Send:
+	case j.receives(l.side) && j.Op.tells():
 		return l.messages(j)
-	case j.Op == Send: // credits
+	case j.Op.tells(): // credits
 		return signals(j.credits(), j.Slots/j.creditGrain()+2)
 	default: // one signal after the last Write, or the answer to it
 		return signals(1, 1)
@@ -41,7 +42,7 @@ func (l *qpLane) plan(j job) receives {
 func (l *qpLane) planBoth(j job) receives {
 	r := receives{}
 	switch {
-	case j.Op == Send:
+	case j.Op.tells():
 		r = l.messages(j)
 	case l.side == initiator || j.Op == Write:
 		return signals(1, 1)
@@ -57,8 +58,14 @@ func signals(total, ahead int) receives {
 	return receives{total: total, ahead: ahead, wrs: make([]iwarp.RecvWR, 1)}
 }
 
-// messages are receives into the slots of the sink.
+// messages are receives into the slots of the sink. Those of a Write with Immediate need no buffer: it is in its slot when they
+// complete.
 func (l *qpLane) messages(j job) receives {
+	if j.Op == WriteImm {
+		r := signals(j.Count, j.Slots)
+		r.written, r.sized = j.Size, j.Count
+		return r
+	}
 	sgl := make([]iwarp.SGE, j.Slots)
 	wrs := make([]iwarp.RecvWR, j.Slots)
 	for slot := range wrs {
@@ -86,6 +93,9 @@ func (r *receives) received(qp *iwarp.QP, wc *iwarp.WC) error {
 	size := 0
 	if r.done < r.sized {
 		size = r.size
+		if r.written > 0 && !(wc.HasImmediate && wc.Immediate == uint64(r.done) && wc.Written == r.written) {
+			return fmt.Errorf("perf: received %v, expected the Immediate Data of message %d, after a Write of %d octets", wc, r.done, r.written)
+		}
 	}
 	if wc.ID != uint64(r.done) || wc.Length != size {
 		return fmt.Errorf("perf: received message %d of %d octets, expected message %d of %d octets",

@@ -117,7 +117,7 @@ func mebibytes(octets float64) float64 { return octets / (1 << 20) }
 // tripParts is how many latencies make a round trip: a ping-pong has two
 // messages, a Read is one operation.
 func tripParts(op Op) float64 {
-	if op == Read {
+	if op.fetches() {
 		return 1
 	}
 	return 2

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -23,12 +24,12 @@ func TestLastMessage(t *testing.T) {
 // moved returns both ends' buffers as they are after the job, moved by copies.
 func moved(j job) (from, to buffers) {
 	from, to = newBuffers(j.Size*j.Slots), newBuffers(j.Size*j.Slots)
-	sink := side(j.Op != Read)
+	sink := side(!j.Op.fetches())
 	from.fill(j, !sink)
 	to.fill(j, sink)
 	out, in := newRing(from.tx, j.Size, j.Slots), newRing(to.rx, j.Size, j.Slots)
 	for i := range j.Count {
-		if j.Op == Read {
+		if j.Op.fetches() {
 			copy(in.message(i), out.message(out.source(i)))
 			continue
 		}
@@ -43,6 +44,8 @@ var ringJobs = []job{
 	{Op: Write, Size: 100, Slots: 7, Count: 50, Salt: 3},
 	{Op: Read, Size: 13, Slots: 5, Count: 5, Salt: 4},
 	{Op: Read, Size: 64, Slots: 4, Count: 11, Salt: 5},
+	{Op: WriteImm, Size: 64, Slots: 4, Count: 11, Salt: 6},
+	{Op: Atomic, Size: 8, Slots: 4, Count: 11, Salt: 7},
 }
 
 func TestCheckPassesWhatIsRight(t *testing.T) {
@@ -84,6 +87,19 @@ func TestCheckFindsAMessageOfAnEarlierLap(t *testing.T) {
 		copy(in.message(j.Count-1), newRing(old.rx, j.Size, j.Slots).message(j.Count-1))
 		if in.check(j) == nil {
 			t.Errorf("%+v: the last message is that of the lap before, and was not found", j)
+		}
+	}
+}
+
+// TestCheckReversed: the result of an Atomic Operation may come from a machine of the other byte order, whatever else may not.
+func TestCheckReversed(t *testing.T) {
+	for _, op := range []Op{Read, Atomic} {
+		j := job{Op: op, Size: 8, Slots: 4, Count: 11, Salt: 5}
+		_, to := moved(j)
+		in := newRing(to.rx, j.Size, j.Slots)
+		slices.Reverse(in.message(2))
+		if wrong := in.check(j); (wrong == nil) != (op == Atomic) {
+			t.Errorf("%v: %v", op, wrong)
 		}
 	}
 }

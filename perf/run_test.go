@@ -43,6 +43,25 @@ func once(opts perf.Options, op perf.Op) perf.Options {
 	return opts
 }
 
+// extensions are options for a run of the operations of RFC 7306.
+func extensions(opts perf.Options) perf.Options {
+	opts.Ops, opts.Duration, opts.NoBaseline = []perf.Op{perf.WriteImm, perf.Atomic}, time.Millisecond, !testrig.Everything()
+	return opts
+}
+
+// wantResults is how many results there are to be: an Atomic Operation has one size.
+func wantResults(o perf.Options) (n int) {
+	for _, op := range o.Ops {
+		if op == perf.Atomic {
+			n++
+		} else {
+			n += len(o.Sizes)
+		}
+	}
+	return n
+}
+
+// Proves X03.
 func TestRunMovesAndVerifies(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -63,12 +82,17 @@ func TestRunMovesAndVerifies(t *testing.T) {
 		{"polling", once(perf.Options{Sizes: []int{64, 9000}, Poll: true, Duration: time.Millisecond}, perf.Read)},
 		{"a number of messages", once(perf.Options{Sizes: []int{64}, Iters: 20, Duration: time.Millisecond}, perf.Send)},
 		{"markers without CRC", brief(perf.Options{Sizes: []int{64, largest}, Depth: depthOfLargest, Markers: true, NoCRC: true, Duration: time.Millisecond}, perf.Write)},
+		{"RFC 7306", extensions(perf.Options{Sizes: []int{1, 64, 4097}})},
+		{"RFC 7306 in both directions", extensions(perf.Options{Sizes: []int{64}, Bidirectional: true, QPs: 2})},
+		{"RFC 7306, a few large messages", extensions(perf.Options{Sizes: []int{1100000}, PostList: 3})},
+		{"RFC 7306, depth two and polling", extensions(perf.Options{Sizes: []int{300}, Depth: 2, Poll: true, Inline: 300})},
+		{"RFC 7306 over SCTP", extensions(perf.Options{Sizes: []int{64}, Network: "sctp"})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // a close waits for what may still come
 			report, err := perf.Run(t.Context(), test.opts, perf.Observer{})
 			testrig.Must(t, err)
-			if want := len(report.Options.Ops) * len(test.opts.Sizes); len(report.Results) != want {
+			if want := wantResults(report.Options); len(report.Results) != want {
 				t.Fatalf("%d results, want %d", len(report.Results), want)
 			}
 			for _, r := range report.Results {
@@ -274,16 +298,21 @@ func wantSane(t *testing.T, r perf.Result, tcp bool) {
 }
 
 // What is sent wrong is found where it arrives: by the initiator itself for
-// Reads, and for Sends and Writes by the responder, which tells.
+// Reads and Atomic Operations, and for Sends and Writes by the responder, which tells.
 func TestRunFailsOnOneWrongOctet(t *testing.T) {
-	for _, op := range perf.AllOps() {
-		for _, size := range []int{1, 64, 4096} {
+	for _, op := range append(perf.AllOps(), perf.WriteImm, perf.Atomic) {
+		sizes := []int{1, 64, 4096}
+		fetches := op == perf.Read || op == perf.Atomic
+		if op == perf.Atomic {
+			sizes = []int{8}
+		}
+		for _, size := range sizes {
 			opts := perf.Options{Ops: []perf.Op{op}, Sizes: []int{size}, Duration: time.Millisecond, Corrupt: true}
 			_, err := perf.Run(t.Context(), opts, perf.Observer{})
 			var wrong *perf.CorruptionError
 			var told *perf.PeerError
-			found := op == perf.Read && errors.As(err, &wrong) && wrong.Offset == size-1 ||
-				op != perf.Read && errors.As(err, &told) && strings.Contains(told.Text, "wrong data")
+			found := fetches && errors.As(err, &wrong) && wrong.Offset == size-1 ||
+				!fetches && errors.As(err, &told) && strings.Contains(told.Text, "wrong data")
 			if !found {
 				t.Errorf("%v of %d octets: got %v, want an error about wrong data", op, size, err)
 			}

@@ -50,7 +50,7 @@ func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error
 	switch {
 	case j.Both:
 		return r.wrap(r.both(r.awaitLast))
-	case j.Op == Read:
+	case j.Op.fetches():
 		return r.wrap(r.fetch(rtt))
 	case j.Quantity == Latency:
 		return r.wrap(r.ping(rtt))
@@ -65,7 +65,7 @@ func (l *tcpLane) respond(ctx context.Context, j job) error {
 	switch {
 	case j.Both:
 		return r.wrap(r.both(r.sendLast))
-	case j.Op == Read:
+	case j.Op.fetches():
 		return r.wrap(r.serve())
 	case j.Quantity == Latency:
 		return r.wrap(r.pong())
@@ -116,7 +116,7 @@ func (r *tcpRun) whole() int { return int(r.received / int64(r.Size)) }
 // sequence number.
 func (r *tcpRun) send(i int) error {
 	msg := r.out.message(r.out.source(i))
-	if r.Op != Read {
+	if !r.Op.fetches() {
 		msg = r.out.stamped(&r.job, i)
 	}
 	_, err := r.conn.Write(msg)

@@ -18,9 +18,9 @@ type perfColumn struct {
 }
 
 // perfColumns returns the table's columns.
-func perfColumns(tcp, all, gbits, ahead bool) []perfColumn {
+func perfColumns(ops []string, tcp, all, gbits, ahead bool) []perfColumn {
 	columns := slices.Concat(
-		bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(), pairColumns(),
+		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(), pairColumns(),
 	)
 	return slices.DeleteFunc(columns, func(c perfColumn) bool { return c.tcp && !tcp || c.more && !all })
 }
@@ -51,11 +51,19 @@ func bandwidthUnit(gbits bool) string {
 	return "[MiB/sec]"
 }
 
+// opColumn is as wide as the longest name that is asked for.
+func opColumn(ops []string) []perfColumn {
+	width := len("Write")
+	for _, op := range ops {
+		width = max(width, len(op))
+	}
+	return []perfColumn{{"", "op", width, func(r perf.Result) string { return r.Op.String() }, false, false}}
+}
+
 func bandwidthColumns(gbits bool) []perfColumn {
 	const group = "bandwidth"
 	unit := bandwidthUnit(gbits)
 	return []perfColumn{
-		{"", "op", 5, func(r perf.Result) string { return r.Op.String() }, false, false},
 		{"", "#bytes", 8, number(0, func(r perf.Result) float64 { return float64(r.Size) }), false, false},
 		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
 		{group, "peak" + unit, 14, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
@@ -26,7 +27,7 @@ type perfPrinter struct {
 func (c *perfCmd) printer(std streams) *perfPrinter {
 	return &perfPrinter{
 		out: std.out, over: c.over(), json: c.JSON, progress: newProgressLine(std.err),
-		columns: perfColumns(c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered), processes: c.processesText(),
+		columns: perfColumns(c.Op, c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered), processes: c.processesText(),
 	}
 }
 
@@ -123,6 +124,9 @@ const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with o
 const perfAheadFooting = ` "ahead" is the part of the octets that both ends placed before others that were sent before them had come. All completed in order.
 `
 
+const perfExtensionFooting = ` A Write-Imm is a Write with Immediate, half a round trip each; an Atomic is a FetchAdd of 0, a whole one.
+`
+
 // explain prints what the figures are.
 func (p *perfPrinter) explain(report *perf.Report) {
 	waiting := "sleep until something has come"
@@ -130,6 +134,9 @@ func (p *perfPrinter) explain(report *perf.Report) {
 		waiting = "poll for a while before they sleep"
 	}
 	fmt.Fprintf(p.out, perfFooting, waiting, wording.If(report.Options.NoBaseline, "", ", plain TCP too"))
+	if ops := report.Options.Ops; slices.Contains(ops, perf.WriteImm) || slices.Contains(ops, perf.Atomic) {
+		fmt.Fprint(p.out, perfExtensionFooting)
+	}
 	if p.over.Unordered {
 		fmt.Fprint(p.out, perfAheadFooting)
 	}
