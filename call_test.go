@@ -225,6 +225,22 @@ func TestAwaitingInitiator(t *testing.T) {
 	}
 }
 
+// TestAwaitingInitiatorAborted aborts a connection whose Close has given up a Send: Close says so.
+//
+// Proves Q11.
+func TestAwaitingInitiatorAborted(t *testing.T) {
+	patient := iwarp.AcceptConfig{QP: iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: -1}}
+	stays := iwarp.Dialer{MPA: mpa.Offer{ClientServer: true}, QP: iwarp.QPConfig{HalfClose: true}}
+	_, res := setup{Dialer: stays, accept: patient}.connect(t)
+	must(t, res.PostSend(&iwarp.SendWR{ID: 1, Op: iwarp.OpSend}))
+	closed := dialInBackground(t, res.Close)
+	until(t, func() bool { return res.Err() != nil || res.Query().Sends == 0 }, "the Send to be given up")
+	_ = res.Abort()
+	if err := over(t, closed); !errors.Is(err, iwarp.ErrAwaitingInitiator) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
 // sendsEarly has a Responder send first, against RFC 5044, as siw lets it: by the preset,
 // and by the QP's own setting. Without either its Send waits.
 func sendsEarly(t *testing.T, siw *iwarp.Preset) {

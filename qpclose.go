@@ -165,6 +165,9 @@ func orderly(err error) bool {
 	if c, ok := errors.AsType[*ConnectionError](err); ok {
 		err = c.Err // beside net.ErrClosed
 	}
+	if errors.Is(err, ErrAwaitingInitiator) {
+		return false // requests were given up, however the connection ended after that
+	}
 	for _, wanted := range []error{ErrPeerClosed, engine.ErrClosedHere, engine.ErrAborted, errAborted} {
 		if errors.Is(err, wanted) {
 			return true

@@ -136,9 +136,9 @@ func (t *toll) lost(of int) error {
 	return &OpError{Op: "shutdown", Err: &tollError{t, of}}
 }
 
-// outOfTime is the error of a context that has ended.
+// outOfTime is the error of a context that has ended before all connections had.
 func (t *toll) outOfTime(ctx context.Context, of int) error {
-	if ctx.Err() == nil {
+	if t.aborted == 0 {
 		return nil
 	}
 	return &OpError{Op: "shutdown", Err: fmt.Errorf("%w; connections that were aborted: %d of %d", ctx.Err(), t.aborted, of)}

@@ -1,6 +1,7 @@
 package iwarp_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -50,4 +51,12 @@ func TestShutdownUnderWay(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestShutdownInTime has a context end that had nothing to abort.
+func TestShutdownInTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	should(t, rnic.Shutdown(ctx))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -117,6 +118,31 @@ func TestCloseMuteLost(t *testing.T) {
 			if err := p.Cause(); !errors.Is(err, is) {
 				t.Errorf("%s: %v: is no %v", name, err, is)
 			}
+		}
+	}
+}
+
+// What an unheard Responder finds resets the connection, as no Terminate may be sent, and its cause says so once.
+//
+// Proves Q11.
+func TestFailureUnheard(t *testing.T) {
+	for name, fails := range map[string]func(p *peer){
+		"CRC": func(p *peer) {
+			b := p.w.Append(nil, send(1, []byte("hello")).ulpdu())
+			b[len(b)-1] ^= 0xff
+			p.sendOctets(b)
+		},
+		"Modify": func(p *peer) { testrig.Must(t, p.Modify(p.clock, Terminate)) },
+	} {
+		p := responder(t)
+		fails(p)
+		p.settle()
+		p.wantLLP(Reset)
+		p.wantState(Error)
+		if f, ok := p.Cause().(*Failure); !ok {
+			t.Errorf("%s: %v", name, p.Cause())
+		} else if again := strings.Count(p.Cause().Error(), f.Error()); again != 1 {
+			t.Errorf("%s: %v", name, p.Cause())
 		}
 	}
 }

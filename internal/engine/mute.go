@@ -40,7 +40,7 @@ func (q *QP) blame(cause error) {
 	switch {
 	case q.cause == nil:
 		q.cause = cause
-	case q.state != Terminate:
+	case q.state != Terminate && !errors.Is(q.cause, cause): // what failed here is the cause before it aborts
 		q.cause = fmt.Errorf("%w; it was %w", cause, q.cause)
 	}
 }
