@@ -14,6 +14,10 @@ AT(ibv_send_wr, invalidate_rkey, 36);
 AT(ibv_send_wr, wr.rdma.remote_addr, 40);
 AT(ibv_send_wr, wr.rdma.rkey, 48);
 
+AT(ibv_send_wr, wr.atomic.compare_add, 48);
+AT(ibv_send_wr, wr.atomic.swap, 56);
+AT(ibv_send_wr, wr.atomic.rkey, 64);
+
 SIZE(ibv_recv_wr, 32);
 AT(ibv_recv_wr, next, 8);
 AT(ibv_recv_wr, sg_list, 16);

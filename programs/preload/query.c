@@ -148,7 +148,7 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.max_qp_rd_atom = 128,
 		.max_res_rd_atom = 1 << 20,
 		.max_qp_init_rd_atom = 128,
-		.atomic_cap = IBV_ATOMIC_NONE,
+		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_ah = 1 << 16,
 		.max_srq = 1 << 16,
 		.max_srq_wr = 1 << 15,

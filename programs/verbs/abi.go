@@ -2,7 +2,10 @@
 
 package verbs
 
-import "unsafe"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 // The structures of rdma-core's verbs.h that pass between the program and us as they are: no copy is made of a list of
 // work requests. Their layout is that of LP64 machines, and has not changed since libibverbs 1.1; the C side checks it
@@ -22,6 +25,21 @@ type SendWR struct {
 	RemoteAddr uint64
 	RKey       uint32
 	_          [76]byte
+}
+
+// atomicArgs are what a SendWR has from RemoteAddr on, if it is of an Atomic Operation.
+type atomicArgs struct {
+	RemoteAddr, CompareAdd, Swap uint64
+	RKey                         uint32
+}
+
+func (w *SendWR) atomic() *atomicArgs { return (*atomicArgs)(unsafe.Pointer(&w.RemoteAddr)) }
+
+// immediate is Immediate Data as package iwarp has it: what lies in the program's memory in network order, as the upper half.
+func (w *SendWR) immediate() uint64 {
+	var b [8]byte
+	binary.NativeEndian.PutUint32(b[:], w.Imm)
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // A RecvWR is a struct ibv_recv_wr, 32 octets.
@@ -96,12 +114,16 @@ const (
 
 // Operations and flags of a WC.
 const (
-	wcSend     = 0
-	wcWrite    = 1
-	wcRead     = 2
-	wcLocalInv = 7
-	wcRecv     = 1 << 7
+	wcSend        = 0
+	wcWrite       = 1
+	wcRead        = 2
+	wcCompareSwap = 3
+	wcFetchAdd    = 4
+	wcLocalInv    = 7
+	wcRecv        = 1 << 7
+	wcRecvImm     = 1<<7 + 1
 
+	wcWithImm = 1 << 1
 	wcWithInv = 1 << 3
 )
 

@@ -3,10 +3,12 @@
 package verbs
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 )
 
 // TestConnection goes the way of rdma_cm from an address to a connection and to its end, and has each event once, with what
@@ -81,6 +83,44 @@ func TestData(t *testing.T) {
 	want(t, "completion", client.completion().Opcode, wcWrite)
 	want(t, "completion", client.completion().ID, 12)
 	want(t, "written", string(offered.memory), "and it is written")
+}
+
+// TestAtomics adds to a word of the peer's and swaps it, and gets what was there before, as integers of this machine.
+func TestAtomics(t *testing.T) {
+	client, server, _, _ := connect(t)
+	words := []uint64{41}
+	_, _, rkey, errno := server.d.RegisterMR(server.pd, unsafe.Pointer(&words[0]), 8, 0x1000, accessLocalWrite|accessRemoteAtomic)
+	must(t, errno)
+	sink := client.region("........", accessLocalWrite)
+	for i, c := range []struct {
+		opcode                 uint32
+		compareAdd, swap, then uint64
+	}{{wrFetchAdd, 1, 0, 42}, {wrCompareSwap, 42, 7, 7}, {wrCompareSwap, 42, 8, 7}} {
+		before := words[0]
+		wr := &SendWR{ID: uint64(i), SGL: sink.sge(), SGEs: 1, Opcode: c.opcode}
+		*wr.atomic() = atomicArgs{RemoteAddr: 0x1000, CompareAdd: c.compareAdd, Swap: c.swap, RKey: rkey}
+		_, errno := client.d.PostSend(client.qp, wr)
+		must(t, errno)
+		want(t, "opcode", client.completion().Opcode, c.opcode-wrCompareSwap+wcCompareSwap)
+		want(t, "what was there", binary.NativeEndian.Uint64(sink.memory), before)
+		want(t, "what is there", words[0], c.then)
+	}
+}
+
+// TestImmediate completes a receive by a Write, with its length and the four octets as they lay in the sender's memory.
+func TestImmediate(t *testing.T) {
+	client, server, _, _ := connect(t)
+	offered := server.region("............", accessLocalWrite|accessRemoteWrite)
+	server.recv(6, server.region("-", accessLocalWrite))
+	source := client.region("by a Write", 0)
+	_, errno := client.d.PostSend(client.qp, &SendWR{
+		SGL: source.sge(), SGEs: 1, Opcode: wrWriteImm, Imm: 0x01020304, RemoteAddr: offered.at() + 2, RKey: offered.rkey,
+	})
+	must(t, errno)
+	want(t, "completion", server.completion(),
+		WC{ID: 6, Opcode: wcRecvImm, ByteLen: 10, Invalidated: 0x01020304, Flags: wcWithImm, QPNum: server.number})
+	want(t, "written", string(offered.memory), "..by a Write")
+	want(t, "completion", client.completion().Opcode, wcWrite)
 }
 
 // TestInline sends what is in several places, with keys that nobody has.

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"encoding/binary"
 	"sync"
 	"syscall"
 
@@ -154,6 +155,12 @@ func (w *WC) set(wc *iwarp.WC) {
 	if wc.QP != nil {
 		w.QPNum = wc.QP.Num()
 	}
+	if wc.HasImmediate {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], wc.Immediate)
+		w.Opcode, w.ByteLen = wcRecvImm, uint32(wc.Written)
+		w.Invalidated, w.Flags = binary.NativeEndian.Uint32(b[:]), wcWithImm
+	}
 	if wc.Invalidated != 0 {
 		w.Invalidated, w.Flags = wc.Invalidated, wcWithInv
 	}
@@ -161,8 +168,12 @@ func (w *WC) set(wc *iwarp.WC) {
 
 func opcodeOf(op iwarp.Op) uint32 {
 	switch op {
-	case iwarp.OpWrite:
+	case iwarp.OpWrite, iwarp.OpWriteImm:
 		return wcWrite
+	case iwarp.OpCompareSwap:
+		return wcCompareSwap
+	case iwarp.OpFetchAdd:
+		return wcFetchAdd
 	case iwarp.OpRead:
 		return wcRead
 	case iwarp.OpLocalInvalidate:

@@ -72,9 +72,6 @@ func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, acce
 }
 
 // rightsOf translates access rights. What we do not have is refused, but for what may be ignored.
-//
-// Remote atomics are taken and not granted, as there are none: programs ask for them with memory that
-// is never used so.
 func rightsOf(access uint32) (rights iwarp.Access, ok bool) {
 	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessZeroBased | accessOptional
 	if access&^known != 0 {
@@ -85,6 +82,7 @@ func rightsOf(access uint32) (rights iwarp.Access, ok bool) {
 	}
 	for bit, right := range map[uint32]iwarp.Access{
 		accessLocalWrite: iwarp.LocalWrite, accessRemoteWrite: iwarp.RemoteWrite, accessRemoteRead: iwarp.RemoteRead,
+		accessRemoteAtomic: iwarp.RemoteAtomic,
 	} {
 		if access&bit != 0 {
 			rights |= right

@@ -105,7 +105,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		return syscall.EINVAL
 	}
 	list := elements(wr.SGL, wr.SGEs)
-	if wr.Flags&sendInline != 0 && wr.Opcode != wrRead {
+	if wr.Flags&sendInline != 0 && (to.Op == iwarp.OpSend || to.Op == iwarp.OpWrite || to.Op == iwarp.OpWriteImm) {
 		return s.addInline(q, list, to)
 	}
 	from, ok := len(s.sges), false
@@ -116,8 +116,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	return fine
 }
 
-// operation translates what is to be done. Immediate data and atomics are EOPNOTSUPP: the peer may be
-// one that knows RFC 5040 only.
+// operation translates what is to be done. A Send with Immediate Data is EOPNOTSUPP: RFC 7306 has none.
 func (d *Device) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	to.Remote = iwarp.Remote{STag: wr.RKey, TO: wr.RemoteAddr}
 	switch wr.Opcode {
@@ -129,13 +128,21 @@ func (d *Device) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		to.Op = iwarp.OpWrite
 	case wrRead:
 		to.Op = iwarp.OpRead
+	case wrWriteImm:
+		to.Op, to.Immediate = iwarp.OpWriteImm, wr.immediate()
+	case wrFetchAdd:
+		a := wr.atomic()
+		to.Op, to.Add, to.Remote = iwarp.OpFetchAdd, a.CompareAdd, iwarp.Remote{STag: a.RKey, TO: a.RemoteAddr}
+	case wrCompareSwap:
+		a := wr.atomic()
+		to.Op, to.Compare, to.Swap, to.Remote = iwarp.OpCompareSwap, a.CompareAdd, a.Swap, iwarp.Remote{STag: a.RKey, TO: a.RemoteAddr}
 	case wrLocalInv:
 		m := d.invalidated(wr.Imm)
 		if m == nil {
 			return syscall.EINVAL
 		}
 		*to = iwarp.SendWR{ID: to.ID, Op: iwarp.OpLocalInvalidate, Target: m.mr, Unsignaled: to.Unsignaled, Fence: to.Fence}
-	case wrWriteImm, wrSendImm, wrCompareSwap, wrFetchAdd, wrBindMW:
+	case wrSendImm, wrBindMW:
 		return syscall.EOPNOTSUPP
 	default:
 		return syscall.EINVAL
