@@ -39,12 +39,17 @@ var pairings = []pairing{
 	{"rdmacm-utils", "rdma_server -p PORT", "rdma_client -s 127.0.0.1 -p PORT", completed, false, "rdma_client: end 0"},
 	{"rdmacm-utils", "rdma_xserver -p PORT", "rdma_xclient -s 127.0.0.1 -p PORT", completed, false, "rdma_xclient: end 0"},
 	{"rdmacm-utils", "cmtime -b 127.0.0.1 -p PORT", "cmtime -s 127.0.0.1 -p PORT -c 50", completed, true, "connect"},
+	{"rdmacm-utils", "rstream -p PORT -T v -S 65536", "rstream -s 127.0.0.1 -p PORT -T v -S 65536", compared, false, "64k"},
+	{"rdmacm-utils", "rstream -p PORT -T v -T b -C 20", "rstream -s 127.0.0.1 -p PORT -T v -T b -C 20", compared, false, "custom"},
+	{"rdmacm-utils", "riostream -p PORT -T v -S 65536", "riostream -s 127.0.0.1 -p PORT -T v -S 65536", compared, false, "64k"},
 	{"perftest", "ib_write_bw -R -p PORT -a -n 100", "ib_write_bw -R -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
 	{"perftest", "ib_write_bw -R -p PORT -b -n 500", "ib_write_bw -R -p PORT -b -n 500 127.0.0.1", rate, false, "65536"},
 	{"perftest", "ib_write_bw -R -p PORT -q 4 -n 200", "ib_write_bw -R -p PORT -q 4 -n 200 127.0.0.1", rate, false, "65536"},
 	{"perftest", "ib_send_bw -R -p PORT -a -n 100", "ib_send_bw -R -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
 	{"perftest", "ib_send_bw -R -p PORT -e -n 500", "ib_send_bw -R -p PORT -e -n 500 127.0.0.1", rate, false, "65536"},
 	{"perftest", "ib_read_bw -R -p PORT -a -n 100", "ib_read_bw -R -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_atomic_bw -R -p PORT -n 500", "ib_atomic_bw -R -p PORT -n 500 127.0.0.1", rate, false, " 8 "},
+	{"perftest", "ib_atomic_lat -R -p PORT -A CMP_AND_SWAP -n 200", "ib_atomic_lat -R -p PORT -A CMP_AND_SWAP -n 200 127.0.0.1", rate, false, "t_typical"},
 	{"perftest", "ib_write_lat -R -p PORT -n 200", "ib_write_lat -R -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
 	{"perftest", "ib_send_lat -R -p PORT -n 200", "ib_send_lat -R -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
 	{"perftest", "ib_send_lat -R -p PORT -e -n 200", "ib_send_lat -R -p PORT -e -n 200 127.0.0.1", rate, false, "t_typical"},
@@ -55,7 +60,8 @@ var pairings = []pairing{
 // docs/programs.md.
 func TestPrograms(t *testing.T) {
 	l := built(t)
-	t.Run("ibv_devinfo", func(t *testing.T) { l.device(t) })
+	t.Run("ibv_devinfo", l.device)
+	t.Run("crossing", l.crossing)
 	var table bytes.Buffer
 	for _, p := range pairings {
 		name := strings.ReplaceAll(strings.ReplaceAll(p.client, " -p PORT", ""), "127.0.0.1", "IP")
