@@ -16,6 +16,7 @@ func TestNoAllocations(t *testing.T) {
 	ini, res := connect(t)
 	const n, burst = 4096, 50
 	local, remote := ini.mr(n, iwarp.LocalWrite), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
+	words := res.mr(8, iwarp.RemoteAtomic)
 	ctx := t.Context()
 	poll := func(cq *iwarp.CQ) {
 		wc, err := cq.Next(ctx)
@@ -70,6 +71,22 @@ func TestNoAllocations(t *testing.T) {
 		{"Send", func() {
 			res.postRecv(1, remote.Slice(0, n))
 			must(t, ini.Send(ctx, local.Slice(0, n)))
+			poll(res.RecvCQ())
+		}},
+		{"FetchAdd", func() {
+			if _, err := ini.FetchAdd(ctx, words.Remote(0), 1); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"posted CompareSwap", func() {
+			ini.post(&iwarp.SendWR{Op: iwarp.OpCompareSwap, Remote: words.Remote(0), Swap: 1, SGL: []iwarp.SGE{local.Slice(0, 8)}, Masks: &iwarp.Masks{Compare: 1, Swap: 2}})
+			poll(ini.SendCQ())
+		}},
+		{"WriteImm", func() {
+			res.postRecv(1)
+			if _, err := ini.WriteImm(ctx, local.Slice(0, n), remote.Remote(0), 1); err != nil {
+				t.Fatal(err)
+			}
 			poll(res.RecvCQ())
 		}},
 	} {

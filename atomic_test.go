@@ -3,6 +3,7 @@ package iwarp_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -213,4 +214,44 @@ func TestExtensionsOfVersion0(t *testing.T) {
 		}
 	}
 	works(t, ini, res)
+}
+
+// TestExtensionsUnknown asks peers that do not know RFC 7306, as their scripts do not.
+//
+// Proves X03: their Terminate is surfaced, with what to do.
+func TestExtensionsUnknown(t *testing.T) {
+	for _, name := range []string{"siw", "cxgb4"} {
+		e, err := respondAs(t, peerRow(t, name)).dial(t, iwarp.Dialer{Preset: lookup(t, name)})
+		must(t, err)
+		_, err = e.FetchAdd(within(t), iwarp.Remote{STag: 5}, 0)
+		if !errors.Is(err, iwarp.ErrClosed) || !contains(err, "does not seem to know the Atomic Operations and Immediate Data of RFC 7306") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if end := e.wantEnd(); !contains(end, "RFC 7306") {
+			t.Errorf("%s: ended: %v", name, end)
+		}
+	}
+}
+
+// TestImmediateInCalls waits for Immediate Data in one call, and takes back what has none.
+//
+// Proves X03.
+func TestImmediateInCalls(t *testing.T) {
+	ini, res := connect(t)
+	dst := res.mr(8, iwarp.RemoteWrite)
+	got := make(chan iwarp.WC, 1)
+	received := dialInBackground(t, func() error {
+		wc, err := res.Recv(within(t), dst.Slice(0, 8))
+		got <- wc
+		return err
+	})
+	until(t, func() bool { return res.Query().Receives == 1 }, "the receive")
+	src := ini.filled(4, 1, 0)
+	if _, err := ini.WriteImm(within(t), src.Slice(0, 4), dst.Remote(4), 5); err != nil {
+		t.Fatal(err)
+	}
+	must(t, <-received)
+	if wc := <-got; !wc.HasImmediate || wc.Immediate != 5 || wc.Written != 4 || wc.Length != 0 || !strings.Contains(wc.String(), "Immediate Data 0x5 after a Write of 4 octets") {
+		t.Errorf("%v", wc)
+	}
 }

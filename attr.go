@@ -229,7 +229,7 @@ func (a StreamAttr) answerable(q *mpa.Request, kind mpa.Kind) error {
 // A QPAttr is what QP.Query returns.
 type QPAttr struct {
 	State State
-	// IRD and ORD are how many RDMA Reads may be outstanding inbound and outbound.
+	// IRD and ORD are how many RDMA Reads and Atomic Operations may be outstanding inbound and outbound.
 	// They are 0 before there is a connection.
 	IRD, ORD int
 	// Stream has the attributes of the connection or, before there is one, those that

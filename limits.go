@@ -28,7 +28,7 @@ type Limits struct {
 	// bound what all connections of a Stack that is aware of MPA hold of what it shows ahead of order, and 200 for each FPDU that
 	// is placed: what has no room is dropped, and placed when it comes again in order.
 	HeldOctets int64
-	// IRD bounds the queue of inbound RDMA Reads of each connection: both what the
+	// IRD bounds the queue of inbound RDMA Reads and Atomic Operations of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.
 	IRD int
 }

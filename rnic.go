@@ -123,7 +123,7 @@ type RNICAttr struct {
 	// each Completion Queue, in entries; MaxSGE the elements of a request, and
 	// MaxInline its inline data, in octets.
 	MaxQueueDepth, MaxCQDepth, MaxSGE, MaxInline int
-	// MaxIRD and MaxORD bound the RDMA Reads outstanding on one connection.
+	// MaxIRD and MaxORD bound the RDMA Reads and Atomic Operations outstanding on one connection.
 	MaxIRD, MaxORD int
 	// MaxHeld is how many octets of buffers one connection can hold because of its
 	// peer: what has been built for a peer that does not read, and what it has sent of

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -150,7 +151,7 @@ func TestExtensionsPosted(t *testing.T) {
 	}
 	w := add(1, 5)
 	none := initiator(t, ord(0))
-	if err := none.PostSend(&w); err != ErrNoReads {
+	if err := none.PostSend(&w); !errors.Is(err, ErrNoReads) || !strings.Contains(err.Error(), "an Atomic Operation") {
 		t.Error(err)
 	}
 }

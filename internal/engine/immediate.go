@@ -86,9 +86,6 @@ func (o Op) extension() bool {
 // atomic reports whether the operation is an Atomic Operation.
 func (o Op) atomic() bool { return o == OpFetchAdd || o == OpCompareSwap }
 
-// asks reports whether the operation is answered: it takes one of the ORD.
-func (o Op) asks() bool { return o == OpRead || o.atomic() }
-
 // refuseExtension ends work that the stream's version has not. RFC 7306, section 4.1: "All RDMA
 // Messages defined in this specification MUST have: The RDMA Version (RV) field: 01b." [X03]
 func (q *QP) refuseExtension(e *sendEntry) bool {

@@ -113,3 +113,48 @@ func TestImmediateRefused(t *testing.T) {
 		})
 	}
 }
+
+// A queue that others share hands out receives to Immediate Data as it does to Sends.
+//
+// Proves X03.
+func TestImmediateFromSource(t *testing.T) {
+	q := &recvQueue{}
+	q.SetLimit(2)
+	p := responder(t, func(s *setup) { s.Source = q })
+	*q.Add() = RecvWork{ID: 7}
+	p.send(immediate(1, 5))
+	p.completion(Completion{ID: 7, Op: OpReceive, HasImmediate: true, Immediate: 5})
+	bad := immediate(2, 6)
+	p.send(bad)
+	p.wantTerminate(terminateFor(0x1202, bad))
+}
+
+// A close with everything of RFC 7306 under way.
+//
+// Proves X03: what was asked for before is answered, and what was posted is sent.
+func TestExtensionsDrain(t *testing.T) {
+	p := newPair(t)
+	octets, w := words(1)
+	r := p.b.region(octets, memory.RemoteAtomic)
+	p.b.receive(9)
+	for id := range uint64(8) { // twice as many as the ORD
+		a := work(id, OpFetchAdd)
+		a.RemoteSTag, a.Atomic.Data = r.STag(), 1
+		p.a.post(a)
+	}
+	i := work(8, OpImmediate)
+	i.Immediate = 77
+	p.a.post(i)
+	p.a.closeOrderly()
+	p.run()
+	p.b.closeOrderly()
+	p.run()
+	for id := range uint64(8) {
+		p.a.completion(fetched(id, OpFetchAdd, id))
+	}
+	p.a.completion(success(8, OpImmediate, 0))
+	p.b.completion(Completion{ID: 9, Op: OpReceive, HasImmediate: true, Immediate: 77})
+	if w[0] != 8 {
+		t.Errorf("%d", w[0])
+	}
+}

@@ -21,8 +21,10 @@ func (q *QP) PostSend(w *SendWork) error {
 		return fmt.Errorf("an Atomic Operation that cannot be answered: %w", ErrPeerClosed)
 	case q.state == RTS && q.RDMAPVersion == 0 && w.Op.extension():
 		return ErrNoExtensions
-	case q.state == RTS && q.ORD == 0 && w.Op.asks():
+	case q.state == RTS && q.ORD == 0 && w.Op == OpRead:
 		return ErrNoReads
+	case q.state == RTS && q.ORD == 0 && w.Op.atomic():
+		return fmt.Errorf("an Atomic Operation, which counts as an RDMA Read: %w", ErrNoReads)
 	case q.sq.Full():
 		return ErrQueueFull
 	case len(w.Inline) > q.cfg.MaxInline:
