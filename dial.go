@@ -35,7 +35,7 @@ type Dialer struct {
 	// may grow to MaxIRD, which becomes DefaultMaxIRD if it is zero; a MaxIRD that is not above IRD, such
 	// as 1, keeps IRD as it is.
 	MPA mpa.Offer
-	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA Reads.
+	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA Reads and no Atomic Operations.
 	NoReads bool
 	// NoFallback turns off the second attempt, with revision 1 and on a new connection, that Dial
 	// makes when the peer refuses revision 2. That connection is peer-to-peer too, unless

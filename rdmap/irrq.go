@@ -52,7 +52,7 @@ func (q *IRRQ) Check(s *ddp.Segment) *Error {
 	if !q.reads.Full() {
 		return nil
 	}
-	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads", s.MSN, q.Limit())}
+	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads and Atomic Operations", s.MSN, q.Limit())}
 }
 
 // Push adds the request in a delivered segment that [CheckSegment] has

@@ -167,7 +167,7 @@ func (q *QP) halfClosed(unread int) {
 	case unread > 0:
 		q.cutOff(unread)
 	case q.orq.Len() > 0:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed while RDMA Reads were outstanding: have both programs agree on the end before either closes"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed while RDMA Reads or Atomic Operations were outstanding: have both programs agree on the end before either closes"}, nil)
 	case q.partial != [2]bool{}:
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed in the middle of a message"}, nil)
 	case mute && q.unlike():

@@ -85,7 +85,7 @@ func (q *QP) drainTimedOut() {
 	case !q.mayTransmit() && !q.finished:
 		why, lost = "the Initiator did not send its first FPDU", fmt.Errorf("%w: %w", q.neverSent(), ErrLost)
 	case q.orq.Len() > 0:
-		why = "the peer did not answer RDMA Reads"
+		why = "the peer did not answer RDMA Reads or Atomic Operations"
 	case !q.finished:
 		why = "the peer did not take what was to be sent"
 	}

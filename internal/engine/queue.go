@@ -14,7 +14,7 @@ var (
 	ErrTooLong   = errors.New("message longer than 4294967295 octets")
 	ErrInline    = errors.New("inline data longer than the QP's MaxInline")
 	// ErrNoReads is the error of an RDMA Read where the ORD is 0.
-	ErrNoReads   = errors.New("the connection carries no RDMA Reads from this side, as its ORD is 0: this side has to offer an ORD, and the peer an IRD")
+	ErrNoReads   = errors.New("the connection carries no RDMA Reads and no Atomic Operations from this side, as its ORD is 0: this side has to offer an ORD, and the peer an IRD")
 	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
 	// ErrResult is the error of an Atomic Operation whose result does not fit.
 	ErrResult = errors.New("the result of an Atomic Operation is for one range of 8 octets, or for none")
