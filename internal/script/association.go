@@ -39,6 +39,7 @@ type Association struct {
 	ahead   map[uint32]bool
 	got     []Message
 	parts   chunk.Fragments[Message]
+	held    int // octets of what has come and nobody has taken
 	end     End
 	why     string
 	mute    bool // HoldAcks
@@ -175,7 +176,7 @@ func (a *Association) Leave(until time.Time) {
 	if a.Settle(until) && a.end == Open {
 		a.send(chunk.TypeShutdown, binary.BigEndian.AppendUint32(nil, a.cum))
 		for a.end == Open && a.step(until) {
-			a.got = nil
+			a.got, a.held = nil, 0 // nobody will
 		}
 	}
 	_ = a.Close()

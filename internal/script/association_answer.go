@@ -107,6 +107,7 @@ func (a *Association) Asked(until time.Time) (stream uint16, ok bool) {
 	m, ok := a.Next(until)
 	if ok {
 		a.got = append([]Message{m}, a.got...)
+		a.held += len(m.Data)
 	}
 	return m.Stream, ok
 }

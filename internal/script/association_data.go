@@ -61,6 +61,7 @@ func (a *Association) Next(until time.Time) (m Message, ok bool) {
 	}
 	m = a.got[0]
 	a.got = a.got[1:]
+	a.held -= len(m.Data)
 	return m, true
 }
 
@@ -182,8 +183,17 @@ func (a *Association) takeSack(c chunk.Chunk) {
 	}
 }
 
-// maxWaiting bounds the DATA chunks that nobody has taken.
-const maxWaiting = 1 << 12
+// What nobody has taken is bounded, in DATA chunks and in octets, with what sessions hold ahead of a missing message. Where that is
+// much, the missing one need not come any more: who waits for it hears nothing.
+const (
+	maxWaiting = 1 << 12
+	maxHeld    = 4 << 20
+)
+
+// full reports whether nothing more is kept.
+func (a *Association) full() bool {
+	return len(a.ahead)+a.parts.Len()+len(a.got) >= maxWaiting || a.held >= maxHeld
+}
 
 // takeData takes a DATA chunk, once.
 func (a *Association) takeData(c chunk.Chunk) {
@@ -192,10 +202,11 @@ func (a *Association) takeData(c chunk.Chunk) {
 		return
 	}
 	tsn := d.TSN
-	if !chunk.Before(a.cum, tsn) || a.ahead[tsn] || len(a.ahead)+a.parts.Len()+len(a.got) >= maxWaiting {
+	if !chunk.Before(a.cum, tsn) || a.ahead[tsn] || a.full() {
 		return // it comes again, if it was not there yet
 	}
 	a.ahead[tsn] = true
+	a.held += len(d.Octets)
 	for a.ahead[a.cum+1] {
 		delete(a.ahead, a.cum+1)
 		a.cum++

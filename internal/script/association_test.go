@@ -124,6 +124,45 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestHeld has a peer whose messages all come ahead of one that does not: no more is kept of them than a few MiB. What is taken counts no
+// more.
+func TestHeld(t *testing.T) {
+	const size = 64 << 10
+	begin := func() (*Session, func(n int)) {
+		near, far := net.Pipe()
+		far.Close()
+		a := &Association{conn: near, cum: 9, ahead: map[uint32]bool{}, unacked: map[uint32][]byte{}}
+		return a.Session(1), func(n int) {
+			b := binary.BigEndian.AppendUint16(make([]byte, 0, size), uint16(n))
+			d := chunk.Data{TSN: uint32(10 + n), Stream: 1, PPID: sctp.PPIDSegment, Octets: b[:size]}
+			a.takeData(d.Chunk(chunk.FlagsWhole))
+		}
+	}
+	past := time.Unix(1, 0)
+	s, come := begin()
+	for n := 1; n < 1000; n++ {
+		come(n)
+		if m, ok := s.Next(past); ok {
+			t.Fatalf("message %d came before the first: % x", n, m.Data[:2])
+		}
+	}
+	if kept := len(s.ahead) * size; s.on.held != kept || kept < maxHeld || kept > maxHeld+size {
+		t.Errorf("%d octets are held, and %d counted", kept, s.on.held)
+	}
+	s, come = begin()
+	for _, n := range []int{1, 2, 0} {
+		come(n)
+	}
+	for n := range 3 {
+		if m, ok := s.Next(past); !ok || m.Data[1] != byte(n) {
+			t.Errorf("message %d: % x", n, m.Data[:2])
+		}
+	}
+	if s.on.held != 0 {
+		t.Errorf("%d octets are counted of what was taken", s.on.held)
+	}
+}
+
 // FuzzChunks takes chunks that may be anything.
 func FuzzChunks(f *testing.F) {
 	s := DDPSetup()

@@ -78,6 +78,7 @@ func (s *Session) Next(until time.Time) (m Message, ok bool) {
 	for {
 		if m, ok = s.ahead[s.next]; ok {
 			delete(s.ahead, s.next)
+			s.on.held -= len(m.Data)
 			s.next++
 			return m, true
 		}
@@ -92,6 +93,7 @@ func (s *Session) Next(until time.Time) (m Message, ok bool) {
 			return m, true
 		}
 		s.ahead[ssn] = m
+		s.on.held += len(m.Data)
 	}
 }
 
