@@ -180,7 +180,7 @@ func (p *handPlayed) tells(b ...[]byte) {
 	synctest.Wait()
 }
 
-// shows has octets arrive ahead of order, so many octets behind those that came in order.
+// shows has octets arrive ahead of order, so many octets after those that came in order.
 func (p *handPlayed) shows(behind int64, b []byte) {
 	p.c.out.showAhead(segment{uint64(int64(len(p.stream)) + behind), b})
 }

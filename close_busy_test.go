@@ -39,10 +39,10 @@ func TestCloseAnswersWaitingReads(t *testing.T) {
 	}
 }
 
-// BenchmarkCloseUnderReads has both ends close in the moment after one has posted Reads, alone or behind Sends, on several
+// BenchmarkCloseUnderReads has both ends close in the moment after one has posted Reads, alone or after Sends, on several
 // connections at a time: the goroutines of one wait for the others'. It measures of how many connections Reads come too late. What the
 // peer's system has not let it send by the end of the wait cannot be answered, and how much that is is the scheduler's to say: a few in
-// a thousand or in a hundred connections. Without the wait it is one in fifteen that have sent nothing else, and nearly all behind
+// a thousand or in a hundred connections. Without the wait it is one in fifteen that have sent nothing else, and nearly all after
 // Sends. TestCloseAnswersReadsBusy has those that have arrived.
 func BenchmarkCloseUnderReads(b *testing.B) {
 	for _, sends := range []int{0, 4} {

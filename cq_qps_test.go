@@ -74,7 +74,7 @@ func TestCommittedAtEnds(t *testing.T) {
 	}
 }
 
-// TestNothingAfterOverflow polls a CQ that has overflowed: there is nothing behind what was
+// TestNothingAfterOverflow polls a CQ that has overflowed: there is nothing after what was
 // lost, although there is room again.
 //
 // Proves Z23.

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestCompletesWhileTheRestWaits has a peer read no further than behind the first of two Sends:
+// TestCompletesWhileTheRestWaits has a peer read no further than the first of two Sends:
 // that is complete, although the second one is under way for as long as it takes.
 func TestCompletesWhileTheRestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

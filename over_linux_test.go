@@ -60,7 +60,7 @@ func TestCloseBehindFIN(t *testing.T) {
 	}
 }
 
-// Sends that completed behind the peer's FIN, and that it never reads, are lost, and Close says so when nothing more of them was
+// Sends that completed after the peer's FIN, and that it never reads, are lost, and Close says so when nothing more of them was
 // acknowledged for CloseTimeout.
 func TestCloseUnread(t *testing.T) {
 	res, p := respondToPeer(t, iwarp.QPConfig{HalfClose: true, CloseTimeout: 200 * time.Millisecond})

@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// TestSCTPTurnedAway: a peer that ends the association right behind the handshake is not waited for.
+// TestSCTPTurnedAway: a peer that ends the association right after the handshake is not waited for.
 func TestSCTPTurnedAway(t *testing.T) {
 	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{MaxPerSource: 1, RequestTimeout: -1})
 	must(t, err)

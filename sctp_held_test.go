@@ -42,7 +42,7 @@ func TestHeldOctets(t *testing.T) {
 	}
 	hostile, its := join()
 	modest, other := join()
-	for i := range 3 { // behind a gap
+	for i := range 3 { // after a gap
 		hostile.says(16, sendAhead(uint16(2+i), uint32(2+i)))
 	}
 	held(its, 3)

@@ -154,7 +154,7 @@ func (qp *QP) halfClosed(t *testing.T, peer *net.TCPConn) {
 	}
 }
 
-// closesUnread begins to close behind the peer's FIN, when TCP has not sent everything yet. It returns the peer's end.
+// closesUnread begins to close after the peer's FIN, when TCP has not sent everything yet. It returns the peer's end.
 func closesUnread(t *testing.T) (qp *QP, peer *net.TCPConn, done <-chan struct{}) {
 	t.Helper()
 	a, b := sockets(t)
@@ -204,7 +204,7 @@ func TestAcknowledgedSlowly(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedNoMore: a peer that acknowledges nothing more behind its FIN has no more time at a deadline than it had before, whichever
+// TestAcknowledgedNoMore: a peer that acknowledges nothing more after its FIN has no more time at a deadline than it had before, whichever
 // end was the first to send its FIN.
 func TestAcknowledgedNoMore(t *testing.T) {
 	for _, first := range []bool{true, false} {

@@ -113,7 +113,7 @@ func TestOrdered(t *testing.T) {
 	}
 }
 
-// TestEarly: segments may overtake the Accept, and are handed out behind it. Beyond a bound the session ends.
+// TestEarly: segments may overtake the Accept, and are handed out after it. Beyond a bound the session ends.
 //
 // Proves C04.
 func TestEarly(t *testing.T) {

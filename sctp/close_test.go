@@ -26,7 +26,7 @@ func accepted(t *testing.T, c sctp.Config) *dialogue {
 //
 // Proves C04, C08: RFC 5043, section 6.6.
 func TestOvertaking(t *testing.T) {
-	t.Run("Close behind Accept, then acknowledged", func(t *testing.T) {
+	t.Run("Close after Accept, then acknowledged", func(t *testing.T) {
 		d := accepted(t, sctp.Config{})
 		testrig.Must(t, d.a.Send(0, []byte("A")))
 		d.says(0, 16, `0001 41`)
@@ -35,7 +35,7 @@ func TestOvertaking(t *testing.T) {
 		d.a.Acked(d.now, 0, 1) // the Accept, and not the segment
 		d.says(0, 17, `0002 0004`)
 	})
-	t.Run("Close behind Accept, then a segment", func(t *testing.T) {
+	t.Run("Close after Accept, then a segment", func(t *testing.T) {
 		d := accepted(t, sctp.Config{})
 		d.a.Close(d.now, 0)
 		d.silent()
@@ -43,7 +43,7 @@ func TestOvertaking(t *testing.T) {
 		d.told(sctp.EventSegment, 0)
 		d.says(0, 17, `0001 0004`)
 	})
-	t.Run("Terminate as answer behind Accept", func(t *testing.T) {
+	t.Run("Terminate as answer after Accept", func(t *testing.T) {
 		d := accepted(t, sctp.Config{})
 		d.hears(0, 17, `0001 0004`) // which may have been sent before the Accept arrived
 		d.told(sctp.EventTerminate, 0)
@@ -56,7 +56,7 @@ func TestOvertaking(t *testing.T) {
 		d.told(sctp.EventEnded, 0)
 		d.state(0, sctp.Idle)
 	})
-	t.Run("cancel behind Initiate", func(t *testing.T) {
+	t.Run("cancel after Initiate", func(t *testing.T) {
 		d := begin(t, sctp.Config{Active: true})
 		id := d.connect()
 		d.says(id, 17, `0000 0001`)
@@ -245,7 +245,7 @@ func TestTimeouts(t *testing.T) {
 		}
 		d.state(0, sctp.Dead)
 	})
-	t.Run("a Terminate behind much else", func(t *testing.T) {
+	t.Run("a Terminate after much else", func(t *testing.T) {
 		d := accepted(t, sctp.Config{HalfClose: true})
 		d.acked(0)
 		for range 6 {

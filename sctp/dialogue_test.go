@@ -86,7 +86,7 @@ func TestAccepting(t *testing.T) {
 	d.says(2, 17, `0002 0004`) // in answer
 	d.state(2, sctp.Draining)
 	if err := d.a.Send(2, []byte("late")); !errors.Is(err, sctp.ErrState) {
-		t.Errorf("a segment behind our Terminate: %v", err)
+		t.Errorf("a segment after our Terminate: %v", err)
 	}
 	d.acked(2)
 	d.told(sctp.EventEnded, 2)

@@ -116,8 +116,8 @@ func TestBehindTheTerminate(t *testing.T) {
 	}
 }
 
-// TestFirstBehindTheTerminate: of several messages behind the peer's Terminate, the failure names the one that came first.
-func TestFirstBehindTheTerminate(t *testing.T) {
+// TestFirstAfterTheTerminate: of several messages after the peer's Terminate, the failure names the one that came first.
+func TestFirstAfterTheTerminate(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	d.acked(0)
 	for _, b := range []string{`0002 0004`, `0005 0004`, `0006 0004`} {

@@ -30,7 +30,7 @@ func TestWrongAhead(t *testing.T) {
 	if e := d.told(sctp.EventSegment, 0); e.Number != 2 {
 		t.Errorf("told %+v", e)
 	}
-	d.hears(0, 16, `0004 44`) // of what lies behind it nothing is taken any more
+	d.hears(0, 16, `0004 44`) // of what lies after it nothing is taken any more
 	d.silent()
 	d.hears(0, 16, `0001 41`)
 	if e := d.told(sctp.EventSegment, 0); string(e.Segment) != "A" {
@@ -61,7 +61,7 @@ func TestOrderedAhead(t *testing.T) {
 	}
 }
 
-// TestWrongAndRefused: what has come behind a rejection means nothing, whatever it is.
+// TestWrongAndRefused: what has come after a rejection means nothing, whatever it is.
 func TestWrongAndRefused(t *testing.T) {
 	d := begin(t, sctp.Config{Active: true})
 	id := d.connect()
@@ -95,7 +95,7 @@ func script(wrong string, at, n int) (messages []sctp.Message) {
 	return messages
 }
 
-// hearing returns what a consumer hears of them, in a canonical order up to the failure: segments behind it may have
+// hearing returns what a consumer hears of them, in a canonical order up to the failure: segments after it may have
 // come ahead.
 func hearing(t *rapid.T, messages []sctp.Message) (heard []string) {
 	a := sctp.New(epoch, sctp.Config{Active: true, Streams: 1})
@@ -110,7 +110,7 @@ func hearing(t *rapid.T, messages []sctp.Message) (heard []string) {
 			line := fmt.Sprintf("%s %03d", kinds[e.Kind], e.Number)
 			switch {
 			case failedAt > 0:
-				t.Fatalf("%s behind the failure", line)
+				t.Fatalf("%s after the failure", line)
 			case e.Kind == sctp.EventSegment:
 				segments = append(segments, line)
 				continue

@@ -12,23 +12,23 @@ import (
 // TestLost: whoever has closed learns whether the peer has everything, or why not, after the peer's FIN too.
 func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		behind bool // the peer's FIN
-		end    func(a *Stack, s *Conn) error
-		want   error
+		after bool // the peer's FIN
+		end   func(a *Stack, s *Conn) error
+		want  error
 	}{
-		"everything":                   {false, readAll, nil},
-		"everything, behind a FIN":     {true, readAll, nil},
-		"RST":                          {false, func(_ *Stack, s *Conn) error { return s.Reset() }, syscall.ECONNRESET},
-		"RST behind a FIN":             {true, func(_ *Stack, s *Conn) error { return s.Reset() }, syscall.ECONNRESET},
-		"the Stack ends":               {false, func(a *Stack, _ *Conn) error { return a.Close() }, net.ErrClosed},
-		"the Stack ends, behind a FIN": {true, func(a *Stack, _ *Conn) error { return a.Close() }, net.ErrClosed},
+		"everything":                  {false, readAll, nil},
+		"everything, after a FIN":     {true, readAll, nil},
+		"RST":                         {false, func(_ *Stack, s *Conn) error { return s.Reset() }, syscall.ECONNRESET},
+		"RST after a FIN":             {true, func(_ *Stack, s *Conn) error { return s.Reset() }, syscall.ECONNRESET},
+		"the Stack ends":              {false, func(a *Stack, _ *Conn) error { return a.Close() }, net.ErrClosed},
+		"the Stack ends, after a FIN": {true, func(a *Stack, _ *Conn) error { return a.Close() }, net.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := Path{Delay: 5 * time.Millisecond}
 			a, b := stacks(t, Config{}, path, path)
 			out, in := connect(t, a, b, "192.0.2.2:7174")
-			if c.behind {
+			if c.after {
 				must(t, in.CloseWrite())
 				_, err := io.Copy(io.Discard, out)
 				must(t, err)

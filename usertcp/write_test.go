@@ -34,7 +34,7 @@ func TestEmptyWrite(t *testing.T) {
 	must(t, c.SetDeadline(time.Unix(1, 0)))
 	for _, p := range [][]byte{nil, {1}} {
 		if _, err := c.Write(p); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%d octets behind the deadline: %v", len(p), err)
+			t.Errorf("%d octets after the deadline: %v", len(p), err)
 		}
 	}
 	must(t, c.Close())

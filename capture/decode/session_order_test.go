@@ -76,7 +76,7 @@ func TestSessionOrder(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 50 {
 		mixed := slices.Clone(all)
-		first, last := 6, len(all)-6 // behind the Accept, and before the Terminates
+		first, last := 6, len(all)-6 // after the Accept, and before the Terminates
 		mixed = slices.Insert(mixed, last, all[first+rnd.IntN(last-first)])
 		rnd.Shuffle(last+1-first, func(i, j int) { mixed[first+i], mixed[first+j] = mixed[first+j], mixed[first+i] })
 		r := run(t, pcapOf(file, mixed))

@@ -68,7 +68,7 @@ func TestPlacedIsNotHeld(t *testing.T) {
 	s.wantState(RTS)
 }
 
-// The end of the peer's half has its turn behind all that was sent before it.
+// The end of the peer's half has its turn after all that was sent before it.
 //
 // Proves D32, D31.
 func TestEndHasItsTurn(t *testing.T) {
@@ -90,7 +90,7 @@ func TestEndHasItsTurn(t *testing.T) {
 	s.wantState(RTS)
 	s.arrives(0, write(1, 0, nil))
 	if !errors.Is(s.Cause(), ErrLost) || s.State() != Error {
-		t.Errorf("%v in state %v after segments behind the end", s.Cause(), s.State())
+		t.Errorf("%v in state %v after segments after the end", s.Cause(), s.State())
 	}
 
 	s = overMessages(t, mpa.RoleResponder, func(s *setup) { s.HalfClose = true })
@@ -104,11 +104,11 @@ func TestEndHasItsTurn(t *testing.T) {
 	s.ends(0)
 	s.arrives(0, write(1, 0, nil))
 	if !errors.Is(s.Cause(), ErrLost) || s.State() != Error {
-		t.Errorf("%v in state %v after a segment behind the end", s.Cause(), s.State())
+		t.Errorf("%v in state %v after a segment after the end", s.Cause(), s.State())
 	}
 }
 
-// The end of our half is told to the LLP behind what we have sent, and the peer's is awaited.
+// The end of our half is told to the LLP after what we have sent, and the peer's is awaited.
 //
 // Proves D30.
 func TestCloseOverMessages(t *testing.T) {

@@ -52,7 +52,7 @@ func TestTrimAhead(t *testing.T) {
 	wantSlack(false)
 }
 
-// A segment right at the end of the peer's half lies behind it, whichever was there first, and
+// A segment right at the end of the peer's half lies after it, whichever was there first, and
 // is not delivered.
 //
 // Proves D31.

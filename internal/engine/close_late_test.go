@@ -105,7 +105,7 @@ func TestTerminatedDoesNotPart(t *testing.T) {
 	p.wantEndSilently()
 }
 
-// What is lost behind an end that looked orderly makes it another, once.
+// What is lost after an end that looked orderly makes it another, once.
 func TestUndelivered(t *testing.T) {
 	p := initiator(t)
 	p.fin()

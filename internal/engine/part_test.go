@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where the LLP tells how our half has ended behind the peer's, that decides between an orderly end and a lost connection. A
+// Where the LLP tells how our half has ended after the peer's, that decides between an orderly end and a lost connection. A
 // peer that acknowledges nothing is not waited for beyond CloseTimeout.
 func TestCloseParts(t *testing.T) {
 	const limit = time.Minute

@@ -52,7 +52,7 @@ func TestQuietReader(t *testing.T) {
 }
 
 // A peer in the middle of a message, or of an FPDU, has more to send, however long it is
-// silent: the FIN waits for that and for the Read behind it. Not for ever.
+// silent: the FIN waits for that and for the Read after it. Not for ever.
 //
 // Proves D30.
 func TestQuietMidMessage(t *testing.T) {

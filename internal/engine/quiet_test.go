@@ -147,7 +147,7 @@ func TestQuietUnsent(t *testing.T) {
 	p.wantLateFIN()
 }
 
-// A Read may have been posted behind messages that are still arriving: whatever comes from the
+// A Read may have been posted after messages that are still arriving: whatever comes from the
 // peer begins the round trip anew, but not for ever.
 //
 // Proves D30.

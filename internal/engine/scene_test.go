@@ -218,7 +218,7 @@ func (x *scene) anonymous(s string) string {
 
 var crcs = regexp.MustCompile(`got 0x[0-9a-f]+ want 0x[0-9a-f]+`)
 
-// forgive makes octets the same that may differ: those of the segments behind the last one that
+// forgive makes octets the same that may differ: those of the segments after the last one that
 // had its turn, or failed then, and those of receives and Reads that did not complete.
 func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
 	open := make([]bool, len(x.buf)/sceneSlot)

@@ -74,7 +74,7 @@ func (s *showing) wantAhead(want AheadStats) {
 // large is an FPDU with a marker in it, wherever it begins.
 const large = 600
 
-// A Write and a Send behind missing octets are in place as soon as they are shown, and are
+// A Write and a Send after missing octets are in place as soon as they are shown, and are
 // delivered in order.
 //
 // Proves R05, D26, D27, P31.

@@ -16,7 +16,7 @@ func packet(number int, kind byte) []byte {
 	return append(b, kind, 3, 0, 5, 'x', 0, 0, 0)
 }
 
-// TestPermute: every packet arrives once, some behind others, though not far; those without data stay where they are.
+// TestPermute: every packet arrives once, some after others, though not far; those without data stay where they are.
 func TestPermute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pass := script.Permute(30, 1)

@@ -109,14 +109,14 @@ func TestControl(t *testing.T) {
 	}
 	other := octets(t, "14000000000000000100000002000000aabbccdd00000000")
 	if got, ok := parseControl(append(other, b...)); !ok || got != want {
-		t.Errorf("behind another: %+v, %v", got, ok)
+		t.Errorf("after another: %+v, %v", got, ok)
 	}
 	if got, ok := parseControl(b[:0x2c]); !ok || got != want {
 		t.Errorf("without padding: %+v, %v", got, ok)
 	}
 	empty := octets(t, "10000000000000000100000002000000")
 	if got, ok := parseControl(append(empty, b...)); !ok || got != want {
-		t.Errorf("behind one without data: %+v, %v", got, ok)
+		t.Errorf("after one without data: %+v, %v", got, ok)
 	}
 	for at, other := range map[int]byte{8: 1, 12: 2} { // another level, or another kind
 		b := bytes.Clone(b)
@@ -175,7 +175,7 @@ func TestNoDelay(t *testing.T) {
 	}
 }
 
-// TestPeerParams: heartbeats and retransmissions stand where struct sctp_paddrparams of <linux/sctp.h> has them, behind an
+// TestPeerParams: heartbeats and retransmissions stand where struct sctp_paddrparams of <linux/sctp.h> has them, after an
 // association and an address that are zeros.
 func TestPeerParams(t *testing.T) {
 	littleEndian64(t)

@@ -142,7 +142,7 @@ func TestEnds(t *testing.T) {
 		}
 		next(t, a.lost)
 		if err := b.Send(sctp.Message{Data: []byte("late")}); err == nil {
-			t.Error("sent behind the end")
+			t.Error("sent after the end")
 		}
 	})
 	t.Run("abort", func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestRefused(t *testing.T) {
 	}
 	must(t, ln.Close())
 	if _, err := dial(within(t), ln, sctpkernel.Config{}); !errors.Is(err, carrier.ErrRefused) {
-		t.Errorf("behind the Listener's end: %v", err)
+		t.Errorf("after the Listener's end: %v", err)
 	}
 	must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("still here")}))
 	next(t, b.heard)

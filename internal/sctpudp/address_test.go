@@ -65,7 +65,7 @@ func TestOneAddress(t *testing.T) {
 	wantNoAddress(t, &init)
 }
 
-// TestNotDelayed: a message goes out when it is given, alone or behind others, however short: it arrives when the path
+// TestNotDelayed: a message goes out when it is given, alone or after others, however short: it arrives when the path
 // has brought it, and not later.
 //
 // Proves C15.

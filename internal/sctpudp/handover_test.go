@@ -41,9 +41,9 @@ func getsEcho(ctx context.Context, t *testing.T, client *Endpoint) *dialedStrang
 	return d
 }
 
-// TestBehindCookieAck: nothing is lost of what comes right behind the COOKIE ACK, in its packet or in the next, however
+// TestAfterCookieAck: nothing is lost of what comes right after the COOKIE ACK, in its packet or in the next, however
 // soon: this stranger sends nothing again.
-func TestBehindCookieAck(t *testing.T) {
+func TestAfterCookieAck(t *testing.T) {
 	client := endpoint(t, false, Config{})
 	abort := []byte{0, chunk.CauseUserAbort, 0, 8, 'f', 'u', 'l', 'l'}
 	for range 20 {
@@ -114,7 +114,7 @@ func TestErrorInHandshake(t *testing.T) {
 	within(t, d.conn)
 }
 
-// TestGivenUp: whoever gives up behind the COOKIE ECHO tells the server, for which the association has begun.
+// TestGivenUp: whoever gives up after the COOKIE ECHO tells the server, for which the association has begun.
 func TestGivenUp(t *testing.T) {
 	client := endpoint(t, false, Config{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -166,7 +166,7 @@ func TestReadDeadline(t *testing.T) {
 	}
 }
 
-// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more behind the end, which an
+// TestWrittenTo: what is written goes to the peer with the ports of SCTP, and not any more after the end, which an
 // ABORT of pion's is: it has found that the peer breaks a rule.
 func TestWrittenTo(t *testing.T) {
 	e := endpoint(t, true, Config{})
@@ -188,10 +188,10 @@ func TestWrittenTo(t *testing.T) {
 		t.Errorf("without a chunk: %d, %v", n, err)
 	}
 	if n, err := p.Write(make([]byte, 20)); n != 0 || !errors.Is(err, net.ErrClosed) {
-		t.Errorf("behind the end: %d, %v", n, err)
+		t.Errorf("after the end: %d, %v", n, err)
 	}
 	if n, err := p.Read(nil); n != 0 || !errors.Is(err, net.ErrClosed) {
-		t.Errorf("behind the end: %d, %v", n, err)
+		t.Errorf("after the end: %d, %v", n, err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestAwaitEnd ends connections behind the peer's FIN.
+// TestAwaitEnd ends connections after the peer's FIN.
 func TestAwaitEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(a, b *Conn) error
@@ -36,7 +36,7 @@ func TestAwaitEnd(t *testing.T) {
 	}
 }
 
-// TestLossKept has several ask how a connection was lost behind the peer's FIN, which the system tells the first of them only.
+// TestLossKept has several ask how a connection was lost after the peer's FIN, which the system tells the first of them only.
 func TestLossKept(t *testing.T) {
 	a, b := pair(t)
 	testrig.Must(t, b.CloseWrite())

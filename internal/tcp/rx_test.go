@@ -6,7 +6,7 @@ import (
 )
 
 // TestRoom looks for room in a receive buffer. What is unread goes to the front only where there is too little room
-// behind it: for what is needed at once, and else in half of the buffer.
+// after it: for what is needed at once, and else in half of the buffer.
 func TestRoom(t *testing.T) {
 	const whole = BufferSize
 	for _, c := range []struct {
@@ -16,10 +16,10 @@ func TestRoom(t *testing.T) {
 	}{
 		{"little at the front", 10, 20, 0, false},
 		{"from the middle on", whole / 2, whole - 7, 0, false},
-		{"behind the middle", whole/2 + 1, whole - 7, 0, true},
+		{"after the middle", whole/2 + 1, whole - 7, 0, true},
 		{"no room for what is needed", 100, 200, whole - 99, true},
 		{"just room for what is needed", 100, 200, whole - 100, false},
-		{"much, and nothing behind it", 10, whole, 0, true},
+		{"much, and nothing after it", 10, whole, 0, true},
 	} {
 		var x rx
 		x.room()

@@ -53,7 +53,7 @@ func TestFINIsNoOctet(t *testing.T) {
 	}
 	b.Done()
 	if Waiting(b.Conn) {
-		t.Error("octets behind the FIN")
+		t.Error("octets after the FIN")
 	}
 }
 
