@@ -162,12 +162,7 @@ func (d Domain) LocalCheck(r *Region, off, n int, write bool) Fault {
 // LocalLoad has t take n octets from offset off on of a region that the consumer
 // named in its own Send or RDMA Write.
 func (d Domain) LocalLoad(t Taker, r *Region, off, n int) Fault {
-	switch {
-	case n == 0:
-		return None
-	case r == nil:
-		return InvalidSTag
-	case !r.holds(off, n):
+	if n == 0 || r == nil || !r.holds(off, n) {
 		return d.LocalCheck(r, off, n, false)
 	}
 	r.locks.rlock(off, n)
@@ -183,12 +178,7 @@ func (d Domain) LocalLoad(t Taker, r *Region, off, n int) Fault {
 // received Send or the response to its own RDMA Read.
 func (d Domain) LocalPlace(r *Region, off int, p layout.Content) Fault {
 	n := p.Len()
-	switch {
-	case n == 0:
-		return None
-	case r == nil:
-		return InvalidSTag
-	case !r.holds(off, n):
+	if n == 0 || r == nil || !r.holds(off, n) {
 		return d.LocalCheck(r, off, n, true)
 	}
 	r.locks.lock(off, n)
