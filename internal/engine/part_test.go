@@ -94,7 +94,7 @@ func TestPartLimit(t *testing.T) {
 	p.wantState(Closing)
 	p.advance(1)
 	p.wantState(Error)
-	if err := p.Cause(); !strings.Contains(err.Error(), "within "+time.Duration(limit).String()) {
+	if err := p.Cause(); !strings.Contains(err.Error(), "within "+limit.String()) {
 		t.Error(err)
 	}
 	for _, none := range []time.Duration{0, -1} {
