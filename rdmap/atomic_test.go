@@ -217,6 +217,8 @@ func TestExtensionsSay(t *testing.T) {
 		"FetchAdd 0x4142434445464748 mask 0x80000000 at STag 0x21222324 TO 0x3132333435363738, request 286397204":                                 vectorFetchAdd.String(),
 		"CmpSwap 0xa1a2a3a4a5a6a7a8 mask 0xffffffff00000000 to 0x102030405060708 mask 0xffffffff at STag 0x79ca8f00 TO 0x555ea09ee4f0, request 7": vectorCmpSwap.String(),
 		"AOpCode 1 at STag 0x00000000 TO 0x0, request 0":                                                                                          AtomicRequest{Op: 1}.String(),
+		"FetchAdd":           AtomicFetchAdd.String(),
+		"CmpSwap":            AtomicCmpSwap.String(),
 		"0x2a, of request 3": AtomicResponse{3, 42}.String(),
 	} {
 		if got != want {

@@ -139,3 +139,43 @@ func TestExtensionFindings(t *testing.T) {
 		}
 	}
 }
+
+// outstanding returns a capture with several requests of both kinds under way at a time.
+func outstanding(t *testing.T) []byte {
+	s := newScript(t, 1440)
+	s.startup(false)
+	for i := range uint32(8) {
+		for id := 2 * i; id < 2*i+2; id++ {
+			s.atomic(fw, rdmap.AtomicRequest{ID: id})
+			s.read(fw, rdmap.ReadRequest{SinkSTag: 9 + id, Size: 4})
+		}
+		for id := 2 * i; id < 2*i+2; id++ {
+			s.answer(bw, id, 7)
+			s.respond(bw, 9+id, 0, []byte("read"))
+		}
+		s.segment(fw, s.untagged(fw, rdmap.OpImmediateData), make([]byte, 8))
+	}
+	return s.close()
+}
+
+// TestExtensionsLost has captures that lack a packet, or two, or begin in the middle: nothing is blamed on the ends.
+//
+// Proves X03.
+func TestExtensionsLost(t *testing.T) {
+	file := outstanding(t)
+	if r := run(t, file); len(r.findings) > 0 || r.reads != 16 {
+		t.Fatalf("%q, %d Reads", r.texts, r.reads)
+	}
+	for first := uint64(6); first < 80; first++ {
+		for _, gap := range []uint64{0, 1, 2, 5, 9} {
+			r := lossy(t, file, func(p *capture.Packet) bool { return p.Number == first || gap > 0 && p.Number == first+gap })
+			if s := r.serious(); len(s) > 0 {
+				t.Fatalf("without packets %d and %d after it: %q", first, gap, r.texts)
+			}
+		}
+		r := lossy(t, file, func(p *capture.Packet) bool { return p.Number < first })
+		if s := r.serious(); len(s) > 0 {
+			t.Fatalf("from packet %d: %q", first, r.texts)
+		}
+	}
+}

@@ -4,11 +4,15 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // TestExtensions finds that our own endpoint knows RFC 7306, whatever it begins with, and asks
@@ -58,5 +62,85 @@ func TestExtensionsOfDeaf(t *testing.T) {
 	})
 	if r.Extensions != nil {
 		t.Errorf("%+v", r.Extensions)
+	}
+}
+
+// responding is a Responder of revision 1 that takes a zero-length Read, and says something to the next message.
+func responding(answer func(op rdmap.Opcode, w *mpa.Writer) []byte) func(net.Conn) {
+	return func(c net.Conn) {
+		l := script.NewLink(c)
+		until := time.Now().Add(time.Minute)
+		if l.Need(mpa.StartupHeaderLen, until) != nil {
+			return
+		}
+		f := mpa.StartupFrame(l.Take(len(l.Received())))
+		if f.Key() != mpa.KeyRequest || f.Rev() != 1 || f.S() || f.M() {
+			return
+		}
+		_ = l.Send(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, C: true}))
+		l.Operate(script.Terms{CRC: true, Version: 1})
+		if s, err := l.NextSegment(until); err != nil || rdmap.OpcodeOf(&s.Header) != rdmap.OpReadRequest {
+			return
+		}
+		w := mpa.NewWriter(false, true)
+		_ = l.Send(w.Append(nil, ulpdu(rdmap.OpReadResponse, func(h *ddp.Header) { h.STag = script.RTRSTag }, nil)))
+		if s, err := l.NextSegment(until); err == nil {
+			_ = l.Send(answer(rdmap.OpcodeOf(&s.Header), &w))
+		}
+	}
+}
+
+// ulpdu is a message of one segment.
+func ulpdu(op rdmap.Opcode, change func(*ddp.Header), payload []byte) []byte {
+	h := op.Header(1)
+	h.Last = true
+	if !h.Tagged {
+		h.MSN = ddp.FirstMSN
+	}
+	change(&h)
+	return append(h.Append(nil), payload...)
+}
+
+// terminated is a Terminate in an FPDU.
+func terminated(w *mpa.Writer, code rdmap.Code) []byte {
+	t := rdmap.Terminate{Code: code}
+	return w.Append(nil, ulpdu(rdmap.OpTerminate, func(*ddp.Header) {}, t.Append(nil)))
+}
+
+// TestExtensionsUnclear asks responders whose answers tell little.
+//
+// Proves X03.
+func TestExtensionsUnclear(t *testing.T) {
+	const yes, no, unsure = probe.Knows, probe.KnowsNot, probe.KnowsUnsure
+	for _, c := range []struct {
+		name               string
+		answer             func(op rdmap.Opcode, w *mpa.Writer) []byte
+		atomics, immediate probe.Knowledge
+	}{
+		{"it looks at MSNs before opcodes", func(op rdmap.Opcode, w *mpa.Writer) []byte {
+			if op == rdmap.OpAtomicRequest {
+				return terminated(w, rdmap.CodeUnexpectedOpcode)
+			}
+			return terminated(w, rdmap.CodeDDPInvalidMSNRange)
+		}, no, unsure},
+		{"one code for everything", func(_ rdmap.Opcode, w *mpa.Writer) []byte { return terminated(w, rdmap.CodeCatastrophicStream) }, unsure, unsure},
+		{"it says nothing", func(rdmap.Opcode, *mpa.Writer) []byte { return nil }, unsure, unsure},
+		{"no FPDU", func(rdmap.Opcode, *mpa.Writer) []byte { return make([]byte, 8) }, unsure, unsure},
+		{"no DDP segment", func(_ rdmap.Opcode, w *mpa.Writer) []byte { return w.Append(nil, []byte{1}) }, unsure, unsure},
+		{"no whole Terminate", func(_ rdmap.Opcode, w *mpa.Writer) []byte {
+			return w.Append(nil, ulpdu(rdmap.OpTerminate, func(*ddp.Header) {}, []byte{2, 6}))
+		}, unsure, unsure},
+		{"it carries out what it is asked for at STag 0", func(op rdmap.Opcode, w *mpa.Writer) []byte {
+			r := rdmap.AtomicResponse{}
+			if op == rdmap.OpAtomicRequest {
+				return w.Append(nil, ulpdu(rdmap.OpAtomicResponse, func(*ddp.Header) {}, r.Append(nil)))
+			}
+			return terminated(w, rdmap.CodeUnexpectedOpcode)
+		}, yes, no},
+	} {
+		x := probing(t, probe.Config{Extensions: true}, responding(c.answer)).Extensions
+		if x == nil || x.Atomics.Knows != c.atomics || x.Immediate.Knows != c.immediate {
+			t.Errorf("%s: %+v", c.name, x)
+		}
 	}
 }
