@@ -7,8 +7,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// A flow is what the tap knows of one connection, from the packets of both directions. TCP's own state is not looked
-// at: what the tap needs of it stands in our packets.
+// A flow is what the tap knows of one connection, from the packets of both directions. Of TCP's own state only that is looked at
+// which does not stand in our packets: emss, una and gaps.
 type flow struct {
 	ends
 	blank   bool // nothing is known of it
@@ -62,15 +62,16 @@ func blankFlow(e ends) *flow {
 	return f
 }
 
-// outbound learns from a packet of ours.
-func (f *flow) outbound(s *segment) {
+// outbound learns from a packet of ours, and reports whether it acknowledges no more than those before it.
+func (f *flow) outbound(s *segment) (repeats bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	repeats = s.ack == f.rcvNxt
 	if before(f.sndNxt, s.end()) {
 		f.sndNxt = s.end()
 	}
 	if !s.has(header.TCPFlagAck) || s.has(header.TCPFlagRst) {
-		return
+		return repeats
 	}
 	if s.has(header.TCPFlagFin) {
 		f.gaps.due.Store(f.agreed.SACKPermitted)
@@ -96,6 +97,7 @@ func (f *flow) outbound(s *segment) {
 	if o := header.ParseTCPOptions(s.tcp.Options()); f.agreed.TS && o.TS {
 		f.recent = o.TSEcr
 	}
+	return repeats
 }
 
 // agree settles what both SYNs have, and the EMSS that follows. second are the options of the SYN that answers.

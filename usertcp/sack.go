@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
@@ -14,38 +15,75 @@ import (
 
 // A gapReport completes our acknowledgements after our FIN. gVisor's TCP goes on to note what it holds ahead of order then, but
 // says so in ESTABLISHED alone. A peer that goes on sending would learn of each loss by a time-out, and of those there are
-// as many as losses. What is reported is TCP's own account, so that it never takes it back.
+// as many as losses. What is reported is TCP's own account, so that it never takes it back. TCP answers a segment ahead of order
+// before it tells what it holds with it: so an acknowledgement that repeats the last waits for that.
 type gapReport struct {
 	due atomic.Bool // our FIN was sent, and both SYNs permit the option
 
-	mu   sync.Mutex
-	held []header.SACKBlock // when TCP had processed its last segment, the block that changed last first
-	ack  []byte             // that TCP has sent since then: empty if none
+	mu    sync.Mutex
+	held  []header.SACKBlock // when TCP had processed its last segment, the block that changed last first
+	acked uint32             // what our last acknowledgement said
+	since []byte             // that one, if it was sent since TCP processed a segment, or else empty
+	waits []byte             // one that repeats it, and is not sent yet: empty if none
+	timer *time.Timer        // sends it where TCP has processed no segment: it opens the window, for one
 }
 
-// acknowledging returns an acknowledgement of ours as it is to be sent.
-func (r *gapReport) acknowledging(packet []byte) []byte {
+// repeatDelay is how long an acknowledgement waits that answers no segment, in front of which TCP holds what it held.
+const repeatDelay = time.Millisecond
+
+// acknowledging returns an acknowledgement of ours as it is to be sent, or nil, if it has to wait: send gets it later.
+func (r *gapReport) acknowledging(packet []byte, ack uint32, repeats bool, send func([]byte)) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ack = append(r.ack[:0], packet...)
+	if repeats {
+		r.wait(packet, send)
+		return nil
+	}
+	r.acked, r.waits = ack, r.waits[:0]
+	r.since = append(r.since[:0], packet...)
 	return withSACK(packet, r.held)
 }
 
-// processed takes what TCP holds once it has processed a segment, and what it expects next. If that is not yet in
-// what it has answered, it returns another acknowledgement, which has it, and otherwise nil.
+// wait keeps an acknowledgement until TCP has processed the segment that it answers.
+func (r *gapReport) wait(packet []byte, send func([]byte)) {
+	r.waits = append(r.waits[:0], packet...)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(repeatDelay, func() { r.repeat(send) })
+		return
+	}
+	r.timer.Reset(repeatDelay)
+}
+
+// repeat sends the acknowledgement that waits, if there still is one.
+func (r *gapReport) repeat(send func([]byte)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waits) > 0 {
+		send(withSACK(bytes.Clone(r.waits), r.held))
+		r.waits = r.waits[:0]
+	}
+}
+
+// processed takes what TCP holds once it has processed a segment, and what it expects next. It returns the acknowledgement that has
+// waited for that, or nil.
+//
+// RFC 2018, section 4: "The first SACK block (i.e., the one immediately following the kind and length fields in the option) MUST
+// specify the contiguous block of data containing the segment which triggered this ACK".
 func (r *gapReport) processed(held []header.SACKBlock, next uint32) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ack := bytes.Clone(r.ack)
-	r.ack = r.ack[:0]
-	if slices.Equal(r.held, held) {
-		return nil
-	}
+	changed := !slices.Equal(r.held, held)
 	r.held = append(r.held[:0], held...)
-	if s, ok := parseSegment(ack); !ok || s.ack != next || len(held) == 0 {
+	answer := r.waits
+	if len(answer) == 0 && changed && len(held) > 0 && r.acked == next {
+		answer = r.since // it told of octets in front of the segment, and not of the segment
+	}
+	answer = bytes.Clone(answer)
+	r.waits, r.since = r.waits[:0], r.since[:0]
+	if len(answer) == 0 {
 		return nil
 	}
-	return withSACK(ack, held)
+	return withSACK(answer, held)
 }
 
 // withSACK appends an option to an acknowledgement without payload: as many of the blocks as there is room for.

@@ -126,12 +126,12 @@ func (t *taps) outbound(packet []byte) []byte {
 	if f == nil {
 		return packet
 	}
-	f.outbound(&s)
+	repeats := f.outbound(&s)
 	switch {
 	case s.has(header.TCPFlagRst) && t.silent.Load() && f.over():
 		return nil
 	case f.gaps.due.Load() && s.flags == header.TCPFlagAck && len(s.payload) == 0:
-		return f.gaps.acknowledging(packet)
+		return f.gaps.acknowledging(packet, s.ack, repeats, t.send)
 	}
 	return packet
 }
