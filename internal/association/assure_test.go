@@ -2,6 +2,7 @@ package association_test
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,4 +116,56 @@ func TestLacks(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A stuck wire takes no segment.
+type stuck struct{ *counter }
+
+func (s stuck) Send(m sctp.Message) error {
+	if m.PPID == sctp.PPIDSegment {
+		<-s.over
+		return net.ErrClosed
+	}
+	return s.counter.Send(m)
+}
+
+// TestLacksUnsent: so it is of what has not been sent yet: our Terminate alone is no loss, and what the Carrier has of others is.
+func TestLacksUnsent(t *testing.T) {
+	for _, c := range []struct {
+		segments, unacked int
+		want              bool
+	}{{1, 0, false}, {1, 1, true}, {2, 0, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w, other := wires(66)
+			a, _, say := opposite(t, stuck{&counter{w, c.unacked}}, other, association.Config{Machine: sctp.Config{Listening: true}})
+			say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
+			s, err := a.Accept(t.Context())
+			testrig.Must(t, err)
+			_, err = s.AcceptSession(mpa.Answer{})
+			testrig.Must(t, err)
+			time.Sleep(time.Second) // the peer has that, so that our Terminate may follow
+			for range c.segments {
+				_, err = s.Send([][]byte{[]byte("segment")})
+				testrig.Must(t, err)
+				synctest.Wait() // the first is on its way
+			}
+			testrig.Must(t, s.CloseWrite())
+			if got := s.Lacks(); got != c.want {
+				t.Errorf("%d segments, %d octets: the peer lacks something: %t", c.segments, c.unacked, got)
+			}
+		})
+	}
+}
+
+// TestWithdrawnTold: who waits until the peer has what we had to say to a request does not, where the peer takes that back.
+func TestWithdrawnTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := wires(68)
+		a, _, say := opposite(t, w, other, association.Config{Machine: sctp.Config{Listening: true}})
+		say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
+		s, err := a.Accept(t.Context())
+		testrig.Must(t, err)
+		say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
+		<-s.Told()
+	})
 }
