@@ -24,7 +24,8 @@ func (q *QP) watchGap(now time.Time) {
 	}
 }
 
-// gapTimedOut ends the connection of a peer that has left something out.
+// gapTimedOut ends the connection of a peer that has left something out. RFC 5043 has no code for that: the one of RFC 6581, section 8,
+// serves for all that is wrong with a session (docs/endings.md, "Over SCTP").
 func (q *QP) gapTimedOut() {
 	q.gapBy = time.Time{}
 	q.fail(&Failure{
