@@ -349,3 +349,28 @@ func TestLost(t *testing.T) {
 		t.Errorf("%d sessions", d.a.Sessions())
 	}
 }
+
+// TestUnsent: what SCTP has not got of a stream yet counts, the Terminate of its session among it; and of a stream that was never
+// used there is nothing.
+func TestUnsent(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	want := func(id uint16, n int) {
+		t.Helper()
+		if got := d.a.Unsent(id); got != n {
+			t.Errorf("stream %d has %d messages that were not sent, want %d", id, got, n)
+		}
+	}
+	d.hears(0, 16, `0001 41`) // shows that the Accept has arrived
+	d.told(sctp.EventSegment, 0)
+	want(0, 0)
+	want(3, 0)
+	testrig.Must(t, d.a.Send(0, []byte("A")))
+	testrig.Must(t, d.a.Send(0, []byte("B")))
+	d.a.Close(d.now, 0)
+	want(0, 3)
+	d.says(0, 16, `0001 41`)
+	want(0, 2)
+	d.says(0, 16, `0002 42`)
+	d.says(0, 17, `0003 0004`)
+	want(0, 0)
+}

@@ -7,6 +7,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestLost: whoever has closed learns whether the peer has everything, or why not, after the peer's FIN too.
@@ -64,4 +68,37 @@ func readAll(_ *Stack, s *Conn) error {
 	_, err := io.Copy(io.Discard, s)
 	_ = s.CloseWrite() // it may have before
 	return err
+}
+
+// TestLacks: what the peer lacks of what was written is known to the octet, and our FIN is none of it.
+func TestLacks(t *testing.T) {
+	p, c, _ := play(t)
+	first, written := p.ack, 100
+	_, err := c.Write(make([]byte, written))
+	must(t, err)
+	must(t, c.CloseWrite())
+	for s := p.next(); !s.has(header.TCPFlagFin); s = p.next() {
+	}
+	for _, acked := range []int{0, written - 1, written, written + 1} {
+		p.ack = first + uint32(acked)
+		p.sends(nil)
+		for ctx := testrig.Within(t); c.Acknowledged() != p.ack; time.Sleep(time.Millisecond) {
+			must(t, ctx.Err())
+		}
+		if lacks := c.Lacks(); lacks != (acked < written) {
+			t.Errorf("%d of %d octets are acknowledged, and the peer lacks something: %t", acked, written, lacks)
+		}
+	}
+}
+
+// TestLacksUnknown: of a connection that the Stack has lost sight of, nothing is known to be lacking.
+func TestLacksUnknown(t *testing.T) {
+	for _, f := range []*flow{nil, blankFlow(ends{})} {
+		c := &Conn{flow: f}
+		c.end.init()
+		c.written.Store(100)
+		if c.Lacks() {
+			t.Errorf("something, with %+v", f)
+		}
+	}
 }
