@@ -64,6 +64,21 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestLostInSilence: a peer that acknowledges nothing more for CloseTimeout is lost by that.
+func TestLostInSilence(t *testing.T) {
+	a, b, link := watchedStacks(t, Config{CloseTimeout: time.Millisecond, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
+	out, _ := connect(t, a, b, "192.0.2.2:7174")
+	link.deaf.Store(true)
+	_, err := out.Write([]byte("x"))
+	must(t, errors.Join(err, out.Close()))
+	<-out.Told()
+	for range 2 {
+		if err := out.Lost(); !errors.Is(err, syscall.ETIMEDOUT) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 func readAll(_ *Stack, s *Conn) error {
 	_, err := io.Copy(io.Discard, s)
 	_ = s.CloseWrite() // it may have before
