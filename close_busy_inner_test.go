@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestCloseAnswersReadsBusy has both ends close at once when one has posted Reads, alone or behind Sends, all of which are in the
+// TestCloseAnswersReadsBusy has both ends close at once when one has posted Reads, alone or after Sends, all of which are in the
 // other's system, where the goroutine that receives has yet to run, as on a busy machine: all of them are answered before the FIN.
 //
 // Proves D30.

@@ -75,7 +75,7 @@ func TestFallbackReads(t *testing.T) {
 	for id := range uint64(3) {
 		ini.post(&iwarp.SendWR{ID: id, Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, 8)}, Remote: iwarp.Remote{STag: 5}})
 	}
-	ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("behind them")})
+	ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("after them")})
 	first, err := rdmap.ParseReadRequest(p.want(rdmap.OpReadRequest).Payload)
 	must(t, err)
 	p.want(rdmap.OpReadRequest)

@@ -1,5 +1,7 @@
 package association
 
+import "github.com/goiwarp/iwarp/internal/carrier"
+
 // A Holder is a Carrier that can hold its peer back while something is missing: what is new is not taken then, and what
 // was sent before is.
 type Holder interface {
@@ -10,6 +12,11 @@ type Holder interface {
 // maxAhead bounds the segments that have come ahead of a missing one: no carrier takes messages that are farther from
 // it.
 const maxAhead = 4096
+
+// Bounds says what a peer that does its part may have come ahead of order.
+func (s *Session) Bounds() carrier.Bounds {
+	return carrier.Bounds{First: 1, Segments: maxAhead, Octets: s.a.carrier.Ahead()}
+}
 
 // Held says how many octets the QP holds of what Recv has brought, as others are missing.
 func (s *Session) Held(octets int) {

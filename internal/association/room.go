@@ -16,6 +16,14 @@ const (
 	patience   = 5 * time.Second // without anything being received
 )
 
+// drop forgets what was not received.
+func (s *Session) drop() {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	s.inbox = nil
+	s.setUnread(0)
+}
+
 // full reports whether nothing more is kept.
 func (s *Session) full() bool {
 	return !s.over() && len(s.inbox) >= maxInbox && (s.a.m.Sessions() == 1 || s.a.unread > maxUnread)

@@ -382,21 +382,8 @@ func (s *Session) leave(how func(now time.Time, id uint16)) {
 	s.drop()
 }
 
-// drop forgets what was not received.
-func (s *Session) drop() {
-	s.a.mu.Lock()
-	defer s.a.mu.Unlock()
-	s.inbox = nil
-	s.setUnread(0)
-}
-
 // MULPDU returns the largest segment, in octets.
 func (s *Session) MULPDU() int { return sctp.MULPDU(s.a.carrier.MaxMessage()) }
-
-// Bounds says what a peer that does its part may have come ahead of order.
-func (s *Session) Bounds() carrier.Bounds {
-	return carrier.Bounds{First: 1, Segments: maxAhead, Octets: s.a.carrier.Ahead()}
-}
 
 // LocalAddr returns our address.
 func (s *Session) LocalAddr() net.Addr { return s.a.carrier.LocalAddr() }
