@@ -28,17 +28,17 @@ type Session struct {
 	told    chan struct{} // see Told
 
 	// Guarded by a.mu.
-	changed  sync.Cond
-	inbox    []carrier.Arrival
-	unread   int    // octets in inbox
-	taken    uint64 // from it
-	withdrew error  // why the request cannot be answered any more
-	ended    bool
-	err      error  // why, if not in order
-	closed   bool   // from here
-	held     int    // octets ahead of what is missing
-	came     uint64 // octets, of all messages for it
-	lacks    bool   // the peer did, when the session ended
+	changed sync.Cond
+	inbox   []carrier.Arrival
+	unread  int    // octets in inbox
+	taken   uint64 // from it
+	lost    error  // why the peer is told nothing more: an answer has this error, and see Lost
+	ended   bool
+	err     error  // why, if not in order
+	closed  bool   // from here
+	held    int    // octets ahead of what is missing
+	came    uint64 // octets, of all messages for it
+	lacks   bool   // the peer did, when the session ended
 }
 
 func (a *Association) newSession(id uint16) *Session {
@@ -100,7 +100,7 @@ func (s *Session) forget(err error) {
 	s.lacks = s.lacking()
 	s.setHeld(0)
 	delete(s.a.sessions, s.id)
-	if s.withdrew = err; !s.ended {
+	if s.lost = err; !s.ended {
 		s.ended, s.err = true, err
 	}
 	s.a.requests = slices.DeleteFunc(s.a.requests, func(r *Session) bool { return r == s })
@@ -202,11 +202,11 @@ func (s *Session) Told() <-chan struct{} { return s.told }
 func (s *Session) Lost() error {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
-	silent := errors.Is(s.withdrew, sctp.ErrTimeout) || errors.Is(s.withdrew, carrier.ErrSilent)
-	if silent && !s.lacks || errors.Is(s.withdrew, carrier.ErrShutdown) {
+	silent := errors.Is(s.lost, sctp.ErrTimeout) || errors.Is(s.lost, carrier.ErrSilent)
+	if silent && !s.lacks || errors.Is(s.lost, carrier.ErrShutdown) {
 		return nil
 	}
-	return s.withdrew
+	return s.lost
 }
 
 // Lacks reports whether the peer has not acknowledged something in front of our Terminate, where the Carrier can tell.
@@ -255,8 +255,8 @@ func (s *Session) Acknowledged() uint32 {
 func (s *Session) answer(how func() error) error {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
-	if s.withdrew != nil {
-		return s.withdrew
+	if s.lost != nil {
+		return s.lost
 	}
 	if err := how(); err != nil {
 		return err
