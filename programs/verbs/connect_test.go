@@ -208,6 +208,23 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// TestPostAfterEnd flushes what is posted when the connection is over, after what was posted before.
+func TestPostAfterEnd(t *testing.T) {
+	client, server, active, _ := connect(t)
+	r := server.region("...", accessLocalWrite)
+	server.recv(1, r)
+	must(t, client.d.Disconnect(active))
+	server.event(Disconnected)
+	server.recv(2, r)
+	server.send(3, wrSend, r, nil)
+	for _, id := range []uint64{1, 2, 3} {
+		wc := server.completion()
+		want(t, "request", wc.ID, id)
+		want(t, "status", wc.Status, 5)
+	}
+	client.event(Disconnected)
+}
+
 // TestKilled has the peer of a connection that is cut off told of it: DISCONNECTED, and its receives flushed.
 func TestKilled(t *testing.T) {
 	client, server, _, _ := connect(t)

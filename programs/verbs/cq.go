@@ -4,7 +4,9 @@ package verbs
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
@@ -51,6 +53,8 @@ type CQ struct {
 
 	polling sync.Mutex
 	wcs     [32]iwarp.WC
+	late    []WC        // after those of package iwarp
+	armed   atomic.Bool // for these
 }
 
 // CreateCQ returns a CQ with room for depth completions. The token names it in the events of the context and of the
@@ -79,6 +83,7 @@ func (c *CQ) notice(notices <-chan struct{}) {
 	for {
 		select {
 		case <-notices:
+			c.armed.Store(false)
 			c.channel.events.push(c.token)
 		case <-c.stop:
 			return
@@ -123,6 +128,7 @@ func (d *Device) Arm(h Handle, solicitedOnly bool) syscall.Errno {
 	if c == nil {
 		return syscall.EINVAL
 	}
+	c.armed.Store(true)
 	c.cq.Arm(solicitedOnly)
 	return fine
 }
@@ -145,6 +151,11 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 		if got < len(c.wcs) {
 			break
 		}
+	}
+	if n < len(wcs) && len(c.late) > 0 {
+		got := copy(wcs[n:], c.late)
+		c.late = slices.Delete(c.late, 0, got)
+		n += got
 	}
 	return n
 }

@@ -24,7 +24,8 @@ type recvQueue interface {
 }
 
 // post posts a list. After an error bad is the request that it is about; those before it were posted.
-func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue) (bad *RecvWR, errno syscall.Errno) {
+func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue) (bad *RecvWR, err error) {
+	errno := fine
 	for wr != nil && errno == fine {
 		first, n := wr, 0
 		r.sges = r.sges[:0]
@@ -38,10 +39,18 @@ func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue) (bad *RecvWR, er
 			for ; done > 0; done-- {
 				first = first.Next
 			}
-			return first, errnoOf(err)
+			return first, err
 		}
 	}
-	return wr, errno
+	return wr, asError(errno)
+}
+
+// asError returns no error for the number of success.
+func asError(errno syscall.Errno) error {
+	if errno == fine {
+		return nil
+	}
+	return errno
 }
 
 // add translates a receive to the nth place.
@@ -64,7 +73,8 @@ type sends struct {
 	inline []byte // of requests whose inline data is in several elements
 }
 
-func (s *sends) post(q *QP, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
+func (s *sends) post(q *QP, wr *SendWR) (bad *SendWR, err error) {
+	errno := fine
 	for wr != nil && errno == fine {
 		first, n := wr, 0
 		s.sges, s.inline = s.sges[:0], s.inline[:0]
@@ -78,10 +88,10 @@ func (s *sends) post(q *QP, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 			for ; done > 0; done-- {
 				first = first.Next
 			}
-			return first, errnoOf(err)
+			return first, err
 		}
 	}
-	return wr, errno
+	return wr, asError(errno)
 }
 
 // postSends sends several requests together. One by itself may be sent together with those after it.

@@ -33,6 +33,8 @@ type QP struct {
 	source
 	device    *Device
 	qp        *iwarp.QP
+	sendCQ    *CQ
+	recvCQ    *CQ
 	signalAll bool
 	maxInline int
 	ownRecvs  bool
@@ -43,6 +45,9 @@ type QP struct {
 
 	receiving sync.Mutex
 	recvs     receives
+
+	flushing sync.Mutex
+	late     []lateWC
 
 	linking sync.Mutex
 	id      *ID  // whose connection it has
@@ -68,6 +73,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 	}
 	q := &QP{
 		source: source{context: x, token: a.Token}, device: d, signalAll: a.SignalAll, maxInline: a.MaxInline, ownRecvs: srq == nil,
+		sendCQ: sendCQ, recvCQ: recvCQ,
 	}
 	cfg := iwarp.QPConfig{
 		SendCQ: sendCQ.cq, RecvCQ: recvCQ.cq, SendDepth: max(a.SendDepth, 1), RecvDepth: max(a.RecvDepth, 1), MaxInline: a.MaxInline,
@@ -210,6 +216,7 @@ func (d *Device) DestroyQP(h Handle) syscall.Errno {
 		id.abandon()
 	}
 	q.end()
+	q.drop()
 	return fine
 }
 
@@ -248,7 +255,7 @@ func (q *QP) hungUp() {
 }
 
 // PostSend posts a list of requests. After an error bad is the one that it is about, and those before it are posted. It is EINVAL
-// before there is a connection, or one on its way.
+// before there is a connection, or one on its way. When that has ended they are flushed, with completions.
 func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 	q := d.qps.get(h)
 	if q == nil || !q.linked() {
@@ -256,7 +263,11 @@ func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errn
 	}
 	q.sending.Lock()
 	defer q.sending.Unlock()
-	return q.sends.post(q, wr)
+	bad, err := q.sends.post(q, wr)
+	if q.over(err) {
+		return nil, q.flushSends(bad)
+	}
+	return bad, errnoOf(err)
 }
 
 // PostRecv posts a list of receives, as PostSend.
@@ -267,5 +278,9 @@ func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errn
 	}
 	q.receiving.Lock()
 	defer q.receiving.Unlock()
-	return q.recvs.post(d, wr, q.qp)
+	bad, err := q.recvs.post(d, wr, q.qp)
+	if q.over(err) {
+		return nil, q.flushRecvs(bad)
+	}
+	return bad, errnoOf(err)
 }

@@ -93,5 +93,6 @@ func (d *Device) PostSRQ(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno
 	}
 	s.posting.Lock()
 	defer s.posting.Unlock()
-	return s.recvs.post(d, wr, s.srq)
+	bad, err := s.recvs.post(d, wr, s.srq)
+	return bad, errnoOf(err)
 }

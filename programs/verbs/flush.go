@@ -1,0 +1,89 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A QP in the state ERR takes requests, and flushes them: programs post until they hear of the end. Package iwarp refuses
+// them, so that the completions are made here.
+
+// A lateWC is the completion of a request that was posted after the end.
+type lateWC struct {
+	cq *CQ
+	wc WC
+}
+
+// maxLate bounds how many wait for the QP's last real completion.
+const maxLate = iwarp.MaxQueueDepth
+
+// over reports whether an error of a post is that of a connection that has ended, or is about to.
+func (q *QP) over(err error) bool { return err != nil && errors.Is(err, iwarp.ErrClosed) }
+
+func (q *QP) flushSends(wr *SendWR) syscall.Errno {
+	var late []lateWC
+	for ; wr != nil; wr = wr.Next {
+		late = append(late, lateWC{q.sendCQ, q.flushed(wr.ID)})
+	}
+	return q.flush(late)
+}
+
+func (q *QP) flushRecvs(wr *RecvWR) syscall.Errno {
+	var late []lateWC
+	for ; wr != nil; wr = wr.Next {
+		late = append(late, lateWC{q.recvCQ, q.flushed(wr.ID)})
+	}
+	return q.flush(late)
+}
+
+// flushed is what is valid of a completion in error.
+func (q *QP) flushed(id uint64) WC {
+	return WC{ID: id, Status: statusOf(iwarp.StatusFlushed), QPNum: q.qp.Num()}
+}
+
+// flush completes requests after all that were posted before the end.
+func (q *QP) flush(late []lateWC) syscall.Errno {
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	if len(q.late)+len(late) > maxLate {
+		return syscall.ENOMEM
+	}
+	if len(q.late) == 0 {
+		go q.afterEnd()
+	}
+	q.late = append(q.late, late...)
+	return fine
+}
+
+func (q *QP) afterEnd() {
+	<-q.qp.Done()
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	for _, l := range q.late {
+		l.cq.add(l.wc)
+	}
+	q.late = nil
+}
+
+// drop forgets the completions that a QP that is destroyed would still have had. Its CQs may be destroyed next.
+func (q *QP) drop() {
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	q.late = nil
+}
+
+// add appends a completion to those of package iwarp. A CQ without room drops it.
+func (c *CQ) add(wc WC) {
+	c.polling.Lock()
+	if len(c.late) < c.cq.Depth() {
+		c.late = append(c.late, wc)
+	}
+	c.polling.Unlock()
+	if c.armed.Swap(false) && c.channel != nil {
+		c.channel.events.push(c.token)
+	}
+}
