@@ -54,7 +54,12 @@ var pairings = []pairing{
 	{"perftest", "ib_send_lat -R -p PORT -n 200", "ib_send_lat -R -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
 	{"perftest", "ib_send_lat -R -p PORT -e -n 200", "ib_send_lat -R -p PORT -e -n 200 127.0.0.1", rate, false, "t_typical"},
 	{"perftest", "ib_read_lat -R -p PORT -a -n 20", "ib_read_lat -R -p PORT -a -n 20 127.0.0.1", rate, false, "8388608"},
+	{"qperf", "qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_lat rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_lat", rate, true, "latency"},
+	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=write --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
+	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=read --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
 }
+
+const fioServer = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=16m --iodepth=8"
 
 // TestPrograms runs programs as Debian ships them, both ends on the library. With IWARP_TABLE=FILE it writes the table of
 // docs/programs.md.
@@ -64,7 +69,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("crossing", l.crossing)
 	var table bytes.Buffer
 	for _, p := range pairings {
-		name := strings.ReplaceAll(strings.ReplaceAll(p.client, " -p PORT", ""), "127.0.0.1", "IP")
+		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", "127.0.0.1", "IP").Replace(p.client)
 		outcome := "failed"
 		t.Run(name, func(t *testing.T) {
 			p.run(t, l)
