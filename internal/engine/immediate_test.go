@@ -158,3 +158,17 @@ func TestExtensionsDrain(t *testing.T) {
 		t.Errorf("%d", w[0])
 	}
 }
+
+// Immediate Data that completes a receive is progress of a close, as a Send is.
+func TestImmediateIsProgress(t *testing.T) {
+	p := initiator(t)
+	p.receive(1)
+	p.closeOrderly()
+	p.advance(closeTime - 1)
+	p.send(immediate(1, 5))
+	p.completion(Completion{ID: 1, Op: OpReceive, HasImmediate: true, Immediate: 5})
+	p.advance(closeTime - 1)
+	p.wantState(RTS)
+	p.advance(1)
+	p.wantState(Error)
+}
