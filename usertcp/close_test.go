@@ -2,9 +2,12 @@ package usertcp
 
 import (
 	"context"
+	"errors"
 	"io"
+	"math"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,6 +79,47 @@ func TestClosedInVain(t *testing.T) {
 	for end := time.Now().Add(testrig.Soon); tcp.EndpointState(c.ep.State()) != tcp.StateError; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the connection is in state %v", tcp.EndpointState(c.ep.State()))
+		}
+	}
+	if <-c.Told(); !errors.Is(c.Lost(), syscall.ETIMEDOUT) {
+		t.Errorf("the end is %v", c.Lost())
+	}
+	if _, err := io.Copy(io.Discard, s); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the peer got %v", err)
+	}
+}
+
+// TestPatience: a peer is waited for as long as it acknowledges something, however little, within each CloseTimeout.
+func TestPatience(t *testing.T) {
+	p := patience{una: math.MaxUint32}
+	for i, look := range []struct {
+		una  uint32
+		lost bool
+	}{{math.MaxUint32, false}, {math.MaxUint32, false}, {math.MaxUint32, false}, {0, false}, {0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}, {1, false}, {1, true}} {
+		if lost := p.lost(look.una); lost != look.lost {
+			t.Errorf("look %d, with %d acknowledged: lost %t", i, look.una, lost)
+		}
+	}
+}
+
+// TestPatienceEnds: no timer is left where the end of a connection is known, be it before its Close or after.
+func TestPatienceEnds(t *testing.T) {
+	c, s := connection(t, Config{}, Path{}, Path{})
+	must(t, s.CloseWrite())
+	_, err := c.Read(make([]byte, 1))
+	if err != io.EOF {
+		t.Fatalf("got %v", err)
+	}
+	must(t, c.Close())
+	<-c.Told()
+	<-s.Told()
+	must(t, s.Close())
+	for _, end := range []*Conn{c, s} {
+		<-end.end.over
+		for _, w := range []*vigil{&end.end.patience.vigil, &end.end.parting.vigil} {
+			if w.timer.Load().Stop() {
+				t.Error("it is still looked whether the peer acknowledges anything")
+			}
 		}
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
 // TestConfig refuses what cannot be.
@@ -41,5 +44,16 @@ func TestSettings(t *testing.T) {
 	must(t, err)
 	if so := s.ep.SocketOptions(); !so.GetKeepAlive() || so.GetSendBufferSize() != 1<<16 || so.GetReceiveBufferSize() != 1<<16 {
 		t.Errorf("keepalive %t, buffers %d and %d", so.GetKeepAlive(), so.GetSendBufferSize(), so.GetReceiveBufferSize())
+	}
+}
+
+// TestPatienceOfTCP: with a bound of the time-out, a peer is given up no sooner than after the 100 s of RFC 9293.
+func TestPatienceOfTCP(t *testing.T) {
+	for rto, want := range map[time.Duration]tcpip.TCPMaxRetriesOption{0: 15, 200 * time.Millisecond: 500, 3 * time.Second: 34, time.Minute: 15} {
+		a, _ := stacks(t, Config{MaxRTO: rto}, Path{}, Path{})
+		var got tcpip.TCPMaxRetriesOption
+		if err := a.net.TransportProtocolOption(tcp.ProtocolNumber, &got); err != nil || got != want {
+			t.Errorf("with %v: %d, %v, want %d", rto, got, err, want)
+		}
 	}
 }

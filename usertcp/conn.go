@@ -1,7 +1,6 @@
 package usertcp
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -173,6 +172,7 @@ func (c *Conn) CloseWrite() error {
 	if err := c.ep.Shutdown(tcpip.ShutdownWrite); err != nil {
 		return c.opError("close", c.ended(err))
 	}
+	c.end.parting.wait(c)
 	return nil
 }
 
@@ -181,8 +181,8 @@ func (c *Conn) CloseWrite() error {
 // peer gets a RST.
 func (c *Conn) Close() error {
 	c.close(func() {
-		patience := tcpip.TCPUserTimeoutOption(cmp.Or(c.stack.cfg.CloseTimeout, time.Minute))
-		_ = c.ep.SetSockOpt(&patience) // which a TCP endpoint never refuses
+		c.end.patience.wait(c)
+		c.end.parting.wait(c)
 		c.ep.Close()
 	})
 	return nil

@@ -15,6 +15,8 @@ type end struct {
 	told        chan struct{}     // the peer has acknowledged our FIN, or will not
 	last        tcp.EndpointState // in which that was found; valid when told is closed
 	over        chan struct{}     // besides, nobody has any use for the connection
+	patience    patience          // after Close
+	parting     parting           // after CloseWrite or Close
 }
 
 func (e *end) init() { e.told, e.over = make(chan struct{}), make(chan struct{}) }
@@ -94,6 +96,8 @@ func (c *Conn) look() {
 	c.end.tell.Do(func() {
 		c.end.last = state
 		close(c.end.told)
+		c.end.patience.end()
+		c.end.parting.end()
 	})
 	if state == tcp.StateError || c.isClosed() {
 		c.end.leave.Do(func() {

@@ -23,6 +23,7 @@ type flow struct {
 	conn    atomic.Pointer[Conn] // whose it is: nil until it is claimed
 
 	gaps gapReport
+	last lastPacket
 
 	showing sync.Mutex // held while octets are shown
 	shown   func(at uint64, octets []byte)

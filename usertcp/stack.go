@@ -47,8 +47,8 @@ type Config struct {
 	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120 s, as
 	// RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
 	MaxRTO time.Duration
-	// CloseTimeout is how long what was written before a Close is kept and sent, while the peer acknowledges none of it. Then
-	// the connection is reset: nobody else would notice, nor count the memory. If zero, it is a minute.
+	// CloseTimeout is how long what was written before a Close is kept and sent, while the peer acknowledges nothing more of it, to
+	// a quarter. Then the connection is reset: nobody else would notice, nor count the memory. If zero, it is a minute.
 	CloseTimeout time.Duration
 	// KeepAlive is the time after which a silent peer is asked whether it is there. If zero, it is not asked.
 	KeepAlive time.Duration
@@ -157,14 +157,22 @@ func (s *Stack) options() []tcpip.SettableTransportProtocolOption {
 	}
 	all := []tcpip.SettableTransportProtocolOption{&sack, &send, &receive, &grows}
 	if s.cfg.MaxRTO > 0 {
-		rto := tcpip.TCPMaxRTOOption(s.cfg.MaxRTO)
-		all = append(all, &rto)
+		rto, retries := tcpip.TCPMaxRTOOption(s.cfg.MaxRTO), retriesWithin(s.cfg.MaxRTO)
+		all = append(all, &rto, &retries)
 	}
 	if s.cfg.CongestionControl != "" {
 		cc := tcpip.CongestionControlOption(s.cfg.CongestionControl)
 		all = append(all, &cc)
 	}
 	return all
+}
+
+// retriesWithin returns how often TCP sends the same again before it gives a peer up, if it waits for rto each time.
+//
+// RFC 9293, section 3.8.3, SHLD-11: "The value of R2 SHOULD correspond to at least 100 seconds."
+func retriesWithin(rto time.Duration) tcpip.TCPMaxRetriesOption {
+	const r2 = 100 * time.Second
+	return tcpip.TCPMaxRetriesOption(max(tcp.MaxRetries, (r2+rto-1)/rto))
 }
 
 func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {

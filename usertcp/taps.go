@@ -127,6 +127,7 @@ func (t *taps) outbound(packet []byte) []byte {
 		return packet
 	}
 	repeats := f.outbound(&s)
+	f.last.outbound(packet, &s)
 	switch {
 	case s.has(header.TCPFlagRst) && t.silent.Load() && f.over():
 		return nil
