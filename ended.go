@@ -12,13 +12,15 @@ import (
 // by Close. It wraps ErrClosed, ErrBadState, and the reason.
 type endedError struct {
 	state    State
-	cause    error // nil: there was no connection
+	cause    error // nil: there was no connection, or nobody knows yet how it will end
 	released bool  // the QP itself was closed
 }
 
 // Error says what has ended, and why.
 func (e *endedError) Error() string {
 	switch {
+	case e.cause == nil && (e.state == StateRTS || e.state == StateClosing):
+		return "the QP is being closed"
 	case e.cause == nil:
 		return "the QP was closed"
 	case errors.Is(e.cause, errReleased): // which says so
@@ -26,7 +28,7 @@ func (e *endedError) Error() string {
 	case e.released || e.state == StateRTS:
 		return "the QP was closed: " + text(e.cause)
 	case e.state == StateClosed:
-		return text(e.cause) + "; after Modify(StateIdle) the QP can have another"
+		return text(e.cause) + "; after Modify(StateIdle) the QP can have another connection"
 	}
 	return fmt.Sprintf("the QP is in state %v: %s", e.state, text(e.cause))
 }
@@ -43,6 +45,8 @@ func (e *endedError) Unwrap() []error {
 // none any more; nil otherwise. The caller holds qp.mu.
 func (qp *QP) ended() error {
 	switch s := qp.state(); {
+	case (qp.closing && s == StateRTS || s == StateClosing) && orderly(publicError(qp.eng.Cause())):
+		return &endedError{s, nil, false} // in what order, the end will tell
 	case qp.closing, s == StateTerminate, s == StateError, s == StateClosing, s == StateClosed:
 		return &endedError{s, publicError(qp.eng.Cause()), qp.destroyed}
 	case qp.destroyed:

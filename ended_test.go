@@ -14,9 +14,11 @@ func TestEndedError(t *testing.T) {
 		want string
 	}{
 		{endedError{StateIdle, nil, true}, "the QP was closed"},
+		{endedError{StateRTS, nil, false}, "the QP is being closed"},
+		{endedError{StateClosing, nil, false}, "the QP is being closed"},
 		{endedError{StateError, cause, true}, "the QP was closed: the cause"},
 		{endedError{StateRTS, cause, false}, "the QP was closed: the cause"},
-		{endedError{StateClosed, cause, false}, "the cause; after Modify(StateIdle) the QP can have another"},
+		{endedError{StateClosed, cause, false}, "the cause; after Modify(StateIdle) the QP can have another connection"},
 		{endedError{StateError, cause, false}, "the QP is in state " + StateError.String() + ": the cause"},
 	} {
 		err := error(&c.endedError)
