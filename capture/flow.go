@@ -38,7 +38,7 @@ type flowHalf struct {
 }
 
 // Send adds octets, in segments of at most the MSS. The segments of one call bear
-// the same time. The error is ErrFlowEnded, or comes from below.
+// the same time; a zero time is now, as for [Writer.Packet]. The error is ErrFlowEnded, or comes from below.
 func (f *Flow) Send(d Dir, at time.Time, octets ...[]byte) error {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
@@ -46,7 +46,7 @@ func (f *Flow) Send(d Dir, at time.Time, octets ...[]byte) error {
 		return ErrFlowEnded
 	}
 	f.octets = append(f.octets[:0], octets...)
-	f.send(d, at)
+	f.send(d, f.w.time(at))
 	clear(f.octets)
 	return f.w.err
 }
@@ -71,11 +71,12 @@ func (f *Flow) send(d Dir, at time.Time) {
 	}
 }
 
-// Close adds a FIN, unless the direction has one, and its acknowledgment.
+// Close adds a FIN, unless the direction has one, and its acknowledgment. A zero time is now.
 func (f *Flow) Close(d Dir, at time.Time) error {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	if h := &f.halves[d]; !h.closed && !f.reset {
+		at = f.w.time(at)
 		f.segment(d, at, FIN|ACK, nil, 0)
 		h.closed = true
 		h.seq++
@@ -84,12 +85,12 @@ func (f *Flow) Close(d Dir, at time.Time) error {
 	return f.w.err
 }
 
-// Reset adds a RST, unless there is one, or both directions are closed.
+// Reset adds a RST, unless there is one, or both directions are closed. A zero time is now.
 func (f *Flow) Reset(d Dir, at time.Time) error {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	if !f.reset && !(f.halves[Forward].closed && f.halves[Backward].closed) {
-		f.segment(d, at, RST|ACK, nil, 0)
+		f.segment(d, f.w.time(at), RST|ACK, nil, 0)
 		f.reset = true
 	}
 	return f.w.err

@@ -38,7 +38,7 @@ func Tap(conn net.Conn, w *Writer, ours Dir) (net.Conn, error) {
 		}
 		ends[d] = tcp.AddrPort()
 	}
-	f, err := w.Open(ends[Forward], ends[Backward], w.cfg.Now())
+	f, err := w.Open(ends[Forward], ends[Backward], time.Time{})
 	if f == nil {
 		return nil, err
 	}
@@ -117,13 +117,13 @@ func (t *tap) Read(b []byte) (int, error) {
 func (t *tap) read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	if n > 0 {
-		_ = t.flow.Send(t.ours.Peer(), t.now(), b[:n])
+		_ = t.flow.Send(t.ours.Peer(), time.Time{}, b[:n])
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		_ = t.flow.Close(t.ours.Peer(), t.now())
+		_ = t.flow.Close(t.ours.Peer(), time.Time{})
 	case gone.Reset(err):
-		_ = t.flow.Reset(t.ours.Peer(), t.now())
+		_ = t.flow.Reset(t.ours.Peer(), time.Time{})
 	}
 	return n, err
 }
@@ -158,7 +158,7 @@ func (t *tap) record(v [][]byte) (size int) {
 		known -= n
 		t.fresh = append(t.fresh, b[n:])
 	}
-	_ = t.flow.Send(t.ours, t.now(), t.fresh...)
+	_ = t.flow.Send(t.ours, time.Time{}, t.fresh...)
 	clear(t.fresh)
 	return size
 }
@@ -167,7 +167,7 @@ func (t *tap) record(v [][]byte) (size int) {
 func (t *tap) wrote(size int, n int64, err error) {
 	t.ahead = max(t.ahead, size) - int(n)
 	if gone.Reset(err) {
-		_ = t.flow.Reset(t.ours.Peer(), t.now())
+		_ = t.flow.Reset(t.ours.Peer(), time.Time{})
 	}
 }
 
@@ -193,14 +193,12 @@ func (t *tap) Close() error {
 		end = t.flow.Reset
 	}
 	t.lingerMu.Unlock()
-	_ = end(t.ours, t.now())
+	_ = end(t.ours, time.Time{})
 	return t.Conn.Close()
 }
 
 // NetConn returns the connection that is recorded. What was read ahead is not there.
 func (t *tap) NetConn() net.Conn { return t.Conn }
-
-func (t *tap) now() time.Time { return t.flow.w.cfg.Now() }
 
 // A tapHalves is a tap of a connection that can be closed by halves.
 type tapHalves struct {
@@ -210,6 +208,6 @@ type tapHalves struct {
 
 // CloseWrite sends a FIN.
 func (t *tapHalves) CloseWrite() error {
-	_ = t.flow.Close(t.ours, t.now())
+	_ = t.flow.Close(t.ours, time.Time{})
 	return t.conn.CloseWrite()
 }

@@ -26,7 +26,8 @@ type WriterConfig struct {
 	Ethernet bool
 	// Application goes into the file as the name of the program that has written it.
 	Application string
-	// Now is the clock of Tap, TapUDP and Packet. If nil, time.Now.
+	// Now is the clock of Tap, TapUDP, and packets without a time of their own. If nil, time.Now.
+	// It is asked under a lock of the Writer's: packets are in order of its times.
 	Now func() time.Time
 }
 
@@ -82,7 +83,7 @@ func (w *Writer) flush() {
 }
 
 // Open adds a connection that client opens to server, both of IPv4 or both of
-// IPv6, with its handshake. The error is about the addresses, or comes from below.
+// IPv6, with its handshake. A zero time is now, as for [Writer.Packet]. The error is about the addresses, or comes from below.
 func (w *Writer) Open(client, server netip.AddrPort, at time.Time) (*Flow, error) {
 	ends := [2]netip.AddrPort{unmapped(client), unmapped(server)}
 	if !client.IsValid() || !server.IsValid() || ends[0].Addr().Is4() != ends[1].Addr().Is4() {
@@ -97,7 +98,7 @@ func (w *Writer) Open(client, server netip.AddrPort, at time.Time) (*Flow, error
 		// between the same ends.
 		f.halves[d].seq = (w.flows*2 + uint32(d)) * 0x9e3779b1
 	}
-	f.handshake(at)
+	f.handshake(w.time(at))
 	return f, w.err
 }
 

@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,6 +202,56 @@ func TestWriterConcurrent(t *testing.T) {
 	if want := 8 * 2 * 50 * 5000; s.octets != want || s.gaps != 0 {
 		t.Errorf("%d octets and %d gaps, want %d and none", s.octets, s.gaps, want)
 	}
+}
+
+// TestWriterInOrder has connections that record at the same time: no packet is earlier than the one before it.
+func TestWriterInOrder(t *testing.T) {
+	var file bytes.Buffer
+	var ticks atomic.Int64
+	w := newWriter(t, &file, capture.WriterConfig{Now: func() time.Time {
+		n := ticks.Add(1)
+		for range n % 4 {
+			runtime.Gosched() // others take a later time meanwhile, where they can
+		}
+		return epoch.Add(time.Duration(n))
+	}})
+	var wg sync.WaitGroup
+	for range 8 {
+		p := tapInMemory(t, w)
+		wg.Go(func() {
+			for range 200 {
+				_, _ = p.Write([]byte("x"))
+			}
+			_ = p.Close()
+		})
+	}
+	wg.Wait()
+	testrig.Must(t, w.Flush())
+	var last time.Time
+	r := openBytes(t, file.Bytes())
+	for p, err := r.Next(); err != io.EOF; p, err = r.Next() {
+		testrig.Must(t, err)
+		if p.Time.Before(last) {
+			t.Fatalf("packet %d is of %v, after one of %v", p.Number, p.Time, last)
+		}
+		last = p.Time
+	}
+}
+
+// A sinkConn is a connection that takes everything.
+type sinkConn struct{ net.Conn }
+
+func (sinkConn) Write(b []byte) (int, error) { return len(b), nil }
+func (sinkConn) Close() error                { return nil }
+func (sinkConn) LocalAddr() net.Addr         { return net.TCPAddrFromAddrPort(client(40000)) }
+func (sinkConn) RemoteAddr() net.Addr        { return net.TCPAddrFromAddrPort(server) }
+
+// tapInMemory taps a connection that takes everything.
+func tapInMemory(t *testing.T, w *capture.Writer) net.Conn {
+	t.Helper()
+	c, err := capture.Tap(sinkConn{}, w, forth)
+	testrig.Must(t, err)
+	return c
 }
 
 // TestWriterErrors has what a Writer refuses.
