@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -78,21 +79,38 @@ func newRecording(path string, limit octets, end context.CancelCauseFunc) (*reco
 	return r, err
 }
 
-// Write takes whole packets, as a capture.Writer writes them, and leaves out all that
-// come after the limit is reached.
+// Write takes whole packets, as a capture.Writer writes them, and leaves out the first that would go beyond the limit, and
+// all that come after it: a capture has no holes.
 func (r *recording) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := octets(len(b)); r.left > 0 || r.limit > 0 && r.size > 0 && r.size+n > r.limit {
-		r.left += n
-		return len(b), nil
-	}
-	n, err := r.file.Write(b)
+	fits := r.fitting(b)
+	r.left += octets(len(b) - fits)
+	n, err := r.file.Write(b[:fits])
 	r.size += octets(n)
 	if err != nil {
 		r.end(errRecording)
+		return n, err
 	}
-	return n, err
+	return len(b), nil
+}
+
+// fitting returns how many octets of b the file has room for, in whole packets. The head of the file always fits.
+func (r *recording) fitting(b []byte) (n int) {
+	switch {
+	case r.left > 0:
+		return 0
+	case r.limit == 0, r.size == 0:
+		return len(b)
+	}
+	for n < len(b) {
+		next := n + int(binary.LittleEndian.Uint32(b[n+4:])) // a block of pcapng: its type, and its length
+		if r.size+octets(next) > r.limit {
+			break
+		}
+		n = next
+	}
+	return n
 }
 
 // wrap returns what taps a connection of the system's TCP that this end has opened; nil is over other networks, which

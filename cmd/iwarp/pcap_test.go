@@ -17,6 +17,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -138,25 +139,45 @@ func TestRecordingFails(t *testing.T) {
 	}
 }
 
-// TestRecordingLimit leaves out everything after the first packet that was too much,
-// whether there would be room for it or not: a capture has no holes.
+// TestRecordingLimit has a limit that a buffer of the Writer's exceeds: the capture has every packet that fits, and nothing
+// after the first that does not, whether there would be room for it or not: it has no holes.
 func TestRecordingLimit(t *testing.T) {
 	var said bytes.Buffer
-	f := pcapFlags{Pcap: filepath.Join(t.TempDir(), "x.pcapng"), PcapLimit: 200}
+	const limit = 4000
+	f := pcapFlags{Pcap: filepath.Join(t.TempDir(), "x.pcapng"), PcapLimit: limit}
 	err := f.record(t.Context(), "perf", streams{io.Discard, &said}, func(_ context.Context, r *recording) error {
-		for _, n := range []int{60, 200, 10} {
-			if k, err := r.Write(make([]byte, n)); k != n || err != nil {
-				t.Errorf("wrote %d of %d (%v)", k, n, err)
-			}
+		end := netip.MustParseAddrPort("127.0.0.1:1")
+		flow, err := r.w.Open(end, end, time.Unix(0, 0))
+		for _, n := range []int{1000, 1000, 1000, 1000, 1} {
+			err = errors.Join(err, flow.Send(capture.Forward, time.Unix(0, 0), make([]byte, n)))
 		}
-		return nil
+		return err
 	})
 	info, statErr := os.Stat(f.Pcap)
 	if err != nil || statErr != nil {
 		t.Fatal(err, statErr)
 	}
-	want := fmt.Sprintf("ends at %d octets, and 210 more were left out", info.Size())
-	if info.Size() < 60 || info.Size() > 200 || !strings.Contains(said.String(), want) {
+	if info.Size() < 3000 || info.Size() > limit || !strings.Contains(said.String(), fmt.Sprintf("ends at %d octets, and ", info.Size())) {
 		t.Errorf("%d octets; said %q", info.Size(), said.String())
 	}
+	if n := packetsIn(t, f.Pcap); n != 3+3 { // the handshake, and the octets that fit
+		t.Errorf("%d packets", n)
+	}
+}
+
+// packetsIn returns how many packets a capture has.
+func packetsIn(t *testing.T, path string) (n int) {
+	t.Helper()
+	file, err := os.Open(path)
+	testrig.Must(t, err)
+	defer file.Close()
+	r, err := capture.Open(file)
+	testrig.Must(t, err)
+	for ; err == nil; n++ {
+		_, err = r.Next()
+	}
+	if err != io.EOF {
+		t.Error(err)
+	}
+	return n - 1
 }
