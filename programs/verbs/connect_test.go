@@ -208,6 +208,19 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// TestDestroyEnding destroys QPs whose orderly end is under way, and their CQs at once: nothing is busy.
+func TestDestroyEnding(t *testing.T) {
+	for range 100 {
+		client, server, active, passive := connect(t)
+		must(t, client.d.Disconnect(active))
+		must(t, server.d.Disconnect(passive))
+		for _, q := range []*queue{client, server} {
+			must(t, q.d.DestroyQP(q.qp))
+			must(t, q.d.DestroyCQ(q.cq))
+		}
+	}
+}
+
 // TestPostAfterEnd flushes what is posted when the connection is over, after what was posted before.
 func TestPostAfterEnd(t *testing.T) {
 	client, server, active, _ := connect(t)

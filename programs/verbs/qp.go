@@ -46,6 +46,8 @@ type QP struct {
 	receiving sync.Mutex
 	recvs     receives
 
+	ending sync.Mutex // held during Close
+
 	flushing sync.Mutex
 	late     []lateWC
 
@@ -198,8 +200,13 @@ func (q *QP) fail() {
 
 // end closes the connection in order: what was posted is carried out, and what the peer has asked to read is
 // answered. It returns within closeLimit, and at once where there is no connection.
+//
+// Of two at a time the second waits for the first: a Close that finds another going on may return before the QP has left its
+// CQs, which the program destroys next.
 func (q *QP) end() {
 	q.state.Store(StateErr)
+	q.ending.Lock()
+	defer q.ending.Unlock()
 	_ = q.qp.Close()
 }
 
