@@ -83,6 +83,7 @@ type stream struct {
 	// Over all sessions, sent counts the messages that were given a number, given those of them that Output has
 	// returned, and acked those that the peer is known to have.
 	sent, given, acked uint64
+	unsent             int       // DDP Segments that were sent and not given
 	out                []Message // those that Output has not returned
 	dead               bool      // unusable until the association ends
 	late               bool      // a Terminate may come that has crossed our answer to the peer's request
@@ -141,6 +142,9 @@ func (a *Association) Output() (m Message, ok bool) {
 		a.turns = append(a.turns, st)
 	}
 	st.given++
+	if m.PPID == PPIDSegment {
+		st.unsent--
+	}
 	return m, true
 }
 

@@ -22,16 +22,16 @@ func (a *Association) Room(id uint16) int {
 	return max(min(a.cfg.MaxQueued-queued, maxUnacked-2-unacked), 0)
 }
 
-// Unsent returns how many messages of a stream Output has not returned.
+// Unsent returns how many DDP Segments of a stream Output has not returned, also of a session that has ended.
 func (a *Association) Unsent(id uint16) int {
 	st := a.streams[id]
 	if st == nil {
 		return 0
 	}
-	return int(st.sent - st.given)
+	return st.unsent
 }
 
-// TerminateLen is how many octets the message takes that ends a session.
+// TerminateLen is how many octets the message takes that ends a session. Any DDP Segment takes more.
 const TerminateLen = controlLen
 
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.

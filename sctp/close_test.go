@@ -350,14 +350,14 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestUnsent: what SCTP has not got of a stream yet counts, the Terminate of its session among it; and of a stream that was never
-// used there is nothing.
+// TestUnsent: the segments that SCTP has not got of a stream yet count, and no control messages, also after the end; and of a stream that
+// was never used there is nothing.
 func TestUnsent(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	want := func(id uint16, n int) {
 		t.Helper()
 		if got := d.a.Unsent(id); got != n {
-			t.Errorf("stream %d has %d messages that were not sent, want %d", id, got, n)
+			t.Errorf("stream %d has %d segments that were not sent, want %d", id, got, n)
 		}
 	}
 	d.hears(0, 16, `0001 41`) // shows that the Accept has arrived
@@ -367,10 +367,22 @@ func TestUnsent(t *testing.T) {
 	testrig.Must(t, d.a.Send(0, []byte("A")))
 	testrig.Must(t, d.a.Send(0, []byte("B")))
 	d.a.Close(d.now, 0)
-	want(0, 3)
-	d.says(0, 16, `0001 41`)
 	want(0, 2)
-	d.says(0, 16, `0002 42`)
-	d.says(0, 17, `0003 0004`)
-	want(0, 0)
+	d.says(0, 16, `0001 41`)
+	want(0, 1)
+	d.a.Lost(errors.New("silent"))
+	want(0, 1)
+}
+
+// TestUnsentTerminate: the Terminate, which waits as any message, is none of them.
+func TestUnsentTerminate(t *testing.T) {
+	d := accepted(t, sctp.Config{})
+	d.hears(0, 16, `0001 41`) // shows that the Accept has arrived
+	testrig.Must(t, d.a.Send(0, []byte("A")))
+	d.a.Close(d.now, 0)
+	d.says(0, 16, `0001 41`)
+	if n := d.a.Unsent(0); n != 0 {
+		t.Errorf("%d segments", n)
+	}
+	d.says(0, 17, `0002 0004`)
 }

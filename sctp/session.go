@@ -158,6 +158,9 @@ func (a *Association) number(s *session, ppid uint32, data []byte) {
 	ssn := uint16(s.on.sent - s.first)
 	data[0], data[1] = byte(ssn>>8), byte(ssn)
 	s.on.sent++
+	if ppid == PPIDSegment {
+		s.on.unsent++
+	}
 	if len(s.on.out) == 0 {
 		a.turns = append(a.turns, s.on)
 	}

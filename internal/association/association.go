@@ -72,9 +72,10 @@ type Association struct {
 	ending   bool
 	lost     bool
 	cause    error
-	holder   Holder // nil: the Carrier is none
-	held     int    // octets ahead of what is missing, of all sessions
-	unread   int    // octets that wait to be received, of all sessions
+	handed   sctp.Message // what the Carrier is being given, or would not take
+	holder   Holder       // nil: the Carrier is none
+	held     int          // octets ahead of what is missing, of all sessions
+	unread   int          // octets that wait to be received, of all sessions
 	holding  bool
 	counted  sctp.Stats // that Counted was given
 	moved    uint64     // octets, of all sessions and both directions
@@ -146,6 +147,7 @@ func (a *Association) write() {
 			a.work.Wait()
 			continue
 		}
+		a.handed = m
 		a.mu.Unlock()
 		err := a.carrier.Send(m)
 		a.mu.Lock()
@@ -153,6 +155,7 @@ func (a *Association) write() {
 			a.end(sctp.End{How: sctp.Abort, Cause: err})
 			return
 		}
+		a.handed = sctp.Message{}
 		a.moved += uint64(len(m.Data))
 		if s := a.sessions[m.Stream]; s != nil {
 			s.changed.Broadcast()

@@ -118,41 +118,61 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// A stuck wire takes no segment.
-type stuck struct{ *counter }
+// A stuck wire takes no messages any more, from some time on. Those that it has taken are acknowledged.
+type stuck struct {
+	counter
+	from bool
+}
 
-func (s stuck) Send(m sctp.Message) error {
-	if m.PPID == sctp.PPIDSegment {
+func (s *stuck) Send(m sctp.Message) error {
+	if s.from {
 		<-s.over
 		return net.ErrClosed
 	}
-	return s.counter.Send(m)
+	return s.wire.Send(m)
 }
 
-// TestLacksUnsent: so it is of what has not been sent yet: our Terminate alone is no loss, and what the Carrier has of others is.
-func TestLacksUnsent(t *testing.T) {
+// TestLacksUntaken: what the Carrier has not taken the peer has not, although the Carrier knows of nothing that is not acknowledged: what waits
+// for it, and the one that it is being given. The Terminate alone is no loss.
+func TestLacksUntaken(t *testing.T) {
 	for _, c := range []struct {
-		segments, unacked int
-		want              bool
-	}{{1, 0, false}, {1, 1, true}, {2, 0, true}} {
-		synctest.Test(t, func(t *testing.T) {
-			w, other := wires(66)
-			a, _, say := opposite(t, stuck{&counter{w, c.unacked}}, other, association.Config{Machine: sctp.Config{Listening: true}})
-			say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
-			s, err := a.Accept(t.Context())
-			testrig.Must(t, err)
-			_, err = s.AcceptSession(mpa.Answer{})
-			testrig.Must(t, err)
-			time.Sleep(time.Second) // the peer has that, so that our Terminate may follow
-			for range c.segments {
-				_, err = s.Send([][]byte{[]byte("segment")})
+		name     string
+		early    bool // our Accept is not taken either
+		segments int
+		want     bool
+	}{
+		{"the Terminate", false, 0, false},
+		{"one segment, which is being given", false, 1, true},
+		{"two segments", false, 2, true},
+		{"the Accept is being given, and a segment waits", true, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, other := wires(66)
+				st := &stuck{counter{wire: w}, c.early}
+				a, _, say := opposite(t, st, other, association.Config{Machine: sctp.Config{Listening: true}})
+				say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
+				s, err := a.Accept(t.Context())
 				testrig.Must(t, err)
-				synctest.Wait() // the first is on its way
-			}
-			testrig.Must(t, s.CloseWrite())
-			if got := s.Lacks(); got != c.want {
-				t.Errorf("%d segments, %d octets: the peer lacks something: %t", c.segments, c.unacked, got)
-			}
+				_, err = s.AcceptSession(mpa.Answer{})
+				testrig.Must(t, err)
+				time.Sleep(5 * time.Millisecond) // it is acknowledged
+				st.from = true
+				for range c.segments {
+					_, err := s.Send([][]byte{make([]byte, 18)})
+					testrig.Must(t, err)
+				}
+				testrig.Must(t, s.CloseWrite())
+				say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
+				if got := s.Lacks(); got != c.want {
+					t.Errorf("the peer lacks something: %t", got)
+				}
+				w.end(carrier.ErrSilent)
+				<-s.Told()
+				if err := s.Lost(); errors.Is(err, carrier.ErrSilent) != c.want || s.Lacks() != c.want {
+					t.Errorf("lost: %v, lacks %t", err, s.Lacks())
+				}
+			})
 		})
 	}
 }

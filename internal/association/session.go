@@ -191,65 +191,12 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 	})
 }
 
-// Told is closed when the peer has all that we had to say, be it our rejection or the Terminate that ends the session, or
-// never will. Of a session that has ended in order, the peer was told then, too, that we have all of its half, as well as that can be:
-// its SCTP would wait for that in vain if the program ended here.
-func (s *Session) Told() <-chan struct{} { return s.told }
-
-// Lost says, when Told is closed, why the peer has not acknowledged everything. It is nil if it has, or all but our Terminate, and where
-// that is not known: a peer that is silent may have got everything, and ended then. An association that the peer has shut
-// down has delivered everything (RFC 9260, section 9.2).
-func (s *Session) Lost() error {
-	s.a.mu.Lock()
-	defer s.a.mu.Unlock()
-	silent := errors.Is(s.lost, sctp.ErrTimeout) || errors.Is(s.lost, carrier.ErrSilent)
-	if silent && !s.lacks || errors.Is(s.lost, carrier.ErrShutdown) {
-		return nil
-	}
-	return s.lost
-}
-
-// Lacks reports whether the peer has not acknowledged something in front of our Terminate, where the Carrier can tell.
-func (s *Session) Lacks() bool {
-	s.a.mu.Lock()
-	defer s.a.mu.Unlock()
-	select {
-	case <-s.told:
-		return s.lacks
-	default:
-		return s.lacking()
-	}
-}
-
-// lacking is the same while there is the session. The Terminate is the last message.
-func (s *Session) lacking() bool {
-	c, ok := s.a.carrier.(carrier.Unacked)
-	if !ok {
-		return false
-	}
-	switch unacked := c.Unacked(s.id); s.a.m.Unsent(s.id) {
-	case 0:
-		return unacked > sctp.TerminateLen
-	case 1:
-		return unacked > 0
-	}
-	return true
-}
-
 // Moved returns how many octets the association has moved, but for those that have come for the session: while it grows, who
 // waits for the session may be waiting for its turn.
 func (s *Session) Moved() uint64 {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	return s.a.moved - s.came
-}
-
-// Acknowledged changes whenever the peer has acknowledged more, if the Carrier can tell.
-func (s *Session) Acknowledged() uint32 {
-	if c, ok := s.a.carrier.(carrier.Acknowledged); ok {
-		return c.Acknowledged()
-	}
-	return 0
 }
 
 func (s *Session) answer(how func() error) error {

@@ -1,0 +1,58 @@
+package association
+
+import (
+	"errors"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/sctp"
+)
+
+// Told is closed when the peer has all that we had to say, be it our rejection or the Terminate that ends the session, or
+// never will. Of a session that has ended in order, the peer was told then, too, that we have all of its half, as well as that can be:
+// its SCTP would wait for that in vain if the program ended here.
+func (s *Session) Told() <-chan struct{} { return s.told }
+
+// Lost says, when Told is closed, why the peer has not acknowledged everything. It is nil if it has, or all but our Terminate, and where
+// that is not known: a peer that is silent may have got everything, and ended then. An association that the peer has shut
+// down has delivered everything (RFC 9260, section 9.2).
+func (s *Session) Lost() error {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	silent := errors.Is(s.lost, sctp.ErrTimeout) || errors.Is(s.lost, carrier.ErrSilent)
+	if silent && !s.lacks || errors.Is(s.lost, carrier.ErrShutdown) {
+		return nil
+	}
+	return s.lost
+}
+
+// Lacks reports whether the peer has not acknowledged something in front of our Terminate, where the Carrier can tell.
+func (s *Session) Lacks() bool {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	select {
+	case <-s.told:
+		return s.lacks
+	default:
+		return s.lacking()
+	}
+}
+
+// lacking is the same while there is the session. What the Carrier has not, or would not take, it does not count.
+func (s *Session) lacking() bool {
+	c, ok := s.a.carrier.(carrier.Unacked)
+	return ok && (s.unsent() || c.Unacked(s.id) > sctp.TerminateLen)
+}
+
+// unsent reports whether the Carrier has not taken all segments.
+func (s *Session) unsent() bool {
+	m := &s.a.handed
+	return s.a.m.Unsent(s.id) > 0 || m.Stream == s.id && m.PPID == sctp.PPIDSegment
+}
+
+// Acknowledged changes whenever the peer has acknowledged more, if the Carrier can tell.
+func (s *Session) Acknowledged() uint32 {
+	if c, ok := s.a.carrier.(carrier.Acknowledged); ok {
+		return c.Acknowledged()
+	}
+	return 0
+}
