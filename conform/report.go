@@ -16,13 +16,15 @@ type Report struct {
 	Title   string // what was tested, and how
 	Results []Result
 	Stopped string // why the run is not complete; empty if it is
+	// Interrupted is that of the [Summary]: then Stopped says so, and is no error in JUnit.
+	Interrupted bool
 	// RoundTrip is the path's, if it is longer than the quiet time: see [Summary].
 	RoundTrip time.Duration
 }
 
 // Summary counts the results.
 func (p *Report) Summary() Summary {
-	sum := Summary{Stopped: p.Stopped, RoundTrip: p.RoundTrip}
+	sum := Summary{Stopped: p.Stopped, Interrupted: p.Interrupted, RoundTrip: p.RoundTrip}
 	for i := range p.Results {
 		sum.Add(p.Results[i].Verdict)
 	}
@@ -45,7 +47,7 @@ func (p *Report) print(to *Printer) error {
 }
 
 // WriteJUnit writes one JUnit suite. Cases that are not applicable or inconclusive
-// count as skipped, and a run that is not complete has an error.
+// count as skipped, and a run that is not complete has an error, unless it was interrupted.
 func (p *Report) WriteJUnit(w io.Writer) error { return p.document().WriteJUnit(w) }
 
 // WriteMarkdown writes a table of the results under the title, and before it how many
@@ -119,7 +121,7 @@ func (r *Result) check() report.Check {
 }
 
 func (t *Summary) document() *report.Document {
-	d := &report.Document{Sections: []report.Section{{Head: t.String()}}, Stopped: t.Stopped}
+	d := &report.Document{Sections: []report.Section{{Head: t.String()}}, Stopped: t.Stopped, Interrupted: t.Interrupted}
 	if t.RoundTrip > 0 {
 		d.Notes = []report.Line{{Label: "path:", Text: fmt.Sprintf(
 			"its round trip of %v is longer than the quiet time (--quiet): cases watched for both together", t.RoundTrip.Round(time.Millisecond))}}
@@ -127,8 +129,8 @@ func (t *Summary) document() *report.Document {
 	return d
 }
 
-// MarshalJSON returns passed, failed, not_applicable and inconclusive, and stopped, not_mpa and round_trip_ms
-// where they are set.
+// MarshalJSON returns passed, failed, not_applicable and inconclusive, and stopped, interrupted, not_mpa and
+// round_trip_ms where they are set.
 func (t Summary) MarshalJSON() ([]byte, error) {
 	type counts Summary
 	return json.Marshal(struct {

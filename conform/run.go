@@ -1,8 +1,10 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -27,6 +29,8 @@ type Summary struct {
 	Inconclusive  int `json:"inconclusive"`
 	// Stopped is why the run is not complete; empty if it is.
 	Stopped string `json:"stopped,omitempty"`
+	// Interrupted: the context ended, and Stopped says so.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// RoundTrip is the longest round trip that was measured, where it is longer than the quiet time: a case
 	// watched for both together that the peer did not do what it must not. Zero: it is not longer. In JSON
 	// it is round_trip_ms.
@@ -49,7 +53,7 @@ func (t *Summary) Add(v Verdict) {
 	}
 }
 
-// OK reports whether nothing failed and the run is complete.
+// OK reports whether nothing failed and the run is complete, which one is not in which no case applied to the peer.
 func (t *Summary) OK() bool { return t.Failed == 0 && t.Stopped == "" }
 
 // patience is how many cases in a row may find nobody there.
@@ -70,7 +74,7 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		return sum, err
 	}
 	unspoken, foreign, mute := o.probe(ctx)
-	if mute {
+	if mute && ctx.Err() == nil { // else nobody has waited for an answer
 		sum.Stopped = "the peer answers no MPA Request: it is silent, and every case would wait for it"
 		return sum, nil
 	}
@@ -78,19 +82,46 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		sum.NotMPA, sum.Stopped = true, "this is not MPA: the peer answers with "+foreign
 		return sum, nil
 	}
-	sum.Stopped = o.runAll(ctx, cases, unspoken, func(r *Result) {
+	var idle idleness
+	o.runAll(ctx, cases, unspoken, &sum, func(r *Result) {
+		idle.note(r)
 		sum.Add(r.Verdict)
 		if report != nil {
 			report(r)
 		}
 	})
+	sum.Stopped = cmp.Or(sum.Stopped, idle.text())
 	o.tell(&sum)
 	return sum, nil
 }
 
-// runAll runs cases until one is interrupted or the peer is gone, and returns why it
+// An idleness is that of a run in which no case applies: nothing was tested, and nothing is known of the peer.
+type idleness struct {
+	tested bool
+	whys   []string // why not, each once
+}
+
+func (i *idleness) note(r *Result) {
+	i.tested = i.tested || r.Verdict != NotApplicable
+	if !slices.Contains(i.whys, r.Why) {
+		i.whys = append(i.whys, r.Why)
+	}
+}
+
+// text says so; empty if something was tested.
+func (i *idleness) text() string {
+	switch {
+	case i.tested:
+		return ""
+	case len(i.whys) == 1:
+		return "nothing was tested, as no case applies: " + i.whys[0]
+	}
+	return "nothing was tested, as no case applies"
+}
+
+// runAll runs cases until one is interrupted or the peer is gone, and notes why it
 // stopped. No case applies to a peer that does not speak MPA as unspoken says.
-func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, report func(*Result)) (stopped string) {
+func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, sum *Summary, report func(*Result)) {
 	absent, met := 0, false
 	for _, c := range cases {
 		res := Result{Case: c, Verdict: NotApplicable, Why: unspoken}
@@ -100,7 +131,8 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, rep
 			res = o.run(ctx, c)
 		}
 		if ctx.Err() != nil {
-			return "interrupted"
+			sum.Stopped, sum.Interrupted = "interrupted", true
+			return
 		}
 		report(&res)
 		switch {
@@ -115,11 +147,10 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, rep
 	}
 	switch {
 	case absent > 0 && met:
-		return "the peer cannot be connected any more"
+		sum.Stopped = "the peer cannot be connected any more"
 	case absent > 0:
-		return "the peer cannot be connected"
+		sum.Stopped = "the peer cannot be connected"
 	}
-	return ""
 }
 
 // RunCase runs one of [Cases], whether or not the options select it. Others have no dialogue, and are an error, and so is one

@@ -265,6 +265,21 @@ func TestNobody(t *testing.T) {
 	}
 }
 
+// TestNothingTested has no case that applies: the run says that it has found out nothing, and why, if that is one thing.
+func TestNothingTested(t *testing.T) {
+	for filter, want := range map[string]string{
+		"^ddp/":           "nothing was tested, as no case applies: beyond the startup, and the peer's application is not known",
+		"^(ddp|delayed)/": "nothing was tested, as no case applies",
+	} {
+		setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}.against(t, func(t *testing.T, o conform.Options) {
+			o.App, o.Filter = conform.AppNone, regexp.MustCompile(filter)
+			if all, sum := collect(t, o); len(all) == 0 || sum.NotApplicable != len(all) || sum.Stopped != want || sum.OK() {
+				t.Errorf("%s: %v, stopped: %q", filter, &sum, sum.Stopped)
+			}
+		})
+	}
+}
+
 // TestInterrupted ends a run with its context.
 func TestInterrupted(t *testing.T) {
 	setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}.against(t, func(t *testing.T, o conform.Options) {
@@ -275,7 +290,7 @@ func TestInterrupted(t *testing.T) {
 				cancel()
 			}
 		})
-		if err != nil || done != 5 || sum.Stopped != "interrupted" || sum.OK() {
+		if err != nil || done != 5 || sum.Stopped != "interrupted" || !sum.Interrupted || sum.OK() {
 			t.Errorf("%d results, %v, %v", done, &sum, err)
 		}
 	})

@@ -26,7 +26,7 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 	if err != nil {
 		return err
 	}
-	report.Stopped, report.RoundTrip = sum.Stopped, sum.RoundTrip
+	report.Stopped, report.Interrupted, report.RoundTrip = sum.Stopped, sum.Interrupted, sum.RoundTrip
 	return errors.Join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
 }
 
@@ -34,6 +34,8 @@ func (c *conformCmd) verdict(sum *conform.Summary) error {
 	switch {
 	case sum.NotMPA:
 		return findings("conform: %s", sum.Stopped)
+	case sum.Interrupted && sum.Failed > 0:
+		return findings("conform: interrupted: %v", sum)
 	case sum.Stopped != "":
 		return fmt.Errorf("conform: %s: %v", sum.Stopped, sum)
 	case sum.Failed > 0 && c.Peer != "" && c.Say != "" && c.Answer == "":

@@ -62,7 +62,7 @@ func (f *reportFiles) end(ctx context.Context, err error) error {
 	}
 	d := &report.Document{Tool: f.tool, Title: f.title, Stopped: oneLine(err)}
 	if ctx.Err() != nil {
-		d.Stopped = "interrupted"
+		d.Stopped, d.Interrupted = "interrupted", true
 	}
 	return errors.Join(err, f.write(report.Of(d, nil)))
 }

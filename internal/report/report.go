@@ -55,6 +55,8 @@ type Document struct {
 	Sections []Section
 	// Stopped is why the run did not happen, or is not complete; empty if it is. Every form says so.
 	Stopped string
+	// Interrupted: Stopped is an interrupt, which is no error.
+	Interrupted bool
 	// Notes tell of what all checks are to be read with. Every form has them, the last.
 	Notes []Line
 	// Judged has the checks that no section has. They come first.

@@ -146,4 +146,16 @@ stopped: nobody is there.
   </testcase>
 </testsuite>
 `)
+	d.Stopped, d.Interrupted = "interrupted", true // which is no error
+	same(t, func(b *strings.Builder) error { return d.WriteJUnit(b) }, `
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="iwarp conform: Responder" tests="2" failures="0" errors="0" skipped="2" time="0.000">
+  <testcase classname="conform" name="alone" time="0.000">
+    <skipped message="inconclusive: no connection"></skipped>
+  </testcase>
+  <testcase classname="conform" name="run" time="0.000">
+    <skipped message="stopped: interrupted"></skipped>
+  </testcase>
+</testsuite>
+`)
 }
