@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"container/list"
 	"sync"
 	"sync/atomic"
 
@@ -11,8 +12,8 @@ import (
 // which does not stand in our packets: emss, una and gaps.
 type flow struct {
 	ends
-	blank   bool // nothing is known of it
-	claimed bool // by a Conn. The lock of the taps guards it
+	blank   bool          // nothing is known of it
+	waits   *list.Element // until a Conn claims it. The lock of the taps guards it
 	mtu     int
 	iss     uint32
 	dead    atomic.Bool   // nothing is shown any more

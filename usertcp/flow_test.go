@@ -115,7 +115,7 @@ func TestBegin(t *testing.T) {
 		ts.forget(f)
 		ts.begin(e, &syn)
 	}
-	if n := len(ts.unclaimed); n != 1 {
+	if n := ts.unclaimed.Len(); n != 1 {
 		t.Errorf("%d flows wait for somebody to claim them", n)
 	}
 }

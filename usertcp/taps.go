@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"container/list"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,7 @@ type taps struct {
 
 	mu        sync.RWMutex
 	flows     map[ends]*flow
-	unclaimed []*flow // the oldest first; some are claimed by now, or replaced
+	unclaimed list.List // those of flows that wait to be claimed, the oldest first
 	asked     [256]asked
 }
 
@@ -54,12 +55,20 @@ func (t *taps) claim(e ends) *flow {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.flows[e]
-	if f == nil || f.claimed {
+	if f == nil || f.waits == nil {
 		f = blankFlow(e)
 		t.flows[e] = f
 	}
-	f.claimed = true
+	t.waitNoMore(f)
 	return f
+}
+
+// waitNoMore takes a flow out of those that wait. In their list it would keep the memory of its connection after that has ended.
+func (t *taps) waitNoMore(f *flow) {
+	if f.waits != nil {
+		t.unclaimed.Remove(f.waits)
+		f.waits = nil
+	}
 }
 
 // forget ends a flow whose connection TCP has none of any more.
@@ -67,7 +76,7 @@ func (t *taps) forget(f *flow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.flows[f.ends] == f {
-		delete(t.flows, f.ends)
+		t.drop(f)
 	}
 }
 
@@ -83,15 +92,25 @@ func (t *taps) begin(e ends, s *segment) *flow {
 		f.theirs = a.options
 		*a = asked{}
 	}
-	t.flows[e] = f
-	t.unclaimed = append(t.unclaimed, f)
-	for len(t.unclaimed) > 0 && (t.unclaimed[0].claimed || t.flows[t.unclaimed[0].ends] != t.unclaimed[0] || len(t.unclaimed) > unclaimedFlows) {
-		if old := t.unclaimed[0]; !old.claimed && t.flows[old.ends] == old {
-			delete(t.flows, old.ends)
-		}
-		t.unclaimed = t.unclaimed[1:]
-	}
+	t.wait(f)
 	return f
+}
+
+// wait keeps a flow until it is claimed, or is the oldest of too many.
+func (t *taps) wait(f *flow) {
+	if old := t.flows[f.ends]; old != nil {
+		t.drop(old)
+	}
+	t.flows[f.ends], f.waits = f, t.unclaimed.PushBack(f)
+	if t.unclaimed.Len() > unclaimedFlows {
+		t.drop(t.unclaimed.Front().Value.(*flow))
+	}
+}
+
+// drop takes a flow out of those that there are.
+func (t *taps) drop(f *flow) {
+	t.waitNoMore(f)
+	delete(t.flows, f.ends)
 }
 
 // slot is where a SYN is noted: others take its place.

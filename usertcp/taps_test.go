@@ -21,7 +21,7 @@ func TestFlood(t *testing.T) {
 		c.stack.taps.begin(e, &s)
 	}
 	c.stack.taps.mu.Lock()
-	flows, waiting := len(c.stack.taps.flows), len(c.stack.taps.unclaimed)
+	flows, waiting := len(c.stack.taps.flows), c.stack.taps.unclaimed.Len()
 	c.stack.taps.mu.Unlock()
 	if flows != unclaimedFlows+1 || waiting != unclaimedFlows {
 		t.Errorf("%d flows, %d of them of nobody's", flows, waiting)
@@ -35,6 +35,27 @@ func TestFlood(t *testing.T) {
 	<-done
 	if seen.evil != 50 {
 		t.Errorf("%d octets were shown", seen.evil)
+	}
+}
+
+// TestClaimedFlows: a flow that was claimed, or forgotten, is kept by nothing but its connection, also where an older one waits on.
+func TestClaimedFlows(t *testing.T) {
+	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
+	ts, e := newTaps(&PipeEnd{}, 1500), ends{local: syn.from, remote: syn.to}
+	waits := ts.begin(e, &syn)
+	for port := range uint16(10) {
+		e := ends{local: syn.from, remote: netip.AddrPortFrom(syn.to.Addr(), 100+port)}
+		f := ts.begin(e, &syn)
+		if port%2 == 0 && ts.claim(e) != f {
+			t.Error("another flow is claimed")
+		}
+		ts.forget(f)
+	}
+	if n := ts.unclaimed.Len(); n != 1 || len(ts.flows) != 1 {
+		t.Errorf("%d flows wait, of %d", n, len(ts.flows))
+	}
+	if ts.claim(e) != waits || ts.unclaimed.Len() != 0 {
+		t.Error("the oldest is not claimed, or waits on")
 	}
 }
 
