@@ -101,6 +101,20 @@ func TestPerfInterrupted(t *testing.T) {
 	}
 }
 
+// TestInterruptedAtOnce has JSON of each command whose run was over before it began, in which nothing is wrong.
+func TestInterruptedAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range []string{"matrix --json", "study --json", "probe --json 127.0.0.1:1", "probe --json --network sctp 127.0.0.1:1"} {
+		var out bytes.Buffer
+		err := execute(ctx, strings.Fields(args), streams{&out, io.Discard})
+		var got struct{ Interrupted bool }
+		if bad := json.Unmarshal(out.Bytes(), &got); err == nil || statusOf(ctx, err) != statusFine || bad != nil || !got.Interrupted {
+			t.Errorf("%s: %v, %v: %s", args, err, bad, out.Bytes())
+		}
+	}
+}
+
 // TestSayAlone names the option that may be why a Responder fails.
 func TestSayAlone(t *testing.T) {
 	for _, c := range []struct {

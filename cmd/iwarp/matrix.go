@@ -29,9 +29,9 @@ func (matrixCmd) Help() string {
 		"data, rejections, and frames that break rules. --network sctp runs the cells of RFC 6581, section 7, over SCTP in UDP: plain and enhanced ends, " +
 		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. --network usertcp runs the cells of TCP over a TCP in user space. In a cell that comes up a Send, a Write and a Read are verified in " +
 		"both directions. What both ends and what passes on the wire say is compared with what the documents demand.\n\n" +
-		"JSON: {cells, as_demanded, ms, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
+		"JSON: {cells, as_demanded, ms, interrupted, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
 		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirements, section, demanded, got, ok, " +
-		"differences, initiator_error, responder_error, wire, ms}."
+		"differences, initiator_error, responder_error, wire, ms}. After an interrupt there are the rows that were over, and interrupted is true."
 }
 
 // Run runs what is picked, and prints it.
@@ -47,20 +47,16 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	defer func() { err = files.end(ctx, err) }()
 	report, err := matrix.Run(ctx, cfg)
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case errors.Is(err, matrix.ErrNothingPicked):
 		return usage("%w: no GROUP/NAME matches --run %q; -v prints those that there are", err, c.Pattern)
-	case err != nil:
+	case report == nil:
 		return err
 	}
-	if err := c.write(std, files, report.Report()); err != nil {
-		return err
-	}
-	if wrong := report.Cells - report.AsDemanded; wrong > 0 {
+	err = errors.Join(c.write(std, files, report.Report()), err)
+	if wrong := report.Cells - report.AsDemanded; wrong > 0 && (err == nil || report.Interrupted) {
 		return findings("matrix: cells that differ from what the documents demand: %d of %d", wrong, report.Cells)
 	}
-	return nil
+	return err
 }
 
 func (c *matrixCmd) config() (cfg matrix.Config, err error) {

@@ -18,12 +18,12 @@ func (c *rpingCmd) both(ctx context.Context, over *network.Network, cfg rping.Co
 		return err
 	}
 	defer ln.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupt is the client's: it closes in order
 	defer cancel()
 	server := cfg
 	server.Watch = nil
 	served := make(chan error, 1)
-	go func() { served <- rping.Serve(ctx, ln, rping.ServerConfig{Config: server, Reject: c.Reject}) }()
+	go func() { served <- rping.Serve(serving, ln, rping.ServerConfig{Config: server, Reject: c.Reject}) }()
 	if err := rping.Client(ctx, ln.Addr().String(), client); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -37,7 +38,7 @@ func (studyCmd) Help() string {
 		"whole before that, from the arrival of their last octet. \"MPA holds\" is the most that it held for reassembly of all connections at one moment, \"TCP holds\" " +
 		"what had come ahead of order then, which it keeps in any case. \"reckoned\" is what the formulae of draft-culley-iwarp-mpa-03, " +
 		"section 13.1.2, give with all constants taken as 1: aligned EMSS, not aligned EMSS * (connections + 1), in order bandwidth * round trip.\n\n" +
-		"JSON: {connections, octets, loss, reorder, delay_ns, mtu, seed, results: [{way, ...}]}; times are in microseconds."
+		"JSON: {connections, octets, loss, reorder, delay_ns, mtu, seed, results: [{way, ...}]}, and interrupted, if the last ways are missing for that; times are in microseconds."
 }
 
 // What connections send by default, in octets: each, all together, and each of many.
@@ -105,13 +106,15 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 	progress := newProgressLine(std.err)
 	r, err := study.RunAll(ctx, cfg, ways, progress.text)
 	progress.clear()
-	if err != nil {
+	switch {
+	case err != nil && !r.Interrupted:
+		return err
+	case c.JSON:
+		return errors.Join(report.WriteJSON(std.out, r), err)
+	case len(r.Results) == 0:
 		return err
 	}
-	if c.JSON {
-		return report.WriteJSON(std.out, r)
-	}
-	return printStudy(std.out, r)
+	return errors.Join(printStudy(std.out, r), err)
 }
 
 func printStudy(out io.Writer, r *study.Report) error {

@@ -69,7 +69,7 @@
 // # JSON
 //
 // A [Report] as JSON has "cells", the number of rows that were run; "as_demanded", the
-// number of those that were right; "ms", the time taken; "figures", a list with
+// number of those that were right; "ms", the time taken; "interrupted", true if the last rows are missing for that; "figures", a list with
 // "figure", "title" and "cells", a list, for each; and "wider", a list. An entry of
 // the lists of rows has "group", "name", "requirements" (a list of IDs), "section" (of
 // which document), "demanded", "got", "ok",

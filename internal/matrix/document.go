@@ -18,7 +18,10 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 func Title(over string) string { return "Dialects and kinds of RNIC, over " + over }
 
 func (r *Report) document() *report.Document {
-	d := &report.Document{Tool: "matrix", Title: Title(r.network)}
+	d := &report.Document{Tool: "matrix", Title: Title(r.network), Interrupted: r.Interrupted}
+	if r.Interrupted {
+		d.Stopped = "interrupted"
+	}
 	for i := range r.Figures {
 		d.Sections = append(d.Sections, r.Figures[i].section())
 	}

@@ -38,11 +38,13 @@ type Config struct {
 // A Report is what came of the rows. The documentation of the package describes its
 // JSON.
 type Report struct {
-	Cells      int            `json:"cells"`
-	AsDemanded int            `json:"as_demanded"`
-	MS         float64        `json:"ms"`
-	Figures    []FigureReport `json:"figures"`
-	Wider      []*Result      `json:"wider"`
+	Cells      int     `json:"cells"`
+	AsDemanded int     `json:"as_demanded"`
+	MS         float64 `json:"ms"`
+	// Interrupted: the context ended before the last row. Those that were not over are missing.
+	Interrupted bool           `json:"interrupted,omitempty"`
+	Figures     []FigureReport `json:"figures"`
+	Wider       []*Result      `json:"wider"`
 
 	network string // that the rows were run over
 }
@@ -82,6 +84,7 @@ type Result struct {
 	MS             float64  `json:"ms"`
 
 	found string // in the words of a figure's cell
+	over  bool   // it came to an end before the context did
 }
 
 // ErrNothingPicked is the error of a Config that picks no row.
@@ -90,7 +93,7 @@ var ErrNothingPicked = errors.New("matrix: no row is picked")
 // Networks returns the names of the networks that there are rows for.
 func Networks() []string { return []string{network.TCP, network.SCTP, network.UserTCP} }
 
-// Run runs all rows that a Config picks. The error is the context's or
+// Run runs all rows that a Config picks. The error is the context's, beside a report on the rows that were over by then, or
 // ErrNothingPicked; a row that is not as demanded is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	switch cfg.Network {
@@ -118,15 +121,27 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 		}
 	}
 	runAll(ctx, cfg.Timeout, tasks)
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("matrix: %w", ctx.Err())
-	}
-	r.Cells = len(tasks)
+	r.dropRest()
 	for _, t := range tasks {
+		r.Cells += wording.Bit(t.result.over)
 		r.AsDemanded += wording.Bit(t.result.OK)
 	}
 	r.MS = report.Milliseconds(time.Since(began))
+	if r.Cells < len(tasks) {
+		r.Interrupted = true
+		return r, fmt.Errorf("matrix: %w", ctx.Err())
+	}
 	return r, nil
+}
+
+// dropRest drops the rows that were not over when the context ended.
+func (r *Report) dropRest() {
+	for i := range r.Figures {
+		f := &r.Figures[i]
+		f.Cells = slices.DeleteFunc(f.Cells, func(c *Cell) bool { return !c.over })
+	}
+	r.Figures = slices.DeleteFunc(r.Figures, func(f FigureReport) bool { return len(f.Cells) == 0 })
+	r.Wider = slices.DeleteFunc(r.Wider, func(row *Result) bool { return !row.over })
 }
 
 // A task is a row to be run, and where its result goes.
@@ -204,21 +219,33 @@ func runAll(ctx context.Context, limit time.Duration, tasks []task) {
 		})
 	}
 	for _, t := range tasks {
-		queue <- t
+		if ctx.Err() == nil {
+			queue <- t
+		}
 	}
 	close(queue)
 	workers.Wait()
 }
 
 // run runs one row.
-func (t task) run(ctx context.Context, limit time.Duration) {
+func (t task) run(outer context.Context, limit time.Duration) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(outer, limit)
 	defer cancel()
 	c := &cell{row: t.row}
 	err := c.run(ctx)
+	if outer.Err() != nil {
+		return // whatever it found, the interrupt may have brought about
+	}
+	t.judge(c, err, limit)
+	t.result.MS = report.Milliseconds(time.Since(began))
+}
+
+// judge notes what came of a row.
+func (t task) judge(c *cell, err error, limit time.Duration) {
 	demands := t.row.demands()
 	r := t.result
+	r.over = true
 	r.Name, r.Demanded = t.row.Name, text(demands)
 	r.Section, r.Requirements = cited(t.row.Requirement)
 	r.Got, r.Differences = judge(demands, &c.facts)
@@ -239,5 +266,4 @@ func (t task) run(ctx context.Context, limit time.Duration) {
 	if c.r != nil {
 		r.ResponderError = c.r.causes.String()
 	}
-	r.MS = report.Milliseconds(time.Since(began))
 }

@@ -72,3 +72,31 @@ func TestLimitAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestInterrupted ends the context in the middle of a question: what was learned before is there, and nothing of that question.
+func TestInterrupted(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var peers sync.WaitGroup
+			defer peers.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			r, err := probe.Run(ctx, probe.Config{Dial: func(context.Context) (net.Conn, error) {
+				ours, theirs := testrig.Pipe("probe", "peer")
+				peers.Go(func() {
+					defer theirs.Close()
+					drip(theirs)
+				})
+				return ours, nil
+			}})
+			if !errors.Is(err, context.DeadlineExceeded) || r == nil || !r.Interrupted || r.OutOfTime || !r.Incomplete || (len(r.Questions) > 0) != (after > 0) {
+				t.Fatalf("%+v (%v)", r, err)
+			}
+			var text, junit strings.Builder
+			testrig.Must(t, errors.Join(r.Report().WriteText(&text, false), r.Report().WriteJUnit(&junit)))
+			if !strings.Contains(text.String(), "stopped: interrupted") || !strings.Contains(junit.String(), `failures="0" errors="0"`) {
+				t.Errorf("%s%s", text.String(), junit.String())
+			}
+		})
+	}
+}

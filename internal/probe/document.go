@@ -15,7 +15,7 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 
 func (r *Report) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime),
+		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
 		},
@@ -54,8 +54,10 @@ func Title(peer, over string) string {
 }
 
 // stopped is why the questions ended before the last one.
-func stopped(incomplete, outOfTime bool) string {
+func stopped(incomplete, outOfTime, interrupted bool) string {
 	switch {
+	case interrupted:
+		return "interrupted"
 	case outOfTime:
 		return "the time was over"
 	case incomplete:
@@ -80,6 +82,9 @@ func (r *Report) summary() report.Section {
 		return s.Section
 	case r.NotMPA:
 		s.line("Dialects", "none: this is not MPA")
+		return s.Section
+	case len(names) == 0 && r.Interrupted:
+		s.line("Dialects", "not known")
 		return s.Section
 	case len(names) == 0:
 		s.line("Dialects", "none that iwarp knows: no Request was answered")
@@ -218,6 +223,8 @@ func (r *Report) advice() string {
 	switch {
 	case r.NotMPA:
 		return "Another protocol is spoken there"
+	case len(r.Dialects) == 0 && r.Interrupted:
+		return ""
 	case len(r.Dialects) == 0:
 		return "Nothing there speaks MPA as a responder, or it takes no Request like these"
 	case r.Preset != "":
@@ -228,10 +235,14 @@ func (r *Report) advice() string {
 	return "It is like none of the peers known here"
 }
 
-// speaks is the one check that can fail: whether the peer speaks the protocol. got is what there was if it does not.
-func speaks(name, document, expected string, ok bool, got string) report.Check {
-	if ok {
+// speaks is the one check that can fail: whether the peer speaks the protocol. got is what there was if it does not, which
+// is not known of one that was not asked to the end.
+func speaks(name, document, expected string, ok, interrupted bool, got string) report.Check {
+	switch {
+	case ok:
 		return report.Check{Name: name, Document: document, Verdict: "pass", Expected: expected}
+	case interrupted:
+		return report.Check{Name: name, Document: document, Status: report.Skipped, Verdict: "inconclusive", Why: "interrupted"}
 	}
 	return report.Check{Name: name, Document: document, Status: report.Failed, Verdict: "fail", Expected: expected, Got: got}
 }
@@ -239,7 +250,7 @@ func speaks(name, document, expected string, ok bool, got string) report.Check {
 // checks has the one thing that can be wrong, and all questions.
 func (r *Report) checks() []report.Check {
 	got := wording.If(r.NotMPA, "another protocol", "no answer")
-	all := []report.Check{speaks("speaks MPA", "RFC 5044 7.1", "a startup frame", len(r.Dialects) > 0, got)}
+	all := []report.Check{speaks("speaks MPA", "RFC 5044 7.1", "a startup frame", len(r.Dialects) > 0, r.Interrupted, got)}
 	for _, q := range r.Questions {
 		c := report.Check{
 			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: q.took(),

@@ -79,8 +79,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	}
 	err := p.askAll()
-	p.report.OutOfTime = errors.Is(err, ErrOutOfTime)
-	if err != nil && (len(p.report.Questions) == 0 || !errors.Is(err, ErrUnreachable) && !p.report.OutOfTime) {
+	p.report.OutOfTime, p.report.Interrupted = errors.Is(err, ErrOutOfTime), err != nil && ctx.Err() != nil
+	if err != nil && !p.report.Interrupted && (len(p.report.Questions) == 0 || !errors.Is(err, ErrUnreachable) && !p.report.OutOfTime) {
 		return nil, err
 	}
 	p.report.Incomplete = err != nil

@@ -3,6 +3,7 @@ package probe
 import (
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -15,6 +16,8 @@ type Report struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 	// OutOfTime: Config.Limit was over before it.
 	OutOfTime bool `json:"out_of_time,omitempty"`
+	// Interrupted: the context ended before it.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// NotAsked are the questions that a peer was spared that has answered nothing for
 	// Config.GiveUp.
 	NotAsked []string `json:"not_asked,omitempty"`
@@ -140,7 +143,7 @@ func (p *prober) conclude() {
 	}
 	if r.Dialects = r.dialects(); len(r.Dialects) == 0 {
 		// What a server does that answers nothing tells nothing of an RNIC.
-		r.KindReason, r.Markers, r.CRC, r.Resembles = "it answers no Request", "not known", "not known", []Match{}
+		r.KindReason, r.Markers, r.CRC, r.Resembles = wording.If(r.Interrupted, "it was not asked enough", "it answers no Request"), "not known", "not known", []Match{}
 		return
 	}
 	r.Kind, r.KindReason = r.kind()

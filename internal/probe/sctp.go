@@ -45,8 +45,8 @@ func RunSCTP(ctx context.Context, cfg SCTPConfig) (*SCTPReport, error) {
 	defer p.budget.end()
 	for _, stage := range sctpStages {
 		if err := stage(p); err != nil {
-			p.report.OutOfTime = errors.Is(err, ErrOutOfTime)
-			if len(p.report.Questions) == 0 || !errors.Is(err, ErrNoAssociation) && !p.report.OutOfTime {
+			p.report.OutOfTime, p.report.Interrupted = errors.Is(err, ErrOutOfTime), ctx.Err() != nil
+			if !p.report.Interrupted && (len(p.report.Questions) == 0 || !errors.Is(err, ErrNoAssociation) && !p.report.OutOfTime) {
 				return nil, err
 			}
 			p.report.Incomplete = true

@@ -18,6 +18,8 @@ type SCTPReport struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 	// OutOfTime: SCTPConfig.Limit was over before it.
 	OutOfTime bool `json:"out_of_time,omitempty"`
+	// Interrupted: the context ended before it.
+	Interrupted bool `json:"interrupted,omitempty"`
 
 	// Setup is what the peer's INIT ACK says, nil if it has answered none.
 	Setup *SetupAnswer `json:"setup,omitempty"`
@@ -99,7 +101,7 @@ func (r *SCTPReport) Report() report.Report { return report.Of(r.document(), r) 
 
 func (r *SCTPReport) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime),
+		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(), {Head: r.advice()}, {Checks: r.checks()},
 		},
@@ -174,6 +176,8 @@ func (r *SCTPReport) advice() string {
 	switch {
 	case r.Speaks():
 		return "Use --network sctp"
+	case r.Interrupted:
+		return ""
 	case r.Setup == nil:
 		return "It refuses associations of DDP: its listener is one of another protocol"
 	}
@@ -182,7 +186,7 @@ func (r *SCTPReport) advice() string {
 
 // checks has the one thing that can be wrong, and all questions.
 func (r *SCTPReport) checks() []report.Check {
-	all := []report.Check{speaks("speaks DDP over SCTP", "RFC 5043 6", "an answer to an Initiate", r.Speaks(), "no answer")}
+	all := []report.Check{speaks("speaks DDP over SCTP", "RFC 5043 6", "an answer to an Initiate", r.Speaks(), r.Interrupted, "no answer")}
 	for _, q := range r.Questions {
 		all = append(all, report.Check{
 			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: report.OfMilliseconds(q.Milliseconds),

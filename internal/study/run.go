@@ -12,14 +12,16 @@ import (
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
-// RunAll runs ways, one after the other. It tells begin of each before that.
+// RunAll runs ways, one after the other. It tells begin of each before that. With
+// the error of a context that has ended, there is a report on the ways before.
 func RunAll(ctx context.Context, cfg Config, ways []Way, begin func(way string)) (*Report, error) {
-	report := &Report{Config: cfg}
+	report := &Report{Config: cfg, Results: []Result{}}
 	for _, w := range ways {
 		begin(w.Name)
 		r, err := Run(ctx, cfg, w)
 		if err != nil {
-			return nil, fmt.Errorf("study: %s: %w", w.Name, err)
+			report.Interrupted = ctx.Err() != nil
+			return report, fmt.Errorf("study: %s: %w", w.Name, err)
 		}
 		report.Results = append(report.Results, *r)
 	}

@@ -95,7 +95,9 @@ type Times struct {
 // A Report is all of a study.
 type Report struct {
 	Config
-	Results []Result `json:"results"`
+	// Interrupted: the context ended before the last Way.
+	Interrupted bool     `json:"interrupted,omitempty"`
+	Results     []Result `json:"results"`
 }
 
 // Reckoned are the buffers of draft-culley-iwarp-mpa-03, section 13.1.2, in octets, with K, K1 and K2 taken as 1.

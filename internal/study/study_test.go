@@ -1,6 +1,8 @@
 package study
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -127,5 +129,18 @@ func compare(t *testing.T, h *half, came []time.Duration) {
 		if got := last.UnixNano(); at > 0 && got != int64(at) {
 			t.Fatalf("octet %d came at %d, want %d", i, got, at)
 		}
+	}
+}
+
+// TestRunAllInterrupted ends a study in the middle: there is a report on the ways before.
+func TestRunAllInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := RunAll(ctx, Config{Connections: 1, Octets: 1 << 10, MTU: 1500}, Ways[:3], func(way string) {
+		if way == Ways[1].Name {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || !r.Interrupted || len(r.Results) != 1 || r.Results[0].Way != Ways[0].Name {
+		t.Errorf("%v: %+v", err, r)
 	}
 }
