@@ -44,7 +44,7 @@ func (qp *QP) CloseWrite() error {
 // end in order, before or now, such as a *TerminateError for a message that was posted
 // before, which the peer did not like.
 //
-// The round trip is TCP's own estimate on Linux, and elsewhere what the startup took, up to
+// The round trip is TCP's own estimate on Linux and where the net.Conn of a [Stack] has one, and elsewhere what the startup took, up to
 // a second; there is no wait if neither is known, if the peer may not read (an IRD of 0),
 // or if it has closed its half. Reads that go on do not hold the FIN back for longer than
 // half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"context"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,40 @@ func TestPollQuiet(t *testing.T) {
 		}
 		_ = qp.Abort()
 	})
+}
+
+// A pathTeller is a connection that knows how long its path is.
+type pathTeller struct {
+	net.Conn
+	trip time.Duration
+}
+
+func (c *pathTeller) RoundTrip() time.Duration { return c.trip }
+
+// TestTripTold: a round trip that the connection tells counts, and not the startup, for which the peer may have taken its time.
+func TestTripTold(t *testing.T) {
+	for told, want := range map[time.Duration]time.Duration{3 * time.Millisecond: 3 * time.Millisecond, 0: 700 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := testrig.Pipe("ini", "res")
+			go func() {
+				time.Sleep(700 * time.Millisecond)
+				if req, err := Respond(t.Context(), b, nil, ListenConfig{}); err == nil {
+					_, _ = req.Accept(t.Context(), AcceptConfig{})
+				}
+			}()
+			qp, err := new(Dialer).Initiate(t.Context(), &pathTeller{a, told}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			qp.mu.Lock()
+			got := qp.roundTrip()
+			qp.mu.Unlock()
+			if got != want {
+				t.Errorf("the connection tells %v: %v count, want %v", told, got, want)
+			}
+			_ = qp.Abort()
+		})
+	}
 }
 
 // TestAnswerMeasured: an Initiator's RTR indication, which we wait for, tells how long the path is. No other

@@ -177,3 +177,21 @@ func TestTimeouts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRoundTrip: the estimate of TCP's own is no less than what the path takes, on both ends.
+func TestRoundTrip(t *testing.T) {
+	path := Path{Delay: 5 * time.Millisecond}
+	out, in := connection(t, Config{}, path, path)
+	for _, c := range []struct{ from, to *Conn }{{out, in}, {in, out}} {
+		_, err := c.from.Write([]byte("octets"))
+		must(t, err)
+		_, err = c.to.Read(make([]byte, 10))
+		must(t, err)
+	}
+	for in.Lacks() {
+		time.Sleep(time.Millisecond)
+	}
+	if a, b := out.RoundTrip(), in.RoundTrip(); a < 10*time.Millisecond || b < 10*time.Millisecond {
+		t.Errorf("%v and %v", a, b)
+	}
+}

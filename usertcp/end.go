@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
@@ -66,6 +67,10 @@ func (c *Conn) whyLost() error {
 
 // Acknowledged returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
 func (c *Conn) Acknowledged() uint32 { return c.flow.una.Load() }
+
+// RoundTrip returns how long the way to the peer and back takes, as far as TCP has seen: its smoothed time, and the variation four times, as
+// in a retransmission timeout (RFC 6298, section 2). It is zero while that is not known. It does not wait.
+func (c *Conn) RoundTrip() time.Duration { return time.Duration(c.flow.trip.Load()) }
 
 // Lacks reports whether the peer has not acknowledged some of the octets that were written.
 func (c *Conn) Lacks() bool {

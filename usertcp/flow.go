@@ -21,6 +21,7 @@ type flow struct {
 	read    atomic.Uint64 // octets that Read has returned
 	emss    atomic.Int32
 	una     atomic.Uint32        // SND.UNA of TCP's own
+	trip    atomic.Int64         // see RoundTrip
 	conn    atomic.Pointer[Conn] // whose it is: nil until it is claimed
 
 	gaps gapReport

@@ -189,6 +189,9 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 	if s.Sender.MaxPayloadSize > 0 {
 		f.emss.Store(int32(s.Sender.MaxPayloadSize))
 	}
+	if r := &s.Sender.RTTState; r.SRTTInited {
+		f.trip.Store(int64(r.SRTT + 4*r.RTTVar))
+	}
 	f.una.Store(uint32(s.Sender.SndUna))
 	if f.gaps.due.Load() {
 		if ack := f.gaps.processed(s.SACK.Blocks, uint32(s.Receiver.RcvNxt)); ack != nil {

@@ -1,6 +1,9 @@
 package carrier
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // A SegmentedConn is a connection of an MPA-aware TCP: iwarp.SegmentedConn, which says what its methods promise.
 type SegmentedConn interface {
@@ -11,3 +14,6 @@ type SegmentedConn interface {
 	EMSS() int
 	WriteFPDUs(fpdus [][]byte) (octets int, err error)
 }
+
+// RoundTrip is what a [SegmentedConn] may have besides: how long the way to the peer and back takes, by its TCP's estimate. Zero: not known.
+type RoundTrip interface{ RoundTrip() time.Duration }

@@ -3,6 +3,8 @@ package tcp
 import (
 	"net"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/carrier"
 )
 
 // A Path is what TCP has learned of the way to the peer.
@@ -16,10 +18,16 @@ type Path struct {
 // a retransmission timeout (RFC 6298, section 2).
 func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 
-// Path asks the system; ok is false where it does not tell. Of a connection with a method
+// Path asks the system, or a TCP in user space that has an estimate; ok is false where nobody tells. Of a connection with a method
 // NetConn, as tls.Conn has, it is the path of the one below.
 // Calls must not overlap, nor with Limits.
-func (c *Conn) Path() (p Path, ok bool) { return c.base.path() }
+func (c *Conn) Path() (p Path, ok bool) {
+	if r, ok := basis(c.Conn).(carrier.RoundTrip); ok {
+		p.RTT = r.RoundTrip()
+		return p, p.RTT > 0
+	}
+	return c.base.path()
+}
 
 // PathOf is Path of a connection that is not driven by this package.
 func PathOf(c net.Conn) (p Path, ok bool) { return newRaw(basis(c)).path() }

@@ -16,3 +16,23 @@ func TestLongest(t *testing.T) {
 		}
 	}
 }
+
+// A trip is a connection with an estimate of its own.
+type trip struct {
+	recorder
+	estimate time.Duration
+}
+
+func (c *trip) RoundTrip() time.Duration { return c.estimate }
+
+// TestTrip asks a TCP in user space for its round trip, also below another connection.
+func TestTrip(t *testing.T) {
+	for _, estimate := range []time.Duration{0, 7 * time.Millisecond} {
+		own := &trip{estimate: estimate}
+		for _, c := range []*Conn{New(own), New(encrypted{Conn: own})} {
+			if p, ok := c.Path(); p.Longest() != estimate || ok != (estimate > 0) || p.Unsent {
+				t.Errorf("%+v, %t of %v", p, ok, estimate)
+			}
+		}
+	}
+}
