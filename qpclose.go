@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ func (qp *QP) CloseWrite() error {
 // end in order, before or now, such as a *TerminateError for a message that was posted
 // before, which the peer did not like.
 //
-// The round trip is TCP's own estimate on Linux and where the net.Conn of a [Stack] has one, and elsewhere what the startup took, up to
-// a second; there is no wait if neither is known, if the peer may not read (an IRD of 0),
+// The round trip is TCP's own estimate on Linux, and elsewhere what the startup took, up to
+// a second, or the estimate that the net.Conn of a [Stack] has, if it is less; there is no wait if neither is known, if the peer may not read (an IRD of 0),
 // or if it has closed its half. Reads that go on do not hold the FIN back for longer than
 // half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
 // on how two ends agree that they are done.
@@ -90,17 +91,21 @@ func (qp *QP) beginClose() <-chan struct{} {
 const maxMeasured = time.Second
 
 // roundTrip returns how long the path takes there and back, and zero if that is not known:
-// what TCP says, or else what the startup took.
+// what TCP says, or else what the startup took. Of two that may be from a bad moment it is the less.
 func (qp *QP) roundTrip() time.Duration {
 	if qp.link == nil {
 		return 0
 	}
+	startup := min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
 	if qp.conn != nil {
-		if p, ok := qp.path(); ok {
+		switch p, ok := qp.path(); {
+		case ok && p.Old:
+			return min(p.Longest(), cmp.Or(startup, maxMeasured))
+		case ok:
 			return p.Longest()
 		}
 	}
-	return min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
+	return startup
 }
 
 // path asks TCP about the way to the peer, and notes whether it has sent all that it was given, as far as it tells.

@@ -30,7 +30,7 @@ type Stack interface {
 // Its errors are those of net and os: os.ErrDeadlineExceeded, net.ErrClosed, a wrapped
 // syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else. One that ends with the program is an [EndTeller], too.
 // It may have a method RoundTrip() time.Duration, which returns how long its TCP takes the way to the peer and back to be at most, and zero
-// while that is not known: QP.Close counts from it.
+// while that is not known: QP.Close waits no longer than that for what the peer may have under way.
 type SegmentedConn interface {
 	net.Conn
 	// CloseWrite sends a FIN after all that was written. Receiving goes on.

@@ -69,7 +69,8 @@ func (c *Conn) whyLost() error {
 func (c *Conn) Acknowledged() uint32 { return c.flow.una.Load() }
 
 // RoundTrip returns how long the way to the peer and back takes, as far as TCP has seen: its smoothed time, and the variation four times, as
-// in a retransmission timeout (RFC 6298, section 2). It is zero while that is not known. It does not wait.
+// in a retransmission timeout (RFC 6298, section 2). It is zero while that is not known. gVisor's TCP measures the
+// handshake, and little after it where requests and answers take turns. It does not wait.
 func (c *Conn) RoundTrip() time.Duration { return time.Duration(c.flow.trip.Load()) }
 
 // Lacks reports whether the peer has not acknowledged some of the octets that were written.

@@ -12,6 +12,7 @@ type Path struct {
 	RTT    time.Duration // smoothed, of the way there and back
 	Var    time.Duration // by how much it varies
 	Unsent bool          // octets that were written are not all sent
+	Old    bool          // the times may be the handshake's: a TCP in user space may measure no more
 }
 
 // Longest returns how long the way there and back may take. The variation counts as it does for
@@ -23,7 +24,7 @@ func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 // Calls must not overlap, nor with Limits.
 func (c *Conn) Path() (p Path, ok bool) {
 	if r, ok := basis(c.Conn).(carrier.RoundTrip); ok {
-		p.RTT = r.RoundTrip()
+		p.RTT, p.Old = r.RoundTrip(), true
 		return p, p.RTT > 0
 	}
 	return c.base.path()

@@ -30,7 +30,7 @@ func TestTrip(t *testing.T) {
 	for _, estimate := range []time.Duration{0, 7 * time.Millisecond} {
 		own := &trip{estimate: estimate}
 		for _, c := range []*Conn{New(own), New(encrypted{Conn: own})} {
-			if p, ok := c.Path(); p.Longest() != estimate || ok != (estimate > 0) || p.Unsent {
+			if p, ok := c.Path(); p.Longest() != estimate || ok != (estimate > 0) || p.Unsent || !p.Old {
 				t.Errorf("%+v, %t of %v", p, ok, estimate)
 			}
 		}
