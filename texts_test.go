@@ -30,6 +30,7 @@ var looks = []string{
 // mayLook are the functions that do so all the same.
 var mayLook = map[string]string{
 	"cmd/iwarp/main.go oneLine":            "it prints: line ends become semicolons",
+	"conform/run.go note":                  "it prints: each reason once",
 	"internal/report/text.go write":        "it prints: no blanks at the end of a line",
 	"internal/report/text.go writeDetails": "it prints: the lines after the first are indented",
 }
