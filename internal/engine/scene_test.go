@@ -219,22 +219,21 @@ func (x *scene) anonymous(s string) string {
 var crcs = regexp.MustCompile(`got 0x[0-9a-f]+ want 0x[0-9a-f]+`)
 
 // forgive makes octets the same that may differ: those of the segments after the last one that
-// had its turn, or failed then, and those of receives and Reads that did not complete.
+// had its turn, or failed then, those of receives and Reads that did not complete, and those of a receive after the end
+// of its message, where the peer had sent more for it.
 func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
-	open := make([]bool, len(x.buf)/sceneSlot)
-	for i := range open {
-		open[i] = i < len(p.ulpdus) && i >= turns-1 || i >= sceneSegments
+	told := make([]int, len(x.buf)/sceneSlot) // octets of each slot that someone was told of
+	for i := range min(turns-1, sceneSegments) {
+		told[i] = sceneSlot
 	}
 	for _, c := range x.done {
 		if c.Status == StatusSuccess {
-			open[sceneSegments+int(c.ID)] = false
+			told[sceneSegments+int(c.ID)] = int(c.Length)
 		}
 	}
-	for i, forgiven := range open {
+	for i, n := range told {
 		for _, m := range memories {
-			if forgiven {
-				clear(m[i*sceneSlot : (i+1)*sceneSlot])
-			}
+			clear(m[i*sceneSlot+n : (i+1)*sceneSlot])
 		}
 	}
 }
