@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 )
 
-// A parting has our FIN sent again where gVisor's TCP waits for its acknowledgement without a timer: after a recovery by selective
-// acknowledgements it takes a FIN for nothing that is outstanding. If that or its acknowledgement is lost then, TCP sends nothing any more.
+// A parting has what is not acknowledged sent again where gVisor's TCP waits for that without a timer: after a recovery by selective
+// acknowledgements it may count nothing as outstanding, a FIN above all. If that, what is in front of it or its acknowledgement is lost then, TCP
+// sends nothing any more.
 type parting struct {
 	vigil
 	begin sync.Once
 	every time.Duration
-	sent  uint64 // packets of ours, at the last look
+	sent  uint64 // segments of ours, at the last look
 }
 
 // firstFIN is after how long a silence the FIN is sent again. The time doubles with each.
@@ -38,16 +40,25 @@ func (p *parting) again(c *Conn) {
 	})
 }
 
-// look sends the FIN again if it is all that is not acknowledged, and nothing was sent since the last look. It reports whether it has.
+// look has what is not acknowledged sent again, if nothing was sent since the last look. It reports whether it has.
 func (p *parting) look(c *Conn) bool {
-	packet, sent := c.flow.last.fin(c.Acknowledged())
+	una := c.Acknowledged()
+	packet, sent := c.flow.last.fin(una)
 	silent := sent == p.sent
 	p.sent = sent
-	if packet == nil || !silent {
+	switch {
+	case !silent:
 		return false
+	case packet != nil:
+		c.stack.taps.send(packet)
+	default:
+		packet = c.flow.last.received(una, c.flow.grants())
+		if packet == nil || !c.flow.gaps.due.Load() {
+			return false
+		}
+		c.stack.nic.deliver(packet)
 	}
 	p.every *= 2
-	c.stack.taps.send(packet)
 	return true
 }
 
@@ -57,8 +68,8 @@ type lastPacket struct {
 
 	mu     sync.Mutex
 	seq    uint32 // of the FIN
-	sent   uint64 // packets since then
-	packet []byte // the last without payload, or nil
+	sent   uint64 // segments since then, acknowledgements alone apart
+	packet []byte // the headers of the last, or nil
 }
 
 // outbound takes note of a packet of ours.
@@ -69,17 +80,20 @@ func (l *lastPacket) outbound(packet []byte, s *segment) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sent++
+	if fin || len(s.payload) > 0 {
+		l.sent++
+	}
 	if fin {
 		l.seen.Store(true)
 		l.seq = s.end() - 1
 	}
-	if len(s.payload) == 0 && len(packet) == ipLength(s)+len(s.tcp) && !s.has(header.TCPFlagRst) {
-		l.packet = append(l.packet[:0], packet...)
+	if n := ipLength(s) + len(s.tcp); len(packet) == n && !s.has(header.TCPFlagRst) {
+		l.packet = append(l.packet[:0], packet[:n-len(s.payload)]...)
+		lengthen(l.packet, len(s.tcp)-len(s.payload))
 	}
 }
 
-// fin returns the FIN, as of now, if everything in front of it is acknowledged and it is not, and how many packets were sent.
+// fin returns the FIN, as of now, if everything in front of it is acknowledged and it is not, and how many segments were sent.
 func (l *lastPacket) fin(una uint32) ([]byte, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,4 +106,56 @@ func (l *lastPacket) fin(una uint32) ([]byte, uint64) {
 	s.tcp.SetFlags(uint8(header.TCPFlagFin | header.TCPFlagAck))
 	lengthen(packet, len(s.tcp))
 	return packet, l.sent
+}
+
+// received returns a segment for our TCP, as if the peer had our FIN and lacked what is in front of it, or nil where that is not so: TCP takes
+// the octets for lost then, and sends them with its timer on. What it takes for received, and the peer may lack, is the FIN, which look sends.
+//
+// RFC 2018, section 4: "The SACK option is advisory": TCP keeps the FIN until it is acknowledged.
+func (l *lastPacket) received(una uint32, window uint16) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen.Load() || !before(una, l.seq) || l.packet == nil {
+		return nil
+	}
+	packet := bytes.Clone(l.packet)
+	s, _ := parseSegment(packet)
+	answer := append(packet[:ipLength(&s)+header.TCPMinimumSize], echoed(s.tcp)...)
+	turn(answer)
+	tcp := header.TCP(answer[ipLength(&s):])
+	tcp.SetSourcePort(s.to.Port())
+	tcp.SetDestinationPort(s.from.Port())
+	tcp.SetSequenceNumber(s.ack)
+	tcp.SetAckNumber(una)
+	tcp.SetFlags(uint8(header.TCPFlagAck))
+	tcp.SetWindowSize(window)
+	lengthen(answer, len(tcp))
+	return withSACK(answer, []header.SACKBlock{{Start: seqnum.Value(l.seq), End: seqnum.Value(l.seq + 1)}})
+}
+
+// echoed returns the timestamp of an answer to a segment, if that has one.
+func echoed(tcp header.TCP) []byte {
+	o := header.ParseTCPOptions(tcp.Options())
+	if !o.TS {
+		return nil
+	}
+	option := make([]byte, 2+header.TCPOptionTSLength)
+	option[0], option[1] = header.TCPOptionNOP, header.TCPOptionNOP
+	header.EncodeTSOption(o.TSEcr, o.TSVal, option[2:])
+	return option
+}
+
+// turn exchanges the addresses of a packet.
+func turn(packet []byte) {
+	if header.IPVersion(packet) == header.IPv4Version {
+		ip := header.IPv4(packet)
+		from, to := ip.SourceAddress(), ip.DestinationAddress()
+		ip.SetSourceAddress(to)
+		ip.SetDestinationAddress(from)
+		return
+	}
+	ip := header.IPv6(packet)
+	from, to := ip.SourceAddress(), ip.DestinationAddress()
+	ip.SetSourceAddress(to)
+	ip.SetDestinationAddress(from)
 }

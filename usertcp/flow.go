@@ -2,6 +2,7 @@ package usertcp
 
 import (
 	"container/list"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -133,6 +134,16 @@ func scaled(s *segment, agreed, syn header.TCPSynOptions) uint32 {
 		w <<= min(max(syn.WS, 0), header.MaxWndScale)
 	}
 	return w
+}
+
+// grants returns what stands in a segment of the peer's that grants its largest window.
+func (f *flow) grants() uint16 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.agreed.WS < 0 {
+		return uint16(min(f.maxWindow, math.MaxUint16))
+	}
+	return uint16(min(f.maxWindow>>min(max(f.theirs.WS, 0), header.MaxWndScale), math.MaxUint16))
 }
 
 // show shows what is ahead of order, unless it has its turn by now.

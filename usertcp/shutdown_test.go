@@ -44,9 +44,9 @@ func watchedStacks(t *testing.T, cfg Config, ab, ba Path) (a, b *Stack, of *watc
 	t.Helper()
 	one, other := Pipe(1500, ab, ba)
 	of = &watchedLink{Link: one}
-	a, err := pairEnd(cfg, of, "192.0.2.1")
+	a, err := pairEnd(cfg, of, "192.0.2.1", "2001:db8::1")
 	must(t, err)
-	b, err = pairEnd(cfg, other, "192.0.2.2")
+	b, err = pairEnd(cfg, other, "192.0.2.2", "2001:db8::2")
 	must(t, err)
 	t.Cleanup(func() { must(t, errors.Join(a.Close(), b.Close())) })
 	return a, b, of
