@@ -33,6 +33,19 @@ func TestDrainMute(t *testing.T) {
 	}
 }
 
+// So it is with nothing posted, of which nothing is said then.
+//
+// Proves Q11.
+func TestDrainMuteIdle(t *testing.T) {
+	p := responder(t, func(s *setup) { s.PeerToPeer, s.RTR = true, mpa.RTRWrite })
+	p.closeOrderly()
+	p.advance(closeTime)
+	p.wantState(Error)
+	if err := p.Cause(); !errors.Is(err, ErrMute) || !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "never sent") {
+		t.Error(err)
+	}
+}
+
 // If the Initiator does not owe it one, both may wait for ever: a close does not wait,
 // flushes what was posted, says why, and closes the connection by FIN.
 //

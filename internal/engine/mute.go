@@ -45,7 +45,10 @@ func (q *QP) blame(cause error) {
 	}
 }
 
-// neverSent says how many requests have waited in vain, and for what.
+// neverSent says how many requests have waited in vain, if any, and for what.
 func (q *QP) neverSent() error {
+	if q.sq.Len() == 0 {
+		return ErrMute
+	}
 	return fmt.Errorf("requests that were never sent: %d: %w", q.sq.Len(), ErrMute)
 }
