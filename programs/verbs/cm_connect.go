@@ -17,7 +17,7 @@ const (
 	// startupTimeout bounds how long a peer may take to answer a Request, as with siw.
 	startupTimeout = 10 * time.Second
 	// patience is how long a refused connection is tried again. perftest connects twice to the same port, and
-	// begins to listen for the second time when the peer may have dialled already; where it is refused, it uses
+	// begins to listen for the second time when the peer may have dialed already; where it is refused, it uses
 	// rdma_cm_ids that it has destroyed.
 	patience = 300 * time.Millisecond
 	pause    = 10 * time.Millisecond
