@@ -113,7 +113,7 @@ func (c *conformCmd) role(o *conform.Options) error {
 	case c.TUN != "" && c.Listen != "":
 		return usage("conform: --tun is for Responders: Initiators come to the system's TCP")
 	case inside && (c.Peer != "" || c.Listen != ""):
-		return usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address", c.Network)
+		return usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address without --tun", c.Network)
 	case inside:
 		o.Role = mpa.RoleResponder
 	case c.Peer != "" && c.Listen != "":

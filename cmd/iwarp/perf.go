@@ -59,7 +59,7 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	if c.over().Inside && (c.Listen != "" || c.Connect != "" || c.Processes == 2) {
-		return usage("perf: --network %s: both ends are in one process, so that there is no --listen, --connect or --processes 2", c.Network)
+		return usage("perf: --network %s: both ends are in one process, so that there is no --listen, --connect or --processes 2 without --tun", c.Network)
 	}
 	if c.TUN != "" && c.Listen == "" && c.Connect == "" {
 		return usage("perf: --tun: the other end is elsewhere: --listen or --connect")
@@ -109,7 +109,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	if err != nil {
 		return err
 	}
-	if c.Reorder > 0 && c.streams() && !c.Markers {
+	if over := c.over(); c.Reorder > 0 && over.Streams && over.Unordered && !c.Markers {
 		fmt.Fprintln(std.err, "perf: --reorder without --markers: what comes early is placed when its turn comes, as FPDUs cannot be found before")
 	}
 	p := c.printer(std)

@@ -109,7 +109,7 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 func (c *rpingCmd) checkRole() error {
 	switch inside := c.over().Inside; {
 	case inside && (c.Server || c.Client || c.Addr != ""):
-		return usage("rping: --network %s: server and client are in one process, so that there is no -s, -c or -a", c.Network)
+		return usage("rping: --network %s: server and client are in one process, so that there is no -s, -c or -a without --tun", c.Network)
 	case !inside && !c.Server && !c.Client:
 		return usage("rping: be the server (-s) or the client (-c)")
 	}
