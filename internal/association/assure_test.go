@@ -3,6 +3,7 @@ package association_test
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,11 +122,11 @@ func TestLacks(t *testing.T) {
 // A stuck wire takes no messages any more, from some time on. Those that it has taken are acknowledged.
 type stuck struct {
 	counter
-	from bool
+	from atomic.Bool
 }
 
 func (s *stuck) Send(m sctp.Message) error {
-	if s.from {
+	if s.from.Load() {
 		<-s.over
 		return net.ErrClosed
 	}
@@ -149,7 +150,8 @@ func TestLacksUntaken(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, other := wires(66)
-				st := &stuck{counter{wire: w}, c.early}
+				st := &stuck{counter: counter{wire: w}}
+				st.from.Store(c.early)
 				a, _, say := opposite(t, st, other, association.Config{Machine: sctp.Config{Listening: true}})
 				say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
 				s, err := a.Accept(t.Context())
@@ -157,7 +159,7 @@ func TestLacksUntaken(t *testing.T) {
 				_, err = s.AcceptSession(mpa.Answer{})
 				testrig.Must(t, err)
 				time.Sleep(5 * time.Millisecond) // it is acknowledged
-				st.from = true
+				st.from.Store(true)
 				for range c.segments {
 					_, err := s.Send([][]byte{make([]byte, 18)})
 					testrig.Must(t, err)
