@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -42,4 +43,37 @@ func TestAtomicUnansweredAtClose(t *testing.T) {
 	p.send(atomicResponse(1, 1, 37))
 	p.completion(fetched(2, OpFetchAdd, 37))
 	p.wantLLP(Finish)
+}
+
+// The answers to Atomic Operations that the peer had asked for before a close are progress of it as they leave; to those that
+// it asks for later they are none.
+//
+// Proves X03.
+func TestAtomicAnswersAtClose(t *testing.T) {
+	const many = 1000
+	for _, before := range []bool{true, false} {
+		s := newServer(t, func(s *setup) { s.IRD, s.CloseLimit = 2*many, time.Minute })
+		asks := func(from, n uint32) {
+			for i := range n {
+				s.send(atomicRequest(from+i, s.to(rdmap.FetchAdd(1, 0), i, 0)))
+			}
+		}
+		s.window = 0
+		asks(1, many)
+		if before {
+			s.closeOrderly()
+		} else {
+			s.window = -1
+			s.output()
+			s.post(work(1, OpRead)) // which is not answered
+			s.output()
+			s.window = 0
+			s.closeOrderly()
+			asks(many+1, many)
+		}
+		got := keeps(s.peer, func(int) { s.window = 4 << 10 })
+		if got == closeTime == before {
+			t.Errorf("asked before: %t, the close was given up after %v: %v", before, got, s.Cause())
+		}
+	}
 }

@@ -195,11 +195,15 @@ func TestExtensionsPostedEarly(t *testing.T) {
 		tt.change(s)
 		p := &peer{clock: epoch}
 		p.host = newHost(t, &p.clock, s)
+		p.post(work(0, OpSend))
 		p.post(work(1, tt.op))
 		p.start(s)
-		p.want(terminate(0).ofVersion(s.DDPVersion, s.RDMAPVersion))
+		p.want(send(1, nil).ofVersion(s.DDPVersion, s.RDMAPVersion), terminate(0).ofVersion(s.DDPVersion, s.RDMAPVersion))
 		p.wantEnd(Terminate, Finish)
-		p.completion(failed(1, tt.op, tt.want))
+		p.completion(success(0, OpSend, 0), failed(1, tt.op, tt.want))
+		if err := p.Cause(); tt.want == StatusNoReadResources && !strings.Contains(err.Error(), "an Atomic Operation was posted") {
+			t.Error(err)
+		}
 	}
 }
 
@@ -218,9 +222,13 @@ func TestAtomicResultLost(t *testing.T) {
 
 	p = initiator(t)
 	r = p.region(make([]byte, 8), 0)
+	p.window = 0
+	p.post(work(0, OpSend)) // which is sent all the same
 	p.post(add(1, 5, SGE{r, 0, 8}))
+	p.window = -1
+	p.want(send(1, nil))
 	p.wantTerminate(terminate(0))
-	p.completion(failed(1, OpFetchAdd, StatusLocalAccess))
+	p.completion(success(0, OpSend, 0), failed(1, OpFetchAdd, StatusLocalAccess))
 }
 
 // Proves X03: segments that come ahead of others are not carried out before their turn, and
@@ -286,12 +294,27 @@ func TestExtensionHints(t *testing.T) {
 			t.Errorf("%q", f.Reason)
 		}
 	}
+	for _, sent := range [][]SendWork{
+		{work(1, OpImmediate)}, {solicited(work(1, OpImmediate))}, {work(1, OpImmediate), solicited(work(2, OpImmediate))}, {add(1, 5), work(2, OpImmediate)},
+	} {
+		p := initiator(t)
+		for _, w := range sent {
+			p.post(w)
+		}
+		p.output()
+		p.send(terminate(0x0206))
+		if f := p.wantCause(0x0206, true); !strings.Contains(f.Reason, "does not seem to know") {
+			t.Errorf("%d messages: %q", len(sent), f.Reason)
+		}
+	}
 	p := initiator(t)
 	p.send(terminate(0x0206))
 	if f := p.wantCause(0x0206, true); strings.Contains(f.Reason, "7306") {
 		t.Errorf("nothing of RFC 7306 was sent: %q", f.Reason)
 	}
 }
+
+func solicited(w SendWork) SendWork { w.Solicited = true; return w }
 
 // codeOf is the code of a Terminate.
 func codeOf(f fpdu) rdmap.Code { return rdmap.Code(binary.BigEndian.Uint16(f.Payload)) }

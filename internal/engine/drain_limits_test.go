@@ -86,3 +86,20 @@ func TestMovedMeanwhile(t *testing.T) {
 	p.advance(1)
 	p.wantState(Error)
 }
+
+// Once the limit of a close is over it takes no more Reads, though the call that ends it has yet to come.
+func TestDrainLimitOfReads(t *testing.T) {
+	const limit = closeTime / 4
+	p, r := served(t, func(s *setup) { s.CloseLimit = limit })
+	p.window = 0
+	p.send(request(2, readOf(r.STag(), 10)))
+	p.closeOrderly()
+	p.clock = p.clock.Add(limit)
+	p.send(write(1, 0, nil), request(3, readOf(r.STag(), 20)))
+	if got := p.Stats().Odd.Late; got != 1 {
+		t.Errorf("%d late Reads", got)
+	}
+	p.HandleTimeout(p.clock)
+	p.settle()
+	p.wantState(Error)
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -109,7 +110,10 @@ func TestImmediateRefused(t *testing.T) {
 			p.send(tt.good...)
 			p.send(tt.bad)
 			p.wantTerminate(terminateFor(tt.code, tt.bad))
-			p.wantCause(tt.code, false)
+			f := p.wantCause(tt.code, false)
+			if strings.Contains(f.Reason, "no receive is posted") != (tt.code == rdmap.CodeDDPInvalidMSNNoBuffer) {
+				t.Error(f)
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // A silent peer is nudged: after Nudge, and then at four times the distance each.
@@ -138,5 +139,56 @@ func TestNudgeBetweenMessages(t *testing.T) {
 	p.wantLLP(Reset)
 	if p.Pending() || !p.Deadline().IsZero() || !errors.Is(p.PostSend(&SendWork{}), ErrBadState) {
 		t.Error("goes on")
+	}
+}
+
+// Of what is sent it is known whether all of it is nudges.
+func TestOnlyNudges(t *testing.T) {
+	for _, more := range []bool{false, true} {
+		p := initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
+		p.post(work(1, OpSend))
+		p.want(send(1, nil))
+		p.window = 0
+		p.advance(5 * time.Millisecond)
+		if p.Stats().Nudges != 2 {
+			t.Fatalf("%d nudges", p.Stats().Nudges)
+		}
+		if more {
+			p.post(work(2, OpSend))
+		}
+		if p.Output(p.clock, p.g); p.g.OnlyNudges() == more {
+			t.Errorf("only nudges: %t", !more)
+		}
+	}
+}
+
+// An Initiator like ours may send one empty Write as its RTR indication and six nudges; whoever else sends empty Writes,
+// or more of them, is odd.
+//
+// Proves Z30.
+func TestEmptyWritesAreOdd(t *testing.T) {
+	const writes = maxNudges + 3
+	for _, tt := range []struct {
+		role   mpa.Role
+		layer  Layer
+		excuse uint64
+	}{
+		{mpa.RoleResponder, LayerStream, maxNudges + 1}, {mpa.RoleInitiator, LayerStream, 0}, {mpa.RoleResponder, LayerMessages, 0},
+	} {
+		p := newPeer(t, tt.role, func(s *setup) {
+			if tt.layer == LayerMessages {
+				messages(s)
+			}
+		})
+		for i := range uint64(writes) {
+			if empty := write(1, 2, nil); tt.layer == LayerMessages {
+				p.segment(i, empty.ulpdu())
+			} else {
+				p.send(empty)
+			}
+		}
+		if st := p.Stats(); st.Odd.Empty != writes-tt.excuse || st.RecvMessages[rdmap.OpWrite] != writes {
+			t.Errorf("%v, %v: %d of %d are odd", tt.role, tt.layer, st.Odd.Empty, st.RecvMessages[rdmap.OpWrite])
+		}
 	}
 }

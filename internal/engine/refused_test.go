@@ -114,6 +114,13 @@ func TestReplyAsAsked(t *testing.T) {
 			t.Errorf("it asked for %v: %q", depth, got)
 		}
 	}
+	for code, ird := range map[rdmap.Code]mpa.Depth{rdmap.CodeLocalCatastrophic: 9, rdmap.CodeUnexpectedOpcode: 8} {
+		p := responder(t, func(s *setup) { s.Enhanced, s.PeerIRD, s.PeerORD, s.IRD, s.ORD = true, ird, 8, 8, 8 })
+		p.send(terminate(code))
+		if got := p.wantCause(code, true).Reason; !strings.Contains(got, "may not take our Reply's") {
+			t.Errorf("it asked for IRD %v: %q", ird, got)
+		}
+	}
 }
 
 // A refused Read is told with the memory that it was to read, as a refused Write is.
