@@ -57,7 +57,10 @@ func TestBudget(t *testing.T) {
 // TestHoldsTooMuch: a connection may have to end for what others hold; one that has ended is not bothered.
 func TestHoldsTooMuch(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
-	s.HoldsTooMuch(time.Time{}, errSpent)
+	s.HoldsTooMuch(s.clock, errSpent)
+	if left := s.Deadline().Sub(s.clock); left != closeTime {
+		t.Errorf("the end may take %v", left)
+	}
 	s.wantSpent()
 	s.HoldsTooMuch(time.Time{}, errSpent)
 	if n := s.Stats().Ahead.Dropped; n != 1 {
