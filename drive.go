@@ -121,6 +121,8 @@ type link interface {
 	Acknowledged() uint32
 	Lacks() bool
 	Lost() error
+	// Path says what the lower layer has learned of the way to the peer, and whether it has sent everything, as far as it tells either.
+	Path() (p tcp.Path, ok bool)
 	addressed
 }
 
@@ -229,6 +231,7 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 	qp.lead.offer = false
 	if err == nil {
 		qp.receiveCalls++
+		qp.learnRoundTrip(now)
 		n = qp.eng.Input(now, b)
 		qp.lead.quiet = n == len(b)
 		c.Consume(n, qp.eng.Need())

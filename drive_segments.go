@@ -8,6 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
@@ -132,6 +133,9 @@ func (l *segmentLink) Lacks() bool {
 	return ok && s.Lacks()
 }
 
+// Path says what the stream has measured, and whether it has segments that it has not sent yet, if it can tell either.
+func (l *segmentLink) Path() (tcp.Path, bool) { return tcp.PathOver(l.SegmentStream) }
+
 // Lost says why the peer has not everything, if the stream can tell.
 func (l *segmentLink) Lost() error {
 	if s, ok := l.SegmentStream.(carrier.Lost); ok {
@@ -184,6 +188,7 @@ func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) bool {
 		// RFC 6581, section 8, has "local catastrophic" for any error of the LLP without a code of its own.
 		qp.eng.Broken(now, a.Number, &mpa.Error{Code: mpa.CodeLocalCatastrophic, Reason: a.Err.Error(), Err: a.Err})
 	default:
+		qp.learnRoundTrip(now)
 		qp.eng.Segment(now, a.Number, a.Number+1, a.Segment)
 		qp.watch.note(now, qp.eng.Heard())
 		c.tell(qp.eng.HeldAhead())

@@ -92,7 +92,7 @@ type QPConfig struct {
 	// Nudge is how long an Initiator that has heard nothing after its first FPDU
 	// waits before it sends a zero-length RDMA Write to wake up a peer that may
 	// have missed it: Linux's siw does, now and then. If zero, 10 ms; if negative,
-	// never. It is never sooner than after twice the time that the startup frames took
+	// never. It is never sooner than after three times the time that the startup frames took
 	// (counted up to 1 s). No peer's consumer notices.
 	Nudge time.Duration
 	// StrictRTR refuses a peer-to-peer Initiator whose first message is not the

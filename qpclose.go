@@ -46,7 +46,7 @@ func (qp *QP) CloseWrite() error {
 // before, which the peer did not like.
 //
 // The round trip is TCP's own estimate on Linux, and elsewhere what the startup took, up to
-// a second, or the estimate that the net.Conn of a [Stack] has, if it is less; there is no wait if neither is known, if the peer may not read (an IRD of 0),
+// a second, or the estimate that the net.Conn of a [Stack], or SCTP in user space, has, if it is less; there is no wait if neither is known, if the peer may not read (an IRD of 0),
 // or if it has closed its half. Reads that go on do not hold the FIN back for longer than
 // half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
 // on how two ends agree that they are done.
@@ -97,29 +97,34 @@ func (qp *QP) roundTrip() time.Duration {
 		return 0
 	}
 	startup := min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
-	if qp.conn != nil {
-		switch p, ok := qp.path(); {
-		case ok && p.Old:
-			return min(p.Longest(), cmp.Or(startup, maxMeasured))
-		case ok:
-			return p.Longest()
-		}
+	switch p, ok := qp.path(); {
+	case ok && p.Old:
+		return min(p.Longest(), cmp.Or(startup, maxMeasured))
+	case ok:
+		return p.Longest()
 	}
 	return startup
 }
 
-// path asks TCP about the way to the peer, and notes whether it has sent all that it was given, as far as it tells.
+// learnRoundTrip has the engine know what the first FPDU of a peer that owes it tells of the path, where it comes during Close.
+func (qp *QP) learnRoundTrip(now time.Time) {
+	if qp.closing && qp.watch.owed {
+		qp.eng.RoundTrip(now, min(now.Sub(qp.watch.began), maxMeasured))
+	}
+}
+
+// path asks the lower layer about the way to the peer, and notes whether that has sent all that it was given, as far as it tells.
 func (qp *QP) path() (p tcp.Path, ok bool) {
-	if p, ok = qp.conn.Path(); !ok || !p.Unsent {
+	if p, ok = qp.link.Path(); !p.Unsent {
 		qp.allSent = qp.eng.StreamSent()
 	}
 	return p, ok
 }
 
-// unsent reports whether TCP had octets that it had not sent when it was last asked.
-func (qp *QP) unsent() bool { return qp.conn != nil && qp.allSent != qp.eng.StreamSent() }
+// unsent reports whether the lower layer had something that it had not sent when it was last asked.
+func (qp *QP) unsent() bool { return qp.allSent != qp.eng.StreamSent() }
 
-// noteUnsent asks TCP when a wait before the FIN begins. What it has not sent by then, it sends some time during the
+// noteUnsent asks the lower layer when a wait before the FIN begins. What it has not sent by then, it sends some time during the
 // wait: another one is to follow.
 func (qp *QP) noteUnsent() {
 	at := qp.eng.Quiet()

@@ -3,6 +3,7 @@ package iwarp
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,43 @@ func TestTripTold(t *testing.T) {
 			_ = qp.Abort()
 		})
 	}
+}
+
+// An unsender is a pathTeller that has something to send yet.
+type unsender struct {
+	pathTeller
+	unsent atomic.Bool
+}
+
+func (c *unsender) Unsent() bool { return c.unsent.Load() }
+
+// TestUnsentTold: a FIN is held back while the connection tells of octets that it has not sent, and then for a round trip.
+func TestUnsentTold(t *testing.T) {
+	const trip = 40 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		a, b := testrig.Pipe("ini", "res")
+		go func() {
+			if req, err := Respond(t.Context(), b, nil, ListenConfig{}); err == nil {
+				_, _ = req.Accept(t.Context(), AcceptConfig{})
+			}
+		}()
+		c := &unsender{pathTeller: pathTeller{a, trip}}
+		qp, err := (&Dialer{QP: QPConfig{Nudge: -1}}).Initiate(t.Context(), c, nil) // a nudge would go out meanwhile
+		testrig.Must(t, err)
+		synctest.Wait()
+		c.unsent.Store(true)
+		began := time.Now()
+		qp.beginClose()
+		time.Sleep(3*trip + trip/2) // of virtual time
+		c.unsent.Store(false)
+		for !qp.quiet().IsZero() {
+			time.Sleep(time.Millisecond)
+		}
+		if held := time.Since(began); held < 5*trip || held > 5*trip+time.Millisecond {
+			t.Errorf("the FIN was held back for %v", held)
+		}
+		_ = qp.Abort()
+	})
 }
 
 // TestAnswerMeasured: an Initiator's RTR indication, which we wait for, tells how long the path is. No other

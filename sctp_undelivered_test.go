@@ -72,3 +72,22 @@ func wantTold(t *testing.T, leave func(p *linkedPair, res *end) error) {
 		wantUndelivered(t, ini, <-closed)
 	})
 }
+
+// TestSCTPCloseAtOnce has either end close in the moment of its startup: Reads that the other posts before it can know of that are
+// answered. The round trip is known from the handshake of SCTP alone.
+//
+// Proves D30.
+func TestSCTPCloseAtOnce(t *testing.T) {
+	const delay = 20 * time.Millisecond
+	for _, responder := range []bool{true, false} {
+		for _, after := range []time.Duration{0, delay / 2, delay - 1} {
+			synctest.Test(t, func(t *testing.T) {
+				reader, closer := newLinkedPair(t, testrig.Link{Delay: delay}).connect(iwarp.QPConfig{})
+				if !responder {
+					reader, closer = closer, reader
+				}
+				answersWhile(t, reader, closer, after)
+			})
+		}
+	}
+}

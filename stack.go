@@ -30,7 +30,8 @@ type Stack interface {
 // Its errors are those of net and os: os.ErrDeadlineExceeded, net.ErrClosed, a wrapped
 // syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else. One that ends with the program is an [EndTeller], too.
 // It may have a method RoundTrip() time.Duration, which returns how long its TCP takes the way to the peer and back to be at most, and zero
-// while that is not known: QP.Close waits no longer than that for what the peer may have under way.
+// while that is not known: QP.Close waits no longer than that for what the peer may have under way. It may have a method Unsent() bool, which
+// reports whether its TCP has octets that it has not sent yet: QP.Close waits for as long again after that.
 type SegmentedConn interface {
 	net.Conn
 	// CloseWrite sends a FIN after all that was written. Receiving goes on.

@@ -88,6 +88,16 @@ func (c *Conn) Lacks() bool {
 	return int32(c.written.Load()-acknowledged) > 0
 }
 
+// Unsent reports whether TCP has octets that were written and that it has not sent yet, as the peer's window, or what it knows of the path,
+// does not let it.
+func (c *Conn) Unsent() bool {
+	f := c.flow
+	if f == nil || f.blank {
+		return false
+	}
+	return int32(c.written.Load()-f.sent()) > 0
+}
+
 // look finds out how far the end has come, whenever that may have changed. It may be called with TCP's locks held.
 func (c *Conn) look() {
 	state := tcp.EndpointState(c.ep.State())

@@ -104,6 +104,13 @@ func (f *flow) outbound(s *segment) (repeats bool) {
 	return repeats
 }
 
+// sent returns how many octets TCP has sent, modulo 2^32, and perhaps our FIN.
+func (f *flow) sent() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sndNxt - (f.iss + 1)
+}
+
 // agree settles what both SYNs have, and the EMSS that follows. second are the options of the SYN that answers.
 func (f *flow) agree(second header.TCPSynOptions) {
 	f.agreed = second

@@ -105,3 +105,29 @@ func TestQuietTwice(t *testing.T) {
 		t.Errorf("the target is a %T", log.Log().Emitter)
 	}
 }
+
+// TestUnsent: what the peer's window has no room for was not sent, until it has.
+func TestUnsent(t *testing.T) {
+	c, s := connection(t, Config{}, Path{}, Path{})
+	if c.Unsent() {
+		t.Error("before the first octet")
+	}
+	const size = 8 << 20 // more than the peer's TCP takes
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.Write(make([]byte, size))
+		written <- err
+	}()
+	for !c.Unsent() {
+		time.Sleep(time.Millisecond)
+	}
+	_, err := io.ReadFull(s, make([]byte, size))
+	must(t, err)
+	must(t, <-written)
+	for c.Lacks() {
+		time.Sleep(time.Millisecond)
+	}
+	if c.Unsent() {
+		t.Error("after the last, which the peer has")
+	}
+}

@@ -169,6 +169,9 @@ func TestLacksUntaken(t *testing.T) {
 				if got := s.Lacks(); got != c.want {
 					t.Errorf("the peer lacks something: %t", got)
 				}
+				if got := s.Unsent(); got != c.want {
+					t.Errorf("something was not sent: %t", got)
+				}
 				w.end(carrier.ErrSilent)
 				<-s.Told()
 				if err := s.Lost(); errors.Is(err, carrier.ErrSilent) != c.want || s.Lacks() != c.want {
@@ -190,4 +193,45 @@ func TestWithdrawnTold(t *testing.T) {
 		say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
 		<-s.Told()
 	})
+}
+
+// A surveyor is a wire that knows whether it has sent everything of a stream, and how long its path is.
+type surveyor struct {
+	*wire
+	unsent map[uint16]bool
+}
+
+func (w *surveyor) Unsent(stream uint16) bool { return w.unsent[stream] }
+func (w *surveyor) RoundTrip() time.Duration  { return time.Minute }
+
+// TestTells: a session tells what the Carrier knows of its own stream and of the path; of a Carrier that does not know, nothing.
+func TestTells(t *testing.T) {
+	for _, c := range []struct {
+		knows  bool
+		unsent map[uint16]bool
+		want   bool
+		trip   time.Duration
+	}{
+		{true, map[uint16]bool{0: true}, true, time.Minute},
+		{true, map[uint16]bool{1: true}, false, time.Minute},
+		{false, nil, false, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, other := wires(70)
+			var over association.Carrier = w
+			if c.knows {
+				over = &surveyor{w, c.unsent}
+			}
+			a, _, say := opposite(t, over, other, association.Config{Machine: sctp.Config{Listening: true}})
+			say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
+			s, err := a.Accept(t.Context())
+			testrig.Must(t, err)
+			_, err = s.AcceptSession(mpa.Answer{})
+			testrig.Must(t, err)
+			time.Sleep(5 * time.Millisecond) // the Carrier has taken our Accept
+			if s.Unsent() != c.want || s.RoundTrip() != c.trip {
+				t.Errorf("%+v: something was not sent: %t; a round trip takes %v", c, s.Unsent(), s.RoundTrip())
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package association
 
 import (
 	"errors"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/carrier"
 	"github.com/goiwarp/iwarp/sctp"
@@ -47,6 +48,22 @@ func (s *Session) lacking() bool {
 func (s *Session) unsent() bool {
 	m := &s.a.handed
 	return s.a.m.Unsent(s.id) > 0 || m.Stream == s.id && m.PPID == sctp.PPIDSegment
+}
+
+// Unsent reports whether a segment has not been sent yet, as far as the Carrier tells.
+func (s *Session) Unsent() bool {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	c, ok := s.a.carrier.(carrier.StreamUnsent)
+	return s.unsent() || ok && c.Unsent(s.id)
+}
+
+// RoundTrip returns what the Carrier has measured of the way there and back, zero if that is nothing.
+func (s *Session) RoundTrip() time.Duration {
+	if c, ok := s.a.carrier.(carrier.RoundTrip); ok {
+		return c.RoundTrip()
+	}
+	return 0
 }
 
 // Acknowledged changes whenever the peer has acknowledged more, if the Carrier can tell.

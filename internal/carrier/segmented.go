@@ -1,9 +1,6 @@
 package carrier
 
-import (
-	"net"
-	"time"
-)
+import "net"
 
 // A SegmentedConn is a connection of an MPA-aware TCP: iwarp.SegmentedConn, which says what its methods promise.
 type SegmentedConn interface {
@@ -14,6 +11,3 @@ type SegmentedConn interface {
 	EMSS() int
 	WriteFPDUs(fpdus [][]byte) (octets int, err error)
 }
-
-// RoundTrip is what a [SegmentedConn] may have besides: how long the way to the peer and back takes, by its TCP's estimate. Zero: not known.
-type RoundTrip interface{ RoundTrip() time.Duration }

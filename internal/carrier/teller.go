@@ -1,5 +1,7 @@
 package carrier
 
+import "time"
+
 // A Teller is an iwarp.EndTeller.
 type Teller interface{ Told() <-chan struct{} }
 
@@ -11,6 +13,16 @@ type Lacks interface{ Lacks() bool }
 
 // Unacked is what a Carrier of package association may have: how many octets of a stream's messages the peer has not acknowledged.
 type Unacked interface{ Unacked(stream uint16) int }
+
+// Unsent is what a lower layer may have: whether it has something that was given to it, and that it has not sent yet.
+type Unsent interface{ Unsent() bool }
+
+// StreamUnsent is the same of a stream, for a Carrier of package association.
+type StreamUnsent interface{ Unsent(stream uint16) bool }
+
+// RoundTrip is what a lower layer may have, and a Carrier of package association: how long it takes there and back, as it has measured
+// that; zero: it has not.
+type RoundTrip interface{ RoundTrip() time.Duration }
 
 // Assurer is what a Carrier of package association may have that ends with the program. Assure tells the peer several times that all has
 // come that has, as the network may lose that; it returns when the last of it has left.

@@ -29,9 +29,10 @@ func (q *QP) armNudge(now time.Time) {
 }
 
 // nudgeDelay is how long a silent peer is given: time for an answer at least, or a
-// nudge is on its way to a peer that is not silent at all. What is known of the path
-// may include the time that the peer's consumer took, so that there is a bound.
-func (q *QP) nudgeDelay() time.Duration { return max(q.cfg.Nudge, min(2*q.RTT, maxNudgeDelay)) }
+// nudge is on its way to a peer that is not silent at all; and one that closes holds its
+// FIN back for a round trip first. What is known of the path may include the time that
+// the peer's consumer took, so that there is a bound.
+func (q *QP) nudgeDelay() time.Duration { return max(q.cfg.Nudge, min(3*q.RTT, maxNudgeDelay)) }
 
 // nudge asks for a zero-length Write and quadruples the distance to the next.
 func (q *QP) nudge(now time.Time) {

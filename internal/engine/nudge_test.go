@@ -60,10 +60,10 @@ func TestNudgeCountsFromTheFirst(t *testing.T) {
 }
 
 // A nudge follows the round-trip time: nobody is silent before there was time for an
-// answer.
+// answer, and for the FIN of one that closes a round trip after that.
 func TestNudgeFollowsPath(t *testing.T) {
 	const rtt = 40 * time.Millisecond
-	for nudge, want := range map[time.Duration]time.Duration{10 * time.Millisecond: 2 * rtt, 3 * rtt: 3 * rtt} {
+	for nudge, want := range map[time.Duration]time.Duration{10 * time.Millisecond: 3 * rtt, 4 * rtt: 4 * rtt} {
 		p := initiator(t, func(s *setup) { s.Nudge, s.RTT = nudge, rtt })
 		p.post(work(1, OpSend))
 		p.want(send(1, nil))

@@ -60,6 +60,14 @@ func (q *QP) hold(now time.Time) {
 	q.quietBy = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
 }
 
+// RoundTrip says how long one takes, where that was not known when the close began and what comes now tells. It is to be called before
+// that is taken in.
+func (q *QP) RoundTrip(now time.Time, rtt time.Duration) {
+	if d := &q.drain; q.closing && q.IRD > 0 && d.wait == 0 {
+		d.wait, d.earlyBy = rtt, now.Add(rtt)
+	}
+}
+
 // stirred takes note that octets have come from the peer.
 func (q *QP) stirred() {
 	q.drain.active = q.closing

@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // near is the round trip of a short path.
@@ -113,4 +115,69 @@ func TestQuietAfterEmptyRead(t *testing.T) {
 	p.wantLLP()
 	p.advance(1)
 	p.wantLLP(Finish)
+}
+
+// owed is a Responder that waits for its Initiator's RTR indication.
+func owed(t *testing.T, change ...func(*setup)) *peer {
+	return responder(t, append(change, func(s *setup) { s.PeerToPeer, s.RTR = true, mpa.RTRWrite })...)
+}
+
+// A Responder that closes before it has heard the Initiator, and knows of no round trip, learns it from the
+// Initiator's RTR indication: what the Initiator posted next, before it could know of the close, is answered.
+//
+// Proves D30.
+func TestQuietLearned(t *testing.T) {
+	p := owed(t)
+	r := p.region(numbered(100), remoteAll)
+	p.closeOrderly()
+	p.advance(rtt)
+	p.RoundTrip(p.clock, rtt)
+	p.send(indications[mpa.RTRWrite])
+	p.advance(rtt - 1)
+	p.wantLLP()
+	p.send(request(1, readOf(r.STag(), 10)))
+	p.want(response(5, 0, numbered(10)))
+	p.advance(rtt + activeWait - 1)
+	p.wantLLP()
+	p.advance(1)
+	p.wantLLP(Finish)
+
+	p = owed(t, func(s *setup) { s.CloseLimit = time.Minute }) // what comes within that time is progress of the close
+	r = p.region(make([]byte, 4<<20), remoteAll)
+	p.closeOrderly()
+	p.RoundTrip(p.clock, rtt)
+	p.send(indications[mpa.RTRWrite])
+	p.advance(rtt - 1)
+	p.window = 0
+	p.send(request(1, readOf(r.STag(), 4<<20)))
+	keeps(p, func(int) { p.window = 4 << 10 })
+	if got := p.clock.Sub(epoch).Round(time.Second); got != time.Minute {
+		t.Errorf("waited for %v: %v", got, p.Cause())
+	}
+}
+
+// What was known when the close began stands, a close that has yet to begin learns nothing, and where the peer may not read there is
+// nothing to wait for.
+func TestQuietLearnsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin  func(p *peer)
+		change func(*setup)
+		held   time.Duration
+	}{
+		"known":    {func(p *peer) { p.closeFar(); p.RoundTrip(p.clock, time.Hour) }, func(*setup) {}, rtt + activeWait},
+		"too soon": {func(p *peer) { p.RoundTrip(p.clock, time.Hour); p.closeOrderly() }, func(*setup) {}, 0},
+		"no Reads": {func(p *peer) { p.closeOrderly(); p.RoundTrip(p.clock, time.Hour) }, func(s *setup) { s.IRD = 0 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := owed(t, c.change)
+			c.begin(p)
+			p.send(indications[mpa.RTRWrite])
+			if c.held > 0 {
+				p.advance(c.held - 1)
+				p.wantLLP()
+				p.advance(1)
+			}
+			p.wantLLP(Finish)
+		})
+	}
 }

@@ -36,12 +36,14 @@ type Conn struct {
 
 	mu      sync.Mutex
 	streams map[uint16]*stream
+	given   uint32 // messages, of all streams, each of which takes one TSN
 }
 
 // A stream is one that messages were sent or received on.
 type stream struct {
 	*pion.Stream
 	written, acked uint64
+	last           uint32        // what Conn.given was with the last message of the stream
 	drained        chan struct{} // closed when all that has come was handed out
 }
 
@@ -124,6 +126,11 @@ func (c *Conn) Unacked(id uint16) int {
 	return int(s.BufferedAmount())
 }
 
+// RoundTrip is how long it takes there and back: what pion has measured, and no less than the handshake took.
+func (c *Conn) RoundTrip() time.Duration {
+	return max(time.Duration(c.assoc.SRTT()*float64(time.Millisecond)), c.path.answered)
+}
+
 // LocalAddr is that of UDP.
 func (c *Conn) LocalAddr() net.Addr { return c.path.LocalAddr() }
 
@@ -139,6 +146,7 @@ func (c *Conn) Send(m sctp.Message) error {
 	if err != nil {
 		return err
 	}
+	c.give(s)
 	if _, err := s.WriteSCTP(m.Data, pion.PayloadProtocolIdentifier(m.PPID)); err != nil {
 		return err
 	}
@@ -147,6 +155,22 @@ func (c *Conn) Send(m sctp.Message) error {
 	c.mu.Unlock()
 	c.acknowledged() // it may have been, before it was counted
 	return nil
+}
+
+// give counts a message that pion is about to be given.
+func (c *Conn) give(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given++
+	s.last = c.given
+}
+
+// Unsent reports whether pion has a message of a stream that it has not sent yet: it takes one more than it may send.
+func (c *Conn) Unsent(id uint16) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[id]
+	return s != nil && int32(s.last-c.path.probes.messages()) > 0
 }
 
 // stream returns one, opening it if the peer has not.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/carrier"
@@ -187,4 +188,51 @@ func TestNobody(t *testing.T) {
 	if _, _, n := client.count(); n != 0 {
 		t.Errorf("%d handshakes are left", n)
 	}
+}
+
+// TestRoundTrip: both ends know the round trip from the handshake, and later on from what was acknowledged.
+func TestRoundTrip(t *testing.T) {
+	const delay = 20 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := linked(t, testrig.Link{Delay: delay}, Config{})
+		if a, b := active.RoundTrip(), passive.RoundTrip(); a != 2*delay || b != 2*delay {
+			t.Errorf("dialed: %v, accepted: %v", a, b)
+		}
+		to, from := run(passive), run(active)
+		testrig.Must(t, from.Send(sctp.Message{PPID: 16, Data: []byte("octets")}))
+		<-to.messages
+		<-from.acks
+		if got := active.RoundTrip(); got <= 2*delay || got > time.Second { // with the delay of a SACK
+			t.Errorf("acknowledged: %v", got)
+		}
+	})
+}
+
+// TestUnsent: what the congestion window does not let out yet was not sent, and that is so of its own stream alone.
+func TestUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := linked(t, testrig.Link{Delay: 20 * time.Millisecond}, Config{})
+		from, to := run(active), run(passive)
+		want := func(when string, unsent bool) {
+			t.Helper()
+			synctest.Wait()
+			if one, other := from.Unsent(1), from.Unsent(2); one != unsent || other {
+				t.Errorf("%s: unsent on one stream: %t, on another: %t", when, one, other)
+			}
+		}
+		want("before the first", false)
+		testrig.Must(t, from.Send(sctp.Message{Stream: 2, PPID: 16, Data: []byte("octets")}))
+		want("after one", false)
+		const more = 50
+		go func() {
+			for range more {
+				testrig.Must(t, from.Send(sctp.Message{Stream: 1, PPID: 16, Data: make([]byte, 1400)}))
+			}
+		}()
+		want("after many", true)
+		for range 1 + more {
+			<-to.messages
+		}
+		want("when all have come", false)
+	})
 }

@@ -98,6 +98,7 @@ func (e *Endpoint) stale(from netip.AddrPort, p *packet, t *token) {
 // welcome makes an association of a peer's, if there is room for it. Otherwise the peer tries again.
 func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) (*path, *Conn) {
 	path := e.newPath(from, port, t.ours, t.theirs)
+	path.answered = time.Since(e.began) - t.minted
 	if len(e.accepted) == cap(e.accepted) || !e.adopt(path, nil) {
 		return nil, nil
 	}
@@ -213,6 +214,7 @@ func (h *handshake) begin(path *path, from netip.AddrPort, p *packet) {
 
 // run exchanges the four chunks: RFC 9260, section 5.1.
 func (h *handshake) run(ctx context.Context) error {
+	began := time.Now()
 	ack, err := h.ask(ctx, 0, chunk.TypeInit, h.ours.Append(nil), chunk.TypeInitAck)
 	if err != nil {
 		return err
@@ -225,7 +227,9 @@ func (h *handshake) run(ctx context.Context) error {
 		h.e.say(h.to, h.source, theirs.Tag, chunk.TypeAbort, nil)
 		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "in the INIT ACK"}
 	}
-	h.path.Store(h.e.newPath(h.to, h.source, h.ours, theirs))
+	path := h.e.newPath(h.to, h.source, h.ours, theirs)
+	path.answered = time.Since(began)
+	h.path.Store(path)
 	_, err = h.ask(ctx, theirs.Tag, chunk.TypeCookieEcho, theirs.Cookie, chunk.TypeCookieAck)
 	return err
 }

@@ -30,6 +30,7 @@ type path struct {
 	port           uint16 // the peer's, of SCTP
 	ours, theirs   chunk.Setup
 	ties           ties
+	answered       time.Duration                  // from our INIT to the peer's INIT ACK, or from ours to its COOKIE ECHO
 	peer           atomic.Pointer[netip.AddrPort] // of UDP; the Endpoint's lock is held when it changes
 	held           int                            // octets of messages that are not whole; the Endpoint's lock guards it and over
 	over           bool

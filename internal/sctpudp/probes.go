@@ -13,6 +13,7 @@ import (
 // RFC 9260, section 6.1: "The sender SHOULD send the first zero window probe after 1 RTO when it detects that the
 // receiver has closed its window".
 type probes struct {
+	first  uint32 // TSN
 	mu     sync.Mutex
 	sent   uint32 // the highest TSN that pion has sent
 	acked  uint32 // the Cumulative TSN Ack of the peer's last SACK
@@ -24,7 +25,7 @@ type probes struct {
 }
 
 func newProbes(first, window uint32) *probes {
-	return &probes{sent: first - 1, acked: first - 1, window: window}
+	return &probes{first: first, sent: first - 1, acked: first - 1, window: window}
 }
 
 // passes reports whether a packet of pion's is to be sent now. A probe asks for a SACK at once, as pion waits for that.
@@ -86,6 +87,13 @@ func (p *probes) acknowledged(sack *chunk.Chunk) (probe []byte) {
 	p.opened = tsn == p.acked && window > p.window
 	p.acked, p.window = tsn, window
 	return probe
+}
+
+// messages returns how many messages pion has sent, modulo 2^32.
+func (p *probes) messages() uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent - p.first + 1
 }
 
 // reached returns the Cumulative TSN Ack of the peer's last SACK.

@@ -19,15 +19,25 @@ type Path struct {
 // a retransmission timeout (RFC 6298, section 2).
 func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 
-// Path asks the system, or a TCP in user space that has an estimate; ok is false where nobody tells. Of a connection with a method
+// Path asks the system, or else a TCP in user space; ok is false where nobody has an estimate. Of a connection with a method
 // NetConn, as tls.Conn has, it is the path of the one below.
 // Calls must not overlap, nor with Limits.
 func (c *Conn) Path() (p Path, ok bool) {
-	if r, ok := basis(c.Conn).(carrier.RoundTrip); ok {
-		p.RTT, p.Old = r.RoundTrip(), true
-		return p, p.RTT > 0
+	if c.base != nil {
+		return c.base.path()
 	}
-	return c.base.path()
+	return PathOver(basis(c.Conn))
+}
+
+// PathOver asks a lower layer in user space, and it need not be TCP; ok is false where it has no estimate.
+func PathOver(lower any) (p Path, ok bool) {
+	if u, tells := lower.(carrier.Unsent); tells {
+		p.Unsent = u.Unsent()
+	}
+	if r, tells := lower.(carrier.RoundTrip); tells {
+		p.RTT, p.Old = r.RoundTrip(), true
+	}
+	return p, p.RTT > 0
 }
 
 // PathOf is Path of a connection that is not driven by this package.

@@ -21,17 +21,22 @@ func TestLongest(t *testing.T) {
 type trip struct {
 	recorder
 	estimate time.Duration
+	unsent   bool
 }
+
+func (c *trip) Unsent() bool { return c.unsent }
 
 func (c *trip) RoundTrip() time.Duration { return c.estimate }
 
-// TestTrip asks a TCP in user space for its round trip, also below another connection.
+// TestTrip asks a TCP in user space for its round trip, and whether it has sent everything, also below another connection.
 func TestTrip(t *testing.T) {
 	for _, estimate := range []time.Duration{0, 7 * time.Millisecond} {
-		own := &trip{estimate: estimate}
-		for _, c := range []*Conn{New(own), New(encrypted{Conn: own})} {
-			if p, ok := c.Path(); p.Longest() != estimate || ok != (estimate > 0) || p.Unsent || !p.Old {
-				t.Errorf("%+v, %t of %v", p, ok, estimate)
+		for _, unsent := range []bool{false, true} {
+			own := &trip{estimate: estimate, unsent: unsent}
+			for _, c := range []*Conn{New(own), New(encrypted{Conn: own})} {
+				if p, ok := c.Path(); p.Longest() != estimate || ok != (estimate > 0) || p.Unsent != unsent || !p.Old {
+					t.Errorf("%+v, %t of %v", p, ok, estimate)
+				}
 			}
 		}
 	}
