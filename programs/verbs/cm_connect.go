@@ -32,18 +32,20 @@ type ConnParam struct {
 // Connect begins to connect a QP with the peer whose address was resolved. An Established follows, a Rejected
 // with the peer's private data (or -ECONNREFUSED, where nobody listens), an Unreachable or a ConnectError.
 func (d *Device) Connect(h, qp Handle, p ConnParam) syscall.Errno {
+	return d.begin(h, qp, stageRoute, func(id *ID, q *QP) { id.connect(q, p) })
+}
+
+// begin has an ID that has come as far as from connect with a QP, in a goroutine of its own.
+func (d *Device) begin(h, qp Handle, from stage, connect func(*ID, *QP)) syscall.Errno {
 	id, q := d.ids.get(h), d.qps.get(qp)
-	if id == nil || q == nil {
-		return syscall.EINVAL
-	}
-	if !id.advance(stageConnecting, stageRoute) {
+	if id == nil || q == nil || !id.advance(stageConnecting, from) {
 		return syscall.EINVAL
 	}
 	if errno := id.attach(q); errno != fine {
-		id.advance(stageRoute, stageConnecting)
+		id.advance(from, stageConnecting)
 		return errno
 	}
-	go id.connect(q, p)
+	go connect(id, q)
 	return fine
 }
 
@@ -174,19 +176,7 @@ func (id *ID) abandon() {
 
 // Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError.
 func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
-	id, q := d.ids.get(h), d.qps.get(qp)
-	if id == nil || q == nil {
-		return syscall.EINVAL
-	}
-	if !id.advance(stageConnecting, stageRequested) {
-		return syscall.EINVAL
-	}
-	if errno := id.attach(q); errno != fine {
-		id.advance(stageRequested, stageConnecting)
-		return errno
-	}
-	go id.accept(q, p)
-	return fine
+	return d.begin(h, qp, stageRequested, func(id *ID, q *QP) { id.accept(q, p) })
 }
 
 func (id *ID) accept(q *QP, p ConnParam) {
