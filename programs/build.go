@@ -130,9 +130,14 @@ func (l Library) take(from Library) error {
 	return os.Rename(from.Preload(), l.Preload())
 }
 
+// The engine's runtime must not preempt by signals (asyncpreemptoff, which has no directive for a source file): they
+// reach the program's own threads, whose poll, and every other call that is never restarted (signal(7)), would fail
+// with EINTR without a signal of the program's.
+const withoutSignals = "-X runtime.godebugDefault=asyncpreemptoff=1"
+
 func (l Library) compile(ctx context.Context, sources string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-C", sources, "-tags", "interposer", "-buildmode=c-shared",
-		"-o", l.Engine(), "./programs/engine")
+		"-ldflags", withoutSignals, "-o", l.Engine(), "./programs/engine")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if err := run(build); err != nil {
 		return err

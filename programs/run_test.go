@@ -67,6 +67,7 @@ func TestPrograms(t *testing.T) {
 	l := built(t)
 	t.Run("ibv_devinfo", l.device)
 	t.Run("crossing", l.crossing)
+	t.Run("signals", l.signals)
 	var table bytes.Buffer
 	for _, p := range pairings {
 		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", "127.0.0.1", "IP").Replace(p.client)
