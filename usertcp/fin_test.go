@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"slices"
@@ -124,7 +125,7 @@ func dataAgain(t *testing.T, address string) bool {
 
 // TestReceived: what TCP is told stands in one intact segment of the peer's.
 func TestReceived(t *testing.T) {
-	for _, options := range [][]byte{nil, {1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9}} {
+	for _, options := range [][]byte{nil, {1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9}, {1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 1, 1, 0}} {
 		var l lastPacket
 		packet := made{seq: 200, ack: 7000, flags: header.TCPFlagFin | header.TCPFlagAck, noTime: true, options: options}.packet(0)
 		s, _ := parseSegment(packet)
@@ -132,10 +133,14 @@ func TestReceived(t *testing.T) {
 			t.Error("in front of the FIN")
 		}
 		l.outbound(packet, &s)
-		got, ok := parseSegment(l.received(100, 5))
+		was := l.received(100, 5)
+		got, ok := parseSegment(was)
+		if !ok {
+			t.Fatalf("no segment: %x", was)
+		}
 		o := header.ParseTCPOptions(got.tcp.Options())
 		want := []header.SACKBlock{{Start: 200, End: 201}}
-		if !ok || !got.intact() || got.from != s.to || got.to != s.from || got.seq != 7000 || got.ack != 100 || got.tcp.WindowSize() != 5 || !slices.Equal(o.SACKBlocks, want) {
+		if !got.intact() || got.from != s.to || got.to != s.from || got.seq != 7000 || got.ack != 100 || got.flags != header.TCPFlagAck || got.tcp.WindowSize() != 5 || !slices.Equal(o.SACKBlocks, want) {
 			t.Errorf("%+v, %+v", got, o)
 		}
 		if o.TS != (options != nil) || o.TS && (o.TSVal != 9 || o.TSEcr != 7) {
@@ -143,6 +148,11 @@ func TestReceived(t *testing.T) {
 		}
 		if l.received(200, 5) != nil || l.received(201, 5) != nil {
 			t.Error("with nothing in front of the FIN that is not acknowledged")
+		}
+		packet = made{seq: 201, ack: 0, flags: header.TCPFlagRst, noTime: true, options: options}.packet(0)
+		s, _ = parseSegment(packet)
+		if l.outbound(packet, &s); !bytes.Equal(l.received(100, 5), was) {
+			t.Error("a RST, which acknowledges nothing, has changed it")
 		}
 	}
 }
