@@ -80,11 +80,14 @@ func (qp *QP) burst(pause time.Duration) bool {
 }
 
 // flush sends what is queued for a batch, on behalf of a consumer that waits and so adds
-// nothing to it. It returns the connection, if there is one.
+// nothing to it. It returns the connection, if there is one from which something may be received.
 func (qp *QP) flush() *tcp.Conn {
 	qp.mu.Lock()
 	defer qp.unlock()
 	qp.flushUnlocking()
+	if qp.eng.HoldsBack() {
+		return nil
+	}
 	return qp.conn
 }
 

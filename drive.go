@@ -174,6 +174,7 @@ func (qp *QP) receive(c *tcp.Conn) {
 	qp.lookAhead(c)
 	qp.begin(c)
 	for {
+		qp.awaitRoom(c)
 		err := c.Recv()
 		if !qp.takeIn(c, err) {
 			return
@@ -372,6 +373,7 @@ func (qp *QP) settle() {
 		qp.end()
 	}
 	qp.noteUnsent()
+	qp.tellRoom()
 	qp.timer.Set(qp.eng.Deadline(), qp, (*QP).onTimer)
 	qp.slacken()
 }

@@ -163,6 +163,7 @@ func (qp *QP) receiveSegments(c *segmentLink) {
 	qp.pushUnlocking() // such as an RTR indication
 	qp.unlockReceiving()
 	for {
+		qp.awaitRoom(c)
 		a, err := c.Recv()
 		if !qp.arrived(c, &a, err) {
 			return

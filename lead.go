@@ -78,7 +78,7 @@ func (qp *QP) standsBack(c *tcp.Conn) (woke, back bool) {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	l := &qp.lead
-	if !l.offer || !l.quiet || qp.conn != c {
+	if !l.offer || !l.quiet || qp.conn != c || qp.cfg.Unready != (Unready{}) { // who waits for room is to be nobody else
 		return l.offer, false
 	}
 	if l.skips > 0 {

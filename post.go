@@ -83,7 +83,7 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 }
 
 // PostRecv appends a receive to the Receive Queue. Post receives before the peer sends: a
-// Send that finds none ends the connection, as the RFCs require.
+// Send that finds none ends the connection, as the RFCs require, unless QPConfig.Unready has it wait.
 //
 // When the peer has closed its half nothing more can come, and the error says so; messages
 // that were delivered before may still be in the CQ.
@@ -101,6 +101,7 @@ func (qp *QP) postRecv(wr *RecvWR, cookie any) error {
 		}
 		return &OpError{Op: op, Err: err}
 	}
+	qp.readyUnlocking()
 	return nil
 }
 

@@ -115,6 +115,9 @@ type QPConfig struct {
 	// Close, whatever Linger is. The peer's Close does not wait for longer than its
 	// CloseTimeout.
 	HalfClose bool
+	// Unready, if it is not zero, has Sends and Immediate Data wait for which no receive is posted, as on InfiniBand, where
+	// the receiver is "not ready" and the peer tries again. See Unready.
+	Unready Unready
 	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, with
 	// the exceptions that FPDUsDefault has.
 	FPDUs FPDUs
@@ -137,6 +140,7 @@ func (c *QPConfig) fill() error {
 	c.GapTimeout = orDefault(c.GapTimeout, time.Minute)
 	c.Linger = orDefault(c.Linger, 100*time.Millisecond)
 	c.Nudge = orDefault(c.Nudge, 10*time.Millisecond)
+	c.Unready.fill()
 	switch {
 	case c.SendDepth < 0 || c.SendDepth > MaxQueueDepth || c.RecvDepth < 0 || c.RecvDepth > MaxQueueDepth:
 		return fmt.Errorf("%w: SendDepth %d and RecvDepth %d must be 1 to %d", ErrInvalid, c.SendDepth, c.RecvDepth, MaxQueueDepth)
@@ -148,6 +152,8 @@ func (c *QPConfig) fill() error {
 		return fmt.Errorf("%w: QPConfig.UserTimeout is %v, and is to be positive, or 0 for the system's", ErrInvalid, c.UserTimeout)
 	case c.MaxInline > MaxInline:
 		return fmt.Errorf("%w: a MaxInline of %d octets; %d at most", ErrInvalid, c.MaxInline, MaxInline)
+	case c.Unready.Octets < 0 || c.Unready.Messages < 0:
+		return fmt.Errorf("%w: QPConfig.Unready is %+v, and is to be positive, or 0", ErrInvalid, c.Unready)
 	case c.FPDUs > FPDUsLarge:
 		return fmt.Errorf("%w: QPConfig.FPDUs is %d, and is to be one of FPDUsDefault (%d) to FPDUsLarge (%d)", ErrInvalid, c.FPDUs, FPDUsDefault, FPDUsLarge)
 	}
@@ -235,6 +241,7 @@ type QP struct {
 	journal                 journal       // what is to be logged
 	watch                   watch
 	lead                    lead
+	room                    sync.Cond // of mu: the engine may take something in again
 
 	orphans  *orphans        // of this connection; nil: there were none
 	sendWork engine.SendWork // scratch of PostSend
@@ -247,7 +254,7 @@ func (qp *QP) engineConfig() engine.Config {
 		SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, MaxInline: qp.cfg.MaxInline,
 		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.boundTo},
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger, Nudge: qp.cfg.Nudge, StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose,
-		GapTimeout: qp.cfg.GapTimeout, Trace: qp.tracer(),
+		GapTimeout: qp.cfg.GapTimeout, Unready: engine.Unready(qp.cfg.Unready), Trace: qp.tracer(),
 	}
 	if qp.cfg.SRQ != nil {
 		c.Source, c.SendTimeout = srqSource{qp.cfg.SRQ, qp}, max(qp.cfg.SRQ.sendTimeout, 0)

@@ -6,6 +6,7 @@ import "github.com/goiwarp/iwarp/internal/engine"
 // is connected, and must be if the peer sends first.
 func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	qp := &QP{rnic: pd.rnic, pd: pd, cfg: cfg, attr: cfg.Stream, done: make(chan struct{})}
+	qp.room.L = &qp.mu
 	if err := qp.acquire(); err != nil {
 		return nil, &OpError{Op: "create QP", Err: err}
 	}

@@ -42,8 +42,10 @@ type SRQ struct {
 	limit int
 	users int
 	taken map[*QP]uint64
-	ended bool
-	slack bool // the RNIC's trimmer has the queue
+	// waiting are the QPs with messages that have found no receive and wait for one: QPConfig.Unready.
+	waiting map[*QP]struct{}
+	ended   bool
+	slack   bool // the RNIC's trimmer has the queue
 
 	out atomic.Int64 // receives taken whose completions were not polled yet
 }
@@ -93,6 +95,7 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	if err := s.post(wr); err != nil {
 		return &OpError{Op: "post receive", Err: err}
 	}
+	s.serve()
 	return nil
 }
 
@@ -208,6 +211,7 @@ func (s *SRQ) detach(qp *QP) {
 	s.mu.Lock()
 	s.users--
 	delete(s.taken, qp)
+	delete(s.waiting, qp)
 	s.mu.Unlock()
 }
 

@@ -146,6 +146,9 @@ func (w *watch) stop() {
 func (qp *QP) onWatch() {
 	qp.mu.Lock()
 	defer qp.unlock()
+	if qp.eng.HoldsBack() { // it is we that take nothing
+		qp.watch.moved = time.Now()
+	}
 	at, rtr := qp.watch.next()
 	switch {
 	case qp.watch.timer == nil: // it was stopped meanwhile

@@ -47,6 +47,7 @@ func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
 		q.closing = true
 		q.endedBy(ErrClosedHere)
 		q.beginDrain(now, rtt)
+		q.dropUnready()
 		q.abandonMute()
 	}
 	q.settle(now)
@@ -139,6 +140,9 @@ func (q *QP) PeerClosed(now time.Time, unread int) {
 }
 
 func (q *QP) closedHalf(unread int) {
+	if q.endsAfterUnready(unread) {
+		return
+	}
 	q.peerClosed = true
 	switch {
 	case q.state == RTS:

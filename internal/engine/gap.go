@@ -15,7 +15,7 @@ var ErrGap = errors.New("a segment is missing")
 // leaves out a number would have us wait for ever (RFC 5043, section 6: numbers "MUST NOT have any gaps").
 func (q *QP) watchGap(now time.Time) {
 	a := &q.ahead
-	missing := len(a.held) > 0 || a.ending.known && !a.atEnd()
+	missing := (len(a.held) > 0 || a.ending.known && !a.atEnd()) && !q.HoldsBack()
 	switch {
 	case q.cfg.GapTimeout <= 0 || q.Layer != LayerMessages || !q.listens() || !missing:
 		q.gapBy = time.Time{}

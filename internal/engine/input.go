@@ -259,6 +259,9 @@ const (
 
 // onSend places a segment of a Send and completes the receive with the last.
 func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
+	if q.awaitsReceive(f, s) {
+		return
+	}
 	queue := &q.queues[rdmap.QNSend]
 	buffers := q.ensureReceive(s)
 	if err := queue.Check(s, buffers, q.capacity); err != nil {

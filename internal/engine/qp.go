@@ -38,6 +38,8 @@ type Config struct {
 	// Nudge is how long after the first FPDU an Initiator that has heard nothing
 	// sends a zero-length RDMA Write; see nudge.go. Zero or less: never.
 	Nudge time.Duration
+	// Unready bounds what waits for receives that are posted later; see unready.go.
+	Unready Unready
 	// StrictRTR refuses a peer whose first FPDU is not the RTR agreed on, and
 	// one that sends before it may.
 	StrictRTR bool
@@ -123,6 +125,7 @@ type stream struct {
 	readAt   time.Time     // when the last Read Request came
 	ahead    ahead         // what has come ahead of its turn
 	shown    shown         // by an MPA-aware TCP
+	unready  unready       // what has found no receive
 	inPlace  bool          // the payload of the segment in hand was placed ahead of its turn
 
 	// Sending.
@@ -251,6 +254,9 @@ func (q *QP) setState(s State) {
 		q.ahead.forget()
 		q.gapBy = time.Time{}
 		q.forgetShown()
+	}
+	if s != RTS {
+		q.forgetUnready()
 	}
 }
 

@@ -73,6 +73,9 @@ func (r *recvQueue) Refusal() string {
 	return "no receive is posted; post one for each Send that the peer may have under way, before it may send"
 }
 
+// Awaits reports that a receive may be posted later.
+func (r *recvQueue) Awaits() bool { return true }
+
 // remove takes out the entry with a cookie, and closes the gap. The first entries, so many as
 // are settled, stay where they are.
 func (r *recvQueue) remove(cookie any, settled int) bool {

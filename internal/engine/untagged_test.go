@@ -205,7 +205,10 @@ func TestReceiveMemory(t *testing.T) {
 }
 
 // A source is a Shared Receive Queue.
-type shared struct{ work []RecvWork }
+type shared struct {
+	work []RecvWork
+	shut bool // nobody posts to it any more
+}
 
 func (s *shared) Take(dst *RecvWork) bool {
 	if len(s.work) == 0 {
@@ -216,6 +219,8 @@ func (s *shared) Take(dst *RecvWork) bool {
 }
 
 func (s *shared) Refusal() string { return "none is left" }
+
+func (s *shared) Awaits() bool { return !s.shut }
 
 // Without SendTimeout a Send may hold a shared receive for ever.
 func TestNoSendTimeout(t *testing.T) {

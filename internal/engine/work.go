@@ -92,6 +92,9 @@ type ReceiveSource interface {
 	Take(dst *RecvWork) bool
 	// Refusal says, after Take found none, why.
 	Refusal() string
+	// Awaits reports, after Take found none, whether it may find one later; then it has QP.Ready called
+	// when one was posted.
+	Awaits() bool
 }
 
 // A Completion ends one work request.
