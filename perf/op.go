@@ -23,14 +23,14 @@ var opNames = [...]string{Send: "Send", Write: "Write", Read: "Read", WriteImm: 
 // every peer knows.
 func AllOps() []Op { return []Op{Send, Write, Read} }
 
-// ParseOp returns the operation of that name, in any case.
+// ParseOp returns the operation of that name, in any case. The error is an *OptionError.
 func ParseOp(name string) (Op, error) {
 	for op := Send; op.valid(); op++ {
 		if strings.EqualFold(name, op.String()) {
 			return op, nil
 		}
 	}
-	return 0, fmt.Errorf("perf: no operation %q: there are Send, Write, Read, Write-Imm and Atomic", name)
+	return 0, &OptionError{"op", fmt.Sprintf("no operation %.40q: there are Send, Write, Read, Write-Imm and Atomic", name)}
 }
 
 func (o Op) valid() bool { return o >= Send && o <= Atomic }

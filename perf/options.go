@@ -157,14 +157,14 @@ func (o Options) preset() (*iwarp.Preset, error) {
 	return &p, nil
 }
 
-// An OptionError says which option cannot be met, and why.
+// An OptionError says which option cannot be met, and why. Its text names the option as on the command line.
 type OptionError struct {
 	Option string // as on the command line, without dashes
 	Reason string
 }
 
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("perf: option %s: %s", e.Option, e.Reason)
+	return fmt.Sprintf("perf: --%s: %s", e.Option, e.Reason)
 }
 
 // validate checks resolved options.

@@ -111,9 +111,9 @@ func (c *conformCmd) role(o *conform.Options) error {
 	case c.TUN != "" && c.Network != network.UserTCP:
 		return usage("conform: --tun: it is for --network %s", network.UserTCP)
 	case c.TUN != "" && c.Listen != "":
-		return usage("conform: --tun is for Responders: Initiators come to the system's TCP")
+		return usage("conform: --tun: only a Responder is tested over it: Initiators come to the system's TCP")
 	case inside && (c.Peer != "" || c.Listen != ""):
-		return usage("conform: --network %s: the peer is our own endpoint, in this process, so that there is no address without --tun", c.Network)
+		return usage("conform: --network: with %s the peer is our own endpoint, in this process, so that there is no address without --tun", c.Network)
 	case inside:
 		o.Role = mpa.RoleResponder
 	case c.Peer != "" && c.Listen != "":
@@ -121,9 +121,9 @@ func (c *conformCmd) role(o *conform.Options) error {
 	case c.Peer == "" && c.Listen == "" && !c.List:
 		return usage("conform: the address of a Responder is missing, or --listen for an Initiator")
 	case c.Exec != "" && c.Listen == "":
-		return usage("conform: --exec is for Initiators, with --listen")
+		return usage("conform: --exec: only Initiators are run, with --listen")
 	case overSCTP && c.Dialect != nil:
-		return usage("conform: --dialect is of MPA, which SCTP does not have")
+		return usage("conform: --dialect: it is of MPA, which SCTP does not have")
 	case c.Listen != "":
 		o.Role = mpa.RoleInitiator
 		if overSCTP {
@@ -161,7 +161,7 @@ func (c *conformCmd) streaming() (*conform.Streaming, error) {
 	for i, text := range []string{c.Say, c.Answer} {
 		var err error
 		if texts[i], err = strconv.Unquote(`"` + text + `"`); err != nil {
-			return nil, usage("conform: %q is not what stands between the quotes of a Go string: %w", text, err)
+			return nil, usage("conform: %s: %q is not what stands between the quotes of a Go string: %w", [...]string{"--say", "--answer"}[i], text, err)
 		}
 	}
 	return &conform.Streaming{Initiator: texts[0], Responder: texts[1]}, nil

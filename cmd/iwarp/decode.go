@@ -36,7 +36,7 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	if slices.Contains(c.Port, 0) {
-		return usage("decode: --port 0: ports are from 1 to 65535")
+		return usage("decode: --port: 0 is none: ports are from 1 to 65535")
 	}
 	in := io.Reader(os.Stdin)
 	if c.File != "-" {
@@ -83,7 +83,7 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return err
+		return fmt.Errorf("decode: %s: %w", c.File, err)
 	}
 	if unmatched {
 		return usage("decode: --filter: %q: it matches none of the TCP connections in the capture (%d), and no session over SCTP", c.Filter, totals.Connections)
@@ -95,11 +95,11 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 func found(n decode.Totals) error {
 	switch errors := n.Findings[decode.Error]; {
 	case errors > 0 && n.Failed > 0:
-		return findings("findings of severity error: %d; connections that failed: %d", errors, n.Failed)
+		return findings("decode: findings of severity error: %d; connections that failed: %d", errors, n.Failed)
 	case errors > 0:
-		return findings("findings of severity error: %d", errors)
+		return findings("decode: findings of severity error: %d", errors)
 	case n.Failed > 0:
-		return findings("connections that failed: %d", n.Failed)
+		return findings("decode: connections that failed: %d", n.Failed)
 	}
 	return nil
 }

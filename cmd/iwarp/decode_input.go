@@ -106,7 +106,7 @@ type filter struct {
 	sctp func(*decode.Session) bool
 }
 
-// filterOf returns what --filter lets through: a number, a host, or host:port.
+// filterOf returns what --filter lets through: a number, s and a number, a host, or host:port.
 func filterOf(which string) (filter, error) {
 	if which == "" {
 		return filter{}, nil
@@ -128,7 +128,7 @@ func filterOf(which string) (filter, error) {
 	}
 	end, err := netip.ParseAddrPort(which)
 	if err != nil {
-		return filter{}, usage("decode: --filter: %q: want the number of a connection, an IP address, or address:port", which)
+		return filter{}, usage("decode: --filter: %q: want the number of a connection, s and the number of a session over SCTP, an IP address, or address:port", which)
 	}
 	return ends(func(a netip.AddrPort) bool { return a == end }), nil
 }

@@ -42,7 +42,7 @@ func TestDecodeStatus(t *testing.T) {
 		if status := run([]string{"decode", flag, name}, streams{&out, &errs}); status != 1 {
 			t.Errorf("%s: status %d", flag, status)
 		}
-		if !strings.Contains(out.String(), "reply-ord-above-ird") || errs.String() != "iwarp: findings of severity error: 1\n" {
+		if !strings.Contains(out.String(), "reply-ord-above-ird") || errs.String() != "iwarp: decode: findings of severity error: 1\n" {
 			t.Errorf("%s: %s%s", flag, &out, &errs)
 		}
 	}

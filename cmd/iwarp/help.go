@@ -35,7 +35,7 @@ type helpCmd struct {
 // Run prints the help, which leaves by kong's exit.
 func (c helpCmd) Run(parser *kong.Kong) error {
 	_, err := parser.Parse(append(c.Command, "--help"))
-	return err
+	return unparsed(parser, err)
 }
 
 // versionFlag is the command version for those who look for a flag of that name.

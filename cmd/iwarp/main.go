@@ -89,6 +89,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
 		kong.Vars(startupVars()),
+		numbers(),
 		kong.Vars{
 			"networks":        strings.Join(network.Names(), ","),
 			"matrix_networks": strings.Join(matrix.Networks(), ","),

@@ -48,7 +48,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	report, err := matrix.Run(ctx, cfg)
 	switch {
 	case errors.Is(err, matrix.ErrNothingPicked):
-		return usage("%w: no GROUP/NAME matches --run %q; -v prints those that there are", err, c.Pattern)
+		return usage("matrix: --run: no GROUP/NAME matches %q; -v prints those that there are", c.Pattern)
 	case report == nil:
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *matrixCmd) config() (cfg matrix.Config, err error) {
 		}
 	}
 	if !slices.Contains(matrix.Networks(), string(c.Network)) {
-		return cfg, usage("matrix: --network %s: what passes between the two ends is compared, too, and only a relay in UDP sees it: run --network sctp, whose ends have the same rules", c.Network)
+		return cfg, usage("matrix: --network: %s: what passes between the two ends is compared, too, and only a relay in UDP sees it: run --network sctp, whose ends have the same rules", c.Network)
 	}
 	if len(c.Figure) > 0 && c.Network == network.SCTP {
 		return cfg, usage("matrix: --figure: the figures are about MPA")

@@ -59,7 +59,7 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	if c.over().Inside && (c.Listen != "" || c.Connect != "" || c.Processes == 2) {
-		return usage("perf: --network %s: both ends are in one process, so that there is no --listen, --connect or --processes 2 without --tun", c.Network)
+		return usage("perf: --network: with %s both ends are in one process, so that there is no --listen, --connect or --processes 2 without --tun", c.Network)
 	}
 	if c.TUN != "" && c.Listen == "" && c.Connect == "" {
 		return usage("perf: --tun: the other end is elsewhere: --listen or --connect")
@@ -88,7 +88,7 @@ func (c *perfCmd) checkUnused() error {
 	case c.Listen != "" && (len(c.Op) > 0 || len(c.Size) > 0 || c.All || c.Depth > 0 || c.Iters > 0 || timed):
 		return usage("perf: --listen: the initiator (--connect) says what is measured: --op, --size, --all, --depth, --iters and --duration are its")
 	case c.All && len(c.Size) > 0:
-		return usage("perf: --all measures all sizes: leave --size out")
+		return usage("perf: --all: all sizes are measured: leave --size out")
 	}
 	return c.checkAddresses()
 }
@@ -110,7 +110,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 		return err
 	}
 	if over := c.over(); c.Reorder > 0 && over.Streams && over.Unordered && !c.Markers {
-		fmt.Fprintln(std.err, "perf: --reorder without --markers: what comes early is placed when its turn comes, as FPDUs cannot be found before")
+		fmt.Fprintln(std.err, "iwarp: perf: --reorder without --markers: what comes early is placed when its turn comes, as FPDUs cannot be found before")
 	}
 	p := c.printer(std)
 	watch := p.observer()
@@ -182,7 +182,7 @@ func (c *perfCmd) options() (perf.Options, error) {
 		return o, err
 	}
 	if o.Ops, err = each(c.Op, perf.ParseOp); err != nil {
-		return o, usage("%w", err)
+		return o, err
 	}
 	if o.Sizes, err = each(c.Size, perf.ParseSize); err != nil {
 		return o, err
@@ -240,6 +240,7 @@ func (d *depth) Decode(ctx *kong.DecodeContext) error {
 
 // wholeNumber takes a flag's text, and the number that it is: 0 if it is none.
 func wholeNumber(ctx *kong.DecodeContext) (text string, n int, err error) {
+	takeNegative(ctx)
 	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
 		return "", 0, err
 	}

@@ -91,7 +91,7 @@ func (c *probeCmd) dial(over *network.Network) func(context.Context) (net.Conn, 
 // check refuses options that nothing can be asked with.
 func (c *probeCmd) check() error {
 	if (c.TUN != "") != (c.Network == network.UserTCP) {
-		return usage("probe: --network %s and --tun go together", network.UserTCP)
+		return usage("probe: --network and --tun: %s and a TUN device go together", network.UserTCP)
 	}
 	if c.Timeout < 0 {
 		return usage("probe: --timeout: %v is negative", c.Timeout)
@@ -100,10 +100,10 @@ func (c *probeCmd) check() error {
 		return usage("probe: --give-up and --limit: must be more than 0, not %v and %v", c.GiveUp, c.Limit)
 	}
 	if c.Slow && c.Network == network.SCTP {
-		return usage("probe: --slow is about the Request, which SCTP does not have")
+		return usage("probe: --slow: it is about the Request, which SCTP does not have")
 	}
 	if c.Extensions && c.Network == network.SCTP {
-		return usage("probe: --extensions is asked over TCP only")
+		return usage("probe: --extensions: they are asked for over TCP only")
 	}
 	if err := probe.CheckPrivateData([]byte(c.PrivateData)); err != nil {
 		return usage("%w", err)

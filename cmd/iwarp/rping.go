@@ -109,15 +109,15 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 func (c *rpingCmd) checkRole() error {
 	switch inside := c.over().Inside; {
 	case inside && (c.Server || c.Client || c.Addr != ""):
-		return usage("rping: --network %s: server and client are in one process, so that there is no -s, -c or -a without --tun", c.Network)
+		return usage("rping: --network: with %s server and client are in one process, so that there is no -s, -c or -a without --tun", c.Network)
 	case !inside && !c.Server && !c.Client:
 		return usage("rping: be the server (-s) or the client (-c)")
 	}
 	if c.Server && c.Source != "" {
-		return usage("rping: -I %s: only the client has a source address: the server listens on the one that -a names", c.Source)
+		return usage("rping: -I: only the client has a source address: the server listens on the one that -a names")
 	}
 	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
-		return usage("rping: -a %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
+		return usage("rping: -a: %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
 	if err := c.checkAddresses(); err != nil {
 		return err
@@ -264,7 +264,7 @@ func (c *rpingCmd) start() (mpa.Dialect, error) {
 // served are the dialects of the server; none is the default.
 func (c *rpingCmd) served() (all []mpa.Dialect, err error) {
 	if c.MPARev != nil {
-		return nil, errors.New("--mpa-rev is the client's; --dialect says what is served")
+		return nil, errors.New("--mpa-rev: it is the client's; --dialect says what is served")
 	}
 	for _, name := range c.Dialect {
 		d, err := c.dialect(name)

@@ -59,7 +59,7 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 }
 
 // errNotReady is that of a status with something missing.
-var errNotReady = errors.New("programs cannot be run: the library is not built, and something is missing to build it")
+var errNotReady = errors.New("run: programs cannot be run: the library is not built, and something is missing to build it")
 
 func (c *runCmd) status(ctx context.Context, std streams, library programs.Library, version string) error {
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)

@@ -69,5 +69,5 @@ func (f *startupFlags) dialect(name string) (d mpa.Dialect, err error) {
 	case d == short, d == mpa.DialectRtr && short == mpa.DialectRFC5044: // its revision, too
 		return d, nil
 	}
-	return 0, fmt.Errorf("--mpa-rev %d and --dialect %s contradict each other", *f.MPARev, name)
+	return 0, fmt.Errorf("--mpa-rev and --dialect: %d and %s contradict each other", *f.MPARev, name)
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrSize is wrapped by what CheckSize returns.
-var ErrSize = errors.New("rping: invalid size")
+var ErrSize = errors.New("rping: -S: invalid size")
 
 // CheckSize returns an error for a number of octets that no ping can have.
 func CheckSize(octets int) error {

@@ -57,7 +57,7 @@ type Message struct {
 const MinFragmented = sctp.MinMaxMessage + 1
 
 // ErrRefused says that the other end has answered the INIT with an ABORT.
-var ErrRefused = errors.New("script: the association is refused by ABORT")
+var ErrRefused = errors.New("the association is refused by ABORT")
 
 // errNotYet: nothing has come within the time.
 var errNotYet = errors.New("nothing within the time")
@@ -95,7 +95,7 @@ func (a *Association) handshake(ctx context.Context, until time.Time) error {
 		return err
 	}
 	if a.Peer, err = chunk.ParseSetup(ack.Value); err != nil || a.Peer.Tag == 0 || a.Peer.Cookie == nil {
-		return fmt.Errorf("script: an INIT ACK without its fields: % x", ack.Value)
+		return fmt.Errorf("an INIT ACK without its fields: % x", ack.Value)
 	}
 	a.cum, a.Addresses = a.Peer.TSN-1, addresses(ack.Value)
 	_, err = a.ask(ctx, a.packet(a.Peer.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: a.Peer.Cookie}), chunk.TypeCookieAck, until)
@@ -135,7 +135,7 @@ func (a *Association) ask(ctx context.Context, packet []byte, want chunk.Type, u
 	if ctx.Err() != nil {
 		return chunk.Chunk{}, ctx.Err()
 	}
-	return chunk.Chunk{}, fmt.Errorf("script: no answer to the handshake: %w", errNotYet)
+	return chunk.Chunk{}, fmt.Errorf("no answer to the handshake: %w", errNotYet)
 }
 
 // await waits for a chunk. If none comes in time, the error is errNotYet.

@@ -28,7 +28,7 @@ func Answer(ctx context.Context, pc *net.UDPConn, ours chunk.Setup, until time.T
 		}
 		n, from, err := pc.ReadFromUDPAddrPort(a.buf)
 		if err != nil {
-			return nil, cmp.Or(context.Cause(ctx), fmt.Errorf("script: nobody has opened an association: %w", errNotYet))
+			return nil, cmp.Or(context.Cause(ctx), fmt.Errorf("nobody has opened an association: %w", errNotYet))
 		}
 		switch up, err := a.answer(from, a.buf[:n]); {
 		case err != nil:

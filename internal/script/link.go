@@ -72,9 +72,9 @@ type MissingError struct {
 // Error says how much has come, and why no more.
 func (e *MissingError) Error() string {
 	if e.End == Open {
-		return fmt.Sprintf("script: got %d octets of it in the time: %v", e.Got, e.Err)
+		return fmt.Sprintf("got %d octets of it in the time: %v", e.Got, e.Err)
 	}
-	return fmt.Sprintf("script: got %d octets of it, and then the connection was %v: %v", e.Got, e.End, e.Err)
+	return fmt.Sprintf("got %d octets of it, and then the connection was %v: %v", e.Got, e.End, e.Err)
 }
 
 // Unwrap returns the connection's error.
@@ -183,7 +183,7 @@ func (l *Link) Frame(until time.Time) (mpa.StartupFrame, error) {
 const MaxRest = 1 << 20
 
 // ErrEndless is why a Link no longer waits for the end: MaxRest octets came instead.
-var ErrEndless = errors.New("script: the other end sends without an end")
+var ErrEndless = errors.New("the other end sends without an end")
 
 // Until waits for the end of the connection, whatever comes before, which is kept. The error is a
 // *MissingError if the connection does not end in time, or if MaxRest octets come before its end;

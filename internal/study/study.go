@@ -136,15 +136,17 @@ func (r *Result) reckon(delay time.Duration) {
 func (c *Config) Check() error {
 	switch {
 	case c.Connections < 1 || c.Connections > MaxConnections:
-		return fmt.Errorf("%d connections: there are 1 to %d", c.Connections, MaxConnections)
+		return fmt.Errorf("--connections: %d: there are 1 to %d", c.Connections, MaxConnections)
 	case c.Octets < 1 || c.Octets > MaxOctets:
-		return fmt.Errorf("%d octets for each connection: 1 to %d", c.Octets, MaxOctets)
-	case !(c.Loss >= 0 && c.Loss <= .5) || !(c.Reorder >= 0 && c.Reorder <= 1): // NaN is neither
-		return fmt.Errorf("%.6g %% of packets lost, %.6g %% late: 0 to 50 and 0 to 100 are possible", 100*c.Loss, 100*c.Reorder)
+		return fmt.Errorf("--octets: %d for each connection: 1 to %d", c.Octets, MaxOctets)
+	case !(c.Loss >= 0 && c.Loss <= .5): // NaN is not, either
+		return fmt.Errorf("--loss: %.6g %% of the packets: 0 to 50", 100*c.Loss)
+	case !(c.Reorder >= 0 && c.Reorder <= 1):
+		return fmt.Errorf("--reorder: %.6g %% of the packets: 0 to 100", 100*c.Reorder)
 	case c.Delay < 0 || c.Delay > time.Second:
-		return fmt.Errorf("a delay of %v: at most a second", c.Delay)
+		return fmt.Errorf("--delay: %v: 0 to a second", c.Delay)
 	case c.MTU < usertcp.MinMTU || c.MTU > usertcp.MaxMTU:
-		return fmt.Errorf("an MTU of %d octets: %d to %d", c.MTU, usertcp.MinMTU, usertcp.MaxMTU)
+		return fmt.Errorf("--mtu: %d octets: %d to %d", c.MTU, usertcp.MinMTU, usertcp.MaxMTU)
 	}
 	return nil
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// inOneWay is how errors of the command line name what is wrong: the command, then, if it is about some of its flags, these, and
+// a colon after each.
+var inOneWay = regexp.MustCompile(`^(%s|[a-z]+): (-{1,2}(%s|[A-Za-z][a-z-]*)(, -{1,2}[a-z-]+)*( and -{1,2}[a-z-]+)?: |[^-])`)
+
+// TestErrorsNameFlagsInOneWay reads the sources: no error names a flag in a way of its own.
+func TestErrorsNameFlagsInOneWay(t *testing.T) {
+	packages, err := parser.ParseDir(token.NewFileSet(), ".", nil, parser.SkipObjectResolution) //nolint:staticcheck // build tags play no part
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	ast.Inspect(packages["main"], func(n ast.Node) bool {
+		call, _ := n.(*ast.CallExpr)
+		if call == nil || len(call.Args) == 0 {
+			return true
+		}
+		name, _ := call.Fun.(*ast.Ident)
+		text, _ := call.Args[0].(*ast.BasicLit)
+		if name == nil || text == nil || !slices.Contains([]string{"usage", "findings"}, name.Name) {
+			return true
+		}
+		seen++
+		if format, _ := strconv.Unquote(text.Value); !inOneWay.MatchString(format) && strings.Trim(format, "%w") == format {
+			t.Errorf("%s(%q)", name.Name, format)
+		}
+		return true
+	})
+	if seen < 40 {
+		t.Errorf("%d errors were found", seen)
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// numbers has flags take a negative number as any other, for the command to say what is wrong with it: kong would take it for a
+// flag, and advise to join it to the one in front.
+func numbers() kong.Option {
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		for _, t := range []reflect.Type{
+			reflect.TypeFor[time.Duration](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[octets](),
+		} {
+			if err := kong.TypeMapper(t, numberMapper{kong.NewRegistry().RegisterDefaults().ForType(t)}).Apply(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A numberMapper maps what is one.
+type numberMapper struct{ kong.Mapper }
+
+// Decode takes the number.
+func (n numberMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	takeNegative(ctx)
+	return n.Mapper.Decode(ctx, target)
+}
+
+// takeNegative has the next word be a value if it is a negative number: no flag of ours is a digit.
+func takeNegative(ctx *kong.DecodeContext) {
+	word := ctx.Scan.Peek().String()
+	digits := strings.TrimPrefix(word, "-")
+	if digits != word && strings.IndexAny(digits, "0123456789.") == 0 {
+		ctx.Scan.PushTyped(ctx.Scan.Pop().Value, kong.FlagValueToken)
+	}
+}
