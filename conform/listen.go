@@ -19,9 +19,18 @@ var errNoInitiator = errors.New("conform: a Responder does not connect by itself
 // started for each connection that a case needs and ended after the case; without one,
 // the Initiator has to come again by itself.
 type ListenPeer struct {
-	ln   *net.TCPListener
-	wait time.Duration
+	ln    net.Listener
+	wait  time.Duration
+	came  chan arrival
+	ended chan struct{}
+	once  sync.Once
 	starter
+}
+
+// An arrival is what Accept has returned.
+type arrival struct {
+	conn net.Conn
+	err  error
 }
 
 // DefaultWait is how long a ListenPeer waits for the peer to connect.
@@ -35,9 +44,31 @@ func Listen(ctx context.Context, addr string, command []string, wait time.Durati
 	if err != nil {
 		return nil, err
 	}
-	p := &ListenPeer{ln: ln.(*net.TCPListener), wait: cmp.Or(wait, DefaultWait)}
+	return NewListenPeer(ln, command, wait), nil
+}
+
+// NewListenPeer has the peer come to a Listener, such as one of a TCP in user space, which it closes in the end. The rest is as
+// in [Listen].
+func NewListenPeer(ln net.Listener, command []string, wait time.Duration) *ListenPeer {
+	p := &ListenPeer{ln: ln, wait: cmp.Or(wait, DefaultWait), came: make(chan arrival), ended: make(chan struct{})}
 	p.starter = newStarter(command, ln.Addr())
-	return p, nil
+	go p.acceptAll()
+	return p
+}
+
+// acceptAll accepts connections, of which it holds one until it is asked for.
+func (p *ListenPeer) acceptAll() {
+	for {
+		c, err := p.ln.Accept()
+		select {
+		case p.came <- arrival{c, err}:
+		case <-p.ended:
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		}
+	}
 }
 
 // Addr returns the address listened on.
@@ -46,6 +77,7 @@ func (p *ListenPeer) Addr() net.Addr { return p.ln.Addr() }
 // Close ends listening.
 func (p *ListenPeer) Close() error {
 	p.Release()
+	p.once.Do(func() { close(p.ended) })
 	return p.ln.Close()
 }
 
@@ -56,7 +88,7 @@ func (p *ListenPeer) Connect(ctx context.Context) (net.Conn, error) {
 	p.drain()
 	var c net.Conn
 	err := p.await(ctx, p.wait, func(ctx context.Context) (err error) {
-		c, err = p.accept(ctx)
+		c, err = p.Again(ctx)
 		return err
 	})
 	return c, err
@@ -66,25 +98,29 @@ func (p *ListenPeer) Connect(ctx context.Context) (net.Conn, error) {
 const lastCall = 100 * time.Millisecond
 
 // Again waits for another connection of the same peer.
-func (p *ListenPeer) Again(ctx context.Context) (net.Conn, error) { return p.accept(ctx) }
-
-func (p *ListenPeer) accept(ctx context.Context) (net.Conn, error) {
-	if err := p.ln.SetDeadline(time.Time{}); err != nil {
-		return nil, err
+func (p *ListenPeer) Again(ctx context.Context) (net.Conn, error) {
+	select {
+	case a := <-p.came:
+		return a.conn, a.err
+	case <-p.ended:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, fmt.Errorf("nobody has connected to %v: %w", p.ln.Addr(), ctx.Err())
 	}
-	defer context.AfterFunc(ctx, func() { _ = p.ln.SetDeadline(time.Unix(1, 0)) })()
-	return p.ln.Accept()
 }
 
 // drain closes connections that nobody has waited for.
 func (p *ListenPeer) drain() {
 	for {
-		_ = p.ln.SetDeadline(time.Now().Add(segmentGap))
-		c, err := p.ln.Accept()
-		if err != nil {
+		select {
+		case a := <-p.came:
+			if a.err != nil {
+				return
+			}
+			_ = a.conn.Close()
+		case <-time.After(segmentGap):
 			return
 		}
-		_ = c.Close()
 	}
 }
 
