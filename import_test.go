@@ -65,8 +65,8 @@ var mayImport = map[string][]string{
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.
-	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/tcp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
-	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/peers", "internal/report", "internal/script", "internal/wording"},
+	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "capture", "internal/peers", "internal/tcp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
+	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "capture", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {"sctp/chunk", "internal/carrier", "internal/gone"},
 	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},

@@ -176,6 +176,35 @@ func TestTapUDP(t *testing.T) {
 	}
 }
 
+// TestTapConnected: so is what a connected socket sends and receives. One whose other end is not of UDP is refused.
+func TestTapConnected(t *testing.T) {
+	var file bytes.Buffer
+	w := newWriter(t, &file, capture.WriterConfig{})
+	peer := socket(t, "127.0.0.1:0")
+	conn, err := net.Dial("udp4", peer.LocalAddr().String())
+	testrig.Must(t, err)
+	ours, err := capture.Tap(conn, w, forth)
+	testrig.Must(t, err)
+	write(t, ours, "ask")
+	_, err = peer.WriteTo([]byte("answer"), conn.LocalAddr())
+	testrig.Must(t, err)
+	wantRead(t, ours, "answer")
+	testrig.Must(t, ours.Close())
+	got := written(t, w, &file)
+	if len(got) != 2 || string(got[0].Data[28:]) != "ask" || string(got[1].Data[28:]) != "answer" {
+		t.Fatalf("%d packets: %+v", len(got), got)
+	}
+	for i, p := range got {
+		from, to := binary.BigEndian.Uint16(p.Data[20:]), binary.BigEndian.Uint16(p.Data[22:])
+		if own := uint16(conn.LocalAddr().(*net.UDPAddr).Port); [2]uint16{from, to}[i] != own || from == to {
+			t.Errorf("packet %d: from %d to %d, and our port is %d", i, from, to, own)
+		}
+	}
+	if _, err := capture.Tap(socket(t, "127.0.0.1:0"), w, forth); err == nil {
+		t.Error("a socket without a peer is recorded as one that has one")
+	}
+}
+
 func socket(t *testing.T, bound string) *net.UDPConn {
 	t.Helper()
 	pc, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(bound)))

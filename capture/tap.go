@@ -28,8 +28,13 @@ import (
 // several slices together as net.Buffers does on a TCP connection. It has no
 // SyscallConn, since octets would pass it by; NetConn returns conn, to ask it things.
 //
+// A connected socket of UDP has no Flow: its datagrams are recorded, as those of [TapUDP].
+//
 // The error is about the addresses of conn, which is as it was then.
 func Tap(conn net.Conn, w *Writer, ours Dir) (net.Conn, error) {
+	if local, ok := conn.LocalAddr().(*net.UDPAddr); ok {
+		return tapConnected(conn, local, w)
+	}
 	var ends [2]netip.AddrPort
 	for d, a := range map[Dir]net.Addr{ours: conn.LocalAddr(), ours.Peer(): conn.RemoteAddr()} {
 		tcp, ok := a.(*net.TCPAddr)

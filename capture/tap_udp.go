@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -82,4 +83,33 @@ func routeTo(peer netip.AddrPort) netip.Addr {
 		return netip.IPv4Unspecified()
 	}
 	return netip.IPv6Unspecified()
+}
+
+// tapConnected records a socket that knows one peer.
+func tapConnected(conn net.Conn, local *net.UDPAddr, w *Writer) (net.Conn, error) {
+	remote, ok := conn.RemoteAddr().(*net.UDPAddr)
+	if !ok {
+		return nil, fmt.Errorf("capture: %v is not an address of UDP", conn.RemoteAddr())
+	}
+	return &tapDatagrams{conn, w, local.AddrPort(), remote.AddrPort()}, nil
+}
+
+// A tapDatagrams is a connected socket that is recorded.
+type tapDatagrams struct {
+	net.Conn
+	w             *Writer
+	local, remote netip.AddrPort
+}
+
+func (t *tapDatagrams) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	if err == nil {
+		_ = t.w.Datagram(Backward, t.remote, t.local, time.Time{}, b[:n])
+	}
+	return n, err
+}
+
+func (t *tapDatagrams) Write(b []byte) (int, error) {
+	_ = t.w.Datagram(Forward, t.local, t.remote, time.Time{}, b)
+	return t.Conn.Write(b)
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -53,6 +54,9 @@ type Options struct {
 	SCTP string
 	// SCTPListener is where a peer in the Initiator's role comes to, over SCTP in UDP.
 	SCTPListener *SCTPListener
+	// Record, if it is set, gets what is sent and received on the connections of the run, which are TCP's and SCTP's. Of a TCP in
+	// user space, with addresses of its own, it is better to record the packets below: [capture.Writer.Packet].
+	Record *capture.Writer
 	// Filter selects cases by their ID; nil selects all.
 	Filter *regexp.Regexp
 	// Unsafe selects the cases that may harm the peer's system, and Slow those that

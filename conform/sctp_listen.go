@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
@@ -38,10 +39,10 @@ func (l *SCTPListener) Close() error {
 }
 
 // associate waits for an association.
-func (l *SCTPListener) associate(ctx context.Context, ours chunk.Setup) (a *script.Association, err error) {
+func (l *SCTPListener) associate(ctx context.Context, ours chunk.Setup, record *capture.Writer) (a *script.Association, err error) {
 	l.Release()
 	err = l.await(ctx, l.wait, func(ctx context.Context) error {
-		a, err = script.Answer(ctx, l.pc, ours, time.Now().Add(l.wait))
+		a, err = script.Answer(ctx, recordedSocket(l.pc, record), ours, time.Now().Add(l.wait))
 		return err
 	})
 	return a, err

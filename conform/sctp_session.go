@@ -46,7 +46,7 @@ func (s *session) associate(ours chunk.Setup) bool {
 func (s *session) openAssociation(ours chunk.Setup) (err error) {
 	if l := s.opts.SCTPListener; l != nil {
 		s.note(Did, "wait for an association with "+l.Addr().String()+indicated(&ours), nil)
-		s.assoc, err = l.associate(s.ctx, ours)
+		s.assoc, err = l.associate(s.ctx, ours, s.opts.Record)
 		return err
 	}
 	d := net.Dialer{Timeout: s.opts.Timeout}
@@ -54,7 +54,7 @@ func (s *session) openAssociation(ours chunk.Setup) (err error) {
 	if err == nil {
 		s.note(Did, "association of "+conn.LocalAddr().String()+" and "+conn.RemoteAddr().String()+indicated(&ours), nil)
 		began := time.Now()
-		s.assoc, err = script.Associate(s.ctx, conn, ours, s.deadline())
+		s.assoc, err = script.Associate(s.ctx, s.recorded(conn), ours, s.deadline())
 		s.far(time.Since(began)) // two round trips
 	}
 	return err

@@ -129,7 +129,7 @@ func (s *session) use() *link {
 }
 
 func (s *session) over(conn net.Conn) *link {
-	s.link = &link{Link: script.NewLink(conn), received: map[uint32]uint32{}}
+	s.link = &link{Link: script.NewLink(s.recorded(conn)), received: map[uint32]uint32{}}
 	s.note(Did, "connection of "+conn.LocalAddr().String()+" and "+conn.RemoteAddr().String(), nil)
 	if s.opts.Streaming != nil && !s.c.Delayed {
 		s.setup(s.converse)

@@ -21,7 +21,7 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	Network networkName `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the Responder at HOST:PORT."`
+	Network networkName `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the peer that HOST:PORT or --listen name."`
 	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
 	App     string      `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect *string     `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
@@ -34,6 +34,8 @@ type conformCmd struct {
 
 	reportFlags
 	Title string `placeholder:"TEXT" help:"Title of the table."`
+
+	pcapFlags
 
 	Timeout     time.Duration `default:"2s" help:"How long to wait for what the peer must do."`
 	Quiet       time.Duration `default:"200ms" help:"How long to watch that the peer does not do what it must not."`
@@ -57,8 +59,8 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return usage("%w", err)
 	}
-	if c.List && (c.JSON || c.JUnit != "" || c.Markdown != "") {
-		return usage("conform: --list: it prints text only: leave out --json, --junit and --markdown")
+	if c.List && (c.JSON || c.JUnit != "" || c.Markdown != "" || c.Pcap != "") {
+		return usage("conform: --list: it prints text only: leave out --json, --junit, --markdown and --pcap")
 	}
 	if c.List {
 		conform.List(std.out, cases)
@@ -69,15 +71,17 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	defer func() { err = files.end(ctx, err) }()
-	stop, err := c.peer(ctx, std, &opts)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if opts.Unsafe {
-		fmt.Fprintln(std.err, "unsafe cases are run: an unpatched kernel on the peer's side may crash")
-	}
-	return c.test(ctx, std, opts, files)
+	return c.record(ctx, "conform", std, func(ctx context.Context, r *recording) error {
+		stop, err := c.peer(ctx, std, &opts, r)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		if opts.Unsafe {
+			fmt.Fprintln(std.err, "unsafe cases are run: an unpatched kernel on the peer's side may crash")
+		}
+		return c.test(ctx, std, opts, files)
+	})
 }
 
 // options returns everything but the peer.
@@ -110,8 +114,6 @@ func (c *conformCmd) role(o *conform.Options) error {
 	switch inside := c.Network == network.UserTCP && c.TUN == ""; {
 	case c.TUN != "" && c.Network != network.UserTCP:
 		return usage("conform: --tun: it is for --network %s", network.UserTCP)
-	case c.TUN != "" && c.Listen != "":
-		return usage("conform: --tun: only a Responder is tested over it: Initiators come to the system's TCP")
 	case inside && (c.Peer != "" || c.Listen != ""):
 		return usage("conform: --network: with %s the peer is our own endpoint, in this process, so that there is no address without --tun", c.Network)
 	case inside:
@@ -167,43 +169,37 @@ func (c *conformCmd) streaming() (*conform.Streaming, error) {
 	return &conform.Streaming{Initiator: texts[0], Responder: texts[1]}, nil
 }
 
-// peer sets the options' peer and returns what ends it.
-func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options) (stop func(), err error) {
-	if opts.SCTP != "" {
+// peer sets the options' peer, with what records it, and returns what ends it.
+func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options, r *recording) (stop func(), err error) {
+	if c.Network == network.UserTCP {
+		return c.userTCP(ctx, std, opts, r)
+	}
+	switch opts.Record = r.writer(); {
+	case opts.SCTP != "":
 		return func() {}, nil
-	}
-	switch {
-	case c.TUN != "":
-		return c.atTUN(opts)
-	case c.Network == network.UserTCP:
-		return c.inside(ctx, opts)
-	}
-	if opts.Role == mpa.RoleResponder {
+	case opts.Role == mpa.RoleResponder:
 		opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout}
 		return func() {}, nil
+	case opts.SCTPListener != nil:
+		l, err := conform.ListenSCTP(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
+		opts.SCTPListener = l
+		return c.awaits(std, l, err)
 	}
-	return c.listen(ctx, std, opts)
+	p, err := conform.Listen(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
+	opts.Peer = p
+	return c.awaits(std, p, err)
 }
 
-// listen has an Initiator come to us.
-func (c *conformCmd) listen(ctx context.Context, std streams, opts *conform.Options) (stop func(), err error) {
-	var l interface {
-		Addr() net.Addr
-		Close() error
-	}
-	if opts.SCTPListener != nil {
-		opts.SCTPListener, err = conform.ListenSCTP(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
-		l = opts.SCTPListener
-	} else {
-		var p *conform.ListenPeer
-		p, err = conform.Listen(ctx, c.Listen, strings.Fields(c.Exec), c.Wait)
-		opts.Peer, l = p, p
-	}
+// awaits says where an Initiator is to come to, unless that has failed, and returns what ends it.
+func (c *conformCmd) awaits(std streams, l interface {
+	Addr() net.Addr
+	Close() error
+}, err error) (stop func(), _ error) {
 	if err != nil {
 		return nil, err
 	}
 	if !c.JSON {
 		fmt.Fprintf(std.out, "listening on %v\n", l.Addr())
 	}
-	return func() { l.Close() }, nil
+	return func() { _ = l.Close() }, nil
 }

@@ -2,39 +2,63 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
-// inside has our own endpoint be the peer, with rping for its application, over a network that does not leave the process. It
-// returns what ends it.
-func (c *conformCmd) inside(ctx context.Context, opts *conform.Options) (stop func(), err error) {
-	over, err := network.Open(string(c.Network))
-	if err != nil {
-		return nil, err
+// userTCP has the peer be one over a TCP in user space. It returns what ends that.
+func (c *conformCmd) userTCP(ctx context.Context, std streams, opts *conform.Options, r *recording) (func(), error) {
+	name := string(c.Network)
+	if c.TUN != "" {
+		name = network.OnTUN(c.TUN)
 	}
-	ln, err := over.Listen(ctx, over.Here, &iwarp.ListenConfig{})
+	over, err := network.Open(name)
+	if err != nil {
+		return nil, usage("conform: --tun: %w", err)
+	}
+	over.Tap(r.tap())
+	stop := func() {}
+	switch {
+	case c.TUN == "":
+		stop, err = c.inside(ctx, opts, over)
+	case opts.Role == mpa.RoleResponder:
+		opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout, Dial: over.DialStream}
+	default:
+		stop, err = c.listenAtTUN(ctx, std, opts, over)
+	}
 	if err != nil {
 		_ = over.Close()
 		return nil, err
 	}
-	end := rping.Start(ctx, ln, rping.ServerConfig{Persistent: true})
-	opts.Peer = &conform.DialPeer{Addr: ln.Addr().String(), Timeout: c.Timeout, Dial: over.DialStream}
 	return func() {
-		_ = end()
+		stop()
 		_ = over.Close()
 	}, nil
 }
 
-// atTUN has the peer be one that a TCP in user space reaches by a TUN device. It returns what ends that.
-func (c *conformCmd) atTUN(opts *conform.Options) (stop func(), err error) {
-	over, err := network.Open(network.OnTUN(c.TUN))
+// inside has our own endpoint be the peer, with rping for its application, over a network that does not leave the process.
+func (c *conformCmd) inside(ctx context.Context, opts *conform.Options, over *network.Network) (stop func(), err error) {
+	ln, err := over.Listen(ctx, over.Here, &iwarp.ListenConfig{})
 	if err != nil {
-		return nil, usage("conform: --tun: %w", err)
+		return nil, err
 	}
-	opts.Peer = &conform.DialPeer{Addr: c.Peer, Timeout: c.Timeout, Dial: over.DialStream}
-	return func() { _ = over.Close() }, nil
+	end := rping.Start(ctx, ln, rping.ServerConfig{Persistent: true})
+	opts.Peer = &conform.DialPeer{Addr: ln.Addr().String(), Timeout: c.Timeout, Dial: over.DialStream}
+	return func() { _ = end() }, nil
+}
+
+// listenAtTUN has an Initiator come to a TCP in user space at a TUN device.
+func (c *conformCmd) listenAtTUN(ctx context.Context, std streams, opts *conform.Options, over *network.Network) (stop func(), err error) {
+	ln, err := over.ListenStream(ctx, c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	p := conform.NewListenPeer(ln, strings.Fields(c.Exec), c.Wait)
+	opts.Peer = p
+	return c.awaits(std, p, nil)
 }

@@ -122,6 +122,14 @@ func (r *recording) wrap(over *network.Network) func(net.Conn) (net.Conn, error)
 	return func(c net.Conn) (net.Conn, error) { return capture.Tap(c, r.w, capture.Forward) }
 }
 
+// writer is what records connections that are played by hand, over TCP and SCTP.
+func (r *recording) writer() *capture.Writer {
+	if r == nil {
+		return nil
+	}
+	return r.w
+}
+
 // tap is what records the packets of other networks.
 func (r *recording) tap() (t network.Tap) {
 	if r != nil {

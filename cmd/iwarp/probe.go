@@ -24,6 +24,7 @@ type probeCmd struct {
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
 
 	reportFlags
+	pcapFlags
 }
 
 // Help says what the exit status is about.
@@ -41,31 +42,48 @@ func (c *probeCmd) Run(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	defer func() { err = files.end(ctx, err) }()
-	progress := newProgressLine(std.err)
-	defer progress.clear()
-	if c.Network == network.SCTP {
-		r, err := probe.RunSCTP(ctx, probe.SCTPConfig{
-			Addr: c.Addr, Timeout: c.Timeout, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
-		})
-		progress.clear()
-		if r == nil {
-			return err
+	return c.record(ctx, "probe", std, func(ctx context.Context, record *recording) error {
+		progress := newProgressLine(std.err)
+		defer progress.clear()
+		if c.Network == network.SCTP {
+			return c.askSCTP(ctx, std, files, progress, record)
 		}
-		return errors.Join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
-	}
+		return c.ask(ctx, std, files, progress, record)
+	})
+}
+
+// ask asks over MPA.
+func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, progress *progressLine, record *recording) error {
 	over, err := network.Open(c.name())
 	if err != nil {
 		return usage("probe: --tun: %w", err)
 	}
 	defer over.Close()
-	r, err := probe.Run(ctx, probe.Config{
+	over.Tap(record.tap())
+	cfg := probe.Config{
 		Dial: c.dial(over), Network: string(c.Network), Addr: c.Addr, Slow: c.Slow, Extensions: c.Extensions, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
-	})
+	}
+	if over.Sockets {
+		cfg.Record = record.writer()
+	}
+	r, err := probe.Run(ctx, cfg)
 	progress.clear()
 	if r == nil {
 		return err
 	}
 	return errors.Join(c.write(std, files, r.Report()), err, c.verdict(r, err))
+}
+
+// askSCTP asks over SCTP in UDP.
+func (c *probeCmd) askSCTP(ctx context.Context, std streams, files *reportFiles, progress *progressLine, record *recording) error {
+	r, err := probe.RunSCTP(ctx, probe.SCTPConfig{
+		Addr: c.Addr, Timeout: c.Timeout, Limit: c.Limit, Record: record.writer(), PrivateData: []byte(c.PrivateData), Progress: progress.text,
+	})
+	progress.clear()
+	if r == nil {
+		return err
+	}
+	return errors.Join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
 }
 
 // name is that of the network, as package network has it.

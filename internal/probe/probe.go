@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
@@ -45,6 +46,8 @@ type Config struct {
 	// PrivateData goes into every Request, for applications that want some. It has at
 	// most 508 octets.
 	PrivateData []byte
+	// Record, if it is set, gets what is sent and received on connections of TCP.
+	Record *capture.Writer
 	// Progress, if it is set, is called with the name of each question before the
 	// question is asked.
 	Progress func(name string)
@@ -141,7 +144,7 @@ func (p *prober) converse(name string, further func(*line, *Question), pieces ..
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
 	}
-	c, err := p.cfg.Dial(p.ctx)
+	c, err := p.dial()
 	if err != nil {
 		if over := p.spent(); over != nil {
 			return nil, over
@@ -161,6 +164,27 @@ func (p *prober) converse(name string, further func(*line, *Question), pieces ..
 	}
 	p.report.Questions = append(p.report.Questions, q)
 	return q, nil
+}
+
+// dial connects to the peer, and has the connection recorded.
+func (p *prober) dial() (net.Conn, error) {
+	c, err := p.cfg.Dial(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return recorded(c, p.cfg.Record)
+}
+
+// recorded is a connection that is recorded, if there is a record.
+func recorded(c net.Conn, record *capture.Writer) (net.Conn, error) {
+	if record == nil {
+		return c, nil
+	}
+	tapped, err := capture.Tap(c, record, capture.Forward)
+	if err != nil {
+		_ = c.Close()
+	}
+	return tapped, err
 }
 
 // request returns a Request Frame with the application's private data.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -27,8 +28,9 @@ type SCTPConfig struct {
 	Timeout time.Duration
 	// PrivateData goes into every Initiate. It has at most 508 octets.
 	PrivateData []byte
-	// Limit and Progress are as in Config.
+	// Limit, Record and Progress are as in Config.
 	Limit    time.Duration
+	Record   *capture.Writer
 	Progress func(name string)
 }
 
@@ -91,6 +93,9 @@ func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk
 		p.cfg.Progress(name)
 	}
 	conn, err := (&net.Dialer{}).DialContext(p.ctx, "udp", p.cfg.Addr)
+	if err == nil {
+		conn, err = recorded(conn, p.cfg.Record)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrNoAssociation, err)
 	}

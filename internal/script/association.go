@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -24,7 +25,7 @@ func DDPSetup() chunk.Setup {
 // sends it again until it is acknowledged; and answers what the other end sends, both while
 // something is waited for. Methods that wait take the time until which they do.
 type Association struct {
-	conn  net.Conn
+	conn  datagrams
 	ports [2]uint16
 	ours  chunk.Setup
 	// Peer is what the other end has said in its INIT or INIT ACK.
@@ -44,6 +45,12 @@ type Association struct {
 	why     string
 	mute    bool // HoldAcks
 	buf     []byte
+}
+
+// datagrams are those of one peer.
+type datagrams interface {
+	io.ReadWriteCloser
+	SetReadDeadline(time.Time) error
 }
 
 // A Message is a user message that has come.
@@ -80,7 +87,7 @@ func Associate(ctx context.Context, conn net.Conn, ours chunk.Setup, until time.
 	return a, nil
 }
 
-func newAssociation(conn net.Conn, ours chunk.Setup) *Association {
+func newAssociation(conn datagrams, ours chunk.Setup) *Association {
 	ours.Tag, ours.TSN, ours.Window = rand.Uint32()|1, rand.Uint32(), 1<<17
 	return &Association{
 		conn: conn, ours: ours, tsn: ours.TSN,

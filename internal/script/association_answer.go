@@ -6,18 +6,24 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"time"
 
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
+// A Socket is one of UDP, as *net.UDPConn is.
+type Socket interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	SetReadDeadline(time.Time) error
+}
+
 // Answer waits on a UDP socket until somebody has opened an association, of which it plays the passive end. It does not
 // own the socket, which is for one association after the other. The error wraps ErrRefused if the other end
 // does not want an association with who says what ours says.
-func Answer(ctx context.Context, pc *net.UDPConn, ours chunk.Setup, until time.Time) (*Association, error) {
-	conn := &answered{UDPConn: pc}
+func Answer(ctx context.Context, pc Socket, ours chunk.Setup, until time.Time) (*Association, error) {
+	conn := &answered{Socket: pc}
 	ours.Cookie = []byte("a cookie")
 	a := newAssociation(conn, ours)
 	stop := context.AfterFunc(ctx, func() { _ = pc.SetReadDeadline(time.Unix(1, 0)) })
@@ -42,7 +48,7 @@ func Answer(ctx context.Context, pc *net.UDPConn, ours chunk.Setup, until time.T
 
 // answered is one peer's part of a socket.
 type answered struct {
-	*net.UDPConn
+	Socket
 	peer netip.AddrPort
 }
 
@@ -58,9 +64,6 @@ func (c *answered) Read(b []byte) (int, error) {
 
 // Write writes to the peer.
 func (c *answered) Write(b []byte) (int, error) { return c.WriteToUDPAddrPort(b, c.peer) }
-
-// RemoteAddr is the peer's.
-func (c *answered) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(c.peer) }
 
 // Close leaves the socket to others.
 func (c *answered) Close() error { return nil }
