@@ -31,22 +31,8 @@
 //
 // # JSON
 //
-// [Report.WriteJSON] writes an object for each case on a line of its own:
-//
-//	id            group/name
-//	requirements  the project's IDs, an array
-//	section       of the document
-//	role          the peer's: "responder" or "initiator"
-//	text          a sentence
-//	verdict       "pass", "fail", "not applicable" or "inconclusive"
-//	why           of the last two
-//	expected, got of "fail"
-//	took_ms       a number
-//	dialogue      an array of {at_ms, kind, text, octets}; kind is "sent", "received",
-//	              "did", "saw" or "checked", octets are hexadecimal digits
-//
-// The last line is a [Summary]: passed, failed, not_applicable,
-// inconclusive, and stopped if the run is not complete.
+// [Report.WriteJSON] writes an object for each case on a line of its own, and the [Summary] on the last. docs/conform-json.md
+// describes them.
 //
 // # Testing the suite
 //

@@ -132,11 +132,15 @@ func (t *Summary) document() *report.Document {
 // MarshalJSON returns passed, failed, not_applicable and inconclusive, and stopped, interrupted, not_mpa and
 // round_trip_ms where they are set.
 func (t Summary) MarshalJSON() ([]byte, error) {
-	type counts Summary
-	return json.Marshal(struct {
-		counts
-		RoundTrip float64 `json:"round_trip_ms,omitempty"`
-	}{counts(t), report.Milliseconds(t.RoundTrip)})
+	return json.Marshal(summaryJSON{counts(t), report.Milliseconds(t.RoundTrip)})
+}
+
+type counts Summary
+
+// summaryJSON is the form of a Summary in JSON.
+type summaryJSON struct {
+	counts
+	RoundTrip float64 `json:"round_trip_ms,omitempty"`
 }
 
 // String returns, for instance, "120 passed, 0 failed, 10 not applicable, 0 inconclusive".
@@ -156,12 +160,12 @@ type resultJSON struct {
 	Why          string   `json:"why,omitempty"`
 	Expected     string   `json:"expected,omitempty"`
 	Got          string   `json:"got,omitempty"`
-	Took         float64  `json:"took_ms"`
+	Took         float64  `json:"ms"`
 	Dialogue     []Entry  `json:"dialogue"`
 }
 
 // MarshalJSON returns an object with id, requirements, section, role, text, verdict,
-// why, expected, got, took_ms and dialogue.
+// why, expected, got, ms and dialogue.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		r.Case.ID, r.Case.Requirements, r.Case.Section, strings.ToLower(r.Case.Role.String()), r.Case.Text,

@@ -71,8 +71,8 @@ func TestJSON(t *testing.T) {
 	report := conform.Report{Results: results()[1:3]}
 	testrig.Must(t, report.WriteJSON(&b))
 	same(t, b.String(), `
-{"id":"startup/req-r","requirements":["Q05","Q06"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"fail","expected":"a Reply","got":"a | FIN","took_ms":1000,"dialogue":[{"at_ms":1,"kind":"sent","text":"Request","octets":"4d504120494420526571204672616d6500"},{"at_ms":2,"kind":"saw","text":"the connection is closed by FIN"}]}
-{"id":"rtr/req-write","requirements":["E09"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"not applicable","why":"no such thing","took_ms":0,"dialogue":[]}
+{"id":"startup/req-r","requirements":["Q05","Q06"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"fail","expected":"a Reply","got":"a | FIN","ms":1000,"dialogue":[{"at_ms":1,"kind":"sent","text":"Request","octets":"4d504120494420526571204672616d6500"},{"at_ms":2,"kind":"saw","text":"the connection is closed by FIN"}]}
+{"id":"rtr/req-write","requirements":["E09"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"not applicable","why":"no such thing","ms":0,"dialogue":[]}
 {"passed":0,"failed":1,"not_applicable":1,"inconclusive":0}
 `)
 	for line := range bytes.Lines(b.Bytes()) {

@@ -20,15 +20,15 @@ func record(h *hdr.Histogram, d time.Duration) {
 
 // Latencies are what perftest prints of latencies, in microseconds.
 type Latencies struct {
-	LatencyIterations int64 `json:"n_iterations_lat"`
+	LatencyIterations int64 `json:"iterations_lat"`
 
 	Min     float64 `json:"t_min"`
 	Max     float64 `json:"t_max"`
 	Typical float64 `json:"t_typical"` // the median
 	Average float64 `json:"t_avg"`
 	Stdev   float64 `json:"t_stdev"`
-	P99     float64 `json:"percentile_99"`
-	P999    float64 `json:"percentile_99.9"`
+	P99     float64 `json:"p99"`
+	P999    float64 `json:"p999"`
 }
 
 // latencies tells what a histogram of round trips says of latencies, which

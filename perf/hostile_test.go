@@ -185,10 +185,10 @@ func TestHostileHello(t *testing.T) {
 // computed with: nothing overflows, and no buffer is exceeded.
 func FuzzControl(f *testing.F) {
 	for _, seed := range []string{
-		`{"open":{"sizes":[64,4096],"tx_depth":9,"qps":2,"duration_ns":1000000}}`,
+		`{"open":{"sizes":[64,4096],"depth":9,"qps":2,"duration_ns":1000000}}`,
 		`{"slice":{"transport":"iwarp","op":"Write","quantity":"latency","size":64,"count":2147483647,"slots":4,"depth":4,"salt":65520}}`,
 		`{"slice":{"transport":"tcp","op":"Read","quantity":"bandwidth","size":256,"count":1,"slots":1,"depth":1,"salt":9223372036854775807}}`,
-		`{"lanes":[{"tx":{"STag":1,"TO":2}}]}`, `{"check":true}`, `[]`, `{"open":{"qps":9223372036854775807,"tx_depth":-1}}`,
+		`{"lanes":[{"tx":{"STag":1,"TO":2}}]}`, `{"check":true}`, `[]`, `{"open":{"qps":9223372036854775807,"depth":-1}}`,
 	} {
 		f.Add([]byte(seed))
 	}

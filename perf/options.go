@@ -53,11 +53,11 @@ type Options struct {
 	// Depth is how many messages may be under way, on each QP, when bandwidth
 	// is measured. If zero, DefaultDepth, or fewer for large messages so that a
 	// QP's buffers stay within 4 MiB in each direction (but 4 messages at least).
-	Depth int `json:"tx_depth,omitempty"`
+	Depth int `json:"depth,omitempty"`
 
 	// Duration is the time measured for each operation, size, quantity and transport. It
 	// is cut into 5 to 100 slices of 10 ms, or longer ones if it is longer than 1 s. If
-	// zero, DefaultDuration.
+	// zero, DefaultDuration, unless there are Iters.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 
 	// QPs is the number of connections bandwidth is measured over; latency
@@ -81,8 +81,8 @@ type Options struct {
 	Peer string `json:"peer,omitempty"`
 
 	// Iters is the number of messages of each operation, size, quantity and transport, on
-	// each connection, in place of a Duration. It is rounded up to a multiple of the number
-	// of slices. If zero, the Duration decides.
+	// each connection, whatever the Duration. They are cut into slices of 40 messages, but 5 to 40 of them, and rounded up
+	// to a multiple of the number of slices, with 2 messages in each at least. If zero, the Duration decides.
 	Iters int `json:"iters,omitempty"`
 
 	// Bidirectional has bandwidth measured in both directions at once, and summed up.
@@ -136,7 +136,7 @@ func (o Options) resolved() (Options, error) {
 	if len(o.Sizes) == 0 {
 		o.Sizes = []int{64, 4 << 10, 64 << 10, 1 << 20}
 	}
-	if o.Duration == 0 {
+	if o.Duration == 0 && o.Iters == 0 {
 		o.Duration = DefaultDuration
 	}
 	if o.QPs == 0 {

@@ -6,19 +6,20 @@ import (
 	"github.com/goiwarp/iwarp/internal/spread"
 )
 
-// A Report is a whole measurement.
+// A Report is a whole measurement. docs/perf-json.md describes its JSON.
 type Report struct {
 	Negotiated Negotiated `json:"negotiated"`
 	Options    Options    `json:"options"`
 	Results    []Result   `json:"results"`
+	// Interrupted: the results are those that there were when an interrupt came. Who has collected them sets it.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// A Result is what was measured of one operation at one size. The JSON keys
-// are perftest's where it has them.
+// A Result is what was measured of one operation at one size.
 type Result struct {
 	Op      Op  `json:"op"`
-	Size    int `json:"size"`     // message length in octets
-	TXDepth int `json:"tx_depth"` // messages under way, on each connection
+	Size    int `json:"size"`  // message length in octets
+	TXDepth int `json:"depth"` // messages under way, on each connection
 	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others that had not
 	// come yet. Over the system's TCP there are none.
 	Ahead float64 `json:"placed_ahead,omitempty"`
@@ -32,12 +33,11 @@ type Result struct {
 
 // Figures are what was measured of one transport.
 type Figures struct {
-	MsgSize    int   `json:"MsgSize"`      // octets, as Size
-	Iterations int64 `json:"n_iterations"` // messages of the bandwidth slices
+	Iterations int64 `json:"iterations"` // messages of the bandwidth slices
 
-	BWPeak    float64 `json:"BW_peak"`    // MiB/s of the best slice
-	BWAverage float64 `json:"BW_average"` // MiB/s over all slices
-	MsgRate   float64 `json:"MsgRate"`    // million messages a second, over all slices
+	BWPeak    float64 `json:"bw_peak"`    // MiB/s of the best slice
+	BWAverage float64 `json:"bw_average"` // MiB/s over all slices
+	MsgRate   float64 `json:"msg_rate"`   // million messages a second, over all slices
 
 	Latencies
 
@@ -79,7 +79,7 @@ func newResult(op Op, size, depth int, bw, lat series) Result {
 }
 
 func figures(op Op, size, streams int, bw, lat []sample) Figures {
-	f := Figures{MsgSize: size}
+	f := Figures{}
 	all := total(bw)
 	f.Iterations = int64(all.count * streams)
 	for _, x := range bw {

@@ -65,13 +65,13 @@ func TestResult(t *testing.T) {
 	want := Result{
 		Op: Send, Size: 1 << 20, TXDepth: 64,
 		Figures: Figures{
-			MsgSize: 1 << 20, Iterations: 6000,
-			BWPeak: 200000, BWAverage: 100000, MsgRate: 0.1,
+			Iterations: 6000,
+			BWPeak:     200000, BWAverage: 100000, MsgRate: 0.1,
 			Latencies: Latencies{LatencyIterations: 2, Min: 4, Max: 6, Typical: 5, Average: 5, Stdev: 1, P99: 5, P999: 6},
 		},
 		TCP: &Figures{
-			MsgSize: 1 << 20, Iterations: 6000,
-			BWPeak: 400000, BWAverage: 6000 / 0.085, MsgRate: 6000 / 0.085 / 1e6,
+			Iterations: 6000,
+			BWPeak:     400000, BWAverage: 6000 / 0.085, MsgRate: 6000 / 0.085 / 1e6,
 			Latencies: Latencies{LatencyIterations: 2, Min: 2, Max: 2, Typical: 2, Average: 2, P99: 2, P999: 2},
 		},
 		Ratios: Ratios{
@@ -102,12 +102,12 @@ func TestReportJSON(t *testing.T) {
 	}
 	testrig.Must(t, json.Unmarshal(text, &got))
 	figures := []string{
-		"BW_average", "BW_peak", "MsgRate", "MsgSize", "n_iterations", "n_iterations_lat",
+		"bw_average", "bw_peak", "msg_rate", "iterations", "iterations_lat",
 		"cpu_ns_per_octet", "cpu_us_per_msg", "cpu_us_per_msg_lat", "switches_per_msg", "switches_per_msg_lat",
-		"percentile_99", "percentile_99.9", "t_avg", "t_max", "t_min", "t_stdev", "t_typical",
+		"p99", "p999", "t_avg", "t_max", "t_min", "t_stdev", "t_typical",
 	}
 	result := append([]string{
-		"op", "size", "tcp", "tx_depth", "pairs_bw", "pairs_lat", "dropped_bw", "dropped_lat",
+		"op", "size", "tcp", "depth", "pairs_bw", "pairs_lat", "dropped_bw", "dropped_lat",
 		"ratio_bw", "ratio_cpu", "ratio_cpu_lat", "ratio_lat", "ratio_p99", "ratio_quartiles",
 	}, figures...)
 	wantKeys(t, "negotiated", got.Negotiated, []string{

@@ -45,7 +45,7 @@ type conformCmd struct {
 
 // Help describes the JSON objects.
 func (conformCmd) Help() string {
-	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. " +
+	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end: docs/conform-json.md.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. " +
 		"After an interrupt it is 1 if a case has failed by then, and JUnit and JSON say that the run was interrupted."
 }
 

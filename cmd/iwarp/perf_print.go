@@ -178,8 +178,6 @@ func (p *perfPrinter) interrupted(opts perf.Options) error {
 	if p.soFar.Results == nil {
 		p.soFar.Results = []perf.Result{}
 	}
-	return report.WriteJSON(p.out, struct {
-		Interrupted bool `json:"interrupted"`
-		perf.Report
-	}{true, p.soFar})
+	p.soFar.Interrupted = true
+	return report.WriteJSON(p.out, &p.soFar)
 }

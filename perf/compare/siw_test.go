@@ -30,7 +30,7 @@ func TestSiwValues(t *testing.T) {
 		for i, w := range siwWorks() {
 			theirs, figure := perftestLatency, fmt.Sprintf(`"t_typical": %v`, ours)
 			if !w.less {
-				theirs, figure = perftestBandwidth, `"BW_average": 13.96`
+				theirs, figure = perftestBandwidth, `"bw_average": 13.96`
 			}
 			fmt.Fprintf(&console, "%s %d %d theirs\n%s", siwMark, round+1, i, theirs)
 			fmt.Fprintf(&console, "%s %d %d ours\n 50%%  half of it{\"results\": [{%s}]}\nTerminated\n", siwMark, round+1, i, figure)

@@ -1,0 +1,12 @@
+package conform
+
+import (
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestDocumentedJSON holds docs/conform-json.md to what is printed.
+func TestDocumentedJSON(t *testing.T) {
+	testrig.WantFieldsDocumented(t, "../docs/conform-json.md", resultJSON{}, entryJSON{}, summaryJSON{})
+}
