@@ -15,8 +15,18 @@ const (
 	maxPairs  = 100
 )
 
-// pairs returns into how many slices of each transport the time for a quantity is cut.
+// Of messages that are counted, a slice has sliceMessages, unless that makes too few or too many slices: no more than
+// the default duration has.
+const (
+	sliceMessages = 40
+	maxCounted    = int(DefaultDuration / sliceTime)
+)
+
+// pairs returns into how many slices of each transport the time for a quantity is cut, or its messages are.
 func (o Options) pairs() int {
+	if o.Iters > 0 {
+		return min(maxCounted, max(minPairs, o.Iters/sliceMessages))
+	}
 	return int(min(maxPairs, max(minPairs, o.Duration/sliceTime)))
 }
 

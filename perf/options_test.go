@@ -130,3 +130,19 @@ func TestParseOp(t *testing.T) {
 		t.Error("swap: want an error")
 	}
 }
+
+// TestIters: messages that are counted are cut into slices whatever the duration, so that their number means the same in every run.
+func TestIters(t *testing.T) {
+	for iters, want := range map[int][2]int{1: {5, 2}, 52: {5, 11}, 200: {5, 40}, 1000: {25, 40}, 100_000: {40, 2500}} {
+		for _, d := range []time.Duration{0, time.Millisecond, time.Hour} {
+			m := measurement{opts: Options{Iters: iters, Duration: d}}
+			if pairs, each := m.opts.pairs(), m.firstCount(job{}); pairs != want[0] || each != want[1] {
+				t.Errorf("%d messages: %d slices of %d, want %d", iters, pairs, each, want)
+			}
+		}
+	}
+	o, err := Options{Iters: 7}.resolved()
+	if testrig.Must(t, err); o.Duration != 0 {
+		t.Errorf("messages are counted, and the duration is %v", o.Duration)
+	}
+}

@@ -20,24 +20,24 @@ type perfCmd struct {
 	Processes int    `default:"0" enum:"0,1,2" help:"Without --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
-	Op            []string      `placeholder:"OP" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
-	Size          []string      `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         depth         `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones)."`
-	Duration      time.Duration `default:"${perf_duration}" help:"Time measured for each operation, size, quantity and transport."`
-	QPs           positive      `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
-	Markers       bool          `help:"Ask for markers, in both directions."`
-	CRC           string        `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
-	Dialect       *string       `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
-	Poll          bool          `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
-	Iters         positive      `short:"n" placeholder:"N" help:"Messages to measure, in place of a duration."`
-	Congestion    string        `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
-	Bidirectional bool          `short:"b" help:"Measure bandwidth in both directions at once."`
-	Inline        int           `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
-	PostList      positive      `placeholder:"N" help:"Messages posted together (default: 1)."`
-	CQMod         positive      `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
-	TCP           string        `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records, and for which --tun has no address."`
-	All           bool          `short:"a" help:"All sizes from 2 to 8M."`
-	JSON          bool          `name:"json" help:"Print one JSON object."`
+	Op            []string       `placeholder:"OP" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
+	Size          []string       `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
+	Depth         depth          `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones)."`
+	Duration      *time.Duration `placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration})."`
+	QPs           positive       `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
+	Markers       bool           `help:"Ask for markers, in both directions."`
+	CRC           string         `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
+	Dialect       *string        `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
+	Poll          bool           `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
+	Iters         positive       `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
+	Congestion    string         `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
+	Bidirectional bool           `short:"b" help:"Measure bandwidth in both directions at once."`
+	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
+	PostList      positive       `placeholder:"N" help:"Messages posted together (default: 1)."`
+	CQMod         positive       `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
+	TCP           string         `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records, and for which --tun has no address."`
+	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
+	JSON          bool           `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
 	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed."`
 
@@ -83,10 +83,14 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 
 // checkUnused refuses options that would do nothing beside others.
 func (c *perfCmd) checkUnused() error {
-	timed := c.Duration != perf.DefaultDuration
+	timed := c.Duration != nil
 	switch {
 	case c.Listen != "" && (len(c.Op) > 0 || len(c.Size) > 0 || c.All || c.Depth > 0 || c.Iters > 0 || timed):
 		return usage("perf: --listen: the initiator (--connect) says what is measured: --op, --size, --all, --depth, --iters and --duration are its")
+	case timed && *c.Duration <= 0:
+		return usage("perf: --duration: must be more than 0, not %v", *c.Duration)
+	case c.Iters > 0 && timed:
+		return usage("perf: --iters and --duration: only one can say how much is measured")
 	case c.All && len(c.Size) > 0:
 		return usage("perf: --all: all sizes are measured: leave --size out")
 	}
@@ -167,15 +171,15 @@ func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, err
 }
 
 func (c *perfCmd) options() (perf.Options, error) {
-	if c.Duration <= 0 {
-		return perf.Options{}, usage("perf: --duration: must be more than 0, not %v", c.Duration)
-	}
 	o := perf.Options{
-		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), Duration: c.Duration, QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
+		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
 		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {
 		o.Peer = *c.Peer
+	}
+	if c.Duration != nil {
+		o.Duration = *c.Duration
 	}
 	err := c.startIn(&o)
 	if err != nil {
