@@ -69,6 +69,20 @@ func TestFINAgain(t *testing.T) {
 	}
 }
 
+// TestFINLooked: from the end of our half on it is looked whether the FIN is acknowledged, and not before.
+func TestFINLooked(t *testing.T) {
+	for name, end := range map[string]func(*Conn) error{"CloseWrite": (*Conn).CloseWrite, "Close": (*Conn).Close} {
+		_, c, _ := play(t) // the peer acknowledges nothing
+		if c.end.parting.timer.Load() != nil {
+			t.Errorf("%s: it was looked before", name)
+		}
+		must(t, end(c))
+		if c.end.parting.timer.Load() == nil {
+			t.Errorf("%s: it is not looked", name)
+		}
+	}
+}
+
 // TestFINLater: no FIN is sent again before there is one, nor in front of what is not acknowledged.
 func TestFINLater(t *testing.T) {
 	p, c := playFIN(t)
