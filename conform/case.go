@@ -88,7 +88,7 @@ type Verdict uint8
 const (
 	Pass          Verdict = iota + 1
 	Fail                  // the peer breaks the rule
-	NotApplicable         // the case does not fit the peer, or was not selected
+	NotApplicable         // the case does not fit the peer, or it does not follow a SHOULD, or was not selected
 	Inconclusive          // the dialogue did not get as far as the rule
 )
 

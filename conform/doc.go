@@ -26,7 +26,8 @@
 //
 //	Pass           the peer keeps to the rule
 //	Fail           it breaks it; Expected and Got say how
-//	NotApplicable  the rule does not concern this peer, or the case was not asked for
+//	NotApplicable  the rule does not concern this peer, or is a SHOULD that the peer does not
+//	               follow, or the case was not asked for
 //	Inconclusive   something else went wrong before the dialogue came to the rule
 //
 // # JSON

@@ -80,7 +80,9 @@ func (s *session) undelayed() {
 	first.advertise("source", sourceAdvert())
 	first.readRequest(len(pingText()))
 	second.advertise("source", sourceAdvert())
-	second.readRequest(len(pingText()))
+	m, ok := second.hear(s.opts.Timeout)
+	s.shouldNot(!ok, "holds an RDMA Read Request back while what was sent before it is not acknowledged", "an RDMA Read Request before that")
+	s.want(isOpcode(&m, rdmap.OpReadRequest), "an RDMA Read Request", describeMessage(&m))
 	s.assoc.HoldAcks(false)
 }
 
@@ -92,7 +94,7 @@ func sctpWays() []Case {
 			d.pingLong(8 << 10)
 			d.close()
 		})),
-		withRping(overSCTP("undelayed", "C15", "RFC 5043 11.2", "An RDMA Read Request is not held back until what was sent before it is acknowledged.", (*session).undelayed)),
+		withRping(overSCTP("undelayed", "C15", "RFC 5043 11.2", "An RDMA Read Request SHOULD NOT be held back until what was sent before it is acknowledged.", (*session).undelayed)),
 		overSCTP("requests", "C07", "RFC 5043 6.4", "Each of many Initiates that come together is answered, by a Terminate where no more can wait.", (*session).crowds),
 		overSCTP("error-among", "C13", "RFC 5043 11.3", "An error in one session of several is told by an RDMAP Terminate, and the others go on.", func(s *session) {
 			other, d := s.openSession(2), s.openSession(0)
@@ -104,7 +106,7 @@ func sctpWays() []Case {
 			d.ends("the QP has ended")
 			other.works("its session has nothing to do with the other")
 		}),
-		overSCTP("abort-quiet", "C13", "RFC 5043 11.3", "A peer that aborts an association sends no RDMAP Terminate in its sessions before.", (*session).abortsQuietly),
+		overSCTP("abort-quiet", "C13", "RFC 5043 11.3", "A peer that aborts an association SHOULD NOT send an RDMAP Terminate in its sessions before.", (*session).abortsQuietly),
 	}
 }
 
@@ -140,14 +142,15 @@ func (s *session) abortsQuietly() {
 	d := s.openSession(0)
 	s.openSession(2)
 	d.say("a DATA chunk without user data, which there may not be (RFC 9260, section 6.2)", noData(d.stream))
+	told := false
 	for until := s.deadline(); ; {
 		m, ok := s.assoc.Next(until)
 		if !ok {
 			break
 		}
-		s.want(!isOpcode(&m, rdmap.OpTerminate), "no RDMAP Terminate: the association is aborted", describeMessage(&m))
+		told = told || isOpcode(&m, rdmap.OpTerminate)
 	}
 	s.aborted()
-	s.note(Checked, "no RDMAP Terminate before the ABORT", nil)
+	s.shouldNot(told, "sends an RDMAP Terminate before its ABORT", "no RDMAP Terminate before the ABORT")
 	s.stillOpens()
 }

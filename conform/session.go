@@ -101,6 +101,15 @@ func (s *session) want(ok bool, expected string, got any) {
 	s.note(Checked, expected, nil)
 }
 
+// shouldNot is for what a document says that the peer SHOULD NOT do: if it does so, for which it may have its reasons, the case does not
+// judge it. rule is what it keeps to otherwise.
+func (s *session) shouldNot(does bool, what, rule string) {
+	if does {
+		s.notApplicable("the peer %s, and %s says no more than that it SHOULD NOT", what, s.c.Section)
+	}
+	s.note(Checked, rule, nil)
+}
+
 // reconnect leaves the connection, if there is one, and opens another. Steps open
 // the first one by themselves.
 func (s *session) reconnect() {

@@ -12,7 +12,7 @@ func activeVariants() []sctpVariant {
 	all := []sctpVariant{
 		{name: "no indication in the INIT", rule: "C05", caughtBy: "sctp/active-indication", fromPeer: onKinds(noParams, chunk.TypeInit)},
 		{name: "more streams out than in, in the INIT", rule: "C10", caughtBy: "sctp/active-streams", fromPeer: onKinds(streams, chunk.TypeInit)},
-		{name: "has two addresses in the INIT", rule: "C14", caughtBy: "sctp/active-addresses", fromPeer: onKinds(address, chunk.TypeInit)},
+		{name: "has two addresses in the INIT", rule: "C14", caughtBy: "sctp/active-addresses", reasons: true, fromPeer: onKinds(address, chunk.TypeInit)},
 		{name: "takes an INIT ACK without indication", rule: "C05", caughtBy: "sctp/active-indication-none", toPeer: onKinds(indicatedAck, chunk.TypeInitAck)},
 		{name: "takes an INIT ACK with another indication", rule: "C05", caughtBy: "sctp/active-indication-other", toPeer: onKinds(indicatedAck, chunk.TypeInitAck)},
 		{name: "asks by a segment", rule: "C04", caughtBy: "sctp/active-accept", fromPeer: onFunction(5, harmless)},
