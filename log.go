@@ -27,7 +27,7 @@ func (qp *QP) logEnd() {
 	if !qp.rnic.logs() {
 		return
 	}
-	var attrs []any
+	attrs := []any{slog.String("state", qp.state().String())}
 	if err := qp.eng.Cause(); err != nil {
 		attrs = append(attrs, slog.String("cause", err.Error()))
 	}

@@ -73,8 +73,7 @@
 // "figure", "title" and "cells", a list, for each; and "wider", a list. An entry of
 // the lists of rows has "group", "name", "requirements" (a list of IDs), "section" (of
 // which document), "demanded", "got", "ok",
-// "differences" (a list of texts), "initiator_error", "responder_error" (empty if there
-// was none), "wire" (the startup frames, in order of direction) and "ms". An entry of
+// "differences" (a list of texts), "initiator_error", "responder_error" (why the connection failed there, if it did), "wire" (the startup frames, in order of direction) and "ms". An entry of
 // "cells" also has "initiator", "initiator_markers", "responder", "responder_markers"
 // and "printed", the cell as the document has it.
 package matrix

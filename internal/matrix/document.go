@@ -18,7 +18,7 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 func Title(over string) string { return "Dialects and kinds of RNIC, over " + over }
 
 func (r *Report) document() *report.Document {
-	d := &report.Document{Tool: "matrix", Title: Title(r.network), Interrupted: r.Interrupted}
+	d := &report.Document{Tool: "matrix", Title: Title(r.network), Interrupted: r.Interrupted, Took: report.OfMilliseconds(r.MS)}
 	if r.Interrupted {
 		d.Stopped = "interrupted"
 	}
@@ -101,7 +101,11 @@ func (r *Result) check() report.Check {
 	for _, w := range r.Wire {
 		c.Details = append(c.Details, report.Line{Label: "wire", Text: w})
 	}
-	c.Details = append(c.Details, report.Line{Label: "initiator", Text: ascii(r.InitiatorError)}, report.Line{Label: "responder", Text: ascii(r.ResponderError)})
+	for _, e := range []report.Line{{Label: "initiator", Text: r.InitiatorError}, {Label: "responder", Text: r.ResponderError}} {
+		if e.Text != "" {
+			c.Details = append(c.Details, report.Line{Label: e.Label, Text: ascii(e.Text)})
+		}
+	}
 	return c
 }
 

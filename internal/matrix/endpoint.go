@@ -149,7 +149,7 @@ func (e *endpoint) arrived(peer *endpoint) string {
 	return s.String()
 }
 
-// causes is a log that keeps only the causes of failures.
+// causes is a log that keeps only the causes of failures. That a connection was closed in order is none.
 type causes struct {
 	mu    sync.Mutex
 	texts []string
@@ -162,12 +162,14 @@ func (c *causes) Enabled(_ context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (c *causes) Handle(_ context.Context, r slog.Record) error {
+	attrs := map[string]string{}
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "cause" {
-			c.add(a.Value.String())
-		}
+		attrs[a.Key] = a.Value.String()
 		return true
 	})
+	if cause := attrs["cause"]; cause != "" && attrs["state"] != iwarp.StateClosed.String() {
+		c.add(cause)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/matrix"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -160,12 +162,38 @@ func TestNothingPicked(t *testing.T) {
 	}
 }
 
+// TestNoErrorWhereAllIsWell: that a connection was closed in order is no error of either end, and where one was refused, as is
+// demanded, both tell why.
+func TestNoErrorWhereAllIsWell(t *testing.T) {
+	for _, over := range []string{network.TCP, network.SCTP} {
+		report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Network: over, Match: regexp.MustCompile("^(private data|SCTP private data|figure 2)/")})
+		testrig.Must(t, err)
+		rows := slices.Clone(report.Wider)
+		for _, f := range report.Figures {
+			for _, c := range f.Cells {
+				rows = append(rows, &c.Result)
+			}
+		}
+		up := 0
+		for _, r := range rows {
+			came := strings.HasPrefix(r.Got, "up ")
+			up += wording.Bit(came)
+			if none := r.InitiatorError == "" && r.ResponderError == ""; !r.OK || none != came {
+				t.Errorf("%s/%s: %s: %q, %q", r.Group, r.Name, r.Got, r.InitiatorError, r.ResponderError)
+			}
+		}
+		if up == 0 {
+			t.Errorf("%s: no connection of %d came up", over, len(rows))
+		}
+	}
+}
+
 // TestJSON holds the keys that the package's documentation names.
 func TestJSON(t *testing.T) {
 	report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Match: regexp.MustCompile("^(figure 2/RDMAC M=1 -> non|rejections/rfc5044, 0)")})
 	testrig.Must(t, err)
 	row := []string{
-		"group", "name", "requirements", "section", "demanded", "got", "ok", "differences", "initiator_error", "responder_error", "wire", "ms",
+		"group", "name", "requirements", "section", "demanded", "got", "ok", "differences", "wire", "ms",
 	}
 	top := object(t, report)
 	keys(t, top, "cells", "as_demanded", "ms", "figures", "wider")
@@ -179,8 +207,13 @@ func TestJSON(t *testing.T) {
 	if len(cells) != 2 {
 		t.Fatalf("%d cells", len(cells))
 	}
-	keys(t, cells[0].(map[string]any), append([]string{"initiator", "initiator_markers", "responder", "responder_markers", "printed"}, row...)...)
-	keys(t, wider[0].(map[string]any), row...)
+	keys(t, cells[0].(map[string]any), append([]string{"initiator", "initiator_markers", "responder", "responder_markers", "printed", "initiator_error", "responder_error"}, row...)...)
+	keys(t, wider[0].(map[string]any), append(row, "initiator_error")...)
+	var junit bytes.Buffer
+	testrig.Must(t, report.Report().WriteJUnit(&junit))
+	if want := fmt.Sprintf(` time="%.3f"`, report.MS/1000); !strings.Contains(strings.SplitAfter(junit.String(), "\n")[1], want) {
+		t.Errorf("JUnit has another time than JSON, %s: %s", want, &junit)
+	}
 }
 
 func object(t *testing.T, v any) (o map[string]any) {

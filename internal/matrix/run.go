@@ -78,8 +78,8 @@ type Result struct {
 	Got            string   `json:"got"`
 	OK             bool     `json:"ok"`
 	Differences    []string `json:"differences"`
-	InitiatorError string   `json:"initiator_error"`
-	ResponderError string   `json:"responder_error"`
+	InitiatorError string   `json:"initiator_error,omitempty"` // why its connection failed, where it did
+	ResponderError string   `json:"responder_error,omitempty"`
 	Wire           []string `json:"wire"`
 	MS             float64  `json:"ms"`
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 	if d.Stopped != "" {
 		suite.stopped(d)
 	}
-	suite.Time = seconds(took)
+	suite.Time = seconds(cmp.Or(d.Took, took))
 	for _, l := range d.Notes {
 		suite.Notes += l.Label + " " + l.Text + "\n"
 	}

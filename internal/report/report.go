@@ -61,6 +61,8 @@ type Document struct {
 	Notes []Line
 	// Judged has the checks that no section has. They come first.
 	Judged []Check
+	// Took is the time of all checks together, where some were made at the same time. If zero, the sum of theirs.
+	Took time.Duration
 }
 
 // A Section is part of a report. Each of its fields may be empty.
