@@ -56,6 +56,9 @@ var mayImport = map[string][]string{
 	"usertcp":        {"internal/carrier"},
 	"internal/study": {"", "mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
 
+	// Streams of octets over a QP: the protocol, which does no I/O.
+	"stream/rsockets": {},
+
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
@@ -97,7 +100,7 @@ var mayImport = map[string][]string{
 }
 
 // pure are the packages that hold protocol and do nothing else, with all below them.
-var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine"}
+var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets"}
 
 // locking is as pure as those, but for the locks of its regions, and reads octets of
 // other types.

@@ -1,0 +1,409 @@
+package rsockets
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// table is the memory of an end's own table.
+type table []byte
+
+func (m table) Update(f func([]byte)) error { f(m); return nil }
+
+// An end is an Endpoint with its memory.
+type end struct {
+	*Endpoint
+	table table
+	ring  []byte
+	big   bool
+}
+
+const (
+	tableAt = 0x1000
+	ringAt  = 0x8000
+)
+
+func hello(entries, credits, ring int) Hello {
+	return Hello{
+		Credits: uint16(credits), Entries: uint32(entries), Table: Place{tableAt, 1}, Ring: Entry{Place{ringAt, 2}, uint32(ring / 2)},
+	}
+}
+
+func newEnd(ours, peer Hello, ring int) *end {
+	return &end{
+		Endpoint: NewEndpoint(ours, peer, ring), table: make(table, int(ours.Entries)*EntryLen+ours.Maps*MapLen), ring: make([]byte, ring),
+		big: ours.Big,
+	}
+}
+
+// say has a word arrive.
+func (e *end) say(op Op, value uint32) error {
+	return e.Deliver(NewWord(op, value).Append(nil, e.peer.Big), e.table)
+}
+
+func (e *end) must(t *testing.T, op Op, value uint32) {
+	t.Helper()
+	if err := e.say(op, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put has the peer write an entry.
+func (e *end) put(slot int, entry Entry) { copy(e.table[slot*EntryLen:], entry.Append(nil, e.big)) }
+
+func (e *end) wantNext(t *testing.T, most int, to uint64, n uint32) {
+	t.Helper()
+	if got := e.Next(most); got.Length != n || n > 0 && got.TO != to {
+		t.Fatalf("next: %d octets at %#x, wanted %d at %#x", got.Length, got.TO, n, to)
+	}
+}
+
+func (e *end) wantDue(t *testing.T, want Notice) {
+	t.Helper()
+	if got, due := e.Due(); !due || got != want {
+		t.Fatalf("due: %v, %v %+v, wanted %v %+v", due, got.Word, got, want.Word, want)
+	}
+}
+
+func (e *end) wantQuiet(t *testing.T) {
+	t.Helper()
+	if got, due := e.Due(); due {
+		t.Fatalf("due: %v %+v", got.Word, got)
+	}
+}
+
+// TestSend sends into the halves of a peer of rdma-core's kind.
+func TestSend(t *testing.T) {
+	e := newEnd(hello(2, 16, 256), hello(2, 384, 256), 256)
+	e.wantNext(t, 100, ringAt, 100)
+	e.wantNext(t, 0, 0, 0)
+	e.wantNext(t, 100, ringAt+100, 28) // a piece never crosses an entry
+	e.wantNext(t, 100, 0, 0)
+	if e.Ready() {
+		t.Error("ready without a place")
+	}
+	e.must(t, OpCredit, 384)
+	e.wantNext(t, 100, 0, 0) // credits are no place
+	e.put(1, Entry{Place{ringAt + 128, 2}, 128})
+	e.must(t, OpCredit, 384)
+	e.put(0, Entry{Place{ringAt, 2}, 128})
+	e.must(t, OpCredit, 386)
+	e.wantNext(t, 1000, ringAt+128, 128)
+	e.wantNext(t, 1000, ringAt, 128)
+	if !bytes.Equal(e.table, make([]byte, 32)) {
+		t.Errorf("entries that are left: %x", e.table)
+	}
+}
+
+// TestSpare leaves the last credits of the peer, by which words without a credit of their own find a receive.
+func TestSpare(t *testing.T) {
+	for credits, used := range map[int]int{384: 376, 32: 24, 16: 12, 4: 3, 3: 3, 0: 0} {
+		e := newEnd(hello(2, 16, 256), hello(2, credits, 4096), 256)
+		n := 0
+		for e.Next(1).Length > 0 {
+			n++
+		}
+		if n != used {
+			t.Errorf("of %d credits %d were used, wanted %d", credits, n, used)
+		}
+		e.must(t, OpCredit, uint32(credits+1)) // the limit is absolute
+		e.wantNext(t, 1, ringAt+uint64(used), 1)
+	}
+}
+
+// TestWraps has the numbers of words pass 2^16.
+func TestWraps(t *testing.T) {
+	e := newEnd(hello(2, 16, 256), hello(2, 16, 1<<18), 256)
+	for i := range 1 << 17 {
+		e.must(t, OpCredit, uint32(i+16))
+		e.wantNext(t, 1, ringAt+uint64(i), 1)
+	}
+}
+
+// TestReceive offers halves, and returns credits.
+func TestReceive(t *testing.T) {
+	e := newEnd(hello(2, 8, 256), hello(2, 384, 256), 256)
+	e.wantDue(t, Notice{Word: NewWord(OpCredit, 8), Offset: 128, Length: 128, Slot: 1})
+	e.wantQuiet(t)
+	for range 4 {
+		e.must(t, OpData, 25)
+	}
+	if at, n := e.Readable(); at != 0 || n != 100 {
+		t.Errorf("%d octets at %d", n, at)
+	}
+	e.Consume(99)
+	e.wantQuiet(t) // three pieces are done with, and the fourth is not
+	e.Consume(1)
+	e.wantDue(t, Notice{Word: NewWord(OpCredit, 12)})
+	e.must(t, OpData, 28)
+	e.must(t, OpData, 128)
+	if at, n := e.Readable(); at != 100 || n != 156 {
+		t.Errorf("%d octets at %d", n, at)
+	}
+	e.Consume(28)
+	e.wantDue(t, Notice{Word: NewWord(OpCredit, 13), Offset: 0, Length: 128, Slot: 0})
+	e.must(t, OpData, 1)
+	if at, n := e.Readable(); at != 128 || n != 128 {
+		t.Errorf("a stretch ends with the ring: %d octets at %d", n, at)
+	}
+	e.Consume(128)
+	e.wantDue(t, Notice{Word: NewWord(OpCredit, 14), Offset: 128, Length: 128, Slot: 1})
+	if at, n := e.Readable(); at != 0 || n != 1 {
+		t.Errorf("%d octets at %d", n, at)
+	}
+}
+
+// TestParts offers smaller parts to a peer with a larger table.
+func TestParts(t *testing.T) {
+	for entries, want := range map[uint32][]int{1: nil, 2: {128}, 3: {128}, 4: {64, 64}, 7: {64, 64}, 8: {32, 32, 32, 32}, 1 << 31: {32, 32, 32, 32}} {
+		e := newEnd(hello(2, 8, 256), hello(int(entries), 384, 256), 256)
+		at, slot := 128, 1
+		for _, n := range want {
+			e.wantDue(t, Notice{Word: NewWord(OpCredit, 8), Offset: at, Length: n, Slot: slot})
+			at, slot = at+n, slot+1
+		}
+		e.wantQuiet(t)
+	}
+}
+
+// TestOneEntry waits with its offer until the entry of a peer that has one is used up.
+func TestOneEntry(t *testing.T) {
+	e := newEnd(hello(2, 8, 256), hello(1, 384, 256), 256)
+	e.wantQuiet(t)
+	e.must(t, OpData, 127)
+	e.wantQuiet(t)
+	e.must(t, OpData, 1)
+	e.wantDue(t, Notice{Word: NewWord(OpCredit, 8), Offset: 128, Length: 128})
+}
+
+// TestBadWords ends the connection of a peer that does what rdma-core never does.
+func TestBadWords(t *testing.T) {
+	fresh := func() *end { return newEnd(hello(2, 8, 256), hello(2, 384, 256), 256) }
+	for _, c := range []struct {
+		name, field string
+		do          func(e *end) error
+	}{
+		{"reserved 1", "word", func(e *end) error { return e.say(1, 1) }},
+		{"reserved 2", "word", func(e *end) error { return e.say(2, 1) }},
+		{"reserved 3", "word", func(e *end) error { return e.say(3, 1) }},
+		{"reserved 5", "word", func(e *end) error { return e.say(5, 1) }},
+		{"control 3", "word", func(e *end) error { return e.say(OpControl, 3) }},
+		{"length", "word", func(e *end) error { return e.Deliver(make([]byte, 3), e.table) }},
+		{"empty piece", "data", func(e *end) error { return e.say(OpData, 0) }},
+		{"beyond the half", "data", func(e *end) error { return e.say(OpData, 129) }},
+		{"across halves", "data", func(e *end) error { e.Due(); return e.say(OpData, 129) }},
+		{"beyond the ring", "data", func(e *end) error { _ = e.say(OpData, 128); return e.say(OpData, 1) }},
+		{"after its end", "data", func(e *end) error { _ = e.say(OpControl, uint32(Shutdown)); return e.say(OpData, 1) }},
+		{"map without a table", "map", func(e *end) error { return e.say(OpMap, 0) }},
+		{"no credit", "credit", func(e *end) (err error) {
+			for range 9 {
+				err = e.say(OpData, 1)
+			}
+			return err
+		}},
+		{"entry that does not end", "table", func(e *end) error { e.put(1, Entry{Place{^uint64(0), 1}, 2}); return e.say(OpCredit, 1) }},
+		{"entries under way", "table", func(e *end) error {
+			e.put(1, Entry{Place{0, 1}, 2})
+			e.put(0, Entry{Place{0, 1}, 2})
+			return e.say(OpCredit, 1)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) { wantError(t, c.do(fresh()), c.field) })
+	}
+}
+
+func withMaps(entries, credits int, counts bool) Hello {
+	h := hello(entries, credits, 256)
+	h.Maps, h.CountsMaps = 2, counts
+	return h
+}
+
+// TestMaps takes what the peer has mapped.
+func TestMaps(t *testing.T) {
+	e := newEnd(withMaps(2, 8, true), hello(2, 384, 256), 256)
+	e.Due()
+	m := Map{Offset: 100, Entry: Entry{Place{0x5000, 7}, 50}}
+	copy(e.table[2*EntryLen+MapLen:], m.Append(nil, false))
+	e.must(t, OpMap, 1)
+	if at, found := e.Find(110, 100); !found || at != (Entry{Place{0x500A, 7}, 40}) {
+		t.Errorf("%+v %v", at, found)
+	}
+	if _, found := e.Find(150, 1); found {
+		t.Error("found beyond its end")
+	}
+	for range 3 {
+		e.must(t, OpMap, 0)
+	}
+	e.wantDue(t, Notice{Word: NewWord(OpCredit, 12)}) // a map returns its credit
+	copy(e.table[2*EntryLen:], Map{Offset: ^uint64(0), Entry: m.Entry}.Append(nil, false))
+	wantError(t, e.say(OpMap, 0), "map")
+	for range 6 {
+		e.must(t, OpMap, 1)
+	}
+	e.must(t, OpData, 1)
+	wantError(t, e.say(OpMap, 1), "credit")
+}
+
+// TestTellMaps uses up only so many credits of a peer that does not return them.
+func TestTellMaps(t *testing.T) {
+	for counts, want := range map[bool]int{false: 4, true: 12} {
+		e := newEnd(hello(2, 8, 256), withMaps(2, 16, counts), 256)
+		n := 0
+		for e.TellMap() {
+			n++
+		}
+		if n != want {
+			t.Errorf("counts %v: %d maps, wanted %d", counts, n, want)
+		}
+	}
+}
+
+// TestEnding has both directions end, in either order.
+func TestEnding(t *testing.T) {
+	fresh := func() *end { return newEnd(hello(2, 8, 256), hello(2, 384, 256), 256) }
+	want := func(w Word, send bool, value Control, sent bool) {
+		t.Helper()
+		if send != sent || sent && w != NewWord(OpControl, uint32(value)) {
+			t.Errorf("%v %v, wanted %d %v", w, send, value, sent)
+		}
+	}
+	e := fresh()
+	w, send := e.End()
+	want(w, send, Shutdown, true)
+	w, send = e.End()
+	want(w, send, 0, false)
+	e.must(t, OpControl, uint32(KeepAlive))
+	e.must(t, OpData, 5)
+	e.must(t, OpControl, uint32(Shutdown))
+	if !e.Ended() || !e.PeerEnded() || e.Disconnected() {
+		t.Errorf("%+v", e.Ending)
+	}
+	w, send = e.Disconnect()
+	want(w, send, Disconnect, true)
+	w, send = e.Disconnect()
+	want(w, send, 0, false)
+
+	e = fresh() // the peer is the first
+	e.must(t, OpControl, uint32(Shutdown))
+	w, send = e.End()
+	want(w, send, Disconnect, true)
+
+	e = fresh() // the peer is gone
+	e.must(t, OpData, 5)
+	e.must(t, OpControl, uint32(Disconnect))
+	if _, n := e.Readable(); n != 5 || !e.Disconnected() || !e.PeerEnded() || e.Ended() {
+		t.Errorf("%d octets, %+v", n, e.Ending)
+	}
+	w, send = e.End()
+	want(w, send, 0, false)
+	if !e.Ended() {
+		t.Error("not ended")
+	}
+}
+
+// A wire carries what one end sends: the octets of a Write, and the word after it.
+type wire struct{ from, to *end }
+
+func (w wire) word(t *testing.T, word Word) {
+	t.Helper()
+	if err := w.to.Deliver(word.Append(nil, w.from.big), w.to.table); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// send moves up to n octets.
+func (w wire) send(t *testing.T, data []byte) (n int) {
+	piece := w.from.Next(len(data))
+	if piece.Length == 0 {
+		return 0
+	}
+	copy(w.to.ring[piece.TO-ringAt:][:piece.Length], data)
+	w.word(t, NewWord(OpData, piece.Length))
+	return int(piece.Length)
+}
+
+func (w wire) notices(t *testing.T) {
+	for {
+		n, due := w.from.Due()
+		if !due {
+			return
+		}
+		if n.Length > 0 {
+			at := w.from.peer.Slot(n.Slot).TO - tableAt
+			entry := Entry{Place{ringAt + uint64(n.Offset), 2}, uint32(n.Length)}
+			if old := entryAt(w.to.table[at:], order(w.to.big)); old.Length != 0 {
+				t.Fatalf("an entry that is not used up is written: %+v", old)
+			}
+			copy(w.to.table[at:], entry.Append(nil, w.to.big))
+		}
+		w.word(t, n.Word)
+	}
+}
+
+// TestPair moves octets between two ends of all kinds, in pieces of any size, and compares them.
+func TestPair(t *testing.T) {
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		ring := 16 << rnd.IntN(6)
+		ha, hb := hello(1+rnd.IntN(9), 1+rnd.IntN(40), ring), hello(1+rnd.IntN(9), 1+rnd.IntN(40), ring)
+		ha.Big = rnd.IntN(2) == 0
+		hb.Big = ha.Big
+		a, b := newEnd(ha, hb, ring), newEnd(hb, ha, ring)
+		want := make([]byte, 4000)
+		for i := range want {
+			want[i] = byte(rnd.Uint32())
+		}
+		var got []byte
+		sent := 0
+		for steps := 0; len(got) < len(want); steps++ {
+			if steps > 200000 {
+				t.Fatalf("seed %d: stuck after %d octets", seed, len(got))
+			}
+			wire{b, a}.notices(t)
+			if rnd.IntN(2) == 0 {
+				sent += wire{a, b}.send(t, want[sent:min(len(want), sent+1+rnd.IntN(2*ring))])
+				continue
+			}
+			at, n := b.Readable()
+			n = rnd.IntN(n + 1)
+			got = append(got, b.ring[at:at+n]...)
+			b.Consume(n)
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: the octets differ", seed)
+		}
+	}
+}
+
+// FuzzEndpoint has a peer say and write anything. What an end reads and offers never lies outside its ring.
+func FuzzEndpoint(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1}, make([]byte, 80), uint32(2), uint16(8), uint32(100))
+	f.Add([]byte("\x00\x00\x00\x80\x80\x00\x00\x10\xc0\x00\x00\x01\xe0\x00\x00\x02"), bytes.Repeat([]byte{1}, 80), uint32(4), uint16(3), uint32(1<<31))
+	f.Fuzz(func(t *testing.T, words, memory []byte, entries uint32, credits uint16, ring uint32) {
+		ours := withMaps(2, 8, true)
+		ours.Big = true
+		peer := Hello{Big: true, Credits: credits, Entries: max(entries, 1), Ring: Entry{Length: ring}}
+		e := newEnd(ours, peer, 256)
+		for ; len(words) >= WordLen; words = words[WordLen:] {
+			memory = memory[copy(e.table, memory):]
+			if e.Deliver(words[:WordLen], e.table) != nil {
+				return
+			}
+			at, n := e.Readable()
+			if at < 0 || n < 0 || at+n > 256 {
+				t.Fatalf("%d octets at %d are readable", n, at)
+			}
+			e.Consume(n - n/3)
+			if d, due := e.Due(); due && (d.Offset < 0 || d.Length < 0 || d.Offset+d.Length > 256 || d.Slot >= int(peer.Entries)) {
+				t.Fatalf("offered: %+v", d)
+			}
+			if p := e.Next(100); p.Length > 100 {
+				t.Fatalf("%+v", p)
+			}
+			if len(e.entries) > 2 || len(e.pieces) > 8 {
+				t.Fatalf("%d entries and %d pieces are held", len(e.entries), len(e.pieces))
+			}
+		}
+	})
+}

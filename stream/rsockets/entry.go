@@ -1,0 +1,110 @@
+package rsockets
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// An Entry is a part of an end's memory, into which its peer may write.
+//
+//	 0                               8               12              16
+//	+-------------------------------+---------------+---------------+
+//	|         address (TO)          |  key (STag)   |    length     |
+//	+-------------------------------+---------------+---------------+
+//
+// In a table it is in the byte order of the table's owner.
+type Entry struct {
+	Place
+	Length uint32 // octets
+}
+
+// EntryLen is the length of an Entry in octets.
+const EntryLen = 16
+
+const (
+	entryKey    = 8
+	entryLength = 12
+)
+
+func order(big bool) binary.ByteOrder {
+	if big {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+func appendEntry(b []byte, o binary.ByteOrder, e Entry) []byte {
+	var raw [EntryLen]byte
+	o.PutUint64(raw[:], e.TO)
+	o.PutUint32(raw[entryKey:], e.STag)
+	o.PutUint32(raw[entryLength:], e.Length)
+	return append(b, raw[:]...)
+}
+
+// Append appends the EntryLen octets in a byte order.
+func (e Entry) Append(b []byte, big bool) []byte { return appendEntry(b, order(big), e) }
+
+// entryAt reads EntryLen octets.
+func entryAt(b []byte, o binary.ByteOrder) Entry {
+	return Entry{Place: Place{TO: o.Uint64(b), STag: o.Uint32(b[entryKey:])}, Length: o.Uint32(b[entryLength:])}
+}
+
+// ends reports whether the octets end before the last tagged offset.
+func (e *Entry) ends() bool { return e.TO <= math.MaxUint64-uint64(e.Length) }
+
+// take returns the first n octets, and leaves the others.
+func (e *Entry) take(n uint32) Entry {
+	first := Entry{Place: e.Place, Length: n}
+	e.TO += uint64(n)
+	e.Length -= n
+	return first
+}
+
+// A Map says that octets of an end's own memory are to be written by offsets of its choice.
+//
+//	 0                               8               16      20      24
+//	+-------------------------------+---------------+-------+-------+
+//	|            offset             | address (TO)  |  key  |length |
+//	+-------------------------------+---------------+-------+-------+
+//
+// It lies in a table of the peer's, in the peer's byte order.
+type Map struct {
+	Offset uint64
+	Entry
+}
+
+// MapLen is the length of a Map in octets.
+const MapLen = 24
+
+const mapEntry = 8
+
+// Append appends the MapLen octets in a byte order.
+func (m Map) Append(b []byte, big bool) []byte {
+	var raw [mapEntry]byte
+	order(big).PutUint64(raw[:], m.Offset)
+	return m.Entry.Append(append(b, raw[:]...), big)
+}
+
+// ParseMap reads MapLen octets. The error is an *Error.
+func ParseMap(b []byte, big bool) (Map, error) {
+	if len(b) < MapLen {
+		return Map{}, wrong("map", "%d octets, where there are to be %d", len(b), MapLen)
+	}
+	m := Map{Offset: order(big).Uint64(b), Entry: entryAt(b[mapEntry:], order(big))}
+	if !m.ends() || m.Offset > math.MaxUint64-uint64(m.Length) {
+		return Map{}, wrong("map", "%d octets at offset %#x and address %#x, which do not end", m.Length, m.Offset, m.TO)
+	}
+	return m, nil
+}
+
+// Find returns where n octets from an offset on lie, as far as the map has them; its Length says how far.
+func (m *Map) Find(offset uint64, n int) (Entry, bool) {
+	if offset < m.Offset || offset-m.Offset >= uint64(m.Length) {
+		return Entry{}, false
+	}
+	skip := offset - m.Offset
+	return Entry{
+		Place:  Place{TO: m.TO + skip, STag: m.STag},
+		Length: uint32(min(uint64(m.Length)-skip, uint64(max(n, 0)))),
+	}, true
+}
