@@ -200,6 +200,16 @@ func (m *MR) Update(f func([]byte)) error {
 	return nil
 }
 
+// Detach gives the region memory of its own, which is a copy of what it has now. What was registered is
+// the caller's again when Detach returns, while the region and the requests that name it go on with the copy: so a program
+// need not wait for these. Bytes still returns what was registered. The error is ErrClosed after Deregister.
+func (m *MR) Detach() error {
+	if !m.region.Detach() {
+		return &OpError{Op: "detach memory", Err: errDeregistered}
+	}
+	return nil
+}
+
 // Slice names n octets from offset off on, for a work request. That they lie
 // within the region is checked when the request is posted.
 func (m *MR) Slice(off, n int) SGE { return SGE{MR: m, Offset: off, Length: n} }

@@ -114,6 +114,18 @@ func (r *Region) Update(f func([]byte)) bool {
 	return true
 }
 
+// Detach puts a copy in place of the buffer, which nobody reaches through the region any more. It
+// reports false if the region has been revoked.
+func (r *Region) Detach() bool {
+	r.locks.lock(0, r.size)
+	defer r.locks.unlock(0, r.size)
+	if r.buf == nil {
+		return false
+	}
+	r.buf = append(make([]byte, 0, len(r.buf)), r.buf...)
+	return true
+}
+
 // checkLocal judges the owner's access of n octets at offset off. The caller
 // holds a lock if it reaches them then.
 func (r *Region) checkLocal(d Domain, off, n int, write bool) Fault {
