@@ -56,8 +56,9 @@ var mayImport = map[string][]string{
 	"usertcp":        {"internal/carrier"},
 	"internal/study": {"", "mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
 
-	// Streams of octets over a QP: the protocol, which does no I/O.
+	// Streams of octets over a QP, and the protocol of that, which does no I/O.
 	"stream/rsockets": {},
+	"stream":          {"", "stream/rsockets"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},

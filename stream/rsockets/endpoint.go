@@ -111,11 +111,35 @@ func (e *Endpoint) Find(offset uint64, n int) (Entry, bool) {
 	return Entry{}, false
 }
 
-// TellMap takes a credit for a word of OpMap. A peer that does not return such credits has few for it.
+// MapRoom says whether a word of OpMap can be sent.
+type MapRoom uint8
+
+const (
+	// MapFits: now.
+	MapFits MapRoom = iota
+	// MapWaits: when the peer has returned credits.
+	MapWaits
+	// MapNever: the peer, which does not return such credits, has none left for it.
+	MapNever
+)
+
+// MapRoom says whether there is a credit for a word of OpMap. A peer that does not return such credits has few for it: a quarter.
+func (e *Endpoint) MapRoom() MapRoom {
+	switch {
+	case !e.peer.CountsMaps && e.mapsTold >= int(e.peer.Credits/4):
+		return MapNever
+	case !e.credited():
+		return MapWaits
+	}
+	return MapFits
+}
+
+// TellMap takes the credit for a word of OpMap, and reports whether there was one.
 func (e *Endpoint) TellMap() bool {
-	if !e.peer.CountsMaps && e.mapsTold >= int(e.peer.Credits/4) || !e.takeCredit() {
+	if e.MapRoom() != MapFits {
 		return false
 	}
+	e.seq++
 	e.mapsTold++
 	return true
 }

@@ -43,12 +43,3 @@ func (s *Sender) Next(most int) Entry {
 	}
 	return piece
 }
-
-// takeCredit takes one for a word of OpMap.
-func (s *Sender) takeCredit() bool {
-	if !s.credited() {
-		return false
-	}
-	s.seq++
-	return true
-}

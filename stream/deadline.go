@@ -1,0 +1,115 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A deadline ends the waiting of one direction's calls, by a context that stays the same until it has ended.
+type deadline struct {
+	mu     sync.Mutex
+	ctx    context.Context // It is what the calls wait with.
+	cancel context.CancelFunc
+	timer  *time.Timer
+	over   bool // the connection is closed: no time puts that off
+}
+
+func (d *deadline) init() { d.ctx, d.cancel = context.WithCancel(context.Background()) }
+
+// set has calls end at a time; the zero time is never.
+func (d *deadline) set(t time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	if d.over {
+		return
+	}
+	if d.ctx.Err() != nil {
+		d.init()
+	}
+	if t.IsZero() {
+		return
+	}
+	left := time.Until(t)
+	if left <= 0 {
+		d.cancel()
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(left, func() { d.fire(&timer) })
+	d.timer = timer
+}
+
+// fire ends the calls, unless the deadline has been set anew.
+func (d *deadline) fire(timer **time.Timer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer == *timer {
+		d.cancel()
+	}
+}
+
+// end ends all calls, for good.
+func (d *deadline) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.cancel()
+}
+
+// context is what a call waits with.
+func (d *deadline) context() context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ctx
+}
+
+// A gate lets one call of a direction in at a time.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+// enter waits for its turn, until the context has ended. A context that has ended before lets nobody in.
+func (g gate) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g gate) leave() { <-g }
+
+// SetDeadline sets the deadlines of Read and Write, and of what is like them.
+func (c *Conn) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// SetReadDeadline sets when calls of Read and WriteTo end that wait, those that wait now included. A zero time is never.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd, t) }
+
+// SetWriteDeadline sets when calls of Write, ReadFrom, WriteAt and Map end that wait, as SetReadDeadline does. What a Write has sent until then its
+// count has, and the stream goes on after it.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr, t) }
+
+func (c *Conn) setDeadline(d *deadline, t time.Time) error {
+	if c.isClosed() {
+		return c.opError("set", errClosed)
+	}
+	d.set(t)
+	return nil
+}

@@ -1,0 +1,150 @@
+package stream
+
+import (
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/stream/rsockets"
+)
+
+// batch is how many completions are taken at a time.
+const batch = 32
+
+// await waits until something is ready, with c.mu held but while it waits. One of those who wait leads: it waits for
+// completions, and wakes the others when there are some, and when it leaves. The error is that of the deadline or
+// of Close, or why nothing more comes.
+func (c *Conn) await(d *deadline, ready func(*Conn) bool) error {
+	for {
+		ctx := d.context()
+		if c.closed {
+			return errClosed
+		}
+		if ctx.Err() != nil {
+			return errDeadline
+		}
+		if ready(c) {
+			return nil
+		}
+		if c.advance(); ready(c) {
+			return nil
+		}
+		switch {
+		case c.fault != nil:
+			return c.fault
+		case c.leading:
+			c.follow(ctx.Done())
+		default:
+			c.lead(d)
+		}
+	}
+}
+
+// lead waits for completions, for all who wait.
+func (c *Conn) lead(d *deadline) {
+	ctx := d.context()
+	c.leading = true
+	c.mu.Unlock()
+	err := c.recvCQ.Wait(ctx)
+	c.mu.Lock()
+	c.leading = false
+	if err != nil && ctx.Err() == nil {
+		c.fail(c.qp.Cause(err))
+	}
+	c.wakeAll()
+}
+
+// follow waits for whoever leads, or for the end of a context.
+func (c *Conn) follow(done <-chan struct{}) {
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	changed := c.changed
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	select {
+	case <-changed:
+	case <-done:
+	}
+}
+
+func (c *Conn) wakeAll() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// fail takes note of why nothing more comes; the first reason counts.
+func (c *Conn) fail(err error) {
+	if c.fault == nil {
+		c.fault = lost(err)
+	}
+}
+
+// advance takes the words that have arrived, and posts their receives again.
+func (c *Conn) advance() {
+	for n := len(c.wc); n == len(c.wc); {
+		n = c.recvCQ.Poll(c.wc)
+		for i := range c.wc[:n] {
+			c.arrived(&c.wc[i])
+		}
+		if n > 0 {
+			c.repost()
+			c.announce()
+			c.wakeAll()
+		}
+	}
+}
+
+// arrived takes one word. A peer that breaks the protocol has a Terminate, and the connection ends.
+func (c *Conn) arrived(wc *iwarp.WC) {
+	if wc.Status != iwarp.StatusSuccess {
+		c.fail(c.qp.Cause(wc.Err()))
+		return
+	}
+	c.again = append(c.again, iwarp.RecvWR{ID: wc.ID, SGL: c.slots[wc.ID : wc.ID+1]})
+	if c.fault != nil {
+		return
+	}
+	// The receive is complete: its memory is ours.
+	at := int(wc.ID) * rsockets.WordLen
+	if err := c.ep.Deliver(c.words.Bytes()[at:at+wc.Length], c.table); err != nil {
+		c.fail(err)
+		_ = c.qp.Modify(iwarp.StateTerminate)
+	}
+}
+
+// repost posts receives again. Where that fails, because the peer sends nothing more, they are not needed.
+func (c *Conn) repost() {
+	_, _ = c.qp.PostRecvs(c.again)
+	c.again = c.again[:0]
+}
+
+// announce tells the peer what is due: octets that are free, and credits. Where that fails the connection has ended, and a completion says so.
+func (c *Conn) announce() {
+	for {
+		n, due := c.ep.Due()
+		if !due {
+			return
+		}
+		c.tell(n)
+	}
+}
+
+func (c *Conn) tell(n rsockets.Notice) {
+	peer := c.ep.Peer()
+	var raw [rsockets.EntryLen + rsockets.WordLen]byte
+	word := n.Word.Append(raw[:0], peer.Big)
+	wrs := [2]iwarp.SendWR{{Op: iwarp.OpWrite, Unsignaled: true}, {Op: iwarp.OpSend, Inline: word, Unsignaled: true}}
+	if n.Length == 0 {
+		_, _ = c.qp.PostSends(wrs[1:])
+		return
+	}
+	entry := rsockets.Entry{Place: place(c.ring.Remote(n.Offset)), Length: uint32(n.Length)}
+	wrs[0].Inline = entry.Append(raw[rsockets.WordLen:rsockets.WordLen], peer.Big)
+	wrs[0].Remote = remote(peer.Slot(n.Slot))
+	_, _ = c.qp.PostSends(wrs[:])
+}
+
+// sendWord posts a word alone. The caller has c.mu.
+func (c *Conn) sendWord(w rsockets.Word) error {
+	return c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: w.Append(c.word[:0], c.ep.Peer().Big), Unsignaled: true})
+}

@@ -1,0 +1,213 @@
+package stream
+
+import (
+	"context"
+	"io"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/stream/rsockets"
+)
+
+// An output is what a Write has under way. Whoever has the gate of the direction uses it.
+type output struct {
+	posted, done uint64 // pieces: the last that was posted, and the last that is complete
+	wc           []iwarp.WC
+	word         []byte
+	left         []leftover
+}
+
+// A leftover is memory of its own of a Write that did not wait for its completion.
+type leftover struct {
+	mr   *iwarp.MR
+	last uint64 // the piece with which it ends
+}
+
+func (o *output) init() {
+	o.wc, o.word = make([]iwarp.WC, batch), make([]byte, 0, rsockets.WordLen)
+}
+
+// Write sends p, and returns when what is below has taken it: p is the caller's then. It waits while the peer's ring is full. With an error n is how
+// many octets were sent, or are on their way: the stream goes on after them if the error is that of a deadline. Errors are *net.OpError.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	n, err = c.write(p)
+	return n, c.opError("write", err)
+}
+
+func (c *Conn) write(p []byte) (n int, err error) {
+	if err := c.enter(&c.wr, c.writing); err != nil {
+		return 0, err
+	}
+	defer c.writing.leave()
+	c.collect()
+	var mr *iwarp.MR
+	for n < len(p) && err == nil {
+		if mr == nil && len(p)-n > inlineMost {
+			if mr, err = c.pd.Register(p, 0); err != nil {
+				break
+			}
+		}
+		var m int
+		m, err = c.piece(p, n, mr)
+		n += m
+	}
+	if mr != nil {
+		err = c.finish(mr, err)
+	}
+	return n, err
+}
+
+// piece waits for a place in the peer's ring, and sends as much as there is room for of p from n on.
+func (c *Conn) piece(p []byte, n int, mr *iwarp.MR) (int, error) {
+	if err := c.drain(maxUnsent - 1); err != nil {
+		return 0, err
+	}
+	to, err := c.place(len(p) - n)
+	if err != nil {
+		return 0, err
+	}
+	m := int(to.Length)
+	wr := iwarp.SendWR{Op: iwarp.OpWrite, Remote: remote(to.Place), Unsignaled: true}
+	if m <= inlineMost {
+		wr.Inline = p[n : n+m]
+		return m, c.post(wr, rsockets.NewWord(rsockets.OpData, to.Length))
+	}
+	sgl := [1]iwarp.SGE{mr.Slice(n, m)}
+	wr.SGL = sgl[:]
+	return m, c.post(wr, rsockets.NewWord(rsockets.OpData, to.Length))
+}
+
+// post sends a Write and the word that tells of it.
+func (c *Conn) post(wr iwarp.SendWR, w rsockets.Word) error {
+	o := &c.out
+	o.posted++
+	wrs := [2]iwarp.SendWR{wr, {ID: o.posted, Op: iwarp.OpSend, Inline: w.Append(o.word[:0], c.ep.Peer().Big)}}
+	_, err := c.qp.PostSends(wrs[:])
+	if err != nil {
+		err = c.broken(err)
+	}
+	return err
+}
+
+// broken is why nothing can be posted: what the peer has said last, if it has.
+func (c *Conn) broken(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance()
+	if c.ep.Disconnected() {
+		return ErrPeerGone
+	}
+	if c.fault != nil {
+		return c.fault
+	}
+	return lost(c.qp.Cause(err))
+}
+
+// hasRoom reports whether a Write need not wait.
+func hasRoom(c *Conn) bool { return c.ep.Ready() || c.ep.Ended() || c.ep.Disconnected() }
+
+// place waits for room in the peer's ring, and takes it.
+func (c *Conn) place(most int) (to rsockets.Entry, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.await(&c.wr, hasRoom); err != nil {
+		return to, err
+	}
+	switch {
+	case c.ep.Ended():
+		return to, ErrWriteEnded
+	case c.ep.Disconnected():
+		return to, ErrPeerGone
+	}
+	c.alive.sent()
+	return c.ep.Next(min(most, maxPiece)), nil
+}
+
+// collect takes completions that are there.
+func (c *Conn) collect() (err error) {
+	o := &c.out
+	for n := batch; n == batch; {
+		n = c.sendCQ.Poll(o.wc)
+		for i := range o.wc[:n] {
+			if failed := o.wc[i].Err(); failed != nil {
+				err = failed
+				continue
+			}
+			o.done = o.wc[i].ID
+		}
+	}
+	kept := o.left[:0]
+	for _, l := range o.left {
+		if l.last <= o.done {
+			_ = l.mr.Deregister()
+			continue
+		}
+		kept = append(kept, l)
+	}
+	clear(o.left[len(kept):])
+	o.left = kept
+	return err
+}
+
+// drain waits until no more than so many pieces are not complete.
+func (c *Conn) drain(most uint64) error {
+	o := &c.out
+	for o.posted-o.done > most {
+		if err := c.collect(); err != nil {
+			return c.broken(err)
+		}
+		if o.posted-o.done <= most {
+			return nil
+		}
+		ctx := c.wr.context()
+		if err := c.sendCQ.Wait(ctx); err != nil {
+			return c.unsent(ctx, err)
+		}
+	}
+	return nil
+}
+
+// unsent is the error of a wait for completions.
+func (c *Conn) unsent(ctx context.Context, err error) error {
+	switch {
+	case c.isClosed():
+		return errClosed
+	case ctx.Err() != nil:
+		return errDeadline
+	}
+	return c.broken(err)
+}
+
+// finish gives the caller its memory back: when what was posted is complete, or, after an error, by a copy of what is not.
+func (c *Conn) finish(mr *iwarp.MR, err error) error {
+	if err == nil {
+		err = c.drain(0)
+	}
+	if err == nil || c.out.posted == c.out.done {
+		_ = mr.Deregister()
+		return err
+	}
+	_ = mr.Detach()
+	c.out.left = append(c.out.left, leftover{mr, c.out.posted})
+	return err
+}
+
+// ReadFrom sends what it reads from r until r ends. It implements io.ReaderFrom; the error is that of r, but for io.EOF, or of Write.
+func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
+	buf := make([]byte, transferLen)
+	for {
+		m, err := r.Read(buf)
+		if m > 0 {
+			sent, failed := c.Write(buf[:m])
+			n += int64(sent)
+			if failed != nil {
+				return n, failed
+			}
+		}
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
