@@ -84,13 +84,13 @@ type counter struct {
 func (c *counter) Unacked(uint16) int { return c.unacked }
 
 // TestLacks: what the peer has not acknowledged is a loss, but for our Terminate alone: while the session ends, when its time is up, and when
-// the association has fallen silent.
+// the association has fallen silent, or the peer has shut it down.
 func TestLacks(t *testing.T) {
 	for _, c := range []struct {
 		unacked int
 		want    bool
 	}{{0, false}, {sctp.TerminateLen, false}, {sctp.TerminateLen + 1, true}} {
-		for _, why := range []error{sctp.ErrTimeout, carrier.ErrSilent} {
+		for _, why := range []error{sctp.ErrTimeout, carrier.ErrSilent, carrier.ErrShutdown} {
 			synctest.Test(t, func(t *testing.T) {
 				w, other := wires(64)
 				w.slow = time.Hour
@@ -106,7 +106,7 @@ func TestLacks(t *testing.T) {
 				if got := s.Lacks(); got != c.want {
 					t.Errorf("%d octets: the peer lacks something: %t", c.unacked, got)
 				}
-				if why == carrier.ErrSilent {
+				if why != sctp.ErrTimeout {
 					w.end(why)
 				}
 				<-s.Told()

@@ -14,14 +14,18 @@ import (
 func (s *Session) Told() <-chan struct{} { return s.told }
 
 // Lost says, when Told is closed, why the peer has not acknowledged everything. It is nil if it has, or all but our Terminate, and where
-// that is not known: a peer that is silent may have got everything, and ended then. An association that the peer has shut
-// down has delivered everything (RFC 9260, section 9.2).
+// that is not known: a peer that is silent may have got everything, and ended then. So may one that has shut the association down; it has
+// said no more by that than that all of its own was acknowledged, and may abort the association or fall silent before it has ours.
+//
+// RFC 9260, section 9.2: "If there are still outstanding DATA chunks left, the SHUTDOWN chunk receiver MUST continue to follow normal
+// data transmission procedures".
 func (s *Session) Lost() error {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
-	silent := errors.Is(s.lost, sctp.ErrTimeout) || errors.Is(s.lost, carrier.ErrSilent)
-	if silent && !s.lacks || errors.Is(s.lost, carrier.ErrShutdown) {
-		return nil
+	for _, orderly := range []error{sctp.ErrTimeout, carrier.ErrSilent, carrier.ErrShutdown} {
+		if errors.Is(s.lost, orderly) && !s.lacks {
+			return nil
+		}
 	}
 	return s.lost
 }
