@@ -37,8 +37,14 @@ type linkedPair struct {
 
 func newLinkedPair(t *testing.T, l testrig.Link) *linkedPair {
 	t.Helper()
+	return newHushedPair(t, l, new(hush))
+}
+
+// newHushedPair is the same with a silence that may fall.
+func newHushedPair(t *testing.T, l testrig.Link, h *hush) *linkedPair {
+	t.Helper()
 	a, b := l.Sockets()
-	client, server := sctpudp.New(a, false, sctpudp.Config{}), sctpudp.New(b, true, sctpudp.Config{})
+	client, server := sctpudp.New(hushedSocket{a, h, 0}, false, sctpudp.Config{}), sctpudp.New(hushedSocket{b, h, 1}, true, sctpudp.Config{})
 	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
 	from, err := client.Dial(t.Context(), server.Addr().(interface{ AddrPort() netip.AddrPort }).AddrPort())
 	must(t, err)

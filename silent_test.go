@@ -1,0 +1,156 @@
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A silence is what befalls a path from one moment on, while nothing else does: a packet that is lost, or all from one on.
+type silence struct {
+	from  int  // whose packets: 0 is the Initiator, 1 the Responder
+	at    int  // which of them, from 1 on; 0: nothing befalls it
+	alone bool // none after it is lost
+	order int  // who closes: the end with this number first, and 2: both at once
+}
+
+func (s silence) String() string {
+	what := "all from packet %d of end %d on are lost"
+	if s.alone {
+		what = "packet %d of end %d is lost"
+	}
+	return fmt.Sprintf(what, s.at, s.from) + ", " + [...]string{"the Initiator closes first", "the Responder closes first", "both close at once"}[s.order]
+}
+
+// A hush counts the packets of both ends, and has a silence befall them.
+type hush struct {
+	mu    sync.Mutex
+	is    silence
+	armed bool
+	sent  [2]int
+}
+
+func (h *hush) arm(s silence) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.is, h.armed = s, true
+}
+
+// loses reports whether the next packet of an end is lost.
+func (h *hush) loses(from int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.armed {
+		return false
+	}
+	h.sent[from]++
+	n := h.sent[from]
+	return h.is.at > 0 && from == h.is.from && (n == h.is.at || n > h.is.at && !h.is.alone)
+}
+
+// count returns how many packets an end has sent since the silence was told.
+func (h *hush) count(from int) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sent[from]
+}
+
+// Each end of a scene posts so many Sends of so many octets before it closes: some take more than one packet.
+const silentSends, silentSize = 3, 1500
+
+// A parting is what is left of two ends that have closed, each of whose programs has ended with its Close.
+type parting struct {
+	ends [2]*end
+	errs [2]error
+	got  [2]int // Sends that were received
+	sent [2]int // Sends that were completed with success
+}
+
+// partFrom posts what there is to send, and closes: who closes second does so when it has heard of the first, or after some time. leave
+// ends the program of one end.
+func partFrom(s silence, ends [2]*end, patience time.Duration, leave func(i int)) *parting {
+	p := &parting{ends: ends}
+	for _, e := range ends {
+		sink := e.mr(silentSends*silentSize, iwarp.LocalWrite)
+		for i := range silentSends {
+			e.postRecv(uint64(i), sink.Slice(i*silentSize, silentSize))
+		}
+		e.postRecv(silentSends) // which ends with the peer's half
+	}
+	for _, e := range ends {
+		src := e.filled(silentSends*silentSize, 1, 0)
+		for i := range silentSends {
+			e.post(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(i*silentSize, silentSize)}})
+		}
+	}
+	var closes sync.WaitGroup
+	for i, e := range ends {
+		closes.Go(func() {
+			if s.order == 1-i {
+				p.learns(i, patience)
+			}
+			p.errs[i] = e.Close()
+			leave(i)
+		})
+	}
+	closes.Wait()
+	for i := range ends {
+		for p.learns(i, patience) {
+		}
+	}
+	return p
+}
+
+// learns counts what completes at an end until its receives end, at the latest with its connection, or its patience does. It reports whether
+// there may be more.
+func (p *parting) learns(i int, patience time.Duration) bool {
+	e := p.ends[i]
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	for {
+		wc, err := e.RecvCQ().Next(ctx)
+		switch {
+		case err != nil:
+			return false
+		case wc.Status != iwarp.StatusSuccess && wc.Op == iwarp.OpRecv:
+			return true
+		case wc.Status != iwarp.StatusSuccess:
+		case wc.Op == iwarp.OpRecv:
+			p.got[i]++
+		default:
+			p.sent[i]++
+		}
+	}
+}
+
+// falsehood returns what an end has said that is not so: that all is well where something that was completed has not arrived. Of a packet
+// that is lost alone nobody has to say anything.
+func (p *parting) falsehood(s silence) error {
+	for i, err := range p.errs {
+		switch {
+		case err == nil && p.got[1-i] < p.sent[i]:
+			return fmt.Errorf("Close of end %d returned nil, and of %d Sends %d have arrived", i, p.sent[i], p.got[1-i])
+		case s.alone && err == nil && p.sent[i] < silentSends:
+			return fmt.Errorf("end %d: %d Sends have completed", i, p.sent[i])
+		case err != nil && s.alone:
+			return fmt.Errorf("end %d: %w (of its %d Sends %d have arrived, and it has %d)", i, err, p.sent[i], p.got[1-i], p.got[i])
+		case err != nil && !errors.Is(err, iwarp.ErrConnectionLost):
+			return fmt.Errorf("end %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// silences returns all that may befall ends which send so many packets.
+func silences(packets [2]int, order int) (all []silence) {
+	for from, n := range packets {
+		for at := range n {
+			all = append(all, silence{from, at + 1, true, order}, silence{from, at + 1, false, order})
+		}
+	}
+	return all
+}
