@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"syscall"
@@ -16,29 +17,39 @@ type end struct {
 	told        chan struct{}     // the peer has acknowledged our FIN, or will not
 	last        tcp.EndpointState // in which that was found; valid when told is closed
 	over        chan struct{}     // besides, nobody has any use for the connection
+	assured     chan struct{}     // besides, the peer was told that all of its half has come
 	patience    patience          // after Close
 	parting     parting           // after CloseWrite or Close
 }
 
-func (e *end) init() { e.told, e.over = make(chan struct{}), make(chan struct{}) }
+func (e *end) init() {
+	e.told, e.over, e.assured = make(chan struct{}), make(chan struct{}), make(chan struct{})
+}
 
 // Told returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of CloseWrite or
-// Close; or when the connection is lost, so that it never will.
-func (c *Conn) Told() <-chan struct{} { return c.end.told }
+// Close; or when the connection is lost, so that it never will. After Close it is closed when besides, if the peer's FIN has come, the
+// peer was told so several times: its TCP would wait for that in vain if the program ended with the first one, and that was lost.
+func (c *Conn) Told() <-chan struct{} {
+	if c.isClosed() {
+		return c.end.assured
+	}
+	return c.end.told
+}
 
 // Lost says, when the channel of Told is closed, why the peer has not acknowledged everything: it wraps syscall.ECONNRESET after
 // its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It
-// is nil if the peer has, and before that channel is closed.
+// is nil if the peer has, before that channel is closed, and where a peer that was silent had acknowledged everything but our FIN: it may have ended then.
 func (c *Conn) Lost() error {
 	select {
 	case <-c.end.told:
 	default:
 		return nil
 	}
-	if why := c.whyLost(); why != nil {
-		return c.opError("close", why)
+	why := c.whyLost()
+	if n, known := c.unacknowledged(); errors.Is(why, syscall.ETIMEDOUT) && known && n == 0 {
+		return nil
 	}
-	return nil
+	return c.opError("close", why)
 }
 
 // whyLost returns nil if the peer has acknowledged everything. A RST after the peer's FIN has gVisor close the
@@ -75,17 +86,24 @@ func (c *Conn) RoundTrip() time.Duration { return time.Duration(c.flow.trip.Load
 
 // Lacks reports whether the peer has not acknowledged some of the octets that were written.
 func (c *Conn) Lacks() bool {
-	f := c.flow
 	select {
 	case <-c.end.told: // the last acknowledgement may be missing in the count
 		return c.Lost() != nil
 	default:
 	}
+	n, _ := c.unacknowledged()
+	return n > 0
+}
+
+// unacknowledged counts the octets that were written, and not acknowledged as far as is known: of a connection that the Stack has lost
+// sight of nothing is.
+func (c *Conn) unacknowledged() (octets int, known bool) {
+	f := c.flow
 	if f == nil || f.blank {
-		return false
+		return 0, false
 	}
 	acknowledged := c.Acknowledged() - (f.iss + 1) // and perhaps our FIN
-	return int32(c.written.Load()-acknowledged) > 0
+	return int(max(int32(c.written.Load()-acknowledged), 0)), true
 }
 
 // Unsent reports whether TCP has octets that were written and that it has not sent yet, as the peer's window, or what it knows of the path,
@@ -118,9 +136,15 @@ func (c *Conn) look() {
 	if state == tcp.StateError || c.isClosed() {
 		c.end.leave.Do(func() {
 			close(c.end.over)
-			c.stack.exit(c)
+			go c.assure(state)
 		})
 	}
+}
+
+// dismiss takes the connection out of those that the Stack waits for.
+func (c *Conn) dismiss() {
+	close(c.end.assured)
+	c.stack.exit(c)
 }
 
 // over reports whether the connection of a flow is.

@@ -23,6 +23,7 @@ type flow struct {
 	emss    atomic.Int32
 	una     atomic.Uint32        // SND.UNA of TCP's own
 	trip    atomic.Int64         // see RoundTrip
+	smooth  atomic.Int64         // its smoothed time alone
 	conn    atomic.Pointer[Conn] // whose it is: nil until it is claimed
 
 	gaps gapReport

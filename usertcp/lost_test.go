@@ -64,18 +64,40 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestLostInSilence: a peer that acknowledges nothing more for CloseTimeout is lost by that.
+// TestLostInSilence: a peer that acknowledges nothing more for CloseTimeout is lost by that, unless it has acknowledged everything but our FIN, as it
+// may have ended then. Of a connection that the Stack has lost sight of nobody knows that.
 func TestLostInSilence(t *testing.T) {
-	a, b, link := watchedStacks(t, Config{CloseTimeout: time.Millisecond, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
-	out, _ := connect(t, a, b, "192.0.2.2:7174")
-	link.deaf.Store(true)
-	_, err := out.Write([]byte("x"))
-	must(t, errors.Join(err, out.Close()))
-	<-out.Told()
-	for range 2 {
-		if err := out.Lost(); !errors.Is(err, syscall.ETIMEDOUT) {
-			t.Errorf("got %v", err)
-		}
+	for name, c := range map[string]struct {
+		unacked []byte
+		blank   bool
+		want    error
+	}{
+		"an octet": {[]byte("x"), false, syscall.ETIMEDOUT},
+		"our FIN":  {nil, false, nil},
+		"unknown":  {nil, true, syscall.ETIMEDOUT},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b, link := watchedStacks(t, Config{CloseTimeout: time.Millisecond, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
+			out, in := connect(t, a, b, "192.0.2.2:7174")
+			_, err := out.Write([]byte("y"))
+			must(t, err)
+			_, err = in.Read(make([]byte, 1))
+			must(t, err)
+			for ctx := testrig.Within(t); out.Lacks(); time.Sleep(time.Millisecond) {
+				must(t, ctx.Err())
+			}
+			link.deaf.Store(true)
+			out.flow.blank = c.blank
+			_, err = out.Write(c.unacked)
+			must(t, errors.Join(err, out.Close()))
+			<-out.Told()
+			for range 2 {
+				if err := out.Lost(); !errors.Is(err, c.want) || c.want == nil && err != nil || out.Lacks() != (c.want != nil) {
+					t.Errorf("got %v, lacks something: %t", err, out.Lacks())
+				}
+			}
+		})
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Stack) Shutdown(ctx context.Context) error {
 func (s *Stack) await(ctx context.Context) error {
 	for left := s.left(); len(left) > 0; left = s.left() {
 		select {
-		case <-left[0].end.over:
+		case <-left[0].end.assured:
 		case <-s.closed:
 			return nil
 		case <-ctx.Done():

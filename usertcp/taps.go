@@ -191,6 +191,7 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 	}
 	if r := &s.Sender.RTTState; r.SRTTInited {
 		f.trip.Store(int64(r.SRTT + 4*r.RTTVar))
+		f.smooth.Store(int64(r.SRTT))
 	}
 	f.una.Store(uint32(s.Sender.SndUna))
 	if f.gaps.due.Load() {
