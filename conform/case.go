@@ -42,6 +42,9 @@ type Case struct {
 	run func(*session)
 }
 
+// OverSCTP reports whether the case is for a peer over SCTP. The others are for peers over TCP.
+func (c *Case) OverSCTP() bool { return c.sctp }
+
 // speaks reports whether the case can be run in a dialect.
 func (c *Case) speaks(d mpa.Dialect) bool {
 	return len(c.Dialects) == 0 || slices.Contains(c.Dialects, d)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,16 +22,16 @@ type conformCmd struct {
 	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
-	Network networkName `enum:"tcp,sctp,usertcp" default:"tcp" help:"What the peer is tested over: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the peer that HOST:PORT or --listen name."`
-	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
-	App     string      `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
-	Dialect *string     `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
-	Say     string      `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
-	Answer  string      `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
-	Cases   string      `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
-	List    bool        `help:"List the cases: ID, requirements, document, and a sentence."`
-	Unsafe  bool        `help:"Also run the cases that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
-	Slow    bool        `help:"Also run the cases that wait for the peer's own timeouts."`
+	Network *networkName `enum:"tcp,sctp,usertcp" placeholder:"NAME" help:"What the peer is tested over, tcp (default), sctp or usertcp: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the peer that HOST:PORT or --listen name."`
+	TUN     string       `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
+	App     string       `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
+	Dialect *string      `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
+	Say     string       `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
+	Answer  string       `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
+	Cases   string       `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
+	List    bool         `help:"List the cases, or with --network those over it: ID, requirements, document, and a sentence."`
+	Unsafe  bool         `help:"Also run the cases that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
+	Slow    bool         `help:"Also run the cases that wait for the peer's own timeouts."`
 
 	reportFlags
 	Title string `placeholder:"TEXT" help:"Title of the table."`
@@ -63,7 +64,7 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 		return usage("conform: --list: it prints text only: leave out --json, --junit, --markdown and --pcap")
 	}
 	if c.List {
-		conform.List(std.out, cases)
+		conform.List(std.out, c.listed(cases))
 		return nil
 	}
 	files, err := c.open("conform", c.title(&opts))
@@ -81,6 +82,21 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 			fmt.Fprintln(std.err, "unsafe cases are run: an unpatched kernel on the peer's side may crash")
 		}
 		return c.test(ctx, std, opts, files)
+	})
+}
+
+// network is what the peer is tested over.
+func (c *conformCmd) network() networkName {
+	if c.Network == nil {
+		return network.TCP
+	}
+	return *c.Network
+}
+
+// listed are the cases over the network, if one is asked for.
+func (c *conformCmd) listed(cases []conform.Case) []conform.Case {
+	return slices.DeleteFunc(cases, func(one conform.Case) bool {
+		return c.Network != nil && one.OverSCTP() != (c.network() == network.SCTP)
 	})
 }
 
@@ -110,12 +126,12 @@ func (c *conformCmd) options() (conform.Options, error) {
 
 // role sets the peer's role, as far as there is one.
 func (c *conformCmd) role(o *conform.Options) error {
-	overSCTP := c.Network == network.SCTP
-	switch inside := c.Network == network.UserTCP && c.TUN == ""; {
-	case c.TUN != "" && c.Network != network.UserTCP:
+	overSCTP := c.network() == network.SCTP
+	switch inside := c.network() == network.UserTCP && c.TUN == ""; {
+	case c.TUN != "" && c.network() != network.UserTCP:
 		return usage("conform: --tun: it is for --network %s", network.UserTCP)
 	case inside && (c.Peer != "" || c.Listen != ""):
-		return usage("conform: --network: with %s the peer is our own endpoint, in this process, so that there is no address without --tun", c.Network)
+		return usage("conform: --network: with %s the peer is our own endpoint, in this process, so that there is no address without --tun", c.network())
 	case inside:
 		o.Role = mpa.RoleResponder
 	case c.Peer != "" && c.Listen != "":
@@ -171,7 +187,7 @@ func (c *conformCmd) streaming() (*conform.Streaming, error) {
 
 // peer sets the options' peer, with what records it, and returns what ends it.
 func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options, r *recording) (stop func(), err error) {
-	if c.Network == network.UserTCP {
+	if c.network() == network.UserTCP {
 		return c.userTCP(ctx, std, opts, r)
 	}
 	switch opts.Record = r.writer(); {

@@ -13,7 +13,7 @@ import (
 
 // userTCP has the peer be one over a TCP in user space. It returns what ends that.
 func (c *conformCmd) userTCP(ctx context.Context, std streams, opts *conform.Options, r *recording) (func(), error) {
-	name := string(c.Network)
+	name := string(c.network())
 	if c.TUN != "" {
 		name = network.OnTUN(c.TUN)
 	}
@@ -58,6 +58,7 @@ func (c *conformCmd) listenAtTUN(ctx context.Context, std streams, opts *conform
 	if err != nil {
 		return nil, err
 	}
+	warn(std, "conform", over)
 	p := conform.NewListenPeer(ln, strings.Fields(c.Exec), c.Wait)
 	opts.Peer = p
 	return c.awaits(std, p, nil)

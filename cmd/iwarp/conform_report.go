@@ -51,8 +51,8 @@ func (c *conformCmd) title(opts *conform.Options) string {
 	if c.Title != "" {
 		return c.Title
 	}
-	title := fmt.Sprintf("%v %s over %s", opts.Role, cmp.Or(c.Peer, c.Listen, "of our own"), c.Network)
-	if c.Network == network.SCTP { // which has no dialects
+	title := fmt.Sprintf("%v %s over %s", opts.Role, cmp.Or(c.Peer, c.Listen, "of our own"), c.network())
+	if c.network() == network.SCTP { // which has no dialects
 		return title
 	}
 	return fmt.Sprintf("%s, %v", title, cmp.Or(opts.Dialect, mpa.DialectRFC6581))

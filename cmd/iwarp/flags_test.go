@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // inOneWay is how errors of the command line name what is wrong: the command, then, if it is about some of its flags, these, and
@@ -40,5 +42,16 @@ func TestErrorsNameFlagsInOneWay(t *testing.T) {
 	})
 	if seen < 40 {
 		t.Errorf("%d errors were found", seen)
+	}
+}
+
+// TestWarn: who listens at a TUN device that is not up, or that is still to be made, is told.
+func TestWarn(t *testing.T) {
+	for name, want := range map[string]string{network.OnTUN("iwarp77=198.51.100.2"): "iwarp: rping: --tun: there is no TUN device iwarp77: ", network.UserTCP: "", network.TCP: ""} {
+		over, err := network.Open(name)
+		var told strings.Builder
+		if warn(streams{err: &told}, "rping", over); err != nil || !strings.HasPrefix(told.String(), want) || want == "" && told.String() != "" {
+			t.Errorf("%s: %v: %q", name, err, &told)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/alecthomas/kong"
 
 	"github.com/goiwarp/iwarp/internal/network"
@@ -9,7 +11,7 @@ import (
 // networkFlag chooses the lower layer that a command runs over.
 type networkFlag struct {
 	Network networkName `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043; sctp:udp is another name), the SCTP of the kernel, or, within one process, a TCP in user space that is aware of MPA."`
-	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: have that TCP at this TUN device of Linux's, with an address of its own, so that it meets other hosts. Takes root or CAP_NET_ADMIN. The device is made if there is none; it is to be up, with an address and a route (ip addr add 198.51.100.1/24 dev DEVICE; ip link set DEVICE up)."`
+	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: have that TCP at this TUN device of Linux's, with an address of its own, so that it meets other hosts. Takes root or CAP_NET_ADMIN. It is to be up, with an address and a route (ip tuntap add dev DEVICE mode tun; ip addr add 198.51.100.1/24 dev DEVICE; ip link set DEVICE up). A server makes it if there is none, and warns that it is not up."`
 }
 
 // A networkName is the name of a network, in place of the other one that it may have.
@@ -41,6 +43,13 @@ func (f *networkFlag) over() *network.Network {
 
 // streams reports whether connections are streams with MPA.
 func (f *networkFlag) streams() bool { return f.over().Streams }
+
+// warn tells who listens, and would wait in silence, that nobody can come as yet.
+func warn(std streams, command string, over *network.Network) {
+	if err := over.Unready(); err != nil {
+		fmt.Fprintf(std.err, "iwarp: %s: %v\n", command, err)
+	}
+}
 
 // check refuses a device that is none, and a recording of what others send.
 func (f *networkFlag) check(command, pcap string) error {

@@ -148,6 +148,7 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 		return err
 	}
 	defer ln.Close()
+	warn(std, "perf", c.over())
 	child.Announce(std.out, ln.Addr())
 	return perf.Serve(ctx, ln, func(v perf.Visit) {
 		if v.Err != nil {

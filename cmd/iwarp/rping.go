@@ -208,6 +208,7 @@ func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *
 		return err
 	}
 	defer ln.Close()
+	warn(std, "rping", over)
 	if c.Port == 0 || c.Debug {
 		fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
 	}

@@ -114,6 +114,14 @@ func (s *stacks) pair() (err error) {
 	return err
 }
 
+// makeToDial makes the stacks for who would wait for an answer in vain if the network were Unready.
+func (n *Network) makeToDial() error {
+	if err := n.Unready(); err != nil {
+		return err
+	}
+	return n.stacks.make()
+}
+
 // tapped is a link as the Tap has it.
 func (s *stacks) tapped(l usertcp.Link) usertcp.Link {
 	if s.tap == nil {
@@ -201,12 +209,13 @@ func (n *Network) Close() error {
 	return errors.Join(n.stacks.dial.Close(), n.stacks.listen.Close())
 }
 
-// DialStream opens a connection of TCP, or of the TCP in user space. It is for networks of streams.
+// DialStream opens a connection of TCP, or of the TCP in user space. It is for networks of streams. Where the network is Unready, the
+// error says so at once.
 func (n *Network) DialStream(ctx context.Context, addr string) (net.Conn, error) {
 	if n.stacks == nil {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	}
-	if err := n.stacks.make(); err != nil {
+	if err := n.makeToDial(); err != nil {
 		return nil, err
 	}
 	return n.stacks.dial.DialContext(ctx, "tcp", addr)
@@ -223,10 +232,10 @@ func (n *Network) ListenStream(ctx context.Context, addr string) (net.Listener, 
 	return n.stacks.listen.Listen(ctx, "tcp", addr)
 }
 
-// Dial connects as a Dialer says.
+// Dial connects as a Dialer says. Where the network is Unready, the error says so at once.
 func (n *Network) Dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
 	if n.stacks != nil {
-		if err := n.stacks.make(); err != nil {
+		if err := n.makeToDial(); err != nil {
 			return nil, err
 		}
 		over := *d

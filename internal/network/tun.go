@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -41,6 +42,23 @@ func onTUN(text string) (*Network, error) {
 		Name: UserTCP, Text: fmt.Sprintf("TCP in user space, %v at the TUN device %s", ip, device), Streams: true, Unordered: true, Taps: true,
 		stacks: &stacks{at: &tun{device, ip}},
 	}, nil
+}
+
+// Unready says why nothing comes over the network, and nothing can leave, as yet: it is at a TUN device that is not up. Where
+// there is none of that name, Listen makes it, and it is others who set it up.
+func (n *Network) Unready() error {
+	if n.stacks == nil || n.stacks.at == nil {
+		return nil
+	}
+	name := n.stacks.at.device
+	device, err := net.InterfaceByName(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--tun: there is no TUN device %s: ip tuntap add dev %s mode tun, and then an address and a route, and ip link set %s up: %w", name, name, name, err)
+	case device.Flags&net.FlagUp == 0:
+		return fmt.Errorf("--tun: the TUN device %s is not up: ip link set %s up, with an address and a route", name, name)
+	}
+	return nil
 }
 
 // stack opens the device, and returns a TCP there.

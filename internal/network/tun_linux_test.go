@@ -3,6 +3,7 @@ package network_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -46,11 +47,17 @@ func meetAtTUN(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if qp, err := user.Dial(ctx, &iwarp.Dialer{}, "198.51.100.1:1"); err == nil || qp != nil || ctx.Err() != nil {
+		return fmt.Errorf("dialing where there is no device: %v", err)
+	}
 	ln, err := user.Listen(ctx, "198.51.100.2:0", &iwarp.ListenConfig{})
 	if err != nil {
 		return err
 	}
-	if err := testrig.SetUpTUN("iwarp0"); err != nil {
+	if _, err := user.DialStream(ctx, "198.51.100.1:1"); err == nil || err.Error() != user.Unready().Error() || ctx.Err() != nil {
+		return fmt.Errorf("dialing over a device that is not up: %v", err)
+	}
+	if err := errors.Join(testrig.SetUpTUN("iwarp0"), user.Unready()); err != nil {
 		return err
 	}
 	if err := meet(ctx, host, ln); err != nil {
