@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/study", "internal/wording",
-		"programs", "usertcp",
+		"programs", "stream", "usertcp",
 	},
 }
 

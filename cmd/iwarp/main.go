@@ -21,9 +21,11 @@ import (
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
+	"github.com/goiwarp/iwarp/stream"
 )
 
 type cli struct {
+	Cat     catCmd     `cmd:"" help:"Copy standard input to a peer, and back, by RDMA Writes."`
 	Conform conformCmd `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
 	Decode  decodeCmd  `cmd:"" help:"Read a capture, and judge what is in it."`
 	Matrix  matrixCmd  `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
@@ -97,6 +99,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 			"rping_port":      strconv.Itoa(rping.DefaultPort),
 			"rping_size":      strconv.Itoa(rping.DefaultSize),
 			"perf_duration":   perf.DefaultDuration.String(),
+			"stream_ring":     strconv.Itoa(stream.DefaultRing),
 			"probe_timeout":   probe.DefaultTimeout.String(),
 			"probe_give_up":   probe.DefaultGiveUp.String(),
 			"probe_limit":     probe.DefaultLimit.String(),

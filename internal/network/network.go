@@ -234,20 +234,24 @@ func (n *Network) ListenStream(ctx context.Context, addr string) (net.Listener, 
 
 // Dial connects as a Dialer says. Where the network is Unready, the error says so at once.
 func (n *Network) Dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
+	over, name, err := n.Dialer(d)
+	if err != nil {
+		return nil, err
+	}
+	return over.Dial(ctx, name, addr)
+}
+
+// Dialer returns a Dialer that connects over the network, and the name that it takes for that. Its error is that of Dial where the network is Unready.
+func (n *Network) Dialer(d *iwarp.Dialer) (over iwarp.Dialer, name string, err error) {
+	over, name = *d, n.Name
 	if n.stacks != nil {
-		if err := n.makeToDial(); err != nil {
-			return nil, err
-		}
-		over := *d
-		over.Stack = n.stacks.dial
-		return over.Dial(ctx, "tcp", addr)
+		err = n.makeToDial()
+		over.Stack, name = n.stacks.dial, "tcp"
 	}
 	if n.wrapUDP != nil {
-		over := *d
 		over.WrapUDP = n.wrapUDP
-		d = &over
 	}
-	return d.Dial(ctx, n.Name, addr)
+	return over, name, err
 }
 
 // Listen listens as a ListenConfig says.

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// catCmd is netcat over package stream.
+type catCmd struct {
+	Listen  string        `xor:"role" placeholder:"HOST:PORT" help:"Wait for one connection at this address. With port 0 a free one is taken. The address is printed on standard error, or on standard output with --out."`
+	Connect string        `xor:"role" placeholder:"HOST:PORT" help:"Connect to this address: to another iwarp cat, or a program of rsockets."`
+	In      string        `placeholder:"FILE" help:"Send this file in place of standard input."`
+	Out     string        `placeholder:"FILE" help:"Write what comes to this file in place of standard output."`
+	Ring    int           `placeholder:"OCTETS" default:"${stream_ring}" help:"Memory that the peer may fill before something is written out (default: ${stream_ring})."`
+	Timeout time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
+
+	networkFlag
+}
+
+// Help is what --help adds.
+func (*catCmd) Help() string {
+	return `Copies standard input to a peer, and what comes from the peer to standard output, over RDMA: RDMA Writes into the
+peer's memory, by the protocol of rdma-core's rsockets. At the end of the input the peer is told, and reads the end of the
+stream. The command ends when both directions have ended, or the peer has closed the connection.
+
+For example: "iwarp cat --listen :7174 >copy", and "iwarp cat --connect HOST:7174 <file".`
+}
+
+// Run copies both ways.
+func (c *catCmd) Run(ctx context.Context, std streams) error {
+	if err := c.checkOptions(); err != nil {
+		return err
+	}
+	in, out, err := c.open(std)
+	if err != nil {
+		return fmt.Errorf("cat: %w", err)
+	}
+	defer in.Close()
+	over := c.over()
+	defer over.Close()
+	conn, err := c.meet(ctx, over, std)
+	if err != nil {
+		return errors.Join(err, out.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	err = exchange(conn, in, out)
+	if stop() {
+		err = errors.Join(err, conn.Close())
+	} else {
+		err = ctx.Err()
+	}
+	return errors.Join(err, out.Close())
+}
+
+func (c *catCmd) checkOptions() error {
+	if err := c.check("cat", ""); err != nil {
+		return err
+	}
+	switch {
+	case c.Listen == "" && c.Connect == "":
+		return usage("cat: wait for a connection (--listen) or make one (--connect)")
+	case c.over().Inside && c.TUN == "":
+		return usage("cat: --network %s: without --tun both ends would have to be in one process", c.Network)
+	case c.Timeout < 0:
+		return usage("cat: --timeout: %v is negative", c.Timeout)
+	case c.Ring <= 0:
+		return usage("cat: --ring: %d octets are no memory", c.Ring)
+	case c.Listen != "":
+		return wantListen("cat: --listen", c.Listen)
+	}
+	return wantPeer("cat: --connect", c.Connect)
+}
+
+// open returns what to send, and where to write what comes. A terminal gets it escaped, as a peer could make it do things.
+func (c *catCmd) open(std streams) (in io.ReadCloser, out io.WriteCloser, err error) {
+	in, out = os.Stdin, os.Stdout
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		out = guarded{std.out}
+	}
+	if c.In != "" {
+		if in, err = os.Open(c.In); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.Out != "" {
+		if out, err = os.Create(c.Out); err != nil {
+			return nil, nil, errors.Join(err, in.Close())
+		}
+	}
+	return in, out, nil
+}
+
+// guarded is a terminal.
+type guarded struct{ io.Writer }
+
+// Close leaves it open.
+func (guarded) Close() error { return nil }
+
+// meet returns the connection.
+func (c *catCmd) meet(ctx context.Context, over *network.Network, std streams) (conn *stream.Conn, err error) {
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+	}
+	cfg := stream.Config{Ring: c.Ring}
+	if c.Connect != "" {
+		d, name, err := over.Dialer(&iwarp.Dialer{})
+		if err != nil {
+			return nil, err
+		}
+		return (&stream.Dialer{RDMA: d, Config: cfg}).Dial(ctx, name, c.Connect)
+	}
+	under, err := over.Listen(ctx, c.Listen, &iwarp.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	ln := stream.NewListener(under, stream.Acceptor{Config: cfg})
+	defer ln.Close()
+	said := std.err
+	if c.Out != "" {
+		said = std.out
+	}
+	fmt.Fprintf(said, "listening on %v\n", ln.Addr())
+	return acceptOne(ctx, ln)
+}
+
+// acceptOne waits for one connection.
+func acceptOne(ctx context.Context, ln net.Listener) (*stream.Conn, error) {
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
+	defer stop()
+	conn, err := ln.Accept()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return conn.(*stream.Conn), nil
+}
+
+// exchange copies both ways, until both directions have ended or the peer is gone.
+func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.ReadFrom(in)
+		if err == nil {
+			err = conn.CloseWrite()
+		}
+		sent <- err
+	}()
+	_, err := conn.WriteTo(out)
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-sent:
+	case <-conn.QP().Done(): // the peer has closed the connection: the input is of no use any more
+	}
+	if errors.Is(err, iwarp.ErrPeerClosed) {
+		err = nil
+	}
+	return err
+}
