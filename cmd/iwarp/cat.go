@@ -71,7 +71,7 @@ func (c *catCmd) checkOptions() error {
 	case c.Listen == "" && c.Connect == "":
 		return usage("cat: wait for a connection (--listen) or make one (--connect)")
 	case c.over().Inside && c.TUN == "":
-		return usage("cat: --network %s: without --tun both ends would have to be in one process", c.Network)
+		return usage("cat: --network: with %s both ends are in one process, so that there is no --listen or --connect without --tun", c.Network)
 	case c.Timeout < 0:
 		return usage("cat: --timeout: %v is negative", c.Timeout)
 	case c.Ring <= 0:
