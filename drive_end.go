@@ -130,6 +130,7 @@ func (qp *QP) end() {
 	case <-qp.done:
 	default:
 		qp.returnSlots()
+		qp.rnic.table.EndStream(qp.boundTo)
 		qp.boundTo = qp.rnic.table.NewStream()
 		qp.eng.SetStream(qp.boundTo)
 		close(qp.done)

@@ -88,6 +88,7 @@ const (
 	errSRQClosed      = ended("the SRQ was closed")
 	errListenerClosed = ended("the Listener was closed")
 	errDeregistered   = ended("the memory was deregistered")
+	errFreed          = ended("the Memory Window was deallocated")
 )
 
 // inUse is the error of closing what QPs use.

@@ -10,10 +10,10 @@ import (
 // bound. A request that would exceed a bound fails with a *LimitError and changes
 // nothing (RFC 5042, section 6.4.1).
 type Limits struct {
-	// PDs, QPs, CQs, SRQs and MRs bound how many of each exist. QPs bounds the
+	// PDs, QPs, CQs, SRQs, MRs and MWs bound how many of each exist. QPs bounds the
 	// buffers that peers can make us hold too: RNICAttr.MaxHeld octets for each, and what that
 	// does not count.
-	PDs, QPs, CQs, SRQs, MRs int
+	PDs, QPs, CQs, SRQs, MRs, MWs int
 	// CQEntries bounds the sum of the depths of all CQs.
 	CQEntries int
 	// WorkRequests bounds the sum of the depths of all Send, Receive and Shared
@@ -62,6 +62,7 @@ const (
 	resCQ
 	resSRQ
 	resMR
+	resMW
 	resCQEntry
 	resWR
 	resOctet
@@ -69,7 +70,7 @@ const (
 )
 
 var resourceNames = [numResources]string{
-	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues", "Memory Regions",
+	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues", "Memory Regions", "Memory Windows",
 	"Completion Queue entries", "work request entries", "octets of registered memory",
 }
 
@@ -87,7 +88,7 @@ type ledger struct {
 
 func (l *ledger) init(m Limits) {
 	l.limit = [numResources]int64{
-		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs), resMR: int64(m.MRs),
+		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs), resMR: int64(m.MRs), resMW: int64(m.MWs),
 		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets,
 	}
 }

@@ -46,8 +46,9 @@ type MR struct {
 	region *memory.Region
 	// buf is behind a pointer, which package fmt does not follow: an MR that is printed as a
 	// value does not show the memory, whatever the verb.
-	buf   *[]byte
-	bound uint32 // the number of the QP that it is bound to; 0: it is not
+	buf    *[]byte
+	bound  uint32 // the number of the QP that it is bound to; 0: it is not
+	octets int    // those that the RNIC has counted
 }
 
 // MROptions refines a registration.
@@ -89,33 +90,33 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 			return nil, err
 		}
 	}
-	if err := pd.attach(userMR); err != nil {
-		return nil, err
-	}
-	mr := &MR{pd: pd, buf: &buf}
+	mr := &MR{pd: pd, buf: &buf, octets: len(buf)}
 	if o.QP != nil {
 		mr.bound = o.QP.num
 	}
-	if err := mr.enter(buf, mo); err != nil {
-		pd.detach(userMR)
-		return nil, err
-	}
-	return mr, nil
+	return mr, mr.admit(func(t *memory.Table) (err error) {
+		if mr.region, err = t.Register(buf, mo); errors.Is(err, memory.ErrWrap) {
+			err = fmt.Errorf("%w: MROptions.Base %#x with %d octets: %w", ErrInvalid, o.Base, len(buf), err)
+		}
+		return err
+	})
 }
 
-// enter puts the region into the RNIC's table, within its Limits.
-func (mr *MR) enter(buf []byte, o memory.Options) error {
-	rnic := mr.pd.rnic
-	err := rnic.ledger.take(mr.shares()...)
-	if err != nil {
+// admit counts the region in its Protection Domain and within the RNIC's Limits, and has it
+// entered into the RNIC's table.
+func (m *MR) admit(enter func(*memory.Table) error) error {
+	if err := m.pd.attach(userMR); err != nil {
 		return err
 	}
-	if mr.region, err = rnic.table.Register(buf, o); err == nil {
-		return nil
+	rnic := m.pd.rnic
+	if err := rnic.ledger.take(m.shares()...); err != nil {
+		m.pd.detach(userMR)
+		return err
 	}
-	rnic.ledger.give(mr.shares()...)
-	if errors.Is(err, memory.ErrWrap) {
-		return fmt.Errorf("%w: MROptions.Base %#x with %d octets: %w", ErrInvalid, o.Base, len(buf), err)
+	err := enter(rnic.table)
+	if err != nil {
+		rnic.ledger.give(m.shares()...)
+		m.pd.detach(userMR)
 	}
 	return err
 }
@@ -134,17 +135,18 @@ func (qp *QP) bindable(pd *PD) (stream uint32, err error) {
 	return qp.boundTo, nil
 }
 
-func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, m.Len()}} }
+func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, m.octets}} }
 
 // STag returns the Steering Tag by which peers name the region. It is drawn at
-// random and not used again soon after Deregister.
+// random and not used again soon after Deregister. That of an MR of AllocMR has a key of 0 before its first
+// registration, and keeps the last registration's.
 func (m *MR) STag() uint32 { return m.region.STag() }
 
 // Len returns the length in octets.
-func (m *MR) Len() int { return len(*m.buf) }
+func (m *MR) Len() int { return m.region.Size() }
 
-// Bytes returns the memory that was registered. While peers or requests may reach
-// it, see ReadAt.
+// Bytes returns the memory that was registered; it is nil for an MR of AllocMR, whose memory the program
+// has. While peers or requests may reach it, see ReadAt.
 func (m *MR) Bytes() []byte { return *m.buf }
 
 // Access returns the rights that the region was registered with.
@@ -186,7 +188,7 @@ func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 	return len(p), nil
 }
 
-// Update calls f with the region's memory, under its lock: no peer and no request
+// Update calls f with the region's memory, once for each piece that it has, under its lock: no peer and no request
 // reads or writes any octet of it meanwhile. Connections that want to wait for f: it
 // should be short, and must not call anything of this package. The error is ErrClosed
 // after Deregister, and f is not called then; it is ErrInvalid if f is nil.
@@ -221,9 +223,14 @@ func (m *MR) Remote(off int) Remote {
 
 // Deregister takes the region back. When it returns nothing changes or reads the
 // memory any more: what is still on its way was copied before. Requests that name it
-// and are not yet carried out end in error, and the connection with them.
+// and are not yet carried out end in error, and the connection with them. It fails with ErrBadState while Memory Windows
+// are bound to the region, and with ErrClosed if it was called before.
 func (m *MR) Deregister() error {
-	if !m.pd.rnic.table.Revoke(m.region) {
+	switch m.pd.rnic.table.Revoke(m.region) {
+	case memory.None:
+	case memory.HasWindows:
+		return &OpError{Op: "deregister memory", Err: fmt.Errorf("%w: Memory Windows are bound to the region: invalidate or deallocate them first", ErrBadState)}
+	default:
 		return &OpError{Op: "deregister memory", Err: fmt.Errorf("STag %#08x: %w", m.STag(), errDeregistered)}
 	}
 	m.pd.rnic.ledger.give(m.shares()...)
@@ -267,7 +274,7 @@ func (s *SGE) check(pd *PD, write bool) error {
 		return fmt.Errorf("%w: an MR of another RNIC: register the memory with the Protection Domain of the queue", ErrInvalid)
 	}
 	d := memory.Domain{Table: pd.rnic.table, PD: pd.num}
-	f := d.LocalCheck(s.MR.region, s.Offset, s.Length, write)
+	f := d.LocalMay(s.MR.region, s.Offset, s.Length, write)
 	if f == memory.None {
 		return nil
 	}

@@ -22,6 +22,7 @@ const (
 	userQP user = iota
 	userSRQ
 	userMR
+	userMW
 	numUsers
 )
 
@@ -46,15 +47,15 @@ func (r *RNIC) allocPD(auto bool) (*PD, error) {
 // RNIC returns the RNIC that the domain belongs to.
 func (pd *PD) RNIC() *RNIC { return pd.rnic }
 
-// Close frees the domain. It fails with ErrBadState while QPs, SRQs or MRs are in it, and with
+// Close frees the domain. It fails with ErrBadState while QPs, SRQs, MRs or MWs are in it, and with
 // ErrClosed if it was closed before. A domain that Dial, Accept or the like have made for a QP
 // ends by itself when nothing is in it any more: to close that is no error.
 func (pd *PD) Close() error {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
 	if pd.users != [numUsers]int{} {
-		return &OpError{Op: "close PD", Err: fmt.Errorf("%w: the Protection Domain is in use: close its QPs (%d) and SRQs (%d), and deregister its MRs (%d) first",
-			ErrBadState, pd.users[userQP], pd.users[userSRQ], pd.users[userMR])}
+		return &OpError{Op: "close PD", Err: fmt.Errorf("%w: the Protection Domain is in use: close its QPs (%d) and SRQs (%d), deregister its MRs (%d) and deallocate its MWs (%d) first",
+			ErrBadState, pd.users[userQP], pd.users[userSRQ], pd.users[userMR], pd.users[userMW])}
 	}
 	if pd.closed && !pd.auto {
 		return &OpError{Op: "close PD", Err: errPDClosed}

@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 		{"has been invalidated", one(iwarp.OpSend, void.Slice(0, 1))},
 		{"Invalidate, which is for OpSend", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
 		{"Solicited, which only an OpSend, OpWriteImm or OpImmediate can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
-		{"Target, which is for OpLocalInvalidate and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
+		{"Target, which is for OpLocalInvalidate, OpFastRegister and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
 		{"not its sink", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1)}, Target: mr}},
 		{"operation 99", &iwarp.SendWR{Op: 99}},
 	} {
@@ -336,13 +336,16 @@ func TestPDInUse(t *testing.T) {
 	must(t, err)
 	mr, err := pd.Register(make([]byte, 1), 0)
 	must(t, err)
+	mw, err := pd.AllocMW(iwarp.MWType2)
+	must(t, err)
 	for _, c := range []struct {
 		text string
 		end  func() error
 	}{
-		{"QPs (1) and SRQs (1), and deregister its MRs (1)", qp.Close},
-		{"QPs (0) and SRQs (1), and deregister its MRs (1)", srq.Close},
-		{"QPs (0) and SRQs (0), and deregister its MRs (1)", mr.Deregister},
+		{"QPs (1) and SRQs (1), deregister its MRs (1) and deallocate its MWs (1)", qp.Close},
+		{"QPs (0) and SRQs (1), deregister its MRs (1) and deallocate its MWs (1)", srq.Close},
+		{"QPs (0) and SRQs (0), deregister its MRs (1) and deallocate its MWs (1)", mr.Deregister},
+		{"deregister its MRs (0) and deallocate its MWs (1)", mw.Dealloc},
 	} {
 		if err := pd.Close(); !errors.Is(err, iwarp.ErrBadState) || !contains(err, "in use") || !contains(err, c.text) {
 			t.Error(err)

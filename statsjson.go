@@ -45,13 +45,13 @@ func (s *State) UnmarshalText(b []byte) error { return byName(s, StateClosed, "s
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText takes what String returns.
-func (s *Status) UnmarshalText(b []byte) error { return byName(s, StatusUnsupported, "status", b) }
+func (s *Status) UnmarshalText(b []byte) error { return byName(s, StatusRegisterFailed, "status", b) }
 
 // MarshalText returns what String does.
 func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText takes what String returns.
-func (o *Op) UnmarshalText(b []byte) error { return byName(o, OpImmediate, "operation", b) }
+func (o *Op) UnmarshalText(b []byte) error { return byName(o, OpFastRegister, "operation", b) }
 
 // MarshalText returns what String does.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

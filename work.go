@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -34,9 +35,13 @@ const (
 	// OpImmediate completes a receive of the peer's with 8 octets of Immediate Data, which are
 	// in the completion, and not in the receive's memory.
 	OpImmediate = Op(engine.OpImmediate)
+	// OpBindMW binds a Memory Window.
+	OpBindMW = Op(engine.OpBind)
+	// OpFastRegister registers memory in an MR of PD.AllocMR.
+	OpFastRegister = Op(engine.OpFastRegister)
 )
 
-var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv", "FetchAdd", "CompareSwap", "Write with Immediate", "Immediate Data"}
+var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv", "FetchAdd", "CompareSwap", "Write with Immediate", "Immediate Data", "Bind Memory Window", "Fast Register"}
 
 // String names the operation.
 func (o Op) String() string {
@@ -90,6 +95,11 @@ const (
 	StatusInvalidateFailed = Status(engine.StatusInvalidateFailed)
 	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has version 0.
 	StatusUnsupported = Status(engine.StatusUnsupported)
+	// StatusBindFailed: a Memory Window that cannot be bound, as it is bound already, or the
+	// region does not allow it.
+	StatusBindFailed = Status(engine.StatusBindFailed)
+	// StatusRegisterFailed: an MR whose STag is valid.
+	StatusRegisterFailed = Status(engine.StatusRegisterFailed)
 )
 
 // String describes the status.
@@ -118,8 +128,15 @@ type SendWR struct {
 	Invalidate uint32
 	// Target is the region that an OpLocalInvalidate invalidates, or an OpRead when
 	// it is complete: then it must be its sink. It is of the QP's Protection Domain, not
-	// deregistered, and not bound to another QP: any other is refused when it is posted.
+	// deregistered, and not bound to another QP: any other is refused when it is posted. For an
+	// OpFastRegister it is the MR in which Register is registered.
 	Target *MR
+	// Window is what an OpBindMW binds, or what an OpLocalInvalidate without a Target
+	// invalidates, and Bind what an OpBindMW binds it to.
+	Window *MW
+	Bind   *Binding
+	// Register is what an OpFastRegister registers.
+	Register *Registration
 	// Add is what an OpFetchAdd adds.
 	Add uint64
 	// Compare is the value with which an OpCompareSwap compares, and Swap that by which it
@@ -135,7 +152,8 @@ type SendWR struct {
 	// Solicited has the peer's completion wake up those who wait for solicited ones: of an OpSend,
 	// OpWriteImm or OpImmediate.
 	Solicited bool
-	// Fence holds the request back until all earlier Reads and Atomic Operations are complete.
+	// Fence holds the request back until all earlier Reads and Atomic Operations are complete; an
+	// OpLocalInvalidate, OpBindMW or OpFastRegister until all earlier requests are.
 	Fence bool
 }
 
@@ -187,10 +205,12 @@ func (w *SendWR) check(qp *QP) error {
 	switch {
 	case w == nil:
 		return errNoRequest
-	case w.Op == OpRecv || w.Op > OpImmediate:
+	case w.Op == OpRecv || w.Op > OpFastRegister:
 		return fmt.Errorf("%w: %v cannot be posted to a Send Queue", ErrInvalid, w.Op)
 	case len(w.SGL) > mostSGE(w.Op):
 		return fmt.Errorf("%w: %d scatter/gather elements, of which %v takes %d at most", ErrInvalid, len(w.SGL), w.Op, mostSGE(w.Op))
+	case (w.Op == OpBindMW || w.Op == OpFastRegister) && w.Inline != nil:
+		return fmt.Errorf("%w: inline data on %v, which has no payload", ErrInvalid, w.Op)
 	case w.Op == OpRead && w.Inline != nil:
 		return fmt.Errorf("%w: a Read has inline data: it reads into registered memory, which its SGL names", ErrInvalid)
 	case len(w.SGL) > 0 && w.Inline != nil:
@@ -203,6 +223,9 @@ func (w *SendWR) check(qp *QP) error {
 		return err
 	}
 	if err := w.checkTarget(qp); err != nil {
+		return err
+	}
+	if err := cmp.Or(w.checkWindow(qp), w.checkRegister(qp)); err != nil {
 		return err
 	}
 	return checkSGL(w.SGL, qp.pd, w.Op.fetches())
@@ -236,7 +259,7 @@ var errNoRequest = fmt.Errorf("%w: no request (nil)", ErrInvalid)
 
 func mostSGE(o Op) int {
 	switch {
-	case o == OpImmediate:
+	case o == OpImmediate || o == OpBindMW || o == OpFastRegister:
 		return 0
 	case o.fetches():
 		return 1
@@ -254,10 +277,10 @@ func (w *SendWR) checkFlags() error {
 		return fmt.Errorf("%w: Solicited, which only an OpSend, OpWriteImm or OpImmediate can be, on %v", ErrInvalid, w.Op)
 	case w.Op != OpSend && w.Invalidate != 0:
 		return fmt.Errorf("%w: Invalidate, which is for OpSend, on %v", ErrInvalid, w.Op)
-	case w.Op == OpLocalInvalidate && w.Target == nil:
-		return fmt.Errorf("%w: a Local Invalidate without a Target: name the region", ErrInvalid)
-	case w.Op != OpLocalInvalidate && w.Op != OpRead && w.Target != nil:
-		return fmt.Errorf("%w: Target, which is for OpLocalInvalidate and OpRead, on %v", ErrInvalid, w.Op)
+	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
+		return fmt.Errorf("%w: a Local Invalidate is of a Target, or of a Window: name one of them", ErrInvalid)
+	case w.Op != OpLocalInvalidate && w.Op != OpRead && w.Op != OpFastRegister && w.Target != nil:
+		return fmt.Errorf("%w: Target, which is for OpLocalInvalidate, OpFastRegister and OpRead, on %v", ErrInvalid, w.Op)
 	case w.Op == OpRead && w.Target != nil && len(w.SGL) > 0 && w.SGL[0].MR != w.Target:
 		return fmt.Errorf("%w: Target of an OpRead that is not its sink", ErrInvalid)
 	}
@@ -283,8 +306,15 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 		Atomic:          w.atomicWork(), Immediate: w.Immediate,
 		Unsignaled: w.Unsignaled, Solicited: w.Solicited, Fence: w.Fence,
 	}
-	if w.Target != nil {
+	switch {
+	case w.Op == OpFastRegister:
+		dst.Register = w.registerWork()
+	case w.Target != nil:
 		dst.Target = w.Target.region
+	case w.Op == OpBindMW:
+		dst.Bind = w.bindWork()
+	case w.Window != nil:
+		dst.Target = w.Window.window
 	}
 	fillSGL(&dst.SGL, w.SGL)
 }

@@ -105,6 +105,8 @@ var (
 		memory.NeverOffered: rdmap.CodeAccessRights,
 		memory.NotOffered:   rdmap.CodeProtectionCannotInvalidate,
 		memory.Shared:       rdmap.CodeProtectionCannotInvalidate,
+		memory.HasWindows:   rdmap.CodeProtectionCannotInvalidate,
+		memory.FirstType:    rdmap.CodeProtectionCannotInvalidate,
 	}
 )
 

@@ -226,7 +226,7 @@ func (q *QP) beginSend(g *Gather) bool {
 		return false
 	}
 	e := q.sq.At(q.sq.next)
-	if e.Fence && q.orq.Len() > 0 {
+	if e.Fence && q.fences(e) {
 		return false
 	}
 	if e.Op.extension() && q.RDMAPVersion == 0 {
@@ -237,8 +237,8 @@ func (q *QP) beginSend(g *Gather) bool {
 		return q.beginAtomic(g, e)
 	case OpImmediate:
 		return q.sendImmediate(g, e)
-	case OpLocalInvalidate:
-		return q.invalidateLocal(e)
+	case OpLocalInvalidate, OpBind, OpFastRegister:
+		return q.carryOut(e)
 	case OpRead:
 		return q.beginRead(g, e)
 	}
@@ -332,18 +332,6 @@ func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
 		}
 	}
 	return memory.None
-}
-
-// invalidateLocal carries out a local invalidation, which sends nothing.
-func (q *QP) invalidateLocal(e *sendEntry) bool {
-	q.sq.next++
-	if f := q.cfg.Memory.LocalInvalidate(e.Target); f != memory.None {
-		q.workError(e, StatusInvalidateFailed, "local invalidation: "+f.String())
-		return true
-	}
-	e.phase = phaseDone
-	q.retire()
-	return true
 }
 
 // InFlight reports whether octets that Output gave are not all sent.

@@ -365,13 +365,13 @@ func TestNames(t *testing.T) {
 // Every status has a name of its own, and no other has one.
 func TestStatusNames(t *testing.T) {
 	seen := map[string]bool{}
-	for s := StatusSuccess; s <= StatusUnsupported; s++ {
+	for s := StatusSuccess; s <= StatusRegisterFailed; s++ {
 		if name := s.String(); name == "" || name == "unknown status" || seen[name] {
 			t.Errorf("status %d: %q", s, name)
 		}
 		seen[s.String()] = true
 	}
-	if got := (StatusUnsupported + 1).String(); got != "unknown status" {
+	if got := (StatusRegisterFailed + 1).String(); got != "unknown status" {
 		t.Error(got)
 	}
 }

@@ -103,9 +103,9 @@ func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory
 	sink := &q.sq.At(read.ID).SGL[0]
 	at := sink.Offset + int(s.TO-read.SinkTO)
 	if q.inPlace {
-		return q.cfg.Memory.LocalCheck(sink.Region, at, s.PayloadLen(), true)
+		return q.cfg.Memory.SinkCheck(sink.Region, read.SinkSTag, at, s.PayloadLen())
 	}
-	return q.cfg.Memory.LocalPlace(sink.Region, at, payload(f, s))
+	return q.cfg.Memory.SinkPlace(sink.Region, read.SinkSTag, at, payload(f, s))
 }
 
 // readDone completes a Read: its response has been delivered.
@@ -128,11 +128,10 @@ func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
 	if !e.InvalidateLocal {
 		return memory.None
 	}
-	sink := e.Target
 	if e.NumSGE > 0 {
-		sink = e.SGL[0].Region
+		return q.cfg.Memory.LocalInvalidate(e.SGL[0].Region)
 	}
-	return q.cfg.Memory.LocalInvalidate(sink)
+	return q.cfg.Memory.LocalInvalidate(e.Target)
 }
 
 // onReadRequest queues a peer's Read. It is checked as a whole now, and again

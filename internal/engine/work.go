@@ -18,6 +18,8 @@ const (
 	OpCompareSwap //
 	OpWriteImm    // an RDMA Write and Immediate Data after it
 	OpImmediate   // Immediate Data alone
+	OpBind        // a Memory Window
+	OpFastRegister
 )
 
 // MaxSGE is how many scatter/gather elements one work request may have.
@@ -47,13 +49,27 @@ type SendWork struct {
 	Invalidate    uint32 // Send with Invalidate: the peer's STag; OpLocalInvalidate: ours
 	// InvalidateLocal makes a Read invalidate the STag of its sink before it completes.
 	InvalidateLocal bool
-	Target          *memory.Region // OpLocalInvalidate
-	Atomic          Atomic         // OpFetchAdd, OpCompareSwap; the result is for the SGL, if there is one
-	Immediate       uint64         // OpWriteImm, OpImmediate
+	Target          memory.Target // OpLocalInvalidate
+	Bind            *Bind         // OpBind
+	Register        *Register     // OpFastRegister
+	Atomic          Atomic        // OpFetchAdd, OpCompareSwap; the result is for the SGL, if there is one
+	Immediate       uint64        // OpWriteImm, OpImmediate
 	Unsignaled      bool
 	Solicited       bool
-	Fence           bool // waits for all earlier Reads and Atomic Operations
+	Fence           bool // waits for all earlier Reads and Atomic Operations; of local operations: for all earlier requests
 	Cookie          any  // handed back in the completion
+}
+
+// Bind says what a window is bound to.
+type Bind struct {
+	Window *memory.Window
+	memory.Binding
+}
+
+// Register says what a region is registered as.
+type Register struct {
+	Region *memory.Region
+	memory.Registration
 }
 
 // Atomic holds what an Atomic Operation works with, as in [rdmap.AtomicRequest].
@@ -131,13 +147,15 @@ const (
 	StatusInvalidateFailed
 	StatusFatal
 	StatusUnsupported
+	StatusBindFailed
+	StatusRegisterFailed
 )
 
 var statusNames = [...]string{
 	"success", "flushed", "local length error", "local protection error", "local access error",
 	"remote access error", "remote operation error", "remote invalidation error",
 	"zero RDMA Read resources", "local invalidation failed", "fatal error",
-	"operation not supported",
+	"operation not supported", "Memory Window not bound", "registration failed",
 }
 
 // String names the status.

@@ -204,7 +204,8 @@ func TestLocalAccess(t *testing.T) {
 
 // A range of no octets lies in a region up to its end, and not after it.
 func TestHolds(t *testing.T) {
-	r := &Region{size: 32}
+	r := new(extent)
+	r.size = 32
 	for _, tt := range []struct {
 		off, n int
 		want   bool

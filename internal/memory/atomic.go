@@ -20,16 +20,16 @@ const atomicLen = 8
 // The word is in the byte order of the machine. RFC 7306, section 5.1.1: "The FetchAdd
 // operation is performed in the endian format of the target memory." [X03]
 func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
-	r, off, _ := d.find(stag, to, atomicLen)
-	if r == nil {
-		return 0, InvalidSTag
-	}
-	r.locks.lock(off, atomicLen)
-	defer r.locks.unlock(off, atomicLen)
-	if f := r.checkAtomic(d, to); f != None {
+	g, off, n := d.find(stag, to, atomicLen)
+	if f := g.named(); f != None {
 		return 0, f
 	}
-	word := (*uint64)(unsafe.Pointer(&r.buf[off]))
+	g.in.locks.lock(off, n)
+	defer g.in.locks.unlock(off, n)
+	if f := g.checkAtomic(d, to); f != None {
+		return 0, f
+	}
+	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(g.in.piece(off, n))))
 	for {
 		old = atomic.LoadUint64(word)
 		if atomic.CompareAndSwapUint64(word, old, change(old)) {
@@ -40,13 +40,13 @@ func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (
 
 // CheckAtomic judges the target of a peer's Atomic Operation.
 func (d Domain) CheckAtomic(stag uint32, to uint64) Fault {
-	r, off, _ := d.find(stag, to, atomicLen)
-	if r == nil {
-		return InvalidSTag
+	g, off, n := d.find(stag, to, atomicLen)
+	if f := g.named(); f != None {
+		return f
 	}
-	r.locks.rlock(off, atomicLen)
-	defer r.locks.runlock(off, atomicLen)
-	return r.checkAtomic(d, to)
+	g.in.locks.rlock(off, n)
+	defer g.in.locks.runlock(off, n)
+	return g.checkAtomic(d, to)
 }
 
 // checkAtomic judges a peer's Atomic Operation; the caller holds a lock of its octets.
@@ -54,12 +54,13 @@ func (d Domain) CheckAtomic(stag uint32, to uint64) Fault {
 // RFC 7306, section 8.2: the RDMAP layer "MUST validate that the Remote Peer's Tagged ULP
 // Buffer address references a ULP Buffer address that is 64-bit aligned". It is the address
 // that counts, and not the tagged offset, which "MAY start at an arbitrary offset" (section
-// 5.2.1). [X03]
-func (r *Region) checkAtomic(d Domain, to uint64) Fault {
-	if f := r.check(d, to, atomicLen, RemoteAtomic); f != None {
+// 5.2.1). Octets of two pieces of memory have no such address. [X03]
+func (g *grant) checkAtomic(d Domain, to uint64) Fault {
+	if f := g.check(d, to, atomicLen, RemoteAtomic); f != None {
 		return f
 	}
-	if uintptr(unsafe.Pointer(&r.buf[to-r.base]))%atomicLen != 0 {
+	b := g.in.piece(g.at+int(to-g.base), atomicLen)
+	if len(b) < atomicLen || uintptr(unsafe.Pointer(unsafe.SliceData(b)))%atomicLen != 0 {
 		return Unaligned
 	}
 	return None

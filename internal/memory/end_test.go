@@ -21,7 +21,7 @@ func TestEndWaitsForEveryPart(t *testing.T) {
 			r, err := table.Register(make([]byte, size), Options{PD: pd, Stream: stream, Access: allRemote})
 			testrig.Must(t, err)
 			at := part << minStripeShift
-			r.locks.rlock(at, 1) // an access
+			r.first.locks.rlock(at, 1) // an access
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -33,11 +33,11 @@ func TestEndWaitsForEveryPart(t *testing.T) {
 					t.Fatalf("%s returned while part %d was read", name, part)
 				default:
 				}
-				if waits = !r.locks.mu[part].TryRLock(); !waits {
-					r.locks.mu[part].RUnlock()
+				if waits = !r.first.locks.mu[part].TryRLock(); !waits {
+					r.first.locks.mu[part].RUnlock()
 				}
 			}
-			r.locks.runlock(at, 1)
+			r.first.locks.runlock(at, 1)
 			<-done
 			if r.Valid() {
 				t.Errorf("%s: still valid", name)
@@ -51,8 +51,8 @@ func TestEndWaitsForEveryPart(t *testing.T) {
 func TestChecksDoNotWait(t *testing.T) {
 	table := NewTable()
 	r, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})
-	r.locks.lock(0, 32) // a copy
-	defer r.locks.unlock(0, 32)
+	r.first.locks.lock(0, 32) // a copy
+	defer r.first.locks.unlock(0, 32)
 	d := local(table)
 	if f := d.LocalCheck(r, 0, 32, true); f != None {
 		t.Error(f)

@@ -40,6 +40,14 @@ const (
 	NotOffered
 	// Shared: an invalidation by a peer of memory that several streams may use.
 	Shared
+	// HasWindows: the region cannot be invalidated, or deregistered, as windows are bound to it.
+	HasWindows
+	// FirstType: an invalidation of a window of the first type.
+	FirstType
+	// StillValid: a window is to be bound, or a region to be registered, and its STag is valid.
+	StillValid
+	// TooLarge: a region is to be registered with more memory than it was allocated for.
+	TooLarge
 
 	numFaults
 )
@@ -61,6 +69,10 @@ var faults = [numFaults]struct{ name, mistake string }{
 	NeverOffered:   {"access rights violation", "the memory was registered without any remote right: a peer has no say over it"},
 	NotOffered:     {"STag cannot be invalidated", "the memory is neither bound to the QP nor registered with RemoteInvalidate"},
 	Shared:         {"STag cannot be invalidated", "several QPs of the Protection Domain share the memory"},
+	HasWindows:     {"STag cannot be invalidated", "Memory Windows are bound to the memory: invalidate them first"},
+	FirstType:      {"STag cannot be invalidated", "it is a Memory Window of type 1, which another binding ends, and no invalidation"},
+	StillValid:     {"STag not in the Invalid state", "it is in use: invalidate it first"},
+	TooLarge:       {"list too long", "the memory is more than the region was allocated for"},
 }
 
 // String is the RFCs' name of the fault, and the mistake.

@@ -8,6 +8,20 @@ import (
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
+// place copies p to offset off. The caller holds the locks of these octets.
+func (x *extent) place(off int, p layout.Content) {
+	for p.Len() > 0 {
+		b := x.piece(off, p.Len())
+		if len(b) == p.Len() {
+			place(b, p)
+			return
+		}
+		front, rest := p.Cut(len(b))
+		place(b, front)
+		off, p = off+len(b), rest
+	}
+}
+
 // place copies src to dst, which is as long. A consumer may wait for a peer's Write
 // by loading its last octets atomically, so that these are stored as one word after
 // all others: the last eight where they end at an address that is a multiple of

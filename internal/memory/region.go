@@ -1,9 +1,9 @@
 package memory
 
 import (
-	"sync/atomic"
+	"slices"
+	"sync"
 
-	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
@@ -28,108 +28,109 @@ const (
 	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate | RemoteAtomic
 )
 
+// whole returns the rights with those that they include: what a peer may change, its owner may
+// too.
+func (a Access) whole() Access {
+	if a&(RemoteWrite|RemoteAtomic) != 0 {
+		a |= LocalWrite
+	}
+	return a
+}
+
 // A Region is registered memory. Its octets are reached from outside the
 // consumer's program only through this package, which holds the region's locks
 // for as long as it copies: once Revoke or an invalidation has returned, no packet
 // changes or reads the buffer any more (RFC 5042, section 6.2.2).
 //
-// Accesses at the same time, of any number of streams, exclude each other where
-// they overlap: see stripes.
+// What it is registered as is an extent, which a region that was registered by a Table has for
+// good, and one that Table.Allocate made for as long as its STag is valid: see FastRegister.
 type Region struct {
-	table  *Table // immutable
-	stag   uint32 // immutable
-	base   uint64 // immutable: tagged offset of the first octet
-	size   int    // immutable
-	access Access // immutable
-	pd     uint32 // immutable
-	stream uint32 // immutable: the one stream that may use it; 0 is any of the PD
+	tag
+	most  Most   // what may be registered by FastRegister; none: nothing
+	first extent // most regions have no other
 
-	locks stripes
-	buf   []byte // guarded by locks; nil once revoked
-	// state changes with all locks held. Who looks at octets as well holds the locks of
-	// these; others, such as the check of a request that is posted, do not wait
-	// for a copy that is under way.
-	state atomic.Uint32
+	// mu orders what ends and begins the use of the region as a whole, and of its windows.
+	mu      sync.Mutex
+	windows int // bound to it
 }
 
-// The states of a region, in the order in which it goes through them.
-const (
-	usable      = iota
-	invalidated // its STag
-	revoked
-)
-
-// STag returns the Steering Tag under which peers name the region.
-func (r *Region) STag() uint32 { return r.stag }
-
-// Base returns the tagged offset of the first octet.
-func (r *Region) Base() uint64 { return r.base }
-
-// Access returns the rights granted when the region was registered.
-func (r *Region) Access() Access { return r.access }
-
-// Valid reports whether the STag can be used: it was neither invalidated nor
-// revoked.
-func (r *Region) Valid() bool { return r.state.Load() == usable }
+// extent is what the region is registered as.
+func (r *Region) extent() *extent { return r.cur.Load().in }
 
 // ReadAt copies n = len(dst) octets from offset off on. They lie within the
 // region, or it panics; it reports false, and copies nothing, if the region has
 // been revoked.
 func (r *Region) ReadAt(dst []byte, off int) bool {
+	x := r.extent()
 	if len(dst) == 0 {
-		return r.state.Load() != revoked
+		return x.state.Load() != revoked
 	}
-	r.locks.rlock(off, len(dst))
-	defer r.locks.runlock(off, len(dst))
-	if r.buf == nil {
+	x.locks.rlock(off, len(dst))
+	defer x.locks.runlock(off, len(dst))
+	if x.state.Load() == revoked {
 		return false
 	}
-	copy(dst, r.buf[off:off+len(dst)])
+	for len(dst) > 0 {
+		n := copy(dst, x.piece(off, len(dst)))
+		dst, off = dst[n:], off+n
+	}
 	return true
 }
 
 // WriteAt copies src to offset off, as ReadAt does the other way.
 func (r *Region) WriteAt(src []byte, off int) bool {
+	x := r.extent()
 	if len(src) == 0 {
-		return r.state.Load() != revoked
+		return x.state.Load() != revoked
 	}
-	r.locks.lock(off, len(src))
-	defer r.locks.unlock(off, len(src))
-	if r.buf == nil {
+	x.locks.lock(off, len(src))
+	defer x.locks.unlock(off, len(src))
+	if x.state.Load() == revoked {
 		return false
 	}
-	place(r.buf[off:off+len(src)], layout.Plain(src))
+	x.place(off, layout.Plain(src))
 	return true
 }
 
-// Update calls f with the region's octets while nobody else reaches any of them.
+// Update calls f with the region's octets while nobody else reaches any of them: once, or, if
+// they are several pieces, once for each.
 // It reports false, without a call, if the region has been revoked.
 func (r *Region) Update(f func([]byte)) bool {
-	r.locks.lock(0, r.size)
-	defer r.locks.unlock(0, r.size)
-	if r.buf == nil {
+	x := r.extent()
+	x.locks.lock(0, x.size)
+	defer x.locks.unlock(0, x.size)
+	if x.state.Load() == revoked {
 		return false
 	}
-	f(r.buf)
+	if x.parts == nil {
+		f(x.buf)
+	}
+	for _, p := range x.parts {
+		f(p)
+	}
 	return true
 }
 
-// Detach puts a copy in place of the buffer, which nobody reaches through the region any more. It
+// Detach puts a copy in place of the memory, which nobody reaches through the region any more. It
 // reports false if the region has been revoked.
 func (r *Region) Detach() bool {
-	r.locks.lock(0, r.size)
-	defer r.locks.unlock(0, r.size)
-	if r.buf == nil {
+	x := r.extent()
+	x.locks.lock(0, x.size)
+	defer x.locks.unlock(0, x.size)
+	if x.state.Load() == revoked {
 		return false
 	}
-	r.buf = append(make([]byte, 0, len(r.buf)), r.buf...)
+	x.buf = slices.Clone(x.buf)
+	for i, p := range x.parts {
+		x.parts[i] = slices.Clone(p)
+	}
 	return true
 }
 
-// checkLocal judges the owner's access of n octets at offset off. The caller
-// holds a lock if it reaches them then.
-func (r *Region) checkLocal(d Domain, off, n int, write bool) Fault {
-	state := r.state.Load()
+// checkLocal judges the owner's access of n octets at offset off of what the region is
+// registered as. The caller holds a lock if it reaches them then.
+func (r *Region) checkLocal(d Domain, x *extent, off, n int, write bool) Fault {
+	state := x.state.Load()
 	switch {
 	case r.table != d.Table || r.pd != d.PD:
 		return OtherDomain
@@ -137,68 +138,39 @@ func (r *Region) checkLocal(d Domain, off, n int, write bool) Fault {
 		return InvalidSTag
 	case state == invalidated:
 		return Invalidated
-	case write && r.access&LocalWrite == 0:
+	case write && x.access&LocalWrite == 0:
 		return NoLocalWrite
-	case !r.holds(off, n):
+	case !x.holds(off, n):
 		return Bounds
 	}
 	return None
 }
 
-// check judges a peer's access of n octets, n > 0, at tagged offset to. The
-// caller holds a lock if it reaches them then.
-func (r *Region) check(d Domain, to uint64, n uint64, want Access) Fault {
-	switch r.state.Load() {
-	case revoked:
+// invalidate makes the STag of the region unusable. RDMA verbs 7: not of one to which windows
+// are bound; what they offer would outlive it.
+func (r *Region) invalidate(of *grant) Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := r.extent()
+	switch {
+	case x.state.Load() == revoked, of != nil && of != &x.grant:
 		return InvalidSTag
-	case invalidated:
+	case r.windows > 0:
+		return HasWindows
+	case !x.usable():
 		return Invalidated
 	}
-	if f := r.associated(d); f != None {
-		return f
-	}
-	if r.access&want == 0 {
-		return missing(want)
-	}
-	// The rule of Writes is that of Reads too, under codes of their own. [D40] [P25]
-	switch ddp.CheckBounds(to, n, r.base, uint64(r.size)) {
-	case 0:
-		return None
-	case ddp.CodeTOWrap:
-		return Wrap
-	}
-	return Bounds
-}
-
-// holds reports whether n octets at offset off are all in the region.
-func (r *Region) holds(off, n int) bool {
-	return off >= 0 && n >= 0 && off <= r.size && n <= r.size-off
-}
-
-// missing is the fault of a region without a right.
-func missing(want Access) Fault {
-	switch want {
-	case RemoteWrite:
-		return NoRemoteWrite
-	case RemoteAtomic:
-		return NoRemoteAtomic
-	}
-	return NoRemoteRead
-}
-
-func (r *Region) associated(d Domain) Fault {
-	switch {
-	case r.table != d.Table || r.pd != d.PD:
-		return OtherDomain
-	case r.stream != 0 && r.stream != d.Stream:
-		return OtherStream
-	}
+	x.end(invalidated)
 	return None
 }
 
-func (r *Region) revoke() {
-	r.locks.lock(0, r.size)
-	defer r.locks.unlock(0, r.size)
-	r.buf = nil
-	r.state.Store(revoked)
+// revoke ends the region, unless windows are bound to it.
+func (r *Region) revoke() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.windows > 0 {
+		return false
+	}
+	r.extent().forget()
+	return true
 }

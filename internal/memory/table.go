@@ -8,24 +8,35 @@ import (
 	"sync"
 )
 
-// Quarantine is how many STags must have been retired after an STag before it
-// may name another region.
+// Quarantine is how many STags must have been retired after an STag before its index
+// may name another region or window.
 const Quarantine = 1 << 16
 
-// reservedSTags are never given out: 0 is the verbs' privileged STag, and 1 is
-// what siw, RNICs and this project put into a zero-length Ready-to-Receive
-// message, where it names nothing.
-const reservedSTags = 2
+// reservedSTags are never given out: 0 is the verbs' privileged STag, whose index names
+// nothing else either (RDMA verbs 7), and 1 is what siw, RNICs and this project put into a
+// zero-length Ready-to-Receive message, where it names nothing.
+const reservedSTags = 1 << keyBits
 
-// A Table holds the regions of one RNIC. Its methods may be called by any
+// The key of an STag is its lowest bits.
+const (
+	keyBits = 8
+	keyMask = 1<<keyBits - 1
+)
+
+// maxTags bounds what there can be in a table: half of the indices that STags have, so that a
+// free one is soon found.
+const maxTags = 1 << (31 - keyBits)
+
+// A Table holds the regions and windows of one RNIC. Its methods may be called by any
 // goroutine.
 type Table struct {
 	mu      sync.RWMutex
-	regions map[uint32]*Region
-	streams map[uint32]int // by PD: how many streams may use its regions
-	stream  uint32         // the last number that was given to a stream
+	tags    map[uint32]*tag                 // by index
+	windows map[uint32]map[*Window]struct{} // bound to a stream, by that
+	streams map[uint32]int                  // by PD: how many streams may use its regions
+	stream  uint32                          // the last number that was given to a stream
 	retired map[uint32]struct{}
-	order   []uint32 // ring of retired STags, oldest at next
+	order   []uint32 // ring of retired indices, oldest at next
 	next    int
 	random  func([]byte) (int, error)
 }
@@ -33,7 +44,8 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table {
 	return &Table{
-		regions: make(map[uint32]*Region),
+		tags:    make(map[uint32]*tag),
+		windows: make(map[uint32]map[*Window]struct{}),
 		streams: make(map[uint32]int),
 		retired: make(map[uint32]struct{}),
 		random:  rand.Read,
@@ -55,6 +67,9 @@ var ErrAccess = errors.New("access rights that do not exist")
 // offset: its last octet could not be reached.
 var ErrWrap = errors.New("tagged offsets of the region exceed 64 bits")
 
+// ErrFull reports a table with as many regions and windows as there can be.
+var ErrFull = errors.New("no STag is left for another region or window")
+
 // Register makes buf reachable under a new STag, which peers cannot guess and
 // which has not been in use lately (RFC 5042, section 6.1.1).
 func (t *Table) Register(buf []byte, o Options) (*Region, error) {
@@ -64,37 +79,47 @@ func (t *Table) Register(buf []byte, o Options) (*Region, error) {
 	if o.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("%w: %#x", ErrAccess, uint8(o.Access&^allAccess))
 	}
-	if o.Access&(RemoteWrite|RemoteAtomic) != 0 {
-		o.Access |= LocalWrite // what a peer may change, its owner may too
+	r := &Region{tag: tag{table: t, pd: o.PD}}
+	x := &r.first
+	newExtent(x, buf)
+	x.owner, x.pd, x.stream, x.access, x.base = r, o.PD, o.Stream, o.Access.whole(), o.Base
+	err := t.enter(&r.tag, func(stag uint32) *grant {
+		x.stag = stag
+		return &x.grant
+	})
+	if err != nil {
+		return nil, err
 	}
+	return r, nil
+}
+
+// enter puts a tag into the table, under a new STag, with what that grants.
+func (t *Table) enter(g *tag, granted func(stag uint32) *grant) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	stag, err := t.newSTag()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &Region{
-		table: t, stag: stag, base: o.Base, size: len(buf), access: o.Access, pd: o.PD, stream: o.Stream,
-		locks: newStripes(len(buf)), buf: buf[:len(buf):len(buf)],
-	}
-	if r.buf == nil {
-		r.buf = []byte{}
-	}
-	t.regions[stag] = r
-	return r, nil
+	g.index = stag &^ keyMask
+	g.cur.Store(granted(stag))
+	t.tags[g.index] = g
+	return nil
 }
 
-// newSTag draws until it finds a free STag. With 2^32 of them and memory for
-// only a small part, a second draw is rare.
+// newSTag draws until it finds one whose index is free, which is most often the first.
 func (t *Table) newSTag() (uint32, error) {
+	if len(t.tags) >= maxTags {
+		return 0, ErrFull
+	}
 	var b [4]byte
 	for {
 		if _, err := t.random(b[:]); err != nil {
 			return 0, fmt.Errorf("memory: no random STag to be had: %w", err)
 		}
 		stag := binary.BigEndian.Uint32(b[:])
-		_, used := t.regions[stag]
-		_, recent := t.retired[stag]
+		_, used := t.tags[stag&^keyMask]
+		_, recent := t.retired[stag&^keyMask]
 		if stag >= reservedSTags && !used && !recent {
 			return stag, nil
 		}
@@ -102,28 +127,40 @@ func (t *Table) newSTag() (uint32, error) {
 }
 
 // Revoke ends the region: when it returns, no access is under way and none
-// will be granted. It reports whether the region was in the table.
-func (t *Table) Revoke(r *Region) bool {
-	t.mu.Lock()
-	found := t.regions[r.stag] == r
-	if found {
-		delete(t.regions, r.stag)
-		t.retire(r.stag)
+// will be granted. It fails with InvalidSTag if the region was not in the table (any more), and
+// with HasWindows if windows are bound to it (RDMA verbs 7: to deallocate "fails with bound
+// windows").
+func (t *Table) Revoke(r *Region) Fault {
+	if !r.revoke() {
+		return HasWindows
 	}
-	t.mu.Unlock()
-	r.revoke()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.remove(&r.tag) {
+		return InvalidSTag
+	}
+	return None
+}
+
+// remove reports whether a tag was in the table. The caller holds the lock.
+func (t *Table) remove(g *tag) bool {
+	found := t.tags[g.index] == g
+	if found {
+		delete(t.tags, g.index)
+		t.retire(g.index)
+	}
 	return found
 }
 
-func (t *Table) retire(stag uint32) {
+func (t *Table) retire(index uint32) {
 	if len(t.order) < Quarantine {
-		t.order = append(t.order, stag)
+		t.order = append(t.order, index)
 	} else {
 		delete(t.retired, t.order[t.next])
-		t.order[t.next] = stag
+		t.order[t.next] = index
 		t.next = (t.next + 1) % Quarantine
 	}
-	t.retired[stag] = struct{}{}
+	t.retired[index] = struct{}{}
 }
 
 // AddStream counts a stream of a Protection Domain, until RemoveStream.
@@ -155,16 +192,23 @@ func (t *Table) NewStream() uint32 {
 	return t.stream
 }
 
-// shared reports whether more than one stream may use the region.
-func (t *Table) shared(r *Region) bool {
+// shared reports whether more than one stream may use what is granted.
+func (t *Table) shared(g *grant) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return r.stream == 0 && t.streams[r.pd] > 1
+	return g.stream == 0 && t.streams[g.pd] > 1
 }
 
-func (t *Table) lookup(stag uint32) *Region {
+// lookup returns what an STag stands for, nil if nothing has that index and that key.
+func (t *Table) lookup(stag uint32) *grant {
 	t.mu.RLock()
-	r := t.regions[stag]
+	found := t.tags[stag&^keyMask]
 	t.mu.RUnlock()
-	return r
+	if found == nil {
+		return nil
+	}
+	if g := found.cur.Load(); g.stag == stag {
+		return g
+	}
+	return nil
 }

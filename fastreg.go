@@ -1,0 +1,93 @@
+package iwarp
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/memory"
+)
+
+// A Registration says what an OpFastRegister registers in an MR that PD.AllocMR made.
+type Registration struct {
+	// Memory is registered as if it were one piece, in this order. It stays as it is until the
+	// STag is invalid again; no copy is made. The list itself is copied.
+	Memory [][]byte
+	// Base is the tagged offset of the first octet: 0, or an address, or whatever peers are to
+	// count from.
+	Base uint64
+	// Access is what may be done with the region.
+	Access Access
+	// Key are the lower eight bits of the STag: see MR.STagWithKey. Another key each time has
+	// a peer that still uses an earlier registration fail.
+	Key uint8
+	// Private lets only the peer of the QP that carries the request out use the region, on its
+	// present connection; that peer may also invalidate it, as with MROptions.QP.
+	Private bool
+}
+
+// AllocMR returns an MR without memory, whose STag is invalid: an OpFastRegister registers up to so
+// many pieces of memory in it, and octets in all, and an invalidation ends that, as often as is
+// wanted (RDMA verbs 7). A request that names the MR may be posted directly after the OpFastRegister.
+// All octets count towards Limits.Octets until Deregister. A number under 1 is ErrInvalid.
+func (pd *PD) AllocMR(pieces, octets int) (*MR, error) {
+	mr, err := pd.allocMR(memory.Most{Pieces: pieces, Octets: octets})
+	if err != nil {
+		return nil, &OpError{Op: "allocate MR", Err: err}
+	}
+	return mr, nil
+}
+
+func (pd *PD) allocMR(most memory.Most) (*MR, error) {
+	if most.Pieces < 1 || most.Octets < 1 {
+		return nil, fmt.Errorf("%w: an MR for %d pieces of memory and %d octets, which are to be at least 1", ErrInvalid, most.Pieces, most.Octets)
+	}
+	mr := &MR{pd: pd, buf: new([]byte), octets: most.Octets}
+	return mr, mr.admit(func(t *memory.Table) (err error) {
+		mr.region, err = t.Allocate(pd.num, most)
+		return err
+	})
+}
+
+// STagWithKey returns the Steering Tag that an OpFastRegister with a key gives the MR: what the
+// peer is to be told together with one that is just being posted.
+func (m *MR) STagWithKey(key uint8) uint32 { return withKey(m.STag(), key) }
+
+// checkRegister judges an OpFastRegister, as far as that is settled before it is carried out.
+func (w *SendWR) checkRegister(qp *QP) error {
+	r := w.Register
+	switch {
+	case w.Op != OpFastRegister && r != nil:
+		return fmt.Errorf("%w: Register, which is for OpFastRegister, on %v", ErrInvalid, w.Op)
+	case w.Op != OpFastRegister:
+		return nil
+	case r == nil || w.Target == nil:
+		return fmt.Errorf("%w: an OpFastRegister without a Target and a Register: name the MR, and what is registered", ErrInvalid)
+	case !w.Target.region.Fast():
+		return fmt.Errorf("%w: an OpFastRegister of an MR that PD.Register made; it is for those of PD.AllocMR", ErrInvalid)
+	case r.Access&^allAccess != 0:
+		return fmt.Errorf("%w: access rights %#x do not exist", ErrInvalid, uint8(r.Access&^allAccess))
+	}
+	d := memory.Domain{Table: qp.rnic.table, PD: qp.pd.num}
+	g := r.engine()
+	switch f := d.CheckRegister(w.Target.region, &g); f {
+	case memory.None:
+		return nil
+	case memory.Wrap:
+		return fmt.Errorf("%w: Registration.Base %#x with %d octets: %w", ErrInvalid, r.Base, g.Octets(), memory.ErrWrap)
+	case memory.TooLarge:
+		return fmt.Errorf("%w: %d pieces of memory with %d octets: %s (PD.AllocMR)", ErrInvalid, len(g.Memory), g.Octets(), f.Mistake())
+	default:
+		return fmt.Errorf("%w: %s", ErrInvalid, f)
+	}
+}
+
+func (r *Registration) engine() memory.Registration {
+	return memory.Registration{Memory: r.Memory, Base: r.Base, Access: memory.Access(r.Access), Key: r.Key, Private: r.Private}
+}
+
+func (w *SendWR) registerWork() *engine.Register {
+	e := &engine.Register{Region: w.Target.region, Registration: w.Register.engine()}
+	e.Memory = slices.Clone(e.Memory)
+	return e
+}

@@ -1,0 +1,127 @@
+package memory
+
+import (
+	"sync/atomic"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
+
+// A grant is what an STag stands for: octets of registered memory, and what peers may do with
+// them. That of a region has all of its octets, that of a window those it was bound to.
+//
+// All but its state is settled when it is made. Whoever looks at octets holds the locks of
+// these, and looks at the state then; that changes with the locks of all octets of the grant
+// held, so that who has changed it knows that no copy is under way any more. Others, such as
+// the check of a request that is posted, do not wait for a copy that is under way.
+type grant struct {
+	stag   uint32
+	pd     uint32
+	stream uint32 // the one stream that may use it; 0 is any of the PD
+	access Access
+	base   uint64 // tagged offset of the first octet
+	at     int    // where that is in the memory
+	size   int
+	in     *extent // the memory; nil: of a window that is not bound
+	owner  Target  // whose grant it is
+	state  atomic.Uint32
+}
+
+// The states of a grant, in the order in which it goes through them.
+const (
+	usable      = iota
+	invalidated // its STag
+	revoked
+)
+
+// A tag is what the table has under an STag's index.
+//
+// RDMA verbs 7: an STag is an index, the upper 24 bits, which the RNIC gives, and a key, the
+// lower 8, which the consumer gives where it may choose.
+type tag struct {
+	table *Table // immutable
+	pd    uint32 // immutable
+	index uint32 // immutable: the STag with a key of 0
+	cur   atomic.Pointer[grant]
+}
+
+// STag returns the Steering Tag under which peers name the memory.
+func (t *tag) STag() uint32 { return t.cur.Load().stag }
+
+// Base returns the tagged offset of the first octet.
+func (t *tag) Base() uint64 { return t.cur.Load().base }
+
+// Access returns the rights that were granted.
+func (t *tag) Access() Access { return t.cur.Load().access }
+
+// Size returns how many octets there are.
+func (t *tag) Size() int { return t.cur.Load().size }
+
+// Valid reports whether the STag can be used: it was neither invalidated nor
+// revoked.
+func (t *tag) Valid() bool { return t.cur.Load().usable() }
+
+// named judges whether an STag stands for any memory.
+func (g *grant) named() Fault {
+	switch {
+	case g == nil:
+		return InvalidSTag
+	case g.in == nil:
+		return Invalidated
+	}
+	return None
+}
+
+func (g *grant) usable() bool { return g.state.Load() == usable }
+
+// check judges a peer's access of n octets, n > 0, at tagged offset to. The
+// caller holds a lock if it reaches them then.
+func (g *grant) check(d Domain, to, n uint64, want Access) Fault {
+	switch g.state.Load() {
+	case revoked:
+		return InvalidSTag
+	case invalidated:
+		return Invalidated
+	}
+	if f := g.associated(d); f != None {
+		return f
+	}
+	if g.access&want == 0 {
+		return missing(want)
+	}
+	// The rule of Writes is that of Reads too, under codes of their own. [D40] [P25]
+	switch ddp.CheckBounds(to, n, g.base, uint64(g.size)) {
+	case 0:
+		return None
+	case ddp.CodeTOWrap:
+		return Wrap
+	}
+	return Bounds
+}
+
+// missing is the fault of memory without a right.
+func missing(want Access) Fault {
+	switch want {
+	case RemoteWrite:
+		return NoRemoteWrite
+	case RemoteAtomic:
+		return NoRemoteAtomic
+	}
+	return NoRemoteRead
+}
+
+func (g *grant) associated(d Domain) Fault {
+	switch {
+	case g.pd != d.PD:
+		return OtherDomain
+	case g.stream != 0 && g.stream != d.Stream:
+		return OtherStream
+	}
+	return None
+}
+
+// end has the grant go on to a state, and returns when no access is under way any more.
+func (g *grant) end(state uint32) {
+	g.in.locks.lock(g.at, g.size)
+	defer g.in.locks.unlock(g.at, g.size)
+	g.state.Store(state)
+}

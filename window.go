@@ -1,0 +1,195 @@
+package iwarp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/memory"
+)
+
+// MWType is the type of a Memory Window.
+type MWType uint8
+
+const (
+	// MWType1 is a window that is open to the peers of all QPs of its Protection Domain. It is
+	// bound by MW.Bind or an OpBindMW, whatever it is bound to already; a binding of no
+	// octets ends that.
+	MWType1 MWType = 1
+	// MWType2 is a window that belongs to the QP on which an OpBindMW has bound it, until its
+	// connection ends: only the peer of that uses it, and may invalidate it. It is bound
+	// when it is not bound, and an OpLocalInvalidate ends that. InfiniBand calls it type 2B.
+	MWType2 MWType = 2
+)
+
+// String returns "type 1" or "type 2".
+func (t MWType) String() string { return nameOf(t, "type", "", "type 1", "type 2") }
+
+// windowAccess are the rights that a window can give.
+const windowAccess = RemoteRead | RemoteWrite | RemoteAtomic
+
+// An MW is a Memory Window: an STag for a part of an MR, with rights of its own. To bind it costs
+// next to nothing, and its peers have no way to anything else of the MR, which needs no remote
+// rights (RDMA verbs 7). While a window is bound, its MR is neither invalidated nor deregistered.
+type MW struct {
+	pd     *PD
+	kind   MWType
+	window *memory.Window
+}
+
+// A Binding says what a Memory Window stands for.
+type Binding struct {
+	// Memory is the part of an MR, of the window's Protection Domain. A window of MWType1 whose
+	// Memory has no octets is not bound to anything any more.
+	Memory SGE
+	// Access is what peers may do: one or more of RemoteRead, RemoteWrite and RemoteAtomic. The
+	// last two need an MR with LocalWrite. The MR's own remote rights do not count.
+	Access Access
+	// Base is the tagged offset of the first octet: 0, or an address, or whatever the peer is to
+	// count from.
+	Base uint64
+	// Key are the lower eight bits of the STag: see MW.STagWithKey. Another key each time has
+	// a peer that still uses an earlier binding fail.
+	Key uint8
+}
+
+// AllocMW returns a Memory Window that is not bound. It fails if the domain or its RNIC is
+// closed, or at its limit.
+func (pd *PD) AllocMW(t MWType) (*MW, error) {
+	mw, err := pd.allocMW(t)
+	if err != nil {
+		return nil, &OpError{Op: "allocate Memory Window", Err: err}
+	}
+	return mw, nil
+}
+
+func (pd *PD) allocMW(t MWType) (*MW, error) {
+	if t != MWType1 && t != MWType2 {
+		return nil, fmt.Errorf("%w: there is no Memory Window of %v", ErrInvalid, t)
+	}
+	if err := pd.attach(userMW); err != nil {
+		return nil, err
+	}
+	if err := pd.rnic.ledger.take(share{resMW, 1}); err != nil {
+		pd.detach(userMW)
+		return nil, err
+	}
+	w, err := pd.rnic.table.AllocateWindow(pd.num, t == MWType1)
+	if err != nil {
+		pd.rnic.ledger.give(share{resMW, 1})
+		pd.detach(userMW)
+		return nil, err
+	}
+	return &MW{pd: pd, kind: t, window: w}, nil
+}
+
+// Type returns the window's type.
+func (w *MW) Type() MWType { return w.kind }
+
+// STag returns the Steering Tag of the present binding, or of the last. The upper 24 bits stay
+// the same for the window's life.
+func (w *MW) STag() uint32 { return w.window.STag() }
+
+// STagWithKey returns the Steering Tag that a binding with a key has: what the peer is to
+// be told together with an OpBindMW that is just being posted.
+func (w *MW) STagWithKey(key uint8) uint32 { return withKey(w.STag(), key) }
+
+func withKey(stag uint32, key uint8) uint32 { return stag&^0xff | uint32(key) }
+
+// Valid reports whether the window is bound.
+func (w *MW) Valid() bool { return w.window.Valid() }
+
+// Remote is what a peer needs to name the octets from offset off of the window on, as it is bound now.
+func (w *MW) Remote(off int) Remote {
+	return Remote{STag: w.STag(), TO: w.window.Base() + uint64(off)}
+}
+
+// Bind binds a window of MWType1. When it returns, peers reach the new memory, and nothing any
+// more through an earlier binding; requests that were posted before may not be carried out yet. One of MWType2 is bound
+// by an OpBindMW. The error is ErrInvalid for what cannot be bound, and ErrClosed after Dealloc.
+func (w *MW) Bind(b Binding) error {
+	if err := w.bind(&b); err != nil {
+		return &OpError{Op: "bind Memory Window", Err: err}
+	}
+	return nil
+}
+
+func (w *MW) bind(b *Binding) error {
+	if w.kind != MWType1 {
+		return fmt.Errorf("%w: a Memory Window of %v is bound by an OpBindMW", ErrInvalid, w.kind)
+	}
+	if err := b.check(w, w.pd); err != nil {
+		return err
+	}
+	d := memory.Domain{Table: w.pd.rnic.table, PD: w.pd.num}
+	switch f := d.Bind(w.window, b.engine()); f {
+	case memory.None:
+		return nil
+	case memory.InvalidSTag:
+		return errFreed
+	default:
+		return fmt.Errorf("%w: %s", ErrInvalid, b.Memory.mistake(f))
+	}
+}
+
+// check judges a binding of a window by a queue of a Protection Domain, as far as that is settled
+// before it is carried out.
+func (b *Binding) check(w *MW, pd *PD) error {
+	switch {
+	case w.pd != pd:
+		return fmt.Errorf("%w: a Memory Window of another Protection Domain than the QP", ErrInvalid)
+	case b.Memory.Length == 0 && w.kind == MWType1:
+		return nil
+	case b.Memory.Length == 0:
+		return fmt.Errorf("%w: a binding of no octets; an OpLocalInvalidate ends that of a Memory Window of type 2", ErrInvalid)
+	case b.Access&^windowAccess != 0 || b.Access == 0:
+		return fmt.Errorf("%w: a binding with access rights %#x, which are to be one or more of RemoteRead, RemoteWrite and RemoteAtomic", ErrInvalid, uint8(b.Access))
+	case b.Base > math.MaxUint64-uint64(max(b.Memory.Length, 0)):
+		return fmt.Errorf("%w: Binding.Base %#x with %d octets: %w", ErrInvalid, b.Base, b.Memory.Length, memory.ErrWrap)
+	}
+	return b.Memory.check(pd, b.Access&(RemoteWrite|RemoteAtomic) != 0)
+}
+
+func (b *Binding) engine() memory.Binding {
+	m := memory.Binding{Offset: b.Memory.Offset, Length: b.Memory.Length, Base: b.Base, Access: memory.Access(b.Access), Key: b.Key}
+	if b.Memory.MR != nil {
+		m.Region = b.Memory.MR.region
+	}
+	return m
+}
+
+// Dealloc ends the window, whatever it is bound to. When it returns no peer reaches anything through it
+// any more. The error is ErrClosed if it was called before.
+func (w *MW) Dealloc() error {
+	if !w.pd.rnic.table.Free(w.window) {
+		return &OpError{Op: "deallocate Memory Window", Err: errFreed}
+	}
+	w.pd.rnic.ledger.give(share{resMW, 1})
+	w.pd.detach(userMW)
+	return nil
+}
+
+// checkWindow judges the window of an OpBindMW or OpLocalInvalidate.
+func (w *SendWR) checkWindow(qp *QP) error {
+	switch {
+	case w.Op != OpBindMW && w.Bind != nil:
+		return fmt.Errorf("%w: Bind, which is for OpBindMW, on %v", ErrInvalid, w.Op)
+	case w.Op == OpBindMW && (w.Window == nil || w.Bind == nil):
+		return fmt.Errorf("%w: an OpBindMW without a Window and a Bind: name what is bound, and to what", ErrInvalid)
+	case w.Window == nil:
+		return nil
+	case w.Op == OpBindMW:
+		return w.Bind.check(w.Window, qp.pd)
+	case w.Op != OpLocalInvalidate:
+		return fmt.Errorf("%w: Window, which is for OpBindMW and OpLocalInvalidate, on %v", ErrInvalid, w.Op)
+	case w.Window.kind == MWType1:
+		return fmt.Errorf("%w: a Memory Window of type 1 to invalidate; a binding of no octets ends that", ErrInvalid)
+	case w.Window.pd != qp.pd:
+		return fmt.Errorf("%w: the Memory Window to invalidate is of another Protection Domain than the QP", ErrInvalid)
+	}
+	return nil
+}
+
+func (w *SendWR) bindWork() *engine.Bind {
+	return &engine.Bind{Window: w.Window.window, Binding: w.Bind.engine()}
+}
