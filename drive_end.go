@@ -102,10 +102,13 @@ func (qp *QP) attend(c *tcp.Conn) {
 	if !qp.stillCarries(c) {
 		return // as most connections end
 	}
-	known, err := c.AwaitEnd()
-	if !known {
-		return
+	if known, err := c.AwaitEnd(); known {
+		qp.attended(c, err)
 	}
+}
+
+// attended takes in how a connection has ended, unless it was given up meanwhile, or the QP has another.
+func (qp *QP) attended(c *tcp.Conn, err error) {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
 	switch {

@@ -1,0 +1,27 @@
+package iwarp
+
+import (
+	"syscall"
+	"testing"
+)
+
+// TestAttendedTooLate: how a connection ends that the QP has given up is no news for it, and none for its next connection.
+func TestAttendedTooLate(t *testing.T) {
+	for _, err := range []error{nil, syscall.ECONNRESET} {
+		qp, earlier := dialed(t, Dialer{}), dialed(t, Dialer{}).conn
+		qp.attended(earlier, err)
+		if state, why := qp.State(), qp.Err(); state != StateRTS || why != nil {
+			t.Errorf("after %v: %v, %v", err, state, why)
+		}
+	}
+}
+
+// TestAttended: and of the one that it has, it is.
+func TestAttended(t *testing.T) {
+	qp := dialed(t, Dialer{})
+	qp.attended(qp.conn, syscall.ECONNRESET)
+	<-qp.Done()
+	if state := qp.State(); state != StateError {
+		t.Errorf("%v", state)
+	}
+}
