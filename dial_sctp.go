@@ -35,6 +35,7 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	if err != nil {
 		if s != nil {
 			a.failed(s)
+			part(ctx, s)
 		}
 		err = rejected(err, addr)
 		counts.failed(err)
@@ -44,7 +45,23 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	if err = d.verifySession(s, n); err == nil {
 		err = qp.enterRTS(session{s}, a.negotiated(n, began), lease{})
 	}
+	if err != nil {
+		part(ctx, s)
+	}
 	return counts.record(s, err)
+}
+
+// partingTime bounds how long a Dial that has failed waits for the peer to know that.
+const partingTime = time.Second
+
+// part waits until the peer knows that a session has ended: the program may end with the Dial, and SCTP in user space with it.
+func part(ctx context.Context, s *association.Session) {
+	ctx, cancel := context.WithTimeout(ctx, partingTime)
+	defer cancel()
+	select {
+	case <-s.Told():
+	case <-ctx.Done():
+	}
 }
 
 // checkSCTP refuses what a Dialer has for MPA and TCP only, before there is an association. Without Wrap what the consumer

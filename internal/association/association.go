@@ -66,7 +66,7 @@ type Association struct {
 	work     sync.Cond // there is something to send, or nothing will be any more
 	sessions map[uint16]*Session
 	requests []*Session            // that wait for Accept
-	leaving  map[*Session]struct{} // rejected, and the peer may not know yet
+	leaving  map[*Session]struct{} // rejected or refused, and the peer may not know yet
 	assuring int                   // sessions that have ended, and whose peers are being told that all has come
 	used     bool                  // there was a session
 	ending   bool
@@ -190,10 +190,10 @@ func (a *Association) count() {
 	a.counted = all
 }
 
-// letGo tells of rejections that the peer has.
+// letGo tells of ends that the peer knows.
 func (a *Association) letGo() {
 	for s := range a.leaving {
-		if a.m.State(s.id) != sctp.Draining {
+		if !a.m.Owes(s.id) {
 			close(s.told)
 			delete(a.leaving, s)
 		}

@@ -308,3 +308,41 @@ func TestCannotShutDown(t *testing.T) {
 		<-passive.Gone()
 	})
 }
+
+// TestRefusedIsTold: who refuses an answer that is none knows when the peer has the Terminate that says so, and so a program may end
+// then. What the peer itself has refused it knows at once.
+//
+// RFC 5043, section 6.1: "the DDP Stream Session MUST be terminated."
+func TestRefusedIsTold(t *testing.T) {
+	for _, c := range []struct {
+		answer sctp.Function
+		wrong  bool
+	}{{sctp.FunctionInitiate, true}, {sctp.FunctionReject, false}, {sctp.FunctionTerminate, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			x, other := wires(42)
+			a, heard, _ := opposite(t, x, other, association.Config{Machine: sctp.Config{Active: true}})
+			s, err := a.Begin(mpa.Offer{Dialect: mpa.DialectRFC5044})
+			testrig.Must(t, err)
+			<-heard // our Initiate, whose acknowledgment is on its way yet
+			testrig.Must(t, other.Send(sctp.Message{PPID: sctp.PPIDControl, Data: sctp.AppendControl(nil, &sctp.Control{Function: c.answer})}))
+			var v *sctp.Violation
+			if _, err := s.Answer(t.Context()); err == nil || errors.As(err, &v) != c.wrong {
+				t.Errorf("%v: %v", c.answer, err)
+			}
+			began := time.Now()
+			<-s.Told()
+			if !c.wrong {
+				wantTook(t, began, 0)
+				return
+			}
+			select {
+			case m := <-heard:
+				if m.Function() != sctp.FunctionTerminate {
+					t.Errorf("it heard %+v", m)
+				}
+			default:
+				t.Error("it was told, and has heard nothing")
+			}
+		})
+	}
+}

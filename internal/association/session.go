@@ -81,10 +81,10 @@ func (a *Association) happened(e sctp.Event) {
 	}
 }
 
-// refuse ends a session that never was.
+// refuse ends a session that never was. It may be we who refuse it, over a wrong answer.
 func (s *Session) refuse(err error) {
 	delete(s.a.sessions, s.id)
-	close(s.told)
+	s.a.leaving[s] = struct{}{}
 	s.refusal, s.ended, s.err = err, true, err
 	close(s.answered)
 }
