@@ -9,7 +9,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
-// Send sends one message and returns when what is below (TCP, or SCTP) has taken it.
+// Send sends one message and returns when what is below (TCP, or SCTP) has taken it. In StateIdle it waits for a
+// connection, until the context or the QP ends, as the other calls here do; PostSend queues the request and returns.
 //
 // If the context ends before that, the error of this and the other calls here is a
 // *PendingError. If it is over beforehand, nothing is posted.
@@ -272,7 +273,7 @@ func (c *call) adopt(ctx context.Context, s SGE) (WC, error) {
 
 func (c *call) copyTo(s SGE) error {
 	if len(c.message) > s.Length {
-		return fmt.Errorf("%w: the message kept has %d octets and does not fit %d: give it more", ErrInvalid, len(c.message), s.Length)
+		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid, counted(len(c.message), "octet"), s.Length)
 	}
 	if err := s.check(c.qp.pd, true); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (e *RejectError) text() string {
 const shownOctets = 64
 
 func (e *RejectError) particulars() string {
-	s := fmt.Sprintf(" (%d octets of private data", len(e.PrivateData))
+	s := fmt.Sprintf(" (%s of private data", counted(len(e.PrivateData), "octet"))
 	if n := len(e.PrivateData); n > 0 {
 		s += fmt.Sprintf(" %q", e.PrivateData[:min(n, shownOctets)])
 	}
@@ -105,8 +105,8 @@ func (e *NegotiationError) Error() string { return "iwarp: " + e.text() }
 
 func (e *NegotiationError) text() string {
 	n := &e.Negotiated
-	s := e.TerminateError.text() + fmt.Sprintf(": the Reply has IRD %v, ORD %v, RTR %v and %d octets of private data; ",
-		n.PeerIRD, n.PeerORD, n.AnsweredRTR, len(n.PrivateData))
+	s := e.TerminateError.text() + fmt.Sprintf(": the Reply has IRD %v, ORD %v, RTR %v and %s of private data; ",
+		n.PeerIRD, n.PeerORD, n.AnsweredRTR, counted(len(n.PrivateData), "octet"))
 	switch {
 	case n.TerminateCode == mpa.CodeInsufficientIRD:
 		return s + fmt.Sprintf("our IRD would have to be %v: raise IRD or MaxIRD of the offer, and the RNIC's limit if it has one", n.PeerORD)

@@ -181,7 +181,7 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 	switch {
 	case off < 0 || off > int64(m.Len()) || int64(len(p)) > int64(m.Len())-off:
-		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %d octets at offset %d of a region of %d", ErrInvalid, len(p), off, m.Len())}
+		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid, counted(len(p), "octet"), off, m.Len())}
 	case !m.region.WriteAt(p, int(off)):
 		return 0, &OpError{Op: "write memory", Err: errDeregistered}
 	}
@@ -265,9 +265,9 @@ type SGE struct {
 func (s *SGE) check(pd *PD, write bool) error {
 	switch {
 	case s.Length < 0 || s.Offset < 0:
-		return fmt.Errorf("%w: a scatter/gather element of %d octets at offset %d", ErrInvalid, s.Length, s.Offset)
+		return fmt.Errorf("%w: a scatter/gather element of %s at offset %d", ErrInvalid, counted(s.Length, "octet"), s.Offset)
 	case s.MR == nil && s.Length > 0:
-		return fmt.Errorf("%w: a scatter/gather element of %d octets without an MR", ErrInvalid, s.Length)
+		return fmt.Errorf("%w: a scatter/gather element of %s without an MR", ErrInvalid, counted(s.Length, "octet"))
 	case s.MR == nil:
 		return nil
 	case s.MR.pd.rnic != pd.rnic:
@@ -289,7 +289,7 @@ func (s *SGE) mistake(f memory.Fault) string {
 	case memory.Invalidated:
 		return "an MR whose STag has been invalidated: register the memory again"
 	case memory.Bounds:
-		return fmt.Sprintf("%d octets at offset %d of an MR of %d octets", s.Length, s.Offset, s.MR.Len())
+		return fmt.Sprintf("%s at offset %d of an MR of %s", counted(s.Length, "octet"), s.Offset, counted(s.MR.Len(), "octet"))
 	case memory.NoLocalWrite:
 		return "an MR without LocalWrite, which receives and Reads write to: register it with LocalWrite"
 	case memory.OtherDomain:

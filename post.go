@@ -47,7 +47,7 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 		return err
 	}
 	if len(wr.Inline) > qp.cfg.MaxInline {
-		return fmt.Errorf("%w: %d octets of inline data; the QP takes %d at most (QPConfig.MaxInline)", ErrInvalid, len(wr.Inline), qp.cfg.MaxInline)
+		return fmt.Errorf("%w: %s of inline data; the QP takes %d at most (QPConfig.MaxInline)", ErrInvalid, counted(len(wr.Inline), "octet"), qp.cfg.MaxInline)
 	}
 	// The copy is for the compiler: nothing that wr refers to escapes, so that a
 	// request written out in the call costs no allocation.

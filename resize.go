@@ -49,7 +49,7 @@ func (s *SRQ) resize(depth int) error {
 	case s.ended:
 		return errSRQClosed
 	case depth < 1 || int64(depth) < used || depth > MaxQueueDepth:
-		return fmt.Errorf("%w: depth %d, with %d receives outstanding; the most is %d", ErrInvalid, depth, used, MaxQueueDepth)
+		return fmt.Errorf("%w: depth %d, with %s outstanding; the most is %d", ErrInvalid, depth, counted(used, "receive"), MaxQueueDepth)
 	case depth < s.perQP:
 		return fmt.Errorf("%w: depth %d is less than a QP's share, SRQConfig.PerQP, which is %d", ErrInvalid, depth, s.perQP)
 	case depth < s.limit:

@@ -179,7 +179,7 @@ func (s srqSource) Take(dst *engine.RecvWork) bool { return s.srq.take(s.qp, dst
 func (s srqSource) Refusal() string {
 	n := s.qp.srqHeld.count()
 	if s.srq.perQP > 0 && n >= int64(s.srq.perQP) {
-		return fmt.Sprintf("the QP holds its share of the Shared Receive Queue, %d receives; poll and repost them sooner, or raise the share (SRQConfig.PerQP)", n)
+		return fmt.Sprintf("the QP holds its share of the Shared Receive Queue, %s; poll and repost them sooner, or raise the share (SRQConfig.PerQP)", counted(n, "receive"))
 	}
 	return "the Shared Receive Queue is empty; post to it sooner, as EventSRQLimit tells, or more"
 }

@@ -31,7 +31,7 @@ func TestTextOfWork(t *testing.T) {
 	t.Parallel()
 	ini, res := connect(t)
 	res.mr(8, 0)
-	if got, want := res.pd.String(), "PD 1 (1 QPs, 0 SRQs, 1 MRs)"; got != want {
+	if got, want := res.pd.String(), "PD 1 (1 QP, 0 SRQs, 1 MR)"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	res.postRecv(7, res.mr(8, iwarp.LocalWrite).Slice(0, 8))

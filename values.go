@@ -22,7 +22,7 @@ func (qp *QP) String() string {
 func (cq *CQ) String() string {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	s := fmt.Sprintf("CQ (%d of %d completions, %d QPs", cq.ring.Len(), cq.ring.Limit(), cq.used)
+	s := fmt.Sprintf("CQ (%d of %d completions, %s", cq.ring.Len(), cq.ring.Limit(), counted(cq.used, "QP"))
 	switch {
 	case cq.overflow:
 		s += ", overflowed"
@@ -32,11 +32,11 @@ func (cq *CQ) String() string {
 	return s + ")"
 }
 
-// String returns number and use, such as "PD 3 (2 QPs, 1 SRQs, 16 MRs)".
+// String returns number and use, such as "PD 3 (2 QPs, 1 SRQ, 16 MRs)".
 func (pd *PD) String() string {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
-	return fmt.Sprintf("PD %d (%d QPs, %d SRQs, %d MRs)", pd.num, pd.users[userQP], pd.users[userSRQ], pd.users[userMR])
+	return fmt.Sprintf("PD %d (%s, %s, %s)", pd.num, counted(pd.users[userQP], "QP"), counted(pd.users[userSRQ], "SRQ"), counted(pd.users[userMR], "MR"))
 }
 
 // String returns what was completed, and how, such as
@@ -51,9 +51,9 @@ func (w WC) String() string {
 	}
 	switch {
 	case w.Status == StatusSuccess && w.HasImmediate:
-		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %d octets", s, w.Status, w.Immediate, w.Written)
+		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %s", s, w.Status, w.Immediate, counted(w.Written, "octet"))
 	case w.Status == StatusSuccess:
-		return fmt.Sprintf("%s: %v, %d octets", s, w.Status, w.Length)
+		return fmt.Sprintf("%s: %v, %s", s, w.Status, counted(w.Length, "octet"))
 	case w.cause != nil:
 		return fmt.Sprintf("%s: %v: %s", s, w.Status, text(w.cause))
 	}
@@ -64,7 +64,7 @@ func (w WC) String() string {
 func (s *SRQ) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("SRQ (%d of %d receives, %d QPs)", s.work.Len(), s.work.Limit(), s.users)
+	return fmt.Sprintf("SRQ (%d of %d receives, %s)", s.work.Len(), s.work.Limit(), counted(s.users, "QP"))
 }
 
 // String returns what a log may have: STag, length and rights, such as
@@ -74,7 +74,15 @@ func (m MR) String() string {
 	if !m.Valid() {
 		valid = ", invalid"
 	}
-	return fmt.Sprintf("MR (STag %#08x, %d octets, %v%s)", m.STag(), m.Len(), m.Access(), valid)
+	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), counted(m.Len(), "octet"), m.Access(), valid)
+}
+
+// counted is a number of things in words, as all texts of this package have it.
+func counted[N ~int | ~int64 | ~uint32 | ~uint64](n N, thing string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, thing)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 var accessNames = []struct {

@@ -16,6 +16,7 @@ import (
 func TestStrings(t *testing.T) {
 	t.Parallel()
 	ini, res := setup{}.connect(t)
+	must(t, res.PostRecv(&iwarp.RecvWR{}))
 	secret := []byte("the secret of the house")
 	mr, err := res.pd.Register(secret, iwarp.RemoteRead|iwarp.LocalWrite)
 	must(t, err)
@@ -26,9 +27,13 @@ func TestStrings(t *testing.T) {
 		want  string
 	}{
 		{res.QP, fmt.Sprintf("QP %d (RTS, %v with %v)", res.Num(), res.LocalAddr(), ini.LocalAddr())},
-		{res.RecvCQ(), "CQ (0 of 256 completions, 1 QPs)"},
+		{res.RecvCQ(), "CQ (0 of 256 completions, 1 QP)"},
 		{srq, "SRQ (0 of 7 receives, 0 QPs)"},
 		{mr, fmt.Sprintf("MR (STag %#08x, 23 octets, LocalWrite|RemoteRead)", mr.STag())},
+		{res.Negotiated(), fmt.Sprintf("Responder, RFC 6581, revision 2, markers off received and off sent, CRC on, IRD %d, ORD %d, peer-to-peer with RTR write|read, EMSS %d, MULPDU %d",
+			res.Query().IRD, res.Query().ORD, res.Negotiated().EMSS, res.Negotiated().MULPDU)},
+		{res.Query(), fmt.Sprintf("RTS, IRD %d, ORD %d, version 1, markers off received and off sent, permissive, MULPDU %d, outstanding: 0 send requests, 1 receive",
+			res.Query().IRD, res.Query().ORD, res.Query().MULPDU)},
 		{iwarp.Access(0), "none"},
 		{iwarp.RemoteWrite | iwarp.RemoteInvalidate | 0x80, "RemoteWrite|RemoteInvalidate|0x80"},
 	} {
