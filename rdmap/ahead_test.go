@@ -21,6 +21,7 @@ func TestORQAhead(t *testing.T) {
 	q.Push(Read{SinkSTag: 9, SinkTO: 0, Size: 10, ID: 4})
 	q.Push(Read{SinkSTag: 9, SinkTO: 5, Size: 10, ID: 5})
 	advance(t, &q, response(7, 1000, 50, false), 1, false)
+	ahead("another STag, where a sink is free", 6, 1100, 1, 0)
 	ahead("what is placed", 7, 1049, 2, 0)
 	ahead("into the first, from before it", 7, 999, 2, 0)
 	ahead("what comes next", 7, 1050, 10, 1)
@@ -38,4 +39,19 @@ func TestORQAhead(t *testing.T) {
 	ahead("of one Read in front of the other", 9, 0, 5, 4)
 	advance(t, &q, response(7, 1050, 50, true), 1, true)
 	advance(t, &q, response(7, 1100, 100, true), 2, true)
+}
+
+// What comes for a Read while an Atomic Operation is outstanding, which has no sink, is placed all the same.
+//
+// Proves X03.
+func TestORQAheadOfAtomic(t *testing.T) {
+	q := NewORQ(2)
+	q.Push(Read{Atomic: true, Request: 7, ID: 1})
+	q.Push(Read{SinkSTag: 0, SinkTO: 0, Size: 100, ID: 2})
+	if r, ok := q.TakeAhead(response(0, 0, 10, false)); !ok || r.ID != 2 {
+		t.Errorf("taken for %d: %t", r.ID, ok)
+	}
+	if r, ok := q.TakeAhead(response(7, 0, 10, false)); ok {
+		t.Errorf("another STag: taken for %d", r.ID)
+	}
 }

@@ -50,6 +50,15 @@ func TestAtomicRequest(t *testing.T) {
 	}
 }
 
+// Proves X03: of the sixteen codes of RFC 7306, figure 5, two are operations.
+func TestAtomicOpsKnown(t *testing.T) {
+	for op := range AtomicOp(16) {
+		if op.Known() != (op == 0 || op == 2) {
+			t.Errorf("%v is known: %t", op, op.Known())
+		}
+	}
+}
+
 // Proves X03: what a FetchAdd has no use for is sent as RFC 7306, section 5.2.1, wants it.
 func TestAtomicRequestsMade(t *testing.T) {
 	if diff := cmp.Diff(AtomicRequest{Op: AtomicFetchAdd, Data: 5, Mask: 0x80, CompareMask: math.MaxUint64}, FetchAdd(5, 0x80)); diff != "" {

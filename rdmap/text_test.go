@@ -20,6 +20,10 @@ func TestNames(t *testing.T) {
 			t.Errorf("%v: %v, %v", want, got, err)
 		}
 	}
+	var bare rdmap.Code
+	if err := bare.UnmarshalText([]byte("(0x0204)")); err != nil || bare != 0x0204 {
+		t.Errorf("a number alone: %v, %v", bare, err)
+	}
 	for _, bad := range []string{"", "nothing", "(0x)", "a (0x10000)", "a (0x12"} {
 		if new(rdmap.Code).UnmarshalText([]byte(bad)) == nil || new(rdmap.Opcode).UnmarshalText([]byte(bad)) == nil {
 			t.Errorf("%q is taken", bad)
