@@ -77,6 +77,7 @@ func TestListenRefuses(t *testing.T) {
 	for words, cfg := range map[string]iwarp.ListenConfig{
 		"ListenConfig.Dialects: there is no dialect 99":                  {Dialects: []mpa.Dialect{mpa.DialectRFC5044, 99}},
 		"RNICConfig.Kind: mpa: bad offer or answer: there is no kind 99": {RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: 99})},
+		"RNICConfig.Kind: mpa: bad offer or answer: there is no kind 98": {PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Kind: 98}))},
 	} {
 		for _, network := range []string{"tcp", "sctp"} {
 			_, err := iwarp.Listen(context.Background(), network, "127.0.0.1:0", cfg)
