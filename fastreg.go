@@ -29,7 +29,7 @@ type Registration struct {
 // AllocMR returns an MR without memory, whose STag is invalid: an OpFastRegister registers up to so
 // many pieces of memory in it, and octets in all, and an invalidation ends that, as often as is
 // wanted (RDMA verbs 7). A request that names the MR may be posted directly after the OpFastRegister.
-// All octets count towards Limits.Octets until Deregister. A number under 1 is ErrInvalid.
+// All octets count toward Limits.Octets until Deregister. A number under 1 is ErrInvalid.
 func (pd *PD) AllocMR(pieces, octets int) (*MR, error) {
 	mr, err := pd.allocMR(memory.Most{Pieces: pieces, Octets: octets})
 	if err != nil {
