@@ -1,7 +1,6 @@
 package usertcp
 
 import (
-	"bytes"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -62,7 +61,7 @@ func (l *lastPacket) acknowledging(next uint32) []byte {
 	if !l.seen.Load() || l.packet == nil {
 		return nil
 	}
-	packet := bytes.Clone(l.packet)
+	packet := l.headers()
 	s, _ := parseSegment(packet)
 	s.tcp.SetSequenceNumber(l.seq + 1)
 	s.tcp.SetAckNumber(next)

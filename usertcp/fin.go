@@ -62,25 +62,23 @@ func (p *parting) look(c *Conn) bool {
 	return true
 }
 
-// A lastPacket is the last of a flow's own from its FIN on.
+// A lastPacket is the last of a flow's own, but for a SYN or RST.
 type lastPacket struct {
 	seen atomic.Bool // the FIN
 
-	mu     sync.Mutex
-	seq    uint32 // of the FIN
-	sent   uint64 // segments since then, acknowledgements alone apart
-	packet []byte // the headers of the last, or nil
+	mu        sync.Mutex
+	seq       uint32 // of the FIN
+	sent      uint64 // segments since then, acknowledgements alone apart
+	packet    []byte // the headers of the last, or nil
+	tcpHeader int    // octets of TCP's
 }
 
 // outbound takes note of a packet of ours.
 func (l *lastPacket) outbound(packet []byte, s *segment) {
 	fin := s.has(header.TCPFlagFin)
-	if !fin && !l.seen.Load() {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if fin || len(s.payload) > 0 {
+	if fin || l.seen.Load() && len(s.payload) > 0 {
 		l.sent++
 	}
 	if fin {
@@ -88,9 +86,18 @@ func (l *lastPacket) outbound(packet []byte, s *segment) {
 		l.seq = s.end() - 1
 	}
 	if n := ipLength(s) + len(s.tcp); len(packet) == n && !s.has(header.TCPFlagRst) {
-		l.packet = append(l.packet[:0], packet[:n-len(s.payload)]...)
-		lengthen(l.packet, len(s.tcp)-len(s.payload))
+		l.packet, l.tcpHeader = append(l.packet[:0], packet[:n-len(s.payload)]...), len(s.tcp)-len(s.payload)
 	}
+}
+
+// headers returns the headers of the last packet, as those of one without payload, or nil.
+func (l *lastPacket) headers() []byte {
+	if l.packet == nil {
+		return nil
+	}
+	packet := bytes.Clone(l.packet)
+	lengthen(packet, l.tcpHeader)
+	return packet
 }
 
 // fin returns the FIN, as of now, if everything in front of it is acknowledged and it is not, and how many segments were sent.
@@ -100,7 +107,7 @@ func (l *lastPacket) fin(una uint32) ([]byte, uint64) {
 	if !l.seen.Load() || una != l.seq || l.packet == nil {
 		return nil, l.sent
 	}
-	packet := bytes.Clone(l.packet)
+	packet := l.headers()
 	s, _ := parseSegment(packet)
 	s.tcp.SetSequenceNumber(l.seq)
 	s.tcp.SetFlags(uint8(header.TCPFlagFin | header.TCPFlagAck))
@@ -118,19 +125,7 @@ func (l *lastPacket) received(una uint32, window uint16) []byte {
 	if !l.seen.Load() || !before(una, l.seq) || l.packet == nil {
 		return nil
 	}
-	packet := bytes.Clone(l.packet)
-	s, _ := parseSegment(packet)
-	answer := append(packet[:ipLength(&s)+header.TCPMinimumSize], echoed(s.tcp)...)
-	turn(answer)
-	tcp := header.TCP(answer[ipLength(&s):])
-	tcp.SetSourcePort(s.to.Port())
-	tcp.SetDestinationPort(s.from.Port())
-	tcp.SetSequenceNumber(s.ack)
-	tcp.SetAckNumber(una)
-	tcp.SetFlags(uint8(header.TCPFlagAck))
-	tcp.SetWindowSize(window)
-	lengthen(answer, len(tcp))
-	return withSACK(answer, []header.SACKBlock{{Start: seqnum.Value(l.seq), End: seqnum.Value(l.seq + 1)}})
+	return withSACK(l.answer(una, window), []header.SACKBlock{{Start: seqnum.Value(l.seq), End: seqnum.Value(l.seq + 1)}})
 }
 
 // echoed returns the timestamp of an answer to a segment, if that has one.

@@ -201,5 +201,8 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 	}
 	if c := f.conn.Load(); c != nil {
 		c.look()
+		if jammed(&s.Sender) {
+			go c.unjam() // TCP's lock is held
+		}
 	}
 }

@@ -1,0 +1,45 @@
+package usertcp
+
+import (
+	"io"
+	"testing"
+
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestJammed: a congestion window of nothing is one that stays so where nothing is to be acknowledged, and until TCP believes that the peer has closed its window.
+func TestJammed(t *testing.T) {
+	open := tcp.TCPSenderState{SndUna: 7, SndNxt: 7, SndWnd: 1}
+	if !jammed(&open) {
+		t.Error("nothing is wrong with a window of nothing")
+	}
+	for name, change := range map[string]func(s *tcp.TCPSenderState){
+		"a segment":       func(s *tcp.TCPSenderState) { s.SndCwnd = 1 },
+		"outstanding":     func(s *tcp.TCPSenderState) { s.SndNxt++ },
+		"a closed window": func(s *tcp.TCPSenderState) { s.SndWnd = 0 },
+	} {
+		s := open
+		if change(&s); jammed(&s) {
+			t.Errorf("%s: jammed", name)
+		}
+	}
+}
+
+// TestUnjam: TCP goes through a time-out, and by that out of the jam, and on: what is written arrives.
+func TestUnjam(t *testing.T) {
+	a, b := stacks(t, Config{}, Path{}, Path{})
+	c, s := connect(t, a, b, "192.0.2.2:7174")
+	if packet := new(lastPacket).shut(1); packet != nil {
+		t.Errorf("of a TCP that has sent nothing: %x", packet)
+	}
+	stats := a.net.Stats().TCP
+	for over := testrig.Within(t); stats.Timeouts.Value() == 0; must(t, over.Err()) { // what is written may be sent before TCP believes it
+		c.unjam()
+		_, err := c.Write([]byte("octets"))
+		must(t, err)
+		_, err = io.ReadFull(s, make([]byte, 6))
+		must(t, err)
+	}
+}
