@@ -10,7 +10,8 @@ PACKAGES=(qemu-system-x86 cpio xz-utils zstd busybox-static iproute2 kmod binuti
 	ibverbs-providers rdma-core perftest tshark tcpdump util-linux)
 MODULES=(virtio_pci virtio_net virtio_rng crc32c_generic crc32c-intel
 	rdma_cm rdma_ucm ib_uverbs ib_core iw_cm ib_cm siw sctp)
-PROGRAMS=(rping ucmatose ib_write_lat ib_write_bw ib_send_lat ib_read_lat rdma ip)
+PROGRAMS=(rping ucmatose rdma_client rdma_server rdma_xclient rdma_xserver cmtime rstream riostream
+	ib_write_lat ib_write_bw ib_send_lat ib_send_bw ib_read_lat ib_read_bw rdma ip)
 
 apt() { # apt-get with its log kept, and an end; a mirror may be away for a moment
 	local turn

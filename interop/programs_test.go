@@ -1,0 +1,153 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/programs"
+)
+
+// A unmodified is a program of libibverbs and librdmacm with one end on the host, where our library serves it, and the
+// other in the guest, over siw. PORT and PEER stand for what its peer has.
+type unmodified struct {
+	server, client string
+	says           string // what the client prints, at least
+	endless        bool   // the server goes on for ever
+}
+
+// unmodifieds are shown in both roles. rping's, rstream's and riostream's compare the data.
+var unmodifieds = []unmodified{
+	{"rping -s -C 20 -V -p PORT", "rping -c -a PEER -p PORT -C 20 -V -v", "rdma-ping-19:", false},
+	{"rping -s -P -p PORT", "rping -c -a PEER -p PORT -C 5 -V -S 60000", "", true},
+	{"rdma_server -p PORT", "rdma_client -s PEER -p PORT", "rdma_client: end 0", false},
+	{"rdma_xserver -p PORT", "rdma_xclient -s PEER -p PORT", "rdma_xclient: end 0", false},
+	{"ucmatose -p PORT -c 5", "ucmatose -s PEER -p PORT -c 5", "return status 0", false},
+	{"rstream -p PORT -T v -S 65536 -C 20", "rstream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false},
+	{"riostream -p PORT -T v -S 65536 -C 20", "riostream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false},
+	{"ib_write_bw -R -p PORT -n 50 -s 65536", "ib_write_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false},
+	{"ib_send_bw -R -p PORT -n 50 -s 65536", "ib_send_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false},
+	{"ib_read_bw -R -p PORT -n 50 -s 65536", "ib_read_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false},
+	{"ib_write_lat -R -p PORT -n 50 -s 64", "ib_write_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false},
+	{"ib_send_lat -R -p PORT -n 50 -s 64", "ib_send_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false},
+	{"ib_read_lat -R -p PORT -n 50 -s 64", "ib_read_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false},
+}
+
+// programTime bounds a program: the guest's processor is an emulated one.
+const programTime = 90 * time.Second
+
+// TestProgramsToGuest: clients on our library, and servers over siw.
+func TestProgramsToGuest(t *testing.T) {
+	run := library(t)
+	t.Parallel()
+	g := Boot(t, Options{})
+	for _, p := range unmodifieds {
+		t.Run(p.client, func(t *testing.T) {
+			for range 10 {
+				server, client := p.toGuest(t, g, run)
+				if !p.cameEarly(t, client) {
+					p.judge(t, server, client)
+					return
+				}
+				server.Stop(t)
+			}
+			t.Error("the client was refused each time")
+		})
+	}
+}
+
+func (p *unmodified) toGuest(t *testing.T, g *Guest, run runner) (server, client *Proc) {
+	t.Helper()
+	// siw lets a listener of the program before go some time after that has ended.
+	g.Start(t, until("! "+served)).WantSuccess(t, 20*time.Second)
+	server = g.Start(t, strings.ReplaceAll(p.server, "PORT", fmt.Sprint(rpingPort)))
+	g.Start(t, until(served)).WantSuccess(t, 20*time.Second)
+	return server, run(t, strings.NewReplacer("PORT", g.port, "PEER", "127.0.0.1").Replace(p.client))
+}
+
+// cameEarly reports whether a client of perftest's connected when its server did not listen: it connects twice, and the
+// server listens anew for the second time. QEMU's user network then resets the connection, where the
+// guest has refused it.
+func (p *unmodified) cameEarly(t *testing.T, client *Proc) bool {
+	t.Helper()
+	return strings.HasPrefix(p.client, "ib_") && client.Wait(t, programTime) != 0 &&
+		strings.Contains(client.Output(), "Event: RDMA_CM_EVENT_REJECTED")
+}
+
+// TestProgramsFromGuest: clients over siw, and servers on our library.
+func TestProgramsFromGuest(t *testing.T) {
+	run := library(t)
+	t.Parallel()
+	g := Boot(t, Options{})
+	for _, p := range unmodifieds {
+		t.Run(p.client, func(t *testing.T) {
+			port := freePort(t)
+			server := run(t, strings.ReplaceAll(p.server, "PORT", port))
+			if !poll(20*time.Second, func() bool { return listening(port) || server.ended() }) || server.ended() {
+				t.Fatalf("%s: does not listen", server.name)
+			}
+			client := g.Start(t, strings.NewReplacer("PORT", port, "PEER", "$PEER_IP").Replace(p.client))
+			p.judge(t, server, client)
+		})
+	}
+}
+
+func (p *unmodified) judge(t *testing.T, server, client *Proc) {
+	t.Helper()
+	client.WantSuccess(t, programTime)
+	if !strings.Contains(client.Output(), p.says) {
+		t.Errorf("%s does not say %q", client.name, p.says)
+	}
+	if p.endless {
+		server.Stop(t)
+	} else {
+		server.WantSuccess(t, programTime)
+	}
+}
+
+// served is whether something listens on rpingPort, by IPv4 or IPv6.
+const served = `cat /proc/net/tcp /proc/net/tcp6 | grep -q ":1C06 0*:0000 0A"`
+
+// until is a script that waits for a condition in the guest.
+func until(condition string) string {
+	return fmt.Sprintf("timeout 15 sh -c 'until %s; do usleep 50000; done'", condition)
+}
+
+// TestProgramsDocumented: docs/programs.md has a row for each.
+func TestProgramsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/programs.md")
+	testrig.Must(t, err)
+	for _, p := range unmodifieds {
+		row := fmt.Sprintf("| `%s` | runs | runs |\n", strings.NewReplacer(" -p PORT", "", "PEER", "IP").Replace(p.client))
+		if !strings.Contains(string(doc), row) {
+			t.Errorf("no row %s", row)
+		}
+	}
+}
+
+// A runner runs a program on our library.
+type runner func(t testing.TB, line string) *Proc
+
+// library builds the library for programs.
+func library(t *testing.T) runner {
+	t.Helper()
+	needIwarp(t)
+	l := programs.Library{Dir: t.TempDir()}
+	err := l.Build(t.Context(), "(devel)")
+	if need := (*programs.NeedError)(nil); errors.As(err, &need) {
+		skip(t, err.Error())
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return func(t testing.TB, line string) *Proc {
+		t.Helper()
+		args := []string{"IWARP_LIBRARY=" + l.Dir, "IWARP_PEER=siw", os.Getenv("IWARP_BIN"), "run"}
+		return startHost(t, "env", append(args, strings.Fields(line)...)...)
+	}
+}
