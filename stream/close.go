@@ -49,6 +49,7 @@ func (c *Conn) Close() error {
 func (c *Conn) ended(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.led(nil) // the contexts have ended
 	if c.advance(); c.ep.Disconnected() {
 		return nil
 	}

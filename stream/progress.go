@@ -72,6 +72,18 @@ func (c *Conn) wakeAll() {
 	}
 }
 
+// led waits until nobody leads.
+func (c *Conn) led(done <-chan struct{}) {
+	for c.leading {
+		c.follow(done)
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
 // fail takes note of why nothing more comes; the first reason counts.
 func (c *Conn) fail(err error) {
 	if c.fault == nil {
@@ -79,8 +91,12 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// advance takes the words that have arrived, and posts their receives again.
+// advance takes the words that have arrived, and posts their receives again. It leaves them to whoever leads, if someone does: that one waits for
+// completions, and would not learn of what another has taken.
 func (c *Conn) advance() {
+	if c.leading {
+		return
+	}
 	for n := len(c.wc); n == len(c.wc); {
 		n = c.recvCQ.Poll(c.wc)
 		for i := range c.wc[:n] {

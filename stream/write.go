@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/goiwarp/iwarp"
@@ -92,6 +93,9 @@ func (c *Conn) post(wr iwarp.SendWR, w rsockets.Word) error {
 func (c *Conn) broken(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if errors.Is(err, iwarp.ErrClosed) {
+		c.led(c.wr.context().Done()) // who leads learns of the end, too
+	}
 	c.advance()
 	if c.ep.Disconnected() {
 		return ErrPeerGone

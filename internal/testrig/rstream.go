@@ -1,0 +1,71 @@
+package testrig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// An Rstream is what the two ends of rdma-core's rstream do with -I 1 -T v: they greet each other, and then the client sends so many messages, and
+// the server as many back. The octets of each direction count up from its first.
+type Rstream struct {
+	Size, Count int // of the messages: -S and -C
+}
+
+// RstreamGreeting is how many octets a greeting has.
+const RstreamGreeting = 16
+
+// octets are all of a direction.
+func (x *Rstream) octets() []byte {
+	all := make([]byte, RstreamGreeting+x.Size*x.Count)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	return all
+}
+
+// Lead is the client's part.
+func (x *Rstream) Lead(conn io.ReadWriter) error {
+	return errors.Join(x.Greet(conn), x.greeted(conn), x.send(conn), x.receive(conn))
+}
+
+// Follow is the server's.
+func (x *Rstream) Follow(conn io.ReadWriter) error {
+	return errors.Join(x.greeted(conn), x.Greet(conn), x.receive(conn), x.send(conn))
+}
+
+// Greet sends a greeting.
+func (x *Rstream) Greet(conn io.Writer) error {
+	_, err := conn.Write(x.octets()[:RstreamGreeting])
+	return err
+}
+
+func (x *Rstream) greeted(conn io.Reader) error {
+	return wantOctets(conn, x.octets()[:RstreamGreeting])
+}
+
+func (x *Rstream) send(conn io.Writer) error {
+	all := x.octets()[RstreamGreeting:]
+	for i := range x.Count {
+		if _, err := conn.Write(all[i*x.Size:][:x.Size]); err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (x *Rstream) receive(conn io.Reader) error {
+	return wantOctets(conn, x.octets()[RstreamGreeting:])
+}
+
+func wantOctets(conn io.Reader, octets []byte) error {
+	got := make([]byte, len(octets))
+	if n, err := io.ReadFull(conn, got); err != nil {
+		return fmt.Errorf("after %d octets: %w", n, err)
+	}
+	if !bytes.Equal(got, octets) {
+		return errors.New("the octets differ")
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package stream_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// TestDeadlines has deadlines change while calls wait for them.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memoryPair(t, stream.Config{})
+		begun := time.Now()
+		read := make(chan error, 1)
+		go func() {
+			_, err := a.Read(make([]byte, 1))
+			read <- err
+		}()
+		must(t, a.SetDeadline(begun.Add(time.Hour)))
+		synctest.Wait()
+		must(t, a.SetReadDeadline(begun.Add(3*time.Hour)))
+		time.Sleep(2 * time.Hour)
+		must(t, a.SetReadDeadline(begun.Add(2*time.Hour+time.Second)))
+		if err := <-read; !isTimeout(err) || time.Since(begun) != 2*time.Hour+time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		if _, err := a.Write([]byte("late")); !isTimeout(err) {
+			t.Errorf("Write after its deadline: %v", err)
+		}
+		must(t, a.SetDeadline(time.Time{}))
+		if _, err := a.Write([]byte("in time")); err != nil {
+			t.Error(err)
+		}
+		closeInOrder(t, a, b)
+		if err := a.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a deadline of a closed connection: %v", err)
+		}
+	})
+}
+
+// TestKeepAlive sends an empty Write when nothing else was sent, and only then.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memoryPair(t, stream.Config{})
+		sent := func() uint64 { synctest.Wait(); return a.QP().Stats().Sent[rdmap.OpWrite].Messages }
+		must(t, a.SetKeepAlive(time.Minute))
+		before := sent()
+		time.Sleep(10*time.Minute + time.Second)
+		if n := sent() - before; n != 10 {
+			t.Errorf("%d Writes in ten minutes", n)
+		}
+		before = sent()
+		for range 4 {
+			time.Sleep(50 * time.Second)
+			if _, err := a.Write([]byte("busy")); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := sent() - before; n != 4 {
+			t.Errorf("%d Writes, where 4 were of data", n)
+		}
+		must(t, a.SetKeepAlive(0))
+		before = sent()
+		time.Sleep(time.Hour)
+		if n := sent() - before; n != 0 {
+			t.Errorf("%d Writes after it was turned off", n)
+		}
+		must(t, b.SetKeepAlive(time.Second))
+		closeInOrder(t, a, b)
+		if err := a.SetKeepAlive(time.Second); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("of a closed connection: %v", err)
+		}
+	})
+}
+
+// TestMap writes straight into memory of the other end's choice.
+func TestMap(t *testing.T) {
+	for _, l := range layers {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := newRig(t, l, stream.Config{Maps: 2}).pair(t)
+			if _, err := a.WriteAt([]byte("early"), 1000); !errors.Is(err, stream.ErrNotMapped) {
+				t.Errorf("WriteAt where nothing is mapped: %v", err)
+			}
+			all := octets(500_000, 9)
+			here := make([]byte, len(all))
+			m, err := b.Map(here[:300_000], 1000)
+			must(t, err)
+			rest, err := b.Map(here[300_000:], 301_000)
+			must(t, err)
+			if _, err := b.Map(make([]byte, 1), 0); !errors.Is(err, stream.ErrNoMaps) {
+				t.Errorf("a third of two: %v", err)
+			}
+			say(t, b, a)
+			if n, err := a.WriteAt(all, 1000); n != len(all) || err != nil {
+				t.Errorf("%d octets, %v", n, err)
+			}
+			if n, err := a.WriteAt(make([]byte, 7), 500_998); n != 2 || !errors.Is(err, stream.ErrNotMapped) {
+				t.Errorf("across the end: %d octets, %v", n, err)
+			}
+			copy(all[499_998:], []byte{0, 0})
+			say(t, a, b)
+			got := make([]byte, 5)
+			if _, err := rest.ReadAt(got, 199_995); err != nil || string(got) != string(all[499_995:]) {
+				t.Errorf("%x, %v", got, err)
+			}
+			must(t, m.Close())
+			must(t, m.Close())
+			must(t, rest.Close())
+			if string(here) != string(all) {
+				t.Error("the octets differ")
+			}
+			closeInOrder(t, a, b)
+		})
+	}
+}
+
+// say has one end tell the other that something was done.
+func say(t *testing.T, from io.Writer, to io.Reader) {
+	t.Helper()
+	_, err := from.Write([]byte("!"))
+	must(t, err)
+	_, err = io.ReadFull(to, make([]byte, 1))
+	must(t, err)
+}
+
+// TestNoMaps has no room for them by default.
+func TestNoMaps(t *testing.T) {
+	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
+	if _, err := a.Map(make([]byte, 1), 0); !errors.Is(err, stream.ErrNoMaps) {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.Map(nil, 0); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("of nothing: %v", err)
+	}
+	closeInOrder(t, a, b)
+	if _, err := a.Map(make([]byte, 1), 0); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("of a closed connection: %v", err)
+	}
+}
+
+// TestGivesBack takes nothing of the caller's Protection Domain for good, whatever ends a connection or an attempt.
+func TestGivesBack(t *testing.T) {
+	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
+	must(t, err)
+	r := newRig(t, layers[0], stream.Config{Maps: 1})
+	r.dialer.RDMA.PD = pd
+	a, b := r.pair(t)
+	_, err = a.Map(make([]byte, 10), 0)
+	must(t, err)
+	must(t, a.SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
+	if _, err := a.Write(make([]byte, 3<<20)); !isTimeout(err) {
+		t.Errorf("%v", err)
+	}
+	closeInOrder(t, a, b)
+	if _, err := r.dialer.Dial(t.Context(), "tcp", "127.0.0.1:1"); err == nil {
+		t.Error("connected with nobody")
+	}
+	r.dialer.Config.Credits = 1
+	if _, err := r.dialer.Dial(t.Context(), "tcp", r.to); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	s := pd.RNIC().Stats()
+	if s.QPs != 0 || s.CQs != 0 || s.MRs != 0 {
+		t.Errorf("%d QPs, %d CQs and %d MRs are left", s.QPs, s.CQs, s.MRs)
+	}
+	must(t, pd.Close())
+}
+
+// TestConfig refuses what cannot be.
+func TestConfig(t *testing.T) {
+	for _, cfg := range []stream.Config{{Ring: -1}, {Ring: 1<<30 + 1}, {Credits: 15}, {Credits: 1<<15 + 1}, {Maps: -1}, {Maps: 32513}} {
+		d := stream.Dialer{Config: cfg}
+		if _, err := d.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// TestListenerCloses ends calls that wait, and connections that nobody has taken; those that were taken go on.
+func TestListenerCloses(t *testing.T) {
+	r := newRig(t, layers[0], stream.Config{})
+	a, b := r.pair(t)
+	untaken, err := r.dialer.Dial(t.Context(), r.net, r.to)
+	must(t, err)
+	must(t, r.ln.Close())
+	if _, err := r.ln.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept: %v", err)
+	}
+	if err := r.ln.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Close again: %v", err)
+	}
+	if _, err := untaken.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("of one that nobody has taken: %v", err)
+	}
+	_ = untaken.Close()
+	say(t, a, b)
+	closeInOrder(t, a, b)
+	if err := a.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Close of a connection again: %v", err)
+	}
+	if _, err := a.Read(nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Read: %v", err)
+	}
+}

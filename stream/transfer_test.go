@@ -1,0 +1,263 @@
+package stream_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// octets are the same for a seed.
+func octets(n int, seed byte) []byte {
+	all := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(all)
+	return all
+}
+
+// wantAll reads until the end of the stream, and compares.
+func wantAll(t *testing.T, c io.Reader, want []byte) {
+	t.Helper()
+	got, err := io.ReadAll(c)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d octets of %d (%v), the same: %v", len(got), len(want), err, bytes.Equal(got, want[:min(len(got), len(want))]))
+	}
+}
+
+// writeAll writes in pieces of any size up to most.
+func writeAll(t *testing.T, c io.Writer, all []byte, most int) {
+	t.Helper()
+	for rnd := rand.New(rand.NewPCG(1, uint64(most))); len(all) > 0; {
+		n := min(1+rnd.IntN(most), len(all))
+		if m, err := c.Write(all[:n]); err != nil || m != n {
+			t.Errorf("%d octets of %d were written: %v", m, n, err)
+			return
+		}
+		all = all[n:]
+	}
+}
+
+// TestBothWays has octets go both ways at the same time, through rings of any size.
+func TestBothWays(t *testing.T) {
+	for _, l := range layers {
+		for _, cfg := range []stream.Config{{}, {Ring: 1, Credits: 16}, {Ring: 100_000, Credits: 30}} {
+			t.Run(fmt.Sprintf("%s ring %d", l.name, cfg.Ring), func(t *testing.T) {
+				t.Parallel()
+				a, b := newRig(t, l, cfg).pair(t)
+				there, back := octets(1_000_000, 1), octets(700_001, 2)
+				var all sync.WaitGroup
+				all.Go(func() { writeAll(t, a, there, 300_000); must(t, a.CloseWrite()) })
+				all.Go(func() { writeAll(t, b, back, 9000); must(t, b.CloseWrite()) })
+				all.Go(func() { wantAll(t, a, back) })
+				all.Go(func() { wantAll(t, b, there) })
+				all.Wait()
+				closeInOrder(t, a, b)
+			})
+		}
+	}
+}
+
+// closeInOrder holds that both ends close without an error.
+func closeInOrder(t *testing.T, a, b io.Closer) {
+	t.Helper()
+	var both sync.WaitGroup
+	for _, c := range []io.Closer{a, b} {
+		both.Go(func() {
+			if err := c.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+	both.Wait()
+}
+
+// TestCloseAfterWrite loses nothing that Write has taken: it is read after the writer is gone.
+func TestCloseAfterWrite(t *testing.T) {
+	for _, l := range layers {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := newRig(t, l, stream.Config{}).pair(t)
+			all := octets(stream.DefaultRing-5, 3) // nobody reads meanwhile
+			writeAll(t, a, all, 100_000)
+			must(t, a.Close())
+			wantAll(t, b, all)
+			if _, err := b.Write([]byte("x")); !errors.Is(err, stream.ErrPeerGone) {
+				t.Errorf("Write to one that is gone: %v", err)
+			}
+			must(t, b.Close())
+		})
+	}
+}
+
+// TestHalfClose goes on in one direction after the other has ended.
+func TestHalfClose(t *testing.T) {
+	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
+	must(t, a.CloseWrite())
+	must(t, a.CloseWrite())
+	if _, err := a.Write([]byte("x")); !errors.Is(err, stream.ErrWriteEnded) {
+		t.Errorf("Write after CloseWrite: %v", err)
+	}
+	wantAll(t, b, nil)
+	writeAll(t, b, octets(3_000, 4), 100)
+	must(t, b.Close())
+	wantAll(t, a, octets(3_000, 4))
+	must(t, a.Close())
+}
+
+// TestManyWriters writes and reads with several at once: each Write is in the stream as a whole.
+func TestManyWriters(t *testing.T) {
+	a, b := newRig(t, layers[0], stream.Config{Ring: 10_000}).pair(t)
+	const writers, lines, length = 8, 50, 3000
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for range lines {
+				if _, err := a.Write(bytes.Repeat([]byte{byte(w)}, length)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	go func() { all.Wait(); must(t, a.CloseWrite()) }()
+	for line := make([]byte, length); ; {
+		_, err := io.ReadFull(b, line)
+		if err == io.EOF {
+			break
+		}
+		must(t, err)
+		if !bytes.Equal(line, bytes.Repeat(line[:1], length)) {
+			t.Fatal("the octets of two writers are mixed")
+		}
+	}
+	closeInOrder(t, a, b)
+}
+
+// TestCopy passes a stream on without a copy at either end.
+func TestCopy(t *testing.T) {
+	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
+	c, d := newRig(t, layers[2], stream.Config{}).pair(t)
+	all := octets(3_000_000, 5)
+	go func() {
+		n, err := a.ReadFrom(bytes.NewReader(all))
+		if err != nil || n != int64(len(all)) {
+			t.Errorf("ReadFrom: %d octets, %v", n, err)
+		}
+		must(t, a.CloseWrite())
+	}()
+	go func() {
+		if n, err := io.Copy(c, b); err != nil || n != int64(len(all)) {
+			t.Errorf("Copy: %d octets, %v", n, err)
+		}
+		must(t, c.CloseWrite())
+	}()
+	wantAll(t, d, all)
+	closeInOrder(t, a, b)
+	closeInOrder(t, c, d)
+}
+
+// failing takes some octets, and then none.
+type failing int
+
+func (f *failing) Write(p []byte) (int, error) {
+	n := min(int(*f), len(p))
+	if *f -= failing(n); n < len(p) {
+		return n, io.ErrNoProgress
+	}
+	return n, nil
+}
+
+// TestCopyFails keeps what the other side of a copy did not take.
+func TestCopyFails(t *testing.T) {
+	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
+	writeAll(t, a, octets(1000, 6), 1000)
+	must(t, a.CloseWrite())
+	takes := failing(300)
+	if n, err := b.WriteTo(&takes); n != 300 || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("%d octets, %v", n, err)
+	}
+	wantAll(t, b, octets(1000, 6)[300:])
+	if n, err := a.ReadFrom(errorReader{}); n != 0 || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("%d octets, %v", n, err)
+	}
+	closeInOrder(t, a, b)
+}
+
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, io.ErrNoProgress }
+
+// TestWriteDeadline has a Write give up in the middle: its count is what arrives, its memory is the caller's again, and the stream goes on.
+func TestWriteDeadline(t *testing.T) {
+	for _, l := range layers {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := newRig(t, l, stream.Config{Ring: 1 << 17}).pair(t)
+			all := octets(1<<20, 7)
+			sent := 0
+			for range 3 {
+				must(t, a.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
+				p := bytes.Clone(all[sent:])
+				n, err := a.Write(p)
+				clear(p) // it is the caller's
+				if !isTimeout(err) {
+					t.Errorf("Write to one that does not read: %v", err)
+				}
+				sent += n
+				got := make([]byte, 30_000)
+				_, err = io.ReadFull(b, got)
+				must(t, err)
+				if sent == 0 || !bytes.Equal(got, all[:30_000]) {
+					t.Errorf("%d octets were sent, and others have come", sent)
+				}
+				all, sent = all[30_000:], sent-30_000
+			}
+			must(t, a.SetWriteDeadline(time.Time{}))
+			go func() {
+				writeAll(t, a, all[sent:], 1<<20)
+				must(t, a.CloseWrite())
+			}()
+			wantAll(t, b, all)
+			closeInOrder(t, a, b)
+		})
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// TestReadBesideWrite has one call wait for octets, again and again, while another waits for room: neither takes from the other what that waits for.
+func TestReadBesideWrite(t *testing.T) {
+	a, b := newRig(t, layers[0], stream.Config{Ring: 1}).pair(t)
+	all := octets(2_000_000, 10)
+	go func() {
+		writeAll(t, a, all, 20_000)
+		must(t, a.CloseWrite())
+	}()
+	done := make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				must(t, a.SetReadDeadline(time.Now().Add(20*time.Microsecond)))
+				if _, err := a.Read(make([]byte, 1)); !isTimeout(err) {
+					t.Errorf("%v", err)
+					return
+				}
+			}
+		}
+	})
+	wantAll(t, b, all)
+	close(done)
+	reader.Wait()
+	closeInOrder(t, a, b)
+}
