@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/stream"
 )
 
@@ -31,7 +32,7 @@ func TestStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if err := x.lead(conn); err != nil {
+			if err := x.Lead(conn); err != nil {
 				t.Error(err)
 			}
 			over(t, conn)
@@ -39,7 +40,7 @@ func TestStream(t *testing.T) {
 		})
 		t.Run("rstream connects "+options, func(t *testing.T) {
 			conn, client := accepted(t, l, "rstream "+options)
-			if err := x.follow(conn); err != nil {
+			if err := x.Follow(conn); err != nil {
 				t.Error(err)
 			}
 			over(t, conn)
@@ -65,8 +66,8 @@ func TestStreamMaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			mine := mapped(t, conn, x.size)
-			if err := errors.Join(x.greet(conn), ungreeted(conn), x.swap(conn, mine, true, iterations)); err != nil {
+			mine := mapped(t, conn, x.Size)
+			if err := errors.Join(x.Greet(conn), ungreeted(conn), x.swap(conn, mine, true, iterations)); err != nil {
 				t.Error(err)
 			}
 			over(t, conn)
@@ -74,8 +75,8 @@ func TestStreamMaps(t *testing.T) {
 		})
 		t.Run("riostream connects "+options, func(t *testing.T) {
 			conn, client := accepted(t, l, "riostream "+options)
-			mine := mapped(t, conn, x.size)
-			if err := errors.Join(ungreeted(conn), x.greet(conn), x.swap(conn, mine, false, iterations)); err != nil {
+			mine := mapped(t, conn, x.Size)
+			if err := errors.Join(ungreeted(conn), x.Greet(conn), x.swap(conn, mine, false, iterations)); err != nil {
 				t.Error(err)
 			}
 			over(t, conn)
@@ -98,7 +99,7 @@ func mapped(t *testing.T, conn *stream.Conn, size int) *stream.Mapping {
 
 // ungreeted takes a greeting, which riostream does not fill in.
 func ungreeted(conn io.Reader) error {
-	_, err := io.ReadFull(conn, make([]byte, greeting))
+	_, err := io.ReadFull(conn, make([]byte, testrig.RstreamGreeting))
 	return err
 }
 

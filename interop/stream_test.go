@@ -1,0 +1,62 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// TestStream has rdma-core's rstream, over siw in the guest, stream to and from package stream, in both roles. Both ends compare every octet.
+func TestStream(t *testing.T) {
+	needIwarp(t)
+	t.Parallel()
+	g := Boot(t, Options{Put: map[string]string{"/usr/bin/rstream": "/usr/bin/rstream"}})
+	for _, c := range []struct {
+		options     string
+		size, count int
+	}{
+		{"", 65536, 32}, {"", 1, 1000}, {"", 1000000, 4}, {"-T b", 4096, 100}, {"-T n", 65536, 32}, {"-k 1", 5000, 100},
+	} {
+		x := testrig.Rstream{Size: c.size, Count: c.count}
+		options := fmt.Sprintf("-T v %s -S %d -C %d -I 1", c.options, c.size, c.count)
+		t.Run("guest serves "+options, func(t *testing.T) {
+			server := g.Serve(t, fmt.Sprintf("timeout -s KILL 120 rstream -p %d %s", rpingPort, options))
+			conn, err := stream.Dial(t.Context(), "tcp", g.server())
+			testrig.Must(t, err)
+			testrig.Must(t, x.Lead(conn))
+			streamEnds(t, conn)
+			server.WantSuccess(t, 60*time.Second)
+		})
+		t.Run("guest connects "+options, func(t *testing.T) {
+			under, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
+			testrig.Must(t, err)
+			ln := stream.NewListener(under, stream.Acceptor{})
+			defer ln.Close()
+			client := g.Start(t, fmt.Sprintf("timeout -s KILL 120 rstream -s $PEER_IP -p %s %s", port, options))
+			conn, err := ln.Accept()
+			testrig.Must(t, err)
+			testrig.Must(t, x.Follow(conn))
+			streamEnds(t, conn.(*stream.Conn))
+			client.WantSuccess(t, 60*time.Second)
+		})
+	}
+}
+
+// streamEnds holds that the stream ends in order.
+func streamEnds(t *testing.T, conn *stream.Conn) {
+	t.Helper()
+	testrig.Must(t, conn.CloseWrite())
+	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
+		t.Errorf("%d octets more, %v", len(rest), err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
