@@ -57,7 +57,8 @@ type Dialer struct {
 	// Wrap, if it is set, gets each TCP connection that Dial and DialQP open, before the startup, and
 	// returns the connection to use in its place: one that records or encrypts what passes, or spoils
 	// it for a test. Unless Wrap returns the TCP connection itself, the QP uses the methods of
-	// net.Conn only; those that close may call the QP, but for Close, Abort and Shutdown, which
+	// net.Conn, and where there are such, CloseWrite, SetLinger and NetConn, as tls.Conn and net.TCPConn have them, and those that
+	// EndTeller and SegmentedConn name. It holds no lock meanwhile: they may call the QP, but for Close, Abort and Shutdown, which
 	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a
 	// Dialer with Wrap is ErrInvalid.
 	Wrap func(net.Conn) (net.Conn, error)

@@ -22,7 +22,7 @@ import (
 // see burst.go. The receiving goroutine never waits for a sender: what it has to send itself
 // (Read Responses, a Terminate) is queued.
 //
-// One lock, QP.mu, guards engine and driver; it is not held during a system call. CQs, SRQs,
+// One lock, QP.mu, guards engine and driver; it is not held while octets are moved, nor while code of the consumer's runs. CQs, SRQs,
 // the memory table, each region and the role of the receiver have locks of their own, always
 // taken after a QP's. Timers: one per QP, set to the engine's deadline; one for idle peers
 // (watch.go); and the bell's, by which a consumer that receives gives that back between two
@@ -70,12 +70,13 @@ func (qp *QP) stream() StreamAttr {
 // start puts the QP into RTS on a connection whose startup phase is over.
 func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	e := qp.endsOf(c)
+	s := qp.measured(c, e)
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(n, a); err != nil {
 		return err
 	}
-	qp.measure(c, e, n)
+	qp.segments, n.EMSS, n.MULPDU = s, s.emss, s.fpdus.mulpdu(s.emss, n.MarkersSend)
 	var p engine.Params
 	agreed(&p, n)
 	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
@@ -122,6 +123,7 @@ type link interface {
 	Lacks() bool
 	Lost() error
 	// Path says what the lower layer has learned of the way to the peer, and whether it has sent everything, as far as it tells either.
+	// Any goroutine may call it, at any time.
 	Path() (p tcp.Path, ok bool)
 	addressed
 }
@@ -306,7 +308,7 @@ func (qp *QP) sendSomeUnlocking() bool {
 	qp.mu.Unlock()
 	n, wait, err := c.TrySend(v)
 	qp.mu.Lock()
-	qp.sent(n, err)
+	qp.sentUnlocking(n, err)
 	if err == nil && wait {
 		qp.handOver()
 		return false
@@ -331,15 +333,15 @@ func (qp *QP) sendRestUnlocking() {
 		qp.mu.Unlock()
 		n, err := c.Send(v)
 		qp.mu.Lock()
-		qp.sent(n, err)
+		qp.sentUnlocking(n, err)
 		qp.settle()
 	}
 	qp.putGather()
 	qp.writing = false
 }
 
-// sent tells the engine how a write went.
-func (qp *QP) sent(n int, err error) {
+// sentUnlocking tells the engine how a write went.
+func (qp *QP) sentUnlocking(n int, err error) {
 	now := time.Now()
 	qp.sendCalls++
 	if err != nil {
@@ -350,8 +352,8 @@ func (qp *QP) sent(n int, err error) {
 	if !qp.gather.OnlyNudges() { // which go to peers that do nothing
 		qp.watch.moved = now
 	}
-	qp.eng.Sent(now, qp.gather, n)
-	qp.followEMSS(now)
+	qp.followEMSSUnlocking(now, n) // while the engine has octets in flight, no other connection takes the place of this one
+	qp.eng.Sent(time.Now(), qp.gather, n)
 }
 
 func (qp *QP) putGather() {

@@ -53,12 +53,13 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 // startOver is start on a stream that carries whole segments.
 func (qp *QP) startOver(s SegmentStream, n *Negotiated, a StreamAttr, l lease) error {
 	c, b, e := &segmentLink{SegmentStream: s}, s.Bounds(), qp.endsOf(s)
+	c.largest = c.mulpdu()
 	qp.mu.Lock()
 	defer qp.unlock()
 	if err := qp.startable(n, a); err != nil {
 		return err
 	}
-	n.MULPDU = c.mulpdu()
+	n.MULPDU = c.largest
 	var p engine.Params
 	agreed(&p, n)
 	p.Layer, p.First = engine.LayerMessages, b.First
@@ -79,9 +80,10 @@ func (qp *QP) startOver(s SegmentStream, n *Negotiated, a StreamAttr, l lease) e
 // that the sending goroutine does it all.
 type segmentLink struct {
 	SegmentStream
-	half  sync.Once
-	held  int    // what the Stream was told last
-	moved uint64 // what the Stream told last
+	half    sync.Once
+	largest int    // segment, as of the last Send, in octets; the sender's
+	held    int    // what the Stream was told last; the receiver's
+	moved   uint64 // what the Stream told last; guarded by the QP's lock
 }
 
 // tell says what is held, if the Stream can do something about it.
@@ -90,6 +92,13 @@ func (l *segmentLink) tell(held int) {
 		l.held = held
 		h.Held(held)
 	}
+}
+
+// Send asks at once how large a segment may be, while no lock is held.
+func (l *segmentLink) Send(v [][]byte) (n int, err error) {
+	n, err = l.SegmentStream.Send(v)
+	l.largest = l.mulpdu()
+	return n, err
 }
 
 func (*segmentLink) TrySend([][]byte) (n int, wait bool, err error) { return 0, true, nil }
@@ -144,17 +153,33 @@ func (l *segmentLink) Lost() error {
 	return nil
 }
 
-// moved tells the engine what the link has moved since the last time, or since a close has begun.
-func (qp *QP) moved(now time.Time) {
+// Moved returns how many octets the stream's path has moved, and zero if it cannot tell.
+func (l *segmentLink) Moved() uint64 {
+	if s, ok := l.SegmentStream.(carrier.Moved); ok {
+		return s.Moved()
+	}
+	return 0
+}
+
+// moves asks the link what it has moved. The caller does not hold qp.mu, as that may be the consumer's code.
+func (qp *QP) moves() (l *segmentLink, octets uint64) {
+	qp.mu.Lock()
 	l, ok := qp.link.(*segmentLink)
-	if !ok {
+	qp.mu.Unlock()
+	if ok {
+		octets = l.Moved()
+	}
+	return l, octets
+}
+
+// moved tells the engine what a link has moved since the last time, or since a close has begun. Of two goroutines that have
+// asked, the one that did so first may be the last to tell.
+func (qp *QP) moved(now time.Time, l *segmentLink, octets uint64) {
+	if l == nil || qp.link != link(l) || octets <= l.moved {
 		return
 	}
-	if s, ok := l.SegmentStream.(carrier.Moved); ok {
-		all := s.Moved()
-		qp.eng.Moved(now, int(min(all-l.moved, math.MaxInt32)))
-		l.moved = all
-	}
+	qp.eng.Moved(now, int(min(octets-l.moved, math.MaxInt32)))
+	l.moved = octets
 }
 
 // receiveSegments is the receiving goroutine.
@@ -165,18 +190,20 @@ func (qp *QP) receiveSegments(c *segmentLink) {
 	for {
 		qp.awaitRoom(c)
 		a, err := c.Recv()
-		if !qp.arrived(c, &a, err) {
+		held, more := qp.arrived(c, &a, err)
+		if !more {
 			return
 		}
+		c.tell(held)
 	}
 }
 
-// arrived takes in what Recv brought, and reports whether to go on.
-func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) bool {
+// arrived takes in what Recv brought, and reports what is held of it, and whether to go on.
+func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) (held int, more bool) {
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
 	if !qp.carries(c) {
-		return false
+		return 0, false
 	}
 	now := time.Now()
 	qp.receiveCalls++
@@ -192,8 +219,8 @@ func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) bool {
 		qp.learnRoundTrip(now)
 		qp.eng.Segment(now, a.Number, a.Number+1, a.Segment)
 		qp.watch.note(now, qp.eng.Heard())
-		c.tell(qp.eng.HeldAhead())
 	}
+	held = qp.eng.HeldAhead()
 	qp.pushUnlocking()
-	return err == nil && qp.carries(c)
+	return held, err == nil && qp.carries(c)
 }

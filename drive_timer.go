@@ -17,6 +17,7 @@ func (qp *QP) onTimer() {
 			qp.received(c, err)
 		}
 	}
+	l, octets := qp.moves()
 	qp.mu.Lock()
 	defer qp.unlockReceiving()
 	if !qp.timer.Take() {
@@ -25,7 +26,7 @@ func (qp *QP) onTimer() {
 	if !qp.eng.Quiet().IsZero() && qp.unsent() {
 		qp.eng.Unsent(time.Now())
 	}
-	qp.moved(now)
+	qp.moved(now, l, octets)
 	if qp.eng.Parting() {
 		qp.owes(now)
 	}

@@ -94,26 +94,39 @@ func TestEMSSFollowed(t *testing.T) {
 func TestEMSSUnknown(t *testing.T) {
 	a, b := net.Pipe()
 	t.Cleanup(func() { a.Close(); b.Close() })
-	var n Negotiated
-	qp := &QP{cfg: QPConfig{FPDUs: FPDUsAligned}}
-	qp.measure(tcp.New(a), ends{}, &n)
-	if qp.segments.fpdus != FPDUsUnaligned {
-		t.Errorf("FPDUs are %v where TCP does not end its records", qp.segments.fpdus)
+	s := (&QP{cfg: QPConfig{FPDUs: FPDUsAligned}}).measured(tcp.New(a), ends{})
+	if s.fpdus != FPDUsUnaligned {
+		t.Errorf("FPDUs are %v where TCP does not end its records", s.fpdus)
 	}
-	if n.EMSS != 1460 || n.MULPDU != 1454 {
-		t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
+	if n := overPipe(t).Negotiated(); s.emss != 1460 || n.EMSS != 1460 || n.MULPDU != 1454 {
+		t.Errorf("EMSS %d and %d, MULPDU %d", s.emss, n.EMSS, n.MULPDU)
 	}
 
 	up := loopback(t) // and where TCP does not report it any more, it stays what it was
 	up.mu.Lock()
 	defer up.mu.Unlock()
-	up.followEMSS(time.Now().Add(time.Hour))
+	up.followEMSSUnlocking(time.Now().Add(time.Hour), 0)
 	before, known := up.segments.emss, up.conn
 	up.conn = tcp.New(a)
-	up.followEMSS(time.Now().Add(2 * time.Hour))
+	up.followEMSSUnlocking(time.Now().Add(2*time.Hour), 0)
 	if up.conn = known; up.segments.emss != before {
 		t.Errorf("EMSS %d, later %d", before, up.segments.emss)
 	}
+}
+
+// overPipe returns the Initiator of a connection without TCP.
+func overPipe(t *testing.T) *QP {
+	t.Helper()
+	a, b := testrig.Pipe("ini", "res")
+	go func() {
+		if req, err := Respond(t.Context(), b, nil, ListenConfig{}); err == nil {
+			_, _ = req.Accept(t.Context(), AcceptConfig{})
+		}
+	}()
+	qp, err := (&Dialer{QP: QPConfig{FPDUs: FPDUsAligned}}).Initiate(t.Context(), a, nil)
+	testrig.Must(t, err)
+	t.Cleanup(func() { _ = qp.Abort() })
+	return qp
 }
 
 // emssOf asks TCP.
@@ -175,10 +188,8 @@ func TestSettledFPDUs(t *testing.T) {
 		for asked, want := range map[FPDUs]FPDUs{
 			FPDUsDefault: byDefault, FPDUsAligned: FPDUsAligned, FPDUsUnaligned: FPDUsUnaligned, FPDUsLarge: FPDUsLarge,
 		} {
-			var n Negotiated
 			other := &QP{cfg: QPConfig{FPDUs: asked}}
-			other.measure(qp.conn, ends{remote: &net.TCPAddr{IP: remote}}, &n)
-			if s := other.segments; s.fpdus != want || s.always != (asked == FPDUsAligned) {
+			if s := other.measured(qp.conn, ends{remote: &net.TCPAddr{IP: remote}}); s.fpdus != want || s.always != (asked == FPDUsAligned) {
 				t.Errorf("%v to %v: %v, with any EMSS: %t", asked, remote, s.fpdus, s.always)
 			}
 		}
@@ -192,10 +203,10 @@ func TestRecordFollowed(t *testing.T) {
 		t.Skip("this system does not tell the EMSS")
 	}
 	qp.mu.Lock()
-	qp.followEMSS(time.Now().Add(time.Hour))
+	qp.followEMSSUnlocking(time.Now().Add(time.Hour), 0)
 	_, want := qp.conn.Limits()
 	qp.segments.record = want - 1
-	qp.followEMSS(time.Now().Add(2 * time.Hour))
+	qp.followEMSSUnlocking(time.Now().Add(2*time.Hour), 0)
 	defer qp.mu.Unlock()
 	if got := qp.segments.record; got != want {
 		t.Errorf("a record has %d octets, want %d", got, want)

@@ -140,6 +140,7 @@ func (qp *QP) record(level slog.Level, msg string, args ...any) slog.Record {
 
 // unlock releases qp.mu and logs what has happened, in order.
 func (qp *QP) unlock() {
+	qp.askUnlocking()
 	if qp.journal.begin() {
 		qp.writeLogUnlocking()
 	}
@@ -149,6 +150,7 @@ func (qp *QP) unlock() {
 // unlockReceiving is unlock for a goroutine that has the receive buffer: a log handler may
 // wait for what is still to be received, as in Close, and so runs in a goroutine of its own.
 func (qp *QP) unlockReceiving() {
+	qp.askUnlocking()
 	if qp.journal.begin() {
 		go func() {
 			qp.mu.Lock()

@@ -233,6 +233,7 @@ type QP struct {
 	sendCalls, receiveCalls uint64
 	allSent                 uint64    // octets of the stream, when TCP had last none that it had not sent
 	quietBy                 time.Time // the end of the wait before the FIN for which TCP was asked that
+	asks                    bool      // it is to be asked that
 	gather                  *engine.Gather
 	timer                   deadline.Timer[QP]
 	segments                segments

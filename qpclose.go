@@ -74,10 +74,13 @@ func (qp *QP) closeWithin(ctx context.Context) error {
 // beginClose returns what is closed at the end of the connection, or nil if there was
 // none.
 func (qp *QP) beginClose() <-chan struct{} {
+	l, octets := qp.moves()
+	p := qp.asked()
 	qp.mu.Lock()
 	defer qp.unlock()
-	qp.moved(time.Now())
-	qp.eng.BeginClose(time.Now(), qp.roundTrip())
+	qp.moved(time.Now(), l, octets)
+	qp.learn(&p)
+	qp.eng.BeginClose(time.Now(), qp.roundTrip(&p))
 	qp.closing = qp.link != nil
 	qp.pushUnlocking()
 	if qp.link == nil {
@@ -92,15 +95,15 @@ const maxMeasured = time.Second
 
 // roundTrip returns how long the path takes there and back, and zero if that is not known:
 // what TCP says, or else what the startup took. Of two that may be from a bad moment it is the less.
-func (qp *QP) roundTrip() time.Duration {
+func (qp *QP) roundTrip(p *path) time.Duration {
 	if qp.link == nil {
 		return 0
 	}
 	startup := min(max(qp.neg.RTT, qp.watch.answer), maxMeasured)
-	switch p, ok := qp.path(); {
-	case ok && p.Old:
+	switch {
+	case p.known && p.Old:
 		return min(p.Longest(), cmp.Or(startup, maxMeasured))
-	case ok:
+	case p.known:
 		return p.Longest()
 	}
 	return startup
@@ -113,27 +116,51 @@ func (qp *QP) learnRoundTrip(now time.Time) {
 	}
 }
 
-// path asks the lower layer about the way to the peer, and notes whether that has sent all that it was given, as far as it tells.
-func (qp *QP) path() (p tcp.Path, ok bool) {
-	if p, ok = qp.link.Path(); !p.Unsent {
-		qp.allSent = qp.eng.StreamSent()
+// A path is what a lower layer has said of the way to the peer.
+type path struct {
+	tcp.Path
+	known bool   // the times are
+	of    link   // nil: there was none
+	sent  uint64 // octets of the stream that it had been given before
+}
+
+// asked asks the lower layer about the way to the peer. The caller does not hold qp.mu: the layer may be the consumer's code.
+func (qp *QP) asked() (p path) {
+	qp.mu.Lock()
+	p.of, p.sent = qp.link, qp.eng.StreamSent()
+	qp.mu.Unlock()
+	if p.of != nil {
+		p.Path, p.known = p.of.Path()
 	}
-	return p, ok
+	return p
+}
+
+// learn notes whether the lower layer has sent all that it had been given, as far as it tells.
+func (qp *QP) learn(p *path) {
+	if p.of != nil && p.of == qp.link && !p.Unsent {
+		qp.allSent = p.sent
+	}
 }
 
 // unsent reports whether the lower layer had something that it had not sent when it was last asked.
 func (qp *QP) unsent() bool { return qp.allSent != qp.eng.StreamSent() }
 
-// noteUnsent asks the lower layer when a wait before the FIN begins. What it has not sent by then, it sends some time during the
+// noteUnsent has the lower layer asked when a wait before the FIN begins. What it has not sent by then, it sends some time during the
 // wait: another one is to follow.
 func (qp *QP) noteUnsent() {
-	at := qp.eng.Quiet()
-	if at.Equal(qp.quietBy) {
-		return
+	if at := qp.eng.Quiet(); !at.Equal(qp.quietBy) {
+		qp.quietBy, qp.asks = at, !at.IsZero() && qp.unsent()
 	}
-	qp.quietBy = at
-	if !at.IsZero() && qp.unsent() {
-		qp.path()
+}
+
+// askUnlocking asks it. The caller holds qp.mu, which is released meanwhile.
+func (qp *QP) askUnlocking() {
+	if qp.asks {
+		qp.asks = false
+		qp.mu.Unlock()
+		p := qp.asked()
+		qp.mu.Lock()
+		qp.learn(&p)
 	}
 }
 

@@ -95,10 +95,11 @@ func TestTripTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			p := qp.asked()
 			qp.mu.Lock()
-			got := qp.roundTrip()
+			got := qp.roundTrip(&p)
 			qp.neg.RTT, qp.watch.answer = 0, 0
-			alone := qp.roundTrip()
+			alone := qp.roundTrip(&p)
 			qp.mu.Unlock()
 			if got != want || alone != min(told, maxMeasured) {
 				t.Errorf("the connection tells %v: %v count, want %v; and %v where the startup tells nothing", told, got, want, alone)

@@ -102,14 +102,14 @@ type segments struct {
 	asked   time.Time // when it was last asked for
 }
 
-// measure sets the EMSS and the MULPDU of a new connection.
-func (qp *QP) measure(c *tcp.Conn, e ends, n *Negotiated) {
-	s := &qp.segments
-	*s = segments{fpdus: qp.cfg.FPDUs.settled(c, e.remote), always: qp.cfg.FPDUs == FPDUsAligned || c.Segmented(), refresh: refreshFirst}
-	if n.EMSS, s.record = c.Limits(); n.EMSS <= 0 {
-		n.EMSS = layout.DefaultEMSS
+// measured returns what is known of a new connection. The caller does not hold qp.mu, as TCP may be the consumer's code.
+func (qp *QP) measured(c *tcp.Conn, e ends) (s segments) {
+	s = segments{fpdus: qp.cfg.FPDUs.settled(c, e.remote), always: qp.cfg.FPDUs == FPDUsAligned || c.Segmented(), refresh: refreshFirst}
+	if s.emss, s.record = c.Limits(); s.emss <= 0 {
+		s.emss = layout.DefaultEMSS
 	}
-	s.emss, n.MULPDU, s.asked = n.EMSS, s.fpdus.mulpdu(n.EMSS, n.MarkersSend), time.Now()
+	s.asked = time.Now()
+	return s
 }
 
 // aligned returns the EMSS and the octets of a record, if FPDUs are to be aligned.
@@ -120,22 +120,33 @@ func (s *segments) aligned() (emss, record int) {
 	return s.emss, s.record
 }
 
-// followEMSS asks TCP for the EMSS, now and then: it changes with the path.
+// due reports whether it is time to ask for the EMSS, when so many octets were sent, and notes that it is asked for.
+func (s *segments) due(now time.Time, sent uint64) bool {
+	if sent < s.refresh && now.Sub(s.asked) < refreshAfter {
+		return false
+	}
+	s.refresh, s.asked = sent+min(max(sent, refreshFirst), refreshEvery), now
+	return true
+}
+
+// followEMSSUnlocking asks TCP for the EMSS, now and then: it changes with the path. n octets were just sent. The caller
+// holds qp.mu, which is released meanwhile, as TCP may be the consumer's code.
 //
 // RFC 5044, section 4.5: "If the TCP implementation needs to adjust EMSS to support MTU
 // changes or changing TCP options, the MULPDU value is changed accordingly." [S03]
-func (qp *QP) followEMSS(now time.Time) {
+func (qp *QP) followEMSSUnlocking(now time.Time, n int) {
 	if l, ok := qp.link.(*segmentLink); ok {
-		qp.eng.SetMULPDU(l.mulpdu(), 0, 0)
+		qp.eng.SetMULPDU(l.largest, 0, 0) // as of this write
 		return
 	}
-	s := &qp.segments
-	sent := qp.eng.StreamSent()
-	if sent < s.refresh && now.Sub(s.asked) < refreshAfter {
+	s, c := &qp.segments, qp.conn
+	if !s.due(now, qp.eng.StreamSent()+uint64(n)) {
 		return
 	}
-	s.refresh, s.asked = sent+min(max(sent, refreshFirst), refreshEvery), now
-	if emss, record := qp.conn.Limits(); emss > 0 && (emss != s.emss || record != s.record) {
+	qp.mu.Unlock()
+	emss, record := c.Limits()
+	qp.mu.Lock()
+	if emss > 0 && (emss != s.emss || record != s.record) {
 		s.emss, s.record = emss, record
 		align, record := s.aligned()
 		qp.eng.SetMULPDU(s.fpdus.mulpdu(emss, qp.neg.MarkersSend), align, record)

@@ -9,7 +9,9 @@ import "net"
 // Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may
 // be called by any, at any time, and more than once. One that is a [SegmentHolder] too is told what is held,
 // and one that is an [EndTeller] is waited for at the end. One on a path that it shares with others may have a method Moved() uint64,
-// which returns how many octets that path has moved, but for those that came for this stream: they are progress of a QP.Close. It does not wait.
+// which returns how many octets that path has moved, but for those that came for this stream: they are progress of a QP.Close. Where the stream
+// has methods RoundTrip and Unsent they are as a [SegmentedConn]'s. The QP calls all of these with no lock held: they may call it, but for Close,
+// Abort and Shutdown, which wait for them. None but Send, Recv and the ends waits.
 type SegmentStream interface {
 	// Send sends whole segments, in that order. It waits until it has taken one at least, and
 	// returns how many octets it has taken, which are those of whole segments. What it has

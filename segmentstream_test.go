@@ -128,13 +128,17 @@ func TestSegmentStreamIsNotIdle(t *testing.T) {
 	})
 }
 
-// A heldStream is told what is held of what it has brought.
+// A heldStream is told what is held of what it has brought, and looks at the QP then.
 type heldStream struct {
 	*shuffled
+	qp   *iwarp.QP
 	told chan int
 }
 
-func (s heldStream) Held(octets int) { s.told <- octets }
+func (s heldStream) Held(octets int) {
+	_ = s.qp.State()
+	s.told <- octets
+}
 
 // hears returns what it is told next.
 func (s heldStream) hears(t *testing.T) (octets int) {
@@ -163,7 +167,7 @@ func TestSegmentHolder(t *testing.T) {
 	must(t, err)
 	e.QP = qp
 	a, _ := newShuffled(1, nil)
-	s := heldStream{a, make(chan int, 10)}
+	s := heldStream{a, qp, make(chan int, 10)}
 	must(t, qp.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
 	for i, msn := range []uint32{2, 3} { // the first is missing
 		s.brings(5+uint64(msn)-1, msn)

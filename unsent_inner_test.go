@@ -59,7 +59,7 @@ func (qp *QP) sendAll(t *testing.T, n int) {
 // closeByHand begins a close with a round trip that is over at once. The QP's timer is the test's: it calls onTimer.
 func (qp *QP) closeByHand() {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
 	qp.timer = deadline.Timer[QP]{}
 	qp.timer.Set(time.Now().Add(time.Hour), qp, func(*QP) {}) // and so at whatever it is set to
 	qp.eng.BeginClose(time.Now(), 1)

@@ -37,7 +37,7 @@ func (n *nosy) RemoteAddr() net.Addr { n.look(); return nosyAddr{n.Conn.RemoteAd
 func (a nosyAddr) String() string    { a.of.look(); return a.Addr.String() }
 
 // TestWrapAddressCallsQP: what Wrap has returned may call the QP when it is asked for its addresses, whatever they are for:
-// none of the consumer's code runs with a lock held.
+// none of the consumer's code runs with a lock held. TestWrapCallsQP and TestPathCallsQP have the other methods.
 func TestWrapAddressCallsQP(t *testing.T) {
 	n := new(nosy)
 	// The test must not wait for a QP that is stuck, and so closes the RNIC only if all went well.

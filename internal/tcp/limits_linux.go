@@ -35,7 +35,7 @@ func (r *rawConn) limits() (emss, record int) {
 // asked returns what the system says, for the caller to put back into infos.
 func (r *rawConn) asked() *unix.TCPInfo {
 	info := infos.Get().(*unix.TCPInfo)
-	info.Snd_mss, info.Snd_wnd, info.Rtt = 0, 0, 0 // as of a socket that is closed
+	info.Snd_mss, info.Snd_wnd = 0, 0 // as of a socket that is closed
 	r.segments.info = info
 	_ = r.rc.Control(r.limitsFn)
 	r.segments.info = nil

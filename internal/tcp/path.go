@@ -21,7 +21,6 @@ func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 
 // Path asks the system, or else a TCP in user space; ok is false where nobody has an estimate. Of a connection with a method
 // NetConn, as tls.Conn has, it is the path of the one below.
-// Calls must not overlap, nor with Limits.
 func (c *Conn) Path() (p Path, ok bool) {
 	if c.base != nil {
 		return c.base.path()
