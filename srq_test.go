@@ -168,7 +168,7 @@ func TestSRQRules(t *testing.T) {
 	if err := res.PostRecv(&iwarp.RecvWR{}); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("a receive on the QP: %v", err)
 	}
-	if err := s.srq.PostRecv(&iwarp.RecvWR{SGL: make([]iwarp.SGE, 9)}); !errors.Is(err, iwarp.ErrInvalid) {
+	if err := s.srq.PostRecv(&iwarp.RecvWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("too many elements: %v", err)
 	}
 	s.post(t, 2)

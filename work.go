@@ -8,7 +8,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/memory"
 )
 
-// MaxSGE is how many scatter/gather elements a work request may have.
+// MaxSGE is how many scatter/gather elements a work request may have. Up to four take no memory
+// beside that of the queue.
 const MaxSGE = engine.MaxSGE
 
 // Op is an operation.
@@ -299,7 +300,7 @@ func (w *SendWR) size() int {
 // engine translates the request, which was checked; inline is a copy of w.Inline.
 func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 	*dst = engine.SendWork{
-		ID: w.ID, Op: engine.Op(w.Op), NumSGE: len(w.SGL), Inline: inline,
+		ID: w.ID, Op: engine.Op(w.Op), Inline: inline,
 		RemoteSTag: w.Remote.STag, RemoteTO: w.Remote.TO,
 		HasInvalidate: w.Op == OpSend && w.Invalidate != 0, Invalidate: w.Invalidate,
 		InvalidateLocal: w.Op == OpRead && w.Target != nil,
@@ -330,7 +331,7 @@ func (w *RecvWR) engine(dst *engine.RecvWork, pd *PD) error {
 	if err := checkSGL(w.SGL, pd, true); err != nil {
 		return err
 	}
-	*dst = engine.RecvWork{ID: w.ID, NumSGE: len(w.SGL)}
+	*dst = engine.RecvWork{ID: w.ID}
 	fillSGL(&dst.SGL, w.SGL)
 	return nil
 }
@@ -344,8 +345,8 @@ func checkSGL(sgl []SGE, pd *PD, write bool) error {
 	return nil
 }
 
-func fillSGL(dst *[MaxSGE]engine.SGE, sgl []SGE) {
-	for i := range sgl {
-		dst[i] = sgl[i].engine()
+func fillSGL(dst *engine.SGL, sgl []SGE) {
+	for i, to := 0, dst.Make(len(sgl)); i < len(sgl); i++ {
+		to[i] = sgl[i].engine()
 	}
 }

@@ -235,7 +235,7 @@ func (q *QP) placeResponseAhead(s *ddp.Segment) bool {
 	if !ok {
 		return false
 	}
-	sink := &q.sq.At(read.ID).SGL[0]
+	sink := &q.sq.At(read.ID).SGL.Elements()[0]
 	return q.cfg.Memory.SinkPlace(sink.Region, read.SinkSTag, sink.Offset+int(s.TO-read.SinkTO), layout.Plain(s.Payload)) == memory.None
 }
 
@@ -247,7 +247,7 @@ func (q *QP) placeSendAhead(s *ddp.Segment) bool {
 	}
 	queue := &q.queues[rdmap.QNSend]
 	to, buffers := q.receiveOf(queue.Ahead(s))
-	if to == nil || !queue.TakeAhead(s, buffers, sglLength(to.SGL[:to.NumSGE])) {
+	if to == nil || !queue.TakeAhead(s, buffers, to.SGL.length()) {
 		return false
 	}
 	return q.scatter(to, uint64(s.MO), layout.Plain(s.Payload)) == memory.None

@@ -141,8 +141,7 @@ func TestSharedReceiveAhead(t *testing.T) {
 	buf := make([]byte, 20)
 	r := s.region(buf, memory.LocalWrite)
 	for id := range 2 {
-		w := RecvWork{ID: uint64(id), NumSGE: 1}
-		w.SGL[0] = SGE{r, 10 * id, 10}
+		w := RecvWork{ID: uint64(id), SGL: listOf(SGE{r, 10 * id, 10})}
 		src.work = append(src.work, w)
 	}
 	s.arrives(2, send(2, []byte("two")))

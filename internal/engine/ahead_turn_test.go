@@ -168,8 +168,7 @@ func TestTakeBackBehindMessages(t *testing.T) {
 	s := overMessages(t, mpa.RoleInitiator, func(s *setup) { s.RecvDepth = 4 })
 	r := s.region(make([]byte, 4), memory.LocalWrite)
 	post := func(id uint64) {
-		w := RecvWork{ID: id, Cookie: id, NumSGE: 1}
-		w.SGL[0] = all(r, 4)
+		w := RecvWork{ID: id, Cookie: id, SGL: listOf(all(r, 4))}
 		if err := s.PostReceive(&w); err != nil {
 			t.Fatal(err)
 		}

@@ -38,10 +38,9 @@ func TestAllocations(t *testing.T) {
 				rd := p.b.region(make([]byte, n), remoteAll)
 				round := func(from, to *host, rf, rt *memory.Region) {
 					if op == OpSend {
-						to.PostReceive(&RecvWork{NumSGE: 1, SGL: [MaxSGE]SGE{all(rt, n)}})
+						to.PostReceive(&RecvWork{SGL: listOf(all(rt, n))})
 					}
-					w := SendWork{Op: op, NumSGE: 1, RemoteSTag: rt.STag()}
-					w.SGL[0] = all(rf, n)
+					w := SendWork{Op: op, SGL: listOf(all(rf, n)), RemoteSTag: rt.STag()}
 					if op == OpLocalInvalidate {
 						w = SendWork{Op: op, Target: r}
 					}

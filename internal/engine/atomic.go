@@ -36,10 +36,11 @@ func (q *QP) beginAtomic(g *Gather, e *sendEntry) bool {
 
 // checkResult judges the memory that the result is for, if there is any.
 func (e *sendEntry) checkResult(d memory.Domain) memory.Fault {
-	if e.NumSGE == 0 {
+	if e.SGL.Len() == 0 {
 		return memory.None
 	}
-	return d.LocalCheck(e.SGL[0].Region, e.SGL[0].Offset, e.SGL[0].Length, true)
+	s := e.SGL.Elements()[0]
+	return d.LocalCheck(s.Region, s.Offset, s.Length, true)
 }
 
 // requestAtomic builds the request. Its Request Identifier is the MSN that its response will
@@ -99,12 +100,13 @@ const atomicLen = 8
 // memory in that of the peer's (RFC 7306, section 5.1.1: it "is converted from the endian
 // format of the target memory for return").
 func (e *sendEntry) placeResult(d memory.Domain, value uint64) memory.Fault {
-	if e.NumSGE == 0 {
+	if e.SGL.Len() == 0 {
 		return memory.None
 	}
 	var octets [atomicLen]byte
 	binary.NativeEndian.PutUint64(octets[:], value)
-	return d.LocalPlace(e.SGL[0].Region, e.SGL[0].Offset, layout.Plain(octets[:]))
+	s := e.SGL.Elements()[0]
+	return d.LocalPlace(s.Region, s.Offset, layout.Plain(octets[:]))
 }
 
 // onAtomicRequest queues a peer's Atomic Operation. It is checked now, and again when it is

@@ -43,8 +43,7 @@ func transfer1M(b *testing.B, op Op, emss int, marked, crc bool) (once func()) {
 		s.CRC, s.MULPDU = crc, layout.MULPDU(emss, marked)
 	}))
 	from, to := p.a.region(make([]byte, size), remoteAll), p.b.region(make([]byte, size), remoteAll)
-	w := SendWork{Op: op, NumSGE: 1, RemoteSTag: to.STag()}
-	w.SGL[0] = all(from, size)
+	w := SendWork{Op: op, SGL: listOf(all(from, size)), RemoteSTag: to.STag()}
 	link := make([]byte, GatherArena)
 	return func() {
 		p.a.PostSend(&w)
@@ -80,10 +79,8 @@ func BenchmarkSend64(b *testing.B) {
 	const size, batch = 64, 16
 	p := newPair(b)
 	from, to := p.a.region(make([]byte, size), 0), p.b.region(make([]byte, size), remoteAll)
-	w := SendWork{Op: OpSend, NumSGE: 1, Unsignaled: true}
-	w.SGL[0] = all(from, size)
-	r := RecvWork{NumSGE: 1}
-	r.SGL[0] = all(to, size)
+	w := SendWork{Op: OpSend, SGL: listOf(all(from, size)), Unsignaled: true}
+	r := RecvWork{SGL: listOf(all(to, size))}
 	link := make([]byte, GatherArena)
 	b.SetBytes(size)
 	b.ReportAllocs()

@@ -358,7 +358,7 @@ func TestDrainLosesNothing(t *testing.T) {
 		for range r.IntN(100) {
 			h := []*host{p.a, p.b}[r.IntN(2)]
 			if sends, _ := h.Outstanding(); sends < 64 && len(h.done) < 50 {
-				h.post(SendWork{Op: OpSend, NumSGE: 1, SGL: [MaxSGE]SGE{{Region: h.region(buf, 0), Length: r.IntN(1 << 14)}}})
+				h.post(SendWork{Op: OpSend, SGL: listOf(SGE{Region: h.region(buf, 0), Length: r.IntN(1 << 14)})})
 			}
 			for range r.IntN(2) {
 				p.step()

@@ -45,7 +45,7 @@ func TestImmediateTogether(t *testing.T) {
 	p.send(request(1, readOf(r.STag(), 8)))
 	for id := range uint64(2) {
 		w := work(id, OpWriteImm)
-		w.Inline, w.NumSGE, w.Immediate, w.RemoteSTag = []byte("x"), 0, id, 9
+		w.Inline, w.SGL, w.Immediate, w.RemoteSTag = []byte("x"), SGL{}, id, 9
 		p.post(w)
 	}
 	w := work(2, OpImmediate)

@@ -298,7 +298,7 @@ func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
 func (q *QP) ensureReceive(s *ddp.Segment) int {
 	if !q.taken && s.MSN == q.queues[rdmap.QNSend].MSN() {
 		q.taken = q.recv.Take(&q.current)
-		q.capacity = sglLength(q.current.SGL[:q.current.NumSGE])
+		q.capacity = q.current.SGL.length()
 	}
 	if q.taken {
 		return 1
@@ -328,8 +328,7 @@ func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
 
 // scatter copies payload to the octets of a receive from offset mo on.
 func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
-	for i := range to.SGL[:to.NumSGE] {
-		s := &to.SGL[i]
+	for _, s := range to.SGL.Elements() {
 		if mo >= uint64(s.Length) {
 			mo -= uint64(s.Length)
 			continue
@@ -346,8 +345,7 @@ func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 // checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
 // has put them before.
 func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
-	for i := range q.current.SGL[:q.current.NumSGE] {
-		s := &q.current.SGL[i]
+	for _, s := range q.current.SGL.Elements() {
 		if mo >= uint64(s.Length) {
 			mo -= uint64(s.Length)
 			continue

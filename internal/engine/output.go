@@ -315,13 +315,14 @@ func (q *QP) built(e *sendEntry) {
 // load has g take the next n octets of the request's memory, and moves on. Each octet is
 // read once, under the lock of its region.
 func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
-	if e.NumSGE == 0 {
+	if e.SGL.Len() == 0 {
 		g.Take(e.inline[e.off : e.off+n])
 		e.off += n
 		return memory.None
 	}
+	sgl := e.SGL.Elements()
 	for n > 0 {
-		s := &e.SGL[e.sge]
+		s := &sgl[e.sge]
 		part := min(n, s.Length-e.off)
 		if f := d.LocalLoad(g, s.Region, s.Offset+e.off, part); f != memory.None {
 			return f

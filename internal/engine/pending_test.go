@@ -166,7 +166,7 @@ func TestSlotsAreReleased(t *testing.T) {
 		w.Cookie = p
 		p.post(w)
 		end(p)
-		if e := p.sq.Add(); e.Cookie != nil || e.SGL != [MaxSGE]SGE{} || len(p.done) != 1 {
+		if e := p.sq.Add(); e.Cookie != nil || e.SGL.few != [fewSGE]SGE{} || len(p.done) != 1 {
 			t.Errorf("%s: %+v is kept", name, e.SendWork)
 		}
 	}

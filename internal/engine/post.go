@@ -29,11 +29,11 @@ func (q *QP) PostSend(w *SendWork) error {
 		return ErrQueueFull
 	case len(w.Inline) > q.cfg.MaxInline:
 		return ErrInline
-	case sglLength(w.SGL[:w.NumSGE]) > MaxMessage:
+	case w.SGL.length() > MaxMessage:
 		return ErrTooLong
-	case w.Op == OpRead && w.NumSGE > 1:
+	case w.Op == OpRead && w.SGL.Len() > 1:
 		return ErrManySinks
-	case w.Op.atomic() && w.NumSGE > 0 && (w.NumSGE > 1 || w.SGL[0].Length != atomicLen):
+	case w.Op.atomic() && w.SGL.Len() > 0 && (w.SGL.Len() > 1 || w.SGL.length() != atomicLen):
 		return ErrResult
 	}
 	if q.Mute() {

@@ -59,8 +59,8 @@ func (s *sendQueue) push(w *SendWork) {
 	inline := append(e.inline[:0], w.Inline...)
 	*e = sendEntry{SendWork: *w, inline: inline}
 	e.Inline = nil
-	e.length = uint32(sglLength(w.SGL[:w.NumSGE]))
-	if w.NumSGE == 0 {
+	e.length = uint32(w.SGL.length())
+	if w.SGL.Len() == 0 {
 		e.length = uint32(len(inline))
 	}
 }

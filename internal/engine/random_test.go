@@ -121,16 +121,18 @@ func (s *side) from(w *SendWork, n int) []byte {
 		w.Inline = b
 		return b
 	}
-	w.NumSGE = 1 + s.rand.IntN(MaxSGE)
-	for i := range w.NumSGE {
-		k := n
-		if i < w.NumSGE-1 {
-			k = s.rand.IntN(n + 1)
-		}
-		w.SGL[i] = SGE{s.rs, at, k}
+	w.SGL = listOf(s.pieces(s.rs, at, n, 1+s.rand.IntN(MaxSGE))...)
+	return b
+}
+
+// pieces cuts a range of a region into so many elements.
+func (s *side) pieces(r *memory.Region, at, n, elements int) (sgl []SGE) {
+	for len(sgl) < elements-1 {
+		k := s.rand.IntN(n/2 + 1)
+		sgl = append(sgl, SGE{r, at, k})
 		at, n = at+k, n-k
 	}
-	return b
+	return append(sgl, SGE{r, at, n})
 }
 
 func (s *side) send(w *SendWork) int {
@@ -140,7 +142,7 @@ func (s *side) send(w *SendWork) int {
 	to := s.peer
 	room := n + s.rand.IntN(20)
 	to.nextID++
-	to.receive(to.nextID, SGE{to.rk, to.usedSink, room})
+	to.receive(to.nextID, s.pieces(to.rk, to.usedSink, room, 1+s.rand.IntN(6))...)
 	copy(to.wantSink[to.usedSink:], b)
 	to.promises = append(to.promises, promise{len(s.written), [2]int{to.usedSink, n}})
 	to.usedSink += room
@@ -177,7 +179,7 @@ func (s *side) atomic(w *SendWork) (original uint64) {
 		to.wantWord = w.Atomic.Data
 	}
 	if s.rand.IntN(2) == 0 {
-		w.NumSGE, w.SGL[0] = 1, SGE{s.rk, s.usedSink, 8}
+		w.SGL = listOf(SGE{s.rk, s.usedSink, 8})
 		binary.NativeEndian.PutUint64(s.wantSink[s.usedSink:], original)
 		s.usedSink += 8
 	}
@@ -209,7 +211,7 @@ func (s *side) read(w *SendWork) int {
 		b = from.wantWindow[at:]
 		w.RemoteSTag, w.RemoteTO = from.rw.STag(), uint64(at)
 	}
-	w.NumSGE, w.SGL[0] = 1, SGE{s.rk, s.usedSink, n}
+	w.SGL = listOf(SGE{s.rk, s.usedSink, n})
 	copy(s.wantSink[s.usedSink:], b[:n])
 	s.usedSink += n
 	return n

@@ -62,7 +62,7 @@ func (e *sendEntry) readRequest(d memory.Domain) (rdmap.ReadRequest, memory.Faul
 	if e.length == 0 {
 		return r, memory.None
 	}
-	s := &e.SGL[0]
+	s := &e.SGL.Elements()[0]
 	if f := d.LocalCheck(s.Region, s.Offset, s.Length, true); f != memory.None {
 		return r, f
 	}
@@ -100,7 +100,7 @@ func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory
 	if s.PayloadLen() == 0 { // as a hidden Read's always is
 		return memory.None
 	}
-	sink := &q.sq.At(read.ID).SGL[0]
+	sink := &q.sq.At(read.ID).SGL.Elements()[0]
 	at := sink.Offset + int(s.TO-read.SinkTO)
 	if q.inPlace {
 		return q.cfg.Memory.SinkCheck(sink.Region, read.SinkSTag, at, s.PayloadLen())
@@ -128,8 +128,8 @@ func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
 	if !e.InvalidateLocal {
 		return memory.None
 	}
-	if e.NumSGE > 0 {
-		return q.cfg.Memory.LocalInvalidate(e.SGL[0].Region)
+	if e.SGL.Len() > 0 {
+		return q.cfg.Memory.LocalInvalidate(e.SGL.Elements()[0].Region)
 	}
 	return q.cfg.Memory.LocalInvalidate(e.Target)
 }

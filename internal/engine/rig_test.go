@@ -130,8 +130,7 @@ func (h *host) post(w SendWork) {
 // receive posts a receive into the elements.
 func (h *host) receive(id uint64, sgl ...SGE) {
 	h.Helper()
-	w := RecvWork{ID: id, NumSGE: len(sgl)}
-	copy(w.SGL[:], sgl)
+	w := RecvWork{ID: id, SGL: listOf(sgl...)}
 	if err := h.PostReceive(&w); err != nil {
 		h.Fatalf("post receive %d: %v", id, err)
 	}
@@ -140,9 +139,12 @@ func (h *host) receive(id uint64, sgl ...SGE) {
 
 // work is a request with the elements as its memory.
 func work(id uint64, op Op, sgl ...SGE) SendWork {
-	w := SendWork{ID: id, Op: op, NumSGE: len(sgl)}
-	copy(w.SGL[:], sgl)
-	return w
+	return SendWork{ID: id, Op: op, SGL: listOf(sgl...)}
+}
+
+func listOf(sgl ...SGE) (l SGL) {
+	copy(l.Make(len(sgl)), sgl)
+	return l
 }
 
 // all is the whole of a region of n octets.

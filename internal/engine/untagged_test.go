@@ -227,7 +227,7 @@ func TestNoSendTimeout(t *testing.T) {
 	source := &shared{}
 	p := responder(t, func(s *setup) { s.Source = source })
 	r := p.region(make([]byte, 10), remoteAll)
-	source.work = []RecvWork{{ID: 1, SGL: [MaxSGE]SGE{all(r, 10)}, NumSGE: 1}}
+	source.work = []RecvWork{{ID: 1, SGL: listOf(all(r, 10))}}
 	p.send(send(1, []byte("abc")).more())
 	if at := p.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline in %v", at.Sub(p.clock))
@@ -253,9 +253,9 @@ func TestSendTimeout(t *testing.T) {
 		})
 		r := p.region(make([]byte, 256<<10), memory.LocalWrite)
 		for id := range uint64(2) {
-			w := RecvWork{ID: id + 1, NumSGE: 1, SGL: [MaxSGE]SGE{all(r, 256<<10)}}
+			w := RecvWork{ID: id + 1, SGL: listOf(all(r, 256<<10))}
 			if srq.work = append(srq.work, w); own {
-				p.receive(w.ID, w.SGL[0])
+				p.receive(w.ID, w.SGL.Elements()[0])
 			}
 		}
 		p.send(send(1, []byte("a")).more())
@@ -319,7 +319,7 @@ func TestSharedReceives(t *testing.T) {
 			p := responder(t, func(s *setup) { s.Source = srq })
 			r := p.region(make([]byte, 4), memory.LocalWrite)
 			for id := range uint64(3) {
-				srq.work = append(srq.work, RecvWork{ID: id + 1, NumSGE: 1, SGL: [MaxSGE]SGE{all(r, 4)}})
+				srq.work = append(srq.work, RecvWork{ID: id + 1, SGL: listOf(all(r, 4))})
 			}
 			if err := p.PostReceive(&RecvWork{}); err == nil {
 				t.Error("posted beside the Shared Receive Queue")

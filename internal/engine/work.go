@@ -22,26 +22,15 @@ const (
 	OpFastRegister
 )
 
-// MaxSGE is how many scatter/gather elements one work request may have.
-const MaxSGE = 4
-
 // MaxMessage is the longest message, in octets: DDP lengths have 32 bits
 // (RFC 5041, section 3).
 const MaxMessage = 1<<32 - 1
-
-// An SGE is a range of registered memory.
-type SGE struct {
-	Region *memory.Region
-	Offset int // octets from the region's start
-	Length int // octets
-}
 
 // SendWork is one entry of a Send Queue.
 type SendWork struct {
 	ID            uint64
 	Op            Op
-	SGL           [MaxSGE]SGE
-	NumSGE        int
+	SGL           SGL
 	Inline        []byte // copied when posted; instead of the SGL
 	RemoteSTag    uint32
 	RemoteTO      uint64
@@ -88,18 +77,8 @@ func (a *Atomic) request(op Op) rdmap.AtomicRequest {
 // RecvWork is one entry of a Receive Queue.
 type RecvWork struct {
 	ID     uint64
-	SGL    [MaxSGE]SGE
-	NumSGE int
+	SGL    SGL
 	Cookie any
-}
-
-// length adds up the scatter list, in octets.
-func sglLength(sgl []SGE) uint64 {
-	var n uint64
-	for i := range sgl {
-		n += uint64(sgl[i].Length)
-	}
-	return n
 }
 
 // A ReceiveSource hands out receive work: a Shared Receive Queue.

@@ -1,0 +1,52 @@
+package engine
+
+import "github.com/goiwarp/iwarp/internal/memory"
+
+// MaxSGE is how many scatter/gather elements one work request may have. RDMA verbs 8: at least 4.
+const MaxSGE = 32
+
+// fewSGE is how many of them lie within the request: it takes no memory for these.
+const fewSGE = 4
+
+// An SGE is a range of registered memory.
+type SGE struct {
+	Region *memory.Region
+	Offset int // octets from the region's start
+	Length int // octets
+}
+
+// An SGL is a list of scatter/gather elements. The zero value is empty.
+type SGL struct {
+	few  [fewSGE]SGE
+	more []SGE // all of them, if they are more
+	n    int
+}
+
+// Make makes the list one of n elements, and returns them, for the caller to fill.
+func (l *SGL) Make(n int) []SGE {
+	*l = SGL{n: n}
+	if n > fewSGE {
+		l.more = make([]SGE, n)
+	}
+	return l.Elements()
+}
+
+// Len returns how many elements there are.
+func (l *SGL) Len() int { return l.n }
+
+// Elements returns the elements.
+func (l *SGL) Elements() []SGE {
+	if l.n > fewSGE {
+		return l.more
+	}
+	return l.few[:l.n]
+}
+
+// length adds up the list, in octets.
+func (l *SGL) length() uint64 {
+	var n uint64
+	for _, e := range l.Elements() {
+		n += uint64(e.Length)
+	}
+	return n
+}
