@@ -32,6 +32,7 @@ func TestFastRegister(t *testing.T) {
 	overAll(t, func(t *testing.T, s setup) {
 		ini, res := s.endsSoon().connect(t)
 		mr, src := ini.fast(2, 64), res.filled(8, 'a', iwarp.RemoteRead)
+		res.look() // after it was filled
 		if mr.Valid() || mr.Len() != 0 || mr.Bytes() != nil {
 			t.Errorf("valid: %t, %d octets", mr.Valid(), mr.Len())
 		}
