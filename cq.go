@@ -37,6 +37,9 @@ type CQ struct {
 	leader   *tcp.Conn // that one of Wait receives on; nil: none does
 	slack    bool      // the RNIC's trimmer has the CQ
 
+	channel *CompChannel // that its notices go to; nil: events
+	due     bool         // the channel has one of them; guarded by its lock
+
 	gate   chan struct{} // a token wakes one of Wait
 	events chan struct{} // nil until it is wanted
 }
@@ -61,7 +64,9 @@ const (
 const MaxCQDepth = 1 << 22
 
 // CreateCQ returns a CQ with room for depth completions, 1 to MaxCQDepth.
-func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
+func (r *RNIC) CreateCQ(depth int) (*CQ, error) { return r.createCQ(depth, nil) }
+
+func (r *RNIC) createCQ(depth int, channel *CompChannel) (*CQ, error) {
 	if depth < 1 || depth > MaxCQDepth {
 		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: depth %d is to be 1 to %d", ErrInvalid, depth, MaxCQDepth)}
 	}
@@ -69,7 +74,7 @@ func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}
 	cq := &CQ{
-		rnic: r, ring: ring.New[WC](depth), gate: make(chan struct{}, 1),
+		rnic: r, ring: ring.New[WC](depth), channel: channel, gate: make(chan struct{}, 1),
 	}
 	if err := r.ledger.take(cq.shares()...); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
@@ -162,7 +167,8 @@ func (cq *CQ) Arm(solicitedOnly bool) {
 	cq.arm = max(cq.arm, want)
 }
 
-// Events returns the channel of the notices that Arm asks for.
+// Events returns the channel of the notices that Arm asks for. Those of a CQ that a CompChannel has
+// made go there instead.
 func (cq *CQ) Events() <-chan struct{} {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -199,6 +205,10 @@ func (cq *CQ) push(qp *QP, done []engine.Completion) {
 func (cq *CQ) notify(wc *WC) {
 	if cq.arm == armedNext || cq.arm == armedSolicited && (wc.Solicited || wc.Status != StatusSuccess) {
 		cq.arm = armedNot
+		if cq.channel != nil {
+			cq.channel.note(cq)
+			return
+		}
 		wake(cq.noticed())
 	}
 }
@@ -237,6 +247,9 @@ func (cq *CQ) Close() error {
 		cq.closed = true
 		cq.rnic.trimmer.drop(cq)
 		cq.rnic.ledger.give(cq.shares()...)
+		if cq.channel != nil {
+			cq.channel.detach(cq)
+		}
 	}
 	cq.passOn()
 	return nil

@@ -85,6 +85,7 @@ const (
 	errRNICClosed     = ended("the RNIC was closed")
 	errPDClosed       = ended("the Protection Domain was closed")
 	errCQClosed       = ended("the CQ was closed")
+	errChannelClosed  = ended("the completion channel was closed")
 	errSRQClosed      = ended("the SRQ was closed")
 	errListenerClosed = ended("the Listener was closed")
 	errDeregistered   = ended("the memory was deregistered")
