@@ -241,6 +241,12 @@ type QPAttr struct {
 	MULPDU int
 	// Sends and Receives count the requests that are not complete, and those whose completions are not in their CQs yet.
 	Sends, Receives int
+	// Num is the QP's number, and SRQ its Shared Receive Queue, nil if it has none.
+	Num uint32
+	SRQ *SRQ
+	// SendDepth and RecvDepth are the entries of the queues; RecvDepth is 0 with an SRQ. MaxSGE are the
+	// elements that a request may have, and MaxInline the octets of its inline data.
+	SendDepth, RecvDepth, MaxSGE, MaxInline int
 	// Terminate was sent to the peer or received from it; it is nil if there was none.
 	Terminate *TerminateError
 }
@@ -251,6 +257,10 @@ func (qp *QP) Query() QPAttr {
 	defer qp.mu.Unlock()
 	p := qp.eng.Negotiated()
 	a := QPAttr{State: qp.state(), IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU, Kind: qp.attr.kind(qp.rnic.kind)}
+	a.Num, a.SRQ, a.SendDepth, a.RecvDepth, a.MaxSGE, a.MaxInline = qp.num, qp.cfg.SRQ, qp.cfg.SendDepth, qp.cfg.RecvDepth, MaxSGE, qp.cfg.MaxInline
+	if a.SRQ != nil {
+		a.RecvDepth = 0
+	}
 	a.Stream = qp.rnic.chosen(qp.attr)
 	if qp.conn != nil {
 		a.Stream = negotiatedAttr(&qp.neg.Negotiated)

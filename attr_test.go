@@ -43,6 +43,7 @@ func TestQueryRNIC(t *testing.T) {
 	} {
 		c.want.MaxQueueDepth, c.want.MaxCQDepth = iwarp.MaxQueueDepth, iwarp.MaxCQDepth
 		c.want.MaxSGE, c.want.MaxInline, c.want.MaxORD = iwarp.MaxSGE, iwarp.MaxInline, 0x3ffe
+		c.want.MaxMessage = 1<<32 - 1
 		c.want.MaxHeld = (138 + 128) << 10
 		if c.want.MaxIRD == 0 {
 			c.want.MaxIRD = 0x3ffe

@@ -95,5 +95,6 @@ func (qp *QP) notice(n *engine.Notice) {
 	if k := noticeEvents[n.Kind]; k != 0 {
 		qp.event(k, publicError(n.Err))
 	}
+	qp.fatal(n)
 	qp.lastWQE(n)
 }

@@ -238,7 +238,7 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 		n = qp.eng.Input(now, b)
 		qp.lead.quiet = n == len(b)
 		c.Consume(n, qp.eng.Need())
-		qp.watch.note(now, qp.eng.Heard())
+		qp.noteInput(now)
 	}
 	switch {
 	case errors.Is(err, io.EOF):

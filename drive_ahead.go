@@ -31,6 +31,6 @@ func (qp *QP) shown(c *tcp.Conn, at uint64, octets []byte) {
 	}
 	now := time.Now()
 	qp.eng.InputAhead(now, at, octets)
-	qp.watch.note(now, qp.eng.Heard())
+	qp.noteInput(now)
 	qp.settle()
 }

@@ -218,7 +218,7 @@ func (qp *QP) arrived(c *segmentLink, a *SegmentArrival, err error) (held int, m
 	default:
 		qp.learnRoundTrip(now)
 		qp.eng.Segment(now, a.Number, a.Number+1, a.Segment)
-		qp.watch.note(now, qp.eng.Heard())
+		qp.noteInput(now)
 	}
 	held = qp.eng.HeldAhead()
 	qp.pushUnlocking()

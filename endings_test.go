@@ -348,7 +348,7 @@ func (e *end) events(t *testing.T) string {
 		if err != nil {
 			break
 		}
-		if ev.QP == e.QP {
+		if ev.QP == e.QP && ev.Kind != iwarp.EventEstablished { // which is of its beginning
 			kinds = append(kinds, ev.Kind.String())
 		}
 	}

@@ -3,6 +3,7 @@ package iwarp
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -34,13 +35,19 @@ const (
 	// EventLastWQE: the connection of a QP with a Shared Receive Queue has ended, and its
 	// completions are in the CQs. The QP takes no more receives from the queue.
 	EventLastWQE
+	// EventEstablished: a Responder has the Initiator's first FPDU, and so sends what is posted.
+	EventEstablished
+	// EventQPFatal: an error that was found here, and of which no other event tells, has put the QP into
+	// StateError: a CQ overflow, a timeout. Its work is flushed, and Err has the error. What the program
+	// itself ends, by Abort or Modify, has none.
+	EventQPFatal
 )
 
 var eventNames = [...]string{
 	EventTerminateReceived: "Terminate received", EventTerminateSent: "Terminate sent",
 	EventConnectionLost: "connection lost", EventBadClose: "bad close", EventHalfClosed: "peer closed its half",
 	EventCloseComplete: "close complete", EventCQOverflow: "CQ overflow", EventSRQLimit: "SRQ limit reached",
-	EventLastWQE: "last WQE reached",
+	EventLastWQE: "last WQE reached", EventEstablished: "communication established", EventQPFatal: "QP in error",
 }
 
 // String names the kind.
@@ -266,6 +273,19 @@ func (q *eventQueue) close() {
 // qp.mu.
 func (qp *QP) event(kind EventKind, err error) {
 	qp.rnic.event(Event{Kind: kind, QP: qp, Err: err, RemoteAddr: qp.ends.remote})
+}
+
+// fatal tells the consumer of a QP that an error has put into StateError, unless a Terminate or the loss of
+// the connection has, of which there are events. The caller holds qp.mu.
+func (qp *QP) fatal(n *engine.Notice) {
+	if n.Kind != engine.NoticeState || n.To != engine.Error || n.From == engine.Terminate {
+		return
+	}
+	switch err := qp.eng.Cause(); {
+	case errors.Is(err, ErrConnectionLost), errors.Is(err, errAborted), errors.Is(err, errReleased), errors.Is(err, engine.ErrAborted):
+	default:
+		qp.event(EventQPFatal, publicError(err))
+	}
 }
 
 // lastWQE tells a consumer with a Shared Receive Queue that the QP has left RTS for good.

@@ -123,6 +123,8 @@ type RNICAttr struct {
 	// each Completion Queue, in entries; MaxSGE the elements of a request, and
 	// MaxInline its inline data, in octets.
 	MaxQueueDepth, MaxCQDepth, MaxSGE, MaxInline int
+	// MaxMessage bounds the octets of a message, of any kind.
+	MaxMessage int64
 	// MaxIRD and MaxORD bound the RDMA Reads and Atomic Operations outstanding on one connection.
 	MaxIRD, MaxORD int
 	// MaxHeld is how many octets of buffers one connection can hold because of its
@@ -139,7 +141,7 @@ type RNICAttr struct {
 func (r *RNIC) Query() RNICAttr {
 	a := RNICAttr{
 		Kind: r.kind, MarkersReceive: r.markers, CRC: r.crc, Versions: r.versions(), Limits: r.limits,
-		MaxQueueDepth: MaxQueueDepth, MaxCQDepth: MaxCQDepth, MaxSGE: MaxSGE, MaxInline: MaxInline,
+		MaxQueueDepth: MaxQueueDepth, MaxCQDepth: MaxCQDepth, MaxSGE: MaxSGE, MaxInline: MaxInline, MaxMessage: engine.MaxMessage,
 		MaxIRD: int(mpa.MaxDepth), MaxORD: int(mpa.MaxDepth),
 		MaxHeld: engine.GatherArena + tcp.BufferSize,
 	}

@@ -54,12 +54,12 @@ type Stats struct {
 	// These are set for an RNIC only: how many objects of each kind exist, the entries
 	// of all CQs and of all other queues, and the octets of registered memory. See
 	// Limits.
-	PDs, QPs, CQs, SRQs, MRs int
-	CQEntries, WorkRequests  int
-	RegisteredOctets         int
-	EventsDropped            uint64 // events that were dropped before NextEvent fetched them
-	Startup                  StartupStats
-	SCTP                     SCTPStats
+	PDs, QPs, CQs, SRQs, MRs, MWs int
+	CQEntries, WorkRequests       int
+	RegisteredOctets              int
+	EventsDropped                 uint64 // events that were dropped before NextEvent fetched them
+	Startup                       StartupStats
+	SCTP                          SCTPStats
 }
 
 // SCTPStats count messages in SCTP associations that a peer should not have sent so, and that do no harm. An
@@ -244,7 +244,7 @@ func (r *RNIC) Stats() Stats {
 	}
 	total := sum.stats()
 	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)
-	total.SRQs, total.MRs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR)
+	total.SRQs, total.MRs, total.MWs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR), r.ledger.inUse(resMW)
 	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)
 	total.RegisteredOctets = r.ledger.inUse(resOctet)
 	total.EventsDropped, total.Startup = r.events.lost(), r.startup.stats()

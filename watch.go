@@ -43,6 +43,7 @@ type watch struct {
 	answer time.Duration
 	owed   bool
 	heard  bool // the Listener knows that the peer's first FPDU is here
+	known  bool // note knows it
 	timer  *time.Timer
 	// target points to the QP until the connection has ended: the runtime may keep a stopped timer
 	// for a while, and that must not keep the QP.
@@ -103,8 +104,17 @@ func (w *watch) why(rtr bool) error {
 	return fmt.Errorf("%w for %v: %w", ErrIdle, w.idle, engine.ErrTimeout)
 }
 
-// note takes note that octets were sent or received, and whether the peer's first FPDU is here.
-func (w *watch) note(now time.Time, heard bool) {
+// noteInput takes note that octets were received.
+func (qp *QP) noteInput(now time.Time) {
+	if first := qp.watch.note(now, qp.eng.Heard()); first && qp.neg.Role == mpa.RoleResponder {
+		qp.event(EventEstablished, nil)
+	}
+}
+
+// note takes note that octets were sent or received, and whether the peer's first FPDU is here; it reports
+// whether that is news.
+func (w *watch) note(now time.Time, heard bool) (first bool) {
+	first, w.known = heard && !w.known, heard
 	w.moved = now
 	if heard {
 		if w.owed {
@@ -116,6 +126,7 @@ func (w *watch) note(now time.Time, heard bool) {
 		}
 		w.told()
 	}
+	return first
 }
 
 // end ends the watch with the connection.
