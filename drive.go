@@ -40,17 +40,21 @@ func (qp *QP) claim() error {
 }
 
 func (qp *QP) connectable() error {
-	switch s := qp.eng.State(); {
+	s := qp.eng.State()
+	switch {
 	case qp.destroyed:
-		return errReleased
-	case s != engine.Idle:
-		return fmt.Errorf("the QP is in state %v: %w", s, ErrBadState)
-	case qp.connecting:
+		return qp.ended()
+	case s == engine.Idle && qp.connecting:
 		return fmt.Errorf("the QP is being connected already: %w", ErrBadState)
-	case qp.closingLLP:
-		return errStillClosing
+	case s == engine.Idle && qp.closingLLP:
+		return qp.stillClosing()
+	case s == engine.Idle:
+		return nil
 	}
-	return nil
+	if err := qp.ended(); err != nil {
+		return err
+	}
+	return fmt.Errorf("the QP is in state %v: %w", s, ErrBadState)
 }
 
 // unclaim ends the attempt, whatever came of it.
@@ -97,7 +101,7 @@ func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 // startable reports whether the QP may be put into RTS with what was negotiated.
 func (qp *QP) startable(n *Negotiated, a StreamAttr) error {
 	if qp.destroyed {
-		return errReleased
+		return qp.ended()
 	}
 	return a.checkNegotiated(qp.rnic.kind, &n.Negotiated)
 }

@@ -55,6 +55,9 @@ func (qp *QP) ended() error {
 	return nil
 }
 
+// stillClosing is that of a call that needs a QP without a connection, where the last one is being closed by code of the consumer's.
+func (qp *QP) stillClosing() error { return fmt.Errorf("%w: wait for Done", qp.ended()) }
+
 // Cause returns why the connection ended, where err tells of that: err is the error of a
 // completion of the QP, or of a wait for its completions. It returns any other err as it is.
 func (qp *QP) Cause(err error) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -311,8 +312,16 @@ func (e *end) afterwards(t *testing.T) map[string]error {
 		"Send": e.Send(ctx, iwarp.SGE{}), "Write": written, "Read": read, "Recv": received,
 		"CloseWrite": e.CloseWrite(), "Modify": e.Modify(iwarp.StateClosing),
 	}
-	if n > 0 {
-		t.Errorf("%d requests posted", n)
+	m, givenAll := e.PostRecvs([]iwarp.RecvWR{{}})
+	if n > 0 || m > 0 {
+		t.Errorf("%d requests and %d receives posted", n, m)
+	}
+	errs["PostRecvs"] = givenAll
+	_, errs["FetchAdd"] = e.FetchAdd(ctx, iwarp.Remote{}, 1)
+	_, errs["CompareSwap"] = e.CompareSwap(ctx, iwarp.Remote{}, 1, 2)
+	_, errs["WriteImm"] = e.WriteImm(ctx, iwarp.SGE{}, iwarp.Remote{}, 1)
+	if e.State() == iwarp.StateError { // from StateClosed they lead to another connection
+		e.connects(t, errs)
 	}
 	for _, cq := range []*iwarp.CQ{e.SendCQ(), e.RecvCQ()} {
 		var wc [1]iwarp.WC
@@ -328,6 +337,22 @@ func (e *end) afterwards(t *testing.T) map[string]error {
 		errs[fmt.Sprintf("Wait on %p", cq)] = err
 	}
 	return errs
+}
+
+// connects adds the errors of all calls that would give a QP another connection.
+func (e *end) connects(t *testing.T, errs map[string]error) {
+	t.Helper()
+	a, b := testrig.Pipe("a", "b")
+	s, _ := newShuffled(1, nil)
+	_, req := ask(t, listen(t, iwarp.ListenConfig{}), frame(request(2)))
+	n := negotiated(mpa.RoleInitiator)
+	errs["ModifyStream"] = e.ModifyStream(iwarp.StreamAttr{})
+	errs["ModifyRTS"] = e.ModifyRTS(a, n, nil)
+	errs["ModifyRTSOver"] = e.ModifyRTSOver(s, n, nil)
+	errs["DialQP"] = new(iwarp.Dialer).DialQP(within(t), e.QP, "tcp", "127.0.0.1:1")
+	errs["InitiateQP"] = new(iwarp.Dialer).InitiateQP(within(t), e.QP, b, nil)
+	errs["AcceptQP"] = req.AcceptQP(within(t), e.QP, iwarp.AcceptConfig{})
+	should(t, req.Close())
 }
 
 // overflow takes the error of a CQ that is lost itself for one of a QP.

@@ -72,9 +72,6 @@ func (overflowed) Error() string {
 // Is makes it both.
 func (overflowed) Is(target error) bool { return target == ErrCQOverflow || target == net.ErrClosed }
 
-// errStillClosing is that of a QP whose last connection is closed by code of the consumer's.
-var errStillClosing = fmt.Errorf("the QP's last connection is still being closed, wait for Done: %w", ErrBadState)
-
 // ended is an end that the consumer asked for, of a connection or of another object.
 type ended string
 

@@ -49,7 +49,7 @@ func (qp *QP) modify(to engine.State) error {
 		return qp.ended()
 	}
 	if to == engine.Idle && qp.closingLLP {
-		return errStillClosing
+		return qp.stillClosing()
 	}
 	if err := qp.eng.Modify(time.Now(), to); err != nil {
 		if ended := qp.ended(); ended != nil {
