@@ -1,6 +1,7 @@
 package iwarp_test
 
 import (
+	"encoding"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -44,4 +45,29 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`"no such state"`), &back.State); err == nil {
 		t.Error("an unknown state")
 	}
+}
+
+// readsBack reads the names of all values from 0 to the last, as they were written.
+func readsBack[T interface {
+	~uint8
+	encoding.TextMarshaler
+}](t *testing.T, last T) {
+	t.Helper()
+	for v := range last + 1 {
+		var got T
+		text, err := v.MarshalText()
+		must(t, err)
+		if err := any(&got).(encoding.TextUnmarshaler).UnmarshalText(text); err != nil || got != v {
+			t.Errorf("%s is read back as %v: %v", text, got, err)
+		}
+	}
+}
+
+// TestNamesReadBack has each name mean its value, from the first to the last.
+func TestNamesReadBack(t *testing.T) {
+	readsBack(t, iwarp.StateClosed)
+	readsBack(t, iwarp.StatusRegisterFailed)
+	readsBack(t, iwarp.OpFastRegister)
+	readsBack(t, iwarp.Version1)
+	readsBack(t, iwarp.CRCUnwanted)
 }

@@ -60,3 +60,23 @@ func TestShutdownInTime(t *testing.T) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	should(t, rnic.Shutdown(ctx))
 }
+
+// TestShutdownAfterLoss has a server go that has lost a connection before: nobody is told once more, and the QP is closed, too.
+func TestShutdownAfterLoss(t *testing.T) {
+	t.Parallel()
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	pd := newPD(t, rnic)
+	ln := listen(t, iwarp.ListenConfig{PD: pd})
+	client, server := newEnd(t, iwarp.RNICConfig{}), &end{t: t, rnic: rnic, pd: pd}
+	accepted := server.takes(ln, iwarp.AcceptConfig{})
+	must(t, <-client.dials(iwarp.Dialer{PD: client.pd}, ln))
+	must(t, <-accepted)
+	must(t, client.Abort())
+	if err := server.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) {
+		t.Errorf("the server's connection: %v", err)
+	}
+	must(t, ln.Shutdown(within(t)))
+	if n := len(rnic.QPs()); n != 0 {
+		t.Errorf("%d QPs are left", n)
+	}
+}

@@ -234,3 +234,15 @@ func TestLog(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsOfThePast has an RNIC count the calls of a QP that is gone.
+func TestCallsOfThePast(t *testing.T) {
+	ini, res := connect(t)
+	works(t, ini, res)
+	must(t, ini.Close())
+	until(t, func() bool { return ini.rnic.Stats().QPs == 0 }, "the end of the QP")
+	own, all := ini.Stats(), ini.rnic.Stats()
+	if own.SendCalls == 0 || own.ReceiveCalls == 0 || all.SendCalls != own.SendCalls || all.ReceiveCalls != own.ReceiveCalls {
+		t.Errorf("the QP has sent with %d calls and received with %d, all QPs together with %d and %d", own.SendCalls, own.ReceiveCalls, all.SendCalls, all.ReceiveCalls)
+	}
+}
