@@ -3,13 +3,16 @@
 package interop_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/stream"
 )
 
@@ -27,17 +30,16 @@ func TestStream(t *testing.T) {
 		x := testrig.Rstream{Size: c.size, Count: c.count}
 		options := fmt.Sprintf("-T v %s -S %d -C %d -I 1", c.options, c.size, c.count)
 		t.Run("guest serves "+options, func(t *testing.T) {
-			server := g.Serve(t, fmt.Sprintf("timeout -s KILL 120 rstream -p %d %s", rpingPort, options))
-			conn, err := stream.Dial(t.Context(), "tcp", g.server())
-			testrig.Must(t, err)
-			testrig.Must(t, x.Lead(conn))
-			streamEnds(t, conn)
-			server.WantSuccess(t, 60*time.Second)
+			for turn := 1; !streamServed(t, g, &x, options); turn++ {
+				if turn == 5 {
+					t.Fatal("siw cuts every stream off")
+				}
+			}
 		})
 		t.Run("guest connects "+options, func(t *testing.T) {
 			under, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
 			testrig.Must(t, err)
-			ln := stream.NewListener(under, stream.Acceptor{})
+			ln := stream.NewListener(under, stream.Acceptor{RDMA: iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: true}}})
 			defer ln.Close()
 			client := g.Start(t, fmt.Sprintf("timeout -s KILL 120 rstream -s $PEER_IP -p %s %s", port, options))
 			conn, err := ln.Accept()
@@ -47,6 +49,26 @@ func TestStream(t *testing.T) {
 			client.WantSuccess(t, 60*time.Second)
 		})
 	}
+}
+
+// streamServed streams with a server in the guest. It reports false if siw has cut the last octets off: the server disconnects directly after
+// them, and siw then answers the credits that are on their way to it by a reset (docs/interop.md). What came before is right.
+func streamServed(t *testing.T, g *Guest, x *testrig.Rstream, options string) bool {
+	t.Helper()
+	server := g.Serve(t, fmt.Sprintf("timeout -s KILL 120 rstream -p %d %s", rpingPort, options))
+	d := stream.Dialer{RDMA: iwarp.Dialer{MPA: mpa.Offer{NoCRC: true}}} // siw gets CRCs wrong that TCP cuts in two (docs/interop.md)
+	conn, err := d.Dial(t.Context(), "tcp", g.server())
+	testrig.Must(t, err)
+	err = x.Lead(conn)
+	server.WantSuccess(t, 60*time.Second)
+	if errors.As(err, new(*testrig.CutError)) && errors.As(err, new(*net.OpError)) { // not the end of the stream, which is io.EOF
+		t.Logf("once more: %v", err)
+		_ = conn.Close()
+		return false
+	}
+	testrig.Must(t, err)
+	streamEnds(t, conn)
+	return true
 }
 
 // streamEnds holds that the stream ends in order.

@@ -61,11 +61,24 @@ func (x *Rstream) receive(conn io.Reader) error {
 
 func wantOctets(conn io.Reader, octets []byte) error {
 	got := make([]byte, len(octets))
-	if n, err := io.ReadFull(conn, got); err != nil {
-		return fmt.Errorf("after %d octets: %w", n, err)
-	}
-	if !bytes.Equal(got, octets) {
+	n, err := io.ReadFull(conn, got)
+	switch {
+	case !bytes.Equal(got[:n], octets[:n]):
 		return errors.New("the octets differ")
+	case err != nil:
+		return &CutError{n, err}
 	}
 	return nil
 }
+
+// A CutError says that less came than was to come. What came was right.
+type CutError struct {
+	Octets int
+	Err    error
+}
+
+// Error says how much came, and why no more.
+func (e *CutError) Error() string { return fmt.Sprintf("after %d octets: %v", e.Octets, e.Err) }
+
+// Unwrap returns why no more came.
+func (e *CutError) Unwrap() error { return e.Err }
