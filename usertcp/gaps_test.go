@@ -2,6 +2,7 @@ package usertcp
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,16 @@ import (
 type reported struct {
 	t    *testing.T
 	gaps gapReport
+	mu   sync.Mutex
 	sent [][]byte // by the timer
+}
+
+// take returns what the timer has sent.
+func (r *reported) take() (sent [][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sent, r.sent = r.sent, nil
+	return sent
 }
 
 // gapsOf are blocks from one sequence number to another.
@@ -25,7 +35,11 @@ func gapsOf(ends ...uint32) []header.SACKBlock {
 // acks has TCP acknowledge what is in front of a sequence number, and returns what is sent at once.
 func (r *reported) acks(number, ack uint32, repeats bool) []byte {
 	packet := made{seq: 1, ack: ack, flags: header.TCPFlagAck, time: number}.packet(0)
-	return r.gaps.acknowledging(packet, ack, repeats, func(p []byte) { r.sent = append(r.sent, p) })
+	return r.gaps.acknowledging(packet, ack, repeats, func(p []byte) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.sent = append(r.sent, p)
+	})
 }
 
 // wants takes an acknowledgement that was sent.
@@ -45,8 +59,8 @@ func (r *reported) wants(what string, packet []byte, number, ack uint32, held []
 // silent takes what is to be nothing.
 func (r *reported) silent(what string, packet []byte) {
 	r.t.Helper()
-	if packet != nil || len(r.sent) > 0 {
-		r.t.Errorf("%s: sent %x, and later %x", what, packet, r.sent)
+	if sent := r.take(); packet != nil || len(sent) > 0 {
+		r.t.Errorf("%s: sent %x, and later %x", what, packet, sent)
 	}
 }
 
@@ -86,11 +100,11 @@ func TestGapReportWaits(t *testing.T) {
 			r.silent("too early", nil)
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
-			if len(r.sent) != 1 {
-				t.Fatalf("%d are sent after %v", len(r.sent), repeatDelay)
+			sent := r.take()
+			if len(sent) != 1 {
+				t.Fatalf("%d are sent after %v", len(sent), repeatDelay)
 			}
-			r.wants("later", r.sent[0], number, 200, held)
-			r.sent = nil
+			r.wants("later", sent[0], number, 200, held)
 		}
 		r.silent("one more", r.acks(4, 200, true))
 		r.wants("TCP has processed a segment", r.gaps.processed(held, 200), 4, 200, held)

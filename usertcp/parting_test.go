@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,10 @@ import (
 type leaver struct {
 	t    *testing.T
 	c    *Conn
+	ack  uint32 // what TCP acknowledges
+	mu   sync.Mutex
 	sent []segment // by the parting
 	told []segment // TCP, by the parting
-	ack  uint32    // what TCP acknowledges
 }
 
 // leaves returns one that begins to look after its FIN, before it has sent that.
@@ -24,6 +26,8 @@ func leaves(t *testing.T) *leaver {
 	l := &leaver{t: t}
 	send := func(packet []byte) {
 		s, _ := parseSegment(packet)
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.sent = append(l.sent, s)
 	}
 	s := &Stack{taps: &taps{send: send}}
@@ -38,6 +42,8 @@ func leaves(t *testing.T) *leaver {
 // DeliverNetworkPacket is stack.NetworkDispatcher's.
 func (l *leaver) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
 	s, _ := parseSegment(pkt.ToView().AsSlice())
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.told = append(l.told, s)
 }
 
@@ -58,27 +64,32 @@ func (l *leaver) fin(seq uint32) {
 	l.c.flow.una.Store(seq)
 }
 
+// after returns what was sent, and what TCP was told, when a time has passed.
+func (l *leaver) after(d time.Duration) (sent, told []segment) {
+	time.Sleep(d)
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sent, told, l.sent, l.told = l.sent, l.told, nil, nil
+	return sent, told
+}
+
 // silent takes a time in which nothing is sent.
 func (l *leaver) silent(what string, d time.Duration) {
 	l.t.Helper()
-	time.Sleep(d)
-	synctest.Wait()
-	if len(l.sent) > 0 || len(l.told) > 0 {
-		l.t.Errorf("%s: sent %v, and TCP is told %v", what, l.sent, l.told)
+	if sent, told := l.after(d); len(sent) > 0 || len(told) > 0 {
+		l.t.Errorf("%s: sent %v, and TCP is told %v", what, sent, told)
 	}
-	l.sent, l.told = nil, nil
 }
 
 // sends takes a time, at the end of which a FIN is sent, and not before.
 func (l *leaver) sends(what string, fin uint32, d time.Duration) {
 	l.t.Helper()
 	l.silent(what, d-1)
-	time.Sleep(time.Nanosecond)
-	synctest.Wait()
-	if len(l.sent) != 1 || l.sent[0].seq != fin || l.sent[0].ack != l.ack || !l.sent[0].has(header.TCPFlagFin) || !l.sent[0].intact() {
-		l.t.Errorf("%s: sent %v, want the FIN", what, l.sent)
+	sent, _ := l.after(time.Nanosecond)
+	if len(sent) != 1 || sent[0].seq != fin || sent[0].ack != l.ack || !sent[0].has(header.TCPFlagFin) || !sent[0].intact() {
+		l.t.Errorf("%s: sent %v, want the FIN", what, sent)
 	}
-	l.sent = nil
 }
 
 // TestPartingLooks: whether TCP is silent is looked at until the end is known, and after twice the time where the FIN was sent again.
@@ -113,12 +124,10 @@ func TestPartingLooks(t *testing.T) {
 func (l *leaver) tells(what string, una uint32, d time.Duration) {
 	l.t.Helper()
 	l.silent(what, d-1)
-	time.Sleep(time.Nanosecond)
-	synctest.Wait()
-	if len(l.told) != 1 || l.told[0].ack != una || !l.told[0].intact() {
-		l.t.Errorf("%s: TCP is told %v, want that %d is not acknowledged", what, l.told, una)
+	_, told := l.after(time.Nanosecond)
+	if len(told) != 1 || told[0].ack != una || !told[0].intact() {
+		l.t.Errorf("%s: TCP is told %v, want that %d is not acknowledged", what, told, una)
 	}
-	l.told = nil
 }
 
 // TestPartingTells: TCP is told what the peer lacks in front of the FIN where both SYNs permit selective acknowledgements, and not otherwise.
