@@ -89,6 +89,9 @@ func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	p.TellsEnd = c.TellsEnd()
 	p.EMSS, p.Record = qp.segments.aligned()
 	p.Ahead = engine.Ahead{Segments: aheadSegments, Octets: aheadOctets, Budget: qp.rnic.shown.budget()}
+	if qp.cfg.Unready != (Unready{}) {
+		p.Waiting = qp.rnic.held.share(e.remote, func(why error) { qp.holdsTooMuch(c, why) })
+	}
 	if err := qp.enter(&p, c, &e, n, a, l); err != nil {
 		return err
 	}
@@ -126,6 +129,8 @@ type link interface {
 	Acknowledged() uint32
 	Lacks() bool
 	Lost() error
+	// Gone tells, while nobody receives, that the connection was lost, as far as the lower layer tells.
+	Gone() error
 	// Path says what the lower layer has learned of the way to the peer, and whether it has sent everything, as far as it tells either.
 	// Any goroutine may call it, at any time.
 	Path() (p tcp.Path, ok bool)

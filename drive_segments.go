@@ -67,6 +67,7 @@ func (qp *QP) startOver(s SegmentStream, n *Negotiated, a StreamAttr, l lease) e
 		Segments: b.Segments, Octets: b.Octets,
 		Budget: qp.rnic.held.share(e.remote, func(why error) { qp.holdsTooMuch(c, why) }),
 	}
+	p.Waiting = p.Ahead.Budget
 	if err := qp.enter(&p, c, &e, n, a, l); err != nil {
 		return err
 	}
@@ -152,6 +153,9 @@ func (l *segmentLink) Lost() error {
 	}
 	return nil
 }
+
+// Gone is Lost: a stream that has been lost says so, whether it is received from or not.
+func (l *segmentLink) Gone() error { return l.Lost() }
 
 // Moved returns how many octets the stream's path has moved, and zero if it cannot tell.
 func (l *segmentLink) Moved() uint64 {

@@ -60,6 +60,12 @@ var endings = map[string]ending{
 	"An error found by the peer": func(t *testing.T) *end {
 		return endIni(t, func(ini, _ *end) { writeNowhere(ini) })
 	},
+	"Close while Sends wait for receives": func(t *testing.T) *end {
+		ini, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Unready: iwarp.Unready{Messages: 2}}}}.connect(t)
+		twoWait(t, ini, res)
+		_ = res.Close()
+		return res
+	},
 	"A FIN inside an FPDU": func(t *testing.T) *end {
 		res, p := respondToPeer(t, iwarp.QPConfig{})
 		res.postRecv(1)

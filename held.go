@@ -157,7 +157,7 @@ func (l *heldLedger) worst(taker string, wanted int64) string {
 }
 
 // holdsTooMuch ends a connection to make room for what others hold.
-func (qp *QP) holdsTooMuch(c *segmentLink, why error) {
+func (qp *QP) holdsTooMuch(c link, why error) {
 	qp.mu.Lock()
 	defer qp.unlock()
 	if qp.link == c {

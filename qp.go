@@ -80,7 +80,7 @@ type QPConfig struct {
 	// IdleTimeout ends a connection over which nothing was sent or received for that
 	// long, with an error that wraps ErrIdle: a peer that does nothing costs as much as
 	// one that works (RFC 5042, section 6.4.2). What Nudge has us send does not count. If
-	// zero, a connection may be idle.
+	// zero, a connection may be idle. So may one that holds its peer back (Unready), until a receive is posted.
 	IdleTimeout time.Duration
 	// KeepAlive, if it is enabled, has TCP probe a peer that says nothing, in place of
 	// what Dialer.Net or ListenConfig.Net have set. UserTimeout, if it is not zero,

@@ -133,7 +133,8 @@ type RNICAttr struct {
 	// Stack that is aware of MPA shows ahead of order: while octets are missing, up to 4 MiB of FPDUs that are not
 	// whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another SegmentStream, which SegmentBounds
 	// bounds: over SCTP in user space up to 1 MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU
-	// of 1500 and never more than 36 MiB. Limits.HeldOctets bounds each of both for all connections.
+	// of 1500 and never more than 36 MiB; nor what QPConfig.Unready has wait, which that bounds. Limits.HeldOctets bounds each of
+	// these for all connections.
 	MaxHeld int
 }
 

@@ -4,15 +4,25 @@ import (
 	"time"
 )
 
-// Unready bounds what a QP keeps of Sends and Immediate Data that have come and find no receive: see QPConfig.Unready. They wait,
-// in order, until receives are posted. Everything else goes on: RDMA Writes behind them are placed, Reads are answered, and
-// what the peer answers completes requests. When the peer closes its half, that is not told, and receives can still be posted, until
-// all of them are received; with Close they are dropped.
+// Unready bounds what a QP keeps of Sends and Immediate Data that have come and find no receive, and of what the peer has asked for
+// after them: see QPConfig.Unready. They wait until receives are posted; Writes, Reads and Atomic Operations behind them wait with them, so that all has
+// its turn in the order in which the peer has sent it (RFC 5041, sections 5.3 and 5.4; RFC 5040, section 5.5, rule 12). Only what answers
+// requests of this side passes by, as it does on RoCE: a Read completes before the receives are posted. That departs from section 5.3 of RFC 5041, "MUST
+// Deliver DDP Messages to the ULP in the order they were sent". A Terminate passes by, too.
+//
+// When the peer closes its half, that is told when all that waits has been received; receives can be posted until then.
+// What waits is never dropped in silence, as it is complete for the peer: QP.Close and Shutdown, while something waits, end the connection as without
+// Unready, by a TerminateError 0x1202 at both ends.
 //
 // When so much waits nothing more is received, and the lower layer holds the peer back, until receives are posted. Then
 // responses and the peer's close wait too: two programs of which each waits for such may wait for ever, so that the bound is to be more
-// than what the peer has under way. Over SCTP, a session that is held back while it keeps others of its association waiting is given
-// up after 5 s (docs/endings.md). The bound is exceeded by what was received in one piece, up to 256 KiB over TCP; RNICAttr.MaxHeld has neither.
+// than what the peer has under way. QPConfig.IdleTimeout bounds how long a QP waits for receives, and for all else, held back or not; without one a peer waits as long as the consumer
+// takes, as it does on RoCE with an RNR retry count of 7. A reset is noticed meanwhile on Linux, also below TLS, and over SCTP and
+// a Stack whose connections tell (EndTeller); elsewhere when receiving goes on. Over SCTP, a session that is held back while it keeps others of its
+// association waiting is given up after 5 s (docs/endings.md).
+//
+// The bound is exceeded by what was received in one piece, up to 256 KiB over TCP. All of it counts in
+// Limits.HeldOctets, and none of it in RNICAttr.MaxHeld.
 //
 // By default, and as the RFCs have it, a Send without a receive ends the connection (RFC 5041, section 7.1). A Send to a Shared Receive
 // Queue of which the QP holds its share (SRQConfig.PerQP) does in any case.
@@ -20,7 +30,7 @@ type Unready struct {
 	// Octets bounds the octets that wait, of which each segment has its header and 200 more. If zero, and Messages is
 	// not, 1 MiB.
 	Octets int
-	// Messages bounds the messages. If zero, and Octets is not, 1024.
+	// Messages bounds the messages, Writes among them. If zero, and Octets is not, 1024.
 	Messages int
 }
 
@@ -31,15 +41,44 @@ func (u *Unready) fill() {
 	}
 }
 
+// lookEvery is how often a connection that is held back is looked at: nobody receives from it, who would learn of a reset.
+const lookEvery = 250 * time.Millisecond
+
 // awaitRoom waits until the engine may take something in, or c is the QP's no more.
 func (qp *QP) awaitRoom(c link) {
 	if qp.cfg.Unready == (Unready{}) {
 		return
 	}
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	for qp.eng.HoldsBack() && qp.carries(c) {
+	defer qp.unlockReceiving()
+	for qp.holdsBack(c) {
+		look := time.AfterFunc(lookEvery, qp.look)
 		qp.room.Wait()
+		look.Stop()
+		if qp.holdsBack(c) {
+			qp.lookUnlocking(c)
+		}
+	}
+}
+
+// holdsBack reports whether c is the QP's, and nothing is to be received from it for now.
+func (qp *QP) holdsBack(c link) bool { return qp.eng.HoldsBack() && qp.carries(c) }
+
+// look wakes who waits for room. It takes the lock so that nobody misses that who has looked, and does not wait yet.
+func (qp *QP) look() {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	qp.room.Broadcast()
+}
+
+// lookUnlocking ends the QP if c was lost.
+func (qp *QP) lookUnlocking(c link) {
+	qp.mu.Unlock()
+	err := c.Gone()
+	qp.mu.Lock()
+	if err != nil && qp.carries(c) {
+		qp.eng.Failed(time.Now(), err)
+		qp.pushUnlocking()
 	}
 }
 
@@ -50,12 +89,16 @@ func (qp *QP) tellRoom() {
 	}
 }
 
-// readyUnlocking has what waits received, when a receive was posted.
+// readyUnlocking has what waits received, when a receive was posted. A consumer that takes its time is no idle connection.
 func (qp *QP) readyUnlocking() {
-	if qp.eng.Unready() {
-		qp.eng.Ready(time.Now())
-		qp.pushUnlocking()
+	if !qp.eng.Unready() {
+		return
 	}
+	now := time.Now()
+	if qp.eng.Ready(now) {
+		qp.watch.moved = now
+	}
+	qp.pushUnlocking()
 }
 
 // ready is readyUnlocking for who has posted to a Shared Receive Queue.

@@ -39,47 +39,57 @@ func overLayers(t *testing.T, cfg iwarp.QPConfig, f func(t *testing.T, ini, res 
 		return ini, res
 	})
 	virtual("SCTP", func(t *testing.T) (ini, res *end) {
-		p := newLinkedPair(t, testrig.Link{Delay: time.Millisecond})
-		cfg := cfg
-		cfg.IdleTimeout = 0 // it is of both ends here
-		return p.connect(cfg)
+		return newLinkedPair(t, testrig.Link{Delay: time.Millisecond}).connect(cfg)
 	})
 }
 
-// TestUnready has Sends wait for receives, over each lower layer. A Write behind them is placed, a Read behind them answered, and
-// a Read of the other end's completes.
+// TestUnready has Sends wait for receives, over each lower layer. A Write and a Read behind them wait with them, so that the Read has what
+// a Send has brought; a Read of the other end's completes.
+//
+// Proves D26, P40.
 func TestUnready(t *testing.T) {
 	overLayers(t, iwarp.QPConfig{Unready: iwarp.Unready{Octets: 1 << 20}}, func(t *testing.T, ini, res *end, passHour func()) {
 		const n = 3000
 		ctx, src := t.Context(), ini.filled(n, 1, iwarp.LocalWrite|iwarp.RemoteRead)
-		dst := res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
+		first, written := res.mr(n, iwarp.LocalWrite|iwarp.RemoteRead), res.mr(n, iwarp.RemoteWrite)
 		for range 5 {
 			must(t, ini.Send(ctx, src.Slice(0, n)))
 		}
-		writeAndRead(t, ini, src, ini.mr(n, iwarp.LocalWrite), dst)
+		_, err := ini.Write(ctx, src.Slice(0, n), written.Remote(0))
+		must(t, err)
+		sink, read := ini.mr(n, iwarp.LocalWrite), make(chan error, 1)
+		go func() {
+			_, err := ini.Read(ctx, sink.Slice(0, n), first.Remote(0))
+			read <- err
+		}()
 		back := res.mr(n, iwarp.LocalWrite)
-		_, err := res.Read(ctx, back.Slice(0, n), src.Remote(0))
+		_, err = res.Read(ctx, back.Slice(0, n), src.Remote(0))
 		must(t, err)
 		same(t, "Read", back, src)
 		passHour()
 		for id := range uint64(5) {
-			to := res.mr(n, iwarp.LocalWrite)
+			to := first
+			if id > 0 {
+				to = res.mr(n, iwarp.LocalWrite)
+			}
 			res.postRecv(id, to.Slice(0, n))
 			if wc := res.wantReceived(id, iwarp.StatusSuccess); wc.Length != n {
 				t.Errorf("%d octets", wc.Length)
 			}
 			same(t, "Send", to, src)
 		}
+		must(t, <-read)
+		same(t, "Read behind Sends", sink, src)
+		same(t, "Write behind Sends", written, src)
 		works(t, ini, res)
 		finish(t, ini, res)
 	})
 }
 
-// TestUnreadyBound has far more sent than may wait: the peer is held back, and everything comes when there are receives. An end
-// whose peer does nothing is told from one that we hold back.
+// TestUnreadyBound has far more sent than may wait: the peer is held back, and everything comes when there are receives.
 func TestUnreadyBound(t *testing.T) {
 	const n, messages, waiting = 10_000, 300, 8
-	cfg := iwarp.QPConfig{Unready: iwarp.Unready{Messages: waiting}, IdleTimeout: time.Minute}
+	cfg := iwarp.QPConfig{Unready: iwarp.Unready{Messages: waiting}}
 	overLayers(t, cfg, func(t *testing.T, ini, res *end, passHour func()) {
 		src := ini.filled(n, 1, 0)
 		sent := make(chan error, 1)
@@ -131,23 +141,6 @@ func TestUnreadyEnd(t *testing.T) {
 		res.wantEvent(iwarp.EventHalfClosed)
 		finish(t, ini, res)
 	})
-}
-
-// TestUnreadyClosed closes, and aborts, an end that holds its peer back. Nothing is left waiting.
-func TestUnreadyClosed(t *testing.T) {
-	for _, end := range []func(*iwarp.QP) error{(*iwarp.QP).Close, (*iwarp.QP).Abort} {
-		synctest.Test(t, func(t *testing.T) {
-			ini, res := setup{pipe: true, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Unready: iwarp.Unready{Messages: 2}}}}.connect(t)
-			for range 4 {
-				must(t, ini.PostSend(&iwarp.SendWR{}))
-			}
-			synctest.Wait()
-			closed := make(chan error)
-			go func() { closed <- ini.Close() }()
-			must(t, end(res.QP))
-			<-closed
-		})
-	}
 }
 
 // TestUnreadyShared: QPs whose Sends wait for a Shared Receive Queue get what is posted to it, each as much as it needs. One that holds its

@@ -96,10 +96,13 @@ func (w *watch) next() (at time.Time, rtr bool) {
 	return at, rtr
 }
 
-// why is the reason to end the connection.
-func (w *watch) why(rtr bool) error {
-	if rtr {
+// why is the reason to end the connection, over which Sends may wait for receives.
+func (w *watch) why(rtr, unready bool) error {
+	switch {
+	case rtr:
 		return fmt.Errorf("%w within %v: %w", ErrNoRTR, w.rtr, engine.ErrTimeout)
+	case unready:
+		return fmt.Errorf("%w for %v, and no receive was posted for Sends that have come: %w", ErrIdle, w.idle, engine.ErrTimeout)
 	}
 	return fmt.Errorf("%w for %v: %w", ErrIdle, w.idle, engine.ErrTimeout)
 }
@@ -157,16 +160,13 @@ func (w *watch) stop() {
 func (qp *QP) onWatch() {
 	qp.mu.Lock()
 	defer qp.unlock()
-	if qp.eng.HoldsBack() { // it is we that take nothing
-		qp.watch.moved = time.Now()
-	}
 	at, rtr := qp.watch.next()
 	switch {
 	case qp.watch.timer == nil: // it was stopped meanwhile
 	case time.Now().Before(at):
 		qp.watch.timer.Reset(time.Until(at))
 	default:
-		qp.eng.Abort(qp.watch.why(rtr))
+		qp.eng.Abort(qp.watch.why(rtr, qp.eng.Unready()))
 		qp.pushUnlocking()
 	}
 }

@@ -190,10 +190,15 @@ const budgetSpent = "what all connections together may hold"
 
 // HoldsTooMuch ends the connection to make room in its Budget, which says why.
 func (q *QP) HoldsTooMuch(now time.Time, why error) {
-	if q.listens() {
+	switch {
+	case !q.listens():
+		return
+	case q.Unready():
+		q.refuseUnready(budgetSpent, why)
+	case q.Layer == LayerMessages:
 		q.refuse(budgetSpent, why)
-		q.settle(now)
 	}
+	q.settle(now)
 }
 
 // refuse drops a segment that is beyond a bound. An LLP that does not bring it again has lost

@@ -47,8 +47,8 @@ func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
 		q.closing = true
 		q.endedBy(ErrClosedHere)
 		q.beginDrain(now, rtt)
-		q.dropUnready()
 		q.abandonMute()
+		q.closesUnready()
 	}
 	q.settle(now)
 }
@@ -110,6 +110,8 @@ func (q *QP) Modify(now time.Time, to State) error {
 func (q *QP) beginClosing() {
 	q.endedBy(ErrClosedHere)
 	switch {
+	case q.Unready():
+		q.closesUnready()
 	case q.sq.Len() > 0 || q.irrq.Len() > 0:
 		q.setState(Closing)
 		q.badClose()

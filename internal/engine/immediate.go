@@ -36,9 +36,6 @@ func (q *QP) sendImmediate(g *Gather, e *sendEntry) bool {
 // RFC 7306, section 6.3: it "MUST consume one Untagged Buffer", and is "Delivered to the Remote
 // Peer's ULP in the order" of sending. [X03]
 func (q *QP) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
-	if q.awaitsReceive(f, s) {
-		return
-	}
 	queue := &q.queues[rdmap.QNSend]
 	buffers := q.ensureReceive(s)
 	// The octets are not for the receive's memory, which may be shorter.
@@ -69,10 +66,7 @@ func (q *QP) countWritten(s *ddp.Segment) {
 // takeWritten returns how many octets the RDMA Write had that the peer has sent before this
 // message, of which no other has told.
 func (q *QP) takeWritten() (n uint32) {
-	switch {
-	case q.unready.turn != nil:
-		return q.unready.turn.written
-	case q.partial[partialWrite]: // and it is not over
+	if q.partial[partialWrite] { // and it is not over
 		return 0
 	}
 	n = uint32(min(q.written, math.MaxUint32))

@@ -69,7 +69,7 @@ func (q *QP) receiving() bool {
 	switch {
 	case q.state == Closing:
 		q.badClose()
-	case q.state == RTS && q.peerClosed:
+	case q.state == RTS && q.peerEnded():
 		// RFC 5041, section 6.2.1: "any further data received after the request is
 		// considered an error and MUST cause the DDP Stream to be abortively torn
 		// down." [D31]
@@ -167,6 +167,9 @@ func (q *QP) refused(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 }
 
 func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
+	if q.awaits(f, s) {
+		return
+	}
 	switch op := rdmap.OpcodeOf(&s.Header); op {
 	case rdmap.OpWrite:
 		q.onWrite(f, s)
@@ -259,9 +262,6 @@ const (
 
 // onSend places a segment of a Send and completes the receive with the last.
 func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
-	if q.awaitsReceive(f, s) {
-		return
-	}
 	queue := &q.queues[rdmap.QNSend]
 	buffers := q.ensureReceive(s)
 	if err := queue.Check(s, buffers, q.capacity); err != nil {

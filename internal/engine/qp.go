@@ -55,6 +55,8 @@ type Params struct {
 	mpa.Negotiated
 	Layer Layer
 	Ahead Ahead
+	// Waiting, if it is set, is what several connections have together for what waits for receives, each segment with AheadCost.
+	Waiting Budget
 	// TellsEnd has the LLP tell how our half has ended after the peer's, by Parted or Failed. Until then
 	// the state is Closing.
 	TellsEnd bool

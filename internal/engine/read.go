@@ -39,7 +39,7 @@ func (q *QP) mayRequest(e *sendEntry) (moved, ok bool) {
 		q.sq.next++
 		q.workError(e, StatusNoReadResources, e.Op.asked()+" was posted before there was a connection: "+ErrNoReads.Error())
 		return true, false
-	case q.peerClosed:
+	case q.peerEnded():
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, " + e.Op.asked() + " cannot be answered"}, nil)
 		return true, false
 	}

@@ -33,7 +33,10 @@ const (
 	sceneSinks    = sceneReceives * sceneSlot // and within them, those of sinks
 )
 
-func newScene(t rapid.TB, over func(*setup)) *scene {
+func newScene(t rapid.TB, over func(*setup)) *scene { return newSceneOf(t, over, sceneReceives) }
+
+// newSceneOf is newScene with so many receives posted.
+func newSceneOf(t rapid.TB, over func(*setup), receives int) *scene {
 	s := newSetup(mpa.RoleResponder)
 	over(s)
 	x := &scene{peer: &peer{clock: epoch}, buf: make([]byte, sceneOwn+sceneSinks+sceneReads*sceneSlot)}
@@ -41,8 +44,8 @@ func newScene(t rapid.TB, over func(*setup)) *scene {
 	x.start(s)
 	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll | memory.RemoteAtomic, PD: testPD, Stream: testStream})
 	x.own = x.region(x.buf[sceneOwn:], memory.LocalWrite)
-	for i := range sceneReceives {
-		x.receive(uint64(i), SGE{x.own, i * sceneSlot, sceneSlot})
+	for i := range receives {
+		x.receive(uint64(i), x.slot(i))
 	}
 	for i := range sceneReads {
 		x.post(work(uint64(sceneReceives+i), OpRead, SGE{x.own, sceneSinks + i*sceneSlot, 2 + i}))
@@ -50,6 +53,9 @@ func newScene(t rapid.TB, over func(*setup)) *scene {
 	x.output()
 	return x
 }
+
+// slot is where a receive is for.
+func (x *scene) slot(i int) SGE { return SGE{x.own, i * sceneSlot, sceneSlot} }
 
 // A plot draws segments, most of them legal when they have their turn.
 type plot struct {

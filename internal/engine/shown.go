@@ -53,7 +53,7 @@ func (q *QP) InputAhead(now time.Time, at uint64, b []byte) {
 
 // looksAhead reports whether octets ahead of others may be of use. [R03]
 func (q *QP) looksAhead() bool {
-	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerClosed && !q.shown.off
+	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerEnded() && !q.shown.off
 }
 
 // show looks for FPDUs in octets that came ahead, if all connections together may hold as many.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
@@ -13,37 +15,50 @@ import (
 //
 // A Send for which no receive is posted ends the connection (RFC 5041, section 7.1). On
 // InfiniBand and RoCE it is tried again until there is one, and programs that were written for those
-// count on it. With Config.Unready such a message waits here, and with it the Sends and Immediate
-// Data after it, until receives are posted; then all goes on as if they had come then. What is
-// no message of queue 0 has its turn meanwhile: a Write is placed, a Read is answered, and a response of the peer's
-// completes its request. RFC 5040, section 5.5, allows that: it has rules for what is delivered after what was
-// delivered, and a Send that waits is not.
+// count on it. With Config.Unready such a message waits here until receives are posted, and everything that the
+// peer asks for after it waits behind it: Sends, Immediate Data, Writes, Read Requests, Atomic Operations. All of that has its
+// turn in the order in which it was sent, as if it had come when the receives were there:
+//
+// RFC 5041, section 5.3: "MUST Deliver DDP Messages to the ULP in the order they were sent by the Data
+// Source"; section 5.4: a message is delivered if "each preceding DDP Message has been Delivered to the ULP". [D26] [D27]
+// RFC 5040, section 5.5, rule 12: Read Requests "MUST NOT start processing at the Remote Peer until they have been
+// Delivered", so that a Read has what a Send before it has brought. [P40]
+//
+// One thing departs from these lines, as it does on RoCE, which has an order for each side's requests: what answers requests of our own,
+// Read Responses and Atomic Responses, passes by what waits. A program may read from its peer before it posts the receives. And what ends
+// the connection does so when it comes: a Terminate, which RFC 5040, section 5.4, has surfaced, and errors of the layers below.
+//
+// The payload of a Write that came ahead of order may be in its place already (section 5.3: DDP "MAY perform Placement
+// of DDP Segments out of order"); then its header waits.
 //
 // When as much waits as may, HoldsBack has the driver receive nothing more, and the LLP holds the peer
 // back. What was received by then still waits: the bound is exceeded by as much as the driver receives
 // at once.
+//
+// The peer takes for completed what waits, so it is never dropped without a word. A consumer that closes while something waits posts
+// no receive for it any more: the connection ends as without Unready.
 
 // Unready bounds what waits for receives: in octets, of which each segment costs AheadCost more, and
 // in messages. If both are zero, nothing waits.
 type Unready struct{ Octets, Messages int }
 
-// unready is what waits.
+// unready is what waits. The first of it is of a message of queue 0 that has no receive.
 type unready struct {
 	segments []unreadySegment // in the order of their turns
 	octets   int
 	messages int
-	turn     *unreadySegment // that is taken again now
-	deaf     bool            // nothing of queue 0 is received any more, as it would find no receive
+	taking   bool // the first has its turn now
 	// The peer's half has ended, after what waits, with octets that nothing takes.
 	ended  bool
 	unread int
 }
 
 type unreadySegment struct {
-	at      uint64
-	size    int
-	ulpdu   []byte
-	written uint32 // by the RDMA Write in front of the message
+	at     uint64
+	size   int
+	ulpdu  []byte // if the payload is in place: its header
+	placed bool
+	apart  int // octets that are in place
 }
 
 // HoldsBack reports whether nothing more is to be received for now.
@@ -55,103 +70,148 @@ func (q *QP) HoldsBack() bool {
 // Unready reports whether something waits for receives.
 func (q *QP) Unready() bool { return len(q.unready.segments) > 0 }
 
-// awaitsReceive has a segment of a Send or of Immediate Data wait if it finds no receive, or others wait. It reports
-// false for one that has its turn.
-func (q *QP) awaitsReceive(f *mpa.FPDU, s *ddp.Segment) bool {
-	u := &q.unready
+// peerEnded reports whether the peer's half has ended, if only after what waits.
+func (q *QP) peerEnded() bool { return q.peerClosed || q.unready.ended }
+
+// awaits has a segment wait that finds no receive, or comes after others that wait. It reports
+// false for one that has its turn. Nothing waits any more once the consumer closes.
+func (q *QP) awaits(f *mpa.FPDU, s *ddp.Segment) bool {
 	switch {
-	case q.cfg.Unready == Unready{} || u.turn != nil:
+	case q.cfg.Unready == Unready{} || q.unready.taking || q.closing || q.strict || passesBy(s):
 		return false
-	case u.deaf:
-		return true
-	case len(u.segments) == 0 && q.judgeable(s):
+	case !q.Unready() && q.judgeable(s):
 		return false
-	case q.closing:
-		u.deaf = true
-		return true
 	}
 	q.await(f, s)
 	return true
 }
 
-// judgeable reports whether a segment has a receive, or will be refused whatever is posted.
+// passesBy reports whether a segment does not wait for others: it answers a request of ours, or ends the connection.
+func passesBy(s *ddp.Segment) bool {
+	switch rdmap.OpcodeOf(&s.Header) {
+	case rdmap.OpReadResponse, rdmap.OpAtomicResponse, rdmap.OpTerminate:
+		return true
+	}
+	return false
+}
+
+// judgeable reports whether a segment needs no receive, has one, or will be refused whatever is posted.
 func (q *QP) judgeable(s *ddp.Segment) bool {
-	return s.MSN != q.queues[rdmap.QNSend].MSN() || q.ensureReceive(s) > 0 ||
+	return s.Tagged || s.QN != rdmap.QNSend || s.MSN != q.queues[rdmap.QNSend].MSN() || q.ensureReceive(s) > 0 ||
 		!q.recv.Awaits() || q.ensureReceive(s) > 0 // one may have been posted before Awaits
 }
 
 func (q *QP) await(f *mpa.FPDU, s *ddp.Segment) {
-	p := payload(f, s)
-	w := unreadySegment{at: f.Offset, size: f.Size, ulpdu: make([]byte, len(s.Raw)+p.Len())}
-	copy(w.ulpdu, s.Raw)
-	p.CopyTo(w.ulpdu[len(s.Raw):])
-	u := &q.unready
+	w, u := waiting(f, s, q.inPlace), &q.unready
+	u.segments = append(u.segments, w)
+	if q.Waiting != nil {
+		if err := q.Waiting.Take(w.cost()); err != nil {
+			q.refuseUnready(budgetSpent, err)
+			return
+		}
+	}
+	u.octets += w.cost()
 	if s.Last {
-		w.written = q.takeWritten()
 		u.messages++
 	}
-	u.octets += AheadCost + len(w.ulpdu)
-	u.segments = append(u.segments, w)
 }
 
-// Ready takes what waits, as far as there are receives for it. It is to be called when some were posted.
-func (q *QP) Ready(now time.Time) {
+// waiting returns what of a segment is to wait.
+func waiting(f *mpa.FPDU, s *ddp.Segment, placed bool) unreadySegment {
+	w := unreadySegment{at: f.Offset, size: f.Size, placed: placed}
+	if placed {
+		w.ulpdu, w.apart = bytes.Clone(s.Raw), s.PayloadLen()
+		return w
+	}
+	p := payload(f, s)
+	w.ulpdu = make([]byte, len(s.Raw)+p.Len())
+	copy(w.ulpdu, s.Raw)
+	p.CopyTo(w.ulpdu[len(s.Raw):])
+	return w
+}
+
+// cost is what a segment counts, in octets.
+func (w *unreadySegment) cost() int { return AheadCost + len(w.ulpdu) }
+
+// segment returns what waits as it came.
+func (w *unreadySegment) segment() ddp.Segment {
+	s, _ := ddp.Parse(w.ulpdu)
+	s.Apart = w.apart
+	return s
+}
+
+// Ready takes what waits, as far as there are receives for it, and reports whether that is anything. It is to be called when some were
+// posted.
+func (q *QP) Ready(now time.Time) (taken bool) {
 	u := &q.unready
 	for q.state == RTS && len(u.segments) > 0 && q.takeUnready(u.segments[0]) {
+		taken = true
 	}
 	if q.state == RTS && u.ended && len(u.segments) == 0 {
 		u.ended = false
 		q.closedHalf(u.unread)
 	}
-	q.watchGap(now)
-	q.settle(now)
+	q.arrived(now)
+	return taken
 }
 
 // takeUnready takes the segment that waits first. It reports false if that has to go on waiting.
 func (q *QP) takeUnready(w unreadySegment) bool {
-	s, _ := ddp.Parse(w.ulpdu) // as when it came
+	s := w.segment()
 	if !q.judgeable(&s) {
 		return false
 	}
 	u := &q.unready
 	u.segments[0] = unreadySegment{}
 	u.segments = u.segments[1:]
-	u.octets -= AheadCost + len(w.ulpdu)
+	q.giveUnready(w.cost())
 	if s.Last {
 		u.messages--
 	}
-	u.turn = &w
+	u.taking, q.inPlace = true, w.placed
 	q.dispatch(&mpa.FPDU{Content: layout.Plain(w.ulpdu), Offset: w.at, Size: w.size}, &s)
-	u.turn = nil
+	q.unready.taking, q.inPlace = false, false
 	return true
 }
 
-// endsAfterUnready has the end of the peer's half wait for what came before it.
+func (q *QP) giveUnready(octets int) {
+	q.unready.octets -= octets
+	if q.Waiting != nil && octets > 0 {
+		q.Waiting.Give(octets)
+	}
+}
+
+// endsAfterUnready has the end of the peer's half wait for what came before it. Where Reads are outstanding it does not: a consumer that
+// waits for them would not learn that they are not answered.
 func (q *QP) endsAfterUnready(unread int) bool {
 	u := &q.unready
-	if len(u.segments) == 0 || q.closing || q.state != RTS {
+	if len(u.segments) == 0 || q.state != RTS || q.orq.Len() > 0 {
 		return false
 	}
 	u.ended, u.unread = true, unread
 	return true
 }
 
-// dropUnready gives up what waits, when the consumer closes: it posts no receives for it any more.
-func (q *QP) dropUnready() {
-	u := &q.unready
-	if len(u.segments) == 0 {
-		return
-	}
-	ended, unread := u.ended, u.unread
-	*u = unready{deaf: true}
-	if ended {
-		q.closedHalf(unread)
+// refuseUnready ends the connection over what waits, as if the first of it had been refused when it came. [D37]
+func (q *QP) refuseUnready(why string, err error) {
+	w := &q.unready.segments[0]
+	s := w.segment()
+	q.fail(&Failure{
+		Code: rdmap.CodeDDPInvalidMSNNoBuffer, Offset: w.at, Err: err,
+		Reason: fmt.Sprintf("no buffer for message %d, which has waited for a receive, and messages after it: %s", s.MSN, why),
+	}, &s)
+}
+
+// closesUnready ends a connection that the consumer closes while something waits: it posts no receives for that any more.
+func (q *QP) closesUnready() {
+	if q.Unready() {
+		q.refuseUnready("the consumer closes without a receive for them", nil)
 	}
 }
 
 // forgetUnready is for a connection that has ended.
 func (q *QP) forgetUnready() {
-	u := &q.unready
-	q.peerClosed = q.peerClosed || u.ended
-	*u = unready{turn: u.turn}
+	q.peerClosed = q.peerEnded()
+	q.giveUnready(q.unready.octets)
+	q.unready = unready{taking: q.unready.taking}
 }

@@ -23,42 +23,68 @@ func (p *peer) receiveLate(id uint64, sgl ...SGE) {
 	p.settle()
 }
 
-// Sends that find no receive wait for one, in their order and whatever the order of their segments. What is behind them goes on: a Write is
-// placed, a Read answered, and a response completes a Read.
+// Sends that find no receive wait for one, in their order and whatever the order of their segments. What the peer asks for after them waits
+// behind them: a Write, a Read, an Atomic Operation. What answers our own requests passes by.
+//
+// Proves D26, D27, P40.
 func TestUnready(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
-	buf := make([]byte, 40)
-	r := p.region(buf, remoteAll)
-	p.send(send(1, []byte("one")), send(2, []byte("t")).more(), send(2, []byte("o")).at(2).more(), send(2, []byte("w")).at(1).more())
-	p.send(write(r.STag(), 30, []byte("written")), request(1, readOf(r.STag(), 4)))
-	p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, make([]byte, 4)))
-	p.post(work(9, OpRead, SGE{r, 36, 1}))
-	if f, ok := p.next(); !ok || rdmap.OpcodeOf(&f.H) != rdmap.OpReadRequest {
-		t.Fatalf("%v", f.H)
-	}
-	p.send(response(r.STag(), 36, []byte("N")))
-	p.completion(success(9, OpRead, 1))
-	if string(buf[30:37]) != "writteN" {
-		t.Errorf("%q", buf)
-	}
+	buf := numbered(40)
+	r := p.region(buf, remoteAll|memory.RemoteAtomic)
+	add := rdmap.FetchAdd(1, 0)
+	add.STag, add.TO = r.STag(), 16
+	p.post(work(8, OpRead, SGE{r, 36, 1}))
+	p.post(SendWork{ID: 9, Op: OpFetchAdd, RemoteSTag: 1})
+	p.send(send(1, []byte("one")), send(2, []byte("t")).more(), send(2, []byte("o")).at(2).more(), send(2, []byte("w")).at(1).more(), send(2, nil).at(3))
+	p.want(request(1, rdmap.ReadRequest{SinkSTag: r.STag(), SinkTO: 36, Size: 1}))
+	p.next()
+	p.send(write(r.STag(), 30, []byte("later")), request(1, readOf(r.STag(), 3)), atomicRequest(2, add))
+	p.send(response(r.STag(), 36, []byte("N")), atomicResponse(1, 1, 5))
+	p.completion(success(8, OpRead, 1), Completion{ID: 9, Op: OpFetchAdd, Length: 8, Original: 5})
+	p.wantNothing()
 	p.receiveLate(1, SGE{r, 0, 10})
 	p.completion(success(1, OpReceive, 3))
 	p.receiveLate(2, SGE{r, 10, 10})
-	if string(buf[:13]) != "one\x00\x00\x00\x00\x00\x00\x00two" {
+	p.completion(success(2, OpReceive, 3))
+	if want := append(append([]byte("one"), numbered(40)[3:10]...), "two"...); !bytes.Equal(buf[:13], want) || string(buf[30:35]) != "later" {
 		t.Errorf("%q", buf)
 	}
+	p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, []byte("one")))
+	if f, ok := p.next(); !ok || rdmap.OpcodeOf(&f.H) != rdmap.OpAtomicResponse {
+		t.Errorf("%v", f.H)
+	}
+	p.send(send(3, nil))
 	p.noCompletion()
+	p.receiveLate(3)
+	p.completion(success(3, OpReceive, 0))
 	if p.Unready() {
 		t.Error("something waits")
 	}
-	p.send(send(2, nil).at(3), send(3, nil))
-	p.completion(success(2, OpReceive, 3))
-	p.receiveLate(3)
-	p.completion(success(3, OpReceive, 0))
 	p.receive(4, SGE{r, 0, 10})
 	p.send(send(4, []byte("four")))
 	p.completion(success(4, OpReceive, 4))
 	p.wantState(RTS)
+}
+
+// A Read that was asked for after a Send that waits has what the Send brings, and what Writes behind it have not is not there either.
+//
+// Proves P40.
+func TestReadBehindUnready(t *testing.T) {
+	for _, first := range []fpdu{send(1, []byte("new")), immediate(1, 7)} {
+		p := responder(t, patient(1<<20, 100))
+		buf := []byte("old")
+		r := p.region(buf, remoteAll)
+		p.send(first, write(r.STag(), 0, []byte("N")), request(1, readOf(r.STag(), 3)))
+		p.wantNothing()
+		if string(buf) != "old" {
+			t.Fatalf("%q", buf)
+		}
+		p.receiveLate(1, SGE{r, 0, 3})
+		p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, buf))
+		if buf[0] != 'N' || len(first.Payload) == 3 && string(buf) != "New" {
+			t.Errorf("%q", buf)
+		}
+	}
 }
 
 // Immediate Data wait as Sends do, with the octets of the Write in front of them: those of another behind them do not count.
@@ -121,71 +147,6 @@ func TestUnreadyBound(t *testing.T) {
 	}
 }
 
-// The end of the peer's half waits for what came before it, and so do receives that wait in vain.
-func TestUnreadyEnd(t *testing.T) {
-	p := responder(t, patient(1<<20, 100))
-	p.send(send(1, nil), send(2, nil))
-	p.fin()
-	p.wantNotices()
-	p.receiveLate(1)
-	p.completion(success(1, OpReceive, 0))
-	p.wantState(RTS)
-	p.receiveLate(2)
-	p.completion(success(2, OpReceive, 0))
-	p.wantOver(Drop)
-}
-
-// wantOver expects the connection to have ended in order.
-func (p *peer) wantOver(how ...LLP) {
-	p.Helper()
-	p.wantNothing()
-	p.wantLLP(how...)
-	p.wantState(Idle)
-}
-
-// A consumer that closes wants nothing of what waits, nor of what comes then and would wait. The close goes on as any other.
-func TestUnreadyClose(t *testing.T) {
-	for first, how := range map[bool][]LLP{true: {Drop}, false: {Finish, Drop}} {
-		p := responder(t, patient(1<<20, 100))
-		p.send(send(1, []byte("one")).more())
-		if first {
-			p.send(send(1, nil).at(3))
-			p.fin()
-		}
-		p.closeOrderly()
-		if !first {
-			p.send(send(1, nil).at(3), send(2, []byte("two")))
-			p.fin()
-		}
-		p.wantOver(how...)
-	}
-	p := responder(t, patient(1<<20, 100))
-	p.send(write(0, 0, nil))
-	p.closeOrderly()
-	p.send(send(1, nil), immediate(2, 0))
-	p.fin()
-	p.wantOver(Finish, Drop)
-}
-
-// Whatever ends the connection ends what waits: a Terminate of the peer's, an abort. The next has nothing of it.
-func TestUnreadyLost(t *testing.T) {
-	p := responder(t, patient(1<<20, 100))
-	p.send(send(1, nil), send(2, nil))
-	p.fin()
-	p.modify(Error)
-	p.wantLLP(Reset)
-	if p.Unready() || p.HoldsBack() {
-		t.Error("something waits")
-	}
-	p.modify(Idle)
-	p = responder(t, patient(1<<20, 100))
-	p.send(send(1, nil), terminate(0x0207))
-	p.wantCause(0x0207, true)
-	if p.Unready() {
-		t.Error("something waits")
-	}
-}
-
 // From a Shared Receive Queue waits what others may still post for. Who holds his share of it does not wait.
 func TestUnreadyShared(t *testing.T) {
 	src := &shared{}
@@ -199,6 +160,37 @@ func TestUnreadyShared(t *testing.T) {
 	src.shut = true
 	p.send(send(2, nil))
 	p.wantTerminate(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)))
+}
+
+// Ahead of order: the payload of a Write may be in place before a Send in front of it has its receive; the Write has its turn after that, and
+// is refused then if it may not be. A Send waits behind it.
+func TestUnreadyPlacedAhead(t *testing.T) {
+	for name, revoke := range map[string]bool{"valid": false, "revoked": true} {
+		s := overMessages(t, mpa.RoleInitiator, patient(1<<20, 100))
+		buf := make([]byte, 100)
+		r := s.region(buf, remoteAll)
+		s.arrives(2, write(r.STag(), 0, numbered(50)))
+		s.arrives(0, send(1, nil))
+		s.arrives(1, write(r.STag(), 60, numbered(10)))
+		s.arrives(3, immediate(2, 7))
+		if buf[0] != 1 || buf[60] != 0 || !s.Unready() {
+			t.Fatalf("%s: % x", name, buf)
+		}
+		if revoke {
+			s.table.Revoke(r)
+		}
+		s.receive(9)
+		s.receiveLate(1)
+		s.completion(success(9, OpReceive, 0))
+		if revoke {
+			s.wantState(Terminate)
+			continue
+		}
+		s.completion(Completion{ID: 1, Op: OpReceive, HasImmediate: true, Immediate: 7, Written: 50})
+		if !bytes.Equal(buf[:50], numbered(50)) || buf[60] != 1 {
+			t.Errorf("% x", buf)
+		}
+	}
 }
 
 // Ahead of order: what has its turn and no receive waits, and a segment is placed ahead only if its message has a receive.

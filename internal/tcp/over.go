@@ -18,6 +18,15 @@ func (c *Conn) Owes() (octets int, err error) {
 	return owes, err
 }
 
+// Gone tells, while nobody reads, that the connection was lost, as far as the system tells: what it has that was not read does not
+// hide that. Of a connection with a method NetConn, as tls.Conn has, the one below tells.
+func (c *Conn) Gone() error {
+	if c.base == nil {
+		return c.Lost()
+	}
+	return c.base.gone()
+}
+
 // AwaitEnd waits, after the peer's FIN, until the peer has acknowledged ours, or has reset the connection, of which the
 // error tells. Where the system does not, and once the connection is closed here, known is false.
 func (c *Conn) AwaitEnd() (known bool, err error) {

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,15 @@ func (r *rawConn) end() error {
 		return err
 	}
 	return wrapErrno("read", syscall.ECONNRESET)
+}
+
+// gone is how the connection was lost; nil if it was not. With both FINs acknowledged it is over and not lost.
+func (r *rawConn) gone() error {
+	if err := r.end(); !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, _, err := r.over()
+	return err
 }
 
 // over reports whether the system has done with the connection, and if not, how many octets it has that are not acknowledged,

@@ -11,5 +11,6 @@ func (*rawConn) finishes(bool) {}
 // end is the peer's FIN: here a write after a reset fails with EPIPE, and leaves the reset to who reads.
 func (*rawConn) end() error { return io.EOF }
 
+func (*rawConn) gone() error                            { return nil }
 func (*rawConn) over() (over bool, owed int, err error) { return false, 0, nil }
 func (*rawConn) awaitOver() (known bool, err error)     { return false, nil }

@@ -17,5 +17,6 @@ func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
 func (*rawConn) limits() (int, int)                  { return 0, 0 }
 func (*rawConn) over() (bool, int, error)            { return false, 0, nil }
 func (*rawConn) awaitOver() (bool, error)            { return false, nil }
+func (*rawConn) gone() error                         { return nil }
 func (*rawConn) finishes(bool)                       {}
 func (*rawConn) endRecords(bool) bool                { return false }
