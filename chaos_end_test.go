@@ -84,7 +84,7 @@ type chaosEnd struct {
 	closed error // what Close has returned
 	posted int   // Sends that were accepted
 
-	sent, received, flushed int
+	sent, received, flushed int // flushed are Sends
 	faults                  []error
 }
 
@@ -231,7 +231,9 @@ func (e *chaosEnd) completed(wc *iwarp.WC) {
 		if !errors.Is(err, iwarp.ErrClosed) && wc.Status == iwarp.StatusFlushed {
 			e.wrong("%v %d was flushed: %w", wc.Op, wc.ID, err)
 		}
-		e.flushed++
+		if wc.Op == iwarp.OpSend {
+			e.flushed++
+		}
 	case wc.Op == iwarp.OpSend:
 		if wc.ID != uint64(e.sent) {
 			e.wrong("Send %d completed after %d others", wc.ID, e.sent)
