@@ -176,7 +176,7 @@ func (q *QP) takeUnready(w unreadySegment) bool {
 
 func (q *QP) giveUnready(octets int) {
 	q.unready.octets -= octets
-	if q.Waiting != nil && octets > 0 {
+	if q.Waiting != nil {
 		q.Waiting.Give(octets)
 	}
 }

@@ -87,6 +87,14 @@ func TestReadBehindUnready(t *testing.T) {
 	}
 }
 
+// What needs no receive waits for none: only what comes after a Send that waits does.
+func TestReadyWithoutReceives(t *testing.T) {
+	p := responder(t, patient(1<<20, 100))
+	r := p.region(numbered(3), memory.RemoteRead)
+	p.send(write(0, 0, nil), request(1, readOf(r.STag(), 3)))
+	p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, numbered(3)))
+}
+
 // Immediate Data wait as Sends do, with the octets of the Write in front of them: those of another behind them do not count.
 func TestUnreadyImmediate(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
@@ -144,6 +152,12 @@ func TestUnreadyBound(t *testing.T) {
 			p.receiveLate(id, all(p.region(make([]byte, 10), memory.LocalWrite), 10))
 		}
 		p.completion(success(0, OpReceive, 10), success(1, OpReceive, 10), success(2, OpReceive, 0))
+	}
+	for more, held := range []bool{true, false} { // to the octet
+		p := responder(t, patient(AheadCost+18+10+more, 100))
+		if p.send(send(1, numbered(10))); p.HoldsBack() != held {
+			t.Errorf("with a bound of %d octets more: %t", more, p.HoldsBack())
+		}
 	}
 }
 
