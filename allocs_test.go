@@ -24,19 +24,19 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatal(err, wc.Err())
 		}
 	}
-	posted := func(op iwarp.Op) func() {
+	posted := func(op iwarp.Op, to iwarp.Remote) func() {
 		return func() {
-			ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{local.Slice(0, n)}, Remote: remote.Remote(0)})
+			ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{local.Slice(0, n)}, Remote: to})
 			poll(ini.SendCQ())
 		}
 	}
-	send := posted(iwarp.OpSend)
+	send := posted(iwarp.OpSend, iwarp.Remote{})
 	for _, c := range []struct {
 		name string
 		run  func()
 	}{
-		{"posted Write", posted(iwarp.OpWrite)},
-		{"posted Read", posted(iwarp.OpRead)},
+		{"posted Write", posted(iwarp.OpWrite, remote.Remote(0))},
+		{"posted Read", posted(iwarp.OpRead, remote.Remote(0))},
 		{"posted Send", func() {
 			res.postRecv(1, remote.Slice(0, n))
 			send()

@@ -31,11 +31,13 @@ func newBenchRig(b *testing.B, op iwarp.Op, size, depth int) *benchRig {
 
 // post posts one request, and the receive that a Send needs.
 func (r *benchRig) post() {
+	to := r.remote.Remote(0)
 	if r.op == iwarp.OpSend {
+		to = iwarp.Remote{}
 		must(r, r.res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{r.remote.Slice(0, r.size)}}))
 	}
 	must(r, r.ini.PostSend(&iwarp.SendWR{
-		Op: r.op, SGL: []iwarp.SGE{r.local.Slice(0, r.size)}, Remote: r.remote.Remote(0), Unsignaled: r.op == iwarp.OpSend,
+		Op: r.op, SGL: []iwarp.SGE{r.local.Slice(0, r.size)}, Remote: to, Unsignaled: r.op == iwarp.OpSend,
 	}))
 }
 

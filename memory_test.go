@@ -24,7 +24,7 @@ import (
 // Proves Z13, Z14.
 func TestDeregisterWhileSending(t *testing.T) {
 	t.Parallel()
-	for _, op := range []iwarp.Op{iwarp.OpSend, iwarp.OpWrite} {
+	for op, to := range map[iwarp.Op]iwarp.Remote{iwarp.OpSend: {}, iwarp.OpWrite: {STag: 7}} {
 		ini, p := initiateToPeer(t)
 		p.want(rdmap.OpWrite) // RTR
 		const n = 16 << 20    // more than the sockets hold
@@ -32,7 +32,7 @@ func TestDeregisterWhileSending(t *testing.T) {
 		for i := range mr.Bytes() {
 			mr.Bytes()[i] = 1
 		}
-		ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{mr.Slice(0, n)}, Remote: iwarp.Remote{STag: 7}})
+		ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{mr.Slice(0, n)}, Remote: to})
 		must(t, mr.Deregister())
 		for i := range mr.Bytes() { // the program's own again
 			mr.Bytes()[i] = 2

@@ -96,6 +96,8 @@ func TestMistakes(t *testing.T) {
 		{"another Protection Domain", one(iwarp.OpSend, apart.Slice(0, 1))},
 		{"was deregistered", one(iwarp.OpSend, gone.Slice(0, 1))},
 		{"has been invalidated", one(iwarp.OpSend, void.Slice(0, 1))},
+		{"Remote, which is for OpWrite", &iwarp.SendWR{Remote: iwarp.Remote{STag: 5}}}, // a Send, as there is no Op
+		{"Remote, which is for OpWrite", &iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Remote: iwarp.Remote{TO: 1}}},
 		{"Invalidate, which is for OpSend", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
 		{"Solicited, which only an OpSend, OpWriteImm or OpImmediate can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
 		{"Target, which is for OpLocalInvalidate, OpFastRegister and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},

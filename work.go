@@ -121,7 +121,7 @@ type SendWR struct {
 	// copied, so the slice may be reused when PostSend returns.
 	Inline []byte
 	// Remote is the peer's memory, for OpWrite, OpWriteImm, OpRead, OpFetchAdd and
-	// OpCompareSwap.
+	// OpCompareSwap. Any other operation refuses one that is not zero.
 	Remote Remote
 	// Invalidate, if it is not 0, is an STag of the peer that an OpSend
 	// invalidates when it is delivered, if the peer has offered it for that; for
@@ -271,11 +271,16 @@ func mostSGE(o Op) int {
 // fetches reports whether the SGL is memory that the operation writes to.
 func (o Op) fetches() bool { return o == OpRead || o.atomic() }
 
+// places reports whether the operation names memory of the peer's.
+func (o Op) places() bool { return o == OpWrite || o == OpWriteImm || o.fetches() }
+
 // checkFlags refuses what the operation has not.
 func (w *SendWR) checkFlags() error {
 	switch {
 	case !w.Op.tells() && w.Solicited:
 		return fmt.Errorf("%w: Solicited, which only an OpSend, OpWriteImm or OpImmediate can be, on %v", ErrInvalid, w.Op)
+	case !w.Op.places() && w.Remote != Remote{}:
+		return fmt.Errorf("%w: Remote, which is for OpWrite, OpWriteImm, OpRead, OpFetchAdd and OpCompareSwap, on %v", ErrInvalid, w.Op)
 	case w.Op != OpSend && w.Invalidate != 0:
 		return fmt.Errorf("%w: Invalidate, which is for OpSend, on %v", ErrInvalid, w.Op)
 	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
