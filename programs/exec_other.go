@@ -3,4 +3,4 @@
 package programs
 
 // Exec has a program take the place of this process, where there is such a thing.
-func (l Library) Exec([]string) error { return ErrSystem }
+func (l Library) Exec([]string, Guise) error { return ErrSystem }

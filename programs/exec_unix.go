@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Exec has a program take the place of this process, with the library: signals and the exit status are its own. It returns
-// only if that fails.
-func (l Library) Exec(args []string) error {
+// Exec has a program take the place of this process, with the library and the device in a Guise: signals and the exit status are its
+// own. If the Guise is empty, that of the environment holds, and then what the program needs. It returns only if it fails.
+func (l Library) Exec(args []string, as Guise) error {
 	if err := checkSystem(); err != nil {
 		return err
 	}
@@ -18,5 +18,5 @@ func (l Library) Exec(args []string) error {
 	if err != nil {
 		return err
 	}
-	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, args, l.Environment(os.Environ()))}
+	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, args, l.environmentAs(os.Environ(), args, as))}
 }

@@ -83,7 +83,34 @@ func TestMissing(t *testing.T) {
 
 // TestNoProgram fails before the process is given up.
 func TestNoProgram(t *testing.T) {
-	if err := (Library{t.TempDir()}).Exec([]string{"no-such-program"}); err == nil {
+	if err := (Library{t.TempDir()}).Exec([]string{"no-such-program"}, ""); err == nil {
 		t.Error("a program that does not exist runs")
+	}
+}
+
+// TestGuise has a guise for each program, which the environment and the user overrule.
+func TestGuise(t *testing.T) {
+	l := Library{"/lib"}
+	for _, tt := range []struct {
+		environment, program string
+		as, want             Guise
+	}{
+		{"", "rping -s", "", IWARP},
+		{"", "/usr/bin/ibv_rc_pingpong -g 0", "", RoCE},
+		{"", "ib_write_bw -a", "", RoCE},
+		{"", "ib_write_bw -a -R", "", IWARP},
+		{"", "ib_send_lat -aR 127.0.0.1", "", IWARP},
+		{"", "ib_send_lat --rdma_cm", "", IWARP},
+		{"", "ib_read_lat -d Roce", "", RoCE},
+		{"", "mpirun -n 2 ring", "", RoCE},
+		{"IWARP_AS=iwarp", "ib_write_bw", "", IWARP},
+		{"IWARP_AS=", "ib_write_bw", "", RoCE},
+		{"IWARP_AS=iwarp", "ib_write_bw", RoCE, RoCE},
+		{"", "ib_write_bw", IWARP, IWARP},
+	} {
+		got := l.environmentAs(strings.Fields("A=B "+tt.environment), strings.Fields(tt.program), tt.as)
+		if len(got) != 3 || !slices.Contains(got, "IWARP_AS="+string(tt.want)) {
+			t.Errorf("%s %s as %q: %q", tt.environment, tt.program, tt.as, got)
+		}
 	}
 }

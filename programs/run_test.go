@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,6 +60,28 @@ var pairings = []pairing{
 	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=read --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
 }
 
+// directs are programs that connect Queue Pairs by themselves, with the device in the guise of RoCE.
+var directs = []pairing{
+	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 300", "ibv_rc_pingpong -p PORT -c -n 300 127.0.0.1", compared, false, "usec/iter"},
+	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e 127.0.0.1", compared, false, "usec/iter"},
+	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 50 -g 0 -s 1000000 -r 10", "ibv_rc_pingpong -p PORT -c -n 50 -g 0 -s 1000000 -r 10 127.0.0.1", compared, false, "usec/iter"},
+	{"ibverbs-utils", "ibv_srq_pingpong -p PORT -n 300 -g 0", "ibv_srq_pingpong -p PORT -n 300 -g 0 127.0.0.1", completed, false, "usec/iter"},
+	{"perftest", "ib_write_bw -p PORT -a -n 100", "ib_write_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_write_bw -p PORT -b -q 4 -n 200", "ib_write_bw -p PORT -b -q 4 -n 200 127.0.0.1", rate, false, "65536"},
+	{"perftest", "ib_send_bw -p PORT -a -n 100", "ib_send_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_send_bw -p PORT -e -n 300", "ib_send_bw -p PORT -e -n 300 127.0.0.1", rate, false, "65536"},
+	{"perftest", "ib_read_bw -p PORT -a -n 100", "ib_read_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
+	{"perftest", "ib_atomic_bw -p PORT -n 300", "ib_atomic_bw -p PORT -n 300 127.0.0.1", rate, false, " 8 "},
+	{"perftest", "ib_write_lat -p PORT -n 200", "ib_write_lat -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_lat -p PORT -n 200", "ib_send_lat -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_read_lat -p PORT -n 200", "ib_read_lat -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_atomic_lat -p PORT -n 200", "ib_atomic_lat -p PORT -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"ucx-utils", "ucx_perftest -p PORT -t am_lat -x rc_verbs -d iwarp0:1 -n 300", "ucx_perftest -p PORT -t am_lat -x rc_verbs -d iwarp0:1 -n 300 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", "ucx_perftest -p PORT -t am_bw -x rc_verbs -d iwarp0:1 -n 3000", "ucx_perftest -p PORT -t am_bw -x rc_verbs -d iwarp0:1 -n 3000 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", "ucx_perftest -p PORT -t put_lat -x rc_verbs -d iwarp0:1 -n 300", "ucx_perftest -p PORT -t put_lat -x rc_verbs -d iwarp0:1 -n 300 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000 127.0.0.1", rate, false, "Final:"},
+}
+
 const fioServer = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=16m --iodepth=8"
 
 // TestPrograms runs programs as Debian ships them, both ends on the library. With IWARP_TABLE=FILE it writes the table of
@@ -69,7 +92,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("crossing", l.crossing)
 	t.Run("signals", l.signals)
 	var table bytes.Buffer
-	for _, p := range pairings {
+	for _, p := range slices.Concat(pairings, directs) {
 		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", "127.0.0.1", "IP").Replace(p.client)
 		outcome := "failed"
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +114,7 @@ func built(t *testing.T) Library {
 	t.Helper()
 	l := Library{t.TempDir()}
 	err := l.Build(t.Context(), "(devel)")
-	for _, p := range pairings {
+	for _, p := range slices.Concat(pairings, directs) {
 		if _, missing := exec.LookPath(strings.Fields(p.client)[0]); missing != nil && err == nil {
 			err = missing
 		}
@@ -172,7 +195,7 @@ func start(t *testing.T, l Library, line string) *process {
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	words := strings.Fields(line)
 	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
-	p.Env = l.Environment(os.Environ())
+	p.Env = l.environmentAs(os.Environ(), words, "")
 	p.Stdout, p.Stderr = &p.out, &p.out
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 type runCmd struct {
 	Build   bool     `help:"Build the library anew, also if it is there. Without a program that is all."`
 	Status  bool     `help:"Print what is there, and what is missing."`
+	As      string   `help:"What the device passes for: iwarp, or roce for programs that connect Queue Pairs by themselves. By default what the program is known to need." enum:",iwarp,roce" default:""`
 	Program []string `arg:"" optional:"" passthrough:"" placeholder:"PROGRAM" help:"The program, and its arguments."`
 }
 
@@ -24,6 +25,8 @@ func (runCmd) Help() string {
 		"For example: \"iwarp run rping -s -v\", and \"iwarp run rping -c -a 127.0.0.1 -v -C 10\".\n\n" +
 		"That takes a library for the program to load. It is built when it is needed first, which takes Go, a C compiler, and the headers of " +
 		"libibverbs and librdmacm. It is kept in the user's cache directory, or where IWARP_LIBRARY says; after a change of the sources build it anew.\n\n" +
+		"Most programs connect by librdmacm. Those that exchange the numbers of their Queue Pairs by themselves, and demand InfiniBand or RoCE, run with --as roce, " +
+		"which is known of perftest without -R, ibv_rc_pingpong, UCX and mpirun; both ends have to run with it.\n\n" +
 		"IWARP_LOG=connection (or packet, or frame) logs to standard error. IWARP_PEER has the name of a peer that needs special settings, such as siw."
 }
 
@@ -55,7 +58,7 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	if len(c.Program) == 0 {
 		return nil
 	}
-	return library.Exec(c.Program)
+	return library.Exec(c.Program, programs.Guise(c.As))
 }
 
 // errNotReady is that of a status with something missing.

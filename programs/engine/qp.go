@@ -34,6 +34,19 @@ func iw_qp_modify(h uint64, state uint32) int32 {
 	return int32(device().ModifyQP(verbs.Handle(h), state))
 }
 
+// path is struct iw_path of engine.h.
+type path struct {
+	Local, Peer verbs.GID
+	Number      uint32
+	IRD         int32
+}
+
+//export iw_qp_meet
+func iw_qp_meet(h uint64, to unsafe.Pointer) int32 {
+	p := (*path)(to)
+	return int32(device().Meet(verbs.Handle(h), verbs.Path{Local: p.Local, Peer: p.Peer, Number: p.Number, IRD: int(p.IRD)}))
+}
+
 //export iw_qp_query
 func iw_qp_query(h uint64, state *uint32, ird, ord *int32) int32 {
 	s, i, o, errno := device().QueryQP(verbs.Handle(h))

@@ -20,6 +20,22 @@ static struct iw_device device = {
 	},
 };
 
+bool iw_roce(void)
+{
+	return device.device.transport_type == IBV_TRANSPORT_IB;
+}
+
+/* Programs refuse iWARP, or want it: see docs/programs.md. The engine has the same setting, and complains of one that it does not
+ * know. */
+__attribute__((constructor)) static void choose_guise(void)
+{
+	const char *as = getenv("IWARP_AS");
+	if (!as || strcmp(as, "roce"))
+		return;
+	device.device.node_type = IBV_NODE_CA;
+	device.device.transport_type = IBV_TRANSPORT_IB;
+}
+
 struct ibv_device *iw_device(void)
 {
 	return &device.device;

@@ -10,6 +10,12 @@ struct iw_qp_attr {
 	int32_t send_depth, recv_depth, max_inline, signal_all;
 };
 
+struct iw_path {
+	uint8_t local[16], peer[16]; /* GIDs */
+	uint32_t number;
+	int32_t ird;
+};
+
 struct iw_cm_event {
 	uint32_t type;
 	int32_t status;
@@ -46,6 +52,7 @@ struct iw_cm_event {
 	F(qp_create, (struct iw_qp_attr *attr, uint64_t *to, uint32_t *number))                                    \
 	F(qp_find, (uint32_t number, uint64_t *to))                                                                \
 	F(qp_modify, (uint64_t h, uint32_t state))                                                                 \
+	F(qp_meet, (uint64_t h, const struct iw_path *path))                                                       \
 	F(qp_query, (uint64_t h, uint32_t *state, int32_t *ird, int32_t *ord))                                     \
 	F(qp_destroy, (uint64_t h))                                                                                \
 	F(qp_send, (uint64_t h, void *wr, void **bad))                                                             \

@@ -112,9 +112,21 @@ struct iw_handle iw_handle(uint64_t number)
 	return (struct iw_handle){number, generation};
 }
 
+/* The libraries are among those of the program, or of a module that it has loaded, as UCX and libfabric do: then only who asks for them
+ * by name finds them. */
+static void *in_module(const char *library, const char *name)
+{
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+	return handle ? dlsym(handle, name) : NULL;
+}
+
 void *iw_real(const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);
+	if (!f)
+		f = in_module("libibverbs.so.1", name);
+	if (!f)
+		f = in_module("librdmacm.so.1", name);
 	if (!f)
 		give_up("no other library has", name);
 	return f;

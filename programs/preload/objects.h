@@ -20,6 +20,9 @@
 
 #define container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* How many elements a work request has at most, as in package iwarp. */
+enum { MAX_SGE = 32 };
+
 /* A handle of the engine, and of which: a child after fork has an engine of its own, to which the objects of its parent
  * mean nothing. */
 struct iw_handle {
@@ -74,7 +77,7 @@ struct iw_qp {
 	struct iw_handle handle;
 	uint32_t events;
 	struct ibv_qp_init_attr attr;
-	unsigned access;
+	struct ibv_qp_attr set; /* what the program has set, to be asked for */
 };
 
 /* load.c */
@@ -96,6 +99,7 @@ int iw_set_errno(int error);
 struct ibv_device *iw_device(void);
 bool iw_ours(const struct ibv_context *context);
 struct ibv_context *iw_open(void);
+bool iw_roce(void); /* the guise of the device */
 uint64_t iw_context_number(struct ibv_context *context);
 int iw_query_device(struct ibv_device_attr *attr);
 int iw_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);

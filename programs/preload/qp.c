@@ -26,7 +26,7 @@ static int unsupported(const struct ibv_qp_init_attr *attr)
 {
 	if (attr->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
-	if (attr->cap.max_send_sge > 4 || attr->cap.max_recv_sge > 4 || attr->cap.max_send_wr > 1 << 15 ||
+	if (attr->cap.max_send_sge > MAX_SGE || attr->cap.max_recv_sge > MAX_SGE || attr->cap.max_send_wr > 1 << 15 ||
 	    attr->cap.max_recv_wr > 1 << 15 || attr->cap.max_inline_data > 4096)
 		return EINVAL;
 	return 0;
@@ -86,19 +86,60 @@ struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
 }
 
+/* What of a path the program has set, in the guise of RoCE: without a GID the peer is on this host. */
+static int meet(struct iw_qp *q, const struct ibv_qp_attr *attr)
+{
+	struct iw_path path = {.number = attr->dest_qp_num, .ird = attr->max_dest_rd_atomic};
+	if (attr->ah_attr.is_global) {
+		union ibv_gid gid;
+		if (ibv_query_gid(q->qp.context, 1, attr->ah_attr.grh.sgid_index, &gid))
+			return EINVAL;
+		memcpy(path.local, gid.raw, sizeof path.local);
+		memcpy(path.peer, attr->ah_attr.grh.dgid.raw, sizeof path.peer);
+	}
+	return iw_engine()->qp_meet(iw_number(&q->handle), &path);
+}
+
+#define KEEP(flag, member)     \
+	if (mask & (flag))     \
+	q->set.member = attr->member
+
+static void keep(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
+{
+	KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+	KEEP(IBV_QP_QKEY, qkey);
+	KEEP(IBV_QP_AV, ah_attr);
+	KEEP(IBV_QP_PATH_MTU, path_mtu);
+	KEEP(IBV_QP_TIMEOUT, timeout);
+	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+	KEEP(IBV_QP_RQ_PSN, rq_psn);
+	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	KEEP(IBV_QP_SQ_PSN, sq_psn);
+	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	if (!iw_ours(qp->context))
 		return REAL(ibv_modify_qp, qp, attr, mask);
 	struct iw_qp *q = qp_of(qp);
-	if (mask & IBV_QP_ACCESS_FLAGS)
-		q->access = attr->qp_access_flags;
+	int error = 0;
 	if (!(mask & IBV_QP_STATE))
-		return iw_live(&q->handle) ? 0 : EINVAL;
-	int error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
-	if (!error)
+		error = iw_live(&q->handle) ? 0 : EINVAL;
+	else if (iw_roce() && attr->qp_state == IBV_QPS_RTR && mask & IBV_QP_DEST_QPN)
+		error = meet(q, attr);
+	else
+		error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
+	if (error)
+		return error;
+	keep(q, attr, mask);
+	if (mask & IBV_QP_STATE)
 		qp->state = attr->qp_state;
-	return error;
+	return 0;
 }
 
 EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
@@ -112,8 +153,16 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, s
 	if (error)
 		return error;
 	qp->state = state;
-	*attr = (struct ibv_qp_attr){.qp_state = state, .cur_qp_state = state, .path_mtu = IBV_MTU_4096, .qp_access_flags = q->access,
-		.cap = q->attr.cap, .max_rd_atomic = ord, .max_dest_rd_atomic = ird, .port_num = 1};
+	*attr = q->set;
+	attr->qp_state = attr->cur_qp_state = state;
+	attr->cap = q->attr.cap;
+	attr->port_num = 1;
+	if (!attr->path_mtu)
+		attr->path_mtu = IBV_MTU_4096;
+	if (!q->set.dest_qp_num) { /* a connection of librdmacm's */
+		attr->max_rd_atomic = ord;
+		attr->max_dest_rd_atomic = ird;
+	}
 	*init = q->attr;
 	return 0;
 }

@@ -139,7 +139,7 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.max_qp = 1 << 16,
 		.max_qp_wr = 1 << 15,
 		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS,
-		.max_sge = 4,
+		.max_sge = MAX_SGE,
 		.max_sge_rd = 1,
 		.max_cq = 1 << 16,
 		.max_cqe = 1 << 20,
@@ -152,7 +152,7 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.max_ah = 1 << 16,
 		.max_srq = 1 << 16,
 		.max_srq_wr = 1 << 15,
-		.max_srq_sge = 4,
+		.max_srq_sge = MAX_SGE,
 		.max_pkeys = 1,
 		.phys_port_cnt = 1,
 	};

@@ -13,6 +13,7 @@ import (
 //
 //	IWARP_LOG   connection, packet or frame: log what happens, on standard error
 //	IWARP_PEER  the name of a preset, as that of iwarp.LookupPreset
+//	IWARP_AS    iwarp or roce: what the device says that it is
 //
 // A value that is not known is reported on standard error, and has no effect.
 func ConfigFrom(getenv func(string) (string, bool)) Config {
@@ -27,6 +28,13 @@ func ConfigFrom(getenv func(string) (string, bool)) Config {
 		} else {
 			cfg.Preset = &preset
 		}
+	}
+	switch name, _ := getenv("IWARP_AS"); name {
+	case "", "iwarp":
+	case "roce":
+		cfg.RoCE = true
+	default:
+		complain("IWARP_AS", name+" is none of iwarp, roce")
 	}
 	return cfg
 }

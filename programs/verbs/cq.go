@@ -145,9 +145,10 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	for n < len(wcs) {
 		got := c.cq.Poll(c.wcs[:min(len(c.wcs), len(wcs)-n)])
 		for i := range got {
-			wcs[n+i].set(&c.wcs[i])
+			if wcs[n].set(&c.wcs[i]) {
+				n++
+			}
 		}
-		n += got
 		if got < len(c.wcs) {
 			break
 		}
@@ -160,11 +161,17 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	return n
 }
 
-// set translates a completion.
-func (w *WC) set(wc *iwarp.WC) {
+// set translates a completion. It reports false for one that the program does not get for now.
+func (w *WC) set(wc *iwarp.WC) bool {
 	*w = WC{ID: wc.ID, Status: statusOf(wc.Status), Opcode: opcodeOf(wc.Op), ByteLen: uint32(wc.Length)}
-	if wc.QP != nil {
-		w.QPNum = wc.QP.Num()
+	if q := qpOf(wc.QP); q != nil {
+		if q.sleeps(wc) {
+			return false
+		}
+		w.QPNum = q.number
+		if wc.Status == iwarp.StatusFlushed && wc.Op != iwarp.OpRecv {
+			w.Status = q.failed()
+		}
 	}
 	if wc.HasImmediate {
 		var b [8]byte
@@ -175,6 +182,7 @@ func (w *WC) set(wc *iwarp.WC) {
 	if wc.Invalidated != 0 {
 		w.Invalidated, w.Flags = wc.Invalidated, wcWithInv
 	}
+	return true
 }
 
 func opcodeOf(op iwarp.Op) uint32 {

@@ -14,6 +14,8 @@ import (
 type Device struct {
 	rnic   *iwarp.RNIC
 	preset *iwarp.Preset
+	roce   bool
+	ports  ports
 
 	contexts   table[Context]
 	pds        table[PD]
@@ -36,12 +38,15 @@ type Config struct {
 	RNIC iwarp.RNICConfig
 	// Preset, if it is set, is the kind of peer that connections are made with.
 	Preset *iwarp.Preset
+	// RoCE has the device pass for one of RoCE: QPs can connect without a rdma_cm_id, by Meet, and Sends that find no
+	// receive wait for one.
+	RoCE bool
 }
 
 // NewDevice returns a Device. It exists as long as the process.
 func NewDevice(cfg Config) *Device {
 	d := &Device{
-		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset,
+		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset, roce: cfg.RoCE,
 		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR},
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},
@@ -156,7 +161,7 @@ func (d *Device) dispatch(e iwarp.Event) {
 		}
 	case iwarp.EventLastWQE:
 		if qp := qpOf(e.QP); qp != nil {
-			qp.tell(asyncLastWQE)
+			qp.tookLast()
 		}
 	case iwarp.EventSRQLimit:
 		if s, ok := d.sources.Load(e.SRQ); ok {

@@ -27,7 +27,9 @@ func (q *QP) over(err error) bool { return err != nil && errors.Is(err, iwarp.Er
 func (q *QP) flushSends(wr *SendWR) syscall.Errno {
 	var late []lateWC
 	for ; wr != nil; wr = wr.Next {
-		late = append(late, lateWC{q.sendCQ, q.flushed(wr.ID)})
+		wc := q.flushed(wr.ID)
+		wc.Status = q.failed()
+		late = append(late, lateWC{q.sendCQ, wc})
 	}
 	return q.flush(late)
 }
@@ -37,22 +39,32 @@ func (q *QP) flushRecvs(wr *RecvWR) syscall.Errno {
 	for ; wr != nil; wr = wr.Next {
 		late = append(late, lateWC{q.recvCQ, q.flushed(wr.ID)})
 	}
+	if q.meets() {
+		q.sleep(late...)
+		return fine
+	}
 	return q.flush(late)
 }
 
 // flushed is what is valid of a completion in error.
 func (q *QP) flushed(id uint64) WC {
-	return WC{ID: id, Status: statusOf(iwarp.StatusFlushed), QPNum: q.qp.Num()}
+	return WC{ID: id, Status: statusOf(iwarp.StatusFlushed), QPNum: q.number}
 }
 
 // flush completes requests after all that were posted before the end.
 func (q *QP) flush(late []lateWC) syscall.Errno {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
-	if len(q.late)+len(late) > maxLate {
+	return q.flushLocked(late)
+}
+
+func (q *QP) flushLocked(late []lateWC) syscall.Errno {
+	switch {
+	case len(late) == 0:
+		return fine
+	case len(q.late)+len(late) > maxLate:
 		return syscall.ENOMEM
-	}
-	if len(q.late) == 0 {
+	case len(q.late) == 0:
 		go q.afterEnd()
 	}
 	q.late = append(q.late, late...)
@@ -60,7 +72,9 @@ func (q *QP) flush(late []lateWC) syscall.Errno {
 }
 
 func (q *QP) afterEnd() {
-	<-q.qp.Done()
+	if q.qp.LocalAddr() != nil { // otherwise there was no connection, and nothing is under way
+		<-q.qp.Done()
+	}
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
 	for _, l := range q.late {
@@ -73,7 +87,7 @@ func (q *QP) afterEnd() {
 func (q *QP) drop() {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
-	q.late = nil
+	q.late, q.asleep = nil, nil
 }
 
 // add appends a completion to those of package iwarp. A CQ without room drops it.

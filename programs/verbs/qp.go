@@ -39,6 +39,7 @@ type QP struct {
 	maxInline int
 	ownRecvs  bool
 	state     atomic.Uint32
+	number    uint32 // that the program knows it by
 
 	sending sync.Mutex
 	sends   sends
@@ -50,10 +51,14 @@ type QP struct {
 
 	flushing sync.Mutex
 	late     []lateWC
+	asleep   []lateWC // see sleeps
+	lastWQE  int
 
 	linking sync.Mutex
 	id      *ID  // whose connection it has
 	orphan  bool // that was destroyed before the QP
+	meeting meeting
+	gone    bool // the QP is being destroyed
 }
 
 // QPAttr says what QP to create: the capacities of struct ibv_qp_init_attr. SRQ may be 0.
@@ -90,13 +95,33 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 	if a.MaxInline == 0 {
 		cfg.MaxInline = -1
 	}
+	if d.roce {
+		cfg.Unready = unready
+	}
 	var err error
 	if q.qp, err = pd.pd.CreateQP(cfg); err != nil {
 		return 0, 0, errnoOf(err)
 	}
+	return d.number(q)
+}
+
+// unready is what waits for receives in the guise of RoCE. Programs that count on that being tried again for ever have as much under way as
+// their Send Queues hold.
+var unready = iwarp.Unready{Octets: 64 << 20, Messages: iwarp.MaxQueueDepth}
+
+// number gives a QP its number and makes it known.
+func (d *Device) number(q *QP) (h Handle, number uint32, errno syscall.Errno) {
+	q.number = q.qp.Num()
+	if d.roce {
+		var err error
+		if q.number, err = d.ports.take(d); err != nil {
+			_ = q.qp.Close()
+			return 0, 0, errnoOf(err)
+		}
+	}
 	h, errno = made(d.qps.add(q))
-	d.numbers.Store(q.qp.Num(), h)
-	return h, q.qp.Num(), errno
+	d.numbers.Store(q.number, h)
+	return h, q.number, errno
 }
 
 // FindQP returns the QP with a number.
@@ -130,10 +155,13 @@ func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
 			return syscall.EINVAL
 		}
 	case StateRTS:
-		if state != StateRTS {
+		if !q.state.CompareAndSwap(StateRTR, StateRTS) && state != StateRTS {
 			return syscall.EINVAL
 		}
 	case StateSQD:
+		if q.meets() {
+			return syscall.EOPNOTSUPP
+		}
 		if state != StateRTS && state != StateErr {
 			return syscall.EINVAL
 		}
@@ -149,7 +177,7 @@ func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
 // State returns the number of the QP's state.
 func (q *QP) State() uint32 {
 	s := q.state.Load()
-	if s == StateErr {
+	if s == StateErr || q.meets() {
 		return s
 	}
 	switch q.qp.State() {
@@ -176,6 +204,13 @@ func (d *Device) QueryQP(h Handle) (state uint32, ird, ord int, errno syscall.Er
 
 // reset makes the QP ready for another connection.
 func (q *QP) reset() syscall.Errno {
+	if meeting := q.cancel(); meeting != nil {
+		q.leave(meeting)
+		q.part(false)
+		q.flushing.Lock()
+		q.asleep, q.lastWQE = nil, lastNot
+		q.flushing.Unlock()
+	}
 	if s := q.qp.State(); s == iwarp.StateRTS {
 		q.fail()
 		<-q.qp.Done()
@@ -195,6 +230,11 @@ func (q *QP) reset() syscall.Errno {
 // fail ends the connection at once, and flushes all work.
 func (q *QP) fail() {
 	q.state.Store(StateErr)
+	if meeting := q.cancel(); meeting != nil {
+		go q.leave(meeting)
+		q.wake()
+		return
+	}
 	_ = q.qp.Modify(iwarp.StateError)
 }
 
@@ -217,7 +257,11 @@ func (d *Device) DestroyQP(h Handle) syscall.Errno {
 	if q == nil {
 		return syscall.EINVAL
 	}
-	d.numbers.Delete(q.qp.Num())
+	d.numbers.Delete(q.number)
+	if d.roce {
+		defer d.ports.give(q.number)
+	}
+	q.part(true)
 	q.silence()
 	if id := q.connection(); id != nil {
 		id.abandon()
@@ -265,7 +309,7 @@ func (q *QP) hungUp() {
 // before there is a connection, or one on its way. When that has ended they are flushed, with completions.
 func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 	q := d.qps.get(h)
-	if q == nil || !q.linked() {
+	if q == nil || !q.linked() && !(q.meets() && q.state.Load() >= StateRTS) {
 		return wr, syscall.EINVAL
 	}
 	q.sending.Lock()

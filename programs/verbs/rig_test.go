@@ -63,9 +63,11 @@ type program struct {
 	events      int
 }
 
-func newProgram(t *testing.T) *program {
+func newProgram(t *testing.T) *program { return newProgramWith(t, Config{}) }
+
+func newProgramWith(t *testing.T, cfg Config) *program {
 	t.Helper()
-	p := &program{t: t, d: NewDevice(Config{}), async: eventfd(t), events: eventfd(t)}
+	p := &program{t: t, d: NewDevice(cfg), async: eventfd(t), events: eventfd(t)}
 	t.Cleanup(func() { _ = p.d.Close() })
 	var errno syscall.Errno
 	p.context, errno = p.d.OpenContext(p.async)
@@ -127,7 +129,10 @@ type queue struct {
 	number              uint32
 }
 
-func (p *program) queue() *queue {
+func (p *program) queue() *queue { return p.queueOf(0) }
+
+// queueOf is a queue whose receives are those of a Shared Receive Queue, if it is not 0.
+func (p *program) queueOf(srq Handle) *queue {
 	p.t.Helper()
 	q := &queue{program: p, fd: eventfd(p.t)}
 	var errno syscall.Errno
@@ -137,7 +142,7 @@ func (p *program) queue() *queue {
 	q.cq, errno = p.d.CreateCQ(p.context, q.completions, 64, 77)
 	must(p.t, errno)
 	q.qp, q.number, errno = p.d.CreateQP(QPAttr{
-		Context: p.context, PD: p.pd, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 16, RecvDepth: 16, MaxInline: 64, SignalAll: true, Token: 78,
+		Context: p.context, PD: p.pd, SRQ: srq, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 16, RecvDepth: 16, MaxInline: 64, SignalAll: true, Token: 78,
 	})
 	must(p.t, errno)
 	must(p.t, p.d.ModifyQP(q.qp, StateInit))

@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"context"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// How a connection in the guise of RoCE ends. There, a peer that has gone is not noticed but by what is sent to it: the first
+// request fails as one that was tried too often, with which the QP goes to ERR. Receives wait until then; that the connection of TCP
+// has ended flushes those of package iwarp, and their completions sleep here.
+
+const statusRetryExceeded = 12
+
+// unreachable is for a QP whose peer could not be connected to: what is posted fails.
+func (q *QP) unreachable() { _ = q.qp.Modify(iwarp.StateError) }
+
+// sleeps keeps the completion of a receive that was flushed, while the program may think that the QP is up.
+func (q *QP) sleeps(wc *iwarp.WC) bool {
+	if wc.Status != iwarp.StatusFlushed || wc.Op != iwarp.OpRecv || q.state.Load() == StateErr || !q.meets() {
+		return false
+	}
+	q.sleep(lateWC{q.recvCQ, q.flushed(wc.ID)})
+	return true
+}
+
+func (q *QP) sleep(l ...lateWC) {
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	if q.state.Load() != StateErr {
+		q.asleep = append(q.asleep, l...)
+		return
+	}
+	q.flushLocked(l)
+}
+
+// wake has the receives completed that sleep, when the QP has gone to ERR.
+func (q *QP) wake() {
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	l := q.asleep
+	q.asleep = nil
+	q.flushLocked(l)
+	if q.lastWQE == lastDue {
+		q.tellLast()
+	}
+}
+
+// Whether the program was told that the QP takes no more receives from its Shared Receive Queue: once for each connection. UCX ends itself over a second time.
+const (
+	lastNot = iota
+	lastDue // it is to be told with ERR
+	lastTold
+)
+
+func (q *QP) tellLast() {
+	q.lastWQE = lastTold
+	q.tell(asyncLastWQE)
+}
+
+// tookLast is told when the QP takes no more receives from its Shared Receive Queue. The program hears of it when the QP goes to ERR.
+func (q *QP) tookLast() {
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	switch {
+	case !q.meets():
+		q.tell(asyncLastWQE)
+	case q.lastWQE == lastTold:
+	case q.state.Load() == StateErr:
+		q.tellLast()
+	default:
+		q.lastWQE = lastDue
+	}
+}
+
+// failed returns the status of a send that was flushed: it is the first to fail on a QP of which the program does not know yet
+// that it has ended.
+func (q *QP) failed() uint32 {
+	if !q.meets() || !q.state.CompareAndSwap(StateRTS, StateErr) {
+		return statusOf(iwarp.StatusFlushed)
+	}
+	go q.wake()
+	return statusRetryExceeded
+}
+
+// leave ends a meeting, if it still is the one with the context, when the program wants the QP to fail: what has been completed to the program
+// gets to the peer before the end does. It returns when that is so, within closeLimit.
+func (q *QP) leave(meeting context.Context) {
+	q.ending.Lock()
+	defer q.ending.Unlock()
+	if q.meetingNow() != meeting {
+		return
+	}
+	if q.qp.CloseWrite() == nil {
+		select {
+		case <-q.qp.Done():
+			return
+		case <-time.After(closeLimit):
+		}
+	}
+	_ = q.qp.Modify(iwarp.StateError)
+}
+
+// cancel stops what is connecting the QP, and returns the context by which the meeting is known: nil if there is none.
+func (q *QP) cancel() context.Context {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	if q.meeting.path != nil {
+		q.meeting.cancel()
+	}
+	return q.meeting.ctx
+}
+
+func (q *QP) meetingNow() context.Context {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	return q.meeting.ctx
+}

@@ -1,0 +1,219 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// How long a peer may take for its part of a connection in the guise of RoCE.
+const (
+	// callLimit bounds the wait for a peer that is called to come to RTR, and on its side for the one that waits.
+	callLimit = 30 * time.Second
+	// callPatience bounds the time during which a call that finds nobody is tried again. A port is open before
+	// anybody can know of it.
+	callPatience = time.Second
+)
+
+// A Path is where ibv_modify_qp leads a QP on its way to RTR.
+type Path struct {
+	Local, Peer GID    // all zeros: addressed by LID, which is this host
+	Number      uint32 // of the peer's QP
+	IRD         int    // RDMA Reads that are answered at a time
+}
+
+// A meeting is how a QP comes by its connection in the guise of RoCE. It is guarded by QP.linking.
+type meeting struct {
+	path    *Path // nil: it has none, or not yet
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    chan struct{}  // closed when nothing goes on any more; nil: nothing did
+	request *iwarp.Request // of a peer that has called before the QP knew of it
+	caller  call
+	expiry  *time.Timer
+}
+
+// Meet leads a QP from INIT to RTR, and begins to connect it: the end with the lower number calls the other. It does not
+// wait: what is posted from RTS on is sent when the connection is up. EINVAL, unless the device is in the guise of RoCE.
+func (d *Device) Meet(h Handle, p Path) syscall.Errno {
+	q := d.qps.get(h)
+	if q == nil || !d.roce || portOfNumber(p.Number) == 0 || p.Number > numberMask {
+		return syscall.EINVAL
+	}
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	if q.id != nil || q.orphan || q.state.Load() != StateInit || q.number == p.Number && p.Local == p.Peer {
+		return syscall.EINVAL
+	}
+	q.state.Store(StateRTR)
+	m := &q.meeting
+	m.path = &p
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	if q.calls(&p) {
+		m.done = make(chan struct{})
+		go q.call(m.ctx, p, m.done)
+		return fine
+	}
+	if r := m.request; r != nil {
+		m.expiry.Stop()
+		m.request = nil
+		q.greet(r, &m.caller)
+	}
+	return fine
+}
+
+// calls reports whether this end calls the other, which both tell alike.
+func (q *QP) calls(p *Path) bool {
+	if q.number != p.Number {
+		return q.number < p.Number
+	}
+	return bytes.Compare(p.Local[:], p.Peer[:]) < 0
+}
+
+// address returns where a GID and a QP number say that a QP is.
+func (p *Path) address() netip.AddrPort {
+	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if p.Peer != (GID{}) {
+		ip = netip.AddrFrom16(p.Peer).Unmap()
+	}
+	if ip.IsLinkLocalUnicast() && ip.Is6() {
+		ip = ip.WithZone(zoneOfAddress(netip.AddrFrom16(p.Local)))
+	}
+	return netip.AddrPortFrom(ip, portOfNumber(p.Number))
+}
+
+// zoneOfAddress returns the interface that has an address.
+func zoneOfAddress(a netip.Addr) string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		addresses, _ := i.Addrs()
+		for _, on := range addresses {
+			if n, ok := on.(*net.IPNet); ok && n.IP.Equal(a.AsSlice()) {
+				return i.Name
+			}
+		}
+	}
+	return ""
+}
+
+// call connects to the peer, and tries again for a while if there is nobody.
+func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
+	defer close(done)
+	c := call{to: p.Number, from: q.number, gid: p.Local}
+	d := iwarp.Dialer{
+		Preset: q.device.preset, Timeout: callLimit,
+		MPA: mpa.Offer{IRD: mpa.Depth(p.IRD), ORD: maxReads, PrivateData: c.octets(), Timeout: callLimit},
+	}
+	until := time.Now().Add(callPatience)
+	for {
+		err := d.DialQP(ctx, q.qp, "tcp", p.address().String())
+		switch {
+		case err == nil:
+			return
+		case ctx.Err() != nil:
+			return
+		case time.Now().After(until) || !rest(ctx):
+			q.unreachable()
+			return
+		}
+	}
+}
+
+// maxReads is how many RDMA Reads a QP has outstanding at most. What the program says of it comes with RTS only.
+const maxReads = 128
+
+// rest waits for a moment. It reports false if the context ends.
+func rest(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// called is told of a peer's request for the QP.
+func (q *QP) called(r *iwarp.Request, c *call) {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	m := &q.meeting
+	switch {
+	case m.path != nil:
+		q.greet(r, c)
+	case m.request != nil || q.id != nil || q.orphan || q.gone:
+		go refuse(r)
+	default: // it is held until the QP knows who its peer is
+		m.request, m.caller = r, *c
+		m.expiry = time.AfterFunc(callLimit, func() { q.forgetCaller(r) })
+	}
+}
+
+// greet accepts the request of the peer that the QP is to have, and of no other. The caller holds q.linking.
+func (q *QP) greet(r *iwarp.Request, c *call) {
+	m := &q.meeting
+	if c.from != m.path.Number || c.gid != m.path.Peer || m.done != nil {
+		go refuse(r)
+		return
+	}
+	m.done = make(chan struct{})
+	go q.accept(m.ctx, r, m.path.IRD, m.done)
+}
+
+func (q *QP) accept(ctx context.Context, r *iwarp.Request, ird int, done chan<- struct{}) {
+	defer close(done)
+	err := r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
+		Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(ird), ORD: maxReads},
+	})
+	if err != nil {
+		_ = r.Close()
+		if ctx.Err() == nil {
+			q.unreachable()
+		}
+	}
+}
+
+// forgetCaller refuses a request that was held for too long.
+func (q *QP) forgetCaller(r *iwarp.Request) {
+	q.linking.Lock()
+	held := q.meeting.request == r
+	if held {
+		q.meeting.request = nil
+	}
+	q.linking.Unlock()
+	if held {
+		refuse(r)
+	}
+}
+
+// part ends the meeting, if there is one. When it returns, nothing of it goes on.
+func (q *QP) part(gone bool) {
+	q.linking.Lock()
+	m := q.meeting
+	q.meeting, q.gone = meeting{}, gone
+	q.linking.Unlock()
+	if m.request != nil {
+		m.expiry.Stop()
+		refuse(m.request)
+	}
+	if m.cancel != nil {
+		m.cancel()
+	}
+	if m.done != nil {
+		<-m.done
+	}
+}
+
+// meets reports whether the QP has a connection of this kind, or had or will have one.
+func (q *QP) meets() bool {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	return q.meeting.path != nil
+}
