@@ -19,6 +19,12 @@ func (l Library) signals(t *testing.T) {
 	l.compiled(t, "signals")
 }
 
+// extended is testdata/extended.c: two QPs of one process that connect by themselves, with the extended verbs.
+func (l Library) extended(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "extended")
+}
+
 // compiled runs a program of testdata, which must succeed.
 func (l Library) compiled(t *testing.T, name string) *process {
 	t.Helper()

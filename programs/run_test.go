@@ -91,6 +91,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("ibv_devinfo", l.device)
 	t.Run("crossing", l.crossing)
 	t.Run("signals", l.signals)
+	t.Run("extended", l.extended)
 	var table bytes.Buffer
 	for _, p := range slices.Concat(pairings, directs) {
 		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", "127.0.0.1", "IP").Replace(p.client)

@@ -58,8 +58,12 @@ struct iw_mr {
 };
 
 struct iw_cq {
-	struct ibv_cq cq;
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex extended;
+	};
 	struct iw_handle handle;
+	struct ibv_wc wc; /* that is read in place */
 	uint32_t comp_events, async_events; /* delivered, under the mutex of cq */
 };
 
@@ -77,6 +81,7 @@ struct iw_qp {
 	struct iw_handle handle;
 	uint32_t events;
 	struct ibv_qp_init_attr attr;
+	struct iw_batch *batch; /* of an extended one */
 	struct ibv_qp_attr set; /* what the program has set, to be asked for */
 };
 
@@ -113,7 +118,12 @@ int iw_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int iw_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+/* qp_ex.c */
+int iw_extend(struct iw_qp *q, uint64_t send_ops);
+void iw_shorten(struct iw_qp *q);
 
 /* async.c */
 void iw_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);

@@ -34,6 +34,7 @@ void iw_set_ops(struct verbs_context *v)
 	v->query_port = iw_query_port;
 	v->query_device_ex = query_device_ex;
 	v->create_qp_ex = iw_create_qp_ex;
+	v->create_cq_ex = iw_create_cq_ex;
 	v->context.ops = (struct ibv_context_ops){
 		.alloc_mw = no_mw,
 		.bind_mw = no_bind,

@@ -78,12 +78,18 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	return &q->qp;
 }
 
-/* Extensions of a QP, but for its PD, are not had: a program that wants them falls back, or says so. */
+/* Of the extensions of a QP its PD and the functions of ibv_wr_* are had: a program that wants others falls back, or says so. */
 struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->comp_mask != IBV_QP_INIT_ATTR_PD)
+	bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	if ((attr->comp_mask & ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != IBV_QP_INIT_ATTR_PD)
 		return failed(EOPNOTSUPP);
-	return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	struct ibv_qp *qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	int error = qp && extended ? iw_extend(qp_of(qp), attr->send_ops_flags) : 0;
+	if (!error)
+		return qp;
+	ibv_destroy_qp(qp);
+	return failed(error);
 }
 
 /* What of a path the program has set, in the guise of RoCE: without a GID the peer is on this host. */
@@ -177,6 +183,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 		return error;
 	q->handle.number = 0;
 	iw_wait_acked(&qp->mutex, &qp->cond, &qp->events_completed, &q->events);
+	iw_shorten(q);
 	iw_retire(q);
 	return 0;
 }

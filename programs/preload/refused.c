@@ -34,7 +34,6 @@ REFUSE(ibv_query_ece, qp->context, (struct ibv_qp *qp, struct ibv_ece *ece), qp,
 REFUSE(ibv_set_ece, qp->context, (struct ibv_qp *qp, struct ibv_ece *ece), qp, ece)
 REFUSE(ibv_resolve_eth_l2_from_gid, context,
        (struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid), context, attr, mac, vid)
-REFUSE_POINTER(struct ibv_qp_ex, ibv_qp_to_qp_ex, qp->context, (struct ibv_qp *qp), qp)
 
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

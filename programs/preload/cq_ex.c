@@ -1,0 +1,103 @@
+/* Extended Completion Queues: completions are read in place, one after the other. */
+#include "objects.h"
+
+static struct iw_cq *cq_of(struct ibv_cq_ex *cq)
+{
+	return container(cq, struct iw_cq, extended);
+}
+
+static int next(struct ibv_cq_ex *cq)
+{
+	struct iw_cq *c = cq_of(cq);
+	int n = iw_poll_cq(&c->cq, 1, &c->wc);
+	if (n < 1)
+		return n < 0 ? EINVAL : ENOENT;
+	cq->wr_id = c->wc.wr_id;
+	cq->status = c->wc.status;
+	return 0;
+}
+
+static int start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	return attr && attr->comp_mask ? EINVAL : next(cq);
+}
+
+static void end(struct ibv_cq_ex *cq)
+{
+}
+
+static enum ibv_wc_opcode opcode(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.opcode;
+}
+
+static uint32_t vendor_err(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.vendor_err;
+}
+
+static uint32_t byte_len(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.byte_len;
+}
+
+static __be32 imm_data(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.imm_data;
+}
+
+static uint32_t qp_num(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.qp_num;
+}
+
+static uint32_t src_qp(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.src_qp;
+}
+
+static unsigned wc_flags(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.wc_flags;
+}
+
+static uint32_t slid(struct ibv_cq_ex *cq)
+{
+	return 0;
+}
+
+static uint8_t none(struct ibv_cq_ex *cq)
+{
+	return 0;
+}
+
+/* Times, VLANs, flows and tags are not had. */
+struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (attr->comp_mask && attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	struct ibv_cq *cq = ibv_create_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	if (!cq)
+		return NULL;
+	struct ibv_cq_ex *x = &container(cq, struct iw_cq, cq)->extended;
+	x->start_poll = start;
+	x->next_poll = next;
+	x->end_poll = end;
+	x->read_opcode = opcode;
+	x->read_vendor_err = vendor_err;
+	x->read_byte_len = byte_len;
+	x->read_imm_data = imm_data;
+	x->read_qp_num = qp_num;
+	x->read_src_qp = src_qp;
+	x->read_wc_flags = wc_flags;
+	x->read_slid = slid;
+	x->read_sl = none;
+	x->read_dlid_path_bits = none;
+	return x;
+}

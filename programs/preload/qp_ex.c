@@ -1,0 +1,236 @@
+/* Extended Queue Pairs: requests are built one by one between wr_start and wr_complete, which posts them as a list. */
+#include "objects.h"
+
+#include <pthread.h>
+
+enum {
+	SEND_OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
+		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+		   IBV_QP_EX_WITH_SEND_WITH_INV,
+};
+
+/* A request with all that it refers to. Inline data is the program's own again when it is set. */
+struct built {
+	struct ibv_send_wr wr;
+	struct ibv_sge sges[MAX_SGE];
+	uint8_t *data;
+};
+
+struct iw_batch {
+	pthread_mutex_t mutex; /* from wr_start on, until wr_complete or wr_abort */
+	struct built *all;
+	uint32_t n, room, max_inline;
+	int error; /* the first of those that were built */
+};
+
+static struct iw_batch *batch_of(struct ibv_qp_ex *qp)
+{
+	return container(qp, struct iw_qp, extended)->batch;
+}
+
+static void start(struct ibv_qp_ex *qp)
+{
+	struct iw_batch *b = batch_of(qp);
+	pthread_mutex_lock(&b->mutex);
+	b->n = 0;
+	b->error = 0;
+}
+
+static bool grow(struct iw_batch *b)
+{
+	uint32_t room = b->room ? 2 * b->room : 16;
+	struct built *all = realloc(b->all, room * sizeof *all);
+	if (!all)
+		return false;
+	memset(all + b->room, 0, (room - b->room) * sizeof *all);
+	b->all = all;
+	b->room = room;
+	return true;
+}
+
+/* The next request; its memory comes later. */
+static struct ibv_send_wr *next(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
+{
+	static __thread struct ibv_send_wr nowhere;
+	struct iw_batch *b = batch_of(qp);
+	if (b->n == b->room && !grow(b)) {
+		b->error = ENOMEM;
+		return &nowhere;
+	}
+	struct built *w = &b->all[b->n++];
+	w->wr = (struct ibv_send_wr){.wr_id = qp->wr_id, .opcode = opcode, .send_flags = qp->wr_flags & ~IBV_SEND_INLINE};
+	return &w->wr;
+}
+
+static void to_remote(struct ibv_send_wr *wr, uint32_t rkey, uint64_t remote)
+{
+	wr->wr.rdma.rkey = rkey;
+	wr->wr.rdma.remote_addr = remote;
+}
+
+static void wr_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote)
+{
+	to_remote(next(qp, IBV_WR_RDMA_READ), rkey, remote);
+}
+
+static void wr_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote)
+{
+	to_remote(next(qp, IBV_WR_RDMA_WRITE), rkey, remote);
+}
+
+static void wr_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote, __be32 imm)
+{
+	struct ibv_send_wr *wr = next(qp, IBV_WR_RDMA_WRITE_WITH_IMM);
+	to_remote(wr, rkey, remote);
+	wr->imm_data = imm;
+}
+
+static void wr_send(struct ibv_qp_ex *qp)
+{
+	next(qp, IBV_WR_SEND);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	next(qp, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	next(qp, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote, uint64_t compare, uint64_t swap)
+{
+	struct ibv_send_wr *wr = next(qp, IBV_WR_ATOMIC_CMP_AND_SWP);
+	wr->wr.atomic.remote_addr = remote;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = compare;
+	wr->wr.atomic.swap = swap;
+}
+
+static void wr_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote, uint64_t add)
+{
+	struct ibv_send_wr *wr = next(qp, IBV_WR_ATOMIC_FETCH_AND_ADD);
+	wr->wr.atomic.remote_addr = remote;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = add;
+}
+
+/* The request whose memory is to be set: NULL after an error. */
+static struct built *last(struct iw_batch *b)
+{
+	return b->error || !b->n ? NULL : &b->all[b->n - 1];
+}
+
+static void set_sge_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_sge *list)
+{
+	struct iw_batch *b = batch_of(qp);
+	struct built *w = last(b);
+	if (w && n > MAX_SGE)
+		b->error = EINVAL;
+	else if (w)
+		memcpy(w->sges, list, (w->wr.num_sge = n) * sizeof *list);
+}
+
+static void set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge s = {.addr = addr, .length = length, .lkey = lkey};
+	set_sge_list(qp, 1, &s);
+}
+
+static void set_inline_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_data_buf *list)
+{
+	struct iw_batch *b = batch_of(qp);
+	struct built *w = last(b);
+	size_t length = 0;
+	if (!w)
+		return;
+	if (!w->data && !(w->data = malloc(b->max_inline))) {
+		b->error = ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < n; length += list[i++].length) {
+		if (list[i].length > b->max_inline - length) {
+			b->error = EINVAL;
+			return;
+		}
+		memcpy(w->data + length, list[i].addr, list[i].length);
+	}
+	w->sges[0] = (struct ibv_sge){.addr = (uintptr_t)w->data, .length = length};
+	w->wr.num_sge = 1;
+	w->wr.send_flags |= IBV_SEND_INLINE;
+}
+
+static void set_inline(struct ibv_qp_ex *qp, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = {.addr = addr, .length = length};
+	set_inline_list(qp, 1, &buf);
+}
+
+static int finish(struct ibv_qp_ex *qp)
+{
+	struct iw_batch *b = batch_of(qp);
+	struct ibv_send_wr *bad;
+	for (uint32_t i = 0; i < b->n; i++) {
+		b->all[i].wr.sg_list = b->all[i].sges;
+		b->all[i].wr.next = i + 1 < b->n ? &b->all[i + 1].wr : NULL;
+	}
+	int error = b->error;
+	if (!error && b->n)
+		error = iw_post_send(&qp->qp_base, &b->all[0].wr, &bad);
+	pthread_mutex_unlock(&b->mutex);
+	return error;
+}
+
+static void give_up(struct ibv_qp_ex *qp)
+{
+	pthread_mutex_unlock(&batch_of(qp)->mutex);
+}
+
+int iw_extend(struct iw_qp *q, uint64_t send_ops)
+{
+	if (send_ops & ~(uint64_t)SEND_OPS)
+		return EOPNOTSUPP;
+	struct iw_batch *b = iw_new(sizeof *b);
+	if (!b)
+		return ENOMEM;
+	pthread_mutex_init(&b->mutex, NULL);
+	b->max_inline = q->attr.cap.max_inline_data;
+	q->batch = b;
+	struct ibv_qp_ex *x = &q->extended;
+	x->wr_rdma_read = wr_read;
+	x->wr_rdma_write = wr_write;
+	x->wr_rdma_write_imm = wr_write_imm;
+	x->wr_send = wr_send;
+	x->wr_send_inv = wr_send_inv;
+	x->wr_local_inv = wr_local_inv;
+	x->wr_atomic_cmp_swp = wr_cmp_swp;
+	x->wr_atomic_fetch_add = wr_fetch_add;
+	x->wr_set_sge = set_sge;
+	x->wr_set_sge_list = set_sge_list;
+	x->wr_set_inline_data = set_inline;
+	x->wr_set_inline_data_list = set_inline_list;
+	x->wr_start = start;
+	x->wr_complete = finish;
+	x->wr_abort = give_up;
+	return 0;
+}
+
+void iw_shorten(struct iw_qp *q)
+{
+	struct iw_batch *b = q->batch;
+	q->batch = NULL;
+	for (uint32_t i = 0; b && i < b->room; i++)
+		free(b->all[i].data);
+	free(b ? b->all : NULL);
+	free(b);
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	if (!iw_ours(qp->context))
+		return REAL(ibv_qp_to_qp_ex, qp);
+	struct iw_qp *q = container(qp, struct iw_qp, qp);
+	return q->batch ? &q->extended : NULL;
+}
