@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// A pairing is a program that is run at both ends of a connection. PORT stands for its port.
+// A pairing is a program that is run at both ends of a connection. PORT stands for its port, and HOST for an address that is not
+// loopback.
 type pairing struct {
 	pkg            string // of Debian, that has it
 	server, client string
@@ -60,7 +61,7 @@ var pairings = []pairing{
 	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=read --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
 }
 
-// directs are programs that connect Queue Pairs by themselves, with the device in the guise of RoCE.
+// directs are programs that connect Queue Pairs by themselves, with the device in the guise of RoCE, and libfabric.
 var directs = []pairing{
 	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 300", "ibv_rc_pingpong -p PORT -c -n 300 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e 127.0.0.1", compared, false, "usec/iter"},
@@ -79,6 +80,8 @@ var directs = []pairing{
 	{"ucx-utils", "ucx_perftest -p PORT -t am_lat -x rc_verbs -d iwarp0:1 -n 300", "ucx_perftest -p PORT -t am_lat -x rc_verbs -d iwarp0:1 -n 300 127.0.0.1", rate, false, "Final:"},
 	{"ucx-utils", "ucx_perftest -p PORT -t am_bw -x rc_verbs -d iwarp0:1 -n 3000", "ucx_perftest -p PORT -t am_bw -x rc_verbs -d iwarp0:1 -n 3000 127.0.0.1", rate, false, "Final:"},
 	{"ucx-utils", "ucx_perftest -p PORT -t put_lat -x rc_verbs -d iwarp0:1 -n 300", "ucx_perftest -p PORT -t put_lat -x rc_verbs -d iwarp0:1 -n 300 127.0.0.1", rate, false, "Final:"},
+	{"libfabric-bin", "fi_pingpong -p verbs -e msg -c -B PORT", "fi_pingpong -p verbs -e msg -c -P PORT HOST", compared, false, "1m"},
+	{"libfabric-bin", "fi_pingpong -p verbs;ofi_rxm -e rdm -c -B PORT", "fi_pingpong -p verbs;ofi_rxm -e rdm -c -P PORT HOST", compared, false, "1m"},
 	{"ucx-utils", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000 127.0.0.1", rate, false, "Final:"},
 }
 
@@ -94,11 +97,13 @@ func TestPrograms(t *testing.T) {
 	t.Run("extended", l.extended)
 	var table bytes.Buffer
 	for _, p := range slices.Concat(pairings, directs) {
-		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", "127.0.0.1", "IP").Replace(p.client)
+		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", " -P PORT", "", "HOST", "IP", "127.0.0.1", "IP").Replace(p.client)
 		outcome := "failed"
 		t.Run(name, func(t *testing.T) {
 			p.run(t, l)
-			outcome = "runs"
+			if !t.Failed() {
+				outcome = "runs"
+			}
 		})
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, version(p.pkg), outcome, p.verified)
 	}
@@ -147,9 +152,10 @@ func (p *pairing) run(t *testing.T, l Library) {
 // once runs both ends until they have ended.
 func (p *pairing) once(t *testing.T, l Library) (server, client *process) {
 	port := freePort(t)
-	server = start(t, l, strings.ReplaceAll(p.server, "PORT", port))
+	at := strings.NewReplacer("PORT", port, "HOST", host(t, strings.Contains(p.client, "HOST")))
+	server = start(t, l, at.Replace(p.server))
 	server.awaitListening(t, port)
-	client = start(t, l, strings.ReplaceAll(p.client, "PORT", port))
+	client = start(t, l, at.Replace(p.client))
 	client.await(t)
 	if p.endless {
 		server.kill()
@@ -249,6 +255,21 @@ func (p *process) awaitListening(t *testing.T, port string) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// host returns an address of this host that is not loopback, if that is needed.
+func host(t *testing.T, needed bool) string {
+	t.Helper()
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String()
+		}
+	}
+	if needed {
+		t.Skip("this host has no address but loopback")
+	}
+	return ""
 }
 
 func freePort(t *testing.T) string {

@@ -24,6 +24,18 @@ static int look_up(const char *node, const char *service, const struct rdma_addr
 	return getaddrinfo(node, service, &h, found);
 }
 
+/* Without names the addresses are those of the hints, which libfabric has found by itself. */
+static bool take(struct rdma_addrinfo *r, const struct rdma_addrinfo *hints)
+{
+	*r = (struct rdma_addrinfo){.ai_flags = hints->ai_flags, .ai_family = hints->ai_family, .ai_qp_type = hints->ai_qp_type,
+		.ai_port_space = hints->ai_port_space, .ai_src_len = hints->ai_src_len, .ai_dst_len = hints->ai_dst_len};
+	if (r->ai_src_len)
+		r->ai_src_addr = copy(hints->ai_src_addr, r->ai_src_len);
+	if (r->ai_dst_len)
+		r->ai_dst_addr = copy(hints->ai_dst_addr, r->ai_dst_len);
+	return (!r->ai_src_len || r->ai_src_addr) && (!r->ai_dst_len || r->ai_dst_addr);
+}
+
 static bool fill(struct rdma_addrinfo *r, const struct rdma_addrinfo *hints, const struct addrinfo *a)
 {
 	r->ai_flags = hints ? hints->ai_flags : 0;
@@ -46,17 +58,18 @@ static bool fill(struct rdma_addrinfo *r, const struct rdma_addrinfo *hints, con
 
 EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
 {
-	struct addrinfo *found;
-	if (!node && !service && !(hints && hints->ai_flags & RAI_PASSIVE))
+	struct addrinfo *found = NULL;
+	if (!node && !service && !hints)
 		return iw_set_errno(EINVAL);
 	if (hints && hints->ai_qp_type && hints->ai_qp_type != IBV_QPT_RC && hints->ai_port_space == RDMA_PS_TCP)
 		return iw_set_errno(EOPNOTSUPP);
-	int error = look_up(node, service, hints, &found);
+	int error = node || service ? look_up(node, service, hints, &found) : 0;
 	if (error)
 		return error;
 	struct rdma_addrinfo *r = iw_new(sizeof *r);
-	bool filled = r && fill(r, hints, found);
-	freeaddrinfo(found);
+	bool filled = r && (found ? fill(r, hints, found) : take(r, hints));
+	if (found)
+		freeaddrinfo(found);
 	if (!filled) {
 		rdma_freeaddrinfo(r);
 		return iw_set_errno(ENOMEM);
