@@ -20,33 +20,51 @@ const atomicLen = 8
 // The word is in the byte order of the machine. RFC 7306, section 5.1.1: "The FetchAdd
 // operation is performed in the endian format of the target memory." [X03]
 func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
+	for {
+		g, old, f := d.swap(stag, to, change)
+		if !d.replaced(g, stag, f) {
+			return old, f
+		}
+	}
+}
+
+func (d Domain) swap(stag uint32, to uint64, change func(old uint64) uint64) (g *grant, old uint64, f Fault) {
 	g, off, n := d.find(stag, to, atomicLen)
 	if f := g.named(); f != None {
-		return 0, f
+		return g, 0, f
 	}
 	g.in.locks.lock(off, n)
 	defer g.in.locks.unlock(off, n)
 	if f := g.checkAtomic(d, to); f != None {
-		return 0, f
+		return g, 0, f
 	}
 	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(g.in.piece(off, n))))
 	for {
 		old = atomic.LoadUint64(word)
 		if atomic.CompareAndSwapUint64(word, old, change(old)) {
-			return old, None
+			return g, old, None
 		}
 	}
 }
 
 // CheckAtomic judges the target of a peer's Atomic Operation.
 func (d Domain) CheckAtomic(stag uint32, to uint64) Fault {
+	for {
+		g, f := d.judgeAtomic(stag, to)
+		if !d.replaced(g, stag, f) {
+			return f
+		}
+	}
+}
+
+func (d Domain) judgeAtomic(stag uint32, to uint64) (*grant, Fault) {
 	g, off, n := d.find(stag, to, atomicLen)
 	if f := g.named(); f != None {
-		return f
+		return g, f
 	}
 	g.in.locks.rlock(off, n)
 	defer g.in.locks.runlock(off, n)
-	return g.checkAtomic(d, to)
+	return g, g.checkAtomic(d, to)
 }
 
 // checkAtomic judges a peer's Atomic Operation; the caller holds a lock of its octets.

@@ -34,9 +34,18 @@ func (d Domain) Place(stag uint32, to uint64, p layout.Content) Fault {
 	if p.Len() == 0 {
 		return None
 	}
+	for {
+		g, f := d.place(stag, to, p)
+		if !d.replaced(g, stag, f) {
+			return f
+		}
+	}
+}
+
+func (d Domain) place(stag uint32, to uint64, p layout.Content) (*grant, Fault) {
 	g, off, n := d.find(stag, to, uint64(p.Len()))
 	if f := g.named(); f != None {
-		return f
+		return g, f
 	}
 	g.in.locks.lock(off, n)
 	defer g.in.locks.unlock(off, n)
@@ -44,7 +53,17 @@ func (d Domain) Place(stag uint32, to uint64, p layout.Content) Fault {
 	if f == None {
 		g.in.place(off, p)
 	}
-	return f
+	return g, f
+}
+
+// replaced reports whether an access has failed only because a bind, after the grant was found and before its
+// lock was to be had, has put another in its place under the same STag: that one is to judge it.
+func (d Domain) replaced(g *grant, stag uint32, f Fault) bool {
+	if f != Invalidated || g.in == nil {
+		return false
+	}
+	now := d.Table.lookup(stag)
+	return now != nil && now != g
 }
 
 // CheckWrite judges the range of a peer's RDMA Write whose payload is in place already:
@@ -63,11 +82,15 @@ func (d Domain) checkRange(stag uint32, to, n uint64, want Access) Fault {
 	if n == 0 {
 		return None
 	}
-	g := d.Table.lookup(stag)
-	if f := g.named(); f != None {
-		return f
+	for {
+		g := d.Table.lookup(stag)
+		if f := g.named(); f != None {
+			return f
+		}
+		if f := g.check(d, to, n, want); !d.replaced(g, stag, f) {
+			return f
+		}
 	}
-	return g.check(d, to, n, want)
 }
 
 // A Taker takes octets of registered memory in.
@@ -86,9 +109,18 @@ func (d Domain) Load(t Taker, n int, stag uint32, to uint64) Fault {
 	if n == 0 {
 		return None
 	}
+	for {
+		g, f := d.load(t, n, stag, to)
+		if !d.replaced(g, stag, f) {
+			return f
+		}
+	}
+}
+
+func (d Domain) load(t Taker, n int, stag uint32, to uint64) (*grant, Fault) {
 	g, off, size := d.find(stag, to, uint64(n))
 	if f := g.named(); f != None {
-		return f
+		return g, f
 	}
 	g.in.locks.rlock(off, size)
 	defer g.in.locks.runlock(off, size)
@@ -96,7 +128,7 @@ func (d Domain) Load(t Taker, n int, stag uint32, to uint64) Fault {
 	if f == None {
 		g.in.give(t, off, n)
 	}
-	return f
+	return g, f
 }
 
 // Invalidate makes stag unusable on the peer's request (Send with Invalidate).

@@ -77,9 +77,7 @@ func (d Domain) bind(w *Window, b *Binding) Fault {
 	if f := b.Region.lend(d, g); f != None {
 		return f
 	}
-	w.unbind()
-	w.region = b.Region
-	w.cur.Store(g)
+	w.replace(g, b.Region)
 	d.Table.bound(w, g.stream)
 	return None
 }
@@ -106,14 +104,24 @@ func (w *Window) unbind() {
 	if w.region == nil {
 		return
 	}
-	g := w.cur.Load()
-	w.cur.Store(w.none(g.stag))
-	g.end(invalidated)
-	w.table.unbound(w, g.stream)
-	w.region.mu.Lock()
-	w.region.windows--
-	w.region.mu.Unlock()
-	w.region = nil
+	w.replace(w.none(w.STag()), nil)
+}
+
+// replace puts a grant of a region in the place of the present one, which ends: at no moment does the
+// window stand for neither, so that peers who name an STag that it had before, and has now, do not notice.
+// It returns when nobody reaches anything through the earlier grant. The caller holds the window's lock.
+func (w *Window) replace(g *grant, r *Region) {
+	old, lender := w.cur.Load(), w.region
+	w.region = r
+	w.cur.Store(g)
+	if lender == nil {
+		return
+	}
+	old.end(invalidated)
+	w.table.unbound(w, old.stream)
+	lender.mu.Lock()
+	lender.windows--
+	lender.mu.Unlock()
 }
 
 // invalidate ends the binding of a window of the second type.
