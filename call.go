@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
@@ -217,7 +218,7 @@ func (c *call) keep() {
 	s := &c.sgl[0]
 	if s.MR != nil {
 		c.message = make([]byte, c.wc.Length)
-		_ = s.MR.region.ReadAt(c.message, s.Offset)
+		_, _ = s.MR.region.ReadAt(c.message, s.Offset)
 	}
 }
 
@@ -278,8 +279,15 @@ func (c *call) copyTo(s SGE) error {
 	if err := s.check(c.qp.pd, true); err != nil {
 		return err
 	}
-	if len(c.message) > 0 && !s.MR.region.WriteAt(c.message, s.Offset) {
-		return errDeregistered
+	if len(c.message) == 0 {
+		return nil
 	}
-	return nil
+	switch f := s.MR.region.WriteAt(c.message, s.Offset); f {
+	case memory.None:
+		return nil
+	case memory.Bounds:
+		return fmt.Errorf("%w: %s", ErrInvalid, s.mistake(f))
+	default:
+		return s.MR.lost(f)
+	}
 }

@@ -2,6 +2,7 @@ package iwarp_test
 
 import (
 	"errors"
+	"io"
 	"math"
 	"testing"
 
@@ -54,19 +55,48 @@ func TestFastRegister(t *testing.T) {
 		}
 		writesTo(t, ini, res, "", iwarp.Remote{STag: 1}, 0) // a Responder may send after that
 		writesTo(t, res, ini, "xyz", iwarp.Remote{STag: mr.STag(), TO: 1<<50 + 1}, mr.STag())
-		got := make([]byte, 13)
-		if n, err := mr.ReadAt(got, 0); n != 13 || err != nil || string(got[1:4]) != "xyz" || string(all[1:3])+string(all[10:11]) != "xyz" {
-			t.Errorf("%q, %q: %v", got, all, err)
+		if mr.Valid() || string(all[1:3])+string(all[10:11]) != "xyz" {
+			t.Errorf("valid: %t after the peer has invalidated it; %q", mr.Valid(), all)
 		}
-		if n, err := mr.WriteAt([]byte("12"), 2); n != 2 || err != nil || all[2] != '1' || all[10] != '2' {
-			t.Errorf("%q: %v", all, err)
-		}
-		if mr.Valid() {
-			t.Error("valid after the peer has invalidated it")
-		}
+		wantNoMemory(t, mr)
 		refusedWrite(t, res, ini, iwarp.Remote{STag: mr.STag(), TO: 1 << 50}, 0x1100)
 		should(t, mr.Deregister())
 	})
+}
+
+// wantNoMemory has an MR without a registration refuse the program's accesses: the memory is its own.
+func wantNoMemory(t *testing.T, mr *iwarp.MR) {
+	t.Helper()
+	_, read := mr.ReadAt(make([]byte, 1), 0)
+	_, written := mr.WriteAt([]byte("1"), 0)
+	for what, err := range map[string]error{
+		"ReadAt": read, "WriteAt": written, "Detach": mr.Detach(),
+		"Update": mr.Update(func(b []byte) { t.Errorf("called with %q", b) }),
+	} {
+		if !errors.Is(err, iwarp.ErrBadState) || !contains(err, "nothing is registered in the MR at present") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestFastOwnAccess reads and writes what was registered, of two pieces as of one, as far as it goes.
+func TestFastOwnAccess(t *testing.T) {
+	ini, _ := connect(t)
+	mr, one, two := ini.fast(2, 64), []byte("abc"), []byte("defg")
+	wantNoMemory(t, mr)
+	ini.registers(mr, iwarp.Registration{Memory: [][]byte{one, two}})
+	got := make([]byte, 8)
+	if n, err := mr.ReadAt(got, 1); n != 6 || err != io.EOF || string(got[:6]) != "bcdefg" {
+		t.Errorf("%q: %v", got[:n], err)
+	}
+	if n, err := mr.WriteAt([]byte("12"), 2); n != 2 || err != nil || string(one)+string(two) != "ab12efg" {
+		t.Errorf("%q, %q: %v", one, two, err)
+	}
+	for _, off := range []int64{6, -1, math.MinInt64, math.MaxInt64} {
+		if _, err := mr.WriteAt([]byte("12"), off); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("at %d: %v", off, err)
+		}
+	}
 }
 
 // TestFastRegisterMistakes posts what cannot be: it is refused in words of its own, and the connection

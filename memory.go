@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -159,14 +160,15 @@ func (m *MR) Valid() bool { return m.region.Valid() }
 // ReadAt copies len(p) octets from offset off on to p, under the region's lock: what
 // a peer's segment brings, or another WriteAt or Update, is in it as a whole or not at
 // all. It implements io.ReaderAt: io.EOF is the error of fewer octets than asked for,
-// and ErrClosed that of a region that was deregistered.
+// ErrClosed that of a region that was deregistered, and ErrBadState that of an MR of AllocMR without
+// memory: it is as one call, whatever is registered or invalidated meanwhile.
 func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
 	}
-	n = int(min(max(int64(m.Len())-off, 0), int64(len(p))))
-	if !m.region.ReadAt(p[:n], int(off)) {
-		return 0, &OpError{Op: "read memory", Err: errDeregistered}
+	n, f := m.region.ReadAt(p, int(min(off, math.MaxInt)))
+	if f != memory.None {
+		return 0, &OpError{Op: "read memory", Err: m.lost(f)}
 	}
 	if n < len(p) {
 		return n, io.EOF
@@ -177,37 +179,46 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 // WriteAt copies p to offset off, under the region's lock: a peer that reads, and a
 // Send or Write of these octets, has them as a whole or not at all, as far as they go
 // in one segment. It implements io.WriterAt: the error is ErrInvalid where p does not
-// fit, and then nothing is copied; ErrClosed after Deregister.
+// fit, and then nothing is copied; ErrClosed after Deregister, and ErrBadState where an MR of AllocMR has no memory.
 func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
-	switch {
-	case off < 0 || off > int64(m.Len()) || int64(len(p)) > int64(m.Len())-off:
+	switch f := m.region.WriteAt(p, int(max(min(off, math.MaxInt), -1))); f {
+	case memory.None:
+		return len(p), nil
+	case memory.Bounds:
 		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid, counted(len(p), "octet"), off, m.Len())}
-	case !m.region.WriteAt(p, int(off)):
-		return 0, &OpError{Op: "write memory", Err: errDeregistered}
+	default:
+		return 0, &OpError{Op: "write memory", Err: m.lost(f)}
 	}
-	return len(p), nil
+}
+
+// lost is the error of a call that finds no memory.
+func (m *MR) lost(f memory.Fault) error {
+	if f == memory.Invalidated {
+		return fmt.Errorf("%w: nothing is registered in the MR at present: the memory is the program's own", ErrBadState)
+	}
+	return errDeregistered
 }
 
 // Update calls f with the region's memory, once for each piece that it has, under its lock: no peer and no request
 // reads or writes any octet of it meanwhile. Connections that want to wait for f: it
 // should be short, and must not call anything of this package. The error is ErrClosed
-// after Deregister, and f is not called then; it is ErrInvalid if f is nil.
+// after Deregister, and ErrBadState where an MR of AllocMR has no memory, and f is not called then; it is ErrInvalid if f is nil.
 func (m *MR) Update(f func([]byte)) error {
-	switch {
-	case f == nil:
+	if f == nil {
 		return &OpError{Op: "update memory", Err: fmt.Errorf("%w: no function", ErrInvalid)}
-	case !m.region.Update(f):
-		return &OpError{Op: "update memory", Err: errDeregistered}
+	}
+	if fault := m.region.Update(f); fault != memory.None {
+		return &OpError{Op: "update memory", Err: m.lost(fault)}
 	}
 	return nil
 }
 
 // Detach gives the region memory of its own, which is a copy of what it has now. What was registered is
 // the caller's again when Detach returns, while the region and the requests that name it go on with the copy: so a program
-// need not wait for these. Bytes still returns what was registered. The error is ErrClosed after Deregister.
+// need not wait for these. Bytes still returns what was registered. The error is ErrClosed after Deregister, and ErrBadState where an MR of AllocMR has no memory.
 func (m *MR) Detach() error {
-	if !m.region.Detach() {
-		return &OpError{Op: "detach memory", Err: errDeregistered}
+	if f := m.region.Detach(); f != memory.None {
+		return &OpError{Op: "detach memory", Err: m.lost(f)}
 	}
 	return nil
 }

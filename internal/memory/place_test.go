@@ -177,22 +177,28 @@ func TestOwnAccess(t *testing.T) {
 	table := NewTable()
 	r, buf := register(t, table, Options{PD: pd})
 	got := make([]byte, 3)
-	if !r.WriteAt([]byte("abc"), 29) || !r.ReadAt(got, 29) || string(got) != "abc" || string(buf[45:48]) != "abc" {
+	if r.WriteAt([]byte("abc"), 29) != None || !readsAt(r, got, 29) || string(got) != "abc" || string(buf[45:48]) != "abc" {
 		t.Errorf("%q", got)
 	}
-	if !r.Update(func(b []byte) { copy(b[1:], "de") }) || string(buf[17:19]) != "de" {
+	if r.Update(func(b []byte) { copy(b[1:], "de") }) != None || string(buf[17:19]) != "de" {
 		t.Errorf("% x", buf)
 	}
-	if !r.ReadAt(nil, 32) || !r.WriteAt(nil, 32) {
+	if !readsAt(r, nil, 32) || r.WriteAt(nil, 32) != None {
 		t.Error("nothing, at the end")
 	}
 	local(table).LocalInvalidate(r)
-	if !r.ReadAt(got, 0) {
+	if !readsAt(r, got, 0) {
 		t.Error("the owner may read what is invalidated")
 	}
 	table.Revoke(r)
 	called := false
-	if r.ReadAt(got, 0) || r.WriteAt(got, 0) || r.ReadAt(nil, 0) || r.WriteAt(nil, 0) || r.Update(func([]byte) { called = true }) || called {
+	if readsAt(r, got, 0) || r.WriteAt(got, 0) != InvalidSTag || readsAt(r, nil, 0) || r.WriteAt(nil, 0) != InvalidSTag || r.Update(func([]byte) { called = true }) != InvalidSTag || called {
 		t.Error("revoked, and still reached")
 	}
+}
+
+// readsAt reports whether the region gives as many octets as dst takes.
+func readsAt(r *Region, dst []byte, off int) bool {
+	n, f := r.ReadAt(dst, off)
+	return f == None && n == len(dst)
 }

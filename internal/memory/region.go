@@ -57,50 +57,66 @@ type Region struct {
 // extent is what the region is registered as.
 func (r *Region) extent() *extent { return r.cur.Load().in }
 
-// ReadAt copies n = len(dst) octets from offset off on. They lie within the
-// region, or it panics; it reports false, and copies nothing, if the region has
-// been revoked.
-func (r *Region) ReadAt(dst []byte, off int) bool {
-	x := r.extent()
-	if len(dst) == 0 {
-		return x.state.Load() != revoked
+// kept judges whether the program still has its memory in an extent of the region, until it is
+// revoked; what FastRegister has registered goes back to it with the STag. The caller holds a lock if it
+// reaches octets then: so of one region nobody does by two extents at a time.
+func (r *Region) kept(x *extent) Fault {
+	switch state := x.state.Load(); {
+	case state == revoked:
+		return InvalidSTag
+	case state == invalidated && r.Fast():
+		return Invalidated
 	}
-	x.locks.rlock(off, len(dst))
-	defer x.locks.runlock(off, len(dst))
-	if x.state.Load() == revoked {
-		return false
-	}
-	for len(dst) > 0 {
-		n := copy(dst, x.piece(off, len(dst)))
-		dst, off = dst[n:], off+n
-	}
-	return true
+	return None
 }
 
-// WriteAt copies src to offset off, as ReadAt does the other way.
-func (r *Region) WriteAt(src []byte, off int) bool {
+// ReadAt copies octets from offset off >= 0 on, and returns how many: as many as dst takes and the region has. None
+// are copied if the region has been revoked, or was registered by FastRegister and has no memory any more.
+func (r *Region) ReadAt(dst []byte, off int) (int, Fault) {
 	x := r.extent()
-	if len(src) == 0 {
-		return x.state.Load() != revoked
+	n := min(max(x.size-off, 0), len(dst))
+	if n == 0 {
+		return 0, r.kept(x)
+	}
+	x.locks.rlock(off, n)
+	defer x.locks.runlock(off, n)
+	if f := r.kept(x); f != None {
+		return 0, f
+	}
+	for dst = dst[:n]; len(dst) > 0; {
+		part := copy(dst, x.piece(off, len(dst)))
+		dst, off = dst[part:], off+part
+	}
+	return n, None
+}
+
+// WriteAt copies src to offset off, as ReadAt does the other way: all of it, or nothing where it does not fit.
+func (r *Region) WriteAt(src []byte, off int) Fault {
+	x := r.extent()
+	if f := r.kept(x); f != None {
+		return f
+	}
+	if !x.holds(off, len(src)) {
+		return Bounds
 	}
 	x.locks.lock(off, len(src))
 	defer x.locks.unlock(off, len(src))
-	if x.state.Load() == revoked {
-		return false
+	f := r.kept(x)
+	if f == None {
+		x.place(off, layout.Plain(src))
 	}
-	x.place(off, layout.Plain(src))
-	return true
+	return f
 }
 
 // Update calls f with the region's octets while nobody else reaches any of them: once, or, if
 // they are several pieces, once for each.
-// It reports false, without a call, if the region has been revoked.
-func (r *Region) Update(f func([]byte)) bool {
+// There is no call where ReadAt copies nothing.
+func (r *Region) Update(f func([]byte)) Fault {
 	x := r.extent()
 	x.locks.lock(0, x.size)
 	defer x.locks.unlock(0, x.size)
-	if x.state.Load() == revoked {
-		return false
+	if f := r.kept(x); f != None {
+		return f
 	}
 	if x.parts == nil {
 		f(x.buf)
@@ -108,23 +124,23 @@ func (r *Region) Update(f func([]byte)) bool {
 	for _, p := range x.parts {
 		f(p)
 	}
-	return true
+	return None
 }
 
-// Detach puts a copy in place of the memory, which nobody reaches through the region any more. It
-// reports false if the region has been revoked.
-func (r *Region) Detach() bool {
+// Detach puts a copy in place of the memory, which nobody reaches through the region any more. There is
+// none where ReadAt copies nothing.
+func (r *Region) Detach() Fault {
 	x := r.extent()
 	x.locks.lock(0, x.size)
 	defer x.locks.unlock(0, x.size)
-	if x.state.Load() == revoked {
-		return false
+	if f := r.kept(x); f != None {
+		return f
 	}
 	x.buf = slices.Clone(x.buf)
 	for i, p := range x.parts {
 		x.parts[i] = slices.Clone(p)
 	}
-	return true
+	return None
 }
 
 // checkLocal judges the owner's access of n octets at offset off of what the region is
