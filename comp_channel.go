@@ -44,7 +44,7 @@ func (c *CompChannel) CreateCQ(depth int) (*CQ, error) {
 
 // Next waits for a CQ that has a notice, and takes that. As with CQ.Arm, poll the CQ, arm it, and poll
 // again: a CQ of which several notices come until Next takes them is returned once. There is nothing to
-// acknowledge. The error is the context's, or ErrClosed after Close.
+// acknowledge. The error is an *OpError that wraps the context's, or ErrClosed after Close.
 func (c *CompChannel) Next(ctx context.Context) (*CQ, error) {
 	for {
 		cq, err := c.take()
@@ -54,7 +54,7 @@ func (c *CompChannel) Next(ctx context.Context) (*CQ, error) {
 		select {
 		case <-c.gate:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, waitFailed(ctx.Err())
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (c *CompChannel) take() (cq *CQ, err error) {
 	defer c.mu.Unlock()
 	if c.closed {
 		wake(c.gate)
-		return nil, &OpError{Op: "wait for a completion", Err: errChannelClosed}
+		return nil, waitFailed(errChannelClosed)
 	}
 	if len(c.due) == 0 {
 		return nil, nil

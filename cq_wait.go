@@ -2,7 +2,7 @@ package iwarp
 
 import "context"
 
-// waitFailed is the error of a Wait that ends with its CQ.
+// waitFailed is the error of a Wait that ends without a completion.
 func waitFailed(err error) error { return &OpError{Op: "wait for a completion", Err: err} }
 
 // Next takes the oldest completion, and waits for one if there is none. A completion
@@ -17,7 +17,7 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 	return wc[0], nil
 }
 
-// Wait returns when there is a completion to poll. Its error is the context's or, if no
+// Wait returns when there is a completion to poll. Its error is an *OpError: it wraps the context's or, if no
 // completion is left and none will come, ErrClosed, ErrCQOverflow or ErrNoQP: every QP
 // that used the CQ was closed, or its connection has ended. Where QPs are still to come,
 // call Wait again when the next one is there; or create a QP on the CQ that is never
@@ -43,7 +43,7 @@ func (cq *CQ) Wait(ctx context.Context) error {
 		case <-cq.gate:
 		case <-cancel:
 			cq.leave()
-			return ctx.Err()
+			return waitFailed(ctx.Err())
 		}
 	}
 }

@@ -227,6 +227,9 @@ func (q *eventQueue) oldest() *list.Element {
 	return a
 }
 
+// eventFailed is the error of a NextEvent.
+func eventFailed(err error) error { return &OpError{Op: "next event", Err: err} }
+
 func (q *eventQueue) next(ctx context.Context) (Event, error) {
 	for {
 		e, ok, err := q.take()
@@ -236,7 +239,7 @@ func (q *eventQueue) next(ctx context.Context) (Event, error) {
 		select {
 		case <-q.gate:
 		case <-ctx.Done():
-			return Event{}, ctx.Err()
+			return Event{}, eventFailed(ctx.Err())
 		}
 	}
 }
@@ -249,7 +252,7 @@ func (q *eventQueue) take() (e Event, ok bool, err error) {
 	if oldest == nil {
 		if q.closed {
 			wake(q.gate)
-			return e, false, &OpError{Op: "next event", Err: errRNICClosed}
+			return e, false, eventFailed(errRNICClosed)
 		}
 		return e, false, nil
 	}
@@ -282,7 +285,7 @@ func (qp *QP) fatal(n *engine.Notice) {
 		return
 	}
 	switch err := qp.eng.Cause(); {
-	case errors.Is(err, ErrConnectionLost), errors.Is(err, errAborted), errors.Is(err, errReleased), errors.Is(err, engine.ErrAborted):
+	case errors.Is(err, ErrConnectionLost), errors.Is(err, errAborted), errors.Is(err, errRNICClosed), errors.Is(err, errReleased), errors.Is(err, engine.ErrAborted):
 	default:
 		qp.event(EventQPFatal, publicError(err))
 	}

@@ -344,8 +344,8 @@ func (l *Listener) offer(r *Request) bool {
 	return false
 }
 
-// Accept returns the next connection request, to be accepted or rejected. Its
-// error is the context's, or an *OpError when the Listener has ended.
+// Accept returns the next connection request, to be accepted or rejected. Its error
+// is an *OpError: it wraps the context's, or tells why the Listener has ended.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for {
 		select {
@@ -355,13 +355,17 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 			}
 			r.place.leave() // it was closed to make room
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, l.acceptFailed(ctx.Err())
 		case <-l.ctx.Done():
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return nil, &OpError{Op: "accept", Addr: l.Addr(), Err: l.err}
+			return nil, l.acceptFailed(l.err)
 		}
 	}
+}
+
+func (l *Listener) acceptFailed(err error) error {
+	return &OpError{Op: "accept", Addr: l.Addr(), Err: err}
 }
 
 // Close ends the Listener. Half-open connections are closed; QPs, and Requests

@@ -84,6 +84,33 @@ func TestGivenUpSaysWhat(t *testing.T) {
 	wantSaid(t, "Recv", <-call, context.Canceled, "no message has come")
 }
 
+// TestGivenUpNamesTheCall ends contexts of calls that wait for whatever comes next.
+func TestGivenUpNamesTheCall(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	must(t, err)
+	defer ln.Close()
+	cq, channel := newCQ(t, rnic, 1), newChannel(t, rnic)
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for _, c := range []struct {
+		said string
+		call func() error
+	}{
+		{"accept " + ln.Addr().String(), func() error { _, err := ln.Accept(late); return err }},
+		{"next event", func() error { _, err := rnic.NextEvent(late); return err }},
+		{"wait for a completion", func() error { return cq.Wait(late) }},
+		{"wait for a completion", func() error { _, err := cq.Next(late); return err }},
+		{"wait for a completion", func() error { _, err := channel.Next(late); return err }},
+	} {
+		err := c.call()
+		wantSaid(t, c.said, err, context.DeadlineExceeded, "iwarp: "+c.said)
+		if op := (*iwarp.OpError)(nil); !errors.As(err, &op) || !op.Timeout() {
+			t.Errorf("%s: %v is no OpError with a timeout", c.said, err)
+		}
+	}
+}
+
 // TestReceiverIsAdvised has Sends that cannot be received: the receiver is told what to do.
 func TestReceiverIsAdvised(t *testing.T) {
 	for words, posted := range map[string]int{"post one for each": -1, "as long as": 4} {

@@ -205,7 +205,7 @@ func orderly(err error) bool {
 	if errors.Is(err, ErrAwaitingInitiator) {
 		return false // requests were given up, however the connection ended after that
 	}
-	for _, wanted := range []error{ErrPeerClosed, engine.ErrClosedHere, engine.ErrAborted, errAborted} {
+	for _, wanted := range []error{ErrPeerClosed, engine.ErrClosedHere, engine.ErrAborted, errAborted, errRNICClosed} {
 		if errors.Is(err, wanted) {
 			return true
 		}

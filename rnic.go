@@ -178,7 +178,8 @@ func (r *RNIC) Close() error {
 		_ = l.hangUp()
 	}
 	for _, qp := range r.QPs() {
-		_ = qp.Abort()
+		qp.abortAndWait(errRNICClosed)
+		qp.destroy()
 	}
 	r.events.close()
 	return nil
@@ -235,7 +236,7 @@ func (r *RNIC) remove(qp *QP) {
 }
 
 // NextEvent waits for an asynchronous event: something that happened to a QP, CQ or SRQ
-// as a whole and is not the outcome of one work request. Its error is the context's, or
+// as a whole and is not the outcome of one work request. Its error is an *OpError that wraps the context's, or
 // ErrClosed when the RNIC is closed and no event is left.
 func (r *RNIC) NextEvent(ctx context.Context) (Event, error) { return r.events.next(ctx) }
 

@@ -46,6 +46,23 @@ func TestNothingOfClosedRNIC(t *testing.T) {
 	}
 }
 
+// TestClosedRNICIsNamed has a QP, and a call that waits on it, told that the RNIC has ended it.
+func TestClosedRNICIsNamed(t *testing.T) {
+	ini, _ := connect(t)
+	received := dialInBackground(t, func() error { _, err := ini.Recv(within(t), iwarp.SGE{}); return err })
+	until(t, func() bool { return ini.Query().Receives == 1 }, "the receive")
+	must(t, ini.rnic.Close())
+	wantSaid(t, "Recv", <-received, iwarp.ErrClosed, "the RNIC was closed")
+	wantSaid(t, "Err", ini.Err(), iwarp.ErrClosed, "the RNIC was closed")
+	wantSaid(t, "Send", ini.Send(within(t), iwarp.SGE{}), iwarp.ErrClosed, "the RNIC was closed")
+	if err := ini.QP.Close(); err != nil {
+		t.Errorf("Close of a QP that ended with its RNIC: %v", err)
+	}
+	if ev, err := ini.rnic.NextEvent(within(t)); err == nil && ev.Kind == iwarp.EventQPFatal {
+		t.Errorf("told of what the program itself did: %v", ev)
+	}
+}
+
 // listens returns the error of Listen.
 func listens(t *testing.T, network string, cfg iwarp.ListenConfig) error {
 	ln, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", cfg)
