@@ -90,13 +90,14 @@ var mayImport = map[string][]string{
 	"interop":          {},
 
 	// Unmodified programs of libibverbs and librdmacm.
-	"programs":       {},
-	"programs/verbs": {"", "mpa"},
-	"interop/align":  {},
+	"programs":          {},
+	"programs/settings": {""},
+	"programs/verbs":    {"", "mpa", "programs/settings"},
+	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/study", "internal/wording",
-		"programs", "stream", "usertcp",
+		"programs", "programs/settings", "stream", "usertcp",
 	},
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"text/tabwriter"
 
 	"github.com/goiwarp/iwarp/programs"
+	"github.com/goiwarp/iwarp/programs/settings"
 )
 
 // runCmd runs a program of libibverbs and librdmacm.
@@ -15,7 +17,7 @@ type runCmd struct {
 	Build   bool     `help:"Build the library anew, also if it is there. Without a program that is all."`
 	Status  bool     `help:"Print what is there, and what is missing."`
 	As      string   `help:"What the device passes for: iwarp, or roce for programs that connect Queue Pairs by themselves. By default what the program is known to need." enum:",iwarp,roce" default:""`
-	Program []string `arg:"" optional:"" passthrough:"" placeholder:"PROGRAM" help:"The program, and its arguments."`
+	Program []string `arg:"" optional:"" passthrough:"partial" placeholder:"PROGRAM" help:"The program, and its arguments."`
 }
 
 // Help describes what is run, and how.
@@ -48,6 +50,9 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	}
 	if len(c.Program) == 0 && !c.Build {
 		return usage("run: name a program, or --build, or --status")
+	}
+	if _, err := settings.From(os.LookupEnv); err != nil && len(c.Program) > 0 {
+		return usage("run: %w", err)
 	}
 	if c.Build || !library.Built() {
 		fmt.Fprintf(std.err, "building the library for programs in %s\n", library.Dir)
