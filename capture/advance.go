@@ -146,7 +146,7 @@ func (t *Tracker) finish(c *Connection, d Dir, why EndReason) {
 	}
 	t.held -= h.held
 	h.held, h.pieces, h.ended = 0, nil, true
-	t.sink.Ended(c, End{d, h.next, why, t.now})
+	t.sink.Ended(c, End{Dir: d, Offset: h.next, Reason: why, Packet: t.now, Peer: why == EndRST && h.RST == 0})
 }
 
 // exhaust gives out everything of a direction, with its gaps.

@@ -148,6 +148,9 @@ type End struct {
 	Offset uint64 // after the last octet
 	Reason EndReason
 	Packet Stamp // that has ended it
+	// Peer tells that the Packet is the other direction's, as for one that is ended by an
+	// RST of its receiver.
+	Peer bool
 }
 
 // EndReason is why a direction has ended.
@@ -162,7 +165,7 @@ const (
 	EndCapture                   // the capture is over
 	EndShutdown                  // SCTP: one of the ends has shut the association down
 	EndAbort                     // SCTP: one of the ends has aborted the association
-	EndSession                   // SCTP: what was on the stream is over, and the association goes on
+	EndSession                   // SCTP: what was on the stream is over, and the association may go on
 )
 
 var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture", "SHUTDOWN", "ABORT", "end of session"}

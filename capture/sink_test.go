@@ -142,7 +142,11 @@ func (e *entry) next(d capture.Dir) uint64 {
 func (b *book) Ended(c *capture.Connection, end capture.End) {
 	e := b.running(c, end.Dir, end.Offset)
 	e.ends[end.Dir] = &end
-	b.write("%d #%d %v end %d %v", c.Number, end.Packet.Number, end.Dir, end.Offset, end.Reason)
+	peer := ""
+	if end.Peer {
+		peer = " of the peer"
+	}
+	b.write("%d #%d %v end %d %v%s", c.Number, end.Packet.Number, end.Dir, end.Offset, end.Reason, peer)
 }
 
 func (b *book) Forgotten(c *capture.Connection) {

@@ -129,16 +129,21 @@ func TestTapReadsAhead(t *testing.T) {
 
 // TestTapReset records a RST, by either end.
 func TestTapReset(t *testing.T) {
-	const want = `
+	const ours = `
 		0 #4 -> data 0 "ask"
 		0 #5 -> end 3 RST
+		0 #5 <- end 0 RST of the peer
+		0 forgotten`
+	const peers = `
+		0 #4 -> data 0 "ask"
+		0 #5 -> end 3 RST of the peer
 		0 #5 <- end 0 RST
 		0 forgotten`
 	p := newTapped(t)
 	write(t, p.ours, "ask")
 	testrig.Must(t, p.ours.(interface{ SetLinger(int) error }).SetLinger(0))
 	_ = p.ours.Close()
-	p.wantRecord(t, want)
+	p.wantRecord(t, ours)
 
 	p = newTapped(t)
 	write(t, p.ours, "ask")
@@ -148,7 +153,7 @@ func TestTapReset(t *testing.T) {
 	if _, err := p.ours.Read(make([]byte, 1)); err == nil {
 		t.Error("no error after a RST")
 	}
-	p.wantRecord(t, want)
+	p.wantRecord(t, peers)
 }
 
 // TestTapListener records the other end, which is the server.

@@ -292,13 +292,13 @@ func TestEnds(t *testing.T) {
 			0 #8 <- RST,ACK 0+0 empty
 			0 #8 -> gap 3+3 never came
 			0 #5 -> data 6 "ghi"
-			0 #8 -> end 9 RST
+			0 #8 -> end 9 RST of the peer
 			0 #8 <- end 0 RST
 			0 #9 -> PSH,ACK 9+3 next`},
 		{name: "refused", packets: func(w *wire) []*capture.Packet {
 			return []*capture.Packet{w.packet(forth, syn, -1, 0, ""), w.packet(back, rst, -1, 0, "")}
 		}, want: `
-			0 #2 -> end 0 RST
+			0 #2 -> end 0 RST of the peer
 			0 #2 <- end 0 RST`},
 		{name: "FIN acknowledged before it is captured", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(), w.ack(forth, 0, 4), w.packet(forth, fin, 3, 0, ""))

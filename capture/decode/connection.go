@@ -178,7 +178,7 @@ func (c *Connection) Failed() string {
 		return "rejected"
 	case c.Session != nil && c.Session.Refused:
 		return "refused"
-	case c.Halves[0].End.Reason == capture.EndAbort:
+	case c.Halves[0].End.Reason == capture.EndAbort || c.Halves[1].End.Reason == capture.EndAbort:
 		return "aborted"
 	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
 		return "reset"

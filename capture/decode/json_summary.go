@@ -91,6 +91,7 @@ type jsonEnd struct {
 	Reason string `json:"reason"`
 	Offset uint64 `json:"offset"`
 	Packet uint64 `json:"packet"`
+	Peer   bool   `json:"by_peer,omitempty"`
 }
 
 // Ended is part of Consumer.
@@ -137,7 +138,7 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 		}
 	}
 	if h.Ended {
-		o.End = &jsonEnd{h.End.Reason.String(), h.End.Offset, h.End.Packet.Number}
+		o.End = &jsonEnd{h.End.Reason.String(), h.End.Offset, h.End.Packet.Number, h.End.Peer}
 	}
 	return o
 }

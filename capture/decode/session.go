@@ -55,6 +55,8 @@ type side struct {
 	ahead  map[uint64]*capture.Message
 	start  uint64 // the first number, where the beginning was not captured
 	odd    uint64 // messages in no form of DDP, which may have taken a DDP-SSN
+
+	last capture.Stamp // the packet of its Terminate or Reject, if it has sent one
 }
 
 // Bounds of what waits for a message before it.

@@ -134,6 +134,7 @@ func (x *session) kind(f *Startup, fn sctp.Function) {
 // reject takes note that the passive end's consumer does not want the session.
 func (x *session) reject(f *Startup, fn sctp.Function) {
 	x.answer, x.over, x.pub().Rejected = true, true, true
+	x.sides[f.Dir].last = f.Last
 	x.note(f)
 	x.kind(f, fn)
 	text := "the passive end has rejected the session, without private data"
@@ -152,6 +153,7 @@ func (x *session) refuse(f *Startup) {
 	p := x.pub()
 	p.Session.Refused = true
 	p.Session.Terminated[f.Dir] = true
+	x.sides[f.Dir].last = f.Last
 	advice := "nobody listens for sessions there, or too many requests wait"
 	if p.Dialect == mpa.DialectRFC6581 {
 		advice += ", or it does not know RFC 6581: try a plain Initiate"
@@ -162,6 +164,9 @@ func (x *session) refuse(f *Startup) {
 // terminated takes note of a Terminate. With those of both ends the session is over.
 func (x *session) terminated(f *Startup) {
 	t := &x.pub().Session.Terminated
+	if !t[f.Dir] {
+		x.sides[f.Dir].last = f.Last
+	}
 	t[f.Dir] = true
 	x.over = t[0] && t[1]
 }

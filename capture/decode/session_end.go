@@ -65,7 +65,7 @@ func (x *session) finish(f capture.Finish) {
 			x.release(m)
 		}
 		s.ahead = nil
-		h.ended, h.end = true, capture.End{Dir: h.dir, Offset: s.offset, Reason: f.Reason, Packet: f.Packet}
+		h.ended, h.end = true, x.end(h.dir, &f)
 	}
 	if x.on.streams[x.id] == x {
 		delete(x.on.streams, x.id)
@@ -75,6 +75,22 @@ func (x *session) finish(f capture.Finish) {
 	x.c.summarize()
 	x.c.d.totals.count(x.pub())
 	x.c.d.to.Ended(x.pub())
+}
+
+// end returns the end of a direction of a session that is finished: the message by which its
+// sender has ended it, if there is one, and else what has ended it for both ends.
+func (x *session) end(d capture.Dir, f *capture.Finish) capture.End {
+	s, peer := &x.sides[d], &x.sides[d.Peer()]
+	e := capture.End{Dir: d, Offset: s.offset, Reason: f.Reason, Packet: f.Packet}
+	switch {
+	case s.last.Number != 0:
+		e.Reason, e.Packet = capture.EndSession, s.last
+	case x.pub().Rejected || x.pub().Session.Refused:
+		e.Reason, e.Packet, e.Peer = capture.EndSession, peer.last, true
+	case f.Reason == capture.EndShutdown || f.Reason == capture.EndAbort:
+		e.Peer = d != f.Dir
+	}
+	return e
 }
 
 // unterminated judges a session that its association's end has ended.

@@ -103,7 +103,7 @@ func (c *Connection) endText() string {
 		if !h.Ended {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%v %v in packet %d at %d", capture.Dir(d), h.End.Reason, h.End.Packet.Number, h.End.Offset))
+		parts = append(parts, fmt.Sprintf("%v %v%s in packet %d at %d", capture.Dir(d), h.End.Reason, wording.If(h.End.Peer, " by the other end", ""), h.End.Packet.Number, h.End.Offset))
 	}
 	return strings.Join(parts, ", ")
 }

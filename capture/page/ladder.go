@@ -100,12 +100,15 @@ func (l *ladder) fpdu(f *decode.FPDU) {
 
 // ended adds how each direction has ended, where no packet says so.
 func (l *ladder) ended(c *decode.Connection) {
+	var last *capture.End
 	for d := range c.Halves {
 		e := &c.Halves[d].End
-		if c.Halves[d].Ended && e.Reason != capture.EndFIN && e.Reason != capture.EndRST {
-			l.late(step{kind: "rest", packet: e.Packet, text: "this is the end of the connection in the capture: " + e.Reason.String(), closes: true}, maxSteps)
-			return
+		if c.Halves[d].Ended && e.Reason != capture.EndFIN && e.Reason != capture.EndRST && (last == nil || e.Packet.Number > last.Packet.Number) {
+			last = e
 		}
+	}
+	if last != nil {
+		l.late(step{kind: "rest", packet: last.Packet, text: "this is the end of the connection in the capture: " + last.Reason.String(), closes: true}, maxSteps)
 	}
 }
 
