@@ -294,6 +294,10 @@ func (c *conn) unexpected() {
 		return
 	}
 	h := &c.halves[capture.Forward]
+	if h.end.Offset+h.peer().end.Offset == 0 {
+		c.empty(&h.end)
+		return
+	}
 	text := fmt.Sprintf("no startup frame, in %s", wording.Octets(h.end.Offset))
 	m := mpa.NewResponder(mpa.ResponderConfig{Timeout: -1, Dialects: dialectsAll})
 	m.Start(c.tcp.First.Time)

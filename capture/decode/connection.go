@@ -170,7 +170,7 @@ type Memory struct {
 }
 
 // Failed says how a connection has failed, though nobody may have broken a rule: "rejected",
-// "reset", "startup not completed" or "terminated"; over SCTP "refused" and "aborted" too.
+// "refused", "reset", "startup not completed" or "terminated"; over SCTP "aborted" too.
 // It is empty if the connection has not failed, and before Ended. Totals count a rejected one apart.
 func (c *Connection) Failed() string {
 	switch {
@@ -180,6 +180,8 @@ func (c *Connection) Failed() string {
 		return "refused"
 	case c.Halves[0].End.Reason == capture.EndAbort || c.Halves[1].End.Reason == capture.EndAbort:
 		return "aborted"
+	case c.refused():
+		return "refused"
 	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
 		return "reset"
 	case !c.Agreed && !c.Midstream:
@@ -188,6 +190,13 @@ func (c *Connection) Failed() string {
 		return "terminated"
 	}
 	return ""
+}
+
+// refused reports whether a RST is all that has answered a SYN.
+func (c *Connection) refused() bool {
+	opener, other := &c.TCP.Halves[capture.Forward], &c.TCP.Halves[capture.Backward]
+	return c.Session == nil && opener.SYN != 0 && other.SYN == 0 && opener.Count.Segments+other.Count.Segments == 0 &&
+		c.Halves[capture.Backward].End.Reason == capture.EndRST && !c.Halves[capture.Backward].End.Peer
 }
 
 // count counts how a connection has come out.

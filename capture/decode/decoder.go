@@ -214,6 +214,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	}
 	c.unexpected()
 	c.summarize()
+	c.wasReset()
 	d.totals.count(c.pub)
 	d.to.Ended(c.pub)
 }

@@ -24,6 +24,8 @@ var (
 	findRevisions   = finding{"revisions-do-not-fit", "N04", Warning}
 	findRejected    = finding{"rejected", "Q10", Note}
 	findClosed      = finding{"closed-at-startup", "Q16", Warning}
+	findRefused     = finding{"connection-refused", "", Warning}
+	findReset       = finding{"reset", "", Warning}
 	findOpen        = finding{"startup-open", "", Note}
 	findEarly       = finding{"octets-before-the-answer", "Q09", Error}
 	findNoRtrFrame  = finding{"no-rtr-frame", "T01", Warning}
