@@ -312,7 +312,7 @@ func (s *SGE) mistake(f memory.Fault) string {
 func (s *SGE) engine() engine.SGE {
 	e := engine.SGE{Offset: s.Offset, Length: s.Length}
 	if s.MR != nil {
-		e.Region = s.MR.region
+		e.Region, e.Term = s.MR.region, s.MR.region.Term()
 	}
 	return e
 }

@@ -241,7 +241,7 @@ func (q *QP) placeResponseAhead(s *ddp.Segment) bool {
 		return false
 	}
 	sink := &q.sq.At(read.ID).SGL.Elements()[0]
-	return q.cfg.Memory.SinkPlace(sink.Region, read.SinkSTag, sink.Offset+int(s.TO-read.SinkTO), layout.Plain(s.Payload)) == memory.None
+	return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(s.TO-read.SinkTO), layout.Plain(s.Payload)) == memory.None
 }
 
 // placeSendAhead places a segment of a Send into the receive that its message will get. While

@@ -44,7 +44,7 @@ func TestAheadIsBounded(t *testing.T) {
 				}
 				r := s.region(make([]byte, 500), remoteAll)
 				for id := range 5 {
-					s.receive(uint64(id), SGE{r, 100 * id, 100})
+					s.receive(uint64(id), SGE{Region: r, Offset: 100 * id, Length: 100})
 				}
 				s.arrives(0, c.f(1))
 				s.arrives(4, c.f(5))
@@ -179,8 +179,8 @@ func TestEitherSideFirst(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.PeerToPeer, s.Negotiated.RTR = true, mpa.RTRSend })
 	buf := make([]byte, 8)
 	r := s.region(buf, memory.LocalWrite)
-	s.receive(1, SGE{r, 0, 4})
-	s.receive(2, SGE{r, 4, 4})
+	s.receive(1, SGE{Region: r, Offset: 0, Length: 4})
+	s.receive(2, SGE{Region: r, Offset: 4, Length: 4})
 	s.arrives(1, send(2, []byte("next")))
 	s.arrives(0, send(1, nil))
 	s.completion(success(1, OpReceive, 4))

@@ -49,7 +49,7 @@ func TestWriteAhead(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
 	buf := make([]byte, 20)
 	r := s.region(buf, remoteAll)
-	s.receive(1, SGE{r, 10, 10})
+	s.receive(1, SGE{Region: r, Offset: 10, Length: 10})
 	s.arrives(1, write(r.STag(), 3, []byte("ahead")))
 	if string(buf[3:8]) != "ahead" {
 		t.Errorf("% x", buf)
@@ -74,7 +74,7 @@ func TestSendAhead(t *testing.T) {
 	buf := make([]byte, 40)
 	r := s.region(buf, memory.LocalWrite)
 	for id := range 4 {
-		s.receive(uint64(id), SGE{r, 10 * id, 10})
+		s.receive(uint64(id), SGE{Region: r, Offset: 10 * id, Length: 10})
 	}
 	s.arrives(0, send(1, []byte("one")).more())
 	s.arrives(4, send(3, []byte("x")).at(3))
@@ -141,7 +141,7 @@ func TestSharedReceiveAhead(t *testing.T) {
 	buf := make([]byte, 20)
 	r := s.region(buf, memory.LocalWrite)
 	for id := range 2 {
-		w := RecvWork{ID: uint64(id), SGL: listOf(SGE{r, 10 * id, 10})}
+		w := RecvWork{ID: uint64(id), SGL: listOf(SGE{Region: r, Offset: 10 * id, Length: 10})}
 		src.work = append(src.work, w)
 	}
 	s.arrives(2, send(2, []byte("two")))
@@ -180,8 +180,8 @@ func TestResponseAhead(t *testing.T) {
 	s := overMessages(t, mpa.RoleInitiator)
 	buf := make([]byte, 20)
 	r := s.region(buf, memory.LocalWrite)
-	s.post(work(1, OpRead, SGE{r, 0, 6}))
-	s.post(work(2, OpRead, SGE{r, 10, 3}))
+	s.post(work(1, OpRead, SGE{Region: r, Offset: 0, Length: 6}))
+	s.post(work(2, OpRead, SGE{Region: r, Offset: 10, Length: 3}))
 	s.letters()
 	s.arrives(2, response(r.STag(), 10, []byte("two")))
 	s.arrives(1, response(r.STag(), 3, []byte("end")))

@@ -20,7 +20,7 @@ func TestAheadBoundsAreFreed(t *testing.T) {
 			}
 		}
 		for id := range uint64(4) {
-			s.receive(at+id, SGE{r, 0, 1})
+			s.receive(at+id, SGE{Region: r, Offset: 0, Length: 1})
 		}
 		s.arrives(at, send(uint32(at+1), []byte{1}))
 		if len(s.done) != int(at)+4 {
@@ -132,7 +132,7 @@ func TestCountedInTurn(t *testing.T) {
 		}
 	}
 	s.receive(1)
-	s.receive(2, SGE{s.region(make([]byte, 4), memory.LocalWrite), 0, 4})
+	s.receive(2, SGE{Region: s.region(make([]byte, 4), memory.LocalWrite), Offset: 0, Length: 4})
 	s.arrives(1, send(2, []byte("four")))
 	wantCounted(0, 0)
 	s.arrives(0, send(1, nil))

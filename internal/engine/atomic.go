@@ -39,8 +39,8 @@ func (e *sendEntry) checkResult(d memory.Domain) memory.Fault {
 	if e.SGL.Len() == 0 {
 		return memory.None
 	}
-	s := e.SGL.Elements()[0]
-	return d.LocalCheck(s.Region, s.Offset, s.Length, true)
+	s := &e.SGL.Elements()[0]
+	return d.LocalCheck(s.Region, &s.Term, s.Offset, s.Length, true)
 }
 
 // requestAtomic builds the request. Its Request Identifier is the MSN that its response will
@@ -105,8 +105,8 @@ func (e *sendEntry) placeResult(d memory.Domain, value uint64) memory.Fault {
 	}
 	var octets [atomicLen]byte
 	binary.NativeEndian.PutUint64(octets[:], value)
-	s := e.SGL.Elements()[0]
-	return d.LocalPlace(s.Region, s.Offset, layout.Plain(octets[:]))
+	s := &e.SGL.Elements()[0]
+	return d.LocalPlace(s.Region, &s.Term, s.Offset, layout.Plain(octets[:]))
 }
 
 // onAtomicRequest queues a peer's Atomic Operation. It is checked now, and again when it is

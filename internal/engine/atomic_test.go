@@ -64,7 +64,7 @@ func TestAtomicRequester(t *testing.T) {
 	r := rd.region(out, memory.LocalWrite)
 	rd.post(add(1, 5))
 	rd.post(rd.read(2, 0, 4))
-	swap := work(3, OpCompareSwap, SGE{r, 8, 8})
+	swap := work(3, OpCompareSwap, SGE{Region: r, Offset: 8, Length: 8})
 	swap.RemoteSTag, swap.RemoteTO, swap.Atomic = 78, 16, Atomic{Data: 9, Mask: 0xff, Compare: 7, CompareMask: math.MaxUint64}
 	rd.post(swap)
 	rd.want(added(1, 1, 5), rd.asked(2, 0, 4),
@@ -143,7 +143,7 @@ func TestAtomicResponseRefused(t *testing.T) {
 func TestExtensionsPosted(t *testing.T) {
 	p := initiator(t)
 	r := p.region(make([]byte, 16), memory.LocalWrite)
-	for _, sgl := range [][]SGE{{{r, 0, 7}}, {{r, 0, 16}}, {{r, 0, 8}, {r, 8, 8}}} {
+	for _, sgl := range [][]SGE{{{Region: r, Length: 7}}, {{Region: r, Length: 16}}, {{Region: r, Length: 8}, {Region: r, Offset: 8, Length: 8}}} {
 		w := add(1, 5, sgl...)
 		if err := p.PostSend(&w); err != ErrResult {
 			t.Errorf("%d elements: %v", len(sgl), err)
@@ -213,7 +213,7 @@ func TestExtensionsPostedEarly(t *testing.T) {
 func TestAtomicResultLost(t *testing.T) {
 	p := initiator(t)
 	r := p.region(make([]byte, 8), memory.LocalWrite)
-	p.post(add(1, 5, SGE{r, 0, 8}))
+	p.post(add(1, 5, SGE{Region: r, Offset: 0, Length: 8}))
 	p.want(added(1, 1, 5))
 	p.table.Revoke(r)
 	p.send(atomicResponse(1, 1, 37))
@@ -224,7 +224,7 @@ func TestAtomicResultLost(t *testing.T) {
 	r = p.region(make([]byte, 8), 0)
 	p.window = 0
 	p.post(work(0, OpSend)) // which is sent all the same
-	p.post(add(1, 5, SGE{r, 0, 8}))
+	p.post(add(1, 5, SGE{Region: r, Offset: 0, Length: 8}))
 	p.window = -1
 	p.want(send(1, nil))
 	p.wantTerminate(terminate(0))

@@ -38,7 +38,7 @@ func TestBudget(t *testing.T) {
 	if p.left != AheadCost || s.HeldAhead() != 118 {
 		t.Errorf("%d octets are left, %d are held", p.left, s.HeldAhead())
 	}
-	s.receive(1, SGE{r, 0, 100})
+	s.receive(1, SGE{Region: r, Offset: 0, Length: 100})
 	placed(0)
 	if p.left != all-AheadCost || s.HeldAhead() != 0 {
 		t.Errorf("after its turn: %d octets are left, %d are held", p.left, s.HeldAhead())

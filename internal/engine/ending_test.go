@@ -20,7 +20,7 @@ var endings = []struct {
 	{"Modify to Error", func(p *pair, s *side) { s.ask(p, Error) }},
 	{"a Send from nowhere", func(_ *pair, s *side) { s.try(work(0, OpSend, SGE{Length: 4})) }},
 	{"a Write to nowhere", func(_ *pair, s *side) { s.try(SendWork{Op: OpWrite, Inline: []byte("abc")}) }},
-	{"a Read from nowhere", func(_ *pair, s *side) { s.try(work(0, OpRead, SGE{s.rk, 0, 4})) }},
+	{"a Read from nowhere", func(_ *pair, s *side) { s.try(work(0, OpRead, SGE{Region: s.rk, Offset: 0, Length: 4})) }},
 	{"a Send without a receive", func(_ *pair, s *side) { s.try(work(0, OpSend)) }},
 	{"revoked source", func(_ *pair, s *side) { s.table.Revoke(s.rs) }},
 	{"revoked window", func(_ *pair, s *side) { s.table.Revoke(s.rw) }},

@@ -32,9 +32,9 @@ func newSecretive(t *testing.T, s *setup) *secretive {
 	f.receives = f.region(f.buf[500:600], memory.LocalWrite)
 	f.start(s)
 	for id := range uint64(4) {
-		f.receive(id, SGE{f.receives, int(id) * 25, 25})
+		f.receive(id, SGE{Region: f.receives, Offset: int(id) * 25, Length: 25})
 	}
-	f.post(work(9, OpRead, SGE{f.receives, 90, 10}))
+	f.post(work(9, OpRead, SGE{Region: f.receives, Offset: 90, Length: 10}))
 	return f
 }
 

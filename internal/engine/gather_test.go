@@ -91,7 +91,7 @@ func TestScatteredAhead(t *testing.T) {
 			s := overMessages(t, mpa.RoleInitiator)
 			var sgl []SGE
 			for range 3 {
-				sgl = append(sgl, SGE{s.region(make([]byte, size+4), memory.LocalWrite), 2, size})
+				sgl = append(sgl, SGE{Region: s.region(make([]byte, size+4), memory.LocalWrite), Offset: 2, Length: size})
 			}
 			s.receive(1, sgl...)
 			s.arrives(0, write(1, 0, nil)) // from here on the QP knows where Sends go

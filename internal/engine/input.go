@@ -328,13 +328,15 @@ func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
 
 // scatter copies payload to the octets of a receive from offset mo on.
 func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
-	for _, s := range to.SGL.Elements() {
+	sgl := to.SGL.Elements()
+	for i := range sgl {
+		s := &sgl[i]
 		if mo >= uint64(s.Length) {
 			mo -= uint64(s.Length)
 			continue
 		}
 		front, rest := p.Cut(min(p.Len(), s.Length-int(mo)))
-		if f := q.cfg.Memory.LocalPlace(s.Region, s.Offset+int(mo), front); f != memory.None {
+		if f := q.cfg.Memory.LocalPlace(s.Region, &s.Term, s.Offset+int(mo), front); f != memory.None {
 			return f
 		}
 		p, mo = rest, 0
@@ -345,13 +347,15 @@ func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 // checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
 // has put them before.
 func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
-	for _, s := range q.current.SGL.Elements() {
+	sgl := q.current.SGL.Elements()
+	for i := range sgl {
+		s := &sgl[i]
 		if mo >= uint64(s.Length) {
 			mo -= uint64(s.Length)
 			continue
 		}
 		part := min(n, s.Length-int(mo))
-		if f := q.cfg.Memory.LocalCheck(s.Region, s.Offset+int(mo), part, true); f != memory.None {
+		if f := q.cfg.Memory.LocalCheck(s.Region, &s.Term, s.Offset+int(mo), part, true); f != memory.None {
 			return f
 		}
 		n, mo = n-part, 0

@@ -324,7 +324,7 @@ func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
 	for n > 0 {
 		s := &sgl[e.sge]
 		part := min(n, s.Length-e.off)
-		if f := d.LocalLoad(g, s.Region, s.Offset+e.off, part); f != memory.None {
+		if f := d.LocalLoad(g, s.Region, &s.Term, s.Offset+e.off, part); f != memory.None {
 			return f
 		}
 		n -= part

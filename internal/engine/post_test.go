@@ -132,7 +132,7 @@ func TestManyElements(t *testing.T) {
 	var from, to [MaxSGE]SGE
 	for i, at, back := 0, 0, n; i < MaxSGE; i++ {
 		back -= 37 * i
-		from[i], to[MaxSGE-1-i] = SGE{rs, at, 37 * i}, SGE{rd, back, 37 * i}
+		from[i], to[MaxSGE-1-i] = SGE{Region: rs, Offset: at, Length: 37 * i}, SGE{Region: rd, Offset: back, Length: 37 * i}
 		at += 37 * i
 	}
 	p.b.receive(1, to[:]...)
@@ -158,7 +158,7 @@ func TestScatterGather(t *testing.T) {
 			source, sink := numbered(n), make([]byte, n)
 			var from, to [fewSGE]SGE
 			for i, at := 0, 0; i < fewSGE; i++ {
-				from[i] = SGE{p.a.region(source[at:at+cuts[i]], 0), 0, cuts[i]}
+				from[i] = SGE{Region: p.a.region(source[at:at+cuts[i]], 0), Offset: 0, Length: cuts[i]}
 				back := cuts[fewSGE-1-i]
 				to[i] = SGE{Length: back}
 				at += cuts[i]

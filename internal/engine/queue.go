@@ -59,6 +59,9 @@ func (s *sendQueue) push(w *SendWork) {
 	inline := append(e.inline[:0], w.Inline...)
 	*e = sendEntry{SendWork: *w, inline: inline}
 	e.Inline = nil
+	if w.Register != nil {
+		w.Register.Region.Announce(&w.Register.Registration)
+	}
 	e.length = uint32(w.SGL.length())
 	if w.SGL.Len() == 0 {
 		e.length = uint32(len(inline))

@@ -129,10 +129,10 @@ func (s *side) from(w *SendWork, n int) []byte {
 func (s *side) pieces(r *memory.Region, at, n, elements int) (sgl []SGE) {
 	for len(sgl) < elements-1 {
 		k := s.rand.IntN(n/2 + 1)
-		sgl = append(sgl, SGE{r, at, k})
+		sgl = append(sgl, SGE{Region: r, Offset: at, Length: k})
 		at, n = at+k, n-k
 	}
-	return append(sgl, SGE{r, at, n})
+	return append(sgl, SGE{Region: r, Offset: at, Length: n})
 }
 
 func (s *side) send(w *SendWork) int {
@@ -179,7 +179,7 @@ func (s *side) atomic(w *SendWork) (original uint64) {
 		to.wantWord = w.Atomic.Data
 	}
 	if s.rand.IntN(2) == 0 {
-		w.SGL = listOf(SGE{s.rk, s.usedSink, 8})
+		w.SGL = listOf(SGE{Region: s.rk, Offset: s.usedSink, Length: 8})
 		binary.NativeEndian.PutUint64(s.wantSink[s.usedSink:], original)
 		s.usedSink += 8
 	}
@@ -211,7 +211,7 @@ func (s *side) read(w *SendWork) int {
 		b = from.wantWindow[at:]
 		w.RemoteSTag, w.RemoteTO = from.rw.STag(), uint64(at)
 	}
-	w.SGL = listOf(SGE{s.rk, s.usedSink, n})
+	w.SGL = listOf(SGE{Region: s.rk, Offset: s.usedSink, Length: n})
 	copy(s.wantSink[s.usedSink:], b[:n])
 	s.usedSink += n
 	return n
@@ -372,7 +372,7 @@ func judge(t rapid.TB, s *setup, r *memory.Region, buf, stream []byte, piece fun
 	p.host = newHost(t, &p.clock, s)
 	p.start(s)
 	for id := range uint64(4) {
-		p.receive(id, SGE{r, 60, 30})
+		p.receive(id, SGE{Region: r, Offset: 60, Length: 30})
 	}
 	p.window = 0
 	for rest := slices.Clone(stream); len(rest) > 0; {

@@ -63,7 +63,7 @@ func (e *sendEntry) readRequest(d memory.Domain) (rdmap.ReadRequest, memory.Faul
 		return r, memory.None
 	}
 	s := &e.SGL.Elements()[0]
-	if f := d.LocalCheck(s.Region, s.Offset, s.Length, true); f != memory.None {
+	if f := d.LocalCheck(s.Region, &s.Term, s.Offset, s.Length, true); f != memory.None {
 		return r, f
 	}
 	r.SinkSTag, r.SinkTO = s.Region.STag(), s.Region.Base()+uint64(s.Offset)
@@ -103,9 +103,9 @@ func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory
 	sink := &q.sq.At(read.ID).SGL.Elements()[0]
 	at := sink.Offset + int(s.TO-read.SinkTO)
 	if q.inPlace {
-		return q.cfg.Memory.SinkCheck(sink.Region, read.SinkSTag, at, s.PayloadLen())
+		return q.cfg.Memory.LocalCheck(sink.Region, &sink.Term, at, s.PayloadLen(), true)
 	}
-	return q.cfg.Memory.SinkPlace(sink.Region, read.SinkSTag, at, payload(f, s))
+	return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, at, payload(f, s))
 }
 
 // readDone completes a Read: its response has been delivered.

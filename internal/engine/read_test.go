@@ -23,7 +23,7 @@ func newReader(t *testing.T, change ...func(*setup)) *reader {
 
 // read is a Read of n octets to an offset of the reader's memory.
 func (rd *reader) read(id uint64, off, n int) SendWork {
-	w := work(id, OpRead, SGE{rd.r, off, n})
+	w := work(id, OpRead, SGE{Region: rd.r, Offset: off, Length: n})
 	w.RemoteSTag, w.RemoteTO = 77, 1000+uint64(off)
 	return w
 }
@@ -180,7 +180,7 @@ func TestZeroORD(t *testing.T) {
 // A Read has one sink.
 func TestReadSinks(t *testing.T) {
 	rd := newReader(t)
-	w := work(1, OpRead, SGE{rd.r, 0, 1}, SGE{rd.r, 1, 1})
+	w := work(1, OpRead, SGE{Region: rd.r, Offset: 0, Length: 1}, SGE{Region: rd.r, Offset: 1, Length: 1})
 	if err := rd.PostSend(&w); err != ErrManySinks {
 		t.Error(err)
 	}
@@ -365,7 +365,7 @@ func TestResponseSeesEarlierWrites(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 8)
 	r := p.region(buf, remoteAll)
-	p.receive(1, SGE{r, 4, 4})
+	p.receive(1, SGE{Region: r, Offset: 4, Length: 4})
 	var b []byte
 	for _, f := range []fpdu{
 		write(r.STag(), 0, []byte("abcd")), send(1, []byte("efgh")),

@@ -148,7 +148,7 @@ func listOf(sgl ...SGE) (l SGL) {
 }
 
 // all is the whole of a region of n octets.
-func all(r *memory.Region, n int) SGE { return SGE{Region: r, Length: n} }
+func all(r *memory.Region, n int) SGE { return SGE{Region: r, Length: n, Term: r.Term()} }
 
 // output has the LLP take what the QP has to send, as the driver does, and
 // returns it.

@@ -48,14 +48,14 @@ func newSceneOf(t rapid.TB, over func(*setup), receives int) *scene {
 		x.receive(uint64(i), x.slot(i))
 	}
 	for i := range sceneReads {
-		x.post(work(uint64(sceneReceives+i), OpRead, SGE{x.own, sceneSinks + i*sceneSlot, 2 + i}))
+		x.post(work(uint64(sceneReceives+i), OpRead, SGE{Region: x.own, Offset: sceneSinks + i*sceneSlot, Length: 2 + i}))
 	}
 	x.output()
 	return x
 }
 
 // slot is where a receive is for.
-func (x *scene) slot(i int) SGE { return SGE{x.own, i * sceneSlot, sceneSlot} }
+func (x *scene) slot(i int) SGE { return SGE{Region: x.own, Offset: i * sceneSlot, Length: sceneSlot} }
 
 // A plot draws segments, most of them legal when they have their turn.
 type plot struct {

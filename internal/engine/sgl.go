@@ -11,8 +11,9 @@ const fewSGE = 4
 // An SGE is a range of registered memory.
 type SGE struct {
 	Region *memory.Region
-	Offset int // octets from the region's start
-	Length int // octets
+	Offset int         // octets from the region's start
+	Length int         // octets
+	Term   memory.Term // which registrations of the region are meant: Region.Term when it is posted
 }
 
 // An SGL is a list of scatter/gather elements. The zero value is empty.

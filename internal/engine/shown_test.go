@@ -83,7 +83,7 @@ func TestShownIsPlaced(t *testing.T) {
 	buf := make([]byte, 3*large)
 	r := s.region(buf, remoteAll)
 	for id := range 2 {
-		s.receive(uint64(id), SGE{r, id * large, large})
+		s.receive(uint64(id), SGE{Region: r, Offset: id * large, Length: large})
 	}
 	s.writes(send(1, nil), send(2, numbered(large)), write(r.STag(), 2*large, numbered(large)), send(3, nil))
 	s.tell(s.begins[1])
@@ -92,7 +92,7 @@ func TestShownIsPlaced(t *testing.T) {
 	if !bytes.Equal(buf[2*large:], numbered(large)) || s.shown.missing.Stats().Held != 0 {
 		t.Errorf("% x, %d octets held", buf[2*large:], s.shown.missing.Stats().Held)
 	}
-	s.receive(2, SGE{r, 0, 10})
+	s.receive(2, SGE{Region: r, Offset: 0, Length: 10})
 	s.noCompletion()
 	s.tell(len(s.stream))
 	s.completion(success(1, OpReceive, large), success(2, OpReceive, 0))

@@ -33,7 +33,7 @@ func TestUnready(t *testing.T) {
 	r := p.region(buf, remoteAll|memory.RemoteAtomic)
 	add := rdmap.FetchAdd(1, 0)
 	add.STag, add.TO = r.STag(), 16
-	p.post(work(8, OpRead, SGE{r, 36, 1}))
+	p.post(work(8, OpRead, SGE{Region: r, Offset: 36, Length: 1}))
 	p.post(SendWork{ID: 9, Op: OpFetchAdd, RemoteSTag: 1})
 	p.send(send(1, []byte("one")), send(2, []byte("t")).more(), send(2, []byte("o")).at(2).more(), send(2, []byte("w")).at(1).more(), send(2, nil).at(3))
 	p.want(request(1, rdmap.ReadRequest{SinkSTag: r.STag(), SinkTO: 36, Size: 1}))
@@ -42,9 +42,9 @@ func TestUnready(t *testing.T) {
 	p.send(response(r.STag(), 36, []byte("N")), atomicResponse(1, 1, 5))
 	p.completion(success(8, OpRead, 1), Completion{ID: 9, Op: OpFetchAdd, Length: 8, Original: 5})
 	p.wantNothing()
-	p.receiveLate(1, SGE{r, 0, 10})
+	p.receiveLate(1, SGE{Region: r, Offset: 0, Length: 10})
 	p.completion(success(1, OpReceive, 3))
-	p.receiveLate(2, SGE{r, 10, 10})
+	p.receiveLate(2, SGE{Region: r, Offset: 10, Length: 10})
 	p.completion(success(2, OpReceive, 3))
 	if want := append(append([]byte("one"), numbered(40)[3:10]...), "two"...); !bytes.Equal(buf[:13], want) || string(buf[30:35]) != "later" {
 		t.Errorf("%q", buf)
@@ -60,7 +60,7 @@ func TestUnready(t *testing.T) {
 	if p.Unready() {
 		t.Error("something waits")
 	}
-	p.receive(4, SGE{r, 0, 10})
+	p.receive(4, SGE{Region: r, Offset: 0, Length: 10})
 	p.send(send(4, []byte("four")))
 	p.completion(success(4, OpReceive, 4))
 	p.wantState(RTS)
@@ -79,7 +79,7 @@ func TestReadBehindUnready(t *testing.T) {
 		if string(buf) != "old" {
 			t.Fatalf("%q", buf)
 		}
-		p.receiveLate(1, SGE{r, 0, 3})
+		p.receiveLate(1, SGE{Region: r, Offset: 0, Length: 3})
 		p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, buf))
 		if buf[0] != 'N' || len(first.Payload) == 3 && string(buf) != "New" {
 			t.Errorf("%q", buf)
@@ -215,9 +215,9 @@ func TestUnreadyAhead(t *testing.T) {
 	s.arrives(0, send(1, []byte("o")).more())
 	s.arrives(3, send(2, []byte("o")).at(2))
 	s.arrives(1, send(1, []byte("ne")).at(1))
-	s.receiveLate(1, SGE{r, 0, 10})
+	s.receiveLate(1, SGE{Region: r, Offset: 0, Length: 10})
 	s.completion(success(1, OpReceive, 3))
-	s.receiveLate(2, SGE{r, 10, 10})
+	s.receiveLate(2, SGE{Region: r, Offset: 10, Length: 10})
 	s.arrives(2, send(2, []byte("tw")).more())
 	s.completion(success(2, OpReceive, 3))
 	if !bytes.Equal(buf[:13], []byte("one\x00\x00\x00\x00\x00\x00\x00two")) {

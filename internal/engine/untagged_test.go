@@ -81,8 +81,8 @@ func TestSegmentErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := responder(t)
 			r := p.region(make([]byte, 40), memory.LocalWrite)
-			p.receive(1, SGE{r, 0, 15}, SGE{r, 15, 5})
-			p.receive(2, SGE{r, 20, 20})
+			p.receive(1, SGE{Region: r, Offset: 0, Length: 15}, SGE{Region: r, Offset: 15, Length: 5})
+			p.receive(2, SGE{Region: r, Offset: 20, Length: 20})
 			p.send(tt.good...)
 			for range tt.good {
 				if f, ok := p.next(); ok && rdmap.OpcodeOf(&f.H) == rdmap.OpTerminate {
@@ -117,7 +117,7 @@ func TestSendTooLong(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 12)
 	r := p.region(buf, memory.LocalWrite)
-	p.receive(1, SGE{r, 0, 10})
+	p.receive(1, SGE{Region: r, Offset: 0, Length: 10})
 	p.receive(2)
 	bad := send(1, numbered(2)).at(9)
 	p.send(send(1, numbered(9)).more(), bad)
@@ -146,7 +146,7 @@ func TestScatter(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 20)
 	r := p.region(buf, memory.LocalWrite)
-	p.receive(1, SGE{r, 15, 5}, SGE{}, SGE{r, 10, 1}, SGE{r, 0, 6})
+	p.receive(1, SGE{Region: r, Offset: 15, Length: 5}, SGE{}, SGE{Region: r, Offset: 10, Length: 1}, SGE{Region: r, Offset: 0, Length: 6})
 	b := []byte("abcdefghijk")
 	p.send(send(1, b[4:8]).at(4).more(), send(1, b[0:4]).more(), send(1, nil).at(3).more(), send(1, b[8:]).at(8))
 	p.completion(success(1, OpReceive, 11))
@@ -166,7 +166,7 @@ func TestInterleaved(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 20)
 	r := p.region(buf, remoteAll)
-	p.receive(1, SGE{r, 0, 10})
+	p.receive(1, SGE{Region: r, Offset: 0, Length: 10})
 	p.send(send(1, []byte("ab")).more(), write(r.STag(), 10, []byte("AB")).more(), request(1, rdmap.ReadRequest{SinkSTag: 5}),
 		send(1, []byte("cd")).at(2).more(), write(r.STag(), 12, []byte("CD")), send(1, []byte("ef")).at(4))
 	p.want(response(5, 0, nil))
@@ -189,8 +189,8 @@ func TestReceiveMemory(t *testing.T) {
 		{"revoked", func(c *regions) SGE { return all(c.gone, 10) }, StatusLocalProtection},
 		{"invalidated", func(c *regions) SGE { return all(c.void, 10) }, StatusLocalProtection},
 		{"no region", func(*regions) SGE { return SGE{Length: 10} }, StatusLocalProtection},
-		{"after the region", func(c *regions) SGE { return SGE{c.r, 30, 10} }, StatusLocalProtection},
-		{"before the region", func(c *regions) SGE { return SGE{c.r, -1, 10} }, StatusLocalProtection},
+		{"after the region", func(c *regions) SGE { return SGE{Region: c.r, Offset: 30, Length: 10} }, StatusLocalProtection},
+		{"before the region", func(c *regions) SGE { return SGE{Region: c.r, Offset: -1, Length: 10} }, StatusLocalProtection},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newRegions(responder(t))

@@ -177,22 +177,22 @@ func TestLocalAccess(t *testing.T) {
 		{"no region", ours, nil, 0, 1, InvalidSTag, InvalidSTag},
 		{"nothing, of nothing", ours, nil, -5, 0, None, None},
 	} {
-		if f := tt.d.LocalCheck(tt.r, tt.off, tt.n, false); f != tt.read {
+		if f := tt.d.LocalCheck(tt.r, new(Term), tt.off, tt.n, false); f != tt.read {
 			t.Errorf("%s: check to read: %v, want %v", tt.name, f, tt.read)
 		}
-		if f := tt.d.LocalCheck(tt.r, tt.off, tt.n, true); f != tt.write {
+		if f := tt.d.LocalCheck(tt.r, new(Term), tt.off, tt.n, true); f != tt.write {
 			t.Errorf("%s: check to write: %v, want %v", tt.name, f, tt.write)
 		}
 		if tt.n < 0 {
 			continue
 		}
 		p := make([]byte, tt.n)
-		f := tt.d.LocalLoad(into(p), tt.r, tt.off, tt.n)
+		f := tt.d.LocalLoad(into(p), tt.r, new(Term), tt.off, tt.n)
 		if f != tt.read || f == None && tt.r == r && !bytes.Equal(p, buf[16+tt.off:16+tt.off+tt.n]) {
 			t.Errorf("%s: load: %v, want %v; % x", tt.name, f, tt.read, p)
 		}
 		p = bytes.Repeat([]byte{0xee}, tt.n)
-		f = tt.d.LocalPlace(tt.r, tt.off, layout.Plain(p))
+		f = tt.d.LocalPlace(tt.r, new(Term), tt.off, layout.Plain(p))
 		if f != tt.write || f == None && tt.r == r && !bytes.Equal(p, buf[16+tt.off:16+tt.off+tt.n]) {
 			t.Errorf("%s: place: %v, want %v; % x", tt.name, f, tt.write, buf)
 		}

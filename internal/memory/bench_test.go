@@ -22,8 +22,8 @@ func BenchmarkAccess(b *testing.B) {
 			access func() Fault
 		}{
 			{"Place", func() Fault { return d.Place(r.STag(), 0, layout.Plain(p)) }},
-			{"LocalPlace", func() Fault { return d.LocalPlace(r, 0, layout.Plain(p)) }},
-			{"LocalCheck", func() Fault { return d.LocalCheck(r, 0, n, true) }},
+			{"LocalPlace", func() Fault { return d.LocalPlace(r, new(Term), 0, layout.Plain(p)) }},
+			{"LocalCheck", func() Fault { return d.LocalCheck(r, new(Term), 0, n, true) }},
 		} {
 			b.Run(fmt.Sprintf("%s/size=%d", c.name, n), func(b *testing.B) {
 				b.SetBytes(int64(n))

@@ -54,7 +54,7 @@ func TestChecksDoNotWait(t *testing.T) {
 	r.first.locks.lock(0, 32) // a copy
 	defer r.first.locks.unlock(0, 32)
 	d := local(table)
-	if f := d.LocalCheck(r, 0, 32, true); f != None {
+	if f := d.LocalCheck(r, new(Term), 0, 32, true); f != None {
 		t.Error(f)
 	}
 	if f := d.CheckRead(r.STag(), base, 32); f != None {

@@ -8,7 +8,8 @@ import "slices"
 // Accesses at the same time, of any number of streams, exclude each other where
 // they overlap: see stripes.
 type extent struct {
-	grant // of the region, over all of it
+	grant        // of the region, over all of it
+	term  uint32 // immutable: which of the region's registrations it is
 	locks stripes
 	// guarded by locks; nil once revoked
 	buf   []byte   // the only piece

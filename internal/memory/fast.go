@@ -27,6 +27,8 @@ type Registration struct {
 	Access  Access
 	Key     uint8
 	Private bool // only the stream on which it is registered may use it
+
+	term uint32 // which of the region's it is: see Announce
 }
 
 // Octets returns how many octets the memory has.
@@ -52,7 +54,7 @@ func (d Domain) FastRegister(r *Region, g *Registration) Fault {
 	}
 	x := new(extent)
 	newExtent(x, g.Memory...)
-	x.owner, x.pd, x.access, x.base, x.stag = r, r.pd, g.Access.whole(), g.Base, r.index|uint32(g.Key)
+	x.owner, x.pd, x.access, x.base, x.stag, x.term = r, r.pd, g.Access.whole(), g.Base, r.index|uint32(g.Key), g.term
 	if g.Private {
 		x.stream = d.Stream
 	}
@@ -81,7 +83,7 @@ func (r *Region) Fast() bool { return r.most != Most{} }
 // it begins: what a region is registered as by FastRegister is not.
 func (d Domain) LocalMay(r *Region, off, n int, write bool) Fault {
 	if n == 0 || r == nil || !r.Fast() {
-		return d.LocalCheck(r, off, n, write)
+		return d.LocalCheck(r, new(Term), off, n, write)
 	}
 	if f := r.own(d); f != None {
 		return f

@@ -27,7 +27,7 @@ func TestFastRegister(t *testing.T) {
 	if r.Valid() || r.STag()&keyMask != 0 || r.Size() != 0 || !r.Fast() {
 		t.Errorf("STag %#x, valid: %t", r.STag(), r.Valid())
 	}
-	if f := d.LocalCheck(r, 0, 1, false); f != Invalidated {
+	if f := d.LocalCheck(r, new(Term), 0, 1, false); f != Invalidated {
 		t.Error(f)
 	}
 	index := r.STag()
@@ -136,7 +136,7 @@ func TestPieces(t *testing.T) {
 			case 0:
 				d.Place(r.STag(), base+uint64(off), layout.Plain(p))
 			case 1:
-				d.LocalPlace(r, off, layout.Plain(p))
+				d.LocalPlace(r, new(Term), off, layout.Plain(p))
 			case 2:
 				r.WriteAt(p, off)
 			default:
@@ -146,7 +146,7 @@ func TestPieces(t *testing.T) {
 			var one, two taken
 			three := make([]byte, n)
 			d.Load(&one, n, r.STag(), base+uint64(off))
-			d.LocalLoad(&two, r, off, n)
+			d.LocalLoad(&two, r, new(Term), off, n)
 			r.ReadAt(three, off)
 			var four []byte
 			r.Update(func(b []byte) { four = append(four, b...) })

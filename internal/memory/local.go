@@ -5,76 +5,61 @@ import "github.com/goiwarp/iwarp/mpa/layout"
 // LocalCheck judges the owner's access of n octets at offset off of a region, to
 // write them or to read. A zero length is never judged (RDMA verbs 7, "zero
 // length: no checks at all").
-func (d Domain) LocalCheck(r *Region, off, n int, write bool) Fault {
+func (d Domain) LocalCheck(r *Region, t *Term, off, n int, write bool) Fault {
 	switch {
 	case n == 0:
 		return None
 	case r == nil:
 		return InvalidSTag
 	}
-	return r.checkLocal(d, r.extent(), off, n, write)
+	return r.checkMeant(d, r.extent(), t, off, n, write)
 }
 
-// LocalLoad has t take n octets from offset off on of a region that the consumer
+// checkMeant is checkLocal for a request.
+func (r *Region) checkMeant(d Domain, x *extent, t *Term, off, n int, write bool) Fault {
+	if f := r.checkLocal(d, x, off, n, write); f != None {
+		return f
+	}
+	return t.meant(d, r, x)
+}
+
+// LocalLoad has taker take n octets from offset off on of a region that the consumer
 // named in its own Send or RDMA Write.
-func (d Domain) LocalLoad(t Taker, r *Region, off, n int) Fault {
+func (d Domain) LocalLoad(taker Taker, r *Region, t *Term, off, n int) Fault {
 	if n == 0 || r == nil {
-		return d.LocalCheck(r, off, n, false)
+		return d.LocalCheck(r, t, off, n, false)
 	}
 	x := r.extent()
 	if !x.holds(off, n) {
-		return r.checkLocal(d, x, off, n, false)
+		return r.checkMeant(d, x, t, off, n, false)
 	}
 	x.locks.rlock(off, n)
 	defer x.locks.runlock(off, n)
-	f := r.checkLocal(d, x, off, n, false)
+	f := r.checkMeant(d, x, t, off, n, false)
 	if f == None {
-		x.give(t, off, n)
+		x.give(taker, off, n)
 	}
 	return f
 }
 
 // LocalPlace copies p to offset off for the consumer's own operation: a
 // received Send or the response to its own RDMA Read.
-func (d Domain) LocalPlace(r *Region, off int, p layout.Content) Fault {
+func (d Domain) LocalPlace(r *Region, t *Term, off int, p layout.Content) Fault {
 	n := p.Len()
 	if n == 0 || r == nil {
-		return d.LocalCheck(r, off, n, true)
+		return d.LocalCheck(r, t, off, n, true)
 	}
-	return r.placeLocal(d, r.extent(), off, p)
-}
-
-func (r *Region) placeLocal(d Domain, x *extent, off int, p layout.Content) Fault {
-	n := p.Len()
+	x := r.extent()
 	if !x.holds(off, n) {
-		return r.checkLocal(d, x, off, n, true)
+		return r.checkMeant(d, x, t, off, n, true)
 	}
 	x.locks.lock(off, n)
 	defer x.locks.unlock(off, n)
-	f := r.checkLocal(d, x, off, n, true)
+	f := r.checkMeant(d, x, t, off, n, true)
 	if f == None {
 		x.place(off, p)
 	}
 	return f
-}
-
-// SinkPlace is LocalPlace for the response to an RDMA Read that was asked for with an STag: what
-// the region has been registered as since is not its sink.
-func (d Domain) SinkPlace(r *Region, stag uint32, off int, p layout.Content) Fault {
-	x := r.extent()
-	if x.stag != stag {
-		return Invalidated
-	}
-	return r.placeLocal(d, x, off, p)
-}
-
-// SinkCheck is LocalCheck to write, likewise.
-func (d Domain) SinkCheck(r *Region, stag uint32, off, n int) Fault {
-	x := r.extent()
-	if x.stag != stag {
-		return Invalidated
-	}
-	return r.checkLocal(d, x, off, n, true)
 }
 
 // A Target is what a consumer can invalidate: a region or a window.

@@ -134,11 +134,11 @@ func TestOverlap(t *testing.T) {
 		})
 	}
 	put(func(p []byte) { d.Place(r.STag(), n, layout.Plain(p)) })
-	put(func(p []byte) { d.LocalPlace(r, n, layout.Plain(p)) })
+	put(func(p []byte) { d.LocalPlace(r, new(Term), n, layout.Plain(p)) })
 	put(func(p []byte) { r.WriteAt(p, n) })
 	put(func(p []byte) { r.Update(func(b []byte) { copy(b[n:], p) }) })
 	get(func(p []byte) { d.Load(into(p), n, r.STag(), n) })
-	get(func(p []byte) { d.LocalLoad(into(p), r, n, n) })
+	get(func(p []byte) { d.LocalLoad(into(p), r, new(Term), n, n) })
 	get(func(p []byte) { r.ReadAt(p, n) })
 	get(func(p []byte) { r.Update(func(b []byte) { copy(p, b[n:]) }) })
 	wg.Wait()

@@ -3,6 +3,7 @@ package memory
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
@@ -46,8 +47,9 @@ func (a Access) whole() Access {
 // good, and one that Table.Allocate made for as long as its STag is valid: see FastRegister.
 type Region struct {
 	tag
-	most  Most   // what may be registered by FastRegister; none: nothing
-	first extent // most regions have no other
+	most  Most          // what may be registered by FastRegister; none: nothing
+	first extent        // most regions have no other
+	terms atomic.Uint32 // how many registrations were announced
 
 	// mu orders what ends and begins the use of the region as a whole, and of its windows.
 	mu      sync.Mutex

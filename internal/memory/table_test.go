@@ -26,10 +26,10 @@ func TestRevoke(t *testing.T) {
 	if f := d.Load(into(make([]byte, 1)), 1, r.STag(), 0); f != InvalidSTag {
 		t.Error(f)
 	}
-	if f := d.LocalPlace(r, 0, layout.Plain([]byte("x"))); f != InvalidSTag || buf[16] == 'x' {
+	if f := d.LocalPlace(r, new(Term), 0, layout.Plain([]byte("x"))); f != InvalidSTag || buf[16] == 'x' {
 		t.Error(f)
 	}
-	if f := d.LocalLoad(into(make([]byte, 1)), r, 0, 1); f != InvalidSTag {
+	if f := d.LocalLoad(into(make([]byte, 1)), r, new(Term), 0, 1); f != InvalidSTag {
 		t.Error(f)
 	}
 	if f := d.LocalInvalidate(r); f != InvalidSTag {
@@ -265,7 +265,7 @@ func TestRegister(t *testing.T) {
 		t.Error(err)
 	}
 	r, _ := table.Register(make([]byte, 4, 100), Options{})
-	if f := (Domain{Table: table}).LocalCheck(r, 0, 5, false); f != Bounds {
+	if f := (Domain{Table: table}).LocalCheck(r, new(Term), 0, 5, false); f != Bounds {
 		t.Error(f)
 	}
 	if _, err := table.Register(nil, Options{Access: allAccess + 1}); !errors.Is(err, ErrAccess) {
