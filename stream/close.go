@@ -1,6 +1,13 @@
 package stream
 
-// CloseWrite ends our direction: the peer's Read returns io.EOF after what was written. Reading goes on.
+import (
+	"errors"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// CloseWrite ends our direction: the peer's Read returns io.EOF after what was written. Reading goes on. It fails if a Write has failed because
+// the connection was over, or if the connection has ended and the peer has not closed it in order: octets of a Write may be lost then.
 func (c *Conn) CloseWrite() error {
 	if err := c.enter(&c.wr, c.writing); err != nil {
 		return c.opError("close", err)
@@ -11,13 +18,21 @@ func (c *Conn) CloseWrite() error {
 	if c.closed {
 		return c.opError("close", errClosed)
 	}
+	return c.opError("close", c.end())
+}
+
+// end says that nothing more is written. The caller has c.mu, and the gate.
+func (c *Conn) end() error {
 	c.advance() // what the peer has said decides what is said
 	w, send := c.ep.End()
 	c.wakeAll()
-	if !send {
-		return nil
+	if c.out.failed != nil || !send {
+		return c.out.failed
 	}
-	return c.opError("close", c.sendWord(w))
+	if err := c.sendWord(w); err != nil {
+		return c.brokenLocked(err)
+	}
+	return nil
 }
 
 // Close ends the connection. Calls that wait return net.ErrClosed; what Write has taken is sent, and Close returns when the peer's end of
@@ -31,11 +46,12 @@ func (c *Conn) Close() error {
 	c.wr.end()
 	c.writing <- struct{}{} // those who wait leave, now that their contexts have ended
 	c.mu.Lock()
-	if w, send := c.ep.Disconnect(); send {
+	w, awaited := c.ep.Disconnect()
+	if awaited {
 		_ = c.sendWord(w) // where that fails there is no peer any more
 	}
 	c.mu.Unlock()
-	err := c.ended(c.qp.Close())
+	err := c.ended(c.qp.Close(), awaited)
 	_ = c.release()
 	for _, l := range c.out.left {
 		_ = l.mr.Deregister()
@@ -45,13 +61,20 @@ func (c *Conn) Close() error {
 	return c.opError("close", err)
 }
 
-// ended is the error of the QP's close, but where the peer has closed the connection, too: it wants nothing more.
-func (c *Conn) ended(err error) error {
+// ended is the error of the QP's close, but where the peer has closed the connection, too: it wants nothing more. A peer that was the first
+// to end the connection owed a word, unless both directions had ended before: rdma-core's rsockets have none for it then.
+func (c *Conn) ended(err error, owed bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.led(nil) // the contexts have ended
-	if c.advance(); c.ep.Disconnected() {
+	c.advance()
+	switch {
+	case c.ep.Disconnected():
 		return nil
+	case c.out.failed != nil:
+		return c.out.failed
+	case err == nil && owed && errors.Is(c.qp.Err(), iwarp.ErrPeerClosed):
+		return lost(c.qp.Err())
 	}
 	return err
 }

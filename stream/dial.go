@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/stream/rsockets"
@@ -69,8 +70,19 @@ func (d *Dialer) connect(network string, dial func(*iwarp.Dialer, *iwarp.QP) err
 	return r.begin(network, ours, peer), nil
 }
 
+// A target is an address as the caller has given it.
+type target struct{ network, address string }
+
+func (t target) Network() string { return t.network }
+func (t target) String() string  { return t.address }
+
+// dialError names the address that was dialed, as iwarp's error does.
 func dialError(network string, err error) error {
-	return &net.OpError{Op: "dial", Net: network, Err: err}
+	failed := &net.OpError{Op: "dial", Net: network, Err: brief("dial", err)}
+	if of, ok := errors.AsType[*iwarp.OpError](err); ok && of.To != "" {
+		failed.Addr = target{network, strings.TrimPrefix(of.To, network+" ")}
+	}
+	return failed
 }
 
 // abort ends a connection that is of no use, and gives everything back.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -31,7 +32,36 @@ func (c *Conn) opError(op string, err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // It is never wrapped.
 		return err
 	}
-	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: err}
+	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: brief(op, err)}
+}
+
+// briefer is an error within a *net.OpError. Its text does not name again what that names: the call, and the package.
+type briefer struct {
+	error
+	text string
+}
+
+// Error is what is left of the text.
+func (b briefer) Error() string { return b.text }
+
+// Unwrap returns the error as it was.
+func (b briefer) Unwrap() error { return b.error }
+
+// brief shortens the text of an error of iwarp's.
+func brief(op string, err error) error {
+	text, ours := strings.CutPrefix(err.Error(), "iwarp: ")
+	if !ours {
+		return err
+	}
+	if of, ok := errors.AsType[*iwarp.OpError](err); ok && of.Op == op {
+		text = strings.TrimPrefix(text, op+" ")
+		to := of.To
+		if of.Addr != nil {
+			to = of.Addr.String()
+		}
+		text = strings.TrimPrefix(text, to+": ")
+	}
+	return briefer{err, text}
 }
 
 // lost is the error of a connection that has ended with no word of the peer's.

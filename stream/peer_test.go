@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,8 +235,38 @@ func TestPeerLost(t *testing.T) {
 			if err := <-read; !errors.Is(err, c.want) {
 				t.Errorf("Read: %v", err)
 			}
+			if n, err := conn.Write([]byte("some")); n != 0 || !errors.Is(err, c.want) {
+				t.Errorf("Write: %d octets, %v", n, err)
+			}
 			if _, err := conn.Write(make([]byte, 10_000)); !errors.Is(err, c.want) {
 				t.Errorf("Write: %v", err)
+			}
+			for _, ends := range []func() error{conn.CloseWrite, conn.Close} {
+				err := ends()
+				if !errors.Is(err, c.want) {
+					t.Errorf("after a Write that failed: %v", err)
+				} else if strings.Contains(err.Error(), "Modify") || strings.Contains(err.Error(), "iwarp: ") {
+					t.Errorf("words of what is below: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestPeerLostBeforeClose has Close, and CloseWrite, tell of a peer that has ended the connection without a word, when no Write has.
+func TestPeerLostBeforeClose(t *testing.T) {
+	for name, end := range map[string]func(*stream.Conn) error{"CloseWrite": (*stream.Conn).CloseWrite, "Close": (*stream.Conn).Close} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, conn := dialByHand(t, newRig(t, layers[0], stream.Config{}), false)
+			p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
+			if n, err := conn.Write([]byte("some")); n != 4 || err != nil {
+				t.Fatalf("Write: %d octets, %v", n, err)
+			}
+			must(t, p.qp.Close())
+			<-conn.QP().Done()
+			if err := end(conn); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%v", err)
 			}
 		})
 	}
@@ -294,5 +325,11 @@ func TestBadAnswers(t *testing.T) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" || op.Net != "tcp" {
 		t.Errorf("nobody there: %v", err)
+	}
+	if text := err.Error(); strings.Count(text, "dial") != 1 || strings.Count(text, "127.0.0.1:1") != 1 || strings.Contains(text, "iwarp") {
+		t.Errorf("said twice: %v", err)
+	}
+	if !errors.As(err, new(*iwarp.OpError)) {
+		t.Errorf("iwarp's own error is lost: %#v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 // An output is what a Write has under way. Whoever has the gate of the direction uses it.
 type output struct {
+	failed       error  // why octets of a Write were not sent, or may not have been
 	posted, done uint64 // pieces: the last that was posted, and the last that is complete
 	wc           []iwarp.WC
 	word         []byte
@@ -28,7 +30,8 @@ func (o *output) init() {
 }
 
 // Write sends p, and returns when what is below has taken it: p is the caller's then. It waits while the peer's ring is full. With an error n is how
-// many octets were sent, or are on their way: the stream goes on after them if the error is that of a deadline. Errors are *net.OpError.
+// many octets were sent, or are on their way: the stream goes on after them if the error is that of a deadline. After any other CloseWrite fails, too,
+// and Close, unless the peer has closed the connection in order: octets that were on their way may be lost. Errors are *net.OpError.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	n, err = c.write(p)
 	return n, c.opError("write", err)
@@ -70,11 +73,14 @@ func (c *Conn) piece(p []byte, n int, mr *iwarp.MR) (int, error) {
 	wr := iwarp.SendWR{Op: iwarp.OpWrite, Remote: remote(to.Place), Unsignaled: true}
 	if m <= inlineMost {
 		wr.Inline = p[n : n+m]
-		return m, c.post(wr, rsockets.NewWord(rsockets.OpData, to.Length))
+	} else {
+		sgl := [1]iwarp.SGE{mr.Slice(n, m)}
+		wr.SGL = sgl[:]
 	}
-	sgl := [1]iwarp.SGE{mr.Slice(n, m)}
-	wr.SGL = sgl[:]
-	return m, c.post(wr, rsockets.NewWord(rsockets.OpData, to.Length))
+	if err := c.post(wr, rsockets.NewWord(rsockets.OpData, to.Length)); err != nil {
+		return 0, err // without its word nobody reads it
+	}
+	return m, nil
 }
 
 // post sends a Write and the word that tells of it.
@@ -93,6 +99,16 @@ func (c *Conn) post(wr iwarp.SendWR, w rsockets.Word) error {
 func (c *Conn) broken(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.brokenLocked(err)
+}
+
+// brokenLocked is broken for a caller that has c.mu.
+func (c *Conn) brokenLocked(err error) error {
+	c.out.failed = cmp.Or(c.out.failed, c.whyBroken(err))
+	return c.out.failed
+}
+
+func (c *Conn) whyBroken(err error) error {
 	if errors.Is(err, iwarp.ErrClosed) {
 		c.led(c.wr.context().Done()) // who leads learns of the end, too
 	}
@@ -114,12 +130,16 @@ func (c *Conn) place(most int) (to rsockets.Entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.await(&c.wr, hasRoom); err != nil {
+		if c.fault != nil {
+			c.out.failed = cmp.Or(c.out.failed, c.fault)
+		}
 		return to, err
 	}
 	switch {
 	case c.ep.Ended():
 		return to, ErrWriteEnded
 	case c.ep.Disconnected():
+		c.out.failed = cmp.Or(c.out.failed, ErrPeerGone)
 		return to, ErrPeerGone
 	}
 	c.alive.sent()
