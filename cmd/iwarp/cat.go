@@ -32,7 +32,8 @@ type catCmd struct {
 func (*catCmd) Help() string {
 	return `Copies standard input to a peer, and what comes from the peer to standard output, over RDMA: RDMA Writes into the
 peer's memory, by the protocol of rdma-core's rsockets. At the end of the input the peer is told, and reads the end of the
-stream. The command ends when both directions have ended, or the peer has closed the connection.
+stream. The command ends when both directions have ended, or the peer has closed the connection. It succeeds only if that was in
+order, and all that was read had gone to the peer. An interrupt at either end is a failure at the other.
 
 For example: "iwarp cat --listen :7174 >copy", and "iwarp cat --connect HOST:7174 <file".`
 }
@@ -53,14 +54,22 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return errors.Join(err, out.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = conn.QP().Abort() })
 	err = exchange(conn, in, out)
-	if stop() {
-		err = errors.Join(err, conn.Close())
-	} else {
+	if !stop() {
 		err = ctx.Err()
 	}
-	return errors.Join(err, out.Close())
+	return errors.Join(err, leave(conn, err), out.Close())
+}
+
+// leave closes the connection: in order only if everything went well, as the peer would take what it has for everything.
+func leave(conn *stream.Conn, err error) error {
+	if err == nil {
+		return conn.Close()
+	}
+	_ = conn.QP().Abort()
+	_ = conn.Close() // it says no more than err
+	return nil
 }
 
 func (c *catCmd) checkOptions() error {
@@ -150,7 +159,8 @@ func acceptOne(ctx context.Context, ln net.Listener) (*stream.Conn, error) {
 	return conn.(*stream.Conn), nil
 }
 
-// exchange copies both ways, until both directions have ended or the peer is gone.
+// exchange copies both ways, until both directions have ended or the peer has closed the connection. Without an error the peer has
+// been given all that was read.
 func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	sent := make(chan error, 1)
 	go func() {
@@ -160,16 +170,27 @@ func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
 		}
 		sent <- err
 	}()
-	_, err := conn.WriteTo(out)
-	if err != nil {
+	if _, err := conn.WriteTo(out); err != nil {
 		return err
 	}
+	gone := conn.QP().Done()
+	if finite(in) {
+		gone = nil // what it has is part of what is to be copied, whatever the peer does
+	}
 	select {
-	case err = <-sent:
-	case <-conn.QP().Done(): // the peer has closed the connection: the input is of no use any more
+	case err := <-sent:
+		return err
+	case <-gone: // the input is of no use any more
+		return conn.CloseWrite() // after what was read: did the peer want no more?
 	}
-	if errors.Is(err, iwarp.ErrPeerClosed) {
-		err = nil
+}
+
+// finite reports whether reading goes on to an end by itself: a file's does, and a terminal or a pipe may say nothing for ever.
+func finite(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
 	}
-	return err
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
 }

@@ -10,7 +10,7 @@ import (
 
 // networkFlag chooses the lower layer that a command runs over.
 type networkFlag struct {
-	Network networkName `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043; sctp:udp is another name), the SCTP of the kernel, or, within one process, a TCP in user space that is aware of MPA."`
+	Network networkName `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What to run over (${enum}): TCP with MPA, SCTP in UDP (RFC 5043; sctp:udp is another name), the SCTP of the kernel, or a TCP in user space that is aware of MPA: with --tun, or within one process where the command has both ends."`
 	TUN     string      `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: have that TCP at this TUN device of Linux's, with an address of its own, so that it meets other hosts. Takes root or CAP_NET_ADMIN. It is to be up, with an address and a route (ip tuntap add dev DEVICE mode tun; ip addr add 198.51.100.1/24 dev DEVICE; ip link set DEVICE up). A server makes it if there is none, and warns that it is not up."`
 }
 
