@@ -68,7 +68,7 @@ func (r *RNIC) CreateCQ(depth int) (*CQ, error) { return r.createCQ(depth, nil) 
 
 func (r *RNIC) createCQ(depth int, channel *CompChannel) (*CQ, error) {
 	if depth < 1 || depth > MaxCQDepth {
-		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: depth %d is to be 1 to %d", ErrInvalid, depth, MaxCQDepth)}
+		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: a depth of %d, which must be 1 to %d", ErrInvalid, depth, MaxCQDepth)}
 	}
 	if err := r.checkOpen(); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}

@@ -26,7 +26,7 @@ func Needs(ctx context.Context, version string) []Need {
 	sources, _ := findSources(ctx, version)
 	return []Need{
 		{"Go", goCommand, "go.dev/dl"},
-		{"sources of " + module, sources, "run it in a checkout, or install a released version"},
+		{"the source code of " + module, sources, "run it in a checkout, or install a released version"},
 		{"a C compiler", compiler, "apt-get install gcc libc6-dev"},
 		{"infiniband/verbs.h", findHeader(ctx, compiler, "infiniband/verbs.h"), "apt-get install libibverbs-dev"},
 		{"rdma/rdma_cma.h", findHeader(ctx, compiler, "rdma/rdma_cma.h"), "apt-get install librdmacm-dev"},

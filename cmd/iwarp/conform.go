@@ -23,7 +23,7 @@ type conformCmd struct {
 	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
 	Network *networkName `enum:"tcp,sctp,usertcp" placeholder:"NAME" help:"What the peer is tested over, tcp (default), sctp or usertcp: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the peer that HOST:PORT or --listen name."`
-	TUN     string       `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
+	TUN     string       `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
 	App     string       `name:"app" enum:"none,rping,reject" default:"rping" help:"The peer's application (${enum}). Without rping, what lies beyond the startup is left out; reject is one that rejects every request, such as iwarp rping -s -P --reject."`
 	Dialect *string      `enum:"rfc6581,rfc5044,rtr2007,revision0,startkey" placeholder:"DIALECT" help:"Startup dialect in which connections are made, and whose startup is tested: rfc6581 (default), rfc5044, rtr2007, revision0 or startkey."`
 	Say     string       `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`

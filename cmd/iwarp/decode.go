@@ -36,7 +36,7 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	if slices.Contains(c.Port, 0) {
-		return usage("decode: --port: 0 is none: ports are from 1 to 65535")
+		return usage("decode: --port: 0 is no port: they are 1 to 65535")
 	}
 	in := io.Reader(os.Stdin)
 	if c.File != "-" {

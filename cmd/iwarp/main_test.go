@@ -167,6 +167,7 @@ func TestStatuses(t *testing.T) {
 		{"matrix --figure 5", statusUsage},
 		{"matrix --run nothing-like-it", statusUsage},
 		{"help nonsense", statusUsage},
+		{"help rping perf", statusUsage},
 		{"rping", statusUsage},
 		{"rping -s -c", statusUsage},
 		{"rping -c", statusUsage},

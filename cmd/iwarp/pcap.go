@@ -24,9 +24,15 @@ type pcapFlags struct {
 	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: octets, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
 }
 
+// defaultPcapLimit is the default of --pcap-limit.
+const defaultPcapLimit octets = 256 << 20
+
 // record runs an endpoint with the recording that the flags ask for, or nil, and
 // finishes the file however the run ends. A file that cannot be written ends it.
 func (f *pcapFlags) record(ctx context.Context, command string, std streams, run func(context.Context, *recording) error) error {
+	if f.Pcap == "" && f.PcapLimit != defaultPcapLimit {
+		return usage("%s: --pcap-limit: there is no --pcap", command)
+	}
 	if f.Pcap == "" {
 		return run(ctx, nil)
 	}

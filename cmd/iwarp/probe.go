@@ -20,7 +20,7 @@ type probeCmd struct {
 	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing. Over TCP only."`
 	Limit       time.Duration `default:"${probe_limit}" help:"How long to ask in all, however slowly the responder answers; what was learned by then is printed. What --slow takes comes on top."`
 	Network     networkName   `enum:"tcp,sctp,usertcp" default:"tcp" help:"What to ask over: TCP with MPA, SCTP in UDP (RFC 5043), or with --tun a TCP in user space."`
-	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux's that it is at, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
+	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
 
 	reportFlags
