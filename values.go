@@ -77,6 +77,43 @@ func (m MR) String() string {
 	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), counted(m.Len(), "octet"), m.Access(), valid)
 }
 
+// String returns type and STag, and whether the window is bound, such as "MW (type 2, STag 0x5f31c200, not bound)".
+func (w *MW) String() string {
+	bound := "bound"
+	if !w.Valid() {
+		bound = "not bound"
+	}
+	return fmt.Sprintf("MW (%v, STag %#08x, %s)", w.kind, w.STag(), bound)
+}
+
+// String returns kind and use, such as "RNIC (permissive, 2 QPs, 1 Listener)".
+func (r *RNIC) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := fmt.Sprintf("RNIC (%v, %s, %s", r.kind, counted(len(r.qps), "QP"), counted(len(r.lns), "Listener"))
+	if r.closed {
+		s += ", closed"
+	}
+	return s + ")"
+}
+
+// String returns address and use, such as "Listener (10.0.0.1:7174, 2 QPs)".
+func (l *Listener) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := fmt.Sprintf("Listener (%s, %s", addrText(l.Addr()), counted(len(l.qps), "QP"))
+	if l.err != nil {
+		s += ", closed"
+	}
+	return s + ")"
+}
+
+// String returns what the peer asks for, such as "Request (10.0.0.2:4711, RFC 6581, IRD 32, ORD 32)". It shows nothing of the
+// private data.
+func (r *Request) String() string {
+	return fmt.Sprintf("Request (%s, %v, IRD %v, ORD %v)", addrText(r.RemoteAddr()), r.Dialect(), r.IRD(), r.ORD())
+}
+
 // counted is a number of things in words, as all texts of this package have it.
 func counted[N ~int | ~int64 | ~uint32 | ~uint64](n N, thing string) string {
 	if n == 1 {

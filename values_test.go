@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // TestStrings prints what programs print in passing: numbers, states and addresses, and
@@ -22,6 +23,8 @@ func TestStrings(t *testing.T) {
 	must(t, err)
 	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{Depth: 7})
 	must(t, err)
+	window, err := res.pd.AllocMW(iwarp.MWType1)
+	must(t, err)
 	for _, c := range []struct {
 		value any
 		want  string
@@ -34,6 +37,8 @@ func TestStrings(t *testing.T) {
 			res.Query().IRD, res.Query().ORD, res.Negotiated().EMSS, res.Negotiated().MULPDU)},
 		{res.Query(), fmt.Sprintf("RTS, IRD %d, ORD %d, version 1, markers off received and off sent, permissive, MULPDU %d, outstanding: 0 send requests, 1 receive",
 			res.Query().IRD, res.Query().ORD, res.Query().MULPDU)},
+		{window, fmt.Sprintf("MW (type 1, STag %#08x, not bound)", window.STag())},
+		{res.rnic, "RNIC (permissive, 1 QP, 1 Listener)"},
 		{iwarp.Access(0), "none"},
 		{iwarp.RemoteWrite | iwarp.RemoteInvalidate | 0x80, "RemoteWrite|RemoteInvalidate|0x80"},
 	} {
@@ -51,6 +56,34 @@ func TestStrings(t *testing.T) {
 	}
 	_ = ini.Close()
 	_ = res.Close()
+}
+
+// TestListenerStrings prints a Listener and a Request, of which private data is no part.
+func TestListenerStrings(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	must(t, err)
+	dialed := dialInBackground(t, func() error {
+		_, err := (&iwarp.Dialer{MPA: mpa.Offer{IRD: 3, ORD: 4, PrivateData: []byte("secret")}}).Dial(within(t), "tcp", ln.Addr().String())
+		return err
+	})
+	req, err := ln.Accept(within(t))
+	must(t, err)
+	if got, want := fmt.Sprintf("%v", req), fmt.Sprintf("Request (%v, RFC 6581, IRD 3, ORD 4)", req.RemoteAddr()); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	up, err := req.Accept(within(t), iwarp.AcceptConfig{})
+	must(t, err)
+	must(t, <-dialed)
+	if got, want := fmt.Sprintf("%v, %v", ln, rnic), fmt.Sprintf("Listener (%v, 1 QP), RNIC (permissive, 1 QP, 1 Listener)", ln.Addr()); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	_ = up.Abort()
+	must(t, ln.Close())
+	must(t, rnic.Close())
+	if got, want := fmt.Sprintf("%v, %v", ln, rnic), fmt.Sprintf("Listener (%v, 0 QPs, closed), RNIC (permissive, 0 QPs, 0 Listeners, closed)", ln.Addr()); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestRemoteOnTheWire(t *testing.T) {
