@@ -39,6 +39,7 @@ func (qp *QP) modifyRTSOver(s SegmentStream, n mpa.Negotiated, attr *StreamAttr)
 	}
 	defer qp.unclaim()
 	n.SendFirst, n.MarkersSend, n.MarkersReceive, n.CRC = true, false, false, false
+	n.Revision, n.PeerRevision = 0, 0
 	if n.DDPVersion != 1 {
 		return fmt.Errorf("%w: DDP version %d over a SegmentStream", ErrVersion, n.DDPVersion)
 	}
@@ -59,7 +60,7 @@ func (qp *QP) startOver(s SegmentStream, n *Negotiated, a StreamAttr, l lease) e
 	if err := qp.startable(n, a); err != nil {
 		return err
 	}
-	n.MULPDU = c.largest
+	n.MULPDU, n.noMPA = c.largest, true
 	var p engine.Params
 	agreed(&p, n)
 	p.Layer, p.First = engine.LayerMessages, b.First

@@ -14,12 +14,14 @@ func (qp *QP) logStart(n *Negotiated) {
 	if !qp.rnic.logs() {
 		return
 	}
-	qp.logLater(LevelConnection, "iwarp: connection established",
-		"role", n.Role.String(), "dialect", n.Dialect.String(), "revision", n.Revision,
-		"ddp_version", n.DDPVersion,
-		"crc", n.CRC, "markers_send", n.MarkersSend, "markers_receive", n.MarkersReceive,
+	attrs := []any{"role", n.Role.String(), "dialect", n.Dialect.String(), "ddp_version", n.DDPVersion}
+	if !n.noMPA {
+		attrs = append(attrs, "revision", n.Revision,
+			"crc", n.CRC, "markers_send", n.MarkersSend, "markers_receive", n.MarkersReceive, "emss", n.EMSS)
+	}
+	qp.logLater(LevelConnection, "iwarp: connection established", append(attrs,
 		"ird", n.IRD, "ord", n.ORD, "peer_to_peer", n.PeerToPeer, "rtr", n.RTR.String(),
-		"emss", n.EMSS, "mulpdu", n.MULPDU, "fell_back", n.FellBack)
+		"mulpdu", n.MULPDU, "fell_back", n.FellBack)...)
 }
 
 // logEnd records how the connection ended. The caller holds qp.mu.

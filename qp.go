@@ -167,7 +167,8 @@ func orDefault[T int | time.Duration](v, d T) T {
 	return v
 }
 
-// Negotiated is what the startup agreed on for a connection.
+// Negotiated is what the startup agreed on for a connection. Over SCTP, and any other SegmentStream, there is no MPA:
+// Revision, PeerRevision, the markers and CRC are zero, and neither String nor JSON has them.
 type Negotiated struct {
 	mpa.Negotiated
 	// EMSS is TCP's effective maximum segment size, 0 where there is none, and MULPDU the
@@ -183,6 +184,8 @@ type Negotiated struct {
 	// Opener is the kind of empty message that we sent first after a fallback, although
 	// revision 1 negotiates none: it lets the peer send before our consumer does.
 	Opener mpa.RTR
+
+	noMPA bool // the connection is over a SegmentStream
 }
 
 // A QP is a Queue Pair: one end of a connection, with a Send Queue for Sends, Writes and

@@ -101,7 +101,7 @@ func (r *Request) IRD() mpa.Depth { return r.MPA().IRD }
 // where it negotiates none.
 func (r *Request) ORD() mpa.Depth { return r.MPA().ORD }
 
-// Revision returns the revision of the peer's MPA Request.
+// Revision returns the revision of the peer's MPA Request. It is 0 over SCTP, where there is none.
 func (r *Request) Revision() uint8 { return r.MPA().Revision }
 
 // Dialect returns the startup dialect.

@@ -2,8 +2,10 @@ package iwarp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -29,12 +31,27 @@ func overSCTP() setup {
 func TestSCTPNegotiated(t *testing.T) {
 	t.Parallel()
 	s := overSCTP()
-	s.Dialer = iwarp.Dialer{MPA: mpa.Offer{IRD: 3, ORD: 9, PrivateData: []byte("hi")}}
+	var logged slog.Record
+	s.Dialer = iwarp.Dialer{PD: newPD(t, newRNIC(t, iwarp.RNICConfig{Logger: slog.New(handler(func(r slog.Record) {
+		if r.Message == "iwarp: connection established" {
+			logged = r
+		}
+	}))})), MPA: mpa.Offer{IRD: 3, ORD: 9, PrivateData: []byte("hi")}}
 	s.accept = iwarp.AcceptConfig{MPA: mpa.Answer{IRD: 4, MaxIRD: 7, ORD: 2, PrivateData: []byte("yo")}}
 	ini, res := s.connect(t)
 	i, r := ini.Negotiated(), res.Negotiated()
 	if i.IRD != 3 || i.ORD != 7 || r.IRD != 7 || r.ORD != 2 || string(i.PrivateData) != "yo" || string(r.PrivateData) != "hi" || i.MULPDU != 1426 || i.CRC || i.RTT == 0 {
 		t.Errorf("the Initiator has %+v, the Responder %+v", i, r)
+	}
+	wantNoMPA(t, i)
+	logged.Attrs(func(a slog.Attr) bool {
+		if strings.HasPrefix(a.Key, "markers") || a.Key == "crc" || a.Key == "revision" || a.Key == "emss" {
+			t.Errorf("logged %v", a)
+		}
+		return true
+	})
+	if logged.NumAttrs() < 8 {
+		t.Errorf("logged %v", logged)
 	}
 	buf, src := ini.mr(10, iwarp.LocalWrite), res.filled(10, 1, 0)
 	ini.postRecv(1, buf.Slice(0, 10))
@@ -42,6 +59,21 @@ func TestSCTPNegotiated(t *testing.T) {
 	ini.wantReceived(1, iwarp.StatusSuccess)
 	same(t, "Send", buf, src)
 	finish(t, ini, res)
+}
+
+// wantNoMPA expects nothing of MPA in the forms in which a program tells what was agreed on.
+func wantNoMPA(t *testing.T, n iwarp.Negotiated) {
+	t.Helper()
+	text, err := json.Marshal(n)
+	must(t, err)
+	if want := fmt.Sprintf("Initiator, RFC 6581, IRD 3, ORD 7, peer-to-peer with RTR write, MULPDU %d", n.MULPDU); n.String() != want {
+		t.Errorf("got %q, want %q", n, want)
+	}
+	for _, mpas := range []string{"Revision", "Markers", "CRC", "EMSS"} {
+		if strings.Contains(string(text), mpas) || !strings.Contains(string(text), `"IRD":3`) {
+			t.Errorf("%s in %s", mpas, text)
+		}
+	}
 }
 
 // TestSCTPRefused: each way in which there is no session, and what both sides are told.

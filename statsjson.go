@@ -35,6 +35,19 @@ func named[K interface {
 	return names
 }
 
+// MarshalJSON goes by the names of the fields. Without MPA it leaves out those that are of MPA and TCP.
+func (n Negotiated) MarshalJSON() ([]byte, error) {
+	type plain Negotiated // without this method
+	if !n.noMPA {
+		return json.Marshal(plain(n))
+	}
+	type absent *struct{}
+	return json.Marshal(struct {
+		plain
+		Revision, PeerRevision, MarkersReceive, MarkersSend, CRC, EMSS absent `json:",omitempty"`
+	}{plain: plain(n)})
+}
+
 // MarshalText returns what String does.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 

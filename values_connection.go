@@ -5,8 +5,12 @@ import "fmt"
 // String returns what the startup came to, such as "Initiator, RFC 6581, revision 2, markers off received and off sent, CRC on,
 // IRD 32, ORD 32, EMSS 1448, MULPDU 1440". It shows nothing of the private data.
 func (n Negotiated) String() string {
-	s := fmt.Sprintf("%v, %v, revision %d, markers %v received and %v sent, CRC %v, IRD %v, ORD %v",
-		n.Role, n.Dialect, n.Revision, markersOf(n.MarkersReceive), markersOf(n.MarkersSend), markersOf(n.CRC), n.IRD, n.ORD)
+	s := fmt.Sprintf("%v, %v", n.Role, n.Dialect)
+	if !n.noMPA {
+		s += fmt.Sprintf(", revision %d, markers %v received and %v sent, CRC %v",
+			n.Revision, markersOf(n.MarkersReceive), markersOf(n.MarkersSend), markersOf(n.CRC))
+	}
+	s += fmt.Sprintf(", IRD %v, ORD %v", n.IRD, n.ORD)
 	if n.PeerToPeer {
 		s += fmt.Sprintf(", peer-to-peer with RTR %v", n.RTR)
 	}
