@@ -99,32 +99,42 @@ func partFrom(s silence, ends [2]*end, patience time.Duration, leave func(i int)
 	}
 	closes.Wait()
 	for i := range ends {
-		for p.learns(i, patience) {
-		}
+		p.drain(i)
 	}
 	return p
 }
 
-// learns counts what completes at an end until its receives end, at the latest with its connection, or its patience does. It reports whether
-// there may be more.
-func (p *parting) learns(i int, patience time.Duration) bool {
+// learns counts what completes at an end until its receives end, at the latest with its connection, or its patience does.
+func (p *parting) learns(i int, patience time.Duration) {
 	e := p.ends[i]
 	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
 	for {
-		wc, err := e.RecvCQ().Next(ctx)
-		switch {
-		case err != nil:
-			return false
-		case wc.Status != iwarp.StatusSuccess && wc.Op == iwarp.OpRecv:
-			return true
-		case wc.Status != iwarp.StatusSuccess:
-		case wc.Op == iwarp.OpRecv:
-			p.got[i]++
-		default:
-			p.sent[i]++
+		if wc, err := e.RecvCQ().Next(ctx); err != nil || p.count(i, &wc) {
+			return
 		}
 	}
+}
+
+// drain counts the rest, which is there when the end has closed: no patience is asked for.
+func (p *parting) drain(i int) {
+	var wcs [1]iwarp.WC
+	for p.ends[i].RecvCQ().Poll(wcs[:]) > 0 {
+		p.count(i, &wcs[0])
+	}
+}
+
+// count counts a completion, and reports whether it ends the receives.
+func (p *parting) count(i int, wc *iwarp.WC) (ended bool) {
+	switch {
+	case wc.Status != iwarp.StatusSuccess:
+		return wc.Op == iwarp.OpRecv
+	case wc.Op == iwarp.OpRecv:
+		p.got[i]++
+	default:
+		p.sent[i]++
+	}
+	return false
 }
 
 // falsehood returns what an end has said that is not so: that all is well where something that was completed has not arrived. Of a packet
