@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,10 +220,14 @@ func start(t *testing.T, l Library, line string) *process {
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	p.await(t)
-	if p.err != nil {
+	if p.err != nil && !lateThread.MatchString(p.out.String()) {
 		t.Errorf("%s: %v\n%s", p, p.err, p.out.String())
 	}
 }
+
+// lateThread is the end of an rping that was done: it destroys its event channel while a thread of its own still asks that for
+// events, and if the thread comes late, it ends the program with 255. With a kernel's device it is the same.
+var lateThread = regexp.MustCompile(`(server|client) DISCONNECT EVENT\.\.\.\n(.*\n)?rdma_get_cm_event: Bad file descriptor\n$`)
 
 // await waits for the process to end.
 func (p *process) await(t *testing.T) {
