@@ -227,14 +227,18 @@ stamp() { cat "$HERE/build.sh" "$HERE"/guest/* | sha256sum | cut -c1-16; }
 
 up_to_date() { [ -e "$CACHE/base.cpio" ] && [ "$(cat "$CACHE/stamp" 2>/dev/null)" = "$(stamp)" ]; }
 
+# The stamp is that of what is read now: these files may change while the guest is built.
 build_all() {
+	local made_of
+	made_of=$(stamp)
+	rm -f "$CACHE/stamp"
 	install_packages
 	fetch_kernel
 	build_siw
 	unpack_kernel
 	build_root
 	rm -rf "$CACHE"/{kernel,headers,source,root}
-	stamp >"$CACHE/stamp"
+	echo "$made_of" >"$CACHE/stamp"
 	note "built for kernel $KV in $CACHE"
 }
 
