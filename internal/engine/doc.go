@@ -49,9 +49,9 @@
 // number: the consumer may have its memory back.
 //
 // Over TCP everything comes once more in order, and Input judges it as always; it takes an
-// FPDU for placed if place, header and CRC are those of one that was (shown.go). So what is
-// shown changes when payload is placed, and nothing else; it can be left out, cut short or
-// wrong.
+// FPDU for placed if place, header and CRC are those of one that was (shown.go, which has the one
+// exception to what follows). So what is shown changes when payload is placed, and nothing else; it
+// can be left out, cut short or wrong.
 //
 // What is held has a bound that ends the connection, for peers that leave something out. So
 // that a peer that does its part never comes to it, HeldAhead says how much it is: the

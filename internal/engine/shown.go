@@ -15,13 +15,14 @@ import (
 // that of any segment ahead of its turn (segment.go).
 //
 // They come once more: Input gets the whole stream in order, judges it as it always does,
-// and takes an FPDU for placed if it is octet by octet the one that was: has the same place, header and
-// CRC. So TCP decides what was sent, and whatever is shown, or is not, changes
-// when payload is placed and nothing else: no completion, no error, no answer.
+// and takes an FPDU for placed if it has the same place, header and CRC as the one that was. So
+// whatever is shown, or is not, changes when payload is placed and nothing else: no completion, no
+// error, no answer. TCP decides what was sent, with one exception: of two versions of a payload with
+// one CRC, which a peer must make for the purpose, the one that came first stays.
 //
-// RFC 5044, Appendix A.3, wants it so of segments that "duplicate data already received", and
-// of an MPA that gets them out of order that TCP "commits to keeping" them: Input does not
-// rely on that.
+// RFC 5044, Appendix A.3, has segments "that duplicate data already received and processed" not
+// overwrite it. That is so of an FPDU that is the same; of one that is not, TCP's is placed, as
+// Input does not rely on TCP to have committed itself to what it has shown.
 //
 // It takes markers and CRCs. Without markers hardly an FPDU is found ahead of others, as only the
 // one in front of it tells where it begins; without CRCs, octets that TCP keeps one version
