@@ -93,6 +93,7 @@ var mayImport = map[string][]string{
 	"programs":          {},
 	"programs/settings": {""},
 	"programs/verbs":    {"", "mpa", "programs/settings"},
+	"programs/engine":   {"programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
@@ -121,7 +122,9 @@ var core = []string{
 
 // list has, for each package of the module, what it imports on any system, with any tags.
 var list = sync.OnceValues(func() (map[string][]string, error) {
-	out, err := exec.Command("go", "list", "-e", "./...").Output()
+	cmd := exec.Command("go", "list", "-e", "-tags", "interop,interposer", "./...")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1") // which all packages are for
+	out, err := cmd.Output()
 	if err != nil {
 		return nil, err
 	}
