@@ -137,11 +137,18 @@ func (p *parting) count(i int, wc *iwarp.WC) (ended bool) {
 	return false
 }
 
+// gaveUp reports whether an end that heard everything, and was not heard, has given up: what its TCP had taken for it may be lost, and it says so
+// itself. Nobody else can know.
+func (p *parting) gaveUp(s silence, i int) bool {
+	return s.from == i && s.at > 0 && !s.alone && p.errs[i] != nil
+}
+
 // falsehood returns what an end has said that is not so: that all is well where something that was completed has not arrived. Of a packet
 // that is lost alone nobody has to say anything.
 func (p *parting) falsehood(s silence) error {
 	for i, err := range p.errs {
 		switch {
+		case err == nil && p.gaveUp(s, 1-i):
 		case err == nil && p.got[1-i] < p.sent[i]:
 			return fmt.Errorf("Close of end %d returned nil, and of %d Sends %d have arrived", i, p.sent[i], p.got[1-i])
 		case s.alone && err == nil && p.sent[i] < silentSends:
