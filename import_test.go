@@ -60,6 +60,9 @@ var mayImport = map[string][]string{
 	"stream/rsockets": {},
 	"stream":          {"", "stream/rsockets"},
 
+	// NVMe over RDMA, whose formats do no I/O.
+	"nvmf/capsule": {},
+
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
@@ -103,7 +106,7 @@ var mayImport = map[string][]string{
 }
 
 // pure are the packages that hold protocol and do nothing else, with all below them.
-var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets"}
+var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets", "nvmf/capsule"}
 
 // locking is as pure as those, but for the locks of its regions, and reads octets of
 // other types.

@@ -9,7 +9,7 @@ import (
 // libraries are the public packages whose exported functions are roots, by their
 // paths within the module. The protocol layers (mpa, mpa/recovery, ddp, rdmap, sctp) are
 // not: they are there for what the others do with them.
-var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "stream", "usertcp", "programs", "programs/verbs"}
+var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "nvmf/capsule", "stream", "usertcp", "programs", "programs/verbs"}
 
 // forTests are packages that only tests use.
 var forTests = []string{"internal/testrig", "internal/peersim"}
