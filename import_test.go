@@ -67,7 +67,9 @@ var mayImport = map[string][]string{
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/spread", "internal/study"},
-	"internal/rping":   {"", "mpa", "internal/rping/message"},
+	"internal/rping":   {"", "mpa", "internal/refuse", "internal/rping/message"},
+	"internal/refuse":  {""},
+	"internal/serve":   {"", "internal/refuse"},
 	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
@@ -100,8 +102,8 @@ var mayImport = map[string][]string{
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/study", "internal/wording",
-		"programs", "programs/settings", "stream", "usertcp",
+		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/wording",
+		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 	},
 }
 

@@ -152,8 +152,8 @@ func (a *attendance) closeListening() {
 
 // cc is the congestion control of this end, as far as it is known.
 func (a *attendance) cc() string {
-	if raw := a.reception.ln.raw; raw != nil {
-		return ccOf(raw)
+	if ln := a.reception.ln; ln != nil && ln.raw != nil {
+		return ccOf(ln.raw)
 	}
 	return ""
 }

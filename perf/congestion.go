@@ -72,8 +72,8 @@ func newListener(ln net.Listener) *Listener {
 // congestion sets the congestion control of the connections that come from now on, which
 // inherit that of the listening socket, and returns what it was before.
 func (l *Listener) congestion(name string) (before string, err error) {
-	if l.raw == nil {
-		return "", &OptionError{"cc", "the responder's listener is not a socket, perhaps because it records"}
+	if l == nil || l.raw == nil {
+		return "", &OptionError{"cc", "the responder's listener is not a socket of its own, perhaps because it records, or serves others too"}
 	}
 	before = ccOf(l.raw)
 	if err := setCC(l.raw, name); err != nil {

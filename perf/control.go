@@ -65,18 +65,20 @@ type control struct {
 	in, out *iwarp.MR
 }
 
-func newControl(rnic *iwarp.RNIC, pd *iwarp.PD) (*control, error) {
-	c := new(control)
-	var err error
+// newControl returns what there is of it even if there is an error.
+func newControl(rnic *iwarp.RNIC, pd *iwarp.PD) (c *control, err error) {
+	c = new(control)
 	if c.cq, err = rnic.CreateCQ(16); err != nil {
-		return nil, err
+		return c, err
 	}
 	if c.in, err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite); err != nil {
-		return nil, err
+		return c, err
 	}
 	c.out, err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite)
 	return c, err
 }
+
+func (c *control) release() { giveBack(c.cq, c.in, c.out) }
 
 func (c *control) config() iwarp.QPConfig {
 	return iwarp.QPConfig{SendCQ: c.cq, RecvCQ: c.cq, SendDepth: 4, RecvDepth: 4}

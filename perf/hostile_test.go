@@ -28,7 +28,9 @@ func Responds(t *testing.T, idle time.Duration) (addr string, visits <-chan Visi
 	ln, err := Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	ended, done := make(chan Visit, 256), make(chan error, 1)
-	go func() { done <- newReception(func(v Visit) { ended <- v }, idle).serve(ctx, ln) }()
+	r := newReception(ln.RNIC(), func(v Visit) { ended <- v }, idle)
+	r.ln = ln
+	go func() { done <- r.serve(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -41,19 +41,20 @@ type region struct {
 	RX iwarp.Remote `json:"rx"` // where Writes go
 }
 
-// newQPLane registers a lane's memory and makes the CQ for its QP.
-func newQPLane(s side, rnic *iwarp.RNIC, pd *iwarp.PD, bufs buffers, slots int) (*qpLane, error) {
-	l := &qpLane{side: s, bufs: bufs}
-	var err error
+// newQPLane registers a lane's memory and makes the CQ for its QP. It returns what there is of it even if there is an error.
+func newQPLane(s side, rnic *iwarp.RNIC, pd *iwarp.PD, bufs buffers, slots int) (l *qpLane, err error) {
+	l = &qpLane{side: s, bufs: bufs}
 	if l.cq, err = rnic.CreateCQ(4 * (slots + spare)); err != nil {
-		return nil, err
+		return l, err
 	}
 	if l.tx, err = pd.Register(bufs.tx, iwarp.LocalWrite|iwarp.RemoteRead|iwarp.RemoteAtomic); err != nil {
-		return nil, err
+		return l, err
 	}
 	l.rx, err = pd.Register(bufs.rx, iwarp.LocalWrite|iwarp.RemoteWrite)
 	return l, err
 }
+
+func (l *qpLane) release() { giveBack(l.cq, l.tx, l.rx) }
 
 // config returns what the lane's QP needs.
 func (l *qpLane) config(opts Options) iwarp.QPConfig {

@@ -22,9 +22,9 @@ var (
 
 // A reception tells connection requests apart, and has one measurement go on at a time.
 type reception struct {
-	idle   time.Duration // how long a measurement may stand still
-	visits sync.WaitGroup
-	ln     *Listener
+	idle time.Duration // how long a measurement may stand still
+	rnic *iwarp.RNIC
+	ln   *Listener // nil: it is somebody else's
 
 	reporting sync.Mutex
 	ended     func(Visit)
@@ -34,47 +34,50 @@ type reception struct {
 	waiting []*visit // those that have asked for nothing yet, the oldest first
 }
 
-func newReception(ended func(Visit), idle time.Duration) *reception {
+func newReception(rnic *iwarp.RNIC, ended func(Visit), idle time.Duration) *reception {
 	if ended == nil {
 		ended = func(Visit) {}
 	}
-	return &reception{ended: ended, idle: idle}
+	return &reception{ended: ended, idle: idle, rnic: rnic}
 }
 
-func (r *reception) serve(ctx context.Context, ln *Listener) error {
-	r.ln = ln
+// serve serves whoever comes to the Listener.
+func (r *reception) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer r.visits.Wait()
+	var requests sync.WaitGroup
+	defer requests.Wait()
 	defer cancel()
 	for {
-		req, err := ln.Accept(ctx)
+		req, err := r.ln.Accept(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		r.receive(ctx, req)
+		requests.Go(func() { _ = r.receive(ctx, req) }) // a visit has been reported
 	}
 }
 
-func (r *reception) receive(ctx context.Context, req *iwarp.Request) {
+// receive serves the connection of one request to its end. The error is that of a visit that failed.
+func (r *reception) receive(ctx context.Context, req *iwarp.Request) error {
 	h, err := helloOf(req)
 	if err != nil {
 		reject(req, err)
-		return
+		return nil
 	}
 	v := r.measuring()
 	switch {
 	case h.control && v != nil:
 		reject(req, errUnderWay)
 	case h.control:
-		r.enter(ctx, req, h)
+		return r.enter(ctx, req, h)
 	case v == nil || v.id != h.session:
 		reject(req, errNoSuch)
 	default:
 		v.deliver(req, h)
 	}
+	return nil
 }
 
 // measuring returns the visit whose measurement goes on, or nil.
@@ -89,7 +92,7 @@ func (r *reception) measuring() *visit {
 
 // enter takes an initiator in, which is not in anyone's way before it says what it
 // wants.
-func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) {
+func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	v := &visit{reception: r, id: h.session, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
 	r.mu.Lock()
@@ -99,7 +102,7 @@ func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) {
 	}
 	r.waiting = append(r.waiting, v)
 	r.mu.Unlock()
-	r.visits.Go(func() { v.serve(ctx, req) })
+	return v.serve(ctx, req)
 }
 
 // begin has a visit measure, unless another does.

@@ -48,7 +48,29 @@ func NewListener(ln net.Listener) *Listener { return newListener(ln) }
 // is given up. Each that has gone is reported to ended, which may be nil and is called
 // by one goroutine at a time.
 func Serve(ctx context.Context, ln *Listener, ended func(Visit)) error {
-	return newReception(ended, idleLimit).serve(ctx, ln)
+	r := newReception(ln.RNIC(), ended, idleLimit)
+	r.ln = ln
+	return r.serve(ctx)
+}
+
+// A Responder is that of measurements whose connections come by a Listener which has other connections too.
+type Responder struct{ reception *reception }
+
+// NewResponder makes one that takes what it needs of an RNIC.
+func NewResponder(rnic *iwarp.RNIC) *Responder {
+	return &Responder{newReception(rnic, nil, idleLimit)}
+}
+
+// Knows reports whether a request is one of an initiator's.
+func (*Responder) Knows(req *iwarp.Request) bool {
+	_, err := helloOf(req)
+	return !errors.Is(err, errNotPerf)
+}
+
+// Serve serves one request, and returns when its connection has ended. There is the same order among them as [Serve] keeps. The
+// error is that of a measurement which was not served to its end.
+func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
+	return r.reception.receive(ctx, req)
 }
 
 // reject tells the initiator why it is not taken.
@@ -87,21 +109,21 @@ func (v *visit) over() bool {
 	}
 }
 
-// deliver hands a connection request over. There are never more than fit,
+// deliver hands a connection request over, and returns when the visit is over. There are never more than fit,
 // unless the initiator does not keep to what it asked for.
 func (v *visit) deliver(req *iwarp.Request, h hello) {
 	select {
 	case v.lanes <- arrival{req, h}:
+		<-v.done
+		_ = req.Close() // if it was not looked at
 	default:
 		reject(req, errors.New("perf: more connections than announced"))
 	}
 }
 
-func (v *visit) serve(ctx context.Context, req *iwarp.Request) {
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
-	defer rnic.Close()
+func (v *visit) serve(ctx context.Context, req *iwarp.Request) error {
 	report := Visit{Remote: req.RemoteAddr()}
-	s, err := newSession(responder, rnic)
+	s, err := newSession(responder, v.reception.rnic)
 	if err != nil {
 		reject(req, err)
 	} else {
@@ -109,9 +131,12 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) {
 		err = a.run(ctx, req)
 		report.Options = s.opts
 		s.close(err == nil)
+		s.release()
+		_ = req.Close() // if it could not be accepted
 	}
 	report.Err = err
 	v.reception.leave(v, report)
+	return err
 }
 
 // acceptControl brings the control connection up.

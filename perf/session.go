@@ -37,8 +37,12 @@ func newSession(s side, rnic *iwarp.RNIC) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctl, err := newControl(rnic, pd)
-	return &session{side: s, rnic: rnic, pd: pd, ctl: ctl}, err
+	made := &session{side: s, rnic: rnic, pd: pd}
+	if made.ctl, err = newControl(rnic, pd); err != nil {
+		made.release()
+		return nil, err
+	}
+	return made, nil
 }
 
 // allocate makes the buffers and the lanes for the options.
@@ -47,13 +51,13 @@ func (s *session) allocate(opts Options) error {
 	s.tcps = make([]*tcpLane, opts.QPs)
 	for i := range opts.QPs {
 		bufs := newBuffers(int(opts.ring()))
+		s.tcps[i] = &tcpLane{bufs: bufs}
 		l, err := newQPLane(s.side, s.rnic, s.pd, bufs, opts.maxSlots())
+		s.bufs = append(s.bufs, bufs)
+		s.qps = append(s.qps, l)
 		if err != nil {
 			return err
 		}
-		s.bufs = append(s.bufs, bufs)
-		s.qps = append(s.qps, l)
-		s.tcps[i] = &tcpLane{bufs: bufs}
 	}
 	return nil
 }
@@ -162,6 +166,27 @@ func (s *session) close(ok bool) {
 	}
 	if s.link != nil {
 		time.AfterFunc(linger, func() { s.link.Close() })
+	}
+}
+
+// release gives back what a session that was closed has of its RNIC.
+func (s *session) release() {
+	for _, l := range s.qps {
+		l.release()
+	}
+	s.ctl.release()
+	_ = s.pd.Close()
+}
+
+// giveBack gives memory and a CQ back, as far as they were made.
+func giveBack(cq *iwarp.CQ, regions ...*iwarp.MR) {
+	for _, mr := range regions {
+		if mr != nil {
+			_ = mr.Deregister()
+		}
+	}
+	if cq != nil {
+		_ = cq.Close()
 	}
 }
 

@@ -54,12 +54,18 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return errors.Join(err, out.Close())
 	}
+	err = attend(ctx, conn, func() error { return exchange(conn, in, out) })
+	return errors.Join(err, out.Close())
+}
+
+// attend has a connection used, and ends it: by the context's end at once.
+func attend(ctx context.Context, conn *stream.Conn, use func() error) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.QP().Abort() })
-	err = exchange(conn, in, out)
+	err := use()
 	if !stop() {
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
-	return errors.Join(err, leave(conn, err), out.Close())
+	return errors.Join(err, leave(conn, err))
 }
 
 // leave closes the connection: in order only if everything went well, as the peer would take what it has for everything.

@@ -33,6 +33,7 @@ type cli struct {
 	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
 	Rping   rpingCmd   `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
 	Run     runCmd     `cmd:"" help:"Run a program of libibverbs and librdmacm, unmodified."`
+	Serve   serveCmd   `cmd:"" help:"Serve rping, perf and cat on one port."`
 	Study   studyCmd   `cmd:"" help:"Show what placement ahead of order is worth, on a path that loses and reorders packets."`
 	Help    helpCmd    `cmd:"" help:"Print help, of all commands or of one."`
 	Version versionCmd `cmd:"" help:"Print the version, and what is spoken."`
@@ -93,16 +94,19 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.Vars(startupVars()),
 		numbers(),
 		kong.Vars{
-			"networks":        strings.Join(network.Names(), ","),
-			"matrix_networks": strings.Join(matrix.Networks(), ","),
-			"matrix_timeout":  matrix.DefaultTimeout.String(),
-			"rping_port":      strconv.Itoa(rping.DefaultPort),
-			"rping_size":      strconv.Itoa(rping.DefaultSize),
-			"perf_duration":   perf.DefaultDuration.String(),
-			"stream_ring":     strconv.Itoa(stream.DefaultRing),
-			"probe_timeout":   probe.DefaultTimeout.String(),
-			"probe_give_up":   probe.DefaultGiveUp.String(),
-			"probe_limit":     probe.DefaultLimit.String(),
+			"networks":          strings.Join(network.Names(), ","),
+			"matrix_networks":   strings.Join(matrix.Networks(), ","),
+			"matrix_timeout":    matrix.DefaultTimeout.String(),
+			"rping_port":        strconv.Itoa(rping.DefaultPort),
+			"serve_connections": strconv.Itoa(serveConnections),
+			"serve_grace":       serveGrace.String(),
+			"serve_idle":        serveIdle.String(),
+			"rping_size":        strconv.Itoa(rping.DefaultSize),
+			"perf_duration":     perf.DefaultDuration.String(),
+			"stream_ring":       strconv.Itoa(stream.DefaultRing),
+			"probe_timeout":     probe.DefaultTimeout.String(),
+			"probe_give_up":     probe.DefaultGiveUp.String(),
+			"probe_limit":       probe.DefaultLimit.String(),
 		},
 	)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"begin":     beginCmd,
-			"serve":     serveCmd,
+			"serve":     beginServer,
 			"await":     awaitCmd,
 			"interrupt": interruptCmd,
 			"captured":  capturedCmd,
@@ -255,7 +255,7 @@ type backgroundServer struct {
 // listening is what a server's line with its address begins with.
 const listening = "listening on "
 
-func serveCmd(ts *testscript.TestScript, neg bool, args []string) {
+func beginServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME command...")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -63,4 +64,12 @@ func statusOf(ctx context.Context, err error) int {
 		return statusFine // whatever the interrupt has done to connections
 	}
 	return statusFailed
+}
+
+// cutShort is the error of a server that had to end connections: a failure, although the run was interrupted.
+func cutShort(err error) error {
+	if errors.As(err, new(*serve.CutError)) {
+		return &ending{err, statusFailed}
+	}
+	return err
 }

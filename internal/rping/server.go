@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/refuse"
 )
 
 // maxClients is how many clients a persistent server serves at a time. One more takes the
@@ -103,20 +104,41 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 		if err != nil {
 			return err
 		}
-		client, leave := context.WithCancelCause(ctx)
-		g := &guest{came: time.Now(), leave: leave}
-		if !s.enter(g) {
-			leave(nil)
-			clients.Go(func() { _ = reject(req, "too many clients") })
-			continue
-		}
 		clients.Go(func() {
-			defer s.left(g)
-			if err := s.serve(client, req, g); err != nil && ctx.Err() == nil {
+			if err := s.receive(ctx, req); err != nil && ctx.Err() == nil {
 				s.cfg.tell(ClientFailed{req.RemoteAddr(), err})
 			}
 		})
 	}
+}
+
+// receive serves one of many clients, if there is a place for it.
+func (s *server) receive(ctx context.Context, req *iwarp.Request) error {
+	client, leave := context.WithCancelCause(ctx)
+	g := &guest{came: time.Now(), leave: leave}
+	if !s.enter(g) {
+		leave(nil)
+		_ = refuse.Politely(req, "too many clients")
+		return nil
+	}
+	defer s.left(g)
+	return s.serve(client, req, g)
+}
+
+// A Server is one of many clients, whose connections come by a Listener that has other connections too.
+type Server struct{ server *server }
+
+// NewServer makes one that takes what it needs of an RNIC, and leaves it open.
+func NewServer(rnic *iwarp.RNIC, cfg Config) *Server {
+	return &Server{newServer(ServerConfig{Config: cfg, Persistent: true}, rnic)}
+}
+
+// Knows reports whether a request is one of a client's, rdma-core's included: those have no private data.
+func (*Server) Knows(req *iwarp.Request) bool { return len(req.PrivateData()) == 0 }
+
+// Serve serves one client until it disconnects, or the context ends.
+func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
+	return s.server.receive(ctx, req)
 }
 
 // enter gives a guest a place, if need be that of the most silent one.
@@ -146,34 +168,11 @@ func (s *server) forget(g *guest) {
 	s.guests = slices.DeleteFunc(s.guests, func(h *guest) bool { return h == g })
 }
 
-// rejectWait is how long a rejected client has to close first.
-const rejectWait = time.Second
-
-// reject rejects a client and leaves it to the client to close: Linux's siw
-// now and then loses the private data of a Reply after which the stream ends.
-func reject(req *iwarp.Request, reason string) error {
-	conn, err := req.Reject([]byte(reason))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = conn.Read(make([]byte, 1)) // nothing comes but the end
-	}()
-	select {
-	case <-ended:
-	case <-time.After(rejectWait):
-	}
-	return nil
-}
-
 // serve serves the client of one request until it disconnects.
 func (s *server) serve(ctx context.Context, req *iwarp.Request, g *guest) error {
 	s.cfg.privateData(req.PrivateData())
 	if s.cfg.Reject != nil {
-		return reject(req, *s.cfg.Reject)
+		return refuse.Politely(req, *s.cfg.Reject)
 	}
 	c, err := s.accept(ctx, req)
 	if err != nil {
@@ -213,7 +212,7 @@ func left(qp *iwarp.QP, req *iwarp.Request, pings int) error {
 func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, error) {
 	e, err := newEndpoint(&s.cfg.Config, s.rnic, MaxSize)
 	if err != nil {
-		return nil, errors.Join(err, reject(req, "no memory"))
+		return nil, errors.Join(err, refuse.Politely(req, "no memory"))
 	}
 	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset, MPA: e.offer().Answer(), Prepare: e.prepare}
 	if e.qp, err = req.Accept(ctx, cfg); err != nil {

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/serve"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// serveCmd is the servers of other commands on one port.
+type serveCmd struct {
+	Addr string `arg:"" optional:"" placeholder:"[HOST][:PORT]" help:"Where to listen (default: :${rping_port}). With port 0 a free one is taken."`
+
+	Rping bool `default:"true" negatable:"" help:"Serve iwarp rping -c, and rdma-core's rping: requests without private data."`
+	Perf  bool `default:"true" negatable:"" help:"Serve iwarp perf --connect, one measurement at a time. Plain TCP is measured on a port of its own each time."`
+	Cat   bool `default:"true" negatable:"" help:"Serve iwarp cat --connect, and programs of rsockets: what comes goes back."`
+
+	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time; more are rejected (default: ${default})."`
+	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of cat may stand still (default: ${default}). rping and perf have bounds of their own."`
+	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
+	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
+
+	networkFlag
+}
+
+// The defaults.
+const (
+	serveConnections = 256
+	serveGrace       = 10 * time.Second
+	serveIdle        = 5 * time.Minute
+)
+
+// Help is what --help adds.
+func (*serveCmd) Help() string {
+	return `A request says by its private data which service it is for; one that says something else is rejected, with the reason, and
+logged. An interrupt or SIGTERM has it accept nobody new, wait for those who are there, and end with status 0; if some are still there
+after --grace, it ends them, and fails.
+
+For example: "iwarp serve", and from elsewhere "iwarp rping -c -a HOST -C 3 -v", "iwarp perf --connect HOST:7174" and
+"iwarp cat --connect HOST:7174 <file".`
+}
+
+// Run serves until it is interrupted.
+func (c *serveCmd) Run(ctx context.Context, std streams) error {
+	if err := c.checkOptions(); err != nil {
+		return err
+	}
+	over := c.over()
+	defer over.Close()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	server := serve.New(serve.Config{
+		Services: c.services(rnic), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: c.logger(std),
+	})
+	ln, err := over.Listen(ctx, c.addr(), &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
+	if err != nil {
+		return err
+	}
+	warn(std, "serve", over)
+	child.Announce(std.out, ln.Addr())
+	return cutShort(server.Run(ctx, ln))
+}
+
+func (c *serveCmd) checkOptions() error {
+	if err := c.check("serve", ""); err != nil {
+		return err
+	}
+	switch {
+	case c.over().Inside && c.TUN == "":
+		return usage("serve: --network: with %s both ends are in one process, so that nobody can come without --tun", c.Network)
+	case c.Grace < 0:
+		return usage("serve: --grace: %v is negative", c.Grace)
+	case c.Idle <= 0:
+		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
+	case !c.Rping && !c.Perf && !c.Cat:
+		return usage("serve: --no-rping, --no-perf and --no-cat: there is nothing left to serve")
+	}
+	return wantListen("serve: ADDR", c.addr())
+}
+
+// addr is where to listen.
+func (c *serveCmd) addr() string {
+	if _, _, err := net.SplitHostPort(c.Addr); err == nil {
+		return c.Addr
+	}
+	return net.JoinHostPort(c.Addr, strconv.Itoa(rping.DefaultPort))
+}
+
+func (c *serveCmd) logger(std streams) *slog.Logger {
+	if c.Log == "json" {
+		return slog.New(slog.NewJSONHandler(std.err, nil))
+	}
+	return slog.New(slog.NewTextHandler(std.err, nil))
+}
+
+// services are those that are not turned off.
+func (c *serveCmd) services(rnic *iwarp.RNIC) (all []serve.Service) {
+	if c.Perf {
+		r := perf.NewResponder(rnic)
+		all = append(all, serve.Service{Name: "perf", Wants: "those of iwarp perf", Knows: r.Knows, Serve: r.Serve})
+	}
+	if c.Cat {
+		e := echo{rnic, c.Idle}
+		all = append(all, serve.Service{Name: "cat", Wants: "those of rsockets", Knows: e.knows, Serve: e.serve})
+	}
+	if c.Rping {
+		s := rping.NewServer(rnic, rping.Config{})
+		all = append(all, serve.Service{Name: "rping", Wants: "none", Knows: s.Knows, Serve: s.Serve})
+	}
+	return all
+}

@@ -1,0 +1,181 @@
+// Package serve has several services on one Listener, which are told apart by the private data of the requests, and ends them in order.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// A Service is one of those on the Listener.
+type Service struct {
+	Name string
+	// Wants says what the private data of its requests are, for the log and for peers that have others.
+	Wants string
+	// Knows reports whether a request is for the service.
+	Knows func(req *iwarp.Request) bool
+	// Serve answers a request, and returns when its connection has ended. When the context ends it has to return soon. A request that
+	// it has not answered is closed then.
+	Serve func(ctx context.Context, req *iwarp.Request) error
+}
+
+// Config configures a Server.
+type Config struct {
+	// Services are asked in this order.
+	Services []Service
+	// MaxConnections bounds the connections that are served at a time; others are rejected. Zero is no bound.
+	MaxConnections int
+	// Grace is how long connections may go on when the server ends.
+	Grace time.Duration
+	// Log gets a record of what becomes of each connection.
+	Log *slog.Logger
+}
+
+// closeTime is how long connections that have not ended within the grace may take to close in order.
+const closeTime = 5 * time.Second
+
+// A Server serves connections until it is told to end.
+type Server struct {
+	cfg      Config
+	requests sync.WaitGroup
+	refusals chan struct{} // a token for each that is under way
+
+	mu    sync.Mutex
+	stats Stats
+}
+
+// New makes a Server.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, refusals: make(chan struct{}, maxRefusals)}
+	s.stats.Services = make(map[string]ServiceStats)
+	for _, service := range cfg.Services {
+		s.stats.Services[service.Name] = ServiceStats{}
+	}
+	return s
+}
+
+// Run serves until the context ends, and then drains: nobody new is taken in, and those who are there may go on for the grace. It
+// closes the Listener and its RNIC. The error is a *CutError if connections had not ended by then.
+func (s *Server) Run(ctx context.Context, ln *iwarp.Listener) error {
+	visiting, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer leave(nil)
+	s.enter(Serving)
+	err := s.acceptAll(ctx, visiting, ln)
+	s.enter(Draining)
+	return errors.Join(err, s.drain(ln, leave))
+}
+
+func (s *Server) acceptAll(ctx, visiting context.Context, ln *iwarp.Listener) error {
+	for {
+		req, err := ln.Accept(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.receive(visiting, req)
+	}
+}
+
+// receive has the service serve that a request is for.
+func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
+	service := s.find(req)
+	switch {
+	case service == nil:
+		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: these private data are of no service here: "+s.wanted())
+	case !s.begin(service.Name):
+		s.refuse(req, func(c *Stats) { c.Full++ }, fmt.Sprintf("iwarp serve: there are %d connections already: try again later", s.cfg.MaxConnections))
+	default:
+		s.requests.Go(func() { s.serve(ctx, service, req) })
+	}
+}
+
+func (s *Server) find(req *iwarp.Request) *Service {
+	for i := range s.cfg.Services {
+		if s.cfg.Services[i].Knows(req) {
+			return &s.cfg.Services[i]
+		}
+	}
+	return nil
+}
+
+// wanted says which private data there are services for.
+func (s *Server) wanted() string {
+	var all []string
+	for _, service := range s.cfg.Services {
+		all = append(all, service.Name+" ("+service.Wants+")")
+	}
+	return strings.Join(all, ", ")
+}
+
+func (s *Server) serve(ctx context.Context, service *Service, req *iwarp.Request) {
+	log := s.cfg.Log.With("service", service.Name, "remote", req.RemoteAddr().String())
+	log.Info("connection")
+	began := time.Now()
+	err := service.Serve(ctx, req)
+	_ = req.Close() // if it was not answered
+	s.end(service.Name, err)
+	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
+	if err != nil {
+		log.Warn("connection failed", "error", err.Error())
+		return
+	}
+	log.Info("connection ended")
+}
+
+// drain ends the Listener, and waits for the connections.
+func (s *Server) drain(ln *iwarp.Listener, leave context.CancelCauseFunc) error {
+	s.cfg.Log.Info("draining", "connections", s.Stats().Connections(), "grace", s.cfg.Grace.String())
+	err := ln.Close()
+	if errors.Is(err, iwarp.ErrClosed) {
+		err = nil // it has ended by itself
+	}
+	left := s.wait()
+	if left > 0 {
+		leave(&CutError{left, s.cfg.Grace})
+		err = errors.Join(err, &CutError{left, s.cfg.Grace})
+	}
+	closing, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if cut := ln.RNIC().Shutdown(closing); left == 0 { // else it says no more
+		err = errors.Join(err, cut)
+	}
+	s.requests.Wait()
+	s.cfg.Log.Info("ended", "cut", left)
+	return err
+}
+
+// wait returns how many connections are left after the grace.
+func (s *Server) wait() int {
+	ended := make(chan struct{})
+	go func() {
+		s.requests.Wait()
+		close(ended)
+	}()
+	grace := time.NewTimer(s.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+		return 0
+	case <-grace.C:
+		return s.Stats().Connections()
+	}
+}
+
+// A CutError tells of connections that did not end within the grace.
+type CutError struct {
+	Connections int
+	Grace       time.Duration
+}
+
+// Error tells how many.
+func (e *CutError) Error() string {
+	return fmt.Sprintf("serve: connections that were ended, as they still went on after the grace of %v: %d", e.Grace, e.Connections)
+}

@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A rig is a Server with one service, "stay", whose connections go on until the peer closes or the server makes them end.
+type rig struct {
+	t      *testing.T
+	server *Server
+	ln     *testrig.Listener
+	log    *bytes.Buffer
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+func run(t *testing.T, cfg Config) *rig {
+	t.Helper()
+	r := &rig{t: t, ln: testrig.NewListener("server"), log: new(bytes.Buffer), ended: make(chan error, 1)}
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	cfg.Log = slog.New(slog.NewTextHandler(r.log, nil))
+	cfg.Services = []Service{{
+		Name: "stay", Wants: `"stay"`,
+		Knows: func(req *iwarp.Request) bool { return strings.HasPrefix(string(req.PrivateData()), "stay") },
+		Serve: func(ctx context.Context, req *iwarp.Request) error {
+			qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+			if err != nil {
+				return err
+			}
+			select {
+			case <-qp.Done():
+				return qp.Close()
+			case <-ctx.Done():
+				return errors.Join(context.Cause(ctx), qp.Close())
+			}
+		},
+	}}
+	ctx, stop := context.WithCancel(context.Background())
+	r.server, r.stop = New(cfg), stop
+	ln := iwarp.NewListener(r.ln, iwarp.ListenConfig{RNIC: rnic})
+	go func() { r.ended <- r.server.Run(ctx, ln) }()
+	t.Cleanup(stop)
+	return r
+}
+
+// dial connects with private data.
+func (r *rig) dial(data string) (*iwarp.QP, error) {
+	ours, theirs := testrig.Pipe("client", "server")
+	testrig.Must(r.t, r.ln.Offer(r.t.Context(), theirs))
+	qp, err := (&iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte(data)}}).Initiate(r.t.Context(), ours, nil)
+	if refused := (*iwarp.RejectError)(nil); errors.As(err, &refused) && refused.Conn != nil {
+		_ = refused.Conn.Close()
+	}
+	return qp, err
+}
+
+// visits connects, which succeeds.
+func (r *rig) visits() *iwarp.QP {
+	r.t.Helper()
+	qp, err := r.dial("stay")
+	testrig.Must(r.t, err)
+	synctest.Wait()
+	return qp
+}
+
+// refusedFor connects, which is rejected for a reason.
+func (r *rig) refusedFor(data, reason string) {
+	r.t.Helper()
+	_, err := r.dial(data)
+	var refused *iwarp.RejectError
+	if !errors.As(err, &refused) || !strings.Contains(string(refused.PrivateData), reason) {
+		r.t.Errorf("%q: %v", data, err)
+	}
+}
+
+func (r *rig) logged(text string) {
+	r.t.Helper()
+	synctest.Wait()
+	if !strings.Contains(r.log.String(), text) {
+		r.t.Errorf("the log has no %q:\n%s", text, r.log)
+	}
+}
+
+// TestUnknown: who wants what is not served is told what is, and logged.
+func TestUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{})
+		r.refusedFor("go\x1b", `of no service here: stay ("stay")`)
+		r.refusedFor("", `of no service here`)
+		r.logged(`msg=rejected remote=client private_data="\"go\\x1b\""`)
+		if got := r.server.Stats(); got.Unknown != 2 || got.State != Serving {
+			t.Errorf("%+v", got)
+		}
+		r.stop()
+		testrig.Must(t, <-r.ended)
+	})
+}
+
+// TestFull: there is a bound on connections, and one that ends makes room.
+func TestFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{MaxConnections: 2})
+		one, two := r.visits(), r.visits()
+		r.refusedFor("stay", "there are 2 connections already")
+		testrig.Must(t, one.Close())
+		synctest.Wait()
+		three := r.visits()
+		if got := r.server.Stats(); got.Full != 1 || got.Connections() != 2 || got.Services["stay"] != (ServiceStats{Connections: 2, Ended: 1}) {
+			t.Errorf("%+v", got)
+		}
+		testrig.Must(t, errors.Join(two.Close(), three.Close()))
+		r.stop()
+		testrig.Must(t, <-r.ended)
+	})
+}
+
+// TestDrain: the end takes nobody new in, and waits for those who are there.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{Grace: time.Minute})
+		qp := r.visits()
+		r.stop()
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if got := r.server.Stats(); got.State != Draining || got.Connections() != 1 {
+			t.Errorf("%+v", got)
+		}
+		_, theirs := testrig.Pipe("client", "server")
+		if err := r.ln.Offer(t.Context(), theirs); err == nil {
+			t.Error("somebody new was taken in")
+		}
+		testrig.Must(t, qp.Close())
+		testrig.Must(t, <-r.ended)
+		r.logged("msg=ended cut=0")
+	})
+}
+
+// TestCut: those who are there after the grace are ended, in order, and the server says how many they were.
+func TestCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{Grace: time.Minute})
+		one, two := r.visits(), r.visits()
+		r.stop()
+		var cut *CutError
+		if err := <-r.ended; !errors.As(err, &cut) || cut.Connections != 2 {
+			t.Errorf("%v", err)
+		}
+		for _, qp := range []*iwarp.QP{one, two} {
+			<-qp.Done()
+			testrig.Must(t, qp.Close())
+		}
+		if got := r.server.Stats().Services["stay"]; got.Failed != 2 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestListenerFails: a Listener that ends by itself is an error, and those who are there may still go on.
+func TestListenerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{Grace: time.Minute})
+		qp := r.visits()
+		testrig.Must(t, r.ln.Close())
+		synctest.Wait()
+		testrig.Must(t, qp.Close())
+		if err := <-r.ended; err == nil || errors.As(err, new(*CutError)) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package serve
+
+import "maps"
+
+// A State is what a Server is about.
+type State int
+
+// The states, in their order.
+const (
+	Starting State = iota
+	Serving
+	Draining
+)
+
+// Stats tell what a Server has done.
+type Stats struct {
+	State    State
+	Services map[string]ServiceStats // by their names, all of them
+	// Unknown and Full count the requests that were rejected because no service knew them, and because there were too many connections.
+	Unknown, Full uint64
+}
+
+// ServiceStats are those of one service.
+type ServiceStats struct {
+	Connections   int    // that there are
+	Ended, Failed uint64 // that have ended in order, and otherwise
+}
+
+// Connections is how many there are of all services.
+func (s *Stats) Connections() (n int) {
+	for _, service := range s.Services {
+		n += service.Connections
+	}
+	return n
+}
+
+// Stats returns how things stand.
+func (s *Server) Stats() *Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Services = maps.Clone(s.stats.Services)
+	return &stats
+}
+
+func (s *Server) enter(state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.State = state
+}
+
+// begin counts a connection, if there is room for it.
+func (s *Server) begin(service string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.MaxConnections > 0 && s.stats.Connections() >= s.cfg.MaxConnections {
+		return false
+	}
+	s.change(service, func(c *ServiceStats) { c.Connections++ })
+	return true
+}
+
+func (s *Server) end(service string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change(service, func(c *ServiceStats) {
+		c.Connections--
+		if err != nil {
+			c.Failed++
+			return
+		}
+		c.Ended++
+	})
+}
+
+// change changes what is counted of a service. The caller holds mu.
+func (s *Server) change(service string, change func(*ServiceStats)) {
+	c := s.stats.Services[service]
+	change(&c)
+	s.stats.Services[service] = c
+}
