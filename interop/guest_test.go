@@ -40,6 +40,8 @@ type Options struct {
 	UserTCP bool
 	// Put names files of the host's by their paths in the guest.
 	Put map[string]string
+	// NVMe adds what NVMe over RDMA takes: the kernel's host and target, nvme, fio, stress-ng and the tools of ext4.
+	NVMe bool
 }
 
 // A Guest is a booted Linux with siw. It lives as long as the test that booted it.
@@ -140,6 +142,9 @@ func (g *Guest) args(o Options) []string {
 	}
 	if o.Pcap != "" {
 		args = append(args, "--pcap", o.Pcap)
+	}
+	if o.NVMe {
+		args = append(args, "--nvme")
 	}
 	if g.card != nil {
 		args = append(args, "--link", g.card.path)
