@@ -86,23 +86,24 @@ var mayImport = map[string][]string{
 	"internal/rping/message": {},
 
 	// What a tool prints, and tests.
-	"internal/report":  {"internal/wording"},
-	"internal/wording": {},
-	"internal/child":   {},
-	"internal/spread":  {},
-	"internal/testrig": {},
-	"internal/reach":   {},
-	"interop":          {},
+	"internal/report":   {"internal/wording"},
+	"internal/wording":  {},
+	"internal/child":    {},
+	"internal/pcapfile": {},
+	"internal/spread":   {},
+	"internal/testrig":  {},
+	"internal/reach":    {},
+	"interop":           {},
 
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
-	"programs/settings": {""},
-	"programs/verbs":    {"", "mpa", "programs/settings"},
+	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
+	"programs/verbs":    {"", "mpa", "capture", "internal/pcapfile", "programs/settings"},
 	"programs/engine":   {"programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/network", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/wording",
+		"internal/child", "internal/matrix", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 	},
 }

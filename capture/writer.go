@@ -24,6 +24,9 @@ type WriterConfig struct {
 	// Ethernet puts packets in frames, of made-up addresses. If not, packets are raw
 	// IP.
 	Ethernet bool
+	// Unbuffered has each packet written below at once, for a program that may end at any moment. By default up to 64 KiB wait for
+	// more, or for Flush.
+	Unbuffered bool
 	// Application goes into the file as the name of the program that has written it.
 	Application string
 	// Now is the clock of Tap, TapUDP, and packets without a time of their own. If nil, time.Now.
@@ -166,7 +169,7 @@ func (w *Writer) write(at time.Time) {
 	b = le.AppendUint32(b, uint32(n))
 	b = pad(append(b, w.frame...), n)
 	w.buf = le.AppendUint32(b, size)
-	if len(w.buf) >= writerChunk {
+	if w.cfg.Unbuffered || len(w.buf) >= writerChunk {
 		w.flush()
 	}
 }

@@ -238,6 +238,19 @@ func TestWriterInOrder(t *testing.T) {
 	}
 }
 
+// TestWriterUnbuffered has each packet in the file as soon as it is recorded, as a program that is killed says nothing more.
+func TestWriterUnbuffered(t *testing.T) {
+	for _, unbuffered := range []bool{true, false} {
+		var file bytes.Buffer
+		w := newWriter(t, &file, capture.WriterConfig{Unbuffered: unbuffered})
+		f := openFlow(t, w, 40000)
+		testrig.Must(t, f.Send(forth, epoch, []byte("abc")))
+		if got := bytes.Contains(file.Bytes(), []byte("abc")); got != unbuffered {
+			t.Errorf("unbuffered is %v, and the octets are there: %v", unbuffered, got)
+		}
+	}
+}
+
 // A sinkConn is a connection that takes everything.
 type sinkConn struct{ net.Conn }
 

@@ -3,17 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/pcapfile"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/usertcp"
 )
@@ -25,7 +24,7 @@ type pcapFlags struct {
 }
 
 // defaultPcapLimit is the default of --pcap-limit.
-const defaultPcapLimit octets = 256 << 20
+const defaultPcapLimit octets = pcapfile.DefaultLimit
 
 // record runs an endpoint with the recording that the flags ask for, or nil, and
 // finishes the file however the run ends. A file that cannot be written ends it.
@@ -54,15 +53,10 @@ func (f *pcapFlags) record(ctx context.Context, command string, std streams, run
 
 // A recording is a capture that is being written. A nil one is none.
 type recording struct {
-	path  string
-	limit octets
-	w     *capture.Writer
-	end   context.CancelCauseFunc // of the run
-
-	mu   sync.Mutex
-	file *os.File
-	size octets // of the file
-	left octets // left out: once there are some, all that come
+	path string
+	w    *capture.Writer
+	end  context.CancelCauseFunc // of the run
+	file *pcapfile.File
 }
 
 // errRecording is why a run is ended whose recording fails.
@@ -73,7 +67,7 @@ func newRecording(path string, limit octets, end context.CancelCauseFunc) (*reco
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{path: path, limit: limit, end: end, file: file}
+	r := &recording{path: path, end: end, file: pcapfile.On(file, int64(limit))}
 	// Whatever the MSS of TCP was: then an FPDU is cut no more often than by that.
 	r.w, err = capture.NewWriter(r, capture.WriterConfig{MSS: capture.MaxMSS, Application: "iwarp"})
 	if err == nil {
@@ -85,38 +79,13 @@ func newRecording(path string, limit octets, end context.CancelCauseFunc) (*reco
 	return r, err
 }
 
-// Write takes whole packets, as a capture.Writer writes them, and leaves out the first that would go beyond the limit, and
-// all that come after it: a capture has no holes.
+// Write takes whole packets, as a capture.Writer writes them.
 func (r *recording) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	fits := r.fitting(b)
-	r.left += octets(len(b) - fits)
-	n, err := r.file.Write(b[:fits])
-	r.size += octets(n)
+	n, err := r.file.Write(b)
 	if err != nil {
 		r.end(errRecording)
-		return n, err
 	}
-	return len(b), nil
-}
-
-// fitting returns how many octets of b the file has room for, in whole packets. The head of the file always fits.
-func (r *recording) fitting(b []byte) (n int) {
-	switch {
-	case r.left > 0:
-		return 0
-	case r.limit == 0, r.size == 0:
-		return len(b)
-	}
-	for n < len(b) {
-		next := n + int(binary.LittleEndian.Uint32(b[n+4:])) // a block of pcapng: its type, and its length
-		if r.size+octets(next) > r.limit {
-			break
-		}
-		n = next
-	}
-	return n
+	return n, err
 }
 
 // wrap returns what taps a connection of the system's TCP that this end has opened; nil is over other networks, which
@@ -175,13 +144,11 @@ func (r *recording) listen(ctx context.Context, addr string) (net.Listener, erro
 // finish writes what is left and closes the file.
 func (r *recording) finish(std streams) error {
 	err := r.w.Flush()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if err = cmp.Or(err, r.file.Close()); err != nil {
 		return fmt.Errorf("%w: %w", errRecording, err)
 	}
-	if r.left > 0 {
-		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n", r.path, wording.Octets(r.size), r.left)
+	if size, left := r.file.Octets(); left > 0 {
+		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n", r.path, wording.Octets(octets(size)), left)
 	}
 	return nil
 }

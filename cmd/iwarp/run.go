@@ -29,7 +29,7 @@ func (runCmd) Help() string {
 		"libibverbs and librdmacm. It is kept in the user's cache directory, or where IWARP_LIBRARY says; after a change of the sources build it anew.\n\n" +
 		"Most programs connect by librdmacm. Those that exchange the numbers of their Queue Pairs by themselves, and demand InfiniBand or RoCE, run with --as roce, " +
 		"which is known of perftest without -R, ibv_rc_pingpong, UCX and mpirun; both ends have to run with it.\n\n" +
-		"IWARP_LOG=connection (or packet, or frame) logs to standard error. IWARP_PEER has the name of a peer that needs special settings, such as siw."
+		"Settings are in the environment, both ends' own:\n\n" + settings.Help
 }
 
 // Run does not return when the program begins.

@@ -8,50 +8,100 @@ import (
 	"log/slog"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/pcapfile"
+	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Settings are those of a process.
 type Settings struct {
-	Level  *slog.Level   // from which on its device logs, of IWARP_LOG; nil is nothing
-	Preset *iwarp.Preset // of its peers, of IWARP_PEER; nil is none
-	RoCE   bool          // what it passes for, of IWARP_AS
+	Level   *slog.Level     // from which on its device logs, of IWARP_LOG; nil is nothing
+	Preset  *iwarp.Preset   // of its peers, of IWARP_PEER; nil is none
+	RoCE    bool            // what it passes for, of IWARP_AS
+	Capture Capture         // of what it sends and receives
+	CRC     iwarp.CRCPolicy // of IWARP_CRC
+	Markers bool            // wanted in what it receives, of IWARP_MARKERS
+	Dialect mpa.Dialect     // of its startup, of IWARP_DIALECT; 0 is the default
 }
 
-var levels = map[string]slog.Level{
-	"connection": iwarp.LevelConnection, "packet": iwarp.LevelPacket, "frame": iwarp.LevelFrame,
+// A Capture says where to write what a process sends and receives.
+type Capture struct {
+	File  string // of IWARP_PCAP; "" is none
+	Limit int64  // of its octets, of IWARP_PCAP_LIMIT; 0 is none
 }
 
-// From reads the settings:
-//
-//	IWARP_LOG   connection, packet or frame: log what happens, on standard error
-//	IWARP_PEER  the name of a preset, as that of iwarp.LookupPreset
-//	IWARP_AS    iwarp or roce: what the device says that it is
+// Help says what the environment may have, as lines of a help text.
+const Help = `    IWARP_LOG=LEVEL      log to standard error: connection, packet, frame
+    IWARP_PCAP=FILE      write what the program sends and receives to FILE,
+                         for "iwarp decode"; if another process has FILE, to
+                         FILE.NUMBER, of the process
+    IWARP_PCAP_LIMIT=N   end FILE before it gets longer: octets, or K, M, G
+                         (default: 256M; 0 is no limit)
+    IWARP_PEER=NAME      settings for a peer of "iwarp version", such as siw
+    IWARP_CRC=on|off     CRCs always, or where the peer wants them only
+    IWARP_MARKERS=on|off ask peers for markers in what they send
+    IWARP_DIALECT=NAME   start in a dialect of "iwarp version", such as
+                         rfc5044, and serve no other
+    IWARP_AS=iwarp|roce  as --as`
+
+var levels = map[string]*slog.Level{
+	"connection": new(iwarp.LevelConnection), "packet": new(iwarp.LevelPacket), "frame": new(iwarp.LevelFrame),
+}
+
+// A reader collects what is wrong while it reads.
+type reader struct {
+	getenv func(string) (string, bool)
+	wrong  []error
+}
+
+// From reads the settings, which [Help] names.
 //
 // One that is empty is as one that is not there. The error, of an [errors.Join], has those that are wrong, without which the
 // others hold.
 func From(getenv func(string) (string, bool)) (Settings, error) {
-	var s Settings
-	var wrong []error
-	if name, _ := getenv("IWARP_LOG"); name != "" {
-		if level, ok := levels[name]; ok {
-			s.Level = &level
-		} else {
-			wrong = append(wrong, fmt.Errorf("IWARP_LOG: %q is none of connection, packet, frame", name))
-		}
+	r := &reader{getenv: getenv}
+	s := Settings{
+		Level:   choice(r, "IWARP_LOG", levels, "connection, packet, frame"),
+		CRC:     choice(r, "IWARP_CRC", map[string]iwarp.CRCPolicy{"on": iwarp.CRCAlways, "off": iwarp.CRCUnwanted}, "on, off"),
+		Markers: choice(r, "IWARP_MARKERS", map[string]bool{"on": true, "off": false}, "on, off"),
+		RoCE:    choice(r, "IWARP_AS", map[string]bool{"iwarp": false, "roce": true}, "iwarp, roce"),
+		Capture: Capture{File: r.text("IWARP_PCAP"), Limit: pcapfile.DefaultLimit},
 	}
-	if name, _ := getenv("IWARP_PEER"); name != "" {
-		if preset, err := iwarp.LookupPreset(name); err != nil {
-			wrong = append(wrong, fmt.Errorf("IWARP_PEER: %w", err))
-		} else {
+	if name := r.text("IWARP_PEER"); name != "" {
+		if preset, err := iwarp.LookupPreset(name); r.right("IWARP_PEER", err) {
 			s.Preset = &preset
 		}
 	}
-	switch name, _ := getenv("IWARP_AS"); name {
-	case "", "iwarp":
-	case "roce":
-		s.RoCE = true
-	default:
-		wrong = append(wrong, fmt.Errorf("IWARP_AS: %q is none of iwarp, roce", name))
+	if text := r.text("IWARP_PCAP_LIMIT"); text != "" {
+		if n, err := wording.ParseOctets(text); r.right("IWARP_PCAP_LIMIT", err) {
+			s.Capture.Limit = n
+		}
 	}
-	return s, errors.Join(wrong...)
+	if name := r.text("IWARP_DIALECT"); name != "" && !r.right("IWARP_DIALECT", s.Dialect.UnmarshalText([]byte(name))) {
+		s.Dialect = 0
+	}
+	return s, errors.Join(r.wrong...)
+}
+
+func (r *reader) text(name string) string {
+	text, _ := r.getenv(name)
+	return text
+}
+
+// right reports whether a variable is right.
+func (r *reader) right(name string, err error) bool {
+	if err != nil {
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %w", name, err))
+	}
+	return err == nil
+}
+
+// choice reads a variable that has one of several words. names are these, as they are named to the user.
+func choice[T any](r *reader, name string, words map[string]T, names string) (value T) {
+	text := r.text(name)
+	value, ok := words[text]
+	if !ok && text != "" {
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %q is none of %s", name, text, names))
+	}
+	return value
 }

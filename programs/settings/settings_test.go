@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // An environment is that of a process.
@@ -52,7 +53,22 @@ func TestFrom(t *testing.T) {
 			t.Errorf("%q: %+v, %v", name, s, err)
 		}
 	}
-	_, err := From(environment{"IWARP_PEER": "foo"}.lookup)
+	s, err := From(environment{
+		"IWARP_CRC": "off", "IWARP_MARKERS": "on", "IWARP_DIALECT": "rtr2007", "IWARP_PCAP": "x", "IWARP_PCAP_LIMIT": "2M",
+	}.lookup)
+	if want := (Settings{CRC: iwarp.CRCUnwanted, Markers: true, Dialect: mpa.DialectRtr, Capture: Capture{"x", 2 << 20}}); s != want || err != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, name := range []string{"IWARP_CRC", "IWARP_MARKERS", "IWARP_DIALECT", "IWARP_PCAP_LIMIT"} {
+		s, err := From(environment{name: "foo"}.lookup)
+		if s != (Settings{Capture: Capture{Limit: 256 << 20}}) || err == nil || !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+		if !strings.Contains(Help, name+"=") {
+			t.Errorf("%s is not in the help", name)
+		}
+	}
+	_, err = From(environment{"IWARP_PEER": "foo"}.lookup)
 	if !errors.Is(err, iwarp.ErrInvalid) {
 		t.Error(err)
 	}

@@ -76,11 +76,9 @@ func (id *ID) dial(q *QP, p ConnParam) error {
 	id.port = nil
 	id.mu.Unlock()
 	reserved.release()
-	d := iwarp.Dialer{
-		Preset:  id.device.preset,
-		MPA:     mpa.Offer{IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData, Timeout: startupTimeout},
-		NoReads: p.ResponderResources == 0 && p.InitiatorDepth == 0,
-	}
+	d := id.device.dialer(mpa.Offer{
+		IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData, Timeout: startupTimeout,
+	}, p.ResponderResources == 0 && p.InitiatorDepth == 0)
 	if local.Port() != 0 {
 		d.Net.LocalAddr = net.TCPAddrFromAddrPort(local)
 	}

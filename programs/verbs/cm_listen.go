@@ -31,7 +31,7 @@ func (d *Device) Listen(h Handle) syscall.Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	id.listener = iwarp.NewListener(ln, iwarp.ListenConfig{RNIC: d.rnic, Preset: d.preset})
+	id.listener = d.listener(ln)
 	id.stage = stageListening
 	go id.serve(id.listener)
 	return fine

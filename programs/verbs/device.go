@@ -8,14 +8,17 @@ import (
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Device is the RNIC of a process, and has all objects of the program. Its methods may be called by any thread.
 type Device struct {
-	rnic   *iwarp.RNIC
-	preset *iwarp.Preset
-	roce   bool
-	ports  ports
+	rnic      *iwarp.RNIC
+	preset    *iwarp.Preset
+	dialect   mpa.Dialect
+	recording *Recording
+	roce      bool
+	ports     ports
 
 	contexts   table[Context]
 	pds        table[PD]
@@ -32,21 +35,10 @@ type Device struct {
 	sources sync.Map // of *iwarp.CQ and *iwarp.SRQ: the *source that each belongs to
 }
 
-// Config says how a Device is to behave.
-type Config struct {
-	// RNIC is passed on to package iwarp.
-	RNIC iwarp.RNICConfig
-	// Preset, if it is set, is the kind of peer that connections are made with.
-	Preset *iwarp.Preset
-	// RoCE has the device pass for one of RoCE: QPs can connect without a rdma_cm_id, by Meet, and Sends that find no
-	// receive wait for one.
-	RoCE bool
-}
-
 // NewDevice returns a Device. It exists as long as the process.
 func NewDevice(cfg Config) *Device {
 	d := &Device{
-		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset, roce: cfg.RoCE,
+		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset, dialect: cfg.Dialect, recording: cfg.Recording, roce: cfg.RoCE,
 		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR},
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},

@@ -108,10 +108,8 @@ func zoneOfAddress(a netip.Addr) string {
 func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
 	defer close(done)
 	c := call{to: p.Number, from: q.number, gid: p.Local}
-	d := iwarp.Dialer{
-		Preset: q.device.preset, Timeout: callLimit,
-		MPA: mpa.Offer{IRD: mpa.Depth(p.IRD), ORD: maxReads, PrivateData: c.octets(), Timeout: callLimit},
-	}
+	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.IRD), ORD: maxReads, PrivateData: c.octets(), Timeout: callLimit}, false)
+	d.Timeout = callLimit
 	until := time.Now().Add(callPatience)
 	for {
 		err := d.DialQP(ctx, q.qp, "tcp", p.address().String())

@@ -81,7 +81,7 @@ func (d *Device) openPort() (*qpPort, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := iwarp.NewListener(ln, iwarp.ListenConfig{RNIC: d.rnic, Preset: d.preset})
+	l := d.listener(ln)
 	go d.answer(l)
 	return &qpPort{listener: l, number: uint32(addrPort(ln.Addr()).Port())}, nil
 }

@@ -205,7 +205,13 @@ func (q *queue) recv(id uint64, r *region) {
 // connect brings up a connection, and returns both ends with their IDs.
 func connect(t *testing.T) (client, server *queue, active, passive Handle) {
 	t.Helper()
-	s, c := newProgram(t), newProgram(t)
+	return connectWith(t, Config{}, Config{})
+}
+
+// connectWith is connect with settings for each end.
+func connectWith(t *testing.T, ours, theirs Config) (client, server *queue, active, passive Handle) {
+	t.Helper()
+	s, c := newProgramWith(t, theirs), newProgramWith(t, ours)
 	_, at := s.listen(1)
 	client, server = c.queue(), s.queue()
 	active = c.resolve(2, at)

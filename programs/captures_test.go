@@ -1,0 +1,45 @@
+//go:build linux && interposer
+
+package programs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCaptures has programs write captures of what they send and receive, at both ends, in which iwarp decode finds nothing wrong.
+// They end after 4 MiB.
+func TestCaptures(t *testing.T) {
+	l := built(t)
+	command := filepath.Join(t.TempDir(), "iwarp")
+	if err := run(exec.CommandContext(t.Context(), "go", "build", "-o", command, "../cmd/iwarp")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("IWARP_PCAP_LIMIT", "4M")
+	for _, p := range slices.Concat(pairings, directs) {
+		t.Run(p.client, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("IWARP_PCAP", filepath.Join(dir, "capture.pcapng"))
+			p.run(t, l)
+			decoded(t, command, dir)
+		})
+	}
+}
+
+// decoded decodes the captures of a directory: those of at least two processes.
+func decoded(t *testing.T, command, dir string) {
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) < 2 {
+		t.Errorf("%d captures: %v", len(files), err)
+	}
+	for _, f := range files {
+		out, err := exec.CommandContext(t.Context(), command, "decode", filepath.Join(dir, f.Name())).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "start-req") {
+			t.Errorf("%s: %v\n%s", f.Name(), err, out[:min(len(out), 4000)])
+		}
+	}
+}

@@ -1,0 +1,88 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/pcapfile"
+)
+
+// A Recording is a capture of what a process sends and receives on its connections. Its file has each packet as soon as there is
+// one, as the process may end at any moment.
+type Recording struct {
+	name string
+	file *pcapfile.File
+	w    *capture.Writer
+	told sync.Once
+}
+
+// Record begins a capture, which ends before it gets longer than a limit in octets, if that is not 0. The file is locked. If it is that
+// of another process that runs, of which the environment is the same, this one's has its number after the name.
+func Record(name string, limit int64) (*Recording, error) {
+	file, err := own(name)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		file, err = own(fmt.Sprintf("%s.%d", name, os.Getpid()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{name: file.Name(), file: pcapfile.On(file, limit)}
+	r.w, err = capture.NewWriter(r, capture.WriterConfig{MSS: capture.MaxMSS, Application: "iwarp", Unbuffered: true})
+	if err == nil {
+		err = r.w.Flush()
+	}
+	return r, err
+}
+
+// own opens a file, and takes what is in it away when it has the lock.
+func own(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		err = file.Truncate(0)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	return file, nil
+}
+
+// Write takes packets for the file. The program goes on whatever becomes of them, and its user is told once.
+func (r *Recording) Write(b []byte) (int, error) {
+	n, err := r.file.Write(b)
+	size, left := r.file.Octets()
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%s ends at %d octets: see IWARP_PCAP_LIMIT", r.name, size)
+	}
+	if err != nil {
+		r.told.Do(func() { complain(err) })
+	}
+	return n, err
+}
+
+// wrap returns what records a connection that this end has opened: nothing, for a Recording that is nil.
+func (r *Recording) wrap() func(net.Conn) (net.Conn, error) {
+	if r == nil {
+		return nil
+	}
+	return func(c net.Conn) (net.Conn, error) { return capture.Tap(c, r.w, capture.Forward) }
+}
+
+// listener returns one whose connections are recorded.
+func (r *Recording) listener(ln net.Listener) net.Listener {
+	if r == nil {
+		return ln
+	}
+	return capture.TapListener(ln, r.w)
+}
