@@ -19,7 +19,7 @@ import (
 // have guests of their own for it. TestTap is about the host's packets.
 func TestUserTCP(t *testing.T) {
 	t.Parallel()
-	r := bootSiwRig(t, Options{UserTCP: true})
+	r := bootSiwRig(t, Options{UserTCP: true, Put: rstream})
 	for _, c := range []struct {
 		table string
 		try   siwTry
@@ -42,6 +42,7 @@ func TestUserTCP(t *testing.T) {
 		{"PrivateDataFromGuest", privateDataFromGuest},
 		{"Closes", func(t *testing.T, g *Guest) { closes(t, g, 2) }},
 		{"SendEarly", sendEarly},
+		{"Stream", streams},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, r.Guest) })
 	}
