@@ -21,12 +21,6 @@ type Config struct {
 	Listening bool
 	// RTR is what we take as Ready-to-Receive indication. If zero, all kinds.
 	RTR mpa.RTR
-	// HalfClose leaves our direction open when the peer has terminated its own, until Close, and the peer's when we have
-	// terminated ours, until Abort, for as long as it takes. Otherwise a Terminate is answered at once, after what was
-	// sent before, and the peer's is awaited for CloseTimeout.
-	HalfClose bool
-	// Strict takes an ordered message for a violation. Otherwise it is counted.
-	Strict bool
 
 	// MaxSessions bounds the sessions at a time. If zero, 256.
 	MaxSessions int
@@ -60,7 +54,9 @@ func (c *Config) fill() {
 
 const defaultUnusedTimeout = 30 * time.Second
 
-// An Association is the DDP side of one SCTP association. It is not safe for concurrent use.
+// An Association is the DDP side of one SCTP association. The halves of a session end apart: ours stays open when the peer has
+// terminated its own, until Close, and the peer's when we have terminated ours, until Abort, for as long as it takes.
+// It is not safe for concurrent use.
 type Association struct {
 	cfg     Config
 	streams map[uint16]*stream // those that were ever used
@@ -92,7 +88,7 @@ type stream struct {
 
 // Stats are what an Association counts.
 type Stats struct {
-	Ordered uint64 // messages with the U flag 0
+	Ordered uint64 // messages with the U flag 0, which RFC 5043, section 10, does not allow; they are taken like others
 	Dropped uint64 // messages for which there was no session
 }
 

@@ -75,7 +75,7 @@ func (a *Association) Close(now time.Time, id uint16) {
 	}
 	switch s := st.session; s.state {
 	case InitiateSent:
-		a.cancel(now, s)
+		a.giveUp(now, s, false)
 	case InitiateReceived:
 		s.known = false
 		a.terminate(now, s, Draining)
@@ -87,10 +87,12 @@ func (a *Association) Close(now time.Time, id uint16) {
 	}
 }
 
-// Abort is Close, and what the peer still sends is dropped.
+// Abort is Close, and what the peer still sends is dropped. A peer that does send something learns of that, if the association has no other
+// session: it is aborted, as SCTP has acknowledged what was lost. If it has others, the peer, which has our Terminate, cannot be told.
 func (a *Association) Abort(now time.Time, id uint16) {
 	if st := a.streams[id]; st != nil && st.session != nil {
 		s := st.session
+		s.unheard = s.unheard || !s.discards
 		s.discards = true
 		if a.Close(now, id); s.state == TerminateSent {
 			a.limit(now, s)
@@ -115,6 +117,7 @@ func (a *Association) Reset(now time.Time, id uint16, last []byte) {
 		return
 	case open != nil && len(last) > 0 && len(last) <= a.MULPDU():
 		a.number(open, PPIDSegment, AppendSegment(nil, 0, last))
+		open.discards = true // of which it learns by that
 	}
 	a.Abort(now, id)
 }
@@ -124,6 +127,23 @@ func (a *Association) cancel(now time.Time, s *session) {
 	s.known, s.canceled, s.discards = false, true, true
 	a.forget(s)
 	a.terminate(now, s, TerminateSent)
+}
+
+// giveUp is cancel where the peer may have done nothing wrong: it learns of segments that are dropped, be it now or later.
+func (a *Association) giveUp(now time.Time, s *session, drops bool) {
+	drops = drops || s.held > 0
+	a.cancel(now, s)
+	s.unheard = true
+	if drops {
+		a.dropped(s)
+	}
+}
+
+// dropped tells the peer, if it may take us for one that has it, of a segment that nobody takes: the association is aborted, unless it has other sessions.
+func (a *Association) dropped(s *session) {
+	if s.unheard && a.live == 1 {
+		a.abort(ErrReset)
+	}
 }
 
 // withdraw ends a session that the consumer has not answered.

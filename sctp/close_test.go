@@ -47,6 +47,7 @@ func TestOvertaking(t *testing.T) {
 		d := accepted(t, sctp.Config{})
 		d.hears(0, 17, `0001 0004`) // which may have been sent before the Accept arrived
 		d.told(sctp.EventTerminate, 0)
+		d.a.Close(d.now, 0)
 		d.state(0, sctp.Draining)
 		d.silent()
 		d.acked(0)
@@ -123,7 +124,7 @@ func TestCollision(t *testing.T) {
 
 // TestHalfClose: the peer's Terminate may leave our direction open.
 func TestHalfClose(t *testing.T) {
-	d := accepted(t, sctp.Config{HalfClose: true})
+	d := accepted(t, sctp.Config{})
 	d.acked(0)
 	d.hears(0, 17, `0001 0004`)
 	d.told(sctp.EventTerminate, 0)
@@ -214,12 +215,12 @@ func TestTimeouts(t *testing.T) {
 		d.acked(0)
 		d.hears(1, 17, `0000 0001`)
 		d.told(sctp.EventRequest, 1)
-		d.a.Close(d.now, 0)
+		d.a.Abort(d.now, 0)
 		d.says(0, 17, `0001 0004`)
+		d.acked(0)
 		d.later(4 * time.Second)
-		d.hears(0, 16, `0001 41`) // it has something to say
-		d.told(sctp.EventSegment, 0)
-		d.later(4 * time.Second)
+		d.hears(0, 16, `0001 41`) // which gains it no time
+		d.silent()
 		d.state(0, sctp.TerminateSent)
 		d.later(time.Second)
 		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) || !strings.Contains(e.Err.Error(), "no Terminate from the peer") {
@@ -235,6 +236,7 @@ func TestTimeouts(t *testing.T) {
 		d := accepted(t, sctp.Config{})
 		d.hears(0, 17, `0001 0004`)
 		d.told(sctp.EventTerminate, 0)
+		d.a.Close(d.now, 0)
 		d.acked(0)
 		d.says(0, 17, `0001 0004`)
 		d.later(5 * time.Second) // in which SCTP has taken it
@@ -246,7 +248,7 @@ func TestTimeouts(t *testing.T) {
 		d.state(0, sctp.Dead)
 	})
 	t.Run("a Terminate after much else", func(t *testing.T) {
-		d := accepted(t, sctp.Config{HalfClose: true})
+		d := accepted(t, sctp.Config{})
 		d.acked(0)
 		for range 6 {
 			testrig.Must(t, d.a.Send(0, []byte("A")))
@@ -268,7 +270,7 @@ func TestTimeouts(t *testing.T) {
 		d.state(0, sctp.Dead)
 	})
 	t.Run("a half that stays open", func(t *testing.T) {
-		d := accepted(t, sctp.Config{HalfClose: true})
+		d := accepted(t, sctp.Config{})
 		d.hears(1, 17, `0000 0001`)
 		d.told(sctp.EventRequest, 1)
 		d.a.Close(d.now, 0)

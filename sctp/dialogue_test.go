@@ -83,7 +83,8 @@ func TestAccepting(t *testing.T) {
 	d.told(sctp.EventSegment, 2)
 	d.hears(2, 17, `0002 0004`)
 	d.told(sctp.EventTerminate, 2)
-	d.says(2, 17, `0002 0004`) // in answer
+	d.a.Close(d.now, 2)
+	d.says(2, 17, `0002 0004`)
 	d.state(2, sctp.Draining)
 	if err := d.a.Send(2, []byte("late")); !errors.Is(err, sctp.ErrState) {
 		t.Errorf("a segment after our Terminate: %v", err)

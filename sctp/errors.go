@@ -40,7 +40,6 @@ type Rule uint8
 const (
 	RuleIndication    Rule = iota + 1 // another Adaptation Layer Indication than DDP's, or none
 	RulePPID                          // a PPID that is neither 16 nor 17
-	RuleUnordered                     // an ordered chunk, where that is not tolerated
 	RuleShort                         // a message without room for its header
 	RuleFunction                      // an unknown Function Code
 	RuleTerminateData                 // private data in a Terminate
@@ -56,7 +55,6 @@ const (
 var rules = [...]struct{ section, text string }{
 	RuleIndication:    {"RFC 5043, section 11.1", "no Adaptation Layer Indication of DDP"},
 	RulePPID:          {"RFC 5043, section 5.1", "a message that is neither a DDP Segment nor session control"},
-	RuleUnordered:     {"RFC 5043, section 10", "an ordered message"},
 	RuleShort:         {"RFC 5043, section 5.2", "a message that is too short"},
 	RuleFunction:      {"RFC 5043, section 5.2.3", "an unknown Function Code"},
 	RuleTerminateData: {"RFC 5043, section 5.2.3", "a Terminate with private data"},

@@ -35,8 +35,8 @@ func TestRules(t *testing.T) {
 // and with which depths if there are any.
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
-		"sctp: stream 3: an ordered message: so it is (RFC 5043, section 10)":                                                                  &sctp.Violation{Rule: sctp.RuleUnordered, Stream: 3, Reason: "so it is"},
-		"sctp: stream 0: an ordered message (RFC 5043, section 10)":                                                                            &sctp.Violation{Rule: sctp.RuleUnordered},
+		"sctp: stream 3: an invalid DDP-SSN: so it is (RFC 5043, section 10)":                                                                  &sctp.Violation{Rule: sctp.RuleSSN, Stream: 3, Reason: "so it is"},
+		"sctp: stream 0: an invalid DDP-SSN (RFC 5043, section 10)":                                                                            &sctp.Violation{Rule: sctp.RuleSSN},
 		"sctp: no Adaptation Layer Indication of DDP (RFC 5043, section 11.1)":                                                                 &sctp.Violation{Rule: sctp.RuleIndication},
 		"sctp: messages outside of any session: 16 messages (RFC 5043, section 6.1)":                                                           &sctp.Violation{Rule: sctp.RuleStray, Reason: "16 messages"},
 		"sctp: the peer's provider refused the session":                                                                                        &sctp.Refusal{Provider: true},
@@ -94,6 +94,7 @@ func TestEndOfNothing(t *testing.T) {
 	d.hears(0, 17, `0001 0004`)
 	d.told(sctp.EventTerminate, 0)
 	d.acked(0)
+	d.a.Close(d.now, 0)
 	d.says(0, 17, `0001 0004`)
 	d.acked(0)
 	d.told(sctp.EventEnded, 0)

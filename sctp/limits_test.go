@@ -18,6 +18,7 @@ func (d *dialogue) opensAndEnds(id uint16) {
 	d.acked(id)
 	d.hears(id, 17, `0001 0004`)
 	d.told(sctp.EventTerminate, id)
+	d.a.Close(d.now, id)
 	d.says(id, 17, `0001 0004`)
 	d.acked(id)
 	d.told(sctp.EventEnded, id)
@@ -50,7 +51,9 @@ func TestComingAndGoing(t *testing.T) {
 // TestEarlyIsForgotten: what has overtaken an answer counts no more when the session is over. Up to the
 // bound it is held.
 func TestEarlyIsForgotten(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true, Streams: 8, MaxEarly: 2 * (128 + 3)})
+	d := begin(t, sctp.Config{Active: true, Listening: true, Streams: 8, MaxEarly: 2 * (128 + 3)})
+	d.hears(7, 17, `0000 0001`) // it keeps the association
+	d.told(sctp.EventRequest, 7)
 	for range 4 {
 		id := d.connect()
 		d.says(id, 17, `0000 0001`)

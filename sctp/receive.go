@@ -62,8 +62,6 @@ func (a *Association) take(now time.Time, s *session, m Message) {
 		// RFC 5043, section 10: "An invalid DDP-SSN MAY result in termination of the DDP stream." [C12]
 		a.violate(now, s, min(s.next, s.endsAt), violation(RuleSSN, "%d, where %d is the next", ssn, uint16(s.next)))
 	case number > s.endsAt: // breaks says so
-	case m.Ordered && a.cfg.Strict:
-		a.breaks(now, s, number, violation(RuleUnordered, ""))
 	case m.PPID == PPIDSegment:
 		a.segment(now, s, number, m.Data[SSNLen:])
 	default:
@@ -124,16 +122,15 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 		// RFC 5043, section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the
 		// other end commits specific resources to the session." [C04]
 		a.breaks(now, s, number, violation(RuleSequence, "a DDP Segment before the session is open"))
-	case s.discards, number > s.wrongAt:
+	case s.discards:
+		a.dropped(s)
+	case number > s.wrongAt:
 	case s.state == InitiateSent:
 		a.hold(now, s, number, segment)
 	default:
 		s.opened() // the active side has waited for our Accept
 		a.tell(Event{Kind: EventSegment, Stream: s.on.id, Number: number, Segment: segment})
 		a.evidence(now, s)
-		if s.state == TerminateSent {
-			a.limit(now, s) // the peer still has something to say
-		}
 	}
 }
 
@@ -146,7 +143,7 @@ func (a *Association) hold(now time.Time, s *session, number uint64, segment []b
 	cost := EarlyCost + len(segment)
 	if a.early+cost > a.cfg.MaxEarly {
 		a.tell(Event{Kind: EventRefused, Stream: s.on.id, Err: fmt.Errorf("%w: %d octets in all sessions", ErrEarly, a.early+cost)})
-		a.cancel(now, s)
+		a.giveUp(now, s, true)
 		return
 	}
 	a.early += cost
@@ -203,10 +200,6 @@ func (a *Association) terminated(now time.Time, s *session) {
 	switch s.state {
 	case InitiateReceived:
 		a.withdraw(now, s, ErrCanceled)
-	case Open:
-		if !a.cfg.HalfClose && !s.discards {
-			a.terminate(now, s, Draining)
-		}
 	case TerminateSent:
 		a.drain(now, s)
 	}

@@ -120,3 +120,81 @@ func TestResetBeforeOpen(t *testing.T) {
 	}
 	d.silent()
 }
+
+// TestAbortIsTold: who gives up a session in order drops what the peer still sends, whose SCTP is told that it has come. The peer of the only session
+// learns of that by an ABORT; among others it cannot, until it is the only one. A segment that breaks a rule is no loss.
+//
+// Proves C13.
+func TestAbortIsTold(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		d := accepted(t, sctp.Config{})
+		d.acked(0)
+		if others {
+			d.hears(1, 17, `0000 0001`)
+			d.told(sctp.EventRequest, 1)
+		}
+		d.a.Abort(d.now, 0)
+		d.says(0, 17, `0001 0004`)
+		d.silent()
+		d.hears(0, 16, `0002 42`) // in any order
+		if others {
+			d.silent()
+			d.a.Close(d.now, 1)
+			d.says(1, 17, `0000 0004`)
+			d.acked(1)
+			if e := d.a.End(); e.How != sctp.NotYet {
+				t.Errorf("ended %+v", e)
+			}
+			d.hears(0, 16, `0001 41`)
+		}
+		d.wantReset()
+		d.told(sctp.EventEnded, 0)
+		d.silent()
+	}
+}
+
+// TestCancelIsTold: so it is with a request that is given up, be it by the consumer or over a peer that is late, and with what has overtaken the Accept
+// before that.
+func TestCancelIsTold(t *testing.T) {
+	const segment = `0001 41`
+	for name, run := range map[string]func(d *dialogue, id uint16){
+		"before": func(d *dialogue, id uint16) { d.hears(id, 16, segment); d.a.Close(d.now, id) },
+		"after":  func(d *dialogue, id uint16) { d.a.Close(d.now, id); d.silent(); d.hears(id, 16, segment) },
+		"in turn": func(d *dialogue, id uint16) {
+			d.a.Close(d.now, id)
+			d.hears(id, 17, `0000 0002`)
+			d.hears(id, 16, segment)
+		},
+		"late": func(d *dialogue, id uint16) {
+			d.hears(id, 16, segment)
+			d.later(10 * time.Second)
+			d.told(sctp.EventRefused, id)
+		},
+		"too much": func(d *dialogue, id uint16) { d.hears(id, 16, segment+` + 1000 of 42`); d.told(sctp.EventRefused, id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := begin(t, sctp.Config{Active: true, MaxEarly: 1000})
+			id := d.connect()
+			d.says(id, 17, `0000 0001`)
+			run(d, id)
+			d.wantReset()
+			d.silent()
+		})
+	}
+}
+
+// TestViolatorIsTold: who breaks a rule before its request is answered has our Terminate for that, and the association goes on.
+func TestViolatorIsTold(t *testing.T) {
+	d := begin(t, sctp.Config{Active: true})
+	id := d.connect()
+	d.says(id, 17, `0000 0001`)
+	d.hears(id, 16, `0001 41`)
+	d.hears(id, 16, `0000 42`)
+	wantRule(t, d.told(sctp.EventRefused, id).Err, sctp.RuleSequence)
+	d.hears(id, 16, `0002 43`)
+	d.acked(id)
+	d.says(id, 17, `0001 0004`)
+	if e := d.a.End(); e.How != sctp.NotYet {
+		t.Errorf("ended %+v", e)
+	}
+}

@@ -51,6 +51,7 @@ type session struct {
 	wrongAt  uint64  // the number of the first message that breaks a rule
 	wrong    *Violation
 	discards bool // segments are not wanted any more
+	unheard  bool // and the peer does not know that, as it was told of an end in order alone
 
 	// Sending.
 	first   uint64 // what stream.sent was before the session
@@ -196,7 +197,7 @@ func (a *Association) terminate(now time.Time, s *session, to State) {
 // may take as long as the consumer wants.
 func (a *Association) limit(now time.Time, s *session) {
 	s.deadline, s.moved = now.Add(a.cfg.CloseTimeout), s.progress()
-	if a.cfg.HalfClose && s.state == TerminateSent && !s.owed && !s.discards {
+	if s.state == TerminateSent && !s.owed && !s.discards {
 		s.deadline = time.Time{}
 	}
 }

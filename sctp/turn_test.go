@@ -47,20 +47,6 @@ func TestWrongAhead(t *testing.T) {
 	d.state(0, sctp.Draining)
 }
 
-// TestOrderedAhead: so does an ordered message, where that is a violation.
-func TestOrderedAhead(t *testing.T) {
-	d := accepted(t, sctp.Config{Strict: true})
-	d.a.Receive(d.now, sctp.Message{PPID: 16, Ordered: true, Data: []byte{0, 2, 'B'}})
-	d.silent()
-	d.hears(0, 16, `0001 41`)
-	d.told(sctp.EventSegment, 0)
-	e := d.told(sctp.EventFailed, 0)
-	wantRule(t, e.Err, sctp.RuleUnordered)
-	if e.Number != 2 {
-		t.Errorf("failed at %d", e.Number)
-	}
-}
-
 // TestWrongAndRefused: what has come after a rejection means nothing, whatever it is.
 func TestWrongAndRefused(t *testing.T) {
 	d := begin(t, sctp.Config{Active: true})

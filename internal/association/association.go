@@ -85,7 +85,6 @@ type Association struct {
 // New drives an association. It owns the Carrier from then on.
 func New(c Carrier, cfg Config) *Association {
 	cfg.Machine.Streams, cfg.Machine.MaxMessage = c.Streams(), c.MaxMessage()
-	cfg.Machine.HalfClose = true
 	cfg.Machine.MaxEarly = c.Ahead() + maxAhead*sctp.EarlyCost
 	cfg.Machine.CloseTimeout = cmp.Or(cfg.Machine.CloseTimeout, closeTime)
 	a := &Association{

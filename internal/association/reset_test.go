@@ -107,6 +107,29 @@ func TestCancelUnread(t *testing.T) {
 	})
 }
 
+// TestCancelCrossed: nor is what is on its way then, or is sent before the peer knows, lost without a word.
+func TestCancelCrossed(t *testing.T) {
+	for name, when := range map[string]time.Duration{"on its way": 0, "sent later": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				active, passive := pair(t, 6)
+				a, b := connect(t, active, passive)
+				testrig.Must(t, a.Cancel())
+				time.Sleep(when)
+				_, err := b.Send([][]byte{{1}})
+				testrig.Must(t, err)
+				for err == nil { // our Terminate may come before
+					_, err = b.Recv()
+				}
+				if !errors.Is(err, errAbort) {
+					t.Errorf("received: %v", err)
+				}
+				<-active.Gone()
+			})
+		})
+	}
+}
+
 // TestLostWhileWaiting: a lost association ends what waits.
 func TestLostWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -278,27 +278,32 @@ func (s *Session) Close() error {
 }
 
 // Cancel takes back a request of ours, or turns down the peer's, or ends a session that nothing has been done with, in
-// order. What the peer still sends is dropped. If something has come that was not received, it is a Reset.
+// order. What the peer still sends is dropped, of which it is told: sctp.Association.Abort. If something has come that was
+// not received, it is a Reset.
 func (s *Session) Cancel() error {
-	if s.hasUnread() {
-		return s.Reset()
-	}
-	s.leave(s.a.m.Abort)
-	return nil
+	return s.giveUp(func(now time.Time, id uint16) {
+		if s.hasUnread() {
+			s.a.m.Reset(now, id, s.a.cfg.LastWords)
+		} else {
+			s.a.m.Abort(now, id)
+		}
+	})
 }
 
 func (s *Session) hasUnread() bool {
-	s.a.mu.Lock()
-	defer s.a.mu.Unlock()
 	return slices.ContainsFunc(s.inbox, func(v carrier.Arrival) bool { return v.Segment != nil })
 }
 
 // Reset ends an established session at once, and not in order, of which the peer is told: sctp.Association.Reset. It
 // returns when that is under way, so that a program may end with it.
 func (s *Session) Reset() error {
+	return s.giveUp(func(now time.Time, id uint16) { s.a.m.Reset(now, id, s.a.cfg.LastWords) })
+}
+
+func (s *Session) giveUp(how func(now time.Time, id uint16)) error {
 	aborted := false
 	s.leave(func(now time.Time, id uint16) {
-		s.a.m.Reset(now, id, s.a.cfg.LastWords)
+		how(now, id)
 		aborted = s.a.m.End().How == sctp.Abort
 	})
 	if aborted {
