@@ -72,6 +72,13 @@ var mayImport = map[string][]string{
 	"internal/serve":   {"", "internal/refuse"},
 	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
+	// Programs to learn from.
+	"examples/flag":      {"", "mpa"},
+	"examples/kv":        {"", "mpa"},
+	"examples/queue":     {"", "mpa"},
+	"examples/twolayers": {"", "mpa"},
+	"examples/web":       {"stream"},
+
 	// Strangers to the endpoint: they judge peers, or what passed between others, by the
 	// protocols' codecs alone.
 	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "capture", "internal/peers", "internal/tcp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
