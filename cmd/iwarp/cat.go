@@ -26,6 +26,7 @@ type catCmd struct {
 	Timeout time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
 
 	networkFlag
+	tlsFlags
 }
 
 // Help is what --help adds.
@@ -82,6 +83,9 @@ func (c *catCmd) checkOptions() error {
 	if err := c.check("cat", ""); err != nil {
 		return err
 	}
+	if err := c.checkTLS("cat", c.Listen != "", c.over()); err != nil {
+		return err
+	}
 	switch {
 	case c.Listen == "" && c.Connect == "":
 		return usage("cat: wait for a connection (--listen) or make one (--connect)")
@@ -131,13 +135,17 @@ func (c *catCmd) meet(ctx context.Context, over *network.Network, std streams) (
 	}
 	cfg := stream.Config{Ring: c.Ring}
 	if c.Connect != "" {
-		d, name, err := over.Dialer(&iwarp.Dialer{})
+		wrap, err := c.wrap("cat", c.Connect, over, nil)
+		if err != nil {
+			return nil, err
+		}
+		d, name, err := over.Dialer(&iwarp.Dialer{Wrap: wrap})
 		if err != nil {
 			return nil, err
 		}
 		return (&stream.Dialer{RDMA: d, Config: cfg}).Dial(ctx, name, c.Connect)
 	}
-	under, err := over.Listen(ctx, c.Listen, &iwarp.ListenConfig{})
+	under, err := c.listenOver(ctx, "cat", c.Listen, over, &iwarp.ListenConfig{})
 	if err != nil {
 		return nil, err
 	}

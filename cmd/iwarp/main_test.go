@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	await NAME             wait until it ends by itself; with ! it must end in failure
 //	interrupt NAME         send it an interrupt, and wait
 //	status N command...    run a command that must end with this status
+//	certificates           write ca.pem, server.pem and client.pem, which it vouches for, and other.pem
 //	captured FILE [OTHER]  print what a capture has, of which nothing is missing; OTHER,
 //	                       of the other end, must have the same
 //
@@ -68,12 +69,13 @@ func TestScripts(t *testing.T) {
 			return testrig.Everything(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"begin":     beginCmd,
-			"serve":     beginServer,
-			"await":     awaitCmd,
-			"interrupt": interruptCmd,
-			"captured":  capturedCmd,
-			"status":    statusCmd,
+			"begin":        beginCmd,
+			"serve":        beginServer,
+			"await":        awaitCmd,
+			"interrupt":    interruptCmd,
+			"captured":     capturedCmd,
+			"certificates": certificatesCmd,
+			"status":       statusCmd,
 		},
 	})
 }

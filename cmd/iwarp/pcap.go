@@ -132,15 +132,6 @@ func (l tapLink) Receive(deliver func(packet []byte)) error {
 	})
 }
 
-// listen listens for connections, and taps them if there is a recording.
-func (r *recording) listen(ctx context.Context, addr string) (net.Listener, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil || r == nil {
-		return ln, err
-	}
-	return capture.TapListener(ln, r.w), nil
-}
-
 // finish writes what is left and closes the file.
 func (r *recording) finish(std streams) error {
 	err := r.w.Flush()

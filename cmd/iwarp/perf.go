@@ -49,6 +49,7 @@ type perfCmd struct {
 	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
 
 	networkFlag
+	tlsFlags
 	startupFlags
 	pcapFlags
 }
@@ -66,6 +67,9 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	}
 	if c.TUN != "" {
 		c.TCP = "off"
+	}
+	if err := c.checkTLS("perf", c.Listen != "", c.over()); err != nil {
+		return err
 	}
 	if err := c.checkUnused(); err != nil {
 		return err
@@ -91,6 +95,8 @@ func (c *perfCmd) checkUnused() error {
 		return usage("perf: --duration: must be more than 0, not %v", *c.Duration)
 	case c.Iters > 0 && timed:
 		return usage("perf: --iters and --duration: only one can say how much is measured")
+	case c.given() != "" && c.Listen == "" && c.Connect == "":
+		return usage("perf: %s: the other end is elsewhere: --listen or --connect", c.given())
 	case c.All && len(c.Size) > 0:
 		return usage("perf: --all: all sizes are measured: leave --size out")
 	}
@@ -118,7 +124,10 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	}
 	p := c.printer(std)
 	watch := p.observer()
-	watch.Wrap, watch.Tap = r.wrap(c.over()), r.tap()
+	if watch.Wrap, err = c.wrap("perf", withPort(c.Connect), c.over(), r); err != nil {
+		return err
+	}
+	watch.Tap = r.tap()
 	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
 	if err != nil && ctx.Err() != nil {
@@ -161,10 +170,10 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 
 // listen listens for initiators, and taps their connections if there is a recording.
 func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
-	if r == nil || !c.over().Sockets {
+	if !c.over().Sockets {
 		return perf.ListenTapped(ctx, c.name(), withPort(c.Listen), r.tap())
 	}
-	conns, err := r.listen(ctx, withPort(c.Listen))
+	conns, err := c.listenSockets(ctx, "perf", withPort(c.Listen), r)
 	if err != nil {
 		return nil, err
 	}

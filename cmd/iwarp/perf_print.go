@@ -18,6 +18,7 @@ type perfPrinter struct {
 	over      *network.Network
 	columns   []perfColumn
 	processes string
+	secure    bool // through TLS
 	progress  *progressLine
 	busy      bool // a ratio was inconclusive
 
@@ -27,7 +28,7 @@ type perfPrinter struct {
 func (c *perfCmd) printer(std streams) *perfPrinter {
 	return &perfPrinter{
 		out: std.out, over: c.over(), json: c.JSON, progress: newProgressLine(std.err),
-		columns: perfColumns(c.Op, c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered), processes: c.processesText(),
+		columns: perfColumns(c.Op, c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered), processes: c.processesText(), secure: c.given() != "",
 	}
 }
 
@@ -51,6 +52,9 @@ func (p *perfPrinter) connected(n perf.Negotiated) {
 	}
 	if !p.over.Sockets {
 		lines = append([][2]string{{"Network", p.over.Text}}, lines...)
+	}
+	if p.secure {
+		lines = append(lines, [2]string{"TLS", "on; plain TCP goes without"})
 	}
 	for _, line := range append(lines, [2]string{"Processes", p.processes}, [2]string{"Fallback", n.FellBack}) {
 		if line[1] != "" {

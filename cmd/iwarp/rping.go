@@ -41,6 +41,7 @@ type rpingCmd struct {
 	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
 
 	networkFlag
+	tlsFlags
 	startupFlags
 	pcapFlags
 }
@@ -58,6 +59,9 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 		return err
 	}
 	if err := c.checkNetwork(); err != nil {
+		return err
+	}
+	if err := c.checkTLS("rping", c.Server, c.over()); err != nil {
 		return err
 	}
 	preset, err := c.preset()
@@ -91,7 +95,10 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 		return client, err
 	}
 	client = rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout, Wrap: r.wrap(c.over()),
+		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout,
+	}
+	if client.Wrap, err = c.wrap("rping", c.hostPort(), c.over(), r); err != nil {
+		return client, err
 	}
 	if client.Source, err = c.source(); err != nil {
 		return client, fmt.Errorf("rping: -I: %w", err)
@@ -223,7 +230,7 @@ func (c *rpingCmd) listen(ctx context.Context, over *network.Network, cfg rping.
 	if !over.Sockets {
 		return over.Listen(ctx, c.hostPort(), &lc)
 	}
-	ln, err := r.listen(ctx, c.hostPort())
+	ln, err := c.listenSockets(ctx, "rping", c.hostPort(), r)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type serveCmd struct {
 	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
 
 	networkFlag
+	tlsFlags
 }
 
 // The defaults.
@@ -59,7 +60,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	server := serve.New(serve.Config{
 		Services: c.services(rnic), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: c.logger(std),
 	})
-	ln, err := over.Listen(ctx, c.addr(), &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
+	ln, err := c.listenOver(ctx, "serve", c.addr(), over, &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
 	if err != nil {
 		return err
 	}
@@ -70,6 +71,9 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 
 func (c *serveCmd) checkOptions() error {
 	if err := c.check("serve", ""); err != nil {
+		return err
+	}
+	if err := c.checkTLS("serve", true, c.over()); err != nil {
 		return err
 	}
 	switch {
