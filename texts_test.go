@@ -31,6 +31,7 @@ var looks = []string{
 var mayLook = map[string]string{
 	"cmd/iwarp/main.go oneLine":            "it prints: line ends become semicolons",
 	"conform/run.go note":                  "it prints: each reason once",
+	"internal/reach/cgo.go isForC":         "it reads a comment of source code, not a reason",
 	"internal/report/text.go write":        "it prints: no blanks at the end of a line",
 	"internal/report/text.go writeDetails": "it prints: the lines after the first are indented",
 	"stream/errors.go brief":               "it prints: a *net.OpError does not repeat what it names itself",

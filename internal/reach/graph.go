@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -26,13 +27,16 @@ type graph struct {
 // A function is what is known of one, or of a method.
 type function struct {
 	pkg      string // its path within the module
-	isMain   bool   // the main function of a command
+	runs     bool   // the main function of a command, or one that C calls
 	exported bool   // and its receiver, too
 }
 
-// load reads the module of a directory.
-func load(dir string) (*graph, error) {
-	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: packages.LoadSyntax | packages.NeedModule}, "./...")
+// load reads the module of a directory, as Linux on amd64 builds it: all packages, and those that are for C.
+func load(dir string, forC ...string) (*graph, error) {
+	pkgs, err := packages.Load(&packages.Config{
+		Dir: dir, Mode: packages.LoadSyntax | packages.NeedModule, BuildFlags: []string{"-tags=interop"},
+		Env: append(os.Environ(), "GOOS=linux", "GOARCH=amd64"),
+	}, "./...")
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +44,13 @@ func load(dir string) (*graph, error) {
 		return nil, errors.New("the packages cannot be loaded")
 	}
 	g := &graph{path: pkgs[0].Module.Path, refers: map[node]map[node]bool{}, functions: map[node]function{}}
+	for _, name := range forC {
+		p, err := loadForC(dir, name, pkgs)
+		if err != nil {
+			return nil, err
+		}
+		pkgs = append(pkgs, p)
+	}
 	interfaces := interfacesIn(pkgs)
 	for _, p := range pkgs {
 		for _, f := range p.Syntax {
@@ -62,7 +73,7 @@ func (g *graph) declare(p *packages.Package, d ast.Decl) {
 			names := strings.Split(nameOf(p.TypesInfo.Defs[d.Name]), ".")
 			g.functions[n] = function{
 				pkg:      strings.TrimPrefix(strings.TrimPrefix(p.PkgPath, g.path), "/"),
-				isMain:   p.Name == "main" && d.Name.Name == "main",
+				runs:     p.Name == "main" && d.Name.Name == "main" || isForC(d),
 				exported: !slices.ContainsFunc(names, func(s string) bool { return !ast.IsExported(s) }),
 			}
 		}
@@ -220,7 +231,7 @@ func interfacesIn(pkgs []*packages.Package) map[*types.Interface]bool {
 func (g *graph) reached(libraries []string, more map[node]string) map[node]bool {
 	todo := slices.Collect(maps.Keys(more))
 	for n, f := range g.functions {
-		if f.isMain || f.exported && slices.Contains(libraries, f.pkg) {
+		if f.runs || f.exported && slices.Contains(libraries, f.pkg) {
 			todo = append(todo, n)
 		}
 	}

@@ -9,7 +9,10 @@ import (
 // libraries are the public packages whose exported functions are roots, by their
 // paths within the module. The protocol layers (mpa, mpa/recovery, ddp, rdmap, sctp) are
 // not: they are there for what the others do with them.
-var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "nvmf/capsule", "stream", "usertcp", "programs", "programs/verbs"}
+var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "nvmf/capsule", "stream", "usertcp", "programs"}
+
+// forC are packages that C calls: what they export to it is a root.
+var forC = []string{"programs/engine"}
 
 // forTests are packages that only tests use.
 var forTests = []string{"internal/testrig", "internal/peersim"}
@@ -42,7 +45,7 @@ var excused = map[node]string{
 }
 
 func main() {
-	g, err := load(".")
+	g, err := load(".", forC...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "reach:", err)
 		os.Exit(2)

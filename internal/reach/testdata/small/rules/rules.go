@@ -11,6 +11,9 @@ func within(n int) bool { return n < 3 }
 // ByTable is run by the command, through a table.
 func ByTable(n int) bool { return n > 1 }
 
+// ByC is run by C.
+func ByC(b []byte) bool { return len(b) > 1 }
+
 // Dead is run by nobody.
 func Dead(n int) bool { return n > 2 }
 
