@@ -50,15 +50,15 @@ var mayImport = map[string][]string{
 	"internal/association": {"mpa", "sctp", "internal/carrier", "internal/deadline"},
 
 	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
-	"":                {"mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/startup", "internal/peers"},
+	"":                {"ddp", "mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/startup", "internal/peers"},
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp":        {"internal/carrier"},
 	"internal/study": {"", "mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
 
 	// Streams of octets over a QP, and the protocol of that, which does no I/O.
-	"stream/rsockets": {},
-	"stream":          {"", "stream/rsockets"},
+	"stream/rsockets": {"ddp"},
+	"stream":          {"", "ddp", "stream/rsockets"},
 
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "capture", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {"sctp/chunk", "internal/carrier", "internal/gone"},
-	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/wording"},
+	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/peers", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
 	// The peer that is played by hand.

@@ -27,7 +27,7 @@ func ExampleLookupPreset() {
 	// Initiate.ClientServer: both models work; with A=0 siw may send before our first FPDU
 	// Dialects: siw starts with revision 2 only; and it echoes reserved bits, so its S=1 in revision 1 does not announce an Rtr frame
 	// NoFallback: siw takes revision 2: if it closes or resets the connection, that has another cause
-	// SendEarly: siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; what comes together with the Reply siw takes for an error
+	// SendEarly: siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; siw takes what comes together with the Reply for an error
 	// Nudge: the default: siw may miss the first FPDU if it arrives soon after siw's Reply
 	// MaxPDLength: siw resets a connection with a PD_Length over 256, and crashes on such a Reply: revision 2 leaves 252 octets
 }

@@ -2,8 +2,8 @@ package iwarp
 
 import (
 	"fmt"
-	"math"
 
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
 )
@@ -144,7 +144,7 @@ func (b *Binding) check(w *MW, pd *PD) error {
 		return fmt.Errorf("%w: a binding of no octets; an OpLocalInvalidate ends that of a Memory Window of type 2", ErrInvalid)
 	case b.Access&^windowAccess != 0 || b.Access == 0:
 		return fmt.Errorf("%w: a binding with access rights %#x, which are to be one or more of RemoteRead, RemoteWrite and RemoteAtomic", ErrInvalid, uint8(b.Access))
-	case b.Base > math.MaxUint64-uint64(max(b.Memory.Length, 0)):
+	case ddp.Wraps(b.Base, uint64(max(b.Memory.Length, 0))):
 		return fmt.Errorf("%w: Binding.Base %#x with %d octets: %w", ErrInvalid, b.Base, b.Memory.Length, memory.ErrWrap)
 	}
 	return b.Memory.check(pd, b.Access&(RemoteWrite|RemoteAtomic) != 0)

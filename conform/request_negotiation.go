@@ -14,7 +14,8 @@ var depths = [...]struct {
 	ird, ord mpa.Depth
 }{
 	{"0", 0, 0}, {"1", 1, 1}, {"8", 8, 8}, {"32", 32, 32}, {"128", 128, 128}, {"129", 129, 129}, {"3ffe", 0x3ffe, 0x3ffe},
-	{"3fff", 0x3fff, 0x3fff}, {"ird-0", 0, 8}, {"ord-0", 8, 0}, {"ird-3fff", 0x3fff, 8}, {"ord-3fff", 8, 0x3fff},
+	{"3fff", mpa.NoNegotiation, mpa.NoNegotiation}, {"ird-0", 0, 8}, {"ord-0", 8, 0},
+	{"ird-3fff", mpa.NoNegotiation, 8}, {"ord-3fff", 8, mpa.NoNegotiation},
 }
 
 // requestDepths try IRD and ORD.

@@ -1,5 +1,9 @@
 package ddp
 
+// Wraps reports whether the sum of a Tagged Offset and a length in octets exceeds 64 bits. A buffer of
+// which that holds has an end that no Tagged Offset names.
+func Wraps(to, length uint64) bool { return to+length < to }
+
 // CheckBounds says whether n octets at Tagged Offset to lie within the length octets
 // of a Tagged Buffer from its first Tagged Offset, base, on. It returns 0,
 // [CodeTOWrap] or [CodeBaseOrBounds]. It looks for a wrap first, as every wrap is out
@@ -15,7 +19,7 @@ func CheckBounds(to, n, base, length uint64) Code {
 	}
 	// RFC 5041, section 7.1: "A 64-bit unsigned sum of the DDP Segment payload
 	// length and the TO does not wrap." [D40]
-	if to+n < n {
+	if Wraps(to, n) {
 		return CodeTOWrap
 	}
 	// RFC 5041, section 7.1: "The TO falls in the range of legal offsets

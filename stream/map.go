@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
@@ -25,7 +26,7 @@ func (c *Conn) Map(buf []byte, offset uint64) (*Mapping, error) {
 }
 
 func (c *Conn) mapIn(buf []byte, offset uint64) (*Mapping, error) {
-	if n := uint64(len(buf)); n == 0 || n > 1<<32-1 || offset+n < offset {
+	if n := uint64(len(buf)); n == 0 || n > 1<<32-1 || ddp.Wraps(offset, n) {
 		return nil, fmt.Errorf("%w: a map of %d octets at offset %d", iwarp.ErrInvalid, len(buf), offset)
 	}
 	if err := c.enter(&c.wr, c.writing); err != nil {

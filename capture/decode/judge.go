@@ -3,6 +3,7 @@ package decode
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -124,7 +125,7 @@ func (c *conn) judgeORD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 	case answer.ORD > asked.IRD:
 		// "The responder MUST set its ORD at most to the initiator IRD." [E04]
 		k := findORDAbove
-		if answer.ORD == siwDepth {
+		if answer.ORD == peers.SIWDepth {
 			k.severity = Warning
 		}
 		say(k, fmt.Sprintf("the Reply has ORD %d, above the Request's IRD of %d", answer.ORD, asked.IRD),
@@ -132,13 +133,10 @@ func (c *conn) judgeORD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 	}
 }
 
-// siwDepth is the IRD and ORD of Linux's siw, whatever was asked for.
-const siwDepth = 128
-
 // siwDepths names a peer that is known for a depth.
 func siwDepths(depth mpa.Depth) string {
-	if depth == siwDepth {
-		return "Linux's siw answers 128 whatever it is asked for"
+	if depth == peers.SIWDepth {
+		return fmt.Sprintf("Linux's siw answers %v whatever it is asked for", depth)
 	}
 	return ""
 }

@@ -1,5 +1,7 @@
 package memory
 
+import "github.com/goiwarp/iwarp/ddp"
+
 // Most bounds what a region may be registered as: so many pieces of memory, and octets in all.
 type Most struct{ Pieces, Octets int }
 
@@ -70,7 +72,7 @@ func (d Domain) CheckRegister(r *Region, g *Registration) Fault {
 		return f
 	case len(g.Memory) > r.most.Pieces || octets > r.most.Octets:
 		return TooLarge
-	case g.Base+uint64(octets) < g.Base:
+	case ddp.Wraps(g.Base, uint64(octets)):
 		return Wrap
 	}
 	return None

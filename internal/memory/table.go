@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/goiwarp/iwarp/ddp"
 )
 
 // Quarantine is how many STags must have been retired after an STag before its index
@@ -73,7 +75,7 @@ var ErrFull = errors.New("no STag is left for another region or window")
 // Register makes buf reachable under a new STag, which peers cannot guess and
 // which has not been in use lately (RFC 5042, section 6.1.1).
 func (t *Table) Register(buf []byte, o Options) (*Region, error) {
-	if n := uint64(len(buf)); o.Base+n < n {
+	if ddp.Wraps(o.Base, uint64(len(buf))) {
 		return nil, ErrWrap
 	}
 	if o.Access&^allAccess != 0 {

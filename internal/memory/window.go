@@ -1,6 +1,10 @@
 package memory
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
 
 // A Window is a Memory Window: an STag for a part of a region, with rights of its own, that
 // costs no registration.
@@ -90,7 +94,7 @@ func (r *Region) lend(d Domain, g *grant) Fault {
 	if f := r.checkLocal(d, x, g.at, g.size, g.access&(RemoteWrite|RemoteAtomic) != 0); f != None {
 		return f
 	}
-	if g.base+uint64(g.size) < g.base {
+	if ddp.Wraps(g.base, uint64(g.size)) {
 		return Wrap
 	}
 	r.windows++

@@ -7,6 +7,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
+// SIWDepth is the IRD and the ORD that siw answers with, whatever it is asked for.
+const SIWDepth = 128
+
 func siw() Peer {
 	return Peer{
 		Name: "siw", Title: "siw (Linux)", Product: "Linux siw (software, kernel)",
@@ -14,7 +17,7 @@ func siw() Peer {
 		Behavior: Behavior{
 			Revision: 2, PlainReply: Closes,
 			TakesRTR: []mpa.RTR{mpa.RTRWrite, mpa.RTRRead},
-			// Relaxed: it sends a Terminate only above 128.
+			// Relaxed: it sends a Terminate only above SIWDepth.
 			HigherORD: Tolerates,
 
 			Lowest: 0, Highest: 2, BadRevision: Closes,
@@ -22,7 +25,7 @@ func siw() Peer {
 			EchoesBits: true, AnyFirst: true, SendsEarly: true,
 
 			Markers: Rejects,
-			MaxIRD:  128, MaxORD: 128,
+			MaxIRD:  SIWDepth, MaxORD: SIWDepth,
 			MaxPDLength: KernelMaxPDLength, LongRequest: Resets, LongReply: Crashes,
 			ShortRequest: Rejects, ShortReply: Crashes,
 			Glued:          Resets,
@@ -42,7 +45,7 @@ func siw() Peer {
 				{"Initiate.ClientServer", "both models work; with A=0 siw may send before our first FPDU"},
 				{"Dialects", "siw starts with revision 2 only; and it echoes reserved bits, so its S=1 in revision 1 does not announce an Rtr frame"},
 				{"NoFallback", "siw takes revision 2: if it closes or resets the connection, that has another cause"},
-				{"SendEarly", "siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; what comes together with the Reply siw takes for an error"},
+				{"SendEarly", "siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; siw takes what comes together with the Reply for an error"},
 				{"Nudge", "the default: siw may miss the first FPDU if it arrives soon after siw's Reply"},
 				{"MaxPDLength", fmt.Sprintf("siw resets a connection with a PD_Length over %d, and crashes on such a Reply: revision 2 leaves %d octets",
 					KernelMaxPDLength, KernelMaxPDLength-mpa.EnhancedLen)},

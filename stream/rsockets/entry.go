@@ -2,7 +2,8 @@ package rsockets
 
 import (
 	"encoding/binary"
-	"math"
+
+	"github.com/goiwarp/iwarp/ddp"
 )
 
 // An Entry is a part of an end's memory, into which its peer may write.
@@ -50,7 +51,7 @@ func entryAt(b []byte, o binary.ByteOrder) Entry {
 }
 
 // ends reports whether the octets end before the last tagged offset.
-func (e *Entry) ends() bool { return e.TO <= math.MaxUint64-uint64(e.Length) }
+func (e *Entry) ends() bool { return !ddp.Wraps(e.TO, uint64(e.Length)) }
 
 // take returns the first n octets, and leaves the others.
 func (e *Entry) take(n uint32) Entry {
@@ -91,7 +92,7 @@ func ParseMap(b []byte, big bool) (Map, error) {
 		return Map{}, wrong("map", "%d octets, where there are to be %d", len(b), MapLen)
 	}
 	m := Map{Offset: order(big).Uint64(b), Entry: entryAt(b[mapEntry:], order(big))}
-	if !m.ends() || m.Offset > math.MaxUint64-uint64(m.Length) {
+	if !m.ends() || ddp.Wraps(m.Offset, uint64(m.Length)) {
 		return Map{}, wrong("map", "%d octets at offset %#x and address %#x, which do not end", m.Length, m.Offset, m.TO)
 	}
 	return m, nil

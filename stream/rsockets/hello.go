@@ -3,7 +3,8 @@ package rsockets
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
+
+	"github.com/goiwarp/iwarp/ddp"
 )
 
 // A Hello is the private data by which each end tells the other of itself. All numbers are in network order, whatever
@@ -127,7 +128,7 @@ func (h *Hello) check() error {
 	switch {
 	case h.Entries == 0:
 		return wrong("private data", "a table without entries")
-	case h.Table.TO > math.MaxUint64-tables:
+	case ddp.Wraps(h.Table.TO, tables):
 		return wrong("private data", "a table at %#x that does not end", h.Table.TO)
 	case !h.Ring.ends():
 		return wrong("private data", "%d octets at %#x, which do not end", h.Ring.Length, h.Ring.TO)
