@@ -66,7 +66,7 @@ func (c *Conn) Close() error {
 func (c *Conn) ended(err error, owed bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.led(nil) // the contexts have ended
+	c.ledUnlocking(nil) // the contexts have ended
 	c.advance()
 	switch {
 	case c.ep.Disconnected():

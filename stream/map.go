@@ -57,7 +57,7 @@ func (c *Conn) tellMap(m *Mapping, offset uint64) error {
 	if m.at = slices.Index(c.maps, nil); m.at < 0 {
 		return ErrNoMaps
 	}
-	if err := c.await(&c.wr, hasMapRoom); err != nil {
+	if err := c.awaitUnlocking(&c.wr, hasMapRoom); err != nil {
 		return err
 	}
 	switch {

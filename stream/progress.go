@@ -8,10 +8,10 @@ import (
 // batch is how many completions are taken at a time.
 const batch = 32
 
-// await waits until something is ready, with c.mu held but while it waits. One of those who wait leads: it waits for
+// awaitUnlocking waits until something is ready. It is called with c.mu held, and releases it while it waits. One of those who wait leads: it waits for
 // completions, and wakes the others when there are some, and when it leaves. The error is that of the deadline or
 // of Close, or why nothing more comes.
-func (c *Conn) await(d *deadline, ready func(*Conn) bool) error {
+func (c *Conn) awaitUnlocking(d *deadline, ready func(*Conn) bool) error {
 	for {
 		ctx := d.context()
 		if c.closed {
@@ -30,15 +30,15 @@ func (c *Conn) await(d *deadline, ready func(*Conn) bool) error {
 		case c.fault != nil:
 			return c.fault
 		case c.leading:
-			c.follow(ctx.Done())
+			c.followUnlocking(ctx.Done())
 		default:
-			c.lead(d)
+			c.leadUnlocking(d)
 		}
 	}
 }
 
-// lead waits for completions, for all who wait.
-func (c *Conn) lead(d *deadline) {
+// leadUnlocking waits for completions, for all who wait. It is called with c.mu held, and releases it meanwhile.
+func (c *Conn) leadUnlocking(d *deadline) {
 	ctx := d.context()
 	c.leading = true
 	c.mu.Unlock()
@@ -51,8 +51,8 @@ func (c *Conn) lead(d *deadline) {
 	c.wakeAll()
 }
 
-// follow waits for whoever leads, or for the end of a context.
-func (c *Conn) follow(done <-chan struct{}) {
+// followUnlocking waits for whoever leads, or for the end of a context. It is called with c.mu held, and releases it meanwhile.
+func (c *Conn) followUnlocking(done <-chan struct{}) {
 	if c.changed == nil {
 		c.changed = make(chan struct{})
 	}
@@ -72,10 +72,10 @@ func (c *Conn) wakeAll() {
 	}
 }
 
-// led waits until nobody leads.
-func (c *Conn) led(done <-chan struct{}) {
+// ledUnlocking waits until nobody leads. It is called with c.mu held, and releases it meanwhile.
+func (c *Conn) ledUnlocking(done <-chan struct{}) {
 	for c.leading {
-		c.follow(done)
+		c.followUnlocking(done)
 		select {
 		case <-done:
 			return

@@ -55,7 +55,7 @@ func hasSome(c *Conn) bool {
 func (c *Conn) readable() (at, n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.await(&c.rd, hasSome); err != nil {
+	if err := c.awaitUnlocking(&c.rd, hasSome); err != nil {
 		return 0, 0, err
 	}
 	if at, n = c.ep.Readable(); n == 0 {

@@ -110,7 +110,7 @@ func (c *Conn) brokenLocked(err error) error {
 
 func (c *Conn) whyBroken(err error) error {
 	if errors.Is(err, iwarp.ErrClosed) {
-		c.led(c.wr.context().Done()) // who leads learns of the end, too
+		c.ledUnlocking(c.wr.context().Done()) // who leads learns of the end, too
 	}
 	c.advance()
 	if c.ep.Disconnected() {
@@ -129,7 +129,7 @@ func hasRoom(c *Conn) bool { return c.ep.Ready() || c.ep.Ended() || c.ep.Disconn
 func (c *Conn) place(most int) (to rsockets.Entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.await(&c.wr, hasRoom); err != nil {
+	if err := c.awaitUnlocking(&c.wr, hasRoom); err != nil {
 		if c.fault != nil {
 			c.out.failed = cmp.Or(c.out.failed, c.fault)
 		}
