@@ -134,12 +134,16 @@ func (e *OpError) text() string {
 	case e.To != "":
 		s += " " + e.To
 	}
-	cause := e.Err
+	return s + ": " + e.why()
+}
+
+// why is the cause's text.
+func (e *OpError) why() string {
 	//nolint:errorlint // One that is wrapped has text around it that would be lost.
-	if n, ok := cause.(*net.OpError); ok && n.Op == e.Op { // which names call and address too
-		cause = n.Err
+	if n, ok := e.Err.(*net.OpError); ok && n.Op == e.Op { // which names call and address too
+		return text(n.Err)
 	}
-	return s + ": " + text(cause)
+	return text(e.Err)
 }
 
 // A texter is an error of this package. Its text does not name the package: Error does, once and in
@@ -152,6 +156,23 @@ func text(err error) string {
 		return t.text()
 	}
 	return err.Error()
+}
+
+// Brief returns the text of an error of this package for use within that of another, which names what failed itself: without the
+// package's name, and where the error is an *OpError of the call op, without the call and the peer. It is false for an error
+// of another type, even one that wraps such an error.
+func Brief(op string, err error) (string, bool) {
+	//nolint:errorlint // One that is wrapped has text around it that would be lost.
+	switch e := err.(type) {
+	case *OpError:
+		if e.Op == op {
+			return e.why(), true
+		}
+		return e.text(), true
+	case texter:
+		return e.text(), true
+	}
+	return "", false
 }
 
 // Unwrap returns the cause.

@@ -59,3 +59,25 @@ func TestOnlyTimeoutsAreTimeouts(t *testing.T) {
 		}
 	}
 }
+
+// TestBrief: within an error that names what failed itself, one of this package names neither that nor the package.
+func TestBrief(t *testing.T) {
+	refused := os.NewSyscallError("connect", errors.New("connection refused"))
+	dialed := &iwarp.OpError{Op: "dial", To: "tcp host:1", Err: &net.OpError{Op: "dial", Net: "tcp", Err: refused}}
+	for _, c := range []struct {
+		op   string
+		err  error
+		want string
+		ours bool
+	}{
+		{"dial", dialed, "connect: connection refused", true},
+		{"read", dialed, "dial tcp host:1: connect: connection refused", true},
+		{"read", &iwarp.ConnectionError{Err: refused}, "connect: connection refused", true},
+		{"dial", refused, "", false},
+		{"dial", errors.Join(dialed), "", false},
+	} {
+		if got, ours := iwarp.Brief(c.op, c.err); got != c.want || ours != c.ours {
+			t.Errorf("%s, %v: got %q, %v", c.op, c.err, got, ours)
+		}
+	}
+}

@@ -34,7 +34,6 @@ var mayLook = map[string]string{
 	"internal/reach/cgo.go isForC":         "it reads a comment of source code, not a reason",
 	"internal/report/text.go write":        "it prints: no blanks at the end of a line",
 	"internal/report/text.go writeDetails": "it prints: the lines after the first are indented",
-	"stream/errors.go brief":               "it prints: a *net.OpError does not repeat what it names itself",
 }
 
 // TestNoTextDecides looks for such code in all packages. What was assigned within a function counts as what it was assigned from.

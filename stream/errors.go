@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -35,33 +34,33 @@ func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: brief(op, err)}
 }
 
-// briefer is an error within a *net.OpError. Its text does not name again what that names: the call, and the package.
+// briefer is an error within a *net.OpError. Its text does not name again what that names: the call, and the peer.
 type briefer struct {
 	error
 	text string
 }
 
-// Error is what is left of the text.
+// Error is the brief text.
 func (b briefer) Error() string { return b.text }
 
 // Unwrap returns the error as it was.
 func (b briefer) Unwrap() error { return b.error }
 
-// brief shortens the text of an error of iwarp's.
+// Timeout reports whether the error is a timeout: package net asks its outermost layer alone.
+func (b briefer) Timeout() bool {
+	t, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](b.error)
+	return ok && t.Timeout()
+}
+
+// brief gives an error of iwarp's a text that names neither the package nor, if it is about the call, call and peer.
 func brief(op string, err error) error {
-	text, ours := strings.CutPrefix(err.Error(), "iwarp: ")
-	if !ours {
-		return err
+	if text, ours := iwarp.Brief(op, err); ours {
+		return briefer{err, text}
 	}
-	if of, ok := errors.AsType[*iwarp.OpError](err); ok && of.Op == op {
-		text = strings.TrimPrefix(text, op+" ")
-		to := of.To
-		if of.Addr != nil {
-			to = of.Addr.String()
-		}
-		text = strings.TrimPrefix(text, to+": ")
-	}
-	return briefer{err, text}
+	return err
 }
 
 // lost is the error of a connection that has ended with no word of the peer's.

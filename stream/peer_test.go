@@ -329,7 +329,12 @@ func TestBadAnswers(t *testing.T) {
 	if text := err.Error(); strings.Count(text, "dial") != 1 || strings.Count(text, "127.0.0.1:1") != 1 || strings.Contains(text, "iwarp") {
 		t.Errorf("said twice: %v", err)
 	}
-	if !errors.As(err, new(*iwarp.OpError)) {
+	if !errors.As(err, new(*iwarp.OpError)) || isTimeout(err) {
 		t.Errorf("iwarp's own error is lost: %#v", err)
+	}
+	late, cancel := context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	if _, err = new(stream.Dialer).DialContext(late, "tcp", "127.0.0.1:1"); !isTimeout(err) {
+		t.Errorf("too late: %v", err)
 	}
 }
