@@ -101,8 +101,8 @@ type Listener struct {
 	cfg  ListenConfig
 	ln   socket
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	ctx    context.Context // ends with Close; its cause is why, at first
+	stop   context.CancelCauseFunc
 	ready  chan *Request
 	tasks  sync.WaitGroup
 	counts startupCounts
@@ -110,8 +110,7 @@ type Listener struct {
 	places places
 
 	mu     sync.Mutex
-	err    error // why the TCP listener ended
-	closed bool  // hangUp was called
+	closed bool // hangUp was called
 	qps    map[*QP]struct{}
 }
 
@@ -238,7 +237,7 @@ func newListener(ln socket, cfg ListenConfig) *Listener {
 		halfOpen: cfg.MaxHalfOpen, halfOpenPerSource: cfg.MaxHalfOpenPerSource, perSource: cfg.MaxPerSource,
 		sources: make(map[netip.Prefix]*sourcePlaces), onEvict: l.evicted,
 	}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
 
@@ -281,15 +280,6 @@ func (l *Listener) outOfDescriptors(err error) {
 	case <-time.After(5 * time.Millisecond):
 	case <-l.ctx.Done():
 	}
-}
-
-func (l *Listener) stop(err error) {
-	l.mu.Lock()
-	if l.err == nil {
-		l.err = err
-	}
-	l.mu.Unlock()
-	l.cancel()
 }
 
 // admit begins the startup phase of a connection, if there is room for it. [Z04]
@@ -357,9 +347,7 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 		case <-ctx.Done():
 			return nil, l.acceptFailed(ctx.Err())
 		case <-l.ctx.Done():
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return nil, l.acceptFailed(l.err)
+			return nil, l.acceptFailed(context.Cause(l.ctx))
 		}
 	}
 }

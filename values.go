@@ -102,7 +102,7 @@ func (l *Listener) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := fmt.Sprintf("Listener (%s, %s", addrText(l.Addr()), counted(len(l.qps), "QP"))
-	if l.err != nil {
+	if l.ctx.Err() != nil {
 		s += ", closed"
 	}
 	return s + ")"

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // tsharkArgs make tshark print all it knows of iWARP as PDML, and after that a
@@ -35,7 +36,7 @@ func tshark(t testing.TB, pcap string) (found map[[2]string][]reported, complain
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "tshark", append([]string{"-r", pcap}, tsharkArgs...)...).Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		skip(t, err.Error())
+		testrig.Lacks(t, err.Error())
 	}
 	doc, table, ok := strings.Cut(string(out), "</pdml>")
 	if err != nil || !ok {

@@ -141,7 +141,7 @@ func library(t *testing.T) runner {
 	l := programs.Library{Dir: t.TempDir()}
 	err := l.Build(t.Context(), "(devel)")
 	if need := (*programs.NeedError)(nil); errors.As(err, &need) {
-		skip(t, err.Error())
+		testrig.Lacks(t, err.Error())
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestTap: user networking ends TCP in QEMU and cuts the stream anew, a tap
@@ -33,9 +35,9 @@ func TestTap(t *testing.T) {
 func needTap(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		skip(t, "a tap needs root")
+		testrig.Lacks(t, "a tap needs root")
 	}
 	if out, err := exec.Command("sh", "-c", "ip netns add iwarp-try && ip netns exec iwarp-try ip tuntap add try mode tap; s=$?; ip netns del iwarp-try; exit $s").CombinedOutput(); err != nil {
-		skip(t, fmt.Sprintf("no tap in a network namespace here: %s", out))
+		testrig.Lacks(t, fmt.Sprintf("no tap in a network namespace here: %s", out))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -47,12 +48,12 @@ func wantClean(t testing.TB, pcap string, crc crcMode) {
 func tap(t testing.TB, port string) (pcap string, stop func()) {
 	t.Helper()
 	if _, err := exec.LookPath("tcpdump"); err != nil {
-		skip(t, err.Error())
+		testrig.Lacks(t, err.Error())
 	}
 	pcap = filepath.Join(t.TempDir(), "lo.pcap")
 	p := startHost(t, "tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "8192", "-Z", "root", "-w", pcap, "tcp port "+port)
 	if !poll(10*time.Second, func() bool { return strings.Contains(p.Output(), "listening on") || p.ended() }) || p.ended() {
-		skip(t, fmt.Sprintf("tcpdump cannot listen on lo: %s", p.Output()))
+		testrig.Lacks(t, fmt.Sprintf("tcpdump cannot listen on lo: %s", p.Output()))
 	}
 	return pcap, func() {
 		time.Sleep(500 * time.Millisecond) // what the kernel still has for it

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // A pairing is a program that is run at both ends of a connection. PORT stands for its port, and HOST for an address that is not
@@ -126,11 +128,8 @@ func built(t *testing.T) Library {
 			err = missing
 		}
 	}
-	if err != nil && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
 	if err != nil {
-		t.Fatal(err)
+		testrig.Lacks(t, err.Error())
 	}
 	return l
 }

@@ -38,12 +38,9 @@ type Listener struct {
 	network  string
 	ready    chan *Conn
 	room     chan struct{}   // a token for each connection that the program has not got yet
-	ctx      context.Context // It ends with the Listener.
-	cancel   context.CancelFunc
+	ctx      context.Context // It ends with the Listener; its cause is why, at first.
+	end      context.CancelCauseFunc
 	answers  sync.WaitGroup
-
-	mu  sync.Mutex
-	err error // why it has ended
 }
 
 // Listen listens as a ListenConfig without settings does.
@@ -67,7 +64,7 @@ func NewListener(ln *iwarp.Listener, a Acceptor) *Listener {
 
 func newListener(ln *iwarp.Listener, network string, a Acceptor) *Listener {
 	l := &Listener{under: ln, acceptor: a, network: network, ready: make(chan *Conn), room: make(chan struct{}, Backlog)}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.answers.Add(1)
 	go l.run()
 	return l
@@ -84,7 +81,7 @@ func (l *Listener) run() {
 		}
 		req, err := l.under.Accept(l.ctx)
 		if err != nil {
-			l.fail(err)
+			l.end(err)
 			return
 		}
 		l.answers.Add(1)
@@ -108,16 +105,6 @@ func (l *Listener) answer(req *iwarp.Request) {
 	}
 }
 
-// fail ends the Listener, for a reason.
-func (l *Listener) fail(err error) {
-	l.mu.Lock()
-	if l.err == nil {
-		l.err = err
-	}
-	l.mu.Unlock()
-	l.cancel()
-}
-
 // Accept returns the next connection, a *Conn. The error is a *net.OpError that wraps net.ErrClosed after Close.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
@@ -125,9 +112,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return c, nil
 	case <-l.ctx.Done():
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return nil, &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: l.err}
+	return nil, &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: context.Cause(l.ctx)}
 }
 
 // Addr returns the address listened on.
@@ -139,7 +124,7 @@ func (l *Listener) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		return &net.OpError{Op: "close", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 	}
-	l.fail(net.ErrClosed)
+	l.end(net.ErrClosed)
 	l.answers.Wait()
 	return err
 }

@@ -13,12 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = testrig.Must
 
 // A layer is something to run over.
 type layer struct {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"net"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testrig.Must
 
 // stacks returns two stacks that are joined, and closes them at the end of the test.
 func stacks(t testing.TB, cfg Config, ab, ba Path) (a, b *Stack) {

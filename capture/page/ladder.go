@@ -169,7 +169,7 @@ func (l *ladder) draw(c *decode.Connection) drawing {
 	for i, s := range l.steps() {
 		out := drawn{
 			ID: i, Dir: int(s.dir), Kind: s.kind, Offset: s.offset, End: s.end, Packet: s.packet.Number,
-			Time: seconds(c, s.packet), Top: y,
+			Time: elapsed(c, s.packet), Top: y,
 		}
 		for _, line := range wrap(s.text) {
 			y += textLine

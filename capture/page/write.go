@@ -120,7 +120,7 @@ func (f found) Arrow() string { return arrow(f.Dir) }
 func (p *Page) writeConnection(w io.Writer, c *connection) error {
 	a := article{row: rowOf(c.of), Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
 	for i, f := range c.findings {
-		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: seconds(c.of, f.Packet)})
+		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet)})
 	}
 	if err := head.ExecuteTemplate(w, "connection", a); err != nil {
 		return err
@@ -248,7 +248,7 @@ func mode(c *decode.Connection) string {
 
 func arrow(d capture.Dir) string { return [...]string{"→", "←"}[d&1] }
 
-// seconds is the time since the connection's first packet.
-func seconds(c *decode.Connection, p capture.Stamp) string {
-	return fmt.Sprintf("%.6f s", p.Time.Sub(c.TCP.First.Time).Seconds())
+// elapsed is the time since the connection's first packet.
+func elapsed(c *decode.Connection, p capture.Stamp) string {
+	return wording.Seconds(p.Time.Sub(c.TCP.First.Time), 6) + " s"
 }

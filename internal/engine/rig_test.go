@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -109,14 +110,7 @@ func (h *host) regionOf(buf []byte, o memory.Options) *memory.Region {
 	return r
 }
 
-// numbered returns n octets, none of them zero, which differ from their neighbors.
-func numbered(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i%251) + 1
-	}
-	return b
-}
+var numbered = testrig.Numbered
 
 // post posts to the Send Queue and expects no objection.
 func (h *host) post(w SendWork) {

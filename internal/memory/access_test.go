@@ -21,14 +21,7 @@ type into []byte
 
 func (b into) Take(p []byte) { copy(b, p) }
 
-// numbered returns n octets, none of them zero.
-func numbered(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i%251) + 1
-	}
-	return b
-}
+var numbered = testrig.Numbered
 
 // register has a region of the middle 32 of 64 octets.
 func register(t rapid.TB, table *Table, o Options) (*Region, []byte) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -64,7 +63,7 @@ func (r *Report) features() map[string]string {
 		}
 	}
 	if q := r.NoRequest; q != nil {
-		f["no Request"] = seconds(q.took())
+		f["no Request"] = wording.Seconds(q.took(), 0) + " s"
 	}
 	if r.PrivateData.Allowed > 0 {
 		f["private data"] = fmt.Sprint(r.PrivateData.Most)
@@ -151,8 +150,6 @@ func ourFeatures() map[string][]string {
 func setting(bit string, set bool) string {
 	return bit + map[bool]string{true: "=1", false: "=0"}[set]
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 
 // ended is the feature of a question after which the peer ends the connection.
 var ended = []string{Closed.String(), Reset.String()}
@@ -249,7 +246,7 @@ func (r *row) addFrames() {
 func (r *row) addLimits() {
 	r.add("private data", []string{fmt.Sprint(r.MaxPrivateData(r.Highest))}, "MaxPDLength")
 	if r.RequestTimeout > 0 {
-		r.add("no Request", []string{seconds(r.RequestTimeout)}, "RequestTimeout")
+		r.add("no Request", []string{wording.Seconds(r.RequestTimeout, 0) + " s"}, "RequestTimeout")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // A suite in the form that CI systems read.
@@ -57,7 +59,7 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 	if d.Stopped != "" {
 		suite.stopped(d)
 	}
-	suite.Time = seconds(cmp.Or(d.Took, took))
+	suite.Time = wording.Seconds(cmp.Or(d.Took, took), 3)
 	for _, l := range d.Notes {
 		suite.Notes += l.Label + " " + l.Text + "\n"
 	}
@@ -70,7 +72,7 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 
 // stopped adds a case for what is missing.
 func (s *junitSuite) stopped(d *Document) {
-	c := junitCase{Class: d.Tool, Name: "run", Time: seconds(0)}
+	c := junitCase{Class: d.Tool, Name: "run", Time: wording.Seconds(0, 3)}
 	if why := (&junitMessage{Message: d.stopped()}); d.Interrupted {
 		c.Skipped = why
 		s.Skipped++
@@ -83,7 +85,7 @@ func (s *junitSuite) stopped(d *Document) {
 }
 
 func (c *Check) junit(tool string) junitCase {
-	j := junitCase{Class: tool, Name: c.Name, Time: seconds(c.Took)}
+	j := junitCase{Class: tool, Name: c.Name, Time: wording.Seconds(c.Took, 3)}
 	if c.Group != "" {
 		j.Class += "." + c.Group
 	}
@@ -97,5 +99,3 @@ func (c *Check) junit(tool string) junitCase {
 	}
 	return j
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -1,5 +1,10 @@
 package testrig
 
+import (
+	"os"
+	"testing"
+)
+
 // A Test is what testing.TB and the tests of package rapid have in common.
 type Test interface {
 	Helper()
@@ -21,4 +26,13 @@ func Should(t Test, err error) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// Lacks skips a test for what the machine lacks. In CI that would be a hole in the net, and is a failure.
+func Lacks(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
 }

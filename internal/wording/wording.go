@@ -5,7 +5,9 @@ package wording
 import (
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // A Number counts things.
@@ -27,6 +29,11 @@ func Things[N Number](n N, what string) string {
 
 // Octets is a number of octets in words.
 func Octets[N Number](n N) string { return Count(n, "octet") }
+
+// Seconds is a time in seconds, with so many decimals.
+func Seconds(d time.Duration, decimals int) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', decimals, 64)
+}
 
 // If chooses one of two words.
 func If(is bool, yes, no string) string {

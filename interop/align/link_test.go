@@ -32,24 +32,15 @@ type side struct {
 	netns, device string
 }
 
-// skip is for what the machine lacks: nothing may be lacking in CI.
-func skip(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 // need asks for root and for commands.
 func need(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		skip(t, "network namespaces need root")
+		testrig.Lacks(t, "network namespaces need root")
 	}
 	for _, name := range []string{"ip", "tcpdump"} {
 		if _, err := exec.LookPath(name); err != nil {
-			skip(t, "not installed here: "+name)
+			testrig.Lacks(t, "not installed here: "+name)
 		}
 	}
 }
@@ -63,7 +54,7 @@ func newLink(t testing.TB, mtu int, offloads bool) *link {
 	l := &link{a: side{name + "-a", "wire-a"}, b: side{name + "-b", "wire-b"}}
 	for _, s := range []side{l.a, l.b} {
 		if out, err := exec.Command("ip", "netns", "add", s.netns).CombinedOutput(); err != nil {
-			skip(t, fmt.Sprintf("no network namespaces here: %s", out))
+			testrig.Lacks(t, fmt.Sprintf("no network namespaces here: %s", out))
 		}
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.netns).Run() })
 	}
