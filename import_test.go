@@ -70,6 +70,8 @@ var mayImport = map[string][]string{
 	"internal/rping":   {"", "mpa", "internal/refuse", "internal/rping/message"},
 	"internal/refuse":  {""},
 	"internal/serve":   {"", "internal/refuse"},
+	"internal/monitor": {"internal/serve", "metrics"},
+	"metrics":          {"", "rdmap"},
 	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
 	// Programs to learn from.
@@ -110,7 +112,7 @@ var mayImport = map[string][]string{
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/wording",
+		"internal/child", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 	},
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/monitor"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/mpa"
@@ -26,6 +28,7 @@ type serveCmd struct {
 	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time; more are rejected (default: ${default})."`
 	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of cat may stand still (default: ${default}). rping and perf have bounds of their own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
+	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
 	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
 
 	networkFlag
@@ -56,16 +59,25 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	}
 	over := c.over()
 	defer over.Close()
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	rnic, log := iwarp.NewRNIC(iwarp.RNICConfig{}), c.logger(std)
 	server := serve.New(serve.Config{
-		Services: c.services(rnic), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: c.logger(std),
+		Services: c.services(rnic), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log,
 	})
 	ln, err := c.listenOver(ctx, "serve", c.addr(), over, &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
 	if err != nil {
 		return err
 	}
+	defer rnic.Close() // if that is not done by then, and the Listener with it
 	warn(std, "serve", over)
 	child.Announce(std.out, ln.Addr())
+	if c.Metrics != "" {
+		m, err := monitor.Listen(ctx, c.Metrics, server, rnic, "iwarp0", log)
+		if err != nil {
+			return fmt.Errorf("serve: --metrics: %w", err)
+		}
+		defer m.Close()
+		fmt.Fprintf(std.out, "metrics at http://%v/metrics\n", m.Addr())
+	}
 	return cutShort(server.Run(ctx, ln))
 }
 
@@ -85,6 +97,11 @@ func (c *serveCmd) checkOptions() error {
 		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
 	case !c.Rping && !c.Perf && !c.Cat:
 		return usage("serve: --no-rping, --no-perf and --no-cat: there is nothing left to serve")
+	}
+	if c.Metrics != "" {
+		if err := wantListen("serve: --metrics", c.Metrics); err != nil {
+			return err
+		}
 	}
 	return wantListen("serve: ADDR", c.addr())
 }

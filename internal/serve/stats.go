@@ -79,3 +79,8 @@ func (s *Server) change(service string, change func(*ServiceStats)) {
 	change(&c)
 	s.stats.Services[service] = c
 }
+
+// String is the state in a word.
+func (s State) String() string {
+	return [...]string{Starting: "starting", Serving: "serving", Draining: "draining"}[s]
+}

@@ -1,0 +1,117 @@
+// Package metrics has the counters of an RNIC, or of a QP, for Prometheus.
+//
+//	registry := prometheus.NewRegistry()
+//	registry.MustRegister(metrics.New(rnic, "iwarp0"))
+//	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+//
+// What Linux's drivers count too has the name that the infiniband collector of Prometheus' node exporter has for it, with the labels device and
+// port, so that dashboards and alerts for RNICs show it; the port is always 1. All else begins with iwarp_ and has the label device.
+// The figures are those of Stats, read at each scrape: nothing is counted twice, and nothing is kept. docs/serve.md lists them.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// A Source is what the counters are of: an [iwarp.RNIC] or an [iwarp.QP].
+type Source interface{ Stats() iwarp.Stats }
+
+// A Collector collects the counters of a Source. It is a prometheus.Collector.
+type Collector struct {
+	source Source
+	descs  map[string]*prometheus.Desc
+}
+
+// New makes a Collector. device is the label by which several Sources are told apart in one registry.
+func New(source Source, device string) *Collector {
+	c := &Collector{source: source, descs: make(map[string]*prometheus.Desc)}
+	for _, m := range all {
+		labels, fixed := m.labels(device)
+		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, labels, fixed)
+	}
+	return c
+}
+
+// Describe tells of all metrics.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range all {
+		to <- c.descs[m.name]
+	}
+}
+
+// Collect reads the counters.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	s := c.source.Stats()
+	for _, m := range all {
+		kind := prometheus.CounterValue
+		if m.gauge {
+			kind = prometheus.GaugeValue
+		}
+		m.read(&s, func(value uint64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(c.descs[m.name], kind, float64(value), labels...)
+		})
+	}
+}
+
+// A metric is one of those that there are.
+type metric struct {
+	name, help string
+	label      string // beside the device; empty if there is none
+	gauge      bool
+	read       func(s *iwarp.Stats, emit func(value uint64, labels ...string))
+}
+
+// labels are those whose values the metric's values have, and those that are fixed.
+func (m *metric) labels(device string) (names []string, fixed prometheus.Labels) {
+	fixed = prometheus.Labels{"device": device}
+	if _, ok := ofNode[m.name]; ok {
+		fixed["port"] = "1"
+	}
+	if m.label != "" {
+		names = []string{m.label}
+	}
+	return names, fixed
+}
+
+// one reads a metric without labels.
+func one(value func(s *iwarp.Stats) uint64) func(*iwarp.Stats, func(uint64, ...string)) {
+	return func(s *iwarp.Stats, emit func(uint64, ...string)) { emit(value(s)) }
+}
+
+// some reads a metric without labels that not every Source has.
+func some(value func(s *iwarp.Stats) int) func(*iwarp.Stats, func(uint64, ...string)) {
+	return func(s *iwarp.Stats, emit func(uint64, ...string)) {
+		if n := value(s); n > 0 {
+			emit(uint64(n))
+		}
+	}
+}
+
+// traffic reads a metric by opcode.
+func traffic(of func(s *iwarp.Stats) map[rdmap.Opcode]iwarp.Traffic, value func(iwarp.Traffic) uint64) func(*iwarp.Stats, func(uint64, ...string)) {
+	return func(s *iwarp.Stats, emit func(uint64, ...string)) {
+		for op, t := range of(s) {
+			emit(value(t), op.String())
+		}
+	}
+}
+
+// codes reads a metric by the code of a Terminate. Codes that no document has are one: a peer can send 65536 of them.
+func codes(of func(s *iwarp.Stats) map[rdmap.Code]uint64) func(*iwarp.Stats, func(uint64, ...string)) {
+	return func(s *iwarp.Stats, emit func(uint64, ...string)) {
+		unknown := uint64(0)
+		for code, n := range of(s) {
+			if code.Known() {
+				emit(n, code.String())
+				continue
+			}
+			unknown += n
+		}
+		if unknown > 0 {
+			emit(unknown, "unknown")
+		}
+	}
+}
