@@ -62,6 +62,7 @@ var mayImport = map[string][]string{
 
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
+	"nvmf/host":    {"", "mpa/ulpdata", "nvmf/capsule"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},

@@ -1,0 +1,223 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/nvmf/capsule"
+)
+
+// tagBits of a command's id are the number of its slot; those above count its uses, so that a completion that comes late is not taken for
+// that of another command.
+const tagBits = 12
+
+// receiveLen is what there is room for in a receive. A completion may be longer than it has to be (IORCSZ), and the rest is not read.
+const receiveLen = 64
+
+// A queue is a submission queue and its completion queue: one connection.
+type queue struct {
+	id       uint16
+	keepKeys bool
+	// inline is how many octets of data a capsule has room for, after the command.
+	inline int
+	qp     *iwarp.QP
+	// capsules and receives are what is sent from and received into, capsuleLen and receiveLen octets for each entry.
+	capsules, receives *iwarp.MR
+
+	free chan *slot
+	// fail ends the session, and dead is closed when it has ended.
+	fail func(error)
+	dead <-chan struct{}
+	// served is closed when nothing is received any more.
+	served chan struct{}
+
+	mu    sync.Mutex // of slots
+	slots []slot
+}
+
+// A slot is the place of a command that is under way.
+type slot struct {
+	tag, turn uint16
+	name      string
+	since     time.Time // zero: it is complete, or there is none
+	abandoned bool      // nobody waits for the completion
+	mr        *iwarp.MR // of the data; nil: there are none, or they are in the capsule
+	reply     chan capsule.Completion
+}
+
+func (s *slot) id() uint16 { return s.turn<<tagBits | s.tag }
+
+// A task is a command and its data.
+type task struct {
+	cmd  capsule.Command // its id and its SGL are the queue's business
+	data []byte
+	// receives tells that the data come from the controller.
+	receives bool
+}
+
+func newQueue(id uint16, depth, inline int, s *session) *queue {
+	q := &queue{
+		id: id, keepKeys: s.d.KeepKeys, inline: inline, fail: s.fail, dead: s.dead,
+		free: make(chan *slot, depth-1), served: make(chan struct{}), slots: make([]slot, depth-1),
+	}
+	for i := range q.slots {
+		q.slots[i] = slot{tag: uint16(i), reply: make(chan capsule.Completion, 1)}
+		q.free <- &q.slots[i]
+	}
+	return q
+}
+
+// prepare registers what the QP sends from and receives into, and posts the receives: as many as there can be commands.
+func (q *queue) prepare(qp *iwarp.QP) (err error) {
+	q.qp = qp
+	n := len(q.slots)
+	if q.capsules, err = qp.PD().Register(make([]byte, n*q.capsuleLen()), 0); err != nil {
+		return err
+	}
+	if q.receives, err = qp.PD().Register(make([]byte, n*receiveLen), iwarp.LocalWrite); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := q.receive(uint64(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queue) capsuleLen() int { return capsule.CommandLen + q.inline }
+
+func (q *queue) receive(i uint64) error {
+	return q.qp.PostRecv(&iwarp.RecvWR{ID: i, SGL: []iwarp.SGE{q.receives.Slice(int(i)*receiveLen, receiveLen)}})
+}
+
+// do carries a command out, and returns its completion. The error says why there is none: the context's, or that of the session.
+func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {
+	s, err := q.take(ctx, t)
+	if err != nil {
+		return capsule.Completion{}, err
+	}
+	sge, err := q.describe(s, t)
+	if err != nil { // there is no memory to be had, say, and nothing was sent
+		q.release(s)
+		return capsule.Completion{}, err
+	}
+	if err := q.qp.PostSend(&iwarp.SendWR{ID: uint64(s.tag), SGL: []iwarp.SGE{sge}, Unsignaled: true}); err != nil {
+		q.fail(q.qp.Cause(err))
+	}
+	select {
+	case c := <-s.reply:
+		q.release(s)
+		return c, nil
+	case <-ctx.Done():
+		q.abandon(s)
+		return capsule.Completion{}, ctx.Err()
+	case <-q.dead:
+		q.release(s)
+		return capsule.Completion{}, errDead
+	}
+}
+
+// take waits for a slot.
+func (q *queue) take(ctx context.Context, t *task) (*slot, error) {
+	select {
+	case <-q.dead: // whatever else there is
+		return nil, errDead
+	default:
+	}
+	select {
+	case s := <-q.free:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		s.name, s.since, s.turn = t.cmd.Name(q.id == 0), time.Now(), s.turn+1
+		return s, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-q.dead:
+		return nil, errDead
+	}
+}
+
+// describe builds the capsule, and registers the data if they are not in it.
+func (q *queue) describe(s *slot, t *task) (capsuleAt iwarp.SGE, err error) {
+	at, length := int(s.tag)*q.capsuleLen(), capsule.CommandLen
+	t.cmd.ID, t.cmd.SGL = s.id(), capsule.SGL{Type: capsule.SGLKeyed}
+	switch {
+	case len(t.data) == 0:
+	case !t.receives && len(t.data) <= q.inline:
+		t.cmd.SGL = capsule.SGL{Type: capsule.SGLOffset, Length: uint32(len(t.data))}
+		length += len(t.data)
+		_, err = q.capsules.WriteAt(t.data, int64(at+capsule.CommandLen))
+	default:
+		err = q.offer(s, t)
+	}
+	if err != nil {
+		return capsuleAt, err
+	}
+	var room [capsule.CommandLen]byte
+	_, err = q.capsules.WriteAt(t.cmd.Append(room[:0]), int64(at))
+	return q.capsules.Slice(at, length), err
+}
+
+// offer registers the data for this command, and for the peer of this QP.
+func (q *queue) offer(s *slot, t *task) error {
+	o := iwarp.MROptions{QP: q.qp, Access: iwarp.RemoteRead}
+	if t.receives {
+		o.Access = iwarp.RemoteWrite
+	}
+	mr, err := q.qp.PD().RegisterOptions(t.data, o)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	s.mr = mr
+	q.mu.Unlock()
+	t.cmd.SGL = capsule.SGL{Type: capsule.SGLKeyedInvalidate, Length: uint32(len(t.data)), Key: mr.STag()}
+	if q.keepKeys {
+		t.cmd.SGL.Type = capsule.SGLKeyed
+	}
+	return nil
+}
+
+// release takes the memory back and frees the slot of a command that has ended.
+func (q *queue) release(s *slot) {
+	q.mu.Lock()
+	mr := s.mr
+	s.mr, s.since, s.abandoned = nil, time.Time{}, false
+	q.mu.Unlock()
+	if mr != nil {
+		_ = mr.Deregister() // it is registered, and has no windows
+	}
+	q.free <- s
+}
+
+// abandon leaves the command to itself: it goes on with a copy of the data, and its slot is freed when its completion comes.
+func (q *queue) abandon(s *slot) {
+	q.mu.Lock()
+	select {
+	case <-s.reply:
+		q.mu.Unlock()
+		q.release(s)
+		return
+	default:
+	}
+	defer q.mu.Unlock()
+	s.abandoned = true
+	if s.mr != nil {
+		_ = s.mr.Detach() // it is registered, and has memory
+	}
+}
+
+// overdue returns the name of a command that has been under way since before a time, and "" if there is none.
+func (q *queue) overdue(before time.Time) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.slots {
+		if s := &q.slots[i]; !s.since.IsZero() && s.since.Before(before) {
+			return s.name
+		}
+	}
+	return ""
+}

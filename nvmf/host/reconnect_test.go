@@ -1,0 +1,233 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/nvmf/host"
+)
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
+// TestReconnect cuts the connections while much is under way, again and again: every call succeeds, and all is there.
+func TestReconnect(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t).begin()
+		c, n := p.open(p.dialer())
+		const part = 64 << 10
+		want := random(16*part, 5)
+		var all sync.WaitGroup
+		for g := range 16 {
+			all.Go(func() {
+				back := make([]byte, part)
+				for range 4 {
+					if _, err := n.WriteAt(want[g*part:][:part], int64(g*part)); err != nil {
+						t.Error(err)
+					}
+					if _, err := n.ReadAt(back, int64(g*part)); err != nil || !bytes.Equal(back, want[g*part:][:part]) {
+						t.Error("part", g, err)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		for range 3 {
+			time.Sleep(time.Millisecond)
+			p.cut()
+			time.Sleep(2 * time.Second)
+		}
+		all.Wait()
+		if !bytes.Equal(p.octets()[:len(want)], want) {
+			t.Error("what is there is not what was written")
+		}
+		if p.connections() < 6 {
+			t.Errorf("%d connections: none was made again", p.connections())
+		}
+		testrig.Must(t, c.Close())
+	})
+}
+
+// TestKeepAlive has the host tell that it is there, every half of what was agreed on, and find out that the controller is not.
+func TestKeepAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t)
+		var silent atomic.Bool
+		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+			return !silent.Load() || c.Opcode != capsule.OpKeepAlive
+		}
+		d := p.dialer()
+		d.KeepAlive, d.Timeout, d.Patience = 10*time.Second, time.Hour, -1
+		_, n := p.begin().open(d)
+		time.Sleep(26 * time.Second)
+		if got := len(p.commands(capsule.OpKeepAlive)); got != 5 {
+			t.Errorf("%d Keep Alives in 26 s, want 5", got)
+		}
+		silent.Store(true)
+		time.Sleep(13 * time.Second) // one after 30 s
+		if _, err := n.ReadAt(make([]byte, 512), 0); err != nil {
+			t.Errorf("before the time is up: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := n.ReadAt(make([]byte, 512), 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("after 10 s of silence: %v", err)
+		}
+	})
+}
+
+// TestTimeout has a controller leave a Write unanswered: the connections are made again, and it is sent again.
+func TestTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t)
+		var mute atomic.Bool
+		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+			return c.Opcode != capsule.OpWrite || q.id == 0 || mute.Swap(true)
+		}
+		d := p.dialer()
+		d.Timeout = 20 * time.Second
+		_, n := p.begin().open(d)
+		start := time.Now()
+		_, err := n.WriteAt(make([]byte, 8192), 0)
+		testrig.Must(t, err)
+		if took := time.Since(start); took < 20*time.Second || took > 30*time.Second {
+			t.Errorf("sent again after %v", took)
+		}
+		if got := len(p.commands(capsule.OpWrite)); got != 2 {
+			t.Errorf("sent %d times", got)
+		}
+	})
+}
+
+// TestPoison has a command after which the controller is lost each time: it is not sent for ever.
+func TestPoison(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t)
+		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+			if c.Opcode == capsule.OpWrite && q.id > 0 {
+				p.cut()
+			}
+			return true
+		}
+		_, n := p.begin().open(p.dialer())
+		if _, err := n.WriteAt(make([]byte, 512), 0); err == nil {
+			t.Error("a Write has succeeded that was never answered")
+		}
+		if got := len(p.commands(capsule.OpWrite)); got != 6 {
+			t.Errorf("sent %d times, want 6", got)
+		}
+		_, err := n.ReadAt(make([]byte, 512), 0)
+		testrig.Must(t, err)
+	})
+}
+
+// TestPatience has a target go away: calls wait for it as long as the Dialer has patience, and the error tells what happened.
+func TestPatience(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t).begin()
+		d := p.dialer()
+		d.Patience = 10 * time.Second
+		c, n := p.open(d)
+		testrig.Must(t, p.ln.Close())
+		p.cut()
+		start := time.Now()
+		_, err := n.ReadAt(make([]byte, 512), 0)
+		gone, ok := errors.AsType[*host.LostError](err)
+		if !ok || gone.Cause == nil || gone.Reconnect == nil {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(start); took < 9*time.Second || took > 11*time.Second {
+			t.Errorf("given up after %v", took)
+		}
+		testrig.Must(t, c.Close())
+	})
+}
+
+// TestWaitEnds has callers that wait for a connection give up, and Close end the attempts.
+func TestWaitEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t).begin()
+		c, n := p.open(p.dialer())
+		testrig.Must(t, p.ln.Close())
+		p.cut()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.Read(ctx, make([]byte, 512), 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if c.Queues() != 0 || c.Identity().Model != "" {
+			t.Error("a controller that is not there")
+		}
+		waiting := make(chan error)
+		go func() { waiting <- n.Flush(context.Background()) }()
+		synctest.Wait()
+		testrig.Must(t, c.Close())
+		if err := <-waiting; !errors.Is(err, host.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNoUse has a target say that it does not want us any more: there are no further attempts.
+func TestNoUse(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t)
+		var refuse atomic.Bool
+		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+			if refuse.Load() {
+				a.Status = capsule.InvalidHost | capsule.DNR
+			}
+			return true
+		}
+		_, n := p.begin().open(p.dialer())
+		refuse.Store(true)
+		p.cut()
+		start := time.Now()
+		_, err := n.ReadAt(make([]byte, 512), 0)
+		status, ok := errors.AsType[*host.StatusError](err)
+		if !ok || status.Status.Code() != capsule.InvalidHost || time.Since(start) > time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// TestChanged has another disk in the place of the first one after a reconnect: nothing is read from it, or written to it.
+func TestChanged(t *testing.T) {
+	for name, change := range map[string]func(n *capsule.IdentifyNamespace){
+		"size":  func(n *capsule.IdentifyNamespace) { n.Size-- },
+		"name":  func(n *capsule.IdentifyNamespace) { n.NGUID[3]++ },
+		"block": func(n *capsule.IdentifyNamespace) { n.BlockShift++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPeer(t).begin()
+				_, n := p.open(p.dialer())
+				_, err := n.WriteAt(make([]byte, 512), 0)
+				testrig.Must(t, err)
+				p.mu.Lock()
+				change(&p.namespace)
+				p.mu.Unlock()
+				p.cut()
+				for range 2 {
+					if _, err := n.WriteAt(make([]byte, 512), 0); !errors.Is(err, host.ErrChanged) {
+						t.Error(err)
+					}
+				}
+				if got := len(p.commands(capsule.OpWrite)); got != 1 {
+					t.Errorf("%d Writes", got)
+				}
+			})
+		})
+	}
+}
