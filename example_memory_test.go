@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log"
 	"runtime"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -41,6 +43,28 @@ func ExampleMR_ReadAt() {
 	}
 	fmt.Printf("%s\n", got)
 	// Output: seventeen octets!
+}
+
+// The same with an atomic load, which costs nothing while there is nothing: of the last eight octets of the Write, which end
+// at a multiple of eight. Over SCTP there is no such promise.
+func ExampleMR_Bytes() {
+	ctx := context.Background()
+	ini, res, err := examplePair(ctx)
+	check(err)
+	defer ini.Close()
+	defer res.Close()
+	const n = 24
+	mr, err := res.PD().Register(make([]byte, n), iwarp.RemoteWrite)
+	check(err)
+	record := append([]byte("sixteen octets, "), 1, 1, 1, 1, 1, 1, 1, 1)
+	check(ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: record, Remote: mr.Remote(0)}))
+
+	flag := (*uint64)(unsafe.Pointer(&mr.Bytes()[n-8])) // the last 8 of n octets; n is a multiple of 8
+	for atomic.LoadUint64(flag) == 0 {
+		runtime.Gosched()
+	}
+	fmt.Printf("%s\n", mr.Bytes()[:16])
+	// Output: sixteen octets,
 }
 
 // examplePair connects two QPs in one process.

@@ -1,0 +1,64 @@
+package iwarp_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocumentedCode: each piece of Go in a document is a piece of a file that is compiled, and that tests run: lines that
+// follow each other, whatever they are indented by. So what a reader copies works.
+func TestDocumentedCode(t *testing.T) {
+	var sources strings.Builder
+	documents, pieces := filesWith(t, ".md"), 0
+	for _, file := range filesWith(t, ".go") {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		sources.WriteString(flushLeft(string(text)))
+	}
+	for _, file := range documents {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, block := range regexp.MustCompile("(?s)\n```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			pieces++
+			code := flushLeft(block[1])
+			if file == "README.md" { // whose program is an Example's body: TestReadmeProgram
+				code = strings.TrimSuffix(strings.TrimPrefix(code, "\nfunc main() {"), "\n}")
+			}
+			if !strings.Contains(sources.String(), code+"\n") {
+				t.Errorf("%s has code that is in no file:\n%s", file, block[1])
+			}
+		}
+	}
+	if pieces < 10 {
+		t.Errorf("only %d pieces of code were found", pieces)
+	}
+}
+
+// flushLeft is a text without its indentation and empty lines.
+func flushLeft(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			b.WriteString("\n" + line)
+		}
+	}
+	return b.String()
+}
+
+func filesWith(t *testing.T, ext string) (files []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "testdata" || path != "." && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if err == nil && strings.HasSuffix(path, ext) {
+			files = append(files, path)
+		}
+		return err
+	}))
+	return files
+}
