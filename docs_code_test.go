@@ -38,6 +38,24 @@ func TestDocumentedCode(t *testing.T) {
 	}
 }
 
+// TestDocumentLinks looks for what documents refer to within the repository.
+func TestDocumentLinks(t *testing.T) {
+	links := 0
+	for _, file := range filesWith(t, ".md") {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, link := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), link[1])); err != nil {
+				t.Errorf("%s refers to %s: %v", file, link[1], err)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links", links)
+	}
+}
+
 // flushLeft is a text without its indentation and empty lines.
 func flushLeft(text string) string {
 	var b strings.Builder
