@@ -25,8 +25,17 @@ func (l Library) extended(t *testing.T) {
 	l.compiled(t, "extended")
 }
 
+// windows is testdata/windows.c: Memory Windows, and regions that are registered again.
+func (l Library) windows(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "windows", pair...)
+}
+
+// pair is for programs that begin with testdata/pair.h.
+var pair = []string{"-include", "testdata/pair.h"}
+
 // compiled runs a program of testdata, which must succeed.
-func (l Library) compiled(t *testing.T, name string) *process {
+func (l Library) compiled(t *testing.T, name string, options ...string) *process {
 	t.Helper()
 	compiler, err := findCompiler()
 	if err != nil {
@@ -34,7 +43,8 @@ func (l Library) compiled(t *testing.T, name string) *process {
 	}
 	binary := filepath.Join(t.TempDir(), name)
 	source := filepath.Join("testdata", name+".c")
-	if err := run(exec.CommandContext(t.Context(), compiler, "-O2", "-Wall", "-o", binary, source, "-libverbs", "-lpthread")); err != nil {
+	args := append([]string{"-O2", "-Wall"}, options...)
+	if err := run(exec.CommandContext(t.Context(), compiler, append(args, "-o", binary, source, "-libverbs", "-lpthread")...)); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, l, binary)

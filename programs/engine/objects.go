@@ -45,6 +45,26 @@ func iw_mr_register(pd uint64, addr unsafe.Pointer, n, iova uint64, access uint3
 //export iw_mr_deregister
 func iw_mr_deregister(h uint64) int32 { return int32(device().DeregisterMR(verbs.Handle(h))) }
 
+//export iw_mr_reregister
+func iw_mr_reregister(h uint64, flags uint32, pd uint64, addr unsafe.Pointer, n uint64, access uint32, to *uint64, lkey, rkey *uint32) int32 {
+	mr, l, r, errno := device().ReregisterMR(verbs.Handle(h), flags, verbs.Handle(pd), addr, n, access)
+	if errno != 0 {
+		return int32(errno)
+	}
+	*lkey, *rkey = l, r
+	return give(to, mr, errno)
+}
+
+//export iw_mw_alloc
+func iw_mw_alloc(pd uint64, kind uint32, to *uint64, rkey *uint32) int32 {
+	h, r, errno := device().AllocWindow(verbs.Handle(pd), kind)
+	*rkey = r
+	return give(to, h, errno)
+}
+
+//export iw_mw_dealloc
+func iw_mw_dealloc(h uint64) int32 { return int32(device().DeallocWindow(verbs.Handle(h))) }
+
 //export iw_channel_open
 func iw_channel_open(fd int32, to *uint64) int32 {
 	h, errno := device().OpenChannel(int(fd))

@@ -36,6 +36,10 @@ struct iw_cm_event {
 	F(mr_register, (uint64_t pd, void *addr, uint64_t n, uint64_t iova, uint32_t access, uint64_t *to,         \
 			uint32_t *lkey, uint32_t *rkey))                                                           \
 	F(mr_deregister, (uint64_t h))                                                                             \
+	F(mr_reregister, (uint64_t h, uint32_t flags, uint64_t pd, void *addr, uint64_t n, uint32_t access,       \
+			uint64_t *to, uint32_t *lkey, uint32_t *rkey))                                             \
+	F(mw_alloc, (uint64_t pd, uint32_t kind, uint64_t *to, uint32_t *rkey))                                    \
+	F(mw_dealloc, (uint64_t h))                                                                                \
 	F(channel_open, (int32_t fd, uint64_t *to))                                                                \
 	F(channel_close, (uint64_t h))                                                                             \
 	F(channel_next, (uint64_t h, uint64_t *token))                                                             \

@@ -14,6 +14,15 @@ AT(ibv_send_wr, invalidate_rkey, 36);
 AT(ibv_send_wr, wr.rdma.remote_addr, 40);
 AT(ibv_send_wr, wr.rdma.rkey, 48);
 
+AT(ibv_send_wr, bind_mw.mw, 80);
+AT(ibv_send_wr, bind_mw.rkey, 88);
+AT(ibv_send_wr, bind_mw.bind_info.mr, 96);
+AT(ibv_send_wr, bind_mw.bind_info.addr, 104);
+AT(ibv_send_wr, bind_mw.bind_info.length, 112);
+AT(ibv_send_wr, bind_mw.bind_info.mw_access_flags, 120);
+AT(ibv_mw, handle, 20);
+AT(ibv_mr, lkey, 36);
+
 AT(ibv_send_wr, wr.atomic.compare_add, 48);
 AT(ibv_send_wr, wr.atomic.swap, 56);
 AT(ibv_send_wr, wr.atomic.rkey, 64);

@@ -57,6 +57,11 @@ struct iw_mr {
 	struct iw_handle handle;
 };
 
+struct iw_mw {
+	struct ibv_mw mw; /* whose handle is the lower half of the number below */
+	struct iw_handle handle;
+};
+
 struct iw_cq {
 	union {
 		struct ibv_cq cq;
@@ -112,12 +117,15 @@ int iw_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
 /* ops.c */
 void iw_set_ops(struct verbs_context *v);
 
-/* cq.c, qp.c, srq.c: what ops.c puts into contexts */
+/* cq.c, qp.c, srq.c, window.c: what ops.c puts into contexts */
 int iw_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int iw_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int iw_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_mw *iw_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int iw_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int iw_dealloc_mw(struct ibv_mw *mw);
 struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 

@@ -1,22 +1,6 @@
 /* What programs call without a function of libibverbs: by inline functions, through the context. */
 #include "objects.h"
 
-static struct ibv_mw *no_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-static int no_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static int no_dealloc(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
-
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
 			   size_t size)
 {
@@ -36,9 +20,9 @@ void iw_set_ops(struct verbs_context *v)
 	v->create_qp_ex = iw_create_qp_ex;
 	v->create_cq_ex = iw_create_cq_ex;
 	v->context.ops = (struct ibv_context_ops){
-		.alloc_mw = no_mw,
-		.bind_mw = no_bind,
-		.dealloc_mw = no_dealloc,
+		.alloc_mw = iw_alloc_mw,
+		.bind_mw = iw_bind_mw,
+		.dealloc_mw = iw_dealloc_mw,
 		.poll_cq = iw_poll_cq,
 		.req_notify_cq = iw_req_notify_cq,
 		.post_srq_recv = iw_post_srq_recv,

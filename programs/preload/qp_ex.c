@@ -6,7 +6,7 @@
 enum {
 	SEND_OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
 		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
-		   IBV_QP_EX_WITH_SEND_WITH_INV,
+		   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
 };
 
 /* A request with all that it refers to. Inline data is the program's own again when it is set. */
@@ -117,6 +117,14 @@ static void wr_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote, u
 	wr->wr.atomic.compare_add = add;
 }
 
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = next(qp, IBV_WR_BIND_MW);
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
 /* The request whose memory is to be set: NULL after an error. */
 static struct built *last(struct iw_batch *b)
 {
@@ -205,6 +213,7 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 	x->wr_send = wr_send;
 	x->wr_send_inv = wr_send_inv;
 	x->wr_local_inv = wr_local_inv;
+	x->wr_bind_mw = wr_bind_mw;
 	x->wr_atomic_cmp_swp = wr_cmp_swp;
 	x->wr_atomic_fetch_add = wr_fetch_add;
 	x->wr_set_sge = set_sge;

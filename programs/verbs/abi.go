@@ -119,7 +119,8 @@ const (
 	wcRead        = 2
 	wcCompareSwap = 3
 	wcFetchAdd    = 4
-	wcLocalInv    = 7
+	wcBindMW      = 5
+	wcLocalInv    = 6
 	wcRecv        = 1 << 7
 	wcRecvImm     = 1<<7 + 1
 

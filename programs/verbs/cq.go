@@ -197,6 +197,8 @@ func opcodeOf(op iwarp.Op) uint32 {
 		return wcRead
 	case iwarp.OpLocalInvalidate:
 		return wcLocalInv
+	case iwarp.OpBindMW:
+		return wcBindMW
 	case iwarp.OpRecv:
 		return wcRecv
 	default:

@@ -23,6 +23,7 @@ type Device struct {
 	contexts   table[Context]
 	pds        table[PD]
 	mrs        table[MR]
+	windows    table[Window]
 	cqs        table[CQ]
 	srqs       table[SRQ]
 	qps        table[QP]
@@ -32,14 +33,16 @@ type Device struct {
 
 	numbers sync.Map // of uint32: the Handle of the QP with that number
 	stags   sync.Map // of uint32: the *MR that an STag of ours names
-	sources sync.Map // of *iwarp.CQ and *iwarp.SRQ: the *source that each belongs to
+	// windowSTags has the *Window of each STag whose lower 8 bits, which change with each binding, are 0.
+	windowSTags sync.Map
+	sources     sync.Map // of *iwarp.CQ and *iwarp.SRQ: the *source that each belongs to
 }
 
 // NewDevice returns a Device. It exists as long as the process.
 func NewDevice(cfg Config) *Device {
 	d := &Device{
 		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset, dialect: cfg.Dialect, recording: cfg.Recording, roce: cfg.RoCE,
-		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR},
+		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR}, windows: table[Window]{kind: kindWindow},
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},
 	}

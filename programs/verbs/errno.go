@@ -39,6 +39,7 @@ var statuses = map[iwarp.Status]uint32{
 	iwarp.StatusLocalProtection:  4,
 	iwarp.StatusFlushed:          5,
 	iwarp.StatusInvalidateFailed: 6,
+	iwarp.StatusBindFailed:       6,
 	iwarp.StatusLocalAccess:      8,
 	iwarp.StatusRemoteInvalidate: 9,
 	iwarp.StatusRemoteAccess:     10,

@@ -21,6 +21,7 @@ const (
 	kindChannel
 	kindCMChannel
 	kindID
+	kindWindow
 )
 
 const (

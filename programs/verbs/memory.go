@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"errors"
 	"math"
 	"syscall"
 	"unsafe"
@@ -38,57 +39,110 @@ func (d *Device) DeallocPD(h Handle) syscall.Errno {
 // An MR is a struct ibv_mr. Its lkey is the number of its handle, so that it is found without a search; its rkey is the
 // STag.
 type MR struct {
-	mr   *iwarp.MR
-	base uint64
+	mr     *iwarp.MR
+	pd     Handle
+	addr   unsafe.Pointer
+	n      uint64
+	base   uint64
+	access uint32
 }
 
 // RegisterMR registers n octets of memory that is not Go's, which the program keeps until DeregisterMR. iova is the
 // tagged offset of the first octet. As ibv_reg_mr, it is EINVAL for rights that write remotely and not locally, and
 // for memory that does not exist.
 func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
-	p := d.pds.get(pd)
-	rights, ok := rightsOf(access)
-	if p == nil || !ok || n > math.MaxInt64 {
-		return 0, 0, 0, syscall.EINVAL
-	}
 	if access&accessZeroBased != 0 {
 		iova = 0
 	}
-	if !mapped(addr, n) {
+	return d.register(&MR{pd: pd, addr: addr, n: n, base: iova, access: access})
+}
+
+func (d *Device) register(m *MR) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
+	p := d.pds.get(m.pd)
+	rights, ok := rightsOf(m.access)
+	if p == nil || !ok || m.n > math.MaxInt64 {
+		return 0, 0, 0, syscall.EINVAL
+	}
+	if !mapped(m.addr, m.n) {
 		return 0, 0, 0, syscall.EFAULT
 	}
-	mr, err := p.pd.RegisterOptions(unsafe.Slice((*byte)(addr), int(n)), iwarp.MROptions{Access: rights, Base: iova})
+	var err error
+	m.mr, err = p.pd.RegisterOptions(unsafe.Slice((*byte)(m.addr), int(m.n)), iwarp.MROptions{Access: rights, Base: m.base})
 	if err != nil {
 		return 0, 0, 0, errnoOf(err)
 	}
-	m := &MR{mr, iova}
 	h = d.mrs.add(m)
 	if h == 0 {
-		_ = mr.Deregister()
+		_ = m.mr.Deregister()
 		return 0, 0, 0, syscall.ENOMEM
 	}
-	d.stags.Store(mr.STag(), m)
-	return h, uint32(h), mr.STag(), fine
+	d.stags.Store(m.mr.STag(), m)
+	return h, uint32(h), m.mr.STag(), fine
 }
 
-// rightsOf translates access rights. What we do not have is refused, but for what may be ignored.
+// Flags of ibv_rereg_mr.
+const (
+	changeTranslation = 1 << iota
+	changePD
+	changeAccess
+)
+
+// ReregisterMR is RegisterMR with what the flags name changed, and the rest as it was, in place of a region that ends. After an
+// error that is as it was.
+func (d *Device) ReregisterMR(old Handle, flags uint32, pd Handle, addr unsafe.Pointer, n uint64, access uint32) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
+	m := d.mrs.get(old)
+	if m == nil || flags == 0 || flags&^(changeTranslation|changePD|changeAccess) != 0 {
+		return 0, 0, 0, syscall.EINVAL
+	}
+	to := *m
+	if flags&changeTranslation != 0 {
+		to.addr, to.n, to.base = addr, n, uint64(uintptr(addr))
+	}
+	if flags&changePD != 0 {
+		to.pd = pd
+	}
+	if flags&changeAccess != 0 {
+		to.access = access
+	}
+	if to.access&accessZeroBased != 0 {
+		to.base = 0
+	}
+	if h, lkey, rkey, errno = d.register(&to); errno != fine {
+		return 0, 0, 0, errno
+	}
+	if errno = d.DeregisterMR(old); errno != fine {
+		d.DeregisterMR(h)
+		return 0, 0, 0, errno
+	}
+	return h, lkey, rkey, fine
+}
+
+// rightsOf translates access rights. What we do not have is refused, but for what may be ignored. That a window may be bound
+// is looked at when one is.
 func rightsOf(access uint32) (rights iwarp.Access, ok bool) {
-	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessZeroBased | accessOptional
+	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessMWBind | accessZeroBased | accessOptional
 	if access&^known != 0 {
 		return 0, false
 	}
 	if access&(accessRemoteWrite|accessRemoteAtomic) != 0 && access&accessLocalWrite == 0 {
 		return 0, false
 	}
+	rights = remoteRights(access)
+	if access&accessLocalWrite != 0 {
+		rights |= iwarp.LocalWrite
+	}
+	return rights, true
+}
+
+func remoteRights(access uint32) (rights iwarp.Access) {
 	for bit, right := range map[uint32]iwarp.Access{
-		accessLocalWrite: iwarp.LocalWrite, accessRemoteWrite: iwarp.RemoteWrite, accessRemoteRead: iwarp.RemoteRead,
-		accessRemoteAtomic: iwarp.RemoteAtomic,
+		accessRemoteWrite: iwarp.RemoteWrite, accessRemoteRead: iwarp.RemoteRead, accessRemoteAtomic: iwarp.RemoteAtomic,
 	} {
 		if access&bit != 0 {
 			rights |= right
 		}
 	}
-	return rights, true
+	return rights
 }
 
 // mapped reports whether all pages of the memory are mapped: a goroutine that touches one that is not would end the
@@ -110,14 +164,21 @@ func mapped(addr unsafe.Pointer, n uint64) bool {
 // msAsync has msync do nothing but look for pages that are not mapped.
 const msAsync = 1
 
-// DeregisterMR takes a region back. When it returns, nothing reads or writes the memory any more.
+// DeregisterMR takes a region back. When it returns, nothing reads or writes the memory any more. It is EBUSY while a window is
+// bound to the region.
 func (d *Device) DeregisterMR(h Handle) syscall.Errno {
-	m := d.mrs.take(h)
+	m := d.mrs.get(h)
 	if m == nil {
 		return syscall.EINVAL
 	}
+	if err := m.mr.Deregister(); errors.Is(err, iwarp.ErrBadState) {
+		return syscall.EBUSY
+	} else if err != nil { // another thread was first
+		return syscall.EINVAL
+	}
 	d.stags.Delete(m.mr.STag())
-	return errnoOf(m.mr.Deregister())
+	d.mrs.take(h)
+	return fine
 }
 
 // sges translates the elements of a work request and appends them to to. It reports false for an lkey that no region
@@ -135,11 +196,4 @@ func (d *Device) sges(to []iwarp.SGE, list []SGE) ([]iwarp.SGE, bool) {
 		to = append(to, iwarp.SGE{MR: m.mr, Offset: int(s.Addr - m.base), Length: int(s.Length)})
 	}
 	return to, true
-}
-
-// invalidated returns the region that an STag names in a local invalidation, or nil.
-func (d *Device) invalidated(stag uint32) *MR {
-	m, _ := d.stags.Load(stag)
-	mr, _ := m.(*MR)
-	return mr
 }

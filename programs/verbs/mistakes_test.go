@@ -30,6 +30,9 @@ func TestWrongHandles(t *testing.T) {
 		"dealloc pd":    func() syscall.Errno { return d.DeallocPD(h) },
 		"reg mr":        func() syscall.Errno { _, _, _, e := d.RegisterMR(h, nil, 0, 0, 0); return e },
 		"dereg mr":      func() syscall.Errno { return d.DeregisterMR(h) },
+		"rereg mr":      func() syscall.Errno { _, _, _, e := d.ReregisterMR(h, changeAccess, h, nil, 0, 0); return e },
+		"alloc mw":      func() syscall.Errno { _, _, e := d.AllocWindow(h, 1); return e },
+		"dealloc mw":    func() syscall.Errno { return d.DeallocWindow(h) },
 		"close channel": func() syscall.Errno { return d.CloseChannel(h) },
 		"cq event":      func() syscall.Errno { _, e := d.NextCQ(h); return e },
 		"create cq":     func() syscall.Errno { _, e := d.CreateCQ(h, 0, 1, 0); return e },
@@ -116,7 +119,7 @@ func TestRights(t *testing.T) {
 	}
 	at := unsafe.Pointer(&memory[0])
 	want(t, "remote write alone", register(at, accessRemoteWrite), syscall.EINVAL)
-	want(t, "a window's binding", register(at, accessMWBind), syscall.EINVAL)
+	want(t, "a right that there is not", register(at, 1<<7), syscall.EINVAL)
 	want(t, "remote read alone", register(at, accessRemoteRead), fine)
 	want(t, "with what may be ignored", register(at, accessLocalWrite|accessRemoteAtomic|1<<20|1<<29), fine)
 	want(t, "memory of nobody's", register(unsafe.Add(nil, 4096), accessLocalWrite), syscall.EFAULT)
@@ -128,10 +131,8 @@ func TestBadRequests(t *testing.T) {
 	inbox := server.region("....", accessLocalWrite)
 	server.recv(1, inbox)
 	good := client.region("good", 0)
-	for _, opcode := range []uint32{wrSendImm, wrBindMW} {
-		_, errno := client.d.PostSend(client.qp, &SendWR{SGL: good.sge(), SGEs: 1, Opcode: opcode})
-		want(t, "an operation that there is not", errno, syscall.EOPNOTSUPP)
-	}
+	_, errno := client.d.PostSend(client.qp, &SendWR{SGL: good.sge(), SGEs: 1, Opcode: wrSendImm})
+	want(t, "an operation that there is not", errno, syscall.EOPNOTSUPP)
 	bad := &SendWR{ID: 3, SGL: &SGE{Addr: good.at(), Length: 4, LKey: good.lkey + 1}, SGEs: 1, Opcode: wrSend}
 	at, errno := client.d.PostSend(client.qp, &SendWR{ID: 2, SGL: good.sge(), SGEs: 1, Opcode: wrSend, Next: bad})
 	if at != bad || errno != syscall.EINVAL {

@@ -108,7 +108,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		ID: wr.ID, Fence: wr.Flags&sendFence != 0, Solicited: wr.Flags&sendSolicited != 0,
 		Unsignaled: !q.signalAll && wr.Flags&sendSignaled == 0,
 	}
-	if errno := q.device.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate {
+	if errno := q.device.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
 		return errno
 	}
 	if wr.SGEs > iwarp.MaxSGE {
@@ -147,12 +147,10 @@ func (d *Device) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		a := wr.atomic()
 		to.Op, to.Compare, to.Swap, to.Remote = iwarp.OpCompareSwap, a.CompareAdd, a.Swap, iwarp.Remote{STag: a.RKey, TO: a.RemoteAddr}
 	case wrLocalInv:
-		m := d.invalidated(wr.Imm)
-		if m == nil {
-			return syscall.EINVAL
-		}
-		*to = iwarp.SendWR{ID: to.ID, Op: iwarp.OpLocalInvalidate, Target: m.mr, Unsignaled: to.Unsignaled, Fence: to.Fence}
-	case wrSendImm, wrBindMW:
+		return d.invalidation(wr.Imm, to)
+	case wrBindMW:
+		return d.bindWindow(wr, to)
+	case wrSendImm:
 		return syscall.EOPNOTSUPP
 	default:
 		return syscall.EINVAL
