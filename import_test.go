@@ -75,6 +75,10 @@ var mayImport = map[string][]string{
 	"metrics":          {"", "rdmap"},
 	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
+	// Files between hosts, and what the two ends say to each other, which does no I/O.
+	"internal/transfer/message": {},
+	"internal/transfer":         {"", "mpa", "internal/refuse", "internal/transfer/message"},
+
 	// Programs to learn from.
 	"examples/flag":      {"", "mpa"},
 	"examples/kv":        {"", "mpa"},
@@ -113,13 +117,13 @@ var mayImport = map[string][]string{
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/wording",
+		"internal/child", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/transfer", "internal/transfer/message", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 	},
 }
 
 // pure are the packages that hold protocol and do nothing else, with all below them.
-var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets", "nvmf/capsule"}
+var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets", "nvmf/capsule", "internal/transfer/message"}
 
 // locking is as pure as those, but for the locks of its regions, and reads octets of
 // other types.
@@ -263,7 +267,7 @@ func mayDo(t *testing.T, pkg, imp string) {
 // pureImports is what the pure packages may import of the standard library: nothing with a clock of its own, as context has, or
 // that reaches out, as log does. Of time they use values: see TestNoClock.
 var pureImports = []string{
-	"bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "iter", "maps", "math", "math/bits", "slices", "strconv", "strings", "time",
+	"bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "iter", "maps", "math", "math/bits", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 
 // lockImports is what internal/memory may have beside these: random STags, too.

@@ -1,0 +1,193 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A Client copies to and from a server.
+type Client struct {
+	// Dial connects to the server as the Dialer says, which has what a transfer needs.
+	Dial func(context.Context, *iwarp.Dialer) (*iwarp.QP, error)
+	// Force replaces files that are there, and begins anew what was cut.
+	Force bool
+	// Resume goes on with what was cut, and leaves files that are there and the same.
+	Resume bool
+	// Recursive copies directories with all that is in them.
+	Recursive bool
+	// Rate bounds the octets of files that go over the network in a second; 0: nothing does.
+	Rate uint64
+	// Silence is how long the server may do nothing; if zero, DefaultSilence.
+	Silence time.Duration
+	// Watch, if it is set, is told what happens.
+	Watch func(Event)
+}
+
+// Put copies files and directories of this host to a path below the server's directory, which is "" or one that message.CheckPath takes: into it, if it is a directory. With several it
+// has to be one. What goes wrong with one of them leaves the others: then the error is an *IncompleteError.
+func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summary, err error) {
+	sources, err := sourcesOf(names)
+	if err != nil {
+		return sum, err
+	}
+	defer closeAll(sources)
+	l, err := c.begin(ctx, message.Begin{Put: true, Path: to, Into: len(names) > 1})
+	if err != nil {
+		return sum, err
+	}
+	s := &sender{link: l, teller: teller{watch: c.Watch}, pace: newPace(c.Rate)}
+	for _, src := range sources {
+		if err == nil {
+			err = s.sendAll(ctx, src, c.Recursive)
+		}
+	}
+	if err == nil {
+		err = s.end(ctx)
+	}
+	return s.sum, c.over(l, s.sum, err)
+}
+
+// sourcesOf opens the directories of what is named. A name may be a symbolic link, whose own name the copy has.
+func sourcesOf(names []string) (all []source, err error) {
+	for _, name := range names {
+		src, err := sourceOf(name)
+		if err != nil {
+			closeAll(all)
+			return nil, err
+		}
+		all = append(all, src)
+	}
+	return all, nil
+}
+
+func sourceOf(name string) (src source, err error) {
+	at, err := filepath.Abs(name)
+	if err != nil {
+		return src, err
+	}
+	src.as = filepath.Base(at)
+	if err := message.CheckPath(src.as); err != nil {
+		return src, fmt.Errorf("%q: %w", name, err)
+	}
+	if at, err = filepath.EvalSymlinks(at); err != nil {
+		return src, err
+	}
+	src.name = filepath.Base(at)
+	src.root, err = os.OpenRoot(filepath.Dir(at))
+	return src, err
+}
+
+func closeAll(sources []source) {
+	for _, s := range sources {
+		_ = s.root.Close()
+	}
+}
+
+// Get copies a path below the server's directory, which is "", to this host: into a directory, or to where there is nothing yet.
+func (c *Client) Get(ctx context.Context, from, to string) (sum Summary, err error) {
+	in, err := c.sinkOf(from, to)
+	if err != nil {
+		return sum, err
+	}
+	defer in.root.Close()
+	l, err := c.begin(ctx, message.Begin{Path: from, Rate: c.Rate})
+	if err != nil {
+		return sum, err
+	}
+	r := &receiver{link: l, teller: teller{watch: c.Watch}, sink: in}
+	err = r.receiveAll(ctx)
+	return r.sum, c.over(l, r.sum, err)
+}
+
+// sinkOf is where on this host files go. The server may send what it was asked for, and nothing else.
+func (c *Client) sinkOf(from, to string) (in sink, err error) {
+	in = sink{dir: ".", only: everything, links: true, dirs: c.Recursive, force: c.Force, resume: c.Resume}
+	if from != "" {
+		in.only = path.Base(from)
+	}
+	at, err := filepath.Abs(to)
+	if err != nil {
+		return in, err
+	}
+	info, err := os.Stat(at)
+	into := err == nil && info.IsDir()
+	if into && from != "" {
+		in.root, err = os.OpenRoot(at)
+		return in, err
+	}
+	if into {
+		if at, err = filepath.EvalSymlinks(at); err != nil {
+			return in, err
+		}
+	}
+	if !into && strings.HasSuffix(to, string(filepath.Separator)) {
+		return in, fmt.Errorf("%q is not a directory", to)
+	}
+	in.as = filepath.Base(at)
+	in.root, err = os.OpenRoot(filepath.Dir(at))
+	return in, err
+}
+
+// begin connects to the server, and tells it what is wanted.
+func (c *Client) begin(ctx context.Context, b message.Begin) (*link, error) {
+	b.Force, b.Resume, b.Recursive = c.Force, c.Resume, c.Recursive
+	l := newLink(c.Silence)
+	_, err := c.Dial(ctx, &iwarp.Dialer{QP: l.config(), NoReads: true, MPA: mpa.Offer{PrivateData: greeting()}, Prepare: l.prepare, Verify: verify})
+	if err != nil {
+		l.release()
+		return nil, connectError(err)
+	}
+	a, err := (&sender{link: l}).ask(ctx, b)
+	if err == nil && a.Code != message.OK {
+		_ = l.close(nil)
+		return nil, &Outcome{b.Path, a.Code, a.Text}
+	}
+	if err != nil {
+		return nil, l.close(err)
+	}
+	return l, nil
+}
+
+// verify wants a server of the same kind.
+func verify(n mpa.Negotiated) error {
+	if !bytes.Equal(n.PrivateData, greeting()) {
+		return errors.New("the other end serves no files")
+	}
+	return nil
+}
+
+// connectError says what a server has said that turns the client down, and closes the connection of one that is none.
+func connectError(err error) error {
+	var rejected *iwarp.RejectError
+	var none *iwarp.VerifyError
+	switch {
+	case errors.As(err, &rejected):
+		_ = rejected.Conn.Close()
+		if said := rejected.PrivateData; len(said) > 0 {
+			return fmt.Errorf("%w: it says %q", err, said)
+		}
+	case errors.As(err, &none):
+		_ = none.Conn.Close()
+	}
+	return err
+}
+
+// over ends the connection.
+func (c *Client) over(l *link, sum Summary, err error) error {
+	err = l.close(err)
+	if err != nil {
+		return fmt.Errorf("cut after %d files, and --resume goes on: %w", sum.Files, err)
+	}
+	return sum.Err()
+}

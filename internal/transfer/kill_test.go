@@ -1,0 +1,5 @@
+package transfer
+
+const childRole = "IWARP_TRANSFER_CHILD"
+
+func child(string) int { return 0 }

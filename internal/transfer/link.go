@@ -1,0 +1,245 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// Bounds of a connection.
+const (
+	window    = 8            // blocks that are granted at a time
+	recvDepth = 2*window + 8 // messages that the other end may have sent: answers to grants, and few more
+	sendDepth = 4*window + 8 // a block is a Write, or several, and a Send
+)
+
+// DefaultSilence is how long the other end may do nothing.
+const DefaultSilence = time.Minute
+
+// ErrSilent is wrapped by the error of a transfer whose other end does nothing.
+var ErrSilent = errors.New("transfer: the other end is silent")
+
+// A link is one end of a connection, of which one goroutine makes use.
+type link struct {
+	qp      *iwarp.QP
+	slots   *iwarp.MR // receives
+	blocks  []*block  // memory for blocks, as far as it was needed
+	inbox   []message.Message
+	posted  int // Sends that are not complete
+	silence time.Duration
+	moved   uint64 // octets of the connection, when that was looked at last
+}
+
+// A block is memory for one.
+type block struct {
+	mr   *iwarp.MR
+	busy bool // a Write from it is under way, or a grant of it
+}
+
+// newLink returns a link whose prepare is to be called by who connects it.
+func newLink(silence time.Duration) *link {
+	if silence <= 0 {
+		silence = DefaultSilence
+	}
+	return &link{silence: silence}
+}
+
+// config is how the QP is made.
+func (l *link) config() iwarp.QPConfig {
+	cfg := iwarp.QPConfig{
+		SendDepth: sendDepth, RecvDepth: recvDepth, MaxInline: message.MaxLen,
+		UserTimeout: l.silence, CloseTimeout: closeTime,
+	}
+	cfg.KeepAlive.Enable, cfg.KeepAlive.Idle, cfg.KeepAlive.Interval, cfg.KeepAlive.Count = true, l.silence/2, l.silence/8, 4
+	return cfg
+}
+
+// closeTime bounds a close that makes no progress.
+const closeTime = 5 * time.Second
+
+// prepare posts all receives of the QP that is going to be connected, which is another one if that is tried again.
+func (l *link) prepare(qp *iwarp.QP) (err error) {
+	l.release()
+	l.qp = qp
+	l.slots, err = qp.PD().Register(make([]byte, recvDepth*message.MaxLen), iwarp.LocalWrite)
+	for i := 0; i < recvDepth && err == nil; i++ {
+		err = l.postReceive(uint64(i))
+	}
+	return err
+}
+
+func (l *link) postReceive(slot uint64) error {
+	return l.qp.PostRecv(&iwarp.RecvWR{ID: slot, SGL: []iwarp.SGE{l.slots.Slice(int(slot)*message.MaxLen, message.MaxLen)}})
+}
+
+// close ends the connection, in order if nothing has gone wrong, and gives back all that the link has.
+func (l *link) close(err error) error {
+	if err == nil {
+		err = l.qp.Close()
+	} else {
+		_ = l.qp.Abort()
+	}
+	l.release()
+	return err
+}
+
+// release gives back memory, of a connection that has ended or has not come up.
+func (l *link) release() {
+	for _, b := range l.blocks {
+		_ = b.mr.Deregister()
+	}
+	if l.slots != nil {
+		_ = l.slots.Deregister()
+	}
+}
+
+// send posts a message, after Writes that belong to it.
+func (l *link) send(ctx context.Context, m message.Message, writes ...iwarp.SendWR) error {
+	return l.post(ctx, append(writes, iwarp.SendWR{ID: noBlock, Inline: m.Append(nil)})...)
+}
+
+// post posts requests when there is room for them.
+func (l *link) post(ctx context.Context, wrs ...iwarp.SendWR) error {
+	for l.posted+len(wrs) > sendDepth {
+		if err := l.step(ctx); err != nil {
+			return err
+		}
+	}
+	l.posted += len(wrs)
+	_, err := l.qp.PostSends(wrs)
+	return l.cause(err)
+}
+
+// noBlock is the ID of a request without a block's memory.
+const noBlock = ^uint64(0)
+
+// receive waits for a message.
+func (l *link) receive(ctx context.Context) (message.Message, error) {
+	for len(l.inbox) == 0 {
+		if err := l.step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	m := l.inbox[0]
+	l.inbox = l.inbox[1:]
+	return m, nil
+}
+
+// step takes one completion.
+func (l *link) step(ctx context.Context) error {
+	wc, err := l.next(ctx)
+	if err != nil {
+		return err
+	}
+	if wc.Op != iwarp.OpRecv {
+		l.posted--
+		if wc.ID != noBlock {
+			l.blocks[wc.ID].busy = false
+		}
+		return nil
+	}
+	m, err := message.Parse(l.slots.Bytes()[int(wc.ID)*message.MaxLen:][:wc.Length])
+	if err != nil {
+		return err
+	}
+	if _, working := m.(message.Working); !working {
+		l.inbox = append(l.inbox, m)
+	}
+	if len(l.inbox) > recvDepth {
+		return errors.New("transfer: the other end sends without waiting for an answer")
+	}
+	if err := l.postReceive(wc.ID); !errors.Is(err, iwarp.ErrPeerClosed) { // what it has sent before is still to be read
+		return l.cause(err)
+	}
+	return nil
+}
+
+// next waits for a completion as long as anything moves.
+func (l *link) next(ctx context.Context) (iwarp.WC, error) {
+	for {
+		wc, err := l.nextWithin(ctx)
+		switch {
+		case err == nil:
+			return wc, l.cause(wc.Err())
+		case ctx.Err() != nil:
+			return wc, ctx.Err()
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return wc, l.cause(err)
+		case !l.moves():
+			return wc, fmt.Errorf("%w: nothing has come for %v", ErrSilent, l.silence)
+		}
+	}
+}
+
+func (l *link) nextWithin(ctx context.Context) (iwarp.WC, error) {
+	var wc [1]iwarp.WC
+	if l.qp.SendCQ().Poll(wc[:]) == 1 {
+		return wc[0], nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.silence)
+	defer cancel()
+	return l.qp.SendCQ().Next(ctx)
+}
+
+// moves reports whether octets went either way since it was called last.
+func (l *link) moves() bool {
+	s := l.qp.Stats()
+	before := l.moved
+	l.moved = s.SentStream + s.ReceivedStream
+	return l.moved != before
+}
+
+// cause is why the connection has ended, if that is why err is.
+func (l *link) cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	return l.qp.Cause(err)
+}
+
+// take returns the memory of a block that nothing is under way with, of at least n octets. There is one as soon as a request is complete.
+func (l *link) take(ctx context.Context, n int, access iwarp.Access) (*block, uint64, error) {
+	for {
+		for i, b := range l.blocks {
+			if !b.busy && b.mr.Len() >= n {
+				b.busy = true
+				return b, uint64(i), nil
+			}
+		}
+		if b, i, err := l.grow(n, access); b != nil || err != nil {
+			return b, i, err
+		}
+		if err := l.step(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// grow makes memory for a block, in place of one that is too small if there are as many as may be.
+func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
+	i := len(l.blocks)
+	if i == window {
+		for i = 0; i < window && (l.blocks[i].busy || l.blocks[i].mr.Len() >= n); i++ {
+		}
+		if i == window {
+			return nil, 0, nil
+		}
+		_ = l.blocks[i].mr.Deregister()
+	}
+	mr, err := l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})
+	if err != nil {
+		return nil, 0, err
+	}
+	b := &block{mr: mr, busy: true}
+	if i == len(l.blocks) {
+		l.blocks = append(l.blocks, b)
+	} else {
+		l.blocks[i] = b
+	}
+	return b, uint64(i), nil
+}

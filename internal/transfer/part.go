@@ -1,0 +1,172 @@
+package transfer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// A part is a file that is not complete. Whoever writes to it has a lock on it, where the system has such.
+type part struct {
+	*os.File
+	root *os.Root
+	at   string // where it is in root
+	had  int64  // octets that were there
+	done bool   // it has its name
+}
+
+// maxName is how long a name may be on most systems, in octets.
+const maxName = 255
+
+// partOf returns the name of a file's part.
+func partOf(at string) string {
+	dir, name := path.Split(at)
+	if part := "." + name + message.PartSuffix; len(part) <= maxName {
+		return dir + part
+	}
+	sum := sha256.Sum256([]byte(name))
+	return dir + "." + hex.EncodeToString(sum[:]) + message.PartSuffix
+}
+
+// openPart makes a part, or opens that of a cut transfer if it is to be resumed.
+func (s *sink) openPart(at string) (*part, error) {
+	p := &part{root: s.root, at: partOf(at)}
+	err := p.create()
+	if !errors.Is(err, fs.ErrExist) {
+		return p.orClose(err)
+	}
+	if err := p.openOld(at); err != nil {
+		return p.orClose(err)
+	}
+	switch {
+	case s.resume:
+		return p, nil
+	case !s.force:
+		return p.orClose(fail(message.Unfinished, ""))
+	}
+	err = errors.Join(p.root.Remove(p.at), p.Close())
+	if err == nil {
+		p = &part{root: s.root, at: p.at}
+		err = p.create()
+	}
+	return p.orClose(err)
+}
+
+// orClose returns the part, or an error.
+func (p *part) orClose(err error) (*part, error) {
+	if err == nil {
+		return p, nil
+	}
+	if p.File != nil {
+		_ = p.Close()
+	}
+	return nil, err
+}
+
+// create makes a part that nobody has.
+func (p *part) create() (err error) {
+	if p.File, err = p.root.OpenFile(p.at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return err
+	}
+	return p.own()
+}
+
+// openOld opens a part that was left.
+func (p *part) openOld(at string) (err error) {
+	info, err := p.root.Lstat(p.at)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fail(message.NotRegular, "what an earlier copy seems to have left is "+kindOf(info.Mode()))
+	}
+	if whole, err := p.root.Lstat(at); err == nil && os.SameFile(whole, info) {
+		// It was complete, and its second name stayed: see name.
+		if err := p.root.Remove(p.at); err != nil {
+			return err
+		}
+		return p.create()
+	}
+	if p.File, err = p.root.OpenFile(p.at, os.O_RDWR|noWait, 0); err != nil {
+		return err
+	}
+	if err := p.own(); err != nil {
+		return err
+	}
+	p.had = info.Size()
+	return nil
+}
+
+// own locks the part, which is to be the one with this name when it is locked: another transfer may just have completed it.
+func (p *part) own() error {
+	if !lock(p.File) {
+		return fail(message.Busy, "")
+	}
+	mine, err := p.Stat()
+	if err != nil {
+		return err
+	}
+	if named, err := p.root.Lstat(p.at); err != nil || !os.SameFile(named, mine) {
+		return fail(message.Busy, "")
+	}
+	return nil
+}
+
+// complete has the part on disk as it is offered, and gives it its name: in place of another file only if that may be.
+func (p *part) complete(at string, o message.Offer, force bool) error {
+	if err := p.Truncate(int64(o.Size)); err != nil {
+		return err
+	}
+	if err := p.Chmod(fs.FileMode(o.Mode)); err != nil {
+		return err
+	}
+	if err := p.root.Chtimes(p.at, timeOf(o), timeOf(o)); err != nil {
+		return err
+	}
+	if err := p.Sync(); err != nil {
+		return err
+	}
+	if !renamesOpen {
+		if err := p.Close(); err != nil {
+			return err
+		}
+	}
+	if err := p.name(at, force); err != nil {
+		return err
+	}
+	p.done = true
+	return nil
+}
+
+// name gives the part its name, which no file has yet unless that is replaced.
+func (p *part) name(at string, force bool) error {
+	if force {
+		return p.root.Rename(p.at, at)
+	}
+	d, err := p.root.Open(path.Dir(at))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	err = renameNew(d, path.Base(p.at), path.Base(at))
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := p.root.Link(p.at, at); err != nil {
+		return err
+	}
+	return p.root.Remove(p.at)
+}
+
+// drop closes the part, which stays for the next transfer to go on with if there is anything in it.
+func (p *part) drop() {
+	if info, err := p.Stat(); err == nil && info.Size() == 0 && !p.done {
+		_ = p.root.Remove(p.at)
+	}
+	_ = p.Close()
+}

@@ -1,0 +1,116 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// has returns the digest of the block that is there.
+func (v *receiving) has(buf []byte, offset int64) (d message.Digest, ok bool) {
+	var from io.ReaderAt
+	switch {
+	case v.part != nil && v.part.had >= offset+int64(len(buf)):
+		from = v.part
+	case v.old != nil:
+		from = v.old
+	default:
+		return d, false
+	}
+	if _, err := from.ReadAt(buf, offset); err != nil {
+		return d, false
+	}
+	return sha256.Sum256(buf), true
+}
+
+// settle takes the answer to the oldest grant.
+func (v *receiving) settle(ctx context.Context) error {
+	m, err := v.receive(ctx)
+	if err != nil {
+		return broken(err)
+	}
+	w, ok := m.(message.Wrote)
+	if !ok {
+		return broken(unexpected(m, "Wrote"))
+	}
+	if len(v.granted) == 0 || w.Offset != v.granted[0].Offset || w.Length != v.granted[0].Length {
+		return broken(fmt.Errorf("transfer: the other end wrote %d octets at %d, which were not granted next", w.Length, w.Offset))
+	}
+	g := v.granted[0]
+	v.granted, v.settled = v.granted[1:], v.settled+int64(w.Length)
+	err = v.block(g, w)
+	if g.b != nil {
+		g.b.busy = false
+	}
+	if v.failed == nil {
+		v.failed = err
+	}
+	return nil
+}
+
+// block judges a block, and writes it if it is new.
+func (v *receiving) block(g granted, w message.Wrote) error {
+	v.blocks.Write(w.Digest[:])
+	v.tell(Moved(w.Length))
+	switch {
+	case v.failed != nil:
+		return nil
+	case w.State == message.Lost:
+		return fail(message.Changed, w.Text)
+	case w.State == message.Differs:
+		return fail(message.Unlike, "")
+	case w.State == message.Same && g.Have && w.Digest == g.Digest:
+		return nil
+	case w.State != message.Written || g.b == nil:
+		return fail(message.Corrupt, "")
+	}
+	octets := g.b.mr.Bytes()[:w.Length]
+	if sha256.Sum256(octets) != w.Digest {
+		return fail(message.Corrupt, "")
+	}
+	_, err := v.part.WriteAt(octets, int64(w.Offset))
+	return err
+}
+
+// finish has the file named when the sender says that it is whole.
+func (v *receiving) finish(ctx context.Context) error {
+	m, err := v.receive(ctx)
+	if err != nil {
+		return broken(err)
+	}
+	done, ok := m.(message.Done)
+	switch {
+	case !ok:
+		return broken(unexpected(m, "Done"))
+	case done.Changed:
+		return fail(message.Changed, "")
+	case done.Digest != message.Digest(v.blocks.Sum(nil)):
+		return fail(message.Corrupt, "")
+	case v.part == nil:
+		return fail(message.Already, "")
+	}
+	return v.working(ctx, func() error { return v.part.complete(v.at, v.o, v.sink.force) })
+}
+
+// stillWorking is how often the sender is told that something takes its time.
+const stillWorking = 10 * time.Second
+
+// working tells the sender as long as something takes its time.
+func (v *receiving) working(ctx context.Context, f func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	again := time.NewTicker(stillWorking)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-again.C:
+			_ = v.send(ctx, message.Working{}) // whether it was heard shows later
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// A source is something to send: what has a name in a directory, and goes by another. What is below it, if it is a directory, is never
+// looked for outside of it.
+type source struct {
+	root *os.Root
+	name string
+	as   string // a name alone
+}
+
+// A visitor is given what a source has, in order.
+type visitor struct {
+	// file sends a regular file.
+	file func(f *os.File, info fs.FileInfo, path string) error
+	// other offers something else, and reports whether the receiver has it.
+	other func(message.Offer) (bool, error)
+}
+
+// visit goes through the source.
+func (s source) visit(ctx context.Context, recursive bool, v visitor) error {
+	info, err := s.root.Stat(s.name)
+	switch {
+	case err != nil:
+		return v.missed(s.as, reasonOf(err))
+	case info.IsDir() && !recursive:
+		return v.missed(s.as, "a directory: -r copies it with all that is in it")
+	case !info.IsDir():
+		return v.regular(s.root, s.name, s.as)
+	}
+	below, err := s.root.OpenRoot(s.name)
+	if err != nil {
+		return v.missed(s.as, reasonOf(err))
+	}
+	defer below.Close()
+	return v.directory(ctx, below, ".", s.as)
+}
+
+// missed tells of something that is not sent.
+func (v visitor) missed(as, why string) error {
+	if message.CheckPath(as) != nil { // then it may be anything
+		as = strconv.QuoteToASCII(as)
+	}
+	_, err := v.other(message.Offer{Kind: message.Missed, Path: clip(as, message.MaxPath), Detail: clip(why, message.MaxText)})
+	return err
+}
+
+// clip cuts a text to so many octets.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most-4] + " ..."
+}
+
+// regular sends a file, which is to be a regular one when it is open: a pipe of another process may take its place at any time.
+func (v visitor) regular(root *os.Root, name, as string) error {
+	if err := message.CheckPath(as); err != nil {
+		return v.missed(as, err.Error())
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return v.missed(as, reasonOf(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return v.missed(as, reasonOf(err))
+	case !info.Mode().IsRegular():
+		return v.missed(as, "not a regular file, but "+kindOf(info.Mode()))
+	}
+	return v.file(f, info, as)
+}
+
+// kindOf names a kind of special file.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// directory offers one, and sends what is in it.
+func (v visitor) directory(ctx context.Context, root *os.Root, name, as string) error {
+	if err := message.CheckPath(as); err != nil {
+		return v.missed(as, err.Error())
+	}
+	d, err := root.Open(name)
+	if err != nil {
+		return v.missed(as, reasonOf(err))
+	}
+	defer d.Close()
+	info, err := d.Stat()
+	if err != nil {
+		return v.missed(as, reasonOf(err))
+	}
+	if made, err := v.other(described(message.Directory, info, as)); err != nil || !made {
+		return err
+	}
+	if err := v.entries(ctx, root, d, name, as); err != nil {
+		return err
+	}
+	_, err = v.other(described(message.Leave, info, as))
+	return err
+}
+
+// described is an offer with the mode and time of what is offered.
+func described(kind message.Kind, info fs.FileInfo, as string) message.Offer {
+	t := info.ModTime()
+	return message.Offer{Kind: kind, Mode: uint32(info.Mode().Perm()), Seconds: t.Unix(), Nanoseconds: uint32(t.Nanosecond()), Path: as}
+}
+
+// batch is how many entries of a directory are in memory at a time.
+const batch = 256
+
+// entries sends what is in a directory.
+func (v visitor) entries(ctx context.Context, root *os.Root, d *os.File, name, as string) error {
+	for {
+		some, err := d.ReadDir(batch)
+		for _, e := range some {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := v.entry(ctx, root, e, path.Join(name, e.Name()), as+"/"+e.Name()); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return v.missed(as, "the rest of it: "+reasonOf(err))
+		}
+	}
+}
+
+func (v visitor) entry(ctx context.Context, root *os.Root, e fs.DirEntry, name, as string) error {
+	switch kind := e.Type(); {
+	case kind.IsRegular():
+		return v.regular(root, name, as)
+	case kind.IsDir():
+		return v.directory(ctx, root, name, as)
+	case kind&fs.ModeSymlink != 0:
+		return v.link(root, name, as)
+	default:
+		return v.missed(as, "not a regular file, but "+kindOf(kind))
+	}
+}
+
+// link offers a symbolic link, which is never followed.
+func (v visitor) link(root *os.Root, name, as string) error {
+	target, err := root.Readlink(name)
+	if err != nil {
+		return v.missed(as, reasonOf(err))
+	}
+	if err := message.CheckPath(as); err != nil {
+		return v.missed(as, err.Error())
+	}
+	if err := message.CheckLink(as, target); err != nil {
+		return v.missed(as, err.Error())
+	}
+	_, err = v.other(message.Offer{Kind: message.Link, Path: as, Detail: target})
+	return err
+}
