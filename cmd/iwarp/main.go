@@ -27,6 +27,7 @@ import (
 type cli struct {
 	Cat     catCmd     `cmd:"" help:"Copy standard input to a peer, and back, by RDMA Writes."`
 	Conform conformCmd `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
+	Cp      cpCmd      `cmd:"" help:"Copy files to or from an iwarp serve, by RDMA Writes."`
 	Decode  decodeCmd  `cmd:"" help:"Read a capture, and judge what is in it."`
 	Matrix  matrixCmd  `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
 	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`

@@ -25,8 +25,11 @@ type serveCmd struct {
 	Perf  bool `default:"true" negatable:"" help:"Serve iwarp perf --connect, one measurement at a time. Plain TCP is measured on a port of its own each time."`
 	Cat   bool `default:"true" negatable:"" help:"Serve iwarp cat --connect, and programs of rsockets: what comes goes back."`
 
+	Dir      string `placeholder:"DIR" help:"Serve iwarp cp: let clients copy what is in this directory, and nothing outside of it."`
+	Writable bool   `help:"Let clients of iwarp cp put files into --dir, too, and replace those that are there."`
+
 	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time; more are rejected (default: ${default})."`
-	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of cat may stand still (default: ${default}). rping and perf have bounds of their own."`
+	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of cat or cp may stand still (default: ${default}). rping and perf have bounds of their own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
 	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
 	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
@@ -48,6 +51,8 @@ func (*serveCmd) Help() string {
 logged. An interrupt or SIGTERM has it accept nobody new, wait for those who are there, and end with status 0; if some are still there
 after --grace, it ends them, and fails.
 
+Files are served with --dir only: to read, and with --writable to write, too.
+
 For example: "iwarp serve", and from elsewhere "iwarp rping -c -a HOST -C 3 -v", "iwarp perf --connect HOST:7174" and
 "iwarp cat --connect HOST:7174 <file".`
 }
@@ -59,9 +64,15 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	}
 	over := c.over()
 	defer over.Close()
-	rnic, log := iwarp.NewRNIC(iwarp.RNICConfig{}), c.logger(std)
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	log := c.logger(std)
+	files, err := c.files(log)
+	if err != nil {
+		return err
+	}
+	defer files.close()
 	server := serve.New(serve.Config{
-		Services: c.services(rnic), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log,
+		Services: append(c.services(rnic), files.services()...), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log,
 	})
 	ln, err := c.listenOver(ctx, "serve", c.addr(), over, &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
 	if err != nil {
@@ -95,7 +106,9 @@ func (c *serveCmd) checkOptions() error {
 		return usage("serve: --grace: %v is negative", c.Grace)
 	case c.Idle <= 0:
 		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
-	case !c.Rping && !c.Perf && !c.Cat:
+	case c.Writable && c.Dir == "":
+		return usage("serve: --writable: there is no --dir")
+	case !c.Rping && !c.Perf && !c.Cat && c.Dir == "":
 		return usage("serve: --no-rping, --no-perf and --no-cat: there is nothing left to serve")
 	}
 	if c.Metrics != "" {

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/transfer"
+	"github.com/goiwarp/iwarp/internal/wording"
+)
+
+// cpCmd copies files to and from an iwarp serve.
+type cpCmd struct {
+	Paths []string `arg:"" placeholder:"PATH" help:"What to copy, and at the end where to: FILE ... HOST:[PATH], or HOST:PATH ... FILE. An IPv6 address is in brackets, and a local file with a colon in its name begins with ./"`
+
+	Port      uint16        `short:"P" default:"${rping_port}" help:"Port of the server (default: ${default})."`
+	Recursive bool          `short:"r" help:"Copy directories with all that is in them."`
+	Resume    bool          `help:"Go on with what a copy that was cut has left, and leave files that are there and the same."`
+	Force     bool          `short:"f" help:"Replace files that are there, and begin anew what was cut."`
+	Limit     octetRate     `placeholder:"RATE" help:"Octets of files a second, at most; K, M or G multiplies: 10M."`
+	Verbose   bool          `short:"v" help:"Print each file that is there, and how many octets a second it took in all."`
+	Timeout   time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
+
+	networkFlag
+	tlsFlags
+}
+
+// An octetRate is a flag for octets a second, from 1024 on.
+type octetRate uint64
+
+// UnmarshalText takes it as perf takes sizes.
+func (r *octetRate) UnmarshalText(text []byte) error {
+	n, err := wording.ParseOctets(string(text))
+	if err != nil {
+		return err
+	}
+	if n < 1024 {
+		return fmt.Errorf("%q is less than 1K octets a second", text)
+	}
+	*r = octetRate(n)
+	return nil
+}
+
+// Help is what --help adds.
+func (*cpCmd) Help() string {
+	return `Copies files to or from the directory of an "iwarp serve --dir DIR [--writable]", by RDMA Writes. A file gets its name only
+when all of it has come, the digests of both ends are equal, and it is on disk; nothing is replaced without --force. Modes and times
+are kept. A copy that was cut, by an interrupt too, has failed, and leaves .NAME.iwarp-part, with which --resume goes on. Of a
+directory, symbolic links that stay within it are copied as they are, but not to a server; special files are left out. What is left
+out is told, and makes the exit status 3. See docs/cp.md.
+
+For example: "iwarp cp -r photos HOST:", "iwarp cp HOST:photos/1.jpg .", and after a cut "iwarp cp -r --resume photos HOST:".`
+}
+
+// Run copies.
+func (c *cpCmd) Run(ctx context.Context, std streams) error {
+	job, err := c.job()
+	if err != nil {
+		return err
+	}
+	over := c.over()
+	defer over.Close()
+	out := &cpPrinter{std: std, verbose: c.Verbose, progress: newProgressLine(std.err)}
+	client := &transfer.Client{
+		Force: c.Force, Resume: c.Resume, Recursive: c.Recursive, Rate: uint64(c.Limit), Watch: out.event,
+		Dial: c.dial(over, job.host),
+	}
+	began := time.Now()
+	sum, err := job.run(ctx, client)
+	out.summary(sum, time.Since(began))
+	if err != nil && ctx.Err() != nil {
+		err = errInterrupted
+	}
+	if err != nil {
+		return &ending{fmt.Errorf("cp: %w", err), cpStatus(err)}
+	}
+	return nil
+}
+
+// errInterrupted ends a copy that has not come to its end, which is a failure for those who go on to remove what was copied.
+var errInterrupted = errors.New("interrupted: --resume goes on")
+
+// cpStatus is statusFailed, but for what must be a mistake of the command line's.
+func cpStatus(err error) int {
+	if errors.Is(err, iwarp.ErrInvalid) {
+		return statusUsage
+	}
+	return statusFailed
+}
+
+// dial returns what connects to the server.
+func (c *cpCmd) dial(over *network.Network, host string) func(context.Context, *iwarp.Dialer) (*iwarp.QP, error) {
+	return func(ctx context.Context, d *iwarp.Dialer) (qp *iwarp.QP, err error) {
+		d.Timeout = c.Timeout
+		if d.Wrap, err = c.wrap("cp", c.hostPort(host), over, nil); err != nil {
+			return nil, err
+		}
+		return over.Dial(ctx, d, c.hostPort(host))
+	}
+}
+
+func (c *cpCmd) hostPort(host string) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(c.Port)))
+}
+
+// A cpJob is what to copy.
+type cpJob struct {
+	host  string
+	put   bool
+	names []string // local with put, or else of the server
+	to    string   // the other way round
+}
+
+// job takes the arguments apart.
+func (c *cpCmd) job() (job cpJob, err error) {
+	if err := errors.Join(c.check("cp", ""), c.checkTLS("cp", false, c.over())); err != nil {
+		return job, err
+	}
+	switch n := len(c.Paths); {
+	case n < 2:
+		return job, usage("cp: say what to copy and where to: FILE ... HOST:[PATH], or HOST:PATH ... FILE")
+	case c.over().Inside && c.TUN == "":
+		return job, usage("cp: --network: with %s both ends are in one process, so that there is no server without --tun", c.Network)
+	case c.Timeout < 0:
+		return job, usage("cp: --timeout: %v is negative", c.Timeout)
+	default:
+		job, err = jobOf(c.Paths[:n-1], c.Paths[n-1])
+	}
+	if err == nil {
+		err = wantPeer("cp: HOST", c.hostPort(job.host))
+	}
+	return job, err
+}
+
+func jobOf(from []string, to string) (job cpJob, err error) {
+	host, path, there := remotePath(to)
+	if there {
+		job = cpJob{host: host, put: true, to: path}
+		err = wantPath(to, path)
+	} else {
+		job.to = to
+	}
+	for i, name := range from {
+		host, path, remote := remotePath(name)
+		switch {
+		case err != nil:
+		case remote == there:
+			err = usage("cp: PATH: %q and %q: one of them is to be HOST:PATH, and the other a file of this host", name, to)
+		case remote && i > 0 && host != job.host:
+			err = usage("cp: PATH: %q: all have to be from one host", name)
+		case remote:
+			job.host = host
+			job.names, err = append(job.names, path), wantPath(name, path)
+		default:
+			job.names = append(job.names, name)
+		}
+	}
+	return job, err
+}
+
+// run copies with a client. Of what comes from a server, each name has a connection.
+func (j cpJob) run(ctx context.Context, client *transfer.Client) (sum transfer.Summary, err error) {
+	if j.put {
+		return client.Put(ctx, j.names, j.to)
+	}
+	if info, err := os.Stat(j.to); len(j.names) > 1 && (err != nil || !info.IsDir()) {
+		return sum, fmt.Errorf("%q is not a directory: several files need one", j.to)
+	}
+	var left *transfer.IncompleteError
+	for _, name := range j.names {
+		one, err := client.Get(ctx, name, j.to)
+		sum.Add(one)
+		if err != nil && !errors.As(err, &left) {
+			return sum, err
+		}
+	}
+	return sum, sum.Err()
+}
+
+// cpPrinter prints what becomes of each file.
+type cpPrinter struct {
+	std      streams
+	verbose  bool
+	progress *progressLine
+	file     string
+	size     int64
+	done     int64
+	began    time.Time
+}
+
+// event prints one.
+func (p *cpPrinter) event(e transfer.Event) {
+	switch e := e.(type) {
+	case transfer.Begun:
+		p.file, p.size, p.done, p.began = e.Path, e.Size, 0, time.Now()
+	case transfer.Moved:
+		p.done += int64(e)
+		p.show()
+	case *transfer.Outcome:
+		p.progress.clear()
+		switch {
+		case !e.Good():
+			fmt.Fprintf(p.std.err, "iwarp: cp: %v\n", e)
+		case p.verbose:
+			fmt.Fprintf(p.std.out, "%v\n", e)
+		}
+	}
+}
+
+// show shows how far the file is.
+func (p *cpPrinter) show() {
+	rate := float64(p.done) / max(time.Since(p.began).Seconds(), 1e-3)
+	left := time.Duration(float64(p.size-p.done) / max(rate, 1) * float64(time.Second))
+	p.progress.text(fmt.Sprintf("%3.0f%%  %.1f of %.1f MiB, %.1f MiB/s, %v left: %s", 100*float64(p.done)/float64(max(p.size, 1)),
+		mib(p.done), mib(p.size), rate/(1<<20), left.Round(time.Second), filepath.Base(p.file)))
+}
+
+func mib(octets int64) float64 { return float64(octets) / (1 << 20) }
+
+// summary prints how much it was.
+func (p *cpPrinter) summary(sum transfer.Summary, took time.Duration) {
+	p.progress.clear()
+	if p.verbose {
+		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %.1f MiB/s\n", wording.Count(sum.Files, "file"), mib(sum.Octets), took.Seconds(), mib(sum.Octets)/max(took.Seconds(), 1e-3))
+	}
+}

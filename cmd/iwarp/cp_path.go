@@ -1,0 +1,47 @@
+package main
+
+import (
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// remotePath takes HOST:PATH apart, if an argument is that: there is a colon, and no separator in front of it. The path is relative to the server's
+// directory, also where it begins with a slash.
+func remotePath(arg string) (host, at string, remote bool) {
+	if inside, ok := strings.CutPrefix(arg, "["); ok {
+		host, at, remote = strings.Cut(inside, "]:")
+	} else {
+		host, at, remote = strings.Cut(arg, ":")
+	}
+	if !remote || host == "" || strings.ContainsAny(host, `/\`) || isDrive(host) {
+		return "", "", false
+	}
+	return host, cleanPath(at), true
+}
+
+// isDrive tells C:\FILE from HOST:PATH.
+func isDrive(host string) bool { return runtime.GOOS == "windows" && len(host) == 1 }
+
+// cleanPath leaves out slashes and dots that say nothing. What climbs stays, and is refused.
+func cleanPath(at string) string {
+	if slices.Contains(strings.Split(at, "/"), "..") {
+		return at
+	}
+	at = path.Clean("/" + at)
+	return strings.TrimPrefix(at, "/")
+}
+
+// wantPath refuses a path that no server has.
+func wantPath(arg, at string) error {
+	if at == "" {
+		return nil
+	}
+	if err := message.CheckPath(at); err != nil {
+		return usage("cp: PATH: %q: %w", arg, err)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/goiwarp/iwarp/internal/serve"
+	"github.com/goiwarp/iwarp/internal/transfer"
+)
+
+// served are the files that are served; nil: none.
+type served struct{ *transfer.Server }
+
+// files opens the directory, if one is to be served.
+func (c *serveCmd) files(log *slog.Logger) (*served, error) {
+	if c.Dir == "" {
+		return nil, nil
+	}
+	s, err := transfer.NewServer(transfer.ServerConfig{Dir: c.Dir, Writable: c.Writable, Silence: c.Idle, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("serve: --dir: %w", err)
+	}
+	return &served{s}, nil
+}
+
+// services is the one for files, if there are any.
+func (s *served) services() []serve.Service {
+	if s == nil {
+		return nil
+	}
+	return []serve.Service{{Name: "cp", Wants: "those of iwarp cp", Knows: s.Knows, Serve: s.Serve}}
+}
+
+func (s *served) close() {
+	if s != nil {
+		_ = s.Close()
+	}
+}
