@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
 	"nvmf/host":    {"", "mpa/ulpdata", "nvmf/capsule"},
+	"nvmf/target":  {"", "mpa", "mpa/ulpdata", "nvmf/capsule"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
@@ -119,6 +120,7 @@ var mayImport = map[string][]string{
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/transfer", "internal/transfer/message", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
+		"nvmf/target",
 	},
 }
 

@@ -29,6 +29,7 @@ type cli struct {
 	Conform conformCmd `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
 	Cp      cpCmd      `cmd:"" help:"Copy files to or from an iwarp serve, by RDMA Writes."`
 	Decode  decodeCmd  `cmd:"" help:"Read a capture, and judge what is in it."`
+	Disk    diskCmd    `cmd:"" help:"Offer disks to NVMe hosts, such as Linux (NVMe/RDMA)."`
 	Matrix  matrixCmd  `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
 	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
 	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
@@ -93,6 +94,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
 		kong.Vars(startupVars()),
+		diskVars(),
 		numbers(),
 		kong.Vars{
 			"networks":          strings.Join(network.Names(), ","),

@@ -9,7 +9,7 @@ import (
 // libraries are the public packages whose exported functions are roots, by their
 // paths within the module. The protocol layers (mpa, mpa/recovery, ddp, rdmap, sctp) are
 // not: they are there for what the others do with them.
-var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "nvmf/capsule", "nvmf/host", "stream", "usertcp", "programs"}
+var libraries = []string{"", "perf", "capture", "capture/decode", "capture/page", "conform", "nvmf/capsule", "nvmf/host", "nvmf/target", "stream", "usertcp", "programs"}
 
 // forC are packages that C calls: what they export to it is a root.
 var forC = []string{"programs/engine"}
@@ -38,8 +38,6 @@ var excused = map[node]string{
 	"internal/tcp.Buffered.NetConn":    byNoName,
 	"mpa.Initiator.Dialect":            byConsumers,
 	"mpa.Initiator.Done":               byConsumers,
-	"mpa/ulpdata.NVMeReject.Append":    byUpper,
-	"mpa/ulpdata.NVMeReply.Append":     byUpper,
 	"mpa/ulpdata.RPCOverRDMA.Append":   byUpper,
 }
 

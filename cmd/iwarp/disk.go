@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/nvmf/target"
+)
+
+// diskCmd offers disks to NVMe hosts.
+type diskCmd struct {
+	Disk []string `arg:"" optional:"" placeholder:"FILE|SIZE" help:"A file or block device to offer, or a size such as 64M or 1G for a disk in memory, which is lost at the end. Several are namespaces 1, 2 and so on."`
+
+	Listen    string        `placeholder:"HOST:PORT" default:":${disk_port}" help:"Wait for hosts at this address (default: ${default}). With port 0 a free one is taken."`
+	NQN       string        `name:"nqn" placeholder:"NAME" help:"Name of the subsystem, such as nqn.2026-11.org.example:disk (default: made from the names of this host and the first disk; it has to be the same after a restart)."`
+	Host      []string      `placeholder:"NQN" help:"Let only hosts of this name connect. A host can say any name, so that this keeps nobody out who knows one."`
+	BlockSize int           `enum:"512,4096" default:"512" help:"Octets of a block (${enum})."`
+	ReadOnly  bool          `help:"Refuse what writes."`
+	Create    octets        `placeholder:"SIZE" help:"Make files that are not there, of this length."`
+	UUID      []string      `name:"uuid" placeholder:"UUID" help:"UUIDs of the disks, in their order (default: made from NQN and path, so that they stay the same, and random for a disk in memory)."`
+	Address   []string      `placeholder:"HOST:PORT" help:"Address that discovery tells of (default: the one at which the host has asked)."`
+	Queues    int           `placeholder:"N" default:"${disk_queues}" help:"I/O queues that a host may have (default: ${default})."`
+	Drain     time.Duration `placeholder:"TIME" default:"10s" help:"How long commands that are under way may take when the command is interrupted (default: ${default})."`
+	Verbose   bool          `short:"v" help:"Print hosts that come and go, on standard error."`
+
+	networkFlag
+
+	ids [][16]byte // of the disks; zero: made from names
+}
+
+// diskVars are the numbers in the help.
+func diskVars() kong.Vars {
+	return kong.Vars{"disk_port": strconv.Itoa(target.DefaultPort), "disk_queues": strconv.Itoa(target.DefaultQueues)}
+}
+
+// Help is what --help adds.
+func (*diskCmd) Help() string {
+	return `Offers disks by NVMe over RDMA (NVMe/RDMA), to Linux over siw or an RNIC, and to any other NVMe host. It prints the command by which
+Linux connects. The disks stay the same to hosts after a restart: they connect again by themselves, and send again what was under way. An
+interrupt ends in order: what is under way is carried out and made durable first.
+
+For example: "iwarp disk --create 1G disk.img", and on the host, with siw over eth0: "rdma link add siw0 type siw netdev eth0",
+"modprobe nvme-rdma", and the nvme connect that was printed.`
+}
+
+// Run serves until it is interrupted.
+func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
+	if err := c.checkOptions(); err != nil {
+		return err
+	}
+	cfg, err := c.config(std)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDisks(cfg.Namespaces)) }()
+	if cfg.Namespaces, err = c.namespaces(); err != nil {
+		return fmt.Errorf("disk: %w", err)
+	}
+	t, err := target.New(cfg)
+	if err != nil {
+		return fmt.Errorf("disk: %w", err)
+	}
+	over := c.over()
+	defer over.Close()
+	warn(std, "disk", over)
+	ln, err := over.Listen(ctx, c.Listen, &iwarp.ListenConfig{})
+	if err != nil {
+		return err
+	}
+	c.announce(std, ln, cfg)
+	return c.serve(ctx, t, ln)
+}
+
+// serve ends in order when the context ends.
+func (c *diskCmd) serve(ctx context.Context, t *target.Target, ln *iwarp.Listener) error {
+	err := t.Serve(ctx, ln)
+	_ = ln.Close()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
+	defer cancel()
+	if failed := t.Shutdown(drain); failed != nil {
+		return findings("disk: not everything was carried out: %w", failed)
+	}
+	return err
+}
+
+func (c *diskCmd) checkOptions() error {
+	if err := c.check("disk", ""); err != nil {
+		return err
+	}
+	switch {
+	case len(c.Disk) == 0:
+		return usage("disk: name a file, a block device or a size")
+	case len(c.UUID) > len(c.Disk):
+		return usage("disk: --uuid: %d for %d disks", len(c.UUID), len(c.Disk))
+	case c.over().Inside && c.TUN == "":
+		return usage("disk: --network: with %s both ends are in one process, so that there is no host without --tun", c.Network)
+	case c.Drain <= 0:
+		return usage("disk: --drain: %v is no time", c.Drain)
+	}
+	return wantListen("disk: --listen", c.Listen)
+}
+
+// config is what the options say, but for the disks.
+func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
+	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues}
+	if c.NQN == "" {
+		cfg.NQN = defaultNQN(c.Disk[0])
+	}
+	if c.Verbose {
+		cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
+	}
+	for _, text := range c.Address {
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return cfg, usage("disk: --address: %w", err)
+		}
+		cfg.Addresses = append(cfg.Addresses, at)
+	}
+	c.ids = make([][16]byte, len(c.Disk))
+	for i, text := range c.UUID {
+		if c.ids[i], err = parseUUID(text); err != nil {
+			return cfg, usage("disk: --uuid: %w", err)
+		}
+	}
+	return cfg, nil
+}
+
+// namespaces opens the disks. Those that were opened are there with an error, too.
+func (c *diskCmd) namespaces() (all []target.Namespace, err error) {
+	for i, name := range c.Disk {
+		n, err := c.namespace(name)
+		if err != nil {
+			return all, err
+		}
+		n.UUID = c.ids[i]
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// defaultNQN is made from the names of this host and a disk. To a host, disks of one NQN are ways to the same data.
+func defaultNQN(disk string) string {
+	here, _ := os.Hostname() // else it has no name
+	return "nqn.2026-11.io.github.goiwarp:" + plain(here) + ":" + plain(filepath.Base(disk))
+}
+
+// plain is a part of a name without what would have to be quoted.
+func plain(name string) string {
+	letters := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name)
+	return letters[:min(len(letters), 64)]
+}
+
+// namespace opens a disk. A file has its path for a name, so that it stays the same; one in memory, which will not have the same data again,
+// has another name each time.
+func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
+	n.ReadOnly = c.ReadOnly
+	if n.Backend, err = c.memory(name); n.Backend != nil || err != nil {
+		n.Name = "memory " + rand.Text()
+		return n, err
+	}
+	if n.Name, err = filepath.Abs(name); err != nil {
+		return n, err
+	}
+	if c.Create != 0 {
+		if err := target.Create(name, int64(c.Create), c.BlockSize); err != nil && !errors.Is(err, os.ErrExist) {
+			return n, err
+		}
+	}
+	f, err := target.OpenFile(name, c.BlockSize, c.ReadOnly)
+	if err != nil {
+		return n, err
+	}
+	n.Backend = f
+	return n, nil
+}
+
+// memory returns a disk in memory, if the name is a size, and no file.
+func (c *diskCmd) memory(name string) (target.Backend, error) {
+	if _, err := os.Lstat(name); err == nil {
+		return nil, nil
+	}
+	size, err := wording.ParseOctets(name)
+	if err != nil {
+		return nil, nil
+	}
+	m, err := target.NewMemory(size, c.BlockSize)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// parseUUID takes 32 digits, with the usual dashes or without.
+func parseUUID(text string) (id [16]byte, err error) {
+	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	if err == nil && copy(id[:], b) != len(id) || len(b) > len(id) {
+		err = fmt.Errorf("%q has not 32 digits", text)
+	}
+	return id, err
+}
+
+func closeDisks(all []target.Namespace) (err error) {
+	for _, n := range all {
+		if f, ok := n.Backend.(*target.File); ok {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}
+
+// announce says what there is, and what to type on a host.
+func (c *diskCmd) announce(std streams, ln *iwarp.Listener, cfg target.Config) {
+	for i, n := range cfg.Namespaces {
+		fmt.Fprintf(std.out, "disk %d: %s, %d octets in blocks of %d\n", i+1, c.Disk[i], n.Backend.Size(), n.Backend.BlockSize())
+	}
+	fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
+	for _, at := range c.reachable(ln, cfg) {
+		fmt.Fprintf(std.out, "nvme connect -t rdma -a %s -s %d -n %s\n", at.Addr(), at.Port(), cfg.NQN)
+	}
+}
+
+// reachable are the addresses by which hosts come: those that were named, or the one that is listened on, or of the host's if that is any.
+func (c *diskCmd) reachable(ln *iwarp.Listener, cfg target.Config) []netip.AddrPort {
+	at, err := netip.ParseAddrPort(ln.Addr().String())
+	switch {
+	case len(cfg.Addresses) > 0 || err != nil:
+		return cfg.Addresses
+	case !at.Addr().IsUnspecified():
+		return []netip.AddrPort{netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}
+	}
+	ports, _ := ln.RNIC().QueryPorts() // else it is this host, at least
+	for _, p := range ports {
+		for _, a := range p.Addrs {
+			if p.Up && !p.Loopback && a.Addr().Is4() {
+				return []netip.AddrPort{netip.AddrPortFrom(a.Addr(), at.Port())}
+			}
+		}
+	}
+	return []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())}
+}

@@ -1,0 +1,115 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
+)
+
+// Statuses of a rejection: ulpdata.NVMeReject.
+const (
+	statusLength      = 1
+	statusFormat      = 2
+	statusQueueID     = 3
+	statusQueueSize   = 4
+	statusNoResources = 6
+	statusIRD         = 7
+)
+
+// connectTimeout is how long a connection may be without a Connect.
+const connectTimeout = 10 * time.Second
+
+// requestLen is how many octets of private data a host sends, at least.
+const requestLen = 32
+
+// errDraining refuses a host.
+var errDraining = errors.New("nvme: the target is shutting down")
+
+// ErrBusy is wrapped by the error of a connection for which there is no room.
+var ErrBusy = errors.New("nvme: as many connections as there may be")
+
+// admit makes the queue for a host's request. The error comes with the status to reject it with.
+func (t *Target) admit(req *iwarp.Request) (*queue, uint16, error) {
+	data := req.PrivateData()
+	asked, err := ulpdata.ParseNVMeRequest(data)
+	if err != nil {
+		if len(data) < requestLen {
+			return nil, statusLength, err
+		}
+		return nil, statusFormat, err
+	}
+	switch most := t.depthOf(asked.QID); {
+	case int(asked.QID) > t.cfg.Queues:
+		return nil, statusQueueID, fmt.Errorf("nvme: queue %d, where there are %d", asked.QID, t.cfg.Queues)
+	case asked.HSQSize == 0 || int(asked.HSQSize) >= most:
+		return nil, statusQueueSize, fmt.Errorf("nvme: a queue of %d entries: 2 to %d", int(asked.HSQSize)+1, most)
+	case req.IRD() == 0:
+		return nil, statusIRD, errors.New("nvme: a host that takes no RDMA Reads, by which we fetch what it writes")
+	}
+	q := newQueue(t, asked, readDepth(req.IRD(), asked.HSQSize))
+	if err := t.add(q); err != nil {
+		return nil, statusNoResources, err
+	}
+	return q, 0, nil
+}
+
+// depthOf is how many entries a queue may have.
+func (t *Target) depthOf(qid uint16) int {
+	if qid == 0 {
+		return adminDepth
+	}
+	return t.cfg.QueueDepth
+}
+
+// readDepth is how many RDMA Reads to a host are under way at most.
+func readDepth(ird mpa.Depth, hsq uint16) mpa.Depth {
+	if ird == mpa.NoNegotiation {
+		ird = iwarp.DefaultReadDepth
+	}
+	return min(ird, mpa.Depth(hsq)+1, iwarp.DefaultMaxIRD)
+}
+
+// add counts a queue in, if there is room.
+func (t *Target) add(q *queue) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.draining:
+		return errDraining
+	case len(t.queues) >= t.cfg.Controllers*(t.cfg.Queues+1):
+		return ErrBusy
+	}
+	t.queues[q] = false
+	t.idle.Add(1)
+	return nil
+}
+
+// start tells that a queue is connected, unless the target is shutting down.
+func (t *Target) start(q *queue) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queues[q] = !t.draining
+	return !t.draining
+}
+
+// forget counts a queue out.
+func (t *Target) forget(q *queue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.queues, q)
+	t.idle.Done()
+}
+
+// reject refuses a request that was not answered.
+func reject(req *iwarp.Request, status uint16) {
+	conn, err := req.Reject(ulpdata.NVMeReject{Status: status}.Append(nil))
+	if err == nil {
+		_ = conn.Close()
+		return
+	}
+	_ = req.Close()
+}

@@ -1,0 +1,59 @@
+package target
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"syscall"
+
+	"github.com/goiwarp/iwarp/nvmf/capsule"
+)
+
+// A Backend is the storage of a namespace. Its methods are called by several goroutines at once, for ranges that overlap only if a host
+// has it so, and never for octets beyond Size. What a WriteAt, WriteZeroes or Discard has done is read by any ReadAt that begins after
+// it has returned.
+//
+// An error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC is told to the host as such, any other as an error of the medium,
+// which has the host try again a few times.
+type Backend interface {
+	// ReadAt fills p, or fails.
+	io.ReaderAt
+	io.WriterAt
+	// Flush returns when everything is durable that a WriteAt, WriteZeroes or Discard had done before.
+	Flush() error
+	// WriteZeroes has n octets from off on read as zero. deallocate tells that they need not stay reserved.
+	WriteZeroes(off, n int64, deallocate bool) error
+	// Discard tells that n octets from off on are not needed any more. They read as zero afterwards, or as they were.
+	// An error that wraps errors.ErrUnsupported is none to the host.
+	Discard(off, n int64) error
+	// Size is the length in octets, a multiple of BlockSize. It does not change.
+	Size() int64
+	// BlockSize is 512 or 4096, and does not change. All offsets and lengths are multiples of it.
+	BlockSize() int
+}
+
+// Zeroing is a Backend that tells more.
+type Zeroing interface {
+	// DiscardsToZero reports whether what was discarded reads as zero.
+	DiscardsToZero() bool
+}
+
+// discardsToZero asks a Backend that can tell.
+func discardsToZero(b Backend) bool {
+	z, ok := b.(Zeroing)
+	return ok && z.DiscardsToZero()
+}
+
+// statusOf is what a host is told of an error of a Backend; otherwise is that of one that says nothing in particular. Only what
+// cannot heal is not to be tried again.
+func statusOf(err error, otherwise capsule.Status) capsule.Status {
+	switch {
+	case err == nil:
+		return capsule.Success
+	case errors.Is(err, syscall.ENOSPC):
+		return capsule.CapacityExceeded
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return capsule.WriteProtected | capsule.DNR
+	}
+	return otherwise
+}

@@ -1,0 +1,145 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/goiwarp/iwarp/nvmf/capsule"
+)
+
+// settle is how long an older controller of the same host may go on with what it has begun, when the host connects again. More than
+// a command under way takes, and less than hosts wait.
+const (
+	settle  = time.Second
+	stopped = 20 * time.Second
+)
+
+// errReplaced ends a controller that has not come to rest when its host connected again.
+var errReplaced = errors.New("nvme: the host has connected again, and a command of its old connection was still under way")
+
+// wrong is the status for a field of a Connect, of which the result tells.
+func (r *request) wrong(offset uint16, inData bool, flags capsule.Status) capsule.Status {
+	r.result = capsule.ConnectOffset(offset, inData)
+	return capsule.InvalidParameter | flags
+}
+
+// connect makes the controller of an Admin Queue, or adds an I/O queue to it.
+func (r *request) connect() (capsule.Status, error) {
+	n := r.cmd.Connect()
+	switch {
+	case r.ctrl != nil:
+		return capsule.SequenceError | capsule.DNR, nil
+	case n.Format != 0:
+		return capsule.IncompatibleFormat | capsule.DNR, nil
+	case n.QID != r.q.qid:
+		return r.wrong(capsule.OffsetQID, false, capsule.DNR), nil
+	case n.SQSize == 0, int(n.SQSize) >= r.q.depth:
+		return r.wrong(capsule.OffsetSQSize, false, capsule.DNR), nil
+	}
+	octets, status, err := r.fetch(capsule.ConnectDataLen)
+	if status != capsule.Success || err != nil {
+		return status, err
+	}
+	data, err := capsule.ParseConnectData(octets)
+	switch bad := new(capsule.Error); {
+	case errors.As(err, &bad):
+		return r.wrong(uint16(bad.Offset), true, capsule.DNR), nil
+	case data.SubsystemNQN != r.q.t.cfg.NQN && (data.SubsystemNQN != capsule.DiscoveryNQN || n.QID != 0):
+		return r.wrong(capsule.OffsetSubsystem, true, capsule.DNR), nil
+	case !r.q.t.cfg.allows(data.HostNQN):
+		return capsule.InvalidHost | capsule.DNR, nil
+	}
+	if n.QID == 0 {
+		return r.connectAdmin(n, data), nil
+	}
+	return r.connectIO(n, data), nil
+}
+
+// connectAdmin makes a controller, when everything has come to rest that an older one of the same host has begun: the host may send
+// the same commands again, and what it sends after that must not be overwritten by them.
+func (r *request) connectAdmin(n capsule.Connect, data capsule.ConnectData) capsule.Status {
+	t := r.q.t
+	if data.ControllerID != capsule.AnyController {
+		return r.wrong(capsule.OffsetController, true, capsule.DNR)
+	}
+	if data.SubsystemNQN != capsule.DiscoveryNQN && !t.settled(r.q.ctx, data.HostID) {
+		return capsule.ControllerBusy
+	}
+	t.mu.Lock()
+	if len(t.controllers) >= t.cfg.Controllers || t.draining {
+		t.mu.Unlock()
+		return capsule.ControllerBusy
+	}
+	c := t.newController(r.q, n, data)
+	t.mu.Unlock()
+	r.q.join(c, n)
+	r.result = uint64(c.id)
+	t.cfg.Logger.Info("host connected", "peer", r.q.qp.RemoteAddr(), "host", data.HostNQN, "controller", c.id, "subsystem", data.SubsystemNQN)
+	return capsule.Success
+}
+
+// connectIO adds a queue to a controller of the same host. One that is gone is made again when the host connects again.
+func (r *request) connectIO(n capsule.Connect, data capsule.ConnectData) capsule.Status {
+	t := r.q.t
+	t.mu.Lock()
+	c := t.controllers[data.ControllerID]
+	t.mu.Unlock()
+	if c == nil || c.discovery || c.host.HostID != data.HostID || c.host.HostNQN != data.HostNQN {
+		return r.wrong(capsule.OffsetController, true, 0)
+	}
+	if status := c.attach(r.q); status != capsule.Success {
+		if status.Code() == capsule.InvalidParameter {
+			r.result = capsule.ConnectOffset(capsule.OffsetQID, false)
+		}
+		return status
+	}
+	r.q.join(c, n)
+	r.result = uint64(c.id)
+	return capsule.Success
+}
+
+// join has the queue be one of a controller.
+func (q *queue) join(c *controller, n capsule.Connect) {
+	q.lone.Stop()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ctrl, q.entries, q.noFlow = c, int(n.SQSize)+1, n.Attr&capsule.AttrNoFlow != 0
+}
+
+// settled waits until what the controllers of a host had begun is carried out. A queue on which something needs longer than settle, as the
+// host does not answer a Read, is ended: that comes to rest then, unless a Backend does not answer.
+func (t *Target) settled(ctx context.Context, host [16]byte) bool {
+	ctx, cancel := context.WithTimeout(ctx, stopped)
+	defer cancel()
+	soon, cancelSoon := context.WithTimeout(ctx, settle)
+	defer cancelSoon()
+	for _, r := range t.begun(host) {
+		select {
+		case <-r.done:
+			continue
+		case <-soon.Done():
+			r.q.end(errReplaced)
+		}
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// begun returns the commands that are under way on a host's controllers.
+func (t *Target) begun(host [16]byte) (all []*request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.controllers {
+		if c.host.HostID == host && !c.discovery {
+			for _, q := range c.connected() {
+				all = append(all, q.underWay()...)
+			}
+		}
+	}
+	return all
+}

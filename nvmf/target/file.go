@@ -1,0 +1,113 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// File is a Backend in a file, or on a block device.
+type File struct {
+	f        *os.File
+	size     int64
+	block    int
+	readOnly bool
+	toZero   bool // discarded octets are known to read as zero
+}
+
+// OpenFile opens a file or block device of a length that is a multiple of blockSize. A readOnly one is not written to. The error
+// wraps iwarp.ErrInvalid for a length that no disk has.
+func OpenFile(name string, blockSize int, readOnly bool) (*File, error) {
+	flags := os.O_RDWR
+	if readOnly {
+		flags = os.O_RDONLY
+	}
+	f, err := os.OpenFile(name, flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Seek(0, io.SeekEnd) // which a block device has, too
+	if err == nil {
+		err = checkSize(size, blockSize)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	d := &File{f: f, size: size, block: blockSize, readOnly: readOnly}
+	d.toZero = !readOnly && regular(f) && punch(f, size, int64(blockSize)) == nil // beyond the end, where there is nothing
+	return d, nil
+}
+
+// regular reports whether a file is no device.
+func regular(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Size is the length in octets.
+func (d *File) Size() int64 { return d.size }
+
+// BlockSize is the length of a block in octets.
+func (d *File) BlockSize() int { return d.block }
+
+// ReadOnly reports whether the file was opened for reading only.
+func (d *File) ReadOnly() bool { return d.readOnly }
+
+// DiscardsToZero reports whether the system makes holes in the file.
+func (d *File) DiscardsToZero() bool { return d.toZero }
+
+// ReadAt reads. The error is io.EOF where the file has become shorter.
+func (d *File) ReadAt(p []byte, off int64) (int, error) { return d.f.ReadAt(p, off) }
+
+// WriteAt writes.
+func (d *File) WriteAt(p []byte, off int64) (int, error) { return d.f.WriteAt(p, off) }
+
+// Flush has the system make durable what was written.
+func (d *File) Flush() error {
+	if d.readOnly {
+		return nil
+	}
+	return d.f.Sync()
+}
+
+// Close closes the file.
+func (d *File) Close() error { return d.f.Close() }
+
+// zeroesLen is how many zeroes are written at a time.
+const zeroesLen = 1 << 18
+
+// WriteZeroes asks the system for a hole, or for zeroes, and writes these where it has no such thing.
+func (d *File) WriteZeroes(off, n int64, deallocate bool) error {
+	way := zero
+	if deallocate {
+		way = punch
+	}
+	if err := way(d.f, off, n); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	zeroes := make([]byte, min(n, zeroesLen))
+	for n > 0 {
+		wrote, err := d.f.WriteAt(zeroes[:min(n, zeroesLen)], off)
+		if err != nil {
+			return err
+		}
+		off, n = off+int64(wrote), n-int64(wrote)
+	}
+	return nil
+}
+
+// Discard asks the system for a hole. The error wraps errors.ErrUnsupported where it makes none.
+func (d *File) Discard(off, n int64) error { return punch(d.f, off, n) }
+
+// Create makes a file of a length for OpenFile, which takes no room before it is written. A file that is there is an error.
+func Create(name string, size int64, blockSize int) error {
+	if err := checkSize(size, blockSize); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}

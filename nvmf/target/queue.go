@@ -1,0 +1,218 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/nvmf/capsule"
+)
+
+// spareSlots are receives beyond the entries of the queue.
+const spareSlots = 8
+
+// A queue is one connection of a host's.
+type queue struct {
+	t     *Target
+	qid   uint16 // as the host has said it in its request
+	depth int    // entries of the queue, and so how many commands may be under way
+	ord   mpa.Depth
+
+	qp      *iwarp.QP
+	slots   *iwarp.MR // where capsules arrive
+	slotLen int
+	memory  *buffers
+	replies chan struct{} // a token for each completion that is posted and not sent
+	reads   chan struct{} // a token for each RDMA Read that is under way
+
+	ctx    context.Context // It ends with the queue.
+	cancel context.CancelCauseFunc
+	lone   *time.Timer // ends a connection without a Connect
+
+	mu          sync.Mutex
+	posted      map[uint64]func(iwarp.WC) // what to do when a request of ours is complete
+	lastPosted  uint64
+	begun       map[*request]bool // commands that are being carried out
+	outstanding int               // and those without a completion, but for events that are awaited
+	completed   int
+	noFlow      bool // the completions do not say how far the queue has come
+	entries     int  // as Connect has said
+	draining    bool
+	ctrl        *controller // of the queue, after its Connect
+}
+
+func newQueue(t *Target, asked ulpdata.NVMeRequest, ord mpa.Depth) *queue {
+	q := &queue{t: t, qid: asked.QID, depth: int(asked.HSQSize) + 1, ord: ord, slotLen: capsule.CommandLen, posted: map[uint64]func(iwarp.WC){}, begun: map[*request]bool{}}
+	if q.qid != 0 {
+		q.slotLen += t.cfg.InCapsule
+	}
+	q.replies = make(chan struct{}, q.depth+spareSlots)
+	q.reads = make(chan struct{}, ord)
+	q.ctx, q.cancel = context.WithCancelCause(context.Background())
+	return q
+}
+
+// accept brings up the connection.
+func (q *queue) accept(ctx context.Context, req *iwarp.Request) (err error) {
+	ac := q.t.cfg.RDMA
+	ac.MPA.PrivateData = ulpdata.NVMeReply{CRQSize: uint16(q.depth)}.Append(nil)
+	ac.MPA.IRD, ac.MPA.MaxIRD, ac.MPA.ORD, ac.NoReads = 1, 1, q.ord, false
+	ac.QP.SendCQ, ac.QP.RecvCQ, ac.QP.SRQ = nil, nil, nil
+	ac.QP.RecvDepth, ac.QP.SendDepth = q.depth+spareSlots, 2*cap(q.replies)+cap(q.reads)
+	ac.QP.MaxInline, ac.QP.Linger, ac.QP.HalfClose = capsule.CompletionLen, -1, false
+	ac.Prepare = q.prepare
+	if _, err = req.Accept(ctx, ac); err != nil {
+		q.release()
+		return err
+	}
+	if agreed := q.qp.Query().ORD; agreed < cap(q.reads) {
+		q.reads = make(chan struct{}, max(agreed, 1)) // with none, the first Read fails
+	}
+	q.lone = time.AfterFunc(connectTimeout, func() { q.end(errors.New("nvme: a connection without a Connect")) })
+	return nil
+}
+
+// prepare posts the receives before the Reply is sent.
+func (q *queue) prepare(qp *iwarp.QP) (err error) {
+	q.qp, q.memory = qp, newBuffers(qp.PD(), q.t.cfg.QueueMemory)
+	n := q.depth + spareSlots
+	if q.slots, err = qp.PD().Register(make([]byte, n*q.slotLen), iwarp.LocalWrite); err != nil {
+		return err
+	}
+	for slot := range n {
+		if err := q.repost(slot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repost has another capsule arrive in a slot.
+func (q *queue) repost(slot int) error {
+	return q.qp.PostRecv(&iwarp.RecvWR{ID: uint64(slot), SGL: []iwarp.SGE{q.slots.Slice(slot*q.slotLen, q.slotLen)}})
+}
+
+// run takes completions until the connection has ended, and clears up.
+func (q *queue) run() {
+	var wcs [32]iwarp.WC
+	cq := q.qp.RecvCQ()
+	for {
+		for n := cq.Poll(wcs[:]); n > 0; n = cq.Poll(wcs[:]) {
+			for _, wc := range wcs[:n] {
+				q.completes(wc)
+			}
+		}
+		if err := cq.Wait(context.Background()); err != nil {
+			break
+		}
+	}
+	q.lone.Stop()
+	q.cancel(q.qp.Err())
+	q.rest()
+	q.leave()
+	_ = q.qp.Close() // which has ended: why was said
+	q.release()
+	q.t.forget(q)
+}
+
+// release gives back what the queue has of the RNIC.
+func (q *queue) release() {
+	if q.slots != nil {
+		_ = q.slots.Deregister()
+	}
+	if q.memory != nil {
+		q.memory.release()
+	}
+}
+
+// completes deals with a completion. It never waits.
+func (q *queue) completes(wc iwarp.WC) {
+	if wc.Op != iwarp.OpRecv {
+		q.mu.Lock()
+		f := q.posted[wc.ID]
+		delete(q.posted, wc.ID)
+		q.mu.Unlock()
+		if f != nil { // else it was told of the end by the completion of a Write before
+			f(wc)
+		}
+		return
+	}
+	if wc.Status != iwarp.StatusSuccess {
+		return // the connection has ended
+	}
+	if err := q.begin(int(wc.ID), wc.Length); err != nil {
+		q.end(err)
+	}
+}
+
+// begin carries a command out that has arrived.
+func (q *queue) begin(slot, length int) error {
+	octets := q.slots.Bytes()[slot*q.slotLen:][:length:length]
+	cmd, err := capsule.ParseCommand(octets)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.draining || q.ctx.Err() != nil:
+		return nil // it is sent again to whoever is there then
+	case q.outstanding >= q.depth:
+		return fmt.Errorf("nvme: more commands than the queue has entries: %d", q.depth)
+	}
+	q.outstanding++
+	if q.ctrl != nil {
+		q.ctrl.heard()
+	}
+	r := &request{q: q, ctrl: q.ctrl, slot: slot, cmd: cmd, inCapsule: octets[capsule.CommandLen:], done: make(chan struct{})}
+	q.begun[r] = true
+	go r.run()
+	return nil
+}
+
+// end ends the connection, for a reason.
+func (q *queue) end(reason error) {
+	q.cancel(reason)
+	_ = q.qp.Abort()
+}
+
+// drain begins no more commands, and returns when those that are under way are answered.
+func (q *queue) drain() {
+	q.mu.Lock()
+	q.draining = true
+	q.mu.Unlock()
+	q.rest()
+}
+
+// underWay is a list of the commands that are being carried out.
+func (q *queue) underWay() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Collect(maps.Keys(q.begun))
+}
+
+// rest waits for the commands that are being carried out.
+func (q *queue) rest() {
+	for _, r := range q.underWay() {
+		<-r.done
+	}
+}
+
+// leave takes a queue from its controller, whose end is that of the Admin Queue.
+func (q *queue) leave() {
+	reason := context.Cause(q.ctx)
+	q.mu.Lock()
+	c := q.ctrl
+	q.mu.Unlock()
+	q.t.cfg.Logger.Info("queue ended", "peer", q.qp.RemoteAddr(), "queue", q.qid, "reason", reason)
+	if c != nil {
+		c.lost(q, reason)
+	}
+}
