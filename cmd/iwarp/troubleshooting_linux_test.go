@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -21,8 +20,6 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
-
-var update = flag.Bool("update", false, "write docs/troubleshooting.md as it should be")
 
 const troubleshooting = "../../docs/troubleshooting.md"
 
