@@ -108,6 +108,7 @@ var mayImport = map[string][]string{
 	"internal/spread":   {},
 	"internal/testrig":  {},
 	"internal/reach":    {},
+	"dist":              {},
 	"interop":           {},
 
 	// Unmodified programs of libibverbs and librdmacm.

@@ -85,9 +85,18 @@ func runGuarded(args []string, std streams) int {
 type helped struct{}
 
 func execute(ctx context.Context, args []string, std streams) error {
-	parser, err := kong.New(new(cli),
+	parser, err := newParser(ctx, std)
+	if err != nil {
+		return err
+	}
+	return parseAndRun(parser, args)
+}
+
+// newParser makes the parser of the command line.
+func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kong, error) {
+	return kong.New(new(cli), append([]kong.Option{
 		kong.Name("iwarp"),
-		kong.Description("RDMA over plain TCP, and over SCTP.\n\n"+exitStatuses),
+		kong.Description("RDMA over plain TCP, and over SCTP.\n\n" + exitStatuses),
 		kong.Writers(std.out, std.err),
 		kong.Help(printHelp),
 		kong.Exit(func(int) { panic(helped{}) }),
@@ -96,26 +105,27 @@ func execute(ctx context.Context, args []string, std streams) error {
 		kong.Vars(startupVars()),
 		diskVars(),
 		numbers(),
-		kong.Vars{
-			"networks":          strings.Join(network.Names(), ","),
-			"matrix_networks":   strings.Join(matrix.Networks(), ","),
-			"matrix_timeout":    matrix.DefaultTimeout.String(),
-			"rping_port":        strconv.Itoa(rping.DefaultPort),
-			"serve_connections": strconv.Itoa(serveConnections),
-			"serve_grace":       serveGrace.String(),
-			"serve_idle":        serveIdle.String(),
-			"rping_size":        strconv.Itoa(rping.DefaultSize),
-			"perf_duration":     perf.DefaultDuration.String(),
-			"stream_ring":       strconv.Itoa(stream.DefaultRing),
-			"probe_timeout":     probe.DefaultTimeout.String(),
-			"probe_give_up":     probe.DefaultGiveUp.String(),
-			"probe_limit":       probe.DefaultLimit.String(),
-		},
-	)
-	if err != nil {
-		return err
+		defaults(),
+	}, also...)...)
+}
+
+// defaults are those that the help texts tell of.
+func defaults() kong.Vars {
+	return kong.Vars{
+		"networks":          strings.Join(network.Names(), ","),
+		"matrix_networks":   strings.Join(matrix.Networks(), ","),
+		"matrix_timeout":    matrix.DefaultTimeout.String(),
+		"rping_port":        strconv.Itoa(rping.DefaultPort),
+		"serve_connections": strconv.Itoa(serveConnections),
+		"serve_grace":       serveGrace.String(),
+		"serve_idle":        serveIdle.String(),
+		"rping_size":        strconv.Itoa(rping.DefaultSize),
+		"perf_duration":     perf.DefaultDuration.String(),
+		"stream_ring":       strconv.Itoa(stream.DefaultRing),
+		"probe_timeout":     probe.DefaultTimeout.String(),
+		"probe_give_up":     probe.DefaultGiveUp.String(),
+		"probe_limit":       probe.DefaultLimit.String(),
 	}
-	return parseAndRun(parser, args)
 }
 
 // commands returns the names of all commands.

@@ -72,7 +72,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	}
 	defer files.close()
 	server := serve.New(serve.Config{
-		Services: append(c.services(rnic), files.services()...), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log,
+		Services: append(c.services(rnic), files.services()...), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log, Watch: notify(log),
 	})
 	ln, err := c.listenOver(ctx, "serve", c.addr(), over, &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
 	if err != nil {

@@ -35,6 +35,8 @@ type Config struct {
 	Grace time.Duration
 	// Log gets a record of what becomes of each connection.
 	Log *slog.Logger
+	// Watch, if it is set, is told of each State that is entered.
+	Watch func(State)
 }
 
 // closeTime is how long connections that have not ended within the grace may take to close in order.

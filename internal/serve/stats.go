@@ -45,8 +45,11 @@ func (s *Server) Stats() *Stats {
 
 func (s *Server) enter(state State) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.stats.State = state
+	s.mu.Unlock()
+	if s.cfg.Watch != nil {
+		s.cfg.Watch(state)
+	}
 }
 
 // begin counts a connection, if there is room for it.

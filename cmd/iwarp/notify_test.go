@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestNotify plays systemd: it is told when the service takes connections, and when it stops to.
+func TestNotify(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no datagram sockets with a path")
+	}
+	path := filepath.Join(t.TempDir(), "notify")
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	testrig.Must(t, err)
+	defer systemd.Close()
+	testrig.Must(t, systemd.SetReadDeadline(time.Now().Add(testrig.Soon)))
+	hears := func(want string) {
+		t.Helper()
+		b := make([]byte, 100)
+		n, err := systemd.Read(b)
+		if got := string(b[:n]); err != nil || got != want {
+			t.Fatalf("%q, %v, want %q", got, err, want)
+		}
+	}
+	t.Setenv(notifySocket, path)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- execute(ctx, []string{"serve", "127.0.0.1:0"}, streams{io.Discard, io.Discard}) }()
+	hears("READY=1\nSTATUS=serving")
+	stop()
+	hears("STOPPING=1\nSTATUS=draining")
+	testrig.Must(t, <-ended)
+}
+
+// TestDistributed: the options with which the unit of systemd and the container start the command are ones that it has.
+func TestDistributed(t *testing.T) {
+	read := func(file, pattern string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join("..", "..", "dist", file))
+		testrig.Must(t, err)
+		found := regexp.MustCompile(pattern).FindStringSubmatch(string(text))
+		if found == nil {
+			t.Fatalf("%s has no %s", file, pattern)
+		}
+		return found[1]
+	}
+	var inContainer []string
+	testrig.Must(t, json.Unmarshal([]byte(read("Containerfile", `(?m)^CMD (.*)$`)), &inContainer))
+	byDefault := strings.Fields(read("iwarp.service", `(?m)^Environment="IWARP_SERVE=(.*)"$`))
+	if started := read("iwarp.service", `(?m)^ExecStart=(.*)$`); started != "/usr/bin/iwarp serve $IWARP_SERVE" {
+		t.Errorf("%s", started)
+	}
+	for _, args := range [][]string{inContainer, append([]string{"serve"}, byDefault...)} {
+		parser, err := newParser(t.Context(), streams{io.Discard, io.Discard}, kong.Exit(func(int) { t.Errorf("%q ends at once", args) }))
+		testrig.Must(t, err)
+		if _, err := parser.Parse(args); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestUnit has systemd judge the unit, with a program that is there in place of the installed one.
+func TestUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skipf("there is no systemd here: %v", err)
+	}
+	text, err := os.ReadFile("iwarp.service")
+	testrig.Must(t, err)
+	self, err := os.Executable()
+	testrig.Must(t, err)
+	unit := filepath.Join(t.TempDir(), "iwarp.service")
+	here := bytes.ReplaceAll(text, []byte("/usr/bin/iwarp "), []byte(self+" "))
+	testrig.Must(t, os.WriteFile(unit, here, 0o600))
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"verify", []string{"verify", "--man=no", unit}},
+		{"security", []string{"security", "--offline=true", "--no-pager", "--threshold=15", unit}}, // of 100, where 0 is the least exposed
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			said, err := exec.CommandContext(testrig.Within(t), analyze, c.args...).CombinedOutput()
+			if regexp.MustCompile(`(?i)unrecognized option|unknown (option|command)`).Match(said) {
+				t.Skipf("this systemd is too old: %s", said)
+			}
+			if err != nil {
+				t.Errorf("%v: %s", err, said)
+			}
+		})
+	}
+}
