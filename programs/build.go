@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -142,6 +143,11 @@ func (l Library) compile(ctx context.Context, sources string) error {
 	if err := run(build); err != nil {
 		return err
 	}
+	return l.compilePreload(ctx, sources)
+}
+
+// compilePreload compiles the part in C, with more options for the compiler.
+func (l Library) compilePreload(ctx context.Context, sources string, options ...string) error {
 	files, err := filepath.Glob(filepath.Join(sources, "programs", "preload", "*.c"))
 	if err != nil {
 		return err
@@ -150,11 +156,11 @@ func (l Library) compile(ctx context.Context, sources string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{
+	args := append(options,
 		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE",
 		"-shared", "-o", l.Preload(),
-	}, files...)
-	return run(exec.CommandContext(ctx, compiler, append(args, "-ldl", "-lpthread")...))
+	)
+	return run(exec.CommandContext(ctx, compiler, slices.Concat(args, files, []string{"-ldl", "-lpthread"})...))
 }
 
 // run runs a command whose output belongs to the error.

@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// TestCaptures has programs write captures of what they send and receive, at both ends, in which iwarp decode finds nothing wrong.
+// captures has programs write captures of what they send and receive, at both ends, in which iwarp decode finds nothing wrong.
 // They end after 4 MiB.
-func TestCaptures(t *testing.T) {
-	l := built(t)
+func (l Library) captures(t *testing.T) {
 	command := filepath.Join(t.TempDir(), "iwarp")
 	if err := run(exec.CommandContext(t.Context(), "go", "build", "-o", command, "../cmd/iwarp")); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package programs
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -37,6 +38,12 @@ var pair = []string{"-include", "testdata/pair.h"}
 // compiled runs a program of testdata, which must succeed.
 func (l Library) compiled(t *testing.T, name string, options ...string) *process {
 	t.Helper()
+	return l.compiledWith(t, name, nil, options...)
+}
+
+// compiledWith is compiled for a program with arguments.
+func (l Library) compiledWith(t *testing.T, name string, arguments []string, options ...string) *process {
+	t.Helper()
 	compiler, err := findCompiler()
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +51,10 @@ func (l Library) compiled(t *testing.T, name string, options ...string) *process
 	binary := filepath.Join(t.TempDir(), name)
 	source := filepath.Join("testdata", name+".c")
 	args := append([]string{"-O2", "-Wall"}, options...)
-	if err := run(exec.CommandContext(t.Context(), compiler, append(args, "-o", binary, source, "-libverbs", "-lpthread")...)); err != nil {
+	if err := run(exec.CommandContext(t.Context(), compiler, append(args, "-o", binary, source, "-libverbs", "-lrdmacm", "-lpthread")...)); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, l, binary)
+	p := start(t, l, strings.Join(append([]string{binary}, arguments...), " "))
 	p.end(t)
 	return p
 }

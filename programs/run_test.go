@@ -99,6 +99,9 @@ func TestPrograms(t *testing.T) {
 	t.Run("signals", l.signals)
 	t.Run("extended", l.extended)
 	t.Run("windows", l.windows)
+	t.Run("sanitized", l.sanitized)
+	t.Run("leaks", l.leaks)
+	t.Run("captures", l.captures)
 	var table bytes.Buffer
 	for _, p := range slices.Concat(pairings, directs) {
 		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", " -P PORT", "", "HOST", "IP", "127.0.0.1", "IP").Replace(p.client)

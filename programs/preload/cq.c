@@ -58,8 +58,9 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	if (!iw_ours(context))
 		return REAL(ibv_create_cq, context, cqe, cq_context, channel, comp_vector);
 	struct iw_cq *c = iw_new(sizeof *c);
-	int error = comp_vector ? EINVAL
-				: iw_engine()->cq_create(iw_context_number(context), channel ? iw_number(&channel_of(channel)->handle) : 0,
+	int error = comp_vector || (channel && !iw_live(&channel_of(channel)->handle))
+			    ? EINVAL
+			    : iw_engine()->cq_create(iw_context_number(context), channel ? iw_number(&channel_of(channel)->handle) : 0,
 							 cqe, (uintptr_t)&c->cq, &number);
 	if (error) {
 		free(c);

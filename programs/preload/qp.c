@@ -48,6 +48,8 @@ static int create(struct iw_qp *q, struct ibv_pd *pd, const struct ibv_qp_init_a
 	};
 	uint64_t number;
 	uint32_t qp_num;
+	if (attr->srq && !a.srq) /* it was destroyed */
+		return EINVAL;
 	int error = iw_engine()->qp_create(&a, &number, &qp_num);
 	if (error)
 		return error;

@@ -1,0 +1,48 @@
+//go:build linux && interposer
+
+package programs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sanitizers have the part in C, and programs, tell of memory that they do wrong with.
+var sanitizers = []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
+
+// sanitized runs programs that do everything wrong, and what should be right, on a library whose part in C is built with the
+// sanitizers of addresses, leaks and undefined behavior.
+func (l Library) sanitized(t *testing.T) {
+	hardened := Library{t.TempDir()}
+	sources, err := filepath.Abs("..")
+	if err == nil {
+		err = os.Link(l.Engine(), hardened.Engine())
+	}
+	if err == nil {
+		err = hardened.compilePreload(t.Context(), sources, sanitizers...)
+	}
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(guiseVariable, string(RoCE))
+	// Ours is preloaded before the sanitizer's, which need not come first as long as it comes before libc.
+	t.Setenv("ASAN_OPTIONS", "verify_asan_link_order=0")
+	for program, args := range map[string][]string{"wrong": nil, "windows": nil, "many": {"50"}} {
+		t.Run(program, func(t *testing.T) {
+			hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
+		})
+	}
+}
+
+// leaks has 10,000 connections, one after the other.
+func (l Library) leaks(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	p := l.compiledWith(t, "many", []string{"10000"}, pair...)
+	t.Log(strings.TrimSpace(p.out.String()))
+}

@@ -1,0 +1,178 @@
+/* What programs do wrong: the error numbers of the manual pages, and no harm. Prints "wrong: ok". It is compiled with pair.h. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+
+#define WRONG(call, number)                                                                            \
+	do {                                                                                           \
+		int got = (call);                                                                      \
+		if (got != (number)) {                                                                 \
+			fprintf(stderr, "line %d: %s is %d, want %d\n", __LINE__, #call, got, number); \
+			failed = 1;                                                                    \
+		}                                                                                      \
+	} while (0)
+/* Of functions that return a pointer, or -1, and set errno. */
+#define FAILS(is, call) (errno = 0, (call) == (is) ? errno : -1)
+
+static int failed;
+
+static struct ibv_qp *qp_with(struct end *e, uint32_t wrs, uint32_t sges, uint32_t inline_data, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {.send_cq = e->cq, .recv_cq = e->cq, .qp_type = type,
+		.cap = {.max_send_wr = wrs, .max_recv_wr = wrs, .max_send_sge = sges, .max_recv_sge = sges, .max_inline_data = inline_data}};
+	return ibv_create_qp(pd, &init);
+}
+
+static int to_state(struct end *e, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr a = {.qp_state = state};
+	return ibv_modify_qp(e->qp, &a, IBV_QP_STATE);
+}
+
+static void creation(struct end *e)
+{
+	char memory[8];
+	WRONG(FAILS(NULL, qp_with(e, 1 << 20, 1, 0, IBV_QPT_RC)), EINVAL);
+	WRONG(FAILS(NULL, qp_with(e, 1, 1000, 0, IBV_QPT_RC)), EINVAL);
+	WRONG(FAILS(NULL, qp_with(e, 1, 1, 1 << 20, IBV_QPT_RC)), EINVAL);
+	WRONG(FAILS(NULL, qp_with(e, 1, 1, 0, IBV_QPT_UD)), EOPNOTSUPP);
+	WRONG(FAILS(NULL, ibv_create_cq(context, 0, NULL, NULL, 0)), EINVAL);
+	WRONG(FAILS(NULL, ibv_create_cq(context, -1, NULL, NULL, 0)), EINVAL);
+	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, NULL, 99)), EINVAL);
+	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_REMOTE_WRITE)), EINVAL);
+	WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)4096, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);
+	WRONG(FAILS(NULL, ibv_alloc_mw(pd, 3)), EINVAL);
+	struct ibv_srq_init_attr none = {.attr = {.max_wr = 0, .max_sge = 1}};
+	WRONG(FAILS(NULL, ibv_create_srq(pd, &none)), EINVAL);
+	union ibv_gid gid;
+	WRONG(FAILS(-1, ibv_query_gid(context, 2, 0, &gid)), EINVAL);
+	WRONG(FAILS(-1, ibv_query_gid(context, 1, 1000, &gid)), EINVAL);
+	struct ibv_port_attr port;
+	WRONG(ibv_query_port(context, 2, &port), EINVAL);
+}
+
+/* States that come too early, and requests in them. */
+static void states(struct end *e, struct end *peer)
+{
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND};
+	WRONG(post(e, &send, 0, 8), EINVAL);
+	WRONG(receive(e, 1, 0), EINVAL);
+	WRONG(to_state(e, IBV_QPS_RTS), EINVAL);
+	WRONG(to_state(e, IBV_QPS_RTR), EINVAL);
+	WRONG(to_state(e, 99), EINVAL);
+	init(e);
+	WRONG(to_state(e, IBV_QPS_RTS), EINVAL);
+	WRONG(post(e, &send, 0, 8), EINVAL);
+	init(peer);
+	ready(e, peer);
+	ready(peer, e);
+}
+
+/* The queues have room for 4. */
+static void overflow(struct end *e)
+{
+	struct ibv_send_wr bad = {.opcode = 99};
+	struct ibv_sge sges[40] = {{0}}, wrong = {(uintptr_t)e->memory, 8, e->mr->lkey + 1};
+	struct ibv_send_wr *at, many = {.opcode = IBV_WR_SEND, .sg_list = sges, .num_sge = 40}, key = {.opcode = IBV_WR_SEND, .sg_list = &wrong, .num_sge = 1};
+	for (int i = 0; i < 4; i++)
+		WRONG(receive(e, i, i), 0);
+	WRONG(receive(e, 4, 4), ENOMEM);
+	WRONG(post(e, &bad, 0, 8), EINVAL);
+	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
+	WRONG(at != &many, 0);
+	WRONG(ibv_post_send(e->qp, &key, &at), EINVAL);
+	struct ibv_send_wr too_long = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
+	WRONG(post(e, &too_long, 0, 512), EINVAL);
+}
+
+/* What is in use is not destroyed, and what was destroyed is not used. */
+static void ends(struct end *e)
+{
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND};
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, channel, 0);
+	struct ibv_wc wc;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	WRONG(ibv_destroy_comp_channel(channel), EBUSY);
+	WRONG(ibv_destroy_cq(e->cq), EBUSY);
+	WRONG(ibv_dealloc_pd(pd), EBUSY);
+	WRONG(ibv_destroy_cq(cq), 0);
+	WRONG(ibv_destroy_cq(cq), EINVAL);
+	WRONG(ibv_poll_cq(cq, 1, &wc), -1);
+	WRONG(ibv_req_notify_cq(cq, 0), EINVAL);
+	WRONG(ibv_resize_cq(cq, 4), EINVAL);
+	WRONG(FAILS(NULL, ({ struct end gone = {.cq = cq}; qp_with(&gone, 1, 1, 0, IBV_QPT_RC); })), EINVAL);
+	struct ibv_srq_init_attr some = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &some);
+	struct ibv_qp_init_attr on_srq = {.send_cq = e->cq, .recv_cq = e->cq, .srq = srq, .qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1}};
+	struct ibv_qp *user = ibv_create_qp(pd, &on_srq);
+	WRONG(ibv_destroy_srq(srq), EBUSY);
+	WRONG(ibv_destroy_qp(user), 0);
+	WRONG(ibv_destroy_srq(srq), 0);
+	WRONG(ibv_destroy_srq(srq), EINVAL);
+	WRONG(FAILS(NULL, ibv_create_qp(pd, &on_srq)), EINVAL);
+	WRONG(ibv_destroy_comp_channel(channel), 0);
+	WRONG(ibv_destroy_comp_channel(channel), EINVAL);
+	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, channel, 0)), EINVAL);
+	WRONG(ibv_destroy_qp(e->qp), 0);
+	WRONG(ibv_destroy_qp(e->qp), EINVAL);
+	WRONG(post(e, &send, 0, 8), EINVAL);
+	WRONG(receive(e, 1, 0), EINVAL);
+	WRONG(to_state(e, IBV_QPS_ERR), EINVAL);
+	WRONG(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), EINVAL);
+	WRONG(ibv_destroy_cq(e->cq), 0);
+	WRONG(ibv_dereg_mr(e->mr), 0);
+	WRONG(ibv_dereg_mr(e->mr), EINVAL);
+	WRONG(ibv_rereg_mr(e->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	free(e);
+}
+
+static void connections(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id, *other;
+	struct rdma_cm_event *event;
+	struct rdma_conn_param param = {0};
+	struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, foreign = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000263)};
+	WRONG(FAILS(-1, rdma_create_id(channel, &id, NULL, RDMA_PS_UDP)), EPROTONOSUPPORT);
+	check(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) && !rdma_create_id(channel, &other, NULL, RDMA_PS_TCP), "rdma_create_id");
+	WRONG(FAILS(-1, rdma_resolve_route(id, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_connect(id, &param)), EINVAL);
+	WRONG(FAILS(-1, rdma_accept(id, &param)), EINVAL);
+	WRONG(FAILS(-1, rdma_reject(id, NULL, 0)), EINVAL);
+	WRONG(FAILS(-1, rdma_disconnect(id)), EINVAL);
+	WRONG(FAILS(-1, rdma_bind_addr(id, (struct sockaddr *)&foreign)), EADDRNOTAVAIL);
+	WRONG(rdma_bind_addr(id, (struct sockaddr *)&local), 0);
+	WRONG(FAILS(-1, rdma_bind_addr(id, (struct sockaddr *)&local)), EINVAL);
+	WRONG(rdma_listen(id, 1), 0);
+	WRONG(FAILS(-1, rdma_listen(id, 1)), EINVAL);
+	WRONG(rdma_bind_addr(other, rdma_get_local_addr(id)), 0);
+	WRONG(FAILS(-1, rdma_listen(other, 1)), EADDRINUSE);
+	WRONG(FAILS(-1, rdma_set_option(id, 99, 0, NULL, 0)), ENOSYS);
+	WRONG(rdma_destroy_id(other), 0);
+	WRONG(FAILS(-1, rdma_destroy_id(other)), EINVAL);
+	WRONG(FAILS(-1, rdma_listen(other, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_get_cm_event(NULL, &event)), EINVAL);
+	WRONG(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+int main(void)
+{
+	open_device();
+	struct end *a = create(IBV_ACCESS_LOCAL_WRITE), *b = create(IBV_ACCESS_LOCAL_WRITE);
+	creation(a);
+	states(a, b);
+	overflow(a);
+	ends(a);
+	destroy(b);
+	connections();
+	WRONG(ibv_dealloc_pd(pd), 0);
+	WRONG(ibv_dealloc_pd(pd), EINVAL);
+	WRONG(ibv_close_device(context), 0);
+	WRONG(ibv_close_device(context), EINVAL);
+	if (!failed)
+		puts("wrong: ok");
+	return failed;
+}
