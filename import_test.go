@@ -121,7 +121,7 @@ var mayImport = map[string][]string{
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/transfer", "internal/transfer/message", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
-		"nvmf/target",
+		"nvmf/capsule", "nvmf/host", "nvmf/target",
 	},
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/goiwarp/iwarp/nvmf/target"
 )
 
-// diskCmd offers disks to NVMe hosts.
+// diskCmd offers disks to NVMe hosts, or is the host of another's.
 type diskCmd struct {
 	Disk []string `arg:"" optional:"" placeholder:"FILE|SIZE" help:"A file or block device to offer, or a size such as 64M or 1G for a disk in memory, which is lost at the end. Several are namespaces 1, 2 and so on."`
 
@@ -36,7 +36,9 @@ type diskCmd struct {
 	Queues    int           `placeholder:"N" default:"${disk_queues}" help:"I/O queues that a host may have (default: ${default})."`
 	Drain     time.Duration `placeholder:"TIME" default:"10s" help:"How long commands that are under way may take when the command is interrupted (default: ${default})."`
 	Verbose   bool          `short:"v" help:"Print hosts that come and go, on standard error."`
+	CRC       string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
 
+	diskHostFlags
 	networkFlag
 
 	ids [][16]byte // of the disks; zero: made from names
@@ -54,13 +56,20 @@ Linux connects. The disks stay the same to hosts after a restart: they connect a
 interrupt ends in order: what is under way is carried out and made durable first.
 
 For example: "iwarp disk --create 1G disk.img", and on the host, with siw over eth0: "rdma link add siw0 type siw netdev eth0",
-"modprobe nvme-rdma", and the nvme connect that was printed.`
+"modprobe nvme-rdma", and the nvme connect that was printed.
+
+With --read, --write or --list it is the host, of its own kind of target or of another, such as Linux's nvmet: "iwarp disk --list
+nvme://HOST", "iwarp disk --read nvme://HOST/NQN --out copy.img", "iwarp disk disk.img --write nvme://HOST/NQN". It prints how much was copied, and
+the SHA-256 of that. Lost connections are made again.`
 }
 
 // Run serves until it is interrupted.
 func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
 	if err := c.checkOptions(); err != nil {
 		return err
+	}
+	if c.asHost() {
+		return c.runHost(ctx, std)
 	}
 	cfg, err := c.config(std)
 	if err != nil {
@@ -101,13 +110,16 @@ func (c *diskCmd) checkOptions() error {
 	if err := c.check("disk", ""); err != nil {
 		return err
 	}
+	if err := c.checkHost(); err != nil {
+		return err
+	}
 	switch {
-	case len(c.Disk) == 0:
+	case len(c.Disk) == 0 && !c.asHost():
 		return usage("disk: name a file, a block device or a size")
 	case len(c.UUID) > len(c.Disk):
 		return usage("disk: --uuid: %d for %d disks", len(c.UUID), len(c.Disk))
 	case c.over().Inside && c.TUN == "":
-		return usage("disk: --network: with %s both ends are in one process, so that there is no host without --tun", c.Network)
+		return usage("disk: --network: with %s both ends are in one process, so that there is no other one without --tun", c.Network)
 	case c.Drain <= 0:
 		return usage("disk: --drain: %v is no time", c.Drain)
 	}
@@ -117,6 +129,7 @@ func (c *diskCmd) checkOptions() error {
 // config is what the options say, but for the disks.
 func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues}
+	cfg.RDMA.MPA.NoCRC = c.CRC == "off"
 	if c.NQN == "" {
 		cfg.NQN = defaultNQN(c.Disk[0])
 	}

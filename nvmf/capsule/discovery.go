@@ -1,6 +1,9 @@
 package capsule
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // DiscoveryNQN is the name of every discovery subsystem.
 const DiscoveryNQN = "nqn.2014-08.org.nvmexpress.discovery"
@@ -63,6 +66,30 @@ const (
 	SubsystemNVM       SubsystemType = 2
 	SubsystemDiscovery SubsystemType = 3 // this discovery subsystem
 )
+
+// String names the transport as nvme-cli does.
+func (t Transport) String() string {
+	switch t {
+	case TransportRDMA:
+		return "rdma"
+	case TransportTCP:
+		return "tcp"
+	}
+	return fmt.Sprintf("transport %d", uint8(t))
+}
+
+// String names the kind of subsystem.
+func (t SubsystemType) String() string {
+	switch t {
+	case SubsystemReferral:
+		return "referral"
+	case SubsystemNVM:
+		return "disks"
+	case SubsystemDiscovery:
+		return "discovery"
+	}
+	return fmt.Sprintf("subsystem of type %d", uint8(t))
+}
 
 // RDMASpecific is the part of a DiscoveryEntry that is about RDMA.
 type RDMASpecific struct {

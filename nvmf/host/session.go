@@ -168,12 +168,10 @@ func (s *session) shutdown(ctx context.Context) error {
 		err = s.awaitStatus(ctx, capsule.StatusShutdownDone)
 	}
 	s.fail(ErrClosed) // before the connections end, which is no failure then
-	closed := make(chan error)
+	var closing sync.WaitGroup
 	for _, q := range s.queues() {
-		go func() { closed <- q.qp.Close() }()
+		closing.Go(func() { _ = q.qp.Close() }) // nothing is under way that the target could lose
 	}
-	for range s.queues() {
-		err = errors.Join(err, <-closed)
-	}
+	closing.Wait()
 	return err
 }

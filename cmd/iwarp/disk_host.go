@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/nvmf/host"
+)
+
+// diskHostFlags have iwarp disk use the disks of others.
+type diskHostFlags struct {
+	Read  string `xor:"as-host" placeholder:"URL" help:"Copy a disk of another target's to --out or standard output: nvme://HOST[:PORT]/NQN[?ns=N], where N is the number of the namespace (default: 1)."`
+	Write string `xor:"as-host" placeholder:"URL" help:"Copy FILE to the beginning of such a disk, and make it durable there."`
+	List  string `xor:"as-host" placeholder:"URL" help:"List what a target has: nvme://HOST[:PORT] its subsystems, nvme://HOST[:PORT]/NQN the disks of one."`
+	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write. What it had is lost as soon as the disk is there."`
+}
+
+func (f *diskHostFlags) asHost() bool { return f.Read != "" || f.Write != "" || f.List != "" }
+
+// A diskURL names a namespace.
+type diskURL struct {
+	at, nqn string
+	ns      uint32
+}
+
+// parseDiskURL reads nvme://HOST[:PORT][/NQN[?ns=N]].
+func parseDiskURL(option, text string) (d diskURL, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return d, usage("%s: %w", option, err)
+	}
+	if u.Scheme != "nvme" || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return d, usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]", option, text)
+	}
+	port := u.Port()
+	if port == "" {
+		port = host.Port
+	}
+	d = diskURL{at: net.JoinHostPort(u.Hostname(), port), nqn: strings.TrimPrefix(u.Path, "/"), ns: 1}
+	for key, values := range u.Query() {
+		n, err := strconv.ParseUint(values[0], 10, 32)
+		if key != "ns" || len(values) > 1 || err != nil || n == 0 || n >= capsule.AllNamespaces {
+			return d, usage("%s: ?%s: want ?ns=N, with the number of a namespace", option, key)
+		}
+		d.ns = uint32(n)
+	}
+	return d, wantPeer(option, d.at)
+}
+
+// checkHost refuses what makes no sense.
+func (c *diskCmd) checkHost() error {
+	switch {
+	case c.Out != "" && c.Read == "":
+		return usage("disk: --out: it is for --read")
+	case c.Write != "" && len(c.Disk) != 1:
+		return usage("disk: --write: name one file to copy")
+	case c.Write == "" && c.asHost() && len(c.Disk) > 0:
+		return usage("disk: %s: with --read and --list no disk is offered", c.Disk[0])
+	case c.Read != "" && c.Out == "" && term.IsTerminal(int(os.Stdout.Fd())):
+		return usage("disk: --read: name a file with --out: a disk is nothing for a terminal")
+	}
+	return nil
+}
+
+// runHost does what a host is to do.
+func (c *diskCmd) runHost(ctx context.Context, std streams) error {
+	over := c.over()
+	defer over.Close()
+	switch {
+	case c.List != "":
+		return c.list(ctx, std, over)
+	case c.Read != "":
+		return c.useDisk(ctx, over, "disk: --read", c.Read, func(n *host.Namespace) error { return c.readDisk(ctx, std, n) })
+	}
+	return c.useDisk(ctx, over, "disk: --write", c.Write, func(n *host.Namespace) error { return c.writeDisk(ctx, std, n) })
+}
+
+// hostDialer returns the dialer for a network, and how iwarp calls that.
+func (c *diskCmd) hostDialer(over *network.Network) (d host.Dialer, name string, err error) {
+	d.RDMA, name, err = over.Dialer(&iwarp.Dialer{MPA: mpa.Offer{NoCRC: c.CRC == "off"}})
+	return d, name, err
+}
+
+// useDisk connects to a namespace.
+func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, text string, use func(*host.Namespace) error) (err error) {
+	at, err := parseDiskURL(option, text)
+	if err != nil {
+		return err
+	}
+	if at.nqn == "" {
+		return usage("%s: want the name of the subsystem: nvme://%s/NQN", option, at.at)
+	}
+	d, name, err := c.hostDialer(over)
+	if err != nil {
+		return err
+	}
+	controller, err := d.Dial(ctx, name, at.at, at.nqn)
+	if err != nil {
+		return fmt.Errorf("%s: %w", option, err)
+	}
+	defer func() {
+		if ended := controller.Close(); ended != nil && err == nil {
+			err = fmt.Errorf("%s: %w", option, ended)
+		}
+	}()
+	n, err := controller.Namespace(ctx, at.ns)
+	if err == nil {
+		err = use(n)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", option, err)
+	}
+	return nil
+}
+
+// readDisk copies a namespace.
+func (c *diskCmd) readDisk(ctx context.Context, std streams, n *host.Namespace) (err error) {
+	out, said := os.Stdout, std.err
+	if c.Out != "" {
+		said = std.out
+		if out, err = os.Create(c.Out); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, out.Close()) }()
+	}
+	read := func(ctx context.Context, b []byte, off int64) error {
+		_, err := n.Read(ctx, b, off)
+		return err
+	}
+	write := func(_ context.Context, b []byte, _ int64) error {
+		_, err := out.Write(b)
+		return err
+	}
+	return pump{what: "read", size: n.Size(), from: read, to: write}.run(ctx, std, said)
+}
+
+// writeDisk copies a file. Of the last block, what the file does not reach stays as it is.
+func (c *diskCmd) writeDisk(ctx context.Context, std streams, n *host.Namespace) error {
+	f, err := os.Open(c.Disk[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd) // also of a block device
+	if err != nil {
+		return err
+	}
+	if size > n.Size() {
+		return fmt.Errorf("%s has %d octets, and %v no more than that", c.Disk[0], size, n)
+	}
+	read := func(_ context.Context, b []byte, off int64) error {
+		_, err := f.ReadAt(b, off)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // it had more when we began
+		}
+		return err
+	}
+	write := func(ctx context.Context, b []byte, off int64) error {
+		if tail := len(b) % n.BlockSize(); tail > 0 {
+			rest := make([]byte, n.BlockSize()-tail)
+			if _, err := n.Read(ctx, rest, off+int64(len(b))); err != nil {
+				return err
+			}
+			b = append(b, rest...)
+		}
+		_, err := n.Write(ctx, b, off)
+		return err
+	}
+	return pump{what: "wrote", size: size, from: read, to: write, end: n.Flush}.run(ctx, std, std.out)
+}
