@@ -134,7 +134,7 @@ func (c *Client) sinkOf(from, to string) (in sink, err error) {
 	if !into && strings.HasSuffix(to, string(filepath.Separator)) {
 		return in, fmt.Errorf("%q is not a directory", to)
 	}
-	in.as = filepath.Base(at)
+	in.as, in.whole = filepath.Base(at), from == ""
 	in.root, err = os.OpenRoot(filepath.Dir(at))
 	return in, err
 }

@@ -44,7 +44,7 @@ func (s *sink) openPart(at string) (*part, error) {
 		return p.orClose(err)
 	}
 	switch {
-	case s.resume:
+	case s.resume || p.had == 0: // nothing is lost; and whoever has just made it has lost this race
 		return p, nil
 	case !s.force:
 		return p.orClose(fail(message.Unfinished, ""))
@@ -98,8 +98,11 @@ func (p *part) openOld(at string) (err error) {
 	if err := p.own(); err != nil {
 		return err
 	}
-	p.had = info.Size()
-	return nil
+	info, err = p.Stat()
+	if err == nil {
+		p.had = info.Size()
+	}
+	return err
 }
 
 // own locks the part, which is to be the one with this name when it is locked: another transfer may just have completed it.

@@ -99,6 +99,7 @@ type receiving struct {
 	next    int64     // where the next grant begins
 	settled int64     // up to here grants were answered
 	failed  error     // no more is granted
+	over    bool      // the sender knows that, and so sends no Done
 }
 
 // granted is a block that was granted.
@@ -127,7 +128,7 @@ func (v *receiving) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if v.failed != nil {
+	if v.over || v.failed != nil && v.next < v.size {
 		return v.failed
 	}
 	return v.finish(ctx)

@@ -56,6 +56,7 @@ func (v *receiving) settle(ctx context.Context) error {
 func (v *receiving) block(g granted, w message.Wrote) error {
 	v.blocks.Write(w.Digest[:])
 	v.tell(Moved(w.Length))
+	v.over = v.over || w.State == message.Lost || w.State == message.Differs
 	switch {
 	case v.failed != nil:
 		return nil
@@ -86,6 +87,8 @@ func (v *receiving) finish(ctx context.Context) error {
 	switch {
 	case !ok:
 		return broken(unexpected(m, "Done"))
+	case v.failed != nil:
+		return v.failed
 	case done.Changed:
 		return fail(message.Changed, "")
 	case done.Digest != message.Digest(v.blocks.Sum(nil)):

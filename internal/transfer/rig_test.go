@@ -33,6 +33,7 @@ type rig struct {
 	there, here string
 	server      *Server
 	wrap        func(net.Conn) net.Conn // of the client's end; nil: none
+	rnic        *iwarp.RNIC             // the server's; nil: each connection has one
 
 	serving sync.WaitGroup
 	mu      sync.Mutex
@@ -70,7 +71,7 @@ func (r *rig) dial(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 
 // serve is the server's end of a connection.
 func (r *rig) serve(ctx context.Context, conn net.Conn) {
-	req, err := iwarp.Respond(ctx, conn, nil, iwarp.ListenConfig{})
+	req, err := iwarp.Respond(ctx, conn, nil, iwarp.ListenConfig{RNIC: r.rnic})
 	if err == nil && !r.server.Knows(req) {
 		err = errors.New("not for this server")
 	}

@@ -16,7 +16,8 @@ import (
 type sink struct {
 	root    *os.Root
 	dir     string // in root
-	as      string // in place of the first name; "": that stays
+	as      string // in place of the first name; "": that stays. For a directory it is what that goes into, unless whole is set
+	whole   bool   // the directory that is received is as
 	only    string // what the first name has to be; "": anything
 	links   bool   // symbolic links are made
 	dirs    bool   // directories are made
@@ -43,6 +44,11 @@ func (s *sink) place(p string) (string, error) {
 
 // make makes what has no octets.
 func (s *sink) make(o message.Offer) error {
+	if o.Kind == message.Directory && s.dirs && s.as != "" && !s.whole {
+		if err := s.contain(); err != nil {
+			return err
+		}
+	}
 	at, err := s.place(o.Path)
 	if err != nil {
 		return err
@@ -55,6 +61,16 @@ func (s *sink) make(o message.Offer) error {
 	default:
 		return s.link(at, o)
 	}
+}
+
+// contain makes the directory that a directory goes into. So it goes to the same place when it is copied again.
+func (s *sink) contain() error {
+	at := path.Join(s.dir, s.as)
+	if err := s.root.Mkdir(at, 0o777); err != nil {
+		return err
+	}
+	s.dir, s.as = at, ""
+	return nil
 }
 
 // enter makes a directory, unless there is one.

@@ -130,7 +130,7 @@ func described(kind message.Kind, info fs.FileInfo, as string) message.Offer {
 }
 
 // batch is how many entries of a directory are in memory at a time.
-const batch = 256
+const batch = 64
 
 // entries sends what is in a directory.
 func (v visitor) entries(ctx context.Context, root *os.Root, d *os.File, name, as string) error {

@@ -1,0 +1,247 @@
+package transfer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// A knife is a connection that ends after so many octets, in either direction, or so many writes.
+type knife struct {
+	net.Conn
+	octets, writes *atomic.Int64
+}
+
+// spend counts, and resets the connection when there is nothing left.
+func (k knife) spend(left *atomic.Int64, n int) error {
+	if left.Add(-int64(n)) > 0 {
+		return nil
+	}
+	_ = k.Conn.(interface{ SetLinger(int) error }).SetLinger(0)
+	_ = k.Close()
+	return net.ErrClosed
+}
+
+// Write writes as much as there is left.
+func (k knife) Write(b []byte) (n int, err error) {
+	if err := k.spend(k.writes, 1); err != nil {
+		return 0, err
+	}
+	if left := k.octets.Load(); int64(len(b)) >= left {
+		n, _ = k.Conn.Write(b[:max(left, 0)])
+		return n, k.spend(k.octets, len(b))
+	}
+	n, err = k.Conn.Write(b)
+	return n, errors.Join(err, k.spend(k.octets, n))
+}
+
+// Read reads, and ends the connection after it if that is to be.
+func (k knife) Read(b []byte) (n int, err error) {
+	n, err = k.Conn.Read(b)
+	_ = k.spend(k.octets, n)
+	return n, err
+}
+
+// cutAfter has the client's connections end.
+func (r *rig) cutAfter(octets, writes int64) (left *atomic.Int64) {
+	k := knife{octets: new(atomic.Int64), writes: new(atomic.Int64)}
+	k.octets.Store(octets)
+	k.writes.Store(writes)
+	r.wrap = func(c net.Conn) net.Conn { return knife{c, k.octets, k.writes} }
+	return k.octets
+}
+
+const never = 1 << 40
+
+// ways are the two directions of a copy of f, with where it comes to be.
+var ways = map[string]func(r *rig, adjust ...func(*Client)) error{
+	"put": func(r *rig, adjust ...func(*Client)) error { return r.put("f", adjust...) },
+	"get": func(r *rig, adjust ...func(*Client)) error { return r.get("f", adjust...) },
+}
+
+// from and to are the directories of a way.
+func (r *rig) from(way string) string {
+	if way == "put" {
+		return r.here
+	}
+	return r.there
+}
+
+func (r *rig) to(way string) string {
+	if way == "put" {
+		return r.there
+	}
+	return r.here
+}
+
+// cut copies f until it is cut, which must leave nothing with its name that is not whole, and then goes on until it is there.
+func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (octets, writes int64)) {
+	t.Helper()
+	made(t, data, r.from(way), "f")
+	for range 3 {
+		r.cutAfter(cuts())
+		err := ways[way](r, resume)
+		r.serving.Wait()
+		if _, bad := os.Stat(filepath.Join(r.to(way), "f")); bad == nil {
+			has(t, data, r.to(way), "f")
+		} else if err == nil {
+			t.Fatal("it has succeeded, and there is nothing")
+		}
+	}
+	r.wrap = nil
+	testrig.Must(t, ways[way](r, resume))
+	has(t, data, r.to(way), "f")
+	lists(t, r.to(way), "f")
+	r.serving.Wait()
+}
+
+// TestCutAtOctets cuts connections after any number of octets, again and again.
+func TestCutAtOctets(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	data := octets(5<<20+12345, 8)
+	for way := range ways {
+		for range 3 {
+			newRig(t).cut(t, way, data, func() (int64, int64) { return random.Int64N(int64(len(data)) + 10000), never })
+		}
+		for range 3 { // among the first messages, and the last
+			newRig(t).cut(t, way, data[:70000], func() (int64, int64) { return random.Int64N(2000), never })
+			newRig(t).cut(t, way, data[:70000], func() (int64, int64) { return 70000 + random.Int64N(2000), never })
+		}
+	}
+}
+
+// TestCutAtMessages cuts connections at each of the client's messages.
+func TestCutAtMessages(t *testing.T) {
+	t.Parallel()
+	data := octets(2<<20+1, 9)
+	for way := range ways {
+		for n := int64(1); n < 16; n++ {
+			newRig(t).cut(t, way, data, func() (int64, int64) { return never, n })
+		}
+	}
+}
+
+// TestResumeIsCheap sends what is missing, and not what is there.
+func TestResumeIsCheap(t *testing.T) {
+	const size, cut = 12 << 20, 9 << 20
+	for way := range ways {
+		t.Run(way, func(t *testing.T) {
+			r, data := newRig(t), octets(size, 10)
+			made(t, data, r.from(way), "f")
+			r.cutAfter(cut, never)
+			if ways[way](r) == nil {
+				t.Fatal("it was not cut")
+			}
+			r.serving.Wait()
+			info, err := os.Stat(filepath.Join(r.to(way), ".f.iwarp-part"))
+			testrig.Must(t, err)
+			left := r.cutAfter(never, never)
+			r.leaves(ways[way](r), message.Unfinished)
+			testrig.Must(t, ways[way](r, resume))
+			has(t, data, r.to(way), "f")
+			if took := never - left.Load(); took > size-info.Size()+200<<10 {
+				t.Errorf("%d octets passed, and %d of %d were there", took, info.Size(), size)
+			}
+		})
+	}
+}
+
+// TestForceBeginsAnew does not look at what a cut has left.
+func TestForceBeginsAnew(t *testing.T) {
+	r, data := newRig(t), octets(1<<20, 11)
+	made(t, data, r.here, "f")
+	part := made(t, octets(3<<20, 12), r.there, ".f.iwarp-part")
+	other := filepath.Join(r.there, "hard")
+	testrig.Must(t, os.Link(part, other)) // whoever has it otherwise keeps it
+	testrig.Must(t, r.put("f", force))
+	has(t, data, r.there, "f")
+	has(t, octets(3<<20, 12), other)
+	lists(t, r.there, "f", "hard")
+}
+
+// TestSpoiledPart resumes what is not what it was: a part with other octets, or of another file, shorter or longer.
+func TestSpoiledPart(t *testing.T) {
+	t.Parallel()
+	data := octets(3<<20+7, 13)
+	for name, part := range map[string][]byte{
+		"empty": nil, "other": octets(2<<20, 14), "longer": octets(9<<20, 15), "whole": data, "zeros": make([]byte, len(data)),
+		"one octet": bytes.Join([][]byte{data[:2<<20], {data[2<<20] ^ 1}, data[2<<20+1:]}, nil),
+	} {
+		for way := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				r := newRig(t)
+				made(t, data, r.from(way), "f")
+				made(t, part, r.to(way), ".f.iwarp-part")
+				testrig.Must(t, ways[way](r, resume))
+				has(t, data, r.to(way), "f")
+				lists(t, r.to(way), "f")
+			})
+		}
+	}
+}
+
+// TestSecondName has a part that is complete already: the system has died between its two names. The file that it is is not written to.
+func TestSecondName(t *testing.T) {
+	for name, adjust := range map[string]func(*Client){"force": force, "both": func(c *Client) { c.Force, c.Resume = true, true }} {
+		t.Run(name, func(t *testing.T) {
+			r, old, data := newRig(t), octets(2<<20, 16), octets(2<<20+1, 17)
+			made(t, data, r.here, "f")
+			at := made(t, old, r.there, "f")
+			testrig.Must(t, os.Link(at, filepath.Join(r.there, ".f.iwarp-part")))
+			testrig.Must(t, os.Link(at, filepath.Join(r.there, "third")))
+			testrig.Must(t, r.put("f", adjust))
+			has(t, data, r.there, "f")
+			has(t, old, r.there, "third")
+			lists(t, r.there, "f", "third")
+		})
+	}
+}
+
+// TestChanges has a file change while it is sent: it does not get its name, and is right after the next copy.
+func TestChanges(t *testing.T) {
+	data := octets(4<<20+99, 18)
+	for name, change := range map[string]func(t *testing.T, at string) []byte{
+		"grows":   func(t *testing.T, at string) []byte { return appended(t, at, data, []byte("more")) },
+		"shrinks": func(t *testing.T, at string) []byte { made(t, data[:5000], at); return data[:5000] },
+		"is another": func(t *testing.T, at string) []byte {
+			now := octets(len(data), 19)
+			testrig.Must(t, os.WriteFile(at, now, 0o640))
+			return now
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			at, now := made(t, data, r.here, "f"), []byte(nil)
+			r.leaves(r.put("f", r.during(func() { now = change(t, at) })), message.Changed)
+			lists(t, r.there, ".f.iwarp-part")
+			made(t, now, at) // with the time that has wants
+			testrig.Must(t, r.put("f", resume))
+			has(t, now, r.there, "f")
+		})
+	}
+	t.Run("at the server", func(t *testing.T) {
+		r := newRig(t)
+		at := made(t, octets((window+3)*message.MaxBlock, 20), r.there, "f") // which is never sent before the change
+		r.leaves(r.get("f", r.during(func() { made(t, data[:5000], at) })), message.Changed)
+		lists(t, r.here, ".f.iwarp-part")
+	})
+}
+
+func appended(t *testing.T, at string, data, more []byte) []byte {
+	t.Helper()
+	f, err := os.OpenFile(at, os.O_WRONLY|os.O_APPEND, 0)
+	testrig.Must(t, err)
+	_, err = f.Write(more)
+	testrig.Must(t, errors.Join(err, f.Close()))
+	return fmt.Append(bytes.Clone(data), string(more))
+}
