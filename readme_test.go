@@ -53,7 +53,7 @@ func check(err error) {
 // packet, or it would be seen in pieces of a buffer's size.
 func TestCaptureRecipes(t *testing.T) {
 	recipes := 0
-	for _, file := range []string{"README.md", "cmd/iwarp/decode.go"} {
+	for _, file := range []string{"docs/command.md", "docs/troubleshooting.md", "cmd/iwarp/decode.go"} {
 		text, err := os.ReadFile(file)
 		must(t, err)
 		for _, recipe := range regexp.MustCompile("tcpdump [^|`\n]*-w - ?").FindAllString(string(text), -1) {
@@ -63,8 +63,8 @@ func TestCaptureRecipes(t *testing.T) {
 			}
 		}
 	}
-	if recipes != 2 {
-		t.Errorf("found %d recipes, want 2", recipes)
+	if recipes != 3 {
+		t.Errorf("found %d recipes, want 3", recipes)
 	}
 }
 
@@ -78,6 +78,25 @@ func TestReadmeProgram(t *testing.T) {
 	body, _, _ = strings.Cut(body, "\t// Output:")
 	if !strings.Contains(string(readme), "func main() {\n"+body+"}\n") {
 		t.Errorf("README.md shows another program than ExampleDial, which is\n%s", body)
+	}
+}
+
+// TestReadmeFigures: what README.md says of performance is what docs/performance.md has.
+func TestReadmeFigures(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	measured, err := os.ReadFile("docs/performance.md")
+	must(t, err)
+	rows := regexp.MustCompile(`(?m)^\| (Send|Write|Read) \| (\d+) \| (\S+ \(.*?\)|busy) \| (\S+ \(.*?\)|busy) \| (\S+ \(.*?\)|busy) \|$`).FindAllStringSubmatch(string(readme), -1)
+	if len(rows) < 6 {
+		t.Errorf("only %d rows", len(rows))
+	}
+	for _, row := range rows {
+		found := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s \| %s \| bbr \| %s \| %s \| [^|]+ \| %s \|`,
+			row[1], row[2], regexp.QuoteMeta(row[3]), regexp.QuoteMeta(row[4]), regexp.QuoteMeta(row[5]))).Match(measured)
+		if !found {
+			t.Errorf("docs/performance.md has other figures: %s", row[0])
+		}
 	}
 }
 

@@ -84,14 +84,14 @@ func (v *variant) verdict(t *testing.T, c conform.Case, want conform.Verdict) {
 	})
 }
 
-// TestReadme holds the numbers that README.md has.
-func TestReadme(t *testing.T) {
-	const readme = "../README.md"
+// TestDocumentedNumbers holds the numbers that documents have.
+func TestDocumentedNumbers(t *testing.T) {
+	const support, command = "../docs/support.md", "../docs/command.md"
 	n := len(conform.Cases())
-	testrig.WantInDocument(t, readme, "`conform` (%d cases)", n)
-	testrig.WantInDocument(t, readme, "**conform** has %d cases", n)
-	testrig.WantInDocument(t, readme, "%d broken variants of our endpoint", len(variants())+len(sctpVariants())+len(activeVariants()))
-	testrig.WantInDocument(t, readme, "Its own tests are %d variants of our endpoint", len(variants())+len(sctpVariants())+len(activeVariants()))
+	testrig.WantInDocument(t, support, "`conform` (%d cases)", n)
+	testrig.WantInDocument(t, command, "**conform** has %d cases", n)
+	testrig.WantInDocument(t, support, "%d broken variants of our endpoint", len(variants())+len(sctpVariants())+len(activeVariants()))
+	testrig.WantInDocument(t, command, "Its own tests are %d variants of our endpoint", len(variants())+len(sctpVariants())+len(activeVariants()))
 }
 
 // TestVariantsAreDistinct sees that each variant has a name and a rule of its own

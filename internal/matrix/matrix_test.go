@@ -81,17 +81,17 @@ func TestUserTCP(t *testing.T) {
 	}
 }
 
-// TestReadme holds the numbers that README.md has.
-func TestReadme(t *testing.T) {
-	const readme = "../../README.md"
+// TestDocumentedNumbers holds the numbers that docs/command.md has.
+func TestDocumentedNumbers(t *testing.T) {
+	const command = "../../docs/command.md"
 	cells, wider := matrix.Planned()
-	testrig.WantInDocument(t, readme, "all cells of the RNIC interoperability draft and %d more", wider)
-	testrig.WantInDocument(t, readme, "    %d cells, %[1]d as demanded", cells+wider)
+	testrig.WantInDocument(t, command, "all cells of the RNIC interoperability draft and %d more", wider)
+	testrig.WantInDocument(t, command, "    %d cells, %[1]d as demanded", cells+wider)
 	overSCTP := 0
 	for _, g := range matrix.SCTPGroups() {
 		overSCTP += len(g.Rows)
 	}
-	testrig.WantInDocument(t, readme, "`--network sctp` runs %d cells over SCTP", overSCTP)
+	testrig.WantInDocument(t, command, "`--network sctp` runs %d cells over SCTP", overSCTP)
 }
 
 // TestFiguresAreTheDraft holds the figures against the rules of the text around
