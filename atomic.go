@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // AtomicLen is how many octets an Atomic Operation works on: one word, at an address that is a
@@ -66,7 +67,7 @@ func (w *SendWR) checkExtension() error {
 	case (w.Op.atomic() || w.Op == OpImmediate) && w.Inline != nil:
 		return fmt.Errorf("%w: inline data on %v, which has no payload", ErrInvalid, w.Op)
 	case w.Op.atomic() && len(w.SGL) == 1 && w.SGL[0].Length != AtomicLen:
-		return fmt.Errorf("%w: %s for the result of %v, which has %d", ErrInvalid, counted(w.SGL[0].Length, "octet"), w.Op, AtomicLen)
+		return fmt.Errorf("%w: %s for the result of %v, which has %d", ErrInvalid, wording.Octets(w.SGL[0].Length), w.Op, AtomicLen)
 	case !w.Op.immediate() && w.Immediate != 0:
 		return fmt.Errorf("%w: Immediate, which is for OpWriteImm and OpImmediate, on %v", ErrInvalid, w.Op)
 	case w.Op != OpFetchAdd && w.Add != 0:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -38,7 +39,7 @@ const (
 func versionOf(onWire uint8) Version { return Version0 + Version(onWire) }
 
 // String returns "any", "0" or "1".
-func (v Version) String() string { return nameOf(v, "version value", "any", "0", "1") }
+func (v Version) String() string { return wording.Name(v, "version value", []string{"any", "0", "1"}) }
 
 // Markers says whether there are MPA markers in one direction of a connection.
 type Markers uint8
@@ -62,7 +63,9 @@ func markersOf(on bool) Markers {
 }
 
 // String returns "default", "off" or "on".
-func (m Markers) String() string { return nameOf(m, "markers value", "default", "off", "on") }
+func (m Markers) String() string {
+	return wording.Name(m, "markers value", []string{"default", "off", "on"})
+}
 
 // CRCPolicy says who decides whether connections use CRCs. Whatever it is, a connection uses
 // them if the peer wants them, and version 0 always does.
@@ -83,15 +86,7 @@ const (
 
 // String returns "by offer", "always" or "unwanted".
 func (p CRCPolicy) String() string {
-	return nameOf(p, "CRC policy value", "by offer", "always", "unwanted")
-}
-
-// nameOf returns the name of a value, and the value itself if it has none.
-func nameOf[T ~uint8](v T, what string, names ...string) string {
-	if int(v) < len(names) && names[v] != "" {
-		return names[v]
-	}
-	return fmt.Sprintf("%s %d", what, uint8(v))
+	return wording.Name(p, "CRC policy value", []string{"by offer", "always", "unwanted"})
 }
 
 // noCRC applies the policy to what an offer says.

@@ -8,6 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Send sends one message and returns when what is below (TCP, or SCTP) has taken it. In StateIdle it waits for a
@@ -274,7 +275,7 @@ func (c *call) adopt(ctx context.Context, s SGE) (WC, error) {
 
 func (c *call) copyTo(s SGE) error {
 	if len(c.message) > s.Length {
-		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid, counted(len(c.message), "octet"), s.Length)
+		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid, wording.Octets(len(c.message)), s.Length)
 	}
 	if err := s.check(c.qp.pd, true); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -74,7 +75,7 @@ func (e *RejectError) text() string {
 const shownOctets = 64
 
 func (e *RejectError) particulars() string {
-	s := fmt.Sprintf(" (%s of private data", counted(len(e.PrivateData), "octet"))
+	s := fmt.Sprintf(" (%s of private data", wording.Octets(len(e.PrivateData)))
 	if n := len(e.PrivateData); n > 0 {
 		s += fmt.Sprintf(" %q", e.PrivateData[:min(n, shownOctets)])
 	}
@@ -106,7 +107,7 @@ func (e *NegotiationError) Error() string { return "iwarp: " + e.text() }
 func (e *NegotiationError) text() string {
 	n := &e.Negotiated
 	s := e.TerminateError.text() + fmt.Sprintf(": the Reply has IRD %v, ORD %v, RTR %v and %s of private data; ",
-		n.PeerIRD, n.PeerORD, n.AnsweredRTR, counted(len(n.PrivateData), "octet"))
+		n.PeerIRD, n.PeerORD, n.AnsweredRTR, wording.Octets(len(n.PrivateData)))
 	switch {
 	case n.TerminateCode == mpa.CodeInsufficientIRD:
 		return s + fmt.Sprintf("our IRD would have to be %v: raise IRD or MaxIRD of the offer, and the RNIC's limit if it has one", n.PeerORD)

@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // EventKind tells what an Event is about.
@@ -52,7 +53,7 @@ var eventNames = [...]string{
 
 // String names the kind.
 func (k EventKind) String() string {
-	return nameOf(k, "event", eventNames[:]...)
+	return wording.Name(k, "event", eventNames[:])
 }
 
 // An Event is asynchronous: it belongs to no single work request.

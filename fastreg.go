@@ -6,6 +6,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // A Registration says what an OpFastRegister registers in an MR that PD.AllocMR made.
@@ -40,7 +41,7 @@ func (pd *PD) AllocMR(pieces, octets int) (*MR, error) {
 
 func (pd *PD) allocMR(most memory.Most) (*MR, error) {
 	if most.Pieces < 1 || most.Octets < 1 {
-		return nil, fmt.Errorf("%w: an MR for %d pieces of memory and %d octets, which are to be at least 1", ErrInvalid, most.Pieces, most.Octets)
+		return nil, fmt.Errorf("%w: an MR for %s of memory and %s, which are to be at least 1", ErrInvalid, wording.Count(most.Pieces, "piece"), wording.Octets(most.Octets))
 	}
 	mr := &MR{pd: pd, buf: new([]byte), octets: most.Octets}
 	return mr, mr.admit(func(t *memory.Table) (err error) {
@@ -74,9 +75,9 @@ func (w *SendWR) checkRegister(qp *QP) error {
 	case memory.None:
 		return nil
 	case memory.Wrap:
-		return fmt.Errorf("%w: Registration.Base %#x with %d octets: %w", ErrInvalid, r.Base, g.Octets(), memory.ErrWrap)
+		return fmt.Errorf("%w: Registration.Base %#x with %s: %w", ErrInvalid, r.Base, wording.Octets(g.Octets()), memory.ErrWrap)
 	case memory.TooLarge:
-		return fmt.Errorf("%w: %d pieces of memory with %d octets: %s (PD.AllocMR)", ErrInvalid, len(g.Memory), g.Octets(), f.Mistake())
+		return fmt.Errorf("%w: %s of memory with %s: %s (PD.AllocMR)", ErrInvalid, wording.Count(len(g.Memory), "piece"), wording.Octets(g.Octets()), f.Mistake())
 	default:
 		return fmt.Errorf("%w: %s", ErrInvalid, f)
 	}

@@ -49,8 +49,8 @@ var mayImport = map[string][]string{
 	"internal/sctpudp":     {"sctp", "sctp/chunk", "internal/carrier"},
 	"internal/association": {"mpa", "sctp", "internal/carrier", "internal/deadline"},
 
-	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "rdmap/ring"},
-	"":                {"ddp", "mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/startup", "internal/peers"},
+	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "internal/wording", "rdmap/ring"},
+	"":                {"ddp", "mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/startup", "internal/peers", "internal/wording"},
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp":        {"internal/carrier"},
@@ -140,7 +140,7 @@ func isPure(pkg string) bool {
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
 	"sctp", "sctp/chunk", "internal/association", "internal/sctpkernel", "internal/sctpudp",
-	"internal/carrier", "internal/deadline", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp",
+	"internal/carrier", "internal/deadline", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp", "internal/wording",
 }
 
 // list has, for each package of the module, what it imports on any system, with any tags.

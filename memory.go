@@ -8,6 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Access is a set of rights over registered memory. Reading it in the owner's
@@ -97,7 +98,7 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	}
 	return mr, mr.admit(func(t *memory.Table) (err error) {
 		if mr.region, err = t.Register(buf, mo); errors.Is(err, memory.ErrWrap) {
-			err = fmt.Errorf("%w: MROptions.Base %#x with %d octets: %w", ErrInvalid, o.Base, len(buf), err)
+			err = fmt.Errorf("%w: MROptions.Base %#x with %s: %w", ErrInvalid, o.Base, wording.Octets(len(buf)), err)
 		}
 		return err
 	})
@@ -185,7 +186,7 @@ func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 	case memory.None:
 		return len(p), nil
 	case memory.Bounds:
-		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid, counted(len(p), "octet"), off, m.Len())}
+		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid, wording.Octets(len(p)), off, m.Len())}
 	default:
 		return 0, &OpError{Op: "write memory", Err: m.lost(f)}
 	}
@@ -276,9 +277,9 @@ type SGE struct {
 func (s *SGE) check(pd *PD, write bool) error {
 	switch {
 	case s.Length < 0 || s.Offset < 0:
-		return fmt.Errorf("%w: a scatter/gather element of %s at offset %d", ErrInvalid, counted(s.Length, "octet"), s.Offset)
+		return fmt.Errorf("%w: a scatter/gather element of %s at offset %d", ErrInvalid, wording.Octets(s.Length), s.Offset)
 	case s.MR == nil && s.Length > 0:
-		return fmt.Errorf("%w: a scatter/gather element of %s without an MR", ErrInvalid, counted(s.Length, "octet"))
+		return fmt.Errorf("%w: a scatter/gather element of %s without an MR", ErrInvalid, wording.Octets(s.Length))
 	case s.MR == nil:
 		return nil
 	case s.MR.pd.rnic != pd.rnic:
@@ -300,7 +301,7 @@ func (s *SGE) mistake(f memory.Fault) string {
 	case memory.Invalidated:
 		return "an MR whose STag has been invalidated: register the memory again"
 	case memory.Bounds:
-		return fmt.Sprintf("%s at offset %d of an MR of %s", counted(s.Length, "octet"), s.Offset, counted(s.MR.Len(), "octet"))
+		return fmt.Sprintf("%s at offset %d of an MR of %s", wording.Octets(s.Length), s.Offset, wording.Octets(s.MR.Len()))
 	case memory.NoLocalWrite:
 		return "an MR without LocalWrite, which receives and Reads write to: register it with LocalWrite"
 	case memory.OtherDomain:

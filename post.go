@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // PostSend appends a request to the Send Queue and, if nothing is in its way,
@@ -47,7 +48,7 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 		return err
 	}
 	if len(wr.Inline) > qp.cfg.MaxInline {
-		return fmt.Errorf("%w: %s of inline data; the QP takes %d at most (QPConfig.MaxInline)", ErrInvalid, counted(len(wr.Inline), "octet"), qp.cfg.MaxInline)
+		return fmt.Errorf("%w: %s of inline data; the QP takes %d at most (QPConfig.MaxInline)", ErrInvalid, wording.Octets(len(wr.Inline)), qp.cfg.MaxInline)
 	}
 	// The copy is for the compiler: nothing that wr refers to escapes, so that a
 	// request written out in the call costs no allocation.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/peers"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -109,7 +110,7 @@ func (e *PresetError) Error() string {
 }
 
 func (e *PresetError) text() string {
-	return fmt.Sprintf("preset %s: %s of private data, there is room for %d: %s", e.Preset, counted(e.Given, "octet"), e.Limit, e.Why)
+	return fmt.Sprintf("preset %s: %s of private data, there is room for %d: %s", e.Preset, wording.Octets(e.Given), e.Limit, e.Why)
 }
 
 // Unwrap returns mpa.ErrOffer and ErrInvalid: a Request can still be answered.

@@ -293,7 +293,7 @@ func TestMistakesAtBothEnds(t *testing.T) {
 				res.postRecv(1, res.mr(1, iwarp.LocalWrite).Slice(0, 1))
 				ini.post(&iwarp.SendWR{Inline: []byte("xy")})
 			},
-			[]string{"2 octets", "1"}, []string{"longer than the receive"},
+			[]string{"length 2", "length of 1"}, []string{"longer than the receive"},
 		},
 		"not offered for invalidation": {
 			func(t *testing.T, ini, res *end) {

@@ -1,6 +1,10 @@
 package iwarp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/wording"
+)
 
 // Resize changes how many completions the CQ has room for, 1 to MaxCQDepth. Completions
 // that wait in it stay, in order: fewer than these is ErrInvalid. Give a CQ that more QPs
@@ -49,7 +53,7 @@ func (s *SRQ) resize(depth int) error {
 	case s.ended:
 		return errSRQClosed
 	case depth < 1 || int64(depth) < used || depth > MaxQueueDepth:
-		return fmt.Errorf("%w: depth %d, with %s outstanding; the most is %d", ErrInvalid, depth, counted(used, "receive"), MaxQueueDepth)
+		return fmt.Errorf("%w: depth %d, with %s outstanding; the most is %d", ErrInvalid, depth, wording.Count(used, "receive"), MaxQueueDepth)
 	case depth < s.perQP:
 		return fmt.Errorf("%w: depth %d is less than a QP's share, SRQConfig.PerQP, which is %d", ErrInvalid, depth, s.perQP)
 	case depth < s.limit:

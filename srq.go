@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
@@ -179,7 +180,7 @@ func (s srqSource) Take(dst *engine.RecvWork) bool { return s.srq.take(s.qp, dst
 func (s srqSource) Refusal() string {
 	n := s.qp.srqHeld.count()
 	if s.srq.perQP > 0 && n >= int64(s.srq.perQP) {
-		return fmt.Sprintf("the QP holds its share of the Shared Receive Queue, %s; poll and repost them sooner, or raise the share (SRQConfig.PerQP)", counted(n, "receive"))
+		return fmt.Sprintf("the QP holds its share of the Shared Receive Queue, %s; poll and repost them sooner, or raise the share (SRQConfig.PerQP)", wording.Count(n, "receive"))
 	}
 	return "the Shared Receive Queue is empty; post to it sooner, as EventSRQLimit tells, or more"
 }

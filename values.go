@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // String returns number, state and addresses, such as
@@ -22,7 +24,7 @@ func (qp *QP) String() string {
 func (cq *CQ) String() string {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	s := fmt.Sprintf("CQ (%d of %d completions, %s", cq.ring.Len(), cq.ring.Limit(), counted(cq.used, "QP"))
+	s := fmt.Sprintf("CQ (%d of %d completions, %s", cq.ring.Len(), cq.ring.Limit(), wording.Count(cq.used, "QP"))
 	switch {
 	case cq.overflow:
 		s += ", overflowed"
@@ -36,7 +38,7 @@ func (cq *CQ) String() string {
 func (pd *PD) String() string {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
-	return fmt.Sprintf("PD %d (%s, %s, %s)", pd.num, counted(pd.users[userQP], "QP"), counted(pd.users[userSRQ], "SRQ"), counted(pd.users[userMR], "MR"))
+	return fmt.Sprintf("PD %d (%s, %s, %s)", pd.num, wording.Count(pd.users[userQP], "QP"), wording.Count(pd.users[userSRQ], "SRQ"), wording.Count(pd.users[userMR], "MR"))
 }
 
 // String returns what was completed, and how, such as
@@ -51,9 +53,9 @@ func (w WC) String() string {
 	}
 	switch {
 	case w.Status == StatusSuccess && w.HasImmediate:
-		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %s", s, w.Status, w.Immediate, counted(w.Written, "octet"))
+		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %s", s, w.Status, w.Immediate, wording.Octets(w.Written))
 	case w.Status == StatusSuccess:
-		return fmt.Sprintf("%s: %v, %s", s, w.Status, counted(w.Length, "octet"))
+		return fmt.Sprintf("%s: %v, %s", s, w.Status, wording.Octets(w.Length))
 	case w.cause != nil:
 		return fmt.Sprintf("%s: %v: %s", s, w.Status, text(w.cause))
 	}
@@ -64,7 +66,7 @@ func (w WC) String() string {
 func (s *SRQ) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("SRQ (%d of %d receives, %s)", s.work.Len(), s.work.Limit(), counted(s.users, "QP"))
+	return fmt.Sprintf("SRQ (%d of %d receives, %s)", s.work.Len(), s.work.Limit(), wording.Count(s.users, "QP"))
 }
 
 // String returns what a log may have: STag, length and rights, such as
@@ -74,7 +76,7 @@ func (m MR) String() string {
 	if !m.Valid() {
 		valid = ", invalid"
 	}
-	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), counted(m.Len(), "octet"), m.Access(), valid)
+	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), wording.Octets(m.Len()), m.Access(), valid)
 }
 
 // String returns type and STag, and whether the window is bound, such as "MW (type 2, STag 0x5f31c200, not bound)".
@@ -90,7 +92,7 @@ func (w *MW) String() string {
 func (r *RNIC) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := fmt.Sprintf("RNIC (%v, %s, %s", r.kind, counted(len(r.qps), "QP"), counted(len(r.lns), "Listener"))
+	s := fmt.Sprintf("RNIC (%v, %s, %s", r.kind, wording.Count(len(r.qps), "QP"), wording.Count(len(r.lns), "Listener"))
 	if r.closed {
 		s += ", closed"
 	}
@@ -101,7 +103,7 @@ func (r *RNIC) String() string {
 func (l *Listener) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := fmt.Sprintf("Listener (%s, %s", addrText(l.Addr()), counted(len(l.qps), "QP"))
+	s := fmt.Sprintf("Listener (%s, %s", addrText(l.Addr()), wording.Count(len(l.qps), "QP"))
 	if l.ctx.Err() != nil {
 		s += ", closed"
 	}
@@ -112,14 +114,6 @@ func (l *Listener) String() string {
 // private data.
 func (r *Request) String() string {
 	return fmt.Sprintf("Request (%s, %v, IRD %v, ORD %v)", addrText(r.RemoteAddr()), r.Dialect(), r.IRD(), r.ORD())
-}
-
-// counted is a number of things in words, as all texts of this package have it.
-func counted[N ~int | ~int64 | ~uint32 | ~uint64](n N, thing string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, thing)
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 var accessNames = []struct {

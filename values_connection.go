@@ -1,6 +1,10 @@
 package iwarp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/wording"
+)
 
 // String returns what the startup came to, such as "Initiator, RFC 6581, revision 2, markers off received and off sent, CRC on,
 // IRD 32, ORD 32, EMSS 1448, MULPDU 1440". It shows nothing of the private data.
@@ -29,7 +33,7 @@ func (n Negotiated) String() string {
 func (a QPAttr) String() string {
 	s := fmt.Sprintf("%v, IRD %d, ORD %d, version %v, markers %v received and %v sent, %v, MULPDU %d, outstanding: %s, %s",
 		a.State, a.IRD, a.ORD, a.Stream.Version, a.Stream.MarkersReceive, a.Stream.MarkersSend, a.Kind, a.MULPDU,
-		counted(a.Sends, "send request"), counted(a.Receives, "receive"))
+		wording.Count(a.Sends, "send request"), wording.Count(a.Receives, "receive"))
 	if a.Terminate != nil {
 		s += ", " + a.Terminate.text()
 	}

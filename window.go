@@ -6,6 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // MWType is the type of a Memory Window.
@@ -23,7 +24,7 @@ const (
 )
 
 // String returns "type 1" or "type 2".
-func (t MWType) String() string { return nameOf(t, "type", "", "type 1", "type 2") }
+func (t MWType) String() string { return wording.Name(t, "type", []string{"", "type 1", "type 2"}) }
 
 // windowAccess are the rights that a window can give.
 const windowAccess = RemoteRead | RemoteWrite | RemoteAtomic
@@ -145,7 +146,7 @@ func (b *Binding) check(w *MW, pd *PD) error {
 	case b.Access&^windowAccess != 0 || b.Access == 0:
 		return fmt.Errorf("%w: a binding with access rights %#x, which are to be one or more of RemoteRead, RemoteWrite and RemoteAtomic", ErrInvalid, uint8(b.Access))
 	case ddp.Wraps(b.Base, uint64(max(b.Memory.Length, 0))):
-		return fmt.Errorf("%w: Binding.Base %#x with %d octets: %w", ErrInvalid, b.Base, b.Memory.Length, memory.ErrWrap)
+		return fmt.Errorf("%w: Binding.Base %#x with %s: %w", ErrInvalid, b.Base, wording.Octets(b.Memory.Length), memory.ErrWrap)
 	}
 	return b.Memory.check(pd, b.Access&(RemoteWrite|RemoteAtomic) != 0)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // MaxSGE is how many scatter/gather elements a work request may have. Up to four take no memory
@@ -46,7 +47,7 @@ var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv", "
 
 // String names the operation.
 func (o Op) String() string {
-	return nameOf(o, "operation", opNames[:]...)
+	return wording.Name(o, "operation", opNames[:])
 }
 
 // call names the method of a QP that posts the operation and waits for it.

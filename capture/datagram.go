@@ -15,7 +15,7 @@ const maxDatagram = 65535 - ipv4Len - udpLen
 // goroutines are in order of time. The error is about a packet that is neither IPv4 nor IPv6, or comes from below.
 func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 	if len(ip) == 0 || ip[0]>>4 != 4 && ip[0]>>4 != 6 {
-		return fmt.Errorf("capture: %d octets are no packet of IPv4 or IPv6", len(ip))
+		return fmt.Errorf("capture: what has the length %d is no packet of IPv4 or IPv6", len(ip))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

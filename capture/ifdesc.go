@@ -43,7 +43,7 @@ func (f *pcapng) describe(b []byte) error {
 			break
 		}
 		if n > len(b)-4 {
-			return damagef("an interface's option %d of %d octets where %d are left", code, n, len(b)-4)
+			return damagef("an interface's option %d of length %d where %d are left", code, n, len(b)-4)
 		}
 		if err := f.option(&i, code, b[4:4+n]); err != nil {
 			return err

@@ -184,7 +184,7 @@ func TestDamage(t *testing.T) {
 		{pcapngLittle + `03000000 0c000000 0c000000`, "packet 3, file offset 120: a Simple Packet Block of 0 octets"},
 		{pcapngLittle + `03000000 10000000 01000000 10000000`, "packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
 		{sectionLittle + `01000000 10000000 01000000 10000000`, "packet 1, file offset 28: an Interface Description Block of 4 octets"},
-		{sectionLittle + `01000000 18000000 01000000 00000000 0900 0400 18000000`, "packet 1, file offset 28: an interface's option 9 of 4 octets where 0 are left"},
+		{sectionLittle + `01000000 18000000 01000000 00000000 0900 0400 18000000`, "packet 1, file offset 28: an interface's option 9 of length 4 where 0 are left"},
 		{sectionLittle + `01000000 1c000000 01000000 00000000 0900 0100 14000000 1c000000`, "packet 1, file offset 28: an interface's time resolution of 0x14"},
 	} {
 		_, err := readAll(bytes.NewReader(testrig.Octets(t, c.file)))

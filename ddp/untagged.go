@@ -95,15 +95,15 @@ func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
 	// RFC 5041, section 7.1: "The sum of the DDP Segment payload length and the
 	// MO falls in the range of legal offsets associated with the Untagged Buffer." [D38]
 	if n > size-mo {
-		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("%d octets at MO %d do not fit the buffer of %d octets", n, mo, size)}
+		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("MO %d and length %d exceed the buffer's length of %d", mo, n, size)}
 	}
 	// RFC 5041, section 5.2: a source sends the octets of a message in segments, each
 	// octet in one, and an LLP which delivers in order delivers each once.
 	switch part := (span{mo, mo + n}); {
 	case q.cover.overlaps(part):
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("%d octets at MO %d overlap a segment placed before", n, mo)}
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("MO %d and length %d overlap a segment placed before", mo, n)}
 	case q.cover.full(part):
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("%d octets at MO %d make more than %d parts of one message with gaps between them", n, mo, maxIslands)}
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("MO %d and length %d make more than %d parts of one message with gaps between them", mo, n, maxIslands)}
 	}
 	return nil
 }

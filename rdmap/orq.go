@@ -89,7 +89,7 @@ func (q *ORQ) Check(resp *ddp.Segment) *Error {
 	left := uint64(r.Size - q.got)
 	n := uint64(resp.PayloadLen())
 	if n > left {
-		return &Error{CodeDDPBaseOrBounds, OpReadResponse, "length", fmt.Sprintf("expected at most %d octets more of %d, got %d", left, r.Size, n)}
+		return &Error{CodeDDPBaseOrBounds, OpReadResponse, "length", fmt.Sprintf("expected at most the last %d of %d, got %d", left, r.Size, n)}
 	}
 	if resp.Last != (n == left) {
 		return &Error{CodeCatastrophicStream, OpReadResponse, "L", fmt.Sprintf("L is %t with %d of %d octets received", resp.Last, uint64(q.got)+n, r.Size)}

@@ -89,5 +89,9 @@ func (r *ReadRequest) Advance(n uint32) {
 
 // String describes the request.
 func (r ReadRequest) String() string {
-	return fmt.Sprintf("%d octets from STag %#08x TO %#x to STag %#08x TO %#x", r.Size, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+	octets := "octets"
+	if r.Size == 1 {
+		octets = "octet"
+	}
+	return fmt.Sprintf("%d %s from STag %#08x TO %#x to STag %#08x TO %#x", r.Size, octets, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
 }

@@ -54,7 +54,7 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 	case s == nil:
 		return ErrState
 	case n > a.MULPDU():
-		return fmt.Errorf("%w: %d octets, %d at most", ErrSize, n, a.MULPDU())
+		return fmt.Errorf("%w: length %d, %d at most", ErrSize, n, a.MULPDU())
 	case a.Room(id) == 0:
 		return ErrFull
 	}

@@ -130,7 +130,7 @@ func (r *Refusal) Error() string {
 	if r.Provider {
 		return "sctp: the peer's provider refused the session"
 	}
-	s := fmt.Sprintf("sctp: the peer rejected the session (%d octets of private data", len(r.PrivateData))
+	s := fmt.Sprintf("sctp: the peer rejected the session (private data of length %d", len(r.PrivateData))
 	if r.Enhanced {
 		s += fmt.Sprintf(", IRD %v, ORD %v", r.PeerIRD, r.PeerORD)
 	}

@@ -40,8 +40,8 @@ func TestErrorTexts(t *testing.T) {
 		"sctp: no Adaptation Layer Indication of DDP (RFC 5043, section 11.1)":                                                                 &sctp.Violation{Rule: sctp.RuleIndication},
 		"sctp: messages outside of any session: 16 messages (RFC 5043, section 6.1)":                                                           &sctp.Violation{Rule: sctp.RuleStray, Reason: "16 messages"},
 		"sctp: the peer's provider refused the session":                                                                                        &sctp.Refusal{Provider: true},
-		"sctp: the peer rejected the session (2 octets of private data)":                                                                       &sctp.Refusal{PrivateData: []byte("no"), PeerIRD: 4},
-		"sctp: the peer rejected the session (0 octets of private data, IRD " + mpa.Depth(4).String() + ", ORD " + mpa.Depth(5).String() + ")": &sctp.Refusal{Enhanced: true, PeerIRD: 4, PeerORD: 5},
+		"sctp: the peer rejected the session (private data of length 2)":                                                                       &sctp.Refusal{PrivateData: []byte("no"), PeerIRD: 4},
+		"sctp: the peer rejected the session (private data of length 0, IRD " + mpa.Depth(4).String() + ", ORD " + mpa.Depth(5).String() + ")": &sctp.Refusal{Enhanced: true, PeerIRD: 4, PeerORD: 5},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -137,7 +137,7 @@ func AppendControl(dst []byte, c *Control) []byte {
 // ParseControl returns a session control message, whose PrivateData is in b. The error is a [*Violation].
 func ParseControl(b []byte) (c Control, err error) {
 	if len(b) < controlLen {
-		return c, violation(RuleShort, "%d octets, of %d at least", len(b), controlLen)
+		return c, violation(RuleShort, "length %d, of %d at least", len(b), controlLen)
 	}
 	c = Control{SSN: binary.BigEndian.Uint16(b), Function: Function(binary.BigEndian.Uint16(b[SSNLen:])), PrivateData: b[controlLen:]}
 	if v := c.check(); v != nil {
@@ -149,7 +149,7 @@ func ParseControl(b []byte) (c Control, err error) {
 	c.Bare = c.Function == FunctionEnhancedReject && len(c.PrivateData) < mpa.EnhancedLen
 	if c.HasEnhanced() {
 		if c.Enhanced, err = mpa.ParseEnhanced(c.PrivateData); err != nil {
-			return c, violation(RuleEnhancedData, "%v with %d octets of private data", c.Function, len(c.PrivateData))
+			return c, violation(RuleEnhancedData, "%v with private data of length %d", c.Function, len(c.PrivateData))
 		}
 		c.PrivateData = c.PrivateData[mpa.EnhancedLen:]
 	}
@@ -165,11 +165,11 @@ func (c *Control) check() *Violation {
 	case c.Function == FunctionTerminate && n > 0:
 		// RFC 5043, section 5.2.3: "Private Data MUST NOT be included in the DDP Stream Session Terminate message."
 		// [C02]
-		return violation(RuleTerminateData, "%d octets", n)
+		return violation(RuleTerminateData, "length %d", n)
 	case n > MaxPrivateData:
 		// "Private Data length MUST NOT exceed 512 bytes in any message." RFC 6581, section 7: "including enhanced
 		// RDMA connection establishment data." [C02]
-		return violation(RulePrivateData, "%v with %d octets of private data", c.Function, n)
+		return violation(RulePrivateData, "%v with private data of length %d", c.Function, n)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (a *Association) form(m Message) *Violation {
 	case m.PPID != PPIDSegment && m.PPID != PPIDControl:
 		return violation(RulePPID, "PPID %d", m.PPID)
 	case len(m.Data) < SSNLen:
-		return violation(RuleShort, "%d octets", len(m.Data))
+		return violation(RuleShort, "length %d", len(m.Data))
 	}
 	return nil
 }

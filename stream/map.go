@@ -27,7 +27,7 @@ func (c *Conn) Map(buf []byte, offset uint64) (*Mapping, error) {
 
 func (c *Conn) mapIn(buf []byte, offset uint64) (*Mapping, error) {
 	if n := uint64(len(buf)); n == 0 || n > 1<<32-1 || ddp.Wraps(offset, n) {
-		return nil, fmt.Errorf("%w: a map of %d octets at offset %d", iwarp.ErrInvalid, len(buf), offset)
+		return nil, fmt.Errorf("%w: a map of length %d at offset %d", iwarp.ErrInvalid, len(buf), offset)
 	}
 	if err := c.enter(&c.wr, c.writing); err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (s *Stack) await(ctx context.Context) error {
 		case <-s.closed:
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("usertcp: %d connections had not ended: %w", len(left), context.Cause(ctx))
+			return fmt.Errorf("usertcp: connections that had not ended: %d: %w", len(left), context.Cause(ctx))
 		}
 	}
 	return nil

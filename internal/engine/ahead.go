@@ -3,11 +3,11 @@ package engine
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -134,7 +134,7 @@ func (a *ahead) trim() {
 func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 	a := &q.ahead
 	if len(a.held) >= a.bounds.Segments {
-		return q.refuse(fmt.Sprintf("%d segments", a.bounds.Segments), nil)
+		return q.refuse(wording.Count(a.bounds.Segments, "segment"), nil)
 	}
 	h := heldSegment{at: at, end: end, size: len(ulpdu)}
 	n, placed := q.placeAhead(ulpdu)
@@ -142,7 +142,7 @@ func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 		return q.keepPlaced(&h, ulpdu, n)
 	}
 	if len(ulpdu) > a.bounds.Octets-a.octets {
-		return q.refuse(fmt.Sprintf("%d octets", a.bounds.Octets), nil)
+		return q.refuse(wording.Octets(a.bounds.Octets), nil)
 	}
 	if err := a.take(len(ulpdu)); err != nil {
 		return q.refuse(budgetSpent, err)

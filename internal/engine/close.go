@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -192,7 +193,7 @@ func (q *QP) halfClosed(unread int) {
 // RFC 5044, section 8: error code 1, "TCP connection closed, terminated, or lost",
 // which RFC 5040, section 4.8 has as layer 2, type 0. [Q16] [R08]
 func (q *QP) cutOff(unread int) {
-	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %d octets into it", unread)
+	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %s into it", wording.Octets(unread))
 	if !q.mayTransmit() {
 		q.abort(fmt.Errorf("%s: %w", reason, ErrLost))
 		return

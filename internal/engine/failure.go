@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -189,7 +190,7 @@ func localStatus(f memory.Fault) Status {
 
 // accessReason says why a peer may not reach n octets of a region.
 func accessReason(f memory.Fault, n uint32, to uint64, stag uint32) string {
-	return fmt.Sprintf("%s: %d octets at %#x of STag %#08x", f.Mistake(), n, to, stag)
+	return fmt.Sprintf("%s: %s at %#x of STag %#08x", f.Mistake(), wording.Octets(n), to, stag)
 }
 
 func invalidateReason(stag uint32, f memory.Fault) string {

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -62,7 +63,7 @@ func hint(t *rdmap.Terminate, extended bool) string {
 		s += fmt.Sprintf(" (STag %#08x, TO %#x)", h.STag, h.TO)
 	}
 	if r, err := rdmap.ParseReadRequest(t.RDMAPHeader); err == nil && s != "" {
-		s += fmt.Sprintf(" (STag %#08x, TO %#x, %d octets)", r.SrcSTag, r.SrcTO, r.Size)
+		s += fmt.Sprintf(" (STag %#08x, TO %#x, %s)", r.SrcSTag, r.SrcTO, wording.Octets(r.Size))
 	}
 	return s
 }

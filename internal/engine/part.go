@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // A part is the end of our half after the peer's, where the LLP tells how it goes (Params.TellsEnd). Like any close it
@@ -56,13 +58,13 @@ func (q *QP) Parted(now time.Time) {
 // partTimedOut gives up waiting for the peer to acknowledge our half. If nothing but the FIN is missing the peer has
 // everything, and the LLP goes on telling it.
 func (q *QP) partTimedOut() {
-	const text = "the peer has closed its half, and not acknowledged %d octets of ours within %v: %w: %w"
+	const text = "the peer has closed its half, and not acknowledged %s of ours within %v: %w: %w"
 	switch p := &q.part; {
 	case p.owed <= 0:
 		q.end(Drop)
 	case q.closeBy.Equal(p.limitBy):
-		q.abort(fmt.Errorf(text, p.owed, q.cfg.CloseLimit, ErrLost, ErrTimeout))
+		q.abort(fmt.Errorf(text, wording.Octets(p.owed), q.cfg.CloseLimit, ErrLost, ErrTimeout))
 	default:
-		q.abort(fmt.Errorf(text, p.owed, q.cfg.CloseTimeout, ErrLost, ErrTimeout))
+		q.abort(fmt.Errorf(text, wording.Octets(p.owed), q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	}
 }

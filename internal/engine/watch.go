@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -35,6 +36,6 @@ func (q *QP) sendTimedOut() {
 	placed := q.queues[rdmap.QNSend].Placed()
 	q.fail(&Failure{
 		Code: rdmap.CodeCatastrophicStream, Err: ErrTimeout, Op: rdmap.OpSend, HasOp: true, Offset: q.rxOffset(),
-		Reason: fmt.Sprintf("a Send was begun and is not complete within %v: %d octets of it have come, and it holds a shared receive", q.cfg.SendTimeout, placed),
+		Reason: fmt.Sprintf("a Send was begun and is not complete within %v: it has %s so far, and holds a shared receive", q.cfg.SendTimeout, wording.Octets(placed)),
 	}, nil)
 }

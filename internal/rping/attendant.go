@@ -77,7 +77,7 @@ func (a *attendant) write(ctx context.Context, data []byte, sink message.Advert)
 		n = end + 1
 	}
 	if n > int(sink.Length) {
-		return fmt.Errorf("rping: the client's sink has %d octets, its text %d", sink.Length, n)
+		return fmt.Errorf("rping: the client's sink has the length %d, its text %d", sink.Length, n)
 	}
 	return a.perform(ctx, iwarp.OpWrite, n, remote(sink))
 }

@@ -96,7 +96,7 @@ func TestClientIsSentSomethingElse(t *testing.T) {
 	})
 	cfg, _ := config()
 	err := Client(t.Context(), addr, ClientConfig{Config: cfg, Count: 1})
-	if err == nil || !strings.Contains(err.Error(), "the peer sent 8 octets") {
+	if err == nil || !strings.Contains(err.Error(), "the peer sent a message of length 8") {
 		t.Errorf("got %v", err)
 	}
 }

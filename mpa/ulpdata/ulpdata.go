@@ -47,9 +47,17 @@ func Describe(b []byte) string {
 		return "like " + c.String()
 	}
 	if text := strings.TrimRight(string(b), "\x00"); printable(text) {
-		return fmt.Sprintf("%d octets of text: %s", len(b), shown([]byte(text), "%q"))
+		return fmt.Sprintf("%s of text: %s", octets(len(b)), shown([]byte(text), "%q"))
 	}
-	return fmt.Sprintf("%d octets: %s", len(b), shown(b, "% x"))
+	return fmt.Sprintf("%s: %s", octets(len(b)), shown(b, "% x"))
+}
+
+// octets says how many octets.
+func octets(n int) string {
+	if n == 1 {
+		return "1 octet"
+	}
+	return fmt.Sprintf("%d octets", n)
 }
 
 // shownOctets is how much of private data a line shows.

@@ -40,7 +40,7 @@ func (e *Endpoint) Deliver(b []byte, table Memory) error {
 	switch w.Op() {
 	case OpData:
 		if e.PeerEnded() {
-			return wrong("data", "a piece of %d octets after the peer's end", w.Value())
+			return wrong("data", "a piece of length %d after the peer's end", w.Value())
 		}
 		return e.data(w.Value())
 	case OpCredit:
@@ -69,7 +69,7 @@ func (e *Endpoint) look(table Memory) (err error) {
 				err = wrong("table", "more than %d entries under way", n)
 				return
 			case !next.ends():
-				err = wrong("table", "%d octets at %#x, which do not end", next.Length, next.TO)
+				err = wrong("table", "length %d at %#x, which does not end", next.Length, next.TO)
 				return
 			}
 			clear(raw)

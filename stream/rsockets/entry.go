@@ -89,11 +89,11 @@ func (m Map) Append(b []byte, big bool) []byte {
 // ParseMap reads MapLen octets. The error is an *Error.
 func ParseMap(b []byte, big bool) (Map, error) {
 	if len(b) < MapLen {
-		return Map{}, wrong("map", "%d octets, where there are to be %d", len(b), MapLen)
+		return Map{}, wrong("map", "length %d, where it is to be %d", len(b), MapLen)
 	}
 	m := Map{Offset: order(big).Uint64(b), Entry: entryAt(b[mapEntry:], order(big))}
 	if !m.ends() || ddp.Wraps(m.Offset, uint64(m.Length)) {
-		return Map{}, wrong("map", "%d octets at offset %#x and address %#x, which do not end", m.Length, m.Offset, m.TO)
+		return Map{}, wrong("map", "length %d at offset %#x and address %#x, which does not end", m.Length, m.Offset, m.TO)
 	}
 	return m, nil
 }

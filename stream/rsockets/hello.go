@@ -103,10 +103,10 @@ func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 // wraps ErrVersion for another version than 1.
 func ParseHello(b []byte) (Hello, error) {
 	if len(b) == 0 || b[0] != Version {
-		return Hello{}, &Error{Field: "private data", Reason: fmt.Sprintf("%d octets, which do not begin with version %d", len(b), Version), cause: ErrVersion}
+		return Hello{}, &Error{Field: "private data", Reason: fmt.Sprintf("length %d, and it does not begin with version %d", len(b), Version), cause: ErrVersion}
 	}
 	if len(b) < HelloLen {
-		return Hello{}, wrong("private data", "%d octets, where there are to be %d", len(b), HelloLen)
+		return Hello{}, wrong("private data", "length %d, where it is to be %d", len(b), HelloLen)
 	}
 	table := entryAt(b[helloTable:], binary.BigEndian)
 	h := Hello{
@@ -131,7 +131,7 @@ func (h *Hello) check() error {
 	case ddp.Wraps(h.Table.TO, tables):
 		return wrong("private data", "a table at %#x that does not end", h.Table.TO)
 	case !h.Ring.ends():
-		return wrong("private data", "%d octets at %#x, which do not end", h.Ring.Length, h.Ring.TO)
+		return wrong("private data", "length %d at %#x, which does not end", h.Ring.Length, h.Ring.TO)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (r *Receiver) data(n uint32) error {
 	case r.received == r.told:
 		return wrong("credit", "a piece beyond the %d credits", r.credits)
 	case len(r.ends) == 0 || uint64(n) > r.ends[0]-r.arrived:
-		return wrong("data", "a piece of %d octets, where the peer was offered %d", n, r.room())
+		return wrong("data", "a piece of length %d, where the peer was offered %d", n, r.room())
 	}
 	r.received++
 	r.arrived += uint64(n)

@@ -70,7 +70,7 @@ func (w Word) Append(b []byte, big bool) []byte {
 // ParseWord reads what a Send has brought. Any but WordLen octets are an *Error.
 func ParseWord(b []byte, big bool) (Word, error) {
 	if len(b) != WordLen {
-		return 0, wrong("word", "%d octets, where there are to be %d", len(b), WordLen)
+		return 0, wrong("word", "length %d, where it is to be %d", len(b), WordLen)
 	}
 	return Word(order(big).Uint32(b)), nil
 }

@@ -32,7 +32,7 @@ func (a Advert) Append(dst []byte) []byte {
 // ParseAdvert reads an advert, which is all of b.
 func ParseAdvert(b []byte) (Advert, error) {
 	if len(b) != Len {
-		return Advert{}, fmt.Errorf("rping: the peer sent %d octets: each of its messages has %d", len(b), Len)
+		return Advert{}, fmt.Errorf("rping: the peer sent a message of length %d: each has %d", len(b), Len)
 	}
 	return Advert{
 		TO:     binary.BigEndian.Uint64(b),
