@@ -3,11 +3,13 @@ package iwarp_test
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // TestJSON writes what a monitor would keep, and reads the counters back.
@@ -70,4 +72,29 @@ func TestNamesReadBack(t *testing.T) {
 	readsBack(t, iwarp.OpFastRegister)
 	readsBack(t, iwarp.Version1)
 	readsBack(t, iwarp.CRCUnwanted)
+}
+
+// TestNegotiatedJSON: what was agreed on has words for roles and RTR indications, and no field for private data that is not there.
+func TestNegotiatedJSON(t *testing.T) {
+	n := iwarp.Negotiated{Negotiated: mpa.Negotiated{Role: mpa.RoleResponder, RTR: mpa.RTRWrite | mpa.RTRRead, IRD: 3}}
+	var got map[string]any
+	for _, private := range []string{"", "hi"} {
+		n.PrivateData = []byte(private)
+		text, err := json.Marshal(n)
+		must(t, err)
+		got = nil
+		must(t, json.Unmarshal(text, &got))
+		if got["Role"] != "Responder" || got["RTR"] != "write|read" || got["Opener"] != "none" || got["IRD"] != 3.0 || got["CRC"] != false {
+			t.Errorf("%s", text)
+		}
+		if _, ok := got["PrivateData"]; ok != (private != "") || got["FallbackReason"] != nil {
+			t.Errorf("%s", text)
+		}
+	}
+	n.FallbackReason = errors.New("closed")
+	text, err := json.Marshal(n)
+	must(t, err)
+	if must(t, json.Unmarshal(text, &got)); got["FallbackReason"] != "closed" || got["PrivateData"] != "aGk=" {
+		t.Errorf("%s", text)
+	}
 }

@@ -35,17 +35,31 @@ func named[K interface {
 	return names
 }
 
-// MarshalJSON goes by the names of the fields. Without MPA it leaves out those that are of MPA and TCP.
+// MarshalJSON goes by the names of the fields: the role and kinds of RTR indications are words, and private data and the reason for a fallback
+// are there if there are any. Without MPA it leaves out the fields that are of MPA and TCP.
 func (n Negotiated) MarshalJSON() ([]byte, error) {
 	type plain Negotiated // without this method
+	type named struct {
+		plain
+		Role, RTR, OfferedRTR, AnsweredRTR, Opener string
+		PrivateData                                []byte `json:",omitempty"`
+		FallbackReason                             string `json:",omitempty"`
+	}
+	names := named{
+		plain: plain(n), Role: n.Role.String(), RTR: n.RTR.String(), OfferedRTR: n.OfferedRTR.String(), AnsweredRTR: n.AnsweredRTR.String(),
+		Opener: n.Opener.String(), PrivateData: n.PrivateData,
+	}
+	if n.FallbackReason != nil {
+		names.FallbackReason = n.FallbackReason.Error()
+	}
 	if !n.noMPA {
-		return json.Marshal(plain(n))
+		return json.Marshal(names)
 	}
 	type absent *struct{}
 	return json.Marshal(struct {
-		plain
+		named
 		Revision, PeerRevision, MarkersReceive, MarkersSend, CRC, EMSS absent `json:",omitempty"`
-	}{plain: plain(n)})
+	}{named: names})
 }
 
 // MarshalText returns what String does.
