@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/goiwarp/iwarp"
@@ -30,6 +31,23 @@ type Negotiated struct {
 	// They are empty where the system does not tell.
 	CC     string `json:"congestion_control,omitempty"`
 	CCPeer string `json:"congestion_control_responder,omitempty"`
+}
+
+// MarshalJSON leaves out what there is not without MPA and TCP.
+func (n Negotiated) MarshalJSON() ([]byte, error) {
+	type plain Negotiated // without this method
+	if over, err := network.Open(n.Network); err != nil || over.Streams {
+		return json.Marshal(plain(n))
+	}
+	type absent *struct{}
+	return json.Marshal(struct {
+		plain
+		Revision        absent `json:"revision,omitempty"`
+		MarkersReceived absent `json:"markers_received,omitempty"`
+		MarkersSent     absent `json:"markers_sent,omitempty"`
+		CRC             absent `json:"crc,omitempty"`
+		EMSS            absent `json:"emss,omitempty"`
+	}{plain: plain(n)})
 }
 
 func negotiated(name string, qp *iwarp.QP) Negotiated {

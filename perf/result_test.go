@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -113,6 +114,11 @@ func TestReportJSON(t *testing.T) {
 	wantKeys(t, "negotiated", got.Negotiated, []string{
 		"crc", "dialect", "emss", "ird", "markers_received", "markers_sent", "mulpdu", "network", "ord", "peer_to_peer", "revision", "rtr",
 	})
+	overSCTP, err := json.Marshal(Negotiated{Network: network.SCTP})
+	testrig.Must(t, err)
+	got.Negotiated = nil
+	testrig.Must(t, json.Unmarshal(overSCTP, &got.Negotiated))
+	wantKeys(t, "negotiated over SCTP", got.Negotiated, []string{"dialect", "ird", "mulpdu", "network", "ord", "peer_to_peer", "rtr"})
 	wantKeys(t, "result", got.Results[0], result)
 	wantKeys(t, "tcp", got.Results[0]["tcp"].(map[string]any), figures)
 	if got.Results[0]["op"] != "Write" || got.Results[0]["size"] != 64.0 {
