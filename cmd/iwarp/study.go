@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -26,7 +25,7 @@ type studyCmd struct {
 	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in octets (default: ${default})."`
 	Pattern     string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose name matches, such as '^aligned, markers$$' or QPs."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the random decisions (default: ${default})."`
-	JSON        bool          `name:"json" help:"Print JSON."`
+	JSON        bool          `name:"json" help:"Print JSON: docs/study-json.md."`
 }
 
 // Help describes what is printed.
@@ -38,7 +37,7 @@ func (studyCmd) Help() string {
 		"whole before that, from the arrival of their last octet. \"MPA holds\" is the most that it held for reassembly of all connections at one moment, \"TCP holds\" " +
 		"what had come ahead of order then, which it keeps in any case. \"reckoned\" is what the formulae of draft-culley-iwarp-mpa-03, " +
 		"section 13.1.2, give with all constants taken as 1: aligned EMSS, not aligned EMSS * (connections + 1), in order bandwidth * round trip.\n\n" +
-		"JSON: {connections, octets, loss, reorder, delay_ns, mtu, seed, results: [{way, ...}]}, and interrupted, if the last ways are missing for that; times are in microseconds."
+		"JSON: one object: docs/study-json.md."
 }
 
 // What connections send by default, in octets: each, all together, and each of many.
@@ -110,11 +109,11 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 	case err != nil && !r.Interrupted:
 		return err
 	case c.JSON:
-		return errors.Join(report.WriteJSON(std.out, r), err)
+		return join(report.WriteJSON(std.out, r), err)
 	case len(r.Results) == 0:
 		return err
 	}
-	return errors.Join(printStudy(std.out, r), err)
+	return join(printStudy(std.out, r), err)
 }
 
 func printStudy(out io.Writer, r *study.Report) error {
