@@ -131,9 +131,9 @@ type NoCasesError struct {
 // Error says what does not match, and what the user can do.
 func (e *NoCasesError) Error() string {
 	if e.Others == 0 {
-		return fmt.Sprintf("conform: no case has an ID that matches %q: --list shows all IDs", e.Filter)
+		return fmt.Sprintf("no case has an ID that matches %q: --list shows all IDs", e.Filter)
 	}
-	return fmt.Sprintf("conform: %s with an ID that matches %q, but none for this role and dialect of the peer (%v, %v)",
+	return fmt.Sprintf("%s with an ID that matches %q, but none for this role and dialect of the peer (%v, %v)",
 		wording.Count(e.Others, "case"), e.Filter, e.Role, e.Dialect)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,10 +52,10 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	defer over.Close()
 	conn, err := c.meet(ctx, over, std)
 	if err != nil {
-		return errors.Join(err, out.Close())
+		return join(err, out.Close())
 	}
 	err = attend(ctx, conn, func() error { return exchange(conn, in, out) })
-	return errors.Join(err, out.Close())
+	return join(err, out.Close())
 }
 
 // attend has a connection used, and ends it: by the context's end at once.
@@ -66,7 +65,7 @@ func attend(ctx context.Context, conn *stream.Conn, use func() error) error {
 	if !stop() {
 		err = context.Cause(ctx)
 	}
-	return errors.Join(err, leave(conn, err))
+	return join(err, leave(conn, err))
 }
 
 // leave closes the connection: in order only if everything went well, as the peer would take what it has for everything.
@@ -114,7 +113,7 @@ func (c *catCmd) open(std streams) (in io.ReadCloser, out io.WriteCloser, err er
 	}
 	if c.Out != "" {
 		if out, err = os.Create(c.Out); err != nil {
-			return nil, nil, errors.Join(err, in.Close())
+			return nil, nil, join(err, in.Close())
 		}
 	}
 	return in, out, nil

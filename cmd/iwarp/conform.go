@@ -58,7 +58,7 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 	}
 	cases, err := opts.Selected()
 	if err != nil {
-		return usage("%w", err)
+		return usage("conform: --run: %w", err)
 	}
 	if c.List && (c.JSON || c.JUnit != "" || c.Markdown != "" || c.Pcap != "") {
 		return usage("conform: --list: it prints text only: leave out --json, --junit, --markdown and --pcap")

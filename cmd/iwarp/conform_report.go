@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/goiwarp/iwarp/conform"
@@ -27,7 +26,7 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 		return err
 	}
 	report.Stopped, report.Interrupted, report.RoundTrip = sum.Stopped, sum.Interrupted, sum.RoundTrip
-	return errors.Join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
+	return join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
 }
 
 func (c *conformCmd) verdict(sum *conform.Summary) error {

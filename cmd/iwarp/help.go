@@ -29,11 +29,14 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 
 // helpCmd is --help for those who look for a command of that name.
 type helpCmd struct {
-	Command []string `arg:"" optional:"" help:"The command to explain."`
+	Command []string `arg:"" optional:"" help:"The command to explain: one."`
 }
 
 // Run prints the help, which leaves by kong's exit.
 func (c helpCmd) Run(parser *kong.Kong) error {
+	if len(c.Command) > 1 {
+		return usage("help: one command at a time: iwarp help %s", c.Command[0])
+	}
 	_, err := parser.Parse(append(c.Command, "--help"))
 	return unparsed(parser, err)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/matrix"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/probe"
@@ -149,7 +148,10 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 	if err != nil {
 		return unparsed(parser, err)
 	}
-	return command.Run(parser)
+	if err := command.Run(parser); err != nil {
+		return &failure{command.Selected().Name, err}
+	}
+	return nil
 }
 
 // unparsed has a parser's error name the command that it is about, as the commands' own errors do.
@@ -164,30 +166,8 @@ func unparsed(parser *kong.Kong, err error) error {
 	return usage("%w; the commands are %s: see iwarp --help", err, strings.Join(commands(parser), ", "))
 }
 
-// printed is an error as a command prints it: after the command's name, which an error of
-// package iwarp has in front already.
-func printed(err error) string {
-	if named(err) {
-		return oneLine(err)
-	}
-	return "iwarp: " + oneLine(err)
-}
-
-// named reports whether an error is of package iwarp, or the first of several that are
-// printed together is.
-func named(err error) bool {
-	for {
-		//nolint:errorlint // One that is wrapped has other text in front of it.
-		switch e := err.(type) {
-		case *iwarp.OpError:
-			return true
-		case interface{ Unwrap() []error }:
-			err = e.Unwrap()[0]
-		default:
-			return false
-		}
-	}
-}
+// printed is an error as it is printed: after the name of the program.
+func printed(err error) string { return "iwarp: " + oneLine(err) }
 
 // oneLine is an error's text in one line, with what a peer has said in it escaped.
 func oneLine(err error) string {

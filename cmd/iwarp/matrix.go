@@ -52,7 +52,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	case report == nil:
 		return err
 	}
-	err = errors.Join(c.write(std, files, report.Report()), err)
+	err = join(c.write(std, files, report.Report()), err)
 	if wrong := report.Cells - report.AsDemanded; wrong > 0 && (err == nil || report.Interrupted) {
 		return findings("matrix: cells that differ from what the documents demand: %d of %d", wrong, report.Cells)
 	}

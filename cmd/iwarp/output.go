@@ -40,7 +40,7 @@ func (o *output) write(write func(io.Writer) error) error {
 	if info, _ := o.Stat(); info != nil && info.Mode().IsRegular() { // others cannot be cut short
 		err = o.Truncate(0)
 	}
-	return errors.Join(err, write(o), o.Close())
+	return join(err, write(o), o.Close())
 }
 
 // leave closes the file as it was before the run.

@@ -46,7 +46,7 @@ func (f *pcapFlags) record(ctx context.Context, command string, std streams, run
 		err = nil // it says no more than that it was ended
 	}
 	if failed := r.finish(std); failed != nil {
-		err = errors.Join(err, fmt.Errorf("%s: --pcap: %w", command, failed))
+		err = join(err, fmt.Errorf("%s: --pcap: %w", command, failed))
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -131,7 +130,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
 	if err != nil && ctx.Err() != nil {
-		return errors.Join(err, p.interrupted(opts))
+		return join(err, p.interrupted(opts))
 	}
 	if err != nil {
 		return err
@@ -159,13 +158,20 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 	defer ln.Close()
 	warn(std, "perf", c.over())
 	child.Announce(std.out, ln.Addr())
-	return perf.Serve(ctx, ln, func(v perf.Visit) {
+	served, failed := 0, 0
+	err = perf.Serve(ctx, ln, func(v perf.Visit) {
 		if v.Err != nil {
 			fmt.Fprintf(std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
+			failed++
 			return
 		}
+		served++
 		fmt.Fprintf(std.out, "%v: measured\n", v.Remote)
 	})
+	if !c.UntilEOF {
+		fmt.Fprintf(std.out, "initiators: %d measured, %d failed\n", served, failed)
+	}
+	return err
 }
 
 // listen listens for initiators, and taps their connections if there is a recording.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"time"
 
@@ -71,7 +70,7 @@ func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, pro
 	if r == nil {
 		return err
 	}
-	return errors.Join(c.write(std, files, r.Report()), err, c.verdict(r, err))
+	return join(c.write(std, files, r.Report()), err, c.verdict(r, err))
 }
 
 // askSCTP asks over SCTP in UDP.
@@ -83,7 +82,7 @@ func (c *probeCmd) askSCTP(ctx context.Context, std streams, files *reportFiles,
 	if r == nil {
 		return err
 	}
-	return errors.Join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
+	return join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
 }
 
 // name is that of the network, as package network has it.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/goiwarp/iwarp/internal/report"
 )
@@ -39,14 +38,14 @@ func (f *reportFlags) open(tool, title string) (*reportFiles, error) {
 // write prints a report, and writes the files.
 func (f *reportFlags) write(std streams, files *reportFiles, r report.Report) error {
 	if f.JSON {
-		return errors.Join(r.WriteJSON(std.out), files.write(r))
+		return join(r.WriteJSON(std.out), files.write(r))
 	}
-	return errors.Join(r.WriteText(std.out, f.Verbose), files.write(r))
+	return join(r.WriteText(std.out, f.Verbose), files.write(r))
 }
 
 func (f *reportFiles) write(r report.Report) error {
 	f.written = true
-	return errors.Join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown))
+	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown))
 }
 
 // end is called when the run has ended with err, which it returns. The files say what has kept the run from coming to a
@@ -64,5 +63,5 @@ func (f *reportFiles) end(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		d.Stopped, d.Interrupted = "interrupted", true
 	}
-	return errors.Join(err, f.write(report.Of(d, nil)))
+	return join(err, f.write(report.Of(d, nil)))
 }
