@@ -9,8 +9,8 @@ type Code uint16
 
 // The error numbers of RFC 5041, section 7.2.
 //
-// "The following error numbers MUST be used when reporting errors to the ULP." [D43]
-const (
+// "The following error numbers MUST be used when reporting errors to the ULP."
+const ( // [D43]
 	CodeLocalCatastrophic Code = 0x1000
 
 	// Tagged Buffer errors.

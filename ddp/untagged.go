@@ -4,7 +4,7 @@ import "fmt"
 
 // FirstMSN is the MSN of the first message of every queue of a stream.
 //
-// RFC 5041, section 4.3: "The initial value for MSN MUST be one." [D17]
+// RFC 5041, section 4.3: "The initial value for MSN MUST be one."
 const FirstMSN = 1
 
 // maxMessage is the length of the longest message. RFC 5041, section 5.2:

@@ -41,6 +41,6 @@
 // any type, it MUST NOT pass or deliver any additional FPDUs on that half
 // connection": errors are sticky.
 //
-// Codes in square brackets, such as [E06], are requirements listed in
-// docs/requirements.md.
+// In the code, [E06] and the like name requirements that docs/requirements.md
+// lists.
 package mpa

@@ -94,8 +94,9 @@ func (q *Request) Ask(e Enhanced) {
 
 // Rejection returns the enhanced data of an answer that rejects an enhanced Request, with the depths that would
 // have been acceptable, and the kinds of RTR indication that are supported. The rules for 0x3FFF and for A hold
-// for every "reply message". [E06] [E08]
+// for every "reply message".
 func (q *Request) Rejection(ird, ord Depth, supported RTR) Enhanced {
+	// [E06] [E08]
 	e := Enhanced{IRD: ird, ORD: ord}
 	if q.ORD == NoNegotiation {
 		e.IRD = NoNegotiation

@@ -19,8 +19,8 @@ const (
 const aOpCode = 0x0f // of the first word, of which the rest is reserved
 
 // Known reports whether RFC 7306 has the operation. Section 5.2.1: "All Atomic Operation
-// Codes from Figure 5 MUST be implemented by an RNIC that supports Atomic Operations." [X03]
-func (o AtomicOp) Known() bool { return o == AtomicFetchAdd || o == AtomicCmpSwap }
+// Codes from Figure 5 MUST be implemented by an RNIC that supports Atomic Operations."
+func (o AtomicOp) Known() bool { return o == AtomicFetchAdd || o == AtomicCmpSwap } // [X03]
 
 // String gives the operation's name in the RFC.
 func (o AtomicOp) String() string {
@@ -45,7 +45,7 @@ const (
 	offCompareMask = 44
 )
 
-// An AtomicRequest is the header of an Atomic Operation Request. RFC 7306, section 5.2.1. [X03]
+// An AtomicRequest is the header of an Atomic Operation Request. RFC 7306, section 5.2.1.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -76,7 +76,7 @@ const (
 //	+                                                               +
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-type AtomicRequest struct {
+type AtomicRequest struct { // [X03]
 	Op          AtomicOp
 	ID          uint32 // the Request Identifier, which the response repeats
 	STag        uint32
@@ -92,8 +92,9 @@ type AtomicRequest struct {
 // of 0 makes it one addition of 64 bits.
 //
 // RFC 7306, section 5.2.1: for a FetchAdd "the Compare Data field is set to zero on transmit",
-// and the Compare Mask "to ffffffffffffffffh". [X03]
+// and the Compare Mask "to ffffffffffffffffh".
 func FetchAdd(add, mask uint64) AtomicRequest {
+	// [X03]
 	return AtomicRequest{Op: AtomicFetchAdd, Data: add, Mask: mask, CompareMask: math.MaxUint64}
 }
 
@@ -187,7 +188,7 @@ const (
 	offOriginalValue = 4
 )
 
-// An AtomicResponse is the header of an Atomic Operation Response. RFC 7306, section 5.2.2. [X03]
+// An AtomicResponse is the header of an Atomic Operation Response. RFC 7306, section 5.2.2.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -201,7 +202,7 @@ const (
 //
 // Section 4 of the RFC has it 32 octets long, which is the whole FPDU with its ULPDU_Length
 // and DDP header; the figure here and that of its Appendix A.2 have 12.
-type AtomicResponse struct {
+type AtomicResponse struct { // [X03]
 	ID    uint32 // of the request
 	Value uint64 // what was in memory before the operation
 }

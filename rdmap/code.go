@@ -25,8 +25,8 @@ const (
 	ETypeRemoteOperation   = 2
 )
 
-// The codes of the RDMAP layer. RFC 5040, Figure 9. [P14]
-const (
+// The codes of the RDMAP layer. RFC 5040, Figure 9.
+const ( // [P14]
 	CodeLocalCatastrophic Code = 0x0000 // any error code in the low octet is as good
 
 	CodeInvalidSTag                 Code = 0x0100

@@ -33,8 +33,9 @@ func (e *Error) Is(target error) bool {
 // as an [*Error]. No error gives nil.
 //
 // RFC 5040, section 3.1: "DDP propagates to RDMAP all operation or protection
-// errors (used by RDMAP Terminate)". [P14]
+// errors (used by RDMAP Terminate)".
 func FromDDP(e *ddp.Error, op Opcode) *Error {
+	// [P14]
 	if e == nil {
 		return nil
 	}

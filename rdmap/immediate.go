@@ -10,7 +10,7 @@ import (
 // [ImmediateDataLen] octets; that there are no more is [CheckSegment]'s. The error is
 // an [*Error] with [CodeCatastrophicStream].
 //
-// RFC 7306, section 6.2. [X03]
+// RFC 7306, section 6.2.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -20,6 +20,7 @@ import (
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 func ParseImmediateData(b []byte) (uint64, error) {
+	// [X03]
 	if len(b) < ImmediateDataLen {
 		return 0, &Error{
 			Code: CodeCatastrophicStream, Op: OpImmediateData, Field: "Immediate Data",

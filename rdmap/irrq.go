@@ -14,8 +14,8 @@ import (
 //
 // RFC 7306, section 5.2, has Atomic Requests in queue 1 so that they "reuse the same
 // infrastructure (e.g., Outbound and Inbound RDMA Read Queue Depth (ORD/IRD) flow control)":
-// one depth is for both together. [X03]
-type IRRQ struct {
+// one depth is for both together.
+type IRRQ struct { // [X03]
 	reads ring.Ring[inboundRead]
 }
 
@@ -33,8 +33,8 @@ type inboundRead struct {
 // NewIRRQ returns an empty queue for at most ird Reads.
 func NewIRRQ(ird int) IRRQ { return IRRQ{reads: ring.New[inboundRead](ird)} }
 
-// Limit returns the IRD in force. [P45]
-func (q *IRRQ) Limit() int { return q.reads.Limit() }
+// Limit returns the IRD in force.
+func (q *IRRQ) Limit() int { return q.reads.Limit() } // [P45]
 
 // SetLimit changes the IRD. Requests beyond a lower one stay.
 func (q *IRRQ) SetLimit(ird int) { q.reads.SetLimit(ird) }
@@ -96,8 +96,9 @@ func (q *IRRQ) Front() *ReadRequest {
 // FrontAtomic returns the oldest request if it is an Atomic Request.
 //
 // RFC 7306, section 5.4: they "MUST be processed in the order they were delivered by the DDP
-// layer on the Responder"; section 7 has the same for Reads among them. [X03]
+// layer on the Responder"; section 7 has the same for Reads among them.
 func (q *IRRQ) FrontAtomic() *AtomicRequest {
+	// [X03]
 	if q.reads.Len() == 0 || !q.reads.Front().isAtomic {
 		return nil
 	}
@@ -117,8 +118,9 @@ func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 //
 // RFC 5040, section 4.8: "If the terminate occurs after the first RDMA Read
 // Request byte is processed, the RDMA Read Request Header is updated to reflect
-// the current location of the RDMA Read operation that is in process". [P17] [P54]
+// the current location of the RDMA Read operation that is in process".
 func (q *IRRQ) Terminate(code Code) Terminate {
+	// [P17] [P54]
 	t := Terminate{Code: code}
 	if q.reads.Len() == 0 || !code.includesDDPHeader() {
 		return t

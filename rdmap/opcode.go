@@ -20,8 +20,8 @@ const (
 // An Opcode says which of RDMAP's messages a segment belongs to, 0 to 15.
 type Opcode uint8
 
-// The opcodes of RFC 5040, Figure 4, and of RFC 7306, Figure 2. [P06]
-const (
+// The opcodes of RFC 5040, Figure 4, and of RFC 7306, Figure 2.
+const ( // [P06]
 	OpWrite            Opcode = 0x0
 	OpReadRequest      Opcode = 0x1
 	OpReadResponse     Opcode = 0x2
@@ -36,8 +36,8 @@ const (
 	OpAtomicResponse   Opcode = 0xb
 )
 
-// The Queue Numbers of RFC 5040, section 3.1, and of RFC 7306, section 4.1. [P01]
-const (
+// The Queue Numbers of RFC 5040, section 3.1, and of RFC 7306, section 4.1.
+const ( // [P01]
 	QNSend      = 0 // the four Sends, Immediate Data
 	QNRead      = 1 // Read Requests, Atomic Requests
 	QNTerminate = 2
@@ -99,15 +99,17 @@ func (o Opcode) String() string {
 // Control returns the RDMAP Control Field for a version, 0 to 3, and an
 // opcode, 0 to 15; higher bits of either are dropped.
 //
-// RFC 5040, section 4.1: "Bits 26-27; Reserved. MUST be set to zero by sender". [P04]
+// RFC 5040, section 4.1: "Bits 26-27; Reserved. MUST be set to zero by sender".
 func Control(version uint8, op Opcode) uint8 {
+	// [P04]
 	return version<<controlVersionShift | uint8(op)&controlOpcode
 }
 
 // ParseControl takes an RDMAP Control Field apart.
 //
-// RFC 5040, section 4.1: the reserved bits are "ignored by the receiver". [P04]
+// RFC 5040, section 4.1: the reserved bits are "ignored by the receiver".
 func ParseControl(c uint8) (version uint8, op Opcode) {
+	// [P04]
 	return c >> controlVersionShift, Opcode(c & controlOpcode)
 }
 
@@ -118,8 +120,9 @@ func ParseControl(c uint8) (version uint8, op Opcode) {
 //
 // RFC 5040, section 4.1: "Figure 4 [...] MUST be used to define the value of the
 // Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
-// MUST be set to zero on transmit". [P01] [P02] [P08]
+// MUST be set to zero on transmit".
 func (o Opcode) Header(version uint8) ddp.Header {
+	// [P01] [P02] [P08]
 	info, _ := o.Info()
 	return ddp.Header{Tagged: info.Tagged, Version: version, RsvdULP: Control(version, o), QN: info.QN}
 }
@@ -133,8 +136,9 @@ func OpcodeOf(h *ddp.Header) Opcode {
 // InvalidateSTag returns the STag which a segment asks to invalidate. In
 // messages other than the Sends with Invalidate there is none.
 //
-// RFC 5040, section 4.1: for them the field is to be "ignored by the receiver". [P08]
+// RFC 5040, section 4.1: for them the field is to be "ignored by the receiver".
 func InvalidateSTag(h *ddp.Header) (stag uint32, ok bool) {
+	// [P08]
 	if info, known := OpcodeOf(h).Info(); !known || !info.Invalidate || h.Tagged {
 		return 0, false
 	}

@@ -36,8 +36,8 @@ func (q *ORQ) Len() int { return q.reads.Len() }
 // Full reports whether another Read has to wait.
 //
 // RFC 5040, section 6.1: "For outbound RDMA Read Requests, the RDMAP layer MUST
-// NOT exceed the maximum number of outstanding, outbound RDMA Read Requests". [P46]
-func (q *ORQ) Full() bool { return q.reads.Full() }
+// NOT exceed the maximum number of outstanding, outbound RDMA Read Requests".
+func (q *ORQ) Full() bool { return q.reads.Full() } // [P46]
 
 // Push adds a Read whose request is sent. It reports false, and adds nothing,
 // when the queue is full.
@@ -74,8 +74,9 @@ func (q *ORQ) Pop() (r Read, ok bool) {
 //
 // RFC 5040, section 5.2.2: "The Data Sink MAY validate that the STag, Tagged
 // Offset, and length of the RDMA Read Response Message are the same as [...] in
-// the corresponding RDMA Read Request Message." [P28]
+// the corresponding RDMA Read Request Message."
 func (q *ORQ) Check(resp *ddp.Segment) *Error {
+	// [P28]
 	if q.reads.Len() == 0 {
 		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "no RDMA Read is outstanding"}
 	}
@@ -118,8 +119,9 @@ func (q *ORQ) checkSink(r *Read, resp *ddp.Segment) *Error {
 //
 // RFC 7306, section 5.2.2: "when an invalid Atomic Operation Response Message is delivered
 // [...] an error is surfaced." Section 7 has responses of Reads and of Atomic Operations in
-// the order of the requests. [X03]
+// the order of the requests.
 func (q *ORQ) CheckAtomic(resp *AtomicResponse) *Error {
+	// [X03]
 	switch r := q.front(); {
 	case r == nil || !r.Atomic:
 		return &Error{CodeUnexpectedOpcode, OpAtomicResponse, "Opcode", "no Atomic Operation is the oldest request outstanding"}

@@ -14,7 +14,7 @@ const (
 	offSrcTO    = 20
 )
 
-// A ReadRequest is the header of an RDMA Read Request. RFC 5040, section 4.4. [P10]
+// A ReadRequest is the header of an RDMA Read Request. RFC 5040, section 4.4.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -33,7 +33,7 @@ const (
 //	+            Data Source Tagged Offset (SrcTO)                  +
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-type ReadRequest struct {
+type ReadRequest struct { // [P10]
 	SinkSTag uint32
 	SinkTO   uint64
 	Size     uint32 // octets to read, 0 included
@@ -80,8 +80,9 @@ func (r *ReadRequest) Append(dst []byte) []byte {
 // Advance notes that n octets, at most Size, have been sent in response. What
 // is left is what a Terminate has to tell of. RFC 5040, section 4.8: "the RDMA
 // Read Request Header is updated to reflect the current location of the RDMA
-// Read operation". [P17]
+// Read operation".
 func (r *ReadRequest) Advance(n uint32) {
+	// [P17]
 	r.SinkTO += uint64(n)
 	r.SrcTO += uint64(n)
 	r.Size -= n

@@ -50,7 +50,7 @@ func (l Layout) String() string {
 }
 
 // A Terminate is the Terminate Header, the whole of a Terminate Message after
-// its DDP header. RFC 5040, section 4.8. [P13]
+// its DDP header. RFC 5040, section 4.8.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -63,7 +63,7 @@ func (l Layout) String() string {
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	//                Terminated RDMA Header (if any)              //
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-type Terminate struct {
+type Terminate struct { // [P13]
 	Code Code
 
 	// SegmentLength is the DDP Segment Length, header and payload. It is

@@ -43,8 +43,9 @@ const TerminateLen = controlLen
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.
 //
 // RFC 5043, section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size
-// specified." [C11]
+// specified."
 func (a *Association) Send(id uint16, parts ...[]byte) error {
+	// [C11]
 	n := 0
 	for _, p := range parts {
 		n += len(p)
@@ -67,8 +68,9 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 //
 // RFC 5043, section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate. At least one side
 // MUST send a DDP Stream Terminate." RFC 6581, section 7: it "MUST use the DDP stream session termination function
-// code" for enhanced sessions too. [C03]
+// code" for enhanced sessions too.
 func (a *Association) Close(now time.Time, id uint16) {
+	// [C03]
 	st := a.streams[id]
 	if st == nil || st.session == nil {
 		return

@@ -36,6 +36,6 @@
 // # Errors
 //
 // A peer that breaks a rule of the documents ends its session by it: the error is a [*Violation], which names the
-// rule and its section. Codes in square brackets, such as [C03], are requirements listed in
-// docs/requirements.md.
+// rule and its section. In the code, [C03] and the like name requirements that
+// docs/requirements.md lists.
 package sctp

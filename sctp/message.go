@@ -52,8 +52,8 @@ func (m *Message) Function() Function {
 // Function is the Function Code of a session control message: RFC 5043, section 5.2.3, and RFC 6581, section 7.
 type Function uint16
 
-// The Function Codes. [C01]
-const (
+// The Function Codes.
+const ( // [C01]
 	FunctionInitiate         Function = 1
 	FunctionAccept           Function = 2
 	FunctionReject           Function = 3

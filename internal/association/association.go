@@ -281,8 +281,9 @@ func (a *Association) nextRequest() *Session {
 // StopListening has the peer's requests refused that wait for Accept, and those that are still to come.
 //
 // RFC 5043, section 5.2.3: "When a DDP Stream Session Initiate cannot be forwarded to the ULP due to such a limit, the
-// adaptation layer MUST respond with a DDP Stream Session Terminate message." [C07]
+// adaptation layer MUST respond with a DDP Stream Session Terminate message."
 func (a *Association) StopListening() {
+	// [C07]
 	for _, s := range a.takeRequests() {
 		_ = s.Cancel()
 	}

@@ -131,8 +131,9 @@ func (q *QP) countWrite(g *Gather) {
 }
 
 // SetMULPDU follows a change of the EMSS. Segments that are built stay as they are. The
-// last two are as in Params. [S03] [D01] [D02]
+// last two are as in Params.
 func (q *QP) SetMULPDU(n, emss, record int) {
+	// [S03] [D01] [D02]
 	q.MULPDU, q.EMSS, q.Record = n, emss, record
 	if q.Layer == LayerMessages { // which has no TCP segments
 		q.MULPDU, q.EMSS = min(n, layout.MaxMULPDU), 0

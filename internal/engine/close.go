@@ -42,8 +42,9 @@ var (
 // RFC 5041, section 6.2.1: on a graceful teardown by the ULP, DDP "SHOULD ensure that
 // all ULP data would be transferred before the underlying LLP Stream and Connection are
 // torn down, and any further data transfer requests by the Local Peer ULP MUST return
-// an error". [D30]
+// an error".
 func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
+	// [D30]
 	if q.state == RTS && !q.closing {
 		q.closing = true
 		q.endedBy(ErrClosedHere)
@@ -59,8 +60,9 @@ func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
 //
 // RFC 5041, section 6.2.1: "on the receipt of a ULP graceful half-closed teardown
 // request of the DDP Stream, DDP SHOULD keep data reception enabled on the other half
-// of the LLP Stream." [D33]
+// of the LLP Stream."
 func (q *QP) BeginHalfClose(now time.Time) {
+	// [D33]
 	if q.state == RTS {
 		q.halving = true
 		q.endedBy(ErrClosedHere)
@@ -135,9 +137,10 @@ func (q *QP) badClose() {
 //
 // RFC 5041, section 6.2.1: "on the receipt of an LLP graceful teardown request of the
 // DDP Stream, DDP SHOULD indicate the half-closed state to the ULP, and continue to
-// process outbound data transfer requests normally." [D32] What can no longer come is
+// process outbound data transfer requests normally." What can no longer come is
 // an error: the rest of an FPDU or message, and the responses to our Reads.
 func (q *QP) PeerClosed(now time.Time, unread int) {
+	// [D32]
 	q.closedHalf(unread)
 	q.settle(now)
 }

@@ -76,8 +76,8 @@ type Stats struct {
 
 // Oddities count what a peer did that is unusual but leaves the connection up,
 // so that a consumer can tell a peer that makes a habit of it (RFC 5042,
-// section 6.4.4). [Z30]
-type Oddities struct {
+// section 6.4.4).
+type Oddities struct { // [Z30]
 	NotRTR   uint64 // first messages that were not the RTR indication agreed on
 	Early    uint64 // first messages of a Responder that had not received one
 	Empty    uint64 // segments that carry nothing: of Writes, but for the first seven of an Initiator, or in the middle of Sends

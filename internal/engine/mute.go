@@ -9,8 +9,8 @@ import (
 // ErrMute is why a Responder's requests are not sent.
 //
 // RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
-// validate at least one FPDU before sending any FPDUs or Markers." [Q11]
-var ErrMute = errors.New("waiting for the Initiator's first FPDU, before which a Responder may send nothing: let it send first, or have it ask for peer-to-peer and then send its RTR indication")
+// validate at least one FPDU before sending any FPDUs or Markers."
+var ErrMute = errors.New("waiting for the Initiator's first FPDU, before which a Responder may send nothing: let it send first, or have it ask for peer-to-peer and then send its RTR indication") // [Q11]
 
 // Mute reports whether nothing is sent before the Initiator's first FPDU. With
 // peer-to-peer (A=1) the Initiator owes us one, otherwise it may never come.

@@ -46,7 +46,7 @@ var (
 	permissive1    = RNIC{mpa.KindPermissive, true}
 )
 
-// Figures are those of the draft: requirement [N03] of docs/requirements.md.
+// Figures are those of the draft: requirement of docs/requirements.md.
 var Figures = []Figure{
 	{
 		Number:  2,
@@ -79,7 +79,7 @@ var Figures = []Figure{
 			{permissive1, []string{"V=1 M=1/0", "V=1 M=1/1", "V=1 M=1/0", "V=1 M=1/1"}},
 		},
 	},
-}
+} // [N03]
 
 // notApplicable is the cell of figure 3 that does not exist: "the Permissive IETF RNIC
 // will never return an MPA Reply Frame with the M bit set to zero." Running it shows

@@ -15,11 +15,12 @@ const atomicLen = 8
 // RFC 7306, section 5.3: atomicity "MUST be assured in the context of concurrent atomic
 // accesses by other RDMAP Streams on the same RNIC". The word is replaced by the processor's
 // own compare and swap, so that it holds between all regions that have the word, and for
-// whoever uses sync/atomic on it too. [X03]
+// whoever uses sync/atomic on it too.
 //
 // The word is in the byte order of the machine. RFC 7306, section 5.1.1: "The FetchAdd
-// operation is performed in the endian format of the target memory." [X03]
+// operation is performed in the endian format of the target memory."
 func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
+	// [X03] [X03]
 	for {
 		g, old, f := d.swap(stag, to, change)
 		if !d.replaced(g, stag, f) {

@@ -43,10 +43,11 @@ type Phase struct {
 
 // Exchange sends first, if there is something in it, and then feeds the machine from the connection
 // until it wants no more; what the machine has to send goes out in between. It reads no octet beyond the
-// startup frames: what follows belongs to the first FPDU, or to the consumer. [Q13]
+// startup frames: what follows belongs to the first FPDU, or to the consumer.
 //
 // An error is the machine's, or wraps that of the context. The connection stays open.
 func (p Phase) Exchange(ctx context.Context, m Machine, first []byte) error {
+	// [Q13]
 	g := watch(ctx, p.Conn)
 	defer g.stop()
 	for frame := first; len(frame) > 0 || m.Want() > 0; {
