@@ -45,19 +45,8 @@ func TestBuffered(t *testing.T) {
 					t.Fatalf("%d read ahead: read %d (%v)", n, k, err)
 				}
 			}
-			got := bytes.Clone(sent[:min(n, 7)])
 			c := New(b)
-			for i := 0; len(got) < len(sent); i++ {
-				testrig.Must(t, c.Recv())
-				u := c.Unread()
-				keep := min(len(u), i%7*1000)
-				if len(got)+len(u) == len(sent) {
-					keep = 0
-				}
-				got = append(got, u[:len(u)-keep]...)
-				c.Consume(len(u)-keep, keep+1000)
-				c.Done()
-			}
+			got := received(t, c, bytes.Clone(sent[:min(n, 7)]), len(sent))
 			if !bytes.Equal(got, sent) {
 				t.Errorf("%d read ahead: the octets differ", n)
 			}

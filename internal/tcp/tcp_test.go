@@ -96,18 +96,7 @@ func TestStream(t *testing.T) {
 				rest = rest[n:]
 			}
 		}()
-		var got []byte
-		for i := 0; len(got) < len(sent); i++ {
-			testrig.Must(t, b.Recv())
-			u := b.Unread()
-			keep := min(len(u), i%7*1000) // as of an FPDU that is not whole
-			if len(got)+len(u) == len(sent) {
-				keep = 0
-			}
-			got = append(got, u[:len(u)-keep]...)
-			b.Consume(len(u)-keep, keep+1000)
-			b.Done()
-		}
+		got := received(t, b, nil, len(sent))
 		if !bytes.Equal(got, sent) {
 			t.Error("the octets differ")
 		}
@@ -356,4 +345,21 @@ func TestNoProgress(t *testing.T) {
 	if !errors.Is(err, io.ErrNoProgress) {
 		t.Error(err)
 	}
+}
+
+// received reads octets after others until there are n. It leaves some of them unread each time, as of an FPDU that is not whole.
+func received(t *testing.T, c *Conn, got []byte, n int) []byte {
+	t.Helper()
+	for i := 0; len(got) < n; i++ {
+		testrig.Must(t, c.Recv())
+		u := c.Unread()
+		keep := min(len(u), i%7*1000)
+		if len(got)+len(u) == n {
+			keep = 0
+		}
+		got = append(got, u[:len(u)-keep]...)
+		c.Consume(len(u)-keep, keep+1000)
+		c.Done()
+	}
+	return got
 }
