@@ -5,7 +5,7 @@ import (
 )
 
 // Unready bounds what a QP keeps of Sends and Immediate Data that have come and find no receive, and of what the peer has asked for
-// after them: see QPConfig.Unready. They wait until receives are posted; Writes, Reads and Atomic Operations behind them wait with them, so that all has
+// after them: see QPConfig.Unready. They wait until receives are posted; Writes, Reads and Atomic Operations after them wait with them, so that all has
 // its turn in the order in which the peer has sent it (RFC 5041, sections 5.3 and 5.4; RFC 5040, section 5.5, rule 12). Only what answers
 // requests of this side passes by, as it does on RoCE: a Read completes before the receives are posted. That departs from section 5.3 of RFC 5041, "MUST
 // Deliver DDP Messages to the ULP in the order they were sent". A Terminate passes by, too.

@@ -43,7 +43,7 @@ func overLayers(t *testing.T, cfg iwarp.QPConfig, f func(t *testing.T, ini, res 
 	})
 }
 
-// TestUnready has Sends wait for receives, over each lower layer. A Write and a Read behind them wait with them, so that the Read has what
+// TestUnready has Sends wait for receives, over each lower layer. A Write and a Read after them wait with them, so that the Read has what
 // a Send has brought; a Read of the other end's completes.
 //
 // Proves D26, P40.
@@ -79,8 +79,8 @@ func TestUnready(t *testing.T) {
 			same(t, "Send", to, src)
 		}
 		must(t, <-read)
-		same(t, "Read behind Sends", sink, src)
-		same(t, "Write behind Sends", written, src)
+		same(t, "Read after Sends", sink, src)
+		same(t, "Write after Sends", written, src)
 		works(t, ini, res)
 		finish(t, ini, res)
 	})
@@ -122,7 +122,7 @@ func TestUnreadyBound(t *testing.T) {
 	})
 }
 
-// TestUnreadyEnd: the peer closes in order behind Sends that wait. They are received, and then the end is told.
+// TestUnreadyEnd: the peer closes in order after Sends that wait. They are received, and then the end is told.
 func TestUnreadyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ini, res := setup{pipe: true, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Unready: iwarp.Unready{Messages: 5}}}}.connect(t)

@@ -112,7 +112,7 @@ func (h *Header) read(b []byte) {
 }
 
 // HeaderLen returns the length of the header that begins with b, by its T bit: 14 or
-// 18 octets. Of an empty b it is that of the longer one.
+// 18 octets. Where b is empty it is the longer one, 18.
 func HeaderLen(b []byte) int {
 	if len(b) > 0 && b[offControl]&controlT != 0 {
 		return TaggedHeaderLen

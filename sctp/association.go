@@ -100,8 +100,8 @@ func New(now time.Time, c Config) *Association {
 	return a
 }
 
-// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are the
-// consumer's to answer still. Without a session an association has no use then: it ends after UnusedTimeout, or its default if that was never.
+// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are still
+// the consumer's to answer. An association without a session is then of no use, and ends after UnusedTimeout, or its default if that was never.
 func (a *Association) StopListening() {
 	a.cfg.Listening = false
 	if a.cfg.UnusedTimeout < 0 {
@@ -181,8 +181,8 @@ func (a *Association) abort(cause error) { a.finishAll(End{Abort, cause}) }
 // Lost says that the association has ended: by the peer, by SCTP, or here. Every session ends with cause.
 //
 // RFC 5043, section 11.3: "The local interface SHOULD notify all consumers of DDP streams when the underlying SCTP
-// stream has been terminated." [C13]
-func (a *Association) Lost(cause error) { a.finishAll(End{Abort, cause}) }
+// stream has been terminated."
+func (a *Association) Lost(cause error) { a.finishAll(End{Abort, cause}) } // [C13]
 
 func (a *Association) finishAll(e End) {
 	if a.end.How != NotYet {

@@ -119,7 +119,7 @@ func (x *session) unterminated(f capture.Finish) {
 func abortAdvice(p *Connection) string {
 	switch {
 	case p.Session.None:
-		return "it had no session yet: nobody listens on the port, or its listener is none of DDP"
+		return "it had no session yet: nobody listens on the port, or the listener does not speak DDP"
 	case p.Findings[Error] > 0:
 		return "a rule was broken before: see the findings above"
 	}

@@ -16,7 +16,7 @@ import (
 // A Send for which no receive is posted ends the connection (RFC 5041, section 7.1). On
 // InfiniBand and RoCE it is tried again until there is one, and programs that were written for those
 // count on it. With Config.Unready such a message waits here until receives are posted, and everything that the
-// peer asks for after it waits behind it: Sends, Immediate Data, Writes, Read Requests, Atomic Operations. All of that has its
+// peer asks for after it waits, too: Sends, Immediate Data, Writes, Read Requests, Atomic Operations. All of that has its
 // turn in the order in which it was sent, as if it had come when the receives were there:
 //
 // RFC 5041, section 5.3: "MUST Deliver DDP Messages to the ULP in the order they were sent by the Data

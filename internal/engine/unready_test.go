@@ -24,7 +24,7 @@ func (p *peer) receiveLate(id uint64, sgl ...SGE) {
 }
 
 // Sends that find no receive wait for one, in their order and whatever the order of their segments. What the peer asks for after them waits
-// behind them: a Write, a Read, an Atomic Operation. What answers our own requests passes by.
+// after them: a Write, a Read, an Atomic Operation. What answers our own requests passes by.
 //
 // Proves D26, D27, P40.
 func TestUnready(t *testing.T) {
@@ -66,7 +66,7 @@ func TestUnready(t *testing.T) {
 	p.wantState(RTS)
 }
 
-// A Read that was asked for after a Send that waits has what the Send brings, and what Writes behind it have not is not there either.
+// A Read that was asked for after a Send that waits has what the Send brings, and what Writes after it have not is not there either.
 //
 // Proves P40.
 func TestReadBehindUnready(t *testing.T) {
@@ -95,7 +95,7 @@ func TestReadyWithoutReceives(t *testing.T) {
 	p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, numbered(3)))
 }
 
-// Immediate Data wait as Sends do, with the octets of the Write in front of them: those of another behind them do not count.
+// Immediate Data wait as Sends do, with the octets of the Write in front of them: those of another after them do not count.
 func TestUnreadyImmediate(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
 	r := p.region(make([]byte, 40), remoteAll)
@@ -177,7 +177,7 @@ func TestUnreadyShared(t *testing.T) {
 }
 
 // Ahead of order: the payload of a Write may be in place before a Send in front of it has its receive; the Write has its turn after that, and
-// is refused then if it may not be. A Send waits behind it.
+// is refused then if it may not be. A Send waits after it.
 func TestUnreadyPlacedAhead(t *testing.T) {
 	for name, revoke := range map[string]bool{"valid": false, "revoked": true} {
 		s := overMessages(t, mpa.RoleInitiator, patient(1<<20, 100))

@@ -101,7 +101,7 @@ func choice[T any](r *reader, name string, words map[string]T, names string) (va
 	text := r.text(name)
 	value, ok := words[text]
 	if !ok && text != "" {
-		r.wrong = append(r.wrong, fmt.Errorf("%s: %q is none of %s", name, text, names))
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %q is not one of %s", name, text, names))
 	}
 	return value
 }

@@ -27,7 +27,7 @@ func TestFrom(t *testing.T) {
 	}{
 		{"", "", false, "", nil},
 		{"packet", "siw", true, "siw", nil},
-		{"foo", "siw", false, "siw", []string{`IWARP_LOG: "foo" is none of connection, packet, frame`}},
+		{"foo", "siw", false, "siw", []string{`IWARP_LOG: "foo" is not one of connection, packet, frame`}},
 		{"frame", "foo", true, "", []string{"IWARP_PEER: ", `no preset "foo": one of siw`}},
 		{"foo", "bar", false, "", []string{"IWARP_LOG: ", "IWARP_PEER: "}},
 	} {

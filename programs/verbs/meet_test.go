@@ -78,7 +78,7 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// TestMeetUnready: a Send that finds no receive waits for one, and a Read behind it for the Send. Meanwhile the other end reads.
+// TestMeetUnready: a Send that finds no receive waits for one, and a Read after it for the Send. Meanwhile the other end reads.
 func TestMeetUnready(t *testing.T) {
 	a, b := roce(t), roce(t)
 	a.meet(b.number)
