@@ -29,6 +29,11 @@ import (
 //     What is up and cannot be used is turned down: a Terminate, an end in order, and time for both to arrive.
 //  4. Dialer.dial makes a second attempt, with revision 1, if the peer turns out not to know revision 2.
 //
+// Over SCTP an Initiator has a walk of its own, Dialer.dialSCTP, with the same beginning (the attempt and its tally) and the same end (QP.enterRTS).
+// In between nothing is alike: there is no connection before the peer accepts, so none to close or to hand back; an association that
+// others share may end meanwhile, and then another is asked; and a Dial that fails waits until the peer knows. A Responder's part
+// is Request.acceptSession in place of acceptMPA.
+//
 // ModifyRTS, where the consumer has done the startup itself, goes straight to QP.start.
 
 // connectNew creates a QP in pd, or if that is nil in a Protection Domain of its own on rnic, has it
