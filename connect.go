@@ -11,12 +11,13 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Every TCP connection goes one way to RTS, over the dialects that docs/dialects.md describes:
+// Every connection goes one way to RTS, over the dialects that docs/dialects.md describes:
 //
-//	Dial, DialQP ──────── openTCP ──┐
-//	Initiate, InitiateQP ───────────┴─> Dialer.connect: negotiate ────────────────┐
-//	                                                                              ├─> QP.enterRTS ─> QP.start
-//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: answer ──┘
+//	Dial, DialQP ────┬─── openTCP ──┐
+//	Initiate, InitiateQP ───────────┴─> Dialer.connect: negotiate ──┐
+//	                 └─ over SCTP ────> Dialer.dialSCTP ────────────┴─> attempt.bringUp ──┐
+//	                                                                                      ├─> QP.enterRTS ─> QP.start
+//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: answer ──────────┘
 //
 //  1. The QP is created (connectNew), or the caller's is reserved (QP.claim); Dialer, preset, QP and RNIC together
 //     settle the offer.
@@ -28,11 +29,6 @@ import (
 //     engine's first output; the receiving goroutine sends it when it begins, with what the consumer has posted by then.
 //     What is up and cannot be used is turned down: a Terminate, an end in order, and time for both to arrive.
 //  4. Dialer.dial makes a second attempt, with revision 1, if the peer turns out not to know revision 2.
-//
-// Over SCTP an Initiator has a walk of its own, Dialer.dialSCTP, with the same beginning (the attempt and its tally) and the same end (QP.enterRTS).
-// In between nothing is alike: there is no connection before the peer accepts, so none to close or to hand back; an association that
-// others share may end meanwhile, and then another is asked; and a Dial that fails waits until the peer knows. A Responder's part
-// is Request.acceptSession in place of acceptMPA.
 //
 // ModifyRTS, where the consumer has done the startup itself, goes straight to QP.start.
 

@@ -28,27 +28,23 @@ func (d *Dialer) dialSCTP(ctx context.Context, qp *QP, network, addr string, a a
 	if err != nil {
 		return err
 	}
-	counts := tally{&qp.rnic.startup}
-	counts.count(func(s *StartupStats) { s.Started++ })
-	began := time.Now()
-	s, n, err := d.openSession(ctx, qp.rnic, destination{network, addr, local, d.MTU}, a.offer)
-	if err != nil {
-		if s != nil {
-			a.failed(s)
-			part(ctx, s)
+	var s *association.Session
+	err = a.bringUp(qp, func() (initiated, mpa.Negotiated, error) {
+		var n mpa.Negotiated
+		s, n, err = d.openSession(ctx, qp.rnic, destination{network, addr, local, d.MTU}, a.offer)
+		if s == nil {
+			return nil, n, err
 		}
-		err = rejected(err, addr)
-		counts.failed(err)
-		return err
-	}
-	n = d.Preset.takeDepths(n)
-	if err = d.verifySession(s, n); err == nil {
-		err = qp.enterRTS(session{s}, a.negotiated(n, began), lease{})
-	}
-	if err != nil {
+		if err == nil {
+			n = d.Preset.takeDepths(n)
+			err = d.verifySession(s, n)
+		}
+		return session{s}, n, rejected(err, addr)
+	})
+	if err != nil && s != nil {
 		part(ctx, s)
 	}
-	return counts.record(s, err)
+	return err
 }
 
 // partingTime bounds how long a Dial that has failed waits for the peer to know that.

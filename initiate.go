@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -127,17 +128,38 @@ func (a *attempt) failed(c addressed) {
 // connect brings up a connection as Initiator. If it fails it closes the connection, unless the peer
 // rejected it.
 func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte, a attempt) error {
+	on := &mpaConn{conn, ctx, qp.rnic}
+	return a.bringUp(qp, func() (initiated, mpa.Negotiated, error) {
+		n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
+		return on, n, err
+	})
+}
+
+// An initiated connection is one of an Initiator's, over any lower layer.
+type initiated interface {
+	lowerLayer
+	addressed
+	io.Closer
+}
+
+// bringUp is what an Initiator does over every lower layer. agree has the peer agree, in the way of that layer; what it returns is
+// nil as long as there is nothing to close.
+func (a *attempt) bringUp(qp *QP, agree func() (initiated, mpa.Negotiated, error)) error {
 	counts := tally{&qp.rnic.startup}
 	counts.count(func(s *StartupStats) { s.Started++ })
 	began := time.Now()
-	n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
+	on, n, err := agree()
 	if err == nil {
-		err = qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, a.negotiated(n, began), lease{})
+		err = qp.enterRTS(on, a.negotiated(n, began), lease{})
+	}
+	if on == nil {
+		counts.failed(err)
+		return err
 	}
 	if err != nil {
-		a.failed(conn)
+		a.failed(on)
 	}
-	return counts.record(conn, err)
+	return counts.record(on, err)
 }
 
 // verify has the consumer look at a Reply that accepts the connection, and that we can accept.
