@@ -92,7 +92,7 @@ func TestReadmeFigures(t *testing.T) {
 		t.Errorf("only %d rows", len(rows))
 	}
 	for _, row := range rows {
-		found := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s \| %s \| bbr \| %s \| %s \| [^|]+ \| %s \|`,
+		found := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s \| %s \| reno \| %s \| %s \| [^|]+ \| %s \|`,
 			row[1], row[2], regexp.QuoteMeta(row[3]), regexp.QuoteMeta(row[4]), regexp.QuoteMeta(row[5]))).Match(measured)
 		if !found {
 			t.Errorf("docs/performance.md has other figures: %s", row[0])
