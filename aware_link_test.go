@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
@@ -50,8 +51,9 @@ type segment struct {
 // A link says what becomes of segments.
 type link struct {
 	emss     int
-	disorder int  // how many segments may be overtaken by one
-	recut    bool // some are cut in two, by a router that does so
+	disorder int           // how many segments may be overtaken by one
+	recut    bool          // some are cut in two, by a router that does so, and some join the one before that is still on its way
+	joined   *atomic.Int32 // counts those, if it is set
 	rand     *rand.Rand
 }
 
@@ -130,8 +132,27 @@ func (w *wire) put(b []byte) {
 	if w.sniff != nil {
 		w.sniff(b)
 	}
-	w.onWay = append(w.onWay, segment{w.sent, bytes.Clone(b)})
 	w.sent += uint64(len(b))
+	if w.link.recut && w.link.rand.IntN(4) == 0 && w.join(b) {
+		return
+	}
+	w.onWay = append(w.onWay, segment{w.sent - uint64(len(b)), bytes.Clone(b)})
+}
+
+// join puts octets at the end of the segment before them, if that is still on its way.
+func (w *wire) join(b []byte) bool {
+	if len(w.onWay) == 0 {
+		return false
+	}
+	last := &w.onWay[len(w.onWay)-1]
+	if last.at+uint64(len(last.b)+len(b)) != w.sent || len(last.b) > 4*w.link.emss { // it has arrived, or is full
+		return false
+	}
+	last.b = append(last.b, b...)
+	if w.link.joined != nil {
+		w.link.joined.Add(1)
+	}
+	return true
 }
 
 // carry has segments arrive until the sender has closed.

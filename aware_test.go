@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,14 +21,14 @@ var anyOrder = link{emss: 1420, disorder: 20}
 
 // TestAware leads dialogues over an MPA-aware TCP whose segments arrive in any order. Both ends close at once, and
 // nothing is lost. Where FPDUs are whole segments, MPA holds hardly anything: a short FPDU in which no marker stands.
-// Where routers cut them, it holds more.
+// Where routers cut and join them, it holds more.
 //
 // Proves D26, D27, D30, P31, P32, R03, R04, R05.
 func TestAware(t *testing.T) {
 	for _, recut := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := anyOrder
-			l.recut = recut
+			l.recut, l.joined = recut, new(atomic.Int32)
 			s := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}, over: &transport{aware: &l}}
 			ini, res := s.connect(t)
 			for range 5 {
@@ -38,6 +39,9 @@ func TestAware(t *testing.T) {
 			postAll(ini, res)
 			finish(t, ini, res)
 			wantAll(t, ini, res)
+			if n := l.joined.Load(); (n > 0) != recut {
+				t.Errorf("recut %t: %d segments have joined others", recut, n)
+			}
 			for _, e := range []*end{ini, res} {
 				n := e.Stats().Ahead
 				if n.Placed == 0 || n.PlacedOctets == 0 || n.Dropped > 0 || n != e.rnic.Stats().Ahead || (n.MostOctets > 2*1420) != recut {

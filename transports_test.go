@@ -29,6 +29,8 @@ type transport struct {
 	user          bool  // TCP in user space, over
 	path          usertcp.Path
 	unmarked      bool // without markers
+	middlebox     bool // cuts and joins segments, in
+	boxes         [2]*middlebox
 }
 
 // transports are those that dialogues are led over. A zone belongs to link-local

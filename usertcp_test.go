@@ -3,6 +3,7 @@ package iwarp_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -22,10 +23,28 @@ func userStacks(t testing.TB, path usertcp.Path) (a, b *usertcp.Stack) {
 	return a, b
 }
 
+// userStacks returns those that a transport is about.
+func (o *transport) userStacks(t testing.TB) (a, b *usertcp.Stack) {
+	t.Helper()
+	if !o.middlebox {
+		return userStacks(t, o.path)
+	}
+	one, other := usertcp.Pipe(1500, o.path, o.path)
+	var stacks []*usertcp.Stack
+	for i, l := range []usertcp.Link{one, other} {
+		o.boxes[i] = newMiddlebox(l, uint64(i))
+		s, err := usertcp.New(usertcp.Config{Link: o.boxes[i], Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})}})
+		must(t, err)
+		t.Cleanup(func() { should(t, s.Close()) })
+		stacks = append(stacks, s)
+	}
+	return stacks[0], stacks[1]
+}
+
 // inUserSpace connects by such stacks.
 func (s *setup) inUserSpace(t testing.TB, o *transport) (addr string) {
 	t.Helper()
-	a, b := userStacks(t, o.path)
+	a, b := o.userStacks(t)
 	s.Stack, s.listen.Stack = a, b
 	s.MPA.Markers, s.accept.MPA.Markers = !o.unmarked, !o.unmarked
 	return "192.0.2.2:0"
