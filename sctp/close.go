@@ -22,10 +22,11 @@ func (a *Association) Room(id uint16) int {
 	return max(min(a.cfg.MaxQueued-queued, maxUnacked-2-unacked), 0)
 }
 
-// Owes reports whether the peer may lack something that we have said, or have yet to say, in the session on a stream.
+// Owes reports whether the peer may lack something that we have said, or have yet to say, in the session on a stream: what we have yet to say
+// waits for that.
 func (a *Association) Owes(id uint16) bool {
 	st := a.streams[id]
-	return st != nil && st.session != nil && (st.session.owed || st.acked < st.sent)
+	return st != nil && st.session != nil && st.acked < st.sent
 }
 
 // Unsent returns how many DDP Segments of a stream Output has not returned, also of a session that has ended.

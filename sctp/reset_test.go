@@ -198,3 +198,28 @@ func TestViolatorIsTold(t *testing.T) {
 		t.Errorf("ended %+v", e)
 	}
 }
+
+// TestOwes: the peer lacks what SCTP has not acknowledged, and a Terminate that waits for that.
+func TestOwes(t *testing.T) {
+	d := begin(t, sctp.Config{Active: true})
+	want := func(owes bool) {
+		t.Helper()
+		if d.a.Owes(0) != owes {
+			t.Errorf("owes something: %t", !owes)
+		}
+	}
+	want(false) // a stream that was never used
+	id := d.connect()
+	want(true)
+	d.says(id, 17, `0000 0001`)
+	want(true)
+	d.a.Close(d.now, id)
+	d.acked(id)
+	want(true) // the Terminate
+	d.says(id, 17, `0001 0004`)
+	d.acked(id)
+	want(false)
+	d.hears(id, 17, `0000 0003`)
+	d.state(id, sctp.Idle)
+	want(false)
+}
