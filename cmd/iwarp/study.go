@@ -24,6 +24,7 @@ type studyCmd struct {
 	Octets      string        `placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: 4M, and less where that would be more than 64M in all, but 32K at least)."`
 	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in octets (default: ${default})."`
 	Pattern     string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose name matches, such as '^aligned, markers$$' or QPs."`
+	Growth      bool          `help:"Run other rows, which show with what memory grows: receive windows, and sizes of FPDUs."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the random decisions (default: ${default})."`
 	JSON        bool          `name:"json" help:"Print JSON: docs/study-json.md."`
 }
@@ -81,7 +82,11 @@ func (c *studyCmd) ways() (picked []study.Way, err error) {
 		return nil, usage("study: --run: %w", err)
 	}
 	var names []string
-	for _, w := range study.Ways {
+	rows := study.Ways
+	if c.Growth {
+		rows = study.Growth
+	}
+	for _, w := range rows {
 		if names = append(names, strconv.Quote(w.Name)); match.MatchString(w.Name) {
 			picked = append(picked, w)
 		}

@@ -6,6 +6,7 @@ package study
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp/usertcp"
@@ -54,6 +55,28 @@ var Ways = []Way{
 	{Name: "in order", Aligned: true},
 	{Name: "QPs, markers", QPs: true, Markers: true, Aligned: true, Ahead: true},
 	{Name: "QPs, in order", QPs: true, Aligned: true},
+}
+
+// Growth are the ways that show with what MPA's memory grows, and with what it does not: windows, and sizes of FPDUs.
+var Growth = []Way{
+	growth(16<<10, 0, true), growth(64<<10, 0, true), growth(256<<10, 0, true),
+	growth(16<<10, 0, false), growth(64<<10, 0, false), growth(256<<10, 0, false),
+	growth(0, 2<<10, true), growth(0, 8<<10, true), growth(0, 32<<10, true),
+	growth(0, 2<<10, false), growth(0, 8<<10, false), growth(0, 32<<10, false),
+}
+
+// growth is a way with a window, whose FPDUs are aligned, or with FPDUs of a size, which are not.
+func growth(window, ulpdu int, markers bool) Way {
+	w := Way{Markers: markers, Aligned: ulpdu == 0, ULPDU: ulpdu, Window: window, Ahead: true}
+	what, kind := "markers", "window"
+	if !markers {
+		what = "no markers"
+	}
+	if ulpdu > 0 {
+		kind = "FPDUs"
+	}
+	w.Name = fmt.Sprintf("%d KiB %s, %s", (window+ulpdu)>>10, kind, what)
+	return w
 }
 
 // A Result is what running one Way measured.
@@ -109,7 +132,7 @@ type Reckoned struct {
 
 // ReckonedBuffer is the formula that fits the Way.
 func (r *Result) ReckonedBuffer() int {
-	for _, w := range Ways {
+	for _, w := range slices.Concat(Ways, Growth) {
 		switch {
 		case w.Name != r.Way:
 		case !w.Ahead:
