@@ -134,7 +134,11 @@ func TestUserTCPResegmented(t *testing.T) {
 	t.Parallel()
 	qp := deep()
 	qp.CloseTimeout, qp.CloseLimit = testrig.Soon, -1
-	over := &transport{user: true, path: bad(40), middlebox: true}
+	var boxes [2]*middlebox
+	over := &transport{user: true, path: bad(40), wrap: func(i int, l usertcp.Link) usertcp.Link {
+		boxes[i] = newMiddlebox(l, uint64(i))
+		return boxes[i]
+	}}
 	s := setup{Dialer: iwarp.Dialer{QP: qp}, accept: iwarp.AcceptConfig{QP: qp}, over: over}
 	ini, res := s.connect(t)
 	for range 4 {
@@ -147,7 +151,7 @@ func TestUserTCPResegmented(t *testing.T) {
 	finish(t, ini, res)
 	wantAll(t, ini, res)
 	for i, e := range []*end{ini, res} {
-		n, cuts, joins := e.Stats().Ahead, over.boxes[i].cuts.Load(), over.boxes[i].joins.Load()
+		n, cuts, joins := e.Stats().Ahead, boxes[i].cuts.Load(), boxes[i].joins.Load()
 		if n.Placed == 0 || n.MostOctets == 0 || n.Dropped > 0 || cuts == 0 || joins == 0 {
 			t.Errorf("%+v; %d cuts, %d joins", n, cuts, joins)
 		}

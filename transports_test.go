@@ -29,8 +29,8 @@ type transport struct {
 	user          bool  // TCP in user space, over
 	path          usertcp.Path
 	unmarked      bool // without markers
-	middlebox     bool // cuts and joins segments, in
-	boxes         [2]*middlebox
+	wrap          func(end int, l usertcp.Link) usertcp.Link
+	stack         usertcp.Config // of those whose links are wrapped
 }
 
 // transports are those that dialogues are led over. A zone belongs to link-local

@@ -26,14 +26,15 @@ func userStacks(t testing.TB, path usertcp.Path) (a, b *usertcp.Stack) {
 // userStacks returns those that a transport is about.
 func (o *transport) userStacks(t testing.TB) (a, b *usertcp.Stack) {
 	t.Helper()
-	if !o.middlebox {
+	if o.wrap == nil {
 		return userStacks(t, o.path)
 	}
 	one, other := usertcp.Pipe(1500, o.path, o.path)
 	var stacks []*usertcp.Stack
 	for i, l := range []usertcp.Link{one, other} {
-		o.boxes[i] = newMiddlebox(l, uint64(i))
-		s, err := usertcp.New(usertcp.Config{Link: o.boxes[i], Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})}})
+		cfg := o.stack
+		cfg.Link, cfg.Addresses = o.wrap(i, l), []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})}
+		s, err := usertcp.New(cfg)
 		must(t, err)
 		t.Cleanup(func() { should(t, s.Close()) })
 		stacks = append(stacks, s)
