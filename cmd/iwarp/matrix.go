@@ -27,7 +27,8 @@ func (matrixCmd) Help() string {
 	return "Every cell of figures 2, 3 and 4 of draft-carrier-rddp-rnic-interop-00 is run over loopback TCP, then every " +
 		"dialect of MPA startup against every other, markers and CRC on and off, RTR indications, IRD and ORD, private " +
 		"data, rejections, and frames that break rules. --network sctp runs the cells of RFC 6581, section 7, over SCTP in UDP: plain and enhanced ends, " +
-		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. --network usertcp runs the cells of TCP over a TCP in user space. In a cell that comes up a Send, a Write and a Read are verified in " +
+		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. --network usertcp runs the cells of TCP over a TCP in user space. There is no sctp:kernel: " +
+		"what passes between the two ends is compared, too, and to see that of the kernel's takes a socket of root's (docs/interop.md has what shows that SCTP). In a cell that comes up a Send, a Write and a Read are verified in " +
 		"both directions. What both ends and what passes on the wire say is compared with what the documents demand.\n\n" +
 		"JSON: {cells, as_demanded, ms, interrupted, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
 		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirements, section, demanded, got, ok, " +

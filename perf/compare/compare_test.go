@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/study"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -61,6 +62,16 @@ func TestStudyIsToday(t *testing.T) {
 	var want []string
 	for _, w := range compared() {
 		want = append(want, w.Name)
+	}
+	var rows, known []string
+	for _, w := range study.Growth {
+		rows = append(rows, w.Name)
+	}
+	for _, r := range rec.Memory.Results {
+		known = append(known, r.Way)
+	}
+	if !slices.Equal(rows, known) || rec.Memory.Config != memoryStudy() {
+		t.Errorf("%+v: %q, want %+v: %q", rec.Memory.Config, known, memoryStudy(), rows)
 	}
 	if len(rec.Study) != len(studies()) {
 		t.Fatalf("%d studies, want %d", len(rec.Study), len(studies()))
@@ -177,6 +188,17 @@ func TestUnmeasured(t *testing.T) {
 			if _, err := p.measure(t.Context(), w, ""); !errors.Is(err, errNotMeasured) {
 				t.Errorf("%s, %s: %v", p.label, w.key, err)
 			}
+		}
+	}
+}
+
+// TestManyOver has some connections over each lower layer of our own.
+func TestManyOver(t *testing.T) {
+	for _, name := range lowerLayers {
+		l, err := manyOver(t.Context(), name, 60, 0)
+		testrig.Must(t, err)
+		if l.PerEnd < 1000 || l.SetUps <= 0 || l.Lost > 0 || l.Closed <= 0 {
+			t.Errorf("%+v", l)
 		}
 	}
 }

@@ -27,6 +27,8 @@ type cli struct {
 	Perf    bool          `default:"true" negatable:"" help:"Run iwarp perf. Without, what the JSON file has of it stays."`
 	Growth  bool          `default:"true" negatable:"" help:"Measure how cost grows with connections and round-trip time. Without, what the JSON file has of it stays."`
 	Study   bool          `default:"true" negatable:"" help:"Run iwarp study. Without, what the JSON file has of it stays."`
+	Memory  bool          `default:"true" negatable:"" help:"Run iwarp study --growth. Without, what the JSON file has of it stays."`
+	Lower   bool          `default:"true" negatable:"" help:"Measure idle connections over a TCP in user space and over SCTP. Without, what the JSON file has of them stays."`
 	Siw     bool          `help:"Measure beside Linux's siw too, in the guest of interop (QEMU)."`
 	Render  bool          `help:"Measure nothing: write tables and charts from the JSON file."`
 
@@ -74,7 +76,9 @@ func (c *cli) file() string { return filepath.Join(c.Docs, "performance", "compa
 
 // measure replaces the figures by new ones.
 func (c *cli) measure(ctx context.Context, rec *record) error {
-	rec.Machine = thisMachine()
+	if c.Tools || c.Perf || c.Growth { // the rest depends on the machine less, and its sections say when they were measured
+		rec.Machine = thisMachine()
+	}
 	own, err := newOwn(ctx)
 	if err != nil {
 		return err
@@ -97,6 +101,16 @@ func (c *cli) measure(ctx context.Context, rec *record) error {
 	}
 	if c.Study {
 		if err := c.measureStudy(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if c.Memory {
+		if err := c.measureMemory(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if c.Lower {
+		if err := c.measureLower(ctx, rec); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,9 @@ type record struct {
 	Growth  growth        `json:"growth"`
 	Siw     []siwValue    `json:"siw"`
 
-	Study []study.Report `json:"study"` // of placement ahead of order
+	Study  []study.Report `json:"study"`           // of placement ahead of order
+	Memory *study.Report  `json:"growth_of_study"` // of what MPA holds then; nil: not measured
+	Lower  []lower        `json:"lower_layers"`
 }
 
 // A machine is where it was measured.

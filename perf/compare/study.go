@@ -44,6 +44,32 @@ func (c *cli) measureStudy(ctx context.Context, rec *record) error {
 	return nil
 }
 
+func (c *cli) measureMemory(ctx context.Context, rec *record) (err error) {
+	rec.Memory, err = study.RunAll(ctx, memoryStudy(), study.Growth, func(way string) { fmt.Fprintln(os.Stderr, way) })
+	return err
+}
+
+// memoryStudy is what is run of iwarp study --growth.
+func memoryStudy() study.Config {
+	return study.Config{Connections: 20, Octets: 1 << 20, Loss: .005, Reorder: .02, Delay: 500 * time.Microsecond, MTU: 1500, Seed: 1}
+}
+
+// memoryTable has a row for each way of it.
+func memoryTable(rec *record) string {
+	r := rec.Memory
+	if r == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Connections: %d, each of %d KiB; MTU %d, %g %% of packets lost, %g %% late, round trip %v:\n\n",
+		r.Connections, r.Octets>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
+	b.WriteString("| | ahead, % | MPA holds | of one | TCP holds | of one |\n|---|---|---|---|---|---|\n")
+	for _, x := range r.Results {
+		fmt.Fprintf(&b, "| %s | %.1f | %d | %d | %d | %d |\n", x.Way, 100*x.Ahead, x.HeldAll, x.Held, x.TCPHeldAll, x.TCPHeld)
+	}
+	return b.String()
+}
+
 // studyTable has a row for each way, once for each number of connections.
 func studyTable(rec *record) string {
 	var b strings.Builder

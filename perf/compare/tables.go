@@ -20,6 +20,7 @@ func tables(rec *record) map[string]string {
 	return map[string]string{
 		"machine": machineText(rec), "tools": toolsTable(rec), "missing": missingText(rec), "perf": perfTable(rec),
 		"connections": connectionsTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec), "ahead": studyTable(rec),
+		"memory": memoryTable(rec), "lower layers": lowerTable(rec),
 	}
 }
 
