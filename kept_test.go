@@ -187,6 +187,7 @@ func TestRecvAtTheLastMoment(t *testing.T) {
 		p, req := respondOverPipe(t.Context(), t, iwarp.ListenConfig{}, func(p *peer) { p.start(2) })
 		qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
 		must(t, err)
+		synctest.Wait() // for the RTR indication, which the peer sends by itself
 		mr, err := qp.PD().Register(make([]byte, 16), iwarp.LocalWrite)
 		must(t, err)
 		for i := range 30 {
