@@ -63,6 +63,7 @@ func (r *request) connectAdmin(n capsule.Connect, data capsule.ConnectData) caps
 	if data.ControllerID != capsule.AnyController {
 		return r.wrong(capsule.OffsetController, true, capsule.DNR)
 	}
+	r.q.lone.Reset(stopped + connectTimeout) // the host has done its part
 	if data.SubsystemNQN != capsule.DiscoveryNQN && !t.settled(r.q.ctx, data.HostID) {
 		return capsule.ControllerBusy
 	}
