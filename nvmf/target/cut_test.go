@@ -2,7 +2,6 @@ package target_test
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -67,7 +66,7 @@ func cutAfter(t *testing.T, ours bool, after int32) (cut bool) {
 		}
 	})
 	if t.Failed() {
-		t.Fatal(fmt.Sprintf("cut after %d messages", after))
+		t.Fatalf("cut after %d messages", after)
 	}
 	return cut
 }

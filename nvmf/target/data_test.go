@@ -12,13 +12,10 @@ import (
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
-// io is a Read, Write and the like of namespace 1.
+// blocks is a Read, Write and the like of namespace 1.
 func blocks(lba uint64, n uint32, sgl capsule.SGL) capsule.IO {
 	return capsule.IO{SGL: sgl, NSID: 1, LBA: lba, Blocks: n}
 }
-
-// invalidates has a descriptor ask for that.
-func invalidates(s capsule.SGL) capsule.SGL { s.Type = capsule.SGLKeyedInvalidate; return s }
 
 // on returns what is on the disk.
 func (r *rig) on(off int64, n int) []byte {
