@@ -144,7 +144,7 @@ func TestConfig(t *testing.T) {
 		"in the capsule":  func(c *Config) { c.InCapsule = 1025 },
 		"no Connect":      func(c *Config) { c.InCapsule = 512 },
 		"data":            func(c *Config) { c.MaxData = 12 << 10 },
-		"little data":     func(c *Config) { c.MaxData = 2 << 10 },
+		"little data":     func(c *Config) { c.MaxData = 4 << 10 },
 		"patience":        func(c *Config) { c.ReadTimeout = -1 },
 	} {
 		c := Config{NQN: nqn, Namespaces: []Namespace{{Backend: disk}}}

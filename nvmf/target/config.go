@@ -31,7 +31,8 @@ const (
 	maxDepth      = 1024 // and of others
 	maxQueues     = 1024
 	maxNamespaces = capsule.MaxList
-	minMaxData    = 4 << 10
+	minMaxData    = 8 << 10 // Identify's MDTS says the double of unitOfMaxData at least: 0 is no bound
+	unitOfMaxData = 4 << 10
 	maxMaxData    = 8 << 20 // which a keyed descriptor has room for
 	maxInCapsule  = 64 << 10
 	unit          = 16 // of what Identify says of capsules
@@ -58,7 +59,7 @@ type Config struct {
 	Controllers int
 	// InCapsule is how many octets a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If zero, DefaultInCapsule.
 	InCapsule int
-	// MaxData bounds the data of a command: a power of two from 4 KiB to 8 MiB. If zero, DefaultMaxData.
+	// MaxData bounds the data of a command: a power of two from 8 KiB to 8 MiB. If zero, DefaultMaxData.
 	MaxData int
 	// QueueMemory bounds the data of all commands of a queue together; further ones wait. It is twice MaxData at least. If zero, DefaultQueueMemory.
 	QueueMemory int

@@ -76,7 +76,7 @@ func (c *controller) identify() *capsule.IdentifyController {
 	cfg := &c.t.cfg
 	i := &capsule.IdentifyController{
 		Serial: c.t.serial, Model: model, Firmware: firmware, ControllerID: c.id, Version: capsule.Version13,
-		MaxData:    uint8(bits.TrailingZeros(uint(cfg.MaxData / minMaxData))),
+		MaxData:    uint8(bits.TrailingZeros(uint(cfg.MaxData / unitOfMaxData))),
 		Attributes: capsule.KeepAliveByTraffic, AbortLimit: abortLimit - 1, EventLimit: eventLimit - 1,
 		LogAttributes: capsule.LogEffectsPage | capsule.LogExtended, KeepAlive: 1,
 		QueueEntries: capsule.QueueEntries, MaxCommands: uint16(cfg.QueueDepth),

@@ -246,19 +246,24 @@ func TestBrokenRules(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := r.io(a, 1, 8)
+			w := r.freed(a)
 			breaks(w)
 			<-w.over
 			a.want(capsule.Success, capsule.NewCommand(capsule.OpKeepAlive, 0), nil)
-			for { // until the number is free again
-				io := r.dial(1, 8)
-				n := capsule.Connect{SGL: capsule.SGL{Type: capsule.SGLOffset, Length: 1024}, QID: 1, SQSize: 7}
-				got := io.do(n.Command(), io.data(a.ctrl, nqn).Append(nil))
-				_ = io.qp.Close()
-				if got.Status == capsule.Success {
-					break
-				}
-			}
+			_ = r.freed(a).qp.Close()
 		})
+	}
+}
+
+// freed is I/O queue 1, when the target has noticed that the one before has ended.
+func (r *rig) freed(a *wire) *wire {
+	n := capsule.Connect{SGL: capsule.SGL{Type: capsule.SGLOffset, Length: 1024}, QID: 1, SQSize: 7}
+	for {
+		io := r.dial(1, 8)
+		io.ctrl, io.host = a.ctrl, a.host
+		if got := io.do(n.Command(), io.data(a.ctrl, nqn).Append(nil)); got.Status == capsule.Success {
+			return io
+		}
+		_ = io.qp.Close()
 	}
 }
