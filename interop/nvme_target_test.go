@@ -1,0 +1,116 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// connectScript connects the guest to our target, and waits for the disk.
+func connectScript(port string) string {
+	return fmt.Sprintf(`set -e
+modprobe -a nvme-rdma ext4
+nvme connect -t rdma -a $PEER_IP -s %s -n %s -i 2 -c 1 -l 120
+until [ -e /dev/nvme0n1 ]; do usleep 50000; done
+`, port, ourNQN)
+}
+
+// useScript makes a file system, works on it and has it checked, and reads the disk as it is then. Debian has no package with
+// fsstress, whose part stress-ng has: files and directories are made, renamed, filled, verified and removed by several processes.
+const useScript = `mkfs.ext4 -q /dev/nvme0n1
+mkdir -p /mnt; mount /dev/nvme0n1 /mnt
+fio --name=v --directory=/mnt --size=3m --rw=randwrite --bsrange=4k-64k --iodepth=16 --ioengine=libaio --direct=1 --verify=crc32c \
+	--numjobs=2 --minimal >/tmp/fio.log 2>&1 || { cat /tmp/fio.log; exit 1; }
+cd /mnt
+stress-ng --hdd 2 --hdd-bytes 2m --hdd-ops 64 --hdd-opts wr-rnd,rd-rnd,fsync --dentry 2 --dentry-ops 200 --rename 1 --rename-ops 50 --verify --temp-path /mnt -q
+cd /; fstrim /mnt; umount /mnt
+e2fsck -fn /dev/nvme0n1
+` + digestScript
+
+// digestScript reads the whole disk, and none of it from the guest's memory.
+const digestScript = `echo DIGEST $(dd if=/dev/nvme0n1 bs=1M iflag=direct 2>/dev/null | sha256sum)
+nvme disconnect -n ` + ourNQN + `
+`
+
+// lossScript has the guest's link lose 1 % of the packets in both directions. Busybox's shell has a tc of its own that knows no netem.
+const lossScript = `set -e
+modprobe -a sch_netem ifb act_mirred cls_matchall sch_ingress
+ip link add ifb0 type ifb 2>/dev/null || true; ip link set ifb0 up
+/usr/bin/tc qdisc add dev eth0 root netem loss 1%
+/usr/bin/tc qdisc add dev ifb0 root netem loss 1%
+/usr/bin/tc qdisc add dev eth0 ingress
+/usr/bin/tc filter add dev eth0 ingress matchall action mirred egress redirect dev ifb0
+`
+
+const noLossScript = `for d in eth0 ifb0; do /usr/bin/tc -s qdisc show dev $d; done; /usr/bin/tc qdisc del dev eth0 root; /usr/bin/tc qdisc del dev eth0 ingress`
+
+// TestNVMeTarget has Linux's host use disks of our target.
+func TestNVMeTarget(t *testing.T) {
+	needIwarp(t)
+	t.Parallel()
+	g := Boot(t, Options{NVMe: true})
+	t.Run("file system", func(t *testing.T) {
+		d := serveDisk(t, newDisk(t), "0")
+		found := g.Start(t, "modprobe nvme-rdma; nvme discover -t rdma -a $PEER_IP -s "+d.port)
+		found.WantSuccess(t, 60*time.Second)
+		found.WantOutput(t, "subnqn:  "+ourNQN)
+		p := g.Start(t, connectScript(d.port)+useScript)
+		p.WantSuccess(t, 400*time.Second)
+		d.wantDigest(t, p)
+	})
+	t.Run("loss", func(t *testing.T) {
+		d := serveDisk(t, newDisk(t), "0")
+		g.Start(t, lossScript).WantSuccess(t, 30*time.Second)
+		p := g.Start(t, connectScript(d.port)+useScript)
+		p.WantSuccess(t, 400*time.Second)
+		d.wantDigest(t, p)
+		lost := g.Start(t, noLossScript)
+		lost.WantSuccess(t, 30*time.Second)
+		t.Log(lost.Output())
+	})
+	t.Run("cut", func(t *testing.T) { testNVMeCut(t, g) })
+	t.Run("restart", func(t *testing.T) { testNVMeRestart(t, g) })
+}
+
+// workScript has fio write a file system's file twice, and read and compare it in the end.
+const workScript = `mkfs.ext4 -q /dev/nvme0n1
+mkdir -p /mnt; mount /dev/nvme0n1 /mnt
+fio --name=v --directory=/mnt --size=8m --loops=2 --rw=randwrite --bsrange=4k-16k --iodepth=16 --ioengine=libaio --direct=1 --verify=crc32c \
+	--do_verify=1 --minimal >/tmp/fio.log 2>&1 || { cat /tmp/fio.log; dmesg | tail -n 20; exit 1; }
+umount /mnt
+e2fsck -fn /dev/nvme0n1
+dmesg | grep -c "nvme.*Successfully reconnected" | sed "s/^/RECONNECTED /"
+dmesg -c >/dev/null
+` + digestScript
+
+// testNVMeCut resets all connections of the host, in the middle of its work, three times.
+func testNVMeCut(t *testing.T, g *Guest) {
+	d := serveDisk(t, newDisk(t), "0")
+	p := g.Start(t, connectScript(d.port)+"dmesg -c >/dev/null\n"+workScript)
+	for range 3 {
+		if !d.written(p, 400) {
+			break // it fails, below
+		}
+		d.cuts.all()
+	}
+	p.WantSuccess(t, 400*time.Second)
+	p.WantOutput(t, "RECONNECTED 3")
+	d.wantDigest(t, p)
+}
+
+// testNVMeRestart ends the target in the middle of the host's work, and starts another with the same disk at the same address.
+func testNVMeRestart(t *testing.T, g *Guest) {
+	d := serveDisk(t, newDisk(t), "0")
+	p := g.Start(t, connectScript(d.port)+"dmesg -c >/dev/null\n"+workScript)
+	if d.written(p, 400) {
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		d = serveDisk(t, d.path, d.port)
+	}
+	p.WantSuccess(t, 400*time.Second)
+	p.WantOutput(t, "RECONNECTED 1")
+	d.wantDigest(t, p)
+}
