@@ -75,17 +75,26 @@ func findHeader(ctx context.Context, compiler, name string) string {
 	return ""
 }
 
+// findCheckout returns the directory of this module, if one is in it, or in a module that uses it.
+func findCheckout(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	dir := strings.TrimSpace(string(out))
+	if err == nil && dir == "" {
+		err = fmt.Errorf("%s is not in a module that has it", module)
+	}
+	return dir, err
+}
+
 // findSources returns the directory of this module: of a checkout that one is in, or else what the module proxy has of
 // the version.
 func findSources(ctx context.Context, version string) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if dir := strings.TrimSpace(string(out)); err == nil && dir != "" {
+	if dir, err := findCheckout(ctx); err == nil {
 		return dir, nil
 	}
 	if !strings.HasPrefix(version, "v") {
 		return "", fmt.Errorf("there are no sources of version %s", version)
 	}
-	out, err = exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version).Output()
+	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version).Output()
 	if err != nil {
 		return "", err
 	}
@@ -116,19 +125,26 @@ func (l Library) Build(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := (Library{fresh}).compile(ctx, sources); err != nil {
+	from, err := digest(sources)
+	if err != nil {
+		return err
+	}
+	if err := (Library{fresh}).compile(ctx, sources, from); err != nil {
 		return err
 	}
 	return l.take(Library{fresh})
 }
 
-// take moves what was built to its place: the engine first, which the other loads. A program that runs goes on with
+// take moves what was built to its place: the engine first, which the other loads, and last what they were built from. A program that runs goes on with
 // what it has loaded.
 func (l Library) take(from Library) error {
 	if err := os.Rename(from.Engine(), l.Engine()); err != nil {
 		return err
 	}
-	return os.Rename(from.Preload(), l.Preload())
+	if err := os.Rename(from.Preload(), l.Preload()); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(from.Dir, stampName), filepath.Join(l.Dir, stampName))
 }
 
 // The engine's runtime must not preempt by signals (asyncpreemptoff, which has no directive for a source file): they
@@ -136,18 +152,24 @@ func (l Library) take(from Library) error {
 // with EINTR without a signal of the program's.
 const withoutSignals = "-X runtime.godebugDefault=asyncpreemptoff=1"
 
-func (l Library) compile(ctx context.Context, sources string) error {
+func (l Library) compile(ctx context.Context, sources, from string) error {
+	if err := os.WriteFile(filepath.Join(l.Dir, stampName), []byte(from+"\n"), 0o666); err != nil {
+		return err
+	}
 	build := exec.CommandContext(ctx, "go", "build", "-C", sources, "-tags", "interposer", "-buildmode=c-shared",
-		"-ldflags", withoutSignals, "-o", l.Engine(), "./programs/engine")
+		"-ldflags", withoutSignals+" -X main.sources="+short(from), "-o", l.Engine(), "./programs/engine")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if err := run(build); err != nil {
 		return err
 	}
-	return l.compilePreload(ctx, sources)
+	return l.compilePreload(ctx, sources, from)
 }
 
+// short is how much of a digest the two libraries know each other by: 64 bits.
+func short(digest string) string { return digest[:16] }
+
 // compilePreload compiles the part in C, with more options for the compiler.
-func (l Library) compilePreload(ctx context.Context, sources string, options ...string) error {
+func (l Library) compilePreload(ctx context.Context, sources, from string, options ...string) error {
 	files, err := filepath.Glob(filepath.Join(sources, "programs", "preload", "*.c"))
 	if err != nil {
 		return err
@@ -158,7 +180,7 @@ func (l Library) compilePreload(ctx context.Context, sources string, options ...
 	}
 	args := append(options,
 		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE",
-		"-shared", "-o", l.Preload(),
+		"-DIWARP_SOURCES=0x"+short(from)+"ull", "-shared", "-o", l.Preload(),
 	)
 	return run(exec.CommandContext(ctx, compiler, slices.Concat(args, files, []string{"-ldl", "-lpthread"})...))
 }

@@ -43,8 +43,8 @@ func (l Library) Preload() string { return filepath.Join(l.Dir, preloadName) }
 // Engine returns the file of the Go side.
 func (l Library) Engine() string { return filepath.Join(l.Dir, engineName) }
 
-// Built reports whether both are there.
-func (l Library) Built() bool {
+// built reports whether both are there.
+func (l Library) built() bool {
 	for _, name := range []string{l.Preload(), l.Engine()} {
 		if s, err := os.Stat(name); err != nil || !s.Mode().IsRegular() {
 			return false

@@ -36,24 +36,24 @@ func TestLibraryOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other, _ := LibraryOf("(devel)"); other == one || one.Built() {
+	if other, _ := LibraryOf("(devel)"); other == one || one.built() {
 		t.Errorf("%v and %v", one, other)
 	}
 	dir := t.TempDir()
 	t.Setenv("IWARP_LIBRARY", dir)
 	named, err := LibraryOf("v1.0.0")
-	if err != nil || named.Dir != dir || named.Built() {
+	if err != nil || named.Dir != dir || named.built() {
 		t.Errorf("%v: %v", named, err)
 	}
 	for _, name := range []string{named.Preload(), named.Engine()} {
-		if named.Built() {
+		if named.built() {
 			t.Errorf("built before %s", name)
 		}
 		if err := os.WriteFile(name, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !named.Built() {
+	if !named.built() {
 		t.Error("not built")
 	}
 }
@@ -112,5 +112,79 @@ func TestGuise(t *testing.T) {
 		if len(got) != 3 || !slices.Contains(got, "IWARP_AS="+string(tt.want)) {
 			t.Errorf("%s %s as %q: %q", tt.environment, tt.program, tt.as, got)
 		}
+	}
+}
+
+// TestStale tells a library of other sources than are there from one of these.
+func TestStale(t *testing.T) {
+	l := Library{t.TempDir()}
+	for _, name := range []string{l.Preload(), l.Engine()} {
+		if err := os.WriteFile(name, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamped := func(digest string) State {
+		if err := os.WriteFile(filepath.Join(l.Dir, stampName), []byte(digest+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.State(t.Context(), "(devel)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	now := stamped("other").Now
+	if s := stamped("other"); !s.Stale() || s.Unknown() || s.From != "other" {
+		t.Errorf("%+v", s)
+	}
+	if s := stamped(now); s.Stale() || s.Unknown() || !s.Built {
+		t.Errorf("%+v", s)
+	}
+	if s := stamped(""); !s.Stale() {
+		t.Errorf("without a stamp: %+v", s)
+	}
+	t.Chdir(t.TempDir())
+	if s := stamped("other"); s.Stale() || !s.Unknown() {
+		t.Errorf("where there are no sources: %+v", s)
+	}
+	for version, unknown := range map[string]bool{"v1.2.3": false, "v1.2.3+dirty": true, "v0.0.0-20261123000000-0123456789ab": true} {
+		if s, err := l.State(t.Context(), version); s.Unknown() != unknown || s.Stale() || err != nil {
+			t.Errorf("%s: %+v, %v", version, s, err)
+		}
+	}
+}
+
+// TestDigest has a digest that changes with the name and the octets of any source, and with nothing else.
+func TestDigest(t *testing.T) {
+	dir := t.TempDir()
+	seen := map[string]bool{}
+	for _, tt := range []struct {
+		name, octets string
+		fresh        bool
+	}{
+		{"go.mod", "module x", true},
+		{"a.go", "package x", true},
+		{"a.go", "package y", true},
+		{"a.go", "package x", false},
+		{"b/a.go", "package x", true},
+		{"b/c.h", "", true},
+		{"b/d.c", "", true},
+		{"a_test.go", "package x", false},
+		{"testdata/e.c", "", false},
+		{".git/e.c", "", false},
+		{"README.md", "", false},
+	} {
+		name := filepath.Join(dir, filepath.FromSlash(tt.name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(tt.octets), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		got, err := digest(dir)
+		if err != nil || seen[got] == tt.fresh {
+			t.Errorf("%s: %s, which is new: %v; %v", tt.name, got, !seen[got], err)
+		}
+		seen[got] = true
 	}
 }

@@ -100,6 +100,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("extended", l.extended)
 	t.Run("windows", l.windows)
 	t.Run("sanitized", l.sanitized)
+	t.Run("mixed", l.mixed)
 	t.Run("leaks", l.leaks)
 	t.Run("captures", l.captures)
 	var table bytes.Buffer

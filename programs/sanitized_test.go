@@ -22,7 +22,7 @@ func (l Library) sanitized(t *testing.T) {
 		err = os.Link(l.Engine(), hardened.Engine())
 	}
 	if err == nil {
-		err = hardened.compilePreload(t.Context(), sources, sanitizers...)
+		err = hardened.compilePreload(t.Context(), sources, l.stamp(), sanitizers...)
 	}
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip(err)
@@ -37,6 +37,26 @@ func (l Library) sanitized(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
 		})
+	}
+}
+
+// mixed has an engine and a part in C that were built from different sources: a program that needs both ends, and says why.
+func (l Library) mixed(t *testing.T) {
+	other := Library{t.TempDir()}
+	sources, err := filepath.Abs("..")
+	if err == nil {
+		err = os.Link(l.Engine(), other.Engine())
+	}
+	if err == nil {
+		err = other.compilePreload(t.Context(), sources, strings.Repeat("0", 64))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, other, "rping -c -a 127.0.0.1")
+	p.await(t)
+	if p.err == nil || !strings.Contains(p.out.String(), "built from different sources") {
+		t.Errorf("%v\n%s", p.err, p.out.String())
 	}
 }
 

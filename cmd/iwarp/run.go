@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"runtime/debug"
 	"text/tabwriter"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/programs"
 	"github.com/goiwarp/iwarp/programs/settings"
 )
@@ -26,7 +28,7 @@ func (runCmd) Help() string {
 		"no hardware, no kernel module, no root. The program takes the place of this one, so that signals and the exit status are its own. " +
 		"For example: \"iwarp run rping -s -v\", and \"iwarp run rping -c -a 127.0.0.1 -v -C 10\".\n\n" +
 		"That takes a library for the program to load. It is built when it is needed first, which takes Go, a C compiler, and the headers of " +
-		"libibverbs and librdmacm. It is kept in the user's cache directory, or where IWARP_LIBRARY says; after a change of the sources build it anew.\n\n" +
+		"libibverbs and librdmacm. It is kept in the user's cache directory, or where IWARP_LIBRARY says, and built anew when the sources have changed.\n\n" +
 		"Most programs connect by librdmacm. Those that exchange the numbers of their Queue Pairs by themselves, and demand InfiniBand or RoCE, run with --as roce, " +
 		"which is known of perftest without -R, ibv_rc_pingpong, UCX and mpirun; both ends have to run with it.\n\n" +
 		"Settings are in the environment, both ends' own:\n\n" + settings.Help
@@ -54,16 +56,29 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	if _, err := settings.From(os.LookupEnv); err != nil && len(c.Program) > 0 {
 		return usage("run: %w", err)
 	}
-	if c.Build || !library.Built() {
-		fmt.Fprintf(std.err, "building the library for programs in %s\n", library.Dir)
-		if err := library.Build(ctx, version); err != nil {
-			return err
-		}
-	}
-	if len(c.Program) == 0 {
-		return nil
+	if err := c.ready(ctx, std, library, version); err != nil || len(c.Program) == 0 {
+		return err
 	}
 	return library.Exec(c.Program, programs.Guise(c.As))
+}
+
+// ready builds the library, if that is wanted, or it is not there, or is that of other sources than are there now.
+func (c *runCmd) ready(ctx context.Context, std streams, library programs.Library, version string) error {
+	state, err := library.State(ctx, version)
+	switch {
+	case err != nil:
+		return err
+	case c.Build, !state.Built:
+		fmt.Fprintf(std.err, "building the library for programs in %s\n", library.Dir)
+	case state.Stale():
+		fmt.Fprintf(std.err, "building the library for programs in %s, which is that of other sources, anew\n", library.Dir)
+	case state.Unknown():
+		fmt.Fprintf(std.err, "iwarp: run: the library in %s may be that of other sources: there are none here to compare it with\n", library.Dir)
+		return nil
+	default:
+		return nil
+	}
+	return library.Build(ctx, version)
 }
 
 // errNotReady is that of a status with something missing.
@@ -71,11 +86,15 @@ var errNotReady = errors.New("run: programs cannot be run: the library is not bu
 
 func (c *runCmd) status(ctx context.Context, std streams, library programs.Library, version string) error {
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	built, complete := "not built", true
-	if library.Built() {
-		built = "built"
+	state, err := library.State(ctx, version)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "library\t%s\t%s\n", built, library.Dir)
+	fmt.Fprintf(w, "library\t%s\t%s\n", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built"), library.Dir)
+	if state.Built {
+		fmt.Fprintf(w, "built from\t%s\t%s\n", cmp.Or(state.From, "unknown"), c.compared(state))
+	}
+	complete := true
 	for _, n := range programs.Needs(ctx, version) {
 		if n.Found == "" {
 			complete = false
@@ -87,8 +106,19 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if !library.Built() && !complete {
+	if !state.Built && !complete {
 		return &ending{errNotReady, statusFindings}
 	}
 	return nil
+}
+
+// compared says what a library was built from, beside the digest.
+func (c *runCmd) compared(s programs.State) string {
+	switch {
+	case s.Stale():
+		return "the sources are " + s.Now
+	case s.Unknown():
+		return "there are no sources here to compare with"
+	}
+	return "these sources"
 }

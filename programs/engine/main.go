@@ -11,6 +11,7 @@ package main
 import "C"
 
 import (
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -18,6 +19,21 @@ import (
 )
 
 func main() {}
+
+// sources is the first half of the digest of the sources that this was built from, in hexadecimal, as the linker sets it.
+var sources string
+
+// iw_sources is called first: the two libraries go together only if they are of the same sources.
+//
+//export iw_sources
+func iw_sources(to *uint64) int32 {
+	n, err := strconv.ParseUint(sources, 16, 64)
+	if err != nil {
+		return int32(syscall.EINVAL)
+	}
+	*to = n
+	return 0
+}
 
 // device is the one of the process: C has no place to keep it.
 var device = sync.OnceValue(func() *verbs.Device { return verbs.NewDevice(verbs.ConfigFrom(syscall.Getenv)) })

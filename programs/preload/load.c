@@ -57,6 +57,7 @@ static void *load_copy(const char *path)
 	return library;
 }
 
+/* IWARP_SOURCES comes from the compiler's command line: what the engine's function of that name must say. */
 static void load(void)
 {
 	const char *path = engine_path();
@@ -68,6 +69,9 @@ static void load(void)
 	if (!engine.name)                                         \
 		give_up("the engine lacks a function", "iw_" #name);
 	IW_ENGINE(IW_LOAD)
+	uint64_t sources;
+	if (engine.sources(&sources) || sources != IWARP_SOURCES)
+		give_up("the engine and this library were built from different sources", "iwarp run --build builds both");
 	__atomic_store_n(&loaded, &engine, __ATOMIC_RELEASE);
 }
 
