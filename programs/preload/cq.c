@@ -51,12 +51,17 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return error;
 }
 
+/* A CQ has room for what QPs hold that got more than they had asked for. */
+enum { MIN_CQE = 64 };
+
 EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 				    int comp_vector)
 {
 	uint64_t number;
 	if (!iw_ours(context))
 		return REAL(ibv_create_cq, context, cqe, cq_context, channel, comp_vector);
+	if (cqe > 0 && cqe < MIN_CQE)
+		cqe = MIN_CQE;
 	struct iw_cq *c = iw_new(sizeof *c);
 	int error = comp_vector || (channel && !iw_live(&channel_of(channel)->handle))
 			    ? EINVAL

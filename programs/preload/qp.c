@@ -6,6 +6,10 @@
 /* Programs send inline what they have not asked for: rdma_xclient does. */
 enum { MIN_INLINE = 256 };
 
+/* Programs that ask for a Send Queue of one post the next Send before they have polled the completion of the last, as devices give more
+   than that: ib_send_lat -e does. */
+enum { MIN_SENDS = 16 };
+
 static struct iw_qp *qp_of(struct ibv_qp *qp)
 {
 	return container(qp, struct iw_qp, qp);
@@ -68,6 +72,8 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 		return failed(error);
 	if (attr->cap.max_inline_data < MIN_INLINE)
 		attr->cap.max_inline_data = MIN_INLINE;
+	if (attr->cap.max_send_wr && attr->cap.max_send_wr < MIN_SENDS)
+		attr->cap.max_send_wr = MIN_SENDS;
 	struct iw_qp *q = iw_new(sizeof *q);
 	error = create(q, pd, attr);
 	if (error) {
