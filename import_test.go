@@ -74,6 +74,7 @@ var mayImport = map[string][]string{
 	"internal/refuse":  {""},
 	"internal/serve":   {"", "internal/refuse"},
 	"internal/monitor": {"internal/serve", "metrics"},
+	"internal/manual":  {"internal/wording"},
 	"metrics":          {"", "rdmap"},
 	"internal/matrix":  {"", "mpa", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/network", "internal/report", "internal/wording", "internal/script"},
 
@@ -120,7 +121,7 @@ var mayImport = map[string][]string{
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/transfer", "internal/transfer/message", "internal/wording",
+		"internal/child", "internal/manual", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/transfer", "internal/transfer/message", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 		"nvmf/capsule", "nvmf/host", "nvmf/target",
 	},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goiwarp/iwarp/internal/manual"
 	"github.com/goiwarp/iwarp/internal/matrix"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/probe"
@@ -24,20 +25,22 @@ import (
 )
 
 type cli struct {
-	Cat     catCmd     `cmd:"" help:"Copy standard input to a peer, and back, by RDMA Writes."`
-	Conform conformCmd `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
-	Cp      cpCmd      `cmd:"" help:"Copy files to or from an iwarp serve, by RDMA Writes."`
-	Decode  decodeCmd  `cmd:"" help:"Read a capture, and judge what is in it."`
-	Disk    diskCmd    `cmd:"" help:"Offer disks to NVMe hosts, such as Linux (NVMe/RDMA)."`
-	Matrix  matrixCmd  `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
-	Perf    perfCmd    `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
-	Probe   probeCmd   `cmd:"" help:"Ask a responder what it speaks."`
-	Rping   rpingCmd   `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
-	Run     runCmd     `cmd:"" help:"Run a program of libibverbs and librdmacm, unmodified."`
-	Serve   serveCmd   `cmd:"" help:"Serve rping, perf and cat on one port."`
-	Study   studyCmd   `cmd:"" help:"Show what placement ahead of order is worth, on a path that loses and reorders packets."`
-	Help    helpCmd    `cmd:"" help:"Print help, of all commands or of one."`
-	Version versionCmd `cmd:"" help:"Print the version, and what is spoken."`
+	Cat        catCmd        `cmd:"" help:"Copy standard input to a peer, and back, by RDMA Writes."`
+	Conform    conformCmd    `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
+	Cp         cpCmd         `cmd:"" help:"Copy files to or from an iwarp serve, by RDMA Writes."`
+	Decode     decodeCmd     `cmd:"" help:"Read a capture, and judge what is in it."`
+	Disk       diskCmd       `cmd:"" help:"Offer disks to NVMe hosts, such as Linux (NVMe/RDMA)."`
+	Matrix     matrixCmd     `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
+	Perf       perfCmd       `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
+	Probe      probeCmd      `cmd:"" help:"Ask a responder what it speaks."`
+	Rping      rpingCmd      `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
+	Run        runCmd        `cmd:"" help:"Run a program of libibverbs and librdmacm, unmodified."`
+	Serve      serveCmd      `cmd:"" help:"Serve rping, perf, cat and files on one port."`
+	Study      studyCmd      `cmd:"" help:"Show what placement ahead of order is worth, on a path that loses and reorders packets."`
+	Completion completionCmd `cmd:"" help:"Print what bash, zsh or fish complete command lines by."`
+	Man        manCmd        `cmd:"" help:"Print a man page, or write all of them."`
+	Help       helpCmd       `cmd:"" help:"Print help, of all commands or of one."`
+	Version    versionCmd    `cmd:"" help:"Print the version, and what is spoken."`
 
 	ShowVersion versionFlag `name:"version" help:"Print the version, and what is spoken."`
 }
@@ -121,6 +124,7 @@ func defaults() kong.Vars {
 		"rping_size":        strconv.Itoa(rping.DefaultSize),
 		"perf_duration":     perf.DefaultDuration.String(),
 		"stream_ring":       strconv.Itoa(stream.DefaultRing),
+		"shells":            strings.Join(manual.Shells(), ","),
 		"probe_timeout":     probe.DefaultTimeout.String(),
 		"probe_give_up":     probe.DefaultGiveUp.String(),
 		"probe_limit":       probe.DefaultLimit.String(),

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp/internal/manual"
+)
+
+// completionCmd prints what a shell completes command lines by.
+type completionCmd struct {
+	Shell string `arg:"" enum:"${shells}" help:"${enum}."`
+}
+
+// Help is what --help adds.
+func (*completionCmd) Help() string {
+	return `For bash: "source <(iwarp completion bash)" in ~/.bashrc. For zsh: "source <(iwarp completion zsh)" in ~/.zshrc, after
+compinit. For fish: "iwarp completion fish >~/.config/fish/completions/iwarp.fish".`
+}
+
+// Run prints the script.
+func (c *completionCmd) Run(parser *kong.Kong, std streams) error {
+	return manual.Of(parser.Model).Complete(std.out, c.Shell)
+}
+
+// manCmd makes man pages.
+type manCmd struct {
+	Command string `arg:"" optional:"" help:"The command to print the page of. Without one, that of all."`
+	Dir     string `placeholder:"DIR" help:"Write all pages into this directory, in place of printing one."`
+}
+
+// Help is what --help adds.
+func (*manCmd) Help() string {
+	return `For example: "iwarp man perf | man -l -", and "iwarp man --dir /usr/local/share/man/man1".`
+}
+
+// Run prints a page, or writes all.
+func (c *manCmd) Run(parser *kong.Kong, std streams) error {
+	tool := manual.Of(parser.Model)
+	if c.Dir != "" && c.Command != "" {
+		return usage("man: --dir: all pages are written: leave the command out")
+	}
+	if c.Dir != "" {
+		return writePages(tool, c.Dir)
+	}
+	if err := makePage(tool, c.Command, std.out.Write); err != nil {
+		return usage("man: %w", err)
+	}
+	return nil
+}
+
+// writePages writes the page of each command, and that of all.
+func writePages(tool *manual.Tool, dir string) error {
+	for _, name := range append([]string{""}, tool.Commands()...) {
+		file := filepath.Join(dir, "iwarp")
+		if name != "" {
+			file += "-" + name
+		}
+		if err := makePage(tool, name, func(b []byte) (int, error) { return len(b), os.WriteFile(file+".1", b, 0o644) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makePage makes a page, and hands it over as a whole.
+func makePage(tool *manual.Tool, name string, write func([]byte) (int, error)) error {
+	var b bytes.Buffer
+	if err := tool.Page(&b, name, edition()); err != nil {
+		return err
+	}
+	_, err := write(b.Bytes())
+	return err
+}
+
+// edition is of the build, as far as that knows.
+func edition() manual.Edition {
+	e := manual.Edition{Heading: "exit status", After: exitStatuses}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return e
+	}
+	e.Version = info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			e.Date, _, _ = strings.Cut(s.Value, "T")
+		}
+	}
+	return e
+}
