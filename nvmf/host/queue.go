@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -102,7 +103,7 @@ func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {
 	sge, err := q.describe(s, t)
 	if err != nil { // there is no memory to be had, say, and nothing was sent
 		q.release(s)
-		return capsule.Completion{}, err
+		return capsule.Completion{}, q.cause(err)
 	}
 	if err := q.qp.PostSend(&iwarp.SendWR{ID: uint64(s.tag), SGL: []iwarp.SGE{sge}, Unsignaled: true}); err != nil {
 		q.fail(q.qp.Cause(err))
@@ -117,6 +118,19 @@ func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {
 	case <-q.dead:
 		q.release(s)
 		return capsule.Completion{}, errDead
+	}
+}
+
+// cause is that of an error: what a session has registered is gone when it has ended, and nothing is registered for a connection that has.
+func (q *queue) cause(err error) error {
+	if errors.Is(err, iwarp.ErrClosed) {
+		q.fail(q.qp.Cause(err))
+	}
+	select {
+	case <-q.dead:
+		return errDead
+	default:
+		return err
 	}
 }
 
