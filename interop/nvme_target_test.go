@@ -78,7 +78,7 @@ func TestNVMeTarget(t *testing.T) {
 const workScript = `mkfs.ext4 -q /dev/nvme0n1
 mkdir -p /mnt; mount /dev/nvme0n1 /mnt
 fio --name=v --directory=/mnt --size=8m --loops=2 --rw=randwrite --bsrange=4k-16k --iodepth=16 --ioengine=libaio --direct=1 --verify=crc32c \
-	--do_verify=1 --minimal >/tmp/fio.log 2>&1 || { cat /tmp/fio.log; dmesg | tail -n 20; exit 1; }
+	--do_verify=1 --minimal >/tmp/fio.log 2>&1 || { cat /tmp/fio.log; dmesg | grep -v requeuing | tail -n 40; exit 1; }
 umount /mnt
 e2fsck -fn /dev/nvme0n1
 dmesg | grep -c "nvme.*Successfully reconnected" | sed "s/^/RECONNECTED /"
@@ -87,30 +87,51 @@ dmesg -c >/dev/null
 
 // testNVMeCut resets all connections of the host, in the middle of its work, three times.
 func testNVMeCut(t *testing.T, g *Guest) {
-	d := serveDisk(t, newDisk(t), "0")
-	p := g.Start(t, connectScript(d.port)+"dmesg -c >/dev/null\n"+workScript)
-	for range 3 {
-		if !d.written(p, 400) {
-			break // it fails, below
+	nvmeUpset(t, g, func(d *servedDisk, p *Proc) *servedDisk {
+		for range 3 {
+			if !d.written(p, 400) {
+				break // it fails, and p tells of that
+			}
+			d.cuts.all()
 		}
-		d.cuts.all()
-	}
-	p.WantSuccess(t, 400*time.Second)
-	p.WantOutput(t, "RECONNECTED 3")
-	d.wantDigest(t, p)
+		return d
+	}, "RECONNECTED 3")
 }
 
 // testNVMeRestart ends the target in the middle of the host's work, and starts another with the same disk at the same address.
 func testNVMeRestart(t *testing.T, g *Guest) {
-	d := serveDisk(t, newDisk(t), "0")
-	p := g.Start(t, connectScript(d.port)+"dmesg -c >/dev/null\n"+workScript)
-	if d.written(p, 400) {
+	nvmeUpset(t, g, func(d *servedDisk, p *Proc) *servedDisk {
+		if !d.written(p, 400) {
+			return d
+		}
 		if err := d.end(); err != nil {
 			t.Error(err)
 		}
-		d = serveDisk(t, d.path, d.port)
+		return serveDisk(t, d.path, d.port)
+	}, "RECONNECTED 1")
+}
+
+// nvmeUpset has the guest work on a disk while something happens to its connections, and goes on until the kernel has been spared its own fault.
+func nvmeUpset(t *testing.T, g *Guest, upset func(*servedDisk, *Proc) *servedDisk, want string) {
+	for turn := 1; ; turn++ {
+		d := serveDisk(t, newDisk(t), "0")
+		p := g.Start(t, connectScript(d.port)+"dmesg -c >/dev/null\n"+workScript)
+		d = upset(d, p)
+		if p.Wait(t, 400*time.Second) == 0 {
+			p.WantOutput(t, want)
+			d.wantDigest(t, p)
+			return
+		}
+		if turn == 5 || !postRefused(t, g) {
+			t.Fatalf("turn %d: %s", turn, p.Output())
+		}
+		t.Logf("once more: siw has refused a command of nvme-rdma's, which failed the write in place of sending it again:\n%s", p.Output())
+		g.Start(t, "umount /mnt; nvme disconnect -n "+ourNQN).WantSuccess(t, 60*time.Second)
 	}
-	p.WantSuccess(t, 400*time.Second)
-	p.WantOutput(t, "RECONNECTED 1")
-	d.wantDigest(t, p)
+}
+
+// postRefused reports whether the guest's kernel has run into a fault of its own: while a connection ends, siw may answer a post with ENOTCONN, and
+// nvme-rdma, which sends commands again after any other end of a connection, takes that for the end of the command (docs/disk.md).
+func postRefused(t *testing.T, g *Guest) bool {
+	return g.Start(t, "dmesg | grep -q 'nvme_rdma_post_send failed with error code -107'").Wait(t, 20*time.Second) == 0
 }
