@@ -3,9 +3,11 @@
 package programs
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,8 +39,21 @@ func decoded(t *testing.T, command, dir string) {
 	}
 	for _, f := range files {
 		out, err := exec.CommandContext(t.Context(), command, "decode", filepath.Join(dir, f.Name())).CombinedOutput()
+		if err != nil && cutShort(err, out) {
+			err = nil
+		}
 		if err != nil || !strings.Contains(string(out), "start-req") {
 			t.Errorf("%s: %v\n%s", f.Name(), err, out[:min(len(out), 4000)])
 		}
 	}
+}
+
+// wrong finds a summary with errors or warnings.
+var wrong = regexp.MustCompile(`findings +([1-9][0-9]* errors?|0 errors, [1-9])`)
+
+// cutShort reports whether decode has found something (status 1) that is neither an error nor a warning: of several connections one may have
+// filled the capture before the startup of another was complete.
+func cutShort(err error, out []byte) bool {
+	ended, ok := errors.AsType[*exec.ExitError](err)
+	return ok && ended.ExitCode() == 1 && !wrong.Match(out) && strings.Contains(string(out), "startup-open")
 }
