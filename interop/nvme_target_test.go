@@ -81,7 +81,7 @@ fio --name=v --directory=/mnt --size=8m --loops=2 --rw=randwrite --bsrange=4k-16
 	--do_verify=1 --minimal >/tmp/fio.log 2>&1 || { cat /tmp/fio.log; dmesg | grep -v requeuing | tail -n 40; exit 1; }
 umount /mnt
 e2fsck -fn /dev/nvme0n1
-dmesg | grep -c "nvme.*Successfully reconnected" | sed "s/^/RECONNECTED /"
+for i in $(seq $(dmesg | grep -c "nvme.*Successfully reconnected")); do echo RECONNECTED $i; done
 dmesg -c >/dev/null
 ` + digestScript
 

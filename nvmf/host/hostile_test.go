@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
@@ -287,7 +288,7 @@ func FuzzTarget(f *testing.F) {
 			return true
 		}
 		d := p.dialer()
-		d.Patience = -1
+		d.Patience, d.Timeout = -1, 200*time.Millisecond // a target that does not answer is given up soon
 		p.begin()
 		c, err := d.Dial(testrig.Within(t), "tcp", "target:4420", nqn)
 		if err != nil {

@@ -24,12 +24,22 @@ func (r *request) wrong(offset uint16, inData bool, flags capsule.Status) capsul
 	return capsule.InvalidParameter | flags
 }
 
-// connect makes the controller of an Admin Queue, or adds an I/O queue to it.
-func (r *request) connect() (capsule.Status, error) {
-	n := r.cmd.Connect()
-	switch {
-	case r.ctrl != nil:
+// connect makes the controller of an Admin Queue, or adds an I/O queue to it. Of several Connects that a queue has at a time one may do that.
+func (r *request) connect() (status capsule.Status, err error) {
+	if r.ctrl != nil || !r.q.claim(true) {
 		return capsule.SequenceError | capsule.DNR, nil
+	}
+	defer func() {
+		if status != capsule.Success || err != nil {
+			r.q.claim(false)
+		}
+	}()
+	return r.admit(r.cmd.Connect())
+}
+
+// admit judges a Connect, and carries it out.
+func (r *request) admit(n capsule.Connect) (capsule.Status, error) {
+	switch {
 	case n.Format != 0:
 		return capsule.IncompatibleFormat | capsule.DNR, nil
 	case n.QID != r.q.qid:
@@ -98,6 +108,17 @@ func (r *request) connectIO(n capsule.Connect, data capsule.ConnectData) capsule
 	r.q.join(c, n)
 	r.result = uint64(c.id)
 	return capsule.Success
+}
+
+// claim has a Connect be the only one of its queue, or lets go of that. It reports whether that is so.
+func (q *queue) claim(on bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if on && q.claimed {
+		return false
+	}
+	q.claimed = on
+	return true
 }
 
 // join has the queue be one of a controller.

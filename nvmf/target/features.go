@@ -54,14 +54,19 @@ func (r *request) getFeature() (capsule.Status, error) {
 
 // give returns octets as the data of a command.
 func (r *request) give(octets []byte) (capsule.Status, error) {
-	if status := r.offer(len(octets)); status != capsule.Success {
+	return r.giveFilled(octets, len(octets))
+}
+
+// giveFilled returns n octets as the data of a command: those that there are, and zeros after them.
+func (r *request) giveFilled(octets []byte, n int) (capsule.Status, error) {
+	if status := r.offer(n); status != capsule.Success {
 		return status, nil
 	}
-	room, err := r.buffer(len(octets))
+	room, err := r.buffer(n)
 	if err != nil {
 		return 0, err
 	}
-	copy(room, octets)
+	clear(room[copy(room, octets):])
 	return capsule.Success, nil
 }
 

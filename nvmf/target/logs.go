@@ -22,9 +22,7 @@ func (r *request) logPage() (capsule.Status, error) {
 	case g.Offset > uint64(len(page)) || g.Offset%4 != 0, g.Dwords == 0 || n > uint64(r.q.t.cfg.MaxData):
 		return capsule.InvalidField | capsule.DNR, nil
 	}
-	part := make([]byte, n)
-	copy(part, page[g.Offset:])
-	return r.give(part)
+	return r.giveFilled(page[g.Offset:], int(n))
 }
 
 // page returns the whole of a log page, or nil.

@@ -45,6 +45,7 @@ type queue struct {
 	noFlow      bool // the completions do not say how far the queue has come
 	entries     int  // as Connect has said
 	draining    bool
+	claimed     bool        // a Connect is carried out, or was
 	ctrl        *controller // of the queue, after its Connect
 }
 
