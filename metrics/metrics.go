@@ -6,7 +6,7 @@
 //
 // What Linux's drivers count too has the name that the infiniband collector of Prometheus' node exporter has for it, with the labels device and
 // port, so that dashboards and alerts for RNICs show it; the port is always 1. All else begins with iwarp_ and has the label device.
-// The figures are those of Stats, read at each scrape: nothing is counted twice, and nothing is kept. docs/serve.md lists them.
+// The figures are those of Stats, read at each scrape: nothing is counted twice, and nothing is kept. docs/metrics.md lists them.
 package metrics
 
 import (
