@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp":        {"internal/carrier"},
-	"internal/study": {"", "mpa", "mpa/layout", "mpa/recovery", "internal/spread", "usertcp"},
+	"internal/study": {"", "mpa", "mpa/layout", "mpa/recovery", "internal/report", "internal/spread", "usertcp"},
 
 	// Streams of octets over a QP, and the protocol of that, which does no I/O.
 	"stream/rsockets": {"ddp"},

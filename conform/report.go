@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,77 +32,53 @@ func (p *Report) Summary() Summary {
 
 // WriteText writes a line for each result, and the counts. With verbose it writes the
 // dialogue of every case, and otherwise that of those that failed.
-func (p *Report) WriteText(w io.Writer, verbose bool) error { return p.print(NewPrinter(w, verbose)) }
+func (p *Report) WriteText(w io.Writer, verbose bool) error { return p.report().WriteText(w, verbose) }
 
 // WriteJSON writes a line for each result, and one with the Summary.
-func (p *Report) WriteJSON(w io.Writer) error { return p.print(NewJSONPrinter(w)) }
-
-func (p *Report) print(to *Printer) error {
-	for i := range p.Results {
-		to.Result(&p.Results[i])
-	}
-	sum := p.Summary()
-	return to.Summary(&sum)
-}
+func (p *Report) WriteJSON(w io.Writer) error { return p.report().WriteJSON(w) }
 
 // WriteJUnit writes one JUnit suite. Cases that are not applicable or inconclusive
 // count as skipped, and a run that is not complete has an error, unless it was interrupted.
-func (p *Report) WriteJUnit(w io.Writer) error { return p.document().WriteJUnit(w) }
+func (p *Report) WriteJUnit(w io.Writer) error { return p.report().WriteJUnit(w) }
 
 // WriteMarkdown writes a table of the results under the title, and before it how many
 // there are of each verdict.
-func (p *Report) WriteMarkdown(w io.Writer) error { return p.document().WriteMarkdown(w) }
+func (p *Report) WriteMarkdown(w io.Writer) error { return p.report().WriteMarkdown(w) }
 
-func (p *Report) document() *report.Document {
+// report returns it as those of all tools are.
+func (p *Report) report() report.Report {
 	sum := p.Summary()
-	d := sum.document()
-	d.Tool, d.Title = "conform", p.Title
+	d, data := sum.document(), make(report.Lines, 0, len(p.Results)+1)
+	d.Tool, d.Title, d.Every = "conform", p.Title, true
 	for i := range p.Results {
-		d.Judged = append(d.Judged, p.Results[i].check())
+		d.Judged = append(d.Judged, *p.Results[i].check())
+		data = append(data, &p.Results[i])
 	}
-	return d
+	return report.Of(d, append(data, &sum))
 }
 
-// A Printer writes results while a run goes on.
-type Printer struct {
-	result  func(*Result) error
-	summary func(*Summary) error
-	err     error
-}
+// A Printer writes results while a run goes on, as a [Report] of all of them writes them.
+type Printer struct{ to *report.Stream }
 
 // NewPrinter returns a Printer of text. With verbose it prints the dialogue of every case,
 // and otherwise that of those that failed.
 func NewPrinter(w io.Writer, verbose bool) *Printer {
-	return &Printer{
-		result: func(r *Result) error {
-			check := r.check()
-			return check.WriteText(w, verbose)
-		},
-		summary: func(t *Summary) error {
-			return t.document().WriteText(w, verbose)
-		},
-	}
+	return &Printer{report.NewTextStream(w, verbose)}
 }
 
 // NewJSONPrinter returns a Printer of JSON, a line for each result and for the counts.
-func NewJSONPrinter(w io.Writer) *Printer {
-	enc := json.NewEncoder(w)
-	return &Printer{
-		result:  func(r *Result) error { return enc.Encode(r) },
-		summary: func(t *Summary) error { return enc.Encode(t) },
-	}
-}
+func NewJSONPrinter(w io.Writer) *Printer { return &Printer{report.NewJSONStream(w)} }
 
 // Result prints one result. Summary returns the first error, if there is one.
-func (p *Printer) Result(r *Result) { p.err = cmp.Or(p.err, p.result(r)) }
+func (p *Printer) Result(r *Result) { p.to.Check(r.check(), r) }
 
 // Summary prints the counts.
-func (p *Printer) Summary(t *Summary) error { return cmp.Or(p.err, p.summary(t)) }
+func (p *Printer) Summary(t *Summary) error { return p.to.End(t.document(), t) }
 
 // check returns a result as all reports have it.
-func (r *Result) check() report.Check {
+func (r *Result) check() *report.Check {
 	group, name, _ := strings.Cut(r.Case.ID, "/")
-	c := report.Check{
+	c := &report.Check{
 		Group: group, Name: name, Requirements: strings.Join(r.Case.Requirements, " "), Document: r.Case.Section, Text: r.Case.Text,
 		Verdict: r.Verdict.String(), Status: report.Skipped, Why: r.Why, Expected: r.Expected, Got: r.Got, Took: r.Took,
 	}

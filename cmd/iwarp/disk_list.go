@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"text/tabwriter"
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
@@ -35,12 +34,11 @@ func (c *diskCmd) list(ctx context.Context, std streams, over *network.Network) 
 
 // printEntries prints the log of a discovery controller, a line for each way to a subsystem.
 func printEntries(w io.Writer, entries []capsule.DiscoveryEntry) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TRANSPORT\tADDRESS\tKIND\tSUBSYSTEM")
+	rows := [][]string{{"TRANSPORT", "ADDRESS", "KIND", "SUBSYSTEM"}}
 	for _, e := range entries {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", e.Transport, net.JoinHostPort(e.Address, e.Service), e.Type, e.SubsystemNQN)
+		rows = append(rows, []string{fmt.Sprint(e.Transport), net.JoinHostPort(e.Address, e.Service), fmt.Sprint(e.Type), e.SubsystemNQN})
 	}
-	return t.Flush()
+	return printColumns(w, "", rows)
 }
 
 // listDisks prints the namespaces of a subsystem.
@@ -59,19 +57,17 @@ func (c *diskCmd) listDisks(ctx context.Context, std streams, over *network.Netw
 		return fmt.Errorf("%s: %w", option, err)
 	}
 	i := controller.Identity()
-	fmt.Fprintf(std.out, "%s %s, firmware %s, serial number %s\n", at.nqn, i.Model, i.Firmware, i.Serial)
-	return printDisks(std.out, all)
+	return printDisks(std.out, fmt.Sprintf("%s %s, firmware %s, serial number %s", at.nqn, i.Model, i.Firmware, i.Serial), all)
 }
 
-func printDisks(w io.Writer, all []*host.Namespace) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAMESPACE\tOCTETS\tBLOCK\tUUID")
+func printDisks(w io.Writer, head string, all []*host.Namespace) error {
+	rows := [][]string{{"NAMESPACE", "OCTETS", "BLOCK", "UUID"}}
 	for _, n := range all {
 		uuid := "-"
 		if id, ok := n.UUID(); ok {
 			uuid = fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\n", n.ID(), n.Size(), n.BlockSize(), uuid)
+		rows = append(rows, []string{fmt.Sprint(n.ID()), fmt.Sprint(n.Size()), fmt.Sprint(n.BlockSize()), uuid})
 	}
-	return t.Flush()
+	return printColumns(w, head, rows)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -15,6 +16,14 @@ type perfColumn struct {
 	text        func(perf.Result) string
 	tcp         bool // it is about plain TCP
 	more        bool // only with --all-columns
+}
+
+// perfGrid is how the columns are printed: the first one's texts on the left, the figures on the right.
+func perfGrid(columns []perfColumn) (g report.Grid) {
+	for i, c := range columns {
+		g = append(g, report.Column{Group: c.group, Head: c.head, Width: c.width, Left: i == 0})
+	}
+	return g
 }
 
 // perfColumns returns the table's columns.
@@ -152,36 +161,4 @@ func pairColumns() []perfColumn {
 		column("bw", func(r perf.Result) int { return r.BWPairs }, func(r perf.Result) int { return r.BWDropped }),
 		column("lat", func(r perf.Result) int { return r.LatPairs }, func(r perf.Result) int { return r.LatDropped }),
 	}
-}
-
-// perfHeading returns the two lines above the table: each group over its columns.
-func perfHeading(columns []perfColumn) string {
-	var groups, heads strings.Builder
-	for i := 0; i < len(columns); {
-		width, group := 0, columns[i].group
-		for ; i < len(columns) && columns[i].group == group; i++ {
-			heads.WriteString(" " + cell(columns[i], columns[i].head))
-			width += columns[i].width + 1
-		}
-		groups.WriteString(groupHead(group, width))
-	}
-	return strings.TrimRight(groups.String(), " ") + "\n" + heads.String() + "\n"
-}
-
-// groupHead is a group's name in the middle of a line as wide as its columns.
-func groupHead(name string, width int) string {
-	if name == "" {
-		return strings.Repeat(" ", width)
-	}
-	room := max(0, width-2-len(name)-2)
-	return "  " + strings.Repeat("-", room/2) + " " + name + " " + strings.Repeat("-", room-room/2)
-}
-
-// cell is a text within its column: the first column's on the left, the others' on the
-// right.
-func cell(c perfColumn, text string) string {
-	if c.head == "op" {
-		return fmt.Sprintf("%-*s", c.width, text)
-	}
-	return fmt.Sprintf("%*s", c.width, text)
 }

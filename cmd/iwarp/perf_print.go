@@ -11,7 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A perfPrinter prints a measurement while it goes on, or as JSON when it is over.
+// A perfPrinter prints a measurement while it goes on, or as JSON when it is over. It is no report.Report: nothing is judged,
+// and the text is that of perftest's programs, row by row.
 type perfPrinter struct {
 	out       io.Writer
 	json      bool
@@ -61,7 +62,7 @@ func (p *perfPrinter) connected(n perf.Negotiated) {
 			fmt.Fprintf(p.out, " %-14s: %s\n", line[0], line[1])
 		}
 	}
-	fmt.Fprint(p.out, "\n", perfHeading(p.columns))
+	fmt.Fprint(p.out, "\n", perfGrid(p.columns).Heading())
 }
 
 // streamLines tell of MPA over TCP.
@@ -105,10 +106,11 @@ func congestionText(n perf.Negotiated) string {
 func (p *perfPrinter) result(r perf.Result) {
 	p.progress.clear()
 	p.busy = p.busy || len(r.Inconclusive) > 0
-	for _, c := range p.columns {
-		fmt.Fprint(p.out, " "+cell(c, c.text(r)))
+	cells := make([]string, len(p.columns))
+	for i, c := range p.columns {
+		cells[i] = c.text(r)
 	}
-	fmt.Fprintln(p.out)
+	fmt.Fprint(p.out, perfGrid(p.columns).Row(cells))
 }
 
 const perfFooting = `

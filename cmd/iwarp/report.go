@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 
 	"github.com/goiwarp/iwarp/internal/report"
 )
@@ -64,4 +65,10 @@ func (f *reportFiles) end(ctx context.Context, err error) error {
 		d.Stopped, d.Interrupted = "interrupted", true
 	}
 	return join(err, f.write(report.Of(d, nil)))
+}
+
+// printColumns prints a line, if there is one, and rows of cells that stand below each other.
+func printColumns(w io.Writer, head string, rows [][]string) error {
+	d := report.Document{Sections: []report.Section{{Head: head}, {Columns: report.Columns{Rows: rows}}}}
+	return d.WriteText(w, false)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"text/tabwriter"
 
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/programs"
@@ -85,25 +84,24 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 var errNotReady = errors.New("run: programs cannot be run: the library is not built, and something is missing to build it")
 
 func (c *runCmd) status(ctx context.Context, std streams, library programs.Library, version string) error {
-	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	state, err := library.State(ctx, version)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "library\t%s\t%s\n", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built"), library.Dir)
+	rows := [][]string{{"library", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built"), library.Dir}}
 	if state.Built {
-		fmt.Fprintf(w, "built from\t%s\t%s\n", cmp.Or(state.From, "unknown"), c.compared(state))
+		rows = append(rows, []string{"built from", cmp.Or(state.From, "unknown"), c.compared(state)})
 	}
 	complete := true
 	for _, n := range programs.Needs(ctx, version) {
 		if n.Found == "" {
 			complete = false
-			fmt.Fprintf(w, "%s\tmissing\t%s\n", n.What, n.How)
+			rows = append(rows, []string{n.What, "missing", n.How})
 		} else {
-			fmt.Fprintf(w, "%s\tfound\t%s\n", n.What, n.Found)
+			rows = append(rows, []string{n.What, "found", n.Found})
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := printColumns(std.out, "", rows); err != nil {
 		return err
 	}
 	if !state.Built && !complete {

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/study"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
@@ -110,27 +106,11 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 	progress := newProgressLine(std.err)
 	r, err := study.RunAll(ctx, cfg, ways, progress.text)
 	progress.clear()
-	switch {
-	case err != nil && !r.Interrupted:
-		return err
-	case c.JSON:
-		return join(report.WriteJSON(std.out, r), err)
-	case len(r.Results) == 0:
+	if err != nil && !r.Interrupted {
 		return err
 	}
-	return join(printStudy(std.out, r), err)
-}
-
-func printStudy(out io.Writer, r *study.Report) error {
-	first := r.Results[0]
-	fmt.Fprintf(out, "%g %% of packets lost, %g %% late; round trip %v; MTU %d, EMSS %d; %d x %d octets\n\n",
-		r.Loss*100, r.Reorder*100, 2*r.Delay, r.MTU, first.EMSS, r.Connections, r.Octets)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "\tahead\tplaced\t99 %\tdelivered\t99 %\tMPA holds\tTCP holds\treckoned\t\n")
-	fmt.Fprint(w, "\t%\tus\tus\tus\tus\toctets\toctets\toctets\t\n")
-	for _, x := range r.Results {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t\n", x.Way, 100*x.Ahead,
-			x.PlacedAhead.Median, x.PlacedAhead.Most, x.DeliveredAhead.Median, x.DeliveredAhead.Most, x.HeldAll, x.TCPHeldAll, x.ReckonedBuffer())
+	if c.JSON {
+		return join(r.Report().WriteJSON(std.out), err)
 	}
-	return w.Flush()
+	return join(r.Report().WriteText(std.out, false), err)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -14,10 +15,11 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 		s.markdown(&b)
 	}
 	if checks := d.checks(); len(checks) > 0 {
-		b.WriteString("| case | requirement | document | verdict | why |\n|---|---|---|---|---|\n")
+		rows := [][]string{{"case", "requirement", "document", "verdict", "why"}}
 		for i := range checks {
-			checks[i].markdown(&b)
+			rows = append(rows, checks[i].row())
 		}
+		b.WriteString(Markdown(rows))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -31,30 +33,37 @@ func (s *Section) markdown(b *strings.Builder) {
 		}
 		b.WriteString("\n\n")
 	}
-	rows := s.Table
+	rows := slices.Concat(s.Table, s.Rows)
 	if len(s.Lines) > 0 {
 		rows = append(rows, []string{"", ""})
 		for _, l := range s.Lines {
 			rows = append(rows, []string{l.Label, l.Text})
 		}
 	}
-	for n, row := range rows {
-		markdownRow(b, row)
-		if n == 0 {
-			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
-		}
-	}
+	b.WriteString(Markdown(rows))
 	if len(rows) > 0 {
 		b.WriteString("\n")
 	}
 }
 
-func (c *Check) markdown(b *strings.Builder) {
+// Markdown returns a table, whose first row is its heading.
+func Markdown(rows [][]string) string {
+	var b strings.Builder
+	for n, row := range rows {
+		markdownRow(&b, row)
+		if n == 0 {
+			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+	return b.String()
+}
+
+func (c *Check) row() []string {
 	why := c.Why
 	if c.Status == Failed {
 		why = "expected " + c.Expected + "; got " + c.Got
 	}
-	markdownRow(b, []string{"`" + c.ID() + "`", c.Requirements, c.Document, c.Verdict, why})
+	return []string{"`" + c.ID() + "`", c.Requirements, c.Document, c.Verdict, why}
 }
 
 // markdownRow writes the cells of a table, in which neither bars nor line ends may

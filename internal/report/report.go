@@ -30,16 +30,31 @@ func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // OfMilliseconds is the duration that JSON has.
 func OfMilliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// Of returns the Report of a tool: a document, and the same as data for JSON.
+// Of returns the Report of a tool: a document, and the same as data for JSON, which are one object or [Lines].
 func Of(d *Document, data any) Report { return documented{d, data} }
+
+// Lines are data that JSON has as an object on a line each, as a [Stream] writes them.
+type Lines []any
 
 type documented struct {
 	*Document
 	data any
 }
 
-// WriteJSON writes the data as one indented object.
-func (d documented) WriteJSON(w io.Writer) error { return WriteJSON(w, d.data) }
+// WriteJSON writes the data as one indented object, or as lines.
+func (d documented) WriteJSON(w io.Writer) error {
+	lines, ok := d.data.(Lines)
+	if !ok {
+		return WriteJSON(w, d.data)
+	}
+	enc := json.NewEncoder(w)
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // WriteJSON writes data as one indented object.
 func WriteJSON(w io.Writer, data any) error {
@@ -61,16 +76,26 @@ type Document struct {
 	Notes []Line
 	// Judged has the checks that no section has. They come first.
 	Judged []Check
+	// Every: the text has a line for each of Judged. Otherwise it has those that failed.
+	Every bool
 	// Took is the time of all checks together, where some were made at the same time. If zero, the sum of theirs.
 	Took time.Duration
 }
 
 // A Section is part of a report. Each of its fields may be empty.
 type Section struct {
-	Head   string
-	Lines  []Line
-	Table  [][]string // the first row and the first column are headings
-	Checks []Check    // what was judged here
+	Head  string
+	Lines []Line
+	Table [][]string // the first row and the first column are headings
+	Columns
+	Checks []Check // what was judged here
+}
+
+// Columns are rows of cells that stand below each other, without rules.
+type Columns struct {
+	Rows [][]string
+	// Figures: the cells stand on the right, as figures do.
+	Figures bool
 }
 
 // A Line is a text with a label.

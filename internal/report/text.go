@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/goiwarp/iwarp/internal/wording"
 )
@@ -18,7 +19,11 @@ const (
 // WriteText writes the document as text.
 func (d *Document) WriteText(w io.Writer, verbose bool) error {
 	var b strings.Builder
-	writeChecks(&b, d.Judged, verbose)
+	for i := range d.Judged {
+		if c := &d.Judged[i]; d.Every || verbose || c.Status == Failed {
+			c.write(&b, verbose)
+		}
+	}
 	for _, s := range d.parts() {
 		s.write(&b, verbose)
 	}
@@ -34,7 +39,15 @@ func (s *Section) write(b *strings.Builder, verbose bool) {
 		l.write(b)
 	}
 	writeTable(b, s.Table)
-	writeChecks(b, s.Checks, verbose)
+	if s.Head != "" && len(s.Rows) > 0 {
+		b.WriteString("\n")
+	}
+	s.Columns.write(b)
+	for i := range s.Checks {
+		if c := &s.Checks[i]; verbose || c.Status == Failed {
+			c.write(b, verbose)
+		}
+	}
 }
 
 // write prints a label that is too long on a line of its own.
@@ -79,22 +92,21 @@ func writeTable(b *strings.Builder, table [][]string) {
 	fmt.Fprintf(b, "%s\n\n", rule)
 }
 
-func writeChecks(b *strings.Builder, checks []Check, verbose bool) {
-	for i := range checks {
-		if verbose || checks[i].Status == Failed {
-			checks[i].write(b, verbose)
-		}
+// write gives each column the room that it needs.
+func (c Columns) write(b *strings.Builder) {
+	var flags uint
+	end := "\n"
+	if c.Figures {
+		flags, end = tabwriter.AlignRight, "\t\n"
 	}
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', flags)
+	for _, row := range c.Rows {
+		_, _ = io.WriteString(w, strings.Join(row, "\t")+end) // a Builder takes everything
+	}
+	_ = w.Flush()
 }
 
-// WriteText writes a check: a line, and the details if it failed or all are wanted.
-func (c *Check) WriteText(w io.Writer, verbose bool) error {
-	var b strings.Builder
-	c.write(&b, verbose)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
+// write prints a line, and the details if it failed or all are wanted.
 func (c *Check) write(b *strings.Builder, verbose bool) {
 	line := fmt.Sprintf("%-14s %-34s", c.Verdict, c.ID())
 	if between := " "; c.Requirements != "" {
