@@ -110,6 +110,7 @@ var mayImport = map[string][]string{
 	"internal/spread":   {},
 	"internal/testrig":  {},
 	"internal/reach":    {},
+	"internal/release":  {},
 	"dist":              {},
 	"interop":           {},
 
