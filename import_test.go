@@ -68,8 +68,8 @@ var mayImport = map[string][]string{
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
-	"perf/before":      {"internal/spread"},
-	"perf/compare":     {"", "perf", "internal/child", "internal/network", "internal/spread", "internal/study"},
+	"perf/before":      {"internal/report", "internal/spread"},
+	"perf/compare":     {"", "perf", "internal/child", "internal/network", "internal/report", "internal/spread", "internal/study"},
 	"internal/rping":   {"", "mpa", "internal/refuse", "internal/rping/message"},
 	"internal/refuse":  {""},
 	"internal/serve":   {"", "internal/refuse"},

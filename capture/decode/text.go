@@ -21,7 +21,7 @@ type TextConfig struct {
 
 // A Text is a [Consumer] that prints what it is told, a line or a few for each event. A
 // line begins with the connection's number, the packet's, the time in seconds since the
-// connection's first packet, and the direction.
+// connection's first packet, and the direction. Nothing of it is kept: a capture may be longer than memory, and a live one has no end.
 type Text struct {
 	Ignore
 

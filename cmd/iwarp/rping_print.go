@@ -10,7 +10,7 @@ import (
 )
 
 // A rpingPrinter prints what a client or server tells, in rdma-core's words where those
-// have some.
+// have some. It is no report: a server's has no end.
 type rpingPrinter struct {
 	std            streams
 	verbose, debug bool

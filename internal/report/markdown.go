@@ -50,12 +50,18 @@ func (s *Section) markdown(b *strings.Builder) {
 func Markdown(rows [][]string) string {
 	var b strings.Builder
 	for n, row := range rows {
-		markdownRow(&b, row)
 		if n == 0 {
-			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+			b.WriteString(MarkdownHeading(row...))
+		} else {
+			b.WriteString(MarkdownRow(row...))
 		}
 	}
 	return b.String()
+}
+
+// MarkdownHeading returns the first two lines of a table.
+func MarkdownHeading(cells ...string) string {
+	return MarkdownRow(cells...) + strings.Repeat("|---", len(cells)) + "|\n"
 }
 
 func (c *Check) row() []string {
@@ -66,11 +72,11 @@ func (c *Check) row() []string {
 	return []string{"`" + c.ID() + "`", c.Requirements, c.Document, c.Verdict, why}
 }
 
-// markdownRow writes the cells of a table, in which neither bars nor line ends may
-// stand.
-func markdownRow(b *strings.Builder, cells []string) {
+// MarkdownRow returns a line of a table. In its cells neither bars nor line ends may stand.
+func MarkdownRow(cells ...string) string {
+	var b strings.Builder
 	for _, cell := range cells { // without the padding of the text's tables
-		fmt.Fprintf(b, "| %s ", strings.NewReplacer("|", "\\|").Replace(strings.Join(strings.Fields(cell), " ")))
+		fmt.Fprintf(&b, "| %s ", strings.NewReplacer("|", "\\|").Replace(strings.Join(strings.Fields(cell), " ")))
 	}
-	b.WriteString("|\n")
+	return b.String() + "|\n"
 }

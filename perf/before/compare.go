@@ -11,13 +11,13 @@ import (
 // A row is what the rounds have found: ratios of processor time.
 type row struct{ now, itself []float64 }
 
-// String is what follows the name in a row of the table.
-func (r row) String() string {
-	cell := func(v []float64) string {
+// cells are what follows the name in a row of the table: medians and quartiles.
+func (r row) cells() (all []string) {
+	for _, v := range [][]float64{r.now, r.itself} {
 		lower, upper := spread.Quartiles(v)
-		return fmt.Sprintf("%.2f | %.2f - %.2f", spread.Median(v), lower, upper)
+		all = append(all, fmt.Sprintf("%.2f", spread.Median(v)), fmt.Sprintf("%.2f - %.2f", lower, upper))
 	}
-	return cell(r.now) + " | " + cell(r.itself)
+	return all
 }
 
 // compare runs both in the order before, today, today, before, so that what grows or shrinks with time favors none.

@@ -23,8 +23,8 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "2.00 | 2.00 - 2.00 | 1.00 | 1.00 - 1.00"; r.String() != want {
-		t.Errorf("%v, want %s", r, want)
+	if want := []string{"2.00", "2.00 - 2.00", "1.00", "1.00 - 1.00"}; !slices.Equal(r.cells(), want) {
+		t.Errorf("%q, want %q", r.cells(), want)
 	}
 	// The first one is that which was long enough.
 	if want := []string{"then", "then", "now", "now", "then", "then", "now", "now", "then"}; !slices.Equal(order, want) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp/internal/report"
 )
 
 type cli struct {
@@ -52,13 +54,13 @@ func (c *cli) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print("| benchmark | later, divided by before | quartiles | before, divided by itself | quartiles |\n|---|---|---|---|---|\n")
+	fmt.Print(report.MarkdownHeading("benchmark", "later, divided by before", "quartiles", "before, divided by itself", "quartiles"))
 	for _, bench := range c.Bench {
 		row, err := compare(c.Rounds, runner(ctx, then, bench), runner(ctx, now, bench))
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| `%s` | %v |\n", bench, row)
+		fmt.Print(report.MarkdownRow(append([]string{"`" + bench + "`"}, row.cells()...)...))
 	}
 	return nil
 }

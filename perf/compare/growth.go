@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -135,11 +137,11 @@ func delayed(ctx context.Context, added time.Duration) (roundTrip, error) {
 	for _, w := range []work{workOf("latency-64"), workOf("bandwidth-1m")} {
 		// Five slices, however long: they must be longer than a round trip.
 		opts := perf.Options{Ops: []perf.Op{w.op}, Sizes: []int{w.size}, NoBaseline: true, Duration: time.Millisecond, Iters: relayIters}
-		report, err := perf.Connect(ctx, addr, opts, perf.Observer{})
+		measured, err := perf.Connect(ctx, addr, opts, perf.Observer{})
 		if err != nil {
 			return roundTrip{}, err
 		}
-		if result := report.Results[0]; w.less {
+		if result := measured.Results[0]; w.less {
 			r.Latency = result.Typical
 		} else {
 			r.Bandwidth = result.BWAverage
@@ -154,22 +156,30 @@ func awaitFree() { time.Sleep(50 * time.Millisecond) }
 
 func connectionsTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString("| idle connections | octets for an end | both ends of all | set up in a second | CPU for setting one up |\n|---|---|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading(connectionsHead()...))
 	for _, c := range rec.Growth.Connections {
-		fmt.Fprintf(&b, "| %d | %.0f | %s MiB | %.0f | %.0f us |\n", c.Count, c.PerEnd, short(c.PerEnd*2*float64(c.Count)/(1<<20)), c.SetUps, c.CPUSetUpUS)
+		b.WriteString(report.MarkdownRow(c.row(strconv.Itoa(c.Count), c.Count)...))
 	}
 	if n := len(rec.Growth.Connections); n > 0 {
-		c := rec.Growth.Connections[n-1]
-		fmt.Fprintf(&b, "| 100000 (computed) | %.0f | %s MiB | %.0f | %.0f us |\n", c.PerEnd, short(c.PerEnd*2e5/(1<<20)), c.SetUps, c.CPUSetUpUS)
+		b.WriteString(report.MarkdownRow(rec.Growth.Connections[n-1].row("100000 (computed)", 1e5)...))
 	}
 	return b.String()
 }
 
+func connectionsHead() []string {
+	return []string{"idle connections", "octets for an end", "both ends of all", "set up in a second", "CPU for setting one up"}
+}
+
+// row tells of so many, which are given a name.
+func (c connections) row(name string, n int) []string {
+	return []string{name, whole(c.PerEnd), short(c.PerEnd*2*float64(n)/(1<<20)) + " MiB", whole(c.SetUps), whole(c.CPUSetUpUS) + " us"}
+}
+
 func roundTripTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString("| added to the round trip | 64 octets, half a round trip | 1 MiB Writes |\n|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading("added to the round trip", "64 octets, half a round trip", "1 MiB Writes"))
 	for _, r := range rec.Growth.RoundTrips {
-		fmt.Fprintf(&b, "| %s us | %s us | %s MiB/s |\n", short(r.AddedUS), short(r.Latency), short(r.Bandwidth))
+		b.WriteString(report.MarkdownRow(short(r.AddedUS)+" us", short(r.Latency)+" us", short(r.Bandwidth)+" MiB/s"))
 	}
 	return b.String()
 }
@@ -179,10 +189,10 @@ func roundTripTable(rec *record) string {
 func buffersText(rec *record) string {
 	const emss, rate, delay = 1500.0, 12.5e9, 1e-3 // 100 Gb/s
 	var b strings.Builder
-	b.WriteString("| | 10,000 connections | 100,000 connections |\n|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading("", "10,000 connections", "100,000 connections"))
 	mib := func(x float64) string { return short(x/(1<<20)) + " MiB" }
 	row := func(what string, of func(n float64) float64) {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", what, mib(of(1e4)), mib(of(1e5)))
+		b.WriteString(report.MarkdownRow(what, mib(of(1e4)), mib(of(1e5))))
 	}
 	row("BufferSizeTCP = bandwidth * delay, for 100 Gb/s and 1 ms in all", func(float64) float64 { return rate * delay })
 	row("BufferSizeNAF = EMSS * connections + EMSS, for an EMSS of 1500", func(n float64) float64 { return emss*n + emss })

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/report"
 )
 
 // lower is what idle connections take over a lower layer of our own, both ends in one process.
@@ -140,10 +143,9 @@ func (c *crowd) shrink() (lost int) {
 
 func lowerTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString("| over | idle connections | octets for an end | both ends of all | set up in a second | CPU for setting one up | closed in a second | ends lost | octets left of an end |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading(slices.Concat([]string{"over"}, connectionsHead(), []string{"closed in a second", "ends lost", "octets left of an end"})...))
 	for _, l := range rec.Lower {
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %s MiB | %.0f | %.0f us | %.0f | %d | %.0f |\n", l.Network, l.Count, l.PerEnd,
-			short(l.PerEnd*2*float64(l.Count)/(1<<20)), l.SetUps, l.CPUSetUpUS, l.Closed, l.Lost, max(l.Left, 0))
+		b.WriteString(report.MarkdownRow(slices.Concat([]string{l.Network}, l.row(strconv.Itoa(l.Count), l.Count), []string{whole(l.Closed), strconv.Itoa(l.Lost), whole(max(l.Left, 0))})...))
 	}
 	return b.String()
 }

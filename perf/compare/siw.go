@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -165,18 +166,18 @@ func (w siwWork) parse(whose, body string) (float64, error) {
 	if whose == "theirs" {
 		return perftestFigure(body, w.column)
 	}
-	var report perf.Report
+	var said perf.Report
 	text := body[max(0, strings.IndexByte(body, '{')):]
-	if err := json.NewDecoder(strings.NewReader(text)).Decode(&report); err != nil {
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&said); err != nil {
 		return 0, err
 	}
-	if len(report.Results) != 1 {
+	if len(said.Results) != 1 {
 		return 0, errors.New("iwarp reports no result")
 	}
 	if w.less {
-		return report.Results[0].Typical, nil
+		return said.Results[0].Typical, nil
 	}
-	return report.Results[0].BWAverage, nil
+	return said.Results[0].BWAverage, nil
 }
 
 // perftestFigure reads a column of perftest's table: its names may have spaces, so that
@@ -207,13 +208,13 @@ func perftestFigure(text, column string) (float64, error) {
 // siwTable has a row for each work.
 func siwTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString("| over siw | octets | iwarp's figure, divided by siw's | quartiles | better is |\n|---|---|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading("over siw", "octets", "iwarp's figure, divided by siw's", "quartiles", "better is"))
 	for _, v := range rec.Siw {
 		better := "more"
 		if v.Less {
 			better = "less"
 		}
-		fmt.Fprintf(&b, "| %s | %d | %.2f | %.2f - %.2f | %s |\n", v.Program, v.Size, v.Ratio, v.RatioLower, v.RatioUpper, better)
+		b.WriteString(report.MarkdownRow(v.Program, strconv.Itoa(v.Size), fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), better))
 	}
 	return b.String()
 }

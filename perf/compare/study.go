@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	chart "github.com/wcharczuk/go-chart/v2"
 	"github.com/wcharczuk/go-chart/v2/drawing"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/study"
 )
 
@@ -33,13 +35,13 @@ func compared() []study.Way {
 func (c *cli) measureStudy(ctx context.Context, rec *record) error {
 	rec.Study = nil
 	for _, cfg := range studies() {
-		report, err := study.RunAll(ctx, cfg, compared(), func(way string) {
+		measured, err := study.RunAll(ctx, cfg, compared(), func(way string) {
 			fmt.Fprintf(os.Stderr, "%d connections, %s\n", cfg.Connections, way)
 		})
 		if err != nil {
 			return err
 		}
-		rec.Study = append(rec.Study, *report)
+		rec.Study = append(rec.Study, *measured)
 	}
 	return nil
 }
@@ -61,25 +63,30 @@ func memoryTable(rec *record) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Connections: %d, each of %d KiB; MTU %d, %g %% of packets lost, %g %% late, round trip %v:\n\n",
-		r.Connections, r.Octets>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
-	b.WriteString("| | ahead, % | MPA holds | of one | TCP holds | of one |\n|---|---|---|---|---|---|\n")
+	b.WriteString(studyHead(r))
+	b.WriteString(report.MarkdownHeading("", "ahead, %", "MPA holds", "of one", "TCP holds", "of one"))
 	for _, x := range r.Results {
-		fmt.Fprintf(&b, "| %s | %.1f | %d | %d | %d | %d |\n", x.Way, 100*x.Ahead, x.HeldAll, x.Held, x.TCPHeldAll, x.TCPHeld)
+		b.WriteString(report.MarkdownRow(x.Way, fmt.Sprintf("%.1f", 100*x.Ahead),
+			strconv.Itoa(x.HeldAll), strconv.Itoa(x.Held), strconv.Itoa(x.TCPHeldAll), strconv.Itoa(x.TCPHeld)))
 	}
 	return b.String()
+}
+
+// studyHead says what was run.
+func studyHead(r *study.Report) string {
+	return fmt.Sprintf("Connections: %d, each of %d KiB; MTU %d, %g %% of packets lost, %g %% late, round trip %v:\n\n",
+		r.Connections, r.Octets>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
 }
 
 // studyTable has a row for each way, once for each number of connections.
 func studyTable(rec *record) string {
 	var b strings.Builder
 	for _, r := range rec.Study {
-		fmt.Fprintf(&b, "Connections: %d, each of %d KiB; MTU %d, %g %% of packets lost, %g %% late, round trip %v:\n\n",
-			r.Connections, r.Octets>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
-		b.WriteString("| FPDUs | ahead, % | placed, us | 99 % | delivered, us | 99 % | MPA holds | TCP holds | reckoned |\n|---|---|---|---|---|---|---|---|---|\n")
+		b.WriteString(studyHead(&r))
+		b.WriteString(report.MarkdownHeading("FPDUs", "ahead, %", "placed, us", "99 %", "delivered, us", "99 %", "MPA holds", "TCP holds", "reckoned"))
 		for _, x := range r.Results {
-			fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s | %s | %d | %d | %d |\n", x.Way, 100*x.Ahead, short(x.PlacedAhead.Median), short(x.PlacedAhead.Most),
-				short(x.DeliveredAhead.Median), short(x.DeliveredAhead.Most), x.HeldAll, x.TCPHeldAll, x.ReckonedBuffer())
+			b.WriteString(report.MarkdownRow(x.Way, fmt.Sprintf("%.1f", 100*x.Ahead), short(x.PlacedAhead.Median), short(x.PlacedAhead.Most),
+				short(x.DeliveredAhead.Median), short(x.DeliveredAhead.Most), strconv.Itoa(x.HeldAll), strconv.Itoa(x.TCPHeldAll), strconv.Itoa(x.ReckonedBuffer())))
 		}
 		b.WriteString("\n")
 	}

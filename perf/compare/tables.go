@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -58,20 +60,25 @@ func machineText(rec *record) string {
 func toolsTable(rec *record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles; plain TCP, iwarp and iperf3 with %s.\n\n", rec.Rounds, rec.CC)
-	b.WriteString("| work | tool | median | quartiles | ratio to plain TCP | quartiles |\n|---|---|---|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading("work", "tool", "median", "quartiles", "ratio to plain TCP", "quartiles"))
 	for _, v := range rec.Values {
-		w := workOf(v.Work)
-		fmt.Fprintf(&b, "| %s | %s | %s %s | %s - %s | %.2f | %.2f - %.2f |\n",
-			w.title, v.Tool, short(v.Median), v.Unit, short(v.Lower), short(v.Upper), v.Ratio, v.RatioLower, v.RatioUpper)
+		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.Tool, short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
+			fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper)))
 	}
 	return b.String()
 }
+
+// quartilesText are those of a ratio.
+func quartilesText(lower, upper float64) string { return fmt.Sprintf("%.2f - %.2f", lower, upper) }
+
+// whole prints no decimals.
+func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
 
 // short prints three digits, or all that are before the point.
 func short(x float64) string {
 	switch {
 	case x >= 100:
-		return fmt.Sprintf("%.0f", x)
+		return whole(x)
 	case x >= 10:
 		return fmt.Sprintf("%.1f", x)
 	default:
@@ -97,14 +104,13 @@ func missingText(rec *record) string {
 // perfTable has a row for each operation, size and congestion control.
 func perfTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString("| op | octets | congestion control | bandwidth | latency | 99 % | CPU | CPU us | switches | calls | switches, latency |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading("op", "octets", "congestion control", "bandwidth", "latency", "99 %", "CPU", "CPU us", "switches", "calls", "switches, latency"))
 	for _, row := range perfRows(rec) {
 		r := row.result
 		ratio := func(key string) string { return r.Text(key, "%.2f (%.2f - %.2f)") }
-		fmt.Fprintf(&b, "| %v | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Op, r.Size, row.cc,
+		b.WriteString(report.MarkdownRow(r.Op.String(), strconv.Itoa(r.Size), row.cc,
 			ratio("ratio_bw"), ratio("ratio_lat"), ratio("ratio_p99"), ratio("ratio_cpu"),
-			short(r.CPU), short(r.Switches), short(r.Calls), short(r.SwitchesLat))
+			short(r.CPU), short(r.Switches), short(r.Calls), short(r.SwitchesLat)))
 	}
 	return b.String()
 }
@@ -117,9 +123,9 @@ type perfRow struct {
 
 // perfRows puts the congestion controls of one operation and size below each other.
 func perfRows(rec *record) (rows []perfRow) {
-	for _, report := range rec.Perf {
-		for _, r := range report.Results {
-			rows = append(rows, perfRow{report.Negotiated.CC, r})
+	for _, measured := range rec.Perf {
+		for _, r := range measured.Results {
+			rows = append(rows, perfRow{measured.Negotiated.CC, r})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b perfRow) int {
