@@ -58,12 +58,12 @@ var mayImport = map[string][]string{
 
 	// Streams of octets over a QP, and the protocol of that, which does no I/O.
 	"stream/rsockets": {"ddp"},
-	"stream":          {"", "ddp", "stream/rsockets"},
+	"stream":          {"", "ddp", "internal/inbox", "stream/rsockets"},
 
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
-	"nvmf/host":    {"", "mpa/ulpdata", "nvmf/capsule"},
-	"nvmf/target":  {"", "mpa", "mpa/ulpdata", "nvmf/capsule"},
+	"nvmf/host":    {"", "internal/inbox", "mpa/ulpdata", "nvmf/capsule"},
+	"nvmf/target":  {"", "internal/inbox", "mpa", "mpa/ulpdata", "nvmf/capsule"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
@@ -72,6 +72,7 @@ var mayImport = map[string][]string{
 	"perf/compare":     {"", "perf", "internal/child", "internal/network", "internal/report", "internal/spread", "internal/study"},
 	"internal/rping":   {"", "mpa", "internal/refuse", "internal/rping/message"},
 	"internal/refuse":  {""},
+	"internal/inbox":   {""},
 	"internal/serve":   {"", "internal/refuse"},
 	"internal/monitor": {"internal/serve", "metrics"},
 	"internal/manual":  {"internal/wording"},
@@ -80,7 +81,7 @@ var mayImport = map[string][]string{
 
 	// Files between hosts, and what the two ends say to each other, which does no I/O.
 	"internal/transfer/message": {},
-	"internal/transfer":         {"", "mpa", "internal/refuse", "internal/transfer/message"},
+	"internal/transfer":         {"", "mpa", "internal/inbox", "internal/refuse", "internal/transfer/message"},
 
 	// Programs to learn from.
 	"examples/flag":      {"", "mpa"},

@@ -116,13 +116,11 @@ func (c *Conn) arrived(wc *iwarp.WC) {
 		c.fail(c.qp.Cause(wc.Err()))
 		return
 	}
-	c.again = append(c.again, iwarp.RecvWR{ID: wc.ID, SGL: c.slots[wc.ID : wc.ID+1]})
+	c.again = append(c.again, c.words.WR(wc.ID))
 	if c.fault != nil {
 		return
 	}
-	// The receive is complete: its memory is ours.
-	at := int(wc.ID) * rsockets.WordLen
-	if err := c.ep.Deliver(c.words.Bytes()[at:at+wc.Length], c.table); err != nil {
+	if err := c.ep.Deliver(c.words.Octets(wc), c.table); err != nil {
 		c.fail(err)
 		_ = c.qp.Modify(iwarp.StateTerminate)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/inbox"
 	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
@@ -16,8 +17,7 @@ type resources struct {
 	sendCQ, recvCQ *iwarp.CQ
 	ring           *iwarp.MR // that the peer writes into
 	table          *iwarp.MR // where the peer says where we may write
-	words          *iwarp.MR // of the receives, 4 octets each
-	slots          []iwarp.SGE
+	words          *inbox.Inbox
 }
 
 // acquire takes everything. pd is nil for a Protection Domain, and an RNIC, of the connection's own.
@@ -61,14 +61,8 @@ func (r *resources) takeMemory() (err error) {
 	for _, m := range []struct {
 		mr     **iwarp.MR
 		octets int
-		rights iwarp.Access
-		qp     *iwarp.QP
-	}{
-		{&r.ring, r.cfg.Ring, iwarp.RemoteWrite, r.qp},
-		{&r.table, tables, iwarp.RemoteWrite, r.qp},
-		{&r.words, r.recvCQ.Depth() * rsockets.WordLen, iwarp.LocalWrite, nil},
-	} {
-		if *m.mr, err = r.pd.RegisterOptions(make([]byte, m.octets), iwarp.MROptions{Access: m.rights, QP: m.qp}); err != nil {
+	}{{&r.ring, r.cfg.Ring}, {&r.table, tables}} {
+		if *m.mr, err = r.pd.RegisterOptions(make([]byte, m.octets), iwarp.MROptions{Access: iwarp.RemoteWrite, QP: r.qp}); err != nil {
 			return err
 		}
 	}
@@ -76,15 +70,9 @@ func (r *resources) takeMemory() (err error) {
 }
 
 // postAll posts a receive for each credit, and some for words that cost none.
-func (r *resources) postAll() error {
-	r.slots = make([]iwarp.SGE, r.recvCQ.Depth())
-	for i := range r.slots {
-		r.slots[i] = r.words.Slice(i*rsockets.WordLen, rsockets.WordLen)
-		if err := r.qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: r.slots[i : i+1]}); err != nil {
-			return err
-		}
-	}
-	return nil
+func (r *resources) postAll() (err error) {
+	r.words, err = inbox.Open(r.qp, r.recvCQ.Depth(), rsockets.WordLen)
+	return err
 }
 
 // hello is what the peer is told.
@@ -105,11 +93,12 @@ func (r *resources) release() (err error) {
 	if r.qp != nil {
 		err = r.qp.Close()
 	}
-	for _, mr := range []*iwarp.MR{r.ring, r.table, r.words} {
+	for _, mr := range []*iwarp.MR{r.ring, r.table} {
 		if mr != nil {
 			_ = mr.Deregister()
 		}
 	}
+	r.words.Close()
 	for _, cq := range []*iwarp.CQ{r.sendCQ, r.recvCQ} {
 		if cq != nil {
 			_ = cq.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/inbox"
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
@@ -27,8 +28,8 @@ var ErrSilent = errors.New("transfer: the other end is silent")
 // A link is one end of a connection, of which one goroutine makes use.
 type link struct {
 	qp      *iwarp.QP
-	slots   *iwarp.MR // receives
-	blocks  []*block  // memory for blocks, as far as it was needed
+	arrived *inbox.Inbox
+	blocks  []*block // memory for blocks, as far as it was needed
 	inbox   []message.Message
 	posted  int // Sends that are not complete
 	silence time.Duration
@@ -66,15 +67,8 @@ const closeTime = 5 * time.Second
 func (l *link) prepare(qp *iwarp.QP) (err error) {
 	l.release()
 	l.qp = qp
-	l.slots, err = qp.PD().Register(make([]byte, recvDepth*message.MaxLen), iwarp.LocalWrite)
-	for i := 0; i < recvDepth && err == nil; i++ {
-		err = l.postReceive(uint64(i))
-	}
+	l.arrived, err = inbox.Open(qp, recvDepth, message.MaxLen)
 	return err
-}
-
-func (l *link) postReceive(slot uint64) error {
-	return l.qp.PostRecv(&iwarp.RecvWR{ID: slot, SGL: []iwarp.SGE{l.slots.Slice(int(slot)*message.MaxLen, message.MaxLen)}})
 }
 
 // close ends the connection, in order if nothing has gone wrong, and gives back all that the link has.
@@ -93,9 +87,7 @@ func (l *link) release() {
 	for _, b := range l.blocks {
 		_ = b.mr.Deregister()
 	}
-	if l.slots != nil {
-		_ = l.slots.Deregister()
-	}
+	l.arrived.Close()
 }
 
 // send posts a message, after Writes that belong to it.
@@ -143,7 +135,7 @@ func (l *link) step(ctx context.Context) error {
 		}
 		return nil
 	}
-	m, err := message.Parse(l.slots.Bytes()[int(wc.ID)*message.MaxLen:][:wc.Length])
+	m, err := message.Parse(l.arrived.Octets(&wc))
 	if err != nil {
 		return err
 	}
@@ -153,7 +145,7 @@ func (l *link) step(ctx context.Context) error {
 	if len(l.inbox) > recvDepth {
 		return errors.New("transfer: the other end sends without waiting for an answer")
 	}
-	if err := l.postReceive(wc.ID); !errors.Is(err, iwarp.ErrPeerClosed) { // what it has sent before is still to be read
+	if err := l.arrived.Post(wc.ID); !errors.Is(err, iwarp.ErrPeerClosed) { // what it has sent before is still to be read
 		return l.cause(err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/inbox"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
@@ -24,8 +25,9 @@ type queue struct {
 	// inline is how many octets of data a capsule has room for, after the command.
 	inline int
 	qp     *iwarp.QP
-	// capsules and receives are what is sent from and received into, capsuleLen and receiveLen octets for each entry.
-	capsules, receives *iwarp.MR
+	// capsules and answers are what is sent from and received into, capsuleLen and receiveLen octets for each entry.
+	capsules *iwarp.MR
+	answers  *inbox.Inbox
 
 	free chan *slot
 	// fail ends the session, and dead is closed when it has ended.
@@ -77,22 +79,11 @@ func (q *queue) prepare(qp *iwarp.QP) (err error) {
 	if q.capsules, err = qp.PD().Register(make([]byte, n*q.capsuleLen()), 0); err != nil {
 		return err
 	}
-	if q.receives, err = qp.PD().Register(make([]byte, n*receiveLen), iwarp.LocalWrite); err != nil {
-		return err
-	}
-	for i := range n {
-		if err := q.receive(uint64(i)); err != nil {
-			return err
-		}
-	}
-	return nil
+	q.answers, err = inbox.Open(qp, n, receiveLen)
+	return err
 }
 
 func (q *queue) capsuleLen() int { return capsule.CommandLen + q.inline }
-
-func (q *queue) receive(i uint64) error {
-	return q.qp.PostRecv(&iwarp.RecvWR{ID: i, SGL: []iwarp.SGE{q.receives.Slice(int(i)*receiveLen, receiveLen)}})
-}
 
 // do carries a command out, and returns its completion. The error says why there is none: the context's, or that of the session.
 func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {

@@ -41,15 +41,11 @@ func (q *queue) completed(wc *iwarp.WC) error {
 	if wc.Length < capsule.CompletionLen {
 		return protocolError("sent a completion of %d octets, which has %d", wc.Length, capsule.CompletionLen)
 	}
-	var room [capsule.CompletionLen]byte
-	if _, err := q.receives.ReadAt(room[:], int64(wc.ID)*receiveLen); err != nil {
-		return err
-	}
-	c, err := capsule.ParseCompletion(room[:])
+	c, err := capsule.ParseCompletion(q.answers.Octets(wc)[:capsule.CompletionLen])
 	if err != nil {
 		return err
 	}
-	if err := q.receive(wc.ID); err != nil { // before the slot has another command, whose completion needs it
+	if err := q.answers.Post(wc.ID); err != nil { // before the slot has another command, whose completion needs it
 		return err
 	}
 	return q.deliver(c, wc.Invalidated)

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
@@ -88,11 +87,10 @@ func (q *queue) retire() {
 }
 
 func (q *queue) giveBack() {
-	for _, mr := range []*iwarp.MR{q.capsules, q.receives} {
-		if mr != nil {
-			_ = mr.Deregister()
-		}
+	if q.capsules != nil {
+		_ = q.capsules.Deregister()
 	}
+	q.answers.Close()
 }
 
 // watch looks after commands that are not answered.

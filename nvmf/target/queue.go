@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/inbox"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
@@ -26,7 +27,7 @@ type queue struct {
 	ord   mpa.Depth
 
 	qp      *iwarp.QP
-	slots   *iwarp.MR // where capsules arrive
+	slots   *inbox.Inbox // where capsules arrive
 	slotLen int
 	memory  *buffers
 	replies chan struct{} // a token for each completion that is posted and not sent
@@ -83,21 +84,8 @@ func (q *queue) accept(ctx context.Context, req *iwarp.Request) (err error) {
 // prepare posts the receives before the Reply is sent.
 func (q *queue) prepare(qp *iwarp.QP) (err error) {
 	q.qp, q.memory = qp, newBuffers(qp.PD(), q.t.cfg.QueueMemory)
-	n := q.depth + spareSlots
-	if q.slots, err = qp.PD().Register(make([]byte, n*q.slotLen), iwarp.LocalWrite); err != nil {
-		return err
-	}
-	for slot := range n {
-		if err := q.repost(slot); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// repost has another capsule arrive in a slot.
-func (q *queue) repost(slot int) error {
-	return q.qp.PostRecv(&iwarp.RecvWR{ID: uint64(slot), SGL: []iwarp.SGE{q.slots.Slice(slot*q.slotLen, q.slotLen)}})
+	q.slots, err = inbox.Open(qp, q.depth+spareSlots, q.slotLen)
+	return err
 }
 
 // run takes completions until the connection has ended, and clears up.
@@ -125,9 +113,7 @@ func (q *queue) run() {
 
 // release gives back what the queue has of the RNIC.
 func (q *queue) release() {
-	if q.slots != nil {
-		_ = q.slots.Deregister()
-	}
+	q.slots.Close()
 	if q.memory != nil {
 		q.memory.release()
 	}
@@ -148,14 +134,14 @@ func (q *queue) completes(wc iwarp.WC) {
 	if wc.Status != iwarp.StatusSuccess {
 		return // the connection has ended
 	}
-	if err := q.begin(int(wc.ID), wc.Length); err != nil {
+	if err := q.begin(&wc); err != nil {
 		q.end(err)
 	}
 }
 
 // begin carries a command out that has arrived.
-func (q *queue) begin(slot, length int) error {
-	octets := q.slots.Bytes()[slot*q.slotLen:][:length:length]
+func (q *queue) begin(wc *iwarp.WC) error {
+	octets := q.slots.Octets(wc)
 	cmd, err := capsule.ParseCommand(octets)
 	if err != nil {
 		return err
@@ -172,7 +158,7 @@ func (q *queue) begin(slot, length int) error {
 	if q.ctrl != nil {
 		q.ctrl.heard()
 	}
-	r := &request{q: q, ctrl: q.ctrl, slot: slot, cmd: cmd, inCapsule: octets[capsule.CommandLen:], done: make(chan struct{})}
+	r := &request{q: q, ctrl: q.ctrl, slot: wc.ID, cmd: cmd, inCapsule: octets[capsule.CommandLen:], done: make(chan struct{})}
 	q.begun[r] = true
 	go r.run()
 	return nil

@@ -12,7 +12,7 @@ import (
 type request struct {
 	q         *queue
 	ctrl      *controller // nil before the Connect
-	slot      int         // of its capsule
+	slot      uint64      // of its capsule
 	cmd       capsule.Command
 	inCapsule []byte // data behind the command, in the slot
 
@@ -39,7 +39,7 @@ func (r *request) run() {
 	}
 	if r.held {
 		r.q.keep()
-		_ = r.q.repost(r.slot) // else the connection has ended
+		_ = r.q.slots.Post(r.slot) // else the connection has ended
 		return
 	}
 	r.answer(status)
@@ -74,7 +74,7 @@ func (r *request) answer(status capsule.Status) {
 	if status != capsule.Success {
 		r.out = 0
 	}
-	if err := q.repost(r.slot); err != nil {
+	if err := q.slots.Post(r.slot); err != nil {
 		r.free()
 		return // the connection has ended
 	}
