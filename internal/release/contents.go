@@ -20,6 +20,11 @@ func (b *builder) common(ctx context.Context, here *program) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	board, err := b.files("grafana/", "dist/grafana/iwarp.json")
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, board...)
 	for shell, name := range map[string]string{"bash": "iwarp.bash", "zsh": "_iwarp", "fish": "iwarp.fish"} {
 		script, err := b.run(ctx, here.platform, here.path, "completion", shell)
 		if err != nil {

@@ -55,7 +55,7 @@ func TestRelease(t *testing.T) {
 		return // whose archive is a zip file: TestPacked
 	}
 	files, top := untarred(t, one), strings.TrimSuffix(name, ".tar.gz")
-	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "man/man1/iwarp.1", "man/man1/iwarp-serve.1", "completion/_iwarp", "completion/iwarp.bash", "completion/iwarp.fish", "licenses/go/LICENSE", "licenses/gvisor.dev/gvisor/LICENSE"} {
+	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "man/man1/iwarp.1", "man/man1/iwarp-serve.1", "completion/_iwarp", "grafana/iwarp.json", "completion/iwarp.bash", "completion/iwarp.fish", "licenses/go/LICENSE", "licenses/gvisor.dev/gvisor/LICENSE"} {
 		if files[top+"/"+file].Text == "" {
 			t.Errorf("%s is missing or empty", file)
 		}
