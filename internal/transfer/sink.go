@@ -63,14 +63,16 @@ func (s *sink) make(o message.Offer) error {
 	}
 }
 
-// contain makes the directory that a directory goes into. So it goes to the same place when it is copied again.
+// contain makes the directory that a directory goes into, and has its name on disk: the end syncs the names in it alone. So a directory
+// goes to the same place when it is copied again.
 func (s *sink) contain() error {
 	at := path.Join(s.dir, s.as)
 	if err := s.root.Mkdir(at, 0o777); err != nil {
 		return err
 	}
+	above := s.dir
 	s.dir, s.as = at, ""
-	return nil
+	return s.sync(above)
 }
 
 // enter makes a directory, unless there is one.

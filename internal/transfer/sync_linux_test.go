@@ -1,0 +1,78 @@
+package transfer
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// TestNameOfTheDirectory copies a directory into one that is made for it: that one's name is on disk, too, and so the directory that has the name
+// was opened after it had come to be there, which nothing but a sync does.
+func TestNameOfTheDirectory(t *testing.T) {
+	recursive := func(c *Client) { c.Recursive = true }
+	t.Run("put", func(t *testing.T) {
+		r := newRig(t)
+		made(t, nil, r.here, "d", "f")
+		opened := watched(t, r.there)
+		_, err := r.client(recursive).Put(testrig.Within(t), []string{filepath.Join(r.here, "d")}, "new")
+		testrig.Must(t, err)
+		opened("new")
+		lists(t, r.there, "new", "new/d", "new/d/f")
+	})
+	t.Run("get", func(t *testing.T) {
+		r := newRig(t)
+		made(t, nil, r.there, "d", "f")
+		opened := watched(t, r.here)
+		_, err := r.client(recursive).Get(testrig.Within(t), "d", filepath.Join(r.here, "new"))
+		testrig.Must(t, err)
+		opened("new")
+		lists(t, r.here, "new", "new/d", "new/d/f")
+	})
+}
+
+// watched returns what wants a directory to have been opened after a name was made in it.
+func watched(t *testing.T, dir string) func(name string) {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	testrig.Must(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	_, err = unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_OPEN)
+	testrig.Must(t, err)
+	return func(name string) {
+		t.Helper()
+		var events []event
+		for {
+			buf := make([]byte, 1<<16)
+			n, err := unix.Read(fd, buf)
+			if err != nil {
+				break
+			}
+			events = append(events, eventsOf(buf[:n])...)
+		}
+		is := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_CREATE != 0 && e.name == name })
+		if is < 0 || !slices.ContainsFunc(events[is:], func(e event) bool { return e.mask&unix.IN_OPEN != 0 && e.name == "" }) {
+			t.Errorf("%s was not opened after %s was made: %v", dir, name, events)
+		}
+	}
+}
+
+// An event is what the system tells of a directory, or of a name in it.
+type event struct {
+	mask uint32
+	name string
+}
+
+func eventsOf(b []byte) (all []event) {
+	for len(b) >= unix.SizeofInotifyEvent {
+		length := binary.NativeEndian.Uint32(b[12:])
+		name := b[unix.SizeofInotifyEvent:][:length]
+		all = append(all, event{binary.NativeEndian.Uint32(b[4:]), unix.ByteSliceToString(name)})
+		b = b[unix.SizeofInotifyEvent+length:]
+	}
+	return all
+}
