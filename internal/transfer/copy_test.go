@@ -124,7 +124,6 @@ func TestNothingOverwritten(t *testing.T) {
 	made(t, other, r.there, "f")
 	r.leaves(r.put("f"), message.Exists)
 	r.leaves(r.put("f", resume), message.Unlike)
-	r.leaves(r.put("f", resume, force), message.Unlike) // of the same size and time
 	r.leaves(r.get("f"), message.Exists)
 	made(t, other[1:], r.there, "f")
 	r.leaves(r.put("f", resume), message.Unlike)

@@ -92,7 +92,7 @@ type receiving struct {
 	size int64
 
 	old    *os.File // what has the name already, to be compared; nil: nothing
-	part   *part    // nil: nothing is written
+	part   *part    // nil: nothing is written, or nothing yet
 	blocks hash.Hash
 
 	granted []granted // that were not answered
@@ -105,7 +105,8 @@ type receiving struct {
 // granted is a block that was granted.
 type granted struct {
 	message.Grant
-	b *block // nil: no memory was
+	b   *block // nil: no memory was
+	old bool   // the digest is of what has the name already
 }
 
 // run receives the file.
@@ -152,25 +153,9 @@ func (v *receiving) open() error {
 	return err
 }
 
-// alike reports whether a file may well be what is offered.
-func (v *receiving) alike(info fs.FileInfo) bool {
-	return info.Size() == v.size && info.ModTime().Equal(timeOf(v.o))
-}
-
-// compare has the file that is there compared with what is offered, and nothing written.
-func (v *receiving) compare(info fs.FileInfo) (err error) {
-	if info.Size() != v.size {
-		return fail(message.Unlike, "")
-	}
-	v.old, err = v.sink.root.OpenFile(v.at, os.O_RDONLY|noWait, 0)
-	return err
-}
-
 // close leaves what is there.
 func (v *receiving) close() {
-	if v.old != nil {
-		_ = v.old.Close()
-	}
+	v.closeOld()
 	if v.part != nil {
 		v.part.drop()
 	}
@@ -190,8 +175,8 @@ func (v *receiving) grants(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.Digest, g.Have = v.has(b.mr.Bytes()[:n], v.next)
-		if v.part == nil {
+		g.Digest, g.old, g.Have = v.has(b.mr.Bytes()[:n], v.next)
+		if !v.writes() {
 			b.busy = false
 			g.Have = true // of a file that is shorter by now, the digest is that of nothing
 		} else {

@@ -10,21 +10,21 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// has returns the digest of the block that is there.
-func (v *receiving) has(buf []byte, offset int64) (d message.Digest, ok bool) {
+// has returns the digest of the block that is there, and whether it is there in what has the name already.
+func (v *receiving) has(buf []byte, offset int64) (d message.Digest, old, ok bool) {
 	var from io.ReaderAt
 	switch {
 	case v.part != nil && v.part.had >= offset+int64(len(buf)):
 		from = v.part
 	case v.old != nil:
-		from = v.old
+		from, old = v.old, true
 	default:
-		return d, false
+		return d, false, false
 	}
 	if _, err := from.ReadAt(buf, offset); err != nil {
-		return d, false
+		return d, false, false
 	}
-	return sha256.Sum256(buf), true
+	return sha256.Sum256(buf), old, true
 }
 
 // settle takes the answer to the oldest grant.
@@ -54,6 +54,7 @@ func (v *receiving) settle(ctx context.Context) error {
 
 // block judges a block, and writes it if it is new.
 func (v *receiving) block(g granted, w message.Wrote) error {
+	before := message.Digest(v.blocks.Sum(nil))
 	v.blocks.Write(w.Digest[:])
 	v.tell(Moved(w.Length))
 	v.over = v.over || w.State == message.Lost || w.State == message.Differs
@@ -65,13 +66,16 @@ func (v *receiving) block(g granted, w message.Wrote) error {
 	case w.State == message.Differs:
 		return fail(message.Unlike, "")
 	case w.State == message.Same && g.Have && w.Digest == g.Digest:
-		return nil
+		return v.keep(g, w)
 	case w.State != message.Written || g.b == nil:
 		return fail(message.Corrupt, "")
 	}
 	octets := g.b.mr.Bytes()[:w.Length]
 	if sha256.Sum256(octets) != w.Digest {
 		return fail(message.Corrupt, "")
+	}
+	if err := v.differs(int64(w.Offset), before); err != nil {
+		return err
 	}
 	_, err := v.part.WriteAt(octets, int64(w.Offset))
 	return err
@@ -96,6 +100,7 @@ func (v *receiving) finish(ctx context.Context) error {
 	case v.part == nil:
 		return fail(message.Already, "")
 	}
+	v.closeOld() // or else some systems do not replace it
 	return v.working(ctx, func() error { return v.part.complete(v.at, v.o, v.sink.force) })
 }
 

@@ -1,0 +1,85 @@
+package transfer
+
+import (
+	"crypto/sha256"
+	"io/fs"
+	"os"
+
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+// alike reports whether a file may well be what is offered.
+func (v *receiving) alike(info fs.FileInfo) bool {
+	return info.Size() == v.size && info.ModTime().Equal(timeOf(v.o))
+}
+
+// compare has the file that is there compared with what is offered. Nothing is written, unless it may be replaced and differs.
+func (v *receiving) compare(info fs.FileInfo) (err error) {
+	if info.Size() != v.size {
+		return fail(message.Unlike, "")
+	}
+	v.old, err = v.sink.root.OpenFile(v.at, os.O_RDONLY|noWait, 0)
+	return err
+}
+
+// writes reports whether blocks may be written, so that grants offer memory for them.
+func (v *receiving) writes() bool { return v.part != nil || v.sink.force }
+
+// differs has the part begun when the first block comes that what has the name already has otherwise. All blocks up to offset were the same there, and
+// what their digests came to is known: so the part has them from there.
+func (v *receiving) differs(offset int64, digests message.Digest) (err error) {
+	if v.part != nil {
+		return nil
+	}
+	if v.part, err = v.sink.openPart(v.at); err != nil {
+		return err
+	}
+	buf, sums := make([]byte, message.MaxBlock), sha256.New()
+	for at := int64(0); at < offset; at += message.MaxBlock {
+		if _, err := v.old.ReadAt(buf, at); err != nil {
+			return errOldChanged(err)
+		}
+		sum := sha256.Sum256(buf)
+		sums.Write(sum[:])
+		if _, err := v.part.WriteAt(buf, at); err != nil {
+			return err
+		}
+	}
+	if message.Digest(sums.Sum(nil)) != digests {
+		return errOldChanged(nil)
+	}
+	return nil
+}
+
+// keep has the part have a block that is the same in what has the name already. If nothing differs so far there is none.
+func (v *receiving) keep(g granted, w message.Wrote) error {
+	if v.part == nil || !g.old {
+		return nil
+	}
+	octets := g.b.mr.Bytes()[:w.Length]
+	if _, err := v.old.ReadAt(octets, int64(w.Offset)); err != nil {
+		return errOldChanged(err)
+	}
+	if sha256.Sum256(octets) != w.Digest {
+		return errOldChanged(nil)
+	}
+	_, err := v.part.WriteAt(octets, int64(w.Offset))
+	return err
+}
+
+// errOldChanged is a failure of a copy amid which somebody has written to the file that it is to replace.
+func errOldChanged(err error) error {
+	text := "what is to be replaced changed"
+	if err != nil {
+		text += ": " + reasonOf(err)
+	}
+	return fail(message.Changed, text)
+}
+
+// closeOld closes what has the name already.
+func (v *receiving) closeOld() {
+	if v.old != nil {
+		_ = v.old.Close()
+		v.old = nil
+	}
+}
