@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -165,23 +164,12 @@ func jobOf(from []string, to string) (job cpJob, err error) {
 	return job, err
 }
 
-// run copies with a client. Of what comes from a server, each name has a connection.
-func (j cpJob) run(ctx context.Context, client *transfer.Client) (sum transfer.Summary, err error) {
+// run copies with a client.
+func (j cpJob) run(ctx context.Context, client *transfer.Client) (transfer.Summary, error) {
 	if j.put {
 		return client.Put(ctx, j.names, j.to)
 	}
-	if info, err := os.Stat(j.to); len(j.names) > 1 && (err != nil || !info.IsDir()) {
-		return sum, fmt.Errorf("%q is not a directory: several files need one", j.to)
-	}
-	var left *transfer.IncompleteError
-	for _, name := range j.names {
-		one, err := client.Get(ctx, name, j.to)
-		sum.Add(one)
-		if err != nil && !errors.As(err, &left) {
-			return sum, err
-		}
-	}
-	return sum, sum.Err()
+	return client.Get(ctx, j.names, j.to)
 }
 
 // cpPrinter prints what becomes of each file.

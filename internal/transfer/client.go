@@ -46,7 +46,7 @@ func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summar
 	if err != nil {
 		return sum, err
 	}
-	s := &sender{link: l, teller: teller{watch: c.Watch}, pace: newPace(c.Rate)}
+	s := &sender{link: l, teller: teller{watch: c.Watch}, pace: newPace(c.Rate), copied: newCopied(names)}
 	for _, src := range sources {
 		if err == nil {
 			err = s.sendAll(ctx, src, c.Recursive)
@@ -94,13 +94,32 @@ func closeAll(sources []source) {
 	}
 }
 
-// Get copies a path below the server's directory, which is "", to this host: into a directory, or to where there is nothing yet.
-func (c *Client) Get(ctx context.Context, from, to string) (sum Summary, err error) {
+// Get copies paths below the server's directory, which is "", to this host: into a directory, or to where there is nothing yet. With several it has to be
+// a directory, and each has a connection. What goes wrong with one file leaves the others: then the error is an *IncompleteError.
+func (c *Client) Get(ctx context.Context, names []string, to string) (sum Summary, err error) {
+	if info, err := os.Stat(to); len(names) > 1 && (err != nil || !info.IsDir()) {
+		return sum, fmt.Errorf("%q is not a directory: several files need one", to)
+	}
+	had := newCopied(names)
+	for _, name := range names {
+		var left *IncompleteError
+		one, err := c.get(ctx, name, to, had)
+		sum.Add(one)
+		if err != nil && !errors.As(err, &left) {
+			return sum, err
+		}
+	}
+	return sum, sum.Err()
+}
+
+// get copies one path.
+func (c *Client) get(ctx context.Context, from, to string, had copied) (sum Summary, err error) {
 	in, err := c.sinkOf(from, to)
 	if err != nil {
 		return sum, err
 	}
 	defer in.root.Close()
+	in.copied = had
 	l, err := c.begin(ctx, message.Begin{Path: from, Rate: c.Rate})
 	if err != nil {
 		return sum, err
@@ -122,14 +141,14 @@ func (c *Client) sinkOf(from, to string) (in sink, err error) {
 	}
 	info, err := os.Stat(at)
 	into := err == nil && info.IsDir()
-	if into && from != "" {
-		in.root, err = os.OpenRoot(at)
-		return in, err
-	}
 	if into {
 		if at, err = filepath.EvalSymlinks(at); err != nil {
 			return in, err
 		}
+	}
+	if into && from != "" {
+		in.root, err = os.OpenRoot(at)
+		return in, err
 	}
 	if !into && strings.HasSuffix(to, string(filepath.Separator)) {
 		return in, fmt.Errorf("%q is not a directory", to)

@@ -101,17 +101,17 @@ func TestPlaces(t *testing.T) {
 		if to == "." {
 			at = filepath.Join(dir, "d")
 		}
-		_, err := r.client().Get(ctx, "d/other", at)
+		_, err := r.client().Get(ctx, []string{"d/other"}, at)
 		testrig.Must(t, err)
 		has(t, []byte("1"), dir, want)
 	}
-	if _, err := r.client().Get(ctx, "d/other", filepath.Join(r.here, "none")+"/"); err == nil {
+	if _, err := r.client().Get(ctx, []string{"d/other"}, filepath.Join(r.here, "none")+"/"); err == nil {
 		t.Error("a file was made where a directory was named")
 	}
-	if _, err := r.client().Get(ctx, "d", r.here); err == nil || r.outcome() != message.NotRegular {
+	if _, err := r.client().Get(ctx, []string{"d"}, r.here); err == nil || r.outcome() != message.NotRegular {
 		t.Errorf("a directory: %v", err)
 	}
-	if _, err := r.client().Get(ctx, "nothing", r.here); err == nil {
+	if _, err := r.client().Get(ctx, []string{"nothing"}, r.here); err == nil {
 		t.Error("what is not there was copied")
 	}
 }

@@ -27,7 +27,7 @@ func TestCrowd(t *testing.T) {
 			c := &Client{Dial: r.dial}
 			_, err := c.Put(testrig.Within(t), []string{own}, "")
 			testrig.Should(t, err)
-			_, err = c.Get(testrig.Within(t), "all", filepath.Join(r.here, name+"-all"))
+			_, err = c.Get(testrig.Within(t), []string{"all"}, filepath.Join(r.here, name+"-all"))
 			testrig.Should(t, err)
 		})
 	}

@@ -125,7 +125,7 @@ func playServer(t *testing.T, c *Client, to string, script ...message.Message) e
 		}()
 		return d.Initiate(ctx, ours, nil)
 	}
-	_, err := c.Get(ctx, "f", to)
+	_, err := c.Get(ctx, []string{"f"}, to)
 	<-ended
 	return err
 }

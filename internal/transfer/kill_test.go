@@ -63,7 +63,7 @@ func clientChild(ctx context.Context, role string) (err error) {
 	if role == "put" {
 		_, err = c.Put(ctx, []string{filepath.Join(os.Getenv(childDir), "f")}, "")
 	} else {
-		_, err = c.Get(ctx, "f", os.Getenv(childDir))
+		_, err = c.Get(ctx, []string{"f"}, os.Getenv(childDir))
 	}
 	return err
 }

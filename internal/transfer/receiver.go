@@ -67,7 +67,7 @@ func (r *receiver) file(ctx context.Context, o message.Offer) error {
 		return fatal.err
 	}
 	a := answerOf(err)
-	r.ended(&Outcome{o.Path, a.Code, a.Text})
+	r.ended(r.sink.copied.note(r.sink.name(v.at), &Outcome{o.Path, a.Code, a.Text}))
 	return r.send(ctx, a)
 }
 
@@ -111,7 +111,7 @@ type granted struct {
 
 // run receives the file.
 func (v *receiving) run(ctx context.Context) (err error) {
-	if v.at, err = v.sink.place(v.o.Path); err != nil {
+	if v.at, err = v.sink.vacant(v.o.Path); err != nil {
 		return err
 	}
 	if err := v.open(); err != nil {

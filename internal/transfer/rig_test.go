@@ -113,7 +113,7 @@ func (r *rig) put(name string, adjust ...func(*Client)) error {
 // get gets a file of the server's into the client's directory.
 func (r *rig) get(name string, adjust ...func(*Client)) error {
 	r.t.Helper()
-	_, err := r.client(adjust...).Get(testrig.Within(r.t), name, r.here)
+	_, err := r.client(adjust...).Get(testrig.Within(r.t), []string{name}, r.here)
 	return err
 }
 

@@ -20,7 +20,8 @@ import (
 type sender struct {
 	*link
 	teller
-	pace *rate.Limiter // nil: as fast as may be
+	pace   *rate.Limiter // nil: as fast as may be
+	copied copied        // by the path that is offered
 }
 
 // newPace returns what keeps to so many octets a second; 0: nothing.
@@ -87,13 +88,17 @@ func (s *sender) other(ctx context.Context, o message.Offer) (bool, error) {
 func (s *sender) file(ctx context.Context, f *os.File, info fs.FileInfo, as string) error {
 	o := described(message.File, info, as)
 	o.Size = uint64(info.Size())
+	if s.copied[as] {
+		s.ended(&Outcome{as, message.Twice, ""})
+		return nil
+	}
 	s.begun(as, info.Size())
 	a, err := s.ask(ctx, o)
 	if err == nil && a.Code == message.OK {
 		a, err = (&sending{sender: s, f: f, size: info.Size(), blocks: sha256.New()}).run(ctx, info)
 	}
 	if err == nil {
-		s.ended(&Outcome{as, a.Code, a.Text})
+		s.ended(s.copied.note(as, &Outcome{as, a.Code, a.Text}))
 	}
 	return err
 }

@@ -23,6 +23,7 @@ type sink struct {
 	dirs    bool   // directories are made
 	force   bool
 	resume  bool
+	copied  copied   // by the name on this host
 	entered []string // the directories that are being received, each in the one before
 }
 
@@ -41,6 +42,18 @@ func (s *sink) place(p string) (string, error) {
 	}
 	return at, nil
 }
+
+// vacant returns where in root a file belongs, unless another source has brought something there.
+func (s *sink) vacant(p string) (string, error) {
+	at, err := s.place(p)
+	if err == nil && s.copied[s.name(at)] {
+		err = fail(message.Twice, "")
+	}
+	return at, err
+}
+
+// name is that of what is in root, on this host.
+func (s *sink) name(at string) string { return filepath.Join(s.root.Name(), at) }
 
 // make makes what has no octets.
 func (s *sink) make(o message.Offer) error {
@@ -128,13 +141,25 @@ func (s *sink) link(at string, o message.Offer) error {
 	if n := len(s.entered) - 1; n < 0 || s.entered[n] != path.Dir(at) {
 		return fail(message.BadName, "its directory was not entered")
 	}
-	if now, err := s.root.Readlink(at); err == nil && s.resume && now == o.Detail {
+	if s.copied[s.name(at)] {
+		return fail(message.Twice, "")
+	}
+	err := s.tie(at, o.Detail)
+	if err == nil {
+		s.copied.add(s.name(at))
+	}
+	return err
+}
+
+// tie makes a symbolic link, unless there is the same.
+func (s *sink) tie(at, to string) error {
+	if now, err := s.root.Readlink(at); err == nil && s.resume && now == to {
 		return nil
 	}
 	if err := s.clear(at); err != nil {
 		return err
 	}
-	return s.root.Symlink(o.Detail, at)
+	return s.root.Symlink(to, at)
 }
 
 // clear makes way for a link, if that is allowed.

@@ -28,7 +28,7 @@ func TestNameOfTheDirectory(t *testing.T) {
 		r := newRig(t)
 		made(t, nil, r.there, "d", "f")
 		opened := watched(t, r.here)
-		_, err := r.client(recursive).Get(testrig.Within(t), "d", filepath.Join(r.here, "new"))
+		_, err := r.client(recursive).Get(testrig.Within(t), []string{"d"}, filepath.Join(r.here, "new"))
 		testrig.Must(t, err)
 		opened("new")
 		lists(t, r.here, "new", "new/d", "new/d/f")

@@ -85,21 +85,21 @@ func TestTrees(t *testing.T) {
 	grown(t, filepath.Join(r.there, "wood"), false)
 
 	soft(t, wood(t, filepath.Join(r.there, "d")))
-	_, err = r.client(all).Get(ctx, "d/wood", filepath.Join(r.here, "new"))
+	_, err = r.client(all).Get(ctx, []string{"d/wood"}, filepath.Join(r.here, "new"))
 	testrig.Must(t, err)
 	grown(t, filepath.Join(r.here, "new", "wood"), true)
-	sum, err = r.client(all, resume).Get(ctx, "d/wood", filepath.Join(r.here, "new"))
+	sum, err = r.client(all, resume).Get(ctx, []string{"d/wood"}, filepath.Join(r.here, "new"))
 	testrig.Must(t, err)
 	if r.outcome() != message.Already || sum.Files != batch+3+4 {
 		t.Errorf("%+v: %v", sum, r.outcome())
 	}
-	sum, err = r.client(all, force).Get(ctx, "", filepath.Join(r.here, "whole"))
+	sum, err = r.client(all, force).Get(ctx, []string{""}, filepath.Join(r.here, "whole"))
 	testrig.Must(t, err)
 	grown(t, filepath.Join(r.here, "whole", "d", "wood"), true)
 	if sum.Files != 2*(batch+3+4) {
 		t.Errorf("%+v", sum)
 	}
-	_, err = r.client(all, resume).Get(ctx, "", filepath.Join(r.here, "whole")) // once more, where it is by now
+	_, err = r.client(all, resume).Get(ctx, []string{""}, filepath.Join(r.here, "whole")) // once more, where it is by now
 	testrig.Must(t, err)
 	lists(t, r.here, append(names(t, r.here, "wood", "new/wood", "whole/d", "whole/wood"), "wood", "new", "new/wood", "whole", "whole/d", "whole/wood")...)
 }

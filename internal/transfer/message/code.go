@@ -22,6 +22,7 @@ const (
 	ReadOnly        // the server takes no files
 	NotRegular      // neither a file nor a directory, or not the one that is wanted
 	Failed          // anything else
+	Twice           // another source has brought something with this name
 	codes
 )
 
@@ -42,6 +43,7 @@ var texts = [codes]string{
 	ReadOnly:   "the server takes no files: it is to run with --writable for that",
 	NotRegular: "not copied",
 	Failed:     "not copied",
+	Twice:      "not copied: another file of this name was just copied",
 }
 
 // String says what it means, and what to do.
