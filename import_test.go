@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
 	"nvmf/host":    {"", "internal/inbox", "mpa/ulpdata", "nvmf/capsule"},
-	"nvmf/target":  {"", "internal/inbox", "mpa", "mpa/ulpdata", "nvmf/capsule"},
+	"nvmf/target":  {"", "internal/filelock", "internal/inbox", "mpa", "mpa/ulpdata", "nvmf/capsule"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
@@ -81,7 +81,8 @@ var mayImport = map[string][]string{
 
 	// Files between hosts, and what the two ends say to each other, which does no I/O.
 	"internal/transfer/message": {},
-	"internal/transfer":         {"", "mpa", "internal/inbox", "internal/refuse", "internal/transfer/message"},
+	"internal/filelock":         {},
+	"internal/transfer":         {"", "mpa", "internal/filelock", "internal/inbox", "internal/refuse", "internal/transfer/message"},
 
 	// Programs to learn from.
 	"examples/flag":      {"", "mpa"},

@@ -154,15 +154,39 @@ func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 
 // namespaces opens the disks. Those that were opened are there with an error, too.
 func (c *diskCmd) namespaces() (all []target.Namespace, err error) {
+	var files []diskFile
 	for i, name := range c.Disk {
+		if err := twice(files, name); err != nil {
+			return all, err
+		}
 		n, err := c.namespace(name)
 		if err != nil {
 			return all, err
+		}
+		if info, err := os.Stat(name); err == nil {
+			files = append(files, diskFile{name, info})
 		}
 		n.UUID = c.ids[i]
 		all = append(all, n)
 	}
 	return all, nil
+}
+
+// A diskFile is the file of a disk.
+type diskFile struct {
+	name string
+	info os.FileInfo
+}
+
+// twice refuses a file that is a disk already, maybe by another name: to a host two disks have different data.
+func twice(files []diskFile, name string) error {
+	info, err := os.Stat(name)
+	for _, f := range files {
+		if err == nil && os.SameFile(f.info, info) {
+			return usage("%s and %s are one file, which can be one disk", f.name, name)
+		}
+	}
+	return nil
 }
 
 // defaultNQN is made from the names of this host and a disk. To a host, disks of one NQN are ways to the same data.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 
+	"github.com/goiwarp/iwarp/internal/filelock"
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
@@ -107,8 +108,11 @@ func (p *part) openOld(at string) (err error) {
 
 // own locks the part, which is to be the one with this name when it is locked: another transfer may just have completed it.
 func (p *part) own() error {
-	if !lock(p.File) {
+	switch err := filelock.Lock(p.File, filelock.Exclusive); {
+	case errors.Is(err, filelock.ErrHeld):
 		return fail(message.Busy, "")
+	case err != nil:
+		return err
 	}
 	mine, err := p.Stat()
 	if err != nil {

@@ -14,8 +14,5 @@ const noWait = unix.O_NONBLOCK
 // renamesOpen tells that a file that is open can be renamed.
 const renamesOpen = true
 
-// lock locks a file until it is closed, unless somebody has it.
-func lock(f *os.File) bool { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
-
 // syncDir has the names in a directory on disk.
 func syncDir(d *os.File) error { return d.Sync() }

@@ -78,7 +78,6 @@ func TestFile(t *testing.T) {
 	}
 	again, err := OpenFile(path, 4096, true)
 	must(t, err)
-	defer again.Close()
 	got := make([]byte, 4096)
 	_, err = again.ReadAt(got, 8192)
 	must(t, err)
@@ -93,11 +92,32 @@ func TestFile(t *testing.T) {
 	if _, err := again.ReadAt(got, 4096); !errors.Is(err, io.EOF) {
 		t.Errorf("a file that has become shorter: %v", err)
 	}
+	must(t, again.Close())
 	for _, size := range []int64{0, 100, 4096 + 512} {
 		must(t, os.Truncate(path, size))
 		if _, err := OpenFile(path, 4096, false); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("a file of %d octets: %v", size, err)
 		}
+	}
+}
+
+// TestFileInUse has a file that is written to be of one disk, and one that is read of any number.
+func TestFileInUse(t *testing.T) {
+	t.Parallel()
+	writes, path := newFile(t, false)
+	for _, readOnly := range []bool{false, true} {
+		if _, err := OpenFile(path, 512, readOnly); !errors.Is(err, ErrInUse) {
+			t.Errorf("read only: %t: a disk that another writes to: %v", readOnly, err)
+		}
+	}
+	must(t, writes.Close())
+	for range 2 {
+		reads, err := OpenFile(path, 512, true)
+		must(t, err)
+		defer reads.Close()
+	}
+	if _, err := OpenFile(path, 512, false); !errors.Is(err, ErrInUse) {
+		t.Errorf("a disk that others read: %v", err)
 	}
 }
 
@@ -146,6 +166,10 @@ func TestConfig(t *testing.T) {
 		"data":            func(c *Config) { c.MaxData = 12 << 10 },
 		"little data":     func(c *Config) { c.MaxData = 4 << 10 },
 		"patience":        func(c *Config) { c.ReadTimeout = -1 },
+		"one name twice":  func(c *Config) { c.Namespaces = []Namespace{{Backend: disk, Name: "2"}, {Backend: disk}} },
+		"one UUID twice": func(c *Config) {
+			c.Namespaces = []Namespace{{Backend: disk, UUID: [16]byte{1}}, {Backend: disk, UUID: [16]byte{1}}}
+		},
 	} {
 		c := Config{NQN: nqn, Namespaces: []Namespace{{Backend: disk}}}
 		if _, err := New(c); err != nil {

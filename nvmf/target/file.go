@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/goiwarp/iwarp/internal/filelock"
 )
 
 // File is a Backend in a file, or on a block device.
@@ -16,8 +18,12 @@ type File struct {
 	toZero   bool // discarded octets are known to read as zero
 }
 
-// OpenFile opens a file or block device of a length that is a multiple of blockSize. A readOnly one is not written to. The error
-// wraps iwarp.ErrInvalid for a length that no disk has.
+// ErrInUse is wrapped by the error of OpenFile for a file that is a disk already, of this program or of another.
+var ErrInUse = errors.New("in use as a disk already")
+
+// OpenFile opens a file or block device of a length that is a multiple of blockSize. A readOnly one is not written to. It is locked until Close, where the
+// system has locks, so that no other OpenFile has it at the same time, unless both are readOnly. The error wraps iwarp.ErrInvalid for a length that no
+// disk has, and ErrInUse.
 func OpenFile(name string, blockSize int, readOnly bool) (*File, error) {
 	flags := os.O_RDWR
 	if readOnly {
@@ -27,7 +33,10 @@ func OpenFile(name string, blockSize int, readOnly bool) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := f.Seek(0, io.SeekEnd) // which a block device has, too
+	var size int64
+	if err = own(f, readOnly); err == nil {
+		size, err = f.Seek(0, io.SeekEnd) // which a block device has, too
+	}
 	if err == nil {
 		err = checkSize(size, blockSize)
 	}
@@ -37,6 +46,22 @@ func OpenFile(name string, blockSize int, readOnly bool) (*File, error) {
 	d := &File{f: f, size: size, block: blockSize, readOnly: readOnly}
 	d.toZero = !readOnly && regular(f) && punch(f, size, int64(blockSize)) == nil // beyond the end, where there is nothing
 	return d, nil
+}
+
+// own locks a file. One on a file system without locks is used all the same.
+func own(f *os.File, readOnly bool) error {
+	kind := filelock.Exclusive
+	if readOnly {
+		kind = filelock.Shared
+	}
+	switch err := filelock.Lock(f, kind); {
+	case errors.Is(err, filelock.ErrHeld):
+		return ErrInUse
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	default:
+		return err
+	}
 }
 
 // regular reports whether a file is no device.

@@ -12,9 +12,9 @@ type Namespace struct {
 	// Backend is its storage.
 	Backend Backend
 	// Name makes UUID and NGUID: the same name, under the same NQN, is the same disk to a host, whatever was restarted.
-	// If empty, it is the number of the namespace.
+	// If empty, it is the number of the namespace. No two of a Target have the same.
 	Name string
-	// UUID is used in place of one that is made from the Name, if it is not zero.
+	// UUID is used in place of one that is made from the Name, if it is not zero. No two of a Target have the same.
 	UUID [16]byte
 	// ReadOnly refuses what writes.
 	ReadOnly bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -42,7 +43,24 @@ func New(cfg Config) (*Target, error) {
 		}
 		t.namespaces = append(t.namespaces, newNamespace(cfg.NQN, uint32(i+1), n))
 	}
+	if err := t.checkIdentities(); err != nil {
+		return nil, err
+	}
 	return t, nil
+}
+
+// checkIdentities refuses two namespaces that hosts take for one, or do not take at all.
+func (t *Target) checkIdentities() error {
+	had := map[[16]byte]uint32{}
+	for _, n := range t.namespaces {
+		for _, id := range [][16]byte{n.uuid, n.nguid} {
+			if first, is := had[id]; is {
+				return fmt.Errorf("%w: namespaces %d and %d have the same Name or UUID", iwarp.ErrInvalid, first, n.id)
+			}
+			had[id] = n.id
+		}
+	}
+	return nil
 }
 
 // NQN is the name of the subsystem.
