@@ -40,9 +40,9 @@ const (
 
 // A Config says what a Target offers, and what hosts may take. Beside disks, a Target holds at most
 //
-//	Controllers × (Queues + 1) × (QueueMemory + QueueDepth × (InCapsule + 64))
+//	Controllers × (Queues + 1) × (QueueMemory + (QueueDepth + 8) × (InCapsule + 64))
 //
-// octets of memory for its hosts, of which it takes QueueMemory only as commands need it.
+// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the entries of a queue.
 type Config struct {
 	// NQN is the name of the subsystem: "nqn.yyyy-mm.reverse.domain:name", of up to 223 octets.
 	NQN string

@@ -25,10 +25,16 @@ type chunk struct {
 
 const chunkLen = 1 << 20
 
-// NewMemory returns a Memory of size octets, all zero. The error wraps iwarp.ErrInvalid.
+// MaxMemory is how many octets a Memory may have: 1 TiB, of which the table of chunks takes 48 MiB.
+const MaxMemory = 1 << 40
+
+// NewMemory returns a Memory of size octets, up to MaxMemory, all zero. The error wraps iwarp.ErrInvalid.
 func NewMemory(size int64, blockSize int) (*Memory, error) {
 	if err := checkSize(size, blockSize); err != nil {
 		return nil, err
+	}
+	if size > MaxMemory {
+		return nil, fmt.Errorf("%w: a disk of %d octets in memory: it has up to %d", iwarp.ErrInvalid, size, int64(MaxMemory))
 	}
 	return &Memory{size: size, block: blockSize, chunks: make([]chunk, (size+chunkLen-1)/chunkLen)}, nil
 }
