@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp/stream"
@@ -193,37 +194,64 @@ func (errorReader) Read([]byte) (int, error) { return 0, io.ErrNoProgress }
 
 // TestWriteDeadline has a Write give up in the middle: its count is what arrives, its memory is the caller's again, and the stream goes on.
 func TestWriteDeadline(t *testing.T) {
+	cfg := stream.Config{Ring: 1 << 17}
 	for _, l := range layers {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			a, b := newRig(t, l, stream.Config{Ring: 1 << 17}).pair(t)
-			all := octets(1<<20, 7)
-			sent := 0
-			for range 3 {
-				must(t, a.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
-				p := bytes.Clone(all[sent:])
-				n, err := a.Write(p)
-				clear(p) // it is the caller's
-				if !isTimeout(err) {
-					t.Errorf("Write to one that does not read: %v", err)
-				}
-				sent += n
-				got := make([]byte, 30_000)
-				_, err = io.ReadFull(b, got)
-				must(t, err)
-				if sent == 0 || !bytes.Equal(got, all[:30_000]) {
-					t.Errorf("%d octets were sent, and others have come", sent)
-				}
-				all, sent = all[30_000:], sent-30_000
-			}
-			must(t, a.SetWriteDeadline(time.Time{}))
-			go func() {
-				writeAll(t, a, all[sent:], 1<<20)
-				must(t, a.CloseWrite())
-			}()
-			wantAll(t, b, all)
-			closeInOrder(t, a, b)
+			a, b := newRig(t, l, cfg).pair(t)
+			giveUp(t, a, b)
 		})
+	}
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := memoryPair(t, cfg)
+			if left := giveUp(t, a, b); left <= cfg.Ring/2 || left > cfg.Ring {
+				t.Errorf("a Write that waited for room has left %d octets in a ring of %d", left, cfg.Ring)
+			}
+		})
+	})
+}
+
+// giveUp has Writes of a begin that are too long for the ring, and sets their deadline when some of each has come. It returns how many octets the last
+// one left in the ring.
+func giveUp(t *testing.T, a, b *stream.Conn) (left int) {
+	t.Helper()
+	all := octets(1<<20, 7)
+	for range 3 {
+		p := bytes.Clone(all[left:])
+		ended := make(chan error, 1)
+		n := 0
+		go func() {
+			var err error
+			n, err = a.Write(p)
+			ended <- err
+		}()
+		wantNext(t, b, all[:30_000])
+		must(t, a.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
+		if err := <-ended; !isTimeout(err) {
+			t.Errorf("Write to one that does not read: %v", err)
+		}
+		clear(p) // it is the caller's
+		must(t, a.SetWriteDeadline(time.Time{}))
+		all, left = all[30_000:], left+n-30_000
+	}
+	go func() {
+		writeAll(t, a, all[left:], 1<<20)
+		must(t, a.CloseWrite())
+	}()
+	wantAll(t, b, all)
+	closeInOrder(t, a, b)
+	return left
+}
+
+// wantNext reads octets, and no more than those.
+func wantNext(t *testing.T, r io.Reader, want []byte) {
+	t.Helper()
+	got := make([]byte, len(want))
+	_, err := io.ReadFull(r, got)
+	must(t, err)
+	if !bytes.Equal(got, want) {
+		t.Error("others have come than were sent")
 	}
 }
 
