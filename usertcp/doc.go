@@ -12,7 +12,8 @@
 // whole segments without IP fragmentation, IPv4 options or IPv6 extension headers are shown.
 //
 // An FPDU stays whole where it is no longer than the EMSS at the moment it is written. What was written before the path's MTU
-// sinks is cut once; a peer whose window is smaller than an FPDU has it cut, too.
+// sinks is cut once; a peer whose window is smaller than an FPDU has it cut, too. A segment by which TCP asks for the window of a peer that it takes to
+// have closed it (RFC 9293, section 3.8.6.1) is no FPDU: it has one octet, which the peer has acknowledged before and ignores.
 //
 // gVisor's log is one for the whole program. Its default target is standard error, to which peers could write as much as
 // they like: [New] turns that off, and leaves any other that the program has set (gvisor.dev/gvisor/pkg/log.SetTarget) before

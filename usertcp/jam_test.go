@@ -1,6 +1,7 @@
 package usertcp
 
 import (
+	"bytes"
 	"io"
 	"testing"
 
@@ -42,4 +43,38 @@ func TestUnjam(t *testing.T) {
 		_, err = io.ReadFull(s, make([]byte, 6))
 		must(t, err)
 	}
+}
+
+// TestUnjamAligned: what TCP asks by on its way out of the jam is the one segment that is no FPDU. The peer has acknowledged its octet before, and
+// Read does not return it.
+func TestUnjamAligned(t *testing.T) {
+	a, b, w := watch(t, Config{}, Path{}, Path{})
+	out, in := connect(t, a, b, "192.0.2.2:7174")
+	fpdu := []byte("an FPDU.")
+	var all int
+	for over := testrig.Within(t); w.asked() == 0; must(t, over.Err()) {
+		out.unjam()
+		writeAll(t, out, [][]byte{fpdu})
+		all += len(fpdu)
+		got := make([]byte, len(fpdu))
+		_, err := io.ReadFull(in, got)
+		must(t, err)
+		if !bytes.Equal(got, fpdu) {
+			t.Fatalf("%q is not what was sent", got)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.segments {
+		if s.from%len(fpdu) != 0 || s.to%len(fpdu) != 0 || s.to > all {
+			t.Errorf("a segment from %d to %d is not aligned", s.from, s.to)
+		}
+	}
+}
+
+// asked returns how many window probes were sent.
+func (w *watched) asked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.probes
 }
