@@ -25,13 +25,13 @@ func (s hushedSocket) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, erro
 	return s.Socket.WriteToUDPAddrPort(b, to)
 }
 
-// TestSilentSCTP has each packet of an end in turn be lost, and then the path fall silent in one direction from each packet on: no end
+// TestSilentSCTP has each packet of an end in turn be lost, and then the path fall silent in one direction, or in both, as a host is gone, from each packet on: no end
 // says that all is well where something that was completed has not arrived, and none speaks of a loss where a packet alone was lost. The programs
 // end with their Close.
 func TestSilentSCTP(t *testing.T) {
 	for order := range 3 {
 		packets := silentSCTP(t, silence{order: order, alone: true})
-		for _, s := range silences(packets, order) {
+		for _, s := range append(silences(packets, order), departures(packets, order)...) {
 			silentSCTP(t, s)
 		}
 	}

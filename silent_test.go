@@ -16,12 +16,16 @@ type silence struct {
 	at    int  // which of them, from 1 on; 0: nothing befalls it
 	alone bool // none after it is lost
 	order int  // who closes: the end with this number first, and 2: both at once
+	gone  bool // nor does anything come to that end any more: its host is gone
 }
 
 func (s silence) String() string {
 	what := "all from packet %d of end %d on are lost"
-	if s.alone {
+	switch {
+	case s.alone:
 		what = "packet %d of end %d is lost"
+	case s.gone:
+		what = "from packet %d on the host of end %d is gone"
 	}
 	return fmt.Sprintf(what, s.at, s.from) + ", " + [...]string{"the Initiator closes first", "the Responder closes first", "both close at once"}[s.order]
 }
@@ -48,8 +52,8 @@ func (h *hush) loses(from int) bool {
 		return false
 	}
 	h.sent[from]++
-	n := h.sent[from]
-	return h.is.at > 0 && from == h.is.from && (n == h.is.at || n > h.is.at && !h.is.alone)
+	n := h.sent[h.is.from]
+	return h.is.at > 0 && n >= h.is.at && (from == h.is.from && !h.is.alone || from == h.is.from && n == h.is.at || h.is.gone)
 }
 
 // count returns how many packets an end has sent since the silence was told.
@@ -66,8 +70,9 @@ const silentSends, silentSize = 3, 1500
 type parting struct {
 	ends [2]*end
 	errs [2]error
-	got  [2]int // Sends that were received
-	sent [2]int // Sends that were completed with success
+	took [2]time.Duration // by Close
+	got  [2]int           // Sends that were received
+	sent [2]int           // Sends that were completed with success
 }
 
 // partFrom posts what there is to send, and closes: who closes second does so when it has heard of the first, or after some time. leave
@@ -93,7 +98,9 @@ func partFrom(s silence, ends [2]*end, patience time.Duration, leave func(i int)
 			if s.order == 1-i {
 				p.learns(i, patience)
 			}
+			began := time.Now()
 			p.errs[i] = e.Close()
+			p.took[i] = time.Since(began)
 			leave(i)
 		})
 	}
@@ -140,7 +147,7 @@ func (p *parting) count(i int, wc *iwarp.WC) (ended bool) {
 // gaveUp reports whether an end that heard everything, and was not heard, has given up: what its TCP had taken for it may be lost, and it says so
 // itself. Nobody else can know.
 func (p *parting) gaveUp(s silence, i int) bool {
-	return s.from == i && s.at > 0 && !s.alone && p.errs[i] != nil
+	return (s.from == i || s.gone) && s.at > 0 && !s.alone && p.errs[i] != nil
 }
 
 // falsehood returns what an end has said that is not so: that all is well where something that was completed has not arrived. Of a packet
@@ -166,7 +173,21 @@ func (p *parting) falsehood(s silence) error {
 func silences(packets [2]int, order int) (all []silence) {
 	for from, n := range packets {
 		for at := range n {
-			all = append(all, silence{from, at + 1, true, order}, silence{from, at + 1, false, order})
+			is := silence{from: from, at: at + 1, order: order}
+			alone := is
+			alone.alone = true
+			all = append(all, alone, is)
+		}
+	}
+	return all
+}
+
+// departures returns when a host may go, of ends which send so many packets.
+func departures(packets [2]int, order int) (all []silence) {
+	for _, s := range silences(packets, order) {
+		if !s.alone {
+			s.gone = true
+			all = append(all, s)
 		}
 	}
 	return all
