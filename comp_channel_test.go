@@ -131,6 +131,7 @@ func TestCompChannelWaiters(t *testing.T) {
 				}
 			}()
 		}
+		synctest.Wait() // both wait
 		for _, qp := range qps {
 			qp.SendCQ().Arm(false)
 			must(t, qp.PostSend(&iwarp.SendWR{}))
@@ -151,6 +152,27 @@ func TestCompChannelWaiters(t *testing.T) {
 		}
 		finish(t, ini, res)
 	})
+}
+
+// TestCompChannelForgets: a CQ that is closed takes its own notice along, and nobody else's.
+func TestCompChannelForgets(t *testing.T) {
+	e := newEnd(t, iwarp.RNICConfig{})
+	ch := newChannel(t, e.rnic)
+	var qps []*iwarp.QP
+	for range 3 {
+		qp := create(t, e.pd, iwarp.QPConfig{SendCQ: channelCQ(t, ch)})
+		qp.SendCQ().Arm(false)
+		must(t, qp.PostSend(&iwarp.SendWR{}))
+		must(t, qp.Modify(iwarp.StateError))
+		qps = append(qps, qp)
+	}
+	must(t, qps[1].Close())
+	must(t, qps[1].SendCQ().Close())
+	for _, i := range []int{0, 2} {
+		if cq, err := ch.Next(within(t)); err != nil || cq != qps[i].SendCQ() {
+			t.Errorf("a notice of %v, want %v: %v", cq, qps[i].SendCQ(), err)
+		}
+	}
 }
 
 // is returns an error that is not what is wanted.

@@ -135,6 +135,7 @@ func TestFastRegisterMistakes(t *testing.T) {
 			t.Errorf("%v: %v", n, err)
 		}
 	}
+	should(t, ini.fast(1, 1).Deregister()) // the least there can be
 	works(t, ini, res)
 }
 

@@ -184,6 +184,43 @@ func TestUnreadyShared(t *testing.T) {
 	})
 }
 
+// TestUnreadySharedByAll: a Shared Receive Queue without shares has each QP wait, whatever it holds of it.
+func TestUnreadySharedByAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		res := newEnd(t, iwarp.RNICConfig{})
+		srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{})
+		must(t, err)
+		ini, res := setup{pipe: true, accept: iwarp.AcceptConfig{PD: res.pd, QP: iwarp.QPConfig{SRQ: srq, Unready: iwarp.Unready{Messages: 10}}}}.connect(t)
+		for id := range uint64(3) {
+			must(t, ini.Send(t.Context(), iwarp.SGE{}))
+			synctest.Wait()
+			must(t, srq.PostRecv(&iwarp.RecvWR{ID: id}))
+			res.wantReceived(id, iwarp.StatusSuccess)
+		}
+	})
+}
+
+// TestUnreadyGoesOnAtOnce: when a receive is posted, a peer that was held back is heard in that moment.
+func TestUnreadyGoesOnAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ini, res := setup{pipe: true, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Unready: iwarp.Unready{Messages: 2}}}}.connect(t)
+		for range 4 { // of which the last two are not received
+			ini.post(&iwarp.SendWR{Op: iwarp.OpSend})
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		began := time.Now()
+		for id := range uint64(4) {
+			res.postRecv(id)
+			res.wantReceived(id, iwarp.StatusSuccess)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		finish(t, ini, res)
+	})
+}
+
 // TestUnreadyConfig refuses bounds that are none.
 func TestUnreadyConfig(t *testing.T) {
 	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))

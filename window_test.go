@@ -197,6 +197,7 @@ func TestWindowMistakes(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	ini.binds(two, iwarp.Binding{Memory: ro.Slice(0, 8), Access: iwarp.RemoteRead}) // which needs no LocalWrite
 	for text, err := range map[string]error{
 		"bound by an OpBindMW":  two.Bind(all),
 		"an MR of another RNIC": one.Bind(iwarp.Binding{Memory: other.mr(8, 0).Slice(0, 8), Access: iwarp.RemoteRead}),
