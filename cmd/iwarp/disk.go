@@ -34,6 +34,7 @@ type diskCmd struct {
 	UUID      []string      `name:"uuid" placeholder:"UUID" help:"UUIDs of the disks, in their order (default: made from NQN and path, so that they stay the same, and random for a disk in memory)."`
 	Address   []string      `placeholder:"HOST:PORT" help:"Address that discovery tells of (default: the one at which the host has asked)."`
 	Queues    int           `placeholder:"N" default:"${disk_queues}" help:"I/O queues that a host may have (default: ${default})."`
+	Multipath bool          `help:"Let a host have several connections at a time between the same two addresses, as Linux's duplicate_connect makes them. Without it, a host that connects again has its older ones ended."`
 	Drain     time.Duration `placeholder:"TIME" default:"10s" help:"How long commands that are under way may take when the command is interrupted (default: ${default})."`
 	Verbose   bool          `short:"v" help:"Print hosts that come and go, on standard error."`
 	CRC       string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
@@ -128,7 +129,7 @@ func (c *diskCmd) checkOptions() error {
 
 // config is what the options say, but for the disks.
 func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
-	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues}
+	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues, Multipath: c.Multipath}
 	cfg.RDMA.MPA.NoCRC = c.CRC == "off"
 	if c.NQN == "" {
 		cfg.NQN = defaultNQN(c.Disk[0])

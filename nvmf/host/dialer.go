@@ -34,7 +34,8 @@ type Dialer struct {
 	// PD is nil, each queue has an RNIC of its own. If it has neither a Preset nor an MPA.RTR, connections are of the client-server
 	// model, as Linux's are; if MPA.IRD and MPA.ORD are zero, the IRD is 128: it is by RDMA Reads that a controller gets what is written.
 	RDMA iwarp.Dialer
-	// HostID is who we are, to the target: two Dialers with the same are the same host. If zero, it is random.
+	// HostID is who we are, to the target: two Dialers with the same are the same host, and a target may end what a host has when it connects once more.
+	// If zero, it is random.
 	HostID [16]byte
 	// HostNQN is our name. If it is empty it is made from HostID.
 	HostNQN string

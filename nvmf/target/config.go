@@ -55,6 +55,10 @@ type Config struct {
 	// Queues is how many I/O queues a controller may have, 1 to 1024, and QueueDepth how many entries each, 2 to 1024. If zero,
 	// DefaultQueues and DefaultQueueDepth.
 	Queues, QueueDepth int
+	// Multipath lets a host have several controllers between the same two addresses (Linux: duplicate_connect). Otherwise a host that connects again
+	// from an address to one of ours has what it had between these two ended before it is answered, as what still arrives there would come after what
+	// the host does now. Controllers between other addresses go on, with Multipath or without.
+	Multipath bool
 	// Controllers is how many there may be at a time, each of one connect of a host; those of discovery count, too. If zero, DefaultControllers.
 	Controllers int
 	// InCapsule is how many octets a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If zero, DefaultInCapsule.

@@ -3,20 +3,22 @@ package target
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
-// settle is how long an older controller of the same host may go on with what it has begun, when the host connects again. More than
-// a command under way takes, and less than hosts wait.
+// settle is how long an older controller of the same host, by another way, may go on with what it has begun when the host connects again. More
+// than a command under way takes, and less than hosts wait.
 const (
 	settle  = time.Second
 	stopped = 20 * time.Second
 )
 
-// errReplaced ends a controller that has not come to rest when its host connected again.
-var errReplaced = errors.New("nvme: the host has connected again, and a command of its old connection was still under way")
+// errReplaced ends a controller whose host has connected again.
+var errReplaced = errors.New("nvme: the host has connected again")
 
 // wrong is the status for a field of a Connect, of which the result tells.
 func (r *request) wrong(offset uint16, inData bool, flags capsule.Status) capsule.Status {
@@ -66,15 +68,15 @@ func (r *request) admit(n capsule.Connect) (capsule.Status, error) {
 	return r.connectIO(n, data), nil
 }
 
-// connectAdmin makes a controller, when everything has come to rest that an older one of the same host has begun: the host may send
-// the same commands again, and what it sends after that must not be overwritten by them.
+// connectAdmin makes a controller, when everything has come to rest that an older one of the same host has begun, and one by the same way has ended: the
+// host may send the same commands again, and what it sends after that must not be overwritten by them.
 func (r *request) connectAdmin(n capsule.Connect, data capsule.ConnectData) capsule.Status {
 	t := r.q.t
 	if data.ControllerID != capsule.AnyController {
 		return r.wrong(capsule.OffsetController, true, capsule.DNR)
 	}
 	r.q.lone.Reset(stopped + connectTimeout) // the host has done its part
-	if data.SubsystemNQN != capsule.DiscoveryNQN && !t.settled(r.q.ctx, data.HostID) {
+	if data.SubsystemNQN != capsule.DiscoveryNQN && !t.settled(r.q, data.HostID) {
 		return capsule.ControllerBusy
 	}
 	t.mu.Lock()
@@ -129,14 +131,20 @@ func (q *queue) join(c *controller, n capsule.Connect) {
 	q.ctrl, q.entries, q.noFlow = c, int(n.SQSize)+1, n.Attr&capsule.AttrNoFlow != 0
 }
 
-// settled waits until what the controllers of a host had begun is carried out. A queue on which something needs longer than settle, as the
-// host does not answer a Read, is ended: that comes to rest then, unless a Backend does not answer.
-func (t *Target) settled(ctx context.Context, host [16]byte) bool {
-	ctx, cancel := context.WithTimeout(ctx, stopped)
+// settled ends the older controllers of a host by the way of a queue, and waits until what all of the host's had begun is carried out. A queue by another
+// way on which something needs longer than settle, as the host does not answer a Read, is ended: that comes to rest then, unless a Backend does not answer.
+func (t *Target) settled(q *queue, host [16]byte) bool {
+	older := t.older(host)
+	for _, c := range older {
+		if !t.cfg.Multipath && c.way == wayOf(q.qp) {
+			c.end(errReplaced) // nothing is begun on it any more, whatever still arrives
+		}
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, stopped)
 	defer cancel()
 	soon, cancelSoon := context.WithTimeout(ctx, settle)
 	defer cancelSoon()
-	for _, r := range t.begun(host) {
+	for _, r := range begun(older) {
 		select {
 		case <-r.done:
 			continue
@@ -152,16 +160,37 @@ func (t *Target) settled(ctx context.Context, host [16]byte) bool {
 	return true
 }
 
-// begun returns the commands that are under way on a host's controllers.
-func (t *Target) begun(host [16]byte) (all []*request) {
+// older returns the controllers of a host.
+func (t *Target) older(host [16]byte) (all []*controller) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.controllers {
 		if c.host.HostID == host && !c.discovery {
-			for _, q := range c.connected() {
-				all = append(all, q.underWay()...)
-			}
+			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// begun returns the commands that are under way on controllers.
+func begun(controllers []*controller) (all []*request) {
+	for _, c := range controllers {
+		for _, q := range c.connected() {
+			all = append(all, q.underWay()...)
+		}
+	}
+	return all
+}
+
+// A way is between two addresses, without ports.
+type way struct{ host, target string }
+
+func wayOf(qp *iwarp.QP) way { return way{hostOf(qp.RemoteAddr()), hostOf(qp.LocalAddr())} }
+
+// hostOf is an address without its port, if it has one.
+func hostOf(at net.Addr) string {
+	if host, _, err := net.SplitHostPort(at.String()); err == nil {
+		return host
+	}
+	return at.String()
 }

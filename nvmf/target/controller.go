@@ -29,9 +29,11 @@ type controller struct {
 	id        uint16
 	host      capsule.ConnectData
 	discovery bool // of the discovery subsystem
+	way       way  // of its Admin Queue
 
 	mu        sync.Mutex
 	queues    map[uint16]*queue // by number
+	over      bool              // none is added any more
 	config    capsule.Configuration
 	status    capsule.ControllerStatus
 	granted   int // I/O queues
@@ -48,7 +50,7 @@ type controller struct {
 func (t *Target) newController(q *queue, n capsule.Connect, host capsule.ConnectData) *controller {
 	c := &controller{
 		t: t, host: host, made: time.Now(), discovery: host.SubsystemNQN == capsule.DiscoveryNQN,
-		queues: map[uint16]*queue{0: q}, granted: t.cfg.Queues,
+		queues: map[uint16]*queue{0: q}, granted: t.cfg.Queues, way: wayOf(q.qp),
 	}
 	for c.id == 0 {
 		if t.lastID = t.lastID%lastController + 1; t.controllers[t.lastID] == nil {
@@ -100,6 +102,9 @@ func (c *controller) heard() { c.lastHeard.Store(int64(time.Since(c.made))) }
 
 // end ends all connections.
 func (c *controller) end(reason error) {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	for _, q := range c.connected() {
 		q.end(reason)
 	}
@@ -117,7 +122,7 @@ func (c *controller) attach(q *queue) capsule.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case !c.status.Has(capsule.StatusReady), c.queues[0] == nil, c.queues[q.qid] != nil:
+	case c.over, !c.status.Has(capsule.StatusReady), c.queues[0] == nil, c.queues[q.qid] != nil:
 		return capsule.SequenceError // which heals when the host connects again
 	case int(q.qid) > c.granted:
 		return capsule.InvalidParameter | capsule.DNR

@@ -100,8 +100,9 @@ func TestInvalidates(t *testing.T) {
 func TestZeroesAndDiscards(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	w := r.io(r.admin(), 1, 8)
-	n, err := capsule.ParseIdentifyNamespace(r.admin().page(capsule.Identify{NSID: 1}))
+	a := r.admin()
+	w := r.io(a, 1, 8)
+	n, err := capsule.ParseIdentifyNamespace(a.page(capsule.Identify{NSID: 1}))
 	must(t, err)
 	if n.Deallocated != capsule.DeallocatedZero|capsule.DeallocateByZeroes {
 		t.Errorf("DLFEAT %#x", n.Deallocated)

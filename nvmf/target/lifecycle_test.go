@@ -192,7 +192,11 @@ func TestDeaf(t *testing.T) {
 		after time.Duration
 	}{
 		"patience":  {func(*rig) { time.Sleep(time.Minute) }, 30 * time.Second},
-		"reconnect": {func(r *rig) { r.admin() }, time.Second},
+		"reconnect": {func(r *rig) { r.admin() }, 0},
+		"by another way": {func(r *rig) {
+			r.wrap = between("192.0.2.7:1", "192.0.2.1:4420")
+			r.admin()
+		}, time.Second},
 		"shutdown": {func(r *rig) {
 			ctx, cancel := context.WithTimeout(context.Background(), 7*time.Second)
 			defer cancel()
