@@ -6,10 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/spread"
 	"github.com/goiwarp/iwarp/internal/study"
 	"github.com/goiwarp/iwarp/perf"
@@ -17,7 +16,7 @@ import (
 
 // A record is the JSON file: all figures of docs/performance.md.
 type record struct {
-	Machine machine       `json:"machine"`
+	Machine place         `json:"machine"`
 	CC      string        `json:"congestion_control"` // of the comparison
 	Rounds  int           `json:"rounds"`
 	Values  []value       `json:"values"`
@@ -31,13 +30,10 @@ type record struct {
 	Lower  []lower        `json:"lower_layers"`
 }
 
-// A machine is where it was measured.
-type machine struct {
-	Date   string `json:"date"`
-	CPU    string `json:"cpu"`
-	CPUs   int    `json:"cpus"`
-	Kernel string `json:"kernel"`
-	Go     string `json:"go"`
+// A place is where and when it was measured.
+type place struct {
+	Date string `json:"date"`
+	machine.Machine
 }
 
 // A value is what one tool makes of one work, over all rounds.
@@ -107,30 +103,6 @@ func (r *record) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-func thisMachine() machine {
-	return machine{
-		Date: time.Now().UTC().Format(time.DateOnly), CPUs: runtime.NumCPU(), Go: runtime.Version(),
-		CPU: field("/proc/cpuinfo", "model name"), Kernel: kernel(),
-	}
-}
-
-// kernel is the system's name and version, without what its builder has added.
-func kernel() string {
-	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return runtime.GOOS
-	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
-	return runtime.GOOS + " " + version
-}
-
-// field returns what follows a name and a colon in a file of such lines.
-func field(file, name string) string {
-	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
+func thisMachine() place {
+	return place{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine.This()}
 }
