@@ -26,6 +26,7 @@ type cli struct {
 	Tools   bool          `default:"true" negatable:"" help:"Compare tools. Without, what the JSON file has of them stays."`
 	Perf    bool          `default:"true" negatable:"" help:"Run iwarp perf. Without, what the JSON file has of it stays."`
 	Growth  bool          `default:"true" negatable:"" help:"Measure how cost grows with connections and round-trip time. Without, what the JSON file has of it stays."`
+	Short   bool          `default:"true" negatable:"" help:"Measure short connections. Without, what the JSON file has of them stays."`
 	Study   bool          `default:"true" negatable:"" help:"Run iwarp study. Without, what the JSON file has of it stays."`
 	Memory  bool          `default:"true" negatable:"" help:"Run iwarp study --growth. Without, what the JSON file has of it stays."`
 	Lower   bool          `default:"true" negatable:"" help:"Measure idle connections over a TCP in user space and over SCTP. Without, what the JSON file has of them stays."`
@@ -76,7 +77,7 @@ func (c *cli) file() string { return filepath.Join(c.Docs, "performance", "compa
 
 // measure replaces the figures by new ones.
 func (c *cli) measure(ctx context.Context, rec *record) error {
-	if c.Tools || c.Perf || c.Growth { // the rest depends on the machine less, and its sections say when they were measured
+	if c.Tools || c.Perf || c.Growth || c.Short { // the rest depends on the machine less, and its sections say when they were measured
 		rec.Machine = thisMachine()
 	}
 	own, err := newOwn(ctx)
@@ -96,6 +97,11 @@ func (c *cli) measure(ctx context.Context, rec *record) error {
 	}
 	if c.Growth {
 		if err := c.measureGrowth(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if c.Short {
+		if err := c.measureShort(ctx, rec); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ type record struct {
 	Missing []missing     `json:"missing"`
 	Perf    []perf.Report `json:"perf"` // one for each congestion control
 	Growth  growth        `json:"growth"`
+	Short   []shortResult `json:"short_connections"`
 	Siw     []siwValue    `json:"siw"`
 
 	Study  []study.Report `json:"study"`           // of placement ahead of order

@@ -21,7 +21,7 @@ const (
 func tables(rec *record) map[string]string {
 	return map[string]string{
 		"machine": machineText(rec), "tools": toolsTable(rec), "missing": missingText(rec), "perf": perfTable(rec),
-		"connections": connectionsTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec), "ahead": studyTable(rec),
+		"connections": connectionsTable(rec), "short connections": shortTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec), "ahead": studyTable(rec),
 		"memory": memoryTable(rec), "lower layers": lowerTable(rec),
 	}
 }
