@@ -35,7 +35,8 @@ import (
 // connectNew creates a QP in pd, or if that is nil in a Protection Domain of its own on rnic, has it
 // prepared, and connects it. If that fails, nothing is left of the QP, and the error is op's. A panic
 // of prepare, or of what connect calls, leaves nothing of the QP either.
-func connectNew(pd *PD, rnic *RNIC, cfg QPConfig, prepare func(*QP) error, op *OpError, connect func(*QP) error) (*QP, error) {
+func connectNew(pd *PD, rnic *RNIC, cfg *QPConfig, prepare func(*QP) error, op *OpError, connect func(*QP) error) (*QP, error) {
+	grow(0)
 	qp, err := createQP(pd, rnic, cfg)
 	if err != nil {
 		return nil, op.with(err)
@@ -81,15 +82,15 @@ func unlessPanic(undo func(), f func() error) error {
 	return err
 }
 
-func createQP(pd *PD, rnic *RNIC, cfg QPConfig) (*QP, error) {
+func createQP(pd *PD, rnic *RNIC, cfg *QPConfig) (*QP, error) {
 	if pd != nil {
-		return pd.CreateQP(cfg)
+		return pd.CreateQP(*cfg)
 	}
 	pd, err := rnic.allocPD(true)
 	if err != nil {
 		return nil, err
 	}
-	qp, err := pd.CreateQP(cfg)
+	qp, err := pd.CreateQP(*cfg)
 	if err != nil {
 		_ = pd.Close()
 	}

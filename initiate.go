@@ -77,7 +77,8 @@ func (d *Dialer) connectNew(op *OpError, connect func(*QP) error) (*QP, error) {
 	if d.PD == nil {
 		rnic = NewRNIC(RNICConfig{})
 	}
-	return connectNew(d.PD, rnic, d.Preset.qp(d.QP), d.Prepare, op, connect)
+	cfg := d.Preset.qp(d.QP)
+	return connectNew(d.PD, rnic, &cfg, d.Prepare, op, connect)
 }
 
 // claimed reserves the QP and settles what to offer, for one attempt to connect it or two.

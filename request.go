@@ -140,7 +140,7 @@ func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 			return nil, op.with(err)
 		}
 	}
-	qp, err := connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
+	qp, err := connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, &cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
 	r.giveUp(err)
 	return qp, err
 }

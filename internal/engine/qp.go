@@ -213,18 +213,23 @@ func (q *QP) Connect(p *Params) error {
 	}
 	q.stream = stream{} // in place: a whole one beside it would take a goroutine's stack to its next size
 	q.Params = *p
-	q.tx, q.rx = mpa.NewWriter(p.MarkersSend, p.CRC), mpa.NewReader(p.MarkersReceive, p.CRC)
-	q.orq, q.irrq = rdmap.NewORQ(max(p.ORD, 1)), rdmap.NewIRRQ(p.IRD)
-	q.sendMSN, q.readMSN = ddp.FirstMSN, ddp.FirstMSN
-	for qn := range q.queues {
-		q.queues[qn] = ddp.NewUntaggedQueue(uint32(qn))
-	}
+	q.beginLayers()
 	q.ahead.begin(&q.Params)
 	q.SetMULPDU(p.MULPDU, p.EMSS, p.Record)
 	q.cause, q.orderly = nil, nil
 	q.setState(RTS)
 	q.begin()
 	return nil
+}
+
+// beginLayers has RDMAP, DDP and MPA begin. What they return is not on the stack of what follows.
+func (q *QP) beginLayers() {
+	q.tx, q.rx = mpa.NewWriter(q.MarkersSend, q.CRC), mpa.NewReader(q.MarkersReceive, q.CRC)
+	q.orq, q.irrq = rdmap.NewORQ(max(q.ORD, 1)), rdmap.NewIRRQ(q.IRD)
+	q.sendMSN, q.readMSN = ddp.FirstMSN, ddp.FirstMSN
+	for qn := range q.queues {
+		q.queues[qn] = ddp.NewUntaggedQueue(uint32(qn))
+	}
 }
 
 // begin queues what the Initiator of a peer-to-peer connection owes its peer
