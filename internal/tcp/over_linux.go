@@ -14,6 +14,7 @@ import (
 type loss struct {
 	finished atomic.Bool // our half may be closed
 	mu       sync.Mutex
+	over     bool // seen in CLOSED, which no connection leaves
 	err      error
 }
 
@@ -45,16 +46,24 @@ func (r *rawConn) gone() error {
 // over reports whether the system has done with the connection, and if not, how many octets it has that are not acknowledged,
 // of which a FIN is one. The error is how it was lost.
 func (r *rawConn) over() (over bool, owed int, err error) {
-	if failed := r.rc.Control(func(fd uintptr) { over, owed, err = r.loss.endOf(int(fd)) }); failed != nil {
+	var asked struct { // in one piece of memory
+		over bool
+		owed int
+		err  error
+	}
+	if failed := r.rc.Control(func(fd uintptr) { asked.over, asked.owed, asked.err = r.loss.endOf(int(fd)) }); failed != nil {
 		return false, 0, nil
 	}
-	return over, owed, err
+	return asked.over, asked.owed, asked.err
 }
 
 // tcpClose is Linux's name for the state CLOSED of RFC 9293, section 3.3.2, in which a socket is in TIME-WAIT, too.
 const tcpClose = 7
 
 func (l *loss) endOf(fd int) (over bool, owed int, err error) {
+	if over, err = l.known(); over {
+		return true, 0, err
+	}
 	info := infos.Get().(*unix.TCPInfo)
 	defer infos.Put(info)
 	info.State = 0 // which is none
@@ -68,12 +77,19 @@ func (l *loss) endOf(fd int) (over bool, owed int, err error) {
 	return false, owed, nil
 }
 
+// known returns what of has found before.
+func (l *loss) known() (over bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over, l.err
+}
+
 // of returns what has become of a connection in CLOSED.
 func (l *loss) of(fd int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil {
-		l.err = lost(fd)
+	if !l.over {
+		l.over, l.err = true, lost(fd)
 	}
 	return l.err
 }
