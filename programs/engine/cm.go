@@ -82,6 +82,11 @@ func iw_id_addresses(h uint64, local, peer unsafe.Pointer) int32 {
 	return int32(errno)
 }
 
+//export iw_id_family_only
+func iw_id_family_only(h uint64, on int32) int32 {
+	return int32(device().SetFamilyOnly(verbs.Handle(h), on != 0))
+}
+
 //export iw_id_bind
 func iw_id_bind(h uint64, addr unsafe.Pointer, n int32) int32 {
 	a, ok := address(addr, n)

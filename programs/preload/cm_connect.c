@@ -127,6 +127,8 @@ EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 /* Options are taken where they change nothing that matters here: TCP listens with SO_REUSEADDR anyway. */
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
 {
+	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY && length == sizeof(int))
+		return iw_set_errno(iw_engine()->id_family_only(iw_id_number(id), *(int *)value));
 	if (level == RDMA_OPTION_ID && name >= RDMA_OPTION_ID_TOS && name <= RDMA_OPTION_ID_ACK_TIMEOUT)
 		return 0;
 	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)

@@ -70,6 +70,7 @@ struct iw_cm_event {
 	F(id_destroy, (uint64_t h))                                                                                \
 	F(id_migrate, (uint64_t h, uint64_t channel))                                                              \
 	F(id_addresses, (uint64_t h, void *local, void *peer))                                                     \
+	F(id_family_only, (uint64_t h, int32_t on))                                                                \
 	F(id_bind, (uint64_t h, const void *addr, int32_t n))                                                      \
 	F(id_resolve_addr, (uint64_t h, const void *src, int32_t src_n, const void *dst, int32_t dst_n))                                                                       \
 	F(id_resolve_route, (uint64_t h))                                                                          \

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -57,11 +58,23 @@ static void *load_copy(const char *path)
 	return library;
 }
 
+/* The threads of Go's runtime take no signals: they have the mask of the thread that loads it. One that is not blocked in them would
+ * end a program that has blocked it in its own threads, to receive it by signalfd or sigwait. */
+static void *load_deaf(const char *path)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	void *library = generation ? load_copy(path) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return library;
+}
+
 /* IWARP_SOURCES comes from the compiler's command line: what the engine's function of that name must say. */
 static void load(void)
 {
 	const char *path = engine_path();
-	void *library = generation ? load_copy(path) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void *library = load_deaf(path);
 	if (!library)
 		give_up("the engine cannot be loaded", dlerror());
 #define IW_LOAD(name, args)                                       \

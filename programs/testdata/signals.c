@@ -1,12 +1,15 @@
 /* No signal of the library's may reach the program's threads: a poll, or any other call that is never restarted, would
  * fail with EINTR. Several threads call the library while it collects garbage, which is when Go's runtime would send
- * SIGURG; the program has put a handler of its own in its place, which counts. */
+ * SIGURG; the program has put a handler of its own in its place, which counts.
+ *
+ * And no thread of the library's may take a signal that the program has blocked in its own, to wait for it. */
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
@@ -41,14 +44,32 @@ static void *work(void *unused)
 	return NULL;
 }
 
+/* tgtd tells itself by such signals that a disk has answered. */
+static void blocked(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	for (int i = 0; i < 100; i++) {
+		check(!kill(getpid(), SIGUSR2), "kill"); /* without a handler it ends the process */
+		check(sigwaitinfo(&set, NULL) == SIGUSR2, "sigwaitinfo");
+	}
+}
+
 int main(void)
 {
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	check(list && list[0], "ibv_get_device_list");
 	context = ibv_open_device(list[0]);
 	check(context != NULL, "ibv_open_device");
 	pd = ibv_alloc_pd(context);
 	check(pd != NULL, "ibv_alloc_pd");
+
+	check(!sigprocmask(SIG_BLOCK, &set, NULL), "sigprocmask");
+	blocked();
 
 	struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART | SA_ONSTACK};
 	check(!sigaction(SIGURG, &action, NULL), "sigaction");

@@ -105,6 +105,7 @@ type ID struct {
 	listener    *iwarp.Listener
 	request     *iwarp.Request
 	qp          *QP
+	familyOnly  bool // RDMA_OPTION_ID_AFONLY
 }
 
 // CreateID returns an ID, whose events go to a channel and bear the token.

@@ -14,13 +14,19 @@ import (
 // before rdma_listen and nobody connects until then.
 type port struct{ fd int }
 
-// reserve binds a socket to an address whose port the kernel chooses.
-func reserve(a netip.AddrPort) (*port, netip.AddrPort, syscall.Errno) {
+// reserve binds a socket to an address whose port the kernel chooses. Only IPv6 is for an address of all of these.
+func reserve(a netip.AddrPort, only6 bool) (*port, netip.AddrPort, syscall.Errno) {
 	fd, err := syscall.Socket(family(a.Addr()), syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, a, errnoOf(err)
 	}
-	if err = syscall.Bind(fd, sockaddr(a)); err == nil {
+	if !a.Addr().Is4() && only6 {
+		err = syscall.SetsockoptInt(fd, syscall.IPPROTO_IPV6, syscall.IPV6_V6ONLY, 1)
+	}
+	if err == nil {
+		err = syscall.Bind(fd, sockaddr(a))
+	}
+	if err == nil {
 		var name syscall.Sockaddr
 		if name, err = syscall.Getsockname(fd); err == nil {
 			return &port{fd}, netip.AddrPortFrom(a.Addr(), portOf(name)), fine
@@ -97,8 +103,24 @@ func (d *Device) BindAddr(h Handle, a netip.AddrPort) syscall.Errno {
 	return id.bind(a)
 }
 
+// SetFamilyOnly says whether an ID that listens on all addresses of IPv6 leaves those of IPv4 to others, as one of tgt's does that
+// listens on each family by itself. It is EINVAL once the ID is bound, as with the kernel's.
+func (d *Device) SetFamilyOnly(h Handle, on bool) syscall.Errno {
+	id := d.ids.get(h)
+	if id == nil {
+		return syscall.EINVAL
+	}
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.stage != stageNew {
+		return syscall.EINVAL
+	}
+	id.familyOnly = on
+	return fine
+}
+
 func (id *ID) bind(a netip.AddrPort) syscall.Errno {
-	p, bound, errno := reserve(netip.AddrPortFrom(a.Addr(), 0))
+	p, bound, errno := reserve(netip.AddrPortFrom(a.Addr(), 0), id.familyOnly)
 	if errno != fine {
 		return errno
 	}

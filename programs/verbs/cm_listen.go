@@ -44,8 +44,11 @@ func (id *ID) open() (net.Listener, error) {
 		return p.listen()
 	}
 	network := "tcp"
-	if id.local.Addr().Is4() {
+	switch {
+	case id.local.Addr().Is4():
 		network = "tcp4"
+	case id.familyOnly:
+		network = "tcp6"
 	}
 	return new(net.ListenConfig).Listen(id.ctx, network, id.local.String())
 }

@@ -91,6 +91,31 @@ func TestOrder(t *testing.T) {
 	want(t, "a port that is taken", p.d.Listen(other), syscall.EADDRINUSE)
 }
 
+// TestFamilyOnly has one ID listen on all addresses of IPv4 and another on all of IPv6, at one port.
+func TestFamilyOnly(t *testing.T) {
+	p := newProgram(t)
+	listen := func(token uint64, at string, only bool) (Handle, syscall.Errno) {
+		id := p.id(token)
+		must(t, p.d.SetFamilyOnly(id, only))
+		if errno := p.d.BindAddr(id, netip.MustParseAddrPort(at)); errno != fine {
+			t.Skipf("%s: %v", at, errno)
+		}
+		return id, p.d.Listen(id)
+	}
+	four, errno := listen(1, "0.0.0.0:0", true)
+	must(t, errno)
+	at, _, _ := p.d.AddressesOf(four)
+	both := netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()).String()
+	_, errno = listen(2, both, false)
+	want(t, "of both families", errno, syscall.EADDRINUSE)
+	six, errno := listen(3, both, true)
+	want(t, "of IPv6", errno, fine)
+	want(t, "after bind", p.d.SetFamilyOnly(six, false), syscall.EINVAL)
+	want(t, "no ID", p.d.SetFamilyOnly(0, true), syscall.EINVAL)
+	_, errno = listen(4, "[::]:0", true) // a port that the kernel chooses
+	must(t, errno)
+}
+
 // TestBusy refuses to destroy what is in use, and destroys each object once.
 func TestBusy(t *testing.T) {
 	p := newProgram(t)
