@@ -63,7 +63,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	if (cqe > 0 && cqe < MIN_CQE)
 		cqe = MIN_CQE;
 	struct iw_cq *c = iw_new(sizeof *c);
-	int error = comp_vector || (channel && !iw_live(&channel_of(channel)->handle))
+	int error = comp_vector || cqe > MAX_CQE || (channel && !iw_live(&channel_of(channel)->handle))
 			    ? EINVAL
 			    : iw_engine()->cq_create(iw_context_number(context), channel ? iw_number(&channel_of(channel)->handle) : 0,
 							 cqe, (uintptr_t)&c->cq, &number);

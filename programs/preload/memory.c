@@ -144,3 +144,8 @@ EXPORT int ibv_fork_init(void)
 {
 	return 0;
 }
+
+EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}

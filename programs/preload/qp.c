@@ -167,6 +167,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, s
 	if (error)
 		return error;
 	qp->state = state;
+	if (state == IBV_QPS_RESET && !iw_roce())
+		state = IBV_QPS_INIT; /* as the kernel says of an iWARP device's: they know no RESET */
 	*attr = q->set;
 	attr->qp_state = attr->cur_qp_state = state;
 	attr->cap = q->attr.cap;

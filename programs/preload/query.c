@@ -64,10 +64,11 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	if (flags || entry_size < sizeof *entries)
 		return -EINVAL;
 	all_gids(&g);
-	size_t n = (size_t)g.n < max ? (size_t)g.n : max;
-	for (size_t i = 0; i < n; i++)
+	if (max < (size_t)g.n)
+		return -EINVAL;
+	for (int i = 0; i < g.n; i++)
 		memcpy((char *)entries + i * entry_size, &g.entries[i], sizeof g.entries[i]);
-	return n;
+	return g.n;
 }
 
 EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry, uint32_t flags,
@@ -136,13 +137,15 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.sys_image_guid = ibv_get_device_guid(iw_device()),
 		.max_mr_size = UINT64_MAX >> 1,
 		.page_size_cap = ~(uint64_t)0xfff,
+		.vendor_id = 0x026977, /* nobody's: an OUI that is locally administered, and ends in "iw" */
+		.vendor_part_id = 1,
 		.max_qp = 1 << 16,
 		.max_qp_wr = 1 << 15,
 		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = MAX_SGE,
 		.max_sge_rd = 1,
 		.max_cq = 1 << 16,
-		.max_cqe = 1 << 20,
+		.max_cqe = MAX_CQE,
 		.max_mr = 1 << 20,
 		.max_mw = 1 << 20,
 		.max_pd = 1 << 16,

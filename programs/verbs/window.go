@@ -84,8 +84,9 @@ func (d *Device) bindWindow(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	return fine
 }
 
+// bindTo translates what the window is to be bound to. The right to write to it locally is the region's: a window has none to give.
 func (d *Device) bindTo(a *bindArgs, b *iwarp.Binding) syscall.Errno {
-	const known = accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessZeroBased
+	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessZeroBased
 	if a.MR == nil || a.Access&^known != 0 {
 		return syscall.EINVAL
 	}
