@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Sizes of the private data of NVMe, in octets.
+// Sizes of the private data of NVMe, in octets: of a request or a reply, and of a rejection.
 const (
-	nvmeLen       = 32
+	NVMeLen       = 32
 	nvmeRejectLen = 4
 )
 
@@ -38,25 +38,38 @@ type NVMeReject struct {
 	Status uint16
 }
 
+// Statuses of an NVMeReject.
+const (
+	NVMeInvalidLength  = 1 // of the private data
+	NVMeInvalidFormat  = 2 // of the record
+	NVMeInvalidQID     = 3
+	NVMeInvalidHSQSize = 4
+	NVMeInvalidHRQSize = 5
+	NVMeNoResources    = 6
+	NVMeInvalidIRD     = 7
+	NVMeInvalidORD     = 8
+	NVMeInvalidCntlID  = 9
+)
+
 var nvmeStatus = [...]string{
-	1: "invalid length of private data",
-	2: "invalid record format",
-	3: "invalid queue ID",
-	4: "invalid size of the host's send queue",
-	5: "invalid size of the host's receive queue",
-	6: "no resources",
-	7: "invalid IRD",
-	8: "invalid ORD",
-	9: "invalid controller ID",
+	NVMeInvalidLength:  "invalid length of private data",
+	NVMeInvalidFormat:  "invalid record format",
+	NVMeInvalidQID:     "invalid queue ID",
+	NVMeInvalidHSQSize: "invalid size of the host's send queue",
+	NVMeInvalidHRQSize: "invalid size of the host's receive queue",
+	NVMeNoResources:    "no resources",
+	NVMeInvalidIRD:     "invalid IRD",
+	NVMeInvalidORD:     "invalid ORD",
+	NVMeInvalidCntlID:  "invalid controller ID",
 }
 
 // Append appends the private data.
 func (q NVMeRequest) Append(dst []byte) []byte {
-	return appendNVMe(dst, nvmeLen, q.QID, q.HRQSize, q.HSQSize, q.CntlID)
+	return appendNVMe(dst, NVMeLen, q.QID, q.HRQSize, q.HSQSize, q.CntlID)
 }
 
 // Append appends the private data.
-func (p NVMeReply) Append(dst []byte) []byte { return appendNVMe(dst, nvmeLen, p.CRQSize) }
+func (p NVMeReply) Append(dst []byte) []byte { return appendNVMe(dst, NVMeLen, p.CRQSize) }
 
 // Append appends the private data.
 func (p NVMeReject) Append(dst []byte) []byte { return appendNVMe(dst, nvmeRejectLen, p.Status) }
@@ -74,7 +87,7 @@ func appendNVMe(dst []byte, length int, fields ...uint16) []byte {
 // ParseNVMeRequest returns a host's private data. Reserved octets are not looked at.
 // The error wraps [ErrConvention].
 func ParseNVMeRequest(b []byte) (q NVMeRequest, err error) {
-	if err := checkNVMe(b, nvmeLen); err != nil {
+	if err := checkNVMe(b, NVMeLen); err != nil {
 		return q, err
 	}
 	u16 := binary.LittleEndian.Uint16
@@ -84,7 +97,7 @@ func ParseNVMeRequest(b []byte) (q NVMeRequest, err error) {
 // ParseNVMeReply returns a controller's private data in an accepting Reply, as
 // [ParseNVMeRequest] does.
 func ParseNVMeReply(b []byte) (p NVMeReply, err error) {
-	if err := checkNVMe(b, nvmeLen); err != nil {
+	if err := checkNVMe(b, NVMeLen); err != nil {
 		return p, err
 	}
 	return NVMeReply{binary.LittleEndian.Uint16(b[2:])}, nil

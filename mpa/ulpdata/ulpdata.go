@@ -23,7 +23,7 @@ func Recognize(b []byte) fmt.Stringer {
 		return c
 	}
 	switch len(b) {
-	case nvmeLen:
+	case NVMeLen:
 		return recognizeNVMe(b)
 	case SMBDirectLen:
 		if c, _, err := ParseSMBDirect(b); err == nil {

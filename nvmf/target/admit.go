@@ -10,21 +10,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// Statuses of a rejection: ulpdata.NVMeReject.
-const (
-	statusLength      = 1
-	statusFormat      = 2
-	statusQueueID     = 3
-	statusQueueSize   = 4
-	statusNoResources = 6
-	statusIRD         = 7
-)
-
 // connectTimeout is how long a connection may be without a Connect.
 const connectTimeout = 10 * time.Second
-
-// requestLen is how many octets of private data a host sends, at least.
-const requestLen = 32
 
 // errDraining refuses a host.
 var errDraining = errors.New("nvme: the target is shutting down")
@@ -37,22 +24,22 @@ func (t *Target) admit(req *iwarp.Request) (*queue, uint16, error) {
 	data := req.PrivateData()
 	asked, err := ulpdata.ParseNVMeRequest(data)
 	if err != nil {
-		if len(data) < requestLen {
-			return nil, statusLength, err
+		if len(data) < ulpdata.NVMeLen {
+			return nil, ulpdata.NVMeInvalidLength, err
 		}
-		return nil, statusFormat, err
+		return nil, ulpdata.NVMeInvalidFormat, err
 	}
 	switch most := t.depthOf(asked.QID); {
 	case int(asked.QID) > t.cfg.Queues:
-		return nil, statusQueueID, fmt.Errorf("nvme: queue %d, where there are %d", asked.QID, t.cfg.Queues)
+		return nil, ulpdata.NVMeInvalidQID, fmt.Errorf("nvme: queue %d, where there are %d", asked.QID, t.cfg.Queues)
 	case asked.HSQSize == 0 || int(asked.HSQSize) >= most:
-		return nil, statusQueueSize, fmt.Errorf("nvme: a queue of %d entries: 2 to %d", int(asked.HSQSize)+1, most)
+		return nil, ulpdata.NVMeInvalidHSQSize, fmt.Errorf("nvme: a queue of %d entries: 2 to %d", int(asked.HSQSize)+1, most)
 	case req.IRD() == 0:
-		return nil, statusIRD, errors.New("nvme: a host that takes no RDMA Reads, by which we fetch what it writes")
+		return nil, ulpdata.NVMeInvalidIRD, errors.New("nvme: a host that takes no RDMA Reads, by which we fetch what it writes")
 	}
 	q := newQueue(t, asked, readDepth(req.IRD(), asked.HSQSize))
 	if err := t.add(q); err != nil {
-		return nil, statusNoResources, err
+		return nil, ulpdata.NVMeNoResources, err
 	}
 	return q, 0, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // A Target offers the disks of a Config to hosts.
@@ -102,7 +103,7 @@ func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 	}
 	if err := q.accept(ctx, req); err != nil {
 		t.forget(q)
-		reject(req, statusNoResources)
+		reject(req, ulpdata.NVMeNoResources)
 		return err
 	}
 	if !t.start(q) {
