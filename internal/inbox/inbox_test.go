@@ -60,6 +60,39 @@ func TestInbox(t *testing.T) {
 	})
 }
 
+// TestEach takes completions until the function has had enough, and then until there will be no more.
+func TestEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to, b := connect(t)
+		defer b.Close()
+		var got []string
+		enough := errors.New("enough")
+		take := func(wc *iwarp.WC) error {
+			if wc.Op != iwarp.OpRecv || wc.Err() != nil {
+				return nil
+			}
+			if got = append(got, string(b.Octets(wc))); len(got) == slots {
+				return enough
+			}
+			return nil
+		}
+		for i := range slots {
+			testrig.Must(t, from.PostSend(&iwarp.SendWR{Inline: fmt.Appendf(nil, "message %d", i)}))
+		}
+		if err := inbox.Each(t.Context(), to.RecvCQ(), take); err != enough || fmt.Sprint(got) != "[message 0 message 1 message 2]" {
+			t.Errorf("%v after %q", err, got)
+		}
+		ended := make(chan error)
+		go func() { ended <- inbox.Each(t.Context(), to.RecvCQ(), take) }()
+		synctest.Wait() // it waits
+		go func() { _ = from.Close() }()
+		testrig.Must(t, to.Close())
+		if err := <-ended; !errors.Is(err, iwarp.ErrNoQP) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
 // TestNoRoom has a QP with fewer receives than slots: nothing is left registered, as its Protection Domain can be closed.
 func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

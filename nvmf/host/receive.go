@@ -5,29 +5,14 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/inbox"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // serve takes completions until the connection ends.
 func (q *queue) serve(ctx context.Context) {
 	defer close(q.served)
-	var wcs [16]iwarp.WC
-	for cq := q.qp.RecvCQ(); ; {
-		n := cq.Poll(wcs[:])
-		for i := range n {
-			if err := q.completed(&wcs[i]); err != nil {
-				q.fail(err)
-				return
-			}
-		}
-		if n > 0 {
-			continue
-		}
-		if err := cq.Wait(ctx); err != nil {
-			q.fail(q.qp.Cause(err))
-			return
-		}
-	}
+	q.fail(q.qp.Cause(inbox.Each(ctx, q.qp.RecvCQ(), q.completed)))
 }
 
 // completed is told of a request of ours. Sends have completions only if they fail.

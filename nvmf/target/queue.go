@@ -90,18 +90,10 @@ func (q *queue) prepare(qp *iwarp.QP) (err error) {
 
 // run takes completions until the connection has ended, and clears up.
 func (q *queue) run() {
-	var wcs [32]iwarp.WC
-	cq := q.qp.RecvCQ()
-	for {
-		for n := cq.Poll(wcs[:]); n > 0; n = cq.Poll(wcs[:]) {
-			for _, wc := range wcs[:n] {
-				q.completes(wc)
-			}
-		}
-		if err := cq.Wait(context.Background()); err != nil {
-			break
-		}
-	}
+	_ = inbox.Each(context.Background(), q.qp.RecvCQ(), func(wc *iwarp.WC) error {
+		q.completes(*wc)
+		return nil
+	})
 	q.lone.Stop()
 	q.cancel(q.qp.Err())
 	q.rest()
