@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -82,16 +83,17 @@ func (c *catCmd) checkOptions() error {
 	if err := c.check("cat", ""); err != nil {
 		return err
 	}
-	if err := c.checkTLS("cat", c.Listen != "", c.over()); err != nil {
+	if c.Listen == "" && c.Connect == "" {
+		return usage("cat: wait for a connection (--listen) or make one (--connect)")
+	}
+	if err := cmp.Or(
+		c.checkTLS("cat", c.Listen != "", c.over()),
+		c.apart("cat", "there is no --listen or --connect"),
+		notNegative("cat: --timeout", c.Timeout),
+	); err != nil {
 		return err
 	}
 	switch {
-	case c.Listen == "" && c.Connect == "":
-		return usage("cat: wait for a connection (--listen) or make one (--connect)")
-	case c.over().Inside && c.TUN == "":
-		return usage("cat: --network: with %s both ends are in one process, so that there is no --listen or --connect without --tun", c.Network)
-	case c.Timeout < 0:
-		return usage("cat: --timeout: %v is negative", c.Timeout)
 	case c.Ring <= 0:
 		return usage("cat: --ring: %d octets are no memory", c.Ring)
 	case c.Listen != "":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 	}
 	over := c.over()
 	defer over.Close()
-	out := &cpPrinter{std: std, verbose: c.Verbose, progress: newProgressLine(std.err)}
+	out := &cpPrinter{std: std, verbose: c.Verbose, progress: copyLine{progressLine: newProgressLine(std.err)}}
 	client := &transfer.Client{
 		Force: c.Force, Resume: c.Resume, Recursive: c.Recursive, Rate: uint64(c.Limit), Watch: out.event,
 		Dial: c.dial(over, job.host),
@@ -122,17 +123,14 @@ func (c *cpCmd) job() (job cpJob, err error) {
 	if err := errors.Join(c.check("cp", ""), c.checkTLS("cp", false, c.over())); err != nil {
 		return job, err
 	}
-	switch n := len(c.Paths); {
-	case n < 2:
+	n := len(c.Paths)
+	if n < 2 {
 		return job, usage("cp: say what to copy and where to: FILE ... HOST:[PATH], or HOST:PATH ... FILE")
-	case c.over().Inside && c.TUN == "":
-		return job, usage("cp: --network: with %s both ends are in one process, so that there is no server without --tun", c.Network)
-	case c.Timeout < 0:
-		return job, usage("cp: --timeout: %v is negative", c.Timeout)
-	default:
-		job, err = jobOf(c.Paths[:n-1], c.Paths[n-1])
 	}
-	if err == nil {
+	if err := cmp.Or(c.apart("cp", "there is no server"), notNegative("cp: --timeout", c.Timeout)); err != nil {
+		return job, err
+	}
+	if job, err = jobOf(c.Paths[:n-1], c.Paths[n-1]); err == nil {
 		err = wantPeer("cp: HOST", c.hostPort(job.host))
 	}
 	return job, err
@@ -176,21 +174,16 @@ func (j cpJob) run(ctx context.Context, client *transfer.Client) (transfer.Summa
 type cpPrinter struct {
 	std      streams
 	verbose  bool
-	progress *progressLine
-	file     string
-	size     int64
-	done     int64
-	began    time.Time
+	progress copyLine
 }
 
 // event prints one.
 func (p *cpPrinter) event(e transfer.Event) {
 	switch e := e.(type) {
 	case transfer.Begun:
-		p.file, p.size, p.done, p.began = e.Path, e.Size, 0, time.Now()
+		p.progress.begin(": "+filepath.Base(e.Path), e.Size)
 	case transfer.Moved:
-		p.done += int64(e)
-		p.show()
+		p.progress.moved(int64(e))
 	case *transfer.Outcome:
 		p.progress.clear()
 		switch {
@@ -202,20 +195,10 @@ func (p *cpPrinter) event(e transfer.Event) {
 	}
 }
 
-// show shows how far the file is.
-func (p *cpPrinter) show() {
-	rate := float64(p.done) / max(time.Since(p.began).Seconds(), 1e-3)
-	left := time.Duration(float64(p.size-p.done) / max(rate, 1) * float64(time.Second))
-	p.progress.text(fmt.Sprintf("%3.0f%%  %.1f of %.1f MiB, %.1f MiB/s, %v left: %s", 100*float64(p.done)/float64(max(p.size, 1)),
-		mib(p.done), mib(p.size), rate/(1<<20), left.Round(time.Second), filepath.Base(p.file)))
-}
-
-func mib(octets int64) float64 { return float64(octets) / (1 << 20) }
-
 // summary prints how much it was.
 func (p *cpPrinter) summary(sum transfer.Summary, took time.Duration) {
 	p.progress.clear()
 	if p.verbose {
-		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %.1f MiB/s\n", wording.Count(sum.Files, "file"), mib(sum.Octets), took.Seconds(), mib(sum.Octets)/max(took.Seconds(), 1e-3))
+		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %s\n", wording.Count(sum.Files, "file"), mib(sum.Octets), took.Seconds(), rateText(sum.Octets, took))
 	}
 }

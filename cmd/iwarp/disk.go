@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -119,12 +120,10 @@ func (c *diskCmd) checkOptions() error {
 		return usage("disk: name a file, a block device or a size")
 	case len(c.UUID) > len(c.Disk):
 		return usage("disk: --uuid: %d for %d disks", len(c.UUID), len(c.Disk))
-	case c.over().Inside && c.TUN == "":
-		return usage("disk: --network: with %s both ends are in one process, so that there is no other one without --tun", c.Network)
 	case c.Drain <= 0:
 		return usage("disk: --drain: %v is no time", c.Drain)
 	}
-	return wantListen("disk: --listen", c.Listen)
+	return cmp.Or(c.apart("disk", "there is no other one"), wantListen("disk: --listen", c.Listen))
 }
 
 // config is what the options say, but for the disks.

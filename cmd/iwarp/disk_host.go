@@ -94,6 +94,15 @@ func (c *diskCmd) hostDialer(over *network.Network) (d host.Dialer, name string,
 	return d, name, err
 }
 
+// controller connects to one.
+func (c *diskCmd) controller(ctx context.Context, over *network.Network, at diskURL) (*host.Controller, error) {
+	d, name, err := c.hostDialer(over)
+	if err != nil {
+		return nil, err
+	}
+	return d.Dial(ctx, name, at.at, at.nqn)
+}
+
 // useDisk connects to a namespace.
 func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, text string, use func(*host.Namespace) error) (err error) {
 	at, err := parseDiskURL(option, text)
@@ -103,11 +112,7 @@ func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, te
 	if at.nqn == "" {
 		return usage("%s: want the name of the subsystem: nvme://%s/NQN", option, at.at)
 	}
-	d, name, err := c.hostDialer(over)
-	if err != nil {
-		return err
-	}
-	controller, err := d.Dial(ctx, name, at.at, at.nqn)
+	controller, err := c.controller(ctx, over, at)
 	if err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}

@@ -43,11 +43,7 @@ func printEntries(w io.Writer, entries []capsule.DiscoveryEntry) error {
 
 // listDisks prints the namespaces of a subsystem.
 func (c *diskCmd) listDisks(ctx context.Context, std streams, over *network.Network, option string, at diskURL) error {
-	d, name, err := c.hostDialer(over)
-	if err != nil {
-		return err
-	}
-	controller, err := d.Dial(ctx, name, at.at, at.nqn)
+	controller, err := c.controller(ctx, over, at)
 	if err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}

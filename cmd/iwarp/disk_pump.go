@@ -14,8 +14,6 @@ const (
 	// pumpPiece is how much is read at a time, in octets, and pumpAhead how many pieces are read before the first of them is written.
 	pumpPiece = 4 << 20
 	pumpAhead = 2
-	// pumpShow is how often the progress is shown.
-	pumpShow = 100 * time.Millisecond
 )
 
 // A pump copies a disk, and takes its digest.
@@ -36,19 +34,16 @@ func (p pump) run(ctx context.Context, std streams, said io.Writer) error {
 		failed <- p.read(ctx, pieces)
 	}()
 	start, digest, off := time.Now(), sha256.New(), int64(0)
-	line := newProgressLine(std.err)
+	line := copyLine{progressLine: newProgressLine(std.err)}
 	defer line.clear()
-	var shown time.Time
+	line.begin("", p.size)
 	for b := range pieces {
 		digest.Write(b)
 		if err := p.to(ctx, b, off); err != nil {
 			return err
 		}
 		off += int64(len(b))
-		if now := time.Now(); now.Sub(shown) >= pumpShow {
-			shown = now
-			line.text(p.progress(off, now.Sub(start)))
-		}
+		line.moved(int64(len(b)))
 	}
 	if err := <-failed; err != nil {
 		return err
@@ -60,7 +55,7 @@ func (p pump) run(ctx context.Context, std streams, said io.Writer) error {
 	}
 	line.clear()
 	took := time.Since(start)
-	fmt.Fprintf(said, "%s %s in %.2f s: %.1f MiB/s\nSHA-256 %x\n", p.what, wording.Octets(off), took.Seconds(), mib(off)/max(took.Seconds(), 1e-3), digest.Sum(nil))
+	fmt.Fprintf(said, "%s %s in %.2f s: %s\nSHA-256 %x\n", p.what, wording.Octets(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
 	return nil
 }
 
@@ -79,9 +74,4 @@ func (p pump) read(ctx context.Context, pieces chan<- []byte) error {
 		off += int64(len(b))
 	}
 	return nil
-}
-
-// progress is a line about what is done.
-func (p pump) progress(done int64, took time.Duration) string {
-	return fmt.Sprintf("%3.0f%%  %.1f of %.1f MiB, %.1f MiB/s", 100*float64(done)/float64(p.size), mib(done), mib(p.size), mib(done)/max(took.Seconds(), 1e-3))
 }

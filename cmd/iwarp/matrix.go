@@ -73,8 +73,5 @@ func (c *matrixCmd) config() (cfg matrix.Config, err error) {
 	if len(c.Figure) > 0 && c.Network == network.SCTP {
 		return cfg, usage("matrix: --figure: the figures are about MPA")
 	}
-	if c.Timeout < 0 {
-		return cfg, usage("matrix: --timeout: %v is negative", c.Timeout)
-	}
-	return cfg, nil
+	return cfg, notNegative("matrix: --timeout", c.Timeout)
 }

@@ -32,6 +32,14 @@ func (n numberMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) erro
 	return n.Mapper.Decode(ctx, target)
 }
 
+// notNegative refuses a time that is. option is where it stands, such as "probe: --timeout".
+func notNegative(option string, d time.Duration) error {
+	if d < 0 {
+		return usage("%s: %v is negative", option, d)
+	}
+	return nil
+}
+
 // takeNegative has the next word be a value if it is a negative number: no flag of ours is a digit.
 func takeNegative(ctx *kong.DecodeContext) {
 	word := ctx.Scan.Peek().String()

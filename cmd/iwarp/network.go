@@ -51,6 +51,14 @@ func warn(std streams, command string, over *network.Network) {
 	}
 }
 
+// apart refuses a network whose both ends are in one process, to a command that has one of them; so says what there is not.
+func (f *networkFlag) apart(command, so string) error {
+	if f.over().Inside {
+		return usage("%s: --network: with %s both ends are in one process, so that %s without --tun", command, f.Network, so)
+	}
+	return nil
+}
+
 // check refuses a device that is none, and a recording of what others send.
 func (f *networkFlag) check(command, pcap string) error {
 	if f.TUN != "" && f.Network != network.UserTCP {

@@ -58,8 +58,10 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	if err := c.check("perf", c.Pcap); err != nil {
 		return err
 	}
-	if c.over().Inside && (c.Listen != "" || c.Connect != "" || c.Processes == 2) {
-		return usage("perf: --network: with %s both ends are in one process, so that there is no --listen, --connect or --processes 2 without --tun", c.Network)
+	if c.Listen != "" || c.Connect != "" || c.Processes == 2 {
+		if err := c.apart("perf", "there is no --listen, --connect or --processes 2"); err != nil {
+			return err
+		}
 	}
 	if c.TUN != "" && c.Listen == "" && c.Connect == "" {
 		return usage("perf: --tun: the other end is elsewhere: --listen or --connect")

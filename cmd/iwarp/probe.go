@@ -110,8 +110,8 @@ func (c *probeCmd) check() error {
 	if (c.TUN != "") != (c.Network == network.UserTCP) {
 		return usage("probe: --network and --tun: %s and a TUN device go together", network.UserTCP)
 	}
-	if c.Timeout < 0 {
-		return usage("probe: --timeout: %v is negative", c.Timeout)
+	if err := notNegative("probe: --timeout", c.Timeout); err != nil {
+		return err
 	}
 	if c.GiveUp <= 0 || c.Limit <= 0 {
 		return usage("probe: --give-up and --limit: must be more than 0, not %v and %v", c.GiveUp, c.Limit)

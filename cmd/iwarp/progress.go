@@ -58,6 +58,46 @@ func remaining(s perf.Progress) string {
 	return fmt.Sprintf(", %.0f s left", left.Seconds())
 }
 
+// A copyLine is a progressLine that tells how far a copy is.
+type copyLine struct {
+	*progressLine
+	what       string // is copied; empty: it goes without saying
+	size, done int64
+	began      time.Time
+	told       time.Time // when it was shown last
+}
+
+// copyShow is how often it is shown at most.
+const copyShow = 100 * time.Millisecond
+
+// begin is called before a copy of so many octets.
+func (l *copyLine) begin(what string, size int64) {
+	l.what, l.size, l.done, l.began, l.told = what, size, 0, time.Now(), time.Time{}
+}
+
+// moved is called when more octets have been copied.
+func (l *copyLine) moved(octets int64) {
+	l.done += octets
+	if now := time.Now(); now.Sub(l.told) >= copyShow {
+		l.told = now
+		l.text(howFar(l.done, l.size, now.Sub(l.began)) + l.what)
+	}
+}
+
+// howFar says how much of a copy is done, and how long the rest takes.
+func howFar(done, size int64, took time.Duration) string {
+	rate := float64(done) / max(took.Seconds(), 1e-3)
+	left := time.Duration(float64(size-done) / max(rate, 1) * float64(time.Second))
+	return fmt.Sprintf("%3.0f%%  %.1f of %.1f MiB, %s, %v left", 100*float64(done)/float64(max(size, 1)), mib(done), mib(size), rateText(done, took), left.Round(time.Second))
+}
+
+func mib(octets int64) float64 { return float64(octets) / (1 << 20) }
+
+// rateText is how fast so many octets were copied.
+func rateText(octets int64, took time.Duration) string {
+	return fmt.Sprintf("%.1f MiB/s", mib(octets)/max(took.Seconds(), 1e-3))
+}
+
 // clear makes way for another line.
 func (p *progressLine) clear() {
 	if p.shown {

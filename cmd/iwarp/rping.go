@@ -114,10 +114,13 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 // checkRole wants one, and refuses a size that no ping can have, and an address with a port, which has
 // a flag of its own.
 func (c *rpingCmd) checkRole() error {
-	switch inside := c.over().Inside; {
-	case inside && (c.Server || c.Client || c.Addr != ""):
-		return usage("rping: --network: with %s server and client are in one process, so that there is no -s, -c or -a without --tun", c.Network)
-	case !inside && !c.Server && !c.Client:
+	chosen := c.Server || c.Client
+	if chosen || c.Addr != "" {
+		if err := c.apart("rping", "there is no -s, -c or -a"); err != nil {
+			return err
+		}
+	}
+	if !chosen && !c.over().Inside {
 		return usage("rping: be the server (-s) or the client (-c)")
 	}
 	if c.Server && c.Source != "" {
@@ -188,10 +191,8 @@ func (c *rpingCmd) checkClient() error {
 		return usage("rping: -a: the client needs the server's address")
 	case c.Count < 0:
 		return usage("rping: -C: %d pings cannot be made", c.Count)
-	case c.Timeout < 0:
-		return usage("rping: --timeout: %v is negative", c.Timeout)
 	}
-	return nil
+	return notNegative("rping: --timeout", c.Timeout)
 }
 
 func (c *rpingCmd) hostPort() string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -96,14 +97,10 @@ func (c *serveCmd) checkOptions() error {
 	if err := c.check("serve", ""); err != nil {
 		return err
 	}
-	if err := c.checkTLS("serve", true, c.over()); err != nil {
+	if err := cmp.Or(c.checkTLS("serve", true, c.over()), c.apart("serve", "nobody can come"), notNegative("serve: --grace", c.Grace)); err != nil {
 		return err
 	}
 	switch {
-	case c.over().Inside && c.TUN == "":
-		return usage("serve: --network: with %s both ends are in one process, so that nobody can come without --tun", c.Network)
-	case c.Grace < 0:
-		return usage("serve: --grace: %v is negative", c.Grace)
 	case c.Idle <= 0:
 		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
 	case c.Writable && c.Dir == "":
