@@ -21,6 +21,9 @@ var (
 	ErrPeerGone = error(peerGone{})
 )
 
+// errDeaf ends a connection whose peer breaks the protocol: it cannot know that it may send.
+var errDeaf = errors.New("the peer takes nothing that it is told, and sends more than it may")
+
 type peerGone struct{}
 
 func (peerGone) Error() string { return "the peer has closed the connection, and reads no more" }

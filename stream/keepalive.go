@@ -46,7 +46,7 @@ func (c *Conn) keepAlive() {
 	if k.timer == nil {
 		return
 	}
-	if !k.active {
+	if !k.active && c.qp.Query().Sends == 0 { // else TCP has something to find out by
 		// It names no memory: no octets need none.
 		_ = c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
 	}

@@ -146,6 +146,26 @@ func TestNoMaps(t *testing.T) {
 	}
 }
 
+// TestMapAfterTheEnd has Map say of a connection that has ended what Write says.
+func TestMapAfterTheEnd(t *testing.T) {
+	for name, ends := range map[string]func(*stream.Conn){
+		"close": func(c *stream.Conn) { go c.Close() },
+		"abort": func(c *stream.Conn) { _ = c.QP().Abort() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newRig(t, layers[0], stream.Config{Maps: 2}).pair(t)
+			ends(b)
+			<-a.QP().Done()
+			_, mapped := a.Map(make([]byte, 1), 0)
+			_, wrote := a.Write(make([]byte, 1))
+			var one, two *net.OpError
+			if !errors.As(mapped, &one) || !errors.As(wrote, &two) || one.Err.Error() != two.Err.Error() {
+				t.Errorf("Map: %v; Write: %v", mapped, wrote)
+			}
+		})
+	}
+}
+
 // TestGivesBack takes nothing of the caller's Protection Domain for good, whatever ends a connection or an attempt.
 func TestGivesBack(t *testing.T) {
 	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()

@@ -33,6 +33,9 @@ func (c *Conn) mapIn(buf []byte, offset uint64) (*Mapping, error) {
 		return nil, err
 	}
 	defer c.writing.leave()
+	if err := c.drain(maxUnsent - 1); err != nil { // a word that tells of it is a piece like others
+		return nil, err
+	}
 	mr, err := c.pd.RegisterOptions(buf, iwarp.MROptions{Access: iwarp.RemoteWrite, QP: c.qp})
 	if err != nil {
 		return nil, err
@@ -72,11 +75,12 @@ func (c *Conn) tellMap(m *Mapping, offset uint64) error {
 	entry := rsockets.Map{Offset: offset, Entry: rsockets.Entry{Place: place(m.mr.Remote(0)), Length: uint32(m.mr.Len())}}
 	wrs := [2]iwarp.SendWR{
 		{Op: iwarp.OpWrite, Inline: entry.Append(nil, peer.Big), Remote: remote(peer.MapSlot(m.at)), Unsignaled: true},
-		{Op: iwarp.OpSend, Inline: rsockets.NewWord(rsockets.OpMap, uint32(m.at)).Append(c.word[:0], peer.Big), Unsignaled: true},
+		{ID: c.out.posted + 1, Op: iwarp.OpSend, Inline: rsockets.NewWord(rsockets.OpMap, uint32(m.at)).Append(c.word[:0], peer.Big)},
 	}
 	if _, err := c.qp.PostSends(wrs[:]); err != nil {
-		return lost(c.qp.Cause(err))
+		return c.whyBroken(err)
 	}
+	c.out.posted++
 	c.maps[m.at] = m
 	return nil
 }

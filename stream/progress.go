@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"errors"
+
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/stream/rsockets"
 )
@@ -132,30 +134,40 @@ func (c *Conn) repost() {
 	c.again = c.again[:0]
 }
 
-// announce tells the peer what is due: octets that are free, and credits. Where that fails the connection has ended, and a completion says so.
+// announce tells the peer what is due: octets that are free, and credits.
 func (c *Conn) announce() {
 	for {
 		n, due := c.ep.Due()
 		if !due {
 			return
 		}
-		c.tell(n)
+		c.told(c.tell(n))
 	}
 }
 
-func (c *Conn) tell(n rsockets.Notice) {
+// told ends a connection whose peer was not told what it has to know. The Send Queue has room for all that a peer is told that waits for it; one that takes none
+// of that, and sends all the same, is not to be waited for. Any other failure is the end of the connection already, of which a completion tells.
+func (c *Conn) told(err error) {
+	if errors.Is(err, iwarp.ErrQueueFull) {
+		c.fail(errDeaf)
+		_ = c.qp.Modify(iwarp.StateTerminate)
+	}
+}
+
+func (c *Conn) tell(n rsockets.Notice) error {
 	peer := c.ep.Peer()
 	var raw [rsockets.EntryLen + rsockets.WordLen]byte
 	word := n.Word.Append(raw[:0], peer.Big)
 	wrs := [2]iwarp.SendWR{{Op: iwarp.OpWrite, Unsignaled: true}, {Op: iwarp.OpSend, Inline: word, Unsignaled: true}}
 	if n.Length == 0 {
-		_, _ = c.qp.PostSends(wrs[1:])
-		return
+		_, err := c.qp.PostSends(wrs[1:])
+		return err
 	}
 	entry := rsockets.Entry{Place: place(c.ring.Remote(n.Offset)), Length: uint32(n.Length)}
 	wrs[0].Inline = entry.Append(raw[rsockets.WordLen:rsockets.WordLen], peer.Big)
 	wrs[0].Remote = remote(peer.Slot(n.Slot))
-	_, _ = c.qp.PostSends(wrs[:])
+	_, err := c.qp.PostSends(wrs[:])
+	return err
 }
 
 // sendWord posts a word alone. The caller has c.mu.

@@ -93,6 +93,12 @@ func (d *duplex) SetWriteDeadline(t time.Time) error { return d.w.SetWriteDeadli
 func memoryPair(tb testing.TB, cfg stream.Config) (dialed, accepted *stream.Conn) {
 	tb.Helper()
 	a, b := newDuplex()
+	return pairOver(tb, cfg, a, b)
+}
+
+// pairOver connects two ends over a connection.
+func pairOver(tb testing.TB, cfg stream.Config, a, b net.Conn) (dialed, accepted *stream.Conn) {
+	tb.Helper()
 	under := testrig.NewListener("memory")
 	ln := stream.NewListener(iwarp.NewListener(under, iwarp.ListenConfig{}), stream.Acceptor{Config: cfg})
 	defer ln.Close()

@@ -1,0 +1,133 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/stream"
+	"github.com/goiwarp/iwarp/stream/rsockets"
+)
+
+// A stalling connection takes nothing from its stop until it goes on.
+type stalling struct {
+	*duplex
+	free chan struct{} // has something while it takes what it is given
+}
+
+func newStalling() (a *stalling, b *duplex) {
+	x, b := newDuplex()
+	a = &stalling{x, make(chan struct{}, 1)}
+	a.goOn()
+	return a, b
+}
+
+func (s *stalling) stop() { <-s.free }
+func (s *stalling) goOn() { s.free <- struct{}{} }
+
+func (s *stalling) Write(p []byte) (int, error) {
+	<-s.free
+	defer s.goOn()
+	return s.duplex.Write(p)
+}
+
+// TestStalls has a network take nothing for an hour, while this end maps all the memory that it may, keeps the connection alive, and reads. A Map waits then, with an
+// error of its deadline; and when the network goes on, the peer learns of everything that it has to know in order to write.
+func TestStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const maps = 1024
+		under, other := newStalling()
+		a, b := pairOver(t, stream.Config{Maps: maps, Credits: 2 * maps}, under, other)
+		must(t, a.SetKeepAlive(time.Second))
+		synctest.Wait()
+		under.stop()
+		mapped, err := 0, error(nil)
+		for mapped < maps && err == nil {
+			must(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
+			if _, err = a.Map(make([]byte, 1), uint64(mapped)); err == nil {
+				mapped++
+			}
+		}
+		if !isTimeout(err) || mapped < 100 {
+			t.Errorf("%d maps, and %v", mapped, err)
+		}
+		time.Sleep(time.Hour)
+		all := octets(3*stream.DefaultRing, 4)
+		wrote := make(chan error, 1)
+		go func() { _, err := b.Write(all); wrote <- err }()
+		got := make([]byte, len(all))
+		_, err = io.ReadFull(a, got[:stream.DefaultRing]) // all that the peer knows of
+		must(t, err)
+		under.goOn()
+		_, err = io.ReadFull(a, got[stream.DefaultRing:])
+		must(t, err)
+		must(t, <-wrote)
+		if string(got) != string(all) {
+			t.Error("the octets differ")
+		}
+		must(t, a.SetWriteDeadline(time.Time{}))
+		_, err = a.Map(make([]byte, 1), 0)
+		must(t, err)
+		go b.Close()
+		must(t, a.Close())
+	})
+}
+
+// TestDeafPeer ends the connection of a peer that sends more than it can know that it may: nothing that it is to be told has reached it.
+func TestDeafPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under, other := newStalling()
+		ln := testrig.NewListener("memory")
+		listener := stream.NewListener(iwarp.NewListener(ln, iwarp.ListenConfig{}), stream.Acceptor{Config: stream.Config{Credits: 16}})
+		defer listener.Close()
+		came := make(chan net.Conn, 1)
+		go func() {
+			c, _ := listener.Accept()
+			came <- c
+		}()
+		go func() { _ = ln.Offer(context.Background(), under) }()
+		p := &peer{t: t}
+		qp := p.over(other)
+		conn := <-came
+		synctest.Wait()
+		under.stop()
+		read := make(chan error, 1)
+		go func() { _, err := io.Copy(io.Discard, conn); read <- err }()
+		for len(read) == 0 {
+			if p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: rsockets.NewWord(rsockets.OpData, 1).Append(nil, false), Unsignaled: true}) != nil {
+				break
+			}
+			synctest.Wait()
+		}
+		under.goOn()
+		if err := <-read; err == nil || errors.Is(err, iwarp.ErrPeerClosed) || errors.Is(err, iwarp.ErrQueueFull) {
+			t.Errorf("%v", err)
+		}
+		<-qp.Done()
+		_ = conn.Close()
+	})
+}
+
+// over connects a peer that has memory for everything, and posts receives for what comes at first.
+func (p *peer) over(conn net.Conn) *iwarp.QP {
+	p.t.Helper()
+	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
+	must(p.t, err)
+	p.mr, err = pd.Register(make([]byte, peerRing+1000), iwarp.RemoteWrite)
+	must(p.t, err)
+	said, _ := rsockets.Hello{
+		Credits: 32, Entries: 2, Table: rsockets.Place{TO: peerTable, STag: p.mr.STag()},
+		Ring: rsockets.Entry{Place: rsockets.Place{TO: peerRing, STag: p.mr.STag()}, Length: 500},
+	}.AppendBinary(nil)
+	d := iwarp.Dialer{PD: pd, MPA: mpa.Offer{PrivateData: said}, QP: iwarp.QPConfig{Linger: -1}, Prepare: p.prepare}
+	p.qp, err = d.Initiate(context.Background(), conn, nil)
+	must(p.t, err)
+	return p.qp
+}
