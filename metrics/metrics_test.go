@@ -105,6 +105,18 @@ func TestUnknownCodes(t *testing.T) {
 	t.Error("no such metric")
 }
 
+// TestNothing: what a Source has no number of has no metric, as an RNIC has no EMSS; a known code alone is no unknown one.
+func TestNothing(t *testing.T) {
+	for _, family := range gather(t, counted{iwarp.Stats{TerminatesReceived: map[rdmap.Code]uint64{0x0100: 3}}}) {
+		switch name := family.GetName(); {
+		case name == "iwarp_emss_bytes", name == "iwarp_mulpdu_bytes":
+			t.Errorf("%s: %v", name, family.Metric)
+		case strings.Contains(fmt.Sprint(family.Metric), `"unknown"`):
+			t.Errorf("%s: %v", name, family.Metric)
+		}
+	}
+}
+
 // TestTraffic compares the metrics of two RNICs in one registry with what passed between them.
 func TestTraffic(t *testing.T) {
 	ctx := testrig.Within(t)
