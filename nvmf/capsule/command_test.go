@@ -190,6 +190,13 @@ func TestShort(t *testing.T) {
 	}
 }
 
+func errorOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 func drop[T any](parse func([]byte) (T, error)) func([]byte) error {
 	return func(b []byte) error { _, err := parse(b); return err }
 }
@@ -220,14 +227,26 @@ func TestCompletion(t *testing.T) {
 // TestNames has each opcode named by its queue.
 func TestNames(t *testing.T) {
 	for want, got := range map[string]string{
-		"Keep Alive":                  OpKeepAlive.Name(true),
-		"opcode 0x18":                 OpKeepAlive.Name(false),
-		"Write":                       OpWrite.Name(false),
-		"Property Get":                FabricsPropertyGet.String(),
-		"fabrics command 0x42":        FabricsType(0x42).String(),
-		"SGL type 0x02":               SGLType(2).String(),
-		"4 octets keyed at 0x10":      SGL{Type: SGLKeyed, Address: 16, Length: 4}.String(),
-		"4 octets in-capsule at 0x10": SGL{Type: SGLOffset, Address: 16, Length: 4}.String(),
+		"Keep Alive":                            OpKeepAlive.Name(true),
+		"opcode 0x18":                           OpKeepAlive.Name(false),
+		"Write":                                 OpWrite.Name(false),
+		"Property Get":                          FabricsPropertyGet.String(),
+		"fabrics command 0x42":                  FabricsType(0x42).String(),
+		"SGL type 0x02":                         SGLType(2).String(),
+		"4 octets keyed at 0x10":                SGL{Type: SGLKeyed, Address: 16, Length: 4}.String(),
+		"4 octets in-capsule at 0x10":           SGL{Type: SGLOffset, Address: 16, Length: 4}.String(),
+		"0 octets in-capsule at 0x10":           SGL{Type: SGLOffset, Address: 16}.String(),
+		"keyed, invalidate":                     SGLKeyedInvalidate.String(),
+		"rdma":                                  TransportRDMA.String(),
+		"tcp":                                   TransportTCP.String(),
+		"transport 2":                           Transport(2).String(),
+		"referral":                              SubsystemReferral.String(),
+		"disks":                                 SubsystemNVM.String(),
+		"discovery":                             SubsystemDiscovery.String(),
+		"subsystem of type 4":                   SubsystemType(4).String(),
+		"event type 2 info 0xf0, log page 0x70": DiscoveryChanged.String(),
+		"id 0x0007 result 0x5: success (0x000)": Completion{Result: 5, ID: 7}.String(),
+		"nvme: command: octet 3: the end, where there are to be 64 octets": errorOf(drop(ParseCommand)(make([]byte, 3))),
 	} {
 		if got != want {
 			t.Errorf("%q, not %q", got, want)
@@ -251,6 +270,11 @@ func TestProperties(t *testing.T) {
 	cc := ConfigurationEnabled
 	if !cc.Enabled() || cc.Shutdown() != 0 || cc.WithShutdown(ShutdownNormal).Shutdown() != ShutdownNormal || cc.WithShutdown(2).WithShutdown(0) != cc {
 		t.Errorf("%#x", cc)
+	}
+	for _, p := range []Property{PropertyCAP, PropertyVS, PropertyCC, PropertyCSTS} {
+		if p.Long() != (p == PropertyCAP) {
+			t.Errorf("%#x: of 8 octets: %v", p, p.Long())
+		}
 	}
 	if s := StatusReady | StatusShutdownDone; !s.Has(StatusReady) || s.Has(StatusFatal) || s != 9 {
 		t.Errorf("%#x", s)
