@@ -1,8 +1,6 @@
 package transfer
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,8 +21,8 @@ type sink struct {
 	dirs    bool   // directories are made
 	force   bool
 	resume  bool
-	copied  copied   // by the name on this host
-	entered []string // the directories that are being received, each in the one before
+	copied  copied      // by the name on this host
+	entered []directory // the directories that are being received, each in the one before
 }
 
 // place returns where in root a path belongs.
@@ -45,7 +43,7 @@ func (s *sink) place(p string) (string, error) {
 
 // vacant returns where in root a file belongs, unless another source has brought something there.
 func (s *sink) vacant(p string) (string, error) {
-	at, err := s.place(p)
+	at, err := s.inside(p)
 	if err == nil && s.copied[s.name(at)] {
 		err = fail(message.Twice, "")
 	}
@@ -57,20 +55,20 @@ func (s *sink) name(at string) string { return filepath.Join(s.root.Name(), at) 
 
 // make makes what has no octets.
 func (s *sink) make(o message.Offer) error {
+	if o.Kind == message.Leave {
+		return s.leave(o)
+	}
 	if o.Kind == message.Directory && s.dirs && s.as != "" && !s.whole {
 		if err := s.contain(); err != nil {
 			return err
 		}
 	}
-	at, err := s.place(o.Path)
-	if err != nil {
+	at, err := s.inside(o.Path)
+	switch {
+	case err != nil:
 		return err
-	}
-	switch o.Kind {
-	case message.Directory:
+	case o.Kind == message.Directory:
 		return s.enter(at)
-	case message.Leave:
-		return s.leave(at, o)
 	default:
 		return s.link(at, o)
 	}
@@ -88,48 +86,10 @@ func (s *sink) contain() error {
 	return s.sync(above)
 }
 
-// enter makes a directory, unless there is one.
-func (s *sink) enter(at string) error {
-	if !s.dirs {
-		return fail(message.NotRegular, "no directory was asked for")
-	}
-	err := s.root.Mkdir(at, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		info, bad := s.root.Lstat(at)
-		switch {
-		case bad != nil:
-			return bad
-		case !info.IsDir():
-			return fail(message.Exists, "it is no directory here")
-		}
-		err = nil
-	}
-	if err == nil {
-		s.entered = append(s.entered, at)
-	}
-	return err
-}
-
-// leave gives a directory its mode and time, and has the names in it on disk.
-func (s *sink) leave(at string, o message.Offer) error {
-	n := len(s.entered) - 1
-	if n < 0 || s.entered[n] != at {
-		return fail(message.BadName, "it was not entered")
-	}
-	s.entered = s.entered[:n]
-	if err := s.sync(at); err != nil {
-		return err
-	}
-	if err := s.root.Chmod(at, fs.FileMode(o.Mode)); err != nil {
-		return err
-	}
-	return s.root.Chtimes(at, time.Time{}, timeOf(o))
-}
-
 // timeOf is when what is offered was changed last.
 func timeOf(o message.Offer) time.Time { return time.Unix(o.Seconds, int64(o.Nanoseconds)) }
 
-// link makes a symbolic link. All that is above it within the tree that is received is a directory, and no link itself, so that its
+// link makes a symbolic link. All that is above it within the tree that is received was entered, and so is a directory, and no link itself: its
 // target is where message.CheckLink takes it to be.
 func (s *sink) link(at string, o message.Offer) error {
 	if !s.links {
@@ -137,9 +97,6 @@ func (s *sink) link(at string, o message.Offer) error {
 	}
 	if err := message.CheckLink(o.Path, o.Detail); err != nil {
 		return fail(message.BadName, err.Error())
-	}
-	if n := len(s.entered) - 1; n < 0 || s.entered[n] != path.Dir(at) {
-		return fail(message.BadName, "its directory was not entered")
 	}
 	if s.copied[s.name(at)] {
 		return fail(message.Twice, "")

@@ -113,6 +113,9 @@ func (v visitor) directory(ctx context.Context, root *os.Root, name, as string) 
 	if err != nil {
 		return v.missed(as, reasonOf(err))
 	}
+	if isUnfinished(root, name) {
+		return v.missed(as, "a copy is just making it, or was cut, and --resume goes on with that: "+unfinished+" in it says so")
+	}
 	if made, err := v.other(described(message.Directory, info, as)); err != nil || !made {
 		return err
 	}

@@ -1,0 +1,139 @@
+//go:build unix
+
+package transfer
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+)
+
+func recursive(c *Client) { c.Recursive = true }
+
+// madeDir makes a directory with a mode, which was changed last long ago.
+func madeDir(t *testing.T, mode fs.FileMode, elements ...string) string {
+	t.Helper()
+	name := filepath.Join(elements...)
+	testrig.Must(t, os.MkdirAll(name, 0o700))
+	testrig.Must(t, os.Chmod(name, mode))
+	testrig.Must(t, os.Chtimes(name, long, long))
+	return name
+}
+
+// isDir wants a directory with a mode, and reports when it was changed last.
+func isDir(t *testing.T, mode fs.FileMode, elements ...string) time.Time {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(elements...))
+	testrig.Must(t, err)
+	if info.Mode() != mode|fs.ModeDir {
+		t.Errorf("%s: %v", info.Name(), info.Mode())
+	}
+	return info.ModTime()
+}
+
+// TestDirectoriesThatWereThere keep their mode, whoever sends, and their time if nothing new is in them: only those that were made for the copy have the source's.
+func TestDirectoriesThatWereThere(t *testing.T) {
+	for name, adjust := range map[string][]func(*Client){"": nil, "resume": {resume}, "force": {force}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			soft(t, r.here, r.there)
+			madeDir(t, 0o755, r.there, "d", "new")
+			madeDir(t, 0o755, r.there, "d", "old")
+			madeDir(t, 0o777, r.there, "d")
+			madeDir(t, 0o700, r.here, "d", "old")
+			madeDir(t, 0o700, r.here, "d")
+			_, err := r.client(append(adjust, recursive)...).Get(testrig.Within(t), []string{""}, r.here)
+			testrig.Must(t, err)
+			isDir(t, 0o700, r.here, "d")
+			if at := isDir(t, 0o700, r.here, "d", "old"); !at.Equal(long) {
+				t.Errorf("old was changed at %v", at)
+			}
+			if at := isDir(t, 0o755, r.here, "d", "new"); !at.Equal(long) {
+				t.Errorf("new has the time %v", at)
+			}
+			for _, mode := range []fs.FileMode{0o777, 0o500} {
+				madeDir(t, 0o700, r.there, "p")
+				testrig.Must(t, r.put(filepath.Base(madeDir(t, mode, r.here, "p")), append(adjust, recursive)...))
+				if at := isDir(t, 0o700, r.there, "p"); !at.Equal(long) {
+					t.Errorf("p was changed at %v", at)
+				}
+			}
+		})
+	}
+}
+
+// TestCutDirectory has what goes on with a copy give a directory that a cut has left the mode and the time that it was to have, and nobody copy it before that.
+func TestCutDirectory(t *testing.T) {
+	r, ctx := newRig(t), testrig.Within(t)
+	madeDir(t, 0o750, r.here, "d")
+	plays(ctx, r.playClient(ctx), beginPut, message.Offer{Kind: message.Directory, Path: "d"})
+	r.serving.Wait()
+	lists(t, r.there, "d", "d/.iwarp-part")
+	isDir(t, 0o700, r.there, "d")
+	r.leaves(r.get("d", recursive), message.NotRegular)
+	testrig.Must(t, r.put("d", recursive, resume))
+	if at := isDir(t, 0o750, r.there, "d"); !at.Equal(long) {
+		t.Errorf("d has the time %v", at)
+	}
+	lists(t, r.there, "d")
+	testrig.Must(t, r.get("d", recursive))
+}
+
+// TestIntoItself has a directory on both ends, as in a first try on one machine: what a copy makes is not copied itself, and told.
+func TestIntoItself(t *testing.T) {
+	r := newRig(t)
+	made(t, octets(100, 31), r.there, "d", "f")
+	made(t, octets(200, 32), r.there, "z")
+	_, err := r.client(recursive).Get(testrig.Within(t), []string{""}, filepath.Join(r.there, "everything"))
+	r.leavesOne(err)
+	lists(t, r.there, "d", "d/f", "z", "everything", "everything/d", "everything/d/f", "everything/z")
+
+	_, err = r.client(recursive).Put(testrig.Within(t), []string{filepath.Join(r.there, "d"), filepath.Join(r.there, "everything")}, "d")
+	r.leavesOne(err)
+	lists(t, filepath.Join(r.there, "d"), "d", "d/f", "f", "everything", "everything/d", "everything/d/f", "everything/z")
+
+	_, err = r.client(recursive).Get(testrig.Within(t), []string{""}, filepath.Join(r.there, "everything")) // which was there: it is copied once
+	if err == nil {
+		t.Error("nothing was left out")
+	}
+	if all := names(t, filepath.Join(r.there, "everything", "everything"), "."); len(all) > 20 {
+		t.Errorf("%d names", len(all))
+	}
+	testrig.Must(t, r.served())
+}
+
+// leavesOne has a copy leave one thing.
+func (r *rig) leavesOne(err error) {
+	r.t.Helper()
+	var left *IncompleteError
+	if !errors.As(err, &left) || left.Left != 1 {
+		r.t.Errorf("%v: %v", err, r.told)
+	}
+}
+
+// TestNotThroughLinks has a link of the user's own where a directory was asked for: nobody's file goes where it leads.
+func TestNotThroughLinks(t *testing.T) {
+	for name, script := range map[string][]message.Message{
+		"a file":      {message.Offer{Kind: message.File, Path: "f/keys"}, message.Done{Digest: sha256.Sum256(nil)}},
+		"a directory": {message.Offer{Kind: message.Directory, Path: "f/keys"}},
+		"both":        {message.Offer{Kind: message.Directory, Path: "f"}, message.Offer{Kind: message.File, Path: "f/keys"}, message.Done{Digest: sha256.Sum256(nil)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here := t.TempDir()
+			testrig.Must(t, os.Mkdir(filepath.Join(here, "mine"), 0o700))
+			testrig.Must(t, os.Symlink("mine", filepath.Join(here, "f")))
+			script := append([]message.Message{message.Answer{}}, append(script, message.End{})...)
+			if err := playServer(t, &Client{Recursive: true}, here, script...); err == nil {
+				t.Error("it succeeds")
+			}
+			lists(t, here, "f", "mine")
+		})
+	}
+}
