@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -204,11 +205,17 @@ const stuck = 3 * time.Minute
 
 func start(t *testing.T, l Library, line string) *process {
 	t.Helper()
+	return startReading(t, l, line, nil)
+}
+
+// startReading starts a program with something to read on its standard input.
+func startReading(t *testing.T, l Library, line string, in io.Reader) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	words := strings.Fields(line)
 	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
 	p.Env = l.environmentAs(os.Environ(), words, "")
-	p.Stdout, p.Stderr = &p.out, &p.out
+	p.Stdin, p.Stdout, p.Stderr = in, &p.out, &p.out
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

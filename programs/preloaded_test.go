@@ -1,0 +1,136 @@
+//go:build linux && interposer
+
+package programs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// underRsockets is the library with rdma-core's librspreload after it, which makes rsockets of a program's sockets.
+func underRsockets(t *testing.T, programs ...string) Library {
+	t.Helper()
+	l := built(t)
+	found, err := filepath.Glob("/usr/lib/*/rsocket/librspreload.so")
+	if err != nil || len(found) == 0 {
+		testrig.Lacks(t, "there is no librspreload here")
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			testrig.Lacks(t, err.Error())
+		}
+	}
+	t.Setenv("LD_PRELOAD", found[0])
+	return l
+}
+
+// random are octets that look like no others, the same in each run.
+func random(seed byte, n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
+	return b
+}
+
+const preloadedOctets = 3_000_000
+
+// TestPreloaded has programs of TCP talk to package stream: as Debian has them, under librspreload, which makes rsockets of their sockets.
+func TestPreloaded(t *testing.T) {
+	l := underRsockets(t, "busybox", "curl")
+	t.Run("netcat", l.netcat)
+	t.Run("curl", l.curl)
+}
+
+// netcat has busybox's netcat exchange octets in both roles, and in both directions at once.
+func (l Library) netcat(t *testing.T) {
+	toNetcat, fromNetcat := random(1, preloadedOctets), random(2, preloadedOctets)
+	t.Run("netcat serves", func(t *testing.T) {
+		port := freePort(t)
+		server := startReading(t, l, "busybox nc -l -p "+port, bytes.NewReader(fromNetcat))
+		server.awaitListening(t, port)
+		conn, err := stream.Dial(t.Context(), "tcp", "127.0.0.1:"+port)
+		testrig.Must(t, err)
+		swapped(t, conn, server, toNetcat, fromNetcat)
+	})
+	t.Run("netcat connects", func(t *testing.T) {
+		ln, err := stream.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		testrig.Must(t, err)
+		defer ln.Close()
+		_, port, _ := net.SplitHostPort(ln.Addr().String())
+		client := startReading(t, l, "busybox nc 127.0.0.1 "+port, bytes.NewReader(fromNetcat))
+		go func() {
+			<-client.done
+			ln.Close()
+		}()
+		conn, err := ln.Accept()
+		testrig.Must(t, err)
+		swapped(t, conn.(*stream.Conn), client, toNetcat, fromNetcat)
+	})
+}
+
+// swapped sends and receives at once. Netcat ends when it has heard our end, and leaves without a word then: so that comes last.
+func swapped(t *testing.T, conn *stream.Conn, netcat *process, toNetcat, fromNetcat []byte) {
+	t.Helper()
+	defer conn.Close()
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(toNetcat)
+		wrote <- err
+	}()
+	came, err := io.ReadAll(conn)
+	if err != nil || !bytes.Equal(came, fromNetcat) {
+		t.Errorf("%d octets came, want %d (%v)", len(came), len(fromNetcat), err)
+	}
+	if err := errors.Join(<-wrote, conn.CloseWrite()); err != nil && !errors.Is(err, stream.ErrPeerGone) {
+		t.Error(err)
+	}
+	netcat.end(t)
+	if got := netcat.out.Bytes(); !bytes.Equal(got, toNetcat) {
+		t.Errorf("netcat has %d octets, want %d", len(got), len(toNetcat))
+	}
+}
+
+// curl fetches from a server of net/http, and sends to it.
+func (l Library) curl(t *testing.T) {
+	content := random(3, preloadedOctets)
+	ln, err := stream.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	got := make(chan [sha256.Size]byte, 1)
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(content)
+			return
+		}
+		b, _ := io.ReadAll(r.Body)
+		got <- sha256.Sum256(b)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	url := "http://" + ln.Addr().String() + "/"
+
+	fetched := filepath.Join(t.TempDir(), "fetched")
+	start(t, l, "curl -sS -o "+fetched+" "+url).end(t)
+	file, err := os.ReadFile(fetched)
+	if err != nil || !bytes.Equal(file, content) {
+		t.Errorf("curl has %d octets, want %d (%v)", len(file), len(content), err)
+	}
+	start(t, l, "curl -sS -T "+fetched+" "+url).end(t)
+	if sum := <-got; sum != sha256.Sum256(content) {
+		t.Errorf("the server has something else: %x", sum)
+	}
+	testrig.Must(t, server.Close())
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+}
