@@ -144,7 +144,7 @@ func TestNothingOverwritten(t *testing.T) {
 	has(t, other, r.here, "f")
 	testrig.Must(t, os.Mkdir(filepath.Join(r.there, "g"), 0o700))
 	made(t, mine, r.here, "g")
-	r.leaves(r.put("g", force), message.Exists) // it is no directory
+	r.leaves(r.put("g", force), message.NotRegular) // there is a directory
 	lists(t, r.there, "f", "g")
 }
 

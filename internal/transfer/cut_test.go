@@ -98,7 +98,9 @@ func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (octets, wr
 		}
 	}
 	r.wrap = nil
-	testrig.Must(t, ways[way](r, resume))
+	if err := ways[way](r, resume); err != nil {
+		t.Fatalf("%v: %v", err, r.told[max(len(r.told)-2, 0):])
+	}
 	has(t, data, r.to(way), "f")
 	lists(t, r.to(way), "f")
 	r.serving.Wait()

@@ -153,6 +153,9 @@ func (p *part) complete(at string, o message.Offer, force bool) error {
 // name gives the part its name, which no file has yet unless that is replaced.
 func (p *part) name(at string, force bool) error {
 	if force {
+		if err := mayReplace(p.root, at); err != nil { // it may have come since the part was opened
+			return err
+		}
 		return p.root.Rename(p.at, at)
 	}
 	d, err := p.root.Open(path.Dir(at))

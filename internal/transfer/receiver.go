@@ -143,11 +143,16 @@ func (v *receiving) open() error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fail(message.Exists, "it is a directory here")
+		return special(info)
 	case v.sink.resume && info.Mode().IsRegular() && (!v.sink.force || v.alike(info)):
 		return v.compare(info)
-	case !v.sink.force:
-		return fail(message.Exists, "")
+	default:
+		if err := mayReplace(v.sink.root, v.at); err != nil {
+			return err
+		}
+		if !v.sink.force {
+			return fail(message.Exists, "")
+		}
 	}
 	v.part, err = v.sink.openPart(v.at)
 	return err

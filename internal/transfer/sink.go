@@ -125,8 +125,8 @@ func (s *sink) clear(at string) error {
 	switch {
 	case err != nil: // there is nothing
 		return nil
-	case info.IsDir():
-		return fail(message.Exists, "it is a directory here")
+	case info.Mode()&fs.ModeSymlink == 0 && special(info) != nil:
+		return special(info)
 	case !s.force:
 		return fail(message.Exists, "")
 	}
