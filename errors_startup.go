@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -71,15 +72,18 @@ func (e *RejectError) text() string {
 	return e.RejectError.Error()
 }
 
-// shownOctets is how much of private data the text shows, as over MPA.
+// shownOctets is how much of private data the text shows that are no text themselves, as over MPA.
 const shownOctets = 64
 
 func (e *RejectError) particulars() string {
-	s := fmt.Sprintf(" (%s of private data", wording.Octets(len(e.PrivateData)))
-	if n := len(e.PrivateData); n > 0 {
-		s += fmt.Sprintf(" %q", e.PrivateData[:min(n, shownOctets)])
+	s, part := fmt.Sprintf(" (%s of private data", wording.Octets(len(e.PrivateData))), e.PrivateData
+	if len(part) > shownOctets && bytes.ContainsFunc(part, func(r rune) bool { return r < ' ' || r > '~' }) {
+		part = part[:shownOctets]
 	}
-	if len(e.PrivateData) > shownOctets {
+	if len(part) > 0 {
+		s += fmt.Sprintf(" %q", part)
+	}
+	if len(part) < len(e.PrivateData) {
 		s += " ..."
 	}
 	if e.Enhanced {

@@ -24,8 +24,10 @@ func TestSaidOfRefusals(t *testing.T) {
 	}{
 		{&RejectError{plain, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data \"no\")"},
 		{&RejectError{enhanced, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data \"no\", IRD 3, ORD 4)"},
-		{&RejectError{&mpa.RejectError{PrivateData: bytes.Repeat([]byte("a"), 65)}, noConn{}},
+		{&RejectError{&mpa.RejectError{PrivateData: append(bytes.Repeat([]byte("a"), 64), 0)}, noConn{}},
 			"iwarp: the responder rejected the session (65 octets of private data \"" + strings.Repeat("a", 64) + "\" ...)"},
+		{&RejectError{&mpa.RejectError{PrivateData: bytes.Repeat([]byte("a"), 65)}, noConn{}},
+			"iwarp: the responder rejected the session (65 octets of private data \"" + strings.Repeat("a", 65) + "\")"},
 		{&RejectError{&mpa.RejectError{PrivateData: bytes.Repeat([]byte("a"), 64)}, noConn{}},
 			"iwarp: the responder rejected the session (64 octets of private data \"" + strings.Repeat("a", 64) + "\")"},
 		{&RejectError{&mpa.RejectError{}, noConn{}}, "iwarp: the responder rejected the session (0 octets of private data)"},

@@ -67,7 +67,9 @@ func TestRejectErrorPrivateData(t *testing.T) {
 		"":                "(R=1, revision 1, 0 octets of private data); TCP",
 		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n"); TCP`,
 		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `"); TCP`,
-		string(long):      `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
+		string(long):      `65 octets of private data "` + string(long) + `"); TCP`,
+
+		string(long[:64]) + "\x00": `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
 	} {
 		e := &mpa.RejectError{Revision: 1, PrivateData: []byte(data)}
 		if !strings.Contains(e.Error(), want) {

@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -142,8 +143,17 @@ func (e *RejectError) Error() string {
 	return s
 }
 
-// shownOctets is how much of private data an error text shows.
+// shownOctets is how much of private data an error text shows, unless they are a text themselves, such as a responder's reason.
 const shownOctets = 64
+
+// shownPart is what of private data an error text shows.
+func shownPart(b []byte) []byte {
+	control := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(b) > shownOctets && bytes.ContainsFunc(b, control) {
+		return b[:shownOctets]
+	}
+	return b
+}
 
 // shownData says how much private data there is, and what, as far as it fits.
 func shownData(b []byte) string {
@@ -151,8 +161,9 @@ func shownData(b []byte) string {
 	if len(b) == 0 {
 		return s
 	}
-	s += fmt.Sprintf(" %q", b[:min(len(b), shownOctets)])
-	if len(b) > shownOctets {
+	part := shownPart(b)
+	s += fmt.Sprintf(" %q", part)
+	if len(part) < len(b) {
 		s += " ..."
 	}
 	return s
