@@ -23,6 +23,8 @@ type Service struct {
 	// Serve answers a request, and returns when its connection has ended. When the context ends it has to return soon. A request that
 	// it has not answered is closed then.
 	Serve func(ctx context.Context, req *iwarp.Request) error
+	// Off, if it is set, has its requests rejected, with this reason. It is not served then, and Serve is not needed.
+	Off string
 }
 
 // Config configures a Server.
@@ -57,7 +59,9 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, refusals: make(chan struct{}, maxRefusals)}
 	s.stats.Services = make(map[string]ServiceStats)
 	for _, service := range cfg.Services {
-		s.stats.Services[service.Name] = ServiceStats{}
+		if service.Off == "" {
+			s.stats.Services[service.Name] = ServiceStats{}
+		}
 	}
 	return s
 }
@@ -92,6 +96,8 @@ func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
 	switch {
 	case service == nil:
 		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: these private data are of no service here: "+s.wanted())
+	case service.Off != "":
+		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: "+service.Off)
 	case !s.begin(service.Name):
 		s.refuse(req, func(c *Stats) { c.Full++ }, fmt.Sprintf("iwarp serve: there are %d connections already: try again later", s.cfg.MaxConnections))
 	default:
@@ -112,7 +118,9 @@ func (s *Server) find(req *iwarp.Request) *Service {
 func (s *Server) wanted() string {
 	var all []string
 	for _, service := range s.cfg.Services {
-		all = append(all, service.Name+" ("+service.Wants+")")
+		if service.Off == "" {
+			all = append(all, service.Name+" ("+service.Wants+")")
+		}
 	}
 	return strings.Join(all, ", ")
 }

@@ -30,9 +30,12 @@ func run(t *testing.T, cfg Config) *rig {
 	r := &rig{t: t, ln: testrig.NewListener("server"), log: new(bytes.Buffer), ended: make(chan error, 1)}
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	cfg.Log = slog.New(slog.NewTextHandler(r.log, nil))
-	cfg.Services = []Service{{
+	knows := func(begin string) func(req *iwarp.Request) bool {
+		return func(req *iwarp.Request) bool { return strings.HasPrefix(string(req.PrivateData()), begin) }
+	}
+	cfg.Services = []Service{{Name: "away", Knows: knows("away"), Off: "it is away"}, {
 		Name: "stay", Wants: `"stay"`,
-		Knows: func(req *iwarp.Request) bool { return strings.HasPrefix(string(req.PrivateData()), "stay") },
+		Knows: knows("stay"),
 		Serve: func(ctx context.Context, req *iwarp.Request) error {
 			qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
 			if err != nil {
@@ -98,8 +101,9 @@ func TestUnknown(t *testing.T) {
 		r := run(t, Config{})
 		r.refusedFor("go\x1b", `of no service here: stay ("stay")`)
 		r.refusedFor("", `of no service here`)
+		r.refusedFor("away", "iwarp serve: it is away")
 		r.logged(`msg=rejected remote=client private_data="\"go\\x1b\""`)
-		if got := r.server.Stats(); got.Unknown != 2 || got.State != Serving {
+		if got := r.server.Stats(); got.Unknown != 3 || len(got.Services) != 1 || got.State != Serving {
 			t.Errorf("%+v", got)
 		}
 		r.stop()
