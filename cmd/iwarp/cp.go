@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -21,12 +22,15 @@ type cpCmd struct {
 	Paths []string `arg:"" placeholder:"PATH" help:"What to copy, and at the end where to: FILE ... HOST:[PATH], or HOST:PATH ... FILE. An IPv6 address is in brackets, and a local file with a colon in its name begins with ./"`
 
 	Port      uint16        `short:"P" default:"${rping_port}" help:"Port of the server (default: ${default})."`
-	Recursive bool          `short:"r" help:"Copy directories with all that is in them."`
+	Recursive bool          `short:"r" help:"Copy directories with all that is in them. -R is the same."`
+	Recurse   bool          `short:"R" hidden:"" help:"The same as -r, as cp has it."`
 	Resume    bool          `help:"Go on with what a copy that was cut has left, and leave files that are there and the same."`
 	Force     bool          `short:"f" help:"Replace files that are there, and begin anew what was cut."`
-	Limit     octetRate     `placeholder:"RATE" help:"Octets of files a second, at most; K, M or G multiplies: 10M."`
+	Limit     octetRate     `placeholder:"RATE" help:"Octets of files a second, at most, from 1K on: a number, which K, M or G multiplies by 2^10, 2^20 or 2^30, such as 10M."`
+	Preserve  bool          `short:"p" help:"Keep modes and times, which is done in any case: for those who are used to it from cp and scp."`
 	Verbose   bool          `short:"v" help:"Print each file that is there, and how many octets a second it took in all."`
-	Timeout   time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
+	Quiet     bool          `short:"q" help:"Show no progress on a terminal."`
+	Timeout   time.Duration `placeholder:"TIME" help:"How long the connection may take to come up (default: 10s)."`
 
 	networkFlag
 	tlsFlags
@@ -68,8 +72,11 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 	over := c.over()
 	defer over.Close()
 	out := &cpPrinter{std: std, verbose: c.Verbose, progress: copyLine{progressLine: newProgressLine(std.err)}}
+	if c.Quiet {
+		out.progress.progressLine = newProgressLine(io.Discard)
+	}
 	client := &transfer.Client{
-		Force: c.Force, Resume: c.Resume, Recursive: c.Recursive, Rate: uint64(c.Limit), Watch: out.event,
+		Force: c.Force, Resume: c.Resume, Recursive: c.Recursive || c.Recurse, Rate: uint64(c.Limit), Watch: out.event,
 		Dial: c.dial(over, job.host),
 	}
 	began := time.Now()
@@ -139,7 +146,7 @@ func (c *cpCmd) job() (job cpJob, err error) {
 func jobOf(from []string, to string) (job cpJob, err error) {
 	host, path, there := remotePath(to)
 	if there {
-		job = cpJob{host: host, put: true, to: path}
+		job = cpJob{host: host, put: true, to: slash(to, path)}
 		err = wantPath(to, path)
 	} else {
 		job.to = to

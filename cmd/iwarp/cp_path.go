@@ -35,6 +35,14 @@ func cleanPath(at string) string {
 	return strings.TrimPrefix(at, "/")
 }
 
+// slash ends what a path is copied to with a slash, if it is written as that of a directory.
+func slash(arg, at string) string {
+	if at != "" && (strings.HasSuffix(arg, "/") || strings.HasSuffix(arg, "/.")) {
+		return at + "/"
+	}
+	return at
+}
+
 // wantPath refuses a path that no server has.
 func wantPath(arg, at string) error {
 	if at == "" {

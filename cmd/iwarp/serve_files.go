@@ -23,12 +23,12 @@ func (c *serveCmd) files(log *slog.Logger) (*served, error) {
 	return &served{s}, nil
 }
 
-// services is the one for files, if there are any.
+// services is the one for files. If there are none it tells its clients so.
 func (s *served) services() []serve.Service {
 	if s == nil {
-		return nil
+		return []serve.Service{{Name: "cp", Knows: transfer.Knows, Off: "no files are served here: it is to run with --dir"}}
 	}
-	return []serve.Service{{Name: "cp", Wants: "those of iwarp cp", Knows: s.Knows, Serve: s.Serve}}
+	return []serve.Service{{Name: "cp", Wants: "those of iwarp cp", Knows: transfer.Knows, Serve: s.Serve}}
 }
 
 func (s *served) close() {

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,38 +36,48 @@ type Client struct {
 }
 
 // Put copies files and directories of this host to a path below the server's directory, which is "" or one that message.CheckPath takes: into it, if it is a directory. With several it
-// has to be one. What goes wrong with one of them leaves the others: then the error is an *IncompleteError.
+// has to be one, and for a file if a slash follows it. What goes wrong with one of them leaves the others: then the error is an *IncompleteError.
 func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summary, err error) {
-	sources, err := sourcesOf(names)
+	t := teller{watch: c.Watch}
+	sources, err := t.sourcesOf(names)
 	if err != nil {
-		return sum, err
+		return t.sum, err
 	}
 	defer closeAll(sources)
-	l, err := c.begin(ctx, message.Begin{Put: true, Path: to, Into: len(names) > 1})
+	to, slash := strings.CutSuffix(to, "/")
+	into := len(names) > 1 || slash && !(c.Recursive && sources[0].isDir())
+	l, err := c.begin(ctx, message.Begin{Put: true, Path: to, Into: into})
 	if err != nil {
-		return sum, err
+		return t.sum, err
 	}
-	s := &sender{link: l, teller: teller{watch: c.Watch}, pace: newPace(c.Rate), copied: newCopied(names)}
+	s := &sender{link: l, teller: t, pace: newPace(c.Rate), copied: newCopied(names)}
 	for _, src := range sources {
 		if err == nil {
 			err = s.sendAll(ctx, src, c.Recursive)
 		}
 	}
 	if err == nil {
-		err = s.end(ctx)
+		err = s.end(ctx, to)
 	}
 	return s.sum, c.over(l, s.sum, err)
 }
 
-// sourcesOf opens the directories of what is named. A name may be a symbolic link, whose own name the copy has.
-func sourcesOf(names []string) (all []source, err error) {
+// sourcesOf opens the directories of what is named. A name may be a symbolic link, whose own name the copy has. What cannot be opened is left, as long as there is
+// something else.
+func (t *teller) sourcesOf(names []string) (all []source, err error) {
 	for _, name := range names {
 		src, err := sourceOf(name)
-		if err != nil {
-			closeAll(all)
+		switch {
+		case err == nil:
+			all = append(all, src)
+		case len(names) == 1:
 			return nil, err
+		default:
+			t.ended(&Outcome{name, message.NotRegular, reasonOf(err)})
 		}
-		all = append(all, src)
+	}
+	if len(all) == 0 {
+		return nil, t.sum.Err()
 	}
 	return all, nil
 }
@@ -131,7 +142,7 @@ func (c *Client) get(ctx context.Context, from, to string, had copied) (sum Summ
 
 // sinkOf is where on this host files go. The server may send what it was asked for, and nothing else.
 func (c *Client) sinkOf(from, to string) (in sink, err error) {
-	in = sink{dir: ".", only: everything, links: true, dirs: c.Recursive, force: c.Force, resume: c.Resume}
+	in = sink{dir: ".", from: from, base: filepath.Dir(to), only: everything, links: true, dirs: c.Recursive, force: c.Force, resume: c.Resume}
 	if from != "" {
 		in.only = path.Base(from)
 	}
@@ -147,11 +158,15 @@ func (c *Client) sinkOf(from, to string) (in sink, err error) {
 		}
 	}
 	if into && from != "" {
+		in.base = to
 		in.root, err = os.OpenRoot(at)
 		return in, err
 	}
 	if !into && strings.HasSuffix(to, string(filepath.Separator)) {
 		return in, fmt.Errorf("%q is not a directory", to)
+	}
+	if into {
+		in.base = filepath.Dir(at)
 	}
 	in.as, in.whole = filepath.Base(at), from == ""
 	in.root, err = os.OpenRoot(filepath.Dir(at))
@@ -170,7 +185,7 @@ func (c *Client) begin(ctx context.Context, b message.Begin) (*link, error) {
 	a, err := (&sender{link: l}).ask(ctx, b)
 	if err == nil && a.Code != message.OK {
 		_ = l.close(nil)
-		return nil, &Outcome{b.Path, a.Code, a.Text}
+		return nil, &Outcome{cmp.Or(b.Path, "."), a.Code, a.Text}
 	}
 	if err != nil {
 		return nil, l.close(err)
@@ -194,7 +209,7 @@ func connectError(err error) error {
 	case errors.As(err, &rejected):
 		_ = rejected.Conn.Close()
 		if said := rejected.PrivateData; len(said) > 0 {
-			return fmt.Errorf("%w: it says %q", err, said)
+			return &refusedError{said, err}
 		}
 	case errors.As(err, &none):
 		_ = none.Conn.Close()
@@ -202,10 +217,28 @@ func connectError(err error) error {
 	return err
 }
 
+// A refusedError is a server's refusal, in its own words.
+type refusedError struct {
+	said []byte
+	error
+}
+
+// Error says what the server does.
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the other end rejected the connection, and says %q", e.said)
+}
+
+// Unwrap returns the *iwarp.RejectError.
+func (e *refusedError) Unwrap() error { return e.error }
+
 // over ends the connection.
 func (c *Client) over(l *link, sum Summary, err error) error {
+	var last *Outcome
 	err = l.close(err)
-	if err != nil {
+	switch {
+	case errors.As(err, &last): // the transfer came to its end
+		return err
+	case err != nil:
 		return fmt.Errorf("cut after %d files, and --resume goes on: %w", sum.Files, err)
 	}
 	return sum.Err()

@@ -74,7 +74,7 @@ func (s *sink) mkdir(at string) error {
 func (s *sink) isDirectory(at string) error {
 	info, err := s.root.Lstat(at)
 	if err == nil && !info.IsDir() {
-		err = fail(message.Exists, "it is no directory here")
+		err = fail(message.NotRegular, "there is "+kindOf(info.Mode())+", and no directory")
 	}
 	return err
 }

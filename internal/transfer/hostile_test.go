@@ -192,7 +192,7 @@ func TestStrangers(t *testing.T) {
 	if !errors.As(err, &rejected) || string(rejected.PrivateData) != "this server has version 1 of iWcp" {
 		t.Fatalf("got %v", err)
 	}
-	if got := connectError(err); !strings.HasSuffix(got.Error(), `it says "this server has version 1 of iWcp"`) {
+	if got := connectError(err); !strings.HasSuffix(got.Error(), `says "this server has version 1 of iWcp"`) {
 		t.Errorf("%v", got)
 	}
 	if err := verify(mpa.Negotiated{}); err == nil {

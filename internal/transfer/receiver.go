@@ -30,7 +30,7 @@ func (r *receiver) receiveAll(ctx context.Context) error {
 		case message.Offer:
 			err = r.offered(ctx, m)
 		case message.End:
-			return r.send(ctx, answerOf(r.sink.sync(r.sink.dir)))
+			return r.done(ctx)
 		default:
 			err = unexpected(m, "an Offer")
 		}
@@ -40,6 +40,15 @@ func (r *receiver) receiveAll(ctx context.Context) error {
 	}
 }
 
+// done has the names on disk, and answers the End.
+func (r *receiver) done(ctx context.Context) error {
+	a := answerOf(r.sink.sync(r.sink.dir))
+	if err := r.send(ctx, a); err != nil || a.Code == message.OK {
+		return err
+	}
+	return &Outcome{r.sink.shown(r.sink.dir), a.Code, a.Text}
+}
+
 // offered takes what is offered, if it may be.
 func (r *receiver) offered(ctx context.Context, o message.Offer) error {
 	var err error
@@ -47,28 +56,26 @@ func (r *receiver) offered(ctx context.Context, o message.Offer) error {
 	case message.File:
 		return r.file(ctx, o)
 	case message.Missed:
-		r.ended(&Outcome{o.Path, message.NotRegular, o.Detail})
+		r.ended(&Outcome{r.sink.origin(o.Path), message.NotRegular, o.Detail})
 	default:
 		if err = r.sink.make(o); err != nil {
-			a := answerOf(err)
-			r.ended(&Outcome{o.Path, a.Code, a.Text})
+			r.ended(r.sink.outcome(o.Path, err))
 		}
 	}
-	return r.send(ctx, answerOf(err))
+	return r.send(ctx, r.sink.answer(err))
 }
 
 // file receives one, and says what has become of it.
 func (r *receiver) file(ctx context.Context, o message.Offer) error {
-	r.begun(o.Path, int64(o.Size))
+	r.begun(r.sink.goes(o.Path), int64(o.Size))
 	v := &receiving{receiver: r, o: o, size: int64(o.Size), blocks: sha256.New()}
 	err := v.run(ctx)
 	var fatal *brokenError
 	if errors.As(err, &fatal) {
 		return fatal.err
 	}
-	a := answerOf(err)
-	r.ended(r.sink.copied.note(r.sink.name(v.at), &Outcome{o.Path, a.Code, a.Text}))
-	return r.send(ctx, a)
+	r.ended(r.sink.copied.note(r.sink.name(v.at), r.sink.outcome(o.Path, err)))
+	return r.send(ctx, r.sink.answer(err))
 }
 
 // A brokenError ends the connection, and not just a file.

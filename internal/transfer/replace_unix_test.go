@@ -20,9 +20,11 @@ var specials = map[string]struct {
 	make func(at string) error
 	kind fs.FileMode
 }{
-	"pipe":           {func(at string) error { return unix.Mkfifo(at, 0o600) }, fs.ModeNamedPipe},
-	"socket":         {socketAt, fs.ModeSocket},
-	"link to a pipe": {func(at string) error { return errorOf(unix.Mkfifo(at+"p", 0o600), os.Symlink(filepath.Base(at)+"p", at)) }, fs.ModeSymlink},
+	"pipe":   {func(at string) error { return unix.Mkfifo(at, 0o600) }, fs.ModeNamedPipe},
+	"socket": {socketAt, fs.ModeSocket},
+	"link to a pipe": {func(at string) error {
+		return errorOf(unix.Mkfifo(at+"p", 0o600), os.Symlink(filepath.Base(at)+"p", at))
+	}, fs.ModeSymlink},
 	"link elsewhere": {func(at string) error { return os.Symlink(os.DevNull, at) }, fs.ModeSymlink},
 }
 

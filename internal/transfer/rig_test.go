@@ -72,7 +72,7 @@ func (r *rig) dial(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 // serve is the server's end of a connection.
 func (r *rig) serve(ctx context.Context, conn net.Conn) {
 	req, err := iwarp.Respond(ctx, conn, nil, iwarp.ListenConfig{RNIC: r.rnic})
-	if err == nil && !r.server.Knows(req) {
+	if err == nil && !Knows(req) {
 		err = errors.New("not for this server")
 	}
 	if err == nil {

@@ -40,11 +40,11 @@ func (s *sender) sendAll(ctx context.Context, src source, recursive bool) error 
 	})
 }
 
-// end tells the receiver that there is no more.
-func (s *sender) end(ctx context.Context) error {
+// end tells the receiver that there is no more to go to a path.
+func (s *sender) end(ctx context.Context, to string) error {
 	a, err := s.ask(ctx, message.End{})
 	if err == nil && a.Code != message.OK {
-		err = &Outcome{Path: "", Code: a.Code, Text: a.Text}
+		err = &Outcome{Path: to, Code: a.Code, Text: a.Text}
 	}
 	return err
 }

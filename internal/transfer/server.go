@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (s *Server) Close() error { return s.root.Close() }
 func greeting() []byte { return append([]byte(message.Magic), message.Version) }
 
 // Knows reports whether a peer asks for a transfer.
-func (*Server) Knows(req *iwarp.Request) bool {
+func Knows(req *iwarp.Request) bool {
 	return bytes.HasPrefix(req.PrivateData(), []byte(message.Magic))
 }
 
@@ -85,7 +86,7 @@ func (s *Server) attend(ctx context.Context, l *link, req *iwarp.Request) error 
 	log := s.cfg.Logger.With("remote", req.RemoteAddr().String())
 	t := teller{watch: func(e Event) {
 		if o, ok := e.(*Outcome); ok {
-			log.Info(o.Code.String(), "path", o.Path, "put", b.Put, "reason", o.Text)
+			record(ctx, log, b, o)
 		}
 	}}
 	if b.Put {
@@ -97,6 +98,18 @@ func (s *Server) attend(ctx context.Context, l *link, req *iwarp.Request) error 
 		return err
 	}
 	return l.farewell(ctx)
+}
+
+// record logs what has become of a file, by its path in the directory.
+func record(ctx context.Context, log *slog.Logger, b message.Begin, o *Outcome) {
+	level, at := slog.LevelInfo, o.Path
+	if !o.Good() {
+		level = slog.LevelWarn
+	}
+	if !b.Put {
+		at = below(b.Path, at)
+	}
+	log.Log(ctx, level, o.Code.String(), "path", at, "put", b.Put, "reason", o.Text)
 }
 
 // farewell waits until the other end closes.
@@ -114,6 +127,10 @@ func (l *link) farewell(ctx context.Context) error {
 // put receives what a client puts here.
 func (s *Server) put(ctx context.Context, l *link, t teller, b message.Begin) error {
 	to, err := s.sinkOf(b)
+	if err != nil {
+		a := answerOf(err)
+		t.tell(&Outcome{cmp.Or(b.Path, "."), a.Code, a.Text})
+	}
 	if bad := l.send(ctx, answerOf(err)); bad != nil || err != nil {
 		return bad
 	}
@@ -160,7 +177,7 @@ func (s *Server) get(ctx context.Context, l *link, t teller, b message.Begin) er
 	if err := out.sendAll(ctx, src, b.Recursive); err != nil {
 		return err
 	}
-	return out.end(ctx)
+	return out.end(ctx, "what was asked for")
 }
 
 // everything is what the whole of a server's directory is called.

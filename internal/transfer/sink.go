@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,6 +19,8 @@ type sink struct {
 	as      string // in place of the first name; "": that stays. For a directory it is what that goes into, unless whole is set
 	whole   bool   // the directory that is received is as
 	only    string // what the first name has to be; "": anything
+	base    string // what root goes by where its files are told of
+	from    string // what was asked for, of which only is the last name; "": all there is, or nothing was
 	links   bool   // symbolic links are made
 	dirs    bool   // directories are made
 	force   bool
@@ -78,7 +82,9 @@ func (s *sink) make(o message.Offer) error {
 // goes to the same place when it is copied again.
 func (s *sink) contain() error {
 	at := path.Join(s.dir, s.as)
-	if err := s.root.Mkdir(at, 0o777); err != nil {
+	if err := s.root.Mkdir(at, 0o777); errors.Is(err, fs.ErrExist) {
+		return fail(message.NotRegular, "there is something else than a directory")
+	} else if err != nil {
 		return err
 	}
 	above := s.dir

@@ -28,6 +28,12 @@ type visitor struct {
 	other func(message.Offer) (bool, error)
 }
 
+// isDir reports whether it is a directory.
+func (s source) isDir() bool {
+	info, err := s.root.Stat(s.name)
+	return err == nil && info.IsDir()
+}
+
 // visit goes through the source.
 func (s source) visit(ctx context.Context, recursive bool, v visitor) error {
 	info, err := s.root.Stat(s.name)
@@ -51,8 +57,12 @@ func (s source) visit(ctx context.Context, recursive bool, v visitor) error {
 func (v visitor) missed(as, why string) error {
 	if message.CheckPath(as) != nil { // then it may be anything
 		as = strconv.QuoteToASCII(as)
+		as = as[1 : len(as)-1] // whoever tells of it quotes it
 	}
-	_, err := v.other(message.Offer{Kind: message.Missed, Path: clip(as, message.MaxPath), Detail: clip(why, message.MaxText)})
+	if cut := len(as) - message.MaxPath; cut > 0 { // its end says more
+		as = "... " + as[cut+4:]
+	}
+	_, err := v.other(message.Offer{Kind: message.Missed, Path: as, Detail: clip(why, message.MaxText)})
 	return err
 }
 
@@ -87,6 +97,8 @@ func (v visitor) regular(root *os.Root, name, as string) error {
 // kindOf names a kind of special file.
 func kindOf(m fs.FileMode) string {
 	switch {
+	case m.IsRegular():
+		return "a file"
 	case m.IsDir():
 		return "a directory"
 	case m&fs.ModeSymlink != 0:

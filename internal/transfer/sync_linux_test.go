@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
 // TestNameOfTheDirectory copies a directory into one that is made for it: that one's name is on disk, too, and so the directory that has the name
@@ -33,6 +34,20 @@ func TestNameOfTheDirectory(t *testing.T) {
 		opened("new")
 		lists(t, r.here, "new", "new/d", "new/d/f")
 	})
+}
+
+// TestNoNames has a file system that has no names on disk, and takes no files, refuse a file, and nothing be told of a cut.
+func TestNoNames(t *testing.T) {
+	r := newRig(t)
+	made(t, nil, r.there, "f")
+	_, err := r.client().Get(testrig.Within(t), []string{"f"}, "/proc/iwarp-test")
+	if want := (&IncompleteError{Summary{Left: 1}}).Error(); err == nil || err.Error() != want {
+		t.Errorf("%v, and not %s", err, want)
+	}
+	if code := r.outcome(); code != message.Failed && code != message.Denied { // the latter for who is not root
+		t.Errorf("%v", r.told)
+	}
+	testrig.Must(t, r.served())
 }
 
 // watched returns what wants a directory to have been opened after a name was made in it.

@@ -3,6 +3,7 @@
 package transfer
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -14,5 +15,11 @@ const noWait = unix.O_NONBLOCK
 // renamesOpen tells that a file that is open can be renamed.
 const renamesOpen = true
 
-// syncDir has the names in a directory on disk.
-func syncDir(d *os.File) error { return d.Sync() }
+// syncDir has the names in a directory on disk, where there is one: other file systems, such as that of processes, refuse.
+func syncDir(d *os.File) error {
+	err := d.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	return err
+}

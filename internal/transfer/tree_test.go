@@ -142,7 +142,7 @@ func TestLeftOut(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"d/pipe": not copied: not a regular file, but a pipe`, `"d/out": not copied: a symbolic link that leads elsewhere`, `"d/above": not copied: a sym`,
-		`new\\nline\"": not copied: a name with control characters: rename it`, `\\xff\"": not copied: a name that is not UTF-8: rename it`, `not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
+		`"d/new\\nline": not copied: a name with control characters: rename it`, `"d/\\xff": not copied: a name that is not UTF-8: rename it`, `not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
 	} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("%s is not told in\n%s", want, &told)

@@ -17,7 +17,7 @@ func ParseOctets(text string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 63-shift)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number of octets", text)
+		return 0, fmt.Errorf("%q is not a number of octets, such as 65536, 64K, 10M or 1G", text)
 	}
 	return int64(n) << shift, nil
 }
