@@ -73,7 +73,7 @@ func Presets() []Preset {
 }
 
 // LookupPreset returns the preset with a name: "siw", "cxgb4", "freebsd", "irdma",
-// "qedr" or "windows-v1", in upper or lower case. The error wraps ErrInvalid.
+// "qedr" or "windows-v1", in upper or lower case. The error is an *OpError that wraps ErrInvalid.
 func LookupPreset(name string) (Preset, error) {
 	if p, ok := peers.Lookup(strings.ToLower(name)); ok {
 		return presetOf(&p), nil
@@ -82,7 +82,7 @@ func LookupPreset(name string) (Preset, error) {
 	for _, p := range peers.All() {
 		names = append(names, p.Name)
 	}
-	return Preset{}, fmt.Errorf("iwarp: %w: no preset %q: one of %s", ErrInvalid, name, strings.Join(names, ", "))
+	return Preset{}, &OpError{Op: "look up preset", Err: fmt.Errorf("%w: no preset %q: one of %s", ErrInvalid, name, strings.Join(names, ", "))}
 }
 
 // Why returns the reason for a setting, and "" if there is none.

@@ -86,7 +86,7 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 		err = errInterrupted
 	}
 	if err != nil {
-		return &ending{fmt.Errorf("cp: %w", err), cpStatus(err)}
+		return &ending{&namedError{"cp", err}, cpStatus(err)}
 	}
 	return nil
 }

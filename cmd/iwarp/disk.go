@@ -79,11 +79,11 @@ func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeDisks(cfg.Namespaces)) }()
 	if cfg.Namespaces, err = c.namespaces(); err != nil {
-		return fmt.Errorf("disk: %w", err)
+		return &namedError{"disk", err}
 	}
 	t, err := target.New(cfg)
 	if err != nil {
-		return fmt.Errorf("disk: %w", err)
+		return &namedError{"disk", err}
 	}
 	over := c.over()
 	defer over.Close()

@@ -114,11 +114,11 @@ func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, te
 	}
 	controller, err := c.controller(ctx, over, at)
 	if err != nil {
-		return fmt.Errorf("%s: %w", option, err)
+		return &namedError{option, err}
 	}
 	defer func() {
 		if ended := controller.Close(); ended != nil && err == nil {
-			err = fmt.Errorf("%s: %w", option, ended)
+			err = &namedError{option, ended}
 		}
 	}()
 	n, err := controller.Namespace(ctx, at.ns)
@@ -126,7 +126,7 @@ func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, te
 		err = use(n)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", option, err)
+		return &namedError{option, err}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (c *diskCmd) list(ctx context.Context, std streams, over *network.Network) 
 	}
 	entries, err := d.Discover(ctx, name, at.at)
 	if err != nil {
-		return fmt.Errorf("%s: %w", option, err)
+		return &namedError{option, err}
 	}
 	return printEntries(std.out, entries)
 }
@@ -45,12 +45,12 @@ func printEntries(w io.Writer, entries []capsule.DiscoveryEntry) error {
 func (c *diskCmd) listDisks(ctx context.Context, std streams, over *network.Network, option string, at diskURL) error {
 	controller, err := c.controller(ctx, over, at)
 	if err != nil {
-		return fmt.Errorf("%s: %w", option, err)
+		return &namedError{option, err}
 	}
 	defer controller.Close()
 	all, err := controller.Namespaces(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", option, err)
+		return &namedError{option, err}
 	}
 	i := controller.Identity()
 	return printDisks(std.out, fmt.Sprintf("%s %s, firmware %s, serial number %s", at.nqn, i.Model, i.Firmware, i.Serial), all)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/network"
 )
 
 // A failure is what a command has failed with. Its text begins with the command's name, which the errors of the command's own
@@ -26,6 +27,24 @@ func (f *failure) Error() string {
 	return f.error.Error()
 }
 
+// A namedError is an error under the name of what has failed, such as an option, where package iwarp's own is not said once more.
+type namedError struct {
+	name string
+	error
+}
+
+// Unwrap returns the error as it was.
+func (e *namedError) Unwrap() error { return e.error }
+
+// Error is the text.
+func (e *namedError) Error() string {
+	text, ok := nameless(e.error)
+	if !ok {
+		text = e.error.Error()
+	}
+	return e.name + ": " + text
+}
+
 // nameless returns the text of an error that names no command: one of packages iwarp and stream, or of the system. Of
 // several together the first decides.
 func nameless(err error) (string, bool) {
@@ -36,7 +55,7 @@ func nameless(err error) (string, bool) {
 	switch e := err.(type) {
 	case *ending:
 		return nameless(e.error)
-	case *net.OpError, *fs.PathError:
+	case *net.OpError, *fs.PathError, *network.DownError:
 		return err.Error(), true
 	case several:
 		text, ok := nameless(e[0])

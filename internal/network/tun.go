@@ -44,8 +44,25 @@ func onTUN(text string) (*Network, error) {
 	}, nil
 }
 
-// Unready says why nothing comes over the network, and nothing can leave, as yet: it is at a TUN device that is not up. Where
-// there is none of that name, Listen makes it, and it is others who set it up.
+// A DownError says why nothing comes by a TUN device, and nothing can leave, as yet.
+type DownError struct {
+	Device string
+	Err    error // there is no such device; nil: it is not up
+}
+
+// Error says what to do.
+func (e *DownError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("--tun: there is no TUN device %s: ip tuntap add dev %[1]s mode tun, and then an address and a route, and ip link set %[1]s up: %v", e.Device, e.Err)
+	}
+	return fmt.Sprintf("--tun: the TUN device %s is not up: ip link set %[1]s up, with an address and a route", e.Device)
+}
+
+// Unwrap returns Err.
+func (e *DownError) Unwrap() error { return e.Err }
+
+// Unready says why nothing comes over the network, and nothing can leave, as yet: it is a *DownError. Where there is no device of that name,
+// Listen makes it, and it is others who set it up.
 func (n *Network) Unready() error {
 	if n.stacks == nil || n.stacks.at == nil {
 		return nil
@@ -54,9 +71,9 @@ func (n *Network) Unready() error {
 	device, err := net.InterfaceByName(name)
 	switch {
 	case err != nil:
-		return fmt.Errorf("--tun: there is no TUN device %s: ip tuntap add dev %s mode tun, and then an address and a route, and ip link set %s up: %w", name, name, name, err)
+		return &DownError{name, err}
 	case device.Flags&net.FlagUp == 0:
-		return fmt.Errorf("--tun: the TUN device %s is not up: ip link set %s up, with an address and a route", name, name)
+		return &DownError{Device: name}
 	}
 	return nil
 }

@@ -91,9 +91,27 @@ func (r *reader) text(name string) string {
 // right reports whether a variable is right.
 func (r *reader) right(name string, err error) bool {
 	if err != nil {
-		r.wrong = append(r.wrong, fmt.Errorf("%s: %w", name, err))
+		r.wrong = append(r.wrong, &mistake{name, err})
 	}
 	return err == nil
+}
+
+// A mistake is a variable that is wrong.
+type mistake struct {
+	variable string
+	error
+}
+
+// Unwrap returns what is wrong.
+func (m *mistake) Unwrap() error { return m.error }
+
+// Error names the variable, and not package iwarp or what was asked of it.
+func (m *mistake) Error() string {
+	text, ok := iwarp.Brief("look up preset", m.error)
+	if !ok {
+		text = m.error.Error()
+	}
+	return m.variable + ": " + text
 }
 
 // choice reads a variable that has one of several words. names are these, as they are named to the user.

@@ -28,7 +28,7 @@ func TestFrom(t *testing.T) {
 		{"", "", false, "", nil},
 		{"packet", "siw", true, "siw", nil},
 		{"foo", "siw", false, "siw", []string{`IWARP_LOG: "foo" is not one of connection, packet, frame`}},
-		{"frame", "foo", true, "", []string{"IWARP_PEER: ", `no preset "foo": one of siw`}},
+		{"frame", "foo", true, "", []string{`IWARP_PEER: invalid argument: no preset "foo": one of siw`}},
 		{"foo", "bar", false, "", []string{"IWARP_LOG: ", "IWARP_PEER: "}},
 	} {
 		s, err := From(environment{"IWARP_LOG": tt.log, "IWARP_PEER": tt.peer}.lookup)
