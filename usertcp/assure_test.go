@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
@@ -86,9 +87,45 @@ func TestAssuredAtShutdown(t *testing.T) {
 	}
 }
 
-// TestNothingToAssure: in front of our FIN there is no acknowledgement to be repeated.
+// TestNothingToAssure: in front of our FIN there is no acknowledgement to be repeated, and none can be made of a FIN that nobody has kept.
 func TestNothingToAssure(t *testing.T) {
 	if packet := new(flow).lastACK(); packet != nil {
 		t.Errorf("%x", packet)
+	}
+	var early, lost lastPacket
+	early.leaves(made{seq: 700, ack: 30, flags: header.TCPFlagAck})
+	lost.seen.Store(true)
+	for _, l := range []*lastPacket{&early, &lost} {
+		if packet := l.acknowledging(31); packet != nil {
+			t.Errorf("%x", packet)
+		}
+	}
+}
+
+// leaves has a packet of ours leave.
+func (l *lastPacket) leaves(m made) {
+	packet := m.packet(0)
+	s, _ := parseSegment(packet)
+	l.outbound(packet, &s)
+}
+
+// TestAssuredByFIN: where the last packet of ours was the FIN, sent again, an acknowledgement alone is made of it.
+func TestAssuredByFIN(t *testing.T) {
+	var l lastPacket
+	l.leaves(made{seq: 700, ack: 30, flags: header.TCPFlagFin | header.TCPFlagAck, data: []byte("all")})
+	s, ok := parseSegment(l.acknowledging(31))
+	if !ok || s.seq != 704 || s.ack != 31 || s.flags != header.TCPFlagAck || len(s.payload) > 0 || !s.intact() {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestPause: acknowledgements are half a round trip apart, and not longer than anybody would wait for.
+func TestPause(t *testing.T) {
+	for trip, want := range map[time.Duration]time.Duration{0: maxPause, 10 * time.Millisecond: 5 * time.Millisecond, time.Minute: maxPause} {
+		var f flow
+		f.smooth.Store(int64(trip))
+		if got := f.pause(); got != want {
+			t.Errorf("a round trip of %v: %v, want %v", trip, got, want)
+		}
 	}
 }

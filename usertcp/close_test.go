@@ -9,8 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -100,6 +102,33 @@ func TestPatience(t *testing.T) {
 			t.Errorf("look %d, with %d acknowledged: lost %t", i, look.una, lost)
 		}
 	}
+}
+
+// An abortable is an endpoint that is only ever aborted.
+type abortable struct {
+	tcpip.Endpoint
+	at time.Time
+}
+
+func (e *abortable) Abort() { e.at = time.Now() }
+
+// TestPatienceLasts: a closed connection whose peer acknowledges something now and then goes on, and is reset when that has stopped for CloseTimeout.
+func TestPatienceLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ep := new(abortable)
+		c := &Conn{stack: &Stack{cfg: Config{CloseTimeout: 4 * time.Second}}, flow: new(flow), ep: ep}
+		c.end.init()
+		c.end.patience.wait(c)
+		for range 10 {
+			time.Sleep(3 * time.Second)
+			c.flow.una.Add(1)
+		}
+		last := time.Now()
+		time.Sleep(time.Minute)
+		if took := ep.at.Sub(last); took < 4*time.Second || took > 5*time.Second || c.failed != syscall.ETIMEDOUT {
+			t.Errorf("reset %v after the last acknowledgement: %v", took, c.failed)
+		}
+	})
 }
 
 // TestPatienceEnds: no timer is left where the end of a connection is known, be it before its Close or after.

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
@@ -101,6 +103,33 @@ func TestLostInSilence(t *testing.T) {
 	}
 }
 
+// A broken is an endpoint that tells why it has ended.
+type broken struct {
+	tcpip.Endpoint
+	why tcpip.Error
+}
+
+func (e broken) LastError() tcpip.Error { return e.why }
+
+// TestWhyLost: gVisor tells once why a connection was lost, and it may have told another call.
+func TestWhyLost(t *testing.T) {
+	for _, tt := range []struct {
+		why  tcpip.Error
+		want error
+	}{
+		{&tcpip.ErrTimeout{}, syscall.ETIMEDOUT}, {&tcpip.ErrHostUnreachable{}, syscall.EHOSTUNREACH}, {nil, syscall.ECONNRESET},
+	} {
+		c := &Conn{stack: &Stack{closed: make(chan struct{})}, ep: broken{why: tt.why}}
+		c.end.last = tcp.StateError
+		for range 2 {
+			if err := c.whyLost(); !errors.Is(err, tt.want) {
+				t.Errorf("%v: %v, want %v", tt.why, err, tt.want)
+			}
+			c.ep = broken{}
+		}
+	}
+}
+
 func readAll(_ *Stack, s *Conn) error {
 	_, err := io.Copy(io.Discard, s)
 	_ = s.CloseWrite() // it may have before
@@ -128,13 +157,13 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestLacksUnknown: of a connection that the Stack has lost sight of, nothing is known to be lacking.
+// TestLacksUnknown: of a connection that the Stack has lost sight of, nothing is known to be lacking, or unsent.
 func TestLacksUnknown(t *testing.T) {
 	for _, f := range []*flow{nil, blankFlow(ends{})} {
 		c := &Conn{flow: f}
 		c.end.init()
 		c.written.Store(100)
-		if c.Lacks() {
+		if c.Lacks() || c.Unsent() {
 			t.Errorf("something, with %+v", f)
 		}
 	}
