@@ -94,6 +94,16 @@ func TestFastRegisterRefused(t *testing.T) {
 	if f := (Domain{table, pd + 1, stream}).LocalMay(r, 0, 1, true); f != OtherDomain {
 		t.Error(f)
 	}
+	owned, _ := register(t, table, Options{PD: pd, Access: LocalWrite})
+	for _, tt := range []struct {
+		r      *Region
+		off, n int
+		want   Fault
+	}{{nil, 0, 0, None}, {nil, 0, 1, InvalidSTag}, {r, 9, 0, None}, {owned, 0, 1, None}, {r, 0, 8, None}, {r, 0, 9, Bounds}} {
+		if f := local(table).LocalMay(tt.r, tt.off, tt.n, true); f != tt.want {
+			t.Errorf("%d octets at %d: %v, want %v", tt.n, tt.off, f, tt.want)
+		}
+	}
 }
 
 // A private registration is for the stream that it was done on.

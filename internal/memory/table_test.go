@@ -209,7 +209,11 @@ func TestSTagsInUse(t *testing.T) {
 	if a.STag() != 0x500 || b.STag() != 0x600 || c.STag() != 0x700 {
 		t.Errorf("%#x %#x %#x", a.STag(), b.STag(), c.STag())
 	}
-	if _, err := table.Register(nil, Options{}); err == nil || len(table.tags) != 2 {
+	table.random = dice(0x100)
+	if first, _ := register(t, table, Options{}); first.STag() != 0x100 { // the least that is not reserved
+		t.Errorf("%#x", first.STag())
+	}
+	if _, err := table.Register(nil, Options{}); err == nil || len(table.tags) != 3 {
 		t.Errorf("without a random number: %v", err)
 	}
 }

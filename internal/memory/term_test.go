@@ -93,3 +93,10 @@ func TestTermSettles(t *testing.T) {
 		t.Error(f)
 	}
 }
+
+// A request that names no region means none.
+func TestTermOfNothing(t *testing.T) {
+	if term := (*Region)(nil).Term(); term != (Term{}) {
+		t.Errorf("%+v", term)
+	}
+}

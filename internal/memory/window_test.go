@@ -168,6 +168,7 @@ func TestWindowOfStream(t *testing.T) {
 		t.Error(f)
 	}
 	table.EndStream(stream)
+	w.endOf(stream) // which was about to end it when it was bound to another
 	if !w.Valid() {
 		t.Error("it went with an earlier stream")
 	}
