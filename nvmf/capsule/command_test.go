@@ -145,6 +145,22 @@ func TestAdminCommands(t *testing.T) {
 	if c := features.Get(); c.Features() != features || c.Opcode != OpGetFeatures || c.CDW != [6]uint32{0x80000307, 0x00030003} {
 		t.Errorf("%+v", c)
 	}
+	features.Save = false
+	if c := features.Set(); c.Features() != features || c.Opcode != OpSetFeatures || c.CDW[0] != 0x307 {
+		t.Errorf("%+v", c)
+	}
+	queue := Connect{SGL: page, Format: 2, QID: 3, SQSize: 4, Attr: AttrNoFlow, KeepAlive: 5}
+	if c := queue.Command(); c.Connect() != queue || c.CDW != [6]uint32{0x00030002, 0x00040004, 5} {
+		t.Errorf("%+v", c)
+	}
+	log := GetLogPage{SGL: page, NSID: 1, Page: LogEffects, Dwords: 0x54321, Offset: 1<<32 + 4}
+	if c := log.Command(); c.GetLogPage() != log || c.CDW != [6]uint32{0x43200005, 5, 4, 1} {
+		t.Errorf("%+v", c)
+	}
+	hint := DatasetManagement{SGL: page, NSID: 1, Ranges: MaxRanges}
+	if c := hint.Command(); c.DatasetManagement() != hint || c.CDW != [6]uint32{255} {
+		t.Errorf("%+v", c)
+	}
 	if q := NewQueues(4); q.Submission() != 4 || q.Completion() != 4 {
 		t.Errorf("%#x", q)
 	}
@@ -159,6 +175,21 @@ func TestAdminCommands(t *testing.T) {
 	c.CDW[0] = 2
 	if _, ok := c.Property(); ok {
 		t.Error("a size of 2 is read as one")
+	}
+}
+
+// TestSGL has the two layouts of a descriptor, with all their octets.
+func TestSGL(t *testing.T) {
+	for hex, s := range map[string]SGL{
+		"0807060504030201 563412 ddccbbaa 40": {SGLKeyed, 0x0102030405060708, 0x123456, 0xaabbccdd},
+		"0807060504030201 78563412 cdab99 01": {SGLOffset, 0x0102030405060708, 0x12345678, 0x99abcd},
+	} {
+		c := Command{SGL: s}
+		raw := c.Append(nil)
+		at(t, raw, 24, hex)
+		if got, err := ParseCommand(raw); err != nil || got.SGL != s {
+			t.Errorf("%+v, not %+v (%v)", got.SGL, s, err)
+		}
 	}
 }
 
@@ -268,7 +299,7 @@ func TestProperties(t *testing.T) {
 		t.Errorf("%#x", uint64(c))
 	}
 	cc := ConfigurationEnabled
-	if !cc.Enabled() || cc.Shutdown() != 0 || cc.WithShutdown(ShutdownNormal).Shutdown() != ShutdownNormal || cc.WithShutdown(2).WithShutdown(0) != cc {
+	if Configuration(0).Enabled() || !cc.Enabled() || cc.Shutdown() != 0 || cc.WithShutdown(ShutdownNormal).Shutdown() != ShutdownNormal || cc.WithShutdown(2).WithShutdown(0) != cc {
 		t.Errorf("%#x", cc)
 	}
 	for _, p := range []Property{PropertyCAP, PropertyVS, PropertyCC, PropertyCSTS} {
@@ -278,6 +309,9 @@ func TestProperties(t *testing.T) {
 	}
 	if s := StatusReady | StatusShutdownDone; !s.Has(StatusReady) || s.Has(StatusFatal) || s != 9 {
 		t.Errorf("%#x", s)
+	}
+	if e := ParseEvent(0x70f002); e != DiscoveryChanged {
+		t.Errorf("%v", e)
 	}
 	if e := ParseEvent(0x040002); e != NamespacesChanged || e.Result() != 0x040002 || DiscoveryChanged.Result() != 0x70f002 {
 		t.Errorf("%v", e)

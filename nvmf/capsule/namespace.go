@@ -27,7 +27,6 @@ type IdentifyNamespace struct {
 const (
 	nsFormats, nsFormat, nsSharing, nsReservations, nsDeallocated = 25, 26, 30, 31, 33
 	nsAttributes, nsNGUID, nsEUI64, nsLBAFormats                  = 99, 104, 120, 128
-	nsMaxFormats                                                  = 64
 )
 
 // Append appends the PageLen octets. There is one LBA format.
@@ -50,7 +49,7 @@ func ParseIdentifyNamespace(b []byte) (n IdentifyNamespace, err error) {
 		return n, err
 	}
 	format := int(b[nsFormat]&0xF | b[nsFormat]>>5&3<<4)
-	if format > int(b[nsFormats]) || format >= nsMaxFormats {
+	if format > int(b[nsFormats]) {
 		return n, &Error{Format: "Identify namespace", Offset: nsFormat, Reason: "the LBA format in use is not there"}
 	}
 	f := b[nsLBAFormats+4*format:]

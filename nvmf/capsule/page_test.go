@@ -106,6 +106,10 @@ func TestIdentifyNamespace(t *testing.T) {
 			t.Errorf("%d formats: %v", formats+1, err)
 		}
 	}
+	n.Metadata = 8
+	if got, err := ParseIdentifyNamespace(n.Append(nil)); err != nil || got != n {
+		t.Errorf("%+v (%v)", got, err)
+	}
 	raw[25], raw[26] = 255, 0x6F
 	if _, err := ParseIdentifyNamespace(raw); err != nil {
 		t.Errorf("the last format that there can be: %v", err)
@@ -140,8 +144,23 @@ func TestDescriptors(t *testing.T) {
 	for i := range long {
 		long[i] = Descriptor{9, make([]byte, 255)}
 	}
+	long[15].ID = make([]byte, 208) // one more than there is room for
 	if got, err := ParseDescriptors(AppendDescriptors(nil, long)); err != nil || len(got) != 15 {
 		t.Errorf("%d fit (%v)", len(got), err)
+	}
+	full := make([]Descriptor, 17)
+	for i := range full {
+		full[i] = Descriptor{9, make([]byte, 252)}
+	}
+	if got, err := ParseDescriptors(AppendDescriptors(nil, full)); err != nil || len(got) != 16 {
+		t.Errorf("%d fill the page (%v)", len(got), err)
+	}
+	full[15].ID = full[15].ID[:248]
+	raw = AppendDescriptors(nil, full[:16])
+	raw[PageLen-3] = 1 // in the last four octets
+	var late *Error
+	if got, err := ParseDescriptors(raw); !errors.As(err, &late) || late.Offset != PageLen-4 || len(got) != 16 {
+		t.Errorf("%d (%v)", len(got), err)
 	}
 	raw = AppendDescriptors(nil, long)
 	raw[15*259+1] = 255 // 211 octets are left
@@ -160,8 +179,8 @@ func TestLogs(t *testing.T) {
 	if got, err := ParseEffects(raw); err != nil || *got != *e {
 		t.Errorf("%v (%v)", got, err)
 	}
-	h := DiscoveryHeader{3, 2, 0}
-	at(t, h.Append(nil), 0, "0300000000000000 0200000000000000 0000")
+	h := DiscoveryHeader{3, 2, 1}
+	at(t, h.Append(nil), 0, "0300000000000000 0200000000000000 0100")
 	if got, err := ParseDiscoveryHeader(h.Append(nil)); err != nil || got != h {
 		t.Errorf("%v (%v)", got, err)
 	}
@@ -180,6 +199,10 @@ func TestDiscoveryEntry(t *testing.T) {
 	at(t, raw, 768, "01 01 01 0000000000 3412")
 	if got, err := ParseDiscoveryEntry(raw); err != nil || got != e {
 		t.Errorf("%+v (%v)", got, err)
+	}
+	e.SubsystemNQN = ""
+	if got, err := ParseDiscoveryEntry(e.Append(nil)); err != nil || got != e {
+		t.Errorf("without a name: %+v (%v)", got, err)
 	}
 }
 
