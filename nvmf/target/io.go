@@ -1,8 +1,6 @@
 package target
 
 import (
-	"errors"
-
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
@@ -124,23 +122,4 @@ func (r *request) datasetManagement() (capsule.Status, error) {
 		return capsule.InvalidSGLLength | capsule.DNR, nil
 	}
 	return n.discard(ranges, d.Deallocate), nil
-}
-
-// discard has all ranges discarded, if all are there.
-func (n *namespace) discard(ranges []capsule.Range, really bool) capsule.Status {
-	for _, r := range ranges {
-		if !capsule.Within(r.LBA, r.Blocks, n.blocks()) {
-			return capsule.LBAOutOfRange | capsule.DNR
-		}
-	}
-	for _, r := range ranges {
-		if r.Blocks == 0 || !really {
-			continue
-		}
-		off, length := n.octets(r.LBA, r.Blocks)
-		if err := n.Discard(off, length); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return statusOf(err, capsule.WriteFault)
-		}
-	}
-	return capsule.Success
 }
