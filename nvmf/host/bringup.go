@@ -31,13 +31,48 @@ func (d *Dialer) establish(ctx context.Context, to subsystem) (*session, error) 
 	defer cancel()
 	s := d.newSession()
 	err := s.bringUp(ctx, to)
-	if err != nil {
-		s.release()
-		return nil, err
+	if err == nil {
+		go s.watch()
+		return s, nil
 	}
-	go s.watch()
-	return s, nil
+	lost := s.isLost(ctx, err)
+	s.release()
+	if lost {
+		return nil, &cutError{err}
+	}
+	return nil, err
 }
+
+// isLost reports whether a bring-up has failed because a connection ended that had come up, and neither the target nor we had a reason. If it is not that of the
+// admin queue, which the target may have ended a moment later, it may not have come up.
+func (s *session) isLost(ctx context.Context, err error) bool {
+	switch {
+	case ctx.Err() != nil || isRefusal(err):
+		return false
+	case s.admin != nil:
+		return true
+	}
+	select {
+	case <-s.dead:
+		return errors.Is(err, s.err)
+	default:
+		return false
+	}
+}
+
+// isRefusal reports whether another attempt would end the same way.
+func isRefusal(err error) bool {
+	_, status := errors.AsType[*StatusError](err)
+	_, protocol := errors.AsType[*ProtocolError](err)
+	_, timeout := errors.AsType[*TimeoutError](err)
+	_, reject := errors.AsType[*RejectError](err)
+	return status || protocol || timeout || reject || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, iwarp.ErrInvalid) || errors.Is(err, iwarp.ErrLimit)
+}
+
+// A cutError is a connection that was lost amid the bring-up of a controller: another may do better.
+type cutError struct{ error }
+
+func (e *cutError) Unwrap() error { return e.error }
 
 // bringUp takes the steps of NVMe over Fabrics 1.1, section 2.1 (initialization).
 func (s *session) bringUp(ctx context.Context, to subsystem) (err error) {

@@ -61,7 +61,7 @@ func (c *Controller) run(s *session) {
 		c.set(nil, nil)
 		s.release()
 		c.d.Logger.Info("nvme: the controller is lost", "target", c.to.address, "subsystem", c.to.nqn, "error", s.err)
-		next, err := c.again(s.err)
+		next, err := c.again(c.open, s.err)
 		if err != nil {
 			c.set(nil, err)
 			return
@@ -84,11 +84,11 @@ func (c *Controller) shutdown(s *session) {
 }
 
 // again connects anew, for as long as there is patience, and unless the target says that this is of no use.
-func (c *Controller) again(cause error) (*session, error) {
+func (c *Controller) again(ctx context.Context, cause error) (*session, error) {
 	if c.d.Patience < 0 {
 		return nil, &LostError{Cause: cause}
 	}
-	ctx, cancel := context.WithTimeout(c.open, c.d.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.d.Patience)
 	defer cancel()
 	var last error
 	for {
@@ -155,6 +155,25 @@ func (c *Controller) session(ctx context.Context) (*session, error) {
 		case <-changed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// asking has a session asked for something, and the next one if the controller was lost before it has answered.
+func (c *Controller) asking(ctx context.Context, ask func(*session) error) error {
+	for turn := 0; ; turn++ {
+		s, err := c.session(ctx)
+		if err != nil {
+			return err
+		}
+		err = ask(s)
+		select {
+		case <-s.dead:
+			if err == nil || turn == retries {
+				return err
+			}
+		default:
+			return err
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -107,7 +108,8 @@ func checkNQN(nqn string) error {
 type subsystem struct{ network, address, nqn string }
 
 // Dial connects to the controller of a subsystem. network is one of iwarp.Dialer.Dial's, and address has a port; nqn is the subsystem's name. ctx
-// bounds the call, in addition to Dialer.Timeout. Errors are a *RejectError or another of iwarp's, a *StatusError of a
+// bounds the call, in addition to Dialer.Timeout. If the connection is lost after it has come up, and before the controller has, that is tried again as it is
+// for a Controller, which Dialer.Patience bounds. Errors are a *RejectError or another of iwarp's, a *StatusError of a
 // command that the controller did not like, a *ProtocolError or a *TimeoutError.
 func (d *Dialer) Dial(ctx context.Context, network, address, nqn string) (*Controller, error) {
 	r, err := d.resolved()
@@ -119,6 +121,11 @@ func (d *Dialer) Dial(ctx context.Context, network, address, nqn string) (*Contr
 	}
 	c := newController(r, subsystem{network, address, nqn})
 	s, err := r.establish(ctx, c.to)
+	if _, cut := errors.AsType[*cutError](err); cut && r.Patience > 0 {
+		if s, err = c.again(ctx, err); err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
 	if err != nil {
 		c.cancel()
 		return nil, err

@@ -44,10 +44,14 @@ func (c *Controller) Namespaces(ctx context.Context) ([]*Namespace, error) {
 
 // active lists the NSIDs of the active namespaces, a page at a time.
 func (c *Controller) active(ctx context.Context) (ids []uint32, err error) {
-	s, err := c.session(ctx)
-	if err != nil {
-		return nil, err
-	}
+	err = c.asking(ctx, func(s *session) (err error) {
+		ids, err = s.active(ctx)
+		return err
+	})
+	return ids, err
+}
+
+func (s *session) active(ctx context.Context) (ids []uint32, err error) {
 	for last := uint32(0); ; {
 		page, err := s.identifyPage(ctx, capsule.Identify{NSID: last, Structure: capsule.StructNamespaces})
 		if err != nil {
@@ -80,12 +84,12 @@ func (c *Controller) Namespace(ctx context.Context, id uint32) (*Namespace, erro
 	if n != nil {
 		return n, nil
 	}
-	s, err := c.session(ctx)
-	if err != nil {
-		return nil, err
-	}
 	n = &Namespace{c: c, id: id}
-	if n.page, n.uuid, err = s.identifyNamespace(ctx, id); err != nil {
+	err := c.asking(ctx, func(s *session) (err error) {
+		n.page, n.uuid, err = s.identifyNamespace(ctx, id)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()

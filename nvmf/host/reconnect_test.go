@@ -231,3 +231,57 @@ func TestChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestCutEarly cuts the connections at each command from the first one on, by which a controller and its namespaces are made known: it does not matter to
+// who asks for them. Without patience there is one attempt.
+func TestCutEarly(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		last := -1
+		for at := 1; ; at++ {
+			p := newPeer(t)
+			var commands atomic.Int32
+			p.spoil = func(*peerQueue, *capsule.Command, *answer) bool {
+				n := commands.Add(1)
+				if n == int32(at) {
+					p.cut()
+				}
+				return n != int32(at)
+			}
+			p.begin()
+			c, err := p.dialer().Dial(t.Context(), "tcp", "target:4420", nqn)
+			if err != nil {
+				t.Fatalf("cut at command %d: %v", at, err)
+			}
+			all, err := c.Namespaces(t.Context())
+			if err != nil || len(all) != 1 {
+				t.Fatalf("cut at command %d: %v, %v", at, all, err)
+			}
+			_, err = all[0].ReadAt(make([]byte, 512), 0)
+			testrig.Must(t, err)
+			last = int(commands.Load())
+			ended := c.Close()
+			if last < at { // and the end was cut
+				break
+			}
+			testrig.Must(t, ended)
+		}
+		if last < 12 {
+			t.Errorf("the connection was cut at %d commands", last)
+		}
+		p := newPeer(t)
+		p.spoil = func(*peerQueue, *capsule.Command, *answer) bool { p.cut(); return false }
+		p.begin()
+		d := p.dialer()
+		d.Patience = -1
+		began := time.Now()
+		if _, err := d.Dial(t.Context(), "tcp", "target:4420", nqn); err == nil || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		d.Patience = time.Minute
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := d.Dial(ctx, "tcp", "target:4420", nqn); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
