@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -32,19 +33,25 @@ func underRsockets(t *testing.T) Library {
 	return l
 }
 
-// preloadable skips the test where a program is missing, or is linked statically, as that of busybox-static, so that nothing can be preloaded.
-func preloadable(t *testing.T, program string) {
+// preloadable returns the first of some programs that is there and is linked dynamically, which that of Debian's busybox-static is not. Without
+// one the test is skipped.
+func preloadable(t *testing.T, programs ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		testrig.Lacks(t, err.Error())
+	for _, program := range programs {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			continue
+		}
+		file, err := elf.Open(path)
+		testrig.Must(t, err)
+		dynamic := file.Section(".interp") != nil
+		testrig.Must(t, file.Close())
+		if dynamic {
+			return program
+		}
 	}
-	file, err := elf.Open(path)
-	testrig.Must(t, err)
-	defer file.Close()
-	if file.Section(".interp") == nil {
-		testrig.Lacks(t, path+" is linked statically: put Debian's package busybox in front in the PATH")
-	}
+	testrig.Lacks(t, fmt.Sprintf("none of %q is there and linked dynamically", programs))
+	return ""
 }
 
 // random are octets that look like no others, the same in each run.
@@ -65,11 +72,11 @@ func TestPreloaded(t *testing.T) {
 
 // netcat has busybox's netcat exchange octets in both roles, and in both directions at once.
 func (l Library) netcat(t *testing.T) {
-	preloadable(t, "busybox")
+	busybox := preloadable(t, "busybox-dynamic", "busybox")
 	toNetcat, fromNetcat := random(1, preloadedOctets), random(2, preloadedOctets)
 	t.Run("netcat serves", func(t *testing.T) {
 		port := freePort(t)
-		server := startReading(t, l, "busybox nc -l -p "+port, bytes.NewReader(fromNetcat))
+		server := startReading(t, l, busybox+" nc -l -p "+port, bytes.NewReader(fromNetcat))
 		server.awaitListening(t, port)
 		conn, err := stream.Dial(t.Context(), "tcp", "127.0.0.1:"+port)
 		testrig.Must(t, err)
@@ -80,7 +87,7 @@ func (l Library) netcat(t *testing.T) {
 		testrig.Must(t, err)
 		defer ln.Close()
 		_, port, _ := net.SplitHostPort(ln.Addr().String())
-		client := startReading(t, l, "busybox nc 127.0.0.1 "+port, bytes.NewReader(fromNetcat))
+		client := startReading(t, l, busybox+" nc 127.0.0.1 "+port, bytes.NewReader(fromNetcat))
 		go func() {
 			<-client.done
 			ln.Close()
