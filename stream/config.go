@@ -10,7 +10,7 @@ import (
 
 // A Config says what a connection takes. The zero value is usable.
 type Config struct {
-	// Ring is how many octets of memory the peer writes into: those that it has written and nobody has read, at most. If zero,
+	// Ring is the memory that the peer writes into, in octets, and so bounds what it has written and nobody has read. If zero,
 	// DefaultRing; it is rounded up to a multiple of 4096, and is 1 GiB at most.
 	Ring int
 	// Credits is how many pieces the peer may have sent that were not read, 16 to 32768. If zero, DefaultCredits.

@@ -99,11 +99,11 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets when calls of Read and WriteTo end that wait, those that wait now included. A zero time is never.
+// SetReadDeadline sets when calls of Read and WriteTo give up waiting, those that wait now included. A zero time is never.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd, t) }
 
-// SetWriteDeadline sets when calls of Write, ReadFrom, WriteAt and Map end that wait, as SetReadDeadline does. What a Write has sent until then its
-// count has, and the stream goes on after it.
+// SetWriteDeadline sets when calls of Write, ReadFrom, WriteAt and Map give up waiting, as SetReadDeadline does. The count of a Write tells what it
+// has sent by then, and the stream goes on after that.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr, t) }
 
 func (c *Conn) setDeadline(d *deadline, t time.Time) error {

@@ -30,8 +30,8 @@ func (o *output) init() {
 }
 
 // Write sends p, and returns when what is below has taken it: p is the caller's then. It waits while the peer's ring is full. With an error n is how
-// many octets were sent, or are on their way: the stream goes on after them if the error is that of a deadline. After any other CloseWrite fails, too,
-// and Close, unless the peer has closed the connection in order: octets that were on their way may be lost. Errors are *net.OpError.
+// many octets were sent, or are on their way: the stream goes on after them if the error is that of a deadline. After any other error CloseWrite
+// fails, and so does Close, unless the peer has closed the connection in order: octets that were on their way may be lost. Errors are *net.OpError.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	n, err = c.write(p)
 	return n, c.opError("write", err)

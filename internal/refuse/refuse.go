@@ -1,4 +1,4 @@
-// Package refuse rejects connections in a way that peers get the reason.
+// Package refuse rejects connections in such a way that peers get the reason.
 package refuse
 
 import (

@@ -2,7 +2,7 @@ package serve
 
 import "maps"
 
-// A State is what a Server is about.
+// A State is what a Server is doing.
 type State int
 
 // The states, in their order.

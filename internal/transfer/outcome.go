@@ -65,6 +65,7 @@ func (s Summary) Err() error {
 // An IncompleteError says that not everything was copied.
 type IncompleteError struct{ Summary }
 
+// Error says how much was not copied.
 func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%d not copied, and %d copied", e.Left, e.Files)
 }

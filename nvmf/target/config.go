@@ -65,7 +65,7 @@ type Config struct {
 	InCapsule int
 	// MaxData bounds the data of a command: a power of two from 8 KiB to 8 MiB. If zero, DefaultMaxData.
 	MaxData int
-	// QueueMemory bounds the data of all commands of a queue together; further ones wait. It is twice MaxData at least. If zero, DefaultQueueMemory.
+	// QueueMemory bounds the data of all commands of a queue together; further ones wait. It is at least twice MaxData. If zero, DefaultQueueMemory.
 	QueueMemory int
 	// ReadTimeout bounds how long a host may take to answer an RDMA Read, after which it loses its connection. If zero, DefaultReadTimeout.
 	ReadTimeout time.Duration

@@ -1,4 +1,4 @@
-// Package target offers disks to NVMe hosts over RDMA: to Linux, by nvme connect -t rdma, over siw or an RNIC, and to package nvmf.
+// Package target offers disks to NVMe hosts over RDMA: to Linux, by nvme connect -t rdma, over siw or an RNIC, and to package nvmf/host.
 //
 // A Target is one subsystem, with any number of namespaces, each of which is a Backend: memory, a file, or something of the program's.
 // It is its own discovery subsystem, too. Each connection is one queue of a host's. A host's first, the Admin Queue, makes a

@@ -113,7 +113,7 @@ func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 	return nil
 }
 
-// Shutdown ends all connections in order: commands that are under way are carried out and answered, none is begun any more, disks are flushed,
+// Shutdown ends all connections in order: commands that are under way are carried out and answered, no others are begun, disks are flushed,
 // and then connections are closed. When the context ends, the connections that are left are aborted. The error is the context's, or the first
 // of a disk. Hosts that are to connect again do so elsewhere: a Target that was shut down takes none.
 func (t *Target) Shutdown(ctx context.Context) error {
