@@ -21,7 +21,7 @@ type catCmd struct {
 	Listen  string        `xor:"role" placeholder:"HOST:PORT" help:"Wait for one connection at this address. With port 0 a free one is taken. The address is printed on standard error, or on standard output with --out."`
 	Connect string        `xor:"role" placeholder:"HOST:PORT" help:"Connect to this address: to another iwarp cat, or a program of rsockets."`
 	In      string        `placeholder:"FILE" help:"Send this file in place of standard input."`
-	Out     string        `placeholder:"FILE" help:"Write what comes to this file in place of standard output."`
+	Out     string        `placeholder:"FILE" help:"Write what comes to this file in place of standard output. What it had is lost when something comes, or the peer ends in order without."`
 	Ring    int           `placeholder:"OCTETS" default:"${stream_ring}" help:"Memory that the peer may fill before something is written out (default: ${stream_ring})."`
 	Timeout time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
 
@@ -46,18 +46,29 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	}
 	in, out, err := c.open(std)
 	if err != nil {
-		return fmt.Errorf("cat: %w", err)
+		return err
 	}
 	defer in.Close()
 	over := c.over()
 	defer over.Close()
 	conn, err := c.meet(ctx, over, std)
-	if err != nil {
-		return join(err, out.Close())
+	if err == nil {
+		err = attend(ctx, conn, func() error { return exchange(conn, in, out) })
 	}
-	err = attend(ctx, conn, func() error { return exchange(conn, in, out) })
-	return join(err, out.Close())
+	return join(err, out.end(err))
 }
+
+// A sink is where what comes goes to.
+type sink interface {
+	io.Writer
+	// end closes it, after a run that has ended with err.
+	end(err error) error
+}
+
+// shown is standard output.
+type shown struct{ io.WriteCloser }
+
+func (s shown) end(error) error { return s.Close() }
 
 // attend has a connection used, and ends it: by the context's end at once.
 func attend(ctx context.Context, conn *stream.Conn, use func() error) error {
@@ -103,22 +114,24 @@ func (c *catCmd) checkOptions() error {
 }
 
 // open returns what to send, and where to write what comes. A terminal gets it escaped, as a peer could make it do things.
-func (c *catCmd) open(std streams) (in io.ReadCloser, out io.WriteCloser, err error) {
-	in, out = os.Stdin, os.Stdout
+func (c *catCmd) open(std streams) (in io.ReadCloser, out sink, err error) {
+	in, out = os.Stdin, shown{os.Stdout}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
-		out = guarded{std.out}
+		out = shown{guarded{std.out}}
 	}
 	if c.In != "" {
 		if in, err = os.Open(c.In); err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("cat: %w", err)
 		}
 	}
-	if c.Out != "" {
-		if out, err = os.Create(c.Out); err != nil {
-			return nil, nil, join(err, in.Close())
-		}
+	if c.Out == "" {
+		return in, out, nil
 	}
-	return in, out, nil
+	file, err := openOutput("cat", "out", c.Out)
+	if err != nil {
+		return nil, nil, join(err, in.Close())
+	}
+	return in, file, nil
 }
 
 // guarded is a terminal.

@@ -12,7 +12,8 @@ import (
 // known by then, and keeps what it had until it is written: a run that never was overwrites nothing.
 type output struct {
 	*os.File
-	made bool // there was none
+	made     bool // there was none
+	replaced bool // what it had is gone
 }
 
 // openOutput opens the file that a flag asks for. It returns nil if the path is empty.
@@ -28,7 +29,36 @@ func openOutput(command, flag, path string) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: --%s: %w", command, flag, err)
 	}
-	return &output{f, made}, nil
+	return &output{File: f, made: made}, nil
+}
+
+// Write replaces what the file has with what is written first.
+func (o *output) Write(b []byte) (int, error) {
+	if err := o.replace(); err != nil {
+		return 0, err
+	}
+	return o.File.Write(b)
+}
+
+// replace removes what the file has, once.
+func (o *output) replace() error {
+	if o.replaced {
+		return nil
+	}
+	o.replaced = true
+	if info, _ := o.Stat(); info == nil || !info.Mode().IsRegular() { // others cannot be cut short
+		return nil
+	}
+	return o.Truncate(0)
+}
+
+// end closes the file after a run that has ended with err. If nothing was written then, it is as it was before, unless that is all there was.
+func (o *output) end(err error) error {
+	if err != nil && !o.replaced {
+		o.leave()
+		return nil
+	}
+	return join(o.replace(), o.Close())
 }
 
 // write replaces what the file has, and closes it. It does nothing to a nil one.
@@ -36,11 +66,7 @@ func (o *output) write(write func(io.Writer) error) error {
 	if o == nil {
 		return nil
 	}
-	var err error
-	if info, _ := o.Stat(); info != nil && info.Mode().IsRegular() { // others cannot be cut short
-		err = o.Truncate(0)
-	}
-	return join(err, write(o), o.Close())
+	return join(o.replace(), write(o), o.Close())
 }
 
 // leave closes the file as it was before the run.
