@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -27,7 +29,7 @@ type diskCmd struct {
 	Disk []string `arg:"" optional:"" placeholder:"FILE|SIZE" help:"A file or block device to offer, or a size such as 64M or 1G for a disk in memory, which is lost at the end. Several are namespaces 1, 2 and so on."`
 
 	Listen    string        `placeholder:"HOST:PORT" default:":${disk_port}" help:"Wait for hosts at this address (default: ${default}). With port 0 a free one is taken."`
-	NQN       string        `name:"nqn" placeholder:"NAME" help:"Name of the subsystem, such as nqn.2026-11.org.example:disk (default: made from the names of this host and the first disk; it has to be the same after a restart)."`
+	NQN       string        `name:"nqn" placeholder:"NAME" help:"Name of the subsystem, such as nqn.2026-11.org.example:disk (default: made from the name of this host and the path of the first disk, and random for a disk in memory; it has to be the same after a restart)."`
 	Host      []string      `placeholder:"NQN" help:"Let only hosts of this name connect. A host can say any name, so that this keeps nobody out who knows one."`
 	BlockSize int           `enum:"512,4096" default:"512" help:"Octets of a block (${enum})."`
 	ReadOnly  bool          `help:"Refuse what writes."`
@@ -81,6 +83,9 @@ func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
 	if cfg.Namespaces, err = c.namespaces(); err != nil {
 		return &namedError{"disk", err}
 	}
+	if c.NQN == "" {
+		cfg.NQN = defaultNQN(cfg.Namespaces[0], c.Disk[0])
+	}
 	t, err := target.New(cfg)
 	if err != nil {
 		return &namedError{"disk", err}
@@ -130,9 +135,6 @@ func (c *diskCmd) checkOptions() error {
 func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues, Multipath: c.Multipath}
 	cfg.RDMA.MPA.NoCRC = c.CRC == "off"
-	if c.NQN == "" {
-		cfg.NQN = defaultNQN(c.Disk[0])
-	}
 	if c.Verbose {
 		cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 	}
@@ -189,10 +191,12 @@ func twice(files []diskFile, name string) error {
 	return nil
 }
 
-// defaultNQN is made from the names of this host and a disk. To a host, disks of one NQN are ways to the same data.
-func defaultNQN(disk string) string {
+// defaultNQN is made from the name of this host, and the last name and a digest of the path of a disk. To a host, disks of one NQN are ways to the same
+// data: so files of one name in two directories have two, and a disk in memory has another each time.
+func defaultNQN(disk target.Namespace, path string) string {
 	here, _ := os.Hostname() // else it has no name
-	return "nqn.2026-11.io.github.goiwarp:" + plain(here) + ":" + plain(filepath.Base(disk))
+	digest := sha256.Sum256([]byte(disk.Name))
+	return "nqn.2026-11.io.github.goiwarp:" + plain(here) + ":" + plain(filepath.Base(path)) + "-" + hex.EncodeToString(digest[:6])
 }
 
 // plain is a part of a name without what would have to be quoted.
@@ -223,6 +227,9 @@ func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
 		}
 	}
 	f, err := target.OpenFile(name, c.BlockSize, c.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, fmt.Errorf("%w (--create makes one; a size for a disk in memory is a number with or without K, M or G)", err)
+	}
 	if err != nil {
 		return n, err
 	}

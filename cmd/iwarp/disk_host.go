@@ -39,8 +39,8 @@ type diskURL struct {
 // parseDiskURL reads nvme://HOST[:PORT][/NQN[?ns=N]].
 func parseDiskURL(option, text string) (d diskURL, err error) {
 	u, err := url.Parse(text)
-	if err != nil {
-		return d, usage("%s: %w", option, err)
+	if err != nil { // what a parser says of HOST:PORT helps nobody
+		return d, usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]", option, text)
 	}
 	if u.Scheme != "nvme" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return d, usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]", option, text)

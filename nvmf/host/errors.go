@@ -34,8 +34,14 @@ type StatusError struct {
 	Result uint64
 }
 
-// Error names the command and the status.
-func (e *StatusError) Error() string { return fmt.Sprintf("nvme: %s: %v", e.Command, e.Status) }
+// Error names the command and the status, and of a Connect that was refused for its subsystem what may be wrong.
+func (e *StatusError) Error() string {
+	s := fmt.Sprintf("nvme: %s: %v", e.Command, e.Status)
+	if e.Status&^capsule.DNR == capsule.InvalidParameter && e.Result == capsule.ConnectOffset(capsule.OffsetSubsystem, true) {
+		s += ": the target has no subsystem of that name"
+	}
+	return s
+}
 
 // A ProtocolError is what a controller did that none may do. The connection was ended because of it.
 type ProtocolError struct{ Reason string }
