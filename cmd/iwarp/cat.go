@@ -53,7 +53,7 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	defer over.Close()
 	conn, err := c.meet(ctx, over, std)
 	if err == nil {
-		err = attend(ctx, conn, func() error { return exchange(conn, in, out) })
+		err = attend(ctx, conn, (*iwarp.QP).Abort, func() error { return exchange(conn, in, out) })
 	}
 	return join(err, out.end(err))
 }
@@ -70,11 +70,12 @@ type shown struct{ io.WriteCloser }
 
 func (s shown) end(error) error { return s.Close() }
 
-// attend has a connection used, and ends it: by the context's end at once.
-func attend(ctx context.Context, conn *stream.Conn, use func() error) error {
-	stop := context.AfterFunc(ctx, func() { _ = conn.QP().Abort() })
+// attend has a connection used, and ends it: when the context ends, as cut says, by which the peer has to see that the stream has not come to its end.
+func attend(ctx context.Context, conn *stream.Conn, cut func(*iwarp.QP) error, use func() error) error {
+	stop := context.AfterFunc(ctx, func() { _ = cut(conn.QP()) })
 	err := use()
 	if !stop() {
+		_ = cut(conn.QP()) // it may be under way still
 		err = context.Cause(ctx)
 	}
 	return join(err, leave(conn, err))

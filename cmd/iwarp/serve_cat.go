@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -30,8 +33,13 @@ func (e echo) serve(ctx context.Context, req *iwarp.Request) error {
 	if err != nil {
 		return err
 	}
-	return attend(ctx, conn, func() error {
-		if _, err := conn.ReadFrom(patient{conn, e.idle}); err != nil {
+	return attend(ctx, conn, (*iwarp.QP).Close, func() error {
+		_, err := conn.ReadFrom(patient{conn, e.idle})
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			_ = conn.QP().Close() // the peer sees that this is not the end of the stream
+			return fmt.Errorf("nothing has moved for %v (--idle): %w", e.idle, err)
+		case err != nil:
 			return err
 		}
 		return conn.CloseWrite()

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
@@ -119,6 +121,32 @@ func TestCutAtOctets(t *testing.T) {
 			newRig(t).cut(t, way, data[:70000], func() (int64, int64) { return random.Int64N(2000), never })
 			newRig(t).cut(t, way, data[:70000], func() (int64, int64) { return 70000 + random.Int64N(2000), never })
 		}
+	}
+}
+
+// TestServerEnds has a server end amid a copy, and the client be told by an end in order of the connection, and go on with another one.
+func TestServerEnds(t *testing.T) {
+	for _, way := range []string{"put", "get"} {
+		r, data := newRig(t), octets(40<<20, 12)
+		made(t, data, r.from(way), "f")
+		serving, end := context.WithCancelCause(testrig.Within(t))
+		why := errors.New("that is enough")
+		dial := func(c *Client) {
+			c.Dial = func(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
+				ours, theirs := testrig.Pipe("client", "server")
+				r.serving.Go(func() { r.serve(serving, theirs) })
+				return d.Initiate(ctx, ours, nil)
+			}
+		}
+		err := ways[way](r, dial, r.during(func() { end(why) }))
+		if !errors.Is(err, iwarp.ErrPeerClosed) {
+			t.Errorf("%s: the client has %v", way, err)
+		}
+		if got := r.served(); !errors.Is(got, why) {
+			t.Errorf("%s: the server has %v", way, got)
+		}
+		testrig.Must(t, ways[way](r, resume))
+		has(t, data, r.to(way), "f")
 	}
 }
 

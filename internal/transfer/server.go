@@ -70,7 +70,12 @@ func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 		l.release()
 		return err
 	}
-	return l.close(s.attend(ctx, l, req))
+	err = s.attend(ctx, l, req)
+	if ctx.Err() != nil {
+		_ = l.close(nil) // in order: the client goes on when there is a server again
+		return context.Cause(ctx)
+	}
+	return l.close(err)
 }
 
 // attend does what a client asks for, until it closes.
