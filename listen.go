@@ -314,7 +314,7 @@ func (l *Listener) respond(c net.Conn, p *place) {
 	switch {
 	case !p.arrived(failed): // it was closed to make room
 	case err != nil:
-		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: startup failed", append(logEnds(c), "cause", err.Error())...)
+		l.rnic.log.Log(l.ctx, LevelStartup, "iwarp: startup failed", append(logEnds(c), "cause", err.Error())...)
 	case l.offer(req):
 		return
 	}

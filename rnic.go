@@ -15,7 +15,7 @@ import (
 
 // RNICConfig configures an RNIC. The zero value is what most programs want.
 type RNICConfig struct {
-	// Logger gets records at LevelConnection, LevelPacket and LevelFrame. If nil,
+	// Logger gets records at LevelStartup, LevelConnection, LevelPacket and LevelFrame. If nil,
 	// nothing is logged. Its handler runs without a lock and may call everything,
 	// Close of the QP that a record is about included. The records of a QP are in order.
 	// At most 8256 of them wait for a handler that is busy; more, of which those about
@@ -45,10 +45,10 @@ type RNICConfig struct {
 	Limits Limits
 }
 
-// Levels of log records: LevelConnection for connections and how they end, LevelPacket
-// for startup frames and messages about a connection as a whole, LevelFrame for every
-// FPDU.
+// Levels of log records: LevelStartup for connections that a Listener has lost before they came to Accept, LevelConnection for connections and how
+// they end, LevelPacket for startup frames and messages about a connection as a whole, LevelFrame for every FPDU.
 const (
+	LevelStartup    = slog.LevelWarn
 	LevelConnection = slog.LevelInfo
 	LevelPacket     = slog.LevelDebug
 	LevelFrame      = slog.LevelDebug - 4

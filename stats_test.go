@@ -206,6 +206,7 @@ func TestLog(t *testing.T) {
 		want     []string
 		unwanted string
 	}{
+		{iwarp.LevelStartup, []string{"level=WARN msg=\"iwarp: startup failed\""}, "connection established"},
 		{iwarp.LevelConnection, []string{"connection established", "connection ended", "startup failed"}, "startup frame sent"},
 		{iwarp.LevelPacket, []string{"startup frame received", "MPA ID Req Frame C S rev 2", "startup frame sent", "state", "connection ended"}, "FPDU sent"},
 		{iwarp.LevelFrame, []string{"FPDU sent", "FPDU received", "RDMA Write"}, "nothing"},

@@ -42,7 +42,7 @@ func (i *Initiator) refusedHint() string {
 	case i.dialect == DialectStartKey:
 		return "the responder does not know the Start Key, or is not an MPA responder: try a Request Frame of revision 1"
 	}
-	return "the responder refused the Request, or is not an MPA responder"
+	return "the responder refused the Request, or is not an MPA responder, or has TLS in front of it"
 }
 
 // begun reports whether what has arrived is a key, or a part of one, of the frame that is

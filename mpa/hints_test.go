@@ -53,7 +53,7 @@ func TestHints(t *testing.T) {
 		{"the longest FPDU", mpa.Offer{}, "\x3f\xff\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer is in Full Operation already"},
 		{"an FPDU that is too long", mpa.Offer{}, "\x40\x2a\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer does not speak MPA"},
 		{"an FPDU without room for a header", mpa.Offer{}, "\x00\x03\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer does not speak MPA"},
-		{"three octets of an FPDU", mpa.Offer{}, "\x00\x2a\x41", thenFIN, "the responder refused the Request, or is not an MPA responder"},
+		{"three octets of an FPDU", mpa.Offer{}, "\x00\x2a\x41", thenFIN, "the responder refused the Request, or is not an MPA responder, or has TLS in front of it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var d *dialogue

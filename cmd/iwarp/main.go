@@ -108,6 +108,7 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 		diskVars(),
 		numbers(),
 		defaults(),
+		kong.PostBuild(hideToConnect),
 	}, also...)...)
 }
 

@@ -65,8 +65,8 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	}
 	over := c.over()
 	defer over.Close()
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	log := c.logger(std)
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(warnings{log.Handler()})})
 	files, err := c.files(log)
 	if err != nil {
 		return err
@@ -129,6 +129,14 @@ func (c *serveCmd) logger(std streams) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(std.err, nil))
 	}
 	return slog.New(slog.NewTextHandler(std.err, nil))
+}
+
+// warnings are the records of a handler that are no routine: of connections that come up the server has its own.
+type warnings struct{ slog.Handler }
+
+// Enabled leaves out the others.
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= iwarp.LevelStartup && w.Handler.Enabled(ctx, l)
 }
 
 // services are those that are not turned off.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/network"
@@ -48,6 +50,19 @@ func (f *tlsFlags) givenToConnect() string {
 		return "--tls-insecure"
 	}
 	return ""
+}
+
+// hideToConnect leaves out of the help of serve, which only listens, what it refuses, with a reason that an unknown flag would not have.
+func hideToConnect(k *kong.Kong) error {
+	for _, command := range k.Model.Children {
+		if command.Name != "serve" {
+			continue
+		}
+		for _, f := range command.Flags {
+			f.Hidden = f.Hidden || f.Name == "tls" || f.Name == "tls-name" || f.Name == "tls-insecure"
+		}
+	}
+	return nil
 }
 
 // checkTLS refuses options that cannot be together, or have no effect.
@@ -177,7 +192,7 @@ func (f *tlsFlags) wrap(command, addr string, over *network.Network, r *recordin
 		return tap, err
 	}
 	return func(c net.Conn) (net.Conn, error) {
-		secure := tls.Client(c, cfg) // the handshake is within the time that the startup has
+		secure := secureConn{tls.Client(c, cfg)} // the handshake is within the time that the startup has
 		if tap == nil {
 			return secure, nil
 		}

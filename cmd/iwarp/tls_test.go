@@ -8,9 +8,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,26 +30,34 @@ func certificatesCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: certificates")
 	}
-	write := func(name string, blocks ...*pem.Block) {
-		var b bytes.Buffer
-		for _, block := range blocks {
-			ts.Check(pem.Encode(&b, block))
-		}
-		ts.Check(os.WriteFile(ts.MkAbs(name), b.Bytes(), 0o600))
-	}
+	ts.Check(certificates(ts.MkAbs(".")))
+}
+
+// certificates writes them to a directory.
+func certificates(dir string) error {
 	ca, caCert, _, err := (*authority)(nil).vouch("authority")
-	ts.Check(err)
-	write("ca.pem", caCert)
-	for _, name := range []string{"server", "client"} {
-		_, cert, key, err := ca.vouch(name)
-		ts.Check(err)
-		write(name+".pem", cert, key)
-		write(name+"-cert.pem", cert)
-		write(name+"-key.pem", key)
+	if err != nil {
+		return err
 	}
-	_, cert, key, err := (*authority)(nil).vouch("other")
-	ts.Check(err)
-	write("other.pem", cert, key)
+	errs := []error{writePEM(dir, "ca.pem", caCert)}
+	for name, by := range map[string]*authority{"server": ca, "client": ca, "other": nil} {
+		_, cert, key, err := by.vouch(name)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, writePEM(dir, name+".pem", cert, key), writePEM(dir, name+"-cert.pem", cert), writePEM(dir, name+"-key.pem", key))
+	}
+	return errors.Join(errs...)
+}
+
+func writePEM(dir, name string, blocks ...*pem.Block) error {
+	var b bytes.Buffer
+	for _, block := range blocks {
+		if err := pem.Encode(&b, block); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o600)
 }
 
 // vouch makes a key and a certificate, that of a new authority if a is nil.

@@ -72,7 +72,7 @@ func (s *symptom) iwarp(args ...string) {
 	s.said = append(s.said, "$ iwarp "+strings.Join(args, " "))
 	for i, arg := range args {
 		arg = strings.NewReplacer("10.0.0.2", host, "7174", port).Replace(arg)
-		if strings.HasSuffix(arg, ".pcapng") {
+		if strings.HasSuffix(arg, ".pcapng") || strings.HasSuffix(arg, ".pem") {
 			arg = filepath.Join(s.dir, arg)
 		}
 		args[i] = arg
@@ -167,6 +167,12 @@ func (s *symptom) serves(args ...string) {
 	}
 }
 
+// servesTLS has the peer be iwarp serve with TLS.
+func (s *symptom) servesTLS(args ...string) {
+	testrig.Must(s.T, certificates(s.dir))
+	s.serves(append([]string{"serve", "127.0.0.1:0", "--tls-cert", filepath.Join(s.dir, "server.pem")}, args...)...)
+}
+
 func (s *symptom) dials(d iwarp.Dialer) *iwarp.QP {
 	qp, err := d.Dial(s.Context(), "tcp", s.peer)
 	testrig.Must(s.T, err)
@@ -189,6 +195,24 @@ var symptoms = map[string]func(*symptom){
 	"other-protocol": func(s *symptom) {
 		s.accepts(func(conn net.Conn) { _, _ = conn.Write([]byte("220 mail.example ESMTP ready\r\n")) })
 		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1")
+	},
+	"tls-missing": func(s *symptom) {
+		s.servesTLS()
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1")
+	},
+	"tls-unwanted": func(s *symptom) {
+		testrig.Must(s.T, certificates(s.dir))
+		s.serves("serve", "127.0.0.1:0")
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "ca.pem")
+	},
+	"tls-certificate": func(s *symptom) {
+		s.servesTLS("--tls-ca", filepath.Join(s.dir, "ca.pem"))
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "ca.pem")
+	},
+	"tls-authority": func(s *symptom) {
+		s.servesTLS()
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "other-cert.pem")
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "ca.pem", "--tls-name", "client.example")
 	},
 	"revision2": func(s *symptom) {
 		s.serves("rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--dialect", "rfc5044")
