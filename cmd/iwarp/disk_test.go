@@ -37,7 +37,7 @@ func TestDiskNames(t *testing.T) {
 	if a != again || a == b {
 		t.Errorf("%s, %s, %s", a, again, b)
 	}
-	if nqnOf(t, "1M") == nqnOf(t, "1M") {
+	if one, two := nqnOf(t, "1M"), nqnOf(t, "1M"); one == two {
 		t.Error("two disks in memory have one name")
 	}
 }
