@@ -91,19 +91,31 @@ func manyConnections(ctx context.Context, n int) (connections, error) {
 
 // connectOnce sets up a connection. Its QPs belong to the RNIC, which closes them.
 func connectOnce(ctx context.Context, ln *iwarp.Listener, d *iwarp.Dialer) error {
-	accepted := make(chan error, 1)
+	_, _, err := meet(ctx, ln, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
+	return err
+}
+
+// meet dials, and accepts at the same time.
+func meet(ctx context.Context, ln *iwarp.Listener, dial func() (*iwarp.QP, error)) (from, to *iwarp.QP, err error) {
+	type end struct {
+		qp  *iwarp.QP
+		err error
+	}
+	accepted := make(chan end, 1)
 	go func() {
 		req, err := ln.Accept(ctx)
-		if err == nil {
-			_, err = req.Accept(ctx, iwarp.AcceptConfig{})
+		if err != nil {
+			accepted <- end{err: err}
+			return
 		}
-		accepted <- err
+		qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+		accepted <- end{qp, err}
 	}()
-	_, err := d.Dial(ctx, "tcp", ln.Addr().String())
-	if err != nil {
-		return err
+	if from, err = dial(); err != nil {
+		return nil, nil, err
 	}
-	return <-accepted
+	there := <-accepted
+	return from, there.qp, there.err
 }
 
 // held returns how many octets the program has, in its heap and in stacks.

@@ -101,20 +101,8 @@ func awaitQuiet(before int64, limit time.Duration) {
 // grow adds connections.
 func (c *crowd) grow(ctx context.Context, n int) error {
 	for range n {
-		accepted := make(chan error, 1)
-		var to *iwarp.QP
-		go func() {
-			req, err := c.ln.Accept(ctx)
-			if err == nil {
-				to, err = req.Accept(ctx, iwarp.AcceptConfig{})
-			}
-			accepted <- err
-		}()
-		from, err := c.net.Dial(ctx, &c.dial, c.ln.Addr().String())
+		from, to, err := meet(ctx, c.ln, func() (*iwarp.QP, error) { return c.net.Dial(ctx, &c.dial, c.ln.Addr().String()) })
 		if err != nil {
-			return err
-		}
-		if err := <-accepted; err != nil {
 			return err
 		}
 		c.qps = append(c.qps, from, to)
