@@ -130,6 +130,9 @@ func TestEarly(t *testing.T) {
 		}
 	}
 	d.told(sctp.EventTerminate, id)
+	if n := d.a.Early(); n != 0 {
+		t.Errorf("%d octets are held of what was handed out", n)
+	}
 	d.a.Close(d.now, id)
 	d.says(id, 17, `0001 0004`)
 	d.silent()
