@@ -118,6 +118,14 @@ type QPConfig struct {
 	// Unready, if it is not zero, has Sends and Immediate Data wait for which no receive is posted, as on InfiniBand, where
 	// the receiver is "not ready" and the peer tries again. See Unready.
 	Unready Unready
+	// Confirm has a Send, a Write or Immediate Data complete when the peer has carried it out, as on InfiniBand, and not when the lower layer
+	// has taken it, which is all that RFC 5041 asks. One that the peer refuses then fails itself, by StatusRemoteAccess or StatusRemoteOperation, where it
+	// would have succeeded, and the connection ended after it. An empty RDMA Read after the requests asks the peer, which needs to know
+	// nothing of it. It counts in ORD and IRD: with an ORD of 0 there are no confirmations. They take a round trip, and two more FPDUs for what is sent together.
+	//
+	// Where the peer has Unready, a Send is confirmed when it has found its receive. One that has closed its half confirms nothing
+	// more: what was asked for before that is lost as an RDMA Read is, and what is sent after it completes as without Confirm.
+	Confirm bool
 	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, with
 	// the exceptions that FPDUsDefault has.
 	FPDUs FPDUs
@@ -258,7 +266,7 @@ func (qp *QP) engineConfig() engine.Config {
 		SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, MaxInline: qp.cfg.MaxInline,
 		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.boundTo},
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger, Nudge: qp.cfg.Nudge, StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose,
-		GapTimeout: qp.cfg.GapTimeout, Unready: engine.Unready(qp.cfg.Unready), Trace: qp.tracer(),
+		GapTimeout: qp.cfg.GapTimeout, Unready: engine.Unready(qp.cfg.Unready), Confirm: qp.cfg.Confirm, Trace: qp.tracer(),
 	}
 	if qp.cfg.SRQ != nil {
 		c.Source, c.SendTimeout = srqSource{qp.cfg.SRQ, qp}, max(qp.cfg.SRQ.sendTimeout, 0)

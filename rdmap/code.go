@@ -25,6 +25,9 @@ const (
 	ETypeRemoteOperation   = 2
 )
 
+// ETypeTaggedBuffer is the error type of the DDP layer for Tagged Buffers. RFC 5041, section 7.2.
+const ETypeTaggedBuffer = 1
+
 // The codes of the RDMAP layer. RFC 5040, Figure 9.
 const ( // [P14]
 	CodeLocalCatastrophic Code = 0x0000 // any error code in the low octet is as good

@@ -27,6 +27,7 @@ func (q *QP) beginAtomic(g *Gather, e *sendEntry) bool {
 		return true
 	}
 	e.phase, e.msn = phaseReading, q.readMSN
+	q.asks()
 	q.requestAtomic(g, e)
 	g.drain = true
 	q.sq.next++
@@ -77,6 +78,7 @@ func (q *QP) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
 	queue.Place(s)
 	read, _ := q.orq.Pop()
 	q.drain.drained(s.PayloadLen())
+	q.confirm.known = max(q.confirm.known, read.ID)
 	q.atomicDone(q.sq.At(read.ID), f.Offset, resp.Value)
 }
 

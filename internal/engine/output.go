@@ -57,7 +57,7 @@ func (q *QP) Pending() bool {
 		return true
 	}
 	return q.state == RTS && (q.rtr != 0 || q.nudges > 0 || q.busy != sourceNone ||
-		q.sq.next != q.sq.Tail() || q.irrq.Len() > 0)
+		q.sq.next != q.sq.Tail() || q.irrq.Len() > 0 || q.mayAsk())
 }
 
 // Sent reports that the LLP has taken n octets more of what Output gave.
@@ -220,8 +220,15 @@ func (q *QP) sendEmptyWrite(g *Gather) {
 // stream.
 func (q *QP) header(op rdmap.Opcode) ddp.Header { return op.Header(q.DDPVersion) }
 
-// beginSend begins the next entry of the Send Queue if it may start.
+// beginSend begins the next entry of the Send Queue if it may start, or has the peer confirm those before it.
 func (q *QP) beginSend(g *Gather) bool {
+	if q.cfg.Confirm && q.mustAsk() && q.askConfirmation(g) {
+		return true
+	}
+	return q.beginEntry(g) || q.askConfirmation(g)
+}
+
+func (q *QP) beginEntry(g *Gather) bool {
 	if q.sq.next == q.sq.Tail() {
 		return false
 	}
@@ -306,9 +313,11 @@ func (q *QP) sendSegment(g *Gather) bool {
 func (q *QP) built(e *sendEntry) {
 	e.phase, e.end = phaseBuilt, q.txOctets()
 	if e.Op != OpWrite {
+		e.msn = q.sendMSN
 		q.sendMSN++
 	}
 	q.sq.next++
+	q.toConfirm()
 	q.busy, q.turn = sourceNone, sourceRead
 }
 

@@ -123,7 +123,7 @@ func (q *QP) completeSend(e *sendEntry) {
 func (q *QP) retire() {
 	for q.sq.Head() < q.sq.next {
 		e := q.sq.Front()
-		if e.phase == phaseBuilt && e.end <= q.sent {
+		if e.phase == phaseBuilt && e.end <= q.sent && !q.awaitsConfirmation(q.sq.Head()) {
 			e.phase = phaseDone
 		}
 		if e.phase != phaseDone {

@@ -40,6 +40,8 @@ type Config struct {
 	Nudge time.Duration
 	// Unready bounds what waits for receives that are posted later; see unready.go.
 	Unready Unready
+	// Confirm has Sends and Writes complete when the peer has carried them out; see confirm.go.
+	Confirm bool
 	// StrictRTR refuses a peer whose first FPDU is not the RTR agreed on, and
 	// one that sends before it may.
 	StrictRTR bool
@@ -132,6 +134,7 @@ type stream struct {
 
 	// Sending.
 	orq     rdmap.ORQ
+	confirm confirm
 	sendMSN uint32 // of the next Send
 	readMSN uint32 // of the next Read Request
 	// How many Atomic Operations we have asked for, and answered.

@@ -32,7 +32,7 @@ type sendEntry struct {
 	sge    int    // the element that the next segment begins in
 	off    int    // and the offset there
 	end    uint64 // stream offset after its last FPDU, once built
-	msn    uint32 // of a Read's request
+	msn    uint32 // of a Read's request, and of a Send once built
 	phase  sendPhase
 	status Status
 }

@@ -24,6 +24,7 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 		return true
 	}
 	e.phase, e.msn = phaseReading, q.readMSN
+	q.asks()
 	q.requestRead(g, r, q.sq.next)
 	g.drain = true
 	q.sq.next++
@@ -110,9 +111,15 @@ func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory
 
 // readDone completes a Read: its response has been delivered.
 func (q *QP) readDone(pos uint64) {
-	if pos == hiddenRead {
+	switch {
+	case pos == hiddenRead:
+		return
+	case pos&confirmRead != 0:
+		q.confirm.asking = false
+		q.confirmed(pos &^ confirmRead)
 		return
 	}
+	q.confirm.known = max(q.confirm.known, pos)
 	e := q.sq.At(pos)
 	e.phase = phaseDone
 	if fault := q.invalidateSink(e); fault != memory.None {

@@ -34,6 +34,9 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 	if h, ok := terminatedHeader(&t); ok {
 		f.Op, f.HasOp = rdmap.OpcodeOf(&h), true
 		q.blameRead(&t, &h)
+		q.blameRequest(t.Code, &h)
+	} else {
+		q.blameRequest(t.Code, nil)
 	}
 	count(&q.stats.TerminatesRecv, t.Code)
 	q.cause = f
@@ -70,10 +73,7 @@ func (q *QP) blameRead(t *rdmap.Terminate, h *ddp.Header) {
 	if e == nil {
 		return
 	}
-	e.status = StatusRemoteOperation
-	if t.Code.Layer() == rdmap.LayerRDMAP && t.Code.EType() == rdmap.ETypeRemoteProtection {
-		e.status = StatusRemoteAccess
-	}
+	e.status = remoteStatus(t.Code)
 }
 
 // readOf finds the outstanding Read whose request had an MSN. Linux's siw gives

@@ -169,8 +169,12 @@ func (w *WC) set(wc *iwarp.WC) bool {
 			return false
 		}
 		w.QPNum = q.number
-		if wc.Status == iwarp.StatusFlushed && wc.Op != iwarp.OpRecv {
+		switch {
+		case wc.Op == iwarp.OpRecv || wc.Status == iwarp.StatusSuccess:
+		case wc.Status == iwarp.StatusFlushed:
 			w.Status = q.failed()
+		default:
+			q.failed() // it has another reason
 		}
 	}
 	if wc.HasImmediate {

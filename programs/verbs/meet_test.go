@@ -85,7 +85,6 @@ func TestMeetUnready(t *testing.T) {
 	b.meet(a.number)
 	to, from := a.region("....", accessLocalWrite|accessRemoteWrite), b.region("read", accessRemoteRead)
 	a.send(1, wrSend, a.region("wait", 0), nil)
-	a.completion()
 	a.send(2, wrRead, to, from)
 	back := b.region("....", accessLocalWrite|accessRemoteWrite)
 	b.send(4, wrRead, back, a.region("back", accessRemoteRead))
@@ -95,6 +94,7 @@ func TestMeetUnready(t *testing.T) {
 	b.recv(3, got)
 	b.completion()
 	want(t, "octets", string(got.memory), "wait")
+	a.completion() // of the Send, which has now been received
 	wc := a.completion()
 	want(t, "Read", [2]uint32{wc.Status, wc.ByteLen}, [2]uint32{0, 4})
 	want(t, "octets", string(to.memory), "read")

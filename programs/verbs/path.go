@@ -108,7 +108,7 @@ func zoneOfAddress(a netip.Addr) string {
 func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
 	defer close(done)
 	c := call{to: p.Number, from: q.number, gid: p.Local}
-	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.IRD), ORD: maxReads, PrivateData: c.octets(), Timeout: callLimit}, false)
+	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.reads()), ORD: maxReads, PrivateData: c.octets(), Timeout: callLimit}, false)
 	d.Timeout = callLimit
 	until := time.Now().Add(callPatience)
 	for {
@@ -124,6 +124,10 @@ func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
 		}
 	}
 }
+
+// reads is how many RDMA Reads are answered at a time: those of the peer's program, and the one that asks for confirmations
+// (iwarp.QPConfig.Confirm).
+func (p *Path) reads() int { return min(p.IRD+1, maxReads) }
 
 // maxReads is how many RDMA Reads a QP has outstanding at most. What the program says of it comes with RTS only.
 const maxReads = 128
@@ -162,7 +166,7 @@ func (q *QP) greet(r *iwarp.Request, c *call) {
 		return
 	}
 	m.done = make(chan struct{})
-	go q.accept(m.ctx, r, m.path.IRD, m.done)
+	go q.accept(m.ctx, r, m.path.reads(), m.done)
 }
 
 func (q *QP) accept(ctx context.Context, r *iwarp.Request, ird int, done chan<- struct{}) {

@@ -96,7 +96,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 		cfg.MaxInline = -1
 	}
 	if d.roce {
-		cfg.Unready = unready
+		cfg.Unready, cfg.Confirm = unready, true
 	}
 	var err error
 	if q.qp, err = pd.pd.CreateQP(cfg); err != nil {
