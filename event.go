@@ -292,10 +292,11 @@ func (qp *QP) fatal(n *engine.Notice) {
 	}
 }
 
-// lastWQE tells a consumer with a Shared Receive Queue that the QP has left RTS for good.
-// The caller holds qp.mu.
+// lastWQE tells a consumer with a Shared Receive Queue that the QP has left RTS for good: once, as to Error it may go from
+// Idle, and back. The caller holds qp.mu.
 func (qp *QP) lastWQE(n *engine.Notice) {
-	if qp.cfg.SRQ != nil && n.Kind == engine.NoticeState && (n.To == engine.Error || n.To == engine.Idle) {
+	over := func(s engine.State) bool { return s == engine.Error || s == engine.Idle }
+	if qp.cfg.SRQ != nil && n.Kind == engine.NoticeState && over(n.To) && !over(n.From) {
 		qp.event(EventLastWQE, nil)
 	}
 }

@@ -107,9 +107,12 @@ func TestLastWQEOnce(t *testing.T) {
 		shared bool
 		want   bool
 	}{
-		{engine.Notice{Kind: engine.NoticeState, To: engine.Error}, true, true},
-		{engine.Notice{Kind: engine.NoticeState, To: engine.Idle}, true, true},
-		{engine.Notice{Kind: engine.NoticeState, To: engine.Error}, false, false},
+		{engine.Notice{Kind: engine.NoticeState, From: engine.RTS, To: engine.Error}, true, true},
+		{engine.Notice{Kind: engine.NoticeState, From: engine.Closing, To: engine.Idle}, true, true},
+		{engine.Notice{Kind: engine.NoticeState, From: engine.Terminate, To: engine.Error}, true, true},
+		{engine.Notice{Kind: engine.NoticeState, From: engine.RTS, To: engine.Error}, false, false},
+		{engine.Notice{Kind: engine.NoticeState, From: engine.Idle, To: engine.Error}, true, false},
+		{engine.Notice{Kind: engine.NoticeState, From: engine.Error, To: engine.Idle}, true, false},
 		{engine.Notice{Kind: engine.NoticeState, To: engine.RTS}, true, false},
 		{engine.Notice{Kind: engine.NoticeState, To: engine.Terminate}, true, false},
 		{engine.Notice{Kind: engine.NoticeState, To: engine.Closing}, true, false},

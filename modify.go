@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -63,6 +64,26 @@ func (qp *QP) modify(to engine.State) error {
 		qp.recvCQ.revive(qp)
 	}
 	return nil
+}
+
+// Deny replaces QPConfig.Deny, for all that comes from the peer from then on. It may be called in any state. The error wraps
+// ErrInvalid if a names more than RemoteWrite, RemoteRead and RemoteAtomic.
+func (qp *QP) Deny(a Access) error {
+	if a&^deniable != 0 {
+		return &OpError{Op: "modify QP", Err: errDeny(a)}
+	}
+	qp.mu.Lock()
+	defer qp.unlock()
+	qp.cfg.Deny = a
+	qp.eng.Deny(memory.Access(a))
+	return nil
+}
+
+// deniable is what Deny may name.
+const deniable = RemoteWrite | RemoteRead | RemoteAtomic
+
+func errDeny(a Access) error {
+	return fmt.Errorf("%w: to deny %v; what can be denied is %v", ErrInvalid, a, deniable)
 }
 
 // ModifyStream replaces the attributes for the QP's next connection. It is the transition

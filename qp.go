@@ -126,6 +126,10 @@ type QPConfig struct {
 	// Where the peer has Unready, a Send is confirmed when it has found its receive. One that has closed its half confirms nothing
 	// more: what was asked for before that is lost as an RDMA Read is, and what is sent after it completes as without Confirm.
 	Confirm bool
+	// Deny is what the peer may not do on this QP, whatever memory was registered with: RemoteWrite, RemoteRead, RemoteAtomic, or several of them. What it
+	// tries ends the connection: by a Terminate 0x1102 for a Write, and 0x1201 for the others. Empty messages, which reach no memory, are no access. QP.Deny
+	// changes it.
+	Deny Access
 	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, with
 	// the exceptions that FPDUsDefault has.
 	FPDUs FPDUs
@@ -162,6 +166,8 @@ func (c *QPConfig) fill() error {
 		return fmt.Errorf("%w: a MaxInline of %d octets; %d at most", ErrInvalid, c.MaxInline, MaxInline)
 	case c.Unready.Octets < 0 || c.Unready.Messages < 0:
 		return fmt.Errorf("%w: QPConfig.Unready is %+v, and is to be positive, or 0", ErrInvalid, c.Unready)
+	case c.Deny&^deniable != 0:
+		return errDeny(c.Deny)
 	case c.FPDUs > FPDUsLarge:
 		return fmt.Errorf("%w: QPConfig.FPDUs is %d, and is to be one of FPDUsDefault (%d) to FPDUsLarge (%d)", ErrInvalid, c.FPDUs, FPDUsDefault, FPDUsLarge)
 	}
@@ -264,7 +270,7 @@ type QP struct {
 func (qp *QP) engineConfig() engine.Config {
 	c := engine.Config{
 		SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, MaxInline: qp.cfg.MaxInline,
-		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.boundTo},
+		Memory:       memory.Domain{Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.boundTo, Denied: memory.Access(qp.cfg.Deny)},
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger, Nudge: qp.cfg.Nudge, StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose,
 		GapTimeout: qp.cfg.GapTimeout, Unready: engine.Unready(qp.cfg.Unready), Confirm: qp.cfg.Confirm, Trace: qp.tracer(),
 	}

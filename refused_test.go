@@ -255,6 +255,22 @@ func TestMistakesAtBothEnds(t *testing.T) {
 			func(t *testing.T, ini, res *end) { readFrom(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0)) },
 			[]string{"registered without RemoteRead"}, []string{"RemoteRead"},
 		},
+		"a QP that lets no peer write": {
+			func(t *testing.T, ini, res *end) {
+				must(t, res.Deny(iwarp.RemoteWrite))
+				writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0))
+			},
+			[]string{"QPConfig.Deny", "0x1102"}, []string{"0x1102"},
+		},
+		"a QP that lets no peer read": {
+			func(t *testing.T, ini, res *end) {
+				must(t, res.Deny(iwarp.RemoteWrite|iwarp.RemoteRead))
+				must(t, res.Deny(iwarp.RemoteRead))
+				writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0))
+				readFrom(t, ini, res.mr(8, iwarp.RemoteRead).Remote(0))
+			},
+			[]string{"QPConfig.Deny", "0x1201"}, []string{"0x1201"},
+		},
 		"another Protection Domain": {
 			func(t *testing.T, ini, res *end) {
 				mr, err := newPD(t, res.rnic).Register(make([]byte, 8), iwarp.RemoteWrite)
@@ -355,4 +371,19 @@ func TestPDInUse(t *testing.T) {
 		must(t, c.end())
 	}
 	should(t, pd.Close())
+}
+
+// What is no right of a peer's cannot be denied to one, and a QP can be created so that it denies all.
+func TestDeny(t *testing.T) {
+	ini, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Deny: iwarp.RemoteWrite | iwarp.RemoteRead | iwarp.RemoteAtomic}}}.connect(t)
+	_, err := ini.pd.CreateQP(iwarp.QPConfig{SendCQ: ini.SendCQ(), RecvCQ: ini.RecvCQ(), Deny: iwarp.LocalWrite})
+	for _, err := range []error{err, res.Deny(iwarp.RemoteInvalidate)} {
+		if !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+	}
+	writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0))
+	if err := res.wantEnd(); !contains(err, "QPConfig.Deny") {
+		t.Errorf("%v", err)
+	}
 }

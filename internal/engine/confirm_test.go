@@ -13,7 +13,9 @@ import (
 func confirming(s *setup) { s.Confirm = true }
 
 // question is the empty Read that asks for a confirmation, and answer its response.
-func question(msn uint32) fpdu { return request(msn, rdmap.ReadRequest{SinkSTag: rtrSTag, SrcSTag: rtrSTag}) }
+func question(msn uint32) fpdu {
+	return request(msn, rdmap.ReadRequest{SinkSTag: rtrSTag, SrcSTag: rtrSTag})
+}
 
 var answer = response(rtrSTag, 0, nil)
 

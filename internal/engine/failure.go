@@ -71,6 +71,7 @@ var (
 		memory.Bounds:        rdmap.Code(ddp.CodeBaseOrBounds),
 		memory.NoRemoteWrite: rdmap.Code(ddp.CodeSTagNotAssociated),
 		memory.NoLocalWrite:  rdmap.Code(ddp.CodeSTagNotAssociated),
+		memory.Denied:        rdmap.Code(ddp.CodeSTagNotAssociated),
 		memory.OtherDomain:   rdmap.Code(ddp.CodeSTagNotAssociated),
 		memory.OtherStream:   rdmap.Code(ddp.CodeSTagNotAssociated),
 		memory.Wrap:          rdmap.Code(ddp.CodeTOWrap),
@@ -80,6 +81,7 @@ var (
 		memory.Invalidated:  rdmap.CodeInvalidSTag,
 		memory.Bounds:       rdmap.CodeBaseOrBounds,
 		memory.NoRemoteRead: rdmap.CodeAccessRights,
+		memory.Denied:       rdmap.Code(ddp.CodeInvalidQN), // RDMA verbs 6.4: Reads that are not enabled
 		memory.OtherDomain:  rdmap.CodeSTagNotAssociated,
 		memory.OtherStream:  rdmap.CodeSTagNotAssociated,
 		memory.Wrap:         rdmap.CodeTOWrap,
@@ -91,6 +93,7 @@ var (
 		memory.Invalidated:    rdmap.CodeInvalidSTag,
 		memory.Bounds:         rdmap.CodeBaseOrBounds,
 		memory.NoRemoteAtomic: rdmap.CodeAccessRights,
+		memory.Denied:         rdmap.Code(ddp.CodeInvalidQN),
 		memory.Unaligned:      rdmap.CodeCatastrophicStream,
 		memory.OtherDomain:    rdmap.CodeSTagNotAssociated,
 		memory.OtherStream:    rdmap.CodeSTagNotAssociated,

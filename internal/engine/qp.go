@@ -204,6 +204,9 @@ func (q *QP) Negotiated() Params { return q.Params }
 // called while there is none.
 func (q *QP) SetStream(n uint32) { q.cfg.Memory.Stream = n }
 
+// Deny says what the peer may not do, whatever memory was registered with: for what comes from now on.
+func (q *QP) Deny(a memory.Access) { q.cfg.Memory.Denied = a }
+
 // Connect puts the QP into RTS on a connection whose startup phase is over.
 // All state of RDMAP, DDP and MPA begins anew.
 func (q *QP) Connect(p *Params) error {

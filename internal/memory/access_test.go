@@ -34,8 +34,10 @@ func register(t rapid.TB, table *Table, o Options) (*Region, []byte) {
 
 const allRemote = LocalWrite | RemoteWrite | RemoteRead
 
+const remoteAccess = RemoteWrite | RemoteRead | RemoteAtomic
+
 // local is the domain of the tests' stream.
-func local(table *Table) Domain { return Domain{table, pd, stream} }
+func local(table *Table) Domain { return Domain{table, pd, stream, 0} }
 
 // Proves D39, D40, D44, P24, P25, Z05, Z06, Z10, Z11, Z16, Z18: which accesses of a peer are
 // refused, and why; the checks come in this order.
@@ -51,7 +53,7 @@ func TestRemoteAccess(t *testing.T) {
 	void, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})
 	table.Revoke(gone)
 	local(table).LocalInvalidate(void)
-	ours := Domain{table, pd, stream}
+	ours := Domain{table, pd, stream, 0}
 	for _, tt := range []struct {
 		name        string
 		d           Domain
@@ -71,19 +73,23 @@ func TestRemoteAccess(t *testing.T) {
 		{"last TO", ours, region, math.MaxUint64, 1, Wrap, Wrap},
 		{"wrap into the region", ours, region, math.MaxUint64 - 1, 64, Wrap, Wrap},
 		{"bound to this stream", ours, bound, base, 1, None, None},
-		{"bound to another stream", Domain{table, pd, stream + 1}, bound, base, 1, OtherStream, OtherStream},
-		{"another Protection Domain", Domain{table, pd + 1, stream}, region, base, 1, OtherDomain, OtherDomain},
-		{"another Protection Domain, same stream", Domain{table, pd + 1, stream}, bound, base, 1, OtherDomain, OtherDomain},
+		{"bound to another stream", Domain{table, pd, stream + 1, 0}, bound, base, 1, OtherStream, OtherStream},
+		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, region, base, 1, OtherDomain, OtherDomain},
+		{"another Protection Domain, same stream", Domain{table, pd + 1, stream, 0}, bound, base, 1, OtherDomain, OtherDomain},
 		{"revoked", ours, gone, base, 1, InvalidSTag, InvalidSTag},
 		{"invalidated", ours, void, base, 1, Invalidated, Invalidated},
 		{"read only", ours, readable, base, 1, NoRemoteWrite, None},
 		{"write only", ours, writable, base, 1, None, NoRemoteRead},
 		{"local only", ours, own, base, 1, NoRemoteWrite, NoRemoteRead},
 		{"no rights", ours, none, base, 1, NoRemoteWrite, NoRemoteRead},
-		{"association before rights", Domain{table, pd + 1, stream}, own, base, 1, OtherDomain, OtherDomain},
+		{"a QP that lets nobody write", Domain{table, pd, stream, RemoteWrite | RemoteAtomic}, region, base, 1, Denied, None},
+		{"a QP that lets nobody read", Domain{table, pd, stream, RemoteRead | RemoteAtomic}, region, base, 1, None, Denied},
+		{"rights of the memory before those of the QP", Domain{table, pd, stream, remoteAccess}, own, base, 1, NoRemoteWrite, NoRemoteRead},
+		{"those of the QP before bounds", Domain{table, pd, stream, remoteAccess}, region, 0, 1, Denied, Denied},
+		{"association before rights", Domain{table, pd + 1, stream, 0}, own, base, 1, OtherDomain, OtherDomain},
 		{"rights before bounds", ours, own, 0, 1, NoRemoteWrite, NoRemoteRead},
-		{"another table", Domain{NewTable(), pd, stream}, region, base, 1, InvalidSTag, InvalidSTag},
-		{"nothing, of nothing", Domain{table, pd + 1, stream}, gone, math.MaxUint64, 0, None, None},
+		{"another table", Domain{NewTable(), pd, stream, 0}, region, base, 1, InvalidSTag, InvalidSTag},
+		{"nothing, of nothing", Domain{table, pd + 1, stream, 0}, gone, math.MaxUint64, 0, None, None},
 	} {
 		p := make([]byte, tt.n)
 		if f := tt.d.Place(tt.r.STag(), tt.to, layout.Plain(p)); f != tt.write {
@@ -110,7 +116,7 @@ func TestAnyRemoteAccess(t *testing.T) {
 		table := NewTable()
 		at := rapid.SampledFrom([]uint64{0, 1, base, math.MaxUint64 - 40}).Draw(t, "base")
 		r, buf := register(t, table, Options{Access: allRemote, PD: pd, Base: at})
-		d := Domain{table, pd, stream}
+		d := Domain{table, pd, stream, 0}
 		off := rapid.IntRange(-40, 80).Draw(t, "offset")
 		n := rapid.IntRange(1, 80).Draw(t, "octets")
 		inside := off >= 0 && off+n <= 32
@@ -162,8 +168,8 @@ func TestLocalAccess(t *testing.T) {
 		{"highest offset", ours, r, math.MaxInt, 1, Bounds, Bounds},
 		{"lowest offset", ours, r, math.MinInt, 1, Bounds, Bounds},
 		{"negative length", ours, r, 0, -1, Bounds, Bounds},
-		{"another Protection Domain", Domain{table, pd + 1, stream}, r, 0, 1, OtherDomain, OtherDomain},
-		{"another table, the same number", Domain{NewTable(), pd, stream}, r, 0, 1, OtherDomain, OtherDomain},
+		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, r, 0, 1, OtherDomain, OtherDomain},
+		{"another table, the same number", Domain{NewTable(), pd, stream, 0}, r, 0, 1, OtherDomain, OtherDomain},
 		{"no rights", ours, none, 0, 1, None, NoLocalWrite},
 		{"invalidated", ours, void, 0, 1, Invalidated, Invalidated},
 		{"revoked", ours, gone, 0, 1, InvalidSTag, InvalidSTag},
@@ -233,7 +239,7 @@ func TestAliases(t *testing.T) {
 	buf := numbered(8)
 	whole, _ := table.Register(buf, Options{Access: RemoteRead, PD: pd})
 	part, _ := table.Register(buf[2:4], Options{Access: RemoteWrite, PD: pd, Stream: stream})
-	d, other := Domain{table, pd, stream}, Domain{table, pd, stream + 1}
+	d, other := Domain{table, pd, stream, 0}, Domain{table, pd, stream + 1, 0}
 	if f := d.Place(whole.STag(), 2, layout.Plain([]byte("x"))); f != NoRemoteWrite {
 		t.Error(f)
 	}

@@ -71,7 +71,9 @@ func TestAtomicRefused(t *testing.T) {
 		{"all rights but this", local(table), plain, 0, NoRemoteAtomic},
 		{"rights before alignment", local(table), plain, 4, NoRemoteAtomic},
 		{"bound to another stream", local(table), bound, 0, OtherStream},
-		{"another Protection Domain", Domain{table, pd + 1, stream}, whole, base, OtherDomain},
+		{"a QP that lets nobody change words", Domain{table, pd, stream, RemoteAtomic}, whole, base, Denied},
+		{"a QP that lets nobody read and write", Domain{table, pd, stream, RemoteRead | RemoteWrite}, whole, base, None},
+		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, whole, base, OtherDomain},
 		{"invalidated", local(table), void, 0, Invalidated},
 		{"revoked", local(table), gone, 0, InvalidSTag},
 	} {
@@ -107,7 +109,7 @@ func TestAtomicTogether(t *testing.T) {
 		})
 		all.Go(func() {
 			for range each {
-				Domain{table, pd + 1, stream}.Atomic(two.STag(), 0, increment)
+				Domain{table, pd + 1, stream, 0}.Atomic(two.STag(), 0, increment)
 			}
 		})
 		all.Go(func() {

@@ -12,6 +12,7 @@ type Domain struct {
 	Table  *Table
 	PD     uint32
 	Stream uint32 // never 0; another one for each connection of a QP
+	Denied Access // what the QP lets no peer do, whatever memory was registered with
 }
 
 // find returns what stag stands for, and where in the memory an access of n octets at

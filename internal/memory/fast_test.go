@@ -76,7 +76,7 @@ func TestFastRegisterRefused(t *testing.T) {
 		g    Registration
 		want Fault
 	}{
-		{"another Protection Domain", Domain{table, pd + 1, stream}, r, Registration{}, OtherDomain},
+		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, r, Registration{}, OtherDomain},
 		{"a list that is too long", local(table), r, Registration{Memory: three}, TooLarge},
 		{"too many octets", local(table), r, Registration{Memory: [][]byte{make([]byte, 5), make([]byte, 4)}}, TooLarge},
 		{"a region that was not allocated for it", local(table), plain, Registration{Memory: three[:1]}, TooLarge},
@@ -91,7 +91,7 @@ func TestFastRegisterRefused(t *testing.T) {
 			t.Errorf("a later use of an octet at %d: %v, want %v", off, f, want)
 		}
 	}
-	if f := (Domain{table, pd + 1, stream}).LocalMay(r, 0, 1, true); f != OtherDomain {
+	if f := (Domain{table, pd + 1, stream, 0}).LocalMay(r, 0, 1, true); f != OtherDomain {
 		t.Error(f)
 	}
 	owned, _ := register(t, table, Options{PD: pd, Access: LocalWrite})
@@ -114,7 +114,7 @@ func TestFastRegisterPrivate(t *testing.T) {
 		if f := d.FastRegister(r, &Registration{Memory: [][]byte{make([]byte, 8)}, Access: RemoteWrite, Private: private}); f != None {
 			t.Fatal(f)
 		}
-		f := (Domain{table, pd, stream + 1}).Place(r.STag(), 0, octet)
+		f := (Domain{table, pd, stream + 1, 0}).Place(r.STag(), 0, octet)
 		if private && f != OtherStream || !private && f != None {
 			t.Errorf("private: %t: %v", private, f)
 		}

@@ -27,6 +27,8 @@ const (
 	// NoLocalWrite: the owner's receive, or the sink of the owner's RDMA Read, and
 	// the region lacks that right.
 	NoLocalWrite
+	// Denied: a peer's access of a kind that the QP allows to none.
+	Denied
 	// OtherDomain: the region belongs to another Protection Domain, or RNIC.
 	OtherDomain
 	// OtherStream: the region is bound to another stream.
@@ -63,6 +65,7 @@ var faults = [numFaults]struct{ name, mistake string }{
 	NoRemoteAtomic: {"access rights violation", "the memory was registered without RemoteAtomic, which a peer's Atomic Operations need"},
 	Unaligned:      {"not aligned", "Atomic Operations need an address that is a multiple of 8 octets"},
 	NoLocalWrite:   {"access rights violation", "the memory was registered without LocalWrite, which receives and the sinks of Reads need"},
+	Denied:         {"access rights violation", "the QP lets its peer do nothing of the kind (QPConfig.Deny)"},
 	OtherDomain:    {"STag not associated with the stream", "the memory belongs to another Protection Domain than the QP: register it with that of the QP"},
 	OtherStream:    {"STag not associated with the stream", "the memory is bound to another QP, or to an earlier connection of this one"},
 	Wrap:           {"tagged offset wrap", "tagged offset and length exceed 64 bits"},

@@ -88,6 +88,10 @@ func (g *grant) check(d Domain, to, n uint64, want Access) Fault {
 	if g.access&want == 0 {
 		return missing(want)
 	}
+	// RDMA verbs 7: an access needs the right of the STag and of the QP.
+	if d.Denied&want != 0 {
+		return Denied
+	}
 	// The rule of Writes is that of Reads too, under codes of their own. [D40] [P25]
 	switch ddp.CheckBounds(to, n, g.base, uint64(g.size)) {
 	case 0:

@@ -16,7 +16,7 @@ import (
 func TestRevoke(t *testing.T) {
 	table := NewTable()
 	r, buf := register(t, table, Options{Access: allRemote, PD: pd})
-	d := Domain{table, pd, stream}
+	d := Domain{table, pd, stream, 0}
 	if len(table.tags) != 1 || table.Revoke(r) != None || table.Revoke(r) != InvalidSTag || len(table.tags) != 0 || r.Valid() {
 		t.Error("not revoked once")
 	}
@@ -52,7 +52,7 @@ func TestRevokeRace(t *testing.T) {
 	} {
 		table := NewTable()
 		r, buf := register(t, table, Options{Access: allAccess, PD: pd})
-		d := Domain{table, pd, stream}
+		d := Domain{table, pd, stream, 0}
 		var wg sync.WaitGroup
 		var began sync.WaitGroup
 		for i := range 3 {
@@ -109,7 +109,7 @@ func TestInvalidate(t *testing.T) {
 	refuse(d, other, OtherDomain)
 	refuse(d, own, NeverOffered)
 	refuse(d, free, NotOffered) // although no other stream is there yet
-	refuse(Domain{table, pd, stream + 1}, bound, OtherStream)
+	refuse(Domain{table, pd, stream + 1, 0}, bound, OtherStream)
 	table.AddStream(pd) // now offered is shared
 	refuse(d, offered, Shared)
 	table.RemoveStream(pd)
@@ -144,7 +144,7 @@ func TestNewStream(t *testing.T) {
 func TestLocalInvalidate(t *testing.T) {
 	table := NewTable()
 	r, _ := register(t, table, Options{PD: pd})
-	for _, d := range []Domain{{table, pd + 1, stream}, {NewTable(), pd, stream}} {
+	for _, d := range []Domain{{table, pd + 1, stream, 0}, {NewTable(), pd, stream, 0}} {
 		if f := d.LocalInvalidate(r); f != OtherDomain || !r.Valid() {
 			t.Error(f)
 		}

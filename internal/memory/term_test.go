@@ -86,7 +86,7 @@ func TestTermSettles(t *testing.T) {
 	if f := d.LocalPlace(r, &early, 0, octet); f != Invalidated {
 		t.Errorf("into the second: %v", f)
 	}
-	if f := (Domain{table, pd, stream + 1}).LocalPlace(r, &late, 0, octet); f != OtherStream {
+	if f := (Domain{table, pd, stream + 1, 0}).LocalPlace(r, &late, 0, octet); f != OtherStream {
 		t.Errorf("for another stream: %v", f)
 	}
 	if f := d.LocalPlace(r, &late, 0, octet); f != None {

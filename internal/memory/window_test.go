@@ -89,7 +89,7 @@ func TestBindRefused(t *testing.T) {
 		b    Binding
 		want Fault
 	}{
-		{"stream of another Protection Domain", Domain{table, pd + 1, stream}, Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
+		{"stream of another Protection Domain", Domain{table, pd + 1, stream, 0}, Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
 		{"region of another Protection Domain", local(table), Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
 		{"window of another table", local(NewTable()), Binding{Region: writable, Length: 1, Access: RemoteRead}, OtherDomain},
 		{"RemoteWrite without LocalWrite", local(table), Binding{Region: readable, Length: 1, Access: RemoteWrite}, NoLocalWrite},
@@ -126,7 +126,7 @@ func TestWindowOfStream(t *testing.T) {
 	table.AddStream(pd)
 	table.AddStream(pd)
 	r, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
-	w, ours, other := window(t, table, false), local(table), Domain{table, pd, stream + 1}
+	w, ours, other := window(t, table, false), local(table), Domain{table, pd, stream + 1, 0}
 	bind := func() {
 		t.Helper()
 		if f := ours.Bind(w, Binding{Region: r, Length: 8, Access: RemoteWrite, Key: 3}); f != None {
@@ -152,7 +152,7 @@ func TestWindowOfStream(t *testing.T) {
 	if f := other.LocalInvalidate(w); f != None { // it is the domain's now
 		t.Error(f)
 	}
-	if f := (Domain{table, pd + 1, stream}).LocalInvalidate(w); f != OtherDomain {
+	if f := (Domain{table, pd + 1, stream, 0}).LocalInvalidate(w); f != OtherDomain {
 		t.Error(f)
 	}
 	bind()
@@ -227,7 +227,7 @@ func TestWindowOfFirstType(t *testing.T) {
 	table.AddStream(pd)
 	a, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
 	b, buf := register(t, table, Options{Access: LocalWrite, PD: pd})
-	w, d, other := window(t, table, true), local(table), Domain{table, pd, stream + 1}
+	w, d, other := window(t, table, true), local(table), Domain{table, pd, stream + 1, 0}
 	for key, r := range []*Region{a, b} {
 		old := w.STag()
 		if f := d.Bind(w, Binding{Region: r, Length: 8, Access: RemoteWrite, Key: uint8(key) + 1}); f != None {
@@ -243,7 +243,7 @@ func TestWindowOfFirstType(t *testing.T) {
 	if f := other.Place(w.STag(), 1, octet); f != None || buf[17] != 0xee {
 		t.Error(f)
 	}
-	if f := (Domain{table, pd + 1, stream}).Place(w.STag(), 1, octet); f != OtherDomain {
+	if f := (Domain{table, pd + 1, stream, 0}).Place(w.STag(), 1, octet); f != OtherDomain {
 		t.Error(f)
 	}
 	if f := d.Invalidate(w.STag()); f != NotOffered {

@@ -34,6 +34,11 @@ func iw_qp_modify(h uint64, state uint32) int32 {
 	return int32(device().ModifyQP(verbs.Handle(h), state))
 }
 
+//export iw_qp_allow
+func iw_qp_allow(h uint64, access uint32) int32 {
+	return int32(device().AllowQP(verbs.Handle(h), access))
+}
+
 // path is struct iw_path of engine.h.
 type path struct {
 	Local, Peer verbs.GID

@@ -57,6 +57,7 @@ struct iw_cm_event {
 	F(qp_create, (struct iw_qp_attr *attr, uint64_t *to, uint32_t *number))                                    \
 	F(qp_find, (uint32_t number, uint64_t *to))                                                                \
 	F(qp_modify, (uint64_t h, uint32_t state))                                                                 \
+	F(qp_allow, (uint64_t h, uint32_t access))                                                                 \
 	F(qp_meet, (uint64_t h, const struct iw_path *path))                                                       \
 	F(qp_query, (uint64_t h, uint32_t *state, int32_t *ird, int32_t *ord))                                     \
 	F(qp_destroy, (uint64_t h))                                                                                \

@@ -76,14 +76,13 @@ func (q *QP) tookLast() {
 	}
 }
 
-// failed returns the status of a send that was flushed: it is the first to fail on a QP of which the program does not know yet
-// that it has ended.
-func (q *QP) failed() uint32 {
+// failed returns the status of a send that was flushed: it may be the first to fail on a QP of which the program does not know yet
+// that it has ended. Then wake is to follow.
+func (q *QP) failed() (status uint32, first bool) {
 	if !q.meets() || !q.state.CompareAndSwap(StateRTS, StateErr) {
-		return statusOf(iwarp.StatusFlushed)
+		return statusOf(iwarp.StatusFlushed), false
 	}
-	go q.wake()
-	return statusRetryExceeded
+	return statusRetryExceeded, true
 }
 
 // leave ends a meeting, if it still is the one with the context, when the program wants the QP to fail: what has been completed to the program

@@ -53,7 +53,8 @@ type CQ struct {
 
 	polling sync.Mutex
 	wcs     [32]iwarp.WC
-	late    []WC        // after those of package iwarp
+	early   []WC        // before those of package iwarp: see forget
+	late    []WC        // and after them
 	armed   atomic.Bool // for these
 }
 
@@ -141,7 +142,8 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	}
 	c.polling.Lock()
 	defer c.polling.Unlock()
-	n := 0
+	n := copy(wcs, c.early)
+	c.early = slices.Delete(c.early, 0, n)
 	for n < len(wcs) {
 		got := c.cq.Poll(c.wcs[:min(len(c.wcs), len(wcs)-n)])
 		for i := range got {
@@ -161,6 +163,24 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	return n
 }
 
+// forget drops the completions of a QP that goes to RESET: as with RDMA hardware, what its next connection completes comes after nothing
+// of the one before. Those of others wait in early.
+func (c *CQ) forget(q *QP) {
+	c.polling.Lock()
+	defer c.polling.Unlock()
+	its := func(wc WC) bool { return wc.QPNum == q.number }
+	for got := len(c.wcs); got == len(c.wcs); {
+		got = c.cq.Poll(c.wcs[:])
+		for i := range got {
+			var wc WC
+			if wc.set(&c.wcs[i]) {
+				c.early = append(c.early, wc)
+			}
+		}
+	}
+	c.early, c.late = slices.DeleteFunc(c.early, its), slices.DeleteFunc(c.late, its)
+}
+
 // set translates a completion. It reports false for one that the program does not get for now.
 func (w *WC) set(wc *iwarp.WC) bool {
 	*w = WC{ID: wc.ID, Status: statusOf(wc.Status), Opcode: opcodeOf(wc.Op), ByteLen: uint32(wc.Length)}
@@ -169,12 +189,8 @@ func (w *WC) set(wc *iwarp.WC) bool {
 			return false
 		}
 		w.QPNum = q.number
-		switch {
-		case wc.Op == iwarp.OpRecv || wc.Status == iwarp.StatusSuccess:
-		case wc.Status == iwarp.StatusFlushed:
-			w.Status = q.failed()
-		default:
-			q.failed() // it has another reason
+		if wc.Op != iwarp.OpRecv && wc.Status != iwarp.StatusSuccess {
+			w.fail(q, wc.Status)
 		}
 	}
 	if wc.HasImmediate {
@@ -187,6 +203,17 @@ func (w *WC) set(wc *iwarp.WC) bool {
 		w.Invalidated, w.Flags = wc.Invalidated, wcWithInv
 	}
 	return true
+}
+
+// fail translates the status of a send that has failed, with which the program learns of the end.
+func (w *WC) fail(q *QP, s iwarp.Status) {
+	status, first := q.failed()
+	if s == iwarp.StatusFlushed {
+		w.Status = status
+	}
+	if first {
+		go q.wake() // the CQ is locked
+	}
 }
 
 func opcodeOf(op iwarp.Op) uint32 {

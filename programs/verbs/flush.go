@@ -26,12 +26,18 @@ func (q *QP) over(err error) bool { return err != nil && errors.Is(err, iwarp.Er
 
 func (q *QP) flushSends(wr *SendWR) syscall.Errno {
 	var late []lateWC
+	wakes := false
 	for ; wr != nil; wr = wr.Next {
 		wc := q.flushed(wr.ID)
-		wc.Status = q.failed()
+		status, first := q.failed()
+		wc.Status, wakes = status, wakes || first
 		late = append(late, lateWC{q.sendCQ, wc})
 	}
-	return q.flush(late)
+	errno := q.flush(late)
+	if wakes {
+		q.wake() // the receives come after the request that has failed
+	}
+	return errno
 }
 
 func (q *QP) flushRecvs(wr *RecvWR) syscall.Errno {

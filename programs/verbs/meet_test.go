@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"syscall"
 	"testing"
+
+	"github.com/goiwarp/iwarp"
 )
 
 // loopback is the GID of 127.0.0.1.
@@ -171,6 +173,59 @@ func TestMeetAgain(t *testing.T) {
 	a.meet(c.number)
 	c.meet(a.number)
 	exchange(t, a, c)
+}
+
+// TestMeetReset: RESET drops what a QP has completed before, and nothing of another with the same CQ.
+func TestMeetReset(t *testing.T) {
+	a, b, c := roce(t), roce(t), roce(t)
+	other := &queue{program: a.program, cq: a.cq, completions: a.completions, fd: a.fd}
+	var errno syscall.Errno
+	other.qp, other.number, errno = a.d.CreateQP(QPAttr{
+		Context: a.context, PD: a.pd, SendCQ: a.cq, RecvCQ: a.cq, SendDepth: 16, RecvDepth: 16, MaxInline: 64, SignalAll: true, Token: 78,
+	})
+	must(t, errno)
+	must(t, a.d.ModifyQP(other.qp, StateInit))
+	for _, pair := range [][2]*queue{{a, b}, {other, c}} {
+		pair[0].meet(pair[1].number)
+		pair[1].meet(pair[0].number)
+	}
+	r := a.region("....", accessLocalWrite)
+	for id := range uint64(3) {
+		for _, pair := range [][2]*queue{{a, b}, {other, c}} {
+			pair[1].recv(id, pair[1].region("....", accessLocalWrite))
+			pair[0].send(id, wrSend, r, nil)
+			pair[1].completion()
+		}
+	}
+	a.recv(9, r)
+	other.send(3, wrRead, r, c.region("read", accessRemoteRead)) // its completion comes after those of its Sends
+	must(t, a.d.ModifyQP(a.qp, StateErr))
+	must(t, a.d.ModifyQP(a.qp, StateReset))
+	for id := range uint64(4) {
+		wc := a.completion()
+		want(t, "completion", [2]uint32{uint32(wc.ID), wc.QPNum}, [2]uint32{uint32(id), other.number})
+	}
+	var wc [1]WC
+	want(t, "completions", a.d.Poll(a.cq, wc[:]), 0)
+}
+
+// TestAllow: the flags of the QP say what the peer may do, whatever the region allows.
+func TestAllow(t *testing.T) {
+	a, b := roce(t), roce(t)
+	must(t, b.d.AllowQP(b.qp, accessRemoteRead))
+	want(t, "no QP", b.d.AllowQP(0, 0), syscall.EINVAL)
+	a.meet(b.number)
+	b.meet(a.number)
+	to := b.region("text", accessLocalWrite|accessRemoteWrite|accessRemoteRead)
+	r := a.region("....", accessLocalWrite)
+	a.send(1, wrRead, r, to)
+	a.completion()
+	want(t, "octets", string(r.memory), "text")
+	a.send(2, wrWrite, a.region("more", 0), to)
+	want(t, "status", a.completion().Status, statusOf(iwarp.StatusRemoteAccess))
+	want(t, "octets", string(to.memory), "text")
+	a.send(3, wrWrite, r, to)
+	want(t, "status", a.completion().Status, statusOf(iwarp.StatusFlushed))
 }
 
 // TestMeetStranger: a request of another QP than the one that is waited for is refused, and so is what is no call. The peer still gets through.

@@ -174,6 +174,15 @@ func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
 	return fine
 }
 
+// AllowQP says what the peer may do: the flags of ibv_modify_qp with IBV_QP_ACCESS_FLAGS. A QP for which nothing was said allows all.
+func (d *Device) AllowQP(h Handle, access uint32) syscall.Errno {
+	q := d.qps.get(h)
+	if q == nil {
+		return syscall.EINVAL
+	}
+	return errnoOf(q.qp.Deny(remoteRights(accessRemoteWrite|accessRemoteRead|accessRemoteAtomic) &^ remoteRights(access)))
+}
+
 // State returns the number of the QP's state.
 func (q *QP) State() uint32 {
 	s := q.state.Load()
@@ -220,6 +229,8 @@ func (q *QP) reset() syscall.Errno {
 			return errnoOf(err)
 		}
 	}
+	q.sendCQ.forget(q)
+	q.recvCQ.forget(q)
 	q.linking.Lock()
 	defer q.linking.Unlock()
 	q.id, q.orphan = nil, false
@@ -229,11 +240,14 @@ func (q *QP) reset() syscall.Errno {
 
 // fail ends the connection at once, and flushes all work.
 func (q *QP) fail() {
-	q.state.Store(StateErr)
+	before := q.state.Swap(StateErr)
 	if meeting := q.cancel(); meeting != nil {
 		go q.leave(meeting)
 		q.wake()
 		return
+	}
+	if before == StateErr && q.device.roce && !q.linked() {
+		return // its events are all told, and those of another end might come after RESET
 	}
 	_ = q.qp.Modify(iwarp.StateError)
 }

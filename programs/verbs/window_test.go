@@ -67,6 +67,9 @@ func TestWindows(t *testing.T) {
 			want(t, "operation", server.did(wr).Opcode, wcBindMW)
 			want(t, "a local invalidation of type 1", invalidated(server, w.rkey), syscall.EINVAL)
 		}},
+		{"type 1, bound without a right of the peer's", 1, func(server, _ *queue, w *window, r *region) {
+			want(t, "operation", server.did(w.bindTo(r, accessLocalWrite)).Opcode, wcBindMW)
+		}},
 		{"type 1, deallocated", 1, func(server, _ *queue, w *window, _ *region) {
 			must(t, server.d.DeallocWindow(w.h))
 			want(t, "again", server.d.DeallocWindow(w.h), syscall.EINVAL)
