@@ -75,7 +75,7 @@ func (r *reception) receive(ctx context.Context, req *iwarp.Request) error {
 	case v == nil || v.id != h.session:
 		reject(req, errNoSuch)
 	default:
-		v.deliver(req, h)
+		v.deliver(ctx, req, h)
 	}
 	return nil
 }

@@ -110,10 +110,11 @@ func (v *visit) over() bool {
 }
 
 // deliver hands a connection request over, and returns when the visit is over. There are never more than fit,
-// unless the initiator does not keep to what it asked for.
-func (v *visit) deliver(req *iwarp.Request, h hello) {
+// unless the initiator does not keep to what it asked for. Without one of its connections a visit is over.
+func (v *visit) deliver(ctx context.Context, req *iwarp.Request, h hello) {
 	select {
 	case v.lanes <- arrival{req, h}:
+		defer context.AfterFunc(ctx, func() { v.cancel(context.Cause(ctx)) })()
 		<-v.done
 		_ = req.Close() // if it was not looked at
 	default:

@@ -29,8 +29,8 @@ type serveCmd struct {
 	Dir      string `placeholder:"DIR" help:"Serve iwarp cp: let clients copy what is in this directory, and nothing outside of it."`
 	Writable bool   `help:"Let clients of iwarp cp put files into --dir, too, and replace those that are there."`
 
-	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time; more are rejected (default: ${default})."`
-	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of cat or cp may stand still (default: ${default}). rping and perf have bounds of their own."`
+	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time (default: ${default}), three quarters of them from one address. One more takes the place of the one that has been silent longest, for a second at least, or is rejected."`
+	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}). perf has a bound of its own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
 	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
 	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
@@ -150,7 +150,7 @@ func (c *serveCmd) services(rnic *iwarp.RNIC) (all []serve.Service) {
 		all = append(all, serve.Service{Name: "cat", Wants: "those of rsockets", Knows: e.knows, Serve: e.serve})
 	}
 	if c.Rping {
-		s := rping.NewServer(rnic, rping.Config{})
+		s := rping.NewServer(rnic, rping.Config{Idle: c.Idle})
 		all = append(all, serve.Service{Name: "rping", Wants: "none", Knows: s.Knows, Serve: s.Serve})
 	}
 	return all

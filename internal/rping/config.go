@@ -51,6 +51,9 @@ type Config struct {
 	// several goroutines, though never from two at a time.
 	Watch func(Event)
 
+	// Idle is how long a connection may stand still; if zero, for ever.
+	Idle time.Duration
+
 	// closeTime is how long an orderly close may take, whatever the peer does meanwhile.
 	// If zero, 5 s.
 	closeTime time.Duration

@@ -82,7 +82,7 @@ func (e *endpoint) close() {
 }
 
 func (e *endpoint) qpConfig() iwarp.QPConfig {
-	return iwarp.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16, RecvDepth: 2}
+	return iwarp.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16, RecvDepth: 2, IdleTimeout: e.Idle}
 }
 
 // prepare posts the first receive.

@@ -31,7 +31,8 @@ type Service struct {
 type Config struct {
 	// Services are asked in this order.
 	Services []Service
-	// MaxConnections bounds the connections that are served at a time; others are rejected. Zero is no bound.
+	// MaxConnections bounds the connections that are served at a time. One more takes the place of one on which nothing moves, or is rejected. Three quarters of
+	// them may come from one address. Zero is no bound.
 	MaxConnections int
 	// Grace is how long connections may go on when the server ends.
 	Grace time.Duration
@@ -50,13 +51,14 @@ type Server struct {
 	requests sync.WaitGroup
 	refusals chan struct{} // a token for each that is under way
 
-	mu    sync.Mutex
-	stats Stats
+	mu     sync.Mutex
+	stats  Stats
+	guests map[*guest]bool
 }
 
 // New makes a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, refusals: make(chan struct{}, maxRefusals)}
+	s := &Server{cfg: cfg, refusals: make(chan struct{}, maxRefusals), guests: make(map[*guest]bool)}
 	s.stats.Services = make(map[string]ServiceStats)
 	for _, service := range cfg.Services {
 		if service.Off == "" {
@@ -71,9 +73,12 @@ func New(cfg Config) *Server {
 func (s *Server) Run(ctx context.Context, ln *iwarp.Listener) error {
 	visiting, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer leave(nil)
-	s.enter(Serving)
+	if s.cfg.MaxConnections > 0 {
+		go s.watch(visiting, ln.RNIC())
+	}
+	s.become(Serving)
 	err := s.acceptAll(ctx, visiting, ln)
-	s.enter(Draining)
+	s.become(Draining)
 	return errors.Join(err, s.drain(ln, leave))
 }
 
@@ -98,11 +103,21 @@ func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
 		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: these private data are of no service here: "+s.wanted())
 	case service.Off != "":
 		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: "+service.Off)
-	case !s.begin(service.Name):
-		s.refuse(req, func(c *Stats) { c.Full++ }, fmt.Sprintf("iwarp serve: there are %d connections already: try again later", s.cfg.MaxConnections))
 	default:
-		s.requests.Go(func() { s.serve(ctx, service, req) })
+		s.admit(ctx, service, req)
 	}
+}
+
+// admit has the service serve if there is a place for it.
+func (s *Server) admit(ctx context.Context, service *Service, req *iwarp.Request) {
+	g := &guest{service: service.Name, remote: req.RemoteAddr().String(), source: sourceOf(req.RemoteAddr())}
+	ctx, g.leave = context.WithCancelCause(ctx)
+	if full := s.enter(g); full != nil {
+		g.leave(nil)
+		s.refuse(req, func(c *Stats) { c.Full++ }, full.Error())
+		return
+	}
+	s.requests.Go(func() { s.serve(ctx, service, g, req) })
 }
 
 func (s *Server) find(req *iwarp.Request) *Service {
@@ -125,13 +140,17 @@ func (s *Server) wanted() string {
 	return strings.Join(all, ", ")
 }
 
-func (s *Server) serve(ctx context.Context, service *Service, req *iwarp.Request) {
-	log := s.cfg.Log.With("service", service.Name, "remote", req.RemoteAddr().String())
+func (s *Server) serve(ctx context.Context, service *Service, g *guest, req *iwarp.Request) {
+	defer g.leave(nil)
+	log := s.cfg.Log.With("service", service.Name, "remote", g.remote)
 	log.Info("connection")
 	began := time.Now()
 	err := service.Serve(ctx, req)
 	_ = req.Close() // if it was not answered
-	s.end(service.Name, err)
+	if gaveWay := context.Cause(ctx); errors.Is(gaveWay, ErrSilent) {
+		err = gaveWay
+	}
+	s.left(g, err)
 	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
 	if err != nil {
 		log.Warn("connection failed", "error", err.Error())

@@ -45,6 +45,9 @@ func run(t *testing.T, cfg Config) *rig {
 			case <-qp.Done():
 				return qp.Close()
 			case <-ctx.Done():
+				if errors.Is(context.Cause(ctx), ErrSilent) {
+					return qp.Abort()
+				}
 				return errors.Join(context.Cause(ctx), qp.Close())
 			}
 		},
@@ -58,8 +61,11 @@ func run(t *testing.T, cfg Config) *rig {
 }
 
 // dial connects with private data.
-func (r *rig) dial(data string) (*iwarp.QP, error) {
-	ours, theirs := testrig.Pipe("client", "server")
+func (r *rig) dial(data string) (*iwarp.QP, error) { return r.dialFrom("client", data) }
+
+// dialFrom is dial from an address.
+func (r *rig) dialFrom(address, data string) (*iwarp.QP, error) {
+	ours, theirs := testrig.Pipe(address, "server")
 	testrig.Must(r.t, r.ln.Offer(r.t.Context(), theirs))
 	qp, err := (&iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte(data)}}).Initiate(r.t.Context(), ours, nil)
 	if refused := (*iwarp.RejectError)(nil); errors.As(err, &refused) && refused.Conn != nil {
@@ -72,6 +78,15 @@ func (r *rig) dial(data string) (*iwarp.QP, error) {
 func (r *rig) visits() *iwarp.QP {
 	r.t.Helper()
 	qp, err := r.dial("stay")
+	testrig.Must(r.t, err)
+	synctest.Wait()
+	return qp
+}
+
+// visitsFrom connects from an address, which succeeds.
+func (r *rig) visitsFrom(address string) *iwarp.QP {
+	r.t.Helper()
+	qp, err := r.dialFrom(address, "stay")
 	testrig.Must(r.t, err)
 	synctest.Wait()
 	return qp

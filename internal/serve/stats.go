@@ -43,37 +43,13 @@ func (s *Server) Stats() *Stats {
 	return &stats
 }
 
-func (s *Server) enter(state State) {
+func (s *Server) become(state State) {
 	s.mu.Lock()
 	s.stats.State = state
 	s.mu.Unlock()
 	if s.cfg.Watch != nil {
 		s.cfg.Watch(state)
 	}
-}
-
-// begin counts a connection, if there is room for it.
-func (s *Server) begin(service string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cfg.MaxConnections > 0 && s.stats.Connections() >= s.cfg.MaxConnections {
-		return false
-	}
-	s.change(service, func(c *ServiceStats) { c.Connections++ })
-	return true
-}
-
-func (s *Server) end(service string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.change(service, func(c *ServiceStats) {
-		c.Connections--
-		if err != nil {
-			c.Failed++
-			return
-		}
-		c.Ended++
-	})
 }
 
 // change changes what is counted of a service. The caller holds mu.
