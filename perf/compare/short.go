@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/report"
 )
 
 // A short connection is set up, has one message of 64 octets each way, and is closed by both ends, which are in this process.
@@ -136,9 +138,9 @@ func ratiosOf(figures, base []float64) (s spreadOf) {
 
 func shortTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString("| connection | in a second | ratio to plain TCP | to the same exchange | CPU | ratio to plain TCP | to the same exchange |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(report.MarkdownHeading("connection", "in a second", "ratio to plain TCP", "to the same exchange", "CPU", "ratio to plain TCP", "to the same exchange"))
 	for _, s := range rec.Short {
-		fmt.Fprintf(&b, "| %s | %.0f | %v | %v | %s us | %v | %v |\n", s.Way, s.Rate.Median, s.Rate.Plain, s.Rate.Same, short(s.CPU.Median), s.CPU.Plain, s.CPU.Same)
+		b.WriteString(report.MarkdownRow(s.Way, whole(s.Rate.Median), s.Rate.Plain.String(), s.Rate.Same.String(), short(s.CPU.Median)+" us", s.CPU.Plain.String(), s.CPU.Same.String()))
 	}
 	return b.String()
 }
