@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/rping/message"
+	services "github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -24,6 +26,8 @@ type setup struct {
 	offer   mpa.Offer
 	rejects bool // the Responder rejects every Request
 	delayed bool // MPA is started after streaming data
+	// takes, if it is set, reports whether the Responder's application takes private data. It rejects others with R=1, as iwarp serve does.
+	takes func(data []byte) bool
 	// between, if it is set, is put between the suite and the endpoint.
 	between func(suite, endpoint net.Conn)
 }
@@ -68,7 +72,7 @@ func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 		if c.rejects {
 			cfg.Reject = new(string)
 		}
-		if err := rping.Serve(ctx, ln, cfg); err != nil {
+		if err := c.serve(ctx, ln, cfg); err != nil {
 			t.Errorf("rping: %v", err)
 		}
 	})
@@ -77,6 +81,16 @@ func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 		ln.Close()
 		s.tasks.Wait()
 	}
+}
+
+// serve is rping's, for requests that the application takes.
+func (c setup) serve(ctx context.Context, ln *iwarp.Listener, cfg rping.ServerConfig) error {
+	if c.takes == nil {
+		return rping.Serve(ctx, ln, cfg)
+	}
+	s := rping.NewServer(ln.RNIC(), cfg.Config)
+	one := services.Service{Name: "rping", Knows: func(req *iwarp.Request) bool { return c.takes(req.PrivateData()) }, Serve: s.Serve}
+	return services.New(services.Config{Services: []services.Service{one}, Log: slog.New(slog.DiscardHandler)}).Run(ctx, ln)
 }
 
 // streaming is what is said before a delayed startup.

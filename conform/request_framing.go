@@ -18,7 +18,7 @@ func (s *session) open(q script.Startup, r mpa.StartupFrame) {
 // accept sends a Request that must be accepted, and opens the connection.
 func (s *session) accept(q script.Startup, because string) mpa.StartupFrame {
 	s.send("Request", q.Octets())
-	r := s.peerAccepts(because)
+	r := s.peerTakes(q, because)
 	s.open(q, r)
 	return r
 }
@@ -47,7 +47,7 @@ func requestFraming() []Case {
 					e.A, e.B, e.C, e.D = false, false, false, false
 				}
 				s.sendEach("Request", q.Octets())
-				s.open(q, s.peerAccepts("segmentation has no meaning"))
+				s.open(q, s.peerTakes(q, "segmentation has no meaning"))
 			}),
 		toResponder("startup/req-pd-waits", "Q08 Q13", framing,
 			"The Reply waits for the last octet of Private Data.", requestLate),
@@ -60,7 +60,7 @@ func requestFraming() []Case {
 				q := s.withText(8)
 				b := q.Octets()
 				s.sendSplit("Request", b[:at.octet], b[at.octet:])
-				s.open(q, s.peerAccepts("segmentation has no meaning"))
+				s.open(q, s.peerTakes(q, "segmentation has no meaning"))
 			}))
 	}
 	return all(frames(), cases...)
@@ -110,7 +110,7 @@ func (s *session) wellFormed(q script.Startup, r mpa.StartupFrame) {
 func requestLate(s *session) {
 	q := s.withText(8)
 	s.sendLate("Request", q.Octets())
-	s.open(q, s.peerAccepts("the Request is whole now"))
+	s.open(q, s.peerTakes(q, "the Request is whole now"))
 }
 
 func requestPipelined(s *session) {

@@ -56,6 +56,24 @@ func (s *session) peerAccepts(because string) mpa.StartupFrame {
 	return f
 }
 
+// peerTakes is peerAccepts for a Request that may have private data of a ULP. RFC 5044, section 7.1.2, leaves it to the peer's application whether it rejects them:
+// one that rejects any that it does not know breaks no rule.
+func (s *session) peerTakes(q script.Startup, because string) mpa.StartupFrame {
+	f := s.peerReply("an accepting Reply: " + because)
+	if f.R() && len(q.ULP) > 0 && s.rejectsText() {
+		s.notApplicable("the peer's application rejects private data that it does not know (R=1): iwarp rping -s -P, and rdma-core's, take any")
+	}
+	s.want(!f.R(), "an accepting Reply: "+because, f)
+	return f
+}
+
+// rejectsText reports whether the peer rejects an ordinary Request with a few octets of private data.
+func (s *session) rejectsText() bool {
+	s.reconnect()
+	s.send("Request in one write, with other private data", s.withText(3).Octets())
+	return s.peerReply("a Reply").R()
+}
+
 // enter begins Full Operation with what Request and Reply have settled.
 func (s *session) enter(q, r mpa.StartupFrame) {
 	ours := mpa.RoleInitiator
