@@ -101,7 +101,9 @@ func TestConnectRefused(t *testing.T) {
 		t.Errorf("two controllers have the number %d", a.ctrl)
 	}
 	c := r.dial(0, 32)
-	c.want(capsule.ControllerBusy, capsule.Connect{SGL: c.put(good(0xffff).Append(nil), 0), SQSize: 31}.Command(), nil)
+	third := good(capsule.AnyController)
+	third.HostID[5] = 3 // a host that comes again has its older controller ended
+	c.want(capsule.ControllerBusy, capsule.Connect{SGL: c.put(third.Append(nil), 0), SQSize: 31}.Command(), nil)
 	d := r.dial(0, 32)
 	endless := good(0xffff).Append(nil)
 	copy(endless[512:], fmt.Sprintf("%0256d", 1))
