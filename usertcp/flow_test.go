@@ -2,6 +2,7 @@ package usertcp
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -143,5 +144,40 @@ func TestNoSegment(t *testing.T) {
 	header.TCP(six[header.IPv6MinimumSize:]).SetDataOffset(header.TCPMinimumSize)
 	if _, ok := parseSegment(six); ok {
 		t.Error("a packet of UDP is one")
+	}
+}
+
+// TestGrants: the largest window stands in a segment as it is where one of the ends does not scale windows, and else by the peer's scale.
+func TestGrants(t *testing.T) {
+	for _, tt := range []struct {
+		agreed, theirs int
+		window         uint32
+		want           uint16
+	}{{-1, 3, 80, 80}, {-1, -1, 1 << 20, math.MaxUint16}, {0, 3, 80, 10}, {7, 3, 80, 10}, {7, 0, 80, 80}, {7, 3, 1 << 20, math.MaxUint16}} {
+		f := &flow{maxWindow: tt.window, agreed: header.TCPSynOptions{WS: tt.agreed}, theirs: header.TCPSynOptions{WS: tt.theirs}}
+		if got := f.grants(); got != tt.want {
+			t.Errorf("%+v: %d", tt, got)
+		}
+	}
+}
+
+// TestFlowLearns: octets that were sent count from after the SYN; acknowledgements after our FIN are selective where that was agreed on.
+func TestFlowLearns(t *testing.T) {
+	for _, selective := range []bool{false, true} {
+		f := &flow{iss: 10, sndNxt: 11, agreed: header.TCPSynOptions{WS: -1, SACKPermitted: selective}}
+		for _, m := range []made{
+			{seq: 11, ack: 30, flags: header.TCPFlagAck, data: []byte("four")},
+			{seq: 15, ack: 30, flags: header.TCPFlagAck | header.TCPFlagFin},
+		} {
+			packet, fin := m.packet(0), m.flags&header.TCPFlagFin != 0
+			s, _ := parseSegment(packet)
+			f.outbound(&s)
+			if due := f.gaps.due.Load(); due != (fin && selective) {
+				t.Errorf("selective %t, FIN %t: %t", selective, fin, due)
+			}
+			if n := f.sent(); !fin && n != 4 {
+				t.Errorf("%d octets were sent", n)
+			}
+		}
 	}
 }
