@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +221,23 @@ func TestTexts(t *testing.T) {
 	}
 	if !bytes.Equal(greeting(), []byte("iWcp\x01")) {
 		t.Errorf("%q", greeting())
+	}
+}
+
+// TestCounts: octets are those of files that the receiver has, and who watches learns of the beginning and the end of each.
+func TestCounts(t *testing.T) {
+	var seen []Event
+	tell := teller{watch: func(e Event) { seen = append(seen, e) }}
+	good, left := &Outcome{Path: "a"}, &Outcome{Path: "b", Code: message.Denied}
+	tell.begun("a", 5)
+	tell.ended(good)
+	tell.begun("b", 7)
+	tell.ended(left)
+	if want := []Event{Begun{"a", 5}, good, Begun{"b", 7}, left}; !slices.Equal(seen, want) {
+		t.Errorf("told %v, want %v", seen, want)
+	}
+	sum := Summary{1, 2, 3}
+	if sum.Add(tell.sum); sum != (Summary{2, 7, 4}) {
+		t.Errorf("%+v", sum)
 	}
 }
