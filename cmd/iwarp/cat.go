@@ -18,7 +18,9 @@ import (
 
 // catCmd is netcat over package stream.
 type catCmd struct {
-	Listen  string        `xor:"role" placeholder:"HOST:PORT" help:"Wait for one connection at this address. With port 0 a free one is taken. The address is printed on standard error, or on standard output with --out."`
+	Peer []string `arg:"" optional:"" placeholder:"HOST PORT" help:"Connect to this host and port, as netcat does; HOST:PORT will do, too."`
+
+	Listen  string        `short:"l" xor:"role" placeholder:"HOST:PORT" help:"Wait for one connection at this address. With port 0 a free one is taken. The address is printed on standard error, or on standard output with --out."`
 	Connect string        `xor:"role" placeholder:"HOST:PORT" help:"Connect to this address: to another iwarp cat, or a program of rsockets."`
 	In      string        `placeholder:"FILE" help:"Send this file in place of standard input."`
 	Out     string        `placeholder:"FILE" help:"Write what comes to this file in place of standard output. What it had is lost when something comes, or the peer ends in order without."`
@@ -92,11 +94,11 @@ func leave(conn *stream.Conn, err error) error {
 }
 
 func (c *catCmd) checkOptions() error {
-	if err := c.check("cat", ""); err != nil {
+	if err := cmp.Or(c.check("cat", ""), c.takePeer()); err != nil {
 		return err
 	}
 	if c.Listen == "" && c.Connect == "" {
-		return usage("cat: wait for a connection (--listen) or make one (--connect)")
+		return usage("cat: wait for a connection (--listen) or make one (--connect, or HOST PORT)")
 	}
 	if err := cmp.Or(
 		c.checkTLS("cat", c.Listen != "", c.over()),
@@ -112,6 +114,23 @@ func (c *catCmd) checkOptions() error {
 		return wantListen("cat: --listen", c.Listen)
 	}
 	return wantPeer("cat: --connect", c.Connect)
+}
+
+// takePeer takes who is named without an option for --connect.
+func (c *catCmd) takePeer() error {
+	switch {
+	case len(c.Peer) == 0:
+		return nil
+	case c.Listen != "" || c.Connect != "":
+		return usage("cat: %.60q: it is HOST PORT, --connect or --listen", c.Peer[0])
+	case len(c.Peer) > 2:
+		return usage("cat: %.60q: want HOST PORT, and nothing more", c.Peer[2])
+	}
+	c.Connect = c.Peer[0]
+	if len(c.Peer) == 2 {
+		c.Connect = net.JoinHostPort(c.Peer[0], c.Peer[1])
+	}
+	return nil
 }
 
 // open returns what to send, and where to write what comes. A terminal gets it escaped, as a peer could make it do things.
