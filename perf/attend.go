@@ -101,6 +101,9 @@ func (a *attendance) makeRoom(opts Options) (port int, err error) {
 	if opts, err = opts.resolved(); err != nil {
 		return 0, err
 	}
+	if err := opts.fits(a.reception.memory); err != nil {
+		return 0, err
+	}
 	if err := a.reception.begin(a.visit); err != nil {
 		return 0, err
 	}

@@ -177,9 +177,9 @@ func (o Options) validate() error {
 		return &OptionError{"duration", "is negative"}
 	case o.Dialect != 0 && !slices.Contains(mpa.Dialects(), o.Dialect):
 		return &OptionError{"dialect", fmt.Sprintf("there is no %v", o.Dialect)}
-	case o.memory() > MaxMemory:
-		return &OptionError{"depth", fmt.Sprintf("depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit",
-			o.memory()>>20, MaxMemory>>20)}
+	}
+	if err := o.fits(MaxMemory); err != nil {
+		return err
 	}
 	if err := validateCC(o.CC); err != nil {
 		return err
@@ -189,6 +189,14 @@ func (o Options) validate() error {
 	}
 	_, err := o.preset()
 	return err
+}
+
+// fits checks that one side's buffers have so many octets at most.
+func (o Options) fits(memory int64) error {
+	if o.memory() <= memory {
+		return nil
+	}
+	return &OptionError{"depth", fmt.Sprintf("depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit", o.memory()>>20, memory>>20)}
 }
 
 // validateLoad checks what is sent, and how much of it at once.

@@ -24,7 +24,9 @@ var (
 type reception struct {
 	idle time.Duration // how long a measurement may stand still
 	rnic *iwarp.RNIC
-	ln   *Listener // nil: it is somebody else's
+	// memory is how many octets of buffers a measurement may have.
+	memory int64
+	ln     *Listener // nil: it is somebody else's
 
 	reporting sync.Mutex
 	ended     func(Visit)
@@ -38,7 +40,7 @@ func newReception(rnic *iwarp.RNIC, ended func(Visit), idle time.Duration) *rece
 	if ended == nil {
 		ended = func(Visit) {}
 	}
-	return &reception{ended: ended, idle: idle, rnic: rnic}
+	return &reception{ended: ended, idle: idle, rnic: rnic, memory: MaxMemory}
 }
 
 // serve serves whoever comes to the Listener.

@@ -56,9 +56,12 @@ func Serve(ctx context.Context, ln *Listener, ended func(Visit)) error {
 // A Responder is that of measurements whose connections come by a Listener which has other connections too.
 type Responder struct{ reception *reception }
 
-// NewResponder makes one that takes what it needs of an RNIC.
-func NewResponder(rnic *iwarp.RNIC) *Responder {
-	return &Responder{newReception(rnic, nil, idleLimit)}
+// NewResponder makes one that takes what it needs of an RNIC: up to so many octets of buffers, and never more than MaxMemory. An initiator that needs more is
+// told so.
+func NewResponder(rnic *iwarp.RNIC, memory int64) *Responder {
+	r := newReception(rnic, nil, idleLimit)
+	r.memory = min(memory, MaxMemory)
+	return &Responder{r}
 }
 
 // Knows reports whether a request is one of an initiator's.

@@ -30,7 +30,8 @@ type serveCmd struct {
 	Writable bool   `help:"Let clients of iwarp cp put files into --dir, too, and replace those that are there."`
 
 	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time (default: ${default}), three quarters of them from one address. One more takes the place of the one that has been silent longest, for a second at least, or is rejected."`
-	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}). perf has a bound of its own."`
+	Memory         octets        `default:"1G" placeholder:"SIZE" help:"Bound of the memory that is registered for all connections together, in octets, or K, M or G of them (default: ${default}). perf has half of it."`
+	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}); of cp no longer than a minute while it copies. perf has a bound of its own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
 	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
 	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
@@ -44,6 +45,7 @@ const (
 	serveConnections = 256
 	serveGrace       = 10 * time.Second
 	serveIdle        = 5 * time.Minute
+	minServeMemory   = 16 << 20
 )
 
 // Help is what --help adds.
@@ -66,7 +68,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	over := c.over()
 	defer over.Close()
 	log := c.logger(std)
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(warnings{log.Handler()})})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(warnings{log.Handler()}), Limits: iwarp.Limits{Octets: int64(c.Memory)}})
 	files, err := c.files(log)
 	if err != nil {
 		return err
@@ -101,6 +103,8 @@ func (c *serveCmd) checkOptions() error {
 		return err
 	}
 	switch {
+	case c.Memory < minServeMemory:
+		return usage("serve: --memory: want 16M or more, not %d", c.Memory)
 	case c.Idle <= 0:
 		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
 	case c.Writable && c.Dir == "":
@@ -142,7 +146,7 @@ func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 // services are those that are not turned off.
 func (c *serveCmd) services(rnic *iwarp.RNIC) (all []serve.Service) {
 	if c.Perf {
-		r := perf.NewResponder(rnic)
+		r := perf.NewResponder(rnic, int64(c.Memory)/2)
 		all = append(all, serve.Service{Name: "perf", Wants: "those of iwarp perf", Knows: r.Knows, Serve: r.Serve})
 	}
 	if c.Cat {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -27,13 +28,14 @@ var ErrSilent = errors.New("transfer: the other end is silent")
 
 // A link is one end of a connection, of which one goroutine makes use.
 type link struct {
-	qp      *iwarp.QP
-	arrived *inbox.Inbox
-	blocks  []*block // memory for blocks, as far as it was needed
-	inbox   []message.Message
-	posted  int // Sends that are not complete
-	silence time.Duration
-	moved   uint64 // octets of the connection, when that was looked at last
+	qp       *iwarp.QP
+	arrived  *inbox.Inbox
+	blocks   []*block // memory for blocks, as far as it was needed
+	inbox    []message.Message
+	posted   int // Sends that are not complete
+	answered int // grants that the other end has answered
+	silence  time.Duration
+	moved    uint64 // octets of the connection, when that was looked at last
 }
 
 // A block is memory for one.
@@ -203,7 +205,8 @@ func (l *link) take(ctx context.Context, n int, access iwarp.Access) (*block, ui
 				return b, uint64(i), nil
 			}
 		}
-		if b, i, err := l.grow(n, access); b != nil || err != nil {
+		b, i, err := l.grow(n, access)
+		if waits := errors.Is(err, iwarp.ErrLimit) && l.posted > 0; b != nil || err != nil && !waits {
 			return b, i, err
 		}
 		if err := l.step(ctx); err != nil {
@@ -221,9 +224,14 @@ func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
 		if i == window {
 			return nil, 0, nil
 		}
-		_ = l.blocks[i].mr.Deregister()
+		l.blocks[i].giveUp()
 	}
-	mr, err := l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})
+	mr, err := l.register(n, access)
+	if at := l.spare(); errors.Is(err, iwarp.ErrLimit) && at >= 0 {
+		i = at
+		l.blocks[i].giveUp()
+		mr, err = l.register(n, access)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -235,3 +243,19 @@ func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
 	}
 	return b, uint64(i), nil
 }
+
+func (l *link) register(n int, access iwarp.Access) (*iwarp.MR, error) {
+	return l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})
+}
+
+// spare returns a block that nothing is under way with, which was too small or is not there: it makes room for another. -1: there is none.
+func (l *link) spare() int { return slices.IndexFunc(l.blocks, func(b *block) bool { return !b.busy }) }
+
+// giveUp gives back the memory of a block, which nobody uses until it has another.
+func (b *block) giveUp() {
+	_ = b.mr.Deregister()
+	b.busy = true
+}
+
+// window is how many blocks are granted at a time: one more for each that was answered, so that whoever says nothing more has the memory of one.
+func (l *link) window() int { return min(window, 1+l.answered) }

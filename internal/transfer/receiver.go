@@ -129,7 +129,10 @@ func (v *receiving) run(ctx context.Context) (err error) {
 		return broken(err)
 	}
 	for v.settled < v.next || v.failed == nil && v.settled < v.size {
-		if err := v.grants(ctx); err != nil {
+		switch err := v.grants(ctx); {
+		case errors.Is(err, iwarp.ErrLimit):
+			return fail(message.Failed, "there is no memory left for it now: try again later")
+		case err != nil:
 			return broken(err)
 		}
 		if err := v.settle(ctx); err != nil {
@@ -180,10 +183,13 @@ func (v *receiving) close() {
 
 // grants grants as many blocks as may be under way.
 func (v *receiving) grants(ctx context.Context) error {
-	for len(v.granted) < window && v.next < v.size && v.failed == nil {
+	for len(v.granted) < v.window() && v.next < v.size && v.failed == nil {
 		g := granted{Grant: message.Grant{Offset: uint64(v.next), Length: uint32(min(message.MaxBlock, v.size-v.next))}}
 		n := int(g.Length)
 		b, _, err := v.take(ctx, blockSize(v.size), iwarp.RemoteWrite)
+		if errors.Is(err, iwarp.ErrLimit) && len(v.granted) > 0 {
+			return nil // with those it goes on
+		}
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ func (v *receiving) settle(ctx context.Context) error {
 	}
 	g := v.granted[0]
 	v.granted, v.settled = v.granted[1:], v.settled+int64(w.Length)
+	v.answered++
 	err = v.block(g, w)
 	if g.b != nil {
 		g.b.busy = false

@@ -88,6 +88,7 @@ func (s *Server) attend(ctx context.Context, l *link, req *iwarp.Request) error 
 	if !ok {
 		return unexpected(m, "Begin")
 	}
+	l.silence = min(l.silence, DefaultSilence) // from here on it may have memory of ours
 	log := s.cfg.Logger.With("remote", req.RemoteAddr().String())
 	t := teller{watch: func(e Event) {
 		if o, ok := e.(*Outcome); ok {
