@@ -116,11 +116,18 @@ func TestPrograms(t *testing.T) {
 		})
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, version(p.pkg), outcome, p.verified)
 	}
-	if file := os.Getenv("IWARP_TABLE"); file != "" {
-		head := "| client; the server is the same | package | both ends ours | data |\n|---|---|---|---|\n"
-		if err := os.WriteFile(file, append([]byte(head), table.Bytes()...), 0o666); err != nil {
-			t.Fatal(err)
-		}
+	writeTable(t, "", "| client; the server is the same | package | both ends ours | data |\n|---|---|---|---|\n"+table.String())
+}
+
+// writeTable writes a table of docs/programs.md to IWARP_TABLE and a suffix, if that is set.
+func writeTable(t *testing.T, suffix, table string) {
+	t.Helper()
+	file := os.Getenv("IWARP_TABLE")
+	if file == "" {
+		return
+	}
+	if err := os.WriteFile(file+suffix, []byte(table), 0o666); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -128,16 +135,23 @@ func TestPrograms(t *testing.T) {
 func built(t *testing.T) Library {
 	t.Helper()
 	l := Library{t.TempDir()}
-	err := l.Build(t.Context(), "(devel)")
-	for _, p := range slices.Concat(pairings, directs) {
-		if _, missing := exec.LookPath(strings.Fields(p.client)[0]); missing != nil && err == nil {
-			err = missing
-		}
-	}
-	if err != nil {
+	if err := l.Build(t.Context(), "(devel)"); err != nil {
 		testrig.Lacks(t, err.Error())
 	}
+	for _, p := range slices.Concat(pairings, directs) {
+		needs(t, strings.Fields(p.client)[0])
+	}
 	return l
+}
+
+// needs skips the test, or fails it where CI is true, if a program is missing.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			testrig.Lacks(t, err.Error())
+		}
+	}
 }
 
 // disturbed is what perftest says when it could not measure the rate of the processor's clock, beside other work.
@@ -211,8 +225,12 @@ func start(t *testing.T, l Library, line string) *process {
 // startReading starts a program with something to read on its standard input.
 func startReading(t *testing.T, l Library, line string, in io.Reader) *process {
 	t.Helper()
+	return startWords(t, l, in, strings.Fields(line)...)
+}
+
+func startWords(t *testing.T, l Library, in io.Reader, words ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
-	words := strings.Fields(line)
 	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
 	p.Env = l.environmentAs(os.Environ(), words, "")
 	p.Stdin, p.Stdout, p.Stderr = in, &p.out, &p.out

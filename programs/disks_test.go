@@ -1,0 +1,159 @@
+//go:build linux && interposer
+
+package programs
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+const (
+	diskName = "iqn.2026-11.test.iwarp:disk"
+	hostName = "iqn.2026-11.test.iwarp:host"
+	qemuName = "iqn.2008-11.org.linux-kvm" // as QEMU calls itself
+	diskSize = 64 << 20
+)
+
+// A diskRun is a program that uses a disk of tgt's over iSER. HOST stands for the name of the initiator, and URL for the disk.
+type diskRun struct {
+	pkg      string
+	words    []string
+	verified string
+	says     string
+}
+
+var diskRuns = []diskRun{
+	{"libiscsi-bin", []string{"iscsi-inq", "-i", "HOST", "URL"}, completed, "VIRTUAL-DISK"},
+	{"libiscsi-bin", []string{"iscsi-readcapacity16", "-i", "HOST", "URL"}, completed, fmt.Sprint("Total size:", diskSize)},
+	{"libiscsi-bin", []string{"iscsi-perf", "-i", "HOST", "-t", "3", "URL"}, rate, "finished."},
+	{"qemu-utils", []string{"qemu-io", "-f", "raw", "-c", "write -P 0x5a 0 256k", "-c", "read -P 0x5a 0 256k", "-c", "read -P 0 256k 64k", "URL"}, compared, "read 65536/65536"},
+	{"qemu-utils", []string{"qemu-io", "-f", "raw", "-c", "aio_write -P 0xa5 1M 128k", "-c", "aio_write -P 0xb6 2M 4k", "-c", "aio_flush", "-c", "read -P 0xa5 1M 128k", "-c", "read -P 0xb6 2M 4k", "URL"}, compared, "read 4096/4096"},
+}
+
+// suites are those of libiscsi's own tests that a disk of tgt's passes over iSCSI and over iSER alike. docs/programs.md says what
+// is with the others.
+var suites = strings.Fields("Read6 Read12 Read16 Write12 Write16 WriteVerify10 WriteVerify12 WriteVerify16 Verify10 Verify12 Verify16 " +
+	"OrWrite Prefetch10 Prefetch16 Mandatory ReadCapacity10 ReadCapacity16 StartStopUnit TestUnitReady ReportSupportedOpcodes NoMedia Unmap Sanitize")
+
+// TestDisks has tgt serve a disk over iSER, to libiscsi's programs and QEMU. tgt cannot be told another port for iSER than 3260 of all
+// addresses: its parser refuses each.
+func TestDisks(t *testing.T) {
+	l := built(t)
+	needs(t, "tgtd", "tgtadm", "iscsi-inq", "iscsi-test-cu", "qemu-io")
+	all := diskRuns
+	for _, suite := range suites {
+		all = append(all, diskRun{"libiscsi-bin", []string{"iscsi-test-cu", "-i", "HOST", "-d", "--test=ALL." + suite, "URL"}, compared, "passed\n"})
+	}
+	table := "| client of a disk of tgt's | package | over iSER | data |\n|---|---|---|---|\n"
+	for _, r := range all {
+		line := strings.Join(replaced(r.words, "HOST", "NAME", "URL", "iser://IP/IQN/1"), " ")
+		table += row(t, line, r.pkg, r.verified, func(t *testing.T) { r.run(t, l) })
+	}
+	writeTable(t, ".disks", table+fmt.Sprintf("\nThe target is that of %s.\n", version("tgt")))
+}
+
+// hasty is what tgt says, and ends the connection, when it sees the first command before the completion of its answer to the login, which
+// the initiator has already.
+const hasty = "non-login pdu during login phase"
+
+// freed reports whether libiscsi has crashed. Its thread for events asks for the next one in memory that another thread has freed, in one run of
+// twelve or so: the event channel that it gives to rdma_get_cm_event is text of the address.
+func freed(p *process) bool {
+	signal := p.ProcessState.Sys().(syscall.WaitStatus).Signal()
+	return strings.HasPrefix(filepath.Base(p.Path), "iscsi-") && (signal == syscall.SIGSEGV || signal == syscall.SIGABRT && brokenHeap.MatchString(p.out.String()))
+}
+
+// brokenHeap is what glibc says of memory that is freed twice, or written to after that.
+var brokenHeap = regexp.MustCompile(`free\(\)|malloc|double free|corrupt`)
+
+// run uses a disk of its own, and another where tgt was hasty or, three times at most, libiscsi has crashed.
+func (r *diskRun) run(t *testing.T, l Library) {
+	crashes := 0
+	for range 10 {
+		url, daemon := serveDisk(t, l)
+		p := startWords(t, l, nil, replaced(r.words, "HOST", hostName, "URL", url)...)
+		p.await(t)
+		daemon.kill()
+		if freed(p) {
+			crashes++
+		}
+		if strings.Contains(daemon.out.String(), hasty) || freed(p) && crashes <= 3 {
+			continue
+		}
+		p.end(t)
+		if out := p.out.String(); !strings.Contains(out, r.says) || strings.Contains(out, "FAILED") {
+			t.Errorf("%s, which does not say %q\ntgtd: %s", out, r.says, daemon.out.String())
+		}
+		return
+	}
+	t.Error("tgt was hasty, or libiscsi crashed, each time")
+}
+
+// row runs a row of a table, and returns it.
+func row(t *testing.T, line, pkg, verified string, run func(*testing.T)) string {
+	outcome := "failed"
+	if t.Run(line, run) {
+		outcome = "runs"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", line, version(pkg), outcome, verified)
+}
+
+func replaced(words []string, pairs ...string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strings.NewReplacer(pairs...).Replace(w)
+	}
+	return out
+}
+
+// serveDisk has a tgtd of its own serve an empty disk, and returns where it is.
+func serveDisk(t *testing.T, l Library) (url string, daemon *process) {
+	t.Helper()
+	const iserPort = "3260"
+	ln, err := net.Listen("tcp", ":"+iserPort)
+	if err != nil {
+		testrig.Lacks(t, fmt.Sprintf("tgt serves iSER on port %s only: %v", iserPort, err))
+	}
+	_ = ln.Close()
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(disk, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(disk, diskSize); err != nil {
+		t.Fatal(err)
+	}
+	control := fmt.Sprint(os.Getpid() % 0x8000) // a number that names a socket of the file system
+	daemon = startWords(t, l, nil, "tgtd", "-f", "-C", control, "--iscsi", "portal=127.0.0.1:"+freePort(t))
+	adm := func(words ...string) error {
+		return run(exec.CommandContext(t.Context(), "tgtadm", append([]string{"-C", control}, words...)...))
+	}
+	for adm("--mode", "sys", "--op", "show") != nil {
+		select {
+		case <-daemon.done:
+			t.Fatalf("tgtd has ended: %v\n%s", daemon.err, daemon.out.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	for _, words := range []string{
+		"--mode target --op new --tid 1 -T " + diskName,
+		"--mode logicalunit --op new --tid 1 --lun 1 -b " + disk,
+		"--mode target --op bind --tid 1 -I ALL",
+		"--mode target --op bind --tid 1 -Q " + hostName,
+		"--mode target --op bind --tid 1 -Q " + qemuName,
+	} {
+		if err := adm(strings.Fields("--lld iser " + words)...); err != nil {
+			t.Fatalf("%s: %v\n%s", words, err, daemon.out.String())
+		}
+	}
+	return "iser://" + net.JoinHostPort(host(t, true), iserPort) + "/" + diskName + "/1", daemon
+}
