@@ -139,6 +139,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		testrig.Must(t, errors.Join(two.Close(), three.Close()))
+		synctest.Wait() // the server has seen it, too: its grace is none
 		r.stop()
 		testrig.Must(t, <-r.ended)
 	})
