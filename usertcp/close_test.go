@@ -125,6 +125,7 @@ func TestPatienceLasts(t *testing.T) {
 		}
 		last := time.Now()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if took := ep.at.Sub(last); took < 4*time.Second || took > 5*time.Second || c.failed != syscall.ETIMEDOUT {
 			t.Errorf("reset %v after the last acknowledgement: %v", took, c.failed)
 		}
