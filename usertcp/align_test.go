@@ -51,7 +51,7 @@ func (w *watched) Send(packet []byte) {
 	if s.has(header.TCPFlagSyn) {
 		w.iss = s.seq
 	}
-	from, n := int(s.seq-w.iss-1), len(s.payload)
+	from, n := int(int32(s.seq-w.iss-1)), len(s.payload) // a probe before the first octet is at the SYN, -1
 	switch {
 	case n == 0:
 	case n == 1 && s.payload[0] == 0 && from < w.una:
