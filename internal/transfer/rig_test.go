@@ -58,7 +58,7 @@ func newRig(t *testing.T, adjust ...func(*ServerConfig)) *rig {
 	return r
 }
 
-// dial connects in memory.
+// dial connects in memory. Neither the startup nor the close of one of many connections has to be in time.
 func (r *rig) dial(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 	ours, theirs := testrig.Pipe("client", "server")
 	r.serving.Go(func() { r.serve(ctx, theirs) })
@@ -66,12 +66,13 @@ func (r *rig) dial(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 	if r.wrap != nil {
 		conn = r.wrap(conn)
 	}
+	d.MPA.Timeout, d.QP.CloseTimeout = testrig.Soon, testrig.Soon
 	return d.Initiate(ctx, conn, nil)
 }
 
 // serve is the server's end of a connection.
 func (r *rig) serve(ctx context.Context, conn net.Conn) {
-	req, err := iwarp.Respond(ctx, conn, nil, iwarp.ListenConfig{RNIC: r.rnic})
+	req, err := iwarp.Respond(ctx, conn, nil, iwarp.ListenConfig{RNIC: r.rnic, RequestTimeout: testrig.Soon})
 	if err == nil && !Knows(req) {
 		err = errors.New("not for this server")
 	}
