@@ -124,7 +124,8 @@ type QPConfig struct {
 	// nothing of it. It counts in ORD and IRD: with an ORD of 0 there are no confirmations. They take a round trip, and two more FPDUs for what is sent together.
 	//
 	// Where the peer has Unready, a Send is confirmed when it has found its receive. One that has closed its half confirms nothing
-	// more: what was asked for before that is lost as an RDMA Read is, and what is sent after it completes as without Confirm.
+	// more: what it was asked for and has not answered is flushed, as nobody knows, and what is sent after that completes as without Confirm. The connection ends
+	// in order all the same.
 	Confirm bool
 	// Deny is what the peer may not do on this QP, whatever memory was registered with: RemoteWrite, RemoteRead, RemoteAtomic, or several of them. What it
 	// tries ends the connection: by a Terminate 0x1102 for a Write, and 0x1201 for the others. Empty messages, which reach no memory, are no access. QP.Deny

@@ -176,7 +176,7 @@ func (q *QP) halfClosed(unread int) {
 	switch {
 	case unread > 0:
 		q.cutOff(unread)
-	case q.orq.Len() > 0:
+	case q.orq.Len() > 0 && !q.asksAlone():
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed while RDMA Reads or Atomic Operations were outstanding: have both programs agree on the end before either closes"}, nil)
 	case q.partial != [2]bool{}:
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed in the middle of a message"}, nil)
@@ -185,6 +185,7 @@ func (q *QP) halfClosed(unread int) {
 	case mute && q.sq.Len() > 0:
 		q.deserted(q.neverSent())
 	default:
+		q.unconfirmed()
 		q.endedBy(ErrPeerClosed)
 		q.notice(Notice{Kind: NoticeHalfClosed})
 		q.flushReceives() // nothing more can come

@@ -19,7 +19,8 @@ import (
 // The peer needs to know nothing of it: an empty Read needs no memory and no rights. It counts in ORD and IRD as any other. One is
 // outstanding at a time, and stands for all that was sent before it; a Read or an Atomic Operation of the consumer's tells as much.
 //
-// A peer that has closed its half answers no Reads: what is sent after that completes as without Confirm.
+// A peer that has closed its half answers no Reads: what was asked for by then is flushed, and what is sent after that completes as without
+// Confirm.
 
 // confirm is how far the peer has confirmed the Send Queue, by positions in it.
 type confirm struct {
@@ -85,6 +86,25 @@ func (q *QP) confirmed(pos uint64) {
 	q.retire()
 }
 
+// asksAlone reports whether no response is outstanding but that to an empty Read of our own.
+func (q *QP) asksAlone() bool { return q.confirm.asking && q.orq.Len() == 1 }
+
+// unconfirmed gives up what the peer was asked for, and has not answered when it closed its half in order: nobody knows
+// whether it was carried out. The connection ends in order.
+func (q *QP) unconfirmed() {
+	if !q.asksAlone() {
+		return
+	}
+	_, _ = q.orq.Pop()
+	q.confirm.asking = false
+	for pos := q.sq.Head(); pos < q.confirm.asked; pos++ {
+		if e := q.sq.At(pos); e.phase == phaseBuilt {
+			e.phase, e.status = phaseDone, StatusFlushed
+		}
+	}
+	q.retire()
+}
+
 // blameRequest completes the Send or Write that the peer names as the one in error, and before it those that the peer has carried out. If
 // it names none, as of an error of its own, it is the oldest that it has not confirmed.
 func (q *QP) blameRequest(c rdmap.Code, h *ddp.Header) {
@@ -108,7 +128,7 @@ func (e *sendEntry) sentAs(h *ddp.Header) bool {
 	case h == nil:
 		return true
 	case !h.Tagged:
-		return h.QN == rdmap.QNSend && e.Op != OpWrite && e.phase == phaseBuilt && h.MSN == e.msn
+		return h.QN == rdmap.QNSend && e.Op != OpWrite && (e.Op != OpWriteImm || e.phase == phaseBuilt) && h.MSN == e.msn
 	case e.Op != OpWrite && e.Op != OpWriteImm:
 		return false
 	}

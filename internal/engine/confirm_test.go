@@ -153,6 +153,36 @@ func TestConfirmRefused(t *testing.T) {
 	}
 }
 
+// Also of a Send that is not sent whole yet.
+func TestConfirmRefusedLong(t *testing.T) {
+	p := initiator(t, confirming)
+	r := p.region(numbered(200_000), memory.LocalWrite)
+	p.window = 3000
+	p.post(work(1, OpSend, all(r, 200_000)))
+	first, _ := p.next()
+	p.send(terminateFor(rdmap.CodeDDPMessageTooLong, first))
+	p.window = -1
+	p.settle()
+	p.output()
+	p.completion(failed(1, OpSend, StatusRemoteOperation))
+}
+
+// A Read that is refused tells what was carried out before it.
+func TestConfirmRefusedRead(t *testing.T) {
+	p := initiator(t, confirming)
+	sink := p.region(make([]byte, 3), memory.LocalWrite)
+	p.window = 0
+	p.post(work(1, OpSend))
+	p.post(work(2, OpRead, all(sink, 3)))
+	p.post(work(3, OpSend))
+	p.window = -1
+	p.want(send(1, nil))
+	read, _ := p.next()
+	p.output()
+	p.send(terminateFor(rdmap.CodeAccessRights, read))
+	p.completion(success(1, OpSend, 0), failed(2, OpRead, StatusRemoteAccess), flushed(3, OpSend))
+}
+
 // The right to invalidate that the peer has not given is the Send's own failure.
 func TestConfirmInvalidate(t *testing.T) {
 	p := initiator(t, confirming)
@@ -184,15 +214,30 @@ func TestConfirmORD(t *testing.T) {
 	p.wantNothing()
 }
 
-// A peer that closes without having answered has not confirmed; after its FIN nobody can.
+// A peer that closes without having answered has not confirmed, and the connection ends in order all the same; after its FIN nobody can.
 func TestConfirmPeerCloses(t *testing.T) {
 	p := initiator(t, confirming)
 	p.post(work(1, OpSend))
 	p.want(send(1, nil), question(1))
+	p.window = 0
+	p.post(work(2, OpSend)) // for which nobody is asked
+	p.window = -1
+	p.fin()
+	p.want(send(2, nil))
+	p.wantNothing()
+	p.completion(flushed(1, OpSend), success(2, OpSend, 0))
+	p.wantLLP(Drop)
+	p.wantState(Idle)
+
+	p = initiator(t, confirming)
+	sink := p.region(make([]byte, 3), memory.LocalWrite)
+	p.post(work(1, OpSend))
+	p.post(work(2, OpRead, all(sink, 3))) // of the consumer's, which a peer is not to leave unanswered
+	p.output()
 	p.fin()
 	p.wantCause(rdmap.CodeCatastrophicStream, false)
 	p.next()
-	p.completion(flushed(1, OpSend))
+	p.completion(flushed(1, OpSend), flushed(2, OpRead))
 
 	p = initiator(t, confirming, func(s *setup) { s.HalfClose = true })
 	p.fin()

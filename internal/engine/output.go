@@ -262,7 +262,7 @@ func (q *QP) messageHeader(e *sendEntry) ddp.Header {
 		return h
 	}
 	h := q.header(sendOpcode(e))
-	h.MSN = q.sendMSN
+	h.MSN, e.msn = q.sendMSN, q.sendMSN
 	if e.HasInvalidate {
 		h.ULP = e.Invalidate
 	}

@@ -69,27 +69,29 @@ func (q *QP) blameRead(t *rdmap.Terminate, h *ddp.Header) {
 	if h.Tagged || h.QN != rdmap.QNRead {
 		return
 	}
-	e := q.readOf(h.MSN)
-	if e == nil {
+	pos, ok := q.readOf(h.MSN)
+	if !ok {
 		return
 	}
-	e.status = remoteStatus(t.Code)
+	e := q.sq.At(pos)
+	if e.status = remoteStatus(t.Code); e.msn == h.MSN && q.cfg.Confirm {
+		q.confirmed(pos)
+	}
 }
 
 // readOf finds the outstanding Read whose request had an MSN. Linux's siw gives
 // back another MSN; if no Read has it, the oldest is meant.
-func (q *QP) readOf(msn uint32) (oldest *sendEntry) {
+func (q *QP) readOf(msn uint32) (oldest uint64, ok bool) {
 	for pos := q.sq.Head(); pos < q.sq.next; pos++ {
 		e := q.sq.At(pos)
-		if e.phase != phaseReading {
+		switch {
+		case e.phase != phaseReading:
 			continue
-		}
-		if e.msn == msn {
-			return e
-		}
-		if oldest == nil {
-			oldest = e
+		case e.msn == msn:
+			return pos, true
+		case !ok:
+			oldest, ok = pos, true
 		}
 	}
-	return oldest
+	return oldest, ok
 }
