@@ -135,7 +135,7 @@ func TestUserTCPResegmented(t *testing.T) {
 	qp := deep()
 	qp.CloseTimeout, qp.CloseLimit = testrig.Soon, -1
 	var boxes [2]*middlebox
-	over := &transport{user: true, path: bad(40), wrap: func(i int, l usertcp.Link) usertcp.Link {
+	over := &transport{user: true, path: bad(40), stack: usertcp.Config{MaxRTO: time.Second}, wrap: func(i int, l usertcp.Link) usertcp.Link {
 		boxes[i] = newMiddlebox(l, uint64(i))
 		return boxes[i]
 	}}

@@ -17,7 +17,7 @@ func userStacks(t testing.TB, path usertcp.Path) (a, b *usertcp.Stack) {
 	t.Helper()
 	back := path
 	back.Seed++
-	a, b, err := usertcp.Pair(usertcp.Config{}, path, back)
+	a, b, err := usertcp.Pair(usertcp.Config{MaxRTO: time.Second}, path, back) // the machine may be busy
 	must(t, err)
 	t.Cleanup(func() { should(t, errors.Join(a.Close(), b.Close())) })
 	return a, b
