@@ -40,8 +40,8 @@ type link struct {
 
 // A block is memory for one.
 type block struct {
-	mr   *iwarp.MR
-	busy bool // a Write from it is under way, or a grant of it
+	mr   *iwarp.MR // nil: it has none
+	busy bool      // a Write from it is under way, or a grant of it
 }
 
 // newLink returns a link whose prepare is to be called by who connects it.
@@ -87,7 +87,7 @@ func (l *link) close(err error) error {
 // release gives back memory, of a connection that has ended or has not come up.
 func (l *link) release() {
 	for _, b := range l.blocks {
-		_ = b.mr.Deregister()
+		b.giveUp()
 	}
 	l.arrived.Close()
 }
@@ -200,7 +200,7 @@ func (l *link) cause(err error) error {
 func (l *link) take(ctx context.Context, n int, access iwarp.Access) (*block, uint64, error) {
 	for {
 		for i, b := range l.blocks {
-			if !b.busy && b.mr.Len() >= n {
+			if !b.busy && b.len() >= n {
 				b.busy = true
 				return b, uint64(i), nil
 			}
@@ -215,46 +215,64 @@ func (l *link) take(ctx context.Context, n int, access iwarp.Access) (*block, ui
 	}
 }
 
-// grow makes memory for a block, in place of one that is too small if there are as many as may be.
+// grow makes memory for a block, in place of what is too small if there are as many as may be; nil: nothing is free.
 func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
-	i := len(l.blocks)
-	if i == window {
-		for i = 0; i < window && (l.blocks[i].busy || l.blocks[i].mr.Len() >= n); i++ {
-		}
-		if i == window {
-			return nil, 0, nil
-		}
-		l.blocks[i].giveUp()
+	i := l.place()
+	if i < 0 {
+		return nil, 0, nil
 	}
 	mr, err := l.register(n, access)
-	if at := l.spare(); errors.Is(err, iwarp.ErrLimit) && at >= 0 {
-		i = at
-		l.blocks[i].giveUp()
+	for at := l.spare(); errors.Is(err, iwarp.ErrLimit) && at >= 0; at = l.spare() {
+		l.blocks[at].giveUp()
 		mr, err = l.register(n, access)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	b := &block{mr: mr, busy: true}
-	if i == len(l.blocks) {
-		l.blocks = append(l.blocks, b)
-	} else {
-		l.blocks[i] = b
-	}
+	b := l.blocks[i]
+	b.mr, b.busy = mr, true
 	return b, uint64(i), nil
+}
+
+// place returns a block without memory. -1: all have some that is in use.
+func (l *link) place() int {
+	if i := slices.IndexFunc(l.blocks, func(b *block) bool { return b.mr == nil }); i >= 0 {
+		return i
+	}
+	if len(l.blocks) < window {
+		l.blocks = append(l.blocks, &block{})
+		return len(l.blocks) - 1
+	}
+	i := l.spare()
+	if i >= 0 {
+		l.blocks[i].giveUp()
+	}
+	return i
 }
 
 func (l *link) register(n int, access iwarp.Access) (*iwarp.MR, error) {
 	return l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})
 }
 
-// spare returns a block that nothing is under way with, which was too small or is not there: it makes room for another. -1: there is none.
-func (l *link) spare() int { return slices.IndexFunc(l.blocks, func(b *block) bool { return !b.busy }) }
+// spare returns a block whose memory nothing is under way with, which is too small: it makes room for another. -1: there is none.
+func (l *link) spare() int {
+	return slices.IndexFunc(l.blocks, func(b *block) bool { return !b.busy && b.mr != nil })
+}
 
-// giveUp gives back the memory of a block, which nobody uses until it has another.
+// len is how many octets of memory a block has.
+func (b *block) len() int {
+	if b.mr == nil {
+		return 0
+	}
+	return b.mr.Len()
+}
+
+// giveUp gives back the memory of a block, which may have other.
 func (b *block) giveUp() {
-	_ = b.mr.Deregister()
-	b.busy = true
+	if b.mr != nil {
+		_ = b.mr.Deregister()
+	}
+	b.mr = nil
 }
 
 // window is how many blocks are granted at a time: one more for each that was answered, so that whoever says nothing more has the memory of one.

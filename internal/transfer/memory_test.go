@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,35 @@ func TestLittleMemory(t *testing.T) {
 	made(t, small, r.here, "g")
 	r.leaves(r.put("f"), message.Failed)
 	lists(t, r.there)
+	r.serving.Wait() // until then it has memory
 	testrig.Must(t, r.put("g"))
 	has(t, small, r.there, "g")
+}
+
+// TestMemoryShort has a server with memory for small files alone, and large ones in turns with more of the small than there are blocks: each large one is left
+// out, and told, in both directions, and the small ones come.
+func TestMemoryShort(t *testing.T) {
+	for _, way := range []string{"put", "get"} {
+		r := newRig(t)
+		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 4 * (minBlock + recvDepth*message.MaxLen)}}) // each source of a get has a connection
+		var all, small []string
+		for i := range window + 3 {
+			a, b := fmt.Sprintf("%02da", i), fmt.Sprintf("%02db", i)
+			made(t, octets(1000, 43), r.from(way), a)
+			made(t, octets(message.MaxBlock+1, 44), r.from(way), b)
+			all, small = append(all, a, b), append(small, a)
+		}
+		code, err := message.Failed, error(nil)
+		if way == "put" {
+			t.Chdir(r.here)
+			_, err = r.client().Put(testrig.Within(t), all, "")
+		} else {
+			code = message.NotRegular // as of all that does not get to be offered
+			_, err = r.client().Get(testrig.Within(t), all, r.here)
+		}
+		r.leaves(err, code)
+		r.says(`"00b": not copied: ` + noMemory)
+		lists(t, r.to(way), small...)
+		testrig.Must(t, r.served())
+	}
 }

@@ -131,7 +131,7 @@ func (v *receiving) run(ctx context.Context) (err error) {
 	for v.settled < v.next || v.failed == nil && v.settled < v.size {
 		switch err := v.grants(ctx); {
 		case errors.Is(err, iwarp.ErrLimit):
-			return fail(message.Failed, "there is no memory left for it now: try again later")
+			return fail(message.Failed, noMemory)
 		case err != nil:
 			return broken(err)
 		}

@@ -92,6 +92,12 @@ func (s *sender) file(ctx context.Context, f *os.File, info fs.FileInfo, as stri
 		s.ended(&Outcome{as, message.Twice, ""})
 		return nil
 	}
+	if err := s.reserve(ctx, info.Size()); errors.Is(err, iwarp.ErrLimit) {
+		_, err := s.other(ctx, message.Offer{Kind: message.Missed, Path: as, Detail: noMemory})
+		return err
+	} else if err != nil {
+		return err
+	}
 	s.begun(as, info.Size())
 	a, err := s.ask(ctx, o)
 	if err == nil && a.Code == message.OK {
@@ -99,6 +105,21 @@ func (s *sender) file(ctx context.Context, f *os.File, info fs.FileInfo, as stri
 	}
 	if err == nil {
 		s.ended(s.copied.note(as, &Outcome{as, a.Code, a.Text}))
+	}
+	return err
+}
+
+// noMemory is what to say of a file for which there is none.
+const noMemory = "there is no memory left for it now: try again later"
+
+// reserve has memory for a block of a file. No other block of that file takes it away, so that all of it can be sent.
+func (s *sender) reserve(ctx context.Context, size int64) error {
+	if size == 0 {
+		return nil
+	}
+	b, _, err := s.take(ctx, blockSize(size), 0)
+	if err == nil {
+		b.busy = false
 	}
 	return err
 }
