@@ -240,6 +240,18 @@ func TestModifyRTSRefused(t *testing.T) {
 	}
 }
 
+// TestModifyRTSCRC: an RNIC that uses CRCs on all connections takes none that was negotiated without.
+func TestModifyRTSCRC(t *testing.T) {
+	n := mpa.Negotiated{Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC5044, Revision: 1, PeerRevision: 1, DDPVersion: 1, RDMAPVersion: 1, SendFirst: true}
+	for policy, want := range map[iwarp.CRCPolicy]error{iwarp.CRCAlways: iwarp.ErrInvalid, 0: nil} {
+		qp := create(t, newPD(t, newRNIC(t, iwarp.RNICConfig{CRC: policy})), iwarp.QPConfig{})
+		conn, _ := tcpPair(t)
+		if err := qp.ModifyRTS(conn, n, nil); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", policy, err, want)
+		}
+	}
+}
+
 // TestModifyRTSToTerminate gives a QP a connection that was negotiated in vain: the peer
 // is told why.
 //

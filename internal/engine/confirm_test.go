@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -82,6 +83,39 @@ func TestConfirmedByRead(t *testing.T) {
 	p.completion(success(5, OpSend, 0))
 }
 
+// An Atomic Operation alone tells of what was sent before it.
+func TestConfirmedByAtomic(t *testing.T) {
+	p := initiator(t, confirming)
+	p.window = 0
+	p.post(work(1, OpSend))
+	p.window = -1
+	p.post(add(2, 1))
+	p.want(send(1, nil), added(1, 1, 1))
+	p.wantNothing()
+	p.send(atomicResponse(1, 1, 0))
+	p.completion(success(1, OpSend, 0), fetched(2, OpFetchAdd, 0))
+}
+
+// What is sent without end is asked for in the middle, before a message that is longer than the bound is.
+func TestConfirmOctets(t *testing.T) {
+	p := initiator(t, confirming)
+	r := p.region(numbered(confirmOctets), memory.LocalWrite)
+	p.window = 0
+	for id := range uint64(3) {
+		p.post(work(id, OpSend, all(r, confirmOctets)))
+	}
+	p.window = -1
+	var order []rdmap.Opcode
+	for f, ok := p.next(); ok; f, ok = p.next() {
+		if f.H.Last {
+			order = append(order, rdmap.OpcodeOf(&f.H))
+		}
+	}
+	if want := []rdmap.Opcode{rdmap.OpSend, rdmap.OpReadRequest, rdmap.OpSend, rdmap.OpSend}; !slices.Equal(order, want) {
+		t.Errorf("%v, want %v", order, want)
+	}
+}
+
 // A Send Queue that is never empty is asked for all the same.
 func TestConfirmMany(t *testing.T) {
 	p := initiator(t, confirming, func(s *setup) { s.SendDepth = 200 })
@@ -133,6 +167,8 @@ func TestConfirmRefused(t *testing.T) {
 		{terminateFor(rdmap.CodeDDPBaseOrBounds, three), []Status{StatusSuccess, StatusRemoteAccess, StatusFlushed}},
 		{terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(1, nil)), []Status{StatusRemoteOperation, StatusFlushed, StatusFlushed}},
 		{terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)), []Status{StatusSuccess, StatusSuccess, StatusRemoteOperation}},
+		{terminateFor(rdmap.CodeDDPInvalidSTag, write(5, 102, numbered(1))), []Status{StatusSuccess, StatusRemoteAccess, StatusFlushed}},
+		{terminateFor(rdmap.CodeDDPInvalidSTag, write(5, 103, numbered(1))), []Status{StatusFlushed, StatusFlushed, StatusFlushed}},
 		{terminateFor(rdmap.CodeDDPInvalidSTag, far), []Status{StatusFlushed, StatusFlushed, StatusFlushed}},
 		{terminate(rdmap.CodeLocalCatastrophic), []Status{StatusRemoteOperation, StatusFlushed, StatusFlushed}},
 	} {

@@ -152,7 +152,7 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 		q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: accessReason(fault, r.Size, r.SrcTO, r.SrcSTag)}, s)
 		return
 	}
-	q.admit(s, r.Size > 0) // otherwise it may be a Ready-to-Receive indication
+	q.admit(s, r.Size > 0 || q.stats.RecvFPDUs > 1) // otherwise it may be a Ready-to-Receive indication
 }
 
 // requested reports whether there is room for the request in a segment of queue 1, whose header
