@@ -21,6 +21,9 @@ type part struct {
 	done bool   // it has its name
 }
 
+// partMode is the mode of a part until it has that of the file.
+const partMode = 0o600
+
 // maxName is how long a name may be on most systems, in octets.
 const maxName = 255
 
@@ -71,7 +74,7 @@ func (p *part) orClose(err error) (*part, error) {
 
 // create makes a part that nobody has.
 func (p *part) create() (err error) {
-	if p.File, err = p.root.OpenFile(p.at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+	if p.File, err = p.root.OpenFile(p.at, os.O_RDWR|os.O_CREATE|os.O_EXCL, partMode); err != nil {
 		return err
 	}
 	return p.own()
@@ -93,7 +96,14 @@ func (p *part) openOld(at string) (err error) {
 		}
 		return p.create()
 	}
-	if p.File, err = p.root.OpenFile(p.at, os.O_RDWR|noWait, 0); err != nil {
+	p.File, err = p.root.OpenFile(p.at, os.O_RDWR|noWait, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		if err := p.makeWritable(); err != nil {
+			return err
+		}
+		p.File, err = p.root.OpenFile(p.at, os.O_RDWR|noWait, 0)
+	}
+	if err != nil {
 		return err
 	}
 	if err := p.own(); err != nil {
@@ -104,6 +114,22 @@ func (p *part) openOld(at string) (err error) {
 		p.had = info.Size()
 	}
 	return err
+}
+
+// makeWritable gives a part that has the mode of a file that its owner must not write to that of a part again. Where it can be read, nobody else is to
+// have it meanwhile: its mode is to stay when it is just about to have its name.
+func (p *part) makeWritable() (err error) {
+	p.File, err = p.root.OpenFile(p.at, os.O_RDONLY|noWait, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return p.root.Chmod(p.at, partMode)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.own(); err != nil {
+		return err
+	}
+	return errors.Join(p.Chmod(partMode), p.Close())
 }
 
 // own locks the part, which is to be the one with this name when it is locked: another transfer may just have completed it.
@@ -129,13 +155,7 @@ func (p *part) complete(at string, o message.Offer, force bool) error {
 	if err := p.Truncate(int64(o.Size)); err != nil {
 		return err
 	}
-	if err := p.Chmod(fs.FileMode(o.Mode)); err != nil {
-		return err
-	}
-	if err := p.root.Chtimes(p.at, timeOf(o), timeOf(o)); err != nil {
-		return err
-	}
-	if err := p.Sync(); err != nil {
+	if err := p.dress(o); err != nil {
 		return err
 	}
 	if !renamesOpen {
@@ -148,6 +168,21 @@ func (p *part) complete(at string, o message.Offer, force bool) error {
 	}
 	p.done = true
 	return nil
+}
+
+// dress gives the part its mode and time, and has it on disk. What takes away from its owner the right to go on with it comes last: the rest may take long, and be cut.
+func (p *part) dress(o message.Offer) error {
+	mode := fs.FileMode(o.Mode)
+	if err := p.Chmod(mode | partMode); err != nil {
+		return err
+	}
+	if err := p.root.Chtimes(p.at, timeOf(o), timeOf(o)); err != nil {
+		return err
+	}
+	if err := p.Sync(); err != nil || mode&partMode == partMode {
+		return err
+	}
+	return p.Chmod(mode)
 }
 
 // name gives the part its name, which no file has yet unless that is replaced.
