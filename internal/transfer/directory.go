@@ -97,16 +97,32 @@ func (s *sink) leave(o message.Offer) error {
 	return s.sync(at)
 }
 
-// complete gives a directory that was made for this its mode and time, too.
+// complete gives a directory that was made for this its mode and time, too. It has them before it is known as complete, and what may take long comes
+// last: the going of the mark changes the time alone, which is put right at once.
 func (s *sink) complete(at string, o message.Offer) error {
+	d, err := s.root.Open(at)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	const own = 0o700 // by which the mark can go
+	mode := fs.FileMode(o.Mode)
+	if err := s.dress(at, mode|own, o); err != nil {
+		return err
+	}
 	if err := s.root.Remove(path.Join(at, unfinished)); err != nil && !errors.Is(err, fs.ErrNotExist) { // another copy may have been faster
 		return err
 	}
-	if err := s.sync(at); err != nil {
+	if err := s.dress(at, mode, o); err != nil {
 		return err
 	}
-	if err := s.root.Chmod(at, fs.FileMode(o.Mode)); err != nil {
+	return syncDir(d)
+}
+
+// dress gives a directory a mode, and its time.
+func (s *sink) dress(at string, mode fs.FileMode, o message.Offer) error {
+	if err := s.root.Chtimes(at, time.Time{}, timeOf(o)); err != nil {
 		return err
 	}
-	return s.root.Chtimes(at, time.Time{}, timeOf(o))
+	return s.root.Chmod(at, mode)
 }

@@ -50,28 +50,56 @@ func TestNoNames(t *testing.T) {
 	testrig.Must(t, r.served())
 }
 
+// TestModeBeforeMark has a directory that was made for a copy get its mode and time before the mark goes by which --resume knows that it is to have them,
+// and after that again, as the time is another then.
+func TestModeBeforeMark(t *testing.T) {
+	r, ctx := newRig(t), testrig.Within(t)
+	madeDir(t, 0o750, r.here, "d")
+	plays(ctx, r.playClient(ctx), beginPut, message.Offer{Kind: message.Directory, Path: "d"})
+	r.serving.Wait()
+	seen := watch(t, filepath.Join(r.there, "d"), unix.IN_ATTRIB|unix.IN_DELETE)
+	testrig.Must(t, r.put("d", recursive, resume))
+	events := seen()
+	goes := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_DELETE != 0 && e.name == unfinished })
+	dressed := func(e event) bool { return e.mask&unix.IN_ATTRIB != 0 && e.name == "" }
+	if goes < 0 || !slices.ContainsFunc(events[:goes], dressed) || !slices.ContainsFunc(events[goes:], dressed) {
+		t.Errorf("%v", events)
+	}
+	if at := isDir(t, 0o750, r.there, "d"); !at.Equal(long) {
+		t.Errorf("d has the time %v", at)
+	}
+}
+
 // watched returns what wants a directory to have been opened after a name was made in it.
 func watched(t *testing.T, dir string) func(name string) {
+	t.Helper()
+	seen := watch(t, dir, unix.IN_CREATE|unix.IN_OPEN)
+	return func(name string) {
+		t.Helper()
+		events := seen()
+		is := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_CREATE != 0 && e.name == name })
+		if is < 0 || !slices.ContainsFunc(events[is:], func(e event) bool { return e.mask&unix.IN_OPEN != 0 && e.name == "" }) {
+			t.Errorf("%s was not opened after %s was made: %v", dir, name, events)
+		}
+	}
+}
+
+// watch returns what tells what has happened in a directory.
+func watch(t *testing.T, dir string, mask uint32) func() []event {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	testrig.Must(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	_, err = unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_OPEN)
+	_, err = unix.InotifyAddWatch(fd, dir, mask)
 	testrig.Must(t, err)
-	return func(name string) {
-		t.Helper()
-		var events []event
+	return func() (events []event) {
 		for {
 			buf := make([]byte, 1<<16)
 			n, err := unix.Read(fd, buf)
 			if err != nil {
-				break
+				return events
 			}
 			events = append(events, eventsOf(buf[:n])...)
-		}
-		is := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_CREATE != 0 && e.name == name })
-		if is < 0 || !slices.ContainsFunc(events[is:], func(e event) bool { return e.mask&unix.IN_OPEN != 0 && e.name == "" }) {
-			t.Errorf("%s was not opened after %s was made: %v", dir, name, events)
 		}
 	}
 }
