@@ -63,7 +63,7 @@ func (p *peer) page(i capsule.Identify) []byte {
 			return capsule.AppendList(nil, []uint32{1})
 		}
 	case capsule.StructDescriptors:
-		return capsule.AppendDescriptors(nil, []capsule.Descriptor{{Type: capsule.DescriptorUUID, ID: []byte("0123456789abcdef")}})
+		return capsule.AppendDescriptors(nil, []capsule.Descriptor{{Type: capsule.DescriptorUUID, ID: p.uuid[:]}})
 	}
 	return make([]byte, capsule.PageLen)
 }

@@ -30,6 +30,7 @@ type peer struct {
 
 	controller capsule.IdentifyController
 	namespace  capsule.IdentifyNamespace
+	uuid       [16]byte
 	caps       capsule.Capabilities
 	queues     capsule.Queues
 	private    []byte // of the Reply
@@ -79,6 +80,7 @@ func newPeer(t testing.TB) *peer {
 			CommandLen: 260, ResponseLen: 1, MaxDescriptors: 1,
 		},
 		namespace: capsule.IdentifyNamespace{Size: diskBlocks, Capacity: diskBlocks, BlockShift: diskShift, NGUID: [16]byte{1}},
+		uuid:      [16]byte([]byte("0123456789abcdef")),
 		caps:      capsule.NewCapabilities(64, 10), queues: capsule.NewQueues(2), private: ulpdata.NVMeReply{CRQSize: 32}.Append(nil),
 	}
 	return p

@@ -204,10 +204,12 @@ func TestNoUse(t *testing.T) {
 
 // TestChanged has another disk in the place of the first one after a reconnect: nothing is read from it, or written to it.
 func TestChanged(t *testing.T) {
-	for name, change := range map[string]func(n *capsule.IdentifyNamespace){
-		"size":  func(n *capsule.IdentifyNamespace) { n.Size-- },
-		"name":  func(n *capsule.IdentifyNamespace) { n.NGUID[3]++ },
-		"block": func(n *capsule.IdentifyNamespace) { n.BlockShift++ },
+	for name, change := range map[string]func(p *peer){
+		"size":  func(p *peer) { p.namespace.Size-- },
+		"NGUID": func(p *peer) { p.namespace.NGUID[3]++ },
+		"EUI64": func(p *peer) { p.namespace.EUI64[3]++ },
+		"UUID":  func(p *peer) { p.uuid[3]++ },
+		"block": func(p *peer) { p.namespace.BlockShift++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -216,7 +218,7 @@ func TestChanged(t *testing.T) {
 				_, err := n.WriteAt(make([]byte, 512), 0)
 				testrig.Must(t, err)
 				p.mu.Lock()
-				change(&p.namespace)
+				change(p)
 				p.mu.Unlock()
 				p.cut()
 				for range 2 {
