@@ -15,8 +15,6 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-func recursive(c *Client) { c.Recursive = true }
-
 // madeDir makes a directory with a mode, which was changed last long ago.
 func madeDir(t *testing.T, mode fs.FileMode, elements ...string) string {
 	t.Helper()

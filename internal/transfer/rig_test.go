@@ -101,8 +101,9 @@ func (r *rig) client(adjust ...func(*Client)) *Client {
 	return c
 }
 
-func resume(c *Client) { c.Resume = true }
-func force(c *Client)  { c.Force = true }
+func resume(c *Client)    { c.Resume = true }
+func force(c *Client)     { c.Force = true }
+func recursive(c *Client) { c.Recursive = true }
 
 // put puts a file of the client's directory into the server's.
 func (r *rig) put(name string, adjust ...func(*Client)) error {
