@@ -107,16 +107,18 @@ func serveDisk(t *testing.T, path, port string) *servedDisk {
 	_, d.port, err = net.SplitHostPort(under.Addr().String())
 	testrig.Must(t, err)
 	go d.target.Serve(context.Background(), d.ln)
-	t.Cleanup(func() { _ = d.end(); _ = backend.Close() })
+	t.Cleanup(func() { _ = d.end() })
 	return d
 }
 
-// end ends the target in order.
+// end ends the target in order, and lets go of the file.
 func (d *servedDisk) end() error {
 	_ = d.ln.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return d.target.Shutdown(ctx)
+	err := d.target.Shutdown(ctx)
+	_ = d.disk.Close()
+	return err
 }
 
 // written waits for so many more writes, and reports whether they came while a program was running.

@@ -148,7 +148,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		error = meet(q, attr);
 	else
 		error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
-	if (!error && mask & IBV_QP_ACCESS_FLAGS)
+	/* Those of an iWARP device come from rdma_init_qp_attr, which names no atomics, and are no bound with siw. */
+	if (!error && iw_roce() && mask & IBV_QP_ACCESS_FLAGS)
 		error = iw_engine()->qp_allow(iw_number(&q->handle), attr->qp_access_flags);
 	if (error)
 		return error;
