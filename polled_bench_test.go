@@ -1,3 +1,5 @@
+//go:build unix
+
 package iwarp_test
 
 import (
