@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/conform"
@@ -90,7 +91,7 @@ func (c setup) serve(ctx context.Context, ln *iwarp.Listener, cfg rping.ServerCo
 	}
 	s := rping.NewServer(ln.RNIC(), cfg.Config)
 	one := services.Service{Name: "rping", Knows: func(req *iwarp.Request) bool { return c.takes(req.PrivateData()) }, Serve: s.Serve}
-	return services.New(services.Config{Services: []services.Service{one}, Log: slog.New(slog.DiscardHandler)}).Run(ctx, ln)
+	return services.New(services.Config{Services: []services.Service{one}, Grace: time.Minute, Log: slog.New(slog.DiscardHandler)}).Run(ctx, ln)
 }
 
 // streaming is what is said before a delayed startup.

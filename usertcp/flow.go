@@ -63,6 +63,7 @@ func newFlow(e ends, mtu int, s *segment) *flow {
 // blankFlow returns one of which nothing is known.
 func blankFlow(e ends) *flow {
 	f := &flow{ends: e, blank: true}
+	f.gaps.delay = repeatDelay
 	f.emss.Store(header.TCPDefaultMSS - header.TCPOptionsMaximumSize)
 	return f
 }

@@ -70,7 +70,7 @@ func (r *reported) silent(what string, packet []byte) {
 // RFC 2018, section 4: "The first SACK block [...] MUST specify the contiguous block of data containing the segment which triggered
 // this ACK, unless that segment advanced the Acknowledgment Number field in the header."
 func TestGapReport(t *testing.T) {
-	r := &reported{t: t}
+	r := &reported{t: t, gaps: gapReport{delay: time.Hour}}
 	one, two := gapsOf(300, 350), gapsOf(400, 450, 300, 350)
 	r.silent("no acknowledgement yet", r.gaps.processed(one, 200))
 	r.wants("the first", r.acks(1, 200, false), 1, 200, one)
@@ -90,7 +90,7 @@ func TestGapReport(t *testing.T) {
 // TestGapReportWaits: an acknowledgement that repeats the last is sent a little later where TCP has processed no segment, each time.
 func TestGapReportWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reported{t: t}
+		r := &reported{t: t, gaps: gapReport{delay: repeatDelay}}
 		held := gapsOf(300, 350)
 		r.gaps.processed(held, 200)
 		for number := uint32(1); number <= 3; number++ {

@@ -26,6 +26,7 @@ type gapReport struct {
 	since []byte             // that one, if it was sent since TCP processed a segment, or else empty
 	waits []byte             // one that repeats it, and is not sent yet: empty if none
 	timer *time.Timer        // sends it where TCP has processed no segment: it opens the window, for one
+	delay time.Duration      // when the timer does so
 }
 
 // repeatDelay is how long an acknowledgement waits that answers no segment, in front of which TCP holds what it held.
@@ -48,10 +49,10 @@ func (r *gapReport) acknowledging(packet []byte, ack uint32, repeats bool, send 
 func (r *gapReport) wait(packet []byte, send func([]byte)) {
 	r.waits = append(r.waits[:0], packet...)
 	if r.timer == nil {
-		r.timer = time.AfterFunc(repeatDelay, func() { r.repeat(send) })
+		r.timer = time.AfterFunc(r.delay, func() { r.repeat(send) })
 		return
 	}
-	r.timer.Reset(repeatDelay)
+	r.timer.Reset(r.delay)
 }
 
 // repeat sends the acknowledgement that waits, if there still is one.

@@ -104,11 +104,28 @@ func (s *symptom) text() string {
 	} {
 		text = regexp.MustCompile(same[0]).ReplaceAllString(text, same[1])
 	}
+	text = renumbered(text)
 	var b strings.Builder
 	for line := range strings.Lines(text + "\n") {
 		b.WriteString("    " + strings.TrimRight(line, " \n") + "\n")
 	}
 	return b.String()
+}
+
+// packetNumber is the one of a packet in what decode prints, with its connection's.
+var packetNumber = regexp.MustCompile(`(?m)^(#\d+ +)(\d+) `)
+
+// renumbered has the packets that decode names follow one another, after TCP's handshake: how many lie between them depends on how
+// TCP cuts.
+func renumbered(text string) string {
+	told := map[string]int{}
+	return packetNumber.ReplaceAllStringFunc(text, func(found string) string {
+		m := packetNumber.FindStringSubmatch(found)
+		if told[m[2]] == 0 {
+			told[m[2]] = 4 + len(told)
+		}
+		return fmt.Sprintf("%s%*d ", m[1], len(m[2]), told[m[2]])
+	})
 }
 
 // listens has the peer be a Listener, whose connections are captured in server.pcapng, and returns a QP that it has accepted.
