@@ -29,7 +29,7 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 
 // helpCmd is --help for those who look for a command of that name.
 type helpCmd struct {
-	Command []string `arg:"" optional:"" help:"The command to explain: one."`
+	Command []string `arg:"" optional:"" complete:"commands" help:"The command to explain: one."`
 }
 
 // Run prints the help, which leaves by kong's exit.

@@ -30,7 +30,7 @@ func (c *completionCmd) Run(parser *kong.Kong, std streams) error {
 
 // manCmd makes man pages.
 type manCmd struct {
-	Command string `arg:"" optional:"" help:"The command to print the page of. Without one, that of all."`
+	Command string `arg:"" optional:"" complete:"commands" help:"The command to print the page of. Without one, that of all."`
 	Dir     string `placeholder:"DIR" help:"Write all pages into this directory, in place of printing one."`
 }
 

@@ -109,6 +109,8 @@ func TestBashCompletes(t *testing.T) {
 		{"iwarp perf --post", "--post-list"},
 		{"iwarp perf --network sctp:k", "sctp:kernel"},
 		{"iwarp completion f", "fish"},
+		{"iwarp help con", "conform"},
+		{"iwarp man vers", "version"},
 	} {
 		words := strings.Fields(c.line)
 		cmd := exec.CommandContext(t.Context(), program, "-c",

@@ -46,7 +46,7 @@ func Of(app *kong.Application) *Tool {
 		}
 		c := command{name: n.Name, help: n.Help, detail: n.Detail, synopsis: n.Summary(), options: append(optionsOf(n.Flags), t.options...)}
 		for _, p := range n.Positional {
-			c.arguments = append(c.arguments, argument{p.Summary(), p.Help, only(p)})
+			c.arguments = append(c.arguments, argument{p.Summary(), p.Help, valuesOf(p, app)})
 		}
 		t.commands = append(t.commands, c)
 	}
@@ -80,6 +80,20 @@ func only(v *kong.Value) []string {
 		return nil
 	}
 	return v.EnumSlice()
+}
+
+// valuesOf are the values that an argument has: with the tag complete:"commands" the names of the commands, of which the definition knows
+// nothing while it is made.
+func valuesOf(v *kong.Value, app *kong.Application) (all []string) {
+	if v.Tag.Get("complete") != "commands" {
+		return only(v)
+	}
+	for _, n := range app.Children {
+		if !n.Hidden {
+			all = append(all, n.Name)
+		}
+	}
+	return all
 }
 
 // words are all ways to write the options.

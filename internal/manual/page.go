@@ -106,8 +106,7 @@ func (p *page) options(options []option) {
 	}
 }
 
-// text writes paragraphs, which empty lines divide.
-// text writes paragraphs. One whose lines are indented is a table, and keeps its lines.
+// text writes paragraphs, which empty lines divide. One whose lines are indented is a table, and keeps its lines.
 func (p *page) text(text string) {
 	for i, paragraph := range strings.Split(strings.TrimRight(text, " \n"), "\n\n") {
 		if i > 0 {
