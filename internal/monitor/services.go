@@ -16,8 +16,8 @@ func newServices(of *serve.Server) *services {
 	return &services{
 		of:          of,
 		connections: prometheus.NewDesc("iwarp_serve_connections", "Connections that are served.", []string{"service"}, nil),
-		ended:       prometheus.NewDesc("iwarp_serve_connections_ended_total", "Connections that have ended, in order or failed.", []string{"service", "outcome"}, nil),
-		rejected:    prometheus.NewDesc("iwarp_serve_rejected_total", "Requests rejected, because no service knew them or there were too many connections.", []string{"reason"}, nil),
+		ended:       prometheus.NewDesc("iwarp_serve_connections_ended_total", "Connections that have ended: in order, because another needed their place, or failed.", []string{"service", "outcome"}, nil),
+		rejected:    prometheus.NewDesc("iwarp_serve_rejected_total", "Requests rejected, because no service knew them, theirs is off, or there were too many connections.", []string{"reason"}, nil),
 		ready:       prometheus.NewDesc("iwarp_serve_ready", "Whether connections are taken.", nil, nil),
 	}
 }
@@ -38,9 +38,11 @@ func (c *services) Collect(to chan<- prometheus.Metric) {
 	for name, service := range s.Services {
 		emit(c.connections, prometheus.GaugeValue, float64(service.Connections), name)
 		emit(c.ended, prometheus.CounterValue, float64(service.Ended), name, "in_order")
+		emit(c.ended, prometheus.CounterValue, float64(service.GaveWay), name, "gave_way")
 		emit(c.ended, prometheus.CounterValue, float64(service.Failed), name, "failed")
 	}
 	emit(c.rejected, prometheus.CounterValue, float64(s.Unknown), "unknown")
+	emit(c.rejected, prometheus.CounterValue, float64(s.Off), "off")
 	emit(c.rejected, prometheus.CounterValue, float64(s.Full), "full")
 	ready := 0.0
 	if s.State == serve.Serving {

@@ -116,11 +116,14 @@ func (s *Server) left(g *guest, err error) {
 	delete(s.guests, g)
 	s.change(g.service, func(c *ServiceStats) {
 		c.Connections--
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrSilent):
+			c.GaveWay++
+		case err != nil:
 			c.Failed++
-			return
+		default:
+			c.Ended++
 		}
-		c.Ended++
 	})
 }
 

@@ -61,7 +61,7 @@ func TestGivesWay(t *testing.T) {
 		r.refusedFor("stay", "there are 4 connections already")
 		testrig.Must(t, errors.Join(other.Close(), third.Close(), crowd[0].Close(), crowd[2].Close()))
 		synctest.Wait()
-		if got := r.server.Stats(); got.Connections() != 0 || got.Services["stay"].Failed != 1 {
+		if got := r.server.Stats(); got.Connections() != 0 || got.Services["stay"].GaveWay != 1 || got.Services["stay"].Failed != 0 {
 			t.Errorf("%+v", got)
 		}
 		r.stop()

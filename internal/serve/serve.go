@@ -102,7 +102,7 @@ func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
 	case service == nil:
 		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: these private data are of no service here: "+s.wanted())
 	case service.Off != "":
-		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: "+service.Off)
+		s.refuse(req, func(c *Stats) { c.Off++ }, "iwarp serve: "+service.Off)
 	default:
 		s.admit(ctx, service, req)
 	}
@@ -152,11 +152,14 @@ func (s *Server) serve(ctx context.Context, service *Service, g *guest, req *iwa
 	}
 	s.left(g, err)
 	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrSilent):
+		log.Warn("connection gave way", "reason", err.Error())
+	case err != nil:
 		log.Warn("connection failed", "error", err.Error())
-		return
+	default:
+		log.Info("connection ended")
 	}
-	log.Info("connection ended")
 }
 
 // drain ends the Listener, and waits for the connections.

@@ -118,7 +118,7 @@ func TestUnknown(t *testing.T) {
 		r.refusedFor("", `of no service here`)
 		r.refusedFor("away", "iwarp serve: it is away")
 		r.logged(`msg=rejected remote=client private_data="\"go\\x1b\""`)
-		if got := r.server.Stats(); got.Unknown != 3 || len(got.Services) != 1 || got.State != Serving {
+		if got := r.server.Stats(); got.Unknown != 2 || got.Off != 1 || len(got.Services) != 1 || got.State != Serving {
 			t.Errorf("%+v", got)
 		}
 		r.stop()

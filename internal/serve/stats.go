@@ -16,14 +16,16 @@ const (
 type Stats struct {
 	State    State
 	Services map[string]ServiceStats // by their names, all of them
-	// Unknown and Full count the requests that were rejected because no service knew them, and because there were too many connections.
-	Unknown, Full uint64
+	// Unknown, Off and Full count the requests that were rejected because no service knew them, because their service is off, and because there were
+	// too many connections.
+	Unknown, Off, Full uint64
 }
 
 // ServiceStats are those of one service.
 type ServiceStats struct {
-	Connections   int    // that there are
-	Ended, Failed uint64 // that have ended in order, and otherwise
+	Connections int // that there are
+	// Ended, GaveWay and Failed count those that have ended: in order, because another needed their place, and otherwise.
+	Ended, GaveWay, Failed uint64
 }
 
 // Connections is how many there are of all services.
