@@ -60,13 +60,11 @@ func (c *Controller) run(s *session) {
 		}
 		c.set(nil, nil)
 		s.release()
-		c.d.Logger.Info("nvme: the controller is lost", "target", c.to.address, "subsystem", c.to.nqn, "error", s.err)
 		next, err := c.again(c.open, s.err)
 		if err != nil {
 			c.set(nil, err)
 			return
 		}
-		c.d.Logger.Info("nvme: the controller is back", "target", c.to.address, "subsystem", c.to.nqn)
 		s = next
 		c.set(s, nil)
 	}
@@ -83,11 +81,23 @@ func (c *Controller) shutdown(s *session) {
 	c.closed = err
 }
 
-// again connects anew, for as long as there is patience, and unless the target says that this is of no use.
+// again connects anew, for as long as there is patience, and unless the target says that this is of no use. It tells of the loss and of the new session.
 func (c *Controller) again(ctx context.Context, cause error) (*session, error) {
+	c.d.Logger.Info("nvme: the controller is lost", "target", c.to.address, "subsystem", c.to.nqn, "error", cause)
 	if c.d.Patience < 0 {
 		return nil, &LostError{Cause: cause}
 	}
+	c.d.Lost(cause)
+	s, err := c.attempts(ctx, cause)
+	if err == nil {
+		c.d.Logger.Info("nvme: the controller is back", "target", c.to.address, "subsystem", c.to.nqn)
+		c.d.Lost(nil)
+	}
+	return s, err
+}
+
+// attempts connects until there is a session.
+func (c *Controller) attempts(ctx context.Context, cause error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.d.Patience)
 	defer cancel()
 	var last error

@@ -54,6 +54,9 @@ type Dialer struct {
 	Patience, Delay time.Duration
 	// KeepKeys has memory invalidated here, and not by the target.
 	KeepKeys bool
+	// Lost, if it is set, is called when a Controller has lost its connections and begins to connect again, with the reason, and with nil when it has
+	// new ones. The Controller waits for it. Beside an end of the connections themselves, and KeepAlive, whatever the target does that none may do is a loss.
+	Lost func(cause error)
 	// Logger is told of connections that are lost and made again. If nil, nothing is logged.
 	Logger *slog.Logger
 }
@@ -69,6 +72,9 @@ func (d *Dialer) resolved() (Dialer, error) {
 	r.Patience = cmp.Or(r.Patience, defaultPatience)
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	if r.Lost == nil {
+		r.Lost = func(error) {}
 	}
 	switch {
 	case r.Queues < 1 || r.Queues > 0xFFFF:

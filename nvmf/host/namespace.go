@@ -112,7 +112,7 @@ func (s *session) identifyNamespace(ctx context.Context, id uint32) (n capsule.I
 		return n, uuid, err
 	case n.Size == 0:
 		return n, uuid, fmt.Errorf("nvme: namespace %d: %w", id, ErrNoNamespace)
-	case n.BlockShift < minBlockShift || n.BlockShift > maxBlockShift || n.Size > math.MaxInt64>>n.BlockShift:
+	case n.BlockShift < minBlockShift || n.BlockShift > maxBlockShift || n.Size > uint64(math.MaxInt64)>>n.BlockShift:
 		return n, uuid, protocolError("has %d blocks of 2^%d octets in namespace %d", n.Size, n.BlockShift, id)
 	case n.Metadata != 0:
 		return n, uuid, protocolError("has %d octets of metadata with each block of namespace %d, which this host does not know", n.Metadata, id)

@@ -132,6 +132,40 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// TestLost tells of a controller that is lost when that happens, before there is another, and then of that. Without patience there is nothing to tell of.
+func TestLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t).begin()
+		d := p.dialer()
+		told, before := make(chan error), 0
+		d.Lost = func(cause error) {
+			if made := p.connections() - before; cause != nil && made != 0 {
+				t.Errorf("told after %d new connections", made)
+			}
+			told <- cause
+		}
+		c, n := p.open(d)
+		before = p.connections()
+		p.cut()
+		if cause := <-told; cause == nil {
+			t.Error("it is lost, and has no cause")
+		}
+		if cause := <-told; cause != nil {
+			t.Errorf("it is back, and not %v", cause)
+		}
+		_, err := n.ReadAt(make([]byte, 512), 0)
+		testrig.Must(t, err)
+		testrig.Must(t, c.Close())
+		d.Patience, d.Lost = -1, func(cause error) { t.Errorf("%v is told of", cause) }
+		c, n = p.open(d)
+		p.cut()
+		if _, err := n.ReadAt(make([]byte, 512), 0); err == nil {
+			t.Error("a controller is back that was not to be")
+		}
+		_ = c.Close()
+	})
+}
+
 // TestPatience has a target go away: calls wait for it as long as the Dialer has patience, and the error tells what happened.
 func TestPatience(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
