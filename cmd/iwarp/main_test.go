@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 //	captured FILE [OTHER]  print what a capture has, of which nothing is missing; OTHER,
 //	                       of the other end, must have the same
 //
-// and the condition [all], which is that IWARP_ALL is set.
+// and the conditions [all], which is that IWARP_ALL is set, and [ipv6].
 //
 // What the server has printed is then in the files NAME.stdout and NAME.stderr.
 func TestScripts(t *testing.T) {
@@ -63,10 +63,17 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "all" {
-				return false, fmt.Errorf("unknown condition %q", name)
+			switch name {
+			case "all":
+				return testrig.Everything(), nil
+			case "ipv6":
+				ln, err := net.Listen("tcp", "[::1]:0")
+				if err == nil {
+					_ = ln.Close()
+				}
+				return err == nil, nil
 			}
-			return testrig.Everything(), nil
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"begin":        beginCmd,
