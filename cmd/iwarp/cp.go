@@ -195,9 +195,9 @@ func (p *cpPrinter) event(e transfer.Event) {
 		p.progress.clear()
 		switch {
 		case !e.Good():
-			fmt.Fprintf(p.std.err, "iwarp: cp: %v\n", e)
+			fmt.Fprintf(p.std.err, "iwarp: cp: %s\n", oneLine(e)) // a server's words are in it
 		case p.verbose:
-			fmt.Fprintf(p.std.out, "%v\n", e)
+			fmt.Fprintf(p.std.out, "%s\n", oneLine(e))
 		}
 	}
 }

@@ -44,6 +44,7 @@ type diskCmd struct {
 
 	diskHostFlags
 	networkFlag
+	tlsFlags
 
 	ids [][16]byte // of the disks; zero: made from names
 }
@@ -62,9 +63,14 @@ interrupt ends in order: what is under way is carried out and made durable first
 For example: "iwarp disk --create 1G disk.img", and on the host, with siw over eth0: "rdma link add siw0 type siw netdev eth0",
 "modprobe nvme-rdma", and the nvme connect that was printed.
 
+With --tls-cert only hosts of iwarp disk can connect: no other has TLS over RDMA.
+
 With --read, --write or --list it is the host, of its own kind of target or of another, such as Linux's nvmet: "iwarp disk --list
 nvme://HOST", "iwarp disk --read nvme://HOST/NQN --out copy.img", "iwarp disk disk.img --write nvme://HOST/NQN". It prints how much was copied, and
-the SHA-256 of that. Lost connections are made again.`
+the SHA-256 of that. Lost connections are made again, which is told.
+
+JSON of --list: {subsystems: [{transport, address, kind, nqn}]}, or of one subsystem {nqn, model, firmware, serial, disks: [{namespace, octets, block,
+uuid}]}, where uuid is left out if there is none.`
 }
 
 // Run serves until it is interrupted.
@@ -93,7 +99,7 @@ func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
 	over := c.over()
 	defer over.Close()
 	warn(std, "disk", over)
-	ln, err := over.Listen(ctx, c.Listen, &iwarp.ListenConfig{})
+	ln, err := c.listenOver(ctx, "disk", c.Listen, over, &iwarp.ListenConfig{})
 	if err != nil {
 		return err
 	}
@@ -128,7 +134,7 @@ func (c *diskCmd) checkOptions() error {
 	case c.Drain <= 0:
 		return usage("disk: --drain: %v is no time", c.Drain)
 	}
-	return cmp.Or(c.apart("disk", "there is no other one"), wantListen("disk: --listen", c.Listen))
+	return cmp.Or(c.checkTLS("disk", !c.asHost(), c.over()), c.apart("disk", "there is no other one"), wantListen("disk: --listen", c.Listen))
 }
 
 // config is what the options say, but for the disks.
@@ -278,6 +284,10 @@ func (c *diskCmd) announce(std streams, ln *iwarp.Listener, cfg target.Config) {
 	}
 	fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
 	for _, at := range c.reachable(ln, cfg) {
+		if c.TLSCert != "" { // which no host has but our own
+			fmt.Fprintf(std.out, "iwarp disk --list nvme://%v/%s --tls\n", at, cfg.NQN)
+			continue
+		}
 		fmt.Fprintf(std.out, "nvme connect -t rdma -a %s -s %d -n %s\n", at.Addr(), at.Port(), cfg.NQN)
 	}
 }
@@ -292,12 +302,22 @@ func (c *diskCmd) reachable(ln *iwarp.Listener, cfg target.Config) []netip.AddrP
 		return []netip.AddrPort{netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}
 	}
 	ports, _ := ln.RNIC().QueryPorts() // else it is this host, at least
+	return []netip.AddrPort{netip.AddrPortFrom(ownAddress(ports), at.Port())}
+}
+
+// ownAddress is one at which other hosts reach this one, of IPv4 if it has any, or else that of loopback.
+func ownAddress(ports []iwarp.PortAttr) netip.Addr {
+	own := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	for _, p := range ports {
 		for _, a := range p.Addrs {
-			if p.Up && !p.Loopback && a.Addr().Is4() {
-				return []netip.AddrPort{netip.AddrPortFrom(a.Addr(), at.Port())}
+			switch at := a.Addr(); {
+			case !p.Up || p.Loopback:
+			case at.Is4():
+				return at
+			case own.IsLoopback() && !at.IsLinkLocalUnicast():
+				own = at
 			}
 		}
 	}
-	return []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())}
+	return own
 }

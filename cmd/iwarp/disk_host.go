@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -26,9 +27,15 @@ type diskHostFlags struct {
 	Write string `xor:"as-host" placeholder:"URL" help:"Copy FILE to the beginning of such a disk, and make it durable there."`
 	List  string `xor:"as-host" placeholder:"URL" help:"List what a target has: nvme://HOST[:PORT] its subsystems, nvme://HOST[:PORT]/NQN the disks of one."`
 	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write. What it had is lost as soon as the disk is there."`
+	JSON  bool   `name:"json" help:"With --list: print JSON."`
+
+	Patience time.Duration `placeholder:"TIME" default:"1m" help:"With --read and --write: for how long to connect again when the connection is lost, which is told at once (default: ${default}); 0 is not to. A target that is gone without a word is noticed within 15 s."`
 }
 
 func (f *diskHostFlags) asHost() bool { return f.Read != "" || f.Write != "" || f.List != "" }
+
+// diskKeepAlive has a target that says nothing more noticed within one and a half times that, which the help tells.
+const diskKeepAlive = 10 * time.Second
 
 // A diskURL names a namespace.
 type diskURL struct {
@@ -65,6 +72,10 @@ func (c *diskCmd) checkHost() error {
 	switch {
 	case c.Out != "" && c.Read == "":
 		return usage("disk: --out: it is for --read")
+	case c.JSON && c.List == "":
+		return usage("disk: --json: it is for --list")
+	case c.Patience < 0:
+		return usage("disk: --patience: %v is no time", c.Patience)
 	case c.Write != "" && len(c.Disk) != 1:
 		return usage("disk: --write: name one file to copy")
 	case c.Write == "" && c.asHost() && len(c.Disk) > 0:
@@ -83,28 +94,48 @@ func (c *diskCmd) runHost(ctx context.Context, std streams) error {
 	case c.List != "":
 		return c.list(ctx, std, over)
 	case c.Read != "":
-		return c.useDisk(ctx, over, "disk: --read", c.Read, func(n *host.Namespace) error { return c.readDisk(ctx, std, n) })
+		return c.useDisk(ctx, std, over, "disk: --read", c.Read, func(n *host.Namespace) error { return c.readDisk(ctx, std, n) })
 	}
-	return c.useDisk(ctx, over, "disk: --write", c.Write, func(n *host.Namespace) error { return c.writeDisk(ctx, std, n) })
+	return c.useDisk(ctx, std, over, "disk: --write", c.Write, func(n *host.Namespace) error { return c.writeDisk(ctx, std, n) })
 }
 
 // hostDialer returns the dialer for a network, and how iwarp calls that.
-func (c *diskCmd) hostDialer(over *network.Network) (d host.Dialer, name string, err error) {
-	d.RDMA, name, err = over.Dialer(&iwarp.Dialer{MPA: mpa.Offer{NoCRC: c.CRC == "off"}})
+func (c *diskCmd) hostDialer(over *network.Network, at string) (d host.Dialer, name string, err error) {
+	wrap, err := c.wrap("disk", at, over, nil)
+	if err != nil {
+		return d, "", err
+	}
+	d.KeepAlive, d.Patience = diskKeepAlive, c.Patience
+	if c.Patience == 0 {
+		d.Patience = -1 // which the Dialer takes for none
+	}
+	d.RDMA, name, err = over.Dialer(&iwarp.Dialer{MPA: mpa.Offer{NoCRC: c.CRC == "off"}, Wrap: wrap})
 	return d, name, err
 }
 
-// controller connects to one.
-func (c *diskCmd) controller(ctx context.Context, over *network.Network, at diskURL) (*host.Controller, error) {
-	d, name, err := c.hostDialer(over)
+// controller connects to one, and has it told when the connection is lost and made again.
+func (c *diskCmd) controller(ctx context.Context, std streams, over *network.Network, option string, at diskURL) (*host.Controller, error) {
+	d, name, err := c.hostDialer(over, at.at)
 	if err != nil {
 		return nil, err
 	}
+	d.Lost = func(cause error) { c.tellLost(std, option, cause) }
 	return d.Dial(ctx, name, at.at, at.nqn)
 }
 
+// tellLost says that the target is lost, for a cause, or is back.
+func (c *diskCmd) tellLost(std streams, option string, cause error) {
+	newProgressLine(std.err).wipe()
+	if cause == nil {
+		fmt.Fprintf(std.err, "iwarp: %s: connected again\n", option)
+		return
+	}
+	lost := &namedError{fmt.Sprintf("%s: the target is lost, and is tried for %v", option, c.Patience), cause}
+	fmt.Fprintln(std.err, printed(lost))
+}
+
 // useDisk connects to a namespace.
-func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, text string, use func(*host.Namespace) error) (err error) {
+func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Network, option, text string, use func(*host.Namespace) error) (err error) {
 	at, err := parseDiskURL(option, text)
 	if err != nil {
 		return err
@@ -112,7 +143,7 @@ func (c *diskCmd) useDisk(ctx context.Context, over *network.Network, option, te
 	if at.nqn == "" {
 		return usage("%s: want the name of the subsystem: nvme://%s/NQN", option, at.at)
 	}
-	controller, err := c.controller(ctx, over, at)
+	controller, err := c.controller(ctx, std, over, option, at)
 	if err != nil {
 		return &namedError{option, err}
 	}

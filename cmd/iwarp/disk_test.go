@@ -1,9 +1,24 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/transfer"
+	"github.com/goiwarp/iwarp/internal/transfer/message"
+	"github.com/goiwarp/iwarp/nvmf/target"
 )
 
 // nqnOf is the name that a disk has by default, of which its serial number is made.
@@ -39,5 +54,110 @@ func TestDiskNames(t *testing.T) {
 	}
 	if one, two := nqnOf(t, "1M"), nqnOf(t, "1M"); one == two {
 		t.Error("two disks in memory have one name")
+	}
+}
+
+// TestOwnAddress takes an address of IPv4 before one of IPv6, and neither that of a port that is down nor, of IPv6, one of the link.
+func TestOwnAddress(t *testing.T) {
+	port := func(up, loopback bool, addrs ...string) iwarp.PortAttr {
+		p := iwarp.PortAttr{Up: up, Loopback: loopback}
+		for _, a := range addrs {
+			p.Addrs = append(p.Addrs, netip.MustParsePrefix(a))
+		}
+		return p
+	}
+	local := port(true, true, "127.0.0.1/8", "::1/128")
+	for want, ports := range map[string][]iwarp.PortAttr{
+		"127.0.0.1":   {local, port(false, false, "192.0.2.1/24"), port(true, false, "fe80::1/64")},
+		"192.0.2.1":   {local, port(true, false, "2001:db8::1/64", "192.0.2.1/24")},
+		"2001:db8::1": {local, port(true, false, "fe80::1/64", "2001:db8::1/64", "2001:db8::2/64")},
+	} {
+		if got := ownAddress(ports); got.String() != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
+// A cutDisk is in memory, and its connections are reset by the first who reads from it.
+type cutDisk struct {
+	*target.Memory
+	net.Listener
+	once  sync.Once
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// Accept remembers the connection.
+func (d *cutDisk) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.conns = append(d.conns, c)
+	}
+	return c, err
+}
+
+// Close closes the disk, of which there is nothing to close.
+func (d *cutDisk) Close() error { return d.Listener.Close() }
+
+// ReadAt cuts, once.
+func (d *cutDisk) ReadAt(p []byte, off int64) (int, error) {
+	d.once.Do(func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, c := range d.conns {
+			_ = errors.Join(c.(*net.TCPConn).SetLinger(0), c.Close())
+		}
+	})
+	return d.Memory.ReadAt(p, off)
+}
+
+// TestDiskLost has the connections of a --read reset amid a command: that is told at once, and that they were made again, and the copy is whole.
+func TestDiskLost(t *testing.T) {
+	m, err := target.NewMemory(1<<20, 512)
+	testrig.Must(t, err)
+	data := bytes.Repeat([]byte("what is on the disk, and more\n\n\n"), 1<<15)
+	_, err = m.WriteAt(data, 0)
+	testrig.Must(t, err)
+	under, err := net.Listen("tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	disk := &cutDisk{Memory: m, Listener: under}
+	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:cut", Namespaces: []target.Namespace{{Backend: disk, Name: "cut"}}})
+	testrig.Must(t, err)
+	ln := iwarp.NewListener(disk, iwarp.ListenConfig{})
+	go served.Serve(context.Background(), ln)
+	defer func() { testrig.Must(t, errors.Join(ln.Close(), served.Shutdown(context.Background()))) }()
+	var out, errs bytes.Buffer
+	file := filepath.Join(t.TempDir(), "copy")
+	args := []string{"disk", "--read", "nvme://" + under.Addr().String() + "/nqn.2026-11.org.example:cut", "-o", file}
+	if status := run(args, streams{&out, &errs}); status != statusFine {
+		t.Fatalf("status %d: %s", status, errs.Bytes())
+	}
+	lost, back, _ := strings.Cut(errs.String(), "\n")
+	if !strings.HasPrefix(lost, "iwarp: disk: --read: the target is lost, and is tried for 1m0s: ") || !strings.HasSuffix(back, "iwarp: disk: --read: connected again\n") {
+		t.Errorf("it says %q", errs.String())
+	}
+	if want := fmt.Sprintf("SHA-256 %x", sha256.Sum256(data)); !strings.Contains(out.String(), want) {
+		t.Errorf("%s, want %s", out.String(), want)
+	}
+}
+
+// TestToldInLines has what peers say of themselves stay in its line and column.
+func TestToldInLines(t *testing.T) {
+	var out, errs bytes.Buffer
+	testrig.Must(t, printTold(&out, "of a\nmodel", [][]string{{"ONE", "TWO"}, {"a\tb", "c\nd"}}))
+	if want := "of a\\u000amodel\nONE       TWO\na\\u0009b  c\\u000ad\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	p := &cpPrinter{std: streams{&out, &errs}, verbose: true, progress: copyLine{progressLine: newProgressLine(&errs)}}
+	p.event(&transfer.Outcome{Path: "a", Code: message.Failed, Text: "no\niwarp: all is well"})
+	p.event(&transfer.Outcome{Path: "b", Text: "yes\nno"})
+	if n := strings.Count(errs.String(), "\n"); n != 1 || !strings.Contains(errs.String(), "no; iwarp") {
+		t.Errorf("%q", errs.String())
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 {
+		t.Errorf("%q", out.String())
 	}
 }

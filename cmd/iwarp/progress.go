@@ -98,6 +98,13 @@ func rateText(octets int64, took time.Duration) string {
 	return fmt.Sprintf("%.1f MiB/s", mib(octets)/max(took.Seconds(), 1e-3))
 }
 
+// wipe makes way for a line of another goroutine's.
+func (p *progressLine) wipe() {
+	if p.w != nil {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
 // clear makes way for another line.
 func (p *progressLine) clear() {
 	if p.shown {

@@ -3,6 +3,7 @@ package wording
 import (
 	"fmt"
 	"io"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -35,9 +36,10 @@ func appendEscaped(dst, b []byte, lines bool) []byte {
 }
 
 // A Guard passes text on to a terminal, or to whatever is in its place, and escapes in it
-// as [Escape] does, but for line ends and tabs. JSON stays JSON.
+// as [Escape] does, but for line ends and tabs. JSON stays JSON. Several goroutines may write to it.
 type Guard struct {
 	to   io.Writer
+	mu   sync.Mutex
 	rest []byte // the beginning of a character whose end has not come
 	err  error  // the first that a write had
 }
@@ -50,6 +52,8 @@ func (g *Guard) To() io.Writer { return g.to }
 
 // Write escapes b and writes it. A character may be divided between two calls.
 func (g *Guard) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	whole := b
 	if len(g.rest) > 0 {
 		whole = append(g.rest, b...)
@@ -68,6 +72,8 @@ func (g *Guard) Write(b []byte) (int, error) {
 // Flush writes what is left of a character that was never ended. Its error is the first that a write had: those that print
 // need not look.
 func (g *Guard) Flush() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if len(g.rest) > 0 {
 		_, err := g.to.Write(appendEscaped(nil, g.rest, true))
 		g.rest = nil
