@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -133,11 +134,12 @@ func TestTraffic(t *testing.T) {
 	testrig.Must(t, err)
 	target, err := there.Register(make([]byte, 1000), iwarp.RemoteWrite|iwarp.RemoteRead)
 	testrig.Must(t, err)
-	go func() {
+	var accepted sync.WaitGroup
+	accepted.Go(func() {
 		if req, err := ln.Accept(ctx); err == nil {
 			_, _ = req.Accept(ctx, iwarp.AcceptConfig{PD: there})
 		}
-	}()
+	})
 	here, err := client.AllocPD()
 	testrig.Must(t, err)
 	qp, err := (&iwarp.Dialer{PD: here}).Dial(ctx, "tcp", ln.Addr().String())
@@ -149,6 +151,7 @@ func TestTraffic(t *testing.T) {
 	testrig.Must(t, err)
 	_, err = qp.Read(ctx, mine.Slice(0, 300), target.Remote(0)) // it comes after the Write
 	testrig.Must(t, err)
+	accepted.Wait() // which the QP's work does not wait for
 
 	const want = `
 # HELP iwarp_payload_sent_bytes_total Octets of payload sent.
