@@ -114,7 +114,8 @@ func TestContextsWatched(t *testing.T) {
 	}
 }
 
-// TestSendWaits sends more than the socket takes, and nobody reads: Send waits until its time is over.
+// TestSendWaits sends more than the socket takes, and nobody reads: Send waits until its time is over. What the peer acknowledges late has room made
+// for a little more.
 func TestSendWaits(t *testing.T) {
 	a, _ := pair(t)
 	if a.raw == nil {
@@ -127,8 +128,15 @@ func TestSendWaits(t *testing.T) {
 		testrig.Must(t, err)
 	}
 	testrig.Must(t, a.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
-	if n, err := a.Send(block); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("sent %d octets: %v", n, err)
+	for {
+		n, err := a.Send(block)
+		if n > 0 && err == nil {
+			continue
+		}
+		if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("sent %d octets: %v", n, err)
+		}
+		return
 	}
 }
 
