@@ -50,8 +50,10 @@ type Config struct {
 // closeTime is how long a step of a session's end may take: SCTP may have to send it more than once.
 const closeTime = 20 * time.Second
 
-// shutdownTime bounds a SHUTDOWN: after it there is an ABORT.
-const shutdownTime = 5 * time.Second
+// shutdownTime bounds a SHUTDOWN: after it there is an ABORT. SCTP in user space sends again after 2 s at most.
+//
+// RFC 9260, section 9.2: the sender of the SHUTDOWN "MAY also start an overall guard timer T5-shutdown-guard", of 5 times RTO.Max.
+const shutdownTime = 10 * time.Second
 
 // An Association is one with its sessions.
 type Association struct {

@@ -285,7 +285,7 @@ func TestCannotSend(t *testing.T) {
 	})
 }
 
-// TestCannotShutDown: a peer that does not take part in the end of the association is left with an ABORT after 5 s.
+// TestCannotShutDown: a peer that does not take part in the end of the association is left with an ABORT after 10 s.
 func TestCannotShutDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := wires(56)
@@ -301,7 +301,7 @@ func TestCannotShutDown(t *testing.T) {
 			t.Errorf("began: %v", err)
 		}
 		<-active.Gone()
-		wantTook(t, over, 5*time.Second)
+		wantTook(t, over, 10*time.Second)
 		if !slices.Equal(f.words, []string{sctp.ErrUnused.Error()}) {
 			t.Errorf("aborted with %q", f.words)
 		}
