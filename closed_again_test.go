@@ -48,7 +48,7 @@ func TestCloseByItself(t *testing.T) {
 	ln := listen(t, iwarp.ListenConfig{})
 	res := newEnd(t, iwarp.RNICConfig{})
 	taken := res.takes(ln, iwarp.AcceptConfig{PD: res.pd})
-	qp, err := iwarp.Dial(within(t), "tcp", ln.Addr().String())
+	qp, err := (&iwarp.Dialer{QP: unhurried(iwarp.QPConfig{})}).Dial(within(t), "tcp", ln.Addr().String())
 	must(t, err)
 	must(t, <-taken)
 	for range 2 {

@@ -114,7 +114,7 @@ func TestModifyRTSToDialer(t *testing.T) {
 	t.Parallel()
 	a, b := tcpPair(t)
 	res := newEnd(t, iwarp.RNICConfig{})
-	res.QP = create(t, res.pd, iwarp.QPConfig{})
+	res.QP = create(t, res.pd, unhurried(iwarp.QPConfig{}))
 	set := iwarp.StreamAttr{MarkersReceive: off, MarkersSend: on, Version: iwarp.Version1}
 	responded := dialInBackground(t, func() error {
 		n, err := respondByHand(b, mpa.ResponderConfig{}, mpa.Offer{IRD: 8, ORD: 8})
@@ -124,7 +124,7 @@ func TestModifyRTSToDialer(t *testing.T) {
 		return res.ModifyRTS(b, n, &set)
 	})
 	ini := newEnd(t, iwarp.RNICConfig{})
-	d := iwarp.Dialer{PD: ini.pd}
+	d := iwarp.Dialer{PD: ini.pd, QP: unhurried(iwarp.QPConfig{})}
 	var err error
 	if ini.QP, err = d.Initiate(within(t), a, nil); err != nil {
 		t.Fatal(err)

@@ -56,6 +56,7 @@ func newEnd(t testing.TB, cfg iwarp.RNICConfig) *end {
 
 // takes accepts a connection while the test goes on. Its QP is the end's.
 func (e *end) takes(ln *iwarp.Listener, cfg iwarp.AcceptConfig) <-chan error {
+	cfg.QP = unhurried(cfg.QP)
 	return dialInBackground(e.t, func() error {
 		req, err := ln.Accept(within(e.t))
 		if err == nil {
@@ -67,6 +68,7 @@ func (e *end) takes(ln *iwarp.Listener, cfg iwarp.AcceptConfig) <-chan error {
 
 // dials connects to a listener while the test goes on. The QP is the end's.
 func (e *end) dials(d iwarp.Dialer, ln interface{ Addr() net.Addr }) <-chan error {
+	d.QP, d.MPA.Timeout = unhurried(d.QP), cmp.Or(d.MPA.Timeout, soon)
 	return dialInBackground(e.t, func() (err error) {
 		e.QP, err = d.Dial(within(e.t), "tcp", ln.Addr().String())
 		return err
@@ -129,13 +131,21 @@ func (s setup) meet(t testing.TB) (ini, res *end, iniErr, resErr error) {
 	return ini, res, iniErr, resErr
 }
 
-// patient has both ends, where time is real, wait in Close for as long as any test may, unless the test says how long.
+// patient has both ends, where time is real, start and close without hurry.
 func (s *setup) patient() {
-	for _, cfg := range []*iwarp.QPConfig{&s.Dialer.QP, &s.accept.QP} {
-		if cfg.CloseTimeout == 0 && !s.pipe {
-			cfg.CloseTimeout, cfg.CloseLimit = soon, cmp.Or(cfg.CloseLimit, 2*soon)
-		}
+	if s.pipe {
+		return
 	}
+	s.Dialer.QP, s.accept.QP = unhurried(s.Dialer.QP), unhurried(s.accept.QP)
+	s.Dialer.MPA.Timeout, s.listen.RequestTimeout = cmp.Or(s.Dialer.MPA.Timeout, soon), cmp.Or(s.listen.RequestTimeout, soon)
+}
+
+// unhurried has a QP, where time is real, wait in Close for as long as any test may, unless the test says how long.
+func unhurried(cfg iwarp.QPConfig) iwarp.QPConfig {
+	if cfg.CloseTimeout == 0 {
+		cfg.CloseTimeout, cfg.CloseLimit = soon, cmp.Or(cfg.CloseLimit, 2*soon)
+	}
+	return cfg
 }
 
 // ways returns how the two sides start.
@@ -167,6 +177,7 @@ func connect(t testing.TB) (ini, res *end) {
 
 func listen(t testing.TB, cfg iwarp.ListenConfig) *iwarp.Listener {
 	t.Helper()
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, soon)
 	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", cfg)
 	must(t, err)
 	t.Cleanup(func() { ln.Close() })

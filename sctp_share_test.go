@@ -29,7 +29,7 @@ func newSharers(t *testing.T) *sharers {
 	t.Cleanup(func() { c.rnic.Close() })
 	pd, err := c.rnic.AllocPD()
 	must(t, err)
-	c.dialer = iwarp.Dialer{PD: pd, ShareAssociation: true}
+	c.dialer = iwarp.Dialer{PD: pd, ShareAssociation: true, QP: unhurried(iwarp.QPConfig{})}
 	c.ln, err = iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
 	must(t, err)
 	t.Cleanup(func() { c.ln.Close() })
@@ -43,7 +43,7 @@ func (c *sharers) dial() (ini, res *iwarp.QP) {
 	go func() {
 		req, err := c.ln.Accept(within(c.T))
 		must(c.T, err)
-		qp, err := req.Accept(within(c.T), iwarp.AcceptConfig{})
+		qp, err := req.Accept(within(c.T), iwarp.AcceptConfig{QP: unhurried(iwarp.QPConfig{})})
 		must(c.T, err)
 		accepted <- qp
 	}()

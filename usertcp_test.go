@@ -112,7 +112,7 @@ func TestUserTCPSharedReceives(t *testing.T) {
 	const peers, sends, size = 3, 40, 2000
 	a, b := userStacks(t, bad(7))
 	res := newEnd(t, iwarp.RNICConfig{Markers: true})
-	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{Depth: peers * sends})
+	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{Depth: peers * sends, SendTimeout: soon})
 	must(t, err)
 	cq, err := res.rnic.CreateCQ(2 * peers * sends)
 	must(t, err)
@@ -130,11 +130,11 @@ func TestUserTCPSharedReceives(t *testing.T) {
 		go func() {
 			req, err := ln.Accept(within(t))
 			if err == nil {
-				_, err = req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{SRQ: srq, SendCQ: cq, RecvCQ: cq}})
+				_, err = req.Accept(within(t), iwarp.AcceptConfig{QP: unhurried(iwarp.QPConfig{SRQ: srq, SendCQ: cq, RecvCQ: cq})})
 			}
 			taken <- err
 		}()
-		ini.QP, err = (&iwarp.Dialer{PD: ini.pd, Stack: a, QP: deep()}).Dial(within(t), "tcp", ln.Addr().String())
+		ini.QP, err = (&iwarp.Dialer{PD: ini.pd, Stack: a, QP: unhurried(deep())}).Dial(within(t), "tcp", ln.Addr().String())
 		must(t, errors.Join(err, <-taken))
 		ends = append(ends, ini)
 	}

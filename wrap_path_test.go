@@ -95,7 +95,7 @@ func TestPathCallsQP(t *testing.T) {
 		}},
 	} {
 		ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-		ini.QP, res.QP = create(t, ini.pd, deep()), create(t, res.pd, deep())
+		ini.QP, res.QP = create(t, ini.pd, unhurried(deep())), create(t, res.pd, unhurried(deep()))
 		c.of.qp.Store(ini.QP) // and so from the first question on
 		done := make(chan struct{})
 		go func() {
