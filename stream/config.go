@@ -38,7 +38,7 @@ const (
 	sendDepth   = 1024    // entries of the Send Queue
 	maxUnsent   = 256     // pieces that are posted and not complete: two entries each
 	inlineMost  = 1 << 10 // octets that are copied into the Send Queue
-	maxPiece    = 1 << 18 // octets of one Write
+	maxPiece    = 1 << 19 // octets of one Write, and of a part of the ring where that has more than two: each costs messages both ways
 	transferLen = 1 << 18 // octets of one step of ReadFrom
 )
 

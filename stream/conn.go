@@ -55,7 +55,7 @@ func (r *resources) begin(network string, ours, peer rsockets.Hello) *Conn {
 	c := &Conn{
 		resources: *r, network: network, local: r.qp.LocalAddr(), remote: r.qp.RemoteAddr(),
 		reading: newGate(), writing: newGate(),
-		ep: rsockets.NewEndpoint(ours, peer, r.ring.Len()), wc: make([]iwarp.WC, batch), again: make([]iwarp.RecvWR, 0, batch),
+		ep: rsockets.NewEndpoint(ours, peer, r.ring.Len(), maxPiece), wc: make([]iwarp.WC, batch), again: make([]iwarp.RecvWR, 0, batch),
 		maps: make([]*Mapping, peer.Maps),
 	}
 	c.rd.init()

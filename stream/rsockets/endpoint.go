@@ -20,10 +20,11 @@ type Memory interface {
 }
 
 // NewEndpoint begins the account, where both ends have said Hello. Of the ring of ring octets, ours offers the first half;
-// the octets are a multiple of 2*MaxParts.
-func NewEndpoint(ours, peer Hello, ring int) *Endpoint {
+// the octets are a multiple of 2*MaxParts. The ring goes to the peer in halves or, if the peer's table has the entries, in smaller parts of part octets
+// at least. No piece is larger than a part, and each part costs a Notice.
+func NewEndpoint(ours, peer Hello, ring, part int) *Endpoint {
 	return &Endpoint{
-		Sender: newSender(&peer), Receiver: newReceiver(ring, ours.Credits, &peer),
+		Sender: newSender(&peer), Receiver: newReceiver(ring, part, ours.Credits, &peer),
 		ours: ours, peer: peer, entry: 1 % int(ours.Entries), maps: make([]Map, ours.Maps),
 	}
 }

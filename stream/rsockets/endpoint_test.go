@@ -31,7 +31,7 @@ func hello(entries, credits, ring int) Hello {
 
 func newEnd(ours, peer Hello, ring int) *end {
 	return &end{
-		Endpoint: NewEndpoint(ours, peer, ring), table: make(table, int(ours.Entries)*EntryLen+ours.Maps*MapLen), ring: make([]byte, ring),
+		Endpoint: NewEndpoint(ours, peer, ring, 1), table: make(table, int(ours.Entries)*EntryLen+ours.Maps*MapLen), ring: make([]byte, ring),
 		big: ours.Big,
 	}
 }
@@ -163,6 +163,16 @@ func TestParts(t *testing.T) {
 			at, slot = at+n, slot+1
 		}
 		e.wantQuiet(t)
+	}
+}
+
+// TestLeastPart offers no parts that are smaller than they are to be, but halves.
+func TestLeastPart(t *testing.T) {
+	for least, want := range map[int]int{1: 32, 32: 32, 33: 64, 64: 64, 65: 128, 1 << 20: 128} {
+		e := NewEndpoint(hello(2, 8, 256), hello(8, 384, 256), 256, least)
+		if got, due := e.Due(); !due || got.Offset != 128 || got.Length != want {
+			t.Errorf("of %d octets at least: %d at %d, wanted %d at 128", least, got.Length, got.Offset, want)
+		}
 	}
 }
 

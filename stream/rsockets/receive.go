@@ -15,12 +15,12 @@ type Receiver struct {
 // MaxParts bounds how many parts a ring is cut into.
 const MaxParts = 8
 
-// newReceiver returns the account of a ring of which the first half was offered by the Hello.
-func newReceiver(size int, credits uint16, peer *Hello) Receiver {
+// newReceiver returns the account of a ring of which the first half was offered by the Hello. Parts of it have least octets at least, but halves.
+func newReceiver(size, least int, credits uint16, peer *Hello) Receiver {
 	slots := int(min(peer.Entries, MaxParts))
-	parts := max(slots&^1, 2) // the first offer is half of the ring
-	if slots > 4 && slots < MaxParts {
-		parts = 4 // that divide it
+	parts := 2 // the first offer is half of the ring
+	for 2*parts <= slots && size/(2*parts) >= least {
+		parts *= 2 // that divide it
 	}
 	return Receiver{
 		size: uint64(size), part: uint64(size / parts), offered: uint64(size / 2), ends: []uint64{uint64(size / 2)},
