@@ -70,6 +70,30 @@ func TestHoldOnTheWire(t *testing.T) {
 	}
 }
 
+// TestShutdownOfBoth: where the peer has begun to shut the association down, so that it goes on until the peer has our last octet, a
+// Shutdown of ours waits for that end, or for its context.
+//
+// RFC 9260, section 9.2, has the state SHUTDOWN-RECEIVED go on by itself, whatever its user asks for.
+func TestShutdownOfBoth(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	theirs, c := s.opens(e)
+	s.says(theirs.Tag, chunk.TypeShutdown, 0, binary.BigEndian.AppendUint32(nil, theirs.TSN-1))
+	s.hears(chunk.TypeShutdownAck)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Shutdown(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that is over: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Shutdown(t.Context()) }()
+	s.says(theirs.Tag, chunk.TypeShutdownComplete, 0, nil)
+	testrig.Must(t, within(t, ended))
+	if err := within(t, c.lost); !errors.Is(err, carrier.ErrShutdown) {
+		t.Errorf("lost: %v", err)
+	}
+}
+
 // TestShutdownGivenUp: a SHUTDOWN that the peer does not take part in leaves the association as it is, for an ABORT to end.
 func TestShutdownGivenUp(t *testing.T) {
 	e := endpoint(t, true, Config{})

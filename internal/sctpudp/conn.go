@@ -308,15 +308,28 @@ func (c *Conn) read(id uint16, s *stream) {
 	}
 }
 
-// Shutdown ends the association in order: what was sent still arrives. It waits for that. If the context ends before, Abort
-// is left to do.
+// Shutdown ends the association in order: what was sent still arrives. It waits for that, also where the peer has begun. If the
+// context ends before, Abort is left to do.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.path.noteCause(net.ErrClosed)
 	err := c.assoc.Shutdown(ctx)
+	if errors.Is(err, pion.ErrShutdownNonEstablished) { // which goes on with the peer's
+		err = c.ended(ctx)
+	}
 	if err == nil {
 		_ = c.path.Close()
 	}
 	return err
+}
+
+// ended waits for the end of the association.
+func (c *Conn) ended(ctx context.Context) error {
+	select {
+	case <-c.path.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Abort ends the association at once, and tells the peer why. It does not wait; pion's would, and on a busy machine it
