@@ -30,12 +30,12 @@ func (p *Preset) offer(r *RNIC, q *mpa.Request, o mpa.Offer, noReads bool) (mpa.
 func fill(o, from mpa.Offer, noReads bool) mpa.Offer {
 	o.Dialect = cmp.Or(o.Dialect, from.Dialect)
 	o.Kind = cmp.Or(o.Kind, from.Kind)
-	o.ClientServer = o.ClientServer || from.ClientServer && o.RTR == 0 // whoever offers RTR wants the peer-to-peer model
 	o.RTR = cmp.Or(o.RTR, from.RTR)
 	o.Timeout = cmp.Or(o.Timeout, from.Timeout)
 	o.Messages = o.Messages || from.Messages
 	o.Markers = o.Markers || from.Markers
 	o.NoCRC = o.NoCRC || from.NoCRC
+	o.ClientServer = o.ClientServer || from.ClientServer
 	if o.IRD == 0 && o.ORD == 0 && !noReads {
 		o.IRD, o.ORD = from.IRD, from.ORD
 	}

@@ -21,10 +21,10 @@ func ExampleLookupPreset() {
 	}
 	// Output:
 	// Initiate.Dialect: siw takes revision 1 too, but then no IRD and ORD are exchanged, and servers such as rping's fail to post their Reads
-	// Initiate.RTR: for those who want A=1: siw answers Write if that is offered, or else Read, and Write even if neither is: offering Send alone ends in a Terminate
+	// Initiate.RTR: siw answers Write if that is offered, or else Read, and Write even if neither is: offering Send alone ends in a Terminate
 	// Initiate.Markers: siw has no markers: it rejects a Request with M=1
 	// Accept.Markers: siw has no markers: it closes the connection after a Reply with M=1
-	// Initiate.ClientServer: siw's kernel crashes where a connection with A=1 ends before siw has worked on the RTR indication, even by a FIN; with A=0 it may send before our first FPDU
+	// Initiate.ClientServer: both models work; with A=0 siw may send before our first FPDU
 	// Dialects: siw starts with revision 2 only; and it echoes reserved bits, so its S=1 in revision 1 does not announce an Rtr frame
 	// NoFallback: siw takes revision 2: if it closes or resets the connection, that has another cause
 	// SendEarly: siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; siw takes what comes together with the Reply for an error

@@ -32,7 +32,7 @@ func (a agreed) want(t *testing.T, n iwarp.Negotiated) {
 // Proves E02, E07, E09, E12.
 func TestPresetDials(t *testing.T) {
 	for _, c := range []agreed{
-		{"siw", mpa.DialectRFC6581, 0, 32, 32},
+		{"siw", mpa.DialectRFC6581, mpa.RTRWrite, 32, 32},
 		{"cxgb4", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
 		{"freebsd", mpa.DialectRFC5044, 0, 8, 8},
 		{"irdma", mpa.DialectRFC6581, mpa.RTRRead, 32, 32},
