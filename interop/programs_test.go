@@ -20,23 +20,24 @@ type unmodified struct {
 	server, client string
 	says           string // what the client prints, at least
 	endless        bool   // the server goes on for ever
+	hasty          bool   // the client leaves when it has sent, before siw need have read anything
 }
 
 // unmodifieds are shown in both roles. rping's, rstream's and riostream's compare the data.
 var unmodifieds = []unmodified{
-	{"rping -s -C 20 -V -p PORT", "rping -c -a PEER -p PORT -C 20 -V -v", "rdma-ping-19:", false},
-	{"rping -s -P -p PORT", "rping -c -a PEER -p PORT -C 5 -V -S 60000", "", true},
-	{"rdma_server -p PORT", "rdma_client -s PEER -p PORT", "rdma_client: end 0", false},
-	{"rdma_xserver -p PORT", "rdma_xclient -s PEER -p PORT", "rdma_xclient: end 0", false},
-	{"ucmatose -p PORT -c 5", "ucmatose -s PEER -p PORT -c 5", "return status 0", false},
-	{"rstream -p PORT -T v -S 65536 -C 20", "rstream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false},
-	{"riostream -p PORT -T v -S 65536 -C 20", "riostream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false},
-	{"ib_write_bw -R -p PORT -n 50 -s 65536", "ib_write_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false},
-	{"ib_send_bw -R -p PORT -n 50 -s 65536", "ib_send_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false},
-	{"ib_read_bw -R -p PORT -n 50 -s 65536", "ib_read_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false},
-	{"ib_write_lat -R -p PORT -n 50 -s 64", "ib_write_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false},
-	{"ib_send_lat -R -p PORT -n 50 -s 64", "ib_send_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false},
-	{"ib_read_lat -R -p PORT -n 50 -s 64", "ib_read_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false},
+	{"rping -s -C 20 -V -p PORT", "rping -c -a PEER -p PORT -C 20 -V -v", "rdma-ping-19:", false, false},
+	{"rping -s -P -p PORT", "rping -c -a PEER -p PORT -C 5 -V -S 60000", "", true, false},
+	{"rdma_server -p PORT", "rdma_client -s PEER -p PORT", "rdma_client: end 0", false, false},
+	{"rdma_xserver -p PORT", "rdma_xclient -s PEER -p PORT", "rdma_xclient: end 0", false, true},
+	{"ucmatose -p PORT -c 5", "ucmatose -s PEER -p PORT -c 5", "return status 0", false, false},
+	{"rstream -p PORT -T v -S 65536 -C 20", "rstream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false, false},
+	{"riostream -p PORT -T v -S 65536 -C 20", "riostream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false, false},
+	{"ib_write_bw -R -p PORT -n 50 -s 65536", "ib_write_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false, false},
+	{"ib_send_bw -R -p PORT -n 50 -s 65536", "ib_send_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false, false},
+	{"ib_read_bw -R -p PORT -n 50 -s 65536", "ib_read_bw -R -p PORT -n 50 -s 65536 PEER", "65536", false, false},
+	{"ib_write_lat -R -p PORT -n 50 -s 64", "ib_write_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false, false},
+	{"ib_send_lat -R -p PORT -n 50 -s 64", "ib_send_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false, false},
+	{"ib_read_lat -R -p PORT -n 50 -s 64", "ib_read_lat -R -p PORT -n 50 -s 64 PEER", "t_typical", false, false},
 }
 
 // programTime bounds a program: the guest's processor is an emulated one.
@@ -51,13 +52,14 @@ func TestProgramsToGuest(t *testing.T) {
 		t.Run(p.client, func(t *testing.T) {
 			for range 10 {
 				server, client := p.toGuest(t, g, run)
-				if !p.cameEarly(t, client) {
+				if !p.cameEarly(t, client) && !p.leftEarly(t, server, client) {
 					p.judge(t, server, client)
 					return
 				}
 				server.Stop(t)
+				client.Stop(t)
 			}
-			t.Error("the client was refused each time")
+			t.Error("the client was refused, or left alone, each time")
 		})
 	}
 }
@@ -68,7 +70,16 @@ func (p *unmodified) toGuest(t *testing.T, g *Guest, run runner) (server, client
 	g.Start(t, until("! "+served)).WantSuccess(t, 20*time.Second)
 	server = g.Start(t, strings.ReplaceAll(p.server, "PORT", fmt.Sprint(rpingPort)))
 	g.Start(t, until(served)).WantSuccess(t, 20*time.Second)
-	return server, run(t, strings.NewReplacer("PORT", g.port, "PEER", "127.0.0.1").Replace(p.client))
+	return server, run(t, p.settings(), strings.NewReplacer("PORT", g.port, "PEER", "127.0.0.1").Replace(p.client))
+}
+
+// settings are those of the client on our library. The kernel of siw crashes where a connection in the peer-to-peer model ends before
+// it has worked on the RTR indication (docs/interop.md): revision 1 has none.
+func (p *unmodified) settings() string {
+	if p.hasty {
+		return "IWARP_DIALECT=rfc5044"
+	}
+	return ""
 }
 
 // cameEarly reports whether a client of perftest's connected when its server did not listen: it connects twice, and the
@@ -80,6 +91,19 @@ func (p *unmodified) cameEarly(t *testing.T, client *Proc) bool {
 		strings.Contains(client.Output(), "Event: RDMA_CM_EVENT_REJECTED")
 }
 
+// leftEarly reports whether the server of rsockets has ended in success, and its client waits for what it was sent last. The server
+// leaves when its TCP has that: the memory for the peer's credits goes first, and then the QP. A client that has read little by then
+// and grants room for more hears by a reset that nobody takes it, with which what it has not read is lost. Nothing wakes
+// rsockets' programs then (docs/interop.md).
+func (p *unmodified) leftEarly(t *testing.T, server, client *Proc) bool {
+	t.Helper()
+	if !strings.Contains(p.client, "stream ") {
+		return false
+	}
+	server.WantSuccess(t, programTime)
+	return !poll(20*time.Second, client.ended)
+}
+
 // TestProgramsFromGuest: clients over siw, and servers on our library.
 func TestProgramsFromGuest(t *testing.T) {
 	run := library(t)
@@ -87,15 +111,27 @@ func TestProgramsFromGuest(t *testing.T) {
 	g := Boot(t, Options{})
 	for _, p := range unmodifieds {
 		t.Run(p.client, func(t *testing.T) {
-			port := freePort(t)
-			server := run(t, strings.ReplaceAll(p.server, "PORT", port))
-			if !poll(20*time.Second, func() bool { return listening(port) || server.ended() }) || server.ended() {
-				t.Fatalf("%s: does not listen", server.name)
+			for range 10 {
+				server, client := p.fromGuest(t, g, run)
+				if !p.leftEarly(t, server, client) {
+					p.judge(t, server, client)
+					return
+				}
+				client.Stop(t)
 			}
-			client := g.Start(t, strings.NewReplacer("PORT", port, "PEER", "$PEER_IP").Replace(p.client))
-			p.judge(t, server, client)
+			t.Error("the client was left alone each time")
 		})
 	}
+}
+
+func (p *unmodified) fromGuest(t *testing.T, g *Guest, run runner) (server, client *Proc) {
+	t.Helper()
+	port := freePort(t)
+	server = run(t, "", strings.ReplaceAll(p.server, "PORT", port))
+	if !poll(20*time.Second, func() bool { return listening(port) || server.ended() }) || server.ended() {
+		t.Fatalf("%s: does not listen", server.name)
+	}
+	return server, g.Start(t, strings.NewReplacer("PORT", port, "PEER", "$PEER_IP").Replace(p.client))
 }
 
 func (p *unmodified) judge(t *testing.T, server, client *Proc) {
@@ -131,8 +167,8 @@ func TestProgramsDocumented(t *testing.T) {
 	}
 }
 
-// A runner runs a program on our library.
-type runner func(t testing.TB, line string) *Proc
+// A runner runs a program on our library, with more settings if there are some.
+type runner func(t testing.TB, settings, line string) *Proc
 
 // library builds the library for programs.
 func library(t *testing.T) runner {
@@ -145,9 +181,10 @@ func library(t *testing.T) runner {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	return func(t testing.TB, line string) *Proc {
+	return func(t testing.TB, settings, line string) *Proc {
 		t.Helper()
-		args := []string{"IWARP_LIBRARY=" + l.Dir, "IWARP_PEER=siw", os.Getenv("IWARP_BIN"), "run"}
+		args := append([]string{"IWARP_LIBRARY=" + l.Dir, "IWARP_PEER=siw"}, strings.Fields(settings)...)
+		args = append(args, os.Getenv("IWARP_BIN"), "run")
 		return startHost(t, "env", append(args, strings.Fields(line)...)...)
 	}
 }
