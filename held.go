@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/origin"
 )
 
 // A heldLedger says what all connections of an RNIC hold ahead of order: Limits.HeldOctets. Who has little of it does not
@@ -67,7 +68,7 @@ func (l *heldLedger) share(peer net.Addr, end func(why error)) engine.Budget {
 		return nil
 	}
 	key := addrText(peer)
-	if p := source(peer); p.IsValid() {
+	if p := origin.Of(peer); p.IsValid() {
 		key = p.String()
 	}
 	return &heldShare{of: l, source: key, end: end}

@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"internal/carrier":  {},
 	"internal/gone":     {},
 	"internal/deadline": {},
+	"internal/origin":   {},
 	"internal/tcp":      {"internal/carrier"},
 	"internal/startup":  {"mpa", "internal/gone", "internal/tcp"},
 
@@ -50,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/association": {"mpa", "sctp", "internal/carrier", "internal/deadline"},
 
 	"internal/engine": {"mpa", "mpa/layout", "mpa/recovery", "ddp", "rdmap", "internal/memory", "internal/wording", "rdmap/ring"},
-	"":                {"ddp", "mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/startup", "internal/peers", "internal/wording"},
+	"":                {"ddp", "mpa", "mpa/layout", "mpa/ulpdata", "rdmap", "sctp", "internal/memory", "rdmap/ring", "internal/carrier", "internal/association", "internal/sctpkernel", "internal/sctpudp", "internal/tcp", "internal/deadline", "internal/engine", "internal/origin", "internal/startup", "internal/peers", "internal/wording"},
 
 	// A TCP that is aware of MPA, for programs that want one.
 	"usertcp":        {"internal/carrier"},
@@ -67,14 +68,15 @@ var mayImport = map[string][]string{
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
-	"perf":             {"", "mpa", "mpa/ulpdata", "internal/network", "internal/spread", "internal/wording"},
+	"perf":             {"", "mpa", "mpa/ulpdata", "internal/guests", "internal/network", "internal/spread", "internal/wording"},
 	"perf/before":      {"internal/report", "internal/spread"},
 	"perf/history":     {"perf", "internal/machine", "internal/report"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/machine", "internal/network", "internal/report", "internal/spread", "internal/study"},
-	"internal/rping":   {"", "mpa", "internal/refuse", "internal/rping/message"},
+	"internal/rping":   {"", "mpa", "internal/guests", "internal/refuse", "internal/rping/message"},
 	"internal/refuse":  {""},
+	"internal/guests":  {"internal/origin"},
 	"internal/inbox":   {""},
-	"internal/serve":   {"", "internal/refuse"},
+	"internal/serve":   {"", "internal/guests", "internal/refuse"},
 	"internal/monitor": {"internal/serve", "metrics"},
 	"internal/manual":  {"internal/wording"},
 	"metrics":          {"", "rdmap"},
@@ -147,7 +149,7 @@ func isPure(pkg string) bool {
 var core = []string{
 	"", "mpa", "mpa/crc32c", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "rdmap/ring",
 	"sctp", "sctp/chunk", "internal/association", "internal/sctpkernel", "internal/sctpudp",
-	"internal/carrier", "internal/deadline", "internal/engine", "internal/gone", "internal/memory", "internal/peers", "internal/startup", "internal/tcp", "internal/wording",
+	"internal/carrier", "internal/deadline", "internal/engine", "internal/gone", "internal/memory", "internal/origin", "internal/peers", "internal/startup", "internal/tcp", "internal/wording",
 }
 
 // list has, for each package of the module, what it imports on any system, with any tags.

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/origin"
 )
 
 // places are the connections of a Listener, by the address that they come from. They bound how many there are,
@@ -59,30 +61,9 @@ type place struct {
 	out chan struct{} // closed when a Request that waits is closed to make room; made by wait
 }
 
-// source returns the part of an address that counts as one source: an IPv4 address, or the 64 bits of an IPv6
-// address that one host has for itself. Other networks, and connections that do not say, have no addresses to tell sources by.
-func source(a net.Addr) netip.Prefix {
-	bits := 64
-	ip := addrPort(a).Addr().Unmap().WithZone("")
-	if ip.Is4() {
-		bits = 32
-	}
-	p, _ := ip.Prefix(bits)
-	return p
-}
-
-// addrPort returns an IP address and its port, or the zero AddrPort.
-func addrPort(a net.Addr) netip.AddrPort {
-	if t, ok := a.(*net.TCPAddr); ok {
-		return t.AddrPort() // without the way over text
-	}
-	ap, _ := netip.ParseAddrPort(addrText(a))
-	return ap
-}
-
 // enter gives a connection a place, silent. If there is none, even after closing another, it returns nil.
 func (ps *places) enter(c evictable) *place {
-	p := &place{in: ps, from: source(c.RemoteAddr()), conn: c}
+	p := &place{in: ps, from: origin.Of(c.RemoteAddr()), conn: c}
 	ps.mu.Lock()
 	s := ps.sources[p.from]
 	if s == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -22,7 +23,7 @@ type stranger struct {
 
 // Responds runs a responder, whose visits may stand still for so long, for the length of
 // the test, and returns its address and what it reports.
-func Responds(t *testing.T, idle time.Duration) (addr string, visits <-chan Visit) {
+func Responds(t *testing.T, idle time.Duration, change ...func(*reception)) (addr string, visits <-chan Visit) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ln, err := Listen(ctx, "tcp", "127.0.0.1:0")
@@ -30,6 +31,9 @@ func Responds(t *testing.T, idle time.Duration) (addr string, visits <-chan Visi
 	ended, done := make(chan Visit, 256), make(chan error, 1)
 	r := newReception(ln.RNIC(), func(v Visit) { ended <- v }, idle)
 	r.ln = ln
+	for _, c := range change {
+		c(r)
+	}
 	go func() { done <- r.serve(ctx) }()
 	t.Cleanup(func() {
 		cancel()
@@ -41,8 +45,16 @@ func Responds(t *testing.T, idle time.Duration) (addr string, visits <-chan Visi
 	return ln.Addr().String(), ended
 }
 
-// visits connects as an initiator does.
+// visits connects as an initiator does, which succeeds.
 func visits(t *testing.T, addr string) *stranger {
+	t.Helper()
+	s, err := comes(t, addr)
+	testrig.Must(t, err)
+	return s
+}
+
+// comes connects as an initiator does.
+func comes(t *testing.T, addr string) (*stranger, error) {
 	t.Helper()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	t.Cleanup(func() { rnic.Close() })
@@ -51,8 +63,7 @@ func visits(t *testing.T, addr string) *stranger {
 	over, err := open("")
 	testrig.Must(t, err)
 	d := &dialing{session: s, over: over, addr: addr, id: newSessionID()}
-	testrig.Must(t, d.connectControl(t.Context(), Options{}))
-	return &stranger{t, d}
+	return &stranger{t, d}, d.connectControl(t.Context(), Options{})
 }
 
 // says sends a control message and returns what the responder says is wrong.
@@ -143,15 +154,35 @@ func TestRejectionOfAStranger(t *testing.T) {
 // TestSilentInitiators leaves more control connections silent than the responder keeps: none
 // is in the way of a measurement.
 func TestSilentInitiators(t *testing.T) {
-	addr, ended := Responds(t, idleLimit)
+	addr, ended := Responds(t, idleLimit, func(r *reception) { r.waiting = guests.New(maxWaiting, 0) })
 	for range maxWaiting + 3 {
 		visits(t, addr)
 	}
 	measures(t, addr)
 	for range 3 {
-		if v := <-ended; !errors.Is(v.Err, errCrowded) && v.Err != nil {
+		if v := <-ended; !errors.Is(v.Err, guests.ErrSilent) && v.Err != nil {
 			t.Errorf("got %v", v.Err)
 		}
+	}
+}
+
+// TestManyInitiators has more come from one address in a moment than may wait for that: one more is told so. There is room
+// again when one has gone, and when one measures, which then has no place to lose.
+func TestManyInitiators(t *testing.T) {
+	places := guests.New(4, time.Hour)
+	addr, ended := Responds(t, idleLimit, func(r *reception) { r.waiting = places })
+	first, second := visits(t, addr), visits(t, addr)
+	visits(t, addr)
+	var told *PeerError
+	if _, err := comes(t, addr); !errors.As(err, &told) || !strings.Contains(told.Text, "there are 3 connections from your address already") {
+		t.Errorf("a fourth of an address: %v", err)
+	}
+	testrig.Must(t, second.d.ctl.qp.Close())
+	<-ended
+	visits(t, addr)
+	first.open()
+	if _, err := places.Enter(first.d.ctl.qp.LocalAddr(), nil); err != nil {
+		t.Errorf("in the place of one that measures: %v", err)
 	}
 }
 

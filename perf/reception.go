@@ -3,21 +3,21 @@ package perf
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 )
 
 // maxWaiting is how many initiators may be connected without having said what they want
-// to measure. One more takes the place of the oldest.
+// to measure. One more takes the place of one that has been silent, as package guests has it.
 const maxWaiting = 64
 
 var (
 	errUnderWay = errors.New("perf: another measurement is under way; try again later")
 	errNoSuch   = errors.New("perf: no such measurement")
-	errCrowded  = errors.New("perf: the initiator asked for nothing, and others came")
 )
 
 // A reception tells connection requests apart, and has one measurement go on at a time.
@@ -31,16 +31,17 @@ type reception struct {
 	reporting sync.Mutex
 	ended     func(Visit)
 
+	waiting *guests.Places // of those that have asked for nothing yet
+
 	mu      sync.Mutex
-	current *visit   // the one that measures, or the last that did; nil before
-	waiting []*visit // those that have asked for nothing yet, the oldest first
+	current *visit // the one that measures, or the last that did; nil before
 }
 
 func newReception(rnic *iwarp.RNIC, ended func(Visit), idle time.Duration) *reception {
 	if ended == nil {
 		ended = func(Visit) {}
 	}
-	return &reception{ended: ended, idle: idle, rnic: rnic, memory: MaxMemory}
+	return &reception{ended: ended, idle: idle, rnic: rnic, memory: MaxMemory, waiting: guests.New(maxWaiting, guests.Silence)}
 }
 
 // serve serves whoever comes to the Listener.
@@ -96,14 +97,13 @@ func (r *reception) measuring() *visit {
 // wants.
 func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	v := &visit{reception: r, id: h.session, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
-	r.mu.Lock()
-	if len(r.waiting) == maxWaiting {
-		r.waiting[0].cancel(errCrowded)
-		r.waiting = slices.Delete(r.waiting, 0, 1)
+	place, full := r.waiting.Enter(req.RemoteAddr(), cancel)
+	if full != nil {
+		cancel(nil)
+		reject(req, fmt.Errorf("perf: %w", full))
+		return nil
 	}
-	r.waiting = append(r.waiting, v)
-	r.mu.Unlock()
+	v := &visit{reception: r, id: h.session, place: place, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
 	return v.serve(ctx, req)
 }
 
@@ -118,20 +118,13 @@ func (r *reception) begin(v *visit) error {
 		return errUnderWay
 	}
 	r.current = v
-	r.forget(v)
+	v.place.Leave()
 	return nil
-}
-
-// forget takes a visit off those that wait. The caller holds mu.
-func (r *reception) forget(v *visit) {
-	r.waiting = slices.DeleteFunc(r.waiting, func(w *visit) bool { return w == v })
 }
 
 // leave reports on a visit that is over.
 func (r *reception) leave(v *visit, report Visit) {
-	r.mu.Lock()
-	r.forget(v)
-	r.mu.Unlock()
+	v.place.Leave()
 	v.cancel(nil)
 	close(v.done)
 	r.reporting.Lock()

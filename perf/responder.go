@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -88,7 +89,8 @@ func reject(req *iwarp.Request, reason error) {
 type visit struct {
 	reception *reception
 	id        uint64
-	lanes     chan arrival // connections to join it
+	place     *guests.Guest // until it measures
+	lanes     chan arrival  // connections to join it
 	done      chan struct{}
 	cancel    context.CancelCauseFunc
 }

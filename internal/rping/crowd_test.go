@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,8 +13,12 @@ import (
 	"weak"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
+
+// share is how many places one address may have.
+const share = maxClients * 3 / 4
 
 // persistent runs a persistent server with so many places, which a client loses as soon
 // as it is silent and another needs one.
@@ -24,17 +29,16 @@ func persistent(t *testing.T, places int, adjust func(*ServerConfig)) (s *server
 		if adjust != nil {
 			adjust(c)
 		}
-	}, func(made *server) { s, made.places, made.silence = made, places, 0 })
+	}, func(made *server) { s, made.places = made, guests.New(places, 0) })
 	return s, running
 }
 
-// TestSilentClients has more silent clients than there are places: each that comes takes
+// TestSilentClients has more silent clients than there are places for an address: each that comes takes
 // the place of the one that has been silent longest.
 func TestSilentClients(t *testing.T) {
-	const places = maxClients
-	_, s := persistent(t, places, nil)
+	_, s := persistent(t, maxClients, nil)
 	var silent []*client
-	for range places + 2 {
+	for range share + 2 {
 		c := aClient(t, s.addr)
 		defer c.qp.Abort()
 		silent = append(silent, c)
@@ -54,7 +58,7 @@ func TestSilentClients(t *testing.T) {
 		t.Fatalf("%d clients are reported: %v", len(failed), failed)
 	}
 	for _, f := range failed {
-		if !errors.Is(f.Err, errSilent) {
+		if !errors.Is(f.Err, guests.ErrSilent) {
 			t.Errorf("%v: %v", f.Remote, f.Err)
 		}
 	}
@@ -75,7 +79,7 @@ func TestNothingIsKept(t *testing.T) {
 				}
 			}
 		}
-	}, func(s *server) { made = s })
+	}, func(s *server) { made, s.places = s, guests.New(maxClients, time.Hour) })
 	for i := range clients {
 		if i%3 == 0 {
 			aClient(t, s.addr).qp.Abort()
@@ -84,7 +88,8 @@ func TestNothingIsKept(t *testing.T) {
 		cfg, _ := config()
 		testrig.Must(t, Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: 1}))
 	}
-	wantGone(t, "guests, and what its RNIC has", func() string { return made.held() })
+	wantGone(t, "what its RNIC has", func() string { return made.held() })
+	wantGone(t, "places", func() string { return taken(made.places) })
 	if len(qps) < clients*2/3 { // an aborted client may be gone before the server has a QP
 		t.Fatalf("only %d QPs were seen", len(qps))
 	}
@@ -99,15 +104,25 @@ func TestNothingIsKept(t *testing.T) {
 
 // held tells what a server holds for clients, as a list that is empty if that is nothing.
 func (s *server) held() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	n := s.rnic.Stats()
 	all := map[string]int{
-		"guests": len(s.guests), "PDs": n.PDs, "QPs": n.QPs, "CQs": n.CQs, "MRs": n.MRs, "octets": n.RegisteredOctets,
+		"PDs": n.PDs, "QPs": n.QPs, "CQs": n.CQs, "MRs": n.MRs, "octets": n.RegisteredOctets,
 		"CQ entries": n.CQEntries, "work requests": n.WorkRequests,
 	}
 	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
 	return strings.TrimPrefix(fmt.Sprint(all), "map")
+}
+
+// taken tries whether an address can have its share of all places, as a list that is empty if it can.
+func taken(places *guests.Places) string {
+	for n := range share {
+		g, err := places.Enter(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, nil)
+		if err != nil {
+			return fmt.Sprintf("[%d of %d: %v]", share-n, share, err)
+		}
+		defer g.Leave()
+	}
+	return "[]"
 }
 
 // wantGone waits until nothing is left: the server hears of the last clients' ends after them.

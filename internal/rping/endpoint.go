@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/rping/message"
 )
 
@@ -22,7 +22,7 @@ type endpoint struct {
 	data    *iwarp.MR // the client's sink; what the server reads into and writes from
 	regions []*iwarp.MR
 
-	heard atomic.Int64 // when something was completed last: Unix time in nanoseconds
+	place *guests.Guest // of a server's client; nil: it needs none
 }
 
 // newEndpoint registers the buffers, size octets of them for data.
@@ -145,7 +145,7 @@ func (e *endpoint) await(ctx context.Context, op iwarp.Op) (iwarp.WC, error) {
 		case wc.Err() != nil:
 			return wc, e.qp.Cause(wc.Err())
 		case wc.Op == op:
-			e.heard.Store(time.Now().UnixNano())
+			e.place.Moved()
 			e.tell(Completed(op))
 			return wc, nil
 		case wc.Op != iwarp.OpSend:

@@ -4,24 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/refuse"
 )
 
 // maxClients is how many clients a persistent server serves at a time. One more takes the
-// place of the one that has been silent longest, if that has been for minSilence.
-const (
-	maxClients = 256
-	minSilence = time.Second
-)
-
-// errSilent is why a client had to go.
-var errSilent = errors.New("rping: the client was silent, and another needed its place")
+// place of one that is silent, as package guests has it.
+const maxClients = 256
 
 // Serve serves one client, or with Persistent as many as come until the context
 // ends. What goes wrong with one of many clients is told to the watcher, and does not end the server. A client that
@@ -51,23 +43,19 @@ func (s *server) run(ctx context.Context, ln *iwarp.Listener) error {
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, req, new(guest))
+	return s.serve(ctx, req, nil)
 }
 
 type server struct {
-	cfg     ServerConfig
-	rnic    *iwarp.RNIC
-	silence time.Duration // how long a client is silent that may lose its place
-	places  int
+	cfg    ServerConfig
+	rnic   *iwarp.RNIC
+	places *guests.Places
 
 	watching sync.Mutex
-
-	mu     sync.Mutex
-	guests []*guest
 }
 
 func newServer(cfg ServerConfig, rnic *iwarp.RNIC) *server {
-	s := &server{cfg: cfg, rnic: rnic, silence: minSilence, places: maxClients}
+	s := &server{cfg: cfg, rnic: rnic, places: guests.New(maxClients, guests.Silence)}
 	if watch := cfg.Watch; watch != nil {
 		s.cfg.Watch = func(e Event) {
 			s.watching.Lock()
@@ -76,21 +64,6 @@ func newServer(cfg ServerConfig, rnic *iwarp.RNIC) *server {
 		}
 	}
 	return s
-}
-
-// A guest is a client that has a place.
-type guest struct {
-	came  time.Time
-	heard atomic.Pointer[atomic.Int64] // of its endpoint, once there is one
-	leave context.CancelCauseFunc
-}
-
-// last is when the guest was heard of last.
-func (g *guest) last() time.Time {
-	if heard := g.heard.Load(); heard != nil && heard.Load() != 0 {
-		return time.Unix(0, heard.Load())
-	}
-	return g.came
 }
 
 func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
@@ -115,13 +88,13 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 // receive serves one of many clients, if there is a place for it.
 func (s *server) receive(ctx context.Context, req *iwarp.Request) error {
 	client, leave := context.WithCancelCause(ctx)
-	g := &guest{came: time.Now(), leave: leave}
-	if !s.enter(g) {
-		leave(nil)
-		_ = refuse.Politely(req, "too many clients")
+	defer leave(nil)
+	g, full := s.places.Enter(req.RemoteAddr(), leave)
+	if full != nil {
+		_ = refuse.Politely(req, "iwarp rping: "+full.Error())
 		return nil
 	}
-	defer s.left(g)
+	defer g.Leave()
 	return s.serve(client, req, g)
 }
 
@@ -141,35 +114,8 @@ func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	return s.server.receive(ctx, req)
 }
 
-// enter gives a guest a place, if need be that of the most silent one.
-func (s *server) enter(g *guest) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.guests) == s.places {
-		most := slices.MinFunc(s.guests, func(a, b *guest) int { return a.last().Compare(b.last()) })
-		if time.Since(most.last()) < s.silence {
-			return false
-		}
-		most.leave(errSilent)
-		s.forget(most)
-	}
-	s.guests = append(s.guests, g)
-	return true
-}
-
-func (s *server) left(g *guest) {
-	g.leave(nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forget(g)
-}
-
-func (s *server) forget(g *guest) {
-	s.guests = slices.DeleteFunc(s.guests, func(h *guest) bool { return h == g })
-}
-
-// serve serves the client of one request until it disconnects.
-func (s *server) serve(ctx context.Context, req *iwarp.Request, g *guest) error {
+// serve serves the client of one request until it disconnects. It has a place where there are many.
+func (s *server) serve(ctx context.Context, req *iwarp.Request, place *guests.Guest) error {
 	s.cfg.privateData(req.PrivateData())
 	if s.cfg.Reject != nil {
 		return refuse.Politely(req, *s.cfg.Reject)
@@ -179,13 +125,13 @@ func (s *server) serve(ctx context.Context, req *iwarp.Request, g *guest) error 
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer c.close()
-	g.heard.Store(&c.heard)
+	c.place = place
 	for ping := 0; ; ping++ {
 		err := c.serve(ctx, ping)
 		switch {
-		case errors.Is(context.Cause(ctx), errSilent):
+		case errors.Is(context.Cause(ctx), guests.ErrSilent):
 			_ = c.qp.Abort()
-			return errSilent
+			return fmt.Errorf("rping: %w", guests.ErrSilent)
 		case errors.Is(err, iwarp.ErrPeerClosed):
 			s.cfg.tell(Disconnected{Server: true})
 			return left(c.qp, req, ping)

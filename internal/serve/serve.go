@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 )
 
 // A Service is one of those on the Listener.
@@ -50,6 +51,7 @@ type Server struct {
 	cfg      Config
 	requests sync.WaitGroup
 	refusals chan struct{} // a token for each that is under way
+	places   *guests.Places
 
 	mu     sync.Mutex
 	stats  Stats
@@ -58,7 +60,9 @@ type Server struct {
 
 // New makes a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, refusals: make(chan struct{}, maxRefusals), guests: make(map[*guest]bool)}
+	s := &Server{
+		cfg: cfg, refusals: make(chan struct{}, maxRefusals), places: guests.New(cfg.MaxConnections, guests.Silence), guests: make(map[*guest]bool),
+	}
 	s.stats.Services = make(map[string]ServiceStats)
 	for _, service := range cfg.Services {
 		if service.Off == "" {
@@ -110,11 +114,11 @@ func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
 
 // admit has the service serve if there is a place for it.
 func (s *Server) admit(ctx context.Context, service *Service, req *iwarp.Request) {
-	g := &guest{service: service.Name, remote: req.RemoteAddr().String(), source: sourceOf(req.RemoteAddr())}
-	ctx, g.leave = context.WithCancelCause(ctx)
-	if full := s.enter(g); full != nil {
-		g.leave(nil)
-		s.refuse(req, func(c *Stats) { c.Full++ }, full.Error())
+	ctx, leave := context.WithCancelCause(ctx)
+	g, full := s.enter(service.Name, req, leave)
+	if full != nil {
+		leave(nil)
+		s.refuse(req, func(c *Stats) { c.Full++ }, "iwarp serve: "+full.Error())
 		return
 	}
 	s.requests.Go(func() { s.serve(ctx, service, g, req) })
@@ -147,13 +151,13 @@ func (s *Server) serve(ctx context.Context, service *Service, g *guest, req *iwa
 	began := time.Now()
 	err := service.Serve(ctx, req)
 	_ = req.Close() // if it was not answered
-	if gaveWay := context.Cause(ctx); errors.Is(gaveWay, ErrSilent) {
-		err = gaveWay
+	if gaveWay := context.Cause(ctx); errors.Is(gaveWay, guests.ErrSilent) {
+		err = fmt.Errorf("serve: %w", gaveWay)
 	}
 	s.left(g, err)
 	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
 	switch {
-	case errors.Is(err, ErrSilent):
+	case errors.Is(err, guests.ErrSilent):
 		log.Warn("connection gave way", "reason", err.Error())
 	case err != nil:
 		log.Warn("connection failed", "error", err.Error())

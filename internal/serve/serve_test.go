@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -45,7 +46,7 @@ func run(t *testing.T, cfg Config) *rig {
 			case <-qp.Done():
 				return qp.Close()
 			case <-ctx.Done():
-				if errors.Is(context.Cause(ctx), ErrSilent) {
+				if errors.Is(context.Cause(ctx), guests.ErrSilent) {
 					return qp.Abort()
 				}
 				return errors.Join(context.Cause(ctx), qp.Close())

@@ -1,0 +1,111 @@
+package guests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A visitor is a connection of a test that has a place, or none.
+type visitor struct {
+	*Guest
+	ctx context.Context
+	err error
+}
+
+func comes(p *Places, from string) *visitor {
+	ctx, giveWay := context.WithCancelCause(context.Background())
+	v := &visitor{ctx: ctx}
+	v.Guest, v.err = p.Enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from)), giveWay)
+	return v
+}
+
+// silenced reports whether the visitor had to give way.
+func (v *visitor) silenced() bool { return errors.Is(context.Cause(v.ctx), ErrSilent) }
+
+// full wants a visitor to have no place, as there are so many.
+func full(t *testing.T, v *visitor, connections int, same bool) {
+	t.Helper()
+	if e := (*FullError)(nil); !errors.As(v.err, &e) || *e != (FullError{connections, same}) {
+		t.Errorf("got %v, want %v", v.err, &FullError{connections, same})
+	}
+}
+
+// TestMostSilentGivesWay: of the source that has most, and only after it has been silent for a while.
+func TestMostSilentGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(4, Silence)
+		other := comes(p, "192.0.2.2:1")
+		var crowd []*visitor
+		for port := range 3 {
+			time.Sleep(time.Minute)
+			crowd = append(crowd, comes(p, fmt.Sprint("192.0.2.1:", port+1)))
+		}
+		crowd[0].Moved()
+		time.Sleep(Silence - 1)
+		crowd[0].Moved()
+		time.Sleep(time.Nanosecond)
+		if v := comes(p, "192.0.2.3:1"); v.err != nil || other.silenced() || crowd[0].silenced() || !crowd[1].silenced() || crowd[2].silenced() {
+			t.Errorf("one more: %v; who gave way: %v, %v, %v, %v", v.err, other.silenced(), crowd[0].silenced(), crowd[1].silenced(), crowd[2].silenced())
+		}
+		for _, v := range []*visitor{other, crowd[0], crowd[2]} {
+			v.Moved()
+		}
+		full(t, comes(p, "192.0.2.4:1"), 4, false)
+		other.Leave()
+		if v := comes(p, "192.0.2.4:1"); v.err != nil {
+			t.Errorf("in the place of one that left: %v", v.err)
+		}
+	})
+}
+
+// TestShare: one source has three quarters, whose own most silent one gives way to more of it.
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(4, Silence)
+		other := comes(p, "192.0.2.2:1")
+		time.Sleep(time.Hour)
+		for range 3 {
+			comes(p, "192.0.2.1:1")
+		}
+		full(t, comes(p, "192.0.2.1:3"), 3, true)
+		time.Sleep(Silence)
+		if v := comes(p, "192.0.2.1:3"); v.err != nil || other.silenced() {
+			t.Errorf("got %v, the other's gave way: %v", v.err, other.silenced())
+		}
+	})
+}
+
+// TestLeaving bounds those that have given way and do not end, and counts each once however often it leaves.
+func TestLeaving(t *testing.T) {
+	p := New(1, 0)
+	last := comes(p, "192.0.2.1:1")
+	var slow []*visitor
+	for range maxLeaving {
+		slow = append(slow, last)
+		last = comes(p, "192.0.2.1:1")
+	}
+	full(t, comes(p, "192.0.2.1:1"), 1, true)
+	slow[0].Leave()
+	slow[0].Leave()
+	if v := comes(p, "192.0.2.1:1"); v.err != nil {
+		t.Errorf("after one has ended: %v", v.err)
+	}
+	full(t, comes(p, "192.0.2.1:1"), 1, true)
+}
+
+// TestNoBound has any number of guests, and nobody in need of a place where a server has one connection.
+func TestNoBound(t *testing.T) {
+	p := New(0, 0)
+	for range 1000 {
+		if v := comes(p, "192.0.2.1:1"); v.err != nil {
+			t.Fatal(v.err)
+		}
+	}
+	(*Guest)(nil).Moved()
+}
