@@ -80,7 +80,7 @@ func reportOf(e event) reported {
 		packet: e.packet, length: f.Length, checked: f.CRC == decode.CRCRight || f.CRC == decode.CRCWrong, right: f.CRC == decode.CRCRight,
 		header: f.Segment.Header, op: f.Op, read: f.ReadRequest, terminate: f.Terminate,
 	}
-	r.pad, r.crc = trailer(f)
+	r.pad, r.crc = f.Trailer()
 	r.version, _ = rdmap.ParseControl(f.Segment.RsvdULP)
 	for _, m := range f.Markers {
 		r.markers = append(r.markers, uint64(m.FPDUPTR))

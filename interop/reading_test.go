@@ -179,7 +179,7 @@ func describe(f *decode.FPDU) string {
 		return fmt.Sprintf("%d to %d of %d octets: %v", f.Offset, f.End, f.Length, f.Err)
 	}
 	version, op := rdmap.ParseControl(f.Segment.RsvdULP)
-	pad, crc := trailer(f)
+	pad, crc := f.Trailer()
 	s := fmt.Sprintf("%d%s CRC %v %x, %v, RDMAP v%d %v", f.Length, shown(" pad", pad), f.CRC, crc, f.Segment.Header, version, op)
 	if stag, ok := rdmap.InvalidateSTag(&f.Segment.Header); ok {
 		s += fmt.Sprintf(" of STag %#08x", stag)
@@ -201,16 +201,4 @@ func shown(name string, octets []byte) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %x", name, octets)
-}
-
-// trailer returns the pad and the CRC field of an FPDU, without the markers in them.
-func trailer(f *decode.FPDU) (pad, crc []byte) {
-	var b []byte
-	at := f.Offset
-	for _, m := range f.Markers {
-		b = append(b, f.Octets[at-f.Offset:m.Offset-f.Offset]...)
-		at = m.Offset + 4
-	}
-	b = append(b, f.Octets[at-f.Offset:]...)
-	return b[2+f.Length : len(b)-4], b[len(b)-4:]
 }

@@ -9,17 +9,18 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// padOf returns the pad of a whole FPDU.
-func padOf(f *FPDU) []byte {
-	n := -(2 + f.Length) & 3
-	if f.Octets == nil || n == 0 {
-		return nil
+// Trailer returns the PAD and the CRC field of an FPDU, without the markers in them. Both are nil if not all of its octets were captured.
+func (f *FPDU) Trailer() (pad, crc []byte) {
+	n := layout.PadLen(f.Length)
+	if f.Octets == nil {
+		return nil, nil
 	}
 	b := f.Octets
 	if k := len(f.Markers); k > 0 && f.Markers[k-1].Offset+layout.MarkerLen > f.End-layout.CRCLen-uint64(n) {
 		b = withoutMarkers(f)
 	}
-	return b[len(b)-layout.CRCLen-n : len(b)-layout.CRCLen]
+	end := len(b) - layout.CRCLen
+	return b[end-n : end], b[end:]
 }
 
 // pad looks at the pad of an FPDU.
@@ -27,7 +28,7 @@ func padOf(f *FPDU) []byte {
 // RFC 5044, section 4: "The pad data MUST be set to zero by the sender and ignored by the
 // receiver (except for CRC checking)." [F03]
 func (h *half) pad(f *FPDU) {
-	pad := padOf(f)
+	pad, _ := f.Trailer()
 	for _, b := range pad {
 		if b == 0 {
 			continue
@@ -48,9 +49,9 @@ func (h *half) misaligned(f *FPDU) {
 	if h.full.guessed || h.c.pub.Markers[h.dir] || f.Octets == nil {
 		return
 	}
-	due := -(2 + f.Length) & 3
+	due := layout.PadLen(f.Length)
 	for n := range due {
-		if b := f.Octets[:2+f.Length+n+layout.CRCLen]; layout.CRCValid(b) {
+		if b := f.Octets[:layout.LengthLen+f.Length+n+layout.CRCLen]; layout.CRCValid(b) {
 			h.at1(findPad, f, fmt.Sprintf("FPDU %d: its CRC is right with a pad of %s, where %d are due", f.Number, wording.Octets(n), due),
 				"the sender must pad the FPDU to a multiple of four octets")
 			h.full.restart = &restart{f.Offset + uint64(len(b)), f.Last.Number, bytes.Clone(f.Octets[len(b):])}
