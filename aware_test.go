@@ -140,7 +140,8 @@ func (e *end) over(c net.Conn, role mpa.Role, change ...func(*mpa.Negotiated)) {
 	must(e.t, e.ModifyRTS(c, n, nil))
 }
 
-// A handPlayed peer writes FPDUs by hand to a QP over an MPA-aware TCP, and shows it what it likes.
+// A handPlayed peer writes FPDUs by hand to a QP over an MPA-aware TCP, and shows it what it likes. It frames them by a Writer, and not by
+// a script.Link, as it goes back to an earlier place in its stream.
 type handPlayed struct {
 	*end
 	c      *awareConn

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -19,8 +20,8 @@ import (
 
 // A talk is a connection of which both ends are made up.
 type talk struct {
-	pieces  []piece
-	writers [2]mpa.Writer
+	pieces []piece
+	ends   [2]*script.Link
 }
 
 // newTalk begins with a Request and a Reply. M is what an end wants to receive.
@@ -29,7 +30,8 @@ func newTalk(markers [2]bool, crc bool) *talk {
 	for dir, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
 		frame := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, Rev: 1, M: markers[1-dir], C: crc})
 		k.pieces = append(k.pieces, piece{capture.Dir(dir), frame})
-		k.writers[dir] = mpa.NewWriter(markers[dir], crc)
+		k.ends[dir] = script.NewLink(nil)
+		k.ends[dir].Operate(script.Terms{MarkersSend: markers[dir], CRC: crc, Version: 1})
 	}
 	return k
 }
@@ -37,7 +39,7 @@ func newTalk(markers [2]bool, crc bool) *talk {
 // send has one end send a segment around a payload.
 func (k *talk) send(dir capture.Dir, h ddp.Header, payload []byte) {
 	h.Last = true
-	k.pieces = append(k.pieces, piece{dir, k.writers[dir].Append(nil, h.Append(nil), payload)})
+	k.pieces = append(k.pieces, piece{dir, k.ends[dir].Segment(h, payload)})
 }
 
 // ping has both ends send Sends and Writes of n octets.

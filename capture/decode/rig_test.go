@@ -98,7 +98,8 @@ func (s *script) operate(markers, crc bool) {
 	}
 }
 
-// fpdu makes an FPDU around a DDP segment.
+// fpdu makes an FPDU around a DDP segment. The Writer and the MSN are the script's, as some scripts put another in their place between two
+// FPDUs: an internal/script.Link, which has them in its keeping, has no way for that.
 func (s *script) fpdu(d capture.Dir, h ddp.Header, payload []byte) []byte {
 	return s.mpa[d].Append(nil, h.Append(nil), payload)
 }

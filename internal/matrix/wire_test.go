@@ -7,30 +7,38 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/matrix"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
+// sender is an end that frames FPDUs, and sends nothing.
+func sender(markers, crc bool) *script.Link {
+	l := script.NewLink(nil)
+	l.Operate(script.Terms{MarkersSend: markers, CRC: crc})
+	return l
+}
+
 // fpdu frames a zero-length message, with a DDP version of its own if it is given.
-func fpdu(w *mpa.Writer, op rdmap.Opcode, version uint8, ddpVersion ...uint8) []byte {
+func fpdu(l *script.Link, op rdmap.Opcode, version uint8, ddpVersion ...uint8) []byte {
 	h := op.Header(version)
 	h.Last = true
 	for _, v := range ddpVersion {
 		h.Version = v
 	}
-	return w.Append(nil, h.Append(nil))
+	return l.Segment(h, nil)
 }
 
 // TestReadFPDUs: what octets say by themselves.
 //
 // Proves N02: a mixture of versions does not go unnoticed.
 func TestReadFPDUs(t *testing.T) {
-	plain, bare := mpa.NewWriter(false, true), mpa.NewWriter(false, false)
-	marked := mpa.NewWriter(true, true)
-	mixed, late := mpa.NewWriter(false, true), mpa.NewWriter(false, true)
-	damaged := mpa.NewWriter(false, true)
-	second := fpdu(&damaged, rdmap.OpWrite, 1)
+	plain, bare := sender(false, true), sender(false, false)
+	marked := sender(true, true)
+	mixed, late := sender(false, true), sender(false, true)
+	damaged := sender(false, true)
+	second := fpdu(damaged, rdmap.OpWrite, 1)
 	second[len(second)-1] ^= 1
 	for _, c := range []struct {
 		name   string
@@ -38,16 +46,16 @@ func TestReadFPDUs(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, "markers=false crc=false versions=[] rtr=none err=<nil>"},
-		{"a Write", fpdu(&plain, rdmap.OpWrite, 1), "markers=false crc=true versions=[1] rtr=write err=<nil>"},
-		{"without CRC", fpdu(&bare, rdmap.OpSend, 1), "markers=false crc=false versions=[1] rtr=send err=<nil>"},
-		{"with a marker", fpdu(&marked, rdmap.OpSend, 0), "markers=true crc=true versions=[0] rtr=send err=<nil>"},
-		{"DDP 0, RDMAP 1", fpdu(&mixed, rdmap.OpWrite, 1, 0), "markers=false crc=true versions=[0 1] rtr=write err=<nil>"},
+		{"a Write", fpdu(plain, rdmap.OpWrite, 1), "markers=false crc=true versions=[1] rtr=write err=<nil>"},
+		{"without CRC", fpdu(bare, rdmap.OpSend, 1), "markers=false crc=false versions=[1] rtr=send err=<nil>"},
+		{"with a marker", fpdu(marked, rdmap.OpSend, 0), "markers=true crc=true versions=[0] rtr=send err=<nil>"},
+		{"DDP 0, RDMAP 1", fpdu(mixed, rdmap.OpWrite, 1, 0), "markers=false crc=true versions=[0 1] rtr=write err=<nil>"},
 		{
-			"version 1, then 0", slices.Concat(fpdu(&late, rdmap.OpWrite, 1), fpdu(&late, rdmap.OpSend, 0)),
+			"version 1, then 0", slices.Concat(fpdu(late, rdmap.OpWrite, 1), fpdu(late, rdmap.OpSend, 0)),
 			"markers=false crc=true versions=[1 0] rtr=write err=<nil>",
 		},
 		{
-			"half an FPDU more", slices.Concat(fpdu(&plain, rdmap.OpWrite, 1), make([]byte, 7)),
+			"half an FPDU more", slices.Concat(fpdu(plain, rdmap.OpWrite, 1), make([]byte, 7)),
 			"markers=false crc=true versions=[1] rtr=write err=7 octets after the last FPDU",
 		},
 	} {
@@ -55,8 +63,8 @@ func TestReadFPDUs(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	first := mpa.NewWriter(false, true)
-	got := matrix.ReadFPDUs(slices.Concat(fpdu(&first, rdmap.OpWrite, 1), second))
+	first := sender(false, true)
+	got := matrix.ReadFPDUs(slices.Concat(fpdu(first, rdmap.OpWrite, 1), second))
 	if want := "markers=false crc=true versions=[1] rtr=write err=mpa: bad CRC"; len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("a damaged second FPDU: %s", got)
 	}

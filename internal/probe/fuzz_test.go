@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -102,12 +101,9 @@ func accepting(fpdus ...[]byte) []byte {
 }
 
 func fpdu(op rdmap.Opcode, markers bool) []byte {
-	h := op.Header(1)
-	if h.Last = true; !h.Tagged {
-		h.MSN = ddp.FirstMSN
-	}
-	w := mpa.NewWriter(markers, true)
-	return w.Append(nil, h.Append(nil))
+	l := script.NewLink(nil)
+	l.Operate(script.Terms{MarkersSend: markers, CRC: true, Version: 1})
+	return l.Segment(l.Header(op), nil)
 }
 
 // FuzzPeer has a peer answer anything, by three texts in turns: the probe ends, without
