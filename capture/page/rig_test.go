@@ -13,6 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -86,25 +87,23 @@ func (s *script) startup(private []byte) {
 func (s *script) fpdu(d capture.Dir, op rdmap.Opcode, payload int) *decode.FPDU {
 	g := ddp.Segment{Payload: make([]byte, payload)}
 	g.Last, g.STag, g.TO = true, 0xabcd0001, 0x7fff_0000_0000+s.ends[d]
-	header := 18
-	if g.Tagged = op == rdmap.OpWrite || op == rdmap.OpReadResponse; g.Tagged {
-		header = 14
-	} else {
+	g.Tagged = op == rdmap.OpWrite || op == rdmap.OpReadResponse
+	if !g.Tagged {
 		s.msn[d]++
 		g.STag, g.TO, g.MSN = 0, 0, s.msn[d]
 	}
+	length := g.Header.Len() + payload
 	f := &decode.FPDU{
-		Dir: d, Offset: s.ends[d], Length: header + payload, CRC: decode.CRCRight, Begins: true, Ends: true,
-		HasSegment: true, Segment: g, Op: op, ULPDU: make([]byte, header+payload),
+		Dir: d, Offset: s.ends[d], Length: length, CRC: decode.CRCRight, Begins: true, Ends: true,
+		HasSegment: true, Segment: g, Op: op, ULPDU: make([]byte, length),
 	}
 	if op == rdmap.OpReadRequest {
 		f.ReadRequest = &rdmap.ReadRequest{SinkSTag: 7, SinkTO: 1 << 40, Size: 4096, SrcSTag: 9, SrcTO: 1<<63 + 5}
 	}
-	size := 2 + f.Length + 4
-	size += (4 - size%4) % 4
+	size := layout.ContentLen(f.Length) // the page takes offsets as it is told them: markers need no room here
 	f.End = f.Offset + uint64(size)
 	if s.conn.Markers[d] {
-		for at := (f.Offset + 511) / 512 * 512; at < f.End; at += 512 {
+		for at := f.Offset + uint64(layout.NextMarker(f.Offset)); at < f.End; at += layout.MarkerInterval {
 			f.Markers = append(f.Markers, decode.Marker{Offset: at, FPDUPTR: uint16(at - f.Offset), Valid: true})
 		}
 	}
