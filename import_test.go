@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"mpa/layout":   {"mpa/crc32c"},
 	"mpa":          {"mpa/layout", "mpa/crc32c"},
 	"mpa/recovery": {"mpa", "mpa/layout", "mpa/crc32c"},
-	"mpa/ulpdata":  {"mpa"},
+	"mpa/ulpdata":  {"mpa", "mpa/layout"},
 	"ddp":          {},
 	"rdmap":        {"mpa", "ddp", "rdmap/ring"},
 	"rdmap/ring":   {},
@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
 	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
-	"programs/verbs":    {"", "mpa", "capture", "internal/pcapfile", "programs/settings"},
+	"programs/verbs":    {"", "mpa", "capture", "internal/filelock", "internal/pcapfile", "programs/settings"},
 	"programs/engine":   {"programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {

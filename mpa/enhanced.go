@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Enhanced is the Enhanced RDMA Connection Establishment Data at the head of the
@@ -57,7 +59,7 @@ func shortEnhanced(n int) *Error {
 		Code:   CodeStartupFrame,
 		Offset: startupPDLength,
 		Field:  "PD_Length",
-		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", octets(n), EnhancedLen),
+		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", layout.Octets(n), EnhancedLen),
 		Hint:   "the sender sets S without the enhanced data of RFC 6581",
 	}
 }
@@ -109,13 +111,26 @@ func (e Enhanced) WithRTR(kinds RTR) Enhanced {
 // Flags returns the letters of the Control Flags that are set, for instance "ACD",
 // whether or not A gives B, C and D a meaning.
 func (e Enhanced) Flags() string {
+	return flags("ABCD", e.A, e.B, e.C, e.D)
+}
+
+// flags returns the letters of the flags that are set.
+func flags(names string, set ...bool) string {
 	var letters []byte
-	for i, set := range [...]bool{e.A, e.B, e.C, e.D} {
-		if set {
-			letters = append(letters, "ABCD"[i])
+	for i, is := range set {
+		if is {
+			letters = append(letters, names[i])
 		}
 	}
 	return string(letters)
+}
+
+// appendFlags appends flags to a line, each after a space.
+func appendFlags(line, flags string) string {
+	for _, letter := range flags {
+		line += " " + string(letter)
+	}
+	return line
 }
 
 // String returns, for instance, "A ird 32 ord 1 rtr write|read".

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // StartupFrame is an MPA Request or Reply Frame: RFC 5044, section 7.1.1, with the
@@ -74,7 +76,7 @@ func shortStartup(have, want int, field string) error {
 		Code:   CodeStartupFrame,
 		Offset: uint64(have),
 		Field:  field,
-		Reason: fmt.Sprintf("%s where there should be %d", octets(have), want),
+		Reason: fmt.Sprintf("%s where there should be %d", layout.Octets(have), want),
 		Hint:   "the frame is cut off, or its PD_Length is wrong",
 	}
 }
@@ -139,27 +141,21 @@ func (f StartupFrame) Fields() StartupFields {
 	}
 }
 
+// Flags returns the letters of the flags that are set, of M, C, R and S in this order, for instance "CS".
+func (f StartupFrame) Flags() string { return flags("MCRS", f.M(), f.C(), f.R(), f.S()) }
+
 // String returns one line, such as
 // "MPA ID Req Frame C S rev 2 pd 36: A ird 32 ord 1 rtr write|read".
 func (f StartupFrame) String() string {
-	var b strings.Builder
-	b.WriteString(strings.Trim(strconv.Quote(f.Key()), `"`))
-	for _, flag := range []struct {
-		set  bool
-		name string
-	}{{f.M(), "M"}, {f.C(), "C"}, {f.R(), "R"}, {f.S(), "S"}} {
-		if flag.set {
-			b.WriteString(" " + flag.name)
-		}
-	}
+	s := appendFlags(strings.Trim(strconv.Quote(f.Key()), `"`), f.Flags())
 	if f.Res() != 0 {
-		fmt.Fprintf(&b, " res 0x%x", f.Res())
+		s += fmt.Sprintf(" res 0x%x", f.Res())
 	}
-	fmt.Fprintf(&b, " rev %d pd %d", f.Rev(), f.PDLength())
+	s += fmt.Sprintf(" rev %d pd %d", f.Rev(), f.PDLength())
 	if e, ok := f.Enhanced(); ok {
-		fmt.Fprintf(&b, ": %v", e)
+		s += fmt.Sprintf(": %v", e)
 	}
-	return b.String()
+	return s
 }
 
 // StartupFields is what [AppendStartup] writes: any values, legal or not.

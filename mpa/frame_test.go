@@ -239,4 +239,18 @@ func TestFlags(t *testing.T) {
 	if e := (mpa.Enhanced{B: true}); e.Flags() != "B" || e.RTR() != 0 {
 		t.Errorf("without A: %q, %v", e.Flags(), e.RTR())
 	}
+	for _, f := range []struct {
+		frame interface{ Flags() string }
+		want  string
+	}{
+		{mpa.StartupFrame(mpa.AppendStartup(nil, &mpa.StartupFields{M: true, C: true, R: true, S: true})), "MCRS"},
+		{mpa.StartupFrame(mpa.AppendStartup(nil, &mpa.StartupFields{C: true, S: true, Res: 15})), "CS"},
+		{mpa.StartupFrame(mpa.AppendStartup(nil, &mpa.StartupFields{})), ""},
+		{mpa.StartKey(mpa.AppendStartKey(nil, &mpa.StartKeyFields{M: true, C: true})), "MC"},
+		{mpa.StartKey(mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true})), "C"},
+	} {
+		if got := f.frame.Flags(); got != f.want {
+			t.Errorf("%v: %q, want %q", f.frame, got, f.want)
+		}
+	}
 }

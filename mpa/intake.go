@@ -3,8 +3,9 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"time"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // intake gathers the one frame that a machine waits for, in a buffer of its own. It
@@ -183,7 +184,7 @@ func (in *intake) progress() string {
 	case in.part == partLength:
 		return "one octet of its length arrived"
 	case in.part == partKey:
-		return fmt.Sprintf("%s of a key arrived: %s", octets(have), describeKey(string(in.buf)))
+		return fmt.Sprintf("%s of a key arrived: %s", layout.Octets(have), describeKey(string(in.buf)))
 	case in.part == partHeader:
 		return fmt.Sprintf("%d of %d octets of its header arrived", have, StartupHeaderLen)
 	}
@@ -191,13 +192,5 @@ func (in *intake) progress() string {
 	if in.arrived == arrivedMessage {
 		header, field = messageLenLen, "its length"
 	}
-	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, octets(have-header))
-}
-
-// octets says how many octets.
-func octets(n int) string {
-	if n == 1 {
-		return "1 octet"
-	}
-	return strconv.Itoa(n) + " octets"
+	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, layout.Octets(have-header))
 }

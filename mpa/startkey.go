@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // StartKey is the frame of the Start Key startup, the same in both directions:
@@ -58,15 +60,12 @@ func (k StartKey) Res() uint8 { return k[startKeyBits] & startKeyRes >> 4 }
 // Rev returns the revision of MPA, of 4 bits: 0.
 func (k StartKey) Rev() uint8 { return k[startKeyBits] & startKeyRev }
 
+// Flags returns the letters of the flags that are set, of M and C in this order.
+func (k StartKey) Flags() string { return flags("MC", k.M(), k.C()) }
+
 // String returns one line, such as "MPA ident frame M C rev 0".
 func (k StartKey) String() string {
-	s := strings.Trim(strconv.Quote(k.Key()), `"`)
-	if k.M() {
-		s += " M"
-	}
-	if k.C() {
-		s += " C"
-	}
+	s := appendFlags(strings.Trim(strconv.Quote(k.Key()), `"`), k.Flags())
 	if k.Res() != 0 {
 		s += fmt.Sprintf(" res 0x%x", k.Res())
 	}
@@ -172,5 +171,5 @@ func DescribeStartup(b []byte) string {
 	if len(b) == 1 {
 		return "1 octet that is no startup frame"
 	}
-	return octets(len(b)) + " that are no startup frame"
+	return layout.Octets(len(b)) + " that are no startup frame"
 }

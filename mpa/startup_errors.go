@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Mistakes of the caller of a startup machine.
@@ -157,7 +159,7 @@ func shownPart(b []byte) []byte {
 
 // shownData says how much private data there is, and what, as far as it fits.
 func shownData(b []byte) string {
-	s := octets(len(b)) + " of private data"
+	s := layout.Octets(len(b)) + " of private data"
 	if len(b) == 0 {
 		return s
 	}

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -77,7 +78,7 @@ func (t *transcript) terms(dir direction) (found terms) {
 	for _, b := range t.frames[dir] {
 		switch found, _, _ := mpa.CutStartup(b); f := found.(type) {
 		case mpa.StartKey:
-			return terms{mpa.DialectStartKey, f.Rev(), letters("MC", f.M(), f.C()), nil, true, false}
+			return terms{mpa.DialectStartKey, f.Rev(), cmp.Or(f.Flags(), "-"), nil, true, false}
 		case mpa.StartupFrame:
 			if f.Key() == mpa.KeyRequest || f.Key() == mpa.KeyReply {
 				return frameTerms(f)
@@ -88,25 +89,11 @@ func (t *transcript) terms(dir direction) (found terms) {
 }
 
 func frameTerms(f mpa.StartupFrame) terms {
-	t := terms{dialect: f.Dialect(), rev: f.Rev(), asked: letters("MCRS", f.M(), f.C(), f.R(), f.S()), found: true, rejects: f.R()}
+	t := terms{dialect: f.Dialect(), rev: f.Rev(), asked: cmp.Or(f.Flags(), "-"), found: true, rejects: f.R()}
 	if e, ok := f.Enhanced(); ok {
 		t.e = &e
 	}
 	return t
-}
-
-// letters returns those letters that are set, or "-".
-func letters(names string, set ...bool) string {
-	var s strings.Builder
-	for i, is := range set {
-		if is {
-			s.WriteByte(names[i])
-		}
-	}
-	if s.Len() == 0 {
-		return "-"
-	}
-	return s.String()
 }
 
 // tell notes what the wire shows of an accepting startup, and of what was sent after it.
@@ -119,7 +106,7 @@ func (t *transcript) tell(f *facts) {
 	f.tellEnhanced(q.e, p.e)
 	if n := len(t.frames[toResponder]); n > 1 && bytes.HasPrefix(t.frames[toResponder][n-1], []byte(mpa.KeyRtr)) {
 		r := mpa.StartupFrame(t.frames[toResponder][n-1])
-		f.say(onWire, "rtrframe", letters("CRS", r.C(), r.R(), r.S()))
+		f.say(onWire, "rtrframe", cmp.Or(strings.TrimPrefix(r.Flags(), "M"), "-")) // M is the Request's, and stands in "asked"
 	}
 	// S alone in a Reply is a reserved bit that was echoed.
 	if p.dialect == mpa.DialectRtr && q.dialect != mpa.DialectRtr {

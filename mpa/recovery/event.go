@@ -24,7 +24,8 @@ func (e Kind) String() string {
 	return nameOf(e, "event", "", "placed", "cut", "lost", "failed", "resynced", "dropped")
 }
 
-// nameOf returns the name of a value, and the value itself if it has none.
+// nameOf returns the name of a value, and the value itself if it has none: what internal/wording has for those that may import
+// more than the standard library.
 func nameOf[T ~uint8](v T, what string, names ...string) string {
 	if int(v) < len(names) && names[v] != "" {
 		return names[v]

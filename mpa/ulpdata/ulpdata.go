@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // ErrConvention is what the Parse functions wrap when private data does not follow the
@@ -47,17 +49,9 @@ func Describe(b []byte) string {
 		return "like " + c.String()
 	}
 	if text := strings.TrimRight(string(b), "\x00"); printable(text) {
-		return fmt.Sprintf("%s of text: %s", octets(len(b)), shown([]byte(text), "%q"))
+		return fmt.Sprintf("%s of text: %s", layout.Octets(len(b)), shown([]byte(text), "%q"))
 	}
-	return fmt.Sprintf("%s: %s", octets(len(b)), shown(b, "% x"))
-}
-
-// octets says how many octets.
-func octets(n int) string {
-	if n == 1 {
-		return "1 octet"
-	}
-	return fmt.Sprintf("%d octets", n)
+	return fmt.Sprintf("%s: %s", layout.Octets(len(b)), shown(b, "% x"))
 }
 
 // shownOctets is how much of private data a line shows.
