@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -80,12 +79,8 @@ func makePage(tool *manual.Tool, name string, write func([]byte) (int, error)) e
 
 // edition is of the build, as far as that knows.
 func edition() manual.Edition {
-	e := manual.Edition{Heading: "exit status", After: exitStatuses}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return e
-	}
-	e.Version = info.Main.Version
+	info := built()
+	e := manual.Edition{Heading: "exit status", After: exitStatuses, Version: info.Main.Version}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.time" {
 			e.Date, _, _ = strings.Cut(s.Value, "T")

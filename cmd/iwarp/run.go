@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/programs"
@@ -35,10 +34,7 @@ func (runCmd) Help() string {
 
 // Run does not return when the program begins.
 func (c *runCmd) Run(ctx context.Context, std streams) error {
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
+	version := built().Main.Version
 	library, err := programs.LibraryOf(version)
 	if err != nil {
 		return err

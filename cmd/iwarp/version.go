@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -26,10 +27,7 @@ type versionJSON struct {
 // Run prints what the binary was built from, the MPA dialects that it speaks, and the
 // peers that it has presets for.
 func (c versionCmd) Run(std streams) error {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{Main: debug.Module{Version: "(unknown)"}}
-	}
+	info := built()
 	if c.JSON {
 		return report.WriteJSON(std.out, versionOf(info))
 	}
@@ -42,6 +40,16 @@ func (c versionCmd) Run(std streams) error {
 	}
 	_, err := fmt.Fprint(std.out, text)
 	return err
+}
+
+// built is what the binary was built from. The version of one that was not built of a version of the module is "(devel)".
+func built() *debug.BuildInfo {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	info.Main.Version = cmp.Or(info.Main.Version, "(devel)")
+	return info
 }
 
 func versionOf(info *debug.BuildInfo) versionJSON {
