@@ -9,9 +9,9 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/filelock"
 	"github.com/goiwarp/iwarp/internal/pcapfile"
 )
 
@@ -28,7 +28,7 @@ type Recording struct {
 // of another process that runs, of which the environment is the same, this one's has its number after the name.
 func Record(name string, limit int64) (*Recording, error) {
 	file, err := own(name)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if errors.Is(err, filelock.ErrHeld) {
 		file, err = own(fmt.Sprintf("%s.%d", name, os.Getpid()))
 	}
 	if err != nil {
@@ -48,7 +48,7 @@ func own(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+	if err = filelock.Lock(file, filelock.Exclusive); err == nil {
 		err = file.Truncate(0)
 	}
 	if err != nil {
