@@ -130,16 +130,19 @@ func (h *Header) Len() int {
 
 // Append appends the header's octets to dst. Any field values are written,
 // legal or not; of Version the low two bits are taken, of Rsvd the low four.
-func (h *Header) Append(dst []byte) []byte {
+func (h *Header) Append(dst []byte) []byte { return h.appendAt(dst, h.TO, h.MO) }
+
+// appendAt is Append with another TO and MO.
+func (h *Header) appendAt(dst []byte, to uint64, mo uint32) []byte {
 	dst = append(dst, h.control(), h.RsvdULP)
 	if h.Tagged {
 		dst = binary.BigEndian.AppendUint32(dst, h.STag)
-		return binary.BigEndian.AppendUint64(dst, h.TO)
+		return binary.BigEndian.AppendUint64(dst, to)
 	}
 	dst = binary.BigEndian.AppendUint32(dst, h.ULP)
 	dst = binary.BigEndian.AppendUint32(dst, h.QN)
 	dst = binary.BigEndian.AppendUint32(dst, h.MSN)
-	return binary.BigEndian.AppendUint32(dst, h.MO)
+	return binary.BigEndian.AppendUint32(dst, mo)
 }
 
 func (h *Header) control() byte {

@@ -30,6 +30,7 @@ type Segmenter struct {
 // RFC 5041, section 5.2: "The ULP Message Length MUST be less than 2^32." The
 // type of length ensures that.
 func NewSegmenter(h Header, length uint32) Segmenter {
+	h.Last = false
 	return Segmenter{h: h, length: length} // [D21]
 }
 
@@ -55,6 +56,22 @@ func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
 	s.offset += uint32(n)
 	s.done = h.Last
 	return h, n, true
+}
+
+// Peek returns how many octets the segment would carry that Next returns, 0 also where it returns
+// none, and whether that is the last one.
+func (s *Segmenter) Peek(mulpdu int) (n int, last bool) {
+	left := s.Left()
+	n = s.fit(mulpdu, left)
+	return n, uint32(n) == left && !s.done && mulpdu >= s.h.Len()
+}
+
+// AppendMiddle is Next for a segment that carries n octets, n > 0, and is not the last: it appends the header's
+// octets to dst.
+func (s *Segmenter) AppendMiddle(dst []byte, n int) []byte {
+	dst = s.h.appendAt(dst, s.h.TO+uint64(s.offset), s.offset)
+	s.offset += uint32(n)
+	return dst
 }
 
 // Left returns how many octets of the message no segment has carried yet.

@@ -154,3 +154,31 @@ func TestSegmenterAnyMessage(t *testing.T) {
 		}
 	})
 }
+
+// Peek tells of the segment what Next returns, and AppendMiddle writes the header of one that is not the last.
+func TestSegmenterMiddle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := Header{
+			Tagged: rapid.Bool().Draw(t, "tagged"), Last: rapid.Bool().Draw(t, "not looked at"), Version: 1, RsvdULP: 0x43,
+			STag: 5, TO: rapid.Uint64().Draw(t, "TO"), QN: 1, MSN: 4, ULP: 9,
+		}
+		s := NewSegmenter(h, rapid.Uint32Range(0, 5000).Draw(t, "length"))
+		for range 1000 {
+			mulpdu := rapid.IntRange(-5, 600).Draw(t, "MULPDU")
+			n, last := s.Peek(mulpdu)
+			next := s
+			h, want, ok := next.Next(mulpdu)
+			if ok && (n != want || last != h.Last) || !ok && last || !ok && n > 0 && mulpdu >= h.Len() {
+				t.Fatalf("MULPDU %d: %d octets and %t, then %d and %t, %t", mulpdu, n, last, want, h.Last, ok)
+			}
+			if ok && n > 0 && !last {
+				if got := s.AppendMiddle([]byte("kept"), n); string(got) != string(h.Append([]byte("kept"))) {
+					t.Fatalf("% x, want % x", got, h.Append(nil))
+				}
+			}
+			if s = next; last {
+				return
+			}
+		}
+	})
+}

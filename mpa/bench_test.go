@@ -42,7 +42,8 @@ func BenchmarkNextContent(b *testing.B) {
 		fpdu, place := w.Append(nil, payload), make([]byte, len(payload))
 		for b.Loop() {
 			r := mpa.NewReader(markers, crc)
-			f, n, err := r.NextContent(fpdu)
+			var f mpa.FPDU
+			n, err := r.NextContent(fpdu, &f)
 			if n == 0 {
 				b.Fatal(err)
 			}

@@ -51,7 +51,7 @@ func NewReader(markers, crc bool) Reader {
 // With markers, the ULPDU is compacted in place: b is scratch space of the
 // receiver. An error is always an [*Error], with code 2 or 3, and sticky.
 func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
-	f, n, err = r.NextContent(b)
+	n, err = r.NextContent(b, &f)
 	if n > 0 {
 		// RFC 5044, section 4.3: "MPA Receivers MUST pass the ULPDU data and the ULPDU
 		// Length to DDP and not the Markers, headers, and CRC." [F12]
@@ -62,34 +62,35 @@ func (r *Reader) Next(b []byte) (f FPDU, n int, err error) {
 }
 
 // NextContent is Next for a receiver that copies the ULPDU from between the markers to its
-// place, which spares a copy: the FPDU has a Content and no ULPDU, and b is unchanged.
+// place, which spares a copy: the FPDU has a Content and no ULPDU, and b is unchanged. f is
+// set to the FPDU if n is not 0.
 //
 // RFC 5044, section 6: "An MPA receiver MUST first verify the FPDU before passing
 // the ULPDU to DDP." The CRC is verified first and the markers then, as section 8
 // has code 3 only "In the event that the CRC is valid": damage on the way is
 // reported as code 2 whatever it hit, and code 3 means that the sender placed a
 // marker wrongly (or that CRC is off). Nothing is judged before the FPDU is whole.
-func (r *Reader) NextContent(b []byte) (f FPDU, n int, err error) {
+func (r *Reader) NextContent(b []byte, f *FPDU) (n int, err error) {
 	if r.err != nil {
-		return FPDU{}, 0, r.err
+		return 0, r.err
 	}
 	length, size, ok := layout.Measure(r.offset, b, r.markers)
 	if !ok {
-		return FPDU{}, 0, nil
+		return 0, nil
 	}
 	if len(b) < size {
 		r.need = size
-		return FPDU{}, 0, nil
+		return 0, nil
 	}
 	framing := Framing{Markers: r.markers, CRC: r.crc}
 	if r.err = framing.Verify(r.offset, b, size); r.err != nil {
-		return FPDU{}, 0, r.err
+		return 0, r.err
 	}
 	start := layout.LeadLen(r.offset, r.markers) + layout.LengthLen
-	content := layout.ContentAt(b[start:], length, r.offset+uint64(start), r.markers)
-	f = FPDU{Content: content, Offset: r.offset, Size: size}
+	f.ULPDU, f.Offset, f.Size = nil, r.offset, size
+	f.Content = layout.ContentAt(b[start:], length, r.offset+uint64(start), r.markers)
 	r.advance(size)
-	return f, size, nil
+	return size, nil
 }
 
 // Need returns, after Next asked for more, how many octets b must hold in all

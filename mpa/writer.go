@@ -62,6 +62,28 @@ func (w *Writer) Append(dst []byte, ulpdu ...[]byte) []byte {
 	return w.End(dst)
 }
 
+// Frame is Append for a ULPDU of a header and its payload.
+func (w *Writer) Frame(dst, header, payload []byte) []byte {
+	n := len(header) + len(payload)
+	if w.markers || !w.crc || w.open || n > layout.MaxULPDULength || len(payload) < sumAtOnce {
+		return w.Append(dst, header, payload)
+	}
+	at, size := len(dst), layout.ContentLen(n)
+	dst = slices.Grow(dst, size)[:at+size]
+	f := dst[at:]
+	binary.BigEndian.PutUint16(f, uint16(n))
+	from := layout.LengthLen + copy(f[layout.LengthLen:], header)
+	sum := crc32c.Copy(f[from:], payload, crc32c.Update(0, f[:from]))
+	to := from + len(payload)
+	if pad := copy(f[to:], zeros[:layout.PadLen(n)]); pad > 0 {
+		sum = crc32c.Update(sum, f[to:to+pad])
+		to += pad
+	}
+	binary.LittleEndian.PutUint32(f[to:], sum)
+	w.offset += uint64(size)
+	return dst
+}
+
 // Begin begins an FPDU around a ULPDU of n octets: it appends ULPDU_Length, and the
 // marker in front of it if one falls there, and returns the extended slice.
 func (w *Writer) Begin(dst []byte, n int) []byte {

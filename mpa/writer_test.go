@@ -37,6 +37,26 @@ func TestWriterPieces(t *testing.T) {
 	}
 }
 
+// Frame makes the octets that Append makes, whatever is in the slice after them.
+//
+// Proves F03, F04: PAD is zero, and the CRC is that of all before it.
+func TestWriterFrame(t *testing.T) {
+	for _, c := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
+		framed, want := mpa.NewWriter(c.markers, c.crc), mpa.NewWriter(c.markers, c.crc)
+		dirty := bytes.Repeat([]byte{0xee}, 70000)
+		for _, n := range []int{0, 1, 100, 1023, 1024, 1025, 1026, 1027, 1428, 9000, 65521} {
+			header, payload := []byte("fourteen octet"), bytes.Repeat([]byte("payload"), n/7+1)[:n]
+			got := framed.Frame(append(dirty[:0], "kept"...), header, payload)
+			if !bytes.Equal(got, want.Append([]byte("kept"), header, payload)) || framed.Offset() != want.Offset() {
+				t.Errorf("%+v, %d octets: other octets", c, n)
+			}
+			if got := framed.Frame(nil, header, payload); !bytes.Equal(got, want.Append(nil, header, payload)) {
+				t.Errorf("%+v, %d octets: other octets where there was no room", c, n)
+			}
+		}
+	}
+}
+
 // An FPDU that is given up leaves no trace.
 func TestWriterGivesUp(t *testing.T) {
 	for _, markers := range []bool{false, true} {
@@ -64,6 +84,8 @@ func TestWriterMisuse(t *testing.T) {
 		want string
 	}{
 		"too long":         {func(w *mpa.Writer) { w.Append(nil, make([]byte, 65536)) }, "ULPDU of 65536 octets"},
+		"framed too long":  {func(w *mpa.Writer) { w.Frame(nil, make([]byte, 14), make([]byte, 65522)) }, "ULPDU of 65536 octets"},
+		"frame in FPDU":    {func(w *mpa.Writer) { w.Begin(nil, 1); w.Frame(nil, nil, make([]byte, 2000)) }, "between Begin and End"},
 		"payload too long": {func(w *mpa.Writer) { w.Payload(w.Payload(w.Begin(nil, 3), []byte("x")), []byte("xxxx")) }, "2 octets more than the ULPDU_Length of 3"},
 		"payload missing":  {func(w *mpa.Writer) { w.Begin(nil, 1); w.End(nil) }, "1 octets of the ULPDU are missing"},
 		"not begun":        {func(w *mpa.Writer) { w.End(nil) }, "0 octets of the ULPDU are missing"},

@@ -143,12 +143,24 @@ func (q *ORQ) front() *Read {
 // belongs to. With the last segment the Read is done and leaves the queue.
 func (q *ORQ) Advance(resp *ddp.Segment) (read Read, done bool) {
 	if !resp.Last {
-		q.got += uint32(resp.PayloadLen())
+		q.Came(uint32(resp.PayloadLen()))
 		return *q.reads.Front(), false
 	}
 	q.got = 0
 	return q.reads.Pop(), true
 }
+
+// Left returns how many octets of the oldest Read have not come; 0 if there is none, or an Atomic Operation is due.
+func (q *ORQ) Left() uint32 {
+	r := q.front()
+	if r == nil || r.Atomic {
+		return 0
+	}
+	return r.Size - q.got
+}
+
+// Came notes that so many octets more of the oldest Read are placed, fewer than are left.
+func (q *ORQ) Came(n uint32) { q.got += n }
 
 // TakeAhead returns the outstanding Read whose sink a response segment with payload lies in
 // that came ahead of others, and notes that it is placed there. It reports false if there is

@@ -157,3 +157,25 @@ func answer(t *rapid.T, q *ORQ, r Read, mulpdu int) {
 		}
 	}
 }
+
+// What is left of the oldest Read is what its response has yet to bring.
+func TestORQLeft(t *testing.T) {
+	q := NewORQ(3)
+	left := func(want uint32) {
+		t.Helper()
+		if got := q.Left(); got != want {
+			t.Errorf("%d octets are left, want %d", got, want)
+		}
+	}
+	left(0)
+	q.Push(Read{Size: 100})
+	q.Push(Read{Atomic: true, Size: 8})
+	left(100)
+	q.Came(30)
+	left(70)
+	if _, got, _ := q.Front(); got != 30 {
+		t.Errorf("%d octets have come", got)
+	}
+	q.Pop()
+	left(0)
+}

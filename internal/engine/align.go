@@ -84,20 +84,28 @@ func (q *QP) room(g *Gather) int {
 // segment, but may still pack the next FPDU into the small remaining room, provide that
 // the next FPDU is small enough to fit."
 func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather) (h ddp.Header, n int, ok bool) {
+	return seg.Next(q.mulpduFor(seg, g))
+}
+
+// mulpduFor returns the MULPDU for the next segment of a message.
+func (q *QP) mulpduFor(seg *ddp.Segmenter, g *Gather) int {
 	if g.emss == 0 {
-		return seg.Next(q.MULPDU)
+		return q.MULPDU
 	}
 	room := q.room(g)
-	whole := *seg
-	if h, n, ok = whole.Next(min(room, q.MULPDU)); ok && h.Last {
-		*seg = whole
-		return h, n, ok
+	if n := min(room, q.MULPDU); ends(seg, n) {
+		return n
 	}
 	if room < layout.MinMULPDU { // [S06]
 		g.end(len(g.arena))
 		room = q.room(g)
 	}
-	return seg.Next(q.share(room))
+	return q.share(room)
+}
+
+func ends(seg *ddp.Segmenter, mulpdu int) bool {
+	_, last := seg.Peek(mulpdu)
+	return last
 }
 
 // share is how much of the room for one ULPDU is taken by the next one of a message: all of

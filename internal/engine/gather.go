@@ -19,6 +19,7 @@ type Gather struct {
 	vec   [][]byte
 	drain bool // some of it is what a close waits for
 	nudge int  // octets of the arena that are nudges
+	cut   cutter
 
 	segments // which TCP is to cut it into
 }

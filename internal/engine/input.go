@@ -20,6 +20,7 @@ func (q *QP) Input(now time.Time, b []byte) int {
 	end := q.rx.Offset() + uint64(len(b))
 	q.lookAgain(b)
 	n := q.input(b)
+	q.placing.End()
 	q.caughtUp(end)
 	q.weighShown()
 	q.inFPDU = n < len(b)
@@ -43,8 +44,9 @@ func (q *QP) arrived(now time.Time) {
 
 func (q *QP) input(b []byte) int {
 	used := 0
+	var f mpa.FPDU
 	for used < len(b) && q.receiving() {
-		f, n, err := q.rx.NextContent(b[used:])
+		n, err := q.rx.NextContent(b[used:], &f)
 		if err != nil {
 			q.readerError(err)
 			break
@@ -89,13 +91,20 @@ func (q *QP) readerError(err error) {
 }
 
 // onFPDU takes one verified FPDU through DDP and RDMAP.
-func (q *QP) onFPDU(f *mpa.FPDU) { q.onULPDU(f, q.ulpdu(f), f.Content.Len()) }
+func (q *QP) onFPDU(f *mpa.FPDU) {
+	b, n := q.ulpdu(f), f.Content.Len()
+	if len(b) < n || !q.goesOn(b) {
+		q.onULPDU(f, b, n)
+	}
+}
 
 // onULPDU takes a ULPDU of n octets through DDP and RDMAP. If b has less of it, that begins
 // with the header, and the payload is apart.
 func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
 	first := !q.heard
 	q.heard = true
+	q.placing.End()
+	q.sequel = ddp.Sequel{}
 	q.nudgeAt, q.SendFrom = time.Time{}, time.Time{}
 	s, err := ddp.Parse(b)
 	if err != nil {

@@ -306,6 +306,8 @@ func (q *QP) sendSegment(g *Gather) bool {
 		e.placed = true
 	case h.Last:
 		q.built(e)
+	default:
+		q.sendMiddle(g, e, rdmap.OpcodeOf(&h))
 	}
 	return true
 }

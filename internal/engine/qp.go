@@ -131,6 +131,8 @@ type stream struct {
 	shown    shown         // by an MPA-aware TCP
 	unready  unready       // what has found no receive
 	inPlace  bool          // the payload of the segment in hand was placed ahead of its turn
+	sequel   ddp.Sequel    // of the Write or Read Response under way
+	placing  memory.Run    // where it goes; has ended except within Input
 
 	// Sending.
 	orq     rdmap.ORQ

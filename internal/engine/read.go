@@ -94,6 +94,8 @@ func (q *QP) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 	q.drain.drained(s.PayloadLen())
 	if _, done := q.orq.Advance(s); done {
 		q.readDone(read.ID)
+	} else {
+		q.sequelOf(s)
 	}
 }
 
@@ -226,6 +228,8 @@ func (q *QP) respond(g *Gather) bool {
 	q.endFPDU(g, d, &h, n)
 	if h.Last {
 		q.answered()
+	} else {
+		q.respondMiddle(g, req)
 	}
 	return true
 }

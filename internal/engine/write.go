@@ -19,6 +19,7 @@ func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	if s.PayloadLen() == 0 {
 		q.countEmptyWrite()
 	}
+	q.sequelOf(s)
 }
 
 func (q *QP) placeWrite(f *mpa.FPDU, s *ddp.Segment) memory.Fault {

@@ -95,6 +95,11 @@ func TestRemoteAccess(t *testing.T) {
 		if f := tt.d.Place(tt.r.STag(), tt.to, layout.Plain(p)); f != tt.write {
 			t.Errorf("%s: write: %v, want %v", tt.name, f, tt.write)
 		}
+		var run Run
+		if begun := tt.n > 0 && tt.d.BeginPlace(&run, tt.r.STag(), tt.to, tt.n); begun != (tt.n > 0 && tt.write == None) {
+			t.Errorf("%s: a Run of a Write begins: %t", tt.name, begun)
+		}
+		run.End()
 		if f := tt.d.CheckRead(tt.r.STag(), tt.to, uint32(tt.n)); f != tt.read {
 			t.Errorf("%s: request to read: %v, want %v", tt.name, f, tt.read)
 		}
@@ -185,6 +190,11 @@ func TestLocalAccess(t *testing.T) {
 		if tt.n < 0 {
 			continue
 		}
+		var run Run
+		if possible := tt.r != nil && tt.n > 0; possible && tt.d.BeginLocalPlace(&run, tt.r, new(Term), tt.off, tt.n, 0) != (tt.write == None) {
+			t.Errorf("%s: a Run begins: %t", tt.name, tt.write != None)
+		}
+		run.End()
 		p := make([]byte, tt.n)
 		f := tt.d.LocalLoad(into(p), tt.r, new(Term), tt.off, tt.n)
 		if f != tt.read || f == None && tt.r == r && !bytes.Equal(p, buf[16+tt.off:16+tt.off+tt.n]) {

@@ -34,6 +34,9 @@ func (s *stripes) of(off, n int) []sync.RWMutex {
 	return s.mu[off>>s.shift : max(off, off+n-1)>>s.shift+1]
 }
 
+// reach returns how far the lock of the octet before an offset reaches.
+func (s *stripes) reach(off int) int { return (off-1)>>s.shift<<s.shift + 1<<s.shift }
+
 func (s *stripes) lock(off, n int) {
 	mu := s.of(off, n)
 	for i := range mu {

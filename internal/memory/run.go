@@ -1,0 +1,74 @@
+package memory
+
+// A Run places octets that come one after the other: those of one message, which are in several
+// segments. It holds the locks of some of the memory that they go to, so that what the first was judged by holds for all: no
+// STag is invalidated, and nothing revoked, before the Run has ended.
+//
+// Whoever has begun a Run ends it before anything else is done with a region, and before anything is waited for. The zero value has
+// ended. What a program may wait for by an atomic load (docs/memory.md) is not for a Run: the last octets of a Write.
+type Run struct {
+	in      *extent
+	at, end int    // octets of the memory whose locks are held, and that the access may reach
+	to      uint64 // what the octet at is named by
+	left    int    // how many segments more it takes
+}
+
+// maxRun is how many segments a Run takes: others who wait for its locks do not wait for more.
+const maxRun = 64
+
+// BeginPlace begins a Run with the place of n octets, n > 0, of the peer's RDMA Write. It reports false where Place may refuse them: then
+// there is no Run.
+func (d Domain) BeginPlace(r *Run, stag uint32, to uint64, n int) bool {
+	g, off, size := d.find(stag, to, uint64(n))
+	if size == 0 {
+		return false
+	}
+	r.begin(g.in, off, n, g.at+g.size, to)
+	if g.check(d, to, uint64(n), RemoteWrite) == None {
+		return true
+	}
+	r.End()
+	return false
+}
+
+// BeginLocalPlace is BeginPlace for the consumer's own operation: the octet at offset off of a region is named by to.
+func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n int, to uint64) bool {
+	x := m.extent()
+	if !x.holds(off, n) {
+		return false
+	}
+	r.begin(x, off, n, x.size, to)
+	if m.checkMeant(d, x, t, off, n, true) == None {
+		return true
+	}
+	r.End()
+	return false
+}
+
+// begin takes the locks of n octets at offset off. They have others, too, up to an offset at most.
+func (r *Run) begin(x *extent, off, n, most int, to uint64) {
+	*r = Run{in: x, at: off, end: min(x.locks.reach(off+n), most), to: to, left: maxRun}
+	x.locks.lock(off, n)
+}
+
+// Place copies p to where it is named. It reports false, and does nothing, if that takes another Run.
+func (r *Run) Place(to uint64, p []byte) bool {
+	from := to - r.to
+	if r.left == 0 || from > uint64(r.end-r.at) || len(p) > r.end-r.at-int(from) {
+		return false
+	}
+	r.left--
+	for off := r.at + int(from); len(p) > 0; {
+		n := copy(r.in.piece(off, len(p)), p)
+		off, p = off+n, p[n:]
+	}
+	return true
+}
+
+// End gives the locks back.
+func (r *Run) End() {
+	if r.in != nil {
+		r.in.locks.unlock(r.at, r.end-r.at)
+		*r = Run{}
+	}
+}
