@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 )
@@ -23,5 +24,24 @@ func TestAttended(t *testing.T) {
 	<-qp.Done()
 	if state := qp.State(); state != StateError {
 		t.Errorf("%v", state)
+	}
+}
+
+// A halfLink cannot end its half.
+type halfLink struct{ link }
+
+func (halfLink) CloseWrite() error { return syscall.ENOTCONN }
+
+// TestPartFails: a half that cannot be ended after the peer's is a connection that was lost, and no end in order.
+func TestPartFails(t *testing.T) {
+	qp := dialed(t, Dialer{})
+	qp.mu.Lock()
+	qp.link = halfLink{qp.link}
+	qp.part()
+	qp.pushUnlocking()
+	qp.unlockReceiving()
+	<-qp.Done()
+	if state, err := qp.State(), qp.Err(); state != StateError || !errors.Is(err, syscall.ENOTCONN) {
+		t.Errorf("%v, %v", state, err)
 	}
 }

@@ -181,3 +181,37 @@ func TestFlowLearns(t *testing.T) {
 		}
 	}
 }
+
+// TestFlowWindow: the window ends where our latest packet says, also if that is before where another said; one that others have overtaken says nothing.
+func TestFlowWindow(t *testing.T) {
+	_, f := fuzzFlow()
+	for _, p := range []struct {
+		ack    uint32
+		window uint16
+		edge   uint32
+	}{{1000, 500, 1500}, {1100, 500, 1600}, {1000, 600, 1600}, {1000, 400, 1600}, {1100, 400, 1500}} {
+		packet := made{seq: 5000, ack: p.ack, flags: header.TCPFlagAck}.packet(70)
+		s, _ := parseSegment(packet)
+		s.tcp.SetWindowSize(p.window)
+		f.outbound(&s)
+		if f.rcvEdge != p.edge {
+			t.Errorf("%d, window %d: it ends at %d, want %d", p.ack, p.window, f.rcvEdge, p.edge)
+		}
+	}
+}
+
+// TestFlowTimestamps: TS.Recent is what our packets echo where timestamps were agreed on, and only of packets that have one.
+func TestFlowTimestamps(t *testing.T) {
+	for _, p := range []struct {
+		agreed, noTime bool
+		want           uint32
+	}{{true, false, 90}, {true, true, 70}, {false, false, 70}} {
+		_, f := fuzzFlow()
+		f.agreed.TS = p.agreed
+		s, _ := parseSegment(made{seq: 5000, ack: 1000, flags: header.TCPFlagAck, noTime: p.noTime, time: 10}.packet(90))
+		f.outbound(&s)
+		if f.recent != p.want {
+			t.Errorf("%+v: %d", p, f.recent)
+		}
+	}
+}
