@@ -40,7 +40,6 @@ func TestPartFails(t *testing.T) {
 	qp.part()
 	qp.pushUnlocking()
 	qp.unlockReceiving()
-	<-qp.Done()
 	if state, err := qp.State(), qp.Err(); state != StateError || !errors.Is(err, syscall.ENOTCONN) {
 		t.Errorf("%v, %v", state, err)
 	}

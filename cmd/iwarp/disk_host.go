@@ -29,6 +29,7 @@ type diskHostFlags struct {
 	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write. What it had is lost as soon as the disk is there."`
 	JSON  bool   `name:"json" help:"With --list: print JSON."`
 
+	Peer     *string       `name:"peer" enum:"${presets}" placeholder:"NAME" help:"With --read, --write and --list: offer what this peer needs (${enum}): siw for Linux's target over siw."`
 	Patience time.Duration `placeholder:"TIME" default:"1m" help:"With --read and --write: for how long to connect again when the connection is lost, which is told at once (default: ${default}); 0 is not to. A target that is gone without a word is noticed within 15 s."`
 }
 
@@ -74,6 +75,8 @@ func (c *diskCmd) checkHost() error {
 		return usage("disk: --out: it is for --read")
 	case c.JSON && c.List == "":
 		return usage("disk: --json: it is for --list")
+	case c.Peer != nil && !c.asHost():
+		return usage("disk: --peer: it is for --read, --write and --list")
 	case c.Patience < 0:
 		return usage("disk: --patience: %v is no time", c.Patience)
 	case c.Write != "" && len(c.Disk) != 1:
@@ -109,7 +112,11 @@ func (c *diskCmd) hostDialer(over *network.Network, at string) (d host.Dialer, n
 	if c.Patience == 0 {
 		d.Patience = -1 // which the Dialer takes for none
 	}
-	d.RDMA, name, err = over.Dialer(&iwarp.Dialer{MPA: mpa.Offer{NoCRC: c.CRC == "off"}, Wrap: wrap})
+	rdma := &iwarp.Dialer{MPA: mpa.Offer{NoCRC: c.CRC == "off"}, Wrap: wrap}
+	if rdma.Preset, err = (&startupFlags{Peer: c.Peer}).preset(); err != nil {
+		return d, "", err
+	}
+	d.RDMA, name, err = over.Dialer(rdma)
 	return d, name, err
 }
 

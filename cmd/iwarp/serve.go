@@ -77,6 +77,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	server := serve.New(serve.Config{
 		Services: append(c.services(rnic), files.services()...), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log, Watch: notify(log),
 	})
+	c.staleTLS = func(err error) { log.Error("TLS: what the files had before is used on", "error", err.Error()) }
 	ln, err := c.listenOver(ctx, "serve", c.addr(), over, &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
 	if err != nil {
 		return err

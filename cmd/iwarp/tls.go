@@ -24,6 +24,18 @@ type tlsFlags struct {
 	TLSCA       string `name:"tls-ca" placeholder:"FILE" help:"Certificates, in PEM, that have to vouch for the peer's. Who connects takes the system's by default; who listens asks its peers for a certificate only if this is given."`
 	TLSName     string `name:"tls-name" placeholder:"NAME" help:"Name that the certificate of who listens must have (default: the host that is connected to)."`
 	TLSInsecure bool   `name:"tls-insecure" help:"Connect to whoever shows whatever certificate: encrypted, but with anybody."`
+
+	// staleTLS, if it is set, is told of files that have changed and cannot be used. Without it standard error is.
+	staleTLS func(error)
+}
+
+// stale tells of such files.
+func (f *tlsFlags) stale(err error) {
+	if f.staleTLS != nil {
+		f.staleTLS(err)
+		return
+	}
+	fmt.Fprintf(os.Stderr, "iwarp: %s: what it had before is used on\n", oneLine(err))
 }
 
 // given is an option of TLS that was given, or empty.
@@ -149,7 +161,7 @@ func (f *tlsFlags) client(command, addr string) (*tls.Config, error) {
 
 // listenSockets listens on the system's TCP, through TLS if that is asked for, and taps what passes inside it if there is a recording.
 func (f *tlsFlags) listenSockets(ctx context.Context, command, addr string, r *recording) (net.Listener, error) {
-	cfg, err := f.server(command)
+	cfg, err := f.fresh(command, f.stale)
 	if err != nil {
 		return nil, err
 	}
