@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/refuse"
 	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
@@ -138,14 +139,21 @@ func (a *Acceptor) Accept(ctx context.Context, req *iwarp.Request) (*Conn, error
 func (a *Acceptor) accept(ctx context.Context, req *iwarp.Request, network string) (*Conn, error) {
 	c, err := a.serve(ctx, req, network)
 	if err != nil {
-		reject(req)
+		reject(req, err)
 		return nil, &net.OpError{Op: "accept", Net: network, Source: req.LocalAddr(), Addr: req.RemoteAddr(), Err: err}
 	}
 	return c, nil
 }
 
-// reject refuses a request that was not answered, without private data, as rdma-core does.
-func reject(req *iwarp.Request) {
+// busy is what a peer is told that there is nothing left for.
+const busy = "stream: no memory, or nothing else that a connection takes, is left here: try again later"
+
+// reject refuses a request that was not answered, without private data, as rdma-core does; but that there is nothing left for it is said: to rdma-core's
+// ends, which look at no private data then, it is the same.
+func reject(req *iwarp.Request, why error) {
+	if errors.Is(why, iwarp.ErrLimit) && refuse.Politely(req, busy) == nil {
+		return
+	}
 	conn, err := req.Reject(nil)
 	if err == nil {
 		_ = conn.Close()
