@@ -23,7 +23,7 @@ const (
 	rpingPort   = 7174 // the port of rping, in the guest
 	commandPort = 99   // where the guest's rig-serve listens
 
-	bootTime  = 60 * time.Second  // a boot takes 3 s where nothing else runs
+	bootTime  = 180 * time.Second // a boot takes 3 s where nothing else runs
 	guestLife = 600 * time.Second // the rig ends a guest that a killed test left behind
 )
 

@@ -133,7 +133,13 @@ func (d *servedDisk) written(p *Proc, more int64) bool {
 // wantDigest holds that the guest has read what our file has.
 func (d *servedDisk) wantDigest(t *testing.T, p *Proc) {
 	t.Helper()
-	f, err := os.Open(d.path)
+	wantDigest(t, d.path, p)
+}
+
+// wantDigest holds that the guest has read what a file has.
+func wantDigest(t *testing.T, path string, p *Proc) {
+	t.Helper()
+	f, err := os.Open(path)
 	testrig.Must(t, err)
 	defer f.Close()
 	h := sha256.New()

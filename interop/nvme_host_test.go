@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -34,6 +36,7 @@ func TestNVMeHost(t *testing.T) {
 		testrig.Must(t, err)
 		t.Logf("%+v", entries)
 	})
+	t.Run("command", func(t *testing.T) { testNVMeHostCommand(t, g) })
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keep keys %t", keep), func(t *testing.T) {
 			d := *d
@@ -59,4 +62,32 @@ func TestNVMeHost(t *testing.T) {
 			testrig.Must(t, c.Close())
 		})
 	}
+}
+
+// testNVMeHostCommand has the built command list what the target has, write a file to its disk, and read the whole disk, whose content the guest knows too.
+func testNVMeHostCommand(t *testing.T, g *Guest) {
+	asHost := func(args ...string) *Proc {
+		t.Helper()
+		p := iwarpCommand(t, append([]string{"disk", "--peer", "siw", "--crc", "off"}, args...)...)
+		p.WantSuccess(t, 120*time.Second)
+		return p
+	}
+	asHost("--list", "nvme://"+g.server()).WantOutput(t, "nqn.linux")
+	disk := "nvme://" + g.server() + "/nqn.linux"
+	asHost("--list", disk, "--json").WantOutput(t, fmt.Sprintf(`"octets": %d`, 16<<20))
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	data := make([]byte, 5<<20+123)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(data)
+	testrig.Must(t, os.WriteFile(in, data, 0o600))
+	asHost(in, "--write", disk)
+	asHost("--read", disk, "--out", out)
+	back, err := os.ReadFile(out)
+	testrig.Must(t, err)
+	if len(back) != 16<<20 || !bytes.HasPrefix(back, data) {
+		t.Errorf("%d octets were read, or others than those written", len(back))
+	}
+	p := g.Start(t, "echo DIGEST $(sha256sum </tmp/backend)")
+	p.WantSuccess(t, 60*time.Second)
+	wantDigest(t, out, p)
 }

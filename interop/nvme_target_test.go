@@ -4,6 +4,9 @@ package interop_test
 
 import (
 	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -51,15 +54,7 @@ func TestNVMeTarget(t *testing.T) {
 	needIwarp(t)
 	t.Parallel()
 	g := Boot(t, Options{NVMe: true})
-	t.Run("file system", func(t *testing.T) {
-		d := serveDisk(t, newDisk(t), "0")
-		found := g.Start(t, "modprobe nvme-rdma; nvme discover -t rdma -a $PEER_IP -s "+d.port)
-		found.WantSuccess(t, 60*time.Second)
-		found.WantOutput(t, "subnqn:  "+ourNQN)
-		p := g.Start(t, connectScript(d.port)+useScript)
-		p.WantSuccess(t, 400*time.Second)
-		d.wantDigest(t, p)
-	})
+	t.Run("command", func(t *testing.T) { testNVMeCommand(t, g) })
 	t.Run("loss", func(t *testing.T) {
 		d := serveDisk(t, newDisk(t), "0")
 		g.Start(t, lossScript).WantSuccess(t, 30*time.Second)
@@ -73,6 +68,31 @@ func TestNVMeTarget(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { testNVMeCut(t, g) })
 	t.Run("restart", func(t *testing.T) { testNVMeRestart(t, g) })
 }
+
+// testNVMeCommand has the host use a disk of the built command's, as an operator does: it makes the file, says by which line to connect, and ends at
+// SIGTERM with everything in the file.
+func testNVMeCommand(t *testing.T, g *Guest) {
+	path := filepath.Join(t.TempDir(), "disk")
+	disk := iwarpCommand(t, "disk", path, "--create", strconv.Itoa(diskSize), "--listen", "127.0.0.1:0", "--nqn", ourNQN, "-v")
+	disk.WantOutput(t, "-n "+ourNQN+"\n")
+	port := connectPort.FindStringSubmatch(disk.Output())
+	if port == nil {
+		t.Fatalf("it does not say by what to connect:\n%s", disk.Output())
+	}
+	found := g.Start(t, "modprobe nvme-rdma; nvme discover -t rdma -a $PEER_IP -s "+port[1])
+	found.WantSuccess(t, 60*time.Second)
+	found.WantOutput(t, "subnqn:  "+ourNQN)
+	p := g.Start(t, connectScript(port[1])+useScript)
+	p.WantSuccess(t, 400*time.Second)
+	disk.stop() // by SIGTERM
+	if status := disk.Wait(t, 30*time.Second); status != 0 {
+		t.Errorf("after SIGTERM its status is %d", status)
+	}
+	wantDigest(t, path, p)
+}
+
+// connectPort finds the port in the line that the command says.
+var connectPort = regexp.MustCompile(`(?m)^nvme connect -t rdma -a 127\.0\.0\.1 -s (\d+) -n `)
 
 // workScript has fio write a file system's file twice, and read and compare it in the end.
 const workScript = `mkfs.ext4 -q /dev/nvme0n1
