@@ -7,9 +7,9 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/stream"
 	"github.com/goiwarp/iwarp/stream/rsockets"
@@ -69,18 +69,11 @@ func (p *peer) prepare(qp *iwarp.QP) error {
 	return nil
 }
 
-// wait is how long a test waits at most.
-func (p *peer) wait() context.Context {
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
-	p.t.Cleanup(cancel)
-	return ctx
-}
-
 // want waits for the next word.
 func (p *peer) want(w rsockets.Word) {
 	p.t.Helper()
 	for {
-		wc, err := p.qp.RecvCQ().Next(p.wait())
+		wc, err := p.qp.RecvCQ().Next(testrig.Within(p.t))
 		must(p.t, err)
 		if wc.Op != iwarp.OpRecv {
 			continue

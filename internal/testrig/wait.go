@@ -11,7 +11,7 @@ import (
 
 // Soon bounds what must not take long on a loaded machine; no test waits for it unless it
 // fails. Under the race detector a megabyte may take seconds where eight others are on their way.
-const Soon = 90 * time.Second
+const Soon = 4 * time.Minute
 
 // Within returns a context that ends the test's waiting after Soon. It outlives the
 // test's own, so that cleanups can wait, too.
