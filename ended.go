@@ -14,11 +14,14 @@ type endedError struct {
 	state    State
 	cause    error // nil: there was no connection, or nobody knows yet how it will end
 	released bool  // the QP itself was closed
+	peer     bool  // where cause is nil: the peer was the first to close, however it will end
 }
 
 // Error says what has ended, and why.
 func (e *endedError) Error() string {
 	switch {
+	case e.peer:
+		return "the QP is being closed, as the peer has closed its half"
 	case e.cause == nil && (e.state == StateRTS || e.state == StateClosing):
 		return "the QP is being closed"
 	case e.cause == nil:
@@ -35,7 +38,10 @@ func (e *endedError) Error() string {
 
 // Unwrap returns what the error is.
 func (e *endedError) Unwrap() []error {
-	if e.cause == nil {
+	switch {
+	case e.peer:
+		return []error{net.ErrClosed, ErrBadState, ErrPeerClosed}
+	case e.cause == nil:
 		return []error{net.ErrClosed, ErrBadState}
 	}
 	return []error{net.ErrClosed, ErrBadState, e.cause}
@@ -44,13 +50,13 @@ func (e *endedError) Unwrap() []error {
 // ended is the error of a call that needs a connection, or one to come, where there is
 // none any more; nil otherwise. The caller holds qp.mu.
 func (qp *QP) ended() error {
-	switch s := qp.state(); {
-	case (qp.closing && s == StateRTS || s == StateClosing) && orderly(publicError(qp.eng.Cause())):
-		return &endedError{s, nil, false} // in what order, the end will tell
+	switch s, cause := qp.state(), qp.eng.Cause(); {
+	case (qp.closing && s == StateRTS || s == StateClosing) && orderly(publicError(cause)):
+		return &endedError{state: s, peer: errors.Is(cause, ErrPeerClosed)} // whether in order, the end will tell
 	case qp.closing, s == StateTerminate, s == StateError, s == StateClosing, s == StateClosed:
-		return &endedError{s, publicError(qp.eng.Cause()), qp.destroyed}
+		return &endedError{state: s, cause: publicError(cause), released: qp.destroyed}
 	case qp.destroyed:
-		return &endedError{s, nil, true}
+		return &endedError{state: s, released: true}
 	}
 	return nil
 }

@@ -13,16 +13,17 @@ func TestEndedError(t *testing.T) {
 		endedError
 		want string
 	}{
-		{endedError{StateIdle, nil, true}, "the QP was closed"},
-		{endedError{StateRTS, nil, false}, "the QP is being closed"},
-		{endedError{StateClosing, nil, false}, "the QP is being closed"},
-		{endedError{StateError, cause, true}, "the QP was closed: the cause"},
-		{endedError{StateRTS, cause, false}, "the QP was closed: the cause"},
-		{endedError{StateClosed, cause, false}, "the cause; after Modify(StateIdle) the QP can have another connection"},
-		{endedError{StateError, cause, false}, "the QP is in state " + StateError.String() + ": the cause"},
+		{endedError{StateIdle, nil, true, false}, "the QP was closed"},
+		{endedError{StateRTS, nil, false, false}, "the QP is being closed"},
+		{endedError{StateClosing, nil, false, false}, "the QP is being closed"},
+		{endedError{StateClosing, nil, false, true}, "the QP is being closed, as the peer has closed its half"},
+		{endedError{StateError, cause, true, false}, "the QP was closed: the cause"},
+		{endedError{StateRTS, cause, false, false}, "the QP was closed: the cause"},
+		{endedError{StateClosed, cause, false, false}, "the cause; after Modify(StateIdle) the QP can have another connection"},
+		{endedError{StateError, cause, false, false}, "the QP is in state " + StateError.String() + ": the cause"},
 	} {
 		err := error(&c.endedError)
-		if err.Error() != c.want || !errors.Is(err, net.ErrClosed) || !errors.Is(err, ErrBadState) || errors.Is(err, cause) != (c.cause != nil) {
+		if err.Error() != c.want || !errors.Is(err, net.ErrClosed) || !errors.Is(err, ErrBadState) || errors.Is(err, cause) != (c.cause != nil) || errors.Is(err, ErrPeerClosed) != c.peer {
 			t.Errorf("%q, want %q", err, c.want)
 		}
 	}

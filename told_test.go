@@ -150,6 +150,28 @@ func TestCloseCompletes(t *testing.T) {
 	})
 }
 
+// TestPostAfterThePeer: whoever posts a receive after the peer's FIN is told that the peer was the first to close: before our half ends, while the peer is
+// waited for, which may take its time, and when that is over.
+func TestPostAfterThePeer(t *testing.T) {
+	withLateAcks(t, func(t *testing.T, ini, res *end, a *acks) {
+		posts := func(s iwarp.State) {
+			t.Helper()
+			if err := ini.PostRecv(&iwarp.RecvWR{}); ini.State() != s || !errors.Is(err, iwarp.ErrPeerClosed) {
+				t.Errorf("in the state %v, want %v: %v", ini.State(), s, err)
+			}
+		}
+		must(t, res.CloseWrite())
+		time.Sleep(50 * time.Millisecond)
+		posts(iwarp.StateRTS)
+		time.Sleep(time.Second) // longer than Linger
+		posts(iwarp.StateClosing)
+		close(a.all)
+		synctest.Wait()
+		posts(iwarp.StateClosed)
+		must(t, errors.Join(ini.Close(), res.Close()))
+	})
+}
+
 // TestCloseUndelivered: a connection that is lost while the peer has not everything did not end in order, although both ends have
 // closed.
 func TestCloseUndelivered(t *testing.T) {
