@@ -15,12 +15,11 @@ const AtomicLen = 8
 
 // Masks narrow an Atomic Operation to bits of the word (RFC 7306, section 5.1).
 type Masks struct {
-	// Add is of an OpFetchAdd: each bit that is set is the most significant one of a field,
-	// and the fields are added each by itself, without a carry from one into the next. 0 is
-	// one field of 64 bits.
+	// Add is for an OpFetchAdd: each bit that is set is the most significant one of a field, and each field is added by
+	// itself, without a carry from one into the next. 0 is one field of 64 bits.
 	Add uint64
-	// Compare and Swap are of an OpCompareSwap: the bits that are compared, and those that
-	// are replaced if these are equal. With a Compare of 0 they always are.
+	// Compare and Swap are for an OpCompareSwap: the bits that are compared, and those that are replaced if these are
+	// equal. With a Compare of 0 they always are.
 	Compare, Swap uint64
 }
 

@@ -42,9 +42,9 @@ func (c *CompChannel) CreateCQ(depth int) (*CQ, error) {
 	return cq, err
 }
 
-// Next waits for a CQ that has a notice, and takes that. As with CQ.Arm, poll the CQ, arm it, and poll
-// again: a CQ of which several notices come until Next takes them is returned once. There is nothing to
-// acknowledge. The error is an *OpError that wraps the context's, or ErrClosed after Close.
+// Next waits for a CQ that has a notice, and takes that. As with CQ.Arm, poll the CQ, arm it, and poll again: a CQ that
+// has got several notices by the time Next takes them is returned once. There is nothing to acknowledge. The error is
+// an *OpError that wraps the context's, or ErrClosed after Close.
 func (c *CompChannel) Next(ctx context.Context) (*CQ, error) {
 	for {
 		cq, err := c.take()

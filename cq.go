@@ -232,8 +232,8 @@ func (cq *CQ) dropped(wc WC) {
 
 // Close ends the CQ and wakes those who wait for it. It fails with ErrBadState while a QP
 // uses the CQ, and with ErrClosed if the CQ was closed before. Completions that are there can
-// still be polled. The CQ that a QP was made with, as it was given none, ends with the QP: to
-// close that is no error.
+// still be polled. A CQ that was made for a QP which had been given none ends with that QP:
+// closing it then is no error.
 func (cq *CQ) Close() error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()

@@ -54,13 +54,13 @@ type Dialer struct {
 	// not come up, and the error is a *VerifyError, which hands over the TCP connection (RFC 5044,
 	// section 7.1.2, rule 3).
 	Verify func(mpa.Negotiated) error
-	// Wrap, if it is set, gets each TCP connection that Dial and DialQP open, before the startup, and
-	// returns the connection to use in its place: one that records or encrypts what passes, or spoils
-	// it for a test. Unless Wrap returns the TCP connection itself, the QP uses the methods of
-	// net.Conn, and where there are such, CloseWrite, SetLinger and NetConn, as tls.Conn and net.TCPConn have them, and those that
-	// EndTeller and SegmentedConn name. It holds no lock meanwhile: they may call the QP, but for Close, Abort and Shutdown, which
-	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a
-	// Dialer with Wrap is ErrInvalid.
+	// Wrap, if it is set, gets each TCP connection that Dial and DialQP open, before the startup, and returns the
+	// connection to use in its place: one that records or encrypts what passes, or spoils it for a test. Unless Wrap
+	// returns the TCP connection itself, the QP uses the methods of net.Conn, and, where the connection has them,
+	// CloseWrite, SetLinger and NetConn, as tls.Conn and net.TCPConn do, and those that EndTeller and SegmentedConn
+	// name. The QP holds no lock while it calls them: they may call the QP, except for Close, Abort and Shutdown, which
+	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a Dialer with
+	// Wrap is ErrInvalid.
 	Wrap func(net.Conn) (net.Conn, error)
 	// ShareAssociation has Dials over SCTP with the same network, address and Net.LocalAddr, by Dialers with a PD of the
 	// same RNIC, share associations: each QP is a DDP Stream Session of its own, on a stream of its own (RFC 5043, section 6),

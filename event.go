@@ -38,9 +38,9 @@ const (
 	EventLastWQE
 	// EventEstablished: a Responder has the Initiator's first FPDU, and so sends what is posted.
 	EventEstablished
-	// EventQPFatal: an error that was found here, and of which no other event tells, has put the QP into
-	// StateError: a CQ overflow, a timeout. Its work is flushed, and Err has the error. What the program
-	// itself ends, by Abort or Modify, has none.
+	// EventQPFatal: an error that was found here, and that no other event reports, has put the QP into StateError: a CQ
+	// overflow, a timeout. Its work is flushed, and Err has the error. There is no such event when the program itself
+	// ends the connection, by Abort or Modify.
 	EventQPFatal
 )
 

@@ -19,7 +19,7 @@ type Registration struct {
 	Base uint64
 	// Access is what may be done with the region.
 	Access Access
-	// Key are the lower eight bits of the STag: see MR.STagWithKey. Another key each time has
+	// Key is the lower eight bits of the STag: see MR.STagWithKey. Another key each time has
 	// a peer that still uses an earlier registration fail.
 	Key uint8
 	// Private lets only the peer of the QP that carries the request out use the region, on its
@@ -50,8 +50,8 @@ func (pd *PD) allocMR(most memory.Most) (*MR, error) {
 	})
 }
 
-// STagWithKey returns the Steering Tag that an OpFastRegister with a key gives the MR: what the
-// peer is to be told together with one that is just being posted.
+// STagWithKey returns the Steering Tag that an OpFastRegister with a key gives the MR: the one to tell a peer while the
+// OpFastRegister is being posted.
 func (m *MR) STagWithKey(key uint8) uint32 { return withKey(m.STag(), key) }
 
 // checkRegister judges an OpFastRegister, as far as that is settled before it is carried out.

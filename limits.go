@@ -21,13 +21,14 @@ type Limits struct {
 	WorkRequests int
 	// Octets bounds how much memory can be registered.
 	Octets int64
-	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came ahead
-	// of others: 200 octets for each, and all of those that have to wait as a whole, which are Read Requests and
-	// Sends for which no receive is posted or which go to an SRQ. When it is exceeded, the address from which
-	// most is held loses its connection that holds most; until that has ended, more is held. What QPConfig.Unready has wait
-	// for receives counts among them, over TCP too: 200 octets for each segment, and all of it. As many octets more
-	// bound what all connections of a Stack that is aware of MPA hold of what it shows ahead of order, and 200 for each FPDU that
-	// is placed: what has no room is dropped, and placed when it comes again in order.
+	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came
+	// ahead of others: 200 octets for each, and all of those that have to wait as a whole, which are Read Requests and
+	// Sends for which no receive is posted or which go to an SRQ. When it is exceeded, the address from which most is
+	// held loses the connection that holds most; until that has ended, more than the bound is held. What waits for
+	// receives because of QPConfig.Unready counts too, also over TCP: all of it, and 200 octets more for each segment.
+	// A second bound, of as many octets, is for what all connections of a Stack that is aware of MPA hold of what it
+	// shows ahead of order, and for 200 octets for each FPDU that is placed: what has no room is dropped, and placed
+	// when it comes again in order.
 	HeldOctets int64
 	// IRD bounds the queue of inbound RDMA Reads and Atomic Operations of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.

@@ -40,9 +40,8 @@ const (
 // An MR is a Memory Region: memory registered for RDMA. Its tagged offsets
 // begin at the offset that it was registered with, usually zero.
 //
-// What the program itself reads and writes of the memory, while peers or requests
-// may reach it, it reads and writes with ReadAt, WriteAt and Update; a completion
-// says when a request is done with it. docs/memory.md tells what is seen when.
+// While peers or requests may reach the memory, the program itself reads and writes it with ReadAt, WriteAt and Update;
+// a completion says when a request is done with it. docs/memory.md tells what is seen when.
 type MR struct {
 	pd     *PD
 	region *memory.Region
@@ -147,8 +146,8 @@ func (m *MR) STag() uint32 { return m.region.STag() }
 // Len returns the length in octets.
 func (m *MR) Len() int { return m.region.Size() }
 
-// Bytes returns the memory that was registered; it is nil for an MR of AllocMR, whose memory the program
-// has. While peers or requests may reach it, see ReadAt.
+// Bytes returns the memory that was registered; it is nil for an MR of AllocMR, as the program has that memory itself.
+// While peers or requests may reach it, see ReadAt.
 func (m *MR) Bytes() []byte { return *m.buf }
 
 // Access returns the rights that the region was registered with.
@@ -158,11 +157,10 @@ func (m *MR) Access() Access { return Access(m.region.Access()) }
 // deregistered.
 func (m *MR) Valid() bool { return m.region.Valid() }
 
-// ReadAt copies len(p) octets from offset off on to p, under the region's lock: what
-// a peer's segment brings, or another WriteAt or Update, is in it as a whole or not at
-// all. It implements io.ReaderAt: io.EOF is the error of fewer octets than asked for,
-// ErrClosed that of a region that was deregistered, and ErrBadState that of an MR of AllocMR without
-// memory: it is as one call, whatever is registered or invalidated meanwhile.
+// ReadAt copies len(p) octets from offset off on to p, under the region's lock: what a peer's segment, or another
+// WriteAt or Update, has put there is copied as a whole or not at all. It implements io.ReaderAt: the error is io.EOF
+// if there are fewer octets than asked for, ErrClosed if the region was deregistered, and ErrBadState if it is an MR of
+// AllocMR without memory: it is as one call, whatever is registered or invalidated meanwhile.
 func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
@@ -201,9 +199,9 @@ func (m *MR) lost(f memory.Fault) error {
 }
 
 // Update calls f with the region's memory, once for each piece that it has, under its lock: no peer and no request
-// reads or writes any octet of it meanwhile. Connections that want to wait for f: it
-// should be short, and must not call anything of this package. The error is ErrClosed
-// after Deregister, and ErrBadState where an MR of AllocMR has no memory, and f is not called then; it is ErrInvalid if f is nil.
+// reads or writes any octet of it meanwhile. Connections that want to do so wait for f: it should be short, and must
+// not call anything in this package. The error is ErrClosed after Deregister, and ErrBadState where an MR of AllocMR
+// has no memory, and f is not called then; it is ErrInvalid if f is nil.
 func (m *MR) Update(f func([]byte)) error {
 	if f == nil {
 		return &OpError{Op: "update memory", Err: fmt.Errorf("%w: no function", ErrInvalid)}

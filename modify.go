@@ -16,10 +16,9 @@ import (
 // to Terminate, RTS or Idle to Error, and Error to Idle. Dialer, Request and ModifyRTS
 // put a QP into RTS.
 //
-// The transition to Idle also makes a QP whose connection has ended ready for another
-// one. Until then it takes no work, even in StateIdle, so that nobody waits for a
-// connection that is over. A transition that is not the consumer's is ErrBadState, and a state that
-// Modify leads to from nowhere ErrInvalid.
+// The transition to Idle also makes a QP whose connection has ended ready for another one. Until then it takes no work,
+// even in StateIdle, so that nobody waits for a connection that is over. A transition that is not the consumer's is
+// ErrBadState, and a state that Modify never leads to is ErrInvalid.
 func (qp *QP) Modify(to State) error {
 	qp.mu.Lock()
 	defer qp.unlock()

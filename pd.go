@@ -49,7 +49,7 @@ func (pd *PD) RNIC() *RNIC { return pd.rnic }
 
 // Close frees the domain. It fails with ErrBadState while QPs, SRQs, MRs or MWs are in it, and with
 // ErrClosed if it was closed before. A domain that Dial, Accept or the like have made for a QP
-// ends by itself when nothing is in it any more: to close that is no error.
+// ends by itself when nothing is in it any more: closing it then is no error.
 func (pd *PD) Close() error {
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()

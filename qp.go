@@ -103,29 +103,29 @@ type QPConfig struct {
 	// 100 ms; if negative, the connection ends when what was posted is finished, as
 	// with the RDMA verbs.
 	Linger time.Duration
-	// SendEarly is how long after its Reply a Responder sends although the Initiator's
-	// first FPDU has not come, where that chose the client-server model (A=0) or a
-	// revision before 2. RFC 5044, section 7.1.2, forbids it, and an RNIC that is not yet
-	// in Full Operation may end the connection over it: Linux's siw does so itself, and
-	// takes it from others unless it comes together with the Reply. If zero (and no
-	// Preset knows better) or negative, such a Responder's requests wait: see
-	// ErrAwaitingInitiator.
+	// SendEarly is the time after its Reply from which a Responder sends although the Initiator's first FPDU has not
+	// come, where the Initiator chose the client-server model (A=0) or a revision before 2. RFC 5044, section 7.1.2,
+	// forbids it, and an RNIC that is not yet in Full Operation may end the connection over it: Linux's siw does so
+	// itself, and takes it from others unless it comes together with the Reply. If zero (and no Preset knows better) or
+	// negative, such a Responder's requests wait: see ErrAwaitingInitiator.
 	SendEarly time.Duration
 	// HalfClose leaves our direction open when the peer has closed its own, until
 	// Close, whatever Linger is. The peer's Close does not wait for longer than its
 	// CloseTimeout.
 	HalfClose bool
-	// Unready, if it is not zero, has Sends and Immediate Data wait for which no receive is posted, as on InfiniBand, where
-	// the receiver is "not ready" and the peer tries again. See Unready.
+	// Unready, if it is not zero, has Sends and Immediate Data wait while no receive is posted for them, as on
+	// InfiniBand, where the receiver is "not ready" and the peer tries again. See Unready.
 	Unready Unready
-	// Confirm has a Send, a Write or Immediate Data complete when the peer has carried it out, as on InfiniBand, and not when the lower layer
-	// has taken it, which is all that RFC 5041 asks. One that the peer refuses then fails itself, by StatusRemoteAccess or StatusRemoteOperation, where it
-	// would have succeeded, and the connection ended after it. An empty RDMA Read after the requests asks the peer, which needs to know
-	// nothing of it. It counts in ORD and IRD: with an ORD of 0 there are no confirmations. They take a round trip, and two more FPDUs for what is sent together.
+	// Confirm has a Send, a Write or Immediate Data complete when the peer has carried it out, as on InfiniBand, and
+	// not when the lower layer has taken it, which is all that RFC 5041 asks. A request that the peer refuses then
+	// fails itself, with StatusRemoteAccess or StatusRemoteOperation; without Confirm it would have succeeded, and the
+	// connection would have ended after it. An empty RDMA Read after the requests asks the peer, which needs to know
+	// nothing of it. It counts in ORD and IRD: with an ORD of 0 there are no confirmations. They take a round trip, and
+	// two more FPDUs for what is sent together.
 	//
-	// Where the peer has Unready, a Send is confirmed when it has found its receive. One that has closed its half confirms nothing
-	// more: what it was asked for and has not answered is flushed, as nobody knows, and what is sent after that completes as without Confirm. The connection ends
-	// in order all the same.
+	// Where the peer has Unready, a Send is confirmed when it has found its receive. A peer that has closed its half
+	// confirms nothing more: what it was asked to confirm and has not is flushed, as nobody knows what became of it,
+	// and what is sent after that completes as without Confirm. The connection ends in order all the same.
 	Confirm bool
 	// Deny is what the peer may not do on this QP, whatever memory was registered with: RemoteWrite, RemoteRead, RemoteAtomic, or several of them. What it
 	// tries ends the connection: by a Terminate 0x1102 for a Write, and 0x1201 for the others. Empty messages, which reach no memory, are no access. QP.Deny

@@ -39,11 +39,10 @@ func (qp *QP) CloseWrite() error {
 // is received, placed and delivered: completions go to the CQs, where they can be polled
 // after Close too.
 //
-// Close returns when that is done: where the peer's program does not close as well, that
-// takes its QPConfig.Linger, 100 ms by default. It gives up, with a reset, when there was no progress
-// for CloseTimeout, or after CloseLimit. Its error is that of a connection that did not
-// end in order, before or now, such as a *TerminateError for a message that was posted
-// before, which the peer did not like.
+// Close returns when that is done: where the peer's program does not close as well, that takes its QPConfig.Linger, 100
+// ms by default. It gives up, with a reset, when there was no progress for CloseTimeout, or after CloseLimit. Its error
+// is that of a connection that did not end in order, before or now, such as a *TerminateError for a message that was
+// posted before and that the peer refused.
 //
 // The round trip is TCP's own estimate on Linux, and elsewhere what the startup took, up to
 // a second, or the estimate that the net.Conn of a [Stack], or SCTP in user space, has, if it is less; there is no wait if neither is known, if the peer may not read (an IRD of 0),

@@ -14,7 +14,7 @@ type SRQAttr struct {
 	Limit int
 	// PerQP is how many receives one QP may hold at a time; 0: there is no bound.
 	PerQP int
-	// Receives are in the queue, and Taken were taken by QPs, and their completions not polled.
+	// Receives is how many are in the queue, and Taken how many the QPs have taken whose completions were not polled.
 	Receives, Taken int
 	// QPs is how many take their receives from the queue.
 	QPs int

@@ -310,12 +310,11 @@ func (r *Request) sendAnswer(ctx context.Context, reply []byte) error {
 
 var errAnswered = fmt.Errorf("%w: the Request has been answered already", ErrBadState)
 
-// Reject refuses the connection, with private data for the peer's consumer. TCP stays open
-// and belongs to the caller: use it as a byte stream, or close it. With mpa.DialectStartKey
-// closing TCP is the rejection, so the Conn is closed already; it has no room for private data, with which nothing is done but an
-// error returned: the Request waits for another answer. Over SCTP there is no connection to
-// hand over, and the Conn is closed too; its Read returns when the peer has the rejection, or is gone, so that a program
-// may end then.
+// Reject refuses the connection, with private data for the peer's consumer. TCP stays open and belongs to the caller:
+// use it as a byte stream, or close it. With mpa.DialectStartKey closing TCP is the rejection, so the Conn is closed
+// already; it has no room for private data: if there are any, Reject only returns an error, and the Request waits for
+// another answer. Over SCTP there is no connection to hand over, and the Conn is closed too; its Read returns when the
+// peer has the rejection, or is gone, so that a program may end then.
 func (r *Request) Reject(privateData []byte) (net.Conn, error) {
 	return r.RejectDepths(privateData, 0, 0)
 }

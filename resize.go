@@ -6,9 +6,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// Resize changes how many completions the CQ has room for, 1 to MaxCQDepth. Completions
-// that wait in it stay, in order: fewer than these is ErrInvalid. Give a CQ that more QPs
-// are going to use the depth that Committed will say, before they are created.
+// Resize changes how many completions the CQ has room for, 1 to MaxCQDepth. Completions that wait in it stay, in order;
+// a depth that is less than their number is ErrInvalid. Give a CQ that more QPs are going to use the depth that
+// Committed will say, before they are created.
 func (cq *CQ) Resize(depth int) error {
 	if err := cq.resize(depth); err != nil {
 		return &OpError{Op: "resize CQ", Err: err}
@@ -34,10 +34,9 @@ func (cq *CQ) resize(depth int) error {
 	return nil
 }
 
-// Resize changes how many receives the queue holds, 1 to MaxQueueDepth. The receives in
-// it stay, in order; for fewer than these, and those whose completions were not polled
-// yet, and for fewer than SRQConfig.PerQP or the limit that is armed, it is ErrInvalid.
-// The CQs of its QPs need room for the new depth: see CQ.Resize.
+// Resize changes how many receives the queue holds, 1 to MaxQueueDepth. The receives in it stay, in order; a depth that
+// is less than the number of these and of those whose completions were not polled yet, or less than SRQConfig.PerQP or
+// the limit that is armed, is ErrInvalid. The CQs of its QPs need room for the new depth: see CQ.Resize.
 func (s *SRQ) Resize(depth int) error {
 	if err := s.resize(depth); err != nil {
 		return &OpError{Op: "resize SRQ", Err: err}

@@ -8,9 +8,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
-// Buffered returns conn with what r has buffered in front, for a connection that was read through r up
-// to now: the first octets of MPA may have come along with the last of the streaming mode. A QP takes
-// those first, and uses the connection itself from then on. r must read from conn directly.
+// Buffered returns conn with what r has buffered put in front of it, for a connection that was read through r up to
+// now: the first octets of MPA may have come along with the last of the streaming mode. A QP takes those first, and
+// uses the connection itself from then on. r must read from conn directly.
 //
 // r may be used again after a rejection, too: octets are taken from it only by reading, and none are read
 // ahead into it.

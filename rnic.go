@@ -15,11 +15,10 @@ import (
 
 // RNICConfig configures an RNIC. The zero value is what most programs want.
 type RNICConfig struct {
-	// Logger gets records at LevelStartup, LevelConnection, LevelPacket and LevelFrame. If nil,
-	// nothing is logged. Its handler runs without a lock and may call everything,
-	// Close of the QP that a record is about included. The records of a QP are in order.
-	// At most 8256 of them wait for a handler that is busy; more, of which those about
-	// FPDUs are the first, are dropped, and a record tells how many.
+	// Logger gets records at LevelStartup, LevelConnection, LevelPacket and LevelFrame. If nil, nothing is logged. Its
+	// handler runs without a lock and may call everything, Close of the QP that a record is about included. The records
+	// of a QP are in order. At most 8256 of them wait for a handler that is busy; beyond that records are dropped,
+	// those about FPDUs first, and a record tells how many.
 	//
 	// As usual with slog, a call logs what it brings about before it returns: a handler that
 	// blocks keeps Dial, Accept, the startup of a connection, Close and, at LevelFrame, posts
@@ -163,9 +162,9 @@ func (r *RNIC) versions() (v []Version) {
 }
 
 // Close ends the RNIC's Listeners, aborts the connections that are left, and ends NextEvent.
-// Shutdown closes them in order. Nothing more can be taken from the RNIC then: to allocate,
-// create, register, listen and connect is ErrClosed. What is there can still be closed.
-// To close an RNIC again is ErrClosed, also after Shutdown.
+// Shutdown closes them in order. Nothing more can be taken from the RNIC then: calls that allocate,
+// create, register, listen or connect return ErrClosed. What is there can still be closed.
+// Closing an RNIC again returns ErrClosed, also after Shutdown.
 //
 // That is the rule for RNIC, PD, CQ, SRQ, MR and Listener. QP.Close and QP.Abort can be called
 // again: Close tells how the connection has ended, each time.

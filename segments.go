@@ -13,12 +13,11 @@ import (
 type FPDUs uint8
 
 const (
-	// FPDUsDefault is FPDUsAligned, with two exceptions. On loopback it is FPDUsUnaligned:
-	// there no network cuts anything, and segments are as large as the largest FPDUs. And so
-	// it is while the EMSS is no multiple of four, as FPDUs are: none fills a segment then,
-	// and TCP would send each as a packet of its own, at a small part of the usual rate.
-	// Dialer.Dial sees to it that the EMSS is a multiple of four, in both directions, unless a
-	// router between has an MTU that makes it none.
+	// FPDUsDefault is FPDUsAligned, with two exceptions. On loopback it is FPDUsUnaligned: there no network cuts
+	// anything, and segments are as large as the largest FPDUs. The same holds while the EMSS is not a multiple of
+	// four, as the length of each FPDU is: then no FPDU fills a segment, and TCP would send each as a packet of its
+	// own, at a fraction of the usual rate. Dialer.Dial sees to it that the EMSS is a multiple of four, in both
+	// directions, unless the MTU of a router on the path prevents that.
 	FPDUsDefault FPDUs = iota
 	// FPDUsAligned has each TCP segment begin with an FPDU and hold whole ones: Header
 	// Alignment, which lets an RNIC place each segment by itself, whatever became of those

@@ -2,9 +2,9 @@ package iwarp
 
 import "net"
 
-// A SegmentStream carries a connection in place of TCP and MPA: each DDP Segment is one message
-// of it, and messages may arrive in any order. DDP needs of it (RFC 5041, section 3) that
-// every message arrives, with its number and as it was sent: the stream has a checksum of its own.
+// A SegmentStream carries a connection in place of TCP and MPA: each DDP Segment is one message of it, and messages may
+// arrive in any order. DDP requires (RFC 5041, section 3) that every message arrives, with its number and as it was
+// sent: the stream has a checksum of its own.
 //
 // Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may
 // be called by any, at any time, and more than once. One that is a [SegmentHolder] too is told what is held,
@@ -55,9 +55,9 @@ type SegmentArrival struct {
 	Err error
 }
 
-// SegmentBounds say what may have to be held of segments that come ahead of others. A peer that sends
-// more of them ends the connection: a [SegmentStream] that brings segments of a peer that does its part says no
-// less than those can be, and, as a [SegmentHolder], has the peer wait before.
+// SegmentBounds say what may have to be held of segments that come ahead of others. A peer that sends more of them ends
+// the connection: a [SegmentStream] names bounds that a peer which does its part cannot exceed, and as a
+// [SegmentHolder] has the peer wait before it does.
 type SegmentBounds struct {
 	First    uint64 // number of the peer's first segment
 	Segments int    // zero: 1024

@@ -8,8 +8,8 @@ import (
 )
 
 // A Stack is a TCP other than that of the operating system, such as a usertcp.Stack. A [Dialer] and a [ListenConfig]
-// take one. Its connections are used as any net.Conn. With those that are a [SegmentedConn], as a TCP has them that is aware
-// of MPA (RFC 5044, section 3), there is more:
+// take one. Its connections are used as any net.Conn. With those that are a [SegmentedConn], as those of an MPA-aware
+// TCP are (RFC 5044, section 3), there is more:
 //
 //   - FPDUs lie within segments of TCP, one beside the other: Header Alignment;
 //   - where the connection has markers in what we receive, and CRCs, payload is placed as soon as its segment
@@ -27,11 +27,12 @@ type Stack interface {
 // A SegmentedConn is a connection of an MPA-aware TCP (RFC 5044, section 3 and appendix A): one
 // that shows octets as soon as their segment has come, and cuts segments where it is told to.
 //
-// Its errors are those of net and os: os.ErrDeadlineExceeded, net.ErrClosed, a wrapped
-// syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else. One that ends with the program is an [EndTeller], too.
-// It may have a method RoundTrip() time.Duration, which returns how long its TCP takes the way to the peer and back to be at most, and zero
-// while that is not known: QP.Close waits no longer than that for what the peer may have under way. It may have a method Unsent() bool, which
-// reports whether its TCP has octets that it has not sent yet: QP.Close waits for as long again after that.
+// Its errors are those of net and os: os.ErrDeadlineExceeded, net.ErrClosed, a wrapped syscall.ECONNRESET; io.EOF means
+// the peer's FIN and nothing else. One that ends with the program is an [EndTeller], too. It may have a method
+// RoundTrip() time.Duration, which returns an upper bound of the round trip to the peer as its TCP knows it, and zero
+// while it does not: QP.Close waits no longer than that for what the peer may have under way. It may have a method
+// Unsent() bool, which reports whether its TCP has octets that it has not sent yet: QP.Close waits for as long again
+// after that.
 type SegmentedConn interface {
 	net.Conn
 	// CloseWrite sends a FIN after all that was written. Receiving goes on.

@@ -48,7 +48,7 @@ type Stats struct {
 	// Ahead counts what came ahead of order, where the lower layer brings it: a SegmentStream, SCTP, or a Stack
 	// that is aware of MPA.
 	Ahead Ahead
-	// Odd counts what peers did that is unusual.
+	// Odd counts unusual things that peers did.
 	Odd Oddities
 
 	// These are set for an RNIC only: how many objects of each kind exist, the entries
@@ -62,8 +62,8 @@ type Stats struct {
 	SCTP                          SCTPStats
 }
 
-// SCTPStats count messages in SCTP associations that a peer should not have sent so, and that do no harm. An
-// association has several sessions, or none yet: they are no QP's.
+// SCTPStats count messages in SCTP associations that a peer should not have sent in that way, and that do no harm. They are not
+// counted for a QP, as an association may have several sessions, or none yet.
 type SCTPStats struct {
 	Ordered uint64 // messages without the U flag: RFC 5043, section 10
 	Dropped uint64 // messages on streams without a session

@@ -4,30 +4,32 @@ import (
 	"time"
 )
 
-// Unready bounds what a QP keeps of Sends and Immediate Data that have come and find no receive, and of what the peer has asked for
-// after them: see QPConfig.Unready. They wait until receives are posted; Writes, Reads and Atomic Operations after them wait with them, so that all has
-// its turn in the order in which the peer has sent it (RFC 5041, sections 5.3 and 5.4; RFC 5040, section 5.5, rule 12). Only what answers
-// requests of this side passes by, as it does on RoCE: a Read completes before the receives are posted. That departs from section 5.3 of RFC 5041, "MUST
-// Deliver DDP Messages to the ULP in the order they were sent". A Terminate passes by, too.
+// Unready bounds what a QP keeps of Sends and Immediate Data that have come and find no receive, and of what the peer
+// has asked for after them: see QPConfig.Unready. They wait until receives are posted; Writes, Reads and Atomic
+// Operations after them wait with them, so that all has its turn in the order in which the peer has sent it (RFC 5041,
+// sections 5.3 and 5.4; RFC 5040, section 5.5, rule 12). Only answers to requests of this side overtake them, as they
+// do on RoCE: a Read completes before the receives are posted. That departs from section 5.3 of RFC 5041, "MUST Deliver
+// DDP Messages to the ULP in the order they were sent". A Terminate overtakes them, too.
 //
-// When the peer closes its half, that is told when all that waits has been received; receives can be posted until then.
-// What waits is never dropped in silence, as it is complete for the peer: QP.Close and Shutdown, while something waits, end the connection as without
-// Unready, by a TerminateError 0x1202 at both ends.
+// When the peer closes its half, the program learns of it when all that waits has been received; receives can be posted
+// until then. What waits is never dropped in silence, as it is complete for the peer: QP.Close and Shutdown, while
+// something waits, end the connection as without Unready, by a TerminateError 0x1202 at both ends.
 //
-// When so much waits nothing more is received, and the lower layer holds the peer back, until receives are posted. Then
-// responses and the peer's close wait too: two programs of which each waits for such may wait for ever, so that the bound is to be more
-// than what the peer has under way. QPConfig.IdleTimeout bounds how long a QP waits for receives, and for all else, held back or not; without one a peer waits as long as the consumer
-// takes, as it does on RoCE with an RNR retry count of 7. A reset is noticed meanwhile on Linux, also below TLS, and over SCTP and
-// a Stack whose connections tell (EndTeller); elsewhere when receiving goes on. Over SCTP, a session that is held back while it keeps others of its
-// association waiting is given up after 5 s (docs/endings.md).
+// When that much waits, nothing more is received, and the lower layer holds the peer back, until receives are posted.
+// Then responses and the peer's close wait too: two programs that both wait for one of these may wait for ever, so make
+// the bound larger than what the peer has under way. QPConfig.IdleTimeout bounds how long a QP waits for receives, and
+// for all else, held back or not; without one a peer waits as long as the consumer takes, as it does on RoCE with an
+// RNR retry count of 7. A reset is noticed meanwhile on Linux, also below TLS, and over SCTP and a Stack whose
+// connections tell (EndTeller); elsewhere when receiving goes on. Over SCTP, a session that is held back while it keeps
+// others of its association waiting is given up after 5 s (docs/endings.md).
 //
 // The bound is exceeded by what was received in one piece, up to 256 KiB over TCP. All of it counts in
 // Limits.HeldOctets, and none of it in RNICAttr.MaxHeld.
 //
-// By default, and as the RFCs have it, a Send without a receive ends the connection (RFC 5041, section 7.1). A Send to a Shared Receive
-// Queue of which the QP holds its share (SRQConfig.PerQP) does in any case.
+// By default, and as the RFCs have it, a Send without a receive ends the connection (RFC 5041, section 7.1). A Send
+// does so in any case if the QP holds its share of a Shared Receive Queue already (SRQConfig.PerQP).
 type Unready struct {
-	// Octets bounds the octets that wait, of which each segment has its header and 200 more. If zero, and Messages is
+	// Octets bounds the octets that wait, counting for each segment its header and 200 more. If zero, and Messages is
 	// not, 1 MiB.
 	Octets int
 	// Messages bounds the messages, Writes among them. If zero, and Octets is not, 1024.

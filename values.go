@@ -178,7 +178,7 @@ func (r *Remote) UnmarshalBinary(b []byte) error {
 // Context returns the value that the QP was created with, see QPConfig.
 func (qp *QP) Context() any { return qp.cfg.Context }
 
-// Context returns the Context of the QP that the completion is of.
+// Context returns the Context of the QP that the completion belongs to.
 func (w *WC) Context() any {
 	if w.QP == nil {
 		return nil

@@ -17,9 +17,9 @@ const (
 	// bound by MW.Bind or an OpBindMW, whatever it is bound to already; a binding of no
 	// octets ends that.
 	MWType1 MWType = 1
-	// MWType2 is a window that belongs to the QP on which an OpBindMW has bound it, until its
-	// connection ends: only the peer of that uses it, and may invalidate it. It is bound
-	// when it is not bound, and an OpLocalInvalidate ends that. InfiniBand calls it type 2B.
+	// MWType2 is a window that belongs to the QP on which an OpBindMW has bound it, until its connection ends: only the
+	// peer of that QP can use it, and may invalidate it. It can be bound only while it is not bound, and an
+	// OpLocalInvalidate ends a binding. InfiniBand calls it type 2B.
 	MWType2 MWType = 2
 )
 
@@ -29,9 +29,9 @@ func (t MWType) String() string { return wording.Name(t, "type", []string{"", "t
 // windowAccess are the rights that a window can give.
 const windowAccess = RemoteRead | RemoteWrite | RemoteAtomic
 
-// An MW is a Memory Window: an STag for a part of an MR, with rights of its own. To bind it costs
-// next to nothing, and its peers have no way to anything else of the MR, which needs no remote
-// rights (RDMA verbs 7). While a window is bound, its MR is neither invalidated nor deregistered.
+// An MW is a Memory Window: an STag for a part of an MR, with rights of its own. Binding it costs
+// next to nothing. Peers that use it reach nothing else of the MR, which needs no remote
+// rights itself (RDMA verbs 7). While a window is bound, its MR can be neither invalidated nor deregistered.
 type MW struct {
 	pd     *PD
 	kind   MWType
@@ -49,7 +49,7 @@ type Binding struct {
 	// Base is the tagged offset of the first octet: 0, or an address, or whatever the peer is to
 	// count from.
 	Base uint64
-	// Key are the lower eight bits of the STag: see MW.STagWithKey. Another key each time has
+	// Key is the lower eight bits of the STag: see MW.STagWithKey. Another key each time has
 	// a peer that still uses an earlier binding fail.
 	Key uint8
 }
@@ -91,8 +91,8 @@ func (w *MW) Type() MWType { return w.kind }
 // the same for the window's life.
 func (w *MW) STag() uint32 { return w.window.STag() }
 
-// STagWithKey returns the Steering Tag that a binding with a key has: what the peer is to
-// be told together with an OpBindMW that is just being posted.
+// STagWithKey returns the Steering Tag that a binding with a key has: the one to tell a peer while the OpBindMW is
+// being posted.
 func (w *MW) STagWithKey(key uint8) uint32 { return withKey(w.STag(), key) }
 
 func withKey(stag uint32, key uint8) uint32 { return stag&^0xff | uint32(key) }
@@ -105,9 +105,9 @@ func (w *MW) Remote(off int) Remote {
 	return Remote{STag: w.STag(), TO: w.window.Base() + uint64(off)}
 }
 
-// Bind binds a window of MWType1. When it returns, peers reach the new memory, and nothing any
-// more through an earlier binding; requests that were posted before may not be carried out yet. One of MWType2 is bound
-// by an OpBindMW. The error is ErrInvalid for what cannot be bound, and ErrClosed after Dealloc.
+// Bind binds a window of MWType1. When it returns, peers reach the new memory, and can no longer reach anything through
+// an earlier binding; requests that were posted before may not be carried out yet. One of MWType2 is bound by an
+// OpBindMW. The error is ErrInvalid for what cannot be bound, and ErrClosed after Dealloc.
 func (w *MW) Bind(b Binding) error {
 	if err := w.bind(&b); err != nil {
 		return &OpError{Op: "bind Memory Window", Err: err}

@@ -144,10 +144,10 @@ type SendWR struct {
 	// Compare is the value with which an OpCompareSwap compares, and Swap that by which it
 	// replaces.
 	Compare, Swap uint64
-	// Masks narrow an OpFetchAdd or OpCompareSwap to certain bits; nil: it is of all 64.
+	// Masks narrow an OpFetchAdd or OpCompareSwap to certain bits; nil means all 64.
 	Masks *Masks
-	// Immediate is the Immediate Data of an OpWriteImm or OpImmediate, in network order on the
-	// wire. What libibverbs calls imm_data, of four octets, are the upper half.
+	// Immediate is the Immediate Data of an OpWriteImm or OpImmediate, in network order on the wire. What libibverbs
+	// calls imm_data, four octets, is the upper half.
 	Immediate uint64
 	// Unsignaled asks for no completion if the request succeeds.
 	Unsignaled bool
@@ -175,12 +175,12 @@ type WC struct {
 	// Length is how many octets a successful request has moved. Of a receive it is the length
 	// of the message in its memory: 0 if HasImmediate.
 	Length int
-	// Original is of an OpFetchAdd or OpCompareSwap: what was in the peer's memory before.
+	// Original is what was in the peer's memory before an OpFetchAdd or OpCompareSwap.
 	Original uint64
 	// HasImmediate tells that a receive was completed by Immediate Data, and not by a Send.
 	HasImmediate bool
-	// Immediate is this, and Written how many octets the RDMA Write had that the peer has sent
-	// before it and of which no other message has told: of a Write with Immediate its own.
+	// Immediate is the Immediate Data, and Written the length of the RDMA Write that the peer sent before them and that
+	// no other message has announced: for a Write with Immediate, its own.
 	Immediate uint64
 	Written   int
 	// Invalidated is our STag that the peer's Send has invalidated, or 0.

@@ -131,8 +131,8 @@ type Finish struct {
 	Text   string // of an ABORT, as the sender's consumer has given it
 }
 
-// An AssociationSink is told what an [Associations] finds, in the order of the capture. What
-// a pointer points to, but an Association, is valid during the call only.
+// An AssociationSink is told what an [Associations] finds, in the order of the capture. What a pointer points to,
+// except an Association, is valid during the call only.
 type AssociationSink interface {
 	// AssociationOpened is the first call for an association.
 	AssociationOpened(a *Association)

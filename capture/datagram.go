@@ -10,9 +10,9 @@ import (
 // maxDatagram is the most octets that a UDP datagram carries, over IPv4 without options.
 const maxDatagram = 65535 - ipv4Len - udpLen
 
-// Packet adds an IP packet as it is, which a program sends or receives that has TCP/IP of its own. What d is matters
-// for the made-up addresses of Ethernet only. A zero time is now, by the Writer's clock, so that packets of several
-// goroutines are in order of time. The error is about a packet that is neither IPv4 nor IPv6, or comes from below.
+// Packet adds an IP packet as it is, for a program that has a TCP/IP of its own. d matters only for the made-up
+// addresses of Ethernet. A zero time is now, by the Writer's clock, so that packets of several goroutines are in order
+// of time. The error is about a packet that is neither IPv4 nor IPv6, or comes from below.
 func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 	if len(ip) == 0 || ip[0]>>4 != 4 && ip[0]>>4 != 6 {
 		return fmt.Errorf("capture: what has the length %d is no packet of IPv4 or IPv6", len(ip))

@@ -9,8 +9,8 @@ import (
 type Packet struct {
 	// Number counts from 1, as Wireshark's frame.number does.
 	Number uint64
-	// Time is when it was captured, to the nanosecond if the file says so much. It
-	// is the zero time in a pcapng Simple Packet Block.
+	// Time is when it was captured, to the nanosecond if the file is that precise. It is the zero time in a pcapng
+	// Simple Packet Block.
 	Time time.Time
 	// Link says what Data begins with.
 	Link LinkType

@@ -1,11 +1,10 @@
 package capture
 
-// A Sink is told what a Tracker finds, in the order of the capture. Octets are
-// valid during the call only, as is what a pointer points to but a Connection. A
-// Sink does not call the Tracker.
+// A Sink is told what a Tracker finds, in the order of the capture. Octets are valid during the call only, and so is
+// what a pointer points to, except a Connection. A Sink does not call the Tracker.
 //
-// Of one packet comes first what Segment says of it as it is, and then what
-// follows from it for the order of octets.
+// For each packet, Segment is called first, with the packet as it is; then come the calls
+// for what the packet changes in the order of octets.
 type Sink interface {
 	// Opened is the first call for a connection.
 	Opened(c *Connection)
@@ -43,7 +42,7 @@ type Segment struct {
 	// Early is how many octets at its front lie before stream offset 0; they are
 	// neither in Length nor in Data.
 	Early int
-	// Order says how it lies to those before it.
+	// Order is its place among those before it.
 	Order Order
 	// Repeated is how many of its octets were not new: captured before, or given up in
 	// a Gap.
@@ -58,7 +57,7 @@ type Segment struct {
 	KeepAlive bool
 }
 
-// Order is how a segment lies to those captured before it.
+// Order is the place of a segment among those captured before it.
 type Order uint8
 
 // The orders of a segment.

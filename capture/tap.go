@@ -30,7 +30,7 @@ import (
 //
 // A connected socket of UDP has no Flow: its datagrams are recorded, as those of [TapUDP].
 //
-// The error is about the addresses of conn, which is as it was then.
+// An error is about the addresses of conn, and leaves conn as it was.
 func Tap(conn net.Conn, w *Writer, ours Dir) (net.Conn, error) {
 	if local, ok := conn.LocalAddr().(*net.UDPAddr); ok {
 		return tapConnected(conn, local, w)

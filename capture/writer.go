@@ -34,9 +34,8 @@ type WriterConfig struct {
 	Now func() time.Time
 }
 
-// A Writer writes a pcapng file of made-up packets, with times in nanoseconds; whole
-// ones by every call of the io.Writer below. It and its Flows may be used concurrently.
-// After an error from below, everything returns that error.
+// A Writer writes a pcapng file of made-up packets, with times in nanoseconds; each call of the io.Writer below has
+// whole ones. It and its Flows may be used concurrently. After an error from below, everything returns that error.
 type Writer struct {
 	cfg WriterConfig
 

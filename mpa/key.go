@@ -12,8 +12,8 @@ import (
 const (
 	KeyRequest = "MPA ID Req Frame"
 	KeyReply   = "MPA ID Rep Frame"
-	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose octets spell
-	// it so and whose text spells it "MPA ID Rtr Frame".
+	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose octets spell it that way and whose text spells it
+	// "MPA ID Rtr Frame".
 	KeyRtr = "MPA ID RtR Frame"
 	// KeyRtrInLetters is the other spelling, which receivers take too.
 	KeyRtrInLetters = "MPA ID Rtr Frame"

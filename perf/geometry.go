@@ -15,7 +15,7 @@ const (
 	maxPairs  = 100
 )
 
-// Of messages that are counted, a slice has sliceMessages, unless that makes too few or too many slices: no more than
+// Where messages are counted, a slice has sliceMessages of them, unless that makes too few slices, or more than
 // the default duration has.
 const (
 	sliceMessages = 40

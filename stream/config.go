@@ -15,7 +15,8 @@ type Config struct {
 	Ring int
 	// Credits is how many pieces the peer may have sent that were not read, 16 to 32768. If zero, DefaultCredits.
 	Credits int
-	// Maps is for how many buffers the peer may tell us of by its Map, 0 to 32512. Above 128 it is rounded down: to 128, or to a multiple of 256. Each takes 24 octets.
+	// Maps is how many buffers the peer may announce by its Map, 0 to 32512. Above 128 it is rounded down: to 128, or
+	// to a multiple of 256. Each takes 24 octets.
 	Maps int
 	// BigEndian tells the peer as Dialer that it is to be sent integers in big-endian order. It is for a peer on a big-endian host that runs
 	// rdma-core: the other order is an ErrByteOrder there. A Listener takes the order of its peer.

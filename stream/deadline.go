@@ -91,7 +91,7 @@ func (g gate) enter(ctx context.Context) error {
 
 func (g gate) leave() { <-g }
 
-// SetDeadline sets the deadlines of Read and Write, and of what is like them.
+// SetDeadline sets the deadlines of Read and Write, and of the calls that are like them.
 func (c *Conn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err

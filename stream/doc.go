@@ -1,16 +1,17 @@
-// Package stream carries streams of octets over RDMA: a net.Conn and a net.Listener over QPs of package iwarp, by version 1 of the
-// protocol of rdma-core's rsockets. So the other end is this package, a program of rsockets such as rstream, or
-// any program of TCP that runs under librspreload.
+// Package stream carries streams of octets over RDMA: a net.Conn and a net.Listener over QPs of package iwarp, by
+// version 1 of the protocol of rdma-core's rsockets. So the other end may be this package, a program of rsockets such
+// as rstream, or any program of TCP that runs under librspreload.
 //
 //	conn, err := stream.Dial(ctx, "tcp", "host:port") // also over "sctp", and over a Stack
 //	ln, err := stream.Listen(ctx, "tcp", ":port")
 //
 // # What goes where
 //
-// Each end has a ring in registered memory, of which it tells the other how much is free. Write places octets there by RDMA
-// Writes, straight from the caller's memory where it is more than a little, and tells of each piece by a Send of four
-// octets. Read copies them out of the ring; WriteTo passes them on without a copy. An end that does not read holds its
-// peer up, as with TCP. Map lets the peer write into memory of the caller's choice instead, with no copy at either end.
+// Each end has a ring in registered memory, of which it tells the other how much is free. Write places octets there by
+// RDMA Writes, straight from the caller's memory unless there are few of them, and announces each piece by a Send of
+// four octets. Read copies them out of the ring; WriteTo passes them on without a copy. An end that does not read holds
+// its peer up, as with TCP. Map lets the peer write into memory of the caller's choice instead, with no copy at either
+// end.
 //
 // A connection has no goroutine of its own beside those of its QP: whoever waits in Read or Write takes in what arrives, for the others too.
 // The account of it all is kept by package rsockets, and docs/stream.md has the rest.

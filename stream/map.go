@@ -16,10 +16,11 @@ type Mapping struct {
 	at int // its entry
 }
 
-// Map lets the peer write into buf, whose first octet goes by the given offset. The peer has to have room for maps: Config.Maps, or RDMA_IOMAPSIZE of rdma-core's. It
-// knows of the Mapping when it has read what is written after Map has returned; and this end knows what the peer has written there when it
-// has read what the peer wrote to the stream afterwards. Until Close of the Mapping, or of the Conn, buf is the peer's. The error
-// wraps ErrNoMaps where there is no room; a peer of rdma-core's takes no more than a quarter of its credits in all.
+// Map lets the peer write into buf, whose first octet has the given offset. The peer has to have room for maps:
+// Config.Maps, or RDMA_IOMAPSIZE of rdma-core's. It knows of the Mapping when it has read what is written after Map has
+// returned; and this end knows what the peer has written there when it has read what the peer wrote to the stream
+// afterwards. Until Close of the Mapping, or of the Conn, buf is the peer's. The error wraps ErrNoMaps where there is
+// no room; a peer of rdma-core's takes no more than a quarter of its credits in all.
 func (c *Conn) Map(buf []byte, offset uint64) (*Mapping, error) {
 	m, err := c.mapIn(buf, offset)
 	return m, c.opError("map", err)
@@ -85,8 +86,8 @@ func (c *Conn) tellMap(m *Mapping, offset uint64) error {
 	return nil
 }
 
-// ReadAt copies what the peer has written from an octet of buf on, which is not safe to look at otherwise while the peer may write there: it is
-// iwarp.MR.ReadAt. So a program can wait for an octet to change.
+// ReadAt copies what the peer has written, from an octet of buf on. While the peer may write there, it is not safe to
+// look at buf in any other way: this is iwarp.MR.ReadAt. So a program can wait for an octet to change.
 func (m *Mapping) ReadAt(p []byte, offset int64) (n int, err error) { return m.mr.ReadAt(p, offset) }
 
 // Close takes the memory back. The peer is not told: if it writes there afterwards, the connection ends. Closing again is no error.

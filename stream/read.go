@@ -72,8 +72,9 @@ func (c *Conn) consume(n int) {
 	c.announce()
 }
 
-// WriteTo writes what arrives to w until the stream ends. w gets the memory into which the peer has written, and no copy of it: a
-// peer that breaks the protocol can change it while w looks at it. It implements io.WriterTo; the error is that of w, or of Read but for io.EOF.
+// WriteTo writes what arrives to w until the stream ends. w gets the memory into which the peer has written, and no
+// copy of it: a peer that breaks the protocol can change it while w looks at it. It implements io.WriterTo; the error
+// is that of w, or that of Read, except io.EOF.
 func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 	for {
 		m, err := c.lend(w)

@@ -215,7 +215,8 @@ func (c *Conn) finish(mr *iwarp.MR, err error) error {
 	return err
 }
 
-// ReadFrom sends what it reads from r until r ends. It implements io.ReaderFrom; the error is that of r, but for io.EOF, or of Write.
+// ReadFrom sends what it reads from r until r ends. It implements io.ReaderFrom; the error is that of r, except io.EOF,
+// or that of Write.
 func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
 	buf := make([]byte, transferLen)
 	for {

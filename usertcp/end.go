@@ -26,9 +26,10 @@ func (e *end) init() {
 	e.told, e.over, e.assured = make(chan struct{}), make(chan struct{}), make(chan struct{})
 }
 
-// Told returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of CloseWrite or
-// Close; or when the connection is lost, so that it never will. After Close it is closed when besides, if the peer's FIN has come, the
-// peer was told so several times: its TCP would wait for that in vain if the program ended with the first one, and that was lost.
+// Told returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of
+// CloseWrite or Close; or when the connection is lost, so that it never will. After Close, if the peer's FIN has come,
+// it is closed only when the peer has been told so several times: if the program ended after the first acknowledgement,
+// and that was lost, the peer's TCP would wait in vain.
 func (c *Conn) Told() <-chan struct{} {
 	if c.isClosed() {
 		return c.end.assured
@@ -79,9 +80,9 @@ func (c *Conn) whyLost() error {
 // Acknowledged returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
 func (c *Conn) Acknowledged() uint32 { return c.flow.una.Load() }
 
-// RoundTrip returns how long the way to the peer and back takes, as far as TCP has seen: its smoothed time, and the variation four times, as
-// in a retransmission timeout (RFC 6298, section 2). It is zero while that is not known. gVisor's TCP measures the
-// handshake, and little after it where requests and answers take turns. It does not wait.
+// RoundTrip returns how long the way to the peer and back takes, as far as TCP has seen: its smoothed time plus four
+// times the variation, as in a retransmission timeout (RFC 6298, section 2). It is zero while that is not known.
+// gVisor's TCP measures the handshake, and little after it where requests and answers take turns. It does not wait.
 func (c *Conn) RoundTrip() time.Duration { return time.Duration(c.flow.trip.Load()) }
 
 // Lacks reports whether the peer has not acknowledged some of the octets that were written.

@@ -47,8 +47,9 @@ type Config struct {
 	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120 s, as
 	// RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
 	MaxRTO time.Duration
-	// CloseTimeout is how long what was written before a Close is kept and sent, while the peer acknowledges nothing more of it, to
-	// a quarter. Then the connection is reset: nobody else would notice, nor count the memory. If zero, it is a minute.
+	// CloseTimeout is how long what was written before a Close is kept and sent, while the peer acknowledges nothing
+	// more of it, give or take a quarter. Then the connection is reset: nobody else would notice, nor count the memory.
+	// If zero, it is a minute.
 	CloseTimeout time.Duration
 	// KeepAlive is the time after which a silent peer is asked whether it is there. If zero, it is not asked.
 	KeepAlive time.Duration

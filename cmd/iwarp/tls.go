@@ -19,7 +19,7 @@ import (
 // tlsFlags have connections go through TLS.
 type tlsFlags struct {
 	TLS         bool   `name:"tls" help:"Connect by TLS. The other options of TLS imply it. Who listens has it by --tls-cert."`
-	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate to show, in PEM, with those that vouch for it behind it. Who listens needs one for TLS."`
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate to show, in PEM, followed by those that vouch for it. Who listens needs one for TLS."`
 	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Its private key, in PEM (default: it is in the file of the certificate)."`
 	TLSCA       string `name:"tls-ca" placeholder:"FILE" help:"Certificates, in PEM, that have to vouch for the peer's. Who connects takes the system's by default; who listens asks its peers for a certificate only if this is given."`
 	TLSName     string `name:"tls-name" placeholder:"NAME" help:"Name that the certificate of who listens must have (default: the host that is connected to)."`

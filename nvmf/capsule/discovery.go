@@ -54,7 +54,7 @@ type AddressFamily uint8
 // A SubsystemType is its SUBTYPE.
 type SubsystemType uint8
 
-// What a DiscoveryEntry may have.
+// The values that a DiscoveryEntry may have.
 const (
 	TransportRDMA Transport = 1
 	TransportTCP  Transport = 3

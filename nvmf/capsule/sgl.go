@@ -39,7 +39,7 @@ func (t SGLType) String() string {
 	return fmt.Sprintf("SGL type %#02x", uint8(t))
 }
 
-// An SGL is an SGL descriptor, which says where the data of a command are. That without data is SGLKeyed with nothing else.
+// An SGL is an SGL descriptor, which says where the data of a command are. The descriptor of a command without data is SGLKeyed, and all else in it is zero.
 //
 //	octet 0               8           11                    15      16
 //	      +---------------+-----------+---------------------+-------+

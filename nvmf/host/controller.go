@@ -208,8 +208,8 @@ func (c *Controller) Queues() int {
 	return len(c.current.io)
 }
 
-// Close tells the target, and closes the connections in order. Calls that are under way fail with ErrClosed. What had completed is durable only if a Flush
-// said so. The error is of an end that was not in order.
+// Close tells the target, and closes the connections in order. Calls that are under way fail with ErrClosed. What had
+// completed is durable only if a Flush said so. The error tells of an end that was not in order.
 func (c *Controller) Close() error {
 	c.cancel()
 	<-c.ended

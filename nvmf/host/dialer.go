@@ -113,10 +113,11 @@ func checkNQN(nqn string) error {
 // A subsystem is what a Dialer is to connect to.
 type subsystem struct{ network, address, nqn string }
 
-// Dial connects to the controller of a subsystem. network is one of iwarp.Dialer.Dial's, and address has a port; nqn is the subsystem's name. ctx
-// bounds the call, in addition to Dialer.Timeout. If the connection is lost after it has come up, and before the controller has, that is tried again as it is
-// for a Controller, which Dialer.Patience bounds. Errors are a *RejectError or another of iwarp's, a *StatusError of a
-// command that the controller did not like, a *ProtocolError or a *TimeoutError.
+// Dial connects to the controller of a subsystem. network is one of iwarp.Dialer.Dial's, and address has a port; nqn is
+// the subsystem's name. ctx bounds the call, in addition to Dialer.Timeout. If the connection is lost after it has come
+// up, and before the controller has, that is tried again as it is for a Controller, which Dialer.Patience bounds.
+// Errors are a *RejectError or another of iwarp's, a *StatusError for a command that the controller refused, a
+// *ProtocolError or a *TimeoutError.
 func (d *Dialer) Dial(ctx context.Context, network, address, nqn string) (*Controller, error) {
 	r, err := d.resolved()
 	if err != nil {

@@ -6,12 +6,13 @@
 //
 // # What is done again
 //
-// A Controller is a connection for each of its queues. When one of them is lost, when a command is not answered for Dialer.Timeout, or when the
-// target does what none may do, all of them are ended, and the Controller connects anew, as Dialer.Patience says. Commands that were under way
-// are sent again, and calls wait for that. So a write whose connection was lost may have been carried out twice, which makes no
-// difference but to somebody who has written to the same blocks meanwhile: a target has stopped the work of the old
-// connections before it takes commands from new ones. What had completed is not sent again; whether it is durable, Flush says.
-// The namespaces have to be the same as before, by their identifiers, length and blocks: ErrChanged.
+// A Controller is a connection for each of its queues. When one of them is lost, when a command is not answered for
+// Dialer.Timeout, or when the target does what no target may, all of them are ended, and the Controller connects anew,
+// as Dialer.Patience says. Commands that were under way are sent again, and calls wait for that. So a write whose
+// connection was lost may have been carried out twice, which makes no difference except to somebody who has written to
+// the same blocks meanwhile: a target has stopped the work of the old connections before it takes commands from new
+// ones. What had completed is not sent again; Flush says whether it is durable. The namespaces have to be the same as
+// before, by their identifiers, length and blocks: ErrChanged.
 //
 // A command that failed is sent again too, unless its status says that this is of no use (DNR). Neither happens to a command more than
 // five times. All other errors are final.

@@ -43,7 +43,7 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// A ProtocolError is what a controller did that none may do. The connection was ended because of it.
+// A ProtocolError says that a controller did what none may do. The connection was ended because of it.
 type ProtocolError struct{ Reason string }
 
 // Error says what it did.

@@ -156,7 +156,7 @@ func (n *Namespace) ID() uint32 { return n.id }
 // Size returns the length, in octets.
 func (n *Namespace) Size() int64 { return int64(n.page.Size << n.page.BlockShift) }
 
-// BlockSize returns the length of a block, in octets: of what is changed, offset and length are multiples of it.
+// BlockSize returns the length of a block, in octets: the offset and length of a change must be multiples of it.
 func (n *Namespace) BlockSize() int { return 1 << n.page.BlockShift }
 
 // UUID returns the namespace's UUID, and false if it has none.

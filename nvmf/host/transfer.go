@@ -29,8 +29,9 @@ func (n *Namespace) WriteAt(p []byte, off int64) (int, error) {
 	return n.Write(context.Background(), p, off)
 }
 
-// Read fills p with what is at an offset, which is any; blocks that p has a part of are read as a whole. It returns how many octets of p, from its
-// beginning, are there. The error is io.EOF if the namespace ends within p. p is the caller's again when Read has returned.
+// Read fills p with what is at any offset; blocks that p has a part of are read as a whole. It returns how many octets
+// of p, from its beginning, are there. The error is io.EOF if the namespace ends within p. p is the caller's again when
+// Read has returned.
 func (n *Namespace) Read(ctx context.Context, p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, n.failed("Read", off, ErrRange)
@@ -87,8 +88,8 @@ func (n *Namespace) Flush(ctx context.Context) error {
 	return n.failed("Flush", 0, n.do(ctx, &task{cmd: capsule.NewCommand(capsule.OpFlush, n.id)}))
 }
 
-// Discard tells that what is there is not needed any more: it may read as anything until it is written. The error wraps errors.ErrUnsupported if the controller
-// cannot.
+// Discard tells the controller that what is there is not needed any more: it may read as anything until it is written.
+// The error wraps errors.ErrUnsupported if the controller cannot.
 func (n *Namespace) Discard(ctx context.Context, off, length int64) error {
 	return n.sweep(ctx, "Discard", capsule.HasDatasets, off, length, func(lba uint64, blocks uint32) *task {
 		d := capsule.DatasetManagement{NSID: n.id, Ranges: 1, Deallocate: true}
@@ -96,7 +97,8 @@ func (n *Namespace) Discard(ctx context.Context, off, length int64) error {
 	})
 }
 
-// WriteZeroes has what is there read as zeroes. The error wraps errors.ErrUnsupported if the controller cannot do that without the zeroes themselves.
+// WriteZeroes has what is there read as zeroes. The error wraps errors.ErrUnsupported if the controller cannot do that
+// without being sent the zeroes.
 func (n *Namespace) WriteZeroes(ctx context.Context, off, length int64) error {
 	return n.sweep(ctx, "Write Zeroes", capsule.HasWriteZeroes, off, length, func(lba uint64, blocks uint32) *task {
 		return &task{cmd: capsule.IO{NSID: n.id, LBA: lba, Blocks: blocks}.Command(capsule.OpWriteZeroes)}

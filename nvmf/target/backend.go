@@ -9,9 +9,9 @@ import (
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
-// A Backend is the storage of a namespace. Its methods are called by several goroutines at once, for ranges that overlap only if a host
-// has it so, and never for octets beyond Size. What a WriteAt, WriteZeroes or Discard has done is read by any ReadAt that begins after
-// it has returned.
+// A Backend is the storage of a namespace. Its methods are called by several goroutines at once, for ranges that
+// overlap only if a host asks for that, and never for octets beyond Size. What a WriteAt, WriteZeroes or Discard has
+// done is read by any ReadAt that begins after it has returned.
 //
 // An error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC is told to the host as such, any other as an error of the medium,
 // which has the host try again a few times.

@@ -13,8 +13,8 @@
 //
 // # What a host can do
 //
-// Nothing of the target's memory is offered to hosts: they send capsules, and all data move by our own Reads and Writes. No number
-// of theirs leads outside of what was offered or beyond the end of a disk, and what they can make a Target hold is bounded: see Config.
-// Whoever reaches the port can connect, unless Config.Hosts names those who may, by a name that anybody can say: where that is not enough,
-// protect the connections (docs/security.md).
+// Nothing of the target's memory is offered to hosts: they send capsules, and all data move by our own Reads and
+// Writes. No number of theirs leads outside of what was offered or beyond the end of a disk, and what they can make a
+// Target hold is bounded: see Config. Whoever reaches the port can connect, unless Config.Hosts names those who may, by
+// a name that anybody can claim: where that is not enough, protect the connections (docs/security.md).
 package target

@@ -14,7 +14,7 @@ type request struct {
 	ctrl      *controller // nil before the Connect
 	slot      uint64      // of its capsule
 	cmd       capsule.Command
-	inCapsule []byte // data behind the command, in the slot
+	inCapsule []byte // data after the command, in the slot
 
 	result uint64
 	data   *iwarp.MR // what was got of the queue's memory
