@@ -145,8 +145,10 @@ func (c *cell) connect(ctx context.Context) error {
 	case in.Say != nil:
 		return askOverSCTP(ctx, c.tap.addr(), in)
 	}
+	offer := in.Offer
+	offer.Timeout = left(ctx)
 	d := iwarp.Dialer{
-		PD: c.i.pd, QP: c.i.qpConfig(ctx), MPA: in.Offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
+		PD: c.i.pd, QP: c.i.qpConfig(ctx), MPA: offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
 	}
 	c.i.qp, c.failed = c.over.Dial(ctx, &d, c.tap.addr())
 	if ctx.Err() != nil {

@@ -58,11 +58,16 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 
 // qpConfig turns nudges off: nothing is sent merely because time passes. A close has as long as the row.
 func (e *endpoint) qpConfig(ctx context.Context) iwarp.QPConfig {
-	c := iwarp.QPConfig{Nudge: -1}
-	if end, ok := ctx.Deadline(); ok {
-		c.CloseTimeout = max(time.Until(end), time.Nanosecond)
+	return iwarp.QPConfig{Nudge: -1, CloseTimeout: left(ctx)}
+}
+
+// left is how much time the row has yet, or 0 if it has no bound.
+func left(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 0
 	}
-	return c
+	return max(time.Until(end), time.Nanosecond)
 }
 
 // prepare posts the receive.
