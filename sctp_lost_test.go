@@ -102,14 +102,14 @@ func newLostInbox(e *end) *lostInbox {
 // dialsOver connects two ends by a link that loses something.
 func (e *end) dialsOver(l *loser, d iwarp.Dialer, res *end, accept iwarp.AcceptConfig) {
 	e.t.Helper()
-	ln, err := iwarp.Listen(within(e.t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+	ln, err := iwarp.Listen(within(e.t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: soon})
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = ln.Close() })
 	link, err := script.RelaySCTP(ln.Addr().String(), l.pass)
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = link.Close() })
 	accepted := res.takes(ln, accept)
-	d.PD, d.Timeout, d.MPA.Timeout = e.pd, soon, soon
+	d.PD, d.QP, d.Timeout, d.MPA.Timeout = e.pd, unhurried(d.QP), soon, soon
 	e.QP, err = d.Dial(within(e.t), "sctp4", link.Addr())
 	must(e.t, err)
 	must(e.t, <-accepted)

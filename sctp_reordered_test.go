@@ -6,6 +6,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // TestSCTPReordered: over a link that changes the order of packets, octets of Writes, Sends and Read Responses are placed ahead
@@ -17,14 +18,14 @@ func TestSCTPReordered(t *testing.T) {
 	t.Parallel()
 	const rounds, size = 40, 20_000
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: soon})
 	must(t, err)
 	defer ln.Close()
 	link, err := script.RelaySCTP(ln.Addr().String(), script.Permute(20, 1))
 	must(t, err)
 	defer link.Close()
 	accepted := res.takes(ln, iwarp.AcceptConfig{})
-	d := iwarp.Dialer{PD: ini.pd}
+	d := iwarp.Dialer{PD: ini.pd, QP: unhurried(iwarp.QPConfig{}), MPA: mpa.Offer{Timeout: soon}}
 	ini.QP, err = d.Dial(within(t), "sctp4", link.Addr())
 	must(t, err)
 	must(t, <-accepted)
