@@ -24,8 +24,8 @@ type Config struct {
 }
 
 const (
-	// DefaultRing is 1 MiB.
-	DefaultRing = 1 << 20
+	// DefaultRing is 2 MiB, so that a Write of 1 MiB is one piece.
+	DefaultRing = 2 << 20
 	// DefaultCredits is as many as rdma-core has.
 	DefaultCredits = 384
 
@@ -39,7 +39,7 @@ const (
 	sendDepth   = 1024    // entries of the Send Queue
 	maxUnsent   = 256     // pieces that are posted and not complete: two entries each
 	inlineMost  = 1 << 10 // octets that are copied into the Send Queue
-	maxPiece    = 1 << 19 // octets of one Write, and of a part of the ring where that has more than two: each costs messages both ways
+	maxPiece    = 1 << 20 // octets of one Write, and of a part of the ring where that has more than two: each costs messages both ways
 	transferLen = 1 << 18 // octets of one step of ReadFrom
 )
 

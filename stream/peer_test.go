@@ -331,3 +331,26 @@ func TestBadAnswers(t *testing.T) {
 		t.Errorf("too late: %v", err)
 	}
 }
+
+// TestSpareReceives has a peer use all credits at once, and as many words that cost none as there are receives for.
+func TestSpareReceives(t *testing.T) {
+	const ring, credits, free = 4096, 16, 32
+	p, c := dialByHand(t, newRig(t, layers[0], stream.Config{Ring: ring, Credits: credits}), false)
+	p.want(rsockets.NewWord(rsockets.OpCredit, credits))
+	for range 6 {
+		p.word(rsockets.OpData, 1)
+	}
+	p.word(rsockets.OpData, ring/2-6)
+	_, err := io.ReadFull(c, make([]byte, ring/2))
+	must(t, err)
+	p.want(rsockets.NewWord(rsockets.OpCredit, 7+credits))
+	for range free {
+		p.word(rsockets.OpCredit, uint32(p.hello.Credits))
+	}
+	for range credits {
+		p.word(rsockets.OpData, 1)
+	}
+	if _, err := io.ReadFull(c, make([]byte, credits)); err != nil {
+		t.Error(err)
+	}
+}

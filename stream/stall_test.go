@@ -131,3 +131,48 @@ func (p *peer) over(conn net.Conn) *iwarp.QP {
 	must(p.t, err)
 	return p.qp
 }
+
+// TestStalledWrites has a network take nothing, while this end writes single octets: a Write waits before the Send Queue is full.
+// When the network goes on, so does the stream.
+func TestStalledWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under, other := newStalling()
+		a, b := pairOver(t, stream.Config{}, under, other)
+		synctest.Wait()
+		var sent int
+		for range 3 {
+			under.stop()
+			must(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
+			before, err := sent, error(nil)
+			for err == nil {
+				if _, err = a.Write([]byte{byte(sent)}); err == nil {
+					sent++
+				}
+			}
+			if !isTimeout(err) || sent-before < 100 {
+				t.Fatalf("%d Writes, and %v", sent-before, err)
+			}
+			under.goOn()
+			for i := before; i < sent; i++ {
+				var one [1]byte
+				_, err := io.ReadFull(b, one[:])
+				must(t, err)
+				if one[0] != byte(i) {
+					t.Fatalf("octet %d is %d", i, one[0])
+				}
+			}
+		}
+		must(t, a.SetWriteDeadline(time.Time{}))
+		large := octets(3*stream.DefaultRing, 5)
+		wrote := make(chan error, 1)
+		go func() { _, err := a.Write(large); wrote <- err }()
+		got := make([]byte, len(large))
+		_, err := io.ReadFull(b, got)
+		must(t, errors.Join(err, <-wrote))
+		if string(got) != string(large) {
+			t.Error("the octets differ")
+		}
+		go b.Close()
+		must(t, a.Close())
+	})
+}
