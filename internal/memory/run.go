@@ -47,7 +47,7 @@ func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n int, to uint6
 
 // begin takes the locks of n octets at offset off. They have others, too, up to an offset at most.
 func (r *Run) begin(x *extent, off, n, most int, to uint64) {
-	*r = Run{in: x, at: off, end: min(x.locks.reach(off+n), most), to: to, left: maxRun}
+	*r = Run{in: x, at: off, end: x.locks.reach(off+n, most), to: to, left: maxRun}
 	x.locks.lock(off, n)
 }
 

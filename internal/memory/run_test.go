@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -61,6 +62,24 @@ func TestRunReach(t *testing.T) {
 			if run.Place(base+uint64(c.off), []byte{1}) {
 				t.Errorf("%s: a Run that has ended goes on", name)
 			}
+		}
+	}
+}
+
+// A lock reaches to the end of its part, also where that is as far as an int goes.
+func TestReach(t *testing.T) {
+	for _, c := range []struct{ size, off, most, want int }{
+		{200 << 10, 1, 200 << 10, 64 << 10},
+		{200 << 10, 64 << 10, 200 << 10, 64 << 10},
+		{200 << 10, 64<<10 + 1, 200 << 10, 128 << 10},
+		{200 << 10, 1, 1000, 1000},
+		{200 << 10, 200 << 10, 200 << 10, 200 << 10},
+		{math.MaxInt, math.MaxInt, math.MaxInt, math.MaxInt},
+		{math.MaxInt, 1, math.MaxInt, math.MaxInt>>4 + 1},
+	} {
+		s := newStripes(c.size)
+		if got := s.reach(c.off, c.most); got != c.want {
+			t.Errorf("%+v: reaches to %d", c, got)
 		}
 	}
 }

@@ -34,8 +34,14 @@ func (s *stripes) of(off, n int) []sync.RWMutex {
 	return s.mu[off>>s.shift : max(off, off+n-1)>>s.shift+1]
 }
 
-// reach returns how far the lock of the octet before an offset reaches.
-func (s *stripes) reach(off int) int { return (off-1)>>s.shift<<s.shift + 1<<s.shift }
+// reach returns how far the lock of the octet before an offset reaches, up to an offset at most.
+func (s *stripes) reach(off, most int) int {
+	last := (off - 1) >> s.shift
+	if last == len(s.mu)-1 { // whose octets end with the region; the next multiple may be more than an int has
+		return most
+	}
+	return min((last+1)<<s.shift, most)
+}
 
 func (s *stripes) lock(off, n int) {
 	mu := s.of(off, n)
