@@ -277,7 +277,7 @@ func (c *call) copyTo(s SGE) error {
 	if len(c.message) > s.Length {
 		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid, wording.Octets(len(c.message)), s.Length)
 	}
-	if err := s.check(c.qp.pd, true); err != nil {
+	if err := (judge{pd: c.qp.pd}).check(&s, true); err != nil {
 		return err
 	}
 	if len(c.message) == 0 {

@@ -113,7 +113,7 @@ func (qp *QP) queueRecv(wr *RecvWR, cookie any) error {
 	if qp.cfg.SRQ != nil {
 		return fmt.Errorf("%w: the QP takes its receives from a Shared Receive Queue, post to that (QPConfig.SRQ)", ErrInvalid)
 	}
-	if err := wr.engine(&qp.recvWork, qp.pd); err != nil {
+	if err := wr.engine(&qp.recvWork, qp.judge()); err != nil {
 		return err
 	}
 	if _, n := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledRecvs.Load()) >= qp.cfg.RecvDepth {

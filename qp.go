@@ -127,6 +127,11 @@ type QPConfig struct {
 	// confirms nothing more: what it was asked to confirm and has not is flushed, as nobody knows what became of it,
 	// and what is sent after that completes as without Confirm. The connection ends in order all the same.
 	Confirm bool
+	// CheckLate leaves it to the moment in which a request is carried out to find what is wrong with the memory that it names: that no MR is named, or one that
+	// was deregistered, of another Protection Domain, too short or without LocalWrite. As with RDMA hardware the request then fails with
+	// StatusLocalProtection or StatusLocalAccess, and the connection ends. Without it such a request is refused when it is posted. Receives of an SRQ are
+	// judged when they are posted.
+	CheckLate bool
 	// Deny is what the peer may not do on this QP, whatever memory was registered with: RemoteWrite, RemoteRead, RemoteAtomic, or several of them. What it
 	// tries ends the connection: by a Terminate 0x1102 for a Write, and 0x1201 for the others. Empty messages, which reach no memory, are no access. QP.Deny
 	// changes it.

@@ -110,7 +110,7 @@ func (s *SRQ) post(wr *RecvWR) error {
 		return ErrQueueFull
 	}
 	var w engine.RecvWork
-	if err := wr.engine(&w, s.pd); err != nil {
+	if err := wr.engine(&w, judge{pd: s.pd}); err != nil {
 		return err
 	}
 	*s.work.Add() = w

@@ -148,7 +148,7 @@ func (b *Binding) check(w *MW, pd *PD) error {
 	case ddp.Wraps(b.Base, uint64(max(b.Memory.Length, 0))):
 		return fmt.Errorf("%w: Binding.Base %#x with %s: %w", ErrInvalid, b.Base, wording.Octets(b.Memory.Length), memory.ErrWrap)
 	}
-	return b.Memory.check(pd, b.Access&(RemoteWrite|RemoteAtomic) != 0)
+	return judge{pd: pd}.check(&b.Memory, b.Access&(RemoteWrite|RemoteAtomic) != 0)
 }
 
 func (b *Binding) engine() memory.Binding {

@@ -230,7 +230,7 @@ func (w *SendWR) check(qp *QP) error {
 	if err := cmp.Or(w.checkWindow(qp), w.checkRegister(qp)); err != nil {
 		return err
 	}
-	return checkSGL(w.SGL, qp.pd, w.Op.fetches())
+	return qp.judge().checkSGL(w.SGL, w.Op.fetches())
 }
 
 // checkTarget refuses a region that the QP may not invalidate.
@@ -326,28 +326,19 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 	fillSGL(&dst.SGL, w.SGL)
 }
 
-// engine checks and translates the request, for a queue of a Protection Domain.
-func (w *RecvWR) engine(dst *engine.RecvWork, pd *PD) error {
+// engine checks and translates the request, for a queue whose elements are judged so.
+func (w *RecvWR) engine(dst *engine.RecvWork, j judge) error {
 	switch {
 	case w == nil:
 		return errNoRequest
 	case len(w.SGL) > MaxSGE:
 		return fmt.Errorf("%w: %d scatter/gather elements, at most %d can be given", ErrInvalid, len(w.SGL), MaxSGE)
 	}
-	if err := checkSGL(w.SGL, pd, true); err != nil {
+	if err := j.checkSGL(w.SGL, true); err != nil {
 		return err
 	}
 	*dst = engine.RecvWork{ID: w.ID}
 	fillSGL(&dst.SGL, w.SGL)
-	return nil
-}
-
-func checkSGL(sgl []SGE, pd *PD, write bool) error {
-	for i := range sgl {
-		if err := sgl[i].check(pd, write); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
