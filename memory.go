@@ -62,6 +62,10 @@ type MROptions struct {
 	QP *QP
 	// Base is the tagged offset of the first octet.
 	Base uint64
+	// Replace, if it is set, is an MR of Register, of the same RNIC, that ends when the new one begins, as by Deregister. Its STag becomes
+	// that of the new one: peers who were told it reach what that is of, as far as that allows, and need not be told again.
+	// Requests that name the old MR and are not yet carried out end in error. For a moment both count toward Limits.
+	Replace *MR
 }
 
 // Register makes buf usable in work requests and, as far as a allows, by
@@ -94,12 +98,21 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	if o.QP != nil {
 		mr.bound = o.QP.num
 	}
+	if o.Replace != nil {
+		return mr, mr.replace(o.Replace, mo)
+	}
 	return mr, mr.admit(func(t *memory.Table) (err error) {
-		if mr.region, err = t.Register(buf, mo); errors.Is(err, memory.ErrWrap) {
-			err = fmt.Errorf("%w: MROptions.Base %#x with %s: %w", ErrInvalid, o.Base, wording.Octets(len(buf)), err)
-		}
-		return err
+		mr.region, err = t.Register(buf, mo)
+		return mr.wraps(err, mo.Base)
 	})
+}
+
+// wraps explains the error of a registration.
+func (m *MR) wraps(err error, base uint64) error {
+	if errors.Is(err, memory.ErrWrap) {
+		return fmt.Errorf("%w: MROptions.Base %#x with %s: %w", ErrInvalid, base, wording.Octets(len(*m.buf)), err)
+	}
+	return err
 }
 
 // admit counts the region in its Protection Domain and within the RNIC's Limits, and has it
@@ -228,23 +241,6 @@ func (m *MR) Slice(off, n int) SGE { return SGE{MR: m, Offset: off, Length: n} }
 // Remote is what a peer needs to name the octets from offset off on.
 func (m *MR) Remote(off int) Remote {
 	return Remote{STag: m.STag(), TO: m.region.Base() + uint64(off)}
-}
-
-// Deregister takes the region back. When it returns nothing changes or reads the
-// memory any more: what is still on its way was copied before. Requests that name it
-// and are not yet carried out end in error, and the connection with them. It fails with ErrBadState while Memory Windows
-// are bound to the region, and with ErrClosed if it was called before.
-func (m *MR) Deregister() error {
-	switch m.pd.rnic.table.Revoke(m.region) {
-	case memory.None:
-	case memory.HasWindows:
-		return &OpError{Op: "deregister memory", Err: fmt.Errorf("%w: Memory Windows are bound to the region: invalidate or deallocate them first", ErrBadState)}
-	default:
-		return &OpError{Op: "deregister memory", Err: fmt.Errorf("STag %#08x: %w", m.STag(), errDeregistered)}
-	}
-	m.pd.rnic.ledger.give(m.shares()...)
-	m.pd.detach(userMR)
-	return nil
 }
 
 // Remote names memory of a peer: an STag that it has told us, and a tagged

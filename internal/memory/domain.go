@@ -57,10 +57,10 @@ func (d Domain) place(stag uint32, to uint64, p layout.Content) (*grant, Fault) 
 	return g, f
 }
 
-// replaced reports whether an access has failed only because a bind, after the grant was found and before its
-// lock was to be had, has put another in its place under the same STag: that one is to judge it.
+// replaced reports whether an access has failed only because a bind, or a region that succeeds another, after the grant was found and
+// before its lock was to be had, has put another in its place under the same STag: that one is to judge it.
 func (d Domain) replaced(g *grant, stag uint32, f Fault) bool {
-	if f != Invalidated || g.in == nil {
+	if f != Invalidated && f != InvalidSTag || g == nil || g.in == nil {
 		return false
 	}
 	now := d.Table.lookup(stag)

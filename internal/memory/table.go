@@ -75,6 +75,22 @@ var ErrFull = errors.New("no STag is left for another region or window")
 // Register makes buf reachable under a new STag, which peers cannot guess and
 // which has not been in use lately (RFC 5042, section 6.1.1).
 func (t *Table) Register(buf []byte, o Options) (*Region, error) {
+	r, err := t.region(buf, o)
+	if err != nil {
+		return nil, err
+	}
+	err = t.enter(&r.tag, func(stag uint32) *grant {
+		r.first.stag = stag
+		return &r.first.grant
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// region returns a region that is not in the table yet.
+func (t *Table) region(buf []byte, o Options) (*Region, error) {
 	if ddp.Wraps(o.Base, uint64(len(buf))) {
 		return nil, ErrWrap
 	}
@@ -85,13 +101,6 @@ func (t *Table) Register(buf []byte, o Options) (*Region, error) {
 	x := &r.first
 	newExtent(x, buf)
 	x.owner, x.pd, x.stream, x.access, x.base = r, o.PD, o.Stream, o.Access.whole(), o.Base
-	err := t.enter(&r.tag, func(stag uint32) *grant {
-		x.stag = stag
-		return &x.grant
-	})
-	if err != nil {
-		return nil, err
-	}
 	return r, nil
 }
 

@@ -86,11 +86,13 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	return &q->qp;
 }
 
-/* Of the extensions of a QP its PD and the functions of ibv_wr_* are had: a program that wants others falls back, or says so. */
+/* Of the extensions of a QP its PD and the functions of ibv_wr_* are had: a program that wants others falls back, or says so. No flags are
+   none that are wanted. */
 struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
+	enum { KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS };
 	bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	if ((attr->comp_mask & ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != IBV_QP_INIT_ATTR_PD)
+	if (attr->comp_mask & ~KNOWN || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return failed(EOPNOTSUPP);
 	struct ibv_qp *qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
 	int error = qp && extended ? iw_extend(qp_of(qp), attr->send_ops_flags) : 0;
