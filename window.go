@@ -43,8 +43,8 @@ type Binding struct {
 	// Memory is the part of an MR, of the window's Protection Domain. A window of MWType1 whose
 	// Memory has no octets is not bound to anything any more.
 	Memory SGE
-	// Access is what peers may do: one or more of RemoteRead, RemoteWrite and RemoteAtomic. The
-	// last two need an MR with LocalWrite. The MR's own remote rights do not count.
+	// Access is what peers may do: RemoteRead, RemoteWrite, RemoteAtomic, several of them, or nothing, as InfiniBand
+	// has it. The last two need an MR with LocalWrite. The MR's own remote rights do not count.
 	Access Access
 	// Base is the tagged offset of the first octet: 0, or an address, or whatever the peer is to
 	// count from.
@@ -143,8 +143,9 @@ func (b *Binding) check(w *MW, pd *PD) error {
 		return nil
 	case b.Memory.Length == 0:
 		return fmt.Errorf("%w: a binding of no octets; an OpLocalInvalidate ends that of a Memory Window of type 2", ErrInvalid)
-	case b.Access&^windowAccess != 0 || b.Access == 0:
-		return fmt.Errorf("%w: a binding with access rights %#x, which are to be one or more of RemoteRead, RemoteWrite and RemoteAtomic", ErrInvalid, uint8(b.Access))
+	// RDMA verbs 7 want at least one right. That of none, with which programs of libibverbs close a window, opens nothing to anybody.
+	case b.Access&^windowAccess != 0:
+		return fmt.Errorf("%w: a binding with access rights %#x, which are to be of RemoteRead, RemoteWrite and RemoteAtomic", ErrInvalid, uint8(b.Access))
 	case ddp.Wraps(b.Base, uint64(max(b.Memory.Length, 0))):
 		return fmt.Errorf("%w: Binding.Base %#x with %s: %w", ErrInvalid, b.Base, wording.Octets(b.Memory.Length), memory.ErrWrap)
 	}

@@ -159,6 +159,17 @@ func TestWindowOfAnotherQP(t *testing.T) {
 	refusedWrite(t, ini, res, one.Remote(0), 0x1100)
 }
 
+// TestWindowWithoutRights binds windows that let the peer do nothing, whatever the MR does.
+func TestWindowWithoutRights(t *testing.T) {
+	for _, kind := range []iwarp.MWType{iwarp.MWType1, iwarp.MWType2} {
+		ini, res := connect(t)
+		mr, w := res.mr(8, iwarp.RemoteWrite|iwarp.RemoteRead), res.mw(kind)
+		res.binds(w, iwarp.Binding{Memory: mr.Slice(0, 8)})
+		refusedWrite(t, ini, res, w.Remote(0), rdmap.CodeDDPSTagNotAssociated)
+		should(t, w.Dealloc())
+	}
+}
+
 // TestWindowMistakes posts and calls what cannot be: it is refused in words of its own, and the
 // connection goes on.
 func TestWindowMistakes(t *testing.T) {
@@ -188,7 +199,6 @@ func TestWindowMistakes(t *testing.T) {
 		"a binding of no octets":      bind(two, iwarp.Binding{Memory: mr.Slice(0, 0), Access: iwarp.RemoteRead}),
 		"9 octets at offset 0":        bind(two, iwarp.Binding{Memory: mr.Slice(0, 9), Access: iwarp.RemoteRead}),
 		"element of -1 octets":        bind(two, iwarp.Binding{Memory: mr.Slice(0, -1), Access: iwarp.RemoteRead}),
-		"access rights 0x0":           bind(two, iwarp.Binding{Memory: mr.Slice(0, 8)}),
 		"access rights 0x1":           bind(two, iwarp.Binding{Memory: mr.Slice(0, 8), Access: iwarp.LocalWrite}),
 		"without LocalWrite":          bind(two, iwarp.Binding{Memory: ro.Slice(0, 8), Access: iwarp.RemoteWrite}),
 		"exceed 64 bits":              bind(two, iwarp.Binding{Memory: mr.Slice(0, 8), Access: iwarp.RemoteRead, Base: math.MaxUint64}),
