@@ -120,9 +120,14 @@ func param(data unsafe.Pointer, n int32, responderResources, initiatorDepth uint
 }
 
 //export iw_id_connect
-func iw_id_connect(h, qp uint64, data unsafe.Pointer, n int32, responderResources, initiatorDepth uint8) int32 {
-	return int32(device().Connect(verbs.Handle(h), verbs.Handle(qp), param(data, n, responderResources, initiatorDepth)))
+func iw_id_connect(h, qp uint64, data unsafe.Pointer, n int32, responderResources, initiatorDepth uint8, responds int32) int32 {
+	p := param(data, n, responderResources, initiatorDepth)
+	p.Responds = responds != 0
+	return int32(device().Connect(verbs.Handle(h), verbs.Handle(qp), p))
 }
+
+//export iw_id_establish
+func iw_id_establish(h uint64) int32 { return int32(device().Establish(verbs.Handle(h))) }
 
 //export iw_id_accept
 func iw_id_accept(h, qp uint64, data unsafe.Pointer, n int32, responderResources, initiatorDepth uint8) int32 {

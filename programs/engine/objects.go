@@ -46,13 +46,8 @@ func iw_mr_register(pd uint64, addr unsafe.Pointer, n, iova uint64, access uint3
 func iw_mr_deregister(h uint64) int32 { return int32(device().DeregisterMR(verbs.Handle(h))) }
 
 //export iw_mr_reregister
-func iw_mr_reregister(h uint64, flags uint32, pd uint64, addr unsafe.Pointer, n uint64, access uint32, to *uint64, lkey, rkey *uint32) int32 {
-	mr, l, r, errno := device().ReregisterMR(verbs.Handle(h), flags, verbs.Handle(pd), addr, n, access)
-	if errno != 0 {
-		return int32(errno)
-	}
-	*lkey, *rkey = l, r
-	return give(to, mr, errno)
+func iw_mr_reregister(h uint64, flags uint32, pd uint64, addr unsafe.Pointer, n uint64, access uint32) int32 {
+	return int32(device().ReregisterMR(verbs.Handle(h), flags, verbs.Handle(pd), addr, n, access))
 }
 
 //export iw_mw_alloc

@@ -77,19 +77,28 @@ static int depths(struct rdma_cm_id *id, const struct rdma_conn_param *p, uint8_
 	return error ? error : depth(p ? p->initiator_depth : 0, p, i->passive, i->initiator_depth, initiator_depth);
 }
 
+static void set_timeout(struct rdma_cm_id *id)
+{
+	uint8_t timeout = container(id, struct iw_id, id)->timeout;
+	if (id->qp && timeout)
+		container(id->qp, struct iw_qp, qp)->set.timeout = timeout;
+}
+
 EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
 	uint8_t in, out;
+	set_timeout(id);
 	int error = depths(id, p, &in, &out);
 	if (!error)
 		error = iw_engine()->id_connect(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
-						p && p->private_data ? p->private_data_len : 0, in, out);
+						p && p->private_data ? p->private_data_len : 0, in, out, iw_roce() && !id->qp);
 	return error ? iw_set_errno(error) : iw_complete(id);
 }
 
 EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
 	uint8_t in, out;
+	set_timeout(id);
 	int error = depths(id, p, &in, &out);
 	if (!error)
 		error = iw_engine()->id_accept(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
@@ -113,10 +122,10 @@ EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 	return error ? iw_set_errno(error) : iw_complete(id);
 }
 
-/* Only for ids that have no QP, and have got a CONNECT_RESPONSE: there is none on iWARP. */
+/* Only for ids that have no QP, and have got a CONNECT_RESPONSE: as an iWARP device, none has. */
 EXPORT int rdma_establish(struct rdma_cm_id *id)
 {
-	return iw_set_errno(EINVAL);
+	return iw_set_errno(iw_engine()->id_establish(iw_id_number(id)));
 }
 
 EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
@@ -129,6 +138,12 @@ EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *val
 {
 	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY && length == sizeof(int))
 		return iw_set_errno(iw_engine()->id_family_only(iw_id_number(id), *(int *)value));
+	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_ACK_TIMEOUT) {
+		if (length != sizeof(uint8_t))
+			return iw_set_errno(EINVAL);
+		container(id, struct iw_id, id)->timeout = *(uint8_t *)value;
+		return 0;
+	}
 	if (level == RDMA_OPTION_ID && name >= RDMA_OPTION_ID_TOS && name <= RDMA_OPTION_ID_ACK_TIMEOUT)
 		return 0;
 	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)

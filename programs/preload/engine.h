@@ -37,8 +37,7 @@ struct iw_cm_event {
 	F(mr_register, (uint64_t pd, void *addr, uint64_t n, uint64_t iova, uint32_t access, uint64_t *to,         \
 			uint32_t *lkey, uint32_t *rkey))                                                           \
 	F(mr_deregister, (uint64_t h))                                                                             \
-	F(mr_reregister, (uint64_t h, uint32_t flags, uint64_t pd, void *addr, uint64_t n, uint32_t access,       \
-			uint64_t *to, uint32_t *lkey, uint32_t *rkey))                                             \
+	F(mr_reregister, (uint64_t h, uint32_t flags, uint64_t pd, void *addr, uint64_t n, uint32_t access))        \
 	F(mw_alloc, (uint64_t pd, uint32_t kind, uint64_t *to, uint32_t *rkey))                                    \
 	F(mw_dealloc, (uint64_t h))                                                                                \
 	F(channel_open, (int32_t fd, uint64_t *to))                                                                \
@@ -77,7 +76,8 @@ struct iw_cm_event {
 	F(id_resolve_route, (uint64_t h))                                                                          \
 	F(id_listen, (uint64_t h))                                                                                 \
 	F(id_connect, (uint64_t h, uint64_t qp, const void *data, int32_t n, uint8_t responder_resources,          \
-			uint8_t initiator_depth))                                                                  \
+			uint8_t initiator_depth, int32_t responds))                                                \
+	F(id_establish, (uint64_t h))                                                                              \
 	F(id_accept, (uint64_t h, uint64_t qp, const void *data, int32_t n, uint8_t responder_resources,           \
 			uint8_t initiator_depth))                                                                  \
 	F(id_reject, (uint64_t h, const void *data, int32_t n))                                                    \

@@ -15,15 +15,16 @@ import (
 
 // Numbers of enum rdma_cm_event_type.
 const (
-	AddrResolved   = 0
-	AddrError      = 1
-	RouteResolved  = 2
-	ConnectRequest = 4
-	ConnectError   = 6
-	Unreachable    = 7
-	Rejected       = 8
-	Established    = 9
-	Disconnected   = 10
+	AddrResolved    = 0
+	AddrError       = 1
+	RouteResolved   = 2
+	ConnectRequest  = 4
+	ConnectResponse = 5
+	ConnectError    = 6
+	Unreachable     = 7
+	Rejected        = 8
+	Established     = 9
+	Disconnected    = 10
 )
 
 // A CMChannel is a struct rdma_event_channel.
@@ -106,6 +107,7 @@ type ID struct {
 	request     *iwarp.Request
 	qp          *QP
 	familyOnly  bool // RDMA_OPTION_ID_AFONLY
+	responds    bool // see ConnParam.Responds; until Establish
 }
 
 // CreateID returns an ID, whose events go to a channel and bear the token.

@@ -27,6 +27,9 @@ const (
 type ConnParam struct {
 	PrivateData                        []byte
 	ResponderResources, InitiatorDepth uint8
+	// Responds has the connection be told of by a ConnectResponse in place of an Established. The program then leads its QP to RTS
+	// by itself, which means nothing here, and calls Establish, as InfiniBand has it for QPs that no rdma_cm_id has made.
+	Responds bool
 }
 
 // Connect begins to connect a QP with the peer whose address was resolved. An Established follows, a Rejected
@@ -61,6 +64,9 @@ func (id *ID) attach(q *QP) syscall.Errno {
 }
 
 func (id *ID) connect(q *QP, p ConnParam) {
+	id.mu.Lock()
+	id.responds = p.Responds
+	id.mu.Unlock()
 	err := id.dial(q, p)
 	if err != nil {
 		id.settle(stageConnecting, stageDisconnected, failure(err))
@@ -128,14 +134,40 @@ func (id *ID) established(q *QP) {
 	n := q.qp.Negotiated()
 	id.mu.Lock()
 	id.local, id.peer = addrPort(q.qp.LocalAddr()), addrPort(q.qp.RemoteAddr())
+	kind := uint32(Established)
+	if id.responds {
+		kind = ConnectResponse
+	}
 	id.mu.Unlock()
-	up := CMEvent{Type: Established, PrivateData: n.PrivateData, ResponderResources: depth(int(n.IRD)), InitiatorDepth: depth(int(n.ORD))}
+	up := CMEvent{Type: kind, PrivateData: n.PrivateData, ResponderResources: depth(int(n.IRD)), InitiatorDepth: depth(int(n.ORD))}
 	if !id.settle(stageConnecting, stageEstablished, up) {
 		return
 	}
 	<-q.qp.Done()
 	q.state.Store(StateErr)
 	id.disconnected()
+}
+
+// Establish is the program's answer to a ConnectResponse. It is EINVAL if there was none, or the connection is over.
+func (d *Device) Establish(h Handle) syscall.Errno {
+	id := d.ids.get(h)
+	if id == nil {
+		return syscall.EINVAL
+	}
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if !id.responds || id.stage != stageEstablished {
+		return syscall.EINVAL
+	}
+	id.responds = false
+	return fine
+}
+
+// responding reports whether the ID waits for Establish.
+func (id *ID) responding() bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.responds && id.stage == stageEstablished
 }
 
 // depth fits a depth into its field.

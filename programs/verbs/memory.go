@@ -58,18 +58,8 @@ func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, acce
 }
 
 func (d *Device) register(m *MR) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
-	p := d.pds.get(m.pd)
-	rights, ok := rightsOf(m.access)
-	if p == nil || !ok || m.n > math.MaxInt64 {
-		return 0, 0, 0, syscall.EINVAL
-	}
-	if !mapped(m.addr, m.n) {
-		return 0, 0, 0, syscall.EFAULT
-	}
-	var err error
-	m.mr, err = p.pd.RegisterOptions(unsafe.Slice((*byte)(m.addr), int(m.n)), iwarp.MROptions{Access: rights, Base: m.base})
-	if err != nil {
-		return 0, 0, 0, errnoOf(err)
+	if errno = d.enter(m, nil); errno != fine {
+		return 0, 0, 0, errno
 	}
 	h = d.mrs.add(m)
 	if h == 0 {
@@ -80,6 +70,24 @@ func (d *Device) register(m *MR) (h Handle, lkey, rkey uint32, errno syscall.Err
 	return h, uint32(h), m.mr.STag(), fine
 }
 
+// enter registers a region with package iwarp, in the place of an earlier one if there is any.
+func (d *Device) enter(m *MR, earlier *iwarp.MR) syscall.Errno {
+	p := d.pds.get(m.pd)
+	rights, ok := rightsOf(m.access)
+	if p == nil || !ok || m.n > math.MaxInt64 {
+		return syscall.EINVAL
+	}
+	if !mapped(m.addr, m.n) {
+		return syscall.EFAULT
+	}
+	mr, err := p.pd.RegisterOptions(unsafe.Slice((*byte)(m.addr), int(m.n)), iwarp.MROptions{Access: rights, Base: m.base, Replace: earlier})
+	if earlier != nil && errors.Is(err, iwarp.ErrBadState) {
+		return syscall.EBUSY
+	}
+	m.mr = mr
+	return errnoOf(err)
+}
+
 // Flags of ibv_rereg_mr.
 const (
 	changeTranslation = 1 << iota
@@ -87,12 +95,12 @@ const (
 	changeAccess
 )
 
-// ReregisterMR is RegisterMR with what the flags name changed, and the rest as it was, in place of a region that ends. After an
-// error that is as it was.
-func (d *Device) ReregisterMR(old Handle, flags uint32, pd Handle, addr unsafe.Pointer, n uint64, access uint32) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
-	m := d.mrs.get(old)
+// ReregisterMR is RegisterMR with what the flags name changed, and the rest as it was, in place of a region that ends. The Handle and the keys stay. After an
+// error the region is as it was; that is EBUSY while a window is bound to it.
+func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Pointer, n uint64, access uint32) syscall.Errno {
+	m := d.mrs.get(h)
 	if m == nil || flags == 0 || flags&^(changeTranslation|changePD|changeAccess) != 0 {
-		return 0, 0, 0, syscall.EINVAL
+		return syscall.EINVAL
 	}
 	to := *m
 	if flags&changeTranslation != 0 {
@@ -107,14 +115,15 @@ func (d *Device) ReregisterMR(old Handle, flags uint32, pd Handle, addr unsafe.P
 	if to.access&accessZeroBased != 0 {
 		to.base = 0
 	}
-	if h, lkey, rkey, errno = d.register(&to); errno != fine {
-		return 0, 0, 0, errno
+	if errno := d.enter(&to, m.mr); errno != fine {
+		return errno
 	}
-	if errno = d.DeregisterMR(old); errno != fine {
-		d.DeregisterMR(h)
-		return 0, 0, 0, errno
+	if !d.mrs.replace(h, &to) { // another thread has deregistered it
+		_ = to.mr.Deregister()
+		return syscall.EINVAL
 	}
-	return h, lkey, rkey, fine
+	d.stags.Store(to.mr.STag(), &to)
+	return fine
 }
 
 // rightsOf translates access rights. What we do not have is refused, but for what may be ignored. That a window may be bound
@@ -182,18 +191,22 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 }
 
 // sges translates the elements of a work request and appends them to to. It reports false for an lkey that no region
-// has; a bound that is exceeded is found later, by package iwarp.
-func (d *Device) sges(to []iwarp.SGE, list []SGE) ([]iwarp.SGE, bool) {
+// has, but not if that is for the completion to tell: see late. A bound that is exceeded is found later, by package iwarp.
+func (d *Device) sges(to []iwarp.SGE, list []SGE, late bool) ([]iwarp.SGE, bool) {
 	for i := range list {
 		s := &list[i]
 		if s.Length == 0 {
 			continue // "SGE of length 0: STag not validated"
 		}
 		m := d.mrs.find(s.LKey)
-		if m == nil {
+		switch {
+		case m != nil && (s.Addr >= m.base || !late):
+			to = append(to, iwarp.SGE{MR: m.mr, Offset: int(s.Addr - m.base), Length: int(s.Length)})
+		case late:
+			to = append(to, iwarp.SGE{Length: int(s.Length)}) // of no region
+		default:
 			return to, false
 		}
-		to = append(to, iwarp.SGE{MR: m.mr, Offset: int(s.Addr - m.base), Length: int(s.Length)})
 	}
 	return to, true
 }

@@ -23,14 +23,14 @@ type recvQueue interface {
 	PostRecvs(wrs []iwarp.RecvWR) (n int, err error)
 }
 
-// post posts a list. After an error bad is the request that it is about; those before it were posted.
-func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue) (bad *RecvWR, err error) {
+// post posts a list; late leaves it to the completions to tell of an lkey that is wrong, as QPConfig.CheckLate. After an error bad is the request that it is about; those before it were posted.
+func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue, late bool) (bad *RecvWR, err error) {
 	errno := fine
 	for wr != nil && errno == fine {
 		first, n := wr, 0
 		r.sges = r.sges[:0]
 		for ; wr != nil && n < batch; wr = wr.Next {
-			if errno = r.add(d, wr, n); errno != fine {
+			if errno = r.add(d, wr, n, late); errno != fine {
 				break
 			}
 			n++
@@ -54,10 +54,10 @@ func asError(errno syscall.Errno) error {
 }
 
 // add translates a receive to the nth place.
-func (r *receives) add(d *Device, wr *RecvWR, n int) syscall.Errno {
+func (r *receives) add(d *Device, wr *RecvWR, n int, late bool) syscall.Errno {
 	from, ok := len(r.sges), wr.SGEs <= iwarp.MaxSGE
 	if ok {
-		r.sges, ok = d.sges(r.sges, elements(wr.SGL, wr.SGEs))
+		r.sges, ok = d.sges(r.sges, elements(wr.SGL, wr.SGEs), late)
 	}
 	if !ok {
 		return syscall.EINVAL
@@ -119,7 +119,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		return s.addInline(q, list, to)
 	}
 	from, ok := len(s.sges), false
-	if s.sges, ok = q.device.sges(s.sges, list); !ok {
+	if s.sges, ok = q.device.sges(s.sges, list, q.device.roce); !ok {
 		return syscall.EINVAL
 	}
 	to.SGL = s.sges[from:]

@@ -96,7 +96,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 		cfg.MaxInline = -1
 	}
 	if d.roce {
-		cfg.Unready, cfg.Confirm = unready, true
+		cfg.Unready, cfg.Confirm, cfg.CheckLate = unready, true, true
 	}
 	var err error
 	if q.qp, err = pd.pd.CreateQP(cfg); err != nil {
@@ -141,6 +141,9 @@ func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
 	q := d.qps.get(h)
 	if q == nil {
 		return syscall.EINVAL
+	}
+	if id := q.connection(); id != nil && id.responding() && (to == StateInit || to == StateRTR || to == StateRTS) {
+		return fine // the connection is up
 	}
 	switch state := q.State(); to {
 	case StateReset:
@@ -220,8 +223,11 @@ func (q *QP) reset() syscall.Errno {
 		q.asleep, q.lastWQE = nil, lastNot
 		q.flushing.Unlock()
 	}
-	if s := q.qp.State(); s == iwarp.StateRTS {
+	switch q.qp.State() {
+	case iwarp.StateRTS:
 		q.fail()
+		<-q.qp.Done()
+	case iwarp.StateTerminate, iwarp.StateClosing: // which is over soon: see closeTimeout
 		<-q.qp.Done()
 	}
 	if q.qp.State() != iwarp.StateIdle {
@@ -343,7 +349,7 @@ func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errn
 	}
 	q.receiving.Lock()
 	defer q.receiving.Unlock()
-	bad, err := q.recvs.post(d, wr, q.qp)
+	bad, err := q.recvs.post(d, wr, q.qp, d.roce)
 	if q.over(err) {
 		return nil, q.flushRecvs(bad)
 	}

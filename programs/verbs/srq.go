@@ -93,6 +93,6 @@ func (d *Device) PostSRQ(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno
 	}
 	s.posting.Lock()
 	defer s.posting.Unlock()
-	bad, err := s.recvs.post(d, wr, s.srq)
+	bad, err := s.recvs.post(d, wr, s.srq, false)
 	return bad, errnoOf(err)
 }

@@ -94,9 +94,6 @@ func (d *Device) bindTo(a *bindArgs, b *iwarp.Binding) syscall.Errno {
 	if m == nil || m.access&accessMWBind == 0 {
 		return syscall.EINVAL
 	}
-	if remoteRights(a.Access) == 0 {
-		return fine // for a peer it is as one that is not bound, which is what it has to be for us
-	}
 	b.Memory = iwarp.SGE{MR: m.mr, Offset: int(a.Addr - m.base), Length: int(a.Length)}
 	b.Access = remoteRights(a.Access)
 	if a.Access&accessZeroBased == 0 {
