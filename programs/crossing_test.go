@@ -32,6 +32,12 @@ func (l Library) windows(t *testing.T) {
 	l.compiled(t, "windows", pair...)
 }
 
+// forks is testdata/fork.c: children that use verbs after their parents did.
+func (l Library) forks(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "fork", pair...)
+}
+
 // pair is for programs that begin with testdata/pair.h.
 var pair = []string{"-include", "testdata/pair.h"}
 

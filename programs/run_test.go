@@ -100,6 +100,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("signals", l.signals)
 	t.Run("extended", l.extended)
 	t.Run("windows", l.windows)
+	t.Run("fork", l.forks)
 	t.Run("sanitized", l.sanitized)
 	t.Run("mixed", l.mixed)
 	t.Run("leaks", l.leaks)

@@ -10,18 +10,35 @@ void *iw_new(size_t size)
 
 /* Objects that were destroyed rest for a while before their memory is used again: a program that destroys one twice, or uses
  * it once more, finds a handle that names nothing, and gets its EINVAL. */
+static pthread_mutex_t retiring = PTHREAD_MUTEX_INITIALIZER;
+
 void iw_retire(void *object)
 {
 	enum { ROOM = 1024 };
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static void *resting[ROOM];
 	static unsigned next;
-	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(&retiring);
 	void *oldest = resting[next];
 	resting[next] = object;
 	next = (next + 1) % ROOM;
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(&retiring);
 	free(oldest);
+}
+
+/* A child has only the thread that forked: no other may hold the lock then. */
+static void hold(void)
+{
+	pthread_mutex_lock(&retiring);
+}
+
+static void let_go(void)
+{
+	pthread_mutex_unlock(&retiring);
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_atfork(hold, let_go, let_go);
 }
 
 static struct iw_pd *pd_of(struct ibv_pd *pd)

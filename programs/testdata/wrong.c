@@ -72,17 +72,29 @@ static void states(struct end *e, struct end *peer)
 static void overflow(struct end *e)
 {
 	struct ibv_send_wr bad = {.opcode = 99};
-	struct ibv_sge sges[40] = {{0}}, wrong = {(uintptr_t)e->memory, 8, e->mr->lkey + 1};
-	struct ibv_send_wr *at, many = {.opcode = IBV_WR_SEND, .sg_list = sges, .num_sge = 40}, key = {.opcode = IBV_WR_SEND, .sg_list = &wrong, .num_sge = 1};
+	struct ibv_sge sges[40] = {{0}};
+	struct ibv_send_wr *at, many = {.opcode = IBV_WR_SEND, .sg_list = sges, .num_sge = 40};
 	for (int i = 0; i < 4; i++)
 		WRONG(receive(e, i, i), 0);
 	WRONG(receive(e, 4, 4), ENOMEM);
 	WRONG(post(e, &bad, 0, 8), EINVAL);
 	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
 	WRONG(at != &many, 0);
-	WRONG(ibv_post_send(e->qp, &key, &at), EINVAL);
 	struct ibv_send_wr too_long = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
 	WRONG(post(e, &too_long, 0, 512), EINVAL);
+}
+
+/* A key of nothing is for the completion to tell. */
+static void wrong_key(void)
+{
+	struct end *a = create(0), *b = create(0);
+	struct ibv_sge sge = {(uintptr_t)a->memory, 8, a->mr->lkey + 1};
+	struct ibv_send_wr *at, wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	meet(a, b);
+	WRONG(ibv_post_send(a->qp, &wr, &at), 0);
+	WRONG(next(a).status, IBV_WC_LOC_PROT_ERR);
+	destroy(a);
+	destroy(b);
 }
 
 /* What is in use is not destroyed, and what was destroyed is not used. */
@@ -168,6 +180,7 @@ int main(void)
 	ends(a);
 	destroy(b);
 	connections();
+	wrong_key();
 	WRONG(ibv_dealloc_pd(pd), 0);
 	WRONG(ibv_dealloc_pd(pd), EINVAL);
 	WRONG(ibv_close_device(context), 0);
