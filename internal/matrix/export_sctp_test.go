@@ -37,6 +37,15 @@ func Data(toResponder bool, flags byte, tsn uint32, stream uint16, ppid uint32, 
 	return Packet{toResponder, chunk.Header{}.Packet(d.Chunk(flags))}
 }
 
+// Associations returns how many there are where packets come from as many clients, and how many were passed on.
+func Associations(packets ...Packet) (n, passed int) {
+	tap := &sctpTap{changed: make(chan struct{})}
+	for _, p := range packets {
+		tap.pass(new(script.SCTPFlow), p.toResponder, p.octets, func([]byte) { passed++ })
+	}
+	return len(tap.all), passed
+}
+
 // OnSCTP returns what packets say by themselves.
 func OnSCTP(packets []Packet) map[string]string {
 	tap := &sctpTap{changed: make(chan struct{})}

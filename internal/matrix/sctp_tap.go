@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/goiwarp/iwarp/internal/script"
@@ -95,10 +96,17 @@ func (t *sctpTap) pass(f *script.SCTPFlow, toServer bool, packet []byte, deliver
 	if toServer {
 		dir = toResponder
 	}
-	t.mu.Lock()
-	a := t.of(f)
-	before := a.ended
 	all, _ := chunk.In(packet)
+	t.mu.Lock()
+	if a := t.of(f, all); a != nil {
+		t.keep(a, dir, all)
+	}
+	t.mu.Unlock()
+	deliver(packet)
+}
+
+func (t *sctpTap) keep(a *association, dir direction, all []chunk.Chunk) {
+	before := a.ended
 	for _, c := range all {
 		a.keep(dir, &c)
 	}
@@ -106,15 +114,18 @@ func (t *sctpTap) pass(f *script.SCTPFlow, toServer bool, packet []byte, deliver
 		close(t.changed)
 		t.changed = make(chan struct{})
 	}
-	t.mu.Unlock()
-	deliver(packet)
 }
 
-func (t *sctpTap) of(f *script.SCTPFlow) *association {
+// of returns the association that chunks are of, which an INIT begins. Others are of none, and it returns nil: whoever has a port
+// after others gets what was still on its way to them.
+func (t *sctpTap) of(f *script.SCTPFlow, all []chunk.Chunk) *association {
 	for _, a := range t.all {
 		if a.flow == f {
 			return a
 		}
+	}
+	if !slices.ContainsFunc(all, func(c chunk.Chunk) bool { return c.Type == chunk.TypeInit }) {
+		return nil
 	}
 	a := &association{flow: f, known: make(map[tsn]bool)}
 	t.all = append(t.all, a)

@@ -63,6 +63,14 @@ func TestSCTPEveryDemandCanFail(t *testing.T) {
 		"fellback", "closed", "indication", "chunks", "ssn", "last")
 }
 
+// TestSCTPStray: what comes from elsewhere, and begins no association, is none of a row's.
+func TestSCTPStray(t *testing.T) {
+	stray := []matrix.Packet{matrix.Control(true, 8), matrix.Data(true, 7, 1, 0, 17, "\x00\x00\x00\x01"), matrix.Control(false, 6), matrix.Init(true, 1)}
+	if n, passed := matrix.Associations(stray...); n != 1 || passed != len(stray) {
+		t.Errorf("%d associations, and %d packets of %d passed on, want 1 and all", n, passed, len(stray))
+	}
+}
+
 // TestSCTPWire: what packets say by themselves.
 func TestSCTPWire(t *testing.T) {
 	const initiate, accepted, end = "\x00\x00\x00\x01", "\x00\x00\x00\x02", "\x00\x01\x00\x04"
