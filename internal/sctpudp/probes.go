@@ -28,9 +28,14 @@ func newProbes(first, window uint32) *probes {
 	return &probes{first: first, sent: first - 1, acked: first - 1, window: window}
 }
 
-// passes reports whether a packet of pion's is to be sent now. A probe asks for a SACK at once, as pion waits for that.
+// passes reports whether a packet of pion's is to be sent now. A probe asks for a SACK at once, as pion waits for that. So does one that is under way
+// alone where there is no room for another like it: news of room that overtakes its SACK has pion send nothing, and the peer may wait with that
+// for 200 ms.
+//
+// RFC 9260, section 3.3.1: the I bit "MAY be set by the sender whenever the sender of a DATA chunk can benefit from the corresponding SACK chunk being
+// sent back without delay."
 func (p *probes) passes(packet []byte) bool {
-	first, last, ok := dataIn(packet)
+	first, last, octets, ok := dataIn(packet)
 	if !ok {
 		return true
 	}
@@ -39,7 +44,8 @@ func (p *probes) passes(packet []byte) bool {
 	again := p.held != nil && first.TSN == p.tsn // pion's timer has run out
 	alone := !again && p.sent == p.acked && first.TSN == p.sent+1
 	probe := alone && uint32(first.Length) > p.window
-	if again || probe || alone && p.opened { // to pion it may be a probe still
+	full := uint64(octets+first.Length) > uint64(p.window)
+	if again || probe || alone && p.opened || alone && full { // to pion it may be a probe still
 		packet[chunk.HeaderLen+1] |= flagImmediate
 	}
 	if probe {
@@ -51,8 +57,9 @@ func (p *probes) passes(packet []byte) bool {
 	return !probe
 }
 
-// dataIn returns the DATA chunk that begins a packet of pion's, and the TSN of the last. pion puts nothing else beside them.
-func dataIn(packet []byte) (first chunk.Data, last uint32, ok bool) {
+// dataIn returns the DATA chunk that begins a packet of pion's, the TSN of the last, and how many octets of messages all have. pion puts nothing else
+// beside them.
+func dataIn(packet []byte) (first chunk.Data, last uint32, octets int, ok bool) {
 	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
 	rest.Sent = len(rest.Octets)
 	for c, more := rest.Next(); more && c.Type == chunk.TypeData; c, more = rest.Next() {
@@ -60,11 +67,12 @@ func dataIn(packet []byte) (first chunk.Data, last uint32, ok bool) {
 		if !whole {
 			break
 		}
+		octets += d.Length
 		if last = d.TSN; !ok {
 			first, ok = d, true
 		}
 	}
-	return first, last, ok
+	return first, last, octets, ok
 }
 
 // acknowledged takes note of a SACK of the peer's. If that says that there is room for the probe now, it returns it.

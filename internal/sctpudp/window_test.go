@@ -328,7 +328,7 @@ func TestProbeAcrossZero(t *testing.T) {
 }
 
 // TestProbesKnow: what is old, or acknowledges what was not sent, changes nothing, and neither does a SACK of ours; and
-// where only the window has become larger, a SACK is asked for.
+// where only the window has become larger, or has no room for two, a SACK is asked for.
 func TestProbesKnow(t *testing.T) {
 	d := func(tsn uint32) []byte {
 		d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}
@@ -351,7 +351,7 @@ func TestProbesKnow(t *testing.T) {
 	for _, c := range []struct {
 		sacks []*chunk.Chunk
 		want  bool
-	}{{[]*chunk.Chunk{sack(5, 3000)}, false}, {[]*chunk.Chunk{sack(5, 2000), sack(5, 2000)}, false}, {[]*chunk.Chunk{sack(5, 0), sack(5, 2000)}, true}} {
+	}{{[]*chunk.Chunk{sack(5, 3000)}, false}, {[]*chunk.Chunk{sack(5, 2000), sack(5, 2000)}, false}, {[]*chunk.Chunk{sack(5, 0), sack(5, 2000)}, true}, {[]*chunk.Chunk{sack(5, 1999)}, true}} {
 		p, next := newProbes(5, 2000), d(6)
 		p.passes(d(5))
 		for _, s := range c.sacks {
