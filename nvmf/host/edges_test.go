@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -213,5 +214,83 @@ func TestEdges(t *testing.T) {
 	}
 	if got, err := n.ReadAt(make([]byte, 512), end-512); got != 512 || err != nil {
 		t.Errorf("the last block: %d, %v", got, err)
+	}
+}
+
+// TestLongSweep has more blocks than one command takes go in several, and the error name where the one stands that failed.
+func TestLongSweep(t *testing.T) {
+	t.Parallel()
+	const blocks = 1<<16 + 100
+	p := newPeer(t)
+	p.disk, p.namespace.Size = make([]byte, blocks<<diskShift), blocks
+	fail := false
+	p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+		if fail && c.Opcode == capsule.OpWriteZeroes && c.IO().LBA > 0 {
+			a.Status = capsule.InternalError | capsule.DNR
+		}
+		return true
+	}
+	_, n := p.begin().open(p.dialer())
+	testrig.Must(t, n.WriteZeroes(t.Context(), 0, n.Size()))
+	sent := p.commands(capsule.OpWriteZeroes)
+	if len(sent) != 2 || sent[0].IO().Blocks != 1<<16 || sent[1].IO().LBA != 1<<16 || sent[1].IO().Blocks != 100 {
+		t.Errorf("%d commands: %v", len(sent), sent)
+	}
+	p.mu.Lock()
+	fail = true
+	p.mu.Unlock()
+	if err := n.WriteZeroes(t.Context(), 0, n.Size()); err == nil || !strings.Contains(err.Error(), " at 33554432 of namespace 1") {
+		t.Errorf("the second fails: %v", err)
+	}
+}
+
+// TestPiecesStop has a transfer whose pieces fail begin no more than were under way.
+func TestPiecesStop(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t)
+	p.controller.MaxData = 1
+	p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+		if q.id > 0 && c.Opcode == capsule.OpWrite {
+			a.Status = capsule.InternalError | capsule.DNR
+		}
+		return true
+	}
+	_, n := p.begin().open(p.dialer())
+	if done, err := n.WriteAt(make([]byte, 1<<20), 0); done != 0 || err == nil {
+		t.Errorf("%d octets, %v", done, err)
+	}
+	if sent := len(p.commands(capsule.OpWrite)); sent > 16 {
+		t.Errorf("%d of 128 pieces were begun", sent)
+	}
+}
+
+// TestDialGivesUp has a target go away while a controller is brought up: Dial tries for as long as there is patience, and says what was lost and what is in the way;
+// and, if it is the context that ends, that as well.
+func TestDialGivesUp(t *testing.T) {
+	t.Run("patience", func(t *testing.T) { inBubble(t, func(t *testing.T) { dialGivesUp(t, time.Hour, nil) }) })
+	t.Run("context", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) { dialGivesUp(t, 2*time.Second, context.DeadlineExceeded) })
+	})
+}
+
+// dialGivesUp dials for a time, and wants an error that has another one in it, if that is not nil.
+func dialGivesUp(t *testing.T, bound time.Duration, want error) {
+	p := newPeer(t)
+	p.spoil = func(*peerQueue, *capsule.Command, *answer) bool {
+		_ = p.ln.Close()
+		p.cut()
+		return false
+	}
+	d := p.begin().dialer()
+	d.Patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	_, err := d.Dial(ctx, "tcp", "target:4420", nqn)
+	lost, ok := errors.AsType[*host.LostError](err)
+	if !ok || lost.Cause == nil || lost.Reconnect == nil || strings.Contains(err.Error(), "%!") {
+		t.Errorf("%v", err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) != (want != nil) {
+		t.Errorf("%v, which is to have %v in it", err, want)
 	}
 }

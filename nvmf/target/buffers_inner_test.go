@@ -45,11 +45,13 @@ func TestBuffersSizes(t *testing.T) {
 			t.Errorf("%d octets: %d are counted, and %d registered", n, b.total, registered())
 		}
 	}
-	kept := wantBuffer(t, b, 1, 4096)
+	kept, back := wantBuffer(t, b, 1, 4096), wantBuffer(t, b, 8192, 8192)
+	b.put(back)
 	b.release()
 	if registered() != 0 || kept.Deregister() == nil {
 		t.Errorf("%d octets are left", registered())
 	}
+	b.put(kept) // by a command that ends after its connection
 }
 
 // TestBuffersLimit: the limit is reached and not exceeded. Who comes then waits until something is given back, which goes if it is of another length, and only as
