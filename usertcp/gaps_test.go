@@ -70,21 +70,23 @@ func (r *reported) silent(what string, packet []byte) {
 // RFC 2018, section 4: "The first SACK block [...] MUST specify the contiguous block of data containing the segment which triggered
 // this ACK, unless that segment advanced the Acknowledgment Number field in the header."
 func TestGapReport(t *testing.T) {
-	r := &reported{t: t, gaps: gapReport{delay: time.Hour}}
-	one, two := gapsOf(300, 350), gapsOf(400, 450, 300, 350)
-	r.silent("no acknowledgement yet", r.gaps.processed(one, 200))
-	r.wants("the first", r.acks(1, 200, false), 1, 200, one)
-	r.silent("TCP holds what it held", r.gaps.processed(one, 200))
-	r.wants("another", r.acks(2, 200, false), 2, 200, one)
-	r.wants("TCP holds more", r.gaps.processed(two, 200), 2, 200, two)
-	r.silent("it is sent again once", r.gaps.processed(one, 200))
-	r.wants("one in order", r.acks(3, 250, false), 3, 250, one)
-	r.silent("TCP expects what comes after it", r.gaps.processed(two, 260))
-	r.wants("one in front of all that is held", r.acks(4, 260, false), 4, 260, two)
-	r.silent("one that repeats it", r.acks(5, 260, true))
-	r.wants("TCP holds less", r.gaps.processed(one, 260), 5, 260, one)
-	r.wants("the gap is full", r.acks(6, 350, false), 6, 350, nil)
-	r.silent("TCP holds nothing", r.gaps.processed(nil, 350))
+	synctest.Test(t, func(t *testing.T) { // where no time passes
+		r := &reported{t: t, gaps: gapReport{delay: time.Hour}}
+		one, two := gapsOf(300, 350), gapsOf(400, 450, 300, 350)
+		r.silent("no acknowledgement yet", r.gaps.processed(one, 200))
+		r.wants("the first", r.acks(1, 200, false), 1, 200, one)
+		r.silent("TCP holds what it held", r.gaps.processed(one, 200))
+		r.wants("another", r.acks(2, 200, false), 2, 200, one)
+		r.wants("TCP holds more", r.gaps.processed(two, 200), 2, 200, two)
+		r.silent("it is sent again once", r.gaps.processed(one, 200))
+		r.wants("one in order", r.acks(3, 250, false), 3, 250, one)
+		r.silent("TCP expects what comes after it", r.gaps.processed(two, 260))
+		r.wants("one in front of all that is held", r.acks(4, 260, false), 4, 260, two)
+		r.silent("one that repeats it", r.acks(5, 260, true))
+		r.wants("TCP holds less", r.gaps.processed(one, 260), 5, 260, one)
+		r.wants("the gap is full", r.acks(6, 350, false), 6, 350, nil)
+		r.silent("TCP holds nothing", r.gaps.processed(nil, 350))
+	})
 }
 
 // TestGapReportWaits: an acknowledgement that repeats the last is sent a little later where TCP has processed no segment, each time.
