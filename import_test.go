@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"perf/compare":     {"", "perf", "internal/child", "internal/machine", "internal/network", "internal/report", "internal/spread", "internal/study"},
 	"internal/rping":   {"", "mpa", "internal/guests", "internal/refuse", "internal/rping/message"},
 	"internal/refuse":  {""},
-	"internal/guests":  {"internal/origin"},
+	"internal/guests":  {"internal/origin", "internal/wording"},
 	"internal/inbox":   {""},
 	"internal/serve":   {"", "internal/guests", "internal/refuse"},
 	"internal/monitor": {"internal/serve", "metrics"},

@@ -174,7 +174,7 @@ func TestManyInitiators(t *testing.T) {
 	first, second := visits(t, addr), visits(t, addr)
 	visits(t, addr)
 	var told *PeerError
-	if _, err := comes(t, addr); !errors.As(err, &told) || !strings.Contains(told.Text, "there are 3 connections from your address already") {
+	if _, err := comes(t, addr); !errors.As(err, &told) || !strings.Contains(told.Text, "3 connections from your address already") {
 		t.Errorf("a fourth of an address: %v", err)
 	}
 	testrig.Must(t, second.d.ctl.qp.Close())

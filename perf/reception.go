@@ -101,7 +101,7 @@ func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) erro
 	if full != nil {
 		cancel(nil)
 		reject(req, fmt.Errorf("perf: %w", full))
-		return nil
+		return full
 	}
 	v := &visit{reception: r, id: h.session, place: place, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
 	return v.serve(ctx, req)

@@ -72,7 +72,7 @@ func (*Responder) Knows(req *iwarp.Request) bool {
 }
 
 // Serve serves one request, and returns when its connection has ended. There is the same order among them as [Serve] keeps. The
-// error is that of a measurement which was not served to its end.
+// error is that of a measurement which was not served to its end, or for which there was no place.
 func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
 	return r.reception.receive(ctx, req)
 }
@@ -80,9 +80,12 @@ func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
 // reject tells the initiator why it is not taken.
 func reject(req *iwarp.Request, reason error) {
 	text, _ := json.Marshal(failure(reason)) // nothing of it cannot be encoded
-	if conn, err := req.Reject(text); err == nil {
-		conn.Close()
+	conn, err := req.Reject(text)
+	if err != nil {
+		_ = req.Close() // an initiator that hears nothing would wait
+		return
 	}
+	_ = conn.Close()
 }
 
 // A visit is the responder's end of one measurement.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -108,9 +109,9 @@ func (c *perfCmd) checkUnused() error {
 func (c *perfCmd) checkAddresses() error {
 	switch {
 	case c.Listen != "":
-		return wantListen("perf: --listen", withPort(c.Listen))
+		return wantListen("perf: --listen", withPort(c.Listen, perf.DefaultPort))
 	case c.Connect != "":
-		return wantPeer("perf: --connect", withPort(c.Connect))
+		return wantPeer("perf: --connect", withPort(c.Connect, perf.DefaultPort))
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	}
 	p := c.printer(std)
 	watch := p.observer()
-	if watch.Wrap, err = c.wrap("perf", withPort(c.Connect), c.over(), r); err != nil {
+	if watch.Wrap, err = c.wrap("perf", withPort(c.Connect, perf.DefaultPort), c.over(), r); err != nil {
 		return err
 	}
 	watch.Tap = r.tap()
@@ -144,7 +145,7 @@ func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, w
 	if c.Connect == "" {
 		return c.measureHere(ctx, std, opts, watch)
 	}
-	return perf.Connect(ctx, withPort(c.Connect), opts, watch)
+	return perf.Connect(ctx, withPort(c.Connect, perf.DefaultPort), opts, watch)
 }
 
 func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error {
@@ -179,9 +180,9 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 // listen listens for initiators, and taps their connections if there is a recording.
 func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
 	if !c.over().Sockets {
-		return perf.ListenTapped(ctx, c.name(), withPort(c.Listen), r.tap())
+		return perf.ListenTapped(ctx, c.name(), withPort(c.Listen, perf.DefaultPort), r.tap())
 	}
-	conns, err := c.listenSockets(ctx, "perf", withPort(c.Listen), r)
+	conns, err := c.listenSockets(ctx, "perf", withPort(c.Listen, perf.DefaultPort), r)
 	if err != nil {
 		return nil, err
 	}
@@ -284,10 +285,13 @@ func (c *perfCmd) startIn(o *perf.Options) (err error) {
 	return nil
 }
 
-// withPort adds the default port to an address without one.
-func withPort(addr string) string {
+// withPort adds a port to an address without one, which may be one of IPv6 in brackets.
+func withPort(addr string, port int) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
 	}
-	return net.JoinHostPort(addr, strconv.Itoa(perf.DefaultPort))
+	if inner, ok := strings.CutPrefix(addr, "["); ok {
+		addr = strings.TrimSuffix(inner, "]")
+	}
+	return net.JoinHostPort(addr, strconv.Itoa(port))
 }

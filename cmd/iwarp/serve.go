@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -122,12 +120,7 @@ func (c *serveCmd) checkOptions() error {
 }
 
 // addr is where to listen.
-func (c *serveCmd) addr() string {
-	if _, _, err := net.SplitHostPort(c.Addr); err == nil {
-		return c.Addr
-	}
-	return net.JoinHostPort(c.Addr, strconv.Itoa(rping.DefaultPort))
-}
+func (c *serveCmd) addr() string { return withPort(c.Addr, rping.DefaultPort) }
 
 func (c *serveCmd) logger(std streams) *slog.Logger {
 	if c.Log == "json" {

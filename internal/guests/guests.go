@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/origin"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Silence is how long nothing has moved on a connection that may have to give way.
@@ -35,7 +36,7 @@ func (e *FullError) Error() string {
 	if e.Same {
 		from = " from your address"
 	}
-	return fmt.Sprintf("there are %d connections%s already: try again later", e.Connections, from)
+	return fmt.Sprintf("%s%s already: try again later", wording.Count(e.Connections, "connection"), from)
 }
 
 // Places are those of one server.

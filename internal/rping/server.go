@@ -78,7 +78,8 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 			return err
 		}
 		clients.Go(func() {
-			if err := s.receive(ctx, req); err != nil && ctx.Err() == nil {
+			full := (*guests.FullError)(nil)
+			if err := s.receive(ctx, req); err != nil && ctx.Err() == nil && !errors.As(err, &full) {
 				s.cfg.tell(ClientFailed{req.RemoteAddr(), err})
 			}
 		})
@@ -92,7 +93,7 @@ func (s *server) receive(ctx context.Context, req *iwarp.Request) error {
 	g, full := s.places.Enter(req.RemoteAddr(), leave)
 	if full != nil {
 		_ = refuse.Politely(req, "iwarp rping: "+full.Error())
-		return nil
+		return full
 	}
 	defer g.Leave()
 	return s.serve(client, req, g)
@@ -109,7 +110,8 @@ func NewServer(rnic *iwarp.RNIC, cfg Config) *Server {
 // Knows reports whether a request is one of a client's, rdma-core's included: those have no private data.
 func (*Server) Knows(req *iwarp.Request) bool { return len(req.PrivateData()) == 0 }
 
-// Serve serves one client until it disconnects, or the context ends.
+// Serve serves one client until it disconnects, or the context ends. The error is a *guests.FullError for one who was rejected, as there
+// was no place.
 func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	return s.server.receive(ctx, req)
 }

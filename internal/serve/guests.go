@@ -40,9 +40,12 @@ func (s *Server) left(g *guest, err error) {
 	delete(s.guests, g)
 	s.change(g.service, func(c *ServiceStats) {
 		c.Connections--
+		full := (*guests.FullError)(nil)
 		switch {
 		case errors.Is(err, guests.ErrSilent):
 			c.GaveWay++
+		case errors.As(err, &full): // of the service's own places
+			s.stats.Full++
 		case err != nil:
 			c.Failed++
 		default:

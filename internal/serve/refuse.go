@@ -20,9 +20,7 @@ func (s *Server) refuse(req *iwarp.Request, count func(*Stats), reason string) {
 	case s.refusals <- struct{}{}:
 		s.requests.Go(func() {
 			defer func() { <-s.refusals }()
-			if refuse.Politely(req, reason) != nil {
-				_ = refuse.Politely(req, "") // the dialect has no room for a reason
-			}
+			_ = refuse.Politely(req, reason)
 		})
 	default: // these peers may miss the reason
 		_ = req.Close()

@@ -156,7 +156,10 @@ func (s *Server) serve(ctx context.Context, service *Service, g *guest, req *iwa
 	}
 	s.left(g, err)
 	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
+	full := (*guests.FullError)(nil)
 	switch {
+	case errors.As(err, &full):
+		log.Warn("rejected", "reason", err.Error())
 	case errors.Is(err, guests.ErrSilent):
 		log.Warn("connection gave way", "reason", err.Error())
 	case err != nil:

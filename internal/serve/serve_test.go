@@ -132,7 +132,7 @@ func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, Config{MaxConnections: 2})
 		one, two := r.visits(), r.visits()
-		r.refusedFor("stay", "there are 2 connections already")
+		r.refusedFor("stay", "2 connections already")
 		testrig.Must(t, one.Close())
 		synctest.Wait()
 		three := r.visits()
