@@ -253,14 +253,20 @@ func (p *path) say(t chunk.Type, value []byte) {
 	p.e.say(*p.peer.Load(), p.port, p.theirs.Tag, t, value)
 }
 
-// heartbeat asks the peer whether it is there. pion's own HEARTBEAT (ActiveHeartbeat of v1.11.2) comes without its parameter:
-// pion does not answer it, and Linux aborts the association. From what comes back, which is the time when this was
+// heartbeat asks the peer whether it is there. pion's own HEARTBEAT (of v1.11.2) comes without its parameter:
+// pion does not answer it, and Linux aborts the association. So this is sent in its place where pion sends one of itself, which is when its
+// timer for probes runs out just as everything is acknowledged. From what comes back, which is the time when this was
 // sent, pion learns the round trip.
 //
 // RFC 9260, section 3.3.5, where the parameter is mandatory.
 func (p *path) heartbeat() {
 	info := chunk.Parameter{Type: chunk.ParamHeartbeatInfo, Value: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
 	p.say(chunk.TypeHeartbeat, info.Append(nil))
+}
+
+// asksBlankly reports whether a packet is a HEARTBEAT without its parameter.
+func asksBlankly(packet []byte) bool {
+	return len(packet) == chunk.HeaderLen+4 && chunk.Type(packet[chunk.HeaderLen]) == chunk.TypeHeartbeat
 }
 
 // Read returns one packet.
@@ -286,6 +292,10 @@ func (p *path) Write(b []byte) (int, error) {
 	case <-p.done:
 		return 0, net.ErrClosed
 	default:
+	}
+	if asksBlankly(b) {
+		p.heartbeat()
+		return len(b), nil
 	}
 	out := append([]byte(nil), b...)
 	binary.BigEndian.PutUint16(out, p.e.port)

@@ -1,6 +1,7 @@
 package sctpudp
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -172,7 +173,7 @@ func TestWrittenTo(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
 	p := e.newPath(s.pc.LocalAddr().(*net.UDPAddr).AddrPort(), s.port(), e.setup(), s.ours)
-	for _, kind := range []chunk.Type{chunk.TypeHeartbeat, chunk.TypeAbort} {
+	for _, kind := range []chunk.Type{chunk.TypeShutdownComplete, chunk.TypeAbort} {
 		b := chunk.Header{Source: 1, Destination: 2, Tag: s.ours.Tag}.Packet(chunk.Chunk{Type: kind})
 		if n, err := p.Write(b); n != len(b) || err != nil {
 			t.Errorf("wrote %d octets (%v)", n, err)
@@ -192,6 +193,23 @@ func TestWrittenTo(t *testing.T) {
 	}
 	if n, err := p.Read(nil); n != 0 || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after the end: %d, %v", n, err)
+	}
+}
+
+// TestBlankHeartbeat: where pion asks without the parameter, the peer is asked with it.
+//
+// RFC 9260, section 3.3.5.
+func TestBlankHeartbeat(t *testing.T) {
+	e := endpoint(t, true, Config{})
+	s := meet(t, e)
+	p := e.newPath(s.pc.LocalAddr().(*net.UDPAddr).AddrPort(), s.port(), e.setup(), s.ours)
+	b := chunk.Header{Source: 1, Destination: 2, Tag: s.ours.Tag}.Packet(chunk.Chunk{Type: chunk.TypeHeartbeat})
+	if n, err := p.Write(b); n != len(b) || err != nil {
+		t.Errorf("wrote %d octets (%v)", n, err)
+	}
+	_, tag, c := s.answer()
+	if tag != s.ours.Tag || c.Type != chunk.TypeHeartbeat || len(c.Value) != 12 || binary.BigEndian.Uint16(c.Value) != chunk.ParamHeartbeatInfo {
+		t.Errorf("tag %x, type %d: % x", tag, c.Type, c.Value)
 	}
 }
 
