@@ -146,7 +146,7 @@ func (c *cell) connect(ctx context.Context) error {
 		return askOverSCTP(ctx, c.tap.addr(), in)
 	}
 	offer := in.Offer
-	offer.Timeout = left(ctx)
+	offer.Timeout = longer(ctx)
 	d := iwarp.Dialer{
 		PD: c.i.pd, QP: c.i.qpConfig(ctx), MPA: offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
 	}

@@ -70,6 +70,14 @@ func left(ctx context.Context) time.Duration {
 	return max(time.Until(end), time.Nanosecond)
 }
 
+// longer is more time than the row has, or 0 if it has no bound: it is the row's end that ends a startup, and is told of as that.
+func longer(ctx context.Context) time.Duration {
+	if left := left(ctx); left > 0 {
+		return left + time.Minute
+	}
+	return 0
+}
+
 // prepare posts the receive.
 func (e *endpoint) prepare(qp *iwarp.QP) error {
 	return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{e.inbox.Slice(0, transfer)}})
