@@ -290,8 +290,8 @@ func withPort(addr string, port int) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
 	}
-	if inner, ok := strings.CutPrefix(addr, "["); ok {
-		addr = strings.TrimSuffix(inner, "]")
+	if strings.HasPrefix(addr, "[") && strings.HasSuffix(addr, "]") {
+		addr = addr[1 : len(addr)-1]
 	}
 	return net.JoinHostPort(addr, strconv.Itoa(port))
 }
