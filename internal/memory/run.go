@@ -1,11 +1,14 @@
 package memory
 
+import "github.com/goiwarp/iwarp/mpa/layout"
+
 // A Run places octets that come one after the other: those of one message, which are in several
 // segments. It holds the locks of some of the memory that they go to, so that what the first was judged by holds for all: no
 // STag is invalidated, and nothing revoked, before the Run has ended.
 //
 // Whoever has begun a Run ends it before anything else is done with a region, and before anything is waited for. The zero value has
-// ended. What a program may wait for by an atomic load (docs/memory.md) is not for a Run: the last octets of a Write.
+// ended. The last octets of each segment are stored as a word, as those may be of a Write that a program waits for (docs/memory.md), whose last
+// segment is shorter than that word.
 type Run struct {
 	in      *extent
 	at, end int    // octets of the memory whose locks are held, and that the access may reach
@@ -58,10 +61,7 @@ func (r *Run) Place(to uint64, p []byte) bool {
 		return false
 	}
 	r.left--
-	for off := r.at + int(from); len(p) > 0; {
-		n := copy(r.in.piece(off, len(p)), p)
-		off, p = off+n, p[n:]
-	}
+	r.in.place(r.at+int(from), layout.Plain(p))
 	return true
 }
 
