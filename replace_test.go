@@ -96,3 +96,31 @@ func TestReplaceMRMistakes(t *testing.T) {
 	should(t, fast.Deregister())
 	should(t, pd.Close())
 }
+
+// TestReplaceInvalidated: a peer that invalidates the STag while another region takes it over invalidates the one or the other, and never neither.
+func TestReplaceInvalidated(t *testing.T) {
+	ini, res := connect(t)
+	o := iwarp.MROptions{Access: iwarp.RemoteWrite | iwarp.RemoteInvalidate}
+	o.Replace = res.mr(64, o.Access)
+	replace := func() {
+		next, err := res.pd.RegisterOptions(make([]byte, 64), o)
+		must(t, err)
+		o.Replace = next
+	}
+	for range 3000 {
+		must(t, res.PostRecv(&iwarp.RecvWR{}))
+		done, stag := make(chan struct{}), o.Replace.STag()
+		go func() {
+			defer close(done)
+			replace()
+		}()
+		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Invalidate: stag})
+		wc := next(t, res.RecvCQ())
+		<-done
+		if wc.Status != iwarp.StatusSuccess {
+			t.Fatal(wc.Err())
+		}
+		next(t, ini.SendCQ())
+		replace() // which is valid, whatever the one before was
+	}
+}

@@ -134,7 +134,15 @@ func (d Domain) load(t Taker, n int, stag uint32, to uint64) (*grant, Fault) {
 
 // Invalidate makes stag unusable on the peer's request (Send with Invalidate).
 func (d Domain) Invalidate(stag uint32) Fault {
-	g := d.Table.lookup(stag)
+	for {
+		g := d.Table.lookup(stag)
+		if f := d.invalidate(g); !d.replaced(g, stag, f) {
+			return f
+		}
+	}
+}
+
+func (d Domain) invalidate(g *grant) Fault {
 	if g == nil {
 		return InvalidSTag
 	}

@@ -94,3 +94,22 @@ func TestSucceedFlood(t *testing.T) {
 	over.Store(true)
 	t.Log(<-done, "regions")
 }
+
+// TestSucceedInvalidated: an invalidation that has found the region which another then succeeds is judged by that one.
+func TestSucceedInvalidated(t *testing.T) {
+	table := NewTable()
+	o := Options{Access: RemoteWrite | RemoteInvalidate, PD: pd}
+	old, _ := register(t, table, o)
+	d := local(table)
+	g := table.lookup(old.STag())
+	r, f, err := table.Succeed(old, make([]byte, 4), o)
+	if f != None || err != nil {
+		t.Fatal(f, err)
+	}
+	if f := d.invalidate(g); f != InvalidSTag || !d.replaced(g, old.STag(), f) {
+		t.Errorf("by what it found: %v", f)
+	}
+	if f := d.Invalidate(old.STag()); f != None || r.Valid() {
+		t.Errorf("again: %v", f)
+	}
+}
