@@ -2,6 +2,7 @@ package iwarp_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -56,5 +57,26 @@ func TestCheckLate(t *testing.T) {
 		if err := ini.PostSend(&iwarp.SendWR{SGL: []iwarp.SGE{s}}); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, what) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestLateWraps: lengths whose sum no memory has are too long for a message, and never what is left of the sum.
+func TestLateWraps(t *testing.T) {
+	s := setup{}
+	s.Dialer.QP.CheckLate, s.accept.QP.CheckLate = true, true
+	ini, res := s.connect(t)
+	src, dst := ini.filled(100, 3, iwarp.LocalWrite), res.mr(100, iwarp.RemoteWrite|iwarp.LocalWrite)
+	all := func(mr *iwarp.MR) []iwarp.SGE {
+		return []iwarp.SGE{{MR: mr, Length: math.MaxInt}, {MR: mr, Length: math.MaxInt}, {MR: mr, Length: 10}}
+	}
+	err := ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Remote: dst.Remote(0), SGL: all(src)})
+	if err == nil {
+		t.Error("a Write is taken")
+	}
+	must(t, res.PostRecv(&iwarp.RecvWR{SGL: all(dst)}))
+	const text = "text that is longer than 8 octets"
+	ini.post(&iwarp.SendWR{Inline: []byte(text)})
+	if wc := next(t, res.RecvCQ()); wc.Status != iwarp.StatusSuccess || string(dst.Bytes()[:len(text)]) != text {
+		t.Errorf("a receive, of which the beginning is needed: %v (%v)", wc.Status, wc.Err())
 	}
 }

@@ -3,6 +3,7 @@ package iwarp
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -298,7 +299,9 @@ func (w *SendWR) checkFlags() error {
 func (w *SendWR) size() int {
 	n := len(w.Inline)
 	for i := 0; i < len(w.SGL) && !w.Op.fetches(); i++ {
-		n += w.SGL[i].Length
+		if n += w.SGL[i].Length; n < 0 {
+			return math.MaxInt // as of lengths that no memory has
+		}
 	}
 	return n
 }

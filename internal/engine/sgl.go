@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/goiwarp/iwarp/internal/memory"
+import (
+	"math"
+
+	"github.com/goiwarp/iwarp/internal/memory"
+)
 
 // MaxSGE is how many scatter/gather elements one work request may have. RDMA verbs 8: at least 4.
 const MaxSGE = 32
@@ -43,11 +47,13 @@ func (l *SGL) Elements() []SGE {
 	return l.few[:l.n]
 }
 
-// length adds up the list, in octets.
-func (l *SGL) length() uint64 {
-	var n uint64
+// length adds up the list, in octets; of lengths that no memory has it is the largest number at most.
+func (l *SGL) length() (sum uint64) {
 	for _, e := range l.Elements() {
-		n += uint64(e.Length)
+		n := uint64(e.Length)
+		if sum += n; sum < n {
+			return math.MaxUint64
+		}
 	}
-	return n
+	return sum
 }
