@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // sanitizers have the part in C, and programs, tell of memory that they do wrong with.
@@ -24,11 +26,8 @@ func (l Library) sanitized(t *testing.T) {
 	if err == nil {
 		err = hardened.compilePreload(t.Context(), sources, l.stamp(), sanitizers...)
 	}
-	if err != nil && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
 	if err != nil {
-		t.Fatal(err)
+		testrig.Lacks(t, err.Error())
 	}
 	t.Setenv(guiseVariable, string(RoCE))
 	// Ours is preloaded before the sanitizer's, which need not come first as long as it comes before libc.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping"
@@ -20,42 +20,30 @@ func TestOwnPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 		pings := rping.NewServer(rnic, rping.Config{})
-		var log testrig.Buffer
-		s := New(Config{
-			MaxConnections: 1024, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		r := &rig{t: t, ln: testrig.NewListener("server"), log: new(bytes.Buffer), ended: make(chan error, 1)}
+		r.server = New(Config{
+			MaxConnections: 1024, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 			Services: []Service{{Name: "rping", Wants: "none", Knows: pings.Knows, Serve: pings.Serve}},
 		})
-		under := testrig.NewListener("server")
 		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx, iwarp.NewListener(under, iwarp.ListenConfig{RNIC: rnic})) }()
-		dial := func(port int) error {
-			ours, theirs := testrig.Pipe(fmt.Sprintf("192.0.2.1:%d", port), "server")
-			testrig.Must(t, under.Offer(t.Context(), theirs))
-			qp, err := new(iwarp.Dialer).Initiate(t.Context(), ours, nil)
-			if err == nil {
-				t.Cleanup(func() { _ = qp.Abort() })
-			}
-			return err
-		}
+		go func() { r.ended <- r.server.Run(ctx, iwarp.NewListener(r.ln, iwarp.ListenConfig{RNIC: rnic})) }()
 		port := 1
 		for ; port <= 192; port++ { // three quarters of rping's 256
-			testrig.Must(t, dial(port))
+			qp, err := r.dialFrom(fmt.Sprint("192.0.2.1:", port), "")
+			testrig.Must(t, err)
+			t.Cleanup(func() { _ = qp.Abort() })
 		}
 		refused := (*iwarp.RejectError)(nil)
-		if err := dial(port); !errors.As(err, &refused) || !strings.Contains(string(refused.PrivateData), "192 connections from your address already") {
+		if _, err := r.dialFrom(fmt.Sprint("192.0.2.1:", port), ""); !errors.As(err, &refused) ||
+			!strings.Contains(string(refused.PrivateData), "192 connections from your address already") {
 			t.Fatal(err)
 		}
-		testrig.Should(t, refused.Conn.Close())
 		synctest.Wait()
-		if all := s.Stats(); all.Full != 1 || all.Services["rping"].Ended != 0 || all.Services["rping"].Failed != 0 {
+		if all := r.server.Stats(); all.Full != 1 || all.Services["rping"].Ended != 0 || all.Services["rping"].Failed != 0 {
 			t.Errorf("%+v", all)
 		}
-		if !strings.Contains(log.String(), "level=WARN msg=rejected") {
-			t.Error(log.String())
-		}
-		time.Sleep(time.Second)
+		r.logged("level=WARN msg=rejected")
 		stop()
-		<-ended
+		<-r.ended
 	})
 }
