@@ -64,11 +64,11 @@ var mayImport = map[string][]string{
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
 	"nvmf/host":    {"", "internal/inbox", "mpa/ulpdata", "nvmf/capsule"},
-	"nvmf/target":  {"", "internal/filelock", "internal/inbox", "mpa", "mpa/ulpdata", "nvmf/capsule"},
+	"nvmf/target":  {"", "internal/filelock", "internal/inbox", "internal/refuse", "mpa", "mpa/ulpdata", "nvmf/capsule"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
-	"perf":             {"", "mpa", "mpa/ulpdata", "internal/guests", "internal/network", "internal/spread", "internal/wording"},
+	"perf":             {"", "mpa", "mpa/ulpdata", "internal/guests", "internal/network", "internal/refuse", "internal/spread", "internal/wording"},
 	"perf/before":      {"internal/report", "internal/spread"},
 	"perf/history":     {"perf", "internal/machine", "internal/report"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/machine", "internal/network", "internal/report", "internal/spread", "internal/study"},
@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
 	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
-	"programs/verbs":    {"", "mpa", "capture", "internal/filelock", "internal/pcapfile", "programs/settings"},
+	"programs/verbs":    {"", "mpa", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/settings"},
 	"programs/engine":   {"programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {

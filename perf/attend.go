@@ -198,7 +198,7 @@ func (a *attendance) gather(ctx context.Context) error {
 // acceptQP brings up the QP of a connection request.
 func (a *attendance) acceptQP(ctx context.Context, in arrival) error {
 	if int(in.index) >= len(a.qps) || a.qps[in.index].qp != nil {
-		reject(in.req, errors.New("perf: no such connection in this measurement"))
+		_ = a.reception.decline(in.req, errors.New("perf: no such connection in this measurement"))
 		return fmt.Errorf("perf: the initiator opened connection %d of %d", in.index, len(a.qps))
 	}
 	l := a.qps[in.index]

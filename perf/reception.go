@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/refuse"
 )
 
 // maxWaiting is how many initiators may be connected without having said what they want
@@ -32,6 +34,7 @@ type reception struct {
 	ended     func(Visit)
 
 	waiting *guests.Places // of those that have asked for nothing yet
+	door    refuse.Door
 
 	mu      sync.Mutex
 	current *visit // the one that measures, or the last that did; nil before
@@ -58,7 +61,7 @@ func (r *reception) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		requests.Go(func() { _ = r.receive(ctx, req) }) // a visit has been reported
+		requests.Go(func() { _ = r.receive(ctx, req) }) // what is to be told of it has been
 	}
 }
 
@@ -66,21 +69,18 @@ func (r *reception) serve(ctx context.Context) error {
 func (r *reception) receive(ctx context.Context, req *iwarp.Request) error {
 	h, err := helloOf(req)
 	if err != nil {
-		reject(req, err)
-		return nil
+		return r.decline(req, err)
 	}
 	v := r.measuring()
 	switch {
 	case h.control && v != nil:
-		reject(req, errUnderWay)
+		return r.decline(req, errUnderWay)
 	case h.control:
 		return r.enter(ctx, req, h)
 	case v == nil || v.id != h.session:
-		reject(req, errNoSuch)
-	default:
-		v.deliver(ctx, req, h)
+		return r.decline(req, errNoSuch)
 	}
-	return nil
+	return v.deliver(ctx, req, h)
 }
 
 // measuring returns the visit whose measurement goes on, or nil.
@@ -100,8 +100,7 @@ func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) erro
 	place, full := r.waiting.Enter(req.RemoteAddr(), cancel)
 	if full != nil {
 		cancel(nil)
-		reject(req, fmt.Errorf("perf: %w", full))
-		return full
+		return r.decline(req, fmt.Errorf("perf: %w", full))
 	}
 	v := &visit{reception: r, id: h.session, place: place, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
 	return v.serve(ctx, req)
@@ -122,12 +121,31 @@ func (r *reception) begin(v *visit) error {
 	return nil
 }
 
+// reject tells the initiator why it is not taken. The error is a *refuse.Error.
+func (r *reception) reject(req *iwarp.Request, reason error) error {
+	text, _ := json.Marshal(failure(reason)) // nothing of it cannot be encoded
+	return r.door.Because(req, text, reason)
+}
+
+// decline is reject, which is reported where the initiator could not be told.
+func (r *reception) decline(req *iwarp.Request, reason error) error {
+	err := r.reject(req, reason)
+	if rejected := (*refuse.Error)(nil); errors.As(err, &rejected) && rejected.Untold != nil {
+		r.report(Visit{Remote: req.RemoteAddr(), Err: err})
+	}
+	return err
+}
+
 // leave reports on a visit that is over.
 func (r *reception) leave(v *visit, report Visit) {
 	v.place.Leave()
 	v.cancel(nil)
 	close(v.done)
+	r.report(report)
+}
+
+func (r *reception) report(v Visit) {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	r.ended(report)
+	r.ended(v)
 }

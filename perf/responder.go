@@ -2,7 +2,6 @@ package perf
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 
@@ -72,20 +71,9 @@ func (*Responder) Knows(req *iwarp.Request) bool {
 }
 
 // Serve serves one request, and returns when its connection has ended. There is the same order among them as [Serve] keeps. The
-// error is that of a measurement which was not served to its end, or for which there was no place.
+// error is that of a measurement which was not served to its end, or of a request that was rejected.
 func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
 	return r.reception.receive(ctx, req)
-}
-
-// reject tells the initiator why it is not taken.
-func reject(req *iwarp.Request, reason error) {
-	text, _ := json.Marshal(failure(reason)) // nothing of it cannot be encoded
-	conn, err := req.Reject(text)
-	if err != nil {
-		_ = req.Close() // an initiator that hears nothing would wait
-		return
-	}
-	_ = conn.Close()
 }
 
 // A visit is the responder's end of one measurement.
@@ -119,14 +107,15 @@ func (v *visit) over() bool {
 
 // deliver hands a connection request over, and returns when the visit is over. There are never more than fit,
 // unless the initiator does not keep to what it asked for. Without one of its connections a visit is over.
-func (v *visit) deliver(ctx context.Context, req *iwarp.Request, h hello) {
+func (v *visit) deliver(ctx context.Context, req *iwarp.Request, h hello) error {
 	select {
 	case v.lanes <- arrival{req, h}:
 		defer context.AfterFunc(ctx, func() { v.cancel(context.Cause(ctx)) })()
 		<-v.done
 		_ = req.Close() // if it was not looked at
+		return nil
 	default:
-		reject(req, errors.New("perf: more connections than announced"))
+		return v.reception.decline(req, errors.New("perf: more connections than announced"))
 	}
 }
 
@@ -134,7 +123,7 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) error {
 	report := Visit{Remote: req.RemoteAddr()}
 	s, err := newSession(responder, v.reception.rnic)
 	if err != nil {
-		reject(req, err)
+		err = v.reception.reject(req, err)
 	} else {
 		a := &attendance{visit: v, session: s}
 		err = a.run(ctx, req)

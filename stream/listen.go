@@ -37,6 +37,7 @@ type Listener struct {
 	under    *iwarp.Listener
 	acceptor Acceptor
 	network  string
+	door     refuse.Door
 	ready    chan *Conn
 	room     chan struct{}   // a token for each connection that the program has not got yet
 	ctx      context.Context // It ends with the Listener; its cause is why, at first.
@@ -94,7 +95,7 @@ func (l *Listener) run() {
 func (l *Listener) answer(req *iwarp.Request) {
 	defer l.answers.Done()
 	defer func() { <-l.room }()
-	c, err := l.acceptor.accept(l.ctx, req, l.network)
+	c, err := l.acceptor.accept(l.ctx, req, l.network, &l.door)
 	if err != nil {
 		return
 	}
@@ -133,13 +134,13 @@ func (l *Listener) Close() error {
 // Accept accepts a request whose private data are those of the protocol (rsockets.ParseHello). A request of another kind is rejected, and the
 // error wraps an *rsockets.Error; so is one that cannot be served.
 func (a *Acceptor) Accept(ctx context.Context, req *iwarp.Request) (*Conn, error) {
-	return a.accept(ctx, req, req.LocalAddr().Network())
+	return a.accept(ctx, req, req.LocalAddr().Network(), new(refuse.Door))
 }
 
-func (a *Acceptor) accept(ctx context.Context, req *iwarp.Request, network string) (*Conn, error) {
+func (a *Acceptor) accept(ctx context.Context, req *iwarp.Request, network string, door *refuse.Door) (*Conn, error) {
 	c, err := a.serve(ctx, req, network)
 	if err != nil {
-		reject(req, err)
+		_ = door.Refuse(req, said(err)) // unless it has been answered
 		return nil, &net.OpError{Op: "accept", Net: network, Source: req.LocalAddr(), Addr: req.RemoteAddr(), Err: err}
 	}
 	return c, nil
@@ -148,18 +149,13 @@ func (a *Acceptor) accept(ctx context.Context, req *iwarp.Request, network strin
 // busy is what a peer is told that there is nothing left for.
 const busy = "stream: no memory, or nothing else that a connection takes, is left here: try again later"
 
-// reject refuses a request that was not answered, without private data, as rdma-core does; but that there is nothing left for it is said: to rdma-core's
+// said is the private data to reject a request with: none, as rdma-core does; but that there is nothing left for it is said: to rdma-core's
 // ends, which look at no private data then, it is the same.
-func reject(req *iwarp.Request, why error) {
-	if errors.Is(why, iwarp.ErrLimit) && refuse.Politely(req, busy) == nil {
-		return
+func said(why error) []byte {
+	if errors.Is(why, iwarp.ErrLimit) {
+		return []byte(busy)
 	}
-	conn, err := req.Reject(nil)
-	if err == nil {
-		_ = conn.Close()
-		return
-	}
-	_ = req.Close()
+	return nil
 }
 
 func (a *Acceptor) serve(ctx context.Context, req *iwarp.Request, network string) (*Conn, error) {

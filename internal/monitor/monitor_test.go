@@ -96,6 +96,7 @@ func TestScrape(t *testing.T) {
 		`iwarp_serve_connections_ended_total{outcome="in_order",service="rping"} 1`,
 		`iwarp_serve_connections_ended_total{outcome="gave_way",service="rping"} 0`,
 		`iwarp_serve_rejected_total{reason="off"} 0`,
+		`iwarp_serve_rejected_total{reason="declined"} 0`,
 		`iwarp_serve_connections{service="rping"} 0`,
 		`iwarp_payload_received_bytes_total{device="iwarp0",opcode="RDMA Read Response"} 300`,
 		`iwarp_messages_sent_total{device="iwarp0",opcode="RDMA Write"} 3`,

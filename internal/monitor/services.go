@@ -17,7 +17,7 @@ func newServices(of *serve.Server) *services {
 		of:          of,
 		connections: prometheus.NewDesc("iwarp_serve_connections", "Connections that are served.", []string{"service"}, nil),
 		ended:       prometheus.NewDesc("iwarp_serve_connections_ended_total", "Connections that have ended: in order, because another needed their place, or failed.", []string{"service", "outcome"}, nil),
-		rejected:    prometheus.NewDesc("iwarp_serve_rejected_total", "Requests rejected, because no service knew them, theirs is off, or there were too many connections.", []string{"reason"}, nil),
+		rejected:    prometheus.NewDesc("iwarp_serve_rejected_total", "Requests rejected, because no service knew them, theirs is off, there were too many connections, or theirs had another reason.", []string{"reason"}, nil),
 		ready:       prometheus.NewDesc("iwarp_serve_ready", "Whether connections are taken.", nil, nil),
 	}
 }
@@ -44,6 +44,7 @@ func (c *services) Collect(to chan<- prometheus.Metric) {
 	emit(c.rejected, prometheus.CounterValue, float64(s.Unknown), "unknown")
 	emit(c.rejected, prometheus.CounterValue, float64(s.Off), "off")
 	emit(c.rejected, prometheus.CounterValue, float64(s.Full), "full")
+	emit(c.rejected, prometheus.CounterValue, float64(s.Declined), "declined")
 	ready := 0.0
 	if s.State == serve.Serving {
 		ready = 1

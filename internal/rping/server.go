@@ -50,6 +50,7 @@ type server struct {
 	cfg    ServerConfig
 	rnic   *iwarp.RNIC
 	places *guests.Places
+	door   refuse.Door
 
 	watching sync.Mutex
 }
@@ -78,8 +79,11 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 			return err
 		}
 		clients.Go(func() {
-			full := (*guests.FullError)(nil)
-			if err := s.receive(ctx, req); err != nil && ctx.Err() == nil && !errors.As(err, &full) {
+			err := s.receive(ctx, req)
+			if rejected := (*refuse.Error)(nil); errors.As(err, &rejected) {
+				err = rejected.Untold
+			}
+			if err != nil && ctx.Err() == nil {
 				s.cfg.tell(ClientFailed{req.RemoteAddr(), err})
 			}
 		})
@@ -92,8 +96,7 @@ func (s *server) receive(ctx context.Context, req *iwarp.Request) error {
 	defer leave(nil)
 	g, full := s.places.Enter(req.RemoteAddr(), leave)
 	if full != nil {
-		_ = refuse.Politely(req, "iwarp rping: "+full.Error())
-		return full
+		return s.door.Because(req, []byte("iwarp rping: "+full.Error()), full)
 	}
 	defer g.Leave()
 	return s.serve(client, req, g)
@@ -110,8 +113,7 @@ func NewServer(rnic *iwarp.RNIC, cfg Config) *Server {
 // Knows reports whether a request is one of a client's, rdma-core's included: those have no private data.
 func (*Server) Knows(req *iwarp.Request) bool { return len(req.PrivateData()) == 0 }
 
-// Serve serves one client until it disconnects, or the context ends. The error is a *guests.FullError for one who was rejected, as there
-// was no place.
+// Serve serves one client until it disconnects, or the context ends. The error is a *refuse.Error for one who was rejected.
 func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	return s.server.receive(ctx, req)
 }
@@ -120,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 func (s *server) serve(ctx context.Context, req *iwarp.Request, place *guests.Guest) error {
 	s.cfg.privateData(req.PrivateData())
 	if s.cfg.Reject != nil {
-		return refuse.Politely(req, *s.cfg.Reject)
+		return s.door.Refuse(req, []byte(*s.cfg.Reject))
 	}
 	c, err := s.accept(ctx, req)
 	if err != nil {
@@ -160,7 +162,7 @@ func left(qp *iwarp.QP, req *iwarp.Request, pings int) error {
 func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, error) {
 	e, err := newEndpoint(&s.cfg.Config, s.rnic, MaxSize)
 	if err != nil {
-		return nil, errors.Join(err, refuse.Politely(req, "no memory"))
+		return nil, s.door.Because(req, []byte("no memory"), err)
 	}
 	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset, MPA: e.offer().Answer(), Prepare: e.prepare}
 	if e.qp, err = req.Accept(ctx, cfg); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/refuse"
 )
 
 // A guest is a connection that has a place.
@@ -40,12 +41,14 @@ func (s *Server) left(g *guest, err error) {
 	delete(s.guests, g)
 	s.change(g.service, func(c *ServiceStats) {
 		c.Connections--
-		full := (*guests.FullError)(nil)
+		full, rejected := (*guests.FullError)(nil), (*refuse.Error)(nil)
 		switch {
 		case errors.Is(err, guests.ErrSilent):
 			c.GaveWay++
 		case errors.As(err, &full): // of the service's own places
 			s.stats.Full++
+		case errors.As(err, &rejected):
+			s.stats.Declined++
 		case err != nil:
 			c.Failed++
 		default:

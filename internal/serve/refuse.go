@@ -4,27 +4,20 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/refuse"
 )
-
-// maxRefusals bounds the rejected peers that are waited for at a time.
-const maxRefusals = 64
 
 // refuse rejects a request, which is counted.
 func (s *Server) refuse(req *iwarp.Request, count func(*Stats), reason string) {
 	s.mu.Lock()
 	count(&s.stats)
 	s.mu.Unlock()
-	s.cfg.Log.Warn("rejected", "remote", req.RemoteAddr().String(), "private_data", shown(req.PrivateData()), "reason", reason)
-	select {
-	case s.refusals <- struct{}{}:
-		s.requests.Go(func() {
-			defer func() { <-s.refusals }()
-			_ = refuse.Politely(req, reason)
-		})
-	default: // these peers may miss the reason
-		_ = req.Close()
-	}
+	log := s.cfg.Log.With("remote", req.RemoteAddr().String())
+	log.Warn("rejected", "private_data", shown(req.PrivateData()), "reason", reason)
+	s.requests.Go(func() {
+		if err := s.door.Refuse(req, []byte(reason)); err != nil {
+			log.Warn("the reason was not told", "error", err.Error())
+		}
+	})
 }
 
 // shown is the beginning of private data, for the log.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/refuse"
 )
 
 // A Service is one of those on the Listener.
@@ -22,7 +23,7 @@ type Service struct {
 	// Knows reports whether a request is for the service.
 	Knows func(req *iwarp.Request) bool
 	// Serve answers a request, and returns when its connection has ended. When the context ends it has to return soon. A request that
-	// it has not answered is closed then.
+	// it has not answered is closed then. The error wraps a *refuse.Error if it has rejected the request.
 	Serve func(ctx context.Context, req *iwarp.Request) error
 	// Off, if it is set, has its requests rejected, with this reason. It is not served then, and Serve is not needed.
 	Off string
@@ -50,7 +51,7 @@ const closeTime = 5 * time.Second
 type Server struct {
 	cfg      Config
 	requests sync.WaitGroup
-	refusals chan struct{} // a token for each that is under way
+	door     refuse.Door
 	places   *guests.Places
 
 	mu     sync.Mutex
@@ -61,7 +62,7 @@ type Server struct {
 // New makes a Server.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, refusals: make(chan struct{}, maxRefusals), places: guests.New(cfg.MaxConnections, guests.Silence), guests: make(map[*guest]bool),
+		cfg: cfg, places: guests.New(cfg.MaxConnections, guests.Silence), guests: make(map[*guest]bool),
 	}
 	s.stats.Services = make(map[string]ServiceStats)
 	for _, service := range cfg.Services {
@@ -156,9 +157,9 @@ func (s *Server) serve(ctx context.Context, service *Service, g *guest, req *iwa
 	}
 	s.left(g, err)
 	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
-	full := (*guests.FullError)(nil)
+	rejected := (*refuse.Error)(nil)
 	switch {
-	case errors.As(err, &full):
+	case errors.As(err, &rejected):
 		log.Warn("rejected", "reason", err.Error())
 	case errors.Is(err, guests.ErrSilent):
 		log.Warn("connection gave way", "reason", err.Error())

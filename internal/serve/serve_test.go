@@ -12,6 +12,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/refuse"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -35,6 +36,11 @@ func run(t *testing.T, cfg Config) *rig {
 		return func(req *iwarp.Request) bool { return strings.HasPrefix(string(req.PrivateData()), begin) }
 	}
 	cfg.Services = []Service{{Name: "away", Knows: knows("away"), Off: "it is away"}, {
+		Name: "busy", Wants: `"busy"`, Knows: knows("busy"),
+		Serve: func(_ context.Context, req *iwarp.Request) error {
+			return new(refuse.Door).Because(req, []byte("one at a time"), errors.New("another is served"))
+		},
+	}, {
 		Name: "stay", Wants: `"stay"`,
 		Knows: knows("stay"),
 		Serve: func(ctx context.Context, req *iwarp.Request) error {
@@ -115,13 +121,46 @@ func (r *rig) logged(text string) {
 func TestUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, Config{})
-		r.refusedFor("go\x1b", `of no service here: stay ("stay")`)
+		r.refusedFor("go\x1b", `of no service here: busy ("busy"), stay ("stay")`)
 		r.refusedFor("", `of no service here`)
 		r.refusedFor("away", "iwarp serve: it is away")
 		r.logged(`msg=rejected remote=client private_data="\"go\\x1b\""`)
-		if got := r.server.Stats(); got.Unknown != 2 || got.Off != 1 || len(got.Services) != 1 || got.State != Serving {
+		if got := r.server.Stats(); got.Unknown != 2 || got.Off != 1 || len(got.Services) != 2 || got.State != Serving {
 			t.Errorf("%+v", got)
 		}
+		r.stop()
+		testrig.Must(t, <-r.ended)
+	})
+}
+
+// TestDeclined: who is rejected by a service counts as rejected, and its connection neither as ended nor as failed.
+func TestDeclined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{})
+		r.refusedFor("busy", "one at a time")
+		r.logged(`msg=rejected service=busy remote=client`)
+		r.logged(`reason="another is served"`)
+		if got := r.server.Stats(); got.Declined != 1 || got.Services["busy"] != (ServiceStats{}) {
+			t.Errorf("%+v", got)
+		}
+		r.stop()
+		testrig.Must(t, <-r.ended)
+	})
+}
+
+// TestUntold: the log tells of a peer that could not be told why it was rejected.
+func TestUntold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{MaxConnections: 1})
+		one := r.visits()
+		r.server.cfg.Services[0].Off = strings.Repeat("away ", 120)
+		_, err := r.dial("away")
+		if refused := (*iwarp.RejectError)(nil); !errors.As(err, &refused) || len(refused.PrivateData) != 0 {
+			t.Error(err)
+		}
+		r.logged(`msg="the reason was not told" remote=client`)
+		testrig.Must(t, one.Close())
+		synctest.Wait()
 		r.stop()
 		testrig.Must(t, <-r.ended)
 	})

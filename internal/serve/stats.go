@@ -16,9 +16,9 @@ const (
 type Stats struct {
 	State    State
 	Services map[string]ServiceStats // by their names, all of them
-	// Unknown, Off and Full count the requests that were rejected because no service knew them, because their service is off, and because there were
-	// too many connections.
-	Unknown, Off, Full uint64
+	// Unknown, Off, Full and Declined count the requests that were rejected because no service knew them, because their service is off, because there were
+	// too many connections, and because their service had another reason.
+	Unknown, Off, Full, Declined uint64
 }
 
 // ServiceStats are those of one service.

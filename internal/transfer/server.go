@@ -34,6 +34,7 @@ type ServerConfig struct {
 type Server struct {
 	cfg  ServerConfig
 	root *os.Root
+	door refuse.Door
 }
 
 // NewServer opens the directory.
@@ -59,10 +60,12 @@ func Knows(req *iwarp.Request) bool {
 	return bytes.HasPrefix(req.PrivateData(), []byte(message.Magic))
 }
 
-// Serve serves the client of one request until it has gone. One of another version is rejected, with the reason.
+// Serve serves the client of one request until it has gone. One of another version is rejected, with the reason;
+// the error is a *refuse.Error then.
 func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	if !bytes.Equal(req.PrivateData(), greeting()) {
-		return refuse.Politely(req, fmt.Sprintf("this server has version %d of %s", message.Version, message.Magic))
+		why := fmt.Errorf("this server has version %d of %s", message.Version, message.Magic)
+		return s.door.Because(req, []byte(why.Error()), why)
 	}
 	l := newLink(s.cfg.Silence)
 	_, err := req.Accept(ctx, iwarp.AcceptConfig{QP: l.config(), NoReads: true, MPA: mpa.Answer{PrivateData: greeting()}, Prepare: l.prepare})

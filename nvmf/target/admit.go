@@ -90,13 +90,3 @@ func (t *Target) forget(q *queue) {
 	delete(t.queues, q)
 	t.idle.Done()
 }
-
-// reject refuses a request that was not answered.
-func reject(req *iwarp.Request, status uint16) {
-	conn, err := req.Reject(ulpdata.NVMeReject{Status: status}.Append(nil))
-	if err == nil {
-		_ = conn.Close()
-		return
-	}
-	_ = req.Close()
-}

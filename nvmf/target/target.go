@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/refuse"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
@@ -17,6 +18,7 @@ type Target struct {
 	cfg        Config
 	namespaces []*namespace
 	serial     string
+	door       refuse.Door
 
 	mu          sync.Mutex
 	controllers map[uint16]*controller
@@ -94,16 +96,15 @@ func (t *Target) Serve(ctx context.Context, ln *iwarp.Listener) error {
 }
 
 // Accept accepts the request of a host, and serves its queue from then on. A request that cannot be served is rejected with a status
-// in its private data, which the error names.
+// in its private data, which the error names; the host has a second to close its connection then, before Accept returns.
 func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 	q, status, err := t.admit(req)
 	if err != nil {
-		reject(req, status)
-		return err
+		return t.door.Because(req, ulpdata.NVMeReject{Status: status}.Append(nil), err)
 	}
 	if err := q.accept(ctx, req); err != nil {
 		t.forget(q)
-		reject(req, ulpdata.NVMeNoResources)
+		_ = t.door.Refuse(req, ulpdata.NVMeReject{Status: ulpdata.NVMeNoResources}.Append(nil)) // unless it has been answered
 		return err
 	}
 	if !t.start(q) {

@@ -155,7 +155,9 @@ func (d *Device) DestroyID(h Handle) syscall.Errno {
 		_ = listener.Close()
 	}
 	port.release()
-	refuse(request)
+	if request != nil {
+		d.decline(request) // as its program gives it up
+	}
 	for _, e := range dropped {
 		if e.Child != 0 {
 			d.DestroyID(e.Child)
@@ -165,16 +167,6 @@ func (d *Device) DestroyID(h Handle) syscall.Errno {
 		qp.unlink(id)
 	}
 	return fine
-}
-
-// refuse rejects a request that its program gives up.
-func refuse(r *iwarp.Request) {
-	if r == nil {
-		return
-	}
-	if conn, err := r.Reject(nil); err == nil {
-		_ = conn.Close()
-	}
 }
 
 // unlink frees the QP from an ID that has gone. Its connection goes on.

@@ -229,7 +229,7 @@ func (id *ID) accept(q *QP, p ConnParam) {
 	id.established(q)
 }
 
-// Reject refuses the request of a peer, with private data for it.
+// Reject refuses the request of a peer, with private data for it. The peer has a second to close the connection.
 func (d *Device) Reject(h Handle, privateData []byte) syscall.Errno {
 	id := d.ids.get(h)
 	if id == nil || !id.advance(stageDisconnected, stageRequested) {
@@ -239,11 +239,10 @@ func (d *Device) Reject(h Handle, privateData []byte) syscall.Errno {
 	request := id.request
 	id.request = nil
 	id.mu.Unlock()
-	conn, err := request.Reject(privateData)
+	wait, err := d.door.Begin(request, privateData)
 	if err != nil {
-		_ = request.Close()
 		return errnoOf(err)
 	}
-	_ = conn.Close()
+	go wait()
 	return fine
 }

@@ -64,11 +64,14 @@ func (id *ID) serve(l *iwarp.Listener) {
 	}
 }
 
+// decline rejects a request without private data.
+func (d *Device) decline(r *iwarp.Request) { _ = d.door.Refuse(r, nil) }
+
 func (id *ID) requested(r *iwarp.Request) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	if id.stage != stageListening {
-		refuse(r)
+		id.device.decline(r)
 		return
 	}
 	child := id.device.newID(id.channel, 0)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/refuse"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -19,6 +20,7 @@ type Device struct {
 	recording *Recording
 	roce      bool
 	ports     ports
+	door      refuse.Door
 
 	contexts   table[Context]
 	pds        table[PD]

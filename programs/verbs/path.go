@@ -151,7 +151,7 @@ func (q *QP) called(r *iwarp.Request, c *call) {
 	case m.path != nil:
 		q.greet(r, c)
 	case m.request != nil || q.id != nil || q.orphan || q.gone:
-		go refuse(r)
+		go q.device.decline(r)
 	default: // it is held until the QP knows who its peer is
 		m.request, m.caller = r, *c
 		m.expiry = time.AfterFunc(callLimit, func() { q.forgetCaller(r) })
@@ -162,7 +162,7 @@ func (q *QP) called(r *iwarp.Request, c *call) {
 func (q *QP) greet(r *iwarp.Request, c *call) {
 	m := &q.meeting
 	if c.from != m.path.Number || c.gid != m.path.Peer || m.done != nil {
-		go refuse(r)
+		go q.device.decline(r)
 		return
 	}
 	m.done = make(chan struct{})
@@ -191,7 +191,7 @@ func (q *QP) forgetCaller(r *iwarp.Request) {
 	}
 	q.linking.Unlock()
 	if held {
-		refuse(r)
+		q.device.decline(r)
 	}
 }
 
@@ -203,7 +203,7 @@ func (q *QP) part(gone bool) {
 	q.linking.Unlock()
 	if m.request != nil {
 		m.expiry.Stop()
-		refuse(m.request)
+		q.device.decline(m.request)
 	}
 	if m.cancel != nil {
 		m.cancel()

@@ -99,7 +99,7 @@ func (d *Device) answer(l *iwarp.Listener) {
 			q = d.qps.get(h.(Handle))
 		}
 		if q == nil {
-			refuse(r)
+			d.decline(r)
 			continue
 		}
 		q.called(r, &c)
