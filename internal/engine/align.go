@@ -84,23 +84,26 @@ func (q *QP) room(g *Gather) int {
 // segment, but may still pack the next FPDU into the small remaining room, provide that
 // the next FPDU is small enough to fit."
 func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather) (h ddp.Header, n int, ok bool) {
-	return seg.Next(q.mulpduFor(seg, g))
+	mulpdu, another := q.mulpduFor(seg, g)
+	if another {
+		g.end(len(g.arena))
+	}
+	return seg.Next(mulpdu)
 }
 
-// mulpduFor returns the MULPDU for the next segment of a message.
-func (q *QP) mulpduFor(seg *ddp.Segmenter, g *Gather) int {
+// mulpduFor returns the MULPDU for the next segment of a message, and whether that begins another TCP segment.
+func (q *QP) mulpduFor(seg *ddp.Segmenter, g *Gather) (mulpdu int, another bool) {
 	if g.emss == 0 {
-		return q.MULPDU
+		return q.MULPDU, false
 	}
 	room := q.room(g)
 	if n := min(room, q.MULPDU); ends(seg, n) {
-		return n
+		return n, false
 	}
-	if room < layout.MinMULPDU { // [S06]
-		g.end(len(g.arena))
-		room = q.room(g)
+	if another = room < layout.MinMULPDU; another { // [S06]
+		room = layout.Room(q.tx.Offset(), g.emss, q.MarkersSend)
 	}
-	return q.share(room)
+	return q.share(room), another
 }
 
 func ends(seg *ddp.Segmenter, mulpdu int) bool {

@@ -21,15 +21,21 @@ type cutter struct {
 	seg   *ddp.Segmenter
 	count uint64 // of segments
 	took  int    // octets
+	over  bool   // it takes no more
 }
 
-// Take builds segments of the octets, as many as are whole and have room.
+// Take builds segments of the octets, as many as are whole and have room. After octets that it has left it takes none: a segment that
+// is in two pieces of memory is not built here, and what follows in the second is not the next of the message.
 func (c *cutter) Take(p []byte) {
 	q, g := c.q, c.g
-	for !q.enough(g) {
-		n, last := c.seg.Peek(q.mulpduFor(c.seg, g))
-		if last || n == 0 || n > len(p) {
+	for len(p) > 0 && !c.over && !q.enough(g) {
+		mulpdu, another := q.mulpduFor(c.seg, g)
+		n, last := c.seg.Peek(mulpdu)
+		if c.over = last || n == 0 || n > len(p); c.over {
 			return
+		}
+		if another {
+			g.end(len(g.arena))
 		}
 		g.arena = q.tx.Frame(g.arena, c.seg.AppendMiddle(q.ddpHeader[:0], n), p[:n])
 		g.framed(len(g.arena))

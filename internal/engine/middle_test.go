@@ -3,11 +3,13 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -37,11 +39,25 @@ func newTwins(t rapid.TB, change ...func(*setup)) (c twins) {
 		})...)
 		for k := range n.memory {
 			n.memory[k] = bytes.Repeat(numbered(250), twinMemory/250+1)[:twinMemory]
-			n.regions[k] = n.region(n.memory[k], remoteAll|memory.RemoteInvalidate)
 		}
+		n.regions = [2]*memory.Region{n.region(n.memory[0], remoteAll|memory.RemoteInvalidate), n.inPieces(n.memory[1])}
 		c[i] = n
 	}
 	return c
+}
+
+// inPieces is a region of memory that is registered in several pieces.
+func (n *twin) inPieces(b []byte) *memory.Region {
+	n.Helper()
+	r, err := n.table.Allocate(testPD, memory.Most{Pieces: 4, Octets: len(b)})
+	if err != nil {
+		n.Fatal(err)
+	}
+	g := memory.Registration{Memory: [][]byte{b[:4000], b[4000:4007], b[4007:70001], b[70001:]}, Access: remoteAll | memory.RemoteInvalidate}
+	if f := n.cfg.Memory.FastRegister(r, &g); f != memory.None {
+		n.Fatal(f)
+	}
+	return r
 }
 
 // do has both do the same.
@@ -284,5 +300,56 @@ func TestMiddleLetsGo(t *testing.T) {
 	n.wantCause(rdmap.CodeDDPInvalidSTag, false)
 	if n.memory[0][1499] != 0 || !bytes.Equal(n.memory[0][1500:1750], numbered(250)) {
 		t.Error("placed after it was revoked, or not before that")
+	}
+}
+
+// A message of several segments takes fewer steps than it has: the middle of it goes with the segment before, as far as the element
+// that it lies in. Where each is traced, each is a step.
+func TestMiddleIsOneStep(t *testing.T) {
+	const whole = testMULPDU - ddp.TaggedHeaderLen
+	for i, n := range newTwins(t) {
+		for _, m := range []struct {
+			op    Op
+			sgl   [3][3]int
+			steps [2][]uint64 // how many segments each builds
+		}{
+			{OpWrite, [3][3]int{{0, 0, 3 * whole}, {0, 5, 2*whole + 9}}, [2][]uint64{{3, 2, 1}, {1, 1, 1, 1, 1, 1}}},
+			{OpRead, [3][3]int{{0, 5, 3*whole + 9}}, [2][]uint64{{3, 1}, {1, 1, 1, 1}}},
+			{OpRead, [3][3]int{{1, 5, 3*whole + 9}}, [2][]uint64{{2, 1, 1}, {1, 1, 1, 1}}},
+			{OpRead, [3][3]int{{1, 70001 - 3*whole, 5*whole + 9}}, [2][]uint64{{5, 1}, {1, 1, 1, 1, 1, 1}}},
+		} {
+			n.g.reset(0, 0)
+			n.posts(1, m.op, m.sgl)
+			var got []uint64
+			for before := n.Stats().SentFPDUs; n.nextFPDU(n.g); before = n.Stats().SentFPDUs {
+				got = append(got, n.Stats().SentFPDUs-before)
+			}
+			if !slices.Equal(got, m.steps[i]) {
+				t.Errorf("%v, traced: %t: steps of %v segments, want %v", m.op, i == 1, got, m.steps[i])
+			}
+		}
+	}
+}
+
+// Segments that follow the first one are not judged by themselves, unless each is traced.
+func TestMiddleGoesOn(t *testing.T) {
+	for i, n := range newTwins(t) {
+		r := work(2, OpRead, SGE{Region: n.regions[0], Length: 3000})
+		n.post(r)
+		n.output()
+		for _, segment := range []func(stag uint32, to uint64, p []byte) fpdu{write, response} {
+			stag := n.regions[0].STag()
+			n.send(segment(stag, 0, make([]byte, 500)).more())
+			for at := uint64(500); at < 2500; at += 500 {
+				if got := n.goesOn(segment(stag, at, make([]byte, 500)).more().ulpdu()); got != (i == 0) {
+					t.Errorf("traced: %t: the segment at %d goes on: %t", i == 1, at, got)
+				}
+			}
+			n.placing.End()
+			if end := n.memory[0][2499]; (end == 0) != (i == 0) {
+				t.Errorf("traced: %t: the last octet is %d", i == 1, end)
+			}
+			copy(n.memory[0], bytes.Repeat(numbered(250), 10))
+		}
 	}
 }
