@@ -56,6 +56,20 @@ func TestSequel(t *testing.T) {
 	}
 }
 
+// Each one's sequel begins where it ends.
+func TestSequels(t *testing.T) {
+	h := Header{Tagged: true, Version: 1, STag: 7, TO: 100}
+	var q Sequel
+	q.After(&Segment{Header: h, Raw: h.Append(nil), Payload: make([]byte, 5)})
+	for i, n := range []int{5, 1, 30, 2} { // octets of the one before
+		h.TO += uint64(n)
+		next := []int{1, 30, 2, 9}[i]
+		if p, to, ok := q.Take(append(h.Append(nil), make([]byte, next)...)); !ok || to != h.TO || len(p) != next {
+			t.Fatalf("number %d: %d octets at %d, %t", i, len(p), to, ok)
+		}
+	}
+}
+
 // After these there is none.
 func TestNoSequel(t *testing.T) {
 	for name, h := range map[string]Header{
