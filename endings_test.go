@@ -82,7 +82,7 @@ var endings = map[string]ending{
 	},
 	"GapTimeout": func(t *testing.T) *end {
 		res := newEnd(t, iwarp.RNICConfig{})
-		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: -1})
 		must(t, err)
 		t.Cleanup(func() { _ = ln.Close() })
 		accepted := res.takes(ln, iwarp.AcceptConfig{QP: iwarp.QPConfig{GapTimeout: 20 * time.Millisecond}, Prepare: oneReceive})

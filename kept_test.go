@@ -126,7 +126,7 @@ func (e *end) takesAgain(ln *iwarp.Listener) <-chan error {
 // TestRecvKeptOfAnotherSession is the same over SCTP.
 func TestRecvKeptOfAnotherSession(t *testing.T) {
 	res := newEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: -1})
 	must(t, err)
 	defer ln.Close()
 	res.QP = create(t, res.pd, iwarp.QPConfig{})

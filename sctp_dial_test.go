@@ -33,7 +33,7 @@ func TestSCTPTurnedAway(t *testing.T) {
 
 // TestSCTPNeverAccepted: the error of a context says what was waited for.
 func TestSCTPNeverAccepted(t *testing.T) {
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: -1})
 	must(t, err)
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,11 +52,11 @@ func TestSCTPNeverAccepted(t *testing.T) {
 func TestSCTPAddresses(t *testing.T) {
 	t.Parallel()
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(within(t), "sctp4", ":0", iwarp.ListenConfig{PD: res.pd})
+	ln, err := iwarp.Listen(within(t), "sctp4", ":0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: -1})
 	must(t, err)
 	defer ln.Close()
 	accepted := res.takes(ln, iwarp.AcceptConfig{})
-	d := iwarp.Dialer{PD: ini.pd}
+	d := iwarp.Dialer{PD: ini.pd, Timeout: time.Minute}
 	_, port, err := net.SplitHostPort(ln.Addr().String())
 	must(t, err)
 	ini.QP, err = d.Dial(within(t), "sctp4", "127.0.0.1:"+port)

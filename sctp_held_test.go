@@ -25,7 +25,7 @@ func sendAhead(ssn uint16, msn uint32) string {
 // Proves Z01.
 func TestHeldOctets(t *testing.T) {
 	res := newEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldOctets: 3600}})
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RNIC: res.rnic})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RNIC: res.rnic, RequestTimeout: -1})
 	must(t, err)
 	defer ln.Close()
 	join := func() (*sctpPeer, *iwarp.QP) {

@@ -20,7 +20,7 @@ func TestSCTPMTU(t *testing.T) {
 		s := newSharers(t)
 		s.dialer.ShareAssociation, s.dialer.MTU = false, c.dialer
 		must(t, s.ln.Close())
-		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{MTU: c.listener})
+		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{MTU: c.listener, RequestTimeout: -1})
 		must(t, err)
 		s.ln = ln
 		ini, res := s.dial()

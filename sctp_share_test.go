@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/carrier"
@@ -29,8 +30,8 @@ func newSharers(t *testing.T) *sharers {
 	t.Cleanup(func() { c.rnic.Close() })
 	pd, err := c.rnic.AllocPD()
 	must(t, err)
-	c.dialer = iwarp.Dialer{PD: pd, ShareAssociation: true, QP: unhurried(iwarp.QPConfig{})}
-	c.ln, err = iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	c.dialer = iwarp.Dialer{PD: pd, ShareAssociation: true, Timeout: time.Minute, QP: unhurried(iwarp.QPConfig{})}
+	c.ln, err = iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: -1})
 	must(t, err)
 	t.Cleanup(func() { c.ln.Close() })
 	return c

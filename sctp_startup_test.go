@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
@@ -17,12 +18,12 @@ import (
 // has given its place back.
 func TestSCTPStartups(t *testing.T) {
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, MaxPerSource: 1})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, MaxPerSource: 1, RequestTimeout: -1})
 	must(t, err)
 	defer ln.Close()
 	dial := func(ctx context.Context, addr net.Addr) <-chan error {
 		return dialInBackground(t, func() (err error) {
-			ini.QP, err = (&iwarp.Dialer{PD: ini.pd}).Dial(ctx, "sctp4", addr.String())
+			ini.QP, err = (&iwarp.Dialer{PD: ini.pd, Timeout: time.Minute}).Dial(ctx, "sctp4", addr.String())
 			return err
 		})
 	}

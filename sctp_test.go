@@ -145,7 +145,7 @@ func TestSCTPRefused(t *testing.T) {
 // rejectedOverSCTP dials a Listener whose program rejects everything.
 func rejectedOverSCTP(t *testing.T, d iwarp.Dialer) (r *iwarp.RejectError) {
 	t.Helper()
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: -1})
 	must(t, err)
 	defer ln.Close()
 	go func() {
@@ -172,10 +172,10 @@ func TestSCTPListenerClosed(t *testing.T) {
 		t.Run(fmt.Sprint("share ", share), func(t *testing.T) {
 			t.Parallel()
 			ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-			ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+			ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: -1})
 			must(t, err)
 			accepted := res.takes(ln, iwarp.AcceptConfig{})
-			d := iwarp.Dialer{PD: ini.pd, ShareAssociation: share}
+			d := iwarp.Dialer{PD: ini.pd, ShareAssociation: share, Timeout: time.Minute}
 			ini.QP, err = d.Dial(within(t), "sctp", ln.Addr().String())
 			must(t, err)
 			must(t, <-accepted)
@@ -256,7 +256,7 @@ func TestSCTPViolations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := newEnd(t, iwarp.RNICConfig{})
-			ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd})
+			ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: -1})
 			must(t, err)
 			defer ln.Close()
 			accepted := res.takes(ln, iwarp.AcceptConfig{})
@@ -335,7 +335,7 @@ func TestSCTPBeforeAccept(t *testing.T) {
 		"segment":   {16, "\x00\x01early"},
 		"Terminate": {17, "\x00\x01\x00\x04"},
 	} {
-		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+		ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{RequestTimeout: -1})
 		must(t, err)
 		p := newSCTPPeer(t, ln)
 		p.says(17, "\x00\x00\x00\x01")

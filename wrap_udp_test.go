@@ -38,7 +38,7 @@ func TestWrapUDP(t *testing.T) {
 	}
 	s := newSharers(t)
 	must(t, s.ln.Close())
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{WrapUDP: wrap(1)})
+	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{WrapUDP: wrap(1), RequestTimeout: -1})
 	must(t, err)
 	s.ln, s.dialer.WrapUDP = ln, wrap(0)
 	ini, res := s.dial()
