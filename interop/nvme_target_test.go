@@ -73,22 +73,30 @@ func TestNVMeTarget(t *testing.T) {
 // SIGTERM with everything in the file.
 func testNVMeCommand(t *testing.T, g *Guest) {
 	path := filepath.Join(t.TempDir(), "disk")
-	disk := iwarpCommand(t, "disk", path, "--create", strconv.Itoa(diskSize), "--listen", "127.0.0.1:0", "--nqn", ourNQN, "-v")
-	disk.WantOutput(t, "-n "+ourNQN+"\n")
-	port := connectPort.FindStringSubmatch(disk.Output())
-	if port == nil {
-		t.Fatalf("it does not say by what to connect:\n%s", disk.Output())
-	}
-	found := g.Start(t, "modprobe nvme-rdma; nvme discover -t rdma -a $PEER_IP -s "+port[1])
+	disk, port := diskCommand(t, path, "0")
+	found := g.Start(t, "modprobe nvme-rdma; nvme discover -t rdma -a $PEER_IP -s "+port)
 	found.WantSuccess(t, 60*time.Second)
 	found.WantOutput(t, "subnqn:  "+ourNQN)
-	p := g.Start(t, connectScript(port[1])+useScript)
+	p := g.Start(t, connectScript(port)+useScript)
 	p.WantSuccess(t, 400*time.Second)
 	disk.stop() // by SIGTERM
 	if status := disk.Wait(t, 30*time.Second); status != 0 {
 		t.Errorf("after SIGTERM its status is %d", status)
 	}
 	wantDigest(t, path, p)
+}
+
+// diskCommand starts the command with a disk that it makes where there is none, and returns it with its port.
+func diskCommand(t *testing.T, path, port string, flags ...string) (disk *Proc, itsPort string) {
+	t.Helper()
+	args := []string{"disk", path, "--create", strconv.Itoa(diskSize), "--listen", "127.0.0.1:" + port, "--nqn", ourNQN, "-v"}
+	disk = iwarpCommand(t, append(args, flags...)...)
+	disk.WantOutput(t, "-n "+ourNQN+"\n")
+	found := connectPort.FindStringSubmatch(disk.Output())
+	if found == nil {
+		t.Fatalf("it does not say by what to connect:\n%s", disk.Output())
+	}
+	return disk, found[1]
 }
 
 // connectPort finds the port in the line that the command says.

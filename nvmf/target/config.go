@@ -21,7 +21,7 @@ const (
 	DefaultQueues      = 8
 	DefaultControllers = 32
 	DefaultInCapsule   = 4096
-	DefaultMaxData     = 256 << 10
+	DefaultMaxData     = 1 << 20
 	DefaultQueueMemory = 4 << 20
 	DefaultReadTimeout = 30 * time.Second
 )

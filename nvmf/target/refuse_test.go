@@ -154,7 +154,7 @@ func TestCommandsRefused(t *testing.T) {
 		"too little room":          {read(0, 2, block), capsule.InvalidSGLLength},
 		"too much room":            {read(0, 1, w.keyed(0, 1024)), capsule.InvalidSGLLength},
 		"no room":                  {read(0, 1, none), capsule.InvalidSGLLength},
-		"beyond MDTS":              {read(0, 513, w.keyed(0, 513*512)), capsule.InvalidField},
+		"beyond MDTS":              {read(0, DefaultMaxData/512+1, w.keyed(0, DefaultMaxData+512)), capsule.InvalidField},
 		"read into the capsule":    {read(0, 1, inCapsule(0, 512)), capsule.InvalidField},
 		"other subtype":            {read(0, 1, capsule.SGL{Type: 0x42, Length: 512}), capsule.InvalidField},
 		"other subtype in capsule": {write(1, capsule.SGL{Type: 0x00, Length: 512}), capsule.InvalidField},

@@ -32,7 +32,7 @@ func TestBringUp(t *testing.T) {
 	}
 	i, err := capsule.ParseIdentifyController(a.page(capsule.Identify{Structure: capsule.StructController}))
 	must(t, err)
-	if i.ControllerID != a.ctrl || i.SubsystemNQN != nqn || i.Namespaces != 1 || i.MaxCommands != DefaultQueueDepth || i.CommandLen != 260 || i.KeepAlive == 0 || i.MaxData != 6 {
+	if i.ControllerID != a.ctrl || i.SubsystemNQN != nqn || i.Namespaces != 1 || i.MaxCommands != DefaultQueueDepth || i.CommandLen != 260 || i.KeepAlive == 0 || i.MaxData != 8 {
 		t.Errorf("%+v", i)
 	}
 	a.want(capsule.Success, capsule.GetLogPage{SGL: a.keyed(0, 512), NSID: capsule.AllNamespaces, Page: capsule.LogHealth, Dwords: 128}.Command(), nil)
