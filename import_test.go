@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},
 	"nvmf/host":    {"", "internal/inbox", "mpa/ulpdata", "nvmf/capsule"},
-	"nvmf/target":  {"", "internal/filelock", "internal/inbox", "internal/refuse", "mpa", "mpa/ulpdata", "nvmf/capsule"},
+	"nvmf/target":  {"", "internal/filelock", "internal/guests", "internal/inbox", "internal/refuse", "mpa", "mpa/ulpdata", "nvmf/capsule"},
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},

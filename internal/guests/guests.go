@@ -1,5 +1,5 @@
 // Package guests gives out the places of a server: to so many connections at a time, and three quarters of them to one source at most. When there are no more,
-// a connection on which nothing moves gives way.
+// a connection on which nothing moves gives way, unless the server has it keep its place.
 package guests
 
 import (
@@ -62,7 +62,8 @@ type Guest struct {
 
 	// Guarded by in.mu.
 	moved time.Time // when something moved last
-	gone  bool      // it has given way
+	stays bool
+	gone  bool // it has given way
 	left  bool
 }
 
@@ -87,7 +88,7 @@ func (p *Places) room(source netip.Prefix) error {
 	if p.most <= 0 {
 		return nil
 	}
-	own := func(g *Guest) bool { return g.source == source && source.IsValid() }
+	own := func(g *Guest) bool { return g.source == source && source.IsValid() && !g.stays }
 	same := 0
 	for g := range p.guests {
 		if own(g) {
@@ -111,6 +112,9 @@ func (p *Places) evict(which func(*Guest) bool) bool {
 	var silent []*Guest
 	from := make(map[netip.Prefix]int)
 	for g := range p.guests {
+		if g.stays {
+			continue
+		}
 		from[g.source]++
 		if which(g) && time.Since(g.moved) >= p.silence {
 			silent = append(silent, g)
@@ -145,6 +149,13 @@ func (g *Guest) Moved() {
 	g.in.mu.Lock()
 	defer g.in.mu.Unlock()
 	g.moved = time.Now()
+}
+
+// Stay has the guest keep its place, whether something moves or not, or ends that. Those that stay do not count to the share of their source.
+func (g *Guest) Stay(stays bool) {
+	g.in.mu.Lock()
+	defer g.in.mu.Unlock()
+	g.stays, g.moved = stays, time.Now()
 }
 
 // Leave gives the place back. It may be called again.

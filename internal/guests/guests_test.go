@@ -99,6 +99,22 @@ func TestLeaving(t *testing.T) {
 	full(t, comes(p, "192.0.2.1:1"), 1, true)
 }
 
+// TestStay: who stays gives way to nobody, and leaves the share of its source to others.
+func TestStay(t *testing.T) {
+	p := New(4, 0)
+	var all []*visitor
+	for range 4 {
+		all = append(all, comes(p, "192.0.2.1:1"))
+		all[len(all)-1].Stay(true)
+	}
+	full(t, comes(p, "192.0.2.2:1"), 4, false)
+	full(t, comes(p, "192.0.2.1:1"), 4, false)
+	all[2].Stay(false)
+	if v := comes(p, "192.0.2.2:1"); v.err != nil || all[0].silenced() || !all[2].silenced() {
+		t.Errorf("one that stays no more did not give way: %v", v.err)
+	}
+}
+
 // TestNoBound has any number of guests, and nobody in need of a place where a server has one connection.
 func TestNoBound(t *testing.T) {
 	p := New(0, 0)

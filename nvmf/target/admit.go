@@ -3,9 +3,11 @@ package target
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
@@ -38,7 +40,7 @@ func (t *Target) admit(req *iwarp.Request) (*queue, uint16, error) {
 		return nil, ulpdata.NVMeInvalidIRD, errors.New("nvme: a host that takes no RDMA Reads, by which we fetch what it writes")
 	}
 	q := newQueue(t, asked, readDepth(req.IRD(), asked.HSQSize))
-	if err := t.add(q); err != nil {
+	if err := t.add(q, req.RemoteAddr()); err != nil {
 		return nil, ulpdata.NVMeNoResources, err
 	}
 	return q, 0, nil
@@ -60,17 +62,26 @@ func readDepth(ird mpa.Depth, hsq uint16) mpa.Depth {
 	return min(ird, mpa.Depth(hsq)+1, iwarp.DefaultMaxIRD)
 }
 
+// newPlaces are those of a Target's connections: for the queues of all controllers, and a third as many more, so that one source, which may have three
+// quarters of them, cannot keep others out by connections without a Connect. A queue with one stays.
+func newPlaces(cfg *Config) *guests.Places {
+	queues := cfg.Controllers * (cfg.Queues + 1)
+	return guests.New(queues+(queues+2)/3, guests.Silence)
+}
+
 // add counts a queue in, if there is room.
-func (t *Target) add(q *queue) error {
+func (t *Target) add(q *queue, from net.Addr) error {
+	place, full := t.places.Enter(from, q.cancel)
+	if full != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, full)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.draining:
+	if t.draining {
+		place.Leave()
 		return errDraining
-	case len(t.queues) >= t.cfg.Controllers*(t.cfg.Queues+1):
-		return ErrBusy
 	}
-	t.queues[q] = false
+	q.place, t.queues[q] = place, false
 	t.idle.Add(1)
 	return nil
 }
@@ -88,5 +99,6 @@ func (t *Target) forget(q *queue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queues, q)
+	q.place.Leave()
 	t.idle.Done()
 }

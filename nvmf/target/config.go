@@ -42,7 +42,8 @@ const (
 //
 //	Controllers × (Queues + 1) × (QueueMemory + (QueueDepth + 8) × (InCapsule + 64))
 //
-// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the entries of a queue.
+// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the entries of a queue. There may be
+// a third as many connections more, without a Connect: these take no QueueMemory. One that has been there for a second may have to give way.
 type Config struct {
 	// NQN is the name of the subsystem: "nqn.yyyy-mm.reverse.domain:name", of up to 223 octets.
 	NQN string

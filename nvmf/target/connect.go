@@ -112,7 +112,7 @@ func (r *request) connectIO(n capsule.Connect, data capsule.ConnectData) capsule
 	return capsule.Success
 }
 
-// claim has a Connect be the only one of its queue, or lets go of that. It reports whether that is so.
+// claim has a Connect be the only one of its queue, which keeps its place then, or lets go of that. It reports whether that is so.
 func (q *queue) claim(on bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,6 +120,7 @@ func (q *queue) claim(on bool) bool {
 		return false
 	}
 	q.claimed = on
+	q.place.Stay(on)
 	return true
 }
 

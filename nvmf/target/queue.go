@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/inbox"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
@@ -22,8 +23,9 @@ const spareSlots = 8
 // A queue is one connection of a host's.
 type queue struct {
 	t     *Target
-	qid   uint16 // as the host has said it in its request
-	depth int    // entries of the queue, and so how many commands may be under way
+	place *guests.Guest // until it has a Connect, it may have to give way
+	qid   uint16        // as the host has said it in its request
+	depth int           // entries of the queue, and so how many commands may be under way
 	ord   mpa.Depth
 
 	qp      *iwarp.QP
@@ -35,6 +37,7 @@ type queue struct {
 
 	ctx    context.Context // It ends with the queue.
 	cancel context.CancelCauseFunc
+	ended  func() bool // stops what aborts the connection when ctx ends
 	lone   *time.Timer // ends a connection without a Connect
 
 	mu          sync.Mutex
@@ -63,6 +66,9 @@ func newQueue(t *Target, asked ulpdata.NVMeRequest, ord mpa.Depth) *queue {
 
 // accept brings up the connection.
 func (q *queue) accept(ctx context.Context, req *iwarp.Request) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.ctx, cancel)()
 	ac := q.t.cfg.RDMA
 	ac.MPA.PrivateData = ulpdata.NVMeReply{CRQSize: uint16(q.depth)}.Append(nil)
 	ac.MPA.IRD, ac.MPA.MaxIRD, ac.MPA.ORD, ac.NoReads = 1, 1, q.ord, false
@@ -77,6 +83,7 @@ func (q *queue) accept(ctx context.Context, req *iwarp.Request) (err error) {
 	if agreed := q.qp.Query().ORD; agreed < cap(q.reads) {
 		q.reads = make(chan struct{}, max(agreed, 1)) // with none, the first Read fails
 	}
+	q.ended = context.AfterFunc(q.ctx, func() { _ = q.qp.Abort() })
 	q.lone = time.AfterFunc(connectTimeout, func() { q.end(errors.New("nvme: a connection without a Connect")) })
 	return nil
 }
@@ -95,6 +102,7 @@ func (q *queue) run() {
 		return nil
 	})
 	q.lone.Stop()
+	q.ended()
 	q.cancel(q.qp.Err())
 	q.rest()
 	q.leave()

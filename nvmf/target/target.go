@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/internal/refuse"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
@@ -19,6 +20,7 @@ type Target struct {
 	namespaces []*namespace
 	serial     string
 	door       refuse.Door
+	places     *guests.Places
 
 	mu          sync.Mutex
 	controllers map[uint16]*controller
@@ -37,7 +39,7 @@ func New(cfg Config) (*Target, error) {
 	}
 	serial := identity("serial", cfg.NQN)
 	t := &Target{
-		cfg: cfg, serial: hex.EncodeToString(serial[:])[:20], generation: 1,
+		cfg: cfg, serial: hex.EncodeToString(serial[:])[:20], generation: 1, places: newPlaces(&cfg),
 		controllers: map[uint16]*controller{}, queues: map[*queue]bool{},
 	}
 	for i, n := range cfg.Namespaces {
