@@ -47,6 +47,7 @@ func (qp *QP) cqOf(c *engine.Completion) *CQ {
 func (qp *QP) wc(c *engine.Completion) WC {
 	wc := WC{ID: c.ID, Status: Status(c.Status), Op: Op(c.Op), Length: int(c.Length), Invalidated: c.Invalidated, Solicited: c.Solicited, QP: qp}
 	wc.Original, wc.HasImmediate, wc.Immediate, wc.Written = c.Original, c.HasImmediate, c.Immediate, int(c.Written)
+	wc.Prefix = c.Prefix
 	if wc.Status != StatusSuccess {
 		wc.cause = publicError(qp.eng.Cause())
 	}

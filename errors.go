@@ -24,6 +24,8 @@ var (
 	// ErrNoExtensions: an Atomic Operation, or Immediate Data, on a connection of version 0, which
 	// has none (RFC 7306, section 4.1).
 	ErrNoExtensions = engine.ErrNoExtensions
+	// ErrNoPrefix: a Send with a Prefix on a QP whose Sends have none (QP.SetPrefix).
+	ErrNoPrefix = engine.ErrNoPrefix
 	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed,

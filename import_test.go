@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
 	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
-	"programs/verbs":    {"", "mpa", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/settings"},
+	"programs/verbs":    {"", "mpa", "mpa/ulpdata", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/settings"},
 	"programs/engine":   {"programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {

@@ -96,7 +96,8 @@ const (
 	StatusNoReadResources = Status(engine.StatusNoReadResources)
 	// StatusInvalidateFailed: a local invalidation that is not allowed.
 	StatusInvalidateFailed = Status(engine.StatusInvalidateFailed)
-	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has version 0.
+	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has version 0; or a Send
+	// with a Prefix, where Sends then have none.
 	StatusUnsupported = Status(engine.StatusUnsupported)
 	// StatusBindFailed: a Memory Window that cannot be bound, as it is bound already, or the
 	// region does not allow it.
@@ -150,6 +151,9 @@ type SendWR struct {
 	// Immediate is the Immediate Data of an OpWriteImm or OpImmediate, in network order on the wire. What libibverbs
 	// calls imm_data, four octets, is the upper half.
 	Immediate uint64
+	// Prefix is sent in front of an OpSend's octets, in network order, if those of the QP have one: see QP.SetPrefix. Without,
+	// it is 0.
+	Prefix uint64
 	// Unsignaled asks for no completion if the request succeeds.
 	Unsignaled bool
 	// Solicited has the peer's completion wake up those who wait for solicited ones: of an OpSend,
@@ -184,6 +188,8 @@ type WC struct {
 	// no other message has announced: for a Write with Immediate, its own.
 	Immediate uint64
 	Written   int
+	// Prefix is that of a Send of the peer's, if those of the QP have one.
+	Prefix uint64
 	// Invalidated is our STag that the peer's Send has invalidated, or 0.
 	Invalidated uint32
 	// Solicited tells that the peer's message asked for attention.
@@ -283,6 +289,8 @@ func (w *SendWR) checkFlags() error {
 		return fmt.Errorf("%w: Solicited, which only an OpSend, OpWriteImm or OpImmediate can be, on %v", ErrInvalid, w.Op)
 	case !w.Op.places() && w.Remote != Remote{}:
 		return fmt.Errorf("%w: Remote, which is for OpWrite, OpWriteImm, OpRead, OpFetchAdd and OpCompareSwap, on %v", ErrInvalid, w.Op)
+	case w.Op != OpSend && w.Prefix != 0:
+		return fmt.Errorf("%w: Prefix, which is for OpSend, on %v", ErrInvalid, w.Op)
 	case w.Op != OpSend && w.Invalidate != 0:
 		return fmt.Errorf("%w: Invalidate, which is for OpSend, on %v", ErrInvalid, w.Op)
 	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
@@ -313,7 +321,7 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 		RemoteSTag: w.Remote.STag, RemoteTO: w.Remote.TO,
 		HasInvalidate: w.Op == OpSend && w.Invalidate != 0, Invalidate: w.Invalidate,
 		InvalidateLocal: w.Op == OpRead && w.Target != nil,
-		Atomic:          w.atomicWork(), Immediate: w.Immediate,
+		Atomic:          w.atomicWork(), Immediate: w.Immediate, Prefix: w.Prefix,
 		Unsignaled: w.Unsignaled, Solicited: w.Solicited, Fence: w.Fence,
 	}
 	switch {

@@ -252,7 +252,7 @@ func (q *QP) placeSendAhead(s *ddp.Segment) bool {
 	}
 	queue := &q.queues[rdmap.QNSend]
 	to, buffers := q.receiveOf(queue.Ahead(s))
-	if to == nil || !queue.TakeAhead(s, buffers, to.SGL.length()) {
+	if to == nil || !queue.TakeAhead(s, buffers, q.roomOf(to)) {
 		return false
 	}
 	return q.scatter(to, uint64(s.MO), layout.Plain(s.Payload)) == memory.None

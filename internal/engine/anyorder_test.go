@@ -23,6 +23,7 @@ func shuffledPair(t *rapid.T, r *rand.Rand) *pair {
 		s.IRD, s.ORD = 4, 1+r.IntN(4)
 		s.Params.Ahead = Ahead{Segments: 1 << 20, Octets: 1 << 30}
 	}), both(messages))
+	p.prefix(r.IntN(2) == 0)
 	for _, way := range []*pipe{&p.ab, &p.ba} {
 		way.mail = &mail{window: []int{0, 3, 50, 1 << 20}[r.IntN(4)], pick: r.IntN}
 		way.mail.again = func() bool { return r.IntN(5) == 0 }

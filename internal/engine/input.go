@@ -307,7 +307,7 @@ func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
 func (q *QP) ensureReceive(s *ddp.Segment) int {
 	if !q.taken && s.MSN == q.queues[rdmap.QNSend].MSN() {
 		q.taken = q.recv.Take(&q.current)
-		q.capacity = q.current.SGL.length()
+		q.capacity = q.roomOf(&q.current)
 	}
 	if q.taken {
 		return 1
@@ -337,6 +337,7 @@ func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
 
 // scatter copies payload to the octets of a receive from offset mo on.
 func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
+	mo, p = q.split(to, mo, p)
 	sgl := to.SGL.Elements()
 	for i := range sgl {
 		s := &sgl[i]
@@ -356,6 +357,7 @@ func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 // checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
 // has put them before.
 func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
+	mo, n = q.splitPlaced(mo, n)
 	sgl := q.current.SGL.Elements()
 	for i := range sgl {
 		s := &sgl[i]
@@ -376,6 +378,7 @@ func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
 // before the consumer hears of the message.
 func (q *QP) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
 	c := Completion{Length: length}
+	q.withoutPrefix(&c)
 	if info, ok := rdmap.OpcodeOf(&s.Header).Info(); ok {
 		c.Solicited = info.Solicited
 	}

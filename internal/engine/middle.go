@@ -71,7 +71,7 @@ func (q *QP) cutDone(g *Gather, op rdmap.Opcode) (took int) {
 // sendMiddle goes on with a Send or Write.
 func (q *QP) sendMiddle(g *Gather, e *sendEntry, op rdmap.Opcode) {
 	c, most := q.cutting(g, &e.seg)
-	if e.SGL.Len() == 0 || most <= 0 {
+	if e.SGL.Len() == 0 || e.ahead > 0 || most <= 0 {
 		return
 	}
 	s := &e.SGL.Elements()[e.sge]

@@ -249,8 +249,13 @@ func (q *QP) beginEntry(g *Gather) bool {
 	case OpRead:
 		return q.beginRead(g, e)
 	}
+	if status, err := q.checkPrefix(&e.SendWork, uint64(e.length)); err != nil {
+		q.sq.next++
+		q.workError(e, status, err.Error())
+		return true
+	}
 	// The message begins with its first segment, for which there may be no room now.
-	e.seg = ddp.NewSegmenter(q.messageHeader(e), e.length)
+	e.seg = q.segmenter(e)
 	return q.sendSegment(g)
 }
 
@@ -293,7 +298,7 @@ func (q *QP) sendSegment(g *Gather) bool {
 		return false
 	}
 	d := q.beginFPDU(g, &h, n)
-	if fault := e.load(g, n, q.cfg.Memory); fault != memory.None {
+	if fault := q.loadNext(g, e, n); fault != memory.None {
 		q.dropFPDU(g, d)
 		q.sq.next++
 		q.workError(e, localStatus(fault), "the memory of a work request: "+fault.String()+"; keep it registered until that is complete")

@@ -36,6 +36,9 @@ func (q *QP) PostSend(w *SendWork) error {
 	case w.Op.atomic() && w.SGL.Len() > 0 && (w.SGL.Len() > 1 || w.SGL.length() != atomicLen):
 		return ErrResult
 	}
+	if _, err := q.checkPrefix(w, w.SGL.length()); err != nil && q.state == RTS {
+		return err
+	}
 	if q.Mute() {
 		q.stats.Held++
 	}

@@ -96,6 +96,7 @@ type QP struct {
 	done         batch[Completion]
 	doneReceives int // of these
 	notices      batch[Notice]
+	prefixed     bool               // Sends have a prefix
 	few          [leastBatch]Notice // where notices begin: as many as a connection mostly has
 	stats        Stats
 

@@ -18,6 +18,8 @@ var (
 	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
 	// ErrResult is the error of an Atomic Operation whose result does not fit.
 	ErrResult = errors.New("the result of an Atomic Operation is for one range of 8 octets, or for none")
+	// ErrNoPrefix is the error of a Send with a prefix where Sends have none.
+	ErrNoPrefix = errors.New("a Send with a prefix, which those of this QP do not have")
 	// ErrNoExtensions is the error of an operation of RFC 7306 on a stream of version 0.
 	ErrNoExtensions = errors.New("the connection runs RDMAP version 0, which has no Atomic Operations and no Immediate Data (RFC 7306)")
 )
@@ -32,6 +34,7 @@ type sendEntry struct {
 	sge    int    // the element that the next segment begins in
 	off    int    // and the offset there
 	end    uint64 // stream offset after its last FPDU, once built
+	ahead  uint8  // octets of the prefix that are still to be sent
 	msn    uint32 // of a Read's request, and of a Send once built
 	phase  sendPhase
 	status Status

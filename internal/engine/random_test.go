@@ -137,6 +137,9 @@ func (s *side) pieces(r *memory.Region, at, n, elements int) (sgl []SGE) {
 
 func (s *side) send(w *SendWork) int {
 	w.Solicited = s.rand.IntN(2) == 0
+	if s.prefixed {
+		w.Prefix = s.rand.Uint64()
+	}
 	n := s.length()
 	b := s.from(w, n)
 	to := s.peer
@@ -148,7 +151,7 @@ func (s *side) send(w *SendWork) int {
 	to.usedSink += room
 	s.told = 0
 	c := success(to.nextID, OpReceive, n)
-	c.Solicited = w.Solicited
+	c.Solicited, c.Prefix = w.Solicited, w.Prefix
 	to.wantRecv = append(to.wantRecv, c)
 	return n
 }
@@ -286,6 +289,7 @@ func randomPair(t *rapid.T, r *rand.Rand) *pair {
 		}
 		s.IRD, s.ORD = 4, 1+r.IntN(4)
 	}))
+	p.prefix(r.IntN(2) == 0)
 	upTo := []int{50, 1500, 1 << 20}[r.IntN(3)]
 	piece := func(int) int { return 1 + r.IntN(upTo) }
 	p.ab.piece, p.ba.piece, p.a.chunk, p.b.chunk = piece, piece, piece, piece

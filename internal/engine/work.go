@@ -43,6 +43,7 @@ type SendWork struct {
 	Register        *Register     // OpFastRegister
 	Atomic          Atomic        // OpFetchAdd, OpCompareSwap; the result is for the SGL, if there is one
 	Immediate       uint64        // OpWriteImm, OpImmediate
+	Prefix          uint64        // OpSend: see prefix.go
 	Unsignaled      bool
 	Solicited       bool
 	Fence           bool // waits for all earlier Reads and Atomic Operations; of local operations: for all earlier requests
@@ -79,6 +80,7 @@ type RecvWork struct {
 	ID     uint64
 	SGL    SGL
 	Cookie any
+	prefix [prefixLen]byte // of the Send that it gets
 }
 
 // A ReceiveSource hands out receive work: a Shared Receive Queue.
@@ -106,6 +108,7 @@ type Completion struct {
 	Immediate    uint64
 	Written      uint32
 	HasImmediate bool
+	Prefix       uint64 // of the peer's Send
 	Original     uint64 // of an Atomic Operation: what was in the peer's memory before
 	Cookie       any
 }

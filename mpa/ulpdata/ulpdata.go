@@ -1,6 +1,6 @@
 // Package ulpdata reads and writes what some ULPs are known to put into the private data
 // of MPA's startup frames: [SMBDirect], [RPCOverRDMA], [NVMeRequest] and the replies to
-// that. [Describe] guesses which of them a piece of private data follows.
+// that, and this module's own [QPCall]. [Describe] guesses which of them a piece of private data follows.
 package ulpdata
 
 import (
@@ -16,18 +16,24 @@ import (
 var ErrConvention = errors.New("ulpdata: private data is not of this convention")
 
 // Recognize returns the ULP's private data as what it follows of the conventions of this
-// package: an [RPCOverRDMA], [NVMeRequest], [NVMeReply], [NVMeReject] or [SMBDirect], or
+// package: an [RPCOverRDMA], [QPCall], [QPRefusal], [NVMeRequest], [NVMeReply], [NVMeReject] or [SMBDirect], or
 // nil. It is a guess. Nothing in a startup frame says what private data is, and only the
-// first of these has a mark of its own: any application may happen to send the octets of
+// first three of these have a mark of their own: any application may happen to send the octets of
 // the others.
 func Recognize(b []byte) fmt.Stringer {
 	if c, err := ParseRPCOverRDMA(b); err == nil {
 		return c
 	}
+	if c, err := ParseQPCall(b); err == nil {
+		return c
+	}
 	switch len(b) {
 	case NVMeLen:
 		return recognizeNVMe(b)
-	case SMBDirectLen:
+	case SMBDirectLen: // and QPRefusalLen
+		if c, err := ParseQPRefusal(b); err == nil {
+			return c
+		}
 		if c, _, err := ParseSMBDirect(b); err == nil {
 			return c
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,16 @@ const (
 	nvmeReject = `
 		00 00        # 00 RECFMT 0
 		06 00        # 02 STS 6`
+	qpCall = `
+		69 77 71 70  # 00 magic
+		02           # 04 version 2: Sends have a prefix
+		12 34 56     # 05 QP that is called
+		00           # 08 reserved
+		78 9a bc     # 09 QP that calls
+		00 00 00 00 00 00 00 00 00 00 ff ff c0 a8 00 07 # 0c GID: 192.168.0.7`
+	qpRefusal = `
+		69 77 71 70  # 00 magic
+		02 00 00 00  # 04 version 2`
 )
 
 // convention is what every convention of private data has.
@@ -71,6 +82,11 @@ var conventions = []struct {
 	{nvmeIO, ulpdata.NVMeRequest{QID: 1, HRQSize: 128, HSQSize: 127, CntlID: 258}, "NVMe request qid 1 hrqsize 128 hsqsize 127 cntlid 258"},
 	{nvmeReply, ulpdata.NVMeReply{CRQSize: 128}, "NVMe reply crqsize 128"},
 	{nvmeReject, ulpdata.NVMeReject{Status: 6}, "NVMe rejection, status 6: no resources"},
+	{qpCall, ulpdata.QPCall{To: 0x123456, From: 0x789abc, GID: netip.MustParseAddr("192.168.0.7").As16(), Prefix: true},
+		"a call of iwarp run --as roce, from QP 0x789abc at 192.168.0.7 for QP 0x123456, where Sends begin with 8 octets of flags and Immediate Data"},
+	{"69 77 71 70 01 00 01 00 00 00 02 00 fe 80 00 00 00 00 00 00 00 00 00 00 00 00 00 01", ulpdata.QPCall{To: 0x100, From: 0x200, GID: netip.MustParseAddr("fe80::1").As16()},
+		"a call of iwarp run --as roce, from QP 0x000200 at fe80:0:0:0:0:0:0:1 for QP 0x000100"},
+	{qpRefusal, ulpdata.QPRefusal{}, "the refusal of a call of iwarp run --as roce"},
 }
 
 // TestConventions writes, reads and names the private data that ULPs are known to send.
@@ -261,6 +277,20 @@ func TestConventionErrors(t *testing.T) {
 		_, reply := ulpdata.ParseNVMeReply(bad)
 		if !errors.Is(request, ulpdata.ErrConvention) || !errors.Is(reply, ulpdata.ErrConvention) {
 			t.Errorf("% x: %v, %v", bad, request, reply)
+		}
+	}
+	call := testrig.Octets(t, qpCall)
+	for _, bad := range [][]byte{nil, call[:27], append([]byte{0}, call[1:]...), append([]byte("iwqp\x00"), call[5:]...), append([]byte("iwqp\x03"), call[5:]...)} {
+		if _, err := ulpdata.ParseQPCall(bad); !errors.Is(err, ulpdata.ErrConvention) {
+			t.Errorf("% x: %v", bad, err)
+		}
+	}
+	if c, err := ulpdata.ParseQPCall(append(call, "more"...)); err != nil || c.From != 0x789abc {
+		t.Errorf("%v, %v", c, err)
+	}
+	for _, bad := range []string{"", "iwqp\x02\x00\x00", "iwqp\x01\x00\x00\x00", "iwqp\x02\x00\x00\x00\x00"} {
+		if _, err := ulpdata.ParseQPRefusal([]byte(bad)); !errors.Is(err, ulpdata.ErrConvention) {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	if _, err := ulpdata.ParseNVMeReject([]byte{0, 0, 1}); !errors.Is(err, ulpdata.ErrConvention) {

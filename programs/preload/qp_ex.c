@@ -7,6 +7,7 @@ enum {
 	SEND_OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
 		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
 		   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
+	ROCE_OPS = IBV_QP_EX_WITH_SEND_WITH_IMM, /* see programs/verbs/prefix.go */
 };
 
 /* A request with all that it refers to. Inline data is the program's own again when it is set. */
@@ -88,6 +89,11 @@ static void wr_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote, _
 static void wr_send(struct ibv_qp_ex *qp)
 {
 	next(qp, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
+{
+	next(qp, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
 }
 
 static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
@@ -198,7 +204,7 @@ static void give_up(struct ibv_qp_ex *qp)
 
 int iw_extend(struct iw_qp *q, uint64_t send_ops)
 {
-	if (send_ops & ~(uint64_t)SEND_OPS)
+	if (send_ops & ~(uint64_t)(iw_roce() ? SEND_OPS | ROCE_OPS : SEND_OPS))
 		return EOPNOTSUPP;
 	struct iw_batch *b = iw_new(sizeof *b);
 	if (!b)
@@ -211,6 +217,7 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 	x->wr_rdma_write = wr_write;
 	x->wr_rdma_write_imm = wr_write_imm;
 	x->wr_send = wr_send;
+	x->wr_send_imm = wr_send_imm;
 	x->wr_send_inv = wr_send_inv;
 	x->wr_local_inv = wr_local_inv;
 	x->wr_bind_mw = wr_bind_mw;

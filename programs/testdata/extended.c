@@ -35,10 +35,10 @@ static struct end *create(void)
 		.send_cq = ibv_cq_ex_to_cq(e->cq), .recv_cq = ibv_cq_ex_to_cq(e->cq), .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
 		.cap = {.max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, .pd = pd,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO,
 	};
-	check(!ibv_create_qp_ex(context, &init) && errno == EOPNOTSUPP, "a Send with immediate data is refused");
-	init.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+	check(!ibv_create_qp_ex(context, &init) && errno == EOPNOTSUPP, "TSO is refused");
+	init.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
 			      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
 	e->qp = ibv_create_qp_ex(context, &init);
 	check(e->qp != NULL, "ibv_create_qp_ex");
@@ -83,8 +83,10 @@ static void completed(struct end *e, uint64_t id, enum ibv_wc_opcode opcode, uin
 	check(ibv_wc_read_qp_num(e->cq) == e->qp->qp_num, "number of the QP");
 	if (opcode & IBV_WC_RECV)
 		check(ibv_wc_read_byte_len(e->cq) == length, "length");
-	if (opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+	if (opcode == IBV_WC_RECV_RDMA_WITH_IMM || id == 12)
 		check(ibv_wc_read_wc_flags(e->cq) & IBV_WC_WITH_IMM && ibv_wc_read_imm_data(e->cq) == 0x01020304, "immediate data");
+	else
+		check(!(ibv_wc_read_wc_flags(e->cq) & IBV_WC_WITH_IMM), "no immediate data");
 	ibv_end_poll(e->cq);
 }
 
@@ -105,6 +107,7 @@ int main(void)
 	uint64_t remote = (uintptr_t)b->memory;
 	receive(b, 10, 0);
 	receive(b, 11, 1);
+	receive(b, 12, 4);
 	a->memory[8] = 88;
 	a->memory[9] = 99;
 	ibv_wr_start(a->ex);
@@ -129,6 +132,9 @@ int main(void)
 	a->ex->wr_id = 6;
 	ibv_wr_rdma_read(a->ex, b->mr->rkey, remote + 16);
 	ibv_wr_set_sge(a->ex, a->mr->lkey, (uintptr_t)&a->memory[22], 16);
+	a->ex->wr_id = 7;
+	ibv_wr_send_imm(a->ex, 0x01020304);
+	ibv_wr_set_sge(a->ex, a->mr->lkey, (uintptr_t)&a->memory[8], 8);
 	check(!ibv_wr_complete(a->ex), "ibv_wr_complete");
 	completed(a, 1, IBV_WC_SEND, 0);
 	completed(a, 2, IBV_WC_RDMA_WRITE, 0);
@@ -136,9 +142,11 @@ int main(void)
 	completed(a, 4, IBV_WC_FETCH_ADD, 0);
 	completed(a, 5, IBV_WC_COMP_SWAP, 0);
 	completed(a, 6, IBV_WC_RDMA_READ, 0);
+	completed(a, 7, IBV_WC_SEND, 0);
 	completed(b, 10, IBV_WC_RECV, 8);
 	completed(b, 11, IBV_WC_RECV_RDMA_WITH_IMM, 8);
-	check(b->memory[0] == (1 | 2ull << 32) && b->memory[2] == 88 && b->memory[3] == 55, "what b has");
+	completed(b, 12, IBV_WC_RECV, 8);
+	check(b->memory[0] == (1 | 2ull << 32) && b->memory[2] == 88 && b->memory[3] == 55 && b->memory[4] == 88, "what b has");
 	check(a->memory[20] == 99 && a->memory[21] == 100 && a->memory[22] == 88 && a->memory[23] == 55, "what a has");
 
 	char long_data[300];

@@ -199,6 +199,7 @@ func (w *WC) set(wc *iwarp.WC) bool {
 		w.Opcode, w.ByteLen = wcRecvImm, uint32(wc.Written)
 		w.Invalidated, w.Flags = binary.NativeEndian.Uint32(b[:]), wcWithImm
 	}
+	w.setPrefix(wc.Prefix)
 	if wc.Invalidated != 0 {
 		w.Invalidated, w.Flags = wc.Invalidated, wcWithInv
 	}

@@ -248,36 +248,6 @@ func (q *queue) meetItself() syscall.Errno { return q.meetNumber(q.number) }
 
 func (q *queue) meetNumber(n uint32) syscall.Errno { return q.d.Meet(q.qp, q.path(n)) }
 
-// TestCall has the octets of a call.
-func TestCall(t *testing.T) {
-	c := call{to: 0x123456, from: 0x789abc, gid: loopback}
-	b := c.octets()
-	want(t, "octets", string(b), "iwqp\x01\x12\x34\x56\x00\x78\x9a\xbc\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x7f\x00\x00\x01")
-	got, ok := parseCall(append(b, "more"...))
-	want(t, "call", got, c)
-	want(t, "ok", ok, true)
-	for _, wrong := range []string{"", string(b[:27]), "x" + string(b[1:]), string(b[:4]) + "\x02" + string(b[5:])} {
-		if _, ok := parseCall([]byte(wrong)); ok {
-			t.Errorf("% x", wrong)
-		}
-	}
-}
-
-// FuzzCall: whatever is a call is written as it was read.
-func FuzzCall(f *testing.F) {
-	f.Add((&call{to: 1, from: 2}).octets())
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, ok := parseCall(b)
-		if !ok {
-			return
-		}
-		again, ok := parseCall(c.octets())
-		if !ok || again != c {
-			t.Errorf("% x", b)
-		}
-	})
-}
-
 // TestNumbers has more QPs than a port has numbers: there are several ports, and no number is given twice, nor soon again.
 func TestNumbers(t *testing.T) {
 	d := NewDevice(Config{RoCE: true})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // How long a peer may take for its part of a connection in the guise of RoCE.
@@ -22,6 +23,9 @@ const (
 	// anybody can know of it.
 	callPatience = time.Second
 )
+
+// A GID is an address of IPv6, or one of IPv4 as IPv6 has it.
+type GID [16]byte
 
 // A Path is where ibv_modify_qp leads a QP on its way to RTR.
 type Path struct {
@@ -37,7 +41,7 @@ type meeting struct {
 	cancel  context.CancelFunc
 	done    chan struct{}  // closed when nothing goes on any more; nil: nothing did
 	request *iwarp.Request // of a peer that has called before the QP knew of it
-	caller  call
+	caller  ulpdata.QPCall
 	expiry  *time.Timer
 }
 
@@ -107,15 +111,15 @@ func zoneOfAddress(a netip.Addr) string {
 // call connects to the peer, and tries again for a while if there is nobody.
 func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
 	defer close(done)
-	c := call{to: p.Number, from: q.number, gid: p.Local}
-	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.reads()), ORD: maxReads, PrivateData: c.octets(), Timeout: callLimit}, false)
-	d.Timeout = callLimit
+	c := ulpdata.QPCall{To: p.Number, From: q.number, GID: p.Local, Prefix: true}
 	until := time.Now().Add(callPatience)
 	for {
-		err := d.DialQP(ctx, q.qp, "tcp", p.address().String())
+		err := q.dial(ctx, &p, &c)
 		switch {
 		case err == nil:
 			return
+		case refused(err) && c.Prefix:
+			c.Prefix = false
 		case ctx.Err() != nil:
 			return
 		case time.Now().After(until) || !rest(ctx):
@@ -123,6 +127,16 @@ func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
 			return
 		}
 	}
+}
+
+// dial calls once.
+func (q *QP) dial(ctx context.Context, p *Path, c *ulpdata.QPCall) error {
+	if err := q.prefix(c.Prefix); err != nil {
+		return err
+	}
+	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.reads()), ORD: maxReads, PrivateData: c.Append(nil), Timeout: callLimit}, false)
+	d.Timeout = callLimit
+	return d.DialQP(ctx, q.qp, "tcp", p.address().String())
 }
 
 // reads is how many RDMA Reads are answered at a time: those of the peer's program, and the one that asks for confirmations
@@ -143,7 +157,7 @@ func rest(ctx context.Context) bool {
 }
 
 // called is told of a peer's request for the QP.
-func (q *QP) called(r *iwarp.Request, c *call) {
+func (q *QP) called(r *iwarp.Request, c *ulpdata.QPCall) {
 	q.linking.Lock()
 	defer q.linking.Unlock()
 	m := &q.meeting
@@ -151,7 +165,7 @@ func (q *QP) called(r *iwarp.Request, c *call) {
 	case m.path != nil:
 		q.greet(r, c)
 	case m.request != nil || q.id != nil || q.orphan || q.gone:
-		go q.device.decline(r)
+		go q.device.refuseCall(r)
 	default: // it is held until the QP knows who its peer is
 		m.request, m.caller = r, *c
 		m.expiry = time.AfterFunc(callLimit, func() { q.forgetCaller(r) })
@@ -159,21 +173,24 @@ func (q *QP) called(r *iwarp.Request, c *call) {
 }
 
 // greet accepts the request of the peer that the QP is to have, and of no other. The caller holds q.linking.
-func (q *QP) greet(r *iwarp.Request, c *call) {
+func (q *QP) greet(r *iwarp.Request, c *ulpdata.QPCall) {
 	m := &q.meeting
-	if c.from != m.path.Number || c.gid != m.path.Peer || m.done != nil {
-		go q.device.decline(r)
+	if c.From != m.path.Number || c.GID != m.path.Peer || m.done != nil {
+		go q.device.refuseCall(r)
 		return
 	}
 	m.done = make(chan struct{})
-	go q.accept(m.ctx, r, m.path.reads(), m.done)
+	go q.accept(m.ctx, r, c.Prefix, m.path.reads(), m.done)
 }
 
-func (q *QP) accept(ctx context.Context, r *iwarp.Request, ird int, done chan<- struct{}) {
+func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, ird int, done chan<- struct{}) {
 	defer close(done)
-	err := r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
-		Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(ird), ORD: maxReads},
-	})
+	err := q.prefix(prefix)
+	if err == nil {
+		err = r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
+			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(ird), ORD: maxReads},
+		})
+	}
 	if err != nil {
 		_ = r.Close()
 		if ctx.Err() == nil {
@@ -191,7 +208,7 @@ func (q *QP) forgetCaller(r *iwarp.Request) {
 	}
 	q.linking.Unlock()
 	if held {
-		q.device.decline(r)
+		q.device.refuseCall(r)
 	}
 }
 
@@ -203,7 +220,7 @@ func (q *QP) part(gone bool) {
 	q.linking.Unlock()
 	if m.request != nil {
 		m.expiry.Stop()
-		q.device.decline(m.request)
+		go q.device.refuseCall(m.request)
 	}
 	if m.cancel != nil {
 		m.cancel()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // A QP number in the guise of RoCE is an address: the port of TCP on which its process listens for it, and in the lower 8 bits
@@ -34,6 +35,9 @@ type qpPort struct {
 	used     [numbersPerPort]bool
 	inUse    int
 }
+
+// numberMask has the bits of a QP number.
+const numberMask = 1<<24 - 1
 
 // portOfNumber returns the port of TCP that is in a QP number.
 func portOfNumber(number uint32) uint16 { return uint16(number >> 8) }
@@ -93,13 +97,13 @@ func (d *Device) answer(l *iwarp.Listener) {
 		if err != nil {
 			return
 		}
-		c, ok := parseCall(r.PrivateData())
+		c, err := ulpdata.ParseQPCall(r.PrivateData())
 		var q *QP
-		if h, known := d.numbers.Load(c.to); ok && known {
+		if h, known := d.numbers.Load(c.To); err == nil && known {
 			q = d.qps.get(h.(Handle))
 		}
 		if q == nil {
-			d.decline(r)
+			go d.refuseCall(r)
 			continue
 		}
 		q.called(r, &c)

@@ -108,7 +108,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		ID: wr.ID, Fence: wr.Flags&sendFence != 0, Solicited: wr.Flags&sendSolicited != 0,
 		Unsignaled: !q.signalAll && wr.Flags&sendSignaled == 0,
 	}
-	if errno := q.device.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
+	if errno := q.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
 		return errno
 	}
 	if wr.SGEs > iwarp.MaxSGE {
@@ -126,8 +126,8 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	return fine
 }
 
-// operation translates what is to be done. A Send with Immediate Data is EOPNOTSUPP: RFC 7306 has none.
-func (d *Device) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
+// operation translates what is to be done. A Send with Immediate Data is EOPNOTSUPP where the connection has none.
+func (q *QP) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	to.Remote = iwarp.Remote{STag: wr.RKey, TO: wr.RemoteAddr}
 	switch wr.Opcode {
 	case wrSend:
@@ -147,11 +147,14 @@ func (d *Device) operation(wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 		a := wr.atomic()
 		to.Op, to.Compare, to.Swap, to.Remote = iwarp.OpCompareSwap, a.CompareAdd, a.Swap, iwarp.Remote{STag: a.RKey, TO: a.RemoteAddr}
 	case wrLocalInv:
-		return d.invalidation(wr.Imm, to)
+		return q.device.invalidation(wr.Imm, to)
 	case wrBindMW:
-		return d.bindWindow(wr, to)
+		return q.device.bindWindow(wr, to)
 	case wrSendImm:
-		return syscall.EOPNOTSUPP
+		if !q.sendsImmediate() {
+			return syscall.EOPNOTSUPP
+		}
+		to.Op, to.Remote, to.Prefix = iwarp.OpSend, iwarp.Remote{}, wr.prefix()
 	default:
 		return syscall.EINVAL
 	}

@@ -39,7 +39,8 @@ type QP struct {
 	maxInline int
 	ownRecvs  bool
 	state     atomic.Uint32
-	number    uint32 // that the program knows it by
+	number    uint32      // that the program knows it by
+	plain     atomic.Bool // Sends are known to have no prefix
 
 	sending sync.Mutex
 	sends   sends
@@ -235,6 +236,10 @@ func (q *QP) reset() syscall.Errno {
 			return errnoOf(err)
 		}
 	}
+	if err := q.prefix(false); err != nil {
+		return errnoOf(err)
+	}
+	q.plain.Store(false)
 	q.sendCQ.forget(q)
 	q.recvCQ.forget(q)
 	q.linking.Lock()

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
+
+// Prefixes.
+//
+// Consumers may agree that each of their Sends begins with 8 octets which are not for the memory of the receive: to DDP, RDMAP and the
+// peer's RNIC they are payload as all else, and here they are taken from the request, and given with the completion. Lengths are those of
+// what remains: a receive has to be as long as that, and 8 octets longer is the message.
+//
+// Neither those Sends have a prefix that are Ready-to-Receive indications, nor Immediate Data.
+
+// prefixLen is how long a prefix is, in octets.
+const prefixLen = 8
+
+// SetPrefix has Sends of the next connections begin with a prefix, or not. It is called while there is none.
+func (q *QP) SetPrefix(on bool) { q.prefixed = on }
+
+// prefix is how many octets of a Send are not for memory.
+func (q *QP) prefix() uint64 {
+	if q.prefixed {
+		return prefixLen
+	}
+	return 0
+}
+
+// roomOf returns the length of the longest message that a receive takes, in octets.
+func (q *QP) roomOf(r *RecvWork) uint64 { return min(r.SGL.length(), MaxMessage) + q.prefix() }
+
+// split takes the prefix out of a part of a Send that is for a receive, and returns what remains, with its offset in memory.
+func (q *QP) split(to *RecvWork, mo uint64, p layout.Content) (uint64, layout.Content) {
+	if !q.prefixed {
+		return mo, p
+	}
+	if mo >= prefixLen {
+		return mo - prefixLen, p
+	}
+	front, rest := p.Cut(min(p.Len(), prefixLen-int(mo)))
+	front.CopyTo(to.prefix[mo:])
+	return 0, rest
+}
+
+// splitPlaced is split of n octets that are in place: it returns where those in memory begin, and how many they are.
+func (q *QP) splitPlaced(mo uint64, n int) (uint64, int) {
+	ahead := max(q.prefix(), mo) - mo
+	return mo + ahead - q.prefix(), max(n-int(ahead), 0)
+}
+
+// withoutPrefix has the completion of a Send tell of its prefix. One that a peer has sent without is told of as if the rest were zeros.
+func (q *QP) withoutPrefix(c *Completion) {
+	c.Length -= uint32(min(uint64(c.Length), q.prefix()))
+	c.Prefix = binary.BigEndian.Uint64(q.current.prefix[:])
+}
+
+// checkPrefix judges a Send of n octets.
+func (q *QP) checkPrefix(w *SendWork, n uint64) (Status, error) {
+	switch {
+	case w.Op != OpSend:
+	case w.Prefix != 0 && !q.prefixed:
+		return StatusUnsupported, ErrNoPrefix
+	case n+q.prefix() > MaxMessage:
+		return StatusLocalLength, fmt.Errorf("with the prefix: %w", ErrTooLong)
+	}
+	return StatusSuccess, nil
+}
+
+// segmenter returns what cuts the message of an entry, which begins.
+func (q *QP) segmenter(e *sendEntry) ddp.Segmenter {
+	if e.Op == OpSend {
+		e.ahead = uint8(q.prefix())
+	}
+	return ddp.NewSegmenter(q.messageHeader(e), e.length+uint32(e.ahead))
+}
+
+// loadPrefix has g take the prefix, or what is left of it, as far as it is of the next n octets of a message, and returns how many
+// octets come after it.
+func (q *QP) loadPrefix(g *Gather, e *sendEntry, n int) int {
+	if e.ahead == 0 {
+		return n
+	}
+	p := binary.BigEndian.AppendUint64(q.scratch[:0], e.Prefix)[prefixLen-int(e.ahead):]
+	p = p[:min(n, len(p))]
+	g.Take(p)
+	e.ahead -= uint8(len(p))
+	return n - len(p)
+}
+
+// loadNext has g take the next n octets of a message.
+func (q *QP) loadNext(g *Gather, e *sendEntry, n int) memory.Fault {
+	return e.load(g, q.loadPrefix(g, e, n), q.cfg.Memory)
+}
