@@ -135,3 +135,55 @@ func TestNotThroughLinks(t *testing.T) {
 		})
 	}
 }
+
+// TestDirectoryGoes has the directory that files go to go away meanwhile: that their names are on disk is not said.
+func TestDirectoryGoes(t *testing.T) {
+	r := newRig(t)
+	at := madeDir(t, 0o700, r.there, "d")
+	name := made(t, octets(3*message.MaxBlock, 33), r.here, "f")
+	_, err := r.client(r.during(func() { testrig.Must(t, os.Rename(at, at+"2")) })).Put(testrig.Within(t), []string{name}, "d")
+	var last *Outcome
+	if !errors.As(err, &last) || last.Path != "d" || last.Good() {
+		t.Errorf("the client has %v", err)
+	}
+	if err := r.served(); !errors.As(err, &last) || last.Good() {
+		t.Errorf("the server has %v", err)
+	}
+}
+
+// TestLinkInPlace has a link come to where something is: that stays, unless it is a link to the same place, or may be replaced.
+func TestLinkInPlace(t *testing.T) {
+	for _, c := range []struct {
+		is            string // a link's target; or a file, or a directory
+		resume, force bool
+		want          message.Code
+	}{
+		{"to", false, false, message.Exists},
+		{"to", true, false, message.OK},
+		{"to", false, true, message.OK},
+		{"other", true, false, message.Exists},
+		{"other", false, true, message.OK},
+		{"a file", true, false, message.Exists},
+		{"a file", false, true, message.OK},
+		{"a directory", true, true, message.NotRegular},
+	} {
+		root, err := os.OpenRoot(t.TempDir())
+		testrig.Must(t, err)
+		switch c.is {
+		case "a file":
+			err = root.WriteFile("l", nil, 0o600)
+		case "a directory":
+			err = root.Mkdir("l", 0o700)
+		default:
+			err = root.Symlink(c.is, "l")
+		}
+		testrig.Must(t, err)
+		if a := answerOf((&sink{root: root, resume: c.resume, force: c.force}).tie("l", "to")); a.Code != c.want {
+			t.Errorf("%+v: %v", c, a)
+		}
+		if now, _ := root.Readlink("l"); (now == "to") != (c.want == message.OK || c.is == "to") {
+			t.Errorf("%+v: it leads to %q", c, now)
+		}
+		testrig.Must(t, root.Close())
+	}
+}

@@ -85,6 +85,7 @@ func TestHostileClients(t *testing.T) {
 		"a message that is too long":  {script: []message.Message{raw(make([]byte, message.MaxLen))}},
 		"a directory's file alone":    {script: []message.Message{message.Begin{Put: true}, message.Offer{Kind: message.File, Path: "d/x"}}},
 		"a directory alone":           {script: []message.Message{message.Begin{Put: true}, message.Offer{Kind: message.Directory, Path: "d"}}},
+		"says more after the end":     {script: []message.Message{beginPut, message.End{}, message.Done{}}},
 		"gets and offers":             {script: []message.Message{beginGet, fileX}},
 		"gets behind the end":         {script: []message.Message{beginGet, message.Answer{}, message.Grant{Place: true, Offset: 1 << 40, Length: 1}}},
 		"gets before the first":       {script: []message.Message{beginGet, message.Answer{}, message.Grant{Place: true, Offset: 1, Length: 1}}},
@@ -177,6 +178,20 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
+// TestUnaskedMakesNothing has a server send what was not asked for in place of what was, to where there is nothing yet: not even its directory is made.
+func TestUnaskedMakesNothing(t *testing.T) {
+	for _, c := range []struct {
+		recursive bool
+		offer     message.Offer
+	}{{true, message.Offer{Kind: message.Link, Path: "f", Detail: "g"}}, {false, message.Offer{Kind: message.Directory, Path: "f"}}} {
+		here := t.TempDir()
+		if err := playServer(t, &Client{Recursive: c.recursive}, filepath.Join(here, "new"), message.Answer{}, c.offer, message.End{}); err == nil {
+			t.Errorf("%v succeeds", c.offer)
+		}
+		lists(t, here)
+	}
+}
+
 func prefixed(prefix, names string) (all []string) {
 	for _, n := range strings.Fields(names) {
 		all = append(all, prefix+n)
@@ -219,18 +234,8 @@ func TestSilence(t *testing.T) {
 // TestWorking has a sender be patient as long as the receiver says that it works.
 func TestWorking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := testrig.Pipe("sender", "receiver")
-		s, v := newLink(time.Minute), &receiving{receiver: &receiver{link: newLink(0)}}
-		accepted := make(chan error, 1)
-		go func() {
-			req, err := iwarp.Respond(t.Context(), theirs, nil, iwarp.ListenConfig{})
-			if err == nil {
-				_, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: v.config(), Prepare: v.prepare})
-			}
-			accepted <- err
-		}()
-		_, err := (&iwarp.Dialer{QP: s.config(), Prepare: s.prepare}).Initiate(t.Context(), ours, nil)
-		testrig.Must(t, errors.Join(err, <-accepted))
+		s, l := linked(t, nil)
+		v := &receiving{receiver: &receiver{link: l}}
 		go func() {
 			took := v.working(t.Context(), func() error { time.Sleep(10 * time.Minute); return fmt.Errorf("late") })
 			_ = v.send(t.Context(), message.Answer{Text: took.Error()})
@@ -239,8 +244,6 @@ func TestWorking(t *testing.T) {
 		if a, ok := m.(message.Answer); !ok || err != nil || a.Text != "late" {
 			t.Errorf("%v, %v", m, err)
 		}
-		_ = s.close(errors.New("over"))
-		_ = v.link.close(errors.New("over"))
 	})
 }
 

@@ -23,14 +23,8 @@ func TestOnDisk(t *testing.T) {
 	testrig.Must(t, root.Mkdir("old", 0o700))
 	leave := func(name string) error { return s.leave(message.Offer{Kind: message.Leave, Mode: 0o700, Path: name}) }
 	for what, f := range map[string]func() error{
-		"a file": func() error {
-			p, err := s.openPart("f")
-			if err != nil {
-				return err
-			}
-			defer p.drop()
-			return p.complete("f", message.Offer{Kind: message.File, Mode: 0o600, Path: "f"}, false)
-		},
+		"a file":                     func() error { return s.receives("f", 0o600) },
+		"one that is read only":      func() error { return s.receives("g", 0o400) },
 		"a directory that was there": func() error { return errors.Join(s.enter("old"), leave("old")) },
 		"one that is made":           func() error { return errors.Join(s.enter("new"), leave("new")) },
 		"all names":                  func() error { return s.sync(s.dir) },
@@ -40,6 +34,16 @@ func TestOnDisk(t *testing.T) {
 		}
 	}
 	lists(t, dir, "old", "new")
+}
+
+// receives has an empty file come.
+func (s *sink) receives(name string, mode uint32) error {
+	p, err := s.openPart(name)
+	if err != nil {
+		return err
+	}
+	defer p.drop()
+	return p.complete(name, message.Offer{Kind: message.File, Mode: mode, Path: name}, false)
 }
 
 // withoutDisk calls f on a thread of its own, for which each fsync fails.

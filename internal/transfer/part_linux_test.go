@@ -54,6 +54,27 @@ func TestReadOnlyPart(t *testing.T) {
 	}
 }
 
+// TestReadOnlyDirectory has a directory that its owner must not write to be complete, and one in which nothing can be made from the beginning not be left.
+func TestReadOnlyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	testrig.Must(t, err)
+	defer root.Close()
+	s := sink{root: root, dir: ".", dirs: true}
+	asNobody(t, dir, func() {
+		testrig.Must(t, s.enter("d"))
+		testrig.Must(t, s.leave(message.Offer{Kind: message.Leave, Path: "d", Mode: 0o500}))
+		defer unix.Umask(unix.Umask(0o700))
+		if err := s.enter("e"); err == nil {
+			t.Error("something was made in it")
+		}
+	})
+	lists(t, dir, "d")
+	if info, err := os.Stat(filepath.Join(dir, "d")); err != nil || info.Mode() != fs.ModeDir|0o500 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 // asNobody calls f as a user without rights of its own, who has a directory.
 func asNobody(t *testing.T, dir string, f func()) {
 	t.Helper()

@@ -174,11 +174,6 @@ func (v *receiving) close() {
 	if v.part != nil {
 		v.part.drop()
 	}
-	for _, g := range v.granted {
-		if g.b != nil {
-			g.b.busy = false
-		}
-	}
 }
 
 // grants grants as many blocks as may be under way.

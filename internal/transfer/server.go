@@ -103,6 +103,9 @@ func (s *Server) attend(ctx context.Context, l *link, req *iwarp.Request) error 
 	} else {
 		err = s.get(ctx, l, t, b)
 	}
+	if told := (*Outcome)(nil); errors.As(err, &told) {
+		_ = l.farewell(ctx) // the client has been answered, and hears that
+	}
 	if err != nil {
 		return err
 	}
