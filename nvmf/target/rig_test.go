@@ -31,6 +31,7 @@ type rig struct {
 	target *Target
 	under  *testrig.Listener
 	disk   *Memory
+	rnic   *iwarp.RNIC                                  // the target's
 	wrap   func(host, target *testrig.Conn) (a, b conn) // if it is set, connections pass through it
 }
 
@@ -54,6 +55,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	must(t, err)
 	r := &rig{t: t, target: target, under: testrig.NewListener("target"), disk: disk}
 	ln := iwarp.NewListener(r.under, iwarp.ListenConfig{})
+	r.rnic = ln.RNIC()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() { defer close(served); _ = target.Serve(ctx, ln) }()
