@@ -3,7 +3,6 @@ package transfer
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -16,16 +15,6 @@ type directory struct {
 	at string // in the sink's root
 	// made tells that it was made for this copy, or for one that was cut. What was there has the mode and the time that somebody else gave it, and keeps them.
 	made bool
-}
-
-// unfinished is in each directory that was made for a copy, until it has its mode and time. So one that is cut is known by those that go on with it; and
-// no sender copies such a directory: it may be what that sender is making itself, at any number of levels.
-const unfinished = message.PartSuffix
-
-// isUnfinished reports whether a directory has been made for a copy that has not come to its end there.
-func isUnfinished(root *os.Root, at string) bool {
-	info, err := root.Lstat(path.Join(at, unfinished))
-	return err == nil && info.Mode().IsRegular()
 }
 
 // inside returns where in root a path belongs, whose directory has to be the one that is being received: it is no symbolic link then, which the user of
@@ -49,25 +38,14 @@ func (s *sink) enter(at string) error {
 	d := directory{at: at, made: true}
 	err := s.mkdir(at)
 	if errors.Is(err, fs.ErrExist) {
-		d.made, err = isUnfinished(s.root, at), s.isDirectory(at)
+		if err = s.isDirectory(at); err == nil {
+			d.made = s.isMarked(at)
+		}
 	}
 	if err == nil {
 		s.entered = append(s.entered, d)
 	}
 	return err
-}
-
-// mkdir makes a directory that is unfinished.
-func (s *sink) mkdir(at string) error {
-	if err := s.root.Mkdir(at, 0o700); err != nil {
-		return err
-	}
-	f, err := s.root.OpenFile(path.Join(at, unfinished), os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		_ = s.root.Remove(at)
-		return err
-	}
-	return f.Close()
 }
 
 // isDirectory refuses what is none.
@@ -98,7 +76,7 @@ func (s *sink) leave(o message.Offer) error {
 }
 
 // complete gives a directory that was made for this its mode and time, too. It has them before it is known as complete, and what may take long comes
-// last: the going of the mark changes the time alone, which is put right at once.
+// last. The mark goes in two steps, as the time changes when it leaves the directory: beside that it says still what is to be done.
 func (s *sink) complete(at string, o message.Offer) error {
 	d, err := s.root.Open(at)
 	if err != nil {
@@ -110,11 +88,16 @@ func (s *sink) complete(at string, o message.Offer) error {
 	if err := s.dress(at, mode|own, o); err != nil {
 		return err
 	}
-	if err := s.root.Remove(path.Join(at, unfinished)); err != nil && !errors.Is(err, fs.ErrNotExist) { // another copy may have been faster
+	if err := s.unmark(at, d); err != nil && !errors.Is(err, fs.ErrNotExist) { // another copy may have been faster
 		return err
 	}
 	if err := s.dress(at, mode, o); err != nil {
 		return err
+	}
+	if s.isMarkedBeside(at) {
+		if err := s.root.Remove(partOf(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return syncDir(d)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// What a process that a test kills is to be is in its environment: a server of a directory, or a client that puts or gets f.
+// What a process that a test kills is to be is in its environment: a server of a directory, or a client that puts or gets f, or
+// gets d with all that is in it.
 const (
 	childRole = "IWARP_TRANSFER_CHILD"
 	childDir  = "IWARP_TRANSFER_DIR"
@@ -60,10 +61,14 @@ func serveChild(ctx context.Context) error {
 
 func clientChild(ctx context.Context, role string) (err error) {
 	c := &Client{Dial: dialTo(os.Getenv(childAddr)), Resume: true, Watch: func(e Event) { fmt.Printf("%T\n", e) }}
-	if role == "put" {
+	switch role {
+	case "put":
 		_, err = c.Put(ctx, []string{filepath.Join(os.Getenv(childDir), "f")}, "")
-	} else {
+	case "get":
 		_, err = c.Get(ctx, []string{"f"}, os.Getenv(childDir))
+	default: // "tree" or "force"
+		c.Recursive, c.Force = true, role == "force"
+		_, err = c.Get(ctx, []string{"d"}, os.Getenv(childDir))
 	}
 	return err
 }

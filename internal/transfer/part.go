@@ -198,7 +198,7 @@ func (p *part) name(at string, force bool) error {
 		return err
 	}
 	defer d.Close()
-	err = renameNew(d, path.Base(p.at), path.Base(at))
+	err = renameNew(d, path.Base(p.at), d, path.Base(at))
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// renameNew would rename a file in a directory to a name that nothing has.
-func renameNew(*os.File, string, string) error { return errors.ErrUnsupported }
+// renameNew would have what has a name in one directory have a name in another, or in the same, that nothing has.
+func renameNew(*os.File, string, *os.File, string) error { return errors.ErrUnsupported }

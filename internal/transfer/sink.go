@@ -114,29 +114,42 @@ func (s *sink) link(at string, o message.Offer) error {
 	return err
 }
 
-// tie makes a symbolic link, unless there is the same.
+// tie makes a symbolic link, unless there is the same. One that takes another's place does so in one step.
 func (s *sink) tie(at, to string) error {
 	if now, err := s.root.Readlink(at); err == nil && s.resume && now == to {
 		return nil
 	}
-	if err := s.clear(at); err != nil {
+	there, err := s.mayTie(at)
+	if err != nil {
 		return err
 	}
-	return s.root.Symlink(to, at)
+	if !there {
+		return s.root.Symlink(to, at)
+	}
+	part := partOf(at)
+	if _, err := s.root.Readlink(part); err == nil { // somebody was killed
+		if err := s.root.Remove(part); err != nil {
+			return err
+		}
+	}
+	if err := s.root.Symlink(to, part); err != nil {
+		return err
+	}
+	return s.root.Rename(part, at)
 }
 
-// clear makes way for a link, if that is allowed.
-func (s *sink) clear(at string) error {
+// mayTie reports whether a link takes the place of something, if that is allowed.
+func (s *sink) mayTie(at string) (there bool, err error) {
 	info, err := s.root.Lstat(at)
 	switch {
 	case err != nil: // there is nothing
-		return nil
+		return false, nil
 	case info.Mode()&fs.ModeSymlink == 0 && special(info) != nil:
-		return special(info)
+		return true, special(info)
 	case !s.force:
-		return fail(message.Exists, "")
+		return true, fail(message.Exists, "")
 	}
-	return s.root.Remove(at)
+	return true, nil
 }
 
 // sync has the names in a directory on disk.

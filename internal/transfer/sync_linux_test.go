@@ -57,10 +57,10 @@ func TestModeBeforeMark(t *testing.T) {
 	madeDir(t, 0o750, r.here, "d")
 	plays(ctx, r.playClient(ctx), beginPut, message.Offer{Kind: message.Directory, Path: "d"})
 	r.serving.Wait()
-	seen := watch(t, filepath.Join(r.there, "d"), unix.IN_ATTRIB|unix.IN_DELETE)
+	seen := watch(t, filepath.Join(r.there, "d"), unix.IN_ATTRIB|unix.IN_MOVED_FROM)
 	testrig.Must(t, r.put("d", recursive, resume))
 	events := seen()
-	goes := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_DELETE != 0 && e.name == unfinished })
+	goes := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_MOVED_FROM != 0 && e.name == unfinished })
 	dressed := func(e event) bool { return e.mask&unix.IN_ATTRIB != 0 && e.name == "" }
 	if goes < 0 || !slices.ContainsFunc(events[:goes], dressed) || !slices.ContainsFunc(events[goes:], dressed) {
 		t.Errorf("%v", events)
@@ -73,11 +73,11 @@ func TestModeBeforeMark(t *testing.T) {
 // watched returns what wants a directory to have been opened after a name was made in it.
 func watched(t *testing.T, dir string) func(name string) {
 	t.Helper()
-	seen := watch(t, dir, unix.IN_CREATE|unix.IN_OPEN)
+	seen := watch(t, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_OPEN)
 	return func(name string) {
 		t.Helper()
 		events := seen()
-		is := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_CREATE != 0 && e.name == name })
+		is := slices.IndexFunc(events, func(e event) bool { return e.mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 && e.name == name })
 		if is < 0 || !slices.ContainsFunc(events[is:], func(e event) bool { return e.mask&unix.IN_OPEN != 0 && e.name == "" }) {
 			t.Errorf("%s was not opened after %s was made: %v", dir, name, events)
 		}
