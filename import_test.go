@@ -123,8 +123,9 @@ var mayImport = map[string][]string{
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
 	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
-	"programs/verbs":    {"", "mpa", "mpa/ulpdata", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/settings"},
-	"programs/engine":   {"programs/verbs"},
+	"programs/datagram": {},
+	"programs/verbs":    {"", "mpa", "mpa/ulpdata", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/datagram", "programs/settings"},
+	"programs/engine":   {"programs/datagram", "programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",

@@ -22,7 +22,7 @@ const guiseVariable = "IWARP_AS"
 
 // connects has the programs that connect QPs by themselves, and perftest those that do so unless they are told to use librdmacm.
 var (
-	connects = []string{"ibv_rc_pingpong", "ibv_srq_pingpong", "ucx_info", "ucx_perftest", "mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun"}
+	connects = []string{"ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong", "ucx_info", "ucx_perftest", "mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun"}
 	perftest = regexp.MustCompile(`^ib_(write|send|read|atomic)_(bw|lat)$`)
 	useCM    = regexp.MustCompile(`^(-[A-Za-z]*R[A-Za-z]*|--rdma_cm)$`)
 )

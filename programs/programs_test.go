@@ -100,6 +100,7 @@ func TestGuise(t *testing.T) {
 	}{
 		{"", "rping -s", "", IWARP},
 		{"", "/usr/bin/ibv_rc_pingpong -g 0", "", RoCE},
+		{"", "ibv_ud_pingpong -g 0", "", RoCE},
 		{"", "ib_write_bw -a", "", RoCE},
 		{"", "ib_write_bw -a -R", "", IWARP},
 		{"", "ib_send_lat -aR 127.0.0.1", "", IWARP},

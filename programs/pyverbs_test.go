@@ -148,7 +148,7 @@ func judgeOutcomes(t *testing.T, got map[string]outcome, known map[string][]stri
 
 // whyPyverbs has a reason for each test that fails in a guise, or may: by the end of its name, or of those of one kind.
 var whyPyverbs = []struct{ test, why string }{
-	{"test_rdmacm_async_udp_traffic", "there are no datagrams: `rdma_create_id` with `RDMA_PS_UDP` is `EPROTONOSUPPORT`, which this test counts as an error"},
+	{"test_rdmacm_async_udp_traffic", "librdmacm has no datagrams here: `rdma_create_id` with `RDMA_PS_UDP` is `EPROTONOSUPPORT`, which this test counts as an error"},
 	{"test_rdmacm_async_write", "looks for what was written when the Write has completed, which tells that TCP has it"},
 	{"test_rdmacm_async_traffic_external_qp", "waits for a `CONNECT_RESPONSE`, which Linux has for no iWARP device"},
 	{"", "connects by itself: `ibv_modify_qp` to RTS is `EINVAL`, as with siw"},

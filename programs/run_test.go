@@ -71,6 +71,11 @@ var directs = []pairing{
 	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 50 -g 0 -s 1000000 -r 10", "ibv_rc_pingpong -p PORT -c -n 50 -g 0 -s 1000000 -r 10 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_srq_pingpong -p PORT -n 300 -g 0", "ibv_srq_pingpong -p PORT -n 300 -g 0 127.0.0.1", completed, false, "usec/iter"},
+	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 127.0.0.1", compared, false, "usec/iter"},
+	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096 127.0.0.1", compared, false, "usec/iter"},
+	{"perftest", "ib_send_lat -p PORT -c UD -n 200", "ib_send_lat -p PORT -c UD -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_lat -p PORT -c UD -n 200 -e -s 4096", "ib_send_lat -p PORT -c UD -n 200 -e -s 4096 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_bw -p PORT -c UD -n 32 -s 1024", "ib_send_bw -p PORT -c UD -n 32 -s 1024 127.0.0.1", rate, false, "1024"}, // more may come than the kernel has room for
 	{"perftest", "ib_write_bw -p PORT -a -n 100", "ib_write_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
 	{"perftest", "ib_write_bw -p PORT -b -q 4 -n 200", "ib_write_bw -p PORT -b -q 4 -n 200 127.0.0.1", rate, false, "65536"},
 	{"perftest", "ib_send_bw -p PORT -a -n 100", "ib_send_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
@@ -87,7 +92,17 @@ var directs = []pairing{
 	{"libfabric-bin", "fi_pingpong -p verbs -e msg -c -B PORT", "fi_pingpong -p verbs -e msg -c -P PORT HOST", compared, false, "1m"},
 	{"libfabric-bin", "fi_pingpong -p verbs;ofi_rxm -e rdm -c -B PORT", "fi_pingpong -p verbs;ofi_rxm -e rdm -c -P PORT HOST", compared, false, "1m"},
 	{"ucx-utils", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", connected + "ucx_perftest -p PORT -t tag_lat -n 300", connected + "ucx_perftest -p PORT -t tag_lat -n 300 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", byDatagrams + "ucx_perftest -p PORT -t tag_lat -n 300", byDatagrams + "ucx_perftest -p PORT -t tag_lat -n 300 127.0.0.1", rate, false, "Final:"},
+	{"ucx-utils", byDatagrams + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000", byDatagrams + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000 127.0.0.1", rate, false, "Final:"},
 }
+
+// Settings of UCX, before the name of the program: its transport rc_verbs, which makes its first contact by ud_verbs, or the latter alone.
+const (
+	connected   = "UCX_TLS=rc_v,self UCX_NET_DEVICES=iwarp0:1 "
+	byDatagrams = "UCX_TLS=ud_v,self UCX_NET_DEVICES=iwarp0:1 "
+)
 
 const fioServer = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=16m --iodepth=8"
 
@@ -140,7 +155,8 @@ func built(t *testing.T) Library {
 		testrig.Lacks(t, err.Error())
 	}
 	for _, p := range slices.Concat(pairings, directs) {
-		needs(t, strings.Fields(p.client)[0])
+		_, words := settingsOf(strings.Fields(p.client))
+		needs(t, words[0])
 	}
 	return l
 }
@@ -232,8 +248,9 @@ func startReading(t *testing.T, l Library, line string, in io.Reader) *process {
 func startWords(t *testing.T, l Library, in io.Reader, words ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
+	set, words := settingsOf(words)
 	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
-	p.Env = l.environmentAs(os.Environ(), words, "")
+	p.Env = l.environmentAs(append(os.Environ(), set...), words, "")
 	p.Stdin, p.Stdout, p.Stderr = in, &p.out, &p.out
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -244,6 +261,12 @@ func startWords(t *testing.T, l Library, in io.Reader, words ...string) *process
 	}()
 	t.Cleanup(p.kill)
 	return p
+}
+
+// settingsOf takes the settings of the environment off that are before the name of a program.
+func settingsOf(words []string) (set, program []string) {
+	i := slices.IndexFunc(words, func(w string) bool { return !strings.Contains(w, "=") })
+	return words[:i], words[i:]
 }
 
 // end waits for the process to end, in success.

@@ -32,7 +32,7 @@ func (l Library) sanitized(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
 	// Ours is preloaded before the sanitizer's, which need not come first as long as it comes before libc.
 	t.Setenv("ASAN_OPTIONS", "verify_asan_link_order=0")
-	for program, args := range map[string][]string{"wrong": nil, "windows": nil, "many": {"50"}} {
+	for program, args := range map[string][]string{"wrong": nil, "windows": nil, "many": {"50"}, "datagrams": {"50"}} {
 		t.Run(program, func(t *testing.T) {
 			hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
 		})
@@ -59,9 +59,11 @@ func (l Library) mixed(t *testing.T) {
 	}
 }
 
-// leaks has 10,000 connections, one after the other.
+// leaks has 10,000 connections, one after the other, and 2,000 pairs of QPs of datagrams.
 func (l Library) leaks(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
 	p := l.compiledWith(t, "many", []string{"10000"}, pair...)
+	t.Log(strings.TrimSpace(p.out.String()))
+	p = l.compiledWith(t, "datagrams", []string{"2000"}, pair...)
 	t.Log(strings.TrimSpace(p.out.String()))
 }

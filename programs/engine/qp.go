@@ -12,19 +12,23 @@ import (
 
 // qpAttr is struct iw_qp_attr of engine.h.
 type qpAttr struct {
-	Context, PD, SendCQ, RecvCQ, SRQ, Token    uint64
-	SendDepth, RecvDepth, MaxInline, SignalAll int32
+	Context, PD, SendCQ, RecvCQ, SRQ, Token  uint64
+	SendDepth, RecvDepth, SendSGEs, RecvSGEs int32
+	MaxInline, SignalAll                     int32
+}
+
+func (a *qpAttr) verbs() verbs.QPAttr {
+	return verbs.QPAttr{
+		Context: verbs.Handle(a.Context), PD: verbs.Handle(a.PD),
+		SendCQ: verbs.Handle(a.SendCQ), RecvCQ: verbs.Handle(a.RecvCQ), SRQ: verbs.Handle(a.SRQ),
+		SendDepth: int(a.SendDepth), RecvDepth: int(a.RecvDepth), SendSGEs: a.SendSGEs, RecvSGEs: a.RecvSGEs,
+		MaxInline: int(a.MaxInline), SignalAll: a.SignalAll != 0, Token: a.Token,
+	}
 }
 
 //export iw_qp_create
 func iw_qp_create(attr unsafe.Pointer, to *uint64, number *uint32) int32 {
-	a := (*qpAttr)(attr)
-	h, n, errno := device().CreateQP(verbs.QPAttr{
-		Context: verbs.Handle(a.Context), PD: verbs.Handle(a.PD),
-		SendCQ: verbs.Handle(a.SendCQ), RecvCQ: verbs.Handle(a.RecvCQ), SRQ: verbs.Handle(a.SRQ),
-		SendDepth: int(a.SendDepth), RecvDepth: int(a.RecvDepth), MaxInline: int(a.MaxInline),
-		SignalAll: a.SignalAll != 0, Token: a.Token,
-	})
+	h, n, errno := device().CreateQP((*qpAttr)(attr).verbs())
 	*number = n
 	return give(to, h, errno)
 }

@@ -7,7 +7,7 @@
 
 struct iw_qp_attr {
 	uint64_t context, pd, send_cq, recv_cq, srq, token;
-	int32_t send_depth, recv_depth, max_inline, signal_all;
+	int32_t send_depth, recv_depth, send_sges, recv_sges, max_inline, signal_all;
 };
 
 struct iw_path {
@@ -62,6 +62,16 @@ struct iw_cm_event {
 	F(qp_destroy, (uint64_t h))                                                                                \
 	F(qp_send, (uint64_t h, void *wr, void **bad))                                                             \
 	F(qp_recv, (uint64_t h, void *wr, void **bad))                                                             \
+	F(ud_create, (struct iw_qp_attr *attr, uint64_t *to, uint32_t *number))                                    \
+	F(ud_modify, (uint64_t h, uint32_t state))                                                                 \
+	F(ud_key, (uint64_t h, uint32_t qkey))                                                                     \
+	F(ud_query, (uint64_t h, uint32_t *state))                                                                 \
+	F(ud_destroy, (uint64_t h))                                                                                \
+	F(ud_send, (uint64_t h, void *wr, void **bad))                                                             \
+	F(ud_recv, (uint64_t h, void *wr, void **bad))                                                             \
+	F(ah_create, (uint64_t pd, const uint8_t *local, const uint8_t *peer, uint64_t *to))                       \
+	F(ah_destroy, (uint64_t h))                                                                                \
+	F(ah_answer, (const void *route, uint8_t *local, uint8_t *peer))                                           \
 	F(cm_channel_open, (int32_t fd, uint64_t *to))                                                             \
 	F(cm_channel_close, (uint64_t h))                                                                          \
 	F(cm_next, (uint64_t h, struct iw_cm_event *to))                                                           \

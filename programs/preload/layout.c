@@ -14,6 +14,12 @@ AT(ibv_send_wr, invalidate_rkey, 36);
 AT(ibv_send_wr, wr.rdma.remote_addr, 40);
 AT(ibv_send_wr, wr.rdma.rkey, 48);
 
+AT(ibv_send_wr, wr.ud.ah, 40);
+AT(ibv_send_wr, wr.ud.remote_qpn, 48);
+AT(ibv_send_wr, wr.ud.remote_qkey, 52);
+AT(ibv_ah, handle, 16);
+SIZE(ibv_grh, 40);
+
 AT(ibv_send_wr, bind_mw.mw, 80);
 AT(ibv_send_wr, bind_mw.rkey, 88);
 AT(ibv_send_wr, bind_mw.bind_info.mr, 96);

@@ -90,6 +90,11 @@ struct iw_qp {
 	struct ibv_qp_attr set; /* what the program has set, to be asked for */
 };
 
+struct iw_ah {
+	struct ibv_ah ah; /* whose handle is the lower half of the number below */
+	struct iw_handle handle;
+};
+
 /* load.c */
 const struct iw_engine *iw_engine(void);
 bool iw_live(const struct iw_handle *h);

@@ -26,9 +26,15 @@ static struct ibv_qp *failed(int error)
 	return NULL;
 }
 
+static bool is_ud(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_UD;
+}
+
+/* Datagrams are had in the guise of RoCE. */
 static int unsupported(const struct ibv_qp_init_attr *attr)
 {
-	if (attr->qp_type != IBV_QPT_RC)
+	if (attr->qp_type != IBV_QPT_RC && !(attr->qp_type == IBV_QPT_UD && iw_roce()))
 		return EOPNOTSUPP;
 	if (attr->cap.max_send_sge > MAX_SGE || attr->cap.max_recv_sge > MAX_SGE || attr->cap.max_send_wr > 1 << 15 ||
 	    attr->cap.max_recv_wr > 1 << 15 || attr->cap.max_inline_data > 4096)
@@ -47,6 +53,8 @@ static int create(struct iw_qp *q, struct ibv_pd *pd, const struct ibv_qp_init_a
 		.token = (uintptr_t)&q->qp,
 		.send_depth = attr->cap.max_send_wr,
 		.recv_depth = attr->srq ? 0 : attr->cap.max_recv_wr,
+		.send_sges = attr->cap.max_send_sge,
+		.recv_sges = attr->cap.max_recv_sge,
 		.max_inline = attr->cap.max_inline_data,
 		.signal_all = attr->sq_sig_all,
 	};
@@ -54,7 +62,7 @@ static int create(struct iw_qp *q, struct ibv_pd *pd, const struct ibv_qp_init_a
 	uint32_t qp_num;
 	if (attr->srq && !a.srq) /* it was destroyed */
 		return EINVAL;
-	int error = iw_engine()->qp_create(&a, &number, &qp_num);
+	int error = attr->qp_type == IBV_QPT_UD ? iw_engine()->ud_create(&a, &number, &qp_num) : iw_engine()->qp_create(&a, &number, &qp_num);
 	if (error)
 		return error;
 	q->handle = iw_handle(number);
@@ -138,20 +146,35 @@ static void keep(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
 	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
 }
 
+static int modify_ud(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
+{
+	uint64_t h = iw_number(&q->handle);
+	int error = 0;
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_INIT && !(mask & IBV_QP_QKEY))
+		return EINVAL;
+	if (mask & IBV_QP_STATE)
+		error = iw_engine()->ud_modify(h, attr->qp_state);
+	if (!error && mask & IBV_QP_QKEY)
+		error = iw_engine()->ud_key(h, attr->qkey);
+	return error;
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	if (!iw_ours(qp->context))
 		return REAL(ibv_modify_qp, qp, attr, mask);
 	struct iw_qp *q = qp_of(qp);
 	int error = 0;
-	if (!(mask & IBV_QP_STATE))
+	if (is_ud(qp))
+		error = modify_ud(q, attr, mask);
+	else if (!(mask & IBV_QP_STATE))
 		error = iw_live(&q->handle) ? 0 : EINVAL;
 	else if (iw_roce() && attr->qp_state == IBV_QPS_RTR && mask & IBV_QP_DEST_QPN)
 		error = meet(q, attr);
 	else
 		error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
 	/* Those of an iWARP device come from rdma_init_qp_attr, which names no atomics, and are no bound with siw. */
-	if (!error && iw_roce() && mask & IBV_QP_ACCESS_FLAGS)
+	if (!error && iw_roce() && !is_ud(qp) && mask & IBV_QP_ACCESS_FLAGS)
 		error = iw_engine()->qp_allow(iw_number(&q->handle), attr->qp_access_flags);
 	if (error)
 		return error;
@@ -164,11 +187,12 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	uint32_t state;
-	int32_t ird, ord;
+	int32_t ird = 0, ord = 0;
 	if (!iw_ours(qp->context))
 		return REAL(ibv_query_qp, qp, attr, mask, init);
 	struct iw_qp *q = qp_of(qp);
-	int error = iw_engine()->qp_query(iw_number(&q->handle), &state, &ird, &ord);
+	uint64_t h = iw_number(&q->handle);
+	int error = is_ud(qp) ? iw_engine()->ud_query(h, &state) : iw_engine()->qp_query(h, &state, &ird, &ord);
 	if (error)
 		return error;
 	qp->state = state;
@@ -193,7 +217,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	if (!iw_ours(qp->context))
 		return REAL(ibv_destroy_qp, qp);
 	struct iw_qp *q = qp_of(qp);
-	int error = iw_engine()->qp_destroy(iw_number(&q->handle));
+	uint64_t h = iw_number(&q->handle);
+	int error = is_ud(qp) ? iw_engine()->ud_destroy(h) : iw_engine()->qp_destroy(h);
 	if (error)
 		return error;
 	q->handle.number = 0;
@@ -205,10 +230,12 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	return iw_engine()->qp_send(iw_number(&qp_of(qp)->handle), wr, (void **)bad);
+	uint64_t h = iw_number(&qp_of(qp)->handle);
+	return is_ud(qp) ? iw_engine()->ud_send(h, wr, (void **)bad) : iw_engine()->qp_send(h, wr, (void **)bad);
 }
 
 int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return iw_engine()->qp_recv(iw_number(&qp_of(qp)->handle), wr, (void **)bad);
+	uint64_t h = iw_number(&qp_of(qp)->handle);
+	return is_ud(qp) ? iw_engine()->ud_recv(h, wr, (void **)bad) : iw_engine()->qp_recv(h, wr, (void **)bad);
 }

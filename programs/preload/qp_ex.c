@@ -8,6 +8,7 @@ enum {
 		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
 		   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
 	ROCE_OPS = IBV_QP_EX_WITH_SEND_WITH_IMM, /* see programs/verbs/prefix.go */
+	UD_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 };
 
 /* A request with all that it refers to. Inline data is the program's own again when it is set. */
@@ -137,6 +138,16 @@ static struct built *last(struct iw_batch *b)
 	return b->error || !b->n ? NULL : &b->all[b->n - 1];
 }
 
+static void set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t number, uint32_t qkey)
+{
+	struct built *w = last(batch_of(qp));
+	if (!w)
+		return;
+	w->wr.wr.ud.ah = ah;
+	w->wr.wr.ud.remote_qpn = number;
+	w->wr.wr.ud.remote_qkey = qkey;
+}
+
 static void set_sge_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_sge *list)
 {
 	struct iw_batch *b = batch_of(qp);
@@ -202,9 +213,16 @@ static void give_up(struct ibv_qp_ex *qp)
 	pthread_mutex_unlock(&batch_of(qp)->mutex);
 }
 
+static uint64_t ops_of(const struct iw_qp *q)
+{
+	if (q->qp.qp_type == IBV_QPT_UD)
+		return UD_OPS;
+	return iw_roce() ? SEND_OPS | ROCE_OPS : SEND_OPS;
+}
+
 int iw_extend(struct iw_qp *q, uint64_t send_ops)
 {
-	if (send_ops & ~(uint64_t)(iw_roce() ? SEND_OPS | ROCE_OPS : SEND_OPS))
+	if (send_ops & ~ops_of(q))
 		return EOPNOTSUPP;
 	struct iw_batch *b = iw_new(sizeof *b);
 	if (!b)
@@ -223,6 +241,7 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 	x->wr_bind_mw = wr_bind_mw;
 	x->wr_atomic_cmp_swp = wr_cmp_swp;
 	x->wr_atomic_fetch_add = wr_fetch_add;
+	x->wr_set_ud_addr = set_ud_addr;
 	x->wr_set_sge = set_sge;
 	x->wr_set_sge_list = set_sge_list;
 	x->wr_set_inline_data = set_inline;

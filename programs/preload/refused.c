@@ -20,11 +20,6 @@
 		return EOPNOTSUPP;                            \
 	}
 
-REFUSE_POINTER(struct ibv_ah, ibv_create_ah_from_wc, pd->context,
-	       (struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port), pd, wc, grh, port)
-REFUSE(ibv_init_ah_from_wc, context,
-       (struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr), context, port, wc,
-       grh, attr)
 REFUSE(ibv_attach_mcast, qp->context, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid), qp, gid, lid)
 REFUSE(ibv_detach_mcast, qp->context, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid), qp, gid, lid)
 REFUSE_POINTER(struct ibv_pd, ibv_import_pd, context, (struct ibv_context *context, uint32_t handle), context, handle)

@@ -35,7 +35,7 @@ static void creation(struct end *e)
 	WRONG(FAILS(NULL, qp_with(e, 1 << 20, 1, 0, IBV_QPT_RC)), EINVAL);
 	WRONG(FAILS(NULL, qp_with(e, 1, 1000, 0, IBV_QPT_RC)), EINVAL);
 	WRONG(FAILS(NULL, qp_with(e, 1, 1, 1 << 20, IBV_QPT_RC)), EINVAL);
-	WRONG(FAILS(NULL, qp_with(e, 1, 1, 0, IBV_QPT_UD)), EOPNOTSUPP);
+	WRONG(FAILS(NULL, qp_with(e, 1, 1, 0, IBV_QPT_UC)), EOPNOTSUPP);
 	WRONG(FAILS(NULL, ibv_create_cq(context, 0, NULL, NULL, 0)), EINVAL);
 	WRONG(FAILS(NULL, ibv_create_cq(context, -1, NULL, NULL, 0)), EINVAL);
 	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, NULL, 99)), EINVAL);

@@ -35,6 +35,17 @@ type atomicArgs struct {
 
 func (w *SendWR) atomic() *atomicArgs { return (*atomicArgs)(unsafe.Pointer(&w.RemoteAddr)) }
 
+// udArgs are what a SendWR has from RemoteAddr on, if it is of a datagram. The handle of its address is in the struct ibv_ah.
+type udArgs struct {
+	AH *struct { // ibv_ah
+		_      [16]byte
+		Handle uint32
+	}
+	Number, QKey uint32 // of the QP that it is for
+}
+
+func (w *SendWR) datagram() *udArgs { return (*udArgs)(unsafe.Pointer(&w.RemoteAddr)) }
+
 // immediate is Immediate Data as package iwarp has it: what lies in the program's memory in network order, as the upper half.
 func (w *SendWR) immediate() uint64 {
 	var b [8]byte
@@ -124,8 +135,9 @@ const (
 	wcRecv        = 1 << 7
 	wcRecvImm     = 1<<7 + 1
 
-	wcWithImm = 1 << 1
-	wcWithInv = 1 << 3
+	wcWithRoute = 1 << 0 // IBV_WC_GRH
+	wcWithImm   = 1 << 1
+	wcWithInv   = 1 << 3
 )
 
 // Access rights of a region.

@@ -53,10 +53,18 @@ type CQ struct {
 
 	polling sync.Mutex
 	wcs     [32]iwarp.WC
-	early   []WC        // before those of package iwarp: see forget
-	late    []WC        // and after them
-	armed   atomic.Bool // for these
+	early   []WC         // before those of package iwarp: see forget
+	late    []WC         // and after them
+	armed   atomic.Int32 // for these: see arm
+	users   atomic.Int32 // QPs of datagrams, of which package iwarp does not know
 }
+
+// What of those that come late the program asks to hear of.
+const (
+	disarmed = iota
+	armedSolicited
+	armedAny
+)
 
 // CreateCQ returns a CQ with room for depth completions. The token names it in the events of the context and of the
 // channel; channel may be 0.
@@ -84,7 +92,7 @@ func (c *CQ) notice(notices <-chan struct{}) {
 	for {
 		select {
 		case <-notices:
-			c.armed.Store(false)
+			c.armed.Store(disarmed)
 			c.channel.events.push(c.token)
 		case <-c.stop:
 			return
@@ -98,6 +106,11 @@ func (d *Device) ResizeCQ(h Handle, depth int) syscall.Errno {
 	if c == nil {
 		return syscall.EINVAL
 	}
+	c.polling.Lock()
+	defer c.polling.Unlock()
+	if len(c.late) > depth {
+		return syscall.EINVAL
+	}
 	return errnoOf(c.cq.Resize(depth))
 }
 
@@ -107,7 +120,7 @@ func (d *Device) DestroyCQ(h Handle) syscall.Errno {
 	if c == nil {
 		return syscall.EINVAL
 	}
-	if c.cq.Close() != nil {
+	if c.users.Load() != 0 || c.cq.Close() != nil {
 		return syscall.EBUSY
 	}
 	if d.cqs.take(h) == nil {
@@ -129,9 +142,18 @@ func (d *Device) Arm(h Handle, solicitedOnly bool) syscall.Errno {
 	if c == nil {
 		return syscall.EINVAL
 	}
-	c.armed.Store(true)
+	c.arm(solicitedOnly)
 	c.cq.Arm(solicitedOnly)
 	return fine
+}
+
+// arm asks for one event of the completions that come late. Whoever has asked for any completion is not to hear of less.
+func (c *CQ) arm(solicitedOnly bool) {
+	if solicitedOnly {
+		c.armed.CompareAndSwap(disarmed, armedSolicited)
+	} else {
+		c.armed.Store(armedAny)
+	}
 }
 
 // Poll moves completions to wcs and returns how many, or -1 if there is no such CQ.
@@ -165,10 +187,10 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 
 // forget drops the completions of a QP that goes to RESET: as with RDMA hardware, what its next connection completes comes after nothing
 // of the one before. Those of others wait in early.
-func (c *CQ) forget(q *QP) {
+func (c *CQ) forget(number uint32) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
-	its := func(wc WC) bool { return wc.QPNum == q.number }
+	its := func(wc WC) bool { return wc.QPNum == number }
 	for got := len(c.wcs); got == len(c.wcs); {
 		got = c.cq.Poll(c.wcs[:])
 		for i := range got {

@@ -32,6 +32,11 @@ type Device struct {
 	channels   table[Channel]
 	cmChannels table[CMChannel]
 	ids        table[ID]
+	ahs        table[AH]
+	uds        table[UD]
+
+	// copying is held while octets of datagrams go to or from regions, which may not end meanwhile.
+	copying sync.RWMutex
 
 	numbers sync.Map // of uint32: the Handle of the QP with that number
 	stags   sync.Map // of uint32: the *MR that an STag of ours names
@@ -47,6 +52,7 @@ func NewDevice(cfg Config) *Device {
 		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR}, windows: table[Window]{kind: kindWindow},
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},
+		ahs: table[AH]{kind: kindAH}, uds: table[UD]{kind: kindUD},
 	}
 	go d.watch()
 	return d

@@ -84,7 +84,7 @@ func (q *QP) afterEnd() {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
 	for _, l := range q.late {
-		l.cq.add(l.wc)
+		l.cq.add(l.wc, true)
 	}
 	q.late = nil
 }
@@ -96,14 +96,18 @@ func (q *QP) drop() {
 	q.late, q.asleep = nil, nil
 }
 
-// add appends a completion to those of package iwarp. A CQ without room drops it.
-func (c *CQ) add(wc WC) {
+// add appends a completion to those of package iwarp. A CQ without room drops it. Whether it is one that was solicited, or in error,
+// decides about an event for those who have asked for no others.
+func (c *CQ) add(wc WC, solicited bool) {
 	c.polling.Lock()
 	if len(c.late) < c.cq.Depth() {
 		c.late = append(c.late, wc)
 	}
 	c.polling.Unlock()
-	if c.armed.Swap(false) && c.channel != nil {
+	if c.channel == nil {
+		return
+	}
+	if solicited && c.armed.Swap(disarmed) != disarmed || c.armed.CompareAndSwap(armedAny, disarmed) {
 		c.channel.events.push(c.token)
 	}
 }

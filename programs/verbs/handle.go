@@ -22,6 +22,8 @@ const (
 	kindCMChannel
 	kindID
 	kindWindow
+	kindAH
+	kindUD
 )
 
 const (

@@ -264,12 +264,12 @@ func TestNumbers(t *testing.T) {
 	for range 3 * inUseAtMost {
 		take()
 	}
-	want(t, "ports", len(d.ports.all), 3)
+	want(t, "ports", len(d.ports.streams), 3)
 	for range inUseAtMost {
 		n := take()
 		d.ports.give(n)
 	}
-	want(t, "ports", len(d.ports.all), 4)
+	want(t, "ports", len(d.ports.streams), 4)
 }
 
 // TestMeetLastWQE: a program hears once that a QP takes no more of its Shared Receive Queue, and with ERR, not when the peer goes.

@@ -5,6 +5,7 @@ package verbs
 import (
 	"errors"
 	"math"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -12,7 +13,10 @@ import (
 )
 
 // A PD is a struct ibv_pd.
-type PD struct{ pd *iwarp.PD }
+type PD struct {
+	pd    *iwarp.PD
+	users atomic.Int32 // for datagrams, of which package iwarp does not know
+}
 
 // AllocPD returns a Protection Domain.
 func (d *Device) AllocPD() (Handle, syscall.Errno) {
@@ -20,7 +24,7 @@ func (d *Device) AllocPD() (Handle, syscall.Errno) {
 	if err != nil {
 		return 0, errnoOf(err)
 	}
-	return made(d.pds.add(&PD{pd}))
+	return made(d.pds.add(&PD{pd: pd}))
 }
 
 // DeallocPD frees a Protection Domain. It is EBUSY while something is in it.
@@ -29,7 +33,7 @@ func (d *Device) DeallocPD(h Handle) syscall.Errno {
 	if p == nil {
 		return syscall.EINVAL
 	}
-	if p.pd.Close() != nil {
+	if p.users.Load() != 0 || p.pd.Close() != nil {
 		return syscall.EBUSY
 	}
 	d.pds.take(h)
@@ -118,7 +122,7 @@ func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Poi
 	if errno := d.enter(&to, m.mr); errno != fine {
 		return errno
 	}
-	if !d.mrs.replace(h, &to) { // another thread has deregistered it
+	if !d.replace(h, &to) { // another thread has deregistered it
 		_ = to.mr.Deregister()
 		return syscall.EINVAL
 	}
@@ -186,8 +190,17 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 		return syscall.EINVAL
 	}
 	d.stags.Delete(m.mr.STag())
+	d.copying.Lock()
+	defer d.copying.Unlock()
 	d.mrs.take(h)
 	return fine
+}
+
+// replace puts a region in the place of another, and reports whether that was there.
+func (d *Device) replace(h Handle, by *MR) bool {
+	d.copying.Lock()
+	defer d.copying.Unlock()
+	return d.mrs.replace(h, by)
 }
 
 // sges translates the elements of a work request and appends them to to. It reports false for an lkey that no region

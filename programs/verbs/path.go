@@ -86,12 +86,18 @@ func (q *QP) calls(p *Path) bool {
 func (p *Path) address() netip.AddrPort {
 	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if p.Peer != (GID{}) {
-		ip = netip.AddrFrom16(p.Peer).Unmap()
-	}
-	if ip.IsLinkLocalUnicast() && ip.Is6() {
-		ip = ip.WithZone(zoneOfAddress(netip.AddrFrom16(p.Local)))
+		ip = addressOf(p.Local, p.Peer)
 	}
 	return netip.AddrPortFrom(ip, portOfNumber(p.Number))
+}
+
+// addressOf returns the address of a peer that is reached from one of this host's.
+func addressOf(local, peer GID) netip.Addr {
+	ip := netip.AddrFrom16(peer).Unmap()
+	if ip.IsLinkLocalUnicast() && ip.Is6() {
+		ip = ip.WithZone(zoneOfAddress(netip.AddrFrom16(local)))
+	}
+	return ip
 }
 
 // zoneOfAddress returns the interface that has an address.

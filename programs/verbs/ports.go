@@ -5,6 +5,7 @@ package verbs
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/goiwarp/iwarp"
@@ -21,19 +22,20 @@ const (
 	inUseAtMost    = numbersPerPort / 2
 )
 
-// ports are those of a Device.
+// ports are those of a Device: of TCP, and of UDP for datagrams. None of TCP has the number of one of UDP, as the numbers of their QPs are not
+// to be the same.
 type ports struct {
-	mu  sync.Mutex
-	all []*qpPort
+	mu        sync.Mutex
+	streams   []*numbers
+	datagrams []*udPort
 }
 
-// A qpPort is a port with the numbers of its QPs.
-type qpPort struct {
-	listener *iwarp.Listener
-	number   uint32 // of TCP
-	last     uint8  // index that was given last
-	used     [numbersPerPort]bool
-	inUse    int
+// numbers are those of the QPs of a port.
+type numbers struct {
+	port  uint32
+	last  uint8 // index that was given last
+	used  [numbersPerPort]bool
+	inUse int
 }
 
 // numberMask has the bits of a QP number.
@@ -46,48 +48,58 @@ func portOfNumber(number uint32) uint16 { return uint16(number >> 8) }
 func (p *ports) take(d *Device) (uint32, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, port := range p.all {
+	for _, port := range p.streams {
 		if port.inUse < inUseAtMost {
 			return port.take(), nil
 		}
 	}
-	port, err := d.openPort()
+	port, err := p.open(d)
 	if err != nil {
 		return 0, err
 	}
-	p.all = append(p.all, port)
+	p.streams = append(p.streams, port)
 	return port.take(), nil
 }
 
-func (p *qpPort) take() uint32 {
-	for p.last++; p.used[p.last]; p.last++ {
+func (n *numbers) take() uint32 {
+	for n.last++; n.used[n.last]; n.last++ {
 	}
-	p.used[p.last] = true
-	p.inUse++
-	return p.number<<8 | uint32(p.last)
+	n.used[n.last] = true
+	n.inUse++
+	return n.port<<8 | uint32(n.last)
+}
+
+func (n *numbers) give(number uint32) {
+	n.used[uint8(number)] = false
+	n.inUse--
 }
 
 // give returns a number.
 func (p *ports) give(number uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, port := range p.all {
-		if port.number == number>>8 {
-			port.used[uint8(number)] = false
-			port.inUse--
+	for _, port := range p.streams {
+		if port.port == number>>8 {
+			port.give(number)
 		}
 	}
 }
 
-// openPort listens on a port of all addresses that the kernel chooses.
-func (d *Device) openPort() (*qpPort, error) {
-	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", ":0")
-	if err != nil {
-		return nil, err
+// open listens on a port of all addresses that the kernel chooses.
+func (p *ports) open(d *Device) (*numbers, error) {
+	for {
+		ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", ":0")
+		if err != nil {
+			return nil, err
+		}
+		port := uint32(addrPort(ln.Addr()).Port())
+		if slices.ContainsFunc(p.datagrams, func(u *udPort) bool { return u.port == port }) {
+			_ = ln.Close()
+			continue
+		}
+		go d.answer(d.listener(ln))
+		return &numbers{port: port}, nil
 	}
-	l := d.listener(ln)
-	go d.answer(l)
-	return &qpPort{listener: l, number: uint32(addrPort(ln.Addr()).Port())}, nil
 }
 
 // answer brings the requests of peers to the QPs that they are for.

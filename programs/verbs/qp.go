@@ -62,10 +62,12 @@ type QP struct {
 	gone    bool // the QP is being destroyed
 }
 
-// QPAttr says what QP to create: the capacities of struct ibv_qp_init_attr. SRQ may be 0.
+// QPAttr says what QP to create: the capacities of struct ibv_qp_init_attr. SRQ may be 0. Numbers of elements bound the requests of a QP of datagrams
+// only; one that is connected takes as many as there may be.
 type QPAttr struct {
 	Context, PD, SendCQ, RecvCQ, SRQ Handle
 	SendDepth, RecvDepth, MaxInline  int
+	SendSGEs, RecvSGEs               int32
 	SignalAll                        bool
 	Token                            uint64
 }
@@ -240,8 +242,8 @@ func (q *QP) reset() syscall.Errno {
 		return errnoOf(err)
 	}
 	q.plain.Store(false)
-	q.sendCQ.forget(q)
-	q.recvCQ.forget(q)
+	q.sendCQ.forget(q.number)
+	q.recvCQ.forget(q.number)
 	q.linking.Lock()
 	defer q.linking.Unlock()
 	q.id, q.orphan = nil, false
