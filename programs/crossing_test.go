@@ -50,17 +50,23 @@ func (l Library) compiled(t *testing.T, name string, options ...string) *process
 // compiledWith is compiled for a program with arguments.
 func (l Library) compiledWith(t *testing.T, name string, arguments []string, options ...string) *process {
 	t.Helper()
+	p := start(t, l, strings.Join(append([]string{l.program(t, name, options...)}, arguments...), " "))
+	p.end(t)
+	return p
+}
+
+// program compiles a program of testdata.
+func (l Library) program(t *testing.T, name string, options ...string) (binary string) {
+	t.Helper()
 	compiler, err := findCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(t.TempDir(), name)
+	binary = filepath.Join(t.TempDir(), name)
 	source := filepath.Join("testdata", name+".c")
 	args := append([]string{"-O2", "-Wall"}, options...)
 	if err := run(exec.CommandContext(t.Context(), compiler, append(args, "-o", binary, source, "-libverbs", "-lrdmacm", "-lpthread")...)); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, l, strings.Join(append([]string{binary}, arguments...), " "))
-	p.end(t)
-	return p
+	return binary
 }
