@@ -223,4 +223,33 @@ func TestJournal(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, j)
 		}
 	}
+	if strings.Contains(j.String(), "reason=<nil>") {
+		t.Errorf("a queue ended for no reason:\n%s", j)
+	}
+}
+
+// TestRefusedWithANumber tells who accepts how many entries were asked for, and how many there may be.
+func TestRefusedWithANumber(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	ours, theirs := testrig.Pipe("host", "target")
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := iwarp.Respond(testrig.Within(t), theirs, nil, iwarp.ListenConfig{})
+		if err == nil {
+			err = r.target.Accept(testrig.Within(t), req)
+		}
+		accepted <- err
+	}()
+	o := offer
+	o.PrivateData, o.ClientServer = requestOf(0, 33), true
+	_, err := (&iwarp.Dialer{MPA: o}).Initiate(testrig.Within(t), ours, nil)
+	var rejected *iwarp.RejectError
+	if !errors.As(err, &rejected) {
+		t.Fatal(err)
+	}
+	_ = rejected.Conn.Close()
+	if err := <-accepted; err == nil || !strings.Contains(err.Error(), "a queue of 33 entries: 2 to 32") {
+		t.Errorf("got %v", err)
+	}
 }

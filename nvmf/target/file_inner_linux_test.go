@@ -2,6 +2,7 @@ package target
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -47,6 +48,9 @@ func TestNoHoles(t *testing.T) {
 	d := &File{f: f}
 	testrig.Must(t, d.WriteZeroes(0, 512, true))
 	testrig.Must(t, d.WriteZeroes(0, 512, false))
+	if err := d.Discard(0, 512); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a hole: %v", err)
+	}
 }
 
 // TestReserved has zeroes stay reserved unless that need not be.
