@@ -2,12 +2,15 @@ package host_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -132,6 +135,143 @@ func TestJournal(t *testing.T) {
 		got := j.b.String()
 		if lost, back := strings.Index(got, "the controller is lost"), strings.Index(got, "the controller is back"); lost < 0 || back < lost || !strings.Contains(got, nqn) {
 			t.Errorf("logged\n%s", got)
+		}
+	})
+}
+
+// TestOneCommandAtATime has a controller that advises to have one command under way, and one that has no Keep Alive and is asked for none: both are of use.
+func TestOneCommandAtATime(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t)
+	p.controller.MaxCommands, p.controller.KeepAlive = 1, 0
+	d := p.dialer()
+	d.KeepAlive = -1
+	_, n := p.begin().open(d)
+	_, err := n.WriteAt(make([]byte, 1<<20), 0)
+	testrig.Must(t, err)
+}
+
+// TestDiscoveryHasNoQueues has controllers that tell of disks, and have none, be asked for no I/O queues: one of that kind by whatever name, and one by that name of
+// whatever kind.
+func TestDiscoveryHasNoQueues(t *testing.T) {
+	t.Parallel()
+	l := &catalog{header: capsule.DiscoveryHeader{Generation: 1}}
+	p := librarian(t, l)
+	if c := p.dial(p.dialer()); c.Queues() != 0 {
+		t.Errorf("%d queues of one by another name", c.Queues())
+	}
+	p = librarian(t, l)
+	p.controller.Type, p.controller.SGLs = 0, capsule.SGLSupported|capsule.SGLKeyedSupported
+	if _, err := p.dialer().Discover(testrig.Within(t), "tcp", "target:4420"); err != nil || p.connections() != 1 {
+		t.Errorf("one of another kind: %d connections, %v", p.connections(), err)
+	}
+}
+
+// TestMostThatThereIs has a controller tell of as much as is taken: namespaces in its list, entries of a log, and octets of a disk.
+func TestMostThatThereIs(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t)
+	p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+		switch i := c.Identify(); {
+		case c.Opcode != capsule.OpIdentify:
+		case i.Structure == capsule.StructNamespaces && i.NSID < 4096:
+			ids := make([]uint32, capsule.MaxList)
+			for k := range ids {
+				ids[k] = i.NSID + uint32(k) + 1
+			}
+			a.page = capsule.AppendList(nil, ids)
+		case i.Structure == capsule.StructNamespace:
+			a.Status = capsule.InternalError | capsule.DNR // no need to look at each
+		}
+		return true
+	}
+	_, err := p.begin().dial(p.dialer()).Namespaces(testrig.Within(t))
+	if _, ok := errors.AsType[*host.StatusError](err); !ok {
+		t.Errorf("4096 namespaces: %v", err)
+	}
+
+	l := &catalog{header: capsule.DiscoveryHeader{Generation: 1, Records: 4096}, entries: make([]capsule.DiscoveryEntry, 4096)}
+	p = librarian(t, l)
+	p.controller.MaxData = 8
+	if got, err := p.dialer().Discover(testrig.Within(t), "tcp", "target:4420"); err != nil || len(got) != 4096 {
+		t.Errorf("%d entries, %v", len(got), err)
+	}
+
+	for shift, size := range map[uint8]uint64{9: math.MaxInt64 >> 9, 16: math.MaxInt64 >> 16} {
+		p := newPeer(t)
+		p.namespace.BlockShift, p.namespace.Size = shift, size
+		if _, n := p.begin().open(p.dialer()); n.Size() != int64(size<<shift) || n.BlockSize() != 1<<shift {
+			t.Errorf("%d blocks of 2^%d octets: %v", size, shift, n)
+		}
+	}
+}
+
+// TestIDs has commands that have the same place one after the other be told from each other.
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t)
+	d := p.dialer()
+	d.Depth, d.Queues = 2, 1
+	_, n := p.begin().open(d)
+	for range 5 {
+		_, err := n.ReadAt(make([]byte, 512), 0)
+		testrig.Must(t, err)
+	}
+	seen := map[uint16]bool{}
+	for _, c := range p.commands(capsule.OpRead) {
+		seen[c.ID] = true
+	}
+	if len(seen) != 5 {
+		t.Errorf("%d numbers of five commands", len(seen))
+	}
+}
+
+// TestNoMemory has no memory be left for a transfer, which fails: the place that it had in the queue is free, and the connections stay.
+func TestNoMemory(t *testing.T) {
+	t.Parallel()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 512 << 10}})
+	pd, err := rnic.AllocPD()
+	testrig.Must(t, err)
+	p := newPeer(t)
+	p.controller.MaxData = 0
+	d := p.dialer()
+	d.RDMA.PD, d.Depth, d.Queues = pd, 2, 1
+	c, n := p.begin().open(d)
+	for range 3 {
+		if _, err := n.WriteAt(make([]byte, 1<<20), 0); !errors.Is(err, iwarp.ErrLimit) {
+			t.Errorf("no memory: %v", err)
+		}
+	}
+	_, err = n.Write(testrig.Within(t), make([]byte, 512), 0)
+	testrig.Must(t, err)
+	if got := p.connections(); got != 2 {
+		t.Errorf("%d connections", got)
+	}
+	testrig.Must(t, c.Close())
+}
+
+// TestErrorsNameTheCommand has a question refused, and one not answered: the errors say which it was.
+func TestErrorsNameTheCommand(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPeer(t)
+		var mute atomic.Bool
+		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+			if c.Opcode == capsule.OpIdentify && c.Identify().Structure == capsule.StructNamespace {
+				a.Status = capsule.InternalError | capsule.DNR
+				return !mute.Load()
+			}
+			return true
+		}
+		c := p.begin().dial(p.dialer())
+		_, err := c.Namespace(t.Context(), 1)
+		if status, ok := errors.AsType[*host.StatusError](err); !ok || status.Command != "Identify" {
+			t.Errorf("refused: %v", err)
+		}
+		mute.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err = c.Namespace(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "nvme: Identify: ") {
+			t.Errorf("not answered: %v", err)
 		}
 	})
 }

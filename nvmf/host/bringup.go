@@ -171,8 +171,7 @@ func (s *session) inline() int {
 func (s *session) connect(ctx context.Context, to subsystem, id uint16, depth, inline int) (*queue, error) {
 	q := newQueue(id, depth, inline, s)
 	if err := q.dial(ctx, s.d.RDMA, to); err != nil {
-		close(q.served)
-		q.giveBack()
+		q.giveBack() // nothing is received
 		return nil, err
 	}
 	go q.serve(s.serving)

@@ -249,6 +249,7 @@ func TestBadLists(t *testing.T) {
 		"endless":           endless,
 		"the same":          func(uint32) []byte { return endless(0) },
 		"descending":        func(uint32) []byte { return capsule.AppendList(nil, []uint32{2, 1}) },
+		"twice":             func(uint32) []byte { return capsule.AppendList(nil, []uint32{1, 1}) },
 		"all namespaces":    func(uint32) []byte { return capsule.AppendList(nil, []uint32{1, capsule.AllNamespaces}) },
 		"one before it all": func(uint32) []byte { return capsule.AppendList(nil, []uint32{capsule.AllNamespaces - 1}) },
 	} {
