@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -89,8 +90,12 @@ func TestShutdownAmidAccept(t *testing.T) {
 		if len(down) != 0 {
 			t.Error("shut down with a host that is being accepted")
 		}
+		began := time.Now()
 		open()
 		must(t, <-down)
+		if took := time.Since(began); took > time.Second { // not when a connection without a Connect is ended
+			t.Errorf("shut down after %v", took)
+		}
 		if w := <-dialed; w != nil {
 			<-w.over
 		}
