@@ -176,3 +176,75 @@ func TestStalledWrites(t *testing.T) {
 		must(t, a.Close())
 	})
 }
+
+// TestWriteLeavesNothing has Writes end in time, with what they have posted still under way: that goes on from a copy, whatever the caller does with the memory, and nothing
+// stays registered when it has gone.
+func TestWriteLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under, other := newStalling()
+		a, b := pairOver(t, stream.Config{}, under, other)
+		synctest.Wait()
+		rnic := a.QP().PD().RNIC()
+		base := rnic.Stats().MRs
+		holds := func(more int, when string) {
+			t.Helper()
+			if got := rnic.Stats().MRs - base; got != more {
+				t.Errorf("%s: %d MRs more, not %d", when, got, more)
+			}
+		}
+		var sent []byte
+		write := func(n int, late bool) {
+			t.Helper()
+			p := octets(n, byte(len(sent)>>10))
+			all := append([]byte(nil), p...)
+			must(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
+			m, err := a.Write(p)
+			if isTimeout(err) != late || err != nil && !late {
+				t.Fatalf("%d octets: %d, %v", n, m, err)
+			}
+			clear(p)
+			sent = append(sent, all[:m]...)
+		}
+		reads := func() {
+			t.Helper()
+			got := make([]byte, len(sent))
+			_, err := io.ReadFull(b, got)
+			must(t, err)
+			if string(got) != string(sent) {
+				t.Error("the octets differ")
+			}
+			sent = nil
+			synctest.Wait()
+		}
+		write(100_000, false)
+		holds(0, "all is sent")
+		under.stop()
+		write(300_000, true)
+		write(100, false)
+		write(200_000, true)
+		holds(2, "two are under way")
+		under.goOn()
+		reads()
+		write(0, false)
+		holds(0, "they are complete")
+		write(2*stream.DefaultRing, true)
+		write(100_000, true)
+		holds(0, "there is no room")
+		reads()
+		go b.Close()
+		must(t, a.Close())
+	})
+}
+
+// TestWriteToOneThatLeft has a peer leave in order while nobody waits for anything: a Write is told so.
+func TestWriteToOneThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memoryPair(t, stream.Config{})
+		go a.Close()
+		synctest.Wait()
+		if _, err := b.Write([]byte("x")); !errors.Is(err, stream.ErrPeerGone) {
+			t.Errorf("got %v", err)
+		}
+		must(t, b.Close())
+	})
+}

@@ -289,3 +289,23 @@ func TestReadBesideWrite(t *testing.T) {
 	reader.Wait()
 	closeInOrder(t, a, b)
 }
+
+// TestWriteLengths has Writes be of lengths at which another way begins: octets are copied up to 1 KiB, a piece has up to 1 MiB, and the ring 2 MiB.
+func TestWriteLengths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memoryPair(t, stream.Config{})
+		for i, about := range []int{1 << 10, 1 << 20, 1<<20 + 1<<10, 2 << 20} {
+			for _, n := range []int{about - 1, about, about + 1} {
+				all, got := octets(n, byte(i)), make([]byte, n)
+				wrote := make(chan error, 1)
+				go func() { _, err := a.Write(all); wrote <- err }()
+				_, err := io.ReadFull(b, got)
+				must(t, errors.Join(err, <-wrote))
+				if !bytes.Equal(got, all) {
+					t.Errorf("%d octets differ", n)
+				}
+			}
+		}
+		closeInOrder(t, a, b)
+	})
+}
