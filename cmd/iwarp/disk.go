@@ -141,9 +141,11 @@ func (c *diskCmd) checkOptions() error {
 func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues, Multipath: c.Multipath}
 	cfg.RDMA.MPA.NoCRC = c.CRC == "off"
+	level := slog.LevelWarn
 	if c.Verbose {
-		cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
+		level = slog.LevelInfo
 	}
+	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: level}))
 	for _, text := range c.Address {
 		at, err := netip.ParseAddrPort(text)
 		if err != nil {

@@ -73,7 +73,7 @@ type Config struct {
 	// RDMA says how connections are accepted, but for depths, receives and private data. The zero value is usable. Unless its
 	// QP.KeepAlive is set, TCP finds out about a host that has vanished.
 	RDMA iwarp.AcceptConfig
-	// Logger is told of hosts that come and go. If nil, nothing is logged.
+	// Logger is told of hosts that come and go (Info), and of what a Backend could not do (Warn), once for each connection. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
@@ -185,10 +188,16 @@ func newFaulty(t testing.TB) (*rig, *faulty) {
 	return r, f
 }
 
-// TestFaults tells the host what a disk could not do, and forbids to try again only what cannot heal.
+// TestFaults tells the host what a disk could not do, and forbids to try again only what cannot heal. Whoever runs the target is told once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	r, disk := newFaulty(t)
+	var log testrig.Buffer
+	disk := new(faulty)
+	r := newRig(t, func(c *Config) {
+		disk.Memory = c.Namespaces[0].Backend.(*Memory)
+		c.Namespaces[0].Backend = disk
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
 	w := r.io(r.admin(), 1, 8)
 	medium := errors.New("a bad block")
 	discard := capsule.DatasetManagement{SGL: w.put(capsule.Range{Blocks: 1}.Append(nil), 4096), NSID: 1, Ranges: 1, Deallocate: true}.Command()
@@ -214,6 +223,9 @@ func TestFaults(t *testing.T) {
 	}
 	disk.fail.Store(nil)
 	w.want(capsule.Success, write, nil)
+	if told := log.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, `msg="disk failed"`) || !strings.Contains(told, `namespace=1 command=Write error="a bad block"`) {
+		t.Errorf("it was told %q", told)
+	}
 }
 
 // TestDurable flushes when it is told to, and for a Write with FUA before that completes.

@@ -11,23 +11,25 @@ import (
 // A stretch is blocks that belong together, from one to before another.
 type stretch struct{ from, to uint64 }
 
-// discard has all ranges discarded, if all are there.
-func (n *namespace) discard(ranges []capsule.Range, really bool) capsule.Status {
+// within judges whether all ranges are there.
+func (n *namespace) within(ranges []capsule.Range) capsule.Status {
 	for _, r := range ranges {
 		if !capsule.Within(r.LBA, r.Blocks, n.blocks()) {
 			return capsule.LBAOutOfRange | capsule.DNR
 		}
 	}
-	if !really {
-		return capsule.Success
-	}
+	return capsule.Success
+}
+
+// discard has all ranges discarded, if the Backend can.
+func (n *namespace) discard(ranges []capsule.Range) error {
 	for _, s := range united(ranges) {
 		err := n.Discard(int64(s.from<<n.shift), int64((s.to-s.from)<<n.shift))
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return statusOf(err, capsule.WriteFault)
+			return err
 		}
 	}
-	return capsule.Success
+	return nil
 }
 
 // united returns what ranges cover, each block once: so a command that names the whole disk 256 times costs no more than one that names it once.

@@ -44,7 +44,7 @@ func (r *request) readBlocks() (capsule.Status, error) {
 		return 0, err
 	}
 	_, err = n.ReadAt(room, off)
-	return statusOf(err, capsule.ReadError), nil
+	return r.outcome(err, capsule.ReadError), nil
 }
 
 func (r *request) writeBlocks() (capsule.Status, error) {
@@ -64,7 +64,7 @@ func (r *request) writeBlocks() (capsule.Status, error) {
 	if _, err = n.WriteAt(data, off); err == nil && i.Control&capsule.ControlFUA != 0 {
 		err = n.Flush()
 	}
-	return statusOf(err, capsule.WriteFault), nil
+	return r.outcome(err, capsule.WriteFault), nil
 }
 
 func (r *request) writeZeroes() (capsule.Status, error) {
@@ -80,7 +80,7 @@ func (r *request) writeZeroes() (capsule.Status, error) {
 	if err == nil && i.Control&capsule.ControlFUA != 0 {
 		err = n.Flush()
 	}
-	return statusOf(err, capsule.WriteFault), nil
+	return r.outcome(err, capsule.WriteFault), nil
 }
 
 // flush makes one namespace durable, or all.
@@ -89,13 +89,13 @@ func (r *request) flush() (capsule.Status, error) {
 		return status, nil
 	}
 	if r.cmd.NSID == capsule.AllNamespaces {
-		return statusOf(r.q.t.flush(), capsule.WriteFault), nil
+		return r.outcome(r.q.t.flush(), capsule.WriteFault), nil
 	}
 	n := r.q.t.namespace(r.cmd.NSID)
 	if n == nil {
 		return invalidNamespace, nil
 	}
-	return statusOf(n.Flush(), capsule.WriteFault), nil
+	return r.outcome(n.Flush(), capsule.WriteFault), nil
 }
 
 // rangesLen is how many octets Linux always sends, whatever the number of ranges.
@@ -121,5 +121,18 @@ func (r *request) datasetManagement() (capsule.Status, error) {
 	if err != nil {
 		return capsule.InvalidSGLLength | capsule.DNR, nil
 	}
-	return n.discard(ranges, d.Deallocate), nil
+	if status := n.within(ranges); status != capsule.Success || !d.Deallocate {
+		return status, nil
+	}
+	return r.outcome(n.discard(ranges), capsule.WriteFault), nil
+}
+
+// outcome is the status of what a Backend has done. Whoever runs the target is told of the first fault on each connection; the host, of all.
+func (r *request) outcome(err error, otherwise capsule.Status) capsule.Status {
+	if err != nil {
+		r.q.faulty.Do(func() {
+			r.q.t.cfg.Logger.Warn("disk failed", "peer", r.q.qp.RemoteAddr(), "namespace", r.cmd.NSID, "command", r.cmd.Name(false), "error", err)
+		})
+	}
+	return statusOf(err, otherwise)
 }

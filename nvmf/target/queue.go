@@ -39,6 +39,7 @@ type queue struct {
 	cancel context.CancelCauseFunc
 	ended  func() bool // stops what aborts the connection when ctx ends
 	lone   *time.Timer // ends a connection without a Connect
+	faulty sync.Once   // somebody is told that the disk fails
 
 	mu          sync.Mutex
 	posted      map[uint64]func(iwarp.WC) // what to do when a request of ours is complete
