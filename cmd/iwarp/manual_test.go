@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -97,21 +98,53 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestBashCompletes: commands, options, the values of an option, and of those what begins with what is there.
-func TestBashCompletes(t *testing.T) {
-	program, err := exec.LookPath("bash")
+// completed are command lines, and what the shells make of the last words: commands, options, the values of an option, and of those what begins with what is there.
+var completed = []struct{ line, want string }{
+	{"iwarp dec", "decode"},
+	{"iwarp perf --post", "--post-list"},
+	{"iwarp perf --network sctp:k", "sctp:kernel"},
+	{"iwarp completion f", "fish"},
+	{"iwarp help con", "conform"},
+	{"iwarp man vers", "version"},
+}
+
+// shellOf returns a shell that is there.
+func shellOf(t *testing.T, name string) string {
+	t.Helper()
+	program, err := exec.LookPath(name)
 	if err != nil {
-		t.Skip("bash is not there")
+		t.Skip(name + " is not there")
 	}
-	script := manualOf(t, "completion", "bash")
-	for _, c := range []struct{ line, want string }{
-		{"iwarp dec", "decode"},
-		{"iwarp perf --post", "--post-list"},
-		{"iwarp perf --network sctp:k", "sctp:kernel"},
-		{"iwarp completion f", "fish"},
-		{"iwarp help con", "conform"},
-		{"iwarp man vers", "version"},
-	} {
+	return program
+}
+
+// TestFishCompletes has fish complete them.
+func TestFishCompletes(t *testing.T) {
+	program, script := shellOf(t, "fish"), manualOf(t, "completion", "fish")
+	for _, c := range completed {
+		out, err := exec.CommandContext(t.Context(), program, "--no-config", "-c", script+"\ncomplete -C '"+c.line+"'").CombinedOutput()
+		got, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\t") // a description follows
+		if err != nil || got != c.want {
+			t.Errorf("%q completes to %q (%v), want %q", c.line, got, err, c.want)
+		}
+	}
+}
+
+// TestZshCompletesAtOnce has zsh find the script in its fpath, where its first call is to complete, and not only to define the function.
+func TestZshCompletesAtOnce(t *testing.T) {
+	program, dir := shellOf(t, "zsh"), t.TempDir()
+	testrig.Must(t, os.WriteFile(filepath.Join(dir, "_iwarp"), []byte(manualOf(t, "completion", "zsh")), 0o600))
+	const first = `fpath=($1 $fpath); autoload -U _iwarp; compdef() { }; _arguments() { print asked; state=none }; _iwarp`
+	out, err := exec.CommandContext(t.Context(), program, "-f", "-c", first, "zsh", dir).CombinedOutput()
+	if err != nil || string(out) != "asked\n" {
+		t.Errorf("the first call: %q (%v)", out, err)
+	}
+}
+
+// TestBashCompletes has bash complete them.
+func TestBashCompletes(t *testing.T) {
+	program, script := shellOf(t, "bash"), manualOf(t, "completion", "bash")
+	for _, c := range completed {
 		words := strings.Fields(c.line)
 		cmd := exec.CommandContext(t.Context(), program, "-c",
 			script+"\nCOMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _iwarp; echo \"${COMPREPLY[@]}\"", "bash")

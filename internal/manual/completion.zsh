@@ -27,3 +27,5 @@ _<<function .Name>>() {
 	esac
 }
 compdef _<<function .Name>> <<.Name>>
+# Where zsh has found this file in its fpath, the file is the function, and this is its first call.
+if [ "$funcstack[1]" = _<<function .Name>> ]; then _<<function .Name>> "$@"; fi
