@@ -24,14 +24,17 @@ var mayImport = map[string][]string{
 	// The protocols: no I/O.
 	"mpa/crc32c":   {},
 	"mpa/layout":   {"mpa/crc32c"},
-	"mpa":          {"mpa/layout", "mpa/crc32c"},
-	"mpa/recovery": {"mpa", "mpa/layout", "mpa/crc32c"},
-	"mpa/ulpdata":  {"mpa", "mpa/layout"},
+	"mpa":          {"mpa/layout", "mpa/crc32c", "internal/wording"},
+	"mpa/recovery": {"mpa", "mpa/layout", "mpa/crc32c", "internal/wording"},
+	"mpa/ulpdata":  {"mpa", "internal/wording"},
 	"ddp":          {},
-	"rdmap":        {"mpa", "ddp", "rdmap/ring"},
+	"rdmap":        {"mpa", "ddp", "rdmap/ring", "internal/wording"},
 	"rdmap/ring":   {},
 	"sctp":         {"mpa"},
 	"sctp/chunk":   {"mpa/crc32c"},
+
+	// What they and all others say numbers with, as pure.
+	"internal/wording": {},
 
 	// What is known of other implementations.
 	"internal/peers": {"mpa", "mpa/ulpdata"},
@@ -99,7 +102,7 @@ var mayImport = map[string][]string{
 	"conform":          {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "capture", "internal/peers", "internal/tcp", "internal/report", "internal/wording", "internal/script", "internal/rping/message"},
 	"internal/probe":   {"mpa", "mpa/layout", "mpa/ulpdata", "ddp", "rdmap", "sctp", "sctp/chunk", "capture", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "mpa/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
-	"capture":          {"sctp/chunk", "internal/carrier", "internal/gone"},
+	"capture":          {"sctp/chunk", "internal/carrier", "internal/gone", "internal/wording"},
 	"capture/decode":   {"mpa", "mpa/layout", "mpa/recovery", "mpa/ulpdata", "ddp", "rdmap", "sctp", "capture", "internal/peers", "internal/wording"},
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
@@ -109,7 +112,7 @@ var mayImport = map[string][]string{
 
 	// What a tool prints, and tests.
 	"internal/report":   {"internal/wording"},
-	"internal/wording":  {},
+	"internal/terminal": {},
 	"internal/child":    {},
 	"internal/machine":  {},
 	"internal/pcapfile": {},
@@ -129,14 +132,14 @@ var mayImport = map[string][]string{
 	"interop/align":     {},
 	"cmd/iwarp": {
 		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/child", "internal/manual", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/transfer", "internal/transfer/message", "internal/wording",
+		"internal/child", "internal/manual", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/terminal", "internal/transfer", "internal/transfer/message", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 		"nvmf/capsule", "nvmf/host", "nvmf/target",
 	},
 }
 
 // pure are the packages that hold protocol and do nothing else, with all below them.
-var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets", "nvmf/capsule", "internal/transfer/message"}
+var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "stream/rsockets", "nvmf/capsule", "internal/transfer/message", "internal/wording"}
 
 // locking is as pure as those, but for the locks of its regions, and reads octets of
 // other types.
@@ -269,8 +272,12 @@ func mayDo(t *testing.T, pkg, imp string) {
 	t.Helper()
 	switch {
 	case ofModule(imp):
-		if to := inModule(imp); !slices.Contains(mayImport[pkg], to) || slices.Contains(forTests, to) {
+		to := inModule(imp)
+		if !slices.Contains(mayImport[pkg], to) || slices.Contains(forTests, to) {
 			t.Errorf("%q imports %q", pkg, to)
+		}
+		if isPure(pkg) && !isPure(to) && to != locking {
+			t.Errorf("%q is pure and imports %q, which is not", pkg, to)
 		}
 	case isPure(pkg) && !slices.Contains(pureImports, imp), pkg == locking && !slices.Contains(slices.Concat(pureImports, lockImports), imp):
 		t.Errorf("%s imports %s", pkg, imp)

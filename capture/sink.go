@@ -1,5 +1,7 @@
 package capture
 
+import "github.com/goiwarp/iwarp/internal/wording"
+
 // A Sink is told what a Tracker finds, in the order of the capture. Octets are valid during the call only, and so is
 // what a pointer points to, except a Connection. A Sink does not call the Tracker.
 //
@@ -71,7 +73,7 @@ const (
 
 var orderNames = [...]string{"empty", "next", "ahead", "fills", "repeat"}
 
-func (o Order) String() string { return nameOf(o, "order", orderNames[:]) }
+func (o Order) String() string { return wording.Name(o, "order", orderNames[:]) }
 
 // Match is how octets that were captured twice compare.
 type Match uint8
@@ -85,7 +87,7 @@ const (
 
 var matchNames = [...]string{"unknown", "same", "differs"}
 
-func (m Match) String() string { return nameOf(m, "match", matchNames[:]) }
+func (m Match) String() string { return wording.Name(m, "match", matchNames[:]) }
 
 // Data is octets of a direction in order. All of them were in one packet.
 type Data struct {
@@ -139,7 +141,7 @@ const (
 
 var causeNames = [...]string{"cut off by the snap length", "lost by the capture", "given up", "never came"}
 
-func (c Cause) String() string { return nameOf(c, "cause", causeNames[:]) }
+func (c Cause) String() string { return wording.Name(c, "cause", causeNames[:]) }
 
 // An End is the end of a direction.
 type End struct {
@@ -169,4 +171,4 @@ const (
 
 var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture", "SHUTDOWN", "ABORT", "end of session"}
 
-func (e EndReason) String() string { return nameOf(e, "reason", endNames[:]) }
+func (e EndReason) String() string { return wording.Name(e, "reason", endNames[:]) }

@@ -1,12 +1,6 @@
 package capture
 
-// nameOf returns the name of a value, and what it is if it has none.
-func nameOf[T ~uint8](v T, what string, names []string) string {
-	if int(v) < len(names) {
-		return names[v]
-	}
-	return "unknown " + what
-}
+import "github.com/goiwarp/iwarp/internal/wording"
 
 // Skip is why a packet is not a segment of a TCP connection.
 type Skip uint8
@@ -23,4 +17,4 @@ const (
 
 var skipNames = [...]string{"", "unknown link type", "not IP", "not TCP", "IP fragment", "headers cut off", "malformed header"}
 
-func (s Skip) String() string { return nameOf(s, "reason", skipNames[:]) }
+func (s Skip) String() string { return wording.Name(s, "reason", skipNames[:]) }

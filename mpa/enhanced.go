@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Enhanced is the Enhanced RDMA Connection Establishment Data at the head of the
@@ -59,7 +59,7 @@ func shortEnhanced(n int) *Error {
 		Code:   CodeStartupFrame,
 		Offset: startupPDLength,
 		Field:  "PD_Length",
-		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", layout.Octets(n), EnhancedLen),
+		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", wording.Octets(n), EnhancedLen),
 		Hint:   "the sender sets S without the enhanced data of RFC 6581",
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // StartupFrame is an MPA Request or Reply Frame: RFC 5044, section 7.1.1, with the
@@ -76,7 +76,7 @@ func shortStartup(have, want int, field string) error {
 		Code:   CodeStartupFrame,
 		Offset: uint64(have),
 		Field:  field,
-		Reason: fmt.Sprintf("%s where there should be %d", layout.Octets(have), want),
+		Reason: fmt.Sprintf("%s where there should be %d", wording.Octets(have), want),
 		Hint:   "the frame is cut off, or its PD_Length is wrong",
 	}
 }

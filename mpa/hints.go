@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // noReplyHint guesses why an Initiator's deadline has passed.
@@ -131,7 +133,7 @@ func (in *intake) revisionError(f StartupFrame) *Error {
 		e.Reason = "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"
 		e.Hint = "revision 0 is the RDMA Consortium's MPA, with DDP and RDMAP version 0: make this RNIC permissive, or have the peer use revision 1 or 2"
 	default:
-		e.Reason = fmt.Sprintf("revision %d is not served with S=%d", rev, bit(f.S()))
+		e.Reason = fmt.Sprintf("revision %d is not served with S=%d", rev, wording.Bit(f.S()))
 		e.Hint = in.servedHint()
 	}
 	return e

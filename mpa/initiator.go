@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Initiator is the machine of the end that sends the first frame: the MPA Request
@@ -192,7 +194,7 @@ func (i *Initiator) halfway(d Dialect, f StartupFrame) *StartupError {
 	}
 	return i.in.fail(FailureMismatch, &Error{
 		Code: CodeStartupFrame, Offset: startupFlags, Field: field,
-		Reason: "a Reply of revision 0 with M=" + strconv.Itoa(bit(f.M())) + " C=" + strconv.Itoa(bit(f.C())),
+		Reason: "a Reply of revision 0 with M=" + strconv.Itoa(wording.Bit(f.M())) + " C=" + strconv.Itoa(wording.Bit(f.C())),
 		Hint:   "RNICs of revision 0 always use markers and CRCs and say so: the responder must set M=1 and C=1, or answer in revision 1",
 	})
 }

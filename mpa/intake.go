@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // intake gathers the one frame that a machine waits for, in a buffer of its own. It
@@ -184,7 +184,7 @@ func (in *intake) progress() string {
 	case in.part == partLength:
 		return "one octet of its length arrived"
 	case in.part == partKey:
-		return fmt.Sprintf("%s of a key arrived: %s", layout.Octets(have), describeKey(string(in.buf)))
+		return fmt.Sprintf("%s of a key arrived: %s", wording.Octets(have), describeKey(string(in.buf)))
 	case in.part == partHeader:
 		return fmt.Sprintf("%d of %d octets of its header arrived", have, StartupHeaderLen)
 	}
@@ -192,5 +192,5 @@ func (in *intake) progress() string {
 	if in.arrived == arrivedMessage {
 		header, field = messageLenLen, "its length"
 	}
-	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, layout.Octets(have-header))
+	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, wording.Octets(have-header))
 }

@@ -1,6 +1,10 @@
 package mpa
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/wording"
+)
 
 // judgeLength judges the length of a private data message. In place of a Request,
 // the beginning of another frame's key is none.
@@ -127,16 +131,9 @@ func (in *intake) judgeRtr(f StartupFrame) *StartupError {
 	if f.C() != in.settled {
 		return in.fail(FailureMismatch, &Error{
 			Code: CodeStartupFrame, Offset: startupFlags, Field: "C",
-			Reason: fmt.Sprintf("the Rtr frame has C=%d, and our Reply had C=%d", bit(f.C()), bit(in.settled)),
+			Reason: fmt.Sprintf("the Rtr frame has C=%d, and our Reply had C=%d", wording.Bit(f.C()), wording.Bit(in.settled)),
 			Hint:   "the two ends do not agree on CRCs: the peer must repeat the Reply's C",
 		})
 	}
 	return nil
-}
-
-func bit(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
 }

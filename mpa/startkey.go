@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // StartKey is the frame of the Start Key startup, the same in both directions:
@@ -171,5 +171,5 @@ func DescribeStartup(b []byte) string {
 	if len(b) == 1 {
 		return "1 octet that is no startup frame"
 	}
-	return layout.Octets(len(b)) + " that are no startup frame"
+	return wording.Octets(len(b)) + " that are no startup frame"
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Mistakes of the caller of a startup machine.
@@ -159,7 +159,7 @@ func shownPart(b []byte) []byte {
 
 // shownData says how much private data there is, and what, as far as it fits.
 func shownData(b []byte) string {
-	s := layout.Octets(len(b)) + " of private data"
+	s := wording.Octets(len(b)) + " of private data"
 	if len(b) == 0 {
 		return s
 	}

@@ -3,6 +3,8 @@ package rdmap
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Offsets in a Read Request header.
@@ -90,9 +92,5 @@ func (r *ReadRequest) Advance(n uint32) {
 
 // String describes the request.
 func (r ReadRequest) String() string {
-	octets := "octets"
-	if r.Size == 1 {
-		octets = "octet"
-	}
-	return fmt.Sprintf("%d %s from STag %#08x TO %#x to STag %#08x TO %#x", r.Size, octets, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+	return fmt.Sprintf("%s from STag %#08x TO %#x to STag %#08x TO %#x", wording.Octets(r.Size), r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
 }

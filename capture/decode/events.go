@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -90,7 +91,7 @@ const (
 
 var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data", "streaming", "session-control"}
 
-func (f Frame) String() string { return nameOf(frameNames[:], int(f)) }
+func (f Frame) String() string { return wording.Name(f, "frame", frameNames[:]) }
 
 // A Startup is one frame of MPA's startup, or over SCTP one session control message.
 type Startup struct {
@@ -123,7 +124,7 @@ const (
 
 var crcNames = [...]string{"unknown", "off", "right", "wrong"}
 
-func (s CRCState) String() string { return nameOf(crcNames[:], int(s)) }
+func (s CRCState) String() string { return wording.Name(s, "CRC state", crcNames[:]) }
 
 // A Chunk is what a DDP segment over SCTP has beside.
 type Chunk struct {
@@ -226,7 +227,7 @@ const (
 
 var severityNames = [...]string{"note", "warning", "error"}
 
-func (s Severity) String() string { return nameOf(severityNames[:], int(s)) }
+func (s Severity) String() string { return wording.Name(s, "severity", severityNames[:]) }
 
 // A Finding is something that is wrong or remarkable.
 type Finding struct {
@@ -240,12 +241,4 @@ type Finding struct {
 	Packet capture.Stamp // that shows it
 	// Text says what was found, and Advice what to do about it. Advice may be empty.
 	Text, Advice string
-}
-
-// nameOf returns a name by its number.
-func nameOf(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return "unknown"
 }

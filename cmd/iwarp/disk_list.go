@@ -8,7 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
-	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/internal/terminal"
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
@@ -62,10 +62,10 @@ func (c *diskCmd) listed(std streams, head string, l interface{ rows() [][]strin
 func printTold(w io.Writer, head string, rows [][]string) error {
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = wording.Escape(cell)
+			row[i] = terminal.Escape(cell)
 		}
 	}
-	return printColumns(w, wording.Escape(head), rows)
+	return printColumns(w, terminal.Escape(head), rows)
 }
 
 // subsystemsJSON is the log of a discovery controller.

@@ -19,7 +19,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/rping"
-	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/internal/terminal"
 	"github.com/goiwarp/iwarp/perf"
 	"github.com/goiwarp/iwarp/stream"
 )
@@ -53,7 +53,7 @@ func main() { os.Exit(run(os.Args[1:], streams{os.Stdout, os.Stderr})) }
 // run returns the exit status. What is printed passes a guard, as it may have words of
 // peers.
 func run(args []string, std streams) int {
-	out, errs := wording.NewGuard(std.out), wording.NewGuard(std.err)
+	out, errs := terminal.NewGuard(std.out), terminal.NewGuard(std.err)
 	status := runGuarded(args, streams{out, errs})
 	if err := out.Flush(); err != nil {
 		if status == statusFine {
@@ -176,5 +176,5 @@ func printed(err error) string { return "iwarp: " + oneLine(err) }
 
 // oneLine is an error's text in one line, with what a peer has said in it escaped.
 func oneLine(err error) string {
-	return wording.Escape(strings.ReplaceAll(err.Error(), "\n", "; "))
+	return terminal.Escape(strings.ReplaceAll(err.Error(), "\n", "; "))
 }

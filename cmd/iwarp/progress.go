@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/goiwarp/iwarp/internal/terminal"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -21,7 +22,7 @@ type progressLine struct {
 }
 
 func newProgressLine(w io.Writer) *progressLine {
-	if g, ok := w.(*wording.Guard); ok {
+	if g, ok := w.(*terminal.Guard); ok {
 		w = g.To()
 	}
 	f, ok := w.(*os.File)
@@ -44,7 +45,7 @@ func (p *progressLine) text(line string) {
 	if p.w == nil {
 		return
 	}
-	line = wording.Escape(line)
+	line = terminal.Escape(line)
 	fmt.Fprint(p.w, "\r\x1b[K"+line[:min(len(line), p.width-1)])
 	p.shown = true
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping"
+	"github.com/goiwarp/iwarp/internal/terminal"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -33,7 +34,7 @@ func (p rpingPrinter) event(e rping.Event) {
 		p.debugf("%v completion", iwarp.Op(e))
 	case rping.Pinged:
 		if p.verbose {
-			fmt.Fprintf(p.std.out, "%sping data: %s\n", wording.If(e.Server, "server ", ""), wording.Escape(string(e.Text)))
+			fmt.Fprintf(p.std.out, "%sping data: %s\n", wording.If(e.Server, "server ", ""), terminal.Escape(string(e.Text)))
 		}
 	case rping.Disconnected:
 		fmt.Fprintf(p.std.err, "%s DISCONNECT EVENT...\n", wording.If(e.Server, "server", "client"))

@@ -1,5 +1,5 @@
-// Package wording has the few ways in which texts put numbers into words, fill lines, and print what a peer has said. The protocols do without, as they
-// import the standard library only.
+// Package wording has the few ways in which texts put numbers into words, fill lines and name values. It is as pure as the protocols,
+// which use it.
 package wording
 
 import (

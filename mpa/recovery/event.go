@@ -1,8 +1,7 @@
 package recovery
 
 import (
-	"fmt"
-
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -21,16 +20,7 @@ const (
 
 // String returns the event in a word.
 func (e Kind) String() string {
-	return nameOf(e, "event", "", "placed", "cut", "lost", "failed", "resynced", "dropped")
-}
-
-// nameOf returns the name of a value, and the value itself if it has none: what internal/wording has for those that may import
-// more than the standard library.
-func nameOf[T ~uint8](v T, what string, names ...string) string {
-	if int(v) < len(names) && names[v] != "" {
-		return names[v]
-	}
-	return fmt.Sprintf("%s %d", what, uint8(v))
+	return wording.Name(e, "event", []string{"", "placed", "cut", "lost", "failed", "resynced", "dropped"})
 }
 
 // Location is how the start of an FPDU was found: RFC 5044, section 6.
@@ -47,7 +37,7 @@ const (
 
 // String returns the way in words.
 func (l Location) String() string {
-	return nameOf(l, "location", "", "in order", "by marker", "by length", "by scan", "by the length of a cut FPDU")
+	return wording.Name(l, "location", []string{"", "in order", "by marker", "by length", "by scan", "by the length of a cut FPDU"})
 }
 
 // MarkerSeen is a marker in an FPDU.

@@ -3,6 +3,7 @@ package recovery
 import (
 	"encoding/binary"
 
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // String returns the confidence in a word.
 func (c Confidence) String() string {
-	return nameOf(c, "confidence", "none", "weak", "fair", "good", "certain")
+	return wording.Name(c, "confidence", []string{"none", "weak", "fair", "good", "certain"})
 }
 
 // Sync is a boundary of an FPDU that was found in a piece of a stream, and what tells

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // QPCallLen is the size of a [QPCall], and QPRefusalLen that of a [QPRefusal], in octets.
@@ -105,7 +105,7 @@ func (QPRefusal) Append(dst []byte) []byte {
 // ParseQPRefusal reads a refusal. Any error wraps [ErrConvention].
 func ParseQPRefusal(b []byte) (QPRefusal, error) {
 	if len(b) != QPRefusalLen || string(b) != string(QPRefusal{}.Append(nil)) {
-		return QPRefusal{}, fmt.Errorf("%w: %s, and the refusal of a call for a QP has the %d that are known", ErrConvention, layout.Octets(len(b)), QPRefusalLen)
+		return QPRefusal{}, fmt.Errorf("%w: %s, and the refusal of a call for a QP has the %d that are known", ErrConvention, wording.Octets(len(b)), QPRefusalLen)
 	}
 	return QPRefusal{}, nil
 }

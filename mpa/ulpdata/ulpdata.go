@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // ErrConvention is what the Parse functions wrap when private data does not follow the
@@ -55,9 +55,9 @@ func Describe(b []byte) string {
 		return "like " + c.String()
 	}
 	if text := strings.TrimRight(string(b), "\x00"); printable(text) {
-		return fmt.Sprintf("%s of text: %s", layout.Octets(len(b)), shown([]byte(text), "%q"))
+		return fmt.Sprintf("%s of text: %s", wording.Octets(len(b)), shown([]byte(text), "%q"))
 	}
-	return fmt.Sprintf("%s: %s", layout.Octets(len(b)), shown(b, "% x"))
+	return fmt.Sprintf("%s: %s", wording.Octets(len(b)), shown(b, "% x"))
 }
 
 // shownOctets is how much of private data a line shows.

@@ -1,4 +1,5 @@
-package wording
+// Package terminal keeps what a peer has said from being obeyed by a terminal.
+package terminal
 
 import (
 	"fmt"
