@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -70,21 +69,12 @@ func TestPreloaded(t *testing.T) {
 	})
 }
 
-// swapped sends and receives at once, and compares both. Netcat ends when it has heard our end, and leaves without a word then: so that comes last,
+// swapped has both send at once, and compares what has come. Netcat ends when it has heard our end, and leaves without a word then: so that comes last,
 // and what becomes of it is nobody's concern.
 func swapped(t *testing.T, conn *stream.Conn, peer *Proc, toNetcat, fromNetcat []byte) {
 	t.Helper()
 	defer conn.Close()
-	wrote := make(chan error, 1)
-	go func() {
-		_, err := conn.Write(toNetcat)
-		wrote <- err
-	}()
-	came, err := io.ReadAll(conn)
-	if err != nil || !bytes.Equal(came, fromNetcat) {
-		t.Errorf("%d octets came, want %d (%v)", len(came), len(fromNetcat), err)
-	}
-	testrig.Must(t, <-wrote)
+	testrig.Must(t, testrig.Swap(t, conn, toNetcat, fromNetcat))
 	_ = conn.CloseWrite()
 	peer.WantSuccess(t, 60*time.Second)
 	peer.WantOutput(t, fmt.Sprintf("%x", sha256.Sum256(toNetcat)))

@@ -98,20 +98,12 @@ func (l Library) netcat(t *testing.T) {
 	})
 }
 
-// swapped sends and receives at once. Netcat ends when it has heard our end, and leaves without a word then: so that comes last.
+// swapped has both send at once, and compares what has come. Netcat ends when it has heard our end, and leaves without a word then: so that comes last.
 func swapped(t *testing.T, conn *stream.Conn, netcat *process, toNetcat, fromNetcat []byte) {
 	t.Helper()
 	defer conn.Close()
-	wrote := make(chan error, 1)
-	go func() {
-		_, err := conn.Write(toNetcat)
-		wrote <- err
-	}()
-	came, err := io.ReadAll(conn)
-	if err != nil || !bytes.Equal(came, fromNetcat) {
-		t.Errorf("%d octets came, want %d (%v)", len(came), len(fromNetcat), err)
-	}
-	if err := errors.Join(<-wrote, conn.CloseWrite()); err != nil && !errors.Is(err, stream.ErrPeerGone) {
+	wrote := testrig.Swap(t, conn, toNetcat, fromNetcat)
+	if err := errors.Join(wrote, conn.CloseWrite()); err != nil && !errors.Is(err, stream.ErrPeerGone) {
 		t.Error(err)
 	}
 	netcat.end(t)

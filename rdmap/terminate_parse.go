@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -78,16 +79,7 @@ func parseTerminateControl(b []byte) (t Terminate, ct byte) {
 func siwParts(b []byte) bool {
 	header := b[min(terminateParts+2, len(b)):]
 	n := ddp.HeaderLen(header)
-	return b[offHdrCt]&siwHdrCtD != 0 && len(header) >= n && !zeros(header[:n])
-}
-
-func zeros(b []byte) bool {
-	for _, octet := range b {
-		if octet != 0 {
-			return false
-		}
-	}
-	return true
+	return b[offHdrCt]&siwHdrCtD != 0 && len(header) >= n && len(bytes.Trim(header[:n], "\x00")) > 0
 }
 
 // siwHdrCt moves siw's M and R bits to the RFC's places.

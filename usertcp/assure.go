@@ -3,21 +3,16 @@ package usertcp
 import (
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/carrier"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
-// In TIME-WAIT nobody knows whether the peer has our last acknowledgement: that of its FIN, and of what is in front of it. TCP
-// would answer what the peer sends again where it was lost; here nobody does once the program has ended with its Stack. So before
-// that may be, the acknowledgement goes several times more: all of them are lost less often than once in a million times on a
-// path that loses 3 % of the packets. They are spaced, as what is lost on a path is often lost together, by half a round
-// trip, and not so far that who closes would notice.
+// assurances is how often our last acknowledgement, that of the peer's FIN and of what is in front of it, goes once more: in TIME-WAIT nobody
+// knows whether the peer has it. carrier.AssurancePause says why that many, and how far apart.
 //
 // RFC 9293, section 3.6.1: "When a connection is closed actively, it MUST linger in the TIME-WAIT state for a time 2xMSL".
-const (
-	assurances = 3
-	maxPause   = 100 * time.Millisecond
-)
+const assurances = 3
 
 // assure tells the peer several times that its half has come. It returns when the last of it has left, or the Stack ends. No other
 // state than TIME-WAIT needs that: who has acknowledged a FIN that came after its own has what that acknowledged.
@@ -28,7 +23,7 @@ func (c *Conn) assure(state tcp.EndpointState) {
 	}
 	for range assurances {
 		select {
-		case <-time.After(c.flow.pause()):
+		case <-time.After(carrier.AssurancePause(time.Duration(c.flow.smooth.Load()))):
 		case <-c.stack.closed:
 			return
 		}
@@ -36,14 +31,6 @@ func (c *Conn) assure(state tcp.EndpointState) {
 			c.stack.taps.send(packet)
 		}
 	}
-}
-
-// pause is half a round trip, if that is known and short.
-func (f *flow) pause() time.Duration {
-	if rtt := time.Duration(f.smooth.Load()); rtt > 0 {
-		return min(rtt/2, maxPause)
-	}
-	return maxPause
 }
 
 // lastACK returns an acknowledgement of all that has come, after our FIN, or nil if there was no FIN.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
@@ -116,16 +115,5 @@ func TestAssuredByFIN(t *testing.T) {
 	s, ok := parseSegment(l.acknowledging(31))
 	if !ok || s.seq != 704 || s.ack != 31 || s.flags != header.TCPFlagAck || len(s.payload) > 0 || !s.intact() {
 		t.Errorf("%+v", s)
-	}
-}
-
-// TestPause: acknowledgements are half a round trip apart, and not longer than anybody would wait for.
-func TestPause(t *testing.T) {
-	for trip, want := range map[time.Duration]time.Duration{0: maxPause, 10 * time.Millisecond: 5 * time.Millisecond, time.Minute: maxPause} {
-		var f flow
-		f.smooth.Store(int64(trip))
-		if got := f.pause(); got != want {
-			t.Errorf("a round trip of %v: %v, want %v", trip, got, want)
-		}
 	}
 }

@@ -55,7 +55,7 @@ func parseDiskURL(option, text string) (d diskURL, err error) {
 	}
 	port := u.Port()
 	if port == "" {
-		port = host.Port
+		port = strconv.Itoa(host.DefaultPort)
 	}
 	d = diskURL{at: net.JoinHostPort(u.Hostname(), port), nqn: strings.TrimPrefix(u.Path, "/"), ns: 1}
 	for key, values := range u.Query() {

@@ -128,7 +128,12 @@ func (c *Conn) Unacked(id uint16) int {
 
 // RoundTrip is how long it takes there and back: what pion has measured, and no less than the handshake took.
 func (c *Conn) RoundTrip() time.Duration {
-	return max(time.Duration(c.assoc.SRTT()*float64(time.Millisecond)), c.path.answered)
+	return max(c.measured(), c.path.answered)
+}
+
+// measured is what pion has measured of it, by what was acknowledged.
+func (c *Conn) measured() time.Duration {
+	return time.Duration(c.assoc.SRTT() * float64(time.Millisecond))
 }
 
 // LocalAddr is that of UDP.

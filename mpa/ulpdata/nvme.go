@@ -1,6 +1,7 @@
 package ulpdata
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -138,14 +139,7 @@ func recognizeNVMe(b []byte) fmt.Stringer {
 	return nil
 }
 
-func allZero(b []byte) bool {
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 func (p NVMeReject) known() bool { return p.Status > 0 && int(p.Status) < len(nvmeStatus) }
 

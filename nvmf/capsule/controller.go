@@ -1,6 +1,18 @@
 package capsule
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Numbers that both ends go by.
+const (
+	Port         = 4420                   // of targets and discovery controllers, if nothing else is said
+	AdminEntries = 32                     // of an Admin Queue: the fewest that a controller may take
+	MaxDataUnit  = 4 << 10                // octets, of MaxData, with the smallest pages
+	CapsuleUnit  = 16                     // octets, of CommandLen, ResponseLen and DataOffset
+	TimeoutUnit  = 500 * time.Millisecond // of Capabilities
+)
 
 // Bits of the fields of an IdentifyController.
 const (
@@ -25,7 +37,7 @@ const (
 type IdentifyController struct {
 	Serial, Model, Firmware string // 20, 40 and 8 octets
 	Sharing                 uint8  // CMIC
-	MaxData                 uint8  // MDTS: 2^n * 4 KiB; 0: no bound
+	MaxData                 uint8  // MDTS: 2^n MaxDataUnit; 0: no bound
 	ControllerID            uint16
 	Version                 uint32
 	Events                  uint32 // OAES
@@ -43,9 +55,9 @@ type IdentifyController struct {
 	SGLs                    uint32
 	MaxNamespaces           uint32 // MNAN
 	SubsystemNQN            string
-	CommandLen              uint32 // IOCCSZ: of the capsule of a command on an I/O queue, in units of 16 octets
+	CommandLen              uint32 // IOCCSZ: of the capsule of a command on an I/O queue, in CapsuleUnit
 	ResponseLen             uint32 // IORCSZ: of that of a completion
-	DataOffset              uint16 // ICDOFF: of in-capsule data, after the command, in units of 16 octets
+	DataOffset              uint16 // ICDOFF: of in-capsule data, after the command, in CapsuleUnit
 	Static                  uint8  // bit 0 of FCATT: the controllers are not made by Connect
 	MaxDescriptors          uint8  // MSDBD
 }

@@ -59,7 +59,7 @@ func (c *Command) Property() (a PropertyAccess, ok bool) {
 // Capabilities are the property CAP.
 type Capabilities uint64
 
-// NewCapabilities returns those of a controller with the NVM command set, queues of so many entries, and a time to get ready in units of 500 ms.
+// NewCapabilities returns those of a controller with the NVM command set, queues of so many entries, and a time to get ready in TimeoutUnit.
 func NewCapabilities(entries uint16, timeout uint8) Capabilities {
 	const contiguous, nvm = 1 << 16, 1 << 37
 	return Capabilities(uint64(entries-1) | contiguous | uint64(timeout)<<24 | nvm)

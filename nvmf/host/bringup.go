@@ -19,10 +19,7 @@ const (
 	// hostIRD is how many RDMA Reads the controller may have under way on a queue, if the user does not say.
 	hostIRD = 128
 
-	unitOfMaxData = 4096 // of IdentifyController.MaxData
-	unitOfCapsule = 16   // of IdentifyController.CommandLen
-	unitOfTimeout = 500 * time.Millisecond
-	pollStatus    = 10 * time.Millisecond
+	pollStatus = 10 * time.Millisecond
 )
 
 // establish brings a controller up.
@@ -76,7 +73,7 @@ func (e *cutError) Unwrap() error { return e.error }
 
 // bringUp takes the steps of NVMe over Fabrics 1.1, section 2.1 (initialization).
 func (s *session) bringUp(ctx context.Context, to subsystem) (err error) {
-	if s.admin, err = s.connect(ctx, to, 0, adminDepth, 0); err != nil {
+	if s.admin, err = s.connect(ctx, to, 0, capsule.AdminEntries, 0); err != nil {
 		return err
 	}
 	go s.keepAlives()
@@ -109,7 +106,7 @@ func (s *session) enable(ctx context.Context) (entries int, err error) {
 	if err := s.setProperty(ctx, capsule.PropertyCC, uint64(capsule.ConfigurationEnabled)); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(time.Duration(caps.Timeout())*unitOfTimeout, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, max(time.Duration(caps.Timeout())*capsule.TimeoutUnit, time.Second))
 	defer cancel()
 	return caps.Entries(), s.awaitStatus(ctx, capsule.StatusReady)
 }
@@ -134,7 +131,7 @@ func (s *session) identify(ctx context.Context) (err error) {
 		return protocolError("has no Keep Alive (KAS 0)")
 	}
 	if i.MaxData > 0 && i.MaxData < 8 { // 2^8 units are maxData
-		s.maxData = unitOfMaxData << i.MaxData
+		s.maxData = capsule.MaxDataUnit << i.MaxData
 	}
 	s.identity = i
 	return nil
@@ -161,10 +158,10 @@ func (s *session) connectIO(ctx context.Context, to subsystem, depth int) error 
 // inline is how many octets of data the controller takes in the capsules of I/O queues.
 func (s *session) inline() int {
 	i := &s.identity
-	if i.SGLs&capsule.SGLOffsetSupported == 0 || i.DataOffset != 0 || i.CommandLen <= capsule.CommandLen/unitOfCapsule {
+	if i.SGLs&capsule.SGLOffsetSupported == 0 || i.DataOffset != 0 || i.CommandLen <= capsule.CommandLen/capsule.CapsuleUnit {
 		return 0
 	}
-	return int(min(uint64(i.CommandLen)*unitOfCapsule-capsule.CommandLen, maxInline))
+	return int(min(uint64(i.CommandLen)*capsule.CapsuleUnit-capsule.CommandLen, maxInline))
 }
 
 // connect opens the connection of a queue, and sends the Connect.

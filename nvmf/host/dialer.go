@@ -15,13 +15,13 @@ import (
 
 // Bounds and defaults of a Dialer.
 const (
-	// Port is that of targets and of discovery controllers.
-	Port = "4420"
+	// DefaultPort is that of targets and of discovery controllers.
+	DefaultPort = capsule.Port
 
 	// MaxDepth bounds Dialer.Depth: a command's number has 12 bits, and the rest of its id tells commands with the same number apart.
 	MaxDepth = 1 << tagBits
 
-	defaultQueues, defaultDepth, adminDepth = 2, 128, 32
+	defaultQueues, defaultDepth = 2, 128
 
 	defaultKeepAlive = 15 * time.Second
 	defaultTimeout   = 30 * time.Second

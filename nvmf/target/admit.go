@@ -10,6 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/guests"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // connectTimeout is how long a connection may be without a Connect.
@@ -49,7 +50,7 @@ func (t *Target) admit(req *iwarp.Request) (*queue, uint16, error) {
 // depthOf is how many entries a queue may have.
 func (t *Target) depthOf(qid uint16) int {
 	if qid == 0 {
-		return adminDepth
+		return capsule.AdminEntries
 	}
 	return t.cfg.QueueDepth
 }

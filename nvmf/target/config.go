@@ -16,7 +16,7 @@ import (
 
 // Defaults of a Config.
 const (
-	DefaultPort        = 4420
+	DefaultPort        = capsule.Port
 	DefaultQueueDepth  = 128
 	DefaultQueues      = 8
 	DefaultControllers = 32
@@ -27,15 +27,12 @@ const (
 )
 
 const (
-	adminDepth    = 32   // entries of an Admin Queue, at most
-	maxDepth      = 1024 // and of others
+	maxDepth      = 1024 // entries of a queue, but for an Admin Queue, which has capsule.AdminEntries
 	maxQueues     = 1024
 	maxNamespaces = capsule.MaxList
-	minMaxData    = 8 << 10 // Identify's MDTS says the double of unitOfMaxData at least: 0 is no bound
-	unitOfMaxData = 4 << 10
-	maxMaxData    = 8 << 20 // which a keyed descriptor has room for
+	minMaxData    = 2 * capsule.MaxDataUnit // as Identify's MDTS has it: 0 is no bound
+	maxMaxData    = 8 << 20                 // which a keyed descriptor has room for
 	maxInCapsule  = 64 << 10
-	unit          = 16 // of what Identify says of capsules
 )
 
 // A Config says what a Target offers, and what hosts may take. Beside disks, a Target holds at most
@@ -105,7 +102,7 @@ func (c *Config) check() error {
 		{"Queues", c.Queues, 1, maxQueues, 1},
 		{"QueueDepth", c.QueueDepth, 2, maxDepth, 1},
 		{"Controllers", c.Controllers, 1, lastController, 1},
-		{"InCapsule", c.InCapsule, capsule.ConnectDataLen, maxInCapsule, unit},
+		{"InCapsule", c.InCapsule, capsule.ConnectDataLen, maxInCapsule, capsule.CapsuleUnit},
 		{"MaxData", c.MaxData, minMaxData, maxMaxData, 1},
 		{"Namespaces", len(c.Namespaces), 0, maxNamespaces, 1},
 	} {

@@ -168,7 +168,7 @@ func (c *controller) property(p capsule.Property) (uint64, bool) {
 	return 0, false
 }
 
-// readyTimeout is what a host is told, in units of 500 ms.
+// readyTimeout is what a host is told, in capsule.TimeoutUnit.
 const readyTimeout = 15
 
 // configure is a Property Set of CC. Enabling and shutting down are done at once; disabling forgets everything that a host has set.

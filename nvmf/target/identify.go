@@ -76,16 +76,16 @@ func (c *controller) identify() *capsule.IdentifyController {
 	cfg := &c.t.cfg
 	i := &capsule.IdentifyController{
 		Serial: c.t.serial, Model: model, Firmware: firmware, ControllerID: c.id, Version: capsule.Version13,
-		MaxData:    uint8(bits.TrailingZeros(uint(cfg.MaxData / unitOfMaxData))),
+		MaxData:    uint8(bits.TrailingZeros(uint(cfg.MaxData / capsule.MaxDataUnit))),
 		Attributes: capsule.KeepAliveByTraffic, AbortLimit: abortLimit - 1, EventLimit: eventLimit - 1,
 		LogAttributes: capsule.LogEffectsPage | capsule.LogExtended, KeepAlive: 1,
 		QueueEntries: capsule.QueueEntries, MaxCommands: uint16(cfg.QueueDepth),
 		SGLs:         capsule.SGLSupported | capsule.SGLKeyedSupported | capsule.SGLOffsetSupported,
 		SubsystemNQN: c.host.SubsystemNQN, MaxDescriptors: 1,
-		CommandLen: uint32((capsule.CommandLen + cfg.InCapsule) / unit), ResponseLen: capsule.CompletionLen / unit,
+		CommandLen: uint32((capsule.CommandLen + cfg.InCapsule) / capsule.CapsuleUnit), ResponseLen: capsule.CompletionLen / capsule.CapsuleUnit,
 	}
 	if c.discovery {
-		i.Type, i.CommandLen, i.SGLs = capsule.ControllerDiscovery, capsule.CommandLen/unit, i.SGLs&^capsule.SGLOffsetSupported
+		i.Type, i.CommandLen, i.SGLs = capsule.ControllerDiscovery, capsule.CommandLen/capsule.CapsuleUnit, i.SGLs&^capsule.SGLOffsetSupported
 		return i
 	}
 	i.Type, i.Sharing = capsule.ControllerIO, capsule.MultipleControllers

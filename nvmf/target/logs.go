@@ -80,7 +80,7 @@ func (t *Target) discoveryLog(host string, local net.Addr) []byte {
 func (t *Target) discovers(port uint16, at netip.AddrPort) capsule.DiscoveryEntry {
 	e := capsule.DiscoveryEntry{
 		Transport: capsule.TransportRDMA, Family: capsule.FamilyIPv4, Type: capsule.SubsystemNVM,
-		PortID: port, ControllerID: capsule.AnyController, AdminSQSize: adminDepth,
+		PortID: port, ControllerID: capsule.AnyController, AdminSQSize: capsule.AdminEntries,
 		Service: strconv.Itoa(int(at.Port())), SubsystemNQN: t.cfg.NQN, Address: at.Addr().Unmap().String(),
 		RDMA: capsule.RDMASpecific{QPType: 1, Provider: 1, Manager: 1},
 	}
