@@ -90,8 +90,9 @@ func (a *Association) Close(now time.Time, id uint16) {
 	}
 }
 
-// Abort is Close, and what the peer still sends is dropped. A peer that does send something learns of that, if the association has no other
-// session: it is aborted, as SCTP has acknowledged what was lost. If it has others, the peer, which has our Terminate, cannot be told.
+// Abort is Close, and what the peer still sends is dropped. If the peer does send something, and the association has no other session, the
+// association is aborted, by which the peer learns that something was lost, although SCTP has acknowledged it. If the association has
+// other sessions, the peer, which has our Terminate, cannot be told.
 func (a *Association) Abort(now time.Time, id uint16) {
 	if st := a.streams[id]; st != nil && st.session != nil {
 		s := st.session

@@ -1,22 +1,23 @@
 // Package usertcp is TCP/IP in user space (gVisor's stack) that is aware of MPA, as RFC 5044 describes it in section 3 and
-// appendix A: its connections show octets as soon as their segment has come, in whatever order segments do, and send each FPDU
-// in one TCP segment, also when it is sent again.
+// appendix A: its connections show octets as soon as their segment has come, in whatever order segments do, and each FPDU leaves in one TCP segment, also when it
+// is sent again.
 //
 // A [Stack] has addresses of its own and a [Link], which carries its IP packets: [Pipe] joins two stacks in one process,
 // and can lose, repeat, delay and reorder packets; a TUN device (OpenTUN, Linux only) joins one to the network of the host.
 //
 // # What it takes
 //
-// Octets are shown ahead of order by a tap between stack and link, which sees every packet of both directions. It shows what
-// TCP is going to accept, or less: a segment that it does not show comes by Read like all others. Only
+// Octets are shown ahead of order by a tap between stack and link, which sees every packet of both directions. The tap shows what TCP is going to accept, or less:
+// a segment that is not shown comes by Read like all others. Only
 // whole segments without IP fragmentation, IPv4 options or IPv6 extension headers are shown.
 //
-// An FPDU stays whole where it is no longer than the EMSS at the moment it is written. What was written before the path's MTU
-// sinks is cut once; a peer whose window is smaller than an FPDU has it cut, too. A segment by which TCP asks for the window of a peer that it takes to
-// have closed it (RFC 9293, section 3.8.6.1) is no FPDU: it has one octet, which the peer has acknowledged before and ignores.
+// An FPDU that is no longer than the EMSS when it is written stays whole. If the MTU of the path sinks afterwards, the FPDU is
+// cut once; it is cut, too, where the peer's window is smaller than the FPDU. When a peer seems to have closed its window, TCP
+// probes it by a segment that is no FPDU (RFC 9293, section 3.8.6.1): the segment has one octet, which the peer has
+// acknowledged before and ignores.
 //
-// gVisor's log is one for the whole program. Its default target is standard error, to which peers could write as much as
-// they like: [New] turns that off, and leaves any other that the program has set (gvisor.dev/gvisor/pkg/log.SetTarget) before
+// gVisor's log is one for the whole program. Its default target is standard error, to which peers could write as much as they like: [New] turns this target off,
+// and leaves any other that the program has set (gvisor.dev/gvisor/pkg/log.SetTarget) before
 // or sets after it.
 //
 // # How it ends
@@ -24,6 +25,6 @@
 // A half that has ended does not slow the other: gVisor's TCP leaves selective acknowledgements out once its FIN is sent, and the tap
 // adds them.
 //
-// The connections of a Stack end with it, and it ends with the program: what they have not delivered by then is lost.
-// [Stack.Shutdown] waits for it.
+// The connections of a Stack end with the Stack, and the Stack ends with the program: what a connection has not delivered by then is lost. [Stack.Shutdown] waits
+// until all is delivered.
 package usertcp

@@ -28,8 +28,8 @@ func (e *end) init() {
 
 // Told returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of
 // CloseWrite or Close; or when the connection is lost, so that it never will. After Close, if the peer's FIN has come,
-// it is closed only when the peer has been told so several times: if the program ended after the first acknowledgement,
-// and that was lost, the peer's TCP would wait in vain.
+// it is closed only when the peer has been told so several times: if the first acknowledgement was lost and the program ended after it, the peer's TCP would wait
+// in vain.
 func (c *Conn) Told() <-chan struct{} {
 	if c.isClosed() {
 		return c.end.assured
@@ -38,8 +38,8 @@ func (c *Conn) Told() <-chan struct{} {
 }
 
 // Lost says, when the channel of Told is closed, why the peer has not acknowledged everything: it wraps syscall.ECONNRESET after
-// its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It
-// is nil if the peer has, before that channel is closed, and where a peer that was silent had acknowledged everything but our FIN: it may have ended then.
+// its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It is nil before that channel is closed, if the
+// peer has acknowledged everything, and if a silent peer lacks nothing but our FIN: it may have ended before the FIN came.
 func (c *Conn) Lost() error {
 	select {
 	case <-c.end.told:

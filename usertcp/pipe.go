@@ -36,7 +36,7 @@ func (p *Path) check() error {
 }
 
 // Pipe returns the ends of a link in memory, which carries packets of up to mtu octets: from a to b as ab says, and
-// back as ba does. Shares beyond 1 are as 1, and negative values as 0: [Pair] refuses both.
+// back as ba does. A share above 1 counts as 1, and a negative value as 0; [Pair] refuses both.
 func Pipe(mtu int, ab, ba Path) (a, b *PipeEnd) {
 	there, back := newWire(ab), newWire(ba)
 	return &PipeEnd{mtu: mtu, out: there, in: back}, &PipeEnd{mtu: mtu, out: back, in: there}

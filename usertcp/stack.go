@@ -34,7 +34,7 @@ type Config struct {
 	Addresses []netip.Addr
 	// Link carries the packets. The Stack closes it.
 	Link Link
-	// MTU is the largest packet that is sent, in octets, from [MinMTU] up to what the Link carries. If zero, it is that.
+	// MTU is the largest packet that is sent, in octets, from [MinMTU] up to what the Link carries. If zero, it is what the Link carries.
 	MTU int
 	// SendBuffer is how many octets a connection holds that the peer has not acknowledged. If zero, it begins with 1 MiB
 	// and grows up to 4 MiB. Eight packets are the least.
@@ -47,8 +47,8 @@ type Config struct {
 	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120 s, as
 	// RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
 	MaxRTO time.Duration
-	// CloseTimeout is how long what was written before a Close is kept and sent, while the peer acknowledges nothing
-	// more of it, give or take a quarter. Then the connection is reset: nobody else would notice, nor count the memory.
+	// CloseTimeout is how long, give or take a quarter, a connection after its Close keeps and sends what was written, while the
+	// peer acknowledges nothing more of it. Then the connection is reset: nobody else would notice it, or count its memory.
 	// If zero, it is a minute.
 	CloseTimeout time.Duration
 	// KeepAlive is the time after which a silent peer is asked whether it is there. If zero, it is not asked.

@@ -35,8 +35,8 @@ type Dialer struct {
 	// PD is nil, each queue has an RNIC of its own. If it has neither a Preset nor an MPA.RTR, connections are of the client-server
 	// model, as Linux's are; if MPA.IRD and MPA.ORD are zero, the IRD is 128: it is by RDMA Reads that a controller gets what is written.
 	RDMA iwarp.Dialer
-	// HostID is who we are, to the target: two Dialers with the same are the same host, and a target may end what a host has when it connects once more.
-	// If zero, it is random.
+	// HostID tells the target who we are: two Dialers with the same HostID are the same host, and when a host connects once more, the target may end
+	// its earlier connections. If zero, it is random.
 	HostID [16]byte
 	// HostNQN is our name. If it is empty it is made from HostID.
 	HostNQN string
@@ -49,13 +49,14 @@ type Dialer struct {
 	KeepAlive time.Duration
 	// Timeout bounds the answer to a command, and the time that it takes to bring a controller up. If zero, 30 s; it cannot be without a bound.
 	Timeout time.Duration
-	// Patience is for how long a Controller that was lost tries to connect again, and Delay the pause between attempts. If they are zero, 1 min and
-	// 1 s. With a negative Patience it does not try.
+	// Patience is for how long a Controller that has lost its connections tries to connect again, and Delay is the pause between attempts. If zero,
+	// they are 1 min and 1 s. With a negative Patience there is no attempt.
 	Patience, Delay time.Duration
-	// KeepKeys has memory invalidated here, and not by the target.
+	// KeepKeys has memory invalidated at this end, and not by the target.
 	KeepKeys bool
-	// Lost, if it is set, is called when a Controller has lost its connections and begins to connect again, with the reason, and with nil when it has
-	// new ones. The Controller waits for it. Beside an end of the connections themselves, and KeepAlive, whatever the target does that none may do is a loss.
+	// Lost, if it is set, is called with the reason when a Controller has lost its connections and begins to connect again, and with nil when it has
+	// new ones. The Controller waits until Lost returns. Connections are lost when they end, when the target does not answer in time, and when
+	// it does what no target may do.
 	Lost func(cause error)
 	// Logger is told of connections that are lost and made again. If nil, nothing is logged.
 	Logger *slog.Logger

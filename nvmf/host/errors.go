@@ -34,7 +34,7 @@ type StatusError struct {
 	Result uint64
 }
 
-// Error names the command and the status, and of a Connect that was refused for its subsystem what may be wrong.
+// Error names the command and the status. If a Connect was refused because of its subsystem, it also says what may be wrong.
 func (e *StatusError) Error() string {
 	s := fmt.Sprintf("nvme: %s: %v", e.Command, e.Status)
 	if e.Status&^capsule.DNR == capsule.InvalidParameter && e.Result == capsule.ConnectOffset(capsule.OffsetSubsystem, true) {

@@ -13,18 +13,18 @@ import (
 // overlap only if a host asks for that, and never for octets beyond Size. What a WriteAt, WriteZeroes or Discard has
 // done is read by any ReadAt that begins after it has returned.
 //
-// An error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC is told to the host as such, any other as an error of the medium,
-// which has the host try again a few times.
+// The host is told of an error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC as such, and of any other as an error of the medium, after which it
+// tries again a few times.
 type Backend interface {
 	// ReadAt fills p, or fails.
 	io.ReaderAt
 	io.WriterAt
 	// Flush returns when everything is durable that a WriteAt, WriteZeroes or Discard had done before.
 	Flush() error
-	// WriteZeroes has n octets from off on read as zero. deallocate tells that they need not stay reserved.
+	// WriteZeroes makes the n octets from off on read as zero. With deallocate they need not stay reserved.
 	WriteZeroes(off, n int64, deallocate bool) error
-	// Discard tells that n octets from off on are not needed any more. They read as zero afterwards, or as they were.
-	// An error that wraps errors.ErrUnsupported is none to the host.
+	// Discard says that the n octets from off on are not needed any more. Afterwards they read as zero, or as they were. If the error wraps errors.ErrUnsupported, the
+	// host is told that the Discard succeeded.
 	Discard(off, n int64) error
 	// Size is the length in octets, a multiple of BlockSize. It does not change.
 	Size() int64

@@ -48,14 +48,14 @@ type Config struct {
 	Namespaces []Namespace
 	// Hosts are the NQNs of the hosts that may connect. If empty, all may.
 	Hosts []string
-	// Addresses are what discovery tells of. If empty, it is the address by which the host that asks has come.
+	// Addresses are what discovery returns. If empty, discovery returns the address to which the host that asks has connected.
 	Addresses []netip.AddrPort
 	// Queues is how many I/O queues a controller may have, 1 to 1024, and QueueDepth how many entries each, 2 to 1024. If zero,
 	// DefaultQueues and DefaultQueueDepth.
 	Queues, QueueDepth int
-	// Multipath lets a host have several controllers between the same two addresses (Linux: duplicate_connect). Otherwise a host that connects again
-	// from an address to one of ours has what it had between these two ended before it is answered, as what still arrives there would come after what
-	// the host does now. Controllers between other addresses go on, with Multipath or without.
+	// Multipath lets a host have several controllers between the same two addresses (Linux: duplicate_connect). Otherwise, when a host connects again
+	// between two addresses, its older controllers between these two are ended before it is answered: what still arrived on them would be carried out
+	// after what the host does now. Controllers between other addresses go on, with Multipath or without.
 	Multipath bool
 	// Controllers is how many there may be at a time, each of one connect of a host; those of discovery count, too. If zero, DefaultControllers.
 	Controllers int
