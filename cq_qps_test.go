@@ -157,8 +157,8 @@ func TestWaitAfterIdle(t *testing.T) {
 	wantWait(context.Canceled, "Error to Idle")
 }
 
-// connectAgain connects two QPs whose connection has ended.
-func connectAgain(t *testing.T, ini, res *end) {
+// connectQPs connects two QPs, which are new, or whose connection has ended.
+func connectQPs(t *testing.T, ini, res *end) {
 	t.Helper()
 	ln := listen(t, iwarp.ListenConfig{})
 	accepted := dialInBackground(t, func() error {
@@ -194,7 +194,7 @@ func TestWaitAfterReconnecting(t *testing.T) {
 	}
 	endInOrder(t, ini, res)
 	wantWait(iwarp.ErrNoQP)
-	connectAgain(t, ini, res)
+	connectQPs(t, ini, res)
 	wantWait(context.Canceled)
 	worksBothWays(t, ini, res)
 	finish(t, ini, res)

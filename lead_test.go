@@ -363,7 +363,7 @@ func TestLeadNextConnection(t *testing.T) {
 	must(t, deliver(ini, res))
 	must(t, over(t, leader))
 	endInOrder(t, ini, res)
-	connectAgain(t, ini, res)
+	connectQPs(t, ini, res)
 	leader = led(t, func() error { return deliver(ini, res) }, func() error {
 		_, err := res.RecvCQ().Next(t.Context())
 		return err

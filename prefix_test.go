@@ -10,22 +10,13 @@ import (
 // TestSetPrefix has the Sends of both ends begin with octets of the consumers' that are not for the receives' memory, from the next connection on.
 func TestSetPrefix(t *testing.T) {
 	const n = 100_000
-	ln := listen(t, iwarp.ListenConfig{})
 	ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 	for _, e := range []*end{ini, res} {
 		e.QP = create(t, e.pd, iwarp.QPConfig{})
 		must(t, e.SetPrefix(true))
 		e.postRecv(1, e.mr(n, iwarp.LocalWrite).Slice(0, n))
 	}
-	accepted := dialInBackground(t, func() error {
-		req, err := ln.Accept(within(t))
-		if err == nil {
-			err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
-		}
-		return err
-	})
-	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
-	must(t, <-accepted)
+	connectQPs(t, ini, res)
 	for _, way := range [][2]*end{{ini, res}, {res, ini}} {
 		from, to := way[0], way[1]
 		from.post(&iwarp.SendWR{ID: 2, SGL: []iwarp.SGE{from.filled(n, 1, 0).Slice(0, n)}, Prefix: 0x0102030405060708})

@@ -331,7 +331,7 @@ func TestSRQReconnect(t *testing.T) {
 	s.post(t, 2) // in the places that came back
 	must(t, ini.Modify(iwarp.StateIdle))
 	must(t, res.Modify(iwarp.StateIdle))
-	connectAgain(t, ini, res)
+	connectQPs(t, ini, res)
 	sends(ini, 2)
 	until(t, func() bool { return s.srq.Len() == 2 }, "two Sends of the next connection")
 	for range 2 {

@@ -1,13 +1,11 @@
 package host_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"math"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,29 +108,17 @@ func TestAsksNoMore(t *testing.T) {
 	})
 }
 
-// A journal is a log that several goroutines write.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(p)
-}
-
 // TestJournal tells of a controller that is lost, and of the one that takes its place.
 func TestJournal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p, j := newPeer(t).begin(), new(journal)
+		p, j := newPeer(t).begin(), new(testrig.Buffer)
 		d := p.dialer()
 		d.Logger = slog.New(slog.NewTextHandler(j, nil))
 		c, n := p.open(d)
 		p.cut()
 		_, err := n.ReadAt(make([]byte, 512), 0)
 		testrig.Must(t, errors.Join(err, c.Close()))
-		got := j.b.String()
+		got := j.String()
 		if lost, back := strings.Index(got, "the controller is lost"), strings.Index(got, "the controller is back"); lost < 0 || back < lost || !strings.Contains(got, nqn) {
 			t.Errorf("logged\n%s", got)
 		}

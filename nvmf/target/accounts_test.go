@@ -1,7 +1,6 @@
 package target_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -188,28 +187,10 @@ func TestWithoutDataNothingIsInvalidated(t *testing.T) {
 	}
 }
 
-// A journal is a log that several goroutines write.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.String()
-}
-
 // TestJournal tells of hosts that come and go, and of those that are refused.
 func TestJournal(t *testing.T) {
 	t.Parallel()
-	j := new(journal)
+	j := new(testrig.Buffer)
 	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(j, nil)) })
 	r.admin()
 	var rejected *iwarp.RejectError

@@ -105,7 +105,7 @@ func TestShutdownAmidAccept(t *testing.T) {
 // TestServeAnswers has Serve end while a host is being refused: it returns when the host has heard that, and has told of it.
 func TestServeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := new(journal)
+		j := new(testrig.Buffer)
 		target, err := New(Config{NQN: nqn, Logger: slog.New(slog.NewTextHandler(j, nil))})
 		must(t, err)
 		under := testrig.NewListener("target")
