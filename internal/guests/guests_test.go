@@ -91,7 +91,15 @@ func TestLeaving(t *testing.T) {
 		last = comes(p, "192.0.2.1:1")
 	}
 	full(t, comes(p, "192.0.2.1:1"), 1, true)
+	last.Leave() // which has not given way
+	comes(p, "192.0.2.1:1")
+	if p.leaving != maxLeaving {
+		t.Errorf("%d have given way and not left", p.leaving)
+	}
 	slow[0].Leave()
+	if p.leaving != maxLeaving-1 {
+		t.Errorf("%d have given way and not left, after one has", p.leaving)
+	}
 	slow[0].Leave()
 	if v := comes(p, "192.0.2.1:1"); v.err != nil {
 		t.Errorf("after one has ended: %v", v.err)
@@ -124,4 +132,25 @@ func TestNoBound(t *testing.T) {
 		}
 	}
 	(*Guest)(nil).Moved()
+}
+
+// TestEldest: of one source the guest gives way that has been silent longest, in whatever order they are looked at.
+func TestEldest(t *testing.T) {
+	now := time.Now()
+	all := []*Guest{{moved: now}, {moved: now.Add(-time.Minute)}, {moved: now.Add(-time.Second)}}
+	from := map[netip.Prefix]int{{}: 3}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		if got := mostSilent([]*Guest{all[order[0]], all[order[1]], all[order[2]]}, from); got != all[1] {
+			t.Errorf("order %v: one gives way that moved %v ago", order, now.Sub(got.moved))
+		}
+	}
+}
+
+// TestTexts tells whoever is rejected whose connections there are.
+func TestTexts(t *testing.T) {
+	for same, want := range map[bool]string{true: "3 connections from your address already: try again later", false: "3 connections already: try again later"} {
+		if got := (&FullError{3, same}).Error(); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package refuse
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,9 @@ func TestWaits(t *testing.T) {
 			if got := time.Since(began); got != want {
 				t.Errorf("closes %v: returned after %v, want %v", closes, got, want)
 			}
+			if _, err := rejected.Conn.Read(make([]byte, 1)); err == nil || time.Since(began) != want {
+				t.Errorf("closes %v: the connection is open after %v: %v", closes, time.Since(began), err)
+			}
 			_ = rejected.Conn.Close()
 		}
 	})
@@ -93,19 +97,30 @@ func TestWaitsForSome(t *testing.T) {
 			_ = r.hears(heard, privateData).Conn.Close()
 		}
 		refuse("")
+		var waited atomic.Int32
 		for range most {
 			req, heard := r.comes(nil)
 			wait, err := r.door.Begin(req, []byte("not today"))
 			testrig.Must(t, err)
 			conn := r.hears(heard, "not today").Conn
-			go func() { wait(); _ = conn.Close() }()
+			go func() { wait(); waited.Add(1); _ = conn.Close() }()
 		}
 		synctest.Wait()
+		if n := waited.Load(); n != 0 {
+			t.Errorf("%d of %d were not waited for", n, most)
+		}
 		refuse("nor you")
 		if got := time.Since(began); got != 0 {
 			t.Errorf("waited for %v", got)
 		}
 		time.Sleep(patience)
+		synctest.Wait()
+		req, heard := r.comes(nil)
+		go func() { time.Sleep(patience / 4); _ = r.hears(heard, "nor now").Conn.Close() }()
+		testrig.Should(t, r.door.Refuse(req, []byte("nor now")))
+		if got := time.Since(began); got != patience+patience/4 {
+			t.Errorf("when all have gone, the next was waited for until %v", got)
+		}
 	})
 }
 
