@@ -62,6 +62,7 @@ func (r *request) admit(n capsule.Connect) (capsule.Status, error) {
 	case !r.q.t.cfg.allows(data.HostNQN):
 		return capsule.InvalidHost | capsule.DNR, nil
 	}
+	r.q.place.Stay(true) // no sooner: a host that may not connect, or that does not let its Connect be read, gives way
 	if n.QID == 0 {
 		return r.connectAdmin(n, data), nil
 	}
@@ -112,7 +113,7 @@ func (r *request) connectIO(n capsule.Connect, data capsule.ConnectData) capsule
 	return capsule.Success
 }
 
-// claim has a Connect be the only one of its queue, which keeps its place then, or lets go of that. It reports whether that is so.
+// claim has a Connect be the only one of its queue, or lets go of that, and of the place that it may have been to keep. It reports whether that is so.
 func (q *queue) claim(on bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,7 +121,9 @@ func (q *queue) claim(on bool) bool {
 		return false
 	}
 	q.claimed = on
-	q.place.Stay(on)
+	if !on {
+		q.place.Stay(false)
+	}
 	return true
 }
 

@@ -67,6 +67,34 @@ func TestOneAddress(t *testing.T) {
 	})
 }
 
+// TestConnectsWithoutData: a host that may not connect sends a Connect on each of its connections, and does not answer the RDMA Read of its data. They
+// are as those without a Connect: one address cannot take all places by them, and they give way.
+func TestConnectsWithoutData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Controllers, c.Queues, c.Hosts = 4, 4, []string{"nqn.2026-11.example:other"} })
+		r.from("192.0.2.1")
+		var crowd []*wire
+		for range 21 { // three quarters of the places for 20 queues, and of a third more
+			w := r.dial(0, 32)
+			w.lax = true
+			s := w.put(w.data(capsule.AnyController, nqn).Append(nil), 0)
+			w.conn.is.Store(true)
+			w.send(capsule.Connect{SGL: s, SQSize: 31}.Command(), nil)
+			crowd = append(crowd, w)
+			time.Sleep(time.Millisecond)
+		}
+		refused := (*iwarp.RejectError)(nil)
+		if _, err := r.try(requestOf(0, 32), offer); !errors.As(err, &refused) {
+			t.Fatalf("one more of the same address: %v", err)
+		}
+		must(t, refused.Conn.Close())
+		time.Sleep(time.Second)
+		if last := r.dial(0, 32); !crowd[0].ended() || crowd[1].ended() || last.ended() {
+			t.Error("one more of the same address after a second: it has to take the place of the most silent")
+		}
+	})
+}
+
 // TestManyAddresses: where all places are taken, one without a Connect gives way.
 func TestManyAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
