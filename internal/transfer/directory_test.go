@@ -187,3 +187,57 @@ func TestLinkInPlace(t *testing.T) {
 		testrig.Must(t, root.Close())
 	}
 }
+
+// TestOtherPart: what a copy that was cut has left does not matter when there is something of another kind now, whatever the two are: neither with --force, nor,
+// where a file comes, with --resume.
+func TestOtherPart(t *testing.T) {
+	left := map[string]func(root *os.Root) error{
+		"nothing":                      func(*os.Root) error { return nil },
+		"a part of a file":             func(root *os.Root) error { return root.WriteFile(partOf("l"), octets(9, 1), 0o600) },
+		"a part that cannot be read":   func(root *os.Root) error { return root.WriteFile(partOf("l"), octets(9, 1), 0) },
+		"a link":                       func(root *os.Root) error { return root.Symlink("nowhere", partOf("l")) },
+		"a directory without its mark": func(root *os.Root) error { return root.Mkdir(partOf("l"), 0o700) },
+		"a directory with its mark": func(root *os.Root) error {
+			return errors.Join(root.Mkdir(partOf("l"), 0o700), (&sink{root: root}).mark(partOf("l")))
+		},
+	}
+	for what, leave := range left {
+		for _, s := range []sink{{force: true}, {resume: true}, {force: true, resume: true}} {
+			root, err := os.OpenRoot(t.TempDir())
+			testrig.Must(t, err)
+			testrig.Must(t, leave(root))
+			s.root = root
+			p, err := s.openPart("l")
+			if err != nil {
+				t.Errorf("%s, force %v, resume %v: a file: %v", what, s.force, s.resume, err)
+			} else {
+				testrig.Must(t, errors.Join(p.Close(), root.Remove(partOf("l"))))
+			}
+			testrig.Must(t, errors.Join(root.RemoveAll(partOf("l")), leave(root), root.WriteFile("l", nil, 0o600)))
+			if err := s.tie("l", "to"); s.force != (err == nil) {
+				t.Errorf("%s, force %v, resume %v: a link: %v", what, s.force, s.resume, err)
+			}
+			if _, err := root.Lstat(partOf("l")); s.force && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s, force %v, resume %v: there is a part still: %v", what, s.force, s.resume, err)
+			}
+			testrig.Must(t, root.Close())
+		}
+	}
+}
+
+// TestForeignPart: a directory under the name of a part in which something else is than a mark stays.
+func TestForeignPart(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	testrig.Must(t, err)
+	defer root.Close()
+	testrig.Must(t, errors.Join(root.Mkdir(partOf("l"), 0o700), root.WriteFile(partOf("l")+"/theirs", nil, 0o600), root.WriteFile("l", nil, 0o600)))
+	s := sink{root: root, force: true, resume: true}
+	if _, err := s.openPart("l"); answerOf(err).Code != message.NotRegular {
+		t.Errorf("a file: %v", err)
+	}
+	if err := s.tie("l", "to"); answerOf(err).Code != message.NotRegular {
+		t.Errorf("a link: %v", err)
+	}
+	_, err = root.Lstat(partOf("l") + "/theirs")
+	testrig.Must(t, err)
+}

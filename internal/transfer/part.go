@@ -41,6 +41,9 @@ func partOf(at string) string {
 func (s *sink) openPart(at string) (*part, error) {
 	p := &part{root: s.root, at: partOf(at)}
 	err := p.create()
+	if errors.Is(err, fs.ErrExist) && (s.resume || s.force) && s.removeOther(p.at) {
+		err = p.create()
+	}
 	if !errors.Is(err, fs.ErrExist) {
 		return p.orClose(err)
 	}
@@ -59,6 +62,35 @@ func (s *sink) openPart(at string) (*part, error) {
 		err = p.create()
 	}
 	return p.orClose(err)
+}
+
+// removeOther takes away what an earlier copy has left under the name of a part when that was not to be a file: a link, or a directory with at most its
+// mark in it. It reports whether it has.
+func (s *sink) removeOther(part string) bool {
+	if _, err := s.root.Readlink(part); err == nil {
+		return s.root.Remove(part) == nil
+	}
+	if !s.isLeft(part) {
+		return false
+	}
+	_ = s.root.Remove(path.Join(part, unfinished))
+	return s.root.Remove(part) == nil
+}
+
+// sweep takes away whatever an earlier copy has left under the name of a part, unless another copy is at it.
+func (s *sink) sweep(at string) error {
+	p := &part{root: s.root, at: partOf(at)}
+	if s.removeOther(p.at) {
+		return nil
+	}
+	err := p.openOld(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if p, err = p.orClose(err); err != nil {
+		return err
+	}
+	return errors.Join(s.root.Remove(p.at), p.Close())
 }
 
 // orClose returns the part, or an error.

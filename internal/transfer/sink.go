@@ -127,10 +127,8 @@ func (s *sink) tie(at, to string) error {
 		return s.root.Symlink(to, at)
 	}
 	part := partOf(at)
-	if _, err := s.root.Readlink(part); err == nil { // somebody was killed
-		if err := s.root.Remove(part); err != nil {
-			return err
-		}
+	if err := s.sweep(at); err != nil {
+		return err
 	}
 	if err := s.root.Symlink(to, part); err != nil {
 		return err

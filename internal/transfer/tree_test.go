@@ -3,7 +3,9 @@
 package transfer
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -187,12 +189,12 @@ func TestLinksAtTheServer(t *testing.T) {
 	has(t, []byte("mine"), r.there, "l")
 }
 
-// TestPartInTheWay has something else in the place of a part: it stays.
+// TestPartInTheWay has something in the place of a part that no copy leaves there, or about which nobody is asked: it stays. A link, which one may
+// have left, goes when that is asked for, and not what it leads to.
 func TestPartInTheWay(t *testing.T) {
 	secret := made(t, []byte("secret"), t.TempDir(), "s")
 	for name, make := range map[string]func(at string) error{
-		"directory": func(at string) error { return os.Mkdir(at, 0o700) },
-		"link":      func(at string) error { return os.Symlink(secret, at) },
+		"directory": func(at string) error { return os.MkdirAll(filepath.Join(at, "theirs"), 0o700) },
 		"pipe":      func(at string) error { return unix.Mkfifo(at, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,9 +204,23 @@ func TestPartInTheWay(t *testing.T) {
 			for _, adjust := range []func(*Client){func(*Client) {}, resume, force} {
 				r.leaves(r.put("f", adjust), message.NotRegular)
 			}
-			lists(t, r.there, ".f.iwarp-part")
-			has(t, []byte("secret"), secret)
+			_, err := os.Lstat(filepath.Join(r.there, ".f.iwarp-part"))
+			testrig.Must(t, err)
+			_, err = os.Lstat(filepath.Join(r.there, "f"))
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("there is f: %v", err)
+			}
 		})
+	}
+	for _, adjust := range []func(*Client){resume, force} {
+		r := newRig(t)
+		made(t, octets(5000, 23), r.here, "f")
+		testrig.Must(t, os.Symlink(secret, filepath.Join(r.there, ".f.iwarp-part")))
+		r.leaves(r.put("f"), message.NotRegular)
+		testrig.Must(t, r.put("f", adjust))
+		has(t, octets(5000, 23), r.there, "f")
+		lists(t, r.there, "f")
+		has(t, []byte("secret"), secret)
 	}
 }
 
