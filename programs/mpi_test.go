@@ -15,12 +15,14 @@ const ringSource = "testdata/ring.c"
 // An mpiRun is an implementation of MPI over a transport, with the compiler for its programs. RING stands for ringSource.
 type mpiRun struct{ pkg, compiler, line string }
 
-// mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and MPICH over UCX.
+// mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over UCX.
 var mpiRuns = []mpiRun{
 	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING"},
 	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING"},
+	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self RING"},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 2 RING"},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3 RING"},
 	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2 RING"},
-	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 3 RING"},
 }
 
 // TestMPI has processes of MPI's pass messages round a ring, and add up, over the library.

@@ -16,7 +16,11 @@ import (
 const statusRetryExceeded = 12
 
 // unreachable is for a QP whose peer could not be connected to: what is posted fails.
-func (q *QP) unreachable() { _ = q.qp.Modify(iwarp.StateError) }
+func (q *QP) unreachable() {
+	for _, end := range q.ends() {
+		_ = end.Modify(iwarp.StateError)
+	}
+}
 
 // sleeps keeps the completion of a receive that was flushed, while the program may think that the QP is up.
 func (q *QP) sleeps(wc *iwarp.WC) bool {
@@ -93,14 +97,22 @@ func (q *QP) leave(meeting context.Context) {
 	if q.meetingNow() != meeting {
 		return
 	}
-	if q.qp.CloseWrite() == nil {
+	if q.sender().CloseWrite() != nil || !q.ended(closeLimit) {
+		q.unreachable()
+	}
+}
+
+// ended waits for the end of the connection, for a time.
+func (q *QP) ended(limit time.Duration) bool {
+	late := time.After(limit)
+	for _, end := range q.ends() {
 		select {
-		case <-q.qp.Done():
-			return
-		case <-time.After(closeLimit):
+		case <-end.Done():
+		case <-late:
+			return false
 		}
 	}
-	_ = q.qp.Modify(iwarp.StateError)
+	return true
 }
 
 // cancel stops what is connecting the QP, and returns the context by which the meeting is known: nil if there is none.

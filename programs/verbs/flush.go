@@ -78,8 +78,10 @@ func (q *QP) flushLocked(late []lateWC) syscall.Errno {
 }
 
 func (q *QP) afterEnd() {
-	if q.qp.LocalAddr() != nil { // otherwise there was no connection, and nothing is under way
-		<-q.qp.Done()
+	for _, end := range q.ends() {
+		if end.LocalAddr() != nil { // otherwise there was no connection, and nothing is under way
+			<-end.Done()
+		}
 	}
 	q.flushing.Lock()
 	defer q.flushing.Unlock()

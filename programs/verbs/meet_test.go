@@ -237,14 +237,11 @@ func TestMeetStranger(t *testing.T) {
 	b.meet(a.number)
 	a.meet(b.number)
 	exchange(t, a, b)
-	want(t, "to itself", b.program.queue().meetItself(), syscall.EINVAL)
 	plain := newProgram(t).queue()
 	want(t, "in another guise", plain.d.Meet(plain.qp, plain.path(a.number)), syscall.EINVAL)
 	want(t, "twice", a.d.Meet(a.qp, a.path(b.number)), syscall.EINVAL)
 	want(t, "no number", a.program.queue().meetNumber(0), syscall.EINVAL)
 }
-
-func (q *queue) meetItself() syscall.Errno { return q.meetNumber(q.number) }
 
 func (q *queue) meetNumber(n uint32) syscall.Errno { return q.d.Meet(q.qp, q.path(n)) }
 

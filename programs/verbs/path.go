@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -39,8 +40,9 @@ type meeting struct {
 	path    *Path // nil: it has none, or not yet
 	ctx     context.Context
 	cancel  context.CancelFunc
-	done    chan struct{}  // closed when nothing goes on any more; nil: nothing did
-	request *iwarp.Request // of a peer that has called before the QP knew of it
+	doing   *sync.WaitGroup // what goes on
+	taken   bool            // the peer was found, or is called
+	request *iwarp.Request  // of a peer that has called before the QP knew of it
 	caller  ulpdata.QPCall
 	expiry  *time.Timer
 }
@@ -54,19 +56,25 @@ func (d *Device) Meet(h Handle, p Path) syscall.Errno {
 	}
 	q.linking.Lock()
 	defer q.linking.Unlock()
-	if q.id != nil || q.orphan || q.state.Load() != StateInit || q.number == p.Number && p.Local == p.Peer {
+	if q.id != nil || q.orphan || q.state.Load() != StateInit {
 		return syscall.EINVAL
+	}
+	self := q.number == p.Number && p.Local == p.Peer
+	if self {
+		if err := q.speak(); err != nil {
+			return errnoOf(err)
+		}
 	}
 	q.state.Store(StateRTR)
 	m := &q.meeting
 	m.path = &p
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	if q.calls(&p) {
-		m.done = make(chan struct{})
-		go q.call(m.ctx, p, m.done)
-		return fine
+	m.doing = new(sync.WaitGroup)
+	m.taken = !self && q.calls(&p)
+	if ctx := m.ctx; m.taken || self {
+		m.doing.Go(func() { q.call(ctx, p) })
 	}
-	if r := m.request; r != nil {
+	if r := m.request; r != nil && !m.taken {
 		m.expiry.Stop()
 		m.request = nil
 		q.greet(r, &m.caller)
@@ -115,8 +123,7 @@ func zoneOfAddress(a netip.Addr) string {
 }
 
 // call connects to the peer, and tries again for a while if there is nobody.
-func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
-	defer close(done)
+func (q *QP) call(ctx context.Context, p Path) {
 	c := ulpdata.QPCall{To: p.Number, From: q.number, GID: p.Local, Prefix: true}
 	until := time.Now().Add(callPatience)
 	for {
@@ -137,12 +144,12 @@ func (q *QP) call(ctx context.Context, p Path, done chan<- struct{}) {
 
 // dial calls once.
 func (q *QP) dial(ctx context.Context, p *Path, c *ulpdata.QPCall) error {
-	if err := q.prefix(c.Prefix); err != nil {
+	if err := q.prefix(q.sender(), c.Prefix); err != nil {
 		return err
 	}
 	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.reads()), ORD: maxReads, PrivateData: c.Append(nil), Timeout: callLimit}, false)
 	d.Timeout = callLimit
-	return d.DialQP(ctx, q.qp, "tcp", p.address().String())
+	return d.DialQP(ctx, q.sender(), "tcp", p.address().String())
 }
 
 // reads is how many RDMA Reads are answered at a time: those of the peer's program, and the one that asks for confirmations
@@ -181,17 +188,17 @@ func (q *QP) called(r *iwarp.Request, c *ulpdata.QPCall) {
 // greet accepts the request of the peer that the QP is to have, and of no other. The caller holds q.linking.
 func (q *QP) greet(r *iwarp.Request, c *ulpdata.QPCall) {
 	m := &q.meeting
-	if c.From != m.path.Number || c.GID != m.path.Peer || m.done != nil {
+	if c.From != m.path.Number || c.GID != m.path.Peer || m.taken {
 		go q.device.refuseCall(r)
 		return
 	}
-	m.done = make(chan struct{})
-	go q.accept(m.ctx, r, c.Prefix, m.path.reads(), m.done)
+	m.taken = true
+	ctx, prefix, ird := m.ctx, c.Prefix, m.path.reads()
+	m.doing.Go(func() { q.accept(ctx, r, prefix, ird) })
 }
 
-func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, ird int, done chan<- struct{}) {
-	defer close(done)
-	err := q.prefix(prefix)
+func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, ird int) {
+	err := q.prefix(q.qp, prefix)
 	if err == nil {
 		err = r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
 			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(ird), ORD: maxReads},
@@ -231,8 +238,8 @@ func (q *QP) part(gone bool) {
 	if m.cancel != nil {
 		m.cancel()
 	}
-	if m.done != nil {
-		<-m.done
+	if m.doing != nil {
+		m.doing.Wait()
 	}
 }
 

@@ -97,9 +97,9 @@ func (s *sends) post(q *QP, wr *SendWR) (bad *SendWR, err error) {
 // postSends sends several requests together. One by itself may be sent together with those after it.
 func (q *QP) postSends(wrs []iwarp.SendWR) (n int, err error) {
 	if len(wrs) != 1 {
-		return q.qp.PostSends(wrs)
+		return q.sender().PostSends(wrs)
 	}
-	return 0, q.qp.PostSend(&wrs[0])
+	return 0, q.sender().PostSend(&wrs[0])
 }
 
 // add translates a request.

@@ -25,10 +25,10 @@ import (
 // prefixImmediate is the bit I.
 const prefixImmediate = 1 << 32
 
-// prefix says whether the Sends of the next connection have a prefix.
-func (q *QP) prefix(on bool) error {
+// prefix says whether the Sends of the next connection have a prefix, at one end.
+func (q *QP) prefix(end *iwarp.QP, on bool) error {
 	q.plain.Store(!on)
-	return q.qp.SetPrefix(on)
+	return end.SetPrefix(on)
 }
 
 // sendsImmediate reports whether a Send may have Immediate Data. While the connection is not up it may turn out that the peer is of an earlier

@@ -32,7 +32,10 @@ const (
 type QP struct {
 	source
 	device    *Device
+	pd        *iwarp.PD
+	config    iwarp.QPConfig
 	qp        *iwarp.QP
+	voice     atomic.Pointer[iwarp.QP] // which sends, if it is another: see speak
 	sendCQ    *CQ
 	recvCQ    *CQ
 	signalAll bool
@@ -101,6 +104,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 	if d.roce {
 		cfg.Unready, cfg.Confirm, cfg.CheckLate = unready, true, true
 	}
+	q.pd, q.config = pd.pd, cfg
 	var err error
 	if q.qp, err = pd.pd.CreateQP(cfg); err != nil {
 		return 0, 0, errnoOf(err)
@@ -238,7 +242,8 @@ func (q *QP) reset() syscall.Errno {
 			return errnoOf(err)
 		}
 	}
-	if err := q.prefix(false); err != nil {
+	q.mute()
+	if err := q.prefix(q.qp, false); err != nil {
 		return errnoOf(err)
 	}
 	q.plain.Store(false)
@@ -274,6 +279,7 @@ func (q *QP) end() {
 	q.state.Store(StateErr)
 	q.ending.Lock()
 	defer q.ending.Unlock()
+	q.mute()
 	_ = q.qp.Close()
 }
 
