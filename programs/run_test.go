@@ -71,11 +71,6 @@ var directs = []pairing{
 	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e", "ibv_rc_pingpong -p PORT -c -n 300 -g 0 -e 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 50 -g 0 -s 1000000 -r 10", "ibv_rc_pingpong -p PORT -c -n 50 -g 0 -s 1000000 -r 10 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_srq_pingpong -p PORT -n 300 -g 0", "ibv_srq_pingpong -p PORT -n 300 -g 0 127.0.0.1", completed, false, "usec/iter"},
-	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 127.0.0.1", compared, false, "usec/iter"},
-	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096 127.0.0.1", compared, false, "usec/iter"},
-	{"perftest", "ib_send_lat -p PORT -c UD -n 200", "ib_send_lat -p PORT -c UD -n 200 127.0.0.1", rate, false, "t_typical"},
-	{"perftest", "ib_send_lat -p PORT -c UD -n 200 -e -s 4096", "ib_send_lat -p PORT -c UD -n 200 -e -s 4096 127.0.0.1", rate, false, "t_typical"},
-	{"perftest", "ib_send_bw -p PORT -c UD -n 32 -s 1024", "ib_send_bw -p PORT -c UD -n 32 -s 1024 127.0.0.1", rate, false, "1024"}, // more may come than the kernel has room for
 	{"perftest", "ib_write_bw -p PORT -a -n 100", "ib_write_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
 	{"perftest", "ib_write_bw -p PORT -b -q 4 -n 200", "ib_write_bw -p PORT -b -q 4 -n 200 127.0.0.1", rate, false, "65536"},
 	{"perftest", "ib_send_bw -p PORT -a -n 100", "ib_send_bw -p PORT -a -n 100 127.0.0.1", rate, false, "8388608"},
@@ -94,9 +89,21 @@ var directs = []pairing{
 	{"ucx-utils", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000", "ucx_perftest -p PORT -t put_bw -x rc_verbs -d iwarp0:1 -n 3000 127.0.0.1", rate, false, "Final:"},
 	{"ucx-utils", connected + "ucx_perftest -p PORT -t tag_lat -n 300", connected + "ucx_perftest -p PORT -t tag_lat -n 300 127.0.0.1", rate, false, "Final:"},
 	{"ucx-utils", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000 127.0.0.1", rate, false, "Final:"},
+}
+
+// unconnected are programs that have no connection, and so nothing in a capture: they send datagrams.
+var unconnected = []pairing{
+	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 127.0.0.1", compared, false, "usec/iter"},
+	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096 127.0.0.1", compared, false, "usec/iter"},
+	{"perftest", "ib_send_lat -p PORT -c UD -n 200", "ib_send_lat -p PORT -c UD -n 200 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_lat -p PORT -c UD -n 200 -e -s 4096", "ib_send_lat -p PORT -c UD -n 200 -e -s 4096 127.0.0.1", rate, false, "t_typical"},
+	{"perftest", "ib_send_bw -p PORT -c UD -n 32 -s 1024", "ib_send_bw -p PORT -c UD -n 32 -s 1024 127.0.0.1", rate, false, "1024"}, // more may come than the kernel has room for
 	{"ucx-utils", byDatagrams + "ucx_perftest -p PORT -t tag_lat -n 300", byDatagrams + "ucx_perftest -p PORT -t tag_lat -n 300 127.0.0.1", rate, false, "Final:"},
 	{"ucx-utils", byDatagrams + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000", byDatagrams + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000 127.0.0.1", rate, false, "Final:"},
 }
+
+// shown are those of all tests.
+var shown = slices.Concat(pairings, directs, unconnected)
 
 // Settings of UCX, before the name of the program: its transport rc_verbs, which makes its first contact by ud_verbs, or the latter alone.
 const (
@@ -121,7 +128,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("leaks", l.leaks)
 	t.Run("captures", l.captures)
 	var table bytes.Buffer
-	for _, p := range slices.Concat(pairings, directs) {
+	for _, p := range shown {
 		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", " -P PORT", "", "HOST", "IP", "127.0.0.1", "IP").Replace(p.client)
 		outcome := "failed"
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +161,7 @@ func built(t *testing.T) Library {
 	if err := l.Build(t.Context(), "(devel)"); err != nil {
 		testrig.Lacks(t, err.Error())
 	}
-	for _, p := range slices.Concat(pairings, directs) {
+	for _, p := range shown {
 		_, words := settingsOf(strings.Fields(p.client))
 		needs(t, words[0])
 	}
