@@ -52,6 +52,7 @@ type CQ struct {
 	stopped chan struct{}
 
 	polling sync.Mutex
+	vain    int // polls without a completion since the last one with
 	wcs     [32]iwarp.WC
 	early   []WC         // before those of package iwarp: see forget
 	late    []WC         // and after them
@@ -162,9 +163,25 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	if c == nil {
 		return -1
 	}
+	n, yields := c.poll(wcs)
+	if yields {
+		_, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return n
+}
+
+// A program that polls has nothing better to do with its processor, and whoever sends or receives for it, at either end, may have none. From so
+// many polls in vain on, which are some tens of microseconds, each of so many lets others run first.
+const (
+	patientPolls = 64
+	yieldEvery   = 16
+)
+
+// poll is Poll. It reports whether others are to run first.
+func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
-	n := copy(wcs, c.early)
+	n = copy(wcs, c.early)
 	c.early = slices.Delete(c.early, 0, n)
 	for n < len(wcs) {
 		got := c.cq.Poll(c.wcs[:min(len(c.wcs), len(wcs)-n)])
@@ -182,7 +199,10 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 		c.late = slices.Delete(c.late, 0, got)
 		n += got
 	}
-	return n
+	if c.vain++; n > 0 {
+		c.vain = 0
+	}
+	return n, c.vain >= patientPolls && c.vain%yieldEvery == 0
 }
 
 // forget drops the completions of a QP that goes to RESET: as with RDMA hardware, what its next connection completes comes after nothing
