@@ -23,7 +23,7 @@ type rawConn struct {
 
 	// The sending goroutine's.
 	vec     [][]byte
-	tryFn   func(fd uintptr) bool
+	tryFn   func(fd uintptr)
 	sendFn  func(fd uintptr) bool
 	sendN   int
 	sendErr error
@@ -126,15 +126,21 @@ func (r *rawConn) readReady(fd uintptr) bool {
 
 func (r *rawConn) readOnce(fd uintptr) {
 	for {
-		r.readN, r.readErr = syscall.Read(int(fd), r.rx.room())
+		r.readN, r.readErr = readNow(int(fd), r.rx.room())
 		if r.readErr != syscall.EINTR {
 			return
 		}
 	}
 }
 
+// trySend does not take part in the poller's order of writers: no other calls it meanwhile.
 func (r *rawConn) trySend(v [][]byte) (n int, wait bool, err error) {
-	n, err = r.write(v, r.tryFn)
+	r.vec, r.sendN, r.sendErr = v, 0, nil
+	err = r.rc.Control(r.tryFn)
+	r.vec = nil
+	if err == nil {
+		n, err = max(r.sendN, 0), r.sendErr
+	}
 	if err == syscall.EAGAIN {
 		return 0, true, nil
 	}
@@ -148,31 +154,27 @@ func (r *rawConn) send(v [][]byte) (n int, err error) {
 	if r.sendFn == nil {
 		r.sendFn = r.writeReady
 	}
-	n, err = r.write(v, r.sendFn)
+	r.vec, r.sendN, r.sendErr = v, 0, nil
+	err = r.rc.Write(r.sendFn)
+	r.vec = nil
+	if err == nil {
+		n, err = max(r.sendN, 0), r.sendErr
+	}
 	return n, wrapErrno("write", err)
 }
 
-func (r *rawConn) write(v [][]byte, f func(uintptr) bool) (int, error) {
-	r.vec, r.sendN, r.sendErr = v, 0, nil
-	err := r.rc.Write(f)
-	r.vec = nil
-	if err != nil {
-		return 0, err
-	}
-	return max(r.sendN, 0), r.sendErr
-}
-
-func (r *rawConn) writeOnce(fd uintptr) bool {
+func (r *rawConn) writeOnce(fd uintptr) {
 	for {
 		r.sendN, r.sendErr = r.writeVec(int(fd), r.vec)
 		if r.sendErr != syscall.EINTR {
-			return true
+			return
 		}
 	}
 }
 
 func (r *rawConn) writeReady(fd uintptr) bool {
-	return r.writeOnce(fd) && r.sendErr != syscall.EAGAIN
+	r.writeOnce(fd)
+	return r.sendErr != syscall.EAGAIN
 }
 
 func wrapErrno(call string, err error) error {

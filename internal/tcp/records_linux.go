@@ -43,7 +43,7 @@ func (r *rawConn) writeVec(fd int, v [][]byte) (n int, err error) {
 	all := total(v)
 	r.cork(fd, all)
 	if len(v) == 1 {
-		n, err = sendRecord(fd, v[0])
+		n, err = writeNow(fd, v[0], recordFlags)
 	} else {
 		n, err = r.sendRecords(fd, v[:min(len(v), maxMessages)])
 	}
@@ -95,15 +95,6 @@ func windowRoom(fd int) int {
 	info.Snd_wnd = 0 // as of a system that does not tell
 	ask(fd, info)
 	return int(info.Snd_wnd) - queued
-}
-
-// sendRecord sends a slice as a record.
-func sendRecord(fd int, b []byte) (int, error) {
-	n, _, e := syscall.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), recordFlags, 0, 0)
-	if e != 0 {
-		return 0, e
-	}
-	return int(n), nil
 }
 
 // sendRecords sends each slice as a record, until one is not taken whole.

@@ -15,7 +15,7 @@ type iovecs []syscall.Iovec
 // writev writes the slices in one call. None of them is empty.
 func (io *iovecs) writev(fd int, v [][]byte) (int, error) {
 	if len(v) == 1 {
-		return syscall.Write(fd, v[0])
+		return writeNow(fd, v[0], 0)
 	}
 	*io = (*io)[:0]
 	for _, b := range v[:min(len(v), maxIovecs)] {
