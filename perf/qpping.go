@@ -11,8 +11,8 @@ import (
 func (r *qpRun) ping(rtt *hdr.Histogram) error {
 	last := time.Now()
 	for i := range r.Count {
-		if err := r.post(i); err != nil {
-			return r.lost(err)
+		if err := r.turn(i); err != nil {
+			return err
 		}
 		if err := r.answered(i + 1); err != nil {
 			return err
@@ -38,9 +38,18 @@ func (r *qpRun) pong() error {
 		if err := r.finish(0, i+1); err != nil {
 			return err
 		}
-		if err := r.post(i); err != nil {
-			return r.lost(err)
+		if err := r.turn(i); err != nil {
+			return err
 		}
 	}
 	return r.finish(r.Count, r.Count)
+}
+
+// turn posts message i, and only then a receive in place of the one that the other end's last message took: there are more, and
+// nobody waits for it.
+func (r *qpRun) turn(i int) error {
+	if err := r.post(i); err != nil {
+		return r.lost(err)
+	}
+	return r.recvs.post(r.qp)
 }

@@ -33,7 +33,7 @@ type tcpLane struct {
 // read reads from the connection, busily at first if the slice polls.
 func (r *tcpRun) read(b []byte) (int, error) {
 	if r.Poll && r.try != nil {
-		for start := time.Now(); time.Since(start) < pollTime; {
+		for start, i := time.Now(), 1; i%pollClock != 0 || time.Since(start) < pollTime; i++ {
 			if n, ok, err := r.try.read(b); ok {
 				return n, err
 			}
