@@ -36,16 +36,18 @@ const (
 // pushPostedUnlocking sends what was just posted, size octets of it, or sees to it
 // that it will be.
 func (qp *QP) pushPostedUnlocking(size int) {
-	if !qp.queues(size) {
+	now := qp.now()
+	if !qp.queues(now, size) {
 		qp.batch, qp.batched = 0, 0
-		qp.pushOwnUnlocking(qp.eng.Posted())
-		qp.pushed = time.Now()
+		qp.wrote = now
+		qp.pushOwnUnlocking(now, qp.eng.Posted())
+		qp.pushed = qp.wrote
 	}
 }
 
 // queues reports whether what was just posted goes along with what others send, or waits
 // for the rest of its batch.
-func (qp *QP) queues(size int) bool {
+func (qp *QP) queues(now time.Time, size int) bool {
 	switch {
 	case qp.writing: // who writes goes on with what is queued
 		qp.followed()
@@ -55,7 +57,7 @@ func (qp *QP) queues(size int) bool {
 		qp.batch++
 		qp.batched += size
 		return qp.batch < min(batchPosts, qp.cfg.SendDepth/2) && qp.batched < batchSize
-	case !qp.burst(time.Since(qp.pushed)) || qp.conn == nil || !qp.eng.Pending():
+	case !qp.burst(now.Sub(qp.pushed)) || qp.conn == nil || !qp.eng.Pending():
 		return false
 	}
 	qp.batch, qp.batched = 1, size
@@ -80,22 +82,24 @@ func (qp *QP) burst(pause time.Duration) bool {
 }
 
 // flush sends what is queued for a batch, on behalf of a consumer that waits and so adds
-// nothing to it. It returns the connection, if there is one from which something may be received.
-func (qp *QP) flush() *tcp.Conn {
+// nothing to it, and reports whether there was any. It returns the connection, if there is one from which something
+// may be received.
+func (qp *QP) flush() (c *tcp.Conn, did bool) {
 	qp.mu.Lock()
 	defer qp.unlock()
-	qp.flushUnlocking()
+	did = qp.flushUnlocking()
 	if qp.eng.HoldsBack() {
-		return nil
+		return nil, did
 	}
-	return qp.conn
+	return qp.conn, did
 }
 
-func (qp *QP) flushUnlocking() {
-	if qp.sender && !qp.writing {
+func (qp *QP) flushUnlocking() (did bool) {
+	if did = qp.sender && !qp.writing; did {
 		qp.pushUnlocking()
 		qp.batch, qp.batched = 0, 0
 	}
+	return did
 }
 
 // startSender sees to it that there is a sending goroutine. It takes whatever is queued
@@ -121,5 +125,5 @@ func (qp *QP) send() {
 		qp.pushUnlocking()
 	}
 	qp.sender = false
-	qp.pushed = time.Now()
+	qp.pushed = qp.now()
 }

@@ -127,10 +127,10 @@ func (cq *CQ) Poll(wc []WC) int {
 	if !vain {
 		return n
 	}
-	if only != nil {
-		only.tryReceive()
-	} else {
+	if only == nil {
 		runtime.Gosched() // whoever receives or sends for the QPs may need this processor
+	} else if !only.tryReceive() {
+		return 0
 	}
 	n, _, _ = cq.take(wc)
 	return n
@@ -141,16 +141,18 @@ func (cq *CQ) Poll(wc []WC) int {
 func (cq *CQ) take(wc []WC) (n int, vain bool, only *QP) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	n = min(len(wc), cq.ring.Len())
+	if n = min(len(wc), cq.ring.Len()); n == 0 {
+		// The first Poll in vain may just be the end of draining the CQ.
+		vain, cq.empty = cq.empty, true
+		return 0, vain, cq.only
+	}
 	for i := range n {
-		wc[i] = cq.ring.Pop()
+		cq.ring.Take(&wc[i])
 	}
 	polled(wc[:n])
-	// The first Poll in vain may just be the end of draining the CQ.
-	vain = n == 0 && cq.empty
-	cq.empty = n == 0
+	cq.empty = false
 	cq.slacken()
-	return n, vain, cq.only
+	return n, false, cq.only
 }
 
 // Arm asks for one notice on Events: for the next completion or, with

@@ -220,15 +220,17 @@ func (qp *QP) takeIn(c *tcp.Conn, err error) (more bool) {
 // tryReceive takes in what has come, if anything has and no other goroutine is doing so: a
 // consumer that polls drives its own connection, which spares it the way through another
 // goroutine.
-func (qp *QP) tryReceive() {
-	c := qp.flush()
+func (qp *QP) tryReceive() bool {
+	c, did := qp.flush()
 	if c == nil {
-		return
+		return did
 	}
-	if ok, err := c.TryRecv(); ok {
+	ok, err := c.TryRecv()
+	if ok {
 		qp.received(c, err)
 		c.Done()
 	}
+	return ok || did
 }
 
 // received takes in what Recv brought and reports whether to go on.
@@ -238,7 +240,7 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 	if !qp.carries(c) {
 		return false
 	}
-	now := time.Now()
+	now := qp.now()
 	b := c.Unread()
 	n := 0
 	qp.lead.offer = false
@@ -256,7 +258,7 @@ func (qp *QP) received(c *tcp.Conn, err error) bool {
 	case err != nil:
 		qp.eng.Failed(now, err)
 	}
-	qp.pushUnlocking()
+	qp.pushFromUnlocking(now)
 	return err == nil && qp.carries(c)
 }
 
@@ -266,8 +268,12 @@ func (qp *QP) carries(c link) bool { return qp.link == c && !qp.closingLLP && !q
 // pushUnlocking sends what the engine has to send, as far as that needs no waiting, and
 // hands out whatever happened. The caller holds qp.mu, which is released while
 // the socket is written to.
-func (qp *QP) pushUnlocking() {
-	for !qp.writing && qp.link != nil && qp.eng.Pending() && qp.sendSomeUnlocking() {
+func (qp *QP) pushUnlocking() { qp.pushFromUnlocking(qp.now()) }
+
+// pushFromUnlocking is pushUnlocking for who knows the time.
+func (qp *QP) pushFromUnlocking(now time.Time) {
+	for !qp.writing && qp.link != nil && qp.eng.Pending() && qp.sendSomeUnlocking(now) {
+		now = qp.wrote
 	}
 	qp.settle()
 }
@@ -278,7 +284,7 @@ const maxShare = 4
 
 // pushOwnUnlocking is pushUnlocking for a poster whose work ends at a position of the
 // Send Queue. It returns how many writes it has done.
-func (qp *QP) pushOwnUnlocking(own uint64) (writes int) {
+func (qp *QP) pushOwnUnlocking(now time.Time, own uint64) (writes int) {
 	for share := 0; !qp.writing && qp.link != nil && qp.eng.Pending(); writes++ {
 		if qp.eng.Begun(own) {
 			share++
@@ -287,9 +293,10 @@ func (qp *QP) pushOwnUnlocking(own uint64) (writes int) {
 			qp.handOver()
 			break
 		}
-		if !qp.sendSomeUnlocking() {
+		if !qp.sendSomeUnlocking(now) {
 			break
 		}
+		now = qp.wrote
 	}
 	qp.settle()
 	return writes
@@ -304,11 +311,11 @@ func (qp *QP) handOver() {
 // sendSomeUnlocking builds and sends one gathered write. It reports false if there was
 // nothing to send after all, or if the socket would not take it all: then a
 // goroutine has taken over.
-func (qp *QP) sendSomeUnlocking() bool {
+func (qp *QP) sendSomeUnlocking(now time.Time) bool {
 	if qp.gather == nil {
 		qp.gather = gathers.Get().(*engine.Gather)
 	}
-	v := qp.eng.Output(time.Now(), qp.gather)
+	v := qp.eng.Output(now, qp.gather)
 	if len(v) == 0 {
 		qp.putGather()
 		return false
@@ -336,7 +343,7 @@ func (qp *QP) sendRestUnlocking() {
 	}
 	c := qp.link
 	for {
-		v := qp.eng.Output(time.Now(), qp.gather)
+		v := qp.eng.Output(qp.now(), qp.gather)
 		if len(v) == 0 {
 			break
 		}
@@ -352,7 +359,8 @@ func (qp *QP) sendRestUnlocking() {
 
 // sentUnlocking tells the engine how a write went.
 func (qp *QP) sentUnlocking(n int, err error) {
-	now := time.Now()
+	now := qp.now()
+	qp.wrote = now
 	qp.sendCalls++
 	if err != nil {
 		qp.eng.Abandon(now, qp.gather)
@@ -363,7 +371,7 @@ func (qp *QP) sentUnlocking(n int, err error) {
 		qp.watch.moved = now
 	}
 	qp.followEMSSUnlocking(now, n) // while the engine has octets in flight, no other connection takes the place of this one
-	qp.eng.Sent(time.Now(), qp.gather, n)
+	qp.eng.Sent(now, qp.gather, n)
 }
 
 func (qp *QP) putGather() {

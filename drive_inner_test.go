@@ -25,7 +25,7 @@ func TestPosterHandsOver(t *testing.T) {
 		for n := 0; err == nil && n < posts; n++ {
 			err = b.qp.queueSend(&SendWR{Op: OpWrite, Unsignaled: true}, nil)
 		}
-		writes := b.qp.pushOwnUnlocking(own)
+		writes := b.qp.pushOwnUnlocking(b.qp.now(), own)
 		left, _ := b.qp.eng.Outstanding()
 		b.qp.mu.Unlock()
 		if err != nil || writes > 1+maxShare {

@@ -33,7 +33,7 @@ func (qp *QP) postSend(wr *SendWR, cookie any) error {
 		return &OpError{Op: op, Err: err}
 	}
 	if cookie != nil { // its caller waits for it
-		qp.pushOwnUnlocking(qp.eng.Posted())
+		qp.pushOwnUnlocking(qp.now(), qp.eng.Posted())
 		return nil
 	}
 	qp.pushPostedUnlocking(wr.size())
@@ -73,7 +73,7 @@ func (qp *QP) alive() bool {
 func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 	qp.mu.Lock()
 	defer qp.unlock()
-	defer func() { qp.pushOwnUnlocking(qp.eng.Posted()) }()
+	defer func() { qp.pushOwnUnlocking(qp.now(), qp.eng.Posted()) }()
 	for n < len(wrs) {
 		if err := qp.queueSend(&wrs[n], nil); err != nil {
 			return n, &OpError{Op: "post send", Err: err}

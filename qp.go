@@ -250,6 +250,7 @@ type QP struct {
 	boundTo                 uint32    // what regions bound to the QP are bound to: this connection, or the next
 	sendFn                  func()    // that is it: send
 	pushed                  time.Time // when the last post was sent
+	wrote                   time.Time // when the last write was over
 	streak                  int       // posts that followed each other quickly
 	batch                   int       // posts that are queued until there are more
 	batched                 int       // octets of them

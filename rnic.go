@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -85,12 +86,13 @@ type RNIC struct {
 	events  eventQueue
 	trimmer trimmer
 	calls   sync.Pool // of *call
+	born    time.Time
 }
 
 // NewRNIC returns an RNIC.
 func NewRNIC(cfg RNICConfig) *RNIC {
 	r := &RNIC{
-		log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), crc: cfg.CRC, limits: cfg.Limits,
+		born: time.Now(), log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), crc: cfg.CRC, limits: cfg.Limits,
 		table: memory.NewTable(), qps: make(map[*QP]struct{}), lns: make(map[*Listener]struct{}),
 	}
 	r.markers = cfg.Markers || r.kind == mpa.KindRDMAC

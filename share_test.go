@@ -25,7 +25,7 @@ func TestPosterShare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if writes := qp.pushOwnUnlocking(own); writes < 1 || writes > 3+maxShare {
+	if writes := qp.pushOwnUnlocking(qp.now(), own); writes < 1 || writes > 3+maxShare {
 		t.Errorf("%d gathered writes for 2 requests of its own", writes)
 	}
 }

@@ -155,7 +155,7 @@ func (s *SRQ) take(qp *QP, dst *engine.RecvWork) bool {
 	if s.work.Len() == 0 || s.perQP > 0 && qp.srqHeld.count() >= int64(s.perQP) {
 		return false
 	}
-	*dst = s.work.Pop()
+	s.work.Take(dst)
 	s.slacken()
 	s.out.Add(1)
 	qp.srqHeld.take()

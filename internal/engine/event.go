@@ -169,6 +169,9 @@ func (q *QP) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 
 // Deadline returns when HandleTimeout wants to be called; zero: never.
 func (q *QP) Deadline() time.Time {
+	if q.times == (times{}) {
+		return q.SendFrom
+	}
 	at := earlier(earlier(earlier(q.closeBy, q.nudgeAt), q.lingerBy), q.sendBy)
 	return earlier(earlier(earlier(earlier(at, q.quietBy), q.readsBy), q.SendFrom), q.gapBy)
 }

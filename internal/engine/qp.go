@@ -106,6 +106,7 @@ type QP struct {
 // stream is all that begins anew with each connection.
 type stream struct {
 	Params
+	times
 
 	tx    mpa.Writer
 	rx    mpa.Reader
@@ -116,9 +117,7 @@ type stream struct {
 	current  RecvWork             // the receive that the Send under way fills
 	taken    bool                 // current is in use
 	capacity uint64               // its octets
-	gapBy    time.Time            // when the segment with the number gapAt is to have come; zero: never
 	gapAt    uint64
-	sendBy   time.Time // when the Send under way is to be complete; zero: never
 	sendFrom time.Time // when it began
 	sendOf   uint32    // its MSN
 	irrq     rdmap.IRRQ
@@ -143,15 +142,14 @@ type stream struct {
 	// How many Atomic Operations we have asked for, and answered.
 	atomicsAsked, atomicsDone uint32
 	rtr                       mpa.RTR
-	nudges                    int       // zero-length Writes asked for
-	busy                      source    // whose message is under way
-	turn                      source    // who goes first at the next message
-	whole                     whole     // what was built, where segments are not framed
-	inFlight                  bool      // octets given by Output are not all sent
-	sent                      uint64    // stream offset that the LLP has taken
-	nudgeAt                   time.Time // zero: not
-	nudged                    int       // how often
-	excused                   int       // empty Writes of the peer that are not odd
+	nudges                    int    // zero-length Writes asked for
+	busy                      source // whose message is under way
+	turn                      source // who goes first at the next message
+	whole                     whole  // what was built, where segments are not framed
+	inFlight                  bool   // octets given by Output are not all sent
+	sent                      uint64 // stream offset that the LLP has taken
+	nudged                    int    // how often
+	excused                   int    // empty Writes of the peer that are not odd
 
 	// Ending.
 	term       *rdmap.Terminate // to be sent
@@ -163,15 +161,22 @@ type stream struct {
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN
 	drain      drain
-	lingerBy   time.Time // zero: our half is not open just for more work to come
-	quietBy    time.Time // zero: no FIN is held back for Reads to come
-	readsBy    time.Time // zero: it is not Reads alone that keep a close from its FIN
-	closeBy    time.Time
 	llp        LLP
 
 	scratch   [rdmap.TerminateMaxLen]byte // an RDMAP header being built
 	ddpHeader [ddp.UntaggedHeaderLen]byte
 	rxHeader  [ddp.UntaggedHeaderLen]byte // of the segment that is being received
+}
+
+// times are the deadlines of a connection, beside Params.SendFrom. Zero is never: mostly all of them are.
+type times struct {
+	gapBy    time.Time // when the segment with the number gapAt is to have come
+	sendBy   time.Time // when the Send under way is to be complete
+	nudgeAt  time.Time
+	lingerBy time.Time // zero: our half is not open just for more work to come
+	quietBy  time.Time // zero: no FIN is held back for Reads to come
+	readsBy  time.Time // zero: it is not Reads alone that keep a close from its FIN
+	closeBy  time.Time
 }
 
 // New returns a QP in state Idle.

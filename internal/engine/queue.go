@@ -58,16 +58,15 @@ type sendQueue struct {
 
 // push copies the work, inline data included, into the next slot.
 func (s *sendQueue) push(w *SendWork) {
-	e := s.Add()
-	inline := append(e.inline[:0], w.Inline...)
-	*e = sendEntry{SendWork: *w, inline: inline}
-	e.Inline = nil
+	e := s.Add() // as release has left it
+	e.SendWork = *w
+	e.inline, e.Inline = append(e.inline, w.Inline...), nil
 	if w.Register != nil {
 		w.Register.Region.Announce(&w.Register.Registration)
 	}
 	e.length = uint32(w.SGL.length())
 	if w.SGL.Len() == 0 {
-		e.length = uint32(len(inline))
+		e.length = uint32(len(e.inline))
 	}
 }
 
@@ -99,6 +98,6 @@ func (r *recvQueue) Take(dst *RecvWork) bool {
 	if r.Len() == 0 {
 		return false
 	}
-	*dst = r.Pop()
+	r.Ring.Take(dst)
 	return true
 }

@@ -77,6 +77,13 @@ func (r *Ring[T]) Pop() (v T) {
 	return v
 }
 
+// Take is Pop for entries that are large: it moves the oldest to dst.
+func (r *Ring[T]) Take(dst *T) {
+	var none T
+	*dst, *r.Front() = *r.Front(), none
+	r.Drop()
+}
+
 // Drop is Pop where the caller has cleared the entry as far as it wants: what it leaves
 // in there is what a later Add may return.
 func (r *Ring[T]) Drop() {

@@ -59,7 +59,13 @@ func (p *pair) add(n int) {
 func (p *pair) pop(n int) {
 	for ; n > 0 && len(p.want) > 0; n-- {
 		front := *p.r.Front()
-		if got := p.r.Pop(); got != p.want[0] || front != got {
+		got := p.want[0] + 1
+		if n%2 == 0 {
+			got = p.r.Pop()
+		} else {
+			p.r.Take(&got)
+		}
+		if got != p.want[0] || front != got {
 			p.t.Fatalf("popped %d after %d at the front, want %d", got, front, p.want[0])
 		}
 		p.want = p.want[1:]
