@@ -20,6 +20,12 @@ func (l Library) signals(t *testing.T) {
 	l.compiled(t, "signals")
 }
 
+// handlers is testdata/handlers.c: the program's own handlers of signals have room.
+func (l Library) handlers(t *testing.T) {
+	p := l.compiled(t, "handlers")
+	t.Logf("%s", p.out.String())
+}
+
 // extended is testdata/extended.c: two QPs of one process that connect by themselves, with the extended verbs.
 func (l Library) extended(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))

@@ -120,6 +120,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("ibv_devinfo", l.device)
 	t.Run("crossing", l.crossing)
 	t.Run("signals", l.signals)
+	t.Run("handlers", l.handlers)
 	t.Run("extended", l.extended)
 	t.Run("windows", l.windows)
 	t.Run("fork", l.forks)
