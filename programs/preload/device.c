@@ -48,21 +48,21 @@ bool iw_ours(const struct ibv_context *context)
 	return context && context->device == &device.device;
 }
 
-/* In front of the list that a program gets stands that of the real library, which is freed with it. */
+/* The list begins where it was allocated, as with rdma-core: qperf gives it to free. After its NULL stands that of the real library, which is
+ * freed with it. */
 EXPORT struct ibv_device **ibv_get_device_list(int *num)
 {
 	int n = 0;
 	struct ibv_device **real = REAL(ibv_get_device_list, &n);
 	if (!real)
 		n = 0;
-	struct ibv_device ***list = iw_new((n + 3) * sizeof *list);
-	if (!list)
+	struct ibv_device **out = iw_new((n + 3) * sizeof *out);
+	if (!out)
 		return NULL;
-	list[0] = real;
-	struct ibv_device **out = (struct ibv_device **)(list + 1);
 	out[0] = &device.device;
 	if (n)
 		memcpy(out + 1, real, n * sizeof *out);
+	out[n + 2] = (struct ibv_device *)real;
 	if (num)
 		*num = n + 1;
 	return out;
@@ -70,10 +70,12 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num)
 
 EXPORT void ibv_free_device_list(struct ibv_device **out)
 {
-	struct ibv_device ***list = (struct ibv_device ***)out - 1;
-	if (list[0])
-		REAL(ibv_free_device_list, list[0]);
-	free(list);
+	struct ibv_device **end = out;
+	while (*end)
+		end++;
+	if (end[1])
+		REAL(ibv_free_device_list, (struct ibv_device **)end[1]);
+	free(out);
 }
 
 EXPORT const char *ibv_get_device_name(struct ibv_device *d)

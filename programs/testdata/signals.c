@@ -65,6 +65,7 @@ int main(void)
 	check(list && list[0], "ibv_get_device_list");
 	context = ibv_open_device(list[0]);
 	check(context != NULL, "ibv_open_device");
+	free(list); /* as qperf does, where ibv_free_device_list is due */
 	pd = ibv_alloc_pd(context);
 	check(pd != NULL, "ibv_alloc_pd");
 
