@@ -103,7 +103,8 @@ func TestUnreadyBound(t *testing.T) {
 			sent <- nil
 		}()
 		received := func() uint64 { return res.Stats().Received[rdmap.OpSend].Messages }
-		until(t, func() bool { return received() >= waiting }, "messages wait")
+		// Not all that wait need be Sends: an Initiator that hears nothing sends empty Writes.
+		until(t, func() bool { return received() >= waiting/2 }, "messages wait")
 		passHour()
 		if err := ini.Err(); err != nil {
 			t.Fatal(err)
