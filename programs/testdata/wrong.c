@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+#include <sys/mman.h>
 
 #define WRONG(call, number)                                                                            \
 	do {                                                                                           \
@@ -32,6 +33,7 @@ static int to_state(struct end *e, enum ibv_qp_state state)
 static void creation(struct end *e)
 {
 	char memory[8];
+	static const char read_only[8] = "constant";
 	WRONG(FAILS(NULL, qp_with(e, 1 << 20, 1, 0, IBV_QPT_RC)), EINVAL);
 	WRONG(FAILS(NULL, qp_with(e, 1, 1000, 0, IBV_QPT_RC)), EINVAL);
 	WRONG(FAILS(NULL, qp_with(e, 1, 1, 1 << 20, IBV_QPT_RC)), EINVAL);
@@ -41,6 +43,8 @@ static void creation(struct end *e)
 	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, NULL, 99)), EINVAL);
 	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_REMOTE_WRITE)), EINVAL);
 	WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)4096, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);
+	if (!madvise(NULL, 0, 23) && madvise(NULL, 0, 1 << 30)) /* MADV_POPULATE_WRITE, by which the library knows, from Linux 5.14 on */
+		WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)read_only, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);
 	WRONG(FAILS(NULL, ibv_alloc_mw(pd, 3)), EINVAL);
 	struct ibv_srq_init_attr none = {.attr = {.max_wr = 0, .max_sge = 1}};
 	WRONG(FAILS(NULL, ibv_create_srq(pd, &none)), EINVAL);

@@ -52,8 +52,8 @@ type MR struct {
 }
 
 // RegisterMR registers n octets of memory that is not Go's, which the program keeps until DeregisterMR. iova is the
-// tagged offset of the first octet. As ibv_reg_mr, it is EINVAL for rights that write remotely and not locally, and
-// for memory that does not exist.
+// tagged offset of the first octet. As ibv_reg_mr, it is EINVAL for rights that write remotely and not
+// locally, and EFAULT for what is not mapped, may not be read, or may not be written but is to be with accessLocalWrite.
 func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
 	if access&accessZeroBased != 0 {
 		iova = 0
@@ -81,7 +81,7 @@ func (d *Device) enter(m *MR, earlier *iwarp.MR) syscall.Errno {
 	if p == nil || !ok || m.n > math.MaxInt64 {
 		return syscall.EINVAL
 	}
-	if !mapped(m.addr, m.n) {
+	if !usable(m.addr, m.n, m.access) {
 		return syscall.EFAULT
 	}
 	mr, err := p.pd.RegisterOptions(unsafe.Slice((*byte)(m.addr), int(m.n)), iwarp.MROptions{Access: rights, Base: m.base, Replace: earlier})
@@ -157,25 +157,6 @@ func remoteRights(access uint32) (rights iwarp.Access) {
 	}
 	return rights
 }
-
-// mapped reports whether all pages of the memory are mapped: a goroutine that touches one that is not would end the
-// process. A program that unmaps memory which is registered has itself to blame.
-func mapped(addr unsafe.Pointer, n uint64) bool {
-	if n == 0 {
-		return true
-	}
-	page := uint64(syscall.Getpagesize())
-	first := uint64(uintptr(addr)) &^ (page - 1)
-	last := uint64(uintptr(addr)) + n
-	if last < uint64(uintptr(addr)) {
-		return false
-	}
-	_, _, errno := syscall.Syscall(syscall.SYS_MSYNC, uintptr(first), uintptr(last-first), msAsync)
-	return errno == 0
-}
-
-// msAsync has msync do nothing but look for pages that are not mapped.
-const msAsync = 1
 
 // DeregisterMR takes a region back. When it returns, nothing reads or writes the memory any more. It is EBUSY while a window is
 // bound to the region.

@@ -200,3 +200,41 @@ func TestLongList(t *testing.T) {
 	want(t, "limit", limit, 7)
 	must(t, p.d.DestroySRQ(srq))
 }
+
+// TestReadOnlyMemory: a region that is to be written is refused where its memory may only be read, and any region where it may not even be.
+func TestReadOnlyMemory(t *testing.T) {
+	if !populates(populateWrite) {
+		t.Skip("this kernel tells only whether memory is mapped")
+	}
+	p := newProgram(t)
+	for _, tt := range []struct {
+		protection int
+		access     uint32
+		want       syscall.Errno
+	}{
+		{syscall.PROT_READ | syscall.PROT_WRITE, accessLocalWrite, fine},
+		{syscall.PROT_READ, 0, fine},
+		{syscall.PROT_READ, accessRemoteRead, fine},
+		{syscall.PROT_READ, accessLocalWrite, syscall.EFAULT},
+		{syscall.PROT_NONE, 0, syscall.EFAULT},
+		{syscall.PROT_NONE, accessLocalWrite, syscall.EFAULT},
+	} {
+		pages, err := syscall.Mmap(-1, 0, 2*syscall.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := pages[syscall.Getpagesize():]
+		if err := syscall.Mprotect(second, tt.protection); err != nil {
+			t.Fatal(err)
+		}
+		across := unsafe.Pointer(&pages[len(pages)-len(second)-4])
+		mr, _, _, errno := p.d.RegisterMR(p.pd, across, 8, 0, tt.access)
+		want(t, "ibv_reg_mr", errno, tt.want)
+		if errno == fine {
+			must(t, p.d.DeregisterMR(mr))
+		}
+		if err := syscall.Munmap(pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
