@@ -37,14 +37,12 @@ type Path struct {
 
 // A meeting is how a QP comes by its connection in the guise of RoCE. It is guarded by QP.linking.
 type meeting struct {
-	path    *Path // nil: it has none, or not yet
-	ctx     context.Context
-	cancel  context.CancelFunc
-	doing   *sync.WaitGroup // what goes on
-	taken   bool            // the peer was found, or is called
-	request *iwarp.Request  // of a peer that has called before the QP knew of it
-	caller  ulpdata.QPCall
-	expiry  *time.Timer
+	path   *Path // nil: it has none, or not yet
+	ctx    context.Context
+	cancel context.CancelFunc
+	doing  *sync.WaitGroup // what goes on
+	taken  bool            // the peer was found, or is called
+	held   []heldCall      // of those that have called before the QP knew of its peer
 }
 
 // Meet leads a QP from INIT to RTR, and begins to connect it: the end with the lower number calls the other. It does not
@@ -74,11 +72,7 @@ func (d *Device) Meet(h Handle, p Path) syscall.Errno {
 	if ctx := m.ctx; m.taken || self {
 		m.doing.Go(func() { q.call(ctx, p) })
 	}
-	if r := m.request; r != nil && !m.taken {
-		m.expiry.Stop()
-		m.request = nil
-		q.greet(r, &m.caller)
-	}
+	q.greetHeld()
 	return fine
 }
 
@@ -177,11 +171,10 @@ func (q *QP) called(r *iwarp.Request, c *ulpdata.QPCall) {
 	switch {
 	case m.path != nil:
 		q.greet(r, c)
-	case m.request != nil || q.id != nil || q.orphan || q.gone:
+	case q.id != nil || q.orphan || q.gone:
 		go q.device.refuseCall(r)
-	default: // it is held until the QP knows who its peer is
-		m.request, m.caller = r, *c
-		m.expiry = time.AfterFunc(callLimit, func() { q.forgetCaller(r) })
+	default:
+		q.hold(r, c)
 	}
 }
 
@@ -212,28 +205,15 @@ func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, ird int)
 	}
 }
 
-// forgetCaller refuses a request that was held for too long.
-func (q *QP) forgetCaller(r *iwarp.Request) {
-	q.linking.Lock()
-	held := q.meeting.request == r
-	if held {
-		q.meeting.request = nil
-	}
-	q.linking.Unlock()
-	if held {
-		q.device.refuseCall(r)
-	}
-}
-
 // part ends the meeting, if there is one. When it returns, nothing of it goes on.
 func (q *QP) part(gone bool) {
 	q.linking.Lock()
 	m := q.meeting
 	q.meeting, q.gone = meeting{}, gone
 	q.linking.Unlock()
-	if m.request != nil {
-		m.expiry.Stop()
-		go q.device.refuseCall(m.request)
+	for i := range m.held {
+		m.held[i].expiry.Stop()
+		go q.device.refuseCall(m.held[i].request)
 	}
 	if m.cancel != nil {
 		m.cancel()
