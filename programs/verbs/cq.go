@@ -55,7 +55,7 @@ type CQ struct {
 	vain    int // polls without a completion since the last one with
 	wcs     [32]iwarp.WC
 	early   []WC         // before those of package iwarp: see forget
-	late    []WC         // and after them
+	late    []added      // and after them
 	armed   atomic.Int32 // for these: see arm
 	users   atomic.Int32 // QPs of datagrams, of which package iwarp does not know
 }
@@ -195,9 +195,7 @@ func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 		}
 	}
 	if n < len(wcs) && len(c.late) > 0 {
-		got := copy(wcs[n:], c.late)
-		c.late = slices.Delete(c.late, 0, got)
-		n += got
+		n += c.takeLate(wcs[n:])
 	}
 	if c.vain++; n > 0 {
 		c.vain = 0
@@ -220,7 +218,8 @@ func (c *CQ) forget(number uint32) {
 			}
 		}
 	}
-	c.early, c.late = slices.DeleteFunc(c.early, its), slices.DeleteFunc(c.late, its)
+	c.early = slices.DeleteFunc(c.early, its)
+	c.late = slices.DeleteFunc(c.late, func(a added) bool { return its(a.WC) })
 }
 
 // set translates a completion. It reports false for one that the program does not get for now.

@@ -4,6 +4,8 @@ package verbs
 
 import (
 	"errors"
+	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
@@ -86,7 +88,7 @@ func (q *QP) afterEnd() {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
 	for _, l := range q.late {
-		l.cq.add(l.wc, true)
+		_ = l.cq.add(added{WC: l.wc}, true)
 	}
 	q.late = nil
 }
@@ -98,17 +100,41 @@ func (q *QP) drop() {
 	q.late, q.asleep = nil, nil
 }
 
-// add appends a completion to those of package iwarp. A CQ without room drops it. Whether it is one that was solicited, or in error,
-// decides about an event for those who have asked for no others.
-func (c *CQ) add(wc WC, solicited bool) {
+// An added completion is one that package iwarp does not know of.
+type added struct {
+	WC
+	sent *atomic.Int32 // of what is outstanding until the program has the completion, or nil
+}
+
+// add appends a completion to those of package iwarp, and reports whether the CQ had room: otherwise it is dropped. Whether it is one that was
+// solicited, or in error, decides about an event for those who have asked for no others.
+func (c *CQ) add(a added, solicited bool) (room bool) {
 	c.polling.Lock()
-	if len(c.late) < c.cq.Depth() {
-		c.late = append(c.late, wc)
+	if room = len(c.late) < c.cq.Depth(); room {
+		c.late = append(c.late, a)
 	}
 	c.polling.Unlock()
-	if c.channel == nil {
-		return
+	if c.channel != nil {
+		c.wakeFor(solicited)
 	}
+	return room
+}
+
+// takeLate moves the oldest of what was added to wcs. The caller holds c.polling.
+func (c *CQ) takeLate(wcs []WC) int {
+	n := min(len(wcs), len(c.late))
+	for i, a := range c.late[:n] {
+		wcs[i] = a.WC
+		if a.sent != nil {
+			a.sent.Add(-1)
+		}
+	}
+	c.late = slices.Delete(c.late, 0, n)
+	return n
+}
+
+// wakeFor tells the channel of a completion, if the program has asked for that.
+func (c *CQ) wakeFor(solicited bool) {
 	if solicited && c.armed.Swap(disarmed) != disarmed || c.armed.CompareAndSwap(armedAny, disarmed) {
 		c.channel.events.push(c.token)
 	}

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
@@ -24,8 +25,10 @@ type UD struct {
 	port           *udPort
 	number         uint32
 
-	sending sync.Mutex // before mu
-	packet  []byte     // that is sent
+	sending   sync.Mutex // before mu
+	packet    []byte     // that is sent
+	sendDepth int32
+	sent      atomic.Int32 // requests whose completions the program does not have yet
 
 	mu    sync.Mutex
 	state uint32
@@ -41,8 +44,8 @@ type udReceive struct {
 	list []SGE
 }
 
-// CreateUD returns a QP of datagrams in the state RESET, and its number. There is no SRQ for it. What is sent has completed at
-// once, so that no more is outstanding than its CQ has room for.
+// CreateUD returns a QP of datagrams in the state RESET, and its number. There is no SRQ for it. What is sent
+// has completed at once, and a request is outstanding until the program has its completion; one without is not.
 func (d *Device) CreateUD(a QPAttr) (h Handle, number uint32, errno syscall.Errno) {
 	pd, sendCQ, recvCQ := d.pds.get(a.PD), d.cqs.get(a.SendCQ), d.cqs.get(a.RecvCQ)
 	if !d.roce || a.SRQ != 0 {
@@ -56,7 +59,7 @@ func (d *Device) CreateUD(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 	}
 	u := &UD{
 		device: d, pd: a.PD, in: pd, sendCQ: sendCQ, recvCQ: recvCQ, signalAll: a.SignalAll,
-		maxInline: a.MaxInline, sendSGEs: a.SendSGEs, recvSGEs: a.RecvSGEs,
+		maxInline: a.MaxInline, sendDepth: int32(a.SendDepth), sendSGEs: a.SendSGEs, recvSGEs: a.RecvSGEs,
 		packet: make([]byte, 0, datagram.HeaderLen+datagram.MTU), recvs: make([]udReceive, a.RecvDepth),
 	}
 	if err := d.ports.takeDatagrams(u); err != nil {
@@ -146,14 +149,28 @@ func (u *UD) reset() {
 	u.state, u.first, u.count = StateReset, 0, 0
 	u.sendCQ.forget(u.number)
 	u.recvCQ.forget(u.number)
+	u.sent.Store(0)
 }
 
 // fail flushes the receives. The caller holds u.mu.
 func (u *UD) fail() {
 	u.state = StateErr
 	for u.count > 0 {
-		u.recvCQ.add(u.flushed(u.next().id), true)
+		u.add(u.recvCQ, added{WC: u.flushed(u.next().id)}, true)
 	}
+}
+
+// add completes a request. A CQ without room has overflowed, which the program is told.
+func (u *UD) add(c *CQ, a added, solicited bool) {
+	if !c.add(a, solicited) {
+		c.tell(asyncCQError)
+	}
+}
+
+// addSent completes a request to send, which is outstanding until the program has that.
+func (u *UD) addSent(wc WC, solicited bool) {
+	u.sent.Add(1)
+	u.add(u.sendCQ, added{wc, &u.sent}, solicited)
 }
 
 // next takes the oldest receive. The caller holds u.mu.

@@ -50,6 +50,79 @@ func TestDatagramStates(t *testing.T) {
 	modify(StateInit, fine)
 }
 
+// TestDatagramFull: a request is outstanding until its completion is polled, and one more than the Send Queue has room for is ENOMEM. What needs no completion is
+// not outstanding.
+func TestDatagramFull(t *testing.T) {
+	p := newProgramWith(t, Config{RoCE: true})
+	u := p.few(64)
+	var wcs [64]WC
+	for range 2 {
+		for i := range uint64(100) {
+			must(t, u.post(u.wr(i, 0)))
+		}
+		for i := range uint64(4) {
+			must(t, u.post(u.wr(i, sendSignaled)))
+		}
+		want(t, "a fifth", u.post(u.wr(5, sendSignaled)), syscall.ENOMEM)
+		want(t, "one", p.d.Poll(u.cq, wcs[:1]), 1)
+		must(t, u.post(u.wr(6, sendSignaled)))
+		want(t, "one more", u.post(u.wr(7, 0)), syscall.ENOMEM)
+		want(t, "the rest", p.d.Poll(u.cq, wcs[:]), 4)
+		want(t, "the last", wcs[3].ID, 6)
+	}
+	for i := range uint64(4) {
+		must(t, u.post(u.wr(i, sendSignaled)))
+	}
+	u.steps(StateReset, StateInit, StateRTR, StateRTS)
+	must(t, u.post(u.wr(8, sendSignaled)))
+	u.steps(StateErr)
+	must(t, u.post(u.wr(9, 0)))
+	want(t, "of both", p.d.Poll(u.cq, wcs[:]), 2)
+	want(t, "flushed", wcs[1].Status, statusOf(iwarp.StatusFlushed))
+}
+
+// TestDatagramOverflow: completions for which a CQ has no room are lost, and an event says so.
+func TestDatagramOverflow(t *testing.T) {
+	p := newProgramWith(t, Config{RoCE: true})
+	u := p.few(2)
+	for i := range uint64(2) {
+		must(t, u.post(u.wr(i, sendSignaled)))
+	}
+	_, errno := p.d.NextAsync(p.context)
+	want(t, "an event", errno, syscall.EAGAIN)
+	must(t, u.post(u.wr(3, sendSignaled)))
+	e, errno := p.d.NextAsync(p.context)
+	must(t, errno)
+	want(t, "event", e, AsyncEvent{asyncCQError, 78})
+}
+
+// few is a QP with room for four requests to send, in RTS, and a CQ for so many completions.
+func (p *program) few(depth int) *datagrams {
+	p.t.Helper()
+	u := &datagrams{queue: &queue{program: p}, ah: p.address(loopback, loopback)}
+	var errno syscall.Errno
+	u.cq, errno = p.d.CreateCQ(p.context, 0, depth, 78)
+	must(p.t, errno)
+	u.qp, u.number, errno = p.d.CreateUD(QPAttr{Context: p.context, PD: p.pd, SendCQ: u.cq, RecvCQ: u.cq, SendDepth: 4, RecvDepth: 1})
+	must(p.t, errno)
+	u.steps(StateInit, StateRTR, StateRTS)
+	return u
+}
+
+func (q *datagrams) steps(states ...uint32) {
+	q.t.Helper()
+	for _, s := range states {
+		must(q.t, q.d.ModifyUD(q.qp, s))
+	}
+}
+
+// wr is a Send to the QP itself.
+func (q *datagrams) wr(id uint64, flags uint32) *SendWR {
+	wr := q.to(q.number)
+	wr.ID, wr.Flags = id, flags
+	return wr
+}
+
 // TestDatagramWrong refuses requests that make no sense, and what the device does not have.
 func TestDatagramWrong(t *testing.T) {
 	p := newProgramWith(t, Config{RoCE: true})

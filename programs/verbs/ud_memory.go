@@ -38,11 +38,8 @@ func (d *Device) gather(b []byte, pd Handle, list []SGE) ([]byte, iwarp.Status) 
 	return b, iwarp.StatusSuccess
 }
 
-// scatter places two pieces, one after the other, where the elements of a receive say.
+// scatter places two pieces, one after the other, where the elements of a receive say, which have room.
 func (d *Device) scatter(pd Handle, list []SGE, first, second []byte) iwarp.Status {
-	if total(list) < uint64(len(first)+len(second)) {
-		return iwarp.StatusLocalLength
-	}
 	d.copying.RLock()
 	defer d.copying.RUnlock()
 	for i := range list {

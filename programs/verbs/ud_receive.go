@@ -33,7 +33,7 @@ func (u *UD) recv(wr *RecvWR) syscall.Errno {
 	case u.state == StateReset || wr.SGEs > u.recvSGEs:
 		return syscall.EINVAL
 	case u.state == StateErr:
-		u.recvCQ.add(u.flushed(wr.ID), true)
+		u.add(u.recvCQ, added{WC: u.flushed(wr.ID)}, true)
 		return fine
 	case u.count == len(u.recvs):
 		return syscall.ENOMEM
@@ -45,11 +45,15 @@ func (u *UD) recv(wr *RecvWR) syscall.Errno {
 }
 
 // take places a datagram that has come in the oldest receive. One with another Q_Key is dropped, and so is one for which there is no
-// receive.
+// receive, or not room enough in it, as Linux's rxe does (InfiniBand has it in class D of the responder's faults, "silently
+// dropped"): whoever may send to the QP must not be able to end it. The receive stays for the next.
 func (u *UD) take(h *datagram.Header, from netip.Addr, payload []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state != StateRTR && u.state != StateRTS || h.QKey != u.qkey || u.count == 0 {
+		return
+	}
+	if total(u.recvs[u.first].list) < uint64(datagram.RouteLen+len(payload)) {
 		return
 	}
 	r := u.next()
@@ -58,11 +62,11 @@ func (u *UD) take(h *datagram.Header, from netip.Addr, payload []byte) {
 	if status != iwarp.StatusSuccess {
 		wc := u.flushed(r.id)
 		wc.Status = statusOf(status)
-		u.recvCQ.add(wc, true)
+		u.add(u.recvCQ, added{WC: wc}, true)
 		u.fail()
 		return
 	}
-	u.recvCQ.add(u.received(r.id, h, len(payload), kindOf(&route)), h.Solicited)
+	u.add(u.recvCQ, added{WC: u.received(r.id, h, len(payload), kindOf(&route))}, h.Solicited)
 }
 
 func (u *UD) received(id uint64, h *datagram.Header, n int, kind uint8) WC {

@@ -12,7 +12,7 @@ import (
 )
 
 // SendDatagrams sends a list of datagrams. After an error bad is the one that it is about, and those before it are sent. It is EINVAL before RTS, and for
-// what is longer than the MTU.
+// what is longer than the MTU, and ENOMEM while the Send Queue is full.
 func (d *Device) SendDatagrams(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 	u := d.uds.get(h)
 	if u == nil {
@@ -32,8 +32,11 @@ func (u *UD) send(wr *SendWR) syscall.Errno {
 	u.mu.Lock()
 	state, qkey := u.state, u.qkey
 	u.mu.Unlock()
+	if state >= StateRTS && u.sent.Load() >= u.sendDepth {
+		return syscall.ENOMEM
+	}
 	if state == StateErr {
-		u.sendCQ.add(u.flushed(wr.ID), true)
+		u.addSent(u.flushed(wr.ID), true)
 		return fine
 	}
 	args := wr.datagram()
@@ -85,7 +88,7 @@ func (u *UD) sendPacket(wr *SendWR, list []SGE, to netip.AddrPort, inline bool) 
 		_ = u.port.socket.Send(to, u.packet)
 	}
 	if status != iwarp.StatusSuccess || u.signalAll || wr.Flags&sendSignaled != 0 {
-		u.sendCQ.add(WC{ID: wr.ID, Status: statusOf(status), Opcode: wcSend, QPNum: u.number}, status != iwarp.StatusSuccess)
+		u.addSent(WC{ID: wr.ID, Status: statusOf(status), Opcode: wcSend, QPNum: u.number}, status != iwarp.StatusSuccess)
 	}
 	if status != iwarp.StatusSuccess {
 		u.mu.Lock()
