@@ -102,6 +102,30 @@ func (q *QP) leave(meeting context.Context) {
 	}
 }
 
+// depart has the QP go to ERR, as the program wants it, and stops what is connecting it. It returns the state before; and of a meeting, if there is
+// one, the context by which it is known and what is to be closed when it has been left.
+func (q *QP) depart() (before uint32, meeting context.Context, left chan struct{}) {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	before = q.state.Swap(StateErr)
+	if q.meeting.path == nil {
+		return before, nil, nil
+	}
+	q.meeting.cancel()
+	q.meeting.left = make(chan struct{})
+	return before, q.meeting.ctx, q.meeting.left
+}
+
+// leaving returns what is closed when the meeting has been left: nil if nobody leaves it.
+func (q *QP) leaving() <-chan struct{} {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	return q.meeting.left
+}
+
+// departed reports whether the QP is in ERR and has, or had, a connection in the guise of RoCE: nothing is carried out any more that is posted.
+func (q *QP) departed() bool { return q.state.Load() == StateErr && q.meets() }
+
 // ended waits for the end of the connection, for a time.
 func (q *QP) ended(limit time.Duration) bool {
 	late := time.After(limit)

@@ -24,7 +24,9 @@ type lateWC struct {
 const maxLate = iwarp.MaxQueueDepth
 
 // over reports whether an error of a post is that of a connection that has ended, or is about to.
-func (q *QP) over(err error) bool { return err != nil && errors.Is(err, iwarp.ErrClosed) }
+func (q *QP) over(err error) bool {
+	return err != nil && (errors.Is(err, iwarp.ErrClosed) || q.departed())
+}
 
 func (q *QP) flushSends(wr *SendWR) syscall.Errno {
 	var late []lateWC
@@ -80,6 +82,9 @@ func (q *QP) flushLocked(late []lateWC) syscall.Errno {
 }
 
 func (q *QP) afterEnd() {
+	if left := q.leaving(); left != nil {
+		<-left
+	}
 	for _, end := range q.ends() {
 		if end.LocalAddr() != nil { // otherwise there was no connection, and nothing is under way
 			<-end.Done()

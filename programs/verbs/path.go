@@ -43,6 +43,7 @@ type meeting struct {
 	doing  *sync.WaitGroup // what goes on
 	taken  bool            // the peer was found, or is called
 	held   []heldCall      // of those that have called before the QP knew of its peer
+	left   chan struct{}   // is closed when the program has had the QP go to ERR, and nothing of the connection is left
 }
 
 // Meet leads a QP from INIT to RTR, and begins to connect it: the end with the lower number calls the other. It does not

@@ -227,7 +227,7 @@ func (q *QP) reset() syscall.Errno {
 		q.leave(meeting)
 		q.part(false)
 		q.flushing.Lock()
-		q.asleep, q.lastWQE = nil, lastNot
+		q.late, q.asleep, q.lastWQE = nil, nil, lastNot
 		q.flushing.Unlock()
 	}
 	switch q.qp.State() {
@@ -258,9 +258,12 @@ func (q *QP) reset() syscall.Errno {
 
 // fail ends the connection at once, and flushes all work.
 func (q *QP) fail() {
-	before := q.state.Swap(StateErr)
-	if meeting := q.cancel(); meeting != nil {
-		go q.leave(meeting)
+	before, meeting, left := q.depart()
+	if meeting != nil {
+		go func() {
+			defer close(left)
+			q.leave(meeting)
+		}()
 		q.wake()
 		return
 	}
@@ -347,6 +350,9 @@ func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errn
 	}
 	q.sending.Lock()
 	defer q.sending.Unlock()
+	if q.departed() {
+		return nil, q.flushSends(wr)
+	}
 	bad, err := q.sends.post(q, wr)
 	if q.over(err) {
 		return nil, q.flushSends(bad)
@@ -362,6 +368,9 @@ func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errn
 	}
 	q.receiving.Lock()
 	defer q.receiving.Unlock()
+	if q.departed() {
+		return nil, q.flushRecvs(wr)
+	}
 	bad, err := q.recvs.post(d, wr, q.qp, d.roce)
 	if q.over(err) {
 		return nil, q.flushRecvs(bad)
