@@ -105,7 +105,7 @@ func (q *QP) postSends(wrs []iwarp.SendWR) (n int, err error) {
 // add translates a request.
 func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	*to = iwarp.SendWR{
-		ID: wr.ID, Fence: wr.Flags&sendFence != 0, Solicited: wr.Flags&sendSolicited != 0,
+		ID: wr.ID, Fence: wr.Flags&sendFence != 0, Solicited: wr.solicits(),
 		Unsignaled: !q.signalAll && wr.Flags&sendSignaled == 0,
 	}
 	if errno := q.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
@@ -124,6 +124,17 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	}
 	to.SGL = s.sges[from:]
 	return fine
+}
+
+// solicits reports whether the peer's completion is solicited. "IBV_SEND_SOLICITED ... Valid only for Send and RDMA Write with immediate":
+// with others the flag means nothing.
+func (w *SendWR) solicits() bool {
+	switch w.Opcode {
+	case wrSend, wrSendImm, wrSendInv, wrWriteImm:
+		return w.Flags&sendSolicited != 0
+	default:
+		return false
+	}
 }
 
 // operation translates what is to be done. A Send with Immediate Data is EOPNOTSUPP where the connection has none.
