@@ -3,7 +3,9 @@
 package verbs
 
 import (
+	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/goiwarp/iwarp/programs/datagram"
@@ -22,7 +24,7 @@ type AH struct {
 func (d *Device) CreateAH(pd Handle, local, peer GID) (Handle, syscall.Errno) {
 	p := d.pds.get(pd)
 	addr := addressOf(local, peer)
-	if p == nil || !d.roce || addr.IsUnspecified() || addr.IsMulticast() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if p == nil || !d.roce || addr.IsUnspecified() || addr.IsMulticast() || broadcast(addr) {
 		return 0, syscall.EINVAL
 	}
 	h, errno := made(d.ahs.add(&AH{pd, p, peer, addr}))
@@ -30,6 +32,31 @@ func (d *Device) CreateAH(pd Handle, local, peer GID) (Handle, syscall.Errno) {
 		p.users.Add(1)
 	}
 	return h, errno
+}
+
+// broadcast reports whether an address is that of all hosts, or of all of a network that this host is in.
+func broadcast(a netip.Addr) bool {
+	if a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return true
+	}
+	all, _ := net.InterfaceAddrs()
+	return a.Is4() && slices.ContainsFunc(all, func(on net.Addr) bool {
+		n, ok := on.(*net.IPNet)
+		return ok && lastOf(n) == a
+	})
+}
+
+// lastOf returns the last address of a network of IPv4, if that is of all hosts: one of 31 or 32 bits has none (RFC 3021).
+func lastOf(n *net.IPNet) (last netip.Addr) {
+	ip := n.IP.To4()
+	if ones, bits := n.Mask.Size(); ip == nil || bits-ones < 2 {
+		return last
+	}
+	var b [4]byte
+	for i, m := range n.Mask[len(n.Mask)-4:] {
+		b[i] = ip[i] | ^m
+	}
+	return netip.AddrFrom4(b)
 }
 
 // DestroyAH ends an AH.
