@@ -89,6 +89,13 @@ func (q *QP) failed() (status uint32, first bool) {
 	return statusRetryExceeded, true
 }
 
+// spoilt is for a receive that has failed by itself, as one that was too small: with that the QP goes to ERR, and what else it has is flushed.
+func (q *QP) spoilt() {
+	if q.meets() && (q.state.CompareAndSwap(StateRTS, StateErr) || q.state.CompareAndSwap(StateRTR, StateErr)) {
+		go q.wake() // the CQ is locked
+	}
+}
+
 // leave ends a meeting, if it still is the one with the context, when the program wants the QP to fail: what has been completed to the program
 // gets to the peer before the end does. It returns when that is so, within closeLimit.
 func (q *QP) leave(meeting context.Context) {

@@ -230,8 +230,12 @@ func (w *WC) set(wc *iwarp.WC) bool {
 			return false
 		}
 		w.QPNum = q.number
-		if wc.Op != iwarp.OpRecv && wc.Status != iwarp.StatusSuccess {
+		switch {
+		case wc.Status == iwarp.StatusSuccess:
+		case wc.Op != iwarp.OpRecv:
 			w.fail(q, wc.Status)
+		case wc.Status != iwarp.StatusFlushed:
+			q.spoilt()
 		}
 	}
 	if wc.HasImmediate {

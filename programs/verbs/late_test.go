@@ -5,6 +5,8 @@ package verbs
 import (
 	"syscall"
 	"testing"
+
+	"github.com/goiwarp/iwarp"
 )
 
 // Numbers of enum ibv_wc_status.
@@ -54,6 +56,27 @@ func TestWrongMemoryLate(t *testing.T) {
 			want(t, "a Send", a.completion().Status, wcLocalProtection)
 		})
 	}
+}
+
+// TestReceiveTooSmall: in the guise of RoCE a receive that is too small has the QP go to ERR, with the receives after it flushed, and one more that is posted then.
+func TestReceiveTooSmall(t *testing.T) {
+	a, b := met(t)
+	b.recv(1, b.region("....", accessLocalWrite))
+	b.recv(2, b.region("....", accessLocalWrite))
+	a.send(3, wrSend, a.region("good", 0), nil)
+	want(t, "a Send that fits", a.completion().Status, 0)
+	b.wantRecv(1, 4, wcRecv, 0, 0)
+	b.recv(4, b.region("....", accessLocalWrite))
+	a.send(5, wrSend, a.region("longer", 0), nil)
+	want(t, "the receive", b.completion().Status, statusOf(iwarp.StatusLocalLength))
+	want(t, "its Send", a.completion().Status, wcRemoteOperation)
+	wc := b.completion()
+	want(t, "the one after", [2]uint32{uint32(wc.ID), wc.Status}, [2]uint32{4, statusOf(iwarp.StatusFlushed)})
+	state, _, _, errno := b.d.QueryQP(b.qp)
+	must(t, errno)
+	want(t, "state", state, StateErr)
+	b.recv(6, b.region("....", accessLocalWrite))
+	want(t, "one more", b.completion().Status, statusOf(iwarp.StatusFlushed))
 }
 
 // TestEstablish: a program that brings a QP of its own to librdmacm in the guise of RoCE hears of the connection by a ConnectResponse, leads the QP
