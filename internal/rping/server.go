@@ -113,7 +113,8 @@ func NewServer(rnic *iwarp.RNIC, cfg Config) *Server {
 // Knows reports whether a request is one of a client's, rdma-core's included: those have no private data.
 func (*Server) Knows(req *iwarp.Request) bool { return len(req.PrivateData()) == 0 }
 
-// Serve serves one client until it disconnects, or the context ends. The error is a *refuse.Error for one who was rejected.
+// Serve serves one client until it disconnects, or the context ends. The error is a *refuse.Error for one who was
+// rejected because there is no place; for one who was rejected as ServerConfig.Reject has it, there is none.
 func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	return s.server.receive(ctx, req)
 }

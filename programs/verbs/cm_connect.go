@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -35,10 +36,20 @@ type ConnParam struct {
 // Connect begins to connect a QP with the peer whose address was resolved. An Established follows, a Rejected
 // with the peer's private data (or -ECONNREFUSED, where nobody listens), an Unreachable or a ConnectError.
 func (d *Device) Connect(h, qp Handle, p ConnParam) syscall.Errno {
-	return d.begin(h, qp, stageRoute, func(id *ID, q *QP) { id.connect(q, p) })
+	return d.begin(h, qp, stageRoute, func(id *ID, q *QP) {
+		before, leave := d.lines.join(id.remote())
+		go id.connect(q, p, before, leave)
+	})
 }
 
-// begin has an ID that has come as far as from connect with a QP, in a goroutine of its own.
+// remote is the peer's address.
+func (id *ID) remote() netip.AddrPort {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.peer
+}
+
+// begin has an ID that has come as far as from connect with a QP.
 func (d *Device) begin(h, qp Handle, from stage, connect func(*ID, *QP)) syscall.Errno {
 	id, q := d.ids.get(h), d.qps.get(qp)
 	if id == nil || q == nil || !id.advance(stageConnecting, from) {
@@ -48,7 +59,7 @@ func (d *Device) begin(h, qp Handle, from stage, connect func(*ID, *QP)) syscall
 		id.advance(from, stageConnecting)
 		return errno
 	}
-	go connect(id, q)
+	connect(id, q)
 	return fine
 }
 
@@ -63,11 +74,13 @@ func (id *ID) attach(q *QP) syscall.Errno {
 	return fine
 }
 
-func (id *ID) connect(q *QP, p ConnParam) {
+func (id *ID) connect(q *QP, p ConnParam, before <-chan struct{}, leave func()) {
 	id.mu.Lock()
 	id.responds = p.Responds
 	id.mu.Unlock()
+	id.await(before)
 	err := id.dial(q, p)
+	leave()
 	if err != nil {
 		id.settle(stageConnecting, stageDisconnected, failure(err))
 		return
@@ -206,7 +219,7 @@ func (id *ID) abandon() {
 
 // Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError.
 func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
-	return d.begin(h, qp, stageRequested, func(id *ID, q *QP) { id.accept(q, p) })
+	return d.begin(h, qp, stageRequested, func(id *ID, q *QP) { go id.accept(q, p) })
 }
 
 func (id *ID) accept(q *QP, p ConnParam) {

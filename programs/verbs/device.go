@@ -20,6 +20,7 @@ type Device struct {
 	recording *Recording
 	roce      bool
 	ports     ports
+	lines     lines
 	door      refuse.Door
 
 	contexts   table[Context]
