@@ -29,7 +29,7 @@ func putNetcat(t *testing.T) map[string]string {
 	}
 	put := map[string]string{"/usr/bin/busybox-dynamic": program}
 	for path, pattern := range map[string]string{
-		"/usr/lib/librspreload.so":             "/usr/lib/*/rsocket/librspreload.so",
+		"/usr/lib/librspreload.so":             "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so",
 		"/lib/x86_64-linux-gnu/libresolv.so.2": "/lib/x86_64-linux-gnu/libresolv.so.2",
 	} {
 		found, err := filepath.Glob(pattern)
@@ -62,6 +62,8 @@ func TestPreloaded(t *testing.T) {
 		testrig.Must(t, err)
 		ln := stream.NewListener(under, stream.Acceptor{RDMA: iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: true}}})
 		defer ln.Close()
+		late := time.AfterFunc(2*time.Minute, func() { _ = ln.Close() }) // Accept has no context
+		defer late.Stop()
 		client := g.Start(t, fmt.Sprintf("%s %s $PEER_IP %s %s", says, netcat, port, hears))
 		conn, err := ln.Accept()
 		testrig.Must(t, err)
