@@ -1,7 +1,7 @@
 package ddp
 
-// Ahead returns how many messages the one of a segment comes after the message that is
-// expected or under way; a huge number if it lies before it.
+// Ahead returns by how many messages the message of a segment comes after the one that is
+// expected or under way; a huge number if it comes before that.
 func (q *UntaggedQueue) Ahead(s *Segment) uint32 { return s.MSN - q.msn }
 
 // TakeAhead says whether a segment that came ahead of others may be placed before its turn,
@@ -11,9 +11,9 @@ func (q *UntaggedQueue) Ahead(s *Segment) uint32 { return s.MSN - q.msn }
 //
 // RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
 //
-// It is not an error that one may not be placed yet: it is judged in its turn, by Check. So
-// is one that overlaps what is placed already. Which of the two is wrong shows by the order
-// in which they were sent alone; in its turn, the first of them is placed over the other.
+// A segment that may not be placed yet is no error: Check judges it in its turn. So it does
+// with one that overlaps what is placed already: only the order in which the two were sent
+// tells which of them is wrong, and in its turn the first of them is placed over the other.
 func (q *UntaggedQueue) TakeAhead(s *Segment, buffers int, size uint64) bool {
 	n := q.Ahead(s)
 	if s.QN != q.qn || buffers <= 0 || n > uint32(buffers-1) {

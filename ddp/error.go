@@ -80,9 +80,9 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code
 }
 
-// CheckVersion checks DV against the version which the stream uses, 0 or 1.
-// A wrong one is [CodeTaggedInvalidVersion] or [CodeUntaggedInvalidVersion]
-// after the received T bit. The Rsvd bits beside DV are never looked at.
+// CheckVersion checks DV against the version which the stream uses, 0 or 1. A wrong one is
+// [CodeTaggedInvalidVersion] or [CodeUntaggedInvalidVersion], by the received T bit. The Rsvd
+// bits beside DV are never looked at.
 func CheckVersion(h *Header, version uint8) *Error {
 	// RFC 5041, section 4.1: "The value of DV MUST be the same for all the DDP
 	// Segments transmitted or received on a DDP Stream." [D13]

@@ -12,10 +12,10 @@ type Segment struct {
 // PayloadLen returns the octets of ULP Payload, wherever they are.
 func (s *Segment) PayloadLen() int { return len(s.Payload) + s.Apart }
 
-// Parse splits a ULPDU into header and payload. A ULPDU which does not hold
-// the header that its T bit announces gives an [*Error] with
-// [CodeLocalCatastrophic], as there is no header to report a better one with.
-// Nothing else is judged here, the version neither: see [CheckVersion].
+// Parse splits a ULPDU into header and payload. A ULPDU which does not hold the header that its
+// T bit announces gives an [*Error] with [CodeLocalCatastrophic], as there is no header to
+// report a better one with. Nothing else is judged here, not even the version: see
+// [CheckVersion].
 func Parse(ulpdu []byte) (s Segment, err error) {
 	if len(ulpdu) == 0 {
 		return s, tooShort("shortest", 0, TaggedHeaderLen)

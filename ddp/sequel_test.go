@@ -2,57 +2,91 @@ package ddp
 
 import (
 	"bytes"
+	"math"
+	"slices"
 	"testing"
 )
 
-// A sequel is the segment whose header is that of the one before, but for the TO that follows.
-func TestSequel(t *testing.T) {
-	first := Header{Tagged: true, Version: 1, RsvdULP: 0x40, STag: 0x01020304, TO: 1<<64 - 30}
-	parsed := func(h Header, payload string) *Segment {
-		s, err := Parse(append(h.Append(nil), payload...))
+// A follower is a segment that comes after one of 5 octets, and whether it is the sequel of that.
+type follower struct {
+	name    string
+	change  func(*Header) // from the header of the sequel
+	payload string
+	want    bool
+}
+
+// ofAny are those of either model.
+var ofAny = []follower{
+	{"it follows", func(*Header) {}, "p", true},
+	{"no payload", func(*Header) {}, "", false},
+	{"the last", func(h *Header) { h.Last = true }, "p", false},
+	{"another version", func(h *Header) { h.Version = 0 }, "p", false},
+	{"reserved bits", func(h *Header) { h.Rsvd = 1 }, "p", false},
+	{"the other model", func(h *Header) { h.Tagged = !h.Tagged }, "p", false},
+}
+
+// checkSequel has followers come after the first segment, and then the sequel, whose header is next.
+func checkSequel(t *testing.T, first, next Header, at uint64, followers []follower) {
+	t.Helper()
+	for _, c := range followers {
+		s, err := Parse(append(first.Append(nil), "12345"...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &s
-	}
-	next := first
-	next.TO += 5
-	with := func(change func(h *Header)) Header {
-		h := next
-		change(&h)
-		return h
-	}
-	for _, c := range []struct {
-		name    string
-		h       Header
-		payload string
-		want    bool
-	}{
-		{"it follows", next, "p", true},
-		{"no payload", next, "", false},
-		{"the last", with(func(h *Header) { h.Last = true }), "p", false},
-		{"a gap", with(func(h *Header) { h.TO++ }), "p", false},
-		{"an overlap", with(func(h *Header) { h.TO-- }), "p", false},
-		{"another STag", with(func(h *Header) { h.STag++ }), "p", false},
-		{"another message", with(func(h *Header) { h.RsvdULP = 0x42 }), "p", false},
-		{"another version", with(func(h *Header) { h.Version = 0 }), "p", false},
-		{"reserved bits", with(func(h *Header) { h.Rsvd = 1 }), "p", false},
-		{"untagged", with(func(h *Header) { h.Tagged = false }), "p", false},
-	} {
 		var q Sequel
-		q.After(parsed(first, "12345"))
-		b := append(c.h.Append(nil), c.payload...)
-		p, to, ok := q.Take(b)
-		if ok != c.want || ok && (to != next.TO || string(p) != c.payload) {
-			t.Errorf("%s: %q at %#x, %t", c.name, p, to, ok)
+		q.After(&s)
+		h := next
+		c.change(&h)
+		p, got, ok := q.Take(append(h.Append(nil), c.payload...))
+		if ok != c.want || ok && (got != at || string(p) != c.payload) {
+			t.Errorf("%s: %q at %#x, %t", c.name, p, got, ok)
 		}
-		if q.STag() != first.STag || q.RsvdULP() != first.RsvdULP {
+		if q.RsvdULP() != first.RsvdULP || q.Tagged() && q.STag() != first.STag {
 			t.Errorf("%s: STag %#x, RsvdULP %#x", c.name, q.STag(), q.RsvdULP())
 		}
 		// It comes once, and if it did not come it may still.
 		if _, _, ok = q.Take(append(next.Append(nil), "p"...)); ok == c.want {
 			t.Errorf("%s, and then what follows: %t", c.name, ok)
 		}
+	}
+}
+
+// A sequel is the segment whose header is that of the one before, but for the TO that follows.
+func TestSequel(t *testing.T) {
+	first := Header{Tagged: true, Version: 1, RsvdULP: 0x40, STag: 0x01020304, TO: 1<<64 - 30}
+	next := first
+	next.TO += 5
+	checkSequel(t, first, next, next.TO, slices.Concat(ofAny, []follower{
+		{"a gap", func(h *Header) { h.TO++ }, "p", false},
+		{"an overlap", func(h *Header) { h.TO-- }, "p", false},
+		{"another STag", func(h *Header) { h.STag++ }, "p", false},
+		{"another message", func(h *Header) { h.RsvdULP = 0x42 }, "p", false},
+	}))
+}
+
+// The sequel in an untagged message has the MO that follows, and is of the same message of the same queue.
+func TestUntaggedSequel(t *testing.T) {
+	first := Header{Version: 1, RsvdULP: 0x44, ULP: 0x01020304, QN: 0, MSN: 7, MO: 1000}
+	next := first
+	next.MO += 5
+	checkSequel(t, first, next, uint64(next.MO), slices.Concat(ofAny, []follower{
+		{"a gap", func(h *Header) { h.MO++ }, "p", false},
+		{"an overlap", func(h *Header) { h.MO-- }, "p", false},
+		{"another message", func(h *Header) { h.MSN++ }, "p", false},
+		{"another queue", func(h *Header) { h.QN++ }, "p", false},
+		{"another opcode", func(h *Header) { h.RsvdULP = 0x43 }, "p", false},
+		{"another STag to invalidate", func(h *Header) { h.ULP++ }, "p", false},
+	}))
+}
+
+// Past the highest MO there is no segment: 0 does not follow it.
+func TestSequelWraps(t *testing.T) {
+	h := Header{Version: 1, MSN: 1, MO: math.MaxUint32}
+	var q Sequel
+	q.After(&Segment{Header: h, Raw: h.Append(nil), Payload: []byte("a")})
+	h.MO = 0
+	if _, _, ok := q.Take(append(h.Append(nil), "p"...)); ok {
+		t.Error("MO 0 follows 0xFFFFFFFF")
 	}
 }
 
@@ -74,16 +108,16 @@ func TestSequels(t *testing.T) {
 func TestNoSequel(t *testing.T) {
 	for name, h := range map[string]Header{
 		"the last":   {Tagged: true, Last: true, STag: 1},
-		"untagged":   {QN: 0, MSN: 1},
+		"untagged":   {Last: true, QN: 0, MSN: 1},
 		"no payload": {Tagged: true, STag: 1},
 	} {
 		payload := []byte("12345")
 		if name == "no payload" {
 			payload = nil
 		}
-		q := Sequel{to: 5}
+		q := Sequel{at: 5}
 		q.After(&Segment{Header: h, Raw: h.Append(nil), Payload: payload})
-		h.TO += uint64(len(payload))
+		h.TO, h.MO = h.TO+uint64(len(payload)), h.MO+uint32(len(payload))
 		for _, last := range []bool{false, true} {
 			h.Last = last
 			if _, _, ok := q.Take(append(h.Append(nil), "p"...)); ok {
@@ -104,6 +138,8 @@ func FuzzSequel(f *testing.F) {
 	h := Header{Tagged: true, Version: 1, STag: 7, TO: 100}
 	f.Add(append(h.Append(nil), "abc"...), append((&Header{Tagged: true, Version: 1, STag: 7, TO: 103}).Append(nil), "d"...))
 	f.Add(append(h.Append(nil), "abc"...), []byte{0x80})
+	u := Header{Version: 1, MSN: 3, MO: 100}
+	f.Add(append(u.Append(nil), "abc"...), append((&Header{Version: 1, MSN: 3, MO: 103}).Append(nil), "d"...))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		s, err := Parse(first)
 		if err != nil {
@@ -111,12 +147,18 @@ func FuzzSequel(f *testing.F) {
 		}
 		var q Sequel
 		q.After(&s)
-		p, to, ok := q.Take(second)
+		p, at, ok := q.Take(second)
 		next, err := Parse(second)
 		want := s.Header
-		want.TO += uint64(len(s.Payload))
-		follows := err == nil && s.Tagged && !s.Last && len(s.Payload) > 0 && len(next.Payload) > 0 && next.Header == want
-		if ok != follows || ok && (to != next.TO || !bytes.Equal(p, next.Payload)) {
+		n := uint64(len(s.Payload))
+		if want.Tagged {
+			want.TO += n
+		} else {
+			want.MO += uint32(n)
+		}
+		overflows := !s.Tagged && uint64(s.MO)+n > math.MaxUint32
+		follows := err == nil && !s.Last && n > 0 && len(next.Payload) > 0 && next.Header == want && !overflows
+		if ok != follows || ok && (at != next.TO|uint64(next.MO) || !bytes.Equal(p, next.Payload)) {
 			t.Fatalf("%v, then %v: %t", s.Header, next.Header, ok)
 		}
 	})

@@ -1,7 +1,7 @@
 package ddp
 
-// Wraps reports whether the sum of a Tagged Offset and a length in octets exceeds 64 bits. A buffer of
-// which that holds has an end that no Tagged Offset names.
+// Wraps reports whether the sum of a Tagged Offset and a length in octets exceeds 64 bits. If so, the
+// buffer has an end that no Tagged Offset can name.
 func Wraps(to, length uint64) bool { return to+length < to }
 
 // CheckBounds says whether n octets at Tagged Offset to lie within the length octets
@@ -9,8 +9,8 @@ func Wraps(to, length uint64) bool { return to+length < to }
 // [CodeTOWrap] or [CodeBaseOrBounds]. It looks for a wrap first, as every wrap is out
 // of bounds too. Nothing (n = 0) lies in every buffer.
 //
-// That there is such a buffer, that it belongs to the stream and may be written is the
-// caller's to find out before ([CodeInvalidSTag], [CodeSTagNotAssociated]).
+// The caller has to find out first whether there is such a buffer, whether it belongs to the
+// stream, and whether it may be written ([CodeInvalidSTag], [CodeSTagNotAssociated]).
 func CheckBounds(to, n, base, length uint64) Code {
 	// RFC 5041, section 5.2: "The STag and TO fields MUST NOT be checked for a
 	// zero-length Tagged DDP Message." [D23]

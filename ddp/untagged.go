@@ -40,6 +40,10 @@ func (q *UntaggedQueue) MSN() uint32 { return q.msn }
 // Placed returns how many octets of the message under way are placed.
 func (q *UntaggedQueue) Placed() uint64 { return q.placed }
 
+// InOrder reports whether what is placed of the message under way are its first octets, so that what follows them may be placed
+// by PlaceNext.
+func (q *UntaggedQueue) InOrder() bool { return q.cover.low == q.placed }
+
 // Check says whether an untagged segment may be placed now. buffers is how
 // many messages can be received, the expected one and the one under way being
 // the first of them; size is the length of that one's buffer in octets.
@@ -49,10 +53,10 @@ func (q *UntaggedQueue) Placed() uint64 { return q.placed }
 // [CodeMessageTooLong]. Zero-length segments are checked too: an empty message
 // consumes a buffer like any other.
 //
-// A message is delivered if every octet of it was placed, and each once: what was in
-// the buffer before, for another message or another peer, is no part of any. RFC 5041,
-// section 5.2, leaves it open ("the Data Sink is not required to verify that the entire
-// ULP Message has been received"), and section 5.4 demands it.
+// A message is delivered if every octet of it was placed, and each once: so nothing is
+// delivered that was in the buffer before, from another message or another peer. RFC 5041,
+// section 5.2, leaves it open ("the Data Sink is not required to verify that the entire ULP
+// Message has been received"), and section 5.4 demands it.
 func (q *UntaggedQueue) Check(s *Segment, buffers int, size uint64) *Error {
 	// RFC 5041, section 7.1: "The QN is valid for this stream." [D36]
 	if s.QN != q.qn {
@@ -148,4 +152,11 @@ func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
 	// RFC 5041, section 5.4: the length "may be calculated by adding the MO and
 	// the ULP Payload length in the last DDP Segment". [D28]
 	return uint32(end), true
+}
+
+// PlaceNext is Place for a segment of n octets that is the sequel of one after which the queue was InOrder, and that ends within
+// the buffer: it needs no Check. It is not the last.
+func (q *UntaggedQueue) PlaceNext(n int) {
+	q.placed += uint64(n)
+	q.cover.low = q.placed
 }

@@ -356,3 +356,22 @@ func TestQueueAnySegments(t *testing.T) {
 		}
 	})
 }
+
+// A queue is in order when what has come are the first octets of the message; those that follow need no Check then.
+func TestQueueInOrder(t *testing.T) {
+	k := newSink(t, 1, 100)
+	for _, step := range []struct {
+		mo      uint32
+		inOrder bool
+	}{{10, false}, {30, false}, {20, false}, {0, true}} {
+		if k.place(seg(1, step.mo, 10, false)); k.q.InOrder() != step.inOrder {
+			t.Errorf("with the segment at %d: %t", step.mo, !step.inOrder)
+		}
+	}
+	if k.q.PlaceNext(5); k.q.Placed() != 45 || !k.q.InOrder() {
+		t.Errorf("%d octets placed, in order: %t", k.q.Placed(), k.q.InOrder())
+	}
+	k.refuse(seg(1, 44, 1, false), CodeInvalidMO)
+	k.refuse(seg(1, 46, 1, true), CodeInvalidMO)
+	k.deliver(seg(1, 45, 5, true), 50)
+}

@@ -21,6 +21,11 @@ func BenchmarkRead1M(b *testing.B) {
 	benchmark1M(b, OpRead)
 }
 
+// BenchmarkSend1M is the same for a Send.
+func BenchmarkSend1M(b *testing.B) {
+	benchmark1M(b, OpSend)
+}
+
 func benchmark1M(b *testing.B, op Op) {
 	for _, emss := range []int{1448, 65483} {
 		for _, mode := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, true}} {
@@ -44,8 +49,12 @@ func transfer1M(b *testing.B, op Op, emss int, marked, crc bool) (once func()) {
 	}))
 	from, to := p.a.region(make([]byte, size), remoteAll), p.b.region(make([]byte, size), remoteAll)
 	w := SendWork{Op: op, SGL: listOf(all(from, size)), RemoteSTag: to.STag()}
+	r := RecvWork{SGL: listOf(all(to, size))}
 	link := make([]byte, GatherArena)
 	return func() {
+		if op == OpSend {
+			_ = p.b.PostReceive(&r)
+		}
 		p.a.PostSend(&w)
 		for carry(p.a, p.b, link)+carry(p.b, p.a, link) > 0 {
 		}
@@ -55,7 +64,7 @@ func transfer1M(b *testing.B, op Op, emss int, marked, crc bool) (once func()) {
 // BenchmarkPaired tells what FPDUs of 1448 octets cost as a ratio to those of 64 KiB: the median
 // of turns that follow each other at once, which other work on the machine changes little.
 func BenchmarkPaired(b *testing.B) {
-	for _, op := range []Op{OpWrite, OpRead} {
+	for _, op := range []Op{OpWrite, OpRead, OpSend} {
 		for _, crc := range []bool{false, true} {
 			b.Run(fmt.Sprintf("op=%v/crc=%v", op, crc), func(b *testing.B) {
 				small, large := transfer1M(b, op, 1448, false, crc), transfer1M(b, op, 65483, false, crc)

@@ -288,6 +288,8 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	if length, delivered := queue.Place(s); delivered {
 		q.takeWritten()
 		q.delivered(f, s, length)
+	} else if queue.InOrder() {
+		q.sequelOf(s)
 	}
 }
 

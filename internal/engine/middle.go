@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math"
+
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -9,7 +11,7 @@ import (
 // 1500, what is done for each of them takes longer than the copy of its payload. So what is the same for all is done once:
 //
 //   - on the way out, the memory of a Send, a Write or a Read Response is judged and locked once for as many segments as a Gather has room for;
-//   - on the way in, a segment of a Write or Read Response whose header is that of the one before, but for the TO that follows, has
+//   - on the way in, a segment of a Send, Write or Read Response whose header is that of the one before, but for the MO or TO that follows, has
 //     passed that one's checks; and memory is looked up, judged and locked for as many as there are in one Input, or a Run takes.
 //
 // Nothing is refused here: what may not go on in this way is left to those who take a segment by itself, and find out why.
@@ -22,7 +24,16 @@ type cutter struct {
 	count uint64 // of segments
 	took  int    // octets
 	over  bool   // it takes no more
+
+	// What was before the FPDU that is being built, for a cutter that is careful.
+	careful   bool
+	building  bool
+	segBefore ddp.Segmenter
+	draft     draft
 }
+
+// BeCareful tells that the memory may turn out to have vanished.
+func (c *cutter) BeCareful() { c.careful = true }
 
 // Take builds segments of the octets, as many as are whole and have room. After octets that it has left it takes none: a segment that
 // is in two pieces of memory is not built here, and what follows in the second is not the next of the message.
@@ -37,7 +48,11 @@ func (c *cutter) Take(p []byte) {
 		if another {
 			g.end(len(g.arena))
 		}
+		if c.careful {
+			c.building, c.segBefore, c.draft = true, *c.seg, draft{tx: q.tx, at: len(g.arena)}
+		}
 		g.arena = q.tx.Frame(g.arena, c.seg.AppendMiddle(q.ddpHeader[:0], n), p[:n])
+		c.building = false
 		g.framed(len(g.arena))
 		c.count++
 		c.took += n
@@ -59,9 +74,13 @@ func (q *QP) cutting(g *Gather, seg *ddp.Segmenter) (c *cutter, most int) {
 	return &g.cut, most
 }
 
-// cutDone counts what was built.
+// cutDone counts what was built, and drops the FPDU for which there was no memory.
 func (q *QP) cutDone(g *Gather, op rdmap.Opcode) (took int) {
 	c := g.cut
+	if c.building {
+		*c.seg = c.segBefore
+		q.dropFPDU(g, c.draft)
+	}
 	g.cut = cutter{}
 	q.stats.SentFPDUs += c.count
 	q.stats.SentOctets[op] += uint64(c.took)
@@ -94,40 +113,83 @@ func (q *QP) sequelOf(s *ddp.Segment) {
 	}
 }
 
-// goesOn takes a segment in the middle of a Write or Read Response whose segment before was in order: only its place is still to be
-// judged, or that is within what was judged already. It reports false, and does nothing, if it is another
+// goesOn takes a segment in the middle of a Send, Write or Read Response whose segment before was in order: only its place is still
+// to be judged, or that is within what was judged already. It reports false, and does nothing, if it is another
 // segment, or may have no place.
 func (q *QP) goesOn(ulpdu []byte) bool {
 	next := q.sequel
-	p, to, ok := next.Take(ulpdu)
+	p, at, ok := next.Take(ulpdu)
 	if !ok || q.Unready() {
 		return false
 	}
 	_, op := rdmap.ParseControl(next.RsvdULP())
-	if op == rdmap.OpReadResponse && uint32(len(p)) >= q.orq.Left() {
+	if uint64(len(p)) > q.roomAt(op, at) {
 		return false
 	}
-	if !q.placing.Place(to, p) && !(q.reachFor(op, next.STag(), to, len(p)) && q.placing.Place(to, p)) {
+	if !q.placing.Place(at, p) && !(q.reachFor(op, next.STag(), at, len(p)) && q.placing.Place(at, p)) {
 		return false
 	}
 	q.sequel = next
-	if op == rdmap.OpReadResponse {
-		q.orq.Came(uint32(len(p)))
-	} else {
-		q.written += uint64(len(p))
-	}
+	q.came(op, len(p))
 	q.stats.RecvOctets[op] += uint64(len(p))
 	q.drain.drained(len(p))
 	return true
 }
 
-// reachFor takes the locks of memory from the place of a segment with n octets on.
-func (q *QP) reachFor(op rdmap.Opcode, stag uint32, to uint64, n int) bool {
-	q.placing.End()
-	if op == rdmap.OpWrite {
-		return q.cfg.Memory.BeginPlace(&q.placing, stag, to, n)
+// roomAt returns how many octets of payload a segment in the middle of a message may have, as far as that is known without
+// its memory. at is its TO or MO.
+func (q *QP) roomAt(op rdmap.Opcode, at uint64) uint64 {
+	switch op {
+	case rdmap.OpWrite:
+		return math.MaxUint64
+	case rdmap.OpReadResponse:
+		return uint64(max(q.orq.Left(), 1) - 1) // the last octet is in the last segment
+	default:
+		return max(q.capacity, at) - at
 	}
-	read, _, _ := q.orq.Front()
-	sink := &q.sq.At(read.ID).SGL.Elements()[0]
-	return q.cfg.Memory.BeginLocalPlace(&q.placing, sink.Region, &sink.Term, sink.Offset+int(to-read.SinkTO), n, to)
+}
+
+// came counts the payload of a segment in the middle of a message.
+func (q *QP) came(op rdmap.Opcode, n int) {
+	switch op {
+	case rdmap.OpWrite:
+		q.written += uint64(n)
+	case rdmap.OpReadResponse:
+		q.orq.Came(uint32(n))
+	default:
+		q.queues[rdmap.QNSend].PlaceNext(n)
+	}
+}
+
+// reachFor takes the locks of memory from the place of a segment with n octets on.
+func (q *QP) reachFor(op rdmap.Opcode, stag uint32, at uint64, n int) bool {
+	q.placing.End()
+	switch op {
+	case rdmap.OpWrite:
+		return q.cfg.Memory.BeginPlace(&q.placing, stag, at, n)
+	case rdmap.OpReadResponse:
+		read, _, _ := q.orq.Front()
+		return q.reachElement(&q.sq.At(read.ID).SGL.Elements()[0], at-read.SinkTO, at, n)
+	default:
+		return q.reachReceive(at, n)
+	}
+}
+
+// reachReceive is reachFor in the memory of the receive. A segment that goes to two of its elements is not in reach, and one with
+// some of the prefix, which lies before them all (from is beyond every element then).
+func (q *QP) reachReceive(mo uint64, n int) bool {
+	from, sgl := mo-q.prefix(), q.current.SGL.Elements()
+	for i := range sgl {
+		if length := uint64(sgl[i].Length); from >= length {
+			from -= length
+			continue
+		}
+		return q.reachElement(&sgl[i], from, mo, n)
+	}
+	return false
+}
+
+// reachElement takes the locks of an element's memory from an offset in it on, which is named by at.
+func (q *QP) reachElement(e *SGE, from, at uint64, n int) bool {
+	return q.cfg.Memory.BeginLocalPlace(&q.placing, e.Region, &e.Term, e.Offset+int(from), n, e.Offset+e.Length, at)
 }

@@ -246,13 +246,18 @@ func (n *twin) posts(id int, op Op, sgl [3][3]int) {
 		n.coming = nil
 		return
 	}
-	var list []SGE
-	for _, e := range sgl {
-		list = append(list, SGE{Region: n.regions[e[0]], Offset: e[1], Length: e[2]})
-	}
-	w := work(uint64(id), op, list...)
+	w := work(uint64(id), op, n.elements(sgl[:])...)
 	w.RemoteSTag, w.RemoteTO = 3, 1<<33
 	n.post(w)
+}
+
+// elements makes elements of regions' numbers, offsets and lengths.
+func (n *twin) elements(sgl [][3]int) (list []SGE) {
+	for _, e := range sgl {
+		r := n.regions[e[0]]
+		list = append(list, SGE{Region: r, Offset: e[1], Length: e[2], Term: r.Term()})
+	}
+	return list
 }
 
 // A Read Response that goes on for longer than the Read, or does not end with it, is refused where it does that.
