@@ -22,12 +22,11 @@ const (
 	RemoteWrite = Access(memory.RemoteWrite)
 	// RemoteRead lets peers fetch octets with RDMA Reads.
 	RemoteRead = Access(memory.RemoteRead)
-	// RemoteInvalidate lets a peer invalidate the region's STag with a Send with
-	// Invalidate. It is needed only for a region that is not bound to a QP by
-	// MROptions.QP, whose peer may do so anyway: with it whichever peer comes first
-	// can end the region's use for all, so that it is for Protection Domains with one
-	// QP. While the domain has several, no peer may (RFC 5040, section 8.1.1; RFC
-	// 5042, section 6.4.5).
+	// RemoteInvalidate lets a peer invalidate the region's STag with a Send with Invalidate. It
+	// is needed only for a region that is not bound to a QP by MROptions.QP, whose peer may do
+	// so anyway: with it whichever peer comes first can end the region's use for all, so use it
+	// in Protection Domains with one QP only. While the domain has several, no peer may (RFC
+	// 5040, section 8.1.1; RFC 5042, section 6.4.5).
 	RemoteInvalidate = Access(memory.RemoteInvalidate)
 	// RemoteAtomic lets peers change words of 8 octets with Atomic Operations: FetchAdd and
 	// CompareSwap. It includes LocalWrite, and neither RemoteRead nor RemoteWrite.
@@ -62,10 +61,14 @@ type MROptions struct {
 	QP *QP
 	// Base is the tagged offset of the first octet.
 	Base uint64
-	// Replace, if it is set, is an MR of Register, of the same RNIC, that ends when the new one begins, as by Deregister. Its STag becomes
-	// that of the new one: peers who were told it reach what that is of, as far as that allows, and need not be told again.
-	// Requests that name the old MR and are not yet carried out end in error. For a moment both count toward Limits.
+	// Replace, if it is set, is an MR of Register, of the same RNIC, that ends when the new one begins, as by Deregister. The new MR takes
+	// over its STag: peers that were told it reach the new memory, as far as the new rights allow, and need not be told again. Requests
+	// that name the old MR and are not yet carried out end in error. For a moment both count toward Limits.
 	Replace *MR
+	// MayVanish tells that the memory is not the Go runtime's, and that it may be unmapped or protected while it is registered, or that of a file that
+	// may be cut short. A request that finds it so fails with StatusLocalProtection, and a peer's ends the connection with a Terminate (RFC 5040, section
+	// 4.8: Local Catastrophic Error); ReadAt and WriteAt return ErrBadState. Otherwise the process ends. Update and Detach do not survive it in either case.
+	MayVanish bool
 }
 
 // Register makes buf usable in work requests and, as far as a allows, by
@@ -84,7 +87,7 @@ func (pd *PD) RegisterOptions(buf []byte, o MROptions) (*MR, error) {
 }
 
 func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
-	mo := memory.Options{Access: memory.Access(o.Access), PD: pd.num, Base: o.Base}
+	mo := memory.Options{Access: memory.Access(o.Access), PD: pd.num, Base: o.Base, Vanishes: o.MayVanish}
 	if o.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("%w: access rights %#x do not exist", ErrInvalid, uint8(o.Access&^allAccess))
 	}
@@ -172,7 +175,7 @@ func (m *MR) Valid() bool { return m.region.Valid() }
 // ReadAt copies len(p) octets from offset off on to p, under the region's lock: what a peer's segment, or another
 // WriteAt or Update, has put there is copied as a whole or not at all. It implements io.ReaderAt: the error is io.EOF
 // if there are fewer octets than asked for, ErrClosed if the region was deregistered, and ErrBadState if it is an MR of
-// AllocMR without memory: it is as one call, whatever is registered or invalidated meanwhile.
+// AllocMR without memory. The octets are all of one registration, whatever is registered or invalidated meanwhile.
 func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
@@ -206,6 +209,9 @@ func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 func (m *MR) lost(f memory.Fault) error {
 	if f == memory.Invalidated {
 		return fmt.Errorf("%w: nothing is registered in the MR at present: the memory is the program's own", ErrBadState)
+	}
+	if f == memory.Vanished {
+		return fmt.Errorf("%w: %s", ErrBadState, f.Mistake())
 	}
 	return errDeregistered
 }

@@ -75,6 +75,7 @@ var (
 		memory.OtherDomain:   rdmap.Code(ddp.CodeSTagNotAssociated),
 		memory.OtherStream:   rdmap.Code(ddp.CodeSTagNotAssociated),
 		memory.Wrap:          rdmap.Code(ddp.CodeTOWrap),
+		memory.Vanished:      rdmap.CodeLocalCatastrophic,
 	}
 	readCodes = [...]rdmap.Code{
 		memory.InvalidSTag:  rdmap.CodeInvalidSTag,
@@ -85,6 +86,7 @@ var (
 		memory.OtherDomain:  rdmap.CodeSTagNotAssociated,
 		memory.OtherStream:  rdmap.CodeSTagNotAssociated,
 		memory.Wrap:         rdmap.CodeTOWrap,
+		memory.Vanished:     rdmap.CodeLocalCatastrophic,
 	}
 	// RFC 7306 has none for Atomic Operations but that of an address that is not aligned, in section 8.2: the others are
 	// those of the Read Requests, which go the same way. [X03]
@@ -98,6 +100,7 @@ var (
 		memory.OtherDomain:    rdmap.CodeSTagNotAssociated,
 		memory.OtherStream:    rdmap.CodeSTagNotAssociated,
 		memory.Wrap:           rdmap.CodeTOWrap,
+		memory.Vanished:       rdmap.CodeLocalCatastrophic,
 	}
 	// RFC 5040, section 5.3: an STag "not associated with the RDMAP Stream" is
 	// reported as one that cannot be invalidated. [P35]

@@ -39,11 +39,15 @@ func (d Domain) swap(stag uint32, to uint64, change func(old uint64) uint64) (g 
 	if f := g.checkAtomic(d, to); f != None {
 		return g, 0, f
 	}
-	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(g.in.piece(off, n))))
+	old, f = g.in.swap(off, change)
+	return g, old, f
+}
+
+func swap(word *uint64, change func(old uint64) uint64) (old uint64) {
 	for {
 		old = atomic.LoadUint64(word)
 		if atomic.CompareAndSwapUint64(word, old, change(old)) {
-			return g, old, None
+			return old
 		}
 	}
 }

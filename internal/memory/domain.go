@@ -52,7 +52,7 @@ func (d Domain) place(stag uint32, to uint64, p layout.Content) (*grant, Fault) 
 	defer g.in.locks.unlock(off, n)
 	f := g.check(d, to, uint64(p.Len()), RemoteWrite)
 	if f == None {
-		g.in.place(off, p)
+		f = g.in.copyIn(off, p)
 	}
 	return g, f
 }
@@ -127,7 +127,7 @@ func (d Domain) load(t Taker, n int, stag uint32, to uint64) (*grant, Fault) {
 	defer g.in.locks.runlock(off, size)
 	f := g.check(d, to, uint64(n), RemoteRead)
 	if f == None {
-		g.in.give(t, off, n)
+		f = g.in.copyOut(t, off, n)
 	}
 	return g, f
 }

@@ -11,6 +11,8 @@ type extent struct {
 	grant        // of the region, over all of it
 	term  uint32 // immutable: which of the region's registrations it is
 	locks stripes
+	// vanishes tells that the memory is not the Go runtime's, and may be gone: immutable.
+	vanishes bool
 	// guarded by locks; nil once revoked
 	buf   []byte   // the only piece
 	parts [][]byte // or several

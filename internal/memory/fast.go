@@ -64,7 +64,7 @@ func (d Domain) FastRegister(r *Region, g *Registration) Fault {
 	return None
 }
 
-// CheckRegister judges a FastRegister before it is carried out, but for the state of the STag.
+// CheckRegister judges a FastRegister before it is carried out, except for the state of the STag.
 func (d Domain) CheckRegister(r *Region, g *Registration) Fault {
 	octets := g.Octets()
 	switch f := r.own(d); {

@@ -50,6 +50,8 @@ const (
 	StillValid
 	// TooLarge: a region is to be registered with more memory than it was allocated for.
 	TooLarge
+	// Vanished: the memory is there no more, or may not be used so: see Options.Vanishes.
+	Vanished
 
 	numFaults
 )
@@ -76,6 +78,7 @@ var faults = [numFaults]struct{ name, mistake string }{
 	FirstType:      {"STag cannot be invalidated", "it is a Memory Window of type 1, which another binding ends, and no invalidation"},
 	StillValid:     {"STag not in the Invalid state", "it is in use: invalidate it first"},
 	TooLarge:       {"list too long", "the memory is more than the region was allocated for"},
+	Vanished:       {"local catastrophic error", "the memory is not mapped any more, or may not be read or written, though it is still registered"},
 }
 
 // String is the RFCs' name of the fault, and the mistake.

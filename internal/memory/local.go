@@ -37,7 +37,7 @@ func (d Domain) LocalLoad(taker Taker, r *Region, t *Term, off, n int) Fault {
 	defer x.locks.runlock(off, n)
 	f := r.checkMeant(d, x, t, off, n, false)
 	if f == None {
-		x.give(taker, off, n)
+		f = x.copyOut(taker, off, n)
 	}
 	return f
 }
@@ -57,7 +57,7 @@ func (d Domain) LocalPlace(r *Region, t *Term, off int, p layout.Content) Fault 
 	defer x.locks.unlock(off, n)
 	f := r.checkMeant(d, x, t, off, n, true)
 	if f == None {
-		x.place(off, p)
+		f = x.copyIn(off, p)
 	}
 	return f
 }

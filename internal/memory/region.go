@@ -85,9 +85,8 @@ func (r *Region) ReadAt(dst []byte, off int) (int, Fault) {
 	if f := r.kept(x); f != None {
 		return 0, f
 	}
-	for dst = dst[:n]; len(dst) > 0; {
-		part := copy(dst, x.piece(off, len(dst)))
-		dst, off = dst[part:], off+part
+	if f := x.copyTo(dst[:n], off); f != None {
+		return 0, f
 	}
 	return n, None
 }
@@ -105,7 +104,7 @@ func (r *Region) WriteAt(src []byte, off int) Fault {
 	defer x.locks.unlock(off, len(src))
 	f := r.kept(x)
 	if f == None {
-		x.place(off, layout.Plain(src))
+		f = x.copyIn(off, layout.Plain(src))
 	}
 	return f
 }

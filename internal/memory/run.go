@@ -34,13 +34,14 @@ func (d Domain) BeginPlace(r *Run, stag uint32, to uint64, n int) bool {
 	return false
 }
 
-// BeginLocalPlace is BeginPlace for the consumer's own operation: the octet at offset off of a region is named by to.
-func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n int, to uint64) bool {
+// BeginLocalPlace is BeginPlace for the consumer's own operation: the octet at offset off of a region is named by to. The Run takes nothing
+// from offset end on.
+func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n, end int, to uint64) bool {
 	x := m.extent()
-	if !x.holds(off, n) {
+	if !x.holds(off, n) || n > end-off {
 		return false
 	}
-	r.begin(x, off, n, x.size, to)
+	r.begin(x, off, n, min(end, x.size), to)
 	if m.checkMeant(d, x, t, off, n, true) == None {
 		return true
 	}
@@ -54,15 +55,14 @@ func (r *Run) begin(x *extent, off, n, most int, to uint64) {
 	x.locks.lock(off, n)
 }
 
-// Place copies p to where it is named. It reports false, and does nothing, if that takes another Run.
+// Place copies p to where it is named. It reports false, if that takes another Run, and has done nothing then; or if the memory has vanished.
 func (r *Run) Place(to uint64, p []byte) bool {
 	from := to - r.to
 	if r.left == 0 || from > uint64(r.end-r.at) || len(p) > r.end-r.at-int(from) {
 		return false
 	}
 	r.left--
-	r.in.place(r.at+int(from), layout.Plain(p))
-	return true
+	return r.in.copyIn(r.at+int(from), layout.Plain(p)) == None
 }
 
 // End gives the locks back.

@@ -24,7 +24,7 @@ var begins = map[string]func(d Domain, run *Run, r *Region, off, n int) bool{
 		return d.BeginPlace(run, r.STag(), r.Base()+uint64(off), n)
 	},
 	"the sink of a Read": func(d Domain, run *Run, r *Region, off, n int) bool {
-		return d.BeginLocalPlace(run, r, new(Term), off, n, r.Base()+uint64(off))
+		return d.BeginLocalPlace(run, r, new(Term), off, n, math.MaxInt, r.Base()+uint64(off))
 	},
 }
 
@@ -62,6 +62,25 @@ func TestRunReach(t *testing.T) {
 			if run.Place(base+uint64(c.off), []byte{1}) {
 				t.Errorf("%s: a Run that has ended goes on", name)
 			}
+		}
+	}
+}
+
+// A Run of the consumer's own ends where that says, also within the locks, and takes none for octets after that.
+func TestRunEnds(t *testing.T) {
+	table := NewTable()
+	r, _ := large(t, table)
+	for _, end := range []int{1000, 64<<10 + 1} {
+		var run Run
+		if local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900+1, end, 0) {
+			t.Fatalf("a Run over the end at %d", end)
+		}
+		if !local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900, end, 0) || run.Place(1, make([]byte, end-900)) || !run.Place(0, make([]byte, end-900)) {
+			t.Fatalf("no Run up to the end at %d, or one after it", end)
+		}
+		run.End()
+		if f := local(table).LocalPlace(r, new(Term), 0, layout.Plain(make([]byte, 150<<10))); f != None {
+			t.Fatal(f) // and it ends: all locks are free
 		}
 	}
 }

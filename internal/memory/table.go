@@ -60,6 +60,8 @@ type Options struct {
 	PD     uint32
 	Stream uint32 // 0: every stream of the PD
 	Base   uint64 // tagged offset of the first octet
+	// Vanishes tells that the memory is not the Go runtime's, and that it may be gone before the region is revoked.
+	Vanishes bool
 }
 
 // ErrAccess reports rights that do not exist.
@@ -100,6 +102,7 @@ func (t *Table) region(buf []byte, o Options) (*Region, error) {
 	r := &Region{tag: tag{table: t, pd: o.PD}}
 	x := &r.first
 	newExtent(x, buf)
+	x.vanishes = o.Vanishes
 	x.owner, x.pd, x.stream, x.access, x.base = r, o.PD, o.Stream, o.Access.whole(), o.Base
 	return r, nil
 }

@@ -74,16 +74,25 @@ func TestRevokeRace(t *testing.T) {
 		}
 		began.Wait()
 		end(table, r)
-		for i := range buf { // the consumer's again
-			buf[i] = byte(i)
-		}
-		wg.Wait()
-		for i := range buf {
-			if buf[i] != byte(i) {
-				t.Errorf("%s: octet %d has changed", name, i)
-			}
+		if at := changed(buf, &wg); at >= 0 {
+			t.Errorf("%s: octet %d has changed", name, at)
 		}
 	}
+}
+
+// changed fills memory that is the consumer's again, waits for those who had access to it, and returns an octet that they
+// have changed since, or -1.
+func changed(buf []byte, wg *sync.WaitGroup) int {
+	for i := range buf {
+		buf[i] = byte(i)
+	}
+	wg.Wait()
+	for i := range buf {
+		if buf[i] != byte(i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // A peer may invalidate what is bound to its stream, and what was offered for it and
