@@ -101,7 +101,7 @@ func rtrIf(set bool, kind RTR) RTR {
 	return 0
 }
 
-// WithRTR returns e with A set, and of B, C and D those that name the kinds: the
+// WithRTR returns e with A set, and with those of B, C and D that name the kinds: the
 // peer-to-peer model of RFC 6581, section 9.2.
 func (e Enhanced) WithRTR(kinds RTR) Enhanced {
 	e.A, e.B, e.C, e.D = true, kinds&RTRSend != 0, kinds&RTRWrite != 0, kinds&RTRRead != 0

@@ -18,9 +18,8 @@ type ResponderConfig struct {
 	// DialectRtr: its S is a reserved bit of revision 1, which peers that know
 	// nothing of it may have set, and a responder would wait for their Rtr frame.
 	Dialects []Dialect
-	// Messages takes a private data message in place of the Start Key, or of a
-	// Request. It is a setting of its own as such a message begins with any
-	// octets.
+	// Messages takes a private data message in place of the Start Key, or of a Request. It has
+	// to be asked for, since such a message may begin with any octets.
 	Messages bool
 	// Markers and NoCRC are what a KindNonPermissive says of itself in answer to a
 	// revision 0 Request, before it closes the connection. In other answers

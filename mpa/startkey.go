@@ -146,9 +146,9 @@ type Keyed interface {
 	String() string
 }
 
-// CutStartup returns the startup frame or Start Key that b begins with, and what follows
-// it. It goes by the beginning that all keys of its kind have, so that a frame with a
-// key that nobody knows is one too. It reports whether there is a whole one.
+// CutStartup returns the startup frame or Start Key that b begins with, and what follows it. It
+// goes by the beginning that all keys of its kind have in common, so that a frame with an
+// unknown key counts too. It reports whether a whole one is there.
 func CutStartup(b []byte) (found Keyed, rest []byte, ok bool) {
 	if k, err := ParseStartKey(b); err == nil && isStartKey(string(k)) {
 		return k, b[len(k):], true

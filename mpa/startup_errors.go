@@ -77,7 +77,7 @@ func (f Failure) Hint() string {
 type StartupError struct {
 	// Role is the one of this end.
 	Role Role
-	// Failure is what happened, for a program to tell.
+	// Failure is what happened, for programs to test.
 	Failure Failure
 	// Fallback advises to try again on a new connection with a revision 1
 	// Request, as the peer seems not to know RFC 6581. The consumer has to agree:

@@ -152,6 +152,7 @@ func FuzzReader(f *testing.F) {
 // Proves F12: the ULPDU handed out is the ULPDU framed.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("one"), []byte(""), bytes.Repeat([]byte{3}, 600), true, true, byte(7))
+	f.Add([]byte("one"), bytes.Repeat([]byte{2}, 9000), bytes.Repeat([]byte{3}, 65000), true, true, byte(200))
 	f.Fuzz(func(t *testing.T, a, b, c []byte, markers, crc bool, step byte) {
 		w := mpa.NewWriter(markers, crc)
 		var stream []byte

@@ -19,9 +19,9 @@ type Framing struct {
 	Shift uint64
 }
 
-// Verify checks one whole FPDU, which begins at a stream offset and is the first size
-// octets of b, and returns an error with code 2 or 3, or nil. What follows the FPDU in
-// b only helps to tell what the sender did otherwise. b is not changed.
+// Verify checks one whole FPDU, which begins at a stream offset and is the first size octets of
+// b, and returns an error with code 2 or 3, or nil. What follows the FPDU in b only helps to
+// tell what the sender did wrong. b is not changed.
 //
 // The CRC is verified first and the markers then, as RFC 5044, section 8, has code 3
 // only "In the event that the CRC is valid".

@@ -15,11 +15,10 @@ const zeros = "\x00\x00\x00\x00"
 // Writer frames one direction of a connection: it makes FPDUs of ULPDUs. It
 // writes to slices only, does not allocate, and is not safe for concurrent use.
 //
-// A ULPDU is framed by one Append, or by one Begin, any number of Payload and one End.
-// Like all codecs it writes more than is legal: any ULPDU that
-// ULPDU_Length can tell of. Who sends keeps to layout.MULPDU.
-// A Writer panics where a caller breaks these rules, as going on would put a
-// stream on the wire that no receiver can follow.
+// A ULPDU is framed by one Append, or by one Begin, any number of Payload and one End. Like all
+// codecs it writes more than is legal: any ULPDU whose length fits into ULPDU_Length. A sender
+// keeps to layout.MULPDU. A Writer panics where a caller breaks these rules, as going on would
+// put a stream on the wire that no receiver can follow.
 //
 // A Writer is a value: to give up an FPDU between Begin and End, assign a copy that was
 // made before Begin, and drop what was appended since.
@@ -116,6 +115,8 @@ func (w *Writer) Payload(dst, p []byte) []byte {
 	}
 	w.left -= len(p)
 	switch {
+	case w.markers && w.crc && len(p) >= weaveAtOnce:
+		return w.weaveSumming(dst, p)
 	case w.markers:
 		return w.weave(dst, p)
 	case w.crc && len(p) >= sumAtOnce:
@@ -190,6 +191,23 @@ func (w *Writer) weave(dst, p []byte) []byte {
 		p = p[run:]
 	}
 	return dst
+}
+
+// weaveAtOnce is the length in octets from which a payload is summed while it is distributed between markers.
+const weaveAtOnce = 4096
+
+// weaveSumming appends p, of which all that is between two markers is summed in passing. [F07] [F08]
+func (w *Writer) weaveSumming(dst, p []byte) []byte {
+	lead := layout.NextMarker(w.offset)
+	dst, p = w.weave(dst, p[:lead]), p[lead:]
+	w.catchUp(dst)
+
+	blocks := len(p) / crc32c.WeaveFrom
+	at, from, to := len(dst), blocks*crc32c.WeaveFrom, blocks*crc32c.WeaveTo
+	dst = slices.Grow(dst, to)[:at+to]
+	w.sum = crc32c.Weave(dst[at:], p[:from], uint32(w.offset-w.header), w.sum)
+	w.offset += uint64(to)
+	return w.weave(dst, p[from:])
 }
 
 // marker appends a marker if one falls here, so that content may follow.

@@ -208,3 +208,82 @@ finish:
 	WORDSCOPY
 	MOVL AX, ret+56(FP)
 	RET
+
+// ADD folds Y over 256 octets, stores those in Y9 at an offset from DI and adds them.
+#define ADD(offset, Y) \
+	FOLD(Y15, Y, Y8)            \
+	VMOVDQU Y9, offset(DI)      \
+	VPXOR Y9, Y, Y
+
+// WEAVE is COPY of octets that stand at another offset from SI.
+#define WEAVE(from, to, Y) \
+	VMOVDQU from(SI), Y9        \
+	ADD(to, Y)
+
+// move has VPERMD move 28 octets four further on.
+DATA move<>+0(SB)/8, $0x0000000000000000
+DATA move<>+8(SB)/8, $0x0000000200000001
+DATA move<>+16(SB)/8, $0x0000000400000003
+DATA move<>+24(SB)/8, $0x0000000600000005
+GLOBL move<>(SB), RODATA|NOPTR, $32
+
+// func foldWeave256(dst, src []byte, distance, state uint32) uint32
+//
+// The first 32 octets of a block are the marker and 28 of src: what is loaded is moved by four
+// octets, and the last four of it are loaded again by the next.
+TEXT ·foldWeave256(SB), NOSPLIT, $0-60
+	MOVQ  dst_base+0(FP), DI
+	MOVQ  dst_len+8(FP), CX
+	MOVQ  src_base+24(FP), SI
+	MOVL  distance+48(FP), R8
+	MOVL  state+52(FP), AX
+	VMOVD AX, X12
+	VMOVDQU move<>(SB), Y10
+	VBROADCASTI128 ·powers+80(SB), Y14
+	VBROADCASTI128 ·powers+0(SB), Y15
+
+	// Nothing is folded yet: what is added to the first octets is the CRC register alone.
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+
+block:
+	MOVL   R8, BX
+	ANDL   $0xffff, BX // FPDUPTR has 16 bits, and RESERVED in front of it is 0
+	BSWAPL BX
+	VMOVD  BX, X11
+	VPERMD 0(SI), Y10, Y9
+	VPBLENDD $1, Y11, Y9, Y9
+	ADD(0, Y0)
+	VPXOR Y12, Y0, Y0
+	VPXOR Y12, Y12, Y12
+	WEAVE(28, 32, Y1)
+	WEAVE(60, 64, Y2)
+	WEAVE(92, 96, Y3)
+	WEAVE(124, 128, Y4)
+	WEAVE(156, 160, Y5)
+	WEAVE(188, 192, Y6)
+	WEAVE(220, 224, Y7)
+	WEAVE(252, 256, Y0)
+	WEAVE(284, 288, Y1)
+	WEAVE(316, 320, Y2)
+	WEAVE(348, 352, Y3)
+	WEAVE(380, 384, Y4)
+	WEAVE(412, 416, Y5)
+	WEAVE(444, 448, Y6)
+	WEAVE(476, 480, Y7)
+	ADDL $512, R8
+	ADDQ $508, SI
+	ADDQ $512, DI
+	SUBQ $512, CX
+	JA   block
+
+	MERGE
+	FINISH
+	MOVL AX, ret+56(FP)
+	RET

@@ -26,6 +26,15 @@ func fold256(state uint32, p []byte) uint32
 //go:noescape
 func foldCopy256(dst, src []byte, state uint32) uint32
 
+// foldWeave is foldCopy of src with a marker in front of every 508 octets; dst has all of that, and it
+// is at least one marker. The first marker is at a distance from ULPDU_Length.
+//
+//go:noescape
+func foldWeave(dst, src []byte, distance, state uint32) uint32
+
+//go:noescape
+func foldWeave256(dst, src []byte, distance, state uint32) uint32
+
 // powers are what fold multiplies by: for each distance of d bits, x^(d+31) mod P(x) and
 // x^(d-33) mod P(x) in the reflected order. See fold_amd64.s; TestPowers computes them.
 var powers = [...]uint64{

@@ -59,6 +59,21 @@
 	CRC32Q BX, AX                \
 	VZEROUPPER
 
+// TURN folds over 256 octets, adds those in Z10 to Z13 and stores them at an offset from DI.
+#define TURN(offset) \
+	FOLD(Z5, Z0, Z6)                    \
+	FOLD(Z5, Z1, Z7)                    \
+	FOLD(Z5, Z2, Z8)                    \
+	FOLD(Z5, Z3, Z9)                    \
+	VMOVDQU64 Z10, (offset+0)(DI)       \
+	VMOVDQU64 Z11, (offset+64)(DI)      \
+	VMOVDQU64 Z12, (offset+128)(DI)     \
+	VMOVDQU64 Z13, (offset+192)(DI)     \
+	VPTERNLOGQ $0x96, Z10, Z6, Z0       \
+	VPTERNLOGQ $0x96, Z11, Z7, Z1       \
+	VPTERNLOGQ $0x96, Z12, Z8, Z2       \
+	VPTERNLOGQ $0x96, Z13, Z9, Z3
+
 // func fold(state uint32, p []byte) uint32
 TEXT ·fold(SB), NOSPLIT, $0-36
 	MOVL  state+0(FP), AX
@@ -155,18 +170,7 @@ loop:
 	VMOVDQU64 64(SI), Z11
 	VMOVDQU64 128(SI), Z12
 	VMOVDQU64 192(SI), Z13
-	FOLD(Z5, Z0, Z6)
-	FOLD(Z5, Z1, Z7)
-	FOLD(Z5, Z2, Z8)
-	FOLD(Z5, Z3, Z9)
-	VMOVDQU64 Z10, 0(DI)
-	VMOVDQU64 Z11, 64(DI)
-	VMOVDQU64 Z12, 128(DI)
-	VMOVDQU64 Z13, 192(DI)
-	VPTERNLOGQ $0x96, Z10, Z6, Z0
-	VPTERNLOGQ $0x96, Z11, Z7, Z1
-	VPTERNLOGQ $0x96, Z12, Z8, Z2
-	VPTERNLOGQ $0x96, Z13, Z9, Z3
+	TURN(0)
 	ADDQ $256, SI
 	ADDQ $256, DI
 	SUBQ $256, CX
@@ -205,6 +209,56 @@ finish:
 	FINISH
 
 	WORDSCOPY
+	MOVL AX, ret+56(FP)
+	RET
+
+// func foldWeave(dst, src []byte, distance, state uint32) uint32
+//
+// A block of 512 octets is two turns of foldCopy's loop. Its first 64 octets are the marker and
+// 60 of src: the marker is put in front of what is loaded, and the last four of that are loaded
+// again by the next.
+TEXT ·foldWeave(SB), NOSPLIT, $0-60
+	MOVQ  dst_base+0(FP), DI
+	MOVQ  dst_len+8(FP), CX
+	MOVQ  src_base+24(FP), SI
+	MOVL  distance+48(FP), R8
+	MOVL  state+52(FP), AX
+	VMOVD AX, X4
+	VBROADCASTI32X4 ·powers+0(SB), Z5
+
+	// Nothing is folded yet: what is added to the first octets is the CRC register alone.
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+
+block:
+	MOVL   R8, BX
+	ANDL   $0xffff, BX // FPDUPTR has 16 bits, and RESERVED in front of it is 0
+	BSWAPL BX
+	VPBROADCASTD BX, Z14
+	VMOVDQU64 0(SI), Z10
+	VALIGND $15, Z14, Z10, Z10
+	VMOVDQU64 60(SI), Z11
+	VMOVDQU64 124(SI), Z12
+	VMOVDQU64 188(SI), Z13
+	TURN(0)
+	VPXORQ Z4, Z0, Z0
+	VPXORQ Z4, Z4, Z4
+
+	VMOVDQU64 252(SI), Z10
+	VMOVDQU64 316(SI), Z11
+	VMOVDQU64 380(SI), Z12
+	VMOVDQU64 444(SI), Z13
+	TURN(256)
+	ADDL $512, R8
+	ADDQ $508, SI
+	ADDQ $512, DI
+	SUBQ $512, CX
+	JA   block
+
+	MERGE
+	FINISH
 	MOVL AX, ret+56(FP)
 	RET
 

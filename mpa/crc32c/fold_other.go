@@ -16,3 +16,7 @@ func fold256(state uint32, p []byte) uint32 { panic("crc32c: no folding here") }
 func foldCopy256(dst, src []byte, state uint32) uint32 { panic("crc32c: no folding here") }
 
 func words(state uint32, p []byte) uint32 { panic("crc32c: no such instruction here") }
+
+func foldWeave(dst, src []byte, distance, state uint32) uint32 { panic("crc32c: no folding here") }
+
+func foldWeave256(dst, src []byte, distance, state uint32) uint32 { panic("crc32c: no folding here") }

@@ -69,8 +69,8 @@ func (c Content) cut(n int) (front, rest Content) {
 	return contentAt(c.b, n, phase), contentAt(c.b[at:], int(c.n)-n, (phase+uint64(at))%MarkerInterval)
 }
 
-// Squeeze moves the octets together over the markers, and returns them. None moves that is
-// in front of the first marker. The Content is of no use any more.
+// Squeeze moves the octets together over the markers, and returns them. Those in front of the
+// first marker stay where they are. The Content is of no use after that.
 func (c Content) Squeeze() []byte {
 	if c.n > 0 {
 		return c.squeeze()

@@ -21,7 +21,7 @@ const (
 	crcStride = 128        // powers in low
 )
 
-// fill takes in the octets at a stream offset, but for those it has taken in before, and
+// fill takes in the octets at a stream offset, except for those it has taken in before, and
 // returns at what index of after they begin.
 func (c *crcSums) fill(at uint64, b []byte) (index int) {
 	if c.low[0] == 0 {

@@ -85,7 +85,7 @@ type Config struct {
 //
 // # Cost
 //
-// Octets in order are not copied, but for FPDUs that are split over segments or
+// Octets in order are not copied, except for FPDUs that are split over segments or
 // have a marker within; others once, or a few times where segments come backwards.
 // Nothing is allocated per FPDU in order. Each marker is looked at and each start
 // judged a bounded number of times, and a search takes the same time for any

@@ -30,15 +30,15 @@ type Sync struct {
 	// Offset is where the FPDU begins, with the marker in front: in the octets given
 	// to [Resync], or in the stream.
 	Offset uint64
-	// Markers tells whether there are markers, and Phase then where: they begin at
-	// offsets that leave this rest when divided by 512.
+	// Markers tells whether there are markers, and Phase where: they begin at offsets whose
+	// rest is Phase when divided by 512.
 	Markers bool
 	Phase   int
 	// CRC tells whether CRCs are generated.
 	CRC bool
-	// FPDUs is the number of FPDUs that follow each other from Offset on, as far as
-	// was looked, with valid CRCs if CRC is set; Agreeing that of markers in them, all
-	// of which agree; Plausible that of ULPDUs that were asked for and are plausible.
+	// FPDUs is the number of FPDUs that follow each other from Offset on, as far as was looked,
+	// with valid CRCs if CRC is set. Agreeing is the number of markers in them, which all
+	// agree, and Plausible that of the ULPDUs in them that were found plausible.
 	FPDUs, Agreeing, Plausible int
 	// Octets is what these FPDUs take on the stream.
 	Octets uint64
@@ -71,10 +71,10 @@ const (
 // markers and CRCs. plausible, if not nil, is asked where CRCs do not tell: see
 // [Config.Plausible]. At most the first 264256 octets are looked at.
 //
-// A stream with markers and less than 512 octets in whole FPDUs may pass for one
-// without: Confidence is no better than fair then. Without CRC, markers and plausible
-// nothing tells an FPDU from payload but that 20 lengths in a row lead to each other, the
-// first 4 of which are passed over; payload can look like that.
+// A stream with markers and less than 512 octets in whole FPDUs may pass for one without:
+// Confidence is no better than fair then. Without CRCs, markers and plausible, only lengths
+// tell an FPDU from payload: 20 of them in a row have to lead from one to the next, and the
+// first 4 are passed over. Payload can look like that.
 func Resync(b []byte, plausible func(ulpdu []byte) bool) (Sync, bool) {
 	b = b[:min(len(b), searchWindow)]
 	var (

@@ -14,12 +14,14 @@ const (
 	QPRefusalLen = 8
 )
 
+// QPNumberMask has the bits of a QP number.
+const QPNumberMask = 1<<24 - 1
+
 // What a QPCall and a QPRefusal begin with.
 const (
-	qpMagic      = 'i'<<24 | 'w'<<16 | 'q'<<8 | 'p'
-	qpPlain      = 1 // versions
-	qpPrefixed   = 2
-	qpNumberMask = 1<<24 - 1
+	qpMagic    = 'i'<<24 | 'w'<<16 | 'q'<<8 | 'p'
+	qpPlain    = 1 // versions
+	qpPrefixed = 2
 )
 
 // QPCall is how a program that runs under "iwarp run --as roce" asks for the connection of two QPs whose numbers their programs have exchanged, in
@@ -53,8 +55,8 @@ func (c QPCall) Append(dst []byte) []byte {
 		version = qpPrefixed
 	}
 	dst = binary.BigEndian.AppendUint32(dst, qpMagic)
-	dst = binary.BigEndian.AppendUint32(dst, version<<24|c.To&qpNumberMask)
-	dst = binary.BigEndian.AppendUint32(dst, c.From&qpNumberMask)
+	dst = binary.BigEndian.AppendUint32(dst, version<<24|c.To&QPNumberMask)
+	dst = binary.BigEndian.AppendUint32(dst, c.From&QPNumberMask)
 	return append(dst, c.GID[:]...)
 }
 
@@ -67,7 +69,7 @@ func ParseQPCall(b []byte) (c QPCall, err error) {
 		return c, fmt.Errorf("%w: % x begins no call for a QP", ErrConvention, b[:5])
 	}
 	return QPCall{
-		To: binary.BigEndian.Uint32(b[4:]) & qpNumberMask, From: binary.BigEndian.Uint32(b[8:]) & qpNumberMask,
+		To: binary.BigEndian.Uint32(b[4:]) & QPNumberMask, From: binary.BigEndian.Uint32(b[8:]) & QPNumberMask,
 		GID: [16]byte(b[12:]), Prefix: b[4] == qpPrefixed,
 	}, nil
 }
@@ -93,8 +95,8 @@ func (c QPCall) address() string {
 	return strings.Join(groups[:], ":")
 }
 
-// QPRefusal is what an end that knows all versions of a [QPCall] says when it refuses one, in the private data of its Reply. Ends that know version
-// 1 alone say nothing. In network order it has the magic of a call, the version, 2, and 3 octets of 0.
+// QPRefusal is what an end that knows all versions of a [QPCall] says when it refuses one, in the private data of its Reply. Ends that know only
+// version 1 say nothing. In network order it has the magic of a call, the version, 2, and 3 octets of 0.
 type QPRefusal struct{}
 
 // Append appends the refusal.

@@ -33,10 +33,10 @@ func (d SMBDirect) Append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, d.IRD), d.ORD)
 }
 
-// ParseSMBDirect returns the header at the head of b, which may hold more, and the
-// order of its octets, which is binary.BigEndian or binary.LittleEndian: Linux has
-// sent it so. The order is that in which both values are from 1 to 0xffff. No octets
-// fit both orders; if they fit neither, the error wraps [ErrConvention].
+// ParseSMBDirect returns the header at the head of b, which may hold more, and the order of its
+// octets, which is binary.BigEndian, or binary.LittleEndian as Linux has sent it. The order is
+// that in which both values are from 1 to 0xffff. No octets fit both orders; if they fit
+// neither, the error wraps [ErrConvention].
 func ParseSMBDirect(b []byte) (d SMBDirect, order binary.ByteOrder, err error) {
 	if len(b) < SMBDirectLen {
 		return d, nil, tooShort("SMB Direct's IRD and ORD", len(b), SMBDirectLen)

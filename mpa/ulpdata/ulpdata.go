@@ -15,11 +15,10 @@ import (
 // convention.
 var ErrConvention = errors.New("ulpdata: private data is not of this convention")
 
-// Recognize returns the ULP's private data as what it follows of the conventions of this
-// package: an [RPCOverRDMA], [QPCall], [QPRefusal], [NVMeRequest], [NVMeReply], [NVMeReject] or [SMBDirect], or
-// nil. It is a guess. Nothing in a startup frame says what private data is, and only the
-// first three of these have a mark of their own: any application may happen to send the octets of
-// the others.
+// Recognize returns the ULP's private data in the form of that convention of this package which it seems to
+// follow: an [RPCOverRDMA], [QPCall], [QPRefusal], [NVMeRequest], [NVMeReply], [NVMeReject] or [SMBDirect], or
+// nil. It is a guess. Nothing in a startup frame says what private data is, and only the first three of these
+// have a mark of their own: any application may happen to send the octets of the others.
 func Recognize(b []byte) fmt.Stringer {
 	if c, err := ParseRPCOverRDMA(b); err == nil {
 		return c
@@ -46,13 +45,16 @@ func Recognize(b []byte) fmt.Stringer {
 }
 
 // Describe returns one line on the ULP's private data: what it looks like,
-// as [Recognize] guesses, or text, or its first octets.
+// as [Recognize] guesses, or whose program's (rsockets, or a command of this module), or text, or its first octets.
 func Describe(b []byte) string {
 	if len(b) == 0 {
 		return "none"
 	}
 	if c := Recognize(b); c != nil {
 		return "like " + c.String()
+	}
+	if name := program(b); name != "" {
+		return fmt.Sprintf("like %s, %s: %s", name, wording.Octets(len(b)), shown(b, "% x"))
 	}
 	if text := strings.TrimRight(string(b), "\x00"); printable(text) {
 		return fmt.Sprintf("%s of text: %s", wording.Octets(len(b)), shown([]byte(text), "%q"))
