@@ -72,6 +72,28 @@ func TestHalfClose(t *testing.T) {
 	should(t, ini.wantEnd())
 }
 
+// TestAfterLinger sends to a peer that has closed its half when our own has ended by itself: the error names what keeps that open, but not
+// where the consumer has ended it.
+func TestAfterLinger(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ini, res := setup{pipe: true}.connect(t)
+			synctest.Wait()
+			must(t, ini.CloseWrite())
+			res.wantEvent(iwarp.EventHalfClosed)
+			if asked {
+				must(t, res.CloseWrite())
+			}
+			<-res.Done()
+			err := res.PostSend(&iwarp.SendWR{})
+			if !errors.Is(err, iwarp.ErrPeerClosed) || contains(err, "QPConfig.HalfClose keeps it open") == asked || contains(err, "Modify(StateIdle)") != asked {
+				t.Errorf("CloseWrite asked for: %t: %v", asked, err)
+			}
+			finish(t, ini, res)
+		})
+	}
+}
+
 // TestHalfCloseQuiet closes one direction of a connection over which nothing else passes: the peer learns
 // of it at once.
 func TestHalfCloseQuiet(t *testing.T) {

@@ -14,10 +14,9 @@ import (
 // A CQ is a Completion Queue. It collects the completions of any number of QPs, in
 // order for each of their queues. Its methods may be called by any goroutine.
 //
-// The consumer must see to it that completions find room: in a CQ as deep as Committed
-// says they do, as a request keeps its entry in its queue until its completion is
-// polled. If a CQ does overflow, its QPs go to StateError, and no others (RFC 5042,
-// section 6.4.6).
+// The consumer must see to it that completions find room. In a CQ as deep as Committed says
+// they always do, since a request keeps its entry in its queue until its completion is polled.
+// If a CQ does overflow, its QPs go to StateError, and no others (RFC 5042, section 6.4.6).
 type CQ struct {
 	rnic *RNIC
 

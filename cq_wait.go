@@ -1,6 +1,10 @@
 package iwarp
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // waitFailed is the error of a Wait that ends without a completion.
 func waitFailed(err error) error { return &OpError{Op: "wait for a completion", Err: err} }
@@ -19,7 +23,8 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 
 // Wait returns when there is a completion to poll. Its error is an *OpError: it wraps the context's or, if no
 // completion is left and none will come, ErrClosed, ErrCQOverflow or ErrNoQP: every QP
-// that used the CQ was closed, or its connection has ended. Where QPs are still to come,
+// that used the CQ was closed, or its connection has ended. If there is one QP left, which has ended, the error wraps
+// that of QP.Err too. Where QPs are still to come,
 // call Wait again when the next one is there; or create a QP on the CQ that is never
 // connected, and Wait goes on waiting until that is closed.
 //
@@ -32,6 +37,9 @@ func (cq *CQ) Wait(ctx context.Context) error {
 			qp.leadFor(ctx, cq)
 		}
 		ready, err := cq.enter()
+		if errors.Is(err, ErrNoQP) {
+			return waitFailed(cq.deserted())
+		}
 		if ready || err != nil {
 			return err
 		}
@@ -70,9 +78,20 @@ func (cq *CQ) outcome() (ready bool, err error) {
 	case cq.overflow:
 		return false, waitFailed(errCQLost)
 	case cq.had && cq.ended == cq.used:
-		return false, waitFailed(ErrNoQP)
+		return false, ErrNoQP
 	}
 	return false, nil
+}
+
+// deserted is ErrNoQP, with the reason why the connection has ended if it was the only one.
+func (cq *CQ) deserted() error {
+	cq.mu.Lock()
+	qp := cq.only
+	cq.mu.Unlock()
+	if qp == nil || qp.Err() == nil {
+		return ErrNoQP
+	}
+	return fmt.Errorf("%w: %w", ErrNoQP, qp.Err())
 }
 
 // leave removes a waiter that gives up.

@@ -15,11 +15,17 @@ type endedError struct {
 	cause    error // nil: there was no connection, or nobody knows yet how it will end
 	released bool  // the QP itself was closed
 	peer     bool  // where cause is nil: the peer was the first to close, however it will end
+	lingered bool  // our direction ended by itself, after the peer's
 }
+
+// afterPeer says what a consumer that goes on to send when the peer has closed its half, as one of sockets may, has to set.
+const afterPeer = "our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"
 
 // Error says what has ended, and why.
 func (e *endedError) Error() string {
 	switch {
+	case e.peer && e.lingered:
+		return "the peer has closed its half; " + afterPeer
 	case e.peer:
 		return "the QP is being closed, as the peer has closed its half"
 	case e.cause == nil && (e.state == StateRTS || e.state == StateClosing):
@@ -30,6 +36,8 @@ func (e *endedError) Error() string {
 		return text(e.cause)
 	case e.released || e.state == StateRTS:
 		return "the QP was closed: " + text(e.cause)
+	case e.state == StateClosed && e.lingered:
+		return text(e.cause) + "; " + afterPeer
 	case e.state == StateClosed:
 		return text(e.cause) + "; after Modify(StateIdle) the QP can have another connection"
 	}
@@ -50,11 +58,12 @@ func (e *endedError) Unwrap() []error {
 // ended is the error of a call that needs a connection, or one to come, where there is
 // none any more; nil otherwise. The caller holds qp.mu.
 func (qp *QP) ended() error {
+	lingered := qp.eng.Lingered()
 	switch s, cause := qp.state(), qp.eng.Cause(); {
 	case (qp.closing && s == StateRTS || s == StateClosing) && orderly(publicError(cause)):
-		return &endedError{state: s, peer: errors.Is(cause, ErrPeerClosed)} // whether in order, the end will tell
+		return &endedError{state: s, peer: errors.Is(cause, ErrPeerClosed), lingered: lingered} // whether in order, the end will tell
 	case qp.closing, s == StateTerminate, s == StateError, s == StateClosing, s == StateClosed:
-		return &endedError{state: s, cause: publicError(cause), released: qp.destroyed}
+		return &endedError{state: s, cause: publicError(cause), released: qp.destroyed, lingered: lingered}
 	case qp.destroyed:
 		return &endedError{state: s, released: true}
 	}
@@ -65,12 +74,17 @@ func (qp *QP) ended() error {
 func (qp *QP) stillClosing() error { return fmt.Errorf("%w: wait for Done", qp.ended()) }
 
 // Cause returns why the connection ended, where err tells of that: err is the error of a
-// completion of the QP, or of a wait for its completions. It returns any other err as it is.
+// completion of the QP, of a wait for its completions, or of a call on it after the end, without what the caller could do about that. It returns any other err as it is.
 func (qp *QP) Cause(err error) error {
 	var wc *WCError
+	var ended *endedError
 	switch {
 	case errors.As(err, &wc) && wc.Cause != nil:
 		return wc.Cause
+	case errors.As(err, &ended) && ended.cause != nil:
+		return ended.cause
+	case errors.As(err, &ended) && ended.peer:
+		return ErrPeerClosed
 	case errors.Is(err, ErrNoQP):
 		return qp.Err()
 	}

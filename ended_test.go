@@ -13,14 +13,16 @@ func TestEndedError(t *testing.T) {
 		endedError
 		want string
 	}{
-		{endedError{StateIdle, nil, true, false}, "the QP was closed"},
-		{endedError{StateRTS, nil, false, false}, "the QP is being closed"},
-		{endedError{StateClosing, nil, false, false}, "the QP is being closed"},
-		{endedError{StateClosing, nil, false, true}, "the QP is being closed, as the peer has closed its half"},
-		{endedError{StateError, cause, true, false}, "the QP was closed: the cause"},
-		{endedError{StateRTS, cause, false, false}, "the QP was closed: the cause"},
-		{endedError{StateClosed, cause, false, false}, "the cause; after Modify(StateIdle) the QP can have another connection"},
-		{endedError{StateError, cause, false, false}, "the QP is in state " + StateError.String() + ": the cause"},
+		{endedError{StateIdle, nil, true, false, false}, "the QP was closed"},
+		{endedError{StateRTS, nil, false, false, false}, "the QP is being closed"},
+		{endedError{StateClosing, nil, false, false, false}, "the QP is being closed"},
+		{endedError{StateClosing, nil, false, true, false}, "the QP is being closed, as the peer has closed its half"},
+		{endedError{StateError, cause, true, false, false}, "the QP was closed: the cause"},
+		{endedError{StateRTS, cause, false, false, false}, "the QP was closed: the cause"},
+		{endedError{StateClosed, cause, false, false, false}, "the cause; after Modify(StateIdle) the QP can have another connection"},
+		{endedError{StateClosing, nil, false, true, true}, "the peer has closed its half; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
+		{endedError{StateClosed, cause, false, false, true}, "the cause; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
+		{endedError{StateError, cause, false, false, false}, "the QP is in state " + StateError.String() + ": the cause"},
 	} {
 		err := error(&c.endedError)
 		if err.Error() != c.want || !errors.Is(err, net.ErrClosed) || !errors.Is(err, ErrBadState) || errors.Is(err, cause) != (c.cause != nil) || errors.Is(err, ErrPeerClosed) != c.peer {
@@ -32,10 +34,17 @@ func TestEndedError(t *testing.T) {
 // TestCause: of a completion's error, QP.Cause is why the connection ended, if the error tells that.
 func TestCause(t *testing.T) {
 	cause := errors.New("the cause")
-	for _, err := range []error{cause, &WCError{Status: StatusFlushed, Cause: cause}} {
+	late := &OpError{Op: "post send", Err: &endedError{state: StateClosed, cause: cause, lingered: true}}
+	for _, err := range []error{cause, &WCError{Status: StatusFlushed, Cause: cause}, late} {
 		if got := new(QP).Cause(err); got != cause {
 			t.Errorf("%v: %v", err, got)
 		}
+	}
+	if got := new(QP).Cause(&endedError{state: StateClosing, peer: true}); !errors.Is(got, ErrPeerClosed) || got.Error() != ErrPeerClosed.Error() {
+		t.Error(got)
+	}
+	if err := error(&endedError{state: StateIdle, released: true}); new(QP).Cause(err) != err {
+		t.Errorf("%v: %v", err, new(QP).Cause(err))
 	}
 	if err := error(&WCError{Status: StatusLocalLength}); new(QP).Cause(err) != err {
 		t.Errorf("%v: %v", err, new(QP).Cause(err))

@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/engine"
 )
 
-// An EndTeller is a connection that ends with the program, as one of a TCP in user space does; one of the system's TCP
+// An EndTeller is a connection that ends with the program, as those of a TCP in user space do, while the system's TCP
 // outlives the program. It tells when the peer has everything, and QP.Close waits for that (docs/endings.md). It may be
 // a [SegmentStream], or the net.Conn of a [Stack] or of Dialer.Wrap; where a net.Conn has a method NetConn, as tls.Conn
 // does, the connection below it is asked.
@@ -17,7 +17,7 @@ import (
 // error, which says, when the channel of Told is closed, why the peer has not acknowledged everything: QP.Close returns
 // that, as an ErrConnectionLost. It is nil if the peer has, and where that is not known. And it may have a method
 // Lacks() bool, which says, when Close waits no longer, whether the peer has not acknowledged something in front of the
-// end: that is an ErrConnectionLost too. All of them may call the QP, but for Close, Abort and Shutdown, which wait for
+// end: that is an ErrConnectionLost too. All of them may call the QP, except for Close, Abort and Shutdown, which wait for
 // them.
 type EndTeller interface {
 	// Told returns a channel that is closed when the peer has acknowledged the end of our half, and everything in front

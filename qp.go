@@ -103,7 +103,7 @@ type QPConfig struct {
 	// 100 ms; if negative, the connection ends when what was posted is finished, as
 	// with the RDMA verbs.
 	Linger time.Duration
-	// SendEarly is the time after its Reply from which a Responder sends although the Initiator's first FPDU has not
+	// SendEarly is how long after its Reply a Responder begins to send although the Initiator's first FPDU has not
 	// come, where the Initiator chose the client-server model (A=0) or a revision before 2. RFC 5044, section 7.1.2,
 	// forbids it, and an RNIC that is not yet in Full Operation may end the connection over it: Linux's siw does so
 	// itself, and takes it from others unless it comes together with the Reply. If zero (and no Preset knows better) or
@@ -127,14 +127,14 @@ type QPConfig struct {
 	// confirms nothing more: what it was asked to confirm and has not is flushed, as nobody knows what became of it,
 	// and what is sent after that completes as without Confirm. The connection ends in order all the same.
 	Confirm bool
-	// CheckLate leaves it to the moment in which a request is carried out to find what is wrong with the memory that it names: that no MR is named, or one that
-	// was deregistered, of another Protection Domain, too short or without LocalWrite. As with RDMA hardware the request then fails with
-	// StatusLocalProtection or StatusLocalAccess, and the connection ends. Without it such a request is refused when it is posted. Receives of an SRQ are
-	// judged when they are posted.
+	// CheckLate has the memory that a request names checked when the request is carried out, and not when it is posted: that an MR is named, that it
+	// is registered, of this Protection Domain, long enough, and has LocalWrite where that is needed. As with RDMA hardware, a request with something
+	// wrong then fails with StatusLocalProtection or StatusLocalAccess, and the connection ends. Without CheckLate such a request is refused when it
+	// is posted. Receives of an SRQ are judged when they are posted.
 	CheckLate bool
-	// Deny is what the peer may not do on this QP, whatever memory was registered with: RemoteWrite, RemoteRead, RemoteAtomic, or several of them. What it
-	// tries ends the connection: by a Terminate 0x1102 for a Write, and 0x1201 for the others. Empty messages, which reach no memory, are no access. QP.Deny
-	// changes it.
+	// Deny is what the peer may not do on this QP, whatever memory was registered with: RemoteWrite, RemoteRead, RemoteAtomic, or several of them. If
+	// the peer tries it, the connection ends by a Terminate: 0x1102 for a Write, 0x1201 for the others. Empty messages reach no memory, and so are
+	// allowed. QP.Deny changes it.
 	Deny Access
 	// FPDUs says how FPDUs are placed in the segments of TCP. If zero, aligned with them, with
 	// the exceptions that FPDUsDefault has.
@@ -339,7 +339,7 @@ func (qp *QP) State() State {
 	return qp.state()
 }
 
-// state is the engine's, but for the end of a connection: to the RDMA verbs that is
+// state is the engine's, except for the end of a connection: to the RDMA verbs that is
 // Idle, like a QP that never had one, and Closing until it is complete. The caller holds qp.mu.
 func (qp *QP) state() State {
 	switch s := State(qp.eng.State()); {

@@ -40,14 +40,13 @@ func (qp *QP) CloseWrite() error {
 // after Close too.
 //
 // Close returns when that is done: where the peer's program does not close as well, that takes its QPConfig.Linger, 100
-// ms by default. It gives up, with a reset, when there was no progress for CloseTimeout, or after CloseLimit. Its error
-// is that of a connection that did not end in order, before or now, such as a *TerminateError for a message that was
-// posted before and that the peer refused.
+// ms by default. It gives up, with a reset, when there was no progress for CloseTimeout, or after CloseLimit. It
+// returns an error if the connection did not end in order, now or before: such as a *TerminateError for a message that
+// was posted before and that the peer refused.
 //
-// The round trip is TCP's own estimate on Linux, and elsewhere what the startup took, up to
-// a second, or the estimate that the net.Conn of a [Stack], or SCTP in user space, has, if it is less; there is no wait if neither is known, if the peer may not read (an IRD of 0),
-// or if it has closed its half. Reads that go on do not hold the FIN back for longer than
-// half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
+// The round trip is TCP's own estimate on Linux. Elsewhere it is what the startup took, up to a second, or the estimate of a [Stack]'s net.Conn, or
+// of SCTP in user space, if that is less. There is no wait if neither is known, if the peer may not read (an IRD of 0), or if it has closed its half.
+// Reads that go on do not hold the FIN back for longer than half of CloseTimeout. A Read that arrives after it is not answered: see docs/endings.md
 // on how two ends agree that they are done.
 //
 // Over SCTP the FIN is the session's Terminate. There, and over a Stack, Close returns when the peer has acknowledged the end

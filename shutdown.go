@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// Shutdown ends the Listener, as Close does, and then closes in order the connections
-// that came by it: what was posted on them goes out, Reads that are under way are
-// answered, and messages that are on their way arrive. Each is QP.Close. When the context
-// ends, the connections that are left are aborted, and the error says how many, and wraps its error.
+// Shutdown ends the Listener, as Close does, and then closes the connections that came by it, each
+// by QP.Close, in order: what was posted on them goes out, Reads that are under way are answered,
+// and messages that are on their way arrive. When the context ends, the connections that are left
+// are aborted, and the error says how many, and wraps the context's error.
 //
 // The error is nil only if each connection has ended in order. Else it says how many have not, and wraps the error of the
 // first of them, and of the first that is an [ErrConnectionLost]: what was under way there, or had completed, may not have
@@ -37,9 +37,9 @@ func (l *Listener) end() error {
 	return nil
 }
 
-// Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes
-// the RNIC. When the context ends, the connections that are left are aborted, and the error
-// says how many, and wraps its error. Its errors are those of [Listener.Shutdown]. An RNIC that was closed already is no error.
+// Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes the RNIC. When the context ends, the
+// connections that are left are aborted, and the error says how many, and wraps the context's error. Its errors are those of
+// [Listener.Shutdown]. An RNIC that was closed already is no error.
 func (r *RNIC) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, l := range r.shut() {

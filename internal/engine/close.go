@@ -77,6 +77,10 @@ func (q *QP) endedBy(side error) {
 	}
 }
 
+// Lingered reports whether our half has ended by itself after the peer's, as there was nothing to send for Linger: nobody here
+// had asked for its end.
+func (q *QP) Lingered() bool { return q.lingered }
+
 // Abort ends the connection at once, with a reset.
 func (q *QP) Abort(cause error) {
 	q.abort(cause)
@@ -100,7 +104,7 @@ func (q *QP) Modify(now time.Time, to State) error {
 	case Idle:
 		llp := q.llp
 		q.stream = stream{}
-		q.llp, q.cause, q.orderly = llp, nil, nil
+		q.llp, q.cause, q.orderly, q.lingered = llp, nil, nil, false
 		q.setState(Idle)
 	}
 	q.settle(now)
@@ -307,6 +311,7 @@ func (q *QP) settleRTS(now time.Time) {
 		q.setState(Closing)
 	case q.closing && q.holds(now):
 	case q.closing || q.halving || q.peerClosed && !q.lingers(now):
+		q.lingered = q.lingered || !q.closing && !q.halving
 		q.finish()
 		q.renewDrain(now)
 	}

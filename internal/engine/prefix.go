@@ -11,11 +11,11 @@ import (
 
 // Prefixes.
 //
-// Consumers may agree that each of their Sends begins with 8 octets which are not for the memory of the receive: to DDP, RDMAP and the
-// peer's RNIC they are payload as all else, and here they are taken from the request, and given with the completion. Lengths are those of
-// what remains: a receive has to be as long as that, and 8 octets longer is the message.
+// Two consumers may agree that each of their Sends begins with 8 octets that do not go into the memory of the receive. To DDP, RDMAP and the
+// peer's RNIC they are payload like the rest; here they are taken from the request, and given with the completion. Lengths do not count
+// them: a receive has to be as long as what follows them, and the message is 8 octets longer.
 //
-// Neither those Sends have a prefix that are Ready-to-Receive indications, nor Immediate Data.
+// Sends that are Ready-to-Receive indications have no prefix, and neither have Immediate Data.
 
 // prefixLen is how long a prefix is, in octets.
 const prefixLen = 8

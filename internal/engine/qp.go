@@ -87,7 +87,8 @@ type QP struct {
 	cause error // what ended the connection, nil if nothing was wrong
 
 	// orderly says which side has closed in order, or was the first to.
-	orderly error
+	orderly  error
+	lingered bool // our half has ended by itself
 
 	sq   sendQueue
 	rq   recvQueue
@@ -230,7 +231,7 @@ func (q *QP) Connect(p *Params) error {
 	q.beginLayers()
 	q.ahead.begin(&q.Params)
 	q.SetMULPDU(p.MULPDU, p.EMSS, p.Record)
-	q.cause, q.orderly = nil, nil
+	q.cause, q.orderly, q.lingered = nil, nil, false
 	q.setState(RTS)
 	q.begin()
 	return nil

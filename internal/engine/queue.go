@@ -9,7 +9,7 @@ import (
 
 // Errors of a post; the queue is as it was before.
 var (
-	ErrQueueFull = errors.New("queue is full: poll its completions, or create it deeper")
+	ErrQueueFull = errors.New("queue is full: poll its completions, wait until what is unsignaled was sent, or create it deeper")
 	ErrBadState  = errors.New("not allowed in this state")
 	ErrTooLong   = errors.New("message longer than 4294967295 octets")
 	ErrInline    = errors.New("inline data longer than the QP's MaxInline")
