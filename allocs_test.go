@@ -1,101 +1,157 @@
 package iwarp_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
 )
 
-// TestNoAllocations runs each operation in its steady state, over TCP, with both
-// ends in this process: neither allocates.
+// An operation is what is done for one message, from the request to the last completion at either end.
+type operation struct {
+	name   string
+	octets int
+	run    func()
+	// allocations are those let pass: what an STag stands for is made anew where a request changes it, as others may still look
+	// at what it stood for.
+	allocations float64
+}
+
+// operations are all that there are, posted and waited for in all ways.
+func operations(t testing.TB) []operation {
+	r := newOpRig(t)
+	return append(append(r.messages(), r.local()...), r.waits()...)
+}
+
+// TestNoAllocations: in the steady state no operation that moves octets allocates, and no wait for its completion. Those that
+// change what an STag stands for take no more memory than they did.
 func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	ini, res := connect(t)
-	const n, burst = 4096, 50
-	local, remote := ini.mr(n, iwarp.LocalWrite), res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead)
-	words := res.mr(8, iwarp.RemoteAtomic)
-	ctx := t.Context()
-	poll := func(cq *iwarp.CQ) {
-		wc, err := cq.Next(ctx)
-		if err != nil || wc.Status != iwarp.StatusSuccess {
-			t.Fatal(err, wc.Err())
-		}
-	}
-	posted := func(op iwarp.Op, to iwarp.Remote) func() {
-		return func() {
-			ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{local.Slice(0, n)}, Remote: to})
-			poll(ini.SendCQ())
-		}
-	}
-	send := posted(iwarp.OpSend, iwarp.Remote{})
-	for _, c := range []struct {
-		name string
-		run  func()
-	}{
-		{"posted Write", posted(iwarp.OpWrite, remote.Remote(0))},
-		{"posted Read", posted(iwarp.OpRead, remote.Remote(0))},
-		{"posted Send", func() {
-			res.postRecv(1, remote.Slice(0, n))
-			send()
-			poll(res.RecvCQ())
-		}},
-		{"inline Send", func() {
-			res.postRecv(1, remote.Slice(0, n))
-			ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: local.Bytes()[:64], Unsignaled: true})
-			poll(res.RecvCQ())
-		}},
-		{"burst of inline Sends", func() {
-			for range burst {
-				res.postRecv(1, remote.Slice(0, n))
-			}
-			for range burst {
-				ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: local.Bytes()[:64], Unsignaled: true})
-			}
-			for range burst {
-				poll(res.RecvCQ())
-			}
-		}},
-		{"Write", func() {
-			if _, err := ini.Write(ctx, local.Slice(0, n), remote.Remote(0)); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"Read", func() {
-			if _, err := ini.Read(ctx, local.Slice(0, n), remote.Remote(0)); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"Send", func() {
-			res.postRecv(1, remote.Slice(0, n))
-			must(t, ini.Send(ctx, local.Slice(0, n)))
-			poll(res.RecvCQ())
-		}},
-		{"FetchAdd", func() {
-			if _, err := ini.FetchAdd(ctx, words.Remote(0), 1); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"posted CompareSwap", func() {
-			ini.post(&iwarp.SendWR{Op: iwarp.OpCompareSwap, Remote: words.Remote(0), Swap: 1, SGL: []iwarp.SGE{local.Slice(0, 8)}, Masks: &iwarp.Masks{Compare: 1, Swap: 2}})
-			poll(ini.SendCQ())
-		}},
-		{"WriteImm", func() {
-			res.postRecv(1)
-			if _, err := ini.WriteImm(ctx, local.Slice(0, n), remote.Remote(0), 1); err != nil {
-				t.Fatal(err)
-			}
-			poll(res.RecvCQ())
-		}},
-	} {
+	for _, op := range operations(t) {
 		for range 200 { // to the steady state
-			c.run()
+			op.run()
 		}
 		runtime.GC()
-		if got := testing.AllocsPerRun(500, c.run); got != 0 {
-			t.Errorf("%s: %v allocations", c.name, got)
+		if got := testing.AllocsPerRun(500, op.run); got > op.allocations {
+			t.Errorf("%s: %v allocations, want %v", op.name, got, op.allocations)
 		}
+	}
+}
+
+// BenchmarkOperation measures each operation with its completions, one after the other.
+func BenchmarkOperation(b *testing.B) {
+	for _, op := range operations(b) {
+		b.Run(op.name, func(b *testing.B) {
+			b.SetBytes(int64(op.octets))
+			b.ReportAllocs()
+			for b.Loop() {
+				op.run()
+			}
+		})
+	}
+}
+
+// An opRig is a connection whose two consumers are one goroutine, with memory at both ends.
+type opRig struct {
+	testing.TB
+	ctx      context.Context
+	ini, res *end
+	// from and to are opOctets of memory, words one word that Atomic Operations reach.
+	from, to, words *iwarp.MR
+}
+
+const opOctets = 4096
+
+func newOpRig(t testing.TB) *opRig {
+	t.Helper()
+	r := &opRig{TB: t, ctx: t.Context()}
+	r.ini, r.res = connect(t)
+	r.from, r.to = r.ini.mr(opOctets, iwarp.LocalWrite), r.res.mr(opOctets, iwarp.RemoteWrite|iwarp.RemoteRead)
+	r.words = r.res.mr(8, iwarp.RemoteAtomic)
+	return r
+}
+
+// next takes one completion, of success.
+func (r *opRig) next(cq *iwarp.CQ) {
+	wc, err := cq.Next(r.ctx)
+	must(r, err)
+	must(r, wc.Err())
+}
+
+// done posts a request of the Initiator's and waits for its completion.
+func (r *opRig) done(wr *iwarp.SendWR) {
+	r.ini.post(wr)
+	r.next(r.ini.SendCQ())
+}
+
+// received does what brings the Responder a message, and waits for that.
+func (r *opRig) received(send func()) func() {
+	return func() {
+		r.res.postRecv(1, r.to.Slice(0, opOctets))
+		send()
+		r.next(r.res.RecvCQ())
+	}
+}
+
+func (r *opRig) write() *iwarp.SendWR {
+	return &iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{r.from.Slice(0, opOctets)}, Remote: r.to.Remote(0)}
+}
+
+// messages are the operations that reach the peer.
+func (r *opRig) messages() []operation {
+	const n, burst, inline = opOctets, 50, 64
+	all := []iwarp.SGE{r.from.Slice(0, n)}
+	short := func() {
+		r.ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: r.from.Bytes()[:inline], Unsignaled: true})
+	}
+	several := []iwarp.SendWR{*r.write(), *r.write(), *r.write(), *r.write()}
+	return []operation{
+		{name: "posted Write", octets: n, run: func() { r.done(r.write()) }},
+		{name: "posted Read", octets: n, run: func() { r.done(&iwarp.SendWR{Op: iwarp.OpRead, SGL: all, Remote: r.to.Remote(0)}) }},
+		{name: "posted Send", octets: n, run: r.received(func() { r.done(&iwarp.SendWR{SGL: all}) })},
+		{name: "posted Send with Solicited Event", octets: n, run: r.received(func() { r.done(&iwarp.SendWR{SGL: all, Solicited: true}) })},
+		{name: "posted Immediate", octets: 8, run: r.received(func() { r.done(&iwarp.SendWR{Op: iwarp.OpImmediate, Immediate: 1}) })},
+		{name: "inline Send", octets: inline, run: r.received(short)},
+		{name: "burst of inline Sends", octets: burst * inline, run: func() {
+			for range burst {
+				r.res.postRecv(1, r.to.Slice(0, n))
+			}
+			for range burst {
+				short()
+			}
+			for range burst {
+				r.next(r.res.RecvCQ())
+			}
+		}},
+		{name: "PostSends of four Writes", octets: 4 * n, run: func() {
+			_, err := r.ini.PostSends(several)
+			must(r, err)
+			for range several {
+				r.next(r.ini.SendCQ())
+			}
+		}},
+		{name: "posted CompareSwap", octets: 8, run: func() {
+			r.done(&iwarp.SendWR{Op: iwarp.OpCompareSwap, Remote: r.words.Remote(0), Swap: 1, SGL: []iwarp.SGE{r.from.Slice(0, 8)}, Masks: &iwarp.Masks{Compare: 1, Swap: 2}})
+		}},
+		{name: "Write", octets: n, run: func() {
+			_, err := r.ini.Write(r.ctx, r.from.Slice(0, n), r.to.Remote(0))
+			must(r, err)
+		}},
+		{name: "Read", octets: n, run: func() {
+			_, err := r.ini.Read(r.ctx, r.from.Slice(0, n), r.to.Remote(0))
+			must(r, err)
+		}},
+		{name: "Send", octets: n, run: r.received(func() { must(r, r.ini.Send(r.ctx, r.from.Slice(0, n))) })},
+		{name: "FetchAdd", octets: 8, run: func() {
+			_, err := r.ini.FetchAdd(r.ctx, r.words.Remote(0), 1)
+			must(r, err)
+		}},
+		{name: "WriteImm", octets: n, run: r.received(func() {
+			_, err := r.ini.WriteImm(r.ctx, r.from.Slice(0, n), r.to.Remote(0), 1)
+			must(r, err)
+		})},
 	}
 }

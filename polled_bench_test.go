@@ -21,6 +21,8 @@ func BenchmarkPolled(b *testing.B) {
 			var there, back polledTCP
 			there.conn, back.conn = polledPair(b)
 			msg := make([]byte, n)
+			b.SetBytes(size)
+			b.ReportAllocs()
 			used := cpuTime(b)
 			for b.Loop() {
 				there.send(b, msg)
@@ -35,6 +37,8 @@ func BenchmarkPolled(b *testing.B) {
 		r := newBenchRig(b, iwarp.OpSend, size, 4)
 		ends := [2]*end{r.ini, r.res}
 		bufs := [2]*iwarp.MR{r.local, r.remote}
+		b.SetBytes(size)
+		b.ReportAllocs()
 		used := cpuTime(b)
 		for b.Loop() {
 			for i, from := range ends {
