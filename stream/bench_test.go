@@ -39,6 +39,7 @@ func BenchmarkWrite(b *testing.B) {
 
 func transferred(b *testing.B, from, to net.Conn, buf []byte) {
 	b.SetBytes(int64(len(buf)))
+	b.ReportAllocs()
 	read := make(chan error, 1)
 	go func() {
 		into := make([]byte, len(buf))
@@ -80,6 +81,7 @@ func bareWrites(b *testing.B, buf []byte, told bool) {
 		}()
 	}
 	b.SetBytes(int64(len(buf)))
+	b.ReportAllocs()
 	since := cpuTime(b)
 	for b.Loop() {
 		if _, err := from.WriteAt(buf, 0); err != nil {
@@ -126,6 +128,8 @@ func roundTrips(b *testing.B, a, c io.ReadWriteCloser) {
 		}
 	}()
 	buf := make([]byte, size)
+	b.SetBytes(size)
+	b.ReportAllocs()
 	since := cpuTime(b)
 	for b.Loop() {
 		if _, err := a.Write(buf); err != nil {

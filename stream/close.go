@@ -36,8 +36,8 @@ func (c *Conn) end() error {
 }
 
 // Close ends the connection. Calls that wait return net.ErrClosed; what Write has taken is sent, and Close returns when the peer's end of
-// the QP has closed its side, too, or after iwarp.QPConfig.CloseTimeout. Its error says that this was not in order,
-// and that the peer may not have everything. What has arrived and was not read is lost. Closing again is net.ErrClosed.
+// the QP has closed its side, too, or after iwarp.QPConfig.CloseTimeout. An error says that the end was not in order, and that the peer
+// may not have everything. What has arrived and was not read is lost. Closing again is net.ErrClosed.
 func (c *Conn) Close() error {
 	if !c.shut() {
 		return c.opError("close", errClosed)

@@ -13,13 +13,14 @@ type Config struct {
 	// Ring is the memory that the peer writes into, in octets, and so bounds what it has written and nobody has read. If zero,
 	// DefaultRing; it is rounded up to a multiple of 4096, and is 1 GiB at most.
 	Ring int
-	// Credits is how many pieces the peer may have sent that were not read, 16 to 32768. If zero, DefaultCredits.
+	// Credits is how many pieces that are not read yet the peer may have sent, 16 to 32768. If zero,
+	// DefaultCredits.
 	Credits int
 	// Maps is how many buffers the peer may announce by its Map, 0 to 32512. Above 128 it is rounded down: to 128, or
 	// to a multiple of 256. Each takes 24 octets.
 	Maps int
-	// BigEndian tells the peer as Dialer that it is to be sent integers in big-endian order. It is for a peer on a big-endian host that runs
-	// rdma-core: the other order is an ErrByteOrder there. A Listener takes the order of its peer.
+	// BigEndian has a Dialer tell the peer that integers are in big-endian order. It is for a peer with rdma-core on a big-endian host,
+	// where the other order is an ErrByteOrder. A Listener takes the order of its peer.
 	BigEndian bool
 }
 
@@ -38,6 +39,7 @@ const (
 	spareWords  = 32      // receives beyond the credits, for words that cost none
 	sendDepth   = 1024    // entries of the Send Queue
 	maxUnsent   = 256     // pieces that are posted and not complete: two entries each
+	signalEvery = 64      // of pieces that nobody waits for, one completes; it divides maxUnsent
 	inlineMost  = 1 << 10 // octets that are copied into the Send Queue
 	maxPiece    = 1 << 20 // octets of one Write, and of a part of the ring where that has more than two: each costs messages both ways
 	transferLen = 1 << 18 // octets of one step of ReadFrom

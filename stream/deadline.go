@@ -3,19 +3,24 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // A deadline ends the waiting of one direction's calls, by a context that stays the same until it has ended.
 type deadline struct {
+	ctx    atomic.Pointer[context.Context] // It is what the calls wait with; set under mu.
 	mu     sync.Mutex
-	ctx    context.Context // It is what the calls wait with.
 	cancel context.CancelFunc
 	timer  *time.Timer
 	over   bool // the connection is closed: no time puts that off
 }
 
-func (d *deadline) init() { d.ctx, d.cancel = context.WithCancel(context.Background()) }
+func (d *deadline) init() {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.ctx.Store(&ctx)
+	d.cancel = cancel
+}
 
 // set has calls end at a time; the zero time is never.
 func (d *deadline) set(t time.Time) {
@@ -28,7 +33,7 @@ func (d *deadline) set(t time.Time) {
 	if d.over {
 		return
 	}
-	if d.ctx.Err() != nil {
+	if d.context().Err() != nil {
 		d.init()
 	}
 	if t.IsZero() {
@@ -65,11 +70,7 @@ func (d *deadline) end() {
 }
 
 // context is what a call waits with.
-func (d *deadline) context() context.Context {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ctx
-}
+func (d *deadline) context() context.Context { return *d.ctx.Load() }
 
 // A gate lets one call of a direction in at a time.
 type gate chan struct{}
@@ -80,6 +81,11 @@ func newGate() gate { return make(gate, 1) }
 func (g gate) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	select { // of one channel: this costs a fifth of a select of two
+	case g <- struct{}{}:
+		return nil
+	default:
 	}
 	select {
 	case g <- struct{}{}:

@@ -13,7 +13,7 @@ import (
 
 // A Dialer connects to a Listener, or to a server of rsockets.
 type Dialer struct {
-	// RDMA says how the QP is made and connected. Its MPA.PrivateData, its Prepare, and the queues and CQs of its QP are this package's. If its
+	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues and CQs of its QP. If its
 	// PD is nil, each connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, the connection carries no RDMA Reads.
 	RDMA iwarp.Dialer
 	// Config says what each connection takes.

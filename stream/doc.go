@@ -14,7 +14,7 @@
 // end.
 //
 // A connection has no goroutine of its own beside those of its QP: whoever waits in Read or Write takes in what arrives, for the others too.
-// The account of it all is kept by package rsockets, and docs/stream.md has the rest.
+// Package rsockets keeps account of all that, and docs/stream.md has the rest.
 //
 // # How it ends
 //

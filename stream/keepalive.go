@@ -22,7 +22,7 @@ func (k *keepAlive) stop() {
 	}
 }
 
-// SetKeepAlive has an RDMA Write of no octets sent whenever the connection was quiet for so long, as rsockets do: TCP then finds out
+// SetKeepAlive sends an RDMA Write of no octets whenever the connection has been quiet for that long, as rsockets do: TCP then finds out
 // whether the peer is there. If zero or negative, none is sent, which is the default. TCP's own probes are those of iwarp.QPConfig.KeepAlive.
 func (c *Conn) SetKeepAlive(every time.Duration) error {
 	c.mu.Lock()

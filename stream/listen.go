@@ -21,7 +21,7 @@ type ListenConfig struct {
 
 // An Acceptor accepts requests. The zero value is usable.
 type Acceptor struct {
-	// RDMA says how the QP is made and connected. Its MPA.PrivateData, its Prepare, and the queues and CQs of its QP are this package's. If its PD
+	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues and CQs of its QP. If its PD
 	// is nil, each connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, they are iwarp.DefaultReadDepth for a peer that wants RDMA
 	// Reads, and zero for any other.
 	RDMA iwarp.AcceptConfig

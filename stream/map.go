@@ -17,10 +17,10 @@ type Mapping struct {
 }
 
 // Map lets the peer write into buf, whose first octet has the given offset. The peer has to have room for maps:
-// Config.Maps, or RDMA_IOMAPSIZE of rdma-core's. It knows of the Mapping when it has read what is written after Map has
-// returned; and this end knows what the peer has written there when it has read what the peer wrote to the stream
-// afterwards. Until Close of the Mapping, or of the Conn, buf is the peer's. The error wraps ErrNoMaps where there is
-// no room; a peer of rdma-core's takes no more than a quarter of its credits in all.
+// Config.Maps, or RDMA_IOMAPSIZE of rdma-core's. The peer knows of the Mapping once it has read what was written to the
+// stream after Map returned; and what the peer has written there is sure to be there once this end has read what the
+// peer wrote to the stream afterwards. Until Close of the Mapping, or of the Conn, buf is the peer's. The error wraps
+// ErrNoMaps where there is no room; a peer of rdma-core's takes no more than a quarter of its credits in all.
 func (c *Conn) Map(buf []byte, offset uint64) (*Mapping, error) {
 	m, err := c.mapIn(buf, offset)
 	return m, c.opError("map", err)
@@ -82,6 +82,7 @@ func (c *Conn) tellMap(m *Mapping, offset uint64) error {
 		return c.whyBroken(err)
 	}
 	c.out.posted++
+	c.out.asked = c.out.posted
 	c.maps[m.at] = m
 	return nil
 }
@@ -111,8 +112,8 @@ func (c *Conn) unmap() {
 }
 
 // WriteAt writes p into memory that the peer has mapped there by its Map, and returns when what is below has taken it. The peer is not
-// told: write something to the stream afterwards, before which it is there. The error wraps ErrNotMapped where there is no
-// such memory; n octets are written then.
+// told: write something to the stream afterwards, and when that arrives the octets are there. The error wraps ErrNotMapped where there
+// is no such memory; n octets are written then.
 func (c *Conn) WriteAt(p []byte, offset int64) (n int, err error) {
 	n, err = c.writeAt(p, uint64(offset))
 	return n, c.opError("write", err)
@@ -123,6 +124,7 @@ func (c *Conn) writeAt(p []byte, offset uint64) (n int, err error) {
 		return 0, err
 	}
 	defer c.writing.leave()
+	first := c.out.posted
 	mr, err := c.pd.Register(p, 0)
 	if err != nil {
 		return 0, err
@@ -132,7 +134,7 @@ func (c *Conn) writeAt(p []byte, offset uint64) (n int, err error) {
 		m, err = c.pieceAt(mr, n, offset+uint64(n))
 		n += m
 	}
-	return n, c.finish(mr, err)
+	return n, c.finish(mr, first, err)
 }
 
 // pieceAt writes as much as one map has room for.
@@ -147,6 +149,7 @@ func (c *Conn) pieceAt(mr *iwarp.MR, n int, offset uint64) (int, error) {
 	m := int(to.Length)
 	sgl := [1]iwarp.SGE{mr.Slice(n, m)}
 	c.out.posted++
+	c.out.asked = c.out.posted
 	if err := c.qp.PostSend(&iwarp.SendWR{ID: c.out.posted, Op: iwarp.OpWrite, SGL: sgl[:], Remote: remote(to.Place)}); err != nil {
 		return 0, c.broken(err)
 	}

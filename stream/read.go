@@ -22,16 +22,31 @@ func (c *Conn) read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	at, n, err := c.readable()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, n, err := c.readableUnlocking()
 	if n == 0 {
 		return 0, err
 	}
 	n = min(n, len(p))
-	if _, err := c.ring.ReadAt(p[:n], int64(at)); err != nil {
+	if c.copyUnlocking(p[:n], at) != nil {
 		return 0, errClosed
 	}
 	c.consume(n)
 	return n, nil
+}
+
+// copiedLocked is how many octets are copied at most while others wait for the lock.
+const copiedLocked = 4 << 10
+
+// copyUnlocking copies octets out of the ring. It is called with c.mu held, and releases it while it copies many.
+func (c *Conn) copyUnlocking(p []byte, at int) error {
+	if len(p) > copiedLocked {
+		c.mu.Unlock()
+		defer c.mu.Lock()
+	}
+	_, err := c.ring.ReadAt(p, int64(at))
+	return err
 }
 
 // enter takes a direction's turn. With no error the caller has to leave the gate.
@@ -51,10 +66,8 @@ func hasSome(c *Conn) bool {
 	return n > 0 || c.ep.PeerEnded()
 }
 
-// readable waits for octets, and returns where in the ring they are.
-func (c *Conn) readable() (at, n int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// readableUnlocking waits for octets, and returns where in the ring they are. It is called with c.mu held, and releases it while it waits.
+func (c *Conn) readableUnlocking() (at, n int, err error) {
 	if err := c.awaitUnlocking(&c.rd, hasSome); err != nil {
 		return 0, 0, err
 	}
@@ -64,10 +77,8 @@ func (c *Conn) readable() (at, n int, err error) {
 	return at, n, err
 }
 
-// consume gives octets of the ring back.
+// consume gives octets of the ring back. The caller has c.mu.
 func (c *Conn) consume(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.ep.Consume(n)
 	c.announce()
 }
@@ -94,16 +105,25 @@ func (c *Conn) lend(w io.Writer) (n int, err error) {
 		return 0, c.opError("read", err)
 	}
 	defer c.reading.leave()
-	at, n, err := c.readable()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, n, err := c.readableUnlocking()
 	if err != nil {
 		return 0, c.opError("read", err)
 	}
 	n = min(n, maxPiece)
-	m, err := w.Write(c.ring.Bytes()[at : at+n])
+	m, err := c.lendUnlocking(w, at, n)
 	m = min(max(m, 0), n)
 	c.consume(m)
 	if err == nil && m < n {
 		err = io.ErrShortWrite
 	}
 	return m, err
+}
+
+// lendUnlocking passes octets of the ring to w. It is called with c.mu held, and releases it meanwhile.
+func (c *Conn) lendUnlocking(w io.Writer, at, n int) (int, error) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	return w.Write(c.ring.Bytes()[at : at+n])
 }

@@ -13,7 +13,8 @@ import (
 // An output is what a Write has under way. Whoever has the gate of the direction uses it.
 type output struct {
 	failed       error  // why octets of a Write were not sent, or may not have been
-	posted, done uint64 // pieces: the last that was posted, and the last that is complete
+	posted, done uint64 // pieces: the last that was posted, and the last that is complete, as far as is known
+	asked        uint64 // the last of which a completion tells
 	wc           []iwarp.WC
 	word         []byte
 	left         []leftover
@@ -42,7 +43,10 @@ func (c *Conn) write(p []byte) (n int, err error) {
 		return 0, err
 	}
 	defer c.writing.leave()
-	c.collect()
+	if c.out.asked != c.out.done {
+		_ = c.collect() // of what has failed, the next post or wait tells
+	}
+	first := c.out.posted
 	var mr *iwarp.MR
 	for n < len(p) && err == nil {
 		if mr == nil && len(p)-n > inlineMost {
@@ -55,7 +59,7 @@ func (c *Conn) write(p []byte) (n int, err error) {
 		n += m
 	}
 	if mr != nil {
-		err = c.finish(mr, err)
+		err = c.finish(mr, first, err)
 	}
 	return n, err
 }
@@ -77,17 +81,21 @@ func (c *Conn) piece(p []byte, n int, mr *iwarp.MR) (int, error) {
 		sgl := [1]iwarp.SGE{mr.Slice(n, m)}
 		wr.SGL = sgl[:]
 	}
-	if err := c.post(wr, rsockets.NewWord(rsockets.OpData, to.Length)); err != nil {
+	if err := c.post(wr, mr != nil, rsockets.NewWord(rsockets.OpData, to.Length)); err != nil {
 		return 0, err // without its word nobody reads it
 	}
 	return m, nil
 }
 
-// post sends a Write and the word that tells of it.
-func (c *Conn) post(wr iwarp.SendWR, w rsockets.Word) error {
+// post sends a Write and the word that tells of it. Somebody waits for its completion if the memory is the caller's; of pieces that were copied
+// one in so many completes, for all before it.
+func (c *Conn) post(wr iwarp.SendWR, awaited bool, w rsockets.Word) error {
 	o := &c.out
 	o.posted++
 	wrs := [2]iwarp.SendWR{wr, {ID: o.posted, Op: iwarp.OpSend, Inline: w.Append(o.word[:0], c.ep.Peer().Big)}}
+	if wrs[1].Unsignaled = !awaited && o.posted%signalEvery != 0; !wrs[1].Unsignaled {
+		o.asked = o.posted
+	}
 	_, err := c.qp.PostSends(wrs[:])
 	if err != nil {
 		err = c.broken(err)
@@ -172,7 +180,7 @@ func (c *Conn) collect() (err error) {
 	return err
 }
 
-// drain waits until no more than so many pieces are not complete.
+// drain waits until no more than so many pieces are not complete, as far as completions have told.
 func (c *Conn) drain(most uint64) error {
 	o := &c.out
 	for o.posted-o.done > most {
@@ -201,12 +209,12 @@ func (c *Conn) unsent(ctx context.Context, err error) error {
 	return c.broken(err)
 }
 
-// finish gives the caller its memory back: when what was posted is complete, or, after an error, by a copy of what is not.
-func (c *Conn) finish(mr *iwarp.MR, err error) error {
+// finish gives the caller its memory back: when what was posted of it, after the piece first, is complete, or, after an error, by a copy of what is not.
+func (c *Conn) finish(mr *iwarp.MR, first uint64, err error) error {
 	if err == nil {
 		err = c.drain(0)
 	}
-	if err == nil || c.out.posted == c.out.done {
+	if err == nil || c.out.posted == max(c.out.done, first) {
 		_ = mr.Deregister()
 		return err
 	}

@@ -86,6 +86,30 @@ func TestTimerGoesOn(t *testing.T) {
 	}
 }
 
+// TestTimerPostponed has a timer that runs, and consumers that come and go: after some of them it begins anew, and not before.
+func TestTimerPostponed(t *testing.T) {
+	c, _ := pair(t)
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !c.hasBell() || !r.bell.ringAfter(time.Hour) {
+		t.Fatal("there is no bell")
+	}
+	left := func() time.Duration {
+		var in unix.ItimerSpec
+		testrig.Must(t, unix.TimerfdGettime(r.bell.timer, &in))
+		return time.Duration(unix.TimespecToNsec(in.Value))
+	}
+	r.state, r.timed, r.before, r.leads = free, true, steady, steady+postpone-1
+	if c.guardSoon(); r.before != steady || left() <= lazy {
+		t.Errorf("after %d leads it began anew, and rings in %v", postpone-1, left())
+	}
+	r.leads++
+	if c.guardSoon(); !r.timed || r.armed || r.before != r.leads || left() > lazy {
+		t.Errorf("after %d leads it rings in %v, the bell is armed: %t", postpone, left(), r.armed)
+	}
+}
+
 // TestBellMadeOnce has the receiving goroutine stand back twice, and takes the role back: there is one bell, its timer is
 // made when it is needed, and does not run on.
 func TestBellMadeOnce(t *testing.T) {

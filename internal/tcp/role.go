@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A role says which goroutine receives on a connection. There is one at most, but for a
+// A role says which goroutine receives on a connection. There is one at most, except for a
 // TryRecv that takes what is there:
 //
 //	state     who reads                  ends by
@@ -27,6 +27,8 @@ import (
 // bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So what
 // arrives after a consumer has left for good waits for no longer than that (lazy), once; before
 // the next time, the receiving goroutine has had the role, and consumers have been steady again.
+// A ring wakes a goroutine and mostly a thread, which costs as much as several messages: after some
+// leads (postpone) the timer begins anew, so that it does not ring while they come quickly.
 //
 // A consumer waits in Recv, as the receiving goroutine does. What else it waits for, its
 // completion from elsewhere or the end of its context, comes with an Interrupt: a read
@@ -130,8 +132,9 @@ func (c *Conn) hasBell() bool {
 }
 
 const (
-	steady = 64                   // leads without an end of them
-	lazy   = 4 * time.Millisecond // how long nobody may keep watch
+	steady   = 64                   // leads without an end of them
+	lazy     = 4 * time.Millisecond // how long nobody may keep watch
+	postpone = 32                   // leads after which the timer begins anew
 )
 
 // arm has what arrives ring the bell, or not. A bell that cannot be armed is taken down,
@@ -158,7 +161,7 @@ func (c *Conn) guard() {
 // guardSoon has that done by the bell's timer, unless somebody has the role at that moment.
 func (c *Conn) guardSoon() {
 	r := &c.role
-	if !r.timed {
+	if !r.timed || r.leads-r.before >= postpone {
 		r.timed, r.before = r.bell.ringAfter(lazy), r.leads
 	}
 	if !r.timed {

@@ -10,7 +10,7 @@ type Ending struct {
 // PeerEnded reports whether the peer has said that it sends no more. What has arrived is to be read all the same.
 func (e *Ending) PeerEnded() bool { return e.peerEnded }
 
-// Ended reports whether this end has said so.
+// Ended reports whether this end has ended its direction.
 func (e *Ending) Ended() bool { return e.ended }
 
 // Disconnected reports whether the peer receives no more.

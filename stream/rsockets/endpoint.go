@@ -13,7 +13,7 @@ type Endpoint struct {
 	mapsTold   int   // words of OpMap that we have sent
 }
 
-// Memory is that of an end's own table: what a region of iwarp's does.
+// Memory is that of an end's own table. An iwarp.MR is one.
 type Memory interface {
 	// Update calls f with all of the memory, while nobody else reaches it.
 	Update(f func([]byte)) error
@@ -102,7 +102,8 @@ func (e *Endpoint) lookAtMap(i uint32, table Memory) error {
 	return err
 }
 
-// Find returns where in the peer's memory n octets at an offset lie that it has mapped: as many of them as one map has.
+// Find returns where in the peer's memory the n octets lie that it has mapped at an offset: as many of them as one map
+// has.
 func (e *Endpoint) Find(offset uint64, n int) (Entry, bool) {
 	for i := range slices.Backward(e.maps) {
 		if place, found := e.maps[i].Find(offset, n); found {

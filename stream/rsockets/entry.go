@@ -61,7 +61,7 @@ func (e *Entry) take(n uint32) Entry {
 	return first
 }
 
-// A Map says that octets of an end's own memory are to be written by offsets of its choice.
+// A Map says that the peer may write memory of an end, at offsets which that end has chosen.
 //
 //	 0                               8               16      20      24
 //	+-------------------------------+---------------+-------+-------+

@@ -65,8 +65,8 @@ const (
 	helloRing    = 24
 )
 
-// MapsSaid returns how many entries of a table of maps a Hello can tell of: n, where it is at most 128, 128 below 256, and above
-// the multiple of 256 that is not larger, up to 32512.
+// MapsSaid returns how many of n entries of a table of maps a Hello can tell of: all of up to 128, 128 below 256, and above that
+// the next lower multiple of 256, up to 32512.
 func MapsSaid(n int) int { return mapsOf(mapsOctet(n)) }
 
 func mapsOctet(n int) byte {

@@ -1,6 +1,9 @@
 package rsockets
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // A Word is what an end tells the other by a Send of WordLen octets, in the byte order of its host.
 //
@@ -62,9 +65,10 @@ func (w Word) String() string {
 
 // Append appends the WordLen octets in a byte order.
 func (w Word) Append(b []byte, big bool) []byte {
-	var raw [WordLen]byte
-	order(big).PutUint32(raw[:], uint32(w))
-	return append(b, raw[:]...)
+	if big {
+		return binary.BigEndian.AppendUint32(b, uint32(w))
+	}
+	return binary.LittleEndian.AppendUint32(b, uint32(w))
 }
 
 // ParseWord reads what a Send has brought. Any but WordLen octets are an *Error.
