@@ -32,13 +32,16 @@ var emulated = []struct {
 	{RoCE, pairing{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 50", "ibv_rc_pingpong -p PORT -c -n 50 127.0.0.1", compared, false, "usec/iter"}},
 }
 
-// TestArm64 builds the library for arm64 where that is not this machine's processor, and runs programs of Debian's for it, emulated by QEMU: those in
-// the directory IWARP_ARM64. Its libraries have to be there beside this machine's. With IWARP_TABLE=FILE it writes its table of docs/programs.md.
+// TestArm64 builds the library for arm64 where that is not this machine's processor, and runs programs of Debian's for it, emulated by QEMU: those that
+// were unpacked into the directory IWARP_ARM64, whose file versions has a line for each package, as dpkg-deb -W prints it. Its libraries have to be there
+// beside this machine's. With IWARP_TABLE=FILE it writes its table of docs/programs.md.
 func TestArm64(t *testing.T) {
 	dir := os.Getenv("IWARP_ARM64")
 	if dir == "" {
 		testrig.Lacks(t, "IWARP_ARM64 names no directory with programs of arm64")
 	}
+	versions, err := os.ReadFile(filepath.Join(dir, "versions"))
+	testrig.Must(t, err)
 	needs(t, emulator, crossCompiler)
 	t.Setenv("CC", crossCompiler)
 	t.Setenv("GOARCH", "arm64")
@@ -62,15 +65,26 @@ func TestArm64(t *testing.T) {
 		outcome := "failed"
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(guiseVariable, string(p.as))
-			p.server, p.client = onArm64(filepath.Join(dir, p.server)), onArm64(filepath.Join(dir, p.client))
+			p.server, p.client = onArm64(filepath.Join(dir, "usr/bin", p.server)), onArm64(filepath.Join(dir, "usr/bin", p.client))
 			p.run(t, l)
 			if !t.Failed() {
 				outcome = "runs"
 			}
 		})
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, version(p.pkg), outcome, p.verified)
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, unpacked(t, string(versions), p.pkg), outcome, p.verified)
 	}
 	writeTable(t, ".arm64", "| client; the server is the same | package, for arm64 | both ends ours, emulated | data |\n|---|---|---|---|\n"+table.String())
+}
+
+// unpacked names a package with the version that was unpacked.
+func unpacked(t *testing.T, versions, pkg string) string {
+	for line := range strings.Lines(versions) {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == pkg {
+			return pkg + " " + version
+		}
+	}
+	t.Errorf("the file versions does not have %s", pkg)
+	return pkg
 }
 
 // onArm64 runs a program by the emulator, which takes what is to be preloaded from its environment.

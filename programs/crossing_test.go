@@ -26,16 +26,34 @@ func (l Library) handlers(t *testing.T) {
 	t.Logf("%s", p.out.String())
 }
 
+// stacks is testdata/stacks.c: handlers of the program's have as much room as on the program's own stack, and overwrite nothing.
+func (l Library) stacks(t *testing.T) {
+	p := l.compiled(t, "stacks", pair...)
+	t.Logf("%s", p.out.String())
+}
+
 // extended is testdata/extended.c: two QPs of one process that connect by themselves, with the extended verbs.
 func (l Library) extended(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
 	l.compiled(t, "extended")
 }
 
+// shared is testdata/shared.c: threads share an extended Completion Queue.
+func (l Library) shared(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "shared", pair...)
+}
+
 // windows is testdata/windows.c: Memory Windows, and regions that are registered again.
 func (l Library) windows(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
 	l.compiled(t, "windows", pair...)
+}
+
+// vanishes is testdata/vanish.c: memory that is unmapped while it is registered.
+func (l Library) vanishes(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "vanish", pair...)
 }
 
 // forks is testdata/fork.c: children that use verbs after their parents did.

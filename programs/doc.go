@@ -8,6 +8,7 @@ package programs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,7 +33,7 @@ func LibraryOf(version string) (Library, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return Library{}, err
+		return Library{}, fmt.Errorf("no place for the library of iwarp run: %w: name a directory by IWARP_LIBRARY", err)
 	}
 	return Library{filepath.Join(cache, "iwarp", strings.Trim(version, "()"))}, nil
 }

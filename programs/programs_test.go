@@ -39,6 +39,12 @@ func TestLibraryOf(t *testing.T) {
 	if other, _ := LibraryOf("(devel)"); other == one || one.built() {
 		t.Errorf("%v and %v", one, other)
 	}
+	for _, home := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData", "home"} {
+		t.Setenv(home, "")
+	}
+	if _, err := LibraryOf("v1.0.0"); err == nil || !strings.Contains(err.Error(), "IWARP_LIBRARY") {
+		t.Errorf("without a home: %v", err)
+	}
 	dir := t.TempDir()
 	t.Setenv("IWARP_LIBRARY", dir)
 	named, err := LibraryOf("v1.0.0")

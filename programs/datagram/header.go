@@ -1,6 +1,10 @@
 package datagram
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
+)
 
 // MTU is how long the payload of a datagram may be, in octets. With the header it is longer than what a packet on Ethernet holds:
 // IP fragments it.
@@ -8,9 +12,6 @@ const MTU = 4096
 
 // HeaderLen is the length of a [Header], in octets.
 const HeaderLen = 40
-
-// NumberMask has the bits of a QP number.
-const NumberMask = 1<<24 - 1
 
 const (
 	magic   = 'i'<<24 | 'w'<<16 | 'u'<<8 | 'd'
@@ -46,7 +47,8 @@ type GID [16]byte
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|              GID that it is sent to, 16 octets                |
 //
-// Where it comes from is what IP says, and the port must be that of the number: nobody answers to where nobody has sent from.
+// The sender is where IP says that the datagram comes from, and that port has to be the one in the sender's number: so no answer goes to a place that
+// has sent nothing.
 type Header struct {
 	Destination, Source uint32 // QP numbers, of 24 bits
 	Solicited           bool
@@ -88,7 +90,7 @@ func Parse(b []byte) (h Header, payload []byte, ok bool) {
 		return h, nil, false
 	}
 	return Header{
-		Destination: binary.BigEndian.Uint32(b[4:]) & NumberMask, Source: binary.BigEndian.Uint32(b[8:]) & NumberMask,
+		Destination: binary.BigEndian.Uint32(b[4:]) & ulpdata.QPNumberMask, Source: binary.BigEndian.Uint32(b[8:]) & ulpdata.QPNumberMask,
 		Solicited: b[8]&flagSolicited != 0, HasImmediate: b[8]&flagImmediate != 0,
 		QKey: binary.BigEndian.Uint32(b[12:]), Immediate: [4]byte(b[16:]), To: GID(b[24:]),
 	}, payload, true

@@ -2,26 +2,12 @@ package datagram
 
 import (
 	"bytes"
-	"encoding/hex"
 	"net/netip"
 	"strings"
 	"testing"
-)
 
-// octets reads annotated hexadecimal: what is after # in a line is a comment.
-func octets(t *testing.T, text string) []byte {
-	t.Helper()
-	var digits strings.Builder
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		digits.WriteString(strings.Join(strings.Fields(line), ""))
-	}
-	b, err := hex.DecodeString(digits.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
 
 const example = `
 69 77 75 64  # iwud
@@ -40,7 +26,7 @@ func TestHeader(t *testing.T) {
 		Destination: 0xc0de05, Source: 0xabcd01, Solicited: true, HasImmediate: true, Immediate: [4]byte{0xde, 0xad, 0xbe, 0xef},
 		QKey: 0x11223344, To: netip.MustParseAddr("::ffff:10.0.0.1").As16(),
 	}
-	b := octets(t, example)
+	b := testrig.Octets(t, example)
 	h, payload, ok := Parse(b)
 	if !ok || h != want || string(payload) != "hi" {
 		t.Errorf("%+v, %q: %v", h, payload, ok)
@@ -56,17 +42,17 @@ func TestHeader(t *testing.T) {
 
 // TestNotOurs drops what is no datagram of ours.
 func TestNotOurs(t *testing.T) {
-	long := octets(t, example)
+	long := testrig.Octets(t, example)
 	long = append(long, make([]byte, MTU)...)
 	long[22], long[23] = (MTU+2)>>8, (MTU+2)&0xff
 	for what, b := range map[string][]byte{
 		"nothing":            nil,
-		"a header cut short": octets(t, example)[:HeaderLen-1],
-		"another magic":      append([]byte{'I'}, octets(t, example)[1:]...),
-		"another version":    octets(t, strings.Replace(example, "01 c0", "02 c0", 1)),
-		"a flag":             octets(t, strings.Replace(example, "03 ab", "07 ab", 1)),
-		"more than it says":  append(octets(t, example), 0),
-		"less than it says":  octets(t, example)[:HeaderLen+1],
+		"a header cut short": testrig.Octets(t, example)[:HeaderLen-1],
+		"another magic":      append([]byte{'I'}, testrig.Octets(t, example)[1:]...),
+		"another version":    testrig.Octets(t, strings.Replace(example, "01 c0", "02 c0", 1)),
+		"a flag":             testrig.Octets(t, strings.Replace(example, "03 ab", "07 ab", 1)),
+		"more than it says":  append(testrig.Octets(t, example), 0),
+		"less than it says":  testrig.Octets(t, example)[:HeaderLen+1],
 		"more than the MTU":  long,
 	} {
 		if h, _, ok := Parse(b); ok {
@@ -111,7 +97,7 @@ fe80 0000 0000 0000 0000 0000 0000 0002`},
 	} {
 		from, to := GID(netip.MustParseAddr(tt.from).As16()), GID(netip.MustParseAddr(tt.to).As16())
 		r := RouteOf(from, to, 16)
-		if !bytes.Equal(r[:], octets(t, tt.want)) {
+		if !bytes.Equal(r[:], testrig.Octets(t, tt.want)) {
 			t.Errorf("%s to %s: % x", tt.from, tt.to, r)
 		}
 		f, d, ok := r.GIDs()

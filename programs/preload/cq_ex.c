@@ -1,6 +1,8 @@
 /* Extended Completion Queues: completions are read in place, one after the other. */
 #include "objects.h"
 
+#include <pthread.h>
+
 static struct iw_cq *cq_of(struct ibv_cq_ex *cq)
 {
 	return container(cq, struct iw_cq, extended);
@@ -17,13 +19,22 @@ static int next(struct ibv_cq_ex *cq)
 	return 0;
 }
 
-static int start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
-{
-	return attr && attr->comp_mask ? EINVAL : next(cq);
-}
-
 static void end(struct ibv_cq_ex *cq)
 {
+	if (!cq_of(cq)->alone)
+		pthread_mutex_unlock(&cq_of(cq)->reading);
+}
+
+static int start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	if (!cq_of(cq)->alone)
+		pthread_mutex_lock(&cq_of(cq)->reading);
+	int error = next(cq);
+	if (error)
+		end(cq);
+	return error;
 }
 
 static enum ibv_wc_opcode opcode(struct ibv_cq_ex *cq)
@@ -66,6 +77,11 @@ static uint32_t slid(struct ibv_cq_ex *cq)
 	return 0;
 }
 
+static uint8_t sl(struct ibv_cq_ex *cq)
+{
+	return cq_of(cq)->wc.sl;
+}
+
 static uint8_t none(struct ibv_cq_ex *cq)
 {
 	return 0;
@@ -85,7 +101,10 @@ struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	struct ibv_cq *cq = ibv_create_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
-	struct ibv_cq_ex *x = &container(cq, struct iw_cq, cq)->extended;
+	struct iw_cq *c = container(cq, struct iw_cq, cq);
+	c->alone = attr->comp_mask && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	pthread_mutex_init(&c->reading, NULL);
+	struct ibv_cq_ex *x = &c->extended;
 	x->start_poll = start;
 	x->next_poll = next;
 	x->end_poll = end;
@@ -97,7 +116,7 @@ struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	x->read_src_qp = src_qp;
 	x->read_wc_flags = wc_flags;
 	x->read_slid = slid;
-	x->read_sl = none;
+	x->read_sl = sl;
 	x->read_dlid_path_bits = none;
 	return x;
 }

@@ -1,6 +1,7 @@
 /* A program's handler of a signal must not run on a stack of the engine's: Go's are as small as what runs on them needs, and what the kernel
  * and the handler put there would overwrite what lies below. While a thread is in the engine it has an alternate stack, which handlers
- * with SA_ONSTACK take; where there is none the flag does nothing. So each handler gets it, however it is installed. */
+ * with SA_ONSTACK take; where there is none the flag does nothing. So each handler gets it, however it is installed: those that are there when Go
+ * is loaded get it of Go, and those that come later here. A program that does not come to the engine has its handlers as it installs them. */
 #include "objects.h"
 
 #include <dlfcn.h>
@@ -24,6 +25,12 @@ EXPORT int sigaction(int signum, const struct sigaction *act, struct sigaction *
 	if (!act || act->sa_handler == SIG_DFL || act->sa_handler == SIG_IGN)
 		return real_sigaction(signum, act, old);
 	struct sigaction with = *act;
+	if (!iw_loading()) {
+		int failed = real_sigaction(signum, act, old);
+		if (failed || !iw_loading())
+			return failed;
+		old = NULL; /* Go has come meanwhile, and may not have seen it */
+	}
 	with.sa_flags |= SA_ONSTACK;
 	return real_sigaction(signum, &with, old);
 }

@@ -16,6 +16,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct iw_engine engine;
 static const struct iw_engine *loaded; /* NULL until the engine is there, and again in a child after fork */
 static unsigned generation;
+static bool begun;
 
 static _Noreturn void give_up(const char *what, const char *why)
 {
@@ -74,6 +75,7 @@ static void *load_deaf(const char *path)
 static void load(void)
 {
 	const char *path = engine_path();
+	__atomic_store_n(&begun, true, __ATOMIC_SEQ_CST);
 	void *library = load_deaf(path);
 	if (!library)
 		give_up("the engine cannot be loaded", dlerror());
@@ -90,6 +92,8 @@ static void load(void)
 
 const struct iw_engine *iw_engine(void)
 {
+	if (__builtin_expect(!iw_has_stack, 0))
+		iw_give_stack();
 	const struct iw_engine *e = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
 	if (__builtin_expect(!e, 0)) {
 		pthread_mutex_lock(&loading);
@@ -99,6 +103,11 @@ const struct iw_engine *iw_engine(void)
 		e = &engine;
 	}
 	return e;
+}
+
+bool iw_loading(void)
+{
+	return __atomic_load_n(&begun, __ATOMIC_SEQ_CST);
 }
 
 static void in_child(void)

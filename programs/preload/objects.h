@@ -68,7 +68,9 @@ struct iw_cq {
 		struct ibv_cq_ex extended;
 	};
 	struct iw_handle handle;
-	struct ibv_wc wc; /* that is read in place */
+	struct ibv_wc wc; /* that is read in place, as what is in extended */
+	bool alone; /* one thread polls it: it needs no lock */
+	pthread_mutex_t reading; /* from start_poll on, if it has found something, until end_poll */
 	uint32_t comp_events, async_events; /* delivered, under the mutex of cq */
 };
 
@@ -95,8 +97,13 @@ struct iw_ah {
 	struct iw_handle handle;
 };
 
+/* stack.c */
+extern __thread bool iw_has_stack __attribute__((tls_model("initial-exec"))); /* an alternate one, or none could be made */
+void iw_give_stack(void);
+
 /* load.c */
 const struct iw_engine *iw_engine(void);
+bool iw_loading(void); /* whether there is an engine, or is about to be */
 bool iw_live(const struct iw_handle *h);
 uint64_t iw_number(const struct iw_handle *h); /* 0, which names nothing, if it is not live */
 struct iw_handle iw_handle(uint64_t number);

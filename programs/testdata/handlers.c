@@ -1,6 +1,6 @@
 /* A handler of the program's runs on the program's stack, or on an alternate one, also while the thread is in the library: never on a small stack
  * of Go's, where what it writes would be another's. That it is so however the handler was installed, and before or after the library is in use,
- * and that each of these functions is otherwise what libc has. */
+ * that handlers are left alone until then, and that each of these functions is otherwise what libc has. */
 #define _GNU_SOURCE
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include <infiniband/verbs.h>
@@ -19,6 +19,7 @@ enum { ROUNDS = 50000 };
 
 static char *own; /* of main */
 static volatile int came, on_another, blocked;
+static int loaded; /* the library is in use */
 
 static void check(int ok, const char *what)
 {
@@ -50,7 +51,7 @@ static int flags(const char *what, handler before)
 	check(!sigaction(SIGUSR1, NULL, &now) && now.sa_handler == handle, what);
 	came = 0;
 	raise(SIGUSR1);
-	check(came == 1 && now.sa_flags & SA_ONSTACK, what);
+	check(came == 1 && !!(now.sa_flags & SA_ONSTACK) == loaded, what);
 	struct sigaction after;
 	check(!sigaction(SIGUSR1, NULL, &after) && (after.sa_handler == SIG_DFL) == !!(now.sa_flags & SA_RESETHAND), what);
 	check(blocked == !(now.sa_flags & SA_NODEFER), what);
@@ -88,6 +89,8 @@ int main(void)
 {
 	own = __builtin_frame_address(0);
 	each();
+	struct sigaction now;
+	check(signal(SIGUSR2, handle) == SIG_DFL, "signal");
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	check(list && list[0], "ibv_get_device_list");
 	struct ibv_context *context = ibv_open_device(list[0]);
@@ -95,7 +98,9 @@ int main(void)
 	ibv_free_device_list(list);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	check(pd != NULL, "ibv_alloc_pd");
+	loaded = 1;
 	each();
+	check(!sigaction(SIGUSR2, NULL, &now) && now.sa_handler == handle && now.sa_flags & SA_ONSTACK, "a handler that was there before");
 
 	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
 	static char memory[4096];

@@ -27,7 +27,7 @@ func (q *QP) sleeps(wc *iwarp.WC) bool {
 	if wc.Status != iwarp.StatusFlushed || wc.Op != iwarp.OpRecv || q.state.Load() == StateErr || !q.meets() {
 		return false
 	}
-	q.sleep(lateWC{q.recvCQ, q.flushed(wc.ID)})
+	q.sleep(lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, wc.ID)})
 	return true
 }
 

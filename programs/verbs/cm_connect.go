@@ -37,8 +37,7 @@ type ConnParam struct {
 // with the peer's private data (or -ECONNREFUSED, where nobody listens), an Unreachable or a ConnectError.
 func (d *Device) Connect(h, qp Handle, p ConnParam) syscall.Errno {
 	return d.begin(h, qp, stageRoute, func(id *ID, q *QP) {
-		before, leave := d.lines.join(id.remote())
-		go id.connect(q, p, before, leave)
+		go id.connect(q, p, d.lines.join(id.remote()), time.Now().Add(patience))
 	})
 }
 
@@ -74,13 +73,13 @@ func (id *ID) attach(q *QP) syscall.Errno {
 	return fine
 }
 
-func (id *ID) connect(q *QP, p ConnParam, before <-chan struct{}, leave func()) {
+func (id *ID) connect(q *QP, p ConnParam, in *place, until time.Time) {
 	id.mu.Lock()
 	id.responds = p.Responds
 	id.mu.Unlock()
-	id.await(before)
-	err := id.dial(q, p)
-	leave()
+	in.await(id.ctx)
+	err := id.dial(q, p, in, until)
+	in.done()
 	if err != nil {
 		id.settle(stageConnecting, stageDisconnected, failure(err))
 		return
@@ -88,8 +87,8 @@ func (id *ID) connect(q *QP, p ConnParam, before <-chan struct{}, leave func()) 
 	id.established(q)
 }
 
-// dial tries until it is not refused any more, or patience is at its end.
-func (id *ID) dial(q *QP, p ConnParam) error {
+// dial tries until it is not refused any more, or patience is at its end: together with that of those before it in the line.
+func (id *ID) dial(q *QP, p ConnParam, in *place, until time.Time) error {
 	id.mu.Lock()
 	local, peer, reserved := id.local, id.peer, id.port
 	id.port = nil
@@ -101,7 +100,7 @@ func (id *ID) dial(q *QP, p ConnParam) error {
 	if local.Port() != 0 {
 		d.Net.LocalAddr = net.TCPAddrFromAddrPort(local)
 	}
-	until := time.Now().Add(patience)
+	d.Wrap = in.connecting(d.Wrap)
 	for {
 		err := d.DialQP(id.ctx, q.qp, "tcp", peer.String())
 		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) || !id.rest() {

@@ -4,41 +4,39 @@ package verbs
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// TestLines: connections to one peer begin in order, each when the one before it has its answer, or after a while; others wait for nobody.
+// TestLines: connections to one peer begin in order: each when the one before it has its answer, or TCP has made it a while ago, however long that took,
+// or it has tried for long. Others wait for nobody, and one that is given up lets nobody pass.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lines
 		peer, other := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.1:2")
 		ctx, gone := context.WithCancel(t.Context())
 		begun := make(chan string, 9)
-		join := func(ctx context.Context, name string, peer netip.AddrPort) (leave func()) {
-			before, leave := l.join(peer)
+		join := func(ctx context.Context, name string, peer netip.AddrPort) *place {
+			p := l.join(peer)
 			go func() {
-				(&ID{ctx: ctx}).await(before)
-				begun <- name
+				p.await(ctx)
+				if ctx.Err() == nil {
+					begun <- name
+				}
 			}()
-			return leave
+			return p
 		}
-		has := func(want ...string) {
+		has := func(names ...string) {
 			t.Helper()
 			synctest.Wait()
-			for _, name := range want {
-				if len(begun) == 0 {
-					t.Fatalf("%s has not begun", name)
-				}
-				if got := <-begun; got != name {
-					t.Fatalf("%s has begun, in place of %s", got, name)
-				}
+			var got []string
+			for len(begun) > 0 {
+				got = append(got, <-begun)
 			}
-			if len(begun) != 0 {
-				t.Fatalf("%s has begun too", <-begun)
-			}
+			want(t, "those that have begun", fmt.Sprint(got), fmt.Sprint(names))
 		}
 		first := join(t.Context(), "first", peer)
 		has("first")
@@ -47,24 +45,35 @@ func TestLines(t *testing.T) {
 		third := join(t.Context(), "third", peer)
 		apart := join(t.Context(), "apart", other)
 		has("apart")
-		first()
+		first.done()
 		has("second")
+		time.Sleep(turnLimit - 1) // a long way
+		has()
+		_, err := second.connecting(nil)(nil)
+		want(t, "error", err, nil)
 		time.Sleep(turn - 1)
 		has()
+		fourth := join(ctx, "fourth", peer)
+		fifth := join(t.Context(), "fifth", peer)
 		time.Sleep(time.Nanosecond) // the second has no answer yet
 		has("third")
-		fourth := join(ctx, "fourth", peer)
-		has()
 		gone()
-		has("fourth")
-		for _, leave := range []func(){second, third, apart, fourth} {
-			leave()
+		has()
+		fourth.done()
+		has()
+		time.Sleep(turnLimit - 1)
+		has()
+		time.Sleep(time.Nanosecond) // TCP has not made the third yet
+		has("fifth")
+		for _, p := range []*place{second, third, apart, fifth} {
+			p.done()
 		}
 		if len(l.last) != 0 {
 			t.Errorf("%d lines are left", len(l.last))
 		}
-		join(t.Context(), "fifth", peer)()
-		has("fifth")
+		sixth := join(t.Context(), "sixth", peer)
+		has("sixth")
+		sixth.done()
 	})
 }
 

@@ -51,8 +51,8 @@ type CQ struct {
 	stop    chan struct{} // ends notice
 	stopped chan struct{}
 
-	polling sync.Mutex
-	vain    int // polls without a completion since the last one with
+	polling sync.Mutex // before QP.flushing
+	vain    int        // polls without a completion since the last one with
 	wcs     [32]iwarp.WC
 	early   []WC         // before those of package iwarp: see forget
 	late    []added      // and after them
@@ -165,10 +165,12 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	}
 	n, yields := c.poll(wcs)
 	if yields {
-		_, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+		d.giveWay()
 	}
 	return n
 }
+
+func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // A program that polls has nothing better to do with its processor, and whoever sends or receives for it, at either end, may have none. From so
 // many polls in vain on, which are some tens of microseconds, each of so many lets others run first.
@@ -183,15 +185,13 @@ func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 	defer c.polling.Unlock()
 	n = copy(wcs, c.early)
 	c.early = slices.Delete(c.early, 0, n)
-	for n < len(wcs) {
-		got := c.cq.Poll(c.wcs[:min(len(c.wcs), len(wcs)-n)])
+	for got, asked := 0, 0; n < len(wcs) && got == asked; { // some may be kept from the program: see set
+		asked = min(len(c.wcs), len(wcs)-n)
+		got = c.cq.Poll(c.wcs[:asked])
 		for i := range got {
 			if wcs[n].set(&c.wcs[i]) {
 				n++
 			}
-		}
-		if got < len(c.wcs) {
-			break
 		}
 	}
 	if n < len(wcs) && len(c.late) > 0 {

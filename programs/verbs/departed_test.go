@@ -2,7 +2,11 @@
 
 package verbs
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
+)
 
 // TestPostInErr: what is posted after the program has had a QP go to ERR is taken and flushed, in order, after what was posted before, and
 // nothing of it is carried out. So it is on a connection that is up, on one that is coming, and where there is no peer.
@@ -20,7 +24,7 @@ func TestPostInErr(t *testing.T) {
 			case "coming":
 				a.meet(b.number)
 			case "nobody":
-				a.meet(numberMask)
+				a.meet(ulpdata.QPNumberMask)
 			}
 			to := b.region("none", accessLocalWrite)
 			b.recv(9, to)
@@ -55,4 +59,26 @@ func (q *queue) flushes(send, recv uint64) {
 			recvs = recvs[1:]
 		}
 	}
+}
+
+// TestLocksInOrder: what is flushed waits for a CQ that is being polled, and the poll does not wait for it, whatever it finds there.
+func TestLocksInOrder(t *testing.T) {
+	a := roce(t)
+	q := a.inner()
+	q.sendCQ.polling.Lock()
+	q.flush([]lateWC{{q.sendCQ, q.lateOf(&q.lateSends, 1)}})
+	taken := func() bool { // in order to be completed
+		if !q.flushing.TryLock() {
+			return false
+		}
+		defer q.flushing.Unlock()
+		return len(q.late) == 0
+	}
+	until(t, "that a poll could go on which finds a receive that is to sleep", taken)
+	q.sleep(lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, 2)}) // as that poll has it
+	q.sendCQ.polling.Unlock()
+	want(t, "what was flushed", a.completion().ID, 1)
+	must(t, a.d.ModifyQP(a.qp, StateErr))
+	q.wake()
+	want(t, "what has slept", a.completion().ID, 2)
 }

@@ -36,8 +36,8 @@ type Device struct {
 	ahs        table[AH]
 	uds        table[UD]
 
-	// copying is held while octets of datagrams go to or from regions, which may not end meanwhile.
-	copying sync.RWMutex
+	// giveWay has the kernel run others on this processor first.
+	giveWay func()
 
 	numbers sync.Map // of uint32: the Handle of the QP with that number
 	stags   sync.Map // of uint32: the *MR that an STag of ours names
@@ -54,6 +54,7 @@ func NewDevice(cfg Config) *Device {
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},
 		ahs: table[AH]{kind: kindAH}, uds: table[UD]{kind: kindUD},
+		giveWay: schedYield,
 	}
 	go d.watch()
 	return d

@@ -17,43 +17,58 @@ import (
 // A lateWC is the completion of a request that was posted after the end.
 type lateWC struct {
 	cq *CQ
-	wc WC
+	wc added
 }
-
-// maxLate bounds how many wait for the QP's last real completion.
-const maxLate = iwarp.MaxQueueDepth
 
 // over reports whether an error of a post is that of a connection that has ended, or is about to.
 func (q *QP) over(err error) bool {
 	return err != nil && (errors.Is(err, iwarp.ErrClosed) || q.departed())
 }
 
-func (q *QP) flushSends(wr *SendWR) syscall.Errno {
+// flushSends flushes a list. It is ENOMEM for the first that finds the queue full: as before the end, a request keeps its place until its completion is polled.
+func (q *QP) flushSends(wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 	var late []lateWC
 	wakes := false
-	for ; wr != nil; wr = wr.Next {
-		wc := q.flushed(wr.ID)
+	real := q.sender().Query()
+	for room := q.config.SendDepth - real.Sends - real.UnpolledSends; wr != nil && room > int(q.lateSends.Load()); wr = wr.Next {
+		l := lateWC{q.sendCQ, q.lateOf(&q.lateSends, wr.ID)}
 		status, first := q.failed()
-		wc.Status, wakes = status, wakes || first
-		late = append(late, lateWC{q.sendCQ, wc})
+		l.wc.Status, wakes = status, wakes || first
+		late = append(late, l)
 	}
-	errno := q.flush(late)
+	q.flush(late)
 	if wakes {
-		q.wake() // the receives come after the request that has failed
+		q.wake() // the receives that sleep come after the request that has failed
 	}
-	return errno
+	return wr, fullUnless(wr == nil)
 }
 
-func (q *QP) flushRecvs(wr *RecvWR) syscall.Errno {
+// flushRecvs is the same for receives.
+func (q *QP) flushRecvs(wr *RecvWR) (bad *RecvWR, errno syscall.Errno) {
 	var late []lateWC
-	for ; wr != nil; wr = wr.Next {
-		late = append(late, lateWC{q.recvCQ, q.flushed(wr.ID)})
+	real := q.qp.Query()
+	for room := q.config.RecvDepth - real.Receives - real.UnpolledReceives; wr != nil && room > int(q.lateRecvs.Load()); wr = wr.Next {
+		late = append(late, lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, wr.ID)})
 	}
 	if q.meets() {
 		q.sleep(late...)
+	} else {
+		q.flush(late)
+	}
+	return wr, fullUnless(wr == nil)
+}
+
+func fullUnless(all bool) syscall.Errno {
+	if all {
 		return fine
 	}
-	return q.flush(late)
+	return syscall.ENOMEM
+}
+
+// lateOf is the completion of a request that was flushed, which is counted until the program has it.
+func (q *QP) lateOf(count *atomic.Int32, id uint64) added {
+	count.Add(1)
+	return added{q.flushed(id), count}
 }
 
 // flushed is what is valid of a completion in error.
@@ -62,23 +77,17 @@ func (q *QP) flushed(id uint64) WC {
 }
 
 // flush completes requests after all that were posted before the end.
-func (q *QP) flush(late []lateWC) syscall.Errno {
+func (q *QP) flush(late []lateWC) {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
-	return q.flushLocked(late)
+	q.flushLocked(late)
 }
 
-func (q *QP) flushLocked(late []lateWC) syscall.Errno {
-	switch {
-	case len(late) == 0:
-		return fine
-	case len(q.late)+len(late) > maxLate:
-		return syscall.ENOMEM
-	case len(q.late) == 0:
+func (q *QP) flushLocked(late []lateWC) {
+	if len(q.late) == 0 && len(late) > 0 {
 		go q.afterEnd()
 	}
 	q.late = append(q.late, late...)
-	return fine
 }
 
 func (q *QP) afterEnd() {
@@ -90,25 +99,41 @@ func (q *QP) afterEnd() {
 			<-end.Done()
 		}
 	}
-	q.flushing.Lock()
-	defer q.flushing.Unlock()
-	for _, l := range q.late {
-		_ = l.cq.add(added{WC: l.wc}, true)
+	q.giving.Lock()
+	defer q.giving.Unlock()
+	for _, l := range q.takeFlushed() {
+		l.cq.complete(l.wc, true)
 	}
-	q.late = nil
 }
 
-// drop forgets the completions that a QP that is destroyed would still have had. Its CQs may be destroyed next.
-func (q *QP) drop() {
+// takeFlushed takes what is to be completed. Its CQs are locked after that, as a poll that finds a receive that is to sleep has locked its CQ before.
+func (q *QP) takeFlushed() (late []lateWC) {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
-	q.late, q.asleep = nil, nil
+	late, q.late = q.late, nil
+	return late
+}
+
+// drop forgets the completions that a QP would still have had that is destroyed, or goes to RESET. Its CQs may be destroyed next.
+func (q *QP) drop() {
+	q.giving.Lock()
+	defer q.giving.Unlock()
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	q.late, q.asleep, q.lastWQE = nil, nil, lastNot
 }
 
 // An added completion is one that package iwarp does not know of.
 type added struct {
 	WC
 	sent *atomic.Int32 // of what is outstanding until the program has the completion, or nil
+}
+
+// complete adds a completion. A CQ without room has overflowed, which the program is told.
+func (c *CQ) complete(a added, solicited bool) {
+	if !c.add(a, solicited) {
+		c.tell(asyncCQError)
+	}
 }
 
 // add appends a completion to those of package iwarp, and reports whether the CQ had room: otherwise it is dropped. Whether it is one that was

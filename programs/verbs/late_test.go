@@ -25,7 +25,8 @@ func TestWrongMemoryLate(t *testing.T) {
 			s.Addr += 5
 			return s
 		},
-		"before the region": func(q *queue) *SGE { s := q.region("....", accessLocalWrite).sge(); s.Addr--; return s },
+		"before the region":  func(q *queue) *SGE { s := q.region("....", accessLocalWrite).sge(); s.Addr--; return s },
+		"not there any more": func(q *queue) *SGE { return q.vanished().sge() },
 		"another PD": func(q *queue) *SGE {
 			r := q.region("....", accessLocalWrite)
 			other, errno := q.d.AllocPD()

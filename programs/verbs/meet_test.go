@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // loopback is the GID of 127.0.0.1.
@@ -117,7 +118,7 @@ func TestMeetByLID(t *testing.T) {
 func TestMeetNobody(t *testing.T) {
 	a := roce(t)
 	a.recv(1, a.region("....", accessLocalWrite))
-	a.meet(numberMask) // port 65535
+	a.meet(ulpdata.QPNumberMask) // port 65535
 	r := a.region("gone", 0)
 	a.send(2, wrSend, r, nil)
 	a.send(3, wrSend, r, nil)
@@ -252,7 +253,7 @@ func TestNumbers(t *testing.T) {
 	seen := make(map[uint32]bool)
 	take := func() uint32 {
 		n, err := d.ports.take(d)
-		if err != nil || seen[n] || n > numberMask {
+		if err != nil || seen[n] || n > ulpdata.QPNumberMask {
 			t.Fatalf("%#x: %v", n, err)
 		}
 		seen[n] = true

@@ -84,7 +84,7 @@ func (d *Device) enter(m *MR, earlier *iwarp.MR) syscall.Errno {
 	if !usable(m.addr, m.n, m.access) {
 		return syscall.EFAULT
 	}
-	mr, err := p.pd.RegisterOptions(unsafe.Slice((*byte)(m.addr), int(m.n)), iwarp.MROptions{Access: rights, Base: m.base, Replace: earlier})
+	mr, err := p.pd.RegisterOptions(unsafe.Slice((*byte)(m.addr), int(m.n)), iwarp.MROptions{Access: rights, Base: m.base, Replace: earlier, MayVanish: true})
 	if earlier != nil && errors.Is(err, iwarp.ErrBadState) {
 		return syscall.EBUSY
 	}
@@ -122,7 +122,7 @@ func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Poi
 	if errno := d.enter(&to, m.mr); errno != fine {
 		return errno
 	}
-	if !d.replace(h, &to) { // another thread has deregistered it
+	if !d.mrs.replace(h, &to) { // another thread has deregistered it
 		_ = to.mr.Deregister()
 		return syscall.EINVAL
 	}
@@ -171,17 +171,8 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 		return syscall.EINVAL
 	}
 	d.stags.Delete(m.mr.STag())
-	d.copying.Lock()
-	defer d.copying.Unlock()
 	d.mrs.take(h)
 	return fine
-}
-
-// replace puts a region in the place of another, and reports whether that was there.
-func (d *Device) replace(h Handle, by *MR) bool {
-	d.copying.Lock()
-	defer d.copying.Unlock()
-	return d.mrs.replace(h, by)
 }
 
 // sges translates the elements of a work request and appends them to to. It reports false for an lkey that no region

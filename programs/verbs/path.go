@@ -50,7 +50,7 @@ type meeting struct {
 // wait: what is posted from RTS on is sent when the connection is up. EINVAL, unless the device is in the guise of RoCE.
 func (d *Device) Meet(h Handle, p Path) syscall.Errno {
 	q := d.qps.get(h)
-	if q == nil || !d.roce || portOfNumber(p.Number) == 0 || p.Number > numberMask {
+	if q == nil || !d.roce || portOfNumber(p.Number) == 0 || p.Number > ulpdata.QPNumberMask {
 		return syscall.EINVAL
 	}
 	q.linking.Lock()

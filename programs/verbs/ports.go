@@ -38,9 +38,6 @@ type numbers struct {
 	inUse int
 }
 
-// numberMask has the bits of a QP number.
-const numberMask = 1<<24 - 1
-
 // portOfNumber returns the port of TCP that is in a QP number.
 func portOfNumber(number uint32) uint16 { return uint16(number >> 8) }
 

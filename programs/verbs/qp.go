@@ -53,10 +53,13 @@ type QP struct {
 
 	ending sync.Mutex // held during Close
 
+	giving   sync.Mutex // held while what is late gets to its CQs: before CQ.polling and flushing
 	flushing sync.Mutex
 	late     []lateWC
 	asleep   []lateWC // see sleeps
 	lastWQE  int
+
+	lateSends, lateRecvs atomic.Int32 // that were flushed here, or sleep, and whose completions the program has not polled
 
 	linking sync.Mutex
 	id      *ID  // whose connection it has
@@ -226,9 +229,6 @@ func (q *QP) reset() syscall.Errno {
 	if meeting := q.cancel(); meeting != nil {
 		q.leave(meeting)
 		q.part(false)
-		q.flushing.Lock()
-		q.late, q.asleep, q.lastWQE = nil, nil, lastNot
-		q.flushing.Unlock()
 	}
 	switch q.qp.State() {
 	case iwarp.StateRTS:
@@ -247,8 +247,11 @@ func (q *QP) reset() syscall.Errno {
 		return errnoOf(err)
 	}
 	q.plain.Store(false)
+	q.drop()
 	q.sendCQ.forget(q.number)
 	q.recvCQ.forget(q.number)
+	q.lateSends.Store(0)
+	q.lateRecvs.Store(0)
 	q.linking.Lock()
 	defer q.linking.Unlock()
 	q.id, q.orphan = nil, false
@@ -351,11 +354,11 @@ func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errn
 	q.sending.Lock()
 	defer q.sending.Unlock()
 	if q.departed() {
-		return nil, q.flushSends(wr)
+		return q.flushSends(wr)
 	}
 	bad, err := q.sends.post(q, wr)
 	if q.over(err) {
-		return nil, q.flushSends(bad)
+		return q.flushSends(bad)
 	}
 	return bad, errnoOf(err)
 }
@@ -369,11 +372,11 @@ func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errn
 	q.receiving.Lock()
 	defer q.receiving.Unlock()
 	if q.departed() {
-		return nil, q.flushRecvs(wr)
+		return q.flushRecvs(wr)
 	}
 	bad, err := q.recvs.post(d, wr, q.qp, d.roce)
 	if q.over(err) {
-		return nil, q.flushRecvs(bad)
+		return q.flushRecvs(bad)
 	}
 	return bad, errnoOf(err)
 }

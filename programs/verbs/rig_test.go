@@ -4,10 +4,12 @@ package verbs
 
 import (
 	"net/netip"
+	"runtime"
 	"syscall"
 	"testing"
 	"unsafe"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,6 +25,16 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for late := testrig.Within(t); !holds(); runtime.Gosched() {
+		if late.Err() != nil {
+			t.Fatalf("waited in vain for %s", what)
+		}
 	}
 }
 
@@ -164,6 +176,9 @@ func (q *queue) completion() WC {
 		want(q.t, "token of the CQ", token, 77)
 	}
 }
+
+// inner is the QP itself.
+func (q *queue) inner() *QP { return q.d.qps.get(q.qp) }
 
 // A region is memory that is registered. Its tagged offsets are addresses.
 type region struct {

@@ -156,21 +156,14 @@ func (u *UD) reset() {
 func (u *UD) fail() {
 	u.state = StateErr
 	for u.count > 0 {
-		u.add(u.recvCQ, added{WC: u.flushed(u.next().id)}, true)
-	}
-}
-
-// add completes a request. A CQ without room has overflowed, which the program is told.
-func (u *UD) add(c *CQ, a added, solicited bool) {
-	if !c.add(a, solicited) {
-		c.tell(asyncCQError)
+		u.recvCQ.complete(added{WC: u.flushed(u.next().id)}, true)
 	}
 }
 
 // addSent completes a request to send, which is outstanding until the program has that.
 func (u *UD) addSent(wc WC, solicited bool) {
 	u.sent.Add(1)
-	u.add(u.sendCQ, added{wc, &u.sent}, solicited)
+	u.sendCQ.complete(added{wc, &u.sent}, solicited)
 }
 
 // next takes the oldest receive. The caller holds u.mu.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/programs/datagram"
 )
 
@@ -265,7 +266,7 @@ func TestDatagramNumbers(t *testing.T) {
 	for range 2 * inUseAtMost {
 		h, n, errno := p.d.CreateUD(QPAttr{Context: p.context, PD: p.pd, SendCQ: q.cq, RecvCQ: q.cq})
 		must(t, errno)
-		if seen[n] || n > numberMask {
+		if seen[n] || n > ulpdata.QPNumberMask {
 			t.Errorf("%#x", n)
 		}
 		seen[n] = true

@@ -3,53 +3,62 @@
 package verbs
 
 import (
-	"unsafe"
+	"slices"
 
 	"github.com/goiwarp/iwarp"
 )
 
-// octets returns the memory that an element names, if its region is of that Protection Domain, has that right and contains it. The caller
-// holds d.copying, and gives nothing of it away.
-func (d *Device) octets(pd Handle, s *SGE, right uint32) (b []byte, ok bool) {
+// place returns the region that an element names, and where in it, if it is of that Protection Domain and has that right; nil for an element
+// without octets.
+func (d *Device) place(pd Handle, s *SGE, right uint32) (mr *iwarp.MR, offset int64, ok bool) {
 	if s.Length == 0 {
-		return nil, true // "SGE of length 0: STag not validated"
+		return nil, 0, true // "SGE of length 0: STag not validated"
 	}
 	m := d.mrs.find(s.LKey)
 	if m == nil || m.pd != pd || m.access&right != right || s.Addr < m.base {
-		return nil, false
+		return nil, 0, false
 	}
-	if offset := s.Addr - m.base; offset <= m.n && uint64(s.Length) <= m.n-offset {
-		return unsafe.Slice((*byte)(unsafe.Add(m.addr, offset)), s.Length), true
-	}
-	return nil, false
+	offset = int64(s.Addr - m.base)
+	return m.mr, offset, offset >= 0
 }
 
 // gather appends what the elements of a request name.
 func (d *Device) gather(b []byte, pd Handle, list []SGE) ([]byte, iwarp.Status) {
-	d.copying.RLock()
-	defer d.copying.RUnlock()
 	for i := range list {
-		from, ok := d.octets(pd, &list[i], 0)
+		mr, offset, ok := d.place(pd, &list[i], 0)
 		if !ok {
 			return b, iwarp.StatusLocalProtection
 		}
-		b = append(b, from...)
+		if mr == nil {
+			continue
+		}
+		from, n := len(b), int(list[i].Length)
+		b = slices.Grow(b, n)[:from+n]
+		if _, err := mr.ReadAt(b[from:], offset); err != nil {
+			return b, iwarp.StatusLocalProtection
+		}
 	}
 	return b, iwarp.StatusSuccess
 }
 
 // scatter places two pieces, one after the other, where the elements of a receive say, which have room.
 func (d *Device) scatter(pd Handle, list []SGE, first, second []byte) iwarp.Status {
-	d.copying.RLock()
-	defer d.copying.RUnlock()
 	for i := range list {
-		to, ok := d.octets(pd, &list[i], accessLocalWrite)
-		if !ok {
+		mr, offset, ok := d.place(pd, &list[i], accessLocalWrite)
+		if !ok || mr != nil && int64(mr.Len())-offset < int64(list[i].Length) {
 			return iwarp.StatusLocalProtection
 		}
-		n := copy(to, first)
-		first = first[n:]
-		second = second[copy(to[n:], second):]
+		room := int(list[i].Length)
+		for _, p := range []*[]byte{&first, &second} {
+			n := min(room, len(*p))
+			if n == 0 {
+				continue
+			}
+			if _, err := mr.WriteAt((*p)[:n], offset); err != nil {
+				return iwarp.StatusLocalProtection
+			}
+			*p, room, offset = (*p)[n:], room-n, offset+int64(n)
+		}
 	}
 	return iwarp.StatusSuccess
 }

@@ -33,7 +33,7 @@ func (u *UD) recv(wr *RecvWR) syscall.Errno {
 	case u.state == StateReset || wr.SGEs > u.recvSGEs:
 		return syscall.EINVAL
 	case u.state == StateErr:
-		u.add(u.recvCQ, added{WC: u.flushed(wr.ID)}, true)
+		u.recvCQ.complete(added{WC: u.flushed(wr.ID)}, true)
 		return fine
 	case u.count == len(u.recvs):
 		return syscall.ENOMEM
@@ -62,11 +62,11 @@ func (u *UD) take(h *datagram.Header, from netip.Addr, payload []byte) {
 	if status != iwarp.StatusSuccess {
 		wc := u.flushed(r.id)
 		wc.Status = statusOf(status)
-		u.add(u.recvCQ, added{WC: wc}, true)
+		u.recvCQ.complete(added{WC: wc}, true)
 		u.fail()
 		return
 	}
-	u.add(u.recvCQ, added{WC: u.received(r.id, h, len(payload), kindOf(&route))}, h.Solicited)
+	u.recvCQ.complete(added{WC: u.received(r.id, h, len(payload), kindOf(&route))}, h.Solicited)
 }
 
 func (u *UD) received(id uint64, h *datagram.Header, n int, kind uint8) WC {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/programs/datagram"
 )
 
@@ -65,7 +66,7 @@ const ownQKey = 1 << 31
 
 func (u *UD) header(wr *SendWR, number, qkey uint32, to *AH) datagram.Header {
 	h := datagram.Header{
-		Destination: number & datagram.NumberMask, Source: u.number, QKey: qkey, To: datagram.GID(to.gid), Solicited: wr.Flags&sendSolicited != 0,
+		Destination: number & ulpdata.QPNumberMask, Source: u.number, QKey: qkey, To: datagram.GID(to.gid), Solicited: wr.Flags&sendSolicited != 0,
 	}
 	if wr.Opcode == wrSendImm {
 		h.HasImmediate = true
