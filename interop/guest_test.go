@@ -40,7 +40,8 @@ type Options struct {
 	UserTCP bool
 	// Put names files of the host's by their paths in the guest.
 	Put map[string]string
-	// NVMe adds what NVMe over RDMA takes: the kernel's host and target, nvme, fio, stress-ng and the tools of ext4.
+	// NVMe adds what disks over RDMA take: the kernel's host and target of NVMe, nvme, the kernel's initiator of iSER, iscsiadm, fio,
+	// stress-ng and the tools of ext4.
 	NVMe bool
 }
 

@@ -1,13 +1,13 @@
-# nvme.sh: what "siw-vm run --nvme" adds to the guest; sourced by siw-vm, after build.sh.
+# nvme.sh: what "siw-vm run --nvme" adds to the guest, for disks over NVMe and over iSER; sourced by siw-vm, after build.sh.
 # shellcheck shell=bash
 #
 # It is an archive of its own beside that of the guest, with the modules of the guest's very
 # kernel: who does not ask for NVMe neither builds it nor has its 130 MB in the guest's memory.
 
-NVME_PACKAGES=(nvme-cli fio e2fsprogs stress-ng iproute2)
+NVME_PACKAGES=(nvme-cli fio e2fsprogs stress-ng iproute2 open-iscsi tgt)
 NVME_MODULES=(nvme-rdma nvmet-rdma nvmet loop null_blk ext4 crc32c_generic
-	sch_netem sch_ingress ifb act_mirred cls_matchall)
-NVME_PROGRAMS=(nvme fio stress-ng mkfs.ext4 e2fsck tc blkdiscard blockdev)
+	ib_iser sd_mod crct10dif_generic veth sch_netem sch_ingress ifb act_mirred cls_matchall)
+NVME_PROGRAMS=(nvme fio stress-ng mkfs.ext4 e2fsck tc blkdiscard blockdev iscsid iscsiadm)
 
 guest_kernel() { cpio -t <"$CACHE/base.cpio" 2>/dev/null | sed -n 's,^lib/modules/\([^/]*\)$,\1,p'; }
 
@@ -15,7 +15,7 @@ nvme_stamp() { (cat "$HERE/nvme.sh" && guest_kernel && cat "$CACHE/stamp") | sha
 
 nvme_missing() {
 	local p
-	for p in "${NVME_PROGRAMS[@]}"; do command -v "$p" >/dev/null || return 0; done
+	for p in "${NVME_PROGRAMS[@]}" tgtd; do command -v "$p" >/dev/null || return 0; done # the last one for the host
 	return 1
 }
 
@@ -41,7 +41,7 @@ nvme_kernel() {
 
 nvme_root() { # nvme_root ROOT
 	local p files=()
-	mkdir -p "$1/usr/bin" "$1/etc/nvme"
+	mkdir -p "$1/usr/bin" "$1/etc/nvme" "$1/etc/iscsi" "$1/run/lock/iscsi"
 	for p in "${NVME_PROGRAMS[@]}"; do
 		cp -L "$(command -v "$p")" "$1/usr/bin/"
 		files+=("$(command -v "$p")")
@@ -50,6 +50,8 @@ nvme_root() { # nvme_root ROOT
 	copy_into "$1" "${files[@]}" /etc/mke2fs.conf
 	echo nqn.2014-08.org.nvmexpress:uuid:5f31c200-0000-4000-8000-000000000001 >"$1/etc/nvme/hostnqn"
 	echo 5f31c200-0000-4000-8000-000000000001 >"$1/etc/nvme/hostid"
+	echo InitiatorName=iqn.2026-11.test.iwarp:host >"$1/etc/iscsi/initiatorname.iscsi"
+	echo node.startup = manual >"$1/etc/iscsi/iscsid.conf"
 	MODULES+=("${NVME_MODULES[@]}")
 	add_modules "$1"
 }
