@@ -2,38 +2,59 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	chart "github.com/wcharczuk/go-chart/v2"
 	"github.com/wcharczuk/go-chart/v2/drawing"
 )
 
-// drawCharts writes one SVG chart for each work.
+// drawCharts writes an SVG chart for each work, and for each beside programs on the library.
 func drawCharts(rec *record, dir string) error {
-	for _, w := range works() {
-		svg, err := drawn(rec, w)
-		if err != nil {
-			return err
-		}
-		if svg == nil {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(dir, w.key+".svg"), svg, 0o644); err != nil {
-			return err
-		}
+	all, err := toolCharts(rec)
+	for name, svg := range all {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name+".svg"), svg, 0o644))
 	}
-	return nil
+	return err
+}
+
+// toolCharts returns, by name, the charts of the comparison of tools and of that with programs on the library.
+func toolCharts(rec *record) (map[string][]byte, error) {
+	charts := make(map[string][]byte)
+	add := func(name string, w work, values []value) error {
+		svg, err := drawn(values, w)
+		if svg != nil {
+			charts[name] = svg
+		}
+		return err
+	}
+	var failed error
+	for _, w := range works() {
+		failed = errors.Join(failed, add(w.key, w, rec.Values))
+	}
+	if rec.Library == nil {
+		return charts, failed
+	}
+	var values []value
+	for _, b := range rec.Library.Values {
+		values = append(values, b.value)
+	}
+	for _, w := range libraryWorks() {
+		failed = errors.Join(failed, add("library-"+w.key, w, values))
+	}
+	return charts, failed
 }
 
 // drawn returns the chart of a work, a bar for each tool, or nil if no tool has done it.
-func drawn(rec *record, w work) ([]byte, error) {
+func drawn(values []value, w work) ([]byte, error) {
 	better := "more is better"
 	if w.less {
 		better = "less is better"
 	}
-	bars, most := bars(rec, w)
+	bars, most := bars(values, w)
 	if len(bars) == 0 {
 		return nil, nil
 	}
@@ -53,13 +74,13 @@ func drawn(rec *record, w work) ([]byte, error) {
 }
 
 // bars are the tools' medians, and the largest of them.
-func bars(rec *record, w work) (all []chart.Value, most float64) {
-	for _, v := range rec.Values {
+func bars(values []value, w work) (all []chart.Value, most float64) {
+	for _, v := range values {
 		if v.Work != w.key {
 			continue
 		}
 		fill := drawing.ColorFromHex("9aa5b1")
-		if v.Tool == "iwarp" {
+		if strings.Contains(v.Tool, "iwarp") {
 			fill = drawing.ColorFromHex("2f6fb0")
 		}
 		all = append(all, chart.Value{

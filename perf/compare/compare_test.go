@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -36,20 +38,17 @@ func TestDocument(t *testing.T) {
 	if len(charts) == 0 {
 		t.Error("no chart of the study")
 	}
+	ofTools, err := toolCharts(rec)
+	testrig.Must(t, err)
+	if got, want := len(ofTools), len(works())+len(libraryWorks()); got != want {
+		t.Errorf("%d charts of tools, want %d", got, want)
+	}
+	maps.Copy(charts, ofTools)
 	for name, want := range charts {
 		got, err := os.ReadFile(filepath.Join(docs, "performance", name+".svg"))
 		testrig.Must(t, err)
 		if string(got) != string(want) {
 			t.Errorf("chart %s is not that of the JSON file: run go run ./perf/compare --render", name)
-		}
-	}
-	for _, w := range works() {
-		want, err := drawn(rec, w)
-		testrig.Must(t, err)
-		got, err := os.ReadFile(filepath.Join(docs, "performance", w.key+".svg"))
-		testrig.Must(t, err)
-		if string(got) != string(want) {
-			t.Errorf("chart %s is not that of the JSON file: run go run ./perf/compare --render", w.key)
 		}
 	}
 }
@@ -132,6 +131,53 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s: %q is no error", test.tool.label, bad)
 			}
 		}
+	}
+}
+
+// TestPerftest has perftest's arguments and tables for each work that it has.
+func TestPerftest(t *testing.T) {
+	p := perftest("iwarp", time.Second)
+	const rates = "---\n #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n%s\n---\n"
+	const times = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]\n%s\n"
+	for _, test := range []struct {
+		work, program, out string
+		want               float64
+	}{
+		{"latency-64", "ib_send_lat", fmt.Sprintf(times, "64 20000 4.81 903.1 6.40 6.91"), 6.4},
+		{least, "ib_send_lat", fmt.Sprintf(times, "64 20000 4.81 903.1 6.40 6.91"), 4.81},
+		{"rate-64", "ib_send_bw", fmt.Sprintf(rates, "64 200000 60.1 54.2 0.888"), 0.888},
+		{"bandwidth-1m", "ib_write_bw", fmt.Sprintf(rates, "1048576 2000 6890.39 3682.73 0.0036827"), 3682.7},
+	} {
+		w := workOf(test.work)
+		server, client, ok := p.command(w, 4711, "")
+		if !ok || server[1] != test.program || !slices.Equal(client, append(slices.Clone(server), loopback)) {
+			t.Errorf("%s: %q, %q, %v", test.work, server, client, ok)
+		}
+		x, err := p.parse(w, []byte(test.out))
+		if got := w.figure(x); err != nil || math.Abs(got-test.want) > 1e-6 {
+			t.Errorf("%s: got %v, %v, want %v", test.work, got, err, test.want)
+		}
+		if _, err := p.parse(w, []byte("nothing\n")); err == nil {
+			t.Errorf("%s: no table is no error", test.work)
+		}
+	}
+	for _, w := range works() {
+		_, _, ok := p.command(w, 4711, "")
+		if want := slices.Contains(libraryWorks(), w); ok != want {
+			t.Errorf("perftest has %s: %v", w.key, ok)
+		}
+	}
+}
+
+// TestBesides compares with iwarp perf, within rounds.
+func TestBesides(t *testing.T) {
+	p := perftest("iwarp", time.Second)
+	all := newTurns()
+	all.figures[[2]string{"latency-64", ownPerf}] = []float64{5, 10, 20}
+	all.figures[[2]string{"latency-64", onLibrary}] = []float64{6, 9, 40}
+	got := all.besides([]tool{ownTool{label: ownPerf}, p})
+	if len(got) != 2 || got[1].Tool != onLibrary || got[1].Ratio != 1.2 || got[1].More != 1 || got[1].MoreLower != 0 || got[1].MoreUpper != 10.5 {
+		t.Errorf("got %+v", got)
 	}
 }
 

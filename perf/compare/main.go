@@ -20,7 +20,7 @@ import (
 type cli struct {
 	Docs    string        `default:"docs" placeholder:"DIR" help:"Where performance.md and the directory performance are (default: ${default})."`
 	Rounds  int           `default:"7" placeholder:"N" help:"How often each tool has its turn (default: ${default})."`
-	Limit   time.Duration `default:"5s" placeholder:"TIME" help:"How long another tool may take for a turn (default: ${default})."`
+	Limit   time.Duration `default:"10s" placeholder:"TIME" help:"How long another tool may take for a turn (default: ${default})."`
 	CC      []string      `name:"cc" default:"bbr,reno" placeholder:"NAME" help:"Congestion controls of the runs of iwarp perf (default: ${default}). The comparison of tools has the first one."`
 	Install bool          `default:"true" negatable:"" help:"Install tools that are missing, as root on Debian."`
 	Tools   bool          `default:"true" negatable:"" help:"Compare tools. Without, what the JSON file has of them stays."`
@@ -30,7 +30,9 @@ type cli struct {
 	Study   bool          `default:"true" negatable:"" help:"Run iwarp study. Without, what the JSON file has of it stays."`
 	Memory  bool          `default:"true" negatable:"" help:"Run iwarp study --growth. Without, what the JSON file has of it stays."`
 	Lower   bool          `default:"true" negatable:"" help:"Measure idle connections over a TCP in user space and over SCTP. Without, what the JSON file has of them stays."`
+	Library bool          `default:"true" negatable:"" help:"Measure programs of perftest on the library of iwarp run. Without, what the JSON file has of them stays."`
 	Siw     bool          `help:"Measure beside Linux's siw too, in the guest of interop (QEMU)."`
+	Loss    bool          `help:"Measure over links that lose packets too, in the guest of interop (QEMU)."`
 	Render  bool          `help:"Measure nothing: write tables and charts from the JSON file."`
 
 	Responder bool `hidden:"" help:"Be the other process."`
@@ -75,53 +77,53 @@ func (c *cli) run(ctx context.Context) error {
 // file is where the figures are kept.
 func (c *cli) file() string { return filepath.Join(c.Docs, "performance", "compare.json") }
 
-// measure replaces the figures by new ones.
-func (c *cli) measure(ctx context.Context, rec *record) error {
-	if c.Tools || c.Perf || c.Growth || c.Short { // the rest depends on the machine less, and its sections say when they were measured
-		rec.Machine = thisMachine()
+// A part is a part of the JSON file that is measured by itself.
+type part struct {
+	name    string // in record.Measured
+	wanted  bool
+	measure func(context.Context, *own, *record) error
+}
+
+// alone is measure of a part that needs no other process.
+func alone(measure func(context.Context, *record) error) func(context.Context, *own, *record) error {
+	return func(ctx context.Context, _ *own, rec *record) error { return measure(ctx, rec) }
+}
+
+func (c *cli) parts() []part {
+	return []part{
+		{"tools", c.Tools, c.compare},
+		{"perf", c.Perf, c.runPerf},
+		{"growth", c.Growth, alone(c.measureGrowth)},
+		{"short connections", c.Short, alone(c.measureShort)},
+		{"study", c.Study, alone(c.measureStudy)},
+		{"memory", c.Memory, alone(c.measureMemory)},
+		{"lower layers", c.Lower, alone(c.measureLower)},
+		{"library", c.Library, c.measureLibrary},
+		{"siw", c.Siw, alone(c.measureSiw)},
+		{"loss", c.Loss, alone(c.measureLoss)},
 	}
+}
+
+// measure replaces the figures by new ones, and says of each part when that was.
+func (c *cli) measure(ctx context.Context, rec *record) error {
+	rec.Machine = thisMachine()
 	own, err := newOwn(ctx)
 	if err != nil {
 		return err
 	}
 	defer own.responder.Stop()
-	if c.Tools {
-		if err := c.compare(ctx, own, rec); err != nil {
+	for _, p := range c.parts() {
+		if !p.wanted {
+			continue
+		}
+		measured, err := now(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	if c.Perf {
-		if err := c.runPerf(ctx, own, rec); err != nil {
+		if err := p.measure(ctx, own, rec); err != nil {
 			return err
 		}
-	}
-	if c.Growth {
-		if err := c.measureGrowth(ctx, rec); err != nil {
-			return err
-		}
-	}
-	if c.Short {
-		if err := c.measureShort(ctx, rec); err != nil {
-			return err
-		}
-	}
-	if c.Study {
-		if err := c.measureStudy(ctx, rec); err != nil {
-			return err
-		}
-	}
-	if c.Memory {
-		if err := c.measureMemory(ctx, rec); err != nil {
-			return err
-		}
-	}
-	if c.Lower {
-		if err := c.measureLower(ctx, rec); err != nil {
-			return err
-		}
-	}
-	if c.Siw {
-		return c.measureSiw(ctx, rec)
+		rec.dated(p.name, measured)
 	}
 	return nil
 }

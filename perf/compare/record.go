@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/machine"
@@ -16,7 +20,10 @@ import (
 
 // A record is the JSON file: all figures of docs/performance.md.
 type record struct {
-	Machine place         `json:"machine"`
+	Machine place `json:"machine"` // of the last run
+	// Measured says when each part was, by the names of cli.parts.
+	Measured map[string]when `json:"measured"`
+
 	CC      string        `json:"congestion_control"` // of the comparison
 	Rounds  int           `json:"rounds"`
 	Values  []value       `json:"values"`
@@ -25,10 +32,20 @@ type record struct {
 	Growth  growth        `json:"growth"`
 	Short   []shortResult `json:"short_connections"`
 	Siw     []siwValue    `json:"siw"`
+	Loss    []lossyLink   `json:"loss"`
 
 	Study  []study.Report `json:"study"`           // of placement ahead of order
 	Memory *study.Report  `json:"growth_of_study"` // of what MPA holds then; nil: not measured
 	Lower  []lower        `json:"lower_layers"`
+
+	Library *libraryStudy `json:"programs_on_the_library,omitempty"` // nil: not measured
+}
+
+// A when is a day, and the commit that was measured.
+type when struct {
+	Date   string `json:"date"`
+	Commit string `json:"commit"`
+	Load   string `json:"load_before,omitempty"` // how many threads ran or wanted to, on average of the minute before; "" is not known
 }
 
 // A place is where and when it was measured.
@@ -47,7 +64,7 @@ type value struct {
 	Lower  float64 `json:"lower_quartile"`
 	Upper  float64 `json:"upper_quartile"`
 
-	// Ratio is the median of the rounds' ratios to plain TCP.
+	// Ratio is the median of the rounds' ratios to plain TCP, or to iwarp perf: see beside.
 	Ratio      float64 `json:"ratio"`
 	RatioLower float64 `json:"ratio_lower_quartile"`
 	RatioUpper float64 `json:"ratio_upper_quartile"`
@@ -106,4 +123,21 @@ func (r *record) write(file string) error {
 
 func thisMachine() place {
 	return place{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine.This()}
+}
+
+// now is today, with the commit that lies in the directory.
+func now(ctx context.Context) (when, error) {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=7", "HEAD").Output()
+	if err != nil {
+		return when{}, fmt.Errorf("git rev-parse: %w", err)
+	}
+	return when{Date: thisMachine().Date, Commit: strings.TrimSpace(string(head)), Load: loadBefore()}, nil
+}
+
+// dated says when a part was measured.
+func (r *record) dated(part string, at when) {
+	if r.Measured == nil {
+		r.Measured = make(map[string]when)
+	}
+	r.Measured[part] = at
 }

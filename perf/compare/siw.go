@@ -55,41 +55,55 @@ type siwValue struct {
 // siwMark begins the lines of the guest's console that are for us.
 const siwMark = "COMPARE"
 
-// measureSiw boots the guest of interop and has both run in it, in turns.
+// measureSiw has both run in the guest, in turns.
 func (c *cli) measureSiw(ctx context.Context, rec *record) error {
-	tmp, err := os.MkdirTemp("", "compare")
+	out, err := inGuest(ctx, func(port int) string { return siwScript(port, c.Rounds) }, "--mem", "1024", "--smp", "2", "--timeout", "600")
 	if err != nil {
 		return err
+	}
+	rec.Siw, err = siwValues(out)
+	return err
+}
+
+// inGuest boots the guest of interop with options of its own, and returns what a script says in it. The script is told the port at
+// which the host has iwarp for it.
+func inGuest(ctx context.Context, script func(port int) string, options ...string) ([]byte, error) {
+	tmp, err := os.MkdirTemp("", "compare")
+	if err != nil {
+		return nil, err
 	}
 	defer os.RemoveAll(tmp)
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", tmp, "./cmd/iwarp")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	ln, err := net.Listen("tcp", loopback+":0")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer ln.Close()
 	go func() { _ = http.Serve(ln, http.FileServer(http.Dir(tmp))) }() //nolint:gosec // to the guest, for a minute
-	script := siwScript(ln.Addr().(*net.TCPAddr).Port, c.Rounds)
-	guest := exec.CommandContext(ctx, filepath.Join("interop", "siw-vm", "siw-vm"),
-		"run", "--mem", "1024", "--smp", "2", "--timeout", "600", "--", script)
+	args := append(append([]string{"run"}, options...), "--", script(ln.Addr().(*net.TCPAddr).Port))
+	guest := exec.CommandContext(ctx, filepath.Join("interop", "siw-vm", "siw-vm"), args...)
 	guest.Stderr = os.Stderr
 	out, err := guest.Output()
 	if err != nil {
-		return fmt.Errorf("the guest: %w: %.2000s", err, out)
+		return nil, fmt.Errorf("the guest: %w: %.2000s", err, out)
 	}
-	rec.Siw, err = siwValues(out)
-	return err
+	return out, nil
+}
+
+// fetchIwarp has the guest's shell get what inGuest has for it.
+func fetchIwarp(port int) string {
+	return fmt.Sprintf("wget -q -O iwarp http://10.0.2.2:%d/iwarp && chmod +x iwarp || exit 1\n", port)
 }
 
 // siwScript is what the guest's shell does: fetch iwarp, and then, round by round, each
 // work by both. The server of each is started first.
 func siwScript(port, rounds int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "wget -q -O iwarp http://10.0.2.2:%d/iwarp && chmod +x iwarp || exit 1\n", port)
+	b.WriteString(fetchIwarp(port))
 	b.WriteString("./iwarp perf --listen $GUEST_IP:7000 >/dev/null 2>&1 &\n")
 	fmt.Fprintf(&b, "for round in $(seq %d); do\n", rounds)
 	for i, w := range siwWorks() {
@@ -197,7 +211,7 @@ func perftestFigure(text, column string) (float64, error) {
 			}
 			x, err := strconv.ParseFloat(row[at], 64)
 			if err == nil && (math.IsInf(x, 0) || math.IsNaN(x)) {
-				err = errors.New("the clock of the emulated CPU was of no use")
+				err = errors.New("the clock was of no use")
 			}
 			return x, err
 		}

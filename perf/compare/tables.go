@@ -19,11 +19,24 @@ const (
 
 // tables returns all that the record says, by name.
 func tables(rec *record) map[string]string {
+	of := func(part, table string) string { return rec.Measured[part].text() + table }
 	return map[string]string{
-		"machine": machineText(rec), "tools": toolsTable(rec), "missing": missingText(rec), "perf": perfTable(rec),
-		"connections": connectionsTable(rec), "short connections": shortTable(rec), "round trips": roundTripTable(rec), "buffers": buffersText(rec), "siw": siwTable(rec), "ahead": studyTable(rec),
-		"memory": memoryTable(rec), "lower layers": lowerTable(rec),
+		"machine": machineText(rec), "missing": missingText(rec), "buffers": buffersText(rec),
+		"tools": of("tools", toolsTable(rec)), "perf": of("perf", perfTable(rec)),
+		"connections": of("growth", connectionsTable(rec)), "round trips": of("growth", roundTripTable(rec)),
+		"short connections": of("short connections", shortTable(rec)), "siw": of("siw", siwTable(rec)), "loss": of("loss", lossTable(rec)),
+		"ahead": of("study", studyTable(rec)), "memory": of("memory", memoryTable(rec)), "lower layers": of("lower layers", lowerTable(rec)),
+		"programs on the library": of("library", libraryTable(rec)),
 	}
+}
+
+// text stands in front of a table.
+func (w when) text() string {
+	load := ""
+	if w.Load != "" {
+		load = ", after a minute with a load of " + w.Load
+	}
+	return fmt.Sprintf("Measured on %s, at commit %s%s.\n\n", w.Date, w.Commit, load)
 }
 
 // updateTables replaces what stands between the markers.
@@ -53,7 +66,7 @@ func replaced(doc, name, table string) (string, error) {
 
 func machineText(rec *record) string {
 	m := rec.Machine
-	return fmt.Sprintf("Measured on %s: %d CPUs, %s; %s; %s.\n", m.Date, m.CPUs, m.CPU, m.Kernel, m.Go)
+	return fmt.Sprintf("%d CPUs, %s; %s; %s.\n", m.CPUs, m.CPU, m.Kernel, m.Go)
 }
 
 // toolsTable has a row for each work and tool.
@@ -92,13 +105,17 @@ func missingText(rec *record) string {
 	}
 	var b strings.Builder
 	for _, m := range rec.Missing {
-		what := "all"
-		if m.Work != "" {
-			what = workOf(m.Work).title
-		}
-		fmt.Fprintf(&b, "- %s, %s: %s\n", m.Tool, what, m.Reason)
+		b.WriteString(missingLine(m))
 	}
 	return b.String()
+}
+
+func missingLine(m missing) string {
+	what := "all"
+	if m.Work != "" {
+		what = workOf(m.Work).title
+	}
+	return fmt.Sprintf("- %s, %s: %s\n", m.Tool, what, m.Reason)
 }
 
 // perfTable has a row for each operation, size and congestion control.

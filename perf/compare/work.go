@@ -21,8 +21,17 @@ func works() []work {
 	}
 }
 
+// least is the key of a work of which the best message counts, and which the rest of the machine disturbs least.
+const least = "least-64"
+
+func leastWork() work {
+	w := works()[0]
+	w.key, w.title = least, w.title+", least"
+	return w
+}
+
 func workOf(key string) work {
-	for _, w := range works() {
+	for _, w := range append(works(), leastWork()) {
 		if w.key == key {
 			return w
 		}
