@@ -16,6 +16,12 @@
 // buffer, it reads the buffer and says so by a Send; when another tells it of a sink,
 // it writes the text back. rping -c is the other half of that.
 //
+// # Memory Windows
+//
+// No case is about Memory Windows as such: on the wire a window is an STag like any other, with rights and bounds of its own, and nothing tells the
+// peer which it is; binding one is no message. The cases about STags, bounds, rights and invalidation judge windows wherever the peer's application
+// advertises them, which neither rping does.
+//
 // # SCTP
 //
 // The cases of the group sctp are about DDP over SCTP (RFC 5043, and RFC 6581, section 7): with

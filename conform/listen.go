@@ -47,8 +47,8 @@ func Listen(ctx context.Context, addr string, command []string, wait time.Durati
 	return NewListenPeer(ln, command, wait), nil
 }
 
-// NewListenPeer has the peer come to a Listener, such as one of a TCP in user space, which it closes in the end. The rest is as
-// in [Listen].
+// NewListenPeer has the peer connect to a net.Listener, such as that of a TCP in user space, and closes it in the end. The rest
+// is as in [Listen].
 func NewListenPeer(ln net.Listener, command []string, wait time.Duration) *ListenPeer {
 	p := &ListenPeer{ln: ln, wait: cmp.Or(wait, DefaultWait), came: make(chan arrival), ended: make(chan struct{})}
 	p.starter = newStarter(command, ln.Addr())

@@ -52,7 +52,7 @@ type Options struct {
 	// 6951). If it is set, that is the peer under test, in the Responder's role, and the
 	// cases are those of SCTP.
 	SCTP string
-	// SCTPListener is where a peer in the Initiator's role comes to, over SCTP in UDP.
+	// SCTPListener is where a peer in the Initiator's role connects, over SCTP in UDP.
 	SCTPListener *SCTPListener
 	// Record, if it is set, gets what is sent and received on the connections of the run, which are TCP's and SCTP's. Of a TCP in
 	// user space, with addresses of its own, it is better to record the packets below: [capture.Writer.Packet].

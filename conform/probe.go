@@ -4,58 +4,84 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// probe returns why a Responder's cases do not fit it: that it does not know the
-// dialect; empty if it does. An Initiator says so itself, in every case. A peer that answers in
-// another protocol than MPA does so whatever it is asked: then foreign says what it answered. One that answers
-// nothing, in neither revision, and keeps the connection, is mute: every case would wait for it.
-func (o *Options) probe(ctx context.Context) (unspoken, foreign string, mute bool) {
+// A finding is what the first questions tell of a Responder. It is empty if the cases fit it.
+type finding struct {
+	unspoken   string // why no case fits: it does not know the dialect
+	foreign    string // what it answers, in another protocol than MPA, whatever it is asked
+	unanswered string // why none is run: it answers no Request, or none whole, and every case would wait for that
+}
+
+// probe asks a Responder in the dialect, and in another if need be. An Initiator says so itself, in every case.
+func (o *Options) probe(ctx context.Context) (f finding) {
 	if o.Role == mpa.RoleInitiator || o.overSCTP() {
-		return "", "", false
+		return f
 	}
 	res := o.ask(ctx, o.Dialect)
 	o.roundTrip = res.answeredIn()
 	if o.App == AppReject {
-		return "", "", false
+		return f
 	}
 	if res.echoes() && o.ask(ctx, another(o.Dialect)).echoes() {
-		return "", "our own octets", false
+		return finding{foreign: "our own octets"}
 	}
 	if res.Verdict == Pass {
-		return "", "", false
+		return f
 	}
 	if foreign := res.foreign(); foreign != "" {
-		return "", foreign, false
+		return finding{foreign: foreign}
 	}
+	if part := res.part(); part != "" {
+		return finding{unanswered: "the peer's answer to the first Request stays incomplete: " + part}
+	}
+	return o.askAnother(ctx, res)
+}
+
+// askAnother asks in the other dialect what has not answered in its own.
+func (o *Options) askAnother(ctx context.Context, res *Result) finding {
 	switch o.Dialect {
 	case mpa.DialectRFC5044:
-		return o.listen(ctx, res.silent() && o.ask(ctx, mpa.DialectRFC6581).silent()) // else the cases will tell
+		if !res.unanswered() {
+			return finding{} // the cases will tell
+		}
+		return o.neither(ctx, res, o.ask(ctx, mpa.DialectRFC6581))
 	case mpa.DialectRFC6581:
 		if plain := o.ask(ctx, mpa.DialectRFC5044); plain.Verdict != Pass {
-			return o.listen(ctx, res.silent() && plain.silent())
+			return o.neither(ctx, res, plain)
 		}
 	}
-	return fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res)), "", false
+	return finding{unspoken: fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res))}
+}
+
+// neither is what is found where neither of two dialects got the Reply that was asked for: only if both got nothing is no case run.
+func (o *Options) neither(ctx context.Context, one, other *Result) finding {
+	switch {
+	case !one.unanswered() || !other.unanswered():
+		return finding{}
+	case one.silent() && other.silent():
+		return o.listen(ctx)
+	}
+	return finding{unanswered: "the peer answers no MPA Request, neither of revision 1 nor of 2: it is not a responder, or has TLS in front of it"}
 }
 
 // listen asks a peer that seems mute once more, with a FIN after the Request: a server that waits for the end of a line, as one
 // of HTTP does, then answers in its own protocol.
-func (o *Options) listen(ctx context.Context, silent bool) (unspoken, foreign string, mute bool) {
-	if !silent {
-		return "", "", false
-	}
+func (o *Options) listen(ctx context.Context) finding {
 	res := o.run(ctx, Case{ID: "probe", Role: o.Role, run: func(s *session) {
 		s.send("Request", s.request().Octets())
 		s.closeWrite()
 		s.peerReply("a Reply")
 	}})
 	if foreign := res.foreign(); foreign != "" {
-		return "", foreign, false
+		return finding{foreign: foreign}
 	}
-	return "", "", true
+	return finding{unanswered: "the peer answers no MPA Request: it is silent, and every case would wait for it"}
 }
 
 // another returns a dialect whose frames are others. One frame may be the same as ours by chance: a Start Key, or the Request of
@@ -67,30 +93,44 @@ func another(d mpa.Dialect) mpa.Dialect {
 	return mpa.DialectRFC5044
 }
 
-// echoes reports whether the peer has answered with what we had sent.
+// echoes reports whether the peer has answered with what we had sent. What a Reply begins with as well is none yet.
 func (r *Result) echoes() bool {
-	var sent []byte
+	sent, got := r.exchange()
+	return len(got) > 0 && bytes.HasPrefix(sent, got) && script.Part(got, mpa.KeyReply) == ""
+}
+
+// exchange returns what was sent before the peer's first octets, and those.
+func (r *Result) exchange() (sent, got []byte) {
 	for _, e := range r.Dialogue {
 		switch {
 		case e.Kind == Sent:
 			sent = append(sent, e.Octets...)
 		case e.Kind == Received && len(e.Octets) > 0:
-			return bytes.HasPrefix(sent, e.Octets)
+			return sent, e.Octets
 		}
 	}
-	return false
+	return sent, nil
 }
 
-// silent reports whether the peer was there, and neither said nor did anything.
-func (r *Result) silent() bool {
-	sent := false
-	for _, e := range r.Dialogue {
-		if e.Kind == Received || e.Kind == Saw {
-			return false
-		}
-		sent = sent || e.Kind == Sent
+// part says how much of its answer the peer has sent, if not all, and what came then; else it is empty.
+func (r *Result) part() string {
+	sent, got := r.exchange()
+	part := script.Part(got, wording.If(bytes.HasPrefix(sent, []byte(mpa.KeyStart)), mpa.KeyStart, mpa.KeyReply))
+	if part == "" {
+		return ""
 	}
-	return sent
+	return part + " (expected " + r.Expected + ", got " + r.Got + ")"
+}
+
+// unanswered reports whether the peer was asked, and has said nothing.
+func (r *Result) unanswered() bool {
+	sent, got := r.exchange()
+	return len(sent) > 0 && len(got) == 0
+}
+
+// silent reports whether the peer has not done anything either.
+func (r *Result) silent() bool {
+	return r.unanswered() && !slices.ContainsFunc(r.Dialogue, func(e Entry) bool { return e.Kind == Saw })
 }
 
 // foreign describes what the peer has said first, if that is not MPA.

@@ -57,7 +57,7 @@ func (p *Report) report() report.Report {
 	return report.Of(d, append(data, &sum))
 }
 
-// A Printer writes results while a run goes on, as a [Report] of all of them writes them.
+// A Printer writes results while a run goes on, in the form that a [Report] has.
 type Printer struct{ to *report.Stream }
 
 // NewPrinter returns a Printer of text. With verbose it prints the dialogue of every case,

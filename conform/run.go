@@ -31,9 +31,9 @@ type Summary struct {
 	Stopped string `json:"stopped,omitempty"`
 	// Interrupted: the context ended, and Stopped says so.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// RoundTrip is the longest round trip that was measured, where it is longer than the quiet time: a case
-	// watched for both together that the peer did not do what it must not. Zero: it is not longer. In JSON
-	// it is round_trip_ms.
+	// RoundTrip is the longest round trip that was measured, if that is longer than the quiet time: then
+	// each case watched for both times together that the peer did nothing it must not do. Otherwise it is
+	// zero. In JSON it is round_trip_ms.
 	RoundTrip time.Duration `json:"-"`
 	// NotMPA: the peer speaks another protocol, and no case was run.
 	NotMPA bool `json:"not_mpa,omitempty"`
@@ -53,16 +53,17 @@ func (t *Summary) Add(v Verdict) {
 	}
 }
 
-// OK reports whether nothing failed and the run is complete, which one is not in which no case applied to the peer.
+// OK reports whether nothing failed and the run is complete. A run in which no case applied to the peer is not
+// complete.
 func (t *Summary) OK() bool { return t.Failed == 0 && t.Stopped == "" }
 
 // patience is how many cases in a row may find nobody there.
 const patience = 3
 
 // Run runs the selected cases one after the other and hands every result to report, which may be nil.
-// It stops early when the context ends, or when nobody can be connected any more, and before
-// the first case if the peer speaks another protocol, or answers nothing at all.
-// The error is one of the options: a [*NoCasesError] if they select no case.
+// It stops early when the context ends, or when nobody can be connected any more, and before the
+// first case if the peer speaks another protocol, or answers nothing at all or nothing whole. An error is about the
+// options: it is a [*NoCasesError] if they select no case.
 func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, error) {
 	var sum Summary
 	o, err := opts.resolved()
@@ -73,17 +74,17 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 	if err != nil {
 		return sum, err
 	}
-	unspoken, foreign, mute := o.probe(ctx)
-	if mute && ctx.Err() == nil { // else nobody has waited for an answer
-		sum.Stopped = "the peer answers no MPA Request: it is silent, and every case would wait for it"
+	found := o.probe(ctx)
+	if found.unanswered != "" && ctx.Err() == nil { // else nobody has waited for an answer
+		sum.Stopped = found.unanswered
 		return sum, nil
 	}
-	if foreign != "" {
-		sum.NotMPA, sum.Stopped = true, "this is not MPA: the peer answers with "+foreign
+	if found.foreign != "" {
+		sum.NotMPA, sum.Stopped = true, "this is not MPA: the peer answers with "+found.foreign
 		return sum, nil
 	}
 	var idle idleness
-	o.runAll(ctx, cases, unspoken, &sum, func(r *Result) {
+	o.runAll(ctx, cases, found.unspoken, &sum, func(r *Result) {
 		idle.note(r)
 		sum.Add(r.Verdict)
 		if report != nil {
@@ -153,8 +154,8 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, sum
 	}
 }
 
-// RunCase runs one of [Cases], whether or not the options select it. Others have no dialogue, and are an error, and so is one
-// over a network on which the options have no peer.
+// RunCase runs one of [Cases], whether or not the options select it. Any other Case has no dialogue, and is an error; so is
+// one over a network on which the options have no peer.
 func RunCase(ctx context.Context, opts Options, c Case) (Result, error) {
 	o, err := opts.resolved()
 	switch {

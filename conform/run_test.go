@@ -61,6 +61,51 @@ func TestMute(t *testing.T) {
 	}
 }
 
+// TestClosing runs nothing against a server that ends every connection without a word, as one of TLS does with a Request.
+func TestClosing(t *testing.T) {
+	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			server := serving(func(c net.Conn) {
+				asked++
+				_, _ = c.Read(make([]byte, 100))
+				_ = c.Close()
+			})
+			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d, Peer: server})
+			if len(all) > 0 || sum.NotMPA || sum.OK() || asked != 2 || !strings.Contains(sum.Stopped, "answers no MPA Request") || !strings.Contains(sum.Stopped, "TLS") {
+				t.Errorf("%v: %d cases, %d asked, %+v", d, len(all), asked, sum)
+			}
+		})
+	}
+}
+
+// TestIncomplete runs nothing against a server that begins its Reply, or Start Key, and does not end it, and shows what came: it is no echo of
+// the Request, with which a Reply begins, and its silence then is not the path's.
+func TestIncomplete(t *testing.T) {
+	const reply = mpa.KeyReply + "\x40\x02\x00\x04"
+	for _, c := range []struct {
+		dialect mpa.Dialect
+		sends   string
+		want    string
+	}{
+		{mpa.DialectRFC6581, "M", `1 of at least 20 octets of a Reply Frame: "M"`},
+		{mpa.DialectRFC5044, "MPA ID Re", `9 of at least 20 octets of a Reply Frame: "MPA ID Re"`},
+		{mpa.DialectRFC6581, reply, `20 of 24 octets of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
+		{mpa.DialectStartKey, "MPA id", `6 of 16 octets of a Start Key: "MPA id"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := serving(func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 100))
+				_, _ = io.WriteString(conn, c.sends)
+			})
+			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: c.dialect, Peer: server})
+			if len(all) > 0 || sum.NotMPA || sum.RoundTrip > 0 || !strings.Contains(sum.Stopped, "incomplete: "+c.want) || !strings.Contains(sum.Stopped, "within 2s") {
+				t.Errorf("%q: %d cases, %+v", c.sends, len(all), sum)
+			}
+		})
+	}
+}
+
 // TestNotMPA runs nothing against a server of another protocol, be it one that speaks first.
 func TestNotMPA(t *testing.T) {
 	for _, greets := range []bool{false, true} {

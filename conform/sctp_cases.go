@@ -73,14 +73,17 @@ func unindicated(id, text string, change func(*chunk.Setup)) Case {
 	})
 }
 
+// worksAndEnds opens a session, uses it and ends it, each of which is judged.
+func worksAndEnds(s *session) {
+	d := s.openSession(0)
+	d.works("the session is open")
+	d.close()
+}
+
 // sctpStartup are the cases of how sessions begin and end.
 func sctpStartup() []Case {
 	return []Case{
-		overSCTP("accept", "C01 C04", "RFC 5043 6.2", "An Initiate is answered by an Accept, and the session works.", func(s *session) {
-			d := s.openSession(0)
-			d.works("the session is open")
-			d.close()
-		}),
+		overSCTP("accept", "C01 C04", "RFC 5043 6.2", "An Initiate is answered by an Accept, and the session works.", worksAndEnds),
 		overSCTP("accept-enhanced", "C01 C02", "RFC 6581 7, 10", "An Enhanced Initiate is answered by an Enhanced Accept, whose depths fit.", func(s *session) {
 			d := s.stream(0)
 			a := d.accepted(enhancedInitiate(), "an enhanced request has an enhanced answer")
@@ -114,11 +117,7 @@ func sctpStartup() []Case {
 			filled(plainInitiate(), mpa.MaxPrivateData, "512 octets are allowed")),
 		overSCTP("private-data-enhanced", "C02 C03", "RFC 6581 7", "An Enhanced Initiate with 508 octets of private data is answered like any other.",
 			filled(enhancedInitiate(), mpa.MaxEnhancedPrivateData, "508 octets are allowed beside the enhanced data")),
-		overSCTP("terminate", "C03", "RFC 5043 5.2.3, 6.2", "Our Terminate ends the session, and the peer's own has no private data.", func(s *session) {
-			d := s.openSession(0)
-			d.works("the session is open")
-			d.close()
-		}),
+		overSCTP("terminate", "C03", "RFC 5043 5.2.3, 6.2", "Our Terminate ends the session, and the peer's own has no private data.", worksAndEnds),
 		overSCTP("sessions", "C04", "RFC 5043 6", "Two sessions in one association work side by side.", func(s *session) {
 			first := s.openSession(0)
 			second := s.openSession(2)

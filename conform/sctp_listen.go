@@ -11,8 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// An SCTPListener is where the active end of DDP over SCTP, in UDP (RFC 6951), comes to. If it has a command, the command
-// is started for each association that a case needs, and ended after the case; without one, the peer has to come again by itself.
+// An SCTPListener is where the active end of DDP over SCTP, in UDP (RFC 6951), connects. If it has a command, the command is
+// started for each association that a case needs, and ended after the case; without one, the peer has to come again by itself.
 type SCTPListener struct {
 	pc   *net.UDPConn
 	wait time.Duration

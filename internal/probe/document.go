@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -85,6 +86,9 @@ func (r *Report) summary() report.Section {
 		return s.Section
 	case len(names) == 0 && r.Interrupted:
 		s.line("Dialects", "not known")
+		return s.Section
+	case len(names) == 0 && r.Part() != "":
+		s.line("Dialects", "not known: no answer came whole")
 		return s.Section
 	case len(names) == 0:
 		s.line("Dialects", "none that iwarp knows: no Request was answered")
@@ -225,8 +229,10 @@ func (r *Report) advice() string {
 		return "Another protocol is spoken there"
 	case len(r.Dialects) == 0 && r.Interrupted:
 		return ""
+	case len(r.Dialects) == 0 && r.Part() != "":
+		return "The peer begins to answer as MPA does, and does not end, or not within --timeout"
 	case len(r.Dialects) == 0:
-		return "Nothing there speaks MPA as a responder, or it takes no Request like these"
+		return "Nothing there speaks MPA as a responder, or it takes no Request like these, or has TLS in front of it"
 	case r.Preset != "":
 		return "Use --peer " + r.Preset
 	case r.recognized():
@@ -249,7 +255,7 @@ func speaks(name, document, expected string, ok, interrupted bool, got string) r
 
 // checks has the one thing that can be wrong, and all questions.
 func (r *Report) checks() []report.Check {
-	got := wording.If(r.NotMPA, "another protocol", "no answer")
+	got := cmp.Or(r.Part(), wording.If(r.NotMPA, "another protocol", "no answer"))
 	all := []report.Check{speaks("speaks MPA", "RFC 5044 7.1", "a startup frame", len(r.Dialects) > 0, r.Interrupted, got)}
 	for _, q := range r.Questions {
 		c := report.Check{

@@ -155,7 +155,7 @@ func TestUncivilPeers(t *testing.T) {
 		"resets at once":     {func(c net.Conn) { _ = script.NewLink(c).Reset() }, probe.Reset},
 		"never says a word":  {answering(nil, holds, false), probe.Silent},
 		"talks without end":  {answering([]byte("HTTP/1.1 200 OK\r\n"), repeats, false), probe.Foreign},
-		"one octet a second": {answering([]byte("MPA ID Rep Frame"), drips, false), probe.Foreign},
+		"one octet a second": {answering([]byte("MPA ID Rep Frame"), drips, false), probe.Incomplete},
 	} {
 		r := probing(t, probe.Config{}, c.play)
 		wantReport(t, r)

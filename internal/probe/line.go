@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -26,7 +27,7 @@ type Question struct {
 
 	asked mpa.StartupFrame // if it is a Request
 	reply mpa.StartupFrame // if the answer is a Reply
-	key   mpa.StartKey     // if it is a Start Key
+	start mpa.StartKey     // if it is a Start Key
 	other bool             // the answer is none of MPA
 	late  bool             // the answer came only after our FIN
 	sent  []byte           // the frame, and FPDUs that follow it
@@ -94,6 +95,11 @@ func (q *Question) states(frame []byte) {
 	}
 }
 
+// key is that of the frame which answers.
+func (q *Question) key() string {
+	return wording.If(q.asked != nil, mpa.KeyReply, mpa.KeyStart)
+}
+
 // answer waits for a whole frame, something else, or an end.
 func (l *line) answer(q *Question, until time.Time) Outcome {
 	for {
@@ -104,10 +110,14 @@ func (l *line) answer(q *Question, until time.Time) Outcome {
 		if l.Receive(until) == nil && len(l.Received()) > had {
 			continue
 		}
-		if had > 0 {
-			return l.foreign(q)
+		if had == 0 {
+			return ending(l.End(), Silent)
 		}
-		return ending(l.End(), Silent)
+		if part := script.Part(l.Received(), q.key()); part != "" {
+			q.Answer = part + wording.If(l.End() == script.Open, "", ", and then the connection is "+l.End().String())
+			return Incomplete
+		}
+		return l.foreign(q)
 	}
 }
 
@@ -129,8 +139,8 @@ func (l *line) parse(q *Question) Outcome {
 		}
 		return Accepted
 	case q.asked == nil && strings.HasPrefix(got, mpa.KeyStart) && n == mpa.StartKeyLen:
-		q.key = mpa.StartKey(l.Take(n))
-		q.Answer, q.echo = q.key.String(), bytes.HasPrefix(q.sent, q.key)
+		q.start = mpa.StartKey(l.Take(n))
+		q.Answer, q.echo = q.start.String(), bytes.HasPrefix(q.sent, q.start)
 		return Accepted
 	case q.asked == nil && strings.HasPrefix(mpa.KeyStart, got):
 		return None

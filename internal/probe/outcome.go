@@ -11,13 +11,14 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	None     Outcome = iota // of what was not asked
-	Accepted                // a Reply with R=0, or a Start Key
-	Rejected                // a Reply with R=1
-	Closed                  // FIN, without a word
-	Reset                   // RST, without a word
-	Silent                  // nothing within the time
-	Foreign                 // octets that are no answer
+	None       Outcome = iota // of what was not asked
+	Accepted                  // a Reply with R=0, or a Start Key
+	Rejected                  // a Reply with R=1
+	Closed                    // FIN, without a word
+	Reset                     // RST, without a word
+	Silent                    // nothing within the time
+	Foreign                   // octets that are no answer
+	Incomplete                // the beginning of a Reply or a Start Key, and no more within the time
 
 	// Of a connection that is left alone.
 	Open      // the peer keeps it open
@@ -37,7 +38,7 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"", "accepted", "rejected", "closed", "reset", "silent", "foreign", "open", "the peer sent first", "answered",
+	"", "accepted", "rejected", "closed", "reset", "silent", "foreign", "incomplete", "open", "the peer sent first", "answered",
 	"response", "terminate", "another message", "broken FPDU", "broken DDP segment", "no marker where one was asked for",
 	"aborted",
 }

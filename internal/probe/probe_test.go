@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"bufio"
+	gocmp "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/probe"
+	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -287,6 +289,40 @@ func TestEcho(t *testing.T) {
 	}
 	if s := text(t, r); !strings.Contains(s, "none: the peer sends our own octets back: this is not MPA") {
 		t.Error(s)
+	}
+}
+
+// TestIncomplete asks a server that begins a Reply, and does not end it: it is no echo of the Request, with which a Reply begins,
+// and no other protocol.
+func TestIncomplete(t *testing.T) {
+	const reply = mpa.KeyReply + "\x40\x02\x00\x04"
+	for _, c := range []struct {
+		sends string
+		piece int           // octets sent at once; zero: all
+		every time.Duration // between two pieces
+		ends  bool
+		want  string
+	}{
+		{sends: "M", want: `incomplete: 1 of at least 20 octets of a Reply Frame: "M"`},
+		{sends: "MPA ID Re", want: `incomplete: 9 of at least 20 octets of a Reply Frame: "MPA ID Re"`},
+		{sends: reply, want: `incomplete: 20 of 24 octets of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
+		{sends: reply, ends: true, want: `\x04", and then the connection is closed`},
+		{sends: reply, piece: 1, every: 400 * time.Millisecond, want: `incomplete: 7 of at least 20 octets of a Reply Frame: "MPA ID "`},
+	} {
+		r := probing(t, probe.Config{}, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 100))
+			for _, piece := range script.Split([]byte(c.sends), gocmp.Or(c.piece, len(c.sends))) {
+				time.Sleep(c.every)
+				_, _ = conn.Write(piece)
+			}
+			if !c.ends {
+				_, _ = io.Copy(io.Discard, conn)
+			}
+		})
+		s := text(t, r)
+		if r.NotMPA || r.Echo || len(r.Dialects) > 0 || r.Revisions.One.Outcome != probe.Incomplete || !strings.Contains(s, c.want) || !strings.Contains(s, "no answer came whole") {
+			t.Errorf("%q: %t, %t\n%s", c.sends, r.NotMPA, r.Echo, s)
+		}
 	}
 }
 

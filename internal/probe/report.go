@@ -163,13 +163,13 @@ func (r *Report) notMPA() (not, echo bool) {
 	other, own := false, false
 	for _, q := range r.Questions {
 		switch {
-		case q.replied(), q.key != nil && !q.echo:
+		case q.replied(), q.start != nil && !q.echo:
 			return false, false
 		case q.echo:
 			echo = true
 		case q.other:
 			other = true
-		case q.Outcome == Foreign:
+		case q.Outcome == Foreign, q.Outcome == Incomplete:
 			own = true // a frame of the peer's
 		}
 	}
@@ -177,9 +177,22 @@ func (r *Report) notMPA() (not, echo bool) {
 	return other || echo, echo
 }
 
+// Part says how much of a frame the peer has sent, and shows it, where it has answered nothing whole; else it is empty.
+func (r *Report) Part() (part string) {
+	for _, q := range r.Questions {
+		switch {
+		case q.replied() || q.start != nil:
+			return ""
+		case q.Outcome == Incomplete && part == "":
+			part = q.Answer
+		}
+	}
+	return part
+}
+
 // onlyKeys reports whether nothing but a Start Key was answered.
 func (r *Report) onlyKeys() bool {
-	return !slices.ContainsFunc(r.Questions, func(q *Question) bool { return q.echo && q.key == nil })
+	return !slices.ContainsFunc(r.Questions, func(q *Question) bool { return q.echo && q.start == nil })
 }
 
 func (r *Report) dialects() []mpa.Dialect {
@@ -193,7 +206,7 @@ func (r *Report) dialects() []mpa.Dialect {
 		// A peer that repeats reserved bits shows nothing by S=1.
 		{mpa.DialectRtr, v.RtrFrame.replied() && v.RtrFrame.reply.S() && !r.EchoesReserved},
 		{mpa.DialectRevision0, isRDMAC(v.Zero)},
-		{mpa.DialectStartKey, v.StartKey != nil && v.StartKey.key != nil && !r.Echo},
+		{mpa.DialectStartKey, v.StartKey != nil && v.StartKey.start != nil && !r.Echo},
 	} {
 		if d.spoken {
 			spoken = append(spoken, d.dialect)
