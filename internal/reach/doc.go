@@ -1,8 +1,9 @@
 // Command reach finds functions that the product does not run. A test that proves a
 // requirement by such a function passes for ever, whatever the product does.
 //
-// The product is every command of the module, what the public packages named in
-// [libraries] export, and what those named in [forC] export to C. A function is reached if code that is reached refers to it, or
+// The product is every command of the module, what the package iwarp exports, and what the packages named in [forC] export
+// to C. What other packages export counts only if one of those uses it: what is there for others' programs
+// alone stands in [excused], with its reason. A function is reached if code that is reached refers to it, or
 // if it implements a method of an interface for a type that is reached. What is assigned
 // to the blank identifier without a call, as in _ = f, is no reference.
 //

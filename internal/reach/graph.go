@@ -17,7 +17,7 @@ import (
 // a dot and its name, with its receiver's in front for a method.
 type node string
 
-// A graph says what refers to what in a module, but for its tests.
+// A graph says what refers to what in a module, except for its tests.
 type graph struct {
 	path      string // of the module
 	refers    map[node]map[node]bool

@@ -51,7 +51,7 @@ type Feature uint8
 const (
 	FeatureWriteCache Feature = 0x06 // bit 0: there is one, and it is on
 	FeatureQueues     Feature = 0x07 // Queues
-	FeatureAsyncEvent Feature = 0x0B // which events are wanted: EventNamespaces and the like
+	FeatureAsyncEvent Feature = 0x0B // which events are wanted
 	FeatureKeepAlive  Feature = 0x0F // in milliseconds
 	FeatureHostID     Feature = 0x81 // 16 octets of data
 )
@@ -104,24 +104,8 @@ func (q Queues) Submission() int { return int(q&0xFFFF) + 1 }
 // Completion is how many completion queues.
 func (q Queues) Completion() int { return int(q>>16) + 1 }
 
-// An Abort asks for the end of a command.
-type Abort struct {
-	SQID uint16
-	ID   uint16
-}
-
 // AbortNone in the Result of an Abort tells that the command was not aborted.
 const AbortNone = 1
-
-// Command returns the command.
-func (a Abort) Command() Command {
-	c := Command{Opcode: OpAbort, Flags: FlagSGL, SGL: SGL{Type: SGLKeyed}}
-	c.CDW[0] = uint32(a.SQID) | uint32(a.ID)<<16
-	return c
-}
-
-// Abort reads an Abort.
-func (c *Command) Abort() Abort { return Abort{SQID: uint16(c.CDW[0]), ID: uint16(c.CDW[0] >> 16)} }
 
 // NewCommand returns a command without data, such as a Keep Alive, a Flush or an Asynchronous Event Request.
 func NewCommand(op Opcode, nsid uint32) Command {

@@ -8,7 +8,7 @@ import (
 // CompletionLen is the length of a Completion.
 const CompletionLen = 16
 
-// SQHeadOff is the SQHead of a queue without flow control (CattrNoFlow).
+// SQHeadOff is the SQHead of a queue without flow control (AttrNoFlow).
 const SQHeadOff = 0xFFFF
 
 // A Completion is a completion queue entry.

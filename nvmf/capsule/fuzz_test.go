@@ -31,7 +31,7 @@ func FuzzCommand(f *testing.F) {
 			t.Fatalf("%+v", d)
 		}
 		_, _ = c.Property()
-		_, _, _, _, _ = c.Connect(), c.Identify(), c.Features(), c.GetLogPage(), c.Abort()
+		_, _, _, _ = c.Connect(), c.Identify(), c.Features(), c.GetLogPage()
 		_, _ = c.Name(true)+c.Name(false), c.String()
 	})
 }
@@ -52,7 +52,6 @@ func FuzzPages(f *testing.F) {
 			t.Fatalf("%d NSIDs", len(nsids))
 		}
 		_, _ = ParseDescriptors(b)
-		_, _ = ParseEffects(b)
 		_, _ = ParseRanges(b, MaxRanges)
 	})
 }

@@ -27,7 +27,7 @@ func (i IO) Command(op Opcode) Command {
 	return c
 }
 
-// IO reads such a command.
+// IO reads a Read, a Write, a Write Zeroes or a Compare.
 func (c *Command) IO() IO {
 	return IO{SGL: c.SGL, NSID: c.NSID, LBA: c.pair(0), Blocks: c.CDW[2]&0xFFFF + 1, Control: uint16(c.CDW[2] >> 16)}
 }
@@ -67,7 +67,7 @@ func (c *Command) DatasetManagement() DatasetManagement {
 	return DatasetManagement{SGL: c.SGL, NSID: c.NSID, Ranges: int(c.CDW[0]&0xFF) + 1, Deallocate: c.CDW[1]>>2&1 != 0}
 }
 
-// A Range is one of a Dataset Management.
+// A Range is one of the ranges of a Dataset Management.
 type Range struct {
 	Attributes uint32
 	Blocks     uint32

@@ -67,16 +67,3 @@ func (e *Effects) Append(b []byte) []byte {
 	}
 	return b
 }
-
-// ParseEffects returns the page. The error is an *Error.
-func ParseEffects(b []byte) (*Effects, error) {
-	if err := needs("effects log", b, EffectsLen); err != nil {
-		return nil, err
-	}
-	e := new(Effects)
-	for i := range e.Admin {
-		e.Admin[i] = binary.LittleEndian.Uint32(b[4*i:])
-		e.IO[i] = binary.LittleEndian.Uint32(b[4*(256+i):])
-	}
-	return e, nil
-}

@@ -120,7 +120,8 @@ func AppendDescriptors(b []byte, all []Descriptor) []byte {
 	return b
 }
 
-// ParseDescriptors returns what the page has up to the first without octets. The error is an *Error: too few octets, or a descriptor that does not end.
+// ParseDescriptors returns the descriptors of the page, up to the first without octets. The error is an *Error: too few octets, or a descriptor that
+// does not end.
 func ParseDescriptors(b []byte) (all []Descriptor, err error) {
 	if err := needs("namespace descriptors", b, PageLen); err != nil {
 		return nil, err

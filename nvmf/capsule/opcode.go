@@ -2,7 +2,7 @@ package capsule
 
 import "fmt"
 
-// An Opcode says what a command does. Admin Queues and others have different ones, but for OpFabrics.
+// An Opcode says what a command does. Admin Queues and others have different ones, except for OpFabrics.
 type Opcode uint8
 
 // OpFabrics is that of all fabrics commands, on all queues: see FabricsType.

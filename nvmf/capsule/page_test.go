@@ -52,7 +52,7 @@ func TestConnectData(t *testing.T) {
 func TestIdentifyController(t *testing.T) {
 	i := IdentifyController{
 		Serial: "0123456789abcdef0123", Model: "iwarp", Firmware: "1",
-		Sharing: MultipleControllers, MaxData: 5, ControllerID: 0x102, Version: Version13, Events: EventNamespaces,
+		Sharing: MultipleControllers, MaxData: 5, ControllerID: 0x102, Version: Version13, Events: 1 << 8,
 		Attributes: KeepAliveByTraffic, Type: ControllerIO, AbortLimit: 3, EventLimit: 3, LogAttributes: LogEffectsPage | LogExtended,
 		KeepAlive: 10, QueueEntries: QueueEntries, MaxCommands: 128, Namespaces: 2, Optional: HasDatasets | HasWriteZeroes,
 		WriteCache: CachePresent, SGLs: SGLSupported | SGLKeyedSupported | SGLOffsetSupported, MaxNamespaces: 2,
@@ -176,9 +176,6 @@ func TestLogs(t *testing.T) {
 	raw := e.Append(nil)
 	at(t, raw, 24, "01000000")
 	at(t, raw, 1028, "03000000")
-	if got, err := ParseEffects(raw); err != nil || *got != *e {
-		t.Errorf("%v (%v)", got, err)
-	}
 	h := DiscoveryHeader{3, 2, 1}
 	at(t, h.Append(nil), 0, "0300000000000000 0200000000000000 0100")
 	if got, err := ParseDiscoveryHeader(h.Append(nil)); err != nil || got != h {

@@ -31,9 +31,9 @@ const (
 
 // A Dialer connects to controllers. The zero value is usable.
 type Dialer struct {
-	// RDMA says how QPs are made and connected. Its MPA.PrivateData, its Prepare, and the queues and CQs of its QP are this package's. If its
-	// PD is nil, each queue has an RNIC of its own. If it has neither a Preset nor an MPA.RTR, connections are of the client-server
-	// model, as Linux's are; if MPA.IRD and MPA.ORD are zero, the IRD is 128: it is by RDMA Reads that a controller gets what is written.
+	// RDMA says how QPs are made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues and CQs of its QP. If its
+	// PD is nil, each queue has an RNIC of its own. If it has neither a Preset nor an MPA.RTR, connections are of the client-server model, as
+	// Linux's are; if MPA.IRD and MPA.ORD are zero, the IRD is 128: a controller fetches what is written by RDMA Reads.
 	RDMA iwarp.Dialer
 	// HostID tells the target who we are: two Dialers with the same HostID are the same host, and when a host connects once more, the target may end
 	// its earlier connections. If zero, it is random.

@@ -25,7 +25,7 @@ var (
 	ErrNoNamespace = errors.New("no such namespace")
 )
 
-// A StatusError is a command that the controller has not carried out.
+// A StatusError says that the controller has not carried out a command.
 type StatusError struct {
 	// Command names it.
 	Command string
@@ -53,7 +53,7 @@ func protocolError(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// A TimeoutError is a command that was not answered in time.
+// A TimeoutError says that a command was not answered in time.
 type TimeoutError struct {
 	Command string
 	After   time.Duration
@@ -67,7 +67,7 @@ func (e *TimeoutError) Error() string {
 // Is reports it as os.ErrDeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
-// A RejectError is a target that does not take the connection of a queue.
+// A RejectError says that a target does not take the connection of a queue.
 type RejectError struct {
 	Reason ulpdata.NVMeReject
 	// Err is iwarp's error. The connection is closed.
@@ -80,7 +80,8 @@ func (e *RejectError) Error() string { return fmt.Sprintf("nvme: %v (%v)", e.Rea
 // Unwrap returns iwarp's error.
 func (e *RejectError) Unwrap() error { return e.Err }
 
-// A LostError is a Controller that has given up: what ended its connections, and why there are no new ones.
+// A LostError says that a Controller has given up: what ended its connections, and why there are no new
+// ones.
 type LostError struct {
 	// Cause ended the connections.
 	Cause error

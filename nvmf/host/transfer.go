@@ -62,8 +62,8 @@ func (n *Namespace) read(ctx context.Context, p []byte, off int64) (int, error) 
 	return copy(p, whole[min(off-first, int64(done)):done]), err
 }
 
-// Write writes p at an offset. It returns how many octets of p, from its beginning, were written. They are durable after a Flush. If ctx ends first, what
-// is under way may still be written, as p was then; p itself is the caller's.
+// Write writes p at an offset. It returns how many octets of p, from its beginning, were written. They are durable after a Flush. If ctx ends first,
+// what is under way may still be written, as p was then; p itself is the caller's again.
 func (n *Namespace) Write(ctx context.Context, p []byte, off int64) (int, error) {
 	if err := n.check("Write", off, int64(len(p))); err != nil {
 		return 0, err
@@ -97,8 +97,8 @@ func (n *Namespace) Discard(ctx context.Context, off, length int64) error {
 	})
 }
 
-// WriteZeroes has what is there read as zeroes. The error wraps errors.ErrUnsupported if the controller cannot do that
-// without being sent the zeroes.
+// WriteZeroes makes what is there read as zeroes. The error wraps errors.ErrUnsupported if the controller cannot do
+// that without being sent the zeroes.
 func (n *Namespace) WriteZeroes(ctx context.Context, off, length int64) error {
 	return n.sweep(ctx, "Write Zeroes", capsule.HasWriteZeroes, off, length, func(lba uint64, blocks uint32) *task {
 		return &task{cmd: capsule.IO{NSID: n.id, LBA: lba, Blocks: blocks}.Command(capsule.OpWriteZeroes)}

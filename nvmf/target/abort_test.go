@@ -9,11 +9,18 @@ import (
 	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
+// abortOf is an Abort for a command.
+func abortOf(qid, id uint16) capsule.Command {
+	c := capsule.NewCommand(capsule.OpAbort, 0)
+	c.CDW[0] = uint32(qid) | uint32(id)<<16
+	return c
+}
+
 // abort sends an Abort for a command, and wants it to be answered at once, with the command left to itself.
 func (w *wire) abort(qid, id uint16) {
 	w.t.Helper()
 	began := time.Now()
-	got := w.want(capsule.Success, capsule.Abort{SQID: qid, ID: id}.Command(), nil)
+	got := w.want(capsule.Success, abortOf(qid, id), nil)
 	if got.Result != capsule.AbortNone || time.Since(began) != 0 {
 		w.t.Errorf("an Abort for command %d of queue %d: result %d after %v", id, qid, got.Result, time.Since(began))
 	}
@@ -78,7 +85,7 @@ func TestAbortLimit(t *testing.T) {
 		}
 		var aborts []chan completion
 		for range many {
-			aborts = append(aborts, a.send(capsule.Abort{SQID: 1, ID: w.last}.Command(), nil))
+			aborts = append(aborts, a.send(abortOf(1, w.last), nil))
 		}
 		for _, answered := range aborts {
 			if got := <-answered; got.Status != capsule.Success || got.Result != capsule.AbortNone {
@@ -108,7 +115,7 @@ func TestAbortCut(t *testing.T) {
 				goOn := disk.stop()
 				write := w.send(blocks(0, 1, w.put(pattern(512, 1), 0)).Command(capsule.OpWrite), nil)
 				synctest.Wait() // the disk has it
-				a.send(capsule.Abort{SQID: 1, ID: w.last}.Command(), nil)
+				a.send(abortOf(1, w.last), nil)
 				cut(a, w)
 				time.Sleep(time.Second)
 				synctest.Wait()

@@ -32,7 +32,7 @@ type Backend interface {
 	BlockSize() int
 }
 
-// Zeroing is a Backend that tells more.
+// A Zeroing is a Backend that also tells what a Discard leaves.
 type Zeroing interface {
 	// DiscardsToZero reports whether what was discarded reads as zero.
 	DiscardsToZero() bool

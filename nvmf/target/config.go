@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	maxDepth      = 1024 // entries of a queue, but for an Admin Queue, which has capsule.AdminEntries
+	maxDepth      = 1024 // entries of a queue, except for an Admin Queue, which has capsule.AdminEntries
 	maxQueues     = 1024
 	maxNamespaces = capsule.MaxList
 	minMaxData    = 2 * capsule.MaxDataUnit // as Identify's MDTS has it: 0 is no bound
@@ -39,8 +39,9 @@ const (
 //
 //	Controllers × (Queues + 1) × (QueueMemory + (QueueDepth + 8) × (InCapsule + 64))
 //
-// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the entries of a queue. There may be
-// a third as many connections more, without a Connect: these take no QueueMemory. One that has been there for a second may have to give way.
+// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the entries of a queue. Beside
+// these connections there may be a third as many that have sent no Connect: they take no QueueMemory, and one that has been there for a second may
+// have to give way.
 type Config struct {
 	// NQN is the name of the subsystem: "nqn.yyyy-mm.reverse.domain:name", of up to 223 octets.
 	NQN string
@@ -57,7 +58,8 @@ type Config struct {
 	// between two addresses, its older controllers between these two are ended before it is answered: what still arrived on them would be carried out
 	// after what the host does now. Controllers between other addresses go on, with Multipath or without.
 	Multipath bool
-	// Controllers is how many there may be at a time, each of one connect of a host; those of discovery count, too. If zero, DefaultControllers.
+	// Controllers is how many there may be at a time, each made by one connect of a host; those of discovery count, too. If zero,
+	// DefaultControllers.
 	Controllers int
 	// InCapsule is how many octets a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If zero, DefaultInCapsule.
 	InCapsule int
@@ -67,8 +69,8 @@ type Config struct {
 	QueueMemory int
 	// ReadTimeout bounds how long a host may take to answer an RDMA Read, after which it loses its connection. If zero, DefaultReadTimeout.
 	ReadTimeout time.Duration
-	// RDMA says how connections are accepted, but for depths, receives and private data. The zero value is usable. Unless its
-	// QP.KeepAlive is set, TCP finds out about a host that has vanished.
+	// RDMA says how connections are accepted, except for depths, receives and private data. The zero value is usable. Unless its
+	// QP.KeepAlive is enabled, TCP probes silent hosts, and gives up one that has been gone for 45 s.
 	RDMA iwarp.AcceptConfig
 	// Logger is told of hosts that come and go (Info), and of what a Backend could not do (Warn), once for each connection. If nil, nothing is logged.
 	Logger *slog.Logger

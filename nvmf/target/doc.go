@@ -6,10 +6,10 @@
 //
 // # The way of a command
 //
-// A queue has a goroutine that takes completions (run), and one for each command that is under way (request.run), of which a
-// host may have as many as the queue has entries: more end the connection. What a host writes is fetched by RDMA Reads, as many at a time as the
-// connection has room for, and given to the Backend when it is there as a whole; what it reads goes out by an RDMA Write and the
-// completion after it. Then the STag is invalidated by the Send of the completion, if the host asks for that.
+// A queue has a goroutine that takes completions (run), and one for each command that is under way (request.run). A host may have as many of
+// these as the queue has entries; one more ends the connection. What a host writes is fetched by RDMA Reads, as many at a time as the connection
+// has room for, and given to the Backend when it is there as a whole; what it reads goes out by an RDMA Write and the completion after it. Then
+// the STag is invalidated by the Send of the completion, if the host asks for that.
 //
 // # What a host can do
 //

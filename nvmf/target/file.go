@@ -76,9 +76,6 @@ func (d *File) Size() int64 { return d.size }
 // BlockSize is the length of a block in octets.
 func (d *File) BlockSize() int { return d.block }
 
-// ReadOnly reports whether the file was opened for reading only.
-func (d *File) ReadOnly() bool { return d.readOnly }
-
 // DiscardsToZero reports whether the system makes holes in the file.
 func (d *File) DiscardsToZero() bool { return d.toZero }
 

@@ -59,7 +59,7 @@ func (m *Memory) BlockSize() int { return m.block }
 // DiscardsToZero is true.
 func (m *Memory) DiscardsToZero() bool { return true }
 
-// Flush does nothing: there is nothing more durable.
+// Flush does nothing: a Memory never outlives the program.
 func (m *Memory) Flush() error { return nil }
 
 // ReadAt copies what is there. The error is io.EOF beyond the end.

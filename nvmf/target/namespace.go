@@ -16,7 +16,7 @@ type Namespace struct {
 	Name string
 	// UUID is used in place of one that is made from the Name, if it is not zero. No two of a Target have the same.
 	UUID [16]byte
-	// ReadOnly refuses what writes.
+	// ReadOnly has commands that write refused.
 	ReadOnly bool
 }
 

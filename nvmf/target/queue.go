@@ -45,7 +45,7 @@ type queue struct {
 	posted      map[uint64]func(iwarp.WC) // what to do when a request of ours is complete
 	lastPosted  uint64
 	begun       map[*request]bool // commands that are being carried out
-	outstanding int               // and those without a completion, but for events that are awaited
+	outstanding int               // and those without a completion, except for events that are awaited
 	completed   int
 	noFlow      bool // the completions do not say how far the queue has come
 	entries     int  // as Connect has said

@@ -68,9 +68,6 @@ func (t *Target) checkIdentities() error {
 	return nil
 }
 
-// NQN is the name of the subsystem.
-func (t *Target) NQN() string { return t.cfg.NQN }
-
 // namespace returns that with a number, or nil.
 func (t *Target) namespace(id uint32) *namespace {
 	if id == 0 || uint64(id) > uint64(len(t.namespaces)) {
@@ -79,8 +76,8 @@ func (t *Target) namespace(id uint32) *namespace {
 	return t.namespaces[id-1]
 }
 
-// Serve accepts hosts from a Listener until the context or the Listener ends; the error says which. Connections go on until Shutdown. That of a
-// peer that is no NVMe host is rejected.
+// Serve accepts hosts from a Listener until the context or the Listener ends; the error says which. Connections go on until Shutdown. A peer
+// that is no NVMe host is rejected.
 func (t *Target) Serve(ctx context.Context, ln *iwarp.Listener) error {
 	var answers sync.WaitGroup
 	defer answers.Wait()
@@ -98,7 +95,7 @@ func (t *Target) Serve(ctx context.Context, ln *iwarp.Listener) error {
 }
 
 // Accept accepts the request of a host, and serves its queue from then on. A request that cannot be served is rejected with a status
-// in its private data, which the error names; the host has a second to close its connection then, before Accept returns.
+// in its private data, which the error names; before Accept returns, the host has a second to close its connection.
 func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 	q, status, err := t.admit(req)
 	if err != nil {
@@ -118,7 +115,7 @@ func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 
 // Shutdown ends all connections in order: commands that are under way are carried out and answered, no others are begun, disks are flushed,
 // and then connections are closed. When the context ends, the connections that are left are aborted. The error is the context's, or the first
-// of a disk. Hosts that are to connect again do so elsewhere: a Target that was shut down takes none.
+// of a disk. A Target that was shut down takes no more hosts.
 func (t *Target) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	t.draining = true
