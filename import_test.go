@@ -107,7 +107,7 @@ var mayImport = map[string][]string{
 	"capture/page":     {"rdmap", "capture", "capture/decode", "internal/wording"},
 
 	// The peer that is played by hand.
-	"internal/script":        {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk"},
+	"internal/script":        {"mpa", "mpa/layout", "ddp", "rdmap", "sctp", "sctp/chunk", "internal/wording"},
 	"internal/rping/message": {},
 
 	// What a tool prints, and tests.
@@ -126,7 +126,7 @@ var mayImport = map[string][]string{
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
 	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
-	"programs/datagram": {},
+	"programs/datagram": {"mpa/ulpdata"},
 	"programs/verbs":    {"", "mpa", "mpa/ulpdata", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/datagram", "programs/settings"},
 	"programs/engine":   {"programs/datagram", "programs/verbs"},
 	"interop/align":     {},
@@ -290,8 +290,9 @@ var pureImports = []string{
 	"bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "iter", "maps", "math", "math/bits", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 
-// lockImports is what internal/memory may have beside these: random STags, too.
-var lockImports = []string{"crypto/rand", "sync", "sync/atomic", "unsafe"}
+// lockImports is what internal/memory may have beside these: random STags, too, and accesses to memory that is gone, which it survives by
+// debug.SetPanicOnFault.
+var lockImports = []string{"crypto/rand", "runtime/debug", "sync", "sync/atomic", "unsafe"}
 
 // inModule is an import path within the module.
 func inModule(imp string) string {

@@ -1,4 +1,4 @@
-// Package refuse rejects connections, by one rule for all servers, such that peers hear the reason.
+// Package refuse rejects connections, by one rule for all servers, so that peers hear the reason.
 package refuse
 
 import (

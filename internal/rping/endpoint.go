@@ -108,7 +108,7 @@ func remote(a message.Advert) iwarp.Remote { return iwarp.Remote{STag: a.STag, T
 func (e *endpoint) advertise(a message.Advert) error {
 	e.tell(Sent(a))
 	a.Append(e.out.Bytes()[:0])
-	return e.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{e.out.Slice(0, message.Len)}})
+	return e.qp.Cause(e.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{e.out.Slice(0, message.Len)}}))
 }
 
 // receive waits for an advert, or a "go ahead", and posts the next receive.
@@ -128,7 +128,7 @@ func (e *endpoint) receive(ctx context.Context) (message.Advert, error) {
 func (e *endpoint) perform(ctx context.Context, op iwarp.Op, n int, remote iwarp.Remote) error {
 	err := e.qp.PostSend(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{e.data.Slice(0, n)}, Remote: remote})
 	if err != nil {
-		return err
+		return e.qp.Cause(err)
 	}
 	_, err = e.await(ctx, op)
 	return err

@@ -55,14 +55,14 @@ func (g guard) failed(m Machine, err error) error {
 	ended := g.ctx.Err()
 	switch {
 	case errors.Is(ended, context.DeadlineExceeded) && m.Want() > 0:
-		return m.GiveUp(time.Now(), ended)
+		return g.below(m.GiveUp(time.Now(), ended))
 	case ended != nil && m.Want() > 0:
 		return fmt.Errorf("given up before the peer's startup frame was there: %w", ended)
 	case ended != nil:
 		return ended
 	case errors.Is(err, os.ErrDeadlineExceeded) && !m.Deadline().IsZero():
 		// The system's clock for deadlines may be a little ahead of ours.
-		return m.HandleTimeout(later(time.Now(), m.Deadline()))
+		return g.below(m.HandleTimeout(later(time.Now(), m.Deadline())))
 	case gone.Peer(err):
 		return m.PeerClosed(err)
 	}

@@ -3,6 +3,7 @@ package startup_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -285,3 +286,29 @@ func TestLastWordsInVain(t *testing.T) {
 		}
 	})
 }
+
+// TestSilentTLS has a peer of TLS say nothing: the startup's time is over before TLS has begun, and what has not come is no Request.
+func TestSilentTLS(t *testing.T) {
+	for name, wrap := range map[string]func(*tls.Conn) net.Conn{
+		"TLS":   func(c *tls.Conn) net.Conn { return c },
+		"above": func(c *tls.Conn) net.Conn { return above{c} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := net.Pipe()
+			defer a.Close()
+			defer b.Close()
+			m := mpa.NewResponder(mpa.ResponderConfig{})
+			m.Start(time.Now())
+			err := startup.Phase{Conn: wrap(tls.Server(b, new(tls.Config)))}.Exchange(t.Context(), m, nil)
+			var failed *mpa.StartupError
+			if !errors.As(err, &failed) || failed.Failure != mpa.FailureTimeout || !strings.Contains(err.Error(), "TLS handshake") || strings.Contains(err.Error(), "Initiator") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// above is a connection over one of TLS that tells which.
+type above struct{ net.Conn }
+
+func (a above) NetConn() net.Conn { return a.Conn }
