@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"strconv"
@@ -18,6 +19,9 @@ func wantListen(option, addr string) error { return wantAddr(option, addr, 0) }
 
 func wantAddr(option, addr string, least int) error {
 	host, port, err := net.SplitHostPort(addr)
+	if alone := cmp.Or(host, addr); least == 0 && isPort(alone) {
+		return usage("%s: %q is no host: want HOST:PORT, or \":%s\" for that port of all addresses", option, alone, alone)
+	}
 	if err != nil {
 		return usage("%s: %w: want HOST:PORT", option, err)
 	}
@@ -25,6 +29,12 @@ func wantAddr(option, addr string, least int) error {
 		return err
 	}
 	return wantHost(option, host)
+}
+
+// isPort reports whether the name of a host is the number of a port.
+func isPort(host string) bool {
+	_, err := strconv.ParseUint(host, 10, 16)
+	return err == nil
 }
 
 // wantPort refuses a port that is neither a number nor the name of a service.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -210,6 +211,14 @@ func acceptOne(ctx context.Context, ln net.Listener) (*stream.Conn, error) {
 // exchange copies both ways, until both directions have ended or the peer has closed the connection. Without an error the peer has
 // been given all that was read.
 func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
+	err := bothWays(conn, in, out)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &namedError{"cat: the other end has left before all was there, as a server does that is shut down", err}
+	}
+	return err
+}
+
+func bothWays(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	sent := make(chan error, 1)
 	go func() {
 		_, err := conn.ReadFrom(in)

@@ -94,7 +94,7 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 // errInterrupted ends a copy that has not come to its end, which is a failure for those who go on to remove what was copied.
 var errInterrupted = errors.New("interrupted: --resume goes on")
 
-// cpStatus is statusFailed, but for what must be a mistake of the command line's.
+// cpStatus is statusFailed, except for what must be a mistake of the command line's.
 func cpStatus(err error) int {
 	if errors.Is(err, iwarp.ErrInvalid) {
 		return statusUsage

@@ -137,7 +137,7 @@ func (c *diskCmd) checkOptions() error {
 	return cmp.Or(c.checkTLS("disk", !c.asHost(), c.over()), c.apart("disk", "there is no other one"), wantListen("disk: --listen", c.Listen))
 }
 
-// config is what the options say, but for the disks.
+// config is what the options say, except for the disks.
 func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 	cfg = target.Config{NQN: c.NQN, Hosts: c.Host, Queues: c.Queues, Multipath: c.Multipath}
 	cfg.RDMA.MPA.NoCRC = c.CRC == "off"
@@ -264,10 +264,10 @@ func (c *diskCmd) memory(name string) (target.Backend, error) {
 // parseUUID takes 32 digits, with the usual dashes or without.
 func parseUUID(text string) (id [16]byte, err error) {
 	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-	if err == nil && copy(id[:], b) != len(id) || len(b) > len(id) {
-		err = fmt.Errorf("%q has not 32 digits", text)
+	if err != nil || len(b) != len(id) {
+		return id, fmt.Errorf("%q has not 32 digits in hex, such as 01234567-89ab-cdef-0123-456789abcdef", text)
 	}
-	return id, err
+	return [16]byte(b), nil
 }
 
 func closeDisks(all []target.Namespace) (err error) {

@@ -147,6 +147,8 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
 	case len(r.NotAsked) > 0:
 		return findings("probe: %s answers nothing: %s not asked (--give-up %v)", c.Addr, wording.Count(len(r.NotAsked), "question"), c.GiveUp)
+	case r.Part() != "":
+		return findings("probe: no answer of %s came whole: %s", c.Addr, r.Part())
 	}
-	return findings("probe: %s answers in no dialect of MPA", c.Addr)
+	return findings("probe: %s answers in no dialect of MPA: it is not a responder, or takes no Request like these, or has TLS in front of it", c.Addr)
 }

@@ -37,7 +37,7 @@ func appendEscaped(dst, b []byte, lines bool) []byte {
 }
 
 // A Guard passes text on to a terminal, or to whatever is in its place, and escapes in it
-// as [Escape] does, but for line ends and tabs. JSON stays JSON. Several goroutines may write to it.
+// as [Escape] does, except for line ends and tabs. JSON stays JSON. Several goroutines may write to it.
 type Guard struct {
 	to   io.Writer
 	mu   sync.Mutex
@@ -70,8 +70,8 @@ func (g *Guard) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush writes what is left of a character that was never ended. Its error is the first that a write had: those that print
-// need not look.
+// Flush writes what is left of a character that was never ended. It returns the first error of any write, so that those
+// who print need not look.
 func (g *Guard) Flush() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -238,6 +238,8 @@ func (c *Client) over(l *link, sum Summary, err error) error {
 	switch {
 	case errors.As(err, &last): // the transfer came to its end
 		return err
+	case errors.Is(err, iwarp.ErrPeerClosed):
+		return fmt.Errorf("cut after %d files, and --resume goes on: the server has left, as it does when it is shut down: %w", sum.Files, err)
 	case err != nil:
 		return fmt.Errorf("cut after %d files, and --resume goes on: %w", sum.Files, err)
 	}

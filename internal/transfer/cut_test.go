@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -139,7 +140,7 @@ func TestServerEnds(t *testing.T) {
 			}
 		}
 		err := ways[way](r, dial, r.during(func() { end(why) }))
-		if !errors.Is(err, iwarp.ErrPeerClosed) {
+		if !errors.Is(err, iwarp.ErrPeerClosed) || !strings.Contains(err.Error(), "the server has left") || !strings.HasSuffix(err.Error(), "in order") {
 			t.Errorf("%s: the client has %v", way, err)
 		}
 		if got := r.served(); !errors.Is(got, why) {

@@ -241,7 +241,7 @@ func (s *sending) piece(ctx context.Context, n int) (int, error) {
 	return n, s.pace.WaitN(ctx, n)
 }
 
-// blockSize is how many octets the blocks of a file have, but for the last.
+// blockSize is how many octets the blocks of a file have, except for the last.
 func blockSize(size int64) int { return int(min(max(size, minBlock), message.MaxBlock)) }
 
 // minBlock is the least memory for a block, which the next file may need too.
