@@ -8,9 +8,9 @@ import (
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// An Association is one SCTP association of a capture, over IP or in UDP (RFC 6951). It
-// belongs to an [Associations]; an [AssociationSink] may keep it, and read it during calls.
-// One that has several addresses at an end is one for each pair of them.
+// An Association is one SCTP association of a capture, over IP or in UDP (RFC 6951). It belongs
+// to an [Associations]; an [AssociationSink] may keep it, and read it during calls. One with
+// several addresses at an end counts as one for each pair of addresses.
 type Association struct {
 	// Number counts from 0 in the order of first packets.
 	Number int
@@ -66,7 +66,7 @@ type AssociationEnd struct {
 // A Setup is what an INIT or INIT ACK says. Without one in the
 // capture, its Packet has the number 0.
 type Setup struct {
-	chunk.Setup // but for its Cookie
+	chunk.Setup // except for its Cookie
 	Packet      Stamp
 	// Whole tells that all of it was captured. If not, an indication may be missing.
 	Whole bool
@@ -85,8 +85,8 @@ type AssociationCount struct {
 	Foreign  uint64 // packets with another tag than the receiver's, which drops them
 }
 
-// Settled returns the highest TSN of the end up to which the other one has received all for
-// so long that nothing of it will turn up in the capture any more.
+// Settled returns the highest TSN of the end up to which the other end has received everything,
+// so long ago that none of it will turn up in the capture any more.
 func (e *AssociationEnd) Settled() (tsn uint32, ok bool) { return e.settled, e.hasOld }
 
 // Complete reports whether all DATA chunks from one TSN to another were captured.
@@ -104,7 +104,7 @@ func (e *AssociationEnd) Lags() bool {
 	return e.tsns.ahead > 0 || e.hasAck && e.tsns.started && !Before(e.acked, e.tsns.next)
 }
 
-// Known is how much is known of what the end has sent: a later value means that Lags has a
+// Known is how much is known of what the end has sent: when that has changed, Lags may have a
 // new answer.
 func (e *AssociationEnd) Known() (chunks uint32, acks uint64) { return e.tsns.next, e.acks }
 

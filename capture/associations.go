@@ -11,8 +11,8 @@ import (
 // An Associations sorts packets into SCTP associations, and puts fragmented messages
 // together. It is not safe for concurrent use.
 //
-// In UDP, a packet is one of SCTP if its checksum is right, which few others have; if it is
-// cut off, if its ports are those of an association that is known, or one of them is a port
+// In UDP, a packet counts as SCTP if its checksum is right, as few others' is. One that is cut
+// off counts if its ports are those of an association that is known, or one of them is a port
 // of SCTP ([PortUDP], [Config.UDPPorts]).
 type Associations struct {
 	cfg  Config

@@ -45,11 +45,10 @@
 //
 // # Memory
 //
-// Octets in order are handed on where the file was read to: nothing is copied, and
-// nothing allocated for a packet. What comes ahead of a hole is copied, within
-// the limits of [Config]. A Tracker holds at most [Config.MaxConnections]
-// connections and then forgets one: one that is over, or else the one that was
-// silent for the longest.
+// Octets in order are handed on in the buffer that the file was read into: nothing is copied,
+// and nothing allocated for a packet. What comes ahead of a hole is copied, within the limits
+// of [Config]. A Tracker holds at most [Config.MaxConnections] connections and then forgets
+// one: one that is over, or else the one that was silent for the longest.
 //
 // # Writing
 //

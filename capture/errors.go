@@ -14,9 +14,9 @@ func (e *FormatError) Error() string {
 	return "capture: neither pcap nor pcapng: " + e.Found
 }
 
-// A CutOffError is a capture that ends within a packet, as it does if the one who
-// wrote it was killed or is not done. It is an io.ErrUnexpectedEOF. What comes
-// before that packet has been read and is good.
+// A CutOffError is a capture that ends within a packet, as it does if the program that wrote it
+// was killed, or has not finished. It is an io.ErrUnexpectedEOF. What comes before that packet
+// has been read and is good.
 type CutOffError struct {
 	Packet uint64 // number of the packet that is not whole; 1 if not even the file's header is
 }

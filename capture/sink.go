@@ -54,8 +54,8 @@ type Segment struct {
 	// First is the number of the packet that Repeated octets were in before: the first
 	// octet's, or one whose octets differ. It is 0 if that was too long ago.
 	First uint64
-	// KeepAlive is a segment of at most one octet which comes once more: a probe, and
-	// the octet may differ.
+	// KeepAlive marks a probe: a segment of at most one octet that was sent before. The octet
+	// may differ.
 	KeepAlive bool
 }
 
@@ -65,10 +65,10 @@ type Order uint8
 // The orders of a segment.
 const (
 	OrderEmpty  Order = iota // no octets
-	OrderNext                // it goes on where the octets seen so far end, maybe after some once more
+	OrderNext                // it goes on where the octets seen so far end, maybe after some of them again
 	OrderAhead               // octets are missing in front of it, and none after it was seen
 	OrderFills               // new octets, and some after them were seen: reordered, or lost on the way and sent again
-	OrderRepeat              // all octets once more: sent again
+	OrderRepeat              // all octets were seen before: sent again
 )
 
 var orderNames = [...]string{"empty", "next", "ahead", "fills", "repeat"}

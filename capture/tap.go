@@ -152,7 +152,7 @@ func (t *tap) WriteBuffers(v *net.Buffers) (int64, error) {
 	return n, err
 }
 
-// record adds what is about to be written, but for what was recorded before, and
+// record adds what is about to be written, except for what was recorded before, and
 // returns how many octets there are in all.
 func (t *tap) record(v [][]byte) (size int) {
 	known := t.ahead

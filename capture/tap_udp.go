@@ -19,8 +19,8 @@ type UDPSocket interface {
 }
 
 // TapUDP returns a socket that does what s does and records the datagrams that leave, before they are sent, and those
-// that arrive, such as the packets of SCTP in UDP. Where s is bound to all addresses, its own in the record is the one
-// that the system would send to the peer from. An error of w does not affect the socket: w.Flush returns it.
+// that arrive, such as the packets of SCTP in UDP. Where s is bound to all addresses, the record has as its address
+// the one from which the system would send to the peer. An error of w does not affect the socket: w.Flush returns it.
 func TapUDP(s UDPSocket, w *Writer) UDPSocket {
 	t := &tapUDP{UDPSocket: s, w: w, routes: make(map[netip.Addr]netip.Addr)}
 	if a, ok := s.LocalAddr().(*net.UDPAddr); ok {

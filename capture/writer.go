@@ -19,7 +19,7 @@ const (
 
 // WriterConfig is what a Writer may be told.
 type WriterConfig struct {
-	// MSS is the most octets of a segment. If zero, DefaultMSS; MaxMSS at most.
+	// MSS is the size of the largest segment, in octets. If zero, DefaultMSS; MaxMSS at most.
 	MSS int
 	// Ethernet puts packets in frames, of made-up addresses. If not, packets are raw
 	// IP.
@@ -34,8 +34,9 @@ type WriterConfig struct {
 	Now func() time.Time
 }
 
-// A Writer writes a pcapng file of made-up packets, with times in nanoseconds; each call of the io.Writer below has
-// whole ones. It and its Flows may be used concurrently. After an error from below, everything returns that error.
+// A Writer writes a pcapng file of made-up packets, with times in nanoseconds; each call of the io.Writer below
+// writes whole ones. It and its Flows may be used concurrently. After an error from below, everything returns that
+// error.
 type Writer struct {
 	cfg WriterConfig
 

@@ -11,15 +11,15 @@ import (
 // interface cuts them (segmentation offload), a capture on the sending host has packets
 // larger than the MSS, which are counted here as the segments that they are cut into.
 type Alignment struct {
-	// MSS is at how many octets they are cut: the smaller MSS of the two ends' SYNs, less
-	// TCP's timestamps if there are any. It is 0 if no SYN was captured; then segments
-	// are counted as they were captured.
+	// MSS is the size in octets at which they are cut: the smaller MSS of the two ends' SYNs,
+	// less TCP's timestamps if there are any. It is 0 if no SYN was captured; then segments are
+	// counted as they were captured.
 	MSS int `json:"mss"`
-	// Segments is those with octets of Full Operation, and Aligned those of them that
-	// begin with an FPDU and hold whole ones, which is called Header Alignment.
+	// Segments counts those with octets of Full Operation, and Aligned those of them that begin
+	// with an FPDU and hold whole ones, which is called Header Alignment.
 	Segments uint64 `json:"segments"`
 	Aligned  uint64 `json:"aligned"`
-	// Cut is the packets larger than the MSS.
+	// Cut counts the packets that are larger than the MSS.
 	Cut uint64 `json:"cut"`
 }
 

@@ -8,10 +8,10 @@ type Config struct {
 	Capture capture.Config
 	// Want, if not nil, tells which connections are looked at.
 	Want func(c *capture.Connection) bool
-	// Expect, if not nil, tells which connections are iWARP whatever they begin with: one
-	// that does not begin as such is told of all the same, with what it begins with.
+	// Expect, if not nil, tells which connections are iWARP whatever they begin with: one that
+	// does not begin like iWARP is reported all the same, with what it begins with.
 	Expect func(c *capture.Connection) bool
-	// WantSCTP and ExpectSCTP are the same of DDP sessions over SCTP, and of associations.
+	// WantSCTP and ExpectSCTP are the same for DDP sessions over SCTP, and for associations.
 	WantSCTP   func(s *Session) bool
 	ExpectSCTP func(a *capture.Association) bool
 }

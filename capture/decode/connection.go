@@ -50,11 +50,10 @@ type Connection struct {
 
 	// Halves are the two directions, by capture.Dir.
 	Halves [2]Half
-	// Findings counts by severity, with those that were not told of.
+	// Findings counts the findings by severity, suppressed ones among them.
 	Findings [3]uint64
-	// Suppressed counts findings by name that were not told of, as there were too many
-	// of the name on the connection, or a note that was equal. It is nil if there were
-	// none.
+	// Suppressed counts by name the findings that were not reported, as there were too many of
+	// that name on the connection, or an equal note. It is nil if there were none.
 	Suppressed map[string]uint64
 
 	// State is the consumer's.
@@ -151,21 +150,21 @@ type OpCount struct {
 	Empty    uint64 `json:"empty"`  // messages without payload
 }
 
-// Memory is the reassembly memory in octets that the receiver of this direction would
-// have needed, by how it works, for what came in the order in which it came: the
-// figures of draft-culley-iwarp-mpa-03, section 13.1.2.
+// Memory is the reassembly memory in octets that the receiver of this direction would have
+// needed, depending on how it works, for what came in the order in which it came: the figures
+// of draft-culley-iwarp-mpa-03, section 13.1.2.
 type Memory struct {
-	// TCP is what a receiver holds that hands octets on in order only: all octets after
-	// a hole, and the FPDU that is not whole yet.
+	// TCP is what a receiver holds if it hands octets on only in order: all octets after a
+	// hole, and the FPDU that is not whole yet.
 	TCP int `json:"in_order_only"`
-	// MPA is what one holds that places each FPDU as soon as it can locate it, as the
-	// stream is, by the order, by lengths and by the markers there are.
+	// MPA is what it holds if it places each FPDU as soon as it can locate it on this stream:
+	// by the order, by lengths, and by the markers that there are.
 	MPA int `json:"by_mpa"`
-	// Located is what one holds that can locate every FPDU as soon as it is whole, as
-	// markers let it.
+	// Located is what it holds if it can locate every FPDU as soon as that is whole, as it
+	// could with markers.
 	Located int `json:"located"`
-	// Aligned is the largest segment: what it takes if each segment holds whole FPDUs.
-	// BufferSizeAF for an EMSS of that size.
+	// Aligned is the size of the largest segment, which is all that it holds if each segment
+	// has whole FPDUs: BufferSizeAF for an EMSS of that size.
 	Aligned int `json:"aligned"`
 }
 
@@ -217,7 +216,7 @@ type Totals struct {
 	IWARP       uint64 // of them
 	// Associations is those of SCTP, and Sessions the DDP sessions in them.
 	Associations, Sessions uint64
-	Failed                 uint64 // of IWARP and Sessions, but for those that were rejected: see [Connection.Failed]
+	Failed                 uint64 // of IWARP and Sessions, except for those that were rejected: see [Connection.Failed]
 	Rejected               uint64 // of them: nothing has gone wrong where an end says no
 	Skipped                uint64 // packets that are neither of TCP nor of SCTP
 	Findings               [3]uint64

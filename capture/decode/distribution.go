@@ -33,7 +33,7 @@ func (d *Distribution) Add(v uint64) {
 	d.buckets[i]++
 }
 
-// Mean returns the mean, 0 of none.
+// Mean returns the mean, 0 if there are no values.
 func (d *Distribution) Mean() float64 {
 	if d.Count == 0 {
 		return 0
@@ -41,7 +41,7 @@ func (d *Distribution) Mean() float64 {
 	return float64(d.Sum) / float64(d.Count)
 }
 
-// Percentile returns the value that p percent of all do not exceed, 0 of none.
+// Percentile returns the value that p percent of all do not exceed, 0 if there are no values.
 func (d *Distribution) Percentile(p float64) uint64 {
 	rank := uint64(math.Ceil(p / 100 * float64(d.Count)))
 	for i, n := range d.buckets {

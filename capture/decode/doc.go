@@ -1,6 +1,6 @@
-// Package decode finds iWARP connections in packet captures and reports what their ends
-// say to each other: MPA's startup, FPDUs, DDP segments and RDMAP messages, and which of
-// it breaks the rules.
+// Package decode finds iWARP connections in packet captures and reports what their ends say to
+// each other: MPA's startup, FPDUs, DDP segments and RDMAP messages, and what of it breaks the
+// rules.
 //
 // [Run] reads a capture and reports to a [Consumer]. A [Decoder] does the same as a
 // [capture.Sink], for packets that come from elsewhere.
@@ -62,8 +62,9 @@
 // control message then, and [FPDU] a DDP Segment with its [Chunk], in the order of DDP-SSNs;
 // [Segment] is each user message, at its place in that order. An association carries DDP if an
 // INIT or INIT ACK has the Adaptation Layer Indication of DDP, or a message one of its PPIDs. A
-// message that comes ahead of others waits for these, within bounds, until the receiver has had
-// all before it for so long that the capture lacks them, or the sender has left a DDP-SSN out.
+// message that comes ahead of others waits for these, within bounds. It stops waiting when the
+// receiver has had all before it for so long that the capture must lack them, or when the
+// sender has left a DDP-SSN out.
 //
 // # What is judged
 //

@@ -126,7 +126,7 @@ var crcNames = [...]string{"unknown", "off", "right", "wrong"}
 
 func (s CRCState) String() string { return wording.Name(s, "CRC state", crcNames[:]) }
 
-// A Chunk is what a DDP segment over SCTP has beside.
+// A Chunk is what a DDP segment over SCTP has in addition.
 type Chunk struct {
 	SSN     uint16 // DDP-SSN
 	TSN     uint32 // of the last DATA chunk
@@ -195,7 +195,7 @@ type Marker struct {
 type Missing struct {
 	Dir         capture.Dir
 	Offset, End uint64 // stream offsets
-	// Captured tells that the octets are there, and only no FPDU was found in them.
+	// Captured tells that the octets were captured, but no FPDU was found in them.
 	Captured bool
 	// Cause says why they are not, if they are not Captured.
 	Cause  capture.Cause
@@ -211,8 +211,8 @@ type Read struct {
 	rdmap.ReadRequest
 }
 
-// Latency is the time from the Request to the last octet of the Response, as the
-// place of the capture sees it.
+// Latency is the time from the Request to the last octet of the Response, as seen where the
+// capture was made.
 func (r *Read) Latency() time.Duration { return r.Last.Time.Sub(r.Request.Time) }
 
 // Severity is how bad a [Finding] is.
