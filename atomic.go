@@ -26,10 +26,10 @@ type Masks struct {
 // FetchAdd adds to the word of AtomicLen octets at a place in the peer's memory, which needs
 // RemoteAtomic there, and returns what the word was before. The sum wraps at 64 bits.
 //
-// The word is an integer in the byte order of the peer's machine. No other Atomic Operation of
-// any QP of the peer's RNIC comes between, and where the peer is this package, none of sync/atomic
-// by its program either: docs/memory.md. A peer that does not know RFC 7306, as most RNICs do
-// not, ends the connection; adding 0 is a way to find out.
+// The word is an integer in the byte order of the peer's machine. No Atomic Operation of another
+// QP of the peer's RNIC comes in between. Where the peer is this package, no operation of
+// sync/atomic by its program does either: see docs/memory.md. A peer that does not know RFC 7306,
+// as most RNICs do not, ends the connection; adding 0 is a way to find out.
 func (qp *QP) FetchAdd(ctx context.Context, at Remote, add uint64) (old uint64, err error) {
 	wc, err := qp.do(ctx, SGE{}, SendWR{Op: OpFetchAdd, Remote: at, Add: add})
 	return wc.Original, err

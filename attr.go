@@ -236,6 +236,9 @@ type QPAttr struct {
 	MULPDU int
 	// Sends and Receives count the requests that are not complete, and those whose completions are not in their CQs yet.
 	Sends, Receives int
+	// UnpolledSends and UnpolledReceives count the completions that are in their CQs, as their requests keep an entry of their queue until they are
+	// polled. UnpolledReceives is 0 with an SRQ.
+	UnpolledSends, UnpolledReceives int
 	// Num is the QP's number, and SRQ its Shared Receive Queue, nil if it has none.
 	Num uint32
 	SRQ *SRQ
@@ -261,6 +264,7 @@ func (qp *QP) Query() QPAttr {
 		a.Stream = negotiatedAttr(&qp.neg.Negotiated)
 	}
 	a.Sends, a.Receives = qp.eng.Outstanding()
+	a.UnpolledSends, a.UnpolledReceives = int(qp.unpolledSends.Load()), int(qp.unpolledRecvs.Load())
 	_ = errors.As(publicError(qp.eng.Cause()), &a.Terminate)
 	return a
 }

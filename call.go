@@ -36,11 +36,11 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 }
 
 // Recv posts a receive and waits for the message, whose length is in the WC. A
-// peer may send before this call: then post receives beforehand instead.
+// message that comes before this call, or between two, finds no receive, and ends the
+// connection, unless QPConfig.Unready has it wait. That may befall also those who take strict turns: the
+// answer to a Send may be here before Recv is called.
 //
-// So a loop of Recv, with or without timeouts, is for peers that wait for an answer before
-// they send again: a message that comes between two calls finds no receive, and ends the
-// connection. For any other peer post several receives with PostRecv before the connection
+// So where QPConfig.Unready is not set, post several receives with PostRecv before the connection
 // is up (Prepare), take the messages with CQ.Next, whose context may have a deadline, and
 // post each receive again when its message has been dealt with.
 //

@@ -62,13 +62,13 @@ type Dialer struct {
 	// wait for them. If Wrap fails, Dial closes the TCP connection. Over SCTP there is none to wrap, and a Dialer with
 	// Wrap is ErrInvalid.
 	Wrap func(net.Conn) (net.Conn, error)
-	// ShareAssociation has Dials over SCTP with the same network, address and Net.LocalAddr, by Dialers with a PD of the
-	// same RNIC, share associations: each QP is a DDP Stream Session of its own, on a stream of its own (RFC 5043, section 6),
-	// and there is one handshake, one congestion control and one window for all. What ends the association ends all of its
-	// QPs. It lasts as long as any QP uses it. In user space an association has room for 32 QPs, and for 8 where either
-	// end is "sctp:kernel"; further Dials open another. MPA.Timeout, Net.Control
-	// and Net.Resolver are those of the Dial that has opened it. By default each Dial has an association of its own. Dial without
-	// a PD, and Dial and DialQP over TCP, share nothing: there ShareAssociation is ErrInvalid.
+	// With ShareAssociation, Dials over SCTP share associations if they have the same network, address and Net.LocalAddr, and
+	// their Dialers have PDs of the same RNIC: each QP is a DDP Stream Session of its own, on a stream of its own (RFC 5043,
+	// section 6), and there is one handshake, one congestion control and one window for all. What ends the association ends all
+	// of its QPs. It lasts as long as any QP uses it. In user space an association has room for 32 QPs, and for 8 where either
+	// end is "sctp:kernel"; further Dials open another. MPA.Timeout, Net.Control and Net.Resolver are those of the Dial that has
+	// opened it. By default each Dial has an association of its own. Dial without a PD, and Dial and DialQP over TCP, share
+	// nothing: there ShareAssociation is ErrInvalid.
 	ShareAssociation bool
 	// WrapUDP, if it is set, gets the UDP socket of each association over SCTP in user space, and returns the one to
 	// use in its place: one that records what passes, or spoils it for a test. If it fails, Dial closes the socket.
@@ -88,11 +88,11 @@ type Dialer struct {
 
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or "sctp", "sctp4" or
 // "sctp6": then DDP runs over SCTP (RFC 5043), in UDP (RFC 6951), with an association of its own, or one that several
-// QPs share by ShareAssociation, and the SCTP port that is UDP's. That is in user space and on every system; "sctp:udp"
-// says so. "sctp:kernel", "sctp4:kernel" and "sctp6:kernel" are SCTP by Linux's kernel, which has to have it (module
-// sctp): elsewhere the error wraps errors.ErrUnsupported. Over SCTP, Wrap, Stack, and an MPA that asks for markers, no
-// CRCs, or a dialect or kind that only MPA has, are ErrInvalid; the rest of Net has no effect. The error is an *OpError.
-// If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
+// QPs share by ShareAssociation, and the SCTP port that is UDP's. This SCTP is in user space, and there on every system;
+// "sctp:udp" names it, too. "sctp:kernel", "sctp4:kernel" and "sctp6:kernel" are the SCTP of Linux's kernel, if it has
+// that (module sctp): if not, and elsewhere, the error wraps errors.ErrUnsupported. Over SCTP, Wrap, Stack, and an MPA
+// that asks for markers, no CRCs, or a dialect or kind that only MPA has, are ErrInvalid; the rest of Net has no effect.
+// The error is an *OpError. If the peer rejected the connection, a *RejectError in it hands over the TCP connection.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	return d.connectNew(&OpError{Op: "dial", To: network + " " + addr}, func(qp *QP) error {
 		if d.ShareAssociation && d.PD == nil {

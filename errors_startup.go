@@ -124,9 +124,9 @@ func (e *NegotiationError) text() string {
 // Unwrap returns the *TerminateError.
 func (e *NegotiationError) Unwrap() error { return e.TerminateError }
 
-// A VerifyError is an accepting Reply that Dialer.Verify has refused. MPA is over and TCP is still open:
-// RFC 5044, section 7.1.2: "The ULP may close TCP or use the connection for other purposes." The peer, which
-// has accepted, expects FPDUs on it.
+// A VerifyError is an accepting Reply that Dialer.Verify has refused. MPA is over and TCP is still open: RFC
+// 5044, section 7.1.2: "The ULP may close TCP or use the connection for other purposes." The peer has
+// accepted, and expects FPDUs on it.
 type VerifyError struct {
 	// Err is what Verify returned.
 	Err error

@@ -29,7 +29,8 @@ func ExampleDialer_tls() {
 	memory, written := serveWrites(ctx, ln)
 
 	d := iwarp.Dialer{Wrap: func(conn net.Conn) (net.Conn, error) {
-		return tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: "storage.example"}), nil
+		secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: "storage.example"})
+		return secure, secure.HandshakeContext(ctx)
 	}}
 	write(ctx, &d, "tcp", ln.Addr().String(), "nobody else sees", memory)
 	fmt.Println(<-written)

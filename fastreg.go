@@ -22,8 +22,8 @@ type Registration struct {
 	// Key is the lower eight bits of the STag: see MR.STagWithKey. Another key each time has
 	// a peer that still uses an earlier registration fail.
 	Key uint8
-	// Private lets only the peer of the QP that carries the request out use the region, on its
-	// present connection; that peer may also invalidate it, as with MROptions.QP.
+	// With Private, only the peer of the QP that carries out the request may use the region, on
+	// its present connection; that peer may also invalidate it, as with MROptions.QP.
 	Private bool
 }
 

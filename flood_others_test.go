@@ -1,12 +1,15 @@
 package iwarp_test
 
 import (
+	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -99,7 +102,14 @@ func TestFloodOfRequestsSparesOthers(t *testing.T) {
 // Proves Z04.
 func TestWaitingRequestMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, iwarp.ListenConfig{MaxHalfOpen: 3})
+		var told atomic.Int32
+		log := slog.New(handler(func(r slog.Record) {
+			r.Attrs(func(a slog.Attr) bool {
+				told.Add(int32(wording.Bit(a.Key == "cause" && a.Value.String() == iwarp.ErrEvicted.Error())))
+				return true
+			})
+		}))
+		c := newCrowd(t, iwarp.ListenConfig{MaxHalfOpen: 3, RNIC: newRNIC(t, iwarp.RNICConfig{Logger: log})})
 		come := func(ip string) *peer {
 			p := c.come(ip)
 			_ = p.link.Send(frame(request(2)))
@@ -127,6 +137,9 @@ func TestWaitingRequestMakesRoom(t *testing.T) {
 				t.Errorf("Accept returned a Request from %s, want %s", ip, want)
 			}
 			should(t, req.Close())
+		}
+		if told.Load() != 4 {
+			t.Errorf("%d records of connections that were closed to make room", told.Load())
 		}
 		if s := c.ln.Stats(); s.Evicted != 4 || s.HalfOpen != 0 || s.Waiting != 0 {
 			t.Errorf("counted %+v", s)

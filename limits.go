@@ -10,9 +10,9 @@ import (
 // bound. A request that would exceed a bound fails with a *LimitError and changes
 // nothing (RFC 5042, section 6.4.1).
 type Limits struct {
-	// PDs, QPs, CQs, SRQs, MRs and MWs bound how many of each exist. QPs bounds the
-	// buffers that peers can make us hold too: RNICAttr.MaxHeld octets for each, and what that
-	// does not count.
+	// PDs, QPs, CQs, SRQs, MRs and MWs bound how many of each exist. QPs also bounds the
+	// buffers that peers can make us hold: RNICAttr.MaxHeld octets for each QP, and what
+	// MaxHeld leaves out.
 	PDs, QPs, CQs, SRQs, MRs, MWs int
 	// CQEntries bounds the sum of the depths of all CQs.
 	CQEntries int
@@ -22,13 +22,13 @@ type Limits struct {
 	// Octets bounds how much memory can be registered.
 	Octets int64
 	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came
-	// ahead of others: 200 octets for each, and all of those that have to wait as a whole, which are Read Requests and
-	// Sends for which no receive is posted or which go to an SRQ. When it is exceeded, the address from which most is
-	// held loses the connection that holds most; until that has ended, more than the bound is held. What waits for
-	// receives because of QPConfig.Unready counts too, also over TCP: all of it, and 200 octets more for each segment.
-	// A second bound, of as many octets, is for what all connections of a Stack that is aware of MPA hold of what it
-	// shows ahead of order, and for 200 octets for each FPDU that is placed: what has no room is dropped, and placed
-	// when it comes again in order.
+	// ahead of others. Each counts 200 octets; those that have to wait as a whole, which are Read Requests, and Sends
+	// that go to an SRQ or find no receive, also count their own octets. When the bound is exceeded, the address for
+	// which most is held loses the connection that holds most; until that has ended, more than the bound is held. What
+	// waits for receives because of QPConfig.Unready counts too, also over TCP: all of its octets, and 200 more for
+	// each segment. A second bound of the same size is for the Stacks that are aware of MPA: for what all their
+	// connections hold of what was shown ahead of order, with 200 octets for each FPDU that is placed. What has no
+	// room is dropped, and placed when it comes again in order.
 	HeldOctets int64
 	// IRD bounds the queue of inbound RDMA Reads and Atomic Operations of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.

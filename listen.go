@@ -46,20 +46,20 @@ type ListenConfig struct {
 	// they are tolerated. A rejected connection's octets are the consumer's in any case.
 	TolerateEarly bool
 	// RTRTimeout bounds how long the Initiator of a peer-to-peer connection may owe its
-	// Ready-to-Receive indication after our Reply, which RNICs send by themselves. Then
-	// the QP ends with an error that wraps ErrNoRTR. If zero, 30 s; if negative, there
-	// is no bound. Other Initiators may take their time: see QPConfig.IdleTimeout.
+	// Ready-to-Receive indication after our Reply; RNICs send it by themselves. After that time
+	// the QP ends with an error that wraps ErrNoRTR. If zero, 30 s; if negative, there is no
+	// bound. Other Initiators may take their time: see QPConfig.IdleTimeout.
 	RTRTimeout time.Duration
 	// A negative value of this limit and those after it is an error of Listen, or of the
 	// first Accept.
 	//
-	// MaxHalfOpen bounds the connections that are not up yet: those whose Request has
-	// not arrived or waits for Accept, and those that owe a frame after our answer, as
-	// they do in some dialects, or the RTR indication of a peer-to-peer connection. To
-	// make room for one more, one from the address that has most of them is closed: the
-	// oldest that owes us something or, if none does and the address has more than that of
-	// the new one, the oldest Request that waits for Accept. If that is the new one's own
-	// address, and none from there owes anything, the new one is closed. If zero, 1024.
+	// MaxHalfOpen bounds the connections that are not up yet: those whose Request has not
+	// arrived or waits for Accept, and those that owe a frame after our answer, as they do in
+	// some dialects, or the RTR indication of a peer-to-peer connection. To make room for one
+	// more, the address that has most of them loses one: the oldest that owes us something or,
+	// if none does and the address has more than the new one's, the oldest Request that waits
+	// for Accept. If it is the new one's own address, and none from there owes us anything, the
+	// new one is closed. If zero, 1024.
 	MaxHalfOpen int
 	// MaxHalfOpenPerSource bounds those of them that come from one address: to make
 	// room for one more, the oldest from the same address is closed. If zero, only
@@ -286,7 +286,7 @@ func (l *Listener) outOfDescriptors(err error) {
 func (l *Listener) admit(c net.Conn) {
 	p := l.places.enter(c)
 	if p == nil || l.ctx.Err() != nil {
-		l.evicted()
+		l.evicted(c)
 		_ = c.Close()
 		p.leave()
 		return
@@ -299,8 +299,13 @@ func (l *Listener) admit(c net.Conn) {
 
 func (l *Listener) tally() tally { return tally{&l.rnic.startup, &l.counts} }
 
-// evicted counts a connection that was closed for want of room.
-func (l *Listener) evicted() { l.tally().count(func(s *StartupStats) { s.Evicted++ }) }
+// evicted counts a connection that is closed for want of room, and logs it; nil is one of a QP, which has a record of its own.
+func (l *Listener) evicted(c evictable) {
+	l.tally().count(func(s *StartupStats) { s.Evicted++ })
+	if c != nil && l.ctx.Err() == nil {
+		l.rnic.log.Log(l.ctx, LevelStartup, "iwarp: startup failed", "local", addrText(l.Addr()), "peer", addrText(c.RemoteAddr()), "cause", ErrEvicted.Error())
+	}
+}
 
 // respond reads the Request of one connection and offers it to Accept.
 func (l *Listener) respond(c net.Conn, p *place) {

@@ -86,7 +86,7 @@ func (l *Listener) serve(c association.Carrier) {
 	})
 	p := l.places.enter(opened{a})
 	if p == nil {
-		l.evicted()
+		l.evicted(opened{a})
 		a.Close("no room")
 		return
 	}
@@ -108,7 +108,7 @@ func (l *Listener) serve(c association.Carrier) {
 func (l *Listener) request(s *association.Session) {
 	p := l.places.enter(s)
 	if p == nil {
-		l.evicted()
+		l.evicted(s)
 		_ = s.Cancel()
 		return
 	}

@@ -78,9 +78,9 @@ func (qp *QP) Deny(a Access) error {
 	return nil
 }
 
-// SetPrefix has each OpSend of the QP's next connections begin with 8 octets, which are the consumer's and yet not for the memory of the
-// peer's receive: they are in SendWR.Prefix and WC.Prefix. On the wire they are the first octets of the message, so that both ends have to
-// set this, by an agreement of their own. Lengths are without them. The error wraps ErrBadState in other states than StateIdle.
+// SetPrefix has each OpSend of the QP's next connections begin with 8 octets of the consumer's that do not go into the memory of the
+// receive: SendWR.Prefix has those to send, and WC.Prefix those that came. On the wire they are the first octets of the message, so that both ends
+// have to set this, by an agreement of their own. No length counts them. The error wraps ErrBadState in other states than StateIdle.
 func (qp *QP) SetPrefix(on bool) error {
 	qp.mu.Lock()
 	defer qp.unlock()

@@ -18,7 +18,7 @@ import (
 type places struct {
 	halfOpen, halfOpenPerSource, perSource int // the bounds; 0 is none
 
-	onEvict func() // is called for each connection that was closed to make room
+	onEvict func(evictable) // is called for each connection that is closed to make room; nil: that of a QP
 
 	mu      sync.Mutex
 	sources map[netip.Prefix]*sourcePlaces
@@ -173,14 +173,15 @@ func (p *place) end() {
 	if p == nil {
 		return
 	}
-	p.in.onEvict()
 	p.in.mu.Lock()
 	qp := p.qp
 	p.in.mu.Unlock()
 	if qp != nil {
+		p.in.onEvict(nil)
 		qp.abort(ErrEvicted)
 		return
 	}
+	p.in.onEvict(p.conn)
 	_ = p.conn.Close()
 }
 

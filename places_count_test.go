@@ -27,7 +27,7 @@ func TestPlacesCount(t *testing.T) {
 	evicted := 0
 	listener := func(halfOpen, perSource int) *places {
 		return &places{
-			halfOpen: halfOpen, halfOpenPerSource: perSource, onEvict: func() { evicted++ }, sources: map[netip.Prefix]*sourcePlaces{},
+			halfOpen: halfOpen, halfOpenPerSource: perSource, onEvict: func(evictable) { evicted++ }, sources: map[netip.Prefix]*sourcePlaces{},
 		}
 	}
 	waiting := func(ps *places, from string) *place {
@@ -99,7 +99,7 @@ func TestTurnedAwaySource(t *testing.T) {
 
 // TestPlacesWithoutBounds: without bounds nobody is closed to make room.
 func TestPlacesWithoutBounds(t *testing.T) {
-	ps := &places{onEvict: func() { t.Error("one was closed to make room") }, sources: map[netip.Prefix]*sourcePlaces{}}
+	ps := &places{onEvict: func(evictable) { t.Error("one was closed to make room") }, sources: map[netip.Prefix]*sourcePlaces{}}
 	for range 100 {
 		if ps.enter(&seat{from: "192.0.2.1"}) == nil {
 			t.Fatal("no place")
@@ -110,7 +110,7 @@ func TestPlacesWithoutBounds(t *testing.T) {
 // TestEvictOne: the oldest silent connection is closed, each once.
 func TestEvictOne(t *testing.T) {
 	evicted := 0
-	ps := &places{onEvict: func() { evicted++ }, sources: map[netip.Prefix]*sourcePlaces{}}
+	ps := &places{onEvict: func(evictable) { evicted++ }, sources: map[netip.Prefix]*sourcePlaces{}}
 	a, b := &seat{from: "192.0.2.1"}, &seat{from: "192.0.2.1"}
 	ps.enter(a)
 	ps.enter(b)
@@ -129,7 +129,7 @@ func TestEvictOne(t *testing.T) {
 // with as many, the one whose oldest has come first.
 func TestEvictOneOfMost(t *testing.T) {
 	for range 20 { // sources are looked at in any order
-		ps := &places{onEvict: func() {}, sources: map[netip.Prefix]*sourcePlaces{}}
+		ps := &places{onEvict: func(evictable) {}, sources: map[netip.Prefix]*sourcePlaces{}}
 		few := []*seat{{from: "192.0.2.1"}, {from: "192.0.2.2"}}
 		most := []*seat{{from: "192.0.2.3"}, {from: "192.0.2.3"}, {from: "192.0.2.3"}}
 		for _, s := range append(few, most...) {
@@ -146,7 +146,7 @@ func TestEvictOneOfMost(t *testing.T) {
 // TestEvictOneThatWaits: with nothing silent it is the oldest Request that waits, of the source that has most; the only one of
 // a source is spared. Accept passes over it though it was offered already.
 func TestEvictOneThatWaits(t *testing.T) {
-	l := newListener(nil, ListenConfig{})
+	l := newListener(testrig.NewListener("here"), ListenConfig{})
 	seats := []*seat{{from: "192.0.2.1"}, {from: "192.0.2.2"}, {from: "192.0.2.2"}}
 	requests, outs := make([]*Request, len(seats)), make([]<-chan struct{}, len(seats))
 	for i, s := range seats {

@@ -8,7 +8,7 @@ import (
 )
 
 func newPlaces(halfOpen int) *places {
-	return &places{halfOpen: halfOpen, onEvict: func() {}, sources: map[netip.Prefix]*sourcePlaces{}}
+	return &places{halfOpen: halfOpen, onEvict: func(evictable) {}, sources: map[netip.Prefix]*sourcePlaces{}}
 }
 
 // address is that of the given source.

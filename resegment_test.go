@@ -141,15 +141,7 @@ func TestUserTCPResegmented(t *testing.T) {
 	}}
 	s := setup{Dialer: iwarp.Dialer{QP: qp}, accept: iwarp.AcceptConfig{QP: qp}, over: over}
 	ini, res := s.connect(t)
-	for range 4 {
-		works(t, ini, res)
-		transfer(t, ini, res)
-		transfer(t, res, ini)
-		readBack(t, ini, res)
-	}
-	postAll(ini, res)
-	finish(t, ini, res)
-	wantAll(t, ini, res)
+	converse(t, ini, res, 4)
 	for i, e := range []*end{ini, res} {
 		n, cuts, joins := e.Stats().Ahead, boxes[i].cuts.Load(), boxes[i].joins.Load()
 		if n.Placed == 0 || n.MostOctets == 0 || n.Dropped > 0 || cuts == 0 || joins == 0 {

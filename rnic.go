@@ -24,8 +24,8 @@ type RNICConfig struct {
 	// As usual with slog, a call logs what it brings about before it returns: a handler that
 	// blocks keeps Dial, Accept, the startup of a connection, Close and, at LevelFrame, posts
 	// waiting, one call of each QP at a time. What arrives, timers and other connections do not
-	// wait for it. One that may block for long, on a network for one, belongs behind a queue
-	// of its own.
+	// wait for it. A handler that may block for long, on a network for example, needs a queue
+	// of its own in front of it.
 	Logger *slog.Logger
 	// EventDepth is how many asynchronous events are kept for NextEvent; older
 	// ones are dropped, and counted. If zero, 1024.
@@ -128,14 +128,13 @@ type RNICAttr struct {
 	MaxMessage int64
 	// MaxIRD and MaxORD bound the RDMA Reads and Atomic Operations outstanding on one connection.
 	MaxIRD, MaxORD int
-	// MaxHeld is how many octets of buffers one connection can hold because of its
-	// peer: what has been built for a peer that does not read, and what it has sent of
-	// an FPDU that it does not finish. Times Limits.QPs it bounds all of them. It does not count what a
-	// Stack that is aware of MPA shows ahead of order: while octets are missing, up to 4 MiB of FPDUs that are not
-	// whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another SegmentStream, which SegmentBounds
-	// bounds: over SCTP in user space up to 1 MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU
-	// of 1500 and never more than 36 MiB; nor what QPConfig.Unready has wait, which that bounds. Limits.HeldOctets bounds each of
-	// these for all connections.
+	// MaxHeld is how many octets of buffers a peer can make one connection hold: FPDUs that were built for it and that it does
+	// not read, and the beginning of an FPDU that it does not finish. Limits.QPs times MaxHeld bounds the buffers of all
+	// connections. MaxHeld does not count what a Stack that is aware of MPA shows ahead of order: while octets are missing, that
+	// is up to 4 MiB of FPDUs that are not whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another
+	// SegmentStream, which SegmentBounds bounds: over SCTP in user space up to 1 MiB, and over the kernel's up to 4096 messages,
+	// which are 6 MB at an MTU of 1500 and never more than 36 MiB; nor what waits because of QPConfig.Unready, which has its own
+	// bound. Limits.HeldOctets bounds each of these for all connections together.
 	MaxHeld int
 }
 

@@ -6,12 +6,12 @@ import "net"
 // arrive in any order. DDP requires (RFC 5041, section 3) that every message arrives, with its number and as it was
 // sent: the stream has a checksum of its own.
 //
-// Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may
-// be called by any, at any time, and more than once. One that is a [SegmentHolder] too is told what is held,
-// and one that is an [EndTeller] is waited for at the end. One on a path that it shares with others may have a method Moved() uint64,
-// which returns how many octets that path has moved, but for those that came for this stream: they are progress of a QP.Close. Where the stream
-// has methods RoundTrip and Unsent they are as a [SegmentedConn]'s. The QP calls all of these with no lock held: they may call it, but for Close,
-// Abort and Shutdown, which wait for them. None but Send, Recv and the ends waits.
+// Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may be called by any, at any time, and more
+// than once. One that is a [SegmentHolder] too is told what is held, and one that is an [EndTeller] is waited for at the end. A SegmentStream
+// that shares its path with others may have a method Moved() uint64, which returns how many octets that path has moved, without those that came
+// for this stream: they count as progress of a QP.Close. Where the stream has methods RoundTrip and Unsent they are as a [SegmentedConn]'s. The
+// QP calls all of these with no lock held: they may call it, except for Close, Abort and Shutdown, which wait for them. Only Send, Recv and the
+// methods that end the stream may wait.
 type SegmentStream interface {
 	// Send sends whole segments, in that order. It waits until it has taken one at least, and
 	// returns how many octets it has taken, which are those of whole segments. What it has
@@ -50,14 +50,15 @@ type SegmentArrival struct {
 	// End says, in place of a segment, that the peer's half ends before Number. It may
 	// come before the segments in front of it.
 	End bool
-	// Err says, in place of a segment, that the peer has broken a rule of the layer's. All below Number was
-	// right. Nothing more comes from it; what is sent in answer, such as a Terminate, still goes out.
+	// Err says, in place of a segment, that the peer has broken a rule of the layer. Everything below
+	// Number was right. Nothing more comes from it; what is sent in answer, such as a Terminate, still goes
+	// out.
 	Err error
 }
 
-// SegmentBounds say what may have to be held of segments that come ahead of others. A peer that sends more of them ends
-// the connection: a [SegmentStream] names bounds that a peer which does its part cannot exceed, and as a
-// [SegmentHolder] has the peer wait before it does.
+// SegmentBounds say what may have to be held of segments that come ahead of others. A peer that sends more of them
+// loses the connection: so a [SegmentStream] names bounds that a peer cannot exceed as long as it keeps the rules, and
+// a [SegmentHolder] makes the peer wait before it gets there.
 type SegmentBounds struct {
 	First    uint64 // number of the peer's first segment
 	Segments int    // zero: 1024

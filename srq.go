@@ -24,10 +24,9 @@ type SRQConfig struct {
 	// loses its connection, as one that finds no receive does; the others keep theirs
 	// (RFC 5042, section 6.4.3.1).
 	PerQP int
-	// SendTimeout bounds how long a peer may take to finish a Send that it has begun,
-	// and that holds a receive meanwhile: so long, and a second more for each 64 KiB
-	// that have come. After that its connection ends. If zero, 10 s; if negative, there
-	// is no bound.
+	// SendTimeout bounds how long a peer may take to finish a Send that it has begun, and that
+	// holds a receive meanwhile: this time, and a second more for each 64 KiB that have come.
+	// After that its connection ends. If zero, 10 s; if negative, there is no bound.
 	SendTimeout time.Duration
 }
 

@@ -28,9 +28,9 @@ type Stack interface {
 // that shows octets as soon as their segment has come, and cuts segments where it is told to.
 //
 // Its errors are those of net and os: os.ErrDeadlineExceeded, net.ErrClosed, a wrapped syscall.ECONNRESET; io.EOF means
-// the peer's FIN and nothing else. One that ends with the program is an [EndTeller], too. It may have a method
-// RoundTrip() time.Duration, which returns an upper bound of the round trip to the peer as its TCP knows it, and zero
-// while it does not: QP.Close waits no longer than that for what the peer may have under way. It may have a method
+// the peer's FIN and nothing else. A SegmentedConn that ends with the program is an [EndTeller], too. It may have a
+// method RoundTrip() time.Duration, which returns an upper bound of the round trip to the peer as its TCP knows it, and
+// zero while it does not: QP.Close waits no longer than that for what the peer may have under way. It may have a method
 // Unsent() bool, which reports whether its TCP has octets that it has not sent yet: QP.Close waits for as long again
 // after that.
 type SegmentedConn interface {

@@ -6,10 +6,10 @@ import (
 
 // Unready bounds what a QP keeps of Sends and Immediate Data that have come and find no receive, and of what the peer
 // has asked for after them: see QPConfig.Unready. They wait until receives are posted; Writes, Reads and Atomic
-// Operations after them wait with them, so that all has its turn in the order in which the peer has sent it (RFC 5041,
-// sections 5.3 and 5.4; RFC 5040, section 5.5, rule 12). Only answers to requests of this side overtake them, as they
-// do on RoCE: a Read completes before the receives are posted. That departs from section 5.3 of RFC 5041, "MUST Deliver
-// DDP Messages to the ULP in the order they were sent". A Terminate overtakes them, too.
+// Operations after them wait with them, so that everything is carried out in the order in which the peer has sent it
+// (RFC 5041, sections 5.3 and 5.4; RFC 5040, section 5.5, rule 12). Only answers to requests of this side overtake
+// them, as they do on RoCE: a Read completes before the receives are posted. That departs from section 5.3 of RFC 5041,
+// "MUST Deliver DDP Messages to the ULP in the order they were sent". A Terminate overtakes them, too.
 //
 // When the peer closes its half, the program learns of it when all that waits has been received; receives can be posted
 // until then. What waits is never dropped in silence, as it is complete for the peer: QP.Close and Shutdown, while
@@ -17,11 +17,11 @@ import (
 //
 // When that much waits, nothing more is received, and the lower layer holds the peer back, until receives are posted.
 // Then responses and the peer's close wait too: two programs that both wait for one of these may wait for ever, so make
-// the bound larger than what the peer has under way. QPConfig.IdleTimeout bounds how long a QP waits for receives, and
-// for all else, held back or not; without one a peer waits as long as the consumer takes, as it does on RoCE with an
-// RNR retry count of 7. A reset is noticed meanwhile on Linux, also below TLS, and over SCTP and a Stack whose
-// connections tell (EndTeller); elsewhere when receiving goes on. Over SCTP, a session that is held back while it keeps
-// others of its association waiting is given up after 5 s (docs/endings.md).
+// the bound larger than what the peer has under way. QPConfig.IdleTimeout bounds how long a QP waits for receives, as
+// for anything else; without it a peer waits as long as the consumer takes, as it does on RoCE with an RNR retry count
+// of 7. A reset is noticed meanwhile on Linux, also below TLS, and over SCTP and a Stack whose connections tell
+// (EndTeller); elsewhere when receiving goes on. Over SCTP, a session that is held back while it keeps others of its
+// association waiting is given up after 5 s (docs/endings.md).
 //
 // The bound is exceeded by what was received in one piece, up to 256 KiB over TCP. All of it counts in
 // Limits.HeldOctets, and none of it in RNICAttr.MaxHeld.

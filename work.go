@@ -188,7 +188,7 @@ type WC struct {
 	// no other message has announced: for a Write with Immediate, its own.
 	Immediate uint64
 	Written   int
-	// Prefix is that of a Send of the peer's, if those of the QP have one.
+	// Prefix is what the peer's Send began with, if Sends on the connection do: see QP.SetPrefix.
 	Prefix uint64
 	// Invalidated is our STag that the peer's Send has invalidated, or 0.
 	Invalidated uint32

@@ -87,7 +87,7 @@ type AtomicRequest struct { // [X03]
 	CompareMask uint64 // of a CmpSwap
 }
 
-// FetchAdd returns the request for an Atomic addition, but for its ID and its target. Each bit
+// FetchAdd returns the request for an Atomic addition, except for its ID and its target. Each bit
 // set in mask is the most significant of a field, and fields are added each by itself; a mask
 // of 0 makes it one addition of 64 bits.
 //
@@ -98,7 +98,7 @@ func FetchAdd(add, mask uint64) AtomicRequest {
 	return AtomicRequest{Op: AtomicFetchAdd, Data: add, Mask: mask, CompareMask: math.MaxUint64}
 }
 
-// CmpSwap returns the request for an Atomic compare and swap, but for its ID and its target.
+// CmpSwap returns the request for an Atomic compare and swap, except for its ID and its target.
 // The bits in compareMask are compared, and if they agree those in swapMask are replaced.
 func CmpSwap(compare, compareMask, swap, swapMask uint64) AtomicRequest {
 	return AtomicRequest{Op: AtomicCmpSwap, Data: swap, Mask: swapMask, Compare: compare, CompareMask: compareMask}

@@ -10,10 +10,9 @@ import (
 // on a stream of version 1 of RFC 7306: its queue exists, and version, opcode,
 // T bit, Queue Number, L bit and length agree. version is the stream's, 0 or 1.
 //
-// The DDP layer's checks come beside it, [ddp.CheckVersion] before, placement
-// after. Whether a message is expected now is not judged: that a Read Response
-// was asked for is [ORQ.Check]'s, that there is room for a Read Request
-// [IRRQ.Check]'s.
+// The DDP layer has its own checks: [ddp.CheckVersion] before this one, and those of placement
+// after it. Whether a message is expected now is not judged here: [ORQ.Check] knows whether a
+// Read Response was asked for, and [IRRQ.Check] whether there is room for a Read Request.
 //
 // The error is, in the order of the checks, [CodeDDPInvalidQN],
 // [CodeInvalidVersion], [CodeUnexpectedOpcode] or [CodeCatastrophicStream].

@@ -3,10 +3,9 @@
 // Terminate, and the rules of a stream that need neither memory nor a connection.
 //
 // The package does no I/O, keeps no clock and starts nothing. It stands on
-// [github.com/goiwarp/iwarp/ddp]: a message is one DDP message, its opcode tells
-// by [Opcode.Header] what DDP is asked for, and a received segment is judged by
-// [CheckSegment] besides DDP's own checks. [ORQ] keeps the Reads that this side
-// has asked for, [IRRQ] those that the peer has.
+// [github.com/goiwarp/iwarp/ddp]: a message is one DDP message, [Opcode.Header] says what to
+// ask DDP for, and [CheckSegment] judges a received segment in addition to DDP's own checks.
+// [ORQ] keeps the Reads that this side has asked for, [IRRQ] those that the peer has.
 //
 // Append functions write any field values, legal or not, and Parse functions
 // check lengths only.

@@ -5,7 +5,7 @@ import "github.com/goiwarp/iwarp/ddp"
 // An Error says what this side found wrong with a message of the peer's.
 type Error struct {
 	Code   Code
-	Op     Opcode // of the message, as received; not told of without a Field
+	Op     Opcode // of the message, as received; it is not told where Field is empty
 	Field  string // the field at fault, by the RFC's name; empty if no message is
 	Reason string // what was expected and what was there
 }

@@ -7,8 +7,8 @@ import (
 
 // ParseImmediateData reads the Immediate Data at the beginning of b, the payload of the segment
 // of an Immediate Data message, with or without SE. It checks the length only: at least
-// [ImmediateDataLen] octets; that there are no more is [CheckSegment]'s. The error is
-// an [*Error] with [CodeCatastrophicStream].
+// [ImmediateDataLen] octets; [CheckSegment] sees to it that there are no more. The error is an
+// [*Error] with [CodeCatastrophicStream].
 //
 // RFC 7306, section 6.2.
 //

@@ -105,7 +105,7 @@ func (q *IRRQ) FrontAtomic() *AtomicRequest {
 	return &q.reads.Front().atomic
 }
 
-// Pop takes the oldest request out, if there is one. Of an Atomic Request r is zero.
+// Pop takes the oldest request out, if there is one. For an Atomic Request r is zero.
 func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 	if q.reads.Len() == 0 {
 		return ReadRequest{}, false

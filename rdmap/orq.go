@@ -13,8 +13,8 @@ type Read struct {
 	SinkTO   uint64
 	Size     uint32 // octets asked for
 	ID       uint64 // the caller's
-	Atomic   bool   // it is an Atomic Operation, and its Request Identifier, in place of sink and size:
-	Request  uint32
+	Atomic   bool   // it is an Atomic Operation, which has neither sink nor size, but this:
+	Request  uint32 // its Request Identifier
 
 	ahead *ddp.Coverage // what of the sink was placed ahead of its turn
 }
@@ -159,13 +159,13 @@ func (q *ORQ) Left() uint32 {
 	return r.Size - q.got
 }
 
-// Came notes that so many octets more of the oldest Read are placed, fewer than are left.
+// Came notes that n more octets of the oldest Read are placed, fewer than are left.
 func (q *ORQ) Came(n uint32) { q.got += n }
 
-// TakeAhead returns the outstanding Read whose sink a response segment with payload lies in
-// that came ahead of others, and notes that it is placed there. It reports false if there is
-// no such Read, if there are several, or if one of the octets is placed already: then Check
-// has to judge it in its turn first.
+// TakeAhead takes a response segment with payload that came ahead of others: it returns the
+// outstanding Read in whose sink the segment lies, and notes that it is placed there. It
+// reports false if there is no such Read, if there are several, or if one of the octets is
+// placed already: then Check has to judge it in its turn first.
 //
 // RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
 func (q *ORQ) TakeAhead(resp *ddp.Segment) (read Read, ok bool) {

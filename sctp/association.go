@@ -10,8 +10,8 @@ import (
 
 // Config is what an Association is made with. All of it but Streams may be zero.
 type Config struct {
-	// Active tells that we have opened the SCTP association. Its two ends choose streams of their own, even and odd
-	// ones, so that they do not ask for sessions on the same.
+	// Active tells that we have opened the SCTP association. One end chooses even streams and the other odd ones,
+	// so that they do not ask for sessions on the same.
 	Active bool
 	// Streams is how many streams there are in both directions, 1 to 65536.
 	Streams int
@@ -100,8 +100,9 @@ func New(now time.Time, c Config) *Association {
 	return a
 }
 
-// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are still
-// the consumer's to answer. An association without a session is then of no use, and ends after UnusedTimeout, or its default if that was never.
+// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are still the
+// consumer's to answer. An association without a session is then of no use, and ends after UnusedTimeout, or after the default if that is
+// negative.
 func (a *Association) StopListening() {
 	a.cfg.Listening = false
 	if a.cfg.UnusedTimeout < 0 {

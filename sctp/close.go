@@ -22,8 +22,8 @@ func (a *Association) Room(id uint16) int {
 	return max(min(a.cfg.MaxQueued-queued, maxUnacked-2-unacked), 0)
 }
 
-// Owes reports whether the peer may lack something that we have said, or have yet to say, in the session on a stream: what we have yet to say
-// waits for that.
+// Owes reports whether the peer may lack something of the session on a stream: what we have sent, or what we have yet to send, which waits
+// for the former.
 func (a *Association) Owes(id uint16) bool {
 	st := a.streams[id]
 	return st != nil && st.session != nil && st.acked < st.sent

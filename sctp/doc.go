@@ -1,8 +1,8 @@
 // Package sctp is the adaptation of DDP to SCTP: RFC 5043, with the enhanced connection establishment of
 // RFC 6581, section 7.
 //
-// It is pure protocol. Nothing in it touches a socket, a goroutine, a lock or a clock, and it is no SCTP: a
-// carrier, which is one, gives it user messages and the time, and takes user messages.
+// It is pure protocol. Nothing in it touches a socket, a goroutine, a lock or a clock, and it is not SCTP
+// itself: a carrier, which is, gives it user messages and the time, and takes user messages.
 //
 //	a := sctp.New(now, sctp.Config{Streams: 64, MaxMessage: 1444})
 //	a.Receive(now, m)           // a user message has arrived
@@ -30,12 +30,11 @@
 // All messages travel unordered. The DDP-SSN is the only order there is: session control is judged in that order,
 // whatever order it arrives in, and so is what breaks a rule: all before it is handed out first. A segment is handed
 // out the moment it arrives ([EventSegment]), with its number in that order, so that its payload can be placed ahead of
-// others; putting segments in order is the consumer's, who also holds what must wait. Only segments that overtake the
-// Accept are held here.
+// others; the consumer puts segments in order, and holds what must wait. Only segments that overtake the Accept are
+// held here.
 //
 // # Errors
 //
-// A peer that breaks a rule of the documents ends its session by it: the error is a [*Violation], which names the
-// rule and its section. In the code, [C03] and the like name requirements that
-// docs/requirements.md lists.
+// A peer that breaks a rule of the documents loses its session: the error is a [*Violation], which names the rule
+// and its section. In the code, [C03] and the like name requirements that docs/requirements.md lists.
 package sctp

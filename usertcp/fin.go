@@ -62,7 +62,7 @@ func (p *parting) look(c *Conn) bool {
 	return true
 }
 
-// A lastPacket is the last of a flow's own, but for a SYN or RST.
+// A lastPacket is the last of a flow's own, except for a SYN or RST.
 type lastPacket struct {
 	seen atomic.Bool // the FIN
 

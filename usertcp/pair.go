@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Pair returns two stacks that a [Pipe] joins: from a to b as ab says, and back as ba does. cfg is that of both, but for
+// Pair returns two stacks that a [Pipe] joins: from a to b as ab says, and back as ba does. cfg is that of both, except for
 // Addresses and Link. An MTU of zero is 1500. The addresses of a are 192.0.2.1 and 2001:db8::1, those of b end in 2.
 func Pair(cfg Config, ab, ba Path) (a, b *Stack, err error) {
 	for _, p := range []Path{ab, ba} {

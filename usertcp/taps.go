@@ -80,7 +80,7 @@ func (t *taps) forget(f *flow) {
 	}
 }
 
-// begin begins a flow by a SYN of ours. One that was there is another's, but for a SYN that is sent again.
+// begin begins a flow by a SYN of ours. One that was there is another's, except for a SYN that is sent again.
 func (t *taps) begin(e ends, s *segment) *flow {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -191,7 +191,7 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 	})
 }
 
-// Moved returns how many octets the association has moved, but for those that have come for the session: while it grows, who
+// Moved returns how many octets the association has moved, except for those that have come for the session: while it grows, who
 // waits for the session may be waiting for its turn.
 func (s *Session) Moved() uint64 {
 	s.a.mu.Lock()

@@ -28,7 +28,7 @@ type RoundTrip interface{ RoundTrip() time.Duration }
 // come that has, as the network may lose that; it returns when the last of it has left.
 type Assurer interface{ Assure() }
 
-// Moved is what a lower layer has that several connections share: how many octets it has moved, but for those that have come for this
+// Moved is what a lower layer has that several connections share: how many octets it has moved, except for those that have come for this
 // one.
 type Moved interface{ Moved() uint64 }
 

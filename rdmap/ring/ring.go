@@ -26,13 +26,13 @@ func New[T any](limit int) Ring[T] { return Ring[T]{limit: limit} }
 // Limit returns how many entries there can be at most.
 func (r *Ring[T]) Limit() int { return r.limit }
 
-// SetLimit changes that. Entries beyond a lower limit stay.
+// SetLimit changes how many entries there can be at most. Entries beyond a lower limit stay.
 func (r *Ring[T]) SetLimit(limit int) { r.limit = limit }
 
 // Len returns how many entries there are.
 func (r *Ring[T]) Len() int { return int(r.tail - r.head) }
 
-// Cap returns for how many there is memory now.
+// Cap returns how many entries there is memory for now.
 func (r *Ring[T]) Cap() int { return len(r.buf) }
 
 // Full reports whether there is no room for another.
@@ -55,7 +55,7 @@ func (r *Ring[T]) At(pos uint64) *T {
 	return &r.buf[i]
 }
 
-// Front returns the oldest entry, of which there must be one: see At.
+// Front returns the oldest entry; there must be one. See At.
 func (r *Ring[T]) Front() *T { return &r.buf[r.first] }
 
 // Add makes an entry the youngest, for the caller to fill, and returns it; the Ring must
@@ -70,7 +70,7 @@ func (r *Ring[T]) Add() *T {
 	return r.At(r.tail - 1)
 }
 
-// Pop takes the oldest entry out, of which there must be one, and returns it.
+// Pop takes the oldest entry out and returns it; there must be one.
 func (r *Ring[T]) Pop() (v T) {
 	v, *r.Front() = *r.Front(), v
 	r.Drop()
@@ -84,8 +84,8 @@ func (r *Ring[T]) Take(dst *T) {
 	r.Drop()
 }
 
-// Drop is Pop where the caller has cleared the entry as far as it wants: what it leaves
-// in there is what a later Add may return.
+// Drop is Pop for a caller that has cleared the entry itself, as far as it wants to: what it
+// leaves there is what a later Add may return.
 func (r *Ring[T]) Drop() {
 	r.head++
 	if r.first++; r.first == len(r.buf) {
@@ -107,9 +107,9 @@ func (r *Ring[T]) Remove(pos uint64) {
 // after some time may be worth it.
 func (r *Ring[T]) Slack() bool { return len(r.buf) > least && r.Len() <= len(r.buf)/4 }
 
-// Trim gives memory back that was not needed since the Trim before. Called at a distance
-// that is long against the time in which the Ring fills and empties, it does not take away
-// what will be wanted again at once.
+// Trim gives memory back that was not needed since the Trim before. If the time between two
+// calls is long beside that in which the Ring fills and empties, Trim does not take away what
+// is wanted again at once.
 func (r *Ring[T]) Trim() {
 	n := len(r.buf)
 	for n > least && n/2 >= r.peak {
