@@ -33,8 +33,8 @@ apt_lists() {
 }
 
 missing_packages() {
-	dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null |
-		sed -n 's/ installed$//p' | sort | comm -13 - <(printf '%s\n' "${PACKAGES[@]}" | sort)
+	dpkg-query -W -f '${Package} ${Architecture} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null |
+		sed -nE 's/ (amd64|all) installed$//p' | sort | comm -13 - <(printf '%s\n' "${PACKAGES[@]}" | sort)
 }
 
 check_host() {
@@ -164,7 +164,7 @@ copy_into() { # copy_into ROOT FILE...: each file at its own path, links resolve
 # What is loaded by name, and so not found by ldd: the provider of verbs for
 # siw, libgcc_s (glibc's pthread_exit) and stdbuf's library.
 hidden_libraries() {
-	dpkg -L ibverbs-providers | grep '/libibverbs/libsiw-'
+	dpkg -L ibverbs-providers:amd64 | grep '/libibverbs/libsiw-'
 	ldconfig -p | awk '/libgcc_s.so.1 .*x86-64/ && !n++ {print $NF}'
 	echo /usr/libexec/coreutils/libstdbuf.so
 }
@@ -173,6 +173,7 @@ add_programs() { # add_programs ROOT
 	local p files
 	gcc-12 -O1 -Wall -Werror -o "$1/usr/bin/cmpd" "$HERE/guest/cmpd.c" -lrdmacm -libverbs || die "cmpd did not compile"
 	mapfile -t files < <(hidden_libraries)
+	[ ${#files[@]} = 3 ] || die "of what is loaded by name there is only ${files[*]}"
 	for p in "${PROGRAMS[@]}"; do
 		cp -L "$(command -v "$p")" "$1/usr/bin/"
 		files+=("$(command -v "$p")")
