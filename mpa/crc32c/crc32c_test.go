@@ -182,6 +182,17 @@ func TestShort(t *testing.T) {
 	})
 }
 
+// Octet by octet a register comes to what Update makes of them at once.
+func TestStep(t *testing.T) {
+	register := ^uint32(0)
+	for n, b := range octets(8, 300) {
+		register = Step(register, b)
+		if got, want := ^register, Update(0, octets(8, 300)[:n+1]); got != want {
+			t.Fatalf("after %d octets: %#08x, want %#08x", n+1, got, want)
+		}
+	}
+}
+
 func TestNothing(t *testing.T) {
 	if Update(7, nil) != 7 || Copy(nil, nil, 7) != 7 || Copy([]byte{1}, nil, 7) != 7 {
 		t.Error("no octets change the CRC")
