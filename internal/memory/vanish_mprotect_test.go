@@ -5,8 +5,10 @@ package memory
 import (
 	"os"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa/layout"
@@ -83,6 +85,52 @@ func TestVanished(t *testing.T) {
 				t.Error("faults of the goroutine are panics from now on")
 			}
 		})
+	}
+}
+
+// Memory that vanishes is the region's from its first octet to its last, in each of its pieces, and what lies right before or after one is not.
+func TestVanishedIn(t *testing.T) {
+	page := os.Getpagesize()
+	buf, err := syscall.Mmap(-1, 0, 7*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	testrig.Must(t, err)
+	t.Cleanup(func() { testrig.Must(t, syscall.Munmap(buf)) })
+	pages := func(from, to int) []byte { return buf[from*page : to*page] }
+	whole := &extent{vanishes: true}
+	newExtent(whole, pages(1, 3))
+	several := &extent{vanishes: true}
+	newExtent(several, pages(1, 2), pages(5, 6), pages(3, 4))
+	octet := func(n int) uintptr { return uintptr(unsafe.Pointer(&buf[n])) }
+	for _, c := range []struct {
+		at             int
+		whole, several bool
+	}{
+		{page - 1, false, false}, {page, true, true}, {page + 1, true, true}, {2*page - 1, true, true},
+		{2 * page, true, false}, {3*page - 1, true, false},
+		{3 * page, false, true}, {4*page - 1, false, true}, {4 * page, false, false},
+		{5*page - 1, false, false}, {5 * page, false, true}, {6*page - 1, false, true}, {6 * page, false, false},
+	} {
+		if whole.has(octet(c.at)) != c.whole || several.has(octet(c.at)) != c.several {
+			t.Errorf("octet %d of page %d: in one piece of two pages %v, of three pieces %v", c.at%page, c.at/page, !c.whole, !c.several)
+		}
+	}
+}
+
+// wary takes octets, and notes before which of them it was told to be careful.
+type wary struct{ told, took []int }
+
+func (w *wary) BeCareful()    { w.told = append(w.told, len(w.took)) }
+func (w *wary) Take(p []byte) { w.took = append(w.took, len(p)) }
+
+// Who takes octets that may vanish is told before the first of them, and who takes others is not.
+func TestBeCareful(t *testing.T) {
+	table := NewTable()
+	stays, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})
+	goes, _ := vanishing(t, table)
+	for r, want := range map[*Region][]int{stays: nil, goes: {0}} {
+		var w wary
+		if f := local(table).LocalLoad(&w, r, new(Term), 0, 8); f != None || !slices.Equal(w.told, want) || !slices.Equal(w.took, []int{8}) {
+			t.Errorf("fault %v, taken %v, told before %v, want %v", f, w.took, w.told, want)
+		}
 	}
 }
 
