@@ -25,7 +25,6 @@ func (c *Conn) CloseWrite() error {
 func (c *Conn) end() error {
 	c.advance() // what the peer has said decides what is said
 	w, send := c.ep.End()
-	c.wakeAll()
 	if c.out.failed != nil || !send {
 		return c.out.failed
 	}
@@ -88,6 +87,5 @@ func (c *Conn) shut() bool {
 	}
 	c.closed = true
 	c.alive.stop()
-	c.wakeAll()
 	return true
 }

@@ -56,6 +56,13 @@ func TestKeepAlive(t *testing.T) {
 		if n := sent() - before; n != 10 {
 			t.Errorf("%d Writes in ten minutes", n)
 		}
+		must(t, a.SetKeepAlive(time.Hour))
+		before = sent()
+		time.Sleep(59 * time.Minute)
+		if n := sent() - before; n != 0 {
+			t.Errorf("%d Writes before an hour was over", n)
+		}
+		must(t, a.SetKeepAlive(time.Minute))
 		before = sent()
 		for range 4 {
 			time.Sleep(50 * time.Second)
@@ -76,6 +83,9 @@ func TestKeepAlive(t *testing.T) {
 		closeInOrder(t, a, b)
 		if err := a.SetKeepAlive(time.Second); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("of a closed connection: %v", err)
+		}
+		if b.KeepsAlive() {
+			t.Error("a connection that is closed is kept alive")
 		}
 	})
 }
@@ -106,6 +116,10 @@ func TestMap(t *testing.T) {
 				t.Errorf("across the end: %d octets, %v", n, err)
 			}
 			copy(all[499_998:], []byte{0, 0})
+			copy(all[299_990:300_010], make([]byte, 20))
+			if n, err := a.WriteAt(all[299_990:300_010], 300_990); n != 20 || err != nil {
+				t.Errorf("in the middle of both: %d octets, %v", n, err)
+			}
 			say(t, a, b)
 			got := make([]byte, 5)
 			if _, err := rest.ReadAt(got, 199_995); err != nil || string(got) != string(all[499_995:]) {
@@ -131,6 +145,24 @@ func say(t *testing.T, from io.Writer, to io.Reader) {
 	must(t, err)
 }
 
+// TestMapUnread has one end map memory, and the other one, which has read nothing yet, write there.
+func TestMapUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memoryPair(t, stream.Config{Maps: 1})
+		here := make([]byte, 5)
+		_, err := b.Map(here, 0)
+		must(t, err)
+		synctest.Wait()
+		if n, err := a.WriteAt([]byte("there"), 0); n != 5 || err != nil {
+			t.Errorf("%d octets, %v", n, err)
+		}
+		closeInOrder(t, a, b)
+		if string(here) != "there" {
+			t.Errorf("%q", here)
+		}
+	})
+}
+
 // TestNoMaps has no room for them by default.
 func TestNoMaps(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
@@ -146,7 +178,7 @@ func TestNoMaps(t *testing.T) {
 	}
 }
 
-// TestMapAfterTheEnd has Map say of a connection that has ended what Write says.
+// TestMapAfterTheEnd has Map and WriteAt say of a connection that has ended what Write says.
 func TestMapAfterTheEnd(t *testing.T) {
 	for name, ends := range map[string]func(*stream.Conn){
 		"close": func(c *stream.Conn) { go c.Close() },
@@ -157,10 +189,17 @@ func TestMapAfterTheEnd(t *testing.T) {
 			ends(b)
 			<-a.QP().Done()
 			_, mapped := a.Map(make([]byte, 1), 0)
+			_, there := a.WriteAt(make([]byte, 1), 0)
 			_, wrote := a.Write(make([]byte, 1))
-			var one, two *net.OpError
-			if !errors.As(mapped, &one) || !errors.As(wrote, &two) || one.Err.Error() != two.Err.Error() {
-				t.Errorf("Map: %v; Write: %v", mapped, wrote)
+			var want *net.OpError
+			if !errors.As(wrote, &want) {
+				t.Fatalf("Write: %v", wrote)
+			}
+			for call, err := range map[string]error{"Map": mapped, "WriteAt": there} {
+				var got *net.OpError
+				if !errors.As(err, &got) || got.Err.Error() != want.Err.Error() {
+					t.Errorf("%s: %v; Write: %v", call, err, wrote)
+				}
 			}
 		})
 	}

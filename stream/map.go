@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -52,7 +53,7 @@ func (c *Conn) mapIn(buf []byte, offset uint64) (*Mapping, error) {
 // hasMapRoom reports whether a Map need not wait.
 func hasMapRoom(c *Conn) bool { return c.ep.MapRoom() != rsockets.MapWaits || hasEnded(c) }
 
-func hasEnded(c *Conn) bool { return c.ep.Ended() || c.ep.Disconnected() }
+func hasEnded(c *Conn) bool { return c.unwritable() != nil }
 
 // tellMap writes the mapping into a free entry of the peer's table, and tells it.
 func (c *Conn) tellMap(m *Mapping, offset uint64) error {
@@ -64,12 +65,10 @@ func (c *Conn) tellMap(m *Mapping, offset uint64) error {
 	if err := c.awaitUnlocking(&c.wr, hasMapRoom); err != nil {
 		return err
 	}
-	switch {
-	case c.ep.Ended():
-		return ErrWriteEnded
-	case c.ep.Disconnected():
-		return ErrPeerGone
-	case !c.ep.TellMap():
+	if err := c.unwritable(); err != nil {
+		return err
+	}
+	if !c.ep.TellMap() {
 		return ErrNoMaps
 	}
 	peer := c.ep.Peer()
@@ -161,14 +160,15 @@ func (c *Conn) mapped(offset uint64, most int) (to rsockets.Entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	switch to, found := c.ep.Find(offset, most); {
-	case c.closed:
+	if c.closed {
 		return to, errClosed
-	case hasEnded(c):
-		return to, ErrWriteEnded
-	case !found:
-		return to, fmt.Errorf("%w: offset %d", ErrNotMapped, offset)
-	default:
-		return to, nil
 	}
+	if err := c.unwritable(); err != nil {
+		return to, err
+	}
+	to, found := c.ep.Find(offset, most)
+	if !found {
+		return to, cmp.Or(c.fault, fmt.Errorf("%w: offset %d", ErrNotMapped, offset))
+	}
+	return to, nil
 }

@@ -84,18 +84,7 @@ func TestStalls(t *testing.T) {
 func TestDeafPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, other := newStalling()
-		ln := testrig.NewListener("memory")
-		listener := stream.NewListener(iwarp.NewListener(ln, iwarp.ListenConfig{}), stream.Acceptor{Config: stream.Config{Credits: 16}})
-		defer listener.Close()
-		came := make(chan net.Conn, 1)
-		go func() {
-			c, _ := listener.Accept()
-			came <- c
-		}()
-		go func() { _ = ln.Offer(context.Background(), under) }()
-		p := &peer{t: t}
-		qp := p.over(other)
-		conn := <-came
+		p, conn := byHandOver(t, stream.Config{Credits: 16}, under, other)
 		synctest.Wait()
 		under.stop()
 		read := make(chan error, 1)
@@ -110,13 +99,30 @@ func TestDeafPeer(t *testing.T) {
 		if err := <-read; err == nil || errors.Is(err, iwarp.ErrPeerClosed) || errors.Is(err, iwarp.ErrQueueFull) {
 			t.Errorf("%v", err)
 		}
-		<-qp.Done()
+		<-p.qp.Done()
 		_ = conn.Close()
 	})
 }
 
+// byHandOver connects a peer, and one end of ours, over a connection.
+func byHandOver(t *testing.T, cfg stream.Config, ours, others net.Conn) (*peer, *stream.Conn) {
+	t.Helper()
+	ln := testrig.NewListener("memory")
+	listener := stream.NewListener(iwarp.NewListener(ln, iwarp.ListenConfig{}), stream.Acceptor{Config: cfg})
+	defer listener.Close()
+	came := make(chan net.Conn, 1)
+	go func() {
+		c, _ := listener.Accept()
+		came <- c
+	}()
+	go func() { _ = ln.Offer(context.Background(), ours) }()
+	p := &peer{t: t}
+	p.over(others)
+	return p, (<-came).(*stream.Conn)
+}
+
 // over connects a peer that has memory for everything, and posts receives for what comes at first.
-func (p *peer) over(conn net.Conn) *iwarp.QP {
+func (p *peer) over(conn net.Conn) {
 	p.t.Helper()
 	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
 	must(p.t, err)
@@ -129,7 +135,6 @@ func (p *peer) over(conn net.Conn) *iwarp.QP {
 	d := iwarp.Dialer{PD: pd, MPA: mpa.Offer{PrivateData: said}, QP: iwarp.QPConfig{Linger: -1}, Prepare: p.prepare}
 	p.qp, err = d.Initiate(context.Background(), conn, nil)
 	must(p.t, err)
-	return p.qp
 }
 
 // TestStalledWrites has a network take nothing, while this end writes single octets: a Write waits before the Send Queue is full.
@@ -182,7 +187,10 @@ func TestStalledWrites(t *testing.T) {
 func TestWriteLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, other := newStalling()
-		a, b := pairOver(t, stream.Config{}, under, other)
+		a, b := pairOver(t, stream.Config{Maps: 1}, under, other)
+		there := make([]byte, 1000)
+		_, err := b.Map(there, 0)
+		must(t, err)
 		synctest.Wait()
 		rnic := a.QP().PD().RNIC()
 		base := rnic.Stats().MRs
@@ -231,8 +239,31 @@ func TestWriteLeavesNothing(t *testing.T) {
 		write(100_000, true)
 		holds(0, "there is no room")
 		reads()
+		under.stop()
+		write(300_000, true)
+		must(t, a.SetWriteDeadline(time.Time{}))
+		_, err = a.Map(make([]byte, 1), 0)
+		must(t, err)
+		under.goOn()
+		reads()
+		write(0, false)
+		holds(1, "a map is told, and is what stays")
+		under.stop()
+		must(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
+		if n, err := a.WriteAt([]byte("late"), 0); n != 4 || !isTimeout(err) {
+			t.Errorf("%d octets, %v", n, err)
+		}
+		write(0, false)
+		holds(2, "a WriteAt is under way")
+		under.goOn()
+		synctest.Wait()
+		write(0, false)
+		holds(1, "it is complete")
 		go b.Close()
 		must(t, a.Close())
+		if string(there[:4]) != "late" {
+			t.Errorf("there is %q", there[:4])
+		}
 	})
 }
 

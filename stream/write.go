@@ -131,7 +131,7 @@ func (c *Conn) whyBroken(err error) error {
 }
 
 // hasRoom reports whether a Write need not wait.
-func hasRoom(c *Conn) bool { return c.ep.Ready() || c.ep.Ended() || c.ep.Disconnected() }
+func hasRoom(c *Conn) bool { return c.ep.Ready() || hasEnded(c) }
 
 // place waits for room in the peer's ring, and takes it.
 func (c *Conn) place(most int) (to rsockets.Entry, err error) {
@@ -143,15 +143,25 @@ func (c *Conn) place(most int) (to rsockets.Entry, err error) {
 		}
 		return to, err
 	}
-	switch {
-	case c.ep.Ended():
-		return to, ErrWriteEnded
-	case c.ep.Disconnected():
-		c.out.failed = cmp.Or(c.out.failed, ErrPeerGone)
-		return to, ErrPeerGone
+	if err := c.unwritable(); err != nil {
+		if !c.ep.Ended() {
+			c.out.failed = cmp.Or(c.out.failed, err)
+		}
+		return to, err
 	}
 	c.alive.sent()
 	return c.ep.Next(min(most, maxPiece)), nil
+}
+
+// unwritable is why nothing more may be written, if either end has said so. The caller has c.mu.
+func (c *Conn) unwritable() error {
+	switch {
+	case c.ep.Ended():
+		return ErrWriteEnded
+	case c.ep.Disconnected():
+		return ErrPeerGone
+	}
+	return nil
 }
 
 // collect takes completions that are there.

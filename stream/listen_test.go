@@ -1,0 +1,109 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// crowd has many dial one Listener in memory.
+type crowd struct {
+	t     *testing.T
+	under *testrig.Listener
+	iwarp *iwarp.Listener
+	ln    *stream.Listener
+	came  chan *stream.Conn // those that were connected, as they dialed
+}
+
+var small = stream.Config{Ring: 1, Credits: 16}
+
+func newCrowd(t *testing.T, a stream.Acceptor) *crowd {
+	a.Config = small
+	c := &crowd{t: t, under: testrig.NewListener("memory"), came: make(chan *stream.Conn, 2*stream.Backlog)}
+	c.iwarp = iwarp.NewListener(c.under, iwarp.ListenConfig{})
+	c.ln = stream.NewListener(c.iwarp, a)
+	return c
+}
+
+// dial has so many more dial.
+func (c *crowd) dial(n int, d stream.Dialer) {
+	d.Config = small
+	for range n {
+		ours, others := newDuplex()
+		go func() { _ = c.under.Offer(context.Background(), others) }()
+		go func() {
+			if conn, err := d.Initiate(context.Background(), ours); err == nil {
+				c.came <- conn
+			}
+		}()
+	}
+}
+
+func (c *crowd) wantCame(n int) {
+	c.t.Helper()
+	if synctest.Wait(); len(c.came) != n {
+		c.t.Errorf("%d are connected, not %d", len(c.came), n)
+	}
+}
+
+// TestBacklog has more dial than a Listener accepts ahead of its program: each that the program takes makes room for another one. When Close
+// returns, nothing is left of those that it has not taken.
+func TestBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
+		must(t, err)
+		c := newCrowd(t, stream.Acceptor{RDMA: iwarp.AcceptConfig{PD: pd}})
+		c.dial(stream.Backlog+2, stream.Dialer{})
+		c.wantCame(stream.Backlog)
+		taken, err := c.ln.Accept()
+		must(t, err)
+		c.wantCame(stream.Backlog + 1)
+		must(t, c.ln.Close())
+		if n := pd.RNIC().Stats().QPs; n != 1 {
+			t.Errorf("of %d QPs one was taken", n)
+		}
+		go taken.Close()
+		for len(c.came) > 0 {
+			_ = (<-c.came).Close()
+		}
+	})
+}
+
+// TestListenerBelowCloses has the owner of what is listened with close it: Accept tells.
+func TestListenerBelowCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, stream.Acceptor{})
+		must(t, c.iwarp.Close())
+		if _, err := c.ln.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAcceptsReads has a Listener without settings take Reads of a peer that wants to send some, and of no other; one that wants none takes none.
+func TestAcceptsReads(t *testing.T) {
+	for _, tt := range []struct {
+		none      bool
+		ord, want mpa.Depth
+	}{{false, 0, 0}, {false, 3, 3}, {true, 3, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd(t, stream.Acceptor{RDMA: iwarp.AcceptConfig{NoReads: tt.none}})
+			defer c.ln.Close()
+			c.dial(1, stream.Dialer{RDMA: iwarp.Dialer{MPA: mpa.Offer{ORD: tt.ord}}})
+			accepted, err := c.ln.Accept()
+			must(t, err)
+			dialed := <-c.came
+			if n := dialed.QP().Negotiated(); n.ORD != tt.want {
+				t.Errorf("%+v: of %d Reads at a time %d are taken", tt, tt.ord, n.ORD)
+			}
+			closeInOrder(t, dialed, accepted.(*stream.Conn))
+		})
+	}
+}
