@@ -228,4 +228,11 @@ func TestDatagramRights(t *testing.T) {
 	must(t, a.post(a.to(a.number)))
 	want(t, "not writable", a.received(5).Status, statusOf(iwarp.StatusLocalProtection))
 	want(t, "octets", string(fixed.memory), strings.Repeat("x", 64))
+	b := newDatagrams(t)
+	short := b.region(strings.Repeat("x", 8+datagram.RouteLen), accessLocalWrite)
+	long := SGE{short.at() + 8, datagram.RouteLen + 1, short.lkey}
+	_, errno = b.d.RecvDatagrams(b.qp, &RecvWR{ID: 6, SGL: &long, SGEs: 1})
+	must(t, errno)
+	must(t, b.post(b.to(b.number)))
+	want(t, "longer than its region", b.received(6).Status, statusOf(iwarp.StatusLocalProtection))
 }
