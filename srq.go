@@ -187,9 +187,13 @@ func (s srqSource) Refusal() string {
 // returnSlots gives the SRQ back the places of receives that the QP, whose connection has
 // ended, holds. Their completions stay in the CQ.
 func (qp *QP) returnSlots() {
-	if srq := qp.cfg.SRQ; srq != nil {
-		srq.out.Add(-qp.srqHeld.giveAllBack())
+	srq := qp.cfg.SRQ
+	if srq == nil {
+		return
 	}
+	srq.mu.Lock() // who polls a completion whose place went back with the others posts at once, and is to find room
+	defer srq.mu.Unlock()
+	srq.out.Add(-qp.srqHeld.giveAllBack())
 }
 
 func (s *SRQ) attach(qp *QP) error {

@@ -3,7 +3,9 @@ package iwarp
 import (
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +55,47 @@ func TestSRQForgetsQP(t *testing.T) {
 	for _, end := range []func() error{srq.Close, pd.Close, rnic.Close} {
 		if err := end(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestSRQRoomAtTheEnd: who polls a completion posts another receive, and there is room for it also while the connection ends, which
+// gives all places back at once.
+func TestSRQRoomAtTheEnd(t *testing.T) {
+	pd, err := NewRNIC(RNICConfig{}).AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const depth = 8
+	srq, err := pd.CreateSRQ(SRQConfig{Depth: depth})
+	if err != nil {
+		t.Fatal(err)
+	}
+	qp := &QP{pd: pd, cfg: QPConfig{SRQ: srq}}
+	for range depth {
+		if err := srq.PostRecv(&RecvWR{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20_000 {
+		qp.srqHeld.next()
+		for range depth {
+			srq.take(qp, &engine.RecvWork{})
+		}
+		var ended sync.WaitGroup
+		ended.Go(qp.returnSlots)
+		for qp.srqHeld.count() > 0 {
+			runtime.Gosched()
+		}
+		for i := range depth {
+			qp.polled([]WC{{Op: OpRecv, QP: qp, connection: qp.srqHeld.connection()}})
+			if err := srq.PostRecv(&RecvWR{}); err != nil {
+				t.Fatalf("after completion %d: %v", i, err)
+			}
+		}
+		ended.Wait()
+		if out := srq.out.Load(); out != 0 {
+			t.Fatalf("%d receives are taken", out)
 		}
 	}
 }
