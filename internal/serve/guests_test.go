@@ -92,6 +92,7 @@ func TestOneAddress(t *testing.T) {
 			for _, qp := range all {
 				_ = qp.Close()
 			}
+			synctest.Wait() // until the server has seen the ends
 			r.stop()
 			testrig.Must(t, <-r.ended)
 		})
