@@ -2,14 +2,16 @@ package iwarp_test
 
 import (
 	"context"
-	"net"
+	"errors"
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
 	"github.com/goiwarp/iwarp/sctp/chunk"
 )
@@ -33,29 +35,37 @@ func (r reluctant) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) 
 	return r.UDPSocket.WriteToUDPAddrPort(b, to)
 }
 
+// A patient socket is one in memory that waits until it is closed, whatever its deadline.
+type patient struct{ *testrig.Socket }
+
+func (patient) SetReadDeadline(time.Time) error { return nil }
+
 // TestSCTPDialFailsThenExit: a program that ends when its Dial has failed takes nothing along: who answers against the rules
 // has been sent the Terminate.
 //
 // RFC 5043, section 6.1: "the DDP Stream Session MUST be terminated." [C04]
 func TestSCTPDialFailsThenExit(t *testing.T) {
-	t.Parallel()
-	pc, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	must(t, err)
-	defer pc.Close()
-	ctx := within(t)
-	go answersWithInitiate(ctx, pc)
-	var said atomic.Bool
-	d := iwarp.Dialer{WrapUDP: func(s iwarp.UDPSocket) (iwarp.UDPSocket, error) { return reluctant{s, &said}, nil }}
-	if qp, err := d.Dial(ctx, "sctp4", pc.LocalAddr().String()); err == nil {
-		t.Errorf("a QP: %v", qp)
-	}
-	if !said.Load() {
-		t.Error("the program may end, and the peer has not been told")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ours, others := testrig.Link{Delay: time.Millisecond}.Sockets()
+		defer others.Close()
+		defer time.Sleep(testrig.Soon) // until the association has ended
+		ctx := within(t)
+		go answersWithInitiate(ctx, patient{others})
+		var said atomic.Bool
+		inMemory := func(s iwarp.UDPSocket) (iwarp.UDPSocket, error) { return reluctant{ours, &said}, s.Close() }
+		d := iwarp.Dialer{WrapUDP: inMemory}
+		_, err := d.Dial(ctx, "sctp4", others.LocalAddr().String())
+		if broken, ok := errors.AsType[*sctp.Violation](err); !ok || broken.Rule != sctp.RuleSequence {
+			t.Errorf("Dial: %v", err)
+		}
+		if !said.Load() {
+			t.Error("the program may end, and the peer has not been told")
+		}
+	})
 }
 
 // answersWithInitiate is a peer that asks for a session where it should answer.
-func answersWithInitiate(ctx context.Context, pc *net.UDPConn) {
+func answersWithInitiate(ctx context.Context, pc script.Socket) {
 	until, _ := ctx.Deadline()
 	a, err := script.Answer(ctx, pc, script.DDPSetup(), until)
 	if err != nil {
