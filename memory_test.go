@@ -59,8 +59,8 @@ func TestDeregisterWhileSending(t *testing.T) {
 
 // The octets of a segment with the largest FPDUs, which no path changes.
 const (
-	taggedSegment   = layout.MaxMULPDU - ddp.TaggedHeaderLen
-	untaggedSegment = layout.MaxMULPDU - ddp.UntaggedHeaderLen
+	taggedSegment   = layout.MaxUnpadded - ddp.TaggedHeaderLen
+	untaggedSegment = layout.MaxUnpadded - ddp.UntaggedHeaderLen
 )
 
 // wantWhole wants octets that were read, in segments of a size, while Writes of one value each went on: where the value

@@ -77,7 +77,7 @@ func isLoopback(a net.Addr) bool {
 // mulpdu returns the MULPDU for an EMSS, both in octets.
 func (f FPDUs) mulpdu(emss int, markers bool) int {
 	if f == FPDUsLarge {
-		return layout.MaxMULPDU
+		return layout.MaxUnpadded
 	}
 	return layout.MULPDU(emss, markers)
 }

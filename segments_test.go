@@ -34,7 +34,7 @@ func TestFPDUs(t *testing.T) {
 			s := ini.Stats()
 			want := layout.MULPDU(s.EMSS, false)
 			if c.large {
-				want = layout.MaxMULPDU
+				want = layout.MaxUnpadded
 			}
 			if s.MULPDU != want || s.MULPDU != ini.Query().MULPDU || s.EMSS < ini.Negotiated().EMSS {
 				t.Errorf("EMSS %d, MULPDU %d, want %d", s.EMSS, s.MULPDU, want)

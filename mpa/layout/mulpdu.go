@@ -23,6 +23,8 @@ const (
 	// MinMULPDU and MaxMULPDU bound the MULPDU whatever the EMSS is.
 	MinMULPDU = 128
 	MaxMULPDU = 64768
+	// MaxUnpadded is the largest ULPDU within these bounds whose FPDU has no pad.
+	MaxUnpadded = 64766
 	// DefaultEMSS is used where TCP does not report its effective MSS.
 	DefaultEMSS = 1460
 	// MaxULPDULength is the largest value of the ULPDU_Length field. A sender
@@ -51,8 +53,9 @@ func MULPDU(emss int, markers bool) int {
 		n -= MarkerLen * ((emss + MarkerInterval - 1) / MarkerInterval)
 	}
 	// Section 3: "The range of MULPDU values MUST be between 128 octets and
-	// 64768 octets, inclusive." [S02]
-	return min(max(n, MinMULPDU), MaxMULPDU)
+	// 64768 octets, inclusive." [S02] Where the formula gives more, the FPDU has
+	// no pad either, as with all values of the formula.
+	return min(max(n, MinMULPDU), MaxUnpadded)
 }
 
 // PadLen returns the number of pad octets after a ULPDU of n octets.

@@ -25,20 +25,31 @@ func TestMULPDU(t *testing.T) {
 		{513, true, 513 - (6 + 8 + 1)},
 		{8948, false, 8942},
 		{8948, true, 8948 - (6 + 4*18)},
-		{0, false, 1454},  // not known
-		{-1, true, 1442},  // not known
-		{1, false, 128},   // "MUST NOT shrink the MULPDU below 128 octets"
-		{133, false, 128}, // 126 by the formula
-		{138, true, 128},  // 126 by the formula
-		{136, false, 130}, // the formula again
-		{65483, false, 64768},
-		{65483, true, 64768},
-		{64776, false, 64768},
+		{0, false, 1454},      // not known
+		{-1, true, 1442},      // not known
+		{1, false, 128},       // "MUST NOT shrink the MULPDU below 128 octets"
+		{133, false, 128},     // 126 by the formula
+		{138, true, 128},      // 126 by the formula
+		{136, false, 130},     // the formula again
+		{65483, false, 64766}, // without a pad, as all values of the formula
+		{65483, true, 64766},
+		{64776, false, 64766},
 		{64773, false, 64773 - 7},
-		{1 << 30, true, 64768},
+		{1 << 30, true, 64766},
 	} {
 		if got := layout.MULPDU(c.emss, c.markers); got != c.want {
 			t.Errorf("MULPDU(%d, %v) = %d, want %d", c.emss, c.markers, got, c.want)
+		}
+	}
+}
+
+// FPDUs that fill their segments need no pad, however large the EMSS is: some receivers do not get on with one that TCP cuts.
+func TestMULPDUHasNoPad(t *testing.T) {
+	for emss := 256; emss < 1<<17; emss++ {
+		for _, markers := range []bool{false, true} {
+			if n := layout.MULPDU(emss, markers); layout.PadLen(n) != 0 {
+				t.Fatalf("MULPDU(%d, %v) = %d, and its FPDU has a pad", emss, markers, n)
+			}
 		}
 	}
 }
