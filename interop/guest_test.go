@@ -209,15 +209,24 @@ func (g *Guest) Start(t testing.TB, script string) *Proc {
 // condition is what a failure wants to know of the guest: what its kernel has said last, who holds which sockets, and where its
 // programs are in the kernel, as one that siw does not let go seems merely silent from outside.
 func (g *Guest) condition() string {
-	conn, _, err := g.shell(`dmesg | tail -n 25; cat /proc/net/tcp; cd /proc
+	said, err := g.tell(`dmesg | tail -n 25; cat /proc/net/tcp; cd /proc
 		for p in [0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); [ -z "$c" ] || { echo "$p $c"; cat $p/task/*/stack; }; done`)
 	if err != nil {
-		return err.Error()
+		said += err.Error()
+	}
+	return said
+}
+
+// tell returns the output of a script that ends by itself.
+func (g *Guest) tell(script string) (string, error) {
+	conn, _, err := g.shell(script)
+	if err != nil {
+		return "", err
 	}
 	defer conn.Close()
-	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-	said, _ := io.ReadAll(conn)
-	return string(said)
+	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	said, err := io.ReadAll(conn)
+	return string(said), err
 }
 
 // guestConn is a connection of which a line has been read through r.
