@@ -191,5 +191,5 @@ func (q *QP) reachReceive(mo uint64, n int) bool {
 
 // reachElement takes the locks of an element's memory from an offset in it on, which is named by at.
 func (q *QP) reachElement(e *SGE, from, at uint64, n int) bool {
-	return q.cfg.Memory.BeginLocalPlace(&q.placing, e.Region, &e.Term, e.Offset+int(from), n, e.Offset+e.Length, at)
+	return q.cfg.Memory.BeginLocalPlace(&q.placing, e.Region, &e.Term, e.Offset+int(from), n, e.Length-int(from), at)
 }

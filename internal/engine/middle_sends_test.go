@@ -2,11 +2,13 @@ package engine
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -132,4 +134,28 @@ func TestMiddleOfSendsOutOfOrder(t *testing.T) {
 		}
 	})
 	c.alike(t)
+}
+
+// Elements of receives are not judged when they are posted: one may have no region, or be said to be longer than any memory. A message is
+// placed in what there is, and refused where there is nothing.
+func TestMiddleOfSendsMeetsAnyElement(t *testing.T) {
+	for _, second := range []func(*twin) SGE{
+		func(*twin) SGE { return SGE{Length: 100000} },
+		func(n *twin) SGE { return SGE{Region: n.regions[1], Offset: 8, Length: math.MaxInt} },
+		func(n *twin) SGE { return SGE{Region: n.regions[1], Offset: math.MaxInt, Length: math.MaxInt} },
+	} {
+		c := newTwins(t)
+		c.do(func(n *twin) {
+			n.receive(1, SGE{Region: n.regions[0], Length: 3000}, second(n))
+			for at := 0; at < twinMemory+5000; at += 1000 {
+				n.comes(send(1, make([]byte, 1000)).at(at).more())
+			}
+			n.arrives(0)
+			n.wantCause(rdmap.CodeLocalCatastrophic, false)
+			if f := n.table.Revoke(n.regions[1]); f != memory.None { // which takes every lock
+				n.Error(f)
+			}
+		})
+		c.alike(t)
+	}
 }

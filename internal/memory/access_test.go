@@ -191,7 +191,7 @@ func TestLocalAccess(t *testing.T) {
 			continue
 		}
 		var run Run
-		if possible := tt.r != nil && tt.n > 0; possible && tt.d.BeginLocalPlace(&run, tt.r, new(Term), tt.off, tt.n, math.MaxInt, 0) != (tt.write == None) {
+		if tt.n > 0 && tt.d.BeginLocalPlace(&run, tt.r, new(Term), tt.off, tt.n, math.MaxInt, 0) != (tt.write == None) {
 			t.Errorf("%s: a Run begins: %t", tt.name, tt.write != None)
 		}
 		run.End()

@@ -34,14 +34,17 @@ func (d Domain) BeginPlace(r *Run, stag uint32, to uint64, n int) bool {
 	return false
 }
 
-// BeginLocalPlace is BeginPlace for the consumer's own operation: the octet at offset off of a region is named by to. The Run takes nothing
-// from offset end on.
-func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n, end int, to uint64) bool {
-	x := m.extent()
-	if !x.holds(off, n) || n > end-off {
+// BeginLocalPlace is BeginPlace for the consumer's own operation: the octet at offset off of a region is named by to. The Run takes none but
+// the first octets from there on, most of them. There may be no region, and most may be more than it has.
+func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n, most int, to uint64) bool {
+	if m == nil || n > most {
 		return false
 	}
-	r.begin(x, off, n, min(end, x.size), to)
+	x := m.extent()
+	if !x.holds(off, n) {
+		return false
+	}
+	r.begin(x, off, n, off+min(most, x.size-off), to)
 	if m.checkMeant(d, x, t, off, n, true) == None {
 		return true
 	}

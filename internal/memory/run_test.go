@@ -72,10 +72,10 @@ func TestRunEnds(t *testing.T) {
 	r, _ := large(t, table)
 	for _, end := range []int{1000, 64<<10 + 1} {
 		var run Run
-		if local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900+1, end, 0) {
+		if local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900+1, end-900, 0) {
 			t.Fatalf("a Run over the end at %d", end)
 		}
-		if !local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900, end, 0) || run.Place(1, make([]byte, end-900)) || !run.Place(0, make([]byte, end-900)) {
+		if !local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900, end-900, 0) || run.Place(1, make([]byte, end-900)) || !run.Place(0, make([]byte, end-900)) {
 			t.Fatalf("no Run up to the end at %d, or one after it", end)
 		}
 		run.End()
