@@ -121,8 +121,9 @@ func TestCQOfComingAndGoing(t *testing.T) {
 		t.Errorf("with a QP to come: %v", err)
 	}
 	must(t, keeper.Close())
-	if err := cq.Wait(over); !errors.Is(err, iwarp.ErrNoQP) {
-		t.Errorf("without one: %v", err)
+	err = cq.Wait(over)
+	if !errors.Is(err, iwarp.ErrNoQP) || keeper.Cause(err) != err {
+		t.Errorf("without one: %v, by %v", err, keeper.Cause(err))
 	}
 }
 

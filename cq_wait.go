@@ -88,10 +88,14 @@ func (cq *CQ) deserted() error {
 	cq.mu.Lock()
 	qp := cq.only
 	cq.mu.Unlock()
-	if qp == nil || qp.Err() == nil {
+	if qp == nil {
 		return ErrNoQP
 	}
-	return fmt.Errorf("%w: %w", ErrNoQP, qp.Err())
+	why := qp.Err() // once: Modify to StateIdle forgets it
+	if why == nil {
+		return ErrNoQP
+	}
+	return fmt.Errorf("%w: %w", ErrNoQP, why)
 }
 
 // leave removes a waiter that gives up.

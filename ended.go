@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -86,7 +87,7 @@ func (qp *QP) Cause(err error) error {
 	case errors.As(err, &ended) && ended.peer:
 		return ErrPeerClosed
 	case errors.Is(err, ErrNoQP):
-		return qp.Err()
+		return cmp.Or(qp.Err(), err) // which is nil after Modify to StateIdle, and where there was no connection
 	}
 	return err
 }
