@@ -40,9 +40,11 @@ func (q *UntaggedQueue) MSN() uint32 { return q.msn }
 // Placed returns how many octets of the message under way are placed.
 func (q *UntaggedQueue) Placed() uint64 { return q.placed }
 
-// InOrder reports whether what is placed of the message under way are its first octets, so that what follows them may be placed
-// by PlaceNext.
-func (q *UntaggedQueue) InOrder() bool { return q.cover.low == q.placed }
+// InOrder reports whether what is placed of the message under way are its first octets, and the segment that was placed last ends
+// with them, so that what follows it may be placed by PlaceNext. A segment that has filled a gap ends before others.
+func (q *UntaggedQueue) InOrder(s *Segment) bool {
+	return q.cover.low == q.placed && uint64(s.MO)+uint64(s.PayloadLen()) == q.placed
+}
 
 // Check says whether an untagged segment may be placed now. buffers is how
 // many messages can be received, the expected one and the one under way being

@@ -357,21 +357,23 @@ func TestQueueAnySegments(t *testing.T) {
 	})
 }
 
-// A queue is in order when what has come are the first octets of the message; those that follow need no Check then.
+// A queue is in order when what has come are the first octets of the message, and the last segment ends with them; those that follow it
+// need no Check then.
 func TestQueueInOrder(t *testing.T) {
 	k := newSink(t, 1, 100)
 	for _, step := range []struct {
 		mo      uint32
 		inOrder bool
-	}{{10, false}, {30, false}, {20, false}, {0, true}} {
-		if k.place(seg(1, step.mo, 10, false)); k.q.InOrder() != step.inOrder {
+	}{{10, false}, {30, false}, {20, false}, {0, false}, {40, true}} { // at 0 there was a gap, and what follows that segment has come
+		s := seg(1, step.mo, 10, false)
+		if k.place(s); k.q.InOrder(s) != step.inOrder {
 			t.Errorf("with the segment at %d: %t", step.mo, !step.inOrder)
 		}
 	}
-	if k.q.PlaceNext(5); k.q.Placed() != 45 || !k.q.InOrder() {
-		t.Errorf("%d octets placed, in order: %t", k.q.Placed(), k.q.InOrder())
+	if k.q.PlaceNext(5); k.q.Placed() != 55 || !k.q.InOrder(seg(1, 50, 5, false)) {
+		t.Errorf("%d octets placed, and out of order", k.q.Placed())
 	}
-	k.refuse(seg(1, 44, 1, false), CodeInvalidMO)
-	k.refuse(seg(1, 46, 1, true), CodeInvalidMO)
-	k.deliver(seg(1, 45, 5, true), 50)
+	k.refuse(seg(1, 54, 1, false), CodeInvalidMO)
+	k.refuse(seg(1, 56, 1, true), CodeInvalidMO)
+	k.deliver(seg(1, 55, 5, true), 60)
 }

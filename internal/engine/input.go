@@ -288,7 +288,7 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	if length, delivered := queue.Place(s); delivered {
 		q.takeWritten()
 		q.delivered(f, s, length)
-	} else if queue.InOrder() {
+	} else if queue.InOrder(s) {
 		q.sequelOf(s)
 	}
 }
