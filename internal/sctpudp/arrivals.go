@@ -1,6 +1,7 @@
 package sctpudp
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/goiwarp/iwarp/sctp/chunk"
@@ -28,7 +29,7 @@ type arrivals struct {
 	offered int           // octets that the peer may still send, by our last SACK
 	said    uint32        // the Cumulative TSN Ack of that
 	asked   bool          // for another, for the sake of the window
-	left    chan struct{} // closed by the next; nil: nobody waits for it
+	left    chan struct{} // closed when the next has left; nil: nobody waits for it
 }
 
 func newArrivals(first uint32, window int) *arrivals {
@@ -136,7 +137,7 @@ func (a *arrivals) ask() {
 	}
 }
 
-// again has pion say once more what has come. What it returns is closed when a SACK leaves.
+// again has pion say once more what has come. What it returns is closed when a SACK has left.
 func (a *arrivals) again() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,32 +160,31 @@ func (a *arrivals) known() chunk.Chunk {
 }
 
 // announce has the SACKs of a packet of pion's say how much room there is, none while nothing new is taken: RFC 9260,
-// section 3.3.4.
-func (a *arrivals) announce(packet []byte) {
+// section 3.3.4. It returns what is to be closed when the packet has left, or nil.
+func (a *arrivals) announce(packet []byte) (left chan struct{}) {
 	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
 	rest.Sent = len(rest.Octets)
 	for c, ok := rest.Next(); ok; c, ok = rest.Next() {
 		if c.Type == chunk.TypeSack {
-			a.tell(&c)
+			left = cmp.Or(left, a.tell(&c))
 		}
 	}
+	return left
 }
 
 // tell is announce for one SACK.
-func (a *arrivals) tell(sack *chunk.Chunk) {
+func (a *arrivals) tell(sack *chunk.Chunk) (left chan struct{}) {
 	tsn, window, ok := sack.Sack()
 	if !ok {
-		return
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.said, a.offered, a.asked = tsn, 0, false
-	if a.left != nil {
-		close(a.left)
-		a.left = nil
-	}
+	left, a.left = a.left, nil
 	if !a.holds() {
 		a.offered = max(int(window)-lag, 0)
 	}
 	sack.SetWindow(uint32(a.offered))
+	return left
 }

@@ -40,6 +40,20 @@ func TestAssure(t *testing.T) {
 	}
 }
 
+// TestAssureLeaves: it waits until the last packet has left, however long that takes, as who closes then takes the socket away.
+func TestAssureLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, passive, r := recorded(t)
+		r.slow.Store(int64(20 * time.Millisecond))
+		began := time.Now()
+		passive.Assure()
+		r.slow.Store(0)
+		if after, _ := r.since(began); len(after) != assurances {
+			t.Errorf("SACKs left after %v", after)
+		}
+	})
+}
+
 // TestAssureOver: it ends with the association, and does not begin where the peer has ended that in order.
 func TestAssureOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -300,9 +300,12 @@ func (p *path) Write(b []byte) (int, error) {
 	out := append([]byte(nil), b...)
 	binary.BigEndian.PutUint16(out, p.e.port)
 	binary.BigEndian.PutUint16(out[2:], p.port)
-	p.arrived.announce(out)
+	left := p.arrived.announce(out)
 	if p.probes.passes(out) {
 		p.e.send(*p.peer.Load(), chunk.Seal(out))
+	}
+	if left != nil {
+		close(left)
 	}
 	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading
 		p.noteCause(carrier.ErrViolated)

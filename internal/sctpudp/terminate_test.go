@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,14 @@ import (
 // A recorder is a socket that notes the SACKs that leave.
 type recorder struct {
 	*testrig.Socket
+	slow atomic.Int64 // how long a packet takes to leave, as a time.Duration
 	mu   sync.Mutex
 	at   []time.Time
 	tsns []uint32
 }
 
 func (r *recorder) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	time.Sleep(time.Duration(r.slow.Load()))
 	all, _ := chunk.In(b)
 	r.mu.Lock()
 	for _, c := range all {
