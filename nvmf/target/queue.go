@@ -45,7 +45,7 @@ type queue struct {
 	posted      map[uint64]func(iwarp.WC) // what to do when a request of ours is complete
 	lastPosted  uint64
 	begun       map[*request]bool // commands that are being carried out
-	outstanding int               // and those without a completion, except for events that are awaited
+	outstanding int               // and those without a completion that take an entry
 	completed   int
 	noFlow      bool // the completions do not say how far the queue has come
 	entries     int  // as Connect has said
@@ -152,10 +152,12 @@ func (q *queue) begin(wc *iwarp.WC) error {
 	switch {
 	case q.draining || q.ctx.Err() != nil:
 		return nil // it is sent again to whoever is there then
-	case q.outstanding >= q.depth:
+	case q.outstanding >= q.depth && q.counts(cmd):
 		return fmt.Errorf("nvme: more commands than the queue has entries: %d", q.depth)
 	}
-	q.outstanding++
+	if q.counts(cmd) {
+		q.outstanding++
+	}
 	if q.ctrl != nil {
 		q.ctrl.heard()
 	}
@@ -163,6 +165,12 @@ func (q *queue) begin(wc *iwarp.WC) error {
 	q.begun[r] = true
 	go r.run()
 	return nil
+}
+
+// counts reports whether a command takes an entry of the queue until it is answered. One that waits for an event takes none: what comes
+// after it may be here before it is known to wait.
+func (q *queue) counts(cmd capsule.Command) bool {
+	return q.qid != 0 || cmd.Opcode != capsule.OpAsyncEvent
 }
 
 // end ends the connection, for a reason.

@@ -38,7 +38,6 @@ func (r *request) run() {
 		return // the connection has ended
 	}
 	if r.held {
-		r.q.keep()
 		_ = r.q.slots.Post(r.slot) // else the connection has ended
 		return
 	}
@@ -94,26 +93,21 @@ func (r *request) write() []iwarp.SendWR {
 
 // completion is what the host is told.
 func (r *request) completion(status capsule.Status) capsule.Completion {
-	return capsule.Completion{Result: r.result, SQID: r.q.qid, ID: r.cmd.ID, Status: status, SQHead: r.q.done()}
+	return capsule.Completion{Result: r.result, SQID: r.q.qid, ID: r.cmd.ID, Status: status, SQHead: r.q.done(r.cmd)}
 }
 
 // done counts a command whose completion is about to be sent, and returns how far the queue has come.
-func (q *queue) done() uint16 {
+func (q *queue) done(cmd capsule.Command) uint16 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.outstanding--
+	if q.counts(cmd) {
+		q.outstanding--
+	}
 	q.completed++
 	if q.noFlow {
 		return capsule.SQHeadOff
 	}
 	return uint16(q.completed % max(q.entries, 1))
-}
-
-// keep counts a command whose completion may never be sent.
-func (q *queue) keep() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.outstanding--
 }
 
 // reply sends a completion, after what is to be written. The caller has a token of q.replies, which is returned when all is sent, and then
