@@ -159,8 +159,9 @@ func (d *deadline) set(t time.Time, h *half) {
 	if d.alarm != nil {
 		d.alarm.Stop()
 	}
-	if d.at = t; !t.IsZero() {
-		d.alarm = time.AfterFunc(time.Until(t), func() { h.set(func() {}) })
+	d.at = t
+	if wait := time.Until(t); !t.IsZero() && wait > 0 { // else half.set wakes them anyway
+		d.alarm = time.AfterFunc(wait, func() { h.set(func() {}) })
 	}
 }
 
