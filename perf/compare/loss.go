@@ -41,7 +41,7 @@ const lossMark = "LOSS"
 
 // measureLoss has iwarp perf run in the guest, whose kernel has netem.
 func (c *cli) measureLoss(ctx context.Context, rec *record) error {
-	out, err := inGuest(ctx, lossScript, "--nvme", "--timeout", "1500")
+	out, err := inGuest(ctx, lossScript, "--nvme", "--timeout", "2400")
 	if err != nil {
 		return err
 	}
@@ -103,14 +103,14 @@ func lossValues(console []byte) ([]lossyLink, error) {
 // lossTable has a row for each link.
 func lossTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString(report.MarkdownHeading("added to the round trip", "lost, each way", "iwarp", "plain TCP", "bandwidth, ratio", "half a round trip, ratio", "99 %, ratio"))
+	b.WriteString(report.MarkdownHeading("added to the round trip", "lost, each way", "iwarp", "plain TCP", "bandwidth, ratio", "CPU for a Write, ratio", "half a round trip, ratio", "99 %, ratio"))
 	for _, l := range rec.Loss {
 		r := l.Result
 		ratio := func(key string) string {
 			return fmt.Sprintf("%.2f (%s)", r.Ratio(key), quartilesText(r.Quartiles[key][0], r.Quartiles[key][1]))
 		}
 		b.WriteString(report.MarkdownRow(l.RoundTrip.String(), strconv.FormatFloat(l.Loss, 'g', -1, 64)+" %", short(r.BWAverage)+" MiB/s", short(r.TCP.BWAverage)+" MiB/s",
-			ratio("ratio_bw"), ratio("ratio_lat"), ratio("ratio_p99")))
+			ratio("ratio_bw"), ratio("ratio_cpu"), ratio("ratio_lat"), ratio("ratio_p99")))
 	}
 	return b.String()
 }
