@@ -20,11 +20,12 @@ import (
 const (
 	diskName = "iqn.2026-11.test.iwarp:disk"
 	hostName = "iqn.2026-11.test.iwarp:host"
-	qemuName = "iqn.2008-11.org.linux-kvm" // as QEMU calls itself
+	nextName = "iqn.2026-11.test.iwarp:next" // of a second host, which some tests take
+	qemuName = "iqn.2008-11.org.linux-kvm"   // as QEMU calls itself
 	diskSize = 64 << 20
 )
 
-// A diskRun is a program that uses a disk of tgt's over iSER. HOST stands for the name of the initiator, and URL for the disk.
+// A diskRun is a program that uses a disk of tgt's over iSER. HOST and NEXT stand for the names of initiators, and URL for the disk.
 type diskRun struct {
 	pkg      string
 	words    []string
@@ -43,7 +44,9 @@ var diskRuns = []diskRun{
 // suites are those of libiscsi's own tests that a disk of tgt's passes over iSCSI and over iSER alike. docs/programs.md says what
 // is with the others.
 var suites = strings.Fields("Read6 Read12 Read16 Write12 Write16 WriteVerify10 WriteVerify12 WriteVerify16 Verify10 Verify12 Verify16 " +
-	"OrWrite Prefetch10 Prefetch16 Mandatory ReadCapacity10 ReadCapacity16 StartStopUnit TestUnitReady ReportSupportedOpcodes NoMedia Unmap Sanitize")
+	"OrWrite Prefetch10 Prefetch16 Mandatory ReadCapacity10 ReadCapacity16 StartStopUnit TestUnitReady ReportSupportedOpcodes NoMedia Unmap Sanitize " +
+	"Reserve6.Simple ProutPreempt ProutReserve.Simple ProutReserve.AccessEA ProutReserve.AccessWE ProutReserve.AccessEARO ProutReserve.AccessWERO " +
+	"ProutReserve.AccessEAAR ProutReserve.AccessWEAR ProutReserve.OwnershipEAAR ProutReserve.OwnershipWEAR")
 
 // TestDisks has tgt serve a disk over iSER, to libiscsi's programs and QEMU. tgt cannot be told another port for iSER than 3260 of all
 // addresses: its parser refuses each.
@@ -52,14 +55,31 @@ func TestDisks(t *testing.T) {
 	needs(t, "tgtd", "tgtadm", "iscsi-inq", "iscsi-test-cu", "qemu-io")
 	all := diskRuns
 	for _, suite := range suites {
-		all = append(all, diskRun{"libiscsi-bin", []string{"iscsi-test-cu", "-i", "HOST", "-d", "--test=ALL." + suite, "URL"}, compared, "passed\n"})
+		all = append(all, diskRun{"libiscsi-bin", []string{"iscsi-test-cu", "-i", "HOST", "-I", "NEXT", "-d", "--test=ALL." + suite, "URL"}, compared, "passed\n"})
 	}
 	table := "| client of a disk of tgt's | package | over iSER | data |\n|---|---|---|---|\n"
 	for _, r := range all {
-		line := strings.Join(replaced(r.words, "HOST", "NAME", "URL", "iser://IP/IQN/1"), " ")
+		line := strings.Join(replaced(r.words, "HOST", "NAME", "NEXT", "NAME2", "URL", "iser://IP/IQN/1"), " ")
 		table += row(t, line, r.pkg, r.verified, func(t *testing.T) { r.run(t, l) })
 	}
+	t.Run("what a connection had is freed", func(t *testing.T) { wantFreed(t, l) })
 	writeTable(t, ".disks", table+fmt.Sprintf("\nThe target is that of %s.\n", version("tgt")))
+}
+
+// wantFreed wants tgt to free a connection that is over, which it does at RoCE's RDMA_CM_EVENT_TIMEWAIT_EXIT and never on an iWARP device.
+func wantFreed(t *testing.T, l Library) {
+	url, daemon := serveDisk(t, l)
+	defer daemon.kill()
+	startWords(t, l, nil, "iscsi-inq", "-i", hostName, url).await(t)
+	for !strings.Contains(daemon.out.String(), "iser_cm_timewait_exit") {
+		select {
+		case <-daemon.done:
+			t.Fatalf("tgtd has ended: %v\n%s", daemon.err, daemon.out.String())
+		case <-t.Context().Done():
+			t.Fatalf("a connection is still there\n%s", daemon.out.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // hasty is what tgt says, and ends the connection, when it sees the first command before the completion of its answer to the login, which
@@ -81,7 +101,7 @@ func (r *diskRun) run(t *testing.T, l Library) {
 	crashes := 0
 	for range 10 {
 		url, daemon := serveDisk(t, l)
-		p := startWords(t, l, nil, replaced(r.words, "HOST", hostName, "URL", url)...)
+		p := startWords(t, l, nil, replaced(r.words, "HOST", hostName, "NEXT", nextName, "URL", url)...)
 		p.await(t)
 		daemon.kill()
 		if freed(p) {
@@ -149,6 +169,7 @@ func serveDisk(t *testing.T, l Library) (url string, daemon *process) {
 		"--mode logicalunit --op new --tid 1 --lun 1 -b " + disk,
 		"--mode target --op bind --tid 1 -I ALL",
 		"--mode target --op bind --tid 1 -Q " + hostName,
+		"--mode target --op bind --tid 1 -Q " + nextName,
 		"--mode target --op bind --tid 1 -Q " + qemuName,
 	} {
 		if err := adm(strings.Fields("--lld iser " + words)...); err != nil {

@@ -21,7 +21,9 @@ const (
 const guiseVariable = "IWARP_AS"
 
 // connects has the programs that connect QPs by themselves, and perftest those that do so unless they are told to use librdmacm.
+// waits has those that free what a connection had when they hear RoCE's event of the end of its time-wait state.
 var (
+	waits    = []string{"tgtd"}
 	connects = []string{"ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong", "ucx_info", "ucx_perftest", "mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun"}
 	perftest = regexp.MustCompile(`^ib_(write|send|read|atomic)_(bw|lat)$`)
 	useCM    = regexp.MustCompile(`^(-[A-Za-z]*R[A-Za-z]*|--rdma_cm)$`)
@@ -30,7 +32,7 @@ var (
 // GuiseOf returns the Guise that a program needs, as far as its name and arguments tell.
 func GuiseOf(args []string) Guise {
 	name := filepath.Base(args[0])
-	if slices.Contains(connects, name) || perftest.MatchString(name) && !slices.ContainsFunc(args[1:], useCM.MatchString) {
+	if slices.Contains(connects, name) || slices.Contains(waits, name) || perftest.MatchString(name) && !slices.ContainsFunc(args[1:], useCM.MatchString) {
 		return RoCE
 	}
 	return IWARP

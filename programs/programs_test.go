@@ -113,6 +113,7 @@ func TestGuise(t *testing.T) {
 		{"", "ib_send_lat --rdma_cm", "", IWARP},
 		{"", "ib_read_lat -d Roce", "", RoCE},
 		{"", "mpirun -n 2 ring", "", RoCE},
+		{"", "/usr/sbin/tgtd -f", "", RoCE},
 		{"IWARP_AS=iwarp", "ib_write_bw", "", IWARP},
 		{"IWARP_AS=", "ib_write_bw", "", RoCE},
 		{"IWARP_AS=iwarp", "ib_write_bw", RoCE, RoCE},

@@ -25,6 +25,7 @@ const (
 	Rejected        = 8
 	Established     = 9
 	Disconnected    = 10
+	TimewaitExit    = 15
 )
 
 // A CMChannel is a struct rdma_event_channel.

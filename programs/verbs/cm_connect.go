@@ -158,6 +158,22 @@ func (id *ID) established(q *QP) {
 	<-q.qp.Done()
 	q.state.Store(StateErr)
 	id.disconnected()
+	id.waitOut()
+}
+
+// timewait is how long Linux waits for an acknowledgement over the longest way that it expects of RoCE, 2^18 times 4.096 us, in round figures.
+const timewait = time.Second
+
+// waitOut tells when that has passed, as devices of RoCE do and those of iWARP do not. Some programs free what a connection had only then, as tgt does.
+func (id *ID) waitOut() {
+	if !id.device.roce {
+		return
+	}
+	select {
+	case <-time.After(id.device.timewait):
+		id.settle(stageDisconnected, stageDisconnected, CMEvent{Type: TimewaitExit})
+	case <-id.ctx.Done():
+	}
 }
 
 // Establish is the program's answer to a ConnectResponse. It is EINVAL if there was none, or the connection is over.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/refuse"
@@ -38,6 +39,8 @@ type Device struct {
 
 	// giveWay has the kernel run others on this processor first.
 	giveWay func()
+	// timewait is about how long an ID of RoCE is in the state of that name.
+	timewait time.Duration
 
 	numbers sync.Map // of uint32: the Handle of the QP with that number
 	stags   sync.Map // of uint32: the *MR that an STag of ours names
@@ -54,7 +57,7 @@ func NewDevice(cfg Config) *Device {
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},
 		ahs: table[AH]{kind: kindAH}, uds: table[UD]{kind: kindUD},
-		giveWay: schedYield,
+		giveWay: schedYield, timewait: timewait,
 	}
 	go d.watch()
 	return d

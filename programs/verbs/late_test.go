@@ -81,9 +81,10 @@ func TestReceiveTooSmall(t *testing.T) {
 }
 
 // TestEstablish: a program that brings a QP of its own to librdmacm in the guise of RoCE hears of the connection by a ConnectResponse, leads the QP
-// to RTS, and says so, once.
+// to RTS, and says so, once. It hears of the end in two events.
 func TestEstablish(t *testing.T) {
 	s, c := newProgramWith(t, Config{RoCE: true}), newProgramWith(t, Config{RoCE: true})
+	s.d.timewait, c.d.timewait = 0, 0
 	_, at := s.listen(1)
 	client, server := c.queue(), s.queue()
 	active := c.resolve(2, at)
@@ -104,6 +105,8 @@ func TestEstablish(t *testing.T) {
 	s.event(Established)
 	exchange(t, client, server)
 	must(t, c.d.Disconnect(active))
-	c.event(Disconnected)
-	s.event(Disconnected)
+	for _, p := range []*program{c, s} {
+		p.event(Disconnected)
+		p.event(TimewaitExit)
+	}
 }
