@@ -62,6 +62,16 @@ func (l Library) forks(t *testing.T) {
 	l.compiled(t, "fork", pair...)
 }
 
+// managed is testdata/managed.c, in both guises: a connection of librdmacm's.
+func (l Library) managed(t *testing.T) {
+	for _, as := range []Guise{IWARP, RoCE} {
+		t.Run(string(as), func(t *testing.T) {
+			t.Setenv(guiseVariable, string(as))
+			l.compiled(t, "managed", pair...)
+		})
+	}
+}
+
 // pair is for programs that begin with testdata/pair.h.
 var pair = []string{"-include", "testdata/pair.h"}
 

@@ -126,6 +126,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("shared", l.shared)
 	t.Run("windows", l.windows)
 	t.Run("vanish", l.vanishes)
+	t.Run("managed", l.managed)
 	t.Run("fork", l.forks)
 	t.Run("sanitized", l.sanitized)
 	t.Run("mixed", l.mixed)

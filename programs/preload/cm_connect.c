@@ -151,7 +151,7 @@ EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *val
 	return iw_set_errno(ENOSYS);
 }
 
-/* What Linux's iwcm says of iWARP: rights with the first states, and nothing with RTS. */
+/* As Linux's iwcm says of iWARP: rights with the first states, and nothing with RTS. */
 EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	if (!iw_id_number(id))
@@ -159,7 +159,7 @@ EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 	*mask = 0;
 	if (attr->qp_state == IBV_QPS_INIT || attr->qp_state == IBV_QPS_RTR) {
 		*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+		attr->qp_access_flags = iw_cm_rights();
 	}
 	return 0;
 }

@@ -46,6 +46,12 @@ static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+/* With RoCE the kernel's connection manager grants atomics as it grants Reads; that of iWARP names none. */
+unsigned iw_cm_rights(void)
+{
+	return IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | (iw_roce() ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+}
+
 EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	if (id->qp || !id->verbs)
@@ -61,7 +67,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	struct ibv_qp *qp = iw_create_qp_ex(id->verbs, attr);
 	if (!qp)
 		goto failed;
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = iw_cm_rights()};
 	ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
 	id->pd = attr->pd;
 	id->qp = qp;
