@@ -144,6 +144,9 @@ func (l Library) take(from Library) error {
 	if err := os.Rename(from.Preload(), l.Preload()); err != nil {
 		return err
 	}
+	if err := os.Rename(from.suppressions(), l.suppressions()); err != nil {
+		return err
+	}
 	return os.Rename(filepath.Join(from.Dir, stampName), filepath.Join(l.Dir, stampName))
 }
 
@@ -154,6 +157,9 @@ const withoutSignals = "-X runtime.godebugDefault=asyncpreemptoff=1"
 
 func (l Library) compile(ctx context.Context, sources, from string) error {
 	if err := os.WriteFile(filepath.Join(l.Dir, stampName), []byte(from+"\n"), 0o666); err != nil {
+		return err
+	}
+	if err := l.writeSuppressions(); err != nil {
 		return err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-C", sources, "-tags", "interposer", "-buildmode=c-shared",

@@ -66,15 +66,9 @@ func checkSystem() error {
 
 // Environment returns the environment in which a program uses the library. What is preloaded already comes after it.
 func (l Library) Environment(environ []string) []string {
-	const preload = "LD_PRELOAD="
 	out := slices.Clone(environ)
-	i := slices.IndexFunc(out, func(s string) bool { return strings.HasPrefix(s, preload) })
-	if i < 0 {
-		return append(out, preload+l.Preload())
-	}
-	others := strings.TrimPrefix(out[i], preload)
-	if !slices.Contains(strings.FieldsFunc(others, func(r rune) bool { return r == ':' || r == ' ' }), l.Preload()) {
-		out[i] = strings.TrimSuffix(preload+l.Preload()+":"+others, ":")
+	for _, v := range append(l.checkers(), list{"LD_PRELOAD", l.Preload(), ": "}) {
+		out = v.in(out)
 	}
 	return out
 }

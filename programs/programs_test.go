@@ -9,22 +9,42 @@ import (
 	"testing"
 )
 
-// TestEnvironment puts the library in front of what is preloaded already, once.
+// TestEnvironment puts the library in front of what is preloaded already, once, and has tools that check a program bear with it.
 func TestEnvironment(t *testing.T) {
-	l := Library{"/lib"}
-	for given, want := range map[string]string{
-		"HOME=/":                  "HOME=/ LD_PRELOAD=/lib/libiwarp-preload.so",
-		"LD_PRELOAD=":             "LD_PRELOAD=/lib/libiwarp-preload.so",
-		"LD_PRELOAD=other.so A=B": "LD_PRELOAD=/lib/libiwarp-preload.so:other.so A=B",
-		"LD_PRELOAD=a.so:/lib/libiwarp-preload.so": "LD_PRELOAD=a.so:/lib/libiwarp-preload.so",
+	l := Library{t.TempDir()}
+	preload := "LD_PRELOAD=" + l.Preload()
+	for _, c := range []struct{ given, want string }{
+		{"HOME=/", preload},
+		{"LD_PRELOAD=", preload},
+		{"LD_PRELOAD=other.so", preload + ":other.so"},
+		{"LD_PRELOAD=a.so:" + l.Preload(), "LD_PRELOAD=a.so:" + l.Preload()},
+		{"HOME=/", "ASAN_OPTIONS=verify_asan_link_order=0"},
+		{"ASAN_OPTIONS=detect_leaks=0", "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0"},
+		{"TSAN_OPTIONS=ignore_noninstrumented_modules=1", "TSAN_OPTIONS=ignore_noninstrumented_modules=1"},
 	} {
-		before := strings.Fields(given)
-		if got := l.Environment(before); strings.Join(got, " ") != want {
-			t.Errorf("%s: %q", given, got)
+		given := []string{c.given, "A=B"}
+		before := slices.Clone(given)
+		if got := l.Environment(given); !slices.Contains(got, c.want) || !slices.Contains(got, "A=B") {
+			t.Errorf("%s: %q", c.given, got)
 		}
-		if !slices.Equal(before, strings.Fields(given)) {
-			t.Errorf("%s was changed", given)
+		if !slices.Equal(before, given) {
+			t.Errorf("%s was changed", c.given)
 		}
+	}
+}
+
+// TestSuppressions names valgrind's file where it is there, before the user's own options.
+func TestSuppressions(t *testing.T) {
+	l := Library{t.TempDir()}
+	given := []string{"VALGRIND_OPTS=-q"}
+	if got := l.Environment(given); !slices.Contains(got, given[0]) {
+		t.Errorf("without the file: %q", got)
+	}
+	if err := l.writeSuppressions(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Environment(given); !slices.Contains(got, "VALGRIND_OPTS=--suppressions="+l.suppressions()+" -q") {
+		t.Errorf("with it: %q", got)
 	}
 }
 
@@ -120,7 +140,7 @@ func TestGuise(t *testing.T) {
 		{"", "ib_write_bw", IWARP, IWARP},
 	} {
 		got := l.environmentAs(strings.Fields("A=B "+tt.environment), strings.Fields(tt.program), tt.as)
-		if len(got) != 3 || !slices.Contains(got, "IWARP_AS="+string(tt.want)) {
+		if len(got) != len(l.Environment([]string{"A=B"}))+1 || !slices.Contains(got, "IWARP_AS="+string(tt.want)) {
 			t.Errorf("%s %s as %q: %q", tt.environment, tt.program, tt.as, got)
 		}
 	}

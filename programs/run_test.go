@@ -129,6 +129,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("managed", l.managed)
 	t.Run("fork", l.forks)
 	t.Run("sanitized", l.sanitized)
+	t.Run("checked", l.checked)
 	t.Run("mixed", l.mixed)
 	t.Run("leaks", l.leaks)
 	t.Run("captures", l.captures)

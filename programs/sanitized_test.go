@@ -30,13 +30,22 @@ func (l Library) sanitized(t *testing.T) {
 		testrig.Lacks(t, err.Error())
 	}
 	t.Setenv(guiseVariable, string(RoCE))
-	// Ours is preloaded before the sanitizer's, which need not come first as long as it comes before libc.
-	t.Setenv("ASAN_OPTIONS", "verify_asan_link_order=0")
 	for program, args := range map[string][]string{"wrong": nil, "windows": nil, "many": {"50"}, "datagrams": {"50"}} {
 		t.Run(program, func(t *testing.T) {
 			hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
 		})
 	}
+}
+
+// checked runs a program, which does nothing wrong, under tools that check it, on the library as users have it.
+func (l Library) checked(t *testing.T) {
+	t.Run("address", func(t *testing.T) {
+		l.compiled(t, "managed", append(pair, "-fsanitize=address")...)
+	})
+	t.Run("valgrind", func(t *testing.T) {
+		needs(t, "valgrind")
+		start(t, l, "valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "+l.program(t, "managed", pair...)).end(t)
+	})
 }
 
 // mixed has an engine and a part in C that were built from different sources: a program that needs both ends, and says why.
