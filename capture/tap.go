@@ -28,6 +28,9 @@ import (
 // several slices together as net.Buffers does on a TCP connection. It has no
 // SyscallConn, since octets would pass it by; NetConn returns conn, to ask it things.
 //
+// Where w records the other end already, in this process too, the result is conn
+// itself: a record has each packet once.
+//
 // A connected socket of UDP has no Flow: its datagrams are recorded, as those of [TapUDP].
 //
 // An error is about the addresses of conn, and leaves conn as it was.
@@ -41,17 +44,41 @@ func Tap(conn net.Conn, w *Writer, ours Dir) (net.Conn, error) {
 		if !ok {
 			return nil, fmt.Errorf("capture: %v is not an address of TCP", a)
 		}
-		ends[d] = tcp.AddrPort()
+		ends[d] = unmapped(tcp.AddrPort())
+	}
+	if !w.tap(ends, ours) {
+		return conn, nil
 	}
 	f, err := w.Open(ends[Forward], ends[Backward], time.Time{})
 	if f == nil {
+		w.untap(ends, ours)
 		return nil, err
 	}
-	t := &tap{Conn: conn, flow: f, ours: ours}
+	t := &tap{Conn: conn, flow: f, ours: ours, untap: func() { w.untap(ends, ours) }}
 	if h, ok := conn.(halfCloser); ok {
 		return &tapHalves{t, h}, nil
 	}
 	return t, nil
+}
+
+// tap notes that one end of a connection is recorded, unless the other one is.
+func (w *Writer) tap(ends [2]netip.AddrPort, ours Dir) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d, ok := w.taps[ends]; ok && d != ours {
+		return false
+	}
+	w.taps[ends] = ours
+	return true
+}
+
+// untap forgets that, as the same ends may be connected again.
+func (w *Writer) untap(ends [2]netip.AddrPort, ours Dir) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d, ok := w.taps[ends]; ok && d == ours {
+		delete(w.taps, ends)
+	}
 }
 
 // TapListener returns a listener whose connections are tapped.
@@ -80,8 +107,9 @@ type halfCloser interface{ CloseWrite() error }
 // A tap is a connection that is recorded. Errors of the record stay in its Writer.
 type tap struct {
 	net.Conn
-	flow *Flow
-	ours Dir
+	flow  *Flow
+	ours  Dir
+	untap func() // at the end
 
 	readMu sync.Mutex // of a Read
 	unread []byte     // recorded, and not yet picked up
@@ -199,6 +227,7 @@ func (t *tap) Close() error {
 	}
 	t.lingerMu.Unlock()
 	_ = end(t.ours, time.Time{})
+	t.untap()
 	return t.Conn.Close()
 }
 

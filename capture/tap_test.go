@@ -182,6 +182,39 @@ func TestTapListener(t *testing.T) {
 	}
 }
 
+// TestTapBothEnds records a connection once of which both ends are tapped, whichever is the first, and what the same ends do later.
+func TestTapBothEnds(t *testing.T) {
+	for _, first := range []capture.Dir{forth, back} {
+		w := newWriter(t, io.Discard, capture.WriterConfig{})
+		ends := map[capture.Dir]*peered{forth: {}, back: {}}
+		ends[forth].Conn, ends[back].Conn = net.Pipe()
+		for d, e := range ends {
+			e.local, e.remote = net.TCPAddrFromAddrPort(client(7)), net.TCPAddrFromAddrPort(server)
+			if d == back {
+				e.local, e.remote = e.remote, e.local
+			}
+		}
+		one, err := capture.Tap(ends[first], w, first)
+		testrig.Must(t, err)
+		if two, err := capture.Tap(ends[first.Peer()], w, first.Peer()); err != nil || two != ends[first.Peer()] {
+			t.Errorf("the other end is %v (%v)", two, err)
+		}
+		_ = one.Close()
+		if again, err := capture.Tap(ends[first.Peer()], w, first.Peer()); err != nil || again == ends[first.Peer()] {
+			t.Errorf("the other end of one that is closed is %v (%v)", again, err)
+		}
+	}
+}
+
+// A peered connection has addresses.
+type peered struct {
+	net.Conn
+	local, remote net.Addr
+}
+
+func (p *peered) LocalAddr() net.Addr  { return p.local }
+func (p *peered) RemoteAddr() net.Addr { return p.remote }
+
 // A meager connection takes two octets at a time, and has an error for the rest.
 type meager struct {
 	net.Conn // nil

@@ -45,7 +45,8 @@ type Writer struct {
 	buf   []byte // not yet written
 	frame []byte // the packet that is being made
 	flows uint32
-	err   error // sticky
+	taps  map[[2]netip.AddrPort]Dir // the end of a connection that is tapped
+	err   error                     // sticky
 }
 
 // writerChunk is how many octets are written at once, about.
@@ -65,7 +66,7 @@ func NewWriter(w io.Writer, cfg WriterConfig) (*Writer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	wr := &Writer{cfg: cfg, to: w}
+	wr := &Writer{cfg: cfg, to: w, taps: map[[2]netip.AddrPort]Dir{}}
 	wr.buf = wr.appendHeader(nil)
 	return wr, nil
 }

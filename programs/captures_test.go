@@ -26,15 +26,21 @@ func (l Library) captures(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("IWARP_PCAP", filepath.Join(dir, "capture.pcapng"))
 			p.run(t, l)
-			decoded(t, command, dir)
+			decoded(t, command, dir, 2)
 		})
 	}
+	t.Run("one process", func(t *testing.T) {
+		dir := t.TempDir()
+		t.Setenv("IWARP_PCAP", filepath.Join(dir, "capture.pcapng"))
+		l.compiled(t, "managed", pair...)
+		decoded(t, command, dir, 1)
+	})
 }
 
-// decoded decodes the captures of a directory: those of at least two processes.
-func decoded(t *testing.T, command, dir string) {
+// decoded decodes the captures of a directory: those of at least so many processes.
+func decoded(t *testing.T, command, dir string, processes int) {
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) < 2 {
+	if err != nil || len(files) < processes {
 		t.Errorf("%d captures: %v", len(files), err)
 	}
 	for _, f := range files {
