@@ -125,7 +125,8 @@ type QPConfig struct {
 	//
 	// Where the peer has Unready, a Send is confirmed when it has found its receive. A peer that has closed its half
 	// confirms nothing more: what it was asked to confirm and has not is flushed, as nobody knows what became of it,
-	// and what is sent after that completes as without Confirm. The connection ends in order all the same.
+	// and all after it. Where there is no such request, what is sent after that completes as without Confirm. The
+	// connection ends in order all the same.
 	Confirm bool
 	// CheckLate has the memory that a request names checked when the request is carried out, and not when it is posted: that an MR is named, that it
 	// is registered, of this Protection Domain, long enough, and has LocalWrite where that is needed. As with RDMA hardware, a request with something

@@ -19,8 +19,8 @@ import (
 // The peer needs to know nothing of it: an empty Read needs no memory and no rights. It counts in ORD and IRD as any other. One is
 // outstanding at a time, and stands for all that was sent before it; a Read or an Atomic Operation of the consumer's tells as much.
 //
-// A peer that has closed its half answers no Reads: what was asked for by then is flushed, and what is sent after that completes as without
-// Confirm.
+// A peer that has closed its half answers no Reads: what was asked for by then is flushed, and all after it. If nothing was, what is sent after that
+// completes as without Confirm.
 
 // confirm is how far the peer has confirmed the Send Queue, by positions in it.
 type confirm struct {
@@ -29,6 +29,7 @@ type confirm struct {
 	known  uint64 // the peer has carried out all before
 	end    uint64 // stream offset after the last Read that asks
 	asking bool   // an empty Read is outstanding
+	lost   bool   // a request was flushed that the peer had not confirmed: none after it succeeds
 }
 
 // confirmRead marks the position of a Read that asks, which is that up to which it does.
@@ -100,6 +101,7 @@ func (q *QP) unconfirmed() {
 	for pos := q.sq.Head(); pos < q.confirm.asked; pos++ {
 		if e := q.sq.At(pos); e.phase == phaseBuilt {
 			e.phase, e.status = phaseDone, StatusFlushed
+			q.confirm.lost = true
 		}
 	}
 	q.retire()

@@ -127,7 +127,7 @@ func (q *QP) retire() {
 	for q.sq.Head() < q.sq.next {
 		e := q.sq.Front()
 		if e.phase == phaseBuilt && e.end <= q.sent && !q.awaitsConfirmation(q.sq.Head()) {
-			e.phase = phaseDone
+			q.builtDone(e)
 		}
 		if e.phase != phaseDone {
 			return
@@ -136,6 +136,15 @@ func (q *QP) retire() {
 		q.release(e)
 		q.sq.Drop()
 		q.drain.progress()
+	}
+}
+
+// builtDone ends a request that waits for nobody to confirm it. Where one before it has failed, programs take it that nothing after that was carried out
+// (RDMA verbs, 8): it is flushed, though it was sent.
+func (q *QP) builtDone(e *sendEntry) {
+	e.phase = phaseDone
+	if q.confirm.lost && e.status == StatusSuccess {
+		e.status = StatusFlushed
 	}
 }
 
