@@ -6,3 +6,6 @@ func (c *Conn) KeepsAlive() bool {
 	defer c.mu.Unlock()
 	return c.alive.timer != nil
 }
+
+// Unmap takes the memory of all mappings back, as Close does.
+func (c *Conn) Unmap() { c.unmap() }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,20 @@ func TestMap(t *testing.T) {
 			closeInOrder(t, a, b)
 		})
 	}
+}
+
+// TestUnmapTwice has mappings closed by a program, and by the Close of their connection, at the same time. It is for the race detector.
+func TestUnmapTwice(t *testing.T) {
+	a, b := memoryPair(t, stream.Config{Maps: 64})
+	for range 20 {
+		var both sync.WaitGroup
+		m, err := b.Map(make([]byte, 1), 0)
+		must(t, err)
+		both.Go(b.Unmap)
+		both.Go(func() { _ = m.Close() })
+		both.Wait()
+	}
+	closeInOrder(t, a, b)
 }
 
 // say has one end tell the other that something was done.

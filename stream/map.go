@@ -103,7 +103,10 @@ func (m *Mapping) Close() error {
 
 // unmap takes all memory back.
 func (c *Conn) unmap() {
-	for _, m := range c.maps {
+	c.mu.Lock()
+	maps := slices.Clone(c.maps) // others may close theirs meanwhile
+	c.mu.Unlock()
+	for _, m := range maps {
 		if m != nil {
 			_ = m.Close()
 		}
