@@ -186,11 +186,16 @@ func (q *queue) offer(s *slot, t *task) error {
 	return nil
 }
 
-// release takes the memory back and frees the slot of a command that has ended.
+// release takes the memory back and frees the slot of a command that has ended. A completion that nobody has taken, as the session ended just then, goes:
+// it would be that of the next command in the slot, which was not carried out.
 func (q *queue) release(s *slot) {
 	q.mu.Lock()
 	mr := s.mr
 	s.mr, s.since, s.abandoned = nil, time.Time{}, false
+	select {
+	case <-s.reply:
+	default:
+	}
 	q.mu.Unlock()
 	if mr != nil {
 		_ = mr.Deregister() // it is registered, and has no windows
@@ -198,11 +203,16 @@ func (q *queue) release(s *slot) {
 	q.free <- s
 }
 
-// abandon leaves the command to itself: it goes on with a copy of the data, and its slot is freed when its completion comes.
+// abandon leaves the command to itself: it goes on with a copy of the data, and its slot is freed when its completion comes. There may be none any more: one
+// that has come was that of the command, and after the end of the session nothing comes that would free the copy.
 func (q *queue) abandon(s *slot) {
 	q.mu.Lock()
 	select {
 	case <-s.reply:
+		q.mu.Unlock()
+		q.release(s)
+		return
+	case <-q.dead:
 		q.mu.Unlock()
 		q.release(s)
 		return

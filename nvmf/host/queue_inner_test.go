@@ -89,6 +89,36 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
+// TestAbandonedAfterEnd: a command of which the end of the session takes care has none of its memory left, also if its context has ended, too.
+func TestAbandonedAfterEnd(t *testing.T) {
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	pd, err := rnic.AllocPD()
+	testrig.Must(t, err)
+	q := newIdle(1)
+	s := q.begin(t, capsule.OpRead)
+	s.mr, err = pd.Register(make([]byte, 8), 0)
+	testrig.Must(t, err)
+	q.fail(errDead)
+	q.abandon(s)
+	if err := pd.Close(); err != nil || len(q.free) != 2 {
+		t.Errorf("%v, and %d places are free of two", err, len(q.free))
+	}
+}
+
+// TestUntaken: a completion that came just when the session ended, and that nobody has taken, is not that of the command which has the place next.
+func TestUntaken(t *testing.T) {
+	q := newIdle(1)
+	s := q.begin(t, capsule.OpWrite)
+	testrig.Must(t, q.deliver(capsule.Completion{ID: s.id()}, 0))
+	q.release(s) // as do does where it has seen the end, and not the completion
+	for range len(q.slots) {
+		if next := q.begin(t, capsule.OpWrite); len(next.reply) != 0 {
+			t.Errorf("command %#04x, which was not sent, has the completion of %#04x", next.id(), s.id())
+		}
+	}
+}
+
 // TestNotAsked: a completion of a command just beyond the queue, and one that invalidates what it was not asked to, are refused.
 func TestNotAsked(t *testing.T) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
