@@ -72,6 +72,9 @@ func (l Library) managed(t *testing.T) {
 	}
 }
 
+// delivered is testdata/delivered.c: events that come while what they are about is destroyed.
+func (l Library) delivered(t *testing.T) { l.compiled(t, "delivered") }
+
 // pair is for programs that begin with testdata/pair.h.
 var pair = []string{"-include", "testdata/pair.h"}
 

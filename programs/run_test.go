@@ -127,6 +127,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("windows", l.windows)
 	t.Run("vanish", l.vanishes)
 	t.Run("managed", l.managed)
+	t.Run("delivered", l.delivered)
 	t.Run("fork", l.forks)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)

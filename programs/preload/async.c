@@ -29,25 +29,34 @@ static struct counter counter_of(struct ibv_async_event *e)
 	}
 }
 
+static int take(struct ibv_context *context, struct ibv_async_event *event)
+{
+	uint32_t type;
+	uint64_t token;
+	iw_deliver();
+	int error = iw_engine()->async_next(iw_context_number(context), &type, &token);
+	if (!error) {
+		event->event_type = type;
+		event->element.qp = (struct ibv_qp *)(uintptr_t)token;
+		struct counter c = counter_of(event);
+		pthread_mutex_lock(c.mutex);
+		++*c.delivered;
+		pthread_mutex_unlock(c.mutex);
+	}
+	iw_delivered();
+	return error;
+}
+
 EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	if (!iw_ours(context))
 		return REAL(ibv_get_async_event, context, event);
 	for (;;) {
 		int error = iw_wait_readable(context->async_fd);
-		uint32_t type;
-		uint64_t token;
 		if (error && error != EAGAIN)
 			return iw_set_errno(error);
-		if (iw_engine()->async_next(iw_context_number(context), &type, &token) == 0) {
-			event->event_type = type;
-			event->element.qp = (struct ibv_qp *)(uintptr_t)token;
-			struct counter c = counter_of(event);
-			pthread_mutex_lock(c.mutex);
-			++*c.delivered;
-			pthread_mutex_unlock(c.mutex);
+		if (take(context, event) == 0)
 			return 0;
-		}
 		if (error)
 			return iw_set_errno(error);
 	}

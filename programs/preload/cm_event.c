@@ -67,23 +67,33 @@ static struct rdma_cm_event *translate(const struct iw_cm_event *e)
 	return &out->event;
 }
 
-EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct iw_cm_event e;
+	iw_deliver();
+	int error = iw_engine()->cm_next(channel_number(channel), &e);
+	if (!error) {
+		*event = translate(&e);
+		struct iw_id *i = counted(*event);
+		pthread_mutex_lock(&i->mutex);
+		i->events++;
+		pthread_mutex_unlock(&i->mutex);
+	}
+	iw_delivered();
+	return error;
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
 	if (!channel || !event)
 		return iw_set_errno(EINVAL);
-	while (iw_engine()->cm_next(channel_number(channel), &e)) {
+	while (take(channel, event)) {
 		int error = iw_wait_readable(channel->fd);
 		if (error)
 			return iw_set_errno(error);
 		if (!channel_number(channel))
 			return iw_set_errno(EINVAL);
 	}
-	*event = translate(&e);
-	struct iw_id *i = counted(*event);
-	pthread_mutex_lock(&i->mutex);
-	i->events++;
-	pthread_mutex_unlock(&i->mutex);
 	return 0;
 }
 

@@ -108,24 +108,34 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	return 0;
 }
 
-EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+static int take(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	uint64_t token;
+	iw_deliver();
+	int error = iw_engine()->channel_next(iw_number(&channel_of(channel)->handle), &token);
+	if (!error) {
+		*cq = (struct ibv_cq *)(uintptr_t)token;
+		*cq_context = (*cq)->cq_context;
+		pthread_mutex_lock(&(*cq)->mutex);
+		cq_of(*cq)->comp_events++;
+		pthread_mutex_unlock(&(*cq)->mutex);
+	}
+	iw_delivered();
+	return error;
+}
+
+EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
 	if (!iw_ours(channel->context))
 		return REAL(ibv_get_cq_event, channel, cq, cq_context);
 	/* First the queue, and then the descriptor: most programs come here when poll has told them to. */
-	while (iw_engine()->channel_next(iw_number(&channel_of(channel)->handle), &token)) {
+	while (take(channel, cq, cq_context)) {
 		int error = iw_wait_readable(channel->fd);
 		if (error)
 			return iw_set_errno(error);
 		if (!iw_live(&channel_of(channel)->handle))
 			return iw_set_errno(EINVAL);
 	}
-	*cq = (struct ibv_cq *)(uintptr_t)token;
-	*cq_context = (*cq)->cq_context;
-	pthread_mutex_lock(&(*cq)->mutex);
-	cq_of(*cq)->comp_events++;
-	pthread_mutex_unlock(&(*cq)->mutex);
 	return 0;
 }
 

@@ -145,7 +145,9 @@ struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 int iw_extend(struct iw_qp *q, uint64_t send_ops);
 void iw_shorten(struct iw_qp *q);
 
-/* async.c */
+/* wait.c */
+void iw_deliver(void); /* around what takes an event from its queue, and counts it */
+void iw_delivered(void);
 void iw_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);
 
 /* A rdma_cm_id. librdmacm's rsockets look behind what the header shows of it: for a device, which is none here, and

@@ -26,9 +26,35 @@ int iw_wait_readable(int fd)
 	return p.revents & POLLNVAL ? EBADF : 0;
 }
 
-/* What destroys an object waits until its events were acknowledged. Some programs acknowledge more than they have got. */
+/* From when an event leaves its queue until it is counted: what destroys its object meanwhile must not miss it. */
+static pthread_rwlock_t delivering = PTHREAD_RWLOCK_INITIALIZER;
+
+void iw_deliver(void)
+{
+	pthread_rwlock_rdlock(&delivering);
+}
+
+void iw_delivered(void)
+{
+	pthread_rwlock_unlock(&delivering);
+}
+
+/* In a child after fork nobody delivers. */
+static void in_child(void)
+{
+	pthread_rwlock_init(&delivering, NULL);
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+/* What destroys an object waits until its events were acknowledged, those too that are being delivered. Some programs acknowledge more than they have got. */
 void iw_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered)
 {
+	pthread_rwlock_wrlock(&delivering);
+	pthread_rwlock_unlock(&delivering);
 	pthread_mutex_lock(mutex);
 	while ((int32_t)(*acked - *delivered) < 0)
 		pthread_cond_wait(cond, mutex);
