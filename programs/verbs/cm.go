@@ -56,6 +56,9 @@ func (d *Device) NextCM(h Handle) (CMEvent, syscall.Errno) {
 	if !ok {
 		return e, syscall.EAGAIN
 	}
+	if e.Type == ConnectRequest {
+		<-e.id.unfetched
+	}
 	return e, fine
 }
 
@@ -105,6 +108,7 @@ type ID struct {
 	local, peer netip.AddrPort
 	port        *port
 	listener    *iwarp.Listener
+	unfetched   chan struct{} // has one for each ConnectRequest that was not fetched, and one for the next
 	request     *iwarp.Request
 	qp          *QP
 	familyOnly  bool // RDMA_OPTION_ID_AFONLY

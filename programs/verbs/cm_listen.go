@@ -31,10 +31,20 @@ func (d *Device) Listen(h Handle) syscall.Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	id.listener = d.listener(ln)
+	id.serves(ln)
+	return fine
+}
+
+// unfetchedAtMost is how many requests of an ID that listens wait for rdma_get_cm_event. Those after them wait in package iwarp, which bounds them, and
+// has no address that sends many be in the way of others.
+const unfetchedAtMost = 128
+
+// serves has the ID listen. The caller holds the lock.
+func (id *ID) serves(ln net.Listener) {
+	id.listener = id.device.listener(ln)
+	id.unfetched = make(chan struct{}, unfetchedAtMost)
 	id.stage = stageListening
 	go id.serve(id.listener)
-	return fine
 }
 
 // open listens on the port that is kept, or on the one that was bound.
@@ -56,6 +66,11 @@ func (id *ID) open() (net.Listener, error) {
 // serve turns the requests of peers into events.
 func (id *ID) serve(l *iwarp.Listener) {
 	for {
+		select {
+		case id.unfetched <- struct{}{}:
+		case <-id.ctx.Done():
+			return
+		}
 		r, err := l.Accept(id.ctx)
 		if err != nil {
 			return
