@@ -3,6 +3,7 @@ package programs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,13 +23,17 @@ type Need struct {
 
 // Needs returns what Build needs, in the environment as it is.
 func Needs(ctx context.Context, version string) []Need {
-	compiler, _ := findCompiler()
+	compiler, noCompiler := findCompiler()
+	howCompiler := "apt-get install gcc libc6-dev"
+	if noCompiler != nil && os.Getenv("CC") != "" {
+		howCompiler = fmt.Sprintf("CC is %q: %v", os.Getenv("CC"), errors.Unwrap(noCompiler))
+	}
 	goCommand, _ := exec.LookPath("go")
 	sources, _ := findSources(ctx, version)
 	return []Need{
 		{"Go", goCommand, "go.dev/dl"},
 		{"the source code of " + module, sources, "run it in a checkout, or install a released version"},
-		{"a C compiler", compiler, "apt-get install gcc libc6-dev"},
+		{"a C compiler", strings.Join(compiler, " "), howCompiler},
 		{"infiniband/verbs.h", findHeader(ctx, compiler, "infiniband/verbs.h"), "apt-get install libibverbs-dev"},
 		{"rdma/rdma_cma.h", findHeader(ctx, compiler, "rdma/rdma_cma.h"), "apt-get install librdmacm-dev"},
 	}
@@ -42,26 +47,27 @@ func (e *NeedError) Error() string {
 	return fmt.Sprintf("the library for programs cannot be built: %s is missing (%s)", e.Need.What, e.Need.How)
 }
 
-func findCompiler() (string, error) {
-	if cc := os.Getenv("CC"); cc != "" {
-		return exec.LookPath(cc)
+// findCompiler returns the compiler's command: CC, which may have arguments, or one that is there.
+func findCompiler() (command []string, err error) {
+	commands := [][]string{{"cc"}, {"gcc"}, {"clang"}}
+	if cc := strings.Fields(os.Getenv("CC")); len(cc) > 0 {
+		commands = [][]string{cc}
 	}
-	var err error
-	for _, name := range []string{"cc", "gcc", "clang"} {
+	for _, command = range commands {
 		var path string
-		if path, err = exec.LookPath(name); err == nil {
-			return path, nil
+		if path, err = exec.LookPath(command[0]); err == nil {
+			return append([]string{path}, command[1:]...), nil
 		}
 	}
-	return "", err
+	return nil, err
 }
 
 // findHeader has the compiler look for a header.
-func findHeader(ctx context.Context, compiler, name string) string {
-	if compiler == "" {
+func findHeader(ctx context.Context, compiler []string, name string) string {
+	if compiler == nil {
 		return ""
 	}
-	cmd := exec.CommandContext(ctx, compiler, "-M", "-x", "c", "-")
+	cmd := exec.CommandContext(ctx, compiler[0], slices.Concat(compiler[1:], []string{"-M", "-x", "c", "-"})...)
 	cmd.Stdin = strings.NewReader("#include <" + name + ">\n")
 	out, err := cmd.Output()
 	if err != nil {
@@ -184,11 +190,11 @@ func (l Library) compilePreload(ctx context.Context, sources, from string, optio
 	if err != nil {
 		return err
 	}
-	args := append(options,
+	args := append(slices.Concat(compiler[1:], options),
 		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE",
 		"-DIWARP_SOURCES=0x"+short(from)+"ull", "-shared", "-o", l.Preload(),
 	)
-	return run(exec.CommandContext(ctx, compiler, slices.Concat(args, files, []string{"-ldl", "-lpthread"})...))
+	return run(exec.CommandContext(ctx, compiler[0], slices.Concat(args, files, []string{"-ldl", "-lpthread"})...))
 }
 
 // run runs a command whose output belongs to the error.

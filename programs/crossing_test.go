@@ -5,6 +5,7 @@ package programs
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -101,8 +102,8 @@ func (l Library) program(t *testing.T, name string, options ...string) (binary s
 	}
 	binary = filepath.Join(t.TempDir(), name)
 	source := filepath.Join("testdata", name+".c")
-	args := append([]string{"-O2", "-Wall"}, options...)
-	if err := run(exec.CommandContext(t.Context(), compiler, append(args, "-o", binary, source, "-libverbs", "-lrdmacm", "-lpthread")...)); err != nil {
+	args := slices.Concat(compiler[1:], []string{"-O2", "-Wall"}, options)
+	if err := run(exec.CommandContext(t.Context(), compiler[0], append(args, "-o", binary, source, "-libverbs", "-lrdmacm", "-lpthread")...)); err != nil {
 		t.Fatal(err)
 	}
 	return binary

@@ -110,6 +110,20 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestCompiler takes arguments from CC, as make and go do, and says of one that is not there that it was CC.
+func TestCompiler(t *testing.T) {
+	t.Setenv("CC", "go version")
+	if command, err := findCompiler(); err != nil || len(command) != 2 || !filepath.IsAbs(command[0]) || command[1] != "version" {
+		t.Errorf("%q, %v", command, err)
+	}
+	t.Setenv("CC", "no-such-compiler -m64")
+	for _, n := range Needs(t.Context(), "(devel)") {
+		if n.What == "a C compiler" && (n.Found != "" || !strings.HasPrefix(n.How, `CC is "no-such-compiler -m64": `)) {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
 // TestNoProgram fails before the process is given up.
 func TestNoProgram(t *testing.T) {
 	if err := (Library{t.TempDir()}).Exec([]string{"no-such-program"}, ""); err == nil {
