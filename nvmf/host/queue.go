@@ -128,21 +128,28 @@ func (q *queue) cause(err error) error {
 // take waits for a slot.
 func (q *queue) take(ctx context.Context, t *task) (*slot, error) {
 	select {
-	case <-q.dead: // whatever else there is
-		return nil, errDead
-	default:
-	}
-	select {
 	case s := <-q.free:
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		s.name, s.since, s.turn = t.cmd.Name(q.id == 0), time.Now(), s.turn+1
-		return s, nil
+		return q.use(s, t)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-q.dead:
 		return nil, errDead
 	}
+}
+
+// use has a slot be that of a command, unless the session has ended: the slot may have been freed by that, while the capsule of the command before is still
+// to be sent from it.
+func (q *queue) use(s *slot, t *task) (*slot, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-q.dead:
+		q.free <- s
+		return nil, errDead
+	default:
+	}
+	s.name, s.since, s.turn = t.cmd.Name(q.id == 0), time.Now(), s.turn+1
+	return s, nil
 }
 
 // describe builds the capsule, and registers the data if they are not in it.

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -116,6 +117,25 @@ func TestUntaken(t *testing.T) {
 		if next := q.begin(t, capsule.OpWrite); len(next.reply) != 0 {
 			t.Errorf("command %#04x, which was not sent, has the completion of %#04x", next.id(), s.id())
 		}
+	}
+}
+
+// TestNotUsedAfterEnd: a place that was got just when the session ended has no other command.
+func TestNotUsedAfterEnd(t *testing.T) {
+	q := newIdle(1)
+	q.mu.Lock()
+	taken := make(chan error)
+	go func() {
+		_, err := q.take(t.Context(), &task{cmd: capsule.NewCommand(capsule.OpWrite, 1)})
+		taken <- err
+	}()
+	for len(q.free) == 2 {
+		runtime.Gosched()
+	}
+	q.fail(errDead)
+	q.mu.Unlock()
+	if err := <-taken; !errors.Is(err, errDead) || len(q.free) != 2 {
+		t.Errorf("%v, and %d places are free of two", err, len(q.free))
 	}
 }
 
