@@ -22,32 +22,70 @@ func (q *QP) unreachable() {
 	}
 }
 
-// sleeps keeps the completion of a receive that was flushed, while the program may think that the QP is up.
+// sleeps keeps the completion of a receive that was flushed: while the program may think that the QP is up, and from then on where others are kept,
+// which come before it. The caller holds the lock of the CQ.
 func (q *QP) sleeps(wc *iwarp.WC) bool {
-	if wc.Status != iwarp.StatusFlushed || wc.Op != iwarp.OpRecv || q.state.Load() == StateErr || !q.meets() {
+	if wc.Status != iwarp.StatusFlushed || wc.Op != iwarp.OpRecv || !q.meets() {
 		return false
 	}
-	q.sleep(lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, wc.ID)})
+	up := q.state.Load() != StateErr
+	if !up && len(q.asleep)+len(q.recvCQ.early) == 0 {
+		return false
+	}
+	q.asleep = append(q.asleep, q.lateOf(&q.lateRecvs, wc.ID))
+	if !up {
+		q.rise()
+	}
 	return true
 }
 
-func (q *QP) sleep(l ...lateWC) {
-	q.flushing.Lock()
-	defer q.flushing.Unlock()
+// rise has the program get what sleeps, before what of the same queue is in the CQ of package iwarp: that was flushed later. The caller holds the lock of the
+// CQ.
+func (q *QP) rise() {
+	q.recvCQ.early = append(q.recvCQ.early, q.asleep...)
+	q.asleep = nil
+}
+
+// rouse is rise, when the QP is in ERR, for who does not hold the lock of the CQ. A poll may have been there first, and have left some of it.
+func (q *QP) rouse() {
 	if q.state.Load() != StateErr {
-		q.asleep = append(q.asleep, l...)
 		return
 	}
+	c := q.recvCQ
+	c.polling.Lock()
+	q.rise()
+	risen := len(c.early) > 0
+	c.polling.Unlock()
+	if risen && c.channel != nil {
+		c.wakeFor(true)
+	}
+}
+
+// sleepLate keeps the completions of receives that were posted after the end, while the program may think that the QP is up.
+func (q *QP) sleepLate(l ...lateWC) {
+	q.flushing.Lock()
+	defer q.flushing.Unlock()
+	q.lateAsleep = append(q.lateAsleep, l...)
+	q.riseLate()
+}
+
+func (q *QP) riseLate() {
+	if q.state.Load() != StateErr {
+		return
+	}
+	l := q.lateAsleep
+	q.lateAsleep = nil
 	q.flushLocked(l)
 }
 
 // wake has the receives completed that sleep, when the QP has gone to ERR.
 func (q *QP) wake() {
+	q.giving.Lock()
+	q.rouse()
+	q.giving.Unlock()
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
-	l := q.asleep
-	q.asleep = nil
-	q.flushLocked(l)
+	q.riseLate()
 	if q.lastWQE == lastDue {
 		q.tellLast()
 	}
@@ -80,13 +118,14 @@ func (q *QP) tookLast() {
 	}
 }
 
-// failed returns the status of a send that was flushed: it may be the first to fail on a QP of which the program does not know yet
-// that it has ended. Then wake is to follow.
-func (q *QP) failed() (status uint32, first bool) {
+// failed returns the status of a Send, or the like, that was flushed, when the program polls its completion: it may be the first to fail on a QP of which
+// the program does not know yet that it has ended. The receives that sleep come after it. The caller holds the lock of the CQ.
+func (q *QP) failed() (status uint32) {
 	if !q.meets() || !q.state.CompareAndSwap(StateRTS, StateErr) {
-		return statusOf(iwarp.StatusFlushed), false
+		return statusOf(iwarp.StatusFlushed)
 	}
-	return statusRetryExceeded, true
+	go q.wake() // the CQ is locked
+	return statusRetryExceeded
 }
 
 // spoilt is for a receive that has failed by itself, as one that was too small: with that the QP goes to ERR, and what else it has is flushed.

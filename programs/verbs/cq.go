@@ -51,10 +51,10 @@ type CQ struct {
 	stop    chan struct{} // ends notice
 	stopped chan struct{}
 
-	polling sync.Mutex // before QP.flushing
+	polling sync.Mutex // after QP.giving
 	vain    int        // polls without a completion since the last one with
 	wcs     [32]iwarp.WC
-	early   []WC         // before those of package iwarp: see forget
+	early   []added      // before those of package iwarp: see forget and sleeps
 	late    []added      // and after them
 	armed   atomic.Int32 // for these: see arm
 	users   atomic.Int32 // QPs of datagrams, of which package iwarp does not know
@@ -183,8 +183,7 @@ const (
 func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
-	n = copy(wcs, c.early)
-	c.early = slices.Delete(c.early, 0, n)
+	n = take(wcs, &c.early)
 	for got, asked := 0, 0; n < len(wcs) && got == asked; { // some may be kept from the program: see set
 		asked = min(len(c.wcs), len(wcs)-n)
 		got = c.cq.Poll(c.wcs[:asked])
@@ -194,8 +193,9 @@ func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 			}
 		}
 	}
-	if n < len(wcs) && len(c.late) > 0 {
-		n += c.takeLate(wcs[n:])
+	n += take(wcs[n:], &c.early)
+	if n < len(wcs) {
+		n += take(wcs[n:], &c.late)
 	}
 	if c.vain++; n > 0 {
 		c.vain = 0
@@ -208,18 +208,18 @@ func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 func (c *CQ) forget(number uint32) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
-	its := func(wc WC) bool { return wc.QPNum == number }
+	its := func(a added) bool { return a.QPNum == number }
 	for got := len(c.wcs); got == len(c.wcs); {
 		got = c.cq.Poll(c.wcs[:])
 		for i := range got {
 			var wc WC
 			if wc.set(&c.wcs[i]) {
-				c.early = append(c.early, wc)
+				c.early = append(c.early, added{WC: wc})
 			}
 		}
 	}
 	c.early = slices.DeleteFunc(c.early, its)
-	c.late = slices.DeleteFunc(c.late, func(a added) bool { return its(a.WC) })
+	c.late = slices.DeleteFunc(c.late, its)
 }
 
 // set translates a completion. It reports false for one that the program does not get for now.
@@ -251,14 +251,10 @@ func (w *WC) set(wc *iwarp.WC) bool {
 	return true
 }
 
-// fail translates the status of a send that has failed, with which the program learns of the end.
+// fail translates the status of a Send, or the like, that has failed, with which the program learns of the end.
 func (w *WC) fail(q *QP, s iwarp.Status) {
-	status, first := q.failed()
-	if s == iwarp.StatusFlushed {
+	if status := q.failed(); s == iwarp.StatusFlushed {
 		w.Status = status
-	}
-	if first {
-		go q.wake() // the CQ is locked
 	}
 }
 

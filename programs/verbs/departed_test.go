@@ -61,7 +61,7 @@ func (q *queue) flushes(send, recv uint64) {
 	}
 }
 
-// TestLocksInOrder: what is flushed waits for a CQ that is being polled, and the poll does not wait for it, whatever it finds there.
+// TestLocksInOrder: what is flushed waits for a CQ that is being polled, and neither the poll nor a post waits for it.
 func TestLocksInOrder(t *testing.T) {
 	a := roce(t)
 	q := a.inner()
@@ -74,8 +74,8 @@ func TestLocksInOrder(t *testing.T) {
 		defer q.flushing.Unlock()
 		return len(q.late) == 0
 	}
-	until(t, "that a poll could go on which finds a receive that is to sleep", taken)
-	q.sleep(lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, 2)}) // as that poll has it
+	until(t, "that a poll could go on which finds what was flushed", taken)
+	q.sleepLate(lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, 2)})
 	q.sendCQ.polling.Unlock()
 	want(t, "what was flushed", a.completion().ID, 1)
 	must(t, a.d.ModifyQP(a.qp, StateErr))

@@ -28,18 +28,13 @@ func (q *QP) over(err error) bool {
 // flushSends flushes a list. It is ENOMEM for the first that finds the queue full: as before the end, a request keeps its place until its completion is polled.
 func (q *QP) flushSends(wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 	var late []lateWC
-	wakes := false
 	real := q.sender().Query()
 	for room := q.config.SendDepth - real.Sends - real.UnpolledSends; wr != nil && room > int(q.lateSends.Load()); wr = wr.Next {
 		l := lateWC{q.sendCQ, q.lateOf(&q.lateSends, wr.ID)}
-		status, first := q.failed()
-		l.wc.Status, wakes = status, wakes || first
+		l.wc.of = q
 		late = append(late, l)
 	}
 	q.flush(late)
-	if wakes {
-		q.wake() // the receives that sleep come after the request that has failed
-	}
 	return wr, fullUnless(wr == nil)
 }
 
@@ -51,7 +46,7 @@ func (q *QP) flushRecvs(wr *RecvWR) (bad *RecvWR, errno syscall.Errno) {
 		late = append(late, lateWC{q.recvCQ, q.lateOf(&q.lateRecvs, wr.ID)})
 	}
 	if q.meets() {
-		q.sleep(late...)
+		q.sleepLate(late...)
 	} else {
 		q.flush(late)
 	}
@@ -68,7 +63,7 @@ func fullUnless(all bool) syscall.Errno {
 // lateOf is the completion of a request that was flushed, which is counted until the program has it.
 func (q *QP) lateOf(count *atomic.Int32, id uint64) added {
 	count.Add(1)
-	return added{q.flushed(id), count}
+	return added{WC: q.flushed(id), sent: count}
 }
 
 // flushed is what is valid of a completion in error.
@@ -101,12 +96,14 @@ func (q *QP) afterEnd() {
 	}
 	q.giving.Lock()
 	defer q.giving.Unlock()
-	for _, l := range q.takeFlushed() {
+	late := q.takeFlushed()
+	q.rouse()
+	for _, l := range late {
 		l.cq.complete(l.wc, true)
 	}
 }
 
-// takeFlushed takes what is to be completed. Its CQs are locked after that, as a poll that finds a receive that is to sleep has locked its CQ before.
+// takeFlushed takes what is to be completed. Its CQs are locked after that.
 func (q *QP) takeFlushed() (late []lateWC) {
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
@@ -118,15 +115,19 @@ func (q *QP) takeFlushed() (late []lateWC) {
 func (q *QP) drop() {
 	q.giving.Lock()
 	defer q.giving.Unlock()
+	q.recvCQ.polling.Lock()
+	q.asleep = nil
+	q.recvCQ.polling.Unlock()
 	q.flushing.Lock()
 	defer q.flushing.Unlock()
-	q.late, q.asleep, q.lastWQE = nil, nil, lastNot
+	q.late, q.lateAsleep, q.lastWQE = nil, nil, lastNot
 }
 
 // An added completion is one that package iwarp does not know of.
 type added struct {
 	WC
 	sent *atomic.Int32 // of what is outstanding until the program has the completion, or nil
+	of   *QP           // whose Send, or the like, was flushed; nil of others
 }
 
 // complete adds a completion. A CQ without room has overflowed, which the program is told.
@@ -150,16 +151,19 @@ func (c *CQ) add(a added, solicited bool) (room bool) {
 	return room
 }
 
-// takeLate moves the oldest of what was added to wcs. The caller holds c.polling.
-func (c *CQ) takeLate(wcs []WC) int {
-	n := min(len(wcs), len(c.late))
-	for i, a := range c.late[:n] {
+// take moves the oldest of a list of completions to wcs. The caller holds CQ.polling.
+func take(wcs []WC, from *[]added) int {
+	n := min(len(wcs), len(*from))
+	for i, a := range (*from)[:n] {
 		wcs[i] = a.WC
+		if a.of != nil {
+			wcs[i].Status = a.of.failed()
+		}
 		if a.sent != nil {
 			a.sent.Add(-1)
 		}
 	}
-	c.late = slices.Delete(c.late, 0, n)
+	*from = slices.Delete(*from, 0, n)
 	return n
 }
 

@@ -53,11 +53,13 @@ type QP struct {
 
 	ending sync.Mutex // held during Close
 
-	giving   sync.Mutex // held while what is late gets to its CQs: before CQ.polling and flushing
-	flushing sync.Mutex
-	late     []lateWC
-	asleep   []lateWC // see sleeps
-	lastWQE  int
+	asleep []added // see sleeps; guarded by recvCQ.polling
+
+	giving     sync.Mutex // held while what is late gets to its CQs: before CQ.polling, and before flushing
+	flushing   sync.Mutex
+	late       []lateWC
+	lateAsleep []lateWC // see sleepLate
+	lastWQE    int
 
 	lateSends, lateRecvs atomic.Int32 // that were flushed here, or sleep, and whose completions the program has not polled
 

@@ -163,7 +163,7 @@ func (u *UD) fail() {
 // addSent completes a request to send, which is outstanding until the program has that.
 func (u *UD) addSent(wc WC, solicited bool) {
 	u.sent.Add(1)
-	u.sendCQ.complete(added{wc, &u.sent}, solicited)
+	u.sendCQ.complete(added{WC: wc, sent: &u.sent}, solicited)
 }
 
 // next takes the oldest receive. The caller holds u.mu.
