@@ -45,10 +45,10 @@ const (
 func (q *QP) confirms() bool { return q.cfg.Confirm && q.ORD > 0 && !q.peerEnded() }
 
 // awaitsConfirmation reports whether the entry at a position waits for the peer to confirm it: with one that has closed its half only what
-// it was asked for before.
+// it was asked for before. After a Terminate nobody carries out the rest: it waits to be flushed.
 func (q *QP) awaitsConfirmation(pos uint64) bool {
 	c := &q.confirm
-	return q.cfg.Confirm && q.ORD > 0 && pos >= c.known && (pos < c.asked || !q.peerEnded())
+	return q.cfg.Confirm && q.ORD > 0 && pos >= c.known && (pos < c.asked || !q.peerEnded() || q.state == Terminate)
 }
 
 // toConfirm notes that the entry before the next is built.

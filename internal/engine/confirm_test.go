@@ -189,6 +189,24 @@ func TestConfirmRefused(t *testing.T) {
 	}
 }
 
+// So it is where the end of the peer's half is there before the LLP has taken what came after.
+func TestConfirmRefusedEnded(t *testing.T) {
+	p := initiator(t, confirming)
+	p.post(work(1, OpSend))
+	p.want(send(1, nil), question(1))
+	p.post(work(2, OpSend))
+	p.post(work(3, OpSend)) // for which nobody is asked yet
+	var n int
+	for _, octets := range p.Output(p.clock, p.g) {
+		n += len(octets)
+	}
+	p.send(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)))
+	p.fin()
+	p.Sent(p.clock, p.g, n)
+	p.settle()
+	p.completion(success(1, OpSend, 0), failed(2, OpSend, StatusRemoteOperation), flushed(3, OpSend))
+}
+
 // Also of a Send that is not sent whole yet.
 func TestConfirmRefusedLong(t *testing.T) {
 	p := initiator(t, confirming)
