@@ -11,8 +11,10 @@
 // as Dialer.Patience says. Commands that were under way are sent again, and calls wait for that. So a write whose
 // connection was lost may have been carried out twice, which makes no difference except to somebody who has written to
 // the same blocks meanwhile: a target has stopped the work of the old connections before it takes commands from new
-// ones. What had completed is not sent again; Flush says whether it is durable. The namespaces have to be the same as
-// before, by their identifiers, length and blocks: ErrChanged.
+// ones. What had completed is not sent again. Where not just the connection was lost, but the target's machine its power,
+// what was in its cache is gone, and a Flush on the new connection does not say so: a program that must not lose that writes
+// again what it had not flushed when Dialer.Lost told it. The namespaces have to be the same as before, by their
+// identifiers, length and blocks: ErrChanged.
 //
 // A command that failed is sent again too, unless its status says that this is of no use (DNR). Neither happens to a command more than
 // five times. All other errors are final.

@@ -83,7 +83,7 @@ func (n *Namespace) check(what string, off, length int64) error {
 	return nil
 }
 
-// Flush returns when all that had been written before is durable.
+// Flush returns when all that had been written before is durable, unless the target's machine has lost it since: see the package's comment.
 func (n *Namespace) Flush(ctx context.Context) error {
 	return n.failed("Flush", 0, n.do(ctx, &task{cmd: capsule.NewCommand(capsule.OpFlush, n.id)}))
 }
