@@ -63,6 +63,7 @@ var pairings = []pairing{
 	{"qperf", "qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_lat rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_lat", rate, true, "latency"},
 	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=write --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
 	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=read --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
+	{"fio", fioReceiver + " --iodepth=64", fioSender + " --iodepth=1", compared, false, "err= 0"},
 }
 
 // directs are programs that connect Queue Pairs by themselves, with the device in the guise of RoCE, and libfabric.
@@ -91,6 +92,11 @@ var directs = []pairing{
 	{"ucx-utils", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000 127.0.0.1", rate, false, "Final:"},
 }
 
+// waiting is a program whose Sends wait for receives, as on InfiniBand.
+var waiting = []pairing{
+	{"fio", "IWARP_AS=roce " + fioReceiver + " --iodepth=8", "IWARP_AS=roce " + fioSender + " --iodepth=8", compared, false, "err= 0"},
+}
+
 // unconnected are programs that have no connection, and so nothing in a capture: they send datagrams.
 var unconnected = []pairing{
 	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 127.0.0.1", compared, false, "usec/iter"},
@@ -103,7 +109,7 @@ var unconnected = []pairing{
 }
 
 // shown are those of all tests.
-var shown = slices.Concat(pairings, directs, unconnected)
+var shown = slices.Concat(pairings, directs, waiting, unconnected)
 
 // Settings of UCX, before the name of the program: its transport rc_verbs, which makes its first contact by ud_verbs, or the latter alone.
 const (
@@ -111,7 +117,13 @@ const (
 	byDatagrams = "UCX_TLS=ud_v,self UCX_NET_DEVICES=iwarp0:1 "
 )
 
-const fioServer = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=16m --iodepth=8"
+// fio has no flow control for its Sends: as an iWARP device the receiver needs a receive for each. It looks for the pattern in what they bring.
+const (
+	fioServer   = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=16m --iodepth=8"
+	fioPattern  = " --verify=pattern --verify_pattern=0x5a --verify_state_save=0"
+	fioReceiver = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=4m" + fioPattern
+	fioSender   = "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=send --bs=64k --size=4m" + fioPattern
+)
 
 // TestPrograms runs programs as Debian ships them, both ends on the library. With IWARP_TABLE=FILE it writes the table of
 // docs/programs.md.
