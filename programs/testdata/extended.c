@@ -81,6 +81,8 @@ static void completed(struct end *e, uint64_t id, enum ibv_wc_opcode opcode, uin
 	printf("%llu: status %d, operation %d\n", (unsigned long long)e->cq->wr_id, e->cq->status, ibv_wc_read_opcode(e->cq));
 	check(e->cq->wr_id == id && e->cq->status == IBV_WC_SUCCESS && ibv_wc_read_opcode(e->cq) == opcode, "completion");
 	check(ibv_wc_read_qp_num(e->cq) == e->qp->qp_num, "number of the QP");
+	check(!ibv_wc_read_vendor_err(e->cq) && !ibv_wc_read_src_qp(e->cq) && !ibv_wc_read_slid(e->cq) && !ibv_wc_read_sl(e->cq) && !ibv_wc_read_dlid_path_bits(e->cq),
+	      "what is of errors and datagrams");
 	if (opcode & IBV_WC_RECV)
 		check(ibv_wc_read_byte_len(e->cq) == length, "length");
 	if (opcode == IBV_WC_RECV_RDMA_WITH_IMM || id == 12)
