@@ -22,8 +22,6 @@ const ownPerf = "iwarp perf"
 
 // A libraryStudy is what perftest's programs make of works on the library, beside other tools.
 type libraryStudy struct {
-	Machine place     `json:"machine"`
-	Load    string    `json:"load_before"` // how many threads ran or wanted to, on average of the last minute; "" is not known
 	Values  []beside  `json:"values"`
 	Missing []missing `json:"missing"`
 }
@@ -75,7 +73,7 @@ func perftest(iwarp string, limit time.Duration) *program {
 
 // measureLibrary gives each tool its turn at each work of perftest's, round by round. What cannot be had is named.
 func (c *cli) measureLibrary(ctx context.Context, own *own, rec *record) error {
-	rec.Library = &libraryStudy{Machine: thisMachine(), Load: loadBefore()}
+	rec.Library = new(libraryStudy)
 	dir, err := os.MkdirTemp("", "compare")
 	if err != nil {
 		return err
@@ -160,13 +158,6 @@ func perftestOptions(w work) perf.Options {
 	}
 }
 
-// loadBefore is the load of the last minute.
-func loadBefore() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	load, _, _ := strings.Cut(string(text), " ")
-	return load
-}
-
 // libraryTable has a row for each work and tool.
 func libraryTable(rec *record) string {
 	var b strings.Builder
@@ -175,9 +166,7 @@ func libraryTable(rec *record) string {
 		l = &libraryStudy{}
 	}
 	if len(l.Values) > 0 {
-		m := l.Machine
-		fmt.Fprintf(&b, "Medians of %d rounds with the quartiles: %d CPUs, %s; %s; %s. The load of the minute before was %s.\n\n",
-			l.Values[0].Rounds, m.CPUs, m.CPU, m.Kernel, m.Go, l.Load)
+		fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", l.Values[0].Rounds)
 	}
 	b.WriteString(report.MarkdownHeading("work", "tool", "median", "quartiles", "ratio to "+ownPerf, "quartiles", "more than "+ownPerf, "quartiles"))
 	for _, v := range l.Values {

@@ -104,9 +104,8 @@ func (c *cli) parts() []part {
 	}
 }
 
-// measure replaces the figures by new ones, and says of each part when that was.
+// measure replaces the figures by new ones, and says of each part when and where that was.
 func (c *cli) measure(ctx context.Context, rec *record) error {
-	rec.Machine = thisMachine()
 	own, err := newOwn(ctx)
 	if err != nil {
 		return err

@@ -20,8 +20,7 @@ import (
 
 // A record is the JSON file: all figures of docs/performance.md.
 type record struct {
-	Machine place `json:"machine"` // of the last run
-	// Measured says when each part was, by the names of cli.parts.
+	// Measured says when and where each part was, by the names of cli.parts.
 	Measured map[string]when `json:"measured"`
 
 	CC      string        `json:"congestion_control"` // of the comparison
@@ -41,17 +40,12 @@ type record struct {
 	Library *libraryStudy `json:"programs_on_the_library,omitempty"` // nil: not measured
 }
 
-// A when is a day, and the commit that was measured.
+// A when is a day, the commit that was measured, and the machine.
 type when struct {
-	Date   string `json:"date"`
-	Commit string `json:"commit"`
-	Load   string `json:"load_before,omitempty"` // how many threads ran or wanted to, on average of the minute before; "" is not known
-}
-
-// A place is where and when it was measured.
-type place struct {
-	Date string `json:"date"`
-	machine.Machine
+	Date    string          `json:"date"`
+	Commit  string          `json:"commit"`
+	Machine machine.Machine `json:"machine"`
+	Load    string          `json:"load_before,omitempty"` // how many threads ran or wanted to, on average of the minute before; "" is not known
 }
 
 // A value is what one tool makes of one work, over all rounds.
@@ -121,17 +115,23 @@ func (r *record) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-func thisMachine() place {
-	return place{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine.This()}
-}
-
-// now is today, with the commit that lies in the directory.
+// now is today, on this machine, with the commit that lies in the directory.
 func now(ctx context.Context) (when, error) {
 	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=7", "HEAD").Output()
 	if err != nil {
 		return when{}, fmt.Errorf("git rev-parse: %w", err)
 	}
-	return when{Date: thisMachine().Date, Commit: strings.TrimSpace(string(head)), Load: loadBefore()}, nil
+	return when{
+		Date: time.Now().UTC().Format(time.DateOnly), Commit: strings.TrimSpace(string(head)),
+		Machine: machine.This(), Load: loadBefore(),
+	}, nil
+}
+
+// loadBefore is the load of the last minute.
+func loadBefore() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }
 
 // dated says when a part was measured.

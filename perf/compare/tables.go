@@ -21,7 +21,7 @@ const (
 func tables(rec *record) map[string]string {
 	of := func(part, table string) string { return rec.Measured[part].text() + table }
 	return map[string]string{
-		"machine": machineText(rec), "missing": missingText(rec), "buffers": buffersText(rec),
+		"missing": missingText(rec), "buffers": buffersText(rec),
 		"tools": of("tools", toolsTable(rec)), "perf": of("perf", perfTable(rec)),
 		"connections": of("growth", connectionsTable(rec)), "round trips": of("growth", roundTripTable(rec)),
 		"short connections": of("short connections", shortTable(rec)), "siw": of("siw", siwTable(rec)), "loss": of("loss", lossTable(rec)),
@@ -36,7 +36,8 @@ func (w when) text() string {
 	if w.Load != "" {
 		load = ", after a minute with a load of " + w.Load
 	}
-	return fmt.Sprintf("Measured on %s, at commit %s%s.\n\n", w.Date, w.Commit, load)
+	m := w.Machine
+	return fmt.Sprintf("Measured on %s, at commit %s%s: %d CPUs, %s; %s; %s.\n\n", w.Date, w.Commit, load, m.CPUs, m.CPU, m.Kernel, m.Go)
 }
 
 // updateTables replaces what stands between the markers.
@@ -62,11 +63,6 @@ func replaced(doc, name, table string) (string, error) {
 		return "", fmt.Errorf("there is no place for the table %s", name)
 	}
 	return before + fmt.Sprintf(tableBegin, name) + table + fmt.Sprintf(tableEnd, name) + after, nil
-}
-
-func machineText(rec *record) string {
-	m := rec.Machine
-	return fmt.Sprintf("%d CPUs, %s; %s; %s.\n", m.CPUs, m.CPU, m.Kernel, m.Go)
 }
 
 // toolsTable has a row for each work and tool.
