@@ -145,6 +145,11 @@ func (c *call) await(ctx context.Context, op Op) (WC, error) {
 	if len(c.done) == 0 {
 		c.qp.leadFor(ctx, c)
 	}
+	if len(c.done) == 0 {
+		c.qp.callers.Add(1)
+		defer c.qp.callers.Add(-1)
+		c.qp.lookOut()
+	}
 	select {
 	case wc := <-c.done:
 		return c.completed(wc)

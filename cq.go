@@ -160,12 +160,13 @@ func (cq *CQ) take(wc []WC) (n int, vain bool, only *QP) {
 // Arm for solicited completions does not weaken one for the next.
 func (cq *CQ) Arm(solicitedOnly bool) {
 	cq.mu.Lock()
-	defer cq.mu.Unlock()
 	want := armedNext
 	if solicitedOnly {
 		want = armedSolicited
 	}
 	cq.arm = max(cq.arm, want)
+	cq.mu.Unlock()
+	cq.lookOut()
 }
 
 // Events returns the channel of the notices that Arm asks for. Those of a CQ that a CompChannel has

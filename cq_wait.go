@@ -29,7 +29,8 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 // connected, and Wait goes on waiting until that is closed.
 //
 // On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a
-// message the way through another goroutine. That is cheapest with the same context each time.
+// message the way through another goroutine. That is cheapest with the same context each time. When a
+// program that has waited so again and again stops waiting, what the peer asks for by itself, as by a Read, may be answered up to 4 ms later, once.
 func (cq *CQ) Wait(ctx context.Context) error {
 	cancel := ctx.Done()
 	for {
@@ -43,6 +44,7 @@ func (cq *CQ) Wait(ctx context.Context) error {
 		if ready || err != nil {
 			return err
 		}
+		cq.lookOut()
 		if cancel == nil {
 			<-cq.gate
 			continue

@@ -21,8 +21,9 @@ import (
 //   - the end of the connection, which it finds as it reads.
 //
 // Timers and closes run in goroutines of their own and need nobody to read. A consumer that
-// leaves and does not come back keeps nothing waiting: what arrives next wakes the receiving
-// goroutine, which goes on until it is quiet again.
+// leaves and does not come back keeps nothing waiting for long: what arrives next wakes the receiving
+// goroutine, at once if anybody else waits, and after a few milliseconds at most if nobody does. That
+// goes on until it is quiet again.
 type lead struct { // guarded by QP.mu
 	offer bool // someone has waited for a completion that came with the last octets
 	quiet bool // nothing was left of those
@@ -62,7 +63,36 @@ func (qp *QP) leadFor(ctx context.Context, s sleeper) {
 	}
 	s.awake() // before the next has the role
 	if more {
-		c.Leave(interrupted && ctx.Err() == nil)
+		c.Leave(interrupted && ctx.Err() == nil, qp.awaited())
+	}
+}
+
+// lookOut is called by who begins to wait for the QP and does not receive for itself.
+func (qp *QP) lookOut() {
+	if c := qp.connection(); c != nil {
+		c.LookOut()
+	}
+}
+
+// awaited reports whether anybody waits for what the QP brings who does not receive for itself, or may do so unnoticed.
+func (qp *QP) awaited() bool {
+	return qp.callers.Load() > 0 || qp.sendCQ.awaited(qp) || qp.recvCQ != qp.sendCQ && qp.recvCQ.awaited(qp)
+}
+
+// awaited reports whether somebody waits for a completion of a QP, or for a notice of one. Of a CQ with others, nobody who begins to wait asks each QP.
+func (cq *CQ) awaited(qp *QP) bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.only != qp || cq.waiters > 0 || cq.arm != armedNot
+}
+
+// lookOut has the CQ's only QP know of a waiter, or of a notice that is asked for. Those of several are awaited at all times.
+func (cq *CQ) lookOut() {
+	cq.mu.Lock()
+	qp := cq.only
+	cq.mu.Unlock()
+	if qp != nil {
+		qp.lookOut()
 	}
 }
 

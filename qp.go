@@ -230,6 +230,8 @@ type QP struct {
 	unpolledSends, unpolledRecvs atomic.Int64
 	srqHeld                      srqHeld // with an SRQ, in place of unpolledRecvs
 
+	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
+
 	mu                      sync.Mutex // guards what follows
 	eng                     *engine.QP
 	attr                    StreamAttr // for the next connection

@@ -56,10 +56,10 @@ func TestNoTimer(t *testing.T) {
 	s.c.role.bell.timer = 1 << 30 // which is no descriptor
 	s.c.role.mu.Unlock()
 	for range 2 * steady {
-		s.c.Leave(false)
+		s.c.Leave(false, false)
 		s.take()
 	}
-	s.c.Leave(false)
+	s.c.Leave(false, false)
 	s.write("x")
 	s.wantBack(2*steady + 1)
 }

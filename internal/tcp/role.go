@@ -27,6 +27,7 @@ import (
 // bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So what
 // arrives after a consumer has left for good waits for no longer than that (lazy), once; before
 // the next time, the receiving goroutine has had the role, and consumers have been steady again.
+// Who waits without reading (LookOut) is not to wait for that: then Leave arms it at once.
 // A ring wakes a goroutine and mostly a thread, which costs as much as several messages: after some
 // leads (postpone) the timer begins anew, so that it does not ring while they come quickly.
 //
@@ -49,6 +50,7 @@ type role struct {
 	noBell      bool  // there is no bell, or it is closed
 	armed       bool  // the bell is
 	withheld    bool  // the role is free, and only for the receiving goroutine
+	lookOut     bool  // the next Leave arms the bell at once
 	leads       int   // how often it was taken since it became free
 	timed       bool  // the bell rings in a while in any case
 	before      int   // leads when that was arranged
@@ -205,9 +207,23 @@ func (c *Conn) Take() bool {
 	return true
 }
 
+// LookOut is called by who begins to wait for what arrives and does not read: whoever has left the role, or leaves it next, is to be followed at once.
+func (c *Conn) LookOut() {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.noBell:
+	case r.state == free:
+		c.guard()
+	case r.state == taken:
+		r.lookOut = true
+	}
+}
+
 // Leave gives the role up. With withhold, no consumer gets it before the receiving goroutine
-// has had it.
-func (c *Conn) Leave(withhold bool) {
+// has had it. Others says that somebody waits who does not read.
+func (c *Conn) Leave(withhold, others bool) {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,11 +232,12 @@ func (c *Conn) Leave(withhold bool) {
 		r.unwatch()
 	}
 	r.state, r.withheld = free, withhold
-	if r.leads > steady && !withhold {
+	if r.leads > steady && !withhold && !others && !r.lookOut {
 		c.guardSoon()
 	} else {
 		c.guard()
 	}
+	r.lookOut = false
 	if r.noBell {
 		r.moved.Broadcast()
 	}

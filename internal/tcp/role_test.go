@@ -138,7 +138,7 @@ func TestTake(t *testing.T) {
 		s.write("hello")
 		s.wantRead("hello")
 		s.wantAway()
-		s.c.Leave(false)
+		s.c.Leave(false, false)
 	}
 	s.write("bye")
 	s.wantBack(3)
@@ -155,18 +155,51 @@ func TestTakeSteadily(t *testing.T) {
 	for range 3 {
 		s.take()
 		for range 2 * steady {
-			s.c.Leave(false)
+			s.c.Leave(false, false)
 			s.take()
 		}
 		s.wantTimed(true)
 		s.write("x")
 		s.wantRead("x")
-		s.c.Leave(false)
+		s.c.Leave(false, false)
 		s.write("y")
 		s.wantBack(2*steady + 1)
 		s.wantTimed(false)
 		recv(t, s.c, 1, 0)
 		s.again()
+	}
+}
+
+// TestLookOut has consumers come so often that the bell would stay disarmed, but for somebody who waits and does not read: the bell is armed at once,
+// whether that one has begun to wait while a consumer reads, after it has left, or long before.
+func TestLookOut(t *testing.T) {
+	for name, leave := range map[string]func(*Conn){
+		"before": func(c *Conn) { c.Leave(false, true) },
+		"while":  func(c *Conn) { c.LookOut(); c.Leave(false, false) },
+		"after":  func(c *Conn) { c.Leave(false, false); c.LookOut() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := standBack(t)
+			s.take()
+			for range 2 * steady {
+				s.c.Leave(false, false)
+				s.take()
+			}
+			leave(s.c)
+			s.wantArmed(true)
+			s.take()
+			s.c.Leave(false, false)
+			s.wantArmed(false) // that was for one time
+		})
+	}
+}
+
+func (s *standby) wantArmed(want bool) {
+	s.t.Helper()
+	s.c.role.mu.Lock()
+	defer s.c.role.mu.Unlock()
+	if s.c.role.armed != want {
+		s.t.Errorf("the bell is armed: %v", !want)
 	}
 }
 
@@ -195,7 +228,7 @@ func TestEndTaken(t *testing.T) {
 			c.End()
 			c.Done()
 		}, -1},
-		"not found": {func(c *Conn) { c.Leave(false) }, 1},
+		"not found": {func(c *Conn) { c.Leave(false, false) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := standBack(t)
@@ -278,7 +311,7 @@ func TestRole(t *testing.T) {
 					count()
 					s.c.Done()
 				}
-				s.c.Leave(n%2 == 0)
+				s.c.Leave(n%2 == 0, false)
 			}
 		})
 	}

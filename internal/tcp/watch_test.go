@@ -28,21 +28,21 @@ func TestLeaveKeepsWatch(t *testing.T) {
 	if !keepsBuffer(s.c) {
 		t.Error("it has read without a buffer")
 	}
-	s.c.Leave(false)
+	s.c.Leave(false, false)
 	if keepsBuffer(s.c) {
 		t.Error("nobody reads, and it has a buffer")
 	}
 	for range steady - 1 {
 		s.wantWatch()
 		s.take()
-		s.c.Leave(false)
+		s.c.Leave(false, false)
 	}
 	s.wantWatch()
 	s.take()
 	s.c.role.mu.Lock()
 	s.c.role.timed = false
 	s.c.role.mu.Unlock()
-	s.c.Leave(true)
+	s.c.Leave(true, false)
 	s.wantWatch()
 }
 
@@ -60,7 +60,7 @@ func (s *standby) wantWatch() {
 func TestCloseTakesBellDown(t *testing.T) {
 	s := standBack(t)
 	s.take()
-	s.c.Leave(false)
+	s.c.Leave(false, false)
 	testrig.Must(t, s.c.Close())
 	if s.c.CanStandBack() {
 		t.Error("there is a bell after Close")
@@ -73,7 +73,7 @@ func TestBellOfLostSocket(t *testing.T) {
 	s := standBack(t)
 	s.take()
 	testrig.Must(t, s.c.Conn.Close())
-	s.c.Leave(false)
+	s.c.Leave(false, false)
 	s.wantBack(1)
 	if s.c.CanStandBack() {
 		t.Error("there is a bell")
@@ -92,7 +92,7 @@ func TestContextsWatched(t *testing.T) {
 		s.take()
 		s.c.InterruptWith(ctx)
 		unwatch = s.c.role.stop
-		s.c.Leave(false)
+		s.c.Leave(false, false)
 		return unwatch
 	}
 	if unwatch := lead(first); unwatch() {
