@@ -268,6 +268,71 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestComesBackAsDiscovery: a controller that has namespaces may be a discovery controller when it comes back, or from the first, by a fault or on purpose. It has
+// no queues for I/O then.
+func TestComesBackAsDiscovery(t *testing.T) {
+	for name, before := range map[string]bool{"from the first": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t)
+			if !before {
+				p.controller.Type = capsule.ControllerDiscovery
+			}
+			_, n := p.begin().open(p.dialer())
+			if before {
+				_, err := n.ReadAt(make([]byte, 512), 0)
+				testrig.Must(t, err)
+				p.mu.Lock()
+				p.controller.Type = capsule.ControllerDiscovery
+				p.mu.Unlock()
+				p.cut()
+			}
+			_, err := n.ReadAt(make([]byte, 512), 0)
+			if !refused(err) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTakesLess: the controller that comes back amid a transfer takes less with a command than the one before.
+func TestTakesLess(t *testing.T) {
+	p := newPeer(t)
+	p.controller.MaxData = 5 // 2^5 pages are 128 KiB
+	_, n := p.begin().open(p.dialer())
+	want := random(1<<20, 4)
+	p.spoil = func(q *peerQueue, c *capsule.Command, _ *answer) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if c.Opcode == capsule.OpWrite && p.controller.MaxData == 5 {
+			p.controller.MaxData = 1
+			_ = q.qp.Abort()
+		}
+		return true
+	}
+	_, err := n.WriteAt(want, 0)
+	testrig.Must(t, err)
+	var long, short int
+	for _, c := range p.commands(capsule.OpWrite) {
+		switch c.IO().Blocks << 9 {
+		case 128 << 10:
+			long++
+		case 8 << 10:
+			short++
+		default:
+			t.Errorf("a Write of %d blocks", c.IO().Blocks)
+		}
+	}
+	if long == 0 || short == 0 {
+		t.Errorf("%d Writes of 128 KiB and %d of 8 KiB", long, short)
+	}
+	got := make([]byte, len(want))
+	_, err = n.ReadAt(got, 0)
+	testrig.Must(t, err)
+	if !bytes.Equal(got, want) {
+		t.Error("other octets are there")
+	}
+}
+
 // TestCutEarly cuts the connections at each command from the first one on, by which a controller and its namespaces are made known: it does not matter to
 // who asks for them. Without patience there is one attempt.
 func TestCutEarly(t *testing.T) {

@@ -56,9 +56,12 @@ func (s *session) queues() []*queue {
 	return append([]*queue{s.admin}, s.io...)
 }
 
-// pick returns the I/O queue for the next command.
-func (s *session) pick() *queue {
-	return s.io[s.next.Add(1)%uint32(len(s.io))]
+// pick returns the I/O queue for the next command. A discovery controller has none, and what was a controller with namespaces may be one when it comes back.
+func (s *session) pick() (*queue, error) {
+	if len(s.io) == 0 {
+		return nil, protocolError("is a discovery controller, which has no queues for I/O")
+	}
+	return s.io[s.next.Add(1)%uint32(len(s.io))], nil
 }
 
 // release ends the connections of a session that has ended, by a reset, and gives up what they take.

@@ -133,7 +133,7 @@ func (n *Namespace) transfer(ctx context.Context, op capsule.Opcode, p []byte, o
 	if err != nil {
 		return 0, n.failed(op.Name(false), off, err)
 	}
-	piece := max(s.maxData, n.BlockSize())
+	piece := s.most(n.BlockSize())
 	if len(p) <= piece {
 		if err := n.piece(ctx, op, p, off); err != nil {
 			return 0, err
@@ -187,13 +187,27 @@ func firstFailed(errs []error, length, all int) (int, error) {
 	return all, nil
 }
 
-// piece reads or writes with one command.
+// errTooLong is of a piece that was right for the controller before, and is too long for the one that has come back.
+var errTooLong = errors.New("nvme: more than the controller takes")
+
+// most is how many octets a command moves, which is a block at least.
+func (s *session) most(block int) int { return max(s.maxData, block) }
+
+// piece reads or writes with one command, or with two of half its length where the controller has come to take less.
 func (n *Namespace) piece(ctx context.Context, op capsule.Opcode, p []byte, off int64) error {
 	if len(p) == 0 {
 		return nil
 	}
 	i := capsule.IO{NSID: n.id, LBA: uint64(off) >> n.page.BlockShift, Blocks: uint32(len(p) >> n.page.BlockShift)}
-	return n.failed(op.Name(false), off, n.do(ctx, &task{cmd: i.Command(op), data: p, receives: op == capsule.OpRead}))
+	err := n.do(ctx, &task{cmd: i.Command(op), data: p, receives: op == capsule.OpRead})
+	if errors.Is(err, errTooLong) {
+		half := int(i.Blocks/2) << n.page.BlockShift
+		if err := n.piece(ctx, op, p[:half], off); err != nil {
+			return err
+		}
+		return n.piece(ctx, op, p[half:], off+int64(half))
+	}
+	return n.failed(op.Name(false), off, err)
 }
 
 // do carries a command out, again if the controller was lost or the status allows that.
@@ -206,7 +220,14 @@ func (n *Namespace) do(ctx context.Context, t *task) error {
 		if err != nil {
 			return err
 		}
-		c, err := s.pick().do(ctx, t)
+		if len(t.data) > s.most(n.BlockSize()) {
+			return errTooLong
+		}
+		q, err := s.pick()
+		if err != nil {
+			return err
+		}
+		c, err := q.do(ctx, t)
 		switch {
 		case errors.Is(err, errDead) && turn < retries:
 		case errors.Is(err, errDead):
