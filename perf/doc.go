@@ -44,14 +44,16 @@
 // median over the pairs of the ratio within a pair, with the quartiles. A ratio is given as
 // inconclusive, and not as a number, if the 95 % confidence interval of the median is wide, as
 // it is where few pairs were left or where they differ: another run would find something
-// else. Its quartiles are in the JSON object all the same. (In runs with fewer than 20 pairs none is dropped, and no
+// else. So is one of bandwidth or latency for which fewer than 5 undisturbed pairs are left; the figures are then of the 5 that
+// waited least. Its quartiles are in the JSON object all the same. (In runs with fewer than 20 pairs none is dropped, and no
 // verdict given.)
 //
 // Averages are over all slices that were kept, the peak is the best slice's. The median
 // latency and the 99th percentile are the medians over the slices of the slice's own.
 //
 // CPU time is that of both ends, divided by the messages, as is the number of context
-// switches, of threads that went to sleep. These count for disturbed slices too: a thread that waits for a CPU takes none.
+// switches, of threads that went to sleep. These count for disturbed slices too, and so do the ratios of CPU time: a thread that
+// waits for a CPU takes none.
 // QPs run over TCP, or over what Options.Network names. What is measured beside is the system's plain TCP
 // in either case.
 //

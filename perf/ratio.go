@@ -22,8 +22,8 @@ type Ratios struct {
 	// inconclusive too.
 	Quartiles map[string][2]float64 `json:"ratio_quartiles,omitempty"`
 
-	// Inconclusive names the ratios, by their keys, that another run would not repeat: the
-	// machine was too busy with other things.
+	// Inconclusive names the ratios, by their keys, that another run would not repeat, or that
+	// fewer than 5 undisturbed pairs are left for: the machine was too busy with other things.
 	Inconclusive []string `json:"inconclusive,omitempty"`
 }
 
@@ -97,7 +97,7 @@ func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 	}
 	lower, upper := spread.Quartiles(all)
 	r.Quartiles[key] = [2]float64{lower, upper}
-	if !s.keep && !repeatable(all) {
+	if !s.keep && (s.scarce || !repeatable(all)) {
 		r.Inconclusive = append(r.Inconclusive, key)
 		return
 	}
@@ -136,6 +136,13 @@ type Pairs struct {
 	LatPairs   int `json:"pairs_lat"`
 	BWDropped  int `json:"dropped_bw"` // those that the rest of the machine disturbed
 	LatDropped int `json:"dropped_lat"`
+}
+
+// Scarce reports whether bandwidth or latency has too few pairs that were not disturbed: its figures are then of the 5 that
+// waited least, and its ratios inconclusive.
+func (p Pairs) Scarce() bool {
+	few := func(all, dropped int) bool { return dropped > 0 && all-dropped < minPairs }
+	return few(p.BWPairs, p.BWDropped) || few(p.LatPairs, p.LatDropped)
 }
 
 func countPairs(bw, lat series) Pairs {

@@ -14,6 +14,7 @@ type series struct {
 	// undisturbed.
 	streams, want int
 	keep          bool // disturbed pairs, too
+	scarce        bool // too few of the pairs are undisturbed to say anything
 	iwarp, tcp    []sample
 }
 
@@ -90,7 +91,7 @@ func waits(samples []sample) []float64 {
 func (x sample) waiting() float64 { return float64(x.usage.Wait) / float64(max(x.elapsed, 1)) }
 
 // kept returns the series without disturbed pairs. If too few are left to say anything,
-// it has those that waited least.
+// it is scarce, and has those that waited least: figures, but no ratio.
 func (s *series) kept() series {
 	k := series{streams: s.streams, want: s.want, keep: s.keep}
 	for i, bad := range s.marks() {
@@ -101,7 +102,7 @@ func (s *series) kept() series {
 	if len(k.iwarp) >= minPairs || len(k.iwarp) == len(s.iwarp) {
 		return k
 	}
-	k.iwarp, k.tcp = nil, nil
+	k.iwarp, k.tcp, k.scarce = nil, nil, true
 	for _, i := range s.quietest(minPairs) {
 		k.take(s, i)
 	}

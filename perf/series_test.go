@@ -87,6 +87,34 @@ func TestInconclusive(t *testing.T) {
 	}
 }
 
+// TestTooFewUndisturbed: where nearly all pairs are disturbed, what the rest of them say is no ratio, however much they agree. The CPU
+// time of a message is compared over all pairs.
+func TestTooFewUndisturbed(t *testing.T) {
+	for _, test := range []struct {
+		left int
+		want []string
+	}{
+		{2, []string{"ratio_bw"}},
+		{4, []string{"ratio_bw"}},
+		{5, nil},
+	} {
+		x := waited(slices.Repeat([]int{2}, 40)...)
+		for i := range x {
+			x[i].usage.CPU = time.Millisecond
+			if i >= test.left {
+				x[i].usage.Steal = 1
+			}
+		}
+		r := newResult(Send, 64, 128, series{streams: 1, want: 40, iwarp: x, tcp: x}, series{})
+		if !slices.Equal(r.Inconclusive, test.want) || (r.RatioBW == 0) != (test.want != nil) || r.RatioCPU != 1 {
+			t.Errorf("%d of 40 pairs are left: inconclusive: %v; ratios %v and %v of CPU", test.left, r.Inconclusive, r.RatioBW, r.RatioCPU)
+		}
+		if r.BWDropped != 40-test.left || r.Scarce() != (test.want != nil) || r.BWAverage == 0 {
+			t.Errorf("%d of 40 pairs are left: %d dropped, scarce %v, bandwidth %v", test.left, r.BWDropped, r.Scarce(), r.BWAverage)
+		}
+	}
+}
+
 // lasting returns slices of a message that took so many seconds.
 func lasting(seconds ...float64) (all []sample) {
 	for _, x := range seconds {

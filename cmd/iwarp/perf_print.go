@@ -22,6 +22,7 @@ type perfPrinter struct {
 	secure    bool // through TLS
 	progress  *progressLine
 	busy      bool // a ratio was inconclusive
+	scarce    bool // of some quantity there were too few undisturbed pairs
 
 	soFar perf.Report // what there is of it, if it goes out as JSON
 }
@@ -105,7 +106,7 @@ func congestionText(n perf.Negotiated) string {
 // result prints one row.
 func (p *perfPrinter) result(r perf.Result) {
 	p.progress.clear()
-	p.busy = p.busy || len(r.Inconclusive) > 0
+	p.busy, p.scarce = p.busy || len(r.Inconclusive) > 0, p.scarce || r.Scarce()
 	cells := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		cells[i] = c.text(r)
@@ -125,6 +126,9 @@ const perfBesideFooting = ` Plain TCP has sockets of its own, and the kernel: th
 `
 
 const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
+`
+
+const perfScarceFooting = ` Of some quantities fewer than 5 slices were undisturbed: those figures are of the 5 that waited least for a CPU, and have no ratio.
 `
 
 const perfAheadFooting = ` "ahead" is the part of the octets that both ends placed before others that were sent before them had come. All completed in order.
@@ -154,6 +158,9 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	}
 	if p.busy {
 		fmt.Fprint(p.out, perfBusyFooting)
+	}
+	if p.scarce {
+		fmt.Fprint(p.out, perfScarceFooting)
 	}
 }
 
