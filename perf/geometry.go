@@ -30,6 +30,10 @@ func (o Options) pairs() int {
 	return int(min(maxPairs, max(minPairs, o.Duration/sliceTime)))
 }
 
+// Judged reports whether there are enough pairs of slices that disturbed ones are dropped, and ratios called inconclusive: 20 or
+// more, of 10 ms or of 40 messages. It is of options as a Report has them, with the defaults in place of zeros.
+func (o Options) Judged() bool { return o.pairs() >= judgedFrom }
+
 // slice is how long one of them is to take.
 func (o Options) slice() time.Duration { return o.Duration / time.Duration(o.pairs()) }
 

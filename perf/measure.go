@@ -100,7 +100,7 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 // series measures one quantity, in pairs of slices which take turns in who is first. It
 // goes on, within limits, until enough pairs were not disturbed.
 func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q Quantity) (series, error) {
-	all := series{streams: s.opts.streams(q), want: m.opts.pairs(), keep: m.opts.KeepDisturbed || m.opts.pairs() < judgedFrom}
+	all := series{streams: s.opts.streams(q), want: m.opts.pairs(), keep: m.opts.KeepDisturbed || !m.opts.Judged()}
 	transports := m.transports()
 	jobs := make([]job, len(transports))
 	for i, t := range transports {
@@ -129,7 +129,7 @@ func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q
 // countCalls adds system calls, which are counted in slices of their own: that makes each
 // call slower. A run too short for a verdict does not take the time.
 func (m *measurement) countCalls(ctx context.Context, r *Result, bw, lat series) error {
-	if m.opts.pairs() < judgedFrom {
+	if !m.opts.Judged() {
 		return nil
 	}
 	defer m.bandwidth.stopCounting()

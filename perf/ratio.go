@@ -106,7 +106,7 @@ func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 
 const (
 	// judgedFrom is from how many wanted pairs on a verdict is given: fewer are asked for
-	// by those who do not want to wait.
+	// by those who do not want to wait. See Options.Judged.
 	judgedFrom = 20
 	// widest is how far the ends of the confidence interval of a median may be apart, as
 	// their ratio.

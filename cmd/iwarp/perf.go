@@ -23,7 +23,7 @@ type perfCmd struct {
 	Op            []string       `placeholder:"OP" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
 	Size          []string       `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
 	Depth         depth          `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones)."`
-	Duration      *time.Duration `placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration})."`
+	Duration      *time.Duration `placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
 	QPs           positive       `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool           `help:"Ask for markers, in both directions."`
 	CRC           string         `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
@@ -39,7 +39,7 @@ type perfCmd struct {
 	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool           `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
-	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed."`
+	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs (a --duration under 200ms, --iters under 800) all are kept in any case, and all ratios printed; system calls are not counted."`
 
 	AllColumns  bool `help:"Print in the table all that --json has."`
 	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`

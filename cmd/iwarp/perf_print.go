@@ -171,6 +171,12 @@ func pairsText(report *perf.Report) string {
 		all += r.BWPairs + r.LatPairs
 		dropped += r.BWDropped + r.LatDropped
 	}
+	switch o := report.Options; {
+	case !o.Judged():
+		return fmt.Sprintf("%d, too few to judge: none was dropped as disturbed, and no ratio called busy", all)
+	case o.KeepDisturbed:
+		return fmt.Sprintf("%d, disturbed ones too", all)
+	}
 	return fmt.Sprintf("%d, of which %d were disturbed and dropped", all, dropped)
 }
 
