@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +30,7 @@ func (c *cli) compare(ctx context.Context, own *own, rec *record) error {
 		for _, w := range works() {
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Rounds, w.title)
 			for _, t := range turned(tools, round) {
-				if err := all.take(ctx, t, w, c.cc()); err != nil {
+				if err := all.take(ctx, round, t, w, c.cc()); err != nil {
 					return err
 				}
 			}
@@ -39,7 +38,7 @@ func (c *cli) compare(ctx context.Context, own *own, rec *record) error {
 	}
 	rec.CC, rec.Rounds = c.cc(), c.Rounds
 	rec.Values = all.values(tools)
-	rec.Missing = append(rec.Missing, all.missing...)
+	rec.Missing = append(rec.Missing, all.missing(works(), tools)...)
 	return nil
 }
 
@@ -79,61 +78,6 @@ func (c *cli) provide(ctx context.Context, p *program) error {
 		return fmt.Errorf("Debian's package %s has no %s", p.pkg, p.file) //nolint:staticcheck // a name
 	}
 	return nil
-}
-
-// turns are the figures of all rounds, by work and tool.
-type turns struct {
-	figures map[[2]string][]float64
-	failed  map[[2]string]int // how often
-	missing []missing
-}
-
-func newTurns() *turns {
-	return &turns{figures: make(map[[2]string][]float64), failed: make(map[[2]string]int)}
-}
-
-// maxFailures is how often a tool may fail at a work before it has no more turns at it.
-const maxFailures = 2
-
-// take measures a work with a tool. One of our own that fails ends the run.
-func (t *turns) take(ctx context.Context, by tool, w work, cc string) error {
-	key := [2]string{w.key, by.name()}
-	if t.failed[key] == maxFailures {
-		return nil
-	}
-	x, err := by.measure(ctx, w, cc)
-	_, ours := by.(ownTool)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err == nil:
-		t.figures[key] = append(t.figures[key], x)
-		return nil
-	case ours:
-		return err
-	}
-	if errors.Is(err, errNotMeasured) {
-		t.failed[key] = maxFailures
-		return nil
-	}
-	if t.failed[key]++; t.failed[key] == maxFailures {
-		t.missing = append(t.missing, missing{Tool: by.name(), Work: w.key, Reason: err.Error()})
-	}
-	return nil
-}
-
-// values sums the turns up.
-func (t *turns) values(tools []tool) []value {
-	var all []value
-	for _, w := range works() {
-		base := t.figures[[2]string{w.key, plainTCP}]
-		for _, by := range tools {
-			if own := t.figures[[2]string{w.key, by.name()}]; len(own) > 0 {
-				all = append(all, newValue(w, by.name(), own, base))
-			}
-		}
-	}
-	return all
 }
 
 // runPerf runs iwarp perf's usual measurement once with each congestion control.

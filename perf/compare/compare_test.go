@@ -173,8 +173,8 @@ func TestPerftest(t *testing.T) {
 func TestBesides(t *testing.T) {
 	p := perftest("iwarp", time.Second)
 	all := newTurns()
-	all.figures[[2]string{"latency-64", ownPerf}] = []float64{5, 10, 20}
-	all.figures[[2]string{"latency-64", onLibrary}] = []float64{6, 9, 40}
+	all.figures[[2]string{"latency-64", ownPerf}] = byRound{0: 5, 1: 10, 2: 20}
+	all.figures[[2]string{"latency-64", onLibrary}] = byRound{0: 6, 1: 9, 2: 40}
 	got := all.besides([]tool{ownTool{label: ownPerf}, p})
 	if len(got) != 2 || got[1].Tool != onLibrary || got[1].Ratio != 1.2 || got[1].More != 1 || got[1].MoreLower != 0 || got[1].MoreUpper != 10.5 {
 		t.Errorf("got %+v", got)
@@ -211,8 +211,8 @@ func TestTurns(t *testing.T) {
 		t.Errorf("the second round begins with %s", got[0].name())
 	}
 	all := newTurns()
-	all.figures[[2]string{"latency-64", plainTCP}] = []float64{10, 20, 40}
-	all.figures[[2]string{"latency-64", "iwarp"}] = []float64{20, 30, 40}
+	all.figures[[2]string{"latency-64", plainTCP}] = byRound{0: 10, 1: 20, 2: 40}
+	all.figures[[2]string{"latency-64", "iwarp"}] = byRound{0: 20, 1: 30, 2: 40}
 	got := all.values([]tool{a, b})
 	if len(got) != 2 || got[1].Median != 30 || got[1].Ratio != 1.5 || got[1].RatioLower != 1.25 || got[1].Rounds != 3 {
 		t.Errorf("got %+v", got)

@@ -105,13 +105,13 @@ func (c *cli) turnsOf(ctx context.Context, own *own, tools []tool, to *librarySt
 		for _, w := range libraryWorks() {
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s, beside programs on the library\n", round+1, c.Rounds, w.title)
 			for _, t := range turned(tools, round) {
-				if err := all.take(ctx, t, w, ""); err != nil {
+				if err := all.take(ctx, round, t, w, ""); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	to.Values, to.Missing = all.besides(tools), all.missing
+	to.Values, to.Missing = all.besides(tools), all.missing(libraryWorks(), tools)
 	return nil
 }
 
@@ -138,11 +138,7 @@ func (t *turns) besides(tools []tool) (all []beside) {
 				continue
 			}
 			b := beside{value: newValue(w, by.name(), figures, base)}
-			var more []float64
-			for i := range min(len(figures), len(base)) {
-				more = append(more, figures[i]-base[i])
-			}
-			b.More, b.MoreLower, b.MoreUpper = quartiles(more)
+			b.More, b.MoreLower, b.MoreUpper = quartiles(figures.beside(base, func(x, y float64) float64 { return x - y }))
 			all = append(all, b)
 		}
 	}
@@ -165,8 +161,12 @@ func libraryTable(rec *record) string {
 	if l == nil {
 		l = &libraryStudy{}
 	}
-	if len(l.Values) > 0 {
-		fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", l.Values[0].Rounds)
+	rounds := 0
+	for _, v := range l.Values {
+		rounds = max(rounds, v.Rounds)
+	}
+	if rounds > 0 {
+		fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", rounds)
 	}
 	b.WriteString(report.MarkdownHeading("work", "tool", "median", "quartiles", "ratio to "+ownPerf, "quartiles", "more than "+ownPerf, "quartiles"))
 	for _, v := range l.Values {
@@ -174,7 +174,7 @@ func libraryTable(rec *record) string {
 		if workOf(v.Work).less { // of rates the ratio says it
 			more, quarters = signed(v.More)+" "+v.Unit, signed(v.MoreLower)+" to "+signed(v.MoreUpper)
 		}
-		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.Tool, short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
+		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.toolText(rounds), short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
 			fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), more, quarters))
 	}
 	for i, m := range l.Missing {

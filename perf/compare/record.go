@@ -53,7 +53,7 @@ type value struct {
 	Work   string  `json:"work"`
 	Tool   string  `json:"tool"`
 	Unit   string  `json:"unit"`
-	Rounds int     `json:"rounds"`
+	Rounds int     `json:"rounds"` // that it has a figure of
 	Median float64 `json:"median"`
 	Lower  float64 `json:"lower_quartile"`
 	Upper  float64 `json:"upper_quartile"`
@@ -71,14 +71,10 @@ type missing struct {
 	Reason string `json:"reason"`
 }
 
-func newValue(w work, tool string, figures, base []float64) value {
+func newValue(w work, tool string, figures, base byRound) value {
 	v := value{Work: w.key, Tool: tool, Unit: w.unit, Rounds: len(figures)}
-	v.Median, v.Lower, v.Upper = quartiles(figures)
-	var ratios []float64
-	for i := range min(len(figures), len(base)) {
-		ratios = append(ratios, figures[i]/base[i])
-	}
-	v.Ratio, v.RatioLower, v.RatioUpper = quartiles(ratios)
+	v.Median, v.Lower, v.Upper = quartiles(figures.all())
+	v.Ratio, v.RatioLower, v.RatioUpper = quartiles(figures.beside(base, func(x, y float64) float64 { return x / y }))
 	return v
 }
 

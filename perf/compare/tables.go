@@ -71,10 +71,18 @@ func toolsTable(rec *record) string {
 	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles; plain TCP, iwarp and iperf3 with %s.\n\n", rec.Rounds, rec.CC)
 	b.WriteString(report.MarkdownHeading("work", "tool", "median", "quartiles", "ratio to plain TCP", "quartiles"))
 	for _, v := range rec.Values {
-		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.Tool, short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
+		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.toolText(rec.Rounds), short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
 			fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper)))
 	}
 	return b.String()
+}
+
+// toolText names the tool, and how many rounds it has if some of its turns failed.
+func (v value) toolText(rounds int) string {
+	if v.Rounds >= rounds {
+		return v.Tool
+	}
+	return fmt.Sprintf("%s (%d of %d rounds)", v.Tool, v.Rounds, rounds)
 }
 
 // quartilesText are those of a ratio.
