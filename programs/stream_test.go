@@ -7,8 +7,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/stream"
@@ -82,6 +86,33 @@ func TestStreamMaps(t *testing.T) {
 			over(t, conn)
 			client.end(t)
 		})
+	}
+}
+
+// TestStreamCrossing is testdata/halves.c: rdma-core's rsockets and package stream end their directions before they know of each other's, and both say that
+// all is in order.
+func TestStreamCrossing(t *testing.T) {
+	l := built(t)
+	told := filepath.Join(t.TempDir(), "told")
+	if err := unix.Mkfifo(told, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conn, client := accepted(t, l, l.program(t, "halves")+" "+told)
+	if _, err := conn.Write([]byte("ours")); err != nil {
+		t.Error(err)
+	}
+	if err := conn.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(told, []byte{1}, 0); err != nil { // it waits for that
+		t.Error(err)
+	}
+	if got, err := io.ReadAll(conn); string(got) != "theirs" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	client.end(t) // and has closed its end
+	if err := conn.Close(); err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
 

@@ -2,10 +2,13 @@ package stream_test
 
 import (
 	"errors"
+	"io"
 	"net"
 	"testing"
 	"testing/synctest"
 
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/stream"
 	"github.com/goiwarp/iwarp/stream/rsockets"
 )
@@ -50,6 +53,125 @@ func TestCloseEndsCalls(t *testing.T) {
 					if err := <-ended; !errors.Is(err, net.ErrClosed) {
 						t.Error(err)
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestShutdownsCross has both ends end their direction before they know of the other: rdma-core's end is disconnected then, and neither says nor
+// takes anything more. So all is in order without word 0, whichever end closes first.
+func TestShutdownsCross(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		peerFirst bool
+	}{{"the peer closes first", true}, {"this end closes first", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, others := newDuplex()
+				p, conn := byHandOver(t, stream.Config{}, ours, others)
+				p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
+				p.write("hello")
+				p.word(rsockets.OpData, 5)
+				must(t, conn.CloseWrite())
+				p.word(rsockets.OpControl, uint32(rsockets.Shutdown)) // without a look at ours
+				p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Shutdown)))
+				if got, err := io.ReadAll(conn); string(got) != "hello" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				sent := conn.QP().Stats().Sent[rdmap.OpSend].Messages
+				if tt.peerFirst {
+					must(t, p.qp.Close())
+					<-conn.QP().Done()
+					must(t, conn.Close())
+				} else {
+					go func() { must(t, p.qp.Close()) }()
+					must(t, conn.Close())
+				}
+				if n := conn.QP().Stats().Sent[rdmap.OpSend].Messages - sent; n != 0 {
+					t.Errorf("%d words more to a peer that takes none", n)
+				}
+			})
+		})
+	}
+}
+
+// TestShutdownsCrossUnderWay has the peer's word come while octets of ours, and our word, are still under way: the peer gets them; if it
+// is gone, Close says so.
+func TestShutdownsCrossUnderWay(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		gone bool
+		want error
+	}{{"the peer reads on", false, nil}, {"the peer is gone", true, iwarp.ErrConnectionLost}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				under, other := newStalling()
+				p, conn := byHandOver(t, stream.Config{}, under, other)
+				p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
+				synctest.Wait()
+				under.stop()
+				for range 3 {
+					_, err := conn.Write([]byte("some"))
+					must(t, err)
+				}
+				must(t, conn.CloseWrite())
+				p.word(rsockets.OpControl, uint32(rsockets.Shutdown))
+				if got, err := io.ReadAll(conn); len(got) > 0 || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- conn.Close() }()
+				synctest.Wait()
+				if tt.gone {
+					_ = p.qp.Abort()
+				}
+				under.goOn()
+				if !tt.gone {
+					for range 3 {
+						p.want(rsockets.NewWord(rsockets.OpData, 4))
+					}
+					p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Shutdown)))
+					must(t, p.qp.Close())
+				}
+				if err := <-closed; !errors.Is(err, tt.want) {
+					t.Errorf("Close: %v, wanted %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestOurShutdownsCross has two ends of ours end their directions at once, with octets under way in both: each has them all. Of one that closes
+// its QP without a word the other's Close tells.
+func TestOurShutdownsCross(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(*stream.Conn) error
+		want error
+	}{
+		{"in order", (*stream.Conn).Close, nil},
+		{"without a word", func(c *stream.Conn) error { return c.QP().Close() }, io.ErrUnexpectedEOF},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				under, other := newStalling()
+				a, b := pairOver(t, stream.Config{}, under, other)
+				all := octets(stream.DefaultRing, 2)
+				for _, c := range []*stream.Conn{a, b} {
+					writeAll(t, c, all, 100_000)
+				}
+				synctest.Wait()
+				under.stop()
+				must(t, a.CloseWrite())
+				must(t, b.CloseWrite()) // cannot know of the other's
+				under.goOn()
+				wantAll(t, a, all)
+				wantAll(t, b, all)
+				go tt.end(b)
+				synctest.Wait()
+				if err := a.Close(); !errors.Is(err, tt.want) {
+					t.Errorf("Close: %v, wanted %v", err, tt.want)
 				}
 			})
 		})

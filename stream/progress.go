@@ -134,9 +134,9 @@ func (c *Conn) repost() {
 	c.again = c.again[:0]
 }
 
-// announce tells the peer what is due: octets that are free, and credits.
+// announce tells the peer what is due: octets that are free, and credits. One that sends nothing more needs neither, and may take nothing more.
 func (c *Conn) announce() {
-	for {
+	for !c.ep.PeerEnded() {
 		n, due := c.ep.Due()
 		if !due {
 			return

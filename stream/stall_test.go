@@ -135,6 +135,8 @@ func (p *peer) over(conn net.Conn) {
 	d := iwarp.Dialer{PD: pd, MPA: mpa.Offer{PrivateData: said}, QP: iwarp.QPConfig{Linger: -1}, Prepare: p.prepare}
 	p.qp, err = d.Initiate(context.Background(), conn, nil)
 	must(p.t, err)
+	p.other, err = rsockets.ParseHello(p.qp.Negotiated().PrivateData)
+	must(p.t, err)
 }
 
 // TestStalledWrites has a network take nothing, while this end writes single octets: a Write waits before the Send Queue is full.

@@ -4,7 +4,7 @@ package rsockets
 type Ending struct {
 	ended, peerEnded bool
 	disconnected     bool // by the peer, which does not receive any more
-	said             bool // we have told it Disconnect
+	said             bool // we have told it Disconnect, or need not
 }
 
 // PeerEnded reports whether the peer has said that it sends no more. What has arrived is to be read all the same.
@@ -30,19 +30,22 @@ func (e *Ending) End() (w Word, send bool) {
 	return NewWord(OpControl, uint32(Shutdown)), true
 }
 
-// Disconnect ends both directions, and returns the word that says so, if it was not said.
+// Disconnect ends both directions, and returns the word that says so, if the peer does not know yet.
 func (e *Ending) Disconnect() (w Word, send bool) {
 	send = !e.said
 	e.ended, e.said = true, true
 	return NewWord(OpControl, uint32(Disconnect)), send
 }
 
-func (e *Ending) control(c Control) error {
+// control takes note of what the peer has said; silent tells of one that is disconnected by words of Shutdown that cross.
+func (e *Ending) control(c Control, silent bool) error {
 	switch c {
 	case Disconnect:
 		e.peerEnded, e.disconnected = true, true
 	case Shutdown:
-		e.peerEnded = true
+		// Where its word crosses ours, an end of rdma-core's is disconnected by ours: it says nothing more, and takes nothing. It is not
+		// e.disconnected before that, as what we have sent may not have reached it yet.
+		e.peerEnded, e.said = true, e.said || e.ended && silent
 	case KeepAlive:
 	default:
 		return wrong("word", "control %d", c)

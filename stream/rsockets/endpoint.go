@@ -50,7 +50,7 @@ func (e *Endpoint) Deliver(b []byte, table Memory) error {
 	case OpMap:
 		return e.lookAtMap(w.Value(), table)
 	case OpControl:
-		return e.control(Control(w.Value()))
+		return e.control(Control(w.Value()), !e.peer.CountsMaps)
 	}
 	return wrong("word", "%v", w)
 }

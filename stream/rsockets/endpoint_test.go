@@ -288,6 +288,18 @@ func TestEnding(t *testing.T) {
 	if !e.Ended() || !e.PeerEnded() || e.Disconnected() {
 		t.Errorf("%+v", e.Ending)
 	}
+	w, send = e.Disconnect() // rdma-core's end is disconnected by the second word 2, and gets nothing more
+	want(w, send, 0, false)
+
+	e = newEnd(hello(2, 8, 256), withMaps(2, 384, true), 256) // one of ours says Disconnect all the same
+	e.End()
+	e.must(t, OpControl, uint32(Shutdown))
+	w, send = e.Disconnect()
+	want(w, send, Disconnect, true)
+
+	e = fresh() // the peer says nothing
+	w, send = e.End()
+	want(w, send, Shutdown, true)
 	w, send = e.Disconnect()
 	want(w, send, Disconnect, true)
 	w, send = e.Disconnect()

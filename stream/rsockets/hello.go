@@ -29,7 +29,9 @@ type Hello struct {
 	Big bool
 	// Credits is how many words may be under way to this end: the receives that it has posted for them.
 	Credits uint16
-	// CountsMaps tells that this end returns a credit for a word of OpMap, too, as rdma-core does not.
+	// CountsMaps tells that this end returns a credit for a word of OpMap, too, as rdma-core does not; and that it says Disconnect before it
+	// closes the connection also where both ends have said Shutdown before they knew of each other's, so that one that is killed is told from one
+	// that has everything.
 	CountsMaps bool
 	// Maps is how many entries the table of maps has, which lies after that of ring entries. See MapsSaid.
 	Maps int
