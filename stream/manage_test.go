@@ -137,6 +137,32 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// TestMapAgain has a program map memory at an offset where it has closed another Mapping: what the peer writes goes to the new one.
+func TestMapAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const there = 1 << 20
+		a, b := memoryPair(t, stream.Config{Maps: 4})
+		for _, offset := range []uint64{0, there} {
+			m, err := b.Map(make([]byte, 5), offset)
+			must(t, err)
+			defer m.Close()
+		}
+		b.Unmap()
+		here := make([]byte, 5)
+		again, err := b.Map(here, there) // in the entry of the first
+		must(t, err)
+		say(t, b, a)
+		_, err = a.WriteAt([]byte("there"), there)
+		must(t, err)
+		say(t, a, b)
+		must(t, again.Close())
+		if string(here) != "there" {
+			t.Errorf("%q", here)
+		}
+		closeInOrder(t, a, b)
+	})
+}
+
 // TestUnmapTwice has mappings closed by a program, and by the Close of their connection, at the same time. It is for the race detector.
 func TestUnmapTwice(t *testing.T) {
 	a, b := memoryPair(t, stream.Config{Maps: 64})

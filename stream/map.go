@@ -20,7 +20,8 @@ type Mapping struct {
 // Map lets the peer write into buf, whose first octet has the given offset. The peer has to have room for maps:
 // Config.Maps, or RDMA_IOMAPSIZE of rdma-core's. The peer knows of the Mapping once it has read what was written to the
 // stream after Map returned; and what the peer has written there is sure to be there once this end has read what the
-// peer wrote to the stream afterwards. Until Close of the Mapping, or of the Conn, buf is the peer's. The error wraps
+// peer wrote to the stream afterwards. Of several Mappings with one offset the last, be it closed, is what the peer writes to. Until Close of the
+// Mapping, or of the Conn, buf is the peer's. The error wraps
 // ErrNoMaps where there is no room; a peer of rdma-core's takes no more than a quarter of its credits in all.
 func (c *Conn) Map(buf []byte, offset uint64) (*Mapping, error) {
 	m, err := c.mapIn(buf, offset)

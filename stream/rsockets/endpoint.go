@@ -1,16 +1,14 @@
 package rsockets
 
-import "slices"
-
 // An Endpoint is one end's account of a connection.
 type Endpoint struct {
 	Sender
 	Receiver
 	Ending
 	ours, peer Hello
-	entry      int   // the one of our table that the peer writes next
-	maps       []Map // what the peer has mapped, by its entry
-	mapsTold   int   // words of OpMap that we have sent
+	entry      int // the one of our table that the peer writes next
+	theirs     peerMaps
+	mapsTold   int // words of OpMap that we have sent
 }
 
 // Memory is that of an end's own table. An iwarp.MR is one.
@@ -25,7 +23,7 @@ type Memory interface {
 func NewEndpoint(ours, peer Hello, ring, part int) *Endpoint {
 	return &Endpoint{
 		Sender: newSender(&peer), Receiver: newReceiver(ring, part, ours.Credits, &peer),
-		ours: ours, peer: peer, entry: 1 % int(ours.Entries), maps: make([]Map, ours.Maps),
+		ours: ours, peer: peer, entry: 1 % int(ours.Entries), theirs: newPeerMaps(ours.Maps),
 	}
 }
 
@@ -85,8 +83,8 @@ func (e *Endpoint) look(table Memory) (err error) {
 }
 
 func (e *Endpoint) lookAtMap(i uint32, table Memory) error {
-	if uint64(i) >= uint64(len(e.maps)) {
-		return wrong("map", "entry %d of a table of %d", i, len(e.maps))
+	if uint64(i) >= uint64(len(e.theirs.maps)) {
+		return wrong("map", "entry %d of a table of %d", i, len(e.theirs.maps))
 	}
 	if err := e.mapped(); err != nil {
 		return err
@@ -94,7 +92,10 @@ func (e *Endpoint) lookAtMap(i uint32, table Memory) error {
 	var err error
 	updated := table.Update(func(b []byte) {
 		raw := b[int(e.ours.Entries)*EntryLen+int(i)*MapLen:]
-		e.maps[i], err = ParseMap(raw[:MapLen], e.ours.Big)
+		var m Map
+		if m, err = ParseMap(raw[:MapLen], e.ours.Big); err == nil {
+			e.theirs.set(i, m)
+		}
 	})
 	if updated != nil {
 		return updated
@@ -103,15 +104,8 @@ func (e *Endpoint) lookAtMap(i uint32, table Memory) error {
 }
 
 // Find returns where in the peer's memory the n octets lie that it has mapped at an offset: as many of them as one map
-// has.
-func (e *Endpoint) Find(offset uint64, n int) (Entry, bool) {
-	for i := range slices.Backward(e.maps) {
-		if place, found := e.maps[i].Find(offset, n); found {
-			return place, true
-		}
-	}
-	return Entry{}, false
-}
+// has. Where several maps have an octet, it is in the one that came last.
+func (e *Endpoint) Find(offset uint64, n int) (Entry, bool) { return e.theirs.find(offset, n) }
 
 // MapRoom says whether a word of OpMap can be sent.
 type MapRoom uint8

@@ -254,6 +254,37 @@ func TestMaps(t *testing.T) {
 	wantError(t, e.say(OpMap, 1), "credit")
 }
 
+// TestNewestMap takes the map that has come last for what several of them have, whatever their entries: older ones may be closed, which is not told.
+func TestNewestMap(t *testing.T) {
+	ours := withMaps(2, 8, true)
+	ours.Maps = 4
+	e := newEnd(ours, hello(2, 384, 256), 256)
+	comes := func(i int, offset uint64, length uint32, stag uint32) {
+		t.Helper()
+		copy(e.table[2*EntryLen+i*MapLen:], Map{Offset: offset, Entry: Entry{Place{0x5000, stag}, length}}.Append(nil, false))
+		e.must(t, OpMap, uint32(i))
+	}
+	want := func(offset uint64, stag, length uint32) {
+		t.Helper()
+		if at, _ := e.Find(offset, 1000); at.STag != stag || at.Length != length {
+			t.Errorf("offset %d: %d octets of STag %d, wanted %d of %d", offset, at.Length, at.STag, length, stag)
+		}
+	}
+	comes(0, 0, 100, 1)
+	comes(1, 1000, 100, 2)
+	comes(0, 1000, 100, 3) // at the offset of another
+	want(1000, 3, 100)
+	want(0, 0, 0)
+	comes(2, 0, 2000, 4) // around that
+	want(1000, 4, 1000)
+	comes(1, 500, 10, 5) // within that
+	want(400, 4, 100)    // and not farther: there is a newer one
+	want(505, 5, 5)
+	want(510, 4, 1000)
+	comes(3, 0, 0, 6) // of nothing
+	want(400, 4, 100)
+}
+
 // TestTellMaps uses up only so many credits of a peer that does not return them.
 func TestTellMaps(t *testing.T) {
 	for counts, want := range map[bool]int{false: 4, true: 12} {
