@@ -31,6 +31,11 @@
 // messages; and for Read a request of 16 octets, answered with the message,
 // as many requests under way as there are Reads. Write-Imm and Atomic are measured only if they are asked for.
 //
+// What bounds the messages under way is not the same on both sides. Sends are ahead of the responder by no more than it has receives
+// for, which are Depth, and Depth Sends or Writes at most wait for the socket to take them; beyond that the socket's buffers bound Writes. Plain
+// TCP's messages, beside Sends and Writes, are bounded by the socket's buffers alone, which are the same on both sides: of small ones more
+// may be under way. Reads and plain TCP's requests are bounded by Depth.
+//
 // With Options.Bidirectional both ends send at once, over one connection; for Reads, plain TCP
 // then sends the messages unasked.
 //
