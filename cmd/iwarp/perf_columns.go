@@ -29,7 +29,7 @@ func perfGrid(columns []perfColumn) (g report.Grid) {
 // perfColumns returns the table's columns.
 func perfColumns(ops []string, tcp, all, gbits, ahead bool) []perfColumn {
 	columns := slices.Concat(
-		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(), pairColumns(),
+		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(all), pairColumns(),
 	)
 	return slices.DeleteFunc(columns, func(c perfColumn) bool { return c.tcp && !tcp || c.more && !all })
 }
@@ -74,6 +74,7 @@ func bandwidthColumns(gbits bool) []perfColumn {
 	unit := bandwidthUnit(gbits)
 	return []perfColumn{
 		{"", "#bytes", 8, number(0, func(r perf.Result) float64 { return float64(r.Size) }), false, false},
+		{"", "depth", 6, number(0, func(r perf.Result) float64 { return float64(r.TXDepth) }), false, true},
 		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
 		{group, "peak" + unit, 14, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
 		{group, "avg" + unit, 13, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
@@ -124,12 +125,20 @@ func tcpColumns(gbits bool) []perfColumn {
 	}
 	unit := strings.Trim(bandwidthUnit(gbits), "[]")
 	return []perfColumn{
+		{group, "#iterations", 12, number(0, of(func(f *perf.Figures) float64 { return float64(f.Iterations) })), true, true},
 		{group, unit, 9, number(2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWAverage) })), true, false},
 		{group, "peak", 9, number(2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWPeak) })), true, true},
 		{group, "[Mpps]", 9, number(5, of(func(f *perf.Figures) float64 { return f.MsgRate })), true, true},
+		{group, "#latencies", 11, number(0, of(func(f *perf.Figures) float64 { return float64(f.LatencyIterations) })), true, true},
+		{group, "min", 8, number(2, of(func(f *perf.Figures) float64 { return f.Min })), true, true},
+		{group, "max", 10, number(2, of(func(f *perf.Figures) float64 { return f.Max })), true, true},
 		{group, "typ", 8, number(2, of(func(f *perf.Figures) float64 { return f.Typical })), true, false},
+		{group, "avg", 8, number(2, of(func(f *perf.Figures) float64 { return f.Average })), true, true},
+		{group, "stdev", 8, number(2, of(func(f *perf.Figures) float64 { return f.Stdev })), true, true},
 		{group, "99%", 8, number(2, of(func(f *perf.Figures) float64 { return f.Latencies.P99 })), true, false},
+		{group, "99.9%", 10, number(2, of(func(f *perf.Figures) float64 { return f.P999 })), true, true},
 		{group, "CPU[us]", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPU })), true, false},
+		{group, "[ns/octet]", 11, number(3, of(func(f *perf.Figures) float64 { return f.CPUOctet })), true, true},
 		{group, "switches", 9, number(2, of(func(f *perf.Figures) float64 { return f.Switches })), true, true},
 		{group, "calls", 7, number(2, of(func(f *perf.Figures) float64 { return f.Calls })), true, true},
 		{group, "CPU lat", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPULat })), true, true},
@@ -138,10 +147,10 @@ func tcpColumns(gbits bool) []perfColumn {
 	}
 }
 
-func ratioColumns() []perfColumn {
+func ratioColumns(all bool) []perfColumn {
 	const group = "ratio to plain TCP"
 	column := func(head, key string, more bool) perfColumn {
-		return perfColumn{group, head, 17, func(r perf.Result) string { return r.Text(key, "%.2f %.2f-%.2f") }, true, more}
+		return perfColumn{group, head, 17, func(r perf.Result) string { return ratioText(r, key, all) }, true, more}
 	}
 	return []perfColumn{
 		column("bw", "ratio_bw", false),
@@ -150,6 +159,15 @@ func ratioColumns() []perfColumn {
 		column("cpu", "ratio_cpu", false),
 		column("cpu lat", "ratio_cpu_lat", true),
 	}
+}
+
+// ratioText has the quartiles of a ratio that is inconclusive only if all is to be printed.
+func ratioText(r perf.Result, key string, all bool) string {
+	text := r.Text(key, "%.2f %.2f-%.2f")
+	if q, ok := r.Quartiles[key]; all && ok && slices.Contains(r.Inconclusive, key) {
+		text += fmt.Sprintf(" %.2f-%.2f", q[0], q[1])
+	}
+	return text
 }
 
 func pairColumns() []perfColumn {
