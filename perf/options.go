@@ -52,7 +52,8 @@ type Options struct {
 
 	// Depth is how many messages may be under way, on each QP, when bandwidth
 	// is measured. If zero, DefaultDepth, or fewer for large messages so that a
-	// QP's buffers stay within 4 MiB in each direction (but 4 messages at least).
+	// QP's buffers stay within 16 MiB in each direction, and those of many QPs within
+	// 512 MiB (but 4 messages at least). Plain TCP's Sends and Writes have no such bound.
 	Depth int `json:"depth,omitempty"`
 
 	// Duration is the time measured for each operation, size, quantity and transport. It
@@ -85,7 +86,8 @@ type Options struct {
 	// to a multiple of the number of slices, with 2 messages in each at least. If zero, the Duration decides.
 	Iters int `json:"iters,omitempty"`
 
-	// Bidirectional has bandwidth measured in both directions at once, and summed up.
+	// Bidirectional has bandwidth measured in both directions at once, and summed up. Plain
+	// TCP then sends what Reads would fetch without being asked.
 	Bidirectional bool `json:"bidirectional,omitempty"`
 
 	// Inline has Sends and Writes of up to so many octets, up to MaxInline, copied with
@@ -134,7 +136,7 @@ func (o Options) resolved() (Options, error) {
 		o.Ops = AllOps()
 	}
 	if len(o.Sizes) == 0 {
-		o.Sizes = []int{64, 4 << 10, 64 << 10, 1 << 20}
+		o.Sizes = DefaultSizes()
 	}
 	if o.Duration == 0 && o.Iters == 0 {
 		o.Duration = DefaultDuration
@@ -225,6 +227,9 @@ func (o Options) validateLoad() error {
 	}
 	return nil
 }
+
+// DefaultSizes are those that are measured unless others are asked for.
+func DefaultSizes() []int { return []int{64, 4 << 10, 64 << 10, 1 << 20} }
 
 // AllSizes are the powers of two from 2 to 8 MiB, as perftest's -a has them.
 func AllSizes() []int {

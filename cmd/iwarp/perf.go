@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/goiwarp/iwarp/internal/child"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -17,12 +15,12 @@ import (
 type perfCmd struct {
 	Listen    string `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
 	Connect   string `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without it, both ends are on this host."`
-	Processes int    `default:"0" enum:"0,1,2" help:"Without --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
+	Processes int    `default:"0" enum:"0,1,2" help:"Without --listen and --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
 	Op            []string       `placeholder:"OP" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
 	Size          []string       `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         depth          `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones)."`
+	Depth         depth          `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
 	Duration      *time.Duration `placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
 	QPs           positive       `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool           `help:"Ask for markers, in both directions."`
@@ -31,17 +29,17 @@ type perfCmd struct {
 	Poll          bool           `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
 	Iters         positive       `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
 	Congestion    string         `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
-	Bidirectional bool           `short:"b" help:"Measure bandwidth in both directions at once."`
-	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests."`
-	PostList      positive       `placeholder:"N" help:"Messages posted together (default: 1)."`
-	CQMod         positive       `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth)."`
+	Bidirectional bool           `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
+	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests. There are none to copy for Read and Atomic."`
+	PostList      positive       `placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
+	CQMod         positive       `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
 	TCP           string         `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records, and for which --tun has no address."`
 	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool           `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
 	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs (a --duration under 200ms, --iters under 800) all are kept in any case, and all ratios printed; system calls are not counted."`
 
-	AllColumns  bool `help:"Print in the table all that --json has."`
+	AllColumns  bool `help:"Print in the table all that --json has of a result."`
 	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`
 
 	Reorder int `placeholder:"N" help:"Over SCTP in UDP, and over a TCP in user space: deliver N of 100 packets late, and show how much was placed ahead of order. Over TCP that takes --markers."`
@@ -67,14 +65,14 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	if c.TUN != "" && c.Listen == "" && c.Connect == "" {
 		return usage("perf: --tun: the other end is elsewhere: --listen or --connect")
 	}
-	if c.TUN != "" {
-		c.TCP = "off"
-	}
 	if err := c.checkTLS("perf", c.Listen != "", c.over()); err != nil {
 		return err
 	}
 	if err := c.checkUnused(); err != nil {
 		return err
+	}
+	if c.TUN != "" {
+		c.TCP = "off"
 	}
 	return c.record(ctx, "perf", std, func(ctx context.Context, r *recording) error {
 		if r != nil {
@@ -87,37 +85,11 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	})
 }
 
-// checkUnused refuses options that would do nothing beside others.
-func (c *perfCmd) checkUnused() error {
-	timed := c.Duration != nil
-	switch {
-	case c.Listen != "" && (len(c.Op) > 0 || len(c.Size) > 0 || c.All || c.Depth > 0 || c.Iters > 0 || timed):
-		return usage("perf: --listen: the initiator (--connect) says what is measured: --op, --size, --all, --depth, --iters and --duration are its")
-	case timed && *c.Duration <= 0:
-		return usage("perf: --duration: must be more than 0, not %v", *c.Duration)
-	case c.Iters > 0 && timed:
-		return usage("perf: --iters and --duration: only one can say how much is measured")
-	case c.given() != "" && c.Listen == "" && c.Connect == "":
-		return usage("perf: %s: the other end is elsewhere: --listen or --connect", c.given())
-	case c.All && len(c.Size) > 0:
-		return usage("perf: --all: all sizes are measured: leave --size out")
-	}
-	return c.checkAddresses()
-}
-
-// checkAddresses refuses those that cannot be ones.
-func (c *perfCmd) checkAddresses() error {
-	switch {
-	case c.Listen != "":
-		return wantListen("perf: --listen", withPort(c.Listen, perf.DefaultPort))
-	case c.Connect != "":
-		return wantPeer("perf: --connect", withPort(c.Connect, perf.DefaultPort))
-	}
-	return nil
-}
-
 func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error {
 	opts, err := c.options()
+	if err == nil {
+		err = c.checkLoad(opts)
+	}
 	if err != nil {
 		return err
 	}
@@ -226,51 +198,6 @@ func each[T any](texts []string, parse func(string) (T, error)) (values []T, err
 		values = append(values, v)
 	}
 	return values, nil
-}
-
-// A positive number is a flag whose zero, which is also that of one that is not given, would
-// silently be the default.
-type positive int
-
-// Decode takes the number.
-func (p *positive) Decode(ctx *kong.DecodeContext) error {
-	text, n, err := wholeNumber(ctx)
-	if err != nil {
-		return err
-	}
-	if n < 1 {
-		return fmt.Errorf("%q is not a positive number", text)
-	}
-	*p = positive(n)
-	return nil
-}
-
-// A depth is such a number too, from perf.MinDepth on.
-type depth int
-
-// Decode takes the number.
-func (d *depth) Decode(ctx *kong.DecodeContext) error {
-	text, n, err := wholeNumber(ctx)
-	if err != nil {
-		return err
-	}
-	if n < perf.MinDepth {
-		return fmt.Errorf("%q is not a number from %d", text, perf.MinDepth)
-	}
-	*d = depth(n)
-	return nil
-}
-
-// wholeNumber takes a flag's text, and the number that it is: 0 if it is none.
-func wholeNumber(ctx *kong.DecodeContext) (text string, n int, err error) {
-	takeNegative(ctx)
-	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
-		return "", 0, err
-	}
-	if n, err = strconv.Atoi(text); err != nil {
-		n = 0
-	}
-	return text, n, nil
 }
 
 // startIn sets the dialect.
