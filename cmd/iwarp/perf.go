@@ -19,10 +19,10 @@ type perfCmd struct {
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
 	Op            []string       `placeholder:"OP" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
-	Size          []string       `placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         depth          `placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
-	Duration      *time.Duration `placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
-	QPs           positive       `name:"qps" default:"1" help:"Connections that bandwidth is measured over."`
+	Size          []string       `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
+	Depth         depth          `short:"t" placeholder:"N" help:"Messages under way, 2 or more (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
+	Duration      *time.Duration `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
+	QPs           positive       `name:"qps" short:"q" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool           `help:"Ask for markers, in both directions."`
 	CRC           string         `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
 	Dialect       *string        `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
@@ -31,7 +31,7 @@ type perfCmd struct {
 	Congestion    string         `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
 	Bidirectional bool           `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
 	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests. There are none to copy for Read and Atomic."`
-	PostList      positive       `placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
+	PostList      positive       `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
 	CQMod         positive       `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
 	TCP           string         `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records, and for which --tun has no address."`
 	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
