@@ -219,6 +219,30 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestBulkWrite: what 100 Gb/s would take is told of a row that another run would repeat.
+func TestBulkWrite(t *testing.T) {
+	measured := func(cc string, octet float64, inconclusive ...string) perf.Report {
+		costs := func(x float64) perf.Figures { return perf.Figures{Costs: perf.Costs{CPUOctet: x}} }
+		tcp := costs(octet / 2)
+		return perf.Report{Negotiated: perf.Negotiated{CC: cc}, Results: []perf.Result{{
+			Op: perf.Write, Size: 1 << 20, Figures: costs(octet), TCP: &tcp, Ratios: perf.Ratios{Inconclusive: inconclusive},
+		}}}
+	}
+	for want, reports := range map[string][]perf.Report{
+		"Under reno, Writes of 1 MiB take 0.30 ns of CPU for an octet at both ends together: 100 Gb/s would take 3.8 such CPUs, where plain TCP would take 1.9.": {
+			measured("bbr", 0.4, "ratio_bw"), measured("reno", 0.3), measured("cubic", 0.5),
+		},
+		"Under bbr, ": {measured("reno", 0.3, "ratio_cpu"), measured("bbr", 0.4, "ratio_bw")},
+	} {
+		if got := buffersText(&record{Perf: reports}); !strings.Contains(got, want) {
+			t.Errorf("there is no %q in %s", want, got)
+		}
+	}
+	if got := buffersText(&record{Perf: []perf.Report{measured("bbr", 0.4, "ratio_cpu")}}); strings.Contains(got, "Writes of 1 MiB") {
+		t.Errorf("of a busy machine: %s", got)
+	}
+}
+
 // TestUnmeasured has no turn for a work that a tool does not have.
 func TestUnmeasured(t *testing.T) {
 	for _, p := range programs(time.Second) {
