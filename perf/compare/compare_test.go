@@ -50,6 +50,9 @@ func TestDocument(t *testing.T) {
 		if string(got) != string(want) {
 			t.Errorf("chart %s is not that of the JSON file: run go run ./perf/compare --render", name)
 		}
+		if !strings.Contains(string(text), "(performance/"+name+".svg)") {
+			t.Errorf("chart %s is not in the document", name)
+		}
 	}
 }
 
