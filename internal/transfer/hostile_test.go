@@ -153,6 +153,17 @@ func TestHostileServers(t *testing.T) {
 			ok, dir("f"), dir("f/d"), message.Offer{Kind: message.Leave, Path: "f/d", Mode: 0o700},
 			message.Offer{Kind: message.Link, Path: "f/l", Detail: "d"}, message.Offer{Kind: message.Link, Path: "f/l/m", Detail: "../x"}, message.End{},
 		}, left: "f f/.iwarp-part f/d f/l"},
+		"a link up from a link": {script: []message.Message{
+			ok, dir("f"), message.Offer{Kind: message.Link, Path: "f/top", Detail: "."}, message.Offer{Kind: message.Link, Path: "f/l", Detail: "top/../g"},
+			message.Offer{Kind: message.Link, Path: "f/m", Detail: "later/../g"}, message.Offer{Kind: message.Link, Path: "f/later", Detail: "."}, message.End{},
+		}, left: "f f/.iwarp-part f/later f/top"},
+		"a link up from a directory in a link": {script: []message.Message{
+			ok, dir("f"), dir("f/d"), message.Offer{Kind: message.Leave, Path: "f/d", Mode: 0o700}, message.Offer{Kind: message.Link, Path: "f/top", Detail: "."},
+			message.Offer{Kind: message.Link, Path: "f/l", Detail: "top/d/../../g"}, message.Offer{Kind: message.Link, Path: "f/m", Detail: "top/d/../g"}, message.End{},
+		}, left: "f f/.iwarp-part f/d f/top"},
+		"a file through a link": {script: []message.Message{
+			ok, dir("f"), dir("f/d"), message.Offer{Kind: message.Link, Path: "f/d/up", Detail: ".."}, message.Offer{Kind: message.File, Path: "f/d/up/g"}, message.End{},
+		}, left: "f f/.iwarp-part f/d f/d/.iwarp-part f/d/up"},
 		"a directory that is a link": {script: []message.Message{
 			ok, dir("f"), message.Offer{Kind: message.Link, Path: "f/l", Detail: "d"}, dir("f/l"), message.End{},
 		}, left: "f f/.iwarp-part f/l"},

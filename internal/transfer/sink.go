@@ -95,61 +95,6 @@ func (s *sink) contain() error {
 // timeOf is when what is offered was changed last.
 func timeOf(o message.Offer) time.Time { return time.Unix(o.Seconds, int64(o.Nanoseconds)) }
 
-// link makes a symbolic link. All that is above it within the tree that is received was entered, and so is a directory, and no link itself: its
-// target is where message.CheckLink takes it to be.
-func (s *sink) link(at string, o message.Offer) error {
-	if !s.links {
-		return fail(message.NotRegular, "a server makes no symbolic links")
-	}
-	if err := message.CheckLink(o.Path, o.Detail); err != nil {
-		return fail(message.BadName, err.Error())
-	}
-	if s.copied[s.name(at)] {
-		return fail(message.Twice, "")
-	}
-	err := s.tie(at, o.Detail)
-	if err == nil {
-		s.copied.add(s.name(at))
-	}
-	return err
-}
-
-// tie makes a symbolic link, unless there is the same. One that takes another's place does so in one step.
-func (s *sink) tie(at, to string) error {
-	if now, err := s.root.Readlink(at); err == nil && s.resume && now == to {
-		return nil
-	}
-	there, err := s.mayTie(at)
-	if err != nil {
-		return err
-	}
-	if !there {
-		return s.root.Symlink(to, at)
-	}
-	part := partOf(at)
-	if err := s.sweep(at); err != nil {
-		return err
-	}
-	if err := s.root.Symlink(to, part); err != nil {
-		return err
-	}
-	return s.root.Rename(part, at)
-}
-
-// mayTie reports whether a link takes the place of something, if that is allowed.
-func (s *sink) mayTie(at string) (there bool, err error) {
-	info, err := s.root.Lstat(at)
-	switch {
-	case err != nil: // there is nothing
-		return false, nil
-	case info.Mode()&fs.ModeSymlink == 0 && special(info) != nil:
-		return true, special(info)
-	case !s.force:
-		return true, fail(message.Exists, "")
-	}
-	return true, nil
-}
-
 // sync has the names in a directory on disk.
 func (s *sink) sync(dir string) error {
 	d, err := s.root.Open(dir)

@@ -147,15 +147,43 @@ func described(kind message.Kind, info fs.FileInfo, as string) message.Offer {
 // batch is how many entries of a directory are in memory at a time.
 const batch = 64
 
-// entries sends what is in a directory.
+// entries sends what is in a directory, and symbolic links last: what they go through is there then.
 func (v visitor) entries(ctx context.Context, root *os.Root, d *os.File, name, as string) error {
+	links := 0
+	err := v.each(ctx, d, as, func(e fs.DirEntry) error {
+		if isLink(e) {
+			links++
+			return nil
+		}
+		return v.entry(ctx, root, e, path.Join(name, e.Name()), as+"/"+e.Name())
+	})
+	if err != nil || links == 0 {
+		return err
+	}
+	again, err := root.Open(name)
+	if err != nil {
+		return v.missed(as, "symbolic links in it: "+reasonOf(err))
+	}
+	defer again.Close()
+	return v.each(ctx, again, as, func(e fs.DirEntry) error {
+		if !isLink(e) {
+			return nil
+		}
+		return v.link(root, path.Join(name, e.Name()), as+"/"+e.Name())
+	})
+}
+
+func isLink(e fs.DirEntry) bool { return e.Type()&fs.ModeSymlink != 0 }
+
+// each goes through what is in a directory.
+func (v visitor) each(ctx context.Context, d *os.File, as string, do func(fs.DirEntry) error) error {
 	for {
 		some, err := d.ReadDir(batch)
 		for _, e := range some {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := v.entry(ctx, root, e, path.Join(name, e.Name()), as+"/"+e.Name()); err != nil {
+			if err := do(e); err != nil {
 				return err
 			}
 		}
@@ -174,8 +202,6 @@ func (v visitor) entry(ctx context.Context, root *os.Root, e fs.DirEntry, name, 
 		return v.regular(root, name, as)
 	case kind.IsDir():
 		return v.directory(ctx, root, name, as)
-	case kind&fs.ModeSymlink != 0:
-		return v.link(root, name, as)
 	default:
 		return v.missed(as, "not a regular file, but "+kindOf(kind))
 	}

@@ -143,7 +143,7 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`"d/pipe": not copied: not a regular file, but a pipe`, `"d/out": not copied: a symbolic link that leads elsewhere`, `"d/above": not copied: a sym`,
+		`"d/pipe": not copied: not a regular file, but a pipe`, `"d/out": not copied: a symbolic link that begins at the root, which`, `"d/above": not copied: a symbolic link that leads out of the directory that is copied`,
 		`"d/new\\nline": not copied: a name with control characters: rename it`, `"d/\\xff": not copied: a name that is not UTF-8: rename it`, `not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
 	} {
 		if !strings.Contains(told.String(), want) {
@@ -156,6 +156,49 @@ func TestLeftOut(t *testing.T) {
 	for _, name := range []string{"d/new\nline", "d/\xff"} {
 		if err := r.put(name); err == nil {
 			t.Errorf("%q was copied", name)
+		}
+	}
+	testrig.Must(t, r.served())
+}
+
+// TestLinksCopied has links of every form that lead to something in their tree come as they are, wherever what they go through is among the names of their directory; of
+// others it is told why not.
+func TestLinksCopied(t *testing.T) {
+	r := newRig(t)
+	made(t, []byte("fine"), r.there, "d", "file")
+	made(t, nil, r.there, "d", "sub", "deep", "f")
+	links := map[string]string{
+		"a": "./file", "b": "sub/", "c": ".", "e": "sub/../file", "sub/up": "..", "sub/deep/top": "../..", "sub/deep/g": "./../.././file", "z": "sub/deep/../../file", "n": "not/there",
+	}
+	others := map[string]string{
+		"out": "..", "root": "/etc/passwd", "back": "../d/file", "through": "c/../file", "nowhere": "not/../file",
+	}
+	for _, all := range []map[string]string{links, others} {
+		for name, to := range all {
+			testrig.Must(t, os.Symlink(to, filepath.Join(r.there, "d", name)))
+		}
+	}
+	sum, err := r.client(recursive).Get(testrig.Within(t), []string{"d"}, r.here)
+	if err == nil || sum.Left != len(others) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	for name, to := range links {
+		if got, err := os.Readlink(filepath.Join(r.here, "d", name)); got != to {
+			t.Errorf("%s leads to %q, not %q (%v)", name, got, to, err)
+		}
+	}
+	has(t, []byte("fine"), r.here, "d", "sub", "deep", "top", "z")
+	var told strings.Builder
+	for _, e := range r.told {
+		if o, ok := e.(*Outcome); ok && !o.Good() {
+			fmt.Fprintln(&told, o)
+		}
+	}
+	for name, why := range map[string]string{
+		"out": "leads out of", "root": "begins at the root", "back": "leads out of", "through": `goes up again from "c", and no such`, "nowhere": `goes up again from "not", and no such`,
+	} {
+		if _, err := os.Lstat(filepath.Join(r.here, "d", name)); err == nil || !strings.Contains(told.String(), name+`": `) || !strings.Contains(told.String(), why) {
+			t.Errorf("%s, which %s (%v), in\n%s", name, why, err, &told)
 		}
 	}
 	testrig.Must(t, r.served())

@@ -3,6 +3,7 @@ package message_test
 import (
 	"bytes"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 
@@ -161,19 +162,32 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLinks allows links that stay in the tree that they are copied with, whatever other links there are.
+// TestLinks allows links that stay in the tree that they are copied with at every step, and says why another is not copied.
 func TestLinks(t *testing.T) {
-	for _, good := range [][2]string{{"t/l", "f"}, {"t/l", "a/b"}, {"t/a/l", "../f"}, {"t/a/b/l", "../../f"}} {
+	for _, good := range [][2]string{
+		{"t/l", "f"}, {"t/l", "a/b"}, {"t/a/l", "../f"}, {"t/a/b/l", "../../f"}, {"t/l", "./f"}, {"t/l", "a/"}, {"t/l", "."}, {"t/l", "a//b"}, {"t/l", "a/../f"},
+		{"t/a/l", ".."}, {"t/a/l", "../"}, {"t/a/l", "./../f"}, {"t/a/b/l", "d/../../f"}, {"t/l", "a/.."},
+	} {
 		testrig.Should(t, message.CheckLink(good[0], good[1]))
 	}
-	for _, bad := range [][2]string{
-		{"l", "f"}, {"t/l", "../f"}, {"t/l", "/etc"}, {"t/a/l", "../../f"}, {"t/l", ".."}, {"t/l", ""}, {"t/l", "."}, {"t/a/l", "../"},
-		{"t/a/b/l", "d/../../f"}, {"t/a/l", "./../f"}, {"t/l", "a\nb"},
+	const out = "a symbolic link that leads out of the directory that is copied"
+	for _, bad := range [][3]string{
+		{"l", "f", "a symbolic link by itself"}, {"t/l", "../f", out}, {"t/l", "..", out}, {"t/l", "../t/f", out}, {"t/a/l", "../../f", out}, {"t/l", "a/../../t", out},
+		{"t/l", "/etc", "a symbolic link that begins at the root, which leads elsewhere on another host"}, {"t/l", "", "a symbolic link of 0 octets, of at most 1024"},
+		{"t/l", strings.Repeat("a/", 513), "a symbolic link of 1026 octets, of at most 1024"}, {"t/l", "a\nb", "a symbolic link: a name with control characters: rename it"},
+		{"t/l", ".f.iwarp-part", `a symbolic link: ".f.iwarp-part" is the name of what a cut copy has left`},
 	} {
-		if message.CheckLink(bad[0], bad[1]) == nil {
-			t.Errorf("%q may be %q", bad[0], bad[1])
+		if err := message.CheckLink(bad[0], bad[1]); err == nil || err.Error() != bad[2] {
+			t.Errorf("%q may be %q: %v", bad[0], bad[1], err)
 		}
 	}
+}
+
+// within reports whether a link leads to something in the first name of its path, as package path has it.
+func within(at, target string) bool {
+	first, _, deeper := strings.Cut(at, "/")
+	to := path.Join(path.Dir(at), target)
+	return deeper && !path.IsAbs(target) && (to == first || strings.HasPrefix(to, first+"/"))
 }
 
 // TestTexts has words for each code, type and what is none.
@@ -199,6 +213,9 @@ func FuzzParse(f *testing.F) {
 	for _, c := range all {
 		f.Add(c.m.Append(nil))
 	}
+	for _, to := range []string{"./f", "a/", ".", "..", "a/../f", "../a/../../f", "a/../../d", "/f", "../d/f", "//"} {
+		f.Add(message.Offer{Kind: message.Link, Path: "d/e/l", Detail: to}.Append(nil))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := message.Parse(b)
 		if err != nil {
@@ -209,6 +226,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if o, ok := m.(message.Offer); ok && o.Kind != message.Missed {
 			testrig.Should(t, message.CheckPath(o.Path))
+		}
+		if o, ok := m.(message.Offer); ok && o.Kind == message.Link && message.CheckLink(o.Path, o.Detail) == nil && !within(o.Path, o.Detail) {
+			t.Errorf("%q may be %q", o.Path, o.Detail)
 		}
 		if g, ok := m.(message.Grant); ok && (int64(g.Offset+uint64(g.Length)) <= 0 || g.Length > message.MaxBlock) {
 			t.Errorf("%+v", g)

@@ -42,18 +42,32 @@ func checkName(name string) error {
 // hidden reports whether a terminal does something other than to show it, or shows what is around it in another order.
 func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// CheckLink refuses a symbolic link at a path that leads out of the first name of the path, or may do so through others: it
-// is relative, and ".." is only at its front, fewer times than there are names above.
+// CheckLink refuses a symbolic link at a path that leads out of the first name of the path, at its end or at any step, where each name that it goes through
+// is a directory. That is for the receiver to see to: one that goes up again from another link may get anywhere.
 func CheckLink(path, target string) error {
-	above := strings.Count(path, "/")
-	if above == 0 {
+	depth := strings.Count(path, "/")
+	switch {
+	case depth == 0:
 		return errors.New("a symbolic link by itself")
+	case strings.HasPrefix(target, "/"):
+		return errors.New("a symbolic link that begins at the root, which leads elsewhere on another host")
+	case target == "", len(target) > MaxPath:
+		return fmt.Errorf("a symbolic link of %d octets, of at most %d", len(target), MaxPath)
 	}
-	for strings.HasPrefix(target, "../") {
-		target, above = target[len("../"):], above-1
-	}
-	if err := CheckPath(target); err != nil || above <= 0 {
-		return errors.New("a symbolic link that leads elsewhere")
+	for name := range strings.SplitSeq(target, "/") {
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if depth--; depth == 0 {
+				return errors.New("a symbolic link that leads out of the directory that is copied")
+			}
+			continue
+		}
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("a symbolic link: %w", err)
+		}
+		depth++
 	}
 	return nil
 }
