@@ -2,46 +2,110 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// A builder builds containers, and runs a command in what it has built.
+// A builder builds containers, and runs what it has built.
 type builder struct {
-	name  string
-	works []string // a command that succeeds if it can be used
-	build []string // in the directory with the Containerfile
-	run   func(ctx context.Context, args ...string) ([]byte, error)
+	name    string
+	works   []string // a command that succeeds if it can be used
+	build   []string // in the directory with the Containerfile
+	inspect []string // what it says of the image
+	config  func(said []byte) (config, error)
+	// run runs a command as the image says: its entry point with arguments, or, if dir is one, a program of dir in its place.
+	run func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error)
+}
+
+// A config is what an image says of the program that runs in it.
+type config struct {
+	User       string
+	Entrypoint []string
+	Cmd        []string
 }
 
 const image = "localhost/iwarp-test"
 
-// builders are the ones that are known, the one that needs least first. Buildah keeps everything in a directory of the test's.
+// builders are the ones that are known, the one that needs least first.
 func builders(t *testing.T) []builder {
-	own := []string{"--storage-driver", "vfs", "--root", filepath.Join(t.TempDir(), "root"), "--runroot", t.TempDir()}
-	buildah := func(args ...string) []string { return append(append([]string{"buildah"}, own...), args...) }
-	all := []builder{{"buildah", buildah("info"), buildah("bud", "--isolation", "chroot", "-t", image, "-f", "Containerfile", "."),
-		func(ctx context.Context, args ...string) ([]byte, error) {
-			from, err := output(ctx, "", buildah("from", image)...)
+	return []builder{buildah(t), daemon("podman"), daemon("docker")}
+}
+
+// buildah keeps everything in a directory of the test's. It runs no entry point by itself: it is told the one that the image has.
+func buildah(t *testing.T) builder {
+	own := []string{"buildah", "--storage-driver", "vfs", "--root", filepath.Join(t.TempDir(), "root"), "--runroot", t.TempDir()}
+	with := func(args ...string) []string { return append(slices.Clone(own), args...) }
+	return builder{
+		name: "buildah", works: with("info"), build: with("bud", "--isolation", "chroot", "-t", image, "-f", "Containerfile", "."),
+		inspect: with("inspect", "--type", "image", image),
+		config: func(said []byte) (config, error) {
+			var of struct{ OCIv1 struct{ Config config } }
+			err := json.Unmarshal(said, &of)
+			return of.OCIv1.Config, err
+		},
+		run: func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error) {
+			from, err := output(ctx, "", with("from", image)...)
 			if err != nil {
 				return from, err
 			}
-			return output(ctx, "", append(buildah("run", "--isolation", "chroot", strings.TrimSpace(string(from)), "--", "/iwarp"), args...)...)
-		}}}
-	for _, name := range []string{"podman", "docker"} {
-		all = append(all, builder{name, []string{name, "info"}, []string{name, "build", "-t", image, "-f", "Containerfile", "."},
-			func(ctx context.Context, args ...string) ([]byte, error) {
-				return output(ctx, "", append([]string{name, "run", "--rm", image}, args...)...)
-			}})
+			run := with("run", "--isolation", "chroot")
+			if dir != "" {
+				run = append(run, "--volume", dir+":"+probes+":ro")
+			}
+			return output(ctx, "", slices.Concat(run, []string{strings.TrimSpace(string(from)), "--"}, entry, args)...)
+		},
 	}
-	return all
 }
+
+// daemon is podman or docker.
+func daemon(name string) builder {
+	return builder{
+		name: name, works: []string{name, "info"}, build: []string{name, "build", "-t", image, "-f", "Containerfile", "."},
+		inspect: []string{name, "image", "inspect", image},
+		config: func(said []byte) (config, error) {
+			var of []struct{ Config config }
+			if err := json.Unmarshal(said, &of); err != nil {
+				return config{}, err
+			}
+			if len(of) != 1 {
+				return config{}, fmt.Errorf("%d images", len(of))
+			}
+			return of[0].Config, nil
+		},
+		run: func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error) {
+			run := []string{name, "run", "--rm"}
+			if dir != "" {
+				run = append(run, "--volume", dir+":"+probes+":ro", "--entrypoint", entry[0])
+			}
+			return output(ctx, "", slices.Concat(run, []string{image}, args)...)
+		},
+	}
+}
+
+// probes is where a directory of ours is in a container.
+const probes = "/probes"
+
+// whoami says as whom it runs.
+const whoami = `package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() { fmt.Println(os.Getuid(), os.Getgid()) }
+`
 
 func output(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -53,7 +117,7 @@ func output(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// TestContainer builds the container, and runs a measurement in it.
+// TestContainer builds the container, compares what it says of the program, its user and its arguments, and runs a measurement in it, by its entry point.
 func TestContainer(t *testing.T) {
 	if !testrig.Everything() || runtime.GOOS != "linux" {
 		t.Skip("it takes a while: IWARP_ALL=1 on Linux has it")
@@ -66,28 +130,53 @@ func TestContainer(t *testing.T) {
 			t.Logf("%s cannot be used: %v %.200s", b.name, err, said)
 			continue
 		}
-		dir := t.TempDir()
-		copyFile(t, dir, "Containerfile")
-		compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(dir, "iwarp"), "../cmd/iwarp")
-		compile.Env = append(os.Environ(), "CGO_ENABLED=0")
-		said, err := compile.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, said)
-		}
-		if said, err := output(ctx, dir, b.build...); err != nil {
-			t.Fatalf("%s: %v: %s", b.name, err, said)
-		}
-		t.Logf("built by %s", b.name)
-		said, err = b.run(ctx, "perf", "--processes", "1", "--op", "Write", "--size", "64", "-n", "10")
-		if err != nil || !strings.Contains(string(said), "All data was verified") {
-			t.Errorf("%v: %s", err, said)
-		}
+		b.test(ctx, t)
 		return
 	}
 	if there {
 		testrig.Lacks(t, "what builds containers cannot be used here")
 	}
 	t.Skip("there is nothing that builds containers, and .ci/run could not install it")
+}
+
+func (b builder) test(ctx context.Context, t *testing.T) {
+	dir := t.TempDir()
+	copyFile(t, dir, "Containerfile")
+	compile(ctx, t, filepath.Join(dir, "iwarp"), "../cmd/iwarp")
+	if said, err := output(ctx, dir, b.build...); err != nil {
+		t.Fatalf("%s: %v: %s", b.name, err, said)
+	}
+	t.Logf("built by %s", b.name)
+	said, err := output(ctx, "", b.inspect...)
+	testrig.Must(t, err)
+	got, err := b.config(said)
+	testrig.Must(t, err)
+	want := config{User: "65532:65532", Entrypoint: []string{"/iwarp"}, Cmd: []string{"serve", "--metrics", ":9174", "--log", "json"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("of the image: %s", diff)
+	}
+	said, err = b.run(ctx, got.Entrypoint, "", "perf", "--processes", "1", "--op", "Write", "--size", "64", "-n", "10")
+	if err != nil || !strings.Contains(string(said), "All data was verified") {
+		t.Errorf("%v: %s", err, said)
+	}
+	probe := t.TempDir()
+	testrig.Must(t, os.Chmod(probe, 0o755)) //nolint:gosec // The user of the container reads it.
+	source := filepath.Join(t.TempDir(), "whoami.go")
+	testrig.Must(t, os.WriteFile(source, []byte(whoami), 0o600))
+	compile(ctx, t, filepath.Join(probe, "whoami"), source)
+	if said, err := b.run(ctx, []string{probes + "/whoami"}, probe); err != nil || strings.TrimSpace(string(said)) != "65532 65532" {
+		t.Errorf("it runs as %s, %v", said, err)
+	}
+}
+
+// compile makes a program that needs nothing else.
+func compile(ctx context.Context, t *testing.T, to, source string) {
+	t.Helper()
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
 }
 
 func copyFile(t *testing.T, dir, name string) {
