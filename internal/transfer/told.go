@@ -23,12 +23,15 @@ func (s *sink) goes(p string) string {
 	return s.shown(at)
 }
 
-// origin is what was not sent, by its name at the sender.
+// origin is what was not sent: for a client by its name at the server, and for a server, as all else, by where it would have gone to.
 func (s *sink) origin(p string) string {
-	if s.only == "" {
+	switch {
+	case s.only != "":
+		return below(s.from, p)
+	case p == "" || path.Clean("/"+p) != "/"+p: // it may be anything
 		return p
 	}
-	return below(s.from, p)
+	return s.goes(p)
 }
 
 // below is a path of what was asked for, in the directory that is served.

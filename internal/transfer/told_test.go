@@ -166,6 +166,13 @@ func TestLog(t *testing.T) {
 	_, err = r.client(recursive).Get(testrig.Within(t), []string{""}, filepath.Join(r.here, "whole"))
 	testrig.Must(t, errors.Join(err, r.served()))
 	logged("msg=copied remote=client path=a/b/g put=false")
+	made(t, nil, r.here, "d", "x"+message.PartSuffix)
+	_, err = r.client(recursive).Put(testrig.Within(t), []string{filepath.Join(r.here, "d")}, "a")
+	if err == nil {
+		t.Error("nothing is left out")
+	}
+	testrig.Must(t, r.served())
+	logged(`level=WARN msg="not copied" remote=client path=a/d/x.iwarp-part put=true`)
 	_, err = r.client().Put(testrig.Within(t), []string{filepath.Join(r.here, "f")}, "none/f")
 	if err == nil {
 		t.Error("there is no such directory")
@@ -179,4 +186,13 @@ func TestLog(t *testing.T) {
 	}
 	testrig.Must(t, r.served())
 	logged(`level=WARN msg="the server takes no files: it is to run with --writable for that" remote=client path=. put=true`)
+}
+
+// TestMissedPaths has a client leave out what no path may be: it is told as the client has it.
+func TestMissedPaths(t *testing.T) {
+	for p, want := range map[string]string{"x": "d/x", "a/x": "d/a/x", "../x": "../x", "a/../../x": "a/../../x", "/x": "/x", "": "", ".": "."} {
+		if got := (&sink{dir: "d", dirs: true}).origin(p); filepath.ToSlash(got) != want {
+			t.Errorf("%q is told as %q, not %q", p, got, want)
+		}
+	}
 }
