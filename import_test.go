@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 	// Files between hosts, and what the two ends say to each other, which does no I/O.
 	"internal/transfer/message": {},
 	"internal/filelock":         {},
-	"internal/transfer":         {"", "mpa", "internal/filelock", "internal/inbox", "internal/refuse", "internal/transfer/message"},
+	"internal/transfer":         {"", "mpa", "internal/filelock", "internal/inbox", "internal/origin", "internal/refuse", "internal/transfer/message"},
 
 	// Programs to learn from.
 	"examples/flag":      {"", "mpa"},

@@ -16,7 +16,7 @@ func (c *serveCmd) files(log *slog.Logger) (*served, error) {
 	if c.Dir == "" {
 		return nil, nil
 	}
-	s, err := transfer.NewServer(transfer.ServerConfig{Dir: c.Dir, Writable: c.Writable, Silence: c.Idle, Logger: log})
+	s, err := transfer.NewServer(transfer.ServerConfig{Dir: c.Dir, Writable: c.Writable, Silence: c.Idle, Memory: int64(c.Memory), Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("serve: --dir: %w", err)
 	}

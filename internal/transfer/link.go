@@ -23,6 +23,12 @@ const (
 // DefaultSilence is how long the other end may do nothing.
 const DefaultSilence = time.Minute
 
+// slowest is how long a block, or a message, may be on its way while octets move: at 1 KiB/s, the least that a sender may be bounded to, a block takes 17 minutes.
+const slowest = 20 * time.Minute
+
+// looks is how often within the silence it is seen whether anything has moved: so much more than that may pass at most.
+const looks = 6
+
 // ErrSilent is wrapped by the error of a transfer whose other end does nothing.
 var ErrSilent = errors.New("transfer: the other end is silent")
 
@@ -36,6 +42,8 @@ type link struct {
 	answered int // grants that the other end has answered
 	silence  time.Duration
 	moved    uint64 // octets of the connection, when that was looked at last
+	asks     bool   // the other end owes an answer, and may say that it is working
+	share    *share // of a server's memory; nil: this end has no others
 }
 
 // A block is memory for one.
@@ -87,7 +95,7 @@ func (l *link) close(err error) error {
 // release gives back memory, of a connection that has ended or has not come up.
 func (l *link) release() {
 	for _, b := range l.blocks {
-		b.giveUp()
+		l.giveUp(b)
 	}
 	l.arrived.Close()
 }
@@ -141,11 +149,8 @@ func (l *link) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, working := m.(message.Working); !working {
-		l.inbox = append(l.inbox, m)
-	}
-	if len(l.inbox) > recvDepth {
-		return errors.New("transfer: the other end sends without waiting for an answer")
+	if err := l.keep(m); err != nil {
+		return err
 	}
 	if err := l.arrived.Post(wc.ID); !errors.Is(err, iwarp.ErrPeerClosed) { // what it has sent before is still to be read
 		return l.cause(err)
@@ -153,9 +158,34 @@ func (l *link) step(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a completion as long as anything moves.
+// keep keeps a message until it is received.
+func (l *link) keep(m message.Message) error {
+	if _, working := m.(message.Working); working {
+		return l.rest()
+	}
+	l.inbox = append(l.inbox, m)
+	if len(l.inbox) > recvDepth {
+		return errors.New("transfer: the other end sends without waiting for an answer")
+	}
+	return nil
+}
+
+// rest gives back the memory of all blocks, as the other end is working. It may say so again and again, and has no memory by that: only who is asked has a
+// reason to, when all blocks have come.
+func (l *link) rest() error {
+	if !l.asks || slices.ContainsFunc(l.blocks, func(b *block) bool { return b.busy }) {
+		return errors.New("transfer: the other end says that it is working, and was not asked for anything")
+	}
+	for _, b := range l.blocks {
+		l.giveUp(b)
+	}
+	return nil
+}
+
+// next waits for a completion as long as anything moves, but not for ever: a block that comes octet by octet keeps memory from others.
 func (l *link) next(ctx context.Context) (iwarp.WC, error) {
-	for {
+	began := time.Now()
+	for moved := began; ; {
 		wc, err := l.nextWithin(ctx)
 		switch {
 		case err == nil:
@@ -164,8 +194,13 @@ func (l *link) next(ctx context.Context) (iwarp.WC, error) {
 			return wc, ctx.Err()
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return wc, l.cause(err)
-		case !l.moves():
+		case l.moves():
+			moved = time.Now()
+		case time.Since(moved) >= l.silence:
 			return wc, fmt.Errorf("%w: nothing has come for %v", ErrSilent, l.silence)
+		}
+		if time.Since(began) >= max(slowest, l.silence) {
+			return wc, fmt.Errorf("%w: octets have come for %v, and nothing whole", ErrSilent, time.Since(began))
 		}
 	}
 }
@@ -175,7 +210,7 @@ func (l *link) nextWithin(ctx context.Context) (iwarp.WC, error) {
 	if l.qp.SendCQ().Poll(wc[:]) == 1 {
 		return wc[0], nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.silence)
+	ctx, cancel := context.WithTimeout(ctx, l.silence/looks)
 	defer cancel()
 	return l.qp.SendCQ().Next(ctx)
 }
@@ -223,7 +258,7 @@ func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
 	}
 	mr, err := l.register(n, access)
 	for at := l.spare(); errors.Is(err, iwarp.ErrLimit) && at >= 0; at = l.spare() {
-		l.blocks[at].giveUp()
+		l.giveUp(l.blocks[at])
 		mr, err = l.register(n, access)
 	}
 	if err != nil {
@@ -245,13 +280,21 @@ func (l *link) place() int {
 	}
 	i := l.spare()
 	if i >= 0 {
-		l.blocks[i].giveUp()
+		l.giveUp(l.blocks[i])
 	}
 	return i
 }
 
+// register has memory that no other connection reaches.
 func (l *link) register(n int, access iwarp.Access) (*iwarp.MR, error) {
-	return l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})
+	if err := l.share.take(n); err != nil {
+		return nil, err
+	}
+	mr, err := l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})
+	if err != nil {
+		l.share.give(n)
+	}
+	return mr, err
 }
 
 // spare returns a block whose memory nothing is under way with, which is too small: it makes room for another. -1: there is none.
@@ -268,10 +311,12 @@ func (b *block) len() int {
 }
 
 // giveUp gives back the memory of a block, which may have other.
-func (b *block) giveUp() {
-	if b.mr != nil {
-		_ = b.mr.Deregister()
+func (l *link) giveUp(b *block) {
+	if b.mr == nil {
+		return
 	}
+	l.share.give(b.mr.Len())
+	_ = b.mr.Deregister()
 	b.mr = nil
 }
 

@@ -51,6 +51,8 @@ func (s *sender) end(ctx context.Context, to string) error {
 
 // ask sends a message that has an answer.
 func (s *sender) ask(ctx context.Context, m message.Message) (a message.Answer, err error) {
+	s.asks = true
+	defer func() { s.asks = false }()
 	if err := s.send(ctx, m); err != nil {
 		return a, err
 	}

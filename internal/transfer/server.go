@@ -26,15 +26,18 @@ type ServerConfig struct {
 	Writable bool
 	// Silence is how long a client may do nothing; if zero, DefaultSilence.
 	Silence time.Duration
+	// Memory is how many octets may be registered, with those of others; 0: any number. The clients of one address have half of them at most.
+	Memory int64
 	// Logger, if there is one, is told of each file.
 	Logger *slog.Logger
 }
 
 // A Server serves a directory. Each client takes up to 8 MiB of memory.
 type Server struct {
-	cfg  ServerConfig
-	root *os.Root
-	door refuse.Door
+	cfg    ServerConfig
+	root   *os.Root
+	door   refuse.Door
+	shares *shares
 }
 
 // NewServer opens the directory.
@@ -46,7 +49,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, root: root}, nil
+	return &Server{cfg: cfg, root: root, shares: newShares(cfg.Memory)}, nil
 }
 
 // Close closes the directory.
@@ -68,6 +71,7 @@ func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 		return s.door.Because(req, []byte(why.Error()), why)
 	}
 	l := newLink(s.cfg.Silence)
+	l.share = s.shares.share(req.RemoteAddr())
 	_, err := req.Accept(ctx, iwarp.AcceptConfig{QP: l.config(), NoReads: true, MPA: mpa.Answer{PrivateData: greeting()}, Prepare: l.prepare})
 	if err != nil {
 		l.release()
