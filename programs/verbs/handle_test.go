@@ -3,8 +3,10 @@
 package verbs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"syscall"
@@ -85,6 +87,31 @@ func TestQueue(t *testing.T) {
 	q.push(4)
 	q.remove(func(int) bool { return true })
 	holds(false)
+}
+
+// TestQueueOfProgram goes on where a program reads its descriptor by itself, or has written as much to it as it takes: with the descriptor blocking, as it is by default.
+func TestQueueOfProgram(t *testing.T) {
+	q := newQueue[int](eventfd(t))
+	var count [8]byte
+	for _, does := range []func(int, []byte) (int, error){syscall.Read, syscall.Write} {
+		binary.NativeEndian.PutUint64(count[:], math.MaxUint64-2) // and one is there
+		q.push(1)
+		if _, err := does(q.fd, count[:]); err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := q.next(); e != 1 || !ok {
+			t.Error(e, ok)
+		}
+		want(t, "readable", readable(t, q.fd), false)
+	}
+	binary.NativeEndian.PutUint64(count[:], math.MaxUint64-1)
+	if _, err := syscall.Write(q.fd, count[:]); err != nil {
+		t.Fatal(err)
+	}
+	q.push(2)
+	if e, ok := q.next(); e != 2 || !ok {
+		t.Error(e, ok)
+	}
 }
 
 // TestLayout has the offsets that programs/preload/layout.c checks on the other side.

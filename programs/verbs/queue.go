@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"unsafe"
 )
 
 // A Queue has the events that a program fetches. The descriptor is an eventfd, which belongs to the
@@ -76,15 +77,33 @@ func (q *Queue[T]) close() {
 	q.closed = true
 }
 
-// signal makes the descriptor readable, and clear makes it so no longer. Neither blocks: the counter is 0 before the
-// one and 1 before the other. What the program itself has done to its descriptor is its own affair.
+// signal makes the descriptor readable, and clear makes it so no longer. The counter is 0 before the one and more before the other, unless the program
+// itself has read its descriptor or written to it. So each looks first: the lock is held, and eventfds block as a rule.
 func (q *Queue[T]) signal() {
+	if q.readable() {
+		return
+	}
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
 	_, _ = syscall.Write(q.fd, one[:])
 }
 
 func (q *Queue[T]) clear() {
+	if !q.readable() {
+		return
+	}
 	var count [8]byte
 	_, _ = syscall.Read(q.fd, count[:])
+}
+
+// readable reports whether the descriptor is.
+func (q *Queue[T]) readable() bool {
+	const pollIn = 1
+	ask := struct {
+		fd              int32
+		events, revents int16
+	}{fd: int32(q.fd), events: pollIn}
+	var now syscall.Timespec
+	n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&ask)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	return n == 1 && ask.revents&pollIn != 0
 }
