@@ -63,6 +63,12 @@ func (l Library) forks(t *testing.T) {
 	l.compiled(t, "fork", pair...)
 }
 
+// inherits is testdata/inherited.c: channels and contexts of before a fork.
+func (l Library) inherits(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "inherited", pair...)
+}
+
 // managed is testdata/managed.c, in both guises: a connection of librdmacm's.
 func (l Library) managed(t *testing.T) {
 	for _, as := range []Guise{IWARP, RoCE} {

@@ -141,6 +141,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("managed", l.managed)
 	t.Run("delivered", l.delivered)
 	t.Run("fork", l.forks)
+	t.Run("inherited", l.inherits)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)
 	t.Run("mixed", l.mixed)

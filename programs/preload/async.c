@@ -51,6 +51,8 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 {
 	if (!iw_ours(context))
 		return REAL(ibv_get_async_event, context, event);
+	if (!iw_own_async(context))
+		return iw_set_errno(EBADF);
 	for (;;) {
 		int error = iw_wait_readable(context->async_fd);
 		if (error && error != EAGAIN)

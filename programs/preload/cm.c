@@ -3,7 +3,6 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 static struct iw_cm_channel *channel_of(struct rdma_event_channel *channel)
@@ -50,7 +49,7 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	struct iw_cm_channel *c = iw_new(sizeof *c);
 	if (!c)
 		return NULL;
-	c->channel.fd = eventfd(0, EFD_CLOEXEC);
+	c->channel.fd = iw_descriptor(&c->process);
 	pthread_mutex_init(&c->mutex, NULL);
 	if (c->channel.fd >= 0)
 		return &c->channel;
@@ -58,18 +57,30 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return NULL;
 }
 
-/* The engine's part of a channel is made when it is needed. */
+/* The engine's part of a channel is made when it is needed, and in a child after fork anew. */
 static uint64_t channel_number(struct rdma_event_channel *channel)
 {
 	struct iw_cm_channel *c = channel_of(channel);
 	const struct iw_engine *engine = iw_engine();
 	uint64_t number;
 	pthread_mutex_lock(&c->mutex);
-	if (!iw_live(&c->handle) && c->channel.fd >= 0 && !engine->cm_channel_open(c->channel.fd, &number))
+	if (!iw_live(&c->handle) && iw_own_descriptor(c->channel.fd, &c->process) && !engine->cm_channel_open(c->channel.fd, &number))
 		c->handle = iw_handle(number);
 	number = iw_number(&c->handle);
 	pthread_mutex_unlock(&c->mutex);
 	return number;
+}
+
+/* Waits for events, but for those of a parent's ids, which do not come here. */
+int iw_wait_channel(struct rdma_event_channel *channel)
+{
+	struct iw_cm_channel *c = channel_of(channel);
+	if (channel->fd < 0)
+		return EBADF;
+	pthread_mutex_lock(&c->mutex);
+	bool may = c->handle.number ? iw_live(&c->handle) : iw_own_descriptor(channel->fd, &c->process);
+	pthread_mutex_unlock(&c->mutex);
+	return may ? iw_wait_readable(channel->fd) : EINVAL;
 }
 
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)

@@ -9,11 +9,6 @@ struct event {
 	uint8_t private_data[sizeof((struct iw_cm_event *)0)->private_data];
 };
 
-static uint64_t channel_number(struct rdma_event_channel *channel)
-{
-	return iw_number(&container(channel, struct iw_cm_channel, channel)->handle);
-}
-
 /* What is counted: a request is an event of the id that listens. */
 static struct iw_id *counted(const struct rdma_cm_event *e)
 {
@@ -71,7 +66,7 @@ static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event
 {
 	struct iw_cm_event e;
 	iw_deliver();
-	int error = iw_engine()->cm_next(channel_number(channel), &e);
+	int error = iw_engine()->cm_next(iw_number(&container(channel, struct iw_cm_channel, channel)->handle), &e);
 	if (!error) {
 		*event = translate(&e);
 		struct iw_id *i = counted(*event);
@@ -88,11 +83,9 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 	if (!channel || !event)
 		return iw_set_errno(EINVAL);
 	while (take(channel, event)) {
-		int error = iw_wait_readable(channel->fd);
+		int error = iw_wait_channel(channel);
 		if (error)
 			return iw_set_errno(error);
-		if (!channel_number(channel))
-			return iw_set_errno(EINVAL);
 	}
 	return 0;
 }

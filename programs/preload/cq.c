@@ -130,11 +130,9 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 		return REAL(ibv_get_cq_event, channel, cq, cq_context);
 	/* First the queue, and then the descriptor: most programs come here when poll has told them to. */
 	while (take(channel, cq, cq_context)) {
-		int error = iw_wait_readable(channel->fd);
+		int error = iw_live(&channel_of(channel)->handle) ? iw_wait_readable(channel->fd) : EINVAL;
 		if (error)
 			return iw_set_errno(error);
-		if (!iw_live(&channel_of(channel)->handle))
-			return iw_set_errno(EINVAL);
 	}
 	return 0;
 }

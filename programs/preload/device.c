@@ -9,7 +9,6 @@
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,7 +124,7 @@ struct ibv_context *iw_open(void)
 	pthread_mutex_init(&context->mutex, NULL);
 	context->device = &device.device;
 	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* there are no commands; programs hand it around */
-	context->async_fd = eventfd(0, EFD_CLOEXEC);
+	context->async_fd = iw_descriptor(&c->process);
 	context->num_comp_vectors = 1;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	iw_set_ops(&c->v);
@@ -157,13 +156,23 @@ static struct iw_context *context_of(struct ibv_context *context)
 	return container(context, struct iw_context, v.context);
 }
 
+/* Before a child waits for events of its own on a context of its parent's. */
+bool iw_own_async(struct ibv_context *context)
+{
+	struct iw_context *c = context_of(context);
+	pthread_mutex_lock(&c->mutex);
+	bool own = iw_own_descriptor(context->async_fd, &c->process);
+	pthread_mutex_unlock(&c->mutex);
+	return own;
+}
+
 uint64_t iw_context_number(struct ibv_context *context)
 {
 	struct iw_context *c = context_of(context);
 	uint64_t number;
 	const struct iw_engine *engine = iw_engine();
 	pthread_mutex_lock(&c->mutex);
-	if (!iw_live(&c->handle) && !engine->context_open(context->async_fd, &number))
+	if (!iw_live(&c->handle) && iw_own_descriptor(context->async_fd, &c->process) && !engine->context_open(context->async_fd, &number))
 		c->handle = iw_handle(number);
 	number = iw_number(&c->handle);
 	pthread_mutex_unlock(&c->mutex);

@@ -38,7 +38,8 @@ struct iw_device {
 
 struct iw_context {
 	struct iw_handle handle;
-	pthread_mutex_t mutex; /* of the handle, which is made when it is needed first */
+	unsigned process; /* whose async_fd is */
+	pthread_mutex_t mutex; /* of the handle, which is made when it is needed first, and of the above */
 	struct verbs_context v; /* which ends with its struct ibv_context */
 };
 
@@ -114,6 +115,8 @@ void *iw_new(size_t size);
 void iw_retire(void *object);
 
 /* wait.c */
+int iw_descriptor(unsigned *process); /* a new one, of this process */
+bool iw_own_descriptor(int fd, unsigned *process);
 int iw_wait_readable(int fd);
 int iw_set_errno(int error);
 
@@ -123,6 +126,7 @@ bool iw_ours(const struct ibv_context *context);
 struct ibv_context *iw_open(void);
 bool iw_roce(void); /* the guise of the device */
 uint64_t iw_context_number(struct ibv_context *context);
+bool iw_own_async(struct ibv_context *context);
 int iw_query_device(struct ibv_device_attr *attr);
 int iw_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
 
@@ -171,6 +175,7 @@ struct iw_id {
 struct iw_cm_channel {
 	struct rdma_event_channel channel;
 	struct iw_handle handle;
+	unsigned process; /* whose descriptor it is */
 	pthread_mutex_t mutex;
 };
 
@@ -179,6 +184,7 @@ int iw_complete(struct rdma_cm_id *id);
 uint64_t iw_id_number(struct rdma_cm_id *id);
 struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 struct rdma_event_channel *iw_new_channel(struct iw_id *id);
+int iw_wait_channel(struct rdma_event_channel *channel);
 unsigned iw_cm_rights(void); /* of the peer, to a QP of librdmacm's */
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
 struct ibv_context *iw_cm_context(void);

@@ -4,6 +4,32 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static unsigned forks; /* between the process that has loaded this library, and this one */
+
+int iw_descriptor(unsigned *process)
+{
+	*process = forks;
+	return eventfd(0, EFD_CLOEXEC);
+}
+
+/* An eventfd that was there before fork is the parent's too: who reads it takes what the other is to see. Puts one of this process's own in its place,
+ * under the same number and with the same flags. Descriptors of epoll that have come here with it go on with the parent's. */
+bool iw_own_descriptor(int fd, unsigned *process)
+{
+	if (fd < 0 || *process == forks)
+		return fd >= 0;
+	int blocking = fcntl(fd, F_GETFL), on_exec = fcntl(fd, F_GETFD);
+	int own = blocking < 0 ? -1 : eventfd(0, EFD_CLOEXEC | (blocking & O_NONBLOCK ? EFD_NONBLOCK : 0));
+	if (own < 0)
+		return false;
+	if (dup3(own, fd, on_exec & FD_CLOEXEC ? O_CLOEXEC : 0) >= 0)
+		*process = forks;
+	close(own);
+	return *process == forks;
+}
 
 int iw_set_errno(int error)
 {
@@ -43,6 +69,7 @@ void iw_delivered(void)
 static void in_child(void)
 {
 	pthread_rwlock_init(&delivering, NULL);
+	forks++;
 }
 
 __attribute__((constructor)) static void prepare(void)
