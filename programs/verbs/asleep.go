@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -133,6 +134,20 @@ func (q *QP) spoilt() {
 	if q.meets() && (q.state.CompareAndSwap(StateRTS, StateErr) || q.state.CompareAndSwap(StateRTR, StateErr)) {
 		go q.wake() // the CQ is locked
 	}
+}
+
+// broken has the QP go to ERR over an error that was found here, which has ended its connection, and what it has is flushed. It reports false
+// if the end that the error is about is none of it any more: the program may have led it to RESET, and on, meanwhile.
+func (q *QP) broken(end *iwarp.QP) bool {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	if s := end.State(); s == iwarp.StateIdle || s == iwarp.StateRTS || !slices.Contains(q.ends(), end) {
+		return false
+	}
+	if q.state.CompareAndSwap(StateRTS, StateErr) || q.state.CompareAndSwap(StateRTR, StateErr) {
+		go q.wake() // which asks for the meeting
+	}
+	return true
 }
 
 // leave ends a meeting, if it still is the one with the context, when the program wants the QP to fail: what has been completed to the program

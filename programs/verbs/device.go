@@ -163,8 +163,12 @@ func (d *Device) dispatch(e iwarp.Event) {
 		if qp := qpOf(e.QP); qp != nil {
 			qp.hungUp()
 		}
-	case iwarp.EventTerminateReceived, iwarp.EventTerminateSent, iwarp.EventConnectionLost, iwarp.EventBadClose:
-		if qp := qpOf(e.QP); qp != nil {
+	case iwarp.EventTerminateReceived, iwarp.EventConnectionLost:
+		if qp := qpOf(e.QP); qp != nil && !qp.meets() { // with RoCE, the end of the peer is no event
+			qp.tell(asyncQPFatal)
+		}
+	case iwarp.EventTerminateSent, iwarp.EventBadClose, iwarp.EventQPFatal:
+		if qp := qpOf(e.QP); qp != nil && (!qp.meets() || qp.broken(e.QP)) {
 			qp.tell(asyncQPFatal)
 		}
 	case iwarp.EventLastWQE:
