@@ -107,6 +107,7 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 		kong.Vars(startupVars()),
 		diskVars(),
 		numbers(),
+		words(),
 		defaults(),
 		kong.PostBuild(hideToConnect),
 	}, also...)...)

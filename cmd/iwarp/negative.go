@@ -13,7 +13,7 @@ import (
 func numbers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		for _, t := range []reflect.Type{
-			reflect.TypeFor[time.Duration](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[octets](),
+			reflect.TypeFor[time.Duration](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[octets](),
 		} {
 			if err := kong.TypeMapper(t, numberMapper{kong.NewRegistry().RegisterDefaults().ForType(t)}).Apply(k); err != nil {
 				return err

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding"
+	"errors"
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+)
+
+// words has texts of the command line be taken octet by octet. kong has them go through JSON, which makes U+FFFD of what is not UTF-8: that is the name
+// of another file.
+func words() kong.Option {
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		lists := kong.NewRegistry().RegisterDefaults().RegisterKind(reflect.String, wordMapper{})
+		for _, o := range []kong.Option{
+			kong.TypeMapper(reflect.TypeFor[string](), wordMapper{}),
+			kong.TypeMapper(reflect.TypeFor[privateData](), wordMapper{}),
+			kong.KindMapper(reflect.String, wordMapper{}),
+			kong.KindMapper(reflect.Slice, listMapper{lists.ForType(reflect.TypeFor[[]string]())}),
+		} {
+			if err := o.Apply(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A wordMapper maps a word as it is. One that is a negative number is no flag.
+type wordMapper struct{}
+
+// Decode takes the word.
+func (wordMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	takeNegative(ctx)
+	token, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	text, ok := token.Value.(string)
+	if !ok {
+		return errors.New("want a text")
+	}
+	if to, ok := target.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return to.UnmarshalText([]byte(text))
+	}
+	target.SetString(text)
+	return nil
+}
+
+// A listMapper maps the list that a flag has, with commas between: kong goes through it rune by rune. None of our lists has names of files.
+type listMapper struct{ kong.Mapper }
+
+// Decode refuses what is not UTF-8 in the list of a flag. Arguments have no commas between them.
+func (l listMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if ctx.Value.Flag != nil && !utf8.ValidString(ctx.Scan.Peek().String()) {
+		return errors.New("the text is not UTF-8")
+	}
+	return l.Mapper.Decode(ctx, target)
+}
