@@ -37,7 +37,7 @@ func (*catCmd) Help() string {
 	return `Copies standard input to a peer, and what comes from the peer to standard output, over RDMA: RDMA Writes into the
 peer's memory, by the protocol of rdma-core's rsockets. At the end of the input the peer is told, and reads the end of the
 stream. The command ends when both directions have ended, or the peer has closed the connection. It succeeds only if that was in
-order, and all that was read had gone to the peer. An interrupt at either end is a failure at the other.
+order, and all that was read had gone to the peer. An interrupt is a failure at both ends; without a connection --listen ends by it.
 
 For example: "iwarp cat --listen :7174 >copy", and "iwarp cat --connect HOST:7174 <file".`
 }
@@ -57,6 +57,9 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	conn, err := c.meet(ctx, over, std)
 	if err == nil {
 		err = attend(ctx, conn, (*iwarp.QP).Abort, func() error { return exchange(conn, in, out) })
+	}
+	if conn != nil || c.Connect != "" { // and not one who still waits for somebody
+		err = cutCopy(ctx, "cat", err)
 	}
 	return join(err, out.end(err))
 }

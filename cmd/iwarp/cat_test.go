@@ -77,7 +77,7 @@ func TestCatInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	peer, status := startCat(ctx, t, io.Discard)
 	interrupt()
-	if got := <-status; got != statusFine {
+	if got := <-status; got != statusFailed {
 		t.Errorf("status %d of the one that was interrupted", got)
 	}
 	if n, err := io.Copy(io.Discard, peer); err == nil {

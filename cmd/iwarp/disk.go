@@ -67,7 +67,7 @@ With --tls-cert only hosts of iwarp disk can connect: no other has TLS over RDMA
 
 With --read, --write or --list it is the host, of its own kind of target or of another, such as Linux's nvmet: "iwarp disk --list
 nvme://HOST", "iwarp disk --read nvme://HOST/NQN --out copy.img", "iwarp disk disk.img --write nvme://HOST/NQN". It prints how much was copied, and
-the SHA-256 of that. Lost connections are made again, which is told.
+the SHA-256 of that; a copy that is interrupted has failed. Lost connections are made again, which is told.
 
 JSON of --list: {subsystems: [{transport, address, kind, nqn}]}, or of one subsystem {nqn, model, firmware, serial, disks: [{namespace, octets, block,
 uuid}]}, where uuid is left out if there is none.`

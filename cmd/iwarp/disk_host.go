@@ -150,6 +150,7 @@ func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Networ
 	if at.nqn == "" {
 		return usage("%s: want the name of the subsystem: nvme://%s/NQN", option, at.at)
 	}
+	defer func() { err = cutCopy(ctx, option, err) }()
 	controller, err := c.controller(ctx, std, over, option, at)
 	if err != nil {
 		return &namedError{option, err}

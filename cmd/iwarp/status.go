@@ -22,7 +22,7 @@ const (
 )
 
 // exitStatuses is the same for people.
-const exitStatuses = "Exit status: 0 if all is fine, 1 if something wrong was found, 2 if the options or arguments are wrong, 3 if it could not run. An interrupt (^C) is no error."
+const exitStatuses = "Exit status: 0 if all is fine, 1 if something wrong was found, 2 if the options or arguments are wrong, 3 if it could not run. An interrupt (^C) is no error, unless it cuts a copy: of cat, cp, or disk --read or --write."
 
 // An ending is an error with the exit status that it leads to.
 type ending struct {
@@ -64,6 +64,17 @@ func statusOf(ctx context.Context, err error) int {
 		return statusFine // whatever the interrupt has done to connections
 	}
 	return statusFailed
+}
+
+// errCut is a copy that an interrupt has ended before its end.
+var errCut = errors.New("interrupted: the copy is incomplete")
+
+// cutCopy is what a copy under a name has failed with: if that was an interrupt, a failure all the same, for those who go on to remove what was copied.
+func cutCopy(ctx context.Context, name string, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return &ending{&namedError{name, errCut}, statusFailed}
 }
 
 // cutShort is the error of a server that had to end connections: a failure, although the run was interrupted.
