@@ -88,6 +88,8 @@ type Half struct {
 	SACK bool
 	// Timestamps is whether SYN or a later segment had a timestamp.
 	Timestamps bool
+	// Path is what a router has last said of how large packets of this direction may be.
+	Path PathMTU
 	// Midstream means that stream offset 0 is the first octet captured, and not the
 	// first one sent.
 	Midstream bool

@@ -34,6 +34,12 @@
 // with them by a hash ([Segment.Match]) as far as the segments agree in their
 // boundaries.
 //
+// # Paths
+//
+// A router may tell a sender, by ICMP, that packets of a direction have become too large for the
+// path: [Half.Path] has what it said last, if it quotes octets that are under way. Such packets
+// count as skipped all the same.
+//
 // # What is missing
 //
 // A hole in the octets of a direction may yet be filled, by a segment that was

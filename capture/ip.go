@@ -13,11 +13,13 @@ const (
 // (RFC 8200, section 4).
 const (
 	protoHopByHop = 0
+	protoICMP     = 1
 	protoTCP      = 6
 	protoUDP      = 17
 	protoRouting  = 43
 	protoFragment = 44
 	protoAH       = 51
+	protoICMPv6   = 58
 	protoOptions  = 60
 	protoSCTP     = 132
 	protoMobility = 135
@@ -37,8 +39,9 @@ type datagram struct {
 type transports [2]byte
 
 var (
-	onlyTCP = transports{protoTCP, protoTCP}
-	forSCTP = transports{protoSCTP, protoUDP} // RFC 6951
+	onlyTCP  = transports{protoTCP, protoTCP}
+	forSCTP  = transports{protoSCTP, protoUDP} // RFC 6951
+	onlyICMP = transports{protoICMP, protoICMPv6}
 )
 
 func (t transports) has(proto byte) bool { return proto == t[0] || proto == t[1] }

@@ -35,6 +35,9 @@ func NewTracker(cfg Config, sink Sink) *Tracker {
 func (t *Tracker) Packet(p *Packet) {
 	t.now = p.stamp()
 	if why := t.head.parse(p); why != 0 {
+		if why == SkipNotTCP {
+			t.tooBig(p)
+		}
 		t.sink.Skipped(p, why)
 		return
 	}
