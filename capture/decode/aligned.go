@@ -15,12 +15,19 @@ type Alignment struct {
 	// less TCP's timestamps if there are any. It is 0 if no SYN was captured; then segments are
 	// counted as they were captured.
 	MSS int `json:"mss"`
+	// MSSAtEnd is that size at the end of the connection, 0 if it is not known: the path's MTU
+	// may change, since the packet of the number Changed, which is 0 if it did not.
+	MSSAtEnd int    `json:"mss_at_end"`
+	Changed  uint64 `json:"changed"`
 	// Segments counts those with octets of Full Operation, and Aligned those of them that begin
 	// with an FPDU and hold whole ones, which is called Header Alignment.
 	Segments uint64 `json:"segments"`
 	Aligned  uint64 `json:"aligned"`
-	// Cut counts the packets that are larger than the MSS.
+	// Cut counts the packets that are larger than the size at which they are cut.
 	Cut uint64 `json:"cut"`
+	// Unknown counts the packets of which it is not known at what size they are cut, once the
+	// path has changed. They are in none of the other numbers.
+	Unknown uint64 `json:"unknown"`
 }
 
 // Share is the share of the segments that are aligned, 1 if there are none.
@@ -77,42 +84,70 @@ func (c *cutting) ends(at, length, mss int) {
 	}
 }
 
-// counted adds a packet whose octets are decided.
-func (a *Alignment) counted(c *chunk, mss int) {
-	if mss == 0 || c.segment.Length <= mss {
-		mss = max(c.segment.Length, 1)
-	} else {
-		a.Cut++
+// onWire adds a packet whose octets are decided.
+func (h *half) onWire(c *chunk) {
+	w, length, size := &h.out().Wire, c.segment.Length, c.cut.size
+	if c.cut.unknown(length) || h.cutOf(c.packet.Number).unknown(length) {
+		w.Unknown++
+		return
 	}
-	a.Segments += uint64((c.segment.Length + mss - 1) / mss)
-	a.Aligned += uint64(c.cutting.aligned)
+	if size == 0 || length <= size {
+		w.Segments++
+		w.Aligned += uint64(c.cutting.aligned)
+		return
+	}
+	segments, aligned := uint64((length+size-1)/size), uint64(c.cutting.aligned)
+	w.Cut++
+	w.Segments += segments
+	w.Aligned += aligned
+	h.path.counted(c.packet.Number, segments, aligned)
 }
 
 // boundaries finds out whether TCP segments begin and end with the FPDU.
 func (h *half) boundaries(f *FPDU) {
-	mss := h.mss()
 	if c := h.in.at(f.Offset); c != nil && c.segment.Offset <= f.Offset {
 		f.Begins = c.segment.Offset == f.Offset
 		c.begins = c.begins || f.Begins
-		c.cutting.starts(int(f.Offset-c.segment.Offset), mss)
+		c.cutting.starts(int(f.Offset-c.segment.Offset), c.cut.size)
 	}
 	if c := h.in.at(f.End - 1); c != nil && c.segment.Offset < f.End {
 		f.Ends = c.segmentEnd() == f.End
-		c.cutting.ends(int(f.End-c.segment.Offset), c.segment.Length, mss)
+		c.cutting.ends(int(f.End-c.segment.Offset), c.segment.Length, c.cut.size)
 	}
 }
 
 // alignmentRows say how much of a direction is aligned.
 func (h *Half) alignmentRows(d capture.Dir) (rows [][2]string) {
 	w := &h.Wire
-	if w.Segments == 0 {
-		return nil
+	name := d.String() + " alignment"
+	if w.Segments > 0 {
+		rows = append(rows, [2]string{name, fmt.Sprintf("%.2f%% of %d TCP data segments begin with an FPDU and hold whole ones; the largest packet has %s",
+			100*w.Share(), w.Segments, wording.Octets(uint64(h.LargestSegment)))})
+		name = ""
 	}
-	rows = append(rows, [2]string{d.String() + " alignment", fmt.Sprintf("%.2f%% of %d TCP data segments begin with an FPDU and hold whole ones; the largest packet has %s",
-		100*w.Share(), w.Segments, wording.Octets(uint64(h.LargestSegment)))})
 	if w.Cut > 0 {
-		rows = append(rows, [2]string{"", fmt.Sprintf("  %s above the MSS of %d counted as the segments that the interface cuts: capture on the sending host, as a receiving one joins segments",
-			wording.Count(w.Cut, "packet"), w.MSS)})
+		rows = append(rows, [2]string{name, fmt.Sprintf("  %s above the MSS of %s counted as the segments that the interface cuts: capture on the sending host, as a receiving one joins segments",
+			wording.Count(w.Cut, "packet"), w.sizes())})
+	}
+	if w.Unknown > 0 {
+		rows = append(rows, [2]string{name, fmt.Sprintf("  %s more not judged: the path's MTU has changed, and it is not known at what size the interface cuts them%s",
+			wording.Count(w.Unknown, "packet"), w.since())})
 	}
 	return rows
+}
+
+// sizes says at which sizes packets were cut.
+func (a *Alignment) sizes() string {
+	if a.Changed == 0 || a.MSSAtEnd == 0 || a.MSSAtEnd == a.MSS {
+		return fmt.Sprint(a.MSS)
+	}
+	return fmt.Sprintf("%d, at the end %d since packet %d as the path's MTU has changed,", a.MSS, a.MSSAtEnd, a.Changed)
+}
+
+// since says from where on a size is not known.
+func (a *Alignment) since() string {
+	if a.MSSAtEnd > 0 {
+		return ""
+	}
+	return fmt.Sprintf(" since packet %d; capture ICMP too, on the sending host", a.Changed)
 }

@@ -60,7 +60,7 @@ func TestAlignmentCut(t *testing.T) {
 			r := declaring(t, s.close(), mss)
 			got := r.conns[0].Halves[fw].Wire
 			want := c.want
-			want.MSS, want.Segments, want.Aligned = mss, want.Segments+1, want.Aligned+1 // with the RTR indication
+			want.MSS, want.MSSAtEnd, want.Segments, want.Aligned = mss, mss, want.Segments+1, want.Aligned+1 // with the RTR indication
 			if got != want {
 				t.Errorf("FPDUs of %d: %+v, want %+v", c.sizes, got, want)
 			}

@@ -13,6 +13,7 @@ type chunk struct {
 	segment     capture.Span
 	begins      bool // an FPDU begins where the segment does
 	counted     bool // by another chunk of the segment
+	cut         cut
 	cutting     cutting
 }
 
@@ -25,18 +26,18 @@ type chunks struct {
 	head int
 }
 
-// push adds octets after those that are there.
-func (q *chunks) push(d *capture.Data) {
+// push adds octets after those that are there, of a packet that is cut somehow.
+func (q *chunks) push(d *capture.Data, how cut) {
 	if q.head > 64 && q.head > len(q.list)/2 {
 		q.list, q.head = q.list[:copy(q.list, q.list[q.head:])], 0
 	}
 	end := d.Offset + uint64(len(d.Octets))
-	next := chunk{offset: d.Offset, end: end, packet: d.Packet, segment: d.Segment}
+	next := chunk{offset: d.Offset, end: end, packet: d.Packet, segment: d.Segment, cut: how}
 	if n := len(q.list); n > q.head {
 		last := &q.list[n-1]
 		next.counted = last.segment == d.Segment && last.packet.Number == d.Packet.Number
 		if n-q.head >= maxChunks {
-			last.end, last.packet, last.segment, last.cutting = end, d.Packet, d.Segment, cutting{}
+			last.end, last.packet, last.segment, last.cut, last.cutting = end, d.Packet, d.Segment, how, cutting{}
 			return
 		}
 	}

@@ -139,6 +139,7 @@ func (d *Decoder) Segment(tc *capture.Connection, s *capture.Segment) {
 		c.keep(&out)
 		return
 	}
+	c.passes(&out)
 	c.halves[s.Dir].arrived(&out, s.Data)
 	d.tellSegment(c, &out)
 }

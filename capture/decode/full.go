@@ -278,7 +278,7 @@ func (h *half) settle(to, packet uint64) {
 			if h.aligned(c, to) {
 				o.Aligned++
 			}
-			o.Wire.counted(c, h.mss())
+			h.onWire(c)
 		}
 		h.in.pop()
 	}

@@ -30,6 +30,7 @@ type half struct {
 	// inError is the last FPDU in error. It may be found once more, in another mode.
 	inError capture.Span
 	buf     []byte // those after it, except in modeFull
+	path    path
 	in      chunks // where they, and those of FPDUs that are not whole, came from
 
 	from   uint64           // where searching began
@@ -109,7 +110,7 @@ func (h *half) data(d *capture.Data) {
 		h.at = d.Offset + uint64(len(d.Octets))
 		return
 	}
-	h.in.push(d)
+	h.in.push(d, h.cutOf(d.Packet.Number))
 	h.take(d.Octets)
 	if h.mode == modeSearch && h.blind() {
 		h.guessAt(d)

@@ -224,7 +224,7 @@ func (c *conn) summarize() {
 		o := &c.pub.Halves[i]
 		o.Ended, o.End = h.ended, h.end
 		o.STags = len(h.messages.stags)
-		o.Wire.MSS = h.mss()
+		h.pathAtEnd(&o.Wire)
 		h.account(h.end.Offset, h.end.Offset, h.end.Packet)
 		if h.mode == modeFull {
 			o.Memory = h.full.memory.result(o.LargestSegment)

@@ -39,7 +39,10 @@ type script struct {
 }
 
 // newScript opens a connection, in segments of up to mss octets.
-func newScript(tb testing.TB, mss int) *script {
+func newScript(tb testing.TB, mss int) *script { return newScriptBetween(tb, mss, client, server) }
+
+// newScriptBetween is the same between other ends.
+func newScriptBetween(tb testing.TB, mss int, client, server netip.AddrPort) *script {
 	s := &script{tb: tb, now: start}
 	w, err := capture.NewWriter(&s.file, capture.WriterConfig{MSS: mss})
 	testrig.Must(s.tb, err)
