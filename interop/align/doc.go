@@ -1,5 +1,5 @@
 // Package align holds the tests of Header Alignment on the wire: two ends in two network
-// namespaces, a veth pair between them, tcpdump on the sender's interface, and our own
+// namespaces, a veth pair between them or a router, tcpdump on the sender's interface, and our own
 // decode of what it captured.
 //
 // They need Linux, root, and the commands ip and tcpdump, and so are behind the build

@@ -50,16 +50,8 @@ func need(t testing.TB) {
 func newLink(t testing.TB, mtu int, offloads bool) *link {
 	t.Helper()
 	need(t)
-	name := fmt.Sprintf("iwarp-align-%d", os.Getpid())
-	l := &link{a: side{name + "-a", "wire-a"}, b: side{name + "-b", "wire-b"}}
-	for _, s := range []side{l.a, l.b} {
-		if out, err := exec.Command("ip", "netns", "add", s.netns).CombinedOutput(); err != nil {
-			testrig.Lacks(t, fmt.Sprintf("no network namespaces here: %s", out))
-		}
-		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.netns).Run() })
-	}
-	ip(t, "link", "add", l.a.device, "netns", l.a.netns, "mtu", fmt.Sprint(mtu), "type", "veth",
-		"peer", "name", l.b.device, "netns", l.b.netns, "mtu", fmt.Sprint(mtu))
+	l := &link{newSide(t, "a"), newSide(t, "b")}
+	wire(t, l.a, l.b, mtu)
 	for i, s := range []side{l.a, l.b} {
 		ip(t, "-n", s.netns, "addr", "add", []string{addrA, addrB}[i]+"/24", "dev", s.device)
 		ip(t, "-n", s.netns, "link", "set", s.device, "up")
@@ -69,6 +61,24 @@ func newLink(t testing.TB, mtu int, offloads bool) *link {
 		}
 	}
 	return l
+}
+
+// newSide makes a namespace, of which the end of the link is still to be made.
+func newSide(t testing.TB, name string) side {
+	t.Helper()
+	s := side{fmt.Sprintf("iwarp-align-%d-%s", os.Getpid(), name), "wire-" + name}
+	if out, err := exec.Command("ip", "netns", "add", s.netns).CombinedOutput(); err != nil {
+		testrig.Lacks(t, fmt.Sprintf("no network namespaces here: %s", out))
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.netns).Run() })
+	return s
+}
+
+// wire makes a veth pair.
+func wire(t testing.TB, a, b side, mtu int) {
+	t.Helper()
+	ip(t, "link", "add", a.device, "netns", a.netns, "mtu", fmt.Sprint(mtu), "type", "veth",
+		"peer", "name", b.device, "netns", b.netns, "mtu", fmt.Sprint(mtu))
 }
 
 // noLossProbes turns off TCP's tail loss probes. When the peer's window is full and its end

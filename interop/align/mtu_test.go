@@ -42,18 +42,28 @@ func TestShrinkingMTU(t *testing.T) {
 // shrink is one transfer. It reports whether segments were aligned, before the change and after it.
 func shrink(t *testing.T, command func(l *link) []string) bool {
 	t.Helper()
-	const before, after = 1448, 1348 // EMSS
 	l := newLink(t, 1500, false)
 	r := l.record(t, true)
+	port, changed := l.transfer(t, func() { ip(t, command(l)...) })
+	r.stop()
+	return alignedAgain(t, r.segments[port], changed, before, after)
+}
+
+// The EMSS before the change and after it.
+const before, after = 1448, 1348
+
+// transfer moves 16 MiB from A to B, and has something change when half of them have been sent. It
+// returns A's port, and the octets that its stream had then.
+func (l *link) transfer(t *testing.T, change func()) (port uint16, changed uint64) {
+	t.Helper()
 	a, b := l.connect(t, false, iwarp.FPDUsDefault, 16<<20)
 	a.fill(1)
 	half := len(a.buf) / 2
-	changed := uint64(0)
 	for at := 0; at < len(a.buf); at += 1 << 20 {
 		testrig.Must(t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.SGE(at, 1<<20)}, Remote: b.mr.Remote(at)}))
 		if at == half-1<<20 {
 			await(t, a.SendCQ(), at>>20) // the last one may be under way
-			ip(t, command(l)...)
+			change()
 			changed = a.Stats().SentStream
 		}
 	}
@@ -64,11 +74,10 @@ func shrink(t *testing.T, command func(l *link) []string) bool {
 	same(a, b)
 	port, stats := a.port(), a.Stats()
 	closeBoth(a, b)
-	r.stop()
 	if stats.EMSS != after {
 		t.Errorf("an EMSS of %d, want %d", stats.EMSS, after)
 	}
-	return alignedAgain(t, r.segments[port], changed, before, after)
+	return port, changed
 }
 
 // alignedAgain looks at segments before and after the change of the EMSS, in what was
