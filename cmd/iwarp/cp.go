@@ -206,6 +206,10 @@ func (p *cpPrinter) event(e transfer.Event) {
 func (p *cpPrinter) summary(sum transfer.Summary, took time.Duration) {
 	p.progress.clear()
 	if p.verbose {
-		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %s\n", wording.Count(sum.Files, "file"), mib(sum.Octets), took.Seconds(), rateText(sum.Octets, took))
+		files := wording.Count(sum.Files, "file")
+		if sum.There > 0 {
+			files += fmt.Sprintf(", %d of which there already", sum.There)
+		}
+		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %s\n", files, mib(sum.Octets), took.Seconds(), rateText(sum.Octets, took))
 	}
 }

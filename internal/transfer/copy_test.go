@@ -209,9 +209,13 @@ func TestTexts(t *testing.T) {
 	if got := o.Error(); got != `"a\nb": no space: make room, and --resume goes on: disk` {
 		t.Error(got)
 	}
-	sum := Summary{Files: 3, Left: 2}
-	if got := sum.Err().Error(); got != "2 not copied, and 3 copied" || (Summary{}).Err() != nil {
-		t.Error(got)
+	for there, want := range map[int]string{
+		0: "2 not copied, and 3 copied", 1: "2 not copied, 2 copied, and 1 was there already", 2: "2 not copied, 1 copied, and 2 were there already", 3: "2 not copied, and 3 were there already",
+	} {
+		sum := Summary{Files: 3, There: there, Left: 2}
+		if got := sum.Err().Error(); got != want || (Summary{}).Err() != nil {
+			t.Error(got)
+		}
 	}
 	if got := clip(strings.Repeat("x", 100), 10); got != "xxxxxx ..." || clip("x", 10) != "x" {
 		t.Error(got)
@@ -236,8 +240,8 @@ func TestCounts(t *testing.T) {
 	if want := []Event{Begun{"a", 5}, good, Begun{"b", 7}, left}; !slices.Equal(seen, want) {
 		t.Errorf("told %v, want %v", seen, want)
 	}
-	sum := Summary{1, 2, 3}
-	if sum.Add(tell.sum); sum != (Summary{2, 7, 4}) {
+	sum := Summary{Files: 1, Octets: 2, Left: 3}
+	if sum.Add(tell.sum); sum != (Summary{Files: 2, Octets: 7, Left: 4}) {
 		t.Errorf("%+v", sum)
 	}
 }

@@ -45,13 +45,14 @@ type Moved int
 // A Summary counts.
 type Summary struct {
 	Files  int   // that the receiver has
+	There  int   // of these, the ones that it had before
 	Octets int64 // of these
 	Left   int   // files and others that it does not have
 }
 
 // Add adds what another transfer has done.
 func (s *Summary) Add(other Summary) {
-	s.Files, s.Octets, s.Left = s.Files+other.Files, s.Octets+other.Octets, s.Left+other.Left
+	s.Files, s.There, s.Octets, s.Left = s.Files+other.Files, s.There+other.There, s.Octets+other.Octets, s.Left+other.Left
 }
 
 // Err is an *IncompleteError if something was left.
@@ -67,7 +68,18 @@ type IncompleteError struct{ Summary }
 
 // Error says how much was not copied.
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("%d not copied, and %d copied", e.Left, e.Files)
+	there := "were there already"
+	if e.There == 1 {
+		there = "was there already"
+	}
+	switch copied := e.Files - e.There; {
+	case e.There == 0:
+		return fmt.Sprintf("%d not copied, and %d copied", e.Left, copied)
+	case copied == 0:
+		return fmt.Sprintf("%d not copied, and %d %s", e.Left, e.There, there)
+	default:
+		return fmt.Sprintf("%d not copied, %d copied, and %d %s", e.Left, copied, e.There, there)
+	}
 }
 
 // A teller counts, and tells who watches.
@@ -92,6 +104,9 @@ func (t *teller) begun(path string, size int64) {
 func (t *teller) ended(o *Outcome) {
 	if o.Good() {
 		t.sum.Files++
+		if o.Code == message.Already {
+			t.sum.There++
+		}
 		t.sum.Octets += t.size
 	} else {
 		t.sum.Left++

@@ -92,7 +92,7 @@ func TestTrees(t *testing.T) {
 	grown(t, filepath.Join(r.here, "new", "wood"), true)
 	sum, err = r.client(all, resume).Get(ctx, []string{"d/wood"}, filepath.Join(r.here, "new"))
 	testrig.Must(t, err)
-	if r.outcome() != message.Already || sum.Files != batch+3+4 {
+	if r.outcome() != message.Already || sum.Files != batch+3+4 || sum.There != sum.Files {
 		t.Errorf("%+v: %v", sum, r.outcome())
 	}
 	sum, err = r.client(all, force).Get(ctx, []string{""}, filepath.Join(r.here, "whole"))
