@@ -150,7 +150,7 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 			panic(p)
 		}
 	}()
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(gathered(parser, args))
 	if err != nil {
 		return unparsed(parser, err)
 	}
