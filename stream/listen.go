@@ -54,7 +54,7 @@ func Listen(ctx context.Context, network, addr string) (*Listener, error) {
 func (c *ListenConfig) Listen(ctx context.Context, network, addr string) (*Listener, error) {
 	ln, err := iwarp.Listen(ctx, network, addr, c.RDMA)
 	if err != nil {
-		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: target{network, addr}, Err: brief("listen", err)}
 	}
 	return newListener(ln, network, c.Acceptor), nil
 }
@@ -114,7 +114,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return c, nil
 	case <-l.ctx.Done():
 	}
-	return nil, &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: context.Cause(l.ctx)}
+	return nil, &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: brief("accept", context.Cause(l.ctx))}
 }
 
 // Addr returns the address listened on.
@@ -141,7 +141,7 @@ func (a *Acceptor) accept(ctx context.Context, req *iwarp.Request, network strin
 	c, err := a.serve(ctx, req, network)
 	if err != nil {
 		_ = door.Refuse(req, said(err)) // unless it has been answered
-		return nil, &net.OpError{Op: "accept", Net: network, Source: req.LocalAddr(), Addr: req.RemoteAddr(), Err: err}
+		return nil, &net.OpError{Op: "accept", Net: network, Source: req.LocalAddr(), Addr: req.RemoteAddr(), Err: brief("accept", err)}
 	}
 	return c, nil
 }
@@ -172,7 +172,8 @@ func (a *Acceptor) serve(ctx context.Context, req *iwarp.Request, network string
 	ac.MPA.PrivateData, _ = ours.AppendBinary(nil)
 	ac.NoReads, ac.Prepare = ac.NoReads || req.ORD() == 0, nil
 	if err := req.AcceptQP(ctx, r.qp, ac); err != nil {
-		return nil, errors.Join(err, r.release())
+		_ = r.release()
+		return nil, err
 	}
 	return r.begin(network, ours, peer), nil
 }

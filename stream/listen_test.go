@@ -3,7 +3,9 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -105,5 +107,51 @@ func TestAcceptsReads(t *testing.T) {
 			}
 			closeInOrder(t, dialed, accepted.(*stream.Conn))
 		})
+	}
+}
+
+// TestListenErrors has the errors of Listen and Accept name the call and the address once, and be those that they wrap.
+func TestListenErrors(t *testing.T) {
+	ln, err := stream.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	at := ln.Addr().String()
+	_, listened := stream.Listen(t.Context(), "tcp", at)
+	below, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	must(t, err)
+	over := stream.NewListener(below, stream.Acceptor{})
+	must(t, below.Close())
+	_, closed := over.Accept()
+	_, wrong := (&stream.ListenConfig{}).Listen(t.Context(), "udp", "127.0.0.1:1")
+	for _, c := range []struct {
+		err        error
+		call, once string
+		is         error
+	}{
+		{listened, "listen tcp " + at + ": ", at, nil},
+		{closed, "accept tcp " + below.Addr().String() + ": ", below.Addr().String(), net.ErrClosed},
+		{wrong, "listen udp 127.0.0.1:1: ", "127.0.0.1:1", iwarp.ErrInvalid},
+	} {
+		text := fmt.Sprint(c.err)
+		op, _, _ := strings.Cut(c.call, "p ")
+		if !strings.HasPrefix(text, c.call) || strings.Count(text, op) != 1 || strings.Count(text, c.once) != 1 || strings.Contains(text, "iwarp") || !errors.As(c.err, new(*iwarp.OpError)) || c.is != nil && !errors.Is(c.err, c.is) {
+			t.Errorf("%v, wanted %s", c.err, c.call)
+		}
+	}
+}
+
+// TestAcceptErrors has that of a request which comes to nothing name the call and the peer once.
+func TestAcceptErrors(t *testing.T) {
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	must(t, err)
+	defer ln.Close()
+	go func() { _, _ = stream.Dial(t.Context(), "tcp", ln.Addr().String()) }()
+	req, err := ln.Accept(t.Context())
+	must(t, err)
+	over, end := context.WithCancel(t.Context())
+	end()
+	_, err = (&stream.Acceptor{Config: small}).Accept(over, req)
+	if text := fmt.Sprint(err); !errors.Is(err, context.Canceled) || strings.Count(text, "accept") != 1 || strings.Count(text, req.RemoteAddr().String()) != 1 || strings.Contains(text, "iwarp") {
+		t.Errorf("%v", err)
 	}
 }
