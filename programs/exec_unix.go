@@ -9,7 +9,7 @@ import (
 )
 
 // Exec has a program take the place of this process, with the library and the device in a Guise: signals and the exit status are its
-// own. If the Guise is empty, that of the environment holds, and then what the program needs. It returns only if it fails.
+// own. If the Guise is empty, that of the environment holds, and then what each program that is started needs. It returns only if it fails.
 func (l Library) Exec(args []string, as Guise) error {
 	if err := checkSystem(); err != nil {
 		return err
@@ -18,5 +18,5 @@ func (l Library) Exec(args []string, as Guise) error {
 	if err != nil {
 		return err
 	}
-	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, args, l.environmentAs(os.Environ(), args, as))}
+	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, args, l.environmentAs(os.Environ(), as))}
 }

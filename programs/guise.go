@@ -1,8 +1,6 @@
 package programs
 
 import (
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,37 +18,14 @@ const (
 // guiseVariable of the environment has the Guise.
 const guiseVariable = "IWARP_AS"
 
-// connects has the programs that connect QPs by themselves, and perftest those that do so unless they are told to use librdmacm.
-// waits has those that free what a connection had when they hear RoCE's event of the end of its time-wait state.
-var (
-	waits    = []string{"tgtd"}
-	connects = []string{"ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong", "ucx_info", "ucx_perftest", "mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun"}
-	perftest = regexp.MustCompile(`^ib_(write|send|read|atomic)_(bw|lat)$`)
-	useCM    = regexp.MustCompile(`^(-[A-Za-z]*R[A-Za-z]*|--rdma_cm)$`)
-)
-
-// GuiseOf returns the Guise that a program needs, as far as its name and arguments tell.
-func GuiseOf(args []string) Guise {
-	name := filepath.Base(args[0])
-	if slices.Contains(connects, name) || slices.Contains(waits, name) || perftest.MatchString(name) && !slices.ContainsFunc(args[1:], useCM.MatchString) {
-		return RoCE
-	}
-	return IWARP
-}
-
-// environmentAs is Environment with a Guise. If it is empty, that of the environment holds, and then what the program needs.
-func (l Library) environmentAs(environ, args []string, as Guise) []string {
+// environmentAs is Environment with a Guise. If it is empty, that of the environment holds; without one each process that loads the library chooses
+// by itself, by the program's name (programs/preload/guise.c).
+func (l Library) environmentAs(environ []string, as Guise) []string {
 	out := l.Environment(environ)
-	prefix := guiseVariable + "="
-	i := slices.IndexFunc(out, func(s string) bool { return strings.HasPrefix(s, prefix) })
-	switch {
-	case i >= 0 && (as != "" || out[i] == prefix):
-		out = slices.Delete(out, i, i+1)
-	case i >= 0:
+	if as == "" {
 		return out
 	}
-	if as == "" {
-		as = GuiseOf(args)
-	}
+	prefix := guiseVariable + "="
+	out = slices.DeleteFunc(out, func(s string) bool { return strings.HasPrefix(s, prefix) })
 	return append(out, prefix+string(as))
 }

@@ -130,6 +130,7 @@ const (
 func TestPrograms(t *testing.T) {
 	l := built(t)
 	t.Run("ibv_devinfo", l.device)
+	t.Run("guise", l.guises)
 	t.Run("crossing", l.crossing)
 	t.Run("signals", l.signals)
 	t.Run("handlers", l.handlers)
@@ -277,7 +278,7 @@ func startWords(t *testing.T, l Library, in io.Reader, words ...string) *process
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	set, words := settingsOf(words)
 	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
-	p.Env = l.environmentAs(append(os.Environ(), set...), words, "")
+	p.Env = l.environmentAs(append(os.Environ(), set...), "")
 	p.Stdin, p.Stdout, p.Stderr = in, &p.out, &p.out
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

@@ -35,8 +35,21 @@ func iw_sources(to *uint64) int32 {
 	return 0
 }
 
+// roce is the guise, as C has chosen it before there is a device.
+var roce bool
+
+//export iw_guise
+func iw_guise(isRoCE int32) int32 {
+	roce = isRoCE != 0
+	return 0
+}
+
 // device is the one of the process: C has no place to keep it.
-var device = sync.OnceValue(func() *verbs.Device { return verbs.NewDevice(verbs.ConfigFrom(syscall.Getenv)) })
+var device = sync.OnceValue(func() *verbs.Device {
+	cfg := verbs.ConfigFrom(syscall.Getenv)
+	cfg.RoCE = roce
+	return verbs.NewDevice(cfg)
+})
 
 // give stores a result where C wants it.
 func give(to *uint64, h verbs.Handle, errno syscall.Errno) int32 {

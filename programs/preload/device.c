@@ -26,12 +26,9 @@ bool iw_roce(void)
 	return device.device.transport_type == IBV_TRANSPORT_IB;
 }
 
-/* Programs refuse iWARP, or want it: see docs/programs.md. The engine has the same setting, and complains of one that it does not
- * know. */
-__attribute__((constructor)) static void choose_guise(void)
+__attribute__((constructor)) static void choose_guise(int argc, char **argv)
 {
-	const char *as = getenv("IWARP_AS");
-	if (!as || strcmp(as, "roce"))
+	if (!iw_passes_for_roce(argv))
 		return;
 	device.device.node_type = IBV_NODE_CA;
 	device.device.transport_type = IBV_TRANSPORT_IB;

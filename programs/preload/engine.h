@@ -29,6 +29,7 @@ struct iw_cm_event {
 /* Each line is a function of the engine: its name after iw_, and its arguments. */
 #define IW_ENGINE(F)                                                                                               \
 	F(sources, (uint64_t *to)) /* a digest */                                                                  \
+	F(guise, (int32_t roce)) /* before all but the former */                                                   \
 	F(context_open, (int32_t fd, uint64_t *to))                                                                \
 	F(context_close, (uint64_t h))                                                                             \
 	F(async_next, (uint64_t h, uint32_t *event, uint64_t *token))                                              \

@@ -87,6 +87,7 @@ static void load(void)
 	uint64_t sources;
 	if (engine.sources(&sources) || sources != IWARP_SOURCES)
 		give_up("the engine and this library were built from different sources", "iwarp run --build builds both");
+	engine.guise(iw_roce());
 	__atomic_store_n(&loaded, &engine, __ATOMIC_RELEASE);
 }
 

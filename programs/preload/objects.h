@@ -120,6 +120,9 @@ bool iw_own_descriptor(int fd, unsigned *process);
 int iw_wait_readable(int fd);
 int iw_set_errno(int error);
 
+/* guise.c */
+bool iw_passes_for_roce(char **argv);
+
 /* device.c */
 struct ibv_device *iw_device(void);
 bool iw_ours(const struct ibv_context *context);

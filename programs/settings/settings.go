@@ -17,7 +17,6 @@ import (
 type Settings struct {
 	Level   *slog.Level     // from which on its device logs, of IWARP_LOG; nil is nothing
 	Preset  *iwarp.Preset   // of its peers, of IWARP_PEER; nil is none
-	RoCE    bool            // what it passes for, of IWARP_AS
 	Capture Capture         // of what it sends and receives
 	CRC     iwarp.CRCPolicy // of IWARP_CRC
 	Markers bool            // wanted in what it receives, of IWARP_MARKERS
@@ -64,9 +63,9 @@ func From(getenv func(string) (string, bool)) (Settings, error) {
 		Level:   choice(r, "IWARP_LOG", levels, "connection, packet, frame"),
 		CRC:     choice(r, "IWARP_CRC", map[string]iwarp.CRCPolicy{"on": iwarp.CRCAlways, "off": iwarp.CRCUnwanted}, "on, off"),
 		Markers: choice(r, "IWARP_MARKERS", map[string]bool{"on": true, "off": false}, "on, off"),
-		RoCE:    choice(r, "IWARP_AS", map[string]bool{"iwarp": false, "roce": true}, "iwarp, roce"),
 		Capture: Capture{File: r.text("IWARP_PCAP"), Limit: pcapfile.DefaultLimit},
 	}
+	_ = choice(r, "IWARP_AS", map[string]bool{"iwarp": true, "roce": true}, "iwarp, roce") // C has chosen by it, or by the program's name
 	if name := r.text("IWARP_PEER"); name != "" {
 		if preset, err := iwarp.LookupPreset(name); r.right("IWARP_PEER", err) {
 			s.Preset = &preset

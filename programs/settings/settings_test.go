@@ -47,10 +47,9 @@ func TestFrom(t *testing.T) {
 			}
 		}
 	}
-	for name, want := range map[string]bool{"": false, "iwarp": false, "roce": true, "ib": false} {
-		s, err := From(environment{"IWARP_AS": name}.lookup)
-		if s.RoCE != want || (err != nil) != (name == "ib") {
-			t.Errorf("%q: %+v, %v", name, s, err)
+	for _, name := range []string{"", "iwarp", "roce", "ib"} {
+		if _, err := From(environment{"IWARP_AS": name}.lookup); (err != nil) != (name == "ib") {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 	s, err := From(environment{

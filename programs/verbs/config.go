@@ -29,13 +29,13 @@ type Config struct {
 }
 
 // ConfigFrom reads the settings of a process from its environment, as [settings.From] does. A value that is not known, which
-// iwarp run refuses, is reported on standard error, and has no effect; so is a capture that cannot be written.
+// iwarp run refuses, is reported on standard error, and has no effect; so is a capture that cannot be written. The guise is the caller's to choose.
 func ConfigFrom(getenv func(string) (string, bool)) Config {
 	s, err := settings.From(getenv)
 	if err != nil {
 		complain(err)
 	}
-	cfg := Config{Preset: s.Preset, RoCE: s.RoCE, Dialect: s.Dialect, RNIC: iwarp.RNICConfig{Markers: s.Markers, CRC: s.CRC}}
+	cfg := Config{Preset: s.Preset, Dialect: s.Dialect, RNIC: iwarp.RNICConfig{Markers: s.Markers, CRC: s.CRC}}
 	if s.Level != nil {
 		cfg.RNIC.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: *s.Level}))
 	}
