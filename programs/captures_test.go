@@ -21,7 +21,7 @@ func (l Library) captures(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("IWARP_PCAP_LIMIT", "4M")
-	for _, p := range slices.Concat(pairings, directs) {
+	for _, p := range slices.Concat(pairings, directs, waiting) {
 		t.Run(p.client, func(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("IWARP_PCAP", filepath.Join(dir, "capture.pcapng"))
