@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,7 @@ func findSources(ctx context.Context, version string) (string, error) {
 
 // Build builds the library of a version of this module. If something is missing for that, the error is a *NeedError.
 func (l Library) Build(ctx context.Context, version string) error {
-	if err := checkSystem(); err != nil {
+	if err := cmp.Or(checkSystem(), l.Check()); err != nil {
 		return err
 	}
 	for _, n := range Needs(ctx, version) {

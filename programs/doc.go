@@ -29,7 +29,8 @@ type Library struct{ Dir string }
 // the one that the environment variable IWARP_LIBRARY names.
 func LibraryOf(version string) (Library, error) {
 	if dir := os.Getenv("IWARP_LIBRARY"); dir != "" {
-		return Library{dir}, nil
+		dir, err := filepath.Abs(dir)
+		return Library{dir}, err
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -37,6 +38,25 @@ func LibraryOf(version string) (Library, error) {
 	}
 	return Library{filepath.Join(cache, "iwarp", strings.Trim(version, "()"))}, nil
 }
+
+// A PlaceError is the error of a Library where no program finds it.
+type PlaceError struct{ Dir string }
+
+// Error says what is wrong with the place.
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("no program finds the library in %q, as spaces and colons separate the files of LD_PRELOAD: name another directory by IWARP_LIBRARY", e.Dir)
+}
+
+// Check returns a *PlaceError if programs do not find the library in its directory.
+func (l Library) Check() error {
+	if strings.ContainsAny(l.Dir, preloadSeparators) {
+		return &PlaceError{l.Dir}
+	}
+	return nil
+}
+
+// preloadSeparators are between the files of LD_PRELOAD. There is no way to write one of them in a name.
+const preloadSeparators = ": "
 
 // Preload and Engine return the files of the two libraries.
 func (l Library) Preload() string { return filepath.Join(l.Dir, preloadName) }
@@ -67,7 +87,7 @@ func checkSystem() error {
 // Environment returns the environment in which a program uses the library. What is preloaded already comes after it.
 func (l Library) Environment(environ []string) []string {
 	out := slices.Clone(environ)
-	for _, v := range append(l.checkers(), list{"LD_PRELOAD", l.Preload(), ": "}) {
+	for _, v := range append(l.checkers(), list{"LD_PRELOAD", l.Preload(), preloadSeparators}) {
 		out = v.in(out)
 	}
 	return out

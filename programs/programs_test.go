@@ -65,6 +65,10 @@ func TestLibraryOf(t *testing.T) {
 	if _, err := LibraryOf("v1.0.0"); err == nil || !strings.Contains(err.Error(), "IWARP_LIBRARY") {
 		t.Errorf("without a home: %v", err)
 	}
+	t.Setenv("IWARP_LIBRARY", "a relative name")
+	if relative, err := LibraryOf("v1.0.0"); err != nil || !filepath.IsAbs(relative.Dir) || filepath.Base(relative.Dir) != "a relative name" {
+		t.Errorf("%v: %v", relative, err)
+	}
 	dir := t.TempDir()
 	t.Setenv("IWARP_LIBRARY", dir)
 	named, err := LibraryOf("v1.0.0")
@@ -81,6 +85,27 @@ func TestLibraryOf(t *testing.T) {
 	}
 	if !named.built() {
 		t.Error("not built")
+	}
+}
+
+// TestPlace refuses a library that the dynamic linker would not find.
+func TestPlace(t *testing.T) {
+	if checkSystem() != nil {
+		t.Skip("no system for programs, whose paths may have colons")
+	}
+	for name, usable := range map[string]bool{"library": true, "a library": false, "a:library": false} {
+		l := Library{filepath.Join(t.TempDir(), name)}
+		if err := l.Check(); (err == nil) != usable {
+			t.Errorf("%q: %v", name, err)
+		}
+		if usable {
+			continue
+		}
+		for what, err := range map[string]error{"Build": l.Build(t.Context(), "(devel)"), "Exec": l.Exec([]string{"true"}, "")} {
+			if place := new(PlaceError); !errors.As(err, &place) || place.Dir != l.Dir {
+				t.Errorf("%s in %q: %v", what, name, err)
+			}
+		}
 	}
 }
 

@@ -60,6 +60,7 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 // ready builds the library, if that is wanted, or it is not there, or is that of other sources than are there now.
 func (c *runCmd) ready(ctx context.Context, std streams, library programs.Library, version string) error {
 	state, err := library.State(ctx, version)
+	err = cmp.Or(library.Check(), err)
 	switch {
 	case err != nil:
 		return err
@@ -84,7 +85,8 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"library", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built"), library.Dir}}
+	place := library.Check()
+	rows := [][]string{{"library", wording.If(place != nil, "unusable", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built")), library.Dir}}
 	if state.Built {
 		rows = append(rows, []string{"built from", cmp.Or(state.From, "unknown"), c.compared(state)})
 	}
@@ -99,6 +101,9 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 	}
 	if err := printColumns(std.out, "", rows); err != nil {
 		return err
+	}
+	if place != nil {
+		return &ending{place, statusFindings}
 	}
 	if !state.Built && !complete {
 		return &ending{errNotReady, statusFindings}
