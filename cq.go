@@ -169,6 +169,23 @@ func (cq *CQ) Arm(solicitedOnly bool) {
 	cq.lookOut()
 }
 
+// Disarm takes back what Arm has asked for, if a completion that comes now would have given the notice: one that the peer
+// solicited, or an error, or else any other. It reports whether there is no notice because of that. It is for a program that
+// keeps completions of its own beside those of the CQ, and has one notice for both.
+func (cq *CQ) Disarm(solicited bool) bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.disarm(solicited)
+}
+
+func (cq *CQ) disarm(solicited bool) bool {
+	if cq.arm == armedNext || cq.arm == armedSolicited && solicited {
+		cq.arm = armedNot
+		return true
+	}
+	return false
+}
+
 // Events returns the channel of the notices that Arm asks for. Those of a CQ that a CompChannel has
 // made go there instead.
 func (cq *CQ) Events() <-chan struct{} {
@@ -205,8 +222,7 @@ func (cq *CQ) push(qp *QP, done []engine.Completion) {
 }
 
 func (cq *CQ) notify(wc *WC) {
-	if cq.arm == armedNext || cq.arm == armedSolicited && (wc.Solicited || wc.Status != StatusSuccess) {
-		cq.arm = armedNot
+	if cq.disarm(wc.Solicited || wc.Status != StatusSuccess) {
 		if cq.channel != nil {
 			cq.channel.note(cq)
 			return

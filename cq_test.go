@@ -86,6 +86,38 @@ func TestCQWaitEnds(t *testing.T) {
 	}
 }
 
+// TestDisarm: who has completions of its own uses up what was asked for, as those of the CQ do.
+func TestDisarm(t *testing.T) {
+	rnic := newRNIC(t, iwarp.RNICConfig{})
+	cq := newCQ(t, rnic, 64)
+	ini, res := receiver(t, rnic, cq, 16)
+	disarmed := func(solicited, want bool, what string) {
+		t.Helper()
+		if got := cq.Disarm(solicited); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	disarmed(true, false, "nobody has asked")
+	cq.Arm(false)
+	disarmed(false, true, "of any")
+	disarmed(true, false, "again")
+	cq.Arm(true)
+	disarmed(false, false, "of one that is not solicited")
+	disarmed(true, true, "of one that is")
+	receives(ini, res, 1, true)
+	next(t, cq)
+	select {
+	case <-cq.Events():
+		t.Error("a notice that was taken back")
+	default:
+	}
+	cq.Arm(false)
+	receives(ini, res, 1, false)
+	next(t, cq)
+	<-cq.Events()
+	disarmed(true, false, "what gave a notice")
+}
+
 // TestArm asks for a notice of the next completion, and of the next that the peer
 // solicits. Each request gives one.
 //

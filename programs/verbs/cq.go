@@ -56,16 +56,8 @@ type CQ struct {
 	wcs     [32]iwarp.WC
 	early   []added      // before those of package iwarp: see forget and sleeps
 	late    []added      // and after them
-	armed   atomic.Int32 // for these: see arm
 	users   atomic.Int32 // QPs of datagrams, of which package iwarp does not know
 }
-
-// What of those that come late the program asks to hear of.
-const (
-	disarmed = iota
-	armedSolicited
-	armedAny
-)
 
 // CreateCQ returns a CQ with room for depth completions. The token names it in the events of the context and of the
 // channel; channel may be 0.
@@ -93,7 +85,6 @@ func (c *CQ) notice(notices <-chan struct{}) {
 	for {
 		select {
 		case <-notices:
-			c.armed.Store(disarmed)
 			c.channel.events.push(c.token)
 		case <-c.stop:
 			return
@@ -137,24 +128,15 @@ func (d *Device) DestroyCQ(h Handle) syscall.Errno {
 	return fine
 }
 
-// Arm asks for one event on the channel.
+// Arm asks for one event on the channel, of whatever completion comes first: package iwarp keeps what was asked for, for those too of which it
+// does not know (see wakeFor).
 func (d *Device) Arm(h Handle, solicitedOnly bool) syscall.Errno {
 	c := d.cqs.get(h)
 	if c == nil {
 		return syscall.EINVAL
 	}
-	c.arm(solicitedOnly)
 	c.cq.Arm(solicitedOnly)
 	return fine
-}
-
-// arm asks for one event of the completions that come late. Whoever has asked for any completion is not to hear of less.
-func (c *CQ) arm(solicitedOnly bool) {
-	if solicitedOnly {
-		c.armed.CompareAndSwap(disarmed, armedSolicited)
-	} else {
-		c.armed.Store(armedAny)
-	}
 }
 
 // Poll moves completions to wcs and returns how many, or -1 if there is no such CQ.

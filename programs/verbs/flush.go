@@ -167,9 +167,10 @@ func take(wcs []WC, from *[]added) int {
 	return n
 }
 
-// wakeFor tells the channel of a completion, if the program has asked for that.
+// wakeFor tells the channel of a completion, if the program has asked for that. It uses up what was asked for, as those of package iwarp do: one event
+// for both.
 func (c *CQ) wakeFor(solicited bool) {
-	if solicited && c.armed.Swap(disarmed) != disarmed || c.armed.CompareAndSwap(armedAny, disarmed) {
+	if c.cq.Disarm(solicited) {
 		c.channel.events.push(c.token)
 	}
 }
