@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 func TestHelloRoundTrip(t *testing.T) {
@@ -48,4 +50,13 @@ func FuzzParseHello(f *testing.F) {
 			t.Errorf("%+v became %+v, %v", h, again, err)
 		}
 	})
+}
+
+// TestHelloKnown has package ulpdata, which knows a hello by its mark, name this program.
+func TestHelloKnown(t *testing.T) {
+	for _, h := range []hello{{}, {control: true, session: 1}, {index: 1, reads: 1}} {
+		if got := ulpdata.Describe(h.octets()); !strings.HasPrefix(got, "like iwarp perf, ") {
+			t.Error(got)
+		}
+	}
 }

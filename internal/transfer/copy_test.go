@@ -15,6 +15,7 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/transfer/message"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // TestCopies has files of all lengths go both ways, with their modes and times, and nothing else is left.
@@ -223,7 +224,7 @@ func TestTexts(t *testing.T) {
 	if got := partOf("d/" + strings.Repeat("x", 250)); len(got) != 2+1+64+len(message.PartSuffix) || partOf("d/x") != "d/.x"+message.PartSuffix {
 		t.Error(got)
 	}
-	if !bytes.Equal(greeting(), []byte("iWcp\x01")) {
+	if !bytes.Equal(greeting(), []byte("iWcp\x01")) || !strings.HasPrefix(ulpdata.Describe(greeting()), "like iwarp cp, ") { // which has the mark, too
 		t.Errorf("%q", greeting())
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// marks are what the private data of programs begin with whose conventions are not of this package: iwarp cp and iwarp perf.
+// marks are what the private data of programs begin with whose conventions are not of this package: iwarp cp and iwarp perf. Their tests hold them to these.
 var marks = []struct{ mark, program string }{
 	{"iWcp", "iwarp cp"},
 	{"iwpf", "iwarp perf"},
@@ -25,7 +25,8 @@ func program(b []byte) string {
 }
 
 // The private data of rdma-core's rsockets, and of package stream: version 1, flags, credits, an octet that is reserved or tells a kind, two
-// that are reserved, how many maps there are, and then two places of 16 octets: a TO, an STag and a number, neither of which is zero.
+// that are reserved, how many maps there are, and then two places of 16 octets: a TO, an STag and a number, neither of which is zero. Package
+// stream/rsockets has them, and a test that they are these.
 const (
 	rsocketsLen     = 40
 	rsocketsVersion = 1

@@ -3,9 +3,11 @@ package rsockets
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // linuxHello is the private data of a client of rdma-core: 384 credits, two entries, half of a ring of 128 KiB.
@@ -193,4 +195,23 @@ func FuzzMap(f *testing.F) {
 			t.Errorf("%+v has %+v at %d", m, e, offset)
 		}
 	})
+}
+
+// TestHelloKnown has package ulpdata, which knows a Hello by its shape, say whose it is: rdma-core's and ours, whatever is in it.
+func TestHelloKnown(t *testing.T) {
+	full := Hello{
+		Big: true, Credits: 0xFFFF, CountsMaps: true, Maps: 1<<15 - 256, Entries: 1, Table: Place{^uint64(0), 1}, Ring: Entry{Place{1, ^uint32(0)}, 1},
+	}
+	least := Hello{Entries: 1, Table: Place{0, 1}, Ring: Entry{Place{0, 1}, 1}}
+	all := [][]byte{testrig.Octets(t, linuxHello)}
+	for _, h := range []Hello{full, least} {
+		b, err := h.AppendBinary(nil)
+		testrig.Must(t, err)
+		all = append(all, b)
+	}
+	for _, b := range all {
+		if got := ulpdata.Describe(b); !strings.HasPrefix(got, "like rsockets, 40 octets") {
+			t.Error(got)
+		}
+	}
 }
