@@ -84,6 +84,10 @@ static void overflow(struct end *e)
 	WRONG(post(e, &bad, 0, 8), EINVAL);
 	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
 	WRONG(at != &many, 0);
+	many.num_sge = -1;
+	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
+	struct ibv_recv_wr *r, less = {.sg_list = sges, .num_sge = -1};
+	WRONG(ibv_post_recv(e->qp, &less, &r), EINVAL);
 	struct ibv_send_wr too_long = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
 	WRONG(post(e, &too_long, 0, 512), EINVAL);
 }

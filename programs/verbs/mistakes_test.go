@@ -171,6 +171,10 @@ func TestBadRequests(t *testing.T) {
 	if at != bad || errno != syscall.EINVAL {
 		t.Errorf("%v: %v", at, errno)
 	}
+	_, errno = client.d.PostSend(client.qp, &SendWR{SGL: good.sge(), SGEs: -1, Opcode: wrSend})
+	want(t, "less than no elements", errno, syscall.EINVAL)
+	_, errno = client.d.PostRecv(client.qp, &RecvWR{SGL: good.sge(), SGEs: -1})
+	want(t, "less than no elements", errno, syscall.EINVAL)
 	want(t, "completion", server.completion().ID, 1)
 	want(t, "received", string(inbox.memory), "good")
 	want(t, "a key of nothing", posted(client, 4711), syscall.EINVAL)

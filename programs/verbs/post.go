@@ -55,7 +55,7 @@ func asError(errno syscall.Errno) error {
 
 // add translates a receive to the nth place.
 func (r *receives) add(d *Device, wr *RecvWR, n int, late bool) syscall.Errno {
-	from, ok := len(r.sges), wr.SGEs <= iwarp.MaxSGE
+	from, ok := len(r.sges), wr.SGEs >= 0 && wr.SGEs <= iwarp.MaxSGE
 	if ok {
 		r.sges, ok = d.sges(r.sges, elements(wr.SGL, wr.SGEs), late)
 	}
@@ -111,7 +111,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	if errno := q.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
 		return errno
 	}
-	if wr.SGEs > iwarp.MaxSGE {
+	if wr.SGEs < 0 || wr.SGEs > iwarp.MaxSGE {
 		return syscall.EINVAL
 	}
 	list := elements(wr.SGL, wr.SGEs)

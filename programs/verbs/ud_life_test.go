@@ -132,12 +132,15 @@ func TestDatagramWrong(t *testing.T) {
 		"a Write":    func(wr *SendWR) { wr.Opcode = wrWrite },
 		"no address": func(wr *SendWR) { wr.datagram().AH = nil },
 		"elements":   func(wr *SendWR) { wr.SGEs = 4 },
+		"none less":  func(wr *SendWR) { wr.SGEs = -1 },
 	} {
 		wr := q.to(q.number)
 		spoil(wr)
 		want(t, what, q.post(wr), syscall.EINVAL)
 	}
-	_, errno := q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: 2})
+	_, errno := q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: -1})
+	want(t, "a receive of less than no elements", errno, syscall.EINVAL)
+	_, errno = q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: 2})
 	want(t, "elements of a receive", errno, syscall.EINVAL)
 	must(t, p.d.DestroyAH(kindAH|Handle(q.ah.Handle)))
 	want(t, "destroyed twice", p.d.DestroyAH(kindAH|Handle(q.ah.Handle)), syscall.EINVAL)

@@ -30,7 +30,7 @@ func (d *Device) RecvDatagrams(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall
 
 func (u *UD) recv(wr *RecvWR) syscall.Errno {
 	switch {
-	case u.state == StateReset || wr.SGEs > u.recvSGEs:
+	case u.state == StateReset || wr.SGEs < 0 || wr.SGEs > u.recvSGEs:
 		return syscall.EINVAL
 	case u.state == StateErr:
 		u.recvCQ.complete(added{WC: u.flushed(wr.ID)}, true)

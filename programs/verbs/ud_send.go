@@ -45,7 +45,7 @@ func (u *UD) send(wr *SendWR) syscall.Errno {
 		return syscall.EINVAL
 	}
 	to := u.device.ahs.find(args.AH.Handle)
-	if to == nil || to.pd != u.pd || wr.SGEs > u.sendSGEs {
+	if to == nil || to.pd != u.pd || wr.SGEs < 0 || wr.SGEs > u.sendSGEs {
 		return syscall.EINVAL
 	}
 	list := elements(wr.SGL, wr.SGEs)
