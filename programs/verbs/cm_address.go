@@ -11,7 +11,7 @@ import (
 )
 
 // A port is a local TCP port that is kept for an ID: bound, and not listened on, so that the number is known
-// before rdma_listen and nobody connects until then.
+// before rdma_listen or rdma_connect, and nobody connects until then.
 type port struct{ fd int }
 
 // reserve binds a socket to an address whose port the kernel chooses. Only IPv6 is for an address of all of these.
@@ -41,6 +41,22 @@ func (p *port) release() {
 		_ = syscall.Close(p.fd)
 		p.fd = -1
 	}
+}
+
+// share lets sockets that share be bound to the port beside this one.
+func (p *port) share() {
+	if p != nil {
+		_ = share(p.fd)
+	}
+}
+
+func share(fd int) error {
+	return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+}
+
+// sharing is share for a net.Dialer.
+func sharing(_, _ string, c syscall.RawConn) (err error) {
+	return errors.Join(c.Control(func(fd uintptr) { err = share(int(fd)) }), err)
 }
 
 // listen turns the socket into a listener, which has it from then on.
@@ -133,7 +149,7 @@ func (id *ID) bind(a netip.AddrPort) syscall.Errno {
 	return fine
 }
 
-// ResolveAddr finds the local address from which the peer's can be reached: an AddrResolved follows, or
+// ResolveAddr finds the local address from which the peer's can be reached, with a port that is kept for the connection: an AddrResolved follows, or
 // an AddrError. src may be invalid, which leaves it to the routes.
 func (d *Device) ResolveAddr(h Handle, src, dst netip.AddrPort) syscall.Errno {
 	id := d.ids.get(h)
@@ -151,6 +167,9 @@ func (d *Device) ResolveAddr(h Handle, src, dst netip.AddrPort) syscall.Errno {
 		return syscall.EINVAL
 	}
 	local, errno := route(id.local, dst)
+	if errno == fine && local.Port() == 0 {
+		id.port, local, errno = reserve(local, false)
+	}
 	if errno != fine {
 		id.emit(CMEvent{Type: AddrError, Status: -int32(errno)})
 		return fine

@@ -93,12 +93,13 @@ func (id *ID) dial(q *QP, p ConnParam, in *place, until time.Time) error {
 	local, peer, reserved := id.local, id.peer, id.port
 	id.port = nil
 	id.mu.Unlock()
-	reserved.release()
+	reserved.share()
+	defer reserved.release() // until the connection has it, so that nobody else gets it
 	d := id.device.dialer(mpa.Offer{
 		IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData, Timeout: startupTimeout,
 	}, p.ResponderResources == 0 && p.InitiatorDepth == 0)
 	if local.Port() != 0 {
-		d.Net.LocalAddr = net.TCPAddrFromAddrPort(local)
+		d.Net.LocalAddr, d.Net.Control = net.TCPAddrFromAddrPort(local), sharing
 	}
 	d.Wrap = in.connecting(d.Wrap)
 	for {
