@@ -125,6 +125,10 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	if (!iw_ours(mr->context))
 		return REAL(ibv_rereg_mr, mr, flags, pd, addr, length, access);
 	struct iw_mr *m = container(mr, struct iw_mr, mr);
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)) || (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	uint64_t to = flags & IBV_REREG_MR_CHANGE_PD && pd ? iw_number(&pd_of(pd)->handle) : 0;
 	int error = iw_engine()->mr_reregister(iw_number(&m->handle), flags, to, addr, length, access);
 	if (error) {

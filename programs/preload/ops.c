@@ -9,7 +9,10 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 	memset(attr, 0, size);
 	if (size >= offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex) + sizeof attr->phys_port_cnt_ex)
 		attr->phys_port_cnt_ex = 1;
-	return iw_query_device(&attr->orig_attr);
+	int error = iw_query_device(&attr->orig_attr);
+	if (size >= offsetof(struct ibv_device_attr_ex, device_cap_flags_ex) + sizeof attr->device_cap_flags_ex)
+		attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags;
+	return error;
 }
 
 void iw_set_ops(struct verbs_context *v)

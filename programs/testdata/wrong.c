@@ -53,6 +53,15 @@ static void creation(struct end *e)
 	WRONG(FAILS(-1, ibv_query_gid(context, 1, 1000, &gid)), EINVAL);
 	struct ibv_port_attr port;
 	WRONG(ibv_query_port(context, 2, &port), EINVAL);
+	struct ibv_device_attr_ex device;
+	WRONG(ibv_query_device_ex(context, NULL, &device), 0);
+	WRONG(device.device_cap_flags_ex != device.orig_attr.device_cap_flags, 0);
+	/* What is not to change is not given. */
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+	WRONG(FAILS(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 4, IBV_ACCESS_LOCAL_WRITE)), EINVAL);
+	WRONG(FAILS(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 4, 0)), EINVAL);
+	WRONG(FAILS(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 0, 0)), EINVAL);
+	WRONG(ibv_dereg_mr(mr), 0);
 }
 
 /* States that come too early, and requests in them. */
