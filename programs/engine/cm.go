@@ -91,7 +91,7 @@ func iw_id_family_only(h uint64, on int32) int32 {
 func iw_id_bind(h uint64, addr unsafe.Pointer, n int32) int32 {
 	a, ok := address(addr, n)
 	if !ok {
-		return int32(syscall.EAFNOSUPPORT)
+		return int32(syscall.EINVAL)
 	}
 	return int32(device().BindAddr(verbs.Handle(h), a))
 }
@@ -101,7 +101,7 @@ func iw_id_resolve_addr(h uint64, src unsafe.Pointer, srcLen int32, dst unsafe.P
 	s, ok := address(src, srcLen)
 	d, ok2 := address(dst, dstLen)
 	if !ok || !ok2 {
-		return int32(syscall.EAFNOSUPPORT)
+		return int32(syscall.EINVAL)
 	}
 	return int32(device().ResolveAddr(verbs.Handle(h), s, d))
 }

@@ -5,9 +5,12 @@
 
 enum { MAX_DEPTH = 128 };
 
+/* 0 for none, and for one of another family. */
 static socklen_t length_of(const struct sockaddr *a)
 {
-	return !a ? 0 : a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	if (!a)
+		return 0;
+	return a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
 }
 
 static void refresh(struct rdma_cm_id *id)
@@ -19,7 +22,7 @@ static void refresh(struct rdma_cm_id *id)
 
 EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	if (!addr)
+	if (!length_of(addr))
 		return iw_set_errno(EINVAL);
 	int error = iw_engine()->id_bind(iw_id_number(id), addr, length_of(addr));
 	if (!error)
@@ -29,7 +32,7 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
-	if (!dst)
+	if (!length_of(dst) || (src && !length_of(src)))
 		return iw_set_errno(EINVAL);
 	int error = iw_engine()->id_resolve_addr(iw_id_number(id), src, length_of(src), dst, length_of(dst));
 	return error ? iw_set_errno(error) : iw_complete(id);
@@ -44,9 +47,11 @@ EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	int error = iw_engine()->id_listen(iw_id_number(id));
-	if (!error)
-		refresh(id);
-	return iw_set_errno(error);
+	if (error)
+		return iw_set_errno(error);
+	container(id, struct iw_id, id)->begun = true;
+	refresh(id);
+	return 0;
 }
 
 /* The QP of an id, or the one that the program names by its number. */
@@ -92,7 +97,10 @@ EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 	if (!error)
 		error = iw_engine()->id_connect(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
 						p && p->private_data ? p->private_data_len : 0, in, out, iw_roce() && !id->qp);
-	return error ? iw_set_errno(error) : iw_complete(id);
+	if (error)
+		return iw_set_errno(error);
+	container(id, struct iw_id, id)->begun = true;
+	return iw_complete(id);
 }
 
 EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
@@ -130,36 +138,58 @@ EXPORT int rdma_establish(struct rdma_cm_id *id)
 
 EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	return event == IBV_EVENT_COMM_EST ? 0 : iw_set_errno(EINVAL);
+	return iw_id_number(id) && event == IBV_EVENT_COMM_EST ? 0 : iw_set_errno(EINVAL);
 }
 
-/* Options are taken where they change nothing that matters here: TCP listens with SO_REUSEADDR anyway. */
+/* How long the value of an option is, or 0 for one that there is not. */
+static size_t option_length(int level, int name)
+{
+	if (level == RDMA_OPTION_IB)
+		return name == RDMA_OPTION_IB_PATH ? sizeof(struct ibv_path_data) : 0;
+	if (level != RDMA_OPTION_ID)
+		return 0;
+	switch (name) {
+	case RDMA_OPTION_ID_TOS:
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		return sizeof(uint8_t);
+	case RDMA_OPTION_ID_REUSEADDR:
+	case RDMA_OPTION_ID_AFONLY:
+		return sizeof(int);
+	default:
+		return 0;
+	}
+}
+
+/* Options are taken where they change nothing that matters here: TCP listens with SO_REUSEADDR anyway. There may be several paths. */
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
 {
-	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY && length == sizeof(int))
-		return iw_set_errno(iw_engine()->id_family_only(iw_id_number(id), *(int *)value));
-	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_ACK_TIMEOUT) {
-		if (length != sizeof(uint8_t))
-			return iw_set_errno(EINVAL);
-		container(id, struct iw_id, id)->timeout = *(uint8_t *)value;
-		return 0;
-	}
-	if (level == RDMA_OPTION_ID && name >= RDMA_OPTION_ID_TOS && name <= RDMA_OPTION_ID_ACK_TIMEOUT)
-		return 0;
-	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
-		return 0;
-	return iw_set_errno(ENOSYS);
-}
-
-/* As Linux's iwcm says of iWARP: rights with the first states, and nothing with RTS. */
-EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
-{
+	size_t one = option_length(level, name);
 	if (!iw_id_number(id))
 		return iw_set_errno(EINVAL);
-	*mask = 0;
-	if (attr->qp_state == IBV_QPS_INIT || attr->qp_state == IBV_QPS_RTR) {
-		*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-		attr->qp_access_flags = iw_cm_rights();
-	}
+	if (!one)
+		return iw_set_errno(ENOSYS);
+	if (!value || !length || length % one || (level == RDMA_OPTION_ID && length != one))
+		return iw_set_errno(EINVAL);
+	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY)
+		return iw_set_errno(iw_engine()->id_family_only(iw_id_number(id), *(int *)value));
+	if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_ACK_TIMEOUT)
+		container(id, struct iw_id, id)->timeout = *(uint8_t *)value;
+	return 0;
+}
+
+/* As Linux says of iWARP, where the port is always named: state and rights, but of RTS neither once the id connects or listens. There are no rights before
+ * that, but in the guise of RoCE, where they are those of the QP. */
+EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	enum ibv_qp_state state = attr->qp_state;
+	bool begun = iw_roce() || container(id, struct iw_id, id)->begun;
+	if (!iw_id_number(id) || !id->verbs || (begun && state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS))
+		return iw_set_errno(EINVAL);
+	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = id->port_num};
+	*mask = IBV_QP_PORT;
+	if (begun && state == IBV_QPS_RTS)
+		return 0;
+	*mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	attr->qp_access_flags = begun ? iw_cm_rights() : 0;
 	return 0;
 }

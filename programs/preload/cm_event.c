@@ -22,7 +22,7 @@ static struct rdma_cm_id *child_of(struct rdma_cm_id *listener, const struct iw_
 	if (!child)
 		return NULL;
 	child->handle = iw_handle(e->child);
-	child->passive = true;
+	child->passive = child->begun = true;
 	child->responder_resources = e->responder_resources;
 	child->initiator_depth = e->initiator_depth;
 	iw_engine()->id_name(e->child, (uintptr_t)&child->id);

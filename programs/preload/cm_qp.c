@@ -101,7 +101,7 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 {
 	if (!pd)
 		pd = id->pd;
-	if (!pd || id->srq)
+	if (!iw_id_number(id) || !id->verbs || !pd || pd->context != id->verbs || id->srq)
 		return iw_set_errno(EINVAL);
 	id->srq = ibv_create_srq(pd, attr);
 	return id->srq ? 0 : -1;

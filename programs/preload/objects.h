@@ -168,6 +168,7 @@ struct iw_id {
 	struct iw_handle handle;
 	struct ibv_qp_init_attr *attr; /* of rdma_create_ep, for the requests that come */
 	bool passive, own_cqs;
+	bool begun; /* it connects or listens, or is that of a request */
 	uint8_t responder_resources, initiator_depth; /* that a peer has asked for */
 	uint8_t timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT: TCP has its own, so that it is kept to be asked for */
 	pthread_mutex_t mutex;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 #include <sys/mman.h>
 
 #define WRONG(call, number)                                                                            \
@@ -157,6 +158,42 @@ static void ends(struct end *e)
 	free(e);
 }
 
+/* Lengths of the values of options, and an id that is gone. */
+static void options(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id;
+	char value[64] = {1};
+	check(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, value, 64)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 0)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, value, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, value, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, value, 4)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, value, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, 99, value, 1)), ENOSYS);
+	WRONG(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, value, 1), 0);
+	WRONG(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, value, 4), 0);
+	WRONG(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, value, 4), 0);
+	WRONG(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
+	WRONG(rdma_destroy_id(id), 0);
+	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, value, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_notify(id, IBV_EVENT_COMM_EST)), EINVAL);
+}
+
+/* An id that has no device yet, and addresses of another family. */
+static void unbound(struct rdma_cm_id *id)
+{
+	struct sockaddr local = {.sa_family = AF_UNIX};
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+	int mask;
+	WRONG(FAILS(-1, rdma_bind_addr(id, &local)), EINVAL);
+	WRONG(FAILS(-1, rdma_resolve_addr(id, NULL, &local, 1)), EINVAL);
+	WRONG(FAILS(-1, rdma_create_srq(id, pd, &srq)), EINVAL);
+	WRONG(FAILS(-1, rdma_init_qp_attr(id, &attr, &mask)), EINVAL);
+}
+
 static void connections(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -166,6 +203,8 @@ static void connections(void)
 	struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, foreign = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000263)};
 	WRONG(FAILS(-1, rdma_create_id(channel, &id, NULL, RDMA_PS_UDP)), EPROTONOSUPPORT);
 	check(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) && !rdma_create_id(channel, &other, NULL, RDMA_PS_TCP), "rdma_create_id");
+	options(channel);
+	unbound(id);
 	WRONG(FAILS(-1, rdma_resolve_route(id, 1)), EINVAL);
 	WRONG(FAILS(-1, rdma_connect(id, &param)), EINVAL);
 	WRONG(FAILS(-1, rdma_accept(id, &param)), EINVAL);
@@ -174,6 +213,8 @@ static void connections(void)
 	WRONG(FAILS(-1, rdma_bind_addr(id, (struct sockaddr *)&foreign)), EADDRNOTAVAIL);
 	WRONG(rdma_bind_addr(id, (struct sockaddr *)&local), 0);
 	WRONG(FAILS(-1, rdma_bind_addr(id, (struct sockaddr *)&local)), EINVAL);
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+	WRONG(FAILS(-1, rdma_create_srq(id, pd, &srq)), EINVAL); /* a PD of another context's */
 	WRONG(rdma_listen(id, 1), 0);
 	WRONG(FAILS(-1, rdma_listen(id, 1)), EINVAL);
 	WRONG(rdma_bind_addr(other, rdma_get_local_addr(id)), 0);
