@@ -147,6 +147,13 @@ EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
 	return create_id(channel, id, context, ps, IBV_QPT_RC);
 }
 
+static void drop_event(struct rdma_cm_id *id)
+{
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+}
+
 EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	struct iw_id *i = id_of(id);
@@ -154,8 +161,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	if (error)
 		return iw_set_errno(error);
 	i->handle.number = 0;
-	if (id->event)
-		rdma_ack_cm_event(id->event);
+	drop_event(id);
 	iw_wait_acked(&i->mutex, &i->cond, &i->acked, &i->events);
 	if (i->sync)
 		rdma_destroy_event_channel(id->channel);
@@ -164,13 +170,11 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+int iw_migrate(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
 	struct iw_id *i = id_of(id);
 	struct rdma_event_channel *own = i->sync ? id->channel : NULL;
 	int sync = !channel;
-	if (sync && own)
-		return 0;
 	if (sync && !(channel = rdma_create_event_channel()))
 		return -1;
 	int error = iw_engine()->id_migrate(iw_number(&i->handle), channel_number(channel));
@@ -181,8 +185,22 @@ EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cha
 	}
 	i->sync = sync;
 	id->channel = channel;
-	if (own)
+	if (own) {
+		drop_event(id);
 		rdma_destroy_event_channel(own);
+	}
+	return 0;
+}
+
+/* When it returns, events of the id come on the new channel only, and none of those before is being looked at. */
+EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	struct iw_id *i = id_of(id);
+	if (!channel && i->sync)
+		return 0;
+	if (iw_migrate(id, channel))
+		return -1;
+	iw_wait_acked(&i->mutex, &i->cond, &i->acked, &i->events);
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static struct rdma_cm_id *child_of(struct rdma_cm_id *listener, const struct iw_
 	iw_engine()->id_name(e->child, (uintptr_t)&child->id);
 	iw_set_addresses(&child->id, e->local, e->peer);
 	if (container(listener, struct iw_id, id)->sync)
-		rdma_migrate_id(&child->id, NULL);
+		iw_migrate(&child->id, NULL);
 	return &child->id;
 }
 

@@ -188,6 +188,7 @@ int iw_complete(struct rdma_cm_id *id);
 uint64_t iw_id_number(struct rdma_cm_id *id);
 struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 struct rdma_event_channel *iw_new_channel(struct iw_id *id);
+int iw_migrate(struct rdma_cm_id *id, struct rdma_event_channel *channel); /* without waiting */
 int iw_wait_channel(struct rdma_event_channel *channel);
 unsigned iw_cm_rights(void); /* of the peer, to a QP of librdmacm's */
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
