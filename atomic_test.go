@@ -179,20 +179,20 @@ func TestExtensionsRefused(t *testing.T) {
 	ini, _ := connect(t)
 	own, ro := ini.mr(32, iwarp.LocalWrite), ini.mr(8, 0)
 	for text, wr := range map[string]iwarp.SendWR{
-		"inline data on FetchAdd":               {Op: iwarp.OpFetchAdd, Inline: make([]byte, 8)},
-		"inline data on Immediate Data":         {Op: iwarp.OpImmediate, Inline: []byte{}},
-		"of which Immediate Data takes 0":       {Op: iwarp.OpImmediate, SGL: []iwarp.SGE{own.Slice(0, 8)}},
-		"of which CompareSwap takes 1":          {Op: iwarp.OpCompareSwap, SGL: []iwarp.SGE{own.Slice(0, 8), own.Slice(8, 8)}},
-		"16 octets for the result of FetchAdd":  {Op: iwarp.OpFetchAdd, SGL: []iwarp.SGE{own.Slice(0, 16)}},
-		"0 octets for the result of FetchAdd":   {Op: iwarp.OpFetchAdd, SGL: []iwarp.SGE{own.Slice(0, 0)}},
-		"without LocalWrite":                    {Op: iwarp.OpFetchAdd, SGL: []iwarp.SGE{ro.Slice(0, 8)}},
-		"Solicited, which only":                 {Op: iwarp.OpFetchAdd, Solicited: true},
-		"Immediate, which is for":               {Op: iwarp.OpWrite, Immediate: 1},
-		"Add, which is for OpFetchAdd":          {Op: iwarp.OpCompareSwap, Add: 1},
-		"Compare or Swap, which are for":        {Op: iwarp.OpFetchAdd, Swap: 1},
-		"Masks, which are for":                  {Op: iwarp.OpSend, Masks: &iwarp.Masks{}},
-		"Invalidate, which is for OpSend":       {Op: iwarp.OpImmediate, Invalidate: 5},
-		"Recv cannot be posted to a Send Queue": {Op: iwarp.OpRecv},
+		"inline data on FetchAdd":                               {Op: iwarp.OpFetchAdd, Inline: make([]byte, 8)},
+		"inline data on Immediate Data":                         {Op: iwarp.OpImmediate, Inline: []byte{}},
+		"of which Immediate Data takes 0":                       {Op: iwarp.OpImmediate, SGL: []iwarp.SGE{own.Slice(0, 8)}},
+		"of which CompareSwap takes 1":                          {Op: iwarp.OpCompareSwap, SGL: []iwarp.SGE{own.Slice(0, 8), own.Slice(8, 8)}},
+		"16 octets for the result of FetchAdd":                  {Op: iwarp.OpFetchAdd, SGL: []iwarp.SGE{own.Slice(0, 16)}},
+		"0 octets for the result of FetchAdd":                   {Op: iwarp.OpFetchAdd, SGL: []iwarp.SGE{own.Slice(0, 0)}},
+		"without LocalWrite":                                    {Op: iwarp.OpFetchAdd, SGL: []iwarp.SGE{ro.Slice(0, 8)}},
+		"Solicited, which only":                                 {Op: iwarp.OpFetchAdd, Solicited: true},
+		"Immediate, which is for":                               {Op: iwarp.OpWrite, Immediate: 1},
+		"Add, which is for OpFetchAdd":                          {Op: iwarp.OpCompareSwap, Add: 1},
+		"Compare or Swap, which are for":                        {Op: iwarp.OpFetchAdd, Swap: 1},
+		"Masks, which are for":                                  {Op: iwarp.OpSend, Masks: &iwarp.Masks{}},
+		"Invalidate, which is for OpSend and OpLocalInvalidate": {Op: iwarp.OpImmediate, Invalidate: 5},
+		"Recv cannot be posted to a Send Queue":                 {Op: iwarp.OpRecv},
 	} {
 		if err := ini.PostSend(&wr); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, text) {
 			t.Errorf("%s: %v", text, err)

@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 		{"has been invalidated", one(iwarp.OpSend, void.Slice(0, 1))},
 		{"Remote, which is for OpWrite", &iwarp.SendWR{Remote: iwarp.Remote{STag: 5}}}, // a Send, as there is no Op
 		{"Remote, which is for OpWrite", &iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Remote: iwarp.Remote{TO: 1}}},
-		{"Invalidate, which is for OpSend", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
+		{"Invalidate, which is for OpSend and OpLocalInvalidate", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
 		{"Solicited, which only an OpSend, OpWriteImm or OpImmediate can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
 		{"Target, which is for OpLocalInvalidate, OpFastRegister and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
 		{"not its sink", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1)}, Target: mr}},

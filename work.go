@@ -127,8 +127,9 @@ type SendWR struct {
 	// OpCompareSwap. Any other operation refuses one that is not zero.
 	Remote Remote
 	// Invalidate, if it is not 0, is an STag of the peer that an OpSend
-	// invalidates when it is delivered, if the peer has offered it for that; for
-	// OpLocalInvalidate see Target.
+	// invalidates when it is delivered, if the peer has offered it for that. For an
+	// OpLocalInvalidate, if it is not 0, it is the STag that Target or Window has to have when the
+	// request is carried out: it fails if the key was changed meanwhile.
 	Invalidate uint32
 	// Target is the region that an OpLocalInvalidate invalidates, or an OpRead when
 	// it is complete: then it must be its sink. It is of the QP's Protection Domain, not
@@ -291,8 +292,8 @@ func (w *SendWR) checkFlags() error {
 		return fmt.Errorf("%w: Remote, which is for OpWrite, OpWriteImm, OpRead, OpFetchAdd and OpCompareSwap, on %v", ErrInvalid, w.Op)
 	case w.Op != OpSend && w.Prefix != 0:
 		return fmt.Errorf("%w: Prefix, which is for OpSend, on %v", ErrInvalid, w.Op)
-	case w.Op != OpSend && w.Invalidate != 0:
-		return fmt.Errorf("%w: Invalidate, which is for OpSend, on %v", ErrInvalid, w.Op)
+	case w.Op != OpSend && w.Op != OpLocalInvalidate && w.Invalidate != 0:
+		return fmt.Errorf("%w: Invalidate, which is for OpSend and OpLocalInvalidate, on %v", ErrInvalid, w.Op)
 	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
 		return fmt.Errorf("%w: a Local Invalidate is of a Target, or of a Window: name one of them", ErrInvalid)
 	case w.Op != OpLocalInvalidate && w.Op != OpRead && w.Op != OpFastRegister && w.Target != nil:

@@ -35,7 +35,8 @@ func (e *sendEntry) change(d memory.Domain) memory.Fault {
 	case OpFastRegister:
 		return d.FastRegister(e.Register.Region, &e.Register.Registration)
 	}
-	if e.Target == nil {
+	// RDMA verbs 7: the key matches. A request before this one may have changed it.
+	if e.Target == nil || e.Invalidate != 0 && e.Invalidate != e.Target.STag() {
 		return memory.InvalidSTag
 	}
 	return d.LocalInvalidate(e.Target)

@@ -35,7 +35,7 @@ type SendWork struct {
 	RemoteSTag    uint32
 	RemoteTO      uint64
 	HasInvalidate bool
-	Invalidate    uint32 // Send with Invalidate: the peer's STag; OpLocalInvalidate: ours
+	Invalidate    uint32 // Send with Invalidate: the peer's STag; OpLocalInvalidate: ours, if it is not 0
 	// InvalidateLocal makes a Read invalidate the STag of its sink before it completes.
 	InvalidateLocal bool
 	Target          memory.Target // OpLocalInvalidate

@@ -64,6 +64,8 @@ func (d Domain) LocalPlace(r *Region, t *Term, off int, p layout.Content) Fault 
 
 // A Target is what a consumer can invalidate: a region or a window.
 type Target interface {
+	// STag returns the present one.
+	STag() uint32
 	// own judges whether a stream's consumer has a say over it.
 	own(d Domain) Fault
 	// invalidate makes its STag unusable, if it still stands for a grant; nil: whatever it

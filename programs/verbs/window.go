@@ -102,9 +102,10 @@ func (d *Device) bindTo(a *bindArgs, b *iwarp.Binding) syscall.Errno {
 	return fine
 }
 
-// invalidation translates a local invalidation of a region or, by whatever key it was bound with last, of a window.
+// invalidation translates a local invalidation of a region or a window. Whether the window has that key is known when it is carried out: what is posted
+// before may bind it.
 func (d *Device) invalidation(stag uint32, to *iwarp.SendWR) syscall.Errno {
-	wr := iwarp.SendWR{ID: to.ID, Op: iwarp.OpLocalInvalidate, Unsignaled: to.Unsignaled, Fence: to.Fence}
+	wr := iwarp.SendWR{ID: to.ID, Op: iwarp.OpLocalInvalidate, Invalidate: stag, Unsignaled: to.Unsignaled, Fence: to.Fence}
 	if m, ok := d.stags.Load(stag); ok {
 		wr.Target = m.(*MR).mr
 	} else if w, ok := d.windowSTags.Load(stag &^ 0xff); ok {

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/goiwarp/iwarp"
 )
 
 // A window is a struct ibv_mw, as far as it is looked at, with its number.
@@ -194,4 +196,23 @@ func TestReregister(t *testing.T) {
 	want(t, "read", string(into.memory), "two places")
 	must(t, d.DeregisterMR(r.mr))
 	want(t, "a region that is gone", again(changeAccess, 0, nil, 0, 0), syscall.EINVAL)
+}
+
+// TestInvalidateByKey: a local invalidation names a window by the key that it has then, also by one that a request before it gives. By another
+// it fails.
+func TestInvalidateByKey(t *testing.T) {
+	_, server, _, _ := connect(t)
+	r := server.region("....", accessLocalWrite|accessMWBind)
+	w := server.window(2)
+	bind := w.bindTo(r, accessRemoteWrite)
+	bind.Next = &SendWR{ID: 100, Opcode: wrLocalInv, Imm: w.rkey}
+	_, errno := server.d.PostSend(server.qp, bind)
+	must(t, errno)
+	for id := range uint64(2) {
+		wc := server.completion()
+		want(t, "completion", [2]uint64{wc.ID, uint64(wc.Status)}, [2]uint64{99 + id, 0})
+	}
+	server.did(w.bindTo(r, accessRemoteWrite))
+	must(t, invalidated(server, w.rkey^0x55))
+	want(t, "by another key", server.completion().Status, statusOf(iwarp.StatusInvalidateFailed))
 }
