@@ -21,7 +21,7 @@
 #define container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* How many elements a work request has at most, as in package iwarp. */
-enum { MAX_SGE = 32, MAX_CQE = 1 << 20 };
+enum { MAX_SGE = 32, MAX_WR = 1 << 15, MAX_CQE = 1 << 20 };
 
 /* A handle of the engine, and of which: a child after fork has an engine of its own, to which the objects of its parent
  * mean nothing. */

@@ -31,13 +31,15 @@ static bool is_ud(const struct ibv_qp *qp)
 	return qp->qp_type == IBV_QPT_UD;
 }
 
-/* Datagrams are had in the guise of RoCE. */
+/* Datagrams are had in the guise of RoCE. "The attributes max_recv_wr and max_recv_sge are ignored ... if the QP is to be associated with an
+   SRQ" (ibv_create_qp(3)). */
 static int unsupported(const struct ibv_qp_init_attr *attr)
 {
 	if (attr->qp_type != IBV_QPT_RC && !(attr->qp_type == IBV_QPT_UD && iw_roce()))
 		return EOPNOTSUPP;
-	if (attr->cap.max_send_sge > MAX_SGE || attr->cap.max_recv_sge > MAX_SGE || attr->cap.max_send_wr > 1 << 15 ||
-	    attr->cap.max_recv_wr > 1 << 15 || attr->cap.max_inline_data > 4096)
+	if (attr->cap.max_send_sge > MAX_SGE || attr->cap.max_send_wr > MAX_WR || attr->cap.max_inline_data > 4096)
+		return EINVAL;
+	if (!attr->srq && (attr->cap.max_recv_sge > MAX_SGE || attr->cap.max_recv_wr > MAX_WR))
 		return EINVAL;
 	return 0;
 }

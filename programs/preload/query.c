@@ -140,7 +140,7 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.vendor_id = 0x026977, /* nobody's: an OUI that is locally administered, and ends in "iw" */
 		.vendor_part_id = 1,
 		.max_qp = 1 << 16,
-		.max_qp_wr = 1 << 15,
+		.max_qp_wr = MAX_WR,
 		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = MAX_SGE,
 		.max_sge_rd = 1,
@@ -155,7 +155,7 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_ah = 1 << 16,
 		.max_srq = 1 << 16,
-		.max_srq_wr = 1 << 15,
+		.max_srq_wr = MAX_WR,
 		.max_srq_sge = MAX_SGE,
 		.max_pkeys = 1,
 		.phys_port_cnt = 1,

@@ -8,16 +8,17 @@ static struct iw_srq *srq_of(struct ibv_srq *srq)
 	return container(srq, struct iw_srq, srq);
 }
 
+/* Of srq_limit the manual says that it "is irrelevant for ibv_create_srq". */
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
 	uint64_t number;
 	if (!iw_ours(pd->context))
 		return REAL(ibv_create_srq, pd, attr);
 	struct iw_srq *s = iw_new(sizeof *s);
-	int error = attr->attr.max_wr < 1
+	int error = attr->attr.max_wr < 1 || attr->attr.max_wr > MAX_WR || attr->attr.max_sge > MAX_SGE
 			    ? EINVAL
 			    : iw_engine()->srq_create(iw_context_number(pd->context), iw_number(&container(pd, struct iw_pd, pd)->handle),
-						      attr->attr.max_wr, attr->attr.srq_limit, (uintptr_t)&s->srq, &number);
+						      attr->attr.max_wr, (uintptr_t)&s->srq, &number);
 	if (error) {
 		free(s);
 		errno = error;
@@ -35,6 +36,12 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 {
 	if (!iw_ours(srq->context))
 		return REAL(ibv_modify_srq, srq, attr, mask);
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR && (attr->max_wr < 1 || attr->max_wr > MAX_WR))
+		return EINVAL;
+	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > MAX_WR)
+		return EINVAL;
 	return iw_engine()->srq_modify(iw_number(&srq_of(srq)->handle), mask & IBV_SRQ_MAX_WR ? (int)attr->max_wr : 0,
 				       mask & IBV_SRQ_LIMIT ? (int)attr->srq_limit : -1);
 }

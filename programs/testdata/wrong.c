@@ -65,6 +65,38 @@ static void creation(struct end *e)
 	WRONG(ibv_dereg_mr(mr), 0);
 }
 
+static int modify_srq(struct ibv_srq *srq, uint32_t wr, uint32_t limit, int mask)
+{
+	struct ibv_srq_attr a = {.max_wr = wr, .srq_limit = limit};
+	return ibv_modify_srq(srq, &a, mask);
+}
+
+/* A Shared Receive Queue of 8: what is wrong changes nothing. */
+static void shared(struct end *e)
+{
+	struct ibv_srq_init_attr wide = {.attr = {.max_wr = 8, .max_sge = 33}}, deep = {.attr = {.max_wr = (1 << 15) + 1, .max_sge = 1}};
+	struct ibv_srq_init_attr some = {.attr = {.max_wr = 8, .max_sge = 1, .srq_limit = 0x5a5a5a5a}};
+	WRONG(FAILS(NULL, ibv_create_srq(pd, &wide)), EINVAL);
+	WRONG(FAILS(NULL, ibv_create_srq(pd, &deep)), EINVAL);
+	struct ibv_srq *srq = ibv_create_srq(pd, &some);
+	check(srq != NULL, "ibv_create_srq");
+	WRONG(modify_srq(srq, 16, 1000, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	WRONG(modify_srq(srq, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
+	WRONG(modify_srq(srq, (1 << 15) + 1, 0, IBV_SRQ_MAX_WR), EINVAL);
+	WRONG(modify_srq(srq, 0, 1u << 31, IBV_SRQ_LIMIT), EINVAL);
+	WRONG(modify_srq(srq, 16, 0, 1 << 20 | IBV_SRQ_MAX_WR), EINVAL);
+	struct ibv_srq_attr a;
+	WRONG(ibv_query_srq(srq, &a), 0);
+	WRONG((int)a.max_wr, 8);
+	WRONG((int)a.srq_limit, 0);
+	struct ibv_qp_init_attr init = {.send_cq = e->cq, .recv_cq = e->cq, .srq = srq, .qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1 << 20, .max_recv_sge = 1000}};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init); /* which ignores those of receives */
+	check(qp != NULL, "ibv_create_qp");
+	WRONG(ibv_destroy_qp(qp), 0);
+	WRONG(ibv_destroy_srq(srq), 0);
+}
+
 /* States that come too early, and requests in them. */
 static void states(struct end *e, struct end *peer)
 {
@@ -233,6 +265,7 @@ int main(void)
 	open_device();
 	struct end *a = create(IBV_ACCESS_LOCAL_WRITE), *b = create(IBV_ACCESS_LOCAL_WRITE);
 	creation(a);
+	shared(a);
 	states(a, b);
 	overflow(a);
 	ends(a);

@@ -273,7 +273,7 @@ func TestNumbers(t *testing.T) {
 // TestMeetLastWQE: a program hears once that a QP takes no more of its Shared Receive Queue, and with ERR, not when the peer goes.
 func TestMeetLastWQE(t *testing.T) {
 	p, b := newProgramWith(t, Config{RoCE: true}), roce(t)
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 0, 1)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1)
 	must(t, errno)
 	a := p.queueOf(srq)
 	a.meet(b.number)

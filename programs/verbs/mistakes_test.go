@@ -39,7 +39,7 @@ func TestWrongHandles(t *testing.T) {
 		"resize cq":     func() syscall.Errno { return d.ResizeCQ(h, 1) },
 		"destroy cq":    func() syscall.Errno { return d.DestroyCQ(h) },
 		"arm":           func() syscall.Errno { return d.Arm(h, false) },
-		"create srq":    func() syscall.Errno { _, e := d.CreateSRQ(h, h, 1, 0, 0); return e },
+		"create srq":    func() syscall.Errno { _, e := d.CreateSRQ(h, h, 1, 0); return e },
 		"modify srq":    func() syscall.Errno { return d.ModifySRQ(h, 0, 0) },
 		"query srq":     func() syscall.Errno { _, _, e := d.QuerySRQ(h); return e },
 		"destroy srq":   func() syscall.Errno { return d.DestroySRQ(h) },
@@ -183,7 +183,7 @@ func TestBadRequests(t *testing.T) {
 // TestLongList posts more receives than fit into the scratch of one call, up to the depth of the queue.
 func TestLongList(t *testing.T) {
 	p := newProgram(t)
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 100, 0, 5)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 100, 5)
 	must(t, errno)
 	r := p.region("....", accessLocalWrite)
 	list := make([]RecvWR, 101)
@@ -198,6 +198,8 @@ func TestLongList(t *testing.T) {
 		t.Errorf("%v: %v", bad, errno)
 	}
 	must(t, p.d.ModifySRQ(srq, 200, 7))
+	want(t, "a limit above the depth", p.d.ModifySRQ(srq, 150, 151), syscall.EINVAL)
+	want(t, "a depth below what is posted", p.d.ModifySRQ(srq, 99, 3), syscall.EINVAL)
 	depth, limit, errno := p.d.QuerySRQ(srq)
 	must(t, errno)
 	want(t, "depth", depth, 200)

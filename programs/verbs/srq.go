@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"cmp"
 	"sync"
 	"syscall"
 
@@ -16,56 +17,61 @@ type SRQ struct {
 
 	posting sync.Mutex
 	recvs   receives
-	limit   int
 }
 
 // CreateSRQ returns a Shared Receive Queue. The token names it in the events of the context.
-func (d *Device) CreateSRQ(context, pd Handle, depth, limit int, token uint64) (Handle, syscall.Errno) {
+func (d *Device) CreateSRQ(context, pd Handle, depth int, token uint64) (Handle, syscall.Errno) {
 	x, p := d.contexts.get(context), d.pds.get(pd)
 	if x == nil || p == nil {
 		return 0, syscall.EINVAL
 	}
-	srq, err := p.pd.CreateSRQ(iwarp.SRQConfig{Depth: depth, Limit: limit})
+	srq, err := p.pd.CreateSRQ(iwarp.SRQConfig{Depth: depth})
 	if err != nil {
 		return 0, errnoOf(err)
 	}
-	s := &SRQ{source: source{context: x, token: token}, srq: srq, limit: limit}
+	s := &SRQ{source: source{context: x, token: token}, srq: srq}
 	d.sources.Store(srq, &s.source)
 	return made(d.srqs.add(s))
 }
 
-// ModifySRQ sets the depth, if it is not 0, and the limit, if it is not negative.
+// ModifySRQ sets the depth, if it is not 0, and the limit, if it is not negative. "If any of the modify attributes is invalid, none of the attributes
+// will be modified" (ibv_modify_srq(3)).
 func (d *Device) ModifySRQ(h Handle, depth, limit int) syscall.Errno {
 	s := d.srqs.get(h)
 	if s == nil {
 		return syscall.EINVAL
 	}
+	s.posting.Lock()
+	defer s.posting.Unlock()
+	now := s.srq.Query()
+	switch {
+	case limit > cmp.Or(depth, now.Depth):
+		return syscall.EINVAL
+	case depth != 0 && limit >= 0: // another limit is in the way of none
+		_ = s.srq.Arm(0)
+	}
 	if depth != 0 {
 		if err := s.srq.Resize(depth); err != nil {
+			if limit >= 0 {
+				_ = s.srq.Arm(now.Limit)
+			}
 			return errnoOf(err)
 		}
 	}
 	if limit < 0 {
 		return fine
 	}
-	s.posting.Lock()
-	defer s.posting.Unlock()
-	err := s.srq.Arm(limit)
-	if err == nil {
-		s.limit = limit
-	}
-	return errnoOf(err)
+	return errnoOf(s.srq.Arm(limit))
 }
 
-// QuerySRQ returns the depth and the limit.
+// QuerySRQ returns the depth, and the limit: 0 when it is not armed any more.
 func (d *Device) QuerySRQ(h Handle) (depth, limit int, errno syscall.Errno) {
 	s := d.srqs.get(h)
 	if s == nil {
 		return 0, 0, syscall.EINVAL
 	}
-	s.posting.Lock()
-	defer s.posting.Unlock()
-	return s.srq.Depth(), s.limit, fine
+	a := s.srq.Query()
+	return a.Depth, a.Limit, fine
 }
 
 // DestroySRQ ends a queue. It is EBUSY while a QP uses it.
