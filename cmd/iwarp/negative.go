@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 func numbers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		for _, t := range []reflect.Type{
-			reflect.TypeFor[time.Duration](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[octets](),
+			reflect.TypeFor[time.Duration](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[octets](), reflect.TypeFor[octetRate](),
 		} {
 			if err := kong.TypeMapper(t, numberMapper{kong.NewRegistry().RegisterDefaults().ForType(t)}).Apply(k); err != nil {
 				return err
@@ -28,7 +29,9 @@ type numberMapper struct{ kong.Mapper }
 
 // Decode takes the number.
 func (n numberMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	takeNegative(ctx)
+	if err := valueNext(ctx); err != nil {
+		return err
+	}
 	return n.Mapper.Decode(ctx, target)
 }
 
@@ -38,6 +41,19 @@ func notNegative(option string, d time.Duration) error {
 		return usage("%s: %v is negative", option, d)
 	}
 	return nil
+}
+
+// valueNext refuses a flag whose value is missing. kong would advise to take the next flag for it. A negative number is a value.
+func valueNext(ctx *kong.DecodeContext) error {
+	takeNegative(ctx)
+	next, flag := ctx.Scan.Peek(), ctx.Value.Flag
+	switch {
+	case flag == nil || next.IsValue():
+		return nil
+	case next.IsEOL():
+		return fmt.Errorf("want %s", flag.FormatPlaceHolder())
+	}
+	return fmt.Errorf("want %s in front of %s; a value that begins with a dash is written --%s=%[1]s", flag.FormatPlaceHolder(), next, flag.Name)
 }
 
 // takeNegative has the next word be a value if it is a negative number: no flag of ours is a digit.

@@ -20,7 +20,10 @@ type networkName string
 // Decode takes either. What is no name is not in the enumeration of the option.
 func (n *networkName) Decode(ctx *kong.DecodeContext) error {
 	var text string
-	err := ctx.Scan.PopValueInto("name", &text)
+	err := valueNext(ctx)
+	if err == nil {
+		err = ctx.Scan.PopValueInto("name", &text)
+	}
 	if *n = networkName(text); *n == network.SCTPInUDP {
 		*n = network.SCTP
 	}

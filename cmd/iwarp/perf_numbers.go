@@ -44,7 +44,9 @@ func (d *depth) Decode(ctx *kong.DecodeContext) error {
 
 // wholeNumber takes a flag's text, and the number that it is: 0 if it is none.
 func wholeNumber(ctx *kong.DecodeContext) (text string, n int, err error) {
-	takeNegative(ctx)
+	if err := valueNext(ctx); err != nil {
+		return "", 0, err
+	}
 	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
 		return "", 0, err
 	}

@@ -33,7 +33,9 @@ type wordMapper struct{}
 
 // Decode takes the word.
 func (wordMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	takeNegative(ctx)
+	if err := valueNext(ctx); err != nil {
+		return err
+	}
 	token, err := ctx.Scan.PopValue("string")
 	if err != nil {
 		return err
@@ -54,6 +56,9 @@ type listMapper struct{ kong.Mapper }
 
 // Decode refuses what is not UTF-8 in the list of a flag. Arguments have no commas between them.
 func (l listMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if err := valueNext(ctx); err != nil {
+		return err
+	}
 	if ctx.Value.Flag != nil && !utf8.ValidString(ctx.Scan.Peek().String()) {
 		return errors.New("the text is not UTF-8")
 	}
