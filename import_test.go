@@ -131,7 +131,7 @@ var mayImport = map[string][]string{
 	"programs/engine":   {"programs/datagram", "programs/verbs"},
 	"interop/align":     {},
 	"cmd/iwarp": {
-		"", "mpa", "capture", "capture/decode", "capture/page", "conform", "perf",
+		"", "mpa", "mpa/ulpdata", "capture", "capture/decode", "capture/page", "conform", "perf",
 		"internal/child", "internal/manual", "internal/matrix", "internal/monitor", "internal/network", "internal/pcapfile", "internal/probe", "internal/report", "internal/rping", "internal/serve", "internal/study", "internal/terminal", "internal/transfer", "internal/transfer/message", "internal/wording",
 		"programs", "programs/settings", "stream", "stream/rsockets", "usertcp",
 		"nvmf/capsule", "nvmf/host", "nvmf/target",

@@ -141,11 +141,11 @@ func measures(t *testing.T, addr string) {
 }
 
 // TestRejectionOfAStranger has a responder that is none of ours reject with a text, or with
-// octets that only look like an answer.
+// octets that only look like an answer: these are no words of a responder's.
 func TestRejectionOfAStranger(t *testing.T) {
 	for _, text := range []string{"go away", "{", `{"tcp_port":1}`, ""} {
-		var told *PeerError
-		if err := rejection([]byte(text)); !errors.As(err, &told) || told.Text != text || told.UnderWay {
+		dialed := &iwarp.RejectError{RejectError: &mpa.RejectError{PrivateData: []byte(text)}}
+		if err := refusal(dialed); err != error(dialed) {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

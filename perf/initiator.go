@@ -216,7 +216,7 @@ func (o Options) dialer(offer mpa.Offer, h hello) (iwarp.Dialer, error) {
 	return iwarp.Dialer{Preset: preset, MPA: offer, Timeout: dialTimeout}, err
 }
 
-// refusal adds to a rejection what the responder says about it.
+// refusal is a rejection by what a responder of iwarp perf says about it. Who is none may say anything there, which the error of the Dial has.
 func refusal(err error) error {
 	var rejected *iwarp.RejectError
 	if !errors.As(err, &rejected) {
@@ -225,8 +225,20 @@ func refusal(err error) error {
 	if rejected.Conn != nil {
 		rejected.Conn.Close()
 	}
-	return fmt.Errorf("%w: %w", err, rejection(rejected.PrivateData))
+	if told := rejection(rejected.PrivateData); told != nil {
+		return &refusedError{told, err}
+	}
+	return err
 }
+
+// A refusedError is a rejection whose reason the responder tells.
+type refusedError struct{ told, dial error }
+
+// Error is what the responder says.
+func (e *refusedError) Error() string { return e.told.Error() }
+
+// Unwrap returns both errors.
+func (e *refusedError) Unwrap() []error { return []error{e.told, e.dial} }
 
 // noResponder adds to a Terminate in answer to the first control message what it means.
 func noResponder(err error) error {
@@ -236,14 +248,13 @@ func noResponder(err error) error {
 	return err
 }
 
-// rejection is what a rejection's private data tells. Who is no responder of this kind may
-// say anything there.
+// rejection is what a rejection's private data tells, or nil.
 func rejection(text []byte) error {
 	var a answer
-	if json.Unmarshal(text, &a) == nil && a.Error != "" {
-		return a.told()
+	if json.Unmarshal(text, &a) != nil {
+		return nil
 	}
-	return &PeerError{Text: string(text)}
+	return a.told()
 }
 
 // offer returns what both ends bring to the MPA startup of such a connection.

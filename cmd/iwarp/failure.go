@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"slices"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // A failure is what a command has failed with. Its text begins with the command's name, which the errors of the command's own
@@ -21,10 +24,23 @@ func (f *failure) Unwrap() error { return f.error }
 
 // Error is the text.
 func (f *failure) Error() string {
+	if text, ok := byTarget(f.error); ok && f.command != "disk" {
+		return f.command + ": " + text
+	}
 	if text, ok := nameless(f.error); ok {
 		return f.command + ": " + text
 	}
 	return f.error.Error()
+}
+
+// byTarget is the text of a rejection that has the form of an NVMe target's: its octets mean nothing to people.
+func byTarget(err error) (string, bool) {
+	var rejected *iwarp.RejectError
+	if !errors.As(err, &rejected) {
+		return "", false
+	}
+	reject, ok := ulpdata.Recognize(rejected.PrivateData).(ulpdata.NVMeReject)
+	return fmt.Sprintf("an NVMe target rejects the connection, for which there is iwarp disk (%v)", reject), ok
 }
 
 // A namedError is an error under the name of what has failed, such as an option, where package iwarp's own is not said once more.
