@@ -73,13 +73,21 @@ func (t *teller) sourcesOf(names []string) (all []source, err error) {
 		case len(names) == 1:
 			return nil, err
 		default:
-			t.ended(&Outcome{name, message.NotRegular, reasonOf(err)})
+			t.ended(missedBy(name, err))
 		}
 	}
 	if len(all) == 0 {
 		return nil, t.sum.Err()
 	}
 	return all, nil
+}
+
+// missedBy is what has become of a name that cannot be opened.
+func missedBy(name string, err error) *Outcome {
+	if o, ok := errors.AsType[*Outcome](err); ok {
+		return o
+	}
+	return &Outcome{name, message.NotRegular, reasonOf(err)}
 }
 
 func sourceOf(name string) (src source, err error) {
@@ -89,7 +97,7 @@ func sourceOf(name string) (src source, err error) {
 	}
 	src.as = filepath.Base(at)
 	if err := message.CheckPath(src.as); err != nil {
-		return src, fmt.Errorf("%q: %w", name, err)
+		return src, &Outcome{name, message.NotRegular, err.Error()}
 	}
 	if at, err = filepath.EvalSymlinks(at); err != nil {
 		return src, err

@@ -113,8 +113,8 @@ func TestLongTexts(t *testing.T) {
 	for _, c := range []struct{ path, text int }{{message.MaxPath, message.MaxText}, {message.MaxPath + 1, message.MaxText + 1}, {2 * message.MaxPath, 3 * message.MaxText}} {
 		as, why := strings.Repeat("x", c.path-1)+"y", strings.Repeat("w", c.text)
 		testrig.Must(t, v.missed(as, why))
-		if len(got.Path) != message.MaxPath || !strings.HasSuffix(got.Path, "xy") || strings.HasPrefix(got.Path, "... ") != (c.path > message.MaxPath) {
-			t.Errorf("a path of %d has become %d: %.5s", c.path, len(got.Path), got.Path)
+		if path := said(got.Path); len(path) != message.MaxPath || !strings.HasSuffix(path, "xy") || strings.HasPrefix(path, "... ") != (c.path > message.MaxPath) {
+			t.Errorf("a path of %d has become %d: %.5s", c.path, len(path), path)
 		}
 		if len(got.Detail) != message.MaxText || strings.HasSuffix(got.Detail, " ...") != (c.text > message.MaxText) {
 			t.Errorf("a reason of %d has become %d", c.text, len(got.Detail))

@@ -74,7 +74,11 @@ func unexpected(got message.Message, want string) error {
 
 // other offers what has no octets.
 func (s *sender) other(ctx context.Context, o message.Offer) (bool, error) {
-	a, err := s.ask(ctx, o)
+	sent := o
+	if o.Kind == message.Missed {
+		sent.Path = said(o.Path)
+	}
+	a, err := s.ask(ctx, sent)
 	switch {
 	case err != nil:
 		return false, err

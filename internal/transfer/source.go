@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
+	"strings"
 
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
@@ -55,15 +55,17 @@ func (s source) visit(ctx context.Context, recursive bool, v visitor) error {
 
 // missed tells of something that is not sent.
 func (v visitor) missed(as, why string) error {
-	if message.CheckPath(as) != nil { // then it may be anything
-		as = strconv.QuoteToASCII(as)
-		as = as[1 : len(as)-1] // whoever tells of it quotes it
-	}
-	if cut := len(as) - message.MaxPath; cut > 0 { // its end says more
-		as = "... " + as[cut+4:]
-	}
 	_, err := v.other(message.Offer{Kind: message.Missed, Path: as, Detail: clip(why, message.MaxText)})
 	return err
+}
+
+// said is a name, which may be anything, as the other end can be told it: messages are in UTF-8. Whoever tells people of it quotes it.
+func said(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if cut := len(name) - message.MaxPath; cut > 0 { // its end says more
+		name = "... " + strings.ToValidUTF8(name[cut+4:], "")
+	}
+	return name
 }
 
 // clip cuts a text to so many octets.
@@ -71,7 +73,7 @@ func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:most-4] + " ..."
+	return strings.ToValidUTF8(text[:most-4], "") + " ..."
 }
 
 // regular sends a file, which is to be a regular one when it is open: a pipe of another process may take its place at any time.

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -144,7 +146,7 @@ func TestLeftOut(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"d/pipe": not copied: not a regular file, but a pipe`, `"d/out": not copied: a symbolic link that begins at the root, which`, `"d/above": not copied: a symbolic link that leads out of the directory that is copied`,
-		`"d/new\\nline": not copied: a name with control characters: rename it`, `"d/\\xff": not copied: a name that is not UTF-8: rename it`, `not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
+		`"d/new\nline": not copied: a name with control characters: rename it`, `"d/\xff": not copied: a name that is not UTF-8: rename it`, `not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
 	} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("%s is not told in\n%s", want, &told)
@@ -159,6 +161,41 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	testrig.Must(t, r.served())
+}
+
+// TestLeftOutByOneName has a name that is not to be made be told once, and escaped once, at either end.
+func TestLeftOutByOneName(t *testing.T) {
+	r, ctx := newRig(t), testrig.Within(t)
+	for _, dir := range []string{r.there, r.here} {
+		made(t, nil, dir, "d", "new\nline")
+		made(t, nil, dir, "d", "q\"\xff")
+		made(t, nil, dir, "e")
+	}
+	_, err := r.client(recursive).Get(ctx, []string{"d"}, t.TempDir())
+	r.leaves(err, message.NotRegular)
+	told := r.told
+	r.says(`"d/new\nline": not copied: a name with control characters: rename it`)
+	r.told = told
+	r.says(`"d/q\"` + "\ufffd" + `": not copied: a name that is not UTF-8: rename it`)
+	_, err = r.client(force).Put(ctx, []string{filepath.Join(r.here, "d/q\"\xff"), filepath.Join(r.here, "e")}, "")
+	if sum := (&IncompleteError{}); !errors.As(err, &sum) || sum.Files != 1 {
+		t.Errorf("got %v", err)
+	}
+	r.says(strconv.Quote(filepath.Join(r.here, "d/q\"\xff")) + ": not copied: a name that is not UTF-8: rename it")
+	testrig.Must(t, r.served())
+}
+
+// TestSaidWhole cuts no name amid a letter: a message is UTF-8.
+func TestSaidWhole(t *testing.T) {
+	for n := range 4 {
+		long := strings.Repeat("x", n) + strings.Repeat("\xffé", message.MaxPath)
+		if got := said(long); !utf8.ValidString(got) || len(got) > message.MaxPath || len(got) < message.MaxPath-4 {
+			t.Errorf("%d octets: %q", len(got), got)
+		}
+		if got := clip(strings.Repeat("x", n)+strings.Repeat("é", message.MaxText), message.MaxText); !utf8.ValidString(got) || len(got) > message.MaxText {
+			t.Errorf("%d octets: %q", len(got), got)
+		}
+	}
 }
 
 // TestLinksCopied has links of every form that lead to something in their tree come as they are, wherever what they go through is among the names of their directory; of
