@@ -71,13 +71,17 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 	}
 	over := c.over()
 	defer over.Close()
+	wrap, err := c.wrap("cp", c.hostPort(job.host), over, nil)
+	if err != nil {
+		return err
+	}
 	out := &cpPrinter{std: std, verbose: c.Verbose, progress: copyLine{progressLine: newProgressLine(std.err)}}
 	if c.Quiet {
 		out.progress.progressLine = newProgressLine(io.Discard)
 	}
 	client := &transfer.Client{
 		Force: c.Force, Resume: c.Resume, Recursive: c.Recursive || c.Recurse, Rate: uint64(c.Limit), Watch: out.event,
-		Dial: c.dial(over, job.host),
+		Dial: c.dial(over, job.host, wrap),
 	}
 	began := time.Now()
 	sum, err := job.run(ctx, client)
@@ -103,12 +107,9 @@ func cpStatus(err error) int {
 }
 
 // dial returns what connects to the server.
-func (c *cpCmd) dial(over *network.Network, host string) func(context.Context, *iwarp.Dialer) (*iwarp.QP, error) {
-	return func(ctx context.Context, d *iwarp.Dialer) (qp *iwarp.QP, err error) {
-		d.Timeout = c.Timeout
-		if d.Wrap, err = c.wrap("cp", c.hostPort(host), over, nil); err != nil {
-			return nil, err
-		}
+func (c *cpCmd) dial(over *network.Network, host string, wrap func(net.Conn) (net.Conn, error)) func(context.Context, *iwarp.Dialer) (*iwarp.QP, error) {
+	return func(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
+		d.Timeout, d.Wrap = c.Timeout, wrap
 		return over.Dial(ctx, d, c.hostPort(host))
 	}
 }

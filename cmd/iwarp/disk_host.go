@@ -127,7 +127,11 @@ func (c *diskCmd) controller(ctx context.Context, std streams, over *network.Net
 		return nil, err
 	}
 	d.Lost = func(cause error) { c.tellLost(std, option, cause) }
-	return d.Dial(ctx, name, at.at, at.nqn)
+	controller, err := d.Dial(ctx, name, at.at, at.nqn)
+	if err != nil {
+		return nil, &namedError{option, err}
+	}
+	return controller, nil
 }
 
 // tellLost says that the target is lost, for a cause, or is back.
@@ -153,7 +157,7 @@ func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Networ
 	defer func() { err = cutCopy(ctx, option, err) }()
 	controller, err := c.controller(ctx, std, over, option, at)
 	if err != nil {
-		return &namedError{option, err}
+		return err
 	}
 	defer func() {
 		if ended := controller.Close(); ended != nil && err == nil {

@@ -38,7 +38,7 @@ func (c *diskCmd) list(ctx context.Context, std streams, over *network.Network) 
 func (c *diskCmd) listDisks(ctx context.Context, std streams, over *network.Network, option string, at diskURL) error {
 	controller, err := c.controller(ctx, std, over, option, at)
 	if err != nil {
-		return &namedError{option, err}
+		return err
 	}
 	defer controller.Close()
 	all, err := controller.Namespaces(ctx)

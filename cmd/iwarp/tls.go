@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -104,18 +105,35 @@ func (f *tlsFlags) config(command string) (*tls.Config, *x509.CertPool, error) {
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS13}
 	if f.TLSCert != "" {
-		key := f.TLSKey
-		if key == "" {
-			key = f.TLSCert
-		}
-		pair, err := tls.LoadX509KeyPair(f.TLSCert, key)
+		pair, err := f.pair()
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: --tls-cert: %w", command, err)
+			return nil, nil, fmt.Errorf("%s: %w", command, err)
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}
 	pool, err := f.pool(command)
 	return cfg, pool, err
+}
+
+// pair is the certificate with its key.
+func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
+	cert, err := os.ReadFile(f.TLSCert)
+	if err != nil {
+		return pair, fmt.Errorf("--tls-cert: %w", err)
+	}
+	key, option := cert, "--tls-cert"
+	if f.TLSKey != "" {
+		option = "--tls-cert and --tls-key"
+		if key, err = os.ReadFile(f.TLSKey); err != nil {
+			return pair, fmt.Errorf("--tls-key: %w", err)
+		}
+	} else if bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")) && !bytes.Contains(cert, []byte("PRIVATE KEY-----")) {
+		return pair, fmt.Errorf("--tls-cert: %s has a certificate without its key, which is in another file: name that by --tls-key", f.TLSCert)
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		err = fmt.Errorf("%s: %w", option, err)
+	}
+	return pair, err
 }
 
 // pool are the certificates of --tls-ca, or nil.
@@ -204,7 +222,7 @@ func (f *tlsFlags) wrap(command, addr string, over *network.Network, r *recordin
 		return tap, err
 	}
 	return func(c net.Conn) (net.Conn, error) {
-		secure := secureConn{tls.Client(c, cfg)} // the handshake is within the time that the startup has
+		secure := secureConn{tls.Client(c, cfg), f.TLSCA != ""} // the handshake is within the time that the startup has
 		if tap == nil {
 			return secure, nil
 		}

@@ -2,13 +2,18 @@ package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"syscall"
 )
 
 // A secureConn is a connection that this end has opened, through TLS. Its first Write has the handshake made.
-type secureConn struct{ *tls.Conn }
+type secureConn struct {
+	*tls.Conn
+	namedCA bool // there is --tls-ca
+}
 
 // Write writes, and tells the end of a handshake from that of a startup.
 func (c secureConn) Write(b []byte) (int, error) {
@@ -23,6 +28,14 @@ func (c secureConn) Read(b []byte) (int, error) {
 }
 
 func (c secureConn) handshakes(err error) error {
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)) && c.namedCA:
+		return fmt.Errorf("%w; nobody in the file of --tls-ca vouches for it", err)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return fmt.Errorf("%w; --tls-ca names the file of who vouches for it, or of the certificate itself if that is nobody else", err)
+	case errors.As(err, new(x509.HostnameError)):
+		return fmt.Errorf("%w; --tls-name says which name it is to have", err)
+	}
 	ended := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 	if !ended || c.ConnectionState().HandshakeComplete {
 		return err
