@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,10 +72,21 @@ static void *load_deaf(const char *path)
 	return library;
 }
 
+/* Go raises the soft limit of descriptors to the hard one, or one less, when it begins. The program, and what it executes, have theirs back:
+ * some close all descriptors up to it, or use select. One that is not what Go makes of it has been set by the program meanwhile. */
+static void limit_again(const struct rlimit *before)
+{
+	struct rlimit now;
+	if (!getrlimit(RLIMIT_NOFILE, &now) && now.rlim_cur >= now.rlim_max - 1 && now.rlim_max == before->rlim_max)
+		setrlimit(RLIMIT_NOFILE, before);
+}
+
 /* IWARP_SOURCES comes from the compiler's command line: what the engine's function of that name must say. */
 static void load(void)
 {
 	const char *path = engine_path();
+	struct rlimit limit;
+	bool limited = !getrlimit(RLIMIT_NOFILE, &limit);
 	__atomic_store_n(&begun, true, __ATOMIC_SEQ_CST);
 	void *library = load_deaf(path);
 	if (!library)
@@ -84,9 +96,11 @@ static void load(void)
 	if (!engine.name)                                         \
 		give_up("the engine lacks a function", "iw_" #name);
 	IW_ENGINE(IW_LOAD)
-	uint64_t sources;
+	uint64_t sources; /* which waits until all of Go has begun */
 	if (engine.sources(&sources) || sources != IWARP_SOURCES)
 		give_up("the engine and this library were built from different sources", "iwarp run --build builds both");
+	if (limited)
+		limit_again(&limit);
 	engine.guise(iw_roce());
 	__atomic_store_n(&loaded, &engine, __ATOMIC_RELEASE);
 }
@@ -109,6 +123,17 @@ const struct iw_engine *iw_engine(void)
 bool iw_loading(void)
 {
 	return __atomic_load_n(&begun, __ATOMIC_SEQ_CST);
+}
+
+/* A fork waits while another thread loads the engine. A child would have a half of one, and not know that it needs a copy. */
+static void hold(void)
+{
+	pthread_mutex_lock(&loading);
+}
+
+static void let_go(void)
+{
+	pthread_mutex_unlock(&loading);
 }
 
 static void in_child(void)
