@@ -146,7 +146,7 @@ static void in_child(void)
 
 __attribute__((constructor)) static void prepare(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(hold, let_go, in_child);
 }
 
 bool iw_live(const struct iw_handle *h)
