@@ -127,7 +127,7 @@ static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 	uint64_t number;
 	struct iw_id *i = iw_new_id(channel, context, ps, type);
 	if (!i)
-		return iw_set_errno(ENOMEM);
+		return -1;
 	int error = iw_engine()->id_create(channel_number(i->id.channel), (uintptr_t)&i->id, &number);
 	if (error) {
 		if (i->sync)
@@ -236,7 +236,7 @@ void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t
 	if (!id->verbs) {
 		id->verbs = iw_cm_context();
 		id->port_num = 1;
-		id->pd = default_pd(id->verbs);
+		id->pd = id->verbs ? default_pd(id->verbs) : NULL;
 	}
 }
 
@@ -246,6 +246,10 @@ EXPORT struct ibv_context **rdma_get_devices(int *num)
 	if (!list)
 		return NULL;
 	list[0] = iw_cm_context();
+	if (!list[0]) {
+		free(list);
+		return NULL;
+	}
 	if (num)
 		*num = 1;
 	return list;

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,6 +112,21 @@ EXPORT __be64 ibv_get_device_guid(struct ibv_device *d)
 	return d == &device.device ? guid() : REAL(ibv_get_device_guid, d);
 }
 
+/* There are no commands; programs hand it around. Where there is no /dev/null, as below a chroot, anything will do. */
+static int open_commands(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return fd < 0 && errno != EMFILE && errno != ENFILE ? eventfd(0, EFD_CLOEXEC) : fd;
+}
+
+static void close_both(const struct ibv_context *context)
+{
+	if (context->async_fd >= 0)
+		close(context->async_fd);
+	if (context->cmd_fd >= 0)
+		close(context->cmd_fd);
+}
+
 struct ibv_context *iw_open(void)
 {
 	struct iw_context *c = iw_new(sizeof *c);
@@ -120,16 +136,17 @@ struct ibv_context *iw_open(void)
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_mutex_init(&context->mutex, NULL);
 	context->device = &device.device;
-	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* there are no commands; programs hand it around */
+	context->cmd_fd = open_commands();
 	context->async_fd = iw_descriptor(&c->process);
 	context->num_comp_vectors = 1;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	iw_set_ops(&c->v);
 	if (context->async_fd >= 0 && context->cmd_fd >= 0)
 		return context;
-	close(context->async_fd);
-	close(context->cmd_fd);
+	int error = errno;
+	close_both(context);
 	free(c);
+	errno = error;
 	return NULL;
 }
 
@@ -186,8 +203,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	c->handle.number = 0;
 	if (context->async_fd < 0)
 		return EINVAL;
-	close(context->async_fd);
-	close(context->cmd_fd);
+	close_both(context);
 	context->async_fd = context->cmd_fd = -1;
 	iw_retire(c);
 	return 0;
