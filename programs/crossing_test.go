@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // crossing measures what calls cost: testdata/crossing.c. No verdict hangs on it.
@@ -43,6 +45,13 @@ func (l Library) extended(t *testing.T) {
 func (l Library) shared(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
 	l.compiled(t, "shared", pair...)
+}
+
+// gids is testdata/gids.c: an address keeps the index of its GID.
+func (l Library) gids(t *testing.T) {
+	if p := l.compiledWith(t, "gids", nil, append(pair, "-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {
+		testrig.Lacks(t, p.out.String())
+	}
 }
 
 // windows is testdata/windows.c: Memory Windows, and regions that are registered again.

@@ -137,6 +137,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("stacks", l.stacks)
 	t.Run("extended", l.extended)
 	t.Run("shared", l.shared)
+	t.Run("gids", l.gids)
 	t.Run("windows", l.windows)
 	t.Run("vanish", l.vanishes)
 	t.Run("managed", l.managed)

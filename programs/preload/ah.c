@@ -15,7 +15,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return REAL(ibv_create_ah, pd, attr);
 	if (!iw_roce())
 		return failed(EOPNOTSUPP);
-	if (attr->port_num != 1 || !attr->is_global || ibv_query_gid(pd->context, 1, attr->grh.sgid_index, &gid))
+	if (attr->port_num != 1 || !attr->is_global || iw_gid(attr->grh.sgid_index, &gid))
 		return failed(EINVAL);
 	int error = iw_engine()->ah_create(iw_number(&container(pd, struct iw_pd, pd)->handle), gid.raw, attr->grh.dgid.raw, &number);
 	if (error)
@@ -43,16 +43,6 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-/* Which of this host's GIDs it is, or -1. */
-static int index_of(struct ibv_context *context, const union ibv_gid *gid)
-{
-	struct ibv_gid_entry e;
-	for (int i = 0; !_ibv_query_gid_ex(context, 1, i, &e, 0, sizeof e); i++)
-		if (!memcmp(&e.gid, gid, sizeof *gid))
-			return i;
-	return -1;
-}
-
 EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	union ibv_gid local;
@@ -61,7 +51,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct
 	memset(attr, 0, sizeof *attr);
 	if (port != 1 || !(wc->wc_flags & IBV_WC_GRH) || iw_engine()->ah_answer(grh, local.raw, attr->grh.dgid.raw))
 		return iw_set_errno(EINVAL);
-	int index = index_of(context, &local);
+	int index = iw_gid_index(&local);
 	if (index < 0)
 		return iw_set_errno(EINVAL);
 	attr->grh.sgid_index = index;

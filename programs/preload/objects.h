@@ -130,6 +130,10 @@ struct ibv_context *iw_open(void);
 bool iw_roce(void); /* the guise of the device */
 uint64_t iw_context_number(struct ibv_context *context);
 bool iw_own_async(struct ibv_context *context);
+/* How many entries the table of GIDs has; one of them: EINVAL if it is empty; and which has a GID: -1 if none has. */
+int iw_gid_count(void);
+int iw_gid(unsigned index, union ibv_gid *gid);
+int iw_gid_index(const union ibv_gid *gid);
 int iw_query_device(struct ibv_device_attr *attr);
 int iw_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
 

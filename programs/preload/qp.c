@@ -118,7 +118,7 @@ static int meet(struct iw_qp *q, const struct ibv_qp_attr *attr)
 	struct iw_path path = {.number = attr->dest_qp_num, .ird = attr->max_dest_rd_atomic};
 	if (attr->ah_attr.is_global) {
 		union ibv_gid gid;
-		if (ibv_query_gid(q->qp.context, 1, attr->ah_attr.grh.sgid_index, &gid))
+		if (iw_gid(attr->ah_attr.grh.sgid_index, &gid))
 			return EINVAL;
 		memcpy(path.local, gid.raw, sizeof path.local);
 		memcpy(path.peer, attr->ah_attr.grh.dgid.raw, sizeof path.peer);
