@@ -63,6 +63,14 @@ func iw_qp_query(h uint64, state *uint32, ird, ord *int32) int32 {
 	return int32(errno)
 }
 
+//export iw_qp_linked
+func iw_qp_linked(h uint64) int32 {
+	if device().Linked(verbs.Handle(h)) {
+		return 1
+	}
+	return 0
+}
+
 //export iw_qp_destroy
 func iw_qp_destroy(h uint64) int32 { return int32(device().DestroyQP(verbs.Handle(h))) }
 

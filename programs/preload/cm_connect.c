@@ -191,5 +191,7 @@ EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 		return 0;
 	*mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
 	attr->qp_access_flags = begun ? iw_cm_rights() : 0;
+	if (iw_roce() && state == IBV_QPS_INIT)
+		*mask |= IBV_QP_PKEY_INDEX; /* which this transition needs there */
 	return 0;
 }

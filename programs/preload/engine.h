@@ -60,6 +60,7 @@ struct iw_cm_event {
 	F(qp_allow, (uint64_t h, uint32_t access))                                                                 \
 	F(qp_meet, (uint64_t h, const struct iw_path *path))                                                       \
 	F(qp_query, (uint64_t h, uint32_t *state, int32_t *ird, int32_t *ord))                                     \
+	F(qp_linked, (uint64_t h)) /* to an rdma_cm_id: 1 or 0 */                                                  \
 	F(qp_destroy, (uint64_t h))                                                                                \
 	F(qp_send, (uint64_t h, void *wr, void **bad))                                                             \
 	F(qp_recv, (uint64_t h, void *wr, void **bad))                                                             \

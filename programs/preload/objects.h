@@ -21,7 +21,7 @@
 #define container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* How many elements a work request has at most, as in package iwarp. */
-enum { MAX_SGE = 32, MAX_WR = 1 << 15, MAX_CQE = 1 << 20 };
+enum { MAX_SGE = 32, MAX_WR = 1 << 15, MAX_READS = 128, MAX_CQE = 1 << 20 };
 
 /* A handle of the engine, and of which: a child after fork has an engine of its own, to which the objects of its parent
  * mean nothing. */
@@ -130,6 +130,8 @@ struct ibv_context *iw_open(void);
 bool iw_roce(void); /* the guise of the device */
 uint64_t iw_context_number(struct ibv_context *context);
 bool iw_own_async(struct ibv_context *context);
+/* Whether ibv_modify_qp may have these attributes in that state, in the guise of RoCE: 0 or EINVAL. */
+int iw_check_modify(bool ud, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask);
 /* How many entries the table of GIDs has; one of them: EINVAL if it is empty; and which has a GID: -1 if none has. */
 int iw_gid_count(void);
 int iw_gid(unsigned index, union ibv_gid *gid);

@@ -152,8 +152,6 @@ static int modify_ud(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
 {
 	uint64_t h = iw_number(&q->handle);
 	int error = 0;
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_INIT && !(mask & IBV_QP_QKEY))
-		return EINVAL;
 	if (mask & IBV_QP_STATE)
 		error = iw_engine()->ud_modify(h, attr->qp_state);
 	if (!error && mask & IBV_QP_QKEY)
@@ -161,12 +159,33 @@ static int modify_ud(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
 	return error;
 }
 
+/* What rdma_init_qp_attr says of RTR: librdmacm connects the QP, and it stays what it is. */
+static bool of_cm(const struct ibv_qp_attr *attr, int mask)
+{
+	return mask == (IBV_QP_STATE | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) && attr->qp_state == IBV_QPS_RTR;
+}
+
+/* Attributes are judged in the guise of RoCE only, where programs connect by themselves: kernels ask iWARP devices what they make of them. */
+static int judge(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
+{
+	uint32_t state;
+	int32_t ird, ord;
+	bool ud = is_ud(&q->qp);
+	uint64_t h = iw_number(&q->handle);
+	if (!iw_roce() || (!ud && (of_cm(attr, mask) || iw_engine()->qp_linked(h))))
+		return 0;
+	int error = ud ? iw_engine()->ud_query(h, &state) : iw_engine()->qp_query(h, &state, &ird, &ord);
+	return error ? error : iw_check_modify(ud, state, attr, mask);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	if (!iw_ours(qp->context))
 		return REAL(ibv_modify_qp, qp, attr, mask);
 	struct iw_qp *q = qp_of(qp);
-	int error = 0;
+	int error = judge(q, attr, mask);
+	if (error)
+		return error;
 	if (is_ud(qp))
 		error = modify_ud(q, attr, mask);
 	else if (!(mask & IBV_QP_STATE))
@@ -181,7 +200,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (error)
 		return error;
 	keep(q, attr, mask);
-	if (mask & IBV_QP_STATE)
+	if (mask & IBV_QP_STATE && !of_cm(attr, mask))
 		qp->state = attr->qp_state;
 	return 0;
 }

@@ -114,6 +114,66 @@ static void states(struct end *e, struct end *peer)
 	ready(peer, e);
 }
 
+/* What a transition lacks, or does not take, in the guise of RoCE: none is made. */
+static void transitions(void)
+{
+	struct end *a = create(0), *b = create(0);
+	const int in = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const struct ibv_qp_attr init_to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	const struct ibv_qp_attr rtr_to = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = b->qp->qp_num, .ah_attr = {.port_num = 1}};
+	const struct ibv_qp_attr rts_to = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_INIT};
+	struct ibv_qp_attr w;
+	struct ibv_qp_init_attr ignored;
+	WRONG(to_state(a, IBV_QPS_INIT), EINVAL);
+	for (int bit = 1; bit < 1 << 26; bit <<= 1) {
+		if (bit == IBV_QP_STATE)
+			continue;
+		w = init_to;
+		WRONG(ibv_modify_qp(a->qp, &w, in ^ bit), EINVAL);
+	}
+	w = init_to, w.port_num = 7;
+	WRONG(ibv_modify_qp(a->qp, &w, in), EINVAL);
+	w = init_to, w.pkey_index = 99;
+	WRONG(ibv_modify_qp(a->qp, &w, in), EINVAL);
+	init(a);
+	init(a);
+	for (int bit = 1; bit < 1 << 26; bit <<= 1) {
+		if (bit & (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS))
+			continue;
+		w = rtr_to;
+		WRONG(ibv_modify_qp(a->qp, &w, rtr ^ bit), EINVAL);
+	}
+	w = rtr_to, w.path_mtu = 99;
+	WRONG(ibv_modify_qp(a->qp, &w, rtr), EINVAL);
+	w = rtr_to, w.max_dest_rd_atomic = 255;
+	WRONG(ibv_modify_qp(a->qp, &w, rtr), EINVAL);
+	w = rtr_to, w.ah_attr.port_num = 2;
+	WRONG(ibv_modify_qp(a->qp, &w, rtr), EINVAL);
+	WRONG(to_state(a, IBV_QPS_RTR), EINVAL);
+	WRONG(a->qp->state, IBV_QPS_INIT);
+	init(b);
+	ready(a, b);
+	w = rts_to;
+	WRONG(ibv_modify_qp(a->qp, &w, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+	w.cur_qp_state = IBV_QPS_RTS;
+	WRONG(ibv_modify_qp(a->qp, &w, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	WRONG(ibv_modify_qp(a->qp, &w, IBV_QP_CAP), EINVAL);
+	WRONG(ibv_modify_qp(a->qp, &w, IBV_QP_PATH_MIG_STATE), EINVAL);
+	WRONG(ibv_modify_qp(a->qp, &w, 1 << 30), EINVAL);
+	WRONG(ibv_modify_qp(a->qp, &w, IBV_QP_STATE | IBV_QP_TIMEOUT), EINVAL);
+	WRONG(ibv_query_qp(a->qp, &w, IBV_QP_STATE, &ignored), 0);
+	WRONG(w.qp_state, IBV_QPS_RTS);
+	w.qp_state = IBV_QPS_ERR;
+	WRONG(ibv_modify_qp(a->qp, &w, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS), EINVAL);
+	WRONG(to_state(a, IBV_QPS_ERR), 0);
+	WRONG(to_state(a, IBV_QPS_ERR), 0);
+	WRONG(to_state(a, IBV_QPS_RTS), EINVAL);
+	WRONG(to_state(a, IBV_QPS_RESET), 0);
+	destroy(a);
+	destroy(b);
+}
+
 /* The queues have room for 4. */
 static void overflow(struct end *e)
 {
@@ -266,6 +326,7 @@ int main(void)
 	struct end *a = create(IBV_ACCESS_LOCAL_WRITE), *b = create(IBV_ACCESS_LOCAL_WRITE);
 	creation(a);
 	shared(a);
+	transitions();
 	states(a, b);
 	overflow(a);
 	ends(a);

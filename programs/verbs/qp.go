@@ -332,6 +332,12 @@ func (q *QP) connection() *ID {
 	return q.id
 }
 
+// Linked reports whether a QP is one that an rdma_cm_id connects.
+func (d *Device) Linked(h Handle) bool {
+	q := d.qps.get(h)
+	return q != nil && q.linked()
+}
+
 // linked reports whether the QP has a connection, or had or will have one.
 func (q *QP) linked() bool {
 	q.linking.Lock()
