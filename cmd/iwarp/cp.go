@@ -138,6 +138,11 @@ func (c *cpCmd) job() (job cpJob, err error) {
 	if err := cmp.Or(c.apart("cp", "there is no server"), notNegative("cp: --timeout", c.Timeout)); err != nil {
 		return job, err
 	}
+	for _, arg := range c.Paths {
+		if err := wantHostPath(arg); err != nil {
+			return job, err
+		}
+	}
 	if job, err = jobOf(c.Paths[:n-1], c.Paths[n-1]); err == nil {
 		err = wantPeer("cp: HOST", c.hostPort(job.host))
 	}

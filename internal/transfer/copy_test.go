@@ -91,7 +91,7 @@ func TestPlaces(t *testing.T) {
 		{[]string{one, two}, "", ""},
 		{[]string{one, two}, "none", `"none": not copied: there is no such directory`},
 		{[]string{one, two}, "one", `"one": not copied: there is no such directory`},
-		{[]string{one}, "none/one", `"none/one": there is no such file: nor a directory to put it in`},
+		{[]string{one}, "none/one", `"none/one": not copied: there is no directory to put it in`},
 		{[]string{filepath.Join(r.here, "none")}, "", "lstat "},
 	} {
 		_, err := r.client().Put(ctx, c.names, c.to)

@@ -175,7 +175,7 @@ func (s *Server) sinkOf(b message.Begin) (sink, error) {
 	to.dir, to.as = path.Split(b.Path)
 	to.dir = path.Clean(to.dir)
 	if info, err := s.root.Stat(to.dir); err != nil || !info.IsDir() {
-		return to, fail(message.Missing, "nor a directory to put it in")
+		return to, fail(message.NotRegular, "there is no directory to put it in")
 	}
 	return to, nil
 }

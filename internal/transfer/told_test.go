@@ -178,7 +178,7 @@ func TestLog(t *testing.T) {
 		t.Error("there is no such directory")
 	}
 	testrig.Must(t, r.served())
-	logged(`level=WARN msg="there is no such file" remote=client path=none/f put=true reason="nor a directory to put it in"`)
+	logged(`level=WARN msg="not copied" remote=client path=none/f put=true reason="there is no directory to put it in"`)
 	r = newRig(t, logger, func(c *ServerConfig) { c.Writable = false })
 	made(t, nil, r.here, "f")
 	if r.put("f") == nil {
