@@ -216,7 +216,7 @@ func acceptOne(ctx context.Context, ln net.Listener) (*stream.Conn, error) {
 func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	err := bothWays(conn, in, out)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return &namedError{"cat: the other end has left before all was there, as a server does that is shut down", err}
+		return &namedError{"cat: the other end has left before all was there, as a server does that is shut down, or after its --idle without anything that moves", err}
 	}
 	return err
 }

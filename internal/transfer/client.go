@@ -247,7 +247,7 @@ func (c *Client) over(l *link, sum Summary, err error) error {
 	case errors.As(err, &last): // the transfer came to its end
 		return err
 	case errors.Is(err, iwarp.ErrPeerClosed):
-		return fmt.Errorf("cut after %d files, and --resume goes on: the server has left, as it does when it is shut down: %w", sum.Files, err)
+		return fmt.Errorf("cut after %d files, and --resume goes on: the server has left, as it does when it is shut down, or after its --idle without anything that moves: %w", sum.Files, err)
 	case err != nil:
 		return fmt.Errorf("cut after %d files, and --resume goes on: %w", sum.Files, err)
 	}
