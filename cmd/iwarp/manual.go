@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -70,17 +72,22 @@ func writePages(tool *manual.Tool, dir string) error {
 // makePage makes a page, and hands it over as a whole.
 func makePage(tool *manual.Tool, name string, write func([]byte) (int, error)) error {
 	var b bytes.Buffer
-	if err := tool.Page(&b, name, edition()); err != nil {
+	if err := tool.Page(&b, name, editionOf(built())); err != nil {
 		return err
 	}
 	_, err := write(b.Bytes())
 	return err
 }
 
-// edition is of the build, as far as that knows.
-func edition() manual.Edition {
-	info := built()
+// pseudoVersion is one that was made from a commit, with its date in it, as go install makes it.
+var pseudoVersion = regexp.MustCompile(`[-.]([0-9]{4})([0-9]{2})([0-9]{2})[0-9]{6}-[0-9a-f]{12}(\+|$)`)
+
+// editionOf is that of a build, as far as that knows. The date is the commit's, so that the same commit gives the same pages.
+func editionOf(info *debug.BuildInfo) manual.Edition {
 	e := manual.Edition{Heading: "exit status", After: exitStatuses, Version: info.Main.Version}
+	if v := pseudoVersion.FindStringSubmatch(e.Version); v != nil {
+		e.Date = strings.Join(v[1:4], "-")
+	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.time" {
 			e.Date, _, _ = strings.Cut(s.Value, "T")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -78,6 +79,22 @@ func TestManualPages(t *testing.T) {
 	}
 	if out, err := exec.CommandContext(t.Context(), lint, append([]string{"-Tlint", "-W", "error"}, pages...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestManualDate has pages have the date of the commit that the command was built from, where the build knows it.
+func TestManualDate(t *testing.T) {
+	stamped := debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.time", Value: "2026-02-03T04:05:06Z"}}}
+	stamped.Main.Version = "v0.0.0-20260101000000-0123456789ab+dirty"
+	for version, want := range map[string]string{"v0.0.0-20261127230545-0123456789ab": "2026-11-27", "v1.2.4-0.20261127230545-0123456789ab": "2026-11-27", "v1.2.3": "", "(devel)": ""} {
+		info := new(debug.BuildInfo)
+		info.Main.Version = version
+		if got := editionOf(info).Date; got != want {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+	if got := editionOf(&stamped).Date; got != "2026-02-03" {
+		t.Errorf("got %q", got)
 	}
 }
 
