@@ -13,6 +13,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/manual"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/perf"
 )
 
 // manualOf runs the command, and returns what it prints.
@@ -115,6 +116,20 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// TestCompletedOps has the operations that shells complete be those that there are, one after the other in a list, for zsh too.
+func TestCompletedOps(t *testing.T) {
+	var want []string
+	for op := perf.Send; ; op++ {
+		if _, err := perf.ParseOp(op.String()); err != nil {
+			break
+		}
+		want = append(want, op.String())
+	}
+	if list := "_sequence compadd - " + strings.Join(want, " ") + "'"; len(want) == 0 || !strings.Contains(manualOf(t, "completion", "zsh"), list) {
+		t.Errorf("zsh has no %q", list)
+	}
+}
+
 // completed are command lines, and what the shells make of the last words: commands, options, the values of an option, and of those what begins with what is there.
 var completed = []struct{ line, want string }{
 	{"iwarp dec", "decode"},
@@ -123,6 +138,9 @@ var completed = []struct{ line, want string }{
 	{"iwarp completion f", "fish"},
 	{"iwarp help con", "conform"},
 	{"iwarp man vers", "version"},
+	{"iwarp perf --op Se", "Send"},
+	{"iwarp perf --op Read,Write-", "Read,Write-Imm"},
+	{"iwarp matrix --figure 2,", "2,2 2,3 2,4"},
 }
 
 // shellOf returns a shell that is there.
@@ -140,8 +158,12 @@ func TestFishCompletes(t *testing.T) {
 	program, script := shellOf(t, "fish"), manualOf(t, "completion", "fish")
 	for _, c := range completed {
 		out, err := exec.CommandContext(t.Context(), program, "--no-config", "-c", script+"\ncomplete -C '"+c.line+"'").CombinedOutput()
-		got, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\t") // a description follows
-		if err != nil || got != c.want {
+		var all []string
+		for line := range strings.Lines(strings.TrimSpace(string(out))) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t") // a description follows
+			all = append(all, word)
+		}
+		if got := strings.Join(all, " "); err != nil || got != c.want {
 			t.Errorf("%q completes to %q (%v), want %q", c.line, got, err, c.want)
 		}
 	}

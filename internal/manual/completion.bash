@@ -14,10 +14,12 @@ _<<function .Name>>() {
 	elif [[ $before == = ]]; then
 		before=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
+	local list='' # what is in front of the last comma
+	[[ $current != *,* ]] || list=${current%,*},
 	COMPREPLY=()
 	case "$command $before" in
 <<range .Commands>><<$c := .>><<range .Options>><<if .Values>>	<<range $i, $w := .Ways>><<if $i>> | <<end>>'<<$c.Name>> <<$w>>'<<end>>)
-		COMPREPLY=($(compgen -W '<<join .Values " ">>' -- "$current"))
+		COMPREPLY=($(compgen<<if .Several>> -P "$list"<<end>> -W '<<join .Values " ">>' -- "<<if .Several>>${current#"$list"}<<else>>$current<<end>>"))
 		return
 		;;
 <<else if .TakesValue>>	<<range $i, $w := .Ways>><<if $i>> | <<end>>'<<$c.Name>> <<$w>>'<<end>>)

@@ -19,7 +19,7 @@ _<<function .Name>>() {
 		case ${words[1]} in
 <<range .Commands>>		<<.Name>>)
 			_arguments \
-<<range .Options>><<$o := .>><<range .Ways>>				<<if $o.Values>><<quote (printf "*%s=[%s]:%s:(%s)" . (zsh (brief $o.Help)) (zsh $o.Value) (zvalue (join $o.Values " ")))>><<else if $o.TakesValue>><<quote (printf "*%s=[%s]:%s:_files" . (zsh (brief $o.Help)) (zsh $o.Value))>><<else>><<quote (printf "%s[%s]" . (zsh (brief $o.Help)))>><<end>> \
+<<range .Options>><<$o := .>><<range .Ways>>				<<if $o.Values>><<if $o.Several>><<quote (printf "*%s=[%s]:%s:_sequence compadd - %s" . (zsh (brief $o.Help)) (zsh $o.Value) (zvalue (join $o.Values " ")))>><<else>><<quote (printf "*%s=[%s]:%s:(%s)" . (zsh (brief $o.Help)) (zsh $o.Value) (zvalue (join $o.Values " ")))>><<end>><<else if $o.TakesValue>><<quote (printf "*%s=[%s]:%s:_files" . (zsh (brief $o.Help)) (zsh $o.Value))>><<else>><<quote (printf "%s[%s]" . (zsh (brief $o.Help)))>><<end>> \
 <<end>><<end>>				'*::argument:<<if .Values>>(<<zvalue (join .Values " ")>>)<<else if .Files>>_files<<end>>'
 			;;
 <<end>>		esac

@@ -74,12 +74,16 @@ func optionsOf(flags []*kong.Flag) (all []option) {
 	return all
 }
 
-// only are the values that are allowed, if others are not.
+// only are the values that are allowed, if others are not: an enumeration, or what the tag complete has, with commas, of an option that takes them in more
+// ways, such as in any case.
 func only(v *kong.Value) []string {
-	if v.Enum == "" {
-		return nil
+	switch {
+	case v.Enum != "":
+		return v.EnumSlice()
+	case v.Tag.Has("complete"):
+		return strings.Split(v.Tag.Get("complete"), ",")
 	}
-	return v.EnumSlice()
+	return nil
 }
 
 // valuesOf are the values that an argument has: with the tag complete:"commands" the names of the commands, of which the definition knows
