@@ -76,10 +76,14 @@ func clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-4], "") + " ..."
 }
 
-// regular sends a file, which is to be a regular one when it is open: a pipe of another process may take its place at any time.
+// regular sends a file, which is to be a regular one: also when it is open, as a pipe of another process may take its place at any time. A pipe that is one before is not
+// opened: who writes to it would take us for its reader, and lose what is written.
 func (v visitor) regular(root *os.Root, name, as string) error {
 	if err := message.CheckPath(as); err != nil {
 		return v.missed(as, err.Error())
+	}
+	if info, err := root.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return v.missed(as, "not a regular file, but "+kindOf(info.Mode()))
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|noWait, 0)
 	if err != nil {
