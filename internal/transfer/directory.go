@@ -30,10 +30,13 @@ func (s *sink) inside(p string) (string, error) {
 	return at, nil
 }
 
-// enter makes a directory, unless there is one.
+// enter makes a directory, unless there is one. It is in the one that was entered last, or the first: so a path bounds how many are entered at a time.
 func (s *sink) enter(at string) error {
 	if !s.dirs {
 		return fail(message.NotRegular, "no directory was asked for")
+	}
+	if n := len(s.entered) - 1; n >= 0 && s.entered[n].at != path.Dir(at) {
+		return fail(message.BadName, "the directory before was not left")
 	}
 	d := directory{at: at, made: true}
 	err := s.mkdir(at)

@@ -241,3 +241,26 @@ func TestForeignPart(t *testing.T) {
 	_, err = root.Lstat(partOf("l") + "/theirs")
 	testrig.Must(t, err)
 }
+
+// TestEnteredAgain has a sender enter directories and leave none: it enters each but the one that it is in, and those are as many as a path has names.
+func TestEnteredAgain(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	testrig.Must(t, err)
+	defer root.Close()
+	s := sink{root: root, dir: ".", dirs: true}
+	for _, c := range []struct {
+		path string
+		code message.Code
+	}{{"d", message.OK}, {"d", message.BadName}, {"e", message.BadName}, {"d/a", message.OK}, {"d/a", message.BadName}, {"d/b", message.BadName}, {"d", message.BadName}} {
+		if a := answerOf(s.make(message.Offer{Kind: message.Directory, Path: c.path, Mode: 0o700})); a.Code != c.code {
+			t.Errorf("%s: %v", c.path, a)
+		}
+	}
+	if len(s.entered) != 2 {
+		t.Errorf("%d are entered", len(s.entered))
+	}
+	for _, p := range []string{"d/a", "d"} {
+		testrig.Must(t, s.make(message.Offer{Kind: message.Leave, Path: p, Mode: 0o700}))
+	}
+	testrig.Must(t, s.make(message.Offer{Kind: message.Directory, Path: "e"}))
+}
