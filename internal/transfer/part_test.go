@@ -149,3 +149,30 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestComesMeanwhile has a file get the name while it is copied: with --resume that is compared, and no part is left if it is the same. The next one that
+// finds the file there takes away what is left.
+func TestComesMeanwhile(t *testing.T) {
+	for _, n := range []int{1000, 2*message.MaxBlock + 5} {
+		for _, c := range []struct {
+			there []byte
+			code  message.Code
+		}{{octets(n, 64), message.Already}, {octets(n+1, 64), message.Unlike}, {append(octets(n, 64), 'x')[1:], message.Unlike}} {
+			r := newRig(t)
+			made(t, octets(n, 64), r.here, "f")
+			err := r.put("f", resume, r.during(func() { made(t, c.there, r.there, "f") }))
+			if got := r.outcome(); got != c.code || (err == nil) != (c.code == message.Already) {
+				t.Errorf("%d octets, and %d come meanwhile: %v, %v", n, len(c.there), got, err)
+			}
+			if c.code == message.Already {
+				lists(t, r.there, "f")
+			}
+		}
+	}
+	r := newRig(t)
+	made(t, octets(1000, 65), r.here, "f")
+	made(t, octets(1000, 65), r.there, "f")
+	made(t, octets(1000, 65), r.there, ".f.iwarp-part")
+	testrig.Must(t, r.put("f", resume))
+	lists(t, r.there, "f")
+}

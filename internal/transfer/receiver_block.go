@@ -99,10 +99,11 @@ func (v *receiving) finish(ctx context.Context) error {
 	case done.Digest != message.Digest(v.blocks.Sum(nil)):
 		return fail(message.Corrupt, "")
 	case v.part == nil:
+		_ = v.sink.sweep(v.at) // unless another copy is at it; nobody else would ever take it away
 		return fail(message.Already, "")
 	}
 	v.closeOld() // or else some systems do not replace it
-	return v.working(ctx, func() error { return v.part.complete(v.at, v.o, v.sink.force) })
+	return v.working(ctx, v.complete)
 }
 
 // stillWorking is how often the sender is told that something takes its time.

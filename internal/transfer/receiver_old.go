@@ -1,7 +1,10 @@
 package transfer
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 
@@ -65,6 +68,42 @@ func (v *receiving) keep(g granted, w message.Wrote) error {
 	}
 	_, err := v.part.WriteAt(octets, int64(w.Offset))
 	return err
+}
+
+// complete has the part get its name. One that goes on with what was cut, and finds by now that something else has the name, compares that as at the beginning.
+func (v *receiving) complete() error {
+	err := v.part.complete(v.at, v.o, v.sink.force)
+	if !v.sink.resume || !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if !v.equals(v.at) {
+		return fail(message.Unlike, "")
+	}
+	v.part.done = true
+	return errors.Join(v.part.root.Remove(v.part.at), fail(message.Already, ""))
+}
+
+// equals reports whether a file is what was received, by the digest of its digests.
+func (v *receiving) equals(at string) bool {
+	info, err := v.sink.root.Lstat(at)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != v.size {
+		return false
+	}
+	f, err := v.sink.root.OpenFile(at, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	sums, buf := sha256.New(), make([]byte, blockSize(v.size))
+	for left := v.size; left > 0; left -= int64(len(buf)) {
+		buf = buf[:min(left, int64(len(buf)))]
+		if _, err := io.ReadFull(f, buf); err != nil {
+			return false
+		}
+		sum := sha256.Sum256(buf)
+		sums.Write(sum[:])
+	}
+	return bytes.Equal(sums.Sum(nil), v.blocks.Sum(nil))
 }
 
 // errOldChanged is a failure of a copy amid which somebody has written to the file that it is to replace.
