@@ -29,12 +29,18 @@ type peerGone struct{}
 func (peerGone) Error() string { return "the peer has closed the connection, and reads no more" }
 func (peerGone) Unwrap() error { return iwarp.ErrPeerClosed }
 
-// opError is an error as package net has it. io.EOF is returned as it is.
+// opError is an error as package net has it. io.EOF is returned as it is. It is a net.ErrClosed only if this end was closed: so package net has it, and
+// programs say nothing of it then.
 func (c *Conn) opError(op string, err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // It is never wrapped.
 		return err
 	}
-	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: brief(op, err)}
+	if text := brief(op, err); err != errClosed && errors.Is(err, net.ErrClosed) { //nolint:errorlint // It is our own.
+		err = briefer{notClosed{err}, text.Error()}
+	} else {
+		err = text
+	}
+	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: err}
 }
 
 // briefer is an error within a *net.OpError. Its text does not name again what that names: the call, and the peer.
@@ -57,6 +63,17 @@ func (b briefer) Timeout() bool {
 	}](b.error)
 	return ok && t.Timeout()
 }
+
+// notClosed is an error of a connection that has ended, and that was not closed at this end. Package iwarp has a net.ErrClosed for all that have ended.
+type notClosed struct{ error }
+
+// Is reports what the error is, except for net.ErrClosed.
+func (n notClosed) Is(target error) bool {
+	return target != net.ErrClosed && errors.Is(n.error, target)
+}
+
+// As finds what the error wraps.
+func (n notClosed) As(target any) bool { return errors.As(n.error, target) }
 
 // brief gives an error of iwarp's a text that names neither the package nor, if it is about the call, call and peer.
 func brief(op string, err error) error {
