@@ -200,7 +200,7 @@ func (p *cpPrinter) event(e transfer.Event) {
 	case *transfer.Outcome:
 		p.progress.clear()
 		switch {
-		case !e.Good():
+		case !e.Good() || e.Text != "": // it may lack something
 			fmt.Fprintf(p.std.err, "iwarp: cp: %s\n", oneLine(e)) // a server's words are in it
 		case p.verbose:
 			fmt.Fprintf(p.std.out, "%s\n", oneLine(e))

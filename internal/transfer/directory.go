@@ -88,13 +88,14 @@ func (s *sink) complete(at string, o message.Offer) error {
 	defer d.Close()
 	const own = 0o700 // by which the mark can go
 	mode := fs.FileMode(o.Mode)
-	if err := s.dress(at, mode|own, o); err != nil {
+	if err := s.dress(at, mode|own, o, new(lacks)); err != nil {
 		return err
 	}
 	if err := s.unmark(at, d); err != nil && !errors.Is(err, fs.ErrNotExist) { // another copy may have been faster
 		return err
 	}
-	if err := s.dress(at, mode, o); err != nil {
+	var lacks lacks
+	if err := s.dress(at, mode, o, &lacks); err != nil {
 		return err
 	}
 	if s.isMarkedBeside(at) {
@@ -102,13 +103,17 @@ func (s *sink) complete(at string, o message.Offer) error {
 			return err
 		}
 	}
-	return syncDir(d)
+	if err := syncDir(d); err != nil {
+		return err
+	}
+	return lacks.err()
 }
 
 // dress gives a directory a mode, and its time.
-func (s *sink) dress(at string, mode fs.FileMode, o message.Offer) error {
-	if err := s.root.Chtimes(at, time.Time{}, timeOf(o)); err != nil {
+func (s *sink) dress(at string, mode fs.FileMode, o message.Offer, lacks *lacks) error {
+	lacks.addTime(o)
+	if err := lacks.add("its time", s.root.Chtimes(at, time.Time{}, timeOf(o))); err != nil {
 		return err
 	}
-	return s.root.Chmod(at, mode)
+	return lacks.add("its mode", s.root.Chmod(at, mode))
 }

@@ -15,7 +15,7 @@ import (
 type Outcome struct {
 	Path string
 	Code message.Code
-	Text string // says more
+	Text string // says more; of what was copied, what it lacks
 }
 
 // Error says what has become of it, and what to do.
@@ -112,6 +112,15 @@ func (t *teller) ended(o *Outcome) {
 		t.sum.Left++
 	}
 	t.size = 0
+	t.tell(o)
+}
+
+// made tells of something without octets that was not made, or that lacks something. No file is counted for it.
+func (t *teller) made(o *Outcome) {
+	if !o.Good() {
+		t.ended(o)
+		return
+	}
 	t.tell(o)
 }
 

@@ -182,12 +182,13 @@ func (p *part) own() error {
 	return nil
 }
 
-// complete has the part on disk as it is offered, and gives it its name: in place of another file only if that may be.
+// complete has the part on disk as it is offered, and gives it its name: in place of another file only if that may be. The error may be what it lacks.
 func (p *part) complete(at string, o message.Offer, force bool) error {
 	if err := p.Truncate(int64(o.Size)); err != nil {
 		return err
 	}
-	if err := p.dress(o); err != nil {
+	var lacks lacks
+	if err := p.dress(o, &lacks); err != nil {
 		return err
 	}
 	if !renamesOpen {
@@ -199,22 +200,24 @@ func (p *part) complete(at string, o message.Offer, force bool) error {
 		return err
 	}
 	p.done = true
-	return nil
+	return lacks.err()
 }
 
 // dress gives the part its mode and time, and has it on disk. What takes away from its owner the right to go on with it comes last: the rest may take long, and be cut.
-func (p *part) dress(o message.Offer) error {
+func (p *part) dress(o message.Offer, lacks *lacks) error {
 	mode := fs.FileMode(o.Mode)
-	if err := p.Chmod(mode | partMode); err != nil {
+	unmoded := p.Chmod(mode | partMode)
+	if err := lacks.add("its mode", unmoded); err != nil {
 		return err
 	}
-	if err := p.root.Chtimes(p.at, timeOf(o), timeOf(o)); err != nil {
+	lacks.addTime(o)
+	if err := lacks.add("its time", p.root.Chtimes(p.at, timeOf(o), timeOf(o))); err != nil {
 		return err
 	}
-	if err := p.Sync(); err != nil || mode&partMode == partMode {
+	if err := p.Sync(); err != nil || mode&partMode == partMode || unmoded != nil {
 		return err
 	}
-	return p.Chmod(mode)
+	return lacks.add("its mode", p.Chmod(mode))
 }
 
 // name gives the part its name, which no file has yet unless that is replaced.

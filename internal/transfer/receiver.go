@@ -59,7 +59,7 @@ func (r *receiver) offered(ctx context.Context, o message.Offer) error {
 		r.ended(&Outcome{r.sink.origin(o.Path), message.NotRegular, o.Detail})
 	default:
 		if err = r.sink.make(o); err != nil {
-			r.ended(r.sink.outcome(o.Path, err))
+			r.made(r.sink.outcome(o.Path, err))
 		}
 	}
 	return r.send(ctx, r.sink.answer(err))

@@ -84,8 +84,8 @@ func (s *sender) other(ctx context.Context, o message.Offer) (bool, error) {
 		return false, err
 	case o.Kind == message.Missed:
 		s.ended(&Outcome{o.Path, message.NotRegular, o.Detail})
-	case a.Code != message.OK:
-		s.ended(&Outcome{o.Path, a.Code, a.Text})
+	case a != message.Answer{}:
+		s.made(&Outcome{o.Path, a.Code, a.Text})
 	}
 	return a.Code == message.OK, nil
 }

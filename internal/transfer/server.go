@@ -119,7 +119,7 @@ func (s *Server) attend(ctx context.Context, l *link, req *iwarp.Request) error 
 // record logs what has become of a file, by its path in the directory.
 func record(ctx context.Context, log *slog.Logger, b message.Begin, o *Outcome) {
 	level, at := slog.LevelInfo, o.Path
-	if !o.Good() {
+	if !o.Good() || o.Text != "" {
 		level = slog.LevelWarn
 	}
 	if !b.Put {

@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
@@ -91,9 +90,6 @@ func (s *sink) contain() error {
 	s.dir, s.as = at, ""
 	return s.sync(above)
 }
-
-// timeOf is when what is offered was changed last.
-func timeOf(o message.Offer) time.Time { return time.Unix(o.Seconds, int64(o.Nanoseconds)) }
 
 // sync has the names in a directory on disk.
 func (s *sink) sync(dir string) error {
