@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 
 	// Streams of octets over a QP, and the protocol of that, which does no I/O.
 	"stream/rsockets": {"ddp"},
-	"stream":          {"", "ddp", "internal/inbox", "internal/refuse", "stream/rsockets"},
+	"stream":          {"", "ddp", "mpa", "internal/inbox", "internal/refuse", "stream/rsockets"},
 
 	// NVMe over RDMA, whose formats do no I/O.
 	"nvmf/capsule": {},

@@ -20,6 +20,7 @@
 //
 // CloseWrite ends one direction. Close ends both, and waits until what was written has been sent and the peer's side has taken it: what Write has
 // taken is lost only if the error of Close says so. The reader has io.EOF then. If the connection ends without such a word, because
-// the peer's program was killed or the network has failed, Read returns io.ErrUnexpectedEOF or the QP's error.
+// the peer's program was killed or the network has failed, Read returns io.ErrUnexpectedEOF or the QP's error. An error is net.ErrClosed only
+// after Close at this end, whereas iwarp.ErrClosed, which is the same, is of any end: the QP has that.
 // The stream has no security but that of the connection: see iwarp.Dialer.Wrap, or run crypto/tls over the Conn.
 package stream

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
@@ -29,7 +30,8 @@ type Acceptor struct {
 	Config Config
 }
 
-// Backlog is how many connections a Listener accepts ahead of its program.
+// Backlog is how many connections a Listener accepts ahead of its program. More requests wait, within iwarp.ListenConfig.MaxHalfOpen; one of mpa.DialectRtr is
+// answered all the same, as nobody knows whether its peer ends the startup, and is closed if there is no room when that has.
 const Backlog = 128
 
 // A Listener is a net.Listener of Conns.
@@ -76,14 +78,15 @@ func newListener(ln *iwarp.Listener, network string, a Acceptor) *Listener {
 func (l *Listener) run() {
 	defer l.answers.Done()
 	for {
-		select {
-		case l.room <- struct{}{}:
-		case <-l.ctx.Done():
-			return
-		}
 		req, err := l.under.Accept(l.ctx)
 		if err != nil {
 			l.end(err)
+			return
+		}
+		select {
+		case l.room <- struct{}{}:
+		case <-l.ctx.Done():
+			_ = req.Close()
 			return
 		}
 		l.answers.Add(1)
@@ -94,14 +97,39 @@ func (l *Listener) run() {
 // answer accepts a request, and hands the connection over. A peer that is not one of ours is rejected, and nobody is told.
 func (l *Listener) answer(req *iwarp.Request) {
 	defer l.answers.Done()
-	defer func() { <-l.room }()
+	late := req.Dialect() == mpa.DialectRtr
+	if late { // the peer owes a frame before it is up: until then iwarp.ListenConfig.MaxHalfOpen bounds it
+		<-l.room
+	}
 	c, err := l.acceptor.accept(l.ctx, req, l.network, &l.door)
+	if late && !l.hasRoom() {
+		l.drop(c)
+		return
+	}
+	defer func() { <-l.room }()
 	if err != nil {
 		return
 	}
 	select {
 	case l.ready <- c:
 	case <-l.ctx.Done():
+		l.drop(c)
+	}
+}
+
+// hasRoom reports whether there is room for one more connection, which then has it.
+func (l *Listener) hasRoom() bool {
+	select {
+	case l.room <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// drop ends a connection that the program does not get; nil: there is none.
+func (l *Listener) drop(c *Conn) {
+	if c != nil {
 		_ = c.qp.Abort()
 		_ = c.Close()
 	}
