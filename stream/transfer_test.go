@@ -309,3 +309,24 @@ func TestWriteLengths(t *testing.T) {
 		closeInOrder(t, a, b)
 	})
 }
+
+// A liar says that it has taken so many octets, whatever there are.
+type liar int
+
+func (l liar) Write([]byte) (int, error) { return int(l), nil }
+
+// TestLendToLiars has a Writer take fewer octets than none, or more than there are: what it is taken at is within what there was.
+func TestLendToLiars(t *testing.T) {
+	for _, c := range []struct {
+		says, want int
+		err        error
+	}{{-1, 0, io.ErrShortWrite}, {1 << 30, 5, nil}} {
+		a, b := newRig(t, layers[0], stream.Config{}).pair(t)
+		_, err := a.Write([]byte("hello"))
+		must(t, err)
+		must(t, a.CloseWrite())
+		if n, err := b.WriteTo(liar(c.says)); n != int64(c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%d: %d octets, %v", c.says, n, err)
+		}
+	}
+}
