@@ -257,3 +257,21 @@ func TestForgotten(t *testing.T) {
 		t.Error("it is still under way")
 	}
 }
+
+// TestControllerOver has a controller that is ending take no queue more, whatever else is in order, and one whose Admin Queue is lost have no request left that
+// waits for an event: nobody is there to be told.
+func TestControllerOver(t *testing.T) {
+	c := &controller{t: &Target{controllers: map[uint16]*controller{}}, granted: 1, status: capsule.StatusReady, queues: map[uint16]*queue{0: {}}}
+	for _, over := range []bool{true, false} {
+		c.over = over
+		if got := c.attach(&queue{qid: 1}); (got == capsule.Success) == over {
+			t.Errorf("over: %t, and %v", over, got)
+		}
+	}
+	delete(c.queues, 1)
+	c.waiting = make([]capsule.Command, 1)
+	c.lost(c.queues[0], nil)
+	if len(c.waiting) != 0 {
+		t.Errorf("%d requests wait", len(c.waiting))
+	}
+}

@@ -202,13 +202,15 @@ func TestFaults(t *testing.T) {
 	medium := errors.New("a bad block")
 	discard := capsule.DatasetManagement{SGL: w.put(capsule.Range{Blocks: 1}.Append(nil), 4096), NSID: 1, Ranges: 1, Deallocate: true}.Command()
 	write := blocks(0, 1, w.keyed(0, 512)).Command(capsule.OpWrite)
+	unread := bytes.Repeat([]byte("unread "), 80)[:512]
+	into := w.put(unread, 8192)
 	for _, v := range []struct {
 		fail error
 		c    capsule.Command
 		want capsule.Status
 	}{
 		{medium, write, capsule.WriteFault},
-		{medium, blocks(0, 1, w.keyed(0, 512)).Command(capsule.OpRead), capsule.ReadError},
+		{medium, blocks(0, 1, into).Command(capsule.OpRead), capsule.ReadError},
 		{medium, blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed}).Command(capsule.OpWriteZeroes), capsule.WriteFault},
 		{medium, capsule.NewCommand(capsule.OpFlush, 1), capsule.WriteFault},
 		{medium, capsule.NewCommand(capsule.OpFlush, capsule.AllNamespaces), capsule.WriteFault},
@@ -221,6 +223,7 @@ func TestFaults(t *testing.T) {
 		disk.fail.Store(&v.fail)
 		w.want(v.want, v.c, nil)
 	}
+	same(t, "the host's memory after a Read that has failed", w.get(8192, 512), unread) // and nothing of another command's
 	disk.fail.Store(nil)
 	w.want(capsule.Success, write, nil)
 	if told := log.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, `msg="disk failed"`) || !strings.Contains(told, `namespace=1 command=Write error="a bad block"`) {

@@ -53,11 +53,16 @@ func testRejects(t *testing.T) {
 func TestConnectRefused(t *testing.T) {
 	t.Parallel()
 	const again = capsule.DNR
-	r := newRig(t, func(c *Config) { c.Hosts = []string{hostNQN}; c.Controllers = 2 })
+	r := newRig(t, func(c *Config) { c.Hosts = []string{hostNQN, hostNQN + "2"}; c.Controllers = 3 })
 	a := r.admin()
 	good := func(ctrl uint16) capsule.ConnectData { return a.data(ctrl, nqn) }
 	other, stranger, fixed := good(capsule.AnyController), good(capsule.AnyController), good(5)
 	other.SubsystemNQN, stranger.HostNQN = "nqn.2026-11.example:other", "nqn.2026-11.example:stranger"
+	lists := r.dial(0, 32) // a controller of the discovery subsystem
+	asks := capsule.Connect{SGL: lists.put(lists.data(capsule.AnyController, capsule.DiscoveryNQN).Append(nil), 0), SQSize: 31}
+	lists.ctrl = uint16(lists.want(capsule.Success, asks.Command(), nil).Result)
+	named, lister := good(a.ctrl), good(lists.ctrl)
+	named.HostNQN += "2"
 	gone, foreign, discovery := good(0x77), good(a.ctrl), good(a.ctrl)
 	foreign.HostID[5], discovery.SubsystemNQN = 9, capsule.DiscoveryNQN
 	for name, v := range map[string]struct {
@@ -76,6 +81,8 @@ func TestConnectRefused(t *testing.T) {
 		"host":              {0, capsule.Connect{SQSize: 31}, stranger, capsule.InvalidHost | again, 0},
 		"controller gone":   {1, capsule.Connect{SQSize: 31, QID: 1}, gone, capsule.InvalidParameter, 0x10010},
 		"another's":         {1, capsule.Connect{SQSize: 31, QID: 1}, foreign, capsule.InvalidParameter, 0x10010},
+		"of another name":   {1, capsule.Connect{SQSize: 31, QID: 1}, named, capsule.InvalidParameter, 0x10010},
+		"of discovery":      {1, capsule.Connect{SQSize: 31, QID: 1}, lister, capsule.InvalidParameter, 0x10010},
 		"I/O to discovery":  {1, capsule.Connect{SQSize: 31, QID: 1}, discovery, capsule.InvalidParameter | again, 0x10100},
 		"queue not granted": {8, capsule.Connect{SQSize: 31, QID: 8}, good(a.ctrl), capsule.InvalidParameter | again, 42},
 	} {
