@@ -264,3 +264,17 @@ func TestEnteredAgain(t *testing.T) {
 	}
 	testrig.Must(t, s.make(message.Offer{Kind: message.Directory, Path: "e"}))
 }
+
+// TestMarkedOnce has the mark that was found beside a directory be in it, and no longer beside it.
+func TestMarkedOnce(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	testrig.Must(t, err)
+	defer root.Close()
+	testrig.Must(t, os.Mkdir(filepath.Join(dir, "d"), 0o500))
+	made(t, []byte(markText), dir, ".d.iwarp-part")
+	if !(&sink{root: root}).isMarked("d") {
+		t.Error("it is not marked")
+	}
+	lists(t, dir, "d", "d/.iwarp-part")
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,4 +251,24 @@ func TestNotAccepted(t *testing.T) {
 	if n := r.rnic.Stats(); n.MRs+n.QPs != 0 {
 		t.Errorf("left: %+v", n)
 	}
+}
+
+// TestKeepChanged has somebody write to the file that is to be replaced after its block was compared: what is there now is not kept for what the sender has.
+func TestKeepChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := linked(t, nil)
+		p, dir := newPart(t)
+		old, err := os.Open(made(t, []byte("ten octets"), dir, "old"))
+		testrig.Must(t, err)
+		defer old.Close()
+		b, _, err := l.take(t.Context(), 10, iwarp.RemoteWrite)
+		testrig.Must(t, err)
+		v := &receiving{receiver: &receiver{link: l}, part: p, old: old}
+		for text, code := range map[string]message.Code{"ten octets": message.OK, "others....": message.Changed} {
+			w := message.Wrote{State: message.Same, Length: 10, Digest: sha256.Sum256([]byte(text))}
+			if a := answerOf(v.keep(granted{b: b, old: true}, w)); a.Code != code {
+				t.Errorf("%s: %v", text, a)
+			}
+		}
+	})
 }
