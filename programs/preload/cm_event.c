@@ -15,20 +15,29 @@ static struct iw_id *counted(const struct rdma_cm_event *e)
 	return container(e->listen_id ? e->listen_id : e->id, struct iw_id, id);
 }
 
+/* A request for whose id there is no memory or no descriptor is refused. */
+static struct rdma_cm_id *refuse(struct iw_id *child, const struct iw_cm_event *e)
+{
+	iw_engine()->id_destroy(e->child);
+	if (child)
+		iw_retire(child);
+	return NULL;
+}
+
 /* The id of a request has the channel and the context of the one that listens. That of a synchronous one is synchronous. */
 static struct rdma_cm_id *child_of(struct rdma_cm_id *listener, const struct iw_cm_event *e)
 {
 	struct iw_id *child = iw_new_id(listener->channel, listener->context, listener->ps, listener->qp_type);
 	if (!child)
-		return NULL;
+		return refuse(NULL, e);
 	child->handle = iw_handle(e->child);
 	child->passive = child->begun = true;
 	child->responder_resources = e->responder_resources;
 	child->initiator_depth = e->initiator_depth;
 	iw_engine()->id_name(e->child, (uintptr_t)&child->id);
 	iw_set_addresses(&child->id, e->local, e->peer);
-	if (container(listener, struct iw_id, id)->sync)
-		iw_migrate(&child->id, NULL);
+	if (container(listener, struct iw_id, id)->sync && iw_migrate(&child->id, NULL))
+		return refuse(child, e);
 	return &child->id;
 }
 
@@ -41,14 +50,15 @@ static void follow(struct rdma_cm_id *id, const struct iw_cm_event *e)
 		id->qp->state = IBV_QPS_ERR;
 }
 
-static struct rdma_cm_event *translate(const struct iw_cm_event *e)
+/* It reports false for a request that is refused, of which the program is not told. */
+static bool translate(const struct iw_cm_event *e, struct event *out)
 {
 	struct rdma_cm_id *id = (struct rdma_cm_id *)(uintptr_t)e->token;
-	struct event *out = iw_new(sizeof *out);
 	out->event = (struct rdma_cm_event){.id = id, .event = e->type, .status = e->status};
 	if (e->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		out->event.listen_id = id;
-		out->event.id = child_of(id, e);
+		if (!(out->event.id = child_of(id, e)))
+			return false;
 	} else {
 		follow(id, e);
 	}
@@ -59,20 +69,32 @@ static struct rdma_cm_event *translate(const struct iw_cm_event *e)
 		.responder_resources = e->responder_resources,
 		.initiator_depth = e->initiator_depth,
 	};
-	return &out->event;
+	return true;
+}
+
+static void count(struct iw_id *i)
+{
+	pthread_mutex_lock(&i->mutex);
+	i->events++;
+	pthread_mutex_unlock(&i->mutex);
 }
 
 static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct iw_cm_event e;
+	struct event *out = iw_new(sizeof *out);
+	if (!out)
+		return ENOMEM;
+	int error;
 	iw_deliver();
-	int error = iw_engine()->cm_next(iw_number(&container(channel, struct iw_cm_channel, channel)->handle), &e);
-	if (!error) {
-		*event = translate(&e);
-		struct iw_id *i = counted(*event);
-		pthread_mutex_lock(&i->mutex);
-		i->events++;
-		pthread_mutex_unlock(&i->mutex);
+	do
+		error = iw_engine()->cm_next(iw_number(&container(channel, struct iw_cm_channel, channel)->handle), &e);
+	while (!error && !translate(&e, out));
+	if (error) {
+		free(out);
+	} else {
+		*event = &out->event;
+		count(counted(*event));
 	}
 	iw_delivered();
 	return error;
@@ -82,8 +104,10 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 {
 	if (!channel || !event)
 		return iw_set_errno(EINVAL);
-	while (take(channel, event)) {
-		int error = iw_wait_channel(channel);
+	int error;
+	while ((error = take(channel, event))) {
+		if (error != ENOMEM)
+			error = iw_wait_channel(channel);
 		if (error)
 			return iw_set_errno(error);
 	}

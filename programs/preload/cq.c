@@ -23,13 +23,14 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	int fd = eventfd(0, EFD_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	int error = iw_engine()->channel_open(fd, &number);
+	struct iw_channel *c = iw_new(sizeof *c);
+	int error = c ? iw_engine()->channel_open(fd, &number) : ENOMEM;
 	if (error) {
+		free(c);
 		close(fd);
 		errno = error;
 		return NULL;
 	}
-	struct iw_channel *c = iw_new(sizeof *c);
 	c->channel = (struct ibv_comp_channel){.context = context, .fd = fd};
 	c->handle = iw_handle(number);
 	return &c->channel;
@@ -65,6 +66,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	struct iw_cq *c = iw_new(sizeof *c);
 	int error = comp_vector || cqe > MAX_CQE || (channel && !iw_live(&channel_of(channel)->handle))
 			    ? EINVAL
+		    : !c ? ENOMEM
 			    : iw_engine()->cq_create(iw_context_number(context), channel ? iw_number(&channel_of(channel)->handle) : 0,
 							 cqe, (uintptr_t)&c->cq, &number);
 	if (error) {

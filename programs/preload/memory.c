@@ -57,10 +57,12 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	if (!iw_ours(context))
 		return REAL(ibv_alloc_pd, context);
 	uint64_t number;
-	int error = iw_engine()->pd_alloc(&number);
-	if (error)
-		return failed(error);
 	struct iw_pd *p = iw_new(sizeof *p);
+	int error = p ? iw_engine()->pd_alloc(&number) : ENOMEM;
+	if (error) {
+		free(p);
+		return failed(error);
+	}
 	p->pd.context = context;
 	p->handle = iw_handle(number);
 	return &p->pd;
@@ -83,10 +85,12 @@ static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, 
 {
 	uint64_t number;
 	uint32_t lkey, rkey;
-	int error = iw_engine()->mr_register(iw_number(&pd_of(pd)->handle), addr, length, iova, access, &number, &lkey, &rkey);
-	if (error)
-		return failed(error);
 	struct iw_mr *m = iw_new(sizeof *m);
+	int error = m ? iw_engine()->mr_register(iw_number(&pd_of(pd)->handle), addr, length, iova, access, &number, &lkey, &rkey) : ENOMEM;
+	if (error) {
+		free(m);
+		return failed(error);
+	}
 	m->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = lkey, .lkey = lkey, .rkey = rkey};
 	m->handle = iw_handle(number);
 	return &m->mr;

@@ -85,7 +85,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	if (attr->cap.max_send_wr && attr->cap.max_send_wr < MIN_SENDS)
 		attr->cap.max_send_wr = MIN_SENDS;
 	struct iw_qp *q = iw_new(sizeof *q);
-	error = create(q, pd, attr);
+	error = q ? create(q, pd, attr) : ENOMEM;
 	if (error) {
 		free(q);
 		return failed(error);
