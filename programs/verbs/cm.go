@@ -36,14 +36,24 @@ func (d *Device) OpenCMChannel(fd int) (Handle, syscall.Errno) {
 	return made(d.cmChannels.add(&CMChannel{newQueue[CMEvent](fd)}))
 }
 
-// CloseCMChannel ends a CMChannel.
+// CloseCMChannel ends a CMChannel. Requests that were not fetched are rejected, and so is what comes to its IDs from then on.
 func (d *Device) CloseCMChannel(h Handle) syscall.Errno {
 	c := d.cmChannels.take(h)
 	if c == nil {
 		return syscall.EINVAL
 	}
-	c.events.close()
+	d.drop(c.events.close())
 	return fine
+}
+
+// drop rejects the requests among events that nobody fetches any more.
+func (d *Device) drop(events []CMEvent) {
+	for _, e := range events {
+		if e.Child != 0 {
+			d.DestroyID(e.Child)
+			<-e.id.unfetched
+		}
+	}
 }
 
 // NextCM takes the oldest event of a CMChannel. It is EAGAIN if there is none.
@@ -112,6 +122,7 @@ type ID struct {
 	request     *iwarp.Request
 	qp          *QP
 	familyOnly  bool // RDMA_OPTION_ID_AFONLY
+	wasUp       bool // there was a connection
 	responds    bool // see ConnParam.Responds; until Establish
 }
 
@@ -163,11 +174,7 @@ func (d *Device) DestroyID(h Handle) syscall.Errno {
 	if request != nil {
 		d.decline(request) // as its program gives it up
 	}
-	for _, e := range dropped {
-		if e.Child != 0 {
-			d.DestroyID(e.Child)
-		}
-	}
+	d.drop(dropped)
 	if qp != nil {
 		qp.unlink(id)
 	}

@@ -98,5 +98,8 @@ func (id *ID) requested(r *iwarp.Request) {
 		// What the peer wants to have outstanding is what it takes of us to answer, and the other way round.
 		ResponderResources: depth(int(r.ORD())), InitiatorDepth: depth(int(r.IRD())),
 	}
-	id.channel.events.push(e)
+	if !id.channel.events.push(e) {
+		id.device.DestroyID(child.handle)
+		<-id.unfetched
+	}
 }

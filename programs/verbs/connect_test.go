@@ -179,6 +179,25 @@ func TestDropped(t *testing.T) {
 	}
 }
 
+// TestChannelClosed rejects requests whose program has destroyed the channel on which they were to come, before or after that.
+func TestChannelClosed(t *testing.T) {
+	s, c := newProgram(t), newProgram(t)
+	fd := eventfd(t)
+	channel, errno := s.d.OpenCMChannel(fd)
+	must(t, errno)
+	listener, at := s.listen(1)
+	must(t, s.d.MigrateID(listener, channel))
+	must(t, c.d.Connect(c.resolve(2, at), c.queue().qp, ConnParam{}))
+	wait(t, fd)
+	must(t, s.d.CloseCMChannel(channel))
+	want(t, "whose", c.event(Rejected).Token, 2)
+	for token := range uint64(unfetchedAtMost + 2) {
+		must(t, c.d.Connect(c.resolve(token, at), c.queue().qp, ConnParam{}))
+		want(t, "whose", c.event(Rejected).Token, token)
+	}
+	must(t, s.d.DestroyID(listener))
+}
+
 // TestNobodyListens is a rejection, too.
 func TestNobodyListens(t *testing.T) {
 	c := newProgram(t)

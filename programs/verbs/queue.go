@@ -23,17 +23,18 @@ type Queue[T any] struct {
 
 func newQueue[T any](fd int) *Queue[T] { return &Queue[T]{fd: fd} }
 
-// push appends events.
-func (q *Queue[T]) push(events ...T) {
+// push appends events. It reports false if nobody can fetch them any more.
+func (q *Queue[T]) push(events ...T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(events) == 0 || q.closed {
-		return
+		return !q.closed
 	}
 	if len(q.events) == 0 {
 		q.signal()
 	}
 	q.events = append(q.events, events...)
+	return true
 }
 
 // next takes the oldest event.
@@ -69,12 +70,16 @@ func (q *Queue[T]) remove(chosen func(T) bool) (removed []T) {
 	return removed
 }
 
-// close drops what is there and what comes: the descriptor is about to be closed, and its number may be another's then.
-func (q *Queue[T]) close() {
-	q.remove(func(T) bool { return true })
+// close ends the queue, which takes nothing more, and returns what was in it: the descriptor is about to be closed, and its number may be another's
+// then.
+func (q *Queue[T]) close() (left []T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.closed = true
+	if len(q.events) > 0 {
+		q.clear()
+	}
+	left, q.events, q.closed = q.events, nil, true
+	return left
 }
 
 // signal makes the descriptor readable, and clear makes it so no longer. The counter is 0 before the one and more before the other, unless the program
