@@ -124,9 +124,12 @@ EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint
 	return rdma_reject(id, private_data, length);
 }
 
+/* A synchronous id may have had its event already: there comes no other. */
 EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 {
 	int error = iw_engine()->id_disconnect(iw_id_number(id));
+	if (!error && container(id, struct iw_id, id)->sync && id->event && id->event->event == RDMA_CM_EVENT_DISCONNECTED)
+		return 0;
 	return error ? iw_set_errno(error) : iw_complete(id);
 }
 

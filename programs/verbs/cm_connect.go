@@ -151,6 +151,7 @@ func (id *ID) established(q *QP) {
 	if id.responds {
 		kind = ConnectResponse
 	}
+	id.wasUp = true
 	id.mu.Unlock()
 	up := CMEvent{Type: kind, PrivateData: n.PrivateData, ResponderResources: depth(int(n.IRD)), InitiatorDepth: depth(int(n.ORD))}
 	if !id.settle(stageConnecting, stageEstablished, up) {
@@ -207,16 +208,17 @@ func (id *ID) disconnected() {
 	id.settle(stageEstablished, stageDisconnected, CMEvent{Type: Disconnected})
 }
 
-// Disconnect ends the connection in order; a Disconnected follows. When it has ended already, nothing happens.
+// Disconnect ends the connection in order; a Disconnected follows. When it has ended already, nothing happens. It is EINVAL if there was none:
+// no event would follow, for which a synchronous rdma_disconnect waits.
 func (d *Device) Disconnect(h Handle) syscall.Errno {
 	id := d.ids.get(h)
 	if id == nil {
 		return syscall.EINVAL
 	}
 	id.mu.Lock()
-	stage, q := id.stage, id.qp
+	stage, q, wasUp := id.stage, id.qp, id.wasUp
 	id.mu.Unlock()
-	if q == nil || stage != stageEstablished && stage != stageDisconnected {
+	if q == nil || stage != stageEstablished && !(stage == stageDisconnected && wasUp) {
 		return syscall.EINVAL
 	}
 	go q.end()

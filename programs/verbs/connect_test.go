@@ -205,8 +205,10 @@ func TestNobodyListens(t *testing.T) {
 	must(t, c.d.BindAddr(id, netip.MustParseAddrPort("127.0.0.1:0")))
 	taken, _, errno := c.d.AddressesOf(id)
 	must(t, errno)
-	must(t, c.d.Connect(c.resolve(2, taken), c.queue().qp, ConnParam{}))
+	refused := c.resolve(2, taken)
+	must(t, c.d.Connect(refused, c.queue().qp, ConnParam{}))
 	want(t, "status", c.event(Rejected).Status, -int32(syscall.ECONNREFUSED))
+	want(t, "to disconnect what never was connected", c.d.Disconnect(refused), syscall.EINVAL)
 }
 
 // TestMigrate takes along the events that nobody has fetched.
