@@ -81,7 +81,7 @@ func (id *ID) connect(q *QP, p ConnParam, in *place, until time.Time) {
 	err := id.dial(q, p, in, until)
 	in.done()
 	if err != nil {
-		id.settle(stageConnecting, stageDisconnected, failure(err))
+		id.settle(stageConnecting, stageDisconnected, id.fails(err))
 		return
 	}
 	id.established(q)
@@ -254,7 +254,7 @@ func (id *ID) accept(q *QP, p ConnParam) {
 	})
 	if err != nil {
 		_ = request.Close()
-		id.settle(stageConnecting, stageDisconnected, failure(err))
+		id.settle(stageConnecting, stageDisconnected, id.fails(err))
 		return
 	}
 	id.established(q)

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 // A Device is the RNIC of a process, and has all objects of the program. Its methods may be called by any thread.
 type Device struct {
 	rnic      *iwarp.RNIC
+	log       *slog.Logger
 	preset    *iwarp.Preset
 	dialect   mpa.Dialect
 	recording *Recording
@@ -52,7 +54,7 @@ type Device struct {
 // NewDevice returns a Device. It exists as long as the process.
 func NewDevice(cfg Config) *Device {
 	d := &Device{
-		rnic: iwarp.NewRNIC(cfg.RNIC), preset: cfg.Preset, dialect: cfg.Dialect, recording: cfg.Recording, roce: cfg.RoCE,
+		rnic: iwarp.NewRNIC(cfg.RNIC), log: loggerOf(cfg.RNIC), preset: cfg.Preset, dialect: cfg.Dialect, recording: cfg.Recording, roce: cfg.RoCE,
 		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR}, windows: table[Window]{kind: kindWindow},
 		cqs: table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel}, ids: table[ID]{kind: kindID},

@@ -131,7 +131,7 @@ func (q *QP) call(ctx context.Context, p Path) {
 		case ctx.Err() != nil:
 			return
 		case time.Now().After(until) || !rest(ctx):
-			q.unreachable()
+			q.callFails(&p, err)
 			return
 		}
 	}
@@ -187,21 +187,21 @@ func (q *QP) greet(r *iwarp.Request, c *ulpdata.QPCall) {
 		return
 	}
 	m.taken = true
-	ctx, prefix, ird := m.ctx, c.Prefix, m.path.reads()
-	m.doing.Go(func() { q.accept(ctx, r, prefix, ird) })
+	ctx, prefix, path := m.ctx, c.Prefix, m.path
+	m.doing.Go(func() { q.accept(ctx, r, prefix, path) })
 }
 
-func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, ird int) {
+func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, p *Path) {
 	err := q.prefix(q.qp, prefix)
 	if err == nil {
 		err = r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
-			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(ird), ORD: maxReads},
+			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(p.reads()), ORD: maxReads},
 		})
 	}
 	if err != nil {
 		_ = r.Close()
 		if ctx.Err() == nil {
-			q.unreachable()
+			q.callFails(p, err)
 		}
 	}
 }

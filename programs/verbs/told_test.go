@@ -1,0 +1,88 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa/ulpdata"
+)
+
+// A lockedLog is what several goroutines log to.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// wants looks for all of the parts in one line.
+func (l *lockedLog) wants(t *testing.T, parts ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		missing := false
+		for _, p := range parts {
+			missing = missing || !strings.Contains(line, p)
+		}
+		if !missing {
+			return
+		}
+	}
+	t.Errorf("no line with %q:\n%s", parts, l.text.String())
+}
+
+// logged is a Config with a log of what IWARP_LOG=connection shows.
+func logged() (Config, *lockedLog) {
+	l := new(lockedLog)
+	log := slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: iwarp.LevelConnection}))
+	return Config{RNIC: iwarp.RNICConfig{Logger: log}}, l
+}
+
+// TestFailureLogged: when the program gets the event of a connection that did not come up, the log has said why.
+func TestFailureLogged(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	defer ln.Close()
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, 100))
+		_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	}()
+	cfg, log := logged()
+	c := newProgramWith(t, cfg)
+	at := netip.MustParseAddrPort(ln.Addr().String())
+	must(t, c.d.Connect(c.resolve(2, at), c.queue().qp, ConnParam{}))
+	e := c.event(ConnectError)
+	log.wants(t, "startup failed", "local=127.0.0.1", "peer="+at.String(), fmt.Sprintf("CONNECT_ERROR, status %d", e.Status), "cause=", "HTTP")
+}
+
+// TestCallLogged is the same in the guise of RoCE, where the program gets a completion.
+func TestCallLogged(t *testing.T) {
+	cfg, log := logged()
+	cfg.RoCE = true
+	p := newProgramWith(t, cfg)
+	a := p.queue()
+	a.meet(ulpdata.QPNumberMask)
+	a.send(2, wrSend, a.region("text", accessLocalWrite), nil)
+	want(t, "status", a.completion().Status, statusRetryExceeded)
+	log.wants(t, "startup failed", "local=127.0.0.1", fmt.Sprintf("peer=127.0.0.1:%d", portOfNumber(ulpdata.QPNumberMask)), "RETRY_EXC_ERR", "refused")
+}
