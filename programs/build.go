@@ -29,14 +29,19 @@ func Needs(ctx context.Context, version string) []Need {
 	if noCompiler != nil && os.Getenv("CC") != "" {
 		howCompiler = fmt.Sprintf("CC is %q: %v", os.Getenv("CC"), errors.Unwrap(noCompiler))
 	}
-	goCommand, _ := exec.LookPath("go")
+	goCommand, noGo := exec.LookPath("go")
+	howSources := "run it in a checkout, or install a released version"
+	if noGo != nil {
+		howSources = "that is not known without Go"
+	}
 	sources, _ := findSources(ctx, version)
 	return []Need{
 		{"Go", goCommand, "go.dev/dl"},
-		{"the source code of " + module, sources, "run it in a checkout, or install a released version"},
+		{"the source code of " + module, sources, howSources},
 		{"a C compiler", strings.Join(compiler, " "), howCompiler},
-		{"infiniband/verbs.h", findHeader(ctx, compiler, "infiniband/verbs.h"), "apt-get install libibverbs-dev"},
-		{"rdma/rdma_cma.h", findHeader(ctx, compiler, "rdma/rdma_cma.h"), "apt-get install librdmacm-dev"},
+		needHeader(ctx, compiler, "stdlib.h", "libc6-dev"),
+		needHeader(ctx, compiler, "infiniband/verbs.h", "libibverbs-dev"),
+		needHeader(ctx, compiler, "rdma/rdma_cma.h", "librdmacm-dev"),
 	}
 }
 
@@ -63,33 +68,76 @@ func findCompiler() (command []string, err error) {
 	return nil, err
 }
 
-// findHeader has the compiler look for a header.
-func findHeader(ctx context.Context, compiler []string, name string) string {
+// needHeader is a header, of a package of Debian. If the compiler fails, which is not about the header, it says why.
+func needHeader(ctx context.Context, compiler []string, name, pkg string) Need {
+	n := Need{What: name, How: "apt-get install " + pkg}
 	if compiler == nil {
-		return ""
+		return n
 	}
-	cmd := exec.CommandContext(ctx, compiler[0], slices.Concat(compiler[1:], []string{"-M", "-x", "c", "-"})...)
+	found, err := findHeader(ctx, compiler, name)
+	if err != nil {
+		n.How = fmt.Sprintf("the C compiler fails: %v", err)
+	}
+	n.Found = found
+	return n
+}
+
+// findHeader has the compiler look for a header. Others that it includes may be missing (-MG).
+func findHeader(ctx context.Context, compiler []string, name string) (string, error) {
+	cmd := exec.CommandContext(ctx, compiler[0], slices.Concat(compiler[1:], []string{"-M", "-MG", "-x", "c", "-"})...)
 	cmd.Stdin = strings.NewReader("#include <" + name + ">\n")
 	out, err := cmd.Output()
 	if err != nil {
-		return ""
+		return "", said(err)
 	}
 	for _, file := range strings.Fields(string(out)) {
-		if strings.HasSuffix(file, name) {
-			return file
+		if filepath.IsAbs(file) && strings.HasSuffix(file, "/"+name) {
+			return file, nil
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// said returns the error of a command with the first line that it wrote to standard error.
+func said(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {
+		return err
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
+	return fmt.Errorf("%w: %s", err, line)
 }
 
 // findCheckout returns the directory of this module, if one is in it, or in a module that uses it.
 func findCheckout(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return checkoutAbove(".")
+	}
 	dir := strings.TrimSpace(string(out))
 	if err == nil && dir == "" {
 		err = fmt.Errorf("%s is not in a module that has it", module)
 	}
 	return dir, err
+}
+
+// checkoutAbove is for where there is no Go to ask: it looks for the checkout that a directory is in.
+func checkoutAbove(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && slices.Contains(strings.Split(string(text), "\n"), "module "+module) {
+			return dir, nil
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return "", fmt.Errorf("there is no checkout of %s here", module)
+		}
+		dir = above
+	}
 }
 
 // findSources returns the directory of this module: of a checkout that one is in, or else what the module proxy has of

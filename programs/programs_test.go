@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestEnvironment puts the library in front of what is preloaded already, once, and has tools that check a program bear with it.
@@ -129,8 +131,8 @@ func TestMissing(t *testing.T) {
 		t.Error("a directory was made for nothing")
 	}
 	for _, n := range Needs(t.Context(), "(devel)") {
-		if n.What != "" && n.Found != "" {
-			t.Errorf("found in an empty PATH: %v", n)
+		if source := strings.HasPrefix(n.What, "the source code"); (n.Found != "") != source {
+			t.Errorf("in an empty PATH: %v", n)
 		}
 	}
 }
@@ -146,6 +148,27 @@ func TestCompiler(t *testing.T) {
 		if n.What == "a C compiler" && (n.Found != "" || !strings.HasPrefix(n.How, `CC is "no-such-compiler -m64": `)) {
 			t.Errorf("%+v", n)
 		}
+	}
+}
+
+// TestHeaders finds each header by itself, and says what a compiler says that fails.
+func TestHeaders(t *testing.T) {
+	dir := t.TempDir()
+	for name, octets := range map[string]string{"alone.h": "", "needy.h": "#include <no/such.h>\n"} {
+		testrig.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(octets), 0o666))
+	}
+	compiler, err := findCompiler()
+	if err != nil {
+		t.Skip(err)
+	}
+	for name, found := range map[string]bool{"alone.h": true, "needy.h": true, "no/such.h": false} {
+		n := needHeader(t.Context(), append(compiler, "-I", dir), name, "some-dev")
+		if (n.Found == filepath.Join(dir, name)) != found || n.How != "apt-get install some-dev" {
+			t.Errorf("%+v", n)
+		}
+	}
+	if n := needHeader(t.Context(), append(compiler, "-no-such-option"), "alone.h", "some-dev"); n.Found != "" || !strings.Contains(n.How, "no-such-option") {
+		t.Errorf("%+v", n)
 	}
 }
 
