@@ -180,7 +180,7 @@ func (l Library) Build(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	from, err := digest(sources)
+	from, err := digest(ctx, sources)
 	if err != nil {
 		return err
 	}

@@ -229,6 +229,12 @@ func TestStale(t *testing.T) {
 	if s := stamped(""); !s.Stale() {
 		t.Errorf("without a stamp: %+v", s)
 	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", "")
+	if s := stamped("other"); s.Stale() || !s.Unknown() {
+		t.Errorf("where there is no Go: %+v", s)
+	}
+	t.Setenv("PATH", path)
 	t.Chdir(t.TempDir())
 	if s := stamped("other"); s.Stale() || !s.Unknown() {
 		t.Errorf("where there are no sources: %+v", s)
@@ -240,7 +246,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestDigest has a digest that changes with the name and the octets of any source, and with nothing else.
+// TestDigest has a digest that changes with the name and the octets of any source of the engine and of the part in C, and with nothing else.
 func TestDigest(t *testing.T) {
 	dir := t.TempDir()
 	seen := map[string]bool{}
@@ -249,16 +255,20 @@ func TestDigest(t *testing.T) {
 		fresh        bool
 	}{
 		{"go.mod", "module x", true},
-		{"a.go", "package x", true},
-		{"a.go", "package y", true},
-		{"a.go", "package x", false},
-		{"b/a.go", "package x", true},
+		{"programs/engine/main.go", "package main\nimport _ \"x/b\"", true},
+		{"b/a.go", "package b", true},
+		{"b/a.go", "package b // y", true},
+		{"b/a.go", "package b", false},
+		{"b/b.go", "package b", true},
 		{"b/c.h", "", true},
-		{"b/d.c", "", true},
-		{"a_test.go", "package x", false},
-		{"testdata/e.c", "", false},
-		{".git/e.c", "", false},
+		{"programs/preload/c.h", "", true},
+		{"programs/preload/d.c", "", true},
+		{"programs/engine/b_test.go", "package main", false},
+		{"programs/preload/testdata/e.c", "", false},
+		{"mine.go", "package mine", false},
+		{"scratch/mine.c", "", false},
 		{"README.md", "", false},
+		{"b/b.go", "package", true}, // which the build complains about
 	} {
 		name := filepath.Join(dir, filepath.FromSlash(tt.name))
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -267,7 +277,7 @@ func TestDigest(t *testing.T) {
 		if err := os.WriteFile(name, []byte(tt.octets), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		got, err := digest(dir)
+		got, err := digest(t.Context(), dir)
 		if err != nil || seen[got] == tt.fresh {
 			t.Errorf("%s: %s, which is new: %v; %v", tt.name, got, !seen[got], err)
 		}

@@ -1,12 +1,16 @@
 package programs
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +32,7 @@ func (s State) Stale() bool { return s.Built && s.Now != "" && s.From != s.Now }
 // Unknown reports whether the library may be stale, as there are no sources to compare it with.
 func (s State) Unknown() bool { return s.Built && s.Now == "" }
 
-// State compares the library of a version of this module with the sources that one is in. Those of a version that was released stay
+// State compares the library of a version of this module with the sources that one is in, which takes Go. Those of a version that was released stay
 // the same, and the library has a place for each.
 func (l Library) State(ctx context.Context, version string) (State, error) {
 	s := State{Built: l.built(), From: l.stamp()}
@@ -39,7 +43,10 @@ func (l Library) State(ctx context.Context, version string) (State, error) {
 		}
 		return s, nil
 	}
-	s.Now, err = digest(dir)
+	s.Now, err = digest(ctx, dir)
+	if errors.Is(err, exec.ErrNotFound) { // without Go the sources are there in vain
+		return s, nil
+	}
 	return s, err
 }
 
@@ -53,31 +60,67 @@ func (l Library) stamp() string {
 	return strings.TrimSpace(string(text))
 }
 
-// digest is that of all sources of the module in a directory from which a library may be built: not of tests.
-func digest(dir string) (string, error) {
+// digest is that of what a library is built from, of the module in a directory: the packages of the engine, and the part in C. What else lies there
+// is nobody's business.
+func digest(ctx context.Context, dir string) (string, error) {
+	files, err := sourceFiles(ctx, dir)
+	if err != nil {
+		return "", err
+	}
 	h := sha256.New()
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		base := filepath.Base(name)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && name != dir && (base == "testdata" || strings.HasPrefix(base, ".")):
-			return filepath.SkipDir
-		case d.IsDir() || !isSource(base):
-			return nil
-		}
+	for _, name := range files {
 		relative, err := filepath.Rel(dir, name)
 		if err != nil {
-			return err
+			return "", err
 		}
-		return add(h, filepath.ToSlash(relative), name)
-	})
-	return hex.EncodeToString(h.Sum(nil)), err
+		if err := add(h, filepath.ToSlash(relative), name); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func isSource(base string) bool {
-	return slices.Contains([]string{".go", ".c", ".h"}, filepath.Ext(base)) && !strings.HasSuffix(base, "_test.go") ||
-		base == "go.mod" || base == "go.sum"
+// A listed is a package as go list describes it.
+type listed struct {
+	Dir    string
+	Module struct{ Main bool }
+
+	GoFiles, CgoFiles, InvalidGoFiles, CFiles, HFiles, SFiles, EmbedFiles []string
+}
+
+func (p *listed) files() (paths []string) {
+	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.InvalidGoFiles, p.CFiles, p.HFiles, p.SFiles, p.EmbedFiles) {
+		paths = append(paths, filepath.Join(p.Dir, name))
+	}
+	return paths
+}
+
+// sourceFiles lists them. What is wrong with a source is for the build to say (-e).
+func sourceFiles(ctx context.Context, dir string) (all []string, err error) {
+	list := exec.CommandContext(ctx, "go", "list", "-C", dir, "-e", "-deps", "-tags", "interposer",
+		"-json=Dir,Module,GoFiles,CgoFiles,InvalidGoFiles,CFiles,HFiles,SFiles,EmbedFiles", "./programs/engine")
+	list.Env = append(os.Environ(), "CGO_ENABLED=1")
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", said(err))
+	}
+	for packages := json.NewDecoder(bytes.NewReader(out)); packages.More(); {
+		var p listed
+		if err := packages.Decode(&p); err != nil {
+			return nil, err
+		}
+		if p.Module.Main {
+			all = append(all, p.files()...)
+		}
+	}
+	for _, pattern := range []string{"programs/preload/*.[ch]", "go.mod", "go.sum"} {
+		more, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
 }
 
 // add writes the digest of a file with its name, so that it tells where one ends.

@@ -69,7 +69,7 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 	case state.Stale():
 		fmt.Fprintf(std.err, "building the library for programs in %s, which is that of other sources, anew\n", library.Dir)
 	case state.Unknown():
-		fmt.Fprintf(std.err, "iwarp: run: the library in %s may be that of other sources: there are none here to compare it with\n", library.Dir)
+		fmt.Fprintf(std.err, "iwarp: run: the library in %s may be that of other sources: there are none here to compare it with, or no Go\n", library.Dir)
 		return nil
 	default:
 		return nil
@@ -117,7 +117,7 @@ func (c *runCmd) compared(s programs.State) string {
 	case s.Stale():
 		return "the sources are " + s.Now
 	case s.Unknown():
-		return "there are no sources here to compare with"
+		return "there are no sources here to compare with, or no Go"
 	}
 	return "these sources"
 }
