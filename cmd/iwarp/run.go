@@ -48,13 +48,22 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	if len(c.Program) == 0 && !c.Build {
 		return usage("run: name a program, or --build, or --status")
 	}
-	if _, err := settings.From(os.LookupEnv); err != nil && len(c.Program) > 0 {
+	if err := checkSettings(); err != nil && len(c.Program) > 0 {
 		return usage("run: %w", err)
 	}
 	if err := c.ready(ctx, std, library, version); err != nil || len(c.Program) == 0 {
 		return err
 	}
 	return library.Exec(c.Program, programs.Guise(c.As))
+}
+
+// checkSettings refuses what the program could not be told of, but by a line of the library among what it prints.
+func checkSettings() error {
+	s, err := settings.From(os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	return s.Capture.Check()
 }
 
 // ready builds the library, if that is wanted, or it is not there, or is that of other sources than are there now.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/pcapfile"
@@ -27,6 +28,21 @@ type Settings struct {
 type Capture struct {
 	File  string // of IWARP_PCAP; "" is none
 	Limit int64  // of its octets, of IWARP_PCAP_LIMIT; 0 is none
+}
+
+// Check reports why the file cannot be written, if there is one. It leaves what is in it, which another process may be writing.
+func (c Capture) Check() error {
+	if c.File == "" {
+		return nil
+	}
+	if s, err := os.Stat(c.File); err == nil && !s.Mode().IsRegular() {
+		return &mistake{"IWARP_PCAP", fmt.Errorf("%s is not a regular file", c.File)}
+	}
+	file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return &mistake{"IWARP_PCAP", err}
+	}
+	return file.Close()
 }
 
 // Help says what the environment may have, as lines of a help text.

@@ -2,6 +2,8 @@ package settings
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,5 +72,25 @@ func TestFrom(t *testing.T) {
 	_, err = From(environment{"IWARP_PEER": "foo"}.lookup)
 	if !errors.Is(err, iwarp.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// TestCheck refuses a capture that cannot be written, and leaves one that can as it is.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there")
+	if err := os.WriteFile(there, []byte("octets"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for file, right := range map[string]bool{
+		"": true, there: true, filepath.Join(dir, "new"): true, dir: false, os.DevNull: false, filepath.Join(dir, "none", "x"): false,
+	} {
+		err := Capture{File: file}.Check()
+		if (err == nil) != right || err != nil && !strings.HasPrefix(err.Error(), "IWARP_PCAP: ") {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+	if octets, err := os.ReadFile(there); string(octets) != "octets" {
+		t.Errorf("%q, %v", octets, err)
 	}
 }
