@@ -314,7 +314,7 @@ func (e *end) afterwards(t *testing.T) map[string]error {
 	_, read := e.Read(ctx, iwarp.SGE{}, iwarp.Remote{})
 	_, received := e.Recv(ctx, iwarp.SGE{})
 	errs := map[string]error{
-		"Err": e.Err(), "PostSend": e.PostSend(&wrs[0]), "PostSends": posted, "PostRecv": e.PostRecv(&iwarp.RecvWR{}),
+		"Err": e.Err(), "PostSend": e.PostSend(&wrs[0]), "PostSends": posted, "PostAll": e.PostAll(wrs), "PostRecv": e.PostRecv(&iwarp.RecvWR{}),
 		"Send": e.Send(ctx, iwarp.SGE{}), "Write": written, "Read": read, "Recv": received,
 		"CloseWrite": e.CloseWrite(), "Modify": e.Modify(iwarp.StateClosing),
 	}

@@ -83,6 +83,21 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 	return n, nil
 }
 
+// PostAll is PostSends for requests that belong together: it appends all of them, or none. The error is about the first that cannot be posted.
+func (qp *QP) PostAll(wrs []SendWR) error {
+	qp.mu.Lock()
+	defer qp.unlock()
+	from := qp.eng.Posted()
+	for i := range wrs {
+		if err := qp.queueSend(&wrs[i], nil); err != nil {
+			qp.eng.TakeBackSends(from)
+			return &OpError{Op: "post send", Err: fmt.Errorf("request %d of %d, of which none is posted: %w", i+1, len(wrs), err)}
+		}
+	}
+	qp.pushOwnUnlocking(qp.now(), qp.eng.Posted())
+	return nil
+}
+
 // PostRecv appends a receive to the Receive Queue. Post receives before the peer sends: a
 // Send that finds none ends the connection, as the RFCs require, unless QPConfig.Unready has it wait.
 //

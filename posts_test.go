@@ -43,6 +43,32 @@ func TestPostSends(t *testing.T) {
 	finish(t, ini, res)
 }
 
+// TestPostAll posts requests that belong together, or none of them: not those before one that is wrong, or that has no room.
+func TestPostAll(t *testing.T) {
+	ini, res := setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{Nudge: -1, SendDepth: 4}}}.connect(t)
+	for id := range uint64(4) {
+		res.postRecv(id)
+	}
+	wrong := manySends(4)
+	wrong[3].SGL = []iwarp.SGE{{Length: 1}}
+	for _, c := range []struct {
+		wrs []iwarp.SendWR
+		err error
+	}{{manySends(5), iwarp.ErrQueueFull}, {wrong, iwarp.ErrInvalid}, {nil, nil}, {manySends(4), nil}} {
+		if err := ini.PostAll(c.wrs); !errors.Is(err, c.err) {
+			t.Errorf("%d requests: %v, want %v", len(c.wrs), err, c.err)
+		}
+		if c.err != nil && ini.Query().Sends != 0 {
+			t.Errorf("%d requests are posted of those with %v", ini.Query().Sends, c.err)
+		}
+	}
+	for id := range uint64(4) {
+		res.wantReceived(id, iwarp.StatusSuccess)
+		ini.wantSent(iwarp.OpSend, id, iwarp.StatusSuccess)
+	}
+	finish(t, ini, res)
+}
+
 // TestInlineLimit posts as much inline data as the QP takes, and one octet more.
 func TestInlineLimit(t *testing.T) {
 	ini, res := setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{MaxInline: 10}}}.connect(t)

@@ -46,6 +46,16 @@ func (q *QP) PostSend(w *SendWork) error {
 	return nil
 }
 
+// TakeBackSends takes out what was posted from a position of the Send Queue on, as [QP.Posted] had it, of which nothing has begun.
+func (q *QP) TakeBackSends(from uint64) {
+	for q.sq.Tail() > from {
+		q.sq.pull()
+		if q.Mute() {
+			q.stats.Held--
+		}
+	}
+}
+
 // PostReceive appends work to the QP's own Receive Queue. In Idle too, so that
 // buffers are there before the peer's first message is.
 func (q *QP) PostReceive(w *RecvWork) error {

@@ -70,6 +70,14 @@ func (s *sendQueue) push(w *SendWork) {
 	}
 }
 
+// pull takes the youngest request out, as if push had not been called.
+func (s *sendQueue) pull() {
+	if r := s.At(s.Tail() - 1).Register; r != nil {
+		r.Region.Withdraw(&r.Registration)
+	}
+	s.Remove(s.Tail() - 1)
+}
+
 // recvQueue is a QP's own Receive Queue.
 type recvQueue struct{ ring.Ring[RecvWork] }
 

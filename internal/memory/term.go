@@ -19,6 +19,9 @@ func (r *Region) Term() Term {
 // Announce gives a registration its number when its request is posted: requests after it may name it.
 func (r *Region) Announce(g *Registration) { g.term = r.terms.Add(1) }
 
+// Withdraw is for the registration that was announced last, if its request was not posted after all.
+func (r *Region) Withdraw(g *Registration) { r.terms.CompareAndSwap(g.term, g.term-1) }
+
 // meant judges whether a request on a stream may use what the region is registered as, and settles that it means that.
 //
 // What is private to a stream is neither a source nor a sink of another's requests: their octets are its peer's.

@@ -81,6 +81,11 @@ func iw_qp_send(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	return int32(errno)
 }
 
+//export iw_qp_send_all
+func iw_qp_send_all(h uint64, wr unsafe.Pointer) int32 {
+	return int32(device().PostAll(verbs.Handle(h), (*verbs.SendWR)(wr)))
+}
+
 //export iw_qp_recv
 func iw_qp_recv(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().PostRecv(verbs.Handle(h), (*verbs.RecvWR)(wr))

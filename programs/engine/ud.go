@@ -45,6 +45,11 @@ func iw_ud_send(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	return int32(errno)
 }
 
+//export iw_ud_send_all
+func iw_ud_send_all(h uint64, wr unsafe.Pointer) int32 {
+	return int32(device().SendAllDatagrams(verbs.Handle(h), (*verbs.SendWR)(wr)))
+}
+
 //export iw_ud_recv
 func iw_ud_recv(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().RecvDatagrams(verbs.Handle(h), (*verbs.RecvWR)(wr))

@@ -63,6 +63,7 @@ struct iw_cm_event {
 	F(qp_linked, (uint64_t h)) /* to an rdma_cm_id: 1 or 0 */                                                  \
 	F(qp_destroy, (uint64_t h))                                                                                \
 	F(qp_send, (uint64_t h, void *wr, void **bad))                                                             \
+	F(qp_send_all, (uint64_t h, void *wr))                                                                     \
 	F(qp_recv, (uint64_t h, void *wr, void **bad))                                                             \
 	F(ud_create, (struct iw_qp_attr *attr, uint64_t *to, uint32_t *number))                                    \
 	F(ud_modify, (uint64_t h, uint32_t state))                                                                 \
@@ -70,6 +71,7 @@ struct iw_cm_event {
 	F(ud_query, (uint64_t h, uint32_t *state))                                                                 \
 	F(ud_destroy, (uint64_t h))                                                                                \
 	F(ud_send, (uint64_t h, void *wr, void **bad))                                                             \
+	F(ud_send_all, (uint64_t h, void *wr))                                                                     \
 	F(ud_recv, (uint64_t h, void *wr, void **bad))                                                             \
 	F(ah_create, (uint64_t pd, const uint8_t *local, const uint8_t *peer, uint64_t *to))                       \
 	F(ah_destroy, (uint64_t h))                                                                                \

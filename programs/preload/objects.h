@@ -146,6 +146,7 @@ void iw_set_ops(struct verbs_context *v);
 int iw_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int iw_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int iw_post_all(struct ibv_qp *qp, struct ibv_send_wr *wr);
 int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int iw_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_mw *iw_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -255,6 +255,13 @@ int iw_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	return is_ud(qp) ? iw_engine()->ud_send(h, wr, (void **)bad) : iw_engine()->qp_send(h, wr, (void **)bad);
 }
 
+/* All of the list, or nothing of it. */
+int iw_post_all(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	uint64_t h = iw_number(&qp_of(qp)->handle);
+	return is_ud(qp) ? iw_engine()->ud_send_all(h, wr) : iw_engine()->qp_send_all(h, wr);
+}
+
 int iw_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	uint64_t h = iw_number(&qp_of(qp)->handle);

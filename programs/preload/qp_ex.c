@@ -1,4 +1,5 @@
-/* Extended Queue Pairs: requests are built one by one between wr_start and wr_complete, which posts them as a list. */
+/* Extended Queue Pairs: requests are built one by one between wr_start and wr_complete, which posts them as a
+ * list: all of them, or none. */
 #include "objects.h"
 
 #include <pthread.h>
@@ -196,14 +197,13 @@ static void set_inline(struct ibv_qp_ex *qp, void *addr, size_t length)
 static int finish(struct ibv_qp_ex *qp)
 {
 	struct iw_batch *b = batch_of(qp);
-	struct ibv_send_wr *bad;
 	for (uint32_t i = 0; i < b->n; i++) {
 		b->all[i].wr.sg_list = b->all[i].sges;
 		b->all[i].wr.next = i + 1 < b->n ? &b->all[i + 1].wr : NULL;
 	}
 	int error = b->error;
 	if (!error && b->n)
-		error = iw_post_send(&qp->qp_base, &b->all[0].wr, &bad);
+		error = iw_post_all(&qp->qp_base, &b->all[0].wr);
 	pthread_mutex_unlock(&b->mutex);
 	return error;
 }

@@ -160,6 +160,26 @@ int main(void)
 	ibv_wr_start(a->ex);
 	ibv_wr_send(a->ex);
 	ibv_wr_abort(a->ex);
+	for (int n = 1; n <= 64; n += 63) { /* one that is wrong after one that is not, and more than there is room for */
+		ibv_wr_start(a->ex);
+		for (int i = 0; i < n; i++) {
+			ibv_wr_rdma_write(a->ex, b->mr->rkey, remote + 40);
+			ibv_wr_set_sge(a->ex, a->mr->lkey, (uintptr_t)&a->memory[8], 8);
+		}
+		if (n == 1) {
+			ibv_wr_rdma_write(a->ex, b->mr->rkey, remote + 40);
+			ibv_wr_set_sge(a->ex, a->mr->lkey, -(uint64_t)4, 8);
+		}
+		check(ibv_wr_complete(a->ex) == (n == 1 ? EINVAL : ENOMEM), "a list that cannot be posted as a whole");
+	}
+	a->memory[8] = 0;
+	ibv_wr_start(a->ex);
+	a->ex->wr_id = 8;
+	ibv_wr_rdma_write(a->ex, b->mr->rkey, remote + 48);
+	ibv_wr_set_sge(a->ex, a->mr->lkey, (uintptr_t)&a->memory[8], 8);
+	check(!ibv_wr_complete(a->ex), "ibv_wr_complete");
+	completed(a, 8, IBV_WC_RDMA_WRITE, 0);
+	check(b->memory[5] == 0, "what is posted of such a list");
 
 	struct ibv_poll_cq_attr attr = {0};
 	check(ibv_start_poll(a->cq, &attr) == ENOENT, "nothing more");

@@ -70,7 +70,8 @@ func (r *receives) add(d *Device, wr *RecvWR, n int, late bool) syscall.Errno {
 type sends struct {
 	wrs    [batch]iwarp.SendWR
 	sges   []iwarp.SGE
-	inline []byte // of requests whose inline data is in several elements
+	inline []byte         // of requests whose inline data is in several elements
+	all    []iwarp.SendWR // of a list that is posted as a whole
 }
 
 func (s *sends) post(q *QP, wr *SendWR) (bad *SendWR, err error) {

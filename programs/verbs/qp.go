@@ -356,7 +356,7 @@ func (q *QP) hungUp() {
 // before there is a connection, or one on its way. When that has ended they are flushed, with completions.
 func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errno) {
 	q := d.qps.get(h)
-	if q == nil || !q.linked() && !(q.meets() && q.state.Load() >= StateRTS) {
+	if q == nil || !q.takesSends() {
 		return wr, syscall.EINVAL
 	}
 	q.sending.Lock()
@@ -370,6 +370,9 @@ func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errn
 	}
 	return bad, errnoOf(err)
 }
+
+// takesSends reports whether there is a connection, or one on its way, or there was.
+func (q *QP) takesSends() bool { return q.linked() || q.meets() && q.state.Load() >= StateRTS }
 
 // PostRecv posts a list of receives, as PostSend.
 func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno) {

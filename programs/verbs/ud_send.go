@@ -29,36 +29,51 @@ func (d *Device) SendDatagrams(h Handle, wr *SendWR) (bad *SendWR, errno syscall
 	return nil, fine
 }
 
-func (u *UD) send(wr *SendWR) syscall.Errno {
+// judge says where a request goes, if it may be sent after others that are not complete; nowhere, if it will be flushed.
+func (u *UD) judge(wr *SendWR, ahead int32) (*AH, syscall.Errno) {
 	u.mu.Lock()
-	state, qkey := u.state, u.qkey
+	state := u.state
 	u.mu.Unlock()
-	if state >= StateRTS && u.sent.Load() >= u.sendDepth {
-		return syscall.ENOMEM
+	if state >= StateRTS && u.sent.Load()+ahead >= u.sendDepth {
+		return nil, syscall.ENOMEM
 	}
 	if state == StateErr {
-		u.addSent(u.flushed(wr.ID), true)
-		return fine
+		return nil, fine
 	}
 	args := wr.datagram()
 	if state != StateRTS || wr.Opcode != wrSend && wr.Opcode != wrSendImm || args.AH == nil {
-		return syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
 	to := u.device.ahs.find(args.AH.Handle)
 	if to == nil || to.pd != u.pd || wr.SGEs < 0 || wr.SGEs > u.sendSGEs {
-		return syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
-	list := elements(wr.SGL, wr.SGEs)
-	n, inline := total(list), wr.Flags&sendInline != 0
-	if n > datagram.MTU || inline && n > uint64(u.maxInline) {
-		return syscall.EINVAL
+	n := total(elements(wr.SGL, wr.SGEs))
+	if n > datagram.MTU || wr.Flags&sendInline != 0 && n > uint64(u.maxInline) {
+		return nil, syscall.EINVAL
 	}
-	if args.QKey&ownQKey == 0 {
-		qkey = args.QKey
+	return to, fine
+}
+
+func (u *UD) send(wr *SendWR) syscall.Errno {
+	to, errno := u.judge(wr, 0)
+	if errno != fine {
+		return errno
+	}
+	if to == nil {
+		u.addSent(u.flushed(wr.ID), true)
+		return fine
+	}
+	args, list := wr.datagram(), elements(wr.SGL, wr.SGEs)
+	qkey := args.QKey
+	if qkey&ownQKey != 0 {
+		u.mu.Lock()
+		qkey = u.qkey
+		u.mu.Unlock()
 	}
 	h := u.header(wr, args.Number, qkey, to)
-	u.packet = h.Append(u.packet[:0], int(n))
-	return u.sendPacket(wr, list, netip.AddrPortFrom(to.addr, portOfNumber(h.Destination)), inline)
+	u.packet = h.Append(u.packet[:0], int(total(list)))
+	return u.sendPacket(wr, list, netip.AddrPortFrom(to.addr, portOfNumber(h.Destination)), wr.Flags&sendInline != 0)
 }
 
 // ownQKey is in a Q_Key if that of the QP itself is meant: "If the high-order bit of the Q_Key is set, the Q_Key of the QP is used".
