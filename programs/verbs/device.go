@@ -121,15 +121,18 @@ type source struct {
 
 	mu   sync.Mutex
 	gone bool
+	lost bool // it is a CQ that has overflowed
 }
 
-// tell adds an event, as long as the object is there.
+// tell adds an event, as long as the object is there. A CQ overflows once.
 func (s *source) tell(event uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone {
-		s.context.events.push(AsyncEvent{event, s.token})
+	if s.gone || s.lost && event == asyncCQError {
+		return
 	}
+	s.lost = s.lost || event == asyncCQError
+	s.context.events.push(AsyncEvent{event, s.token})
 }
 
 // silence is for an object that is destroyed: its events that nobody has fetched are dropped, and no more come.

@@ -61,7 +61,7 @@ func TestLostAfterEnd(t *testing.T) {
 	a, _ := met(t)
 	must(t, a.d.ResizeCQ(a.cq, 4))
 	must(t, a.d.ModifyQP(a.qp, StateErr))
-	for id := range uint64(5) {
+	for id := range uint64(7) {
 		a.send(id, wrSend, a.region("text", 0), nil)
 	}
 	wait(t, a.async)
@@ -71,4 +71,6 @@ func TestLostAfterEnd(t *testing.T) {
 	for id := range uint64(4) {
 		want(t, "a Send", a.completion().ID, id)
 	}
+	_, errno = a.d.NextAsync(a.context)
+	want(t, "another event", errno, syscall.EAGAIN)
 }
