@@ -77,3 +77,38 @@ func TestBrokenBefore(t *testing.T) {
 	want(t, "that another's does", b.inner().broken(a.inner().qp), false)
 	want(t, "state", b.state(), StateRTS)
 }
+
+// TestEstablished: what comes to a QP in RTR is an event, once, at the end that was called and at the one that calls. "IBV_EVENT_COMM_EST: Communication was
+// established on a QP" (ibv_get_async_event(3)).
+func TestEstablished(t *testing.T) {
+	for _, called := range []bool{true, false} {
+		a, b := byNumber(roce(t), roce(t))
+		if !called {
+			a, b = b, a
+		}
+		must(t, b.d.Meet(b.qp, b.path(a.number)))
+		a.meet(b.number)
+		for id := range uint64(2) {
+			b.recv(id, b.region("....", accessLocalWrite))
+			a.send(id, wrSend, a.region("text", 0), nil)
+			want(t, "receive in RTR", b.completion().Status, 0)
+			a.completion()
+		}
+		want(t, "event", b.asyncEvent(), AsyncEvent{asyncCommEst, 78})
+		must(t, b.d.ModifyQP(b.qp, StateRTS))
+		exchange(t, a, b)
+		want(t, "another event", readable(t, b.async), false)
+	}
+}
+
+// TestUnfetchedAsync: the same event waits once, however often there is reason for it.
+func TestUnfetchedAsync(t *testing.T) {
+	a := roce(t)
+	for range 3 {
+		a.inner().tell(asyncQPFatal)
+		a.inner().tell(asyncCommEst)
+	}
+	want(t, "event", a.asyncEvent(), AsyncEvent{asyncQPFatal, 78})
+	want(t, "event", a.asyncEvent(), AsyncEvent{asyncCommEst, 78})
+	want(t, "another", readable(t, a.async), false)
+}

@@ -213,6 +213,8 @@ func (w *WC) set(wc *iwarp.WC) bool {
 		}
 		w.QPNum = q.number
 		switch {
+		case wc.Status == iwarp.StatusSuccess && q.state.Load() == StateRTR:
+			q.heard()
 		case wc.Status == iwarp.StatusSuccess:
 		case wc.Op != iwarp.OpRecv:
 			w.fail(q, wc.Status)

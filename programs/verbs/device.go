@@ -82,6 +82,7 @@ type AsyncEvent struct {
 const (
 	asyncCQError  = 0
 	asyncQPFatal  = 1
+	asyncCommEst  = 4
 	asyncSRQLimit = 15
 	asyncLastWQE  = 16
 )
@@ -124,7 +125,8 @@ type source struct {
 	lost bool // it is a CQ that has overflowed
 }
 
-// tell adds an event, as long as the object is there. A CQ overflows once.
+// tell adds an event, as long as the object is there, and unless the same waits for the program already: one that fetches none has few for each
+// object, however often that is connected. A CQ overflows once.
 func (s *source) tell(event uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +134,10 @@ func (s *source) tell(event uint32) {
 		return
 	}
 	s.lost = s.lost || event == asyncCQError
-	s.context.events.push(AsyncEvent{event, s.token})
+	e := AsyncEvent{event, s.token}
+	if !s.context.events.has(func(waits AsyncEvent) bool { return waits == e }) {
+		s.context.events.push(e)
+	}
 }
 
 // silence is for an object that is destroyed: its events that nobody has fetched are dropped, and no more come.
@@ -175,6 +180,10 @@ func (d *Device) dispatch(e iwarp.Event) {
 	case iwarp.EventTerminateSent, iwarp.EventBadClose, iwarp.EventQPFatal:
 		if qp := qpOf(e.QP); qp != nil && (!qp.meets() || qp.broken(e.QP)) {
 			qp.tell(asyncQPFatal)
+		}
+	case iwarp.EventEstablished:
+		if qp := qpOf(e.QP); qp != nil && e.QP.State() == iwarp.StateRTS {
+			qp.heard()
 		}
 	case iwarp.EventLastWQE:
 		if qp := qpOf(e.QP); qp != nil {

@@ -42,6 +42,7 @@ type meeting struct {
 	cancel context.CancelFunc
 	doing  *sync.WaitGroup // what goes on
 	taken  bool            // the peer was found, or is called
+	heard  bool            // the peer, in RTR
 	held   []heldCall      // of those that have called before the QP knew of its peer
 	left   chan struct{}   // is closed when the program has had the QP go to ERR, and nothing of the connection is left
 }
@@ -203,6 +204,19 @@ func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, p *Path)
 		if ctx.Err() == nil {
 			q.callFails(p, err)
 		}
+	}
+}
+
+// heard is told of what has come from the peer. The program hears of the first while the QP is in RTR: it may go to RTS then. What librdmacm connects
+// is in RTS from the beginning, and an event of its own tells of it.
+func (q *QP) heard() {
+	q.linking.Lock()
+	m := &q.meeting
+	first := m.path != nil && !m.heard && q.state.Load() == StateRTR
+	m.heard = m.heard || first
+	q.linking.Unlock()
+	if first {
+		q.tell(asyncCommEst)
 	}
 }
 

@@ -37,6 +37,13 @@ func (q *Queue[T]) push(events ...T) bool {
 	return true
 }
 
+// has reports whether an event is in the queue.
+func (q *Queue[T]) has(chosen func(T) bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.events, chosen)
+}
+
 // next takes the oldest event.
 func (q *Queue[T]) next() (event T, ok bool) {
 	q.mu.Lock()
