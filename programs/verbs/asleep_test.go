@@ -5,6 +5,8 @@ package verbs
 import (
 	"syscall"
 	"testing"
+
+	"github.com/goiwarp/iwarp"
 )
 
 // beside returns another queue of the program's with the same CQ.
@@ -44,4 +46,33 @@ func TestPollPastSleepers(t *testing.T) {
 	var wc [1]WC
 	want(t, "completions", a.d.Poll(a.cq, wc[:]), 1)
 	want(t, "the completion", [2]uint64{wc[0].ID, uint64(wc[0].Status)}, [2]uint64{5, 0})
+}
+
+// TestFlushedBehindSleepers: a flushed receive that a poll finds when the QP has gone to ERR comes after those that still sleep, and by itself if there are none.
+func TestFlushedBehindSleepers(t *testing.T) {
+	a, _ := met(t)
+	q := a.inner()
+	found := func(id uint64) (told bool) {
+		q.recvCQ.polling.Lock()
+		defer q.recvCQ.polling.Unlock()
+		var wc WC
+		return wc.set(&iwarp.WC{ID: id, QP: q.qp, Op: iwarp.OpRecv, Status: iwarp.StatusFlushed})
+	}
+	want(t, "while the QP is up", found(1), false)
+	q.state.Store(StateErr)
+	want(t, "behind another", found(2), false)
+	var wcs [4]WC
+	want(t, "completions", a.d.Poll(a.cq, wcs[:]), 2)
+	want(t, "the receives", [2]uint64{wcs[0].ID, wcs[1].ID}, [2]uint64{1, 2})
+	want(t, "when none sleeps", found(3), true)
+}
+
+// TestLastWQE: in the guise of iWARP a program hears at once that a QP takes no more of its Shared Receive Queue: the QP's state may follow a moment later, and
+// nothing would be told with that.
+func TestLastWQE(t *testing.T) {
+	a := newProgram(t).queue()
+	a.d.dispatch(iwarp.Event{Kind: iwarp.EventLastWQE, QP: a.inner().qp})
+	e, errno := a.d.NextAsync(a.context)
+	must(t, errno)
+	want(t, "event", e, AsyncEvent{asyncLastWQE, 78})
 }

@@ -74,3 +74,34 @@ func TestLostAfterEnd(t *testing.T) {
 	_, errno = a.d.NextAsync(a.context)
 	want(t, "another event", errno, syscall.EAGAIN)
 }
+
+// TestSendsFullAfterEnd: Sends that were carried out before the end count as well, until their completions are polled.
+func TestSendsFullAfterEnd(t *testing.T) {
+	for _, guise := range []string{"RoCE", "iWARP"} {
+		t.Run(guise, func(t *testing.T) {
+			var a, b *queue
+			if guise == "RoCE" {
+				a, b = met(t)
+			} else {
+				a, b, _, _ = connect(t)
+			}
+			got, r := b.region("....", accessLocalWrite), a.region("text", 0)
+			for id := range uint64(10) {
+				b.recv(id, got)
+				a.send(id, wrSend, r, nil)
+			}
+			until(t, "the completions", func() bool { return a.inner().qp.Query().UnpolledSends == 10 })
+			must(t, a.d.ModifyQP(a.qp, StateErr))
+			for id := range uint64(6) {
+				a.send(10+id, wrSend, r, nil)
+			}
+			_, errno := a.d.PostSend(a.qp, &SendWR{ID: 90, Opcode: wrSend})
+			want(t, "one more", errno, syscall.ENOMEM)
+			want(t, "a Send", a.completion().ID, 0)
+			a.send(16, wrSend, r, nil)
+			for id := range uint64(16) {
+				want(t, "a Send", a.completion().ID, 1+id)
+			}
+		})
+	}
+}

@@ -16,6 +16,14 @@ import (
 // callOf sends the Request of a call for the queue, and waits until it is held, beside as many as are to be.
 func (q *queue) callOf(from uint32, held int) net.Conn {
 	q.t.Helper()
+	conn := q.dialed(from)
+	q.holds(from, held)
+	return conn
+}
+
+// dialed sends the Request of a call for the queue.
+func (q *queue) dialed(from uint32) net.Conn {
+	q.t.Helper()
 	conn, err := net.Dial("tcp", (&Path{Number: q.number}).address().String())
 	if err != nil {
 		q.t.Fatal(err)
@@ -25,7 +33,6 @@ func (q *queue) callOf(from uint32, held int) net.Conn {
 	if _, err := conn.Write(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1, PrivateData: c.Append(nil)})); err != nil {
 		q.t.Fatal(err)
 	}
-	q.holds(from, held)
 	return conn
 }
 
@@ -83,4 +90,30 @@ func (q *queue) refuses(conn net.Conn) {
 	if err != nil {
 		q.t.Fatal(err)
 	}
+}
+
+// TestNewestHeld: when as many calls are held as may be, the oldest gives way to the newest.
+func TestNewestHeld(t *testing.T) {
+	b := roce(t)
+	for n := range heldAtMost {
+		b.callOf(uint32(1+n), 1+n)
+	}
+	b.callOf(1000, heldAtMost)
+	q := b.inner()
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	for i, from := range []uint32{2, 3, 4, 5, 6, 7, 8, 1000} {
+		want(t, "a caller", q.meeting.held[i].caller.From, from)
+	}
+}
+
+// TestCalledTwice: who calls with the numbers of a peer that is there is refused, at either end, and the connection goes on.
+func TestCalledTwice(t *testing.T) {
+	a, b := met(t)
+	exchange(t, a, b)
+	for _, way := range [][2]*queue{{a, b}, {b, a}} {
+		conn := way[1].dialed(way[0].number)
+		way[1].refuses(conn)
+	}
+	exchange(t, a, b)
 }
