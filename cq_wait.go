@@ -30,7 +30,8 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 //
 // On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a
 // message the way through another goroutine. That is cheapest with the same context each time. When a
-// program that has waited so again and again stops waiting, what the peer asks for by itself, as by a Read, may be answered up to 4 ms later, once.
+// program that has waited so again and again stops waiting, what the peer does by itself then, such as a Read of this end's memory or its Close, may be
+// noticed up to 4 ms later, once: also by RNIC.NextEvent. Arm spares that.
 func (cq *CQ) Wait(ctx context.Context) error {
 	cancel := ctx.Done()
 	for {
