@@ -57,7 +57,8 @@ static void attributes(struct rdma_cm_id *id, int connected)
 		struct ibv_qp_attr attr = {.qp_state = state, .port_num = 77};
 		int mask, named = !connected || state != IBV_QPS_RTS;
 		check(!rdma_init_qp_attr(id, &attr, &mask), "rdma_init_qp_attr");
-		check(mask == (IBV_QP_PORT | (named ? IBV_QP_STATE | IBV_QP_ACCESS_FLAGS : 0)), "the mask");
+		int key = roce && state == IBV_QPS_INIT ? IBV_QP_PKEY_INDEX : 0; /* which ibv_modify_qp needs there */
+		check(mask == (IBV_QP_PORT | key | (named ? IBV_QP_STATE | IBV_QP_ACCESS_FLAGS : 0)), "the mask");
 		check(attr.qp_state == state && attr.port_num == 1, "state and port");
 		check(attr.qp_access_flags == (named && connected ? rights : 0), "the rights");
 	}
