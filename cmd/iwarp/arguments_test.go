@@ -37,7 +37,7 @@ func TestOptionsBetween(t *testing.T) {
 // TestOptionsBetweenWrong has the errors be those of the parser.
 func TestOptionsBetweenWrong(t *testing.T) {
 	for line, want := range map[string]string{
-		"cp q HOST: --limit": "--limit: expected value",
+		"cp q HOST: --limit": "--limit: want RATE",
 		"cp q -Z HOST:":      "unknown flag -Z",
 		"cp q --none HOST:":  "unknown flag --none",
 		"cp":                 `expected "<paths> ..."`,

@@ -153,8 +153,9 @@ func TestToldInLines(t *testing.T) {
 	out.Reset()
 	p := &cpPrinter{std: streams{&out, &errs}, verbose: true, progress: copyLine{progressLine: newProgressLine(&errs)}}
 	p.event(&transfer.Outcome{Path: "a", Code: message.Failed, Text: "no\niwarp: all is well"})
-	p.event(&transfer.Outcome{Path: "b", Text: "yes\nno"})
-	if n := strings.Count(errs.String(), "\n"); n != 1 || !strings.Contains(errs.String(), "no; iwarp") {
+	p.event(&transfer.Outcome{Path: "b", Text: "yes\nno"}) // a copy, which lacks something
+	p.event(&transfer.Outcome{Path: "c\nd"})
+	if n := strings.Count(errs.String(), "\n"); n != 2 || !strings.Contains(errs.String(), "no; iwarp") || !strings.Contains(errs.String(), "yes; no") {
 		t.Errorf("%q", errs.String())
 	}
 	if n := strings.Count(out.String(), "\n"); n != 1 {
