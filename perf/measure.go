@@ -49,13 +49,13 @@ func (m *measurement) result(ctx context.Context, op Op, size int) error {
 	if err != nil {
 		return err
 	}
-	ahead := m.bandwidth.aheadSince(before)
+	ahead, path := m.bandwidth.aheadSince(before), m.bandwidth.qps[0].qp.Stats()
 	lat, err := m.series(ctx, m.latency, op, size, Latency)
 	if err != nil {
 		return err
 	}
 	r := newResult(op, size, m.depth(op, size), bw, lat)
-	r.Ahead = ahead
+	r.Ahead, r.EMSS, r.MULPDU = ahead, path.EMSS, path.MULPDU
 	if err := m.countCalls(ctx, &r, bw, lat); err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ type Negotiated struct {
 	ORD             int         `json:"ord"` // Reads this end may have under way
 	PeerToPeer      bool        `json:"peer_to_peer"`
 	RTR             string      `json:"rtr"`
-	EMSS            int         `json:"emss"`   // octets
-	MULPDU          int         `json:"mulpdu"` // octets
+	EMSS            int         `json:"emss"`   // octets, as of the startup: a Result has what it became
+	MULPDU          int         `json:"mulpdu"` // the same
 	FellBack        string      `json:"fell_back,omitempty"`
 
 	// CC is the congestion control of the initiator's sockets, and CCPeer the responder's.

@@ -23,6 +23,10 @@ type Result struct {
 	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others that had not
 	// come yet. Over the system's TCP there are none.
 	Ahead float64 `json:"placed_ahead,omitempty"`
+	// EMSS and MULPDU, in octets, are those of the initiator's first connection when bandwidth had been measured: TCP may know the
+	// path better by then than at the startup. EMSS is 0 where there is none.
+	EMSS   int `json:"emss,omitempty"`
+	MULPDU int `json:"mulpdu,omitempty"`
 	Figures
 
 	TCP *Figures `json:"tcp,omitempty"` // plain TCP's, if it was measured

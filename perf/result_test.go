@@ -95,6 +95,7 @@ func TestReportJSON(t *testing.T) {
 	x[0].usage = usage{CPU: time.Millisecond, Switches: 5}
 	bw := series{streams: 1, keep: true, iwarp: x, tcp: x}
 	report := Report{Negotiated: Negotiated{Dialect: mpa.DialectRFC6581}, Results: []Result{newResult(Write, 64, 128, bw, bw)}}
+	report.Results[0].EMSS, report.Results[0].MULPDU = 65483, 64766
 	text, err := json.Marshal(report)
 	testrig.Must(t, err)
 	var got struct {
@@ -108,7 +109,7 @@ func TestReportJSON(t *testing.T) {
 		"p99", "p999", "t_avg", "t_max", "t_min", "t_stdev", "t_typical",
 	}
 	result := append([]string{
-		"op", "size", "tcp", "depth", "pairs_bw", "pairs_lat", "dropped_bw", "dropped_lat",
+		"op", "size", "tcp", "depth", "emss", "mulpdu", "pairs_bw", "pairs_lat", "dropped_bw", "dropped_lat",
 		"ratio_bw", "ratio_cpu", "ratio_cpu_lat", "ratio_lat", "ratio_p99", "ratio_quartiles",
 	}, figures...)
 	wantKeys(t, "negotiated", got.Negotiated, []string{

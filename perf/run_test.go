@@ -153,6 +153,9 @@ func TestRunOverSCTP(t *testing.T) {
 			testrig.Must(t, err)
 			for _, r := range report.Results {
 				wantSane(t, r, !opts.NoBaseline)
+				if r.EMSS != 0 || r.MULPDU != 1426 {
+					t.Errorf("EMSS %d, MULPDU %d", r.EMSS, r.MULPDU)
+				}
 			}
 			if n := report.Negotiated; n.Network != "sctp" || n.CRC || n.Revision != 0 || n.MULPDU != 1426 {
 				t.Errorf("negotiated %+v", n)
@@ -277,6 +280,9 @@ func (c *counted) Write(b []byte) (int, error) {
 // wantSane checks figures for what must be true on any machine.
 func wantSane(t *testing.T, r perf.Result, tcp bool) {
 	t.Helper()
+	if r.MULPDU < 1 || r.EMSS > 0 && r.MULPDU >= r.EMSS {
+		t.Errorf("%v %d: EMSS %d, MULPDU %d", r.Op, r.Size, r.EMSS, r.MULPDU)
+	}
 	figures := []perf.Figures{r.Figures}
 	if (r.TCP != nil) != tcp || (r.RatioBW > 0) != tcp || (r.RatioLat > 0) != tcp {
 		t.Errorf("%v %d: plain TCP measured: %v; ratios %v, %v", r.Op, r.Size, r.TCP != nil, r.RatioBW, r.RatioLat)

@@ -75,6 +75,8 @@ func bandwidthColumns(gbits bool) []perfColumn {
 	return []perfColumn{
 		{"", "#bytes", 8, number(0, func(r perf.Result) float64 { return float64(r.Size) }), false, false},
 		{"", "depth", 6, number(0, func(r perf.Result) float64 { return float64(r.TXDepth) }), false, true},
+		{"", "EMSS", 6, number(0, func(r perf.Result) float64 { return float64(r.EMSS) }), false, true},
+		{"", "MULPDU", 6, number(0, func(r perf.Result) float64 { return float64(r.MULPDU) }), false, true},
 		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
 		{group, "peak" + unit, 14, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
 		{group, "avg" + unit, 13, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},

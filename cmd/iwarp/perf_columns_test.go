@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -59,4 +60,30 @@ func TestAllColumns(t *testing.T) {
 	if all, usual := ratioText(r, "ratio_cpu", true), ratioText(r, "ratio_cpu", false); all != "busy 0.29-0.49" || usual != "busy" {
 		t.Errorf("of an inconclusive ratio: %q, and usually %q", all, usual)
 	}
+}
+
+// TestPerfFooting: what the startup came to and what was measured with are told apart, if they differ.
+func TestPerfFooting(t *testing.T) {
+	report := &perf.Report{Negotiated: perf.Negotiated{EMSS: 32768, MULPDU: 32762}, Results: []perf.Result{{EMSS: 65483, MULPDU: 64766}}}
+	if got := footing(report); !strings.Contains(got, "have become 65483 and 64766 octets") {
+		t.Errorf("of an EMSS that has grown: %s", got)
+	}
+	report.Results[0].EMSS, report.Results[0].MULPDU = 32768, 32762
+	if got := footing(report); strings.Contains(got, "become") {
+		t.Errorf("of an EMSS that has stayed: %s", got)
+	}
+	var out strings.Builder
+	p := (&perfCmd{networkFlag: networkFlag{Network: "sctp"}}).printer(streams{&out, io.Discard})
+	report.Negotiated = perf.Negotiated{MULPDU: 1426}
+	if p.explain(report); !strings.Contains(out.String(), "The MULPDU of the connections has become 32762 octets") {
+		t.Errorf("over SCTP: %s", out.String())
+	}
+}
+
+// footing is what is printed beneath the table over TCP.
+func footing(report *perf.Report) string {
+	var out strings.Builder
+	c := perfCmd{TCP: "on"}
+	c.printer(streams{&out, io.Discard}).explain(report)
+	return out.String()
 }

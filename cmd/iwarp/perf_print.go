@@ -73,7 +73,7 @@ func streamLines(n perf.Negotiated) [][2]string {
 		{"Markers", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
 		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
 		depthLine(n), rtrLine(n),
-		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets", n.EMSS, n.MULPDU)},
+		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets at startup", n.EMSS, n.MULPDU)},
 		{"Congestion", congestionText(n)},
 	}
 }
@@ -83,7 +83,7 @@ func messageLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
 		{"Dialect", n.Dialect.String()},
 		depthLine(n), rtrLine(n),
-		{"MULPDU", fmt.Sprintf("%d octets", n.MULPDU)},
+		{"MULPDU", fmt.Sprintf("%d octets at startup", n.MULPDU)},
 	}
 }
 
@@ -134,6 +134,12 @@ const perfScarceFooting = ` Of some quantities fewer than 5 slices were undistur
 const perfAheadFooting = ` "ahead" is the part of the octets that both ends placed before others that were sent before them had come. All completed in order.
 `
 
+const perfPathFooting = ` EMSS and MULPDU of the connections have become %d and %d octets, as TCP came to know the path.
+`
+
+const perfMessagePathFooting = ` The MULPDU of the connections has become %d octets.
+`
+
 const perfExtensionFooting = ` A Write-Imm is a Write with Immediate, half a round trip each; an Atomic is a FetchAdd of 0, a whole one.
 `
 
@@ -147,6 +153,7 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	if ops := report.Options.Ops; slices.Contains(ops, perf.WriteImm) || slices.Contains(ops, perf.Atomic) {
 		fmt.Fprint(p.out, perfExtensionFooting)
 	}
+	p.explainPath(report)
 	if p.over.Unordered {
 		fmt.Fprint(p.out, perfAheadFooting)
 	}
@@ -161,6 +168,20 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	}
 	if p.scarce {
 		fmt.Fprint(p.out, perfScarceFooting)
+	}
+}
+
+// explainPath says what the EMSS and the MULPDU of the startup have become, if they did not stay.
+func (p *perfPrinter) explainPath(report *perf.Report) {
+	if len(report.Results) == 0 {
+		return
+	}
+	n, last := report.Negotiated, report.Results[len(report.Results)-1]
+	switch {
+	case p.over.Streams && (last.EMSS != n.EMSS || last.MULPDU != n.MULPDU):
+		fmt.Fprintf(p.out, perfPathFooting, last.EMSS, last.MULPDU)
+	case last.MULPDU != n.MULPDU:
+		fmt.Fprintf(p.out, perfMessagePathFooting, last.MULPDU)
 	}
 }
 
