@@ -24,28 +24,33 @@ type request struct {
 // An answer is what the responder sends, and where it rejects a connection the private
 // data of its rejection.
 type answer struct {
-	Error    string   `json:"error,omitempty"`
-	Corrupt  bool     `json:"corrupt,omitempty"`   // the error is about wrong data
-	UnderWay bool     `json:"under_way,omitempty"` // the error is that another measurement goes on
-	Option   bool     `json:"option,omitempty"`    // the error is an option's
-	TCPPort  int      `json:"tcp_port,omitempty"`  // to Open
-	Lanes    []region `json:"lanes,omitempty"`     // to Lanes
-	CC       string   `json:"cc,omitempty"`        // to Lanes
-	Usage    *usage   `json:"usage,omitempty"`     // to Check, if the ends are apart
-	Arrived  arrivals `json:"arrived,omitzero"`    // to Check: all that this end has received
+	Error    string           `json:"error,omitempty"`
+	Corrupt  bool             `json:"corrupt,omitempty"`   // the error is about wrong data
+	Wrong    *CorruptionError `json:"wrong,omitempty"`     // which data that is; a responder of an earlier version does not say
+	UnderWay bool             `json:"under_way,omitempty"` // the error is that another measurement goes on
+	Option   bool             `json:"option,omitempty"`    // the error is an option's
+	TCPPort  int              `json:"tcp_port,omitempty"`  // to Open
+	Lanes    []region         `json:"lanes,omitempty"`     // to Lanes
+	CC       string           `json:"cc,omitempty"`        // to Lanes
+	Usage    *usage           `json:"usage,omitempty"`     // to Check, if the ends are apart
+	Arrived  arrivals         `json:"arrived,omitzero"`    // to Check: all that this end has received
 }
 
-// A PeerError is what the other end says is wrong.
+// A PeerError is what the other end says is wrong. If it has found wrong data, errors.As finds a [CorruptionError].
 type PeerError struct {
 	Text     string
 	Corrupt  bool // it has found wrong data
 	UnderWay bool // it takes part in another measurement: a later try may find it free
 	Option   bool // an option is wrong, or cannot be had there
+
+	wrong *CorruptionError // if it is Corrupt
 }
 
 // failure is the answer that tells an error.
 func failure(err error) answer {
-	return answer{Error: err.Error(), Corrupt: errors.As(err, new(*CorruptionError)), UnderWay: errors.Is(err, errUnderWay), Option: errors.As(err, new(*OptionError))}
+	a := answer{Error: err.Error(), UnderWay: errors.Is(err, errUnderWay), Option: errors.As(err, new(*OptionError))}
+	a.Corrupt = errors.As(err, &a.Wrong)
+	return a
 }
 
 // told returns what a failure tells, or nil.
@@ -53,10 +58,29 @@ func (a *answer) told() error {
 	if a.Error == "" {
 		return nil
 	}
-	return &PeerError{Text: a.Error, Corrupt: a.Corrupt, UnderWay: a.UnderWay, Option: a.Option}
+	return &PeerError{a.Error, a.Corrupt, a.UnderWay, a.Option, a.wrong()}
+}
+
+// wrong is the data that the failure is about, or nil.
+func (a *answer) wrong() *CorruptionError {
+	switch {
+	case !a.Corrupt:
+		return nil
+	case a.Wrong == nil:
+		return &CorruptionError{Side: responder.String()}
+	}
+	return a.Wrong
 }
 
 func (e *PeerError) Error() string { return "perf: the responder says: " + e.Text }
+
+// Unwrap returns the CorruptionError that the other end tells of, or nil.
+func (e *PeerError) Unwrap() error {
+	if e.wrong == nil { // and not an error that holds a nil
+		return nil
+	}
+	return e.wrong
+}
 
 // control is the connection on which the two ends agree on what to do.
 type control struct {

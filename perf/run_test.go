@@ -317,9 +317,8 @@ func TestRunFailsOnOneWrongOctet(t *testing.T) {
 			_, err := perf.Run(t.Context(), opts, perf.Observer{})
 			var wrong *perf.CorruptionError
 			var told *perf.PeerError
-			found := fetches && errors.As(err, &wrong) && wrong.Offset == size-1 ||
-				!fetches && errors.As(err, &told) && strings.Contains(told.Text, "wrong data")
-			if !found {
+			found := errors.As(err, &wrong) && wrong.Offset == size-1 && wrong.Op == op && wrong.Size == size
+			if byResponder := errors.As(err, &told) && told.Corrupt; !found || byResponder == fetches {
 				t.Errorf("%v of %d octets: got %v, want an error about wrong data", op, size, err)
 			}
 		}

@@ -56,7 +56,7 @@ func statusOf(ctx context.Context, err error) int {
 		return statusUsage
 	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize), errors.Is(err, iwarp.ErrInvalid):
 		return statusUsage
-	case errors.As(err, new(*perf.CorruptionError)), errors.As(err, new(*rping.MismatchError)), errors.As(err, &told) && told.Corrupt:
+	case errors.As(err, new(*perf.CorruptionError)), errors.As(err, new(*rping.MismatchError)):
 		return statusFindings
 	case errors.Is(err, errRecording):
 		return statusFailed
