@@ -80,6 +80,22 @@ func TestPerfFooting(t *testing.T) {
 	}
 }
 
+// TestPerfCalls: where system calls were not counted, it is said why.
+func TestPerfCalls(t *testing.T) {
+	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration}, Results: make([]perf.Result, 2)}
+	if got := footing(report); !strings.Contains(got, "calls: not counted, as that takes Linux, root") {
+		t.Errorf("of a run that would count them: %s", got)
+	}
+	report.Options.Duration = 1
+	if got := footing(report); !strings.Contains(got, "calls: not counted, as the run is short") {
+		t.Errorf("of a short run: %s", got)
+	}
+	report.Results[0].Calls, report.Results[1].Calls = 1, 2
+	if got := footing(report); strings.Contains(got, "calls:") {
+		t.Errorf("where they were counted: %s", got)
+	}
+}
+
 // footing is what is printed beneath the table over TCP.
 func footing(report *perf.Report) string {
 	var out strings.Builder

@@ -131,6 +131,12 @@ const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with o
 const perfScarceFooting = ` Of some quantities fewer than 5 slices were undisturbed: those figures are of the 5 that waited least for a CPU, and have no ratio.
 `
 
+const perfCallsFooting = ` calls: not counted, as that takes Linux, root and a mounted tracefs at both ends.
+`
+
+const perfShortFooting = ` calls: not counted, as the run is short.
+`
+
 const perfAheadFooting = ` "ahead" is the part of the octets that both ends placed before others that were sent before them had come. All completed in order.
 `
 
@@ -168,6 +174,9 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	}
 	if p.scarce {
 		fmt.Fprint(p.out, perfScarceFooting)
+	}
+	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Calls == 0 }) {
+		fmt.Fprint(p.out, wording.If(report.Options.Judged(), perfCallsFooting, perfShortFooting))
 	}
 }
 
