@@ -25,7 +25,7 @@ func validateCC(name string) error {
 
 // ccError is why a congestion control cannot be set at one end.
 func ccError(s side, name string, err error) error {
-	return &OptionError{"cc", fmt.Sprintf("%q on the %v's sockets: %v%s", name, s, err, availableCC())}
+	return &OptionError{"cc", fmt.Sprintf("%q on the %v's sockets: %v%s", name, s, err, availableCC(err))}
 }
 
 // control returns what sets the congestion control of sockets that are about to connect or

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -25,11 +26,19 @@ func ccOf(c syscall.RawConn) (name string) {
 	return strings.TrimRight(name, "\x00")
 }
 
-// availableCC says what there is, for an error's text.
-func availableCC() string {
-	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+// availableCC says what there is, for the text of an error of setCC: where a right was missing, what there is without it.
+func availableCC(err error) string {
+	if !errors.Is(err, unix.EPERM) {
+		return listedCC("; this system has ", "tcp_available_congestion_control")
+	}
+	return "; it takes root or CAP_NET_ADMIN" + listedCC(", or to be in net.ipv4.tcp_allowed_congestion_control, which has ", "tcp_allowed_congestion_control")
+}
+
+// listedCC returns what a file of the system's lists, after such words.
+func listedCC(words, file string) string {
+	text, err := os.ReadFile("/proc/sys/net/ipv4/" + file)
 	if err != nil {
 		return ""
 	}
-	return "; this system has " + strings.Join(strings.Fields(string(text)), ", ")
+	return words + strings.Join(strings.Fields(string(text)), ", ")
 }

@@ -11,4 +11,4 @@ func setCC(syscall.RawConn, string) error { return errors.ErrUnsupported }
 
 func ccOf(syscall.RawConn) string { return "" }
 
-func availableCC() string { return "; only on Linux can it be chosen" }
+func availableCC(error) string { return "; only on Linux can it be chosen" }
