@@ -98,7 +98,7 @@ func (a *attendance) open(ctx context.Context, opts Options) error {
 
 // makeRoom returns 0 for the port if there is to be no plain TCP.
 func (a *attendance) makeRoom(opts Options) (port int, err error) {
-	if opts, err = opts.resolved(); err != nil {
+	if opts, err = opts.Resolved(); err != nil {
 		return 0, err
 	}
 	if err := opts.fits(a.reception.memory); err != nil {

@@ -79,7 +79,7 @@ func (s *stranger) says(message string) string {
 // open has the responder get ready for a measurement of one connection.
 func (s *stranger) open() {
 	s.t.Helper()
-	opts, err := Options{Sizes: []int{64}, Depth: 4, NoBaseline: true}.resolved()
+	opts, err := Options{Sizes: []int{64}, Depth: 4, NoBaseline: true}.Resolved()
 	testrig.Must(s.t, err)
 	testrig.Must(s.t, s.d.connect(s.t.Context(), opts))
 }
@@ -225,7 +225,7 @@ func FuzzControl(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	opts, err := Options{Sizes: []int{64}, Depth: 4}.resolved()
+	opts, err := Options{Sizes: []int{64}, Depth: 4}.Resolved()
 	testrig.Must(f, err)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var req request
@@ -233,7 +233,7 @@ func FuzzControl(f *testing.F) {
 			return
 		}
 		if req.Open != nil {
-			if o, err := req.Open.resolved(); err == nil && (o.memory() > MaxMemory || o.QPs > MaxQPs || o.maxSlots() > MaxDepth || o.reads() > maxReads) {
+			if o, err := req.Open.Resolved(); err == nil && (o.memory() > MaxMemory || o.QPs > MaxQPs || o.maxSlots() > MaxDepth || o.reads() > maxReads) {
 				t.Errorf("%+v is let through", o)
 			}
 		}

@@ -100,7 +100,7 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 // series measures one quantity, in pairs of slices which take turns in who is first. It
 // goes on, within limits, until enough pairs were not disturbed.
 func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q Quantity) (series, error) {
-	all := series{streams: s.opts.streams(q), want: m.opts.pairs(), keep: m.opts.KeepDisturbed || !m.opts.Judged()}
+	all := series{streams: s.opts.streams(q), want: m.opts.Pairs(), keep: m.opts.KeepDisturbed || !m.opts.Judged()}
 	transports := m.transports()
 	jobs := make([]job, len(transports))
 	for i, t := range transports {
@@ -177,7 +177,7 @@ func (m *measurement) progress(j job, round int) {
 	for _, op := range m.opts.Ops {
 		all += 2 * len(m.opts.sizesOf(op))
 	}
-	part := min(float64(round)/float64(m.opts.pairs()), 0.99)
+	part := min(float64(round)/float64(m.opts.Pairs()), 0.99)
 	m.watch.Progress(Progress{Transport: j.Transport, Op: j.Op, Quantity: j.Quantity, Size: j.Size, Round: round,
 		Done: (float64(m.step) + part) / float64(all), Elapsed: time.Since(m.start)})
 }

@@ -27,7 +27,7 @@ func open(name string) (*network.Network, error) {
 
 // begun completes options, and opens their network, which is to be closed.
 func begun(o Options) (Options, *network.Network, error) {
-	o, err := o.resolved()
+	o, err := o.Resolved()
 	if err != nil {
 		return o, nil, err
 	}

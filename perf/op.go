@@ -19,8 +19,8 @@ const (
 
 var opNames = [...]string{Send: "Send", Write: "Write", Read: "Read", WriteImm: "Write-Imm", Atomic: "Atomic"}
 
-// AllOps are the operations that are measured if nothing is said, in that order: those that
-// every peer knows.
+// AllOps are the operations that are measured if nothing is said, in that order: not all that there are, but those that
+// every peer knows. WriteImm and Atomic are measured if they are asked for.
 func AllOps() []Op { return []Op{Send, Write, Read} }
 
 // ParseOp returns the operation of that name, in any case. The error is an *OptionError.

@@ -43,7 +43,7 @@ type Options struct {
 	// this process. If empty, "tcp". The plain TCP that is measured beside it is always the system's.
 	Network string `json:"network,omitempty"`
 
-	// Ops are the operations to measure. If empty, AllOps.
+	// Ops are the operations to measure. If empty, AllOps: Send, Write and Read.
 	Ops []Op `json:"ops,omitempty"`
 
 	// Sizes are the message lengths in octets, 1 to MaxSize. If empty, 64,
@@ -126,9 +126,9 @@ type Options struct {
 	Corrupt bool `json:"corrupt,omitempty"`
 }
 
-// resolved returns the options with defaults in the place of zeros, or why
+// Resolved returns the options as a Report has them, with defaults in the place of zeros, or why
 // they cannot be met.
-func (o Options) resolved() (Options, error) {
+func (o Options) Resolved() (Options, error) {
 	if o.Network == "" {
 		o.Network = network.TCP
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestOptionsDefaults(t *testing.T) {
-	got, err := Options{}.resolved()
+	got, err := Options{}.Resolved()
 	testrig.Must(t, err)
 	want := Options{
 		Network: "tcp", Ops: []Op{Send, Write, Read}, Sizes: []int{64, 4096, 65536, 1048576},
@@ -43,8 +43,8 @@ func TestSlices(t *testing.T) {
 		{time.Minute, 100, 600 * time.Millisecond},
 	} {
 		o := Options{Duration: test.duration}
-		if o.pairs() != test.pairs || o.slice() != test.slice {
-			t.Errorf("%v: %d pairs of slices of %v, want %d of %v", test.duration, o.pairs(), o.slice(), test.pairs, test.slice)
+		if o.Pairs() != test.pairs || o.slice() != test.slice {
+			t.Errorf("%v: %d pairs of slices of %v, want %d of %v", test.duration, o.Pairs(), o.slice(), test.pairs, test.slice)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Network: "sctp", Dialect: mpa.DialectRtr}, "dialect"},
 		{Options{Network: "sctp", Kind: mpa.KindRDMAC}, "kind"},
 	} {
-		_, err := test.opts.resolved()
+		_, err := test.opts.Resolved()
 		var refused *OptionError
 		if !errors.As(err, &refused) || refused.Option != test.want {
 			t.Errorf("%+v: got %v, want an error about %s", test.opts, err, test.want)
@@ -136,12 +136,12 @@ func TestIters(t *testing.T) {
 	for iters, want := range map[int][2]int{1: {5, 2}, 52: {5, 11}, 200: {5, 40}, 1000: {25, 40}, 100_000: {40, 2500}} {
 		for _, d := range []time.Duration{0, time.Millisecond, time.Hour} {
 			m := measurement{opts: Options{Iters: iters, Duration: d}}
-			if pairs, each := m.opts.pairs(), m.firstCount(job{}); pairs != want[0] || each != want[1] {
+			if pairs, each := m.opts.Pairs(), m.firstCount(job{}); pairs != want[0] || each != want[1] {
 				t.Errorf("%d messages: %d slices of %d, want %d", iters, pairs, each, want)
 			}
 		}
 	}
-	o, err := Options{Iters: 7}.resolved()
+	o, err := Options{Iters: 7}.Resolved()
 	if testrig.Must(t, err); o.Duration != 0 {
 		t.Errorf("messages are counted, and the duration is %v", o.Duration)
 	}

@@ -51,7 +51,7 @@ func (s *session) mulpdu(j job) (sum int) {
 func (m *measurement) firstCount(j job) int {
 	switch {
 	case m.opts.Iters > 0:
-		return max(2, (m.opts.Iters+m.opts.pairs()-1)/m.opts.pairs())
+		return max(2, (m.opts.Iters+m.opts.Pairs()-1)/m.opts.Pairs())
 	case j.Quantity == Latency:
 		return 4
 	default:

@@ -97,9 +97,10 @@ func TestPerfInterrupted(t *testing.T) {
 	}
 	var got struct {
 		Interrupted bool
+		Options     perf.Options
 		Results     []perf.Result
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.Interrupted || got.Results == nil {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.Interrupted || got.Results == nil || len(got.Options.Ops) != 3 || len(got.Options.Sizes) != 4 || got.Options.Duration != perf.DefaultDuration {
 		t.Errorf("%v: %s", err, out.Bytes())
 	}
 	out.Reset()

@@ -37,7 +37,7 @@ type perfCmd struct {
 	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool           `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
-	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs (a --duration under 200ms, --iters under 800) all are kept in any case, and all ratios printed; system calls are not counted."`
+	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs for each quantity (a --duration under 200ms, --iters under 800) all are kept in any case, and all ratios printed; system calls are not counted."`
 
 	AllColumns  bool `help:"Print in the table all that --json has of a result."`
 	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`

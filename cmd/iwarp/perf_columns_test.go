@@ -96,6 +96,25 @@ func TestPerfCalls(t *testing.T) {
 	}
 }
 
+// TestPerfPairs: pairs are counted for each quantity, as the limit for a verdict is; and without plain TCP there is no word of ratios.
+func TestPerfPairs(t *testing.T) {
+	row := perf.Result{Pairs: perf.Pairs{BWPairs: 50, LatPairs: 40, BWDropped: 48}}
+	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration}, Results: []perf.Result{row, row}}
+	if got := footing(report); !strings.Contains(got, "(40 or more for each quantity, 180 in all, of which 96 were disturbed and dropped)") {
+		t.Error(got)
+	}
+	report.Options.KeepDisturbed = true
+	if got := footing(report); !strings.Contains(got, "(40 for each quantity, disturbed ones too)") {
+		t.Error(got)
+	}
+	report.Options.NoBaseline = true
+	var out strings.Builder
+	p := perfPrinter{out: &out, over: new(perfCmd).over(), scarce: true}
+	if p.explain(report); strings.Contains(out.String(), "ratio") || !strings.Contains(out.String(), "waited least for a CPU.\n") {
+		t.Error(out.String())
+	}
+}
+
 // footing is what is printed beneath the table over TCP.
 func footing(report *perf.Report) string {
 	var out strings.Builder

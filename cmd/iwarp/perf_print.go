@@ -128,7 +128,7 @@ const perfBesideFooting = ` Plain TCP has sockets of its own, and the kernel: th
 const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
 `
 
-const perfScarceFooting = ` Of some quantities fewer than 5 slices were undisturbed: those figures are of the 5 that waited least for a CPU, and have no ratio.
+const perfScarceFooting = ` Of some quantities fewer than 5 slices were undisturbed: those figures are of the 5 that waited least for a CPU%s.
 `
 
 const perfCallsFooting = ` calls: not counted, as that takes Linux, root and a mounted tracefs at both ends.
@@ -173,7 +173,7 @@ func (p *perfPrinter) explain(report *perf.Report) {
 		fmt.Fprint(p.out, perfBusyFooting)
 	}
 	if p.scarce {
-		fmt.Fprint(p.out, perfScarceFooting)
+		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and have no ratio"))
 	}
 	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Calls == 0 }) {
 		fmt.Fprint(p.out, wording.If(report.Options.Judged(), perfCallsFooting, perfShortFooting))
@@ -194,7 +194,7 @@ func (p *perfPrinter) explainPath(report *perf.Report) {
 	}
 }
 
-// pairsText says how many pairs of slices there were.
+// pairsText says how many pairs of slices there were: of each quantity, that is, of a row's bandwidth or latency.
 func pairsText(report *perf.Report) string {
 	all, dropped := 0, 0
 	for _, r := range report.Results {
@@ -203,11 +203,12 @@ func pairsText(report *perf.Report) string {
 	}
 	switch o := report.Options; {
 	case !o.Judged():
-		return fmt.Sprintf("%d, too few to judge: none was dropped as disturbed, and no ratio called busy", all)
+		return fmt.Sprintf("%d for each quantity, too few to judge: none was dropped as disturbed, and no ratio called busy", o.Pairs())
 	case o.KeepDisturbed:
-		return fmt.Sprintf("%d, disturbed ones too", all)
+		return fmt.Sprintf("%d for each quantity, disturbed ones too", o.Pairs())
+	default:
+		return fmt.Sprintf("%d or more for each quantity, %d in all, of which %d were disturbed and dropped", o.Pairs(), all, dropped)
 	}
-	return fmt.Sprintf("%d, of which %d were disturbed and dropped", all, dropped)
 }
 
 func (p *perfPrinter) finish(r *perf.Report) error {
@@ -224,6 +225,9 @@ func (p *perfPrinter) interrupted(opts perf.Options) error {
 		return nil
 	}
 	p.soFar.Options = opts
+	if all, err := opts.Resolved(); err == nil { // as a whole run has them
+		p.soFar.Options = all
+	}
 	if p.soFar.Results == nil {
 		p.soFar.Results = []perf.Result{}
 	}
