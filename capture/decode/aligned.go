@@ -26,7 +26,8 @@ type Alignment struct {
 	// Cut counts the packets that are larger than the size at which they are cut.
 	Cut uint64 `json:"cut"`
 	// Unknown counts the packets of which it is not known at what size they are cut, once the
-	// path has changed. They are in none of the other numbers.
+	// path has changed, or where their FPDUs are of another size, so that it may have. They are
+	// in none of the other numbers.
 	Unknown uint64 `json:"unknown"`
 }
 
@@ -86,6 +87,9 @@ func (c *cutting) ends(at, length, mss int) {
 
 // onWire adds a packet whose octets are decided.
 func (h *half) onWire(c *chunk) {
+	if h.shrunk(c) {
+		return
+	}
 	w, length, size := &h.out().Wire, c.segment.Length, c.cut.size
 	if c.cut.unknown(length) || h.cutOf(c.packet.Number).unknown(length) {
 		w.Unknown++
@@ -96,11 +100,11 @@ func (h *half) onWire(c *chunk) {
 		w.Aligned += uint64(c.cutting.aligned)
 		return
 	}
-	segments, aligned := uint64((length+size-1)/size), uint64(c.cutting.aligned)
+	t := c.cutting.tallied(length, size)
 	w.Cut++
-	w.Segments += segments
-	w.Aligned += aligned
-	h.path.counted(c.packet.Number, segments, aligned)
+	w.Segments += t.segments
+	w.Aligned += t.aligned
+	h.path.counted(c.packet.Number, t.segments, t.aligned)
 }
 
 // boundaries finds out whether TCP segments begin and end with the FPDU.
@@ -108,11 +112,16 @@ func (h *half) boundaries(f *FPDU) {
 	if c := h.in.at(f.Offset); c != nil && c.segment.Offset <= f.Offset {
 		f.Begins = c.segment.Offset == f.Offset
 		c.begins = c.begins || f.Begins
+		if f.Begins && f.HasSegment && !f.Segment.Last {
+			c.within = f.Size()
+		}
 		c.cutting.starts(int(f.Offset-c.segment.Offset), c.cut.size)
+		c.own.starts(int(f.Offset-c.segment.Offset), c.within)
 	}
 	if c := h.in.at(f.End - 1); c != nil && c.segment.Offset < f.End {
 		f.Ends = c.segmentEnd() == f.End
 		c.cutting.ends(int(f.End-c.segment.Offset), c.segment.Length, c.cut.size)
+		c.own.ends(int(f.End-c.segment.Offset), c.segment.Length, c.within)
 	}
 }
 
@@ -130,8 +139,8 @@ func (h *Half) alignmentRows(d capture.Dir) (rows [][2]string) {
 			wording.Count(w.Cut, "packet"), w.sizes())})
 	}
 	if w.Unknown > 0 {
-		rows = append(rows, [2]string{name, fmt.Sprintf("  %s more not judged: the path's MTU has changed, and it is not known at what size the interface cuts them%s",
-			wording.Count(w.Unknown, "packet"), w.since())})
+		rows = append(rows, [2]string{name, fmt.Sprintf("  %s more not judged: the path's MTU %s, and it is not known at what size the interface cuts them%s",
+			wording.Count(w.Unknown, "packet"), wording.If(w.Changed > 0, "has changed", "may have changed"), w.since())})
 	}
 	return rows
 }

@@ -15,6 +15,8 @@ type chunk struct {
 	counted     bool // by another chunk of the segment
 	cut         cut
 	cutting     cutting
+	within      int     // octets of the first FPDU, if the segment begins with it, and its message goes on
+	own         cutting // at so many
 }
 
 // segmentEnd returns the offset after the TCP segment.
@@ -37,7 +39,8 @@ func (q *chunks) push(d *capture.Data, how cut) {
 		last := &q.list[n-1]
 		next.counted = last.segment == d.Segment && last.packet.Number == d.Packet.Number
 		if n-q.head >= maxChunks {
-			last.end, last.packet, last.segment, last.cut, last.cutting = end, d.Packet, d.Segment, how, cutting{}
+			last.end, last.packet, last.segment, last.cut = end, d.Packet, d.Segment, how
+			last.cutting, last.within, last.own = cutting{}, 0, cutting{}
 			return
 		}
 	}

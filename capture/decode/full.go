@@ -219,11 +219,11 @@ func (h *half) describe(f *FPDU, ev *recovery.Event) {
 	}
 	f.Markers = h.full.markers
 	f.CRC = h.crcState(ev)
-	h.boundaries(f)
 	if ev.Kind == recovery.Cut {
 		f.Cut = h.missingIn(f.Offset, f.End)
 	}
 	h.parseSegment(f)
+	h.boundaries(f)
 }
 
 func (h *half) crcState(ev *recovery.Event) CRCState {

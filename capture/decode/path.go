@@ -6,7 +6,7 @@ import "sort"
 // say, and changes when the path does: a router tells the sender so by ICMP, or, if the capture
 // lacks that, acknowledgments do. A receiver acknowledges whole segments, so one that ends within
 // a packet lies where the packet was cut. What contradicts the size there was makes it unknown,
-// until a new size follows from enough of them.
+// until a new size follows from enough of them. What FPDUs show is in shrunk.go.
 const (
 	maxCuts    = 16  // changes of a direction that are remembered
 	maxUnacked = 256 // packets that acknowledgments are compared with
@@ -41,6 +41,10 @@ type path struct {
 	acked   uint64
 	divisor int // of where acknowledgments lie in packets, and
 	acks    int // how many of them it is of
+
+	series   series
+	followed int // the largest first FPDU of packets that were aligned, as a whole, in octets
+	refuted  int // size that a series showed, and an acknowledgment contradicted
 }
 
 // unknown reports whether it is not known whether a packet of some octets is cut.
@@ -100,16 +104,20 @@ func (h *half) routed() {
 // often has the same path, is not known then if it was larger.
 func (h *half) resizes(packet uint64, size int) {
 	h.change(cut{from: packet, size: size})
-	p := h.peer()
-	if was := p.cutOf(packet); max(was.size, was.least) > size {
-		p.change(cut{from: packet, least: size})
+	h.peer().narrowed(packet, size)
+}
+
+// narrowed takes note that the other direction has a size from a packet on.
+func (h *half) narrowed(packet uint64, size int) {
+	if was := h.cutOf(packet); max(was.size, was.least) > size {
+		h.change(cut{from: packet, least: size})
 	}
 }
 
 // change adds a cut. Of too many, those in the middle are forgotten.
 func (h *half) change(c cut) {
 	p := &h.path
-	p.divisor, p.acks = 0, 0
+	p.divisor, p.acks, p.series, p.refuted = 0, 0, series{}, 0
 	for len(p.cuts) > 0 && p.cuts[len(p.cuts)-1].from >= c.from || len(p.cuts) >= maxCuts {
 		p.cuts = p.cuts[:len(p.cuts)-1]
 	}
@@ -172,6 +180,7 @@ func (h *half) acknowledged(packet uint64, at int) {
 	p := &h.path
 	first := &p.unacked[0]
 	if first.size > 0 && at%first.size == 0 {
+		h.agrees(first.packet, at)
 		return
 	}
 	if first.size > 0 {

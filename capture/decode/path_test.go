@@ -90,6 +90,7 @@ type sent struct {
 	d     capture.Dir
 	fpdus []int // octets of each
 	then  func(y *bystander)
+	whole bool // they are one message, else each is one
 }
 
 // times is n FPDUs.
@@ -102,8 +103,12 @@ func between(t testing.TB, mss uint16, a, b netip.AddrPort, packets []sent) *dec
 	s.startup(false)
 	for _, p := range packets {
 		var octets []byte
-		for _, size := range p.fpdus {
-			octets = append(octets, s.fpdu(p.d, tagged(1), make([]byte, size-20))...)
+		for i, size := range p.fpdus {
+			h := tagged(1)
+			if p.whole {
+				h.Last, h.TO = i == len(p.fpdus)-1, uint64(len(octets)-20*i)
+			}
+			octets = append(octets, s.fpdu(p.d, h, make([]byte, size-20))...)
 		}
 		s.send(p.d, octets)
 	}
@@ -228,7 +233,7 @@ func TestAnyPath(t *testing.T) {
 		packets := make([]sent, rapid.IntRange(1, 20).Draw(rt, "packets"))
 		sizes := rapid.SliceOfN(rapid.Map(rapid.IntRange(80, 500), func(n int) int { return 4 * n }), 1, 30)
 		for i := range packets {
-			packets[i] = sent{capture.Dir(rapid.IntRange(0, 1).Draw(rt, "direction")), sizes.Draw(rt, "FPDUs"), drawThen(rt)}
+			packets[i] = sent{capture.Dir(rapid.IntRange(0, 1).Draw(rt, "direction")), sizes.Draw(rt, "FPDUs"), drawThen(rt), rapid.Bool().Draw(rt, "one message")}
 		}
 		n := uint64(len(packets))
 		for d, h := range between(t, 1000, client, server, packets).Halves {
