@@ -257,18 +257,28 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// TestDistribution compares percentiles with those of the values themselves.
+// TestDistribution compares percentiles with those of the values themselves: of few different
+// ones they are exact.
 func TestDistribution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.Uint64Range(0, 1<<40), 1, 200).Draw(t, "values")
+		most := rapid.SampledFrom([]uint64{63, 64, 1 << 40}).Draw(t, "most")
+		values := rapid.SliceOfN(rapid.Uint64Range(0, most), 1, 200).Draw(t, "values")
+		if rapid.Bool().Draw(t, "all of the small ones") {
+			for v := range min(most, 64) + 1 {
+				values = append(values, v)
+			}
+		}
 		var d decode.Distribution
 		for _, v := range values {
 			d.Add(v)
 		}
 		slices.Sort(values)
+		if exact := len(slices.Compact(slices.Clone(values))) <= 64; d.Exact() != exact {
+			t.Fatalf("percentiles are exact: %v", !exact)
+		}
 		for _, p := range []float64{0, 1, 50, 99, 100} {
 			want := values[max(0, (int(p*float64(len(values)))+99)/100-1)]
-			if got := d.Percentile(p); got < want || got > want+want/8+1 {
+			if got := d.Percentile(p); got < want || got > want+want/8+1 || d.Exact() && got != want {
 				t.Fatalf("%v%% is %d, want %d", p, got, want)
 			}
 		}
@@ -276,6 +286,21 @@ func TestDistribution(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	})
+}
+
+// TestMedianRounded has FPDUs of few sizes, and of many: it is said if the median is rounded up.
+func TestMedianRounded(t *testing.T) {
+	for n, want := range map[int]string{62: "min 20, median 1124, max 1248", 63: "min 20, median 1124, max 1252", 64: "min 20, median at most 1151, max 1256"} {
+		s := newScript(t, 0)
+		s.startup(false)
+		for i := range n {
+			s.write(fw, 1, 0, make([]byte, 984+4*i))
+		}
+		rows := run(t, s.close()).conns[0].Summary()
+		if !slices.ContainsFunc(rows, func(row [2]string) bool { return row[1] == want }) {
+			t.Errorf("%d sizes: %q, want %q", n+1, rows, want)
+		}
+	}
 }
 
 // FuzzDecode spoils a capture at some places: whatever comes of it, nothing panics, and

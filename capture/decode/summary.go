@@ -138,7 +138,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 		}
 	}
 	if h.Sizes.Count > 0 {
-		add(dir+wording.If(session, " segment sizes", " FPDU sizes"), fmt.Sprintf("min %d, median %d, max %d", h.Sizes.Min, h.Sizes.Percentile(50), h.Sizes.Max))
+		add(dir+wording.If(session, " segment sizes", " FPDU sizes"), fmt.Sprintf("min %d, median %s%d, max %d", h.Sizes.Min, wording.If(h.Sizes.Exact(), "", "at most "), h.Sizes.Percentile(50), h.Sizes.Max))
 	}
 	rows = append(rows, h.alignmentRows(d)...)
 	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 { // else every segment has come in order, and none held an FPDU up
