@@ -121,7 +121,7 @@ type QPConfig struct {
 	// fails itself, with StatusRemoteAccess or StatusRemoteOperation; without Confirm it would have succeeded, and the
 	// connection would have ended after it. An empty RDMA Read after the requests asks the peer, which needs to know
 	// nothing of it. It counts in ORD and IRD: with an ORD of 0 there are no confirmations. They take a round trip, and
-	// two more FPDUs for what is sent together.
+	// two more FPDUs for what is sent together. Linux's siw answers such a Read wrongly while it sends (docs/interop.md).
 	//
 	// Where the peer has Unready, a Send is confirmed when it has found its receive. A peer that has closed its half
 	// confirms nothing more: what it was asked to confirm and has not is flushed, as nobody knows what became of it,

@@ -20,6 +20,22 @@ func roce(t *testing.T) *queue {
 	return newProgramWith(t, Config{RoCE: true}).queue()
 }
 
+// TestConfirms: siw is not asked what it has carried out, as its answer may be wrong.
+func TestConfirms(t *testing.T) {
+	for peer, want := range map[string]bool{"": true, "cxgb4": true, "siw": false} {
+		cfg := Config{RoCE: true}
+		if peer != "" {
+			preset, err := iwarp.LookupPreset(peer)
+			must(t, errnoOf(err))
+			cfg.Preset = &preset
+		}
+		q := newProgramWith(t, cfg).queue()
+		if got := q.inner().config.Confirm; got != want {
+			t.Errorf("%q: %v", peer, got)
+		}
+	}
+}
+
 // meet leads a queue to RTS, with the other as its peer.
 func (q *queue) meet(number uint32) {
 	q.t.Helper()

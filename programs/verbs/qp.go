@@ -107,7 +107,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 		cfg.MaxInline = -1
 	}
 	if d.roce {
-		cfg.Unready, cfg.Confirm, cfg.CheckLate = unready, true, true
+		cfg.Unready, cfg.Confirm, cfg.CheckLate = unready, d.confirms(), true
 	}
 	q.pd, q.config = pd.pd, cfg
 	var err error
@@ -116,6 +116,10 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 	}
 	return d.number(q)
 }
+
+// confirms reports whether the peer can be asked what it has carried out, by an empty RDMA Read. One that arrives while Linux's siw sends is answered with octets
+// of what it sends, which ends the connection (docs/interop.md).
+func (d *Device) confirms() bool { return d.preset == nil || d.preset.Name != "siw" }
 
 // unready is what waits for receives in the guise of RoCE. Programs that count on that being tried again for ever have as much under way as
 // their Send Queues hold.
