@@ -57,17 +57,34 @@ func (o Options) forLatency() Options {
 	if o.Depth == 0 || o.Depth > latencySlots {
 		o.Depth = latencySlots
 	}
+	o.RXDepth = o.Depth
 	return o
 }
 
-// slots returns how many messages of that size a QP has buffers for, in each
-// direction: that is how many may be under way.
-func (o Options) slots(size int) int {
+// depth returns how many messages of that size may be under way on a QP.
+func (o Options) depth(size int) int {
 	if o.Depth != 0 {
 		return o.Depth
 	}
 	ring := min(softRing, MaxMemory/2/max(1, o.QPs))
 	return min(DefaultDepth, max(minSlots, ring/size))
+}
+
+// rxDepth returns how many messages of that size a QP has receives for.
+func (o Options) rxDepth(size int) int {
+	rx := o.RXDepth
+	if rx == 0 {
+		rx = min(DefaultRXDepth, softReceives/size)
+	}
+	return max(rx, o.depth(size))
+}
+
+// slots returns how many messages of an operation a QP has buffers for, in each direction.
+func (o Options) slots(op Op, size int) int {
+	if op.tells() {
+		return o.rxDepth(size)
+	}
+	return o.depth(size)
 }
 
 // sizesOf returns the sizes that an operation is measured with: an Atomic Operation has one.
@@ -86,11 +103,22 @@ func (o Options) allSizes() []int {
 	return o.Sizes
 }
 
+// maxDepth returns the greatest depth that any of the sizes has.
+func (o Options) maxDepth() int {
+	most := 0
+	for _, size := range o.allSizes() {
+		most = max(most, o.depth(size))
+	}
+	return most
+}
+
 // maxSlots returns the most slots that any of the sizes has.
 func (o Options) maxSlots() int {
 	most := 0
-	for _, size := range o.allSizes() {
-		most = max(most, o.slots(size))
+	for _, op := range o.Ops {
+		for _, size := range o.sizesOf(op) {
+			most = max(most, o.slots(op, size))
+		}
 	}
 	return most
 }
@@ -98,8 +126,10 @@ func (o Options) maxSlots() int {
 // ring returns the octets of buffer that a QP needs in each direction.
 func (o Options) ring() int64 {
 	most := int64(0)
-	for _, size := range o.allSizes() {
-		most = max(most, int64(size)*int64(o.slots(size)))
+	for _, op := range o.Ops {
+		for _, size := range o.sizesOf(op) {
+			most = max(most, int64(size)*int64(o.slots(op, size)))
+		}
 	}
 	return most
 }
@@ -113,5 +143,5 @@ func (o Options) reads() int {
 	if p, err := o.preset(); err == nil && p != nil && p.Initiate.ORD > 0 {
 		most = int(p.Initiate.ORD)
 	}
-	return min(o.maxSlots(), most)
+	return min(o.maxDepth(), most)
 }

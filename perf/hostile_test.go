@@ -79,7 +79,7 @@ func (s *stranger) says(message string) string {
 // open has the responder get ready for a measurement of one connection.
 func (s *stranger) open() {
 	s.t.Helper()
-	opts, err := Options{Sizes: []int{64}, Depth: 4, NoBaseline: true}.Resolved()
+	opts, err := Options{Sizes: []int{64}, Depth: 4, RXDepth: 6, NoBaseline: true}.Resolved()
 	testrig.Must(s.t, err)
 	testrig.Must(s.t, s.d.connect(s.t.Context(), opts))
 }
@@ -97,9 +97,9 @@ func TestHostileSlices(t *testing.T) {
 	for _, field := range []string{
 		`"salt":9223372036854775807`, `"salt":-1`, `"salt":65521`,
 		`"count":9223372036854775807`, `"count":0`, `"count":-9223372036854775808`, `"count":2147483648`,
-		`"size":9223372036854775807`, `"size":0`, `"size":65`, `"size":257`,
-		`"slots":9223372036854775807`, `"slots":0`, `"slots":5`,
-		`"depth":9223372036854775807`, `"depth":0`, `"depth":5`,
+		`"size":9223372036854775807`, `"size":0`, `"size":97`, `"size":385`,
+		`"slots":9223372036854775807`, `"slots":0`, `"slots":7`,
+		`"depth":9223372036854775807`, `"depth":0`, `"depth":5`, `"depth":5,"slots":6`,
 		`"post_list":-1`, `"post_list":8193`, `"cq_mod":-1`, `"inline":true`, `"both":true,"quantity":"latency"`, `"both":true,"slots":1,"depth":1`,
 		`"transport":"sctp"`, `"transport":""`, `"quantity":"mood"`,
 	} {
@@ -225,7 +225,7 @@ func FuzzControl(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	opts, err := Options{Sizes: []int{64}, Depth: 4}.Resolved()
+	opts, err := Options{Sizes: []int{64}, Depth: 4, RXDepth: 6}.Resolved()
 	testrig.Must(f, err)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var req request

@@ -15,7 +15,7 @@ type job struct {
 	Quantity  Quantity  `json:"quantity"`
 	Size      int       `json:"size"`                // octets a message
 	Count     int       `json:"count"`               // messages on each lane
-	Slots     int       `json:"slots"`               // buffers in each direction
+	Slots     int       `json:"slots"`               // buffers in each direction, and receives of what tells of itself
 	Depth     int       `json:"depth"`               // messages under way at most
 	Salt      int       `json:"salt"`                // of the pattern
 	Both      bool      `json:"both,omitempty"`      // bandwidth in both directions at once
@@ -50,7 +50,7 @@ func (j job) validate(o Options) error {
 		return j.bad("count", j.Count)
 	case j.Slots < 1 || j.Slots > o.maxSlots() || int64(j.Size) > o.ring()/int64(j.Slots):
 		return j.bad("slots", j.Slots)
-	case j.Depth < 1 || j.Depth > j.Slots:
+	case j.Depth < 1 || j.Depth > min(j.Slots, o.maxDepth()):
 		return j.bad("depth", j.Depth)
 	case j.Both && (j.Quantity == Latency || j.Slots < 2):
 		return j.bad("both", j.Quantity)

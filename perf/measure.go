@@ -55,6 +55,9 @@ func (m *measurement) result(ctx context.Context, op Op, size int) error {
 		return err
 	}
 	r := newResult(op, size, m.depth(op, size), bw, lat)
+	if op.tells() {
+		r.RXDepth = m.opts.rxDepth(size)
+	}
 	r.Ahead, r.EMSS, r.MULPDU = ahead, path.EMSS, path.MULPDU
 	if err := m.countCalls(ctx, &r, bw, lat); err != nil {
 		return err
@@ -68,7 +71,7 @@ func (m *measurement) result(ctx context.Context, op Op, size int) error {
 
 // depth returns how many messages may be under way on a connection.
 func (m *measurement) depth(op Op, size int) int {
-	depth := m.opts.slots(size)
+	depth := m.opts.depth(size)
 	if ord := m.report.Negotiated.ORD; op.fetches() {
 		depth = max(1, min(depth, ord))
 	}
@@ -85,7 +88,7 @@ func (m *measurement) transports() []Transport {
 // newJob returns a slice of a series, as yet without a count.
 func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 	j := job{
-		Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(size), Depth: m.depth(op, size),
+		Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(op, size), Depth: m.depth(op, size),
 		Both: m.opts.Bidirectional && q == Bandwidth, Poll: m.opts.Poll, Corrupt: m.opts.Corrupt,
 		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: !op.fetches() && size <= m.opts.Inline,
 		AnyLap: m.opts.overtaken() && t == IWARP && op == Write && q == Bandwidth,

@@ -15,6 +15,7 @@ import (
 // a responder allocate.
 const (
 	DefaultDepth    = 128
+	DefaultRXDepth  = 512 // perftest's too
 	DefaultDuration = 400 * time.Millisecond
 	DefaultPort     = 18515 // perftest's
 
@@ -29,7 +30,11 @@ const (
 	// no depth is stated: large messages then have fewer under way.
 	softRing = 16 << 20
 	minSlots = 4
-	maxReads = 128 // IRD and ORD at most asked for: what siw has
+
+	// softReceives is how many octets of buffer receives in addition to the depth get when their number is not
+	// stated: what a processor's cache holds beside other things.
+	softReceives = 512 << 10
+	maxReads     = 128 // IRD and ORD at most asked for: what siw has
 
 	// latencySlots is how many buffers latency is measured with. One message is under way
 	// at a time.
@@ -55,6 +60,11 @@ type Options struct {
 	// QP's buffers stay within 16 MiB in each direction, and those of many QPs within
 	// 512 MiB (but 4 messages at least). Plain TCP's Sends and Writes have no such bound.
 	Depth int `json:"depth,omitempty"`
+
+	// RXDepth is how many messages each QP has receives for when the bandwidth of Send, or of Write-Imm, is measured: how far a
+	// sender may be ahead of what its peer has taken out of its CQ. It is the depth at least. If zero, DefaultRXDepth, or
+	// as many as fit into 512 KiB.
+	RXDepth int `json:"rx_depth,omitempty"`
 
 	// Duration is the time measured for each operation, size, quantity and transport. It
 	// is cut into 5 to 100 slices of 10 ms, or longer ones if it is longer than 1 s. If
@@ -198,7 +208,7 @@ func (o Options) fits(memory int64) error {
 	if o.memory() <= memory {
 		return nil
 	}
-	return &OptionError{"depth", fmt.Sprintf("depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit", o.memory()>>20, memory>>20)}
+	return &OptionError{"depth", fmt.Sprintf("depth, rx-depth, size and qps together need %d MiB of buffers on each side: %d MiB is the limit", o.memory()>>20, memory>>20)}
 }
 
 // validateLoad checks what is sent, and how much of it at once.
@@ -218,12 +228,15 @@ func (o Options) validateLoad() error {
 		option             string
 		value, least, most int
 	}{
-		{"depth", o.Depth, MinDepth, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
+		{"depth", o.Depth, MinDepth, MaxDepth}, {"rx-depth", o.RXDepth, MinDepth, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
 		{"inline", o.Inline, 0, MaxInline}, {"post-list", o.PostList, 1, MaxDepth}, {"cq-mod", o.CQMod, 1, MaxDepth},
 	} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {
 			return &OptionError{n.option, fmt.Sprintf("%d is not between %d and %d", n.value, n.least, n.most)}
 		}
+	}
+	if depth := o.maxDepth(); o.RXDepth != 0 && o.RXDepth < depth {
+		return &OptionError{"rx-depth", fmt.Sprintf("%d receives are fewer than the %d messages that --depth lets be under way", o.RXDepth, depth)}
 	}
 	return nil
 }

@@ -22,9 +22,12 @@ func TestOptionsDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for size, slots := range map[int]int{64: 128, 64 << 10: 128, 256 << 10: 64, 1 << 20: 16, 16 << 20: 4} {
-		if n := got.slots(size); n != slots {
-			t.Errorf("%d octets: %d slots, want %d", size, n, slots)
+	for size, want := range map[int][2]int{
+		1: {128, 512}, 64: {128, 512}, 1 << 10: {128, 512}, 2 << 10: {128, 256}, 4 << 10: {128, 128}, 64 << 10: {128, 128},
+		256 << 10: {64, 64}, 1 << 20: {16, 16}, 16 << 20: {4, 4},
+	} {
+		if depths := [2]int{got.slots(Write, size), got.slots(Send, size)}; depths != want {
+			t.Errorf("%d octets: %d Writes under way, and Sends ahead, want %d", size, depths, want)
 		}
 	}
 }
@@ -61,6 +64,9 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Sizes: []int{64, MaxSize + 1}}, "size"},
 		{Options{Depth: 1}, "depth"},
 		{Options{Depth: MaxDepth + 1}, "depth"},
+		{Options{RXDepth: MaxDepth + 1}, "rx-depth"},
+		{Options{RXDepth: DefaultDepth - 1}, "rx-depth"},
+		{Options{Depth: 3, RXDepth: 2}, "rx-depth"},
 		{Options{Sizes: []int{MaxSize}, Depth: 64}, "depth"},
 		{Options{QPs: MaxQPs + 1}, "qps"},
 		{Options{QPs: -1}, "qps"},
@@ -94,7 +100,7 @@ func TestOptionsRefused(t *testing.T) {
 
 func TestOptionsTravel(t *testing.T) {
 	want := Options{
-		Network: "sctp", Reorder: 3, Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, Duration: time.Second, QPs: 3,
+		Network: "sctp", Reorder: 3, Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, RXDepth: 9, Duration: time.Second, QPs: 3,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRtr, Kind: mpa.KindNonPermissive, Peer: "siw",
 		NoBaseline: true, Corrupt: true, Poll: true, Iters: 1000, Inline: 64, Bidirectional: true, PostList: 4, CQMod: 8, CC: "reno", KeepDisturbed: true,
 	}

@@ -58,10 +58,9 @@ func (l *qpLane) release() { giveBack(l.cq, l.tx, l.rx) }
 
 // config returns what the lane's QP needs.
 func (l *qpLane) config(opts Options) iwarp.QPConfig {
-	slots := opts.maxSlots()
 	// A Write whose arrival is signaled takes two work requests.
 	return iwarp.QPConfig{
-		SendCQ: l.cq, RecvCQ: l.cq, SendDepth: 2*slots + spare, RecvDepth: slots + spare, MaxInline: opts.Inline,
+		SendCQ: l.cq, RecvCQ: l.cq, SendDepth: 2*opts.maxDepth() + spare, RecvDepth: opts.maxSlots() + spare, MaxInline: opts.Inline,
 	}
 }
 

@@ -20,6 +20,8 @@ type Result struct {
 	Op      Op  `json:"op"`
 	Size    int `json:"size"`  // message length in octets
 	TXDepth int `json:"depth"` // messages under way, on each connection
+	// RXDepth is how many messages each end has receives for, if they take some.
+	RXDepth int `json:"rx_depth,omitempty"`
 	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others that had not
 	// come yet. Over the system's TCP there are none.
 	Ahead float64 `json:"placed_ahead,omitempty"`

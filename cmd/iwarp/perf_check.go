@@ -44,7 +44,7 @@ func (c *perfCmd) ofInitiator() (flags []string) {
 		name  string
 		given bool
 	}{
-		{"--op", len(c.Op) > 0}, {"--size", len(c.Size) > 0}, {"--all", c.All}, {"--depth", c.Depth > 0},
+		{"--op", len(c.Op) > 0}, {"--size", len(c.Size) > 0}, {"--all", c.All}, {"--depth", c.Depth > 0}, {"--rx-depth", c.RXDepth > 0},
 		{"--iters", c.Iters > 0}, {"--duration", c.Duration != nil}, {"--qps", c.QPs > 1}, {"--bidirectional", c.Bidirectional},
 		{"--inline", c.Inline != 0}, {"--post-list", c.PostList > 0}, {"--cq-mod", c.CQMod > 0}, {"--poll", c.Poll},
 		{"--cc", c.Congestion != ""}, {"--markers", c.Markers}, {"--crc", c.CRC == "off"}, {"--dialect", c.Dialect != nil},

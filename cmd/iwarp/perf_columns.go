@@ -75,6 +75,7 @@ func bandwidthColumns(gbits bool) []perfColumn {
 	return []perfColumn{
 		{"", "#bytes", 8, number(0, func(r perf.Result) float64 { return float64(r.Size) }), false, false},
 		{"", "depth", 6, number(0, func(r perf.Result) float64 { return float64(r.TXDepth) }), false, true},
+		{"", "rx", 6, number(0, func(r perf.Result) float64 { return float64(r.RXDepth) }), false, true},
 		{"", "EMSS", 6, number(0, func(r perf.Result) float64 { return float64(r.EMSS) }), false, true},
 		{"", "MULPDU", 6, number(0, func(r perf.Result) float64 { return float64(r.MULPDU) }), false, true},
 		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
