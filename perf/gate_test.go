@@ -1,6 +1,7 @@
 package perf_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -19,7 +20,7 @@ type gate struct {
 	op    perf.Op
 	size  int
 	name  string
-	usual float64 // what it is on a machine that does nothing else
+	usual float64 // what it is on a machine that does nothing else, see usually
 	key   string  // of the ratio in Inconclusive; empty for what is counted
 	of    func(perf.Result) float64
 }
@@ -31,6 +32,16 @@ const (
 	roomBusy = 2 * room
 )
 
+// usually returns what is usual on an AMD EPYC, or on an Intel Xeon, where plain TCP takes half the time for a short message, and iWARP, most of whose work is
+// not in the system, does not.
+func usually(epyc, xeon float64) float64 {
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	if bytes.Contains(info, []byte("GenuineIntel")) {
+		return xeon
+	}
+	return epyc
+}
+
 func gates() []gate {
 	cpu := func(r perf.Result) float64 { return r.RatioCPU }
 	cpuLat := func(r perf.Result) float64 { return r.RatioCPULat }
@@ -38,7 +49,7 @@ func gates() []gate {
 	callsLat := func(r perf.Result) float64 { return r.CallsLat }
 	switchesLat := func(r perf.Result) float64 { return r.SwitchesLat }
 	return []gate{
-		{perf.Send, 64, "CPU for a message, bandwidth", 0.16, "ratio_cpu", cpu},
+		{perf.Send, 64, "CPU for a message, bandwidth", usually(0.16, 0.34), "ratio_cpu", cpu},
 		{perf.Send, 64, "system calls for a message, bandwidth", 0.13, "", calls},
 		{perf.Send, 64, "CPU for a message, latency", 1.0, "ratio_cpu_lat", cpuLat},
 		{perf.Send, 64, "system calls for a message, latency", 4.4, "", callsLat},
@@ -173,7 +184,7 @@ func (g gate) run(t *testing.T, addr string) (run gateRun) {
 	before := processors()
 	report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
 	testrig.Must(t, err)
-	return gateRun{report.Results[0], processors().others(before)}
+	return gateRun{report.Results[0], processors().share(before)}
 }
 
 func quartiles(lower, upper float64) map[string][2]float64 {
