@@ -190,19 +190,34 @@ func (q *QP) unlink(id *ID) {
 	}
 }
 
-// MigrateID has an ID's events go to another channel, those too that were not fetched yet.
+// MigrateID has an ID's events go to another channel, those too that were not fetched yet: with them go the IDs of requests.
 func (d *Device) MigrateID(h, channel Handle) syscall.Errno {
 	id, c := d.ids.get(h), d.cmChannels.get(channel)
 	if id == nil || c == nil {
 		return syscall.EINVAL
 	}
+	d.drop(id.migrate(c))
+	return fine
+}
+
+// migrate is MigrateID. It returns the events that nobody can fetch any more, as the channel has been destroyed meanwhile.
+func (id *ID) migrate(to *CMChannel) (left []CMEvent) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	if c != id.channel {
-		c.events.push(id.channel.events.remove(func(e CMEvent) bool { return e.id == id })...)
-		id.channel = c
+	if to == id.channel {
+		return nil
 	}
-	return fine
+	moved := id.channel.events.remove(func(e CMEvent) bool { return e.id == id })
+	for _, e := range moved {
+		if child := id.device.ids.get(e.Child); child != nil {
+			child.migrate(to)
+		}
+	}
+	id.channel = to
+	if !to.events.push(moved...) {
+		return moved
+	}
+	return nil
 }
 
 // AddressesOf returns the addresses of an ID, as far as they are known.
