@@ -90,6 +90,13 @@ func (cq *CQ) Depth() int {
 	return cq.ring.Limit()
 }
 
+// Len returns how many completions are there to be polled.
+func (cq *CQ) Len() int {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.ring.Len()
+}
+
 // Committed returns how many completions the queues tied to the CQ can have
 // outstanding: the sum of their depths, a Shared Receive Queue counted once. A
 // CQ of that depth cannot overflow, whatever peers do, with one exception: when a connection

@@ -100,7 +100,7 @@ func (d *Device) ResizeCQ(h Handle, depth int) syscall.Errno {
 	}
 	c.polling.Lock()
 	defer c.polling.Unlock()
-	if len(c.late) > depth {
+	if c.cq.Depth()-c.room() > depth {
 		return syscall.EINVAL
 	}
 	return errnoOf(c.cq.Resize(depth))
@@ -145,7 +145,10 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	if c == nil {
 		return -1
 	}
-	n, yields := c.poll(wcs)
+	n, yields, overflowed := c.poll(wcs)
+	if overflowed {
+		c.tell(asyncCQError)
+	}
 	if yields {
 		d.giveWay()
 	}
@@ -161,10 +164,11 @@ const (
 	yieldEvery   = 16
 )
 
-// poll is Poll. It reports whether others are to run first.
-func (c *CQ) poll(wcs []WC) (n int, yields bool) {
+// poll is Poll. It reports whether others are to run first, and whether there were more completions than the CQ has room for.
+func (c *CQ) poll(wcs []WC) (n int, yields, overflowed bool) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
+	overflowed = c.trim()
 	n = take(wcs, &c.early)
 	for got, asked := 0, 0; n < len(wcs) && got == asked; { // some may be kept from the program: see set
 		asked = min(len(c.wcs), len(wcs)-n)
@@ -182,7 +186,7 @@ func (c *CQ) poll(wcs []WC) (n int, yields bool) {
 	if c.vain++; n > 0 {
 		c.vain = 0
 	}
-	return n, c.vain >= patientPolls && c.vain%yieldEvery == 0
+	return n, c.vain >= patientPolls && c.vain%yieldEvery == 0, overflowed
 }
 
 // forget drops the completions of a QP that goes to RESET: as with RDMA hardware, what its next connection completes comes after nothing

@@ -140,6 +140,13 @@ func (s *source) tell(event uint32) {
 	}
 }
 
+// overflowed reports whether it is a CQ of which the program was told that.
+func (s *source) overflowed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
 // silence is for an object that is destroyed: its events that nobody has fetched are dropped, and no more come.
 func (s *source) silence() {
 	s.mu.Lock()

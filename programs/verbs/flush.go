@@ -137,18 +137,50 @@ func (c *CQ) complete(a added, solicited bool) {
 	}
 }
 
-// add appends a completion to those of package iwarp, and reports whether the CQ had room: otherwise it is dropped. Whether it is one that was
-// solicited, or in error, decides about an event for those who have asked for no others.
+// add appends a completion to those of package iwarp, and reports whether the CQ had room: otherwise it is dropped, as all are after that. Whether it is one that
+// was solicited, or in error, decides about an event for those who have asked for no others.
 func (c *CQ) add(a added, solicited bool) (room bool) {
+	overflowed := c.overflowed()
 	c.polling.Lock()
-	if room = len(c.late) < c.cq.Depth(); room {
+	if room = !overflowed && c.room() > 0; room {
 		c.late = append(c.late, a)
+	} else {
+		a.givePlace()
 	}
 	c.polling.Unlock()
 	if c.channel != nil {
 		c.wakeFor(solicited)
 	}
 	return room
+}
+
+// room is how many more completions there may be, of package iwarp and others. The caller holds CQ.polling.
+func (c *CQ) room() int { return c.cq.Depth() - c.cq.Len() - len(c.early) - len(c.late) }
+
+// trim drops what has no room beside completions of package iwarp, which does not know of the others, and reports whether there was any. The caller holds
+// CQ.polling.
+func (c *CQ) trim() (overflowed bool) {
+	if len(c.early)+len(c.late) == 0 {
+		return false
+	}
+	more := max(-c.room(), 0)
+	for _, from := range []*[]added{&c.late, &c.early} {
+		keep := max(len(*from)-more, 0)
+		for _, a := range (*from)[keep:] {
+			a.givePlace()
+			more--
+			overflowed = true
+		}
+		*from = slices.Delete(*from, keep, len(*from))
+	}
+	return overflowed
+}
+
+// givePlace gives the place in the queue back that the request has kept.
+func (a *added) givePlace() {
+	if a.sent != nil {
+		a.sent.Add(-1)
+	}
 }
 
 // take moves the oldest of a list of completions to wcs. The caller holds CQ.polling.
@@ -159,9 +191,7 @@ func take(wcs []WC, from *[]added) int {
 		if a.of != nil {
 			wcs[i].Status = a.of.failed()
 		}
-		if a.sent != nil {
-			a.sent.Add(-1)
-		}
+		a.givePlace()
 	}
 	*from = slices.Delete(*from, 0, n)
 	return n
