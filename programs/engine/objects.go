@@ -104,8 +104,8 @@ func iw_cq_poll(h uint64, n int32, wcs unsafe.Pointer) int32 {
 }
 
 //export iw_srq_create
-func iw_srq_create(context, pd uint64, depth int32, token uint64, to *uint64) int32 {
-	h, errno := device().CreateSRQ(verbs.Handle(context), verbs.Handle(pd), int(depth), token)
+func iw_srq_create(context, pd uint64, depth, sges int32, token uint64, to *uint64) int32 {
+	h, errno := device().CreateSRQ(verbs.Handle(context), verbs.Handle(pd), int(depth), sges, token)
 	return give(to, h, errno)
 }
 

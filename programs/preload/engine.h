@@ -49,7 +49,7 @@ struct iw_cm_event {
 	F(cq_destroy, (uint64_t h))                                                                                \
 	F(cq_arm, (uint64_t h, int32_t solicited_only))                                                            \
 	F(cq_poll, (uint64_t h, int32_t n, void *wcs)) /* returns how many, or -1 */                               \
-	F(srq_create, (uint64_t context, uint64_t pd, int32_t depth, uint64_t token, uint64_t *to))                \
+	F(srq_create, (uint64_t context, uint64_t pd, int32_t depth, int32_t sges, uint64_t token, uint64_t *to))  \
 	F(srq_modify, (uint64_t h, int32_t depth, int32_t limit))                                                  \
 	F(srq_query, (uint64_t h, int32_t *depth, int32_t *limit))                                                 \
 	F(srq_destroy, (uint64_t h))                                                                               \

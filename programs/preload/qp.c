@@ -84,6 +84,10 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 		attr->cap.max_inline_data = MIN_INLINE;
 	if (attr->cap.max_send_wr && attr->cap.max_send_wr < MIN_SENDS)
 		attr->cap.max_send_wr = MIN_SENDS;
+	if (!attr->cap.max_send_sge)
+		attr->cap.max_send_sge = 1;
+	if (!attr->cap.max_recv_sge && !attr->srq)
+		attr->cap.max_recv_sge = 1;
 	struct iw_qp *q = iw_new(sizeof *q);
 	error = q ? create(q, pd, attr) : ENOMEM;
 	if (error) {

@@ -14,12 +14,14 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	uint64_t number;
 	if (!iw_ours(pd->context))
 		return REAL(ibv_create_srq, pd, attr);
+	if (!attr->attr.max_sge)
+		attr->attr.max_sge = 1;
 	struct iw_srq *s = iw_new(sizeof *s);
 	int error = attr->attr.max_wr < 1 || attr->attr.max_wr > MAX_WR || attr->attr.max_sge > MAX_SGE
 			    ? EINVAL
 		    : !s ? ENOMEM
 			    : iw_engine()->srq_create(iw_context_number(pd->context), iw_number(&container(pd, struct iw_pd, pd)->handle),
-						      attr->attr.max_wr, (uintptr_t)&s->srq, &number);
+						      attr->attr.max_wr, attr->attr.max_sge, (uintptr_t)&s->srq, &number);
 	if (error) {
 		free(s);
 		errno = error;

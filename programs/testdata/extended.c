@@ -157,6 +157,11 @@ int main(void)
 	ibv_wr_send(a->ex);
 	ibv_wr_set_inline_data(a->ex, long_data, sizeof long_data);
 	check(ibv_wr_complete(a->ex) == EINVAL, "too much inline data");
+	struct ibv_sge three[3] = {sges[0], sges[0], sges[0]};
+	ibv_wr_start(a->ex);
+	ibv_wr_send(a->ex);
+	ibv_wr_set_sge_list(a->ex, 3, three);
+	check(ibv_wr_complete(a->ex) == EINVAL, "more elements than the QP has");
 	ibv_wr_start(a->ex);
 	ibv_wr_send(a->ex);
 	ibv_wr_abort(a->ex);

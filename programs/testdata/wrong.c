@@ -89,6 +89,12 @@ static void shared(struct end *e)
 	WRONG(ibv_query_srq(srq, &a), 0);
 	WRONG((int)a.max_wr, 8);
 	WRONG((int)a.srq_limit, 0);
+	struct ibv_sge sges[2] = {{0}};
+	struct ibv_recv_wr *bad, wr = {.sg_list = sges, .num_sge = 2};
+	WRONG(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
+	WRONG(bad != &wr, 0);
+	wr.num_sge = -1;
+	WRONG(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
 	struct ibv_qp_init_attr init = {.send_cq = e->cq, .recv_cq = e->cq, .srq = srq, .qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1 << 20, .max_recv_sge = 1000}};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init); /* which ignores those of receives */
@@ -186,10 +192,16 @@ static void overflow(struct end *e)
 	WRONG(post(e, &bad, 0, 8), EINVAL);
 	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
 	WRONG(at != &many, 0);
+	many.num_sge = 3; /* more than the QP has */
+	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
+	many.send_flags = IBV_SEND_INLINE;
+	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
+	many.send_flags = 0;
 	many.num_sge = -1;
 	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
-	struct ibv_recv_wr *r, less = {.sg_list = sges, .num_sge = -1};
+	struct ibv_recv_wr *r, less = {.sg_list = sges, .num_sge = -1}, more = {.sg_list = sges, .num_sge = 3};
 	WRONG(ibv_post_recv(e->qp, &less, &r), EINVAL);
+	WRONG(ibv_post_recv(e->qp, &more, &r), EINVAL);
 	struct ibv_send_wr too_long = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
 	WRONG(post(e, &too_long, 0, 512), EINVAL);
 }

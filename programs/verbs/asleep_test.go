@@ -15,7 +15,7 @@ func (q *queue) beside() *queue {
 	other := *q
 	var errno syscall.Errno
 	other.qp, other.number, errno = q.d.CreateQP(QPAttr{
-		Context: q.context, PD: q.pd, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 16, RecvDepth: 16, MaxInline: 64, SignalAll: true, Token: 79,
+		Context: q.context, PD: q.pd, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 16, RecvDepth: 16, SendSGEs: 1, RecvSGEs: 1, MaxInline: 64, SignalAll: true, Token: 79,
 	})
 	must(q.t, errno)
 	must(q.t, q.d.ModifyQP(other.qp, StateInit))

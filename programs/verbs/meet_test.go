@@ -198,7 +198,7 @@ func TestMeetReset(t *testing.T) {
 	other := &queue{program: a.program, cq: a.cq, completions: a.completions, fd: a.fd}
 	var errno syscall.Errno
 	other.qp, other.number, errno = a.d.CreateQP(QPAttr{
-		Context: a.context, PD: a.pd, SendCQ: a.cq, RecvCQ: a.cq, SendDepth: 16, RecvDepth: 16, MaxInline: 64, SignalAll: true, Token: 78,
+		Context: a.context, PD: a.pd, SendCQ: a.cq, RecvCQ: a.cq, SendDepth: 16, RecvDepth: 16, SendSGEs: 1, RecvSGEs: 1, MaxInline: 64, SignalAll: true, Token: 78,
 	})
 	must(t, errno)
 	must(t, a.d.ModifyQP(other.qp, StateInit))
@@ -289,7 +289,7 @@ func TestNumbers(t *testing.T) {
 // TestMeetLastWQE: a program hears once that a QP takes no more of its Shared Receive Queue, and with ERR, not when the peer goes.
 func TestMeetLastWQE(t *testing.T) {
 	p, b := newProgramWith(t, Config{RoCE: true}), roce(t)
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1, 1)
 	must(t, errno)
 	a := p.queueOf(srq)
 	a.meet(b.number)

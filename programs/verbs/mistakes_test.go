@@ -39,7 +39,7 @@ func TestWrongHandles(t *testing.T) {
 		"resize cq":     func() syscall.Errno { return d.ResizeCQ(h, 1) },
 		"destroy cq":    func() syscall.Errno { return d.DestroyCQ(h) },
 		"arm":           func() syscall.Errno { return d.Arm(h, false) },
-		"create srq":    func() syscall.Errno { _, e := d.CreateSRQ(h, h, 1, 0); return e },
+		"create srq":    func() syscall.Errno { _, e := d.CreateSRQ(h, h, 1, 1, 0); return e },
 		"modify srq":    func() syscall.Errno { return d.ModifySRQ(h, 0, 0) },
 		"query srq":     func() syscall.Errno { _, _, e := d.QuerySRQ(h); return e },
 		"destroy srq":   func() syscall.Errno { return d.DestroySRQ(h) },
@@ -171,6 +171,14 @@ func TestBadRequests(t *testing.T) {
 	if at != bad || errno != syscall.EINVAL {
 		t.Errorf("%v: %v", at, errno)
 	}
+	many := []SGE{*good.sge(), *good.sge(), *good.sge(), *good.sge()}
+	for _, flags := range []uint32{0, sendInline} {
+		_, errno = client.d.PostSend(client.qp, &SendWR{SGL: &many[0], SGEs: 4, Opcode: wrSend, Flags: flags})
+		want(t, "a Send of more elements than the QP has", errno, syscall.EINVAL)
+	}
+	want(t, "all of a list", client.d.PostAll(client.qp, &SendWR{SGL: &many[0], SGEs: 4, Opcode: wrSend}), syscall.EINVAL)
+	_, errno = client.d.PostRecv(client.qp, &RecvWR{SGL: &many[0], SGEs: 3})
+	want(t, "a receive of more elements than the QP has", errno, syscall.EINVAL)
 	_, errno = client.d.PostSend(client.qp, &SendWR{SGL: good.sge(), SGEs: -1, Opcode: wrSend})
 	want(t, "less than no elements", errno, syscall.EINVAL)
 	_, errno = client.d.PostRecv(client.qp, &RecvWR{SGL: good.sge(), SGEs: -1})
@@ -183,7 +191,7 @@ func TestBadRequests(t *testing.T) {
 // TestLongList posts more receives than fit into the scratch of one call, up to the depth of the queue.
 func TestLongList(t *testing.T) {
 	p := newProgram(t)
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 100, 5)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 100, 1, 5)
 	must(t, errno)
 	r := p.region("....", accessLocalWrite)
 	list := make([]RecvWR, 101)
@@ -196,6 +204,11 @@ func TestLongList(t *testing.T) {
 	bad, errno := p.d.PostSRQ(srq, &list[0])
 	if bad != &list[100] || errno != syscall.ENOMEM {
 		t.Errorf("%v: %v", bad, errno)
+	}
+	for _, elements := range []int32{-1, 2} {
+		bad, errno = p.d.PostSRQ(srq, &RecvWR{SGL: unsafe.SliceData([]SGE{*r.sge(), *r.sge()}), SGEs: elements})
+		want(t, "another number of elements than the queue has", errno, syscall.EINVAL)
+		want(t, "which", bad != nil, true)
 	}
 	must(t, p.d.ModifySRQ(srq, 200, 7))
 	want(t, "a limit above the depth", p.d.ModifySRQ(srq, 150, 151), syscall.EINVAL)

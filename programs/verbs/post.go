@@ -23,14 +23,15 @@ type recvQueue interface {
 	PostRecvs(wrs []iwarp.RecvWR) (n int, err error)
 }
 
-// post posts a list; late leaves it to the completions to tell of an lkey that is wrong, as QPConfig.CheckLate. After an error bad is the request that it is about; those before it were posted.
-func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue, late bool) (bad *RecvWR, err error) {
+// post posts a list of receives with so many elements at most; late leaves it to the completions to tell of an lkey that is wrong, as QPConfig.CheckLate. After an
+// error bad is the request that it is about; those before it were posted.
+func (r *receives) post(d *Device, wr *RecvWR, queue recvQueue, sges int32, late bool) (bad *RecvWR, err error) {
 	errno := fine
 	for wr != nil && errno == fine {
 		first, n := wr, 0
 		r.sges = r.sges[:0]
 		for ; wr != nil && n < batch; wr = wr.Next {
-			if errno = r.add(d, wr, n, late); errno != fine {
+			if errno = r.add(d, wr, n, sges, late); errno != fine {
 				break
 			}
 			n++
@@ -54,8 +55,8 @@ func asError(errno syscall.Errno) error {
 }
 
 // add translates a receive to the nth place.
-func (r *receives) add(d *Device, wr *RecvWR, n int, late bool) syscall.Errno {
-	from, ok := len(r.sges), wr.SGEs >= 0 && wr.SGEs <= iwarp.MaxSGE
+func (r *receives) add(d *Device, wr *RecvWR, n int, sges int32, late bool) syscall.Errno {
+	from, ok := len(r.sges), wr.SGEs >= 0 && wr.SGEs <= sges
 	if ok {
 		r.sges, ok = d.sges(r.sges, elements(wr.SGL, wr.SGEs), late)
 	}
@@ -112,7 +113,7 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	if errno := q.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
 		return errno
 	}
-	if wr.SGEs < 0 || wr.SGEs > iwarp.MaxSGE {
+	if wr.SGEs < 0 || wr.SGEs > q.sendSGEs {
 		return syscall.EINVAL
 	}
 	list := elements(wr.SGL, wr.SGEs)

@@ -85,7 +85,7 @@ func TestSendImmediate(t *testing.T) {
 // Receive Queue.
 func TestSendImmediateUnready(t *testing.T) {
 	p, a := newProgramWith(t, Config{RoCE: true}), roce(t)
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1, 1)
 	must(t, errno)
 	b := p.queueOf(srq)
 	a.meet(b.number)

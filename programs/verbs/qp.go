@@ -40,6 +40,8 @@ type QP struct {
 	recvCQ    *CQ
 	signalAll bool
 	maxInline int
+	sendSGEs  int32 // that a request has at most
+	recvSGEs  int32
 	ownRecvs  bool
 	state     atomic.Uint32
 	number    uint32      // that the program knows it by
@@ -70,8 +72,7 @@ type QP struct {
 	gone    bool // the QP is being destroyed
 }
 
-// QPAttr says what QP to create: the capacities of struct ibv_qp_init_attr. SRQ may be 0. Numbers of elements bound the requests of a QP of datagrams
-// only; one that is connected takes as many as there may be.
+// QPAttr says what QP to create: the capacities of struct ibv_qp_init_attr. SRQ may be 0.
 type QPAttr struct {
 	Context, PD, SendCQ, RecvCQ, SRQ Handle
 	SendDepth, RecvDepth, MaxInline  int
@@ -91,7 +92,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 	}
 	q := &QP{
 		source: source{context: x, token: a.Token}, device: d, signalAll: a.SignalAll, maxInline: a.MaxInline, ownRecvs: srq == nil,
-		sendCQ: sendCQ, recvCQ: recvCQ,
+		sendSGEs: a.SendSGEs, recvSGEs: a.RecvSGEs, sendCQ: sendCQ, recvCQ: recvCQ,
 	}
 	cfg := iwarp.QPConfig{
 		SendCQ: sendCQ.cq, RecvCQ: recvCQ.cq, SendDepth: max(a.SendDepth, 1), RecvDepth: max(a.RecvDepth, 1), MaxInline: a.MaxInline,
@@ -389,7 +390,7 @@ func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errn
 	if q.departed() {
 		return q.flushRecvs(wr)
 	}
-	bad, err := q.recvs.post(d, wr, q.qp, d.roce)
+	bad, err := q.recvs.post(d, wr, q.qp, q.recvSGEs, d.roce)
 	if q.over(err) {
 		return q.flushRecvs(bad)
 	}

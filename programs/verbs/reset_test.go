@@ -63,7 +63,7 @@ func TestResetEmpties(t *testing.T) {
 // TestResetLastWQE: of each connection a program hears that the QP takes no more of its Shared Receive Queue, also after RESET.
 func TestResetLastWQE(t *testing.T) {
 	p := newProgramWith(t, Config{RoCE: true})
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 8, 5)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 8, 1, 5)
 	must(t, errno)
 	a := p.queueOf(srq)
 	for range 2 {

@@ -154,7 +154,8 @@ func (p *program) queueOf(srq Handle) *queue {
 	q.cq, errno = p.d.CreateCQ(p.context, q.completions, 64, 77)
 	must(p.t, errno)
 	q.qp, q.number, errno = p.d.CreateQP(QPAttr{
-		Context: p.context, PD: p.pd, SRQ: srq, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 16, RecvDepth: 16, MaxInline: 64, SignalAll: true, Token: 78,
+		Context: p.context, PD: p.pd, SRQ: srq, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 16, RecvDepth: 16, SendSGEs: 3, RecvSGEs: 2, MaxInline: 64,
+		SignalAll: true, Token: 78,
 	})
 	must(p.t, errno)
 	must(p.t, p.d.ModifyQP(q.qp, StateInit))

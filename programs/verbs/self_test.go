@@ -85,7 +85,7 @@ func TestMeetItselfAgain(t *testing.T) {
 // TestMeetItselfShared: its receives may be those of a Shared Receive Queue. After its end nothing of it is left.
 func TestMeetItselfShared(t *testing.T) {
 	p := newProgramWith(t, Config{RoCE: true})
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 10, 1, 1)
 	must(t, errno)
 	q := p.queueOf(srq)
 	q.meet(q.number)

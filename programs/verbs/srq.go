@@ -13,14 +13,15 @@ import (
 // An SRQ is a struct ibv_srq.
 type SRQ struct {
 	source
-	srq *iwarp.SRQ
+	srq  *iwarp.SRQ
+	sges int32 // that a receive has at most
 
 	posting sync.Mutex
 	recvs   receives
 }
 
-// CreateSRQ returns a Shared Receive Queue. The token names it in the events of the context.
-func (d *Device) CreateSRQ(context, pd Handle, depth int, token uint64) (Handle, syscall.Errno) {
+// CreateSRQ returns a Shared Receive Queue, of whose receives each has so many elements at most. The token names it in the events of the context.
+func (d *Device) CreateSRQ(context, pd Handle, depth int, sges int32, token uint64) (Handle, syscall.Errno) {
 	x, p := d.contexts.get(context), d.pds.get(pd)
 	if x == nil || p == nil {
 		return 0, syscall.EINVAL
@@ -29,7 +30,7 @@ func (d *Device) CreateSRQ(context, pd Handle, depth int, token uint64) (Handle,
 	if err != nil {
 		return 0, errnoOf(err)
 	}
-	s := &SRQ{source: source{context: x, token: token}, srq: srq}
+	s := &SRQ{source: source{context: x, token: token}, srq: srq, sges: sges}
 	d.sources.Store(srq, &s.source)
 	return made(d.srqs.add(s))
 }
@@ -99,6 +100,6 @@ func (d *Device) PostSRQ(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno
 	}
 	s.posting.Lock()
 	defer s.posting.Unlock()
-	bad, err := s.recvs.post(d, wr, s.srq, false)
+	bad, err := s.recvs.post(d, wr, s.srq, s.sges, false)
 	return bad, errnoOf(err)
 }

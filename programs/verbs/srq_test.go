@@ -8,7 +8,7 @@ import "testing"
 // limit reached ('low watermark') event is not (or no longer) armed" (ibv_query_srq(3)).
 func TestSRQLimit(t *testing.T) {
 	p, b := newProgramWith(t, Config{RoCE: true}), roce(t)
-	srq, errno := p.d.CreateSRQ(p.context, p.pd, 8, 5)
+	srq, errno := p.d.CreateSRQ(p.context, p.pd, 8, 1, 5)
 	must(t, errno)
 	a := p.queueOf(srq)
 	r := p.region("....", accessLocalWrite)
