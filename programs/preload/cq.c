@@ -61,6 +61,10 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	uint64_t number;
 	if (!iw_ours(context))
 		return REAL(ibv_create_cq, context, cqe, cq_context, channel, comp_vector);
+	if (channel && channel->context != context) { /* as the kernel says of a descriptor that is none of the context's */
+		errno = EBADF;
+		return NULL;
+	}
 	if (cqe > 0 && cqe < MIN_CQE)
 		cqe = MIN_CQE;
 	struct iw_cq *c = iw_new(sizeof *c);

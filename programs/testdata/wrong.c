@@ -219,6 +219,25 @@ static void wrong_key(void)
 	destroy(b);
 }
 
+/* A completion channel is for CQs of its context. */
+static void contexts(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *other = ibv_open_device(list[0]);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(other);
+	struct ibv_cq_init_attr_ex extended = {.cqe = 1, .channel = channel, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	check(channel != NULL, "ibv_create_comp_channel");
+	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, channel, 0)), EBADF);
+	WRONG(FAILS(NULL, ibv_create_cq_ex(context, &extended)), EBADF);
+	WRONG(channel->refcnt, 0);
+	struct ibv_cq *cq = ibv_create_cq(other, 1, NULL, channel, 0);
+	check(cq != NULL, "ibv_create_cq");
+	WRONG(ibv_destroy_cq(cq), 0);
+	WRONG(ibv_destroy_comp_channel(channel), 0);
+	WRONG(ibv_close_device(other), 0);
+	ibv_free_device_list(list);
+}
+
 /* What is in use is not destroyed, and what was destroyed is not used. */
 static void ends(struct end *e)
 {
@@ -340,6 +359,7 @@ int main(void)
 	shared(a);
 	transitions();
 	states(a, b);
+	contexts();
 	overflow(a);
 	ends(a);
 	destroy(b);
