@@ -9,3 +9,9 @@ func (l Library) first(t *testing.T) { l.compiled(t, "first", pair...) }
 
 // scarce is testdata/scarce.c: a process without descriptors, or without /dev/null.
 func (l Library) scarce(t *testing.T) { l.compiled(t, "scarce", pair...) }
+
+// churn is testdata/churn.c: forks while threads hold locks.
+func (l Library) churn(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "churn", append(pair, "-D_GNU_SOURCE")...)
+}

@@ -145,6 +145,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("fork", l.forks)
 	t.Run("inherited", l.inherits)
 	t.Run("first", l.first)
+	t.Run("churn", l.churn)
 	t.Run("scarce", l.scarce)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)

@@ -1,12 +1,8 @@
 /* Asynchronous events. */
 #include "objects.h"
 
-#include <pthread.h>
-
-/* A counter of an object that an event is about: of those delivered, and those acknowledged. */
+/* The counters of an object that an event is about: of those delivered, and those acknowledged. */
 struct counter {
-	pthread_mutex_t *mutex;
-	pthread_cond_t *cond;
 	uint32_t *acked, *delivered;
 };
 
@@ -15,16 +11,16 @@ static struct counter counter_of(struct ibv_async_event *e)
 	switch (e->event_type) {
 	case IBV_EVENT_CQ_ERR: {
 		struct iw_cq *c = container(e->element.cq, struct iw_cq, cq);
-		return (struct counter){&c->cq.mutex, &c->cq.cond, &c->cq.async_events_completed, &c->async_events};
+		return (struct counter){&c->cq.async_events_completed, &c->async_events};
 	}
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED: {
 		struct iw_srq *s = container(e->element.srq, struct iw_srq, srq);
-		return (struct counter){&s->srq.mutex, &s->srq.cond, &s->srq.events_completed, &s->events};
+		return (struct counter){&s->srq.events_completed, &s->events};
 	}
 	default: {
 		struct iw_qp *q = container(e->element.qp, struct iw_qp, qp);
-		return (struct counter){&q->qp.mutex, &q->qp.cond, &q->qp.events_completed, &q->events};
+		return (struct counter){&q->qp.events_completed, &q->events};
 	}
 	}
 }
@@ -38,10 +34,7 @@ static int take(struct ibv_context *context, struct ibv_async_event *event)
 	if (!error) {
 		event->event_type = type;
 		event->element.qp = (struct ibv_qp *)(uintptr_t)token;
-		struct counter c = counter_of(event);
-		pthread_mutex_lock(c.mutex);
-		++*c.delivered;
-		pthread_mutex_unlock(c.mutex);
+		iw_count(counter_of(event).delivered, 1);
 	}
 	iw_delivered();
 	return error;
@@ -92,9 +85,5 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		REAL(ibv_ack_async_event, event);
 		return;
 	}
-	struct counter c = counter_of(event);
-	pthread_mutex_lock(c.mutex);
-	++*c.acked;
-	pthread_cond_signal(c.cond);
-	pthread_mutex_unlock(c.mutex);
+	iw_count(counter_of(event).acked, 1);
 }

@@ -2,7 +2,6 @@
 #include "objects.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
 #include <unistd.h>
 
 static struct iw_cm_channel *channel_of(struct rdma_event_channel *channel)
@@ -23,24 +22,22 @@ uint64_t iw_id_number(struct rdma_cm_id *id)
 /* All ids have the same context, as with librdmacm, which programs compare. */
 struct ibv_context *iw_cm_context(void)
 {
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static struct ibv_context *context;
-	pthread_mutex_lock(&mutex);
+	iw_make();
 	if (!context)
 		context = iw_open();
-	pthread_mutex_unlock(&mutex);
+	iw_made();
 	return context;
 }
 
 /* And the same Protection Domain, where the program brings none: one for each engine. */
 static struct ibv_pd *default_pd(struct ibv_context *context)
 {
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static struct ibv_pd *pd;
-	pthread_mutex_lock(&mutex);
+	iw_make();
 	if (!pd || !iw_live(&container(pd, struct iw_pd, pd)->handle))
 		pd = ibv_alloc_pd(context);
-	pthread_mutex_unlock(&mutex);
+	iw_made();
 	return pd;
 }
 
@@ -50,7 +47,6 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	if (!c)
 		return NULL;
 	c->channel.fd = iw_descriptor(&c->process);
-	pthread_mutex_init(&c->mutex, NULL);
 	if (c->channel.fd >= 0)
 		return &c->channel;
 	free(c);
@@ -63,11 +59,11 @@ static uint64_t channel_number(struct rdma_event_channel *channel)
 	struct iw_cm_channel *c = channel_of(channel);
 	const struct iw_engine *engine = iw_engine();
 	uint64_t number;
-	pthread_mutex_lock(&c->mutex);
+	iw_make();
 	if (!iw_live(&c->handle) && iw_own_descriptor(c->channel.fd, &c->process) && !engine->cm_channel_open(c->channel.fd, &number))
 		c->handle = iw_handle(number);
 	number = iw_number(&c->handle);
-	pthread_mutex_unlock(&c->mutex);
+	iw_made();
 	return number;
 }
 
@@ -77,9 +73,9 @@ int iw_wait_channel(struct rdma_event_channel *channel)
 	struct iw_cm_channel *c = channel_of(channel);
 	if (channel->fd < 0)
 		return EBADF;
-	pthread_mutex_lock(&c->mutex);
+	iw_make();
 	bool may = c->handle.number ? iw_live(&c->handle) : iw_own_descriptor(channel->fd, &c->process);
-	pthread_mutex_unlock(&c->mutex);
+	iw_made();
 	return may ? iw_wait_readable(channel->fd) : EINVAL;
 }
 
@@ -113,8 +109,6 @@ struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum 
 	i->id.context = context;
 	i->id.ps = ps;
 	i->id.qp_type = type;
-	pthread_mutex_init(&i->mutex, NULL);
-	pthread_cond_init(&i->cond, NULL);
 	if (i->id.channel)
 		return i;
 	free(i);
@@ -162,7 +156,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 		return iw_set_errno(error);
 	i->handle.number = 0;
 	drop_event(id);
-	iw_wait_acked(&i->mutex, &i->cond, &i->acked, &i->events);
+	iw_wait_acked(&i->acked, &i->events);
 	if (i->sync)
 		rdma_destroy_event_channel(id->channel);
 	free(i->attr);
@@ -200,7 +194,7 @@ EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *cha
 		return 0;
 	if (iw_migrate(id, channel))
 		return -1;
-	iw_wait_acked(&i->mutex, &i->cond, &i->acked, &i->events);
+	iw_wait_acked(&i->acked, &i->events);
 	return 0;
 }
 

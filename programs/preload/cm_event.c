@@ -1,8 +1,6 @@
 /* librdmacm: events. */
 #include "objects.h"
 
-#include <pthread.h>
-
 struct event {
 	struct rdma_cm_event event;
 	/* Some programs read their protocol's header from it unasked: it is never NULL, and zero where there is nothing. */
@@ -72,13 +70,6 @@ static bool translate(const struct iw_cm_event *e, struct event *out)
 	return true;
 }
 
-static void count(struct iw_id *i)
-{
-	pthread_mutex_lock(&i->mutex);
-	i->events++;
-	pthread_mutex_unlock(&i->mutex);
-}
-
 static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct iw_cm_event e;
@@ -94,7 +85,7 @@ static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event
 		free(out);
 	} else {
 		*event = &out->event;
-		count(counted(*event));
+		iw_count(&counted(*event)->events, 1);
 	}
 	iw_delivered();
 	return error;
@@ -120,10 +111,7 @@ EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return iw_set_errno(EINVAL);
 	struct iw_id *i = counted(event);
 	free(container(event, struct event, event));
-	pthread_mutex_lock(&i->mutex);
-	i->acked++;
-	pthread_cond_signal(&i->cond);
-	pthread_mutex_unlock(&i->mutex);
+	iw_count(&i->acked, 1);
 	return 0;
 }
 

@@ -106,8 +106,8 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	if (error)
 		return error;
 	c->handle.number = 0;
-	iw_wait_acked(&cq->mutex, &cq->cond, &cq->comp_events_completed, &c->comp_events);
-	iw_wait_acked(&cq->mutex, &cq->cond, &cq->async_events_completed, &c->async_events);
+	iw_wait_acked(&cq->comp_events_completed, &c->comp_events);
+	iw_wait_acked(&cq->async_events_completed, &c->async_events);
 	if (cq->channel)
 		__atomic_fetch_sub(&cq->channel->refcnt, 1, __ATOMIC_RELAXED);
 	iw_retire(c);
@@ -122,9 +122,7 @@ static int take(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_
 	if (!error) {
 		*cq = (struct ibv_cq *)(uintptr_t)token;
 		*cq_context = (*cq)->cq_context;
-		pthread_mutex_lock(&(*cq)->mutex);
-		cq_of(*cq)->comp_events++;
-		pthread_mutex_unlock(&(*cq)->mutex);
+		iw_count(&cq_of(*cq)->comp_events, 1);
 	}
 	iw_delivered();
 	return error;
@@ -149,10 +147,7 @@ EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 		REAL(ibv_ack_cq_events, cq, n);
 		return;
 	}
-	pthread_mutex_lock(&cq->mutex);
-	cq->comp_events_completed += n;
-	pthread_cond_signal(&cq->cond);
-	pthread_mutex_unlock(&cq->mutex);
+	iw_count(&cq->comp_events_completed, n);
 }
 
 int iw_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)

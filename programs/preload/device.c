@@ -133,7 +133,6 @@ struct ibv_context *iw_open(void)
 	if (!c)
 		return NULL;
 	struct ibv_context *context = &c->v.context;
-	pthread_mutex_init(&c->mutex, NULL);
 	pthread_mutex_init(&context->mutex, NULL);
 	context->device = &device.device;
 	context->cmd_fd = open_commands();
@@ -174,9 +173,9 @@ static struct iw_context *context_of(struct ibv_context *context)
 bool iw_own_async(struct ibv_context *context)
 {
 	struct iw_context *c = context_of(context);
-	pthread_mutex_lock(&c->mutex);
+	iw_make();
 	bool own = iw_own_descriptor(context->async_fd, &c->process);
-	pthread_mutex_unlock(&c->mutex);
+	iw_made();
 	return own;
 }
 
@@ -185,11 +184,11 @@ uint64_t iw_context_number(struct ibv_context *context)
 	struct iw_context *c = context_of(context);
 	uint64_t number;
 	const struct iw_engine *engine = iw_engine();
-	pthread_mutex_lock(&c->mutex);
+	iw_make();
 	if (!iw_live(&c->handle) && iw_own_descriptor(context->async_fd, &c->process) && !engine->context_open(context->async_fd, &number))
 		c->handle = iw_handle(number);
 	number = iw_number(&c->handle);
-	pthread_mutex_unlock(&c->mutex);
+	iw_made();
 	return number;
 }
 

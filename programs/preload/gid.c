@@ -97,17 +97,17 @@ static int find(const struct gids *g, const struct ibv_gid_entry *e)
 /* place gives an address an index of its own: in a table that is full, that of one which is gone. */
 static void place(const struct ibv_gid_entry *e)
 {
-	int at = 0;
-	if (seen.n < MAX_GIDS)
-		at = seen.n++;
-	else
-		while (at < MAX_GIDS && seen.there[at])
+	int at = seen.n;
+	if (at == MAX_GIDS)
+		for (at = 0; at < MAX_GIDS && seen.there[at];)
 			at++;
 	if (at == MAX_GIDS)
 		return;
 	seen.entries[at] = *e;
 	seen.entries[at].gid_index = at;
 	seen.there[at] = true;
+	if (at == seen.n)
+		__atomic_store_n(&seen.n, at + 1, __ATOMIC_RELEASE); /* a child may be forked at any time, and has whole entries */
 }
 
 static void merge(const struct gids *now)
@@ -117,6 +117,16 @@ static void merge(const struct gids *now)
 	for (int i = 0; i < now->n; i++)
 		if (find(&seen, &now->entries[i]) < 0)
 			place(&now->entries[i]);
+}
+
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 static void all_gids(struct gids *g)

@@ -18,27 +18,22 @@ void iw_retire(void *object)
 	static void *resting[ROOM];
 	static unsigned next;
 	pthread_mutex_lock(&retiring);
-	void *oldest = resting[next];
-	resting[next] = object;
-	next = (next + 1) % ROOM;
+	unsigned at = next;
+	next = (at + 1) % ROOM; /* a child that comes before the next line keeps what it would free */
+	void *oldest = resting[at];
+	resting[at] = object;
 	pthread_mutex_unlock(&retiring);
 	free(oldest);
 }
 
-/* A child has only the thread that forked: no other may hold the lock then. */
-static void hold(void)
+static void in_child(void)
 {
-	pthread_mutex_lock(&retiring);
-}
-
-static void let_go(void)
-{
-	pthread_mutex_unlock(&retiring);
+	pthread_mutex_init(&retiring, NULL);
 }
 
 __attribute__((constructor)) static void prepare(void)
 {
-	pthread_atfork(hold, let_go, let_go);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 static struct iw_pd *pd_of(struct ibv_pd *pd)

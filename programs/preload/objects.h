@@ -38,8 +38,7 @@ struct iw_device {
 
 struct iw_context {
 	struct iw_handle handle;
-	unsigned process; /* whose async_fd is */
-	pthread_mutex_t mutex; /* of the handle, which is made when it is needed first, and of the above */
+	unsigned process; /* whose async_fd is; with iw_make, as the handle, which is made when it is needed first */
 	struct verbs_context v; /* which ends with its struct ibv_context */
 };
 
@@ -72,7 +71,7 @@ struct iw_cq {
 	struct ibv_wc wc; /* that is read in place, as what is in extended */
 	bool alone; /* one thread polls it: it needs no lock */
 	pthread_mutex_t reading; /* from start_poll on, if it has found something, until end_poll */
-	uint32_t comp_events, async_events; /* delivered, under the mutex of cq */
+	uint32_t comp_events, async_events; /* delivered */
 };
 
 struct iw_srq {
@@ -162,7 +161,10 @@ void iw_shorten(struct iw_qp *q);
 /* wait.c */
 void iw_deliver(void); /* around what takes an event from its queue, and counts it */
 void iw_delivered(void);
-void iw_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered);
+void iw_count(uint32_t *counter, uint32_t n); /* of events that were delivered, or acknowledged */
+void iw_wait_acked(const uint32_t *acked, const uint32_t *delivered);
+void iw_make(void); /* around what makes something when it is needed first */
+void iw_made(void);
 
 /* A rdma_cm_id. librdmacm's rsockets look behind what the header shows of it: for a device, which is none here, and
  * whether the id has no channel of the program's. */
@@ -178,16 +180,13 @@ struct iw_id {
 	bool begun; /* it connects or listens, or is that of a request */
 	uint8_t responder_resources, initiator_depth; /* that a peer has asked for */
 	uint8_t timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT: TCP has its own, so that it is kept to be asked for */
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
 	uint32_t events, acked; /* events delivered, and those acknowledged */
 };
 
 struct iw_cm_channel {
 	struct rdma_event_channel channel;
 	struct iw_handle handle;
-	unsigned process; /* whose descriptor it is */
-	pthread_mutex_t mutex;
+	unsigned process; /* whose descriptor it is; with iw_make, as the handle */
 };
 
 /* cm.c */

@@ -247,7 +247,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	if (error)
 		return error;
 	q->handle.number = 0;
-	iw_wait_acked(&qp->mutex, &qp->cond, &qp->events_completed, &q->events);
+	iw_wait_acked(&qp->events_completed, &q->events);
 	iw_shorten(q);
 	iw_retire(q);
 	return 0;

@@ -31,9 +31,17 @@ static struct iw_batch *batch_of(struct ibv_qp_ex *qp)
 	return container(qp, struct iw_qp, extended)->batch;
 }
 
+/* In a child after fork its parent's batches are as they were then: held for ever, or half of one. */
+static bool live(const struct ibv_qp_ex *qp)
+{
+	return iw_live(&container(qp, struct iw_qp, extended)->handle);
+}
+
 static void start(struct ibv_qp_ex *qp)
 {
 	struct iw_batch *b = batch_of(qp);
+	if (!live(qp))
+		return;
 	pthread_mutex_lock(&b->mutex);
 	b->n = 0;
 	b->error = 0;
@@ -56,6 +64,8 @@ static struct ibv_send_wr *next(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
 {
 	static __thread struct ibv_send_wr nowhere;
 	struct iw_batch *b = batch_of(qp);
+	if (!live(qp))
+		return &nowhere;
 	if (b->n == b->room && !grow(b)) {
 		b->error = ENOMEM;
 		return &nowhere;
@@ -134,14 +144,15 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, c
 }
 
 /* The request whose memory is to be set: NULL after an error. */
-static struct built *last(struct iw_batch *b)
+static struct built *last(struct ibv_qp_ex *qp)
 {
-	return b->error || !b->n ? NULL : &b->all[b->n - 1];
+	struct iw_batch *b = batch_of(qp);
+	return !live(qp) || b->error || !b->n ? NULL : &b->all[b->n - 1];
 }
 
 static void set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t number, uint32_t qkey)
 {
-	struct built *w = last(batch_of(qp));
+	struct built *w = last(qp);
 	if (!w)
 		return;
 	w->wr.wr.ud.ah = ah;
@@ -152,7 +163,7 @@ static void set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t number
 static void set_sge_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_sge *list)
 {
 	struct iw_batch *b = batch_of(qp);
-	struct built *w = last(b);
+	struct built *w = last(qp);
 	if (w && n > MAX_SGE)
 		b->error = EINVAL;
 	else if (w)
@@ -168,7 +179,7 @@ static void set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t
 static void set_inline_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_data_buf *list)
 {
 	struct iw_batch *b = batch_of(qp);
-	struct built *w = last(b);
+	struct built *w = last(qp);
 	size_t length = 0;
 	if (!w)
 		return;
@@ -197,6 +208,8 @@ static void set_inline(struct ibv_qp_ex *qp, void *addr, size_t length)
 static int finish(struct ibv_qp_ex *qp)
 {
 	struct iw_batch *b = batch_of(qp);
+	if (!live(qp))
+		return EINVAL;
 	for (uint32_t i = 0; i < b->n; i++) {
 		b->all[i].wr.sg_list = b->all[i].sges;
 		b->all[i].wr.next = i + 1 < b->n ? &b->all[i + 1].wr : NULL;
@@ -210,7 +223,8 @@ static int finish(struct ibv_qp_ex *qp)
 
 static void give_up(struct ibv_qp_ex *qp)
 {
-	pthread_mutex_unlock(&batch_of(qp)->mutex);
+	if (live(qp))
+		pthread_mutex_unlock(&batch_of(qp)->mutex);
 }
 
 static uint64_t ops_of(const struct iw_qp *q)

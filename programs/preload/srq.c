@@ -69,7 +69,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	if (error)
 		return error;
 	s->handle.number = 0;
-	iw_wait_acked(&srq->mutex, &srq->cond, &srq->events_completed, &s->events);
+	iw_wait_acked(&srq->events_completed, &s->events);
 	iw_retire(s);
 	return 0;
 }

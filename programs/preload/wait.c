@@ -65,10 +65,36 @@ void iw_delivered(void)
 	pthread_rwlock_unlock(&delivering);
 }
 
-/* In a child after fork nobody delivers. */
+/* Counters of all events are under one lock. So is what is made at the first call that needs it: a child may have to do with objects of its parent's, whose
+ * own locks nobody would let go of if another thread of the parent held them when it forked. */
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER, making = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t counted = PTHREAD_COND_INITIALIZER;
+
+void iw_count(uint32_t *counter, uint32_t n)
+{
+	pthread_mutex_lock(&counting);
+	*counter += n;
+	pthread_cond_broadcast(&counted);
+	pthread_mutex_unlock(&counting);
+}
+
+void iw_make(void)
+{
+	pthread_mutex_lock(&making);
+}
+
+void iw_made(void)
+{
+	pthread_mutex_unlock(&making);
+}
+
+/* In a child after fork nobody else has a lock, or waits. A fork does not wait for those of the parent's who do. */
 static void in_child(void)
 {
 	pthread_rwlock_init(&delivering, NULL);
+	pthread_mutex_init(&counting, NULL);
+	pthread_mutex_init(&making, NULL);
+	pthread_cond_init(&counted, NULL);
 	forks++;
 }
 
@@ -78,12 +104,12 @@ __attribute__((constructor)) static void prepare(void)
 }
 
 /* What destroys an object waits until its events were acknowledged, those too that are being delivered. Some programs acknowledge more than they have got. */
-void iw_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, const uint32_t *delivered)
+void iw_wait_acked(const uint32_t *acked, const uint32_t *delivered)
 {
 	pthread_rwlock_wrlock(&delivering);
 	pthread_rwlock_unlock(&delivering);
-	pthread_mutex_lock(mutex);
+	pthread_mutex_lock(&counting);
 	while ((int32_t)(*acked - *delivered) < 0)
-		pthread_cond_wait(cond, mutex);
-	pthread_mutex_unlock(mutex);
+		pthread_cond_wait(&counted, &counting);
+	pthread_mutex_unlock(&counting);
 }
