@@ -15,8 +15,14 @@ type burster struct {
 
 func newBurster(t *testing.T) *burster {
 	t.Helper()
+	return newBursterOf(t, 4*batchPosts)
+}
+
+// newBursterOf is newBurster for a Send Queue of some depth.
+func newBursterOf(t *testing.T, depth int) *burster {
+	t.Helper()
 	// A nudge would count as well.
-	b := &burster{T: t, qp: dialed(t, Dialer{QP: QPConfig{SendDepth: 4 * batchPosts, Nudge: -1}})}
+	b := &burster{T: t, qp: dialed(t, Dialer{QP: QPConfig{SendDepth: depth, Nudge: -1}})}
 	b.settled()
 	b.fpdus, b.calls = b.sent()
 	return b
@@ -103,6 +109,33 @@ func TestBatch(t *testing.T) {
 	b = newBurster(t)
 	b.postSized(burstFirst+8, batchSize/8)
 	b.wantSent(burstFirst+8, burstFirst+1)
+}
+
+// A batch of half the Send Queue does not wait for the sending goroutine, so that there is room for what is posted meanwhile.
+func TestBatchOfHalfTheQueue(t *testing.T) {
+	const depth = 32
+	b := newBursterOf(t, depth)
+	b.post(burstFirst + depth/2)
+	b.wantSent(burstFirst+depth/2, burstFirst+1)
+}
+
+// What a consumer that polls in vain has sent is not of the next batch, neither its posts nor their octets.
+func TestPollEndsBatch(t *testing.T) {
+	for _, size := range []int{0, batchSize / batchPosts} {
+		b := newBurster(t)
+		b.qp.mu.Lock()
+		b.qp.sender = true // one that does not come to run
+		for range 2 {
+			b.postUnlocking(batchPosts-1, size)
+			if n, _ := b.qp.eng.Outstanding(); n != batchPosts-1 {
+				t.Errorf("posts of %d octets: %d of %d are queued", size, n, batchPosts-1)
+			}
+			b.qp.flushUnlocking()
+		}
+		b.qp.mu.Unlock()
+		b.qp.send()
+		b.wantSent(2*(batchPosts-1), 2)
+	}
 }
 
 // A consumer that polls in vain sends what is queued: it need not wait for the sending
