@@ -1,7 +1,11 @@
 package iwarp
 
 import (
+	"runtime"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/tcp"
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestAwaited: whoever waits for what a QP brings and does not receive for itself is known to the consumer that leaves, so that the next message finds somebody.
@@ -32,4 +36,50 @@ func TestAwaited(t *testing.T) {
 	want(true, "in Read")
 	qp.callers.Add(-1)
 	want(false, "nobody any more")
+}
+
+// A nap is what a consumer waits for that does not come: someone interrupts it at once, and then there is nothing to wait for any more.
+type nap struct{ interrupted bool }
+
+func (n *nap) sleep(c *tcp.Conn) (sleeps bool) {
+	sleeps, n.interrupted = n.interrupted, false
+	if sleeps {
+		c.Announce()
+		c.Interrupt()
+	}
+	return sleeps
+}
+
+func (*nap) awake() {}
+
+// TestInterruptedWithholds: a consumer that was interrupted, as the completions that it waits for do not come by the connection, leaves the role to the
+// receiving goroutine alone; one that was not leaves it to the next consumer.
+func TestInterruptedWithholds(t *testing.T) {
+	a, _ := sockets(t)
+	cq := new(CQ)
+	qp := &QP{sendCQ: cq, recvCQ: cq, conn: tcp.New(a)}
+	cq.only = qp
+	if !qp.conn.CanStandBack() {
+		t.Skip("the receiving goroutine always reads here")
+	}
+	over := make(chan struct{})
+	go func() { qp.conn.StandBack(); close(over) }()
+	t.Cleanup(func() { _ = qp.conn.Close(); <-over })
+	for ctx := testrig.Within(t); !qp.conn.Take(); runtime.Gosched() {
+		testrig.Must(t, ctx.Err())
+	}
+	qp.conn.Leave(false, false)
+	for _, interrupted := range []bool{false, true} {
+		n := nap{interrupted}
+		if qp.leadFor(t.Context(), &n); n.interrupted {
+			t.Fatal("the consumer did not have the role")
+		}
+		taken := qp.conn.Take()
+		if taken == interrupted {
+			t.Errorf("interrupted: %t, and the next consumer has the role: %t", interrupted, taken)
+		}
+		if taken {
+			qp.conn.Leave(false, false)
+		}
+	}
 }
