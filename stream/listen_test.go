@@ -89,21 +89,24 @@ func TestListenerBelowCloses(t *testing.T) {
 	})
 }
 
-// TestAcceptsReads has a Listener without settings take Reads of a peer that wants to send some, and of no other; one that wants none takes none.
+// TestAcceptsReads has a Listener without settings take Reads of a peer that wants to send some, and of no other; one that wants none takes none. It says
+// that it sends some itself only to a peer that wants to send some.
 func TestAcceptsReads(t *testing.T) {
 	for _, tt := range []struct {
-		none      bool
-		ord, want mpa.Depth
-	}{{false, 0, 0}, {false, 3, 3}, {true, 3, 0}} {
+		none       bool
+		ird, ord   mpa.Depth // of the peer
+		takes, may mpa.Depth
+	}{{false, 0, 0, 0, 0}, {false, 0, 3, 3, 0}, {true, 0, 3, 0, 0}, {false, 3, 0, 0, 0}, {false, 3, 2, 2, 3}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCrowd(t, stream.Acceptor{RDMA: iwarp.AcceptConfig{NoReads: tt.none}})
 			defer c.ln.Close()
-			c.dial(1, stream.Dialer{RDMA: iwarp.Dialer{MPA: mpa.Offer{ORD: tt.ord}}})
+			c.dial(1, stream.Dialer{RDMA: iwarp.Dialer{MPA: mpa.Offer{IRD: tt.ird, ORD: tt.ord}}})
 			accepted, err := c.ln.Accept()
 			must(t, err)
 			dialed := <-c.came
-			if n := dialed.QP().Negotiated(); n.ORD != tt.want {
-				t.Errorf("%+v: of %d Reads at a time %d are taken", tt, tt.ord, n.ORD)
+			there, here := dialed.QP().Negotiated(), accepted.(*stream.Conn).QP().Negotiated()
+			if there.ORD != tt.takes || here.ORD != tt.may {
+				t.Errorf("%+v: %d Reads at a time are taken, and %d may be sent", tt, there.ORD, here.ORD)
 			}
 			closeInOrder(t, dialed, accepted.(*stream.Conn))
 		})

@@ -241,6 +241,11 @@ func TestWriteLeavesNothing(t *testing.T) {
 		write(100_000, true)
 		holds(0, "there is no room")
 		reads()
+		write(stream.DefaultRing-100, false)
+		write(100, false) // of which no completion tells
+		write(100_000, true)
+		holds(0, "there is no room, and what came before may be under way")
+		reads()
 		under.stop()
 		write(300_000, true)
 		must(t, a.SetWriteDeadline(time.Time{}))
