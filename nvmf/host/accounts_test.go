@@ -25,6 +25,16 @@ func TestNothingIsLeft(t *testing.T) {
 			_, err := n.WriteAt(make([]byte, 16<<10), 0)
 			testrig.Must(t, errors.Join(err, c.Close()))
 		},
+		"closed with a command that was given up": func(t *testing.T, p *peer, d *host.Dialer) {
+			p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool { return q.id == 0 || c.Opcode != capsule.OpRead }
+			c, n := p.begin().open(d)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := n.Read(ctx, make([]byte, 512), 0); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a Read that is not answered: %v", err)
+			}
+			testrig.Must(t, c.Close())
+		},
 		"lost": func(t *testing.T, p *peer, d *host.Dialer) {
 			c, n := p.begin().open(d)
 			p.cut()
