@@ -97,7 +97,7 @@ func (c *Conn) StandBack() (leads int, again bool) {
 		r.mu.Unlock()
 		timeout := r.bell.wait()
 		r.mu.Lock()
-		for r.state == taken && r.noBell {
+		if r.state == taken && r.noBell { // what wakes it otherwise leads here again: a bell that is closed does not wait
 			r.moved.Wait()
 		}
 		switch {
