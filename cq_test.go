@@ -113,11 +113,11 @@ func TestDisarm(t *testing.T) {
 	}
 	cq.Arm(false)
 	receives(ini, res, 1, false)
+	<-cq.Events()
 	if n := cq.Len(); n != 1 {
 		t.Errorf("%d completions are there", n)
 	}
 	next(t, cq)
-	<-cq.Events()
 	disarmed(true, false, "what gave a notice")
 }
 
