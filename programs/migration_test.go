@@ -33,7 +33,9 @@ func TestMigration(t *testing.T) {
 	table := "| live migration | package | both ends ours | data |\n|---|---|---|---|\n"
 	for _, pinned := range []bool{false, true} {
 		line := map[bool]string{false: "migrate rdma:127.0.0.1:PORT", true: "migrate rdma:127.0.0.1:PORT with rdma-pin-all"}[pinned]
-		table += row(t, line, "qemu-system-x86", compared, func(t *testing.T) { migrate(t, l, pinned) })
+		move := func(t *testing.T) { migrate(t, l, pinned) }
+		table += row(t, line, "qemu-system-x86", compared, move)
+		captured(t, line, 2, move)
 	}
 	writeTable(t, ".migration", table)
 }

@@ -13,16 +13,19 @@ import (
 const ringSource = "testdata/ring.c"
 
 // An mpiRun is an implementation of MPI over a transport, with the compiler for its programs. RING stands for ringSource.
-type mpiRun struct{ pkg, compiler, line string }
+type mpiRun struct {
+	pkg, compiler, line string
+	connected           int // of its processes, how many have a connection
+}
 
 // mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over UCX.
 var mpiRuns = []mpiRun{
-	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING"},
-	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING"},
-	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self RING"},
-	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 2 RING"},
-	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3 RING"},
-	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2 RING"},
+	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING", 2},
+	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING", 4},
+	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self RING", 2},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 2 RING", 2},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3 RING", 3},
+	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2 RING", 0},
 }
 
 // TestMPI has processes of MPI's pass messages round a ring, and add up, over the library.
@@ -34,7 +37,9 @@ func TestMPI(t *testing.T) {
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 	table := "| program of MPI | package | all processes ours | data |\n|---|---|---|---|\n"
 	for _, r := range mpiRuns {
-		table += row(t, strings.Replace(r.line, "RING", "ring", 1), r.pkg, compared, func(t *testing.T) { r.run(t, l) })
+		line, run := strings.Replace(r.line, "RING", "ring", 1), func(t *testing.T) { r.run(t, l) }
+		table += row(t, line, r.pkg, compared, run)
+		captured(t, line, r.connected, run)
 	}
 	writeTable(t, ".mpi", table)
 }

@@ -28,7 +28,7 @@ func TestPyverbs(t *testing.T) {
 	address, tests := host(t, true), pyverbsTests(t)
 	known := knownOutcomes(t)
 	for i, as := range pyverbsGuises {
-		t.Run(string(as), func(t *testing.T) {
+		all := func(t *testing.T) {
 			t.Setenv(guiseVariable, string(as))
 			results := filepath.Join(t.TempDir(), "results")
 			p := startWords(t, l, nil, "/usr/bin/python3", "-B", "testdata/rdma_core_tests.py", tests, address, freePort(t), results,
@@ -38,7 +38,9 @@ func TestPyverbs(t *testing.T) {
 			if t.Failed() {
 				t.Log(p.out.String())
 			}
-		})
+		}
+		t.Run(string(as), all)
+		capturedWith(t, string(as), wantedCaptures{connected: 1, refused: true}, all) // tests are about what is refused, too
 	}
 	documented(t, known)
 }

@@ -97,7 +97,7 @@ var waiting = []pairing{
 	{"fio", "IWARP_AS=roce " + fioReceiver + " --iodepth=8", "IWARP_AS=roce " + fioSender + " --iodepth=8", compared, false, "err= 0"},
 }
 
-// unconnected are programs that have no connection, and so nothing in a capture: they send datagrams.
+// unconnected are programs that have no connection, and so nothing in a capture of ours: they send datagrams.
 var unconnected = []pairing{
 	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096 127.0.0.1", compared, false, "usec/iter"},
@@ -203,19 +203,21 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// disturbed is what perftest says when it could not measure the rate of the processor's clock, beside other work.
-const disturbed = "Can't produce a report"
+// disturbed is what perftest says when it could not measure the rate of the processor's clock, beside other work; and when, with events, it has taken
+// that of a receive for that of its Send, as both queues have one channel: it then reads a status that nobody has set.
+var disturbed = regexp.MustCompile(`Can't produce a report|Failed status -?[0-9]{3,}:`)
 
 // run runs both ends, and again where perftest was disturbed, which is no fault of ours.
 func (p *pairing) run(t *testing.T, l Library) {
 	for range 10 {
 		server, client := p.once(t, l)
-		if out := server.out.String() + client.out.String(); !strings.Contains(out, disturbed) {
+		if out := server.out.String() + client.out.String(); !disturbed.MatchString(out) {
 			p.judge(t, server, client)
 			return
 		}
+		discardCaptures(t)
 	}
-	t.Error("perftest could not measure the rate of the processor's clock")
+	t.Error("perftest was disturbed each time")
 }
 
 // once runs both ends until they have ended.
@@ -282,7 +284,7 @@ func startWords(t *testing.T, l Library, in io.Reader, words ...string) *process
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	set, words := settingsOf(words)
 	p := &process{Cmd: exec.CommandContext(ctx, words[0], words[1:]...), done: make(chan struct{}), stop: cancel}
-	p.Env = l.environmentAs(append(os.Environ(), set...), "")
+	p.Env = l.environmentAs(slices.Concat(os.Environ(), captureOf(t), set), "")
 	p.Stdin, p.Stdout, p.Stderr = in, &p.out, &p.out
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestStream(t *testing.T) {
 	} {
 		x := exchange{}
 		x.parse(t, options)
-		t.Run("rstream serves "+options, func(t *testing.T) {
+		bothWays(t, "rstream serves "+options, 1, func(t *testing.T) {
 			port := freePort(t)
 			server := start(t, l, "rstream -p "+port+" "+options)
 			server.awaitListening(t, port)
@@ -42,7 +42,7 @@ func TestStream(t *testing.T) {
 			over(t, conn)
 			server.end(t)
 		})
-		t.Run("rstream connects "+options, func(t *testing.T) {
+		bothWays(t, "rstream connects "+options, 1, func(t *testing.T) {
 			conn, client := accepted(t, l, "rstream "+options)
 			if err := x.Follow(conn); err != nil {
 				t.Error(err)
@@ -61,7 +61,7 @@ func TestStreamMaps(t *testing.T) {
 		x := exchange{}
 		x.parse(t, options)
 		d := stream.Dialer{Config: stream.Config{Maps: 1}}
-		t.Run("riostream serves "+options, func(t *testing.T) {
+		bothWays(t, "riostream serves "+options, 1, func(t *testing.T) {
 			port := freePort(t)
 			server := start(t, l, "riostream -p "+port+" "+options)
 			server.awaitListening(t, port)
@@ -77,7 +77,7 @@ func TestStreamMaps(t *testing.T) {
 			over(t, conn)
 			server.end(t)
 		})
-		t.Run("riostream connects "+options, func(t *testing.T) {
+		bothWays(t, "riostream connects "+options, 1, func(t *testing.T) {
 			conn, client := accepted(t, l, "riostream "+options)
 			mine := mapped(t, conn, x.Size)
 			if err := errors.Join(ungreeted(conn), x.Greet(conn), x.swap(conn, mine, false, iterations)); err != nil {
