@@ -15,7 +15,7 @@ const ringSource = "testdata/ring.c"
 // An mpiRun is an implementation of MPI over a transport, with the compiler for its programs. RING stands for ringSource.
 type mpiRun struct {
 	pkg, compiler, line string
-	connected           int // of its processes, how many have a connection
+	processes           int
 }
 
 // mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over UCX.
@@ -25,7 +25,7 @@ var mpiRuns = []mpiRun{
 	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self RING", 2},
 	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 2 RING", 2},
 	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3 RING", 3},
-	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2 RING", 0},
+	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2 RING", 2},
 }
 
 // TestMPI has processes of MPI's pass messages round a ring, and add up, over the library.
@@ -39,7 +39,7 @@ func TestMPI(t *testing.T) {
 	for _, r := range mpiRuns {
 		line, run := strings.Replace(r.line, "RING", "ring", 1), func(t *testing.T) { r.run(t, l) }
 		table += row(t, line, r.pkg, compared, run)
-		captured(t, line, r.connected, run)
+		capturedWith(t, line, wantedCaptures{connected: r.processes, datagrams: strings.HasPrefix(line, byDatagrams)}, run)
 	}
 	writeTable(t, ".mpi", table)
 }

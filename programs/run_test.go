@@ -100,7 +100,7 @@ var waiting = []pairing{
 	{"fio", "IWARP_AS=roce " + fioReceiver + " --iodepth=8", "IWARP_AS=roce " + fioSender + " --iodepth=8", compared, false, "err= 0"},
 }
 
-// unconnected are programs that have no connection, and so nothing in a capture of ours: they send datagrams.
+// unconnected are programs that have no connection: they send datagrams.
 var unconnected = []pairing{
 	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 127.0.0.1", compared, false, "usec/iter"},
 	{"ibverbs-utils", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096", "ibv_ud_pingpong -p PORT -c -n 300 -g 0 -e -s 4096 127.0.0.1", compared, false, "usec/iter"},

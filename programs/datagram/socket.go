@@ -10,17 +10,28 @@ import (
 // gives as much as it lets anybody have.
 const receiveBuffer = 4 << 20
 
-// A Socket is a port of UDP, on all addresses of this host. Its methods may be called by any goroutine.
-type Socket struct{ conn *net.UDPConn }
+// A Conn is what a Socket needs of a *net.UDPConn.
+type Conn interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	LocalAddr() net.Addr
+	Close() error
+}
 
-// Listen opens a Socket with a port that the kernel chooses.
-func Listen() (*Socket, error) {
+// A Socket is a port of UDP, on all addresses of this host. Its methods may be called by any goroutine.
+type Socket struct{ conn Conn }
+
+// Listen opens a Socket with a port that the kernel chooses. If wrap is set, the Socket uses what that returns.
+func Listen(wrap func(Conn) Conn) (*Socket, error) {
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		return nil, err
 	}
 	_ = conn.SetReadBuffer(receiveBuffer)
-	return &Socket{conn}, nil
+	if wrap == nil {
+		return &Socket{conn}, nil
+	}
+	return &Socket{wrap(conn)}, nil
 }
 
 // Port is its number.

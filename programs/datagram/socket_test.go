@@ -15,7 +15,7 @@ type arrived struct {
 // serving returns a Socket, and what comes to it.
 func serving(t *testing.T) (*Socket, <-chan arrived) {
 	t.Helper()
-	s, err := Listen()
+	s, err := Listen(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSocket(t *testing.T) {
 // TestServeAllocates nothing, whatever comes.
 func TestServeAllocatesNothing(t *testing.T) {
 	a, _ := serving(t)
-	b, err := Listen()
+	b, err := Listen(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,26 @@ func TestRecording(t *testing.T) {
 	}
 }
 
+// TestRecordingDatagrams has in the file what was sent to another process, and what comes of it there.
+func TestRecordingDatagrams(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.pcapng")
+	var ends [2]*datagrams
+	for i := range ends {
+		r, err := Record(name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = newProgramWith(t, Config{RoCE: true, Recording: r}).datagrams()
+	}
+	sender, receiver := ends[0], ends[1]
+	receiver.room(1, 6)
+	must(t, sender.post(sender.to(receiver.number, *sender.region("abcdef", 0).sge())))
+	want(t, "status", receiver.completion().Status, 0)
+	for _, file := range []string{name, name + "." + strconv.Itoa(os.Getpid())} {
+		want(t, file, recorded(t, file), 1)
+	}
+}
+
 func recorded(t *testing.T, name string) (packets int) {
 	t.Helper()
 	file, err := os.Open(name)

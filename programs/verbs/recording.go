@@ -13,9 +13,10 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/filelock"
 	"github.com/goiwarp/iwarp/internal/pcapfile"
+	"github.com/goiwarp/iwarp/programs/datagram"
 )
 
-// A Recording is a capture of what a process sends and receives on its connections. Its file has each packet as soon as there is
+// A Recording is a capture of what a process sends and receives, on connections and as datagrams. Its file has each packet as soon as there is
 // one, as the process may end at any moment.
 type Recording struct {
 	name string
@@ -77,6 +78,14 @@ func (r *Recording) wrap() func(net.Conn) (net.Conn, error) {
 		return nil
 	}
 	return func(c net.Conn) (net.Conn, error) { return capture.Tap(c, r.w, capture.Forward) }
+}
+
+// datagrams is wrap for sockets of datagrams.
+func (r *Recording) datagrams() func(datagram.Conn) datagram.Conn {
+	if r == nil {
+		return nil
+	}
+	return func(c datagram.Conn) datagram.Conn { return capture.TapUDP(c, r.w) }
 }
 
 // listener returns one whose connections are recorded.

@@ -62,7 +62,7 @@ func (d *Device) CreateUD(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 		maxInline: a.MaxInline, sendDepth: int32(a.SendDepth), sendSGEs: a.SendSGEs, recvSGEs: a.RecvSGEs,
 		packet: make([]byte, 0, datagram.HeaderLen+datagram.MTU), recvs: make([]udReceive, a.RecvDepth),
 	}
-	if err := d.ports.takeDatagrams(u); err != nil {
+	if err := d.ports.takeDatagrams(d, u); err != nil {
 		return 0, 0, errnoOf(err)
 	}
 	if h = d.uds.add(u); h == 0 {

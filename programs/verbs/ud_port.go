@@ -18,12 +18,12 @@ type udPort struct {
 }
 
 // takeDatagrams gives a QP its number and its port, which takes datagrams for it from then on.
-func (p *ports) takeDatagrams(u *UD) error {
+func (p *ports) takeDatagrams(d *Device, u *UD) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.datagrams, func(port *udPort) bool { return port.inUse < inUseAtMost })
 	if i < 0 {
-		port, err := p.openDatagrams()
+		port, err := p.openDatagrams(d)
 		if err != nil {
 			return err
 		}
@@ -44,9 +44,9 @@ func (p *ports) giveDatagrams(u *UD) {
 	u.port.give(u.number)
 }
 
-func (p *ports) openDatagrams() (*udPort, error) {
+func (p *ports) openDatagrams(d *Device) (*udPort, error) {
 	for {
-		socket, err := datagram.Listen()
+		socket, err := datagram.Listen(d.recording.datagrams())
 		if err != nil {
 			return nil, err
 		}
