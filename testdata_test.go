@@ -35,9 +35,7 @@ func TestTestdataIsRead(t *testing.T) {
 			_, err := os.Stat(strings.TrimSuffix(filepath.FromSlash(name), ".golden") + ".pcap")
 			ok = err == nil
 		default:
-			ok = slices.ContainsFunc(said, func(s string) bool {
-				return strings.HasSuffix("/"+s, "/"+stem) || strings.HasSuffix("/"+s, "/"+path.Base(rest)) || len(s) > 5 && strings.HasPrefix(stem, s)
-			})
+			ok = said.ends[stem] || said.ends[path.Base(rest)] || said.begins(stem)
 		}
 		if !ok {
 			t.Errorf("no test reads %s", name)
@@ -72,9 +70,23 @@ var (
 	target  = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
 )
 
+// quoted is the texts between quotes in all tests: each as a whole, and what follows its last slash.
+type quoted struct{ whole, ends map[string]bool }
+
+// begins reports whether a name begins with a text of more than five octets.
+func (q quoted) begins(name string) bool {
+	for n := 6; n <= len(name); n++ {
+		if q.whole[name[:n]] {
+			return true
+		}
+	}
+	return false
+}
+
 // saidByTests returns the texts between quotes in all tests, and the fuzz targets, after their directories.
-func saidByTests(t *testing.T) (said, targets []string) {
+func saidByTests(t *testing.T) (all quoted, targets []string) {
 	t.Helper()
+	all = quoted{map[string]bool{}, map[string]bool{}}
 	walk(t, func(name string) {
 		if !strings.HasSuffix(name, "_test.go") {
 			return
@@ -84,11 +96,13 @@ func saidByTests(t *testing.T) (said, targets []string) {
 			t.Fatal(err)
 		}
 		for _, m := range literal.FindAllStringSubmatch(string(b), -1) {
-			said = append(said, m[1]+m[2])
+			text := m[1] + m[2]
+			all.whole[text] = true
+			all.ends[text[strings.LastIndexByte(text, '/')+1:]] = true
 		}
 		for _, m := range target.FindAllStringSubmatch(string(b), -1) {
 			targets = append(targets, path.Dir(name)+" "+m[1])
 		}
 	})
-	return said, targets
+	return all, targets
 }
