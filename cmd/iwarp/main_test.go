@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,10 +28,13 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-func TestMain(m *testing.M) {
-	testrig.Crowd()
-	testscript.Main(m, map[string]func(){"iwarp": main})
-}
+func TestMain(m *testing.M) { testscript.Main(suite{m}, map[string]func(){"iwarp": main}) }
+
+// A suite is run where the program is not to be iwarp itself.
+type suite struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (s suite) Run() int { return testrig.Run(s.M) }
 
 // TestScripts runs the command as people do. Beside testscript's own commands
 // the scripts have:
@@ -59,6 +63,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", hurry)
+			env.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // as testrig has it
 			env.Values[serversKey{}] = map[string]*backgroundServer{}
 			return nil
 		},

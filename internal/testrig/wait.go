@@ -33,7 +33,7 @@ func Main(m *testing.M) { os.Exit(Run(m)) }
 // -rapid.checks says how many. Nearly all that tests allocate is garbage soon, so that it
 // is collected less often than usual, unless GOGC says how often.
 func Run(m *testing.M) int {
-	Crowd()
+	crowd()
 	if !Everything() {
 		_ = flag.Set("rapid.checks", "25") // a package without such tests has no such flag
 	}
@@ -43,6 +43,6 @@ func Run(m *testing.M) int {
 	return m.Run()
 }
 
-// Crowd has more parallel tests run at once than there are processors, unless -parallel says
+// crowd has more parallel tests run at once than there are processors, unless -parallel says
 // how many: they wait more than they compute.
-func Crowd() { _ = flag.Set("test.parallel", "16") }
+func crowd() { _ = flag.Set("test.parallel", "16") }
