@@ -132,7 +132,7 @@ func otherProcess(t *testing.T) string {
 	t.Setenv("IWARP_GATE", "responder")
 	p, err := child.Start(t.Context(), os.Stderr, "-test.run=^TestOtherProcess$")
 	testrig.Must(t, err)
-	t.Cleanup(p.Stop)
+	t.Cleanup(func() { _ = p.Stop() })
 	return p.Addr
 }
 

@@ -33,6 +33,9 @@ func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Option
 	if err != nil {
 		return nil, fmt.Errorf("perf: cannot start the second process (--processes 1 needs none): %w", err)
 	}
-	defer responder.Stop()
-	return perf.RunTwo(ctx, responder.Addr, opts, watch)
+	report, err := perf.RunTwo(ctx, responder.Addr, opts, watch)
+	if died := responder.Stop(); died != nil && err != nil && ctx.Err() == nil { // the end of ctx kills it
+		err = fmt.Errorf("perf: the responder's process ended: %w: %w", died, err)
+	}
+	return report, err
 }

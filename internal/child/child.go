@@ -42,16 +42,16 @@ func Start(ctx context.Context, stderr io.Writer, args ...string) (*Process, err
 		return nil, err
 	}
 	if p.Addr, err = announced(out); err != nil {
-		p.Stop()
+		_ = p.Stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-// Stop ends the process and waits for its end.
-func (p *Process) Stop() {
-	p.stdin.Close()
-	_ = p.cmd.Wait() // that it was ended is no news
+// Stop ends the process and waits for its end. An error says that it has not ended in order: it was killed before, say, or by the end of its context.
+func (p *Process) Stop() error {
+	_ = p.stdin.Close() // which fails only if it was closed
+	return p.cmd.Wait()
 }
 
 // listening is in front of the address in what [Announce] prints.

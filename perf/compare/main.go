@@ -110,7 +110,7 @@ func (c *cli) measure(ctx context.Context, rec *record) error {
 	if err != nil {
 		return err
 	}
-	defer own.responder.Stop()
+	defer func() { _ = own.responder.Stop() }()
 	for _, p := range c.parts() {
 		if !p.wanted {
 			continue
