@@ -137,6 +137,21 @@ func between(t testing.TB, mss uint16, a, b netip.AddrPort, packets []sent) *dec
 	return r.conns[0]
 }
 
+// wantPath decodes the packets of an initiator whose SYN says an MSS of 1000, and holds how they count against what is wanted, but for the MSS and the RTR
+// indication. It returns what the summary says.
+func wantPath(t *testing.T, packets []sent, want decode.Alignment) (said string) {
+	t.Helper()
+	conn := between(t, 1000, client, server, packets)
+	want.MSS, want.Segments, want.Aligned = 1000, want.Segments+1, want.Aligned+1
+	if got := conn.Halves[fw].Wire; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, row := range conn.Summary() {
+		said += row[1] + "\n"
+	}
+	return said
+}
+
 // TestPathShrinks has packets that an interface cuts, on a path that comes to take less than the
 // SYNs say: they count as what they are cut into then, or not at all where that is not known.
 func TestPathShrinks(t *testing.T) {
@@ -183,21 +198,12 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{MSSAtEnd: 900, Changed: second + 9, Segments: 14, Aligned: 14, Cut: 2, Unknown: 1}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			conn := between(t, 1000, client, server, c.packets)
-			want := c.want
-			want.MSS, want.Segments, want.Aligned = 1000, want.Segments+1, want.Aligned+1
-			if got := conn.Halves[fw].Wire; got != want {
-				t.Errorf("%+v, want %+v", got, want)
+			said := wantPath(t, c.packets, c.want)
+			if strings.Contains(said, "not judged") != (c.want.Unknown > 0) {
+				t.Errorf("%d are not judged; it says %s", c.want.Unknown, said)
 			}
-			said := ""
-			for _, row := range conn.Summary() {
-				said += row[1] + "\n"
-			}
-			if strings.Contains(said, "not judged") != (want.Unknown > 0) {
-				t.Errorf("%d are not judged; it says %s", want.Unknown, said)
-			}
-			if strings.Contains(said, "at the end") != (want.MSSAtEnd > 0 && want.MSSAtEnd != 1000) {
-				t.Errorf("an MSS of %d at the end; it says %s", want.MSSAtEnd, said)
+			if strings.Contains(said, "at the end") != (c.want.MSSAtEnd > 0 && c.want.MSSAtEnd != 1000) {
+				t.Errorf("an MSS of %d at the end; it says %s", c.want.MSSAtEnd, said)
 			}
 		})
 	}
