@@ -77,6 +77,17 @@ func (y *bystander) again(from int) {
 	y.pass(capture.Packet{Time: start, Link: capture.LinkRaw, Data: b})
 }
 
+// withOptions adds options of TCP to a packet of IPv4 without octets of the stream.
+func withOptions(b, options []byte) []byte {
+	if len(options) == 0 {
+		return b
+	}
+	b = append(b, options...)
+	b[20+12] += byte(len(options) / 4 << 4)
+	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+	return b
+}
+
 // multiples returns n of them.
 func multiples(of, n int) (list []int) {
 	for i := range n {
@@ -99,6 +110,12 @@ func times(n, size int) []int { return slices.Repeat([]int{size}, n) }
 // between decodes a connection of which both SYNs say the same MSS.
 func between(t testing.TB, mss uint16, a, b netip.AddrPort, packets []sent) *decode.Connection {
 	t.Helper()
+	return betweenWith(t, mss, nil, a, b, packets)
+}
+
+// betweenWith is between with SYNs of IPv4 that have options more.
+func betweenWith(t testing.TB, mss uint16, options []byte, a, b netip.AddrPort, packets []sent) *decode.Connection {
+	t.Helper()
 	s := newScriptBetween(t, 60000, a, b)
 	s.startup(false)
 	for _, p := range packets {
@@ -120,6 +137,7 @@ func between(t testing.TB, mss uint16, a, b netip.AddrPort, packets []sent) *dec
 		head := headOf(p.Data)
 		if copied.Data[head+13]&byte(capture.SYN) != 0 {
 			binary.BigEndian.PutUint16(copied.Data[head+22:], mss)
+			copied.Data = withOptions(copied.Data, options)
 		}
 		y.pass(copied)
 		if len(p.Data) < head+20+300 { // of the startup, or an acknowledgment
@@ -194,6 +212,18 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
 		{"of what was sent again", []sent{{fpdus: old, then: func(y *bystander) { y.again(1400); y.acknowledge(1400, 2400) }}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
+		{"acknowledgments contradict what was before a router", []sent{{fpdus: old, then: func(y *bystander) { y.tooBig(840); y.acknowledge(900) }}, {fpdus: shorter}},
+			decode.Alignment{Changed: second - 1, Unknown: 2}},
+		{"acknowledgments within a segment", []sent{{fpdus: []int{800}, then: acks(500)}, {fpdus: []int{1000}, then: acks(500)}},
+			decode.Alignment{MSSAtEnd: 1000, Segments: 2, Aligned: 2}},
+		{"one acknowledgment, again and again", []sent{{fpdus: old}, {fpdus: shorter, then: acks(slices.Repeat([]int{800}, 9)...)}, {fpdus: shorter}},
+			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
+		{"one too few within packets, and one between them", []sent{{fpdus: old}, {fpdus: shorter}, {fpdus: shorter, then: acks(-7200, -6400, -5600, -4800, -4000, -3200, -2400, 0)}},
+			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
+		{"of half", []sent{{fpdus: old}, {fpdus: times(20, 500), then: acks(multiples(500, 19)...)}, {fpdus: shorter}},
+			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
+		{"of one before what was sent again", []sent{{fpdus: old}, {fpdus: old, then: func(y *bystander) { y.again(0); y.acknowledge(-3100) }}},
+			decode.Alignment{Changed: second - 1, Segments: 4, Aligned: 4, Cut: 1, Unknown: 1}},
 		{"acknowledgments contradict a router", []sent{{fpdus: old, then: tooBig(840)}, {fpdus: times(10, 900), then: acks(multiples(900, 9)...)}, {fpdus: times(10, 900)}},
 			decode.Alignment{MSSAtEnd: 900, Changed: second + 9, Segments: 14, Aligned: 14, Cut: 2, Unknown: 1}},
 	} {
@@ -229,6 +259,15 @@ func TestPathIPv6(t *testing.T) {
 		if got.MSSAtEnd != c.want {
 			t.Errorf("an MTU of %d: %+v, want %d", c.mtu, got, c.want)
 		}
+	}
+}
+
+// TestPathTimestamps has SYNs with timestamps, which every segment has then: of what a router says, and of the MSS, they take twelve octets.
+func TestPathTimestamps(t *testing.T) {
+	stamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0} // RFC 7323
+	got := betweenWith(t, 1012, stamps, client, server, []sent{{fpdus: times(4, 1000), then: func(y *bystander) { y.tooBig(852) }}}).Halves[fw].Wire
+	if got.MSS != 1000 || got.MSSAtEnd != 800 {
+		t.Errorf("%+v, want an MSS of 1000, and then of 800", got)
 	}
 }
 
