@@ -102,6 +102,7 @@ type sent struct {
 	fpdus []int // octets of each
 	then  func(y *bystander)
 	whole bool // they are one message, else each is one
+	late  bool // the next packet comes first, and what happens after that
 }
 
 // times is n FPDUs.
@@ -130,6 +131,7 @@ func betweenWith(t testing.TB, mss uint16, options []byte, a, b netip.AddrPort, 
 		s.send(p.d, octets)
 	}
 	var y bystander
+	var held []capture.Packet
 	r := passed(t, s.close(), func(p *capture.Packet, on func(*capture.Packet)) {
 		y.on = on
 		copied := *p
@@ -139,15 +141,25 @@ func betweenWith(t testing.TB, mss uint16, options []byte, a, b netip.AddrPort, 
 			binary.BigEndian.PutUint16(copied.Data[head+22:], mss)
 			copied.Data = withOptions(copied.Data, options)
 		}
-		y.pass(copied)
 		if len(p.Data) < head+20+300 { // of the startup, or an acknowledgment
+			y.pass(copied)
 			return
 		}
-		y.last = copied.Data
-		if then := packets[0].then; then != nil {
-			then(&y)
-		}
+		this := packets[0]
 		packets = packets[1:]
+		if this.late {
+			held = append(held, copied)
+			return
+		}
+		y.pass(copied)
+		y.last = copied.Data
+		if this.then != nil {
+			this.then(&y)
+		}
+		for _, p := range held {
+			y.pass(p)
+		}
+		held = nil
 	})
 	if s := r.serious(); len(s) > 0 {
 		t.Errorf("findings %q", r.texts)
@@ -190,6 +202,10 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{MSSAtEnd: 800, Changed: second + 2, Segments: 17, Aligned: 17, Cut: 3}},
 		{"a router says of more than there was", []sent{{fpdus: old, then: tooBig(1500)}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
+		{"a router says of just as much", []sent{{fpdus: old, then: tooBig(1040)}, {fpdus: old}},
+			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
+		{"what comes late was cut before", []sent{{fpdus: old, late: true}, {fpdus: old, then: tooBig(840)}},
+			decode.Alignment{MSSAtEnd: 800, Changed: second, Segments: 9, Aligned: 4, Cut: 2}},
 		{"a router does not say of how much", []sent{{fpdus: old, then: tooBig(0)}, {fpdus: shorter}, {fpdus: []int{400}}},
 			decode.Alignment{Changed: second, Segments: 5, Aligned: 5, Cut: 1, Unknown: 1}},
 		{"nor, the next time, of less than the SYNs", []sent{{fpdus: old, then: func(y *bystander) { y.tooBig(0); y.acknowledge(0); y.tooBig(1500) }}, {fpdus: shorter}},
@@ -248,6 +264,15 @@ func TestPathOfPeer(t *testing.T) {
 	}
 }
 
+// TestPathOfBoth has a router say the same of both ways: what is known of one stays so when it is told of the other.
+func TestPathOfBoth(t *testing.T) {
+	told := func(y *bystander) { y.tooBig(840) }
+	halves := between(t, 1000, client, server, []sent{{fpdus: times(4, 1000), then: told}, {d: bw, fpdus: times(4, 1000), then: told}}).Halves
+	if halves[fw].Wire.MSSAtEnd != 800 || halves[bw].Wire.MSSAtEnd != 800 {
+		t.Errorf("%+v and %+v, want an MSS of 800 at the end", halves[fw].Wire, halves[bw].Wire)
+	}
+}
+
 // TestPathIPv6 has packets of IPv6, of which the paths all take 1280 octets.
 func TestPathIPv6(t *testing.T) {
 	a, b := netip.MustParseAddrPort("[2001:db8::1]:40000"), netip.MustParseAddrPort("[2001:db8::2]:4791")
@@ -278,7 +303,7 @@ func TestAnyPath(t *testing.T) {
 		packets := make([]sent, rapid.IntRange(1, 20).Draw(rt, "packets"))
 		sizes := rapid.SliceOfN(rapid.Map(rapid.IntRange(80, 500), func(n int) int { return 4 * n }), 1, 30)
 		for i := range packets {
-			packets[i] = sent{capture.Dir(rapid.IntRange(0, 1).Draw(rt, "direction")), sizes.Draw(rt, "FPDUs"), drawThen(rt), rapid.Bool().Draw(rt, "one message")}
+			packets[i] = sent{capture.Dir(rapid.IntRange(0, 1).Draw(rt, "direction")), sizes.Draw(rt, "FPDUs"), drawThen(rt), rapid.Bool().Draw(rt, "one message"), false}
 		}
 		n := uint64(len(packets))
 		for d, h := range between(t, 1000, client, server, packets).Halves {
