@@ -56,6 +56,33 @@ func TestPostAll(t *testing.T) {
 	want(t, "a QP that is not there", a.d.PostAll(0, writes(1, r, to, false)), syscall.EINVAL)
 }
 
+// TestPostAllRoom: in ERR, too, requests whose completions were not polled take room, whether they were posted before or were flushed, and nothing
+// of a list is flushed that is longer than the rest.
+func TestPostAllRoom(t *testing.T) {
+	for name, before := range map[string]bool{"posted before": true, "flushed": false} {
+		t.Run(name, func(t *testing.T) {
+			a, b := byNumber(roce(t), roce(t))
+			a.meet(b.number)
+			b.meet(a.number)
+			r, to := a.region("text", accessLocalWrite), b.region("none", accessLocalWrite|accessRemoteWrite)
+			if before {
+				must(t, a.d.PostAll(a.qp, writes(10, r, to, false)))
+			}
+			must(t, a.d.ModifyQP(a.qp, StateErr))
+			if !before {
+				must(t, a.d.PostAll(a.qp, writes(10, r, to, false)))
+			}
+			want(t, "more than there is room for", a.d.PostAll(a.qp, writes(7, r, to, false)), syscall.ENOMEM)
+			must(t, a.d.PostAll(a.qp, writes(6, r, to, false)))
+			for _, n := range []int{10, 6} {
+				for id := range n {
+					want(t, "request", a.completion().ID, uint64(id+1))
+				}
+			}
+		})
+	}
+}
+
 // TestSendAllDatagrams is the same for datagrams.
 func TestSendAllDatagrams(t *testing.T) {
 	a, b := newDatagrams(t), newDatagrams(t)
