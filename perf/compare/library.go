@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,7 +178,11 @@ func libraryTable(rec *record) string {
 		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.toolText(rounds), short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
 			fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), more, quarters))
 	}
-	for i, m := range l.Missing {
+	var figures []value
+	for _, v := range l.Values {
+		figures = append(figures, v.value)
+	}
+	for i, m := range slices.Concat(l.Missing, lacking(libraryWorks(), figures)) {
 		if i == 0 {
 			b.WriteString("\n")
 		}

@@ -46,6 +46,7 @@ func iperf3(limit time.Duration) *program {
 			return []string{"-s", "-1", "-p", strconv.Itoa(port)}, client, w.quantity == perf.Bandwidth
 		},
 		parse: parseIperf3,
+		lacks: func(work) string { return "it has no ping-pong" },
 	}
 }
 
@@ -88,6 +89,7 @@ func ucx(limit time.Duration) *program {
 			return server, client, ok
 		},
 		parse: parseUCX,
+		lacks: func(work) string { return "ucx_perftest prints percentiles and an average, and not the least" },
 	}
 }
 
@@ -111,7 +113,7 @@ func parseUCX(w work, out []byte) (float64, error) {
 	return 0, fmt.Errorf("ucx_perftest prints no %s", column)
 }
 
-// libfabric has a ping-pong. It is not known to end on every machine.
+// libfabric has a ping-pong. It is not known to end on every machine. Debian 12 has none of the tools of its fabtests, such as fi_msg_bw.
 func libfabric(limit time.Duration) *program {
 	return &program{
 		label: "libfabric", file: "fi_pingpong", pkg: "libfabric-bin", limit: limit,
@@ -123,6 +125,12 @@ func libfabric(limit time.Duration) *program {
 			return server, client, w.quantity == perf.Latency && w.key != least
 		},
 		parse: parseFabric,
+		lacks: func(w work) string {
+			if w.key == least {
+				return "fi_pingpong prints an average alone"
+			}
+			return "fi_pingpong is all that Debian 12 has (libfabric-bin; fabtests is no package of it)"
+		},
 	}
 }
 

@@ -104,14 +104,30 @@ func short(x float64) string {
 }
 
 func missingText(rec *record) string {
-	if len(rec.Missing) == 0 {
+	all := slices.Concat(rec.Missing, lacking(works(), rec.Values))
+	if len(all) == 0 {
 		return "Nothing is missing.\n"
 	}
 	var b strings.Builder
-	for _, m := range rec.Missing {
+	for _, m := range all {
 		b.WriteString(missingLine(m))
 	}
 	return b.String()
+}
+
+// lacking tells of the works that programs of others, which have some of the figures, do not have.
+func lacking(works []work, figures []value) (all []missing) {
+	for _, p := range programs(0) {
+		if !slices.ContainsFunc(figures, func(v value) bool { return v.Tool == p.label }) {
+			continue
+		}
+		for _, w := range works {
+			if _, _, ok := p.command(w, 0, ""); !ok {
+				all = append(all, missing{Tool: p.label, Work: w.key, Reason: p.lacks(w)})
+			}
+		}
+	}
+	return all
 }
 
 func missingLine(m missing) string {

@@ -28,6 +28,8 @@ type program struct {
 	parse func(w work, out []byte) (float64, error)
 	env   []string
 	limit time.Duration
+	// lacks says why it has not a work.
+	lacks func(w work) string
 }
 
 func (p *program) name() string { return p.label }

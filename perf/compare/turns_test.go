@@ -79,7 +79,25 @@ func TestFailedTurnIsTold(t *testing.T) {
 			t.Errorf("%s: %s", name, table)
 		}
 	}
-	if table := libraryTable(rec); !strings.HasPrefix(table, "Medians of 3 rounds") || !strings.HasSuffix(table, told) {
+	if table := libraryTable(rec); !strings.HasPrefix(table, "Medians of 3 rounds") || !strings.Contains(table, "\n\n"+told) {
 		t.Errorf("library: %s", table)
+	}
+}
+
+// TestLackingIsTold says which works a tool does not have, of those that have any figures.
+func TestLackingIsTold(t *testing.T) {
+	figures := []value{{Tool: plainTCP}, {Tool: "UCX"}, {Tool: "libfabric"}}
+	rec := &record{Values: figures, Library: &libraryStudy{}}
+	for _, v := range figures {
+		rec.Library.Values = append(rec.Library.Values, beside{value: v})
+	}
+	for _, w := range libraryWorks() {
+		lacks := "- libfabric, " + w.title + ": "
+		if got := libraryTable(rec); strings.Contains(got, lacks) != (w.key != "latency-64") || strings.Contains(got, "iperf3") {
+			t.Errorf("%q in %s", lacks, got)
+		}
+	}
+	if got := missingText(rec); strings.Contains(got, "UCX") || strings.Count(got, "- libfabric, ") != 2 {
+		t.Error(got)
 	}
 }
