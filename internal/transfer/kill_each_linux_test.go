@@ -232,15 +232,15 @@ func (k *killing) goOn() {
 }
 
 // TestKilledBeforeEachChange kills the receiver of a tree before each of the calls with which it changes a file or a directory, in turn, and goes on each time
-// with another one: the tree is the same then, and what was somebody else's has stayed. Without IWARP_ALL each eighth is tried, another one in each of the ways.
+// with another one: the tree is the same then, and what was somebody else's has stayed. Without IWARP_ALL each sixteenth is tried, another one in each of the ways.
 func TestKilledBeforeEachChange(t *testing.T) {
-	n, step := 0, 8
+	n, step := 0, 16
 	if testrig.Everything() {
 		step = 1
 	}
 	for _, way := range []string{"put", "get"} {
 		for _, force := range []bool{false, true} {
-			n = min(n+2, step)
+			n = min(n+4, step)
 			count := killEach(t, killing{way: way, force: force}, n, step)
 			if t.Logf("%s, force %v: %d changes", way, force, count); count < 30 {
 				t.Errorf("%s, force %v: it was not seen to make more than %d changes", way, force, count)
