@@ -88,7 +88,8 @@ struct iw_qp {
 	struct iw_handle handle;
 	uint32_t events;
 	struct ibv_qp_init_attr attr;
-	struct iw_batch *batch; /* of an extended one */
+	struct iw_batch *batch; /* of an extended one, until it is destroyed */
+	pthread_mutex_t building; /* from wr_start on, until wr_complete or wr_abort */
 	struct ibv_qp_attr set; /* what the program has set, to be asked for */
 };
 

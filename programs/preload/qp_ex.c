@@ -20,31 +20,42 @@ struct built {
 };
 
 struct iw_batch {
-	pthread_mutex_t mutex; /* from wr_start on, until wr_complete or wr_abort */
 	struct built *all;
 	uint32_t n, room, max_inline;
 	int error; /* the first of those that were built */
 };
 
-static struct iw_batch *batch_of(struct ibv_qp_ex *qp)
+static struct iw_qp *qp_of(struct ibv_qp_ex *qp)
 {
-	return container(qp, struct iw_qp, extended)->batch;
+	return container(qp, struct iw_qp, extended);
 }
 
-/* In a child after fork its parent's batches are as they were then: held for ever, or half of one. */
-static bool live(const struct ibv_qp_ex *qp)
+static struct iw_batch *batch_of(struct ibv_qp_ex *qp)
 {
-	return iw_live(&container(qp, struct iw_qp, extended)->handle);
+	return qp_of(qp)->batch;
+}
+
+/* In a child after fork its parent's batches are as they were then: held for ever, or half of one. A QP that was destroyed has none. */
+static bool live(struct ibv_qp_ex *qp)
+{
+	return iw_live(&qp_of(qp)->handle);
 }
 
 static void start(struct ibv_qp_ex *qp)
 {
-	struct iw_batch *b = batch_of(qp);
 	if (!live(qp))
 		return;
-	pthread_mutex_lock(&b->mutex);
-	b->n = 0;
-	b->error = 0;
+	pthread_mutex_lock(&qp_of(qp)->building);
+	if (!live(qp)) /* it was destroyed while this waited */
+		return;
+	batch_of(qp)->n = 0;
+	batch_of(qp)->error = 0;
+}
+
+/* The lock knows whose it is: a thread that did not get it, as the QP was destroyed, gives up none of another's. */
+static void release(struct ibv_qp_ex *qp)
+{
+	pthread_mutex_unlock(&qp_of(qp)->building);
 }
 
 static bool grow(struct iw_batch *b)
@@ -205,26 +216,23 @@ static void set_inline(struct ibv_qp_ex *qp, void *addr, size_t length)
 	set_inline_list(qp, 1, &buf);
 }
 
-static int finish(struct ibv_qp_ex *qp)
+static int post_built(struct ibv_qp_ex *qp)
 {
 	struct iw_batch *b = batch_of(qp);
-	if (!live(qp))
-		return EINVAL;
 	for (uint32_t i = 0; i < b->n; i++) {
 		b->all[i].wr.sg_list = b->all[i].sges;
 		b->all[i].wr.next = i + 1 < b->n ? &b->all[i + 1].wr : NULL;
 	}
-	int error = b->error;
-	if (!error && b->n)
-		error = iw_post_all(&qp->qp_base, &b->all[0].wr);
-	pthread_mutex_unlock(&b->mutex);
-	return error;
+	if (b->error || !b->n)
+		return b->error;
+	return iw_post_all(&qp->qp_base, &b->all[0].wr);
 }
 
-static void give_up(struct ibv_qp_ex *qp)
+static int finish(struct ibv_qp_ex *qp)
 {
-	if (live(qp))
-		pthread_mutex_unlock(&batch_of(qp)->mutex);
+	int error = live(qp) ? post_built(qp) : EINVAL;
+	release(qp);
+	return error;
 }
 
 static uint64_t ops_of(const struct iw_qp *q)
@@ -234,6 +242,15 @@ static uint64_t ops_of(const struct iw_qp *q)
 	return iw_roce() ? SEND_OPS | ROCE_OPS : SEND_OPS;
 }
 
+static void init_lock(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t checking;
+	pthread_mutexattr_init(&checking);
+	pthread_mutexattr_settype(&checking, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(m, &checking);
+	pthread_mutexattr_destroy(&checking);
+}
+
 int iw_extend(struct iw_qp *q, uint64_t send_ops)
 {
 	if (send_ops & ~ops_of(q))
@@ -241,7 +258,7 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 	struct iw_batch *b = iw_new(sizeof *b);
 	if (!b)
 		return ENOMEM;
-	pthread_mutex_init(&b->mutex, NULL);
+	init_lock(&q->building);
 	b->max_inline = q->attr.cap.max_inline_data;
 	q->batch = b;
 	struct ibv_qp_ex *x = &q->extended;
@@ -262,7 +279,7 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 	x->wr_set_inline_data_list = set_inline_list;
 	x->wr_start = start;
 	x->wr_complete = finish;
-	x->wr_abort = give_up;
+	x->wr_abort = release;
 	return 0;
 }
 
@@ -274,6 +291,8 @@ void iw_shorten(struct iw_qp *q)
 		free(b->all[i].data);
 	free(b ? b->all : NULL);
 	free(b);
+	if (b)
+		release(&q->extended); /* for those that wait, where the thread that builds is the one that destroys */
 }
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
