@@ -73,7 +73,7 @@ func captureOf(t *testing.T) []string {
 	if dir == "" {
 		return nil
 	}
-	own, err := os.MkdirTemp(dir, "program")
+	own, err := os.MkdirTemp(dir, "program") //nolint:usetesting // in the directory that is judged
 	testrig.Must(t, err)
 	return []string{pcapVariable + "=" + filepath.Join(own, "capture.pcapng")}
 }
@@ -114,14 +114,14 @@ func (w wantedCaptures) judgeOne(t *testing.T, name string) bool {
 	defer file.Close()
 	info, err := file.Stat()
 	testrig.Must(t, err)
-	// Of several connections one may have filled the capture before the startup of another was complete.
+	// Of several connections one may have filled the capture before the startup of another was complete, or had begun.
 	const largest = 128 << 10 // of a packet
 	j := &captureJudge{want: w, t: t, name: filepath.Base(name), full: info.Size() > captureLimit-largest}
 	totals, err := decode.Run(file, decode.Config{}, j)
 	if err != nil || info.Size() > captureLimit {
 		t.Errorf("%s of %d octets: %v", j.name, info.Size(), err)
 	}
-	if other := totals.Connections - totals.IWARP; other > 0 {
+	if other := totals.Connections - totals.IWARP; other > 0 && !j.full {
 		t.Errorf("%s: connections that are not iWARP: %d", j.name, other)
 	}
 	return totals.IWARP > 0 || w.datagrams && totals.Skipped > 0
