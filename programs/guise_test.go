@@ -50,3 +50,14 @@ func (l Library) guises(t *testing.T) {
 		}
 	}
 }
+
+// device is what ibv_devinfo says of the device.
+func (l Library) device(t *testing.T) {
+	p := start(t, l, "ibv_devinfo -v")
+	p.end(t)
+	for _, says := range []string{"hca_id:\tiwarp0", "iWARP (1)", "PORT_ACTIVE", "Ethernet", "GID[  0]"} {
+		if !strings.Contains(p.out.String(), says) {
+			t.Errorf("no %q:\n%s", says, p.out.String())
+		}
+	}
+}

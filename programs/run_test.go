@@ -33,6 +33,7 @@ type pairing struct {
 const (
 	compared  = "compared octet by octet"
 	completed = "completions only"
+	atomics   = "results of atomics compared"
 	rate      = "rates only"
 )
 
@@ -64,6 +65,8 @@ var pairings = []pairing{
 	{"perftest", "ib_read_lat -R -p PORT -a -n 20", "ib_read_lat -R -p PORT -a -n 20 127.0.0.1", rate, false, "8388608"},
 	{"perftest", "ib_read_lat -R -p PORT -e -n 200", "ib_read_lat -R -p PORT -e -n 200 127.0.0.1", rate, false, "t_typical"},
 	{"qperf", "qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_lat rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_lat", rate, true, "latency"},
+	{"qperf", "qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_rdma_write_poll_lat rc_compare_swap_mr rc_fetch_add_mr", rate, true, "rc_fetch_add_mr:\n    msg_rate"},
+	{"qperf", "qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 ver_rc_compare_swap ver_rc_fetch_add", atomics, true, "ver_rc_fetch_add:\n    msg_rate"},
 	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=write --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
 	{"fio", fioServer, "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=read --bs=64k --size=16m --iodepth=8", rate, false, "err= 0"},
 	{"fio", fioReceiver + " --iodepth=64", fioSender + " --iodepth=1", compared, false, "err= 0"},
@@ -95,8 +98,9 @@ var directs = []pairing{
 	{"ucx-utils", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000", connected + "ucx_perftest -p PORT -t tag_bw -s 65536 -n 1000 127.0.0.1", rate, false, "Final:"},
 }
 
-// waiting is a program whose Sends wait for receives, as on InfiniBand.
+// waiting are programs whose Sends wait for receives, as on InfiniBand.
 var waiting = []pairing{
+	{"qperf", "IWARP_AS=roce qperf -lp PORT", "IWARP_AS=roce qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_bw rc_bi_bw rc_rdma_write_bw", rate, true, "rc_rdma_write_bw:\n    bw"},
 	{"fio", "IWARP_AS=roce " + fioReceiver + " --iodepth=8", "IWARP_AS=roce " + fioSender + " --iodepth=8", compared, false, "err= 0"},
 }
 
@@ -373,15 +377,4 @@ func version(pkg string) string {
 		return pkg
 	}
 	return pkg + " " + string(out)
-}
-
-// device is what ibv_devinfo says of the device.
-func (l Library) device(t *testing.T) {
-	p := start(t, l, "ibv_devinfo -v")
-	p.end(t)
-	for _, says := range []string{"hca_id:\tiwarp0", "iWARP (1)", "PORT_ACTIVE", "Ethernet", "GID[  0]"} {
-		if !strings.Contains(p.out.String(), says) {
-			t.Errorf("no %q:\n%s", says, p.out.String())
-		}
-	}
 }
