@@ -109,7 +109,7 @@ func swapped(t *testing.T, conn *stream.Conn, netcat *process, toNetcat, fromNet
 		t.Error(err)
 	}
 	netcat.end(t)
-	if got := netcat.out.Bytes(); !bytes.Equal(got, toNetcat) {
+	if got := []byte(netcat.out.String()); !bytes.Equal(got, toNetcat) {
 		t.Errorf("netcat has %d octets, want %d", len(got), len(toNetcat))
 	}
 }

@@ -156,6 +156,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("scarce", l.scarce)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)
+	t.Run("killed", l.killed)
 	t.Run("mixed", l.mixed)
 	t.Run("leaks", l.leaks)
 	t.Run("captures", l.captures)
@@ -248,7 +249,7 @@ func (p *pairing) judge(t *testing.T, server, client *process) {
 // A process is one end.
 type process struct {
 	*exec.Cmd
-	out  bytes.Buffer
+	out  output
 	done chan struct{} // closed when it has ended
 	err  error
 	stop context.CancelFunc
