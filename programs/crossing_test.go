@@ -47,6 +47,12 @@ func (l Library) shared(t *testing.T) {
 	l.compiled(t, "shared", pair...)
 }
 
+// threads is testdata/threads.c: threads share a QP, an SRQ and a CQ.
+func (l Library) threads(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "threads", pair...)
+}
+
 // gids is testdata/gids.c: an address keeps the index of its GID.
 func (l Library) gids(t *testing.T) {
 	if p := l.compiledWith(t, "gids", nil, append(pair, "-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {

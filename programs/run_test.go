@@ -144,6 +144,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("stacks", l.stacks)
 	t.Run("extended", l.extended)
 	t.Run("shared", l.shared)
+	t.Run("threads", l.threads)
 	t.Run("gids", l.gids)
 	t.Run("windows", l.windows)
 	t.Run("vanish", l.vanishes)
