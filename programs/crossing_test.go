@@ -53,6 +53,14 @@ func (l Library) threads(t *testing.T) {
 	l.compiled(t, "threads", pair...)
 }
 
+// alone is testdata/alone.c: a thread that polls does not keep the only processor from what it waits for.
+func (l Library) alone(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	t.Setenv("GOMAXPROCS", "1")
+	p := l.compiled(t, "alone", pair...)
+	t.Logf("%s", p.out.String())
+}
+
 // gids is testdata/gids.c: an address keeps the index of its GID.
 func (l Library) gids(t *testing.T) {
 	if p := l.compiledWith(t, "gids", nil, append(pair, "-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {

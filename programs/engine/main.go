@@ -11,6 +11,7 @@ package main
 import "C"
 
 import (
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -48,8 +49,18 @@ func iw_guise(isRoCE int32) int32 {
 var device = sync.OnceValue(func() *verbs.Device {
 	cfg := verbs.ConfigFrom(syscall.Getenv)
 	cfg.RoCE = roce
+	makeRoom()
 	return verbs.NewDevice(cfg)
 })
+
+// makeRoom lets Go run two threads at once, also on one processor. A program that polls has one of them for itself, until Go takes it away after
+// 10 ms: what receives for the program would wait for that. Which of them has the processor is for the kernel to say, to which polls in vain give way.
+func makeRoom() {
+	const least = 2
+	if runtime.GOMAXPROCS(0) < least {
+		runtime.GOMAXPROCS(least)
+	}
+}
 
 // give stores a result where C wants it.
 func give(to *uint64, h verbs.Handle, errno syscall.Errno) int32 {
