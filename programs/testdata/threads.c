@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { POSTERS = 4, POLLERS = 3, FILLERS = 2, EACH = 2000, SENDS = POSTERS * EACH, DEPTH = 64, WORDS = 8, SLOTS = 32 };
+enum { POSTERS = 4, POLLERS = 3, FILLERS = 2, EACH = 4000, SENDS = POSTERS * EACH, DEPTH = 64, WORDS = 8, SLOTS = 32 };
 
 struct message {
 	uint64_t words[WORDS]; /* the sender, its number, and what follows from both */
@@ -97,9 +97,9 @@ static void sent(const struct ibv_wc *wc)
 
 static void *polls(void *unused)
 {
-	struct ibv_wc wc[4];
+	struct ibv_wc wc[16];
 	while (__atomic_load_n(&completions, __ATOMIC_ACQUIRE) < 2 * SENDS) {
-		int n = ibv_poll_cq(cq, 4, wc);
+		int n = ibv_poll_cq(cq, 16, wc);
 		check(n >= 0, "ibv_poll_cq");
 		for (int i = 0; i < n; i++) {
 			check(!wc[i].status, ibv_wc_status_str(wc[i].status));
