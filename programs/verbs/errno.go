@@ -16,10 +16,16 @@ const fine = syscall.Errno(0)
 
 // errnoOf returns the error number by which the manual pages of libibverbs name an error.
 func errnoOf(err error) syscall.Errno {
+	if err == nil {
+		return fine
+	}
+	return failureOf(err)
+}
+
+// failureOf is errnoOf for what has failed. It allocates, which a post that succeeds is not to.
+func failureOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	switch {
-	case err == nil:
-		return fine
 	case errors.Is(err, iwarp.ErrQueueFull), errors.Is(err, iwarp.ErrLimit):
 		return syscall.ENOMEM
 	case errors.As(err, &errno):
