@@ -145,15 +145,14 @@ func failure(err error) CMEvent {
 // established tells that the connection is up, and later that it is over.
 func (id *ID) established(q *QP) {
 	n := q.qp.Negotiated()
+	up := accepted(&n.Negotiated)
 	id.mu.Lock()
 	id.local, id.peer = addrPort(q.qp.LocalAddr()), addrPort(q.qp.RemoteAddr())
-	kind := uint32(Established)
 	if id.responds {
-		kind = ConnectResponse
+		up.Type = ConnectResponse
 	}
 	id.wasUp = true
 	id.mu.Unlock()
-	up := CMEvent{Type: kind, PrivateData: n.PrivateData, ResponderResources: depth(int(n.IRD)), InitiatorDepth: depth(int(n.ORD))}
 	if !id.settle(stageConnecting, stageEstablished, up) {
 		return
 	}
@@ -161,6 +160,25 @@ func (id *ID) established(q *QP) {
 	q.state.Store(StateErr)
 	id.disconnected()
 	id.waitOut()
+}
+
+// accepted is an Established. Its depths are the peer's, where that has said any: "This field matches the initiator depth specified by the
+// remote node when calling rdma_connect and rdma_accept" (rdma_get_cm_event(3)). Private data is that of rdma_accept: what rdma_connect was given
+// came with the ConnectRequest.
+func accepted(n *mpa.Negotiated) CMEvent {
+	e := CMEvent{Type: Established, ResponderResources: told(n.PeerORD, n.IRD), InitiatorDepth: told(n.PeerIRD, n.ORD)}
+	if n.Role == mpa.RoleInitiator {
+		e.PrivateData = n.PrivateData
+	}
+	return e
+}
+
+// told is a depth that the peer has told, or else our own.
+func told(peer, own mpa.Depth) uint8 {
+	if peer == mpa.NoNegotiation {
+		peer = own
+	}
+	return depth(int(peer))
 }
 
 // timewait is how long Linux waits for an acknowledgement over the longest way that it expects of RoCE, 2^18 times 4.096 us, in round figures.
@@ -235,7 +253,8 @@ func (id *ID) abandon() {
 	}
 }
 
-// Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError.
+// Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError. ResponderResources is the most that the peer is
+// granted, whatever it has asked for.
 func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
 	return d.begin(h, qp, stageRequested, func(id *ID, q *QP) { go id.accept(q, p) })
 }
@@ -248,9 +267,11 @@ func (id *ID) accept(q *QP, p ConnParam) {
 	ctx, cancel := context.WithTimeout(id.ctx, startupTimeout)
 	defer cancel()
 	err := request.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
-		Preset:  id.device.preset,
-		MPA:     mpa.Answer{IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData},
-		NoReads: p.ResponderResources == 0 && p.InitiatorDepth == 0,
+		Preset: id.device.preset,
+		MPA: mpa.Answer{
+			IRD: mpa.Depth(p.ResponderResources), MaxIRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData,
+		},
+		NoReads: p.ResponderResources == 0, // 0 is meant
 	})
 	if err != nil {
 		_ = request.Close()
