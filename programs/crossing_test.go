@@ -105,6 +105,9 @@ func (l Library) managed(t *testing.T) {
 // delivered is testdata/delivered.c: events that come while what they are about is destroyed.
 func (l Library) delivered(t *testing.T) { l.compiled(t, "delivered") }
 
+// givenUp is testdata/given_up.c: rdma_disconnect of what has no connection.
+func (l Library) givenUp(t *testing.T) { l.compiled(t, "given_up") }
+
 // pair is for programs that begin with testdata/pair.h.
 var pair = []string{"-include", "testdata/pair.h"}
 

@@ -151,6 +151,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("vanish", l.vanishes)
 	t.Run("managed", l.managed)
 	t.Run("delivered", l.delivered)
+	t.Run("given up", l.givenUp)
 	t.Run("fork", l.forks)
 	t.Run("inherited", l.inherits)
 	t.Run("first", l.first)

@@ -124,13 +124,13 @@ EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint
 	return rdma_reject(id, private_data, length);
 }
 
-/* A synchronous id may have had its event already: there comes no other. */
+/* A synchronous id waits for the event of the end, if there is one to come: not where that was had already, or no connection has come up. */
 EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 {
 	int error = iw_engine()->id_disconnect(iw_id_number(id));
-	if (!error && container(id, struct iw_id, id)->sync && id->event && id->event->event == RDMA_CM_EVENT_DISCONNECTED)
-		return 0;
-	return error ? iw_set_errno(error) : iw_complete(id);
+	if (error)
+		return iw_set_errno(error);
+	return container(id, struct iw_id, id)->up ? iw_complete(id) : 0;
 }
 
 /* Only for ids that have no QP, and have got a CONNECT_RESPONSE: as an iWARP device, none has. */

@@ -41,7 +41,9 @@ static struct rdma_cm_id *child_of(struct rdma_cm_id *listener, const struct iw_
 
 static void follow(struct rdma_cm_id *id, const struct iw_cm_event *e)
 {
+	struct iw_id *i = container(id, struct iw_id, id);
 	iw_set_addresses(id, e->local, e->peer);
+	i->up = (i->up && e->type != RDMA_CM_EVENT_DISCONNECTED) || e->type == RDMA_CM_EVENT_ESTABLISHED || e->type == RDMA_CM_EVENT_CONNECT_RESPONSE;
 	if (id->qp && e->type == RDMA_CM_EVENT_ESTABLISHED)
 		id->qp->state = IBV_QPS_RTS;
 	if (id->qp && e->type == RDMA_CM_EVENT_DISCONNECTED)

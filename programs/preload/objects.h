@@ -179,6 +179,7 @@ struct iw_id {
 	struct ibv_qp_init_attr *attr; /* of rdma_create_ep, for the requests that come */
 	bool passive, own_cqs;
 	bool begun; /* it connects or listens, or is that of a request */
+	bool up; /* by its events: that of its end is still to come */
 	uint8_t responder_resources, initiator_depth; /* that a peer has asked for */
 	uint8_t timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT: TCP has its own, so that it is kept to be asked for */
 	uint32_t events, acked; /* events delivered, and those acknowledged */

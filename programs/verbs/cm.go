@@ -122,7 +122,7 @@ type ID struct {
 	request     *iwarp.Request
 	qp          *QP
 	familyOnly  bool // RDMA_OPTION_ID_AFONLY
-	wasUp       bool // there was a connection
+	givenUp     bool // by Disconnect, while it was on its way
 	responds    bool // see ConnParam.Responds; until Establish
 }
 

@@ -80,11 +80,24 @@ func (id *ID) connect(q *QP, p ConnParam, in *place, until time.Time) {
 	in.await(id.ctx)
 	err := id.dial(q, p, in, until)
 	in.done()
-	if err != nil {
-		id.settle(stageConnecting, stageDisconnected, id.fails(err))
+	if err == nil {
+		id.established(q)
 		return
 	}
-	id.established(q)
+	e := id.fails(err)
+	if id.gaveUp() {
+		e = CMEvent{Type: Rejected, Status: -int32(syscall.ECONNRESET)} // as Linux's iwcm has it of a stream that is reset before its answer
+	}
+	id.comesToNothing(q, e)
+}
+
+// comesToNothing tells that there is no connection. What is posted is flushed if the program has given it up: "transitions any associated QP to the
+// error state, which will flush any posted work requests" (rdma_disconnect(3)).
+func (id *ID) comesToNothing(q *QP, e CMEvent) {
+	if id.gaveUp() {
+		q.end()
+	}
+	id.settle(stageConnecting, stageDisconnected, e)
 }
 
 // dial tries until it is not refused any more, or patience is at its end: together with that of those before it in the line.
@@ -151,10 +164,12 @@ func (id *ID) established(q *QP) {
 	if id.responds {
 		up.Type = ConnectResponse
 	}
-	id.wasUp = true
 	id.mu.Unlock()
 	if !id.settle(stageConnecting, stageEstablished, up) {
 		return
+	}
+	if id.gaveUp() { // too late for it not to come up
+		q.end()
 	}
 	<-q.qp.Done()
 	q.state.Store(StateErr)
@@ -226,21 +241,35 @@ func (id *ID) disconnected() {
 	id.settle(stageEstablished, stageDisconnected, CMEvent{Type: Disconnected})
 }
 
-// Disconnect ends the connection in order; a Disconnected follows. When it has ended already, nothing happens. It is EINVAL if there was none:
-// no event would follow, for which a synchronous rdma_disconnect waits.
+// Disconnect ends the connection in order; a Disconnected follows. One that is on its way is given up, and a Rejected or a ConnectError follows. Where it
+// has ended already, has not come up or is a request that waits for its answer, nothing happens. It is EINVAL where none was begun.
 func (d *Device) Disconnect(h Handle) syscall.Errno {
 	id := d.ids.get(h)
 	if id == nil {
 		return syscall.EINVAL
 	}
 	id.mu.Lock()
-	stage, q, wasUp := id.stage, id.qp, id.wasUp
-	id.mu.Unlock()
-	if q == nil || stage != stageEstablished && !(stage == stageDisconnected && wasUp) {
+	defer id.mu.Unlock()
+	switch id.stage {
+	case stageRequested:
+	case stageConnecting:
+		id.givenUp = true
+		id.cancel()
+	case stageEstablished, stageDisconnected:
+		if id.qp != nil {
+			go id.qp.end()
+		}
+	default:
 		return syscall.EINVAL
 	}
-	go q.end()
 	return fine
+}
+
+// gaveUp reports whether the program wants the connection no more.
+func (id *ID) gaveUp() bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.givenUp
 }
 
 // abandon is for an ID whose QP is destroyed.
@@ -275,7 +304,7 @@ func (id *ID) accept(q *QP, p ConnParam) {
 	})
 	if err != nil {
 		_ = request.Close()
-		id.settle(stageConnecting, stageDisconnected, id.fails(err))
+		id.comesToNothing(q, id.fails(err))
 		return
 	}
 	id.established(q)
