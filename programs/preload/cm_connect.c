@@ -139,9 +139,10 @@ EXPORT int rdma_establish(struct rdma_cm_id *id)
 	return iw_set_errno(iw_engine()->id_establish(iw_id_number(id)));
 }
 
+/* EINVAL, as the kernel says of an id that nothing was begun with. */
 EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	return iw_id_number(id) && event == IBV_EVENT_COMM_EST ? 0 : iw_set_errno(EINVAL);
+	return iw_id_number(id) && container(id, struct iw_id, id)->begun && event == IBV_EVENT_COMM_EST ? 0 : iw_set_errno(EINVAL);
 }
 
 /* How long the value of an option is, or 0 for one that there is not. */

@@ -169,7 +169,16 @@ static bool of_cm(const struct ibv_qp_attr *attr, int mask)
 	return mask == (IBV_QP_STATE | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) && attr->qp_state == IBV_QPS_RTR;
 }
 
-/* Attributes are judged in the guise of RoCE only, where programs connect by themselves: kernels ask iWARP devices what they make of them. */
+/* What the kernel looks at for every device: attributes that it knows, and the port. */
+static int judge_any(const struct ibv_qp_attr *attr, int mask)
+{
+	enum { KNOWN = (IBV_QP_DEST_QPN << 1) - 1 };
+	if (mask & ~KNOWN)
+		return EOPNOTSUPP;
+	return mask & IBV_QP_PORT && attr->port_num != 1 ? EINVAL : 0;
+}
+
+/* The rest is judged in the guise of RoCE only, where programs connect by themselves: kernels ask iWARP devices what they make of it. */
 static int judge(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
 {
 	uint32_t state;
@@ -177,7 +186,7 @@ static int judge(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
 	bool ud = is_ud(&q->qp);
 	uint64_t h = iw_number(&q->handle);
 	if (!iw_roce() || (!ud && (of_cm(attr, mask) || iw_engine()->qp_linked(h))))
-		return 0;
+		return judge_any(attr, mask);
 	int error = ud ? iw_engine()->ud_query(h, &state) : iw_engine()->qp_query(h, &state, &ird, &ord);
 	return error ? error : iw_check_modify(ud, state, attr, mask);
 }

@@ -110,6 +110,17 @@ static void atomics(struct end *a, struct end *b)
 	check(a->memory[1] == 7 && b->memory[0] == 12, "what it does");
 }
 
+/* Attributes that there are none of, and a port: as the kernel says of any device, or in the guise of RoCE as of a transition that does not take them. */
+static void strange_attributes(struct rdma_cm_id *id)
+{
+	int roce = id->verbs->device->transport_type == IBV_TRANSPORT_IB;
+	struct ibv_qp_attr attr = {.port_num = 7};
+	check(ibv_modify_qp(id->qp, &attr, IBV_QP_PORT) == EINVAL, "another port");
+	attr.port_num = 1;
+	check(ibv_modify_qp(id->qp, &attr, IBV_QP_PORT) == 0, "the port");
+	check(ibv_modify_qp(id->qp, &attr, 1 << 28) == (roce ? EINVAL : EOPNOTSUPP), "an attribute that there is not");
+}
+
 int main(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -129,6 +140,7 @@ int main(void)
 	check(!rdma_resolve_route(client, 1000), "rdma_resolve_route");
 	event(RDMA_CM_EVENT_ROUTE_RESOLVED, NULL);
 	struct end *a = equip(client);
+	strange_attributes(client);
 	check(!rdma_connect(client, &depths), "rdma_connect");
 	struct rdma_cm_id *server = event(RDMA_CM_EVENT_CONNECT_REQUEST, &request);
 	struct end *b = equip(server);

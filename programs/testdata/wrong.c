@@ -43,6 +43,7 @@ static void creation(struct end *e)
 	WRONG(FAILS(NULL, ibv_create_cq(context, -1, NULL, NULL, 0)), EINVAL);
 	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, NULL, 99)), EINVAL);
 	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_REMOTE_WRITE)), EINVAL);
+	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_ON_DEMAND)), EINVAL);
 	WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)4096, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);
 	if (!madvise(NULL, 0, 23) && madvise(NULL, 0, 1 << 30)) /* MADV_POPULATE_WRITE, by which the library knows, from Linux 5.14 on */
 		WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)read_only, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);
@@ -298,7 +299,7 @@ static void options(struct rdma_event_channel *channel)
 	WRONG(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, value, 1), 0);
 	WRONG(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, value, 4), 0);
 	WRONG(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, value, 4), 0);
-	WRONG(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
+	WRONG(FAILS(-1, rdma_notify(id, IBV_EVENT_COMM_EST)), EINVAL); /* nothing was begun with it */
 	WRONG(rdma_destroy_id(id), 0);
 	WRONG(FAILS(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, value, 1)), EINVAL);
 	WRONG(FAILS(-1, rdma_notify(id, IBV_EVENT_COMM_EST)), EINVAL);
@@ -325,6 +326,7 @@ static void connections(void)
 	struct rdma_conn_param param = {0};
 	struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, foreign = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000263)};
 	WRONG(FAILS(-1, rdma_create_id(channel, &id, NULL, RDMA_PS_UDP)), EPROTONOSUPPORT);
+	WRONG(FAILS(-1, rdma_create_id(channel, &id, NULL, 99)), EINVAL);
 	check(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) && !rdma_create_id(channel, &other, NULL, RDMA_PS_TCP), "rdma_create_id");
 	options(channel);
 	unbound(id);
@@ -340,8 +342,8 @@ static void connections(void)
 	WRONG(FAILS(-1, rdma_create_srq(id, pd, &srq)), EINVAL); /* a PD of another context's */
 	WRONG(rdma_listen(id, 1), 0);
 	WRONG(FAILS(-1, rdma_listen(id, 1)), EINVAL);
-	WRONG(rdma_bind_addr(other, rdma_get_local_addr(id)), 0);
-	WRONG(FAILS(-1, rdma_listen(other, 1)), EADDRINUSE);
+	WRONG(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
+	WRONG(FAILS(-1, rdma_bind_addr(other, rdma_get_local_addr(id))), EADDRINUSE);
 	WRONG(FAILS(-1, rdma_set_option(id, 99, 0, NULL, 0)), ENOSYS);
 	WRONG(rdma_destroy_id(other), 0);
 	WRONG(FAILS(-1, rdma_destroy_id(other)), EINVAL);

@@ -148,5 +148,6 @@ const (
 	accessRemoteAtomic = 1 << 3
 	accessMWBind       = 1 << 4
 	accessZeroBased    = 1 << 5
+	accessHugeTLB      = 1 << 7      // a promise about the pages, which nothing here depends on
 	accessOptional     = 0x3ff << 20 // to be ignored by those who do not know them
 )

@@ -169,6 +169,7 @@ func (d *Device) DestroyID(h Handle) syscall.Errno {
 	id.mu.Unlock()
 	if listener != nil {
 		_ = listener.Close()
+		d.listening.remove(id)
 	}
 	port.release()
 	if request != nil {

@@ -105,7 +105,7 @@ func portOf(a syscall.Sockaddr) uint16 {
 }
 
 // BindAddr gives an ID a local address, which must be one of the host's. A port of 0 becomes a number; another is taken only when
-// the ID listens, as it may be that of a socket of the program's own until then.
+// the ID listens, as it may be that of a socket of the program's own until then. It is EADDRINUSE where another ID listens.
 func (d *Device) BindAddr(h Handle, a netip.AddrPort) syscall.Errno {
 	id := d.ids.get(h)
 	if id == nil {
@@ -136,6 +136,9 @@ func (d *Device) SetFamilyOnly(h Handle, on bool) syscall.Errno {
 }
 
 func (id *ID) bind(a netip.AddrPort) syscall.Errno {
+	if id.device.listening.has(spot{a, id.familyOnly}) {
+		return syscall.EADDRINUSE
+	}
 	p, bound, errno := reserve(netip.AddrPortFrom(a.Addr(), 0), id.familyOnly)
 	if errno != fine {
 		return errno

@@ -44,6 +44,7 @@ func (id *ID) serves(ln net.Listener) {
 	id.listener = id.device.listener(ln)
 	id.unfetched = make(chan struct{}, unfetchedAtMost)
 	id.stage = stageListening
+	id.device.listening.add(id)
 	go id.serve(id.listener)
 }
 

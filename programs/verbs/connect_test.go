@@ -77,7 +77,7 @@ func TestData(t *testing.T) {
 	want(t, "completion", server.completion(), WC{ID: 8, Opcode: wcRecv, ByteLen: 15, QPNum: server.number})
 	want(t, "received", string(inbox.memory), "hello, receiver")
 
-	offered := server.region("these can be read", accessLocalWrite|accessRemoteRead|accessRemoteWrite|1<<20)
+	offered := server.region("these can be read", accessLocalWrite|accessRemoteRead|accessRemoteWrite|accessHugeTLB|1<<20)
 	sink := client.region(".................", accessLocalWrite)
 	client.send(10, wrRead, sink, offered)
 	want(t, "completion", client.completion(), WC{ID: 10, Opcode: wcRead, ByteLen: 17, QPNum: client.number})

@@ -24,6 +24,7 @@ type Device struct {
 	roce      bool
 	ports     ports
 	lines     lines
+	listening listening
 	door      refuse.Door
 
 	contexts   table[Context]

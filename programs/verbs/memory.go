@@ -133,7 +133,8 @@ func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Poi
 // rightsOf translates access rights. What we do not have is refused, but for what may be ignored. That a window may be bound
 // is looked at when one is.
 func rightsOf(access uint32) (rights iwarp.Access, ok bool) {
-	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessMWBind | accessZeroBased | accessOptional
+	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessMWBind | accessZeroBased | accessHugeTLB |
+		accessOptional
 	if access&^known != 0 {
 		return 0, false
 	}
