@@ -52,8 +52,16 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return error;
 }
 
-/* A CQ has room for what QPs hold that got more than they had asked for. */
-enum { MIN_CQE = 64 };
+/* A CQ has room for what QPs hold that got more than they had asked for. EINVAL is for more than there may be; the engine has none below 1. */
+static int room_of(int *cqe)
+{
+	enum { MIN_CQE = 64 };
+	if (*cqe > MAX_CQE)
+		return EINVAL;
+	if (*cqe > 0 && *cqe < MIN_CQE)
+		*cqe = MIN_CQE;
+	return 0;
+}
 
 EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 				    int comp_vector)
@@ -65,10 +73,8 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 		errno = EBADF;
 		return NULL;
 	}
-	if (cqe > 0 && cqe < MIN_CQE)
-		cqe = MIN_CQE;
 	struct iw_cq *c = iw_new(sizeof *c);
-	int error = comp_vector || cqe > MAX_CQE || (channel && !iw_live(&channel_of(channel)->handle))
+	int error = room_of(&cqe) || comp_vector || (channel && !iw_live(&channel_of(channel)->handle))
 			    ? EINVAL
 		    : !c ? ENOMEM
 			    : iw_engine()->cq_create(iw_context_number(context), channel ? iw_number(&channel_of(channel)->handle) : 0,
@@ -91,7 +97,9 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	if (!iw_ours(cq->context))
 		return REAL(ibv_resize_cq, cq, cqe);
-	int error = iw_engine()->cq_resize(iw_number(&cq_of(cq)->handle), cqe);
+	int error = room_of(&cqe);
+	if (!error)
+		error = iw_engine()->cq_resize(iw_number(&cq_of(cq)->handle), cqe);
 	if (!error)
 		cq->cqe = cqe;
 	return error;

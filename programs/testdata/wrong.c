@@ -249,6 +249,12 @@ static void ends(struct end *e)
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 	WRONG(ibv_destroy_comp_channel(channel), EBUSY);
+	WRONG(ibv_resize_cq(cq, (1 << 20) + 1), EINVAL);
+	WRONG(ibv_resize_cq(cq, 0), EINVAL);
+	WRONG(cq->cqe, 64);
+	WRONG(ibv_resize_cq(cq, 1 << 20), 0);
+	WRONG(ibv_resize_cq(cq, 1), 0);
+	WRONG(cq->cqe, 64); /* as small as there are */
 	WRONG(ibv_destroy_cq(e->cq), EBUSY);
 	WRONG(ibv_dealloc_pd(pd), EBUSY);
 	WRONG(ibv_destroy_cq(cq), 0);
