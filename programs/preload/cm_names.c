@@ -12,9 +12,17 @@ static struct sockaddr *copy(const struct sockaddr *a, socklen_t n)
 	return c;
 }
 
+/* Whether what is wanted is of datagrams, by the one of the two that the hints have. rdma_create_id refuses these. */
+static bool of_datagrams(const struct rdma_addrinfo *hints)
+{
+	if (!hints || hints->ai_qp_type)
+		return hints && hints->ai_qp_type == IBV_QPT_UD;
+	return hints->ai_port_space == RDMA_PS_UDP || hints->ai_port_space == RDMA_PS_IPOIB;
+}
+
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints, struct addrinfo **found)
 {
-	struct addrinfo h = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo h = {.ai_socktype = of_datagrams(hints) ? SOCK_DGRAM : SOCK_STREAM};
 	if (hints && hints->ai_flags & RAI_PASSIVE)
 		h.ai_flags |= AI_PASSIVE;
 	if (hints && hints->ai_flags & RAI_NUMERICHOST)
@@ -40,8 +48,8 @@ static bool fill(struct rdma_addrinfo *r, const struct rdma_addrinfo *hints, con
 {
 	r->ai_flags = hints ? hints->ai_flags : 0;
 	r->ai_family = a->ai_family;
-	r->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
-	r->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	r->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type : of_datagrams(hints) ? IBV_QPT_UD : IBV_QPT_RC;
+	r->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : of_datagrams(hints) ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (r->ai_flags & RAI_PASSIVE) {
 		r->ai_src_len = a->ai_addrlen;
 		r->ai_src_addr = copy(a->ai_addr, a->ai_addrlen);

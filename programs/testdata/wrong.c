@@ -311,6 +311,30 @@ static void options(struct rdma_event_channel *channel)
 	WRONG(FAILS(-1, rdma_notify(id, IBV_EVENT_COMM_EST)), EINVAL);
 }
 
+/* What rdma_getaddrinfo makes of hints that have one of the two. */
+static void names(void)
+{
+	static const struct {
+		int qp_type, port_space, gets_type, gets_space;
+	} cases[] = {
+		{0, 0, IBV_QPT_RC, RDMA_PS_TCP},
+		{IBV_QPT_RC, 0, IBV_QPT_RC, RDMA_PS_TCP},
+		{IBV_QPT_UD, 0, IBV_QPT_UD, RDMA_PS_UDP},
+		{0, RDMA_PS_UDP, IBV_QPT_UD, RDMA_PS_UDP},
+		{0, RDMA_PS_IB, IBV_QPT_RC, RDMA_PS_IB},
+		{IBV_QPT_UD, RDMA_PS_IB, IBV_QPT_UD, RDMA_PS_IB},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct rdma_addrinfo *r, hints = {.ai_qp_type = cases[i].qp_type, .ai_port_space = cases[i].port_space};
+		check(!rdma_getaddrinfo("127.0.0.1", "7174", &hints, &r), "rdma_getaddrinfo");
+		WRONG(r->ai_qp_type, cases[i].gets_type);
+		WRONG(r->ai_port_space, cases[i].gets_space);
+		rdma_freeaddrinfo(r);
+	}
+	struct rdma_addrinfo *r, hints = {.ai_qp_type = IBV_QPT_UD, .ai_port_space = RDMA_PS_TCP};
+	WRONG(FAILS(-1, rdma_getaddrinfo("127.0.0.1", "7174", &hints, &r)), EOPNOTSUPP);
+}
+
 /* An id that has no device yet, and addresses of another family. */
 static void unbound(struct rdma_cm_id *id)
 {
@@ -372,6 +396,7 @@ int main(void)
 	ends(a);
 	destroy(b);
 	connections();
+	names();
 	wrong_key();
 	WRONG(ibv_dealloc_pd(pd), 0);
 	WRONG(ibv_dealloc_pd(pd), EINVAL);
