@@ -30,7 +30,7 @@ func (l Library) sanitized(t *testing.T) {
 		testrig.Lacks(t, err.Error())
 	}
 	t.Setenv(guiseVariable, string(RoCE))
-	for program, args := range map[string][]string{"wrong": nil, "built": nil, "windows": nil, "threads": nil, "many": {"50"}, "datagrams": {"50"}} {
+	for program, args := range map[string][]string{"wrong": nil, "wrong_cm": nil, "built": nil, "windows": nil, "threads": nil, "many": {"50"}, "datagrams": {"50"}} {
 		t.Run(program, func(t *testing.T) {
 			hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
 		})
