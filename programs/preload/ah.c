@@ -1,12 +1,6 @@
 /* Address handles: where datagrams are sent to. There are some in the guise of RoCE. */
 #include "objects.h"
 
-static struct ibv_ah *failed(int error)
-{
-	errno = error;
-	return NULL;
-}
-
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	union ibv_gid gid;
@@ -14,16 +8,16 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!iw_ours(pd->context))
 		return REAL(ibv_create_ah, pd, attr);
 	if (!iw_roce())
-		return failed(EOPNOTSUPP);
+		return iw_failed(EOPNOTSUPP);
 	if (attr->port_num != 1 || !attr->is_global || iw_gid(attr->grh.sgid_index, &gid))
-		return failed(EINVAL);
+		return iw_failed(EINVAL);
 	int error = iw_engine()->ah_create(iw_number(&container(pd, struct iw_pd, pd)->handle), gid.raw, attr->grh.dgid.raw, &number);
 	if (error)
-		return failed(error);
+		return iw_failed(error);
 	struct iw_ah *a = iw_new(sizeof *a);
 	if (!a) {
 		iw_engine()->ah_destroy(number);
-		return failed(ENOMEM);
+		return iw_failed(ENOMEM);
 	}
 	a->handle = iw_handle(number);
 	a->ah = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = (uint32_t)number};
@@ -67,6 +61,6 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 	if (!iw_ours(pd->context))
 		return REAL(ibv_create_ah_from_wc, pd, wc, grh, port);
 	if (!iw_roce())
-		return failed(EOPNOTSUPP);
+		return iw_failed(EOPNOTSUPP);
 	return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) ? NULL : ibv_create_ah(pd, &attr);
 }

@@ -209,17 +209,6 @@ static bool is_wildcard(const struct sockaddr *a)
 	return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &any, sizeof any) == 0;
 }
 
-static void set_gid(union ibv_gid *gid, const struct sockaddr *a)
-{
-	memset(gid, 0, sizeof *gid);
-	if (a->sa_family == AF_INET6) {
-		memcpy(gid->raw, &((const struct sockaddr_in6 *)a)->sin6_addr, sizeof gid->raw);
-	} else if (a->sa_family == AF_INET) {
-		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
-	}
-}
-
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer)
 {
 	struct rdma_addr *a = &id->route.addr;
@@ -227,8 +216,8 @@ void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t
 	memcpy(&a->dst_storage, peer, sizeof a->dst_storage);
 	if (a->src_addr.sa_family == 0 || is_wildcard(&a->src_addr))
 		return;
-	set_gid(&a->addr.ibaddr.sgid, &a->src_addr);
-	set_gid(&a->addr.ibaddr.dgid, &a->dst_addr);
+	iw_gid_of(&a->src_addr, &a->addr.ibaddr.sgid);
+	iw_gid_of(&a->dst_addr, &a->addr.ibaddr.dgid);
 	if (!id->verbs) {
 		id->verbs = iw_cm_context();
 		id->port_num = 1;

@@ -3,8 +3,6 @@
 
 #include <netinet/in.h>
 
-enum { MAX_DEPTH = 128 };
-
 /* 0 for none, and for one of another family. */
 static socklen_t length_of(const struct sockaddr *a)
 {
@@ -68,11 +66,11 @@ static uint64_t qp_number(struct rdma_cm_id *id, const struct rdma_conn_param *p
 /* A depth that the program leaves to us is what the device has or, where a peer has asked, what that wants. */
 static int depth(int wanted, bool given, bool passive, int asked, uint8_t *out)
 {
-	int most = passive && asked < MAX_DEPTH ? asked : MAX_DEPTH;
+	int most = passive && asked < MAX_READS ? asked : MAX_READS;
 	if (!given || wanted == RDMA_MAX_RESP_RES)
 		wanted = most;
 	*out = wanted;
-	return wanted > MAX_DEPTH ? EINVAL : 0;
+	return wanted > MAX_READS ? EINVAL : 0;
 }
 
 static int depths(struct rdma_cm_id *id, const struct rdma_conn_param *p, uint8_t *responder_resources, uint8_t *initiator_depth)

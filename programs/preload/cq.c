@@ -28,8 +28,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	if (error) {
 		free(c);
 		close(fd);
-		errno = error;
-		return NULL;
+		return iw_failed(error);
 	}
 	c->channel = (struct ibv_comp_channel){.context = context, .fd = fd};
 	c->handle = iw_handle(number);
@@ -69,10 +68,8 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	uint64_t number;
 	if (!iw_ours(context))
 		return REAL(ibv_create_cq, context, cqe, cq_context, channel, comp_vector);
-	if (channel && channel->context != context) { /* as the kernel says of a descriptor that is none of the context's */
-		errno = EBADF;
-		return NULL;
-	}
+	if (channel && channel->context != context) /* as the kernel says of a descriptor that is none of the context's */
+		return iw_failed(EBADF);
 	struct iw_cq *c = iw_new(sizeof *c);
 	int error = room_of(&cqe) || comp_vector || (channel && !iw_live(&channel_of(channel)->handle))
 			    ? EINVAL
@@ -81,8 +78,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 							 cqe, (uintptr_t)&c->cq, &number);
 	if (error) {
 		free(c);
-		errno = error;
-		return NULL;
+		return iw_failed(error);
 	}
 	c->cq = (struct ibv_cq){.context = context, .channel = channel, .cq_context = cq_context, .cqe = cqe};
 	pthread_mutex_init(&c->cq.mutex, NULL);

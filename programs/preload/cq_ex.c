@@ -90,14 +90,10 @@ static uint8_t none(struct ibv_cq_ex *cq)
 /* Times, VLANs, flows and tags are not had. */
 struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (attr->comp_mask && attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
+	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+		return iw_failed(EOPNOTSUPP);
+	if (attr->comp_mask && attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		return iw_failed(EOPNOTSUPP);
 	struct ibv_cq *cq = ibv_create_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;

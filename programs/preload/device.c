@@ -145,8 +145,7 @@ struct ibv_context *iw_open(void)
 	int error = errno;
 	close_both(context);
 	free(c);
-	errno = error;
-	return NULL;
+	return iw_failed(error);
 }
 
 /* A context is its process's own. Its cmd_fd, or a copy of it that has come here, is one of /dev/null. */
@@ -155,8 +154,7 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	struct stat s, null;
 	if (fstat(cmd_fd, &s) || stat("/dev/null", &null) || s.st_rdev != null.st_rdev)
 		return REAL(ibv_import_device, cmd_fd);
-	errno = EOPNOTSUPP;
-	return NULL;
+	return iw_failed(EOPNOTSUPP);
 }
 
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *d)

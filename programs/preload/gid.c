@@ -21,8 +21,7 @@ struct gids {
 static struct gids seen;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* gid_of writes an IPv4 address as one of IPv6. */
-static bool gid_of(const struct sockaddr *a, union ibv_gid *gid)
+bool iw_gid_of(const struct sockaddr *a, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof *gid);
 	if (a->sa_family == AF_INET) {
@@ -60,7 +59,7 @@ static bool usable(const struct ibv_gid_entry *e)
 static void add(struct gids *g, const struct ifaddrs *a)
 {
 	struct ibv_gid_entry *e = &g->entries[g->n];
-	if (g->n == MAX_GIDS || !gid_of(a->ifa_addr, &e->gid))
+	if (g->n == MAX_GIDS || !iw_gid_of(a->ifa_addr, &e->gid))
 		return;
 	e->port_num = 1;
 	e->gid_type = IBV_GID_TYPE_ROCE_V2;

@@ -41,12 +41,6 @@ static struct iw_pd *pd_of(struct ibv_pd *pd)
 	return container(pd, struct iw_pd, pd);
 }
 
-static void *failed(int error)
-{
-	errno = error;
-	return NULL;
-}
-
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	if (!iw_ours(context))
@@ -56,7 +50,7 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	int error = p ? iw_engine()->pd_alloc(&number) : ENOMEM;
 	if (error) {
 		free(p);
-		return failed(error);
+		return iw_failed(error);
 	}
 	p->pd.context = context;
 	p->handle = iw_handle(number);
@@ -84,7 +78,7 @@ static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, 
 	int error = m ? iw_engine()->mr_register(iw_number(&pd_of(pd)->handle), addr, length, iova, access, &number, &lkey, &rkey) : ENOMEM;
 	if (error) {
 		free(m);
-		return failed(error);
+		return iw_failed(error);
 	}
 	m->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = lkey, .lkey = lkey, .rkey = rkey};
 	m->handle = iw_handle(number);
@@ -116,7 +110,7 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 {
 	if (!iw_ours(pd->context))
 		return REAL(ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
-	return failed(EOPNOTSUPP);
+	return iw_failed(EOPNOTSUPP);
 }
 
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)

@@ -118,7 +118,8 @@ void iw_retire(void *object);
 int iw_descriptor(unsigned *process); /* a new one, of this process */
 bool iw_own_descriptor(int fd, unsigned *process);
 int iw_wait_readable(int fd);
-int iw_set_errno(int error);
+int iw_set_errno(int error); /* for functions that return -1 for an error, or 0 */
+void *iw_failed(int error); /* and for those that return NULL */
 
 /* guise.c */
 bool iw_passes_for_roce(char **argv);
@@ -136,6 +137,7 @@ int iw_check_modify(bool ud, enum ibv_qp_state now, const struct ibv_qp_attr *at
 int iw_gid_count(void);
 int iw_gid(unsigned index, union ibv_gid *gid);
 int iw_gid_index(const union ibv_gid *gid);
+bool iw_gid_of(const struct sockaddr *a, union ibv_gid *gid); /* an IPv4 address is written as one of IPv6; false, and zeros, for none of these */
 int iw_query_device(struct ibv_device_attr *attr);
 int iw_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
 

@@ -20,12 +20,6 @@ static uint64_t cq_number(struct ibv_cq *cq)
 	return cq ? iw_number(&container(cq, struct iw_cq, cq)->handle) : 0;
 }
 
-static struct ibv_qp *failed(int error)
-{
-	errno = error;
-	return NULL;
-}
-
 static bool is_ud(const struct ibv_qp *qp)
 {
 	return qp->qp_type == IBV_QPT_UD;
@@ -79,7 +73,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 		return REAL(ibv_create_qp, pd, attr);
 	int error = unsupported(attr);
 	if (error)
-		return failed(error);
+		return iw_failed(error);
 	if (attr->cap.max_inline_data < MIN_INLINE)
 		attr->cap.max_inline_data = MIN_INLINE;
 	if (attr->cap.max_send_wr && attr->cap.max_send_wr < MIN_SENDS)
@@ -92,7 +86,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	error = q ? create(q, pd, attr) : ENOMEM;
 	if (error) {
 		free(q);
-		return failed(error);
+		return iw_failed(error);
 	}
 	pthread_mutex_init(&q->qp.mutex, NULL);
 	pthread_cond_init(&q->qp.cond, NULL);
@@ -107,13 +101,13 @@ struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	enum { KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS };
 	bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (attr->comp_mask & ~KNOWN || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
-		return failed(EOPNOTSUPP);
+		return iw_failed(EOPNOTSUPP);
 	struct ibv_qp *qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
 	int error = qp && extended ? iw_extend(qp_of(qp), attr->send_ops_flags) : 0;
 	if (!error)
 		return qp;
 	ibv_destroy_qp(qp);
-	return failed(error);
+	return iw_failed(error);
 }
 
 /* What of a path the program has set, in the guise of RoCE: without a GID the peer is on this host. */

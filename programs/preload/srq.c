@@ -24,8 +24,7 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 						      attr->attr.max_wr, attr->attr.max_sge, (uintptr_t)&s->srq, &number);
 	if (error) {
 		free(s);
-		errno = error;
-		return NULL;
+		return iw_failed(error);
 	}
 	s->srq = (struct ibv_srq){.context = pd->context, .srq_context = attr->srq_context, .pd = pd};
 	s->max_sge = attr->attr.max_sge;

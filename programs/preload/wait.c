@@ -37,6 +37,12 @@ int iw_set_errno(int error)
 	return error ? -1 : 0;
 }
 
+void *iw_failed(int error)
+{
+	errno = error;
+	return NULL;
+}
+
 /* Waits for a descriptor as a read of it would: EAGAIN if it does not block, EINTR after a signal, and a point at
  * which the thread can be cancelled. ppoll, as librspreload has a poll of its own. */
 int iw_wait_readable(int fd)

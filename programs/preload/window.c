@@ -14,8 +14,7 @@ struct ibv_mw *iw_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	int error = w ? iw_engine()->mw_alloc(iw_number(&container(pd, struct iw_pd, pd)->handle), type, &number, &rkey) : ENOMEM;
 	if (error) {
 		free(w);
-		errno = error;
-		return NULL;
+		return iw_failed(error);
 	}
 	w->handle = iw_handle(number);
 	w->mw = (struct ibv_mw){.context = pd->context, .pd = pd, .rkey = rkey, .handle = (uint32_t)number, .type = type};
