@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"perf":             {"", "mpa", "mpa/ulpdata", "internal/guests", "internal/network", "internal/refuse", "internal/spread", "internal/wording"},
 	"perf/before":      {"internal/report", "internal/spread"},
 	"perf/history":     {"perf", "internal/machine", "internal/report"},
-	"perf/compare":     {"", "perf", "internal/child", "internal/machine", "internal/network", "internal/report", "internal/spread", "internal/study"},
+	"perf/compare":     {"", "perf", "internal/child", "internal/machine", "internal/network", "internal/report", "internal/spread", "internal/study", "programs"},
 	"internal/rping":   {"", "mpa", "internal/guests", "internal/refuse", "internal/rping/message"},
 	"internal/refuse":  {""},
 	"internal/guests":  {"internal/origin", "internal/wording"},

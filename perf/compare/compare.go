@@ -16,7 +16,7 @@ const plainTCP = "plain TCP"
 func (c *cli) compare(ctx context.Context, own *own, rec *record) error {
 	tools := own.tools()
 	rec.Missing = nil
-	for _, p := range programs(c.Limit) {
+	for _, p := range otherPrograms(c.Limit) {
 		if err := c.provide(ctx, p); err != nil {
 			rec.Missing = append(rec.Missing, missing{Tool: p.label, Reason: err.Error()})
 			fmt.Fprintf(os.Stderr, "%s is missing: %v\n", p.label, err)

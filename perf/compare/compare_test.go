@@ -111,7 +111,7 @@ func TestReplaced(t *testing.T) {
 
 // TestParse reads what the programs print.
 func TestParse(t *testing.T) {
-	all := programs(time.Second)
+	all := otherPrograms(time.Second)
 	for _, test := range []struct {
 		tool      *program
 		work, out string
@@ -248,7 +248,7 @@ func TestBulkWrite(t *testing.T) {
 
 // TestUnmeasured has no turn for a work that a tool does not have.
 func TestUnmeasured(t *testing.T) {
-	for _, p := range programs(time.Second) {
+	for _, p := range otherPrograms(time.Second) {
 		for _, w := range works() {
 			_, _, ok := p.command(w, 1, "reno")
 			want := p.label == "UCX" || p.label == "iperf3" && w.quantity == perf.Bandwidth || p.label == "libfabric" && w.quantity == perf.Latency

@@ -41,7 +41,7 @@ const lossMark = "LOSS"
 
 // measureLoss has iwarp perf run in the guest, whose kernel has netem.
 func (c *cli) measureLoss(ctx context.Context, rec *record) error {
-	out, err := inGuest(ctx, lossScript, "--nvme", "--timeout", "2400")
+	out, err := inGuest(ctx, buildIwarp, lossScript, "--nvme", "--timeout", "2400")
 	if err != nil {
 		return err
 	}

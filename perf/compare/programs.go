@@ -25,8 +25,8 @@ func freePort() (int, error) {
 
 const loopback = "127.0.0.1"
 
-// programs are those of others, each with so much time for a turn.
-func programs(limit time.Duration) []*program {
+// otherPrograms are those of others, each with so much time for a turn.
+func otherPrograms(limit time.Duration) []*program {
 	return []*program{iperf3(limit), ucx(limit), libfabric(limit)}
 }
 

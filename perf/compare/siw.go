@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +16,7 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A siwWork is what one of perftest's programs does over siw, and iwarp beside it, both
+// A siwWork is what one of perftest's programs does over siw, and beside it iwarp perf and the same program on the library of iwarp run, each
 // between two processes in one guest and over its loopback.
 type siwWork struct {
 	program string // of perftest
@@ -41,12 +37,31 @@ func siwWorks() []siwWork {
 	}
 }
 
-// A siwValue is one work's figures over all rounds. They are of an emulated CPU.
+// Those that take turns, as the console has them: the program over siw, iwarp perf, and the program on the library.
+const (
+	siwTheirs  = "theirs"
+	siwOurs    = "ours"
+	siwLibrary = "library"
+)
+
+// siwBeside are those that are compared with siw.
+func siwBeside() []string { return []string{siwOurs, siwLibrary} }
+
+// siwTool is what the table calls one of them.
+func siwTool(by string) string {
+	if by == siwLibrary {
+		return onLibrary
+	}
+	return ownPerf
+}
+
+// A siwValue is what one tool makes of one work over all rounds, beside siw. They are figures of an emulated CPU.
 type siwValue struct {
 	Program    string  `json:"program"`
+	Tool       string  `json:"tool"`
 	Size       int     `json:"size"`
 	Rounds     int     `json:"rounds"`
-	Ratio      float64 `json:"ratio"` // of iwarp's figure to the program's
+	Ratio      float64 `json:"ratio"` // of the tool's figure to that of the program over siw
 	RatioLower float64 `json:"ratio_lower_quartile"`
 	RatioUpper float64 `json:"ratio_upper_quartile"`
 	Less       bool    `json:"less_is_better"`
@@ -55,9 +70,10 @@ type siwValue struct {
 // siwMark begins the lines of the guest's console that are for us.
 const siwMark = "COMPARE"
 
-// measureSiw has both run in the guest, in turns.
+// measureSiw has all run in the guest, in turns.
 func (c *cli) measureSiw(ctx context.Context, rec *record) error {
-	out, err := inGuest(ctx, func(port int) string { return siwScript(port, c.Rounds) }, "--mem", "1024", "--smp", "2", "--timeout", "600")
+	script := func(port int) string { return siwScript(port, c.Rounds) }
+	out, err := inGuest(ctx, buildBoth, script, "--mem", "1024", "--smp", "2", "--timeout", "2400")
 	if err != nil {
 		return err
 	}
@@ -65,56 +81,53 @@ func (c *cli) measureSiw(ctx context.Context, rec *record) error {
 	return err
 }
 
-// inGuest boots the guest of interop with options of its own, and returns what a script says in it. The script is told the port at
-// which the host has iwarp for it.
-func inGuest(ctx context.Context, script func(port int) string, options ...string) ([]byte, error) {
-	tmp, err := os.MkdirTemp("", "compare")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(tmp)
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", tmp, "./cmd/iwarp")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
-	ln, err := net.Listen("tcp", loopback+":0")
-	if err != nil {
-		return nil, err
-	}
-	defer ln.Close()
-	go func() { _ = http.Serve(ln, http.FileServer(http.Dir(tmp))) }() //nolint:gosec // to the guest, for a minute
-	args := append(append([]string{"run"}, options...), "--", script(ln.Addr().(*net.TCPAddr).Port))
-	guest := exec.CommandContext(ctx, filepath.Join("interop", "siw-vm", "siw-vm"), args...)
-	guest.Stderr = os.Stderr
-	out, err := guest.Output()
-	if err != nil {
-		return nil, fmt.Errorf("the guest: %w: %.2000s", err, out)
-	}
-	return out, nil
+// perftestTurn is a function of the guest's shell: it runs both ends of a program, the server first, and prints what the client does. siw
+// lets the listener of the program before go some time after that has ended. What was measured by a clock of no use is measured anew, a
+// few times: perftest finds out at each start how fast the processor's counter is, and on a busy machine often not.
+const perftestTurn = `listens() { cat /proc/net/tcp /proc/net/tcp6 | grep -q ":$(printf %04X $port) 0*:0000 0A"; }
+soon() { for i in $(seq 300); do "$@" && return; usleep 50000; done; }
+free() { ! listens; }
+turn() {
+	port=$1; shift
+	for try in 1 2 3 4; do
+		soon free
+		timeout 60 "$@" -p $port >/dev/null 2>&1 &
+		soon listens
+		timeout 60 "$@" -p $port $GUEST_IP >out 2>&1
+		wait $!
+		grep -q '#bytes' out && ! grep -Eq ' inf| 0[.]00 +0[.]00' out && break
+	done
+	cat out
 }
+`
 
-// fetchIwarp has the guest's shell get what inGuest has for it.
-func fetchIwarp(port int) string {
-	return fmt.Sprintf("wget -q -O iwarp http://10.0.2.2:%d/iwarp && chmod +x iwarp || exit 1\n", port)
-}
-
-// siwScript is what the guest's shell does: fetch iwarp, and then, round by round, each
-// work by both. The server of each is started first.
+// siwScript is what the guest's shell does: fetch iwarp and the library, and then, round by round, each work by all.
 func siwScript(port, rounds int) string {
 	var b strings.Builder
-	b.WriteString(fetchIwarp(port))
-	b.WriteString("./iwarp perf --listen $GUEST_IP:7000 >/dev/null 2>&1 &\n")
+	b.WriteString(fetchIwarp(port) + fetchLibrary(port) + perftestTurn)
+	b.WriteString("./iwarp perf --listen $GUEST_IP:7000 >/dev/null 2>&1 &\nperf=$!\n")
 	fmt.Fprintf(&b, "for round in $(seq %d); do\n", rounds)
 	for i, w := range siwWorks() {
-		run := fmt.Sprintf("timeout 60 %s -R -F %s -s %d -p 18600", w.program, w.args, w.size)
-		fmt.Fprintf(&b, "%s >/dev/null 2>&1 &\nsleep 2\n", run)
-		fmt.Fprintf(&b, "echo %s $round %d theirs; %s $GUEST_IP; wait $!\n", siwMark, i, run)
-		fmt.Fprintf(&b, "echo %s $round %d ours; ./iwarp perf --connect $GUEST_IP:7000 --tcp=off --json --duration 100ms --op %v --size %d %s 2>/dev/null | tr -d '\\n'; echo\n",
-			siwMark, i, w.op, w.size, w.ours)
+		for _, by := range append([]string{siwTheirs}, siwBeside()...) {
+			fmt.Fprintf(&b, "echo %s $round %d %s; %s\n", siwMark, i, by, w.command(by))
+		}
 	}
-	b.WriteString("done\nkill %1\n")
+	b.WriteString("done\nkill $perf\n")
 	return b.String()
+}
+
+// command is what the guest's shell runs for a work by one of those that take turns.
+func (w siwWork) command(by string) string {
+	run := fmt.Sprintf("%s -R -F %s -s %d", w.program, w.args, w.size)
+	switch by {
+	case siwLibrary:
+		return "turn 18601 ./iwarp run " + run
+	case siwOurs:
+		return fmt.Sprintf("./iwarp perf --connect $GUEST_IP:7000 --tcp=off --json --duration 100ms --op %v --size %d %s 2>/dev/null | tr -d '\\n'; echo",
+			w.op, w.size, w.ours)
+	default:
+		return "turn 18600 " + run
+	}
 }
 
 // siwValues reads the console.
@@ -157,27 +170,29 @@ func failedIf(err, failed error) error {
 // siwRatios divides round by round.
 func siwRatios(figures map[string]float64, rounds int) (all []siwValue, err error) {
 	for i, w := range siwWorks() {
-		var ratios []float64
-		for round := range rounds + 1 {
-			ours, ok := figures[fmt.Sprintf("%d %d ours", round, i)]
-			theirs, ok2 := figures[fmt.Sprintf("%d %d theirs", round, i)]
-			if ok && ok2 {
-				ratios = append(ratios, ours/theirs)
+		for _, by := range siwBeside() {
+			var ratios []float64
+			for round := range rounds + 1 {
+				x, ok := figures[fmt.Sprintf("%d %d %s", round, i, by)]
+				theirs, ok2 := figures[fmt.Sprintf("%d %d %s", round, i, siwTheirs)]
+				if ok && ok2 {
+					ratios = append(ratios, x/theirs)
+				}
 			}
+			if len(ratios) == 0 {
+				return nil, fmt.Errorf("the guest says nothing of %s, by %s", w.program, siwTool(by))
+			}
+			v := siwValue{Program: w.program, Tool: siwTool(by), Size: w.size, Rounds: len(ratios), Less: w.less}
+			v.Ratio, v.RatioLower, v.RatioUpper = quartiles(ratios)
+			all = append(all, v)
 		}
-		if len(ratios) == 0 {
-			return nil, fmt.Errorf("the guest says nothing of %s", w.program)
-		}
-		v := siwValue{Program: w.program, Size: w.size, Rounds: len(ratios), Less: w.less}
-		v.Ratio, v.RatioLower, v.RatioUpper = quartiles(ratios)
-		all = append(all, v)
 	}
 	return all, nil
 }
 
 // parse reads a figure in microseconds, or in MiB/s, which perftest calls MB/sec.
 func (w siwWork) parse(whose, body string) (float64, error) {
-	if whose == "theirs" {
+	if whose != siwOurs {
 		return perftestFigure(body, w.column)
 	}
 	var said perf.Report
@@ -210,7 +225,7 @@ func perftestFigure(text, column string) (float64, error) {
 				continue
 			}
 			x, err := strconv.ParseFloat(row[at], 64)
-			if err == nil && (math.IsInf(x, 0) || math.IsNaN(x)) {
+			if err == nil && (math.IsInf(x, 0) || math.IsNaN(x) || x == 0) {
 				err = errors.New("the clock was of no use")
 			}
 			return x, err
@@ -219,16 +234,16 @@ func perftestFigure(text, column string) (float64, error) {
 	return 0, fmt.Errorf("no column %s", column)
 }
 
-// siwTable has a row for each work.
+// siwTable has a row for each work and tool.
 func siwTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString(report.MarkdownHeading("over siw", "octets", "iwarp's figure, divided by siw's", "quartiles", "better is"))
+	b.WriteString(report.MarkdownHeading("over siw", "octets", "beside it", "its figure, divided by siw's", "quartiles", "better is", "rounds"))
 	for _, v := range rec.Siw {
 		better := "more"
 		if v.Less {
 			better = "less"
 		}
-		b.WriteString(report.MarkdownRow(v.Program, strconv.Itoa(v.Size), fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), better))
+		b.WriteString(report.MarkdownRow(v.Program, strconv.Itoa(v.Size), v.Tool, fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), better, strconv.Itoa(v.Rounds)))
 	}
 	return b.String()
 }

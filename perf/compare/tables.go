@@ -117,7 +117,7 @@ func missingText(rec *record) string {
 
 // lacking tells of the works that programs of others, which have some of the figures, do not have.
 func lacking(works []work, figures []value) (all []missing) {
-	for _, p := range programs(0) {
+	for _, p := range otherPrograms(0) {
 		if !slices.ContainsFunc(figures, func(v value) bool { return v.Tool == p.label }) {
 			continue
 		}
