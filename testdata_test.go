@@ -66,7 +66,7 @@ func walk(t *testing.T, visit func(name string)) {
 }
 
 var (
-	literal = regexp.MustCompile("\"([^\"\\\\]+)\"|`([^`]+)`")
+	literal = regexp.MustCompile("\"([^\"\\\\\n]*)\"|`([^`]+)`")
 	target  = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
 )
 
