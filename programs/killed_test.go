@@ -3,10 +3,8 @@
 package programs
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -100,22 +98,4 @@ func (p *process) awaitSaid(t *testing.T, what string, times int) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// output is what a process has said so far.
-type output struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.all.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.all.String()
 }

@@ -252,7 +252,7 @@ func (p *pairing) judge(t *testing.T, server, client *process) {
 // A process is one end.
 type process struct {
 	*exec.Cmd
-	out  output
+	out  testrig.Buffer
 	done chan struct{} // closed when it has ended
 	err  error
 	stop context.CancelFunc
