@@ -122,6 +122,7 @@ type ID struct {
 	request     *iwarp.Request
 	qp          *QP
 	familyOnly  bool // RDMA_OPTION_ID_AFONLY
+	accepts     bool // a peer's request, as against one that connects
 	givenUp     bool // by Disconnect, while it was on its way
 	responds    bool // see ConnParam.Responds; until Establish
 }

@@ -94,10 +94,13 @@ func (id *ID) connect(q *QP, p ConnParam, in *place, until time.Time) {
 // comesToNothing tells that there is no connection. What is posted is flushed if the program has given it up: "transitions any associated QP to the
 // error state, which will flush any posted work requests" (rdma_disconnect(3)).
 func (id *ID) comesToNothing(q *QP, e CMEvent) {
-	if id.gaveUp() {
+	if !id.advance(stageDisconnected, stageConnecting) {
+		return
+	}
+	if id.gaveUp() { // what gives it up from now on ends the QP itself
 		q.end()
 	}
-	id.settle(stageConnecting, stageDisconnected, e)
+	id.settle(stageDisconnected, stageDisconnected, e)
 }
 
 // dial tries until it is not refused any more, or patience is at its end: together with that of those before it in the line.
@@ -204,10 +207,14 @@ func (id *ID) waitOut() {
 	if !id.device.roce {
 		return
 	}
+	destroyed := id.ctx.Done()
+	if id.gaveUp() { // which has ended the context as well
+		destroyed = nil
+	}
 	select {
 	case <-time.After(id.device.timewait):
 		id.settle(stageDisconnected, stageDisconnected, CMEvent{Type: TimewaitExit})
-	case <-id.ctx.Done():
+	case <-destroyed:
 	}
 }
 
@@ -254,7 +261,9 @@ func (d *Device) Disconnect(h Handle) syscall.Errno {
 	case stageRequested:
 	case stageConnecting:
 		id.givenUp = true
-		id.cancel()
+		if !id.accepts { // a peer whose request is answered hears the answer first
+			id.cancel()
+		}
 	case stageEstablished, stageDisconnected:
 		if id.qp != nil {
 			go id.qp.end()
@@ -290,9 +299,15 @@ func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
 
 func (id *ID) accept(q *QP, p ConnParam) {
 	id.mu.Lock()
-	request := id.request
+	request, over := id.request, id.givenUp || id.ctx.Err() != nil
 	id.request = nil
 	id.mu.Unlock()
+	// A connection that ends without an answer is to the peer that of one who does not know its dialect.
+	if over {
+		id.device.decline(request)
+		id.comesToNothing(q, failure(context.Canceled))
+		return
+	}
 	ctx, cancel := context.WithTimeout(id.ctx, startupTimeout)
 	defer cancel()
 	err := request.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{

@@ -91,7 +91,7 @@ func (id *ID) requested(r *iwarp.Request) {
 		return
 	}
 	child := id.device.newID(id.channel, 0)
-	child.stage, child.request = stageRequested, r
+	child.stage, child.request, child.accepts = stageRequested, r, true
 	child.local, child.peer = addrPort(r.LocalAddr()), addrPort(r.RemoteAddr())
 	e := CMEvent{
 		Type: ConnectRequest, Child: child.handle, PrivateData: r.PrivateData(), id: id, Token: id.token,

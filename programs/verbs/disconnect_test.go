@@ -40,6 +40,25 @@ func TestGivenUpLate(t *testing.T) {
 	client.event(Disconnected)
 }
 
+// TestAcceptGivenUp: rdma_disconnect directly after rdma_accept, before that has answered. The peer is rejected, and does not take the end of its connection for that
+// of one who does not know its dialect: it would connect once more.
+func TestAcceptGivenUp(t *testing.T) {
+	s, c := newProgram(t), newProgram(t)
+	_, at := s.listen(1)
+	id, client, server := c.resolve(2, at), c.queue(), s.queue()
+	must(t, c.d.Connect(id, client.qp, ConnParam{}))
+	child := s.event(ConnectRequest).Child
+	must(t, s.d.begin(child, server.qp, stageRequested, func(id *ID, q *QP) {
+		must(t, s.d.Disconnect(child))
+		want(t, "the end of an answer that might be on its way", id.ctx.Err(), nil)
+		id.accept(q, ConnParam{})
+	}))
+	c.event(Rejected)
+	s.event(ConnectError)
+	want(t, "state", server.state(), StateErr)
+	want(t, "another event", readable(t, c.events) || readable(t, s.events), false)
+}
+
 // TestDisconnectWithoutConnection is fine where the peer has refused, and where it has asked and waits: its request can still be answered.
 func TestDisconnectWithoutConnection(t *testing.T) {
 	s, c := newProgram(t), newProgram(t)
