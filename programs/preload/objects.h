@@ -80,6 +80,13 @@ struct iw_srq {
 	uint32_t events, max_sge;
 };
 
+/* Requests that are being built. */
+struct iw_batch {
+	struct iw_built *all;
+	uint32_t n, room, max_inline;
+	int error; /* the first of those that were built */
+};
+
 struct iw_qp {
 	union {
 		struct ibv_qp qp;
@@ -88,7 +95,7 @@ struct iw_qp {
 	struct iw_handle handle;
 	uint32_t events;
 	struct ibv_qp_init_attr attr;
-	struct iw_batch *batch; /* of an extended one, until it is destroyed */
+	struct iw_batch batch; /* of an extended one */
 	pthread_mutex_t building; /* from wr_start on, until wr_complete or wr_abort */
 	struct ibv_qp_attr set; /* what the program has set, to be asked for */
 };

@@ -13,16 +13,10 @@ enum {
 };
 
 /* A request with all that it refers to. Inline data is the program's own again when it is set. */
-struct built {
+struct iw_built {
 	struct ibv_send_wr wr;
 	struct ibv_sge sges[MAX_SGE];
 	uint8_t *data;
-};
-
-struct iw_batch {
-	struct built *all;
-	uint32_t n, room, max_inline;
-	int error; /* the first of those that were built */
 };
 
 static struct iw_qp *qp_of(struct ibv_qp_ex *qp)
@@ -32,7 +26,7 @@ static struct iw_qp *qp_of(struct ibv_qp_ex *qp)
 
 static struct iw_batch *batch_of(struct ibv_qp_ex *qp)
 {
-	return qp_of(qp)->batch;
+	return &qp_of(qp)->batch;
 }
 
 /* In a child after fork its parent's batches are as they were then: held for ever, or half of one. A QP that was destroyed has none. */
@@ -52,16 +46,30 @@ static void start(struct ibv_qp_ex *qp)
 	batch_of(qp)->error = 0;
 }
 
-/* The lock knows whose it is: a thread that did not get it, as the QP was destroyed, gives up none of another's. */
+static void drop(struct iw_batch *b)
+{
+	for (uint32_t i = 0; i < b->room; i++)
+		free(b->all[i].data);
+	free(b->all);
+	*b = (struct iw_batch){.max_inline = b->max_inline};
+}
+
+/* The lock knows whose it is: a thread that did not get it, as the QP was destroyed, gives up none of another's. Of a QP that was destroyed nobody builds
+ * any more once the lock is free, be that here or in the thread that has destroyed it. */
 static void release(struct ibv_qp_ex *qp)
 {
-	pthread_mutex_unlock(&qp_of(qp)->building);
+	struct iw_qp *q = qp_of(qp);
+	pthread_mutex_unlock(&q->building);
+	if (live(qp) || pthread_mutex_trylock(&q->building))
+		return;
+	drop(&q->batch);
+	pthread_mutex_unlock(&q->building);
 }
 
 static bool grow(struct iw_batch *b)
 {
 	uint32_t room = b->room ? 2 * b->room : 16;
-	struct built *all = realloc(b->all, room * sizeof *all);
+	struct iw_built *all = realloc(b->all, room * sizeof *all);
 	if (!all)
 		return false;
 	memset(all + b->room, 0, (room - b->room) * sizeof *all);
@@ -81,7 +89,7 @@ static struct ibv_send_wr *next(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
 		b->error = ENOMEM;
 		return &nowhere;
 	}
-	struct built *w = &b->all[b->n++];
+	struct iw_built *w = &b->all[b->n++];
 	w->wr = (struct ibv_send_wr){.wr_id = qp->wr_id, .opcode = opcode, .send_flags = qp->wr_flags & ~IBV_SEND_INLINE};
 	return &w->wr;
 }
@@ -155,7 +163,7 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, c
 }
 
 /* The request whose memory is to be set: NULL after an error. */
-static struct built *last(struct ibv_qp_ex *qp)
+static struct iw_built *last(struct ibv_qp_ex *qp)
 {
 	struct iw_batch *b = batch_of(qp);
 	return !live(qp) || b->error || !b->n ? NULL : &b->all[b->n - 1];
@@ -163,7 +171,7 @@ static struct built *last(struct ibv_qp_ex *qp)
 
 static void set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t number, uint32_t qkey)
 {
-	struct built *w = last(qp);
+	struct iw_built *w = last(qp);
 	if (!w)
 		return;
 	w->wr.wr.ud.ah = ah;
@@ -174,7 +182,7 @@ static void set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t number
 static void set_sge_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_sge *list)
 {
 	struct iw_batch *b = batch_of(qp);
-	struct built *w = last(qp);
+	struct iw_built *w = last(qp);
 	if (w && n > MAX_SGE)
 		b->error = EINVAL;
 	else if (w)
@@ -190,7 +198,7 @@ static void set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t
 static void set_inline_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_data_buf *list)
 {
 	struct iw_batch *b = batch_of(qp);
-	struct built *w = last(qp);
+	struct iw_built *w = last(qp);
 	size_t length = 0;
 	if (!w)
 		return;
@@ -255,12 +263,8 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 {
 	if (send_ops & ~ops_of(q))
 		return EOPNOTSUPP;
-	struct iw_batch *b = iw_new(sizeof *b);
-	if (!b)
-		return ENOMEM;
 	init_lock(&q->building);
-	b->max_inline = q->attr.cap.max_inline_data;
-	q->batch = b;
+	q->batch.max_inline = q->attr.cap.max_inline_data;
 	struct ibv_qp_ex *x = &q->extended;
 	x->wr_rdma_read = wr_read;
 	x->wr_rdma_write = wr_write;
@@ -283,16 +287,16 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops)
 	return 0;
 }
 
+static bool is_extended(const struct iw_qp *q)
+{
+	return q->extended.wr_start == start;
+}
+
+/* For a QP that was destroyed. Its batch may be in the hands of a thread that builds: that drops it then. */
 void iw_shorten(struct iw_qp *q)
 {
-	struct iw_batch *b = q->batch;
-	q->batch = NULL;
-	for (uint32_t i = 0; b && i < b->room; i++)
-		free(b->all[i].data);
-	free(b ? b->all : NULL);
-	free(b);
-	if (b)
-		release(&q->extended); /* for those that wait, where the thread that builds is the one that destroys */
+	if (is_extended(q))
+		release(&q->extended); /* also where the thread that builds is the one that destroys */
 }
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -300,5 +304,5 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	if (!iw_ours(qp->context))
 		return REAL(ibv_qp_to_qp_ex, qp);
 	struct iw_qp *q = container(qp, struct iw_qp, qp);
-	return q->batch ? &q->extended : NULL;
+	return is_extended(q) ? &q->extended : NULL;
 }
