@@ -53,6 +53,9 @@ func (l Library) threads(t *testing.T) {
 	l.compiled(t, "threads", pair...)
 }
 
+// starved is testdata/starved.c: threads that ask for events keep no other from its turn.
+func (l Library) starved(t *testing.T) { l.compiled(t, "starved", pair...) }
+
 // alone is testdata/alone.c: a thread that polls does not keep the only processor from what it waits for.
 func (l Library) alone(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))

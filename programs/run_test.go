@@ -145,6 +145,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("extended", l.extended)
 	t.Run("shared", l.shared)
 	t.Run("threads", l.threads)
+	t.Run("starved", l.starved)
 	t.Run("alone", l.alone)
 	t.Run("gids", l.gids)
 	t.Run("windows", l.windows)

@@ -58,8 +58,9 @@ int iw_wait_readable(int fd)
 	return p.revents & POLLNVAL ? EBADF : 0;
 }
 
-/* From when an event leaves its queue until it is counted: what destroys its object meanwhile must not miss it. */
-static pthread_rwlock_t delivering = PTHREAD_RWLOCK_INITIALIZER;
+/* From when an event leaves its queue until it is counted: what destroys its object meanwhile must not miss it. It goes first, or threads that ask for events
+ * in a loop would never let it. */
+static pthread_rwlock_t delivering = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 void iw_deliver(void)
 {
@@ -97,7 +98,7 @@ void iw_made(void)
 /* In a child after fork nobody else has a lock, or waits. A fork does not wait for those of the parent's who do. */
 static void in_child(void)
 {
-	pthread_rwlock_init(&delivering, NULL);
+	delivering = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 	pthread_mutex_init(&counting, NULL);
 	pthread_mutex_init(&making, NULL);
 	pthread_cond_init(&counted, NULL);
