@@ -22,10 +22,11 @@ static struct rdma_cm_id *refuse(struct iw_id *child, const struct iw_cm_event *
 	return NULL;
 }
 
-/* The id of a request has the channel and the context of the one that listens. That of a synchronous one is synchronous. */
-static struct rdma_cm_id *child_of(struct rdma_cm_id *listener, const struct iw_cm_event *e)
+/* The id of a request has the channel that its event was on, as the one that listens may be on another by now, and the context of that. That of a synchronous
+ * one is synchronous. */
+static struct rdma_cm_id *child_of(struct rdma_event_channel *channel, struct rdma_cm_id *listener, const struct iw_cm_event *e)
 {
-	struct iw_id *child = iw_new_id(listener->channel, listener->context, listener->ps, listener->qp_type);
+	struct iw_id *child = iw_new_id(channel, listener->context, listener->ps, listener->qp_type);
 	if (!child)
 		return refuse(NULL, e);
 	child->handle = iw_handle(e->child);
@@ -51,13 +52,13 @@ static void follow(struct rdma_cm_id *id, const struct iw_cm_event *e)
 }
 
 /* It reports false for a request that is refused, of which the program is not told. */
-static bool translate(const struct iw_cm_event *e, struct event *out)
+static bool translate(struct rdma_event_channel *channel, const struct iw_cm_event *e, struct event *out)
 {
 	struct rdma_cm_id *id = (struct rdma_cm_id *)(uintptr_t)e->token;
 	out->event = (struct rdma_cm_event){.id = id, .event = e->type, .status = e->status};
 	if (e->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		out->event.listen_id = id;
-		if (!(out->event.id = child_of(id, e)))
+		if (!(out->event.id = child_of(channel, id, e)))
 			return false;
 	} else {
 		follow(id, e);
@@ -82,7 +83,7 @@ static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event
 	iw_deliver();
 	do
 		error = iw_engine()->cm_next(iw_number(&container(channel, struct iw_cm_channel, channel)->handle), &e);
-	while (!error && !translate(&e, out));
+	while (!error && !translate(channel, &e, out));
 	if (error) {
 		free(out);
 	} else {
