@@ -41,8 +41,9 @@ func (l list) in(environ []string) []string {
 // suppressions returns the file that tells valgrind what to pass over.
 func (l Library) suppressions() string { return filepath.Join(l.Dir, "valgrind.supp") }
 
-// writeSuppressions writes that file: valgrind takes goroutines' stacks, which move, for memory that is gone, and their threads and
-// the context that librdmacm's ids share for lost, as these stay until the process ends.
+// writeSuppressions writes that file: valgrind takes goroutines' stacks, which move, for memory that is gone, even where that is the
+// heap by now and is written to a connection, and their threads and the context that librdmacm's ids share for lost, as these stay
+// until the process ends.
 func (l Library) writeSuppressions() error {
 	var b strings.Builder
 	for _, kind := range []string{"Cond", "Value1", "Value2", "Value4", "Value8", "Addr1", "Addr2", "Addr4", "Addr8", "Addr16", "Addr32", "Jump"} {
@@ -50,6 +51,13 @@ func (l Library) writeSuppressions() error {
 	}
 	for _, call := range []string{"msync", "madvise"} {
 		fmt.Fprintf(&b, "{\n whether memory may be registered\n Memcheck:Param\n %s(start)\n obj:*/%s\n}\n", call, engineName)
+	}
+	written := []string{"write(buf)", "pwrite64(buf)", "writev(vector[...])", "socketcall.sendto(msg)"}
+	for i := range 32 { // records, of which so many may go at once
+		written = append(written, fmt.Sprintf("sendmsg(mmsg[%d].msg_hdr.msg_iov[0])", i))
+	}
+	for _, octets := range written {
+		fmt.Fprintf(&b, "{\n octets that lie in Go's memory\n Memcheck:Param\n %s\n obj:*/%s\n}\n", octets, engineName)
 	}
 	for _, frame := range []string{"obj:*/" + engineName, "fun:iw_cm_context"} {
 		fmt.Fprintf(&b, "{\n what stays\n Memcheck:Leak\n fun:calloc\n ...\n %s\n}\n", frame)
