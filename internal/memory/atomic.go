@@ -22,25 +22,25 @@ const atomicLen = 8
 func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
 	// [X03] [X03]
 	for {
-		g, old, f := d.swap(stag, to, change)
-		if !d.replaced(g, stag, f) {
+		g := d.Table.lookup(stag)
+		old, f := d.swap(g, to, change)
+		if d.settled(g, stag, f) {
 			return old, f
 		}
 	}
 }
 
-func (d Domain) swap(stag uint32, to uint64, change func(old uint64) uint64) (g *grant, old uint64, f Fault) {
-	g, off, n := d.find(stag, to, atomicLen)
+func (d Domain) swap(g *grant, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
 	if f := g.named(); f != None {
-		return g, 0, f
+		return 0, f
 	}
+	off, n := g.find(to, atomicLen)
 	g.in.locks.lock(off, n)
 	defer g.in.locks.unlock(off, n)
 	if f := g.checkAtomic(d, to); f != None {
-		return g, 0, f
+		return 0, f
 	}
-	old, f = g.in.swap(off, change)
-	return g, old, f
+	return g.in.swap(off, change)
 }
 
 func swap(word *uint64, change func(old uint64) uint64) (old uint64) {
@@ -55,21 +55,22 @@ func swap(word *uint64, change func(old uint64) uint64) (old uint64) {
 // CheckAtomic judges the target of a peer's Atomic Operation.
 func (d Domain) CheckAtomic(stag uint32, to uint64) Fault {
 	for {
-		g, f := d.judgeAtomic(stag, to)
-		if !d.replaced(g, stag, f) {
+		g := d.Table.lookup(stag)
+		f := d.judgeAtomic(g, to)
+		if d.settled(g, stag, f) {
 			return f
 		}
 	}
 }
 
-func (d Domain) judgeAtomic(stag uint32, to uint64) (*grant, Fault) {
-	g, off, n := d.find(stag, to, atomicLen)
+func (d Domain) judgeAtomic(g *grant, to uint64) Fault {
 	if f := g.named(); f != None {
-		return g, f
+		return f
 	}
+	off, n := g.find(to, atomicLen)
 	g.in.locks.rlock(off, n)
 	defer g.in.locks.runlock(off, n)
-	return g, g.checkAtomic(d, to)
+	return g.checkAtomic(d, to)
 }
 
 // checkAtomic judges a peer's Atomic Operation; the caller holds a lock of its octets.

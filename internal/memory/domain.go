@@ -1,9 +1,6 @@
 package memory
 
-import (
-	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/mpa/layout"
-)
+import "github.com/goiwarp/iwarp/mpa/layout"
 
 // A Domain is the table as one stream sees it: the regions of its Protection
 // Domain, less those bound to another stream (RFC 5041, section 8.2: both
@@ -15,19 +12,6 @@ type Domain struct {
 	Denied Access // what the QP lets no peer do, whatever memory was registered with
 }
 
-// find returns what stag stands for, and where in the memory an access of n octets at
-// tagged offset to begins: it has no octets if it leaves the grant, which check finds out.
-func (d Domain) find(stag uint32, to, n uint64) (g *grant, off, size int) {
-	g = d.Table.lookup(stag)
-	switch {
-	case g == nil || g.in == nil:
-		return g, 0, 0
-	case ddp.CheckBounds(to, n, g.base, uint64(g.size)) != 0:
-		return g, g.at, 0
-	}
-	return g, g.at + int(to-g.base), int(n)
-}
-
 // Place copies p to tagged offset to of the memory named stag, as the payload
 // of the peer's RDMA Write. No payload: nothing is checked (RFC 5041,
 // section 5.2).
@@ -36,25 +20,33 @@ func (d Domain) Place(stag uint32, to uint64, p layout.Content) Fault {
 		return None
 	}
 	for {
-		g, f := d.place(stag, to, p)
-		if !d.replaced(g, stag, f) {
+		g := d.Table.lookup(stag)
+		f := d.place(g, to, p)
+		if d.settled(g, stag, f) {
 			return f
 		}
 	}
 }
 
-func (d Domain) place(stag uint32, to uint64, p layout.Content) (*grant, Fault) {
-	g, off, n := d.find(stag, to, uint64(p.Len()))
+func (d Domain) place(g *grant, to uint64, p layout.Content) Fault {
 	if f := g.named(); f != None {
-		return g, f
+		return f
 	}
+	off, n := g.find(to, uint64(p.Len()))
 	g.in.locks.lock(off, n)
 	defer g.in.locks.unlock(off, n)
 	f := g.check(d, to, uint64(p.Len()), RemoteWrite)
 	if f == None {
 		f = g.in.copyIn(off, p)
 	}
-	return g, f
+	return f
+}
+
+// settled ends the hold of a grant, and reports whether what an access has found by it is final: see replaced.
+func (d Domain) settled(g *grant, stag uint32, f Fault) bool {
+	again := f != None && d.replaced(g, stag, f)
+	g.release()
+	return !again
 }
 
 // replaced reports whether an access has failed only because a bind, or a region that succeeds another, after the grant was found and
@@ -64,6 +56,7 @@ func (d Domain) replaced(g *grant, stag uint32, f Fault) bool {
 		return false
 	}
 	now := d.Table.lookup(stag)
+	defer now.release()
 	return now != nil && now != g
 }
 
@@ -85,10 +78,11 @@ func (d Domain) checkRange(stag uint32, to, n uint64, want Access) Fault {
 	}
 	for {
 		g := d.Table.lookup(stag)
-		if f := g.named(); f != None {
-			return f
+		f := g.named()
+		if f == None {
+			f = g.check(d, to, n, want)
 		}
-		if f := g.check(d, to, n, want); !d.replaced(g, stag, f) {
+		if d.settled(g, stag, f) {
 			return f
 		}
 	}
@@ -111,32 +105,33 @@ func (d Domain) Load(t Taker, n int, stag uint32, to uint64) Fault {
 		return None
 	}
 	for {
-		g, f := d.load(t, n, stag, to)
-		if !d.replaced(g, stag, f) {
+		g := d.Table.lookup(stag)
+		f := d.load(t, n, g, to)
+		if d.settled(g, stag, f) {
 			return f
 		}
 	}
 }
 
-func (d Domain) load(t Taker, n int, stag uint32, to uint64) (*grant, Fault) {
-	g, off, size := d.find(stag, to, uint64(n))
+func (d Domain) load(t Taker, n int, g *grant, to uint64) Fault {
 	if f := g.named(); f != None {
-		return g, f
+		return f
 	}
+	off, size := g.find(to, uint64(n))
 	g.in.locks.rlock(off, size)
 	defer g.in.locks.runlock(off, size)
 	f := g.check(d, to, uint64(n), RemoteRead)
 	if f == None {
 		f = g.in.copyOut(t, off, n)
 	}
-	return g, f
+	return f
 }
 
 // Invalidate makes stag unusable on the peer's request (Send with Invalidate).
 func (d Domain) Invalidate(stag uint32) Fault {
 	for {
 		g := d.Table.lookup(stag)
-		if f := d.invalidate(g); !d.replaced(g, stag, f) {
+		if f := d.invalidate(g); d.settled(g, stag, f) {
 			return f
 		}
 	}

@@ -8,12 +8,12 @@ import "slices"
 // Accesses at the same time, of any number of streams, exclude each other where
 // they overlap: see stripes.
 type extent struct {
-	grant        // of the region, over all of it
-	term  uint32 // immutable: which of the region's registrations it is
-	locks stripes
+	grant         // of the region, over all of it
+	term  uint32  // which of the region's registrations it is: settled with the grant
+	locks stripes // immutable
 	// vanishes tells that the memory is not the Go runtime's, and may be gone: immutable.
 	vanishes bool
-	// guarded by locks; nil once revoked
+	// guarded by locks; nothing once revoked
 	buf   []byte   // the only piece
 	parts [][]byte // or several
 	ends  []int    // of those: where each ends
@@ -21,24 +21,38 @@ type extent struct {
 
 // newExtent has the memory of a region, in one piece or several.
 func newExtent(x *extent, pieces ...[]byte) {
-	x.buf = []byte{}
+	x.in = x
+	x.take(pieces)
+	x.locks = newStripes(x.size)
+}
+
+// take has the extent, which nobody holds and which has no memory, be pieces of memory.
+func (x *extent) take(pieces [][]byte) {
+	x.buf, x.size = []byte{}, 0
 	for _, p := range pieces {
-		if len(p) == 0 {
-			continue
-		}
-		x.size += len(p)
-		x.parts, x.ends = append(x.parts, p[:len(p):len(p)]), append(x.ends, x.size)
+		x.append(p[:len(p):len(p)])
 	}
-	if len(x.parts) == 1 {
-		x.buf, x.parts, x.ends = x.parts[0], nil, nil
+}
+
+func (x *extent) append(p []byte) {
+	switch {
+	case len(p) == 0:
+		return
+	case x.size == 0:
+		x.buf = p
+	case len(x.parts) == 0:
+		x.parts, x.ends, x.buf = append(x.parts, x.buf), append(x.ends, x.size), nil
+		fallthrough
+	default:
+		x.parts, x.ends = append(x.parts, p), append(x.ends, x.size+len(p))
 	}
-	x.in, x.locks = x, newStripes(x.size)
+	x.size += len(p)
 }
 
 // piece returns the octets from offset off on that follow each other in memory, at most n. The
 // caller holds a lock of them.
 func (x *extent) piece(off, n int) []byte {
-	if x.parts == nil {
+	if len(x.parts) == 0 {
 		return x.buf[off : off+n]
 	}
 	i, _ := slices.BinarySearch(x.ends, off+1) // of the piece that ends after it
@@ -62,9 +76,13 @@ func (x *extent) give(t Taker, off, n int) {
 }
 
 // forget drops the memory, for good.
-func (x *extent) forget() {
+func (x *extent) forget() { x.drop(revoked) }
+
+// drop drops the memory, as the extent goes on to a state.
+func (x *extent) drop(state uint32) {
 	x.locks.lock(0, x.size)
 	defer x.locks.unlock(0, x.size)
-	x.buf, x.parts, x.ends = nil, nil, nil
-	x.state.Store(revoked)
+	clear(x.parts)
+	x.buf, x.parts, x.ends = nil, x.parts[:0], x.ends[:0]
+	x.state.Store(state)
 }

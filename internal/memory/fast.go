@@ -9,7 +9,7 @@ type Most struct{ Pieces, Octets int }
 func (t *Table) Allocate(pd uint32, most Most) (*Region, error) {
 	r := &Region{tag: tag{table: t, pd: pd}, most: most}
 	x := &r.first
-	newExtent(x)
+	r.allocate(x)
 	x.owner, x.pd = r, pd
 	x.state.Store(invalidated)
 	err := t.enter(&r.tag, func(stag uint32) *grant {
@@ -20,6 +20,11 @@ func (t *Table) Allocate(pd uint32, most Most) (*Region, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// allocate has an extent that is to become another, with the locks of what it may be registered as.
+func (r *Region) allocate(x *extent) {
+	x.in, x.again, x.locks = x, true, newStripes(r.most.Octets)
 }
 
 // A Registration says what a region is registered as.
@@ -54,14 +59,29 @@ func (d Domain) FastRegister(r *Region, g *Registration) Fault {
 	if r.Valid() {
 		return StillValid
 	}
-	x := new(extent)
-	newExtent(x, g.Memory...)
-	x.owner, x.pd, x.access, x.base, x.stag, x.term = r, r.pd, g.Access.whole(), g.Base, r.index|uint32(g.Key), g.term
+	x := r.fresh()
+	x.offer = offer{in: x, owner: r, pd: r.pd, access: g.Access.whole(), base: g.Base, stag: r.index | uint32(g.Key)}
+	x.term = g.term
+	x.take(g.Memory)
 	if g.Private {
 		x.stream = d.Stream
 	}
-	r.cur.Store(&x.grant)
+	x.state.Store(usable)
+	before := r.extent()
+	r.stand(&x.grant)
+	before.drop(invalidated)
+	r.spare = before
 	return None
+}
+
+// fresh returns an extent that nobody holds, without memory.
+func (r *Region) fresh() *extent {
+	if x := r.spare; x != nil && x.idle() {
+		return x
+	}
+	x := new(extent)
+	r.allocate(x)
+	return x
 }
 
 // CheckRegister judges a FastRegister before it is carried out, except for the state of the STag.

@@ -9,11 +9,21 @@ import (
 // A grant is what an STag stands for: octets of registered memory, and what peers may do with
 // them. That of a region has all of its octets, that of a window those it was bound to.
 //
-// All but its state is settled when it is made. Whoever looks at octets holds the locks of
+// All but its state is settled before anybody finds it. Whoever looks at octets holds the locks of
 // these, and looks at the state then; that changes with the locks of all octets of the grant
 // held, so that who has changed it knows that no copy is under way any more. Others, such as
 // the check of a request that is posted, do not wait for a copy that is under way.
 type grant struct {
+	offer
+	state atomic.Uint32
+	// again tells that it becomes another grant of the same tag when it has ended and nobody holds it, so
+	// that a bind or a registration takes no memory: immutable.
+	again   bool
+	holders atomic.Int32 // of one that becomes another: see tag.hold
+}
+
+// An offer is what a grant is about.
+type offer struct {
 	stag   uint32
 	pd     uint32
 	stream uint32 // the one stream that may use it; 0 is any of the PD
@@ -23,7 +33,6 @@ type grant struct {
 	size   int
 	in     *extent // the memory; nil: of a window that is not bound
 	owner  Target  // whose grant it is
-	state  atomic.Uint32
 }
 
 // The states of a grant, in the order in which it goes through them.
@@ -42,19 +51,68 @@ type tag struct {
 	pd    uint32 // immutable
 	index uint32 // immutable: the STag with a key of 0
 	cur   atomic.Pointer[grant]
+	// What programs ask for with every request: of cur.
+	stag atomic.Uint32
+	base atomic.Uint64
+}
+
+// stand has the STag stand for a grant from now on.
+func (t *tag) stand(g *grant) {
+	t.stag.Store(g.stag)
+	t.base.Store(g.base)
+	t.cur.Store(g)
+}
+
+// hold returns what the STag stands for now, and has it stay what it is until release.
+func (t *tag) hold() *grant {
+	g := t.cur.Load()
+	if g.again {
+		g = t.holdAgain()
+	}
+	return g
+}
+
+// holdAgain counts a holder of a grant that may become another. It is not made another while it is the present one, so that one
+// which still is so after it was counted has stayed what it was.
+func (t *tag) holdAgain() *grant {
+	for {
+		g := t.cur.Load()
+		g.holders.Add(1)
+		if t.cur.Load() == g {
+			return g
+		}
+		g.release()
+	}
+}
+
+// release ends a hold. There may be no grant.
+func (g *grant) release() {
+	if g != nil && g.again {
+		g.holders.Add(-1)
+	}
+}
+
+// idle reports whether a grant that has ended can become another.
+func (g *grant) idle() bool { return g.holders.Load() == 0 }
+
+// offered returns what the present grant is about.
+func (t *tag) offered() offer {
+	g := t.hold()
+	defer g.release()
+	return g.offer
 }
 
 // STag returns the Steering Tag under which peers name the memory.
-func (t *tag) STag() uint32 { return t.cur.Load().stag }
+func (t *tag) STag() uint32 { return t.stag.Load() }
 
 // Base returns the tagged offset of the first octet.
-func (t *tag) Base() uint64 { return t.cur.Load().base }
+func (t *tag) Base() uint64 { return t.base.Load() }
 
 // Access returns the rights that were granted.
-func (t *tag) Access() Access { return t.cur.Load().access }
+func (t *tag) Access() Access { return t.offered().access }
 
 // Size returns how many octets there are.
-func (t *tag) Size() int { return t.cur.Load().size }
+func (t *tag) Size() int { return t.offered().size }
 
 // Valid reports whether the STag can be used: it was neither invalidated nor
 // revoked.
@@ -121,6 +179,15 @@ func (g *grant) associated(d Domain) Fault {
 		return OtherStream
 	}
 	return None
+}
+
+// find returns where in the memory an access of n octets at tagged offset to begins: it has no octets if it leaves the
+// grant, which check finds out.
+func (g *grant) find(to, n uint64) (off, size int) {
+	if ddp.CheckBounds(to, n, g.base, uint64(g.size)) != 0 {
+		return g.at, 0
+	}
+	return g.at + int(to-g.base), int(n)
 }
 
 // end has the grant go on to a state, and returns when no access is under way any more.

@@ -12,7 +12,10 @@ func (d Domain) LocalCheck(r *Region, t *Term, off, n int, write bool) Fault {
 	case r == nil:
 		return InvalidSTag
 	}
-	return r.checkMeant(d, r.extent(), t, off, n, write)
+	x := r.held()
+	f := r.checkMeant(d, x, t, off, n, write)
+	x.release()
+	return f
 }
 
 // checkMeant is checkLocal for a request.
@@ -29,7 +32,8 @@ func (d Domain) LocalLoad(taker Taker, r *Region, t *Term, off, n int) Fault {
 	if n == 0 || r == nil {
 		return d.LocalCheck(r, t, off, n, false)
 	}
-	x := r.extent()
+	x := r.held()
+	defer x.release()
 	if !x.holds(off, n) {
 		return r.checkMeant(d, x, t, off, n, false)
 	}
@@ -49,7 +53,8 @@ func (d Domain) LocalPlace(r *Region, t *Term, off int, p layout.Content) Fault 
 	if n == 0 || r == nil {
 		return d.LocalCheck(r, t, off, n, true)
 	}
-	x := r.extent()
+	x := r.held()
+	defer x.release()
 	if !x.holds(off, n) {
 		return r.checkMeant(d, x, t, off, n, true)
 	}
@@ -92,7 +97,7 @@ func (r *Region) own(d Domain) Fault {
 	switch {
 	case r.table != d.Table || r.pd != d.PD:
 		return OtherDomain
-	case r.extent().state.Load() == revoked:
+	case r.cur.Load().state.Load() == revoked:
 		return InvalidSTag
 	}
 	return None

@@ -95,11 +95,12 @@ func TestReplaced(t *testing.T) {
 		if f := d.Bind(w, b); f != None {
 			t.Fatal(f)
 		}
-		g := w.cur.Load()
+		g := w.hold()
 		tt.change(w)
 		if got := d.replaced(g, g.stag, g.check(d, 0, 1, RemoteWrite)); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
+		g.release()
 	}
 	w := window(t, table, true)
 	d.Bind(w, b)

@@ -49,6 +49,7 @@ type Region struct {
 	tag
 	most  Most          // what may be registered by FastRegister; none: nothing
 	first extent        // most regions have no other
+	spare *extent       // by FastRegister: the one before; guarded by mu
 	terms atomic.Uint32 // how many registrations were announced
 
 	// mu orders what ends and begins the use of the region as a whole, and of its windows.
@@ -56,7 +57,15 @@ type Region struct {
 	windows int // bound to it
 }
 
-// extent is what the region is registered as.
+// held is what the region is registered as, and stays so until its release.
+func (r *Region) held() *extent {
+	if !r.Fast() { // asked with each request
+		return &r.first
+	}
+	return r.holdAgain().in
+}
+
+// extent is what the region is registered as. The caller holds the region's lock, without which it is not registered as anything else.
 func (r *Region) extent() *extent { return r.cur.Load().in }
 
 // kept judges whether the program still has its memory in an extent of the region, until it is
@@ -75,7 +84,8 @@ func (r *Region) kept(x *extent) Fault {
 // ReadAt copies octets from offset off >= 0 on, and returns how many: as many as dst takes and the region has. None
 // are copied if the region has been revoked, or was registered by FastRegister and has no memory any more.
 func (r *Region) ReadAt(dst []byte, off int) (int, Fault) {
-	x := r.extent()
+	x := r.held()
+	defer x.release()
 	n := min(max(x.size-off, 0), len(dst))
 	if n == 0 {
 		return 0, r.kept(x)
@@ -93,7 +103,8 @@ func (r *Region) ReadAt(dst []byte, off int) (int, Fault) {
 
 // WriteAt copies src to offset off, as ReadAt does the other way: all of it, or nothing where it does not fit.
 func (r *Region) WriteAt(src []byte, off int) Fault {
-	x := r.extent()
+	x := r.held()
+	defer x.release()
 	if f := r.kept(x); f != None {
 		return f
 	}
@@ -113,13 +124,14 @@ func (r *Region) WriteAt(src []byte, off int) Fault {
 // they are several pieces, once for each.
 // There is no call where ReadAt copies nothing.
 func (r *Region) Update(f func([]byte)) Fault {
-	x := r.extent()
+	x := r.held()
+	defer x.release()
 	x.locks.lock(0, x.size)
 	defer x.locks.unlock(0, x.size)
 	if f := r.kept(x); f != None {
 		return f
 	}
-	if x.parts == nil {
+	if len(x.parts) == 0 {
 		f(x.buf)
 	}
 	for _, p := range x.parts {
@@ -131,7 +143,8 @@ func (r *Region) Update(f func([]byte)) Fault {
 // Detach puts a copy in place of the memory, which nobody reaches through the region any more. There is
 // none where ReadAt copies nothing.
 func (r *Region) Detach() Fault {
-	x := r.extent()
+	x := r.held()
+	defer x.release()
 	x.locks.lock(0, x.size)
 	defer x.locks.unlock(0, x.size)
 	if f := r.kept(x); f != None {

@@ -22,7 +22,12 @@ const maxRun = 64
 // BeginPlace begins a Run with the place of n octets, n > 0, of the peer's RDMA Write. It reports false where Place may refuse them: then
 // there is no Run.
 func (d Domain) BeginPlace(r *Run, stag uint32, to uint64, n int) bool {
-	g, off, size := d.find(stag, to, uint64(n))
+	g := d.Table.lookup(stag)
+	defer g.release()
+	if g.named() != None {
+		return false
+	}
+	off, size := g.find(to, uint64(n))
 	if size == 0 {
 		return false
 	}
@@ -40,7 +45,8 @@ func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n, most int, to
 	if m == nil || n > most {
 		return false
 	}
-	x := m.extent()
+	x := m.held()
+	defer x.release()
 	if !x.holds(off, n) {
 		return false
 	}

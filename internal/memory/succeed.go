@@ -9,7 +9,7 @@ func (t *Table) Succeed(old *Region, buf []byte, o Options) (*Region, Fault, err
 		return nil, None, err
 	}
 	r.index, r.first.stag = old.index, old.STag()
-	r.cur.Store(&r.first.grant)
+	r.stand(&r.first.grant)
 	if f := old.yield(r); f != None {
 		return nil, f, nil
 	}

@@ -24,7 +24,7 @@ func TestLateInvalidation(t *testing.T) {
 		if f := tt.begin(); f != None {
 			t.Fatal(f)
 		}
-		found := tt.tag.cur.Load()
+		found := tt.tag.hold()
 		d.LocalInvalidate(tt.target)
 		if f := tt.begin(); f != None {
 			t.Fatal(f)
@@ -32,6 +32,7 @@ func TestLateInvalidation(t *testing.T) {
 		if f := tt.target.invalidate(found); f != tt.want || !tt.tag.Valid() {
 			t.Errorf("%s: %v, valid: %t", name, f, tt.tag.Valid())
 		}
+		found.release()
 		if f := tt.target.invalidate(tt.tag.cur.Load()); f != None || tt.tag.Valid() {
 			t.Errorf("%s: %v, valid: %t", name, f, tt.tag.Valid())
 		}

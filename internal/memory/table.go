@@ -33,10 +33,10 @@ const maxTags = 1 << (31 - keyBits)
 // goroutine.
 type Table struct {
 	mu      sync.RWMutex
-	tags    map[uint32]*tag                 // by index
-	windows map[uint32]map[*Window]struct{} // bound to a stream, by that
-	streams map[uint32]int                  // by PD: how many streams may use its regions
-	stream  uint32                          // the last number that was given to a stream
+	tags    map[uint32]*tag    // by index
+	windows map[uint32]*Window // bound to a stream, by that: the first of several
+	streams map[uint32]int     // by PD: how many streams may use its regions
+	stream  uint32             // the last number that was given to a stream
 	retired map[uint32]struct{}
 	order   []uint32 // ring of retired indices, oldest at next
 	next    int
@@ -47,7 +47,7 @@ type Table struct {
 func NewTable() *Table {
 	return &Table{
 		tags:    make(map[uint32]*tag),
-		windows: make(map[uint32]map[*Window]struct{}),
+		windows: make(map[uint32]*Window),
 		streams: make(map[uint32]int),
 		retired: make(map[uint32]struct{}),
 		random:  rand.Read,
@@ -116,7 +116,7 @@ func (t *Table) enter(g *tag, granted func(stag uint32) *grant) error {
 		return err
 	}
 	g.index = stag &^ keyMask
-	g.cur.Store(granted(stag))
+	g.stand(granted(stag))
 	t.tags[g.index] = g
 	return nil
 }
@@ -213,7 +213,7 @@ func (t *Table) shared(g *grant) bool {
 	return g.stream == 0 && t.streams[g.pd] > 1
 }
 
-// lookup returns what an STag stands for, nil if nothing has that index and that key.
+// lookup returns what an STag stands for, nil if nothing has that index and that key. Whoever looks up releases it.
 func (t *Table) lookup(stag uint32) *grant {
 	t.mu.RLock()
 	found := t.tags[stag&^keyMask]
@@ -221,8 +221,10 @@ func (t *Table) lookup(stag uint32) *grant {
 	if found == nil {
 		return nil
 	}
-	if g := found.cur.Load(); g.stag == stag {
+	g := found.hold()
+	if g.stag == stag {
 		return g
 	}
+	g.release()
 	return nil
 }

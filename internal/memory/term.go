@@ -13,7 +13,9 @@ func (r *Region) Term() Term {
 	if r == nil || !r.Fast() {
 		return Term{}
 	}
-	return Term{r.extent().term, r.terms.Load()}
+	x := r.held()
+	defer x.release()
+	return Term{x.term, r.terms.Load()}
 }
 
 // Announce gives a registration its number when its request is posted: requests after it may name it.

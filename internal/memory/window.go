@@ -21,6 +21,9 @@ type Window struct {
 	mu     sync.Mutex // orders what begins and ends a binding
 	freed  bool
 	region *Region // nil: not bound
+	spare  *grant  // the one before
+
+	next, prev *Window // bound to the same stream; guarded by the table's lock
 }
 
 // A Binding says what a window stands for.
@@ -43,11 +46,21 @@ func (t *Table) AllocateWindow(pd uint32, first bool) (*Window, error) {
 	return w, nil
 }
 
-// none is a grant of nothing, with its STag.
+// none is a grant of nothing, with its STag. The caller holds the window's lock, or is the only one who has the window.
 func (w *Window) none(stag uint32) *grant {
-	g := &grant{stag: stag, pd: w.pd, owner: w}
+	g := w.fresh()
+	g.offer = offer{stag: stag, pd: w.pd, owner: w}
 	g.state.Store(invalidated)
 	return g
+}
+
+// fresh returns a grant that nobody holds.
+func (w *Window) fresh() *grant {
+	if g := w.spare; g != nil && g.idle() {
+		w.spare = nil
+		return g
+	}
+	return &grant{again: true}
 }
 
 // Bind has the window stand for a part of a region.
@@ -65,8 +78,7 @@ func (d Domain) Bind(w *Window, b Binding) Fault {
 	case w.region != nil && !w.first:
 		return StillValid
 	case b.Length == 0 && w.first:
-		w.unbind()
-		w.cur.Store(w.none(w.index | uint32(b.Key)))
+		w.replace(w.none(w.index|uint32(b.Key)), nil)
 		return None
 	}
 	return d.bind(w, &b)
@@ -74,13 +86,16 @@ func (d Domain) Bind(w *Window, b Binding) Fault {
 
 // bind is called with the window's lock held.
 func (d Domain) bind(w *Window, b *Binding) Fault {
-	g := &grant{stag: w.index | uint32(b.Key), pd: w.pd, access: b.Access, base: b.Base, at: b.Offset, size: b.Length, owner: w}
+	g := w.fresh()
+	g.offer = offer{stag: w.index | uint32(b.Key), pd: w.pd, access: b.Access, base: b.Base, at: b.Offset, size: b.Length, owner: w}
 	if !w.first {
 		g.stream = d.Stream
 	}
 	if f := b.Region.lend(d, g); f != None {
+		w.spare = g
 		return f
 	}
+	g.state.Store(usable)
 	w.replace(g, b.Region)
 	d.Table.bound(w, g.stream)
 	return None
@@ -116,8 +131,8 @@ func (w *Window) unbind() {
 // It returns when nobody reaches anything through the earlier grant. The caller holds the window's lock.
 func (w *Window) replace(g *grant, r *Region) {
 	old, lender := w.cur.Load(), w.region
-	w.region = r
-	w.cur.Store(g)
+	w.region, w.spare = r, old
+	w.stand(g)
 	if lender == nil {
 		return
 	}
@@ -147,7 +162,8 @@ func (w *Window) invalidate(of *grant) Fault {
 // own judges the consumer's invalidation. RDMA verbs 7: a window that is bound belongs to the
 // stream, any other to the Protection Domain.
 func (w *Window) own(d Domain) Fault {
-	g := w.cur.Load()
+	g := w.hold()
+	defer g.release()
 	switch {
 	case w.table != d.Table || w.pd != d.PD:
 		return OtherDomain
@@ -181,19 +197,30 @@ func (t *Table) bound(w *Window, stream uint32) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.windows[stream] == nil {
-		t.windows[stream] = make(map[*Window]struct{})
+	if w.next = t.windows[stream]; w.next != nil {
+		w.next.prev = w
 	}
-	t.windows[stream][w] = struct{}{}
+	t.windows[stream] = w
 }
 
 func (t *Table) unbound(w *Window, stream uint32) {
+	if stream == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.windows[stream], w)
-	if len(t.windows[stream]) == 0 {
+	switch {
+	case w.prev != nil:
+		w.prev.next = w.next
+	case w.next != nil:
+		t.windows[stream] = w.next
+	default:
 		delete(t.windows, stream)
 	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev = nil, nil
 }
 
 // EndStream gives the windows that belong to a stream, which has ended, back to their
@@ -203,8 +230,8 @@ func (t *Table) unbound(w *Window, stream uint32) {
 // do not outlive the connection.
 func (t *Table) EndStream(stream uint32) {
 	t.mu.RLock()
-	windows := make([]*Window, 0, len(t.windows[stream]))
-	for w := range t.windows[stream] {
+	var windows []*Window
+	for w := t.windows[stream]; w != nil; w = w.next {
 		windows = append(windows, w)
 	}
 	t.mu.RUnlock()
