@@ -15,7 +15,7 @@ func (r *opRig) local() []operation {
 func (r *opRig) bind() operation {
 	window, memory := r.ini.mw(iwarp.MWType2), r.ini.mr(opOctets, iwarp.LocalWrite|iwarp.RemoteWrite)
 	to := iwarp.Binding{Memory: memory.Slice(0, opOctets), Access: iwarp.RemoteWrite}
-	return operation{name: "Bind and LocalInvalidate", octets: opOctets, allocations: 5, run: func() {
+	return operation{name: "Bind and LocalInvalidate", octets: opOctets, run: func() {
 		to.Key++
 		r.done(&iwarp.SendWR{Op: iwarp.OpBindMW, Window: window, Bind: &to})
 		r.done(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Window: window})
@@ -25,7 +25,7 @@ func (r *opRig) bind() operation {
 func (r *opRig) fastRegister() operation {
 	mr := r.ini.fast(1, opOctets)
 	what := iwarp.Registration{Memory: [][]byte{make([]byte, opOctets)}, Access: iwarp.LocalWrite}
-	return operation{name: "FastRegister and LocalInvalidate", octets: opOctets, allocations: 6, run: func() {
+	return operation{name: "FastRegister and LocalInvalidate", octets: opOctets, run: func() {
 		what.Key++
 		r.done(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr, Register: &what})
 		r.done(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Target: mr})
@@ -39,7 +39,7 @@ func (r *opRig) sendInvalidate() operation {
 	send := r.received(func() {
 		r.done(&iwarp.SendWR{SGL: []iwarp.SGE{r.from.Slice(0, opOctets)}, Invalidate: mr.STag()})
 	})
-	return operation{name: "FastRegister and Send with Invalidate", octets: opOctets, allocations: 6, run: func() {
+	return operation{name: "FastRegister and Send with Invalidate", octets: opOctets, run: func() {
 		what.Key++
 		r.res.post(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr, Register: &what})
 		r.next(r.res.SendCQ())

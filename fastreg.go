@@ -2,7 +2,6 @@ package iwarp
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
@@ -70,7 +69,7 @@ func (w *SendWR) checkRegister(qp *QP) error {
 		return fmt.Errorf("%w: access rights %#x do not exist", ErrInvalid, uint8(r.Access&^allAccess))
 	}
 	d := memory.Domain{Table: qp.rnic.table, PD: qp.pd.num}
-	g := r.engine()
+	g := r.engine(r.Memory)
 	switch f := d.CheckRegister(w.Target.region, &g); f {
 	case memory.None:
 		return nil
@@ -83,12 +82,34 @@ func (w *SendWR) checkRegister(qp *QP) error {
 	}
 }
 
-func (r *Registration) engine() memory.Registration {
-	return memory.Registration{Memory: r.Memory, Base: r.Base, Access: memory.Access(r.Access), Key: r.Key, Private: r.Private}
+func (r *Registration) engine(pieces [][]byte) memory.Registration {
+	return memory.Registration{Memory: pieces, Base: r.Base, Access: memory.Access(r.Access), Key: r.Key, Private: r.Private}
 }
 
-func (w *SendWR) registerWork() *engine.Register {
-	e := &engine.Register{Region: w.Target.region, Registration: w.Register.engine()}
-	e.Memory = slices.Clone(e.Memory)
-	return e
+// localWork is scratch for what the request of a local operation refers to.
+type localWork struct {
+	bind     engine.Bind
+	register engine.Register
+	pieces   [][]byte
+}
+
+// keepLocal has qp.sendWork refer to a copy of what the request of an OpBindMW or OpFastRegister refers to, as it is copied by queueSend
+// for the compiler. The caller holds qp.mu.
+func (qp *QP) keepLocal(w *SendWR) {
+	if w.Op != OpBindMW && w.Op != OpFastRegister {
+		return
+	}
+	if qp.local == nil {
+		qp.local = new(localWork)
+	}
+	l := qp.local
+	if w.Op == OpBindMW {
+		l.bind = engine.Bind{Window: w.Window.window, Binding: w.Bind.engine()}
+		qp.sendWork.Bind = &l.bind
+		return
+	}
+	clear(l.pieces)
+	l.pieces = append(l.pieces[:0], w.Register.Memory...)
+	l.register = engine.Register{Region: w.Target.region, Registration: w.Register.engine(l.pieces)}
+	qp.sendWork.Register = &l.register
 }

@@ -54,6 +54,7 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 	// request written out in the call costs no allocation.
 	qp.inline = append(qp.inline[:0], wr.Inline...)
 	wr.engine(&qp.sendWork, qp.inline)
+	qp.keepLocal(wr)
 	if n, _ := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledSends.Load()) >= qp.cfg.SendDepth {
 		return ErrQueueFull
 	}

@@ -274,6 +274,7 @@ type QP struct {
 	orphans  *orphans        // of this connection; nil: there were none
 	sendWork engine.SendWork // scratch of PostSend
 	inline   []byte
+	local    *localWork // of local operations; nil: there was none lately
 	recvWork engine.RecvWork
 }
 

@@ -72,7 +72,7 @@ func (qp *QP) trim() bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	qp.eng.Trim()
-	qp.inline = nil
+	qp.inline, qp.local = nil, nil
 	qp.slack = !qp.destroyed && qp.eng.Slack()
 	return qp.slack
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
@@ -190,8 +189,4 @@ func (w *SendWR) checkWindow(qp *QP) error {
 		return fmt.Errorf("%w: the Memory Window to invalidate is of another Protection Domain than the QP", ErrInvalid)
 	}
 	return nil
-}
-
-func (w *SendWR) bindWork() *engine.Bind {
-	return &engine.Bind{Window: w.Window.window, Binding: w.Bind.engine()}
 }

@@ -315,7 +315,8 @@ func (w *SendWR) size() int {
 	return n
 }
 
-// engine translates the request, which was checked; inline is a copy of w.Inline.
+// engine translates the request, which was checked; inline is a copy of w.Inline. What an OpBindMW or OpFastRegister refers to
+// is for keepLocal.
 func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 	*dst = engine.SendWork{
 		ID: w.ID, Op: engine.Op(w.Op), Inline: inline,
@@ -326,12 +327,9 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 		Unsignaled: w.Unsignaled, Solicited: w.Solicited, Fence: w.Fence,
 	}
 	switch {
-	case w.Op == OpFastRegister:
-		dst.Register = w.registerWork()
+	case w.Op == OpFastRegister || w.Op == OpBindMW:
 	case w.Target != nil:
 		dst.Target = w.Target.region
-	case w.Op == OpBindMW:
-		dst.Bind = w.bindWork()
 	case w.Window != nil:
 		dst.Target = w.Window.window
 	}

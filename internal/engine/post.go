@@ -158,10 +158,13 @@ func (q *QP) builtDone(e *sendEntry) {
 	}
 }
 
-// release drops the slot's references; its inline memory stays for the next.
+// release drops the slot's references; its own memory stays for the next.
 func (q *QP) release(e *sendEntry) {
-	inline := e.inline[:0]
-	*e = sendEntry{inline: inline}
+	if e.local != nil {
+		e.local.forget()
+	}
+	inline, local := e.inline[:0], e.local
+	*e = sendEntry{inline: inline, local: local}
 }
 
 // flush ends all work that is left (RDMA verbs 6.2, Error and Closing). It

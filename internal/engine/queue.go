@@ -27,7 +27,8 @@ var (
 // sendEntry is a slot of the Send Queue: the request and how far it has come.
 type sendEntry struct {
 	SendWork
-	inline []byte // the slot's own memory, reused
+	inline []byte     // the slot's own memory, reused
+	local  *localWork // and that, once it had a request with such
 	length uint32
 	seg    ddp.Segmenter
 	placed bool   // of an OpWriteImm the Write is built, and the Immediate Data are not
@@ -38,6 +39,12 @@ type sendEntry struct {
 	msn    uint32 // of a Read's request, and of a Send once built
 	phase  sendPhase
 	status Status
+}
+
+// localWork is what a request of a local operation refers to.
+type localWork struct {
+	bind     Bind
+	register Register
 }
 
 type sendPhase uint8
@@ -61,13 +68,39 @@ func (s *sendQueue) push(w *SendWork) {
 	e := s.Add() // as release has left it
 	e.SendWork = *w
 	e.inline, e.Inline = append(e.inline, w.Inline...), nil
-	if w.Register != nil {
-		w.Register.Region.Announce(&w.Register.Registration)
+	if w.Bind != nil || w.Register != nil {
+		e.keep(w)
 	}
 	e.length = uint32(w.SGL.length())
 	if w.SGL.Len() == 0 {
 		e.length = uint32(len(e.inline))
 	}
+}
+
+// keep copies what the work of a local operation refers to.
+func (e *sendEntry) keep(w *SendWork) {
+	if e.local == nil {
+		e.local = new(localWork)
+	}
+	if w.Bind != nil {
+		e.local.bind = *w.Bind
+		e.Bind = &e.local.bind
+		return
+	}
+	r := &e.local.register
+	pieces := append(r.Memory[:0], w.Register.Memory...)
+	*r = *w.Register
+	r.Memory = pieces
+	r.Region.Announce(&r.Registration)
+	e.Register = r
+}
+
+// forget drops what the last request referred to.
+func (l *localWork) forget() {
+	pieces := l.register.Memory
+	clear(pieces)
+	*l = localWork{}
+	l.register.Memory = pieces[:0]
 }
 
 // pull takes the youngest request out, as if push had not been called.

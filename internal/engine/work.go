@@ -39,8 +39,8 @@ type SendWork struct {
 	// InvalidateLocal makes a Read invalidate the STag of its sink before it completes.
 	InvalidateLocal bool
 	Target          memory.Target // OpLocalInvalidate
-	Bind            *Bind         // OpBind
-	Register        *Register     // OpFastRegister
+	Bind            *Bind         // OpBind; copied when posted
+	Register        *Register     // OpFastRegister; copied when posted
 	Atomic          Atomic        // OpFetchAdd, OpCompareSwap; the result is for the SGL, if there is one
 	Immediate       uint64        // OpWriteImm, OpImmediate
 	Prefix          uint64        // OpSend: see prefix.go
