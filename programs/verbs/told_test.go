@@ -75,14 +75,20 @@ func TestFailureLogged(t *testing.T) {
 	log.wants(t, "startup failed", "local=127.0.0.1", "peer="+at.String(), fmt.Sprintf("CONNECT_ERROR, status %d", e.Status), "cause=", "HTTP")
 }
 
-// TestCallLogged is the same in the guise of RoCE, where the program gets a completion.
+// TestCallLogged is the same in the guise of RoCE, where the program gets a completion. Without GIDs both ends are on this host.
 func TestCallLogged(t *testing.T) {
-	cfg, log := logged()
-	cfg.RoCE = true
-	p := newProgramWith(t, cfg)
-	a := p.queue()
-	a.meet(ulpdata.QPNumberMask)
-	a.send(2, wrSend, a.region("text", accessLocalWrite), nil)
-	want(t, "status", a.completion().Status, statusRetryExceeded)
-	log.wants(t, "startup failed", "local=127.0.0.1", fmt.Sprintf("peer=127.0.0.1:%d", portOfNumber(ulpdata.QPNumberMask)), "RETRY_EXC_ERR", "refused")
+	for local, by := range map[string]GID{"127.0.0.2": netip.MustParseAddr("127.0.0.2").As16(), "127.0.0.1": {}} {
+		t.Run(local, func(t *testing.T) {
+			t.Parallel()
+			cfg, log := logged()
+			cfg.RoCE = true
+			p := newProgramWith(t, cfg)
+			a := p.queue()
+			must(t, a.d.Meet(a.qp, Path{Local: by, Number: ulpdata.QPNumberMask}))
+			must(t, a.d.ModifyQP(a.qp, StateRTS))
+			a.send(2, wrSend, a.region("text", accessLocalWrite), nil)
+			want(t, "status", a.completion().Status, statusRetryExceeded)
+			log.wants(t, "startup failed", "local="+local, fmt.Sprintf("peer=127.0.0.1:%d", portOfNumber(ulpdata.QPNumberMask)), "RETRY_EXC_ERR", "refused")
+		})
+	}
 }

@@ -56,20 +56,23 @@ func TestPostAll(t *testing.T) {
 	want(t, "a QP that is not there", a.d.PostAll(0, writes(1, r, to, false)), syscall.EINVAL)
 }
 
-// TestPostAllRoom: in ERR, too, requests whose completions were not polled take room, whether they were posted before or were flushed, and nothing
-// of a list is flushed that is longer than the rest.
+// TestPostAllRoom: in ERR, too, requests whose completions were not polled take room, whether they were posted before, and are complete or not, or were
+// flushed, and nothing of a list is flushed that is longer than the rest.
 func TestPostAllRoom(t *testing.T) {
-	for name, before := range map[string]bool{"posted before": true, "flushed": false} {
+	for _, name := range []string{"posted before", "complete before", "flushed"} {
 		t.Run(name, func(t *testing.T) {
 			a, b := byNumber(roce(t), roce(t))
 			a.meet(b.number)
 			b.meet(a.number)
 			r, to := a.region("text", accessLocalWrite), b.region("none", accessLocalWrite|accessRemoteWrite)
-			if before {
+			if name != "flushed" {
 				must(t, a.d.PostAll(a.qp, writes(10, r, to, false)))
 			}
+			if name == "complete before" {
+				until(t, "the completions", func() bool { return a.inner().qp.Query().UnpolledSends == 10 })
+			}
 			must(t, a.d.ModifyQP(a.qp, StateErr))
-			if !before {
+			if name == "flushed" {
 				must(t, a.d.PostAll(a.qp, writes(10, r, to, false)))
 			}
 			want(t, "more than there is room for", a.d.PostAll(a.qp, writes(7, r, to, false)), syscall.ENOMEM)
