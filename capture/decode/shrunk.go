@@ -40,7 +40,7 @@ type series struct {
 // another size than the assumed one. It counts the packet then.
 func (h *half) shrunk(c *chunk) bool {
 	p, now, length := &h.path, h.cutOf(c.packet.Number), c.segment.Length
-	if now != c.cut || max(now.size, now.least) == 0 || length <= max(now.size, now.least) {
+	if length <= max(now.size, now.least) {
 		return false
 	}
 	var assumed tally
@@ -67,7 +67,7 @@ func (h *half) shows(c *chunk, now cut) bool {
 		most = h.mss()
 	}
 	size := c.within
-	return size >= most/2 && size < most-remainder && size > 0 && size != h.path.refuted && c.own.tallied(c.segment.Length, size).whole()
+	return size >= most/2 && size < most-remainder && size != h.path.refuted && c.own.tallied(c.segment.Length, size).whole()
 }
 
 // goesOn adds a packet to the series, or begins another one.
