@@ -15,9 +15,9 @@ import (
 
 // A bystander captures a connection, and has packets of its own to add.
 type bystander struct {
-	on     func(*capture.Packet)
-	number uint64
-	last   []byte // packet with octets of the initiator's
+	on           func(*capture.Packet)
+	number       uint64
+	before, last []byte // packets with octets of the initiator's
 }
 
 // pass passes a packet on.
@@ -75,6 +75,14 @@ func (y *bystander) again(from int) {
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	binary.BigEndian.PutUint32(b[24:], binary.BigEndian.Uint32(y.last[24:])+uint32(from))
 	y.pass(capture.Packet{Time: start, Link: capture.LinkRaw, Data: b})
+}
+
+// beforeAgain has the packet before the last one sent once more.
+func (y *bystander) beforeAgain() {
+	last := y.last
+	y.last = y.before
+	y.again(0)
+	y.last = last
 }
 
 // withOptions adds options of TCP to a packet of IPv4 without octets of the stream.
@@ -152,7 +160,7 @@ func betweenWith(t testing.TB, mss uint16, options []byte, a, b netip.AddrPort, 
 			return
 		}
 		y.pass(copied)
-		y.last = copied.Data
+		y.before, y.last = y.last, copied.Data
 		if this.then != nil {
 			this.then(&y)
 		}
@@ -188,6 +196,14 @@ func TestPathShrinks(t *testing.T) {
 	const second = 8 // number of the packet after the first large one, which comes after the handshake, the startup and an RTR indication
 	tooBig := func(mtu uint16) func(y *bystander) { return func(y *bystander) { y.tooBig(mtu) } }
 	acks := func(octets ...int) func(y *bystander) { return func(y *bystander) { y.acknowledge(octets...) } }
+	less := func(first, last int) func(y *bystander) { // each time four octets
+		return func(y *bystander) {
+			for i := first; i <= last; i++ {
+				y.tooBig(uint16(1040 - 4*i))
+				y.acknowledge(0)
+			}
+		}
+	}
 	old, shorter := times(4, 1000), times(10, 800)
 	for _, c := range []struct {
 		what    string
@@ -206,6 +222,14 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
 		{"what comes late was cut before", []sent{{fpdus: old, late: true}, {fpdus: old, then: tooBig(840)}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second, Segments: 9, Aligned: 4, Cut: 2}},
+		{"what comes late was cut at what it was in between", []sent{{fpdus: old, then: tooBig(940)}, {fpdus: old, late: true}, {fpdus: times(3, 900), then: tooBig(840)}},
+			decode.Alignment{MSSAtEnd: 800, Changed: second + 2, Segments: 4 + 5 + 3, Aligned: 4 + 3, Cut: 3}},
+		{"so many times that not all are remembered", []sent{{fpdus: old, then: less(1, 16)}, {fpdus: old, late: true}, {fpdus: times(4, 1000-15*4), then: less(17, 17)}},
+			decode.Alignment{MSSAtEnd: 1000 - 17*4, Changed: second + 33, Segments: 4 + 5 + 4, Aligned: 4 + 4, Cut: 3}},
+		{"of which the first is", []sent{{fpdus: old, then: less(1, 1)}, {fpdus: old, late: true}, {fpdus: times(4, 1000-4), then: less(2, 20)}},
+			decode.Alignment{MSSAtEnd: 1000 - 20*4, Changed: second + 39, Segments: 4 + 5 + 4, Aligned: 4 + 4, Cut: 3}},
+		{"acknowledgments contradict what is not whole yet", []sent{{fpdus: old, late: true}, {fpdus: old, then: acks(900)}},
+			decode.Alignment{Changed: second - 1, Unknown: 2}},
 		{"a router does not say of how much", []sent{{fpdus: old, then: tooBig(0)}, {fpdus: shorter}, {fpdus: []int{400}}},
 			decode.Alignment{Changed: second, Segments: 5, Aligned: 5, Cut: 1, Unknown: 1}},
 		{"nor, the next time, of less than the SYNs", []sent{{fpdus: old, then: func(y *bystander) { y.tooBig(0); y.acknowledge(0); y.tooBig(1500) }}, {fpdus: shorter}},
@@ -228,6 +252,8 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
 		{"of what was sent again", []sent{{fpdus: old, then: func(y *bystander) { y.again(1400); y.acknowledge(1400, 2400) }}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
+		{"of one after what was sent again", []sent{{fpdus: old}, {fpdus: shorter, then: func(y *bystander) { y.beforeAgain(); y.acknowledge(multiples(800, 9)...) }}, {fpdus: shorter}},
+			decode.Alignment{MSSAtEnd: 800, Changed: second + 9, Segments: 14, Aligned: 14, Cut: 2, Unknown: 1}},
 		{"acknowledgments contradict what was before a router", []sent{{fpdus: old, then: func(y *bystander) { y.tooBig(840); y.acknowledge(900) }}, {fpdus: shorter}},
 			decode.Alignment{Changed: second - 1, Unknown: 2}},
 		{"acknowledgments within a segment", []sent{{fpdus: []int{800}, then: acks(500)}, {fpdus: []int{1000}, then: acks(500)}},
