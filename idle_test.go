@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 )
 
 // A many is a number of connections between two RNICs over the loopback interface.
@@ -195,7 +196,7 @@ func (c *many) workFor(length time.Duration) (rate, cpu float64) {
 	defer func() { should(c.t, from.Deregister()); should(c.t, to.Deregister()) }()
 	var done atomic.Int64
 	var all sync.WaitGroup
-	used, began := cpuTime(c.t), time.Now()
+	used, began := machine.CPUTime(), time.Now()
 	for i := range busy {
 		all.Go(func() {
 			for time.Since(began) < length {
@@ -209,7 +210,7 @@ func (c *many) workFor(length time.Duration) (rate, cpu float64) {
 	}
 	all.Wait()
 	n := float64(done.Load())
-	return n / time.Since(began).Seconds(), float64(cpuTime(c.t)-used) / n / 1e3
+	return n / time.Since(began).Seconds(), float64(machine.CPUTime()-used) / n / 1e3
 }
 
 // BenchmarkBusyAmongIdle tells how connections that work fare among many that do not, with what they

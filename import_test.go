@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 
 	// Programs on the public API.
 	"internal/network": {"", "mpa", "sctp", "internal/script", "usertcp"},
-	"perf":             {"", "mpa", "mpa/ulpdata", "internal/guests", "internal/network", "internal/refuse", "internal/spread", "internal/wording"},
+	"perf":             {"", "mpa", "mpa/ulpdata", "internal/guests", "internal/machine", "internal/network", "internal/refuse", "internal/spread", "internal/wording"},
 	"perf/before":      {"internal/report", "internal/spread"},
 	"perf/history":     {"perf", "internal/machine", "internal/report"},
 	"perf/compare":     {"", "perf", "internal/child", "internal/machine", "internal/network", "internal/report", "internal/spread", "internal/study", "programs"},

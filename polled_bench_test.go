@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 )
 
 // BenchmarkPolled has one goroutine be both ends of a message of 64 octets there and back, and poll for it: that is the way of a
@@ -23,14 +24,14 @@ func BenchmarkPolled(b *testing.B) {
 			msg := make([]byte, n)
 			b.SetBytes(size)
 			b.ReportAllocs()
-			used := cpuTime(b)
+			used := machine.CPUTime()
 			for b.Loop() {
 				there.send(b, msg)
 				back.receive(b, msg)
 				back.send(b, msg)
 				there.receive(b, msg)
 			}
-			b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N)/1e3, "us-cpu/op")
+			b.ReportMetric(float64(machine.CPUTime()-used)/float64(b.N)/1e3, "us-cpu/op")
 		})
 	}
 	b.Run("rdma", func(b *testing.B) {
@@ -39,7 +40,7 @@ func BenchmarkPolled(b *testing.B) {
 		bufs := [2]*iwarp.MR{r.local, r.remote}
 		b.SetBytes(size)
 		b.ReportAllocs()
-		used := cpuTime(b)
+		used := machine.CPUTime()
 		for b.Loop() {
 			for i, from := range ends {
 				to := ends[1-i]
@@ -54,7 +55,7 @@ func BenchmarkPolled(b *testing.B) {
 				}
 			}
 		}
-		b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N)/1e3, "us-cpu/op")
+		b.ReportMetric(float64(machine.CPUTime()-used)/float64(b.N)/1e3, "us-cpu/op")
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 )
 
 // A short connection is set up, carries one message each way, and is closed by both ends.
@@ -159,15 +160,15 @@ func through(b *testing.B, n int, run func() error) time.Duration {
 func BenchmarkShortConnection(b *testing.B) {
 	b.Run("tcp", func(b *testing.B) {
 		b.ReportAllocs()
-		used := cpuTime(b)
+		used := machine.CPUTime()
 		through(b, b.N, newShortTCP(b).run)
-		b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N)/1e3, "us-cpu/op")
+		b.ReportMetric(float64(machine.CPUTime()-used)/float64(b.N)/1e3, "us-cpu/op")
 	})
 	b.Run("rdma", func(b *testing.B) {
 		b.ReportAllocs()
-		used := cpuTime(b)
+		used := machine.CPUTime()
 		through(b, b.N, newShortRDMA(b).run)
-		b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N)/1e3, "us-cpu/op")
+		b.ReportMetric(float64(machine.CPUTime()-used)/float64(b.N)/1e3, "us-cpu/op")
 	})
 	b.Run("ratio", func(b *testing.B) {
 		t, r := newShortTCP(b), newShortRDMA(b)

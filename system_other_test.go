@@ -5,7 +5,6 @@ package iwarp_test
 import (
 	"net"
 	"testing"
-	"time"
 
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
@@ -15,6 +14,3 @@ func descriptors() int { return 1 << 30 }
 
 // maxSegment is what is assumed where TCP cannot be asked.
 func maxSegment(testing.TB, net.Conn) int { return layout.DefaultEMSS }
-
-// cpuTime is not known here.
-func cpuTime(testing.TB) time.Duration { return 0 }

@@ -5,7 +5,6 @@ package iwarp_test
 import (
 	"net"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,12 +31,4 @@ func maxSegment(t testing.TB, c net.Conn) (n int) {
 	_ = rc.Control(func(fd uintptr) { n, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG) })
 	must(t, err)
 	return n
-}
-
-// cpuTime is how much of the processors the program has used.
-func cpuTime(t testing.TB) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	must(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

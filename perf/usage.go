@@ -1,6 +1,10 @@
 package perf
 
-import "time"
+import (
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/machine"
+)
 
 // usage is what the processes of a measurement have taken of the machine, either since
 // they began or during a slice.
@@ -43,13 +47,13 @@ func begin(calls *callCounter) *meterage {
 	m := &meterage{calls: calls}
 	m.start.Wait, m.start.Steal = queueWait(), stolen()
 	m.start.Calls = calls.count()
-	m.start.CPU, m.start.Switches = taken()
+	m.start.CPU, m.start.Switches = machine.Taken()
 	return m
 }
 
 // end returns what was taken since begin, without what asking for it takes.
 func (m *meterage) end() (u usage) {
-	u.CPU, u.Switches = taken()
+	u.CPU, u.Switches = machine.Taken()
 	u.Calls = m.calls.count()
 	u.Wait, u.Steal = queueWait(), stolen()
 	return u.minus(m.start)

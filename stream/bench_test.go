@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/stream"
 )
 
 // used reports the processor time of both ends since a moment.
 func used(b *testing.B, since time.Duration) {
-	if now := cpuTime(b); now > 0 {
+	if now := machine.CPUTime(); now > 0 {
 		b.ReportMetric(float64(now-since)/float64(b.N)/1e3, "us-cpu/op")
 	}
 }
@@ -49,7 +50,7 @@ func transferred(b *testing.B, from, to net.Conn, buf []byte) {
 		}
 		read <- err
 	}()
-	since := cpuTime(b)
+	since := machine.CPUTime()
 	for b.Loop() {
 		if _, err := from.Write(buf); err != nil {
 			b.Fatal(err)
@@ -82,7 +83,7 @@ func bareWrites(b *testing.B, buf []byte, told bool) {
 	}
 	b.SetBytes(int64(len(buf)))
 	b.ReportAllocs()
-	since := cpuTime(b)
+	since := machine.CPUTime()
 	for b.Loop() {
 		if _, err := from.WriteAt(buf, 0); err != nil {
 			b.Fatal(err)
@@ -130,7 +131,7 @@ func roundTrips(b *testing.B, a, c io.ReadWriteCloser) {
 	buf := make([]byte, size)
 	b.SetBytes(size)
 	b.ReportAllocs()
-	since := cpuTime(b)
+	since := machine.CPUTime()
 	for b.Loop() {
 		if _, err := a.Write(buf); err != nil {
 			b.Fatal(err)

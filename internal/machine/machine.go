@@ -1,10 +1,11 @@
-// Package machine describes the machine that something is measured on: by what it has, and not by its name.
+// Package machine describes the machine that something is measured on, by what it has and not by its name, and tells what this process takes of it.
 package machine
 
 import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // A Machine is one.
@@ -18,6 +19,12 @@ type Machine struct {
 // This describes the machine that this runs on.
 func This() Machine {
 	return Machine{CPU: field("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(), Kernel: kernel(), Go: runtime.Version()}
+}
+
+// CPUTime returns the time that this process has computed since it began.
+func CPUTime() time.Duration {
+	cpu, _ := Taken()
+	return cpu
 }
 
 // kernel is the system's name and version, without what its builder has added.

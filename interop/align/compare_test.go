@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/spread"
-	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -59,9 +57,9 @@ func (l *link) compare(t *testing.T, markers bool, w workload) (c comparison) {
 	for i, fpdus := range []iwarp.FPDUs{iwarp.FPDUsAligned, others()} {
 		a, b := l.connect(t, markers, fpdus, octets)
 		lanes[i] = func() spent {
-			begin := now(t)
+			begin := now()
 			w.run(a, b)
-			end := now(t)
+			end := now()
 			return spent{end.wall - begin.wall, end.cpu - begin.cpu}
 		}
 		defer closeBoth(a, b)
@@ -95,9 +93,4 @@ type spent struct{ wall, cpu time.Duration }
 
 var began = time.Now()
 
-func now(t *testing.T) spent {
-	t.Helper()
-	var u unix.Rusage
-	testrig.Must(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return spent{time.Since(began), time.Duration(u.Utime.Nano() + u.Stime.Nano())}
-}
+func now() spent { return spent{time.Since(began), machine.CPUTime()} }

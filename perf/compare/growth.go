@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -77,13 +78,13 @@ func manyConnections(ctx context.Context, n int) (connections, error) {
 			return connections{}, err
 		}
 	}
-	before, cpu, start := held(), cpuTime(), time.Now()
+	before, cpu, start := held(), machine.CPUTime(), time.Now()
 	for range n {
 		if err := connectOnce(ctx, ln, &d); err != nil {
 			return connections{}, err
 		}
 	}
-	elapsed, used := time.Since(start), cpuTime()-cpu
+	elapsed, used := time.Since(start), machine.CPUTime()-cpu
 	return connections{
 		Count: n, PerEnd: float64(held()-before) / float64(2*n),
 		SetUps: float64(n) / elapsed.Seconds(), CPUSetUpUS: float64(used.Microseconds()) / float64(n),

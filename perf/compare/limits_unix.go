@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // otherFiles are the descriptors that are not those of idle connections.
 const otherFiles = 440
@@ -19,13 +15,4 @@ func maxConnections() int {
 		return otherFiles / 2
 	}
 	return int(min(l.Cur-otherFiles, 1<<20) / 2)
-}
-
-// cpuTime is what this process has computed.
-func cpuTime() time.Duration {
-	var r unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
 )
@@ -71,11 +72,11 @@ func manyOver(ctx context.Context, name string, n int, patience time.Duration) (
 		return l, err
 	}
 	c.shrink()
-	before, cpu, start := held(), cpuTime(), time.Now()
+	before, cpu, start := held(), machine.CPUTime(), time.Now()
 	if err := c.grow(ctx, n); err != nil {
 		return l, err
 	}
-	elapsed, used := time.Since(start), cpuTime()-cpu
+	elapsed, used := time.Since(start), machine.CPUTime()-cpu
 	l = lower{Network: name, connections: connections{
 		Count: n, PerEnd: float64(held()-before) / float64(2*n),
 		SetUps: float64(n) / elapsed.Seconds(), CPUSetUpUS: float64(used.Microseconds()) / float64(n),

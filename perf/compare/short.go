@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/report"
 )
 
@@ -103,7 +104,7 @@ func shortTurn(n int, run func() error) (rate, cpu float64, err error) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var failed atomic.Pointer[error]
-	used, start := cpuTime(), time.Now()
+	used, start := machine.CPUTime(), time.Now()
 	var all sync.WaitGroup
 	for range shortWorkers {
 		all.Go(func() {
@@ -118,7 +119,7 @@ func shortTurn(n int, run func() error) (rate, cpu float64, err error) {
 	if err := failed.Load(); err != nil {
 		return 0, 0, *err
 	}
-	return float64(n) / time.Since(start).Seconds(), float64((cpuTime() - used).Nanoseconds()) / 1e3 / float64(n), nil
+	return float64(n) / time.Since(start).Seconds(), float64((machine.CPUTime() - used).Nanoseconds()) / 1e3 / float64(n), nil
 }
 
 // figureOf sums one way up.

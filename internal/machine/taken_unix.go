@@ -1,6 +1,6 @@
 //go:build unix
 
-package perf
+package machine
 
 import (
 	"time"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// taken returns the time that this process has computed since it began, and how often its
+// Taken returns the time that this process has computed since it began, and how often its
 // threads have gone to sleep. How often others took their CPU says nothing of this process.
-func taken() (cpu time.Duration, switches int64) {
+func Taken() (cpu time.Duration, switches int64) {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
 		return 0, 0

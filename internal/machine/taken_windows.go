@@ -1,4 +1,4 @@
-package perf
+package machine
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// taken returns the time that this process has computed since it began. Windows does not
+// Taken returns the time that this process has computed since it began. Windows does not
 // tell how often its threads were switched.
-func taken() (cpu time.Duration, switches int64) {
+func Taken() (cpu time.Duration, switches int64) {
 	var begun, ended, kernel, user windows.Filetime
 	if windows.GetProcessTimes(windows.CurrentProcess(), &begun, &ended, &kernel, &user) != nil {
 		return 0, 0
