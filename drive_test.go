@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -74,12 +75,12 @@ func TestDeadQPHoldsNoBuffer(t *testing.T) {
 		must(t, p.conn.Close())
 		wait(t, res.Done(), "the end of the connection")
 		if qps = append(qps, res); i == 4 {
-			before, _ = held()
+			before, _ = machine.Held()
 		}
 	}
 	var each int64
 	for deadline := time.Now().Add(soon); time.Now().Before(deadline); {
-		h, _ := held()
+		h, _ := machine.Held()
 		if each = (int64(h) - int64(before)) / n; each < limit {
 			return
 		}

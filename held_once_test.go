@@ -9,6 +9,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
@@ -107,7 +108,7 @@ func heldOnce(t *testing.T) bool {
 		written()
 	}
 	clear(dst.Bytes())
-	heap, _ := held()
+	heap, _ := machine.Held()
 	before := res.Stats().Ahead.PlacedOctets
 
 	gap.set(true)
@@ -127,7 +128,7 @@ func heldOnce(t *testing.T) bool {
 	if at := bytes.IndexByte(dst.Bytes(), src.Bytes()[size/8]); at < 1000 {
 		t.Errorf("octet %d is there, which was lost", at)
 	}
-	during, _ := held()
+	during, _ := machine.Held()
 
 	gap.set(false)
 	res.wantReceived(1, iwarp.StatusSuccess)
@@ -137,7 +138,7 @@ func heldOnce(t *testing.T) bool {
 		t.Errorf("the heap has %d octets more while the gap is open", during-heap)
 	}
 	until(t, func() bool {
-		after, _ := held()
+		after, _ := machine.Held()
 		return int64(after-heap) <= size/8
 	}, "the heap to be as before")
 	return true

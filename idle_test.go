@@ -50,16 +50,6 @@ func (c *many) grow(n int) {
 	}
 }
 
-// held returns how many octets the program has: in its heap, and in stacks.
-func held() (heap, stacks uint64) {
-	for range 3 { // what is in pools goes at the second; stacks shrink by half each time
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc, m.StackInuse
-}
-
 // use has each connection carry a Write, a Read and a Send.
 func (c *many) use() {
 	c.t.Helper()
@@ -94,10 +84,10 @@ func TestIdleMemory(t *testing.T) {
 	const n = 250
 	var perEnd int64
 	for range 5 { // what other tests have left may go meanwhile, and goroutines are not all waiting at once
-		heap, stacks := held()
+		heap, stacks := machine.Held()
 		c.grow(n)
 		c.use()
-		h, s := held()
+		h, s := machine.Held()
 		if perEnd = int64(h+s-heap-stacks) / (2 * n); perEnd > 0 && perEnd < idleOctets*3/2 {
 			return
 		}
@@ -123,10 +113,10 @@ func TestBurstMemory(t *testing.T) {
 		}
 		burst(1)
 		perEnd := func(before uint64) int {
-			heap, _ := held()
+			heap, _ := machine.Held()
 			return (int(heap) - int(before)) / ends
 		}
-		before, _ := held()
+		before, _ := machine.Held()
 		burst(depth)
 		if got := perEnd(before); got < 20<<10 {
 			t.Errorf("a burst has left only %d octets at an end: what is there to give back?", got)
@@ -162,13 +152,13 @@ func BenchmarkIdleConnection(b *testing.B) {
 	c := newMany(b)
 	c.grow(50)
 	c.use()
-	heap, stacks := held()
+	heap, stacks := machine.Held()
 	b.ResetTimer()
 	c.grow(b.N)
 	c.use()
 	b.StopTimer()
 	time.Sleep(100 * time.Millisecond) // for the last goroutines to wait again
-	h, s := held()
+	h, s := machine.Held()
 	b.ReportMetric(float64(h-heap)/float64(2*b.N), "heap-octets/end")
 	b.ReportMetric(float64(s-stacks)/float64(2*b.N), "stack-octets/end")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,12 +121,8 @@ func meet(ctx context.Context, ln *iwarp.Listener, dial func() (*iwarp.QP, error
 
 // held returns how many octets the program has, in its heap and in stacks.
 func held() int64 {
-	for range 3 { // what is in pools goes at the second; stacks shrink by half each time
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
+	heap, stacks := machine.Held()
+	return int64(heap + stacks)
 }
 
 // relayIters is how many messages are measured through the relay.
