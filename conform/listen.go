@@ -168,8 +168,8 @@ func (s *starter) Release() {
 type process struct {
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	output lockedBuffer
-	err    error // once ended is closed
+	output bytes.Buffer // and err, once ended is closed
+	err    error
 }
 
 func start(command []string) (*process, error) {
@@ -215,27 +215,9 @@ func (p *process) outcome() string {
 	if p.err != nil {
 		text = p.err.Error()
 	}
-	if last := p.output.lastLine(); last != "" {
+	lines := strings.Split(strings.TrimSpace(p.output.String()), "\n")
+	if last := lines[len(lines)-1]; last != "" {
 		text += ": " + last
 	}
 	return text
-}
-
-// lockedBuffer keeps what a process prints.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) lastLine() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(b.buf.String()), "\n")
-	return lines[len(lines)-1]
 }
