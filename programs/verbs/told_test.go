@@ -3,13 +3,11 @@
 package verbs
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -17,24 +15,10 @@ import (
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// A lockedLog is what several goroutines log to.
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// wants looks for all of the parts in one line.
-func (l *lockedLog) wants(t *testing.T, parts ...string) {
+// wantLine looks for all of the parts in one line.
+func wantLine(t *testing.T, log *testrig.Buffer, parts ...string) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(log.String()) {
 		missing := false
 		for _, p := range parts {
 			missing = missing || !strings.Contains(line, p)
@@ -43,12 +27,12 @@ func (l *lockedLog) wants(t *testing.T, parts ...string) {
 			return
 		}
 	}
-	t.Errorf("no line with %q:\n%s", parts, l.text.String())
+	t.Errorf("no line with %q:\n%s", parts, log)
 }
 
 // logged is a Config with a log of what IWARP_LOG=connection shows.
-func logged() (Config, *lockedLog) {
-	l := new(lockedLog)
+func logged() (Config, *testrig.Buffer) {
+	l := new(testrig.Buffer)
 	log := slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: iwarp.LevelConnection}))
 	return Config{RNIC: iwarp.RNICConfig{Logger: log}}, l
 }
@@ -72,7 +56,7 @@ func TestFailureLogged(t *testing.T) {
 	at := netip.MustParseAddrPort(ln.Addr().String())
 	must(t, c.d.Connect(c.resolve(2, at), c.queue().qp, ConnParam{}))
 	e := c.event(ConnectError)
-	log.wants(t, "startup failed", "local=127.0.0.1", "peer="+at.String(), fmt.Sprintf("CONNECT_ERROR, status %d", e.Status), "cause=", "HTTP")
+	wantLine(t, log, "startup failed", "local=127.0.0.1", "peer="+at.String(), fmt.Sprintf("CONNECT_ERROR, status %d", e.Status), "cause=", "HTTP")
 }
 
 // TestCallLogged is the same in the guise of RoCE, where the program gets a completion. Without GIDs both ends are on this host.
@@ -88,7 +72,7 @@ func TestCallLogged(t *testing.T) {
 			must(t, a.d.ModifyQP(a.qp, StateRTS))
 			a.send(2, wrSend, a.region("text", accessLocalWrite), nil)
 			want(t, "status", a.completion().Status, statusRetryExceeded)
-			log.wants(t, "startup failed", "local="+local, fmt.Sprintf("peer=127.0.0.1:%d", portOfNumber(ulpdata.QPNumberMask)), "RETRY_EXC_ERR", "refused")
+			wantLine(t, log, "startup failed", "local="+local, fmt.Sprintf("peer=127.0.0.1:%d", portOfNumber(ulpdata.QPNumberMask)), "RETRY_EXC_ERR", "refused")
 		})
 	}
 }
