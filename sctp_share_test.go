@@ -70,7 +70,7 @@ func (c *sharers) says(from, to *iwarp.QP, text string) {
 	}
 }
 
-func closeBoth(t *testing.T, a, b *iwarp.QP) {
+func closeBoth(t testing.TB, a, b *iwarp.QP) {
 	t.Helper()
 	closed := make(chan error, 1)
 	go func() { closed <- b.Close() }()

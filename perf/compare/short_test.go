@@ -24,6 +24,21 @@ func TestShortConnections(t *testing.T) {
 	}
 }
 
+// BenchmarkShortConnection has connections of each way for a profile; which is the quicker, their turns tell.
+func BenchmarkShortConnection(b *testing.B) {
+	for _, w := range shortWays() {
+		b.Run(w.name, func(b *testing.B) {
+			b.ReportAllocs()
+			run, end, err := w.open(b.Context())
+			testrig.Must(b, err)
+			defer end()
+			_, cpu, err := shortTurn(b.N, run)
+			testrig.Must(b, err)
+			b.ReportMetric(cpu, "us-cpu/op")
+		})
+	}
+}
+
 // TestShortTurnFails tells why a turn came to nothing.
 func TestShortTurnFails(t *testing.T) {
 	for _, w := range shortWays() {
