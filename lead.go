@@ -22,7 +22,7 @@ import (
 //
 // Timers and closes run in goroutines of their own and need nobody to read. A consumer that
 // leaves and does not come back keeps nothing waiting for long: what arrives next wakes the receiving
-// goroutine, at once if anybody else waits, and after a few milliseconds at most if nobody does. That
+// goroutine, at once if anybody else waits or the peer ends, and after a few milliseconds at most if nobody does. That
 // goes on until it is quiet again.
 type lead struct { // guarded by QP.mu
 	offer bool // someone has waited for a completion that came with the last octets

@@ -10,7 +10,7 @@ import (
 
 const canRing = true
 
-// A bell tells that a socket has octets, a FIN or an error, once for each time it is armed. It
+// A bell tells that a socket has octets, a FIN or an error, once for each time it is armed; of a FIN or an error also when it is disarmed. It
 // is an epoll set with the socket in it, which Go's poller watches beside the socket itself:
 // to arm or disarm it takes one short system call and wakes nobody. Its timer is one of the
 // system's: with a short timer of Go's, every wait of a thread would get a limit, and the
@@ -107,11 +107,11 @@ func (b *bell) addTimer() bool {
 }
 
 // arm has the bell ring once when there is something to be read, and at once if there is
-// already; or no more.
+// already; or only when the peer has ended.
 func (b *bell) arm(on bool) bool {
-	b.event.Events = unix.EPOLLONESHOT
+	b.event.Events = unix.EPOLLONESHOT | unix.EPOLLRDHUP
 	if on {
-		b.event.Events |= unix.EPOLLIN | unix.EPOLLRDHUP
+		b.event.Events |= unix.EPOLLIN
 	}
 	b.ok = false
 	_ = b.rc.Control(b.armFn)

@@ -24,9 +24,11 @@ import (
 //
 // To arm and to disarm the bell for every message is a tenth of the time of a short one. Where
 // consumers have come back often enough (steady), Leave therefore does not arm it, but starts the
-// bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So what
-// arrives after a consumer has left for good waits for no longer than that (lazy), once; before
+// bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So octets
+// that arrive after a consumer has left for good wait for no longer than that (lazy), once; before
 // the next time, the receiving goroutine has had the role, and consumers have been steady again.
+// A FIN or a RST rings the bell whether it is armed or not: who waits for the end of a connection, or for
+// its event, is not known here.
 // Who waits without reading (LookOut) is not to wait for that: then Leave arms it at once.
 // A ring wakes a goroutine and mostly a thread, which costs as much as several messages: after some
 // leads (postpone) the timer begins anew, so that it does not ring while they come quickly.

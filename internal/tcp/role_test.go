@@ -170,6 +170,37 @@ func TestTakeSteadily(t *testing.T) {
 	}
 }
 
+// TestEndOfSteady has consumers come so often that the bell is not armed when the last of them leaves, and the peer end then: nobody waits for the
+// timer, which does not ring here.
+func TestEndOfSteady(t *testing.T) {
+	for name, end := range map[string]func(*Conn) error{"FIN": (*Conn).CloseWrite, "RST": (*Conn).Reset} {
+		t.Run(name, func(t *testing.T) {
+			s := standBack(t)
+			s.take()
+			for range 2 * steady {
+				s.c.Leave(false, false)
+				s.take()
+			}
+			s.stopTimer()
+			s.c.Leave(false, false)
+			s.wantArmed(false)
+			testrig.Must(t, end(s.peer))
+			s.wantBack(2*steady + 1)
+		})
+	}
+}
+
+// stopTimer has the bell's timer not ring, whoever thinks that it runs.
+func (s *standby) stopTimer() {
+	s.t.Helper()
+	r := &s.c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timed, r.before = r.bell.ringAfter(0), r.leads; !r.timed {
+		s.t.Fatal("there is no timer")
+	}
+}
+
 // TestLookOut has consumers come so often that the bell would stay disarmed, but for somebody who waits and does not read: the bell is armed at once,
 // whether that one has begun to wait while a consumer reads, after it has left, or long before.
 func TestLookOut(t *testing.T) {
