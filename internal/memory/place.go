@@ -2,7 +2,6 @@ package memory
 
 import (
 	"encoding/binary"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/goiwarp/iwarp/mpa/layout"
@@ -32,9 +31,9 @@ func place(dst []byte, src layout.Content) {
 	front.CopyTo(dst[:last])
 	switch word := end.Squeeze(); len(word) {
 	case 8:
-		atomic.StoreUint64((*uint64)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint64(word))
+		store64((*uint64)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint64(word))
 	case 4:
-		atomic.StoreUint32((*uint32)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint32(word))
+		store32((*uint32)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint32(word))
 	}
 }
 
