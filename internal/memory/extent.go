@@ -55,6 +55,11 @@ func (x *extent) piece(off, n int) []byte {
 	if len(x.parts) == 0 {
 		return x.buf[off : off+n]
 	}
+	return x.part(off, n)
+}
+
+// part is piece where there are several.
+func (x *extent) part(off, n int) []byte {
 	i, _ := slices.BinarySearch(x.ends, off+1) // of the piece that ends after it
 	b := x.parts[i]
 	b = b[len(b)-(x.ends[i]-off):]

@@ -27,13 +27,24 @@ func (x *extent) place(off int, p layout.Content) {
 // eight, or else the last four at a multiple of four.
 func place(dst []byte, src layout.Content) {
 	last := len(dst) - lastWord(dst)
+	if src.Whole() {
+		b := src.Squeeze()
+		copy(dst[:last], b)
+		storeLast(dst[last:], b[last:])
+		return
+	}
 	front, end := src.Cut(last)
 	front.CopyTo(dst[:last])
-	switch word := end.Squeeze(); len(word) {
+	storeLast(dst[last:], end.Squeeze())
+}
+
+// storeLast stores a word, or nothing.
+func storeLast(dst, word []byte) {
+	switch len(word) {
 	case 8:
-		store64((*uint64)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint64(word))
+		store64((*uint64)(unsafe.Pointer(&dst[0])), binary.NativeEndian.Uint64(word))
 	case 4:
-		store32((*uint32)(unsafe.Pointer(&dst[last])), binary.NativeEndian.Uint32(word))
+		store32((*uint32)(unsafe.Pointer(&dst[0])), binary.NativeEndian.Uint32(word))
 	}
 }
 
