@@ -286,24 +286,32 @@ func TestReaderErrorText(t *testing.T) {
 // Proves R04, R07: Need tells how many octets are wanted, and b is left alone until
 // they are there.
 func TestReaderNeed(t *testing.T) {
-	w := mpa.NewWriter(true, true)
-	b := w.Append(nil, bytes.Repeat([]byte{'u'}, 600))
-	r := mpa.NewReader(true, true)
-	for n := range b {
-		part := bytes.Clone(b[:n])
-		if _, got, err := r.Next(part); got != 0 || err != nil || !bytes.Equal(part, b[:n]) {
-			t.Fatalf("%d octets: %d, %v", n, got, err)
+	for _, c := range []struct {
+		markers      bool
+		known, least int // octets after which ULPDU_Length is known, and of an empty FPDU
+	}{{true, 6, 12}, {false, 2, 8}} {
+		w := mpa.NewWriter(c.markers, true)
+		b := w.Append(nil, bytes.Repeat([]byte{'u'}, 600))
+		r := mpa.NewReader(c.markers, true)
+		for n := range b {
+			part := bytes.Clone(b[:n])
+			if _, got, err := r.Next(part); got != 0 || err != nil || !bytes.Equal(part, b[:n]) {
+				t.Fatalf("%+v, %d octets: %d, %v", c, n, got, err)
+			}
+			want := len(b)
+			if n < c.known {
+				want = c.least
+			}
+			if r.Need() != want {
+				t.Fatalf("%+v, %d octets: Need = %d want %d", c, n, r.Need(), want)
+			}
 		}
-		want := len(b)
-		if n < 6 {
-			want = 12 // an empty FPDU after its marker
+		if _, n, err := r.Next(b); n != len(b) || err != nil {
+			t.Errorf("%+v, all: %d, %v", c, n, err)
 		}
-		if r.Need() != want {
-			t.Fatalf("%d octets: Need = %d want %d", n, r.Need(), want)
+		if r.Need() != 8 { // no marker falls into an empty FPDU after this one
+			t.Errorf("%+v, after it: Need = %d", c, r.Need())
 		}
-	}
-	if _, n, err := r.Next(b); n != len(b) || err != nil {
-		t.Errorf("all: %d, %v", n, err)
 	}
 }
 

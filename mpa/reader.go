@@ -1,6 +1,10 @@
 package mpa
 
-import "github.com/goiwarp/iwarp/mpa/layout"
+import (
+	"encoding/binary"
+
+	"github.com/goiwarp/iwarp/mpa/layout"
+)
 
 // FPDU is one frame found on the stream.
 type FPDU struct {
@@ -30,7 +34,7 @@ type Reader struct {
 	crc     bool
 
 	offset uint64 // stream offset of the next FPDU
-	need   int    // see Need
+	need   int    // see Need; 0: the least
 	err    *Error // sticky
 }
 
@@ -38,9 +42,7 @@ type Reader struct {
 // expected if we declared M=1, and CRCs checked if either side declared C=1.
 func NewReader(markers, crc bool) Reader {
 	// [F11] [F14]
-	r := Reader{markers: markers, crc: crc}
-	r.advance(0)
-	return r
+	return Reader{markers: markers, crc: crc}
 }
 
 // Next looks for a whole FPDU at the start of b, which begins at the first octet not yet
@@ -74,29 +76,64 @@ func (r *Reader) NextContent(b []byte, f *FPDU) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	length, size, ok := layout.Measure(r.offset, b, r.markers)
-	if !ok {
+	if r.markers {
+		return r.nextMarked(b, f)
+	}
+	return r.nextPlain(b, f)
+}
+
+func (r *Reader) nextMarked(b []byte, f *FPDU) (n int, err error) {
+	length, size, ok := layout.Measure(r.offset, b, true)
+	if !ok || !r.whole(b, size) {
 		return 0, nil
 	}
-	if len(b) < size {
-		r.need = size
-		return 0, nil
-	}
-	framing := Framing{Markers: r.markers, CRC: r.crc}
-	if r.err = framing.Verify(r.offset, b, size); r.err != nil {
+	if r.err = (Framing{Markers: true, CRC: r.crc}).Verify(r.offset, b, size); r.err != nil {
 		return 0, r.err
 	}
-	start := layout.LeadLen(r.offset, r.markers) + layout.LengthLen
+	start := layout.LeadLen(r.offset, true) + layout.LengthLen
 	f.ULPDU, f.Offset, f.Size = nil, r.offset, size
-	f.Content = layout.ContentAt(b[start:], length, r.offset+uint64(start), r.markers)
+	f.Content = layout.ContentAt(b[start:], length, r.offset+uint64(start), true)
 	r.advance(size)
 	return size, nil
+}
+
+// nextPlain is for a stream without markers, and does less for each FPDU: they are many where they are small.
+func (r *Reader) nextPlain(b []byte, f *FPDU) (n int, err error) {
+	if len(b) < layout.LengthLen {
+		return 0, nil
+	}
+	length := int(binary.BigEndian.Uint16(b))
+	size := layout.ContentLen(length)
+	if !r.whole(b, size) {
+		return 0, nil
+	}
+	if r.crc && !layout.CRCValid(b[:size]) {
+		r.err = Framing{CRC: true}.crcError(r.offset, b, size)
+		return 0, r.err
+	}
+	f.ULPDU, f.Offset, f.Size = nil, r.offset, size
+	f.Content = layout.Plain(b[layout.LengthLen : layout.LengthLen+length])
+	r.advance(size)
+	return size, nil
+}
+
+// whole reports whether b has all of an FPDU, or else takes note of what that needs.
+func (r *Reader) whole(b []byte, size int) bool {
+	if len(b) < size {
+		r.need = size
+	}
+	return len(b) >= size
 }
 
 // Need returns, after Next asked for more, how many octets b must hold in all
 // before Next can find an FPDU: the whole of it where its ULPDU_Length is known,
 // and the least that any FPDU takes where it is not. It is at most [layout.MaxFPDU].
-func (r *Reader) Need() int { return r.need }
+func (r *Reader) Need() int {
+	if r.need > 0 {
+		return r.need
+	}
+	return layout.Size(r.offset, 0, r.markers)
+}
 
 // Offset returns the stream offset of the first octet not yet consumed.
 func (r *Reader) Offset() uint64 { return r.offset }
@@ -126,5 +163,5 @@ func (r *Reader) Skip(length int) (size int, ok bool) {
 // advance moves on to the next FPDU.
 func (r *Reader) advance(size int) {
 	r.offset += uint64(size)
-	r.need = layout.Size(r.offset, 0, r.markers)
+	r.need = 0
 }
