@@ -3,6 +3,7 @@ package ddp
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Header lengths in octets. RFC 5041, sections 4.2 and 4.3.
@@ -132,17 +133,24 @@ func (h *Header) Len() int {
 // legal or not; of Version the low two bits are taken, of Rsvd the low four.
 func (h *Header) Append(dst []byte) []byte { return h.appendAt(dst, h.TO, h.MO) }
 
-// appendAt is Append with another TO and MO.
+// appendAt is Append with another TO and MO. It writes words of eight octets, and then of four and two, as a reader of the header
+// takes them from there (mpa.Writer.Frame): a processor that loads at once what it has just stored piece by piece waits for all its stores.
 func (h *Header) appendAt(dst []byte, to uint64, mo uint32) []byte {
-	dst = append(dst, h.control(), h.RsvdULP)
+	front := uint64(h.control())<<56 | uint64(h.RsvdULP)<<48
 	if h.Tagged {
-		dst = binary.BigEndian.AppendUint32(dst, h.STag)
-		return binary.BigEndian.AppendUint64(dst, to)
+		dst = slices.Grow(dst, TaggedHeaderLen)
+		b := (*[TaggedHeaderLen]byte)(dst[len(dst) : len(dst)+TaggedHeaderLen])
+		binary.BigEndian.PutUint64(b[:], front|uint64(h.STag)<<16|to>>48)
+		binary.BigEndian.PutUint32(b[8:], uint32(to>>16))
+		binary.BigEndian.PutUint16(b[12:], uint16(to))
+		return dst[:len(dst)+TaggedHeaderLen]
 	}
-	dst = binary.BigEndian.AppendUint32(dst, h.ULP)
-	dst = binary.BigEndian.AppendUint32(dst, h.QN)
-	dst = binary.BigEndian.AppendUint32(dst, h.MSN)
-	return binary.BigEndian.AppendUint32(dst, mo)
+	dst = slices.Grow(dst, UntaggedHeaderLen)
+	b := (*[UntaggedHeaderLen]byte)(dst[len(dst) : len(dst)+UntaggedHeaderLen])
+	binary.BigEndian.PutUint64(b[:], front|uint64(h.ULP)<<16|uint64(h.QN)>>16)
+	binary.BigEndian.PutUint64(b[8:], uint64(h.QN)<<48|uint64(h.MSN)<<16|uint64(mo)>>16)
+	binary.BigEndian.PutUint16(b[16:], uint16(mo))
+	return dst[:len(dst)+UntaggedHeaderLen]
 }
 
 func (h *Header) control() byte {

@@ -64,23 +64,54 @@ func (w *Writer) Append(dst []byte, ulpdu ...[]byte) []byte {
 // Frame is Append for a ULPDU of a header and its payload.
 func (w *Writer) Frame(dst, header, payload []byte) []byte {
 	n := len(header) + len(payload)
-	if w.markers || !w.crc || w.open || n > layout.MaxULPDULength || len(payload) < sumAtOnce {
+	if w.markers || w.open || n > layout.MaxULPDULength || len(payload) < sumAtOnce || len(header) != leadShort && len(header) != leadLong {
 		return w.Append(dst, header, payload)
 	}
 	at, size := len(dst), layout.ContentLen(n)
 	dst = slices.Grow(dst, size)[:at+size]
 	f := dst[at:]
-	binary.BigEndian.PutUint16(f, uint16(n))
-	from := layout.LengthLen + copy(f[layout.LengthLen:], header)
-	sum := crc32c.Copy(f[from:], payload, crc32c.Update(0, f[:from]))
+	from := lead(f, n, header)
 	to := from + len(payload)
-	if pad := copy(f[to:], zeros[:layout.PadLen(n)]); pad > 0 {
-		sum = crc32c.Update(sum, f[to:to+pad])
-		to += pad
+	sum := uint32(0) // what the CRC field has when CRC is off [F05]
+	if w.crc {
+		sum = crc32c.Copy(f[from:], payload, crc32c.Update(0, f[:from]))
+	} else {
+		copy(f[from:], payload)
 	}
-	binary.LittleEndian.PutUint32(f[to:], sum)
+	if pad := layout.PadLen(n); pad > 0 {
+		copy(f[to:], zeros[:pad])
+		if w.crc {
+			sum = crc32c.Update(sum, f[to:to+pad])
+		}
+	}
+	binary.LittleEndian.PutUint32(f[size-layout.CRCLen:], sum)
 	w.offset += uint64(size)
 	return dst
+}
+
+// Lengths of the headers that lead takes: those of DDP.
+const (
+	leadShort = 14
+	leadLong  = 18
+)
+
+// lead writes ULPDU_Length and a header to f, and returns how many octets. It writes the words that are summed then: a processor that
+// loads at once what it has just stored in other pieces waits for all its stores.
+func lead(f []byte, n int, header []byte) int {
+	if len(header) == leadShort {
+		f, h := (*[layout.LengthLen + leadShort]byte)(f), (*[leadShort]byte)(header)
+		word := binary.BigEndian.Uint64(h[:])
+		rest := uint64(binary.BigEndian.Uint32(h[8:]))<<16 | uint64(binary.BigEndian.Uint16(h[12:]))
+		binary.BigEndian.PutUint64(f[:], uint64(n)<<48|word>>16)
+		binary.BigEndian.PutUint64(f[8:], word<<48|rest)
+		return len(f)
+	}
+	g, h := (*[layout.LengthLen + leadLong]byte)(f), (*[leadLong]byte)(header)
+	word, next := binary.BigEndian.Uint64(h[:]), binary.BigEndian.Uint64(h[8:])
+	binary.BigEndian.PutUint64(g[:], uint64(n)<<48|word>>16)
+	binary.BigEndian.PutUint64(g[8:], word<<48|next>>16)
+	binary.BigEndian.PutUint32(g[16:], uint32(next)<<16|uint32(binary.BigEndian.Uint16(h[16:])))
+	return len(g)
 }
 
 // Begin begins an FPDU around a ULPDU of n octets: it appends ULPDU_Length, and the

@@ -44,14 +44,16 @@ func TestWriterFrame(t *testing.T) {
 	for _, c := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
 		framed, want := mpa.NewWriter(c.markers, c.crc), mpa.NewWriter(c.markers, c.crc)
 		dirty := bytes.Repeat([]byte{0xee}, 70000)
-		for _, n := range []int{0, 1, 100, 1023, 1024, 1025, 1026, 1027, 1428, 9000, 65521} {
-			header, payload := []byte("fourteen octet"), bytes.Repeat([]byte("payload"), n/7+1)[:n]
-			got := framed.Frame(append(dirty[:0], "kept"...), header, payload)
-			if !bytes.Equal(got, want.Append([]byte("kept"), header, payload)) || framed.Offset() != want.Offset() {
-				t.Errorf("%+v, %d octets: other octets", c, n)
-			}
-			if got := framed.Frame(nil, header, payload); !bytes.Equal(got, want.Append(nil, header, payload)) {
-				t.Errorf("%+v, %d octets: other octets where there was no room", c, n)
+		for _, n := range []int{0, 1, 100, 1023, 1024, 1025, 1026, 1027, 1428, 9000, 65517} {
+			for _, header := range [][]byte{nil, []byte("fourteen octet"), []byte("there are fifteen!"[:15]), []byte("eighteen octets, a")} {
+				payload := bytes.Repeat([]byte("payload"), n/7+1)[:n]
+				got := framed.Frame(append(dirty[:0], "kept"...), header, payload)
+				if !bytes.Equal(got, want.Append([]byte("kept"), header, payload)) || framed.Offset() != want.Offset() {
+					t.Errorf("%+v, %d octets after %q: other octets", c, n, header)
+				}
+				if got := framed.Frame(nil, header, payload); !bytes.Equal(got, want.Append(nil, header, payload)) {
+					t.Errorf("%+v, %d octets after %q: other octets where there was no room", c, n, header)
+				}
 			}
 		}
 	}
