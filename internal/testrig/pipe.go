@@ -1,6 +1,7 @@
 package testrig
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -85,7 +86,7 @@ func (c *Conn) SetWriteBuffer(octets int) error {
 func (c *Conn) Close() error {
 	abort := c.abort.Load()
 	c.in.set(func() {
-		abort = abort || !c.in.left && len(c.in.buf) > 0
+		abort = abort || !c.in.left && c.in.buf.Len() > 0
 		c.in.left = true
 	})
 	c.out.set(func() {
@@ -132,7 +133,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 type half struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	buf     []byte
+	buf     bytes.Buffer
 	room    int  // bounds buf, if it is above 0; negative: it holds one Write, which waits
 	fin     bool // the writer has closed
 	left    bool // the reader has closed
@@ -181,11 +182,10 @@ func (h *half) read(b []byte) (int, error) {
 			return 0, net.ErrClosed
 		case h.readBy.over():
 			return 0, os.ErrDeadlineExceeded
-		case len(h.buf) > 0:
-			n := copy(b, h.buf)
-			h.buf = h.buf[n:]
+		case h.buf.Len() > 0:
+			n, err := h.buf.Read(b)
 			h.changed.Broadcast()
-			return n, nil
+			return n, err
 		case h.reset:
 			return 0, syscall.ECONNRESET
 		case h.fin:
@@ -212,9 +212,9 @@ func (h *half) write(b []byte) (n int, err error) {
 		}
 		k := len(b)
 		if h.room > 0 {
-			k = min(k, max(h.room-len(h.buf), 0))
+			k = min(k, max(h.room-h.buf.Len(), 0))
 		}
-		h.buf = append(h.buf, b[:k]...)
+		h.buf.Write(b[:k])
 		n, b = n+k, b[k:]
 		h.changed.Broadcast()
 		if len(b) == 0 {
@@ -228,7 +228,7 @@ func (h *half) write(b []byte) (n int, err error) {
 func (h *half) handOver(b []byte) (n int, err error) {
 	for given := false; ; h.changed.Wait() {
 		switch {
-		case (given || len(b) == 0) && len(h.buf) == 0:
+		case (given || len(b) == 0) && h.buf.Len() == 0:
 			return len(b), nil
 		case h.fin:
 			err = net.ErrClosed
@@ -236,14 +236,14 @@ func (h *half) handOver(b []byte) (n int, err error) {
 			err = syscall.ECONNRESET
 		case h.writeBy.over():
 			err = os.ErrDeadlineExceeded
-		case !given && len(h.buf) == 0:
+		case !given && h.buf.Len() == 0:
 			given = true
-			h.buf = append(h.buf, b...)
+			h.buf.Write(b)
 			h.changed.Broadcast()
 		}
 		if err != nil && given {
-			n = len(b) - len(h.buf)
-			h.buf = nil
+			n = len(b) - h.buf.Len()
+			h.buf.Reset()
 		}
 		if err != nil {
 			return n, err
