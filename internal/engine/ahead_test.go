@@ -38,7 +38,7 @@ func (s *sender) sends(want ...fpdu) {
 
 // ends reports the end of the peer's half.
 func (s *sender) ends(at uint64) {
-	s.Ended(s.clock, at)
+	s.QP.Ended(s.clock, at)
 	s.settle()
 }
 
@@ -60,7 +60,7 @@ func TestWriteAhead(t *testing.T) {
 	s.arrives(0, send(1, []byte("first")))
 	s.completion(success(1, OpReceive, 5))
 	s.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false)
-	if st := s.Stats().Ahead; st.Placed != 1 || st.PlacedOctets != 5 || st.Held != 1 {
+	if st := s.QP.Stats().Ahead; st.Placed != 1 || st.PlacedOctets != 5 || st.Held != 1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -84,7 +84,7 @@ func TestSendAhead(t *testing.T) {
 		t.Errorf("% x", buf)
 	}
 	s.noCompletion()
-	if s.TakeBackReceive(nil) { // all have that cookie: none of those that messages have reached
+	if s.QP.TakeBackReceive(nil) { // all have that cookie: none of those that messages have reached
 		s.wantReceives(t, 3)
 	}
 	s.arrives(1, send(1, []byte("!")).at(3))
@@ -92,14 +92,14 @@ func TestSendAhead(t *testing.T) {
 	if string(buf[:4]) != "one!" || string(buf[20:24]) != "thrx" {
 		t.Errorf("% x", buf)
 	}
-	if st := s.Stats().Ahead; st.Placed != 3 || st.Held != 0 {
+	if st := s.QP.Stats().Ahead; st.Placed != 3 || st.Held != 0 {
 		t.Errorf("%+v", st)
 	}
 }
 
 func (s *sender) wantReceives(t *testing.T, n int) {
 	t.Helper()
-	if _, receives := s.Outstanding(); receives != n {
+	if _, receives := s.QP.Outstanding(); receives != n {
 		t.Errorf("%d receives, want %d", receives, n)
 	}
 }
@@ -189,7 +189,7 @@ func TestResponseAhead(t *testing.T) {
 	if string(buf) != "\x00\x00\x00end\x00\x00\x00\x00two\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("%q", buf)
 	}
-	if st := s.Stats().Ahead; st.Placed != 2 || st.PlacedOctets != 6 || st.Held != 1 {
+	if st := s.QP.Stats().Ahead; st.Placed != 2 || st.PlacedOctets != 6 || st.Held != 1 {
 		t.Errorf("%+v", st)
 	}
 	s.noCompletion()
@@ -264,7 +264,7 @@ func TestRepeated(t *testing.T) {
 	s.arrives(0, write(r.STag(), 0, []byte("once")))
 	s.arrives(1, send(1, nil))
 	s.noCompletion()
-	if string(buf) != "mine" || s.Stats().Ahead.Repeated != 4 {
-		t.Errorf("%q, %+v", buf, s.Stats().Ahead)
+	if string(buf) != "mine" || s.QP.Stats().Ahead.Repeated != 4 {
+		t.Errorf("%q, %+v", buf, s.QP.Stats().Ahead)
 	}
 }

@@ -27,7 +27,7 @@ func TestAheadBoundsAreFreed(t *testing.T) {
 			t.Fatalf("%d Sends received, want %d", len(s.done), at+4)
 		}
 	}
-	if st := s.Stats().Ahead; st.Held != 9 || st.HeldOctets != 9*19 || st.MostOctets != 3*19 {
+	if st := s.QP.Stats().Ahead; st.Held != 9 || st.HeldOctets != 9*19 || st.MostOctets != 3*19 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -38,17 +38,17 @@ func TestTrimAhead(t *testing.T) {
 	s.receive(1)
 	wantSlack := func(want bool) {
 		t.Helper()
-		if s.Slack() != want {
+		if s.QP.Slack() != want {
 			t.Errorf("slack: %t", !want)
 		}
 	}
 	s.arrives(1, send(1, nil))
 	wantSlack(false)
-	s.Trim()
+	s.QP.Trim()
 	s.arrives(0, write(1, 0, nil))
 	s.completion(success(1, OpReceive, 0))
 	wantSlack(true)
-	s.Trim()
+	s.QP.Trim()
 	wantSlack(false)
 }
 
@@ -67,8 +67,8 @@ func TestSegmentAtTheEnd(t *testing.T) {
 			first(s)
 			s.wantState(RTS)
 			s.arrives(0, write(1, 0, nil))
-			if !errors.Is(s.Cause(), ErrLost) || s.State() != Error {
-				t.Errorf("%v in state %v", s.Cause(), s.State())
+			if !errors.Is(s.QP.Cause(), ErrLost) || s.QP.State() != Error {
+				t.Errorf("%v in state %v", s.QP.Cause(), s.QP.State())
 			}
 			s.completion(flushed(1, OpReceive))
 		})
@@ -97,7 +97,7 @@ func TestNotPlacedAhead(t *testing.T) {
 			if string(buf) != "\x00\x00\x00\x00\x00" {
 				t.Errorf("%q", buf)
 			}
-			if st := s.Stats().Ahead; st.Placed != 0 || st.Held != 1 || st.HeldOctets != 19 || st.MostOctets != 19 {
+			if st := s.QP.Stats().Ahead; st.Placed != 0 || st.Held != 1 || st.HeldOctets != 19 || st.MostOctets != 19 {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -117,7 +117,7 @@ func TestSendAheadOfItsReceive(t *testing.T) {
 	s.receive(1, all(r, 10))
 	s.arrives(1, write(1, 0, nil))
 	s.completion(success(1, OpReceive, 5))
-	if st := s.Stats().Ahead; string(buf[:5]) != "early" || st.Placed != 0 || st.Held != 1 {
+	if st := s.QP.Stats().Ahead; string(buf[:5]) != "early" || st.Placed != 0 || st.Held != 1 {
 		t.Errorf("%q, %+v", buf, st)
 	}
 }
@@ -127,7 +127,7 @@ func TestCountedInTurn(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
 	wantCounted := func(segments, octets uint64) {
 		t.Helper()
-		if st := s.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
+		if st := s.QP.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
 			t.Errorf("%d segments, %d octets; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, octets)
 		}
 	}
@@ -147,7 +147,7 @@ func TestQuietOverMessages(t *testing.T) {
 	for name, event := range map[string]func(s *sender){
 		"segment": func(s *sender) { s.arrives(0, write(1, 0, nil)) },
 		"end":     func(s *sender) { s.ends(5) },
-		"error":   func(s *sender) { s.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
+		"error":   func(s *sender) { s.QP.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := overMessages(t, mpa.RoleInitiator)
@@ -169,13 +169,13 @@ func TestTakeBackBehindMessages(t *testing.T) {
 	r := s.region(make([]byte, 4), memory.LocalWrite)
 	post := func(id uint64) {
 		w := RecvWork{ID: id, Cookie: id, SGL: listOf(all(r, 4))}
-		if err := s.PostReceive(&w); err != nil {
+		if err := s.QP.PostReceive(&w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantTaken := func(id uint64, want bool) {
 		t.Helper()
-		if s.TakeBackReceive(id) != want {
+		if s.QP.TakeBackReceive(id) != want {
 			t.Errorf("receive %d: %t", id, !want)
 		}
 	}
@@ -209,7 +209,7 @@ func TestForgottenAtTheEnd(t *testing.T) {
 		s := overMessages(t, mpa.RoleInitiator)
 		s.arrives(1, send(1, []byte("early")))
 		end(s)
-		if a := &s.ahead; a.held != nil || a.octets != 0 {
+		if a := &s.QP.ahead; a.held != nil || a.octets != 0 {
 			t.Errorf("%s: %d segments are held, with %d octets", name, len(a.held), a.octets)
 		}
 	}

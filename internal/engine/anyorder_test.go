@@ -144,7 +144,7 @@ func FuzzSegment(f *testing.F) {
 		s.Params.Ahead = Ahead{Segments: 5, Octets: 200, Again: mode&2 != 0}
 		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
-		for i := uint64(0); len(data) > 1 && x.State() == RTS; i++ {
+		for i := uint64(0); len(data) > 1 && x.QP.State() == RTS; i++ {
 			n := min(1+int(data[0]&0x7f), len(data))
 			ulpdu, at := bytes.Clone(data[1:n]), i
 			if data[0]&0x80 != 0 && n > 1 { // its last octet says how far it is from its place
@@ -165,13 +165,13 @@ func (f *secretive) surprise(at uint64, ulpdu []byte) {
 	case len(ulpdu) > 0:
 		f.host.segment(at, ulpdu)
 	case at%3 == 0:
-		f.Ended(f.clock, at)
+		f.QP.Ended(f.clock, at)
 	case at%3 == 1:
-		f.Broken(f.clock, at, &mpa.Error{Code: mpa.CodeCRC})
+		f.QP.Broken(f.clock, at, &mpa.Error{Code: mpa.CodeCRC})
 	}
 	f.settle()
 	f.check()
-	if a := &f.ahead; len(a.held) > 5 || a.octets > 200 {
+	if a := &f.QP.ahead; len(a.held) > 5 || a.octets > 200 {
 		f.Fatalf("%d segments and %d octets are held", len(a.held), a.octets)
 	}
 }

@@ -53,7 +53,7 @@ func TestLongBetweenMarkers(t *testing.T) {
 		for i := range p.done {
 			p.done[i].Invalidated = 0
 		}
-		return append(what, p.State(), p.done, buf, received)
+		return append(what, p.QP.State(), p.done, buf, received)
 	}
 	for name := range longSegments(1) {
 		want := outcome(name, false, 0)

@@ -32,7 +32,7 @@ func TestAtomicUnansweredAtClose(t *testing.T) {
 	p.advance(closeTime)
 	p.settle()
 	p.wantState(Error)
-	if err := p.Cause(); !strings.Contains(err.Error(), "did not answer RDMA Reads or Atomic Operations") {
+	if err := p.QP.Cause(); !strings.Contains(err.Error(), "did not answer RDMA Reads or Atomic Operations") {
 		t.Error(err)
 	}
 
@@ -73,7 +73,7 @@ func TestAtomicAnswersAtClose(t *testing.T) {
 		}
 		got := keeps(s.peer, func(int) { s.window = 4 << 10 })
 		if got == closeTime == before {
-			t.Errorf("asked before: %t, the close was given up after %v: %v", before, got, s.Cause())
+			t.Errorf("asked before: %t, the close was given up after %v: %v", before, got, s.QP.Cause())
 		}
 	}
 }

@@ -145,13 +145,13 @@ func TestExtensionsPosted(t *testing.T) {
 	r := p.region(make([]byte, 16), memory.LocalWrite)
 	for _, sgl := range [][]SGE{{{Region: r, Length: 7}}, {{Region: r, Length: 16}}, {{Region: r, Length: 8}, {Region: r, Offset: 8, Length: 8}}} {
 		w := add(1, 5, sgl...)
-		if err := p.PostSend(&w); err != ErrResult {
+		if err := p.QP.PostSend(&w); err != ErrResult {
 			t.Errorf("%d elements: %v", len(sgl), err)
 		}
 	}
 	w := add(1, 5)
 	none := initiator(t, ord(0))
-	if err := none.PostSend(&w); !errors.Is(err, ErrNoReads) || !strings.Contains(err.Error(), "an Atomic Operation") {
+	if err := none.QP.PostSend(&w); !errors.Is(err, ErrNoReads) || !strings.Contains(err.Error(), "an Atomic Operation") {
 		t.Error(err)
 	}
 }
@@ -161,7 +161,7 @@ func TestExtensionsOfVersion0(t *testing.T) {
 	for _, op := range []Op{OpFetchAdd, OpCompareSwap, OpWriteImm, OpImmediate} {
 		p := initiator(t, version0)
 		w := work(1, op)
-		if err := p.PostSend(&w); err != ErrNoExtensions {
+		if err := p.QP.PostSend(&w); err != ErrNoExtensions {
 			t.Errorf("%d: %v", op, err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestExtensionsPostedEarly(t *testing.T) {
 		p.want(send(1, nil).ofVersion(s.DDPVersion, s.RDMAPVersion), terminate(0).ofVersion(s.DDPVersion, s.RDMAPVersion))
 		p.wantEnd(Terminate, Finish)
 		p.completion(success(0, OpSend, 0), failed(1, tt.op, tt.want))
-		if err := p.Cause(); tt.want == StatusNoReadResources && !strings.Contains(err.Error(), "an Atomic Operation was posted") {
+		if err := p.QP.Cause(); tt.want == StatusNoReadResources && !strings.Contains(err.Error(), "an Atomic Operation was posted") {
 			t.Error(err)
 		}
 	}

@@ -53,9 +53,9 @@ func transfer1M(b *testing.B, op Op, emss int, marked, crc bool) (once func()) {
 	link := make([]byte, GatherArena)
 	return func() {
 		if op == OpSend {
-			_ = p.b.PostReceive(&r)
+			_ = p.b.QP.PostReceive(&r)
 		}
-		p.a.PostSend(&w)
+		p.a.QP.PostSend(&w)
 		for carry(p.a, p.b, link)+carry(p.b, p.a, link) > 0 {
 		}
 	}
@@ -94,7 +94,7 @@ func BenchmarkSend64(b *testing.B) {
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for n := 1; b.Loop(); n++ {
-		if err := errors.Join(p.b.PostReceive(&r), p.a.PostSend(&w)); err != nil {
+		if err := errors.Join(p.b.QP.PostReceive(&r), p.a.QP.PostSend(&w)); err != nil {
 			b.Fatal(err)
 		}
 		if n%batch == 0 {

@@ -17,8 +17,8 @@ func TestCloseTimeout(t *testing.T) {
 	p.advance(1)
 	p.wantState(Error)
 	p.wantLLP(Reset)
-	if !errors.Is(p.Cause(), ErrLost) {
-		t.Error(p.Cause())
+	if !errors.Is(p.QP.Cause(), ErrLost) {
+		t.Error(p.QP.Cause())
 	}
 
 	p = initiator(t)
@@ -45,7 +45,7 @@ func TestTerminateNotTaken(t *testing.T) {
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.noCompletion()
-	p.Abandon(p.clock, p.g)
+	p.QP.Abandon(p.clock, p.g)
 	p.QP.Failed(p.clock, errReset)
 	p.settle()
 	p.completion(flushed(1, OpSend))
@@ -57,13 +57,13 @@ func TestTerminateTooLate(t *testing.T) {
 	p.receive(1)
 	p.modify(Terminate)
 	p.noCompletion()
-	p.HandleTimeout(p.Deadline())
+	p.QP.HandleTimeout(p.QP.Deadline())
 	p.settle()
 	p.completion(flushed(1, OpReceive))
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.wantNothing()
-	p.Abort(errReset) // once more does no harm
+	p.QP.Abort(errReset) // once more does no harm
 	p.settle()
 	p.wantLLP()
 	p.wantCause(0, false)
@@ -87,13 +87,13 @@ func TestLostBeforeTerminate(t *testing.T) {
 func TestAbort(t *testing.T) {
 	p := initiator(t)
 	p.post(work(1, OpSend))
-	p.Abort(errReset)
+	p.QP.Abort(errReset)
 	p.settle()
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.completion(flushed(1, OpSend))
-	if p.Cause() != errReset {
-		t.Error(p.Cause())
+	if p.QP.Cause() != errReset {
+		t.Error(p.QP.Cause())
 	}
 }
 
@@ -113,12 +113,12 @@ func TestUndelivered(t *testing.T) {
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	for range 2 {
-		p.Undelivered(errReset)
+		p.QP.Undelivered(errReset)
 		p.settle()
 		p.wantState(Error)
 		p.wantLLP()
-		if !errors.Is(p.Cause(), ErrLost) || !errors.Is(p.Cause(), errReset) {
-			t.Errorf("ended with %v", p.Cause())
+		if !errors.Is(p.QP.Cause(), ErrLost) || !errors.Is(p.QP.Cause(), errReset) {
+			t.Errorf("ended with %v", p.QP.Cause())
 		}
 	}
 }

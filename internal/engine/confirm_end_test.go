@@ -14,11 +14,11 @@ func TestConfirmWholeClosed(t *testing.T) {
 	p := newPeer(t, mpa.RoleInitiator, confirming, messages)
 	p.post(work(1, OpSend))
 	n := 0
-	for _, b := range p.Output(p.clock, p.g) { // the Send and the question
+	for _, b := range p.QP.Output(p.clock, p.g) { // the Send and the question
 		n += len(b)
 	}
-	p.WholeClosed(p.clock)
-	p.Sent(p.clock, p.g, n)
+	p.QP.WholeClosed(p.clock)
+	p.QP.Sent(p.clock, p.g, n)
 	p.settle()
 	p.completion(flushed(1, OpSend))
 }

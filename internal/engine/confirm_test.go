@@ -47,7 +47,7 @@ func TestConfirm(t *testing.T) {
 	p.send(answer)
 	p.completion(success(3, OpSend, 0))
 	p.wantNothing()
-	if p.Pending() {
+	if p.QP.Pending() {
 		t.Error("something is to be sent")
 	}
 }
@@ -129,7 +129,7 @@ func TestConfirmMany(t *testing.T) {
 	if p.send(answer); len(p.done) != asked {
 		t.Errorf("%d completions of %d", len(p.done), asked)
 	}
-	for p.Pending() || len(p.done) < 150 {
+	for p.QP.Pending() || len(p.done) < 150 {
 		asked += p.untilQuestion()
 		if p.send(answer); len(p.done) != asked {
 			t.Fatalf("%d completions of %d", len(p.done), asked)
@@ -197,12 +197,12 @@ func TestConfirmRefusedEnded(t *testing.T) {
 	p.post(work(2, OpSend))
 	p.post(work(3, OpSend)) // for which nobody is asked yet
 	var n int
-	for _, octets := range p.Output(p.clock, p.g) {
+	for _, octets := range p.QP.Output(p.clock, p.g) {
 		n += len(octets)
 	}
 	p.send(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)))
 	p.fin()
-	p.Sent(p.clock, p.g, n)
+	p.QP.Sent(p.clock, p.g, n)
 	p.settle()
 	p.completion(success(1, OpSend, 0), failed(2, OpSend, StatusRemoteOperation), flushed(3, OpSend))
 }
@@ -344,15 +344,15 @@ func TestConfirmAny(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				if p.a.PostSend(&SendWork{ID: uint64(posted), Op: OpWrite, Inline: []byte{byte(posted + 1)}, RemoteSTag: target.STag(), RemoteTO: uint64(posted)}) == nil {
+				if p.a.QP.PostSend(&SendWork{ID: uint64(posted), Op: OpWrite, Inline: []byte{byte(posted + 1)}, RemoteSTag: target.STag(), RemoteTO: uint64(posted)}) == nil {
 					posted++
 				}
 			case 1:
-				if w := (RecvWork{ID: uint64(posted)}); p.b.PostReceive(&w) == nil && p.a.PostSend(&SendWork{ID: uint64(posted), Op: OpSend}) == nil {
+				if w := (RecvWork{ID: uint64(posted)}); p.b.QP.PostReceive(&w) == nil && p.a.QP.PostSend(&SendWork{ID: uint64(posted), Op: OpSend}) == nil {
 					posted++
 				}
 			case 2:
-				if p.a.PostSend(&SendWork{ID: uint64(posted), Op: OpRead, RemoteSTag: target.STag()}) == nil {
+				if p.a.QP.PostSend(&SendWork{ID: uint64(posted), Op: OpRead, RemoteSTag: target.STag()}) == nil {
 					posted++
 				}
 			default:

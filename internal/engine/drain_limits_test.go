@@ -15,7 +15,7 @@ func TestDrainLimitIsShorter(t *testing.T) {
 	p.wantState(RTS)
 	p.advance(time.Millisecond)
 	p.wantState(Error)
-	if err := p.Cause(); !strings.Contains(err.Error(), "took more than") {
+	if err := p.QP.Cause(); !strings.Contains(err.Error(), "took more than") {
 		t.Error(err)
 	}
 }
@@ -42,7 +42,7 @@ func TestDrainOldReadIsAnswered(t *testing.T) {
 	got := keeps(p, func(int) { p.window = rate })
 	// One gathered write may hold the end of the old response and the beginning of the next.
 	if most := 2*old/rate*time.Second + 2*closeTime; got > most || got < old/rate*time.Second {
-		t.Errorf("waited for %v, want no more than %v: %v", got, most, p.Cause())
+		t.Errorf("waited for %v, want no more than %v: %v", got, most, p.QP.Cause())
 	}
 }
 
@@ -52,37 +52,37 @@ func TestDrainMoved(t *testing.T) {
 	p := closing(t, func(s *setup) { s.CloseLimit = limit })
 	for p.clock.Sub(epoch)+closeTime < limit {
 		p.wantState(RTS)
-		p.Moved(p.clock, drainOctets/2)
-		p.Moved(p.clock, drainOctets/2)
+		p.QP.Moved(p.clock, drainOctets/2)
+		p.QP.Moved(p.clock, drainOctets/2)
 		p.advance(closeTime - 1)
 	}
-	p.Moved(p.clock, drainOctets)
+	p.QP.Moved(p.clock, drainOctets)
 	p.advance(closeTime)
 	p.wantState(Error)
-	if err := p.Cause(); !strings.Contains(err.Error(), "took more than") {
+	if err := p.QP.Cause(); !strings.Contains(err.Error(), "took more than") {
 		t.Error(err)
 	}
 
 	p = closing(t)
 	p.advance(closeTime - 1)
-	p.Moved(p.clock, drainOctets-1)
+	p.QP.Moved(p.clock, drainOctets-1)
 	p.advance(1)
 	p.wantState(Error)
-	p.Moved(p.clock, drainOctets) // too late
+	p.QP.Moved(p.clock, drainOctets) // too late
 	p.wantState(Error)
 }
 
 // While nothing is closed, nothing is waited for, whatever others move; and a connection that ends in error has no more time by it.
 func TestMovedMeanwhile(t *testing.T) {
 	p := initiator(t)
-	p.Moved(p.clock, drainOctets)
-	if at := p.Deadline(); !at.IsZero() {
+	p.QP.Moved(p.clock, drainOctets)
+	if at := p.QP.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline after %v", at.Sub(p.clock))
 	}
 	p.closeOrderly()
 	p.modify(Terminate)
 	p.advance(closeTime - 1)
-	p.Moved(p.clock, drainOctets)
+	p.QP.Moved(p.clock, drainOctets)
 	p.advance(1)
 	p.wantState(Error)
 }
@@ -96,10 +96,10 @@ func TestDrainLimitOfReads(t *testing.T) {
 	p.closeOrderly()
 	p.clock = p.clock.Add(limit)
 	p.send(write(1, 0, nil), request(3, readOf(r.STag(), 20)))
-	if got := p.Stats().Odd.Late; got != 1 {
+	if got := p.QP.Stats().Odd.Late; got != 1 {
 		t.Errorf("%d late Reads", got)
 	}
-	p.HandleTimeout(p.clock)
+	p.QP.HandleTimeout(p.clock)
 	p.settle()
 	p.wantState(Error)
 }

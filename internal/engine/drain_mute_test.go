@@ -22,13 +22,13 @@ func TestDrainMute(t *testing.T) {
 	p.advance(closeTime)
 	p.wantNothing()
 	p.wantState(Error)
-	err := p.Cause()
+	err := p.QP.Cause()
 	for _, is := range []error{ErrMute, ErrLost, ErrTimeout} {
 		if !errors.Is(err, is) {
 			t.Errorf("%v: is no %v", err, is)
 		}
 	}
-	if want := "the Initiator did not send its first FPDU within " + p.cfg.CloseTimeout.String() + ": requests that were never sent: 1"; !strings.Contains(err.Error(), want) {
+	if want := "the Initiator did not send its first FPDU within " + p.QP.cfg.CloseTimeout.String() + ": requests that were never sent: 1"; !strings.Contains(err.Error(), want) {
 		t.Errorf("%v: not %q", err, want)
 	}
 }
@@ -41,7 +41,7 @@ func TestDrainMuteIdle(t *testing.T) {
 	p.closeOrderly()
 	p.advance(closeTime)
 	p.wantState(Error)
-	if err := p.Cause(); !errors.Is(err, ErrMute) || !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "never sent") {
+	if err := p.QP.Cause(); !errors.Is(err, ErrMute) || !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "never sent") {
 		t.Error(err)
 	}
 }
@@ -56,8 +56,8 @@ func TestCloseMute(t *testing.T) {
 	p.post(work(2, OpWrite))
 	p.closeOrderly()
 	p.completion(flushed(1, OpSend), flushed(2, OpWrite))
-	if err := p.Cause(); !errors.Is(err, ErrMute) || !strings.Contains(err.Error(), "never sent: 2") || p.Stats().Held != 2 {
-		t.Error(err, p.Stats().Held)
+	if err := p.QP.Cause(); !errors.Is(err, ErrMute) || !strings.Contains(err.Error(), "never sent: 2") || p.QP.Stats().Held != 2 {
+		t.Error(err, p.QP.Stats().Held)
 	}
 	p.wantNothing()
 	p.wantLLP(Finish)
@@ -82,7 +82,7 @@ func TestCloseMute(t *testing.T) {
 	p.post(work(1, OpSend))
 	p.fin()
 	p.completion(flushed(1, OpSend))
-	if err := p.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrMute) {
+	if err := p.QP.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrMute) {
 		t.Error(err)
 	}
 	p.wantLLP(Drop)
@@ -128,7 +128,7 @@ func TestCloseMuteLost(t *testing.T) {
 		p.wantLLP(Reset)
 		p.wantState(Error)
 		for _, is := range append(c.want, ErrMute) {
-			if err := p.Cause(); !errors.Is(err, is) {
+			if err := p.QP.Cause(); !errors.Is(err, is) {
 				t.Errorf("%s: %v: is no %v", name, err, is)
 			}
 		}
@@ -145,17 +145,17 @@ func TestFailureUnheard(t *testing.T) {
 			b[len(b)-1] ^= 0xff
 			p.sendOctets(b)
 		},
-		"Modify": func(p *peer) { testrig.Must(t, p.Modify(p.clock, Terminate)) },
+		"Modify": func(p *peer) { testrig.Must(t, p.QP.Modify(p.clock, Terminate)) },
 	} {
 		p := responder(t)
 		fails(p)
 		p.settle()
 		p.wantLLP(Reset)
 		p.wantState(Error)
-		if f, ok := p.Cause().(*Failure); !ok {
-			t.Errorf("%s: %v", name, p.Cause())
-		} else if again := strings.Count(p.Cause().Error(), f.Error()); again != 1 {
-			t.Errorf("%s: %v", name, p.Cause())
+		if f, ok := p.QP.Cause().(*Failure); !ok {
+			t.Errorf("%s: %v", name, p.QP.Cause())
+		} else if again := strings.Count(p.QP.Cause().Error(), f.Error()); again != 1 {
+			t.Errorf("%s: %v", name, p.QP.Cause())
 		}
 	}
 }

@@ -14,7 +14,7 @@ var endings = []struct {
 	do   func(p *pair, s *side)
 }{
 	{"close", func(_ *pair, s *side) { s.closeOrderly() }},
-	{"half close", func(p *pair, s *side) { s.BeginHalfClose(p.clock); s.settle() }},
+	{"half close", func(p *pair, s *side) { s.QP.BeginHalfClose(p.clock); s.settle() }},
 	{"Modify to Closing", func(p *pair, s *side) { s.ask(p, Closing) }},
 	{"Modify to Terminate", func(p *pair, s *side) { s.ask(p, Terminate) }},
 	{"Modify to Error", func(p *pair, s *side) { s.ask(p, Error) }},
@@ -31,7 +31,7 @@ var endings = []struct {
 
 // ask is Modify; it may be refused, as the connection may have ended already.
 func (s *side) ask(p *pair, to State) {
-	_ = s.Modify(p.clock, to)
+	_ = s.QP.Modify(p.clock, to)
 	s.settle()
 }
 
@@ -39,7 +39,7 @@ func (s *side) ask(p *pair, to State) {
 func (s *side) try(w SendWork) {
 	s.nextID++
 	w.ID = s.nextID
-	if s.PostSend(&w) == nil {
+	if s.QP.PostSend(&w) == nil {
 		s.wantSend = append(s.wantSend, Completion{ID: w.ID, Op: w.Op})
 	}
 	s.settle()
@@ -50,8 +50,8 @@ func (p *pair) pass() {
 	for range 20 {
 		p.clock = p.clock.Add(closeTime)
 		for _, h := range []*host{p.a, p.b} {
-			if at := h.Deadline(); !at.IsZero() && !p.clock.Before(at) {
-				h.HandleTimeout(p.clock)
+			if at := h.QP.Deadline(); !at.IsZero() && !p.clock.Before(at) {
+				h.QP.HandleTimeout(p.clock)
 				h.settle()
 			}
 		}
@@ -77,8 +77,8 @@ func (s *side) ended() {
 	}
 	s.inOrder("Receive", s.wantRecv, receives)
 	s.inOrder("Send", s.wantSend, withoutUnsignaled(sends, s.wantSend))
-	if bad > 2 || s.sq.Len() > 0 || s.InFlight() {
-		s.Fatalf("%d errors, %d requests left, in flight: %t", bad, s.sq.Len(), s.InFlight())
+	if bad > 2 || s.QP.sq.Len() > 0 || s.QP.InFlight() {
+		s.Fatalf("%d errors, %d requests left, in flight: %t", bad, s.QP.sq.Len(), s.QP.InFlight())
 	}
 }
 
@@ -99,7 +99,7 @@ func withoutUnsignaled(got, want []Completion) (rest []Completion) {
 func (s *side) inOrder(queue string, want, got []Completion) {
 	s.Helper()
 	if len(got) != len(want) {
-		s.Fatalf("%s Queue: %d completions, want %d; %v, %v", queue, len(got), len(want), s.State(), s.Cause())
+		s.Fatalf("%s Queue: %d completions, want %d; %v, %v", queue, len(got), len(want), s.QP.State(), s.QP.Cause())
 	}
 	failed := false
 	for i, c := range got {
@@ -147,15 +147,15 @@ func TestAnyEnd(t *testing.T) {
 		p.run()
 		p.pass()
 		for _, s := range []*side{a, b} {
-			if s.State() == RTS { // only a peer that says nothing holds up an orderly close
+			if s.QP.State() == RTS { // only a peer that says nothing holds up an orderly close
 				if !p.ab.lost {
-					t.Fatalf("stands still: %d requests, %d and %d Reads, in flight: %t", s.sq.Len(), s.orq.Len(), s.irrq.Len(), s.InFlight())
+					t.Fatalf("stands still: %d requests, %d and %d Reads, in flight: %t", s.QP.sq.Len(), s.QP.orq.Len(), s.QP.irrq.Len(), s.QP.InFlight())
 				}
-				s.Abort(errReset)
+				s.QP.Abort(errReset)
 				s.settle()
 			}
-			if st := s.State(); st != Idle && st != Error {
-				t.Fatalf("in state %v, cause: %v", st, s.Cause())
+			if st := s.QP.State(); st != Idle && st != Error {
+				t.Fatalf("in state %v, cause: %v", st, s.QP.Cause())
 			}
 			s.flushIdle(p)
 			s.ended()
@@ -165,7 +165,7 @@ func TestAnyEnd(t *testing.T) {
 
 // flushIdle ends what was posted in Idle, after a close.
 func (s *side) flushIdle(p *pair) {
-	if s.State() == Idle {
+	if s.QP.State() == Idle {
 		s.ask(p, Error)
 	}
 }

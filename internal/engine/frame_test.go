@@ -155,13 +155,13 @@ func TestResponderIsSilent(t *testing.T) {
 		"a Read":      func(p *peer) { p.post(work(1, OpRead)) },
 		"Terminate":   func(p *peer) { p.modify(Terminate) },
 		"close":       func(p *peer) { p.closeOrderly() },
-		"half close":  func(p *peer) { p.BeginHalfClose(p.clock); p.settle() },
+		"half close":  func(p *peer) { p.QP.BeginHalfClose(p.clock); p.settle() },
 		"time passes": func(p *peer) { p.advance(1 << 40) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := responder(t, func(s *setup) { s.Nudge = 1 })
 			f(p)
-			if p.Pending() {
+			if p.QP.Pending() {
 				t.Error("pending")
 			}
 			p.wantNothing()
@@ -200,7 +200,7 @@ func TestFPDUSizes(t *testing.T) {
 			if !bytes.Equal(buf, append(numbered(n), numbered(n)...)) || len(p.unread) > 0 {
 				t.Errorf("%d octets, markers %t: not in place", n, marked)
 			}
-			if s := p.Stats(); s.RecvFPDUs != 2 || s.RecvStream != uint64(len(b)) || s.RecvOctets[rdmap.OpWrite] != uint64(2*n) {
+			if s := p.QP.Stats(); s.RecvFPDUs != 2 || s.RecvStream != uint64(len(b)) || s.RecvOctets[rdmap.OpWrite] != uint64(2*n) {
 				t.Errorf("%d octets: %+v", n, s)
 			}
 		}
@@ -220,7 +220,7 @@ func TestPadSplit(t *testing.T) {
 			p := responder(t, func(s *setup) { s.Memory.Table = p.table })
 			p.input(b[:cut])
 			p.input(b[cut:])
-			if p.Stats().RecvFPDUs != 1 || !bytes.Equal(buf[:n], numbered(n)) {
+			if p.QP.Stats().RecvFPDUs != 1 || !bytes.Equal(buf[:n], numbered(n)) {
 				t.Errorf("%d octets, split at %d", n, cut)
 			}
 			clear(buf)
@@ -232,11 +232,11 @@ func TestPadSplit(t *testing.T) {
 func TestNeed(t *testing.T) {
 	p := responder(t)
 	b := p.w.Append(nil, send(1, numbered(100)).ulpdu())
-	if n := p.Need(); n < 2 || n > 8 {
+	if n := p.QP.Need(); n < 2 || n > 8 {
 		t.Errorf("%d octets for the smallest FPDU", n)
 	}
 	p.input(b[:2])
-	if p.Need() != len(b) {
-		t.Errorf("%d octets, want %d", p.Need(), len(b))
+	if p.QP.Need() != len(b) {
+		t.Errorf("%d octets, want %d", p.QP.Need(), len(b))
 	}
 }

@@ -31,10 +31,10 @@ func TestGatherOfFullSegments(t *testing.T) {
 	} {
 		p := initiator(t, aligned(c.emss, false), func(s *setup) { s.SendDepth = 200 })
 		p.sendsOf(200, c.fpdu)
-		for p.Pending() {
-			b := slices.Concat(p.Output(p.clock, p.g)...)
-			p.Sent(p.clock, p.g, len(b))
-			if p.Pending() && len(b) != c.want {
+		for p.QP.Pending() {
+			b := slices.Concat(p.QP.Output(p.clock, p.g)...)
+			p.QP.Sent(p.clock, p.g, len(b))
+			if p.QP.Pending() && len(b) != c.want {
 				t.Errorf("EMSS %d: a Gather of %d octets, want %d", c.emss, len(b), c.want)
 			}
 		}
@@ -64,10 +64,10 @@ func TestGatherOfTwoRecords(t *testing.T) {
 func TestRecordTaken(t *testing.T) {
 	p := initiator(t, aligned(536, false))
 	p.sendsOf(3, 536-96)
-	records := p.Output(p.clock, p.g)
+	records := p.QP.Output(p.clock, p.g)
 	next := bytes.Clone(records[1])
-	p.Sent(p.clock, p.g, len(records[0]))
-	if left := p.Output(p.clock, p.g); len(left) != 2 || !bytes.Equal(left[0], next) {
+	p.QP.Sent(p.clock, p.g, len(records[0]))
+	if left := p.QP.Output(p.clock, p.g); len(left) != 2 || !bytes.Equal(left[0], next) {
 		t.Errorf("%d records are left, the first of %d octets", len(left), len(left[0]))
 	}
 }
@@ -96,13 +96,13 @@ func TestScatteredAhead(t *testing.T) {
 			s.receive(1, sgl...)
 			s.arrives(0, write(1, 0, nil)) // from here on the QP knows where Sends go
 			s.arrives(2, send(1, numbered(c.n)).at(c.mo).more())
-			if s.Stats().Ahead.Placed != 1 {
+			if s.QP.Stats().Ahead.Placed != 1 {
 				t.Fatalf("%+v: not placed ahead", c)
 			}
-			s.cfg.Memory.LocalInvalidate(sgl[gone].Region)
+			s.QP.cfg.Memory.LocalInvalidate(sgl[gone].Region)
 			s.arrives(1, write(1, 0, nil))
-			if failed := s.Cause() != nil; failed != slices.Contains(c.gone, gone) {
-				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.Cause())
+			if failed := s.QP.Cause() != nil; failed != slices.Contains(c.gone, gone) {
+				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.QP.Cause())
 			}
 		}
 	}

@@ -39,8 +39,8 @@ func TestFourSends(t *testing.T) {
 			if target.Valid() == tt.invalidate {
 				t.Errorf("%v: valid: %t", tt.op, target.Valid())
 			}
-			if p.b.Stats().RecvMessages[tt.op] != 1 {
-				t.Errorf("%v: arrived as %v", tt.op, p.b.Stats().RecvMessages)
+			if p.b.QP.Stats().RecvMessages[tt.op] != 1 {
+				t.Errorf("%v: arrived as %v", tt.op, p.b.QP.Stats().RecvMessages)
 			}
 		}
 	}

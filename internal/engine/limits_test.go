@@ -90,7 +90,7 @@ func TestFloods(t *testing.T) {
 			if len(p.notices) > 4 || len(p.done) > 0 || cap(q.notices.items) > 16 || cap(q.done.items) > 64 || len(p.unread) > 0 {
 				t.Errorf("%d notices, %d completions", cap(q.notices.items), cap(q.done.items))
 			}
-			s := p.Stats()
+			s := p.QP.Stats()
 			if s.RecvFPDUs != many || s.Odd.Empty+s.RecvMessages[rdmap.OpReadRequest]+uint64(q.excused) != many {
 				t.Errorf("%+v", s)
 			}

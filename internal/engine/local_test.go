@@ -29,7 +29,7 @@ func TestLocalWorkIsCopied(t *testing.T) {
 
 	used := 0
 	for range 32 { // all slots, and each again
-		e := p.sq.At(p.sq.Tail())
+		e := p.QP.sq.At(p.QP.sq.Tail())
 		if l := e.local; l != nil {
 			used++
 			if l.bind != (Bind{}) || l.register.Region != nil || len(l.register.Memory) != 0 || cap(l.register.Memory) > 0 && l.register.Memory[:1][0] != nil {

@@ -79,8 +79,8 @@ func TestPeerDisappears(t *testing.T) {
 		if len(p.b.done) != 1 || p.b.done[0].Status == StatusSuccess && cut < forth {
 			t.Fatalf("cut at %d: %+v", cut, p.b.done)
 		}
-		if !errors.Is(p.a.Cause(), ErrLost) {
-			t.Fatal(p.a.Cause())
+		if !errors.Is(p.a.QP.Cause(), ErrLost) {
+			t.Fatal(p.a.QP.Cause())
 		}
 		checkSink(t, sink)
 	}
@@ -99,7 +99,7 @@ func TestPeerClosesDuringResponse(t *testing.T) {
 		p.a.output()
 		p.a.completion(flushed(1, OpRead), flushed(2, OpSend))
 		p.a.wantState(Error)
-		if p.a.Cause() == nil {
+		if p.a.QP.Cause() == nil {
 			t.Fatal("no cause")
 		}
 		checkSink(t, sink)
@@ -118,7 +118,7 @@ func TestLostAfterAnyOctet(t *testing.T) {
 		}
 		p.window = n
 		p.output()
-		p.Abandon(p.clock, p.g)
+		p.QP.Abandon(p.clock, p.g)
 		p.QP.Failed(p.clock, errReset)
 		p.settle()
 		for id := range uint64(3) {
@@ -145,8 +145,8 @@ func TestLost(t *testing.T) {
 			p.wantState(Error)
 			p.wantNotices(NoticeConnectionLost)
 			p.wantLLP(Reset)
-			if !errors.Is(p.Cause(), ErrLost) || !errors.Is(p.Cause(), errReset) {
-				t.Error(p.Cause())
+			if !errors.Is(p.QP.Cause(), ErrLost) || !errors.Is(p.QP.Cause(), errReset) {
+				t.Error(p.QP.Cause())
 			}
 		case Terminate:
 			p.wantState(Error)
@@ -169,7 +169,7 @@ func TestLostInFlight(t *testing.T) {
 	p.output()
 	p.completion(success(1, OpSend, 0))
 	p.noCompletion()
-	p.Abandon(p.clock, p.g)
+	p.QP.Abandon(p.clock, p.g)
 	p.QP.Failed(p.clock, errReset)
 	p.settle()
 	p.completion(flushed(2, OpSend))

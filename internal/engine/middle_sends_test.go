@@ -55,7 +55,7 @@ func TestMiddleOfSendsArrives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		marked, prefixed := rapid.Bool().Draw(t, "markers"), rapid.Bool().Draw(t, "prefix")
 		c := newTwins(t, func(s *setup) { s.MarkersReceive = marked })
-		c.do(func(n *twin) { n.SetPrefix(prefixed) })
+		c.do(func(n *twin) { n.QP.SetPrefix(prefixed) })
 		for id := range rapid.IntRange(1, 4).Draw(t, "receives") {
 			var sgl [][3]int
 			for range rapid.IntRange(0, 6).Draw(t, "elements") {
@@ -70,7 +70,7 @@ func TestMiddleOfSendsArrives(t *testing.T) {
 			default:
 				step = sends.segment(t)
 			case 0:
-				step = func(n *twin) { n.cfg.Memory.LocalInvalidate(n.regions[1]) }
+				step = func(n *twin) { n.QP.cfg.Memory.LocalInvalidate(n.regions[1]) }
 			case 1, 2:
 				step = writes.segment(t, rdmap.OpWrite)
 			case 3, 4, 5:
@@ -100,16 +100,16 @@ func TestMiddleOfSendsGoesOn(t *testing.T) {
 			{2200, 501, false}, // the receive ends
 			{2200, 500, true},
 		} {
-			if got := n.goesOn(send(1, make([]byte, c.octets)).at(c.at).more().ulpdu()); got != (c.want && i == 0) {
+			if got := n.QP.goesOn(send(1, make([]byte, c.octets)).at(c.at).more().ulpdu()); got != (c.want && i == 0) {
 				t.Errorf("traced: %t: %d octets at %d go on: %t", i == 1, c.octets, c.at, got)
 			}
 		}
 		// What the elements hold more than the longest message is no place for one.
-		n.capacity = 2600
-		if n.sequel.After(&ddp.Segment{Header: send(1, nil).at(2200).more().H, Raw: send(1, nil).more().ulpdu(), Payload: make([]byte, 300)}); n.goesOn(send(1, make([]byte, 101)).at(2500).more().ulpdu()) {
+		n.QP.capacity = 2600
+		if n.QP.sequel.After(&ddp.Segment{Header: send(1, nil).at(2200).more().H, Raw: send(1, nil).more().ulpdu(), Payload: make([]byte, 300)}); n.QP.goesOn(send(1, make([]byte, 101)).at(2500).more().ulpdu()) {
 			t.Errorf("traced: %t: a message goes on past its greatest length", i == 1)
 		}
-		n.placing.End()
+		n.QP.placing.End()
 		if m := n.memory[0]; i == 0 && (!bytes.Equal(m[100:1600], make([]byte, 1500)) || !bytes.Equal(m[5000:6200], make([]byte, 1200)) || m[1600] == 0 || m[6200] == 0) {
 			t.Error("they are elsewhere")
 		}

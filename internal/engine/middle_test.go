@@ -54,7 +54,7 @@ func (n *twin) inPieces(b []byte) *memory.Region {
 		n.Fatal(err)
 	}
 	g := memory.Registration{Memory: [][]byte{b[:4000], b[4000:4007], b[4007:70001], b[70001:]}, Access: remoteAll | memory.RemoteInvalidate}
-	if f := n.cfg.Memory.FastRegister(r, &g); f != memory.None {
+	if f := n.QP.cfg.Memory.FastRegister(r, &g); f != memory.None {
 		n.Fatal(f)
 	}
 	return r
@@ -84,17 +84,17 @@ func (c twins) alike(t rapid.TB) {
 			n.done[i].Invalidated = 0 // an STag is another one in each
 		}
 	})
-	if diff := cmp.Diff(b.Stats(), a.Stats()); diff != "" {
+	if diff := cmp.Diff(b.QP.Stats(), a.QP.Stats()); diff != "" {
 		t.Fatalf("counters (-by itself +in the middle):\n%s", diff)
 	}
-	if diff := cmp.Diff(b.done, a.done); diff != "" || a.State() != b.State() || !cmp.Equal(a.causeAt(), b.causeAt()) {
-		t.Fatalf("%v by %+v, and %v by %+v; completions:\n%s", b.State(), b.causeAt(), a.State(), a.causeAt(), diff)
+	if diff := cmp.Diff(b.done, a.done); diff != "" || a.QP.State() != b.QP.State() || !cmp.Equal(a.causeAt(), b.causeAt()) {
+		t.Fatalf("%v by %+v, and %v by %+v; completions:\n%s", b.QP.State(), b.causeAt(), a.QP.State(), a.causeAt(), diff)
 	}
 }
 
 // causeAt is why and where the connection has ended.
 func (n *twin) causeAt() (at [2]uint64) {
-	if f := (*Failure)(nil); errors.As(n.Cause(), &f) {
+	if f := (*Failure)(nil); errors.As(n.QP.Cause(), &f) {
 		at = [2]uint64{uint64(f.Code), f.Offset}
 	}
 	return at
@@ -146,9 +146,9 @@ func (l *line) goOn(n *twin) {
 
 // becomesReady posts what a Send waits for, if it does.
 func (n *twin) becomesReady() {
-	if n.State() == RTS {
+	if n.QP.State() == RTS {
 		n.receive(1)
-		n.Ready(*n.now)
+		n.QP.Ready(*n.now)
 		n.settle()
 	}
 }
@@ -182,7 +182,7 @@ func TestMiddleArrives(t *testing.T) {
 			case 0:
 				step = func(n *twin) { n.comes(sendAs(rdmap.OpSendInvalidate, 1, n.regions[0].STag(), nil)) }
 			case 1:
-				step = func(n *twin) { n.cfg.Memory.LocalInvalidate(n.regions[1]) }
+				step = func(n *twin) { n.QP.cfg.Memory.LocalInvalidate(n.regions[1]) }
 			case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16:
 				step = answers.segment(t, rdmap.OpReadResponse)
 			case 17, 18, 19:
@@ -223,12 +223,12 @@ func TestMiddleIsSent(t *testing.T) {
 		late := rapid.IntRange(0, 6).Draw(t, "invalidated")
 		for step := range 40 {
 			if step == late {
-				c.do(func(n *twin) { n.cfg.Memory.LocalInvalidate(n.regions[1]) })
+				c.do(func(n *twin) { n.QP.cfg.Memory.LocalInvalidate(n.regions[1]) })
 			}
 			window := rapid.SampledFrom([]int{100, 20000, 80000}).Draw(t, "window")
 			c.do(func(n *twin) { n.window = window })
 			a, b := c[0].output(), c[1].output()
-			if n := max(len(b)-120, 0); len(a) != len(b) || !bytes.Equal(a[:n], b[:n]) || c[0].State() == RTS && !bytes.Equal(a, b) {
+			if n := max(len(b)-120, 0); len(a) != len(b) || !bytes.Equal(a[:n], b[:n]) || c[0].QP.State() == RTS && !bytes.Equal(a, b) {
 				t.Fatalf("step %d: other octets", step) // but for a Terminate, which has an STag
 			}
 		}
@@ -326,8 +326,8 @@ func TestMiddleIsOneStep(t *testing.T) {
 			n.g.reset(0, 0)
 			n.posts(1, m.op, m.sgl)
 			var got []uint64
-			for before := n.Stats().SentFPDUs; n.nextFPDU(n.g); before = n.Stats().SentFPDUs {
-				got = append(got, n.Stats().SentFPDUs-before)
+			for before := n.QP.Stats().SentFPDUs; n.QP.nextFPDU(n.g); before = n.QP.Stats().SentFPDUs {
+				got = append(got, n.QP.Stats().SentFPDUs-before)
 			}
 			if !slices.Equal(got, m.steps[i]) {
 				t.Errorf("%v, traced: %t: steps of %v segments, want %v", m.op, i == 1, got, m.steps[i])
@@ -346,11 +346,11 @@ func TestMiddleGoesOn(t *testing.T) {
 			stag := n.regions[0].STag()
 			n.send(segment(stag, 0, make([]byte, 500)).more())
 			for at := uint64(500); at < 2500; at += 500 {
-				if got := n.goesOn(segment(stag, at, make([]byte, 500)).more().ulpdu()); got != (i == 0) {
+				if got := n.QP.goesOn(segment(stag, at, make([]byte, 500)).more().ulpdu()); got != (i == 0) {
 					t.Errorf("traced: %t: the segment at %d goes on: %t", i == 1, at, got)
 				}
 			}
-			n.placing.End()
+			n.QP.placing.End()
 			if end := n.memory[0][2499]; (end == 0) != (i == 0) {
 				t.Errorf("traced: %t: the last octet is %d", i == 1, end)
 			}

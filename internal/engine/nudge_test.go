@@ -27,12 +27,12 @@ func TestNudge(t *testing.T) {
 		wait *= 4
 	}
 	p.wantNotices(slices.Repeat([]NoticeKind{NoticeNudge}, maxNudges)...)
-	if at := p.Deadline(); !at.IsZero() {
+	if at := p.QP.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline in %v, and no more nudges", at.Sub(p.clock))
 	}
 	p.advance(1000 * time.Hour)
 	p.wantNothing()
-	if got := p.Stats().Nudges; got != maxNudges {
+	if got := p.QP.Stats().Nudges; got != maxNudges {
 		t.Errorf("%d nudges", got)
 	}
 	p.done = nil
@@ -44,9 +44,9 @@ func TestNudgeCountsFromTheFirst(t *testing.T) {
 	const nudge = 10 * time.Millisecond
 	p := initiator(t, func(s *setup) { s.Nudge = nudge })
 	p.post(work(1, OpSend))
-	p.Output(p.clock, p.g)
-	p.Sent(p.clock, p.g, 0)
-	if !p.Deadline().IsZero() {
+	p.QP.Output(p.clock, p.g)
+	p.QP.Sent(p.clock, p.g, 0)
+	if !p.QP.Deadline().IsZero() {
 		t.Error("a deadline before an octet has left")
 	}
 	p.want(send(1, nil))
@@ -91,12 +91,12 @@ func TestNoNudge(t *testing.T) {
 	p.post(work(1, OpSend))
 	p.output()
 	p.send(send(1, nil))
-	if !p.Deadline().IsZero() {
+	if !p.QP.Deadline().IsZero() {
 		t.Error("a deadline")
 	}
 	p.post(work(2, OpSend))
 	p.output()
-	if !p.Deadline().IsZero() {
+	if !p.QP.Deadline().IsZero() {
 		t.Error("a deadline again")
 	}
 	p = responder(t, nudge)
@@ -104,13 +104,13 @@ func TestNoNudge(t *testing.T) {
 	p.send(send(1, nil))
 	p.post(work(2, OpSend))
 	p.output()
-	if !p.Deadline().IsZero() {
+	if !p.QP.Deadline().IsZero() {
 		t.Error("a deadline for the Responder")
 	}
 	p = initiator(t)
 	p.post(work(1, OpSend))
 	p.output()
-	if !p.Deadline().IsZero() {
+	if !p.QP.Deadline().IsZero() {
 		t.Error("a deadline without Nudge")
 	}
 }
@@ -135,9 +135,9 @@ func TestNudgeBetweenMessages(t *testing.T) {
 	p.post(work(1, OpSend))
 	p.output()
 	p.modify(Error)
-	p.HandleTimeout(p.clock.Add(time.Hour))
+	p.QP.HandleTimeout(p.clock.Add(time.Hour))
 	p.wantLLP(Reset)
-	if p.Pending() || !p.Deadline().IsZero() || !errors.Is(p.PostSend(&SendWork{}), ErrBadState) {
+	if p.QP.Pending() || !p.QP.Deadline().IsZero() || !errors.Is(p.QP.PostSend(&SendWork{}), ErrBadState) {
 		t.Error("goes on")
 	}
 }
@@ -150,13 +150,13 @@ func TestOnlyNudges(t *testing.T) {
 		p.want(send(1, nil))
 		p.window = 0
 		p.advance(5 * time.Millisecond)
-		if p.Stats().Nudges != 2 {
-			t.Fatalf("%d nudges", p.Stats().Nudges)
+		if p.QP.Stats().Nudges != 2 {
+			t.Fatalf("%d nudges", p.QP.Stats().Nudges)
 		}
 		if more {
 			p.post(work(2, OpSend))
 		}
-		if p.Output(p.clock, p.g); p.g.OnlyNudges() == more {
+		if p.QP.Output(p.clock, p.g); p.g.OnlyNudges() == more {
 			t.Errorf("only nudges: %t", !more)
 		}
 	}
@@ -187,7 +187,7 @@ func TestEmptyWritesAreOdd(t *testing.T) {
 				p.send(empty)
 			}
 		}
-		if st := p.Stats(); st.Odd.Empty != writes-tt.excuse || st.RecvMessages[rdmap.OpWrite] != writes {
+		if st := p.QP.Stats(); st.Odd.Empty != writes-tt.excuse || st.RecvMessages[rdmap.OpWrite] != writes {
 			t.Errorf("%v, %v: %d of %d are odd", tt.role, tt.layer, st.Odd.Empty, st.RecvMessages[rdmap.OpWrite])
 		}
 	}

@@ -129,7 +129,7 @@ func TestRead(t *testing.T) {
 	everyVariant(t, func(t *testing.T, p *pair, from, to *host, n int) {
 		source, sink := numbered(n+9), make([]byte, n+9)
 		rs, rd := to.region(source, remoteAll), from.region(sink, remoteAll)
-		before := to.Stats().RecvMessages[rdmap.OpReadRequest]
+		before := to.QP.Stats().RecvMessages[rdmap.OpReadRequest]
 		w := work(4, OpRead, SGE{Region: rd, Offset: 3, Length: n})
 		w.RemoteSTag, w.RemoteTO = rs.STag(), 2
 		from.post(w)
@@ -139,7 +139,7 @@ func TestRead(t *testing.T) {
 		if !bytes.Equal(sink[3:3+n], source[2:2+n]) || !bytes.Equal(sink[:3], make([]byte, 3)) || !bytes.Equal(sink[3+n:], make([]byte, 6)) {
 			t.Fatalf("%d octets: changed on the way", n)
 		}
-		if got := to.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != 1 {
+		if got := to.QP.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != 1 {
 			t.Fatalf("%d Read Requests", got)
 		}
 	})

@@ -13,7 +13,7 @@ func TestOutstanding(t *testing.T) {
 	r := p.region(make([]byte, 8), memory.LocalWrite)
 	want := func(sends, receives int) {
 		t.Helper()
-		if s, r := p.Outstanding(); s != sends || r != receives {
+		if s, r := p.QP.Outstanding(); s != sends || r != receives {
 			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
 		}
 	}
@@ -36,21 +36,21 @@ func TestOutstandingUntilDrained(t *testing.T) {
 	p.run()
 	want := func(h *host, sends, receives int) {
 		t.Helper()
-		if s, r := h.Outstanding(); s != sends || r != receives {
+		if s, r := h.QP.Outstanding(); s != sends || r != receives {
 			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
 		}
 	}
 	p.b.receive(2)
-	if err := p.a.PostSend(&SendWork{ID: 1}); err != nil {
+	if err := p.a.QP.PostSend(&SendWork{ID: 1}); err != nil {
 		t.Fatal(err)
 	}
-	octets := slices.Concat(p.a.Output(p.clock, p.a.g)...)
-	p.a.Sent(p.clock, p.a.g, len(octets))
+	octets := slices.Concat(p.a.QP.Output(p.clock, p.a.g)...)
+	p.a.QP.Sent(p.clock, p.a.g, len(octets))
 	want(p.a, 1, 0)
-	p.a.Drain()
+	p.a.QP.Drain()
 	want(p.a, 0, 0)
-	p.b.Input(p.clock, octets)
+	p.b.QP.Input(p.clock, octets)
 	want(p.b, 0, 1)
-	p.b.Drain()
+	p.b.QP.Drain()
 	want(p.b, 0, 0)
 }

@@ -150,8 +150,8 @@ func (p *pair) reset(from *host) {
 
 // lose tells a host that its connection is lost.
 func (p *pair) lose(h *host) {
-	if h.InFlight() {
-		h.Abandon(p.clock, h.g)
+	if h.QP.InFlight() {
+		h.QP.Abandon(p.clock, h.g)
 	}
 	h.QP.Failed(p.clock, errReset)
 	h.settle()
@@ -174,7 +174,7 @@ func (p *pair) closeBoth() {
 	p.run()
 	p.a.wantState(Idle)
 	p.b.wantState(Idle)
-	if p.a.Cause() != ErrClosedHere || p.b.Cause() != ErrPeerClosed {
-		p.Fatalf("causes %v and %v", p.a.Cause(), p.b.Cause())
+	if p.a.QP.Cause() != ErrClosedHere || p.b.QP.Cause() != ErrPeerClosed {
+		p.Fatalf("causes %v and %v", p.a.QP.Cause(), p.b.QP.Cause())
 	}
 }

@@ -17,29 +17,29 @@ func TestCloseParts(t *testing.T) {
 		llp   LLP
 		cause error
 	}{
-		"acknowledged": {func(p *peer) { p.Parted(p.clock); p.settle() }, Idle, Drop, ErrPeerClosed},
+		"acknowledged": {func(p *peer) { p.QP.Parted(p.clock); p.settle() }, Idle, Drop, ErrPeerClosed},
 		"reset":        {func(p *peer) { p.QP.Failed(p.clock, errReset); p.settle() }, Error, Reset, ErrLost},
 		"neither":      {func(p *peer) { p.advance(closeTime) }, Idle, Drop, ErrPeerClosed},
 		"all but the FIN": {func(p *peer) {
-			p.Owed(p.clock, 100)
+			p.QP.Owed(p.clock, 100)
 			p.advance(closeTime - 1)
-			p.Owed(p.clock, 0)
+			p.QP.Owed(p.clock, 0)
 			p.advance(closeTime - 1)
 			p.wantState(Closing)
 			p.advance(1)
 		}, Idle, Drop, ErrPeerClosed},
 		"not all": {func(p *peer) {
-			p.Owed(p.clock, 100)
+			p.QP.Owed(p.clock, 100)
 			p.advance(closeTime - 1)
-			p.Owed(p.clock, 99)
+			p.QP.Owed(p.clock, 99)
 			p.advance(closeTime - 1)
 			p.wantState(Closing)
-			p.Owed(p.clock, 99)
+			p.QP.Owed(p.clock, 99)
 			p.advance(1)
 		}, Error, Reset, ErrTimeout},
 		"too slowly": {func(p *peer) {
-			for left := 1000; left > 0 && p.State() == Closing; left-- {
-				p.Owed(p.clock, left)
+			for left := 1000; left > 0 && p.QP.State() == Closing; left-- {
+				p.QP.Owed(p.clock, left)
 				p.advance(closeTime - 1)
 			}
 			if took := p.clock.Sub(epoch); took < limit || took > limit+closeTime {
@@ -56,8 +56,8 @@ func TestCloseParts(t *testing.T) {
 			c.do(p)
 			p.wantState(c.state)
 			p.wantLLP(c.llp)
-			if !errors.Is(p.Cause(), c.cause) {
-				t.Errorf("ended with %v", p.Cause())
+			if !errors.Is(p.QP.Cause(), c.cause) {
+				t.Errorf("ended with %v", p.QP.Cause())
 			}
 		})
 	}
@@ -87,21 +87,21 @@ func TestPartLimit(t *testing.T) {
 	p := closing(t, func(s *setup) { s.TellsEnd, s.CloseLimit = true, limit })
 	p.advance(closeTime - 1)
 	p.fin()
-	p.Owed(p.clock, 2)
+	p.QP.Owed(p.clock, 2)
 	p.advance(closeTime - 1)
-	p.Owed(p.clock, 1)
+	p.QP.Owed(p.clock, 1)
 	p.advance(1)
 	p.wantState(Closing)
 	p.advance(1)
 	p.wantState(Error)
-	if err := p.Cause(); !strings.Contains(err.Error(), "within "+limit.String()) {
+	if err := p.QP.Cause(); !strings.Contains(err.Error(), "within "+limit.String()) {
 		t.Error(err)
 	}
 	for _, none := range []time.Duration{0, -1} {
 		p := initiator(t, func(s *setup) { s.TellsEnd, s.CloseLimit = true, none })
 		p.fin()
 		p.closeOrderly()
-		p.Owed(p.clock, 1)
+		p.QP.Owed(p.clock, 1)
 		p.advance(closeTime - 1)
 		p.wantState(Closing)
 		p.advance(1)
@@ -115,7 +115,7 @@ func TestPartLacksFIN(t *testing.T) {
 	p.fin()
 	p.closeOrderly()
 	for range 5 {
-		p.Owed(p.clock, 0)
+		p.QP.Owed(p.clock, 0)
 		p.advance(closeTime / 5)
 	}
 	p.wantState(Idle)

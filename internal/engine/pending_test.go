@@ -17,7 +17,7 @@ import (
 func TestPending(t *testing.T) {
 	want := func(p *peer, what string, want bool) {
 		t.Helper()
-		if p.Pending() != want {
+		if p.QP.Pending() != want {
 			t.Errorf("%s: pending %t", what, !want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestGatherIsFull(t *testing.T) {
 	p := initiator(t)
 	r := p.region(make([]byte, 1<<20), remoteAll)
 	p.post(work(1, OpSend, all(r, 1<<20)))
-	n := len(slices.Concat(p.Output(p.clock, p.g)...))
+	n := len(slices.Concat(p.QP.Output(p.clock, p.g)...))
 	if n < gatherOctets || n >= gatherOctets+testMULPDU+12 {
 		t.Errorf("%d octets", n)
 	}
@@ -107,7 +107,7 @@ func TestOneRecord(t *testing.T) {
 	r := p.region(make([]byte, 3000), remoteAll)
 	p.post(work(1, OpSend, all(r, 3000)))
 	p.post(work(2, OpRead, all(r, 10)))
-	if n := len(p.Output(p.clock, p.g)); n != 1 {
+	if n := len(p.QP.Output(p.clock, p.g)); n != 1 {
 		t.Errorf("%d records", n)
 	}
 }
@@ -118,7 +118,7 @@ func TestTakeBackReceive(t *testing.T) {
 	p := responder(t)
 	for id := range uint64(4) {
 		w := RecvWork{ID: id, Cookie: id}
-		if err := p.PostReceive(&w); err != nil {
+		if err := p.QP.PostReceive(&w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestTakeBackReceive(t *testing.T) {
 		cookie uint64
 		want   bool
 	}{{1, true}, {1, false}, {9, false}, {3, true}} {
-		if got := p.TakeBackReceive(c.cookie); got != c.want {
+		if got := p.QP.TakeBackReceive(c.cookie); got != c.want {
 			t.Errorf("cookie %d: %t", c.cookie, got)
 		}
 	}
@@ -140,17 +140,17 @@ func TestTakeBackReceive(t *testing.T) {
 func TestBegun(t *testing.T) {
 	p := initiator(t)
 	p.post(work(1, OpSend))
-	first := p.Posted()
+	first := p.QP.Posted()
 	p.window = 5
 	p.output()
 	p.post(work(2, OpSend))
-	second := p.Posted()
-	if !p.Begun(first) || p.Begun(second) {
-		t.Errorf("begun: %t and %t", p.Begun(first), p.Begun(second))
+	second := p.QP.Posted()
+	if !p.QP.Begun(first) || p.QP.Begun(second) {
+		t.Errorf("begun: %t and %t", p.QP.Begun(first), p.QP.Begun(second))
 	}
 	p.window = -1
 	p.output()
-	if !p.Begun(second) {
+	if !p.QP.Begun(second) {
 		t.Error("not begun in the end")
 	}
 }
@@ -166,7 +166,7 @@ func TestSlotsAreReleased(t *testing.T) {
 		w.Cookie = p
 		p.post(w)
 		end(p)
-		if e := p.sq.Add(); e.Cookie != nil || e.SGL.few != [fewSGE]SGE{} || len(p.done) != 1 {
+		if e := p.QP.sq.Add(); e.Cookie != nil || e.SGL.few != [fewSGE]SGE{} || len(p.done) != 1 {
 			t.Errorf("%s: %+v is kept", name, e.SendWork)
 		}
 	}
@@ -179,7 +179,7 @@ func TestStats(t *testing.T) {
 	p.post(work(1, OpSend, all(r, 3000)))
 	p.output()
 	p.send(write(r.STag(), 0, []byte("abc")).more(), write(r.STag(), 3, []byte("de")))
-	s := p.Stats()
+	s := p.QP.Stats()
 	if s.Writes != 1 || s.AlignedWrites != 0 {
 		t.Errorf("%d writes, of which %d were aligned, without an EMSS", s.Writes, s.AlignedWrites)
 	}
@@ -210,8 +210,8 @@ func TestLostAfterRevisions(t *testing.T) {
 		}
 		p.QP.Failed(p.clock, errReset)
 		p.settle()
-		if got := strings.Contains(p.Cause().Error(), "before the peer's first FPDU; its startup frame was of revision"); got != c.want {
-			t.Errorf("closing %t: %v", c.closing, p.Cause())
+		if got := strings.Contains(p.QP.Cause().Error(), "before the peer's first FPDU; its startup frame was of revision"); got != c.want {
+			t.Errorf("closing %t: %v", c.closing, p.QP.Cause())
 		}
 	}
 }

@@ -19,12 +19,12 @@ func TestQueueFull(t *testing.T) {
 	for i := range uint32(5) {
 		p.post(work(1, OpSend))
 		p.post(work(2, OpSend))
-		if err := p.PostSend(&SendWork{}); !errors.Is(err, ErrQueueFull) {
+		if err := p.QP.PostSend(&SendWork{}); !errors.Is(err, ErrQueueFull) {
 			t.Fatal(err)
 		}
 		p.receive(3)
 		p.receive(4)
-		if err := p.PostReceive(&RecvWork{}); !errors.Is(err, ErrQueueFull) {
+		if err := p.QP.PostReceive(&RecvWork{}); !errors.Is(err, ErrQueueFull) {
 			t.Fatal(err)
 		}
 		p.want(send(2*i+1, nil), send(2*i+2, nil))
@@ -55,7 +55,7 @@ func TestLongestMessage(t *testing.T) {
 			case tt.ok:
 				want = nil
 			}
-			if err := p.PostSend(&w); err != want {
+			if err := p.QP.PostSend(&w); err != want {
 				t.Errorf("%v of %v: %v, want %v", op, tt.sgl, err, want)
 			}
 		}
@@ -71,7 +71,7 @@ func TestLongestRead(t *testing.T) {
 	longest := uint64(math.MaxUint32)
 	for n, want := range map[uint64]error{longest: nil, longest + 1: ErrTooLong} {
 		w := work(1, OpRead, SGE{Length: int(n)})
-		if err := p.PostSend(&w); err != want {
+		if err := p.QP.PostSend(&w); err != want {
 			t.Errorf("%d octets: %v", n, err)
 		}
 	}
@@ -93,11 +93,11 @@ func TestInline(t *testing.T) {
 		p.want(send(uint32(2*i)+1, fill(i, n)), write(0, 0, fill(i+1, n)), send(uint32(2*i)+2, fill(i+2, n)))
 	}
 	w := SendWork{Op: OpSend, Inline: make([]byte, 2048)}
-	if err := p.PostSend(&w); err != nil {
+	if err := p.QP.PostSend(&w); err != nil {
 		t.Error(err)
 	}
 	w.Inline = make([]byte, 2049)
-	if err := p.PostSend(&w); !errors.Is(err, ErrInline) {
+	if err := p.QP.PostSend(&w); !errors.Is(err, ErrInline) {
 		t.Error(err)
 	}
 }
@@ -194,10 +194,10 @@ func TestMULPDUChanges(t *testing.T) {
 	b := numbered(2000)
 	r := p.region(b, remoteAll)
 	p.post(work(1, OpSend, all(r, 2000)))
-	p.SetMULPDU(518, 0, 0)
+	p.QP.SetMULPDU(518, 0, 0)
 	p.window = 1 // builds all FPDUs of the first message
 	p.sent = append(p.sent, p.output()...)
-	p.SetMULPDU(218, 0, 0)
+	p.QP.SetMULPDU(218, 0, 0)
 	p.post(work(2, OpSend, all(r, 300)))
 	p.window = -1
 	for at := 0; at < 2000; at += 500 {
@@ -221,7 +221,7 @@ func TestMULPDUChangesInTheMiddle(t *testing.T) {
 	at, sizes := 0, map[int]bool{}
 	for _, mulpdu := range []int{1018, layout.MaxMULPDU, layout.MinMULPDU, 1444} {
 		p.window = 100 << 10
-		p.SetMULPDU(mulpdu, 0, 0)
+		p.QP.SetMULPDU(mulpdu, 0, 0)
 		p.sent = append(p.sent, p.output()...)
 	}
 	p.window = -1
@@ -244,7 +244,7 @@ func TestMULPDUChangesInTheMiddle(t *testing.T) {
 // Proves D17: the sender's MSN goes from 2^32-1 to 0.
 func TestMSNWraps(t *testing.T) {
 	p := initiator(t)
-	p.sendMSN, p.readMSN = math.MaxUint32, math.MaxUint32
+	p.QP.sendMSN, p.QP.readMSN = math.MaxUint32, math.MaxUint32
 	for range 2 {
 		p.post(work(1, OpSend, all(p.region(numbered(2000), 0), 2000)))
 		p.post(work(2, OpRead))
@@ -289,8 +289,8 @@ func TestNoRoom(t *testing.T) {
 				t.Fatalf("%v: %d octets, want %d", f.H, len(f.Payload), want)
 			}
 		}
-		if sent != len(lengths) || answered != len(reads) || p.State() != RTS {
-			t.Errorf("%d Sends, %d responses; %v", sent, answered, p.Cause())
+		if sent != len(lengths) || answered != len(reads) || p.QP.State() != RTS {
+			t.Errorf("%d Sends, %d responses; %v", sent, answered, p.QP.Cause())
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestCookie(t *testing.T) {
 	w := work(1, OpSend)
 	w.Cookie = "a"
 	p.post(w)
-	if err := p.PostReceive(&RecvWork{ID: 2, Cookie: "b"}); err != nil {
+	if err := p.QP.PostReceive(&RecvWork{ID: 2, Cookie: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	p.output()
@@ -369,8 +369,8 @@ func TestTrace(t *testing.T) {
 			t.Errorf("%d: %+v, want %+v", i, g, w)
 		}
 	}
-	s := p.Stats()
-	if len(got) != 4 || s.SentFPDUs != 3 || s.SentStream != 1576 || p.StreamSent() != 1576 || s.SentMessages[rdmap.OpSend] != 1 || s.SentOctets[rdmap.OpSend] != 1500 {
+	s := p.QP.Stats()
+	if len(got) != 4 || s.SentFPDUs != 3 || s.SentStream != 1576 || p.QP.StreamSent() != 1576 || s.SentMessages[rdmap.OpSend] != 1 || s.SentOctets[rdmap.OpSend] != 1500 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 // prefix has the Sends of both begin with a prefix, or not.
 func (p *pair) prefix(on bool) {
-	p.a.SetPrefix(on)
-	p.b.SetPrefix(on)
+	p.a.QP.SetPrefix(on)
+	p.b.QP.SetPrefix(on)
 }
 
 // prefixed are octets after a prefix, as they are on the wire.
@@ -25,7 +25,7 @@ const prefixValue = 0x0102030405060708
 // A prefix goes in front of what a Send has, inline or not or nothing, and is counted nowhere. Other messages have none.
 func TestPrefixSent(t *testing.T) {
 	p := initiator(t)
-	p.SetPrefix(true)
+	p.QP.SetPrefix(true)
 	buf := numbered(2000)
 	r := p.region(buf, 0)
 	for _, w := range []SendWork{work(0, OpSend), work(1, OpSend, all(r, 2000)), {ID: 2, Inline: []byte("in")}, {ID: 3, HasInvalidate: true, Invalidate: 9, Solicited: true}} {
@@ -45,7 +45,7 @@ func TestPrefixSent(t *testing.T) {
 // than the receive fits, and no longer one.
 func TestPrefixReceived(t *testing.T) {
 	p := responder(t)
-	p.SetPrefix(true)
+	p.QP.SetPrefix(true)
 	buf := make([]byte, 40)
 	r := p.region(buf, memory.LocalWrite)
 	for id := range uint64(6) {
@@ -74,7 +74,7 @@ func TestPrefixReceived(t *testing.T) {
 // What comes ahead of order goes into its receive as what comes in its turn, and the prefix is in the completion.
 func TestPrefixAhead(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
-	s.SetPrefix(true)
+	s.QP.SetPrefix(true)
 	buf := make([]byte, 8)
 	r := s.region(buf, memory.LocalWrite)
 	s.receive(0)
@@ -89,7 +89,7 @@ func TestPrefixAhead(t *testing.T) {
 	if string(buf) != "abcdefgh" {
 		t.Errorf("%q", buf)
 	}
-	if placed := s.Stats().Ahead.Placed; placed != 2 {
+	if placed := s.QP.Stats().Ahead.Placed; placed != 2 {
 		t.Errorf("%d segments were placed ahead", placed)
 	}
 }
@@ -97,7 +97,7 @@ func TestPrefixAhead(t *testing.T) {
 // A Send that waits for a receive keeps its prefix.
 func TestPrefixUnready(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
-	p.SetPrefix(true)
+	p.QP.SetPrefix(true)
 	p.send(send(1, prefixed("late")))
 	p.noCompletion()
 	buf := make([]byte, 4)
@@ -114,13 +114,13 @@ func TestPrefixUnready(t *testing.T) {
 // is too long with it.
 func TestPrefixRefused(t *testing.T) {
 	p := initiator(t)
-	if err := p.PostSend(&SendWork{Prefix: 1}); !errors.Is(err, ErrNoPrefix) {
+	if err := p.QP.PostSend(&SendWork{Prefix: 1}); !errors.Is(err, ErrNoPrefix) {
 		t.Error(err)
 	}
 	longest := make([]SGE, 2)
 	longest[0].Length, longest[1].Length = math.MaxInt32, math.MaxInt32+1-prefixLen
-	p.SetPrefix(true)
-	if err := p.PostSend(&SendWork{SGL: listOf(append(slices.Clone(longest), SGE{Length: 1})...)}); !errors.Is(err, ErrTooLong) {
+	p.QP.SetPrefix(true)
+	if err := p.QP.PostSend(&SendWork{SGL: listOf(append(slices.Clone(longest), SGE{Length: 1})...)}); !errors.Is(err, ErrTooLong) {
 		t.Error(err)
 	}
 	for _, late := range []struct {
@@ -134,7 +134,7 @@ func TestPrefixRefused(t *testing.T) {
 		s := newSetup(mpa.RoleInitiator)
 		early := newHost(t, &p.clock, s)
 		early.post(late.work)
-		early.SetPrefix(late.on)
+		early.QP.SetPrefix(late.on)
 		early.connect(s)
 		early.output()
 		early.completion(failed(1, OpSend, late.status))

@@ -11,7 +11,7 @@ import (
 const near = time.Microsecond
 
 func (p *peer) closeNear() {
-	p.BeginClose(p.clock, near)
+	p.QP.BeginClose(p.clock, near)
 	p.settle()
 }
 
@@ -131,7 +131,7 @@ func TestQuietLearned(t *testing.T) {
 	r := p.region(numbered(100), remoteAll)
 	p.closeOrderly()
 	p.advance(rtt)
-	p.RoundTrip(p.clock, rtt)
+	p.QP.RoundTrip(p.clock, rtt)
 	p.send(indications[mpa.RTRWrite])
 	p.advance(rtt - 1)
 	p.wantLLP()
@@ -145,14 +145,14 @@ func TestQuietLearned(t *testing.T) {
 	p = owed(t, func(s *setup) { s.CloseLimit = time.Minute }) // what comes within that time is progress of the close
 	r = p.region(make([]byte, 4<<20), remoteAll)
 	p.closeOrderly()
-	p.RoundTrip(p.clock, rtt)
+	p.QP.RoundTrip(p.clock, rtt)
 	p.send(indications[mpa.RTRWrite])
 	p.advance(rtt - 1)
 	p.window = 0
 	p.send(request(1, readOf(r.STag(), 4<<20)))
 	keeps(p, func(int) { p.window = 4 << 10 })
 	if got := p.clock.Sub(epoch).Round(time.Second); got != time.Minute {
-		t.Errorf("waited for %v: %v", got, p.Cause())
+		t.Errorf("waited for %v: %v", got, p.QP.Cause())
 	}
 }
 
@@ -164,9 +164,9 @@ func TestQuietLearnsNothing(t *testing.T) {
 		change func(*setup)
 		held   time.Duration
 	}{
-		"known":    {func(p *peer) { p.closeFar(); p.RoundTrip(p.clock, time.Hour) }, func(*setup) {}, rtt + activeWait},
-		"too soon": {func(p *peer) { p.RoundTrip(p.clock, time.Hour); p.closeOrderly() }, func(*setup) {}, 0},
-		"no Reads": {func(p *peer) { p.closeOrderly(); p.RoundTrip(p.clock, time.Hour) }, func(s *setup) { s.IRD = 0 }, 0},
+		"known":    {func(p *peer) { p.closeFar(); p.QP.RoundTrip(p.clock, time.Hour) }, func(*setup) {}, rtt + activeWait},
+		"too soon": {func(p *peer) { p.QP.RoundTrip(p.clock, time.Hour); p.closeOrderly() }, func(*setup) {}, 0},
+		"no Reads": {func(p *peer) { p.closeOrderly(); p.QP.RoundTrip(p.clock, time.Hour) }, func(s *setup) { s.IRD = 0 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := owed(t, c.change)

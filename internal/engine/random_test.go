@@ -82,7 +82,7 @@ func (s *side) length() int {
 func (s *side) post() {
 	s.nextID++
 	ops := []Op{OpSend, OpWrite, OpRead, OpLocalInvalidate, OpFetchAdd, OpCompareSwap, OpWriteImm, OpImmediate}
-	if s.RDMAPVersion == 0 {
+	if s.QP.RDMAPVersion == 0 {
 		ops = ops[:4]
 	}
 	w := SendWork{ID: s.nextID, Op: ops[s.rand.IntN(len(ops))], Fence: s.rand.IntN(4) == 0, Unsignaled: s.rand.IntN(4) == 0}
@@ -137,7 +137,7 @@ func (s *side) pieces(r *memory.Region, at, n, elements int) (sgl []SGE) {
 
 func (s *side) send(w *SendWork) int {
 	w.Solicited = s.rand.IntN(2) == 0
-	if s.prefixed {
+	if s.QP.prefixed {
 		w.Prefix = s.rand.Uint64()
 	}
 	n := s.length()
@@ -222,7 +222,7 @@ func (s *side) read(w *SendWork) int {
 
 // room reports whether another request can be posted.
 func (s *side) room() bool {
-	return !s.sq.Full() && !s.peer.rq.Full() && s.usedSink < sideMemory-10000 && s.peer.usedSink < sideMemory-10000 && s.peer.usedWindow < sideMemory-10000
+	return !s.QP.sq.Full() && !s.peer.QP.rq.Full() && s.usedSink < sideMemory-10000 && s.peer.usedSink < sideMemory-10000 && s.peer.usedWindow < sideMemory-10000
 }
 
 // check compares with the model.
@@ -385,9 +385,9 @@ func judge(t rapid.TB, s *setup, r *memory.Region, buf, stream []byte, piece fun
 		rest = rest[n:]
 	}
 	p.window = -1
-	v := verdict{Sent: p.output(), State: p.State(), Done: p.done, Memory: bytes.Clone(buf), Stats: p.Stats()}
-	if p.Cause() != nil {
-		v.Cause = p.Cause().Error()
+	v := verdict{Sent: p.output(), State: p.QP.State(), Done: p.done, Memory: bytes.Clone(buf), Stats: p.QP.Stats()}
+	if p.QP.Cause() != nil {
+		v.Cause = p.QP.Cause().Error()
 	}
 	for _, n := range p.notices {
 		v.Notices = append(v.Notices, noticeText(n))

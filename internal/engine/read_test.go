@@ -44,8 +44,8 @@ func ord(n int) func(*setup) { return func(s *setup) { s.ORD = n } }
 // posted after it does, so that the order is kept.
 func TestORD(t *testing.T) {
 	rd := newReader(t, ord(2))
-	if rd.Negotiated().ORD != 2 {
-		t.Error(rd.Negotiated().ORD)
+	if rd.QP.Negotiated().ORD != 2 {
+		t.Error(rd.QP.Negotiated().ORD)
 	}
 	for id := range 4 {
 		rd.post(rd.read(uint64(id), 8*id, 8))
@@ -164,13 +164,13 @@ func TestFenceAndPeersReads(t *testing.T) {
 // A Read with an ORD of zero is refused; one that was posted before it was known ends in error.
 func TestZeroORD(t *testing.T) {
 	rd := newReader(t, ord(0))
-	if w := rd.read(2, 0, 8); rd.PostSend(&w) != ErrNoReads {
+	if w := rd.read(2, 0, 8); rd.QP.PostSend(&w) != ErrNoReads {
 		t.Error("it is taken")
 	}
-	rd.ORD = 1
+	rd.QP.ORD = 1
 	rd.post(work(1, OpSend))
 	rd.post(rd.read(2, 0, 8))
-	rd.ORD = 0
+	rd.QP.ORD = 0
 	rd.post(work(3, OpSend))
 	rd.want(send(1, nil))
 	rd.wantTerminate(terminate(0x0000))
@@ -181,7 +181,7 @@ func TestZeroORD(t *testing.T) {
 func TestReadSinks(t *testing.T) {
 	rd := newReader(t)
 	w := work(1, OpRead, SGE{Region: rd.r, Offset: 0, Length: 1}, SGE{Region: rd.r, Offset: 1, Length: 1})
-	if err := rd.PostSend(&w); err != ErrManySinks {
+	if err := rd.QP.PostSend(&w); err != ErrManySinks {
 		t.Error(err)
 	}
 }
@@ -312,8 +312,8 @@ func TestReadInvalidates(t *testing.T) {
 func TestIRD(t *testing.T) {
 	for ird := range 4 {
 		p := responder(t, func(s *setup) { s.IRD = ird })
-		if p.Negotiated().IRD != ird {
-			t.Error(p.Negotiated().IRD)
+		if p.QP.Negotiated().IRD != ird {
+			t.Error(p.QP.Negotiated().IRD)
 		}
 		p.receive(1)
 		p.send(send(1, nil))

@@ -73,7 +73,7 @@ func TestTerminateAdvice(t *testing.T) {
 		if f := p.wantCause(c.code, true); f.Reason != c.want {
 			t.Errorf("got %q, want %q", f.Reason, c.want)
 		}
-		if n := p.Stats().TerminatesRecv[c.code]; n != 1 {
+		if n := p.QP.Stats().TerminatesRecv[c.code]; n != 1 {
 			t.Errorf("%v: %d Terminates received", c.code, n)
 		}
 	}
@@ -91,7 +91,7 @@ func TestTerminateAdvice(t *testing.T) {
 	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.Contains(f.Reason, ": no receive is posted; post one for each") {
 		t.Error(f.Reason)
 	}
-	if n := p.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {
+	if n := p.QP.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {
 		t.Errorf("%d Terminates sent", n)
 	}
 

@@ -50,7 +50,7 @@ func newSetup(role mpa.Role) *setup {
 // goroutines, and what it has told its consumer.
 type host struct {
 	rapid.TB
-	*QP
+	QP    *QP
 	now   *time.Time
 	table *memory.Table
 	g     *Gather
@@ -90,7 +90,7 @@ func newHost(t rapid.TB, now *time.Time, s *setup) *host {
 // connect puts the QP into RTS.
 func (h *host) connect(s *setup) {
 	h.Helper()
-	if err := h.Connect(&s.Params); err != nil {
+	if err := h.QP.Connect(&s.Params); err != nil {
 		h.Fatal(err)
 	}
 	h.settle()
@@ -115,7 +115,7 @@ var numbered = testrig.Numbered
 // post posts to the Send Queue and expects no objection.
 func (h *host) post(w SendWork) {
 	h.Helper()
-	if err := h.PostSend(&w); err != nil {
+	if err := h.QP.PostSend(&w); err != nil {
 		h.Fatalf("post %d: %v", w.ID, err)
 	}
 	h.settle()
@@ -125,7 +125,7 @@ func (h *host) post(w SendWork) {
 func (h *host) receive(id uint64, sgl ...SGE) {
 	h.Helper()
 	w := RecvWork{ID: id, SGL: listOf(sgl...)}
-	if err := h.PostReceive(&w); err != nil {
+	if err := h.QP.PostReceive(&w); err != nil {
 		h.Fatalf("post receive %d: %v", id, err)
 	}
 	h.settle()
@@ -149,8 +149,8 @@ func all(r *memory.Region, n int) SGE { return SGE{Region: r, Length: n, Term: r
 func (h *host) output() []byte {
 	h.Helper()
 	var out []byte
-	for h.Pending() && h.window != 0 {
-		v := h.Output(*h.now, h.g)
+	for h.QP.Pending() && h.window != 0 {
+		v := h.QP.Output(*h.now, h.g)
 		if len(v) == 0 {
 			break
 		}
@@ -160,7 +160,7 @@ func (h *host) output() []byte {
 		b := slices.Concat(v...)
 		n := h.takes(len(b))
 		out = append(out, b[:n]...)
-		h.Sent(*h.now, h.g, n)
+		h.QP.Sent(*h.now, h.g, n)
 	}
 	h.checkQuiet()
 	if cap(h.g.arena) != GatherArena {
@@ -185,21 +185,21 @@ func (h *host) takes(n int) int {
 // nothing, or Pending said that it would not.
 func (h *host) checkQuiet() {
 	h.Helper()
-	if h.window == 0 || h.InFlight() {
+	if h.window == 0 || h.QP.InFlight() {
 		return
 	}
-	if v := h.Output(*h.now, h.g); len(v) > 0 {
+	if v := h.QP.Output(*h.now, h.g); len(v) > 0 {
 		h.Fatalf("%d octets to be sent that nobody was told of", len(slices.Concat(v...)))
 	}
 }
 
 // settle takes over what happened, as the driver does after every call.
 func (h *host) settle() {
-	done, notices := h.Drain()
+	done, notices := h.QP.Drain()
 	h.done = append(h.done, done...)
 	h.notices = append(h.notices, notices...)
 	h.follow(notices)
-	if l := h.LLP(); l != Keep {
+	if l := h.QP.LLP(); l != Keep {
 		h.llp = append(h.llp, l)
 	}
 }
@@ -216,8 +216,8 @@ func (h *host) follow(notices []Notice) {
 		}
 		h.states = append(h.states, n.To)
 	}
-	if h.told() != h.State() {
-		h.Fatalf("nobody was told of a change from %v to %v", h.told(), h.State())
+	if h.told() != h.QP.State() {
+		h.Fatalf("nobody was told of a change from %v to %v", h.told(), h.QP.State())
 	}
 }
 
@@ -242,7 +242,7 @@ func (h *host) wantStates(want ...State) {
 func (h *host) input(b []byte) {
 	h.unread = append(h.unread, b...)
 	work := bytes.Clone(h.unread)
-	n := h.Input(*h.now, work)
+	n := h.QP.Input(*h.now, work)
 	if n < len(work) && !bytes.Equal(work[n:], h.unread[n:]) {
 		h.Fatal("octets that were not taken have changed")
 	}
@@ -253,14 +253,14 @@ func (h *host) input(b []byte) {
 
 // fin reports the peer's FIN.
 func (h *host) fin() {
-	h.PeerClosed(*h.now, len(h.unread))
+	h.QP.PeerClosed(*h.now, len(h.unread))
 	h.settle()
 }
 
 // modify asks for a transition and expects no objection.
 func (h *host) modify(to State) {
 	h.Helper()
-	if err := h.Modify(*h.now, to); err != nil {
+	if err := h.QP.Modify(*h.now, to); err != nil {
 		h.Fatalf("modify to %v: %v", to, err)
 	}
 	h.settle()
@@ -268,15 +268,15 @@ func (h *host) modify(to State) {
 
 // closeOrderly is BeginClose.
 func (h *host) closeOrderly() {
-	h.BeginClose(*h.now, 0)
+	h.QP.BeginClose(*h.now, 0)
 	h.settle()
 }
 
 // wantState expects the QP to be in a state.
 func (h *host) wantState(s State) {
 	h.Helper()
-	if h.State() != s {
-		h.Fatalf("in state %v, want %v; cause: %v", h.State(), s, h.Cause())
+	if h.QP.State() != s {
+		h.Fatalf("in state %v, want %v; cause: %v", h.QP.State(), s, h.QP.Cause())
 	}
 }
 
@@ -318,7 +318,7 @@ func (h *host) wantNotices(want ...NoticeKind) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		h.Fatalf("notices %v, want %v; cause: %v", got, want, h.Cause())
+		h.Fatalf("notices %v, want %v; cause: %v", got, want, h.QP.Cause())
 	}
 	h.notices = nil
 }

@@ -147,7 +147,7 @@ func (p *plot) wrong(b []byte) fpdu {
 func (x *scene) play(p *plot, order []int) {
 	for _, i := range order {
 		if i == len(p.ulpdus) {
-			x.Ended(x.clock, uint64(i))
+			x.QP.Ended(x.clock, uint64(i))
 			x.settle()
 		} else {
 			x.peer.segment(uint64(i), x.translate(p, p.ulpdus[i]))
@@ -181,10 +181,10 @@ func (x *scene) use(p *plot) {
 // verdict is what has come of it, with other names for the regions.
 func (x *scene) verdict() verdict {
 	x.Helper()
-	v := verdict{State: x.State(), Memory: x.buf, Sent: slices.Concat(x.segments()...), Done: slices.Clone(x.done), Stats: x.Stats()}
+	v := verdict{State: x.QP.State(), Memory: x.buf, Sent: slices.Concat(x.segments()...), Done: slices.Clone(x.done), Stats: x.QP.Stats()}
 	v.Stats.Ahead = AheadStats{}
-	if x.Cause() != nil {
-		v.Cause = x.anonymous(x.Cause().Error())
+	if x.QP.Cause() != nil {
+		v.Cause = x.anonymous(x.QP.Cause().Error())
 	}
 	for _, n := range x.notices {
 		v.Notices = append(v.Notices, x.anonymous(noticeText(n)))
@@ -202,7 +202,7 @@ func (x *scene) verdict() verdict {
 
 // segments are those that the QP sends.
 func (x *scene) segments() (all [][]byte) {
-	if x.Layer == LayerMessages {
+	if x.QP.Layer == LayerMessages {
 		return x.letters()
 	}
 	for b := x.output(); len(b) > 0; {

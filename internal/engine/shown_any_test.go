@@ -60,7 +60,7 @@ func TestShownInAnyOrder(t *testing.T) {
 		a.fin()
 		b := newScene(t, aware)
 		b.unfold(t, p, b.streamOf(p, fill, damage))
-		placed += b.Stats().Ahead.PlacedOctets
+		placed += b.QP.Stats().Ahead.PlacedOctets
 		inOrder, any := a.verdict(), b.verdict()
 		if inOrder.State != Idle {
 			damaged++
@@ -92,7 +92,7 @@ func FuzzInputAhead(f *testing.F) {
 		s.PeerToPeer, s.Negotiated.RTR = mode&4 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
 		stream, other := x.streams(mode, data)
-		for told := 0; len(script) > 2 && x.State() == RTS; script = script[3:] {
+		for told := 0; len(script) > 2 && x.QP.State() == RTS; script = script[3:] {
 			at, n := int(script[0]&0x7f)<<4|int(script[1]&0xf), 1+int(script[2])*8
 			switch from := stream; {
 			case script[0]&0x80 == 0:
@@ -103,12 +103,12 @@ func FuzzInputAhead(f *testing.F) {
 				from = other
 				fallthrough
 			default:
-				x.InputAhead(x.clock, uint64(told+at), from[min(told+at, len(from)):min(told+at+n, len(from))])
+				x.QP.InputAhead(x.clock, uint64(told+at), from[min(told+at, len(from)):min(told+at+n, len(from))])
 				x.settle()
 			}
 			x.check()
-			if len(x.ahead.held) > 5 || x.Stats().Ahead.MostOctets > 3000 {
-				t.Fatalf("%d FPDUs are held, %+v", len(x.ahead.held), x.Stats().Ahead)
+			if len(x.QP.ahead.held) > 5 || x.QP.Stats().Ahead.MostOctets > 3000 {
+				t.Fatalf("%d FPDUs are held, %+v", len(x.QP.ahead.held), x.QP.Stats().Ahead)
 			}
 		}
 		x.fin()

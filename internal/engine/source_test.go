@@ -40,7 +40,7 @@ func TestReadOnce(t *testing.T) {
 					buf := numbered(n)
 					r := p.region(buf, remoteAll)
 					begin(p, r)
-					v := p.Output(*p.now, p.g)
+					v := p.QP.Output(*p.now, p.g)
 					change(p, r, buf)
 					b := slices.Concat(v...)
 					rx := mpa.NewReader(marked, true)
@@ -66,14 +66,14 @@ func TestGatherIsBounded(t *testing.T) {
 		p.post(work(id, OpWrite, all(r, 10<<20)))
 	}
 	for range 20 {
-		n := len(slices.Concat(p.Output(*p.now, p.g)...))
+		n := len(slices.Concat(p.QP.Output(*p.now, p.g)...))
 		if n < gatherOctets || n > GatherArena || cap(p.g.arena) != GatherArena {
 			t.Fatalf("%d octets in an arena of %d", n, cap(p.g.arena))
 		}
-		p.Sent(*p.now, p.g, 1) // the peer takes one octet
-		if got := len(slices.Concat(p.Output(*p.now, p.g)...)); got != n-1 {
+		p.QP.Sent(*p.now, p.g, 1) // the peer takes one octet
+		if got := len(slices.Concat(p.QP.Output(*p.now, p.g)...)); got != n-1 {
 			t.Fatalf("%d octets left of %d", got, n)
 		}
-		p.Sent(*p.now, p.g, n-1)
+		p.QP.Sent(*p.now, p.g, n-1)
 	}
 }

@@ -46,15 +46,15 @@ func TestModify(t *testing.T) {
 		for to := Idle; to <= Closing+1; to++ {
 			p := inState[from](t)
 			p.wantState(from)
-			err := p.Modify(p.clock, to)
+			err := p.QP.Modify(p.clock, to)
 			want := from
 			if allowed[[2]State{from, to}] {
 				want = to
 			} else if !errors.Is(err, ErrBadState) {
 				t.Errorf("from %v to %v: %v", from, to, err)
 			}
-			if p.State() != want {
-				t.Errorf("from %v to %v: in %v; %v", from, to, p.State(), err)
+			if p.QP.State() != want {
+				t.Errorf("from %v to %v: in %v; %v", from, to, p.QP.State(), err)
 			}
 			if MayAsk(from, to) != allowed[[2]State{from, to}] {
 				t.Errorf("MayAsk(%v, %v)", from, to)
@@ -75,9 +75,9 @@ func TestModify(t *testing.T) {
 func TestConnectState(t *testing.T) {
 	for from, reach := range inState {
 		p := reach(t)
-		err := p.Connect(&newSetup(mpa.RoleInitiator).Params)
-		if (err == nil) != (from == Idle) || from != Idle && p.State() != from {
-			t.Errorf("in state %v: %v, then %v", from, err, p.State())
+		err := p.QP.Connect(&newSetup(mpa.RoleInitiator).Params)
+		if (err == nil) != (from == Idle) || from != Idle && p.QP.State() != from {
+			t.Errorf("in state %v: %v, then %v", from, err, p.QP.State())
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestPostState(t *testing.T) {
 	for s, reach := range inState {
 		p := reach(t)
 		w, r := work(1, OpSend), RecvWork{}
-		send, receive := p.PostSend(&w), p.PostReceive(&r)
+		send, receive := p.QP.PostSend(&w), p.QP.PostReceive(&r)
 		open := s == Idle || s == RTS
 		if (send == nil) != open || (receive == nil) != open {
 			t.Errorf("in state %v: %v, %v", s, send, receive)
@@ -103,7 +103,7 @@ func TestPostTellsCause(t *testing.T) {
 	p := inState[Terminate](t)
 	w := work(1, OpSend)
 	var f *Failure
-	if err := p.PostSend(&w); !errors.As(err, &f) || f.Code != rdmap.CodeLocalCatastrophic {
+	if err := p.QP.PostSend(&w); !errors.As(err, &f) || f.Code != rdmap.CodeLocalCatastrophic {
 		t.Error(err)
 	}
 }
@@ -164,7 +164,7 @@ func TestModifyError(t *testing.T) {
 	p.wantNothing()
 	p.wantLLP(Reset)
 	p.completion(flushed(1, OpSend), flushed(2, OpReceive))
-	if p.Cause() == nil {
+	if p.QP.Cause() == nil {
 		t.Error("no cause")
 	}
 }
@@ -178,10 +178,10 @@ func TestErrorToIdleWhileFlushing(t *testing.T) {
 	p.output()
 	p.modify(Error)
 	p.noCompletion()
-	if err := p.Modify(p.clock, Idle); !errors.Is(err, ErrBadState) {
+	if err := p.QP.Modify(p.clock, Idle); !errors.Is(err, ErrBadState) {
 		t.Fatal(err)
 	}
-	p.Abandon(p.clock, p.g)
+	p.QP.Abandon(p.clock, p.g)
 	p.settle()
 	p.completion(flushed(1, OpSend))
 	p.modify(Idle)
@@ -197,15 +197,15 @@ func TestErrorWhileInFlight(t *testing.T) {
 	p.output()
 	p.modify(Error)
 	p.noCompletion()
-	if p.Pending() {
+	if p.QP.Pending() {
 		t.Error("there is something to be sent on a connection that has ended")
 	}
-	v := p.Output(p.clock, p.g)
+	v := p.QP.Output(p.clock, p.g)
 	n := 0
 	for _, b := range v {
 		n += len(b)
 	}
-	p.Sent(p.clock, p.g, n)
+	p.QP.Sent(p.clock, p.g, n)
 	p.settle()
 	if len(p.done) != 3 || p.done[2] != flushed(3, OpReceive) {
 		t.Fatalf("%+v", p.done)
@@ -224,8 +224,8 @@ func TestModifyClosing(t *testing.T) {
 	p.wantLLP(Drop)
 	p.wantState(Idle)
 	p.wantNotices(NoticeCloseComplete)
-	if p.Cause() != ErrClosedHere {
-		t.Error(p.Cause())
+	if p.QP.Cause() != ErrClosedHere {
+		t.Error(p.QP.Cause())
 	}
 
 	p = initiator(t)

@@ -45,7 +45,7 @@ func newRegions(p *peer) *regions {
 	c.offered, c.void = reg(testPD, 0, remoteAll|memory.RemoteInvalidate), reg(testPD, 0, remoteAll|memory.RemoteInvalidate)
 	c.gone = reg(testPD, 0, remoteAll)
 	p.table.Revoke(c.gone)
-	p.cfg.Memory.LocalInvalidate(c.void)
+	p.QP.cfg.Memory.LocalInvalidate(c.void)
 	return c
 }
 
@@ -190,7 +190,7 @@ func TestReadAccessLongest(t *testing.T) {
 func TestRevokeDuringWrite(t *testing.T) {
 	for name, revoke := range map[string]func(*regions){
 		"revoked":     func(c *regions) { c.table.Revoke(c.r) },
-		"invalidated": func(c *regions) { c.cfg.Memory.LocalInvalidate(c.r) },
+		"invalidated": func(c *regions) { c.QP.cfg.Memory.LocalInvalidate(c.r) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newRegions(responder(t))

@@ -17,7 +17,7 @@ func fastRegion(p *peer) (r *memory.Region, again func() []byte) {
 		buf := []byte("registrd")
 		g := memory.Registration{Memory: [][]byte{buf}, Access: memory.LocalWrite}
 		r.Announce(&g)
-		if f := p.cfg.Memory.FastRegister(r, &g); f != memory.None {
+		if f := p.QP.cfg.Memory.FastRegister(r, &g); f != memory.None {
 			p.Fatal(f)
 		}
 		return buf
@@ -43,7 +43,7 @@ func TestRequestsKeepTheirRegistration(t *testing.T) {
 			if name == "Read, asked" {
 				asked, _ = p.next()
 			}
-			p.cfg.Memory.LocalInvalidate(r)
+			p.QP.cfg.Memory.LocalInvalidate(r)
 			buf := again()
 			switch name {
 			case "receive":

@@ -84,8 +84,8 @@ func TestInvalidTerminate(t *testing.T) {
 			p.wantState(Terminate)
 			p.wantNotices(NoticeTerminateReceived)
 			var failure *Failure
-			if !errors.As(p.Cause(), &failure) || !failure.Peer || failure.Err == nil || failure.Reason == "" {
-				t.Fatalf("%+v", p.Cause())
+			if !errors.As(p.QP.Cause(), &failure) || !failure.Peer || failure.Err == nil || failure.Reason == "" {
+				t.Fatalf("%+v", p.QP.Cause())
 			}
 			if len(f.Payload) >= 4 && failure.Code != 0x0102 {
 				t.Errorf("code %v", failure.Code)
@@ -267,7 +267,7 @@ func TestMemoryLostInTheMiddle(t *testing.T) {
 	}
 	p.wantEnd(Terminate, Finish)
 	p.completion(failed(1, OpSend, StatusLocalProtection), flushed(2, OpSend))
-	if err := p.Cause(); !strings.Contains(err.Error(), "keep it registered until that is complete") {
+	if err := p.QP.Cause(); !strings.Contains(err.Error(), "keep it registered until that is complete") {
 		t.Error(err)
 	}
 }

@@ -60,16 +60,16 @@ func TestTrimEachPart(t *testing.T) {
 		},
 	} {
 		p := initiator(t, func(s *setup) { s.SendDepth, s.RecvDepth, s.ORD, s.IRD = many, many, many, many })
-		p.Trim()
-		if p.Trim(); p.Slack() {
+		p.QP.Trim()
+		if p.QP.Trim(); p.QP.Slack() {
 			t.Errorf("%s: slack at first", name)
 		}
 		fill(p.QP)
-		if !p.Slack() {
+		if !p.QP.Slack() {
 			t.Errorf("%s: no slack afterwards", name)
 		}
-		p.Trim()
-		if p.Trim(); p.Slack() {
+		p.QP.Trim()
+		if p.QP.Trim(); p.QP.Slack() {
 			t.Errorf("%s: trimmed, and there is slack", name)
 		}
 	}

@@ -27,7 +27,7 @@ func TestAnyReadiness(t *testing.T) {
 		posted := rapid.IntRange(0, sceneReceives-1).Draw(t, "receives")
 		b := newSceneOf(t, func(s *setup) { over(s); patient(1<<20, 100)(s) }, posted)
 		late := func() {
-			if b.Unready() && posted < sceneReceives {
+			if b.QP.Unready() && posted < sceneReceives {
 				b.receiveLate(uint64(posted), b.slot(posted))
 				posted++
 				b.use(p)
@@ -39,12 +39,12 @@ func TestAnyReadiness(t *testing.T) {
 				late()
 			}
 		}
-		for b.Unready() && posted < sceneReceives {
+		for b.QP.Unready() && posted < sceneReceives {
 			late()
 		}
 		unready := b.verdict()
 		if ready.State != unready.State || !bytes.Equal(ready.Memory, unready.Memory) || !bytes.Equal(ready.Sent, unready.Sent) {
-			t.Fatalf("ready: %v\nunready: %v, %v", ready, unready, b.Cause())
+			t.Fatalf("ready: %v\nunready: %v, %v", ready, unready, b.QP.Cause())
 		}
 		for _, op := range []Op{OpReceive, OpRead} {
 			if diff := cmp.Diff(succeeded(ready.Done, op), succeeded(unready.Done, op)); diff != "" {
@@ -57,7 +57,7 @@ func TestAnyReadiness(t *testing.T) {
 // comes has a segment arrive next in order.
 func (x *scene) comes(p *plot, ulpdu []byte) {
 	ulpdu = x.translate(p, ulpdu)
-	if x.Layer == LayerMessages {
+	if x.QP.Layer == LayerMessages {
 		x.peer.segment(x.QP.ahead.next, ulpdu)
 	} else {
 		x.sendRaw(ulpdu)

@@ -74,7 +74,7 @@ func TestUnreadyCloseAfterFIN(t *testing.T) {
 	p.wantState(Error)
 	p = responder(t, patient(1<<20, 100))
 	p.send(send(1, nil))
-	p.BeginHalfClose(p.clock)
+	p.QP.BeginHalfClose(p.clock)
 	p.settle()
 	p.closeOrderly()
 	p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false)
@@ -113,7 +113,7 @@ func TestUnreadyFIN(t *testing.T) {
 	s.tell(s.begins[1])
 	s.fin()
 	s.showFPDU(2)
-	if s.Stats().Ahead.Placed != 0 {
+	if s.QP.Stats().Ahead.Placed != 0 {
 		t.Error("placed after a FIN")
 	}
 }
@@ -146,9 +146,9 @@ func TestUnreadyBudget(t *testing.T) {
 		}
 	}
 	spent(func(p *peer) { p.send(send(3, numbered(11))) })
-	spent(func(p *peer) { p.HoldsTooMuch(p.clock, errSpent); p.settle() })
+	spent(func(p *peer) { p.QP.HoldsTooMuch(p.clock, errSpent); p.settle() })
 	p := responder(t, patient(1<<20, 100))
-	p.HoldsTooMuch(p.clock, errSpent) // when nothing waits any more
+	p.QP.HoldsTooMuch(p.clock, errSpent) // when nothing waits any more
 	p.wantState(RTS)
 }
 
@@ -159,14 +159,14 @@ func TestUnreadyLost(t *testing.T) {
 	p.fin()
 	p.modify(Error)
 	p.wantLLP(Reset)
-	if p.Unready() || p.HoldsBack() {
+	if p.QP.Unready() || p.QP.HoldsBack() {
 		t.Error("something waits")
 	}
 	p.modify(Idle)
 	p = responder(t, patient(1<<20, 100))
 	p.send(send(1, nil), terminate(0x0207))
 	p.wantCause(0x0207, true)
-	if p.Unready() {
+	if p.QP.Unready() {
 		t.Error("something waits")
 	}
 }

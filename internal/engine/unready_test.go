@@ -19,7 +19,7 @@ func patient(octets, messages int) func(*setup) {
 func (p *peer) receiveLate(id uint64, sgl ...SGE) {
 	p.Helper()
 	p.receive(id, sgl...)
-	p.Ready(p.clock)
+	p.QP.Ready(p.clock)
 	p.settle()
 }
 
@@ -57,7 +57,7 @@ func TestUnready(t *testing.T) {
 	p.noCompletion()
 	p.receiveLate(3)
 	p.completion(success(3, OpReceive, 0))
-	if p.Unready() {
+	if p.QP.Unready() {
 		t.Error("something waits")
 	}
 	p.receive(4, SGE{Region: r, Offset: 0, Length: 10})
@@ -141,13 +141,13 @@ func TestUnreadyBound(t *testing.T) {
 	for _, bound := range []Unready{{Octets: 2 * (AheadCost + 18 + 10), Messages: 100}, {Octets: 1 << 20, Messages: 2}} {
 		p := responder(t, patient(bound.Octets, bound.Messages))
 		p.send(send(1, numbered(10)), send(2, numbered(9)).more())
-		if p.HoldsBack() {
+		if p.QP.HoldsBack() {
 			t.Fatal("too early")
 		}
 		p.send(send(2, numbered(1)).at(9), send(3, nil))
 		for id := range uint64(3) {
-			if p.HoldsBack() != (id < 2) {
-				t.Fatalf("%d: %t", id, p.HoldsBack())
+			if p.QP.HoldsBack() != (id < 2) {
+				t.Fatalf("%d: %t", id, p.QP.HoldsBack())
 			}
 			p.receiveLate(id, all(p.region(make([]byte, 10), memory.LocalWrite), 10))
 		}
@@ -155,8 +155,8 @@ func TestUnreadyBound(t *testing.T) {
 	}
 	for more, held := range []bool{true, false} { // to the octet
 		p := responder(t, patient(AheadCost+18+10+more, 100))
-		if p.send(send(1, numbered(10))); p.HoldsBack() != held {
-			t.Errorf("with a bound of %d octets more: %t", more, p.HoldsBack())
+		if p.send(send(1, numbered(10))); p.QP.HoldsBack() != held {
+			t.Errorf("with a bound of %d octets more: %t", more, p.QP.HoldsBack())
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestUnreadyShared(t *testing.T) {
 	p := responder(t, patient(1<<20, 100), with)
 	p.send(send(1, nil))
 	src.work = append(src.work, RecvWork{ID: 5})
-	p.Ready(p.clock)
+	p.QP.Ready(p.clock)
 	p.settle()
 	p.completion(success(5, OpReceive, 0))
 	src.shut = true
@@ -187,7 +187,7 @@ func TestUnreadyPlacedAhead(t *testing.T) {
 		s.arrives(0, send(1, nil))
 		s.arrives(1, write(r.STag(), 60, numbered(10)))
 		s.arrives(3, immediate(2, 7))
-		if buf[0] != 1 || buf[60] != 0 || !s.Unready() {
+		if buf[0] != 1 || buf[60] != 0 || !s.QP.Unready() {
 			t.Fatalf("%s: % x", name, buf)
 		}
 		if revoke {

@@ -18,7 +18,7 @@ func TestUnreadyPlacedRevoked(t *testing.T) {
 	r := s.region(buf, remoteAll)
 	s.arrives(1, write(r.STag(), 0, numbered(50)))
 	s.arrives(0, send(1, nil))
-	if !bytes.Equal(buf, numbered(50)) || !s.Unready() {
+	if !bytes.Equal(buf, numbered(50)) || !s.QP.Unready() {
 		t.Fatalf("% x", buf)
 	}
 	s.table.Revoke(r)
@@ -52,7 +52,7 @@ func TestUnreadyPrompt(t *testing.T) {
 	p := responder(t, patient(1<<20, 100), func(s *setup) { s.Source = &prompt{} })
 	p.send(send(1, nil))
 	p.completion(success(5, OpReceive, 0))
-	if p.Unready() {
+	if p.QP.Unready() {
 		t.Error("something waits")
 	}
 }

@@ -86,7 +86,7 @@ func TestSegmentErrors(t *testing.T) {
 			p.send(tt.good...)
 			for range tt.good {
 				if f, ok := p.next(); ok && rdmap.OpcodeOf(&f.H) == rdmap.OpTerminate {
-					t.Fatalf("refused too early: %v", p.Cause())
+					t.Fatalf("refused too early: %v", p.QP.Cause())
 				}
 			}
 			p.send(tt.bad)
@@ -153,7 +153,7 @@ func TestScatter(t *testing.T) {
 	if want := "ghijk\x00\x00\x00\x00\x00f\x00\x00\x00\x00abcde"; string(buf) != want {
 		t.Errorf("%q, want %q", buf, want)
 	}
-	if got := p.Stats().Odd; got.Disorder != 3 || got.Empty != 1 {
+	if got := p.QP.Stats().Odd; got.Disorder != 3 || got.Empty != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -229,7 +229,7 @@ func TestNoSendTimeout(t *testing.T) {
 	r := p.region(make([]byte, 10), remoteAll)
 	source.work = []RecvWork{{ID: 1, SGL: listOf(all(r, 10))}}
 	p.send(send(1, []byte("abc")).more())
-	if at := p.Deadline(); !at.IsZero() {
+	if at := p.QP.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline in %v", at.Sub(p.clock))
 	}
 	p.send(send(1, []byte("de")).at(3))
@@ -267,8 +267,8 @@ func TestSendTimeout(t *testing.T) {
 	p.advance(time.Millisecond)
 	p.wantTerminate(terminate(rdmap.CodeCatastrophicStream))
 	p.completion(flushed(1, OpReceive))
-	if !errors.Is(p.Cause(), ErrTimeout) || !strings.Contains(p.Cause().Error(), "2 octets") {
-		t.Error(p.Cause())
+	if !errors.Is(p.QP.Cause(), ErrTimeout) || !strings.Contains(p.QP.Cause().Error(), "2 octets") {
+		t.Error(p.QP.Cause())
 	}
 
 	p = begin(false)
@@ -321,7 +321,7 @@ func TestSharedReceives(t *testing.T) {
 			for id := range uint64(3) {
 				srq.work = append(srq.work, RecvWork{ID: id + 1, SGL: listOf(all(r, 4))})
 			}
-			if err := p.PostReceive(&RecvWork{}); err == nil {
+			if err := p.QP.PostReceive(&RecvWork{}); err == nil {
 				t.Error("posted beside the Shared Receive Queue")
 			}
 			p.send(send(1, numbered(4)))

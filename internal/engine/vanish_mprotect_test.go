@@ -36,20 +36,20 @@ func TestVanishedForAWhile(t *testing.T) {
 	gone := n.vanishes(t)
 	n.g.reset(0, 0)
 	n.posts(1, OpWrite, [3][3]int{{0, gone - 10000, 20000}})
-	if !n.nextFPDU(n.g) {
+	if !n.QP.nextFPDU(n.g) {
 		t.Fatal("nothing is built")
 	}
-	if sent := n.Stats().SentOctets[rdmap.OpWrite]; sent == 0 || sent > 10000 {
+	if sent := n.QP.Stats().SentOctets[rdmap.OpWrite]; sent == 0 || sent > 10000 {
 		t.Fatalf("%d octets are built of the 10000 that are there", sent)
 	}
 	b := n.memory[0][:gone+10000]
 	if err := syscall.Mprotect(b[gone:cap(b)], syscall.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
-	for n.nextFPDU(n.g) {
+	for n.QP.nextFPDU(n.g) {
 	}
-	if sent := n.Stats().SentOctets[rdmap.OpWrite]; sent != 20000 || n.State() != RTS {
-		t.Errorf("%d octets are built, in state %v", sent, n.State())
+	if sent := n.QP.Stats().SentOctets[rdmap.OpWrite]; sent != 20000 || n.QP.State() != RTS {
+		t.Errorf("%d octets are built, in state %v", sent, n.QP.State())
 	}
 }
 
@@ -93,7 +93,7 @@ func TestVanishedSource(t *testing.T) {
 							c.ended(t, 1, StatusLocalProtection)
 						}
 						c.do(func(n *twin) { n.comes(write(1, 0, nil)); n.arrives(0) })
-						if got := c[0].Stats().TerminatesSent[rdmap.CodeLocalCatastrophic]; got != 1 {
+						if got := c[0].QP.Stats().TerminatesSent[rdmap.CodeLocalCatastrophic]; got != 1 {
 							t.Errorf("%d Terminates", got)
 						}
 					})

@@ -91,13 +91,13 @@ func TestInvalidateByWindow(t *testing.T) {
 		{"a region with windows", func(c *regions, _, _ *memory.Window) uint32 { return c.ours.STag() }, false, 0x0109},
 		{"another key", func(_ *regions, w, _ *memory.Window) uint32 { return w.STag() ^ 1 }, false, 0x0100},
 		{"not bound", func(c *regions, w, _ *memory.Window) uint32 {
-			c.cfg.Memory.LocalInvalidate(w)
+			c.QP.cfg.Memory.LocalInvalidate(w)
 			return w.STag()
 		}, false, 0x0100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newRegions(responder(t))
-			w, first, d := c.windowOf(false), c.windowOf(true), c.cfg.Memory
+			w, first, d := c.windowOf(false), c.windowOf(true), c.QP.cfg.Memory
 			if tt.other {
 				d.Stream++
 			}
