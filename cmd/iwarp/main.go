@@ -104,13 +104,39 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 		kong.Exit(func(int) { panic(helped{}) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
-		kong.Vars(startupVars()),
-		diskVars(),
+		named(startupVars(), diskVars(), defaults()),
 		numbers(),
 		words(),
-		defaults(),
 		kong.PostBuild(hideToConnect),
 	}, also...)...)
+}
+
+// named gives each option and argument those of vars that it names, as ${name}. With kong.Vars each would have all,
+// and kong looks through all that one has before it looks at its texts: most of the time of a short run went there.
+func named(vars ...kong.Vars) kong.Option {
+	return kong.PostBuild(func(k *kong.Kong) error {
+		return kong.Visit(k.Model.Node, func(node kong.Visitable, next kong.Next) error {
+			if value, ok := node.(*kong.Value); ok {
+				for _, v := range vars {
+					give(value, v)
+				}
+			}
+			return next(nil)
+		})
+	})
+}
+
+// give has a value know those of vars that it names.
+func give(value *kong.Value, vars kong.Vars) {
+	texts := value.Help + value.Default + value.Enum
+	if !strings.Contains(texts, "${") {
+		return // as most
+	}
+	for name, text := range vars {
+		if strings.Contains(texts, "${"+name+"}") {
+			value.Tag.Vars[name] = text
+		}
+	}
 }
 
 // defaults are those that the help texts tell of.
