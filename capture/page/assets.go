@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"strings"
+	"sync"
 )
 
 //go:embed page.html page.css js/*.js
@@ -14,13 +15,21 @@ var files embed.FS
 // scripts are the parts of the script, in their order.
 var scripts = [...]string{"data", "words", "track", "draw", "table", "view", "main"}
 
-var (
-	head   = template.Must(template.ParseFS(files, "page.html"))
-	style  = template.CSS(read("page.css"))
-	script = template.JS(joined())
-	policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + hash(string(style)) +
-		"'; script-src '" + hash(string(script)) + "'"
-)
+// An assets is what every page has.
+type assets struct {
+	html   *template.Template
+	style  template.CSS
+	script template.JS
+	policy string
+}
+
+// shared are those of all pages. They are made for the first one, as most runs of the command make none.
+var shared = sync.OnceValue(func() *assets {
+	a := &assets{html: template.Must(template.ParseFS(files, "page.html")), style: template.CSS(read("page.css")), script: template.JS(joined())}
+	a.policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + hash(string(a.style)) +
+		"'; script-src '" + hash(string(a.script)) + "'"
+	return a
+})
 
 // joined is the script: its parts in one scope of their own.
 func joined() string {

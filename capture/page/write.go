@@ -16,7 +16,7 @@ import (
 // Write writes the page. Call it once the capture is at its end.
 func (p *Page) Write(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 64<<10)
-	if err := head.ExecuteTemplate(b, "head", p.header()); err != nil {
+	if err := shared().html.ExecuteTemplate(b, "head", p.header()); err != nil {
 		return err
 	}
 	for _, c := range p.connections {
@@ -24,7 +24,7 @@ func (p *Page) Write(w io.Writer) error {
 			return err
 		}
 	}
-	if err := head.ExecuteTemplate(b, "foot", p.foot()); err != nil {
+	if err := shared().html.ExecuteTemplate(b, "foot", p.foot()); err != nil {
 		return err
 	}
 	return b.Flush()
@@ -53,7 +53,7 @@ type row struct {
 }
 
 func (p *Page) header() header {
-	h := header{Name: p.cfg.Name, Policy: policy, Style: style, Totals: p.totals.String(), Unshown: p.unshown}
+	h := header{Name: p.cfg.Name, Policy: shared().policy, Style: shared().style, Totals: p.totals.String(), Unshown: p.unshown}
 	for _, c := range p.connections {
 		h.Rows = append(h.Rows, rowOf(c.of))
 	}
@@ -122,7 +122,7 @@ func (p *Page) writeConnection(w io.Writer, c *connection) error {
 	for i, f := range c.findings {
 		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet)})
 	}
-	if err := head.ExecuteTemplate(w, "connection", a); err != nil {
+	if err := shared().html.ExecuteTemplate(w, "connection", a); err != nil {
 		return err
 	}
 	return writeData(w, fmt.Sprintf("c%s-data", c.of.Label()), c.data())
@@ -187,7 +187,7 @@ type foot struct {
 	Script  template.JS
 }
 
-func (p *Page) foot() foot { return foot{Opcodes: opcodes(), Script: script} }
+func (p *Page) foot() foot { return foot{Opcodes: opcodes(), Script: shared().script} }
 
 // opcodes is the names of opcodes.
 func opcodes() (names [16]string) {
