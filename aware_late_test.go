@@ -17,18 +17,18 @@ func TestAwareOfEarlier(t *testing.T) {
 		synctest.Wait()
 		late := first.c.out.show
 		must(t, first.c.Close())
-		wait(t, first.Done(), "the end of the first connection")
+		wait(t, first.end.Done(), "the end of the first connection")
 		late(100, pattern(700, 1))
-		must(t, first.Modify(iwarp.StateIdle))
+		must(t, first.end.Modify(iwarp.StateIdle))
 		late(100, pattern(700, 1))
 		second := playAwareTo(t, first.end)
 		synctest.Wait()
 		late(100, pattern(700, 1))
-		if n := second.Stats().Ahead; n != (iwarp.Ahead{}) {
+		if n := second.end.Stats().Ahead; n != (iwarp.Ahead{}) {
 			t.Errorf("counted %+v", n)
 		}
 		second.shows(100, pattern(700, 1))
-		if n := second.Stats().Ahead; n.MostOctets == 0 {
+		if n := second.end.Stats().Ahead; n.MostOctets == 0 {
 			t.Errorf("of its own connection: %+v", n)
 		}
 	})
@@ -45,8 +45,8 @@ func TestAwareIsNotIdle(t *testing.T) {
 			time.Sleep(9 * time.Second)
 			p.shows(100, pattern(50, 1))
 		}
-		if p.State() != iwarp.StateRTS {
-			t.Fatalf("in state %v: %v", p.State(), p.Err())
+		if p.end.State() != iwarp.StateRTS {
+			t.Fatalf("in state %v: %v", p.end.State(), p.end.Err())
 		}
 		time.Sleep(11 * time.Second)
 		if err := p.wantEndOf(); !errors.Is(err, iwarp.ErrIdle) {

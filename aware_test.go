@@ -143,7 +143,7 @@ func (e *end) over(c net.Conn, role mpa.Role, change ...func(*mpa.Negotiated)) {
 // A handPlayed peer writes FPDUs by hand to a QP over an MPA-aware TCP, and shows it what it likes. It frames them by a Writer, and not by
 // a script.Link, as it goes back to an earlier place in its stream.
 type handPlayed struct {
-	*end
+	end    *end
 	c      *awareConn
 	w      mpa.Writer
 	stream []byte // written so far
@@ -176,11 +176,11 @@ func (p *handPlayed) send(msn uint32, payload []byte) []byte {
 
 // tells has octets arrive in order.
 func (p *handPlayed) tells(b ...[]byte) {
-	p.t.Helper()
+	p.end.t.Helper()
 	for _, b := range b {
 		p.stream = append(p.stream, b...)
 		_, err := p.c.Write(b)
-		must(p.t, err)
+		must(p.end.t, err)
 	}
 	synctest.Wait()
 }
@@ -197,7 +197,7 @@ func TestAwareEndsInFPDU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := playAware(t)
 		whole := p.send(1, pattern(900, 1))
-		p.postRecv(1, p.mr(900, iwarp.LocalWrite).Slice(0, 900))
+		p.end.postRecv(1, p.end.mr(900, iwarp.LocalWrite).Slice(0, 900))
 		p.tells(whole[:600])
 		p.shows(100, whole[700:])
 		must(t, p.c.CloseWrite())
@@ -210,11 +210,11 @@ func TestAwareEndsInFPDU(t *testing.T) {
 
 // wantEndOf waits until the connection has an error, and closes the peer's end.
 func (p *handPlayed) wantEndOf() error {
-	p.t.Helper()
+	p.end.t.Helper()
 	synctest.Wait()
-	err := p.Err()
-	must(p.t, p.c.Close())
-	wait(p.t, p.Done(), "the end of the connection")
+	err := p.end.Err()
+	must(p.end.t, p.c.Close())
+	wait(p.end.t, p.end.Done(), "the end of the connection")
 	return err
 }
 
@@ -269,19 +269,19 @@ func TestAwareHostile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := playAware(t)
 				memory := slices.Repeat([]byte{0x55}, 2100)
-				mr, err := p.pd.Register(memory[700:1400], iwarp.RemoteWrite|iwarp.LocalWrite)
+				mr, err := p.end.pd.Register(memory[700:1400], iwarp.RemoteWrite|iwarp.LocalWrite)
 				must(t, err)
-				p.postRecv(1)
-				p.postRecv(2, mr.Slice(0, 700))
+				p.end.postRecv(1)
+				p.end.postRecv(2, mr.Slice(0, 700))
 				p.tells(p.send(1, nil))
-				p.wantReceived(1, iwarp.StatusSuccess)
+				p.end.wantReceived(1, iwarp.StatusSuccess)
 				hostile(p, mr)
-				if n := p.Stats().Ahead; n.MostOctets > 4<<20 || p.State() != iwarp.StateRTS {
-					t.Errorf("%+v in state %v", n, p.State())
+				if n := p.end.Stats().Ahead; n.MostOctets > 4<<20 || p.end.State() != iwarp.StateRTS {
+					t.Errorf("%+v in state %v", n, p.end.State())
 				}
 				others(t, p.end)
 				p.tells(p.send(2, pattern(700, 5)))
-				if p.wantReceived(2, iwarp.StatusSuccess); !bytes.Equal(mr.Bytes(), pattern(700, 5)) {
+				if p.end.wantReceived(2, iwarp.StatusSuccess); !bytes.Equal(mr.Bytes(), pattern(700, 5)) {
 					t.Error("the octets are not those that came in order")
 				}
 				for i, b := range memory {

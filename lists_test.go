@@ -70,7 +70,7 @@ type scattered struct {
 
 // A lister is an end whose memory has sources in the first half, and in the second what the peer and its own Reads change.
 type lister struct {
-	*end
+	end           *end
 	r             *rand.Rand
 	memory, want  []byte
 	sources, sink []*scattered
@@ -130,8 +130,8 @@ func (l *lister) register(pieces [][2]int, access iwarp.Access) *scattered {
 			s.at = append(s.at, p[0]+i)
 		}
 	}
-	s.mr = l.fast(len(pieces), len(s.at))
-	l.registers(s.mr, iwarp.Registration{Memory: memory, Base: s.base, Access: access})
+	s.mr = l.end.fast(len(pieces), len(s.at))
+	l.end.registers(s.mr, iwarp.Registration{Memory: memory, Base: s.base, Access: access})
 	return s
 }
 
@@ -193,7 +193,7 @@ func (l *lister) receives(octets []byte) bool {
 	for _, f := range expect {
 		f()
 	}
-	l.postRecv(uint64(len(l.lengths)), sgl...)
+	l.end.postRecv(uint64(len(l.lengths)), sgl...)
 	l.lengths = append(l.lengths, len(octets))
 	return true
 }
@@ -243,35 +243,35 @@ func (l *lister) reads(peer *lister) {
 
 // postAll posts all at once, or one by one.
 func (l *lister) postAll() {
-	l.t.Helper()
+	l.end.t.Helper()
 	for i := range l.posts {
 		l.posts[i].ID = uint64(i)
 	}
 	if l.r.IntN(2) == 0 {
-		_, err := l.PostSends(l.posts)
-		must(l.t, err)
+		_, err := l.end.PostSends(l.posts)
+		must(l.end.t, err)
 		return
 	}
 	for i := range l.posts {
-		l.post(&l.posts[i])
+		l.end.post(&l.posts[i])
 	}
 }
 
 // settle waits for the completions of a round.
 func (l *lister) settle() {
-	l.t.Helper()
+	l.end.t.Helper()
 	sent := 0
 	for came := 0; sent < len(l.posts) || came < len(l.lengths); {
-		wc := next(l.t, l.SendCQ())
+		wc := next(l.end.t, l.end.SendCQ())
 		switch {
 		case wc.Status != iwarp.StatusSuccess:
-			l.t.Fatal(wc.Err())
+			l.end.t.Fatal(wc.Err())
 		case wc.Op != iwarp.OpRecv && wc.ID == uint64(sent):
 			sent++
 		case wc.Op == iwarp.OpRecv && wc.ID == uint64(came) && wc.Length == l.lengths[came]:
 			came++
 		default:
-			l.t.Fatalf("completion of %v %d with %d octets, after %d sent and %d received", wc.Op, wc.ID, wc.Length, sent, came)
+			l.end.t.Fatalf("completion of %v %d with %d octets, after %d sent and %d received", wc.Op, wc.ID, wc.Length, sent, came)
 		}
 	}
 	l.lengths = nil
@@ -279,10 +279,10 @@ func (l *lister) settle() {
 
 // compare looks at every octet.
 func (l *lister) compare() {
-	l.t.Helper()
+	l.end.t.Helper()
 	for i := range l.memory {
 		if l.memory[i] != l.want[i] {
-			l.t.Fatalf("octet %d of %d is wrong; those from %d on are of sinks", i, len(l.memory), listed)
+			l.end.t.Fatalf("octet %d of %d is wrong; those from %d on are of sinks", i, len(l.memory), listed)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type offer struct {
 
 // An owner offers parts of its memory to a peer, in random order, beside a model of the memory.
 type owner struct {
-	*end
+	end    *end
 	peer   *end
 	rand   *rand.Rand
 	memory []byte
@@ -66,8 +66,8 @@ func (o *owner) offer(f *offer) {
 		wr.Op, wr.Target = iwarp.OpFastRegister, f.mr
 		wr.Register = &iwarp.Registration{Memory: [][]byte{o.memory[f.at:cut], o.memory[cut : f.at+f.n]}, Access: f.rights, Base: f.base, Key: o.next, Private: true}
 	}
-	o.post(&wr)
-	o.wantSent(wr.Op, 70, iwarp.StatusSuccess)
+	o.end.post(&wr)
+	o.end.wantSent(wr.Op, 70, iwarp.StatusSuccess)
 }
 
 // withdraw ends an offer: by itself, or by a Send with Invalidate of the peer's.
@@ -80,17 +80,17 @@ func (o *owner) withdraw(f *offer) {
 	}
 	o.sync(0)
 	wr := iwarp.SendWR{ID: 71, Op: iwarp.OpLocalInvalidate, Window: f.window, Target: f.mr, Fence: o.rand.IntN(2) == 0}
-	o.post(&wr)
-	o.wantSent(wr.Op, 71, iwarp.StatusSuccess)
+	o.end.post(&wr)
+	o.end.wantSent(wr.Op, 71, iwarp.StatusSuccess)
 }
 
 // sync has a Send of the peer's arrive: what it has written before is in place then.
 func (o *owner) sync(invalidate uint32) {
-	o.postRecv(72)
+	o.end.postRecv(72)
 	o.under = nil
 	o.peer.post(&iwarp.SendWR{Op: iwarp.OpSend, Invalidate: invalidate, Unsignaled: true})
-	if wc := o.wantReceived(72, iwarp.StatusSuccess); wc.Invalidated != invalidate {
-		o.t.Errorf("invalidated %#x, want %#x", wc.Invalidated, invalidate)
+	if wc := o.end.wantReceived(72, iwarp.StatusSuccess); wc.Invalidated != invalidate {
+		o.end.t.Errorf("invalidated %#x, want %#x", wc.Invalidated, invalidate)
 	}
 }
 
@@ -100,7 +100,7 @@ func (o *owner) write(f *offer) {
 	off := o.rand.IntN(f.n)
 	p := pattern(1+o.rand.IntN(min(f.n-off, iwarp.MaxInline)), byte(o.rand.Uint32()))
 	src, err := o.peer.pd.Register(p, 0)
-	must(o.t, err)
+	must(o.end.t, err)
 	if slices.ContainsFunc(o.under, func(r [2]int) bool { return f.at+off < r[1] && r[0] < f.at+off+len(p) }) {
 		o.sync(0)
 	}
@@ -114,23 +114,23 @@ func (o *owner) read(f *offer) {
 	o.sync(0)
 	off := o.rand.IntN(f.n)
 	sink := o.peer.mr(1+o.rand.IntN(f.n-off), iwarp.LocalWrite)
-	_, err := o.peer.Read(within(o.t), sink.Slice(0, sink.Len()), iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)})
+	_, err := o.peer.Read(within(o.end.t), sink.Slice(0, sink.Len()), iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)})
 	if err != nil || !bytes.Equal(sink.Bytes(), o.want[f.at+off:f.at+off+sink.Len()]) {
-		o.t.Fatalf("read %d octets at %d of what is offered: %v", sink.Len(), off, err)
+		o.end.t.Fatalf("read %d octets at %d of what is offered: %v", sink.Len(), off, err)
 	}
 }
 
 // compare holds the memory against the model, once the peer's Writes are in place.
 func (o *owner) compare() {
-	o.t.Helper()
+	o.end.t.Helper()
 	got := make([]byte, ownerMemory)
-	o.look()
+	o.end.look()
 	if _, err := o.whole.ReadAt(got, 0); err != nil {
-		o.t.Fatal(err)
+		o.end.t.Fatal(err)
 	}
 	for i := range got {
 		if got[i] != o.want[i] {
-			o.t.Fatalf("octet %d is %d, want %d", i, got[i], o.want[i])
+			o.end.t.Fatalf("octet %d is %d, want %d", i, got[i], o.want[i])
 		}
 	}
 }

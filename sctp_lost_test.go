@@ -83,7 +83,7 @@ const lostSends, lostSize = 60, 60_000
 
 // A lostInbox is an SRQ with receives for all that is sent.
 type lostInbox struct {
-	*end
+	end *end
 	srq *iwarp.SRQ
 	mr  *iwarp.MR
 }
@@ -131,17 +131,17 @@ func (e *end) postsLost(qp *iwarp.QP) error {
 
 // wantAll waits for all that was sent, of which no more was held at a time than is allowed.
 func (b *lostInbox) wantAll(l *loser) {
-	b.t.Helper()
+	b.end.t.Helper()
 	for i := range lostSends {
-		b.wantReceived(uint64(i), iwarp.StatusSuccess)
+		b.end.wantReceived(uint64(i), iwarp.StatusSuccess)
 		if got := b.mr.Bytes()[i*lostSize:][:lostSize]; string(got) != string(numbered(lostSize, i)) {
-			b.t.Fatalf("message %d is message %d", i, binary.BigEndian.Uint32(got))
+			b.end.t.Fatalf("message %d is message %d", i, binary.BigEndian.Uint32(got))
 		}
 	}
 	const window = 256 << 10
-	a := b.Stats().Ahead
-	b.t.Logf("held %d octets, %d at a time", a.HeldOctets, a.MostOctets)
+	a := b.end.Stats().Ahead
+	b.end.t.Logf("held %d octets, %d at a time", a.HeldOctets, a.MostOctets)
 	if lost := l.times(); lost != l.often || a.MostOctets > 4*window {
-		b.t.Errorf("lost %d times: %+v", lost, a)
+		b.end.t.Errorf("lost %d times: %+v", lost, a)
 	}
 }
