@@ -6,6 +6,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestHelpTellsStatuses: the help of every command, and of all together, tells of the exit statuses.
@@ -24,6 +28,35 @@ func TestHelpTellsStatuses(t *testing.T) {
 		status := run(args, streams{&out, &errs})
 		if text := strings.Join(strings.Fields(out.String()), " "); status != statusFine || !strings.Contains(text, exitStatuses) {
 			t.Errorf("iwarp %v: status %d: %s%s", args, status, out.Bytes(), errs.Bytes())
+		}
+	}
+}
+
+// TestAlone: a command in a parser of its own says of itself what it says among all, and those that tell of others have them.
+func TestAlone(t *testing.T) {
+	help := func(name string, also ...kong.Option) (text string, beside int) {
+		var out bytes.Buffer
+		parser, err := newParser(t.Context(), streams{&out, &out}, also...)
+		testrig.Must(t, err)
+		testrig.Must(t, parseAndRun(parser, []string{name, "--help"}))
+		return out.String(), len(parser.Model.Children) - 1
+	}
+	all, err := newParser(t.Context(), streams{})
+	testrig.Must(t, err)
+	for _, name := range commands(all) {
+		want, others := help(name)
+		switch name {
+		case "completion", "help", "man":
+		default:
+			others = 0
+		}
+		if got, beside := help(name, alone([]string{name})...); got != want || beside != others {
+			t.Errorf("%s, with %d others: %s, and among all: %s", name, beside, got, want)
+		}
+	}
+	for _, args := range [][]string{nil, {"perv"}, {"--version"}} {
+		if alone(args) != nil {
+			t.Errorf("%q leaves commands out", args)
 		}
 	}
 }

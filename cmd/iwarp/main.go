@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -87,7 +89,7 @@ func runGuarded(args []string, std streams) int {
 type helped struct{}
 
 func execute(ctx context.Context, args []string, std streams) error {
-	parser, err := newParser(ctx, std)
+	parser, err := newParser(ctx, std, alone(args)...)
 	if err != nil {
 		return err
 	}
@@ -109,6 +111,29 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 		words(),
 		kong.PostBuild(hideToConnect),
 	}, also...)...)
+}
+
+// alone leaves the other commands out of the parser if args begin with one that has nothing to say about others: a short
+// run would take most of its time to build them.
+func alone(args []string) []kong.Option {
+	if len(args) == 0 || slices.Contains([]string{"completion", "help", "man"}, args[0]) {
+		return nil
+	}
+	var known bool
+	var others []string
+	for field := range reflect.TypeFor[cli]().Fields() {
+		_, command := field.Tag.Lookup("cmd")
+		switch {
+		case command && strings.ToLower(field.Name) == args[0]:
+			known = true
+		case command:
+			others = append(others, field.Name)
+		}
+	}
+	if !known {
+		return nil // which is told with the names of all
+	}
+	return []kong.Option{kong.IgnoreFields(`^cli\.(?:` + strings.Join(others, "|") + `)$`)}
 }
 
 // named gives each option and argument those of vars that it names, as ${name}. With kong.Vars each would have all,
