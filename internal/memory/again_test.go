@@ -92,6 +92,27 @@ func TestHeldStays(t *testing.T) {
 	})
 }
 
+// What has another in its place since it was found is not held, and can become another all the same.
+func TestFoundTooLate(t *testing.T) {
+	eachKeyed(t, func(t *testing.T, k *keyed) {
+		if f := k.begin(1); f != None {
+			t.Fatal(f)
+		}
+		g := k.tag.cur.Load()
+		if !k.tag.still(g) || g.idle() {
+			t.Error("what the STag stands for is not held")
+		}
+		g.release()
+		local(k.table).LocalInvalidate(k.target)
+		if k.tag.cur.Load() == g { // of a region, which stays what it was until another takes its place
+			k.begin(2)
+		}
+		if k.tag.still(g) || !g.idle() {
+			t.Error("what it stood for is held")
+		}
+	})
+}
+
 // Peers that name all STags that there were, while what they stand for changes all the time, reach the octets of the key that they name,
 // or none.
 func TestKeysFlood(t *testing.T) {

@@ -72,17 +72,24 @@ func (t *tag) hold() *grant {
 	return g
 }
 
-// holdAgain counts a holder of a grant that may become another. It is not made another while it is the present one, so that one
-// which still is so after it was counted has stayed what it was.
+// holdAgain is hold where grants become others.
 func (t *tag) holdAgain() *grant {
 	for {
-		g := t.cur.Load()
-		g.holders.Add(1)
-		if t.cur.Load() == g {
+		if g := t.cur.Load(); t.still(g) {
 			return g
 		}
-		g.release()
 	}
+}
+
+// still counts a holder of a grant that was found, if the STag stands for it still. It is not made another while that is so, and has
+// stayed what it was.
+func (t *tag) still(g *grant) bool {
+	g.holders.Add(1)
+	if t.cur.Load() == g {
+		return true
+	}
+	g.release()
+	return false
 }
 
 // release ends a hold. There may be no grant.
