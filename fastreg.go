@@ -90,15 +90,15 @@ func (r *Registration) engine(pieces [][]byte) memory.Registration {
 type localWork struct {
 	bind     engine.Bind
 	register engine.Register
-	pieces   [][]byte
+	pieces   [fewPieces][]byte
 }
 
-// keepLocal has qp.sendWork refer to a copy of what the request of an OpBindMW or OpFastRegister refers to, as it is copied by queueSend
-// for the compiler. The caller holds qp.mu.
-func (qp *QP) keepLocal(w *SendWR) {
-	if w.Op != OpBindMW && w.Op != OpFastRegister {
-		return
-	}
+// fewPieces is how many pieces of memory a registration may have that takes none to be posted.
+const fewPieces = 4
+
+// postLocal posts qp.sendWork, the request of an OpBindMW or OpFastRegister, with a copy of what that refers to, as queueSend
+// makes one for the compiler. Nothing of it is kept. The caller holds qp.mu.
+func (qp *QP) postLocal(w *SendWR) error {
 	if qp.local == nil {
 		qp.local = new(localWork)
 	}
@@ -106,10 +106,11 @@ func (qp *QP) keepLocal(w *SendWR) {
 	if w.Op == OpBindMW {
 		l.bind = engine.Bind{Window: w.Window.window, Binding: w.Bind.engine()}
 		qp.sendWork.Bind = &l.bind
-		return
+	} else {
+		l.register = engine.Register{Region: w.Target.region, Registration: w.Register.engine(append(l.pieces[:0], w.Register.Memory...))}
+		qp.sendWork.Register = &l.register
 	}
-	clear(l.pieces)
-	l.pieces = append(l.pieces[:0], w.Register.Memory...)
-	l.register = engine.Register{Region: w.Target.region, Registration: w.Register.engine(l.pieces)}
-	qp.sendWork.Register = &l.register
+	err := qp.eng.PostSend(&qp.sendWork)
+	*l = localWork{}
+	return err
 }

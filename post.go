@@ -54,11 +54,13 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 	// request written out in the call costs no allocation.
 	qp.inline = append(qp.inline[:0], wr.Inline...)
 	wr.engine(&qp.sendWork, qp.inline)
-	qp.keepLocal(wr)
 	if n, _ := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledSends.Load()) >= qp.cfg.SendDepth {
 		return ErrQueueFull
 	}
 	qp.sendWork.Cookie = cookie
+	if wr.Op == OpBindMW || wr.Op == OpFastRegister {
+		return refused(qp.postLocal(wr))
+	}
 	return refused(qp.eng.PostSend(&qp.sendWork))
 }
 

@@ -44,3 +44,22 @@ func TestLocalWorkIsCopied(t *testing.T) {
 		t.Errorf("%d slots have memory of their own", used)
 	}
 }
+
+// The slot of a registration of many pieces keeps no room for so many.
+func TestLocalWorkOfMany(t *testing.T) {
+	for _, pieces := range []int{manyPieces, manyPieces + 1} {
+		p := initiator(t)
+		r, err := p.table.Allocate(testPD, memory.Most{Pieces: pieces, Octets: 99})
+		testrig.Must(t, err)
+		list := make([][]byte, pieces)
+		for i := range list {
+			list[i] = make([]byte, 1)
+		}
+		p.post(SendWork{ID: 1, Op: OpFastRegister, Register: &Register{r, memory.Registration{Memory: list}}})
+		p.wantNothing()
+		p.completion(success(1, OpFastRegister, 0))
+		if kept := cap(p.QP.sq.At(p.QP.sq.Tail()).local.register.Memory); kept > manyPieces || kept > 0 != (pieces == manyPieces) {
+			t.Errorf("%d pieces: room for %d", pieces, kept)
+		}
+	}
+}

@@ -95,12 +95,17 @@ func (e *sendEntry) keep(w *SendWork) {
 	e.Register = r
 }
 
+// manyPieces is so many pieces of memory that a slot does not keep room for them.
+const manyPieces = 16
+
 // forget drops what the last request referred to.
 func (l *localWork) forget() {
 	pieces := l.register.Memory
 	clear(pieces)
 	*l = localWork{}
-	l.register.Memory = pieces[:0]
+	if cap(pieces) <= manyPieces {
+		l.register.Memory = pieces[:0]
+	}
 }
 
 // pull takes the youngest request out, as if push had not been called.

@@ -35,7 +35,7 @@ type Registration struct {
 	Key     uint8
 	Private bool // only the stream on which it is registered may use it
 
-	term uint32 // which of the region's it is: see Announce
+	term, before uint32 // which of the region's it is, and the one announced before: see Announce
 }
 
 // Octets returns how many octets the memory has.
@@ -67,10 +67,8 @@ func (d Domain) FastRegister(r *Region, g *Registration) Fault {
 		x.stream = d.Stream
 	}
 	x.state.Store(usable)
-	before := r.extent()
+	r.spare = r.extent()
 	r.stand(&x.grant)
-	before.drop(invalidated)
-	r.spare = before
 	return None
 }
 

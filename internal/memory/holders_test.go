@@ -124,26 +124,34 @@ func TestWindowsOfAStream(t *testing.T) {
 	}
 }
 
-// What is not registered any more is not kept from the garbage collector by what is to become the next registration.
-func TestSpareHasNoMemory(t *testing.T) {
+// What is not registered any more is not kept from the garbage collector, neither as long as the STag is invalid nor by what is to become the
+// next registration; and no room for many pieces is kept.
+func TestInvalidHasNoMemory(t *testing.T) {
 	table := NewTable()
-	r, d := allocate(t, table, Most{Pieces: 2, Octets: 2}), local(table)
-	for range 3 {
-		before := r.extent()
-		if f := d.FastRegister(r, &Registration{Memory: [][]byte{make([]byte, 1), make([]byte, 1)}}); f != None {
+	r, d := allocate(t, table, Most{Pieces: 99, Octets: 99}), local(table)
+	for _, pieces := range []int{1, 2, manyPieces + 1, 99, 2, manyPieces, 1} {
+		list := make([][]byte, pieces)
+		for i := range list {
+			list[i] = make([]byte, 1)
+		}
+		if f := d.FastRegister(r, &Registration{Memory: list}); f != None {
 			t.Fatal(f)
 		}
-		if r.spare != before || before.buf != nil || len(before.parts) != 0 {
-			t.Errorf("%d octets, %d pieces", len(before.buf), len(before.parts))
-		}
-		for _, p := range before.parts[:cap(before.parts)] {
-			if p != nil {
-				t.Error("a piece")
-			}
-		}
-		r.ReadAt(make([]byte, 2), 0)
+		x := r.extent()
 		if f := d.LocalInvalidate(r); f != None {
 			t.Fatal(f)
+		}
+		room := x.parts[:cap(x.parts)]
+		if x.buf != nil || len(x.parts) != 0 || len(x.ends) != 0 || len(room) > manyPieces {
+			t.Errorf("%d pieces: %d octets, %d parts, room for %d", pieces, len(x.buf), len(x.parts), len(room))
+		}
+		for _, p := range room {
+			if p != nil {
+				t.Errorf("%d pieces: one is there", pieces)
+			}
+		}
+		if n, f := r.ReadAt(make([]byte, 2), 0); n != 0 || f != Invalidated {
+			t.Errorf("%d octets, %v", n, f)
 		}
 	}
 }

@@ -47,10 +47,11 @@ func (a Access) whole() Access {
 // good, and one that Table.Allocate made for as long as its STag is valid: see FastRegister.
 type Region struct {
 	tag
-	most  Most          // what may be registered by FastRegister; none: nothing
-	first extent        // most regions have no other
-	spare *extent       // by FastRegister: the one before; guarded by mu
-	terms atomic.Uint32 // how many registrations were announced
+	most  Most    // what may be registered by FastRegister; none: nothing
+	first extent  // most regions have no other
+	spare *extent // by FastRegister: the one before; guarded by mu
+	// terms is how many registrations were announced, and announced the last whose request is or was posted.
+	terms, announced atomic.Uint32
 
 	// mu orders what ends and begins the use of the region as a whole, and of its windows.
 	mu      sync.Mutex
@@ -190,7 +191,11 @@ func (r *Region) invalidate(of *grant) Fault {
 	case !x.usable():
 		return Invalidated
 	}
-	x.end(invalidated)
+	if r.Fast() { // what is registered anew has memory of its own
+		x.drop(invalidated)
+	} else {
+		x.end(invalidated)
+	}
 	return None
 }
 

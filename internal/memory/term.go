@@ -15,14 +15,18 @@ func (r *Region) Term() Term {
 	}
 	x := r.held()
 	defer x.release()
-	return Term{x.term, r.terms.Load()}
+	return Term{x.term, r.announced.Load()}
 }
 
 // Announce gives a registration its number when its request is posted: requests after it may name it.
-func (r *Region) Announce(g *Registration) { g.term = r.terms.Add(1) }
+func (r *Region) Announce(g *Registration) {
+	g.term = r.terms.Add(1)
+	g.before = r.announced.Swap(g.term)
+}
 
-// Withdraw is for the registration that was announced last, if its request was not posted after all.
-func (r *Region) Withdraw(g *Registration) { r.terms.CompareAndSwap(g.term, g.term-1) }
+// Withdraw is for the registration that was announced last, if its request was not posted after all. No other gets its
+// number: who has posted a request that means it means none.
+func (r *Region) Withdraw(g *Registration) { r.announced.CompareAndSwap(g.term, g.before) }
 
 // meant judges whether a request on a stream may use what the region is registered as, and settles that it means that.
 //

@@ -100,3 +100,45 @@ func TestTermOfNothing(t *testing.T) {
 		t.Errorf("%+v", term)
 	}
 }
+
+// Who has named a region when a registration was announced that is taken back then does not mean a later one.
+func TestWithdrawnIsNotMeant(t *testing.T) {
+	table := NewTable()
+	r, d := allocate(t, table, Most{1, 8}), local(table)
+	var back, later Registration
+	r.Announce(&back)
+	term := r.Term()
+	r.Withdraw(&back)
+	later.Memory, later.Access = [][]byte{make([]byte, 8)}, LocalWrite
+	r.Announce(&later)
+	if f := d.FastRegister(r, &later); f != None {
+		t.Fatal(f)
+	}
+	if f := d.LocalPlace(r, &term, 0, octet); f != Invalidated {
+		t.Errorf("%v", f)
+	}
+	term = r.Term()
+	if f := d.LocalPlace(r, &term, 0, octet); f != None {
+		t.Errorf("posted after it: %v", f)
+	}
+}
+
+// A registration whose request was not posted after all is as if it had never been announced.
+func TestWithdraw(t *testing.T) {
+	r := allocate(t, NewTable(), Most{1, 8})
+	for n := range 6 {
+		before := r.Term()
+		var g Registration
+		r.Announce(&g)
+		if announced := r.Term(); announced == before {
+			t.Errorf("announced: %+v as before", announced)
+		}
+		r.Withdraw(&g)
+		if after := r.Term(); after != before {
+			t.Errorf("%+v, and %+v before", after, before)
+		}
+		if n%2 == 1 { // else there is another to be taken back
+			r.Announce(&g)
+		}
+	}
+}
