@@ -119,10 +119,11 @@ func (r *Reader) nextPlain(b []byte, f *FPDU) (n int, err error) {
 
 // whole reports whether b has all of an FPDU, or else takes note of what that needs.
 func (r *Reader) whole(b []byte, size int) bool {
-	if len(b) < size {
-		r.need = size
+	if len(b) >= size {
+		return true
 	}
-	return len(b) >= size
+	r.need = size
+	return false
 }
 
 // Need returns, after Next asked for more, how many octets b must hold in all
