@@ -54,7 +54,9 @@
 // verdict given.)
 //
 // Averages are over all slices that were kept, the peak is the best slice's. The median
-// latency and the 99th percentile are the medians over the slices of the slice's own.
+// latency is the median over the slices of the slice's own. So is the 99th percentile, where half of the slices of either transport have 100
+// round trips. Where they have fewer, it is that of all round trips together, if those are 300, and its ratio is the median over groups
+// of pairs, each as many as have 100 on both sides. The latency that 0.1 % exceed is that of all together, if those are 3000.
 //
 // CPU time is that of both ends, divided by the messages, as is the number of context
 // switches, of threads that went to sleep. These count for disturbed slices too, and so do the ratios of CPU time: a thread that

@@ -27,8 +27,8 @@ type Latencies struct {
 	Typical float64 `json:"t_typical"` // the median
 	Average float64 `json:"t_avg"`
 	Stdev   float64 `json:"t_stdev"`
-	P99     float64 `json:"p99"`
-	P999    float64 `json:"p999"`
+	P99     float64 `json:"p99,omitempty"`  // of too few round trips there is none
+	P999    float64 `json:"p999,omitempty"` // likewise
 }
 
 // latencies tells what a histogram of round trips says of latencies, which
@@ -38,6 +38,12 @@ func latencies(rtt *hdr.Histogram, parts float64) Latencies {
 		return Latencies{}
 	}
 	us := func(ns float64) float64 { return ns / parts / 1e3 }
+	late := func(quantile float64, least int64) float64 {
+		if rtt.TotalCount() < least {
+			return 0
+		}
+		return us(float64(rtt.ValueAtQuantile(quantile)))
+	}
 	return Latencies{
 		LatencyIterations: rtt.TotalCount(),
 
@@ -46,7 +52,7 @@ func latencies(rtt *hdr.Histogram, parts float64) Latencies {
 		Typical: us(float64(rtt.ValueAtQuantile(50))),
 		Average: us(rtt.Mean()),
 		Stdev:   us(rtt.StdDev()),
-		P99:     us(float64(rtt.ValueAtQuantile(99))),
-		P999:    us(float64(rtt.ValueAtQuantile(99.9))),
+		P99:     late(99, leastLate),
+		P999:    late(99.9, leastLatest),
 	}
 }

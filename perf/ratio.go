@@ -10,11 +10,11 @@ import (
 
 // Ratios are iWARP's figures divided by plain TCP's: the medians over the pairs of slices
 // of the ratio within a pair. A ratio is 0 if plain TCP was not measured, if the system
-// does not tell what it is of, or if it is inconclusive.
+// does not tell what it is of, if there was too little of it, or if it is inconclusive.
 type Ratios struct {
 	RatioBW     float64 `json:"ratio_bw,omitempty"`
 	RatioLat    float64 `json:"ratio_lat,omitempty"`     // of the median latency
-	RatioP99    float64 `json:"ratio_p99,omitempty"`     // of the latency that 1 % exceed
+	RatioP99    float64 `json:"ratio_p99,omitempty"`     // of the latency that 1 % exceed; within as many pairs as have 100 round trips on both sides
 	RatioCPU    float64 `json:"ratio_cpu,omitempty"`     // of the CPU time for a message, of both ends
 	RatioCPULat float64 `json:"ratio_cpu_lat,omitempty"` // the same while latency is measured
 
@@ -73,7 +73,7 @@ func ratios(bw, lat series) Ratios {
 	bwKept, latKept := bw.kept(), lat.kept()
 	r.compare("ratio_bw", bwKept, sample.rate)
 	r.compare("ratio_lat", latKept, sample.typical)
-	r.compare("ratio_p99", latKept, sample.late)
+	r.compare("ratio_p99", latKept.grouped(), sample.late)
 	r.compare("ratio_cpu", bw, sample.cpu)
 	r.compare("ratio_cpu_lat", lat, sample.cpu)
 	return r

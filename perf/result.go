@@ -1,10 +1,6 @@
 package perf
 
-import (
-	"math"
-
-	"github.com/goiwarp/iwarp/internal/spread"
-)
+import "github.com/goiwarp/iwarp/internal/spread"
 
 // A Report is a whole measurement. docs/perf-json.md describes its JSON.
 type Report struct {
@@ -73,10 +69,10 @@ type LatencyCosts struct {
 func newResult(op Op, size, depth int, bw, lat series) Result {
 	r := Result{Op: op, Size: size, TXDepth: depth, Pairs: countPairs(bw, lat)}
 	bwKept, latKept := bw.kept(), lat.kept()
-	r.Figures = figures(op, size, bw.streams, bwKept.iwarp, latKept.iwarp)
+	r.Figures = figures(op, size, IWARP, bwKept, latKept)
 	r.costsOf(op, size, bw.streams, bw.iwarp, lat.iwarp)
 	if len(bw.tcp) > 0 {
-		tcp := figures(op, size, bw.streams, bwKept.tcp, latKept.tcp)
+		tcp := figures(op, size, TCP, bwKept, latKept)
 		tcp.costsOf(op, size, bw.streams, bw.tcp, lat.tcp)
 		r.TCP = &tcp
 		r.Ratios = ratios(bw, lat)
@@ -84,19 +80,20 @@ func newResult(op Op, size, depth int, bw, lat series) Result {
 	return r
 }
 
-func figures(op Op, size, streams int, bw, lat []sample) Figures {
+// figures are those of one transport, of slices that count.
+func figures(op Op, size int, t Transport, bw, lat series) Figures {
 	f := Figures{}
-	all := total(bw)
-	f.Iterations = int64(all.count * streams)
-	for _, x := range bw {
-		f.BWPeak = max(f.BWPeak, mebibytes(x.rate()*float64(size*streams)))
+	all := total(bw.of(t))
+	f.Iterations = int64(all.count * bw.streams)
+	for _, x := range bw.of(t) {
+		f.BWPeak = max(f.BWPeak, mebibytes(x.rate()*float64(size*bw.streams)))
 	}
 	if all.elapsed > 0 {
-		rate := all.rate() * float64(streams)
+		rate := all.rate() * float64(bw.streams)
 		f.BWAverage, f.MsgRate = mebibytes(rate*float64(size)), rate/1e6
 	}
-	f.Latencies = latencies(total(lat).rtt, tripParts(op))
-	f.slices(lat, tripParts(op))
+	f.Latencies = latencies(total(lat.of(t)).rtt, tripParts(op))
+	f.slices(lat.of(t), tripParts(op), lat.lateInSlices())
 	return f
 }
 
@@ -130,12 +127,16 @@ func tripParts(op Op) float64 {
 }
 
 // slices replaces what a disturbance of a single slice would change by the median over the
-// slices.
-func (l *Latencies) slices(lat []sample, parts float64) {
+// slices: the median, and where slices have one, the 99th percentile.
+func (l *Latencies) slices(lat []sample, parts float64, late bool) {
 	if len(lat) == 0 {
 		return
 	}
 	l.Typical = spread.Median(values(lat, sample.typical)) / parts / 1e3
-	l.P99 = spread.Median(values(lat, sample.late)) / parts / 1e3
-	l.P999 = math.Max(l.P99, l.P999)
+	if late && l.P99 > 0 {
+		l.P99 = spread.Median(values(lat, sample.late)) / parts / 1e3
+	}
+	if l.P999 > 0 {
+		l.P999 = max(l.P99, l.P999)
+	}
 }

@@ -298,7 +298,10 @@ func wantSane(t *testing.T, r perf.Result, tcp bool) {
 		if f.BWPeak < f.BWAverage || f.BWAverage <= 0 || f.MsgRate <= 0 {
 			t.Errorf("%v %d: bandwidth %+v", r.Op, r.Size, f)
 		}
-		if f.Min <= 0 || f.Min > f.Typical || f.Typical > f.P99 || f.P99 > f.P999 || f.P999 > f.Max*1.001 {
+		if f.Min <= 0 || f.Min > f.Typical || f.Typical > f.Max*1.001 || f.P99 > f.Max*1.001 || f.P999 > f.Max*1.001 {
+			t.Errorf("%v %d: latencies %+v", r.Op, r.Size, f)
+		}
+		if (f.P99 >= f.Typical) != (f.LatencyIterations >= 300) || (f.P999 > 0 && f.P999 >= f.P99) != (f.LatencyIterations >= 3000) {
 			t.Errorf("%v %d: latencies %+v", r.Op, r.Size, f)
 		}
 	}
