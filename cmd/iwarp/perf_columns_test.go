@@ -96,6 +96,29 @@ func TestPerfCalls(t *testing.T) {
 	}
 }
 
+// TestPerfLate: where a 99th percentile was made of too few round trips to be one, the row has a dash, and it is said why.
+func TestPerfLate(t *testing.T) {
+	with := perf.Figures{Latencies: perf.Latencies{LatencyIterations: 300, P99: 1234}}
+	without := perf.Figures{Latencies: perf.Latencies{LatencyIterations: 299}}
+	for _, test := range []struct {
+		ours, tcp perf.Figures
+		late      string
+		told      bool
+	}{{with, with, "1234.00 1234.00", false}, {with, without, "1234.00 -", true}, {without, with, "- 1234.00", true}} {
+		r := perf.Result{Figures: test.ours, TCP: &test.tcp}
+		var late []string
+		for _, c := range perfColumns(nil, true, false, false, false) {
+			if c.head == "99%" {
+				late = append(late, c.text(r))
+			}
+		}
+		told := strings.Contains(footing(&perf.Report{Results: []perf.Result{r}}), " 99%: of fewer than 300 round trips there is none")
+		if got := strings.Join(late, " "); got != test.late || told != test.told {
+			t.Errorf("99 %%: %q, want %q; explained: %v", got, test.late, told)
+		}
+	}
+}
+
 // TestPerfPairs: pairs are counted for each quantity, as the limit for a verdict is; and without plain TCP there is no word of ratios.
 func TestPerfPairs(t *testing.T) {
 	row := perf.Result{Pairs: perf.Pairs{BWPairs: 50, LatPairs: 40, BWDropped: 48}}

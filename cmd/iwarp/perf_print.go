@@ -131,6 +131,9 @@ const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with o
 const perfScarceFooting = ` Of some quantities fewer than 5 slices were undisturbed: those figures are of the 5 that waited least for a CPU%s.
 `
 
+const perfLateFooting = ` 99%: of fewer than 300 round trips there is none.
+`
+
 const perfCallsFooting = ` calls: not counted, as that takes Linux, root and a mounted tracefs at both ends.
 `
 
@@ -175,9 +178,17 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	if p.scarce {
 		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and have no ratio"))
 	}
+	if slices.ContainsFunc(report.Results, lacksLate) {
+		fmt.Fprint(p.out, perfLateFooting)
+	}
 	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Calls == 0 }) {
 		fmt.Fprint(p.out, wording.If(report.Options.Judged(), perfCallsFooting, perfShortFooting))
 	}
+}
+
+// lacksLate reports whether either transport has no 99th percentile.
+func lacksLate(r perf.Result) bool {
+	return r.Latencies.P99 == 0 || r.TCP != nil && r.TCP.Latencies.P99 == 0
 }
 
 // explainPath says what the EMSS and the MULPDU of the startup have become, if they did not stay.
