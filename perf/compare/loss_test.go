@@ -28,6 +28,9 @@ func TestLossValues(t *testing.T) {
 	if want := "| 50ms | 1 % | 8.00 MiB/s | 2.00 MiB/s | 8.50 (0.25 - 0.75) | "; !strings.Contains(table, want) {
 		t.Errorf("%s\nhas no %s", table, want)
 	}
+	if strings.Contains(table, "99 %") {
+		t.Errorf("there is a 99th percentile of a few round trips in a slice:\n%s", table)
+	}
 	if all, err := lossValues([]byte("RIG-UP 1\r\n" + lossMark + " 0\r\n{}\r\n")); err == nil {
 		t.Errorf("got %+v of nothing", all)
 	}

@@ -146,10 +146,28 @@ func perfTable(rec *record) string {
 		r := row.result
 		ratio := func(key string) string { return r.Text(key, "%.2f (%.2f - %.2f)") }
 		b.WriteString(report.MarkdownRow(r.Op.String(), strconv.Itoa(r.Size), row.cc,
-			ratio("ratio_bw"), ratio("ratio_lat"), ratio("ratio_p99"), ratio("ratio_cpu"),
+			ratio("ratio_bw"), ratio("ratio_lat"), lateText(r, ratio("ratio_p99")), ratio("ratio_cpu"),
 			short(r.CPU), short(r.Switches), short(r.Calls), short(r.SwitchesLat)))
 	}
 	return b.String()
+}
+
+// lateTrips is how many round trips a slice is to have for a 99th percentile: that of fewer is the greatest of them. Records up to
+// 2026-11-24 have ratios of such ones, too.
+const lateTrips = 100
+
+// lateText is the text of a ratio of 99th percentiles, or a dash where slices were too short for one.
+func lateText(r perf.Result, text string) string {
+	counted := int64(r.LatPairs - r.LatDropped)
+	if r.Scarce() {
+		counted = max(counted, 5) // those that waited least
+	}
+	for _, f := range []*perf.Figures{&r.Figures, r.TCP} {
+		if f != nil && f.LatencyIterations < lateTrips*counted {
+			return "-"
+		}
+	}
+	return text
 }
 
 // A perfRow is a result with what it was measured with.

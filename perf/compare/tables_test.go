@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// TestLateOfShortSlices: a 99th percentile of slices with fewer than 100 round trips is not in the table, whatever the record says of it.
+func TestLateOfShortSlices(t *testing.T) {
+	const ratio = "1.58 (1.45 - 1.66)"
+	for _, test := range []struct {
+		ours, tcp           int64 // round trips of the slices that count
+		measured, disturbed int   // pairs
+		want                string
+	}{
+		{162, 258, 40, 31, "-"},
+		{900, 900, 40, 31, ratio},
+		{899, 900, 40, 31, "-"},
+		{900, 899, 40, 31, "-"},
+		{499, 900, 40, 38, "-"}, // of five
+		{500, 900, 40, 38, ratio},
+	} {
+		r := perf.Result{Op: perf.Write, Size: 1 << 20, TCP: new(perf.Figures), Pairs: perf.Pairs{LatPairs: test.measured, LatDropped: test.disturbed}}
+		r.LatencyIterations, r.TCP.LatencyIterations = test.ours, test.tcp
+		r.Ratios = perf.Ratios{RatioP99: 1.58, Quartiles: map[string][2]float64{"ratio_p99": {1.45, 1.66}}}
+		table := perfTable(&record{Perf: []perf.Report{{Negotiated: perf.Negotiated{CC: "reno"}, Results: []perf.Result{r}}}})
+		if want := "| Write | 1048576 | reno | - | - | " + test.want + " | - |"; !strings.Contains(table, want) {
+			t.Errorf("%d and %d round trips in %d slices:\n%s\nhas no %s", test.ours, test.tcp, test.measured-test.disturbed, table, want)
+		}
+	}
+}
