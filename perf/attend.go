@@ -25,11 +25,10 @@ type attendance struct {
 	*session
 	baseline net.Listener // for plain TCP connections; nil if there are to be none
 	ccBefore string       // the listener's congestion control; empty if it was left alone
-	meters
-	slice *job // the last one
-	meter *meterage
-	wrong error // why it failed, if it did
-	ready bool  // all connections are there
+	slice    *job         // the last one
+	meter    *meterage
+	wrong    error // why it failed, if it did
+	ready    bool  // all connections are there
 }
 
 func (a *attendance) run(ctx context.Context, req *iwarp.Request) error {
@@ -223,7 +222,7 @@ func (a *attendance) acceptTCP(conn net.Conn) bool {
 	}
 	conn.SetDeadline(time.Time{})
 	l := a.tcps[h.index]
-	l.conn, l.try = &meter{Conn: conn, moved: &a.octets}, newTryReader(conn)
+	l.use(conn, &a.octets)
 	return true
 }
 

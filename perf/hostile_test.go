@@ -191,7 +191,7 @@ func TestManyInitiators(t *testing.T) {
 func TestIdleMeasurement(t *testing.T) {
 	addr, ended := Responds(t, 50*time.Millisecond)
 	visits(t, addr).open()
-	if v := <-ended; !errors.Is(v.Err, errIdle) {
+	if v := <-ended; !errors.As(v.Err, new(*stillError)) {
 		t.Errorf("got %v", v.Err)
 	}
 }

@@ -60,9 +60,7 @@ func connect(ctx context.Context, over *network.Network, addr string, opts Optio
 	}
 	d := &dialing{session: s, over: over, addr: addr, id: newSessionID(), wrap: wrap}
 	if err = d.connectControl(ctx, opts); err == nil {
-		within, cancel := whileConnected(ctx, s.ctl.qp)
-		err = d.connect(within, opts)
-		cancel()
+		err = d.open(ctx, opts)
 	}
 	if err != nil {
 		s.close(false)
@@ -84,13 +82,9 @@ func cause(ctx context.Context, err error) error {
 // measure does all that the options ask for, bandwidth on this session.
 func (s *session) measure(ctx context.Context, latency *session, opts Options, watch Observer) (*Report, error) {
 	m := &measurement{bandwidth: s, latency: latency, opts: opts, watch: watch}
-	within, cancel := whileConnected(ctx, s.ctl.qp)
+	within, cancel := attended(ctx, m.sessions()...)
 	defer cancel()
-	if latency != s {
-		within, cancel = whileConnected(within, latency.ctl.qp)
-		defer cancel()
-	}
-	err := m.run(within)
+	err := orStill(within, m.run(within))
 	for _, each := range m.sessions() {
 		if err != nil {
 			each.ctl.qp.Abort() // an orderly end says that we are served
@@ -128,6 +122,14 @@ func (d *dialing) reorder(opts Options) (err error) {
 		d.addr = d.link.Addr()
 	}
 	return err
+}
+
+// open is connect, as long as the control connection is up and the responder is not still.
+func (d *dialing) open(ctx context.Context, opts Options) error {
+	d.join(d.ctl.qp)
+	ctx, cancel := attended(ctx, d.session)
+	defer cancel()
+	return orStill(ctx, d.connect(ctx, opts))
 }
 
 // connect brings up all but the control connection.
@@ -174,12 +176,13 @@ func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
 	if d.qps[i].qp, err = d.dialQP(ctx, i); err != nil {
 		return err
 	}
+	d.join(d.qps[i].qp)
 	if d.opts.NoBaseline {
 		return nil
 	}
-	l := d.tcps[i]
-	if l.conn, err = d.dialTCP(ctx, i, tcpPort); err == nil {
-		l.try = newTryReader(l.conn)
+	conn, err := d.dialTCP(ctx, i, tcpPort)
+	if err == nil {
+		d.tcps[i].use(conn, &d.octets)
 	}
 	return err
 }

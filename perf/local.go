@@ -77,7 +77,7 @@ func respond(ctx context.Context, over *network.Network) (addr string, end func(
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = Serve(ctx, ln, nil) // the initiator reports what goes wrong at the responder
+		_ = ServeOwner(ctx, ln)
 	}()
 	return ln.Addr().String(), func() {
 		<-served

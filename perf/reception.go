@@ -24,7 +24,7 @@ var (
 
 // A reception tells connection requests apart, and has one measurement go on at a time.
 type reception struct {
-	idle time.Duration // how long a measurement may stand still
+	idle time.Duration // how long a measurement may stand still; 0 is for ever
 	rnic *iwarp.RNIC
 	// memory is how many octets of buffers a measurement may have.
 	memory int64

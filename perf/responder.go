@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/guests"
@@ -48,7 +49,17 @@ func NewListener(ln net.Listener) *Listener { return newListener(ln) }
 // is given up. Each that has gone is reported to ended, which may be nil and is called
 // by one goroutine at a time.
 func Serve(ctx context.Context, ln *Listener, ended func(Visit)) error {
-	r := newReception(ln.RNIC(), ended, idleLimit)
+	return serve(ctx, ln, ended, idleLimit)
+}
+
+// ServeOwner is Serve for a responder whose initiator has started it, and ends the context: see [RunTwo]. What stands still
+// is not given up, as it does while the initiator measures against another responder, and reports what goes wrong itself.
+func ServeOwner(ctx context.Context, ln *Listener) error {
+	return serve(ctx, ln, nil, 0)
+}
+
+func serve(ctx context.Context, ln *Listener, ended func(Visit), idle time.Duration) error {
+	r := newReception(ln.RNIC(), ended, idle)
 	r.ln = ln
 	return r.serve(ctx)
 }

@@ -21,6 +21,7 @@ type session struct {
 	rnic            *iwarp.RNIC
 	pd              *iwarp.PD
 	ctl             *control
+	meters          // of all its connections
 
 	link  network.Link // between the QPs; nil if there is none
 	there arrivals     // what the other end has said that it received

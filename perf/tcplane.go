@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -23,15 +24,44 @@ const requestLen = 16
 // readChunk is how many octets a read takes at most; more leaves the cache.
 const readChunk = 256 << 10
 
+// writeChunk is how many octets a write takes at most: one that is slow shows that it moves.
+const writeChunk = 1 << 20
+
 // A tcpLane is a lane over plain TCP.
 type tcpLane struct {
-	conn net.Conn
-	try  *tryReader // of conn, to poll with
-	bufs buffers
+	conn  net.Conn
+	moved *atomic.Int64 // octets that conn has moved are added to it
+	try   *tryReader    // of conn, to poll with
+	bufs  buffers
 }
 
-// read reads from the connection, busily at first if the slice polls.
+// use has the lane be that connection.
+func (l *tcpLane) use(conn net.Conn, moved *atomic.Int64) {
+	l.conn, l.moved, l.try = conn, moved, newTryReader(conn)
+}
+
+// read reads from the connection.
 func (r *tcpRun) read(b []byte) (int, error) {
+	n, err := r.take(b)
+	r.moved.Add(int64(n))
+	return n, err
+}
+
+// write writes all to the connection.
+func (r *tcpRun) write(b []byte) error {
+	for len(b) > 0 {
+		n, err := r.conn.Write(b[:min(len(b), writeChunk)])
+		r.moved.Add(int64(n))
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// take reads, busily at first if the slice polls.
+func (r *tcpRun) take(b []byte) (int, error) {
 	if r.Poll && r.try != nil {
 		for start, i := time.Now(), 1; i%pollClock != 0 || time.Since(start) < pollTime; i++ {
 			if n, ok, err := r.try.read(b); ok {
@@ -119,8 +149,7 @@ func (r *tcpRun) send(i int) error {
 	if !r.Op.fetches() {
 		msg = r.out.stamped(&r.job, i)
 	}
-	_, err := r.conn.Write(msg)
-	return err
+	return r.write(msg)
 }
 
 // stream sends all messages and waits for the octet that says they are there.
@@ -169,8 +198,7 @@ func (r *tcpRun) awaitLast() error {
 }
 
 func (r *tcpRun) sendLast() error {
-	_, err := r.conn.Write([]byte{1})
-	return err
+	return r.write([]byte{1})
 }
 
 func (r *tcpRun) ping(rtt *hdr.Histogram) error {
@@ -215,7 +243,7 @@ func (r *tcpRun) fetch(rtt *hdr.Histogram) error {
 		for ; asked < min(r.Count, done+depth); asked++ {
 			requests = appendRequest(requests, asked)
 		}
-		if _, err := r.conn.Write(requests); err != nil {
+		if err := r.write(requests); err != nil {
 			return err
 		}
 		if err := r.receive(done + 1); err != nil {
@@ -248,7 +276,7 @@ func (r *tcpRun) serve() error {
 		for ; have-used >= requestLen; used += requestLen {
 			i := binary.BigEndian.Uint64(requests[used:])
 			slot := r.out.source(int(i % uint64(r.Count)))
-			if _, err := r.conn.Write(r.out.message(slot)); err != nil {
+			if err := r.write(r.out.message(slot)); err != nil {
 				return err
 			}
 			done++

@@ -122,11 +122,6 @@ func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, w
 }
 
 func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error {
-	if c.UntilEOF {
-		var cancel context.CancelFunc
-		ctx, cancel = child.UntilEOF(ctx)
-		defer cancel()
-	}
 	ln, err := c.listen(ctx, r)
 	if err != nil {
 		return err
@@ -134,8 +129,18 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 	defer ln.Close()
 	warn(std, "perf", c.over())
 	child.Announce(std.out, ln.Addr())
+	if c.UntilEOF {
+		ctx, cancel := child.UntilEOF(ctx)
+		defer cancel()
+		return perf.ServeOwner(ctx, ln)
+	}
+	return serveInitiators(ctx, std, ln)
+}
+
+// serveInitiators is the responder of whoever comes, and tells of each.
+func serveInitiators(ctx context.Context, std streams, ln *perf.Listener) error {
 	served, failed := 0, 0
-	err = perf.Serve(ctx, ln, func(v perf.Visit) {
+	err := perf.Serve(ctx, ln, func(v perf.Visit) {
 		if v.Err != nil {
 			fmt.Fprintf(std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
 			failed++
@@ -144,9 +149,7 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 		served++
 		fmt.Fprintf(std.out, "%v: measured\n", v.Remote)
 	})
-	if !c.UntilEOF {
-		fmt.Fprintf(std.out, "initiators: %d measured, %d failed\n", served, failed)
-	}
+	fmt.Fprintf(std.out, "initiators: %d measured, %d failed\n", served, failed)
 	return err
 }
 

@@ -37,7 +37,7 @@ func respond(ctx context.Context) error {
 	}
 	defer ln.Close()
 	child.Announce(os.Stdout, ln.Addr())
-	return perf.Serve(ctx, ln, nil)
+	return perf.ServeOwner(ctx, ln)
 }
 
 // measure returns the result of a work in this round.
