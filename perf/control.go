@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -72,6 +73,14 @@ func (a *answer) wrong() *CorruptionError {
 	return a.Wrong
 }
 
+// opened refuses an answer to Open that has no port for plain TCP, where there is to be some.
+func (a *answer) opened(opts Options) error {
+	if !opts.NoBaseline && (a.TCPPort < 1 || a.TCPPort > math.MaxUint16) {
+		return fmt.Errorf("perf: the responder has answered that it takes plain TCP at port %d, which is none: it is no responder of iwarp perf (--listen) it seems", a.TCPPort)
+	}
+	return nil
+}
+
 func (e *PeerError) Error() string { return "perf: the responder says: " + e.Text }
 
 // Unwrap returns the CorruptionError that the other end tells of, or nil.
@@ -84,14 +93,15 @@ func (e *PeerError) Unwrap() error {
 
 // control is the connection on which the two ends agree on what to do.
 type control struct {
+	other   side // whose messages come
 	qp      *iwarp.QP
 	cq      *iwarp.CQ
 	in, out *iwarp.MR
 }
 
 // newControl returns what there is of it even if there is an error.
-func newControl(rnic *iwarp.RNIC, pd *iwarp.PD) (c *control, err error) {
-	c = new(control)
+func newControl(other side, rnic *iwarp.RNIC, pd *iwarp.PD) (c *control, err error) {
+	c = &control{other: other}
 	if c.cq, err = rnic.CreateCQ(16); err != nil {
 		return c, err
 	}
@@ -167,9 +177,21 @@ func (c *control) receive(ctx context.Context, v any) error {
 		case wc.Err() != nil:
 			return c.ended(ctx, wc.Err())
 		case wc.Op == iwarp.OpRecv:
-			return json.Unmarshal(c.in.Bytes()[:wc.Length], v)
+			return c.parse(c.in.Bytes()[:wc.Length], v)
 		}
 	}
+}
+
+// parse reads a message: an object of JSON.
+func (c *control) parse(text []byte, v any) error {
+	err := json.Unmarshal(text, v)
+	if err == nil && string(text) == "null" {
+		err = errors.New("it is null")
+	}
+	if err != nil {
+		return fmt.Errorf("perf: what the %v has sent on the control connection is no message of iwarp perf: %w", c.other, err)
+	}
+	return nil
 }
 
 // ended tells what an error on the connection means for it.

@@ -3,8 +3,11 @@ package perf
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -26,5 +29,32 @@ func TestToldOfWrongData(t *testing.T) {
 	}
 	if errors.As(&PeerError{Corrupt: true}, new(*CorruptionError)) {
 		t.Error("a PeerError of another's making has a CorruptionError that is nil")
+	}
+}
+
+// TestStrangeAnswers: what is no answer to the first request is told of as the responder's, before anything is done with it.
+func TestStrangeAnswers(t *testing.T) {
+	for text, want := range map[string]string{
+		`hello`:                 "what the responder has sent on the control connection is no message of iwarp perf: invalid character",
+		`{{`:                    "what the responder has sent on the control connection is no message of iwarp perf: invalid character",
+		`[]`:                    "is no message of iwarp perf",
+		`null`:                  "is no message of iwarp perf: it is null",
+		`{}`:                    "plain TCP at port 0, which is none",
+		`{"tcp_port":-1}`:       "plain TCP at port -1",
+		`{"tcp_port":65536}`:    "plain TCP at port 65536",
+		`{"error":"not today"}`: "the responder says: not today",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, peer := answers(t)
+			go func() {
+				if _, err := peer.next(t.Context()); err == nil {
+					n := copy(peer.out.Bytes(), text)
+					_ = peer.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{peer.out.Slice(0, n)}})
+				}
+			}()
+			if err := d.open(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", text, err, want)
+			}
+		})
 	}
 }

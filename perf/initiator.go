@@ -138,6 +138,9 @@ func (d *dialing) connect(ctx context.Context, opts Options) error {
 	if err != nil {
 		return noResponder(err)
 	}
+	if err := opened.opened(opts); err != nil {
+		return err
+	}
 	if err := d.allocate(opts); err != nil {
 		return err
 	}

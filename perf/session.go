@@ -39,7 +39,7 @@ func newSession(s side, rnic *iwarp.RNIC) (*session, error) {
 		return nil, err
 	}
 	made := &session{side: s, rnic: rnic, pd: pd}
-	if made.ctl, err = newControl(rnic, pd); err != nil {
+	if made.ctl, err = newControl(!s, rnic, pd); err != nil {
 		made.release()
 		return nil, err
 	}
