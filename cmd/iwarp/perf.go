@@ -13,8 +13,8 @@ import (
 )
 
 type perfCmd struct {
-	Listen    string `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
-	Connect   string `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without it, both ends are on this host."`
+	Listen    stated `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
+	Connect   stated `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without it, both ends are on this host."`
 	Processes int    `default:"0" enum:"0,1,2" help:"Without --listen and --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
@@ -29,7 +29,7 @@ type perfCmd struct {
 	Dialect       *string        `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
 	Poll          bool           `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
 	Iters         positive       `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
-	Congestion    string         `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
+	Congestion    stated         `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
 	Bidirectional bool           `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
 	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests. There are none to copy for Read and Atomic."`
 	PostList      positive       `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
@@ -99,7 +99,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	}
 	p := c.printer(std)
 	watch := p.observer()
-	if watch.Wrap, err = c.wrap("perf", withPort(c.Connect, perf.DefaultPort), c.over(), r); err != nil {
+	if watch.Wrap, err = c.wrap("perf", c.Connect.withPort(), c.over(), r); err != nil {
 		return err
 	}
 	watch.Tap = r.tap()
@@ -118,7 +118,7 @@ func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, w
 	if c.Connect == "" {
 		return c.measureHere(ctx, std, opts, watch)
 	}
-	return perf.Connect(ctx, withPort(c.Connect, perf.DefaultPort), opts, watch)
+	return perf.Connect(ctx, c.Connect.withPort(), opts, watch)
 }
 
 func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error {
@@ -156,9 +156,9 @@ func serveInitiators(ctx context.Context, std streams, ln *perf.Listener) error 
 // listen listens for initiators, and taps their connections if there is a recording.
 func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
 	if !c.over().Sockets {
-		return perf.ListenTapped(ctx, c.name(), withPort(c.Listen, perf.DefaultPort), r.tap())
+		return perf.ListenTapped(ctx, c.name(), c.Listen.withPort(), r.tap())
 	}
-	conns, err := c.listenSockets(ctx, "perf", withPort(c.Listen, perf.DefaultPort), r)
+	conns, err := c.listenSockets(ctx, "perf", c.Listen.withPort(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, err
 func (c *perfCmd) options() (perf.Options, error) {
 	o := perf.Options{
 		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), RXDepth: int(c.RXDepth), QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
-		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: c.Congestion, Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
+		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: string(c.Congestion), Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {
 		o.Peer = *c.Peer

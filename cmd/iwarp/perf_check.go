@@ -31,9 +31,9 @@ func (c *perfCmd) checkUnused() error {
 func (c *perfCmd) checkAddresses() error {
 	switch {
 	case c.Listen != "":
-		return wantListen("perf: --listen", withPort(c.Listen, perf.DefaultPort))
+		return wantListen("perf: --listen", c.Listen.withPort())
 	case c.Connect != "":
-		return wantPeer("perf: --connect", withPort(c.Connect, perf.DefaultPort))
+		return wantPeer("perf: --connect", c.Connect.withPort())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -41,6 +42,27 @@ func (d *depth) Decode(ctx *kong.DecodeContext) error {
 	*d = depth(n)
 	return nil
 }
+
+// A stated text is that of a flag whose empty text, as of a variable of the shell that is not set, would be taken for a flag
+// that is not given.
+type stated string
+
+// Decode takes the text.
+func (s *stated) Decode(ctx *kong.DecodeContext) error {
+	if err := valueNext(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Scan.PopValueInto("text", (*string)(s)); err != nil {
+		return err
+	}
+	if *s == "" {
+		return errors.New("is empty")
+	}
+	return nil
+}
+
+// withPort is an address with the port of perf, if it has none.
+func (s stated) withPort() string { return withPort(string(s), perf.DefaultPort) }
 
 // wholeNumber takes a flag's text, and the number that it is: 0 if it is none.
 func wholeNumber(ctx *kong.DecodeContext) (text string, n int, err error) {
