@@ -198,6 +198,19 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
+// TestNothingToMeasure: what would replace the figures by nothing, or has nowhere to put them, is refused before anything is
+// measured.
+func TestNothingToMeasure(t *testing.T) {
+	for _, c := range []cli{{Docs: "../../docs", Rounds: 0}, {Docs: "../../docs", Rounds: -1}, {Docs: "nowhere", Rounds: 1}} {
+		if c.check() == nil {
+			t.Errorf("%+v is not refused", c)
+		}
+	}
+	if err := (&cli{Docs: "../../docs", Rounds: 1}).check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMissingProgram is not installed unless that is asked for.
 func TestMissingProgram(t *testing.T) {
 	c := &cli{Install: false}

@@ -53,6 +53,9 @@ func (c *cli) run(ctx context.Context) error {
 	if c.Responder {
 		return respond(ctx)
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	rec, err := readRecord(c.file())
 	if err != nil {
 		return err
@@ -71,8 +74,22 @@ func (c *cli) run(ctx context.Context) error {
 	if err := drawStudy(rec, filepath.Join(c.Docs, "performance")); err != nil {
 		return err
 	}
-	return updateTables(rec, filepath.Join(c.Docs, "performance.md"))
+	return updateTables(rec, c.page())
 }
+
+// check refuses what would come to nothing, before anything is measured.
+func (c *cli) check() error {
+	if c.Rounds < 1 {
+		return fmt.Errorf("--rounds: %d would leave nothing of the figures: want 1 or more", c.Rounds)
+	}
+	if _, err := os.Stat(c.page()); err != nil {
+		return fmt.Errorf("--docs: the tables go there: %w", err)
+	}
+	return nil
+}
+
+// page has the tables.
+func (c *cli) page() string { return filepath.Join(c.Docs, "performance.md") }
 
 // file is where the figures are kept.
 func (c *cli) file() string { return filepath.Join(c.Docs, "performance", "compare.json") }
