@@ -43,6 +43,13 @@ const (
 // errNotPerf is what private data that is not a hello parses to.
 var errNotPerf = errors.New("perf: the connection request is not one of iwarp perf")
 
+// A versionError is the version of another end that this one would misunderstand.
+type versionError byte
+
+func (e versionError) Error() string {
+	return fmt.Sprintf("perf: the other end speaks version %d of the measurement protocol, this one version %d", byte(e), helloVersion)
+}
+
 func (h hello) octets() []byte {
 	b := append(make([]byte, 0, helloLen), helloMagic...)
 	b = append(b, helloVersion, flag(h.control, flagControl)|flag(h.markers, flagMarkers)|flag(h.noCRC, flagNoCRC))
@@ -74,7 +81,7 @@ func parseHello(b []byte) (hello, error) {
 		return hello{}, errNotPerf
 	}
 	if b[4] != helloVersion || len(b) < helloLen {
-		return hello{}, fmt.Errorf("perf: the other end speaks version %d of the measurement protocol, this one version %d", b[4], helloVersion)
+		return hello{}, versionError(b[4])
 	}
 	return hello{
 		control: b[5]&flagControl != 0,

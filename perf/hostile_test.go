@@ -196,6 +196,21 @@ func TestIdleMeasurement(t *testing.T) {
 	}
 }
 
+// TestOtherVersion: an initiator of another version hears why it is rejected, and is reported as one that was not served.
+func TestOtherVersion(t *testing.T) {
+	addr, ended := Responds(t, idleLimit)
+	text := hello{control: true, session: 1}.octets()
+	text[4]--
+	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: text}}
+	_, err := d.Dial(t.Context(), "tcp", addr)
+	if err = refusal(err); err == nil || !strings.Contains(err.Error(), "version 3 of the measurement protocol") {
+		t.Errorf("the initiator: %v", err)
+	}
+	if v := <-ended; !errors.As(v.Err, new(versionError)) || v.Remote == nil {
+		t.Errorf("the responder reports %+v", v)
+	}
+}
+
 // TestHostileHello asks for more Reads than any initiator.
 func TestHostileHello(t *testing.T) {
 	addr, _ := Responds(t, idleLimit)

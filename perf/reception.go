@@ -127,10 +127,12 @@ func (r *reception) reject(req *iwarp.Request, reason error) error {
 	return r.door.Because(req, text, reason)
 }
 
-// decline is reject, which is reported where the initiator could not be told.
+// decline is reject, which is reported where the initiator could not be told, or is of another version, which no later try
+// will mend.
 func (r *reception) decline(req *iwarp.Request, reason error) error {
 	err := r.reject(req, reason)
-	if rejected := (*refuse.Error)(nil); errors.As(err, &rejected) && rejected.Untold != nil {
+	rejected := (*refuse.Error)(nil)
+	if errors.As(reason, new(versionError)) || errors.As(err, &rejected) && rejected.Untold != nil {
 		r.report(Visit{Remote: req.RemoteAddr(), Err: err})
 	}
 	return err
