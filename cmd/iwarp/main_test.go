@@ -108,6 +108,9 @@ func TestPerfInterrupted(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.Interrupted || got.Results == nil || len(got.Options.Ops) != 3 || len(got.Options.Sizes) != 4 || got.Options.Duration != perf.DefaultDuration {
 		t.Errorf("%v: %s", err, out.Bytes())
 	}
+	if bytes.Contains(out.Bytes(), []byte(`"negotiated"`)) {
+		t.Errorf("nothing was negotiated: %s", out.Bytes())
+	}
 	out.Reset()
 	p := (&perfCmd{JSON: true}).printer(streams{&out, io.Discard})
 	p.observer().Result(perf.Result{Op: perf.Send, Size: 64})
