@@ -34,7 +34,7 @@ type Observer struct {
 }
 
 // Connect measures what the options ask for against the responder at addr,
-// host:port.
+// host:port. It gives up one on whose connections nothing moves for half a minute.
 func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
 	opts, over, err := begun(opts)
 	if err != nil {
