@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,5 +109,30 @@ func TestSlowWrite(t *testing.T) {
 	testrig.Must(t, (&tcpRun{tcpLane: l}).write(make([]byte, 2*writeChunk+1)))
 	if len(seen) != 3 || seen[1] != writeChunk || seen[2] != 2*writeChunk || moved.Load() != 2*writeChunk+1 {
 		t.Errorf("had moved before each part: %d; in the end %d", seen, moved.Load())
+	}
+}
+
+// TestPolledReads: octets of plain TCP that were polled have moved.
+func TestPolledReads(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	defer ln.Close()
+	out, err := net.Dial("tcp", ln.Addr().String())
+	testrig.Must(t, err)
+	defer out.Close()
+	in, err := ln.Accept()
+	testrig.Must(t, err)
+	defer in.Close()
+	var moved atomic.Int64
+	l := new(tcpLane)
+	l.use(in, &moved)
+	_, err = out.Write([]byte("abc"))
+	testrig.Must(t, err)
+	for _, poll := range []bool{true, false} {
+		r, before := &tcpRun{tcpLane: l, job: job{Poll: poll}}, moved.Load()
+		n, err := r.read(make([]byte, 1))
+		if n != 1 || err != nil || moved.Load() != before+1 {
+			t.Errorf("polled %v: got %d octets, %v; %d have moved", poll, n, err, moved.Load()-before)
+		}
 	}
 }
