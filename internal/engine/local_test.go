@@ -47,7 +47,7 @@ func TestLocalWorkIsCopied(t *testing.T) {
 
 // The slot of a registration of many pieces keeps no room for so many.
 func TestLocalWorkOfMany(t *testing.T) {
-	for _, pieces := range []int{manyPieces, manyPieces + 1} {
+	for _, pieces := range []int{memory.KeptPieces, memory.KeptPieces + 1} {
 		p := initiator(t)
 		r, err := p.table.Allocate(testPD, memory.Most{Pieces: pieces, Octets: 99})
 		testrig.Must(t, err)
@@ -58,7 +58,7 @@ func TestLocalWorkOfMany(t *testing.T) {
 		p.post(SendWork{ID: 1, Op: OpFastRegister, Register: &Register{r, memory.Registration{Memory: list}}})
 		p.wantNothing()
 		p.completion(success(1, OpFastRegister, 0))
-		if kept := cap(p.QP.sq.At(p.QP.sq.Tail()).local.register.Memory); kept > manyPieces || kept > 0 != (pieces == manyPieces) {
+		if kept := cap(p.QP.sq.At(p.QP.sq.Tail()).local.register.Memory); kept > memory.KeptPieces || kept > 0 != (pieces == memory.KeptPieces) {
 			t.Errorf("%d pieces: room for %d", pieces, kept)
 		}
 	}

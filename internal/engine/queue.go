@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/rdmap/ring"
 )
 
@@ -95,15 +96,12 @@ func (e *sendEntry) keep(w *SendWork) {
 	e.Register = r
 }
 
-// manyPieces is so many pieces of memory that a slot does not keep room for them.
-const manyPieces = 16
-
 // forget drops what the last request referred to.
 func (l *localWork) forget() {
 	pieces := l.register.Memory
 	clear(pieces)
 	*l = localWork{}
-	if cap(pieces) <= manyPieces {
+	if cap(pieces) <= memory.KeptPieces {
 		l.register.Memory = pieces[:0]
 	}
 }

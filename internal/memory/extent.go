@@ -89,11 +89,11 @@ func (x *extent) drop(state uint32) {
 	defer x.locks.unlock(0, x.size)
 	clear(x.parts)
 	x.buf, x.parts, x.ends = nil, x.parts[:0], x.ends[:0]
-	if cap(x.parts) > manyPieces {
+	if cap(x.parts) > KeptPieces {
 		x.parts, x.ends = nil, nil
 	}
 	x.state.Store(state)
 }
 
-// manyPieces is so many pieces of memory that an extent does not keep room for them.
-const manyPieces = 16
+// KeptPieces is for how many pieces of memory room is kept when they are not registered any more.
+const KeptPieces = 16

@@ -129,7 +129,7 @@ func TestWindowsOfAStream(t *testing.T) {
 func TestInvalidHasNoMemory(t *testing.T) {
 	table := NewTable()
 	r, d := allocate(t, table, Most{Pieces: 99, Octets: 99}), local(table)
-	for _, pieces := range []int{1, 2, manyPieces + 1, 99, 2, manyPieces, 1} {
+	for _, pieces := range []int{1, 2, KeptPieces + 1, 99, 2, KeptPieces, 1} {
 		list := make([][]byte, pieces)
 		for i := range list {
 			list[i] = make([]byte, 1)
@@ -142,7 +142,7 @@ func TestInvalidHasNoMemory(t *testing.T) {
 			t.Fatal(f)
 		}
 		room := x.parts[:cap(x.parts)]
-		if x.buf != nil || len(x.parts) != 0 || len(x.ends) != 0 || len(room) > manyPieces {
+		if x.buf != nil || len(x.parts) != 0 || len(x.ends) != 0 || len(room) > KeptPieces {
 			t.Errorf("%d pieces: %d octets, %d parts, room for %d", pieces, len(x.buf), len(x.parts), len(room))
 		}
 		for _, p := range room {
