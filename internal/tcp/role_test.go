@@ -175,12 +175,7 @@ func TestTakeSteadily(t *testing.T) {
 func TestEndOfSteady(t *testing.T) {
 	for name, end := range map[string]func(*Conn) error{"FIN": (*Conn).CloseWrite, "RST": (*Conn).Reset} {
 		t.Run(name, func(t *testing.T) {
-			s := standBack(t)
-			s.take()
-			for range 2 * steady {
-				s.c.Leave(false, false)
-				s.take()
-			}
+			s := steadied(t)
 			s.stopTimer()
 			s.c.Leave(false, false)
 			s.wantArmed(false)
@@ -188,6 +183,18 @@ func TestEndOfSteady(t *testing.T) {
 			s.wantBack(2*steady + 1)
 		})
 	}
+}
+
+// steadied is a connection whose consumers have come so often that the bell stays disarmed when one leaves; one has the role.
+func steadied(t *testing.T) *standby {
+	t.Helper()
+	s := standBack(t)
+	s.take()
+	for range 2 * steady {
+		s.c.Leave(false, false)
+		s.take()
+	}
+	return s
 }
 
 // stopTimer has the bell's timer not ring, whoever thinks that it runs.
@@ -210,12 +217,7 @@ func TestLookOut(t *testing.T) {
 		"after":  func(c *Conn) { c.Leave(false, false); c.LookOut() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := standBack(t)
-			s.take()
-			for range 2 * steady {
-				s.c.Leave(false, false)
-				s.take()
-			}
+			s := steadied(t)
 			leave(s.c)
 			s.wantArmed(true)
 			s.take()
