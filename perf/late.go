@@ -3,9 +3,9 @@ package perf
 import "github.com/goiwarp/iwarp/internal/spread"
 
 const (
-	// lateTrips is how many round trips have a 99th percentile of their own, which one of a hundred exceeds: that of fewer is the
+	// LateTrips is how many round trips have a 99th percentile of their own, which one of a hundred exceeds: that of fewer is the
 	// greatest of them, and of how few they are says more than of the latency.
-	lateTrips = 100
+	LateTrips = 100
 
 	// leastLate and leastLatest are how many round trips there are to be in all, for the latency that 1 % exceed and for that which
 	// 0.1 % do. Three of so many exceed it: the place of a single one does not decide.
@@ -33,7 +33,7 @@ func trips(samples []sample) (sum float64) {
 // number of a slice's follows how long the slice before took, so that a few have less.
 func (s *series) lateInSlices() bool {
 	for _, samples := range [][]sample{s.iwarp, s.tcp} {
-		if len(samples) > 0 && spread.Median(values(samples, sample.trips)) < lateTrips {
+		if len(samples) > 0 && spread.Median(values(samples, sample.trips)) < LateTrips {
 			return false
 		}
 	}
@@ -48,7 +48,7 @@ func (s *series) grouped() series {
 	if min(trips(s.iwarp), trips(s.tcp)) < leastLate {
 		return g
 	}
-	enough := func(from, to int) bool { return min(trips(s.iwarp[from:to]), trips(s.tcp[from:to])) >= lateTrips }
+	enough := func(from, to int) bool { return min(trips(s.iwarp[from:to]), trips(s.tcp[from:to])) >= LateTrips }
 	from, n := 0, min(len(s.iwarp), len(s.tcp))
 	for to := 1; to <= n; to++ {
 		if to == n || enough(from, to) && enough(to, n) {

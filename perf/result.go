@@ -4,7 +4,7 @@ import "github.com/goiwarp/iwarp/internal/spread"
 
 // A Report is a whole measurement. docs/perf-json.md describes its JSON.
 type Report struct {
-	Negotiated Negotiated `json:"negotiated"`
+	Negotiated Negotiated `json:"negotiated,omitzero"` // none of a run that was interrupted before its connections were up
 	Options    Options    `json:"options"`
 	Results    []Result   `json:"results"`
 	// Interrupted: the results are those that there were when an interrupt came. Who has collected them sets it.

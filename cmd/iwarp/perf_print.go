@@ -230,12 +230,6 @@ func (p *perfPrinter) finish(r *perf.Report) error {
 	return nil
 }
 
-// An unconnected report is one of a run that was interrupted before its connections were up: there is nothing negotiated.
-type unconnected struct {
-	perf.Report
-	Negotiated *perf.Negotiated `json:"negotiated,omitempty"`
-}
-
 // interrupted prints as JSON what there was when an interrupt came. Else it is printed already.
 func (p *perfPrinter) interrupted(opts perf.Options) error {
 	if !p.json {
@@ -249,8 +243,5 @@ func (p *perfPrinter) interrupted(opts perf.Options) error {
 		p.soFar.Results = []perf.Result{}
 	}
 	p.soFar.Interrupted = true
-	if p.soFar.Negotiated == (perf.Negotiated{}) {
-		return report.WriteJSON(p.out, unconnected{Report: p.soFar})
-	}
 	return report.WriteJSON(p.out, &p.soFar)
 }

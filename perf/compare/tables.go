@@ -152,18 +152,15 @@ func perfTable(rec *record) string {
 	return b.String()
 }
 
-// lateTrips is how many round trips a slice is to have for a 99th percentile: that of fewer is the greatest of them. Records up to
-// 2026-11-24 have ratios of such ones, too.
-const lateTrips = 100
-
-// lateText is the text of a ratio of 99th percentiles, or a dash where slices were too short for one.
+// lateText is the text of a ratio of 99th percentiles, or a dash where slices were too short for one: records up to 2026-11-24 have it
+// of such ones, too.
 func lateText(r perf.Result, text string) string {
 	counted := int64(r.LatPairs - r.LatDropped)
 	if r.Scarce() {
 		counted = max(counted, 5) // those that waited least
 	}
 	for _, f := range []*perf.Figures{&r.Figures, r.TCP} {
-		if f != nil && f.LatencyIterations < lateTrips*counted {
+		if f != nil && f.LatencyIterations < perf.LateTrips*counted {
 			return "-"
 		}
 	}
