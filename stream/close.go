@@ -44,13 +44,8 @@ func (c *Conn) Close() error {
 	c.rd.end()
 	c.wr.end()
 	c.writing <- struct{}{} // those who wait leave, now that their contexts have ended
-	c.mu.Lock()
-	w, awaited := c.ep.Disconnect()
-	if awaited {
-		_ = c.sendWord(w) // where that fails there is no peer any more
-	}
-	c.mu.Unlock()
-	err := c.ended(c.qp.Close(), awaited)
+	owed := c.disconnect()
+	err := c.ended(c.qp.Close(), owed)
 	_ = c.release()
 	for _, l := range c.out.left {
 		_ = l.mr.Deregister()
@@ -60,8 +55,20 @@ func (c *Conn) Close() error {
 	return c.opError("close", err)
 }
 
+// disconnect says Disconnect where the peer is to know, and reports whether it owes that word, too: one of rdma-core's says none once it has ours.
+func (c *Conn) disconnect() (owed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, send := c.ep.Disconnect()
+	if !send {
+		return false
+	}
+	gone := c.sendWord(w) != nil // without a word
+	return gone || c.ep.Peer().CountsMaps
+}
+
 // ended is the error of the QP's close, but where the peer has closed the connection, too: it wants nothing more. A peer that was the first
-// to end the connection owed a word, unless both directions had ended before: rdma-core's rsockets have none for it then.
+// to end the connection owed a word, unless both directions had ended before.
 func (c *Conn) ended(err error, owed bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

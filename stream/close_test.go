@@ -96,6 +96,54 @@ func TestShutdownsCross(t *testing.T) {
 	}
 }
 
+// TestDisconnected has an end of rdma-core's say Disconnect, after which it may have no receives any more: it gets no further word.
+func TestDisconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, others := newDuplex()
+		p, conn := byHandOver(t, stream.Config{}, ours, others)
+		p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
+		must(t, conn.CloseWrite())
+		p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Shutdown)))
+		p.word(rsockets.OpControl, uint32(rsockets.Disconnect))
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+			t.Errorf("%d octets, %v", n, err)
+		}
+		sent := conn.QP().Stats().Sent[rdmap.OpSend].Messages
+		go func() { must(t, p.qp.Close()) }()
+		must(t, conn.Close())
+		if n := conn.QP().Stats().Sent[rdmap.OpSend].Messages - sent; n != 0 {
+			t.Errorf("%d words more to a peer that takes none", n)
+		}
+	})
+}
+
+// TestGoneAtOurWord has an end of rdma-core's end the connection as soon as it has our word, before Close has gone on to end it, too: that is in
+// order. Where it had ended the connection before, it may not have everything.
+func TestGoneAtOurWord(t *testing.T) {
+	for name, want := range map[string]error{"at our word": nil, "before": io.ErrUnexpectedEOF} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, others := newDuplex()
+				p, conn := byHandOver(t, stream.Config{}, ours, others)
+				p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
+				end := func() { must(t, p.qp.Close()); <-conn.QP().Done() }
+				if want != nil {
+					end()
+				}
+				owed := conn.Disconnect()
+				if want == nil {
+					p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Disconnect)))
+					end()
+				}
+				if err := conn.Ended(conn.QP().Close(), owed); !errors.Is(err, want) {
+					t.Errorf("%v, wanted %v", err, want)
+				}
+				_ = conn.Close()
+			})
+		})
+	}
+}
+
 // TestShutdownsCrossUnderWay has the peer's word come while octets of ours, and our word, are still under way: the peer gets them; if it
 // is gone, Close says so.
 func TestShutdownsCrossUnderWay(t *testing.T) {

@@ -9,3 +9,9 @@ func (c *Conn) KeepsAlive() bool {
 
 // Unmap takes the memory of all mappings back, as Close does.
 func (c *Conn) Unmap() { c.unmap() }
+
+// Disconnect is Close up to the end of the QP, and Ended what is left of it.
+func (c *Conn) Disconnect() (owed bool) { return c.disconnect() }
+
+// Ended is Close after the end of the QP.
+func (c *Conn) Ended(err error, owed bool) error { return c.ended(err, owed) }

@@ -37,11 +37,13 @@ func (e *Ending) Disconnect() (w Word, send bool) {
 	return NewWord(OpControl, uint32(Disconnect)), send
 }
 
-// control takes note of what the peer has said; silent tells of one that is disconnected by words of Shutdown that cross.
+// control takes note of what the peer has said; silent tells of one that waits for no word once it has said Disconnect, or once words of Shutdown
+// have crossed.
 func (e *Ending) control(c Control, silent bool) error {
 	switch c {
 	case Disconnect:
-		e.peerEnded, e.disconnected = true, true
+		// An end of rdma-core's may have deregistered the memory of its receives by now: a word more would end the connection with a Terminate.
+		e.peerEnded, e.disconnected, e.said = true, true, e.said || silent
 	case Shutdown:
 		// Where its word crosses ours, an end of rdma-core's is disconnected by ours: it says nothing more, and takes nothing. It is not
 		// e.disconnected before that, as what we have sent may not have reached it yet.

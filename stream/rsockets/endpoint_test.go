@@ -352,4 +352,11 @@ func TestEnding(t *testing.T) {
 	if !e.Ended() {
 		t.Error("not ended")
 	}
+	w, send = e.Disconnect() // rdma-core's end may have no receives any more
+	want(w, send, 0, false)
+
+	e = newEnd(hello(2, 8, 256), withMaps(2, 384, true), 256) // one of ours waits for our word
+	e.must(t, OpControl, uint32(Disconnect))
+	w, send = e.Disconnect()
+	want(w, send, Disconnect, true)
 }
