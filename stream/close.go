@@ -59,6 +59,8 @@ func (c *Conn) Close() error {
 func (c *Conn) disconnect() (owed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ledUnlocking(nil) // the contexts have ended
+	c.advance()         // what the peer has said decides what is said
 	w, send := c.ep.Disconnect()
 	if !send {
 		return false

@@ -96,25 +96,34 @@ func TestShutdownsCross(t *testing.T) {
 	}
 }
 
-// TestDisconnected has an end of rdma-core's say Disconnect, after which it may have no receives any more: it gets no further word.
+// TestDisconnected has an end of rdma-core's say Disconnect and free its receives: it gets no further word, whether the one of its own was read
+// before Close or not.
 func TestDisconnected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ours, others := newDuplex()
-		p, conn := byHandOver(t, stream.Config{}, ours, others)
-		p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
-		must(t, conn.CloseWrite())
-		p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Shutdown)))
-		p.word(rsockets.OpControl, uint32(rsockets.Disconnect))
-		if n, err := conn.Read(make([]byte, 1)); n > 0 || err != io.EOF {
-			t.Errorf("%d octets, %v", n, err)
-		}
-		sent := conn.QP().Stats().Sent[rdmap.OpSend].Messages
-		go func() { must(t, p.qp.Close()) }()
-		must(t, conn.Close())
-		if n := conn.QP().Stats().Sent[rdmap.OpSend].Messages - sent; n != 0 {
-			t.Errorf("%d words more to a peer that takes none", n)
-		}
-	})
+	for name, read := range map[string]bool{"read": true, "not read": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, others := newDuplex()
+				p, conn := byHandOver(t, stream.Config{}, ours, others)
+				p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
+				must(t, conn.CloseWrite())
+				p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Shutdown)))
+				p.word(rsockets.OpControl, uint32(rsockets.Disconnect))
+				if read {
+					if n, err := conn.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+						t.Errorf("%d octets, %v", n, err)
+					}
+				}
+				synctest.Wait()
+				must(t, p.mr.Deregister())
+				sent := conn.QP().Stats().Sent[rdmap.OpSend].Messages
+				go func() { must(t, p.qp.Close()) }()
+				must(t, conn.Close())
+				if n := conn.QP().Stats().Sent[rdmap.OpSend].Messages - sent; n != 0 {
+					t.Errorf("%d words more to a peer that takes none", n)
+				}
+			})
+		})
+	}
 }
 
 // TestGoneAtOurWord has an end of rdma-core's end the connection as soon as it has our word, before Close has gone on to end it, too: that is in
