@@ -216,21 +216,19 @@ type Negotiated struct {
 // A QP exists until its program calls Close or Abort, also when its connection has ended by
 // itself: Done tells of that.
 type QP struct {
-	rnic   *RNIC
-	pd     *PD
-	num    uint32
-	holds  holding
-	cfg    QPConfig
-	sendCQ *CQ
-	recvCQ *CQ
-	uses   [2]cqUse // of the Send Queue's CQ, and of the other's, if that is another
+	rnic    *RNIC
+	pd      *PD
+	num     uint32
+	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
+	cfg     QPConfig
+	sendCQ  *CQ
+	recvCQ  *CQ
+	uses    [2]cqUse // of the Send Queue's CQ, and of the other's, if that is another
 
 	// Completions of the two queues that were not polled yet: their requests still
 	// occupy entries.
 	unpolledSends, unpolledRecvs atomic.Int64
 	srqHeld                      srqHeld // with an SRQ, in place of unpolledRecvs
-
-	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
 
 	mu                      sync.Mutex // guards what follows
 	eng                     *engine.QP
@@ -250,6 +248,8 @@ type QP struct {
 	farewell                farewell  // of this connection
 	finSent                 bool      // on this connection
 	slack                   bool      // the RNIC's trimmer has the QP
+	asks                    bool      // TCP is to be asked for quietBy
+	holds                   holding   // not guarded: who creates the QP, or releases it, is alone
 	boundTo                 uint32    // what regions bound to the QP are bound to: this connection, or the next
 	sendFn                  func()    // that is it: send
 	pushed                  time.Time // when the last post was sent
@@ -260,7 +260,6 @@ type QP struct {
 	sendCalls, receiveCalls uint64
 	allSent                 uint64    // octets of the stream, when TCP had last none that it had not sent
 	quietBy                 time.Time // the end of the wait before the FIN for which TCP was asked that
-	asks                    bool      // it is to be asked that
 	gather                  *engine.Gather
 	timer                   deadline.Timer[QP]
 	segments                segments
