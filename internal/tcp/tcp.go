@@ -49,6 +49,7 @@ type Conn struct {
 // the octets buffered come first, and then the socket is used directly.
 func New(c net.Conn) *Conn {
 	c, ahead := unwrap(c)
+	sendAtOnce(c)
 	t := &Conn{Conn: c, raw: newRaw(c), ahead: ahead}
 	t.isAhead.Store(len(ahead) > 0)
 	if t.base = t.raw; t.raw == nil {
@@ -59,6 +60,16 @@ func New(c net.Conn) *Conn {
 	}
 	t.raw.rx = &t.rx
 	return t
+}
+
+// sendAtOnce turns the Nagle algorithm off, which package net has done already where its user has not turned it on: an FPDU
+// that does not fill a segment would wait for the acknowledgement of what was sent before.
+//
+// CULLEY, section 7.3: "To achieve the previous segmentation rule, TCP's Nagle algorithm SHOULD be disabled." [S04]
+func sendAtOnce(c net.Conn) {
+	if on, ok := basis(c).(interface{ SetNoDelay(yes bool) error }); ok {
+		_ = on.SetNoDelay(true) // of one that is closed already, the next call tells
+	}
 }
 
 // basis returns the connection that a recording or encrypting one is built on, which
