@@ -212,6 +212,8 @@ func (c *writeless) Write(b []byte) (int, error) {
 }
 
 // TestWriteFails: a connection that fails as it is written to is lost, whatever could still be read.
+//
+// Proves S05.
 func TestWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPipe(t)

@@ -181,8 +181,6 @@ func (o *transport) encrypt(t testing.TB, s *setup) *tls.Config {
 
 // TestTransports leads the dialogues about the end of a connection over each transport;
 // those of verbs_test.go are led over each, too.
-//
-// Proves S03.
 func TestTransports(t *testing.T) {
 	overAll(t, func(t *testing.T, s setup) {
 		ini, res := s.connect(t)

@@ -82,7 +82,7 @@ func (w *wire) drained(p *peer) {
 	p.settle()
 }
 
-// Proves S01, S04, S06: each TCP segment begins with an FPDU and holds whole ones, whatever
+// Proves S01, S04, S06, S07: each TCP segment begins with an FPDU and holds whole ones, whatever
 // the EMSS is and wherever markers fall, and bulk fills its segments; no ULPDU exceeds
 // MULPDU.
 func TestHeaderAlignment(t *testing.T) {

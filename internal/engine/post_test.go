@@ -187,7 +187,7 @@ func TestScatterGather(t *testing.T) {
 	}
 }
 
-// Proves S02, S07, D01, D02, D20: segments are as large as the MULPDU allows and no larger, and
+// Proves S07, D01, D02, D20: segments are as large as the MULPDU allows and no larger, and
 // follow its changes in the middle of a message; what is built is not cut again.
 func TestMULPDUChanges(t *testing.T) {
 	p := initiator(t)

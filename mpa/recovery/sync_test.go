@@ -204,6 +204,18 @@ func TestResyncOfJustEnough(t *testing.T) {
 	}
 }
 
+// Where CRCs are not used, a length that no sender may have tells that there is no FPDU.
+//
+// Proves S02.
+func TestResyncTooLong(t *testing.T) {
+	for length, want := range map[int]bool{layout.MaxMULPDU: true, layout.MaxMULPDU + 1: false} {
+		l := newPlan(false, false, slicesOf(length, 4))
+		if sync, ok := recovery.Resync(l.stream, func([]byte) bool { return true }); ok != want {
+			t.Errorf("ULPDUs of %d octets: %v, %+v", length, ok, sync)
+		}
+	}
+}
+
 // Where CRCs are not used, anything may stand in their place.
 func TestResyncCRCFieldNotUsed(t *testing.T) {
 	for _, markers := range []bool{false, true} {
