@@ -30,8 +30,8 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 //
 // On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a
 // message the way through another goroutine. That is cheapest with the same context each time. When a
-// program that has waited so again and again stops waiting, what the peer does by itself then, such as a Read of this end's memory or its Close, may be
-// noticed up to 4 ms later, once: also by RNIC.NextEvent. Arm spares that.
+// program that has waited so again and again stops waiting, what the peer does by itself then, such as a Read of this end's memory, may be
+// noticed up to 4 ms later, once. Arm spares that. The end of the connection is noticed at once.
 func (cq *CQ) Wait(ctx context.Context) error {
 	cancel := ctx.Done()
 	for {

@@ -32,7 +32,7 @@
 // as many requests under way as there are Reads. Write-Imm and Atomic are measured only if they are asked for.
 //
 // What bounds the messages under way is not the same on both sides. Sends are ahead of the responder by no more than it has receives
-// for, which are Depth, and Depth Sends or Writes at most wait for the socket to take them; beyond that the socket's buffers bound Writes. Plain
+// for, which are Options.RXDepth, and Depth Sends or Writes at most wait for the socket to take them; beyond that the socket's buffers bound Writes. Plain
 // TCP's messages, beside Sends and Writes, are bounded by the socket's buffers alone, which are the same on both sides: of small ones more
 // may be under way. Reads and plain TCP's requests are bounded by Depth.
 //
