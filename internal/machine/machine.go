@@ -2,6 +2,7 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -19,6 +20,11 @@ type Machine struct {
 // This describes the machine that this runs on.
 func This() Machine {
 	return Machine{CPU: field("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(), Kernel: kernel(), Go: runtime.Version()}
+}
+
+// Text is the machine in a line of a document.
+func (m Machine) Text() string {
+	return fmt.Sprintf("%d CPUs, %s; %s; %s", m.CPUs, m.CPU, m.Kernel, m.Go)
 }
 
 // CPUTime returns the time that this process has computed since it began.

@@ -21,6 +21,13 @@ func TestThis(t *testing.T) {
 	}
 }
 
+func TestText(t *testing.T) {
+	m := Machine{CPU: "Some CPU", CPUs: 2, Kernel: "linux 6.1", Go: "go1.26"}
+	if want := "2 CPUs, Some CPU; linux 6.1; go1.26"; m.Text() != want {
+		t.Errorf("%q, want %q", m.Text(), want)
+	}
+}
+
 func TestField(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "info")
 	testrig.Must(t, os.WriteFile(file, []byte("processor\t: 0\nmodel name\t: Some CPU: 2 GHz\nmodel name\t: another\n"), 0o600))

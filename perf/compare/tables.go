@@ -36,8 +36,7 @@ func (w when) text() string {
 	if w.Load != "" {
 		load = ", after a minute with a load of " + w.Load
 	}
-	m := w.Machine
-	return fmt.Sprintf("Measured on %s, at commit %s%s: %d CPUs, %s; %s; %s.\n\n", w.Date, w.Commit, load, m.CPUs, m.CPU, m.Kernel, m.Go)
+	return fmt.Sprintf("Measured on %s, at commit %s%s: %s.\n\n", w.Date, w.Commit, load, w.Machine.Text())
 }
 
 // updateTables replaces what stands between the markers.

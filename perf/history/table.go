@@ -55,7 +55,7 @@ func tables(history []run) string {
 	var b strings.Builder
 	b.WriteString(report.MarkdownHeading("run", "date", "commit", "machine", "congestion control", "disturbed", "remark"))
 	for i, r := range history {
-		b.WriteString(report.MarkdownRow(fmt.Sprint(i+1), r.Date, r.commit(), r.where(), r.CC, fmt.Sprintf("%.0f %%", 100*r.Disturbed), r.remark()))
+		b.WriteString(report.MarkdownRow(fmt.Sprint(i+1), r.Date, r.commit(), r.Machine.Text(), r.CC, fmt.Sprintf("%.0f %%", 100*r.Disturbed), r.remark()))
 	}
 	for _, ratio := range ratios {
 		b.WriteString("\n### " + ratio.title + "\n\n")
@@ -80,10 +80,6 @@ func (r *run) commit() string {
 		return "`" + r.Commit + "`, changed"
 	}
 	return "`" + r.Commit + "`"
-}
-
-func (r *run) where() string {
-	return fmt.Sprintf("%d CPUs, %s; %s; %s", r.CPUs, r.CPU, r.Kernel, r.Go)
 }
 
 func (r *run) remark() string {
