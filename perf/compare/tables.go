@@ -56,12 +56,11 @@ func updateTables(rec *record, file string) error {
 
 // replaced puts a table between its markers.
 func replaced(doc, name, table string) (string, error) {
-	before, rest, ok := strings.Cut(doc, fmt.Sprintf(tableBegin, name))
-	_, after, ok2 := strings.Cut(rest, fmt.Sprintf(tableEnd, name))
-	if !ok || !ok2 {
+	doc, ok := report.Between(doc, fmt.Sprintf(tableBegin, name), fmt.Sprintf(tableEnd, name), table)
+	if !ok {
 		return "", fmt.Errorf("there is no place for the table %s", name)
 	}
-	return before + fmt.Sprintf(tableBegin, name) + table + fmt.Sprintf(tableEnd, name) + after, nil
+	return doc, nil
 }
 
 // toolsTable has a row for each work and tool.

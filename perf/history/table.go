@@ -29,12 +29,11 @@ func render(dir string) error {
 	if err != nil {
 		return err
 	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
+	doc, ok := report.Between(string(text), begin, end, tables(history))
+	if !ok {
 		return errors.New(file + " has no place for the tables")
 	}
-	return os.WriteFile(file, []byte(before+begin+tables(history)+end+after), 0o644)
+	return os.WriteFile(file, []byte(doc), 0o644)
 }
 
 // ratios are the tables, of which each has one ratio.
