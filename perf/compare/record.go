@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/checkout"
 	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/spread"
 	"github.com/goiwarp/iwarp/internal/study"
@@ -40,10 +39,10 @@ type record struct {
 	Library *libraryStudy `json:"programs_on_the_library,omitempty"` // nil: not measured
 }
 
-// A when is a day, the commit that was measured, and the machine.
+// A when is a day, the sources that were measured, and the machine.
 type when struct {
-	Date    string          `json:"date"`
-	Commit  string          `json:"commit"`
+	Date string `json:"date"`
+	checkout.State
 	Machine machine.Machine `json:"machine"`
 	Load    string          `json:"load_before,omitempty"` // how many threads ran or wanted to, on average of the minute before; "" is not known
 }
@@ -111,16 +110,10 @@ func (r *record) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// now is today, on this machine, with the commit that lies in the directory.
+// now is today, on this machine, with what lies in the directory.
 func now(ctx context.Context) (when, error) {
-	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=7", "HEAD").Output()
-	if err != nil {
-		return when{}, fmt.Errorf("git rev-parse: %w", err)
-	}
-	return when{
-		Date: time.Now().UTC().Format(time.DateOnly), Commit: strings.TrimSpace(string(head)),
-		Machine: machine.This(), Load: loadBefore(),
-	}, nil
+	sources, err := checkout.Here(ctx, 7)
+	return when{Date: time.Now().UTC().Format(time.DateOnly), State: sources, Machine: machine.This(), Load: loadBefore()}, err
 }
 
 // loadBefore is the load of the last minute.

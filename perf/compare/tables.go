@@ -32,11 +32,14 @@ func tables(rec *record) map[string]string {
 
 // text stands in front of a table.
 func (w when) text() string {
-	load := ""
+	changed, load := "", ""
+	if w.Modified {
+		changed = " (changed)"
+	}
 	if w.Load != "" {
 		load = ", after a minute with a load of " + w.Load
 	}
-	return fmt.Sprintf("Measured on %s, at commit %s%s: %s.\n\n", w.Date, w.Commit, load, w.Machine.Text())
+	return fmt.Sprintf("Measured on %s, at commit %s%s%s: %s.\n\n", w.Date, w.Commit, changed, load, w.Machine.Text())
 }
 
 // updateTables replaces what stands between the markers.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -28,6 +30,26 @@ func TestLateOfShortSlices(t *testing.T) {
 		table := perfTable(&record{Perf: []perf.Report{{Negotiated: perf.Negotiated{CC: "reno"}, Results: []perf.Result{r}}}})
 		if want := "| Write | 1048576 | reno | - | - | " + test.want + " | - |"; !strings.Contains(table, want) {
 			t.Errorf("%d and %d round trips in %d slices:\n%s\nhas no %s", test.ours, test.tcp, test.measured-test.disturbed, table, want)
+		}
+	}
+}
+
+// TestMeasuredAt: the JSON file and what stands in front of a table name the commit, and say so where sources were changed beside it.
+func TestMeasuredAt(t *testing.T) {
+	dir := testrig.Repository(t, "main.go")
+	for _, changed := range []bool{false, true} {
+		if changed {
+			testrig.WriteBelow(t, dir, "main.go", "changed\n")
+		}
+		at, err := now(t.Context())
+		testrig.Must(t, err)
+		file, err := json.Marshal(at)
+		testrig.Must(t, err)
+		if got := strings.Contains(string(file), `"commit":"`+at.Commit+`","modified":true,"machine"`); len(at.Commit) != 7 || got != changed {
+			t.Errorf("changed: %v: the file has %s", changed, file)
+		}
+		if got := strings.Contains(at.text(), "at commit "+at.Commit+" (changed)"); got != changed {
+			t.Errorf("changed: %v: %s", changed, at.text())
 		}
 	}
 }

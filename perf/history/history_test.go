@@ -65,6 +65,21 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// TestAddChanged: a run that is added names the commit, and says so where sources were changed beside it.
+func TestAddChanged(t *testing.T) {
+	dir := testrig.Repository(t, "main.go")
+	testrig.WriteBelow(t, dir, "README.md", begin+end)
+	testrig.Must(t, os.WriteFile("perf.json", measured(t, 0, 0), 0o600))
+	testrig.Must(t, (&addCmd{File: "perf.json"}).Run(&cli{Dir: "."}))
+	testrig.WriteBelow(t, dir, "main.go", "changed\n")
+	testrig.Must(t, (&addCmd{File: "perf.json"}).Run(&cli{Dir: "."}))
+	history, err := readHistory(".")
+	testrig.Must(t, err)
+	if len(history) != 2 || len(history[0].Commit) != 12 || history[0].Modified || history[1].Commit != history[0].Commit || !history[1].Modified {
+		t.Errorf("%+v", history)
+	}
+}
+
 // TestBusy: a run is marked from a bound on.
 func TestBusy(t *testing.T) {
 	for _, c := range []struct {

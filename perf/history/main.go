@@ -6,15 +6,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goiwarp/iwarp/internal/checkout"
 	"github.com/goiwarp/iwarp/internal/machine"
 )
 
@@ -47,7 +47,7 @@ func (a *addCmd) Run(c *cli) error {
 	if err != nil {
 		return err
 	}
-	commit, modified, err := checkout()
+	sources, err := checkout.Here(context.Background(), 12)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a *addCmd) Run(c *cli) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.File, err)
 	}
-	r.Date, r.Commit, r.Modified, r.Machine, r.Note = time.Now().UTC().Format(time.DateOnly), commit, modified, machine.This(), a.Note
+	r.Date, r.State, r.Machine, r.Note = time.Now().UTC().Format(time.DateOnly), sources, machine.This(), a.Note
 	if err := appendRun(c.Dir, r); err != nil {
 		return err
 	}
@@ -71,16 +71,3 @@ func (a *addCmd) read() ([]byte, error) {
 
 // Run makes the tables.
 func (renderCmd) Run(c *cli) error { return render(c.Dir) }
-
-// checkout is the commit that is checked out, and whether there are changes beside it. Those of documents do not change what is measured.
-func checkout() (commit string, modified bool, err error) {
-	head, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "", false, fmt.Errorf("git rev-parse: %w", err)
-	}
-	changed, err := exec.Command("git", "status", "--porcelain", "--", "*.go", "go.mod").Output()
-	if err != nil {
-		return "", false, fmt.Errorf("git status: %w", err)
-	}
-	return strings.TrimSpace(string(head)), len(changed) > 0, nil
-}

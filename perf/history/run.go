@@ -10,15 +10,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/goiwarp/iwarp/internal/checkout"
 	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 // A run is one line of the history.
 type run struct {
-	Date     string `json:"date"`
-	Commit   string `json:"commit"`
-	Modified bool   `json:"modified,omitempty"` // there were changes beside the commit
+	Date string `json:"date"`
+	checkout.State
 	machine.Machine
 	CC   string `json:"congestion_control"`
 	Note string `json:"note,omitempty"`
