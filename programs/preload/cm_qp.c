@@ -54,14 +54,14 @@ unsigned iw_cm_rights(void)
 
 EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	if (id->qp || !id->verbs)
+	if (id->qp || !id->verbs || !attr)
 		return iw_set_errno(EINVAL);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pd;
-	} else if (attr->pd->context != id->verbs) {
-		return iw_set_errno(EINVAL);
 	}
+	if (!attr->pd || attr->pd->context != id->verbs)
+		return iw_set_errno(EINVAL);
 	if (complete_cqs(id, attr))
 		goto failed;
 	struct ibv_qp *qp = iw_create_qp_ex(id->verbs, attr);
@@ -80,6 +80,8 @@ failed:
 EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr_ex ex = {0};
+	if (!attr)
+		return iw_set_errno(EINVAL);
 	memcpy(&ex, attr, sizeof *attr);
 	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ex.pd = pd ? pd : id->pd;
@@ -90,8 +92,11 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 	return result;
 }
 
+/* Programs that clean up from several places destroy twice, or what was never made. */
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	if (!id->qp)
+		return;
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
 	destroy_cqs(id);
@@ -101,7 +106,7 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 {
 	if (!pd)
 		pd = id->pd;
-	if (!iw_id_number(id) || !id->verbs || !pd || pd->context != id->verbs || id->srq)
+	if (!iw_id_number(id) || !id->verbs || !pd || pd->context != id->verbs || id->srq || !attr)
 		return iw_set_errno(EINVAL);
 	id->srq = ibv_create_srq(pd, attr);
 	return id->srq ? 0 : -1;
@@ -109,6 +114,8 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 
 EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
+	if (!attr)
+		return iw_set_errno(EINVAL);
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC)
 		return iw_set_errno(EOPNOTSUPP);
 	return rdma_create_srq(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL, (struct ibv_srq_init_attr *)attr);
@@ -116,6 +123,8 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 
 EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	if (!id->srq)
+		return;
 	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
 }

@@ -63,6 +63,29 @@ static void unbound(struct rdma_cm_id *id)
 	WRONG(FAILS(-1, rdma_resolve_addr(id, NULL, &local, 1)), EINVAL);
 	WRONG(FAILS(-1, rdma_create_srq(id, pd, &srq)), EINVAL);
 	WRONG(FAILS(-1, rdma_init_qp_attr(id, &attr, &mask)), EINVAL);
+	rdma_destroy_qp(id);
+	rdma_destroy_srq(id);
+}
+
+/* What belongs to an id, which has a device: it is made of something, and destroyed once. */
+static void owned(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr qp = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct ibv_qp_init_attr_ex nowhere = {.qp_type = IBV_QPT_RC, .comp_mask = IBV_QP_INIT_ATTR_PD};
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+	WRONG(FAILS(-1, rdma_create_qp(id, NULL, NULL)), EINVAL);
+	WRONG(FAILS(-1, rdma_create_qp_ex(id, NULL)), EINVAL);
+	WRONG(FAILS(-1, rdma_create_qp_ex(id, &nowhere)), EINVAL);
+	WRONG(FAILS(-1, rdma_create_srq(id, NULL, NULL)), EINVAL);
+	WRONG(FAILS(-1, rdma_create_srq_ex(id, NULL)), EINVAL);
+	rdma_destroy_qp(id);
+	WRONG(rdma_create_qp(id, NULL, &qp), 0);
+	rdma_destroy_qp(id);
+	rdma_destroy_qp(id);
+	WRONG(id->qp != NULL || id->send_cq != NULL || id->recv_cq != NULL, 0);
+	WRONG(rdma_create_srq(id, NULL, &srq), 0);
+	rdma_destroy_srq(id);
+	rdma_destroy_srq(id);
 }
 
 static void connections(void)
@@ -87,6 +110,7 @@ static void connections(void)
 	WRONG(FAILS(-1, rdma_bind_addr(id, (struct sockaddr *)&local)), EINVAL);
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
 	WRONG(FAILS(-1, rdma_create_srq(id, pd, &srq)), EINVAL); /* a PD of another context's */
+	owned(id);
 	WRONG(rdma_listen(id, 1), 0);
 	WRONG(FAILS(-1, rdma_listen(id, 1)), EINVAL);
 	WRONG(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
