@@ -81,6 +81,10 @@ static void shared(struct end *e)
 	WRONG(bad != &wr, 0);
 	wr.num_sge = -1;
 	WRONG(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
+	wr = (struct ibv_recv_wr){.num_sge = 1};
+	bad = NULL;
+	WRONG(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
+	WRONG(bad != &wr, 0);
 	struct ibv_qp_init_attr init = {.send_cq = e->cq, .recv_cq = e->cq, .srq = srq, .qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1 << 20, .max_recv_sge = 1000}};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init); /* which ignores those of receives */
@@ -188,6 +192,13 @@ static void overflow(struct end *e)
 	struct ibv_recv_wr *r, less = {.sg_list = sges, .num_sge = -1}, more = {.sg_list = sges, .num_sge = 3};
 	WRONG(ibv_post_recv(e->qp, &less, &r), EINVAL);
 	WRONG(ibv_post_recv(e->qp, &more, &r), EINVAL);
+	/* Elements that are nowhere. */
+	many = (struct ibv_send_wr){.opcode = IBV_WR_SEND, .num_sge = 1};
+	less = (struct ibv_recv_wr){.num_sge = 1};
+	at = NULL, r = NULL;
+	WRONG(ibv_post_send(e->qp, &many, &at), EINVAL);
+	WRONG(ibv_post_recv(e->qp, &less, &r), EINVAL);
+	WRONG(at != &many || r != &less, 0);
 	struct ibv_send_wr too_long = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
 	WRONG(post(e, &too_long, 0, 512), EINVAL);
 }

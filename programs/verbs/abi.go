@@ -69,12 +69,12 @@ type SGE struct {
 	LKey   uint32
 }
 
-// elements returns a list of n.
-func elements(sgl *SGE, n int32) []SGE {
-	if n <= 0 || sgl == nil {
-		return nil
+// elements returns a list of n, and reports whether there is one: of so many at most, and of none without a pointer.
+func elements(sgl *SGE, n, most int32) (list []SGE, ok bool) {
+	if n < 0 || n > most || n > 0 && sgl == nil {
+		return nil, false
 	}
-	return unsafe.Slice(sgl, n)
+	return unsafe.Slice(sgl, n), true
 }
 
 // octets returns the memory that an element of an inline request names.

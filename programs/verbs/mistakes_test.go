@@ -184,6 +184,17 @@ func TestBadRequests(t *testing.T) {
 	want(t, "less than no elements", errno, syscall.EINVAL)
 	_, errno = client.d.PostRecv(client.qp, &RecvWR{SGL: good.sge(), SGEs: -1})
 	want(t, "less than no elements", errno, syscall.EINVAL)
+	nowhere, nothing := &SendWR{SGEs: 1, Opcode: wrSend}, &RecvWR{SGEs: 1}
+	for _, flags := range []uint32{0, sendInline} {
+		nowhere.Flags = flags
+		at, errno = client.d.PostSend(client.qp, nowhere)
+		want(t, "a Send of elements that are nowhere", errno, syscall.EINVAL)
+		want(t, "which", at, nowhere)
+	}
+	want(t, "all of a list", client.d.PostAll(client.qp, nowhere), syscall.EINVAL)
+	receive, errno := client.d.PostRecv(client.qp, nothing)
+	want(t, "a receive of elements that are nowhere", errno, syscall.EINVAL)
+	want(t, "which", receive, nothing)
 	want(t, "completion", server.completion().ID, 1)
 	want(t, "received", string(inbox.memory), "good")
 	want(t, "a key of nothing", posted(client, 4711), syscall.EINVAL)
@@ -211,6 +222,10 @@ func TestLongList(t *testing.T) {
 		want(t, "another number of elements than the queue has", errno, syscall.EINVAL)
 		want(t, "which", bad != nil, true)
 	}
+	nothing := &RecvWR{SGEs: 1}
+	bad, errno = p.d.PostSRQ(srq, nothing)
+	want(t, "elements that are nowhere", errno, syscall.EINVAL)
+	want(t, "which", bad, nothing)
 	must(t, p.d.ModifySRQ(srq, 200, 7))
 	want(t, "a limit above the depth", p.d.ModifySRQ(srq, 150, 151), syscall.EINVAL)
 	want(t, "a depth below what is posted", p.d.ModifySRQ(srq, 99, 3), syscall.EINVAL)

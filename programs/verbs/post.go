@@ -56,9 +56,10 @@ func asError(errno syscall.Errno) error {
 
 // add translates a receive to the nth place.
 func (r *receives) add(d *Device, wr *RecvWR, n int, sges int32, late bool) syscall.Errno {
-	from, ok := len(r.sges), wr.SGEs >= 0 && wr.SGEs <= sges
+	from := len(r.sges)
+	list, ok := elements(wr.SGL, wr.SGEs, sges)
 	if ok {
-		r.sges, ok = d.sges(r.sges, elements(wr.SGL, wr.SGEs), late)
+		r.sges, ok = d.sges(r.sges, list, late)
 	}
 	if !ok {
 		return syscall.EINVAL
@@ -113,14 +114,14 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	if errno := q.operation(wr, to); errno != fine || to.Op == iwarp.OpLocalInvalidate || to.Op == iwarp.OpBindMW {
 		return errno
 	}
-	if wr.SGEs < 0 || wr.SGEs > q.sendSGEs {
+	list, ok := elements(wr.SGL, wr.SGEs, q.sendSGEs)
+	if !ok {
 		return syscall.EINVAL
 	}
-	list := elements(wr.SGL, wr.SGEs)
 	if wr.Flags&sendInline != 0 && (to.Op == iwarp.OpSend || to.Op == iwarp.OpWrite || to.Op == iwarp.OpWriteImm) {
 		return s.addInline(q, list, to)
 	}
-	from, ok := len(s.sges), false
+	from := len(s.sges)
 	if s.sges, ok = q.device.sges(s.sges, list, q.device.roce); !ok {
 		return syscall.EINVAL
 	}

@@ -133,6 +133,7 @@ func TestDatagramWrong(t *testing.T) {
 		"no address": func(wr *SendWR) { wr.datagram().AH = nil },
 		"elements":   func(wr *SendWR) { wr.SGEs = 4 },
 		"none less":  func(wr *SendWR) { wr.SGEs = -1 },
+		"nowhere":    func(wr *SendWR) { wr.SGEs = 1 },
 	} {
 		wr := q.to(q.number)
 		spoil(wr)
@@ -140,6 +141,8 @@ func TestDatagramWrong(t *testing.T) {
 	}
 	_, errno := q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: -1})
 	want(t, "a receive of less than no elements", errno, syscall.EINVAL)
+	_, errno = q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: 1})
+	want(t, "a receive of elements that are nowhere", errno, syscall.EINVAL)
 	_, errno = q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: 2})
 	want(t, "elements of a receive", errno, syscall.EINVAL)
 	must(t, p.d.DestroyAH(kindAH|Handle(q.ah.Handle)))

@@ -29,8 +29,9 @@ func (d *Device) RecvDatagrams(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall
 }
 
 func (u *UD) recv(wr *RecvWR) syscall.Errno {
+	list, ok := elements(wr.SGL, wr.SGEs, u.recvSGEs)
 	switch {
-	case u.state == StateReset || wr.SGEs < 0 || wr.SGEs > u.recvSGEs:
+	case u.state == StateReset || !ok:
 		return syscall.EINVAL
 	case u.state == StateErr:
 		u.recvCQ.complete(added{WC: u.flushed(wr.ID)}, true)
@@ -39,7 +40,7 @@ func (u *UD) recv(wr *RecvWR) syscall.Errno {
 		return syscall.ENOMEM
 	}
 	r := &u.recvs[(u.first+u.count)%len(u.recvs)]
-	r.id, r.list = wr.ID, append(r.list[:0], elements(wr.SGL, wr.SGEs)...)
+	r.id, r.list = wr.ID, append(r.list[:0], list...)
 	u.count++
 	return fine
 }

@@ -45,10 +45,11 @@ func (u *UD) judge(wr *SendWR, ahead int32) (*AH, syscall.Errno) {
 		return nil, syscall.EINVAL
 	}
 	to := u.device.ahs.find(args.AH.Handle)
-	if to == nil || to.pd != u.pd || wr.SGEs < 0 || wr.SGEs > u.sendSGEs {
+	list, ok := elements(wr.SGL, wr.SGEs, u.sendSGEs)
+	if to == nil || to.pd != u.pd || !ok {
 		return nil, syscall.EINVAL
 	}
-	n := total(elements(wr.SGL, wr.SGEs))
+	n := total(list)
 	if n > datagram.MTU || wr.Flags&sendInline != 0 && n > uint64(u.maxInline) {
 		return nil, syscall.EINVAL
 	}
@@ -64,7 +65,8 @@ func (u *UD) send(wr *SendWR) syscall.Errno {
 		u.addSent(u.flushed(wr.ID), true)
 		return fine
 	}
-	args, list := wr.datagram(), elements(wr.SGL, wr.SGEs)
+	args := wr.datagram()
+	list, _ := elements(wr.SGL, wr.SGEs, u.sendSGEs) // which judge has looked at
 	qkey := args.QKey
 	if qkey&ownQKey != 0 {
 		u.mu.Lock()
