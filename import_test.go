@@ -126,7 +126,7 @@ var mayImport = map[string][]string{
 
 	// Unmodified programs of libibverbs and librdmacm.
 	"programs":          {},
-	"programs/settings": {"", "mpa", "internal/pcapfile", "internal/wording"},
+	"programs/settings": {"", "mpa", "capture", "internal/pcapfile", "internal/wording"},
 	"programs/datagram": {"mpa/ulpdata"},
 	"programs/verbs":    {"", "mpa", "mpa/ulpdata", "capture", "internal/filelock", "internal/pcapfile", "internal/refuse", "programs/datagram", "programs/settings"},
 	"programs/engine":   {"programs/datagram", "programs/verbs"},

@@ -3,12 +3,14 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/pcapfile"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
@@ -30,7 +32,13 @@ type Capture struct {
 	Limit int64  // of its octets, of IWARP_PCAP_LIMIT; 0 is none
 }
 
-// Check reports why the file cannot be written, if there is one. It leaves what is in it, which another process may be writing.
+// WriterConfig is that of whoever writes the file.
+func (Capture) WriterConfig() capture.WriterConfig {
+	return capture.WriterConfig{MSS: capture.MaxMSS, Application: "iwarp", Unbuffered: true}
+}
+
+// Check reports why the file cannot be written, if there is one. One that is empty gets its head: a program that creates nothing on the device leaves
+// a capture of no packets. It leaves what is in others, which another process may be writing.
 func (c Capture) Check() error {
 	if c.File == "" {
 		return nil
@@ -42,7 +50,23 @@ func (c Capture) Check() error {
 	if err != nil {
 		return &mistake{"IWARP_PCAP", err}
 	}
-	return file.Close()
+	if err = cmp.Or(begin(file), file.Close()); err != nil {
+		return &mistake{"IWARP_PCAP", err}
+	}
+	return nil
+}
+
+// begin writes the head, without the lock of whoever writes the file: if there is another by now, it has written the same octets to the same place.
+func begin(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() > 0 {
+		return err
+	}
+	w, err := capture.NewWriter(file, Capture{}.WriterConfig())
+	if err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // Help says what the environment may have, as lines of a help text.

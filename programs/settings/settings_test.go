@@ -2,12 +2,14 @@ package settings
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -75,15 +77,17 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestCheck refuses a capture that cannot be written, and leaves one that can as it is.
+// TestCheck refuses a capture that cannot be written, begins one that is empty, and leaves others as they are.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
-	there := filepath.Join(dir, "there")
-	if err := os.WriteFile(there, []byte("octets"), 0o666); err != nil {
-		t.Fatal(err)
+	there, empty, fresh := filepath.Join(dir, "there"), filepath.Join(dir, "empty"), filepath.Join(dir, "new")
+	for file, octets := range map[string]string{there: "octets", empty: ""} {
+		if err := os.WriteFile(file, []byte(octets), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for file, right := range map[string]bool{
-		"": true, there: true, filepath.Join(dir, "new"): true, dir: false, os.DevNull: false, filepath.Join(dir, "none", "x"): false,
+		"": true, there: true, empty: true, fresh: true, dir: false, os.DevNull: false, filepath.Join(dir, "none", "x"): false,
 	} {
 		err := Capture{File: file}.Check()
 		if (err == nil) != right || err != nil && !strings.HasPrefix(err.Error(), "IWARP_PCAP: ") {
@@ -92,5 +96,25 @@ func TestCheck(t *testing.T) {
 	}
 	if octets, err := os.ReadFile(there); string(octets) != "octets" {
 		t.Errorf("%q, %v", octets, err)
+	}
+	for _, name := range []string{empty, fresh} {
+		wantNoPackets(t, name)
+	}
+}
+
+// wantNoPackets wants a capture, with nothing in it.
+func wantNoPackets(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := capture.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("%s: %+v, %v", name, p, err)
 	}
 }

@@ -67,12 +67,16 @@ func TestRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files := []string{name, name + "." + strconv.Itoa(os.Getpid())}
+	for _, file := range files {
+		want(t, "packets before there is one", recorded(t, file), 0)
+	}
 	client, server, _, _ := connectWith(t, Config{Recording: ours}, Config{Recording: theirs})
 	server.recv(1, server.region("......", accessLocalWrite))
 	client.send(2, wrSend, client.region("abcdef", 0), nil)
 	want(t, "status", client.completion().Status, 0)
 	want(t, "status", server.completion().Status, 0)
-	for _, file := range []string{name, name + "." + strconv.Itoa(os.Getpid())} {
+	for _, file := range files {
 		if n := recorded(t, file); n < 3+2+1 { // a handshake, a Request with its Reply, and the Send
 			t.Errorf("%s: %d packets", file, n)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/filelock"
 	"github.com/goiwarp/iwarp/internal/pcapfile"
 	"github.com/goiwarp/iwarp/programs/datagram"
+	"github.com/goiwarp/iwarp/programs/settings"
 )
 
 // A Recording is a capture of what a process sends and receives, on connections and as datagrams. Its file has each packet as soon as there is
@@ -36,7 +37,7 @@ func Record(name string, limit int64) (*Recording, error) {
 		return nil, err
 	}
 	r := &Recording{name: file.Name(), file: pcapfile.On(file, limit)}
-	r.w, err = capture.NewWriter(r, capture.WriterConfig{MSS: capture.MaxMSS, Application: "iwarp", Unbuffered: true})
+	r.w, err = capture.NewWriter(r, settings.Capture{}.WriterConfig())
 	if err == nil {
 		err = r.w.Flush()
 	}
