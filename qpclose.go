@@ -56,6 +56,11 @@ func (qp *QP) CloseWrite() error {
 // under way when our work is finished is lost.
 func (qp *QP) Close() error { return qp.closeWithin(context.Background()) }
 
+// BeginClose begins what Close does, and does not wait for it: when it returns, no more work is taken. [QP.Done] tells of the end of the
+// connection. Close has to be called all the same: it waits for what is left of that, and releases the QP. Where there is no connection,
+// nothing is begun.
+func (qp *QP) BeginClose() { qp.beginClose() }
+
 // closeWithin is Close, or Abort when the context ends first.
 func (qp *QP) closeWithin(ctx context.Context) error {
 	if done := qp.beginClose(); done != nil {

@@ -266,7 +266,7 @@ func (d *Device) Disconnect(h Handle) syscall.Errno {
 		}
 	case stageEstablished, stageDisconnected:
 		if id.qp != nil {
-			go id.qp.end()
+			id.qp.begin()
 		}
 	default:
 		return syscall.EINVAL

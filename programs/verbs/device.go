@@ -34,6 +34,7 @@ type Device struct {
 	cqs        table[CQ]
 	srqs       table[SRQ]
 	qps        table[QP]
+	endings    endings
 	channels   table[Channel]
 	cmChannels table[CMChannel]
 	ids        table[ID]

@@ -166,6 +166,9 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 	if m == nil {
 		return syscall.EINVAL
 	}
+	if pd := d.pds.get(m.pd); pd != nil {
+		d.endings.await(pd.pd)
+	}
 	if err := m.mr.Deregister(); errors.Is(err, iwarp.ErrBadState) {
 		return syscall.EBUSY
 	} else if err != nil { // another thread was first

@@ -185,7 +185,7 @@ func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
 		if state != StateRTS && state != StateErr {
 			return syscall.EINVAL
 		}
-		go q.end()
+		q.begin()
 	case StateErr:
 		q.fail()
 	default:
