@@ -28,7 +28,8 @@ type Stats struct {
 	SentFPDUs, ReceivedFPDUs   uint64
 	SentStream, ReceivedStream uint64
 	// SendCalls and ReceiveCalls count the calls that have sent those octets to the
-	// connection, and that have brought them: a system call each, where it is TCP.
+	// connection, or found no room for them, and that have brought them: a system call each, where it is TCP. Those
+	// that ask for something, or set something, are not counted.
 	SendCalls, ReceiveCalls uint64
 	// SocketWrites counts batches of segments that were built and sent together; each takes one of the
 	// SendCalls, or more where the connection did not take it at once. AlignedWrites counts those of them whose
