@@ -50,7 +50,7 @@ func (x *scene) unfold(t *rapid.T, p *plot, stream []byte) {
 // Proves D26, D27, P31, P34, P39, P49, R04, R06.
 func TestShownInAnyOrder(t *testing.T) {
 	placed, damaged := uint64(0), 0
-	rapid.Check(t, func(t *rapid.T) {
+	arrive := func(t *rapid.T) {
 		a := newScene(t, aware)
 		p := a.draw(t)
 		fill := rapid.SliceOfN(rapid.IntRange(0, 1200), len(p.ulpdus), len(p.ulpdus)).Draw(t, "fill")
@@ -69,7 +69,10 @@ func TestShownInAnyOrder(t *testing.T) {
 		if diff := cmp.Diff(inOrder, any); diff != "" {
 			t.Fatalf("in order, and shown before:\n%s", diff)
 		}
-	})
+	}
+	for round := 0; round < 20 && (placed == 0 || damaged == 0); round++ { // a few inputs may have no error in them, by chance
+		rapid.Check(t, arrive)
+	}
 	if placed == 0 || damaged == 0 {
 		t.Errorf("%d octets were placed ahead, %d streams had errors", placed, damaged)
 	}
