@@ -64,3 +64,38 @@ func TestChecksDoNotWait(t *testing.T) {
 		t.Error("not valid")
 	}
 }
+
+// What has ended while a Run waited for its locks is judged when it has them: the Run does not begin.
+//
+// Proves Z11: memory that was invalidated, or revoked, is not reached any more.
+func TestEndBeforeARun(t *testing.T) {
+	for name, begin := range begins {
+		for what, end := range map[string]uint32{"invalidated": invalidated, "revoked": revoked} {
+			table := NewTable()
+			r, _ := large(t, table)
+			r.first.locks.rlock(0, 1) // an access, for which the Run waits
+			began := make(chan bool)
+			go func() {
+				var run Run
+				ok := begin(local(table), &run, r, 0, 1)
+				run.End()
+				began <- ok
+			}()
+			for waits := false; !waits; runtime.Gosched() {
+				select {
+				case ok := <-began:
+					t.Fatalf("%s: a Run has not waited, and begins: %t", name, ok)
+				default:
+				}
+				if waits = !r.first.locks.mu[0].TryRLock(); !waits {
+					r.first.locks.mu[0].RUnlock()
+				}
+			}
+			r.first.state.Store(end)
+			r.first.locks.runlock(0, 1)
+			if <-began {
+				t.Errorf("%s: a Run begins in what was %s meanwhile", name, what)
+			}
+		}
+	}
+}
