@@ -70,3 +70,24 @@ func TestRequestsKeepTheirRegistration(t *testing.T) {
 		})
 	}
 }
+
+// A registration whose post is taken back, as one after it was refused, is none: what is posted then means the one before, which is still to come.
+func TestTakenBackRegistration(t *testing.T) {
+	p := initiator(t)
+	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
+	testrig.Must(t, err)
+	register := func(id uint64, text string) SendWork {
+		return SendWork{ID: id, Op: OpFastRegister, Fence: true, Register: &Register{r, memory.Registration{Memory: [][]byte{[]byte(text)}}}}
+	}
+	p.post(work(1, OpSend)) // for which the registration waits
+	p.post(register(2, "expected"))
+	from := p.QP.Posted()
+	p.post(register(3, "mistaken"))
+	p.QP.TakeBackSends(from)
+	p.post(work(4, OpSend, all(r, 8)))
+	p.next()
+	if sent, _ := p.next(); string(sent.Payload) != "expected" {
+		t.Errorf("sent %q", sent.Payload)
+	}
+	p.completion(success(1, OpSend, 0), success(2, OpFastRegister, 0), success(4, OpSend, 8))
+}
