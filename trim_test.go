@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestTrimmerForgets: a QP that is closed is not kept until the next time that memory is given back.
@@ -89,4 +91,34 @@ func TestGivesMemoryBack(t *testing.T) {
 			_ = qp.Close()
 		})
 	}
+}
+
+// TestGivesScratchBack: what a QP copies requests to goes with the memory of its queues.
+func TestGivesScratchBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pd, err := NewRNIC(RNICConfig{}).AllocPD()
+		testrig.Must(t, err)
+		mr, err := pd.AllocMR(1, 8)
+		testrig.Must(t, err)
+		qp, err := pd.CreateQP(QPConfig{})
+		testrig.Must(t, err)
+		for range 8 {
+			testrig.Must(t, qp.PostSend(&SendWR{Op: OpSend, Inline: make([]byte, 200)}))
+			testrig.Must(t, qp.PostSend(&SendWR{Op: OpFastRegister, Target: mr, Register: &Registration{Memory: [][]byte{make([]byte, 8)}}}))
+		}
+		if cap(qp.inline) == 0 || qp.local == nil {
+			t.Error("there is nothing to give back")
+		}
+		testrig.Must(t, qp.Modify(StateError)) // which flushes them
+		var wc [16]WC
+		if n := qp.SendCQ().Poll(wc[:]); n != len(wc) {
+			t.Errorf("%d completions", n)
+		}
+		time.Sleep(3 * trimEvery) // of virtual time
+		synctest.Wait()
+		if cap(qp.inline) > 0 || qp.local != nil {
+			t.Errorf("room for %d octets is left, and for a registration: %t", cap(qp.inline), qp.local != nil)
+		}
+		testrig.Must(t, qp.Close())
+	})
 }
