@@ -90,6 +90,17 @@ func TestLateOfManyInASlice(t *testing.T) {
 	}
 }
 
+// TestLateOfTheLast: the last slice has too few round trips for a 99th percentile, and no other follows it. It is put to the one before.
+func TestLateOfTheLast(t *testing.T) {
+	all := append(oneSlow(3, 99, 1), oneSlow(1, 89, 1)...)
+	lat := series{iwarp: all, tcp: all}
+	for side, g := range map[string][]sample{"iwarp": lat.grouped().iwarp, "plain TCP": lat.grouped().tcp} {
+		if got := values(g, sample.trips); !slices.Equal(got, []float64{100, 100, 190}) {
+			t.Errorf("%s: groups have %v round trips, want 100, 100 and 190", side, got)
+		}
+	}
+}
+
 // TestTooFewForLate: 300 round trips have a latency that 1 % exceed, and 3000 one that 0.1 % do. Fewer have none, nor a ratio of it; and
 // in the JSON object it is left out.
 func TestTooFewForLate(t *testing.T) {
