@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -245,6 +246,17 @@ func (s *standby) wantTimed(want bool) {
 	}
 }
 
+// standsBy reports whether a receiving goroutine waits for what a consumer says of the end of the connection, and takes no processor meanwhile.
+func standsBy() bool {
+	b := make([]byte, 1<<20)
+	for stack := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
+		if strings.Contains(stack, ".StandBack(") && strings.Contains(stack, "[sync.Cond.Wait") {
+			return true
+		}
+	}
+	return false
+}
+
 // TestEndTaken ends the connection while a consumer has the role: the receiving goroutine waits
 // for what the consumer says of it.
 func TestEndTaken(t *testing.T) {
@@ -267,9 +279,9 @@ func TestEndTaken(t *testing.T) {
 			s := standBack(t)
 			s.take()
 			testrig.Must(t, s.c.Close())
-			for range 100 {
+			for ctx := testrig.Within(t); !standsBy(); runtime.Gosched() {
 				s.wantAway()
-				runtime.Gosched()
+				testrig.Must(t, ctx.Err())
 			}
 			say.do(s.c)
 			s.wantBack(say.want)
