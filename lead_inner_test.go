@@ -83,3 +83,20 @@ func TestInterruptedWithholds(t *testing.T) {
 		}
 	}
 }
+
+// TestOneLeads: a CQ's completions wake the consumer that receives on one connection. On another, as the QP's next one, none receives for the same CQ meanwhile.
+func TestOneLeads(t *testing.T) {
+	a, b := sockets(t)
+	first, next, cq := tcp.New(a), tcp.New(b), new(CQ)
+	want := func(c *tcp.Conn, want bool, why string) {
+		t.Helper()
+		if cq.sleep(c) != want {
+			t.Errorf("%s: receives: %t", why, !want)
+		}
+	}
+	want(first, true, "the first")
+	want(next, false, "another while that receives")
+	want(first, true, "the first goes on")
+	cq.awake()
+	want(next, true, "another after it")
+}
