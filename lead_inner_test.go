@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"net"
 	"runtime"
 	"testing"
 
@@ -52,9 +53,9 @@ func (n *nap) sleep(c *tcp.Conn) (sleeps bool) {
 
 func (*nap) awake() {}
 
-// TestInterruptedWithholds: a consumer that was interrupted, as the completions that it waits for do not come by the connection, leaves the role to the
-// receiving goroutine alone; one that was not leaves it to the next consumer.
-func TestInterruptedWithholds(t *testing.T) {
+// leadable returns a QP whose receiving goroutine stands back, and its socket.
+func leadable(t *testing.T) (*QP, *net.TCPConn) {
+	t.Helper()
 	a, _ := sockets(t)
 	cq := new(CQ)
 	qp := &QP{sendCQ: cq, recvCQ: cq, conn: tcp.New(a)}
@@ -69,6 +70,13 @@ func TestInterruptedWithholds(t *testing.T) {
 		testrig.Must(t, ctx.Err())
 	}
 	qp.conn.Leave(false, false)
+	return qp, a
+}
+
+// TestInterruptedWithholds: a consumer that was interrupted, as the completions that it waits for do not come by the connection, leaves the role to the
+// receiving goroutine alone; one that was not leaves it to the next consumer.
+func TestInterruptedWithholds(t *testing.T) {
+	qp, _ := leadable(t)
 	for _, interrupted := range []bool{false, true} {
 		n := nap{interrupted}
 		if qp.leadFor(t.Context(), &n); n.interrupted {
