@@ -28,6 +28,7 @@ type attendance struct {
 	slice    *job         // the last one
 	meter    *meterage
 	wrong    error // why it failed, if it did
+	told     bool  // the initiator knows that
 	ready    bool  // all connections are there
 }
 
@@ -41,16 +42,27 @@ func (a *attendance) run(ctx context.Context, req *iwarp.Request) error {
 	defer a.watch(ctx)()
 	for {
 		next, err := a.ctl.next(ctx)
-		if errors.Is(err, iwarp.ErrPeerClosed) && a.wrong == nil {
-			return nil
-		}
 		if err != nil {
-			return errors.Join(a.wrong, err)
+			return a.outcome(err)
 		}
 		if err := a.handle(ctx, next); err != nil {
-			return err
+			return a.ctl.orInterrupted(err)
 		}
 	}
+}
+
+// outcome is what the end of the control connection means. An initiator that was told what is wrong goes. That a slice fails which it
+// has not asked about is what its end, or ours, does to the other connections.
+func (a *attendance) outcome(end error) error {
+	switch {
+	case errors.As(end, new(*InterruptedError)):
+		return end
+	case a.told:
+		return a.wrong
+	case a.wrong == nil && errors.Is(end, iwarp.ErrPeerClosed):
+		return nil
+	}
+	return end
 }
 
 // handle answers one request. What is wrong with a request, or with a slice, is
@@ -74,7 +86,7 @@ func (a *attendance) handle(ctx context.Context, req request) error {
 
 func (a *attendance) tell(ctx context.Context, ans answer, err error) error {
 	if err != nil {
-		a.wrong = err
+		a.wrong, a.told = err, true
 		ans = failure(err)
 	}
 	return a.ctl.answer(ctx, ans)
@@ -239,7 +251,7 @@ func (a *attendance) attend(ctx context.Context, j job) error {
 	if err := a.ctl.answer(ctx, answer{}); err != nil {
 		return err
 	}
-	if a.wrong = a.respond(ctx, j); a.wrong != nil {
+	if a.wrong, a.told = a.respond(ctx, j), false; a.wrong != nil {
 		a.abort() // or the initiator would wait for what does not come
 	}
 	return nil

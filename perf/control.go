@@ -93,10 +93,11 @@ func (e *PeerError) Unwrap() error {
 
 // control is the connection on which the two ends agree on what to do.
 type control struct {
-	other   side // whose messages come
-	qp      *iwarp.QP
-	cq      *iwarp.CQ
-	in, out *iwarp.MR
+	other side // whose messages come
+	qp    *iwarp.QP
+	cq    *iwarp.CQ
+	in    [2]*iwarp.MR // of one, the other end may be about to send its last word
+	out   *iwarp.MR
 }
 
 // newControl returns what there is of it even if there is an error.
@@ -105,23 +106,29 @@ func newControl(other side, rnic *iwarp.RNIC, pd *iwarp.PD) (c *control, err err
 	if c.cq, err = rnic.CreateCQ(16); err != nil {
 		return c, err
 	}
-	if c.in, err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite); err != nil {
-		return c, err
+	for i := range c.in {
+		if c.in[i], err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite); err != nil {
+			return c, err
+		}
 	}
 	c.out, err = pd.Register(make([]byte, controlSize), iwarp.LocalWrite)
 	return c, err
 }
 
-func (c *control) release() { giveBack(c.cq, c.in, c.out) }
+func (c *control) release() { giveBack(c.cq, c.in[0], c.in[1], c.out) }
 
 func (c *control) config() iwarp.QPConfig {
 	return iwarp.QPConfig{SendCQ: c.cq, RecvCQ: c.cq, SendDepth: 4, RecvDepth: 4}
 }
 
-// prepare posts the receive for the other end's first message.
+// prepare posts the receives for the other end's first message, and for its last word.
 func (c *control) prepare(qp *iwarp.QP) error {
 	c.qp = qp
-	return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{c.in.Slice(0, controlSize)}})
+	return errors.Join(c.post(0), c.post(1))
+}
+
+func (c *control) post(i uint64) error {
+	return c.qp.PostRecv(&iwarp.RecvWR{ID: i, SGL: []iwarp.SGE{c.in[i].Slice(0, controlSize)}})
 }
 
 // call sends a request and returns its answer.
@@ -133,10 +140,7 @@ func (c *control) call(ctx context.Context, req request) (answer, error) {
 	if err := c.receive(ctx, &a); err != nil {
 		return a, err
 	}
-	if err := a.told(); err != nil {
-		return a, err
-	}
-	return a, c.ended(ctx, c.prepare(c.qp))
+	return a, a.told()
 }
 
 // next waits for a request.
@@ -148,9 +152,6 @@ func (c *control) next(ctx context.Context) (request, error) {
 
 // answer answers a request; the next may then come at any time.
 func (c *control) answer(ctx context.Context, a answer) error {
-	if err := c.prepare(c.qp); err != nil {
-		return c.ended(ctx, err)
-	}
 	return c.send(ctx, a)
 }
 
@@ -177,13 +178,18 @@ func (c *control) receive(ctx context.Context, v any) error {
 		case wc.Err() != nil:
 			return c.ended(ctx, wc.Err())
 		case wc.Op == iwarp.OpRecv:
-			return c.parse(c.in.Bytes()[:wc.Length], v)
+			err := c.parse(c.message(wc), v)
+			_ = c.post(wc.ID) // where the other end has closed, nothing more can be received, which whoever waits for it will hear
+			return err
 		}
 	}
 }
 
 // parse reads a message: an object of JSON.
 func (c *control) parse(text []byte, v any) error {
+	if isLastWord(text) {
+		return &InterruptedError{c.other.String()}
+	}
 	err := json.Unmarshal(text, v)
 	if err == nil && string(text) == "null" {
 		err = errors.New("it is null")
@@ -199,5 +205,9 @@ func (c *control) ended(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("perf: control connection: %w", endReason(ctx, c.qp, err))
+	err = endReason(ctx, c.qp, err)
+	if errors.Is(err, iwarp.ErrPeerClosed) || errors.Is(err, iwarp.ErrConnectionLost) {
+		return c.orInterrupted(&goneError{c.other, err})
+	}
+	return c.orInterrupted(fmt.Errorf("perf: control connection: %w", err))
 }

@@ -72,7 +72,6 @@ func (s *stranger) says(message string) string {
 	testrig.Must(s.t, s.d.ctl.send(s.t.Context(), json.RawMessage(message)))
 	var a answer
 	testrig.Must(s.t, s.d.ctl.receive(s.t.Context(), &a))
-	testrig.Must(s.t, s.d.ctl.prepare(s.d.ctl.qp))
 	return a.Error
 }
 
@@ -203,7 +202,7 @@ func TestOtherVersion(t *testing.T) {
 	text[4]--
 	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: text}}
 	_, err := d.Dial(t.Context(), "tcp", addr)
-	if err = refusal(err); err == nil || !strings.Contains(err.Error(), "version 3 of the measurement protocol") {
+	if err = refusal(err); err == nil || !strings.Contains(err.Error(), "version 4 of the measurement protocol") {
 		t.Errorf("the initiator: %v", err)
 	}
 	if v := <-ended; !errors.As(v.Err, new(versionError)) || v.Remote == nil {

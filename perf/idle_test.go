@@ -14,8 +14,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// answers connects an initiator's control connection with a peer that has what the test sends as its responder's answers.
-func answers(t *testing.T) (d *dialing, peer *control) {
+// answers connects an initiator's control connection with a peer that has what the test sends as its responder's answers, and
+// whose QP a test may change.
+func answers(t *testing.T, change ...func(*iwarp.QPConfig)) (d *dialing, peer *control) {
 	t.Helper()
 	var ends [2]*session
 	for i := range ends {
@@ -31,7 +32,11 @@ func answers(t *testing.T) (d *dialing, peer *control) {
 	go func() {
 		req, err := iwarp.Respond(t.Context(), other, nil, iwarp.ListenConfig{PD: res.pd})
 		if err == nil {
-			err = res.acceptControl(t.Context(), req)
+			cfg := res.ctl.config()
+			for _, c := range change {
+				c(&cfg)
+			}
+			_, err = req.Accept(t.Context(), iwarp.AcceptConfig{PD: res.pd, QP: cfg, Prepare: res.ctl.prepare})
 		}
 		accepted <- err
 	}()

@@ -34,7 +34,8 @@ type Observer struct {
 }
 
 // Connect measures what the options ask for against the responder at addr,
-// host:port. It gives up one on whose connections nothing moves for half a minute.
+// host:port. It gives up one on whose connections nothing moves for half a minute. It fails with an
+// [InterruptedError] if the responder is interrupted, and tells the responder if its own context ends.
 func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
 	opts, over, err := begun(opts)
 	if err != nil {
@@ -63,6 +64,9 @@ func connect(ctx context.Context, over *network.Network, addr string, opts Optio
 		err = d.open(ctx, opts)
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			s.leave()
+		}
 		s.close(false)
 		rnic.Close()
 		return nil, cause(ctx, err)
@@ -87,7 +91,7 @@ func (s *session) measure(ctx context.Context, latency *session, opts Options, w
 	err := orStill(within, m.run(within))
 	for _, each := range m.sessions() {
 		if err != nil {
-			each.ctl.qp.Abort() // an orderly end says that we are served
+			each.giveUp(ctx)
 		}
 		each.close(err == nil)
 		each.rnic.Close()
@@ -96,6 +100,14 @@ func (s *session) measure(ctx context.Context, latency *session, opts Options, w
 		return nil, cause(ctx, err)
 	}
 	return &m.report, nil
+}
+
+// giveUp ends a session that has failed, or that an interrupt has ended.
+func (s *session) giveUp(ctx context.Context) {
+	if ctx.Err() != nil {
+		s.leave()
+	}
+	s.ctl.qp.Abort() // an orderly end says that we are served
 }
 
 func newSessionID() uint64 {
@@ -129,7 +141,7 @@ func (d *dialing) open(ctx context.Context, opts Options) error {
 	d.join(d.ctl.qp)
 	ctx, cancel := attended(ctx, d.session)
 	defer cancel()
-	return orStill(ctx, d.connect(ctx, opts))
+	return orStill(ctx, d.ctl.orInterrupted(d.connect(ctx, opts)))
 }
 
 // connect brings up all but the control connection.

@@ -96,13 +96,14 @@ func (r *reception) measuring() *visit {
 // enter takes an initiator in, which is not in anyone's way before it says what it
 // wants.
 func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) error {
+	stops := ctx.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	place, full := r.waiting.Enter(req.RemoteAddr(), cancel)
 	if full != nil {
 		cancel(nil)
 		return r.decline(req, fmt.Errorf("perf: %w", full))
 	}
-	v := &visit{reception: r, id: h.session, place: place, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
+	v := &visit{reception: r, id: h.session, place: place, stops: stops, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
 	return v.serve(ctx, req)
 }
 

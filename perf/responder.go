@@ -15,7 +15,7 @@ import (
 type Visit struct {
 	Remote  net.Addr
 	Options Options
-	Err     error // nil if the initiator was served to the end
+	Err     error // nil if the initiator was served to the end; an *InterruptedError if one of the ends was interrupted
 }
 
 // Listen listens for initiators on one of the networks that Options has, of any startup dialect.
@@ -43,7 +43,7 @@ func ListenTapped(ctx context.Context, network, addr string, tap Tap) (*Listener
 func NewListener(ln net.Listener) *Listener { return newListener(ln) }
 
 // Serve is the responder of measurements until the context ends; it then
-// returns nil. One initiator is served at a time, so that measurements do not
+// returns nil, having told the initiator that is served then. One initiator is served at a time, so that measurements do not
 // disturb each other; others are told to try again. An initiator that asks for
 // nothing keeps nobody out, and one whose measurement stands still for half a minute
 // is given up. Each that has gone is reported to ended, which may be nil and is called
@@ -91,8 +91,9 @@ func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
 type visit struct {
 	reception *reception
 	id        uint64
-	place     *guests.Guest // until it measures
-	lanes     chan arrival  // connections to join it
+	place     *guests.Guest   // until it measures
+	stops     <-chan struct{} // closed when the responder is interrupted
+	lanes     chan arrival    // connections to join it
 	done      chan struct{}
 	cancel    context.CancelCauseFunc
 }
@@ -137,7 +138,7 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) error {
 		err = v.reception.reject(req, err)
 	} else {
 		a := &attendance{visit: v, session: s}
-		err = a.run(ctx, req)
+		err = v.orStopped(s, a.run(ctx, req))
 		report.Options = s.opts
 		s.close(err == nil)
 		s.release()
@@ -146,6 +147,20 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) error {
 	report.Err = err
 	v.reception.leave(v, report)
 	return err
+}
+
+// orStopped is the interrupt of the responder, of which the initiator is told, if that is what a visit has failed with.
+func (v *visit) orStopped(s *session, err error) error {
+	select {
+	case <-v.stops:
+	default:
+		return err
+	}
+	if err == nil || errors.As(err, new(*CorruptionError)) || errors.As(err, new(*InterruptedError)) {
+		return err
+	}
+	s.leave()
+	return &InterruptedError{responder.String()}
 }
 
 // acceptControl brings the control connection up.

@@ -79,7 +79,7 @@ func (m *measurement) slice(ctx context.Context, s *session, j job) (sample, err
 	j.Salt = m.salt
 	j.Apart = s.apart
 	if err := s.prepare(j); err != nil {
-		return sample{}, err
+		return sample{}, s.reason(ctx, err)
 	}
 	if _, err := s.ctl.call(ctx, request{Slice: &j}); err != nil {
 		return sample{}, err
@@ -115,14 +115,17 @@ func (s *session) timed(ctx context.Context, j job) (x sample, err error) {
 }
 
 // reason asks the responder what went wrong: it may know more than we do, if all
-// that we saw was the end of a connection.
+// that we saw was the end of a connection. One that has gone, or was interrupted, is the reason itself.
 func (s *session) reason(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, reasonWait)
 	defer cancel()
 	s.abort()
-	var peer *PeerError
-	if _, answer := s.ctl.call(ctx, request{Check: true}); errors.As(answer, &peer) {
-		return errors.Join(err, peer)
+	_, answer := s.ctl.call(ctx, request{Check: true})
+	switch {
+	case errors.As(answer, new(*PeerError)):
+		return errors.Join(err, answer)
+	case errors.As(answer, new(*InterruptedError)), errors.As(answer, new(*goneError)):
+		return answer
 	}
 	return err
 }

@@ -1,0 +1,81 @@
+package perf
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goiwarp/iwarp"
+)
+
+// lastWordWait is how long an end that is interrupted waits for the other to have read that.
+const lastWordWait = time.Second
+
+// An InterruptedError ends a measurement of which an end was interrupted: its context has ended before the measurement.
+type InterruptedError struct {
+	Side string // which end was: "initiator" or "responder"
+}
+
+func (e *InterruptedError) Error() string { return "perf: the " + e.Side + " was interrupted" }
+
+// A goneError is the end of the control connection, where the other end has not said that it was interrupted.
+type goneError struct {
+	other side
+	cause error
+}
+
+func (e *goneError) Error() string {
+	return fmt.Sprintf("perf: the %v has gone without a word: %v", e.other, e.cause)
+}
+
+// Unwrap returns why the connection ended.
+func (e *goneError) Unwrap() error { return e.cause }
+
+// A lastWord is the message of an end that is interrupted. It comes in any state, and has no answer.
+type lastWord struct {
+	Interrupted bool `json:"interrupted"`
+}
+
+// isLastWord reports whether a message is one.
+func isLastWord(text []byte) bool {
+	var word lastWord
+	return json.Unmarshal(text, &word) == nil && word.Interrupted
+}
+
+// orInterrupted is the other end's last word, if it has come, and else err.
+func (c *control) orInterrupted(err error) error {
+	var wc [1]iwarp.WC
+	for err != nil && !errors.As(err, new(*InterruptedError)) && c.cq.Poll(wc[:]) > 0 {
+		if isLastWord(c.message(wc[0])) {
+			return &InterruptedError{c.other.String()}
+		}
+	}
+	return err
+}
+
+// message is what a completion has received, or nil.
+func (c *control) message(wc iwarp.WC) []byte {
+	if wc.Err() != nil || wc.Op != iwarp.OpRecv {
+		return nil
+	}
+	return c.in[wc.ID].Bytes()[:wc.Length]
+}
+
+// leave tells the other end that this one was interrupted, and ends the session. The control connection ends in order, or the other
+// end might never read the word.
+func (s *session) leave() {
+	if s.ctl.qp == nil {
+		s.abort()
+		return
+	}
+	word, _ := json.Marshal(lastWord{true}) // nothing of it cannot be encoded
+	_ = s.ctl.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: word})
+	_ = s.ctl.qp.CloseWrite() // a connection without halves is closed by the other end
+	s.abort()
+	select {
+	case <-s.ctl.qp.Done():
+	case <-time.After(lastWordWait):
+		s.ctl.qp.Abort()
+	}
+}
