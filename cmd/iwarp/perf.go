@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -139,18 +141,32 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 
 // serveInitiators is the responder of whoever comes, and tells of each.
 func serveInitiators(ctx context.Context, std streams, ln *perf.Listener) error {
-	served, failed := 0, 0
-	err := perf.Serve(ctx, ln, func(v perf.Visit) {
-		if v.Err != nil {
-			fmt.Fprintf(std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
-			failed++
-			return
-		}
-		served++
-		fmt.Fprintf(std.out, "%v: measured\n", v.Remote)
-	})
-	fmt.Fprintf(std.out, "initiators: %d measured, %d failed\n", served, failed)
+	t := perfTally{std: std}
+	err := perf.Serve(ctx, ln, t.ended)
+	fmt.Fprintf(std.out, "initiators: %d measured, %d interrupted, %d failed\n", t.measured, t.interrupted, t.failed)
 	return err
+}
+
+// A perfTally tells of initiators and counts them.
+type perfTally struct {
+	std                           streams
+	measured, interrupted, failed int
+}
+
+// ended tells of one that has gone. An interrupt is no failure, whichever end it came to.
+func (t *perfTally) ended(v perf.Visit) {
+	var at *perf.InterruptedError
+	switch {
+	case v.Err == nil:
+		t.measured++
+		fmt.Fprintf(t.std.out, "%v: measured\n", v.Remote)
+	case errors.As(v.Err, &at):
+		t.interrupted++
+		fmt.Fprintf(t.std.err, "%v: interrupted%s\n", v.Remote, wording.If(at.Side == "initiator", " by the initiator", ""))
+	default:
+		t.failed++
+		fmt.Fprintf(t.std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
+	}
 }
 
 // listen listens for initiators, and taps their connections if there is a recording.
