@@ -3,11 +3,34 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
+	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
+
+// TestPerfInterruptedTable: the rows that a table had when an interrupt came are explained, as those of a whole one are. Where there are none, nothing is.
+func TestPerfInterruptedTable(t *testing.T) {
+	var out strings.Builder
+	p := (&perfCmd{TCP: "on"}).printer(streams{&out, io.Discard})
+	testrig.Must(t, p.interrupted(perf.Options{}))
+	if out.Len() > 0 {
+		t.Errorf("of no rows: %s", out.String())
+	}
+	busy := perf.Ratios{Inconclusive: []string{"ratio_bw"}}
+	p.observer().Result(perf.Result{Op: perf.Send, Size: 64, TCP: new(perf.Figures), Ratios: busy, Pairs: perf.Pairs{BWPairs: 40, LatPairs: 44, BWDropped: 3}})
+	testrig.Must(t, p.interrupted(perf.Options{}))
+	for _, note := range []string{
+		" busy: inconclusive, ", " 99%: of fewer than 300 ", " calls: not counted, as that takes Linux", "40 or more for each quantity, 84 in all, of which 3 were disturbed",
+	} {
+		if !strings.Contains(out.String(), note) {
+			t.Errorf("no note %q: %s", note, out.String())
+		}
+	}
+}
 
 // TestPerfTally: a responder tells of those that were interrupted, by which end, and does not count them as failures.
 func TestPerfTally(t *testing.T) {

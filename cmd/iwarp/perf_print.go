@@ -24,7 +24,7 @@ type perfPrinter struct {
 	busy      bool // a ratio was inconclusive
 	scarce    bool // of some quantity there were too few undisturbed pairs
 
-	soFar perf.Report // what there is of it, if it goes out as JSON
+	soFar perf.Report // what there is of it
 }
 
 func (c *perfCmd) printer(std streams) *perfPrinter {
@@ -35,14 +35,21 @@ func (c *perfCmd) printer(std streams) *perfPrinter {
 }
 
 func (p *perfPrinter) observer() perf.Observer {
-	watch := perf.Observer{Progress: p.progress.show}
-	if p.json {
-		watch.Connected = func(n perf.Negotiated) { p.soFar.Negotiated = n }
-		watch.Result = func(r perf.Result) { p.soFar.Results = append(p.soFar.Results, r) }
-		return watch
+	return perf.Observer{Progress: p.progress.show, Connected: p.noteConnected, Result: p.noteResult}
+}
+
+func (p *perfPrinter) noteConnected(n perf.Negotiated) {
+	p.soFar.Negotiated = n
+	if !p.json {
+		p.connected(n)
 	}
-	watch.Connected, watch.Result = p.connected, p.result
-	return watch
+}
+
+func (p *perfPrinter) noteResult(r perf.Result) {
+	p.soFar.Results = append(p.soFar.Results, r)
+	if !p.json {
+		p.result(r)
+	}
 }
 
 // connected prints what was negotiated, in the manner of perftest, and the heading.
@@ -230,18 +237,17 @@ func (p *perfPrinter) finish(r *perf.Report) error {
 	return nil
 }
 
-// interrupted prints as JSON what there was when an interrupt came. Else it is printed already.
+// interrupted prints what there was when an interrupt came. Of the table the rows are there, and lack what explains them.
 func (p *perfPrinter) interrupted(opts perf.Options) error {
-	if !p.json {
-		return nil
-	}
-	p.soFar.Options = opts
+	p.soFar.Options, p.soFar.Interrupted = opts, true
 	if all, err := opts.Resolved(); err == nil { // as a whole run has them
 		p.soFar.Options = all
 	}
 	if p.soFar.Results == nil {
 		p.soFar.Results = []perf.Result{}
 	}
-	p.soFar.Interrupted = true
-	return report.WriteJSON(p.out, &p.soFar)
+	if !p.json && len(p.soFar.Results) == 0 {
+		return nil
+	}
+	return p.finish(&p.soFar)
 }
