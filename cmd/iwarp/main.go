@@ -175,6 +175,7 @@ func defaults() kong.Vars {
 		"serve_grace":       serveGrace.String(),
 		"serve_idle":        serveIdle.String(),
 		"rping_size":        strconv.Itoa(rping.DefaultSize),
+		"perf_depth":        strconv.Itoa(perf.MaxDepth),
 		"perf_duration":     perf.DefaultDuration.String(),
 		"stream_ring":       strconv.Itoa(stream.DefaultRing),
 		"shells":            strings.Join(manual.Shells(), ","),

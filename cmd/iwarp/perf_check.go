@@ -20,7 +20,7 @@ func (c *perfCmd) checkUnused() error {
 	case c.Iters > 0 && timed:
 		return usage("perf: --iters and --duration: only one can say how much is measured")
 	case c.given() != "" && c.Listen == "" && c.Connect == "":
-		return usage("perf: %s: the other end is elsewhere: --listen or --connect", c.given())
+		return usage("perf: %s: it is for two processes: with --listen or --connect", c.given())
 	case c.All && len(c.Size) > 0:
 		return usage("perf: --all: all sizes are measured: leave --size out")
 	}
