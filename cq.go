@@ -22,22 +22,22 @@ type CQ struct {
 
 	mu       sync.Mutex
 	ring     ring.Ring[WC]
-	arm      armState
 	waiters  int
-	overflow bool
-	closed   bool
 	uses     *cqUse    // the QPs that use it, as a list
 	used     int       // how many they are
 	ended    int       // QPs whose connection has ended
-	had      bool      // there was a QP
-	auto     bool      // it was made for a QP, and ends with it
 	only     *QP       // the one that uses it, if there is just one
-	empty    bool      // the last Poll found nothing
 	leader   *tcp.Conn // that one of Wait receives on; nil: none does
-	slack    bool      // the RNIC's trimmer has the CQ
+	arm      armState
+	overflow bool
+	closed   bool
+	had      bool // there was a QP
+	auto     bool // it was made for a QP, and ends with it
+	empty    bool // the last Poll found nothing
+	slack    bool // the RNIC's trimmer has the CQ
 
+	due     bool         // the channel has a notice of it; guarded by the channel's lock
 	channel *CompChannel // that its notices go to; nil: events
-	due     bool         // the channel has one of them; guarded by its lock
 
 	gate   chan struct{} // a token wakes one of Wait
 	events chan struct{} // nil until it is wanted

@@ -96,21 +96,21 @@ type localWork struct {
 // fewPieces is how many pieces of memory a registration may have that takes none to be posted.
 const fewPieces = 4
 
-// postLocal posts qp.sendWork, the request of an OpBindMW or OpFastRegister, with a copy of what that refers to, as queueSend
+// postLocal posts the request of an OpBindMW or OpFastRegister, with a copy of what that refers to, as queueSend
 // makes one for the compiler. Nothing of it is kept. The caller holds qp.mu.
-func (qp *QP) postLocal(w *SendWR) error {
+func (qp *QP) postLocal(work *engine.SendWork, w *SendWR) error {
 	if qp.local == nil {
 		qp.local = new(localWork)
 	}
 	l := qp.local
 	if w.Op == OpBindMW {
 		l.bind = engine.Bind{Window: w.Window.window, Binding: w.Bind.engine()}
-		qp.sendWork.Bind = &l.bind
+		work.Bind = &l.bind
 	} else {
 		l.register = engine.Register{Region: w.Target.region, Registration: w.Register.engine(append(l.pieces[:0], w.Register.Memory...))}
-		qp.sendWork.Register = &l.register
+		work.Register = &l.register
 	}
-	err := qp.eng.PostSend(&qp.sendWork)
+	err := qp.eng.PostSend(work)
 	*l = localWork{}
 	return err
 }

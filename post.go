@@ -53,15 +53,30 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 	// The copy is for the compiler: nothing that wr refers to escapes, so that a
 	// request written out in the call costs no allocation.
 	qp.inline = append(qp.inline[:0], wr.Inline...)
-	wr.engine(&qp.sendWork, qp.inline)
+	work := &qp.posting().send
+	wr.engine(work, qp.inline)
 	if n, _ := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledSends.Load()) >= qp.cfg.SendDepth {
 		return ErrQueueFull
 	}
-	qp.sendWork.Cookie = cookie
+	work.Cookie = cookie
 	if wr.Op == OpBindMW || wr.Op == OpFastRegister {
-		return refused(qp.postLocal(wr))
+		return refused(qp.postLocal(work, wr))
 	}
-	return refused(qp.eng.PostSend(&qp.sendWork))
+	return refused(qp.eng.PostSend(work))
+}
+
+// A posting is scratch for what is posted. Connections that carry nothing have none.
+type posting struct {
+	send engine.SendWork
+	recv engine.RecvWork
+}
+
+// posting returns the QP's. The caller holds qp.mu.
+func (qp *QP) posting() *posting {
+	if qp.posts == nil {
+		qp.posts = new(posting)
+	}
+	return qp.posts
 }
 
 // alive reports whether the engine would take work: otherwise it says why not.
@@ -131,12 +146,13 @@ func (qp *QP) queueRecv(wr *RecvWR, cookie any) error {
 	if qp.cfg.SRQ != nil {
 		return fmt.Errorf("%w: the QP takes its receives from a Shared Receive Queue, post to that (QPConfig.SRQ)", ErrInvalid)
 	}
-	if err := wr.engine(&qp.recvWork, qp.judge()); err != nil {
+	work := &qp.posting().recv
+	if err := wr.engine(work, qp.judge()); err != nil {
 		return err
 	}
 	if _, n := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledRecvs.Load()) >= qp.cfg.RecvDepth {
 		return ErrQueueFull
 	}
-	qp.recvWork.Cookie = cookie
-	return refused(qp.eng.PostReceive(&qp.recvWork))
+	work.Cookie = cookie
+	return refused(qp.eng.PostReceive(work))
 }

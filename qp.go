@@ -270,11 +270,10 @@ type QP struct {
 	lead                    lead
 	room                    sync.Cond // of mu: the engine may take something in again
 
-	orphans  *orphans        // of this connection; nil: there were none
-	sendWork engine.SendWork // scratch of PostSend
-	inline   []byte
-	local    *localWork // of local operations; nil: there was none lately
-	recvWork engine.RecvWork
+	orphans *orphans // of this connection; nil: there were none
+	posts   *posting // nil: nothing was posted lately
+	inline  []byte
+	local   *localWork // of local operations; nil: there was none lately
 }
 
 func (qp *QP) engineConfig() engine.Config {

@@ -72,7 +72,7 @@ func (qp *QP) trim() bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	qp.eng.Trim()
-	qp.inline, qp.local = nil, nil
+	qp.posts, qp.inline, qp.local = nil, nil, nil
 	qp.slack = !qp.destroyed && qp.eng.Slack()
 	return qp.slack
 }
