@@ -107,7 +107,7 @@ func TestBurstMemory(t *testing.T) {
 		c.mark()
 		c.burst(1)
 		c.idle()
-		if got := c.taken(); got > 3<<9 {
+		if got := c.taken(); got > 2<<10 {
 			t.Errorf("%d octets are left of the first message each way at an end", got)
 		}
 		c.widen()
