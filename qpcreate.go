@@ -158,10 +158,4 @@ func (qp *QP) makeEngine() error {
 }
 
 // enroll makes the QP known to its RNIC.
-func (qp *QP) enroll() error {
-	err := qp.rnic.enroll(qp)
-	if err == nil {
-		qp.holds |= holdsRNIC
-	}
-	return err
-}
+func (qp *QP) enroll() error { return qp.rnic.enroll(qp) }

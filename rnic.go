@@ -221,6 +221,7 @@ func (r *RNIC) enroll(qp *QP) error {
 	if r.closed {
 		return errRNICClosed
 	}
+	qp.holds |= holdsRNIC // before Close of the RNIC can see it
 	r.qps[qp] = struct{}{}
 	return nil
 }
