@@ -53,3 +53,38 @@ func TestBeginCloseUnconnected(t *testing.T) {
 	must(t, qp.PostRecv(&iwarp.RecvWR{}))
 	should(t, qp.Close())
 }
+
+// TestBeginCloseReuse leads a QP whose close was begun to another connection, as after any other end.
+func TestBeginCloseReuse(t *testing.T) {
+	t.Parallel()
+	ini, res := connect(t)
+	ini.BeginClose()
+	<-ini.Done()
+	should(t, res.Close())
+	must(t, ini.Modify(iwarp.StateIdle))
+	must(t, ini.PostRecv(&iwarp.RecvWR{}))
+	ln := listen(t, iwarp.ListenConfig{})
+	next := newEnd(t, iwarp.RNICConfig{})
+	taken := next.takes(ln, iwarp.AcceptConfig{PD: next.pd})
+	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
+	must(t, <-taken)
+	must(t, ini.Send(within(t), iwarp.SGE{}))
+	should(t, ini.CloseWrite())
+}
+
+// TestCreateWhileRNICCloses creates QPs while their RNIC is being closed: none is left, and the race detector finds nothing.
+func TestCreateWhileRNICCloses(t *testing.T) {
+	for range 300 {
+		rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+		pd := newPD(t, rnic)
+		created := make(chan *iwarp.QP)
+		go func() {
+			qp, _ := pd.CreateQP(iwarp.QPConfig{}) // or the RNIC was closed before
+			created <- qp
+		}()
+		should(t, rnic.Close())
+		if <-created; rnic.Stats().QPs != 0 {
+			t.Fatal("a QP is left")
+		}
+	}
+}

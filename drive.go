@@ -144,7 +144,7 @@ func (qp *QP) enter(p *engine.Params, c link, e *ends, n *Negotiated, a StreamAt
 	}
 	qp.srqHeld.next()
 	qp.link, qp.ends, qp.neg, qp.closedLLP, qp.attr, qp.farewell = c, *e, n, false, a, farewell{}
-	qp.finSent = false
+	qp.finSent, qp.closing = false, false
 	qp.watchOver(l)
 	qp.logStart(n)
 	select {

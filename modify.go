@@ -57,6 +57,9 @@ func (qp *QP) modify(to engine.State) error {
 		}
 		return notThere(State(to), err)
 	}
+	if to == engine.Idle {
+		qp.closing = false
+	}
 	if to == engine.Idle && qp.closedLLP {
 		qp.conn, qp.link, qp.ends, qp.closedLLP, qp.orphans = nil, nil, ends{}, false, nil
 		qp.sendCQ.revive(qp)

@@ -238,7 +238,7 @@ type QP struct {
 	ends                    ends       // of the link
 	listener                *Listener  // that the connection came by, if it did
 	connecting              bool       // by a Dialer or a Request
-	closing                 bool       // Close was called
+	closing                 bool       // Close or BeginClose was called, of this connection
 	writing                 bool       // someone is sending, and sends what is queued too
 	handed                  bool       // that is to be the sending goroutine
 	sender                  bool       // there is a sending goroutine
