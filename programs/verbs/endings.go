@@ -5,30 +5,28 @@ package verbs
 import (
 	"slices"
 	"sync"
-
-	"github.com/goiwarp/iwarp"
 )
 
 // endings are orderly ends under way that the program has begun, and does not wait for: by rdma_disconnect, or ibv_modify_qp to SQD.
 //
 // Programs deregister the memory of a QP's receives after that: rdma-core's rsockets, for one. The kernel's devices take nothing in any more by
 // then, whereas here the peer may still send, as long as its half is open: its message would find a receive without memory, and end the connection with a
-// Terminate, though all is in order. So who deregisters waits: no longer than the destruction of the QP, which comes next, would.
+// Terminate, though all is in order. So who deregisters waits: no longer than the destruction of the QP would.
 type endings struct {
 	mu  sync.Mutex
 	all []leave
 }
 
 type leave struct {
-	pd   *iwarp.PD
+	qp   *QP
 	over chan struct{} // closed when nothing of the QP's reads or writes memory any more
 }
 
-// add takes note of the end of a QP in a PD.
-func (e *endings) add(pd *iwarp.PD) leave {
+// add takes note of the end of a QP.
+func (e *endings) add(q *QP) leave {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	one := leave{pd, make(chan struct{})}
+	one := leave{q, make(chan struct{})}
 	e.all = append(e.all, one)
 	return one
 }
@@ -41,25 +39,30 @@ func (e *endings) remove(one leave) {
 	close(one.over)
 }
 
-// await returns when those in a PD are over that are under way now.
-func (e *endings) await(pd *iwarp.PD) {
+// await returns when those are over that are under way now, and about which of says true.
+func (e *endings) await(of func(*QP) bool) {
 	e.mu.Lock()
 	all := slices.Clone(e.all)
 	e.mu.Unlock()
 	for _, one := range all {
-		if one.pd == pd {
+		if of(one.qp) {
 			<-one.over
 		}
+	}
+}
+
+// awaitEnds returns when no end is under way in the PD of a region, whose memory is to be the program's alone.
+func (d *Device) awaitEnds(m *MR) {
+	if pd := d.pds.get(m.pd); pd != nil {
+		d.endings.await(func(q *QP) bool { return q.pd == pd.pd })
 	}
 }
 
 // begin ends the connection in order, and does not wait for that: when it returns the QP is in ERR, and what is posted is flushed. See end.
 func (q *QP) begin() {
 	q.state.Store(StateErr)
-	for _, end := range q.ends() {
-		end.BeginClose()
-	}
-	one := q.device.endings.add(q.pd)
+	q.qp.BeginClose()
+	one := q.device.endings.add(q)
 	go func() {
 		defer q.device.endings.remove(one)
 		q.end()

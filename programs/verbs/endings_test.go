@@ -3,10 +3,9 @@
 package verbs
 
 import (
+	"syscall"
 	"testing"
 	"testing/synctest"
-
-	"github.com/goiwarp/iwarp"
 )
 
 // The two ways in which a program begins an orderly end.
@@ -32,43 +31,55 @@ func TestEndBegun(t *testing.T) {
 	}
 }
 
-// TestDeregisteredAfterEnd: a program deregisters the memory of its receives once it has begun the end, while messages of the peer are under way. They are
-// received before that, and nobody sends a Terminate.
+// TestDeregisteredAfterEnd: a program deregisters the memory of its receives, or registers it anew, once it has begun the end, while messages of the
+// peer are under way. They are received before that, and nobody sends a Terminate.
 func TestDeregisteredAfterEnd(t *testing.T) {
-	for name, begin := range endsBegun {
-		t.Run(name, func(t *testing.T) {
-			for range 10 {
-				client, server, active, _ := connect(t)
-				into, from := client.region("...", accessLocalWrite), server.region("out", 0)
-				for i := range uint64(8) {
-					client.recv(i, into)
-				}
-				for i := range uint64(8) {
-					server.send(i, wrSend, from, nil)
-				}
-				begin(client, active)
-				must(t, client.d.DeregisterMR(into.mr))
-				for _, q := range []*queue{client, server} {
-					if s := q.inner().qp.Stats(); len(s.TerminatesSent) > 0 {
-						t.Fatalf("Terminates: %v", s.TerminatesSent)
-					}
-				}
-			}
-		})
+	for name, leave := range map[string]func(q *queue, r *region){
+		"ibv_dereg_mr": func(q *queue, r *region) { must(q.t, q.d.DeregisterMR(r.mr)) },
+		"ibv_rereg_mr": func(q *queue, r *region) {
+			must(q.t, q.d.ReregisterMR(r.mr, changeAccess, 0, nil, 0, accessLocalWrite))
+		},
+	} {
+		for how, begin := range endsBegun {
+			t.Run(how+", "+name, func(t *testing.T) { leaveEarly(t, begin, leave) })
+		}
 	}
 }
 
-// TestAwaitEnds waits for the ends under way in one's own PD, and for no others.
+func leaveEarly(t *testing.T, begin func(*queue, Handle), leave func(*queue, *region)) {
+	t.Helper()
+	for range 10 {
+		client, server, active, _ := connect(t)
+		into, from := client.region("...", accessLocalWrite), server.region("out", 0)
+		for i := range uint64(8) {
+			client.recv(i, into)
+		}
+		for i := range uint64(8) {
+			server.send(i, wrSend, from, nil)
+		}
+		begin(client, active)
+		leave(client, into)
+		for _, q := range []*queue{client, server} {
+			<-q.inner().qp.Done()
+			if s := q.inner().qp.Stats(); len(s.TerminatesSent) > 0 {
+				t.Fatalf("Terminates: %v", s.TerminatesSent)
+			}
+		}
+	}
+}
+
+// TestAwaitEnds waits for the ends under way of those that it asks about, and for no others.
 func TestAwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e endings
-		mine, other := new(iwarp.PD), new(iwarp.PD)
-		e.await(mine)
+		mine, other := new(QP), new(QP)
+		isMine := func(q *QP) bool { return q == mine }
+		e.await(isMine)
 		first, second := e.add(mine), e.add(mine)
-		e.await(other)
+		e.await(func(q *QP) bool { return q == other })
 		waited := make(chan bool)
 		go func() {
-			e.await(mine)
+			e.await(isMine)
 			close(waited)
 		}()
 		over := func() bool {
@@ -84,6 +95,18 @@ func TestAwaitEnds(t *testing.T) {
 		want(t, "with one left", over(), false)
 		e.remove(second)
 		want(t, "with none left", over(), true)
-		e.await(mine)
+		e.await(isMine)
 	})
+}
+
+// TestResetAfterEndBegun: RESET waits for an end that was begun, and is refused: the QP would go to ERR after it.
+func TestResetAfterEndBegun(t *testing.T) {
+	for name, begin := range endsBegun {
+		t.Run(name, func(t *testing.T) {
+			client, _, active, _ := connect(t)
+			begin(client, active)
+			want(t, "RESET", client.d.ModifyQP(client.qp, StateReset), syscall.EINVAL)
+			want(t, "state", client.state(), StateErr)
+		})
+	}
 }

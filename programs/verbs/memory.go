@@ -119,6 +119,7 @@ func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Poi
 	if to.access&accessZeroBased != 0 {
 		to.base = 0
 	}
+	d.awaitEnds(m)
 	if errno := d.enter(&to, m.mr); errno != fine {
 		return errno
 	}
@@ -166,9 +167,7 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 	if m == nil {
 		return syscall.EINVAL
 	}
-	if pd := d.pds.get(m.pd); pd != nil {
-		d.endings.await(pd.pd)
-	}
+	d.awaitEnds(m)
 	if err := m.mr.Deregister(); errors.Is(err, iwarp.ErrBadState) {
 		return syscall.EBUSY
 	} else if err != nil { // another thread was first

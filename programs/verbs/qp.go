@@ -233,6 +233,7 @@ func (d *Device) QueryQP(h Handle) (state uint32, ird, ord int, errno syscall.Er
 
 // reset makes the QP ready for another connection.
 func (q *QP) reset() syscall.Errno {
+	q.device.endings.await(func(other *QP) bool { return other == q }) // the QP is of no use after that
 	if meeting := q.cancel(); meeting != nil {
 		q.leave(meeting)
 		q.part(false)
