@@ -207,7 +207,7 @@ func (c *control) ended(ctx context.Context, err error) error {
 	}
 	err = endReason(ctx, c.qp, err)
 	if errors.Is(err, iwarp.ErrPeerClosed) || errors.Is(err, iwarp.ErrConnectionLost) {
-		return c.orInterrupted(&goneError{c.other, err})
+		return c.orInterrupted(&GoneError{c.other.String(), err})
 	}
 	return c.orInterrupted(fmt.Errorf("perf: control connection: %w", err))
 }

@@ -35,7 +35,8 @@ type Observer struct {
 
 // Connect measures what the options ask for against the responder at addr,
 // host:port. It gives up one on whose connections nothing moves for half a minute. It fails with an
-// [InterruptedError] if the responder is interrupted, and tells the responder if its own context ends.
+// [InterruptedError] if the responder is interrupted, with a [GoneError] if that has gone without a word,
+// and tells the responder if its own context ends.
 func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*Report, error) {
 	opts, over, err := begun(opts)
 	if err != nil {

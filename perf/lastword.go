@@ -19,18 +19,18 @@ type InterruptedError struct {
 
 func (e *InterruptedError) Error() string { return "perf: the " + e.Side + " was interrupted" }
 
-// A goneError is the end of the control connection, where the other end has not said that it was interrupted.
-type goneError struct {
-	other side
-	cause error
+// A GoneError ends a measurement whose other end has gone, and has not said that it was interrupted: it was killed, or its machine is gone.
+type GoneError struct {
+	Side  string // which end has gone: "initiator" or "responder"
+	Cause error  // why its control connection ended
 }
 
-func (e *goneError) Error() string {
-	return fmt.Sprintf("perf: the %v has gone without a word: %v", e.other, e.cause)
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("perf: the %s has gone without a word: %v", e.Side, e.Cause)
 }
 
 // Unwrap returns why the connection ended.
-func (e *goneError) Unwrap() error { return e.cause }
+func (e *GoneError) Unwrap() error { return e.Cause }
 
 // A lastWord is the message of an end that is interrupted. It comes in any state, and has no answer.
 type lastWord struct {

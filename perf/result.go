@@ -7,7 +7,7 @@ type Report struct {
 	Negotiated Negotiated `json:"negotiated,omitzero"` // none of a run that was interrupted before its connections were up
 	Options    Options    `json:"options"`
 	Results    []Result   `json:"results"`
-	// Interrupted: the results are those that there were when an interrupt came. Who has collected them sets it.
+	// Interrupted: the results are those that there were when an end was interrupted, or the responder had gone. Who has collected them sets it.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 

@@ -124,7 +124,7 @@ func (s *session) reason(ctx context.Context, err error) error {
 	switch {
 	case errors.As(answer, new(*PeerError)):
 		return errors.Join(err, answer)
-	case errors.As(answer, new(*InterruptedError)), errors.As(answer, new(*goneError)):
+	case errors.As(answer, new(*InterruptedError)), errors.As(answer, new(*GoneError)):
 		return answer
 	}
 	return err

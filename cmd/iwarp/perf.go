@@ -107,13 +107,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	watch.Tap = r.tap()
 	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
-	if err != nil && ctx.Err() != nil {
-		return join(err, p.interrupted(opts))
-	}
-	if err != nil {
-		return err
-	}
-	return p.finish(report)
+	return p.ended(ctx, opts, report, err)
 }
 
 func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, watch perf.Observer) (*perf.Report, error) {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -30,6 +32,42 @@ func TestPerfInterruptedTable(t *testing.T) {
 			t.Errorf("no note %q: %s", note, out.String())
 		}
 	}
+}
+
+// TestPerfResponderEnds: what was measured until the responder was interrupted, or had gone, is printed as after an interrupt of the initiator, and the
+// run has failed all the same. What fails otherwise has no results.
+func TestPerfResponderEnds(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		kept bool
+	}{
+		{&perf.InterruptedError{Side: "responder"}, true},
+		{&perf.GoneError{Side: "responder", Cause: io.EOF}, true},
+		{fmt.Errorf("perf: the responder's process ended: %w", &perf.GoneError{Side: "responder", Cause: io.EOF}), true},
+		{errors.New("perf: no way"), false},
+	} {
+		table, err := endedBy(t, &perfCmd{TCP: "on"}, test.err)
+		if !errors.Is(err, test.err) || statusOf(t.Context(), err) != statusFailed {
+			t.Errorf("after %v: %v", test.err, err)
+		}
+		if strings.Contains(table, " 99%: of fewer than 300 ") != test.kept {
+			t.Errorf("after %v the table: %s", test.err, table)
+		}
+		text, _ := endedBy(t, &perfCmd{TCP: "on", JSON: true}, test.err)
+		var got perf.Report
+		if bad := json.Unmarshal([]byte(text), &got); (bad == nil && got.Interrupted && len(got.Results) == 1) != test.kept || !test.kept && text != "" {
+			t.Errorf("after %v: %v: %s", test.err, bad, text)
+		}
+	}
+}
+
+// endedBy is what is printed of a measurement that fails after a row, and what the command ends with.
+func endedBy(t *testing.T, c *perfCmd, cause error) (string, error) {
+	var out strings.Builder
+	p := c.printer(streams{&out, io.Discard})
+	p.observer().Result(perf.Result{Op: perf.Send, Size: 64, TCP: new(perf.Figures)})
+	err := p.ended(t.Context(), perf.Options{}, nil, cause)
+	return out.String(), err
 }
 
 // TestPerfTally: a responder tells of those that were interrupted, by which end, and does not count them as failures.

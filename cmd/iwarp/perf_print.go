@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -229,6 +231,17 @@ func pairsText(report *perf.Report) string {
 	}
 }
 
+// ended prints what has come of a measurement. What there is when either end goes is printed whichever that was: hours may have gone into it.
+func (p *perfPrinter) ended(ctx context.Context, opts perf.Options, r *perf.Report, err error) error {
+	switch {
+	case err == nil:
+		return p.finish(r)
+	case ctx.Err() != nil, errors.As(err, new(*perf.InterruptedError)), errors.As(err, new(*perf.GoneError)):
+		return join(err, p.interrupted(opts))
+	}
+	return err
+}
+
 func (p *perfPrinter) finish(r *perf.Report) error {
 	if p.json {
 		return report.WriteJSON(p.out, r)
@@ -237,7 +250,7 @@ func (p *perfPrinter) finish(r *perf.Report) error {
 	return nil
 }
 
-// interrupted prints what there was when an interrupt came. Of the table the rows are there, and lack what explains them.
+// interrupted prints what there was when an end was interrupted, or the responder had gone. Of the table the rows are there, and lack what explains them.
 func (p *perfPrinter) interrupted(opts perf.Options) error {
 	p.soFar.Options, p.soFar.Interrupted = opts, true
 	if all, err := opts.Resolved(); err == nil { // as a whole run has them
