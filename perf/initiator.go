@@ -89,7 +89,7 @@ func (s *session) measure(ctx context.Context, latency *session, opts Options, w
 	m := &measurement{bandwidth: s, latency: latency, opts: opts, watch: watch}
 	within, cancel := attended(ctx, m.sessions()...)
 	defer cancel()
-	err := orStill(within, m.run(within))
+	err := orStill(within, m.orEnd(m.run(within)))
 	for _, each := range m.sessions() {
 		if err != nil {
 			each.giveUp(ctx)

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,35 @@ func (e *GoneError) Error() string {
 
 // Unwrap returns why the connection ended.
 func (e *GoneError) Unwrap() error { return e.Cause }
+
+// isEnd reports whether an error is how the other end has ended.
+func isEnd(err error) bool {
+	return errors.As(err, new(*InterruptedError)) || errors.As(err, new(*GoneError))
+}
+
+// orEnd is how a responder has ended, if one has, and else err. It may be the one that was not busy, by whose end the slice of the other was cut. What a
+// responder has told, or either end has found wrong, stays.
+func (m *measurement) orEnd(err error) error {
+	if err == nil || errors.As(err, new(*PeerError)) || errors.As(err, new(*CorruptionError)) {
+		return err
+	}
+	for _, s := range m.sessions() {
+		if end := s.ctl.end(); isEnd(end) {
+			return end
+		}
+	}
+	return err
+}
+
+// end is how the control connection has ended, or nil.
+func (c *control) end() error {
+	select {
+	case <-c.qp.Done():
+		return c.ended(context.Background(), c.qp.Err())
+	default:
+		return nil
+	}
+}
 
 // A lastWord is the message of an end that is interrupted. It comes in any state, and has no answer.
 type lastWord struct {

@@ -85,6 +85,50 @@ func TestResponderInterrupted(t *testing.T) {
 	testrig.Must(t, <-served)
 }
 
+// TestLatencyResponderEnds: the responder for latency ends while bandwidth is measured with another one. How it has ended is the reason, and not what that
+// did to the slice.
+func TestLatencyResponderEnds(t *testing.T) {
+	for want, end := range map[string]func(*control){
+		"perf: the responder was interrupted":           saysLast,
+		"perf: the responder has gone without a word: ": func(c *control) { _ = c.qp.Abort() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			busy, _ := answers(t)
+			idle, peer := answers(t)
+			m := &measurement{bandwidth: busy.session, latency: idle.session}
+			cut := errors.New("perf: Send of 64 octets (bandwidth): cut")
+			if err := m.orEnd(cut); err != cut {
+				t.Errorf("with both there: %v", err)
+			}
+			go end(peer)
+			<-idle.ctl.qp.Done()
+			if err := m.orEnd(cut); !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+			for _, found := range []error{nil, &PeerError{Text: "no"}, &CorruptionError{}} {
+				if err := m.orEnd(found); err != found {
+					t.Errorf("%v has become %v", found, err)
+				}
+			}
+		})
+	}
+}
+
+// TestLatencyResponderInterrupted has that in a measurement.
+func TestLatencyResponderInterrupted(t *testing.T) {
+	ln, err := Listen(t.Context(), "tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	defer ln.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- ServeOwner(ctx, ln) }()
+	_, err = RunTwo(t.Context(), ln.Addr().String(), Options{Duration: time.Hour}, Observer{Progress: func(Progress) { interrupt() }})
+	if interruptedAt(err) != "responder" {
+		t.Errorf("the initiator: %v", err)
+	}
+	testrig.Must(t, <-served)
+}
+
 // TestResponderEnds: a responder ends while the initiator waits for its answer. If it says that it was interrupted that is the reason, and else that
 // it has gone, also where it went before it was asked.
 func TestResponderEnds(t *testing.T) {

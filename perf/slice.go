@@ -117,6 +117,9 @@ func (s *session) timed(ctx context.Context, j job) (x sample, err error) {
 // reason asks the responder what went wrong: it may know more than we do, if all
 // that we saw was the end of a connection. One that has gone, or was interrupted, is the reason itself.
 func (s *session) reason(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err // it was cut, of which this responder knows no more than that
+	}
 	ctx, cancel := context.WithTimeout(ctx, reasonWait)
 	defer cancel()
 	s.abort()
@@ -124,7 +127,7 @@ func (s *session) reason(ctx context.Context, err error) error {
 	switch {
 	case errors.As(answer, new(*PeerError)):
 		return errors.Join(err, answer)
-	case errors.As(answer, new(*InterruptedError)), errors.As(answer, new(*GoneError)):
+	case isEnd(answer):
 		return answer
 	}
 	return err
