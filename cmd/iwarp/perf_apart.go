@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/goiwarp/iwarp/internal/child"
@@ -34,7 +35,11 @@ func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Option
 		return nil, fmt.Errorf("perf: cannot start the second process (--processes 1 needs none): %w", err)
 	}
 	report, err := perf.RunTwo(ctx, responder.Addr, opts, watch)
-	if died := responder.Stop(); died != nil && err != nil && ctx.Err() == nil { // the end of ctx kills it
+	died := responder.Stop()
+	switch {
+	case errors.As(err, new(*perf.InterruptedError)): // ^C goes to both processes, and this one may be the second to hear of it
+		err = &interrupt{err}
+	case died != nil && err != nil && ctx.Err() == nil: // the end of ctx kills it
 		err = fmt.Errorf("perf: the responder's process ended: %w: %w", died, err)
 	}
 	return report, err

@@ -43,6 +43,12 @@ func usage(format string, args ...any) error {
 	return &ending{fmt.Errorf(format, args...), statusUsage}
 }
 
+// An interrupt is an error by which a process of our own has told that we are interrupted, before our context ends.
+type interrupt struct{ error }
+
+// Unwrap returns the error.
+func (e *interrupt) Unwrap() error { return e.error }
+
 // statusOf returns the exit status of a run that ended with err.
 func statusOf(ctx context.Context, err error) int {
 	var e *ending
@@ -60,7 +66,7 @@ func statusOf(ctx context.Context, err error) int {
 		return statusFindings
 	case errors.Is(err, errRecording):
 		return statusFailed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.As(err, new(*interrupt)):
 		return statusFine // whatever the interrupt has done to connections
 	}
 	return statusFailed
