@@ -85,13 +85,16 @@ func TestResponderInterrupted(t *testing.T) {
 	testrig.Must(t, <-served)
 }
 
+// responderEnds are ways in which a responder ends, by the reason that the initiator has for it then.
+var responderEnds = map[string]func(*control){
+	"perf: the responder was interrupted":           saysLast,
+	"perf: the responder has gone without a word: ": func(c *control) { _ = c.qp.Abort() },
+}
+
 // TestLatencyResponderEnds: the responder for latency ends while bandwidth is measured with another one. How it has ended is the reason, and not what that
 // did to the slice.
 func TestLatencyResponderEnds(t *testing.T) {
-	for want, end := range map[string]func(*control){
-		"perf: the responder was interrupted":           saysLast,
-		"perf: the responder has gone without a word: ": func(c *control) { _ = c.qp.Abort() },
-	} {
+	for want, end := range responderEnds {
 		synctest.Test(t, func(t *testing.T) {
 			busy, _ := answers(t)
 			idle, peer := answers(t)
@@ -165,10 +168,7 @@ func TestResponderEnds(t *testing.T) {
 // TestResponderEndsInSlice: a slice that fails at the initiator does so because of how the responder ended, and not because of what that did to
 // the connections of the slice.
 func TestResponderEndsInSlice(t *testing.T) {
-	for want, end := range map[string]func(*control){
-		"perf: the responder was interrupted":           saysLast,
-		"perf: the responder has gone without a word: ": func(c *control) { _ = c.qp.Abort() },
-	} {
+	for want, end := range responderEnds {
 		synctest.Test(t, func(t *testing.T) {
 			d, peer := answers(t)
 			go end(peer)

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -105,16 +106,12 @@ func TestCheck(t *testing.T) {
 // wantNoPackets wants a capture, with nothing in it.
 func wantNoPackets(t *testing.T, name string) {
 	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
+	octets, _ := os.ReadFile(name) // without, it is no capture
+	r, err := capture.Open(bytes.NewReader(octets))
+	if err == nil {
+		_, err = r.Next()
 	}
-	defer file.Close()
-	r, err := capture.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err := r.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("%s: %+v, %v", name, p, err)
+	if !errors.Is(err, io.EOF) {
+		t.Errorf("%s: %v", name, err)
 	}
 }
