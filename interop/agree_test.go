@@ -22,10 +22,11 @@ import (
 // tsharkArgs make tshark print all it knows of iWARP as PDML, and after that a
 // table of its complaints: some of them are nowhere else.
 //
-// nvme-tcp takes FPDUs for its own, rpcordma the message in a Send without
+// It looks at what is said before it goes by the port, which may be another protocol's, and even
+// then nvme-tcp takes FPDUs for its own, rpcordma the message in a Send without
 // octets, and complains that there is nothing in it.
 var tsharkArgs = []string{
-	"--disable-protocol", "nvme-tcp", "--disable-protocol", "rpcordma",
+	"-o", "tcp.try_heuristic_first:TRUE", "--disable-protocol", "nvme-tcp", "--disable-protocol", "rpcordma",
 	"-T", "pdml", "-J", "tcp iwarp_mpa iwarp_ddp_rdmap", "-z", "expert,note",
 }
 

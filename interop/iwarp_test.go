@@ -46,12 +46,18 @@ func rpingServer(t testing.TB, g *Guest, flags string) (p *Proc, port string) {
 		return rpingServerHere(t, g, flags)
 	}
 	port = freePort(t)
+	return rpingServerAt(t, port, flags), port
+}
+
+// rpingServerAt is rpingServer on the host at a given port.
+func rpingServerAt(t testing.TB, port, flags string) *Proc {
+	t.Helper()
 	args := []string{"rping", "-s", "-a", "127.0.0.1", "-p", port}
-	p = iwarpCommand(t, append(args, strings.Fields(flags)...)...)
+	p := iwarpCommand(t, append(args, strings.Fields(flags)...)...)
 	if !poll(10*time.Second, func() bool { return listening(port) || p.ended() }) || p.ended() {
 		t.Fatalf("%s: does not listen", p.name)
 	}
-	return p, port
+	return p
 }
 
 // listening looks into the kernel's table, since a connection made to find out

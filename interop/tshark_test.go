@@ -95,10 +95,24 @@ func TestTsharkStartup(t *testing.T) {
 	}
 }
 
+// TestTsharkPorts has them talk at ports that tshark has for other protocols: a port drawn by
+// chance may be one of these, too.
+func TestTsharkPorts(t *testing.T) {
+	needIwarp(t)
+	for _, port := range []string{"19543", "20000", "27017"} { // T7's ETI, DNP3, MongoDB over TLS
+		t.Run(port, func(t *testing.T) { wantClean(t, captureRpingAt(t, port, 3, 1001, "-S 1001", "-S 1001"), crcOn) })
+	}
+}
+
 // captureRping captures pings between two rpings of iwarp's.
 func captureRping(t *testing.T, count, size int, serverFlags, clientFlags string) (pcap string) {
 	t.Helper()
-	server, port := rpingServer(t, new(Guest), fmt.Sprintf("-v -C %d %s", count, serverFlags))
+	return captureRpingAt(t, freePort(t), count, size, serverFlags, clientFlags)
+}
+
+func captureRpingAt(t *testing.T, port string, count, size int, serverFlags, clientFlags string) (pcap string) {
+	t.Helper()
+	server := rpingServerAt(t, port, fmt.Sprintf("-v -C %d %s", count, serverFlags))
 	pcap, stop := tap(t, port)
 	args := fmt.Sprintf("rping -c -a 127.0.0.1 -p %s -v -C %d %s", port, count, clientFlags)
 	client := iwarpCommand(t, strings.Fields(args)...)
